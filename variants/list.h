@@ -87,7 +87,21 @@
     X(transparent) \
     X(exit) \
     X(exit_patience) \
-    X(conditional)
+    X(conditional) \
+    X(bert) \
+    X(image) \
+    X(axial) \
+    X(star) \
+    X(dilated_heads) \
+    X(multiscale) \
+    X(music) \
+    X(tener) \
+    X(gaussian) \
+    X(hardcoded) \
+    X(freq) \
+    X(lazy) \
+    X(localness) \
+    X(man)
 /* clang-format on */
 
 #endif

@@ -39,6 +39,13 @@ struct masks {
     uint8_t head[MASK_HEADS];
 };
 
+/* The window of each head, layer by layer, both over and over; 0 = all keys. n = 0: none. */
+enum { WINDOW_ROWS = 8, WINDOW_HEADS = 8 };
+struct head_windows {
+    int n, heads[WINDOW_ROWS];
+    int at[WINDOW_ROWS][WINDOW_HEADS];
+};
+
 extern const char *const norm_kind_name[NORM_KIND_COUNT + 1]; /* "layer" "rms" "scale" ... NULL */
 enum sinusoid { SINUSOID_CONCAT, SINUSOID_INTERLEAVED };
 
@@ -81,6 +88,10 @@ extern const char *const exit_name[EXIT_KINDS + 1]; /* "none" "train" "entropy" 
 enum cond_kind { COND_NONE, COND_SOFT, COND_HARD, COND_KINDS };
 extern const char *const cond_name[COND_KINDS + 1]; /* "none" "soft" "hard" NULL */
 
+/* Does a query see the keys after it, too? As a truth value: is attention causal? */
+enum direction { DIRECTION_BOTH, DIRECTION_CAUSAL, DIRECTION_COUNT };
+extern const char *const direction_name[DIRECTION_COUNT + 1]; /* "both" "causal" NULL */
+
 /* What attention does besides its scores and positions; equations: sublayer_attention_around.c. */
 enum out_gate {
     OUT_GATE_NONE,
@@ -92,11 +103,17 @@ enum out_gate {
 };
 extern const char *const out_gate_name[OUT_GATE_COUNT + 1]; /* "none" "elementwise" ... NULL */
 
+enum localness { LOCAL_NONE, LOCAL_RELATIVE, LOCAL_PUBLISHED, LOCAL_KINDS };
+extern const char *const localness_name[LOCAL_KINDS + 1]; /* "none" "relative" "published" NULL */
+
 struct around {
     bool qk_norm;           /* queries and keys are normed, head by head */
     bool forget;            /* each key fades with what comes after it */
     bool value_residual;    /* values are mixed with the first attention's */
     int cope;               /* contextual positions told apart; 0 = none */
+    enum localness local;   /* each query has a place that it prefers keys near to */
+    float local_span;       /* tokens, of LOCAL_RELATIVE */
+    bool man;               /* scores have the logarithm of a trained mask; clip as in pos_shaw */
     bool diff;              /* each head is the difference of two */
     enum out_gate out_gate; /* what multiplies the output of a head */
     float soft_cap;         /* of scores (struct attn); 0 = off */
@@ -156,9 +173,16 @@ struct variant {
     struct around around;
     float head_eps;  /* of norms of a head; 0 = 1e-5 */
     float logit_cap; /* see struct config */
+    struct { /* of pos_shaw by default: tables of each head, none of values, clip (0 = 16) */
+        bool per_head, keys_only;
+        int clip;
+    } shaw;
+    const char *head_windows; /* default, as text; NULL = none */
     struct layer_list layer_windows, layer_rope_base;
     enum rope_scaling rope_scaling; /* of pos_rope, by default to 4 times the context */
     int stream_sinks, window;       /* see struct config */
+    int lazy_group;                 /* see struct config */
+    bool bidirectional;             /* it is defined for whole texts only: no past, no next token */
 };
 
 /* The explicit list, NULL-terminated. The first ones are the baselines. */
@@ -211,13 +235,19 @@ struct config {
     int max_pos;  /* rows of a learned table of positions; 0 = max_seq */
     /* attention */
     float scale; /* 1/sqrt(dh) unless a file says otherwise */
-    bool causal, attn_bias;
+    enum direction causal;
+    bool attn_bias;
     int window; /* keys visible per query including itself; 0 = all */
     struct masks masks;
+    struct layer_list layer_masks;    /* the mask of all heads of a layer, in place of masks.head */
+    struct head_windows head_windows; /* besides `window` */
     /* Positions are slots of a cache of the first keys, so many, and the `window` newest; 0 = off.
      * Equations: sublayer_attention_streaming.c. */
     int stream_sinks;
     enum score_residual score_residual; /* of scores from layer to layer */
+    /* Only the first of so many layers has queries and keys; the others have its probabilities. 0 =
+     * every layer has. */
+    int lazy_group;
     /* The second scheme, for terms other than positions: its hooks check, layer_params, reserve,
      * build_tables and their backward are called after those of pos; NULL = none. */
     const struct pos *attn_extra;
@@ -297,11 +327,21 @@ static inline int config_kv_width(const struct config *c)
     return config_maps(c) * c->kv_heads * c->dh;
 }
 
+/* Can its queries see the keys after them? */
+bool config_can_look_ahead(const struct config *c);
+
+/* Can it attend to the rows of another sequence (cross.h)? Its scores are q.k and nothing else. */
+bool config_can_cross(const struct config *c);
+
 /* The window of a layer: the shorter of its own and that of all; 0 where it is part of a mask. */
 int config_window(const struct config *c, int layer);
 
-/* Its masks, or the one that streaming is. */
-struct masks config_masks(const struct config *c);
+/* The window of one head of a layer, 0 = all keys; the longest of them. */
+int config_head_window(const struct config *c, int layer, int h);
+int config_longest_window(const struct config *c, int layer);
+
+/* The masks of a layer, or the one that streaming is. */
+struct masks config_masks(const struct config *c, int layer);
 
 /* Masks of a model of `v`: those that the text describes, "" = its own (parts/masks.h). */
 enum status config_set_masks(struct config *c, const struct variant *v, const char *text,

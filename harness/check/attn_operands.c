@@ -12,7 +12,8 @@ struct stride with_gaps(int rows, int n, int gap)
 
 void make_operands(struct operands *x, const struct shape *s, const struct scheme *t)
 {
-    const int K = s->M + s->L, R = t->R == ALL_KEYS ? K : t->R, rows = R + t->Rf, width = s->dh;
+    const int K = t->terms & CROSS ? s->M + 1 : s->M + s->L, R = t->R == ALL_KEYS ? K : t->R,
+              rows = R + t->Rf, width = s->dh;
     const bool per_head = t->terms & PER_HEAD;
     const size_t table = (size_t)rows * (size_t)width, tables = per_head ? (size_t)s->H : 1;
     const struct stride q_at = with_gaps(s->L, s->H * width, 3);
@@ -39,7 +40,8 @@ void make_operands(struct operands *x, const struct shape *s, const struct schem
         .H = s->H,
         .Hkv = s->Hkv,
         .L = s->L,
-        .M = s->M,
+        .M = t->terms & CROSS ? 0 : s->M,
+        .K = t->terms & CROSS ? K : 0,
         .dh = width,
         .dv = dv == width ? 0 : dv,
         .window = t->window,
@@ -95,7 +97,7 @@ double widest(const float *x, int B, int rows, struct stride at, int n)
 struct bound attn_bound(const struct operands *x)
 {
     const struct attn *a = &x->a;
-    const int n = a->M + a->L, d = a->dh, rows = a->R + a->Rf;
+    const int n = attn_keys(a), d = a->dh, rows = a->R + a->Rf;
     const int tables = a->rel_head ? a->H : 1;
     const struct stride row = {.row = d}, one = {.row = 1};
     const double q = widest(a->q, a->B, a->L, a->q_at, a->H * d);

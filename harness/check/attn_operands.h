@@ -22,6 +22,7 @@ enum {
     NARROW_V = 512,
     CAP = 1024,
     SINK_LOGIT = 2048, /* sinks that are logits only */
+    CROSS = 4096,      /* M + 1 keys that are not ordered with the queries; with FULL, no tables */
 };
 enum { ALL_KEYS = 100000, SINK_LOGITS = 3 };
 

@@ -12,8 +12,9 @@
 
 /* The first kind that claims a file runs it. */
 static const struct golden_kind *const kinds[] = {
-    &golden_mixer, &golden_channel_mix, &golden_operator, &golden_lm,     &golden_norm,
-    &golden_ffn,   &golden_map,         &golden_rnn,      &golden_funnel, &golden_recur,
+    &golden_mixer,  &golden_channel_mix, &golden_operator, &golden_lm,
+    &golden_norm,   &golden_ffn,         &golden_map,      &golden_rnn,
+    &golden_funnel, &golden_recur,       &golden_layer,    &golden_cross,
 };
 
 /* ---- metadata and inputs ------------------------------------------------------------------ */

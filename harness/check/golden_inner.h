@@ -52,7 +52,8 @@ struct golden_kind {
 };
 
 extern const struct golden_kind golden_operator, golden_mixer, golden_lm, golden_norm, golden_ffn,
-    golden_channel_mix, golden_map, golden_rnn, golden_funnel, golden_recur;
+    golden_channel_mix, golden_map, golden_rnn, golden_funnel, golden_recur, golden_layer,
+    golden_cross;
 
 /* ---- metadata and inputs ------------------------------------------------------------------ */
 
@@ -109,9 +110,13 @@ enum status golden_bind_sublayer(struct run *r, enum mem_kind kind, struct err *
 struct sublayer_input golden_enter(struct run *r);
 void golden_backward_sublayer(struct run *r);
 
+/* The probabilities of one attention, not requested from the implementation but derived from its
+ * output: heads of all sequences are `head` floats apart, queries `row`. */
+void golden_weights(const struct engine *g, const struct attn *a, const struct attn_impl *impl,
+                    void *scratch, float *to, ptrdiff_t head, ptrdiff_t row);
+
 /* Compare the probabilities [B,H,maps,L,sinks+K] of attentions whose operands are set, one for each
- * map of a head, which differ in their queries and keys: they are not requested from the
- * implementation, but derived from its output. Sinks without values are left out. */
+ * map of a head, which differ in their queries and keys. Sinks without values are left out. */
 void golden_probs(struct run *r, const struct attn *maps, int n_maps, const struct attn_impl *impl,
                   void *scratch);
 

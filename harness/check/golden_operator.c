@@ -62,7 +62,7 @@ static void check_buckets(struct run *r, struct operator_run *o)
 /* out.visible [H,L,K] */
 static void check_visible(struct run *r, struct operator_run *o, const struct attn *a)
 {
-    const int K = a->M + a->L;
+    const int K = attn_keys(a);
 
     for (int at = 0; at < a->H * a->L * K; at++) {
         const struct sight sight = attn_sight(a, at / (a->L * K));

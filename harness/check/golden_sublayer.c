@@ -62,7 +62,7 @@ void golden_backward_sublayer(struct run *r)
  * coordinate e, else 0. The sinks' columns come first. */
 static void set_one_hot(const struct attn *a, int sinks, float *v, float *sink_v, int c0, int n)
 {
-    const int K = a->M + a->L, dv = attn_dv(a), kv_width = a->Hkv * dv;
+    const int K = attn_keys(a), dv = attn_dv(a), kv_width = a->Hkv * dv;
 
     memset(v, 0, sizeof(float) * (size_t)K * (size_t)kv_width);
     memset(sink_v, 0, sizeof(float) * (size_t)a->H * (size_t)sinks * (size_t)dv);
@@ -92,40 +92,51 @@ static struct attn with_values(const struct attn *a, float *o, const float *v, c
 }
 
 /* With one-hot values the output of query i is p[i, c0 .. c0+dv). */
+void golden_weights(const struct engine *g, const struct attn *a, const struct attn_impl *impl,
+                    void *scratch, float *to, ptrdiff_t head, ptrdiff_t row)
+{
+    const int sinks = a->sink_v ? a->sinks : 0; /* else there are none to read them from */
+    const int H = a->H, L = a->L, dv = attn_dv(a), HD = H * dv;
+    const int columns = sinks + attn_keys(a);
+    const size_t rows = (size_t)a->B * (size_t)H * (size_t)L;
+    float *const v = calloc((size_t)columns * (size_t)HD, sizeof(*v));
+    float *const slice = calloc(rows * (size_t)dv, sizeof(*slice));
+    float *const sink_v = v + (size_t)attn_keys(a) * (size_t)HD;
+
+    NEED(v && slice);
+    for (int c0 = 0; c0 < columns; c0 += dv) {
+        const int width = min_int(dv, columns - c0);
+        const struct attn one = with_values(a, slice, v, sinks ? sink_v : NULL);
+        set_one_hot(&one, sinks, v, sink_v, c0, width);
+        impl->forward(g, &one, scratch);
+        for (size_t x = 0; x < rows; x++) {
+            const size_t h = x / (size_t)L, i = x % (size_t)L, b = h / (size_t)H;
+            const float *const from =
+                slice + ((b * (size_t)L + i) * (size_t)H + h % (size_t)H) * (size_t)dv;
+            memcpy(to + (ptrdiff_t)h * head + (ptrdiff_t)i * row + c0, from,
+                   sizeof(float) * (size_t)width);
+        }
+    }
+    free(v), free(slice);
+}
+
 void golden_probs(struct run *r, const struct attn *maps, int n_maps, const struct attn_impl *impl,
                   void *scratch)
 {
-    const int sinks = maps->sink_v ? maps->sinks : 0; /* else there are none to read them from */
-    const int H = maps->H, L = maps->L, dv = attn_dv(maps), HD = H * dv;
-    const int columns = sinks + maps->M + L;
-    const size_t rows = (size_t)maps->B * (size_t)H * (size_t)L;
-    const size_t n = (size_t)n_maps * rows * (size_t)columns;
+    const int columns = (maps->sink_v ? maps->sinks : 0) + attn_keys(maps);
+    const size_t square = (size_t)maps->L * (size_t)columns;
+    const size_t n = (size_t)(maps->B * maps->H * n_maps) * square;
     const struct tensor *const wanted = safetensors_find(r->s, "out.probs");
 
     if (!wanted || wanted->n != n) {
         golden_compare(r, "out.probs", NULL, n);
         return;
     }
-    float *const v = calloc((size_t)columns * (size_t)HD, sizeof(*v));
-    float *const slice = calloc(rows * (size_t)dv, sizeof(*slice));
     float *const probs = calloc(n, sizeof(*probs));
-    float *const sink_v = v + (size_t)(maps->M + L) * (size_t)HD;
-    NEED(v && slice && probs);
+    NEED(probs);
     for (int map = 0; map < n_maps; map++)
-        for (int c0 = 0; c0 < columns; c0 += dv) {
-            const int width = min_int(dv, columns - c0);
-            const struct attn a = with_values(&maps[map], slice, v, sinks ? sink_v : NULL);
-            set_one_hot(&a, sinks, v, sink_v, c0, width);
-            impl->forward(r->g, &a, scratch);
-            for (size_t row = 0; row < rows; row++) {
-                const size_t h = row / (size_t)L, i = row % (size_t)L; /* of all sequences */
-                const size_t b = h / (size_t)H, to = (h * (size_t)n_maps + (size_t)map) * (size_t)L;
-                const float *const from =
-                    slice + ((b * (size_t)L + i) * (size_t)H + h % (size_t)H) * (size_t)dv;
-                memcpy(probs + (to + i) * (size_t)columns + c0, from,
-                       sizeof(float) * (size_t)width);
-            }
-        }
+        golden_weights(r->g, &maps[map], impl, scratch, probs + (size_t)map * square,
+                       n_maps * (ptrdiff_t)square, columns);
     golden_compare(r, "out.probs", probs, n);
-    free(v), free(slice), free(probs);
+    free(probs);
 }

@@ -36,6 +36,8 @@ static const struct scheme schemes[] = {
     {SINK_LOGIT | LSE, 0, 0, 12}, /* gpt-oss */
     {CAP | SINK_LOGIT | WIDE_V | FULL | LSE, 0, 0, 0},
     {CAP | SINK_LOGIT | NARROW_V | HAS_U | HAS_W | REL_K | BIAS, 21, 0, 0},
+    {CROSS | FULL | LSE, 0, 0, 0}, /* another sequence's keys */
+    {CROSS | FULL | HAS_U | WIDE_V | CAP | SINK_LOGIT, 0, 0, 0},
 };
 enum { N_SCHEMES = ARRAY_LEN(schemes), PLAIN = 0, RELATIVE = 10 };
 
@@ -150,6 +152,8 @@ static const struct scheme grad_schemes[] = {
     {SINK_LOGIT | CAP | FULL, 0, 0, 0},
     {SINK_LOGIT | WIDE_V | HAS_U | HAS_W | REL_K | BIAS | PER_HEAD, 5, 0, 4},
     {CAP | HAS_U | HAS_W | REL_K | BIAS, 4, 0, 0},
+    {CROSS | FULL, 0, 0, 0},
+    {CROSS | FULL | HAS_U | WIDE_V | SINK_LOGIT, 0, 0, 0},
 };
 enum {
     N_GRAD_SCHEMES = ARRAY_LEN(grad_schemes),
@@ -219,7 +223,7 @@ static void backward_run(const struct engine *g, struct trial *t, float *const *
 static void backward_bounds(struct trial *t)
 {
     const struct attn *a = &t->attn.a;
-    const int K = a->M + a->L, H = a->H, rows = a->R + a->Rf, tables = a->rel_head ? H : 1;
+    const int K = attn_keys(a), H = a->H, rows = a->R + a->Rf, tables = a->rel_head ? H : 1;
     const struct stride row = {.row = a->dh};
     const int dv = attn_dv(a);
     const double d_o = widest(t->a.attn_grad.d_o, a->B, a->L, a->o_at, H * dv);

@@ -33,7 +33,8 @@ static const char *const onednn_isa_words[] = {"sse41",
                                                "avx512_core_bf16",
                                                "avx512_core_amx",
                                                NULL};
-static const char *const workload_words[] = {"attn", "layer", "segment", "decode", "train", NULL};
+static const char *const workload_words[] = {"attn",  "layer", "segment", "decode",
+                                             "train", "cross", NULL};
 static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
 /* The i-th word stands for -1 - i. */
 static const char *const mem_words[] = {"all", NULL};
@@ -97,10 +98,10 @@ const struct option_spec option_specs[] = {
              {FOR(EVAL), "what executes it; of several the fastest"}}},
     {"workload", 'w', "LIST", "layer", AXIS, NAMES, .flags = IN_RUN, AT(workloads),
      .words = workload_words, .only = PLANS,
-     .doc = "attn, layer, segment (prefill), decode, train"},
+     .doc = "attn, layer, segment (prefill), decode, train, cross"},
     {"phase", 0, "LIST", "fwd", AXIS, NAMES, .flags = IN_RUN, AT(phases), .words = phase_words,
      .only = PLANS,
-     .doc = "fwd, fwd_bwd: attn and layer also with their backward pass"},
+     .doc = "fwd, fwd_bwd: attn, layer and cross also with their backward pass"},
     {"seq", 's', "RANGE", "128..1024", AXIS, INTS, .flags = IN_RUN, AT(seq), 1, VALUE_MAX,
      .only = MODELS | FOR(EVAL),
      .doc = "tokens per segment"},

@@ -96,9 +96,10 @@ static int list_variants(const struct options *o)
         const char *const text[] = {
             v->name,
             v->alias,
-            v->mem->recurrent ? "cached"
-            : v->mem->state   ? "state"
-                              : "recomputed",
+            v->bidirectional    ? "bidirectional"
+            : v->mem->recurrent ? "cached"
+            : v->mem->state     ? "state"
+                                : "recomputed",
             wiring_name[v->wiring],
             v->gate ? v->gate->name : "",
             list,

@@ -373,6 +373,16 @@ static bool weights_of(const struct variant *v, const struct options *o, char pa
            (o->corpus || examine_checkpoint(&t, &ignored) != OK || t.made_of[0]);
 }
 
+/* Is there a case whose context is a past, as that of a scored text is? */
+static bool is_planned(const struct plan *plan, const struct variant *v)
+{
+    bool planned = false;
+
+    for (int i = 0; i < plan->n; i++)
+        planned = planned || (plan->cases[i].variant == v && plan->cases[i].workload != WORK_CROSS);
+    return planned;
+}
+
 enum status sweep_perplexity_check(const struct options *o, const struct plan *plan, struct err *e)
 {
     struct subject t = {.opt = o, .ckpt = o->ckpt, .corpus = o->corpus};
@@ -384,9 +394,8 @@ enum status sweep_perplexity_check(const struct options *o, const struct plan *p
         st = examine(&t, o, e);
     if (st != OK)
         return st;
-    for (int i = 0; i < plan->n; i++)
-        if (plan->cases[i].variant == t.config.variant)
-            return OK;
+    if (is_planned(plan, t.config.variant))
+        return OK;
     return fail(e, E_USAGE,
                 "checkpoint %s is of variant %s, which this sweep leaves out  -> "
                 "--variant %s",
@@ -402,10 +411,7 @@ static enum status visit_weights(struct session *s, const struct plan *plan, vis
 
     for (int v = 0; variants[v] && st == OK && !scores_nothing(s->opt); v++) {
         char path[FILE_PATH];
-        bool planned = false;
-        for (int i = 0; i < plan->n; i++)
-            planned = planned || plan->cases[i].variant == variants[v];
-        if (!planned || !weights_of(variants[v], s->opt, path))
+        if (!is_planned(plan, variants[v]) || !weights_of(variants[v], s->opt, path))
             continue;
         struct subject t = {.opt = s->opt, .ckpt = path, .corpus = s->opt->corpus};
         st = choose_one(&t, s->opt, e);

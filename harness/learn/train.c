@@ -30,6 +30,11 @@ enum status train_config(struct config *to, const struct variant *v, const struc
         taken_add(&taken, to, SCOPE_MODEL);
         st = taken_check(&taken, opt, v->name, e);
     }
+    if (st == OK && !to->causal)
+        st = fail(e, E_USAGE,
+                  "%s is bidirectional: tokens see those that they are to predict  -> a causal "
+                  "model",
+                  v->name);
     const struct mem *const of = config_mem(to);
     if (st == OK && mem == MEM_ALL && !mem_can(of, MEM_STATE))
         return fail(e, E_USAGE, "--mem all is not for %s, which carries no state  -> a number",

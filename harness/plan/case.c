@@ -10,8 +10,8 @@
 
 enum { BYTES = 256 }; /* vocabulary of the models: tokens are bytes */
 
-const char *const workload_name[WORK_COUNT + 1] = {"attn",   "layer", "segment",
-                                                   "decode", "train", NULL};
+const char *const workload_name[WORK_COUNT + 1] = {"attn",  "layer", "segment", "decode",
+                                                   "train", "cross", NULL};
 const char *const phase_name[PHASE_COUNT + 1] = {"fwd", "fwd_bwd", NULL};
 const char *const mem_word[] = {"all", NULL};
 
@@ -30,7 +30,9 @@ bool workload_is_model(enum workload w)
 
 enum scope workload_scope(enum workload w)
 {
-    return w == WORK_ATTN ? SCOPE_CORE : workload_is_model(w) ? SCOPE_MODEL : SCOPE_LAYER;
+    return w == WORK_ATTN || w == WORK_CROSS ? SCOPE_CORE
+           : workload_is_model(w)            ? SCOPE_MODEL
+                                             : SCOPE_LAYER;
 }
 
 bool case_names_phase(const struct bench_case *c)
@@ -149,7 +151,7 @@ enum status config_from_options(struct config *to, const struct variant *v,
         st = settings_parse(to, opt->settings, scope == SCOPE_CORE, e);
     if (st == OK && scope != SCOPE_CORE)
         st = settings_fit(to, e);
-    to->rel_rows = to->clip + 1; /* causal */
+    to->rel_rows = to->causal ? to->clip + 1 : 2 * to->clip + 1;
     if (to->same_length)
         to->window = mem_len; /* 0 = off: without memory there is nothing to equalise */
     return st;

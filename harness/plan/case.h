@@ -10,7 +10,15 @@
 #include "variants/model/settings.h"
 #include "variants/model/sublayer.h"
 
-enum workload { WORK_ATTN, WORK_LAYER, WORK_SEGMENT, WORK_DECODE, WORK_TRAIN, WORK_COUNT };
+enum workload {
+    WORK_ATTN,
+    WORK_LAYER,
+    WORK_SEGMENT,
+    WORK_DECODE,
+    WORK_TRAIN,
+    WORK_CROSS,
+    WORK_COUNT
+};
 extern const char *const workload_name[WORK_COUNT + 1]; /* NULL-terminated */
 enum phase { PHASE_FWD, PHASE_FWD_BWD, PHASE_COUNT };
 extern const char *const phase_name[PHASE_COUNT + 1]; /* NULL-terminated */

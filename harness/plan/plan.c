@@ -5,6 +5,7 @@
 #include "plan.h"
 #include "filter.h"
 #include "harness/util/grow.h"
+#include "variants/parts/parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,9 @@ struct maker {
     int n_variants, n_backends;
     int one, layers, threads; /* values of axes that do not apply or were not given */
     struct filter *filters;
-    bool any; /* a case was made, even if a filter removed it */
+    bool any;                    /* a case was made, even if a filter removed it */
+    const struct variant *ahead; /* one whose model does not fit a case; NULL = none */
+    bool crosses;                /* there are cases of cross attention */
 };
 
 static bool asks_kind(const struct options *opt, const char *name)
@@ -55,9 +58,11 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
             out[n++] = MEM_NONE;
         return n;
     }
+    /* The context of cross attention is cached or not, whatever the variant does with its past. */
+    const struct mem *const of = w == WORK_CROSS ? &mem_segment : v->mem;
     for (enum mem_kind k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
-        if (mem_can(v->mem, k) && (mem != MEM_ALL || k == MEM_STATE) &&
-            (asks_kind(opt, mem_kind_name[k]) || (any && k == usual_kind(v->mem, w, mem))))
+        if (mem_can(of, k) && (mem != MEM_ALL || k == MEM_STATE) &&
+            (asks_kind(opt, mem_kind_name[k]) || (any && k == usual_kind(of, w, mem))))
             out[n++] = k;
     return n;
 }
@@ -86,6 +91,28 @@ static const char *why_unsupported(const struct variant *v, enum workload w, int
         return "unsupported: it carries a state, not this kind of memory";
     return v->mem->recurrent ? "unsupported: it keeps its memory, this kind recomputes it"
                              : "unsupported: it keeps no memory, this kind caches it";
+}
+
+/* Why a model cannot attend to a context, or to none. */
+static const char *why_not_cross(const struct bench_case *c)
+{
+    if (!config_can_cross(&c->config))
+        return "unsupported: its scores are more than q.k";
+    if (!c->config.causal && !c->variant->bidirectional)
+        return "unsupported: a context has no direction";
+    return c->mem ? NULL : "unsupported: there is no context";
+}
+
+/* Why a model whose queries see the keys after them cannot run a case. */
+static const char *why_not_here(const struct bench_case *c)
+{
+    if (c->workload == WORK_CROSS)
+        return why_not_cross(c);
+    if (c->config.causal)
+        return NULL;
+    if (workload_is_model(c->workload))
+        return "unsupported: it is bidirectional, without a next token";
+    return c->mem ? "unsupported: it is bidirectional, without a past" : NULL;
 }
 
 static bool passes(const struct maker *m, const struct bench_case *c)
@@ -151,6 +178,7 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
     for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++)
         n *= count[i] = value_count(opt, i, &c.config, scope);
     taken_add(&m->plan->taken, &c.config, scope);
+    const char *const none = c.unsupported;
     for (int i = 0; i < n && st == OK; i++) {
         int rest = i;
         c.backend = m->backends[rest % m->n_backends];
@@ -160,6 +188,9 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
         for (int k = MODEL_CHOICE_COUNT - 1; k >= 0; rest /= count[k--])
             at[k] = rest % count[k];
         st = case_configure(&c, at, e);
+        c.unsupported = none ? none : why_not_here(&c);
+        m->ahead = c.unsupported && !none ? v : m->ahead;
+        m->crosses = m->crosses || c.workload == WORK_CROSS;
         if (st == OK)
             st = push(m, &c, e);
     }
@@ -223,11 +254,11 @@ static enum status add_phase(struct maker *m, enum workload w, enum phase phase,
     return st;
 }
 
-/* --phase is an axis of attn and layer; segment and decode are forward, train is both. */
+/* --phase is an axis of attn, layer and cross; segment and decode are forward, train is both. */
 static enum status add_workload(struct maker *m, enum workload w, struct err *e)
 {
     const struct names *const phases = &m->opt->phases;
-    const bool axis = w == WORK_ATTN || w == WORK_LAYER;
+    const bool axis = w == WORK_ATTN || w == WORK_LAYER || w == WORK_CROSS;
     enum status st = OK;
 
     if (w == WORK_TRAIN)
@@ -239,7 +270,7 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
                          ? add_phase(m, w, (enum phase)p, e)
                          : fail(e, E_USAGE,
                                 "--phase %s does not apply to --workload %s, which is forward "
-                                "only  -> attn, layer, or --workload train",
+                                "only  -> attn, layer, cross, or --workload train",
                                 phase_name[p], workload_name[w]);
     return st;
 }
@@ -250,6 +281,16 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
 {
     const struct variant *const v = m->variants[0];
 
+    if (m->ahead && m->crosses)
+        return fail(e, E_UNSUPPORTED,
+                    "--workload cross does not apply to %s here: its scores are q.k and nothing "
+                    "else, and there is a context  -> such as vanilla, --mem 1 or more",
+                    m->ahead->name);
+    if (m->ahead)
+        return fail(e, E_UNSUPPORTED,
+                    "%s is bidirectional here: it has neither a past nor a next token  -> "
+                    "--workload attn or layer, --mem 0",
+                    m->ahead->name);
     if (m->opt->mem.n == 1 && m->opt->mem.v[0] == MEM_ALL)
         return fail(e, E_USAGE,
                     "--mem all does not apply to %s%s%s: it is a state carried for ever  -> a "

@@ -187,7 +187,8 @@ void row_label(const struct latency_row *row, const struct axis *without, char *
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++) {
         char before[48];
         snprintf(before, sizeof(before), "%s=", model_choices[i].name);
-        if (model_choices[i].special && model_choices[i].codec != CODEC_TEXT)
+        if (model_choices[i].special &&
+            (model_choices[i].codec != CODEC_TEXT || model_choices[i].words))
             add_word(buf, size, row, find_column(t, model_choices[i].name), before, "0", but);
     }
     add_word(buf, size, row, KEY_batch_size, "batch=", "1", but);

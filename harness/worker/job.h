@@ -9,6 +9,7 @@
 #include "checked_rows.h"
 #include "harness/plan/plan.h"
 #include "variants/model/adam.h"
+#include "variants/model/attention/cross.h"
 #include "variants/model/lm.h"
 
 /* Attention alone: projected operands and the scheme's tables. */
@@ -36,6 +37,15 @@ struct layer_job {
     float *d_z, *d; /* [B,L,D] gradient of z, and of the stream, which becomes that of x */
 };
 
+/* Cross attention. */
+struct cross_job {
+    struct params params;
+    struct cross t;
+    float *x, *y, *ctx; /* [B,L,D] input and output, [B,S,D] */
+    /* With a backward pass. */
+    float *d_y, *d_x, *d_ctx;
+};
+
 /* A whole model: segment, decode and train. */
 struct lm_job {
     struct lm lm;
@@ -56,6 +66,7 @@ struct job {
     union { /* by workload */
         struct attn_job attn;
         struct layer_job layer;
+        struct cross_job cross;
         struct lm_job lm;
     };
     bool *wanted;     /* [B,L] rows of a reference that was asked for some only; NULL = all */

@@ -77,7 +77,7 @@ static size_t cached_bytes(const struct job *j, const struct sublayers *sublayer
 
     for (int i = 0; i < sublayers->n; i++) {
         const struct sublayer *const s = &sublayers->at[i];
-        floats += s->kind->caches ? (size_t)s->kind->caches(s->c) * kept_rows(j, s) : 0;
+        floats += s->kind->caches ? (size_t)s->kind->caches(s) * kept_rows(j, s) : 0;
     }
     return 4 * floats;
 }

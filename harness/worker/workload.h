@@ -64,7 +64,7 @@ struct workload_ops {
 };
 
 extern const struct workload_ops workload_attn, workload_layer, workload_segment, workload_decode,
-    workload_train;
+    workload_train, workload_cross;
 
 const struct workload_ops *workload_ops(enum workload w);
 

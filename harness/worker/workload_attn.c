@@ -41,6 +41,11 @@ static struct term_params term_params(const struct attn_job *t)
     return (struct term_params){all, all + t->at_layer, all + t->at_attn_extra};
 }
 
+static bool adds_to_pairs(const struct config *c)
+{
+    return c->around.cope || c->around.local || c->around.man;
+}
+
 /* What is added to the scores. They come from the attention below and go on to the one above. */
 static void bind_scores(struct job *j)
 {
@@ -51,7 +56,7 @@ static void bind_scores(struct job *j)
     if (j->config.around.forget) /* what each key's scores lose */
         at->add = (struct dense){arena_f32(&j->arena, PART_SCORES, pairs / (size_t)at->L),
                                  at->H * K, K, 0};
-    if (j->config.around.cope) /* by contextual positions */
+    if (adds_to_pairs(&j->config)) /* by what is computed from queries and rows */
         at->add = (struct dense){arena_f32(&j->arena, PART_SCORES, pairs), at->H * at->L * K,
                                  at->L * K, K};
     if (!j->config.score_residual)
@@ -75,7 +80,7 @@ static void *take_scratch(struct arena *a, struct attn_need need)
 /* Rows without gaps: a layer's may have heads between them that other calls read. */
 static void pack_rows(struct attn *a)
 {
-    const ptrdiff_t K = a->M + a->L, q = (ptrdiff_t)a->H * a->dh, k = (ptrdiff_t)a->Hkv * a->dh;
+    const ptrdiff_t K = attn_keys(a), q = (ptrdiff_t)a->H * a->dh, k = (ptrdiff_t)a->Hkv * a->dh;
     const ptrdiff_t o = (ptrdiff_t)a->H * attn_dv(a), v = (ptrdiff_t)a->Hkv * attn_dv(a);
 
     a->q_at = (struct stride){a->L * q, q};
@@ -97,7 +102,7 @@ static enum status bind(struct job *j, struct err *e)
     pack_rows(&t->attn);
     t->trained = c->pos->terms_grad || (c->attn_extra && c->attn_extra->terms_grad);
     const struct term_params p = term_params(t);
-    terms_reserve(c, &p, s.L, K, a, &t->attn);
+    terms_reserve(c, &p, 0, s.L, K, a, &t->attn);
     bind_scores(j);
     if (c->pos->build_tables && c->pos->n_pos_encoding)
         t->pos_encoding = arena_f32(a, PART_SCRATCH, c->pos->n_pos_encoding(c, K));
@@ -133,7 +138,7 @@ static void fill(struct job *j)
         c->pos->pos_encoding(c, 0, s.L + s.M, t->pos_encoding);
     if (c->around.forget)
         job_draw(j, "attn.fade", (float *)t->attn.add.at, job_elements(s.B, c->H, s.L + s.M));
-    if (c->score_residual || c->around.cope)
+    if (c->score_residual || adds_to_pairs(c))
         job_draw(j, "attn.scores", (float *)t->attn.add.at,
                  job_elements(s.B, c->H, s.L * (s.L + s.M)));
     const struct term_params p = term_params(t);
@@ -149,7 +154,7 @@ static void forward(struct job *j)
 
 /* The gradients of one attention call, each with its name and its length; 0 = no such term. The
  * first are written, the others added to. */
-enum { OPERANDS = 15, WRITTEN = 3, D_BIAS = 7 };
+enum { OPERANDS = 15, WRITTEN = 3, D_REL_K = 5, D_BIAS = 7 };
 struct operand {
     const char *name;
     float **at;
@@ -167,7 +172,7 @@ static size_t table_floats(const struct attn *a, ptrdiff_t head, int width)
 /* From the first entry of its dense term to the last. */
 static size_t dense_floats(const struct attn *a)
 {
-    return (size_t)(attn_dense_at(&a->add, a->B - 1, a->H - 1, a->L - 1) + a->M + a->L);
+    return (size_t)(attn_dense_at(&a->add, a->B - 1, a->H - 1, a->L - 1) + attn_keys(a));
 }
 
 static void list_operands(struct operand out[OPERANDS], struct attn_job *t)
@@ -175,17 +180,17 @@ static void list_operands(struct operand out[OPERANDS], struct attn_job *t)
     const struct attn *a = &t->attn;
     struct attn_grad *d = &t->d;
     const size_t row = (size_t)a->H * (size_t)a->dh, B = (size_t)a->B;
-    const size_t queries = B * (size_t)a->L * row,
-                 rows = B * (size_t)(a->L + a->M) * (size_t)a->Hkv;
+    const size_t queries = B * (size_t)a->L * row, rows = B * (size_t)attn_keys(a) * (size_t)a->Hkv;
+    const size_t asked = a->no_content ? 0 : 1; /* are there queries and keys? */
     const size_t keys = rows * (size_t)a->dh, values = rows * (size_t)attn_dv(a);
     const size_t mix = (size_t)a->H * (size_t)a->H;
     const struct operand all[OPERANDS] = {
-        {"d_q", &d->d_q, queries},
-        {"d_k", &d->d_k, keys},
+        {"d_q", &d->d_q, asked * queries},
+        {"d_k", &d->d_k, asked * keys},
         {"d_v", &d->d_v, values},
         {"d_u", &d->d_u, a->u ? row : 0},
         {"d_w", &d->d_w, a->w ? row : 0},
-        {"d_rel_k", &d->d_rel_k, a->rel_k ? table_floats(a, a->rel_head, a->dh) : 0},
+        [D_REL_K] = {"d_rel_k", &d->d_rel_k, a->rel_k ? table_floats(a, a->rel_head, a->dh) : 0},
         {"d_rel_v", &d->d_rel_v, a->rel_v ? table_floats(a, a->rel_head, a->dh) : 0},
         [D_BIAS] = {"d_bias", &d->d_bias,
                     a->bias && t->trained ? table_floats(a, a->bias_head, 1) : 0},
@@ -264,7 +269,11 @@ static bool gradient(const struct job *j, int i, struct gradient *out)
     if (i >= OPERANDS)
         return false;
     list_operands(list, &attn);
-    *out = (struct gradient){list[i].name, *list[i].at, list[i].n, .of_all_pairs = i == D_BIAS};
+    /* Where all pairs have the same key or table row, a softmax's gradients cancel to 0. */
+    const struct attn *const a = &j->attn.attn;
+    const bool same = attn_keys(a) == 1 || (i == D_REL_K && a->R + a->Rf == 1);
+    *out = (struct gradient){list[i].name, *list[i].at, list[i].n,
+                             .of_all_pairs = same || i == D_BIAS};
     return true;
 }
 

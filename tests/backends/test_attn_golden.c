@@ -62,9 +62,9 @@ static void check_forward(const struct layer *l, const struct engine *g)
             y[x] += (double)a->o[x / l->D * HD + e] * (double)w[x % l->D * HD + e];
     expect_tensor(l, g, "out.y", y);
     if (a->scores_out)
-        expect_floats(l, g, "out.scores_out", a->scores_out, (size_t)(rows * a->H * (a->M + a->L)));
+        expect_floats(l, g, "out.scores_out", a->scores_out, (size_t)(rows * a->H * attn_keys(a)));
     for (size_t x = 0; visible && x < visible->n; x++) {
-        const int K = a->M + a->L, h = (int)x / K / a->L;
+        const int K = attn_keys(a), h = (int)x / K / a->L;
         const struct sight s = attn_sight(a, h);
         cr_expect_eq(sight_visible(&s, (int)x / K % a->L, (int)x % K),
                      ((const int32_t *)visible->data)[x]);
@@ -77,7 +77,7 @@ static void expect_weight(const struct layer *l, const struct engine *g, const c
                           const float *d_y, int first, int out)
 {
     const struct attn *a = &l->a;
-    const int K = a->M + a->L;
+    const int K = attn_keys(a);
     double *d_w = calloc((size_t)(out * l->D), sizeof(*d_w));
 
     for (int row = 0; row < a->B * K; row++)
@@ -91,7 +91,7 @@ static void expect_weight(const struct layer *l, const struct engine *g, const c
 static void expect_input(const struct layer *l, const struct engine *g, const float *d_q)
 {
     const struct attn *a = &l->a;
-    const int K = a->M + a->L, HD = a->H * a->dh, kv = a->Hkv * a->dh;
+    const int K = attn_keys(a), HD = a->H * a->dh, kv = a->Hkv * a->dh;
     const struct {
         const float *w, *d;
         int n;
@@ -115,7 +115,7 @@ static void expect_input(const struct layer *l, const struct engine *g, const fl
 static void check_backward(struct layer *l, const struct engine *g)
 {
     const struct attn *a = &l->a;
-    const int K = a->M + a->L, HD = a->H * a->dh, kv = a->Hkv * a->dh, rows = a->B * a->L;
+    const int K = attn_keys(a), HD = a->H * a->dh, kv = a->Hkv * a->dh, rows = a->B * a->L;
     const float *w = tensor(l, "param.attn.o.weight"), *dy = tensor(l, "in.dy");
     const size_t H = (size_t)a->H, sinks = H * (size_t)(a->sinks * a->dh);
     const size_t table = H * (size_t)(a->R * a->dh), T = (size_t)number(l, "max_pos");

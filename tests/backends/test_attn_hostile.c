@@ -63,7 +63,7 @@ static double mean_value(const struct attn *a, int b, int h, int i, int e, int w
     const int kv = h / (a->H / a->Hkv);
     double sum = 0, n = 0;
 
-    for (int j = 0; j < a->M + a->L; j++)
+    for (int j = 0; j < attn_keys(a); j++)
         if (sees(a, i, j) && (winner < 0 || !sees(a, i, winner) || j == winner)) {
             sum += (double)a->v[b * a->v_at.batch + j * a->v_at.row + kv * a->dh + e];
             n++;
@@ -77,8 +77,8 @@ static void expect_means(const struct engine *g, const struct operands *x, int w
                          double smallest)
 {
     const struct attn *a = &x->a;
-    const double v = widest(a->v, a->B, a->M + a->L, a->v_at, a->Hkv * a->dh);
-    const double bound = U * (a->M + a->L + 16) * v + smallest;
+    const double v = widest(a->v, a->B, attn_keys(a), a->v_at, a->Hkv * a->dh);
+    const double bound = U * (attn_keys(a) + 16) * v + smallest;
 
     for (int b = 0; b < a->B; b++)
         for (int h = 0; h < a->H; h++)

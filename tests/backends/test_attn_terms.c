@@ -70,7 +70,7 @@ static void make(struct wide *w, const struct where *c)
 static double scores_error(const struct wide *w, const struct loop_row *r, int b, int i)
 {
     const struct attn *a = &w->x.a;
-    const int K = a->M + a->L;
+    const int K = attn_keys(a);
     double worst = 0;
 
     for (int h = 0; a->scores_out && h < a->H; h++)
@@ -95,7 +95,7 @@ static void check_loop(const struct where *c)
 
     make(&w, c);
     const struct attn *a = &w.x.a;
-    const size_t n = (size_t)a->H * (size_t)(a->M + a->L + a->sinks);
+    const size_t n = (size_t)a->H * (size_t)(attn_keys(a) + a->sinks);
     struct loop_row r = {calloc(n, sizeof(double)), calloc(n, sizeof(double)),
                          calloc((size_t)a->H, sizeof(double))};
     attend(&ref, a);
@@ -241,7 +241,7 @@ static void poison(struct wide *w)
 {
     struct attn *a = &w->x.a;
 
-    for (int j = 0; j < a->M + a->L; j++)
+    for (int j = 0; j < attn_keys(a); j++)
         for (int b = 0; b < a->B && !anybody_sees(a, j); b++) {
             for (int e = 0; e < a->Hkv * a->dh; e++)
                 w->x.k[b * a->k_at.batch + j * a->k_at.row + e] *= -100;
@@ -251,7 +251,7 @@ static void poison(struct wide *w)
     for (int x = 0; a->add.at && x < a->B * a->H * a->L; x++) {
         const int b = x / a->L / a->H, i = x % a->L;
         float *row = w->add + attn_dense_at(&a->add, b, x / a->L % a->H, i);
-        for (int j = 0; a->add.row && j < a->M + a->L; j++) {
+        for (int j = 0; a->add.row && j < attn_keys(a); j++) {
             bool seen = false;
             for (int h = 0; h < a->H; h++)
                 seen = seen || loop_sees(a, h, i, j);

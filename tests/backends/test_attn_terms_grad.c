@@ -272,7 +272,7 @@ ParameterizedTest(int *b, attn_terms_grad, hidden_pairs_keep_what_they_held)
         p.d.d_add[x] = 1000;
     run(&g, &p), run(&g, &once);
     for (int row = 0; row < a->B * a->H * a->L; row++)
-        for (int j = 0; j < a->M + a->L; j++) {
+        for (int j = 0; j < attn_keys(a); j++) {
             const int h = row / a->L % a->H, i = row % a->L;
             const ptrdiff_t at = attn_dense_at(&a->add, row / a->L / a->H, h, i) + j;
             if (loop_sees(a, h, i, j))

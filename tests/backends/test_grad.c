@@ -187,7 +187,7 @@ static void differentiate_attn(const struct shape *s, const struct scheme *t)
     make_problem(&p, s, t);
     struct operands *x = &p.x;
     const struct attn *a = &x->a;
-    const int K = a->M + a->L;
+    const int K = attn_keys(a);
     quantise(x->q, p.q_n), quantise(x->k, p.k_n), quantise(x->v, p.v_n);
     quantise(x->u, p.uw_n), quantise(x->w, p.uw_n);
     quantise(x->rel_k, p.rel_n), quantise(x->rel_v, p.rel_n), quantise(x->bias, p.bias_n);

@@ -24,6 +24,8 @@ static struct mask random_mask(uint64_t n)
         m.window = draw(n, "window", 1, 9), m.dilation = draw(n, "dilation", 0, 4);
     if (draw(n, "block?", 0, 2) == 0)
         m.block = draw(n, "block", 1, 12), m.back = draw(n, "back", 0, 2);
+    if (m.block && draw(n, "memory?", 0, 1))
+        m.memory = draw(n, "memory", 1, 9);
     if (m.block >= 4 && draw(n, "random?", 0, 1))
         m.n_random = RULE_RANDOM;
     if (draw(n, "stride?", 0, 2) == 0)
@@ -101,6 +103,7 @@ Test(mask, known_keys)
         {{.window = 3, .dilation = 4}, "..x...x...x"},
         {{.block = 4, .back = 1}, "....xxxxxxx"},
         {{.block = 4}, "........xxx"},
+        {{.block = 4, .memory = 2}, "......xxxxx"},
         {{.stride = 4}, "..x...x...x"},
         {{.window = 4, .stride = 4}, "..x...xxxxx"},
         {{.fixed = 4, .summary = 1}, "...x...x..x"},

@@ -10,7 +10,7 @@
 #include <dirent.h>
 #include <math.h>
 
-enum { FILES_MAX = 256, FILES_AT_LEAST = 56 };
+enum { FILES_MAX = 512, FILES_AT_LEAST = 56 };
 static const char golden[] = "tests/golden";
 
 static int by_name(const void *a, const void *b)

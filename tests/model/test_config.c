@@ -26,9 +26,12 @@ Test(config, defaults_are_the_variants)
                            v->unscaled ? 1 : 1 / sqrtf(20 * (float)max_int(1, v->products)), 1e-7f);
         cr_expect_float_eq(c.emb_scale, sqrtf(48), 1e-6f);
         cr_expect_eq(c.ln_eps, v->norm_kind == NORM_UNBIASED ? 1e-6f : 1e-5f);
-        cr_expect(c.causal && c.tied != v->untied && c.out_bias && c.rel_k && c.rel_v);
+        cr_expect(!c.causal == v->bidirectional && c.tied != v->untied && c.out_bias && c.rel_k);
+        cr_expect(c.rel_v != v->shaw.keys_only && c.rel_per_head == v->shaw.per_head);
         cr_expect(c.attn_bias == v->attn_bias && !c.final_ln && !c.uv_per_layer && !c.same_length);
-        cr_expect(c.clip == 16 && c.rel_rows == 17 && c.clamp_len == 0 && c.window == v->window);
+        cr_expect(c.clip == (v->shaw.clip ? v->shaw.clip : 16));
+        cr_expect(c.rel_rows == (c.causal ? c.clip + 1 : 2 * c.clip + 1) && c.clamp_len == 0 &&
+                  c.window == v->window);
     }
 }
 

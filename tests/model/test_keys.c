@@ -133,7 +133,8 @@ static void other_value(char text[CHOICE_TEXT], const struct choice *row, const 
     static const char *const texts[] = {
         "9",         "sf",   "sffs",    "window=3", "window=3;stride=2",
         "0,1,1",     "3,3",  "1.5,1.5", "nope",     "rope,nope",
-        "2/3/4/0.5", "yarn", "none"};
+        "2/3/4/0.5", "yarn", "none",    "both",     "2,0;5",
+        "1,0.5",     "0"};
     const void *const at = (const char *)base + row->at;
 
     *text = '\0';
@@ -285,7 +286,8 @@ Test(keys, every_part)
     for (int v = 0; variants[v]; v++) {
         const struct config c = small(variants[v]);
         there_and_back(&c, "nothing else");
-        expect_language_model(&c);
+        if (c.causal)
+            expect_language_model(&c);
     }
     for (int i = 0; positions[i]; i++) {
         struct config c = small(variant_find("vanilla"));

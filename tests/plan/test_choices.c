@@ -100,6 +100,7 @@ Test(choices, settings_are_refused_with_what_would_do)
 #define CHOSEN                                                                                     \
     "--rnn-cell rnn,lstm --halt none,t2t --set rnn_window=3,rnn_carry=0,experts=2,moe_k=2,"        \
     "features=5,cmem=7,c_ratio=2,persistent=9,span_max=17 --kv-heads 2 "
+#define NO_PAST "-b ref -w layer --seq 8 --mem 0 --d-model 32 --heads 4 "
 #define SMALL "-b ref --seq 8 --mem 12 --d-model 32 --heads 4 --layers 2 "
 
 /* Does a layer of the case's model have tensors of such a name? */
@@ -337,6 +338,9 @@ static const char *value_of(int i, int n)
     static const char *const dims[] = {"2/4/8/0.5", "1/4/4/1", NULL};
     static const char *const factors[] = {"2", "2.5", NULL};
     static const char *const numbers[] = {"5", "7", NULL};
+    static const char *const mask_layers[] = {"0", "0,0", NULL};
+    static const char *const head_windows[] = {"3", "2,4;3,0", NULL};
+    static const char *const directions[] = {"both", NULL}; /* causal is said by nothing */
     static const char *const flags[] = {"1", NULL};
 
     switch (model_choices[i].codec) {
@@ -346,6 +350,9 @@ static const char *value_of(int i, int n)
                : i == CHOICE_layer_windows         ? windows[n]
                : i == CHOICE_layer_rope_base       ? bases[n]
                : i == CHOICE_layer_dims            ? dims[n]
+               : i == CHOICE_direction             ? directions[n]
+               : i == CHOICE_mask_layers           ? mask_layers[n]
+               : i == CHOICE_head_windows          ? head_windows[n]
                : choice_word(&model_choices[i], 0) ? choice_word(&model_choices[i], n)
                                                    : mask_heads[n];
     case CODEC_REAL:
@@ -374,8 +381,8 @@ Test(choices, rows_of_models_are_the_same_everywhere)
                 struct err e = {""};
                 if (!choice_applies(&model_choices[i], &c, SCOPE_MODEL))
                     continue;
-                snprintf(line, sizeof(line), "-V %s -w segment " SMALL "%s--%s %s",
-                         variants[v]->name,
+                snprintf(line, sizeof(line), "-V %s %s%s--%s %s", variants[v]->name,
+                         i == CHOICE_direction ? NO_PAST : "-w segment " SMALL,
                          i == CHOICE_mask_heads ? "--mask window=4;stride=2 " : "",
                          model_choices[i].option, flag ? "" : value_of(i, n));
                 cr_assert_eq(parse_words(&o, line, &e), OK, "%s: %s", line, e.msg);

@@ -78,7 +78,7 @@ Test(phase, refusals_say_what_to_do)
         const char *line, *text;
     } cases[] = {
         {"-w segment --phase fwd_bwd", "--phase fwd_bwd does not apply to --workload segment, "
-                                       "which is forward only  -> attn, layer, or "},
+                                       "which is forward only  -> attn, layer, cross, or "},
         {"-w layer,decode --phase fwd,fwd_bwd",
          "--phase fwd_bwd does not apply to --workload decode"},
         {"-V xl -w train --mem-kind kv", "--mem-kind kv has no backward pass: its weights change "

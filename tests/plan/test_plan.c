@@ -83,15 +83,46 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
         {"-V vanilla,xl --mem-kind recompute", 1},
         {"-V xl --workload attn --mem-kind auto,hidden,kv", 1},
         {"-V xl --workload attn --mem-kind recompute", 1},
+        {"-V xl,bert,alibi --direction causal,both --mem 0", 6}, /* 0 and 4 rows */
+        {"-V xl --direction causal,both --mem 0,4", 3},          /* no past that sees ahead */
+        {"-V vanilla,bert,xl --workload cross --mem 0,4 --mem-kind hidden,kv", 4},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char line[256];
         snprintf(line, sizeof(line), "%s%s", one, cases[i].line);
         int n = cases[i].n;
-        while (cases[i].n == 0 && variants[n])
-            n++;
+        for (int v = 0; cases[i].n == 0 && variants[v]; v++)
+            n += !variants[v]->bidirectional; /* those have no past of 4 rows */
         cr_expect_eq(count(line), n, "%s makes %d", line, count(line));
+    }
+}
+
+Test(plan, what_sees_ahead_has_no_past_and_no_next_token)
+{
+    static const struct {
+        const char *line;
+        enum status st;
+    } cases[] = {
+        {"-V bert --workload decode", E_UNSUPPORTED},
+        {"-V bert --mem 4", E_UNSUPPORTED},
+        {"-V xl --direction both --mem 512", E_UNSUPPORTED},
+        {"-V xl --workload segment,train --direction both --mem 0", E_UNSUPPORTED},
+        {"-V alibi --direction both --mem 0", E_USAGE}, /* no distances of the future */
+        {"-V bert --direction causal --mem 0", E_USAGE},
+        {"-V xl --workload cross --mem 4", E_UNSUPPORTED}, /* positions in its scores */
+        {"-V vanilla --workload cross --mem 0", E_UNSUPPORTED},
+        {"-V vanilla --workload cross --mem 4 --direction both", E_UNSUPPORTED},
+        {"-V vanilla --workload cross --mem 4 --layer-windows 3", E_UNSUPPORTED},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct options o;
+        struct plan p;
+        struct err e = {""};
+        cr_assert_eq(parse_words(&o, cases[i].line, &e), OK, "%s: %s", cases[i].line, e.msg);
+        cr_expect_eq(plan_asked(&p, &o, &e), cases[i].st, "%s: %s", cases[i].line, e.msg);
+        options_free(&o);
     }
 }
 

@@ -49,7 +49,7 @@ struct wide {
 static inline void add_matrix(struct wide *w, int terms)
 {
     struct attn *a = &w->x.a;
-    const ptrdiff_t K = a->M + a->L, row = K + 3, head = a->L * row + 5, batch = a->H * head + 7;
+    const ptrdiff_t K = attn_keys(a), row = K + 3, head = a->L * row + 5, batch = a->H * head + 7;
 
     w->add_n = (size_t)(a->B * batch);
     w->add = normal(w->add_n, "add", 0, 1);
@@ -211,7 +211,7 @@ struct loop_row {
 
 static inline void loop_weights(const struct attn *a, int b, int i, struct loop_row *r)
 {
-    const int K = a->M + a->L, n = K + a->sinks, H = a->H;
+    const int K = attn_keys(a), n = K + a->sinks, H = a->H;
     double *raw = calloc((size_t)(H * n), sizeof(*raw)),
            *own = calloc((size_t)(H * n), sizeof(*own));
 
@@ -246,7 +246,7 @@ static inline void loop_weights(const struct attn *a, int b, int i, struct loop_
 static inline double loop_output(const struct attn *a, const struct loop_row *r, int b, int h,
                                  int i, int e)
 {
-    const int K = a->M + a->L, kv = h / (a->H / a->Hkv), dv = attn_dv(a);
+    const int K = attn_keys(a), kv = h / (a->H / a->Hkv), dv = attn_dv(a);
     const double *p = r->p + h * (K + a->sinks);
     double o = 0;
 
@@ -279,7 +279,7 @@ static inline double widest_mix(const float *m, int H)
 static inline double widest_score(const struct wide *w)
 {
     const struct attn *a = &w->x.a;
-    const int n = a->M + a->L, d = a->dh, rows = a->R + a->Rf, tables = a->rel_head ? a->H : 1;
+    const int n = attn_keys(a), d = a->dh, rows = a->R + a->Rf, tables = a->rel_head ? a->H : 1;
     const struct stride row = {.row = d}, one = {.row = 1};
     const double q = a->q ? widest(a->q, a->B, a->L, a->q_at, a->H * d) : 0;
     const double k = a->k ? widest(a->k, a->B, n, a->k_at, a->Hkv * d) : 0;
@@ -318,7 +318,7 @@ struct wide_bound {
 static inline struct wide_bound wide_bound(const struct wide *w)
 {
     const struct attn *a = &w->x.a;
-    const int n = a->M + a->L, d = a->dh, rows = a->R + a->Rf, tables = a->rel_head ? a->H : 1;
+    const int n = attn_keys(a), d = a->dh, rows = a->R + a->Rf, tables = a->rel_head ? a->H : 1;
     const struct stride row = {.row = d};
     const double first = widest_mix(a->mix_logits, a->H), then = widest_mix(a->mix_probs, a->H);
     const double gain = a->gain != 0 ? fabs((double)a->gain) : 1;

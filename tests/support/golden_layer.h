@@ -88,7 +88,7 @@ static inline float *project(struct layer *l, const char *name, const float *x, 
 static inline void build_xl(struct layer *l)
 {
     struct attn *a = &l->a;
-    const int K = a->M + a->L, D = l->D, HD = a->H * a->dh;
+    const int K = attn_keys(a), D = l->D, HD = a->H * a->dh;
     float *pos_encoding = take(l, (size_t)(K * D));
 
     for (int n = 0; n < K; n++)
@@ -137,7 +137,7 @@ static inline void build_deberta(struct layer *l)
 static inline void build_bias(struct layer *l, const float *slope, const float *span)
 {
     struct attn *a = &l->a;
-    const int K = a->M + a->L;
+    const int K = attn_keys(a);
     const double ramp = real(l, "span_ramp");
     float *bias = take(l, (size_t)(a->H * K));
 
@@ -205,7 +205,7 @@ static inline void build_masks(struct layer *l)
 static inline void build_pairs(struct layer *l)
 {
     struct attn *a = &l->a;
-    const ptrdiff_t K = a->M + a->L, T = number(l, "max_pos");
+    const ptrdiff_t K = attn_keys(a), T = number(l, "max_pos");
     const float *table = tensor(l, "param.attn.syn.table"), *in = tensor(l, "in.scores_in");
 
     a->no_content = table != NULL;
@@ -275,7 +275,7 @@ static inline void open_layer(struct layer *l, const char *file)
     a->Hkv = number(l, "kv_heads");
     join_input(l);
     build_tables(l);
-    const int K = a->M + a->L, HD = a->H * a->dh, kv = a->Hkv * a->dh, rows = a->B * K;
+    const int K = attn_keys(a), HD = a->H * a->dh, kv = a->Hkv * a->dh, rows = a->B * K;
     if (!a->no_content) { /* queries of memory are not used */
         a->q = project(l, "param.attn.q.weight", l->x, rows, HD, l->D) + a->M * HD;
         a->k = project(l, "param.attn.k.weight", l->x, rows, kv, l->D);

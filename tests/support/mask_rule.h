@@ -35,6 +35,9 @@ static inline bool rule_block(const struct mask *m, long a, long c)
     for (long b = from - m->back; b <= from + m->back; b++)
         if (b == to)
             return true;
+    for (long x = 1; x <= m->memory; x++)
+        if (c == from * m->block - x)
+            return true;
     for (int x = 0; x < m->n_random; x++)
         if (m->random[from * m->n_random + x] == to)
             return true;
@@ -87,7 +90,7 @@ static inline const int32_t *rule_random(void)
     return table;
 }
 
-enum { RULE_PATTERNS = 12 };
+enum { RULE_PATTERNS = 13 };
 static inline struct mask rule_pattern(int n)
 {
     struct mask patterns[RULE_PATTERNS] = {
@@ -103,6 +106,7 @@ static inline struct mask rule_pattern(int n)
         {.block = 4, .back = 1, .global = 4, .n_random = RULE_RANDOM},
         {.block = 8, .n_random = RULE_RANDOM},
         {.fixed = 5},
+        {.block = 5, .memory = 3},
     };
 
     patterns[n].random = rule_random();

@@ -77,6 +77,10 @@ ParameterizedTest(int *b, job, takes_what_it_counted, .timeout = 120)
         "--d-inner 40 --layers 2 --mem-kind hidden,kv,recompute --threads 2",
         "-w layer -V gtrxl --gate gru,input,output,highway,sigtanh,residual --seq 5 --mem 6 "
         "--d-model 16 --heads 2 --d-head 7 --threads 1",
+        "-w attn,layer -V bert,xl,shaw --direction both --seq 9 --mem 0 --d-model 24 --heads 3 "
+        "--batch 2 --clip 4 --threads 2",
+        "-w cross -V vanilla,bert,nope --mem-kind hidden,kv --seq 1,9 --mem 20 --d-model 24 "
+        "--heads 4 --kv-heads 2 --batch 2 --threads 2",
         "-w attn,layer,decode -V xl,shaw --clamp-len 5 --clip 0,100 --same-length --seq 7 --mem 30 "
         "--d-model 16 --heads 2 --layers 1 --threads 1",
     };
@@ -92,6 +96,41 @@ ParameterizedTest(int *b, job, takes_what_it_counted, .timeout = 120)
         cr_assert_geq(p.n, 5);
         for (int c = 0; c < p.n; c++)
             check_case(&p.cases[c]);
+        drop_plan(&p, &o);
+    }
+}
+
+/* ---- contexts ------------------------------------------------------------------------------- */
+
+/* Keys and values that were projected before are those that the run projects; they are all that is
+ * remembered. */
+Test(job, cached_contexts_change_nothing)
+{
+    enum { B = 2, S = 13, D = 24, OUT = B * 5 * D };
+    float first[OUT];
+
+    for (int kv = 0; kv < 2; kv++) {
+        struct options o;
+        struct plan p;
+        struct job j;
+        char line[256];
+        snprintf(line, sizeof(line),
+                 "-w cross -V vanilla -b ref --mem-kind %s --seq 5 --mem %d --d-model %d --heads 4 "
+                 "--batch %d --threads 1",
+                 kv ? "kv" : "hidden", S, D, B);
+        must_plan(&p, &o, line);
+        cr_assert_eq(p.n, 1);
+        must_open(&j, p.cases);
+        must_place(&j);
+        job_run(&j);
+        cr_assert_eq(j.n_out, OUT);
+        if (kv)
+            cr_expect_arr_eq(first, j.out, sizeof(first));
+        else
+            memcpy(first, j.out, sizeof(first));
+        cr_expect_eq(j.arena.part[PART_MEMORY], sizeof(float) * B * S * D * (kv ? 2 : 1));
+        cr_expect_eq(job_predicted_bytes(&j), j.arena.part[PART_MEMORY]);
+        job_close(&j);
         drop_plan(&p, &o);
     }
 }

@@ -13,7 +13,7 @@ struct sight attn_sight(const struct attn *a, int h)
 
     return (struct sight){
         .L = a->L,
-        .K = a->M + a->L,
+        .K = attn_keys(a),
         .query = a->base + (steps ? a->q_first : a->M),
         .key = a->base,
         .query_step = steps ? a->q_step : 1,
@@ -101,6 +101,7 @@ bool attn_supports(const struct attn *a, unsigned supported, const char **why_no
 void attn_check(const struct attn *a)
 {
     CHECK(a->H % a->Hkv == 0 && a->M >= 0);
+    CHECK(a->K >= 0 && (!a->K || a->q_step || (!a->causal && a->M == 0 && a->R == 0)));
     CHECK(!a->no_content || !(a->u || a->w || a->rel_k || a->rel_q || a->sinks));
     CHECK(a->q_step >= 0 && (!a->q_step || a->k_step > 0));
     CHECK(a->sinks >= 0 && a->base >= 0 && (a->mask || !a->mask_of_head));
@@ -146,7 +147,7 @@ static int rows_of_past(const struct attn *a)
 
 static int rows_of_future(const struct attn *a)
 {
-    return a->causal ? 0 : clamp_int(-attn_dist(a, 0, a->M + a->L - 1), 0, a->Rf);
+    return a->causal ? 0 : clamp_int(-attn_dist(a, 0, attn_keys(a) - 1), 0, a->Rf);
 }
 
 /* A table term costs a product per pair where every pair has its own row (Transformer-XL), and a
@@ -171,7 +172,7 @@ static struct table_cost table_cost(const struct attn *a, int n, double pairs)
 static struct table_cost tables_cost(const struct attn *a, double pairs)
 {
     const struct table_cost by_query = table_cost(a, a->L, pairs);
-    const struct table_cost by_key = table_cost(a, a->M + a->L, pairs);
+    const struct table_cost by_key = table_cost(a, attn_keys(a), pairs);
     const int queries = (a->rel_k != NULL) + (a->rel_v != NULL), keys = a->rel_q != NULL;
 
     return (struct table_cost){queries * by_query.flop + keys * by_key.flop,
@@ -205,15 +206,15 @@ double attn_grad_flop(const struct attn *a)
 /* Floats of `add` that visible pairs read. */
 static double added_floats(const struct attn *a)
 {
-    const double per_head = a->add.row ? all_pairs(a) / a->H : a->M + a->L;
+    const double per_head = a->add.row ? all_pairs(a) / a->H : attn_keys(a);
 
     return (a->add.batch ? a->B : 1) * (a->add.head ? a->H : 1) * per_head;
 }
 
 double attn_bytes(const struct attn *a)
 {
-    const double K = a->M + a->L, H = a->H, dh = a->dh, dv = attn_dv(a);
-    const double past = a->q_step ? rows_of_past(a) : min_int(a->R, a->M + a->L);
+    const double K = attn_keys(a), H = a->H, dh = a->dh, dv = attn_dv(a);
+    const double past = a->q_step ? rows_of_past(a) : min_int(a->R, attn_keys(a));
     const double rows = past + a->Rf, tables = (a->rel_head ? H : 1) * rows * dh;
     double floats = a->B * (a->L * H + K * a->Hkv) * dv; /* o, v */
 
@@ -233,7 +234,7 @@ void attn_resize(struct attn *a, int L, int M)
     const int cut = max_int(0, a->R - (L + M)); /* farthest rows: distances that cannot occur */
 
     CHECK(!a->add.at || M == a->M);
-    CHECK(!a->q_step || (L == a->L && M == a->M));
+    CHECK((!a->q_step && !a->K) || (L == a->L && M == a->M));
     a->L = L;
     a->M = M;
     if (a->q_step)

@@ -41,12 +41,13 @@ struct dense {
 struct attn {
     int B, H, L, M, dh; /* sequences, query heads, queries, context keys, head width */
     int Hkv;            /* key/value heads; divides H */
+    int K;              /* keys; 0 = M + L. Otherwise they are not ordered with the queries */
     int dv;             /* width of a head of v and o; 0 = dh, which rel_v requires */
     int window;         /* 0 = off */
     int R, Rf;
     bool causal;
     float scale;
-    const float *q, *k, *v; /* [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dv], K = M+L */
+    const float *q, *k, *v; /* [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dv], K: attn_keys */
     struct stride q_at, k_at, v_at, o_at;
     const float *u, *w;         /* [H,dh] */
     const float *rel_k, *rel_v; /* [H or 1, R+Rf, dh] */
@@ -100,6 +101,8 @@ struct attn_grad {
     float *d_mix_logits, *d_mix_probs, *d_sink_k, *d_sink_v, *d_sink_logit;
 };
 
+static inline int attn_keys(const struct attn *a) { return a->K ? a->K : a->M + a->L; }
+
 /* Width of a head of values. */
 static inline int attn_dv(const struct attn *a) { return a->dv ? a->dv : a->dh; }
 
@@ -131,7 +134,7 @@ static inline ptrdiff_t attn_dense_at(const struct dense *d, int b, int h, int i
 /* Where row (b,h,i) of scores_out begins. */
 static inline ptrdiff_t attn_scores_at(const struct attn *a, int b, int h, int i)
 {
-    return (((ptrdiff_t)b * a->H + h) * a->L + i) * (a->M + a->L);
+    return (((ptrdiff_t)b * a->H + h) * a->L + i) * attn_keys(a);
 }
 
 /* Are heads mixed, so that they cannot be computed one after the other? */

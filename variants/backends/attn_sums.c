@@ -89,7 +89,7 @@ struct attn_part attn_part_at(const struct attn *a, const struct attn_grad *d, i
 
 void attn_grad_check(const struct attn *a, const struct attn_grad *d)
 {
-    const ptrdiff_t K = (ptrdiff_t)a->M + a->L, head = K * a->L;
+    const ptrdiff_t K = attn_keys(a), head = K * a->L;
 
     CHECK(!d->d_add || a->add.at);
     if (d->d_add && d->d_add == d->d_scores_out) /* in place */

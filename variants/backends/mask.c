@@ -13,6 +13,8 @@ static bool block_visible(const struct mask *m, int64_t query, int64_t key)
 
     if (a - c <= m->back && c - a <= m->back)
         return true;
+    if (key < a * m->block && key >= a * m->block - m->memory)
+        return true;
     for (int x = 0; x < m->n_random; x++)
         if (m->random[(a - m->random_from) * m->n_random + x] == c)
             return true;
@@ -55,7 +57,7 @@ static struct run next_step(int64_t p, int64_t q, int64_t step)
 }
 
 /* The terms of a mask; RANDOM + x is random block x. */
-enum term { OWN, WINDOW, BLOCK, STRIDE, FIXED, GLOBAL, RANDOM };
+enum term { OWN, WINDOW, BLOCK, MEMORY, STRIDE, FIXED, GLOBAL, RANDOM };
 
 static int term_count(const struct mask *m) { return RANDOM + (m->block ? m->n_random : 0); }
 
@@ -95,6 +97,9 @@ static struct run next_of_term(const struct mask *m, int term, int64_t q, int64_
         return m->block ? rest(p, (q / m->block - m->back) * m->block,
                                (q / m->block + m->back + 1) * m->block)
                         : no_run;
+    case MEMORY:
+        return m->memory ? rest(p, q / m->block * m->block - m->memory, q / m->block * m->block)
+                         : no_run;
     case STRIDE:
         return m->stride ? next_step(p, q, m->stride) : no_run;
     case FIXED:

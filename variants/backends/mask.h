@@ -13,13 +13,14 @@
  *
  *   window, dilation    |n| < window dilation and n mod dilation = 0       (dilation 0 is 1)
  *   block, back         whole blocks of a and of c are at most `back` apart
+ *     memory            or c is one of so many before the block of a              (needs block)
  *     n_random          or the block of c is one of random[block of a][..]      (needs block)
  *   stride              n mod stride = 0
  *   fixed, summary      c mod fixed >= fixed - summary
  *   global              c < global or a < global                                          */
 struct mask {
     int window, dilation;
-    int block, back;
+    int block, back, memory;
     int stride;
     int fixed, summary;
     int global;

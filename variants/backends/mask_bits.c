@@ -53,6 +53,7 @@ static void set_blocks(const struct row *r, const struct mask *m, int64_t q)
     const int64_t own = q / m->block;
 
     set_range(r, (own - m->back) * m->block, (own + m->back + 1) * m->block);
+    set_range(r, own * m->block - m->memory, own * m->block);
     for (int x = 0; x < m->n_random; x++) {
         const int64_t c = m->random[(own - m->random_from) * m->n_random + x];
         if (c >= 0)

@@ -17,8 +17,8 @@
 /* Keys that say more than one field, and where weights come from. All others are rows: of the model
  * (keys.h) and of its parts. */
 static const char *const further_keys[] = {
-    "format",  "kind", "variant", "pos",  "scheme", "mixer",  "synth",       "ut",
-    "talking", "sink", "step",    "seed", "unit",   "corpus", "corpus_xxh3",
+    "format", "kind",    "variant", "pos",  "scheme", "form", "mixer",  "synth",
+    "ut",     "talking", "sink",    "step", "seed",   "unit", "corpus", "corpus_xxh3",
 };
 
 /* The first error sticks; later reads do nothing. */
@@ -59,6 +59,10 @@ static const struct pos *read_pos(struct reader *r, const struct variant *v)
 {
     const struct pos *absolute = pos_find(word(r, "pos"));
     const struct pos *relative = pos_find(word(r, "scheme"));
+
+    for (int i = 0; positions[i]; i++)
+        if (positions[i]->form && strcmp(positions[i]->form, word(r, "form")) == 0)
+            relative = positions[i];
 
     if (!absolute)
         complain(r, "pos");
@@ -251,6 +255,8 @@ static void read_rows(struct reader *r, struct config *c)
     c->kv_heads = c->rel_rows = 0;
     for (int i = MODEL_SIZES; (row = model_key(i)); i++)
         read_row(r, row, c, c);
+    if (strcmp(word(r, "form"), "dman") == 0) /* golden files */
+        c->around.man = true;
     if (whole(r, "ut", 1) == 0)
         c->steps = 0;
     if (c->kv_heads == 0)
@@ -396,7 +402,9 @@ static enum status no_strange_keys(const struct safetensors *s, struct err *e)
     return OK;
 }
 
-#define AROUND_KEYS "qk_norm, soft_cap, logit_cap, out_gate, forget, diff, cope or value_residual"
+#define AROUND_KEYS                                                                                \
+    "qk_norm, soft_cap, logit_cap, out_gate, forget, diff, cope, gauss_form, dman or "             \
+    "value_residual"
 
 static bool around_differs(const struct config *a, const struct config *b)
 {
@@ -404,7 +412,8 @@ static bool around_differs(const struct config *a, const struct config *b)
 
     return x->qk_norm != y->qk_norm || x->soft_cap != y->soft_cap || a->logit_cap != b->logit_cap ||
            x->out_gate != y->out_gate || x->forget != y->forget || x->diff != y->diff ||
-           (x->cope > 0) != (y->cope > 0) || x->value_residual != y->value_residual;
+           (x->cope > 0) != (y->cope > 0) || x->local != y->local || x->man != y->man ||
+           x->value_residual != y->value_residual;
 }
 
 /* Rows are reported under the variant's name: in what no option chooses it is as the variant. */

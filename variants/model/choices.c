@@ -13,14 +13,38 @@
 
 static bool has_gate(const struct config *c) { return c->gate != NULL; }
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
+static bool has_direction(const struct config *c)
+{
+    return config_can_look_ahead(c) && !c->variant->bidirectional;
+}
 static bool has_steps(const struct config *c) { return c->steps > 0; }
-static bool has_clip(const struct config *c) { return c->pos->clips; }
+static bool has_clip(const struct config *c) { return c->pos->clips || c->around.man; }
 /* An adaptive span tells all distances apart. */
 static bool has_clamp(const struct config *c)
 {
     return c->pos->clamps && c->attn_extra != &extra_span;
 }
 static bool has_stack(const struct config *c) { return c->stack.n > 0; }
+
+/* Causal is said by nothing: so are rows and cases from before there was a choice. */
+static void print_direction(char text[CHOICE_TEXT], const void *config)
+{
+    const bool causal = ((const struct config *)config)->causal;
+
+    snprintf(text, CHOICE_TEXT, "%s", causal ? "" : direction_name[DIRECTION_BOTH]);
+}
+
+static enum status parse_direction(void *config, const char *text, struct err *e)
+{
+    enum direction i = DIRECTION_BOTH;
+
+    while (i < DIRECTION_COUNT && strcmp(direction_name[i], text) != 0)
+        i++;
+    if (i == DIRECTION_COUNT)
+        return fail(e, E_USAGE, "direction \"%.60s\" is unknown  -> causal, both", text);
+    ((struct config *)config)->causal = i;
+    return OK;
+}
 
 static const char attends_word[] = "nope"; /* without positions; with them, their name */
 
@@ -73,6 +97,7 @@ static bool has_layer_windows(const struct config *c)
 {
     return has_layers(c) && c->score_residual == SCORE_RESIDUAL_NONE;
 }
+static bool has_head_windows(const struct config *c) { return c->variant->head_windows != NULL; }
 static bool has_rope(const struct config *c) { return c->pos == &pos_rope; }
 static bool has_rope_factor(const struct config *c) { return has_rope(c) && c->rope_scaling; }
 static bool has_layer_bases(const struct config *c) { return has_rope(c) && has_layers(c); }
@@ -87,13 +112,14 @@ static bool has_out_gate(const struct config *c)
 }
 
 static bool has_masks(const struct config *c) { return c->variant->mask || c->masks.n; }
+static bool has_layer_masks(const struct config *c) { return has_masks(c) && has_layers(c); }
 static bool has_norms(const struct config *c) { return c->wiring != WIRING_REZERO; }
 
 /* Cached rows are dropped as new ones come; masks and compressed rows have rules of their own. */
 static bool has_same_length(const struct config *c)
 {
     return config_mem(c)->recurrent && !config_mem(c)->compressed && !has_masks(c) && !c->stack.n &&
-           !c->stream_sinks;
+           !c->stream_sinks && !c->head_windows.n;
 }
 
 /* A model with an order of its own may be attention only. */
@@ -123,6 +149,7 @@ static void print_mask_heads(char text[CHOICE_TEXT], const void *config)
 
 static enum status parse_mask(void *config, const char *text, struct err *e)
 {
+    ((struct config *)config)->layer_masks.n = 0; /* they were of other masks */
     return masks_parse(&((struct config *)config)->masks, text, "", e);
 }
 
@@ -185,6 +212,34 @@ static enum status parse_windows(void *config, const char *text, struct err *e)
     if (st == OK)
         ((struct config *)config)->layer_windows = list;
     return st;
+}
+
+static void print_layer_masks(char text[CHOICE_TEXT], const void *config)
+{
+    print_list(text, &((const struct config *)config)->layer_masks);
+}
+
+static enum status parse_layer_masks(void *config, const char *text, struct err *e)
+{
+    struct layer_list list;
+    const enum status st = parse_list(&list, text, "mask_layers", MAX_MASKS - 1, e);
+
+    for (int i = 0; st == OK && i < list.n; i++)
+        if (list.at[i] != (int)list.at[i])
+            return fail(e, E_USAGE, "mask_layers \"%.60s\"  -> whole numbers", text);
+    if (st == OK)
+        ((struct config *)config)->layer_masks = list;
+    return st;
+}
+
+static void print_head_windows(char text[CHOICE_TEXT], const void *config)
+{
+    head_windows_print(text, &((const struct config *)config)->head_windows);
+}
+
+static enum status parse_head_windows(void *config, const char *text, struct err *e)
+{
+    return head_windows_parse(&((struct config *)config)->head_windows, text, e);
 }
 
 /* "3/4/5/0.5": heads, widths of keys and of values, and scale of recurrent layers. */

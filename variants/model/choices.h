@@ -31,6 +31,11 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "when a position stops repeating layers", "; empty where nothing is repeated", MODEL,        \
       .words = halt_name, .special = true, .applies = has_steps,                                   \
       .key = "act", .absent = "none")                                                              \
+    X(direction, text, TEXT, causal, "direction", "LIST", "causal", "",                            \
+      "keys that a query sees: causal, none after it; both, for attn and layer without a past",    \
+      "; empty where causal", CORE, .words = direction_name, .special = true,                      \
+      .applies = has_direction, .print = print_direction, .parse = parse_direction,                \
+      .key = "causal", .absent = "causal", .in_digits = true, .most = DIRECTION_COUNT - 1)              \
     X(clip, i64, INT, clip, "clip", "RANGE", "16", "tokens",                                       \
       "largest distance told apart", "; empty where positions have none", CORE, .most = MAX_DISTANCE, \
       .special = true, .applies = has_clip, .absent = "0")                                         \
@@ -41,8 +46,8 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "every query sees the same number of keys", "; empty without a cache", CORE,                 \
       .special = true, .applies = has_same_length, .absent = "0")                                  \
     X(mask, line, TEXT, masks, "mask", "MASKS", "the variant's own", "",                           \
-      "sparse masks: window=W,dilation=R block=B,back=N,random=N stride=L fixed=L,summary=C "      \
-      "global=G, joined by commas; several, with semicolons between, for the heads in turn",       \
+      "sparse masks: window=W,dilation=R block=B,back=N,memory=N,random=N stride=L "               \
+      "fixed=L,summary=C global=G, joined by commas; several, with semicolons between, for the heads in turn",       \
       "; empty where all keys are seen", CORE,                                                     \
       .special = true, .applies = has_masks, .print = print_mask, .parse = parse_mask,             \
       .key = "masks", .absent = "")                                                                \
@@ -51,6 +56,16 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       CORE,                                                                                        \
       .applies = has_masks, .print = print_mask_heads, .parse = parse_mask_heads,                  \
       .key = "mask_head", .absent = "")                                                            \
+    X(mask_layers, text, TEXT, layer_masks, "mask-layers", "MASKS", "by heads", "",                \
+      "mask of each layer, for all of its heads, over and over, such as 0,1",                      \
+      "; empty where heads have theirs", MODEL,                                                    \
+      .applies = has_layer_masks, .print = print_layer_masks, .parse = parse_layer_masks,          \
+      .key = "mask_layer", .absent = "")                                                           \
+    X(head_windows, text, TEXT, head_windows, "head-windows", "LIST", "the variant's own", "tokens", \
+      "keys that a query sees, head by head, and layer by layer between semicolons, both over and " \
+      "over, 0 = all, such as 64,256;512,0", "; empty where heads are alike", CORE,                \
+      .special = true, .applies = has_head_windows, .print = print_head_windows,                   \
+      .parse = parse_head_windows, .key = "windows", .absent = "")                                 \
     X(stack, line, TEXT, stack, "stack", "LIST", "the variant's own", "",                          \
       "what mixes in each layer, in turn: the variant's mixer, or attention as rope or nope, "     \
       "such as gdn,gdn,rope", "; empty where all layers are alike", MODEL,                         \

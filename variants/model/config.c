@@ -24,6 +24,9 @@ const char *const exit_name[EXIT_KINDS + 1] = {"none", "train", "entropy", "pati
 const char *const transparent_name[TRANSPARENT_KINDS + 1] = {"none", "top", NULL};
 
 const char *const cpe_layers_name[CPE_LAYERS + 1] = {"all", "first", NULL};
+const char *const direction_name[DIRECTION_COUNT + 1] = {"both", "causal", NULL};
+
+const char *const localness_name[LOCAL_KINDS + 1] = {"none", "relative", "published", NULL};
 
 const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
 
@@ -40,6 +43,13 @@ static bool gates_attention(const struct config *c)
     return c->around.out_gate == OUT_GATE_ELEMENTWISE || c->around.out_gate == OUT_GATE_HEADWISE;
 }
 
+/* Does attention do more than project, attend and project? */
+static bool has_around(const struct config *c)
+{
+    return c->around.qk_norm || c->around.forget || c->around.cope || c->around.diff ||
+           c->around.local || c->around.man || c->around.value_residual || gates_attention(c);
+}
+
 /* Linear attention has nothing but attention's maps around it. */
 static bool is_recurrent(const struct config *c)
 {
@@ -48,7 +58,7 @@ static bool is_recurrent(const struct config *c)
 
 bool config_groups(const struct config *c)
 {
-    return !has_latents(c) && (!is_recurrent(c) || c->stack.n);
+    return !has_latents(c) && !c->pos->no_content && (!is_recurrent(c) || c->stack.n);
 }
 
 const struct mem *config_mem(const struct config *c)
@@ -73,6 +83,24 @@ struct config config_of_layers(const struct config *c, bool attends)
         one.kv_heads = one.H;
     }
     return one;
+}
+
+bool config_can_look_ahead(const struct config *c)
+{
+    return !c->pos->past_only && !(c->attn_extra && c->attn_extra->past_only) && !c->mixer &&
+           !c->stack.n && !c->rnn_layers && !c->stream_sinks && !c->around.forget &&
+           !c->around.cope && !config_mem(c)->compressed;
+}
+
+bool config_can_cross(const struct config *c)
+{
+    const bool plain =
+        !c->mixer && !c->stack.n && !c->qkv_map && !c->stream_sinks && !c->attn_extra;
+    const bool positions = c->pos->reserve || c->pos->rotate;
+    const bool hides = c->masks.n || c->layer_windows.n || c->head_windows.n;
+
+    return plain && !positions && !hides && !has_around(c) && c->lazy_group < 2 &&
+           c->score_residual == SCORE_RESIDUAL_NONE;
 }
 
 int config_window(const struct config *c, int layer)
@@ -102,10 +130,38 @@ int variant_kv_heads(const struct variant *v, int H)
     return n;
 }
 
-struct masks config_masks(const struct config *c)
+int config_head_window(const struct config *c, int layer, int h)
 {
+    const struct head_windows *const w = &c->head_windows;
+    const int row = w->n ? layer % w->n : 0, of_all = config_window(c, layer);
+    const int own = w->n ? w->at[row][h % w->heads[row]] : 0;
+
+    return own && of_all ? min_int(own, of_all) : max_int(own, of_all);
+}
+
+int config_longest_window(const struct config *c, int layer)
+{
+    int longest = 0;
+
+    for (int h = 0; h < c->H; h++) {
+        const int own = config_head_window(c, layer, h);
+        if (own == 0)
+            return 0;
+        longest = max_int(longest, own);
+    }
+    return longest;
+}
+
+struct masks config_masks(const struct config *c, int layer)
+{
+    struct masks of_layer = c->masks;
+
+    if (c->layer_masks.n) {
+        of_layer.n_heads = 1;
+        of_layer.head[0] = (uint8_t)c->layer_masks.at[layer % c->layer_masks.n];
+    }
     if (!c->stream_sinks)
-        return c->masks;
+        return of_layer;
     return (struct masks){
         .n = 1, .n_heads = 1, .at = {{.window = c->window, .global = c->stream_sinks}}};
 }
@@ -140,6 +196,7 @@ static const char usual_subs[] = "sf";
 struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V)
 {
     enum { DEFAULT_CLIP = 16 };
+    const int clip = v->shaw.clip ? v->shaw.clip : DEFAULT_CLIP;
 
     struct config c = {
         .variant = v,
@@ -160,6 +217,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .stream_sinks = v->stream_sinks,
         .window = v->window,
         .score_residual = v->score_residual,
+        .lazy_group = v->lazy_group,
         .wiring = v->wiring,
         .norm_kind = v->norm_kind,
         .D = D,
@@ -171,11 +229,12 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .N = N,
         .V = V,
         .scale = v->unscaled ? 1 : (float)(1 / sqrt((double)max_int(1, v->products) * dh)),
-        .causal = true,
-        .clip = DEFAULT_CLIP,
-        .rel_rows = DEFAULT_CLIP + 1,
+        .causal = v->bidirectional ? DIRECTION_BOTH : DIRECTION_CAUSAL,
+        .clip = clip,
+        .rel_rows = v->bidirectional ? 2 * clip + 1 : clip + 1,
         .rel_k = true,
-        .rel_v = true,
+        .rel_v = !v->shaw.keys_only,
+        .rel_per_head = v->shaw.per_head,
         .tied = !v->untied,
         .out_bias = true,
         .emb_scale = (float)sqrt(D),
@@ -211,6 +270,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         c.N = 1;
     }
     CHECK(config_set_masks(&c, v, "", "", NULL) == OK);
+    CHECK(head_windows_parse(&c.head_windows, v->head_windows ? v->head_windows : "", NULL) == OK);
     config_own_reset(&c);
     return c;
 }
@@ -296,16 +356,16 @@ static enum status check_positions(const struct config *c, struct err *e)
                     "%s: %s positions enter each layer, whose memory has rows without them  -> a "
                     "variant without memory",
                     c->variant->name, c->pos->name);
+    if (c->pos->no_content &&
+        (has_around(c) || c->attn_extra || c->qkv_map || c->kv_heads != c->H ||
+         c->score_residual != SCORE_RESIDUAL_NONE || config_mem(c)->compressed || *c->order))
+        return fail(e, E_USAGE,
+                    "%s: %s positions are all of the scores: terms of queries or keys, an order of "
+                    "sub-layers or a compressed memory  -> none of them",
+                    c->variant->name, c->pos->name);
     if (c->pos->check && c->pos->check(c, e) != OK)
         return E_USAGE;
     return c->attn_extra && c->attn_extra->check ? c->attn_extra->check(c, e) : OK;
-}
-
-/* Does attention do more than project, attend and project? */
-static bool has_around(const struct config *c)
-{
-    return c->around.qk_norm || c->around.forget || c->around.cope || c->around.diff ||
-           c->around.value_residual || gates_attention(c);
 }
 
 /* Keys are rotated by their slots when they are read: nothing else may tell where they stand. */
@@ -321,8 +381,8 @@ static enum status check_streaming(const struct config *c, struct err *e)
     if (!c->pos->rotate || c->layer_rope_base.n)
         return fail(e, E_USAGE, "%s: slots as positions with positions %s  -> rope", name,
                     c->pos->name);
-    if (!c->causal || c->same_length || c->masks.n || c->layer_windows.n || c->steps ||
-        c->stack.n || c->mixer || *c->order)
+    if (!c->causal || c->same_length || c->masks.n || c->layer_windows.n || c->head_windows.n ||
+        c->steps || c->stack.n || c->mixer || *c->order)
         return fail(e, E_USAGE,
                     "%s: slots as positions with a mask, windows of layers, steps, a mixer or an "
                     "order of sub-layers  -> none of them",
@@ -330,6 +390,27 @@ static enum status check_streaming(const struct config *c, struct err *e)
     if (has_around(c) || c->attn_extra || c->qkv_map || compressive_of(c)->rows ||
         c->score_residual != SCORE_RESIDUAL_NONE)
         return fail(e, E_USAGE, "%s: slots as positions with terms of attention  -> none", name);
+    return OK;
+}
+
+/* Layers that have the probabilities of another have nothing of their own in scores. */
+static enum status check_lazy(const struct config *c, struct err *e)
+{
+    if (c->lazy_group < 2)
+        return OK;
+    if (has_around(c) || c->attn_extra || c->qkv_map || c->masks.n || c->layer_windows.n ||
+        c->head_windows.n || c->score_residual != SCORE_RESIDUAL_NONE || c->pos->no_content ||
+        config_mem(c)->compressed)
+        return fail(
+            e, E_USAGE,
+            "%s: lazy_group %d with masks, windows of layers or terms of attention  -> none "
+            "of them",
+            c->variant->name, c->lazy_group);
+    if (c->mixer || c->stack.n || c->steps || *c->order || c->stream_sinks)
+        return fail(e, E_USAGE,
+                    "%s: lazy_group %d with a mixer, a stack, steps, slots or an order of "
+                    "sub-layers  -> none of them",
+                    c->variant->name, c->lazy_group);
     return OK;
 }
 
@@ -357,6 +438,18 @@ static enum status check_around(const struct config *c, struct err *e)
                     "%s: differences of heads with positions %s, forgetting or terms of attention  "
                     "-> rotated or no positions",
                     name, c->pos->name);
+    const int adding =
+        c->around.forget + (c->around.cope > 0) + (c->around.local > 0) + c->around.man;
+    if ((c->around.local || c->around.man) &&
+        (adding > 1 || c->around.diff || c->score_residual != SCORE_RESIDUAL_NONE ||
+         c->attn_extra == &extra_talking))
+        return fail(
+            e, E_USAGE,
+            "%s: preferred places or a trained mask with other terms of pairs  -> one of them",
+            name);
+    if (c->around.local == LOCAL_PUBLISHED && c->mem_len)
+        return fail(e, E_USAGE, "%s: preferred places count from the text's beginning  -> mem 0",
+                    name);
     if (has_around(c) && compressive_of(c)->rows)
         return fail(e, E_USAGE, "%s: compressed memory with norms or gates of heads  -> neither",
                     name);
@@ -367,6 +460,20 @@ static enum status check_around(const struct config *c, struct err *e)
                     "%s: windows of layers with steps, an order of sub-layers or scores of the "
                     "layer before  -> none of them",
                     name);
+    if (c->head_windows.n && (c->steps || *c->order || c->masks.n || c->layer_windows.n ||
+                              c->same_length || c->attn_extra == &extra_span))
+        return fail(
+            e, E_USAGE,
+            "%s: windows of heads with steps, an order of sub-layers, masks, a span or other "
+            "windows  -> none of them",
+            name);
+    for (int i = 0; i < c->layer_masks.n; i++)
+        if (c->layer_masks.at[i] >= c->masks.n)
+            return fail(e, E_USAGE, "%s: mask %.0f of a layer, of %d masks  -> from 0", name,
+                        c->layer_masks.at[i], c->masks.n);
+    if (c->layer_masks.n && (c->steps || *c->order))
+        return fail(e, E_USAGE,
+                    "%s: masks of layers with steps or an order of sub-layers  -> neither", name);
     if (c->layer_rope_base.n && (c->pos != &pos_rope || c->steps || *c->order))
         return fail(e, E_USAGE,
                     "%s: bases of rotation per layer with positions %s, steps or an order of "
@@ -398,7 +505,8 @@ static enum status check_cells(const struct config *c, struct err *e)
                     "%s: order \"%.64s\" with norm %s or terms of attention  -> post, "
                     "none",
                     name, c->order, wiring_name[c->wiring]);
-    if (c->window || c->layer_windows.n || c->same_length || c->masks.n || c->steps)
+    if (c->window || c->layer_windows.n || c->head_windows.n || c->same_length || c->masks.n ||
+        c->steps)
         return fail(e, E_USAGE, "%s: order \"%.64s\" with a mask or steps  -> none of them", name,
                     c->order);
     if (config_mem(c)->recurrent || !c->pos->terms_grad || c->pos->rotate || c->pos->enter ||
@@ -469,8 +577,8 @@ static enum status check_stack(const struct config *c, struct err *e)
     if (!is_recurrent(c) || c->mixer->model_params)
         return fail(e, E_USAGE, "%s: a stack without a recurrent mixer  -> a variant with one",
                     name);
-    if (!c->causal || c->same_length || c->masks.n || c->steps || *c->order || c->rnn_layers ||
-        c->qkv_map || c->attn_extra || c->score_residual != SCORE_RESIDUAL_NONE)
+    if (!c->causal || c->same_length || c->masks.n || c->head_windows.n || c->steps || *c->order ||
+        c->rnn_layers || c->qkv_map || c->attn_extra || c->score_residual != SCORE_RESIDUAL_NONE)
         return fail(e, E_USAGE,
                     "%s: a stack with a mask, steps, an order or terms of attention  -> none",
                     name);
@@ -496,6 +604,9 @@ static enum status check_mixer(const struct config *c, struct err *e)
     if (!c->mixer)
         return OK;
     const bool attends = c->mixer->attends;
+    if (c->head_windows.n)
+        return fail(e, E_USAGE, "%s: windows of heads with mixer %s  -> none", name,
+                    c->mixer->name);
     if (!attends && (!c->causal || c->window || c->same_length || c->masks.n))
         return fail(e, E_USAGE,
                     "%s: a window, a mask or a view of the future with mixer %s, which only knows "
@@ -604,6 +715,8 @@ enum status config_check(const struct config *c, struct err *e)
         st = masks_check(&c->masks, name, e);
     if (st == OK)
         st = check_around(c, e);
+    if (st == OK)
+        st = check_lazy(c, e);
     if (st == OK)
         st = check_streaming(c, e);
     if (st == OK)

@@ -19,6 +19,7 @@ static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
 static bool has_patience(const struct config *c) { return c->exit == EXIT_PATIENCE; }
 static bool has_cpe(const struct config *c) { return strchr(c->subs, 'c'); }
 static bool has_sep(const struct config *c) { return strchr(c->subs, 'w'); }
+static bool is_lazy(const struct config *c) { return c->variant->lazy_group > 0; }
 static bool streams(const struct config *c) { return c->variant->stream_sinks > 0; }
 
 static void print_order(char text[CHOICE_TEXT], const void *config)
@@ -164,7 +165,6 @@ static const struct choice others[] = {
     {.name = "emb_scale", .codec = CODEC_REAL, .at = AT(emb_scale), .most = FLT_MAX},
     {.name = "ln_eps", .codec = CODEC_REAL, .at = AT(ln_eps), .most = FLT_MAX},
     {.name = "scale", .codec = CODEC_REAL, .at = AT(scale), .most = FLT_MAX},
-    {.name = "causal", .codec = CODEC_FLAG, .at = AT(causal), .absent = "1"},
     {.name = "stream_sinks",
      .codec = CODEC_INT,
      .at = AT(stream_sinks),
@@ -241,6 +241,15 @@ static const struct choice others[] = {
     {.name = "cond", .codec = CODEC_WORD, .at = AT(cond), .words = cond_name, .absent = "none"},
     {.name = "budget", .codec = CODEC_REAL, .at = AT(budget), .most = 1},
     {.name = "budget_coef", .codec = CODEC_REAL, .at = AT(budget_coef), .most = FLT_MAX},
+    {.name = "lazy_group",
+     .codec = CODEC_INT,
+     .at = AT(lazy_group),
+     .help = "layers that share probabilities",
+     .most = MAX_LAYERS,
+     .scope = SCOPE_MODEL,
+     .setting = true,
+     .applies = is_lazy,
+     .absent = "0"},
     {.name = "qk_norm", .codec = CODEC_FLAG, .at = AT(around.qk_norm), .absent = "0"},
     {.name = "head_eps",
      .codec = CODEC_REAL,
@@ -255,6 +264,17 @@ static const struct choice others[] = {
     {.name = "logit_cap", .codec = CODEC_REAL, .at = AT(logit_cap), .most = FLT_MAX, .absent = "0"},
     {.name = "forget", .codec = CODEC_FLAG, .at = AT(around.forget), .absent = "0"},
     {.name = "cope", .codec = CODEC_INT, .at = AT(around.cope), .most = 1 << 16, .absent = "0"},
+    {.name = "gauss_form",
+     .codec = CODEC_WORD,
+     .at = AT(around.local),
+     .words = localness_name,
+     .absent = "none"},
+    {.name = "gauss_span",
+     .codec = CODEC_REAL,
+     .at = AT(around.local_span),
+     .most = MAX_DISTANCE,
+     .absent = "0"},
+    {.name = "dman", .codec = CODEC_FLAG, .at = AT(around.man), .absent = "0"},
     {.name = "diff", .codec = CODEC_FLAG, .at = AT(around.diff), .absent = "0"},
     {.name = "lambda_init", .codec = CODEC_REAL, .at = AT(lambda_init), .most = 1, .absent = "0"},
     {.name = "value_residual", .codec = CODEC_FLAG, .at = AT(around.value_residual), .absent = "0"},

@@ -107,7 +107,7 @@ struct sublayer_kind {
      * no such memory and reads new rows in place. NULL = always -1. */
     int (*keeps)(const struct config *c, enum mem_kind mem, int M);
     /* Floats that MEM_KV caches per row instead; NULL = nothing. */
-    int (*caches)(const struct config *c);
+    int (*caches)(const struct sublayer *s);
     /* Count or place its own state; select its implementation. */
     enum status (*bind)(struct sublayer *s, const struct engine *g, struct extent max,
                         struct arena *a, struct err *e);
@@ -208,11 +208,13 @@ struct sublayer {
     const struct sublayer_kind *kind;
     const struct config *c;
     enum wiring wiring;
-    float scale;        /* of f in the residual sum: 1, or 0.5 for the halves of Macaron */
-    int nth;            /* sub-layers of its kind before it in the model */
-    int layer;          /* that it belongs to */
-    bool bare;          /* alone: it counts as one of several */
-    steps_build *build; /* of sublayer_steps */
+    float scale; /* of f in the residual sum: 1, or 0.5 for the halves of Macaron */
+    int nth;     /* sub-layers of its kind before it in the model */
+    int layer;   /* that it belongs to */
+    bool bare;   /* alone: it counts as one of several */
+    bool asks;   /* attention: it has queries and keys */
+    int lazy;    /* attention with the probabilities of the so manieth before it; 0 = its own */
+    steps_build *build;           /* of sublayer_steps */
     const struct sublayer *first; /* the first of its kind */
     int level;                    /* its rows are pool groups of 2^level tokens (sublayer_pool.c) */
     bool pools;                   /* its queries are means of two of the rows before it */

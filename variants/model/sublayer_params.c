@@ -119,6 +119,7 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
 
     CHECK(what);
     const struct sublayer_kind *const kind = kind_of(c, what);
+    const int lazy = c->lazy_group > 1 ? layer % c->lazy_group : 0;
     for (int k = 0; k < i; k++)
         nth += s->at[k].kind == kind;
     s->at[i] = (struct sublayer){.kind = kind,
@@ -127,6 +128,8 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
                                  .scale = what->scale,
                                  .nth = nth,
                                  .layer = layer,
+                                 .asks = !c->pos->no_content && lazy == 0,
+                                 .lazy = lazy,
                                  .build = build_of(c, what),
                                  .level = letter == 'u' ? 0 : (i ? s->at[i - 1].level : 0) + pools,
                                  .pools = pools,

@@ -4,25 +4,40 @@
 #include "sublayer_project.h"
 #include "variants/parts/linear.h"
 
-void project_params(const struct config *c, int in, const char *prefix, struct params *p)
-{
-    const int HD = config_q_width(c), kv_width = config_kv_width(c);
+/* Of the four maps, those that are missing. */
+static int missing(bool asks) { return asks ? 0 : ATTN_V; }
 
-    params_matrix(p, HD, in, prefix, "attn.q.weight");
-    params_matrix(p, kv_width, in, prefix, "attn.k.weight");
-    params_matrix(p, kv_width, in, prefix, "attn.v.weight");
-    params_matrix(p, c->D, HD, prefix, "attn.o.weight");
-    if (c->attn_bias) {
-        params_vector(p, INIT_ZERO, 0, HD, prefix, "attn.q.bias");
-        params_vector(p, INIT_ZERO, 0, kv_width, prefix, "attn.k.bias");
-        params_vector(p, INIT_ZERO, 0, kv_width, prefix, "attn.v.bias");
-        params_vector(p, INIT_ZERO, 0, c->D, prefix, "attn.o.bias");
-    }
+void project_params(const struct config *c, int in, int kv_in, bool asks, const char *prefix,
+                    struct params *p)
+{
+    static const char *const names[ATTN_WEIGHTS][2] = {{"attn.q.weight", "attn.q.bias"},
+                                                       {"attn.k.weight", "attn.k.bias"},
+                                                       {"attn.v.weight", "attn.v.bias"},
+                                                       {"attn.o.weight", "attn.o.bias"}};
+    const int HD = config_q_width(c), kv_width = config_kv_width(c);
+    const int rows[ATTN_WEIGHTS] = {HD, kv_width, kv_width, c->D};
+    const int columns[ATTN_WEIGHTS] = {in, kv_in, kv_in, HD};
+
+    for (int i = missing(asks); i < ATTN_WEIGHTS; i++)
+        params_matrix(p, rows[i], columns[i], prefix, names[i][0]);
+    for (int i = missing(asks); i < ATTN_WEIGHTS && c->attn_bias; i++)
+        params_vector(p, INIT_ZERO, 0, rows[i], prefix, names[i][1]);
+}
+
+const struct param *project_weight(const struct sublayer *s, int which)
+{
+    CHECK(which >= missing(s->asks));
+    return s->own + which - missing(s->asks);
+}
+
+int project_n_params(const struct sublayer *s)
+{
+    return (s->c->attn_bias ? 2 : 1) * (ATTN_WEIGHTS - missing(s->asks));
 }
 
 static const struct param *bias(const struct sublayer *s, int which)
 {
-    return s->c->attn_bias ? &s->own[ATTN_WEIGHTS + which] : NULL;
+    return s->c->attn_bias ? project_weight(s, which) + ATTN_WEIGHTS - missing(s->asks) : NULL;
 }
 
 /* Treat sequences with contiguous rows as one. */
@@ -49,13 +64,13 @@ void project_map(const struct engine *g, const struct param *w, const struct par
 void project_rows(const struct engine *g, const struct sublayer *s, int which, struct seq_rows y,
                   struct seq_rows x, int B, int rows)
 {
-    project_map(g, &s->own[which], bias(s, which), y, x, B, rows);
+    project_map(g, project_weight(s, which), bias(s, which), y, x, B, rows);
 }
 
 void project_out(const struct engine *g, const struct sublayer *s, struct work *w, const float *o,
                  int rows, struct act epilogue)
 {
-    linear_forward(g, &s->own[ATTN_O], bias(s, ATTN_O), w->y, o, rows, epilogue);
+    linear_forward(g, project_weight(s, ATTN_O), bias(s, ATTN_O), w->y, o, rows, epilogue);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
@@ -63,10 +78,10 @@ void project_out(const struct engine *g, const struct sublayer *s, struct work *
 void project_out_grad(const struct engine *g, const struct sublayer *s, float *d_o,
                       const float *d_y, const float *o, int rows)
 {
-    linear_weight_grad(g, &s->own[ATTN_O], d_y, o, rows);
+    linear_weight_grad(g, project_weight(s, ATTN_O), d_y, o, rows);
     if (s->c->attn_bias)
-        linear_bias_grad(g, &s->own[ATTN_WEIGHTS + ATTN_O], d_y, rows);
-    linear_input_grad(g, &s->own[ATTN_O], d_o, d_y, rows, 0);
+        linear_bias_grad(g, bias(s, ATTN_O), d_y, rows);
+    linear_input_grad(g, project_weight(s, ATTN_O), d_o, d_y, rows, 0);
 }
 
 /* Rows are contiguous within a sequence; sequences may be apart, in a cache. */
@@ -96,18 +111,18 @@ static void kv_backward(const struct engine *g, const struct sublayer *s, int in
 {
     const int kv_width = config_kv_width(s->c);
     const int B = from.B, K = from.M + from.L, rows = K - skip;
-    const struct param *W = s->own, *bias = W + ATTN_WEIGHTS;
     const struct seq_rows k = {d_of.d_k, (ptrdiff_t)K * kv_width},
                           v = {d_of.d_v, (ptrdiff_t)K * kv_width}, d = {d_in, (ptrdiff_t)rows * in};
 
-    project_weight_grad(g, &W[ATTN_K], k, from.at, B, K);
-    project_weight_grad(g, &W[ATTN_V], v, from.at, B, K);
-    if (s->c->attn_bias) {
-        linear_bias_grad(g, &bias[ATTN_K], k.at, B * K);
-        linear_bias_grad(g, &bias[ATTN_V], v.at, B * K);
+    for (int which = s->asks ? ATTN_K : ATTN_V; which <= ATTN_V; which++) {
+        const struct seq_rows d_y = which == ATTN_K ? k : v;
+        const bool first = which == ATTN_K || !s->asks;
+        project_weight_grad(g, project_weight(s, which), d_y, from.at, B, K);
+        if (s->c->attn_bias)
+            linear_bias_grad(g, bias(s, which), d_y.at, B * K);
+        project_input_grad(g, project_weight(s, which), d, after_memory(d_y, skip, kv_width), B,
+                           rows, first ? 0 : 1);
     }
-    project_input_grad(g, &W[ATTN_K], d, after_memory(k, skip, kv_width), B, rows, 0);
-    project_input_grad(g, &W[ATTN_V], d, after_memory(v, skip, kv_width), B, rows, 1);
 }
 
 /* For the rows x, L of each sequence; adds to beta times d_x. */
@@ -116,10 +131,10 @@ static void q_backward(const struct engine *g, const struct sublayer *s, struct 
 {
     const struct seq_rows q = {d_q, (ptrdiff_t)L * config_q_width(s->c)};
 
-    project_weight_grad(g, &s->own[ATTN_Q], q, x, B, L);
+    project_weight_grad(g, project_weight(s, ATTN_Q), q, x, B, L);
     if (s->c->attn_bias)
-        linear_bias_grad(g, &s->own[ATTN_WEIGHTS + ATTN_Q], d_q, B * L);
-    project_input_grad(g, &s->own[ATTN_Q], d_x, q, B, L, beta);
+        linear_bias_grad(g, bias(s, ATTN_Q), d_q, B * L);
+    project_input_grad(g, project_weight(s, ATTN_Q), d_x, q, B, L, beta);
 }
 
 void project_backward(const struct engine *g, const struct sublayer *s, int in,
@@ -128,8 +143,9 @@ void project_backward(const struct engine *g, const struct sublayer *s, int in,
     const struct seq_rows d_rows = {d_in, (ptrdiff_t)(from.M + from.L - skip) * in};
 
     kv_backward(g, s, in, from, d_in, d, skip);
-    q_backward(g, s, after_memory(from.at, from.M, in), after_memory(d_rows, from.M - skip, in),
-               d.d_q, from.B, from.L, 1);
+    if (s->asks)
+        q_backward(g, s, after_memory(from.at, from.M, in), after_memory(d_rows, from.M - skip, in),
+                   d.d_q, from.B, from.L, 1);
 }
 
 void project_pooled_backward(const struct engine *g, const struct sublayer *s,

@@ -9,9 +9,15 @@
 
 /* Parameters in the order they are added; biases, with attn_bias, follow in the same order. */
 enum { ATTN_Q, ATTN_K, ATTN_V, ATTN_O, ATTN_WEIGHTS };
+/* One of them; how many parameters there are. Without queries and keys the first two are missing.
+ */
+const struct param *project_weight(const struct sublayer *s, int which);
+int project_n_params(const struct sublayer *s);
 
-/* q, k, v and o for rows of width `in`: "attn.q.weight" after the prefix, and so on. */
-void project_params(const struct config *c, int in, const char *prefix, struct params *p);
+/* q and o for rows of width `in`, k and v for rows of width `kv_in`: "attn.q.weight" after the
+ * prefix, and so on. */
+void project_params(const struct config *c, int in, int kv_in, bool asks, const char *prefix,
+                    struct params *p);
 
 /* y = x W^T (+ bias) of one of them, for `rows` rows of each of B sequences. */
 void project_rows(const struct engine *g, const struct sublayer *s, int which, struct seq_rows y,
@@ -33,8 +39,9 @@ void project_out(const struct engine *g, const struct sublayer *s, struct work *
 void project_out_grad(const struct engine *g, const struct sublayer *s, float *d_o,
                       const float *d_y, const float *o, int rows);
 
-/* From the gradients of q [B,L,H*dh], k and v [B,K,Hkv*dh] to d_in, that of source rows of width
- * `in` without the first `skip` of each sequence; accumulates weight gradients. */
+/* Without queries and keys there are no gradients of them. From the gradients of q [B,L,H*dh], k
+ * and v [B,K,Hkv*dh] to d_in, that of source rows of width `in` without the first `skip` of each
+ * sequence; accumulates weight gradients. */
 struct project_grad {
     float *d_q, *d_k, *d_v;
 };

@@ -14,11 +14,11 @@ static const struct field {
     const char *name;
     size_t at;
 } fields[] = {
-    {"window", offsetof(struct mask, window)},   {"dilation", offsetof(struct mask, dilation)},
-    {"block", offsetof(struct mask, block)},     {"back", offsetof(struct mask, back)},
-    {"stride", offsetof(struct mask, stride)},   {"fixed", offsetof(struct mask, fixed)},
-    {"summary", offsetof(struct mask, summary)}, {"global", offsetof(struct mask, global)},
-    {"random", offsetof(struct mask, n_random)},
+    {"window", offsetof(struct mask, window)}, {"dilation", offsetof(struct mask, dilation)},
+    {"block", offsetof(struct mask, block)},   {"back", offsetof(struct mask, back)},
+    {"memory", offsetof(struct mask, memory)}, {"stride", offsetof(struct mask, stride)},
+    {"fixed", offsetof(struct mask, fixed)},   {"summary", offsetof(struct mask, summary)},
+    {"global", offsetof(struct mask, global)}, {"random", offsetof(struct mask, n_random)},
 };
 
 static int *field_of(struct mask *m, const char *name)
@@ -59,10 +59,11 @@ static enum status parse_masks(struct masks *m, const char *text, struct err *e)
         const bool read = sscanf(at, "%15[a-z]=%9d%n", name, &value, &end) == 2;
         int *const field = field_of(&m->at[m->n - 1], name);
         if (!read || !field || value < 0 || (at[end] && !strchr(",;", at[end])))
-            return fail(e, E_USAGE,
-                        "--mask \"%.80s\": cannot parse \"%.20s\"  -> window, dilation, block, "
-                        "back, stride, fixed, summary, global, random, such as window=64,global=4",
-                        text, at);
+            return fail(
+                e, E_USAGE,
+                "--mask \"%.80s\": cannot parse \"%.20s\"  -> window, dilation, block, "
+                "back, memory, stride, fixed, summary, global, random, such as window=64,global=4",
+                text, at);
         *field = value;
         at += end;
         more = *at != '\0';
@@ -123,6 +124,46 @@ bool masks_equal(const struct masks *a, const struct masks *b)
     return strcmp(text[0], text[1]) == 0 && strcmp(heads[0], heads[1]) == 0;
 }
 
+/* ---- windows of heads --------------------------------------------------------------------- */
+
+enum status head_windows_parse(struct head_windows *w, const char *text, struct err *e)
+{
+    *w = (struct head_windows){0};
+    for (const char *at = text; *at;) {
+        int value = 0, end = 0;
+        const bool next = at == text || at[-1] == ';';
+        const int to = next ? w->n : w->n - 1;
+        if (to == WINDOW_ROWS || w->heads[to] == WINDOW_HEADS ||
+            sscanf(at, "%9d%n", &value, &end) != 1 || value < 0 ||
+            (at[end] && !strchr(",;", at[end])) || (at[end] && !at[end + 1]))
+            return fail(
+                e, E_USAGE,
+                "head_windows \"%.60s\": not up to %d rows of %d numbers from 0  -> such as "
+                "64,256;512,0",
+                text, (int)WINDOW_ROWS, (int)WINDOW_HEADS);
+        w->n = to + 1;
+        w->at[to][w->heads[to]++] = value;
+        at += end + (at[end] != '\0');
+    }
+    return OK;
+}
+
+void head_windows_print(char text[MASK_TEXT], const struct head_windows *w)
+{
+    size_t n = 0;
+
+    *text = '\0';
+    for (int l = 0; l < w->n; l++)
+        for (int h = 0; h < w->heads[l]; h++) {
+            n += (size_t)snprintf(text + n, MASK_TEXT - n, "%s%d",
+                                  h   ? ","
+                                  : l ? ";"
+                                      : "",
+                                  w->at[l][h]);
+            CHECK(n < MASK_TEXT);
+        }
+}
+
 /* ---- checks ------------------------------------------------------------------------------- */
 
 enum { MOST_RANDOM = 4096 };
@@ -133,8 +174,8 @@ static const char *contradiction(const struct mask *m)
         return "hides nothing  -> a window, block, stride, fixed or global";
     if (m->dilation && !m->window)
         return "dilation without a window  -> add window";
-    if ((m->back || m->n_random) && !m->block)
-        return "back and random need blocks  -> add block";
+    if ((m->back || m->memory || m->n_random) && !m->block)
+        return "back, memory and random need blocks  -> add block";
     if (m->n_random > MOST_RANDOM)
         return "has too many random blocks  -> at most 4096";
     if (m->fixed ? m->summary < 1 || m->summary > m->fixed : m->summary)

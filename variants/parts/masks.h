@@ -19,6 +19,11 @@ enum status masks_check(const struct masks *m, const char *who, struct err *e);
 
 /* Take memory for up to L queries from the arena and set the masks of `a`. A single window shared
  * by all heads becomes a->window, which every implementation supports. */
+/* Windows of heads as text, "2,4;3,9": layers with semicolons between, heads with commas; "" =
+ * none. E_USAGE. */
+enum status head_windows_parse(struct head_windows *w, const char *text, struct err *e);
+void head_windows_print(char text[MASK_TEXT], const struct head_windows *w);
+
 void masks_reserve(const struct masks *m, int L, struct arena *arena, struct attn *a);
 /* A copy of `a` for queries about its terms, while its masks are not yet readable. */
 struct attn masks_placeholder(const struct attn *a);

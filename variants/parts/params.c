@@ -243,6 +243,10 @@ static void fill(struct param *p, uint64_t seed)
         for (size_t i = 0; i < p->n; i++)
             p->data[i] = (float)(i % (size_t)p->init_arg);
         break;
+    case INIT_FREQUENCIES:
+        for (size_t i = 0; i < p->n; i++)
+            p->data[i] = (float)pow(10000, -(double)i / (double)p->n);
+        break;
     case INIT_EYE: /* square, near the identity */
         rng_normal(p->data, p->n, seed, stream, 0, 0.02f);
         for (int i = 0; i < p->shape[0]; i++)

@@ -24,6 +24,7 @@ enum init {
     INIT_STEP,
     INIT_RAMP,
     INIT_NORMAL,
+    INIT_FREQUENCIES, /* 10000^(-f/n) of n */
     INIT_EYE,
     INIT_TURNS
 };

@@ -40,12 +40,14 @@ struct rotation {
 struct pos {
     const char *name;
     const struct own *own; /* of this and the other kinds: NULL = none */
-    bool past_only;        /* not defined for future keys */
-    bool sinusoids;        /* its encodings are sinusoids of width D, which must be even */
-    bool clips;            /* distances beyond config.clip share a row */
-    bool clamps;           /* distances beyond config.clamp_len share a row */
-    bool sinks;            /* keys that every query sees */
-    bool by_distance;      /* unclamped, its tables have a row for each distance, and no bias */
+    const char *form; /* golden files name it so, under the key of that name; NULL = they don't */
+    bool past_only;   /* not defined for future keys */
+    bool no_content;  /* it is all that there is in scores: no queries and keys */
+    bool sinusoids;   /* its encodings are sinusoids of width D, which must be even */
+    bool clips;       /* distances beyond config.clip share a row */
+    bool clamps;      /* distances beyond config.clamp_len share a row */
+    bool sinks;       /* keys that every query sees */
+    bool by_distance; /* unclamped, its tables have a row for each distance, and no bias */
     /* E_USAGE if its own fields of the config make no sense. */
     enum status (*check)(const struct config *c, struct err *e);
     /* Longest window that it has positions for; NULL = unlimited. */

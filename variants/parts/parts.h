@@ -15,7 +15,10 @@
 #define POSITIONS(X)                                                                               \
     X(none)                                                                                        \
     X(sinusoid)                                                                                    \
-    X(learned) X(learned_layer) X(shaw) X(xl) X(rope) X(alibi) X(t5) X(kerple) X(tupe) X(deberta)
+    X(learned)                                                                                     \
+    X(learned_layer)                                                                               \
+    X(shaw) X(xl) X(rope) X(alibi) X(t5) X(kerple) X(tupe) X(deberta) X(tener) X(gaussian)         \
+        X(hardcoded) X(freq)
 #define MIXERS(X)                                                                                  \
     X(linear_elu)                                                                                  \
     X(favor)                                                                                       \

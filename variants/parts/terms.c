@@ -5,15 +5,21 @@
 #include "terms.h"
 #include "masks.h"
 
-void terms_reserve(const struct config *c, const struct term_params *p, int L, int K,
+void terms_reserve(const struct config *c, const struct term_params *p, int layer, int L, int K,
                    struct arena *arena, struct attn *a)
 {
-    if (c->pos->reserve)
+    if (p && c->pos->reserve)
         c->pos->reserve(c, p->model, p->pos, K, arena, a);
-    if (c->attn_extra && c->attn_extra->reserve)
+    if (p && c->attn_extra && c->attn_extra->reserve)
         c->attn_extra->reserve(c, p->model, p->attn_extra, K, arena, a);
-    const struct masks masks = config_masks(c);
+    const struct masks masks = config_masks(c, layer);
     masks_reserve(&masks, L, arena, a);
+    if (!c->head_windows.n)
+        return;
+    int *const windows = arena_take(arena, PART_SCRATCH, (size_t)c->H * sizeof(*windows));
+    for (int h = 0; arena->base && h < c->H; h++)
+        windows[h] = config_head_window(c, layer, h);
+    a->window_of_head = windows;
 }
 
 void terms_build_tables(const struct engine *g, const struct config *c, const struct term_params *p,

@@ -12,9 +12,10 @@ struct term_params {
     const struct param *model, *pos, *attn_extra;
 };
 
-/* As the hooks of struct pos, for all of them; sized for L queries and K keys, even if `a` has
- * fewer. */
-void terms_reserve(const struct config *c, const struct term_params *p, int L, int K,
+/* As the hooks of struct pos, for all of them, of this layer, with `p` NULL only for masks and
+ * windows; sized for L queries and K keys, even
+ * if `a` has fewer. */
+void terms_reserve(const struct config *c, const struct term_params *p, int layer, int L, int K,
                    struct arena *arena, struct attn *a);
 void terms_build_tables(const struct engine *g, const struct config *c, const struct term_params *p,
                         const float *pos_encoding, struct attn *a);

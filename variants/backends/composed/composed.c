@@ -40,7 +40,7 @@ enum { PAD = 16 }; /* floats after a row, so that row strides are not powers of 
 
 ptrdiff_t composed_ld(int n) { return (ptrdiff_t)round_up((size_t)n, PAD) + PAD; }
 
-ptrdiff_t composed_score_ld(const struct attn *a) { return composed_ld(a->M + a->L + a->sinks); }
+ptrdiff_t composed_score_ld(const struct attn *a) { return composed_ld(attn_keys(a) + a->sinks); }
 
 ptrdiff_t composed_square(const struct attn *a) { return composed_rows(a) * composed_score_ld(a); }
 

@@ -366,8 +366,8 @@ static void run_item(const struct grad_call *c, int b, int kv, int kv_end,
 
     for (int head = kv; head < kv_end; head++) {
         if (!a->no_content)
-            zero_head(c->d->d_k, a->k_at, b, head, a->M + a->L, a->dh);
-        zero_head(c->d->d_v, a->v_at, b, head, a->M + a->L, attn_dv(a));
+            zero_head(c->d->d_k, a->k_at, b, head, attn_keys(a), a->dh);
+        zero_head(c->d->d_v, a->v_at, b, head, attn_keys(a), attn_dv(a));
     }
     memset(c->all + (size_t)(b * a->H + kv * group) * c->sums->each, 0,
            sizeof(float) * c->sums->each * (size_t)((kv_end - kv) * group));

@@ -72,7 +72,7 @@ static void scores_grad(const struct grad_call *c, const struct block_at *at, co
         float *own = d + i * ld - at->j0;
         for (struct range r = {0}; sight_next(&sight, at->i0 + i, 1, &r);)
             for (int j = r.from; j < r.to; j++)
-                own[j] = gain * own[j] + (arriving ? arriving[row * (a->M + a->L) + j] : 0);
+                own[j] = gain * own[j] + (arriving ? arriving[row * attn_keys(a) + j] : 0);
     }
 }
 

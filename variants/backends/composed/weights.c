@@ -131,7 +131,7 @@ static void hide(const struct attn *a, const struct block_at *at, int i, float *
         float *seen = s + (r.from - at->j0);
         fill(s + (done - at->j0), r.from - done, -INFINITY);
         if (a->scores_out)
-            memcpy(a->scores_out + row * (a->M + a->L) + r.from, seen,
+            memcpy(a->scores_out + row * attn_keys(a) + r.from, seen,
                    sizeof(*s) * (size_t)(r.to - r.from));
         for (int j = 0; a->gain != 0 && j < r.to - r.from; j++)
             seen[j] *= gain;

@@ -25,7 +25,7 @@ static int block_rows(const struct attn *a) { return (a->L + block_count(a) - 1)
 
 static size_t score_bytes(const struct attn *a)
 {
-    return (size_t)a->H * (size_t)block_rows(a) * (size_t)(a->M + a->L) * sizeof(float);
+    return (size_t)a->H * (size_t)block_rows(a) * (size_t)attn_keys(a) * sizeof(float);
 }
 
 static bool accepts(const struct attn *a, const char **why_not)
@@ -195,7 +195,7 @@ static void forward(const struct engine *g, const struct attn *a, void *scratch)
     for (int b = 0; b < a->B; b++)
         for (int i0 = 0; i0 < a->L; i0 += rows) {
             struct part p = {.b = b, .i0 = i0, .n = min_int(rows, a->L - i0)};
-            p.cols = a->causal ? a->M + i0 + p.n : a->M + a->L;
+            p.cols = a->causal ? a->M + i0 + p.n : attn_keys(a);
             all_scores(g, a, &p, &space);
 #pragma omp parallel for num_threads(g->threads)
             for (int h = 0; h < a->H; h++)

@@ -36,7 +36,7 @@ static int key_heads(const struct attn *a) { return attn_mixes(a) ? a->Hkv : 1; 
 /* For d_k or d_v of the item's key heads, which are `width` wide. */
 static size_t key_doubles(const struct attn *a, int width)
 {
-    return (size_t)key_heads(a) * (size_t)(a->M + a->L) * (size_t)width;
+    return (size_t)key_heads(a) * (size_t)attn_keys(a) * (size_t)width;
 }
 
 static size_t kv_doubles(const struct attn *a)
@@ -106,7 +106,7 @@ static void unmix(const struct item *t, const float *matrix, enum attn_sum which
                   const double *d_new, const double *old, int i)
 {
     const struct attn *a = t->a;
-    const int K = a->M + a->L, mixed = matrix ? which == SUM_MIX_PROBS ? K + a->sinks : K : 0;
+    const int K = attn_keys(a), mixed = matrix ? which == SUM_MIX_PROBS ? K + a->sinks : K : 0;
     const ptrdiff_t ld = ref_ld(a);
 
     for (struct range r = {0}; ref_next(a, 0, a->H, i, &r);)
@@ -125,7 +125,7 @@ static void unmix(const struct item *t, const float *matrix, enum attn_sum which
 static void score_grad(const struct item *t, int h, int i, const double *p, double *d_p)
 {
     const struct attn *a = t->a;
-    const int K = a->M + a->L;
+    const int K = attn_keys(a);
     const float *arriving = t->d->d_scores_out;
     double delta = 0;
     int done = 0;
@@ -175,7 +175,7 @@ struct received {
 static void value_grad(const struct item *t, int h, int i, int j, double w)
 {
     const struct attn *a = t->a;
-    const int kv = h / (a->H / a->Hkv), dv = attn_dv(a), sink = j - (a->M + a->L);
+    const int kv = h / (a->H / a->Hkv), dv = attn_dv(a), sink = j - attn_keys(a);
     const float *d_o = t->d->d_o + t->b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * dv;
 
     if (sink >= 0) {
@@ -183,7 +183,7 @@ static void value_grad(const struct item *t, int h, int i, int j, double w)
             ref_add(sum_at(t, h, SUM_SINK_V) + (ptrdiff_t)sink * dv, w, d_o, dv);
         return;
     }
-    ref_add(t->d_v + ((ptrdiff_t)(kv - t->kv) * (a->M + a->L) + j) * dv, w, d_o, dv);
+    ref_add(t->d_v + ((ptrdiff_t)(kv - t->kv) * attn_keys(a) + j) * dv, w, d_o, dv);
     if (a->rel_v)
         ref_add(sum_at(t, h, SUM_REL_V) + (ptrdiff_t)attn_table_row(a, i, j) * dv, w, d_o, dv);
 }
@@ -196,7 +196,7 @@ static void key_grad(const struct item *t, int h, int i, int j, double x, int e0
     const int kv = h / (a->H / a->Hkv);
     const ptrdiff_t he = (ptrdiff_t)h * a->dh + e0;
     const ptrdiff_t table = (ptrdiff_t)attn_table_row(a, i, j) * a->dh + e0;
-    const ptrdiff_t key = ((ptrdiff_t)(kv - t->kv) * (a->M + a->L) + j) * a->dh + e0;
+    const ptrdiff_t key = ((ptrdiff_t)(kv - t->kv) * attn_keys(a) + j) * a->dh + e0;
     double *d_k = t->d_k + key;
     double *rel_k = sum_at(t, h, SUM_REL_K) + table, *rel_q = sum_at(t, h, SUM_REL_Q) + table;
     const float *q = a->q + t->b * a->q_at.batch + i * a->q_at.row + he;
@@ -235,7 +235,7 @@ static void sink_grad(const struct item *t, int h, int i, int s, double x, int e
 static void operand_grad(const struct item *t, const struct ref_row *row, int x, int i)
 {
     const struct attn *a = t->a;
-    const int h = row->h + x, K = a->M + a->L;
+    const int h = row->h + x, K = attn_keys(a);
     const ptrdiff_t at = x * ref_ld(a);
     const double *w = row->w + at, *g = t->d_w + at, *slope = row->slope ? row->slope + at : NULL;
 
@@ -290,7 +290,7 @@ static void query_grad(const struct item *t, const struct ref_row *row, int i)
 /* `from` [kvs, K, width] to the item's heads at `to`. */
 static void store(const struct item *t, float *to, struct stride at, int width, const double *from)
 {
-    const int K = t->a->M + t->a->L;
+    const int K = attn_keys(t->a);
 
     for (int x = 0; x < t->kvs; x++)
         for (int j = 0; j < K; j++)

@@ -124,7 +124,7 @@ size_t ref_row_doubles(const struct attn *a)
 
 bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r)
 {
-    const int K = a->M + a->L;
+    const int K = attn_keys(a);
     const bool over = r->from >= K; /* the sinks came last */
 
     if (r->to < K && attn_next_keys(a, h, heads, i, r))
@@ -201,7 +201,7 @@ static double sink_score(const struct attn *a, int b, int h, int i, int n)
  * the sinks. Returns the maximum. */
 static double logits(const struct attn *a, int b, int h, int i, double *p)
 {
-    const int K = a->M + a->L;
+    const int K = attn_keys(a);
     const ptrdiff_t row = ((ptrdiff_t)b * a->H + h) * a->L + i;
     double max = -INFINITY;
     int done = 0;
@@ -255,7 +255,7 @@ static void mix(const struct attn *a, const float *matrix, double *to, const dou
 void ref_probabilities(const struct attn *a, int b, int i, const struct ref_row *row)
 {
     const ptrdiff_t ld = ref_ld(a);
-    const int K = a->M + a->L;
+    const int K = attn_keys(a);
 
     for (int x = 0; x < row->heads; x++) {
         double *s = row->s + x * ld;

@@ -20,7 +20,7 @@ struct ref_row {
     double *wide;      /* [REF_OPERANDS, the wider of dh and dv] operands of a head as doubles */
 };
 enum { REF_OPERANDS = 3 }; /* q + u, q + w, a key */
-static inline ptrdiff_t ref_ld(const struct attn *a) { return (ptrdiff_t)a->M + a->L + a->sinks; }
+static inline ptrdiff_t ref_ld(const struct attn *a) { return attn_keys(a) + a->sinks; }
 size_t ref_row_doubles(const struct attn *a);
 struct ref_row ref_row_at(const struct attn *a, int h, double *at);
 
@@ -36,7 +36,7 @@ struct ref_value {
 };
 static inline struct ref_value ref_value_at(const struct attn *a, int b, int h, int i, int j, int e)
 {
-    const int kv = h / (a->H / a->Hkv), sink = j - (a->M + a->L);
+    const int kv = h / (a->H / a->Hkv), sink = j - attn_keys(a);
     const float *rel = a->rel_v;
 
     if (sink >= 0)

@@ -64,7 +64,7 @@ static void visible(const struct item *t, int i, int n, int *lo, int *hi)
     const struct attn *a = t->f->a;
 
     *lo = t->window ? max_int(0, a->M + i - t->window + 1) : 0;
-    *hi = a->causal ? min_int(a->M + a->L, a->M + i + n) : a->M + a->L;
+    *hi = a->causal ? min_int(attn_keys(a), a->M + i + n) : attn_keys(a);
 }
 
 /* Divide group g's rows by their sums, add the shared far row's part and store them. */

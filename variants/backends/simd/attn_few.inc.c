@@ -84,7 +84,7 @@ static size_t few_room(const struct attn *a) { return (size_t)a->H * (size_t)min
 /* Words of one row's bits. */
 static size_t few_words(const struct attn *a)
 {
-    return a->mask ? (size_t)bits_words(a->M + a->L) : 0;
+    return a->mask ? (size_t)bits_words(attn_keys(a)) : 0;
 }
 
 /* Bytes of a thread's rows; the bits follow the rows of all threads. */
@@ -107,7 +107,7 @@ struct few_items {
 
 static struct few_items few_items_of(const struct attn *a, int threads)
 {
-    const int hull = attn_hull(a, 0, a->H, 0, a->L).from, hi = a->M + a->L;
+    const int hull = attn_hull(a, 0, a->H, 0, a->L).from, hi = attn_keys(a);
     const int lo = a->mask ? hull / 64 * 64 : hull; /* bit rows are split between words */
     const int parts = clamp_int(threads / a->B, 1, max_int(1, (hi - lo) / FEW_PART));
     const int each = a->B * parts; /* items per share */

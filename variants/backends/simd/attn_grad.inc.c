@@ -186,7 +186,7 @@ static void store_sums(const struct attn *a, float *dst, struct stride at, int b
 {
     const ptrdiff_t d_pad = (ptrdiff_t)round_up((size_t)d, VL);
 
-    for (int j = 0; j < a->M + a->L; j++) {
+    for (int j = 0; j < attn_keys(a); j++) {
         float *to = dst + b * at.batch + j * at.row + (ptrdiff_t)kv * d;
         for (int e = 0; e < d; e += VL)
             vst_upto(to + e, d - e, vmul(v1(factor), vld(sum + j * d_pad + e)));

@@ -24,7 +24,7 @@ struct fused {
  * read-ahead of whole vectors and groups. */
 static size_t bias_floats(const struct attn *a)
 {
-    const size_t n = (size_t)a->M + 2 * (size_t)a->L + 8 * (size_t)VL;
+    const size_t n = (size_t)attn_keys(a) + (size_t)a->L + 8 * (size_t)VL;
 
     return round_up(n, VL);
 }
@@ -43,14 +43,14 @@ enum { IN_PLACE_KEYS = 768, IN_PLACE_ROW = 1024 };
 
 static bool values_in_place(const struct attn *a)
 {
-    return a->M + a->L <= IN_PLACE_KEYS && attn_dv(a) % VL == 0 && a->v_at.row < IN_PLACE_ROW;
+    return attn_keys(a) <= IN_PLACE_KEYS && attn_dv(a) % VL == 0 && a->v_at.row < IN_PLACE_ROW;
 }
 
 /* Lay out the scratch; base = NULL only counts. Packed values always get room, because strides may
  * not be known when counting. */
 static struct fused layout(const struct attn *a, float *base)
 {
-    const int K = a->M + a->L, n_rel = a->R + a->Rf, dv = attn_dv(a);
+    const int K = attn_keys(a), n_rel = a->R + a->Rf, dv = attn_dv(a);
     const int d_pad = (int)round_up((size_t)a->dh, VL), v_pad = (int)round_up((size_t)dv, VL);
     struct fused f = {.a = a,
                       .K = K,

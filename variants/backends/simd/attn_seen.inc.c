@@ -18,13 +18,13 @@ static const uint64_t *seen_by_group(const struct seen *s, int g)
 /* Words of a thread's bits. */
 static size_t seen_words(const struct attn *a)
 {
-    return a->mask ? (size_t)SEEN_ROWS * (size_t)bits_words(a->M + a->L) : 0;
+    return a->mask ? (size_t)SEEN_ROWS * (size_t)bits_words(attn_keys(a)) : 0;
 }
 
 /* Assign a thread its bits before a call. */
 static void seen_start(struct seen *s, const struct attn *a, uint64_t *room)
 {
-    *s = (struct seen){.bits = room, .words = bits_words(a->M + a->L), .i0 = -1};
+    *s = (struct seen){.bits = room, .words = bits_words(attn_keys(a)), .i0 = -1};
 }
 
 static void add_bits(uint64_t *to, const uint64_t *from, int words)

@@ -24,6 +24,7 @@ struct attn attn_of_config(const struct config *c, int B, int L, int M)
         .window = config_window(c, 0),
         .causal = c->causal,
         .scale = c->scale,
+        .no_content = c->pos->no_content,
         .soft_cap = c->around.soft_cap,
         .q_at = {.batch = L * row, .row = row},
         .k_at = {.batch = (M + L) * kv_row, .row = kv_row},
@@ -40,8 +41,8 @@ static void attention_params(const struct sublayer *s, const char *prefix, const
     const struct config *const c = s->c;
 
     (void)ff;
-    project_params(c, attention_width(c), prefix, p);
-    if (c->pos->layer_params)
+    project_params(c, attention_width(c), attention_width(c), s->asks, prefix, p);
+    if (c->pos->layer_params && !s->lazy)
         c->pos->layer_params(c, prefix, p);
 }
 
@@ -60,16 +61,19 @@ static int attention_keeps(const struct config *c, enum mem_kind mem, int M)
 int attention_kept(const struct sublayer *s, int M)
 {
     const struct config *const c = s->c;
-    const int window = c->layer_windows.n ? config_window(c, s->layer) : 0;
+    const bool short_ones = c->layer_windows.n || c->head_windows.n;
+    const int window = short_ones ? config_longest_window(c, s->layer) : 0;
 
     if (s->mem != MEM_KV)
         return s->mem == MEM_HIDDEN ? slots_kept(c, M) : 0;
     return window ? min_int(M, window - 1) : slots_kept(c, M);
 }
 
-static int attention_caches(const struct config *c)
+static int attention_caches(const struct sublayer *s)
 {
-    return 2 * config_kv_width(c) + (c->around.forget ? c->H : 0);
+    const struct config *const c = s->c;
+
+    return (s->asks ? 2 : 1) * config_kv_width(c) + (c->around.forget ? c->H : 0);
 }
 
 static enum status attention_bind(struct sublayer *s, const struct engine *g, struct extent max,
@@ -79,10 +83,11 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
     struct attention *t = &s->of.attention;
     const int kv_width = config_kv_width(c);
 
-    *t = (struct attention){.pos = s->own + (c->attn_bias ? 2 : 1) * ATTN_WEIGHTS};
+    *t = (struct attention){.pos = s->own + project_n_params(s)};
     if (s->mem == MEM_KV) {
         const int kept = attention_kept(s, max.M);
-        cache_bind(&t->keys, max.B, max.L, kept, kv_width, a);
+        if (s->asks)
+            cache_bind(&t->keys, max.B, max.L, kept, kv_width, a);
         cache_bind(&t->values, max.B, max.L, kept, kv_width, a);
         if (c->around.forget)
             cache_bind(&t->fades, max.B, max.L, kept, c->H, a);
@@ -97,8 +102,9 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
     t->reach = max.M + max.L;
     t->prepared = attn_of_config(c, max.B, max.L, remembers ? max.M : 0);
     t->prepared.window = config_window(c, s->layer);
+    t->prepared.no_content = !s->asks;
     const struct term_params p = attention_term_params(s);
-    terms_reserve(c, &p, max.L, t->reach, a, &t->prepared);
+    terms_reserve(c, s->lazy ? NULL : &p, s->layer, max.L, t->reach, a, &t->prepared);
     if (s->level) /* at least one pool group: the implementation is selected now */
         attention_resize(s, &t->prepared, max_int(rows_before(s, max.L), 1 + s->pools), 0);
     const struct attn copy = attention_for_impl(s);
@@ -126,8 +132,12 @@ static void attention_arrays(const struct sublayer *s, struct extent max,
     const size_t lse = query_rows * (size_t)(config_maps(s->c) * s->c->H);
     const size_t pooled = s->pools ? query_rows * (size_t)s->c->D : 0;
 
-    out[AT_Q] = out[AT_O] = (struct array){q, q, false, PART_ACTIVATIONS};
-    out[AT_K] = out[AT_V] = (struct array){k, k, false, PART_ACTIVATIONS};
+    out[AT_O] = (struct array){q, q, false, PART_ACTIVATIONS};
+    out[AT_V] = (struct array){k, k, false, PART_ACTIVATIONS};
+    if (s->asks) {
+        out[AT_Q] = out[AT_O];
+        out[AT_K] = out[AT_V];
+    }
     out[AT_LSE] = (struct array){0, lse, false, PART_ACTIVATIONS};
     out[AT_QKV_MAP] = attention_map_array(s, max);
     const size_t scores = attention_scores_floats(s, max);
@@ -182,6 +192,8 @@ static void attention_build_tables(const struct engine *g, struct sublayer *s,
 
     t->pos_encoding = pos_encoding;
     const struct term_params p = attention_term_params(s);
+    if (s->lazy)
+        return;
     terms_build_tables(g, s->c, &p, pos_encoding, &t->prepared);
 }
 
@@ -209,9 +221,15 @@ static struct seq_rows new_cache_rows(struct cache *cache, int rows)
                              cache_stride(cache)};
 }
 
+/* Of rows that it has projected: keys, or values where there are none. */
+static const struct cache *attention_cache(const struct sublayer *s)
+{
+    return s->asks ? &s->of.attention.keys : &s->of.attention.values;
+}
+
 int64_t attention_base(const struct sublayer *s)
 {
-    return cache_base(s->mem == MEM_KV ? &s->of.attention.keys : &s->memory);
+    return cache_base(s->mem == MEM_KV ? attention_cache(s) : &s->memory);
 }
 
 void attention_turn(const struct engine *g, const struct sublayer *s, struct seq_rows x, int B,
@@ -252,18 +270,22 @@ static void project_kv(const struct engine *g, struct sublayer *s, const struct 
     const int rows = from.M + from.L;
     const struct around_call n = attention_call(s, from.B, from.L);
 
-    project_rows(g, s, ATTN_K, k, from.at, from.B, rows);
     project_rows(g, s, ATTN_V, v, from.at, from.B, rows);
-    around_keys(g, s, w, n, k);
+    if (s->asks) {
+        project_rows(g, s, ATTN_K, k, from.at, from.B, rows);
+        around_keys(g, s, w, n, k);
+    }
     around_values(g, s, w, n, v, end);
     around_fade(g, s, w, n, from.at);
+    if (!s->asks)
+        return;
     attention_rotate(g, s, k, from.B, rows, config_maps(s->c) * s->c->kv_heads, end - rows, false);
     around_split(g, s, w, n, k, rows, s->c->kv_heads, false);
 }
 
 int attention_memory(const struct sublayer *s)
 {
-    return s->mem == MEM_KV ? s->of.attention.keys.M : s->memory.M;
+    return s->mem == MEM_KV ? attention_cache(s)->M : s->memory.M;
 }
 
 /* Pool groups are placed at their last tokens, or at their first if attention is not causal, and
@@ -299,9 +321,9 @@ struct attn attention_operands(const struct sublayer *s, const struct work *w, i
     attention_score_residual(s, w, &a);
     around_set_scores(s, w, attention_call(s, B, L), &a);
     a.q_at.batch = a.o_at.batch = a.L * HD;
-    a.k = kv ? cache_rows(&t->keys, 0) : w->own[AT_K];
+    a.k = !s->asks ? NULL : kv ? cache_rows(&t->keys, 0) : w->own[AT_K];
     a.v = kv ? cache_rows(&t->values, 0) : w->own[AT_V];
-    a.k_at.batch = a.v_at.batch = kv ? cache_stride(&t->keys) : (M + L) * kv_width;
+    a.k_at.batch = a.v_at.batch = kv ? cache_stride(&t->values) : (M + L) * kv_width;
     return a;
 }
 
@@ -314,6 +336,16 @@ static struct seq_rows query_source(const struct sublayer *s, const struct work 
     return s->pools ? (struct seq_rows){w->own[AT_POOLED], pooled}
                     : (struct seq_rows){from.at.at + (ptrdiff_t)from.M * attention_width(s->c),
                                         from.at.stride};
+}
+
+/* Where the keys of `rows` source rows go; nowhere if there are none. */
+static struct seq_rows new_keys(struct sublayer *s, const struct work *w, int rows)
+{
+    if (!s->asks)
+        return (struct seq_rows){0};
+    if (s->mem == MEM_KV)
+        return new_cache_rows(&s->of.attention.keys, rows);
+    return (struct seq_rows){w->own[AT_K], (ptrdiff_t)rows * config_kv_width(s->c)};
 }
 
 struct attn attention_project(const struct engine *g, struct sublayer *s, struct work *w,
@@ -330,21 +362,26 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
     const int query_rows = attention_query_rows(s, from.L);
     const struct seq_rows fresh = query_source(s, w, from);
     const struct seq_rows q = {w->own[AT_Q], query_rows * HD};
-    const struct seq_rows k =
-        kv ? new_cache_rows(&t->keys, K) : (struct seq_rows){w->own[AT_K], K * kv_width};
+    const struct seq_rows k = new_keys(s, w, K);
     const struct seq_rows v =
         kv ? new_cache_rows(&t->values, K) : (struct seq_rows){w->own[AT_V], K * kv_width};
 
     const struct around_call n = attention_call(s, from.B, from.L);
 
-    project_rows(g, s, ATTN_Q, q, fresh, from.B, query_rows);
-    around_queries(g, s, w, n, q);
-    attention_rotate(g, s, q, from.B, query_rows, config_maps(c) * c->H, end - from.L, false);
-    around_split(g, s, w, n, q, query_rows, c->H, false);
+    if (s->asks) {
+        project_rows(g, s, ATTN_Q, q, fresh, from.B, query_rows);
+        around_queries(g, s, w, n, q);
+        attention_rotate(g, s, q, from.B, query_rows, config_maps(c) * c->H, end - from.L, false);
+        around_split(g, s, w, n, q, query_rows, c->H, false);
+    }
     project_kv(g, s, w, k, v, from, end);
     const struct attn a = attention_operands(s, w, from.B, from.L);
     if (c->around.cope)
         cope_add(g, s, w, n, &a);
+    if (c->around.local)
+        local_add(g, s, w, n, &a);
+    if (c->around.man)
+        man_add(g, s, w, n, &a, fresh);
     return c->stream_sinks ? streaming_attn(g, s, w, &a) : a;
 }
 
@@ -387,14 +424,15 @@ static void attention_remember(const struct engine *g, struct sublayer *s, struc
 
     CHECK(s->mem == MEM_KV);
     from = attention_mapped(g, s, w, from);
-    project_kv(g, s, w, new_cache_rows(&t->keys, from.L), new_cache_rows(&t->values, from.L), from,
+    project_kv(g, s, w, new_keys(s, w, from.L), new_cache_rows(&t->values, from.L), from,
                attention_base(s) + attention_memory(s) + from.L);
 }
 
 static void attention_commit(struct sublayer *s, int L)
 {
     if (s->mem == MEM_KV) {
-        cache_commit(&s->of.attention.keys, L);
+        if (s->asks)
+            cache_commit(&s->of.attention.keys, L);
         cache_commit(&s->of.attention.values, L);
         if (s->c->around.forget)
             cache_commit(&s->of.attention.fades, L);
@@ -424,9 +462,11 @@ static double attention_flop(const struct sublayer *s, int B, int L, int M)
     const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : L);
     const struct attn a = attention_for_flop(s, B, L, M);
     const double in = attention_width(c);
-    return config_maps(c) * attn_flop(&a) + 2 * rows * (in + c->D) * HD /* W_q, W_o */
-           + 4 * projected * in * kv_width                              /* W_k, W_v */
-           + cope_flop(s, &a) + around_flop(s, rows, projected) + attention_map_flop(s, projected);
+    const double q_in = s->asks ? in : 0;
+    return config_maps(c) * attn_flop(&a) + 2 * rows * (q_in + c->D) * HD /* W_q, W_o */
+           + 2 * projected * (q_in + in) * kv_width                       /* W_k, W_v */
+           + cope_flop(s, &a) + local_flop(s, &a) + man_flop(s, &a) +
+           around_flop(s, rows, projected) + attention_map_flop(s, projected);
 }
 
 const struct sublayer_kind sublayer_attention = {

@@ -78,7 +78,8 @@ struct array attention_map_array_grad(const struct sublayer *s, struct extent ma
 double attention_map_flop(const struct sublayer *s, double rows);
 
 /* Terms of its scores, sublayer_attention_terms.c: parameters of the schemes; an attention with
- * which to select an implementation; the score residual of a call and its gradient; an attention
+ * which to select an implementation; the scores that a call has from another layer or leaves for
+ * one, and their gradient; an attention
  * with which to count FLOP. */
 struct term_params attention_term_params(const struct sublayer *s);
 size_t attention_scores_floats(const struct sublayer *s, struct extent max);

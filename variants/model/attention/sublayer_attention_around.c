@@ -23,6 +23,13 @@
 #include <math.h>
 #include <string.h>
 
+bool around_adds_to_pairs(const struct config *c)
+{
+    return c->around.cope || c->around.local || c->around.man;
+}
+
+bool around_adds(const struct config *c) { return c->around.forget || around_adds_to_pairs(c); }
+
 /* ---- parameters --------------------------------------------------------------------------- */
 
 bool around_mixes_values(const struct sublayer *s)
@@ -53,6 +60,14 @@ static bool has_param(const struct sublayer *s, enum around_param which)
         return a->diff;
     case AROUND_COPE:
         return a->cope > 0;
+    case AROUND_LOCAL_W:
+    case AROUND_LOCAL_PLACE:
+    case AROUND_LOCAL_WIDTH:
+        return a->local;
+    case AROUND_MAN_ROW:
+    case AROUND_MAN_DISTANCE:
+    case AROUND_MAN_HEAD:
+        return a->man;
     case AROUND_PARAMS:
         break;
     }
@@ -102,6 +117,17 @@ void around_params(const struct sublayer *s, const char *prefix, struct params *
     if (c->around.cope)
         params_add(p, INIT_OFF, 0, 2, (const int[]){c->around.cope, c->dh}, "%sattn.cope.weight",
                    prefix);
+    if (c->around.local) {
+        params_add(p, INIT_LINEAR, 0, 3, (const int[]){c->H, c->dh, c->dh}, "%sattn.gauss.w",
+                   prefix);
+        params_add(p, INIT_ZERO, 0, 2, (const int[]){c->H, c->dh}, "%sattn.gauss.up", prefix);
+        params_add(p, INIT_ZERO, 0, 2, (const int[]){c->H, c->dh}, "%sattn.gauss.ud", prefix);
+    }
+    if (c->around.man) {
+        params_vector(p, INIT_ZERO, 0, in, prefix, "attn.dman.w");
+        params_vector(p, INIT_ZERO, 0, 2 * c->clip + 1, prefix, "attn.dman.p");
+        params_vector(p, INIT_ZERO, 0, c->H, prefix, "attn.dman.u");
+    }
 }
 
 /* ---- work space --------------------------------------------------------------------------- */
@@ -127,10 +153,12 @@ static struct around_work lay_out(const struct sublayer *s, float *base, struct 
         .raw_k = take(base, &at, norms && !backward, n.B * n.K, kv_width),
         .raw_v = take(base, &at, around_mixes_values(s) && !backward, n.B * n.K, kv_width),
         .fade = take(base, &at, a->forget, n.B * n.K, c->H),
-        .add = take(base, &at, a->forget || a->cope, n.B * n.all * (a->cope ? n.L : 1), c->H),
+        .add = take(base, &at, around_adds(c), n.B * n.all * (around_adds_to_pairs(c) ? n.L : 1),
+                    c->H),
         .x = take(base, &at, a->cope, n.L, n.all),
         .by_vector = take(base, &at, a->cope, n.L, a->cope),
         .d_by_vector = take(base, &at, a->cope && backward, n.L, a->cope),
+        .d_row = take(base, &at, a->man && backward, n.B, n.L),
         .gate = take(base, &at, gated, n.B * n.L, gate_width(c)),
         .gated = take(base, &at, gated && !backward, n.B * n.L, HD),
         .o = {take(base, &at, a->diff && !backward, n.B * n.L, HD),
@@ -319,7 +347,7 @@ void around_fade(const struct engine *g, struct sublayer *s, const struct work *
 void around_set_scores(const struct sublayer *s, const struct work *w, struct around_call n,
                        struct attn *a)
 {
-    if (s->c->around.cope)
+    if (around_adds_to_pairs(s->c))
         a->add = (struct dense){.at = around_work_of(s, w->own[AT_AROUND], n, false).add,
                                 .batch = (ptrdiff_t)s->c->H * n.L * n.all,
                                 .head = (ptrdiff_t)n.L * n.all,

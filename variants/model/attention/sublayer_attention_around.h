@@ -21,10 +21,20 @@ enum around_param {
     AROUND_LAMBDA_K2,
     AROUND_DIFF_NORM,
     AROUND_COPE,
+    AROUND_LOCAL_W,
+    AROUND_LOCAL_PLACE,
+    AROUND_LOCAL_WIDTH,
+    AROUND_MAN_ROW,
+    AROUND_MAN_DISTANCE,
+    AROUND_MAN_HEAD,
     AROUND_PARAMS
 };
 const struct param *around_param(const struct sublayer *s, enum around_param which);
 void around_params(const struct sublayer *s, const char *prefix, struct params *p);
+
+/* Is something computed and added to the score of each pair, or of each key? */
+bool around_adds_to_pairs(const struct config *c);
+bool around_adds(const struct config *c);
 
 /* Are its values mixed with the first attention's? */
 bool around_mixes_values(const struct sublayer *s);
@@ -40,6 +50,7 @@ struct around_work {
     float *add;                   /* [B,H,all] what each key's scores lose, or [B,H,L,all] */
     float *x, *by_vector;         /* contextual positions: [L,all] and [L,n] of one head */
     float *d_by_vector;           /* backward only */
+    float *d_row;                 /* backward only: [B,L] of the trained mask */
     float *o[2], *mixed;          /* [B,L,H,2 dh] of each map, and their difference */
     float *spare;                 /* [B,K] rows of queries or keys */
     float *d_v;                   /* backward only: of the second map */
@@ -101,6 +112,21 @@ void cope_add(const struct engine *g, const struct sublayer *s, const struct wor
 void cope_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
                struct around_call n, const struct attn *a, const struct attn_grad *d);
 double cope_flop(const struct sublayer *s, const struct attn *a);
+
+/* Preferred places, sublayer_attention_local.c, and the trained mask, sublayer_attention_man.c:
+ * likewise. The mask reads the rows x that queries are projected from; its backward leaves their
+ * gradients' factors in d_row. */
+void local_add(const struct engine *g, const struct sublayer *s, const struct work *w,
+               struct around_call n, const struct attn *a);
+void local_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                struct around_call n, const struct attn *a, const struct attn_grad *d);
+void man_add(const struct engine *g, const struct sublayer *s, const struct work *w,
+             struct around_call n, const struct attn *a, struct seq_rows x);
+void man_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+              struct around_call n, const struct attn *a, const struct attn_grad *d);
+/* Useful FLOP of either forward. */
+double local_flop(const struct sublayer *s, const struct attn *a);
+double man_flop(const struct sublayer *s, const struct attn *a);
 
 /* Products forward, for rows of queries and projected rows. */
 double around_flop(const struct sublayer *s, double rows, double projected);

@@ -124,9 +124,9 @@ struct attn_grad around_map_grad(const struct sublayer *s, const struct work *w,
 void around_scores_grad(const struct sublayer *s, const struct work *w, struct around_call n,
                         struct attn_grad *d)
 {
-    const size_t rows = s->c->around.cope ? (size_t)n.L : 1;
+    const size_t rows = around_adds_to_pairs(s->c) ? (size_t)n.L : 1;
 
-    if (!s->c->around.forget && !s->c->around.cope)
+    if (!around_adds(s->c))
         return;
     d->d_add = gradients(s, w, n).add;
     memset(d->d_add, 0, sizeof(float) * rows * (size_t)(n.B * n.all) * (size_t)s->c->H);
@@ -226,6 +226,13 @@ void around_input_grad(const struct engine *g, const struct sublayer *s, const s
     if (s->c->around.forget) {
         linear_bias_grad(g, around_param(s, AROUND_F_BIAS), d.fade, n.B * n.K);
         map_grad(g, around_param(s, AROUND_F), n, from, d.fade, d_in, n.K, skip);
+    }
+    if (s->c->around.man) { /* a map to one number */
+        struct param row = *around_param(s, AROUND_MAN_ROW);
+        row.rank = 2;
+        row.shape[1] = row.shape[0];
+        row.shape[0] = 1;
+        map_grad(g, &row, n, from, d.d_row, d_in, n.L, skip);
     }
     if (s->c->around.out_gate != OUT_GATE_NONE)
         map_grad(g, around_param(s, AROUND_G), n, from, d.gate, d_in, n.L, skip);

@@ -46,7 +46,7 @@ static void product(const struct engine *g, const struct gemm *p)
 static void products(const struct engine *g, const struct head *t)
 {
     const struct attn *a = t->a;
-    const int all = a->M + a->L;
+    const int all = attn_keys(a);
 
     product(g, &(struct gemm){.tb = true,
                               .m = a->L,
@@ -158,7 +158,7 @@ static void operands_grad(const struct engine *g, const struct sublayer *s, cons
                           const float *d_by_vector, float *d_q, float *d_k)
 {
     const struct attn *a = t->a;
-    const int all = a->M + a->L;
+    const int all = attn_keys(a);
     const struct gemm vectors = {.alpha = 1, .beta = 1, .a = d_by_vector, .lda = t->n};
     const struct gemm pairs = {.alpha = a->scale, .beta = 1, .a = t->x, .lda = all};
     struct gemm p = pairs;

@@ -14,14 +14,18 @@ static void core_backward(const struct engine *g, struct sublayer *s, const stru
     const struct attn a = attention_operands(s, w, B, L);
     const int64_t base = attention_base(s);
     const struct term_params p = attention_term_params(s);
-    struct attn_grad d = {
-        .d_o = w->d_own[AT_O], .d_q = w->d_own[AT_Q], .d_k = w->d_own[AT_K], .d_v = w->d_own[AT_V]};
+    struct attn_grad d = {.d_o = w->d_own[AT_O], .d_v = w->d_own[AT_V]};
 
     const struct around_call n = attention_call(s, B, L);
 
+    if (s->asks) {
+        d.d_q = w->d_own[AT_Q];
+        d.d_k = w->d_own[AT_K];
+    }
     project_out_grad(g, s, w->d_own[AT_O], d_y, around_output(s, w, n), B * a.L);
     around_output_grad(g, s, w, n, w->d_own[AT_O]);
-    terms_grad(c, &p, t->reach, &a, w->d_own[AT_D_TABLES], &d);
+    if (!s->lazy)
+        terms_grad(c, &p, t->reach, &a, w->d_own[AT_D_TABLES], &d);
     attention_score_residual_grad(s, w, &a, &d);
     around_scores_grad(s, w, n, &d);
     for (int map = 0; map < config_maps(c); map++) {
@@ -31,13 +35,20 @@ static void core_backward(const struct engine *g, struct sublayer *s, const stru
     }
     if (c->around.cope)
         cope_grad(g, s, w, n, &a, &d);
+    if (c->around.local)
+        local_grad(g, s, w, n, &a, &d);
+    if (c->around.man)
+        man_grad(g, s, w, n, &a, &d);
     const struct seq_rows d_q = {d.d_q, a.q_at.batch}, d_k = {d.d_k, a.k_at.batch};
-    around_split(g, s, w, n, d_q, a.L, c->H, true);
-    around_split(g, s, w, n, d_k, a.M + a.L, c->kv_heads, true);
-    attention_rotate(g, s, d_q, B, a.L, config_maps(c) * c->H, base + a.M, true);
-    attention_rotate(g, s, d_k, B, a.M + a.L, config_maps(c) * c->kv_heads, base, true);
-    around_operands_grad(g, s, w, n, &d);
-    terms_build_tables_grad(g, c, &p, w->pos_encoding, &a, &d);
+    if (s->asks) {
+        around_split(g, s, w, n, d_q, a.L, c->H, true);
+        around_split(g, s, w, n, d_k, a.M + a.L, c->kv_heads, true);
+        attention_rotate(g, s, d_q, B, a.L, config_maps(c) * c->H, base + a.M, true);
+        attention_rotate(g, s, d_k, B, a.M + a.L, config_maps(c) * c->kv_heads, base, true);
+        around_operands_grad(g, s, w, n, &d);
+    }
+    if (!s->lazy)
+        terms_build_tables_grad(g, c, &p, w->pos_encoding, &a, &d);
 }
 
 void attention_backward_projections(const struct engine *g, struct sublayer *s,
@@ -65,10 +76,11 @@ double attention_grad_flop(const struct sublayer *s, int B, int L, int M)
     /* Memory is a constant unless a norm or a map with weights is applied to it. */
     const double reached = wiring_norms_first(s->wiring) || c->qkv_map ? projected : (double)B * L;
     const struct attn a = attention_for_flop(s, B, L, M);
+    const double q_in = s->asks ? in : 0;
     return config_maps(c) * attn_grad_flop(&a) +
-           4 * rows * (in + c->D) * HD     /* W_q, W_o: dX and dW */
-           + 4 * projected * in * kv_width /* dW_k, dW_v */
-           + 4 * reached * in * kv_width   /* dX through them */
-           + 2 * cope_flop(s, &a) + 2 * around_flop(s, rows, reached) +
-           2 * attention_map_flop(s, projected);
+           4 * rows * (q_in + c->D) * HD            /* W_q, W_o: dX and dW */
+           + 2 * projected * (q_in + in) * kv_width /* dW_k, dW_v */
+           + 2 * reached * (q_in + in) * kv_width   /* dX through them */
+           + 2 * (cope_flop(s, &a) + local_flop(s, &a) + man_flop(s, &a)) +
+           2 * around_flop(s, rows, reached) + 2 * attention_map_flop(s, projected);
 }

@@ -87,7 +87,7 @@ static void copy_heads(float *to, const float *from, int heads, int n, int half)
 /* Keys of the list: as they are, or as one half of a wider head. */
 static void copy_keys(const struct config *c, const struct attn *a, float *to, bool two)
 {
-    const int width = a->Hkv * a->dh, K = a->M + a->L;
+    const int width = a->Hkv * a->dh, K = attn_keys(a);
 
     for (int b = 0; b < a->B; b++)
         for (int j = 0; j < K; j++, to += two ? 2 * width : width) {
@@ -119,7 +119,7 @@ struct attn streaming_attn(const struct engine *g, const struct sublayer *s, con
     const struct config *const c = s->c;
     const struct slots to = slots_of(c, w->own[AT_SLOTS], a->B, a->L);
     const bool two = a->L > 1;
-    const int heads = two ? 2 : 1, K = a->M + a->L;
+    const int heads = two ? 2 : 1, K = attn_keys(a);
     struct attn own = streaming_for_impl(a);
 
     own.base = 0; /* the mask knows indices, too */

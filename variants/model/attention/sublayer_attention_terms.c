@@ -2,7 +2,7 @@
  *
  * Attention as a kind of sub-layer: the terms of its scores besides queries and keys, that is, the
  * model's schemes and the score residual from one attention to the next. */
-#include "sublayer_attention.h"
+#include "sublayer_attention_around.h"
 #include "variants/model/sublayer_list.h"
 #include "variants/parts/masks.h"
 
@@ -19,7 +19,8 @@ size_t attention_scores_floats(const struct sublayer *s, struct extent max)
 {
     const size_t pairs = (size_t)max.L * (size_t)(max.M + max.L);
 
-    return s->c->score_residual ? (size_t)max.B * (size_t)s->c->H * pairs : 0;
+    return s->c->score_residual || s->c->lazy_group > 1 ? (size_t)max.B * (size_t)s->c->H * pairs
+                                                        : 0;
 }
 
 struct attn attention_for_impl(const struct sublayer *s)
@@ -29,8 +30,12 @@ struct attn attention_for_impl(const struct sublayer *s)
 
     if (s->c->stream_sinks)
         return streaming_for_impl(&a);
-    if (s->c->score_residual || s->c->around.forget || s->c->around.cope)
+    if (s->c->score_residual || around_adds(s->c))
         a.add.at = &something;
+    if (s->lazy)
+        a.add.at = &something;
+    else if (s->c->lazy_group > 1)
+        a.scores_out = (float *)&something;
     if (!s->c->score_residual)
         return a;
     a.scores_out = (float *)&something;
@@ -38,10 +43,41 @@ struct attn attention_for_impl(const struct sublayer *s)
     return a;
 }
 
+/* A lazy layer reads the scores that the first of its group has left. */
+static void lazy_scores(const struct sublayer *s, const struct work *w, struct attn *a)
+{
+    const ptrdiff_t K = attn_keys(a), head = a->L * K;
+    const struct work *first = w;
+
+    for (int i = 0; i < s->lazy; i++)
+        first = first->below;
+    if (s->lazy)
+        a->add = (struct dense){first->own[AT_SCORES], head * a->H, head, K};
+    else if (w->above)
+        a->scores_out = w->own[AT_SCORES];
+}
+
+/* Their gradient gathers over the group and then reaches its first layer. */
+static void lazy_scores_grad(const struct sublayer *s, const struct work *w, size_t n,
+                             struct attn_grad *d)
+{
+    float *const G = w->d_own[AT_SCORES];
+    const bool last = !w->above || s->lazy == s->c->lazy_group - 1;
+
+    if (last)
+        memset(G, 0, n * sizeof(float));
+    if (s->lazy)
+        d->d_add = G;
+    else if (!last)
+        d->d_scores_out = G;
+}
+
 void attention_score_residual(const struct sublayer *s, const struct work *w, struct attn *a)
 {
-    const ptrdiff_t K = (ptrdiff_t)a->M + a->L, head = a->L * K;
+    const ptrdiff_t K = attn_keys(a), head = a->L * K;
 
+    if (s->c->lazy_group > 1)
+        lazy_scores(s, w, a);
     if (!s->c->score_residual)
         return;
     if (w->below)
@@ -56,8 +92,10 @@ void attention_score_residual_grad(const struct sublayer *s, const struct work *
                                    const struct attn *a, struct attn_grad *d)
 {
     float *const G = w->d_own[AT_SCORES];
-    const size_t n = (size_t)a->B * (size_t)a->H * (size_t)a->L * (size_t)(a->M + a->L);
+    const size_t n = (size_t)a->B * (size_t)a->H * (size_t)a->L * (size_t)attn_keys(a);
 
+    if (s->c->lazy_group > 1)
+        lazy_scores_grad(s, w, n, d);
     if (!s->c->score_residual)
         return;
     if (!w->above)
@@ -77,7 +115,7 @@ struct attn attention_for_flop(const struct sublayer *s, int B, int L, int M)
     attention_resize(s, &a, L, M);
     a.B = B;
     masks_draw(&s->c->masks, s->nth, &a);
-    if (s->c->around.forget || s->c->around.cope)
+    if (around_adds(s->c))
         a.add.at = &something;
     if (s->c->score_residual && s->nth > 0) { /* one addition per pair forward, one backward */
         a.add.at = &something;

@@ -57,7 +57,7 @@ static int keeps(const struct config *c, enum mem_kind mem, int M)
     return mem == MEM_HIDDEN ? M : -1;
 }
 
-static int caches(const struct config *c) { return latent_width(c); }
+static int caches(const struct sublayer *s) { return latent_width(s->c); }
 
 /* The core of `c`, without operands. */
 static struct attn core(const struct config *c, int B, int L, int M)

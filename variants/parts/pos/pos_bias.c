@@ -5,12 +5,17 @@
 
 #include <string.h>
 
+size_t bias_floats(const struct config *c, int R)
+{
+    return (size_t)c->H * (size_t)(c->causal ? R : 2 * R - 1);
+}
+
 void bias_reserve(const struct config *c, int R, struct arena *arena, struct attn *a)
 {
     a->R = R;
-    a->Rf = 0;
-    a->bias_head = R;
-    a->bias = arena_f32(arena, PART_REL_POS, (size_t)c->H * (size_t)R);
+    a->Rf = c->causal ? 0 : R - 1;
+    a->bias_head = a->R + a->Rf;
+    a->bias = arena_f32(arena, PART_REL_POS, bias_floats(c, R));
 }
 
 float *bias_of(const struct attn *a, int h)

@@ -8,9 +8,11 @@
 #include "variants/variant.h"
 
 /* Take a table for distances 0..R-1, the last entry serving all beyond, and point `a` at it. */
+size_t bias_floats(const struct config *c, int R); /* of such a table */
 void bias_reserve(const struct config *c, int R, struct arena *arena, struct attn *a);
 
-/* Head h's entry for distance 0; that for distance n < a->R is n entries before it. */
+/* Head h's entry for distance 0; that for distance n < a->R is n entries before it,
+ * that for the future distance -n <= a->Rf n entries behind it. */
 float *bias_of(const struct attn *a, int h);
 
 /* Zero the table's gradient, which has the shape of the bias, and point `d` at it. */

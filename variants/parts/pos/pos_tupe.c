@@ -102,7 +102,7 @@ static struct table table_of(const struct config *c, const struct attn *a)
 static void tupe_reserve(const struct config *c, const struct param *model,
                          const struct param *layer, int K, struct arena *arena, struct attn *a)
 {
-    const int window = a->M + a->L; /* window positions only: memory is not used */
+    const int window = attn_keys(a); /* window positions only: memory is not used */
     float *const at = arena_f32(arena, PART_REL_POS, table_floats(c, window));
 
     CHECK(window <= layer[POS].shape[0]);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Golden files of cross attention (kind = cross), forward and backward: in.x [B,L,D] attends to
+ * in.ctx [B,S,d_ctx], of which in.ctx_len [B] rows count. */
+#include "golden_inner.h"
+
+#include "variants/model/attention/cross.h"
+#include "variants/model/checkpoint.h"
+
+#include <stdlib.h>
+
+struct cross_run {
+    struct cross t;
+    const struct tensor *ctx;
+    float *d_ctx;
+};
+
+static enum status bind(struct run *r, struct err *e)
+{
+    struct cross_run *const o = r->own;
+    struct arena *const a = &r->arena;
+
+    params_place(&r->params, a);
+    params_place_grad(&r->params, a);
+    o->t.weights = r->params.v;
+    r->y = arena_f32(a, PART_ACTIVATIONS, r->n_y);
+    r->d_x = arena_f32(a, PART_ACTIVATIONS, r->n_y);
+    o->d_ctx = arena_f32(a, PART_ACTIVATIONS, o->ctx->n);
+    const enum status st = cross_bind(&o->t, r->g, PART_ACTIVATIONS, r->grad, a, e);
+    if (st != E_UNSUPPORTED || !r->grad)
+        return st;
+    r->grad = false;
+    return cross_bind(&o->t, r->g, PART_ACTIVATIONS, false, a, e);
+}
+
+/* in.ctx says how many rows a context has. */
+static enum status read_context(struct run *r, struct err *e)
+{
+    struct cross_run *const o = r->own;
+    const struct tensor *const lengths = safetensors_find(r->s, "in.ctx_len");
+    enum status st = golden_size(r, "d_ctx", GOLDEN_WIDE, &o->t.ctx_width, e);
+
+    o->ctx = safetensors_find(r->s, "in.ctx");
+    if (st != OK)
+        return st;
+    if (!o->ctx || o->ctx->rank != 3 || o->ctx->shape[1] < 1 || o->ctx->shape[1] > GOLDEN_WIDE)
+        return safetensors_fail(r->s, e, "in.ctx is missing or has no rows");
+    o->t.S = o->ctx->shape[1];
+    golden_need(r, "in.ctx", DTYPE_F32, (size_t)r->max.B * (size_t)o->t.S * (size_t)o->t.ctx_width,
+                &st, e);
+    if (lengths)
+        golden_need(r, "in.ctx_len", DTYPE_I32, (size_t)r->max.B, &st, e);
+    o->t.seen = lengths ? lengths->data : NULL;
+    for (int b = 0; st == OK && o->t.seen && b < r->max.B; b++)
+        if (o->t.seen[b] < 1 || o->t.seen[b] > o->t.S)
+            return safetensors_fail(r->s, e, "in.ctx_len has %d  -> from 1 to %d", o->t.seen[b],
+                                    o->t.S);
+    if (st == OK)
+        st = golden_few(r, (double)r->max.B * o->t.S * (r->c.H * r->max.L + o->t.ctx_width), e);
+    return st;
+}
+
+static enum status read(struct run *r, struct err *e)
+{
+    static const char *const inputs[] = {"in.x", "in.dy", "in.ctx", "in.ctx_len", NULL};
+    struct cross_run *const o = r->own;
+    struct config *const c = &r->c;
+    int D = 0, H = 0, dh = 0;
+    double scale = 0;
+    enum status st;
+
+    if ((st = golden_size(r, "d_model", GOLDEN_WIDE, &D, e)) != OK ||
+        (st = golden_size(r, "n_head", GOLDEN_WIDE, &H, e)) != OK ||
+        (st = golden_size(r, "d_head", GOLDEN_WIDE, &dh, e)) != OK ||
+        (st = safetensors_real(r->s, "scale", 1, &scale, e)) != OK ||
+        (st = golden_extent(r, e)) != OK || (st = golden_known_inputs(r, inputs, e)) != OK)
+        return st;
+    *c = config_default(variants[0], D, H, dh, D, 1, 0);
+    c->pos = pos_find("none");
+    c->scale = (float)scale;
+    c->attn_bias = safetensors_find(r->s, "param.attn.q.bias") != NULL;
+    if ((st = checkpoint_check(r->s, c, e)) != OK || (st = golden_inputs(r, D, e)) != OK ||
+        (st = read_context(r, e)) != OK)
+        return st;
+    o->t.c = c;
+    o->t.B = r->max.B;
+    o->t.L = r->max.L;
+    cross_params(c, o->t.ctx_width, "", &r->params);
+    return OK;
+}
+
+static enum status forward(struct run *r, struct err *e)
+{
+    const struct cross_run *const o = r->own;
+
+    params_pack(&r->params, r->g);
+    cross_context(r->g, &o->t, o->ctx->data);
+    cross_forward(r->g, &o->t, r->y, r->x->data);
+    (void)e;
+    return OK;
+}
+
+static void backward(struct run *r)
+{
+    const struct cross_run *const o = r->own;
+
+    cross_backward(r->g, &o->t, r->d_x, o->d_ctx, r->dy->data, r->x->data, o->ctx->data);
+    golden_compare(r, GRADIENT "ctx", o->d_ctx, o->ctx->n);
+}
+
+/* Probabilities [B,H,L,S]; those of rows that do not count are 0. */
+static void finish(struct run *r)
+{
+    const struct cross_run *const o = r->own;
+    const ptrdiff_t head = (ptrdiff_t)o->t.L * o->t.S, of_sequence = head * r->c.H;
+    const size_t n = (size_t)r->max.B * (size_t)of_sequence;
+    float *const probs = calloc(n, sizeof(*probs));
+
+    NEED(probs);
+    for (int i = 0; i < cross_calls(&o->t); i++) {
+        const struct attn a = cross_call(&o->t, i);
+        golden_weights(r->g, &a, o->t.impl, o->t.scratch, probs + i * of_sequence, head, o->t.S);
+    }
+    golden_compare(r, "out.probs", probs, n);
+    free(probs);
+}
+
+const struct golden_kind golden_cross = {
+    .name = "cross",
+    .size = sizeof(struct cross_run),
+    .read = read,
+    .bind = bind,
+    .forward = forward,
+    .backward = backward,
+    .finish = finish,
+};

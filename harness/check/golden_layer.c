@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Golden files of one layer (kind = layer), forward and backward: its sub-layers with their norms
+ * and sums, without embedding, past and output. */
+#include "golden_inner.h"
+
+#include "variants/model/checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char prefix[] = "layers.0.";
+
+struct layer_run {
+    struct params file; /* those of the layer, under the file's names, without a prefix */
+};
+
+static void name_params(const struct run *r, struct layer_run *o)
+{
+    o->file.n = r->params.n;
+    for (int i = 0; i < r->params.n; i++) {
+        const struct param *const from = &r->params.v[i];
+        CHECK(strncmp(from->name, prefix, strlen(prefix)) == 0);
+        o->file.v[i] = *from;
+        snprintf(o->file.v[i].name, sizeof(from->name), "%s", from->name + strlen(prefix));
+    }
+}
+
+static enum status bind(struct run *r, struct err *e)
+{
+    struct layer_run *const o = r->own;
+    struct arena *const a = &r->arena;
+
+    params_place(&r->params, a);
+    enum status st = sublayers_bind(&r->sublayers, r->g, &r->params, MEM_NONE, r->max, a, e);
+    if (st != OK)
+        return st;
+    r->grad = r->grad && sublayers_can_grad(&r->sublayers, r->g, NULL) == OK;
+    if (r->grad) {
+        st = sublayers_bind_grad(&r->sublayers, r->g, a, e);
+        params_place_grad(&r->params, a);
+    }
+    r->y = arena_f32(a, PART_ACTIVATIONS, r->n_y);
+    r->room = arena_f32(a, PART_ACTIVATIONS, r->n_y);
+    r->d_x = arena_f32(a, PART_ACTIVATIONS, r->n_y);
+    name_params(r, o);
+    return st;
+}
+
+static enum status read(struct run *r, struct err *e)
+{
+    static const char *const inputs[] = {"in.x", "in.dy", NULL};
+    struct layer_run *const o = r->own;
+    enum status st;
+
+    if ((st = checkpoint_config(r->s, "param.", &r->c, e)) != OK ||
+        (st = golden_extent(r, e)) != OK || (st = golden_known_inputs(r, inputs, e)) != OK)
+        return st;
+    if (r->max.M || r->c.N != 1 || *r->c.order || r->c.pos->model_params)
+        return safetensors_fail(r->s, e, "is not one layer without a past  -> n_layer 1, mem 0");
+    if ((st = golden_inputs(r, r->c.D, e)) != OK ||
+        (st = sublayers_init(&r->sublayers, &r->c, &r->params, 0, e)) != OK)
+        return st;
+    o->file.v = calloc((size_t)r->params.n, sizeof(*o->file.v));
+    if (!o->file.v)
+        return fail(e, E_NOMEM, "no memory for %d tensors", r->params.n);
+    r->weights = &o->file;
+    return OK;
+}
+
+static enum status forward(struct run *r, struct err *e)
+{
+    float *const x = r->grad ? sublayers_input(&r->sublayers, NULL) : r->room;
+
+    if (r->c.pos->pos_encoding)
+        r->c.pos->pos_encoding(&r->c, r->max.L, r->sublayers.pos_encoding);
+    sublayers_build_tables(&r->sublayers, r->g);
+    memcpy(x, r->x->data, r->n_y * sizeof(float));
+    sublayers_forward(&r->sublayers, r->g, r->y, x, r->max.B, r->max.L);
+    (void)e;
+    return OK;
+}
+
+static void backward(struct run *r)
+{
+    memcpy(r->d_x, r->dy->data, r->n_y * sizeof(float));
+    sublayers_backward(&r->sublayers, r->g, r->d_x, r->max.B, r->max.L);
+}
+
+static void release(struct run *r)
+{
+    struct layer_run *const o = r->own;
+
+    free(o->file.v);
+}
+
+const struct golden_kind golden_layer = {
+    .name = "layer",
+    .size = sizeof(struct layer_run),
+    .read = read,
+    .bind = bind,
+    .forward = forward,
+    .backward = backward,
+    .release = release,
+};

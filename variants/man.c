@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Dynamic mask attention: Fan et al. 2021, "Mask Attention Networks: Rethinking and Strengthen
+ * Transformer".
+ *
+ *   p_ij ~ sigma(w . x_i + d[dist] + u_h) e^(q_i . k_j / sqrt(dh))
+ *
+ * A mask of numbers between 0 and 1, made of the query's row, the distance and the head. Equations:
+ * variants/model/attention/sublayer_attention_man.c. */
+#include "variant.h"
+#include "variants/parts/parts.h"
+
+const struct variant variant_man = {
+    .name = "man",
+    .paper = "Fan et al. 2021, arXiv:2103.13597",
+    .about = "a trained mask by row, distance and head",
+    .pos = &pos_none,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_POST,
+    .around = {.man = true},
+};

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Preferred places (Yang et al. 2018, "Modeling Localness for Self-Attention Networks",
+ * arXiv:1810.10182). For query i of a head:
+ *
+ *   y = tanh(W q_i),  P = S sigma(u_p . y),  D = S sigma(u_d . y)
+ *   s_ij -= (x_ij - P)^2 / (2 (D / 2)^2)
+ *
+ * relative: x is the distance and S a span of tokens, so that segments may be cut anywhere;
+ * published: x is j and S the number of keys. */
+#include "sublayer_attention_around.h"
+
+#include <math.h>
+
+/* One head: its weights, and the query that is looked at. */
+struct head {
+    const struct attn *a;
+    const float *W, *place, *width;
+    int h;
+    bool relative;
+    double S;
+};
+
+static struct head head_of(const struct sublayer *s, const struct attn *a, int h)
+{
+    const ptrdiff_t dh = a->dh;
+    const bool relative = s->c->around.local == LOCAL_RELATIVE;
+
+    return (struct head){.a = a,
+                         .W = around_param(s, AROUND_LOCAL_W)->data + h * dh * dh,
+                         .place = around_param(s, AROUND_LOCAL_PLACE)->data + h * dh,
+                         .width = around_param(s, AROUND_LOCAL_WIDTH)->data + h * dh,
+                         .h = h,
+                         .relative = relative,
+                         .S = relative ? (double)s->c->around.local_span : attn_keys(a)};
+}
+
+static ptrdiff_t query_at(const struct head *t, int b, int i)
+{
+    return b * t->a->q_at.batch + i * t->a->q_at.row + (ptrdiff_t)t->h * t->a->dh;
+}
+
+/* y_e of a query */
+static double hidden(const struct head *t, const float *q, int e)
+{
+    const float *const w = t->W + (ptrdiff_t)e * t->a->dh;
+    double sum = 0;
+
+    for (int k = 0; k < t->a->dh; k++)
+        sum += (double)w[k] * (double)q[k];
+    return tanh(sum);
+}
+
+struct bell {
+    double P, D;
+};
+
+static struct bell bell_of(const struct head *t, const float *q)
+{
+    double p = 0, z = 0;
+
+    for (int e = 0; e < t->a->dh; e++) {
+        const double y = hidden(t, q, e);
+        p += (double)t->place[e] * y;
+        z += (double)t->width[e] * y;
+    }
+    return (struct bell){t->S / (1 + exp(-p)), t->S / (1 + exp(-z))};
+}
+
+/* x_ij - P */
+static double off(const struct head *t, struct bell at, int i, int j)
+{
+    return (t->relative ? attn_dist(t->a, i, j) : j) - at.P;
+}
+
+void local_add(const struct engine *g, const struct sublayer *s, const struct work *w,
+               struct around_call n, const struct attn *a)
+{
+    float *const add = around_work_of(s, w->own[AT_AROUND], n, false).add;
+
+#pragma omp parallel for num_threads(g->threads)
+    for (int row = 0; row < a->B * a->H * a->L; row++) {
+        const int i = row % a->L, b = row / a->L / a->H;
+        const struct head t = head_of(s, a, row / a->L % a->H);
+        const struct bell at = bell_of(&t, a->q + query_at(&t, b, i));
+        for (int j = 0; j < n.all; j++) {
+            const double x = off(&t, at, i, j) / at.D;
+            add[(ptrdiff_t)row * n.all + j] = (float)(-2 * x * x);
+        }
+    }
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+/* dP = sum_j G (x - P) 4/D^2;  dD = sum_j G (x - P)^2 4/D^3;  then through the logistic functions.
+ */
+static struct bell bell_grad(const struct head *t, struct bell at, int i, const float *G, int all)
+{
+    struct bell d = {0, 0};
+
+    for (int j = 0; j < all; j++) {
+        const double x = off(t, at, i, j) / at.D;
+        d.P += (double)G[j] * x;
+        d.D += (double)G[j] * x * x;
+    }
+    d.P *= 4 / at.D * at.P * (1 - at.P / t->S);
+    d.D *= 4 / at.D * at.D * (1 - at.D / t->S);
+    return d;
+}
+
+static void query_grad(const struct sublayer *s, const struct head *t, const float *q,
+                       struct bell d, float *d_q)
+{
+    const ptrdiff_t dh = t->a->dh, of_head = t->h * dh;
+    float *const d_W = around_param(s, AROUND_LOCAL_W)->grad + of_head * dh;
+    float *const d_place = around_param(s, AROUND_LOCAL_PLACE)->grad + of_head;
+    float *const d_width = around_param(s, AROUND_LOCAL_WIDTH)->grad + of_head;
+
+    for (int e = 0; e < dh; e++) {
+        const double y = hidden(t, q, e);
+        const double d_y = d.P * (double)t->place[e] + d.D * (double)t->width[e];
+        const float d_sum = (float)(d_y * (1 - y * y));
+        d_place[e] += (float)(d.P * y);
+        d_width[e] += (float)(d.D * y);
+        for (int k = 0; k < dh; k++) {
+            d_W[e * dh + k] += d_sum * q[k];
+            d_q[k] += d_sum * t->W[e * dh + k];
+        }
+    }
+}
+
+void local_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                struct around_call n, const struct attn *a, const struct attn_grad *d)
+{
+    (void)w;
+#pragma omp parallel for num_threads(g->threads)
+    for (int h = 0; h < a->H; h++) {
+        const struct head t = head_of(s, a, h);
+        for (int row = 0; row < a->B * a->L; row++) {
+            const int b = row / a->L, i = row % a->L;
+            const ptrdiff_t at = query_at(&t, b, i);
+            const float *const G = d->d_add + (((ptrdiff_t)b * a->H + h) * a->L + i) * n.all;
+            const struct bell bell = bell_of(&t, a->q + at);
+            query_grad(s, &t, a->q + at, bell_grad(&t, bell, i, G, n.all), d->d_q + at);
+        }
+    }
+}
+
+double local_flop(const struct sublayer *s, const struct attn *a)
+{
+    double pairs = 0;
+
+    for (int h = 0; s->c->around.local && h < a->H; h++)
+        pairs += attn_pairs(a, h);
+    return s->c->around.local ? a->B * (3 * pairs + 2.0 * a->H * a->L * a->dh * (a->dh + 2)) : 0;
+}

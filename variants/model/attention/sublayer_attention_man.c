@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The trained mask of mask attention networks (Fan et al. 2021, arXiv:2103.13597):
+ *
+ *   p_ij ~ m_ij e^(s_ij),  m_ij = sigma(t_ij),  t_ij = w . x_i + d[dist] + u of the head
+ *
+ * so that s_ij += log m_ij. x_i is the row that query i is projected from; distances beyond `clip`
+ * share a row, on either side. */
+#include "sublayer_attention_around.h"
+
+#include <math.h>
+
+static double of_distance(const struct sublayer *s, int dist)
+{
+    const int clip = s->c->clip;
+
+    return (double)around_param(s, AROUND_MAN_DISTANCE)->data[clip + clamp_int(dist, -clip, clip)];
+}
+
+/* log sigma(t) */
+static float log_sigma(double t) { return (float)(fmin(t, 0) - log1p(exp(-fabs(t)))); }
+
+void man_add(const struct engine *g, const struct sublayer *s, const struct work *w,
+             struct around_call n, const struct attn *a, struct seq_rows x)
+{
+    float *const add = around_work_of(s, w->own[AT_AROUND], n, false).add;
+    const struct param *const W = around_param(s, AROUND_MAN_ROW);
+    const int in = W->shape[0];
+
+#pragma omp parallel for num_threads(g->threads)
+    for (int row = 0; row < a->B * a->L; row++) {
+        const int b = row / a->L, i = row % a->L;
+        const float *const x_i = x.at + b * x.stride + (ptrdiff_t)i * in;
+        double of_row = 0;
+        for (int e = 0; e < in; e++)
+            of_row += (double)W->data[e] * (double)x_i[e];
+        for (int h = 0; h < a->H; h++) {
+            const double own = of_row + (double)around_param(s, AROUND_MAN_HEAD)->data[h];
+            float *const to = add + (((ptrdiff_t)b * a->H + h) * a->L + i) * n.all;
+            for (int j = 0; j < n.all; j++)
+                to[j] = log_sigma(own + of_distance(s, attn_dist(a, i, j)));
+        }
+    }
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+/* The keys of query i in row r of the table of distances. */
+static struct range keys_of(const struct sublayer *s, const struct attn *a, int i, int r)
+{
+    const int clip = s->c->clip, K = attn_keys(a), j = attn_dist(a, i, 0) - (r - clip);
+    const int from = r == 2 * clip ? 0 : j, to = r == 0 ? K : j + 1;
+
+    return (struct range){clamp_int(from, 0, K), clamp_int(to, 0, K)};
+}
+
+static double sum_of(const float *d, struct range r)
+{
+    double sum = 0;
+
+    for (int j = r.from; j < r.to; j++)
+        sum += (double)d[j];
+    return sum;
+}
+
+/* dt = G (1 - m) in place of d_add, 1 - m = 1 - e^add; each sum by one thread. */
+void man_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+              struct around_call n, const struct attn *a, const struct attn_grad *d)
+{
+    const float *const add = around_work_of(s, w->own[AT_AROUND], n, false).add;
+    float *const d_row = around_work_of(s, w->d_own[AT_AROUND], n, true).d_row, *const dt =
+                                                                                    d->d_add;
+    const ptrdiff_t rows = (ptrdiff_t)a->B * a->H * a->L, all = n.all;
+    const struct range every = {0, n.all};
+    float *const d_head = around_param(s, AROUND_MAN_HEAD)->grad;
+    float *const d_distance = around_param(s, AROUND_MAN_DISTANCE)->grad;
+
+#pragma omp parallel for num_threads(g->threads)
+    for (ptrdiff_t x = 0; x < rows * all; x++)
+        dt[x] *= (float)-expm1((double)add[x]);
+#pragma omp parallel for num_threads(g->threads)
+    for (int x = 0; x < a->B * a->L; x++) {
+        double sum = 0;
+        for (int h = 0; h < a->H; h++)
+            sum += sum_of(dt + (((ptrdiff_t)(x / a->L) * a->H + h) * a->L + x % a->L) * all, every);
+        d_row[x] = (float)sum;
+    }
+#pragma omp parallel for num_threads(g->threads)
+    for (int h = 0; h < a->H; h++) {
+        double sum = 0;
+        for (ptrdiff_t x = 0; x < (ptrdiff_t)a->B * a->L; x++)
+            sum += sum_of(dt + ((x / a->L * a->H + h) * a->L + x % a->L) * all, every);
+        d_head[h] += (float)sum;
+    }
+#pragma omp parallel for num_threads(g->threads)
+    for (int r = 0; r < 2 * s->c->clip + 1; r++) {
+        double sum = 0;
+        for (ptrdiff_t x = 0; x < rows; x++)
+            sum += sum_of(dt + x * all, keys_of(s, a, (int)(x % a->L), r));
+        d_distance[r] += (float)sum;
+    }
+}
+
+double man_flop(const struct sublayer *s, const struct attn *a)
+{
+    double pairs = 0;
+
+    for (int h = 0; s->c->around.man && h < a->H; h++)
+        pairs += attn_pairs(a, h);
+    return s->c->around.man ? a->B * (3 * pairs + 2.0 * a->L * attention_width(s->c)) : 0;
+}

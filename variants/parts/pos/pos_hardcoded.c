@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hard-coded Gaussian attention (You et al. 2020): s_h[n] = -(n - c_h)^2 / (2 sigma^2) and nothing
+ * else; there are no queries and keys. Heads take the centres c in turn. The paper uses the density
+ * without a softmax; over whole rows the two agree. */
+#include "pos_bias.h"
+#include "variants/parts/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_CENTRES = 8 };
+struct hardcoded {
+    int n;
+    float centre[MAX_CENTRES], sigma; /* tokens back */
+};
+
+static void print_centres(char text[CHOICE_TEXT], const void *own)
+{
+    const struct hardcoded *const o = own;
+    size_t n = 0;
+
+    *text = '\0';
+    for (int i = 0; i < o->n; i++)
+        n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "%s%.9g", i ? "," : "",
+                              (double)o->centre[i]);
+}
+
+static enum status parse_centres(void *own, const char *text, struct err *e)
+{
+    struct hardcoded *const o = own;
+    const char *at = text;
+
+    for (o->n = 0; at;) {
+        char *end;
+        const double x = strtod(at, &end);
+        if (end == at || o->n == MAX_CENTRES || !(x > -1e6 && x < 1e6) ||
+            (*end != ',' && *end != '\0'))
+            return fail(e, E_USAGE, "hard_centre \"%.60s\": not up to %d distances  -> such as 1,0",
+                        text, (int)MAX_CENTRES);
+        o->centre[o->n++] = (float)x;
+        at = *end == ',' ? end + 1 : NULL;
+    }
+    return OK;
+}
+
+static const struct choice hardcoded_choices[] = {
+    {.name = "hard_centre",
+     .help = "distances that the heads look at, in turn",
+     .codec = CODEC_TEXT,
+     .scope = SCOPE_CORE,
+     .print = print_centres,
+     .parse = parse_centres},
+    {.name = "hard_sigma",
+     .help = "standard deviation in tokens",
+     .codec = CODEC_REAL,
+     .at = offsetof(struct hardcoded, sigma),
+     .least = 1e-3,
+     .most = 1e6,
+     .scope = SCOPE_CORE},
+    {0},
+};
+
+static void hardcoded_usual(const struct config *c, void *own)
+{
+    (void)c;
+    *(struct hardcoded *)own = (struct hardcoded){.n = 2, .centre = {1, 0}, .sigma = 1};
+}
+
+static const struct own hardcoded_own = {hardcoded_choices, OWN_SIZE(struct hardcoded),
+                                         hardcoded_usual, NULL};
+
+static void hardcoded_reserve(const struct config *c, const struct param *model,
+                              const struct param *layer, int K, struct arena *arena, struct attn *a)
+{
+    (void)model, (void)layer;
+    bias_reserve(c, K, arena, a);
+}
+
+static void hardcoded_build_tables(const struct engine *g, const struct config *c,
+                                   const struct param *model, const struct param *layer,
+                                   const float *pos_encoding, struct attn *a)
+{
+    const struct hardcoded *const o = config_own(c, SLOT_POS);
+
+    (void)g, (void)model, (void)layer, (void)pos_encoding;
+    for (int h = 0; h < c->H; h++)
+        for (int n = -a->Rf; n < a->R; n++) {
+            const double x = (n - (double)o->centre[h % o->n]) / (double)o->sigma;
+            bias_of(a, h)[-n] = (float)(-x * x / 2);
+        }
+}
+
+const struct pos pos_hardcoded = {
+    .name = "hardcoded",
+    .form = "hard",
+    .own = &hardcoded_own,
+    .no_content = true,
+    .reserve = hardcoded_reserve,
+    .build_tables = hardcoded_build_tables,
+};

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * TENER's directed, unscaled relative positions (Yan et al. 2019):
+ *
+ *   s = (q + u) . k + (q + v) . R[dist]        R[n] = [sin(n f), cos(n f)],  f_j =
+ * 10000^(-j/(d/2-1))
+ *
+ * R is not projected; the sine tells the two directions apart. The published program adds k .
+ * R[dist] and has -dist in the query's term: tener_kr, tener_sign. */
+#include "variants/parts/parts.h"
+
+#include <math.h>
+
+enum { TENER_U, TENER_V };
+enum tener_sign { SIGN_PAPER, SIGN_CODE };
+static const char *const sign_name[] = {"paper", "code", NULL};
+
+struct tener {
+    bool kr;
+    enum tener_sign sign;
+};
+
+static const struct choice tener_choices[] = {
+    {.name = "tener_kr",
+     .help = "1: keys have a relative term, too",
+     .codec = CODEC_FLAG,
+     .at = offsetof(struct tener, kr),
+     .most = 1,
+     .scope = SCOPE_CORE,
+     .setting = true,
+     .absent = "0"},
+    {.name = "tener_sign",
+     .help = "sign of the distance in the query's term",
+     .codec = CODEC_WORD,
+     .at = offsetof(struct tener, sign),
+     .words = sign_name,
+     .scope = SCOPE_CORE,
+     .absent = "paper"},
+    {0},
+};
+
+static const struct own tener_own = {tener_choices, OWN_SIZE(struct tener), NULL, NULL};
+
+static const struct tener *tener_of(const struct config *c) { return config_own(c, SLOT_POS); }
+
+static void tener_params(const struct config *c, const char *prefix, struct params *p)
+{
+    static const char *const names[] = {[TENER_U] = "bias_u", [TENER_V] = "bias_v"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        params_add(p, INIT_TABLE, 0, 2, (const int[]){c->H, c->dh}, "%sattn.%s", prefix, names[i]);
+}
+
+static void tener_reserve(const struct config *c, const struct param *model,
+                          const struct param *layer, int K, struct arena *arena, struct attn *a)
+{
+    (void)model;
+    a->R = K;
+    a->Rf = c->causal ? 0 : K - 1;
+    const size_t n = (size_t)(a->R + a->Rf) * (size_t)c->dh;
+    a->rel_k = arena_f32(arena, PART_REL_POS, n);
+    a->rel_q = tener_of(c)->kr ? arena_f32(arena, PART_REL_POS, n) : NULL;
+    a->u = layer[TENER_U].data;
+    a->w = layer[TENER_V].data;
+}
+
+/* R[n] into row [dh], whose last number is 0 if dh is odd; angles are double. */
+static void encode(float *row, int dh, int n)
+{
+    const int half = dh / 2;
+
+    row[dh - 1] = 0;
+    for (int j = 0; j < half; j++) {
+        const double angle = n * pow(10000, -(double)j / max_int(1, half - 1));
+        row[j] = (float)sin(angle);
+        row[half + j] = (float)cos(angle);
+    }
+}
+
+static void tener_build_tables(const struct engine *g, const struct config *c,
+                               const struct param *model, const struct param *layer,
+                               const float *pos_encoding, struct attn *a)
+{
+    const int sign = tener_of(c)->sign == SIGN_CODE ? -1 : 1;
+
+    (void)g, (void)model, (void)layer, (void)pos_encoding;
+    for (int r = 0; r < a->R + a->Rf; r++) {
+        const int n = a->R - 1 - r;
+        encode((float *)a->rel_k + (ptrdiff_t)r * c->dh, c->dh, sign * n);
+        if (a->rel_q)
+            encode((float *)a->rel_q + (ptrdiff_t)r * c->dh, c->dh, n);
+    }
+}
+
+static void tener_terms_grad(const struct config *c, const struct param *model,
+                             const struct param *layer, const struct attn *a, float *tables,
+                             struct attn_grad *d)
+{
+    (void)c, (void)model, (void)a, (void)tables;
+    d->d_u = layer[TENER_U].grad;
+    d->d_w = layer[TENER_V].grad;
+}
+
+const struct pos pos_tener = {
+    .name = "tener",
+    .own = &tener_own,
+    .layer_params = tener_params,
+    .reserve = tener_reserve,
+    .build_tables = tener_build_tables,
+    .terms_grad = tener_terms_grad,
+};

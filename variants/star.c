@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Star-Transformer: Guo et al. 2019, in a form for streams.
+ *
+ *   i - j < 2 or j = 0
+ *
+ * A token sees its neighbour and a relay, which sees all tokens. The paper's relay sees the future;
+ * here the first token is the relay. Positions are rotary. */
+#include "variant.h"
+#include "variants/parts/parts.h"
+
+const struct variant variant_star = {
+    .name = "star",
+    .paper = "Guo et al. 2019, arXiv:1902.09113",
+    .about = "the token before and the first of all, which is a relay",
+    .pos = &pos_rope,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .mask = "window=2,global=1",
+};
