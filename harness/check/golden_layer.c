@@ -74,7 +74,7 @@ static enum status forward(struct run *r, struct err *e)
     float *const x = r->grad ? sublayers_input(&r->sublayers, NULL) : r->room;
 
     if (r->c.pos->pos_encoding)
-        r->c.pos->pos_encoding(&r->c, r->max.L, r->sublayers.pos_encoding);
+        r->c.pos->pos_encoding(&r->c, 0, r->max.L, r->sublayers.pos_encoding);
     sublayers_build_tables(&r->sublayers, r->g);
     memcpy(x, r->x->data, r->n_y * sizeof(float));
     sublayers_forward(&r->sublayers, r->g, r->y, x, r->max.B, r->max.L);

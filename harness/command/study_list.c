@@ -27,7 +27,7 @@ enum status study_estimate(double **expected, const struct session *s,
     NEED(of);
     *expected = of;
     if (threads > 0 && topo_plan(s->topo, s->opt->pin, threads, cpus, &why) == OK &&
-        peaks_measure(&s->setup, threads, cpus, cpu_isa(), &peaks, &why) == OK)
+        peaks_measure(&s->setup, threads, cpus, cpu_isa(), PEAK_TIME_S, &peaks, &why) == OK)
         speeds.n_peaks = 1;
     free(cpus);
     enum status st = reference_rates_in_child(&s->setup, &speeds.reference, e);

@@ -96,10 +96,10 @@ bool config_can_cross(const struct config *c)
 {
     const bool plain =
         !c->mixer && !c->stack.n && !c->qkv_map && !c->stream_sinks && !c->attn_extra;
-    const bool positions = c->pos->reserve || c->pos->rotate;
+    const bool placed = c->pos->reserve || c->pos->rotate;
     const bool hides = c->masks.n || c->layer_windows.n || c->head_windows.n;
 
-    return plain && !positions && !hides && !has_around(c) && c->lazy_group < 2 &&
+    return plain && !placed && !hides && !has_around(c) && c->lazy_group < 2 &&
            c->score_residual == SCORE_RESIDUAL_NONE;
 }
 
