@@ -25,6 +25,7 @@ bool wiring_norms_first(enum wiring w);                 /* f reads normalised ro
 bool wiring_norms_after(enum wiring w);                 /* the sum is normalised */
 
 enum { MAX_ORDER = 256, POOL_LEVELS = 8 }; /* a pool group has up to 2^8 tokens */
+#define USUAL_SUBS "sf"                    /* of a layer */
 enum { MAX_SUBS = 8 };                     /* letters of a layer, and the end of their text */
 
 /* Which layers have a convolution at their input, where the model has them. */

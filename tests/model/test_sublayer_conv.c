@@ -4,6 +4,7 @@
  * without, and their gradients against differences; what the letters of a layer make. That cuts of
  * a text do not matter: tests/model/test_lm.c; golden files compare whole models. */
 #include "tests/support/attn_case.h"
+#include "tests/support/every_backend.h"
 #include "tests/support/finite.h"
 #include "tests/support/model.h"
 

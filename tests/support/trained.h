@@ -59,6 +59,39 @@ static inline void close_trained(struct trained *t)
     arena_release(&t->m.arena);
 }
 
+/* The loss where every layer has one: layer l counts l / (1 + .. + N). */
+static inline double mean_of_layers(struct trained *t)
+{
+    struct lm *const m = &t->m.lm;
+    const int N = m->c.N;
+    double sum = 0;
+
+    for (int l = 1; l <= N; l++) {
+        lm_output(m, &t->m.g, exit_state(&m->exit, l), B * L);
+        t->m.g.ops.nll(&(struct nll_op){.nll = t->nll,
+                                        .logits = m->logits,
+                                        .target = t->targets,
+                                        .rows = B * L,
+                                        .n = m->c.V,
+                                        .threads = 1});
+        for (int i = 0; i < B * L; i++)
+            sum += 2.0 * l / (N * (N + 1.0)) * (double)t->nll[i] / (B * L);
+    }
+    return sum;
+}
+
+/* What a budget of gates adds. */
+static inline double over_budget(const struct trained *t)
+{
+    const struct lm *const m = &t->m.lm;
+    double mean = 0;
+
+    for (int k = 0; m->c.cond && k < m->sublayers.n; k++)
+        for (int i = 0; i < B * L; i++)
+            mean += (double)m->sublayers.work[k].open[i] / (m->sublayers.n * B * L);
+    return m->c.cond ? (double)m->c.budget_coef * pow(mean - (double)m->c.budget, 2) : 0;
+}
+
 /* The tables follow the weights; memory, made with the earlier weights, stays. */
 static inline double loss(void *ctx)
 {
@@ -71,7 +104,8 @@ static inline double loss(void *ctx)
         sum += (double)t->nll[i];
     const struct config *const c = &t->m.lm.c;
     const double weight = c->ffn->aux ? (double)moe_of(c)->aux_coef : 0;
-    return sum / (B * L) + pondering(&t->m.lm) + weight * lm_aux(&t->m.lm, B, L);
+    const double mean = c->exit ? mean_of_layers(t) : sum / (B * L);
+    return mean + pondering(&t->m.lm) + weight * lm_aux(&t->m.lm, B, L) + over_budget(t);
 }
 
 static inline void remember(struct trained *t)

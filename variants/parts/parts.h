@@ -11,7 +11,9 @@
 #define FFNS(X)                                                                                    \
     X(relu)                                                                                        \
     X(gelu)                                                                                        \
-    X(gelu_tanh) X(swish) X(glu) X(reglu) X(geglu) X(swiglu) X(bilinear) X(moe) X(proto) X(hash) X(pkm) X(rwkv6) X(rwkv7)
+    X(gelu_tanh)                                                                                   \
+    X(swish)                                                                                       \
+    X(glu) X(reglu) X(geglu) X(swiglu) X(bilinear) X(moe) X(proto) X(hash) X(pkm) X(rwkv6) X(rwkv7)
 #define POSITIONS(X)                                                                               \
     X(none)                                                                                        \
     X(sinusoid)                                                                                    \

@@ -444,7 +444,7 @@ static void pkm_backward(const struct engine *g, const struct config *c, const s
 static struct ffn_choice pkm_chose(const struct config *c, int rows, const float *work)
 {
     return (struct ffn_choice){"out.index", work_at(c, rows, work).index,
-                           (size_t)rows * (size_t)(pkm_of(c)->heads * pkm_of(c)->top)};
+                               (size_t)rows * (size_t)(pkm_of(c)->heads * pkm_of(c)->top)};
 }
 
 const struct ffn ffn_pkm = {

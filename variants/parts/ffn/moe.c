@@ -394,7 +394,7 @@ static void moe_backward(const struct engine *g, const struct config *c, const s
 static struct ffn_choice moe_chose(const struct config *c, int rows, const float *work)
 {
     return (struct ffn_choice){"out.route", moe_work_of(c, rows, work).route,
-                           (size_t)rows * (size_t)moe_k(c)};
+                               (size_t)rows * (size_t)moe_k(c)};
 }
 
 /* Of the activation backward needs only the output. */

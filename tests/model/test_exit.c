@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Positions that stop early, gates that skip sub-layers, an output that reads all layers: what
+ * follows from their rules. Golden files compare whole models, test_grad_lm.c their gradients. */
+#include "tests/support/model.h"
+
+enum { BATCH = 2, TOKENS = 9, VOCAB = 11, LAYERS = 4 };
+
+static struct config of(const char *variant)
+{
+    return config_default(variant_find(variant), 12, 3, 4, 17, LAYERS, VOCAB);
+}
+
+static void open_model(struct model *m, const struct config *c)
+{
+    model_open(m, c, "ref", 1, MEM_HIDDEN, (struct extent){BATCH, TOKENS, TOKENS});
+    lm_build_tables(&m->lm, &m->g);
+    lm_forget(&m->lm);
+}
+
+static void run(struct model *m) { model_segment(m, 0, BATCH, 0, TOKENS, TOKENS); }
+
+static void expect_steps(const struct config *c, int steps)
+{
+    struct model m;
+
+    open_model(&m, c);
+    run(&m);
+    for (int i = 0; i < BATCH * TOKENS; i++)
+        cr_expect_eq(m.lm.exit.steps[i], steps, "%s, position %d", c->variant->name, i);
+    model_close(&m);
+}
+
+/* All stop at once where everything is certain, none where nothing is. */
+Test(exit, stops_where_its_rule_says)
+{
+    struct config c = of("exit");
+
+    c.exit_tau = 1;
+    expect_steps(&c, 1);
+    c.exit_tau = 0;
+    expect_steps(&c, LAYERS);
+    c = of("exit-patience");
+    c.exit_patience = LAYERS;
+    expect_steps(&c, LAYERS);
+    c.exit = EXIT_TRAIN;
+    expect_steps(&c, LAYERS);
+}
+
+/* Layers above remember rows as if they had run, whatever is cached. */
+Test(exit, a_text_may_be_cut_anywhere)
+{
+    static const enum mem_kind kinds[] = {MEM_HIDDEN, MEM_KV};
+    struct config c = of("exit");
+
+    for (int all = 0; all < 2; all++)
+        for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+            c.exit_tau = all ? 1 : 0.9f;
+            const struct extent whole = {BATCH, TOKENS, 0}, cut = {BATCH, 2, TOKENS};
+            float *const want = model_logits(&c, "ref", 1, MEM_NONE, whole, TOKENS, TOKENS);
+            float *const got = model_logits(&c, "ref", 1, kinds[k], cut, TOKENS, 2);
+            cr_expect_lt(case_error(got, want, BATCH * TOKENS * VOCAB), 1, "%s",
+                         mem_kind_name[kinds[k]]);
+            free(want), free(got);
+        }
+}
+
+/* With tau 1 only the first layer runs; the others project keys and values. */
+Test(exit, flop_counts_what_ran)
+{
+    struct config c = of("exit");
+    struct model m;
+
+    c.exit_tau = 1;
+    open_model(&m, &c);
+    const double layers = sublayers_flop(&m.lm.sublayers, BATCH, TOKENS, 0);
+    const double out = 2.0 * BATCH * TOKENS * 12 * VOCAB;
+    cr_expect_float_eq(lm_flop(&m.lm, BATCH, TOKENS, 0, TOKENS), layers + out, 1e-6 * layers);
+    run(&m);
+    const double kv = 4.0 * 12 * 12 * BATCH * TOKENS * (LAYERS - 1);
+    cr_expect_float_eq(lm_flop(&m.lm, BATCH, TOKENS, 0, TOKENS), layers / LAYERS + kv + 2 * out,
+                       1e-6 * layers);
+    model_close(&m);
+}
+
+/* A gate that is shut leaves the stream as it is, an open one adds all of the sub-layer. */
+Test(conditional, gates_shut_and_open)
+{
+    struct config c = of("conditional"), plain = of("alibi");
+
+    c.cond = COND_HARD;
+    plain.wiring = WIRING_PRE;
+    for (int open = 0; open < 2; open++) {
+        struct model m, other;
+        open_model(&m, &c);
+        open_model(&other, &plain);
+        for (int i = 0; i < m.lm.params.n; i++) {
+            struct param *const w = &m.lm.params.v[i];
+            if (strstr(w->name, "skip"))
+                for (size_t e = 0; e < w->n; e++)
+                    w->data[e] = strstr(w->name, "bias") ? (open ? 100 : -100) : 0;
+        }
+        if (!open) /* without sub-layers nothing but the embedding is left */
+            for (int i = 0; i < other.lm.params.n; i++)
+                if (strstr(other.lm.params.v[i].name, ".o.") ||
+                    strstr(other.lm.params.v[i].name, ".2."))
+                    memset(other.lm.params.v[i].data, 0, other.lm.params.v[i].n * sizeof(float));
+        lm_build_tables(&m.lm, &m.g);
+        lm_build_tables(&other.lm, &other.g);
+        run(&m);
+        run(&other);
+        cr_expect_lt(case_error(m.lm.logits, other.lm.logits, BATCH * TOKENS * VOCAB), 1);
+        model_close(&m);
+        model_close(&other);
+    }
+}
+
+/* Hard gates have no gradient. */
+Test(conditional, hard_gates_are_for_inference)
+{
+    struct config c = of("conditional");
+    struct model m;
+
+    c.cond = COND_HARD;
+    open_model(&m, &c);
+    cr_expect_eq(sublayers_can_grad(&m.lm.sublayers, &m.g, &(struct err){""}), E_UNSUPPORTED);
+    model_close(&m);
+}
+
+/* A weight that outdoes the others leaves the last layer alone. */
+Test(transparent, one_layer_may_have_all_the_weight)
+{
+    struct config c = of("transparent"), plain = of("xl");
+    struct model m, other;
+
+    plain.wiring = WIRING_PRE;
+    open_model(&m, &c);
+    open_model(&other, &plain);
+    for (int i = 0; i < m.lm.params.n; i++)
+        if (strcmp(m.lm.params.v[i].name, "transparent.weight") == 0)
+            for (int l = 0; l <= LAYERS; l++)
+                m.lm.params.v[i].data[l] = l == LAYERS ? 100 : 0;
+    run(&m);
+    run(&other);
+    cr_expect_lt(case_error(m.lm.logits, other.lm.logits, BATCH * TOKENS * VOCAB), 1);
+    model_close(&m);
+    model_close(&other);
+}
