@@ -328,6 +328,8 @@ static inline int config_kv_width(const struct config *c)
     return config_maps(c) * c->kv_heads * c->dh;
 }
 
+/* Does attention do more than project, attend and project (struct around)? */
+bool config_has_around(const struct config *c);
 /* Can its queries see the keys after them? */
 bool config_can_look_ahead(const struct config *c);
 

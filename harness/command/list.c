@@ -76,7 +76,7 @@ static int list_variants(const struct options *o)
         {.name = "norm", .spare = true},
         {.name = "gate", .spare = true},
         {.name = "axes", .least = 16},
-        {.name = "about", .least = 28},
+        {.name = "about", .least = 26},
         {.name = "composed", .least = 20, .spare = true},
         {.name = "paper", .least = 20, .spare = true},
     };

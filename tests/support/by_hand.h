@@ -336,7 +336,8 @@ static inline bool by_hand_knows(const struct config *c)
         if (strcmp(c->pos->name, known[i]) == 0)
             return c->norm_kind == NORM_LAYER && strcmp(c->subs, "sf") == 0 &&
                    strcmp(c->ffn->name, "relu") == 0 && c->kv_heads == c->H && !c->steps &&
-                   !c->rnn_layers && !c->attn_extra && !c->masks.n;
+                   !c->rnn_layers && !c->attn_extra && !c->masks.n && !c->rel_per_head &&
+                   c->rel_v && !config_has_around(c);
     return false;
 }
 

@@ -44,8 +44,7 @@ static bool gates_attention(const struct config *c)
     return c->around.out_gate == OUT_GATE_ELEMENTWISE || c->around.out_gate == OUT_GATE_HEADWISE;
 }
 
-/* Does attention do more than project, attend and project? */
-static bool has_around(const struct config *c)
+bool config_has_around(const struct config *c)
 {
     return c->around.qk_norm || c->around.forget || c->around.cope || c->around.diff ||
            c->around.local || c->around.man || c->around.value_residual || gates_attention(c);
@@ -86,35 +85,6 @@ struct config config_of_layers(const struct config *c, bool attends)
     return one;
 }
 
-bool config_can_look_ahead(const struct config *c)
-{
-    return !c->pos->past_only && !(c->attn_extra && c->attn_extra->past_only) && !c->mixer &&
-           !c->stack.n && !c->rnn_layers && !c->stream_sinks && !c->around.forget &&
-           !c->around.cope && !config_mem(c)->compressed;
-}
-
-bool config_can_cross(const struct config *c)
-{
-    const bool plain =
-        !c->mixer && !c->stack.n && !c->qkv_map && !c->stream_sinks && !c->attn_extra;
-    const bool placed = c->pos->reserve || c->pos->rotate;
-    const bool hides = c->masks.n || c->layer_windows.n || c->head_windows.n;
-
-    return plain && !placed && !hides && !has_around(c) && c->lazy_group < 2 &&
-           c->score_residual == SCORE_RESIDUAL_NONE;
-}
-
-int config_window(const struct config *c, int layer)
-{
-    const struct layer_list *const w = &c->layer_windows;
-    const int own = w->n ? (int)w->at[layer % w->n] : 0;
-
-    if (c->stream_sinks)
-        return 0;
-
-    return own && c->window ? min_int(own, c->window) : max_int(own, c->window);
-}
-
 bool wiring_norms_first(enum wiring w)
 {
     return w == WIRING_PRE || w == WIRING_REORDER || w == WIRING_MACARON_PRE;
@@ -129,48 +99,6 @@ int variant_kv_heads(const struct variant *v, int H)
     while (n > 1 && H % n)
         n--;
     return n;
-}
-
-int config_head_window(const struct config *c, int layer, int h)
-{
-    const struct head_windows *const w = &c->head_windows;
-    const int row = w->n ? layer % w->n : 0, of_all = config_window(c, layer);
-    const int own = w->n ? w->at[row][h % w->heads[row]] : 0;
-
-    return own && of_all ? min_int(own, of_all) : max_int(own, of_all);
-}
-
-int config_longest_window(const struct config *c, int layer)
-{
-    int longest = 0;
-
-    for (int h = 0; h < c->H; h++) {
-        const int own = config_head_window(c, layer, h);
-        if (own == 0)
-            return 0;
-        longest = max_int(longest, own);
-    }
-    return longest;
-}
-
-struct masks config_masks(const struct config *c, int layer)
-{
-    struct masks of_layer = c->masks;
-
-    if (c->layer_masks.n) {
-        of_layer.n_heads = 1;
-        of_layer.head[0] = (uint8_t)c->layer_masks.at[layer % c->layer_masks.n];
-    }
-    if (!c->stream_sinks)
-        return of_layer;
-    return (struct masks){
-        .n = 1, .n_heads = 1, .at = {{.window = c->window, .global = c->stream_sinks}}};
-}
-
-enum status config_set_masks(struct config *c, const struct variant *v, const char *text,
-                             const char *heads, struct err *e)
-{
-    return masks_parse(&c->masks, *text || !v->mask ? text : v->mask, heads, e);
 }
 
 void variant_sizes(const struct variant *v, int D, int H, int *dh, int *F)
@@ -356,7 +284,7 @@ static enum status check_positions(const struct config *c, struct err *e)
                     "variant without memory",
                     c->variant->name, c->pos->name);
     if (c->pos->no_content &&
-        (has_around(c) || c->attn_extra || c->qkv_map || c->kv_heads != c->H ||
+        (config_has_around(c) || c->attn_extra || c->qkv_map || c->kv_heads != c->H ||
          c->score_residual != SCORE_RESIDUAL_NONE || config_mem(c)->compressed || *c->order))
         return fail(e, E_USAGE,
                     "%s: %s positions are all of the scores: terms of queries or keys, an order of "
@@ -386,7 +314,7 @@ static enum status check_streaming(const struct config *c, struct err *e)
                     "%s: slots as positions with a mask, windows of layers, steps, a mixer or an "
                     "order of sub-layers  -> none of them",
                     name);
-    if (has_around(c) || c->attn_extra || c->qkv_map || compressive_of(c)->rows ||
+    if (config_has_around(c) || c->attn_extra || c->qkv_map || compressive_of(c)->rows ||
         c->score_residual != SCORE_RESIDUAL_NONE)
         return fail(e, E_USAGE, "%s: slots as positions with terms of attention  -> none", name);
     return OK;
@@ -397,7 +325,7 @@ static enum status check_lazy(const struct config *c, struct err *e)
 {
     if (c->lazy_group < 2)
         return OK;
-    if (has_around(c) || c->attn_extra || c->qkv_map || c->masks.n || c->layer_windows.n ||
+    if (config_has_around(c) || c->attn_extra || c->qkv_map || c->masks.n || c->layer_windows.n ||
         c->head_windows.n || c->score_residual != SCORE_RESIDUAL_NONE || c->pos->no_content ||
         config_mem(c)->compressed)
         return fail(
@@ -449,7 +377,7 @@ static enum status check_around(const struct config *c, struct err *e)
     if (c->around.local == LOCAL_PUBLISHED && c->mem_len)
         return fail(e, E_USAGE, "%s: preferred places count from the text's beginning  -> mem 0",
                     name);
-    if (has_around(c) && compressive_of(c)->rows)
+    if (config_has_around(c) && compressive_of(c)->rows)
         return fail(e, E_USAGE, "%s: compressed memory with norms or gates of heads  -> neither",
                     name);
     if (c->around.value_residual && c->steps)
@@ -499,7 +427,7 @@ static enum status check_cells(const struct config *c, struct err *e)
                     "times p, behind them one u",
                     name, c->order, (int)POOL_LEVELS);
     if (c->wiring != WIRING_POST || c->mixer || c->qkv_map || c->attn_extra ||
-        c->score_residual != SCORE_RESIDUAL_NONE || has_around(c))
+        c->score_residual != SCORE_RESIDUAL_NONE || config_has_around(c))
         return fail(e, E_USAGE,
                     "%s: order \"%.64s\" with norm %s or terms of attention  -> post, "
                     "none",
@@ -587,7 +515,7 @@ static enum status check_mixer(const struct config *c, struct err *e)
                     "all of the past  -> none of them",
                     name, c->mixer->name);
     if (pos->reserve || pos->enter || pos->layer_params || c->attn_extra || c->qkv_map ||
-        c->score_residual != SCORE_RESIDUAL_NONE || has_around(c) ||
+        c->score_residual != SCORE_RESIDUAL_NONE || config_has_around(c) ||
         (!attends && (pos->rotate || c->around.soft_cap != 0)))
         return fail(e, E_USAGE, "%s: positions %s or terms of attention with mixer %s  -> none",
                     name, pos->name, c->mixer->name);

@@ -19,8 +19,9 @@
     X(sinusoid)                                                                                    \
     X(learned)                                                                                     \
     X(learned_layer)                                                                               \
-    X(shaw) X(xl) X(rope) X(alibi) X(t5) X(kerple) X(tupe) X(deberta) X(tener) X(gaussian)         \
-        X(hardcoded) X(freq)
+    X(shaw)                                                                                        \
+    X(xl)                                                                                          \
+    X(rope) X(alibi) X(t5) X(kerple) X(tupe) X(deberta) X(tener) X(gaussian) X(hardcoded) X(freq)
 #define MIXERS(X)                                                                                  \
     X(linear_elu)                                                                                  \
     X(favor)                                                                                       \

@@ -9,12 +9,15 @@
 
 enum { GAUSS_W, GAUSS_B };
 static const float LEAST = 1e-4f, INIT_W = 0.1f;
+/* Published as 0, where the absolute value has no derivative: a little below it. */
+static const float INIT_B = -0.05f;
 
 static void gaussian_params(const struct config *c, const char *prefix, struct params *p)
 {
     params_bound(p, params_vector(p, INIT_CONST, INIT_W, c->H, prefix, "attn.gauss.w"), LEAST,
                  INFINITY);
-    params_bound(p, params_vector(p, INIT_ZERO, 0, c->H, prefix, "attn.gauss.b"), -INFINITY, 0);
+    params_bound(p, params_vector(p, INIT_CONST, INIT_B, c->H, prefix, "attn.gauss.b"), -INFINITY,
+                 0);
 }
 
 static void gaussian_reserve(const struct config *c, const struct param *model,
