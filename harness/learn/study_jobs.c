@@ -81,7 +81,9 @@ static void print_lengths(FILE *f, const struct study *s, const struct options *
     NEED(options_parse_line(&o, s->eval, NULL) == OK); /* read before */
     if (!options_given(&o, "seq"))
         fprintf(f, " --seq %d", trained->seq.v[0]);
-    if (!options_given(&o, "mem"))
+    if (!options_given(&o, "mem") && trained->mem.v[0] == MEM_ALL)
+        fprintf(f, " --mem %s", mem_word[0]);
+    else if (!options_given(&o, "mem"))
         fprintf(f, " --mem %d", trained->mem.v[0]);
     options_free(&o);
 }
@@ -369,8 +371,8 @@ double study_job_s(const struct study_job *j, const struct speeds *speeds)
         .workload = WORK_TRAIN,
         .phase = PHASE_FWD_BWD,
         .mem_kind = mem_usual(m->config.variant->mem, false),
-        .seq = o->seq.v[0],
-        .mem = m->config.mem_len, /* what recomputes its past trains without */
+        .seq = m->config.max_seq, /* with the past of what recomputes it */
+        .mem = m->config.mem_len,
         .batch = o->batch.v[0],
         .layers = o->layers.v[0],
         .threads = o->threads.v[0],

@@ -11,7 +11,7 @@ bool config_can_look_ahead(const struct config *c)
 {
     return !c->pos->past_only && !(c->attn_extra && c->attn_extra->past_only) && !c->mixer &&
            !c->stack.n && !c->rnn_layers && !c->stream_sinks && !c->around.forget &&
-           !c->around.cope && !config_mem(c)->compressed;
+           !c->around.cope && !config_mem(c)->compressed && !strpbrk(c->subs, "cw");
 }
 
 bool config_can_cross(const struct config *c)
