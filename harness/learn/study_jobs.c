@@ -365,19 +365,18 @@ double study_job_s(const struct study_job *j, const struct speeds *speeds)
 {
     const struct study_model *const m = j->model;
     const struct options *const o = &m->o;
-    const struct bench_case c = {
-        .variant = m->config.variant,
-        .backend = backend_find(o->backends.v[0]),
-        .workload = WORK_TRAIN,
-        .phase = PHASE_FWD_BWD,
-        .mem_kind = mem_usual(m->config.variant->mem, false),
-        .seq = m->config.max_seq, /* with the past of what recomputes it */
-        .mem = m->config.mem_len,
-        .batch = o->batch.v[0],
-        .layers = o->layers.v[0],
-        .threads = o->threads.v[0],
-        .config = m->config,
-        .opt = o};
+    const struct bench_case c = {.variant = m->config.variant,
+                                 .backend = backend_find(o->backends.v[0]),
+                                 .workload = WORK_TRAIN,
+                                 .phase = PHASE_FWD_BWD,
+                                 .mem_kind = mem_usual(m->config.variant->mem, false),
+                                 .seq = m->config.max_seq, /* with the past of what recomputes it */
+                                 .mem = m->config.mem_len,
+                                 .batch = o->batch.v[0],
+                                 .layers = o->layers.v[0],
+                                 .threads = o->threads.v[0],
+                                 .config = m->config,
+                                 .opt = o};
 
     return *m->why ? 0 : m->steps * estimate_call_s(&c, speeds);
 }

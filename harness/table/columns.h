@@ -118,7 +118,7 @@
     X(real, tokens_per_s, "1/s", "tokens scored per second")                                       \
     X(i64, answers_scored, "tokens", "those that a generated text calls answers")                  \
     X(real, answer_nll_nats, "nats", "mean nll of these; empty without any")                       \
-    X(real, answer_floor_nats, "nats", "that of the true source") \
+    X(real, answer_floor_nats, "nats", "that of the true source")                                  \
     X(real, nll_at_1, "nats",                                                                      \
       "mean nll of the first token of each segment, after mem_tokens of past")                     \
     X(real, nll_at_2, "nats", "the same of tokens 2 and 3 of each")                                \
