@@ -66,6 +66,8 @@ static const struct peaks *peaks_for(const struct sweep *w, int threads)
 /* Peaks belong to a number of threads; a failure costs columns, not the run. */
 static void measure_peaks(struct sweep *w)
 {
+    const double seconds = fmin(PEAK_TIME_S, w->s.opt->max_time_s); /* no more than for a case */
+
     for (int i = 0; i < w->plan.n; i++) {
         const int n = w->plan.cases[i].threads;
         struct err why;
@@ -75,7 +77,8 @@ static void measure_peaks(struct sweep *w)
         enum status st = cpus ? topo_plan(w->s.topo, w->s.opt->pin, n, cpus, &why)
                               : fail(&why, E_NOMEM, "no memory to measure peaks");
         if (st == OK)
-            st = peaks_measure(&w->s.setup, n, cpus, cpu_isa(), &w->peaks[w->n_peaks], &why);
+            st = peaks_measure(&w->s.setup, n, cpus, cpu_isa(), seconds, &w->peaks[w->n_peaks],
+                               &why);
         free(cpus);
         if (st == OK)
             w->n_peaks++;

@@ -76,9 +76,9 @@ static enum status measure_teams(struct machine *r, struct err *e)
     for (int i = 0; i < r->n_teams && st == OK; i++) {
         struct pin_plan *const m = &r->teams[i];
         if (setup.isolate == ISOLATE_NONE)
-            st = peak_run_in_process(r->topo, m->threads, m->cpus, &m->peaks, e);
+            st = peak_run_in_process(r->topo, m->threads, m->cpus, PEAK_TIME_S, &m->peaks, e);
         else
-            st = peaks_measure(&setup, m->threads, m->cpus, most, &m->peaks, e);
+            st = peaks_measure(&setup, m->threads, m->cpus, most, PEAK_TIME_S, &m->peaks, e);
     }
     child_setup_close(&setup);
     return st;

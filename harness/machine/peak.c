@@ -190,10 +190,11 @@ static void calibrate(const struct crew *c, struct load *l, int *wrong)
 }
 
 /* Round-robin, so that a slow moment does not hit all blocks of one load. */
-static enum status run_loads(const struct crew *c, struct load *l, int n, struct err *e)
+static enum status run_loads(const struct crew *c, struct load *l, int n, double seconds,
+                             struct err *e)
 {
-    enum { ROUNDS_MIN = 5, ROUNDS_MAX = 20 };
-    const int64_t until = clock_wall_ns() + 400000000;
+    enum { ROUNDS_MIN = 3, ROUNDS_MAX = 20 };
+    const int64_t until = clock_wall_ns() + (int64_t)(seconds * 1e9);
     int wrong = 0;
 
     for (int i = 0; i < n; i++)
@@ -232,7 +233,7 @@ static int list_loads(const struct slices *s, struct peaks *out, struct load *l)
     return n;
 }
 
-enum status peak_run_in_process(const struct topo *t, int threads, const int *cpus,
+enum status peak_run_in_process(const struct topo *t, int threads, const int *cpus, double seconds,
                                 struct peaks *out, struct err *e)
 {
     const struct slices s = slices_of(t, threads, cpus);
@@ -251,7 +252,7 @@ enum status peak_run_in_process(const struct topo *t, int threads, const int *cp
     c.buf = arena_take(&a, PART_SCRATCH, bytes);
     st = crew_settle(&c, e);
     if (st == OK)
-        st = run_loads(&c, loads, list_loads(&s, out, loads), e);
+        st = run_loads(&c, loads, list_loads(&s, out, loads), seconds, e);
     arena_release(&a);
     return st;
 }

@@ -16,9 +16,13 @@ struct peaks {
     double l1, l2, l3, dram; /* bytes/s read by all threads; 0 = no such level */
 };
 
-/* Measure in this process, in about half a second. Its OpenMP threads are pinned to cpus[] (-1 =
- * not) and stay so. Instruction sets above the mask of cpu.h are left out. */
-enum status peak_run_in_process(const struct topo *t, int threads, const int *cpus,
+#define PEAK_TIME_S 0.4 /* enough rounds to find a moment without interference, on most machines   \
+                         */
+
+/* Measure in this process, in about `seconds`, and at least a few rounds. Its OpenMP threads are
+ * pinned to cpus[] (-1 = not) and stay so. Instruction sets above the mask of cpu.h are left out.
+ */
+enum status peak_run_in_process(const struct topo *t, int threads, const int *cpus, double seconds,
                                 struct peaks *out, struct err *e);
 
 /* ---- the loops, one file per instruction set ------------------------------------------------ */

@@ -33,7 +33,7 @@ static enum status measure(const struct options *opt, struct peaks *out, struct 
     if (st == OK)
         st = topo_plan(topo, opt->pin, threads, cpus, e);
     if (st == OK)
-        st = peak_run_in_process(topo, threads, cpus, out, e);
+        st = peak_run_in_process(topo, threads, cpus, opt->max_time_s, out, e);
     topo_close(topo);
     free(cpus);
     return st;
@@ -89,7 +89,7 @@ static bool complete(const struct peaks *p, int threads)
 }
 
 enum status peaks_measure(const struct child_setup *setup, int threads, const int *cpus,
-                          enum isa most, struct peaks *out, struct err *e)
+                          enum isa most, double seconds, struct peaks *out, struct err *e)
 {
     char list[4096] = "none", words[sizeof(list) + 64];
     struct child child;
@@ -101,8 +101,8 @@ enum status peaks_measure(const struct child_setup *setup, int threads, const in
 #undef X
     if (cpus[0] >= 0)
         topo_format_cpus(cpus, threads, list, sizeof(list));
-    snprintf(words, sizeof(words), "--threads %d --pin %s --max-isa %s", threads, list,
-             isa_name[most]);
+    snprintf(words, sizeof(words), "--threads %d --pin %s --max-isa %s --max-time %g", threads,
+             list, isa_name[most], seconds);
     enum status st = child_begin(&child, setup, &request_peaks, words, &why);
     if (st == OK)
         st = child_answer(&child, field, out, &why);

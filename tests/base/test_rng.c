@@ -4,6 +4,7 @@
  * moments. All draws are seeded, so a bound that holds once holds always; bounds are five standard
  * deviations of the estimator (a fair seed fails one in 1.7 million). */
 #include "variants/base/base.h"
+#include "variants/base/cpu.h"
 #include "variants/base/rng.h"
 
 #include <Random123/philox.h>
@@ -114,6 +115,32 @@ Test(rng, first_normals_do_not_depend_on_how_many)
         cr_expect_eq(part[n], -99.0f, "n = %zu: wrote past the end", n);
     }
     free(whole);
+}
+
+/* Box and Muller's formulas with the C library's functions, on every level of instructions: the
+ * double results differ by rounding, the floats by a unit in the last place at most, and not from
+ * level to level. */
+Test(rng, normals_are_box_and_mullers_on_every_level)
+{
+    enum { N = 1 << 16 };
+    float *first = normals(N, 1, "levels", 0.0f, 1.0f);
+
+    for (int i = 0; i < N; i += 2) {
+        const uint64_t stream = rng_stream("levels");
+        const double radius = sqrt(-2 * log(rng_uniform(1, stream, (uint64_t)i)));
+        const double angle = 6.283185307179586 * rng_uniform(1, stream, (uint64_t)i + 1);
+        const double pair[2] = {radius * cos(angle), radius * sin(angle)};
+        for (int e = 0; e < 2; e++)
+            cr_assert_leq(fabs(first[i + e] - pair[e]), 0x1p-23 * fabs(pair[e]) + 0x1p-48,
+                          "number %d", i + e);
+    }
+    for (enum isa isa = ISA_BASE; isa <= cpu_isa_unmasked(); isa++) {
+        cpu_limit(isa);
+        float *x = normals(N, 1, "levels", 0.0f, 1.0f);
+        cr_expect_arr_eq(x, first, N * sizeof(*x), "%s", isa_name[isa]);
+        free(x);
+    }
+    free(first);
 }
 
 /* Var(mean) = sd^2 / n. Var(s^2) = 2 sd^4 / n, so s is off by sd / sqrt(2 n). The fourth moment of

@@ -3,6 +3,7 @@
  * What `make install`, `make deb` and contrib/ give to a user: the program runs from where it was
  * put, with everything that it reads at run time. */
 #include "tests/support/program.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 
 #include <stdio.h>
@@ -81,6 +82,8 @@ Test(install, uninstall_leaves_no_file)
 
 Test(install, a_debian_package)
 {
+    if (SANITIZED)
+        cr_skip_test("packages are made of builds for users");
     if (!has_program("dpkg-deb") || !has_program("dpkg-shlibdeps"))
         cr_skip_test("dpkg-dev is not installed");
     struct ran r =

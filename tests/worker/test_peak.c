@@ -79,7 +79,7 @@ Test(peak, in_process, .timeout = 120)
     topo_facts(t, &f);
     n = min_int(2, f.allowed_cpus);
     cr_assert_eq(topo_plan(t, "compact", n, cpus, &e), OK, "%s", e.msg);
-    cr_assert_eq(peak_run_in_process(t, n, cpus, &p, &e), OK, "%s", e.msg);
+    cr_assert_eq(peak_run_in_process(t, n, cpus, PEAK_TIME_S, &p, &e), OK, "%s", e.msg);
     expect_plausible(&p, n, cpu_isa());
     cr_expect_eq(topo_where(t), cpus[0]);
     cr_expect_eq(p.l3 > 0, f.l3_bytes > 0);
@@ -94,7 +94,7 @@ Test(peak, unpinned_below_a_mask, .timeout = 120)
     const int cpus[] = {-1, -1, -1};
 
     cpu_limit(ISA_BASE);
-    cr_assert_eq(peak_run_in_process(t, 3, cpus, &p, &e), OK, "%s", e.msg);
+    cr_assert_eq(peak_run_in_process(t, 3, cpus, PEAK_TIME_S, &p, &e), OK, "%s", e.msg);
     expect_plausible(&p, 3, ISA_BASE);
     topo_close(t);
 }
@@ -106,7 +106,7 @@ Test(peak, a_cpu_that_is_not_there, .timeout = 60)
     struct err e = {""};
     const int cpus[] = {100000};
 
-    cr_expect_eq(peak_run_in_process(t, 1, cpus, &p, &e), E_UNSUPPORTED);
+    cr_expect_eq(peak_run_in_process(t, 1, cpus, PEAK_TIME_S, &p, &e), E_UNSUPPORTED);
     cr_expect(strstr(e.msg, "CPU 100000") != NULL, "%s", e.msg);
     topo_close(t);
 }
@@ -138,10 +138,10 @@ Test(peak, in_a_child, .timeout = 120)
     topo_facts(t, &f);
     n = min_int(2, f.allowed_cpus);
     cr_assert_eq(topo_plan(t, "compact", n, cpus, &e), OK, "%s", e.msg);
-    cr_assert_eq(peaks_measure(&setup, n, cpus, ISA_BASE, &p, &e), OK, "%s", e.msg);
+    cr_assert_eq(peaks_measure(&setup, n, cpus, ISA_BASE, PEAK_TIME_S, &p, &e), OK, "%s", e.msg);
     expect_plausible(&p, n, ISA_BASE);
     cpus[0] = cpus[1] = -1;
-    cr_assert_eq(peaks_measure(&setup, n, cpus, ISA_AVX512, &p, &e), OK, "%s", e.msg);
+    cr_assert_eq(peaks_measure(&setup, n, cpus, ISA_AVX512, PEAK_TIME_S, &p, &e), OK, "%s", e.msg);
     expect_plausible(&p, n, cpu_isa());
     child_setup_close(&setup);
     topo_close(t);
@@ -157,7 +157,8 @@ Test(peak, children_that_are_no_help, .timeout = 60)
         struct child_setup setup = setup_of(words);
         struct peaks p;
         struct err e = {""};
-        cr_expect_eq(peaks_measure(&setup, 1, cpus, ISA_AVX2, &p, &e), E_CHILD, "%s", programs[i]);
+        cr_expect_eq(peaks_measure(&setup, 1, cpus, ISA_AVX2, PEAK_TIME_S, &p, &e), E_CHILD, "%s",
+                     programs[i]);
         cr_expect(strstr(e.msg, "the peak measurement"), "%s", e.msg);
         child_setup_close(&setup);
     }
@@ -184,7 +185,8 @@ Test(peak, answers_that_are_no_help, .timeout = 60)
         struct child_setup setup = setup_of(words);
         struct peaks p;
         struct err e = {""};
-        cr_expect_eq(peaks_measure(&setup, 1, cpus, ISA_AVX2, &p, &e), E_CHILD, "answer %zu", i);
+        cr_expect_eq(peaks_measure(&setup, 1, cpus, ISA_AVX2, PEAK_TIME_S, &p, &e), E_CHILD,
+                     "answer %zu", i);
         cr_expect(strstr(e.msg, "is incomplete"), "%s", e.msg);
         child_setup_close(&setup);
     }

@@ -3,8 +3,10 @@
  * Random numbers from Philox. */
 #include "rng.h"
 
+#include "cpu.h"
+#include "normals.h"
+
 #include <Random123/philox.h>
-#include <math.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -17,9 +19,6 @@ static philox4x32_ctr_t draw(uint64_t seed, uint64_t stream, uint64_t block)
     const philox4x32_key_t key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
     return philox4x32(ctr, key);
 }
-
-/* 32 bits to the middle of one of 2^32 intervals of (0,1): never 0, so log() is safe. */
-static double unit(uint32_t bits) { return ((double)bits + 0.5) * 0x1p-32; }
 
 uint32_t rng_u32(uint64_t seed, uint64_t stream, uint64_t n)
 {
@@ -36,23 +35,27 @@ void rng_u32_block(uint32_t out[4], uint64_t seed, uint64_t stream, uint64_t blo
 
 double rng_uniform(uint64_t seed, uint64_t stream, uint64_t n)
 {
-    return unit(rng_u32(seed, stream, n));
+    return rng_unit(rng_u32(seed, stream, n));
 }
 
 void rng_normal(float *x, size_t n, uint64_t seed, uint64_t stream, float mean, float sd)
 {
-    const double turn = 6.283185307179586;
+    normals_fn *const normals = cpu_isa() >= ISA_AVX2 ? normals_avx2 : normals_base;
+    uint32_t u[NORMALS_PAIRS], v[NORMALS_PAIRS];
+    double z[2][NORMALS_PAIRS];
 
-    for (size_t i = 0; i < n; i += 4) { /* Box-Muller: two pairs per block */
-        const philox4x32_ctr_t bits = draw(seed, stream, i / 4);
-        double z[4];
-        for (int p = 0; p < 4; p += 2) {
-            const double radius = sqrt(-2.0 * log(unit(bits.v[p])));
-            const double angle = turn * unit(bits.v[p + 1]);
-            z[p] = radius * cos(angle);
-            z[p + 1] = radius * sin(angle);
+    for (size_t i = 0; i < n; i += 2 * NORMALS_PAIRS) {
+        const size_t pairs = (n - i + 1) / 2 < NORMALS_PAIRS ? (n - i + 1) / 2 : NORMALS_PAIRS;
+        for (size_t p = 0; p < NORMALS_PAIRS; p += 2) { /* two pairs per block */
+            const philox4x32_ctr_t bits =
+                p < pairs ? draw(seed, stream, (i + 2 * p) / 4) : (philox4x32_ctr_t){{0}};
+            u[p] = bits.v[0];
+            v[p] = bits.v[1];
+            u[p + 1] = bits.v[2];
+            v[p + 1] = bits.v[3];
         }
-        for (size_t e = 0; e < 4 && i + e < n; e++)
-            x[i + e] = mean + sd * (float)z[e];
+        normals(z, u, v);
+        for (size_t e = 0; e < 2 * NORMALS_PAIRS && i + e < n; e++)
+            x[i + e] = mean + sd * (float)z[e % 2][e / 2];
     }
 }

@@ -10,13 +10,17 @@
 #include <math.h>
 #include <omp.h>
 
-enum { STRIP = VEC_REGISTERS / 4 }; /* vectors of columns whose sums stay in registers */
+enum {
+    STRIP = VEC_REGISTERS / 4, /* vectors of columns whose sums stay in registers */
+    LINE = 16                  /* floats of a cache line */
+};
 
 /* One state. Rows [dk]; what the erase reads with is w k or a. */
 struct step {
     const struct recur *r;
     int b, hs, t;
     const float *z0, *m0, *from; /* before the key: [dk] or NULL, the number or NULL, [dk,dv] */
+    const float *next; /* fetched while this state is written, so that its erase reads from L1 */
     float *to;
     float *w, *k, *e, *rb, *q;
     float beta, bonus, den;
@@ -50,6 +54,7 @@ VEC_INLINE void write_strip(int W, bool adds, bool before, const struct step *s,
 {
     const ptrdiff_t dv = s->r->dv;
     const float *from = s->from + at;
+    const float *next = s->next ? s->next + at : NULL;
     float *to = s->to + at;
 
     UNROLL
@@ -57,6 +62,9 @@ VEC_INLINE void write_strip(int W, bool adds, bool before, const struct step *s,
         o[c] = v0();
     for (int n = 0; n < s->r->dk; n++, from += dv, to += dv) {
         const vf w = v1(s->w[n]), k = v1(s->k[n]), q = v1(s->q[n]);
+        for (int c = 0; next && c < W * VL; c += LINE)
+            __builtin_prefetch(next + c, 1);
+        next += next ? dv : 0;
         UNROLL
         for (int c = 0; c < W; c++) {
             const vf old = vld_upto(from + c * VL, left, v0());
@@ -251,12 +259,14 @@ static void steps(struct step *s, int at, int end)
 {
     const struct recur *r = s->r;
     const ptrdiff_t size = (ptrdiff_t)r->dk * r->dv, state = recur_state(r, s->b, s->hs);
+    const bool erases = r->beta.at || r->a.at;
 
     s->to = r->s1 + state * size;
     for (s->t = 0; s->t < r->L; s->t++) {
         s->from = (s->t ? r->s1 : r->s0) + state * size;
         s->z0 = part_of(s->t ? r->z1 : r->z0, state * r->dk);
         s->m0 = part_of(s->t ? r->m1 : r->m0, state);
+        s->next = erases && state + 1 < (ptrdiff_t)r->B * r->Hs ? s->from + size : NULL;
         step(s, at, end);
     }
 }
