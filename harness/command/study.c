@@ -375,6 +375,10 @@ static enum status find_file(struct study_run *w, struct err *e)
         st = file_join(w->path, dir, study_copy, e);
     if (st != OK || o->words.n == 0)
         return st;
+    if (access(w->path, F_OK) != 0) { /* killed before it was written: no job had begun */
+        (void)options_locate(w->path, FILE_PATH, o->words.v[0]);
+        return OK;
+    }
     struct bytes then, now = {0};
     st = file_read(&then, w->path, e);
     if (st == OK)
@@ -395,7 +399,7 @@ static enum status open_folder(struct study_run *w, struct err *e)
     char path[FILE_PATH];
     enum status st = file_join(path, w->s.dir.path, study_copy, e);
 
-    if (st == OK && !w->s.opt->resume)
+    if (st == OK && access(path, F_OK) != 0) /* new, or killed before it was written */
         st = file_replace(path, w->study.text, strlen(w->study.text), e);
     if (st == OK)
         st = file_join(path, w->s.dir.path, jobs_folder, e);

@@ -38,6 +38,26 @@ static bool same_machine(const struct study_row *a, const struct study_row *b)
 
 /* ---- one entry ------------------------------------------------------------------------------ */
 
+/* Is its rate the least or the largest of three or more that it was tuned with? A better one may
+ * lie beyond. */
+static bool rate_at_end(const struct study_entry *e, const struct rows *rows)
+{
+    const struct study_row *const r = rows->row;
+    bool less = false, more = false;
+    double other = NAN; /* that differs from its own */
+    int others = 0;
+
+    for (size_t i = 0; i < rows->n; i++) {
+        if (!same_entry(&r[i], e->row) || is_final_row(&r[i]) || r[i].lr == e->lr)
+            continue;
+        less = less || r[i].lr < e->lr;
+        more = more || r[i].lr > e->lr;
+        others += r[i].lr != other;
+        other = r[i].lr;
+    }
+    return others >= 2 && less != more;
+}
+
 /* Means over the seeds of one entry. */
 static enum status gather(struct study_entry *e, const struct rows *rows, struct err *err)
 {
@@ -62,6 +82,7 @@ static enum status gather(struct study_entry *e, const struct rows *rows, struct
         if (r[i].train_s > 0 && r[i].tokens > 0 && same_machine(&r[i], e->row))
             t[timed++] = log(r[i].train_s / (double)r[i].tokens);
     }
+    e->at_end = rate_at_end(e, rows);
     e->test = group_stats(x, n);
     e->time = group_stats(t, timed);
     free(x);
@@ -273,7 +294,10 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
     text[CONTENDER] = r->row->contender;
     text[VERDICT] = baseline ? "" : study_verdict_name[r->verdict];
     text[TIME_VERDICT] = timed ? verdict_name[r->time_verdict] : "";
-    text[NOTE] = r->why;
+    char note[LINE_SIZE + 64];
+    snprintf(note, sizeof(note), "%s%s%s", r->why, *r->why && r->at_end ? "; " : "",
+             r->at_end ? "its rate is at an end of the grid" : "");
+    text[NOTE] = note;
     return text_table_add(t, text, e);
 }
 

@@ -31,6 +31,7 @@ struct study_entry {
     struct group_stats test;     /* nats on the test text, over seeds */
     struct group_stats time;     /* ln of seconds per trained token */
     double lr;                   /* of its final rows; NAN: none was ok */
+    bool at_end;                 /* of three rates or more, that is the least or the largest */
     struct welch quality;        /* nats against the baseline; of the baseline itself NAN */
     double p;                    /* of it, corrected */
     enum study_verdict verdict;  /* of the baseline: not tested */

@@ -217,7 +217,7 @@
 
 /* One row per job of a study: a training, in study.csv of the study's run. */
 #define STUDY_COLUMNS(X)                                                                           \
-    X(text, schema, "", "table and version, e.g. bench-study/2.1")                                 \
+    X(text, schema, "", "table and version, e.g. bench-study/2.2")                                 \
     X(text, run_id, "", "name of the run's folder")                                                \
     X(text, host_id, "", "hash of the stable part of the machine (see env.csv)")                   \
     X(text, case_id, "", "hash of the job: the same in every run of the same study")               \

@@ -395,4 +395,15 @@ Test(study_runs, bad_calls)
     r = run_bench(folder, "study tiny.study --resume --out r");
     expect_exit(&r, 2);
     ran_free(&r);
+    char path[FILE_PATH]; /* killed before the copy was written: the file must be named */
+    folder_path(path, "r/latest/study.txt");
+    cr_assert_eq(unlink(path), 0);
+    r = run_bench(folder, "study --resume --out r");
+    expect_exit(&r, 7);
+    ran_free(&r);
+    make_study();
+    r = run_bench(folder, "study tiny.study --resume --out r");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    cr_expect_eq(access(path, F_OK), 0);
 }

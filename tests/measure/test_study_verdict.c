@@ -131,6 +131,30 @@ Test(study_verdict, what_is_not_tested_says_why)
     free(t.row);
 }
 
+/* The best of three rates is the largest: there may be a better one. Of the middle one nothing is
+ * said, nor of two. */
+Test(study_verdict, rates_at_an_end)
+{
+    static const double rates[] = {1e-3, 2e-3, 4e-3};
+
+    for (int tried = 2; tried <= 3; tried++)
+        for (int best = 0; best < tried; best++) {
+            struct table_of_rows t = make_rows();
+            for (int k = 0; k < 2 * tried; k++) { /* two seeds of each */
+                struct study_row *const r = add(&t, "base", "s", k % 2, NAN);
+                text_put(r->role, TEXT_SIZE, "tune");
+                r->lr = rates[k / 2];
+            }
+            for (int seed = 1; seed <= 2; seed++)
+                add(&t, "base", "s", seed, 2)->lr = rates[best];
+            struct study_verdicts v = verdicts(&t);
+            cr_expect_eq(entry(&v, "base", "s")->at_end, tried == 3 && best != 1, "%d of %d", best,
+                         tried);
+            study_verdicts_free(&v);
+            free(t.row);
+        }
+}
+
 /* Twice the seconds per token, with 1 % of noise; on another machine there is no ratio. */
 Test(study_verdict, time_by_seconds_per_token)
 {
