@@ -334,11 +334,12 @@ static enum status fits(const struct safetensors *s, const char *prefix, const s
         return safetensors_fail(s, e, "tensor \"%s\" missing (file is variant %.64s)", name,
                                 safetensors_meta(s, "variant"));
     if (from->dtype != DTYPE_F32 || !same_shape(from, p))
-        return safetensors_fail(s, e,
-                                "tensor \"%s\" is not F32 [%d%s%.0d%s%.0d]  -> its metadata says "
-                                "otherwise",
-                                name, p->shape[0], p->rank > 1 ? "," : "", p->shape[1],
-                                p->rank > 2 ? "," : "", p->shape[2]);
+        return safetensors_fail(
+            s, e,
+            "tensor \"%s\" is not F32 [%d%s%.0d%s%.0d%s%.0d]  -> its metadata says "
+            "otherwise",
+            name, p->shape[0], p->rank > 1 ? "," : "", p->shape[1], p->rank > 2 ? "," : "",
+            p->shape[2], p->rank > 3 ? "," : "", p->shape[3]);
     const float *const x = from->data;
     for (size_t i = 0; p->bounded && i < from->n; i++)
         if (!(x[i] >= p->least && x[i] <= p->most))
