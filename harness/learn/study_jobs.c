@@ -116,8 +116,12 @@ static enum status settle(struct study_model *m, const char *line, int threads, 
         m->o.ckpt = "study";
     if (st == OK)
         st = train_settle(&m->o, threads, e);
-    if (st == OK)
+    if (st == OK || st == E_UNSUPPORTED) /* all is settled but that it cannot be */
         st = train_config(&m->config, variant_find(m->o.variants.v[0]), &m->o, vocab, e);
+    if (st == E_UNSUPPORTED) {
+        snprintf(m->why, sizeof(m->why), "%.255s", e->msg);
+        st = OK;
+    }
     return st == OK ? config_check(&m->config, e) : st;
 }
 

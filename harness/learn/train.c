@@ -30,11 +30,6 @@ enum status train_config(struct config *to, const struct variant *v, const struc
         taken_add(&taken, to, SCOPE_MODEL);
         st = taken_check(&taken, opt, v->name, e);
     }
-    if (st == OK && !to->causal)
-        st = fail(e, E_USAGE,
-                  "%s is bidirectional: tokens see those that they are to predict  -> a causal "
-                  "model",
-                  v->name);
     const struct mem *const of = config_mem(to);
     if (st == OK && mem == MEM_ALL && !mem_can(of, MEM_STATE))
         return fail(e, E_USAGE, "--mem all is not for %s, which carries no state  -> a number",
@@ -46,6 +41,11 @@ enum status train_config(struct config *to, const struct variant *v, const struc
     }
     /* A stream that is never normalised needs a norm at the end. */
     to->final_ln = wiring_norms_first(to->wiring) && !v->bare_top;
+    if (st == OK && !to->causal)
+        st = fail(e, E_UNSUPPORTED,
+                  "%s is bidirectional: tokens see those that they are to predict  -> a causal "
+                  "model",
+                  v->name);
     return st;
 }
 

@@ -39,12 +39,12 @@ static void models(const char *two[2])
     two[1] = variants[n_variants() - 1]->name;
 }
 
-/* Two that can be scored after any past: the last ones that keep states of earlier segments. */
+/* Two that can be scored after any past: the first ones that keep states of earlier segments. */
 static void models_with_memory(const char *two[2])
 {
     int found = 0;
 
-    for (int i = n_variants() - 1; i >= 0 && found < 2; i--)
+    for (int i = 0; i < n_variants() && found < 2; i++)
         if (variants[i]->mem->recurrent)
             two[found++] = variants[i]->name;
     cr_assert_eq(found, 2);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which variants are trained: not those for inference only. */
+ * Which variants are trained: not those for inference only, nor those that see what follows. */
 #ifndef TRAINS_H
 #define TRAINS_H
 
 #include "variants/variant.h"
 
-static inline bool trains(const struct variant *v) { return v->stream_sinks == 0; }
+static inline bool trains(const struct variant *v)
+{
+    return v->stream_sinks == 0 && !v->bidirectional;
+}
 
 #endif

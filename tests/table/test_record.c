@@ -19,9 +19,9 @@ static const struct table *const latency = &tables[TABLE_LATENCY];
 static const char key_header[] =
     "schema,run_id,host_id,case_id,started_at_utc,status,status_detail,variant,backend,workload,"
     "seq_tokens,mem_tokens,phase,mem_kind,batch_size,layers,d_model,heads,kv_heads,d_head,d_inner,"
-    "gate,rnn_cell,halt,clip,clamp_len,same_length,mask,mask_heads,stack,mla,layer_dims,layer_"
-    "windows,"
-    "layer_rope_base,rope_scaling,rope_factor,out_gate,norm_place,ffn,norm,pos,settings,"
+    "gate,rnn_cell,halt,direction,clip,clamp_len,same_length,mask,mask_heads,mask_layers,"
+    "head_windows,stack,mla,layer_dims,layer_windows,layer_rope_base,rope_scaling,rope_factor,out_"
+    "gate,norm_place,ffn,norm,pos,settings,"
     "threads,impl,gemm_from,rows_from,isa_used,dtype,threads_seen,pin,cpus,membind,cache_mode,seed,"
     "repro";
 static const char *const own_header[] = {
