@@ -163,9 +163,9 @@ hooks: ## run format and lint before each commit
 demo: deps ## build, then one sweep: Transformer-XL with 512 tokens of memory
 	@$(MAKE) all
 	./bench --variant xl --mem 512 --format table
-test: deps ## every suite; the last line counts
+test: deps ## every suite, or those of FILTER='SUITE/*'; the last line counts
 	@$(MAKE) tests
-	@scripts/test.sh $(BUILD)
+	@scripts/test.sh $(BUILD) $(FILTER:%=--filter '%')
 sanitize: deps ## the suites under AddressSanitizer and UBSan
 	@$(MAKE) MODE=sanitize test
 test-browser: deps ## the report in headless Chromium

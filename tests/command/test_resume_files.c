@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * --resume of a folder whose files are torn, damaged, of another version or of other options. */
+#include "tests/support/sanitized.h"
 #include "tests/support/whole_run.h"
 
 #include <stdlib.h>
@@ -217,7 +218,7 @@ Test(resume_files, with_doubled_rows)
 /* A disk that is full at any moment leaves a run that can be continued, or none. */
 Test(resume_files, after_a_full_disk)
 {
-    for (int blocks = 0; blocks < 12; blocks++) {
+    for (int blocks = 0; blocks < 12; blocks += SANITIZED ? 3 : 1) {
         char line[1000];
         snprintf(line, sizeof(line),
                  "rm -rf r; trap '' XFSZ; (ulimit -f %d; exec $BENCH " SLOW

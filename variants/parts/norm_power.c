@@ -254,15 +254,14 @@ void power_backward(const struct engine *g, const struct config *c, const struct
                     float *d_x, const float *d_y, const float *x, float *stats, int rows, int of)
 {
     const int groups = power_of(c)->groups, width = groups ? c->D / groups : c->D;
-    const int threads = team(g, c, rows);
 
     for (int first = 0; first < c->D; first += width) {
         const int end = first + width;
-#pragma omp parallel for num_threads(threads)
+#pragma omp parallel for num_threads(team(g, c, rows))
         for (int i = 0; i < rows; i++)
             stats[(ptrdiff_t)NORM_STATS * i] =
                 groups ? factor_of(x + (ptrdiff_t)i * c->D + first, NULL, width, c->ln_eps) : 1;
-#pragma omp parallel for num_threads(threads)
+#pragma omp parallel for num_threads(team(g, c, rows))
         for (int e = first; e < end; e += COLUMNS) {
             const struct channels k = {c, w, e, min_int(COLUMNS, end - e)};
             struct sums s;
@@ -271,7 +270,7 @@ void power_backward(const struct engine *g, const struct config *c, const struct
                 add_grad(&k, &s, rows, of);
             columns_grad(&k, &s, d_x, d_y, x, stats, rows);
         }
-#pragma omp parallel for num_threads(threads)
+#pragma omp parallel for num_threads(team(g, c, rows))
         for (int i = 0; i < (groups ? rows : 0); i++)
             through_factor(d_x + (ptrdiff_t)i * c->D + first, x + (ptrdiff_t)i * c->D + first,
                            stats[(ptrdiff_t)NORM_STATS * i], width);

@@ -164,7 +164,8 @@ static size_t pkm_work(const struct config *c, int rows, bool keep)
 static size_t pkm_work_grad(const struct config *c, int rows)
 {
     const struct pkm *const k = pkm_of(c);
-    const size_t row = (size_t)(query_width(c) + halves(c) * k->keys + k->heads * k->top);
+    const size_t row = (size_t)query_width(c) + (size_t)halves(c) * (size_t)k->keys +
+                       (size_t)k->heads * (size_t)k->top;
 
     return (size_t)rows * (row + (k->ln ? NORM_STATS * (size_t)halves(c) : 0));
 }
@@ -235,6 +236,7 @@ static struct gemm key_product(const struct engine *g, const struct config *c,
 {
     const struct pkm *const k = pkm_of(c);
 
+    NEED(t->keys);
     return (struct gemm){.tb = true,
                          .m = rows,
                          .n = k->keys,
