@@ -8,6 +8,12 @@ x_title = "memory length (tokens)"
 y_title = "time (ms)"
 log_y = 1
 set logscale y
+stats data using (column("x")) nooutput
+if (STATS_min > 0) {
+    set logscale x 2
+    set autoscale xfix
+    set offsets graph 0.06, graph 0.06, 0, 0
+}
 y_scale = 1e-6
 load here."lines.gp"
 load here."panels.gp"

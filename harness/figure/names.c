@@ -87,6 +87,9 @@ static const struct {
     {ROLE_MEMORY, " mem_kind "},
 };
 
+/* Of these a variant may have its own: only rows of one variant differ in them. */
+static const char SHAPE_OF_HEADS[] = " heads d_head d_inner ";
+
 /* Of perplexities, outside the key. */
 static const char TEXT_SCORED[] = " corpus split unit ", WEIGHTS[] = " checkpoint ";
 
@@ -256,7 +259,7 @@ void plot_label(char buf[PLOT_TEXT], const struct picked *k, int i, unsigned wan
 {
     const struct table *const t = k->table;
     const struct column *const workload = plot_column(t, "workload");
-    const struct column *const same = variant ? plot_column(t, "variant") : NULL;
+    const struct column *const of = plot_column(t, "variant");
     size_t n = 0;
 
     buf[0] = '\0';
@@ -266,7 +269,8 @@ void plot_label(char buf[PLOT_TEXT], const struct picked *k, int i, unsigned wan
         bool left_out = !(plot_role(t, c) & wanted);
         for (int b = 0; but && but[b]; b++)
             left_out = left_out || strcmp(c->name, but[b]) == 0;
-        if (left_out || !varies(k, i, c, workload, same))
+        const bool same = variant || among(c->name, SHAPE_OF_HEADS);
+        if (left_out || !varies(k, i, c, workload, same ? of : NULL))
             continue;
         plot_value(value, sizeof(value), t, k->row[i], c);
         if (*value && n < PLOT_TEXT)
