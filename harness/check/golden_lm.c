@@ -68,7 +68,7 @@ static void compare_memory(struct run *r, const struct lm *m, int segment)
 static void compare_gates(struct run *r, const struct lm *m, int segment, size_t n)
 {
     const size_t all = (size_t)m->sublayers.n * n;
-    int32_t *const taken = calloc(all + 1, sizeof(*gates));
+    int32_t *const taken = calloc(all + 1, sizeof(*taken));
     char name[64];
 
     NEED(taken);

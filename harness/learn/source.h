@@ -39,6 +39,7 @@ static inline int source_int(const struct synthetic *s, int key) { return (int)s
 /* Number n of the stream: uniform over [0, most). */
 static inline int source_draw(uint64_t seed, uint64_t stream, uint64_t n, int most)
 {
+    CHECK(most > 0);
     return (int)(rng_u32(seed, stream, n) % (uint32_t)most);
 }
 

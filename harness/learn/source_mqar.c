@@ -73,7 +73,7 @@ static void episode(const struct synthetic *s, uint64_t seed, uint64_t number, u
     const int D = source_int(s, PAIRS), N = source_int(s, LEN), V = vocab(s),
               first = first_value(s);
     const uint64_t at = number * MOST;
-    uint8_t keys[MOST], values[MOST], others[MOST];
+    uint8_t keys[MOST] = {0}, values[MOST] = {0}, others[MOST] = {0};
     int slot[MOST], n = 0;
 
     choose(keys, D, 1, first - 1, seed, rng_stream("source.mqar.key"), at);

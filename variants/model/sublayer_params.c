@@ -229,8 +229,8 @@ static void declare(const struct config *c, struct sublayer *at, int count, cons
 static enum status make_room(struct sublayers *s, const struct config *c, int n, struct err *e)
 {
     s->n = n;
-    s->at = calloc((size_t)n, sizeof(*s->at));
-    s->work = calloc((size_t)n, sizeof(*s->work));
+    s->at = calloc((size_t)max_int(n, 1), sizeof(*s->at));
+    s->work = calloc((size_t)max_int(n, 1), sizeof(*s->work));
     s->of_layers = c->stack.n ? calloc(2, sizeof(*s->of_layers)) : NULL;
     for (int attends = 0; s->of_layers && attends < 2; attends++)
         s->of_layers[attends] = config_of_layers(c, attends);

@@ -113,7 +113,7 @@ static void unmix(const struct item *t, const float *matrix, enum attn_sum which
         for (int h = 0; h < a->H; h++)
             for (int j = r.from; j < r.to; j++) {
                 double sum = 0;
-                for (int g = 0; j < mixed && g < a->H; g++) {
+                for (int g = 0; matrix && j < mixed && g < a->H; g++) {
                     sum += (double)matrix[g * a->H + h] * d_new[g * ld + j];
                     sum_at(t, g, which)[h] += d_new[g * ld + j] * old[h * ld + j];
                 }

@@ -225,6 +225,7 @@ static void norm_heads(const struct engine *g, const struct sublayer *s, const s
     const int dh = s->c->dh;
     const size_t n = (size_t)rows * (size_t)heads * (size_t)dh;
 
+    CHECK(raw);
     for (int b = 0; b < B; b++) {
         float *const at = x.at + b * x.stride, *const from = raw + (size_t)b * n;
         memcpy(from, at, n * sizeof(float));
@@ -288,6 +289,7 @@ void around_values(const struct engine *g, const struct sublayer *s, const struc
     const struct seq_rows first = first_values(s, w, n, end);
     const float *const m = around_param(s, AROUND_V_MIX)->data;
     float *const raw = around_work_of(s, w->own[AT_AROUND], n, false).raw_v;
+    CHECK(raw);
     for (int b = 0; b < n.B; b++) {
         float *const at = v.at + b * v.stride, *const kept = raw + b * row;
         const float *const v0 = first.at + b * first.stride;
@@ -324,6 +326,7 @@ void around_fade(const struct engine *g, struct sublayer *s, const struct work *
     if (!s->c->around.forget)
         return;
     const struct around_work to = around_work_of(s, w->own[AT_AROUND], n, false);
+    CHECK(to.fade && to.add);
     project_map(g, around_param(s, AROUND_F), around_param(s, AROUND_F_BIAS),
                 (struct seq_rows){to.fade, (ptrdiff_t)n.K * H}, x, n.B, n.K);
     if (s->mem == MEM_KV)
