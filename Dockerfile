@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# docker build -t bench . && docker run -v "$PWD/results:/work/results" bench --variant xl --mem 512
+# docker build -t bench . && docker run -v "$PWD/results:/data/results" bench --variant xl --mem 512
 FROM debian:12 AS build
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates git gcc make
 COPY . /src
@@ -10,5 +10,5 @@ FROM debian:12
 COPY --from=build /bench.deb /tmp/
 RUN apt-get update && apt-get install -y --no-install-recommends /tmp/bench.deb gnuplot-nox && \
     rm -rf /tmp/bench.deb /var/lib/apt/lists/*
-WORKDIR /work
+WORKDIR /data
 ENTRYPOINT ["bench"]

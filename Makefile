@@ -23,7 +23,7 @@ MAKEFLAGS += -j$(shell nproc)
 endif
 
 CFLAGS_release := -O2 -g
-# Lines of functions, which reports name, and no more: a quarter of the time of a build.
+# -g1: functions and lines, which reports name; full debug information costs a quarter of a compilation.
 CFLAGS_sanitize := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined \
     -fno-sanitize-recover=undefined
 # Loops that are instrumented are not vectorised.
@@ -125,15 +125,15 @@ $(BUILD)/%_avx512.o $(BUILD)/%_avx512.tidy: private ISA := -mavx512f -mavx512vl 
 $(BUILD)/harness/cli/build.o $(BUILD)/harness/cli/build.tidy: private INCLUDE := -I$(BUILD)
 $(BUILD)/harness/cli/build.o: $(BUILD)/build_info.h
 $(BUILD)/harness/worker/worker.o: private ISA := $(SLOWED)
-# Criterion's macros; tests are compiled more often than they run.
+# Warnings of Criterion's macros. Less optimisation saves time, unless the user chose CFLAGS.
 $(BUILD)/tests/%.o: private ISA := -Wno-pedantic -Wno-missing-prototypes $(if $(findstring file,$(origin CFLAGS)),-O1 -g1)
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
 	@mkdir -p $(@D)
 	$(call show,cc $<)$(CC) $(FLAGS) $(ANYWHERE) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
 
-# The analyzer gives a function up after so many states: a quarter of its default takes a quarter of the
-# time.
+# The analyzer gives a function up after so many states; with its default, 225000, lint takes several times
+# as long.
 TIDY_DEPTH := $(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang max-nodes=50000)
 # The object stands for the headers: tidy runs again whenever the object was rebuilt.
 $(BUILD)/%.tidy: %.c $(BUILD)/%.o .clang-tidy

@@ -29,22 +29,10 @@ static void name_params(const struct run *r, struct layer_run *o)
 
 static enum status bind(struct run *r, struct err *e)
 {
-    struct layer_run *const o = r->own;
-    struct arena *const a = &r->arena;
+    const enum status st = golden_bind_sublayer(r, MEM_NONE, e);
 
-    params_place(&r->params, a);
-    enum status st = sublayers_bind(&r->sublayers, r->g, &r->params, MEM_NONE, r->max, a, e);
-    if (st != OK)
-        return st;
-    r->grad = r->grad && sublayers_can_grad(&r->sublayers, r->g, NULL) == OK;
-    if (r->grad) {
-        st = sublayers_bind_grad(&r->sublayers, r->g, a, e);
-        params_place_grad(&r->params, a);
-    }
-    r->y = arena_f32(a, PART_ACTIVATIONS, r->n_y);
-    r->room = arena_f32(a, PART_ACTIVATIONS, r->n_y);
-    r->d_x = arena_f32(a, PART_ACTIVATIONS, r->n_y);
-    name_params(r, o);
+    if (st == OK)
+        name_params(r, r->own);
     return st;
 }
 

@@ -6,6 +6,7 @@
 #include "harness/util/grow.h"
 
 #include "harness/plan/case.h"
+#include "harness/table/keys.h"
 #include "variants/backends/backend.h"
 #include "variants/variant.h"
 
@@ -86,9 +87,6 @@ static const struct {
     {ROLE_CONDITION, " phase dtype threads pin membind cache_mode "},
     {ROLE_MEMORY, " mem_kind "},
 };
-
-/* Of these a variant may have its own: only rows of one variant differ in them. */
-static const char SHAPE_OF_HEADS[] = " heads d_head d_inner ";
 
 /* Of perplexities, outside the key. */
 static const char TEXT_SCORED[] = " corpus split unit ", WEIGHTS[] = " checkpoint ";
@@ -269,7 +267,7 @@ void plot_label(char buf[PLOT_TEXT], const struct picked *k, int i, unsigned wan
         bool left_out = !(plot_role(t, c) & wanted);
         for (int b = 0; but && but[b]; b++)
             left_out = left_out || strcmp(c->name, but[b]) == 0;
-        const bool same = variant || among(c->name, SHAPE_OF_HEADS);
+        const bool same = variant || is_of_variant(chosen_find(c->name));
         if (left_out || !varies(k, i, c, workload, same ? of : NULL))
             continue;
         plot_value(value, sizeof(value), t, k->row[i], c);

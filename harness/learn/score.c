@@ -24,15 +24,22 @@ struct stream {
     double place[SCORE_PLACES], placed[SCORE_PLACES]; /* sum of nll, and tokens */
 };
 
+enum status past_is_carried(const struct config *c, int M, struct err *e)
+{
+    if (M != MEM_ALL || mem_can(config_mem(c), MEM_STATE))
+        return OK;
+    return fail(e, E_USAGE, "--mem all is not for %s, which carries no state  -> a number",
+                c->variant->name);
+}
+
 enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,
                            int M, struct err *e)
 {
     const struct mem *const mem = config_mem(c);
     const char *word = opt->mem_kinds.n > 0 ? opt->mem_kinds.v[0] : "auto";
 
-    if (M == MEM_ALL && !mem_can(mem, MEM_STATE))
-        return fail(e, E_USAGE, "--mem all is not for %s, which carries no state  -> a number",
-                    c->variant->name);
+    if (past_is_carried(c, M, e) != OK)
+        return E_USAGE;
     if (M == MEM_ALL && strcmp(word, mem_kind_name[MEM_RECOMPUTE]) == 0)
         return fail(e, E_USAGE, "--mem all --mem-kind %s: all is in a state  -> --mem-kind state",
                     word);

@@ -69,7 +69,10 @@ char *study_train_line(const struct study_job *j, double lr)
     FILE *const f = bytes_open(&b, NULL);
 
     NEED(f);
-    fprintf(f, "%s --lr %.12g --seed %d", j->model->line, lr, j->seed);
+    fputs(j->model->line, f);
+    if (!isnan(lr))
+        fprintf(f, " --lr %.12g", lr);
+    fprintf(f, " --seed %d", j->seed);
     return text_of(f, &b);
 }
 
@@ -77,14 +80,14 @@ char *study_train_line(const struct study_job *j, double lr)
 static void print_lengths(FILE *f, const struct study *s, const struct options *trained)
 {
     struct options o = {0};
+    char mem[MEM_TEXT];
 
     NEED(options_parse_line(&o, s->eval, NULL) == OK); /* read before */
     if (!options_given(&o, "seq"))
         fprintf(f, " --seq %d", trained->seq.v[0]);
-    if (!options_given(&o, "mem") && trained->mem.v[0] == MEM_ALL)
-        fprintf(f, " --mem %s", mem_word[0]);
-    else if (!options_given(&o, "mem"))
-        fprintf(f, " --mem %d", trained->mem.v[0]);
+    mem_text(mem, trained->mem.v[0]);
+    if (!options_given(&o, "mem"))
+        fprintf(f, " --mem %s", mem);
     options_free(&o);
 }
 

@@ -49,7 +49,8 @@ enum status study_plan_make(struct study_plan *p, const struct study *s, const s
                             struct err *e);
 void study_plan_free(struct study_plan *p);
 
-/* The malloc'ed command of a job's training at `lr`, without its checkpoint. */
+/* The malloc'ed command of a job's training at `lr` (NAN: not known yet), without its checkpoint.
+ */
 char *study_train_line(const struct study_job *j, double lr);
 
 /* The malloc'ed command that scores `ckpt`, which it trained. */

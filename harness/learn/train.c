@@ -4,6 +4,7 @@
 #include "train.h"
 
 #include "harness/plan/case.h"
+#include "score.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,23 +31,23 @@ enum status train_config(struct config *to, const struct variant *v, const struc
         taken_add(&taken, to, SCOPE_MODEL);
         st = taken_check(&taken, opt, v->name, e);
     }
-    const struct mem *const of = config_mem(to);
-    if (st == OK && mem == MEM_ALL && !mem_can(of, MEM_STATE))
-        return fail(e, E_USAGE, "--mem all is not for %s, which carries no state  -> a number",
-                    v->name);
+    if (st == OK)
+        st = past_is_carried(to, mem, e);
+    if (st != OK)
+        return st;
     to->max_seq = opt->seq.v[0];
-    if (trains_with(of, mem) == MEM_RECOMPUTE) { /* the past is a part of the window */
+    if (trains_with(config_mem(to), mem) == MEM_RECOMPUTE) { /* the past is a part of the window */
         to->max_seq += mem;
         to->mem_len = 0;
     }
     /* A stream that is never normalised needs a norm at the end. */
     to->final_ln = wiring_norms_first(to->wiring) && !v->bare_top;
-    if (st == OK && !to->causal)
-        st = fail(e, E_UNSUPPORTED,
-                  "%s is bidirectional: tokens see those that they are to predict  -> a causal "
-                  "model",
-                  v->name);
-    return st;
+    if (!to->causal)
+        return fail(e, E_UNSUPPORTED,
+                    "%s is bidirectional: tokens see those that they are to predict  -> a causal "
+                    "model",
+                    v->name);
+    return OK;
 }
 
 /* A generated text is as long as the run needs it, up to a bound; then it starts again. */

@@ -10,8 +10,7 @@
 
 /* ---- axes --------------------------------------------------------------------------------- */
 
-/* Does the variant fix the value of this choice? */
-static bool is_of_variant(int choice)
+bool is_of_variant(int choice)
 {
     return choice == CASE_mem_kind || (choice >= CASE_heads && choice <= CASE_d_inner) ||
            (choice >= CASE_BEFORE_MODEL && choice <= SETTINGS_CHOICE);

@@ -29,6 +29,8 @@ struct axis {
     int column;        /* of latency.csv */
     bool inside_group; /* cases that differ in it are measured together */
 };
+/* Does the variant fix the value of this choice (harness/plan/case.h)? */
+bool is_of_variant(int choice);
 enum status axis_find(struct axis *a, const char *word, struct err *e);
 
 /* E_USAGE lists the axes there are. */

@@ -35,20 +35,11 @@ void blend_bind_grad(struct blend *t, struct arena *a)
 
 float *blend_input(const struct blend *t) { return sublayers_input(t->sublayers, t->h); }
 
-/* First sub-layer of layer l; the number of all after the last. */
-static int first_of(const struct sublayers *s, int l)
-{
-    int i = 0;
-
-    while (i < s->n && s->at[i].layer < l)
-        i++;
-    return i;
-}
-
 /* The state after layer l, from 0; of a forward that was kept all are there. */
 static float *state(const struct blend *t, int l)
 {
-    return t->sublayers->kept && l < t->N ? t->sublayers->work[first_of(t->sublayers, l)].x : t->h;
+    return t->sublayers->kept && l < t->N ? t->sublayers->work[sublayers_first(t->sublayers, l)].x
+                                          : t->h;
 }
 
 /* y += by * x */
@@ -82,9 +73,9 @@ void blend_forward(struct blend *t, const struct engine *g, float *out, int B, i
     memset(out, 0, n * sizeof(*out));
     add(out, x, t->share[0], n, g->threads);
     for (int l = 0; l < t->N; l++) {
-        const int first = first_of(s, l);
+        const int first = sublayers_first(s, l);
         float *const next = state(t, l + 1);
-        sublayers_part_forward(s, g, first, first_of(s, l + 1) - first, next, x, B, L);
+        sublayers_part_forward(s, g, first, sublayers_first(s, l + 1) - first, next, x, B, L);
         add(out, next, t->share[l + 1], n, g->threads);
         x = next;
     }
@@ -121,8 +112,8 @@ void blend_backward(struct blend *t, const struct engine *g, float *d_out, int B
         t->d_share[l] = (float)dot(t->d, state(t, l), n);
         add(d_out, t->d, t->share[l], n, g->threads);
         if (l > 0) {
-            const int first = first_of(s, l - 1);
-            sublayers_part_backward(s, g, first, first_of(s, l) - first, d_out, B, L);
+            const int first = sublayers_first(s, l - 1);
+            sublayers_part_backward(s, g, first, sublayers_first(s, l) - first, d_out, B, L);
         }
     }
     weight_grad(t);

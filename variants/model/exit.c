@@ -29,18 +29,11 @@ void exit_bind(struct early_exit *t, const struct config *c, struct sublayers *s
 
 float *exit_input(const struct early_exit *t) { return sublayers_input(t->sublayers, t->h); }
 
-int exit_first(const struct early_exit *t, int l)
-{
-    int i = 0;
-
-    while (i < t->sublayers->n && t->sublayers->at[i].layer < l)
-        i++;
-    return i;
-}
-
 float *exit_state(const struct early_exit *t, int l)
 {
-    return t->sublayers->kept && l < t->c->N ? t->sublayers->work[exit_first(t, l)].x : t->h;
+    return t->sublayers->kept && l < t->c->N
+               ? t->sublayers->work[sublayers_first(t->sublayers, l)].x
+               : t->h;
 }
 
 /* ---- who stops ---------------------------------------------------------------------------- */
@@ -140,7 +133,7 @@ void exit_forward(struct early_exit *t, const struct engine *g, struct exit_head
         t->steps[i] = t->same[i] = 0;
     }
     for (int l = 1; l <= t->c->N; l++) {
-        const int first = exit_first(t, l - 1), end = exit_first(t, l);
+        const int first = sublayers_first(s, l - 1), end = sublayers_first(s, l);
         if (t->n == 0) {
             only_remember(t, g, first, end, B, L);
             continue;

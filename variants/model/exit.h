@@ -45,9 +45,7 @@ float *exit_input(const struct early_exit *t);
 void exit_forward(struct early_exit *t, const struct engine *g, struct exit_head head, float *out,
                   int B, int L);
 
-/* First sub-layer of layer l, from 0; the number of all after the last. The state after layer l,
- * from 0 = the input; those of a forward that was kept are all there. */
-int exit_first(const struct early_exit *t, int l);
+/* The state after layer l, from 0 = the input; those of a forward that was kept are all there. */
 float *exit_state(const struct early_exit *t, int l);
 
 /* Useful FLOP of the layers and the heads between them, as of the last forward: keys and values of

@@ -89,7 +89,7 @@ static void exit_backward(struct lm *m, const struct engine *g, const int32_t *t
     m->exit_loss = 0;
     for (int l = N; l >= 1; l--) {
         const double share = 2.0 * l / (N * (N + 1.0));
-        const int first = exit_first(t, l - 1);
+        const int first = sublayers_first(&m->sublayers, l - 1);
         float *const d = l == N ? m->d_h : m->d_exit;
         lm_output(m, g, exit_state(t, l), rows);
         g->ops.nll(&(struct nll_op){.nll = m->nll_exit,
@@ -108,7 +108,8 @@ static void exit_backward(struct lm *m, const struct engine *g, const int32_t *t
                                      .rows = rows,
                                      .n = m->c.D,
                                      .threads = g->threads});
-        sublayers_part_backward(&m->sublayers, g, first, exit_first(t, l) - first, m->d_h, B, L);
+        sublayers_part_backward(&m->sublayers, g, first, sublayers_first(&m->sublayers, l) - first,
+                                m->d_h, B, L);
     }
 }
 

@@ -92,6 +92,15 @@ float *sublayers_input(const struct sublayers *s, float *z)
     return sublayers_part_input(s, 0, s->n, z);
 }
 
+int sublayers_first(const struct sublayers *s, int l)
+{
+    int i = 0;
+
+    while (i < s->n && s->at[i].layer < l)
+        i++;
+    return i;
+}
+
 void sublayers_part_forward(struct sublayers *s, const struct engine *g, int first, int count,
                             float *z, float *x, int B, int L)
 {

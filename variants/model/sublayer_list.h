@@ -80,6 +80,8 @@ void sublayers_forward(struct sublayers *s, const struct engine *g, float *z, fl
                        int L);
 /* After it, and before sublayers_commit: d [B,L,D] from the gradient of z to that of x. */
 void sublayers_backward(struct sublayers *s, const struct engine *g, float *d, int B, int L);
+/* First sub-layer of layer l, from 0; the number of all after the last. */
+int sublayers_first(const struct sublayers *s, int l);
 /* The same for sub-layers [first, first + count) only, whose results are needed in between. */
 float *sublayers_part_input(const struct sublayers *s, int first, int count, float *z);
 void sublayers_part_forward(struct sublayers *s, const struct engine *g, int first, int count,

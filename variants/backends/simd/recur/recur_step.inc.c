@@ -28,6 +28,8 @@ struct step {
 
 enum { STEP_ROWS = 5 };
 
+static bool erases(const struct recur *r) { return r->beta.at || r->a.at; }
+
 static size_t step_bytes(const struct recur *r)
 {
     return round_up((size_t)r->dk * STEP_ROWS * sizeof(float), 64);
@@ -102,7 +104,7 @@ VEC_INLINE void strip(int W, const struct step *s, float *out, int at)
     UNROLL
     for (int c = 0; c < W; c++)
         x[c] = v0();
-    if (r->beta.at || r->a.at)
+    if (erases(r))
         read_strip(W, s->from + at, r->dv, r->dk, s->e, left, x);
     UNROLL
     for (int c = 0; c < W; c++) {
@@ -259,14 +261,14 @@ static void steps(struct step *s, int at, int end)
 {
     const struct recur *r = s->r;
     const ptrdiff_t size = (ptrdiff_t)r->dk * r->dv, state = recur_state(r, s->b, s->hs);
-    const bool erases = r->beta.at || r->a.at;
+    const bool more = erases(r) && state + 1 < (ptrdiff_t)r->B * r->Hs;
 
     s->to = r->s1 + state * size;
     for (s->t = 0; s->t < r->L; s->t++) {
         s->from = (s->t ? r->s1 : r->s0) + state * size;
         s->z0 = part_of(s->t ? r->z1 : r->z0, state * r->dk);
         s->m0 = part_of(s->t ? r->m1 : r->m0, state);
-        s->next = erases && state + 1 < (ptrdiff_t)r->B * r->Hs ? s->from + size : NULL;
+        s->next = more && s->t == r->L - 1 ? r->s0 + (state + 1) * size : NULL;
         step(s, at, end);
     }
 }
