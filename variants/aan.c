@@ -8,7 +8,7 @@
  * The average of all positions so far replaces attention. A token costs the same after any context:
  * the running sum is the whole state. */
 #include "variant.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_aan = {.name = "aan", .kind = &sublayer_aan};

@@ -8,7 +8,7 @@
  *
  * Before a key is written, what the state returns for it is erased, by the share beta. */
 #include "variant.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 

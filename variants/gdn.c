@@ -8,7 +8,7 @@
  *
  * The delta rule on a state that decays as that of Mamba-2 does. */
 #include "variant.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 

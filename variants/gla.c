@@ -8,7 +8,7 @@
  *
  * Every key channel decays at a rate of its own, which a low-rank map reads from the row. */
 #include "variant.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 

@@ -9,7 +9,7 @@
  * lb_l = s_1 + .. + s_l, s the softmax over layers of learned `lower_bounds` [N, H dk]. */
 #include "variant.h"
 #include "variants/model/choices.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 

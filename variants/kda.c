@@ -9,7 +9,7 @@
  *
  * Gated DeltaNet with a decay for each channel of the keys. */
 #include "variant.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 

@@ -10,7 +10,7 @@
  * so a token costs the same after any context. They contain all past tokens; none is dropped.
  * Sinusoids are added to the embedding. */
 #include "variant.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/features.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

@@ -9,7 +9,7 @@
  *
  * B and C, the keys and queries, are shared by groups of heads. */
 #include "variant.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 

@@ -10,7 +10,7 @@
  * log space the candidate is positive: h~ + 1/2 where it is, sigma(h~) where it is not (appendix
  * B). */
 #include "variant.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 

@@ -10,7 +10,7 @@
  * token. `expanded` makes them; `absorbed` multiplies queries and outputs by W_uk and W_uv instead,
  * so that the cached rows are the keys and values of a single head (sublayer_latent.c). */
 #include "variant.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/latent.h"
 
 const struct mixer mixer_mla = {

@@ -10,7 +10,7 @@
  * The exponential of the input gate is kept finite by a running maximum (backends/recur.h). */
 #include "variant.h"
 #include "variants/backends/recur.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 

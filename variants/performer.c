@@ -9,7 +9,7 @@
  * (equation 5); orthogonal directions reduce the variance. favor_hyp uses each direction with both
  * signs. The rest is as in linear attention. */
 #include "variant.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/features.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

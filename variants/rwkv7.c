@@ -11,7 +11,7 @@
  *
  * The state decays by channel and erases along kk, at a rate for each channel: a free rank one. */
 #include "variant.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 

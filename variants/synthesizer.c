@@ -9,7 +9,7 @@
  * (random). Positions count from the window's start, so the window is recomputed, and none is
  * longer than the table. */
 #include "variant.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_synth_dense = {

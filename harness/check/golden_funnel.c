@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Golden files of a whole funnel (those that have blocks of layers), forward and backward, without
- * embedding and head: sub-layers in a given order, causal or not (variants/model/sublayer_pool.c).
+ * embedding and head: sub-layers in a given order, causal or not
+ * (variants/model/sublayer/sublayer_pool.c).
  */
 #include "golden_inner.h"
 

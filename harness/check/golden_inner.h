@@ -8,7 +8,7 @@
 
 #include "golden.h"
 #include "variants/base/safetensors.h"
-#include "variants/model/sublayer_list.h"
+#include "variants/model/sublayer/sublayer_list.h"
 
 #define GRADIENT "out.grad."
 

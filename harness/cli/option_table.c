@@ -3,7 +3,7 @@
  * Every option of the program. Adding one is a field in struct options and a row here. */
 #include "option_table.h"
 #include "harness/util/range.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 
 #include "variants/variant.h"
 

@@ -11,7 +11,7 @@
 #include "harness/machine/pin.h"
 
 #include "variants/model/checkpoint.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 
 /* Places of tokens in their segments by powers of two: 1, 2-3, 4-7, ..., from 1024 on. */
 enum { SCORE_PLACES = 11 };

@@ -8,7 +8,7 @@
 #include "harness/cli/options.h"
 #include "variants/model/choices.h"
 #include "variants/model/settings.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 
 enum workload {
     WORK_ATTN,

@@ -6,7 +6,7 @@
 #include "workload.h"
 
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/sublayer_compress.h"
+#include "variants/model/sublayer/sublayer_compress.h"
 
 #include <stdio.h>
 

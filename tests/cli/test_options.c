@@ -6,7 +6,7 @@
 #include "harness/util/range.h"
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
-#include "variants/model/sublayer.h"
+#include "variants/model/sublayer/sublayer.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>

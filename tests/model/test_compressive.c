@@ -6,7 +6,7 @@
 #include "tests/support/finite.h"
 #include "tests/support/model.h"
 #include "tests/support/set_choice.h"
-#include "variants/model/sublayer_compress.h"
+#include "variants/model/sublayer/sublayer_compress.h"
 #include "variants/parts/mem.h"
 
 #include <criterion/parameterized.h>

@@ -6,7 +6,7 @@
 #include "tests/support/finite.h"
 #include "tests/support/model.h"
 #include "tests/support/rnn_case.h"
-#include "variants/model/sublayer_list.h"
+#include "variants/model/sublayer/sublayer_list.h"
 
 #include <criterion/parameterized.h>
 

@@ -7,7 +7,7 @@
 
 #include "model.h"
 #include "naive.h"
-#include "variants/model/sublayer_list.h"
+#include "variants/model/sublayer/sublayer_list.h"
 #include "variants/parts/features.h"
 
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
  *
  * A trained sum of the states after all layers: equation in blend.h. */
 #include "blend.h"
-#include "sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_inner.h"
 
 #include <math.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #ifndef BLEND_H
 #define BLEND_H
 
-#include "sublayer_list.h"
+#include "variants/model/sublayer/sublayer_list.h"
 
 struct blend {
     struct sublayers *sublayers;

@@ -4,7 +4,7 @@
 #include "choices.h"
 #include "config_depth.h"
 #include "keys.h"
-#include "sublayer_list.h"
+#include "variants/model/sublayer/sublayer_list.h"
 #include "variants/parts/latent.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/mem.h"

@@ -13,7 +13,7 @@
  *
  * A position depends only on earlier ones, so halting preserves causality. */
 #include "depth.h"
-#include "sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/parts.h"
 
 #include <math.h>

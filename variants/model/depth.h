@@ -5,7 +5,7 @@
 #ifndef DEPTH_H
 #define DEPTH_H
 
-#include "sublayer_list.h"
+#include "variants/model/sublayer/sublayer_list.h"
 
 struct depth {
     const struct config *c;

@@ -7,7 +7,7 @@
  *   dL/dw_t = a_t (graves), or (a_t - out_(t-1).d_out) prod_(k>t) (1 - w_k) (t2t)
  *   dL/dp_t = dL/dw_t - dL/dw_s - ponder_tau / (B L)   before a stop, 0 at it */
 #include "depth.h"
-#include "sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_inner.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * Early exit, forward: rules in exit.h. */
 #include "exit.h"
-#include "sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_inner.h"
 
 #include <math.h>
 #include <string.h>

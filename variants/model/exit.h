@@ -15,7 +15,7 @@
 #ifndef EXIT_H
 #define EXIT_H
 
-#include "sublayer_list.h"
+#include "variants/model/sublayer/sublayer_list.h"
 
 struct early_exit {
     struct sublayers *sublayers;

@@ -3,7 +3,7 @@
  * Keys of files. */
 #include "keys.h"
 #include "choices.h"
-#include "sublayer_list.h"
+#include "variants/model/sublayer/sublayer_list.h"
 #include "variants/parts/latent.h"
 #include "variants/parts/parts.h"
 

@@ -8,7 +8,7 @@
 #include "blend.h"
 #include "depth.h"
 #include "exit.h"
-#include "sublayer_list.h"
+#include "variants/model/sublayer/sublayer_list.h"
 
 struct lm {
     struct config c;

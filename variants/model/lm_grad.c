@@ -3,9 +3,9 @@
  * The language model, backward: from the mean nll of a segment to the gradient of every parameter.
  * A tied embedding receives the gradients of both uses. */
 #include "lm.h"
-#include "sublayer_compress.h"
-#include "sublayer_inner.h"
-#include "sublayer_skip.h"
+#include "variants/model/sublayer/sublayer_compress.h"
+#include "variants/model/sublayer/sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_skip.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/norm.h"
 

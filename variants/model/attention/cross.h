@@ -11,7 +11,7 @@
 #ifndef CROSS_H
 #define CROSS_H
 
-#include "variants/model/sublayer_project.h"
+#include "variants/model/sublayer/sublayer_project.h"
 
 /* config, sizes, weights and `seen` are the caller's; the rest is bound. */
 struct cross {

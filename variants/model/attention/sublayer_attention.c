@@ -5,8 +5,8 @@
  * keys and values (here). */
 #include "sublayer_attention.h"
 #include "sublayer_attention_around.h"
-#include "variants/model/sublayer_compress.h"
-#include "variants/model/sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_compress.h"
+#include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/masks.h"
 
 struct attn attn_of_config(const struct config *c, int B, int L, int M)

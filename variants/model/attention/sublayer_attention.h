@@ -5,7 +5,7 @@
 #ifndef SUBLAYER_ATTENTION_H
 #define SUBLAYER_ATTENTION_H
 
-#include "variants/model/sublayer_project.h"
+#include "variants/model/sublayer/sublayer_project.h"
 #include "variants/parts/terms.h"
 
 /* Its arrays: [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dh] [B,L,H,dh] and, for backward, [B,H,L]; with

@@ -18,7 +18,7 @@
  *
  * Keys and values are remembered as the core reads them, and log f beside them. */
 #include "sublayer_attention_around.h"
-#include "variants/model/sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_inner.h"
 
 #include <math.h>
 #include <string.h>

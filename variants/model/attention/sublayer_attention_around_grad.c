@@ -2,7 +2,7 @@
  *
  * Around the core of attention, backward: sublayer_attention_around.c in reverse order. */
 #include "sublayer_attention_around.h"
-#include "variants/model/sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/linear.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * Attention as a kind of sub-layer: the terms of its scores besides queries and keys, that is, the
  * model's schemes and the score residual from one attention to the next. */
 #include "sublayer_attention_around.h"
-#include "variants/model/sublayer_list.h"
+#include "variants/model/sublayer/sublayer_list.h"
 #include "variants/parts/masks.h"
 
 #include <string.h>

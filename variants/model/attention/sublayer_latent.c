@@ -14,7 +14,7 @@
  * Both forms are equal: absorbed attention has one key/value head, whose values are the first
  * kv_rank coordinates of its keys, in the same memory. The rows [c; k_r] are what MEM_KV caches. */
 #include "sublayer_latent.h"
-#include "variants/model/sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/masks.h"
 

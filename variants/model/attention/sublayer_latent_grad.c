@@ -3,7 +3,7 @@
  * Latent attention, backward: W_o, the core in its form, then queries and latents through their
  * rotations, norms and maps. */
 #include "sublayer_latent.h"
-#include "variants/model/sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/linear.h"
 
 #include <string.h>
