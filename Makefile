@@ -4,7 +4,7 @@
 #
 # Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, fuzz),
 # SLOW=PCT (build/slow/bench, whose timed region takes PCT % longer: the gate's own test),
-# CFLAGS, LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB, PREFIX, DESTDIR,
+# MPI=1 (build/release-mpi: a training over several processes), CFLAGS, LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB, PREFIX, DESTDIR,
 # HARDEN (empty: without hardening).
 -include config.mk
 
@@ -15,7 +15,7 @@ MODE ?= release
 comma := ,
 PREFIX ?= /usr/local
 COMPILER := $(if $(findstring clang,$(notdir $(CC))),-clang)
-BUILD := build/$(if $(SLOW),slow,$(MODE)$(COMPILER))
+BUILD := build/$(if $(SLOW),slow,$(MODE)$(COMPILER)$(if $(MPI),-mpi))
 MULTIARCH := $(shell $(CC) -print-multiarch)
 MAKEFLAGS += --no-print-directory
 ifeq ($(MAKELEVEL),0)
@@ -50,6 +50,7 @@ ONEDNN_MAJOR := $(lastword $(shell grep -hs 'define DNNL_VERSION_MAJOR' \
     $(call found,oneapi/dnnl/dnnl_version.h) /dev/null))
 HAVE_ONEDNN := $(if $(filter 2,$(ONEDNN_MAJOR)),1,0)
 HAVE_ZSTD := $(if $(call found,zstd.h),1,0)
+HAVE_UTF8PROC := $(if $(call found,utf8proc.h),1,0)
 LIBS := -lhwloc -lcsv -ljansson -lxxhash
 ifeq ($(HAVE_OPENBLAS),1)
 # The OpenMP build, by its own directory at run time too: the loader's default may be the pthread one.
@@ -70,6 +71,24 @@ LIBS += -lzstd
 else
 LEFT_OUT += zstd:libzstd-dev
 endif
+ifeq ($(HAVE_UTF8PROC),1)
+LIBS += -lutf8proc
+else
+LEFT_OUT += utf8proc:libutf8proc-dev
+endif
+# Chosen, never found: the default build has no trace of MPI.
+ifeq ($(MPI),)
+SKIP += harness/util/ranks_mpi.c
+else
+SKIP += harness/util/ranks_none.c
+MPI_CFLAGS ?= $(shell pkg-config --cflags mpi-c 2>/dev/null || mpicc --showme:compile 2>/dev/null)
+MPI_LIBS ?= $(shell pkg-config --libs mpi-c 2>/dev/null || mpicc --showme:link 2>/dev/null)
+ifeq ($(strip $(MPI_LIBS)),)
+$(error MPI=1, but neither pkg-config mpi-c nor mpicc knows an MPI  -> install libopenmpi-dev)
+endif
+LIBS += $(MPI_LIBS)
+$(BUILD)/harness/util/ranks_mpi.o $(BUILD)/harness/util/ranks_mpi.tidy: private INCLUDE := $(MPI_CFLAGS:-I%=-isystem %)
+endif
 LIBS += -lm
 
 # The project's flags are FLAGS; a user's CFLAGS replaces only the optimisation level. Functions start
@@ -87,7 +106,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototyp
 FLAGS := -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) -ffp-contract=off -fno-math-errno \
     -falign-functions=64 -fopenmp $(HARDEN) $(WARN) \
     $(if $(WERROR),-Werror) -DHAVE_OPENBLAS=$(HAVE_OPENBLAS) -DHAVE_ONEDNN=$(HAVE_ONEDNN) \
-    -DHAVE_ZSTD=$(HAVE_ZSTD)
+    -DHAVE_ZSTD=$(HAVE_ZSTD) -DHAVE_UTF8PROC=$(HAVE_UTF8PROC)
 SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
 
 sources = $(sort $(filter-out %.inc.c,$(shell find $1 -name '*.c')))
@@ -173,6 +192,15 @@ test-browser: deps ## the report in headless Chromium
 	@$(MAKE) all
 	@mkdir -p $(BUILD)/browser
 	@tests/browser/report.py $(BUILD)/bench $(BUILD)/browser
+test-slurm: ## a Slurm of two nodes here (root; slurm-wlm, munge, jube): arrays, a task queued again
+	@scripts/deps.sh slurm
+	@$(MAKE) all
+	@tests/slurm/cluster.py $(BUILD)/bench $(BUILD)/slurm
+test-mpi: ## trainings of 1, 2 and 3 processes (MPI), in a build of its own
+	@scripts/deps.sh mpi
+	@$(MAKE) MPI=1 ranked
+ranked: $(BUILD)/bench
+	@tests/mpi/ranks.py $(BUILD)/bench $(BUILD)/mpi
 screens: tests ## write tests/screens/ anew: what commands print for known rows
 	@REWRITE_SCREENS=1 scripts/test.sh $(BUILD) --filter 'screens/*'
 soak: tests ## sweeps and trainings killed at random moments and resumed (KILLS=100 SEED=1), each call (EVERY=1) failing once: an hour
@@ -200,10 +228,6 @@ mutate: tests ## plant mistakes in a copy, one at a time; which does no test cat
 	@CC='$(CC)' nice -n 19 scripts/mutate.py $(ONLY:%=--only %)
 models: all ## train the shipped models again (results/models); minutes a variant
 	@scripts/models.sh
-study: all ## the reference study (scripts/study.sh; hours): PART='books eval' or all
-	@scripts/study.sh $(or $(PART),all)
-variants: all ## what every variant costs and buys (scripts/variants.sh; hours): PART='books copy' or all
-	@scripts/variants.sh $(or $(PART),all)
 corpus: ## fetch texts into corpora/: CORPUS='enwik8 text8 wikitext103' or all
 	@scripts/corpus.sh $(or $(CORPUS),enwik8)
 golden: all ## every golden file through every backend
@@ -232,6 +256,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: screens man install uninstall deb soak repro mutate corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
+.PHONY: screens man install uninstall deb soak repro mutate corpus models compare all tests missing deps hooks demo test test-browser test-slurm test-mpi ranked sanitize fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -17,25 +17,17 @@
 enum { STDOUT_BUFFER = 1 << 16 }; /* more than any text that is printed at once */
 
 static int (*const run[COMMAND_COUNT])(struct options *opt) = {
-    [CMD_SWEEP] = cmd_sweep,
-    [CMD_LIST] = cmd_list,
-    [CMD_CHECK] = cmd_check,
-    [CMD_EVAL] = cmd_eval,
-    [CMD_TRAIN] = cmd_train,
-    [CMD_STUDY] = cmd_study,
-    [CMD_RERUN] = cmd_rerun,
-    [CMD_TOPO] = cmd_topo,
-    [CMD_DOCTOR] = cmd_doctor,
-    [CMD_COMPARE] = cmd_compare,
-    [CMD_GATE] = cmd_gate,
-    [CMD_BASELINE] = cmd_baseline,
-    [CMD_MERGE] = cmd_merge,
-    [CMD_EXPORT] = cmd_export,
-    [CMD_PLOT] = cmd_plot,
-    [CMD_HISTORY] = cmd_history,
-    [CMD_REPORT] = cmd_report,
-    [CMD_HELP] = cmd_help,
-    [CMD_COMPLETION] = cmd_completion,
+    [CMD_SWEEP] = cmd_sweep,     [CMD_LIST] = cmd_list,
+    [CMD_CHECK] = cmd_check,     [CMD_EVAL] = cmd_eval,
+    [CMD_TRAIN] = cmd_train,     [CMD_STUDY] = cmd_study,
+    [CMD_RECL] = cmd_recl,       [CMD_RERUN] = cmd_rerun,
+    [CMD_IMPORT] = cmd_import,   [CMD_TOPO] = cmd_topo,
+    [CMD_DOCTOR] = cmd_doctor,   [CMD_COMPARE] = cmd_compare,
+    [CMD_GATE] = cmd_gate,       [CMD_BASELINE] = cmd_baseline,
+    [CMD_MERGE] = cmd_merge,     [CMD_SLURM] = cmd_slurm,
+    [CMD_EXPORT] = cmd_export,   [CMD_PLOT] = cmd_plot,
+    [CMD_HISTORY] = cmd_history, [CMD_REPORT] = cmd_report,
+    [CMD_HELP] = cmd_help,       [CMD_COMPLETION] = cmd_completion,
     [CMD_CELL] = cmd_worker,
 };
 
@@ -54,10 +46,17 @@ static int find_command(const char *name, struct err *e)
     return found;
 }
 
-/* Pictures are a form of plot's files only. */
+/* Pictures are a form of plot's files only, figures of merit of what measures. */
 static enum status check_format(int command, const struct options *o, struct err *e)
 {
-    if (o->format < FORMAT_SVG || command == CMD_PLOT || command == CMD_HISTORY)
+    const bool measures =
+        command == CMD_SWEEP || command == CMD_EVAL || command == CMD_RERUN || command == CMD_STUDY;
+
+    if (o->format < FORMAT_FOM || command == CMD_PLOT || command == CMD_HISTORY)
+        return OK;
+    if (o->format == FORMAT_FOM && measures && o->columns.n > 0)
+        return fail(e, E_USAGE, "--columns does not choose columns of --format fom  -> jsonl");
+    if (o->format == FORMAT_FOM && measures && !o->dry_run)
         return OK;
     return fail(e, E_USAGE, "bench %s has no --format %s  -> %s, %s, %s, %s or %s",
                 command_specs[command].name, format_name[o->format], format_name[FORMAT_TABLE],

@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# deps.sh [lint] [clang] [qemu] [browser] [all]: install the Debian packages that are missing.
+# deps.sh [lint] [clang] [qemu] [browser] [slurm] [mpi] [all]: install the Debian packages that are missing.
 # Without arguments: those of the build, the tests and the plots. Silent if nothing is missing.
 set -eu
 
 packages=(libhwloc-dev libcsv-dev libcriterion-dev libjansson-dev librandom123-dev libxxhash-dev
-          libzstd-dev libopenblas-openmp-dev libdnnl-dev gnuplot-nox
-          python3) # the last for contrib/python and programs in tests
+          libzstd-dev libutf8proc-dev libopenblas-openmp-dev libdnnl-dev
+          gnuplot-nox python3) # the last for contrib/python and programs in tests
 lint=(clang-format clang-tidy libomp-dev) # the last for clang's omp.h
 clang=(clang libomp-dev libclang-rt-14-dev)
 qemu=(qemu-user)
 browser=(chromium chromium-driver python3-selenium)
+slurm=(slurm-wlm munge jube)
+mpi=(libopenmpi-dev openmpi-bin)
 
 for word in "$@"; do
     case $word in
@@ -18,9 +20,12 @@ for word in "$@"; do
     clang) packages+=("${clang[@]}") ;;
     qemu) packages+=("${qemu[@]}") ;;
     browser) packages+=("${browser[@]}") ;;
-    all) packages+=("${lint[@]}" "${clang[@]}" "${qemu[@]}" "${browser[@]}") ;;
+    slurm) packages+=("${slurm[@]}") ;;
+    mpi) packages+=("${mpi[@]}") ;;
+    all) packages+=("${lint[@]}" "${clang[@]}" "${qemu[@]}" "${browser[@]}"
+                    "${slurm[@]}" "${mpi[@]}") ;;
     *)
-        echo "deps.sh: unknown word '$word'  -> lint, clang, qemu, browser, all" >&2
+        echo "deps.sh: unknown word '$word'  -> lint, clang, qemu, browser, slurm, mpi, all" >&2
         exit 2
         ;;
     esac

@@ -74,9 +74,9 @@ on_terminal() {
 # The sweep that task 6 continues ends after its first groups.
 interrupt_one() {
     local words='--variant xl,rope --backend avx2 --quick --ckpt none'
-    [ -z "$tiny" ] || words="--variant xl,rope --seq 4..16 --mem 0 $small --max-time 0.5 --target-ci 0"
+    [ -z "$tiny" ] || words="--variant xl,rope --seq 4..64 --mem 0 $small --max-time 0.1 --target-ci 0"
     # shellcheck disable=SC2086 # words
-    timeout -s INT "$([ "$tiny" ] && echo 1 || echo 12)" ./bench $words >/dev/null 2>&1 || true
+    timeout -s INT "$([ "$tiny" ] && echo 0.6 || echo 12)" ./bench $words >/dev/null 2>&1 || true
 }
 
 cat <<END

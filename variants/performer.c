@@ -26,6 +26,18 @@ const struct mixer mixer_favor_hyp = {.name = "favor_hyp",
                                       .build = mix_linear,
                                       .features = FEATURES_COSH};
 
+const struct mixer mixer_favor_trig = {.name = "favor_trig",
+                                       .own = &linear_own,
+                                       .kind = &sublayer_linear,
+                                       .build = mix_linear,
+                                       .features = FEATURES_TRIG};
+
+const struct mixer mixer_favor_relu = {.name = "favor_relu",
+                                       .own = &linear_own,
+                                       .kind = &sublayer_linear,
+                                       .build = mix_linear,
+                                       .features = FEATURES_RELU};
+
 const struct variant variant_performer = {
     .name = "performer",
     .paper = "Choromanski et al. 2021, arXiv:2009.14794",

@@ -6,12 +6,25 @@
 
 #include <string.h>
 
-#define X(name) extern const struct variant variant_##name;
+#define X(name, family) extern const struct variant variant_##name;
 VARIANTS(X)
 #undef X
-#define X(name) &variant_##name,
+#define X(name, family) &variant_##name,
 const struct variant *const variants[] = {VARIANTS(X) NULL};
 #undef X
+
+#define X(name, family) FAMILY_##family,
+static const enum family family_of[] = {VARIANTS(X)};
+#undef X
+
+#define X(family, name, about) [FAMILY_##family] = name,
+const char *const family_name[FAMILY_COUNT + 1] = {FAMILIES(X) NULL};
+#undef X
+#define X(family, name, about) [FAMILY_##family] = about,
+const char *const family_about[FAMILY_COUNT] = {FAMILIES(X)};
+#undef X
+
+enum family variant_family(int i) { return family_of[i]; }
 
 const struct variant *variant_find(const char *name)
 {

@@ -18,6 +18,7 @@ enum wiring {
     WIRING_REZERO,
     WIRING_MACARON_PRE,
     WIRING_MACARON_POST,
+    WIRING_PARALLEL,
     WIRING_COUNT
 };
 extern const char *const wiring_name[WIRING_COUNT + 1]; /* "post" "pre" "reorder" ... NULL */
@@ -27,6 +28,13 @@ bool wiring_norms_after(enum wiring w);                 /* the sum is normalised
 enum { MAX_ORDER = 256, POOL_LEVELS = 8 }; /* a pool group has up to 2^8 tokens */
 #define USUAL_SUBS "sf"                    /* of a layer */
 enum { MAX_SUBS = 8 };                     /* letters of a layer, and the end of their text */
+
+/* Long-short range attention (sublayer_lsra.c): channels that attend, and the convolution of the
+ * others: groups of channels with weights of their own, taps, the own row included. */
+struct lsra {
+    int split, heads, kernel;
+    bool glu, dynamic;
+};
 
 /* Which layers have a convolution at their input, where the model has them. */
 enum cpe_layers { CPE_ALL, CPE_FIRST, CPE_LAYERS };
@@ -57,6 +65,20 @@ struct stack {
     bool attends[MAX_STACK];
 };
 
+/* Words in clusters (model/adaptive.h): the first word of each cluster after the first; widths
+ * E / div^i, E 0 = D; whose maps are tied. n 0 and E 0: none. */
+enum { MAX_CLUSTERS = 16 };
+struct adaptive {
+    int n, cut[MAX_CLUSTERS - 1];
+    int E, div;
+    int n_tie;
+    bool tie[MAX_CLUSTERS];
+};
+
+/* What a memory begins with: nothing, or rows of zeros that are attended to. */
+enum mem_start { MEM_START_EMPTY, MEM_START_ZEROS, MEM_STARTS };
+extern const char *const mem_start_name[MEM_STARTS + 1]; /* "empty" "zeros" NULL */
+
 /* ---- variants ----------------------------------------------------------------------------- */
 
 /* How the scores of one attention enter the next: not at all, added, or added with a softmax of
@@ -79,6 +101,23 @@ extern const char *const halt_name[HALT_KINDS + 1]; /* "none" "graves" "t2t" NUL
 /* What the output reads: the last layer, or a sum of all (blend.h). */
 enum transparent { TRANSPARENT_NONE, TRANSPARENT_TOP, TRANSPARENT_KINDS };
 extern const char *const transparent_name[TRANSPARENT_KINDS + 1]; /* "none" "top" NULL */
+
+/* What a layer remembers of a segment: the rows that entered it, or those that left it. */
+enum recur_kind { RECUR_SHIFTED, RECUR_SAME, RECUR_KINDS };
+extern const char *const recur_name[RECUR_KINDS + 1]; /* "shifted" "same" NULL */
+
+/* One memory of all layers (model/feedback.h); shared: all layers have its keys and values. */
+struct feedback_form {
+    bool on, shared;
+};
+
+/* Rows that stand for all earlier segments (model/slots.h); 0 = none. */
+struct slot_form {
+    int n;
+    float temp;
+    bool bptt;
+    int replay;
+};
 
 /* When a position stops before the last layer: never; or in training only, every layer having a
  * loss; or by these rules, and in training so (exit.h). */
@@ -104,17 +143,41 @@ enum out_gate {
 };
 extern const char *const out_gate_name[OUT_GATE_COUNT + 1]; /* "none" "elementwise" ... NULL */
 
+/* How the outputs of heads become rows: by W_o, or as sublayer_attention_capsules.c says. */
+enum agg { AGG_LINEAR, AGG_DYNAMIC, AGG_KINDS };
+extern const char *const agg_name[AGG_KINDS + 1]; /* "none" "dynamic" NULL */
+
+/* How scores follow from those of the layer below, sublayer_attention_predict.c. */
+enum predict_form { PREDICT_NONE, PREDICT_CONVEX, PREDICT_EVOLVING, PREDICT_FORMS };
+extern const char *const predict_form_name[PREDICT_FORMS + 1]; /* "none" "convex" "evolving" NULL */
+struct predict {
+    enum predict_form form;
+    float alpha, beta; /* of the convolution, and of the scores below in what it reads */
+    int rows, cols;    /* of the convolution */
+};
+
+/* Scores of places in the same block that a task's vector changes, sublayer_attention_camtl.c. */
+struct camtl {
+    bool on;
+    int blocks, size; /* blocks 0 = as many as the longest window needs */
+    int task;         /* width of a task's vector */
+};
+
 enum localness { LOCAL_NONE, LOCAL_RELATIVE, LOCAL_PUBLISHED, LOCAL_KINDS };
 extern const char *const localness_name[LOCAL_KINDS + 1]; /* "none" "relative" "published" NULL */
 
 struct around {
-    bool qk_norm;           /* queries and keys are normed, head by head */
-    bool forget;            /* each key fades with what comes after it */
-    bool value_residual;    /* values are mixed with the first attention's */
-    int cope;               /* contextual positions told apart; 0 = none */
-    enum localness local;   /* each query has a place that it prefers keys near to */
-    float local_span;       /* tokens, of LOCAL_RELATIVE */
-    bool man;               /* scores have the logarithm of a trained mask; clip as in pos_shaw */
+    bool qk_norm;         /* queries and keys are normed, head by head */
+    bool forget;          /* each key fades with what comes after it */
+    bool value_residual;  /* values are mixed with the first attention's */
+    int cope;             /* contextual positions told apart; 0 = none */
+    enum localness local; /* each query has a place that it prefers keys near to */
+    float local_span;     /* tokens, of LOCAL_RELATIVE */
+    bool man;             /* scores have the logarithm of a trained mask; clip as in pos_shaw */
+    enum agg agg;
+    int capsules, agg_iters; /* of AGG_DYNAMIC: parts of the output, iterations */
+    struct predict predict;
+    struct camtl camtl;
     bool diff;              /* each head is the difference of two */
     enum out_gate out_gate; /* what multiplies the output of a head */
     float soft_cap;         /* of scores (struct attn); 0 = off */
@@ -125,7 +188,7 @@ enum mla_form { MLA_EXPANDED, MLA_ABSORBED, MLA_FORMS };
 extern const char *const mla_form_name[MLA_FORMS + 1]; /* "expanded" "absorbed" NULL */
 
 /* How pos_rope.c changes frequencies for longer contexts. */
-enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_NTK, ROPE_YARN, ROPE_SCALINGS };
+enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_NTK, ROPE_YARN, ROPE_LLAMA3, ROPE_SCALINGS };
 extern const char *const rope_scaling_name[ROPE_SCALINGS + 1]; /* "none" "linear" ... NULL */
 
 /* One number for each layer, over and over: layer l has at[l % n]. n = 0: none. */
@@ -167,6 +230,9 @@ struct variant {
     enum halt_kind halt; /* default */
     enum transparent transparent;
     enum exit_kind exit;
+    enum recur_kind recur;
+    struct feedback_form feedback;
+    int slots;
     enum cond_kind cond;
     bool attn_bias;   /* projections have biases by default */
     bool bare_top;    /* no norm after the last layer, even if norms come first */
@@ -183,8 +249,32 @@ struct variant {
     enum rope_scaling rope_scaling; /* of pos_rope, by default to 4 times the context */
     int stream_sinks, window;       /* see struct config */
     int lazy_group;                 /* see struct config */
+    bool whole;                     /* its layers run in a model only */
+    bool share_qk;                  /* see struct config */
     bool bidirectional;             /* it is defined for whole texts only: no past, no next token */
 };
+
+/* Families of variants, in the order of lists: X(family, name, what its variants have). */
+#define FAMILIES(X)                                                                                \
+    X(FULL, "full", "every query sees all keys before it, and nothing else is new")                \
+    X(POSITIONS, "positions", "how scores or rows tell where a token stands")                      \
+    X(HEADS, "heads", "how scores, probabilities and outputs of heads are made")                   \
+    X(SPARSE, "sparse", "a query sees some keys only")                                             \
+    X(COMPRESSED, "compressed", "fewer or smaller keys and values: low rank, latents, means")      \
+    X(RECURRENT, "recurrent", "a state in place of keys: linear attention, recurrences, hybrids")  \
+    X(MEMORY, "memory", "what is kept of earlier segments")                                        \
+    X(FEED_FORWARD, "feed-forward", "another feed-forward network: experts, memories")             \
+    X(NORM, "norm", "another norm, or none")                                                       \
+    X(ARCHITECTURE, "architecture", "other sub-layers, their order, depth, gates")                 \
+    X(BIDIRECTIONAL, "bidirectional", "defined for whole texts only: attn and layer, no past")
+
+#define X(family, name, about) FAMILY_##family,
+enum family { FAMILIES(X) FAMILY_COUNT };
+#undef X
+extern const char *const family_name[FAMILY_COUNT + 1]; /* "full" "positions" ... NULL */
+extern const char *const family_about[FAMILY_COUNT];
+/* Of the i-th variant of the list. */
+enum family variant_family(int i);
 
 /* The explicit list, NULL-terminated. The first ones are the baselines. */
 enum { BASE_VARIANTS = 4 };
@@ -238,7 +328,8 @@ struct config {
     float scale; /* 1/sqrt(dh) unless a file says otherwise */
     enum direction causal;
     bool attn_bias;
-    int window; /* keys visible per query including itself; 0 = all */
+    bool share_qk; /* of attention by content: keys are the unit vectors of queries */
+    int window;    /* keys visible per query including itself; 0 = all */
     struct masks masks;
     struct layer_list layer_masks;    /* the mask of all heads of a layer, in place of masks.head */
     struct head_windows head_windows; /* besides `window` */
@@ -282,21 +373,28 @@ struct config {
     /* convolutions (sublayer_conv.c): taps, the own row included */
     int cpe_kernel, sep_kernel;
     enum cpe_layers cpe_layers;
+    struct lsra lsra;
     /* depth (depth.c) */
     int steps; /* how often the N layers are run at most, with the same weights; 0 = plainly once */
     int step_base; /* number of the first step */
     enum halt_kind halt;
     float halt_eps, ponder_tau; /* from 1 - eps on it is nearly 1; what pondering costs */
     enum transparent transparent;
+    enum recur_kind recur;
+    struct feedback_form feedback;
+    struct slot_form slots;
     enum exit_kind exit;
     float exit_tau; /* relative entropy below which a position stops */
     enum cond_kind cond;
     float budget, budget_coef; /* of gates, and the weight of its loss */
     int exit_patience;         /* layers with the same prediction after which it stops */
+    enum elem dtype;           /* of weights (params_hold); no part of files, which are float */
     /* language model */
     bool tied, out_bias, final_ln;
     float emb_scale, ln_eps;
     float logit_cap; /* logits become cap tanh(logits / cap); 0 = off */
+    struct adaptive adaptive;
+    enum mem_start mem_start;
     /* What the parts have of their own: the struct of each (struct own), zeros where it has none.
      */
     union part_values {
@@ -358,6 +456,8 @@ static inline int config_dv(const struct config *c) { return c->dv ? c->dv : c->
 const struct mem *config_mem(const struct config *c);
 /* The model as its recurrent layers see it, or its attention: c itself without a stack. */
 struct config config_of_layers(const struct config *c, bool attends);
+/* As its sub-layers with trained masks see it: all of the past, whatever its window is. */
+struct config config_of_masks(const struct config *c);
 static inline bool config_attends(const struct config *c, int layer)
 {
     return c->stack.n ? c->stack.attends[layer % c->stack.n] : !c->mixer;

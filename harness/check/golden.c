@@ -12,9 +12,10 @@
 
 /* The first kind that claims a file runs it. */
 static const struct golden_kind *const kinds[] = {
-    &golden_mixer,  &golden_channel_mix, &golden_operator, &golden_lm,
-    &golden_norm,   &golden_ffn,         &golden_map,      &golden_rnn,
-    &golden_funnel, &golden_recur,       &golden_layer,    &golden_cross,
+    &golden_mixer,  &golden_channel_mix, &golden_operator,      &golden_lm,
+    &golden_norm,   &golden_ffn,         &golden_map,           &golden_rnn,
+    &golden_funnel, &golden_recur,       &golden_layer,         &golden_cross,
+    &golden_hier,   &golden_seq2seq,     &golden_import_memory, &golden_import,
 };
 
 /* ---- metadata and inputs ------------------------------------------------------------------ */
@@ -121,9 +122,15 @@ static const struct tensor *find_buffer(const struct run *r, const char *name)
     char full[TENSOR_NAME];
 
     snprintf(full, sizeof(full), "in.%s", name);
-    const struct tensor *const t = safetensors_find(r->s, full);
+    const struct tensor *t = safetensors_find(r->s, full);
     if (t || !dot)
         return t;
+    if (strncmp(name, "layers.", strlen("layers.")) == 0) { /* or in.NAME.LAYER */
+        const int digits = (int)strspn(name + strlen("layers."), "0123456789");
+        snprintf(full, sizeof(full), "in%s.%.*s", dot, digits, name + strlen("layers."));
+        if ((t = safetensors_find(r->s, full)))
+            return t;
+    }
     snprintf(full, sizeof(full), "in.%s", dot + 1);
     return safetensors_find(r->s, full);
 }
@@ -162,20 +169,20 @@ enum status golden_buffers(const struct run *r, const struct params *p, struct e
 
 /* ---- one file ----------------------------------------------------------------------------- */
 
-/* Bind over a counting and a placed arena, and load all weights from the file, which has to fit
+/* Bind over a counting and a placed arena, and load all weights; a file that has them has to fit
  * before room for them is taken. */
 static enum status place(struct run *r, const struct golden_kind *kind, struct err *e)
 {
     enum status st = kind->bind(r, e);
 
-    if (st == OK)
+    if (st == OK && !kind->load)
         st = checkpoint_fits(r->s, "param.", r->weights, e);
     if (st == OK)
         st = arena_place(&r->arena, HUGE_NEVER, NULL, NULL, e);
     if (st == OK)
         st = kind->bind(r, e);
     if (st == OK)
-        st = checkpoint_load(r->s, "param.", r->weights, e);
+        st = kind->load ? kind->load(r, e) : checkpoint_load(r->s, "param.", r->weights, e);
     return st;
 }
 
@@ -260,7 +267,13 @@ enum status golden_run(const struct engine *g, const char *path, struct tally *t
                        verdict_fn *report, void *arg, struct err *e)
 {
     struct safetensors s;
-    struct run r = {.g = g, .s = &s, .tally = t, .report = report, .arg = arg};
+    const char *const slash = strrchr(path, '/');
+    struct run r = {.g = g,
+                    .s = &s,
+                    .tally = t,
+                    .report = report,
+                    .arg = arg,
+                    .name = slash ? slash + 1 : path};
     const struct golden_kind *kind = NULL;
     struct err why;
     enum status st = safetensors_open(&s, path, e);

@@ -10,13 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static bool is_gradient(const char *tensor)
 {
     return strncmp(tensor, GRADIENT, strlen(GRADIENT)) == 0;
@@ -25,8 +18,7 @@ static bool is_gradient(const char *tensor)
 static void check(struct run *r, const char *tensor, const char *skipped, double error,
                   double limit)
 {
-    const struct verdict v = {
-        base_name(r->s->path), tensor, r->g->backend->name, skipped, error, limit};
+    const struct verdict v = {r->name, tensor, r->g->backend->name, skipped, error, limit};
 
     r->tally->tensors++;
     r->n_grad += is_gradient(tensor);
@@ -88,6 +80,19 @@ void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got,
     for (size_t i = 0; i < n; i++)
         wrong += got[i] != want[i];
     check(r, tensor, NULL, (double)wrong, 0.5);
+}
+
+void golden_compare_meta(struct run *r, const char *key, double got, double relative)
+{
+    double want = 0;
+    struct err e;
+
+    if (!safetensors_meta(r->s, key))
+        return;
+    if (safetensors_real(r->s, key, 0, &want, &e) != OK)
+        check(r, key, NULL, INFINITY, 0);
+    else
+        check(r, key, NULL, fabs(got - want), relative * fabs(want));
 }
 
 int golden_count_grad(const struct run *r)

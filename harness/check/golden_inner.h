@@ -20,8 +20,9 @@ struct run {
     verdict_fn *report;
     void *arg;
     double tolerance, tolerance_abs, tolerance_grad, tolerance_grad_abs;
-    int n_grad; /* gradients compared */
-    void *own;  /* golden_kind.size bytes for the reader, initially zero */
+    int n_grad;       /* gradients compared */
+    void *own;        /* golden_kind.size bytes for the reader, initially zero */
+    const char *name; /* of the file in verdicts: without its folder, unless the reader says */
     struct arena arena;
 
     struct config c;
@@ -43,6 +44,8 @@ struct golden_kind {
     enum status (*read)(struct run *r, struct err *e);
     /* Over a counting and a placed arena. */
     enum status (*bind)(struct run *r, struct err *e);
+    /* The weights, from where they are; NULL = this file has them. */
+    enum status (*load)(struct run *r, struct err *e);
     /* Fills y, and compares everything else it computes. */
     enum status (*forward)(struct run *r, struct err *e);
     /* Fills d_x and the gradients of the weights; NULL = part of forward. */
@@ -53,7 +56,7 @@ struct golden_kind {
 
 extern const struct golden_kind golden_operator, golden_mixer, golden_lm, golden_norm, golden_ffn,
     golden_channel_mix, golden_map, golden_rnn, golden_funnel, golden_recur, golden_layer,
-    golden_cross;
+    golden_cross, golden_hier, golden_seq2seq, golden_import, golden_import_memory;
 
 /* ---- metadata and inputs ------------------------------------------------------------------ */
 
@@ -82,7 +85,7 @@ enum status golden_inputs(struct run *r, int width, struct err *e);
 enum status golden_known_inputs(const struct run *r, const char *const *known, struct err *e);
 
 /* Fill the buffers among the parameters from in.NAME, or from the input that has the last part of
- * their name; one that is 0 at first may be left out. */
+ * their name, with or without their layer behind it; one that is 0 at first may be left out. */
 enum status golden_buffers(const struct run *r, const struct params *p, struct err *e);
 
 /* ---- comparisons -------------------------------------------------------------------------- */
@@ -96,6 +99,8 @@ void golden_compare_first(struct run *r, const char *tensor, const float *got, s
 void golden_compare_grad(struct run *r, const struct params *p);
 /* Whole numbers must be equal: the error is the number that differ. */
 void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got, size_t n);
+/* A number of the metadata, if it is there, to a part `relative` of it. */
+void golden_compare_meta(struct run *r, const char *key, double got, double relative);
 /* Number of gradients in the file. */
 int golden_count_grad(const struct run *r);
 /* Report every gradient of the file as skipped. */

@@ -5,6 +5,7 @@
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
+#include "variants/model/settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,19 @@ static enum status bind(struct run *r, struct err *e)
     return st;
 }
 
+/* These files may say where norms and sums stand under a key of its own. */
+static enum status read_wiring(struct run *r, struct err *e)
+{
+    const char *const word = safetensors_meta(r->s, "wiring");
+    struct err why;
+
+    if (!word)
+        return OK;
+    if (config_set(&r->c, "norm", word, &why) != OK)
+        return safetensors_fail(r->s, e, "metadata wiring: %s", why.msg);
+    return checkpoint_check(r->s, &r->c, e);
+}
+
 static enum status read(struct run *r, struct err *e)
 {
     static const char *const inputs[] = {"in.x", "in.dy", NULL};
@@ -43,7 +57,8 @@ static enum status read(struct run *r, struct err *e)
     enum status st;
 
     if ((st = checkpoint_config(r->s, "param.", &r->c, e)) != OK ||
-        (st = golden_extent(r, e)) != OK || (st = golden_known_inputs(r, inputs, e)) != OK)
+        (st = read_wiring(r, e)) != OK || (st = golden_extent(r, e)) != OK ||
+        (st = golden_known_inputs(r, inputs, e)) != OK)
         return st;
     if (r->max.M || r->c.N != 1 || *r->c.order || r->c.pos->model_params)
         return safetensors_fail(r->s, e, "is not one layer without a past  -> n_layer 1, mem 0");

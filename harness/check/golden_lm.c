@@ -15,12 +15,14 @@ struct lm_run {
     enum mem_kind kind;
     float *nll;
     int segments;
-    int grad_segment; /* the segment whose gradients the file has; -1 = none */
+    int grad_segment;   /* the segment whose gradients the file has; -1 = none */
+    const char *begins; /* in names of tensors: "" = with an empty memory, "zeros." */
 };
 
 static enum status bind(struct run *r, struct err *e)
 {
     struct lm_run *o = r->own;
+    o->m.all_logits = true;
     enum status st = lm_bind(&o->m, r->g, o->kind, r->max, &r->arena, e);
 
     r->grad = r->grad && o->grad_segment >= 0 && st == OK &&
@@ -56,10 +58,17 @@ static void compare_memory(struct run *r, const struct lm *m, int segment)
     for (int l = 0, at; (at = sublayers_remembering(&m->sublayers, l)) >= 0; l++) {
         const struct sublayer *sublayer = &m->sublayers.at[at];
         const int compressed = sublayer->memory.compressed;
-        if (!sublayer->keeps)
+        const int rows = sublayer->memory.M;
+        if (!sublayer->memory.n)
             continue;
-        compare_rows(r, sublayer, sublayer->kind->memory, segment, compressed,
-                     sublayer->memory.M - compressed);
+        if (sublayer->kind->tail) { /* of all that is kept, files show two lists */
+            const int plain = min_int(rows, m->c.mem_len);
+            const int tail = min_int(rows, sublayer->kind->tail(&m->c));
+            compare_rows(r, sublayer, sublayer->kind->memory, segment, rows - plain, plain);
+            compare_rows(r, sublayer, "tail", segment, rows - tail, tail);
+            continue;
+        }
+        compare_rows(r, sublayer, sublayer->kind->memory, segment, compressed, rows - compressed);
         compare_rows(r, sublayer, "cmem", segment, 0, compressed);
     }
 }
@@ -142,10 +151,15 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
 
     lm_seek(m, 0); /* in files, positions begin anew with each segment */
     lm_forward(m, r->g, token, B, L, L, target, o->nll);
-    snprintf(name, sizeof(name), "out.logits.%d", segment);
+    lm_all(m, r->g, B * L);
+    snprintf(name, sizeof(name), "out.%slogits.%d", o->begins, segment);
     golden_compare(r, name, m->logits, (size_t)B * (size_t)L * (size_t)m->c.V);
-    snprintf(name, sizeof(name), "out.nll.%d", segment);
+    snprintf(name, sizeof(name), "out.%snll.%d", o->begins, segment);
     golden_compare(r, name, o->nll, (size_t)B * (size_t)L);
+    if (*o->begins) {
+        lm_commit(m, L);
+        return OK;
+    }
     if (m->sublayers.kept) { /* else layers share the work space that it is computed from */
         const float aux = (float)lm_aux(m, B, L);
         snprintf(name, sizeof(name), "out.aux.%d", segment);
@@ -167,10 +181,24 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
         golden_compare(r, name, &exit_loss, 1);
     }
     lm_commit(m, L);
+    snprintf(name, sizeof(name), "out.slots.%d", segment);
+    if (m->c.slots.n)
+        golden_compare(r, name, m->slots.now, (size_t)B * (size_t)m->c.slots.n * (size_t)m->c.D);
     if (m->kind == MEM_HIDDEN)
         compare_memory(r, m, segment);
     compare_carried(r, m, segment);
     return OK;
+}
+
+/* Does any sub-layer remember rows although attention has no memory? */
+static bool remembers_some(const struct lm *m)
+{
+    for (int i = 0; i < m->sublayers.n; i++) {
+        const struct sublayer *const s = &m->sublayers.at[i];
+        if (s->kind->keeps && s->kind->keeps(s->c, MEM_HIDDEN, 0) > 0)
+            return mem_can(config_mem(&m->c), MEM_HIDDEN);
+    }
+    return false;
 }
 
 static enum status read(struct run *r, struct err *e)
@@ -200,7 +228,7 @@ static enum status read(struct run *r, struct err *e)
     if ((st = lm_init(&o->m, c, e)) != OK)
         return st;
     r->weights = &o->m.params;
-    o->kind = max->M                                         ? MEM_HIDDEN
+    o->kind = max->M || c->slots.n || remembers_some(&o->m)  ? MEM_HIDDEN
               : sublayers_carry(&o->m.sublayers) && c->mixer ? MEM_STATE
                                                              : MEM_NONE;
     return OK;
@@ -212,6 +240,13 @@ static enum status forward(struct run *r, struct err *e)
     enum status st = golden_buffers(r, &o->m.params, e);
 
     lm_build_tables(&o->m, r->g);
+    o->begins = "";
+    for (int s = 0; st == OK && s < o->segments; s++)
+        st = run_segment(r, o, s, e);
+    if (st != OK || !safetensors_find(r->s, "out.zeros.nll.0"))
+        return st;
+    o->begins = "zeros.";
+    st = lm_zeros(&o->m, r->g, r->max.B, e);
     for (int s = 0; st == OK && s < o->segments; s++)
         st = run_segment(r, o, s, e);
     return st;

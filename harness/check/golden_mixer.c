@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * Golden files of mixers (kind = attention with a mixer): the bare operator with its state in and
- * out, forward and backward. */
+ * Golden files of mixers (kind = attention with a mixer, or the mixer's name): the bare operator
+ * with its state in and out, forward and backward. */
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
+#include "variants/model/settings.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Rows in front of a file's own: those remembered after a state, which are run again without a
+ * gradient of their outputs, or global rows, which have results of their own. */
+struct joined {
+    int M; /* their number; 0 = not joined */
+    bool global;
+    const struct tensor *x, *dy;
+    struct tensor all, d_all; /* [B,M+L,D] */
+};
 
 static enum status bind(struct run *r, struct err *e)
 {
@@ -31,13 +42,23 @@ static bool carried(const struct run *r, int i, const char *prefix, struct carri
 /* Refuse inputs that nothing reads. */
 static enum status known_inputs(const struct run *r, struct err *e)
 {
-    enum { MAX_CARRIED = 8 };
-    const char *known[3 + MAX_CARRIED + 1] = {"in.x", "in.mem", "in.dy"};
-    char name[MAX_CARRIED][TENSOR_NAME];
+    enum { FIXED = 5, MAX_CARRIED = 8, MAX_BUFFERS = 4 };
+    const struct joined *const o = r->own;
+    const char *known[FIXED + MAX_CARRIED + MAX_BUFFERS + 1] = {"in.x", "in.mem", "in.dy"};
+    char name[MAX_CARRIED + MAX_BUFFERS][TENSOR_NAME];
     struct carried c;
+    int n = 0;
 
-    for (int i = 0; i < MAX_CARRIED && carried(r, i, "in.", &c, name[i]); i++)
-        known[3 + i] = name[i];
+    known[3] = o->global ? "in.g" : "in.x";
+    known[4] = o->global ? "in.dy_global" : "in.x";
+    for (; n < MAX_CARRIED && carried(r, n, "in.", &c, name[n]); n++)
+        known[FIXED + n] = name[n];
+    for (int i = 0; i < r->params.n && n < MAX_CARRIED + MAX_BUFFERS; i++)
+        if (r->params.v[i].buffer) {
+            snprintf(name[n], TENSOR_NAME, "in.%s", r->params.v[i].name);
+            known[FIXED + n] = name[n];
+            n++;
+        }
     return golden_known_inputs(r, known, e);
 }
 
@@ -56,7 +77,119 @@ static enum status load_carried(struct run *r, struct err *e)
     return st;
 }
 
-static enum status forward(struct run *r, struct err *e)
+/* [B,rows+L,D] of `mem`, or of zeros where there is none, and of x. */
+static struct tensor join(const struct run *r, int rows, const struct tensor *mem,
+                          const struct tensor *x)
+{
+    const size_t D = (size_t)r->c.D, M = (size_t)rows * D, L = (size_t)r->max.L * D;
+    float *const to = calloc((size_t)r->max.B * (M + L), sizeof(*to));
+
+    NEED(to);
+    for (size_t b = 0; b < (size_t)r->max.B; b++) {
+        if (mem)
+            memcpy(to + b * (M + L), (const float *)mem->data + b * M, M * sizeof(float));
+        memcpy(to + b * (M + L) + M, (const float *)x->data + b * L, L * sizeof(float));
+    }
+    return (struct tensor){.dtype = DTYPE_F32, .n = (size_t)r->max.B * (M + L), .data = to};
+}
+
+/* Put these rows in front of x and dy. */
+static void use_joined(struct run *r, const struct tensor *x, const struct tensor *dy)
+{
+    struct joined *const o = r->own;
+
+    o->all = join(r, o->M, x, r->x);
+    r->x = &o->all;
+    if (r->dy) {
+        o->d_all = join(r, o->M, dy, r->dy);
+        r->dy = &o->d_all;
+    }
+    r->max.L += o->M;
+}
+
+static void join_state_and_memory(struct run *r)
+{
+    struct joined *const o = r->own;
+
+    if (!r->mem || !safetensors_find(r->s, "in.state_s"))
+        return;
+    *o = (struct joined){.M = r->max.M, .x = r->x, .dy = r->dy};
+    use_joined(r, r->mem, NULL);
+    r->max.M = 0;
+    r->mem = NULL;
+}
+
+/* in.g [B,G,D], which the model is told the number of. */
+static enum status join_global(struct run *r, struct err *e)
+{
+    struct joined *const o = r->own;
+    const struct tensor *const g = safetensors_find(r->s, "in.g");
+    const struct tensor *dy = NULL;
+    enum status st = OK;
+    char rows[16];
+
+    if (!g)
+        return OK;
+    if (r->max.M || g->rank != 3 || g->shape[1] < 1 || g->shape[1] > GOLDEN_WIDE)
+        return safetensors_fail(r->s, e, "in.g is not [batch, rows, d_model] without a past");
+    *o = (struct joined){.M = g->shape[1], .global = true, .x = r->x, .dy = r->dy};
+    const size_t n = (size_t)r->max.B * (size_t)o->M * (size_t)r->c.D;
+    golden_need(r, "in.g", DTYPE_F32, n, &st, e);
+    if (r->dy)
+        dy = golden_need(r, "in.dy_global", DTYPE_F32, n, &st, e);
+    snprintf(rows, sizeof(rows), "%d", o->M);
+    if (st == OK)
+        st = config_set(&r->c, "global_rows", rows, e);
+    if (st == OK)
+        use_joined(r, g, dy);
+    return st == OK ? golden_rows(r, e) : st;
+}
+
+static void compare_global(struct run *r, const char *name, const float *rows)
+{
+    const struct joined *const o = r->own;
+    const size_t D = (size_t)r->c.D, M = (size_t)o->M * D, all = (size_t)r->max.L * D;
+    float *const first = calloc((size_t)r->max.B * M, sizeof(*first));
+
+    NEED(first);
+    for (size_t b = 0; b < (size_t)r->max.B; b++)
+        memcpy(first + b * M, rows + b * all, M * sizeof(float));
+    golden_compare(r, name, first, (size_t)r->max.B * M);
+    free(first);
+}
+
+/* Only the rows that the file has results of under their usual name. */
+static void without_joined(struct run *r, float *rows, const char *of_global)
+{
+    const struct joined *const o = r->own;
+    const size_t D = (size_t)r->c.D, M = (size_t)o->M * D, L = (size_t)r->max.L * D - M;
+
+    if (o->global)
+        compare_global(r, of_global, rows);
+    for (size_t b = 0; b < (size_t)r->max.B; b++)
+        memmove(rows + b * L, rows + b * (M + L) + M, L * sizeof(float));
+}
+
+static void backward(struct run *r)
+{
+    const struct joined *const o = r->own;
+
+    golden_backward_sublayer(r);
+    if (!o->M)
+        return;
+    without_joined(r, r->d_x, GRADIENT "g");
+    r->x = o->x;
+}
+
+static void release(struct run *r)
+{
+    struct joined *const o = r->own;
+
+    free((void *)o->all.data);
+    free((void *)o->d_all.data);
+}
+
+static enum status run_forward(struct run *r, struct err *e)
 {
     struct sublayer *const s = r->sublayers.at;
     enum status st = known_inputs(r, e);
@@ -67,7 +200,7 @@ static enum status forward(struct run *r, struct err *e)
     if (r->c.pos->pos_encoding)
         r->c.pos->pos_encoding(&r->c, 0, r->max.L + r->max.M, r->sublayers.pos_encoding);
     sublayers_build_tables(&r->sublayers, r->g);
-    if ((st = load_carried(r, e)) != OK)
+    if ((st = load_carried(r, e)) != OK || (st = golden_buffers(r, &r->params, e)) != OK)
         return st;
     sublayers_build_tables(&r->sublayers,
                            r->g); /* given parameters may have tables built from them */
@@ -82,11 +215,54 @@ static enum status forward(struct run *r, struct err *e)
     return OK;
 }
 
+static enum status forward(struct run *r, struct err *e)
+{
+    const enum status st = run_forward(r, e);
+
+    if (st == OK)
+        without_joined(r, r->y, "out.y_global");
+    return st;
+}
+
 static void probs(struct run *r, const struct sublayer *s, const struct work *w)
 {
     const struct attn a = s->kind->ends_in(s, w, r->max.B, r->max.L);
 
     golden_probs(r, &a, 1, s->of.attention.impl, w->scratch);
+}
+
+/* Arrays that the kind shows. */
+static void compare_shown(struct run *r, const struct sublayer *s, const struct work *w)
+{
+    for (int i = 0;; i++) {
+        struct shown shown = {0};
+        char name[TENSOR_NAME];
+        if (!s->kind->shows || !s->kind->shows(s, w, r->max, i, &shown))
+            return;
+        snprintf(name, sizeof(name), "out.%s", shown.name);
+        shown.to = calloc(shown.n + 1, sizeof(*shown.to));
+        int32_t *const whole = calloc(shown.n + 1, sizeof(*whole));
+        NEED(shown.to && whole);
+        s->kind->shows(s, w, r->max, i, &shown);
+        for (size_t k = 0; k < shown.n; k++)
+            whole[k] = (int32_t)shown.to[k];
+        if (shown.whole)
+            golden_compare_whole(r, name, whole, shown.n);
+        else
+            golden_compare(r, name, shown.to, shown.n);
+        free(shown.to), free(whole);
+    }
+}
+
+static void check_visible(struct run *r, const struct sublayer *s)
+{
+    const size_t n = s->kind->visible(s, r->max, NULL);
+    int32_t *const seen = calloc(n + 1, sizeof(*seen));
+
+    NEED(seen);
+    s->kind->visible(s, r->max, seen);
+    golden_compare_whole(r, "out.visible", seen, n);
+    free(seen);
 }
 
 static void finish(struct run *r)
@@ -98,34 +274,58 @@ static void finish(struct run *r)
 
     if (s->kind->ends_in)
         probs(r, s, w);
-    if (s->kind->shows && s->kind->shows(s, w, r->max, &c)) {
-        snprintf(name, sizeof(name), "out.%s", c.name);
-        golden_compare(r, name, c.at, c.n);
-    }
+    if (s->kind->visible)
+        check_visible(r, s);
+    compare_shown(r, s, w);
     sublayer_commit(s, r->max.L);
     for (int i = 0; carried(r, i, "out.", &c, name); i++)
         if (!c.given)
             golden_compare(r, name, c.at, c.n);
 }
 
+/* Outputs may be as wide as all heads. */
+static enum status read_width(const struct run *r, int *width, struct err *e)
+{
+    const bool wide = r->c.mixer->kind->wide;
+    const int own = wide ? r->c.H * r->c.dh : r->c.D;
+    const enum status st = safetensors_int(r->s, "d_out", own, 1, GOLDEN_NUMBERS, width, e);
+
+    return st != OK || *width == own
+               ? st
+               : safetensors_fail(r->s, e, "d_out is %d  -> %d, as its output", *width, own);
+}
+
 static enum status read(struct run *r, struct err *e)
 {
+    int width = 0;
     enum status st;
 
     if ((st = checkpoint_config(r->s, "param.", &r->c, e)) != OK ||
-        (st = golden_extent(r, e)) != OK || (st = golden_inputs(r, r->c.D, e)) != OK)
+        (st = golden_extent(r, e)) != OK || (st = read_width(r, &width, e)) != OK ||
+        (st = golden_inputs(r, width, e)) != OK)
+        return st;
+    join_state_and_memory(r);
+    if ((st = join_global(r, e)) != OK)
         return st;
     return sublayers_init_operator(&r->sublayers, &r->c, &r->params, 0, e);
 }
 
+static bool claims_operator(const struct safetensors *s)
+{
+    const char *const kind = safetensors_meta(s, "kind");
+
+    return checkpoint_mixes(s) && (strcmp(kind, "attention") == 0 || mixer_find(kind));
+}
+
 const struct golden_kind golden_mixer = {
-    .name = "attention",
-    .claims = checkpoint_mixes,
+    .size = sizeof(struct joined),
+    .claims = claims_operator,
     .read = read,
     .bind = bind,
     .forward = forward,
-    .backward = golden_backward_sublayer,
+    .backward = backward,
     .finish = finish,
+    .release = release,
 };
 
 /* ---- feed-forward networks that are steps --------------------------------------------------- */
@@ -159,10 +359,11 @@ static enum status read_ffn(struct run *r, struct err *e)
 
 const struct golden_kind golden_channel_mix = {
     .name = "ffn",
+    .size = sizeof(struct joined),
     .claims = claims_ffn,
     .read = read_ffn,
     .bind = bind,
-    .forward = forward,
+    .forward = run_forward,
     .backward = golden_backward_sublayer,
     .finish = finish,
 };

@@ -17,7 +17,9 @@ struct operator_run {
     const struct tensor *scores_in, *d_scores_out;
     struct work below, above;
     const struct tensor *first_values; /* in.v0 */
-    struct attn a;                     /* the operands of forward */
+    const struct tensor *task;         /* in.task [B,width]; NULL = none */
+    float *d_task;
+    struct attn a; /* the operands of forward */
 };
 
 static enum status bind(struct run *r, struct err *e)
@@ -29,6 +31,7 @@ static enum status bind(struct run *r, struct err *e)
     o->buckets = arena_take(a, PART_ACTIVATIONS, K * sizeof(*o->buckets));
     o->visible =
         arena_take(a, PART_ACTIVATIONS, (size_t)(r->c.H * r->max.L) * K * sizeof(*o->visible));
+    o->d_task = o->task ? arena_f32(a, PART_ACTIVATIONS, o->task->n) : NULL;
     return golden_bind_sublayer(r, r->max.M || o->base ? MEM_HIDDEN : MEM_NONE, e);
 }
 
@@ -128,6 +131,8 @@ static enum status forward(struct run *r, struct err *e)
     const struct sublayer_input from = golden_enter(r);
     if (o->first_values)
         memcpy(w->own[AT_V0], o->first_values->data, o->first_values->n * sizeof(float));
+    if (o->task)
+        s->of.attention.task = o->task->data;
     o->a = attention_project(r->g, s, w, from);
     attention_core(r->g, s, w, &o->a);
     attention_unproject(r->g, s, w, from, (struct act){.y = r->y});
@@ -147,7 +152,13 @@ static void backward(struct run *r)
 
     if (o->d_scores_out)
         memcpy(d_scores, o->d_scores_out->data, o->d_scores_out->n * sizeof(float));
+    if (o->task) {
+        memset(o->d_task, 0, o->task->n * sizeof(float));
+        r->sublayers.at->of.attention.d_task = o->d_task;
+    }
     golden_backward_sublayer(r);
+    if (o->task)
+        golden_compare(r, GRADIENT "task", o->d_task, o->task->n);
     if (o->d_scores_out)
         check_scores(r, o, GRADIENT "scores_in", d_scores);
 }
@@ -173,7 +184,8 @@ static enum status read_scores(struct run *r, struct operator_run *o, struct err
 
     if (!safetensors_find(r->s, "in.scores_in"))
         return OK;
-    r->c.score_residual = SCORE_RESIDUAL_SUM;
+    if (!around_hands_on(&r->c))
+        r->c.score_residual = SCORE_RESIDUAL_SUM;
     o->scores_in = golden_need(r, "in.scores_in", DTYPE_F32, n, &st, e);
     o->d_scores_out = golden_need(r, "in.dscores_out", DTYPE_F32, n, &st, e);
     return st;
@@ -191,12 +203,23 @@ static enum status read_values(struct run *r, struct operator_run *o, struct err
     return st;
 }
 
+/* The vector of each sequence's task. */
+static enum status read_task(struct run *r, struct operator_run *o, struct err *e)
+{
+    enum status st = OK;
+
+    if (safetensors_find(r->s, "in.task"))
+        o->task = golden_need(r, "in.task", DTYPE_F32,
+                              (size_t)r->max.B * (size_t)around_task_width(&r->c), &st, e);
+    return st;
+}
+
 static enum status read(struct run *r, struct err *e)
 {
     /* Slopes follow from the number of heads. */
-    static const char *const inputs[] = {"in.x",           "in.mem",         "in.dy",
-                                         "in.slopes",      "in.mask_random", "in.scores_in",
-                                         "in.dscores_out", "in.v0",          NULL};
+    static const char *const inputs[] = {
+        "in.x",         "in.mem",         "in.dy", "in.slopes", "in.mask_random",
+        "in.scores_in", "in.dscores_out", "in.v0", "in.task",   NULL};
     struct operator_run *o = r->own;
     enum status st;
 
@@ -204,7 +227,7 @@ static enum status read(struct run *r, struct err *e)
         (st = golden_extent(r, e)) != OK || (st = golden_whole(r, "base", &o->base, e)) != OK ||
         (st = golden_known_inputs(r, inputs, e)) != OK || (st = draw(r, o->base, e)) != OK ||
         (st = golden_inputs(r, r->c.D, e)) != OK || (st = read_scores(r, o, e)) != OK ||
-        (st = read_values(r, o, e)) != OK)
+        (st = read_values(r, o, e)) != OK || (st = read_task(r, o, e)) != OK)
         return st;
     if (r->c.pos->model_params)
         r->c.pos->model_params(&r->c, &r->params);

@@ -22,7 +22,7 @@ enum status golden_bind_sublayer(struct run *r, enum mem_kind kind, struct err *
         params_place_grad(&r->params, a);
         r->d_x = arena_f32(a, PART_ACTIVATIONS, r->x->n);
     }
-    r->y = arena_f32(a, PART_ACTIVATIONS, r->x->n);
+    r->y = arena_f32(a, PART_ACTIVATIONS, r->x->n > r->n_y ? r->x->n : r->n_y);
     r->room = arena_f32(a, PART_ACTIVATIONS, r->x->n);
     return st;
 }

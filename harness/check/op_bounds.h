@@ -11,7 +11,8 @@
 #include "variants/backends/backend.h"
 
 /* Element (i,j) of a product whose c was `old`. A sum of k products in any order is off by
- * k U sum |a||b|; alpha, beta and their sum add 3 U. The reference's store adds one more. */
+ * k U sum |a||b|; alpha, beta and their sum add 3 U. The reference's store adds one more. Numbers
+ * of b that are a scale times an integer may be multiplied by it before or after, 2 U. */
 double product_bound(const struct gemm *g, double old, int i, int j);
 
 /* One row of a norm: the mean that is subtracted, the divisor, and the largest |t| and |t - mean|

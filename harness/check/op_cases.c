@@ -323,9 +323,13 @@ static void check_on(struct trial *t, const struct op_row *row, const struct eng
                      struct op_result *r)
 {
     char text[160] = "";
-    const enum outcome outcome = run_subject(t, row, g, text, sizeof(text));
 
     r->cases++;
+    if (g->lacks[row->elem]) {
+        snprintf(r->refused, sizeof(r->refused), "%s", g->lacks[row->elem]);
+        return;
+    }
+    const enum outcome outcome = run_subject(t, row, g, text, sizeof(text));
     if (outcome == REFUSED)
         snprintf(r->refused, sizeof(r->refused), "%s", t->refusal.msg);
     if (outcome == WRONG && r->failed++ == 0)
@@ -405,7 +409,8 @@ void op_bench(const struct backend *b)
         engine_open(&g, b->name, 1, NULL, &e) != OK)
         return;
     for (int op = 0; row_of(op); op++)
-        for (int k = 0; k < MAX_TIMINGS && row_of(op)->timing[k].shape && own(&g, row_of(op));
+        for (int k = 0; k < MAX_TIMINGS && row_of(op)->timing[k].shape && own(&g, row_of(op)) &&
+                        !g.lacks[row_of(op)->elem];
              k++) {
             const struct op_row *row = row_of(op);
             struct trial *t = trial_new(row, row->cases + k);

@@ -105,13 +105,14 @@ struct op_row {
     /* Does the backend implement this itself? NULL = as engine.from says. */
     bool (*own)(const struct engine *g);
     struct op_timing timing[MAX_TIMINGS];
+    enum elem elem; /* of the weights; a backend that lacks it is left out */
 };
 
 #define TIMED_ELEMENTS(n) "Gelem/s", 1e-9 * (n)
 
 /* Rows of the table by file. */
 enum {
-    PRODUCT_ROWS = 3,
+    PRODUCT_ROWS = 5,
     SOFTMAX_ROWS = 4,
     NORM_ROWS = 2,
     ACT_ROWS = 4,

@@ -101,6 +101,36 @@ static void gemm_bounds(struct trial *t)
         }
 }
 
+/* ---- weights of a narrower type -------------------------------------------------------------- */
+
+enum { NARROW_MODES = 4 }; /* HALF and ADDS, each or not */
+enum { NARROW_CASES = NARROW_MODES * ARRAY_LEN(gemm_shapes) };
+static const int narrow_large[][3] = {{1, 4096, 4096}, {128, 512, 512}, {512, 512, 512}};
+
+static void narrow_make(struct trial *t, int at, enum elem elem)
+{
+    const bool large = at >= NARROW_CASES;
+    const int mode = TB | (large ? 0 : HALF * (at % NARROW_MODES));
+    const int *shape = large ? narrow_large[at - NARROW_CASES] : gemm_shapes[at / NARROW_MODES];
+    const int n = shape[1], k = shape[2];
+    const size_t row = elem_row_bytes(elem, k);
+
+    make_product(t, shape, mode, !large);
+    struct gemm *const g = &t->a.gemm;
+    char *const to = (char *)constant(t, (size_t)n * row / sizeof(float) + 1, 0);
+    for (int j = 0; j < n; j++)
+        elem_narrow(elem, to + (size_t)j * row, g->b + j * g->ldb, k);
+    g->b = NULL;
+    g->elem = elem;
+    g->b_narrow = to;
+    const size_t size = (size_t)(shape[0] * g->ldc);
+    output(t, "c", size, old_c(t, size));
+    snprintf(t->what, sizeof(t->what), "m, n, k = %d, %d, %d, mode %d", shape[0], n, k, mode);
+}
+
+static void bf16_make(struct trial *t, int at) { narrow_make(t, at, ELEM_BF16); }
+static void q8_make(struct trial *t, int at) { narrow_make(t, at, ELEM_Q8); }
+
 /* ---- with an activation ---------------------------------------------------------------------- */
 
 /* m, n, k; the last two are large enough for a second thread. */
@@ -267,6 +297,26 @@ const struct op_row op_products[PRODUCT_ROWS] = {
      .bounds = gemm_bounds,
      .subject = product_subject,
      .timing = {{"1x2048x512", "GFLOP/s", 2e-9 * 2048 * 512},
+                {"128x512x512", "GFLOP/s", 2e-9 * 128 * 512 * 512},
+                {"512x512x512", "GFLOP/s", 2e-9 * 512 * 512 * 512}}},
+    {.name = "gemm_bf16",
+     .op = OP_gemm,
+     .cases = NARROW_CASES,
+     .elem = ELEM_BF16,
+     .make = bf16_make,
+     .run = gemm_run,
+     .bounds = gemm_bounds,
+     .timing = {{"1x4096x4096", "GB/s", 2e-9 * 4096 * 4096},
+                {"128x512x512", "GFLOP/s", 2e-9 * 128 * 512 * 512},
+                {"512x512x512", "GFLOP/s", 2e-9 * 512 * 512 * 512}}},
+    {.name = "gemm_q8",
+     .op = OP_gemm,
+     .cases = NARROW_CASES,
+     .elem = ELEM_Q8,
+     .make = q8_make,
+     .run = gemm_run,
+     .bounds = gemm_bounds,
+     .timing = {{"1x4096x4096", "GB/s", 1.125e-9 * 4096 * 4096},
                 {"128x512x512", "GFLOP/s", 2e-9 * 128 * 512 * 512},
                 {"512x512x512", "GFLOP/s", 2e-9 * 512 * 512 * 512}}},
     {.name = "gemm_act",

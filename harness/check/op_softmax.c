@@ -203,12 +203,12 @@ static void nll_bounds(struct trial *t)
 
 /* ---- its gradient ---------------------------------------------------------------------------- */
 
-enum { NLL_GRAD_CASES = 2 * OP_GRAD_SIZES };
+enum { NLL_GRAD_CASES = 2 * 2 * OP_GRAD_SIZES };
 
 static void nll_grad_make(struct trial *t, int at)
 {
     const bool large = at >= NLL_GRAD_CASES;
-    const int over = large ? 0 : pick(&at, 2);
+    const int over = large ? 0 : pick(&at, 2), z = large ? 0 : pick(&at, 2);
     const int rows = large ? NLL_ROWS : min_int(op_grad_sizes[at][0], NLL_ROWS);
 
     set_size(t, (const int[2]){rows, large ? 256 : op_grad_sizes[at][1]});
@@ -216,10 +216,15 @@ static void nll_grad_make(struct trial *t, int at)
     for (int i = 0; i < rows; i++)
         t->target[i] = (int32_t)(rng_u32(SEED, 7, (uint64_t)i) % (uint32_t)t->n);
     float *x = operand(t, t->size, "x", 0, 1);
-    t->a.nll_grad = (struct nll_grad){
-        .logits = x, .target = t->target, .scale = 0.25f, .rows = rows, .n = t->n};
+    t->a.nll_grad = (struct nll_grad){.logits = x,
+                                      .target = t->target,
+                                      .scale = 0.25f,
+                                      .z = z ? 0.25f : 0,
+                                      .rows = rows,
+                                      .n = t->n};
     output(t, "d_logits", t->size, x);
-    snprintf(t->what, sizeof(t->what), "%dx%d%s", rows, t->n, over ? ", in place" : "");
+    snprintf(t->what, sizeof(t->what), "%dx%d%s%s", rows, t->n, z ? ", z" : "",
+             over ? ", in place" : "");
 }
 
 static void nll_grad_run(const struct engine *g, struct trial *t, float *const *out)

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
-const char *const list_words[] = {"variants", "backends",  "cases", "columns",
-                                  "sources",  "baselines", NULL};
+const char *const list_words[] = {"variants", "families",  "backends", "cases",  "columns",
+                                  "sources",  "baselines", "systems",  "models", NULL};
 const char *const baseline_words[] = {"save", "list", "show", "rm", NULL};
 const char *const completion_words[] = {"bash", "zsh", "fish", NULL};
 
@@ -28,8 +28,9 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         NULL,
         {{NULL, NULL}}},
     [CMD_LIST] = {
-        "list", "WHAT", 1, "what is built in, and the cases that a sweep would measure",
-        "WHAT is variants, backends, cases, columns or baselines.",
+        "list", "WHAT [DIR]", 2, "what is built in, and the cases that a sweep would measure",
+        "WHAT is variants, families, backends, cases, columns, sources, systems, baselines, or models: "
+        "those in DIR, checkpoints of ours and published ones.",
         {{"bench list variants", "variants, their options and papers"},
          {"bench list cases --variant xl --seq 128..1024", "the plan of a sweep; nothing runs"},
          {"bench list columns --format md", "what every column of the tables means"}},
@@ -46,7 +47,8 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{NULL, NULL}}},
     [CMD_EVAL] = {
         "eval", NULL, 0, "perplexity of a checkpoint on a text",
-        "Sizes and choices come from the checkpoint. --seq and --mem may be lists: a row each.",
+        "Sizes and choices come from the checkpoint. --seq, --mem and --dtype may be lists: a row "
+        "each. Other types are compared with f32, which is scored with them.",
         {{"bench eval --ckpt xl.safetensors --corpus book.txt", "its perplexity on that text"},
          {"bench eval --ckpt xl.safetensors --mem 0,128,512", "over lengths of context"},
          {"bench eval --ckpt xl.safetensors --bytes 64Ki --format csv", "of the first 64 KiB"}},
@@ -67,7 +69,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         "study", "FILE|RUN", 1, "train variants with several seeds and rates; better, worse or noise",
         "FILE has lines of KEY = VALUE, # begins a comment; options are those of bench train and "
         "bench eval:\n\n"
-        "  variants = LIST              names of bench list variants, or base, or all\n"
+        "  variants = LIST              names of bench list variants, base, all, family:NAME\n"
         "  variant = NAME: OPTIONS      one with options: gated: --variant gtrxl --gate highway\n"
         "  baseline = NAME              what the others are compared with; after the variants\n"
         "                               [the first]\n"
@@ -86,11 +88,40 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         "Each training is a row of study.csv in the run's folder. The table shows the loss on the "
         "test text against the baseline's with Welch's 95 % interval over seeds; p is corrected "
         "for the number of comparisons (Holm), and a difference counts below 0.05. Time is that "
-        "of training, per token, of different moments. RUN is the folder of a study: its table "
+        "of training, per token; variants train in turns, seed by seed, and seeds are paired. RUN is the folder of a study: its table "
         "so far.",
         {{"bench study rates.study --dry-run", "its jobs, and about how long they take"},
          {"bench study rates.study --shard 1/2 --out shard1", "half of it; bench merge joins them"},
          {"bench study results/latest --format md", "the verdicts again, as Markdown"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_RECL] = {
+        "recl", "FOLDER", 1, "how far back each model of a group gains from seeing more",
+        "FOLDER has the losses of bench eval --losses: two or more checkpoints, or one, on the same "
+        "text over the same lengths of --mem. The relative effective context length (Dai et al. "
+        "2019, section 4.3) is the length after which the next one lowers the perplexity by less "
+        "than 1 %, below the best of the group at the shorter length; recl_0.1 is of the tenth of "
+        "tokens that are hardest there.",
+        {{"bench eval --ckpt xl.safetensors --seq 32 --mem 0..512+32 --losses losses",
+          "losses of one model; the same for others"},
+         {"bench recl losses", "a row each"},
+         {"bench recl losses --format csv", "the same as a table for programs"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_IMPORT] = {
+        "import", "DIR", 1, "a published model as a checkpoint of ours",
+        "DIR has config.json of a gpt2, gpt_neox, llama, mistral, qwen2, qwen3 or transfo-xl model, "
+        "model.safetensors or model.safetensors.index.json and its files, and its tokenizer. bench "
+        "eval and sweeps read such folders as they are; this writes the same model in the format of "
+        "bench train, in F32, to --ckpt, and its tokenizer to a folder beside it.\n\n"
+        "Pickles (pytorch_model.bin and the like) can run code and are never read. Convert them with "
+        "software that you trust, in Python:\n\n"
+        "  sd = torch.load(F, map_location=\"cpu\", weights_only=True)\n"
+        "  sd = {k: v.clone().contiguous() for k, v in sd.items()}\n"
+        "  save_file(sd, \"model.safetensors\")",
+        {{"bench import SmolLM2-135M --ckpt smollm.safetensors", "write it in our format"},
+         {"bench eval --ckpt SmolLM2-135M --corpus book.txt", "score it without"},
+         {"bench list models .", "what can be read here, and what not"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_RERUN] = {
@@ -148,10 +179,23 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{NULL, NULL}}},
     [CMD_MERGE] = {
         "merge", "DIR...", INT_MAX, "join the shards of a sweep or study",
-        "A sweep or study split with --shard I/N, on one machine or several, becomes one run.",
+        "A sweep or study split with --shard I/N, on one machine or several, becomes one run. Rows of "
+        "unlike machines stay what they are: host_id tells them apart, and bench compare forms no ratio "
+        "of two.",
         {{"bench --shard 1/2 --out shard1", "the first half of the groups"},
          {"bench --shard 2/2 --out shard2", "the second"},
          {"bench merge shard1/latest shard2/latest", "one run of both"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_SLURM] = {
+        "slurm", "[STUDY]", 1, "print a Slurm job script: shards on nodes, then merge and report",
+        "Options are those of bench sweep, or with the file of a study those of bench study; they are "
+        "checked, nothing is submitted. Each task of the array is one shard on a node of its own. "
+        "Folders and files are on a file system that all nodes share.",
+        {{"bench slurm --variant all --seq 128..4096 --nodes 16 >job.sh", "then: sbatch job.sh"},
+         {"bench slurm harness/studies/base.study --nodes 4 --shards 8", "eight shards, four at a time"},
+         {"bench slurm @harness/sweeps/headline.args --nodes 2 --partial",
+          "merge what there is even if a task failed"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_PLOT] = {

@@ -164,6 +164,9 @@ static enum status set_choice(const struct assignment *s, struct err *e)
         return st == OK && on ? add_name(s, "1", 1, e) : st;
     case CODEC_INT:
         return set_numbers(s, e);
+    case CODEC_REAL:
+        st = check_text(s, e);
+        return st == OK ? set_names(s, e) : st;
     default:
         st = check_text(s, e);
         return st == OK ? add_name(s, s->value, strlen(s->value), e) : st;

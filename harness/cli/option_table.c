@@ -3,6 +3,7 @@
  * Every option of the program. Adding one is a field in struct options and a row here. */
 #include "option_table.h"
 #include "harness/util/range.h"
+#include "variants/model/optimizer.h"
 #include "variants/model/sublayer/sublayer.h"
 
 #include "variants/variant.h"
@@ -14,11 +15,17 @@ const char *const order_name[] = {"interleave", "given", NULL};
 const char *const cache_name[] = {"hot", "cold", NULL};
 const char *const isolate_name[] = {"exec", "fork", "none", NULL};
 const char *const huge_pages_name[] = {"never", "madvise", NULL};
-const char *const format_name[] = {"auto", "table", "csv", "jsonl", "json",
-                                   "md",   "svg",   "png", "pdf",   NULL};
+const char *const format_name[] = {"auto", "table", "csv", "jsonl", "json", "md",
+                                   "fom",  "svg",   "png", "pdf",   NULL};
+const char *const count_name[] = {"stream", "hf", "lm-eval", "chunks", "gptq", "xl", NULL};
+const char *const unit_name[] = {"token", "word", "byte", NULL};
+const char *const detok_name[] = {"none", "wikitext", NULL};
+const char *const join_name[] = {"none", "blank", NULL};
+const char *const mem_begin_name[] = {"auto", "zeros", "empty", NULL};
 static const char *const raw_name[] = {"none", "csv", "zst", NULL};
 static const char *const progress_name[] = {"auto", "bar", "plain", "none", NULL};
-static const char *const schedule_name[] = {"cosine", "constant", NULL};
+static const char *const schedule_name[] = {"cosine", "linear", "wsd", "constant", NULL};
+static const char *const init_name[] = {"usual", "depth", NULL};
 static const char *const export_name[] = {
     "json", "github-action-benchmark", "bencher", "openmetrics", "junit", "fom", NULL};
 static const char *const color_name[] = {"auto", "always", "never", NULL};
@@ -58,9 +65,10 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
 #define WORD .kind = KIND_WORD
 #define FLAG .kind = KIND_FLAG
 
-/* The commands that take an option. `list` takes what a sweep takes: list cases is its plan. */
+/* The commands that take an option. `list` takes what a sweep takes: list cases is its plan;
+ * `slurm` hands it on. */
 #define FOR(command) (1u << CMD_##command)
-#define SWEEPS (FOR(SWEEP) | FOR(LIST))
+#define SWEEPS (FOR(SWEEP) | FOR(LIST) | FOR(SLURM))
 #define PLANS (SWEEPS | FOR(COMPARE) | FOR(GATE)) /* from axes to cases */
 #define MODELS (PLANS | FOR(TRAIN))
 #define COMPUTES (MODELS | FOR(EVAL) | FOR(CHECK))
@@ -71,6 +79,7 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
 #define DRAWS (FOR(PLOT) | FOR(HISTORY))                                   /* figures */
 #define ALL ((1u << COMMAND_COUNT) - 1)
 
+/* Checkpoints are f32, and so are trainings: what is measured or scored may have another type. */
 #define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, empty_, ...)      \
     {                                                                                              \
         .name = option_,                                                                           \
@@ -81,7 +90,7 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
         .flags = IN_RUN,                                                                           \
         .at = offsetof(struct options, chosen[CHOICE_##name_]),                                    \
         .row = &model_choices[CHOICE_##name_],                                                     \
-        .only = MODELS,                                                                            \
+        .only = CHOICE_##name_ == CHOICE_dtype ? PLANS | FOR(EVAL) : MODELS,                       \
         AXIS,                                                                                      \
     },
 
@@ -89,7 +98,7 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
 const struct option_spec option_specs[] = {
     {"variant", 'V', "LIST", "base", AXIS, NAMES, .flags = IN_RUN, AT(variants),
      .only = MODELS | FOR(CHECK),
-     .doc = "variants, or base (the classic four), or all",
+     .doc = "variants, base (the classic four), all, or family:NAME, such as family:sparse",
      .own = {{FOR(TRAIN), "the variant to train"}}},
     {"backend", 'b', "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(backends),
      .only = MODELS | FOR(CHECK) | FOR(EVAL) | FOR(STUDY),
@@ -114,8 +123,9 @@ const struct option_spec option_specs[] = {
      .words = mem_kind_words, .only = PLANS | FOR(EVAL),
      .doc = "how context is reached: auto, hidden states, kv (a KV cache), recompute, state"},
     {"batch", 'B', "RANGE", "1", AXIS, INTS, .flags = IN_RUN, AT(batch), 1, BATCH_MAX,
-     .only = MODELS,
-     .doc = "sequences run together"},
+     .only = MODELS | FOR(EVAL),
+     .doc = "sequences run together",
+     .own = {{FOR(EVAL), "streams that a text is cut into, with --count stream or xl"}}},
     {"layers", 'N', "RANGE", NULL, "4", AXIS, INTS, .flags = IN_RUN, AT(layers), 1, MAX_LAYERS,
      .only = MODELS,
      .doc = "layers of a model: segment, decode, train; attn and layer have one",
@@ -163,7 +173,7 @@ const struct option_spec option_specs[] = {
 
     {"quick", 0, NULL, MEASURE, .kind = KIND_QUICK, AT(quick), .only = TIMES,
      .doc = "short for --max-time 0.1 --min-samples 5 --warmup-ms 20; a sweep also takes "
-            "--backend fast --seq 128,512 --bytes 4096 unless given"},
+            "--backend fast --seq 128 --bytes 4096 unless given"},
     {"min-samples", 0, "N", "15", MEASURE, INT, .flags = IN_RUN, AT(min_samples), 1, 1000000,
      .only = TIMES,
      .doc = "samples before the interval may end a case"},
@@ -216,21 +226,22 @@ const struct option_spec option_specs[] = {
      .doc = "never or madvise"},
 
     {"out", 'o', "DIR", "results", OUTPUT, .kind = KIND_PATH, AT(out),
-     .only = RUNS | FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(MERGE) | DRAWS | FOR(REPORT) |
-         FOR(EXPORT),
+     .only = RUNS | FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(MERGE) | FOR(SLURM) | DRAWS |
+         FOR(REPORT) | FOR(EXPORT),
      .doc = "folder that the run's folder is made in",
      .own = {{FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(EXPORT), "folder of runs and "
                                                                       "baselines"},
              {DRAWS, "folder of the figures (default: RUN/plots)"},
              {FOR(REPORT), "the file to write"}}},
     {"format", 0, "FORMAT", "auto", OUTPUT, WORD, AT(format), .words = format_name,
-     .only = PRINTS | FOR(TOPO) | DRAWS | FOR(STUDY),
-     .doc = "of standard output: table, csv, jsonl, json, md; auto = table on a terminal, else csv",
+     .only = PRINTS | FOR(TOPO) | DRAWS | FOR(STUDY) | FOR(RECL),
+     .doc = "of standard output: table, csv, jsonl, json, md; auto = table on a terminal, else csv; fom "
+            "(sweep, eval, rerun, study): a line for each number, and whether all is well",
      .own = {{DRAWS, "svg (auto), png, pdf, or csv, the input of the scripts"}}},
     {"columns", 0, "LIST", OUTPUT, NAMES, AT(columns), .only = PRINTS,
      .doc = "columns of standard output"},
     {"raw", 0, "HOW", "zst", OUTPUT, WORD, AT(raw), .words = raw_name,
-     .only = RUNS | FOR(LIST) | FOR(MERGE),
+     .only = RUNS | FOR(LIST) | FOR(MERGE) | FOR(SLURM),
      .doc = "samples file: none, csv, zst"},
     {"resume", 0, "DIR", OUTPUT, .kind = KIND_RESUME, AT(resume),
      .only = FOR(SWEEP) | FOR(EVAL) | FOR(TRAIN) | FOR(STUDY),
@@ -252,14 +263,23 @@ const struct option_spec option_specs[] = {
      .doc = "warnings become exit code 4"},
     {"fail-fast", 0, NULL, OUTPUT, FLAG, AT(fail_fast), .only = SWEEPS,
      .doc = "stop at the first case that fails"},
-    {"dry-run", 'n', NULL, OUTPUT, FLAG, AT(dry_run), .only = SWEEPS | FOR(STUDY),
+    {"dry-run", 'n', NULL, OUTPUT, FLAG, AT(dry_run), .only = FOR(SWEEP) | FOR(LIST) | FOR(STUDY),
      .doc = "print the planned cases only"},
     {"save-baseline", 0, "NAME", OUTPUT, .kind = KIND_TEXT, AT(save_baseline), .only = FOR(SWEEP),
      .doc = "keep the tables under this name, for this machine"},
     {"baseline", 0, "NAME", OUTPUT, .kind = KIND_TEXT, AT(baseline), .only = FOR(SWEEP),
      .doc = "compare with the tables kept under this name"},
-    {"shard", 0, "I/N", NULL, "1/1", OUTPUT, .kind = KIND_TEXT, .flags = IN_RUN, AT(shard), .only = SWEEPS | FOR(STUDY),
-     .doc = "only every N-th group, from the I-th on; bench merge joins them"},
+    {"shard", 0, "I/N|auto", NULL, "1/1", OUTPUT, .kind = KIND_TEXT, .flags = IN_RUN, AT(shard),
+     .only = FOR(SWEEP) | FOR(LIST) | FOR(STUDY),
+     .doc = "only every N-th group, from the I-th on; bench merge joins them; auto: as the launcher says "
+            "(Slurm, MPI, GNU parallel)"},
+    {"partial", 0, NULL, OUTPUT, FLAG, AT(partial), .only = FOR(MERGE) | FOR(SLURM),
+     .doc = "merge although shards are missing",
+     .own = {{FOR(SLURM), "merge what there is when all have ended, even if some failed"}}},
+    {"nodes", 0, "N", "1", OUTPUT, INT, AT(nodes), 1, 10000, .only = FOR(SLURM),
+     .doc = "nodes that measure at the same time, a shard on each"},
+    {"shards", 0, "N", "0", OUTPUT, INT, AT(shards), 0, 100000, .only = FOR(SLURM),
+     .doc = "tasks of the array, if more than --nodes (0 = as many)"},
     {"force", 0, NULL, OUTPUT, FLAG, AT(force),
      .only = FOR(SWEEP) | FOR(TRAIN) | FOR(BASELINE) | DRAWS | FOR(REPORT),
      .doc = "overwrite what exists",
@@ -270,11 +290,48 @@ const struct option_spec option_specs[] = {
 
     {"golden", 0, "FILE|DIR", OTHER, .kind = KIND_PATH, AT(golden), .only = FOR(CHECK),
      .doc = "golden files to run through every backend"},
+    {"tokens", 0, "DIR|FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(tokens),
+     .only = FOR(CHECK) | FOR(EVAL),
+     .doc = "a tokenizer, which must make the ids of --golden FILE",
+     .own = {{FOR(EVAL), "ids of the text, made elsewhere: int32, little-endian"}}},
+    {"tokenizer", 0, "DIR", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(tokenizer),
+     .only = FOR(EVAL),
+     .doc = "what makes tokens of the text: tokenizer.json, vocab.json with merges.txt, or "
+            "vocab.txt (default: tokens are bytes)"},
+    {"count", 0, "HOW", "stream", OTHER, WORD, .flags = IN_RUN, AT(count), .words = count_name,
+     .only = FOR(EVAL),
+     .doc = "which windows of the text are scored, as published numbers were counted: stream, hf, "
+            "lm-eval, chunks, gptq, xl; sets the options below and --seq, --mem unless they are "
+            "given"},
+    {"unit", 0, "UNIT", "token", OTHER, WORD, .flags = IN_RUN, AT(unit), .words = unit_name,
+     .only = FOR(EVAL),
+     .doc = "what ppl is of: token, word or byte; lm-eval: word"},
+    {"stride", 0, "N", NULL, "a window", OTHER, INT, .flags = IN_RUN, AT(stride), 0, VALUE_MAX,
+     .only = FOR(EVAL),
+     .doc = "with --count hf: tokens from one window to the next"},
+    {"bos", 0, "WHICH", "auto", OTHER, .kind = KIND_TEXT, .flags = IN_RUN, AT(bos),
+     .only = FOR(EVAL),
+     .doc = "what stands in front of a text: auto (what its tokenizer puts there), none, each (at "
+            "the beginning of every window), or the id of a token"},
+    {"doc-sep", 0, "TEXT", "none", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(doc_sep),
+     .only = FOR(EVAL),
+     .doc = "where a document ends and the past is forgotten: none, line, blank, wikitext (pages), "
+            "or at such a text"},
+    {"detok", 0, "HOW", "none", OTHER, WORD, .flags = IN_RUN, AT(detok), .words = detok_name,
+     .only = FOR(EVAL),
+     .doc = "undo how a text was cut into words: none, wikitext"},
+    {"text-join", 0, "HOW", "none", OTHER, WORD, .flags = IN_RUN, AT(join), .words = join_name,
+     .only = FOR(EVAL),
+     .doc = "blank: two more line ends between lines"},
+    {"mem-start", 0, "HOW", "auto", OTHER, WORD, .flags = IN_RUN, AT(mem_begin),
+     .words = mem_begin_name, .only = FOR(EVAL),
+     .doc = "memory at the beginning of a text: empty, zeros (rows that are attended to), or auto, "
+            "as the checkpoint says"},
     {"ckpt", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(ckpt),
-     .only = SWEEPS | FOR(EVAL) | FOR(TRAIN) | FOR(GATE),
-     .doc = "weights of a model",
+     .only = SWEEPS | FOR(EVAL) | FOR(TRAIN) | FOR(GATE) | FOR(IMPORT),
+     .doc = "weights of a model: a checkpoint, or the folder of a published model",
      .own = {{SWEEPS, "weights to score; none = do not score shipped ones"},
-             {FOR(TRAIN), "file to write the weights to"}}},
+             {FOR(TRAIN) | FOR(IMPORT), "file to write the weights to"}}},
     {"corpus", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(corpus),
      .only = SWEEPS | FOR(EVAL) | FOR(TRAIN) | FOR(GATE),
      .doc = "text to score: a file, or a generated source, such as copy:lag=192,p=0.9,alphabet=16 "
@@ -283,6 +340,8 @@ const struct option_spec option_specs[] = {
                           "copy:lag=192,p=0.9,alphabet=16 (bench list sources)"}}},
     {"bytes", 0, "N", "0", OTHER, INT, .flags = IN_RUN, AT(bytes), 0, INT_MAX, .only = SWEEPS | FOR(EVAL) | FOR(GATE),
      .doc = "bytes of text to score, 0 = all"},
+    {"losses", 0, "FOLDER", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(losses), .only = FOR(EVAL),
+     .doc = "write the loss of each token there, a file for each row: what bench recl reads"},
     {"bench", 0, NULL, OTHER, FLAG, AT(bench), .only = FOR(CHECK),
      .doc = "then time each operation against its parent backend's"},
     {"axis", 0, "COLUMN", OTHER, .kind = KIND_TEXT, AT(axis), .only = FOR(COMPARE),
@@ -326,11 +385,26 @@ const struct option_spec option_specs[] = {
     {"lr-warmup", 0, "N", "100", OTHER, INT, .flags = IN_TRAINING, AT(lr_warmup), 0, INT_MAX, .only = FOR(TRAIN),
      .doc = "steps of linear warm-up"},
     {"schedule", 0, "NAME", "cosine", OTHER, WORD, .flags = IN_TRAINING, AT(schedule), .words = schedule_name, .only = FOR(TRAIN),
-     .doc = "cosine (to a tenth of --lr) or constant"},
+     .doc = "cosine, linear, wsd (warm-up, stable, decay at the end) or constant"},
+    {"lr-floor", 0, "F", "0.1", OTHER, DECIMAL, .flags = IN_TRAINING, AT(lr_floor), 0, 1, .only = FOR(TRAIN),
+     .doc = "where the schedule ends, as a fraction of --lr"},
+    {"lr-decay", 0, "F", "0.2", OTHER, DECIMAL, .flags = IN_TRAINING | ABOVE, AT(lr_decay), 0, 1, .only = FOR(TRAIN),
+     .doc = "with wsd: the fraction of the training in which the rate falls"},
     {"grad-clip", 0, "NORM", "0.25", OTHER, DECIMAL, .flags = IN_TRAINING, AT(grad_clip), 0, 1000000, .only = FOR(TRAIN),
      .doc = "largest norm of the gradient, 0 = no limit"},
     {"weight-decay", 0, "W", "0", OTHER, DECIMAL, .flags = IN_TRAINING, AT(weight_decay), 0, 10, .only = FOR(TRAIN),
-     .doc = "weight decay of matrices (AdamW)"},
+     .doc = "weight decay"},
+    {"weight-decay-of", 0, "LIST", "matrices,output", OTHER, NAMES, .flags = IN_TRAINING, AT(weight_decay_of),
+     .words = param_group_name, .only = FOR(TRAIN),
+     .doc = "what decays: matrices, output (the map to logits), embeddings, norms, biases, others"},
+    {"optimizer", 0, "NAME", "adamw", OTHER, WORD, .flags = IN_TRAINING, AT(optimizer), .words = optimizer_name, .only = FOR(TRAIN),
+     .doc = "adamw, or muon: for the matrices of layers, adamw for the rest"},
+    {"muon-scale", 0, "NAME", "adamw", OTHER, WORD, .flags = IN_TRAINING, AT(muon_scale), .words = muon_scale_name, .only = FOR(TRAIN),
+     .doc = "size of its steps: as large as those of adamw, or shape, by rows over columns only"},
+    {"z-loss", 0, "COEF", "0", OTHER, DECIMAL, .flags = IN_TRAINING, AT(z_loss), 0, 10, .only = FOR(TRAIN),
+     .doc = "add COEF (log of the sum of e^logit)^2 to the loss that is trained, not to that reported"},
+    {"init", 0, "NAME", "usual", OTHER, WORD, .flags = IN_TRAINING, AT(init), .words = init_name, .only = FOR(TRAIN),
+     .doc = "usual, or depth: maps to the residual stream divided by the root of the number of sub-layers"},
     {"dropout", 0, "P", "0", OTHER, DECIMAL, .flags = IN_TRAINING, AT(dropout), 0, 1, .only = FOR(TRAIN),
      .doc = "probability of dropping an activation, below 1"},
     {"eval-every", 0, "N", "250", OTHER, INT, .flags = IN_TRAINING, AT(eval_every), 1, INT_MAX, .only = FOR(TRAIN),

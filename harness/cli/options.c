@@ -5,6 +5,7 @@
 #include "options.h"
 #include "harness/util/grow.h"
 #include "harness/util/suggest.h"
+#include "launcher.h"
 #include "option_set.h"
 #include "option_words.h"
 
@@ -359,13 +360,26 @@ static enum status read_earlier(struct options *o, const struct earlier *earlier
 /* A sweep of fewer cases, where they were not chosen. */
 static enum status quick_sweep(struct options *o, struct err *e)
 {
-    static const char *const few[][2] = {
-        {"backend", "fast"}, {"seq", "128,512"}, {"bytes", "4096"}};
+    static const char *const few[][2] = {{"backend", "fast"}, {"seq", "128"}, {"bytes", "4096"}};
     enum status st = OK;
 
     for (size_t i = 0; i < ARRAY_LEN(few) && st == OK; i++)
         st = options_default(o, few[i][0], few[i][1], e);
     return st;
+}
+
+/* What is written to a run, and compared when it goes on, is the part itself. */
+static enum status settle_shard(struct options *o, struct err *e)
+{
+    char text[SHARD_TEXT];
+
+    if (!o->shard || strcmp(o->shard, "auto") != 0)
+        return OK;
+    const enum status st = launcher_shard(text, e);
+    if (st != OK)
+        return st;
+    o->shard = options_keep(o, text, strlen(text));
+    return o->shard ? OK : fail(e, E_NOMEM, "no memory for options");
 }
 
 static enum status parse(struct options *o, int argc, char **argv, const struct earlier *earlier,
@@ -396,10 +410,14 @@ static enum status parse(struct options *o, int argc, char **argv, const struct 
         st = check_owners(o, e);
     if (st == OK && runs)
         st = check_heads(o, e);
+    if (st == OK && runs)
+        st = settle_shard(o, e);
     if (st == OK)
         respect_conventions(o);
-    /* "none" is for sweep only: it stops the scoring of the shipped checkpoints. */
-    if (st == OK && o->ckpt && strcmp(o->ckpt, "none") == 0 && strcmp(o->command, "sweep") != 0)
+    /* "none" is for sweeps only: it stops the scoring of the shipped checkpoints. */
+    const int command = command_find(o->command);
+    if (st == OK && o->ckpt && strcmp(o->ckpt, "none") == 0 && command != CMD_SWEEP &&
+        command != CMD_SLURM)
         o->ckpt = NULL;
     words_free(&w);
     return st;
@@ -501,6 +519,14 @@ bool options_given(const struct options *o, const char *name)
 
     CHECK(index >= 0);
     return o->given[index] != FROM_PRESET;
+}
+
+bool options_written(const struct options *o, const char *name)
+{
+    const int index = option_find(name);
+
+    CHECK(index >= 0);
+    return o->given[index] == FROM_USER;
 }
 
 bool options_typed(const struct options *o, const char *name)

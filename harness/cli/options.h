@@ -22,7 +22,21 @@ enum order { ORDER_INTERLEAVE, ORDER_GIVEN };
 enum cache_mode { CACHE_HOT, CACHE_COLD };
 enum isolate { ISOLATE_EXEC, ISOLATE_FORK, ISOLATE_NONE };
 enum raw { RAW_NONE, RAW_CSV, RAW_ZST };
-enum lr_schedule { LR_COSINE, LR_CONSTANT };
+enum lr_schedule { LR_COSINE, LR_LINEAR, LR_WSD, LR_CONSTANT };
+enum initial { INITIAL_USUAL, INITIAL_BY_DEPTH };
+/* How a text is counted: which windows of it are scored, and what the sum is divided by. */
+enum count {
+    COUNT_STREAM,
+    COUNT_HF,
+    COUNT_LM_EVAL,
+    COUNT_CHUNKS,
+    COUNT_GPTQ,
+    COUNT_XL,
+};
+enum unit { UNIT_TOKEN, UNIT_WORD, UNIT_BYTE };
+enum mem_begin { MEM_BEGIN_AUTO, MEM_BEGIN_ZEROS, MEM_BEGIN_EMPTY };
+extern const char *const count_name[],
+    *const unit_name[], *const detok_name[], *const join_name[], *const mem_begin_name[];
 enum export_to {
     EXPORT_JSON,
     EXPORT_ACTION,
@@ -35,7 +49,7 @@ enum export_to {
 extern const char *const order_name[], *const cache_name[], *const isolate_name[]; /* NULL-ended */
 extern const char *const huge_pages_name[], *const format_name[];
 
-enum { OPTION_MAX = 128 }; /* room for the rows of the table */
+enum { OPTION_MAX = 160 }; /* room for the rows of the table */
 
 struct options {
     const char *command; /* "sweep" if none was written */
@@ -84,14 +98,23 @@ struct options {
     const char *resume_dir; /* NULL: the latest run under `out` */
     bool quiet, strict, fail_fast, dry_run;
     const char *save_baseline, *baseline; /* NULL = none */
-    const char *shard;                    /* "I/N"; NULL = all */
+    const char *shard;                    /* "I/N", never "auto" after parsing; NULL = all */
     bool force;
-    int verbose; /* number of -v */
+    bool partial;      /* merge what there is */
+    int nodes, shards; /* of bench slurm; shards 0 = as many as nodes */
+    int verbose;       /* number of -v */
 
     /* check, eval, topo */
-    const char *golden;
+    const char *golden, *tokens; /* NULL = none */
     const char *ckpt, *corpus;
-    int bytes; /* bytes of text to score, 0 = all */
+    int bytes;             /* bytes of text to score, 0 = all */
+    const char *losses;    /* eval: a folder, of one score the file; NULL = none */
+    const char *tokenizer; /* a folder; NULL = tokens are bytes */
+    int count, unit;       /* enum count, enum unit */
+    int stride;            /* 0 = a window */
+    const char *bos, *doc_sep;
+    int detok, join; /* of WikiText or not */
+    int mem_begin;   /* enum mem_begin */
     bool roofline;
     bool bench; /* check: time the operations too */
 
@@ -101,8 +124,13 @@ struct options {
     int schedule;   /* enum lr_schedule */
     double minutes; /* 0 = by steps */
     double lr, grad_clip, weight_decay;
-    double dropout;    /* in [0,1) */
-    const char *valid; /* NULL = the end of the corpus */
+    double lr_floor, lr_decay;    /* fractions: of lr, of the training */
+    struct names weight_decay_of; /* param_group_name */
+    double z_loss;
+    int init;                  /* enum initial */
+    int optimizer, muon_scale; /* enum optimizer_kind, muon_scale */
+    double dropout;            /* in [0,1) */
+    const char *valid;         /* NULL = the end of the corpus */
 
     /* compare, gate */
     const char *axis, *base; /* NULL = not inside one run; NULL = the first value */
@@ -157,6 +185,8 @@ enum status options_refuse(const struct options *o, const char *what, const char
 
 /* Was the option (name without dashes) set by environment, @file or command line? */
 bool options_given(const struct options *o, const char *name);
+/* ... by @file or command line? */
+bool options_written(const struct options *o, const char *name);
 /* ... by the command line itself? */
 bool options_typed(const struct options *o, const char *name);
 

@@ -4,6 +4,7 @@
  * answer. */
 #include "version.h"
 #include "build.h"
+#include "harness/util/ranks.h"
 
 #include "variants/backends/backend.h"
 
@@ -14,6 +15,9 @@
 
 #if HAVE_ZSTD
 #include <zstd.h>
+#endif
+#if HAVE_UTF8PROC
+#include <utf8proc.h>
 #endif
 
 /* Libraries used by backends. */
@@ -35,6 +39,11 @@ void version_libraries(FILE *f)
 #if HAVE_ZSTD
     fprintf(f, ", zstd %s", ZSTD_versionString());
 #endif
+#if HAVE_UTF8PROC
+    fprintf(f, ", utf8proc %s", utf8proc_version());
+#endif
+    if (ranks_library())
+        fprintf(f, ", %s", ranks_library());
     print_of_backends(f);
     fputc('\n', f);
 }

@@ -4,6 +4,7 @@
  * variant on every backend over awkward shapes against the double reference. Each backend runs in a
  * process of its own, so that a crash costs one line, not the run (--isolate none: in this
  * process). */
+#include "check_tokens.h"
 #include "child_requests.h"
 #include "commands.h"
 #include "finding.h"
@@ -16,6 +17,7 @@
 #include "harness/worker/child.h"
 #include "harness/worker/reference.h"
 #include "variants/base/printable.h"
+#include "variants/model/import/published.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct check {
     const struct options *opt;
@@ -384,33 +387,69 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static enum status list_files(struct check *c, struct err *e)
+/* The golden file of a published model's folder. */
+#define EXPECTED "expect.safetensors"
+
+enum { MOST_FILES = 4096 };
+
+/* dir/name, if it is there; with `among` only if that is there, too. */
+static bool add_if_there(struct check *c, const char *dir, const char *name, const char *among)
+{
+    char path[FILE_PATH], beside[FILE_PATH];
+    struct err e;
+
+    if (c->n_files == MOST_FILES || file_join(path, dir, name, &e) != OK ||
+        (among && file_join(beside, dir, among, &e) != OK) || access(path, F_OK) != 0 ||
+        (among && access(beside, F_OK) != 0))
+        return false;
+    NEED(c->files[c->n_files++] = strdup(path));
+    return true;
+}
+
+/* What a folder of golden files has: files, and folders of published models. */
+static void add_entry(struct check *c, const char *dir, const char *name)
 {
     static const char ending[] = ".safetensors";
+    const size_t n = strlen(name);
+    char path[FILE_PATH];
+    struct err e;
+
+    if (*name == '.')
+        return;
+    if (n > strlen(ending) && strcmp(name + n - strlen(ending), ending) == 0)
+        add_if_there(c, dir, name, NULL);
+    else if (file_join(path, dir, name, &e) == OK)
+        add_if_there(c, path, EXPECTED, PUBLISHED_CONFIG);
+}
+
+static enum status list_files(struct check *c, struct err *e)
+{
     const char *path = c->opt->golden;
     struct stat s;
 
     if (stat(path, &s) != 0)
         return fail(e, E_IO, "cannot read %s: %s  -> a golden file or a folder of them", path,
                     strerror(errno));
-    c->files = calloc(4096, sizeof(*c->files));
+    c->files = calloc(MOST_FILES, sizeof(*c->files));
     NEED(c->files);
     if (!S_ISDIR(s.st_mode)) {
         NEED(c->files[c->n_files++] = strdup(path));
         return OK;
     }
+    if (add_if_there(c, path, EXPECTED, PUBLISHED_CONFIG))
+        return OK;
     DIR *dir = opendir(path);
     if (!dir)
         return fail(e, E_IO, "cannot read %s: %s", path, strerror(errno));
-    for (const struct dirent *d; (d = readdir(dir)) && c->n_files < 4096;) {
-        const size_t n = strlen(d->d_name);
-        if (n > strlen(ending) && strcmp(d->d_name + n - strlen(ending), ending) == 0)
-            NEED(asprintf(&c->files[c->n_files++], "%s/%s", path, d->d_name) > 0);
-    }
+    for (const struct dirent *d; (d = readdir(dir));)
+        add_entry(c, path, d->d_name);
     closedir(dir);
     qsort(c->files, (size_t)c->n_files, sizeof(*c->files), by_name);
     if (c->n_files == 0)
-        return fail(e, E_IO, "%s has no *%s files  -> a folder of golden files", path, ending);
+        return fail(e, E_IO,
+                    "%s has no *.safetensors files  -> a folder of golden files, or of a published "
+                    "model with " EXPECTED,
+                    path);
     return OK;
 }
 
@@ -540,6 +579,14 @@ int cmd_check(struct options *opt)
 {
     struct check c = {.opt = opt};
     struct err e;
+    int failed;
+
+    if (opt->tokens) {
+        const enum status checked = check_tokens(opt, &failed, &e);
+        return checked != OK ? report_error(checked, &e)
+               : failed > 0  ? EXIT_WRONG_NUMBERS
+                             : EXIT_FINE;
+    }
     const enum status st = check_all(&c, &e);
     const int code = st == OK              ? summary(&c)
                      : st == E_INTERRUPTED ? signals_exit_code()

@@ -151,6 +151,12 @@ static int compare_inside(const struct options *o, const char *dir)
         note_doubled(&run);
     if (st == OK)
         st = compare_axis(&c, &run, o->axis, o->base, threshold_of(o), o->seed, &e);
+    if (st == OK && c.other_machine > 0)
+        text_line(stderr,
+                  "bench: %d pair%s of rows of %s come%s from two machines (host_id)  -> times not "
+                  "compared; measure both on one",
+                  c.other_machine, plural(c.other_machine), run.dir,
+                  c.other_machine == 1 ? "s" : "");
     if (st == OK)
         st = print(stdout, &c, o, (enum format)o->format, &e);
     code = st == OK ? conclude(&c, o) : report_error(st, &e);

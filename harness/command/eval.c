@@ -12,7 +12,8 @@ static enum status print_document(const struct session *s, struct err *e)
     enum status st = run_read(&run, s->dir.path, e);
 
     if (st == OK)
-        st = export_json(stdout, &run, &(struct names){0}, e);
+        st = s->console.format == FORMAT_JSON ? export_json(stdout, &run, &(struct names){0}, e)
+                                              : export_run(stdout, EXPORT_FOM, &run, e);
     run_free(&run);
     return st;
 }
@@ -25,13 +26,15 @@ int cmd_eval(struct options *opt)
 
     if (st != OK)
         return report_error(st, &e);
+    if ((st = perplexity_presets(opt, &e)) != OK)
+        return report_error(st, &e);
     st = session_open(&s, opt, &e);
 
     if (st == OK && opt->format == FORMAT_JSON && opt->columns.n > 0)
         st = fail(&e, E_USAGE, "--columns does not choose columns of --format json  -> jsonl");
     if (st == OK)
         st = perplexity_eval(&s, &e);
-    if (st == OK && opt->format == FORMAT_JSON)
+    if (st == OK && console_at_end(s.console.format))
         st = print_document(&s, &e);
     if (st != OK && st != E_INTERRUPTED)
         report_error(st, &e);

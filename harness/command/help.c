@@ -4,6 +4,7 @@
 #include "help.h"
 #include "commands.h"
 #include "harness/figure/figure.h"
+#include "harness/plan/plan.h"
 #include "harness/util/fileio.h"
 #include "harness/util/suggest.h"
 #include "harness/util/terminal.h"
@@ -36,7 +37,7 @@ static const char *variant_word(int i)
 
     while (variants[n])
         n++;
-    return i < n ? variants[i]->name : i == n ? "base" : i == n + 1 ? "all" : NULL;
+    return i < n ? variants[i]->name : variant_set_word(i - n);
 }
 
 static const char *backend_word(int i)
@@ -75,15 +76,16 @@ char *option_text(const struct option_spec *s, int command)
     const char *const preset = own ? own : s->shown ? s->shown : s->preset;
     const struct choice *row;
     struct bytes text;
+    int n = 0;
     FILE *const f = bytes_open(&text, NULL);
 
     NEED(f);
     fputs(option_doc(s, command), f);
-    for (int i = 0; s->row && (word = choice_word(s->row, i)); i++)
-        fprintf(f, "%s%s", i ? ", " : ": ", word);
+    while (s->row && (word = choice_word(s->row, n)))
+        fprintf(f, "%s%s", n++ ? ", " : ": ", word);
     if (s->at == offsetof(struct options, settings))
-        for (int i = 0; (row = setting_at(i)); i++)
-            fprintf(f, "%s%s", i ? ", " : ": ", row->name);
+        for (struct settings all = {0}; (row = setting_next(&all));)
+            fprintf(f, "%s%s", n++ ? ", " : ": ", row->name);
     if (preset)
         fprintf(f, " [%s]", preset);
     NEED(bytes_close(f, &text, NULL) == OK);
@@ -179,9 +181,8 @@ void help_general(FILE *f)
         if (command_specs[i].doc)
             fprintf(f, "  %-10s %s\n", command_specs[i].name, command_specs[i].doc);
     fputs("\nbench help COMMAND, or bench COMMAND --help, lists its options.\n"
-          "@FILE reads options from a file (# comments; files may name files); an option\n"
-          "beside @FILE replaces the file's. Every option is also read from the\n"
-          "environment: BENCH_MAX_TIME for --max-time.\n",
+          "@FILE reads options from a file (# comments, other files); those beside it come\n"
+          "first. Every option is also read from the environment: BENCH_MAX_TIME.\n",
           f);
     print_examples(f, &command_specs[CMD_SWEEP]);
 }

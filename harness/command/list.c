@@ -7,11 +7,15 @@
 #include "harness/learn/synthetic.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
+#include "harness/util/fileio.h"
 #include "harness/util/suggest.h"
 #include "harness/util/text_table.h"
 #include "list_cases.h"
+#include "list_models.h"
 #include "variants/model/attention/sublayer_attention.h"
+#include "variants/systems.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const NO_OPTION[] = {NULL};
@@ -56,7 +60,7 @@ static void print_axes(char *list, size_t size, const struct variant *v)
         if (model_choices[i].special && choice_applies(&model_choices[i], &c, SCOPE_MODEL))
             n += (size_t)snprintf(list + n, size - n, "%s--%s", n ? " " : "",
                                   model_choices[i].option);
-    for (int i = 0; (row = setting_at(i)); i++)
+    for (struct settings all = {0}; (row = setting_next(&all));)
         if (setting_applies(row, &c)) {
             n += (size_t)snprintf(list + n, size - n, "%s%s%s", n && *between == '-' ? " " : "",
                                   between, row->name);
@@ -65,18 +69,58 @@ static void print_axes(char *list, size_t size, const struct variant *v)
     CHECK(n < size);
 }
 
+/* How much it keeps of the past, as a word. */
+static const char *memory_of(const struct variant *v)
+{
+    return v->bidirectional    ? "bidirectional"
+           : v->mem->recurrent ? "cached"
+           : v->mem->state     ? "state"
+                               : "recomputed";
+}
+
+/* Can its queries see the keys after them? */
+static const char *sees(const struct variant *v)
+{
+    const struct config c = config_default(v, 8, 2, 4, 8, 1, 0);
+
+    return v->bidirectional ? "both" : config_can_look_ahead(&c) ? "causal, both" : "causal";
+}
+
+static enum family family_of(const struct variant *v)
+{
+    int i = 0;
+
+    while (variants[i] != v)
+        i++;
+    return variant_family(i);
+}
+
+/* All variants, family by family. */
+static int by_family(const struct variant *chosen[MAX_LOOKUP])
+{
+    int n = 0;
+
+    for (enum family f = 0; f < FAMILY_COUNT; f++)
+        for (int i = 0; variants[i]; i++)
+            if (variant_family(i) == f)
+                chosen[n++] = variants[i];
+    return n;
+}
+
 static int list_variants(const struct options *o)
 {
     static const char *const taken[] = {"variant", NULL};
     const struct variant *chosen[MAX_LOOKUP];
     static const struct text_table_column columns[] = {
+        {.name = "family"},
         {.name = "variant"},
         {.name = "alias", .spare = true},
+        {.name = "about", .least = 24},
         {.name = "memory"},
+        {.name = "sees", .spare = true},
         {.name = "norm", .spare = true},
         {.name = "gate", .spare = true},
-        {.name = "axes", .least = 16},
-        {.name = "about", .least = 26},
+        {.name = "axes", .least = 20, .spare = true},
         {.name = "composed", .least = 20, .spare = true},
         {.name = "paper", .least = 20, .spare = true},
     };
@@ -85,30 +129,87 @@ static int list_variants(const struct options *o)
     int n = 0;
     enum status st = options_refuse(o, "list variants", taken, &e);
 
-    if (st == OK && options_given(o, "variant"))
-        st = lookup_variants(chosen, &n, o, &e);
-    for (; st == OK && !options_given(o, "variant") && variants[n]; n++)
-        chosen[n] = variants[n];
+    if (st == OK)
+        st = options_given(o, "variant") ? lookup_variants(chosen, &n, o, &e)
+                                         : (n = by_family(chosen), OK);
     for (int i = 0; i < n && st == OK; i++) {
         const struct variant *const v = chosen[i];
-        char list[160];
+        char list[256];
         print_axes(list, sizeof(list), v);
         const char *const text[] = {
+            family_name[family_of(v)],
             v->name,
             v->alias,
-            v->bidirectional    ? "bidirectional"
-            : v->mem->recurrent ? "cached"
-            : v->mem->state     ? "state"
-                                : "recomputed",
+            v->about,
+            memory_of(v),
+            sees(v),
             wiring_name[v->wiring],
             v->gate ? v->gate->name : "",
             list,
-            v->about,
             why_composed(v),
             v->paper,
         };
         st = text_table_add(&s, text, &e);
     }
+    return finish(&s, o, st, &e);
+}
+
+/* The families, and who is in them. */
+static int list_families(const struct options *o)
+{
+    static const struct text_table_column columns[] = {
+        {.name = "family"},
+        {.name = "about", .least = 26},
+        {.name = "variants", .least = 34},
+    };
+    struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    struct err e;
+    enum status st = options_refuse(o, "list families", NO_OPTION, &e);
+
+    for (enum family f = 0; f < FAMILY_COUNT && st == OK; f++) {
+        struct bytes names;
+        FILE *const to = bytes_open(&names, NULL);
+        int n = 0;
+        NEED(to);
+        for (int i = 0; variants[i]; i++)
+            if (variant_family(i) == f)
+                fprintf(to, "%s%s", n++ ? " " : "", variants[i]->name);
+        NEED(bytes_close(to, &names, NULL) == OK);
+        st = text_table_add(&s, (const char *const[]){family_name[f], family_about[f], names.data},
+                            &e);
+        free(names.data);
+    }
+    return finish(&s, o, st, &e);
+}
+
+/* What became of each system of the founding papers; as Markdown the whole of docs/systems.md. */
+static int list_systems(const struct options *o)
+{
+    static const struct text_table_column columns[] = {
+        {.name = "system"},
+        {.name = "paper", .spare = true},
+        {.name = "status"},
+        {.name = "how", .least = 30},
+    };
+    struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    struct err e;
+    enum status st = options_refuse(o, "list systems", NO_OPTION, &e);
+
+    for (const struct system *t = systems; t->name && st == OK; t++) {
+        char how[256];
+        const bool code = t->run && o->format == FORMAT_MD;
+        snprintf(how, sizeof(how), "%s%s%s%s", code ? "`" : "", t->run ? "bench " : "",
+                 t->run ? t->run : t->why, code ? "`" : "");
+        const char *const text[] = {t->name, t->paper, t->run ? "built" : "closed", how};
+        st = text_table_add(&s, text, &e);
+    }
+    if (st == OK && o->format == FORMAT_MD)
+        fputs("# Systems\n\nWhat became of each system of the papers that this harness began with: "
+              "built, and "
+              "one command that runs it,\nor closed, and why. `bench list systems --format md` "
+              "writes "
+              "this page.\n\n",
+              stdout);
     return finish(&s, o, st, &e);
 }
 
@@ -204,13 +305,20 @@ int cmd_list(struct options *opt)
         return list_cases(opt);
     if (strcmp(what, "columns") == 0)
         return list_columns(opt);
+    if (strcmp(what, "families") == 0)
+        return list_families(opt);
+    if (strcmp(what, "systems") == 0)
+        return list_systems(opt);
     if (strcmp(what, "sources") == 0)
         return list_sources(opt);
     if (strcmp(what, "baselines") == 0)
         return baseline_list(opt);
+    if (strcmp(what, "models") == 0)
+        return list_models(opt);
     if (!*what)
         fail(&e, E_USAGE,
-             "list what?  -> variants, backends, cases, columns, sources or baselines");
+             "list what?  -> variants, families, backends, cases, columns, sources, systems, "
+             "models or baselines");
     else
         unknown_word(&e, "list", what, list_words, NULL);
     return report_error(E_USAGE, &e);

@@ -17,6 +17,8 @@ enum {
     REPRO,
     COLUMN_COUNT
 };
+_Static_assert((int)COLUMN_COUNT <= (int)TEXT_TABLE_COLUMNS,
+               "a table holds every choice of a case");
 
 /* Is the choice left out of the table for people? */
 static bool is_wide(int i)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * bench merge: the shards of one sweep or study become one run. They must have been made with the
- * same options, be complete, and have no case in common. Rows are written in the order of the
- * unsharded sweep: a shard has every n-th group, so groups are taken from the shards in turn. */
+ * same options, be complete (unless --partial), and have no case in common. Shards of unlike
+ * machines are kept as they are: a row says its host_id, and env.csv has a row for each. Rows are
+ * written in the order of the unsharded sweep: a shard has every n-th group, so groups are taken
+ * from the shards in turn. */
 #include "commands.h"
 #include "harness/learn/study_file.h"
 #include "harness/table/keys.h"
@@ -32,6 +34,7 @@ static bool is_study(const struct shard *s) { return strcmp(s->command, "study")
 struct merge {
     struct shard *shard; /* [n], by number after check_shards */
     int n;
+    bool partial; /* shards may be missing */
     struct rundir out;
     int rows[ROW_STATUS_COUNT];
 };
@@ -106,8 +109,21 @@ static void first_difference(const char *a, const char *b, char *buf, size_t siz
              min_int(100, (int)strcspn(b, "\n")), b);
 }
 
+/* --partial: it is said, not refused. */
+static enum status missing(const struct merge *m, int i, int n, struct err *e)
+{
+    if (!m->partial)
+        return fail(e, E_USAGE,
+                    "shard %d/%d is missing  -> run it, give its folder, or merge with --partial",
+                    i, n);
+    text_line(stderr, "warning: shard %d/%d is missing: the run is partial", i, n);
+    return OK;
+}
+
 static enum status check_shards(struct merge *m, struct err *e)
 {
+    int next = 1;
+
     qsort(m->shard, (size_t)m->n, sizeof(*m->shard), shard_order);
     for (int i = 0; i < m->n; i++) {
         const struct shard *s = &m->shard[i], *first = &m->shard[0];
@@ -126,16 +142,17 @@ static enum status check_shards(struct merge *m, struct err *e)
             return fail(e, E_USAGE,
                         "%s is 1 of %d shards, %s 1 of %d  -> merge shards of one sweep",
                         first->run.dir, first->n, s->run.dir, s->n);
-        if (s->i < i + 1)
+        if (s->i < next)
             return fail(e, E_USAGE, "shard %d/%d twice: %s  -> give it once", s->i, s->n,
                         s->run.dir);
-        if (s->i > i + 1)
-            return fail(e, E_USAGE, "shard %d/%d is missing  -> run it, or give its folder", i + 1,
-                        s->n);
+        for (; next < s->i; next++)
+            if (missing(m, next, s->n, e) != OK)
+                return E_USAGE;
+        next = s->i + 1;
     }
-    if (m->n < m->shard[0].n)
-        return fail(e, E_USAGE, "shard %d/%d is missing  -> run it, or give its folder", m->n + 1,
-                    m->shard[0].n);
+    for (; next <= m->shard[0].n; next++)
+        if (missing(m, next, m->shard[0].n, e) != OK)
+            return E_USAGE;
     return OK;
 }
 
@@ -297,6 +314,17 @@ static enum status write_rest(struct merge *m, struct err *e)
     return st;
 }
 
+/* Cases of one shape are of one shard: only those of unlike shapes are of unlike machines. */
+static void tell_machines(const struct env_row *rows, size_t n)
+{
+    text_line(stderr,
+              "note: the shards are of %zu machines; times of one are not compared with "
+              "those of another",
+              n);
+    for (size_t i = 0; i < n; i++)
+        text_line(stderr, "  host_id %s: %s", rows[i].host_id, rows[i].cpu_model);
+}
+
 /* One row per machine: the first of each shard. */
 static enum status write_env(struct merge *m, struct err *e)
 {
@@ -319,6 +347,8 @@ static enum status write_env(struct merge *m, struct err *e)
     enum status st = file_join(path, m->out.path, tables[TABLE_ENV].file, e);
     if (st == OK)
         st = table_replace(&tables[TABLE_ENV], path, rows, n, e);
+    if (n > 1 && st == OK)
+        tell_machines(rows, n);
     free(rows);
     return st;
 }
@@ -357,7 +387,7 @@ static enum status create(struct merge *m, struct options *o, struct err *e)
 
 int cmd_merge(struct options *opt)
 {
-    struct merge m = {.n = opt->words.n};
+    struct merge m = {.n = opt->words.n, .partial = opt->partial};
     struct err e;
     enum status st = OK;
 

@@ -5,6 +5,7 @@
  * checkpoint, which lies in the run's folder. */
 #include "commands.h"
 #include "harness/cli/option_words.h"
+#include "harness/export/export.h"
 #include "harness/learn/perplexity.h"
 #include "harness/learn/study_jobs.h"
 #include "harness/learn/train.h"
@@ -205,6 +206,9 @@ static enum status read_score(struct study_run *w, struct study_row *row, struct
         row->test_tokens = r[i].tokens_scored;
         row->test_nats = r[i].nll_nats_per_token;
         row->test_floor_nats = log(r[i].ppl_floor);
+        row->test_answer_nats = r[i].answer_nll_nats;
+        row->test_answer_floor_nats = r[i].answer_floor_nats;
+        row->test_answer_blind_nats = r[i].answer_blind_nats;
     }
     rows_free(&scores);
     return st;
@@ -310,28 +314,53 @@ static enum status skip_job(struct study_run *w, const struct study_job *j, cons
     return write_row(w, j, &row, ROW_SKIPPED, why, e);
 }
 
-static enum status run_group(struct study_run *w, const struct study_job *job, int n, struct err *e)
+/* At its own rate, or the best of its group. */
+static enum status take_job(struct study_run *w, const struct study_job *j, struct err *e)
 {
-    const char *why = job->model->why;
-    double rate = NAN;
+    const struct study_job *const end = w->plan.jobs + w->plan.n, *first = j;
+    const char *why = j->model->why;
+    double rate = j->lr;
+    bool open = false;
+    int n = 1;
+
+    if (is_done(w, j))
+        return OK;
+    while (first > w->plan.jobs && first[-1].group == j->group)
+        first--;
+    while (first + n < end && first[n].group == j->group)
+        n++;
+    if (isnan(rate) && !*j->model->why)
+        rate = best_rate(w, first, n, &open, &why);
+    if (j->role == STUDY_FINAL && open)
+        return OK; /* the best rate is not known until --resume has tried all */
+    if (*w->s.setup.stop)
+        return fail(e, E_INTERRUPTED, "interrupted");
+    return isnan(rate) ? skip_job(w, j, why, e) : run_job(w, j, rate, e);
+}
+
+/* The jobs of all variants at one size on one text: rates are chosen, then the variants train in
+ * turns, seed by seed, so that what else the machine does over the hours falls on all of them and
+ * times of one seed stand beside each other. */
+static enum status run_place(struct study_run *w, const struct study_job *job, int n, struct err *e)
+{
     enum status st = OK;
+    int rounds = 0;
 
     for (int i = 0; i < n && st == OK; i++) {
-        const bool final = job[i].role == STUDY_FINAL;
-        bool open = false;
-        if (is_done(w, &job[i]))
-            continue;
-        rate = job[i].lr;
-        if (isnan(rate) && !*job->model->why)
-            rate = best_rate(w, job, n, &open, &why);
-        if (final && open)
-            break; /* the best rate is not known until --resume has tried all */
-        if (*w->s.setup.stop)
-            st = fail(e, E_INTERRUPTED, "interrupted");
-        else
-            st = isnan(rate) ? skip_job(w, &job[i], why, e) : run_job(w, &job[i], rate, e);
+        if (job[i].role == STUDY_TUNE)
+            st = take_job(w, &job[i], e);
+        rounds = max_int(rounds, job[i].seed);
     }
+    for (int seed = 1; seed <= rounds; seed++)
+        for (int i = 0; i < n && st == OK; i++)
+            if (job[i].role == STUDY_FINAL && job[i].seed == seed)
+                st = take_job(w, &job[i], e);
     return st;
+}
+
+static bool same_place(const struct study_model *a, const struct study_model *b)
+{
+    return a->corpus == b->corpus && a->size == b->size;
 }
 
 static enum status run_all(struct study_run *w, struct err *e)
@@ -340,9 +369,9 @@ static enum status run_all(struct study_run *w, struct err *e)
     enum status st = OK;
 
     for (int i = 0, n; i < w->plan.n && st == OK; i += n) {
-        for (n = 1; i + n < w->plan.n && job[i + n].group == job[i].group; n++)
+        for (n = 1; i + n < w->plan.n && same_place(job[i + n].model, job[i].model); n++)
             ;
-        st = run_group(w, job + i, n, e);
+        st = run_place(w, job + i, n, e);
     }
     return st;
 }
@@ -422,6 +451,11 @@ static enum status open_folder(struct study_run *w, struct err *e)
 static enum status show(const struct options *o, const struct rows *rows, struct err *e)
 {
     struct study_verdicts v;
+
+    if (o->format == FORMAT_FOM) {
+        export_study_fom(stdout, rows);
+        return OK;
+    }
     enum status st = study_verdicts_make(&v, rows, o->threshold_pct / 100, e);
 
     if (st != OK)

@@ -118,24 +118,39 @@ static void tell_plan(struct sweep *w)
                  t->checks >= 1 ? " checks" : "");
 }
 
-static enum status estimate(struct sweep *w, struct err *e)
+static enum status estimate_by(struct sweep *w, const struct speeds *speeds, struct err *e)
 {
-    struct speeds speeds = {.threads = max_int(1, w->s.setup.reference_threads),
-                            .peaks = w->peaks,
-                            .n_peaks = w->n_peaks};
-    const int64_t start = clock_wall_ns();
-    enum status st = reference_rates_in_child(&w->s.setup, &speeds.reference, e);
-
-    speeds.start_s = (double)(clock_wall_ns() - start) * 1e-9 - speeds.reference.spent_s;
-    if (st == OK)
-        st = estimate_plan(&w->estimate, &w->plan, &speeds, is_done, w, e);
+    free(w->estimate.of);
+    const enum status st = estimate_plan(&w->estimate, &w->plan, speeds, is_done, w, e);
     if (st != OK)
         return st;
     w->s.console.expected_s = w->estimate.total;
     if (scores_models(w))
-        w->s.console.expected_s += sweep_perplexity_s(&w->s, &w->plan, &speeds);
-    tell_plan(w);
+        w->s.console.expected_s += sweep_perplexity_s(&w->s, &w->plan, speeds);
     return OK;
+}
+
+/* Rates are measured, which takes some tenths of a second, unless the plan is short without. */
+static enum status estimate(struct sweep *w, struct err *e)
+{
+    const double short_s = 2;
+    struct speeds speeds = {.reference = reference_rates_least,
+                            .threads = max_int(1, w->s.setup.reference_threads),
+                            .start_s = 0.05,
+                            .peaks = w->peaks,
+                            .n_peaks = w->n_peaks};
+    enum status st = estimate_by(w, &speeds, e);
+
+    if (st == OK && w->s.console.expected_s > short_s) {
+        const int64_t start = clock_wall_ns();
+        st = reference_rates_in_child(&w->s.setup, &speeds.reference, e);
+        speeds.start_s = (double)(clock_wall_ns() - start) * 1e-9 - speeds.reference.spent_s;
+        if (st == OK)
+            st = estimate_by(w, &speeds, e);
+    }
+    if (st == OK)
+        tell_plan(w);
+    return st;
 }
 
 /* ---- hooks of a group --------------------------------------------------------------------- */
@@ -351,12 +366,15 @@ static void tell_run(struct sweep *w)
     struct err e;
     const enum format format = w->s.console.format;
 
-    if ((format != FORMAT_TABLE && format != FORMAT_JSON) ||
+    if ((format != FORMAT_TABLE && !console_at_end(format)) ||
         run_read(&run, w->s.dir.path, &e) != OK)
         return;
     console_flush(&w->s.console);
-    if (format == FORMAT_JSON) {
-        if (export_json(stdout, &run, &w->s.opt->columns, &e) != OK)
+    if (console_at_end(format)) {
+        const enum status st = format == FORMAT_JSON
+                                   ? export_json(stdout, &run, &w->s.opt->columns, &e)
+                                   : export_run(stdout, EXPORT_FOM, &run, &e);
+        if (st != OK)
             console_note(&w->s.console, "bench: %s", e.msg);
         run_free(&run);
         return;

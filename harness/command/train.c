@@ -35,6 +35,7 @@ struct session_of_training {
     int report_step;
     double loss, norm; /* sums since the last report */
     struct progress_line show;
+    struct ranks ranks;
 };
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -83,7 +84,7 @@ static enum status reopen_table(struct session_of_training *s, const char *path,
 
     const struct train_row *row = had.row;
     size_t n = had.n;
-    while (n > 0 && row[n - 1].step > s->t.adam.step)
+    while (n > 0 && row[n - 1].step > s->t.optimizer.step)
         n--;
     if (st == OK && n < had.n) {
         table_close(&s->table, &(struct err){""}); /* nothing was written */
@@ -107,6 +108,9 @@ static enum status open_table(struct session_of_training *s, struct err *e)
     return st == OK ? reopen_table(s, path, e) : st;
 }
 
+/* Rank 0 prints and writes files. */
+static bool writes(const struct session_of_training *s) { return s->ranks.index == 0; }
+
 static double seconds_since(int64_t ns) { return (double)(clock_wall_ns() - ns) * 1e-9; }
 
 /* Time of the whole run, earlier sessions included. */
@@ -115,21 +119,22 @@ static double trained_s(const struct session_of_training *s)
     return s->t.trained_s + seconds_since(s->start_ns);
 }
 
+/* By the clock it is rank 0's. */
 static double progress_of(const struct session_of_training *s)
 {
     const struct options *o = s->opt;
 
     return o->minutes > 0 ? trained_s(s) / (60 * o->minutes)
-                          : (double)s->t.adam.step / (double)o->steps;
+                          : (double)s->t.optimizer.step / (double)o->steps;
 }
 
 /* "step 250/1500", or without the total if the clock decides. */
 static void step_text(const struct session_of_training *s, char *buf, size_t size)
 {
     if (s->opt->minutes > 0)
-        snprintf(buf, size, "step %d", s->t.adam.step);
+        snprintf(buf, size, "step %d", s->t.optimizer.step);
     else
-        snprintf(buf, size, "step %d/%d", s->t.adam.step, s->opt->steps);
+        snprintf(buf, size, "step %d/%d", s->t.optimizer.step, s->opt->steps);
 }
 
 /* A line that stays on the screen: for validations, and on paper for every report. */
@@ -160,7 +165,7 @@ static void print_report(struct session_of_training *s, const struct train_row *
 /* Between reports, on a terminal. */
 static void show_step(struct session_of_training *s)
 {
-    const int steps = s->t.adam.step - s->report_step;
+    const int steps = s->t.optimizer.step - s->report_step;
     char step[48];
 
     if (s->show.how != PROGRESS_BAR || steps == 0)
@@ -170,23 +175,38 @@ static void show_step(struct session_of_training *s)
                 s->t.corpus.unit);
 }
 
+/* What adding the gradients took since the row before. */
+static void put_sums(struct train_row *row, struct grad_sum *sum)
+{
+    if (sum->steps > 0) {
+        row->comm_ns = sum->wait_ns / sum->steps;
+        row->overlap_pct = 100 * (1 - sum->wait_ns / sum->between_ns);
+        row->grad_bytes = sum->bytes / sum->steps;
+    }
+    sum->wait_ns = sum->between_ns = sum->bytes = 0;
+    sum->steps = 0;
+}
+
 static enum status report(struct session_of_training *s, const struct step_report *last,
                           const struct validation *valid, struct err *e)
 {
     const struct trainer *t = &s->t;
-    const int steps = t->adam.step - s->report_step;
+    const int steps = t->optimizer.step - s->report_step;
     struct train_row row = train_row_empty();
 
     text_put(row.variant, sizeof(row.variant), t->lm.c.variant->name);
     text_put(row.backend, sizeof(row.backend), t->engine.backend->name);
     row.threads = t->engine.threads;
-    row.step = t->adam.step;
-    row.tokens = (int64_t)t->adam.step * t->B * t->L;
+    row.step = t->optimizer.step;
+    row.tokens = (int64_t)t->optimizer.step * t->all_B * t->L;
     row.loss_nats = s->loss / steps;
     row.bits_per_token = row.loss_nats / log(2);
     row.grad_norm = s->norm / steps;
     row.lr = last->lr;
-    row.tokens_per_s = (double)steps * t->B * t->L / seconds_since(s->report_ns);
+    row.tokens_per_s = (double)steps * t->all_B * t->L / seconds_since(s->report_ns);
+    row.ranks = s->ranks.count;
+    row.nodes = s->ranks.nodes;
+    put_sums(&row, &s->t.sum);
     if (valid) {
         row.valid_nats = valid->nll;
         row.valid_floor_nats = valid->floor;
@@ -195,8 +215,8 @@ static enum status report(struct session_of_training *s, const struct step_repor
     }
     print_report(s, &row);
     s->loss = s->norm = 0;
-    s->report_step = t->adam.step;
-    return table_write(&s->table, &row, e);
+    s->report_step = t->optimizer.step;
+    return writes(s) ? table_write(&s->table, &row, e) : OK;
 }
 
 /* ---- the loop ----------------------------------------------------------------------------- */
@@ -204,7 +224,7 @@ static enum status report(struct session_of_training *s, const struct step_repor
 static bool finished(const struct session_of_training *s)
 {
     const struct options *o = s->opt;
-    const int step = s->t.adam.step;
+    const int step = s->t.optimizer.step;
 
     return *s->stop || (o->stop_at && step >= o->stop_at) ||
            (o->minutes > 0 ? trained_s(s) >= 60 * o->minutes : step >= o->steps);
@@ -216,9 +236,14 @@ static enum status validate(struct session_of_training *s, const struct step_rep
     const struct validation valid = trainer_validate(&s->t);
     enum status st = report(s, last, &valid, e);
 
+    if (!trainer_agrees(&s->t))
+        return fail(
+            e, E_WRONG,
+            "ranks have unlike weights at step %d  -> machines of one kind, or --max-isa avx2",
+            s->t.optimizer.step);
     if (st == OK && valid.nll < s->t.best_valid) {
         s->t.best_valid = valid.nll;
-        st = trainer_save_best(&s->t, s->opt->ckpt, e);
+        st = writes(s) ? trainer_save_best(&s->t, s->opt->ckpt, e) : OK;
     }
     if (st == OK)
         st = trainer_save(&s->t, s->opt->ckpt, trained_s(s), e);
@@ -231,21 +256,24 @@ static enum status loop(struct session_of_training *s, struct err *e)
     enum status st = OK;
 
     /* Asked once per step: a condition that ends the training must also have saved it. */
-    bool end = finished(s);
+    bool end = ranks_any(&s->ranks, finished(s));
     while (st == OK && !end) {
-        const struct step_report last = trainer_step(&s->t, progress_of(s));
+        double progress = progress_of(s);
+        ranks_from_first(&s->ranks, &progress, sizeof(progress));
+        const struct step_report last = trainer_step(&s->t, progress);
         s->loss += last.loss;
         s->norm += last.grad_norm;
         show_step(s);
         if (!isfinite(last.loss)) {
             const bool saved = access(s->opt->ckpt, F_OK) == 0; /* a new training has removed it */
             return fail(e, E_WRONG, "loss is %g at step %d  -> lower --lr%s%s", last.loss,
-                        s->t.adam.step, saved ? "; last saved: " : "", saved ? s->opt->ckpt : "");
+                        s->t.optimizer.step, saved ? "; last saved: " : "",
+                        saved ? s->opt->ckpt : "");
         }
-        end = finished(s);
-        if (end || s->t.adam.step % s->opt->eval_every == 0)
+        end = ranks_any(&s->ranks, finished(s));
+        if (end || s->t.optimizer.step % s->opt->eval_every == 0)
             st = validate(s, &last, e);
-        else if (s->t.adam.step % REPORT_EVERY == 0) {
+        else if (s->t.optimizer.step % REPORT_EVERY == 0) {
             st = report(s, &last, NULL, e);
             s->report_ns = clock_wall_ns();
         }
@@ -256,24 +284,32 @@ static enum status loop(struct session_of_training *s, struct err *e)
 static enum status train(struct session_of_training *s, struct err *e)
 {
     const struct options *o = s->opt;
-    enum status st = trainer_open(&s->t, o, e);
+    enum status st = trainer_open_ranked(&s->t, o, &s->ranks, e);
 
-    if (st == OK)
+    if (st == OK && writes(s))
         st = trainer_clear(o->ckpt, o->resume, e);
+    st = ranks_agree(&s->ranks, st, e);
     if (st == OK && o->resume)
         st = trainer_load(&s->t, o->ckpt, e);
-    if (st == OK)
+    if (st == OK && writes(s))
         st = open_table(s, e);
+    st = ranks_agree(&s->ranks, st, e);
     if (st != OK)
         return st;
-    if (!o->quiet)
-        fprintf(stderr, "train %s on %s: %s parameters, %d x %d tokens a step, %s, %d threads\n",
+    CHECK(s->t.lm.c.variant); /* a model was opened, on all ranks */
+    if (!o->quiet && writes(s))
+        fprintf(stderr, "train %s on %s: %s parameters, %d x %d tokens a step, %s, %d threads%s\n",
                 s->t.lm.c.variant->name, s->t.corpus.name,
-                units_count((double)s->t.arena.part[PART_WEIGHTS] / sizeof(float)).s, s->t.B,
-                s->t.L, s->t.engine.backend->name, s->t.engine.threads);
+                units_count((double)s->t.arena.part[PART_WEIGHTS] / sizeof(float)).s, s->t.all_B,
+                s->t.L, s->t.engine.backend->name, s->t.engine.threads,
+                s->ranks.count > 1 ? " a rank" : "");
+    if (!o->quiet && writes(s) && s->ranks.count > 1)
+        fprintf(stderr, "%d ranks on %d node%s\n", s->ranks.count, s->ranks.nodes,
+                plural(s->ranks.nodes));
     s->start_ns = s->report_ns = clock_wall_ns();
-    s->begun_at = s->report_step = s->t.adam.step;
-    s->show.how = terminal_progress((enum progress)o->progress, o->quiet);
+    s->begun_at = s->report_step = s->t.optimizer.step;
+    s->show.how =
+        writes(s) ? terminal_progress((enum progress)o->progress, o->quiet) : PROGRESS_NONE;
     progress_begin(&s->show, 0, "training");
     s->show.before = progress_of(s);
     st = loop(s, e);
@@ -292,22 +328,24 @@ static enum status lock_files(struct lock *l, const struct options *o, struct er
     return lock_take(l, path, what, e);
 }
 
-static enum status train_here(const struct options *o, struct err *e)
+static enum status train_here(const struct options *o, const struct ranks *ranks, struct err *e)
 {
-    struct session_of_training s = {.opt = o, .stop = signals_watch()};
-    struct lock lock;
-    enum status st = lock_files(&lock, o, e);
+    struct session_of_training s = {.opt = o, .ranks = *ranks, .stop = signals_watch()};
+    struct lock lock = {0};
+    enum status st = writes(&s) ? lock_files(&lock, o, e) : OK;
 
-    if (st == OK)
+    if (st == OK && writes(&s))
         st = check_files(o, e);
+    st = ranks_agree(ranks, st, e);
     if (st == OK)
         st = train(&s, e);
-    const int step = s.t.adam.step;
+    const int step = s.t.optimizer.step;
     trainer_close(&s.t);
-    lock_release(&lock);
+    if (writes(&s))
+        lock_release(&lock);
     if (st != OK)
         return st;
-    if (!o->quiet && step > s.begun_at)
+    if (!o->quiet && writes(&s) && step > s.begun_at)
         fprintf(stderr, "wrote %s (step %d), %s.best (best), %s.opt, %s.train.csv\n", o->ckpt, step,
                 o->ckpt, o->ckpt, o->ckpt);
     return *s.stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
@@ -340,7 +378,7 @@ static enum status obey_train(struct server *s, const char *words, struct err *e
     if (st == OK)
         st = settle(&o, e);
     if (st == OK)
-        st = train_here(&o, e);
+        st = train_here(&o, &(struct ranks){.count = 1, .nodes = 1}, e);
     options_free(&o);
     return st == OK ? protocol_write(&s->protocol, e, "end") : st;
 }
@@ -394,16 +432,41 @@ static enum status train_in_child(const struct options *o, const struct stat *be
     return st;
 }
 
-int cmd_train(struct options *opt)
+/* In the process that the launcher started: a child would not be one of its ranks. Whoever fails
+ * says so and ends all. E_CHILD: another does; E_WRONG: all have these numbers, and rank 0 says it.
+ */
+static int train_ranked(struct options *o, struct ranks *r)
+{
+    struct err e;
+    enum status st = train_here(o, r, &e);
+
+    if (st == E_INTERRUPTED) {
+        if (r->index == 0) {
+            fputs("resume with: ", stderr);
+            options_print_resume(stderr, o, CONTINUED_TRAINING, o->ckpt);
+            fputc('\n', stderr);
+        }
+        return signals_exit_code();
+    }
+    if (st == OK)
+        return EXIT_FINE;
+    if (st == E_CHILD || (st == E_WRONG && r->index > 0))
+        return exit_of(st);
+    const int code = report_error(st, &e);
+    fflush(NULL);
+    ranks_abort(r, code);
+    return code;
+}
+
+static int train_alone(struct options *opt)
 {
     struct stat before = {0}; /* all zero: there is none */
     struct err e;
-    enum status st = settle(opt, &e);
 
-    if (st == OK)
-        (void)stat(opt->ckpt, &before);
-    if (st == OK)
-        st = opt->isolate == ISOLATE_NONE ? train_here(opt, &e) : train_in_child(opt, &before, &e);
+    (void)stat(opt->ckpt, &before);
+    const enum status st = opt->isolate == ISOLATE_NONE
+                               ? train_here(opt, &(struct ranks){.count = 1, .nodes = 1}, &e)
+                               : train_in_child(opt, &before, &e);
     if (st == E_INTERRUPTED && can_resume(opt, &before)) {
         fputs("resume with: ", stderr);
         options_print_resume(stderr, opt, CONTINUED_TRAINING, opt->ckpt);
@@ -412,4 +475,21 @@ int cmd_train(struct options *opt)
     if (st == E_INTERRUPTED)
         return signals_exit_code();
     return st == OK ? EXIT_FINE : report_error(st, &e);
+}
+
+int cmd_train(struct options *opt)
+{
+    struct ranks ranks;
+    struct err e;
+    enum status st = ranks_open(&ranks, &e);
+    int code;
+
+    if (st == OK)
+        st = settle(opt, &e);
+    if (st != OK)
+        code = ranks.index == 0 ? report_error(st, &e) : exit_of(st);
+    else
+        code = ranks.count > 1 ? train_ranked(opt, &ranks) : train_alone(opt);
+    ranks_close(&ranks);
+    return code;
 }

@@ -73,14 +73,14 @@ enum status measures_make(struct measures *m, const struct run *r, struct err *e
     for (size_t i = 0; i < r->latency.n && st == OK; i++) {
         if (!is_ok(row[i].status))
             continue;
-        add(m, &(struct measure){m->name[i], "time", "ns", row[i].median_ns, row[i].ci95_low_ns,
-                                 row[i].ci95_high_ns, &row[i]});
-        add(m, &(struct measure){m->name[i], "arena", "bytes", run_arena_bytes(r, row[i].case_id),
-                                 NAN, NAN, &row[i]});
+        add(m, &(struct measure){m->name[i], row[i].case_id, "time", "ns", row[i].median_ns,
+                                 row[i].ci95_low_ns, row[i].ci95_high_ns, &row[i]});
+        add(m, &(struct measure){m->name[i], row[i].case_id, "arena", "bytes",
+                                 run_arena_bytes(r, row[i].case_id), NAN, NAN, &row[i]});
     }
     for (size_t i = 0; i < r->perplexity.n && st == OK; i++)
         if (is_ok(ppl[i].status)) /* its checkpoint tells it from others of its case */
-            add(m, &(struct measure){ppl[i].repro, "perplexity", "", ppl[i].ppl,
+            add(m, &(struct measure){ppl[i].repro, ppl[i].case_id, "perplexity", "", ppl[i].ppl,
                                      ppl[i].ppl_ci95_low, ppl[i].ppl_ci95_high, NULL});
     return st;
 }

@@ -17,11 +17,15 @@ enum status export_run(FILE *f, enum export_to to, const struct run *r, struct e
  * the scores. */
 enum status export_json(FILE *f, const struct run *r, const struct names *columns, struct err *e);
 
+/* The jobs of a study as lines of figures of merit, --format fom. */
+void export_study_fom(FILE *f, const struct rows *study);
+
 /* ---- for the formats ---------------------------------------------------------------------- */
 
 /* One number of a case: smaller is better. */
 struct measure {
-    const char *name;              /* of the case, unique in the run */
+    const char *name; /* of the case, unique in the run */
+    const char *case_id;
     const char *what;              /* "time" "arena" "perplexity" */
     const char *unit;              /* "ns" "bytes" "" */
     double value, low, high;       /* low and high NAN = no interval */

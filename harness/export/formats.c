@@ -235,14 +235,64 @@ enum status export_junit(FILE *f, const struct run *r, const struct measures *m,
 
 /* ---- figures of merit: lines for harnesses that read output with regular expressions --------- */
 
+static void put_merit(FILE *f, const char *case_id, const char *what, double value,
+                      const char *unit)
+{
+    if (isfinite(value)) /* "1": a number without a unit, so that every line has five words */
+        fprintf(f, "fom %s %s %.9g %s\n", case_id, what, value, *unit ? unit : "1");
+}
+
+struct bad_rows {
+    int wrong, failed;
+};
+
+static void count_bad(struct bad_rows *bad, const char *status)
+{
+    bad->wrong += strcmp(status, row_status_name[ROW_WRONG]) == 0;
+    bad->failed += strcmp(status, row_status_name[ROW_FAILED]) == 0 ||
+                   strcmp(status, row_status_name[ROW_TIMEOUT]) == 0;
+}
+
+static void put_verdict(FILE *f, const struct bad_rows *bad)
+{
+    if (bad->wrong + bad->failed == 0)
+        fputs("bench: all ok\n", f);
+    else
+        fprintf(f, "bench: %d wrong, %d failed\n", bad->wrong, bad->failed);
+}
+
 enum status export_fom(FILE *f, const struct run *r, const struct measures *m, struct err *e)
 {
-    (void)r, (void)e;
-    for (int i = 0; i < m->n; i++) {
-        char name[LINE_SIZE + 32];
-        full_name(&m->v[i], name, sizeof(name));
-        fprintf(f, "FOM %s = %.9g%s%s\n", name, m->v[i].value, *m->v[i].unit ? " " : "",
-                m->v[i].unit);
-    }
+    const struct latency_row *const row = r->latency.row;
+    const struct perplexity_row *const ppl = r->perplexity.row;
+    struct bad_rows bad = {0};
+
+    (void)e;
+    for (int i = 0; i < m->n; i++)
+        put_merit(f, m->v[i].case_id, m->v[i].what, m->v[i].value, m->v[i].unit);
+    for (size_t i = 0; i < r->latency.n; i++)
+        count_bad(&bad, row[i].status);
+    for (size_t i = 0; i < r->perplexity.n; i++)
+        count_bad(&bad, ppl[i].status);
+    put_verdict(f, &bad);
     return OK;
+}
+
+void export_study_fom(FILE *f, const struct rows *study)
+{
+    const struct study_row *const row = study->row;
+    struct bad_rows bad = {0};
+
+    for (size_t i = 0; i < study->n; i++) {
+        const bool tunes = strcmp(row[i].role, "tune") == 0;
+        const bool wrong = strcmp(row[i].status, row_status_name[ROW_WRONG]) == 0;
+        if (!(tunes && wrong)) /* a rate that does not work is a result */
+            count_bad(&bad, row[i].status);
+        if (strcmp(row[i].status, row_status_name[ROW_OK]) != 0)
+            continue;
+        put_merit(f, row[i].case_id, "valid", row[i].valid_nats, "nats");
+        put_merit(f, row[i].case_id, "test", row[i].test_nats, "nats");
+        put_merit(f, row[i].case_id, "train", row[i].train_s, "s");
+    }
+    put_verdict(f, &bad);
 }

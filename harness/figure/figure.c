@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define LINES                                                                                      \
-    .facet = ROLE_TASK | ROLE_SIZE | ROLE_CONDITION, .series = ROLE_MEMORY | ROLE_MODEL, .need = 2
+    .facet = ROLE_TASK | ROLE_SIZE | ROLE_CONDITION, .need = 2,                                    \
+    .series = ROLE_MEMORY | ROLE_MODEL | ROLE_TUNED
 #define TIMES                                                                                      \
     .table = TABLE_LATENCY, .y = "median_ns", .low = "ci95_low_ns", .high = "ci95_high_ns",        \
     .nothing = "latency.csv has no row with a time"
@@ -79,9 +80,11 @@ const struct figure figures[] = {
      .counted = "memory lengths"},
     {.name = "perplexity-time",
      .title = "Perplexity against time per token",
-     .caption = "Lower and further left is better; the numbers are memory lengths. Ringed: no "
-                "other point is better in both.",
-     LINES,
+     .caption = "Lower and further left is better; the numbers are memory lengths, or what one "
+                "checkpoint was scored with. Ringed: no other point is better in both.",
+     .facet = ROLE_TASK | ROLE_SIZE | ROLE_CONDITION,
+     .series = ROLE_MEMORY | ROLE_MODEL,
+     .need = 2,
      SCORES,
      NO_SCORE,
      .label = "mem_tokens",
@@ -116,6 +119,13 @@ const struct figure figures[] = {
                 "is better. Grey: one seed standard deviation of the baseline.",
      .table = TABLE_STUDY,
      .fill = study_differences},
+    {.name = "abilities",
+     .title = "How much of the way from blind to the floor",
+     .caption = "Loss on the answers of generated texts: 0 is that of the true source without a "
+                "past, 1 its floor with all that is in reach; the mean over seeds, below it the "
+                "least and the most. Reached: within 2 % of the floor's perplexity.",
+     .table = TABLE_STUDY,
+     .fill = study_abilities},
     {.name = "training",
      .title = "Training",
      .table = TABLE_TRAIN,

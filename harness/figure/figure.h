@@ -107,6 +107,7 @@ enum figure_role {
     ROLE_CONDITION = 4, /* how it is run: phase, element type, threads, placement, caches */
     ROLE_MEMORY = 8,    /* how the past is reached */
     ROLE_MODEL = 16,    /* which model: every other choice */
+    ROLE_TUNED = 32, /* of scores: choices that one checkpoint may be scored with, each in turn */
 };
 unsigned plot_role(const struct table *t, const struct column *c); /* 0: a result, or a name */
 const char *plot_role_name(unsigned role);                         /* "task"; "" for 0 */
@@ -261,6 +262,7 @@ enum status memory_parts(struct plot *p, const struct plot_data *d, struct err *
 enum status backend_bars(struct plot *p, const struct plot_data *d, struct err *e);
 enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e);
 enum status study_differences(struct plot *p, const struct plot_data *d, struct err *e);
+enum status study_abilities(struct plot *p, const struct plot_data *d, struct err *e);
 enum status change_intervals(struct plot *p, const struct plot_data *d, struct err *e);
 
 #endif

@@ -115,7 +115,10 @@ unsigned plot_role(const struct table *t, const struct column *c)
     for (size_t i = 0; i < ARRAY_LEN(roles); i++)
         if (among(c->name, roles[i].columns))
             return roles[i].role;
-    return chosen_find(c->name) >= 0 ? ROLE_MODEL : 0;
+    const int i = chosen_find(c->name), model = i - CASE_BEFORE_MODEL;
+    if (perplexity && model >= 0 && model < MODEL_CHOICE_COUNT && model_choices[model].at_eval)
+        return ROLE_TUNED;
+    return i >= 0 ? ROLE_MODEL : 0;
 }
 
 const char *plot_role_name(unsigned role)
@@ -125,6 +128,7 @@ const char *plot_role_name(unsigned role)
            : role == ROLE_CONDITION ? "condition"
            : role == ROLE_MEMORY    ? "memory"
            : role == ROLE_MODEL     ? "model"
+           : role == ROLE_TUNED     ? "model"
                                     : "";
 }
 

@@ -3,13 +3,47 @@
  * Perplexity against its cost, in time and in bytes. */
 #include "figure.h"
 
+#include "harness/util/text.h"
+
+#include <stdio.h>
 #include <string.h>
+
+/* Does the column differ among the rows of the checkpoint? */
+static bool differs(const struct column *c, const struct perplexity_row *row,
+                    const struct plot_data *d)
+{
+    const struct perplexity_row *const v = d->table[TABLE_PERPLEXITY].row;
+
+    for (size_t i = 0; i < d->table[TABLE_PERPLEXITY].n; i++)
+        if (strcmp(v[i].checkpoint, row->checkpoint) == 0 && !plot_same_value(c, &v[i], row))
+            return true;
+    return false;
+}
+
+/* What the checkpoint was scored with, after the memory length, or alone if that is the same. */
+static void name_tuned(struct plot_point *p, const struct perplexity_row *row,
+                       const struct plot_data *d)
+{
+    const struct table *const t = &tables[TABLE_PERPLEXITY];
+    char text[PLOT_TEXT] = "", num[NUMBER_SIZE];
+
+    for (int i = 0; i < t->n; i++)
+        if (plot_role(t, &t->columns[i]) == ROLE_TUNED && differs(&t->columns[i], row, d)) {
+            const size_t n = strlen(text);
+            snprintf(text + n, sizeof(text) - n, "%s%s", n ? " " : "", row_field(t, i, row, num));
+        }
+    if (*text && differs(plot_column(t, "mem_tokens"), row, d)) {
+        const size_t n = strlen(p->label);
+        snprintf(p->label + n, sizeof(p->label) - n, ", %s", text);
+    } else if (*text)
+        text_put(p->label, PLOT_TEXT, text);
+}
 
 bool perplexity_time(struct plot_point *p, const void *row, const struct plot_data *d)
 {
     const struct perplexity_row *const r = row;
-    (void)d;
 
+    name_tuned(p, r, d);
     p->x = 1e6 / r->tokens_per_s;
     return r->tokens_per_s > 0;
 }

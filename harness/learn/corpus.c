@@ -95,10 +95,11 @@ enum status corpus_open(struct corpus *c, const char *path, enum split split, si
     return OK;
 }
 
-void answers_add(struct answers *a, double nll, double floor)
+void answers_add(struct answers *a, double nll, double floor, double blind)
 {
     a->nll += nll;
     a->floor += floor;
+    a->blind += blind;
     a->tokens++;
 }
 
@@ -106,6 +107,7 @@ struct answers answers_mean(struct answers a)
 {
     a.nll /= a.tokens; /* 0 / 0 is NAN */
     a.floor /= a.tokens;
+    a.blind /= a.tokens;
     return a;
 }
 

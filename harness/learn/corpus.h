@@ -20,10 +20,11 @@ struct corpus {
 /* Scores of the tokens that a generated text calls answers; without any, NAN. */
 struct answers {
     double nll, floor; /* mean nats */
+    double blind;      /* of the true source without a past */
     double tokens;
 };
 /* Sums, from zeros, and their means. */
-void answers_add(struct answers *a, double nll, double floor);
+void answers_add(struct answers *a, double nll, double floor, double blind);
 struct answers answers_mean(struct answers a);
 
 /* Symbols of a generated text. 32768 are scored: the first few hundred, which have no earlier

@@ -3,128 +3,25 @@
  * Perplexity rows, for bench eval and for sweeps. */
 #include "perplexity.h"
 
+#include "counting.h"
 #include "harness/cli/option_words.h"
 #include "harness/measure/console_rows.h"
-#include "harness/util/units.h"
+#include "harness/table/keys.h"
+#include "harness/table/run.h"
+#include "harness/util/grow.h"
 #include "score.h"
 #include "score_child.h"
+#include "subject.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <xxhash.h>
-
-/* One checkpoint on one text. */
-struct subject {
-    const struct options *opt; /* lengths, how the past is reached, bytes, and what lines repeat */
-    const char *ckpt, *corpus;
-    struct config config;
-    char ckpt_xxh3[17], corpus_xxh3[17], unit[32];
-    char made_of[256]; /* the generated source that it was trained on, or "" */
-    int64_t step;      /* I64_EMPTY = unknown */
-    size_t tokens;
-    const struct backend *backend;
-    int threads;
-};
-
-/* ---- what is scored ----------------------------------------------------------------------- */
-
-/* One backend: the fastest of those named, or of all. */
-static enum status choose_one(struct subject *t, const struct options *o, struct err *e)
-{
-    const struct backend *chosen[MAX_LOOKUP + 1] = {0};
-    int n = 0;
-    const enum status st = lookup_backends(chosen, &n, o, e);
-
-    if (st != OK)
-        return st;
-    t->backend = lookup_fastest(options_given(o, "backend") ? chosen : backends);
-    t->threads = o->threads.n > 0 ? o->threads.v[0] : o->default_threads;
-    return OK;
-}
-
-static enum status examine_checkpoint(struct subject *t, struct err *e)
-{
-    struct safetensors file;
-    enum status st = safetensors_open(&file, t->ckpt, e);
-
-    if (st != OK)
-        return st;
-    const char *unit = safetensors_meta(&file, "unit"), *text = safetensors_meta(&file, "corpus");
-    int step = -1;
-    st = checkpoint_lm(&file, &t->config, e);
-    if (st == OK)
-        st = safetensors_int(&file, "step", -1, -1, INT32_MAX, &step, e);
-    t->step = step < 0 ? I64_EMPTY : step;
-    snprintf(t->unit, sizeof(t->unit), "%s", unit ? unit : "byte");
-    snprintf(t->made_of, sizeof(t->made_of), "%s", text && synthetic_named(text) ? text : "");
-    snprintf(t->ckpt_xxh3, sizeof(t->ckpt_xxh3), "%016llx",
-             (unsigned long long)XXH3_64bits(file.map, file.size));
-    safetensors_close(&file);
-    return st;
-}
-
-/* The line that repeats the row; after the command's name it is the child's request. */
-static const char EVAL[] = "eval ";
-
-static char *line_of(const struct subject *t, const struct options *opt, int seq, int mem,
-                     enum mem_kind kind)
-{
-    char *const rest = options_repro(opt);
-    struct bytes line;
-    FILE *const f = bytes_open(&line, NULL);
-    char past[MEM_TEXT];
-
-    NEED(f);
-    fputs(EVAL, f);
-    word_print_option(f, "ckpt", t->ckpt, '"');
-    fputc(' ', f);
-    word_print_option(f, "corpus", t->corpus, '"');
-    mem_text(past, mem);
-    fprintf(f, " --bytes %d --backend %s --seq %d --mem %s --mem-kind %s --threads %d%s",
-            opt->bytes, t->backend->name, seq, past, mem_kind_name[kind], t->threads, rest);
-    NEED(bytes_close(f, &line, NULL) == OK);
-    free(rest);
-    return line.data;
-}
-
-/* A row has room for the line. */
-static enum status check_line(const struct subject *t, const struct options *opt, struct err *e)
-{
-    char *const longest = line_of(t, opt, INT_MAX, INT_MAX, MEM_RECOMPUTE);
-    const size_t n = strlen(longest);
-
-    free(longest);
-    return n < LINE_SIZE
-               ? OK
-               : fail(e, E_USAGE,
-                      "the names of checkpoint and text make a line of %zu bytes, of %d at most  "
-                      "-> give shorter paths",
-                      n, LINE_SIZE - 1);
-}
-
-/* t->backend is chosen already. */
-static enum status examine(struct subject *t, const struct options *opt, struct err *e)
-{
-    struct corpus corpus;
-    enum status st = examine_checkpoint(t, e);
-
-    if (st == OK && !t->corpus && !t->made_of[0])
-        st = fail(e, E_USAGE, "checkpoint %s needs a text to score  -> add --corpus FILE", t->ckpt);
-    if (!t->corpus) /* a model trained on a generated source names its text */
-        t->corpus = t->made_of;
-    if (st == OK)
-        st = corpus_open(&corpus, t->corpus, SPLIT_TEST, (size_t)opt->bytes, e);
-    if (st != OK)
-        return st;
-    snprintf(t->corpus_xxh3, sizeof(t->corpus_xxh3), "%s", corpus.xxh3);
-    t->tokens = corpus.n;
-    corpus_close(&corpus);
-    return check_line(t, opt, e);
-}
 
 /* ---- one row ------------------------------------------------------------------------------ */
 
@@ -149,91 +46,48 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     row_set_key(&tables[TABLE_PERPLEXITY], &row, &key);
     put_path(row.checkpoint, t->ckpt);
     PUT(checkpoint_xxh3, t->ckpt_xxh3);
+    PUT(source, t->source);
     row.train_step = t->step;
     put_path(row.corpus, t->corpus);
     PUT(corpus_xxh3, t->corpus_xxh3);
     PUT(unit, t->unit);
     if (r->status != ROW_OK)
         return row;
+    /* Perplexities of a unit follow from those of a token by how many there are of each. */
+    const enum unit unit = t->counts ? (enum unit)t->opt->unit : UNIT_TOKEN;
+    const double units = unit == UNIT_WORD   ? p->words
+                         : unit == UNIT_BYTE ? p->text_bytes
+                                             : p->tokens_counted;
+    const double share = p->tokens_counted / units;
+    if (*p->token_is || unit)
+        PUT(unit, unit ? unit_name[unit] : p->token_is);
     row.tokens_scored = (int64_t)p->tokens_scored;
+    row.nll_sum = p->nll_sum;
+    row.tokens = (int64_t)p->tokens_counted;
+    row.words = isfinite(p->words) ? (int64_t)p->words : I64_EMPTY;
+    row.bytes = isfinite(p->text_bytes) ? (int64_t)p->text_bytes : I64_EMPTY;
+    row.ppl_token = exp(p->nll_sum / p->tokens_counted);
+    row.ppl_word = exp(p->nll_sum / p->words);
+    row.ppl_byte = exp(p->nll_sum / p->text_bytes);
+    row.bits_per_byte = p->nll_sum / p->text_bytes / log(2);
     row.segments = (int64_t)p->segments;
     row.nll_nats_per_token = p->nll;
-    row.ppl = exp(p->nll);
-    row.bits_per_unit = p->nll / log(2);
-    row.ppl_ci95_low = exp(p->nll_low);
-    row.ppl_ci95_high = exp(p->nll_high);
-    row.ppl_floor = exp(p->nll_floor);
+    row.ppl = exp(p->nll * share);
+    row.bits_per_unit = p->nll * share / log(2);
+    row.ppl_ci95_low = exp(p->nll_low * share);
+    row.ppl_ci95_high = exp(p->nll_high * share);
+    row.ppl_floor = exp(p->nll_floor * share);
     row.answers_scored = (int64_t)p->answers;
     row.answer_nll_nats = p->answer_nll;
     row.answer_floor_nats = p->answer_floor;
+    row.answer_blind_nats = p->answer_blind;
     row.eval_ns = p->eval_ns;
+    row.layers_run = p->layers_run;
     row.tokens_per_s = p->tokens_scored / p->eval_ns * 1e9;
 #define X(n) row.nll_at_##n = p->nll_at_##n;
     NLL_PLACES(X)
 #undef X
     return row;
-}
-
-/* The screen's columns, which Markdown has too. Bits per unit come first: they do not depend on
- * what a token is. The floor is that of the text's true source, where it is known; answers, and
- * their own, stand beside it where the source has some. */
-enum { SEQ, MEM, BITS, INTERVAL, FLOOR, ANSWERS, LEAST, PPL, SCORED, SPEED, SCREEN_COLUMNS };
-
-void perplexity_print(FILE *f, const struct perplexity_row *row, bool first, bool md)
-{
-    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 6, 7, 6, 8, 8, 8};
-    const bool ok = strcmp(row->status, "ok") == 0;
-    struct text_table_column column[SCREEN_COLUMNS];
-    char bits[48], ppl[48], speed[48], text[SCREEN_COLUMNS][64] = {{0}};
-    const char *name[SCREEN_COLUMNS] = {"seq",     "mem",   bits, "95 % interval", "floor",
-                                        "answers", "floor", ppl,  "scored",        speed};
-    const char *cell[SCREEN_COLUMNS];
-    int width[SCREEN_COLUMNS];
-
-    snprintf(bits, sizeof(bits), "bits/%.20s", row->unit);
-    snprintf(ppl, sizeof(ppl), "ppl/%.20s", row->unit);
-    snprintf(speed, sizeof(speed), "%.20ss/s", row->unit);
-    snprintf(text[SEQ], 64, "%d", (int)row->seq_tokens);
-    mem_text(text[MEM], row->mem_tokens);
-    if (ok) {
-        snprintf(text[BITS], 64, "%.4f", row->bits_per_unit);
-        snprintf(text[INTERVAL], 64, "[%.4f %.4f]", log2(row->ppl_ci95_low),
-                 log2(row->ppl_ci95_high));
-        snprintf(text[FLOOR], 64, isfinite(row->ppl_floor) ? "%.4f" : "-", log2(row->ppl_floor));
-        snprintf(text[ANSWERS], 64, isfinite(row->answer_nll_nats) ? "%.4f" : "-",
-                 row->answer_nll_nats / log(2));
-        snprintf(text[LEAST], 64, isfinite(row->answer_floor_nats) ? "%.4f" : "-",
-                 row->answer_floor_nats / log(2));
-        snprintf(text[PPL], 64, "%.4f", row->ppl);
-        snprintf(text[SCORED], 64, "%s", units_count((double)row->tokens_scored).s);
-        snprintf(text[SPEED], 64, "%s", units_rate(row->tokens_per_s).s);
-    }
-    int n = 0;
-    for (int k = 0; k < SCREEN_COLUMNS; k++) {
-        if ((k == ANSWERS || k == LEAST) && !synthetic_asks(row->corpus))
-            continue;
-        width[n] = (n > 0) + max_int(least[k], (int)strlen(name[k]));
-        column[n] = (struct text_table_column){.name = name[k], .number = true};
-        cell[n++] = text[k];
-    }
-    if (!ok)
-        cell[INTERVAL] = row->status_detail;
-    if (first) {
-        fprintf(f, md ? "**%s  %s  %s**\n\n" : "%s  %s  %s\n", row->variant, row->backend,
-                row->checkpoint);
-        for (int k = 0; k < n && !md; k++)
-            fprintf(f, "%*s%s", width[k], column[k].name, k + 1 < n ? "" : "\n");
-        if (md)
-            text_row_print(f, FORMAT_MD, column, NULL, n);
-    }
-    if (md)
-        text_row_print(f, FORMAT_MD, column, cell, n);
-    else if (!ok)
-        fprintf(f, "%*s%*s  %s: %s\n", width[SEQ], text[SEQ], width[MEM], text[MEM], row->status,
-                row->status_detail);
-    else
-        for (int k = 0; k < n; k++)
-            fprintf(f, "%*s%s", width[k], cell[k], k + 1 < n ? "" : "\n");
 }
 
 static void print_row(struct session *s, const struct perplexity_row *row)
@@ -244,7 +98,7 @@ static void print_row(struct session *s, const struct perplexity_row *row)
     const struct selection *columns = &s->console.columns;
 
     if ((format == FORMAT_TABLE || format == FORMAT_MD) && !chosen) {
-        perplexity_print(stdout, row, first, format == FORMAT_MD);
+        perplexity_print(stdout, row, s->console.opt, first, format == FORMAT_MD);
     } else if (format == FORMAT_TABLE) {
         char line[LINE_SIZE];
         if (first) {
@@ -253,7 +107,7 @@ static void print_row(struct session *s, const struct perplexity_row *row)
         }
         chosen_line(line, t, columns, row);
         puts(line);
-    } else if (format != FORMAT_JSON) { /* one document, at the end */
+    } else if (!console_at_end(format)) {
         if (first)
             row_print_names(stdout, format, t, columns);
         row_print(stdout, format, t, columns, row);
@@ -272,7 +126,7 @@ static struct bench_case scored_case(const struct subject *t, int seq, int mem, 
         .mem_kind = kind,
         .seq = seq,
         .mem = mem,
-        .batch = 1,
+        .batch = t->counts && t->opt->batch.n > 0 ? t->opt->batch.v[0] : 1,
         .layers = t->config.steps ? t->config.steps : t->config.N,
         .config = t->config,
         .threads = t->threads,
@@ -280,10 +134,48 @@ static struct bench_case scored_case(const struct subject *t, int seq, int mem, 
     };
 
     bcase.config.mem_len = max_int(0, mem);
-    bcase.repro = line_of(t, t->opt, seq, mem, kind);
+    bcase.repro = subject_line(t, t->opt, seq, mem, kind);
     snprintf(bcase.case_id, sizeof(bcase.case_id), "%016llx",
              (unsigned long long)XXH3_64bits(bcase.repro, strlen(bcase.repro)));
     return bcase;
+}
+
+/* What the child is asked: the row's line, and where its losses go. */
+static char *request_of(const struct subject *t, const struct bench_case *c)
+{
+    struct bytes line;
+    FILE *const f = bytes_open(&line, NULL);
+
+    NEED(f);
+    fputs(c->repro + strlen(SUBJECT_COMMAND), f);
+    if (t->opt->losses) {
+        char name[32], path[FILE_PATH];
+        snprintf(name, sizeof(name), "%s.safetensors", c->case_id);
+        NEED(file_join(path, t->opt->losses, name, NULL) == OK); /* see make_folder */
+        fputc(' ', f);
+        word_print_option(f, "losses", path, '"');
+    }
+    NEED(bytes_close(f, &line, NULL) == OK);
+    return line.data;
+}
+
+/* Percent by which its perplexity is above that of the same in f32 in this run; NAN without one. */
+static double against_f32(const struct session *s, const struct perplexity_row *row)
+{
+    static const char *const but[] = {"dtype", NULL};
+    const struct table *const t = &tables[TABLE_PERPLEXITY];
+    struct rows rows = {0};
+    double pct = NAN;
+
+    if (run_table(&rows, s->dir.path, TABLE_PERPLEXITY, &(struct err){""}) != OK)
+        return pct;
+    const struct perplexity_row *const of = rows.row;
+    for (size_t i = 0; i < rows.n; i++)
+        if (strcmp(of[i].dtype, elem_name[ELEM_F32]) == 0 && strcmp(of[i].status, "ok") == 0 &&
+            rows_alike(t, &of[i], row, but))
+            pct = 100 * (row->ppl / of[i].ppl - 1);
+    rows_free(&rows);
+    return pct;
 }
 
 static enum status score_one(struct session *s, const struct subject *t, int seq, int mem,
@@ -304,8 +196,10 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     mem_text(past, mem);
     progress_begin(&s->console.wait, 0, "scoring %s seq=%d mem=%s", t->config.variant->name, seq,
                    past);
+    char *const request = request_of(t, &bcase);
     const enum status scored =
-        score_in_child(&r.report, bcase.repro + strlen(EVAL), &s->setup, &s->console.wait, &why);
+        score_in_child(&r.report, request, &s->setup, &s->console.wait, &why);
+    free(request);
     progress_end(&s->console.wait);
     if (scored != OK && *s->setup.stop) {
         st = fail(e, E_INTERRUPTED, "interrupted");
@@ -313,10 +207,15 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     }
     s->bad_file = s->bad_file || scored == E_IO;
     if (scored != OK) {
-        r.status = scored == E_WRONG ? ROW_WRONG : scored == E_TIMEOUT ? ROW_TIMEOUT : ROW_FAILED;
+        r.status = scored == E_UNSUPPORTED ? ROW_SKIPPED
+                   : scored == E_WRONG     ? ROW_WRONG
+                   : scored == E_TIMEOUT   ? ROW_TIMEOUT
+                                           : ROW_FAILED;
         text_put(r.detail, sizeof(r.detail), why.msg);
     }
-    const struct perplexity_row row = make_row(t, s, &r);
+    struct perplexity_row row = make_row(t, s, &r);
+    if (t->config.dtype != ELEM_F32)
+        row.ppl_delta_pct = against_f32(s, &row);
     st = rundir_write(&s->dir, TABLE_PERPLEXITY, &row, e);
     s->rows[r.status]++;
     if (scored != OK)
@@ -333,6 +232,22 @@ static bool has_past(const struct subject *t, int mem)
     return mem != MEM_ALL || mem_can(config_mem(&t->config), MEM_STATE);
 }
 
+static enum status score_models(struct session *s, const struct subject *t, int seq, int mem,
+                                bool print, struct err *e)
+{
+    struct subject one = *t;
+    enum status st = OK;
+
+    for (int i = 0; i < subject_models(t) && st == OK; i++) {
+        bool again = false;
+        st = *s->setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
+                            : subject_choose(&one, i, &again, e);
+        if (st == OK && !again)
+            st = score_one(s, &one, seq, mem, print, e);
+    }
+    return st;
+}
+
 static enum status score_all(struct session *s, const struct subject *t, bool print, struct err *e)
 {
     const struct options *o = t->opt;
@@ -343,8 +258,7 @@ static enum status score_all(struct session *s, const struct subject *t, bool pr
             const int mem = o->mem.v[k];
             if (!print && !has_past(t, mem)) /* of a sweep, which says so where it measures */
                 continue;
-            st = *s->setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
-                                : score_one(s, t, o->seq.v[i], mem, print, e);
+            st = score_models(s, t, o->seq.v[i], mem, print, e);
         }
     return st;
 }
@@ -366,11 +280,11 @@ static bool weights_of(const struct variant *v, const struct options *o, char pa
 
     if (o->ckpt) {
         snprintf(path, FILE_PATH, "%s", o->ckpt);
-        return examine_checkpoint(&t, &ignored) != OK || t.config.variant == v;
+        return subject_checkpoint(&t, &ignored) != OK || t.config.variant == v;
     }
     snprintf(name, sizeof(name), "results/models/%s.safetensors", v->name);
     return options_locate(path, FILE_PATH, name) &&
-           (o->corpus || examine_checkpoint(&t, &ignored) != OK || t.made_of[0]);
+           (o->corpus || subject_checkpoint(&t, &ignored) != OK || t.made_of[0]);
 }
 
 /* Is there a case whose context is a past, as that of a scored text is? */
@@ -389,9 +303,9 @@ enum status sweep_perplexity_check(const struct options *o, const struct plan *p
 
     if (!o->ckpt || scores_nothing(o))
         return OK;
-    enum status st = choose_one(&t, o, e);
+    enum status st = subject_backend(&t, o, e);
     if (st == OK)
-        st = examine(&t, o, e);
+        st = subject_open(&t, o, e);
     if (st != OK)
         return st;
     if (is_planned(plan, t.config.variant))
@@ -414,9 +328,9 @@ static enum status visit_weights(struct session *s, const struct plan *plan, vis
         if (!is_planned(plan, variants[v]) || !weights_of(variants[v], s->opt, path))
             continue;
         struct subject t = {.opt = s->opt, .ckpt = path, .corpus = s->opt->corpus};
-        st = choose_one(&t, s->opt, e);
+        st = subject_backend(&t, s->opt, e);
         if (st == OK)
-            st = examine(&t, s->opt, e);
+            st = subject_open(&t, s->opt, e);
         if (st == OK)
             st = visit(s, &t, arg, e);
     }
@@ -442,6 +356,23 @@ struct sum_of_times {
     double s;
 };
 
+static enum status add_model_time(struct session *s, const struct subject *t, int model, int seq,
+                                  int mem, enum mem_kind kind, struct sum_of_times *sum,
+                                  struct err *e)
+{
+    struct subject one = *t;
+    bool again;
+    const enum status st = subject_choose(&one, model, &again, e);
+
+    if (st != OK || again)
+        return st;
+    struct bench_case c = scored_case(&one, seq, mem, kind);
+    if (!rundir_done(&s->dir, TABLE_PERPLEXITY, c.case_id))
+        sum->s += sum->speeds->start_s + (double)t->tokens / seq * estimate_call_s(&c, sum->speeds);
+    free(c.repro);
+    return OK;
+}
+
 static enum status add_time(struct session *s, const struct subject *t, void *arg, struct err *e)
 {
     struct sum_of_times *sum = arg;
@@ -454,13 +385,8 @@ static enum status add_time(struct session *s, const struct subject *t, void *ar
             if (!has_past(t, o->mem.v[k]))
                 continue;
             st = score_mem_kind(&kind, &t->config, o, o->mem.v[k], e);
-            if (st != OK)
-                return st;
-            struct bench_case c = scored_case(t, o->seq.v[i], o->mem.v[k], kind);
-            if (!rundir_done(&s->dir, TABLE_PERPLEXITY, c.case_id))
-                sum->s += sum->speeds->start_s +
-                          (double)t->tokens / o->seq.v[i] * estimate_call_s(&c, sum->speeds);
-            free(c.repro);
+            for (int m = 0; m < subject_models(t) && st == OK; m++)
+                st = add_model_time(s, t, m, o->seq.v[i], o->mem.v[k], kind, sum, e);
         }
     return st;
 }
@@ -479,11 +405,14 @@ enum status perplexity_rows(struct session *s, const struct options *o, char fir
 {
     struct subject t = {.opt = o, .ckpt = o->ckpt, .corpus = o->corpus};
     enum mem_kind kind;
-    enum status st = choose_one(&t, o, e);
+    enum status st = subject_backend(&t, o, e);
 
     *first = '\0';
     if (st == OK)
-        st = examine(&t, o, e);
+        st = subject_open(&t, o, e);
+    bool again;
+    if (st == OK)
+        st = subject_choose(&t, 0, &again, e);
     if (st == OK)
         st = score_mem_kind(&kind, &t.config, o, o->mem.v[0], e);
     if (st != OK)
@@ -506,19 +435,63 @@ static enum status can_score(const struct subject *t, const struct options *o, s
     return st;
 }
 
+/* f32 comes before the other types, asked for or not: they are compared with it. */
+static enum status f32_first(struct options *o, struct err *e)
+{
+    struct names *const types = &o->chosen[CHOICE_dtype];
+    const char *first = elem_name[ELEM_F32];
+
+    if (types->n == 0)
+        return OK;
+    for (int i = 0; i < types->n; i++) { /* each one place further, up to where f32 was */
+        const char *const here = types->v[i];
+        types->v[i] = first;
+        if (strcmp(here, elem_name[ELEM_F32]) == 0)
+            return OK;
+        first = here;
+    }
+    if (GROW(types->v, types->n, e) != OK)
+        return E_NOMEM;
+    types->v[types->n++] = first;
+    return OK;
+}
+
+enum status perplexity_presets(struct options *o, struct err *e)
+{
+    struct subject t = {.opt = o, .ckpt = o->ckpt};
+    int context = 0;
+    enum status st = OK;
+
+    if (o->count != COUNT_STREAM && o->ckpt && (st = subject_checkpoint(&t, e)) == OK)
+        context = t.context;
+    if (st == OK)
+        st = f32_first(o, e);
+    return st == OK ? counting_preset(o, context, e) : st;
+}
+
+/* Of --losses; with room for the names of files in it. */
+static enum status make_folder(const char *path, struct err *e)
+{
+    if (!path)
+        return OK;
+    if (strlen(path) + 64 > FILE_PATH)
+        return file_fail(e, "create", path, ENAMETOOLONG);
+    return mkdir(path, 0777) == 0 || errno == EEXIST ? OK : file_fail(e, "create", path, errno);
+}
+
 enum status perplexity_eval(struct session *s, struct err *e)
 {
     const struct options *o = s->opt;
-    struct subject t = {.opt = o, .ckpt = o->ckpt, .corpus = o->corpus};
+    struct subject t = {.opt = o, .ckpt = o->ckpt, .corpus = o->corpus, .counts = true};
     enum status st = OK;
 
     if (!o->ckpt)
         return fail(e, E_USAGE, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE");
-    if ((st = choose_one(&t, o, e)) != OK || (st = examine(&t, o, e)) != OK ||
+    if ((st = subject_backend(&t, o, e)) != OK || (st = subject_open(&t, o, e)) != OK ||
         (st = can_score(&t, o, e)) != OK ||
-        (st = console_open(&s->console, o, &tables[TABLE_PERPLEXITY], o->seq.n * o->mem.n, e)) !=
-            OK ||
-        (st = session_begin(s, e)) != OK)
+        (st = console_open(&s->console, o, &tables[TABLE_PERPLEXITY],
+                           o->seq.n * o->mem.n * subject_models(&t), e)) != OK ||
+        (st = make_folder(o->losses, e)) != OK || (st = session_begin(s, e)) != OK)
         return st;
     st = score_all(s, &t, true, e);
     st = session_end(s, st, e);

@@ -24,11 +24,16 @@ enum status sweep_perplexity(struct session *s, const struct plan *plan, struct 
 enum status perplexity_rows(struct session *s, const struct options *o, char first[17],
                             struct err *e);
 
+/* Before it: options that --count decides, counting.h; and f32 before other types. */
+enum status perplexity_presets(struct options *o, struct err *e);
+
 /* The rows of `bench eval`: --ckpt on --corpus, for each --seq and --mem. Begins and ends the run.
  */
 enum status perplexity_eval(struct session *s, struct err *e);
 
-/* A row for people; `first`: below a heading. As Markdown: a table that ends with its last row. */
-void perplexity_print(FILE *f, const struct perplexity_row *row, bool first, bool md);
+/* A row for people, with the choices of its model that `opt` gives (NULL = none); `first`: below a
+ * heading. As Markdown: a table that ends with its last row. */
+void perplexity_print(FILE *f, const struct perplexity_row *row, const struct options *opt,
+                      bool first, bool md);
 
 #endif

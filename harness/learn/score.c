@@ -2,25 +2,39 @@
  *
  * Scoring. */
 #include "score.h"
+#include "counting.h"
+#include "texts.h"
 
 #include "harness/machine/clock.h"
+#include "harness/plan/case.h"
+#include "harness/util/grow.h"
+#include "losses.h"
 
 #include "variants/model/lm.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The logits of a long segment over so many words would be larger than the model. */
+enum { LARGE_VOCABULARY = 1 << 13, ROWS_AT_ONCE = 64 };
 
 struct stream {
     const struct scorer *s;
     struct lm lm;
     struct arena arena;
     struct corpus corpus;
+    struct texts text;
     enum mem_kind kind;
+    bool zeros; /* memory begins so */
+    int batch;
     int L, M;                  /* M may be MEM_ALL */
     int past;                  /* most tokens that are run again in front of a segment */
-    int32_t *tokens, *targets; /* [past+L] */
-    float *nll;                /* [L] */
+    int32_t *tokens, *targets; /* [batch,past+L] */
+    float *nll;                /* [batch,L] */
+    float *losses;             /* of all tokens, or NULL */
+    double layers, passed;     /* that positions ran where they may stop; positions */
     double place[SCORE_PLACES], placed[SCORE_PLACES]; /* sum of nll, and tokens */
 };
 
@@ -59,28 +73,38 @@ enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const st
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-static enum status configure(struct stream *t, const struct safetensors *file, struct config *c,
+static enum status configure(struct stream *t, const struct weights *w, struct config *c,
                              struct err *e)
 {
-    const struct corpus *text = &t->corpus;
-    enum status st = checkpoint_lm(file, c, e);
+    const struct corpus *const corpus = &t->corpus;
+    const struct texts *const text = &t->text;
+    const char *const ckpt = t->s->opt->ckpt;
+    const int begin = t->s->opt->mem_begin;
 
+    *c = w->config;
+    enum status st = config_at_eval(c, t->s->opt, NULL, e);
     if (st == OK)
         st = score_mem_kind(&t->kind, c, t->s->opt, t->M, e);
     if (st != OK)
         return st;
-    if (c->V != text->vocab)
+    if (!text->of_bytes && c->V < text->vocab)
+        return fail(e, E_IO,
+                    "tokenizer of %s: id %d is not below the model's vocabulary of %d  -> the "
+                    "tokenizer that it was published with",
+                    ckpt, text->vocab - 1, c->V);
+    if (text->of_bytes && c->V != text->vocab)
         return fail(e, E_IO,
                     "checkpoint %s: vocabulary of %d, text %s has %d %ss  -> the text it was "
                     "made for",
-                    file->path, c->V, text->name, text->vocab, text->unit);
+                    ckpt, c->V, corpus->name, text->vocab, text->unit);
+    t->zeros = begin ? begin == MEM_BEGIN_ZEROS : c->mem_start == MEM_START_ZEROS;
     const bool reruns = mem_reruns(config_mem(c), t->kind, t->M);
     t->past = reruns ? t->M : 0;
     if (c->pos->positions && t->L + t->past > c->pos->positions(c))
         return fail(e, E_USAGE,
                     "checkpoint %s has positions for %d tokens, --seq %d --mem %d needs "
                     "%d  -> lower them",
-                    file->path, c->pos->positions(c), t->L, t->M, t->L + t->M);
+                    ckpt, c->pos->positions(c), t->L, t->M, t->L + t->M);
     if (!reruns) /* else the past is part of the window, as it was in training */
         c->mem_len = max_int(0, t->M);
     if (c->same_length && t->M > 0)
@@ -92,15 +116,17 @@ static enum status bind_all(struct stream *t, struct err *e)
 {
     const bool reruns = mem_reruns(config_mem(&t->lm.c), t->kind, t->M);
     const int window = t->L + t->past;
-    const struct extent max = {1, window, reruns ? 0 : max_int(0, t->M)};
+    const struct extent max = {t->batch, window, reruns ? 0 : max_int(0, t->M)};
     struct arena *a = &t->arena;
     /* A state that decays has no length: it is carried, or dropped if no past was asked for. */
     const enum mem_kind kind = reruns || (t->kind == MEM_STATE && t->M == 0) ? MEM_NONE : t->kind;
     const enum status st = lm_bind(&t->lm, &t->s->engine, kind, max, a, e);
 
-    t->tokens = arena_take(a, PART_ACTIVATIONS, (size_t)window * sizeof(int32_t));
-    t->targets = arena_take(a, PART_ACTIVATIONS, (size_t)window * sizeof(int32_t));
-    t->nll = arena_f32(a, PART_ACTIVATIONS, (size_t)t->L);
+    t->tokens =
+        arena_take(a, PART_ACTIVATIONS, (size_t)t->batch * (size_t)window * sizeof(int32_t));
+    t->targets =
+        arena_take(a, PART_ACTIVATIONS, (size_t)t->batch * (size_t)window * sizeof(int32_t));
+    t->nll = arena_f32(a, PART_ACTIVATIONS, (size_t)t->batch * (size_t)t->L);
     return st;
 }
 
@@ -111,14 +137,18 @@ static enum status place(void *arg, void *base, size_t size, struct err *e)
     return topo_membind(s->topo, s->opt->membind, s->team.first_cpu, base, size, e);
 }
 
-static enum status open_stream(struct stream *t, struct safetensors *file, struct err *e)
+static enum status open_stream(struct stream *t, const struct weights *w, struct err *e)
 {
     const struct options *o = t->s->opt;
     struct config c;
-    enum status st = configure(t, file, &c, e);
+    enum status st = configure(t, w, &c, e);
 
     if (st == OK)
         st = lm_init(&t->lm, &c, e);
+    if (st == OK)
+        st = params_hold(&t->lm.params, c.dtype, &t->s->engine, e);
+    if (st == OK && c.V > LARGE_VOCABULARY)
+        t->lm.block = ROWS_AT_ONCE;
     if (st == OK)
         st = bind_all(t, e);
     if (st == OK)
@@ -126,9 +156,11 @@ static enum status open_stream(struct stream *t, struct safetensors *file, struc
     if (st == OK)
         st = bind_all(t, e);
     if (st == OK)
-        st = checkpoint_load(file, "", &t->lm.params, e);
+        st = weights_load(w, &t->lm.params, e);
     if (st == OK)
         lm_build_tables(&t->lm, &t->s->engine);
+    if (st == OK && t->zeros) /* what cannot be is said before anything is scored */
+        st = lm_zeros(&t->lm, &t->s->engine, t->batch, e);
     return st;
 }
 
@@ -144,27 +176,51 @@ static int place_of(int i)
     return at;
 }
 
-/* Sum of the nll of bytes at+1 .. at+n. */
-static double segment(struct stream *t, size_t at, int n)
+/* The past of a document's first token. */
+static void begin(struct stream *t)
+{
+    struct err never;
+
+    lm_forget(&t->lm);
+    if (t->zeros)
+        CHECK(lm_zeros(&t->lm, &t->s->engine, t->batch, &never) == OK);
+}
+
+/* What a window adds to the sum; `part` ids are between its parts. */
+static double run_window(struct stream *t, const struct window *w, size_t part)
 {
     const struct engine *g = &t->s->engine;
-    const int past = at < (size_t)t->past ? (int)at : t->past;
-    const uint8_t *text = t->corpus.bytes + at;
+    const int32_t *const ids = t->text.ids + w->at;
     double sum = 0;
 
-    for (int i = 0; i < past + n; i++)
-        t->tokens[i] = text[i - past];
-    for (int i = 0; i < n; i++)
-        t->targets[i] = text[i + 1];
-    lm_forward(&t->lm, g, t->tokens, 1, past + n, n, t->targets, t->nll);
-    lm_commit(&t->lm, n);
-    for (int i = 0; i < n; i++) {
-        const int k = place_of(i);
+    if (w->fresh)
+        begin(t);
+    for (int b = 0; b < t->batch; b++) {
+        const int32_t *const from = ids + (size_t)b * part;
+        memcpy(t->tokens + b * w->read, from, sizeof(int32_t) * (size_t)w->read);
+        memcpy(t->targets + b * w->scored, from + w->read - w->scored + 1,
+               sizeof(int32_t) * (size_t)w->scored);
+        if (t->text.over >= 0)
+            t->tokens[b * w->read] = t->text.over;
+    }
+    if (w->scored)
+        lm_forward(&t->lm, g, t->tokens, t->batch, w->read, w->scored, t->targets, t->nll);
+    else
+        lm_forward(&t->lm, g, t->tokens, t->batch, w->read, 1, NULL, NULL);
+    if (t->lm.c.exit) {
+        t->layers += exit_layers(&t->lm.exit);
+        t->passed += (double)t->batch * w->read;
+    }
+    lm_commit(&t->lm, w->fresh_ids);
+    if (t->losses)
+        memcpy(t->losses + w->at + w->read - w->scored, t->nll, sizeof(float) * (size_t)w->scored);
+    for (int i = 0; i < t->batch * w->scored; i++) {
+        const int k = place_of(i % w->scored);
         sum += (double)t->nll[i];
         t->place[k] += (double)t->nll[i];
         t->placed[k]++;
     }
-    return sum;
+    return w->weight == w->scored || !w->scored ? sum : sum / w->scored * w->weight;
 }
 
 void score_interval(struct score *r, const double *sum, const int *n, size_t segments)
@@ -199,7 +255,8 @@ static double synthetic_segment(const struct stream *t, size_t at, int n, struct
             synthetic_nll(s, t->corpus.bytes, target, reach < target ? reach : target, memo);
         sum += nll;
         if (synthetic_answers(s, t->corpus.bytes, target))
-            answers_add(a, (double)t->nll[i], nll);
+            answers_add(a, (double)t->nll[i], nll,
+                        synthetic_nll(s, t->corpus.bytes, target, 0, memo));
     }
     return sum;
 }
@@ -215,43 +272,122 @@ static void tell(const struct scorer *s, double share, int64_t *told_ns)
     *told_ns = now;
 }
 
-static void score_all(struct stream *t, struct score *r, double *sum, int *n)
+/* Sums of windows, as score_interval takes them. */
+struct sums {
+    double *sum;
+    int *n;
+    size_t count;
+};
+
+static enum status add_sum(struct sums *s, double sum, double n, struct err *e)
 {
-    const size_t tokens = t->corpus.n - 1;
+    enum status st = GROW(s->sum, s->count, e);
+
+    if (st == OK)
+        st = GROW(s->n, s->count, e);
+    if (st == OK) {
+        CHECK(s->sum && s->n);
+        s->sum[s->count] = sum;
+        s->n[s->count++] = (int)n;
+    }
+    return st;
+}
+
+/* Is the text that of its source, symbol by symbol? */
+static bool has_floor(const struct stream *t)
+{
+    return t->corpus.generated && t->text.of_bytes && t->text.n == t->corpus.n &&
+           t->text.n_docs == 1 && t->batch == 1 && t->s->opt->count == COUNT_STREAM;
+}
+
+static enum status score_all(struct stream *t, struct score *r, struct err *e)
+{
+    const struct rule rule = counting_rule(t->s->opt, t->L, t->past, t->batch);
+    const bool floors = has_floor(t);
     const int64_t start = clock_wall_ns();
     int64_t told_ns = start;
-    size_t segments = 0;
     struct source_memo memo = {0};
     struct answers a = {0};
-    double total = 0, floor = 0;
+    struct sums sums = {0};
+    double total = 0, floor = 0, tokens = 0, scored = 0;
+    struct windows windows;
+    struct window w;
+    enum status st = OK;
 
-    for (size_t at = 0; at < tokens; at += (size_t)t->L, segments++) {
-        n[segments] = tokens - at < (size_t)t->L ? (int)(tokens - at) : t->L;
-        sum[segments] = segment(t, at, n[segments]);
-        total += sum[segments];
-        tell(t->s, (double)at / (double)tokens, &told_ns);
-        if (t->corpus.generated)
-            floor += synthetic_segment(t, at, n[segments], &memo, &a);
+    for (size_t d = 0; d < t->text.n_docs && st == OK; d++) {
+        st = windows_begin(&windows, &rule, &t->text.docs[d], e);
+        while (st == OK && windows_next(&windows, &w)) {
+            const double sum = run_window(t, &w, windows.part), n = w.weight * t->batch;
+            st = add_sum(&sums, sum, n, e);
+            total += sum;
+            tokens += n;
+            scored += (double)w.scored * t->batch;
+            tell(t->s, (double)w.at / (double)t->text.n, &told_ns);
+            if (floors)
+                floor +=
+                    synthetic_segment(t, w.at + (size_t)(w.read - w.scored), w.scored, &memo, &a);
+        }
     }
-    *r = (struct score){.nll = total / (double)tokens,
-                        .floor = t->corpus.generated ? floor / (double)tokens : NAN,
+    if (st == OK && tokens < 1)
+        st = fail(e, E_USAGE, "text %s has no token to score  -> a longer one", t->corpus.name);
+    const bool whole = counting_is_whole(t->s->opt, t->batch),
+               words = strcmp(t->text.unit, "word") == 0;
+    *r = (struct score){.nll = total / tokens,
+                        .sum = total,
+                        .words = words   ? tokens
+                                 : whole ? t->text.words
+                                         : NAN,
+                        .bytes = whole ? t->text.bytes : NAN,
+                        .unit = t->text.unit,
+                        .floor = floors ? floor / tokens : NAN,
                         .answers = answers_mean(a),
-                        .tokens = (double)tokens,
-                        .segments = (double)segments,
-                        .eval_ns = (double)(clock_wall_ns() - start)};
+                        .tokens = tokens,
+                        .scored = scored,
+                        .segments = (double)sums.count,
+                        .eval_ns = (double)(clock_wall_ns() - start),
+                        .layers_run = t->passed > 0 ? t->layers / t->passed : NAN};
     for (int i = 0; i < SCORE_PLACES; i++)
         r->nll_at[i] = t->placed[i] > 0 ? t->place[i] / t->placed[i] : NAN;
-    score_interval(r, sum, n, segments);
+    score_interval(r, sums.sum, sums.n, sums.count);
+    free(sums.sum);
+    free(sums.n);
+    return st;
+}
+
+/* After scoring: what --losses asks for. */
+static enum status write_losses(const struct stream *t, const char *ckpt_xxh3, struct err *e)
+{
+    const struct options *const o = t->s->opt;
+    struct losses l = {.seq = t->L, .mem = t->M, .nll = t->losses, .n = t->text.n - 1};
+
+    if (!t->losses)
+        return OK;
+    snprintf(l.checkpoint, sizeof(l.checkpoint), "%s", o->ckpt);
+    snprintf(l.variant, sizeof(l.variant), "%s", t->lm.c.variant->name);
+    snprintf(l.checkpoint_xxh3, sizeof(l.checkpoint_xxh3), "%s", ckpt_xxh3);
+    snprintf(l.corpus_xxh3, sizeof(l.corpus_xxh3), "%s", t->corpus.xxh3);
+    return losses_write(&l, o->losses, e);
+}
+
+/* With the tokenizer of the options, or that of the checkpoint, if tokens are not given. */
+static enum status make_text(struct stream *t, const struct weights *w, struct err *e)
+{
+    const struct options *const o = t->s->opt;
+    char folder[PUBLISHED_PATH] = "";
+    enum status st = OK;
+
+    if (!o->tokenizer && !o->tokens && !t->corpus.generated)
+        st = weights_tokenizer(w, folder, e);
+    return st == OK ? texts_make(&t->text, &t->corpus, o, *folder ? folder : o->tokenizer, e) : st;
 }
 
 enum status score_run(struct scorer *s, enum split split, struct err *e)
 {
     const struct options *o = s->opt;
-    struct stream t = {.s = s, .L = o->seq.v[0], .M = o->mem.v[0]};
-    struct safetensors file = {0};
+    struct stream t = {.s = s, .L = o->seq.v[0], .M = o->mem.v[0], .batch = max_int(1, s->batch)};
+    struct weights weights = {0};
     const int threads = o->threads.v[0];
-    double *sum = NULL;
-    int *n = NULL;
+    char ckpt_xxh3[17] = "";
     enum status st = pin_team(&s->team, s->topo, o->pin, threads, e);
 
     if (st == OK)
@@ -260,25 +396,28 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
     if (st == OK)
         st = corpus_open(&t.corpus, o->corpus, split, (size_t)o->bytes, e);
     if (st == OK)
-        st = safetensors_open(&file, o->ckpt, e);
-    if (st == OK) {
-        st = open_stream(&t, &file, e);
-        safetensors_close(&file);
+        st = weights_open(&weights, o->ckpt, e);
+    if (st == OK)
+        st = make_text(&t, &weights, e);
+    if (st == OK && o->losses)
+        weights_xxh3(&weights, ckpt_xxh3);
+    if (st == OK)
+        st = open_stream(&t, &weights, e);
+    weights_close(&weights);
+    if (st == OK && o->losses) {
+        t.losses = calloc(t.text.n + 1, sizeof(*t.losses));
+        if (!t.losses)
+            st = fail(e, E_NOMEM, "no memory for the losses of %zu tokens", t.text.n);
     }
+    if (st == OK)
+        st = score_all(&t, &s->score, e);
     if (st == OK) {
-        const size_t most = t.corpus.n / (size_t)t.L + 1;
-        sum = calloc(most, sizeof(*sum));
-        n = calloc(most, sizeof(*n));
-        if (!sum || !n)
-            st = fail(e, E_NOMEM, "no memory for the losses of %zu segments", most);
-    }
-    if (st == OK && sum && n) {
-        score_all(&t, &s->score, sum, n);
         const char *backward;
         sublayers_impl(&t.lm.sublayers, &s->impl, &backward);
+        st = write_losses(&t, ckpt_xxh3, e);
     }
-    free(sum);
-    free(n);
+    free(t.losses);
+    texts_free(&t.text);
     lm_free(&t.lm);
     arena_release(&t.arena);
     corpus_close(&t.corpus);

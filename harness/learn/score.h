@@ -10,19 +10,24 @@
 #include "harness/cli/options.h"
 #include "harness/machine/pin.h"
 
-#include "variants/model/checkpoint.h"
 #include "variants/model/sublayer/sublayer.h"
+#include "variants/model/weights.h"
 
 /* Places of tokens in their segments by powers of two: 1, 2-3, 4-7, ..., from 1024 on. */
 enum { SCORE_PLACES = 11 };
 
 struct score {
-    double nll;               /* mean, nats per token */
+    double nll;               /* mean, nats per token: sum / tokens */
+    double sum;               /* nats, weighed as --count says */
+    double words, bytes;      /* of the text; NAN where part of it is dropped */
+    const char *unit;         /* what a token is */
     double floor;             /* of the true source on these tokens; NAN for a file */
     struct answers answers;   /* of a generated text */
     double nll_low, nll_high; /* 95 % interval, from the spread of the segments' means */
-    double tokens, segments;
+    double tokens, segments;  /* tokens: what the sum is divided by */
+    double scored;            /* tokens with a probability */
     double eval_ns;
+    double layers_run;           /* mean over tokens; NAN where they run all */
     double nll_at[SCORE_PLACES]; /* mean, nats; NAN: no segment is so long */
 };
 
@@ -32,10 +37,12 @@ struct score {
 void score_interval(struct score *r, const double *sum, const int *n, size_t segments);
 
 /* What to score: `opt` has one value of seq and mem, one backend, one number of threads, and
- * --ckpt, --corpus, --bytes. */
+ * --ckpt, --corpus, --bytes, and those of counting.h. --losses is a file to write the losses of all
+ * tokens to (losses.h). */
 struct scorer {
     const struct options *opt;
     const struct topo *topo;
+    int batch; /* parts of the text side by side; 0 = 1 */
     struct team team;
     struct engine engine;
     const char *impl;                    /* the attention implementation that ran */

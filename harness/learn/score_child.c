@@ -3,6 +3,7 @@
  * The request "score OPTIONS": a text under a checkpoint. */
 #include "score_child.h"
 
+#include "counting.h"
 #include "harness/table/columns.h"
 #include "score.h"
 
@@ -23,7 +24,11 @@ static enum status score(struct report *r, const struct options *opt, struct pro
 {
     struct topo *topo = NULL;
     enum status st = topo_open(&topo, NULL, e);
-    struct scorer s = {.opt = opt, .topo = topo, .at = to ? send_share : NULL, .arg = to};
+    struct scorer s = {.opt = opt,
+                       .topo = topo,
+                       .batch = counting_batch(opt),
+                       .at = to ? send_share : NULL,
+                       .arg = to};
 
     *r = (struct report){.rss_before_bytes = vm_hwm_bytes()};
     if (st == OK)
@@ -38,9 +43,16 @@ static enum status score(struct report *r, const struct options *opt, struct pro
         r->answers = s.score.answers.tokens;
         r->answer_nll = s.score.answers.nll;
         r->answer_floor = s.score.answers.floor;
-        r->tokens_scored = s.score.tokens;
+        r->answer_blind = s.score.answers.blind;
+        r->tokens_scored = s.score.scored;
+        r->nll_sum = s.score.sum;
+        r->tokens_counted = s.score.tokens;
+        r->words = s.score.words;
+        r->text_bytes = s.score.bytes;
+        snprintf(r->token_is, sizeof(r->token_is), "%s", s.score.unit);
         r->segments = s.score.segments;
         r->eval_ns = s.score.eval_ns;
+        r->layers_run = s.score.layers_run;
         int at = 0;
 #define X(n) r->nll_at_##n = s.score.nll_at[at++];
         NLL_PLACES(X)

@@ -152,11 +152,12 @@ static enum status add_variant(struct line *l, const char *name, struct err *e)
 /* Names of the registry, and its sets. */
 static enum status add_variants(struct line *l, const char *name, struct err *e)
 {
-    const int set = set_of_variants(name);
+    const bool set = is_variant_set(name);
     enum status st = set ? OK : add_variant(l, name, e);
 
-    for (int i = 0; i < set && variants[i] && st == OK; i++)
-        st = add_variant(l, variants[i]->name, e);
+    for (int i = 0; set && variants[i] && st == OK; i++)
+        if (variant_set_has(name, i))
+            st = add_variant(l, variants[i]->name, e);
     return st;
 }
 

@@ -41,10 +41,28 @@ static char *text_of(FILE *f, struct bytes *b)
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
-/* What --threads and --backend of the command are, on a line. */
-static void print_placement(FILE *f, const struct options *opt)
+/* Do the file's words say the number of threads? */
+static bool says_threads(const struct study *s, const struct study_model *m)
 {
-    if (opt->threads.n > 0)
+    struct options o;
+    struct bytes b;
+    FILE *const f = bytes_open(&b, NULL);
+
+    NEED(f);
+    fprintf(f, "%s %s %s", m->variant->words, m->size->words, s->train);
+    char *const line = text_of(f, &b);
+    const bool says = options_parse_line(&o, line, NULL) == OK && o.threads.n > 0;
+    options_free(&o);
+    free(line);
+    return says;
+}
+
+/* What --threads and --backend of the command are, on a line. A run that goes on has a number of
+ * threads in any case, the machine's if none was written: the file's comes first. */
+static void print_placement(FILE *f, const struct study *s, const struct study_model *m,
+                            const struct options *opt)
+{
+    if (opt->threads.n > 0 && (options_written(opt, "threads") || !says_threads(s, m)))
         fprintf(f, " --threads %d", opt->threads.v[0]);
     if (options_given(opt, "backend"))
         fprintf(f, " --backend %s", opt->backends.v[0]);
@@ -59,7 +77,7 @@ static char *shape_line(const struct study *s, const struct study_model *m,
 
     NEED(f);
     fprintf(f, "bench train %s %s %s", m->variant->words, m->size->words, s->train);
-    print_placement(f, opt);
+    print_placement(f, s, m, opt);
     return text_of(f, &b);
 }
 

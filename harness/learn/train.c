@@ -4,10 +4,16 @@
 #include "train.h"
 
 #include "harness/plan/case.h"
+#include "harness/util/suggest.h"
+#include "schedule.h"
 #include "score.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
 
 /* ---- model and texts ---------------------------------------------------------------------- */
 
@@ -83,10 +89,10 @@ static enum status open_texts(struct trainer *t, struct err *e)
     }
     if (st == OK && t->valid.n > MAX_VALID)
         t->valid.n = MAX_VALID;
-    if (st == OK && (t->text.n / (size_t)t->B <= (size_t)t->L || t->valid.n < 2))
+    if (st == OK && (t->text.n / (size_t)t->all_B <= (size_t)t->L || t->valid.n < 2))
         st = fail(e, E_USAGE,
                   "text %s: %zu symbols are too few for --batch %d --seq %d  -> lower them",
-                  t->corpus.name, t->corpus.n, t->B, t->L);
+                  t->corpus.name, t->corpus.n, t->all_B, t->L);
     return st;
 }
 
@@ -104,7 +110,7 @@ static enum status bind_all(struct trainer *t, struct err *e)
         st = lm_bind_grad(&t->lm, &t->engine, a, e);
     if (st != OK)
         return st;
-    adam_bind(&t->adam, &t->lm.params, a);
+    optimizer_bind(&t->optimizer, &t->lm.params, a);
     params_borrow(&t->valid_lm.params, &t->lm.params);
     st = lm_bind(&t->valid_lm, &t->engine, t->kind, one, a, e);
     t->tokens = arena_take(a, PART_ACTIVATIONS, rows * sizeof(int32_t));
@@ -132,6 +138,16 @@ static enum status open_engine(struct trainer *t, struct err *e)
     return st;
 }
 
+/* A bit for each group of parameters. */
+static unsigned groups_of(const struct names *names)
+{
+    unsigned groups = 0;
+
+    for (int i = 0; i < names->n; i++)
+        groups |= 1u << word_index(names->v[i], param_group_name);
+    return groups;
+}
+
 static enum status open_model(struct trainer *t, struct err *e)
 {
     const struct options *o = t->opt;
@@ -143,7 +159,10 @@ static enum status open_model(struct trainer *t, struct err *e)
     t->M = c.mem_len;
     t->kind = trains_with(config_mem(&c), o->mem.v[0]);
     t->past = t->kind == MEM_RECOMPUTE ? o->mem.v[0] : 0;
-    t->adam.weight_decay = o->weight_decay;
+    t->optimizer.kind = (enum optimizer_kind)o->optimizer;
+    t->optimizer.scale = (enum muon_scale)o->muon_scale;
+    t->optimizer.weight_decay = o->weight_decay;
+    t->optimizer.decays = groups_of(&o->weight_decay_of);
     if (st == OK)
         st = lm_init(&t->valid_lm, &c, e);
     if (st == OK)
@@ -154,26 +173,143 @@ static enum status open_model(struct trainer *t, struct err *e)
         st = bind_all(t, e);
     if (st != OK)
         return st;
-    params_init_training(&t->lm.params, o->seed);
-    adam_reset(&t->adam, &t->lm.params);
+    params_init_training(&t->lm.params, o->seed,
+                         o->init == INITIAL_BY_DEPTH ? 1 / sqrtf((float)t->lm.sublayers.n) : 1);
+    optimizer_reset(&t->optimizer, &t->lm.params);
+    t->lm.z_loss = (float)o->z_loss;
     t->lm.drop = (struct dropout){.p = (float)o->dropout, .seed = o->seed};
     lm_build_tables(&t->lm, &t->engine);
     return OK;
 }
 
-enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e)
+/* ---- ranks -------------------------------------------------------------------------------- */
+
+enum { PLACE_TEXT = 320 };
+
+/* Does the list of CPUs, "0-3,8", have this one? */
+static bool has_cpu(const char *list, int cpu)
 {
-    *t = (struct trainer){
-        .opt = opt, .B = opt->batch.v[0], .L = opt->seq.v[0], .best_valid = INFINITY};
-    enum status st = open_engine(t, e);
+    int lo, hi, used;
+
+    for (; sscanf(list, "%d%n", &lo, &used) == 1; list += *list == ',') {
+        list += used;
+        hi = lo;
+        if (*list == '-' && sscanf(list, "-%d%n", &hi, &used) == 1)
+            list += used;
+        if (cpu >= lo && cpu <= hi)
+            return true;
+    }
+    return false;
+}
+
+static bool share_a_cpu(const char *a, const char *b)
+{
+    enum { CPUS = 4096 };
+
+    for (int cpu = 0; cpu < CPUS; cpu++)
+        if (has_cpu(a, cpu) && has_cpu(b, cpu))
+            return true;
+    return false;
+}
+
+static void mean_over_ranks(void *arg, double *x, int n)
+{
+    const struct trainer *const t = arg;
+
+    ranks_sum(&t->ranks, x, n);
+    for (int i = 0; i < n; i++)
+        x[i] /= t->ranks.count;
+}
+
+/* Ranks that are pinned run beside each other, not on each other. */
+static enum status check_places(const struct trainer *t, struct err *e)
+{
+    const struct ranks *const r = &t->ranks;
+    char mine[PLACE_TEXT] = "", *const all = calloc((size_t)r->count, PLACE_TEXT);
+    enum status st = OK;
+
+    NEED(all);
+    if (gethostname(mine, 60) != 0)
+        mine[0] = '\0';
+    const size_t host = strlen(mine) + 1; /* the CPUs stand behind it */
+    snprintf(mine + host, PLACE_TEXT - host, "%s", t->team.first_cpu < 0 ? "" : t->team.cpus);
+    ranks_gather(r, mine, PLACE_TEXT, all);
+    for (int i = 0; i < r->count && st == OK; i++) {
+        const char *const other = all + (size_t)i * PLACE_TEXT;
+        if (i != r->index && strcmp(mine, other) == 0 && share_a_cpu(mine + host, other + host))
+            st = fail(e, E_USAGE,
+                      "ranks %d and %d run on the same CPUs of %s (%s and %s)  -> mpirun --map-by "
+                      "or --bind-to, fewer --threads, or --pin none",
+                      r->index, i, mine, mine + host, other + host);
+    }
+    free(all);
+    return st;
+}
+
+static enum status check_batch(const struct options *o, const struct ranks *r, struct err *e)
+{
+    if (o->batch.v[0] % r->count)
+        return fail(e, E_USAGE, "%d ranks do not divide --batch %d  -> a multiple of %d", r->count,
+                    o->batch.v[0], r->count);
+    if (r->count > 1 && o->dropout > 0)
+        return fail(e, E_UNSUPPORTED,
+                    "--dropout draws its masks for a whole batch, which %d ranks divide  -> "
+                    "--dropout 0, or one rank",
+                    r->count);
+    return OK;
+}
+
+enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
+                                const struct ranks *ranks, struct err *e)
+{
+    *t = (struct trainer){.opt = opt,
+                          .ranks = *ranks,
+                          .all_B = opt->batch.v[0],
+                          .B = opt->batch.v[0] / ranks->count,
+                          .L = opt->seq.v[0],
+                          .best_valid = INFINITY};
+    t->first = ranks->index * t->B;
+    t->sum.ranks = &t->ranks;
+    enum status st = check_batch(opt, ranks, e);
+    if (st == OK)
+        st = open_engine(t, e);
+    st = ranks_agree(ranks, st, e);
+    if (st == OK && ranks->count > 1)
+        st = ranks_agree(ranks, check_places(t, e), e);
     if (st == OK)
         st = open_texts(t, e);
-    return st == OK ? open_model(t, e) : st;
+    if (st == OK)
+        st = open_model(t, e);
+    if (ranks->count > 1) {
+        t->engine.mean = mean_over_ranks;
+        t->engine.mean_arg = t;
+    }
+    if (st == OK && ranks->count > 1 && t->lm.c.slots.n)
+        st = fail(e, E_UNSUPPORTED, "%s: slots of memory are not divided among ranks  -> one rank",
+                  t->lm.c.variant->name);
+    return ranks_agree(ranks, st, e);
+}
+
+enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e)
+{
+    return trainer_open_ranked(t, opt, &(struct ranks){.count = 1, .nodes = 1}, e);
+}
+
+bool trainer_agrees(const struct trainer *t)
+{
+    XXH64_hash_t mine = 0, first;
+
+    for (int i = 0; i < t->lm.params.n; i++)
+        mine =
+            XXH3_64bits_withSeed(t->lm.params.v[i].data, t->lm.params.v[i].n * sizeof(float), mine);
+    first = mine;
+    ranks_from_first(&t->ranks, &first, sizeof(first));
+    return !ranks_any(&t->ranks, first != mine);
 }
 
 void trainer_close(struct trainer *t)
 {
-    adam_free(&t->adam);
+    optimizer_free(&t->optimizer);
     lm_free(&t->lm);
     lm_free(&t->valid_lm);
     arena_release(&t->arena);
@@ -184,16 +320,6 @@ void trainer_close(struct trainer *t)
 
 /* ---- one step ----------------------------------------------------------------------------- */
 
-double train_lr(const struct options *opt, int step, double progress)
-{
-    const double floor = 0.1, pi = 3.14159265358979;
-    const double warm = step < opt->lr_warmup ? (double)step / opt->lr_warmup : 1;
-
-    if (opt->schedule == LR_CONSTANT)
-        return opt->lr * warm;
-    return opt->lr * warm * (floor + (1 - floor) * 0.5 * (1 + cos(pi * fmin(1, progress))));
-}
-
 /* Tokens that are run again in front of the one at `at`. */
 static int past_at(const struct trainer *t, size_t at)
 {
@@ -202,22 +328,22 @@ static int past_at(const struct trainer *t, size_t at)
 
 size_t trainer_position(const struct trainer *t)
 {
-    const size_t part = (t->text.n - 1) / (size_t)t->B, segments = part / (size_t)t->L;
+    const size_t part = (t->text.n - 1) / (size_t)t->all_B, segments = part / (size_t)t->L;
 
-    return (size_t)t->adam.step % segments * (size_t)t->L;
+    return (size_t)t->optimizer.step % segments * (size_t)t->L;
 }
 
 /* Sequence b reads its own contiguous part of the text, one segment per step; at the end of the
  * parts all of them start again with empty memory. Returns the tokens of past of each. */
 static int next_batch(struct trainer *t)
 {
-    const size_t part = (t->text.n - 1) / (size_t)t->B, at = trainer_position(t);
+    const size_t part = (t->text.n - 1) / (size_t)t->all_B, at = trainer_position(t);
     const int past = past_at(t, at), n = past + t->L;
 
     if (at == 0)
         lm_forget(&t->lm);
     for (int b = 0; b < t->B; b++) {
-        const uint8_t *from = t->text.at + (size_t)b * part + at - past;
+        const uint8_t *from = t->text.at + (size_t)(t->first + b) * part + at - past;
         for (int i = 0; i < n; i++) {
             t->tokens[b * n + i] = from[i];
             t->targets[b * n + i] = from[i + 1];
@@ -234,25 +360,28 @@ static double mean_of_new(const struct trainer *t, int n)
     for (int b = 0; b < t->B; b++)
         for (int i = n - t->L; i < n; i++)
             sum += (double)t->nll[b * n + i];
-    return sum / (t->B * t->L);
+    ranks_sum(&t->ranks, &sum, 1);
+    return sum / (t->all_B * t->L);
 }
 
 struct step_report trainer_step(struct trainer *t, double progress)
 {
     const struct options *o = t->opt;
-    struct step_report r = {.lr = train_lr(o, t->adam.step + 1, progress)};
+    struct step_report r = {.lr = train_lr(o, t->optimizer.step + 1, progress)};
     const int n = next_batch(t) + t->L;
 
     lm_forward(&t->lm, &t->engine, t->tokens, t->B, n, n, t->targets, t->nll);
     r.loss = mean_of_new(t, n);
     params_zero_grad(&t->lm.params);
+    grad_sum_begin(&t->sum, &t->lm);
     lm_backward(&t->lm, &t->engine, t->tokens, t->targets, t->B, n);
+    grad_sum_end(&t->sum);
     lm_commit(&t->lm, t->L);
     r.grad_norm = grad_norm(&t->lm.params, t->engine.threads);
     const bool clip = o->grad_clip > 0 && r.grad_norm > o->grad_clip;
-    adam_step(&t->adam, &t->lm.params, r.lr, clip ? o->grad_clip / r.grad_norm : 1,
-              t->engine.threads);
-    t->lm.drop.step = (uint64_t)t->adam.step;
+    optimizer_step(&t->optimizer, &t->lm.params, &t->engine, r.lr,
+                   clip ? o->grad_clip / r.grad_norm : 1);
+    t->lm.drop.step = (uint64_t)t->optimizer.step;
     lm_build_tables(&t->lm, &t->engine);
     return r;
 }
@@ -277,7 +406,7 @@ static double synthetic_floor(const struct trainer *t, size_t at, int n, struct 
             synthetic_nll(s, t->valid.at, target, reach < target ? reach : target, memo);
         sum += nll;
         if (synthetic_answers(s, t->valid.at, target))
-            answers_add(a, (double)t->nll[i], nll);
+            answers_add(a, (double)t->nll[i], nll, synthetic_nll(s, t->valid.at, target, 0, memo));
     }
     return sum;
 }
@@ -285,13 +414,17 @@ static double synthetic_floor(const struct trainer *t, size_t at, int n, struct 
 struct validation trainer_validate(struct trainer *t)
 {
     const size_t tokens = t->valid.n - 1;
+    const bool windows = t->kind == MEM_RECOMPUTE; /* none needs the one before */
+    int window = 0;
     struct source_memo memo = {0};
     struct answers a = {0};
     double sum = 0, floor = 0;
 
     lm_build_tables(&t->valid_lm, &t->engine);
     lm_forget(&t->valid_lm);
-    for (size_t at = 0; at < tokens; at += (size_t)t->L) {
+    for (size_t at = 0; at < tokens; at += (size_t)t->L, window++) {
+        if (windows && window % t->ranks.count != t->ranks.index)
+            continue;
         const int n = tokens - at < (size_t)t->L ? (int)(tokens - at) : t->L;
         const int past = past_at(t, at);
         const uint8_t *const from = t->valid.at + at;
@@ -305,6 +438,13 @@ struct validation trainer_validate(struct trainer *t)
             sum += (double)t->nll[i];
         if (t->valid_corpus.generated)
             floor += synthetic_floor(t, at, n, &memo, &a);
+    }
+    if (windows) {
+        double all[] = {sum, floor, a.nll, a.floor, a.blind, a.tokens};
+        ranks_sum(&t->ranks, all, (int)ARRAY_LEN(all));
+        sum = all[0];
+        floor = all[1];
+        a = (struct answers){all[2], all[3], all[4], all[5]};
     }
     return (struct validation){.nll = sum / (double)tokens,
                                .floor = t->valid_corpus.generated ? floor / (double)tokens : NAN,

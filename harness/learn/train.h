@@ -7,11 +7,12 @@
 #define TRAIN_H
 
 #include "corpus.h"
+#include "grad_sum.h"
 #include "harness/cli/options.h"
 #include "harness/machine/pin.h"
 
-#include "variants/model/adam.h"
 #include "variants/model/lm.h"
+#include "variants/model/optimizer.h"
 
 struct text_part { /* symbols of a corpus */
     const uint8_t *at;
@@ -26,9 +27,13 @@ struct trainer {
     struct arena arena;
     struct lm lm;
     struct lm valid_lm; /* the same weights, one sequence, its own memory */
-    struct adam adam;
+    struct optimizer optimizer;
     struct corpus corpus, valid_corpus;
     struct text_part text, valid;
+    struct ranks ranks; /* who train this model together */
+    struct grad_sum sum;
+    int all_B; /* sequences of the batch; this rank has B of them, from the one numbered `first` */
+    int first;
     int B, L, M; /* M rows of memory are kept */
     int past;    /* most tokens that are run again in front of a segment */
     enum mem_kind kind;
@@ -50,6 +55,11 @@ enum status train_config(struct config *to, const struct variant *v, const struc
 /* Open texts, bind model, gradients and optimiser, fill the weights from the seed. `opt` names one
  * variant and one value of every axis. */
 enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e);
+/* As one of several ranks, which all call it: --batch is divided among them. E_USAGE if it cannot
+ * be, or if two ranks would run on one core; E_UNSUPPORTED for what is not the same when a batch is
+ * divided. */
+enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
+                                const struct ranks *ranks, struct err *e);
 void trainer_close(struct trainer *t);
 
 /* One optimiser step on the next L tokens of each sequence. Where the past is run again
@@ -57,9 +67,6 @@ void trainer_close(struct trainer *t);
  * window (Al-Rfou et al. 2018): the model is trained with every length of past up to the one it
  * will have. `progress` in [0,1] is the position in the learning rate's schedule. */
 struct step_report trainer_step(struct trainer *t, double progress);
-
-/* Learning rate of step (from 1) at this position of the schedule. */
-double train_lr(const struct options *opt, int step, double progress);
 
 /* Where in its part of the text the next segment of each sequence begins. */
 size_t trainer_position(const struct trainer *t);
@@ -72,6 +79,10 @@ struct validation {
 };
 struct validation trainer_validate(struct trainer *t);
 
+/* Do all ranks have the weights of rank 0, to the bit? Collective. */
+bool trainer_agrees(const struct trainer *t);
+
+/* Files are written by rank 0; the others hand it their memories. Collective, as trainer_load. */
 /* Save weights to `path` (checkpoint_save), optimiser and memory to path.opt. Whatever interrupts
  * it, trainer_load finds the new pair or the one before. */
 enum status trainer_save(struct trainer *t, const char *path, double trained_s, struct err *e);

@@ -43,7 +43,7 @@ enum status trainer_save_weights(struct trainer *t, const char *path, struct err
     const struct provenance from = {.unit = t->corpus.unit,
                                     .corpus = t->corpus.name,
                                     .corpus_xxh3 = t->corpus.xxh3,
-                                    .step = t->adam.step,
+                                    .step = t->optimizer.step,
                                     .seed = t->opt->seed};
 
     return checkpoint_save(path, &t->lm.c, &t->lm.params, &from, e);
@@ -61,6 +61,8 @@ enum status trainer_save(struct trainer *t, const char *path, double trained_s, 
     char state[PATH], next[PATH];
     enum status st = train_state_save(t, beside(next, path, STATE_NEXT), trained_s, e);
 
+    if (t->ranks.index > 0)
+        return st;
     if (st == OK)
         st = trainer_save_weights(t, path, e);
     return st == OK ? file_move(next, beside(state, path, STATE), e) : st;
@@ -119,7 +121,8 @@ enum status trainer_load(struct trainer *t, const char *path, struct err *e)
     beside(state, path, STATE);
     const bool is_next = train_state_fits(t, step, beside(next, path, STATE_NEXT));
     st = train_state_load(t, step, is_next ? next : state, e);
-    if (st == OK) /* what the last save did not come to */
+    st = ranks_agree(&t->ranks, st, e);  /* all have read */
+    if (st == OK && t->ranks.index == 0) /* what the last save did not come to */
         st = is_next ? file_move(next, state, e) : remove_file(next, e);
     if (st != OK)
         return st;

@@ -4,6 +4,7 @@
 #include "train_options.h"
 
 #include "harness/plan/plan.h"
+#include "schedule.h"
 #include "train.h"
 
 #include <stdio.h>
@@ -42,14 +43,18 @@ static enum status one_of_each(const struct options *o, struct err *e)
             return fail(e, E_USAGE,
                         "train takes one value of --%s, not %d  -> train them one by one",
                         model_choices[i].option, o->chosen[i].n);
-    if (set_of_variants(o->variants.v[0]))
+    if (is_variant_set(o->variants.v[0]))
         return fail(e, E_USAGE, "train needs a variant  -> bench train --variant NAME --ckpt FILE");
     if ((float)o->dropout >= 1) /* the float that is used */
         return fail(e, E_USAGE, "--dropout %g drops everything  -> below 1, such as 0.1",
                     o->dropout);
+    if (options_written(o, "weight-decay-of") && o->weight_decay == 0)
+        return fail(e, E_USAGE, "--weight-decay-of without a decay  -> add --weight-decay W");
+    if (options_written(o, "muon-scale") && o->optimizer != OPTIMIZER_MUON)
+        return fail(e, E_USAGE, "--muon-scale without Muon  -> add --optimizer muon");
     if (!o->ckpt)
         return fail(e, E_USAGE, "train needs a file for the weights  -> add --ckpt FILE");
-    return OK;
+    return schedule_check(o, e);
 }
 
 enum status train_settle(struct options *o, int threads, struct err *e)

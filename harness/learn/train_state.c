@@ -6,6 +6,7 @@
  * its range. */
 #include "train_state.h"
 
+#include "harness/cli/option_table.h"
 #include "variants/model/checkpoint.h"
 
 #include <errno.h>
@@ -66,13 +67,15 @@ static int carried_count(const struct trainer *t)
     return n;
 }
 
-static struct tensor carried_tensor(const struct carried *c, int sublayer)
+/* Of all sequences, not of this rank's only. */
+static struct tensor carried_tensor(const struct trainer *t, const struct carried *c,
+                                    const float *data, int sublayer)
 {
-    struct tensor t = {
-        .dtype = DTYPE_F32, .rank = 1, .shape = {(int)c->n}, .n = c->n, .data = c->at};
+    const size_t n = c->common ? c->n : c->n * (size_t)t->ranks.count;
+    struct tensor to = {.dtype = DTYPE_F32, .rank = 1, .shape = {(int)n}, .n = n, .data = data};
 
-    snprintf(t.name, sizeof(t.name), "carried.%d.%s", sublayer, c->name);
-    return t;
+    snprintf(to.name, sizeof(to.name), "carried.%d.%s", sublayer, c->name);
+    return to;
 }
 
 static int memory_count(const struct trainer *t)
@@ -89,7 +92,26 @@ static void memory_name(char name[TENSOR_NAME], int nth)
     snprintf(name, TENSOR_NAME, "memory.%d", nth);
 }
 
+static int moment_count(const struct trainer *t)
+{
+    int n = 0;
+
+    for (int i = 0; i < t->optimizer.n; i++)
+        n += t->optimizer.v[i] ? 2 : 1;
+    return n;
+}
+
 /* ---- saving ------------------------------------------------------------------------------- */
+
+/* What all ranks have of an array [B,..], one after the other: that of all sequences. Malloc'ed. */
+static float *of_all(const struct trainer *t, const float *mine, size_t n)
+{
+    float *const all = calloc(n * (size_t)t->ranks.count + 1, sizeof(*all));
+
+    NEED(all);
+    ranks_gather(&t->ranks, mine, n * sizeof(float), all);
+    return all;
+}
 
 /* The memory of a layer without its gaps: [B,M,D]. */
 static float *flat_memory(const struct cache *c)
@@ -107,38 +129,47 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
                              struct err *e)
 {
     const struct params *p = &t->lm.params;
-    const int layers = memory_count(t), n = 2 * p->n + layers + carried_count(t);
+    const int layers = memory_count(t), moments = moment_count(t);
+    const int n = moments + layers + carried_count(t);
     struct tensor *tensors = calloc((size_t)n, sizeof(*tensors));
     float **memory = calloc((size_t)layers + 1, sizeof(*memory));
+    float **arrays = calloc((size_t)carried_count(t) + 1, sizeof(*arrays));
     char step[32], best[32], seconds[32], dropout[32], seed[32], seen[32], compressed[32];
     char weights[HASH];
     struct carried c;
     int sublayer;
 
-    if (!tensors || !memory) {
+    if (!tensors || !memory || !arrays) {
         free(tensors);
         free(memory);
+        free(arrays);
         return fail(e, E_NOMEM, "no memory for the list of %d tensors", n);
     }
-    for (int i = 0; i < p->n; i++) {
-        tensors[2 * i] = checkpoint_tensor(&p->v[i], "m.", t->adam.m[i]);
-        tensors[2 * i + 1] = checkpoint_tensor(&p->v[i], "v.", t->adam.v[i]);
+    for (int i = 0, at = 0; i < p->n; i++) {
+        tensors[at++] = checkpoint_tensor(&p->v[i], "m.", t->optimizer.m[i]);
+        if (t->optimizer.v[i])
+            tensors[at++] = checkpoint_tensor(&p->v[i], "v.", t->optimizer.v[i]);
     }
     for (int l = 0; l < layers; l++) {
         const struct cache *m = memory_of(t, l);
-        struct tensor *to = &tensors[2 * p->n + l];
-        memory[l] = flat_memory(m);
+        struct tensor *to = &tensors[moments + l];
+        const size_t floats = (size_t)m->B * (size_t)m->M * (size_t)m->n;
+        float *const mine = flat_memory(m);
+        memory[l] = of_all(t, mine, floats);
+        free(mine);
         *to = (struct tensor){.dtype = DTYPE_F32,
                               .rank = 3,
-                              .shape = {m->B, m->M, m->n},
-                              .n = (size_t)m->B * (size_t)m->M * (size_t)m->n,
+                              .shape = {t->all_B, m->M, m->n},
+                              .n = floats * (size_t)t->ranks.count,
                               .data = memory[l]};
         memory_name(to->name, l);
     }
-    for (int i = 0; carried(t, i, &c, &sublayer); i++)
-        tensors[2 * p->n + layers + i] = carried_tensor(&c, sublayer);
+    for (int i = 0; carried(t, i, &c, &sublayer); i++) {
+        arrays[i] = of_all(t, c.at, c.n);
+        tensors[moments + layers + i] = carried_tensor(t, &c, arrays[i], sublayer);
+    }
     hash_weights(weights, p);
-    snprintf(step, sizeof(step), "%d", t->adam.step);
+    snprintf(step, sizeof(step), "%d", t->optimizer.step);
     snprintf(best, sizeof(best), "%.17g", isinf(t->best_valid) ? NO_BEST : t->best_valid);
     snprintf(seconds, sizeof(seconds), "%.17g", trained_s);
     snprintf(dropout, sizeof(dropout), "%.17g", t->opt->dropout);
@@ -150,8 +181,13 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
                                 step,         "best",     best,     "trained_s", seconds,
                                 "dropout",    dropout,    "seed",   seed,        "seen",
                                 seen,         "weights",  weights,  "options",   options};
-    const enum status st = safetensors_write(path, tensors, n, meta, (int)ARRAY_LEN(meta) / 2, e);
+    const enum status st =
+        t->ranks.index > 0 ? OK
+                           : safetensors_write(path, tensors, n, meta, (int)ARRAY_LEN(meta) / 2, e);
     free(options);
+    for (int i = 0; carried(t, i, &c, &sublayer); i++)
+        free(arrays[i]);
+    free(arrays);
     for (int l = 0; l < layers; l++)
         free(memory[l]);
     free(memory);
@@ -203,6 +239,44 @@ static enum status load_numbers(struct trainer *t, const struct safetensors *s, 
     return real_in(s, "trained_s", NO_BEST, &t->trained_s, e);
 }
 
+/* Options that the state belongs to, besides those with keys of their own: the loss, what the
+ * optimiser keeps, and how it all began. Rates, budgets and texts may change on the way. */
+static const char *const fixed[] = {"optimizer", "muon-scale", "init", "z-loss", "weight-decay-of"};
+
+/* The value of `name` in a canonical text, malloc'ed; of a text that is older than the option its
+ * default. */
+static char *value_in(const char *text, const char *name)
+{
+    const size_t n = strlen(name);
+
+    for (const char *line = text; *line; line += *line == '\n') {
+        if (strncmp(line, name, n) == 0 && line[n] == '=')
+            return strndup(line + n + 1, strcspn(line + n + 1, "\n"));
+        line += strcspn(line, "\n");
+    }
+    return strdup(option_specs[option_find(name)].preset);
+}
+
+static enum status same_fixed(const struct trainer *t, const struct safetensors *s, struct err *e)
+{
+    const char *const stored = safetensors_meta(s, "options");
+    char *const now = options_canonical(t->opt, CONTINUED_TRAINING);
+    enum status st = OK;
+
+    for (size_t i = 0; i < ARRAY_LEN(fixed) && st == OK; i++) {
+        char *const a = value_in(stored ? stored : "", fixed[i]), *const b =
+                                                                      value_in(now, fixed[i]);
+        NEED(a && b);
+        if (strcmp(a, b) != 0)
+            st = fail(e, E_USAGE, "cannot resume %s: made with --%s %s, now %s  -> --%s %s",
+                      s->path, fixed[i], a, b, fixed[i], a);
+        free(a);
+        free(b);
+    }
+    free(now);
+    return st;
+}
+
 /* Masks and the generated text follow from them. Files older than these keys lack them. */
 static enum status same_options(const struct trainer *t, const struct safetensors *s, struct err *e)
 {
@@ -222,7 +296,7 @@ static enum status same_options(const struct trainer *t, const struct safetensor
                     "cannot resume %s: made with --seed %" PRIu64 ", now %" PRIu64
                     "  -> --seed %" PRIu64,
                     s->path, seed, t->opt->seed, seed);
-    return OK;
+    return same_fixed(t, s, e);
 }
 
 /* ---- loading: arrays ---------------------------------------------------------------------- */
@@ -235,17 +309,23 @@ static enum status wrong_tensor(const struct safetensors *s, const char *name, s
         s->path, name);
 }
 
-/* Copy the tensor that must look like `want` to `to`. */
-static enum status load_tensor(const struct safetensors *s, const struct tensor *want, float *to,
-                               struct err *e)
+/* Copy n numbers from the at-th on of the tensor that must look like `want` to `to`. */
+static enum status load_part(const struct safetensors *s, const struct tensor *want, float *to,
+                             size_t at, size_t n, struct err *e)
 {
     const struct tensor *const t = safetensors_find(s, want->name);
 
     if (!t || t->dtype != want->dtype || t->rank != want->rank ||
         memcmp(t->shape, want->shape, (size_t)want->rank * sizeof(*t->shape)) != 0)
         return wrong_tensor(s, want->name, e);
-    memcpy(to, t->data, t->n * sizeof(float));
+    memcpy(to, (const float *)t->data + at, n * sizeof(float));
     return OK;
+}
+
+static enum status load_tensor(const struct safetensors *s, const struct tensor *want, float *to,
+                               struct err *e)
+{
+    return load_part(s, want, to, 0, want->n, e);
 }
 
 static enum status load_moments(struct trainer *t, const struct safetensors *s, struct err *e)
@@ -256,9 +336,9 @@ static enum status load_moments(struct trainer *t, const struct safetensors *s, 
     for (int i = 0; st == OK && i < p->n; i++) {
         const struct tensor m = checkpoint_tensor(&p->v[i], "m.", NULL);
         const struct tensor v = checkpoint_tensor(&p->v[i], "v.", NULL);
-        st = load_tensor(s, &m, t->adam.m[i], e);
-        if (st == OK)
-            st = load_tensor(s, &v, t->adam.v[i], e);
+        st = load_tensor(s, &m, t->optimizer.m[i], e);
+        if (st == OK && t->optimizer.v[i])
+            st = load_tensor(s, &v, t->optimizer.v[i], e);
     }
     return st;
 }
@@ -270,8 +350,8 @@ static enum status load_carried(struct trainer *t, const struct safetensors *s, 
     int sublayer;
 
     for (int i = 0; st == OK && carried(t, i, &c, &sublayer); i++) {
-        const struct tensor want = carried_tensor(&c, sublayer);
-        st = load_tensor(s, &want, c.at, e);
+        const struct tensor want = carried_tensor(t, &c, NULL, sublayer);
+        st = load_part(s, &want, c.at, c.common ? 0 : (size_t)t->ranks.index * c.n, c.n, e);
     }
     return st;
 }
@@ -289,13 +369,13 @@ static enum status load_memory(struct trainer *t, const struct safetensors *s, s
         const struct tensor *m = safetensors_find(s, name);
         if (m && (m->rank != 3 || m->dtype != DTYPE_F32))
             return wrong_tensor(s, name, e);
-        if (!m || m->shape[0] != t->B || m->shape[1] > c->keep || m->shape[2] != c->n)
+        if (!m || m->shape[0] != t->all_B || m->shape[1] > c->keep || m->shape[2] != c->n)
             break;
         const int rows = m->shape[1];
         cache_reserve(c, rows);
         for (int b = 0; b < t->B; b++)
             memcpy(cache_rows(c, b),
-                   (const float *)m->data + (size_t)b * (size_t)rows * (size_t)c->n,
+                   (const float *)m->data + (size_t)(t->first + b) * (size_t)rows * (size_t)c->n,
                    sizeof(float) * (size_t)rows * (size_t)c->n);
         cache_commit(c, rows);
         /* Positions count from there: at most all tokens so far. */
@@ -357,7 +437,7 @@ bool train_state_fits(const struct trainer *t, int step, const char *path)
 
 static enum status load(struct trainer *t, int step, const struct safetensors *s, struct err *e)
 {
-    const int n = 2 * t->lm.params.n + memory_count(t) + carried_count(t);
+    const int n = moment_count(t) + memory_count(t) + carried_count(t);
     enum status st = belongs(t, step, s, e);
 
     if (st == OK)
@@ -374,7 +454,7 @@ static enum status load(struct trainer *t, int step, const struct safetensors *s
         st = fail(e, E_IO, "%s has %d tensors, this model %d  -> train again with --force", s->path,
                   s->n_tensors, n);
     if (st == OK)
-        t->adam.step = step;
+        t->optimizer.step = step;
     return st;
 }
 

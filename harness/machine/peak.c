@@ -80,12 +80,13 @@ static size_t far_bytes(size_t l3s)
 
 /* Half of each cache that a thread has to itself, leaving room for other lines. An L3 slice is at
  * least 1.5 L2, so that the L2 cannot hold it. */
-static struct slices slices_of(const struct topo *t, int threads, const int *cpus)
+static struct slices slices_of(const struct topo *t, int threads, const int *cpus, double seconds)
 {
     enum { PAGE = 4096, HUGE_PAGE = 2 << 20 };
+    const double byte_per_s = 10e9; /* of a slow machine's memory */
     const struct crowd c = crowd_of(t, threads, cpus);
     struct topo_facts f;
-    struct slices s;
+    struct slices s = {0};
 
     topo_facts(t, &f);
     s.l1 = f.l1d_bytes / (size_t)(2 * c.per_core) / PAGE * PAGE;
@@ -95,10 +96,10 @@ static struct slices slices_of(const struct topo *t, int threads, const int *cpu
         s.l3 = round_up(f.l2_bytes * 3 / 2, PAGE);
 
     const size_t l3s = f.l3_bytes * (size_t)max_int(c.l3_used, 1), far = far_bytes(l3s);
-    s.dram = round_up(far / (size_t)threads, HUGE_PAGE);
+    /* Unless there is too little memory to distinguish it from the cache, or too little time. */
+    if (far >= l3s * 3 / 2 && (double)far <= seconds * byte_per_s)
+        s.dram = round_up(far / (size_t)threads, HUGE_PAGE);
     s.stride = s.dram > s.l3 ? s.dram : round_up(s.l3, HUGE_PAGE);
-    if (far < l3s * 3 / 2)
-        s.dram = 0; /* too little memory to distinguish it from the cache */
     return s;
 }
 
@@ -236,7 +237,7 @@ static int list_loads(const struct slices *s, struct peaks *out, struct load *l)
 enum status peak_run_in_process(const struct topo *t, int threads, const int *cpus, double seconds,
                                 struct peaks *out, struct err *e)
 {
-    const struct slices s = slices_of(t, threads, cpus);
+    const struct slices s = slices_of(t, threads, cpus, seconds);
     const size_t bytes = (size_t)threads * s.stride;
     struct arena a = {0};
     struct crew c = {.topo = t, .threads = threads, .cpus = cpus, .stride = s.stride};

@@ -13,7 +13,7 @@
 struct peaks {
     int threads;
     double flops[ISA_COUNT]; /* fp32 flop/s of all threads; 0 = not available or not allowed */
-    double l1, l2, l3, dram; /* bytes/s read by all threads; 0 = no such level */
+    double l1, l2, l3, dram; /* bytes/s read by all threads; 0 = no such level, or not measured */
 };
 
 #define PEAK_TIME_S                                                                                \
@@ -21,8 +21,8 @@ struct peaks {
          */
 
 /* Measure in this process, in about `seconds`, and at least a few rounds. Its OpenMP threads are
- * pinned to cpus[] (-1 = not) and stay so. Instruction sets above the mask of cpu.h are left out.
- */
+ * pinned to cpus[] (-1 = not) and stay so. Instruction sets above the mask of cpu.h are left out,
+ * and so is memory beyond the caches that takes longer than `seconds` to read once at 10 GB/s. */
 enum status peak_run_in_process(const struct topo *t, int threads, const int *cpus, double seconds,
                                 struct peaks *out, struct err *e);
 

@@ -23,6 +23,8 @@ void console_flush(struct console *s)
         s->out_error = errno;
 }
 
+bool console_at_end(enum format format) { return format == FORMAT_JSON || format == FORMAT_FOM; }
+
 enum status console_open(struct console *s, const struct options *opt, const struct table *t,
                          int cases, struct err *e)
 {
@@ -208,16 +210,16 @@ static bool same_heading(const struct bench_case *a, const struct bench_case *b)
 {
     return a->workload == b->workload && a->phase == b->phase && a->batch == b->batch &&
            a->layers == b->layers && a->config.D == b->config.D && a->config.H == b->config.H &&
-           a->config.dh == b->config.dh && a->config.F == b->config.F && a->threads == b->threads;
+           a->config.dh == b->config.dh && a->config.F == b->config.F &&
+           a->config.dtype == b->config.dtype && a->threads == b->threads;
 }
 
 static void heading_text(const struct bench_case *c, char line[TABLE_LINE])
 {
-    snprintf(line, TABLE_LINE,
-             "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  f32  threads=%d",
+    snprintf(line, TABLE_LINE, "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  %s  threads=%d",
              workload_name[c->workload], case_names_phase(c) ? "  " : "",
              case_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->config.D,
-             c->config.H, c->config.dh, c->threads);
+             c->config.H, c->config.dh, elem_name[c->config.dtype], c->threads);
 }
 
 /* The terminal may have changed its size since the last heading. */
@@ -377,7 +379,7 @@ void console_row(struct console *s, const struct result *r, const struct latency
         print_case(s, r, row);
     else if (s->format == FORMAT_MD && s->opt->columns.n == 0)
         print_markdown(s, r, row);
-    else if (s->format != FORMAT_JSON) { /* one document, at the end of the run */
+    else if (!console_at_end(s->format)) {
         if (!s->started)
             row_print_names(stdout, s->format, t, &s->columns);
         row_print(stdout, s->format, t, &s->columns, row);

@@ -32,6 +32,9 @@ struct console {
 enum status console_open(struct console *s, const struct options *opt, const struct table *t,
                          int cases, struct err *e);
 
+/* Is the output of this format one document, which is printed at the end of the run? */
+bool console_at_end(enum format format);
+
 /* Print a finished case's row. */
 void console_row(struct console *s, const struct result *r, const struct latency_row *row);
 

@@ -87,7 +87,7 @@ static double run_s(const struct speeds *t, const struct bench_case *c, const st
 {
     enum { LEAST_CALLS = 3 };
     const struct options *o = c->opt;
-    const double pause_ms = 2, flop_of_weight = 250; /* a random number on one thread */
+    const double pause_ms = 2, flop_of_weight = 25; /* a random number on one thread */
     const double fill = cost->weights * flop_of_weight / (t->reference.products / t->threads);
     const double timed = fmax(o->max_time_s, LEAST_CALLS * call);
 

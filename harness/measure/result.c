@@ -89,7 +89,6 @@ void result_key(struct key_row *row, const struct result *r, const char *run_id,
     PUT(row, gemm_from, p->gemm_from);
     PUT(row, rows_from, p->rows_from);
     PUT(row, isa_used, p->isa_used);
-    PUT(row, dtype, "f32");
     if (p->threads_seen > 0)
         row->threads_seen = (int64_t)p->threads_seen;
     PUT(row, pin, c->opt->pin);
@@ -166,6 +165,8 @@ void result_latency(struct latency_row *row, const struct result *r, const struc
         row->bind_ns = p->bind_ns;
         row->flop_count = p->flop;
         row->bytes_moved_min = p->bytes;
+        if (p->moved_bytes > 0)
+            row->gather_bytes = p->moved_bytes;
         row->max_abs_err = p->max_abs_err;
         row->max_rel_err = p->max_rel_err;
         if (r->bcase->opt->check) {
@@ -179,6 +180,8 @@ void result_latency(struct latency_row *row, const struct result *r, const struc
     row->inner_calls = r->outcome.inner_calls;
     PUT(row, stop_reason, stop_name[r->outcome.stop]);
     row->tokens_per_s = p->tokens / r->sum.median * 1e9;
+    if (p->moved_bytes > 0)
+        row->gather_pct = 100 * p->gather_ns / r->sum.median;
     row->gflop_per_s = p->flop / r->sum.median;
     row->gbyte_per_s = p->bytes / r->sum.median;
     row->ref_median_ns = y->ref_median_ns;

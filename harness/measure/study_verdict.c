@@ -58,18 +58,44 @@ static bool rate_at_end(const struct study_entry *e, const struct rows *rows)
     return others >= 2 && less != more;
 }
 
+static bool asks(const struct study_row *r) { return isfinite(r->test_answer_nats); }
+
+/* What is compared. */
+static double loss(const struct study_row *r)
+{
+    return asks(r) ? r->test_answer_nats : r->test_nats;
+}
+
+static void add_way(struct study_way *w, const struct study_row *r, int seeds)
+{
+    const double above = r->test_answer_nats - r->test_answer_floor_nats;
+    const double way = 1 - above / (r->test_answer_blind_nats - r->test_answer_floor_nats);
+
+    if (seeds == 0)
+        *w = (struct study_way){way, way, way, above};
+    w->mean += (way - w->mean) / (seeds + 1);
+    w->above += (above - w->above) / (seeds + 1);
+    w->least = fmin(w->least, way);
+    w->most = fmax(w->most, way);
+}
+
+bool study_reached(const struct study_way *w)
+{
+    return w->above <= log(1.02); /* not if it is NAN */
+}
+
 /* Means over the seeds of one entry. */
 static enum status gather(struct study_entry *e, const struct rows *rows, struct err *err)
 {
     const struct study_row *const r = rows->row;
-    double *const x = calloc(2 * rows->n + 1, sizeof(*x)), *t;
-    int n = 0, timed = 0;
+    double *const x = calloc(rows->n + 1, sizeof(*x));
+    int n = 0;
 
     if (!x)
         return fail(err, E_NOMEM, "no memory for %zu rows", rows->n);
-    t = x + rows->n;
     e->lr = NAN;
     e->why = "";
+    e->way = (struct study_way){NAN, NAN, NAN, NAN};
     for (size_t i = 0; i < rows->n; i++) {
         if (!same_entry(&r[i], e->row))
             continue;
@@ -77,19 +103,57 @@ static enum status gather(struct study_entry *e, const struct rows *rows, struct
             e->why = r[i].status_detail;
         if (!is_final_row(&r[i]) || !is_ok(&r[i]) || !isfinite(r[i].test_nats))
             continue;
-        x[n++] = r[i].test_nats;
+        if (asks(&r[i]))
+            add_way(&e->way, &r[i], n);
+        x[n++] = loss(&r[i]);
         e->lr = r[i].lr;
-        if (r[i].train_s > 0 && r[i].tokens > 0 && same_machine(&r[i], e->row))
-            t[timed++] = log(r[i].train_s / (double)r[i].tokens);
     }
     e->at_end = rate_at_end(e, rows);
     e->test = group_stats(x, n);
-    e->time = group_stats(t, timed);
     free(x);
     return OK;
 }
 
-/* Against the baseline `b`; NULL: the table has none there. */
+/* ln of seconds per trained token; NAN: not known. */
+static double log_time(const struct study_row *r)
+{
+    return is_final_row(r) && is_ok(r) && r->train_s > 0 && r->tokens > 0
+               ? log(r->train_s / (double)r->tokens)
+               : NAN;
+}
+
+/* The mean over seeds of ln(contender / baseline) with Student's 95 % interval: trainings of one
+ * seed ran in the same turn. NAN below two seeds that both have on one machine. */
+static enum status paired_time(struct interval *out, const struct study_row *contender,
+                               const struct study_row *baseline, const struct rows *rows,
+                               struct err *err)
+{
+    const struct study_row *const r = rows->row;
+    double *const d = calloc(rows->n + 1, sizeof(*d));
+    int n = 0;
+
+    if (!d)
+        return fail(err, E_NOMEM, "no memory for %zu rows", rows->n);
+    for (size_t i = 0; i < rows->n; i++) {
+        double with = NAN; /* the last of a seed counts */
+        if (!same_entry(&r[i], contender))
+            continue;
+        for (size_t k = 0; k < rows->n; k++)
+            if (same_entry(&r[k], baseline) && r[k].seed == r[i].seed &&
+                same_machine(&r[k], &r[i]) && !isnan(log_time(&r[k])))
+                with = log_time(&r[k]);
+        if (!isnan(log_time(&r[i]) - with))
+            d[n++] = log_time(&r[i]) - with;
+    }
+    const struct group_stats s = group_stats(d, n);
+    const double half = n < 2 ? NAN : student_quantile(0.05, n - 1) * s.sd / sqrt(n);
+    *out =
+        (struct interval){.low = s.mean - half, .mid = n < 2 ? NAN : s.mean, .high = s.mean + half};
+    free(d);
+    return OK;
+}
+
+/* Against the baseline `b`; NULL: the table has none there. Its time is known already. */
 static void confront(struct study_entry *e, const struct study_entry *b, double threshold)
 {
     const char *const said = e->why;
@@ -97,7 +161,8 @@ static void confront(struct study_entry *e, const struct study_entry *b, double 
     e->verdict = STUDY_NOT_TESTED;
     e->time_verdict = VERDICT_UNCLEAR;
     e->quality = (struct welch){{NAN, NAN, NAN}, NAN, NAN};
-    e->log_time = (struct interval){NAN, NAN, NAN};
+    if (e == b || !b)
+        e->log_time = (struct interval){NAN, NAN, NAN};
     if (e == b) {
         e->why = "the baseline";
         return;
@@ -106,10 +171,7 @@ static void confront(struct study_entry *e, const struct study_entry *b, double 
         e->why = "no rows of the baseline here";
         return;
     }
-    if (same_machine(e->row, b->row)) {
-        e->log_time = welch(b->time, e->time).diff;
-        e->time_verdict = verdict_of(e->log_time, threshold);
-    }
+    e->time_verdict = verdict_of(e->log_time, threshold);
     if (e->test.n < STUDY_LEAST_SEEDS) {
         e->why = *said ? said : e->test.n ? "one seed only" : "no row with a score";
         return;
@@ -155,16 +217,23 @@ static const struct study_entry *baseline_of(const struct study_verdicts *v,
     return NULL;
 }
 
-static enum status judge(struct study_verdicts *v, double threshold, struct err *e)
+static enum status judge(struct study_verdicts *v, const struct rows *rows, double threshold,
+                         struct err *e)
 {
     const double level = 0.05;
     double *const p = calloc(2 * (size_t)v->n + 1, sizeof(*p));
     struct group_stats *const floor = calloc((size_t)v->n + 1, sizeof(*floor));
+    enum status st = OK;
 
     if (!p || !floor) {
         free(p);
         free(floor);
         return fail(e, E_NOMEM, "no memory for %d comparisons", v->n);
+    }
+    for (int i = 0; i < v->n && st == OK; i++) {
+        const struct study_entry *const b = baseline_of(v, &v->v[i]);
+        if (b)
+            st = paired_time(&v->v[i].log_time, v->v[i].row, b->row, rows, e);
     }
     for (int i = 0; i < v->n; i++) {
         confront(&v->v[i], baseline_of(v, &v->v[i]), threshold);
@@ -184,7 +253,7 @@ static enum status judge(struct study_verdicts *v, double threshold, struct err 
     }
     free(p);
     free(floor);
-    return OK;
+    return st;
 }
 
 enum status study_verdicts_make(struct study_verdicts *out, const struct rows *rows,
@@ -200,7 +269,7 @@ enum status study_verdicts_make(struct study_verdicts *out, const struct rows *r
             st = add_entries(out, rows, false, &r[i], e);
     }
     if (st == OK)
-        st = judge(out, threshold, e);
+        st = judge(out, rows, threshold, e);
     if (st != OK)
         study_verdicts_free(out);
     return st;
@@ -223,6 +292,10 @@ enum {
     SEEDS,
     TEST,
     SD,
+    WAY,
+    WAY_LEAST,
+    WAY_MOST,
+    REACHED,
     DIFF,
     LOW,
     HIGH,
@@ -246,6 +319,10 @@ static const struct text_table_column columns[COLUMNS] = {
     [SEEDS] = {.name = "seeds", .number = true},
     [TEST] = {.name = "test_nats", .number = true},
     [SD] = {.name = "sd_nats", .number = true, .spare = true},
+    [WAY] = {.name = "way", .number = true},
+    [WAY_LEAST] = {.name = "way_least", .number = true, .spare = true},
+    [WAY_MOST] = {.name = "way_most", .number = true, .spare = true},
+    [REACHED] = {.name = "reached", .spare = true},
     [DIFF] = {.name = "diff_nats", .number = true},
     [LOW] = {.name = "ci95_low", .number = true},
     [HIGH] = {.name = "ci95_high", .number = true},
@@ -266,6 +343,9 @@ static void put(char text[NUMBER_SIZE], const char *format, double x)
         snprintf(text, NUMBER_SIZE, format, x);
 }
 
+/* What is shown as 0.000 has no sign. */
+static double no_minus(double x) { return fabs(x) < 0.0005 ? 0 : x; }
+
 static enum status add_row(struct text_table *t, const struct study_verdicts *v,
                            const struct study_entry *r, struct err *e)
 {
@@ -281,6 +361,9 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
     put(num[SEEDS], "%.0f", r->test.n);
     put(num[TEST], "%.4f", r->test.mean);
     put(num[SD], "%.4f", r->test.sd);
+    put(num[WAY], "%.3f", no_minus(r->way.mean));
+    put(num[WAY_LEAST], "%.3f", no_minus(r->way.least));
+    put(num[WAY_MOST], "%.3f", no_minus(r->way.most));
     put(num[DIFF], "%+.4f", r->quality.diff.mid);
     put(num[LOW], "%+.4f", r->quality.diff.low);
     put(num[HIGH], "%+.4f", r->quality.diff.high);
@@ -289,6 +372,7 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
     put(num[TIME_LOW], "%.3f", exp(r->log_time.low));
     put(num[TIME_HIGH], "%.3f", exp(r->log_time.high));
     put(num[NOISE], "%.4g", v->noise);
+    text[REACHED] = isnan(r->way.mean) ? "" : study_reached(&r->way) ? "yes" : "no";
     text[CORPUS] = r->row->corpus;
     text[SIZE] = r->row->size;
     text[CONTENDER] = r->row->contender;

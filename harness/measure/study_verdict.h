@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a study shows: each contender against the baseline at the same size on the same text, by the
- * final rows of study.csv. Quality is the loss on the test text, one value a seed, by Welch's
+ * final rows of study.csv. Quality is the loss on the test text, or on its answers if it is
+ * generated and has some: the rest of it cannot be foretold. One value a seed, by Welch's
  * interval and p; p is corrected by Holm over all comparisons of the study. Time is that of
- * training, by the rule of verdict.h over the logs of seconds per token: of different moments, so
- * that differences of the machine are part of it. */
+ * training, by the rule of verdict.h over the logs of seconds per token: variants train in turns,
+ * seed by seed, so the difference is the mean over seeds of those of one seed. */
 #ifndef STUDY_VERDICT_H
 #define STUDY_VERDICT_H
 
@@ -24,18 +25,27 @@ extern const char *const study_verdict_name[STUDY_VERDICT_COUNT + 1]; /* NULL-te
 /* Fewest seeds that a difference is tested with: of the contender, and of the baseline. */
 enum { STUDY_LEAST_SEEDS = 2 };
 
+/* How much of what the past tells about the answers of a generated text a model has learnt: from
+ * the loss of the true source without any past (0) to that with all that is in reach (1). It has
+ * reached the floor if its perplexity is within 2 % of it. */
+struct study_way {
+    double mean, least, most; /* over seeds; NAN: the text has no answers */
+    double above;             /* mean nats above the floor */
+};
+bool study_reached(const struct study_way *w);
+
 /* One contender at one size on one text. */
 struct study_entry {
     const struct study_row *row; /* the first of its rows */
     const char *why;             /* not tested: why not, else "" */
-    struct group_stats test;     /* nats on the test text, over seeds */
-    struct group_stats time;     /* ln of seconds per trained token */
-    double lr;                   /* of its final rows; NAN: none was ok */
-    bool at_end;                 /* of three rates or more, that is the least or the largest */
-    struct welch quality;        /* nats against the baseline; of the baseline itself NAN */
-    double p;                    /* of it, corrected */
-    enum study_verdict verdict;  /* of the baseline: not tested */
-    struct interval log_time;    /* ln of the ratio of times */
+    struct group_stats test;     /* nats on the test text, or its answers, over seeds */
+    struct study_way way;
+    double lr;                  /* of its final rows; NAN: none was ok */
+    bool at_end;                /* of three rates or more, that is the least or the largest */
+    struct welch quality;       /* nats against the baseline; of the baseline itself NAN */
+    double p;                   /* of it, corrected */
+    enum study_verdict verdict; /* of the baseline: not tested */
+    struct interval log_time;   /* ln of the ratio of times, paired by seed */
     enum verdict time_verdict;
 };
 

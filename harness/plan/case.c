@@ -157,6 +157,20 @@ enum status config_from_options(struct config *to, const struct variant *v,
     return st;
 }
 
+enum status config_at_eval(struct config *c, const struct options *opt,
+                           const int at[MODEL_CHOICE_COUNT], struct err *e)
+{
+    enum status st = OK;
+
+    for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++) {
+        const struct choice *const row = &model_choices[i];
+        const struct names *const given = &opt->chosen[i];
+        if (row->at_eval && given->n && choice_applies(row, c, SCOPE_MODEL))
+            st = choice_parse(row, c, given->v[at ? at[i] : 0], e);
+    }
+    return st == OK ? config_check(c, e) : st;
+}
+
 void taken_add(struct taken *t, const struct config *c, enum scope scope)
 {
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)

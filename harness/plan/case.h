@@ -117,6 +117,11 @@ enum status config_from_options(struct config *to, const struct variant *v,
                                 enum scope scope, bool decodes, const int at[MODEL_CHOICE_COUNT],
                                 struct err *e);
 
+/* Of a checkpoint's model: the choices that no parameter depends on, where options give them; the
+ * others stay. `at` as above. E_USAGE where the model cannot be. */
+enum status config_at_eval(struct config *c, const struct options *opt,
+                           const int at[MODEL_CHOICE_COUNT], struct err *e);
+
 /* The options of models that a plan or a training uses. One that nothing uses is an error where it
  * is typed: those of @files and of the environment are for the variants that have them. */
 struct taken {
@@ -150,6 +155,8 @@ struct config case_usual_config(const struct bench_case *c);
 bool case_differs(char text[CHOICE_TEXT], int i, const struct bench_case *c,
                   const struct config *usual);
 
+/* " --option text" of the i-th choice. */
+void repro_choice(FILE *f, int i, const char *text);
 /* The malloc'ed option line that makes exactly this case; `preset` are options without any given.
  * NULL if out of memory. */
 char *case_repro(const struct bench_case *c, const struct options *preset);

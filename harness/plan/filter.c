@@ -94,6 +94,8 @@ enum status filter_check(const struct filter *f, struct err *e)
             words[n++] = word;
     if (n == 0 || chosen_at(f->key).number || word_index(f->text, words) >= 0)
         return OK;
+    if (f->key == CASE_variant)
+        return is_variant_set(f->text) ? OK : unknown_variant(f->text, e);
     return unknown_word(e, chosen_at(f->key).name, f->text, words, NULL);
 }
 
@@ -114,8 +116,20 @@ static bool compare(enum filter_op op, int a, int b)
     return false;
 }
 
+/* Is the variant of that name in the set? */
+static bool in_set(const char *set, const char *name)
+{
+    int i = 0;
+
+    while (variants[i] && strcmp(variants[i]->name, name) != 0)
+        i++;
+    return variants[i] && variant_set_has(set, i);
+}
+
 bool filter_match_text(const struct filter *f, const char *text)
 {
+    if (f->key == CASE_variant && is_variant_set(f->text))
+        return in_set(f->text, text) != f->negate;
     const bool match = f->word || !chosen_at(f->key).number
                            ? strcmp(text, f->text) == 0
                            : isdigit((unsigned char)*text) &&

@@ -32,9 +32,58 @@ static void add(const void **out, int *n, const void *item)
     out[(*n)++] = item;
 }
 
-int set_of_variants(const char *name)
+static const char in_family[] = "family:";
+
+/* The family that the word names, or -1. */
+static int family_of_word(const char *word)
 {
-    return strcmp(name, "all") == 0 ? MAX_LOOKUP : strcmp(name, "base") == 0 ? BASE_VARIANTS : 0;
+    const size_t n = strlen(in_family);
+
+    return strncmp(word, in_family, n) == 0 ? word_index(word + n, family_name) : -1;
+}
+
+bool is_variant_set(const char *word)
+{
+    return strcmp(word, "all") == 0 || strcmp(word, "base") == 0 || family_of_word(word) >= 0;
+}
+
+bool variant_set_has(const char *word, int i)
+{
+    const int family = family_of_word(word);
+
+    return family >= 0
+               ? (int)variant_family(i) == family
+               : strcmp(word, "all") == 0 || (strcmp(word, "base") == 0 && i < BASE_VARIANTS);
+}
+
+const char *variant_set_word(int i)
+{
+    static const char *const plain[] = {"base", "all"};
+    static char text[64];
+    const int family = i - (int)ARRAY_LEN(plain);
+
+    if (i < (int)ARRAY_LEN(plain))
+        return plain[i];
+    if (family >= FAMILY_COUNT)
+        return NULL;
+    snprintf(text, sizeof(text), "%s%s", in_family, family_name[family]);
+    return text;
+}
+
+enum status unknown_variant(const char *word, struct err *e)
+{
+    const char *names[MAX_LOOKUP + 1] = {0};
+    const size_t n = strlen(in_family);
+    char see[256] = "bench list variants; family:";
+
+    if (strncmp(word, in_family, n) == 0)
+        return unknown_word(e, "family", word + n, family_name, "bench list variants");
+    for (int k = 0; variants[k] && k < MAX_LOOKUP; k++)
+        names[k] = variants[k]->name;
+    for (int f = 0; f < FAMILY_COUNT; f++)
+        snprintf(see + strlen(see), sizeof(see) - strlen(see), "%s%s", f ? "|" : "",
+                 family_name[f]);
+    return unknown_word(e, "variant", word, names, see);
 }
 
 enum status lookup_variants(const struct variant *out[MAX_LOOKUP], int *n,
@@ -45,16 +94,12 @@ enum status lookup_variants(const struct variant *out[MAX_LOOKUP], int *n,
     *n = 0;
     for (int i = 0; i < opt->variants.n; i++) {
         const char *const name = opt->variants.v[i];
-        const int set = set_of_variants(name);
         const struct variant *const one = variant_find(name);
-        if (set == 0 && !one) {
-            const char *names[MAX_LOOKUP + 1] = {0};
-            for (int k = 0; variants[k] && k < MAX_LOOKUP; k++)
-                names[k] = variants[k]->name;
-            return unknown_word(e, "variant", name, names, "bench list variants");
-        }
-        for (int k = 0; k < set && variants[k]; k++)
-            add(chosen, n, variants[k]);
+        if (!one && !is_variant_set(name))
+            return unknown_variant(name, e);
+        for (int k = 0; !one && variants[k]; k++)
+            if (variant_set_has(name, k))
+                add(chosen, n, variants[k]);
         if (one)
             add(chosen, n, one);
     }

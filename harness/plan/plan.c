@@ -50,7 +50,7 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     const bool any = asks_kind(opt, "auto");
     int n = 0;
 
-    if (mem == MEM_ALL && w == WORK_ATTN)
+    if ((mem == MEM_ALL && w == WORK_ATTN) || (v->whole && w == WORK_LAYER))
         return 0;
 
     if (w == WORK_ATTN) {
@@ -80,6 +80,8 @@ static enum mem_kind kind_in_vain(const struct options *opt, enum workload w)
 /* Why a variant has no kind of memory for these options: for a row, in few words. */
 static const char *why_unsupported(const struct variant *v, enum workload w, int mem)
 {
+    if (v->whole && w == WORK_LAYER)
+        return "unsupported: its layers run in a model only";
     if (mem == MEM_ALL)
         return w == WORK_ATTN               ? "unsupported: attention alone carries no state"
                : mem_can(v->mem, MEM_STATE) ? "unsupported: all of the past is in a state"
@@ -101,6 +103,16 @@ static const char *why_not_cross(const struct bench_case *c)
     if (!c->config.causal && !c->variant->bidirectional)
         return "unsupported: a context has no direction";
     return c->mem ? NULL : "unsupported: there is no context";
+}
+
+/* Why a case cannot have weights of its element type. */
+static const char *why_not_narrow(const struct bench_case *c)
+{
+    if (c->config.dtype == ELEM_F32)
+        return NULL;
+    return workload_scope(c->workload) == SCOPE_CORE ? "unsupported: attention alone has no weights"
+           : c->phase != PHASE_FWD                   ? "unsupported: weights are trained as f32"
+                                                     : NULL;
 }
 
 /* Why a model whose queries see the keys after them cannot run a case. */
@@ -188,8 +200,10 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
         for (int k = MODEL_CHOICE_COUNT - 1; k >= 0; rest /= count[k--])
             at[k] = rest % count[k];
         st = case_configure(&c, at, e);
-        c.unsupported = none ? none : why_not_here(&c);
-        m->ahead = c.unsupported && !none ? v : m->ahead;
+        const char *const ahead = none ? NULL : why_not_here(&c);
+        c.unsupported = none ? none : ahead ? ahead : why_not_narrow(&c);
+        m->ahead = ahead ? v : m->ahead;
+        m->any = m->any || (!none && !ahead); /* of another type it is */
         m->crosses = m->crosses || c.workload == WORK_CROSS;
         if (st == OK)
             st = push(m, &c, e);
@@ -289,8 +303,8 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
     if (m->ahead)
         return fail(e, E_UNSUPPORTED,
                     "%s is bidirectional here: it has neither a past nor a next token  -> "
-                    "--workload attn or layer, --mem 0",
-                    m->ahead->name);
+                    "--workload %slayer, --mem 0",
+                    m->ahead->name, m->ahead->mixer ? "" : "attn or ");
     if (m->opt->mem.n == 1 && m->opt->mem.v[0] == MEM_ALL)
         return fail(e, E_USAGE,
                     "--mem all does not apply to %s%s%s: it is a state carried for ever  -> a "
@@ -298,6 +312,12 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
                     "decode or train",
                     v->name, asks_kind(m->opt, "auto") ? "" : " and --mem-kind ",
                     asks_kind(m->opt, "auto") ? "" : m->opt->mem_kinds.v[0]);
+    if (v->whole && m->opt->workloads.n == 1 &&
+        strcmp(m->opt->workloads.v[0], workload_name[WORK_LAYER]) == 0)
+        return fail(e, E_UNSUPPORTED,
+                    "--workload layer does not apply to %s, whose layers run in a model only  -> "
+                    "segment, decode or train",
+                    v->name);
     if (v->mixer && m->opt->workloads.n == 1 &&
         strcmp(m->opt->workloads.v[0], workload_name[WORK_ATTN]) == 0)
         return fail(e, E_UNSUPPORTED, "--workload attn does not apply to %s, %s  -> layer", v->name,

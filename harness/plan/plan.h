@@ -37,12 +37,17 @@ int plan_drop_unsupported(struct plan *p);
 
 enum { MAX_LOOKUP = 256 }; /* registries are shorter */
 
-/* Number of variants, from the first on, that a word stands for: "base", "all"; 0 for other words.
- */
-int set_of_variants(const char *name);
+/* Is it a word that stands for several variants, "base", "all" or "family:NAME"? Is the i-th one of
+ * them? */
+bool is_variant_set(const char *word);
+bool variant_set_has(const char *word, int i);
+/* The i-th such word, in memory that the next call changes; NULL after the last. */
+const char *variant_set_word(int i);
+/* E_USAGE: neither a variant nor such a word. */
+enum status unknown_variant(const char *word, struct err *e);
 
-/* The variants and backends that the options name, each once, in the order given; "all" and "base"
- * are variants, "auto" every backend that this CPU and build can use. E_USAGE for unknown names,
+/* The variants and backends that the options name, each once, in the order given; sets stand
+ * for variants, "auto" every backend that this CPU and build can use. E_USAGE for unknown names,
  * E_UNSUPPORTED for a named backend that cannot be used here. */
 enum status lookup_variants(const struct variant *out[MAX_LOOKUP], int *n,
                             const struct options *opt, struct err *e);

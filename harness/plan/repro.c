@@ -17,22 +17,28 @@ static bool is_always_said(int i)
            i == CASE_mem_tokens || i == CASE_mem_kind || i == THREADS_CHOICE_AT;
 }
 
+void repro_choice(FILE *f, int i, const char *text)
+{
+    const char *const option = chosen_at(i).option;
+
+    if (i == CASE_BEFORE_MODEL + CHOICE_same_length) /* a flag */
+        fprintf(f, " --%s", option);
+    else {
+        const bool quoted = i == CASE_BEFORE_MODEL + CHOICE_mask || strchr(text, ';');
+        fputc(' ', f);
+        word_print_option(f, option, text, quoted ? '\'' : '\0');
+    }
+}
+
 static void print_choice(FILE *f, int i, const struct bench_case *c, const struct bench_case *usual)
 {
-    const struct chosen row = chosen_at(i);
     char text[CHOICE_TEXT], own[CHOICE_TEXT];
 
     case_print(text, i, c);
     case_print(own, i, usual);
     if (!*text || (!is_always_said(i) && strcmp(text, own) == 0))
         return;
-    if (i == CASE_BEFORE_MODEL + CHOICE_same_length) /* a flag */
-        fprintf(f, " --%s", row.option);
-    else {
-        const bool quoted = i == CASE_BEFORE_MODEL + CHOICE_mask || strchr(text, ';');
-        fputc(' ', f);
-        word_print_option(f, row.option, text, quoted ? '\'' : '\0');
-    }
+    repro_choice(f, i, text);
 }
 
 char *case_repro(const struct bench_case *c, const struct options *preset)

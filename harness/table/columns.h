@@ -34,7 +34,6 @@
     X(text, gemm_from, "", "backend of the matrix products")                                       \
     X(text, rows_from, "", "backend of the row operations (softmax, norm, activation, gate)")      \
     X(text, isa_used, "", "highest instruction set level that was used")                           \
-    X(text, dtype, "", "element type")                                                             \
     X(i64, threads_seen, "", "threads that ran")                                                   \
     X(line, pin, "", "pinning policy")                                                             \
     X(line, cpus, "", "CPUs that the threads ran on")                                              \
@@ -65,7 +64,12 @@
     X(real, tokens_per_s, "1/s", "new tokens per second, by the median")                           \
     X(real, flop_count, "flop", "useful floating-point operations of a call")                      \
     X(real, gflop_per_s, "Gflop/s", "flop_count / median_ns")                                      \
-    X(real, bytes_moved_min, "bytes", "compulsory traffic of a call: operands once")               \
+    X(real, bytes_moved_min, "bytes",                                                              \
+      "compulsory traffic of a call: operands once, and gathered rows")                            \
+    X(real, gather_bytes, "bytes",                                                                 \
+      "of these: rows copied to lie with those that they meet, and outputs back; empty without")   \
+    X(real, gather_pct, "%",                                                                       \
+      "of median_ns that these copies take, timed apart; empty where they cannot be")              \
     X(real, gbyte_per_s, "GB/s", "bytes_moved_min / median_ns")                                    \
     X(real, peak_flops_pct, "%", "gflop_per_s of the measured peak")                               \
     X(real, peak_bw_pct, "%", "gbyte_per_s of the measured read bandwidth")                        \
@@ -105,20 +109,34 @@
     X(line, corpus, "", "text that was scored")                                                    \
     X(text, corpus_xxh3, "", "hash of its bytes")                                                  \
     X(text, split, "", "part of the corpus: train, valid or test")                                 \
-    X(text, unit, "", "what a token is, e.g. byte")                                                \
+    X(text, unit, "", "what ppl is of: what a token is, such as a byte, or --unit")                \
     X(i64, tokens_scored, "tokens", "tokens with a probability in the mean")                       \
     X(i64, segments, "", "segments of seq_tokens")                                                 \
+    X(real, nll_sum, "nats", "sum of the negative log-likelihood, weighed as --count says")        \
+    X(i64, tokens, "tokens",                                                                       \
+      "tokens that it is divided by; hf and gptq do not count as many as "                         \
+      "they score")                                                                                \
+    X(i64, words, "", "words of the text, between white space; empty where some is dropped")       \
+    X(i64, bytes, "bytes", "bytes of the text, likewise")                                          \
+    X(real, ppl_token, "", "exp(nll_sum / tokens)")                                                \
+    X(real, ppl_word, "", "exp(nll_sum / words)")                                                  \
+    X(real, ppl_byte, "", "exp(nll_sum / bytes)")                                                  \
+    X(real, bits_per_byte, "bits", "nll_sum / (bytes ln 2): compares different tokens")            \
     X(real, nll_nats_per_token, "nats", "mean negative log-likelihood")                            \
-    X(real, ppl, "", "exp(nll_nats_per_token)")                                                    \
-    X(real, bits_per_unit, "bits", "nll_nats_per_token / ln 2, per unit")                          \
+    X(real, ppl, "", "perplexity of a unit")                                                       \
+    X(real, bits_per_unit, "bits", "nll_sum / ln 2, of a unit")                                    \
     X(real, ppl_ci95_low, "", "95 % interval of ppl, lower end")                                   \
     X(real, ppl_ci95_high, "", "95 % interval of ppl, upper end")                                  \
+    X(real, ppl_delta_pct, "%",                                                                    \
+      "ppl against that of f32 in the same run; empty for f32 and without it")                     \
     X(real, ppl_floor, "", "ppl of the true source, if the text is generated")                     \
     X(real, eval_ns, "ns", "time of the whole evaluation")                                         \
     X(real, tokens_per_s, "1/s", "tokens scored per second")                                       \
+    X(real, layers_run, "layers", "mean over tokens, where they may stop; empty elsewhere")        \
     X(i64, answers_scored, "tokens", "those that a generated text calls answers")                  \
     X(real, answer_nll_nats, "nats", "mean nll of these; empty without any")                       \
     X(real, answer_floor_nats, "nats", "that of the true source")                                  \
+    X(real, answer_blind_nats, "nats", "that of the true source without any past")                 \
     X(real, nll_at_1, "nats",                                                                      \
       "mean nll of the first token of each segment, after mem_tokens of past")                     \
     X(real, nll_at_2, "nats", "the same of tokens 2 and 3 of each")                                \
@@ -130,7 +148,8 @@
     X(real, nll_at_128, "nats", "the same of tokens 128 to 255 of each")                           \
     X(real, nll_at_256, "nats", "the same of tokens 256 to 511 of each")                           \
     X(real, nll_at_512, "nats", "the same of tokens 512 to 1023 of each")                          \
-    X(real, nll_at_1024, "nats", "the same from token 1024 on")
+    X(real, nll_at_1024, "nats", "the same from token 1024 on")                                    \
+    X(line, source, "", "published name of its model; empty for models trained here")
 
 /* The columns nll_at_N: place in a segment, from N to below the next N. */
 #define NLL_PLACES(X) X(1) X(2) X(4) X(8) X(16) X(32) X(64) X(128) X(256) X(512) X(1024)
@@ -213,11 +232,17 @@
     X(real, valid_floor_nats, "nats",                                                              \
       "loss of the true source on the same tokens, if they are generated")                         \
     X(real, valid_answer_nats, "nats", "valid_nats of the tokens that the source calls answers")   \
-    X(real, valid_answer_floor_nats, "nats", "valid_floor_nats of these")
+    X(real, valid_answer_floor_nats, "nats", "valid_floor_nats of these")                          \
+    X(i64, ranks, "", "processes that share the batch (MPI)")                                      \
+    X(i64, nodes, "", "machines that they are on")                                                 \
+    X(real, comm_ns, "ns", "of a step: waiting for gradients of other ranks (mean)")               \
+    X(real, overlap_pct, "%",                                                                      \
+      "of the time from the first sum of gradients to the last: in which backward ran")            \
+    X(real, grad_bytes, "bytes", "gradients that a rank adds to those of others in a step")
 
 /* One row per job of a study: a training, in study.csv of the study's run. */
 #define STUDY_COLUMNS(X)                                                                           \
-    X(text, schema, "", "table and version, e.g. bench-study/2.2")                                 \
+    X(text, schema, "", "table and version, e.g. bench-study/2.3")                                 \
     X(text, run_id, "", "name of the run's folder")                                                \
     X(text, host_id, "", "hash of the stable part of the machine (see env.csv)")                   \
     X(text, case_id, "", "hash of the job: the same in every run of the same study")               \
@@ -256,6 +281,9 @@
     X(i64, test_tokens, "tokens", "tokens scored")                                                 \
     X(real, test_nats, "nats", "mean nll on the test text")                                        \
     X(real, test_floor_nats, "nats", "the same of the true source, if the text is generated")      \
+    X(real, test_answer_nats, "nats", "test_nats of the tokens that the source calls answers")     \
+    X(real, test_answer_floor_nats, "nats", "test_floor_nats of these")                            \
+    X(real, test_answer_blind_nats, "nats", "that of the true source without any past")            \
     X(line, repro, "", "command of the training")
 
 /* One row per timed block, in samples.csv.zst or samples.csv. */

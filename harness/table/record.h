@@ -20,7 +20,7 @@
 enum { TEXT_SIZE = 128, LINE_SIZE = 1024, PAGE_TEXT_SIZE = 8192 };
 
 /* Of every table. */
-#define SCHEMA_VERSION "2.2"
+#define SCHEMA_VERSION "2.3"
 
 #define I64_EMPTY INT64_MIN
 #define REAL_EMPTY ((double)NAN)
@@ -84,7 +84,7 @@ enum table_id {
     TABLE_COUNT
 };
 extern const struct table tables[TABLE_COUNT];
-enum { COLUMNS_MAX = 96 }; /* no table has more columns */
+enum { COLUMNS_MAX = 128 }; /* no table has more columns */
 
 /* Values of the column `status`. */
 enum row_status {

@@ -17,6 +17,7 @@ enum format {
     FORMAT_JSONL,
     FORMAT_JSON,
     FORMAT_MD,
+    FORMAT_FOM, /* of commands that measure: lines of figures of merit, at the end */
     FORMAT_SVG, /* from here on: figures only */
     FORMAT_PNG,
     FORMAT_PDF
@@ -33,7 +34,7 @@ struct text_table_column {
     int least;   /* there it may wrap in so many columns; 0: it never wraps */
 };
 
-enum { TEXT_TABLE_COLUMNS = 48 };
+enum { TEXT_TABLE_COLUMNS = 64 };
 
 struct text_table {
     const struct text_table_column *column;

@@ -13,9 +13,37 @@
 
 static const double NMSE_LIMIT = 1e-10;
 
+/* Rows that are rounded to bf16 differ where two executions, both right, come to either side of a
+ * tie: by one unit in the last place, up to 2^-7 of the number and 2^-8 of most. Such a row's
+ * product differs by as much of its norm at most, which the next rounding meets. Along the stream
+ * there are four products in a row in a layer (keys, output, both maps of the feed-forward network)
+ * and one of the logits; their differences add up in quadrature. One product is checked closely, by
+ * `bench check`: a sum of rounded numbers has the bound of any other. */
+static struct bound bf16_bound(int layers)
+{
+    const double rel = ldexp(sqrt(4.0 * layers + 1), -8);
+
+    return (struct bound){.rel = rel, .nmse = rel * rel};
+}
+
+/* Scores are sums of some products: off by a few roundings of numbers of about 1. */
+static double amplified(const struct bench_case *c)
+{
+    enum { ROUNDINGS = 8 };
+    const struct mixer *const m = c->workload == WORK_ATTN ? NULL : c->config.mixer;
+
+    return m && m->kind && m->kind->amplifies ? ROUNDINGS * 0x1p-24 * m->kind->amplifies(&c->config)
+                                              : 0;
+}
+
 struct bound job_bound(const struct bench_case *c)
 {
-    return (struct bound){.rel = workload_ops(c->workload)->err_limit, .nmse = NMSE_LIMIT};
+    const double more = amplified(c);
+
+    if (c->config.dtype == ELEM_BF16)
+        return bf16_bound(c->layers);
+    return (struct bound){.rel = workload_ops(c->workload)->err_limit + more,
+                          .nmse = NMSE_LIMIT + more * more};
 }
 
 /* ---- output -------------------------------------------------------------------------------- */
@@ -103,7 +131,7 @@ static void swap_attention(struct sublayers *sublayers, struct reference_impl *w
     for (int i = 0; i < sublayers->n; i++) {
         struct sublayer *const s = &sublayers->at[i];
         const struct reference_impl ours = with[i];
-        if (!attention_runs(s))
+        if (!s->kind->attends)
             continue;
         with[i] = (struct reference_impl){s->of.attention.impl, sublayers->work[i].d_scratch};
         s->of.attention.impl = ours.impl;
@@ -118,7 +146,7 @@ static enum status find_reference_impls(const struct sublayers *sublayers,
     enum status st = OK;
 
     for (int i = 0; i < sublayers->n && st == OK; i++)
-        if (attention_runs(&sublayers->at[i])) {
+        if (sublayers->at[i].kind->attends) {
             const struct attn like = attention_for_impl(&sublayers->at[i]);
             st = job_find_reference_impl(&with[i], &like, ref, most, e);
         }

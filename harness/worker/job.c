@@ -23,13 +23,13 @@ const struct workload_ops *workload_ops(enum workload w)
 
 /* ---- the job ------------------------------------------------------------------------------ */
 
-static bool goes_backward(const struct job *j) { return j->bcase->phase == PHASE_FWD_BWD; }
+bool job_goes_backward(const struct job *j) { return j->bcase->phase == PHASE_FWD_BWD; }
 
 static enum status bind_all(struct job *j, struct err *e)
 {
     const enum status st = j->ops->bind(j, e);
 
-    return st == OK && goes_backward(j) ? j->ops->bind_grad(j, e) : st;
+    return st == OK && job_goes_backward(j) ? j->ops->bind_grad(j, e) : st;
 }
 
 static void name_impl(struct job *j)
@@ -37,7 +37,7 @@ static void name_impl(struct job *j)
     const char *forward, *backward;
 
     j->ops->impl(j, &forward, &backward);
-    const bool both = goes_backward(j) && backward;
+    const bool both = job_goes_backward(j) && backward;
     snprintf(j->impl, sizeof(j->impl), "%s%s%s", forward, both ? "/" : "", both ? backward : "");
 }
 
@@ -54,6 +54,8 @@ enum status job_open(struct job *j, const struct bench_case *c, struct err *e)
     enum status st = engine_open(&j->engine, c->backend->name, c->threads, impl, e);
     if (st == OK)
         st = j->ops->declare(j, e);
+    if (st == OK)
+        st = params_hold(j->ops->params(j), j->config.dtype, &j->engine, e);
     if (st == OK)
         st = bind_all(j, e);
     if (st == OK)
@@ -74,7 +76,7 @@ enum status job_place(struct job *j,
         return st;
     params_init(j->ops->params(j), j->bcase->opt->seed);
     j->ops->fill(j);
-    if (goes_backward(j))
+    if (job_goes_backward(j))
         j->ops->fill_grad(j);
     if (j->engine.backend->makes_kernels)
         job_run(j);
@@ -93,7 +95,7 @@ void job_run_forward(struct job *j) { j->ops->forward(j); }
 void job_run(struct job *j)
 {
     j->ops->forward(j);
-    if (!goes_backward(j))
+    if (!job_goes_backward(j))
         return;
     j->ops->backward(j, &j->engine);
     if (j->ops->finish)
@@ -148,12 +150,30 @@ const char *job_impl(const struct job *j) { return j->impl; }
 
 double job_flop(const struct job *j)
 {
-    return j->ops->flop(j) + (goes_backward(j) ? j->ops->flop_grad(j) : 0);
+    return j->ops->flop(j) + (job_goes_backward(j) ? j->ops->flop_grad(j) : 0);
 }
 
-double job_bytes(const struct job *j)
+/* Backward gathers queries, keys and values again, outputs and their gradients, and scatters those
+ * of queries, keys and values: twice as much as forward. */
+double job_moved_bytes(struct job *j)
 {
-    return j->ops->bytes(j) + (goes_backward(j) ? j->ops->bytes_grad(j) : 0);
+    const struct sublayers *const s = j->ops->sublayers ? j->ops->sublayers(j) : NULL;
+
+    return s ? (job_goes_backward(j) ? 3 : 1) *
+                   sublayers_moves(s, j->shape.B, j->shape.L, j->shape.M)
+             : 0;
+}
+
+bool job_gather(struct job *j)
+{
+    return j->ops->sublayers &&
+           sublayers_gather(j->ops->sublayers(j), &j->engine, j->shape.B, j->shape.L);
+}
+
+double job_bytes(struct job *j)
+{
+    return j->ops->bytes(j) + (job_goes_backward(j) ? j->ops->bytes_grad(j) : 0) +
+           job_moved_bytes(j);
 }
 
 size_t job_predicted_bytes(const struct job *j) { return j->ops->predicted_bytes(j); }

@@ -8,9 +8,9 @@
 #include "agree.h"
 #include "checked_rows.h"
 #include "harness/plan/plan.h"
-#include "variants/model/adam.h"
 #include "variants/model/attention/cross.h"
 #include "variants/model/lm.h"
+#include "variants/model/optimizer.h"
 
 /* Attention alone: projected operands and the scheme's tables. */
 struct attn_job {
@@ -52,7 +52,7 @@ struct lm_job {
     int32_t *tokens, *targets;
     float *nll;
     int n_scored;
-    struct adam adam; /* train */
+    struct optimizer optimizer; /* train */
 };
 
 struct job {
@@ -90,6 +90,14 @@ enum status job_place(struct job *j,
  * then be asked for, up to what depends on weights. Such a job cannot run. */
 enum status job_map(struct job *j, struct err *e);
 
+bool job_goes_backward(const struct job *j);
+
+/* Bytes of rows that a run copies so that those that meet lie together, and back (a part of
+ * job_bytes). */
+double job_moved_bytes(struct job *j);
+/* Those copies of the forward pass again, after job_run; false where they cannot be told apart. */
+bool job_gather(struct job *j);
+
 /* One measured run. Leaves memory and weights unchanged: a training step has a learning rate of 0.
  */
 void job_run(struct job *j);
@@ -125,8 +133,8 @@ void job_close(struct job *j);
 
 /* The attention implementation, "FORWARD/BACKWARD" if another one does the backward pass. */
 const char *job_impl(const struct job *j);
-double job_flop(const struct job *j);  /* useful FLOP of a run, backward included */
-double job_bytes(const struct job *j); /* compulsory bytes of a run: each operand once */
+double job_flop(const struct job *j); /* useful FLOP of a run, backward included */
+double job_bytes(struct job *j);      /* compulsory bytes of a run: each operand once */
 
 /* Closed form: the column model_predicted_bytes. */
 size_t job_predicted_bytes(const struct job *j);

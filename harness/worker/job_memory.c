@@ -59,7 +59,7 @@ static size_t tail_bytes(const struct job *j, const struct sublayers *sublayers)
     size_t rows = 0;
 
     for (int i = 0; i < sublayers->n; i++)
-        if (sublayers->at[i].keeps && sublayers->at[i].kind != &sublayer_attention)
+        if (sublayers->at[i].memory.n && sublayers->at[i].kind != &sublayer_attention)
             rows += (size_t)sublayers->at[i].memory.keep;
     return 4 * rows * job_elements(j->shape.B, j->config.D, 1);
 }
@@ -78,6 +78,8 @@ static size_t cached_bytes(const struct job *j, const struct sublayers *sublayer
     for (int i = 0; i < sublayers->n; i++) {
         const struct sublayer *const s = &sublayers->at[i];
         floats += s->kind->caches ? (size_t)s->kind->caches(s) * kept_rows(j, s) : 0;
+        if (s->kind->cached)
+            floats += s->kind->cached(s, j->shape.M) * (size_t)j->shape.B;
     }
     return 4 * floats;
 }

@@ -88,6 +88,9 @@ enum status reference_rates_measure(struct reference_rates *out, int threads, st
     return st;
 }
 
+const struct reference_rates reference_rates_least = {
+    .products = 1e8, .attention = 1e8, .backward = 1e8};
+
 /* ---- costs -------------------------------------------------------------------------------- */
 
 static double flop_of_rows(const struct job *j)
@@ -125,19 +128,25 @@ double reference_backward_s(const struct job *j, const struct reference_rates *r
     return j->ops->flop_grad(j) * (share / r->backward + (1 - share) / r->products);
 }
 
+enum { LEAST_ROWS = 64 };
+
+bool reference_may_sample(const struct job *j, double limit_s)
+{
+    return limit_s > 0 && j->out_shape[1] > LEAST_ROWS && flop_of_rows(j) > 0 &&
+           j->bcase->phase != PHASE_FWD_BWD;
+}
+
 int reference_rows(const struct job *j, const struct reference_rates *r, double limit_s,
                    double *cost_s)
 {
-    enum { LEAST = 64 };
     const int L = j->out_shape[1];
     const double whole_s = reference_forward_s(j, r);
 
     *cost_s = whole_s;
-    if (limit_s <= 0 || whole_s <= limit_s || flop_of_rows(j) <= 0 ||
-        j->bcase->phase == PHASE_FWD_BWD)
+    if (!reference_may_sample(j, limit_s) || whole_s <= limit_s)
         return L;
     const double share = (limit_s - products_s(j, r)) / attention_s(j, r);
-    const int rows = min_int(L, max_int(LEAST, (int)fmin(share * L, L)));
+    const int rows = min_int(L, max_int(LEAST_ROWS, (int)fmin(share * L, L)));
     *cost_s = products_s(j, r) + attention_s(j, r) * rows / L;
     return rows;
 }

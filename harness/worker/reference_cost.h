@@ -15,6 +15,12 @@ struct reference_rates {
 /* Measure them in this process, in about a tenth of a second. */
 enum status reference_rates_measure(struct reference_rates *out, int threads, struct err *e);
 
+/* What nearly every machine exceeds: for what is short at these rates, too. */
+extern const struct reference_rates reference_rates_least;
+
+/* May a reference leave rows out? Otherwise no rates are needed to choose them. */
+bool reference_may_sample(const struct job *j, double limit_s);
+
 /* Seconds of a forward pass of a job that is open, and of its backward pass (0 without one). */
 double reference_forward_s(const struct job *j, const struct reference_rates *r);
 double reference_backward_s(const struct job *j, const struct reference_rates *r);

@@ -21,7 +21,8 @@
     X(config)                                                                                      \
     X(cpu)                                                                                         \
     X(cpus)                                                                                        \
-    X(worst_at)
+    X(worst_at)                                                                                    \
+    X(token_is)
 #define REPORT_REALS(X)                                                                            \
     X(threads_seen)                                                                                \
     X(arena_bytes)                                                                                 \
@@ -31,6 +32,8 @@
     X(bind_ns)                                                                                     \
     X(flop)                                                                                        \
     X(bytes)                                                                                       \
+    X(moved_bytes)                                                                                 \
+    X(gather_ns)                                                                                   \
     X(tokens)                                                                                      \
     X(max_abs_err)                                                                                 \
     X(max_rel_err)                                                                                 \
@@ -44,9 +47,15 @@
     X(answers)                                                                                     \
     X(answer_nll)                                                                                  \
     X(answer_floor)                                                                                \
+    X(answer_blind)                                                                                \
     X(tokens_scored)                                                                               \
+    X(nll_sum)                                                                                     \
+    X(tokens_counted)                                                                              \
+    X(words)                                                                                       \
+    X(text_bytes)                                                                                  \
     X(segments)                                                                                    \
     X(eval_ns)                                                                                     \
+    X(layers_run)                                                                                  \
     X(nll_at_1)                                                                                    \
     X(nll_at_2)                                                                                    \
     X(nll_at_4)                                                                                    \

@@ -117,7 +117,7 @@ static enum status choose_rows(struct worker *s, struct err *e)
     double cost_s;
 
     s->rows = job_rows(&s->job, s->job.out_shape[1]);
-    if (s->check_s <= 0)
+    if (!reference_may_sample(&s->job, s->check_s))
         return OK;
     const enum status st = reference_rates_measure(&rates, s->job.engine.threads, e);
     if (st != OK)
@@ -204,6 +204,30 @@ static enum status first_run(struct worker *s, struct err *e)
     return st;
 }
 
+static int by_size(const void *x, const void *y)
+{
+    const double a = *(const double *)x, b = *(const double *)y;
+
+    return (a > b) - (a < b);
+}
+
+/* The median time of the copies of a forward pass; NAN where it has none of its own. */
+static double time_gather(struct job *j)
+{
+    enum { TIMES = 15 };
+    double ns[TIMES];
+
+    if (job_goes_backward(j) || !job_gather(j))
+        return NAN;
+    for (int i = 0; i < TIMES; i++) {
+        const int64_t start = clock_wall_ns();
+        job_gather(j);
+        ns[i] = (double)(clock_wall_ns() - start);
+    }
+    qsort(ns, TIMES, sizeof(*ns), by_size);
+    return ns[TIMES / 2];
+}
+
 enum status worker_place(struct worker *s, struct err *e)
 {
     struct report *r = &s->report;
@@ -230,6 +254,9 @@ enum status worker_place(struct worker *s, struct err *e)
         st = check(s, e);
     if (st == OK && gradients)
         check_gradients(s, gradients);
+    r->moved_bytes = job_moved_bytes(&s->job);
+    if (st == OK && r->moved_bytes > 0) /* last: outputs are used up */
+        r->gather_ns = time_gather(&s->job);
     free(gradients);
     vm_hwm_restart(); /* the check's memory does not count for the case */
     return st == OK ? prepare_cold(s, e) : st;

@@ -60,6 +60,7 @@ struct workload_ops {
     void (*poison)(struct job *j);
 
     struct params *(*params)(struct job *j);
+    struct sublayers *(*sublayers)(struct job *j); /* NULL = it has none */
     void (*close)(struct job *j);
 };
 

@@ -4,7 +4,7 @@
  * to every operand. */
 #include "workload.h"
 
-#include "variants/model/attention/sublayer_attention.h"
+#include "variants/model/attention/sublayer_attention_around.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/terms.h"
 
@@ -41,24 +41,17 @@ static struct term_params term_params(const struct attn_job *t)
     return (struct term_params){all, all + t->at_layer, all + t->at_attn_extra};
 }
 
-static bool adds_to_pairs(const struct config *c)
-{
-    return c->around.cope || c->around.local || c->around.man;
-}
-
 /* What is added to the scores. They come from the attention below and go on to the one above. */
 static void bind_scores(struct job *j)
 {
     struct attn *const at = &j->attn.attn;
     const ptrdiff_t K = at->M + at->L;
     const size_t pairs = (size_t)at->B * (size_t)at->H * (size_t)at->L * (size_t)K;
+    const struct around_call n = {.B = at->B, .L = at->L, .K = (int)K, .all = (int)K};
 
-    if (j->config.around.forget) /* what each key's scores lose */
-        at->add = (struct dense){arena_f32(&j->arena, PART_SCORES, pairs / (size_t)at->L),
-                                 at->H * K, K, 0};
-    if (adds_to_pairs(&j->config)) /* by what is computed from queries and rows */
-        at->add = (struct dense){arena_f32(&j->arena, PART_SCORES, pairs), at->H * at->L * K,
-                                 at->L * K, K};
+    if (around_adds(&j->config)) /* by what is computed from queries and rows */
+        at->add = around_dense(&j->config, n,
+                               arena_f32(&j->arena, PART_SCORES, around_add_floats(&j->config, n)));
     if (!j->config.score_residual)
         return;
     at->add =
@@ -136,9 +129,11 @@ static void fill(struct job *j)
     masks_draw(&c->masks, 0, &t->attn);
     if (t->pos_encoding)
         c->pos->pos_encoding(c, 0, s.L + s.M, t->pos_encoding);
-    if (c->around.forget)
-        job_draw(j, "attn.fade", (float *)t->attn.add.at, job_elements(s.B, c->H, s.L + s.M));
-    if (c->score_residual || adds_to_pairs(c))
+    const struct around_call n = {.B = s.B, .L = s.L, .K = s.L + s.M, .all = s.L + s.M};
+    if (around_adds(c))
+        job_draw(j, around_adds_to_pairs(c) ? "attn.scores" : "attn.fade", (float *)t->attn.add.at,
+                 around_add_floats(c, n));
+    if (c->score_residual)
         job_draw(j, "attn.scores", (float *)t->attn.add.at,
                  job_elements(s.B, c->H, s.L * (s.L + s.M)));
     const struct term_params p = term_params(t);

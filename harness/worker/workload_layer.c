@@ -136,6 +136,8 @@ static bool gradient(const struct job *j, int i, struct gradient *out)
 
 static void poison(struct job *j) { sublayers_poison(&j->layer.sublayers); }
 
+static struct sublayers *sublayers(struct job *j) { return &j->layer.sublayers; }
+
 static struct params *params(struct job *j) { return &j->layer.params; }
 
 static void close_layer(struct job *j)
@@ -165,5 +167,6 @@ const struct workload_ops workload_layer = {
     .gradient = gradient,
     .poison = poison,
     .params = params,
+    .sublayers = sublayers,
     .close = close_layer,
 };

@@ -65,7 +65,10 @@ static double flop(const struct job *j)
 
 static size_t predicted_bytes(const struct job *j)
 {
-    return job_memory_bytes(j, &j->lm.lm.sublayers);
+    const struct config *const c = &j->config;
+
+    return job_memory_bytes(j, &j->lm.lm.sublayers) +
+           4 * job_elements(j->shape.B, c->slots.n, c->D);
 }
 
 static void impl(const struct job *j, const char **forward_by, const char **by)
@@ -73,11 +76,13 @@ static void impl(const struct job *j, const char **forward_by, const char **by)
     sublayers_impl(&j->lm.lm.sublayers, forward_by, by);
 }
 
+static struct sublayers *sublayers(struct job *j) { return &j->lm.lm.sublayers; }
+
 static struct params *params(struct job *j) { return &j->lm.lm.params; }
 
 static void close_model(struct job *j)
 {
-    adam_free(&j->lm.adam);
+    optimizer_free(&j->lm.optimizer);
     lm_free(&j->lm.lm);
 }
 
@@ -88,28 +93,26 @@ static enum status bind_evaluation(struct job *j, struct err *e)
 {
     const enum status st = bind_model(j, j->bcase->seq, e);
 
-    if (st == OK)
+    if (st == OK && lm_has_logits(&j->lm.lm))
         job_set_output(j, j->lm.lm.logits, j->bcase->seq, j->config.V);
+    else if (st == OK)
+        job_set_output(j, j->lm.nll, j->bcase->seq, 1);
     return st;
 }
 
 /* Of an embedding that is not also the output, only the rows that are read. */
 static double bytes(const struct job *j)
 {
-    const struct config *c = &j->config;
-    const double rows = (double)j->shape.B * j->shape.L;
-    double n = job_bytes_of_weights(j) + 4.0 * (double)j->n_out;
-
-    if (!c->tied)
-        n -= 4.0 * c->D * (c->V - rows < 0 ? 0 : c->V - rows);
-    return n;
+    return job_bytes_of_weights(j) + 4.0 * (double)j->n_out -
+           lm_unread_bytes(&j->lm.lm, j->shape.B * j->shape.L);
 }
 
 #define EVALUATION(its_name)                                                                       \
     {                                                                                              \
         .name = (its_name), .err_limit = 1e-4, .declare = declare, .bind = bind_evaluation,        \
         .fill = fill, .forward = forward, .flop = flop, .bytes = bytes,                            \
-        .predicted_bytes = predicted_bytes, .impl = impl, .params = params, .close = close_model,  \
+        .predicted_bytes = predicted_bytes, .impl = impl, .params = params,                        \
+        .sublayers = sublayers, .close = close_model,                                              \
     }
 
 const struct workload_ops workload_segment = EVALUATION("segment");
@@ -134,12 +137,13 @@ static enum status bind_grad(struct job *j, struct err *e)
 
     if (st != OK)
         return st;
-    t->adam.weight_decay = WEIGHT_DECAY;
-    adam_bind(&t->adam, &t->lm.params, &j->arena);
+    t->optimizer.weight_decay = WEIGHT_DECAY;
+    t->optimizer.decays = 1u << PARAM_MATRICES | 1u << PARAM_OUTPUT;
+    optimizer_bind(&t->optimizer, &t->lm.params, &j->arena);
     return OK;
 }
 
-static void fill_grad(struct job *j) { adam_reset(&j->lm.adam, &j->lm.lm.params); }
+static void fill_grad(struct job *j) { optimizer_reset(&j->lm.optimizer, &j->lm.lm.params); }
 
 static void backward(struct job *j, const struct engine *g)
 {
@@ -156,8 +160,8 @@ static void optimise(struct job *j)
     struct lm_job *t = &j->lm;
     const double norm = grad_norm(&t->lm.params, j->engine.threads);
 
-    adam_step(&t->adam, &t->lm.params, LEARNING_RATE, norm > CLIP ? CLIP / norm : 1,
-              j->engine.threads);
+    optimizer_step(&t->optimizer, &t->lm.params, &j->engine, LEARNING_RATE,
+                   norm > CLIP ? CLIP / norm : 1);
     lm_build_tables(&t->lm, &j->engine);
 }
 
@@ -206,5 +210,6 @@ const struct workload_ops workload_train = {
     .gradient = gradient,
     .poison = poison,
     .params = params,
+    .sublayers = sublayers,
     .close = close_model,
 };

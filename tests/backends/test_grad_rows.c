@@ -205,7 +205,13 @@ static void backward(const struct ops *ops, const struct operands_of *o, struct 
         softmax_backward(ops, o, r, threads);
         break;
     case NLL:
-        ops->nll_grad(&(struct nll_grad){r->d_x, o->x, o->target, 0.25f, o->rows, o->n, threads});
+        ops->nll_grad(&(struct nll_grad){.d_logits = r->d_x,
+                                         .logits = o->x,
+                                         .target = o->target,
+                                         .scale = 0.25f,
+                                         .rows = o->rows,
+                                         .n = o->n,
+                                         .threads = threads});
         break;
     default:
         ops->gate_grad(&(struct gate_grad){
@@ -278,4 +284,38 @@ Test(grad_rows, reference_is_the_derivative)
     for (enum kind kind = 0; kind < KINDS; kind++)
         for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
             differentiate(kind, sizes[s][0], sizes[s][1]);
+}
+
+/* The gradient of scale (nll + z lse^2), by differences in double: of values around 1 with a step
+ * of h the error is h^2 for the difference and 1e-7 for floats. */
+Test(grad_rows, z_loss_is_its_derivative)
+{
+    enum { ROWS = 3, COLUMNS = 21 };
+    static const int32_t target[ROWS] = {0, 20, 7};
+    const double h = 1e-4, z = 0.3, scale = 0.5;
+    float x[ROWS * COLUMNS], d[ROWS * COLUMNS];
+
+    rng_normal(x, ROWS * COLUMNS, 5, 1, 0, 1);
+    backend_ref.ops.nll_grad(&(struct nll_grad){.d_logits = d,
+                                                .logits = x,
+                                                .target = target,
+                                                .scale = (float)scale,
+                                                .z = (float)z,
+                                                .rows = ROWS,
+                                                .n = COLUMNS,
+                                                .threads = 1});
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < COLUMNS; j++) {
+            double loss[2];
+            for (int side = 0; side < 2; side++) {
+                double sum = 0;
+                for (int k = 0; k < COLUMNS; k++)
+                    sum += exp((double)x[i * COLUMNS + k] + (k == j ? (2 * side - 1) * h : 0));
+                const double at =
+                    (double)x[i * COLUMNS + target[i]] + (target[i] == j ? (2 * side - 1) * h : 0);
+                loss[side] = scale * (log(sum) - at + z * log(sum) * log(sum));
+            }
+            cr_expect_float_eq(d[i * COLUMNS + j], (loss[1] - loss[0]) / (2 * h), 1e-6, "%d %d", i,
+                               j);
+        }
 }

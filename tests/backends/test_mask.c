@@ -275,6 +275,46 @@ Test(mask, any_cut_agrees)
 }
 
 /* The own position is always seen, so no causal row is empty. */
+/* Given as bits: runs and rows of bits within causality and window are what the bits say. */
+Test(mask, rows_are_what_was_given)
+{
+    enum { QUERIES = 9, KEYS = 131, WORDS = 3 };
+    uint64_t rows[QUERIES * WORDS] = {0};
+    const struct mask m = {.rows = rows, .row_words = WORDS};
+
+    for (int x = 0; x < QUERIES * KEYS; x++)
+        if (draw((uint64_t)x, "row", 0, 3) == 0 || x / KEYS == 3)
+            rows[x / KEYS * WORDS + x % KEYS / 64] |= (uint64_t)1 << x % KEYS % 64;
+    for (int turn = 0; turn < 3; turn++) {
+        const struct sight s = {.L = QUERIES,
+                                .K = KEYS,
+                                .query_step = 1,
+                                .key_step = 1,
+                                .causal = turn == 1,
+                                .window = turn == 2 ? 5 : 0,
+                                .mask = &m};
+        double pairs = 0;
+        for (int i = 0; i < QUERIES; i++) {
+            uint64_t bits[WORDS];
+            struct range r = {0};
+            bool more = sight_next(&s, i, 1, &r);
+            sight_bits(&s, i, bits);
+            for (int j = 0; j < KEYS; j++) {
+                const bool want = rows[i * WORDS + j / 64] >> j % 64 & 1 && (turn != 1 || j <= i) &&
+                                  (turn != 2 || i - j < 5);
+                if (more && j >= r.to)
+                    more = sight_next(&s, i, 1, &r);
+                cr_assert_eq(sight_visible(&s, i, j), want, "turn %d: %d, %d", turn, i, j);
+                cr_assert_eq(bits[j / 64] >> j % 64 & 1, want, "turn %d: %d, %d", turn, i, j);
+                cr_assert_eq(more && j >= r.from && j < r.to, want, "turn %d: %d, %d", turn, i, j);
+                pairs += want;
+            }
+        }
+        cr_expect_eq(sight_pairs(&s), pairs);
+        cr_expect_gt(pairs, 0);
+    }
+}
+
 Test(mask, everybody_sees_itself)
 {
     for (uint64_t n = 0; n < CASES; n++) {

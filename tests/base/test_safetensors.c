@@ -155,6 +155,32 @@ Test(safetensors, golden_files)
     unlink(path);
 }
 
+/* Entries may stand in any order; tensors lie where the offsets say. */
+Test(safetensors, header_in_another_order)
+{
+    const char *const header = "{\"b\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[8,12]},"
+                               "\"a\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[0,8]}}  ";
+    const uint64_t length = round_up(strlen(header), 8);
+    const int32_t data[] = {5, 6, 7};
+    char path[PATH_SIZE];
+    struct safetensors s;
+    struct err e = {""};
+
+    temp_path(path);
+    FILE *const f = fopen(path, "wb");
+    cr_assert_not_null(f);
+    cr_assert_eq(fwrite(&length, sizeof(length), 1, f), 1);
+    cr_assert_eq(fprintf(f, "%-*s", (int)length, header), (int)length);
+    cr_assert_eq(fwrite(data, sizeof(*data), ARRAY_LEN(data), f), ARRAY_LEN(data));
+    fclose(f);
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    cr_expect_str_eq(s.tensors[0].name, "b");
+    cr_expect_arr_eq(safetensors_find(&s, "a")->data, data, 8);
+    cr_expect_arr_eq(safetensors_find(&s, "b")->data, data + 2, 4);
+    safetensors_close(&s);
+    unlink(path);
+}
+
 /* ---- numbers in metadata ------------------------------------------------------------------ */
 
 static struct safetensors one_pair(char *pair[static 2])

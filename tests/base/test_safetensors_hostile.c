@@ -198,8 +198,10 @@ Test(safetensors_hostile, hostile_headers)
          "\"b\" begins at 4, the one before it ends at 8", 12},
         {"{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("I32", "[1]", "[8,12]") "}",
          "\"b\" begins at 8, the one before it ends at 4", 12},
-        {"{\"a\":" T("F32", "[1]", "[4,8]") ",\"b\":" T("I32", "[1]", "[0,4]") "}",
-         "\"a\" begins at 4", 8},
+        {"{\"a\":" T("F32", "[1]", "[8,12]") ",\"b\":" T("I32", "[1]", "[0,4]") "}",
+         "\"a\" begins at 8, the one before it ends at 4", 12},
+        {"{\"a\":" T("F32", "[2]", "[2,10]") ",\"b\":" T("I32", "[1]", "[0,4]") "}",
+         "\"a\" begins at 2, the one before it ends at 4", 10},
         {"{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("I32", "[1]", "[0,4]") "}",
          "\"b\" begins at 0", 4},
         /* metadata */
@@ -216,6 +218,44 @@ Test(safetensors_hostile, hostile_headers)
         const char *header = hostile[i].header;
         put_header(path, strlen(header), header, hostile[i].data);
         expect_refused(path, hostile[i].part, *header ? header : "empty header");
+    }
+    unlink(path);
+}
+
+/* Published files have other types, data at odd addresses, entries in any order: what is wrong of a
+ * file of ours and right there, and what is wrong of both. */
+Test(safetensors_hostile, published_files)
+{
+    static const struct {
+        const char *header, *part; /* NULL: a file of that kind is right */
+        size_t data;
+    } published[] = {
+        {"{\"a\":" T("F16", "[2]", "[0,4]") "}", NULL, 4},
+        {"{\"a\":" T("BF16", "[2]", "[0,4]") "} ", NULL, 4},
+        {"{\"m\":" T("BOOL", "[1]", "[0,1]") ",\"a\":" T("F32", "[1]", "[1,5]") "}", NULL, 5},
+        {"{\"a\":" T("F32", "[1]", "[1,5]") ",\"m\":" T("U8", "[1]", "[0,1]") "}", NULL, 5},
+        {"{\"m\":" T("I64", "[]", "[0,8]") "}", NULL, 8},
+        {"{\"m\":" T("F8_E4M3", "[3]", "[0,3]") "}", NULL, 3},
+        {"{\"m\":" T("F16", "[3]", "[0,4]") "}", "needs 6 bytes", 4},
+        {"{\"m\":" T("I64", "[1]", "[0,4]") "}", "needs 8 bytes", 4},
+        {"{\"m\":" T("F64", "[2147483647,2147483647,4]", "[0,4]") "}", "overflows", 4},
+        {"{\"m\":" T("F4", "[3]", "[0,3]") ",\"a\":" T("F32", "[1]", "[4,8]") "}", "begins at 4",
+         8},
+        {"{\"m\":" T("F4", "[3]", "[0,3]") "}", "header says", 4},
+    };
+    char path[PATH_SIZE];
+
+    temp_path(path);
+    for (size_t i = 0; i < ARRAY_LEN(published); i++) {
+        const char *const header = published[i].header, *const part = published[i].part;
+        struct safetensors s;
+        struct err e = {""};
+        put_header(path, strlen(header), header, published[i].data);
+        cr_expect_eq(safetensors_open_published(&s, path, &e), part ? E_IO : OK, "%s: %s", header,
+                     e.msg);
+        cr_expect(!part || strstr(e.msg, part), "%s: %s", header, e.msg);
+        safetensors_close(&s);
+        expect_refused(path, "", header);
     }
     unlink(path);
 }

@@ -228,7 +228,7 @@ Test(golden, metadata_that_does_not_fit, .init = folder_make, .fini = folder_rem
     } cases[] = {
         {att, "kind", "video", "kind \"video\""},
         {att, "kind", NULL, "kind"},
-        {att, "variant", "reformer", "variant \"reformer\""},
+        {att, "variant", "nothing", "variant \"nothing\""},
         {att, "seq", "nine", "seq"},
         {att, "seq", "7", "in.x"},
         {att, "seq", NULL, "seq"},

@@ -263,8 +263,9 @@ Test(cli, a_reader_that_has_seen_enough)
         for (size_t k = 0; k < ARRAY_LEN(commands); k++) {
             char line[256];
             snprintf(line, sizeof(line),
-                     "%s{ sleep 0.2; \"$BENCH\" %s; echo $? >code; } | true; sleep 1.5; exit $(cat "
-                     "code)",
+                     "rm -f code; %s{ sleep 0.2; \"$BENCH\" %s; echo $? >code; } | true; until [ "
+                     "-s code ]; do sleep 0.05; "
+                     "done; exit $(cat code)",
                      ignoring[i], commands[k]);
             struct ran r = run_shell(folder, line);
             expect_exit(&r, 141);

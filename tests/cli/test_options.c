@@ -166,6 +166,9 @@ Test(options, quick_stands_for_others)
     cr_expect(o.seq.n == 1 && o.seq.v[0] == 7 && o.bytes == 4096);
     cr_expect(o.backends.n == 1 && strcmp(o.backends.v[0], "fast") == 0);
     options_free(&o);
+    must_parse(&o, "--quick");
+    cr_expect(o.seq.n == 1 && o.seq.v[0] == 128 && o.mem.n == 2);
+    options_free(&o);
     must_parse(&o, "rerun 0 --quick");
     cr_expect(o.max_time_s == 0.1 && o.bytes == 0);
     options_free(&o);
@@ -309,7 +312,7 @@ Test(options, files_are_found_from_the_executable)
     cr_assert(options_locate(path, sizeof(path), "harness/sweeps/smoke.args"),
               "the test program is not inside the repository");
     must_parse(&o, "@harness/sweeps/smoke.args");
-    cr_expect(o.workloads.n == 4);
+    cr_expect(o.workloads.n == 1 && o.seq.n == 1 && o.seq.v[0] == 17);
     options_free(&o);
     must_parse(&o, "@harness/sweeps/headline.args");
     cr_expect(o.workloads.n == 1 && strcmp(o.workloads.v[0], "attn") == 0);

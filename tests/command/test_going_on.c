@@ -131,6 +131,15 @@ Test(going_on, a_training_with_other_options)
     must_run("$BENCH train --ckpt m --resume --steps 8 && tail -n 1 m.train.csv | grep -q ,8,", 0);
     must_run("$BENCH train --ckpt m --resume --steps 9 --dropout 0.2", 2);
     must_run("$BENCH train --ckpt m --resume --steps 9 --variant xl", 2);
+    must_run("$BENCH train --ckpt m --resume --steps 9 --z-loss 0.1", 2);
+    must_run("$BENCH train --ckpt m --resume --steps 9 --optimizer muon", 2);
+    must_run("$BENCH train --ckpt m --resume --steps 9 --muon-scale shape", 2);
+    must_run("$BENCH train --ckpt m --resume --steps 9 --init depth", 2);
+    must_run("$BENCH train --ckpt m --resume --steps 9 --weight-decay-of matrices,norms", 2);
+    must_run("$BENCH train --ckpt m --resume --steps 9 --schedule constant --lr-floor 0.5", 2);
+    must_run("$BENCH train --ckpt m --resume --steps 9 --schedule cosine --lr-decay 0.5", 2);
+    must_run("$BENCH train --ckpt m --resume --steps 9 --schedule wsd --lr-decay 0.5", 0);
+    must_run("$BENCH " TRAIN "--weight-decay 0 --weight-decay-of norms --force", 2);
     must_run("$BENCH train --resume", 2);
     must_run("$BENCH train --ckpt none_such --resume", 7);
 }

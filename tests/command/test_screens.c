@@ -294,7 +294,7 @@ static void print_score(const struct perplexity_row *row, bool first)
     struct selection all;
 
     if (format_is_table(FORMAT_AUTO, stdout)) {
-        perplexity_print(stdout, row, first, false);
+        perplexity_print(stdout, row, NULL, first, false);
         return;
     }
     CHECK(columns_select(&all, t, NULL, 0, NULL) == OK);

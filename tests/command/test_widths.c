@@ -27,7 +27,7 @@ Test(widths, lists_fit)
     static char lists[][64] = {"list variants", "list backends", "list columns",
                                "list cases --variant xl,realformer-mean --seq 8",
                                "list cases --variant xl,linear --workload attn --seq 8"};
-    static const char *const says[] = {"\nrealformer-mean ", "\nonednn ", "\nlatency ",
+    static const char *const says[] = {" realformer-mean ", "\nonednn ", "\nlatency ",
                                        "realformer-mean ", "linear "};
     static struct view v;
 

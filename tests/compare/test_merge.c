@@ -14,8 +14,8 @@ TestSuite(baseline, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* ---- plans --------------------------------------------------------------------------------- */
 
-static const char AXES[] =
-    "bench --variant all --workload attn,layer,decode --seq 4,8,16 --mem 0,8 --backend ref";
+static const char AXES[] = "bench --variant base,gqa,bert,gla --workload attn,layer,decode --seq "
+                           "4,8,16 --mem 0,8 --backend ref";
 
 /* Every case of the whole plan is in exactly one shard, with its whole group, in its order. */
 Test(merge, shards_are_the_plan)
@@ -24,7 +24,7 @@ Test(merge, shards_are_the_plan)
     struct plan whole;
 
     must_plan(&whole, &o, AXES + strlen("bench "));
-    for (int n = 1; n <= 9; n++) {
+    for (int n = 1; n <= 9; n += n < 4 ? 1 : 5) {
         int *owner = calloc((size_t)whole.n, sizeof(*owner)), cases = 0, groups = 0;
         for (int i = 1; i <= n; i++) {
             struct options po;
@@ -170,6 +170,85 @@ Test(merge, refuses)
     }
     r = run_shell(folder, "test -e merged");
     cr_expect_eq(r.code, 1, "nothing is written after a refusal");
+    ran_free(&r);
+}
+
+/* A shard with the rows of one group as another machine would have them. */
+static void edit_host(const char *run)
+{
+    char line[400];
+
+    snprintf(line, sizeof(line),
+             "cd %s/latest && host=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "
+             "\"host_id\") at = i } NR == 2 { print $at }' latency.csv) && "
+             "sed -i \"s/$host/00000000000000ff/g\" *.csv run.json",
+             run);
+    struct ran r = run_shell(folder, line);
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+static size_t rows_of_other(const struct rows *latency)
+{
+    const struct latency_row *const row = latency->row;
+    size_t other = 0;
+
+    for (size_t i = 0; i < latency->n; i++)
+        other += strcmp(row[i].host_id, "00000000000000ff") == 0;
+    return other;
+}
+
+/* Both machines stay, each with its row of env.csv; no ratio has a side of each. */
+Test(merge, unlike_machines)
+{
+    struct ran r;
+
+    for (int i = 1; i <= 2; i++) {
+        r = run_bench(folder,
+                      "--variant xl --backend ref --workload attn --seq 4 --mem 0 --batch 1,2 " TINY
+                      "-q --out s%d --shard %d/2",
+                      i, i);
+        expect_exit(&r, 0);
+        ran_free(&r);
+    }
+    edit_host("s2");
+    r = run_bench(folder, "merge s1/latest s2/latest --out merged");
+    expect_exit(&r, 0);
+    expect_said(&r, "00000000000000ff");
+    ran_free(&r);
+    struct rows latency = must_read(folder, "merged/latest", TABLE_LATENCY);
+    struct rows env = must_read(folder, "merged/latest", TABLE_ENV);
+    cr_expect_eq(latency.n, 2);
+    cr_expect_eq(rows_of_other(&latency), 1);
+    cr_expect_eq(env.n, 2);
+    rows_free(&latency);
+    rows_free(&env);
+    r = run_bench(folder, "compare --axis batch --format csv merged/latest");
+    cr_expect_eq(r.code, 4, "%s", r.err.data);
+    expect_said(&r, "two machines");
+    cr_expect(strstr(r.out.data, "other machine"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+Test(merge, of_some_shards)
+{
+    struct ran r = run_bench(folder, SWEEP "--out s2 --shard 2/4");
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "merge s2/latest --out merged --partial");
+    expect_exit(&r, 0);
+    expect_said(&r, "shard 1/4 is missing");
+    expect_said(&r, "shard 3/4 is missing");
+    expect_said(&r, "shard 4/4 is missing");
+    ran_free(&r);
+    struct rows a = must_read(folder, "s2/latest", TABLE_LATENCY),
+                b = must_read(folder, "merged/latest", TABLE_LATENCY);
+    cr_expect(a.n > 0 && a.n == b.n, "%zu and %zu rows", a.n, b.n);
+    rows_free(&a);
+    rows_free(&b);
+    r = run_bench(folder, "merge s2/latest s2/latest --out twice --partial");
+    expect_exit(&r, 2);
     ran_free(&r);
 }
 

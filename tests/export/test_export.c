@@ -171,13 +171,56 @@ Test(export, junit)
     ran_free(&r);
 }
 
+static void expect_last_line(const struct ran *r, const char *line)
+{
+    const size_t n = strlen(line);
+
+    cr_assert_geq(r->out.n, n, "%s", r->out.data);
+    cr_expect_str_eq(r->out.data + r->out.n - n, line);
+}
+
+/* Of a command that measures: every line but the last is one number of a row. */
+Test(export, figures_of_merit_of_a_sweep)
+{
+    static const struct {
+        int code;
+        char words[80];
+    } refused[] = {{2, "list cases --format fom"},
+                   {2, "--dry-run --format fom"},
+                   {2, "--format fom --columns variant"},
+                   {2, "plot --format fom"}};
+    struct ran r = run_bench(folder, "--variant xl,vanilla --backend ref --workload attn --seq 4 "
+                                     "--mem 0 --ckpt none -q --format fom " TINY);
+    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    const struct latency_row *const row = rows.row;
+
+    expect_exit(&r, 0);
+    cr_assert_eq(rows.n, 2);
+    for (size_t i = 0; i < rows.n; i++) {
+        char line[160];
+        snprintf(line, sizeof(line), "fom %s time %.9g ns\n", row[i].case_id, row[i].median_ns);
+        cr_expect(strstr(r.out.data, line), "no %s in %s", line, r.out.data);
+    }
+    cr_expect_eq(count_of(r.out.data, "\n"), 5, "a time and an arena of each: %s", r.out.data);
+    expect_last_line(&r, "bench: all ok\n");
+    rows_free(&rows);
+    ran_free(&r);
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        r = run_bench(folder, "%s", refused[i].words);
+        cr_expect_eq(r.code, refused[i].code, "%s: %s", refused[i].words, r.err.data);
+        ran_free(&r);
+    }
+}
+
 Test(export, figures_of_merit)
 {
     struct ran r = exported("fom");
 
-    cr_expect(strstr(r.out.data, "FOM " FAST " = 1500 ns\n"), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, "FOM " FAST " arena = 4096 bytes\n"), "%s", r.out.data);
-    cr_expect_eq(count_of(r.out.data, "FOM "), 7);
+    cr_expect(strstr(r.out.data, "fom 00000000000000aa time 1500 ns\n"), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, "fom 00000000000000aa arena 4096 bytes\n"), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, " perplexity "), "%s", r.out.data);
+    cr_expect_eq(count_of(r.out.data, "fom "), 7);
+    expect_last_line(&r, "bench: 1 wrong, 0 failed\n"); /* what was skipped is neither */
     ran_free(&r);
 }
 
@@ -188,7 +231,7 @@ Test(export, of_some_rows_of_a_run)
     make_run(&dir);
     struct ran r = run_bench(folder, "export --to fom --filter backend:avx2 %s", dir.path);
     expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, FAST) && !strstr(r.out.data, "ref"), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, fast.id) && !strstr(r.out.data, slow.id), "%s", r.out.data);
     ran_free(&r);
     r = run_bench(folder, "export --to fom --filter backend:nope %s", dir.path);
     expect_exit(&r, 2);

@@ -19,6 +19,7 @@ static void add(struct study_row *all, size_t *n, const char *contender, const c
     text_put(r->corpus, LINE_SIZE, "text");
     r->baseline = strcmp(contender, "base") == 0;
     r->test_nats = nats + 0.01 * seed;
+    r->seed = seed;
     r->tokens = 1000;
     r->train_s = seconds * (1 + 0.01 * seed);
 }
@@ -53,7 +54,7 @@ Test(plot_study, differences_from_the_baseline)
             continue;
         entries++;
         const bool worse = strcmp(a->label, "worse") == 0, base = strcmp(a->label, "base") == 0;
-        cr_expect_float_eq(a->x, worse ? 2 : 1, 1e-12);
+        cr_expect_float_eq(a->x, worse ? 2 : 1, 1e-12, "%s %g", a->label, a->x);
         cr_expect_float_eq(a->y, base ? 0 : worse ? 1 : -0.5, 1e-12);
         cr_expect(a->z >= 1);
         if (!base)

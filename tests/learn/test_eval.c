@@ -276,6 +276,7 @@ Test(eval, answers_are_scored_apart)
                      cases[i].more);
             cr_assert_eq(score(&r[k], line, &e), OK, "%s", e.msg);
             cr_expect_eq(r[k].answers.tokens, n[k] / 10);
+            cr_expect_float_eq(r[k].answers.blind, log(5), 1e-12, "whatever is in reach");
             cr_expect_float_eq(r[k].answers.floor, cases[i].sees ? 0 : log(5), 1e-12, "%s %s",
                                cases[i].variant, cases[i].more);
         }
@@ -286,7 +287,8 @@ Test(eval, answers_are_scored_apart)
     const struct config c = small("vanilla");
     save(&c);
     const struct score r = must_score("--seq %d --mem %d", 7, 0);
-    cr_expect(r.answers.tokens == 0 && isnan(r.answers.nll) && isnan(r.answers.floor));
+    cr_expect(r.answers.tokens == 0 && isnan(r.answers.nll) && isnan(r.answers.floor) &&
+              isnan(r.answers.blind));
 }
 
 static void expect_refused(const char *more, enum status want, const char *part)
@@ -298,6 +300,29 @@ static void expect_refused(const char *more, enum status want, const char *part)
     snprintf(line, sizeof(line), "--ckpt %s --corpus %s -b ref %s", ckpt, text, more);
     cr_expect_eq(score(&r, line, &e), want, "%s", more);
     cr_expect(strstr(e.msg, part) && strstr(e.msg, "  -> "), "\"%s\" does not say %s", e.msg, part);
+}
+
+/* A checkpoint with another threshold is the checkpoint that was saved with it. */
+Test(eval, choices_without_weights)
+{
+    struct config c = small("exit");
+    double layers[2] = {0};
+
+    save(&c);
+    for (int all = 0; all < 2; all++) {
+        char more[64];
+        snprintf(more, sizeof(more), "--seq %%d --mem %%d --exit-tau %s", all ? "0" : "1");
+        const struct score with = must_score(more, 8, 4);
+        layers[all] = with.layers_run;
+        c.exit_tau = all ? 0 : 1;
+        save(&c);
+        expect_equal(must_score("--seq %d --mem %d", 8, 4).nll, with.nll, "tau", all);
+    }
+    cr_expect_eq(layers[0], 1);
+    cr_expect_eq(layers[1], c.N);
+    c = small("xl");
+    save(&c);
+    cr_expect(isnan(must_score("--seq %d --mem %d", 8, 4).layers_run));
 }
 
 Test(eval, refuses_what_the_model_cannot)

@@ -95,3 +95,93 @@ Test(perplexity, columns_agree)
     /* The interval is symmetric in nats. */
     expect_near(row.ppl_ci95_low * row.ppl_ci95_high, row.ppl * row.ppl, "the ends' product");
 }
+
+/* f32 comes first, asked for or not, and the others say what they lose against it, also when the
+ * run goes on later. */
+Test(perplexity, types_are_compared_with_f32)
+{
+    static const char *const types[] = {"f32", "bf16", "q8"};
+    char path[FILE_PATH];
+
+    save_model(false);
+    folder_path(path, "text");
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fputs("a small text to score", f) >= 0 && fclose(f) == 0);
+    struct ran r = run_bench(folder, "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
+                                     "-b ref --threads 1 --pin none --out r --dtype bf16,q8");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_shell(folder, "mv r/2* run; head -n 3 run/perplexity.csv >cut; mv cut "
+                          "run/perplexity.csv; $BENCH eval --resume=run -q");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct rows rows = must_read(folder, "run", TABLE_PERPLEXITY);
+    cr_assert_eq(rows.n, 3);
+    const struct perplexity_row *const row = rows.row;
+    for (int i = 0; i < 3; i++) {
+        cr_expect_str_eq(row[i].dtype, types[i]);
+        cr_expect(row[i].tokens_scored == row[0].tokens_scored && isfinite(row[i].ppl));
+        cr_expect_eq(strstr(row[i].repro, "--dtype") != NULL, i > 0);
+        if (i == 0) {
+            cr_expect(isnan(row[i].ppl_delta_pct));
+            continue;
+        }
+        cr_expect_neq(row[i].ppl, row[0].ppl);
+        cr_expect_float_eq(row[i].ppl_delta_pct, 100 * (row[i].ppl / row[0].ppl - 1), 1e-9);
+    }
+    rows_free(&rows);
+}
+
+/* One row for each value of a choice that no weight depends on; the line of a row makes it again.
+ */
+Test(perplexity, of_one_checkpoint_at_several_thresholds)
+{
+    static const char *const taus[] = {"0", "0.9", "1"};
+    struct config c = config_default(variant_find("exit"), 8, 2, 4, 12, 3, 256);
+    const struct provenance from = {.unit = "byte"};
+    struct model m;
+    struct err e = {""};
+    char path[FILE_PATH];
+
+    c.max_seq = 4;
+    model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 4, 0});
+    folder_path(path, "model.safetensors");
+    cr_assert_eq(checkpoint_save(path, &c, &m.lm.params, &from, &e), OK, "%s", e.msg);
+    model_close(&m);
+    folder_path(path, "text");
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fputs("a text that is short", f) >= 0 && fclose(f) == 0);
+    struct ran r = run_bench(folder, "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
+                                     "-b ref --threads 1 --pin none --exit-tau 0,0.9,1 --out r");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "exit_tau"));
+    ran_free(&r);
+    struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    const struct perplexity_row *const row = rows.row;
+    cr_assert_eq(rows.n, ARRAY_LEN(taus));
+    for (size_t i = 0; i < ARRAY_LEN(taus); i++)
+        cr_expect_str_eq(row[i].exit_tau, taus[i]);
+    cr_expect_eq(row[0].layers_run, 3);
+    cr_expect_eq(row[2].layers_run, 1);
+    cr_expect_neq(row[0].ppl, row[2].ppl);
+    r = run_bench(folder, "%s --out again", row[2].repro);
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct rows again = must_read(folder, "again/latest", TABLE_PERPLEXITY);
+    cr_assert_eq(again.n, 1);
+    cr_expect_str_eq(((const struct perplexity_row *)again.row)->case_id, row[2].case_id);
+    cr_expect_eq(((const struct perplexity_row *)again.row)->ppl, row[2].ppl);
+    rows_free(&rows);
+    rows_free(&again);
+    /* what weights depend on, and what this model has not */
+    static const char *const refused[] = {"--norm post", "--gate gru", "--exit-patience 2",
+                                          "--exit-tau 2"};
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        r = run_bench(folder,
+                      "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref "
+                      "--threads 1 %s --out no",
+                      refused[i]);
+        cr_expect_eq(r.code, 2, "%s: %d", refused[i], r.code);
+        ran_free(&r);
+    }
+}

@@ -54,7 +54,7 @@ static double run(struct trainer *t, int steps)
     double loss = 0;
 
     for (int i = 0; i < steps; i++)
-        loss = trainer_step(t, (double)t->adam.step / t->opt->steps).loss;
+        loss = trainer_step(t, (double)t->optimizer.step / t->opt->steps).loss;
     return loss;
 }
 
@@ -89,7 +89,8 @@ static void expect_continuation(const char *variant, const char *backend, int me
     cr_assert_eq(trainer_save(&first, path, 1.5, &e), OK, "%s", e.msg);
     begin(&second, &o);
     cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
-    cr_expect(second.adam.step == half && second.trained_s == 1.5 && second.best_valid == 1.25);
+    cr_expect(second.optimizer.step == half && second.trained_s == 1.5 &&
+              second.best_valid == 1.25);
     run(&second, steps - half);
     expect_same_weights(&whole, &second);
     trainer_close(&whole);
@@ -198,8 +199,8 @@ static void remember(struct before *to, const struct trainer *t, int i)
     cr_assert_not_null(all);
     *to = (struct before){all, all + n, all + 2 * n};
     memcpy(to->data, t->lm.params.v[i].data, n * sizeof(float));
-    memcpy(to->m, t->adam.m[i], n * sizeof(float));
-    memcpy(to->v, t->adam.v[i], n * sizeof(float));
+    memcpy(to->m, t->optimizer.m[i], n * sizeof(float));
+    memcpy(to->v, t->optimizer.v[i], n * sizeof(float));
 }
 
 /* The largest error, in parts of its limit; NaN stays. */
@@ -219,7 +220,7 @@ static void expect_stepped(const struct trainer *t, int i, const struct before *
 {
     const struct param *const p = &t->lm.params.v[i];
     const double decay = p->rank > 1 && p->init == INIT_LINEAR ? t->opt->weight_decay : 0;
-    const int step = t->adam.step;
+    const int step = t->optimizer.step;
     double first = 0, second = 0, value = 0;
 
     for (size_t k = 0; k < p->n; k++) {
@@ -231,8 +232,8 @@ static void expect_stepped(const struct trainer *t, int i, const struct before *
         double x = (double)b->data[k] * (1 - lr * decay) - lr * direction;
         if (p->bounded)
             x = fmin(fmax(x, (double)p->least), (double)p->most);
-        worst(&first, t->adam.m[i][k], m, 1e-6 * (fabs((double)b->m[k]) + fabs(g)) + 1e-40);
-        worst(&second, t->adam.v[i][k], v, 2e-5 * v + 1e-40);
+        worst(&first, t->optimizer.m[i][k], m, 1e-6 * (fabs((double)b->m[k]) + fabs(g)) + 1e-40);
+        worst(&second, t->optimizer.v[i][k], v, 2e-5 * v + 1e-40);
         worst(&value, p->data[k], x, 1e-6 * fabs(x) + 3e-5 * lr);
     }
     cr_expect(first <= 1 && second <= 1 && value <= 1,
@@ -281,19 +282,6 @@ Test(train, a_step_is_its_equations)
         expect_one_step(variants[v]->name, 0.03);
         expect_one_step(variants[v]->name, 1000);
     }
-}
-
-Test(train, schedule_warms_up_and_falls_to_a_tenth)
-{
-    struct options o = {.lr = 2, .lr_warmup = 10, .schedule = LR_COSINE};
-
-    cr_expect_float_eq(train_lr(&o, 1, 0), 0.2, 1e-12);
-    cr_expect_float_eq(train_lr(&o, 10, 0), 2, 1e-12);
-    cr_expect_float_eq(train_lr(&o, 500, 0.5), 1.1, 1e-9);
-    cr_expect_float_eq(train_lr(&o, 1000, 1), 0.2, 1e-9);
-    cr_expect_float_eq(train_lr(&o, 1000, 2), 0.2, 1e-9, "after the end it stays there");
-    o.schedule = LR_CONSTANT;
-    cr_expect_float_eq(train_lr(&o, 1000, 1), 2, 1e-12);
 }
 
 /* ---- texts -------------------------------------------------------------------------------- */

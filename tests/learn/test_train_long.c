@@ -42,7 +42,7 @@ static double run(struct trainer *t, int steps)
     double loss = 0;
 
     for (int i = 0; i < steps; i++)
-        loss = trainer_step(t, (double)t->adam.step / t->opt->steps).loss;
+        loss = trainer_step(t, (double)t->optimizer.step / t->opt->steps).loss;
     return loss;
 }
 

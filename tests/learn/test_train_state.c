@@ -73,7 +73,7 @@ static void expect_loads(int step)
     struct err e = {""};
 
     cr_assert_eq(trainer_load(&trainer, path, &e), OK, "%s", e.msg);
-    cr_expect_eq(trainer.adam.step, step);
+    cr_expect_eq(trainer.optimizer.step, step);
     cr_expect_neq(access(next, F_OK), 0, "a second state is left");
     cr_expect_eq(access(state, F_OK), 0);
 }
@@ -128,7 +128,7 @@ Test(train_state, a_state_of_other_weights_is_refused)
     folder_path(kept, "kept");
     copy_file(kept, state);
     opt.lr *= 2;
-    trainer.adam.step--; /* the second step once more */
+    trainer.optimizer.step--; /* the second step once more */
     trainer_step(&trainer, 0);
     save();
     cr_assert_eq(rename(kept, state), 0);
@@ -153,6 +153,21 @@ Test(train_state, older_files_name_no_weights)
     expect_loads(2);
     cr_expect_eq(trainer.best_valid, 1.25);
     cr_expect_eq(trainer.trained_s, 2.5);
+}
+
+/* Files older than an option were made with its default; those older than all name none. */
+Test(train_state, older_files_have_the_defaults)
+{
+    char kept[FILE_PATH];
+    struct err e = {""};
+
+    folder_path(kept, "kept");
+    edited_file(kept, state, &(struct edit){.key = "options"});
+    cr_assert_eq(rename(kept, state), 0);
+    expect_loads(2);
+    opt.z_loss = 0.5;
+    cr_expect_eq(trainer_load(&trainer, path, &e), E_USAGE);
+    cr_expect(strstr(e.msg, "z-loss"), "%s", e.msg);
 }
 
 Test(train_state, a_first_validation_is_still_to_come)

@@ -115,7 +115,7 @@ Test(checkpoint, nonsense_names_its_key, .init = folder_make, .fini = folder_rem
     static const struct {
         const char *key, *value, *text;
     } cases[] = {
-        {"variant", "reformer", ": unknown variant \"reformer\"  -> see: bench list variants"},
+        {"variant", "nothing", ": unknown variant \"nothing\"  -> see: bench list variants"},
         {"variant", NULL, ": unknown variant \"none\"  -> see: bench list variants"},
         {"norm", "rms", ": unknown norm \"rms\"  -> is it made for a newer program?"},
         {"gate", "lstm", ": unknown gate \"lstm\"  -> is it made for a newer program?"},

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Models of a variant: defaults, and choices that contradict each other. */
+#include "variants/parts/collab.h"
 #include "variants/variant.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static struct config of(const char *variant)
 {
@@ -22,8 +24,9 @@ Test(config, defaults_are_the_variants)
         cr_expect(c.variant == v && c.pos == v->pos && c.gate == v->gate && c.wiring == v->wiring);
         cr_expect(c.D == 48 && c.H == 3 && c.dh == 20 && c.F == 90 && c.V == 256);
         cr_expect(v->loops ? c.N == 1 && c.steps == 2 : c.N == 2 && c.steps == 0);
-        cr_expect_float_eq(c.scale,
-                           v->unscaled ? 1 : 1 / sqrtf(20 * (float)max_int(1, v->products)), 1e-7f);
+        const float width =
+            has_collab(&c) ? (float)collab_of(&c)->dk / 3 : 20 * (float)max_int(1, v->products);
+        cr_expect_float_eq(c.scale, v->unscaled ? 1 : 1 / sqrtf(width), 1e-7f);
         cr_expect_float_eq(c.emb_scale, sqrtf(48), 1e-6f);
         cr_expect_eq(c.ln_eps, v->norm_kind == NORM_UNBIASED ? 1e-6f : 1e-5f);
         cr_expect(!c.causal == v->bidirectional && c.tied != v->untied && c.out_bias && c.rel_k);
@@ -76,12 +79,15 @@ Test(config, sinusoids_need_an_even_width)
         struct config c = of(variants[i]->name);
         char text[128];
         c.D = 47;
+        c.lsra.heads = c.lsra.split ? 1 : 0; /* groups of one width */
+        c.around.capsules = c.around.agg ? 1 : 0;
+        config_own_reset(&c);
         snprintf(text, sizeof(text), "%s: --d-model 47 is odd  -> sinusoids come in pairs, give 48",
                  c.variant->name);
         if (c.pos->sinusoids || c.steps)
             expect_refused(&c, text);
-        else
-            cr_expect_eq(config_check(&c, NULL), OK);
+        else if (!strchr(c.subs, 'l')) /* whose parts divide the width it has by default */
+            cr_expect_eq(config_check(&c, NULL), OK, "%s", c.variant->name);
     }
 }
 
@@ -95,6 +101,20 @@ Test(config, gates_belong_to_the_reordered_block)
     cr_expect_eq(config_check(&c, NULL), OK);
     c.wiring = WIRING_REORDER;
     expect_refused(&c, "gtrxl: norm reorder without a gate  -> gates belong to norm reorder");
+}
+
+/* What entered a layer is all that its sub-layers read. */
+Test(config, parallel_layers_are_attention_and_feed_forward)
+{
+    struct config c = of("rope");
+
+    c.wiring = WIRING_PARALLEL;
+    cr_expect_eq(config_check(&c, NULL), OK);
+    c.rnn_layers = 1;
+    cr_expect_eq(config_check(&c, NULL), E_USAGE);
+    c.rnn_layers = 0;
+    snprintf(c.subs, sizeof(c.subs), "csf");
+    cr_expect_eq(config_check(&c, NULL), E_USAGE);
 }
 
 Test(config, tables_are_causal_or_full)

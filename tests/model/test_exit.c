@@ -47,22 +47,97 @@ Test(exit, stops_where_its_rule_says)
     expect_steps(&c, LAYERS);
 }
 
-/* Layers above remember rows as if they had run, whatever is cached. */
-Test(exit, a_text_may_be_cut_anywhere)
+/* Rows that the first map of the feed-forward network was given. */
+static int rows_of_ffn;
+static void (*plain_gemm)(const struct gemm *p);
+static void counting_gemm(const struct gemm *p)
+{
+    enum { HIDDEN = 17 };
+
+    rows_of_ffn += p->n == HIDDEN ? p->m : 0;
+    plain_gemm(p);
+}
+
+static int by_size(const void *x, const void *y)
+{
+    const float a = *(const float *)x, b = *(const float *)y;
+
+    return (a > b) - (a < b);
+}
+
+enum { ROWS = BATCH * TOKENS };
+
+/* The median entropy before the last layer: half of the positions stop there, or earlier. */
+static float median_tau(const struct config *c)
+{
+    struct config all = *c;
+    struct model m;
+
+    all.exit_tau = 0;
+    open_model(&m, &all);
+    run(&m);
+    float *const entropy = m.lm.exit.lse;
+    qsort(entropy, ROWS, sizeof(*entropy), by_size);
+    const float tau = (entropy[ROWS / 2 - 1] + entropy[ROWS / 2]) / 2 / logf(VOCAB);
+    model_close(&m);
+    return tau;
+}
+
+/* A feed-forward network runs for the positions that have not stopped. */
+Test(exit, positions_that_stopped_cost_nothing)
+{
+    struct config c = of("exit");
+    struct model m;
+    int ran = 0;
+
+    c.exit_tau = median_tau(&c);
+    open_model(&m, &c);
+    plain_gemm = m.g.ops.gemm;
+    m.g.ops.gemm = counting_gemm;
+    run(&m);
+    for (int i = 0; i < ROWS; i++)
+        ran += m.lm.exit.steps[i];
+    cr_expect_lt(ran, ROWS * LAYERS);
+    cr_expect_gt(ran, ROWS);
+    cr_expect_eq(rows_of_ffn, ran);
+    cr_expect_float_eq(exit_layers(&m.lm.exit), ran, 0);
+    model_close(&m);
+}
+
+static void expect_cuts(const struct config *c)
 {
     static const enum mem_kind kinds[] = {MEM_HIDDEN, MEM_KV};
-    struct config c = of("exit");
+    const struct extent whole = {BATCH, TOKENS, 0}, cut = {BATCH, 2, TOKENS};
 
-    for (int all = 0; all < 2; all++)
-        for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
-            c.exit_tau = all ? 1 : 0.9f;
-            const struct extent whole = {BATCH, TOKENS, 0}, cut = {BATCH, 2, TOKENS};
-            float *const want = model_logits(&c, "ref", 1, MEM_NONE, whole, TOKENS, TOKENS);
-            float *const got = model_logits(&c, "ref", 1, kinds[k], cut, TOKENS, 2);
-            cr_expect_lt(case_error(got, want, BATCH * TOKENS * VOCAB), 1, "%s",
-                         mem_kind_name[kinds[k]]);
-            free(want), free(got);
+    for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+        float *const want = model_logits(c, "ref", 1, MEM_NONE, whole, TOKENS, TOKENS);
+        float *const got = model_logits(c, "ref", 1, kinds[k], cut, TOKENS, 2);
+        cr_expect_lt(case_error(got, want, ROWS * VOCAB), 1, "%s, norm %s, tau %g",
+                     mem_kind_name[kinds[k]], wiring_name[c->wiring], (double)c->exit_tau);
+        free(want), free(got);
+    }
+}
+
+/* Layers above remember rows as if they had run, whatever is cached, and where some positions have
+ * stopped the others go on, however sub-layers join the stream. */
+Test(exit, a_text_may_be_cut_anywhere)
+{
+    int tried = 0;
+
+    for (int w = 0; w < WIRING_COUNT; w++)
+        for (int gate = -1; gate < 0 || gates[gate]; gate++) {
+            struct config c = of("exit");
+            c.wiring = (enum wiring)w;
+            c.gate = gate < 0 ? NULL : gates[gate];
+            if (config_check(&c, NULL) != OK)
+                continue;
+            c.exit_tau = 1;
+            expect_cuts(&c);
+            c.exit_tau = median_tau(&c);
+            expect_cuts(&c);
+            tried++;
         }
+    cr_expect_gt(tried, WIRING_COUNT - 1);
 }
 
 /* With tau 1 only the first layer runs; the others project keys and values. */

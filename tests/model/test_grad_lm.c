@@ -4,6 +4,7 @@
  * position scheme is compared with finite differences of the loss, with memory from an earlier
  * segment where there is one. */
 #include "tests/support/trained.h"
+#include "variants/model/content/content.h"
 #include "variants/parts/parts.h"
 
 /* Spans between two distances: at either a key appears or is whole. */
@@ -83,11 +84,14 @@ static bool corners_everywhere(const struct config *c)
 }
 
 /* The gradient of AdaNorm is defined otherwise. What chooses jumps wherever a step changes a
- * choice; few experts leave room for steps, more choices do not: tests of these parts differentiate
- * while the choice stays. */
+ * choice; few experts leave room for steps, more choices do not, nor do rows of one token that
+ * choose alike and jump together, as where the network reads what entered the layer: tests of these
+ * parts differentiate while the choice stays. */
 static bool has_derivatives(const struct config *c)
 {
-    const bool jumps = c->ffn && c->ffn->chose && c->ffn != &ffn_moe;
+    const bool routes = c->mixer && c->mixer->content && c->mixer->content->numbers;
+    const bool together = c->wiring == WIRING_PARALLEL;
+    const bool jumps = routes || (c->ffn && c->ffn->chose && (c->ffn != &ffn_moe || together));
 
     return c->norm_kind != NORM_ADA && !jumps && trains(c->variant);
 }

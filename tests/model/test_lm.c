@@ -89,6 +89,8 @@ EACH_FORM(lm, streaming_is_one_pass, true)
 {
     for (int turn = 0; turn < 4; turn += SANITIZED ? 3 : 1) {
         struct config c = wired(w, turn);
+        if (c.recur == RECUR_SAME) /* cuts matter: what left a layer is remembered at each */
+            continue;
         choose_where_it_can(&c, &c.clamp_len, turn % 2 ? 9 : 0);
         float *one = logits_of(&c, MEM_NONE, 0, 0, 2, TEXT, TEXT);
         for (int L = 1; L <= 9; L += 4)
@@ -106,9 +108,11 @@ EACH_FORM(lm, window_needs_no_more_memory, true)
 {
     for (int window = 1; window <= 9; window += 4) {
         struct config c = wired(w, window / 4);
-        if (c.stream_sinks) /* it has sinks, too */
-            continue;
         c.window = window;
+        if (c.recur == RECUR_SAME) /* cuts matter */
+            continue;
+        if (c.stream_sinks || config_check(&c, NULL) != OK) /* sinks, too; a mixer has no windows */
+            continue;
         float *one = logits_of(&c, MEM_NONE, 0, 0, 1, TEXT, TEXT);
         float *many = logits_of(&c, MEM_HIDDEN, window, 0, 1, TEXT, 3);
         expect_stream(&c, many, one, (size_t)(TEXT * c.V), "window, -", window, 0);
@@ -199,6 +203,40 @@ Test(lm, nll_is_of_its_logits)
         cr_expect_float_eq(m.nll[row], want, 2 * U * fabs(want) + 1e-12);
     }
     model_close(&m);
+}
+
+/* Logits in blocks of rows: the same losses, bit by bit on the reference, whose rows do not know of
+ * each other; and room for one block. */
+Test(lm, blocks_of_logits)
+{
+    enum { L = 9, ROWS = 2 * L };
+    static const bool final_norm[] = {false, true};
+
+    for (size_t k = 0; k < ARRAY_LEN(final_norm); k++) {
+        struct config c = config_default(variant_find("xl"), 12, 2, 6, 20, 2, 1000);
+        struct arena all = {0}, few = {0};
+        struct model m;
+        struct lm blocks;
+        float whole[ROWS];
+        struct err e;
+        c.final_ln = final_norm[k];
+        model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){2, L, 0});
+        model_segment(&m, 0, 2, 0, L, L);
+        memcpy(whole, m.nll, sizeof(whole));
+        for (int block = 1; block <= ROWS + 1; block += 5) {
+            m.lm.block = block;
+            memset(m.nll, 0, sizeof(whole));
+            model_segment(&m, 0, 2, 0, L, L);
+            cr_expect_eq(memcmp(whole, m.nll, sizeof(whole)), 0, "blocks of %d", block);
+        }
+        cr_assert_eq(lm_init(&blocks, &c, &e), OK, "%s", e.msg);
+        cr_assert_eq(lm_bind(&blocks, &m.g, MEM_NONE, (struct extent){2, L, 0}, &all, &e), OK);
+        blocks.block = 4;
+        cr_assert_eq(lm_bind(&blocks, &m.g, MEM_NONE, (struct extent){2, L, 0}, &few, &e), OK);
+        cr_expect_geq(all.used - few.used, (ROWS - 4) * 1000 * sizeof(float) - 4096);
+        lm_free(&blocks);
+        model_close(&m);
+    }
 }
 
 /* ---- settings that change nothing --------------------------------------------------------- */
@@ -381,4 +419,27 @@ Test(lm, learned_positions_can_be_sinusoids)
     cr_expect_neq(got[5 * c.V], sinusoid[5 * c.V], "the second layer's table is not read");
     free(got), free(sinusoid);
     model_close(&m);
+}
+
+/* What a layer remembers of a segment is what left it: the input of the next. */
+Test(lm, a_layer_may_remember_what_left_it)
+{
+    for (int pre = 0; pre < 2; pre++) {
+        struct config c = config_default(variant_find("erniedoc"), 12, 2, 6, 16, 3, 11);
+        struct model m;
+        c.wiring = pre ? WIRING_PRE : WIRING_POST;
+        c.max_seq = 4;
+        model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){2, 4, 6});
+        lm_build_tables(&m.lm, &m.g);
+        model_segment(&m, 0, 2, 0, 4, 4);
+        const struct sublayer *const last = sublayers_attention(&m.lm.sublayers, 2);
+        const float *const left = last->left;
+        cr_assert_not_null(left);
+        cr_expect_eq(memcmp(left, m.lm.h, sizeof(float) * 2 * 4 * 12), 0, "without a final norm");
+        lm_commit(&m.lm, 4);
+        for (int b = 0; b < 2; b++)
+            cr_expect_eq(
+                memcmp(cache_rows(&last->memory, b), left + b * 4 * 12, sizeof(float) * 4 * 12), 0);
+        model_close(&m);
+    }
 }

@@ -153,7 +153,7 @@ Test(params, what_training_begins_with)
         params_matrix(each, 3, 5, "", "linear");
     }
     place(&p, &a), place(&q, &b);
-    params_init(&p, 7), params_init_training(&q, 7);
+    params_init(&p, 7), params_init_training(&q, 7, 1);
     for (int i = 0; i < 3; i++)
         cr_expect(p.v[0].data[i] != 0 && q.v[0].data[i] == 0);
     cr_expect_arr_eq(p.v[1].data, q.v[1].data, 15 * sizeof(float));

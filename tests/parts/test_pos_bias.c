@@ -6,7 +6,7 @@
 #include "tests/support/finite.h"
 #include "tests/support/set_choice.h"
 #include "variants/base/safetensors.h"
-#include "variants/model/adam.h"
+#include "variants/model/optimizer.h"
 #include "variants/parts/parts.h"
 
 #include <criterion/parameterized.h>
@@ -352,26 +352,26 @@ Test(pos_bias, trained_rates_stay_positive)
 {
     struct prepared t;
     struct arena moments = {0};
-    struct adam adam = {0};
+    struct optimizer optimizer = {0};
     struct err e = {""};
 
     open_lowered(&t, &pos_kerple, true, 40);
-    adam_bind(&adam, &t.params, &moments);
+    optimizer_bind(&optimizer, &t.params, &moments);
     cr_assert_eq(arena_place(&moments, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
-    adam_bind(&adam, &t.params, &moments);
-    adam_reset(&adam, &t.params);
+    optimizer_bind(&optimizer, &t.params, &moments);
+    optimizer_reset(&optimizer, &t.params);
     for (int p = 0; p < t.params.n; p++)
         for (int h = 0; h < HEADS; h++) {
             cr_expect(t.params.v[p].data[h] >= 0.01f && t.params.v[p].data[h] < 2);
             t.params.v[p].grad[h] = h % 2 ? 1 : -1;
         }
     t.params.v[1].data[0] = NAN;
-    adam_step(&adam, &t.params, 100, 1, 1);
+    optimizer_step(&optimizer, &t.params, &(struct engine){.threads = 1}, 100, 1);
     for (int p = 0; p < t.params.n; p++)
         for (int h = 1; h < HEADS; h++)
             cr_expect(h % 2 ? t.params.v[p].data[h] == 0.01f : t.params.v[p].data[h] > 50);
     cr_expect(isnan(t.params.v[1].data[0]), "a bound hides nothing");
-    adam_free(&adam);
+    optimizer_free(&optimizer);
     arena_release(&moments);
     close_lowered(&t);
 }

@@ -343,3 +343,46 @@ Test(rope, linear_scaling_divides_positions)
         cr_expect_float_eq(linear.x[i], plain.x[i], 1e-5f);
     close_rotated(&plain), close_rotated(&linear);
 }
+
+/* Radians per position by the wavelength m = 2 pi / w, as published: w below C/high, w/s above
+ * C/low, between them a mean of the two. */
+static double llama3_frequency(double w, double s, double low, double high, double C)
+{
+    const double m = 2 * acos(-1) / w, t = (C / m - low) / (high - low);
+
+    if (m < C / high)
+        return w;
+    return m > C / low ? w / s : (1 - t) * w / s + t * w;
+}
+
+/* Each pair by its own frequency; some of all three kinds. */
+Test(rope, llama3_scaling)
+{
+    const struct turn t = {64, 64, ROPE_HALVES, 1, 1, 1, 0, 1, 77};
+    struct rotated r = open_rotated(&t);
+    float *const before = copy_of(&r, &t);
+    int kinds[3] = {0};
+
+    set_choice(&r.c, "rope_scaling", "llama3");
+    set_number(&r.c, "rope_factor", 8);
+    set_number(&r.c, "rope_original", 512);
+    set_number(&r.c, "rope_low", 1);
+    set_number(&r.c, "rope_high", 4);
+    pos_rope.pos_encoding(&r.c, 0, 1, r.pos_encoding);
+    rotate(&r, &t, t.position, false);
+    for (int f = 0; f < 32; f++) {
+        const double w = pow(10000, -f / 32.), scaled = llama3_frequency(w, 8, 1, 4, 512);
+        const double complex want = ((double)before[f] + (double)before[32 + f] * I) *
+                                    cexp((double)t.position * scaled * I);
+        kinds[scaled == w ? 0 : scaled == w / 8 ? 1 : 2]++;
+        const double bound = (8 * U + 1e-9) * cabs(want);
+        cr_expect_leq(in_bounds((double)r.x[f], creal(want), bound), 1, "pair %d", f);
+        cr_expect_leq(in_bounds((double)r.x[32 + f], cimag(want), bound), 1, "pair %d", f);
+    }
+    cr_expect(kinds[0] > 1 && kinds[1] > 1 && kinds[2] > 1, "%d %d %d", kinds[0], kinds[1],
+              kinds[2]);
+    set_number(&r.c, "rope_high", 1);
+    cr_expect_eq(config_check(&r.c, NULL), E_USAGE, "nothing is between 1 and 1");
+    release(before);
+    close_rotated(&r);
+}

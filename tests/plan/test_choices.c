@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The choices of a model beside its variant, and what the tables record of them: axes of words,
- * numbers by --set, and columns that name the model. */
+ * The choices of a model beside its variant, and what the tables record of them: axes of words, and
+ * columns that name the model. */
 #include "harness/measure/result.h"
 #include "harness/table/case_row.h"
 #include "tests/support/command_line.h"
@@ -22,77 +22,6 @@ static struct config model_of(const struct variant *v)
     c.mem_len = 64;
     config_own_reset(&c);
     return c;
-}
-
-/* ---- numbers by name ------------------------------------------------------------------------ */
-
-Test(choices, every_setting_changes_a_variant_and_reads_its_own_text)
-{
-    const struct choice *s;
-
-    for (int i = 0; (s = setting_at(i)); i++) {
-        int having = 0;
-        for (int v = 0; variants[v]; v++) {
-            struct config c = model_of(variants[v]), again = c;
-            char line[64], text[SETTINGS_TEXT], back[SETTINGS_TEXT], least[64];
-            settings_print(back, &c, false, false);
-            snprintf(least, sizeof(least), "%s=%.0f", s->name, s->least);
-            snprintf(line, sizeof(line), "%s=%.0f", s->name,
-                     s->least + (strstr(back, least) != NULL));
-            cr_assert_eq(settings_parse(&c, line, false, NULL), OK, "%s", line);
-            settings_print(text, &c, false, false);
-            if (!setting_applies(s, &again)) {
-                cr_expect_str_eq(text, back, "%s has no %s", variants[v]->name, s->name);
-                continue;
-            }
-            having++;
-            cr_expect(strstr(text, line), "%s %s", variants[v]->name, line);
-            cr_assert_eq(settings_parse(&again, text, false, NULL), OK, "%s", text);
-            settings_print(back, &again, false, false);
-            cr_expect_str_eq(back, text);
-        }
-        cr_expect_gt(having, 0, "no variant has %s", s->name);
-    }
-}
-
-Test(choices, help_names_every_setting)
-{
-    struct ran r = run_bench("/tmp", "help sweep");
-
-    const struct choice *s;
-    for (int i = 0; (s = setting_at(i)); i++)
-        cr_expect(strstr(r.out.data, s->name), "--help does not know %s", s->name);
-    ran_free(&r);
-}
-
-Test(choices, settings_are_refused_with_what_would_do)
-{
-    static const struct {
-        const char *line, *text;
-    } cases[] = {
-        {"-V xl --set expert=2", "--set \"expert=2\": cannot read \"expert=2\"  -> NAME=N,... of "},
-        {"-V xl --set experts", "--set \"experts\": cannot read \"experts\""},
-        {"-V xl --set experts=2,", "--set \"experts=2,\": cannot read \"\""},
-        {"-V xl --set experts=0", "--set experts=0: "},
-        {"-V switch --set moe_k=5", "switch: 5 of 4 experts"},
-        {"-V mla --set d_rope=30", "mla: d_nope 64 and d_rope 30 of a head of width 96"},
-        {"-V mla --set d_nope=65,d_rope=31", "rope: 31 coordinates to rotate"},
-        {"-V mla --set d_rope=1", "--set d_rope=1: "},
-        {"-V mla --set kv_rank=0", "--set kv_rank=0: "},
-        {"-V mla --set d_value=2000000", "--set d_value=2000000: "},
-        {"-V compressive --set cmem=64 --mem 64", "--set cmem=64 of 64 rows of memory  -> fewer"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct options o;
-        struct plan p = {0};
-        struct err e = {""};
-        cr_assert_eq(parse_words(&o, cases[i].line, &e), OK, "%s", e.msg);
-        cr_expect_eq(plan_make(&p, &o, &e), E_USAGE, "%s", cases[i].line);
-        cr_expect(strncmp(e.msg, cases[i].text, strlen(cases[i].text)) == 0, "%s gives: %s",
-                  cases[i].line, e.msg);
-        drop_plan(&p, &o);
-    }
 }
 
 /* ---- cases ---------------------------------------------------------------------------------- */
@@ -172,7 +101,8 @@ Test(choices, axes_of_words_multiply_where_they_apply)
         {"-V rtransformer -w attn,layer --rnn-cell rnn,lstm", 3},
         {"-V universal -w layer,segment --halt none,t2t", 3},
         {"-V xl,rtransformer,universal -w segment --rnn-cell rnn,lstm --halt none,t2t", 5},
-        {"-V rope -w segment --rope-scaling none,linear,ntk,yarn", 4},
+        {"-V rope -w segment --rope-scaling none,linear,ntk,yarn,llama3", 5},
+        {"-V rope,xl -w layer --norm parallel,pre", 4},
         {"-V rope,xl -w layer --rope-scaling linear,yarn --rope-factor 8", 3},
         {"-V rope,gla,rwkv6 -w layer --out-gate none", 3},
         {"-V gated,rope -w layer --out-gate elementwise,headwise", 4},
@@ -337,11 +267,15 @@ static const char *value_of(int i, int n)
     static const char *const bases[] = {"100", "10000,0", NULL};
     static const char *const dims[] = {"2/4/8/0.5", "1/4/4/1", NULL};
     static const char *const factors[] = {"2", "2.5", NULL};
+    static const char *const shares[] = {"0.25", "1", NULL};
     static const char *const numbers[] = {"5", "7", NULL};
     static const char *const mask_layers[] = {"0", "0,0", NULL};
     static const char *const head_windows[] = {"3", "2,4;3,0", NULL};
     static const char *const directions[] = {"both", NULL}; /* causal is said by nothing */
     static const char *const flags[] = {"1", NULL};
+    static const char *const cutoffs[] = {"20,40", "100", NULL};
+    static const char *const widths[] = {"16", "48", NULL};
+    static const char *const ties[] = {"0,1", "1,1", NULL};
 
     switch (model_choices[i].codec) {
     case CODEC_TEXT:
@@ -353,10 +287,13 @@ static const char *value_of(int i, int n)
                : i == CHOICE_direction             ? directions[n]
                : i == CHOICE_mask_layers           ? mask_layers[n]
                : i == CHOICE_head_windows          ? head_windows[n]
+               : i == CHOICE_cutoffs               ? cutoffs[n]
+               : i == CHOICE_d_embed               ? widths[n]
+               : i == CHOICE_tie_projs             ? ties[n]
                : choice_word(&model_choices[i], 0) ? choice_word(&model_choices[i], n)
                                                    : mask_heads[n];
     case CODEC_REAL:
-        return factors[n];
+        return i == CHOICE_exit_tau ? shares[n] : factors[n];
     case CODEC_INT:
         return numbers[n];
     case CODEC_FLAG:
@@ -374,16 +311,20 @@ Test(choices, rows_of_models_are_the_same_everywhere)
             int having = 0;
             for (int v = 0; variants[v]; v++) {
                 const bool flag = model_choices[i].codec == CODEC_FLAG;
-                const struct config c = model_of(variants[v]);
+                const bool clusters = i == CHOICE_div_val || i == CHOICE_tie_projs;
+                struct config c = model_of(variants[v]);
                 char line[256];
                 struct options o;
                 struct plan p = {0};
                 struct err e = {""};
+                c.adaptive.n = clusters;
                 if (!choice_applies(&model_choices[i], &c, SCOPE_MODEL))
                     continue;
                 snprintf(line, sizeof(line), "-V %s %s%s--%s %s", variants[v]->name,
                          i == CHOICE_direction ? NO_PAST : "-w segment " SMALL,
-                         i == CHOICE_mask_heads ? "--mask window=4;stride=2 " : "",
+                         i == CHOICE_mask_heads ? "--mask window=4;stride=2 "
+                         : clusters             ? "--cutoffs 20 "
+                                                : "",
                          model_choices[i].option, flag ? "" : value_of(i, n));
                 cr_assert_eq(parse_words(&o, line, &e), OK, "%s: %s", line, e.msg);
                 o.default_threads = 1;

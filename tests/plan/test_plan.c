@@ -93,9 +93,40 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
         snprintf(line, sizeof(line), "%s%s", one, cases[i].line);
         int n = cases[i].n;
         for (int v = 0; cases[i].n == 0 && variants[v]; v++)
-            n += !variants[v]->bidirectional; /* those have no past of 4 rows */
+            n += !variants[v]->bidirectional /* those have no past of 4 rows */ &&
+                 !variants[v]->whole; /* those no layer alone */
         cr_expect_eq(count(line), n, "%s makes %d", line, count(line));
     }
+}
+
+/* Every variant is in one family, and --variant, --filter and studies take the same word for it. */
+Test(plan, families)
+{
+    int all = 0;
+
+    for (enum family f = 0; f < FAMILY_COUNT; f++) {
+        char line[256];
+        int n = 0;
+        for (int v = 0; variants[v]; v++)
+            n += variant_family(v) == f;
+        cr_expect_gt(n, 0, "no variant is in %s", family_name[f]);
+        all += n;
+        snprintf(line, sizeof(line), "-b ref -w layer --seq 8 --mem 0 -V family:%s",
+                 family_name[f]);
+        struct options o;
+        struct plan p;
+        must_plan(&p, &o, line);
+        for (int i = 0; i < p.n; i++) {
+            int v = 0;
+            while (variants[v] != p.cases[i].variant)
+                v++;
+            cr_expect_eq(variant_family(v), f, "%s is not in %s", variants[v]->name,
+                         family_name[f]);
+        }
+        cr_expect_geq(p.n, n, "%s", line);
+        drop_plan(&p, &o);
+    }
+    cr_expect(!variants[all], "each variant counts once");
 }
 
 Test(plan, what_sees_ahead_has_no_past_and_no_next_token)
@@ -214,7 +245,9 @@ Test(plan, filters)
         {"--filter variant:shaw", 8},
         {"--filter !variant:shaw", 16},
         {"--filter variant=shaw", 8},
-        {"--filter variant:rpr", 8}, /* an alias */
+        {"--filter variant:rpr", 8},              /* an alias */
+        {"--filter variant:family:positions", 8}, /* shaw */
+        {"--filter !variant:family:full", 16},
         {"--filter seq:51", 12},
         {"--filter seq=51", 12},
         {"--filter seq<512", 12},
@@ -340,6 +373,9 @@ Test(plan, errors_say_what_to_do)
     } cases[] = {
         {"--variant xll", E_USAGE,
          "unknown variant \"xll\"  -> did you mean xl?  (vanilla, shaw, xl, gtrxl, "},
+        {"--variant family:spars", E_USAGE, "unknown family \"spars\"  -> did you mean sparse?"},
+        {"--filter variant:family:spars", E_USAGE,
+         "unknown family \"spars\"  -> did you mean sparse?"},
         {"--variant zzzzzzz", E_USAGE, "unknown variant \"zzzzzzz\"  -> one of vanilla, shaw, "},
         {"--backend openbals", E_USAGE, "unknown backend \"openbals\"  -> did you mean openblas?"},
         {"--backend onednn", E_UNSUPPORTED, "backend onednn was not built in  -> "},
@@ -383,6 +419,32 @@ Test(plan, errors_say_what_to_do)
 }
 
 /* ... unless they stand in a file, which is for the variants that have them: --clip here. */
+/* What sees a whole text has neither a past nor a next token: one line that says what it runs. */
+Test(plan, bidirectional_variants_refuse_what_has_a_past)
+{
+    static const char *const lines[] = {"-w segment --mem 0", "-w decode --mem 0",
+                                        "-w train --mem 0", "-w layer --mem 8", "-w cross --mem 0"};
+    int having = 0;
+
+    for (int v = 0; variants[v]; v++)
+        for (size_t i = 0; i < ARRAY_LEN(lines) && variants[v]->bidirectional; i++) {
+            struct options o;
+            struct plan p = {0};
+            struct err e = {""};
+            char line[128];
+            snprintf(line, sizeof(line), "-b ref --seq 8 -V %s %s", variants[v]->name, lines[i]);
+            cr_assert_eq(parse_words(&o, line, &e), OK, "%s: %s", line, e.msg);
+            cr_expect_eq(plan_make(&p, &o, &e), E_UNSUPPORTED, "%s: %s", line, e.msg);
+            cr_expect(strstr(e.msg, "  -> ") && !strchr(e.msg, '\n'), "%s: %s", line, e.msg);
+            /* attention alone only where there is some */
+            cr_expect(!variants[v]->mixer || !strstr(e.msg, "attn"), "%s: %s", line, e.msg);
+            plan_free(&p);
+            options_free(&o);
+            having++;
+        }
+    cr_expect_gt(having, 0);
+}
+
 Test(plan, files_of_options_are_for_many_variants)
 {
     struct options o;

@@ -144,6 +144,7 @@ static const struct list lists[] = {
     {"elu", mix_linear, "linear_elu"},
     {"exp", mix_linear, "favor"},
     {"cosh", mix_linear, "favor_hyp"},
+    {"relu", mix_linear, "favor_relu"},
 };
 
 /* ---- one run --------------------------------------------------------------------------------- */
@@ -267,7 +268,7 @@ ParameterizedTest(int *b, steps, gradients, .timeout = 120)
             float *const at = i < 0 ? p.x : p.p.v[i].data;
             const size_t m = i < 0 ? ROWS * D : p.p.v[i].n;
             float *const grad = normal(m, "grad", 0, 1);
-            char what[600];
+            char what[700];
             snprintf(what, sizeof(what), "%s, %s: %s", backends[*b]->name, lists[k].name,
                      i < 0 ? "x" : p.p.v[i].name);
             memcpy(grad, i < 0 ? p.d_x : p.p.v[i].grad, m * sizeof(float));

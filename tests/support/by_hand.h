@@ -320,6 +320,13 @@ static inline double *by_hand(const struct layer *y, const double *rows, bool re
     double *a = attention(y, n), *z = copy(all + M * c->D, L * c->D);
     join(y, "gate1", z, a, L, factor(y, 1));
     settle(y, "ln1", z, L);
+    if (c->wiring == WIRING_PARALLEL) { /* the same rows enter both */
+        double *x = copy(all + M * c->D, L * c->D), *in = norm(y, "ln2", x, L);
+        double *f = feed_forward(y, "ff", in, L);
+        join(y, "", z, f, L, 1);
+        free(all), free(n), free(a), free(x), free(in), free(f);
+        return z;
+    }
     feed(y, "ff", "ln2", "gate2", z, L, macaron ? 0.5 : 1);
     free(all), free(n), free(a);
     return z;

@@ -21,7 +21,7 @@
 struct form {
     int variant, gate, wiring; /* indexes; gate -1 = none */
 };
-enum { WIRINGS = 512 };
+enum { WIRINGS = 1024 };
 
 /* A small model whose sizes all differ, H*dh from D too; with every second `turn` of each option.
  */
@@ -31,13 +31,15 @@ static inline struct config wired(const struct form *w, int turn)
 
     c.gate = w->gate < 0 ? NULL : gates[w->gate];
     c.wiring = (enum wiring)w->wiring;
-    c.attn_bias = turn & 1 && c.mixer != &mixer_mla; /* which has none */
+    /* which have none */
+    c.attn_bias = turn & 1 && c.mixer != &mixer_mla && c.mixer != &mixer_etc &&
+                  c.mixer != &mixer_isab && !c.feedback.on && !c.slots.n;
     if (c.mixer == &mixer_mla) {
         c.mla = turn & 1 ? MLA_ABSORBED : MLA_EXPANDED;
         set_number(&c, "q_rank", turn & 2 ? 4 : 0);
     }
     c.uv_per_layer = c.rel_per_head = turn >> 1 & 1;
-    c.tied = !(turn >> 2 & 1);
+    c.tied = !(turn >> 2 & 1) && !c.pos->from_tokens;
     c.clip = 3;
     c.rel_rows = turn & 1 ? 7 : 4;
     c.final_ln = turn >> 1 & 1;
@@ -63,6 +65,59 @@ static inline struct config wired(const struct form *w, int turn)
         set_number(&c, "pkm_heads", 2);
         set_choice(&c, "pkm_ln", turn & 2 ? "1" : "0");
     }
+    if (c.mixer == &mixer_routing) { /* groups that short texts have several of */
+        set_number(&c, "clusters_of_head", 3);
+        set_number(&c, "commit_coef", 0); /* it would be in the gradient only */
+        set_number(&c, "route_window", turn & 1 ? 2 : 0);
+        set_choice(&c, "self_last", turn & 2 ? "1" : "0");
+        c.share_qk = !(turn & 2);
+    }
+    if (c.mixer == &mixer_lsh) {
+        set_number(&c, "lsh_rounds", turn & 1 ? 1 : 2);
+        set_number(&c, "lsh_half", 1);
+        set_number(&c, "lsh_window", turn & 2 ? 0 : 3);
+    }
+    if (c.mixer == &mixer_sinkhorn) {
+        set_number(&c, "sort_block", 3);
+        set_number(&c, "sort_iters", turn & 3);
+        set_choice(&c, "sort_top", turn & 1 ? "1" : "0");
+    }
+    if (c.mixer == &mixer_clustered) {
+        set_number(&c, "clusters", 3);
+        set_number(&c, "bits", 9);
+        set_number(&c, "cluster_top", turn & 1 ? 2 : 0);
+    }
+    if (c.mixer == &mixer_informer) {
+        set_number(&c, "top_u", 3);
+        set_number(&c, "sample", 4);
+    }
+    if (c.mixer == &mixer_linformer && c.causal) { /* blocks that short texts fill */
+        set_number(&c, "lin_block", 4);
+        set_number(&c, "rank", 1 + (turn & 1));
+        set_choice(&c, "proj_v", turn & 2 ? "0" : "1");
+    }
+    if (c.mixer == &mixer_mca)
+        set_choice(&c, "mca_share", turn & 1 ? "1" : "0");
+    if (c.mixer == &mixer_nystrom)
+        set_number(&c, "landmarks", 3);
+    if (c.mixer == &mixer_pooling) { /* windows and cells that short texts have several of */
+        set_number(&c, "pf_window", 3);
+        set_number(&c, "pf_window2", 9);
+        set_number(&c, "pf_kernel", 2 + (turn & 1));
+        set_number(&c, "pf_stride", 2);
+        set_choice(&c, "pf_pool", turn & 2 ? "max" : "mean");
+    }
+    if (c.mixer == &mixer_etc)
+        set_number(&c, "global_rows", 2);
+    if (c.mixer == &mixer_isab) { /* whose heads are as wide as the stream */
+        c.H = c.kv_heads = 2;
+        c.dh = 6;
+        c.scale = (float)(1 / sqrt(6));
+        set_number(&c, "inducing", 3);
+        set_choice(&c, "mab_ln", turn & 1 ? "1" : "0");
+    }
+    if (c.mixer == &mixer_tree)
+        set_number(&c, "tree", 1 + (turn & 1));
     if (c.attn_extra == &extra_persistent)
         set_number(&c, "persistent", 5);
     if (c.attn_extra == &extra_span) {
@@ -197,6 +252,7 @@ static inline void model_open(struct model *m, const struct config *c, const cha
     *m = (struct model){0};
     cr_assert_eq(engine_open(&m->g, backend, threads, NULL, &e), OK, "%s", e.msg);
     cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
+    m->lm.all_logits = true;
     cr_assert_eq(lm_bind(&m->lm, &m->g, kind, max, &m->arena, &e), OK, "%s", e.msg);
     const size_t counted = m->arena.used;
     cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);

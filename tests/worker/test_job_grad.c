@@ -5,6 +5,8 @@
  * gradients. */
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
 #include "tests/support/trains.h"
 
 #include <criterion/criterion.h>
@@ -125,6 +127,7 @@ ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
         char line[512];
         snprintf(line, sizeof(line), "-b %s %s", backends[*b]->name, lines[i]);
         must_plan(&p, &o, line);
+        plan_drop_unsupported(&p);
         for (int c = 0; c < p.n; c++)
             if (p.cases[c].workload == WORK_ATTN || trains(p.cases[c].variant))
                 check_case(&p.cases[c]);
@@ -254,7 +257,7 @@ Test(job_grad, a_training_step_clips_and_moves_nothing)
     one_case(&j, &p, &o, "-b ref -V xl -w train --seq 6 --mem 4 --d-model 16 --heads 2");
     struct params *const params = &j.lm.lm.params;
     float **const before = calloc((size_t)params->n, sizeof(*before));
-    adam_reset(&j.lm.adam, params); /* placing may have run a step */
+    optimizer_reset(&j.lm.optimizer, params); /* placing may have run a step */
     for (int i = 0; i < params->n; i++) {
         before[i] = malloc(params->v[i].n * sizeof(float));
         memcpy(before[i], params->v[i].data, params->v[i].n * sizeof(float));
@@ -264,8 +267,8 @@ Test(job_grad, a_training_step_clips_and_moves_nothing)
         cr_expect_arr_eq(before[i], params->v[i].data, params->v[i].n * sizeof(float), "%s",
                          params->v[i].name);
         for (size_t k = 0; k < params->v[i].n; k++) {
-            const double g = (double)params->v[i].grad[k], m = (double)j.lm.adam.m[i][k];
-            const double v = (double)j.lm.adam.v[i][k];
+            const double g = (double)params->v[i].grad[k], m = (double)j.lm.optimizer.m[i][k];
+            const double v = (double)j.lm.optimizer.v[i][k];
             gradient += g * g;
             first += m * m;
             off = fmax(off, fabs(v - 0.1 * m * m)); /* m is 0.1 of it, v 0.001 of its square */
@@ -312,4 +315,54 @@ Test(job_grad, flop_counts_both_ways)
     /* A norm before it has weights, which memory's gradient reaches. */
     cr_expect_eq(flop_of(SMALL "-V gtrxl -w layer --phase fwd_bwd"),
                  3 * flop_of(SMALL "-V gtrxl -w layer") + wr);
+}
+
+/* ---- what amplifies ----------------------------------------------------------------------- */
+
+static struct bound bound_of(const char *line)
+{
+    struct options o;
+    struct plan p = {0};
+    struct err e = {""};
+
+    cr_assert_eq(parse_words(&o, line, &e), OK, "%s: %s", line, e.msg);
+    o.default_threads = 1;
+    cr_assert_eq(plan_make(&p, &o, &e), OK, "%s: %s", line, e.msg);
+    const struct bound b = job_bound(&p.cases[0]);
+    plan_free(&p);
+    options_free(&o);
+    return b;
+}
+
+/* Six steps with a factor 13/4 each, twice that for a softmax, eight roundings. */
+Test(job_grad, the_bound_of_an_iteration_grows_with_its_steps)
+{
+    const char *const nystrom = "-V nystrom -b ref -w layer --seq 9 --mem 0";
+    const struct bound plain = bound_of("-V bert -b ref -w layer --seq 9 --mem 0");
+    const struct bound six = bound_of(nystrom);
+    char none[128];
+
+    snprintf(none, sizeof(none), "%s --set pinv_iters=0", nystrom);
+    cr_expect_float_eq(six.rel - plain.rel, 8 * 0x1p-24 * 2 * pow(3.25, 6), 1e-12);
+    cr_expect_float_eq(six.nmse - plain.nmse, pow(six.rel - plain.rel, 2), 1e-15);
+    cr_expect_float_eq(bound_of(none).rel - plain.rel, 8 * 0x1p-24 * 2, 1e-12);
+}
+
+/* Two rows, whose matrix of landmarks is as good as singular: right, and further from the reference
+ * than other variants may be. */
+Test(job_grad, two_landmarks_may_be_alike, .init = folder_make, .fini = folder_remove)
+{
+    static const int seeds[] = {30, 32, 54};
+
+    if (!backend_find("avx2") || backend_usable(backend_find("avx2"), NULL) != OK)
+        cr_skip_test("avx2 is not usable here");
+    for (size_t i = 0; i < ARRAY_LEN(seeds); i++) {
+        struct ran r = run_bench(folder,
+                                 "-q -V nystrom -b avx2 -w layer --phase fwd_bwd --seq 2 --mem 0 "
+                                 "--kv-heads 2 --d-model 64 --seed %d --threads 1 --pin none "
+                                 "--max-time 0.001 --min-samples 1 --warmup-ms 0 --out r",
+                                 seeds[i]);
+        expect_exit(&r, 0);
+        ran_free(&r);
+    }
 }

@@ -99,6 +99,19 @@ Test(peak, unpinned_below_a_mask, .timeout = 120)
     topo_close(t);
 }
 
+Test(peak, no_time_for_far_memory, .timeout = 120)
+{
+    struct topo *const t = machine();
+    struct peaks p;
+    struct err e;
+    const int cpus[] = {-1};
+
+    cr_assert_eq(peak_run_in_process(t, 1, cpus, 1e-3, &p, &e), OK, "%s", e.msg);
+    cr_expect_eq(p.dram, 0);
+    cr_expect_gt(p.l1, 0);
+    topo_close(t);
+}
+
 Test(peak, a_cpu_that_is_not_there, .timeout = 60)
 {
     struct topo *const t = machine();

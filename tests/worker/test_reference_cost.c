@@ -74,6 +74,7 @@ Test(reference_cost, all_rows_of_the_others)
         cr_expect_eq(rows_of(lines[i], 1e-6, &cost), 512, "%s", lines[i]);
         cr_expect_gt(cost, 1e-6);
     }
+    cr_expect_eq(rows_of("-b ref -w attn -V xl --seq 64 --mem 512 --threads 1", 1e-6, &cost), 64);
 }
 
 /* Plausible numbers of a machine of this decade, busy or not. */

@@ -9,6 +9,7 @@
 #include "attn.h"
 #include "variants/base/base.h"
 #include "variants/base/cpu.h"
+#include "variants/base/elem.h"
 
 struct engine;
 struct recur_impl;
@@ -43,7 +44,11 @@ struct attn_impl {
 
 /* c = alpha * op(a) op(b) + beta * c;  op(a) [m,k], op(b) [k,n], c [m,n], row-major, op = transpose
  * if ta/tb. A weight W [out,in] acts on rows x as c = x W^T: tb = true. beta = 0 never reads c.
- * threads = 1 may be called from inside a parallel region. */
+ * threads = 1 may be called from inside a parallel region.
+ *
+ * b may be a weight [n,k] of a narrower element type, with tb and without ta: its rows lie one
+ * after the other from b_narrow (elem.h), and b is NULL. Where it is bf16, a is rounded to bf16 as
+ * well; sums and c are float. */
 struct gemm {
     bool ta, tb;
     int m, n, k;
@@ -52,6 +57,8 @@ struct gemm {
     float *c;
     ptrdiff_t lda, ldb, ldc;
     const float *b_packed; /* op(b) packed by the backend's pack, or NULL */
+    enum elem elem;        /* of b */
+    const void *b_narrow;  /* NULL where it is f32 */
     int threads;
 };
 
@@ -275,12 +282,14 @@ struct rnn_step_grad {
     const float *d_out;
 };
 
-/* d_logits = scale (softmax(logits) - onehot(target)). */
+/* d_logits = scale ((1 + 2 z lse) softmax(logits) - onehot(target)), lse = logsumexp(logits): of
+ * scale (nll + z lse^2), the z-loss of PaLM (Chowdhery et al. 2022, arXiv:2204.02311, section 5).
+ */
 struct nll_grad {
     float *d_logits; /* [rows, n], may be logits */
     const float *logits;
     const int32_t *target;
-    float scale;
+    float scale, z;
     int rows, n;
     int threads;
 };
@@ -346,6 +355,8 @@ struct backend {
     /* Optional: bytes of work space held outside the arena, without what its library allocates
      * unseen. */
     size_t (*held_bytes)(void);
+    /* With ops.gemm: why its products cannot have weights of an element type; NULL = they can. */
+    const char *lacks[ELEM_COUNT];
     /* It generates a kernel for each new shape: one run at bind generates them outside the measured
      * time. */
     bool makes_kernels;
@@ -381,11 +392,16 @@ struct engine {
     void (*pack)(float *dst, const struct gemm *like);
     void (*gemm_act)(const struct gemm *g, const struct act *epilogue);
     void (*gemm_gate)(const struct gemm *g, const struct gate_op *gate);
+    const char *const *lacks;
     const char *impl; /* the only attention implementation to use; NULL = the first that accepts */
     int threads;
     /* [B,L] queries of attention whose output is wanted; NULL = all. The ref backend computes no
      * others and leaves 0 there; the other backends compute all. */
     const bool *wanted;
+    /* Where a batch is divided among processes: x [n] becomes its mean over them. What a loss says
+     * of the batch as a whole needs it; NULL = all rows are here. */
+    void (*mean)(void *arg, double *x, int n);
+    void *mean_arg;
     enum isa isa; /* ISA level of the kernels that dominate its time: CSV column isa_used */
 };
 

@@ -26,6 +26,8 @@ bool mask_visible(const struct mask *m, int64_t query, int64_t key)
     const int64_t n = query - key, far = n < 0 ? -n : n;
     const int64_t dilation = max_int(m->dilation, 1);
 
+    if (m->rows)
+        return mask_row(m, query)[key / 64] >> key % 64 & 1;
     return n == 0 || mask_hides_nothing(m) ||
            (m->window && far < m->window * dilation && far % dilation == 0) ||
            (m->block && block_visible(m, query, key)) || (m->stride && far % m->stride == 0) ||
@@ -111,6 +113,13 @@ static struct run next_of_term(const struct mask *m, int term, int64_t q, int64_
     }
 }
 
+static struct run next_bits(const struct mask *m, int64_t q, int64_t p, int64_t end)
+{
+    struct range r = {0, (int)p};
+
+    return bits_next(mask_row(m, q), 1, (int)end, &r) ? (struct run){r.from, r.to} : no_run;
+}
+
 /* The next contiguous positions in [p, end) that any term shows to the query at q. */
 static struct run next_visible(const struct mask *m, int64_t q, int64_t p, int64_t end)
 {
@@ -119,6 +128,8 @@ static struct run next_visible(const struct mask *m, int64_t q, int64_t p, int64
 
     if (mask_hides_nothing(m))
         return rest(p, p, end);
+    if (m->rows)
+        return next_bits(m, q, p, end);
     for (int t = 0; t < n; t++) {
         const struct run r = next_of_term(m, t, q, p);
         if (r.from < seen.from)

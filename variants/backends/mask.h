@@ -17,7 +17,9 @@
  *     n_random          or the block of c is one of random[block of a][..]      (needs block)
  *   stride              n mod stride = 0
  *   fixed, summary      c mod fixed >= fixed - summary
- *   global              c < global or a < global                                          */
+ *   global              c < global or a < global
+ *
+ * With `rows` nothing of this holds: key c is visible iff bit c of row a is set. */
 struct mask {
     int window, dilation;
     int block, back, memory;
@@ -27,14 +29,22 @@ struct mask {
     int n_random, random_blocks;
     int64_t random_from;   /* query block of row 0 of random */
     const int32_t *random; /* [random_blocks, n_random] key blocks per query block, -1 = none */
+    const uint64_t *rows; /* bits of keys for each query, lowest first; NULL = by the rules above */
+    int row_words;
 };
 
 static inline bool mask_hides_nothing(const struct mask *m)
 {
-    return !(m->window || m->block || m->stride || m->fixed || m->global);
+    return !(m->window || m->block || m->stride || m->fixed || m->global || m->rows);
 }
 
 bool mask_visible(const struct mask *m, int64_t query, int64_t key);
+
+/* The row of bits of a query. */
+static inline const uint64_t *mask_row(const struct mask *m, int64_t query)
+{
+    return m->rows + query * m->row_words;
+}
 
 struct sight {
     int L, K;                 /* queries, keys */

@@ -65,6 +65,13 @@ static void set_visible(const struct row *r, const struct mask *m, int64_t q)
 {
     const int64_t step = max_int(m->dilation, 1), reach = (m->window - 1) * step;
 
+    if (m->rows) {
+        CHECK(r->first == 0);
+        set_range(r, r->from, r->to);
+        for (int64_t word = 0; word * 64 < r->to; word++)
+            r->bits[word] &= mask_row(m, q)[word];
+        return;
+    }
     if (mask_hides_nothing(m) || q < m->global) {
         set_range(r, r->from, r->to);
         return;

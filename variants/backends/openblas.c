@@ -65,6 +65,8 @@ const struct backend backend_openblas = {
     .core = core,
     .config = config,
     .core_isa = core_isa,
+    .lacks = {[ELEM_BF16] = "cblas_sbgemm is not in the OpenBLAS that distributions build",
+              [ELEM_Q8] = "OpenBLAS has no product with 8-bit weights"},
     .ops = {.gemm = gemm_openblas},
     .attn = attn_list,
     .recur = recur_composed,

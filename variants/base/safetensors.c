@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Reading safetensors files. jansson parses the header; this file checks that the header describes
- * every byte of the data exactly once and in order, so that callers need not. */
+ * every byte of the data exactly once, in whatever order, so that callers need not. */
 #include "safetensors.h"
 
 #include "json_text.h"
@@ -25,7 +25,25 @@ enum { LENGTH_FIELD = 8, HEADER_MAX = 100 * 1000 * 1000 }; /* bytes */
 
 #define NOT_OURS "  -> not a safetensors file, or a damaged one"
 
-const char *const dtype_name[DTYPE_COUNT] = {"F32", "I32"};
+/* Bytes of an element. Types that are not here may only stand in published files, where they have
+ * as many as data_offsets say. */
+static const struct type {
+    const char *name;
+    enum dtype dtype;
+    size_t bytes;
+} types[] = {
+    {"F32", DTYPE_F32, 4},    {"I32", DTYPE_I32, 4},   {"F16", DTYPE_F16, 2},
+    {"BF16", DTYPE_BF16, 2},  {"F64", DTYPE_OTHER, 8}, {"I64", DTYPE_OTHER, 8},
+    {"U64", DTYPE_OTHER, 8},  {"U32", DTYPE_OTHER, 4}, {"I16", DTYPE_OTHER, 2},
+    {"U16", DTYPE_OTHER, 2},  {"I8", DTYPE_OTHER, 1},  {"U8", DTYPE_OTHER, 1},
+    {"BOOL", DTYPE_OTHER, 1}, {"", DTYPE_OTHER, 0},
+};
+
+/* Where a tensor lies, from the end of the header. */
+struct span {
+    size_t begin, end;
+    struct tensor *of;
+};
 
 /* Every error about a file names it. */
 static enum status __attribute__((format(printf, 4, 5)))
@@ -82,7 +100,7 @@ static enum status read_shape(const char *path, struct tensor *t, const json_t *
             return file_error(path, e, E_IO,
                               "tensor \"%s\": size %zu of its shape is not in 0..%d" NOT_OURS,
                               t->name, d, INT_MAX);
-        if (__builtin_mul_overflow(t->n, (size_t)size, &t->n) || t->n > SIZE_MAX / ELEMENT_BYTES)
+        if (__builtin_mul_overflow(t->n, (size_t)size, &t->n) || t->n > SIZE_MAX / sizeof(double))
             return file_error(path, e, E_IO,
                               "tensor \"%s\": the product of its shape overflows" NOT_OURS,
                               t->name);
@@ -91,49 +109,89 @@ static enum status read_shape(const char *path, struct tensor *t, const json_t *
     return OK;
 }
 
-/* One header entry. *at is the required offset of the tensor from the end of the header; it is
- * advanced to that of the next. */
-static enum status read_tensor(const char *path, struct tensor *t, size_t *at, const char *name,
-                               const json_t *entry, struct err *e)
+/* Of a file of ours only those that are read as they lie; the last row is any other. */
+static const struct type *type_of(const struct safetensors *s, const char *name)
+{
+    const struct type *t = types;
+
+    while (*t->name && strcmp(t->name, name) != 0)
+        t++;
+    return s->published || t->dtype <= DTYPE_I32 ? t : NULL;
+}
+
+/* One header entry. */
+static enum status read_tensor(const struct safetensors *s, struct tensor *t, struct span *span,
+                               const char *name, const json_t *entry, struct err *e)
 {
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     const json_t *offsets = json_object_get(entry, "data_offsets");
     json_int_t begin, end;
-    size_t k = 0;
 
     if (strlen(name) >= TENSOR_NAME)
-        return file_error(path, e, E_IO,
+        return file_error(s->path, e, E_IO,
                           "tensor \"%.32s...\": its name has %zu bytes  -> at most %d", name,
                           strlen(name), TENSOR_NAME - 1);
     strcpy(t->name, name);
     if (!dtype)
-        return file_error(path, e, E_IO, "tensor \"%s\" has no dtype" NOT_OURS, name);
-    while (k < DTYPE_COUNT && strcmp(dtype, dtype_name[k]) != 0)
-        k++;
-    if (k == DTYPE_COUNT)
-        return file_error(path, e, E_IO,
+        return file_error(s->path, e, E_IO, "tensor \"%s\" has no dtype" NOT_OURS, name);
+    const struct type *const type = type_of(s, dtype);
+    if (!type)
+        return file_error(s->path, e, E_IO,
                           "tensor \"%s\" has dtype %.32s  -> convert it to F32 or I32", name,
                           dtype);
-    t->dtype = (enum dtype)k;
+    t->dtype = type->dtype;
+    snprintf(t->dtype_name, sizeof(t->dtype_name), "%s", dtype);
 
-    const enum status st = read_shape(path, t, json_object_get(entry, "shape"), e);
+    const enum status st = read_shape(s->path, t, json_object_get(entry, "shape"), e);
     if (st != OK)
         return st;
     if (json_array_size(offsets) != 2 ||
         !read_integer(json_array_get(offsets, 0), INT64_MAX, &begin) ||
         !read_integer(json_array_get(offsets, 1), INT64_MAX, &end) || end < begin)
-        return file_error(path, e, E_IO,
+        return file_error(s->path, e, E_IO,
                           "tensor \"%s\": data_offsets are not [begin, end]" NOT_OURS, name);
-    if ((size_t)(end - begin) != t->n * ELEMENT_BYTES)
-        return file_error(path, e, E_IO,
+    if (type->bytes && (size_t)(end - begin) != t->n * type->bytes)
+        return file_error(s->path, e, E_IO,
                           "tensor \"%s\": shape needs %zu bytes, data_offsets give %zu" NOT_OURS,
-                          name, t->n * ELEMENT_BYTES, (size_t)(end - begin));
-    if ((size_t)begin != *at)
-        return file_error(path, e, E_IO,
-                          "tensor \"%s\" begins at %zu, the one before it ends at %zu"
-                          "  -> store tensors back to back, in header order",
-                          name, (size_t)begin, *at);
-    *at = (size_t)end;
+                          name, t->n * type->bytes, (size_t)(end - begin));
+    *span = (struct span){(size_t)begin, (size_t)end, t};
+    return OK;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct span *const x = a, *const y = b;
+
+    return x->begin != y->begin ? (x->begin > y->begin) - (x->begin < y->begin)
+                                : (x->end > y->end) - (x->end < y->end);
+}
+
+/* The tensors lie back to back from byte `data_at` of the file to its end. Sorts them. */
+static enum status place_tensors(const struct safetensors *s, struct span *spans, size_t data_at,
+                                 struct err *e)
+{
+    size_t at = 0;
+
+    qsort(spans, (size_t)s->n_tensors, sizeof(*spans), by_begin);
+    for (int i = 0; i < s->n_tensors; i++) {
+        if (spans[i].begin != at)
+            return file_error(s->path, e, E_IO,
+                              "tensor \"%s\" begins at %zu, the one before it ends at %zu"
+                              "  -> store tensors back to back",
+                              spans[i].of->name, spans[i].begin, at);
+        at = spans[i].end;
+    }
+    if (data_at + at != s->size)
+        return file_error(s->path, e, E_IO,
+                          "header says %zu bytes, file has %zu  -> the whole file", data_at + at,
+                          s->size);
+    if (s->n_tensors > 0 && !s->published && data_at % ELEMENT_BYTES != 0)
+        return file_error(s->path, e, E_IO,
+                          "data begins at byte %zu, not a multiple of %d"
+                          "  -> pad the header with spaces to a multiple of 8",
+                          data_at, ELEMENT_BYTES);
+    for (int i = 0; i < s->n_tensors; i++)
+        spans[i].of->data = s->map + data_at + spans[i].begin;
     return OK;
 }
 
@@ -163,42 +221,43 @@ static enum status read_meta(struct safetensors *s, json_t *meta, struct err *e)
     return OK;
 }
 
-/* Tensors and metadata from the parsed header; data begins at byte `data_at` of the file. */
-static enum status read_entries(struct safetensors *s, json_t *header, size_t data_at,
+/* Tensors and metadata, and where the tensors lie. */
+static enum status read_entries(struct safetensors *s, struct span *spans, json_t *header,
                                 struct err *e)
 {
     const char *name;
     json_t *entry;
-    size_t at = 0;
     enum status st = OK;
 
-    if (!json_is_object(header))
-        return file_error(s->path, e, E_IO, "header is not a JSON object" NOT_OURS);
-    s->tensors = calloc(json_object_size(header) + 1, sizeof(*s->tensors));
-    if (!s->tensors)
-        return no_memory(s->path, e);
     json_object_foreach(header, name, entry)
     {
+        const int n = s->n_tensors;
         if (strcmp(name, SAFETENSORS_META) == 0)
             st = read_meta(s, entry, e);
         else
-            st = read_tensor(s->path, &s->tensors[s->n_tensors++], &at, name, entry, e);
+            st = read_tensor(s, &s->tensors[s->n_tensors++], &spans[n], name, entry, e);
         if (st != OK)
             return st;
     }
-    if (data_at + at != s->size)
-        return file_error(s->path, e, E_IO, "header says %zu bytes, file has %zu", data_at + at,
-                          s->size);
-    if (s->n_tensors > 0 && data_at % ELEMENT_BYTES != 0)
-        return file_error(s->path, e, E_IO,
-                          "data begins at byte %zu, not a multiple of %d"
-                          "  -> pad the header with spaces to a multiple of 8",
-                          data_at, ELEMENT_BYTES);
-    for (int i = 0; i < s->n_tensors; i++) {
-        s->tensors[i].data = s->map + data_at;
-        data_at += s->tensors[i].n * ELEMENT_BYTES;
-    }
     return OK;
+}
+
+/* From the parsed header; data begins at byte `data_at` of the file. */
+static enum status read_all(struct safetensors *s, json_t *header, size_t data_at, struct err *e)
+{
+    if (!json_is_object(header))
+        return file_error(s->path, e, E_IO, "header is not a JSON object" NOT_OURS);
+    s->tensors = calloc(json_object_size(header) + 1, sizeof(*s->tensors));
+    struct span *const spans = calloc(json_object_size(header) + 1, sizeof(*spans));
+    if (!s->tensors || !spans) {
+        free(spans);
+        return no_memory(s->path, e);
+    }
+    enum status st = read_entries(s, spans, header, e);
+    if (st == OK)
+        st = place_tensors(s, spans, data_at, e);
+    free(spans);
+    return st;
 }
 
 static enum status read_header(struct safetensors *s, struct err *e)
@@ -212,7 +271,8 @@ static enum status read_header(struct safetensors *s, struct err *e)
         return file_error(s->path, e, E_IO, "header of %llu bytes, the limit is %d" NOT_OURS,
                           (unsigned long long)length, HEADER_MAX);
     if (length > s->size - LENGTH_FIELD)
-        return file_error(s->path, e, E_IO, "header says %zu bytes, file has %zu",
+        return file_error(s->path, e, E_IO,
+                          "header says %zu bytes, file has %zu  -> the whole file",
                           (size_t)length + LENGTH_FIELD, s->size);
 
     json_t *header = json_read((const char *)s->map + LENGTH_FIELD, (size_t)length,
@@ -222,7 +282,7 @@ static enum status read_header(struct safetensors *s, struct err *e)
     if (!header)
         return file_error(s->path, e, E_IO, "header is not JSON at its byte %d: %s" NOT_OURS,
                           why.position, why.text);
-    const enum status st = read_entries(s, header, LENGTH_FIELD + (size_t)length, e);
+    const enum status st = read_all(s, header, LENGTH_FIELD + (size_t)length, e);
     json_decref(header);
     return st;
 }
@@ -260,9 +320,9 @@ out:
     return st;
 }
 
-enum status safetensors_open(struct safetensors *s, const char *path, struct err *e)
+static enum status open_as(struct safetensors *s, const char *path, bool published, struct err *e)
 {
-    *s = (struct safetensors){.path = strdup(path)};
+    *s = (struct safetensors){.path = strdup(path), .published = published};
     if (!s->path)
         return no_memory(path, e);
 
@@ -272,6 +332,16 @@ enum status safetensors_open(struct safetensors *s, const char *path, struct err
     if (st != OK)
         safetensors_close(s);
     return st;
+}
+
+enum status safetensors_open(struct safetensors *s, const char *path, struct err *e)
+{
+    return open_as(s, path, false, e);
+}
+
+enum status safetensors_open_published(struct safetensors *s, const char *path, struct err *e)
+{
+    return open_as(s, path, true, e);
 }
 
 void safetensors_close(struct safetensors *s)

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * The safetensors format: eight bytes of header length, a JSON header, the tensors back to back.
- * Only F32 and I32; anything else, or a header that does not describe the file's bytes exactly, is
- * an error that names the file. */
+ * The safetensors format: eight bytes of header length, a JSON header, the tensors back to back. A
+ * header that does not describe the file's bytes exactly is an error that names the file. Files of
+ * ours have aligned tensors of F32 and I32; published ones any (safetensors_open_published). */
 #ifndef SAFETENSORS_H
 #define SAFETENSORS_H
 
 #include "base.h"
 
 enum { TENSOR_RANK = 4, TENSOR_NAME = 96 };
-enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_COUNT };
-enum { ELEMENT_BYTES = 4 }; /* of either dtype */
-extern const char *const dtype_name[DTYPE_COUNT];
-#define SAFETENSORS_META "__metadata__" /* the header entry that is not a tensor */
+/* OTHER: what is never read, such as masks of BOOL. */
+enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_F16, DTYPE_BF16, DTYPE_OTHER };
+enum { ELEMENT_BYTES = 4, DTYPE_NAME = 16 }; /* bytes of an element of F32 and I32 */
+#define SAFETENSORS_META "__metadata__"      /* the header entry that is not a tensor */
 
 struct tensor {
     char name[TENSOR_NAME];
     enum dtype dtype;
     int rank, shape[TENSOR_RANK];
-    size_t n;         /* elements */
-    const void *data; /* into the mapped file, 4-byte aligned */
+    size_t n;                    /* elements */
+    const void *data;            /* into the mapped file; 4-byte aligned in files of ours */
+    char dtype_name[DTYPE_NAME]; /* as the file says it, maybe cut */
 };
 
 struct safetensors {
@@ -30,15 +31,22 @@ struct safetensors {
     int n_tensors;
     char **meta; /* key, value, key, value, ... */
     int n_meta;  /* pairs */
+    bool published;
 };
 
 /* Map and check a file. E_IO with a message that names the file and what is wrong in it. */
 enum status safetensors_open(struct safetensors *s, const char *path, struct err *e);
+/* Likewise a file as others publish it: of any types, and at any address. Its tensors are read with
+ * tensor_floats. */
+enum status safetensors_open_published(struct safetensors *s, const char *path, struct err *e);
 void safetensors_close(struct safetensors *s);
 
 /* NULL if there is none. */
 const struct tensor *safetensors_find(const struct safetensors *s, const char *name);
 const char *safetensors_meta(const struct safetensors *s, const char *key);
+
+/* Elements [first, first + n) of a tensor of F32, F16 or BF16, exactly, as floats. */
+void tensor_floats(float *to, const struct tensor *t, size_t first, size_t n);
 
 /* The integer under `key`; `fallback` if absent; E_IO if it is not an integer in [lo, hi]. */
 enum status safetensors_int(const struct safetensors *s, const char *key, int fallback, int lo,

@@ -36,7 +36,8 @@ static json_t *make_header(const struct tensor *tensors, int n, const char *cons
         json_t *shape = json_array();
         size_t product = 1;
 
-        CHECK(t->rank >= 0 && t->rank <= TENSOR_RANK && (t->data || t->n == 0));
+        CHECK(t->dtype <= DTYPE_I32 && t->rank >= 0 && t->rank <= TENSOR_RANK &&
+              (t->data || t->n == 0));
         CHECK(strcmp(t->name, SAFETENSORS_META) != 0 && !json_object_get(header, t->name));
         for (int d = 0; d < t->rank; d++) {
             CHECK(t->shape[d] >= 0);
@@ -44,8 +45,9 @@ static json_t *make_header(const struct tensor *tensors, int n, const char *cons
             failed |= json_array_append_new(shape, json_integer(t->shape[d])) != 0;
         }
         CHECK(product == t->n);
-        json_t *entry = json_pack("{s:s, s:o, s:[I,I]}", "dtype", dtype_name[t->dtype], "shape",
-                                  shape, "data_offsets", (json_int_t)at, (json_int_t)end);
+        json_t *entry =
+            json_pack("{s:s, s:o, s:[I,I]}", "dtype", t->dtype == DTYPE_I32 ? "I32" : "F32",
+                      "shape", shape, "data_offsets", (json_int_t)at, (json_int_t)end);
         failed |= json_object_set_new(header, t->name, entry) != 0;
         at = end;
     }

@@ -17,8 +17,8 @@
 /* Keys that say more than one field, and where weights come from. All others are rows: of the model
  * (keys.h) and of its parts. */
 static const char *const further_keys[] = {
-    "format", "kind",    "variant", "pos",  "scheme", "form", "mixer",  "synth",
-    "ut",     "talking", "sink",    "step", "seed",   "unit", "corpus", "corpus_xxh3",
+    "format",  "kind", "variant", "pos",  "scheme", "form",   "mixer",       "synth",  "ut",
+    "talking", "sink", "step",    "seed", "unit",   "corpus", "corpus_xxh3", "source", "tokenizer",
 };
 
 /* The first error sticks; later reads do nothing. */
@@ -79,7 +79,7 @@ static const struct pos *read_pos(struct reader *r, const struct variant *v)
 }
 
 /* The tensor of the bare operator, of the first layer, or of the first attention of an order of
- * sub-layers; NULL = none has it. */
+ * sub-layers, or an input; NULL = none has it. */
 static const struct tensor *find_tensor(const struct reader *r, const struct config *c,
                                         const char *name)
 {
@@ -94,6 +94,9 @@ static const struct tensor *find_tensor(const struct reader *r, const struct con
     if ((found = safetensors_find(r->s, full)))
         return found;
     snprintf(full, sizeof(full), "%slayers.0.%s", r->prefix, name);
+    if ((found = safetensors_find(r->s, full)))
+        return found;
+    snprintf(full, sizeof(full), "in.%s", name);
     return safetensors_find(r->s, full);
 }
 
@@ -105,6 +108,22 @@ static void read_rows_of(struct reader *r, const struct choice *row, int *at,
 
     if (t && t->rank > 0 && t->shape[0] <= row->most)
         *at = t->shape[0];
+}
+
+/* How large an axis of an input is: of in.NAME, or of that of the first layer; as usual without. */
+static void read_size_of(struct reader *r, const struct choice *row, int *at)
+{
+    const struct tensor *t;
+    char full[TENSOR_NAME];
+
+    snprintf(full, sizeof(full), "in.%s", row->input);
+    if (!(t = safetensors_find(r->s, full))) {
+        snprintf(full, sizeof(full), "in.%s.0", row->input);
+        t = safetensors_find(r->s, full);
+    }
+    if (t && t->rank > row->axis && t->shape[row->axis] >= row->least &&
+        t->shape[row->axis] <= row->most)
+        *at = t->shape[row->axis];
 }
 
 /* A number of the file, where it has the key. */
@@ -158,6 +177,7 @@ static void read_row(struct reader *r, const struct choice *row, void *base, con
         *(bool *)at = find_tensor(r, c, row->tensor) != NULL;
     else if (!text || (strcmp(text, "none") == 0 && !has_word(row, text)))
         row->rows_of ? read_rows_of(r, row, at, c)
+        : row->input ? read_size_of(r, row, at)
                      : CHECK(!row->absent || choice_parse(row, base, row->absent, NULL) == OK);
     else if (row->codec <= CODEC_WIDE || row->in_digits)
         read_number(r, row, at);
@@ -169,13 +189,20 @@ static void read_row(struct reader *r, const struct choice *row, void *base, con
         complain(r, choice_key(row));
 }
 
-/* Files name latent attention by the width of its latents. */
+/* Files name latent attention by the width of its latents, and golden files other mixers by the
+ * form of attention or by their kind. */
 static const char *mixer_word(const struct reader *r)
 {
     const char *const name = word(r, "mixer"), *const rank = word(r, "kv_rank");
     const bool latents = strcmp(rank, "none") != 0 && strcmp(rank, "0") != 0;
 
-    return latents && strcmp(name, "none") == 0 ? mixer_mla.name : name;
+    if (strcmp(name, "none") != 0)
+        return name;
+    if (mixer_find(word(r, "form")))
+        return word(r, "form");
+    if (mixer_find(word(r, "kind")))
+        return word(r, "kind");
+    return latents ? mixer_mla.name : name;
 }
 
 bool checkpoint_mixes(const struct safetensors *s)
@@ -257,6 +284,14 @@ static void read_rows(struct reader *r, struct config *c)
         read_row(r, row, c, c);
     if (strcmp(word(r, "form"), "dman") == 0) /* golden files */
         c->around.man = true;
+    if (strcmp(word(r, "form"), "camtl") == 0)
+        c->around.camtl.on = true;
+    if (!c->lsra.split) /* other parts have a kernel of this name, too */
+        c->lsra.kernel = 0;
+    if (c->around.predict.rows && !safetensors_meta(r->s, "pred_form"))
+        c->around.predict.form = PREDICT_CONVEX;                  /* golden files */
+    if (c->feedback.on && c->rel_k && c->pos == pos_find("none")) /* likewise */
+        c->pos = &pos_recent;
     if (whole(r, "ut", 1) == 0)
         c->steps = 0;
     if (c->kv_heads == 0)
@@ -381,7 +416,7 @@ enum status checkpoint_load(const struct safetensors *s, const char *prefix, str
         if (!stands_in(prefix, &p->v[i]))
             continue;
         snprintf(name, sizeof(name), "%s%s", prefix, p->v[i].name);
-        memcpy(p->v[i].data, safetensors_find(s, name)->data, p->v[i].n * sizeof(float));
+        param_set(&p->v[i], safetensors_find(s, name)->data);
     }
     return st;
 }
@@ -404,8 +439,8 @@ static enum status no_strange_keys(const struct safetensors *s, struct err *e)
 }
 
 #define AROUND_KEYS                                                                                \
-    "qk_norm, soft_cap, logit_cap, out_gate, forget, diff, cope, gauss_form, dman or "             \
-    "value_residual"
+    "qk_norm, soft_cap, logit_cap, out_gate, forget, diff, cope, gauss_form, dman, "               \
+    "value_residual, pred_form, camtl or agg"
 
 static bool around_differs(const struct config *a, const struct config *b)
 {
@@ -414,7 +449,9 @@ static bool around_differs(const struct config *a, const struct config *b)
     return x->qk_norm != y->qk_norm || x->soft_cap != y->soft_cap || a->logit_cap != b->logit_cap ||
            x->out_gate != y->out_gate || x->forget != y->forget || x->diff != y->diff ||
            (x->cope > 0) != (y->cope > 0) || x->local != y->local || x->man != y->man ||
-           x->value_residual != y->value_residual;
+           x->value_residual != y->value_residual || x->agg != y->agg ||
+           x->camtl.on != y->camtl.on || x->predict.form != y->predict.form ||
+           x->predict.alpha != y->predict.alpha || x->predict.beta != y->predict.beta;
 }
 
 /* Rows are reported under the variant's name: in what no option chooses it is as the variant. */
@@ -433,6 +470,9 @@ static enum status as_its_variant(const struct safetensors *s, const struct conf
                             : strcmp(c->order, own.order) != 0        ? "order"
                             : strcmp(c->subs, own.subs) != 0          ? "subs"
                             : c->transparent != own.transparent       ? "transparent"
+                            : c->recur != own.recur                   ? "recur"
+                            : c->feedback.on != own.feedback.on       ? "feedback"
+                            : (c->slots.n > 0) != (own.slots.n > 0)   ? "slots"
                             : c->exit != own.exit                     ? "exit"
                             : c->cond != own.cond                     ? "cond"
                                                                       : NULL;

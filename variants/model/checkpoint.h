@@ -44,6 +44,8 @@ enum status checkpoint_lm(const struct safetensors *s, struct config *c, struct 
 /* What a checkpoint says besides its model; NULL texts are left out. */
 struct provenance {
     const char *unit, *corpus, *corpus_xxh3;
+    const char *source;    /* the published model that it was */
+    const char *tokenizer; /* the folder of its tokenizer, beside the file */
     int step;
     uint64_t seed;
 };

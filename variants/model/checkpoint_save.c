@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PAIRS = 128, TEXT = CHOICE_TEXT };
+enum { MAX_PAIRS = 256, TEXT = CHOICE_TEXT };
 _Static_assert((int)TEXT >= (int)MAX_ORDER, "orders are not cut");
 
 struct meta {
@@ -52,7 +52,7 @@ static void put_row(struct meta *m, const struct choice *row, const void *base)
 /* Every row, whether it matters to the model or not. */
 static void put_model(struct meta *m, const struct config *c)
 {
-    const bool added = c->pos->embed || c->pos->enter; /* to the stream */
+    const bool added = c->pos->embed || c->pos->enter || c->pos->from_tokens; /* to the stream */
     const struct choice *row;
 
     put(m, "format", "bench-checkpoint/1");
@@ -86,6 +86,10 @@ static void put_provenance(struct meta *m, const struct provenance *from)
         put(m, "corpus", "%s", from->corpus);
     if (from->corpus_xxh3)
         put(m, "corpus_xxh3", "%s", from->corpus_xxh3);
+    if (from->source)
+        put(m, "source", "%s", from->source);
+    if (from->tokenizer)
+        put(m, "tokenizer", "%s", from->tokenizer);
 }
 
 struct tensor checkpoint_tensor(const struct param *p, const char *prefix, const float *data)

@@ -2,6 +2,7 @@
  *
  * The rows of choices.h as data, and when each applies. */
 #include "choices.h"
+#include "adaptive.h"
 #include "settings.h"
 #include "variants/parts/latent.h"
 #include "variants/parts/masks.h"
@@ -18,7 +19,12 @@ static bool has_direction(const struct config *c)
     return config_can_look_ahead(c) && !c->variant->bidirectional;
 }
 static bool has_steps(const struct config *c) { return c->steps > 0; }
-static bool has_clip(const struct config *c) { return c->pos->clips || c->around.man; }
+static bool has_exit_tau(const struct config *c) { return c->exit == EXIT_ENTROPY; }
+static bool has_exit_patience(const struct config *c) { return c->exit == EXIT_PATIENCE; }
+static bool has_clip(const struct config *c)
+{
+    return c->pos->clips || c->around.man || strchr(c->subs, 'd');
+}
 /* An adaptive span tells all distances apart. */
 static bool has_clamp(const struct config *c)
 {
@@ -118,8 +124,9 @@ static bool has_norms(const struct config *c) { return c->wiring != WIRING_REZER
 /* Cached rows are dropped as new ones come; masks and compressed rows have rules of their own. */
 static bool has_same_length(const struct config *c)
 {
-    return config_mem(c)->recurrent && !config_mem(c)->compressed && !has_masks(c) && !c->stack.n &&
-           !c->stream_sinks && !c->head_windows.n;
+    return config_mem(c)->recurrent && !config_mem(c)->compressed &&
+           (!c->mixer || (c->mixer->attends && !c->mixer->content)) && !has_masks(c) &&
+           !c->stack.n && !c->stream_sinks && !c->head_windows.n;
 }
 
 /* A model with an order of its own may be attention only. */
@@ -298,7 +305,9 @@ static enum status parse_scaling(void *config, const char *text, struct err *e)
     while (rope_scaling_name[i] && strcmp(rope_scaling_name[i], text) != 0)
         i++;
     if (!rope_scaling_name[i])
-        return fail(e, E_USAGE, "rope_scaling \"%.60s\" is unknown  -> none, linear, ntk, yarn",
+        return fail(e, E_USAGE,
+                    "rope_scaling \"%.60s\" is unknown  -> none, linear, ntk, yarn, "
+                    "llama3",
                     text);
     c->rope_scaling = (enum rope_scaling)i;
     if (c->rope_scaling && c->rope_factor == 1)
@@ -326,6 +335,104 @@ static enum status parse_pos(void *config, const char *text, struct err *e)
             return OK;
         }
     return fail(e, E_USAGE, "pos \"%.60s\" is unknown  -> none, sinusoid", text);
+}
+
+/* ---- words in clusters ----------------------------------------------------------------------- */
+
+static bool has_words(const struct config *c)
+{
+    return !c->pos->from_tokens && !c->variant->bidirectional && c->logit_cap == 0;
+}
+static bool is_adaptive(const struct config *c) { return has_words(c) && has_clusters(c); }
+
+static void print_numbers(char text[CHOICE_TEXT], const int *at, int count)
+{
+    size_t n = 0;
+
+    *text = '\0';
+    for (int i = 0; i < count; i++) {
+        n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "%s%d", i ? "," : "", at[i]);
+        CHECK(n < CHOICE_TEXT);
+    }
+}
+
+/* Up to `most` of them, from 0; -1 where the text is none. */
+static int parse_numbers(int *at, int most, int largest, const char *text)
+{
+    int n = 0;
+
+    for (const char *p = *text ? text : NULL; p;) {
+        char *end;
+        const long x = strtol(p, &end, 10);
+        if (end == p || x < 0 || x > largest || n == most || (*end != ',' && *end != '\0'))
+            return -1;
+        at[n++] = (int)x;
+        p = *end == ',' ? end + 1 : NULL;
+    }
+    return n;
+}
+
+static void print_cutoffs(char text[CHOICE_TEXT], const void *config)
+{
+    const struct adaptive *const a = &((const struct config *)config)->adaptive;
+
+    print_numbers(text, a->cut, a->n);
+}
+
+static enum status parse_cutoffs(void *config, const char *text, struct err *e)
+{
+    struct adaptive *const a = &((struct config *)config)->adaptive;
+    struct adaptive now = *a;
+
+    now.n = parse_numbers(now.cut, MAX_CLUSTERS - 1, MAX_WIDTH, text);
+    if (now.n < 0)
+        return fail(e, E_USAGE, "cutoffs \"%.60s\": not up to %d numbers  -> such as 20,40", text,
+                    MAX_CLUSTERS - 1);
+    *a = now;
+    return OK;
+}
+
+static void print_tie(char text[CHOICE_TEXT], const void *config)
+{
+    const struct adaptive *const a = &((const struct config *)config)->adaptive;
+    int tie[MAX_CLUSTERS];
+
+    for (int i = 0; i < a->n_tie; i++)
+        tie[i] = a->tie[i];
+    print_numbers(text, tie, a->n_tie);
+}
+
+static enum status parse_tie(void *config, const char *text, struct err *e)
+{
+    struct adaptive *const a = &((struct config *)config)->adaptive;
+    int tie[MAX_CLUSTERS];
+    const int n = parse_numbers(tie, MAX_CLUSTERS, 1, text);
+
+    if (n < 0)
+        return fail(e, E_USAGE,
+                    "tie_projs \"%.60s\": not 0 or 1 for each cluster  -> such as 0,1,1", text);
+    a->n_tie = n;
+    for (int i = 0; i < n; i++)
+        a->tie[i] = tie[i];
+    return OK;
+}
+
+/* Nothing says that there are no clusters. */
+static void print_width(char text[CHOICE_TEXT], const void *config)
+{
+    const struct adaptive *const a = &((const struct config *)config)->adaptive;
+
+    print_numbers(text, &a->E, a->E > 0);
+}
+
+static enum status parse_width(void *config, const char *text, struct err *e)
+{
+    int width = 0;
+
+    if (parse_numbers(&width, 1, MAX_WIDTH, text) < 0)
+        return fail(e, E_USAGE, "d_embed \"%.60s\"  -> a number up to %d", text, (int)MAX_WIDTH);
+    ((struct config *)config)->adaptive.E = width;
+    return OK;
 }
 
 /* ---- rows --------------------------------------------------------------------------------- */

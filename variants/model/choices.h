@@ -31,6 +31,14 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "when a position stops repeating layers", "; empty where nothing is repeated", MODEL,        \
       .words = halt_name, .special = true, .applies = has_steps,                                   \
       .key = "act", .absent = "none")                                                              \
+    X(exit_tau, text, REAL, exit_tau, "exit-tau", "LIST", "0.5", "",                               \
+      "relative entropy of the prediction below which a position stops, 0 = never",                \
+      "; empty where none stops by it", MODEL, .most = 1, .special = true,                         \
+      .applies = has_exit_tau, .at_eval = true)                                                    \
+    X(exit_patience, i64, INT, exit_patience, "exit-patience", "RANGE", "2", "layers",             \
+      "layers with the same prediction after which a position stops",                              \
+      "; empty where none stops by it", MODEL, .least = 1, .most = MAX_LAYERS, .special = true,    \
+      .applies = has_exit_patience, .at_eval = true)                                               \
     X(direction, text, TEXT, causal, "direction", "LIST", "causal", "",                            \
       "keys that a query sees: causal, none after it; both, for attn and layer without a past",    \
       "; empty where causal", CORE, .words = direction_name, .special = true,                      \
@@ -41,30 +49,32 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       .special = true, .applies = has_clip, .absent = "0")                                         \
     X(clamp_len, i64, INT, clamp_len, "clamp-len", "RANGE", "0", "tokens",                         \
       "distances beyond it share a row, 0 = off", "; empty where positions have none", CORE,       \
-      .most = MAX_DISTANCE, .special = true, .applies = has_clamp, .absent = "0")                  \
+      .most = MAX_DISTANCE, .special = true, .applies = has_clamp, .at_eval = true, .absent = "0") \
     X(same_length, i64, FLAG, same_length, "same-length", NULL, NULL, "0/1",                       \
       "every query sees the same number of keys", "; empty without a cache", CORE,                 \
-      .special = true, .applies = has_same_length, .absent = "0")                                  \
+      .special = true, .applies = has_same_length, .at_eval = true, .absent = "0")                 \
     X(mask, line, TEXT, masks, "mask", "MASKS", "the variant's own", "",                           \
       "sparse masks: window=W,dilation=R block=B,back=N,memory=N,random=N stride=L "               \
       "fixed=L,summary=C global=G, joined by commas; several, with semicolons between, for the heads in turn",       \
       "; empty where all keys are seen", CORE,                                                     \
-      .special = true, .applies = has_masks, .print = print_mask, .parse = parse_mask,             \
+      .special = true, .applies = has_masks,                                                       \
+      .at_eval = true, .print = print_mask, .parse = parse_mask,                                   \
       .key = "masks", .absent = "")                                                                \
     X(mask_heads, text, TEXT, masks, "mask-heads", "HEADS", "in turn", "",                         \
       "mask of each head, over and over, such as 0,0,1", "; empty where they take them in turn",   \
       CORE,                                                                                        \
-      .applies = has_masks, .print = print_mask_heads, .parse = parse_mask_heads,                  \
+      .applies = has_masks, .at_eval = true, .print = print_mask_heads, .parse = parse_mask_heads, \
       .key = "mask_head", .absent = "")                                                            \
     X(mask_layers, text, TEXT, layer_masks, "mask-layers", "MASKS", "by heads", "",                \
       "mask of each layer, for all of its heads, over and over, such as 0,1",                      \
       "; empty where heads have theirs", MODEL,                                                    \
-      .applies = has_layer_masks, .print = print_layer_masks, .parse = parse_layer_masks,          \
+      .applies = has_layer_masks,                                                                  \
+      .at_eval = true, .print = print_layer_masks, .parse = parse_layer_masks,                     \
       .key = "mask_layer", .absent = "")                                                           \
     X(head_windows, text, TEXT, head_windows, "head-windows", "LIST", "the variant's own", "tokens", \
       "keys that a query sees, head by head, and layer by layer between semicolons, both over and " \
       "over, 0 = all, such as 64,256;512,0", "; empty where heads are alike", CORE,                \
-      .special = true, .applies = has_head_windows, .print = print_head_windows,                   \
+      .special = true, .applies = has_head_windows, .at_eval = true, .print = print_head_windows,  \
       .parse = parse_head_windows, .key = "windows", .absent = "")                                 \
     X(stack, line, TEXT, stack, "stack", "LIST", "the variant's own", "",                          \
       "what mixes in each layer, in turn: the variant's mixer, or attention as rope or nope, "     \
@@ -74,7 +84,8 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
     X(mla, text, WORD, mla, "mla", "LIST", "absorbed to decode, otherwise expanded", "",           \
       "form of latent attention: keys and values of all heads, or the latents as those of one",    \
       "; empty where there are no latents", CORE, .words = mla_form_name,                          \
-      .special = true, .applies = has_latents, .key = "absorbed", .absent = "expanded",            \
+      .special = true, .applies = has_latents,                                                     \
+      .at_eval = true, .key = "absorbed", .absent = "expanded",                                    \
       .in_digits = true, .most = MLA_FORMS - 1)                                                    \
     X(layer_dims, text, TEXT, recurrent, "layer-dims", "H/K/V/S", "the variant's own", "",         \
       "recurrent layers of a stack: heads, widths of keys and of values, scale, such as "          \
@@ -84,20 +95,23 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
     X(layer_windows, text, TEXT, layer_windows, "layer-windows", "LIST", "the variant's own", "tokens", \
       "keys that a query sees, layer by layer and over again, 0 = all, such as 4096,0",            \
       "; empty where all layers see all", CORE,                                                    \
-      .special = true, .applies = has_layer_windows, .print = print_windows,                       \
+      .special = true, .applies = has_layer_windows, .at_eval = true, .print = print_windows,      \
       .parse = parse_windows, .absent = "")                                                        \
     X(layer_rope_base, text, TEXT, layer_rope_base, "layer-rope-base", "LIST", "the variant's own", "", \
       "base of rotary frequencies, layer by layer and over again, 0 = no positions, such as "      \
       "10000,0", "; empty where layers are alike", LAYER,                                          \
-      .special = true, .applies = has_layer_bases, .print = print_bases, .parse = parse_bases,     \
+      .special = true, .applies = has_layer_bases,                                                 \
+      .at_eval = true, .print = print_bases, .parse = parse_bases,                                 \
       .absent = "")                                                                                \
     X(rope_scaling, text, TEXT, rope_scaling, "rope-scaling", "LIST", "the variant's own", "",     \
       "how rotary frequencies change for longer contexts", "; empty where positions are others", LAYER, \
-      .words = rope_scaling_name, .special = true, .applies = has_rope, .print = print_scaling,    \
+      .words = rope_scaling_name, .special = true, .applies = has_rope,                            \
+      .at_eval = true, .print = print_scaling,                                                     \
       .parse = parse_scaling, .absent = "none")                                                    \
     X(rope_factor, text, REAL, rope_factor, "rope-factor", "X", "4", "",                           \
       "how many times as long the context becomes by --rope-scaling", "; empty without it", LAYER, \
-      .least = 1, .most = 1 << 20, .special = true, .applies = has_rope_factor, .absent = "1")     \
+      .least = 1, .most = 1 << 20, .special = true, .applies = has_rope_factor,                    \
+      .at_eval = true, .absent = "1")                                                              \
     X(out_gate, text, WORD, around.out_gate, "out-gate", "LIST", "the variant's own", "",          \
       "gate on the output of attention: elementwise, headwise; of recurrent mixers: swish, sigmoid", \
       "; empty where it is not a choice", LAYER, .words = out_gate_name,                           \
@@ -114,7 +128,25 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
     X(pos, text, TEXT, pos, "pos", "LIST", "the variant's own", "",                                \
       "positions added to the embedding", "; empty where they are no choice", MODEL,               \
       .words = added_pos_name, .special = true, .applies = has_added_pos, .print = print_pos,      \
-      .parse = parse_pos, .elsewhere = true)
+      .parse = parse_pos, .elsewhere = true)                                                       \
+    X(cutoffs, text, TEXT, adaptive, "cutoffs", "LIST", "no clusters", "",                         \
+      "first words of clusters of rarer words, which have embeddings and softmaxes of their own, " \
+      "such as 20,40", "; empty where all words are alike", MODEL,                                 \
+      .applies = has_words, .print = print_cutoffs, .parse = parse_cutoffs, .absent = "")          \
+    X(d_embed, text, TEXT, adaptive, "d-embed", "N", "--d-model", "",                              \
+      "width of the embedding of the first cluster", "; empty where it is that of rows", MODEL,    \
+      .applies = has_words, .print = print_width, .parse = parse_width, .absent = "")              \
+    X(div_val, i64, INT, adaptive.div, "div-val", "RANGE", "1", "",                                \
+      "how many times as narrow each cluster's embedding is as the one before",                    \
+      "; empty without clusters", MODEL, .least = 1, .most = MAX_WIDTH,                            \
+      .special = true, .applies = is_adaptive, .absent = "1")                                      \
+    X(tie_projs, text, TEXT, adaptive, "tie-projs", "LIST", "none", "0/1",                         \
+      "for each cluster, 1: its output has the map of its embedding, such as 0,1,1",               \
+      "; empty where none has", MODEL, .special = true,                                            \
+      .applies = is_adaptive, .print = print_tie, .parse = parse_tie, .absent = "")                             \
+    X(dtype, text, WORD, dtype, "dtype", "LIST", "f32", "",                                        \
+      "element type of weights; bf16 rounds the rows that they multiply, too", "", CORE,           \
+      .words = elem_name, .at_eval = true, .elsewhere = true)
 /* clang-format on */
 
 #define X(name, ...) CHOICE_##name,

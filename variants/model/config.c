@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * One model of a variant: defaults, and the choices that make no sense together. */
+#include "adaptive.h"
 #include "choices.h"
+#include "config_around.h"
 #include "config_depth.h"
 #include "keys.h"
+#include "variants/model/content/content.h"
 #include "variants/model/sublayer/sublayer_list.h"
+#include "variants/parts/collab.h"
 #include "variants/parts/latent.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/mem.h"
@@ -16,16 +20,23 @@
 #include <string.h>
 
 const char *const wiring_name[WIRING_COUNT + 1] = {
-    "post", "pre", "reorder", "rezero", "macaron_pre", "macaron_post", NULL};
+    "post", "pre", "reorder", "rezero", "macaron_pre", "macaron_post", "parallel", NULL};
 
 const char *const cond_name[COND_KINDS + 1] = {"none", "soft", "hard", NULL};
 
 const char *const exit_name[EXIT_KINDS + 1] = {"none", "train", "entropy", "patience", NULL};
 
+const char *const recur_name[RECUR_KINDS + 1] = {"shifted", "same", NULL};
+const char *const mem_start_name[MEM_STARTS + 1] = {"empty", "zeros", NULL};
+
 const char *const transparent_name[TRANSPARENT_KINDS + 1] = {"none", "top", NULL};
 
 const char *const cpe_layers_name[CPE_LAYERS + 1] = {"all", "first", NULL};
 const char *const direction_name[DIRECTION_COUNT + 1] = {"both", "causal", NULL};
+
+const char *const agg_name[AGG_KINDS + 1] = {"none", "dynamic", NULL};
+
+const char *const predict_form_name[PREDICT_FORMS + 1] = {"none", "convex", "evolving", NULL};
 
 const char *const localness_name[LOCAL_KINDS + 1] = {"none", "relative", "published", NULL};
 
@@ -36,7 +47,8 @@ const char *const score_residual_name[SCORE_RESIDUAL_COUNT + 1] = {"none", "sum"
 const char *const out_gate_name[OUT_GATE_COUNT + 1] = {"none",  "elementwise", "headwise",
                                                        "swish", "sigmoid",     NULL};
 
-const char *const rope_scaling_name[ROPE_SCALINGS + 1] = {"none", "linear", "ntk", "yarn", NULL};
+const char *const rope_scaling_name[ROPE_SCALINGS + 1] = {"none", "linear", "ntk",
+                                                          "yarn", "llama3", NULL};
 
 /* Is its output gate one of attention, or one of recurrent mixers? */
 static bool gates_attention(const struct config *c)
@@ -47,7 +59,8 @@ static bool gates_attention(const struct config *c)
 bool config_has_around(const struct config *c)
 {
     return c->around.qk_norm || c->around.forget || c->around.cope || c->around.diff ||
-           c->around.local || c->around.man || c->around.value_residual || gates_attention(c);
+           c->around.local || c->around.man || c->around.value_residual || c->around.agg ||
+           c->around.predict.form || c->around.camtl.on || gates_attention(c);
 }
 
 /* Linear attention has nothing but attention's maps around it. */
@@ -58,7 +71,8 @@ static bool is_recurrent(const struct config *c)
 
 bool config_groups(const struct config *c)
 {
-    return !has_latents(c) && !c->pos->no_content && (!is_recurrent(c) || c->stack.n);
+    return !has_latents(c) && !has_collab(c) && !(c->mixer && c->mixer->content) &&
+           !c->pos->no_content && (!is_recurrent(c) || c->stack.n);
 }
 
 const struct mem *config_mem(const struct config *c)
@@ -85,9 +99,19 @@ struct config config_of_layers(const struct config *c, bool attends)
     return one;
 }
 
+struct config config_of_masks(const struct config *c)
+{
+    struct config one = *c;
+
+    one.around.man = true;
+    one.window = one.layer_windows.n = 0;
+    return one;
+}
+
 bool wiring_norms_first(enum wiring w)
 {
-    return w == WIRING_PRE || w == WIRING_REORDER || w == WIRING_MACARON_PRE;
+    return w == WIRING_PRE || w == WIRING_REORDER || w == WIRING_MACARON_PRE ||
+           w == WIRING_PARALLEL;
 }
 
 bool wiring_norms_after(enum wiring w) { return w == WIRING_POST || w == WIRING_MACARON_POST; }
@@ -120,6 +144,18 @@ static struct recurrent_sizes recurrent_sizes(const struct variant *v, int D, in
     return r;
 }
 
+/* Half of the channels attend; the others have as many groups as there are heads, or fewer. */
+static struct lsra lsra_usual(int D, int H)
+{
+    enum { TAPS = 15 };
+    const int split = D / 2;
+    int groups = max_int(1, min_int(H, D - split));
+
+    while ((D - split) % groups)
+        groups--;
+    return (struct lsra){split, groups, TAPS, true, true};
+}
+
 struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V)
 {
     enum { DEFAULT_CLIP = 16 };
@@ -136,6 +172,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .around = v->around,
         .head_eps = v->head_eps > 0 ? v->head_eps : 1e-5f,
         .logit_cap = v->logit_cap,
+        .adaptive = {.div = 1},
         .stack = v->stack,
         .layer_windows = v->layer_windows,
         .layer_rope_base = v->layer_rope_base,
@@ -166,6 +203,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .out_bias = true,
         .emb_scale = (float)sqrt(D),
         .attn_bias = v->attn_bias,
+        .share_qk = v->share_qk,
         .ln_eps = v->norm_kind == NORM_UNBIASED ? 1e-6f : 1e-5f,
         .ffn_bias = !v->bare_ffn,
         .cpe_kernel = 4,
@@ -178,6 +216,9 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .halt = v->halt,
         .transparent = v->transparent,
         .exit = v->exit,
+        .recur = v->recur,
+        .feedback = v->feedback,
+        .slots = {.n = v->slots, .temp = 1, .bptt = v->slots > 0, .replay = v->slots ? 2 : 0},
         .exit_tau = 0.5f,
         .cond = v->cond,
         .budget = 0.5f,
@@ -187,7 +228,12 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .ponder_tau = 0.01f,
     };
 
+    if (v->around.agg) /* as many as heads, as far as they divide the width */
+        for (c.around.capsules = max_int(1, H); D % c.around.capsules;)
+            c.around.capsules--;
     snprintf(c.subs, sizeof(c.subs), "%s", v->subs ? v->subs : USUAL_SUBS);
+    if (strchr(c.subs, 'l'))
+        c.lsra = lsra_usual(D, H);
     if (v->recurrent)
         c.recurrent = recurrent_sizes(v->recurrent, D, H);
     if (v->order)
@@ -199,6 +245,8 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
     CHECK(config_set_masks(&c, v, "", "", NULL) == OK);
     CHECK(head_windows_parse(&c.head_windows, v->head_windows ? v->head_windows : "", NULL) == OK);
     config_own_reset(&c);
+    if (has_collab(&c)) /* each head has its share of what they have together */
+        c.scale = (float)sqrt((double)H / collab_of(&c)->dk);
     return c;
 }
 
@@ -275,6 +323,9 @@ static enum status check_own(const struct config *c, struct err *e)
 
 static enum status check_positions(const struct config *c, struct err *e)
 {
+    if (c->pos->from_tokens && c->tied)
+        return fail(e, E_USAGE, "%s: %s words have no rows for the output  -> tied 0",
+                    c->variant->name, c->pos->name);
     if (c->pos->past_only && !c->causal)
         return fail(e, E_USAGE, "%s: %s positions know no future  -> causal attention",
                     c->variant->name, c->pos->name);
@@ -341,74 +392,6 @@ static enum status check_lazy(const struct config *c, struct err *e)
     return OK;
 }
 
-/* What is done around attention, and per layer. */
-static enum status check_around(const struct config *c, struct err *e)
-{
-    const char *const name = c->variant->name;
-
-    if (c->around.forget && (!c->causal || c->score_residual != SCORE_RESIDUAL_NONE || c->steps ||
-                             (c->attn_extra && c->attn_extra->sinks)))
-        return fail(e, E_USAGE,
-                    "%s: forgetting with a view of the future, sinks, steps or scores of the layer "
-                    "before  -> none of them",
-                    name);
-    if (c->around.cope &&
-        (!c->causal || c->score_residual != SCORE_RESIDUAL_NONE || c->around.forget ||
-         c->around.diff || c->pos->reserve || c->pos->rotate || c->attn_extra))
-        return fail(e, E_USAGE,
-                    "%s: contextual positions with positions %s, a view of the future, forgetting, "
-                    "differences or terms of attention  -> none of them",
-                    name, c->pos->name);
-    if (c->around.diff && (c->pos->reserve || c->attn_extra || c->around.forget ||
-                           c->score_residual != SCORE_RESIDUAL_NONE))
-        return fail(e, E_USAGE,
-                    "%s: differences of heads with positions %s, forgetting or terms of attention  "
-                    "-> rotated or no positions",
-                    name, c->pos->name);
-    const int adding =
-        c->around.forget + (c->around.cope > 0) + (c->around.local > 0) + c->around.man;
-    if ((c->around.local || c->around.man) &&
-        (adding > 1 || c->around.diff || c->score_residual != SCORE_RESIDUAL_NONE ||
-         c->attn_extra == &extra_talking))
-        return fail(
-            e, E_USAGE,
-            "%s: preferred places or a trained mask with other terms of pairs  -> one of them",
-            name);
-    if (c->around.local == LOCAL_PUBLISHED && c->mem_len)
-        return fail(e, E_USAGE, "%s: preferred places count from the text's beginning  -> mem 0",
-                    name);
-    if (config_has_around(c) && compressive_of(c)->rows)
-        return fail(e, E_USAGE, "%s: compressed memory with norms or gates of heads  -> neither",
-                    name);
-    if (c->around.value_residual && c->steps)
-        return fail(e, E_USAGE, "%s: values of the first layer with steps  -> none", name);
-    if (c->layer_windows.n && (c->steps || *c->order || c->score_residual != SCORE_RESIDUAL_NONE))
-        return fail(e, E_USAGE,
-                    "%s: windows of layers with steps, an order of sub-layers or scores of the "
-                    "layer before  -> none of them",
-                    name);
-    if (c->head_windows.n && (c->steps || *c->order || c->masks.n || c->layer_windows.n ||
-                              c->same_length || c->attn_extra == &extra_span))
-        return fail(
-            e, E_USAGE,
-            "%s: windows of heads with steps, an order of sub-layers, masks, a span or other "
-            "windows  -> none of them",
-            name);
-    for (int i = 0; i < c->layer_masks.n; i++)
-        if (c->layer_masks.at[i] >= c->masks.n)
-            return fail(e, E_USAGE, "%s: mask %.0f of a layer, of %d masks  -> from 0", name,
-                        c->layer_masks.at[i], c->masks.n);
-    if (c->layer_masks.n && (c->steps || *c->order))
-        return fail(e, E_USAGE,
-                    "%s: masks of layers with steps or an order of sub-layers  -> neither", name);
-    if (c->layer_rope_base.n && (c->pos != &pos_rope || c->steps || *c->order))
-        return fail(e, E_USAGE,
-                    "%s: bases of rotation per layer with positions %s, steps or an order of "
-                    "sub-layers  -> rope, none",
-                    name, c->pos->name);
-    return OK;
-}
-
 /* Cells of several tokens (sublayer_pool.c): up to so large ones, then every token has its row
  * again; they stand where a table of distances says, in a window that is computed anew. */
 static enum status check_cells(const struct config *c, struct err *e)
@@ -458,7 +441,7 @@ static enum status check_order(const struct config *c, struct err *e)
                     "%s: %d layers are too many for an order of their own  -> at most %d", name,
                     c->N, (MAX_ORDER - 1) / 2);
     for (const char *at = c->order; *at; at++)
-        if (!sublayer_letter(*at))
+        if (!sublayer_letter(*at) || strchr("lxe", *at))
             return fail(e, E_USAGE,
                         "%s: order \"%.64s\" has a '%c'  -> s attention, f feed-forward", name,
                         c->order, *at);
@@ -484,7 +467,7 @@ static enum status check_stack(const struct config *c, struct err *e)
         return fail(e, E_USAGE,
                     "%s: a stack with a mask, steps, an order or terms of attention  -> none",
                     name);
-    if (c->pos->reserve || c->pos->enter || c->pos->embed)
+    if (c->pos->reserve || c->pos->enter || c->pos->embed || c->pos->from_tokens)
         return fail(e, E_USAGE, "%s: a stack with positions %s  -> rope or none", name,
                     c->pos->name);
     if (c->recurrent.H < 0 || c->recurrent.dh < 0 || c->recurrent.dv < 0)
@@ -503,13 +486,13 @@ static enum status check_mixer(const struct config *c, struct err *e)
                     name, out_gate_name[c->around.out_gate]);
     if (c->stack.n)
         return check_stack(c, e);
-    if (!c->mixer)
-        return OK;
+    if (!c->mixer || c->mixer->content)
+        return content_check(c, e);
     const bool attends = c->mixer->attends;
     if (c->head_windows.n)
         return fail(e, E_USAGE, "%s: windows of heads with mixer %s  -> none", name,
                     c->mixer->name);
-    if (!attends && (!c->causal || c->window || c->same_length || c->masks.n))
+    if (!attends && ((!c->causal && !c->mixer->both) || c->window || c->same_length || c->masks.n))
         return fail(e, E_USAGE,
                     "%s: a window, a mask or a view of the future with mixer %s, which only knows "
                     "all of the past  -> none of them",
@@ -574,7 +557,9 @@ enum status config_check(const struct config *c, struct err *e)
     if (st == OK)
         st = masks_check(&c->masks, name, e);
     if (st == OK)
-        st = check_around(c, e);
+        st = config_check_around(c, e);
+    if (st == OK)
+        st = adaptive_check(c, e);
     if (st == OK)
         st = check_lazy(c, e);
     if (st == OK)

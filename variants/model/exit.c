@@ -15,12 +15,18 @@ static size_t stream(const struct early_exit *t)
 void exit_bind(struct early_exit *t, const struct config *c, struct sublayers *sublayers,
                struct arena *a)
 {
-    const size_t rows = (size_t)sublayers->max.B * (size_t)sublayers->max.L * sizeof(int32_t);
+    const size_t n = (size_t)sublayers->max.B * (size_t)sublayers->max.L;
+    const size_t rows = n * sizeof(int32_t);
 
     *t = (struct early_exit){.sublayers = sublayers, .c = c};
     t->h = arena_f32(a, PART_ACTIVATIONS, stream(t));
     t->before = arena_f32(a, PART_ACTIVATIONS, stream(t));
     t->rows = arena_f32(a, PART_ACTIVATIONS, stream(t));
+    t->after = arena_f32(a, PART_ACTIVATIONS, stream(t));
+    t->prediction =
+        c->exit == EXIT_ENTROPY ? arena_f32(a, PART_ACTIVATIONS, n * (size_t)c->V) : NULL;
+    t->lse = arena_f32(a, PART_SCRATCH, n);
+    t->tokens = arena_take(a, PART_SCRATCH, rows);
     t->steps = arena_take(a, PART_SCRATCH, rows);
     t->at = arena_take(a, PART_SCRATCH, rows);
     t->last = arena_take(a, PART_SCRATCH, rows);
@@ -38,18 +44,27 @@ float *exit_state(const struct early_exit *t, int l)
 
 /* ---- who stops ---------------------------------------------------------------------------- */
 
-static double entropy(const float *logits, int n)
+/* log sum e^x - sum p x of each row, in place of lse: the logits x [n,V] to their softmax p. */
+static void entropies(struct early_exit *t, const struct engine *g, const float *logits)
 {
-    double most = -INFINITY, sum = 0, mean = 0;
+    const ptrdiff_t V = t->c->V;
 
-    for (int v = 0; v < n; v++)
-        most = fmax(most, (double)logits[v]);
-    for (int v = 0; v < n; v++) {
-        const double p = exp((double)logits[v] - most);
-        sum += p;
-        mean += p * ((double)logits[v] - most);
+    memcpy(t->prediction, logits, sizeof(float) * (size_t)(t->n * V));
+    g->ops.softmax(&(struct softmax){.s = t->prediction,
+                                     .ld = V,
+                                     .rows = t->n,
+                                     .cols = t->c->V,
+                                     .hi = t->c->V,
+                                     .lse = t->lse,
+                                     .threads = g->threads});
+#pragma omp parallel for num_threads(t->n *V > PARALLEL_MIN ? g->threads : 1)
+    for (int i = 0; i < t->n; i++) {
+        const float *const p = t->prediction + i * V, *const x = logits + i * V;
+        double mean = 0;
+        for (int v = 0; v < t->c->V; v++)
+            mean += (double)p[v] * (double)x[v];
+        t->lse[i] = (float)((double)t->lse[i] - mean);
     }
-    return log(sum) - mean / sum;
 }
 
 static bool is_patient(struct early_exit *t, int row, const float *logits)
@@ -63,26 +78,37 @@ static bool is_patient(struct early_exit *t, int row, const float *logits)
     return t->same[row] >= t->c->exit_patience;
 }
 
-static bool stops(struct early_exit *t, int row, const float *logits)
+static bool is_certain(const struct early_exit *t, int i)
 {
-    if (t->c->exit == EXIT_PATIENCE)
-        return is_patient(t, row, logits);
-    return t->c->V > 1 && entropy(logits, t->c->V) / log(t->c->V) < (double)t->c->exit_tau;
+    return t->c->V > 1 && (double)t->lse[i] / log(t->c->V) < (double)t->c->exit_tau;
+}
+
+/* The rows of x [B,L,D] that run, without gaps. */
+static void gather(struct early_exit *t, const float *x)
+{
+    const ptrdiff_t D = t->c->D;
+
+    for (int i = 0; i < t->n; i++)
+        memcpy(t->rows + i * D, x + t->at[i] * D, sizeof(float) * (size_t)D);
 }
 
 /* After layer l, from 1, of those that run. */
 static void look(struct early_exit *t, const struct engine *g, struct exit_head head)
 {
-    const ptrdiff_t D = t->c->D, V = t->c->V;
+    const ptrdiff_t V = t->c->V;
     int n = 0;
 
-    for (int i = 0; i < t->n; i++)
-        memcpy(t->rows + i * D, t->h + t->at[i] * D, sizeof(float) * (size_t)D);
-    const float *const logits = head.logits(head.model, g, t->rows, t->n);
+    gather(t, t->h);
+    const float *logits = head.logits(head.model, g, t->rows, t->n);
     t->heads += t->n;
-    for (int i = 0; i < t->n; i++)
-        if (!stops(t, t->at[i], logits + i * V))
+    if (t->c->exit == EXIT_ENTROPY)
+        entropies(t, g, logits);
+    for (int i = 0; i < t->n; i++) {
+        const bool stops =
+            t->c->exit == EXIT_ENTROPY ? is_certain(t, i) : is_patient(t, t->at[i], logits + i * V);
+        if (!stops)
             t->at[n++] = t->at[i];
+    }
     t->n = n;
 }
 
@@ -98,12 +124,12 @@ static void only_remember(struct early_exit *t, const struct engine *g, int firs
         if (!s->keeps && !s->kind->remember)
             continue;
         const struct sublayer_input from = sublayer_source(g, s, w, t->h, B, L);
-        if (!s->keeps && s->mem == MEM_KV)
+        if (s->kind->remember && s->mem == MEM_KV)
             s->kind->remember(g, s, w, from);
     }
 }
 
-/* Rows that stopped before layer l stay as they were. */
+/* Rows that have stopped stay as they were `before`. */
 static void keep_stopped(struct early_exit *t, int l)
 {
     const ptrdiff_t D = t->c->D;
@@ -113,18 +139,70 @@ static void keep_stopped(struct early_exit *t, int l)
             memcpy(t->h + i * D, t->before + i * D, sizeof(float) * (size_t)D);
 }
 
+/* A sub-layer of layer l on the stream x, of which some positions have stopped; ends in t->h. */
+static void run_some(struct early_exit *t, const struct engine *g, int i, int l, float *x, int B,
+                     int L)
+{
+    struct sublayers *const s = t->sublayers;
+    const ptrdiff_t D = t->c->D;
+    const size_t bytes = (size_t)(B * L) * (size_t)D * sizeof(float);
+
+    if (sublayer_mixes(&s->at[i])) {
+        memcpy(t->before, x, bytes);
+        if (s->mid && x == t->h)
+            x = memcpy(s->mid, x, bytes);
+        sublayers_part_forward(s, g, i, 1, t->h, x, B, L);
+        keep_stopped(t, l);
+        return;
+    }
+    const int32_t *const tokens = s->tokens;
+    gather(t, x);
+    for (int k = 0; tokens && k < t->n; k++)
+        t->tokens[k] = tokens[t->at[k]];
+    s->tokens = tokens ? t->tokens : NULL;
+    sublayers_part_forward(s, g, i, 1, t->after, t->rows, 1, t->n);
+    s->tokens = tokens;
+    if (x != t->h)
+        memcpy(t->h, x, bytes);
+    for (int k = 0; k < t->n; k++)
+        memcpy(t->h + t->at[k] * D, t->after + k * D, sizeof(float) * (size_t)D);
+}
+
 static bool stopping(const struct early_exit *t)
 {
     return t->c->exit != EXIT_TRAIN && !t->sublayers->kept;
 }
 
+/* Layer l, from 1, of those that run. Parallel sub-layers read what entered the layer: they run
+ * together, for all. */
+static void run_layer(struct early_exit *t, const struct engine *g, int l, int B, int L)
+{
+    struct sublayers *const s = t->sublayers;
+    const int first = sublayers_first(s, l - 1), end = sublayers_first(s, l);
+    float *const x = l == 1 ? exit_input(t) : exit_state(t, l - 1);
+
+    if (t->n == 0) {
+        only_remember(t, g, first, end, B, L);
+        return;
+    }
+    for (int i = 0; i < t->n; i++)
+        t->steps[t->at[i]] = l;
+    const bool some = t->n < t->n_rows;
+    if (some && t->c->wiring != WIRING_PARALLEL) {
+        for (int i = first; i < end; i++)
+            run_some(t, g, i, l, i == first ? x : t->h, B, L);
+        return;
+    }
+    if (some)
+        memcpy(t->before, x, (size_t)(B * L) * (size_t)t->c->D * sizeof(float));
+    sublayers_part_forward(s, g, first, end - first, exit_state(t, l), x, B, L);
+    if (some)
+        keep_stopped(t, l);
+}
+
 void exit_forward(struct early_exit *t, const struct engine *g, struct exit_head head, float *out,
                   int B, int L)
 {
-    const size_t n = (size_t)(B * L) * (size_t)t->c->D * sizeof(float);
-    struct sublayers *const s = t->sublayers;
-    float *x = exit_input(t);
-
     t->n = t->n_rows = B * L;
     t->heads = 0;
     for (int i = 0; i < B * L; i++) {
@@ -133,38 +211,31 @@ void exit_forward(struct early_exit *t, const struct engine *g, struct exit_head
         t->steps[i] = t->same[i] = 0;
     }
     for (int l = 1; l <= t->c->N; l++) {
-        const int first = sublayers_first(s, l - 1), end = sublayers_first(s, l);
-        if (t->n == 0) {
-            only_remember(t, g, first, end, B, L);
-            continue;
-        }
-        for (int i = 0; i < t->n; i++)
-            t->steps[t->at[i]] = l;
-        if (stopping(t))
-            memcpy(t->before, x, n);
-        sublayers_part_forward(s, g, first, end - first, exit_state(t, l), x, B, L);
-        x = exit_state(t, l);
-        if (!stopping(t))
-            continue;
-        keep_stopped(t, l);
-        if (l < t->c->N)
+        run_layer(t, g, l, B, L);
+        if (stopping(t) && l < t->c->N && t->n > 0)
             look(t, g, head);
     }
-    memcpy(out, t->h, n);
+    memcpy(out, t->h, (size_t)(B * L) * (size_t)t->c->D * sizeof(float));
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */
+
+double exit_layers(const struct early_exit *t)
+{
+    double ran = 0;
+
+    for (int i = 0; i < t->n_rows; i++)
+        ran += t->steps[i];
+    return ran;
+}
 
 double exit_flop(const struct early_exit *t, int B, int L, int M)
 {
     const double all = sublayers_flop(t->sublayers, B, L, M), N = t->c->N;
     const double kv = 4.0 * t->c->D * config_kv_width(t->c); /* of one row in one layer */
-    double ran = 0;
+    const double ran = exit_layers(t);
 
-    for (int i = 0; i < t->n_rows; i++)
-        ran += t->steps[i];
     if (!t->n_rows)
         return all;
-    return all * ran / (t->n_rows * N) + kv * (t->n_rows * N - ran) +
-           2 * t->heads * t->c->D * t->c->V;
+    return all * ran / (t->n_rows * N) + kv * (t->n_rows * N - ran);
 }

@@ -8,9 +8,11 @@
  *                                                     (Zhou et al. 2020, arXiv:2006.04152)
  *
  * The state of a position that stopped is copied upward; later layers still use it for keys and
- * values (Elbayad et al. 2020, arXiv:1910.10073). Where all have stopped, the layers above only
- * remember. In training nothing stops: layer l of N counts l / (1 + .. + N) in the loss
- * (lm_grad.c).
+ * values (Elbayad et al. 2020, arXiv:1910.10073). What looks at one position at a time (the
+ * feed-forward network, the output between layers) is computed for running positions only;
+ * attention for all of them while any runs, since its queries are one range; where all have
+ * stopped, the layers above only remember. In training nothing stops: layer l of N counts l / (1 +
+ * .. + N) in the loss (lm_grad.c).
  */
 #ifndef EXIT_H
 #define EXIT_H
@@ -20,11 +22,15 @@
 struct early_exit {
     struct sublayers *sublayers;
     const struct config *c;
-    float *h;             /* [B,L,D] the stream; kept: after the last layer */
-    float *before;        /* [B,L,D] before a layer */
-    float *rows;          /* [B,L,D] states of the running positions, without gaps */
-    int32_t *steps;       /* [B*L] layers that each position ran in the last forward */
-    int32_t *at;          /* [B*L] places of the running positions */
+    float *h;      /* [B,L,D] the stream; kept: after the last layer */
+    float *before; /* [B,L,D] before a sub-layer */
+    float *rows,
+        *after;        /* [B,L,D] states of the running positions, without gaps; what they become */
+    float *prediction; /* [B*L,V] of these; by entropy only, else NULL */
+    float *lse;        /* [B*L] of their logits */
+    int32_t *tokens;   /* [B*L] of theirs */
+    int32_t *steps;    /* [B*L] layers that each position ran in the last forward */
+    int32_t *at;       /* [B*L] places of the running positions */
     int32_t *last, *same; /* [B*L] the largest logit, and for how many layers */
     int n, n_rows;        /* running positions; all of the last forward */
     double heads;         /* rows of logits that were looked at */
@@ -48,8 +54,11 @@ void exit_forward(struct early_exit *t, const struct engine *g, struct exit_head
 /* The state after layer l, from 0 = the input; those of a forward that was kept are all there. */
 float *exit_state(const struct early_exit *t, int l);
 
-/* Useful FLOP of the layers and the heads between them, as of the last forward: keys and values of
- * copied rows count, nothing else of them. */
+/* Layers that the positions of the last forward ran, summed over these. */
+double exit_layers(const struct early_exit *t);
+
+/* Useful FLOP of the layers, as of the last forward: keys and values of copied rows count, nothing
+ * else of them; `heads` rows of logits come to it. */
 double exit_flop(const struct early_exit *t, int B, int L, int M);
 
 #endif

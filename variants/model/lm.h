@@ -5,23 +5,32 @@
 #ifndef LM_H
 #define LM_H
 
+#include "adaptive.h"
 #include "blend.h"
 #include "depth.h"
 #include "exit.h"
-#include "variants/model/sublayer/sublayer_list.h"
+#include "feedback.h"
+#include "slots.h"
 
 struct lm {
     struct config c;
     struct params params;
-    int at_embed, at_model, at_final_ln, at_out, at_out_bias, at_halt, at_blend; /* -1 = none */
+    /* at_embed: of the embedding, or of what words have instead; -1 = none of the others */
+    int at_embed, at_model, at_final_ln, at_out, at_out_bias, at_halt, at_blend, at_feedback,
+        at_slots;
+    struct adaptive_words words; /* in clusters, if they are */
     struct sublayers sublayers;
-    struct depth depth;     /* if the layers are run several times */
-    struct blend blend;     /* if the output reads all of them */
-    struct early_exit exit; /* if positions stop before the last layer */
+    struct depth depth;       /* if the layers are run several times */
+    struct blend blend;       /* if the output reads all of them */
+    struct early_exit exit;   /* if positions stop before the last layer */
+    struct feedback feedback; /* if all layers attend to one memory */
+    struct slots slots;       /* if rows stand for earlier segments */
+    int block;                /* set before lm_bind: rows of logits at once; 0 = all */
+    bool all_logits;          /* set before lm_bind: of clusters, too (lm_all) */
     enum mem_kind kind;
     struct extent max;
     float *h;         /* [B,L,D] residual stream */
-    float *logits;    /* [B*L,V] of the last forward */
+    float *logits;    /* [B*L,V] of the last forward; NULL where words are in clusters */
     int n_scored;     /* positions per sequence that have them */
     int64_t position; /* of the next token: those that states have absorbed; 0 without states */
     /* Training only, else NULL. */
@@ -33,6 +42,11 @@ struct lm {
     /* Set by the caller before every forward whose backward follows; p = 0 (as bound) is off. With
      * dropout, lm_build_tables is part of each step. */
     struct dropout drop;
+    /* NULL, or called in lm_backward: the gradients of parameters from `first` on are complete.
+     * Falls to 0, which is said once, at the end. */
+    void (*complete)(void *arg, int first);
+    void *complete_arg;
+    float z_loss; /* lm_backward is of the mean of nll + z_loss logsumexp(logits)^2; as bound 0 */
 };
 
 /* List the parameters of a model of `c`; nothing is allocated for their values yet. */
@@ -49,8 +63,9 @@ void lm_build_tables(struct lm *m, const struct engine *g);
 void lm_free(struct lm *m);
 
 /* Forward of one segment: tokens [B,L]. The last `n_scored` positions of each sequence get logits
- * (in m->logits, [B*n_scored,V]) and, if target [B,n_scored] is given, nll [B*n_scored] in nats.
- * Memory is read; new rows are written after it, and lm_commit makes them memory. */
+ * (in m->logits, [B*n_scored,V], or the last m->block of them) and, if target [B,n_scored] is
+ * given, nll [B*n_scored] in nats. Memory is read; new rows are written after it, and lm_commit
+ * makes them memory. */
 void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L,
                 int n_scored, const int32_t *target, float *nll);
 /* After lm_forward of a whole segment (n_scored = L) and before lm_commit: add the gradient of the
@@ -64,17 +79,37 @@ double lm_aux(const struct lm *m, int B, int L);
 /* Likewise the sum of the reconstruction losses of compressed memory; lm_backward adds its gradient
  * to the weights of the compression. */
 double lm_reconstruction(struct lm *m, const struct engine *g, int B, int L);
+/* The states `last` [B,L,D] of a segment: embedding, layers, and what slots are written from them.
+ */
+void lm_states(struct lm *m, const struct engine *g, const int32_t *tokens, float *last, int B,
+               int L);
+/* Where words are in clusters, lm_forward scores targets without the logits of all words. This
+ * fills m->logits [rows,V] with log p of all, for the rows of the last forward; m->all_logits must
+ * have been set. Elsewhere they are there already. */
+void lm_all(struct lm *m, const struct engine *g, int rows);
+/* Does lm_forward fill m->logits? */
+bool lm_has_logits(const struct lm *m);
 /* m->logits [rows,V] of states h [rows,D] after the last layer; m->h is what they are made of. */
 void lm_output(struct lm *m, const struct engine *g, const float *h, int rows);
+/* Likewise what lm_forward does with them: their logits, and, if targets are given, their nll. */
+void lm_score(struct lm *m, const struct engine *g, const float *h, const int32_t *target,
+              float *nll, int rows);
 void lm_commit(struct lm *m, int L);
 void lm_forget(struct lm *m); /* empty memory */
-/* With states: say at which position the next token stands; commit and forget do. */
+/* Memory of as many rows of zeros as it keeps, for B sequences, as if layers had seen them.
+ * E_UNSUPPORTED where the memory is none of rows. */
+enum status lm_zeros(struct lm *m, const struct engine *g, int B, struct err *e);
+/* With a past that stays: say at which position the next token stands; commit and forget do. */
 void lm_seek(struct lm *m, int64_t position);
 
 /* Useful FLOP of one lm_forward of a bound model with M rows of memory; with halting, for the steps
  * of the last forward. */
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored);
+/* Of the logits of all words for one row. */
+double lm_row_flop(const struct lm *m);
 /* Of one lm_backward. */
 double lm_grad_flop(const struct lm *m, int B, int L, int M);
+/* Bytes of embedding and output that the last forward, of so many rows, did not read. */
+double lm_unread_bytes(const struct lm *m, int rows);
 
 #endif

@@ -27,6 +27,10 @@ enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, 
         depth_bind_grad(&m->depth, a);
     if (m->c.transparent)
         blend_bind_grad(&m->blend, a);
+    if (m->c.feedback.on)
+        feedback_bind_grad(&m->feedback, a);
+    if (m->c.slots.n && slots_bind_grad(&m->slots, a, e) != OK)
+        return E_NOMEM;
     m->final_in = m->c.final_ln ? arena_f32(a, PART_ACTIVATIONS, n) : NULL;
     m->d_h = arena_f32(a, PART_ACTIVATIONS, n);
     m->d_exit = m->c.exit ? arena_f32(a, PART_ACTIVATIONS, n) : NULL;
@@ -49,9 +53,9 @@ static void through_cap(float *d, const float *capped, float cap, size_t n, int 
     }
 }
 
-/* From the logits of states `in` to d, the gradient of these, of `share` of the mean nll. */
-static void output_backward(struct lm *m, const struct engine *g, const int32_t *target,
-                            const float *in, float *d, double share, int rows)
+/* From the logits to d, the gradient of m->h. */
+static void logits_backward(struct lm *m, const struct engine *g, const int32_t *target, float *d,
+                            double share, int rows)
 {
     const struct config *c = &m->c;
     const struct param *W = &m->params.v[c->tied ? m->at_embed : m->at_out];
@@ -65,6 +69,7 @@ static void output_backward(struct lm *m, const struct engine *g, const int32_t 
                                        .logits = m->logits,
                                        .target = target,
                                        .scale = (float)(share / rows),
+                                       .z = m->z_loss,
                                        .rows = rows,
                                        .n = c->V,
                                        .threads = g->threads});
@@ -74,6 +79,18 @@ static void output_backward(struct lm *m, const struct engine *g, const int32_t 
         linear_bias_grad(g, &m->params.v[m->at_out_bias], d_logits, rows);
     linear_weight_grad(g, W, d_logits, m->h, rows);
     linear_input_grad(g, W, d, d_logits, rows, 0);
+}
+
+/* From the output of states `in` to d, the gradient of these, of `share` of the mean nll. */
+static void output_backward(struct lm *m, const struct engine *g, const int32_t *target,
+                            const float *in, float *d, double share, int rows)
+{
+    const struct config *c = &m->c;
+
+    if (lm_has_logits(m))
+        logits_backward(m, g, target, d, share, rows);
+    else
+        adaptive_out_grad(&m->words, g, m->h, d, share, m->z_loss, rows);
     dropout(&m->drop, DROP_FINAL, d, (size_t)rows * (size_t)c->D, g->threads);
     if (c->final_ln)
         norm_backward(g, c, &m->params.v[m->at_final_ln], d, d, in, m->sublayers.work[0].stats,
@@ -91,13 +108,7 @@ static void exit_backward(struct lm *m, const struct engine *g, const int32_t *t
         const double share = 2.0 * l / (N * (N + 1.0));
         const int first = sublayers_first(&m->sublayers, l - 1);
         float *const d = l == N ? m->d_h : m->d_exit;
-        lm_output(m, g, exit_state(t, l), rows);
-        g->ops.nll(&(struct nll_op){.nll = m->nll_exit,
-                                    .logits = m->logits,
-                                    .target = target,
-                                    .rows = rows,
-                                    .n = m->c.V,
-                                    .threads = g->threads});
+        lm_score(m, g, exit_state(t, l), target, m->nll_exit, rows);
         for (int i = 0; i < rows; i++)
             m->exit_loss += share * (double)m->nll_exit[i] / rows;
         output_backward(m, g, target, exit_state(t, l), d, share, rows);
@@ -124,11 +135,101 @@ static void embed_backward(const struct lm *m, const int32_t *tokens, int rows)
             d_E[(ptrdiff_t)tokens[t] * D + e] += m->c.emb_scale * m->d_h[t * D + e];
 }
 
+/* From the gradient of the stream after the embedding. */
+static void enter_backward(struct lm *m, const struct engine *g, const int32_t *tokens, int B,
+                           int L)
+{
+    dropout(&m->drop, DROP_EMBEDDING, m->d_h, (size_t)(B * L) * (size_t)m->c.D, g->threads);
+    if (m->c.pos->embed_grad)
+        m->c.pos->embed_grad(&m->c, &m->params.v[m->at_model], m->sublayers.pos_encoding,
+                             m->max.M + m->max.L, m->d_h, B, L);
+    if (m->c.pos->from_tokens_grad)
+        m->c.pos->from_tokens_grad(&m->c, &m->params.v[m->at_embed], tokens, m->d_h, B, L,
+                                   g->threads);
+    else if (has_clusters(&m->c))
+        adaptive_embed_grad(&m->words, g, tokens, m->d_h, B * L);
+    else
+        embed_backward(m, tokens, B * L);
+}
+
+/* The gradient of the slots that the segment read reaches the writes before it. */
+static void replay(struct lm *m, const struct engine *g, int B, int L)
+{
+    struct slots *const t = &m->slots;
+    const struct config *const c = &m->c;
+    const struct dropout drop = m->drop;
+    const size_t slots = (size_t)(B * c->slots.n) * (size_t)c->D * sizeof(float);
+
+    slots_leave(t, &m->drop, B, L);
+    const struct past_segment *p;
+    for (int i = 0; (p = slots_past(t, i)); i++) {
+        const int past = p->head->L, rows = B * past;
+        memcpy(t->d_next, t->d, slots);
+        memset(t->d, 0, slots);
+        slots_go(t, i, B);
+        m->drop = p->head->drop;
+        lm_states(m, g, p->tokens, m->final_in ? m->final_in : m->h, B, past);
+        slots_write_grad(t, g, B, past);
+        memcpy(m->d_h, t->d_h, sizeof(float) * (size_t)rows * (size_t)c->D);
+        if (c->final_ln)
+            norm_backward(g, c, &m->params.v[m->at_final_ln], m->d_h, m->d_h, m->final_in,
+                          m->sublayers.work[0].stats, rows, rows);
+        sublayers_backward(&m->sublayers, g, m->d_h, B, past);
+        enter_backward(m, g, p->tokens, B, past);
+    }
+    m->drop = drop;
+    slots_first_grad(t, B);
+    slots_return(t, B);
+}
+
+/* The least index of a parameter of sub-layers [from, n), and the largest of those before `from`;
+ * own parameters are listed sub-layer after sub-layer, those of the model before them. -1 = there
+ * is none.
+ */
+static void list_bounds(const struct sublayers *s, int from, int *least, int *below)
+{
+    *least = *below = -1;
+    for (int i = 0; i < s->n; i++) {
+        const struct sublayer *const t = &s->at[i];
+        const int at[] = {t->at_own,        t->at_norm,   t->at_gate, t->at_alpha,   t->at_qkv_map,
+                          t->at_attn_extra, t->at_around, t->at_skip, t->at_compress};
+        for (size_t k = 0; k < ARRAY_LEN(at); k++)
+            if (at[k] >= 0 && i >= from)
+                *least = *least < 0 ? at[k] : min_int(*least, at[k]);
+            else if (at[k] >= 0)
+                *below = max_int(*below, at[k]);
+    }
+}
+
+/* Layer after layer, told of what each completes: nothing where a layer below shares its
+ * parameters. */
+static void layers_backward(struct lm *m, const struct engine *g, int B, int L)
+{
+    struct sublayers *const s = &m->sublayers;
+
+    for (int end = s->n; end > 0;) {
+        const int first = sublayers_first(s, s->at[end - 1].layer);
+        int least, below;
+        sublayers_part_backward(s, g, first, end - first, m->d_h, B, L);
+        end = first;
+        if (!m->complete)
+            continue;
+        list_bounds(s, first, &least, &below);
+        if (least > below && least > 0)
+            m->complete(m->complete_arg, least);
+    }
+}
+
 void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, const int32_t *target,
                  int B, int L)
 {
     CHECK(m->sublayers.kept && B <= m->max.B && m->n_scored == L);
-    m->sublayers.open_slope = m->c.cond ? skip_slope(&m->sublayers, B, L) : 0;
+    double slope = m->c.cond ? (double)skip_slope(&m->sublayers, B, L) : 0;
+    if (m->c.cond && g->mean) /* it is linear in the mean of the gates */
+        g->mean(g->mean_arg, &slope, 1);
+    m->sublayers.open_slope = (float)slope;
+    if (m->c.slots.n)
+        memset(m->slots.d, 0, sizeof(float) * (size_t)(B * m->c.slots.n) * (size_t)m->c.D);
     if (!m->c.exit)
         output_backward(m, g, target, m->final_in, m->d_h, 1, B * L);
     if (m->c.steps)
@@ -137,12 +238,17 @@ void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, co
         blend_backward(&m->blend, g, m->d_h, B, L);
     else if (m->c.exit)
         exit_backward(m, g, target, B, L);
-    else
+    else if (m->c.feedback.on)
+        feedback_backward(&m->feedback, g, m->d_h, B, L);
+    else if (m->c.slots.bptt) /* again, for earlier segments */
         sublayers_backward(&m->sublayers, g, m->d_h, B, L);
-    dropout(&m->drop, DROP_EMBEDDING, m->d_h, (size_t)(B * L) * (size_t)m->c.D, g->threads);
-    if (m->c.pos->embed_grad)
-        m->c.pos->embed_grad(&m->c, &m->params.v[m->at_model], m->d_h, B, L);
-    embed_backward(m, tokens, B * L);
+    else
+        layers_backward(m, g, B, L);
+    enter_backward(m, g, tokens, B, L);
+    if (m->c.slots.bptt)
+        replay(m, g, B, L);
+    if (m->complete)
+        m->complete(m->complete_arg, 0);
 }
 
 double lm_aux(const struct lm *m, int B, int L)
@@ -173,10 +279,14 @@ double lm_grad_flop(const struct lm *m, int B, int L, int M)
     const double layers = m->c.steps ? depth_grad_flop(&m->depth, B, L, M)
                                      : sublayers_grad_flop(&m->sublayers, B, L, M);
 
-    /* dX and dW of the output */
     const double blend = m->c.transparent ? 2 * blend_flop(&m->blend, B, L) : 0;
 
-    const double heads = m->c.exit ? 6.0 * (m->c.N - 1) * B * L * m->c.D * m->c.V : 0;
+    const double heads = m->c.exit ? 3.0 * (m->c.N - 1) * B * L * lm_row_flop(m) : 0;
 
-    return 4.0 * B * L * m->c.D * m->c.V + layers + blend + heads;
+    /* dX and dW of the output */
+    const double words = has_clusters(&m->c)
+                             ? 2 * (adaptive_in_flop(&m->words) + adaptive_out_flop(&m->words))
+                             : 4.0 * B * L * m->c.D * m->c.V;
+
+    return words + layers + blend + heads;
 }

@@ -35,39 +35,49 @@ static const struct choice *part_rows(size_t i)
     return own ? own->choices : NULL;
 }
 
-const struct choice *setting_at(int i)
+/* The next row of all, a setting or not. */
+static const struct choice *next_row(struct settings *walk)
+{
+    if (walk->key >= 0) {
+        const struct choice *const row = model_key(walk->key++);
+        if (row)
+            return row;
+        walk->key = -1;
+    }
+    while (!walk->row || !walk->row->name) {
+        if (walk->parts == ARRAY_LEN(owns))
+            return NULL;
+        walk->row = part_rows(walk->parts++);
+    }
+    return walk->row++;
+}
+
+const struct choice *setting_next(struct settings *walk)
 {
     const struct choice *row;
 
-    for (int k = 0; (row = model_key(k)); k++)
-        if (row->setting && i-- == 0)
-            return row;
-    for (size_t k = 0; k < ARRAY_LEN(owns); k++)
-        for (row = part_rows(k); row && row->name; row++)
-            if (row->setting && i-- == 0)
-                return row;
-    return NULL;
+    do
+        row = next_row(walk);
+    while (row && !row->setting);
+    return row;
 }
 
 const struct choice *row_of_key(const char *key)
 {
+    struct settings all = {0};
     const struct choice *row;
 
-    for (int k = 0; (row = model_key(k)); k++)
-        if (strcmp(choice_key(row), key) == 0)
-            return row;
-    for (size_t k = 0; k < ARRAY_LEN(owns); k++)
-        for (row = part_rows(k); row && row->name; row++)
-            if (strcmp(choice_key(row), key) == 0)
-                return row;
-    return NULL;
+    do
+        row = next_row(&all);
+    while (row && strcmp(choice_key(row), key) != 0);
+    return row;
 }
 
 static const struct choice *find(const char *name)
 {
     const struct choice *row;
 
-    for (int i = 0; (row = setting_at(i)); i++)
+    for (struct settings all = {0}; (row = setting_next(&all));)
         if (strcmp(row->name, name) == 0)
             return row;
     return NULL;
@@ -144,7 +154,7 @@ static enum status unreadable(const char *text, const char *at, struct err *e)
     const struct choice *row;
     char names[160] = "";
 
-    for (int i = 0; (row = setting_at(i)); i++)
+    for (struct settings all = {0}; (row = setting_next(&all));)
         snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", *names ? ", " : "",
                  row->name);
     return fail(e, E_USAGE, "--set \"%.80s\": cannot read \"%.30s\"  -> NAME=N,... of %s", text, at,
@@ -205,7 +215,7 @@ enum status settings_parse(struct config *c, const char *text, bool core, struct
     const struct choice *row;
     enum status st = check_text(text, e);
 
-    for (int i = 0; st == OK && (row = setting_at(i)); i++) {
+    for (struct settings all = {0}; st == OK && (row = setting_next(&all));) {
         char digits[16];
         int value = 0;
         if (!applies(row, c, core) || !value_in(text, row, &value))
@@ -233,7 +243,7 @@ static struct config without_settings(const struct config *c)
     struct config plain = *c;
 
     config_own_reset(&plain);
-    for (int i = 0; (row = setting_at(i)); i++) {
+    for (struct settings all = {0}; (row = setting_next(&all));) {
         char text[CHOICE_TEXT];
         if (base_of(row, c) != c)
             continue;
@@ -250,7 +260,7 @@ void settings_print(char text[SETTINGS_TEXT], const struct config *c, bool chang
     size_t n = 0;
 
     *text = '\0';
-    for (int i = 0; (row = setting_at(i)); i++) {
+    for (struct settings all = {0}; (row = setting_next(&all));) {
         char value[CHOICE_TEXT];
         if (!applies(row, c, core) ||
             (changed && choice_equal(row, base_of(row, c), base_of(row, &plain))))

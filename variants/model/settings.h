@@ -8,8 +8,14 @@
 
 #include "variants/variant.h"
 
-/* The i-th setting of all; NULL after the last. */
-const struct choice *setting_at(int i);
+/* A walk through the settings of all models; it begins as {0}. */
+struct settings {
+    int key;
+    size_t parts;
+    const struct choice *row;
+};
+/* The next one; NULL after the last. */
+const struct choice *setting_next(struct settings *walk);
 bool setting_applies(const struct choice *row, const struct config *c);
 
 enum { SETTINGS_TEXT = 128 };

@@ -35,6 +35,18 @@ static const void *pointer_at(const void *at)
     return p;
 }
 
+/* With as few digits as give this float again. */
+static void print_real(char text[CHOICE_TEXT], float x)
+{
+    enum { ENOUGH = 9 };
+
+    for (int digits = 6; digits <= ENOUGH; digits++) {
+        snprintf(text, CHOICE_TEXT, "%.*g", digits, (double)x);
+        if (strtof(text, NULL) == x)
+            return;
+    }
+}
+
 void choice_print(char text[CHOICE_TEXT], const struct choice *row, const void *base)
 {
     const void *const at = (const char *)base + row->at;
@@ -51,7 +63,7 @@ void choice_print(char text[CHOICE_TEXT], const struct choice *row, const void *
         snprintf(text, CHOICE_TEXT, "%d", *(const bool *)at);
         break;
     case CODEC_REAL:
-        snprintf(text, CHOICE_TEXT, "%.9g", (double)*(const float *)at);
+        print_real(text, *(const float *)at);
         break;
     case CODEC_WIDE:
         snprintf(text, CHOICE_TEXT, "%.17g", *(const double *)at);

@@ -47,6 +47,8 @@ struct choice {
     enum scope scope;
     bool special; /* only some variants have it: `bench list variants` says which */
     bool setting; /* a number of --set and of the column `settings`; CODEC_INT or CODEC_FLAG */
+    /* No parameter depends on it: a checkpoint may be scored with another value (`bench eval`). */
+    bool at_eval;
     /* In files: */
     const char *key;     /* NULL = the name */
     const char *absent;  /* the value where the key is missing or says "none"; NULL = as usual */
@@ -55,6 +57,10 @@ struct choice {
     bool elsewhere;      /* files say it in other keys */
     const char *tensor;  /* a bool, true where the file has this tensor; no key is read */
     const char *rows_of; /* CODEC_INT: where the key is missing, the rows of this tensor, if any */
+    /* CODEC_INT: where the key is missing, the size of this axis of the input of that name in
+     * golden files, if there is one. */
+    const char *input;
+    int axis;
     bool (*applies)(const struct config *c); /* NULL = always */
     void (*print)(char text[CHOICE_TEXT], const void *base);
     enum status (*parse)(void *base, const char *text, struct err *e);

@@ -21,6 +21,7 @@ enum drop_place {
     DROP_FINAL,     /* the input of the output layer */
     DROP_RNN,       /* a LocalRNN's output */
     DROP_CONV,      /* a convolution's */
+    DROP_READ,      /* of cross attention */
 };
 
 struct dropout {

@@ -13,8 +13,12 @@ enum { PARALLEL_MIN = 16384 }; /* elements worth a parallel region */
 
 static bool is_random(const struct config *c) { return c->mixer->features > FEATURES_ELU; }
 static bool both_signs(const struct config *c) { return c->mixer->features == FEATURES_COSH; }
+static bool is_trig(const struct config *c) { return c->mixer->features == FEATURES_TRIG; }
+static bool is_relu(const struct config *c) { return c->mixer->features == FEATURES_RELU; }
+static bool is_exp(const struct config *c) { return is_random(c) && !is_trig(c) && !is_relu(c); }
 
 static bool has_random(const struct config *c) { return c->mixer && is_random(c); }
+static bool has_least(const struct config *c) { return c->mixer && is_relu(c); }
 
 static const struct choice linear_choices[] = {
     {.name = "features",
@@ -25,12 +29,20 @@ static const struct choice linear_choices[] = {
      .most = 1 << 16,
      .scope = SCOPE_LAYER,
      .setting = true,
-     .applies = has_random},
+     .applies = has_random,
+     .rows_of = "omega"},
     {.name = "lin_eps",
      .help = "what the divisors begin with",
      .codec = CODEC_REAL,
      .at = offsetof(struct linear, eps),
      .most = FLT_MAX,
+     .absent = "0"},
+    {.name = "feature_eps",
+     .help = "what each feature begins with",
+     .codec = CODEC_REAL,
+     .at = offsetof(struct linear, least),
+     .most = FLT_MAX,
+     .applies = has_least,
      .absent = "0"},
     {0},
 };
@@ -40,6 +52,7 @@ static void linear_usual(const struct config *c, void *own)
     *(struct linear *)own = (struct linear){
         .features = is_random(c) && c->dh > 2 ? (int)(c->dh * log(c->dh)) : 1, /* as published */
         .eps = c->mixer->eps,
+        .least = is_relu(c) ? 1e-3f : 0,
     };
 }
 
@@ -59,9 +72,9 @@ const struct own linear_own = {linear_choices, OWN_SIZE(struct linear), linear_u
 
 int features_count(const struct config *c)
 {
-    return !is_random(c)   ? c->dh
-           : both_signs(c) ? 2 * linear_of(c)->features
-                           : linear_of(c)->features;
+    return !is_random(c)                 ? c->dh
+           : both_signs(c) || is_trig(c) ? 2 * linear_of(c)->features
+                                         : linear_of(c)->features;
 }
 
 size_t features_floats(const struct config *c)
@@ -193,9 +206,58 @@ static void scale(const struct engine *g, float *f, float factor, size_t n)
         f[i] *= factor;
 }
 
+/* Rows of f hold w . x' where the directions are. */
+static void finish_trig(const struct engine *g, const struct config *c, float *f, const float *x,
+                        int rows)
+{
+    const int n = linear_of(c)->features;
+    const float half = input_scale(c) * input_scale(c) / 2, root = sqrtf((float)n);
+
+#pragma omp parallel for num_threads((size_t)rows *(size_t)n > PARALLEL_MIN ? g->threads : 1)
+    for (int i = 0; i < rows; i++) {
+        const float *const x_i = x + (ptrdiff_t)i * c->dh;
+        float *const f_i = f + (ptrdiff_t)i * 2 * n, square = 0;
+        for (int e = 0; e < c->dh; e++)
+            square += x_i[e] * x_i[e];
+        const float factor = expf(half * square) / root;
+        for (int r = 0; r < n; r++) {
+            const float angle = f_i[r];
+            f_i[r] = factor * sinf(angle);
+            f_i[n + r] = factor * cosf(angle);
+        }
+    }
+}
+
+static void finish_relu(const struct engine *g, const struct config *c, float *f, size_t n)
+{
+    const float factor = 1 / sqrtf((float)linear_of(c)->features), least = linear_of(c)->least;
+
+#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? g->threads : 1)
+    for (size_t i = 0; i < n; i++)
+        f[i] = factor * (f[i] > 0 ? f[i] : 0) + least;
+}
+
+/* Those that are no exponentials. */
+static void plain_forward(const struct engine *g, const struct config *c,
+                          const struct directions *of, float *f, const float *x, int rows)
+{
+    struct gemm p = product(g, c, of, f, x, rows, 0);
+
+    p.beta = 0;
+    g->ops.gemm(&p);
+    if (is_trig(c))
+        finish_trig(g, c, f, x, rows);
+    else
+        finish_relu(g, c, f, (size_t)rows * (size_t)features_count(c));
+}
+
 void features_forward(const struct engine *g, const struct config *c, const struct directions *of,
                       float *f, const float *x, int rows, bool query)
 {
+    if (is_random(c) && !is_exp(c)) {
+        plain_forward(g, c, of, f, x, rows);
+        return;
+    }
     const float most = 40; /* e^40 is far below the largest float, also in products with keys */
     const int m = features_count(c);
     const struct act exponential = {.kind = ACT_ELU1,
@@ -221,7 +283,9 @@ void features_forward(const struct engine *g, const struct config *c, const stru
 
 /* ---- backward ---------------------------------------------------------------------------------
  *
- * With t = d_f (.) f, and the sign of each half:  d_x' = sum_r +-t_r w_r - (sum_r t_r) x' */
+ * With t = d_f (.) f, and the sign of each half:  d_x' = sum_r +-t_r w_r - (sum_r t_r) x'
+ * TRIG:  d_x' = sum_r (d_sin f_cos - d_cos f_sin) w_r + (sum_r t_r) x'
+ * RELU:  d_x' = sum_r d_f / sqrt(m) w_r  where the feature is above its least */
 
 /* d_f becomes t; d_x its part that does not involve the directions. */
 static void through_exp(const struct engine *g, const struct config *c, float *d_x, float *d_f,
@@ -243,6 +307,38 @@ static void through_exp(const struct engine *g, const struct config *c, float *d
     }
 }
 
+static void through_trig(const struct engine *g, const struct config *c, float *d_x, float *d_f,
+                         const float *f, const float *x, int rows)
+{
+    const int n = linear_of(c)->features;
+    const float square = input_scale(c) * input_scale(c);
+
+#pragma omp parallel for num_threads((size_t)rows *(size_t)n > PARALLEL_MIN ? g->threads : 1)
+    for (int i = 0; i < rows; i++) {
+        const float *const f_i = f + (ptrdiff_t)i * 2 * n;
+        float *const d_i = d_f + (ptrdiff_t)i * 2 * n, sum = 0;
+        for (int r = 0; r < n; r++) {
+            const float d_sin = d_i[r], d_cos = d_i[n + r];
+            sum += d_sin * f_i[r] + d_cos * f_i[n + r];
+            d_i[r] = d_sin * f_i[n + r] - d_cos * f_i[r];
+        }
+        for (int e = 0; e < c->dh; e++)
+            d_x[(ptrdiff_t)i * c->dh + e] = square * sum * x[(ptrdiff_t)i * c->dh + e];
+    }
+}
+
+static void through_relu(const struct engine *g, const struct config *c, float *d_x, float *d_f,
+                         const float *f, int rows)
+{
+    const size_t n = (size_t)rows * (size_t)features_count(c);
+    const float factor = 1 / sqrtf((float)linear_of(c)->features), least = linear_of(c)->least;
+
+#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? g->threads : 1)
+    for (size_t i = 0; i < n; i++)
+        d_f[i] = f[i] > least ? factor * d_f[i] : 0;
+    memset(d_x, 0, (size_t)rows * (size_t)c->dh * sizeof(float));
+}
+
 void features_backward(const struct engine *g, const struct config *c, const struct directions *of,
                        float *d_x, float *d_f, const float *f, const float *x, int rows)
 {
@@ -256,7 +352,12 @@ void features_backward(const struct engine *g, const struct config *c, const str
                                            .threads = g->threads});
         return;
     }
-    through_exp(g, c, d_x, d_f, f, x, rows);
+    if (is_trig(c))
+        through_trig(g, c, d_x, d_f, f, x, rows);
+    else if (is_relu(c))
+        through_relu(g, c, d_x, d_f, f, rows);
+    else
+        through_exp(g, c, d_x, d_f, f, x, rows);
     for (int half = 0; half <= both_signs(c); half++)
         g->ops.gemm(&(struct gemm){.m = rows,
                                    .n = c->dh,

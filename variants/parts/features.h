@@ -6,10 +6,14 @@
  *   ELU    x + 1 where x > 0, else e^x                                            m = dh
  *   EXP    exp(w_r . x' - |x'|^2 / 2) / sqrt(m),  x' = x dh^(-1/4)                m = features
  *   COSH   exp(w_r . x' - |x'|^2 / 2), exp(-w_r . x' - |x'|^2 / 2), over sqrt(m)  m = 2 features
+ *   TRIG   exp(|x'|^2 / 2) / sqrt(features) [sin(w_r . x'), cos(w_r . x')]        m = 2 features
+ *   RELU   max(0, w_r . x') / sqrt(m) + feature_eps                               m = features
  *
  * with random directions w_r [dh], drawn once and never trained. A factor common to all features of
- * a query, or of all keys, cancels in the output: queries are scaled so that their largest feature
- * is 1, and keys by a further e^-40 if the longest direction could make them overflow. */
+ * a query, or of all keys, cancels in the output: of EXP and COSH, queries are scaled so that their
+ * largest feature is 1, and keys by a further e^-40 if the longest direction could make them
+ * overflow. TRIG has features of both signs: nothing keeps the divisors from 0, which is why the
+ * others exist. RELU does not estimate a softmax. */
 #ifndef FEATURES_H
 #define FEATURES_H
 
@@ -19,6 +23,7 @@
 struct linear {
     int features; /* random ones */
     float eps;    /* of divisors (struct recur) */
+    float least;  /* what each feature of RELU begins with */
 };
 extern const struct own linear_own;
 static inline const struct linear *linear_of(const struct config *c)

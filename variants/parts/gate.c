@@ -43,7 +43,7 @@ const struct gate gate_residual = {.name = "residual",
 
 static void input_params(const struct config *c, const char *prefix, struct params *p)
 {
-    params_matrix(p, c->D, c->D, prefix, "wg.weight");
+    params_map(p, c->D, c->D, prefix, "wg.weight");
 }
 
 static void input_forward(const struct engine *g, const struct config *c, const struct param *w,
@@ -107,9 +107,9 @@ const struct gate gate_highway = {.name = "highway",
 
 static void sigtanh_params(const struct config *c, const char *prefix, struct params *p)
 {
-    const int first = params_matrix(p, c->D, c->D, prefix, "wg.weight");
+    const int first = params_map(p, c->D, c->D, prefix, "wg.weight");
 
-    params_matrix(p, c->D, c->D, prefix, "ug.weight");
+    params_map(p, c->D, c->D, prefix, "ug.weight");
     params_stack(p, first, 2);
     params_vector(p, INIT_CONST, 1, c->D, prefix, "bg");
 }
@@ -149,7 +149,7 @@ static void gru_params(const struct config *c, const char *prefix, struct params
     const int first = p->n;
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        params_matrix(p, c->D, c->D, prefix, names[i]);
+        params_map(p, c->D, c->D, prefix, names[i]);
     params_stack(p, first + GRU_WR, 3);
     params_stack(p, first + GRU_UR, 2);
     params_vector(p, INIT_CONST, 2, c->D, prefix, "bg");

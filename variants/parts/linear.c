@@ -18,6 +18,8 @@ struct gemm linear_product(const struct engine *g, const struct param *w, float 
                          .b = w->data,
                          .ldb = in,
                          .b_packed = w->packed,
+                         .elem = w->elem,
+                         .b_narrow = w->narrow,
                          .c = y,
                          .ldc = out,
                          .threads = g->threads};
@@ -79,6 +81,7 @@ struct gemm linear_input_product(const struct engine *g, const struct param *w, 
 {
     const int out = param_out(w), in = w->shape[1];
 
+    CHECK(w->elem == ELEM_F32);
     return (struct gemm){.m = rows,
                          .n = in,
                          .k = out,

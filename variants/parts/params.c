@@ -11,6 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const param_group_name[PARAM_GROUPS + 1] = {"matrices", "output", "embeddings", "norms",
+                                                        "biases",   "others", NULL};
+
+static enum param_group group_of(enum init init, int rank)
+{
+    return init == INIT_LINEAR && rank > 1 ? PARAM_MATRICES
+           : init == INIT_EMBED            ? PARAM_EMBEDDINGS
+           : init == INIT_ONE              ? PARAM_NORMS
+           : init == INIT_ZERO             ? PARAM_BIASES
+                                           : PARAM_OTHERS;
+}
+
 int params_add(struct params *p, enum init init, float init_arg, int rank, const int *shape,
                const char *fmt, ...)
 {
@@ -22,6 +34,8 @@ int params_add(struct params *p, enum init init, float init_arg, int rank, const
     struct param *new = &p->v[p->n];
     *new = (struct param){.rank = rank, .n = 1, .init = init, .init_arg = init_arg, .stack = 1};
 
+    new->group = group_of(init, rank);
+
     va_list ap;
     va_start(ap, fmt);
     const int len = vsnprintf(new->name, sizeof(new->name), fmt, ap);
@@ -32,6 +46,9 @@ int params_add(struct params *p, enum init init, float init_arg, int rank, const
         new->shape[i] = shape[i];
         new->n *= (size_t)shape[i];
     }
+    new->maps = new->group == PARAM_MATRICES;
+    for (int i = 0; i < rank - 2; i++)
+        new->maps *= shape[i];
     return p->n++;
 }
 
@@ -40,10 +57,43 @@ int params_matrix(struct params *p, int out, int in, const char *prefix, const c
     return params_add(p, INIT_LINEAR, 0, 2, (const int[]){out, in}, "%s%s", prefix, name);
 }
 
+int params_narrows(struct params *p, int i)
+{
+    p->v[i].narrows = true;
+    return i;
+}
+
+int params_map(struct params *p, int out, int in, const char *prefix, const char *name)
+{
+    return params_narrows(p, params_matrix(p, out, in, prefix, name));
+}
+
+void params_wide(struct params *p, int i) { p->v[i].wide = true; }
+
 int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
                   const char *name)
 {
     return params_add(p, init, init_arg, 1, &n, "%s%s", prefix, name);
+}
+
+void params_rename(struct params *p, int first, const char *from, const char *to)
+{
+    for (int i = first; i < p->n; i++) {
+        char *const name = p->v[i].name, *const at = strstr(name, from);
+        char now[sizeof(p->v[i].name)];
+        if (!at)
+            continue;
+        const int n =
+            snprintf(now, sizeof(now), "%.*s%s%s", (int)(at - name), name, to, at + strlen(from));
+        CHECK(n > 0 && (size_t)n < sizeof(now));
+        memcpy(name, now, sizeof(now));
+    }
+}
+
+int params_residual(struct params *p, int i)
+{
+    p->v[i].residual = true;
+    return i;
 }
 
 void params_ramp(struct params *p, int i, struct ramp ramp)
@@ -98,6 +148,54 @@ int param_out(const struct param *w)
     return out;
 }
 
+/* ---- element types ------------------------------------------------------------------------ */
+
+static bool is_weight(const struct param *w)
+{
+    return w->group == PARAM_MATRICES || w->group == PARAM_OUTPUT || w->group == PARAM_EMBEDDINGS;
+}
+
+enum status params_hold(struct params *p, enum elem elem, const struct engine *g, struct err *e)
+{
+    if (g->lacks[elem])
+        return fail(e, E_UNSUPPORTED, "unsupported in %s: %s  -> another backend", elem_name[elem],
+                    g->lacks[elem]);
+    for (int i = 0; i < p->n; i++) {
+        struct param *const w = &p->v[i];
+        if (elem != ELEM_F32 && is_weight(w) && !w->narrows && !w->wide)
+            return fail(e, E_UNSUPPORTED,
+                        "unsupported in %s: %s is not read by plain products only  -> --dtype f32",
+                        elem_name[elem], w->name);
+        w->elem = w->narrows ? elem : ELEM_F32;
+    }
+    return OK;
+}
+
+static int row_length(const struct param *w) { return w->shape[w->rank - 1]; }
+
+static size_t narrow_bytes(const struct param *w)
+{
+    return w->n / (size_t)row_length(w) * elem_row_bytes(w->elem, row_length(w));
+}
+
+void param_set(struct param *p, const float *values)
+{
+    const int n = row_length(p);
+    const size_t row = elem_row_bytes(p->elem, n);
+    char *const to = p->elem == ELEM_F32 ? (char *)p->data : p->narrow;
+
+    for (size_t i = 0; i < p->n / (size_t)n; i++)
+        elem_narrow(p->elem, to + i * row, values + i * (size_t)n, n);
+}
+
+void param_row(const struct param *p, ptrdiff_t i, float *to)
+{
+    const int n = row_length(p);
+    const char *const rows = p->elem == ELEM_F32 ? (const char *)p->data : p->narrow;
+
+    elem_widen(p->elem, to, rows + (size_t)i * elem_row_bytes(p->elem, n), 0, n);
+}
+
 /* Elements of a tensor and of those stacked after it. */
 static size_t stack_floats(const struct param *w)
 {
@@ -108,12 +206,27 @@ static size_t stack_floats(const struct param *w)
     return n;
 }
 
+/* Bytes of a narrow tensor and of those stacked after it. */
+static size_t stack_bytes(const struct param *w)
+{
+    size_t n = narrow_bytes(w);
+
+    for (int i = 1; i < w->stack; i++)
+        n += narrow_bytes(&w[i]);
+    return n;
+}
+
 void params_place(struct params *p, struct arena *a)
 {
     for (int i = 0; i < p->n; i++) {
         struct param *w = &p->v[i];
-        if (!w->borrowed)
+        if (w->borrowed)
+            continue;
+        if (w->elem == ELEM_F32)
             w->data = w->stack ? arena_f32(a, PART_WEIGHTS, stack_floats(w)) : w[-1].data + w[-1].n;
+        else
+            w->narrow = w->stack ? arena_take(a, PART_WEIGHTS, stack_bytes(w))
+                                 : (char *)w[-1].narrow + narrow_bytes(&w[-1]);
     }
 }
 
@@ -122,6 +235,8 @@ void params_borrow(struct params *p, const struct params *from)
     CHECK(p->n == from->n);
     for (int i = 0; i < p->n; i++) {
         p->v[i].data = from->v[i].data;
+        p->v[i].elem = from->v[i].elem;
+        p->v[i].narrow = from->v[i].narrow;
         p->v[i].packed = from->v[i].packed;
         p->v[i].borrowed = true;
     }
@@ -156,7 +271,8 @@ void params_place_packed(struct params *p, const struct engine *g, int rows, str
 {
     for (int i = 0; i < p->n; i++) {
         struct param *w = &p->v[i];
-        if (w->borrowed || w->init != INIT_LINEAR || w->rank != 2 || !w->stack || !g->packed_floats)
+        if (w->borrowed || w->init != INIT_LINEAR || w->rank != 2 || !w->stack ||
+            w->elem != ELEM_F32 || !g->packed_floats)
             continue;
         const struct gemm like = product_of(w, rows);
         const size_t n = g->packed_floats(&like);
@@ -182,6 +298,19 @@ static void fill_ramp(struct param *p)
         const double x = (double)(i % (size_t)n) / max_int(1, r->open ? n : n - 1);
         const double way = pow(x, (double)r->power[i / (size_t)n]);
         p->data[i] = (float)((double)r->from + ((double)r->to - (double)r->from) * way);
+    }
+}
+
+static void unit_rows(struct param *p)
+{
+    const size_t n = (size_t)p->shape[p->rank - 1];
+
+    for (float *row = p->data; row < p->data + p->n; row += n) {
+        double squares = 0;
+        for (size_t e = 0; e < n; e++)
+            squares += (double)row[e] * (double)row[e];
+        for (size_t e = 0; e < n; e++)
+            row[e] = (float)((double)row[e] / sqrt(squares));
     }
 }
 
@@ -247,27 +376,59 @@ static void fill(struct param *p, uint64_t seed)
         for (size_t i = 0; i < p->n; i++)
             p->data[i] = (float)pow(10000, -(double)i / (double)p->n);
         break;
-    case INIT_EYE: /* square, near the identity */
+    case INIT_UNIT:
+        rng_normal(p->data, p->n, seed, stream, 0, 1);
+        unit_rows(p);
+        break;
+    case INIT_CENTRE:
         rng_normal(p->data, p->n, seed, stream, 0, 0.02f);
-        for (int i = 0; i < p->shape[0]; i++)
-            p->data[(ptrdiff_t)i * p->shape[0] + i] += 1;
+        for (ptrdiff_t i = 0; i < p->shape[0]; i++) {
+            const ptrdiff_t row = (i * p->shape[0] + i) * p->shape[2] + (ptrdiff_t)p->init_arg;
+            p->data[row * p->shape[3] + p->shape[3] / 2] += 1;
+        }
+        break;
+    case INIT_EYE: /* square, near the identity, or several of these */
+        rng_normal(p->data, p->n, seed, stream, 0, 0.02f);
+        for (size_t row = 0, n = (size_t)width; row < p->n / n; row++)
+            p->data[row * n + row % n] += 1;
         break;
     }
     param_keep_bounds(p);
 }
 
+/* The values that it has as float, rounded. */
+static void fill_narrow(struct param *p, uint64_t seed)
+{
+    float *const values = malloc(p->n * sizeof(*values));
+
+    NEED(values);
+    p->data = values;
+    fill(p, seed);
+    p->data = NULL;
+    param_set(p, values);
+    free(values);
+}
+
 void params_init(struct params *p, uint64_t seed)
 {
     for (int i = 0; i < p->n; i++)
-        fill(&p->v[i], seed);
+        if (p->v[i].elem == ELEM_F32)
+            fill(&p->v[i], seed);
+        else
+            fill_narrow(&p->v[i], seed);
 }
 
-void params_init_training(struct params *p, uint64_t seed)
+void params_init_training(struct params *p, uint64_t seed, float residual)
 {
     params_init(p, seed);
-    for (int i = 0; i < p->n; i++)
-        if (p->v[i].init == INIT_OFF)
-            memset(p->v[i].data, 0, p->v[i].n * sizeof(float));
+    for (int i = 0; i < p->n; i++) {
+        struct param *const w = &p->v[i];
+        CHECK(w->data); /* what is trained is f32 */
+        if (w->init == INIT_OFF)
+            memset(w->data, 0, w->n * sizeof(float));
+        for (size_t e = 0; e < w->n && w->residual && residual != 1; e++)
+            w->data[e] *= residual;
+    }
 }
 
 void params_free(struct params *p)

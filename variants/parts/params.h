@@ -26,8 +26,23 @@ enum init {
     INIT_NORMAL,
     INIT_FREQUENCIES, /* 10000^(-f/n) of n */
     INIT_EYE,
-    INIT_TURNS
+    INIT_CENTRE, /* of a convolution [n,n,rows,columns] */
+    INIT_TURNS,
+    INIT_UNIT /* rows of length 1 in random directions */
 };
+
+/* What an optimiser tells apart: maps between layers, the map to logits, rows by token or key,
+ * gains of norms, biases, and what is left, such as tables of positions. */
+enum param_group {
+    PARAM_MATRICES,
+    PARAM_OUTPUT,
+    PARAM_EMBEDDINGS,
+    PARAM_NORMS,
+    PARAM_BIASES,
+    PARAM_OTHERS,
+    PARAM_GROUPS
+};
+extern const char *const param_group_name[PARAM_GROUPS + 1]; /* NULL-terminated */
 
 /* Column c of n in row r: from + (to - from) x^power[r], with x = c/(n-1), or with `open` c/n,
  * which does not reach `to`. */
@@ -47,13 +62,21 @@ struct param {
     enum init init;
     /* INIT_CONST: value; INIT_UNIFORM: upper end, _BOTH: of both signs; INIT_LOG: the logarithm of
      * 1 to it, _COUNT: of 1, 2, 3, .. over the columns; INIT_STEP: softplus of it is 0.001 to 0.1,
-     * evenly in the logarithm; INIT_NORMAL: deviation; INIT_TURNS: 0, 1, .. below it in turn */
+     * evenly in the logarithm; INIT_NORMAL: deviation; INIT_TURNS: 0, 1, .. below it in turn;
+     * INIT_CENTRE: the row whose middle tap is the identity */
     float init_arg;
     struct ramp ramp; /* INIT_RAMP */
     bool bounded;     /* the optimiser keeps each element in [least, most] */
     float least, most;
-    bool buffer; /* not trained: grad is the step to its next value, which the optimiser adds */
-    float *data;
+    enum param_group group; /* follows from init and rank, except for PARAM_OUTPUT */
+    int maps;               /* of group matrices: how many, of the last two dimensions; else 0 */
+    bool residual;          /* its products are added to the residual stream */
+    bool buffer;  /* not trained: grad is the step to its next value, which the optimiser adds */
+    bool narrows; /* read by linear_product and param_row only: may be of a narrower type */
+    bool wide;    /* a map that is float in every model: see params_wide */
+    enum elem elem;
+    float *data;   /* NULL if elem is not f32 */
+    void *narrow;  /* rows of the last dimension (elem.h); NULL if elem is f32 */
     float *grad;   /* same shape; NULL unless the model is bound for training */
     bool borrowed; /* data and packed belong to another list: see params_borrow */
     float *packed; /* in the backend's preferred order; NULL = unpacked */
@@ -69,8 +92,17 @@ struct params {
 int params_add(struct params *p, enum init init, float init_arg, int rank, const int *shape,
                const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 int params_matrix(struct params *p, int out, int in, const char *prefix, const char *name);
+/* A matrix that is read by linear_product and param_row only, which take every element type. */
+int params_map(struct params *p, int out, int in, const char *prefix, const char *name);
+int params_narrows(struct params *p, int i); /* parameter i is one; returns i */
+/* Parameter i is a map that tables are made of, once: float whatever the others are. */
+void params_wide(struct params *p, int i);
 int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
                   const char *name);
+/* In the names of parameters from `first` on, put `to` in place of `from`, where that occurs. */
+void params_rename(struct params *p, int first, const char *from, const char *to);
+/* Parameter i writes to the residual stream: --init depth makes it smaller. Returns i. */
+int params_residual(struct params *p, int i);
 /* Parameter i, of as many rows as the ramp has powers, begins as this ramp. */
 void params_ramp(struct params *p, int i, struct ramp ramp);
 /* Keep each element of parameter i in [least, most], at initialisation and in training. */
@@ -84,6 +116,13 @@ const struct param *params_find(const struct params *p, const char *name);
  * tensors with their own names, shapes and values. */
 void params_stack(struct params *p, int first, int count);
 int param_out(const struct param *w); /* rows of W and of the tensors stacked after it */
+/* Before they are placed: let maps and embeddings be of this type; all else is float. E_UNSUPPORTED
+ * where a part reads one of them in another way, and where the engine has no such products. */
+enum status params_hold(struct params *p, enum elem elem, const struct engine *g, struct err *e);
+/* Give it these values, rounded to its type. */
+void param_set(struct param *p, const float *values);
+/* Row i of a matrix, as floats. */
+void param_row(const struct param *p, ptrdiff_t i, float *to);
 /* Take each tensor from the arena as PART_WEIGHTS. */
 void params_place(struct params *p, struct arena *a);
 /* Likewise each tensor's gradient, as PART_GRADIENTS. Backward passes accumulate, so that layers
@@ -99,8 +138,9 @@ void params_pack(struct params *p, const struct engine *g);
 /* Initialise every tensor; values depend on seed and name only. */
 void params_init(struct params *p, uint64_t seed);
 /* Initial values for training: as above, but INIT_OFF, the factors of whole sub-layers, is 0, as
- * published. For a benchmark run they are not 0, so that what they scale has an effect. */
-void params_init_training(struct params *p, uint64_t seed);
+ * published. For a benchmark run they are not 0, so that what they scale has an effect. Those that
+ * write to the residual stream are multiplied by `residual`. */
+void params_init_training(struct params *p, uint64_t seed, float residual);
 void params_free(struct params *p);
 
 #endif

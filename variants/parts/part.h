@@ -58,12 +58,22 @@ struct pos {
      * layers. `first` is the position of the first; schemes without `embed` are only given 0. */
     size_t (*n_pos_encoding)(const struct config *c, int K); /* floats */
     void (*pos_encoding)(const struct config *c, int64_t first, int K, float *pos_encoding);
+    /* Likewise encodings that follow from weights, whenever these have changed. */
+    void (*encode)(const struct config *c, const struct param *model, int K, float *pos_encoding);
     /* Add to the embedding h [B,L,D]; positions count from the first encoding's. */
     void (*embed)(const struct config *c, const struct param *model, const float *pos_encoding,
                   float *h, int B, int L);
-    /* Its backward: accumulate weight gradients, given d_h. */
-    void (*embed_grad)(const struct config *c, const struct param *model, const float *d_h, int B,
-                       int L);
+    /* Its backward: accumulate weight gradients, given d_h; K: rows of pos_encoding, which has room
+     * for what its floats are besides. */
+    void (*embed_grad)(const struct config *c, const struct param *model, float *pos_encoding,
+                       int K, const float *d_h, int B, int L);
+    /* In place of an embedding matrix: parameters that words have, h [B,L,D] from tokens, and the
+     * backward of that. The output then has a matrix of its own. */
+    void (*word_params)(const struct config *c, struct params *p);
+    void (*from_tokens)(const struct config *c, const struct param *words, const int32_t *tokens,
+                        float *h, int B, int L, int threads);
+    void (*from_tokens_grad)(const struct config *c, const struct param *words,
+                             const int32_t *tokens, const float *d_h, int B, int L, int threads);
     /* Add to a layer's input x [B,L,D]; the sum stays in the residual stream. */
     void (*enter)(const struct config *c, const struct param *layer, float *x, int B, int L);
     /* Rotate projected queries and keys in place, before they are stored or read; pos_encoding
@@ -192,7 +202,15 @@ struct mem {
 /* A replacement of attention. `build` lists its steps (steps/); `features` is the feature map of
  * its queries and keys, eps the default of its divisors' (struct recur). */
 struct sublayer_kind;
-enum feature_map { FEATURES_NONE, FEATURES_ELU, FEATURES_EXP, FEATURES_COSH };
+struct content;
+enum feature_map {
+    FEATURES_NONE,
+    FEATURES_ELU,
+    FEATURES_EXP,
+    FEATURES_COSH,
+    FEATURES_TRIG,
+    FEATURES_RELU
+};
 struct mixer {
     const char *name;
     const struct own *own;
@@ -203,6 +221,10 @@ struct mixer {
     void (*build)(struct steps *t);
     void (*model_params)(const struct config *c, struct params *p); /* that all layers share */
     bool attends; /* a softmax over keys: windows, masks and rotated positions apply to it */
+    /* Attention whose pairs are chosen by content (model/content/content.h): rotated positions
+     * apply to it, but no window or mask. */
+    const struct content *content;
+    bool both; /* it may see the keys after a query, if its numbers say so */
 };
 
 #endif

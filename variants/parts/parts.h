@@ -7,32 +7,22 @@
 
 #include "variants/variant.h"
 
-#define GATES(X) X(gru) X(input) X(output) X(highway) X(sigtanh) X(residual)
-#define FFNS(X)                                                                                    \
-    X(relu)                                                                                        \
-    X(gelu)                                                                                        \
-    X(gelu_tanh)                                                                                   \
-    X(swish)                                                                                       \
-    X(glu) X(reglu) X(geglu) X(swiglu) X(bilinear) X(moe) X(proto) X(hash) X(pkm) X(rwkv6) X(rwkv7)
-#define POSITIONS(X)                                                                               \
-    X(none)                                                                                        \
-    X(sinusoid)                                                                                    \
-    X(learned)                                                                                     \
-    X(learned_layer)                                                                               \
-    X(shaw)                                                                                        \
-    X(xl)                                                                                          \
-    X(rope) X(alibi) X(t5) X(kerple) X(tupe) X(deberta) X(tener) X(gaussian) X(hardcoded) X(freq)
-#define MIXERS(X)                                                                                  \
-    X(linear_elu)                                                                                  \
-    X(favor)                                                                                       \
-    X(favor_hyp)                                                                                   \
-    X(aan)                                                                                         \
-    X(synth_dense)                                                                                 \
-    X(synth_random)                                                                                \
-    X(retnet)                                                                                      \
-    X(gla)                                                                                         \
-    X(mamba)                                                                                       \
-    X(mamba2) X(deltanet) X(gdn) X(kda) X(mlstm) X(hgrn2) X(rwkv6) X(rwkv7) X(mingru) X(mla)
+/* clang-format off */
+#define GATES(X) \
+    X(gru) X(input) X(output) X(highway) X(sigtanh) X(residual)
+#define FFNS(X) \
+    X(relu) X(gelu) X(gelu_tanh) X(swish) X(glu) X(reglu) X(geglu) X(swiglu) X(bilinear) \
+    X(moe) X(proto) X(hash) X(pkm) X(rwkv6) X(rwkv7)
+#define POSITIONS(X) \
+    X(none) X(sinusoid) X(learned) X(learned_layer) X(shaw) X(xl) X(rope) X(alibi) X(t5) \
+    X(kerple) X(tupe) X(deberta) X(tener) X(gaussian) X(hardcoded) X(freq) X(floater) \
+    X(complex) X(recent)
+#define MIXERS(X) \
+    X(linear_elu) X(favor) X(favor_hyp) X(favor_trig) X(favor_relu) X(aan) X(synth_dense) \
+    X(synth_random) X(retnet) X(gla) X(mamba) X(mamba2) X(deltanet) X(gdn) X(kda) X(mlstm) \
+    X(hgrn2) X(rwkv6) X(rwkv7) X(mingru) X(mla) X(linformer) X(mca) X(tree) X(nystrom) \
+    X(pooling) X(etc) X(isab) X(collab) X(routing) X(lsh) X(sinkhorn) X(clustered) X(informer)
+/* clang-format on */
 #define EXTRAS(X) X(talking) X(persistent) X(span) X(sink) /* struct config: attn_extra */
 #define QKV_MAPS(X) X(dextra)
 #define MEMS(X) X(none) X(segment) X(compressive) X(state) X(sum) X(hybrid)

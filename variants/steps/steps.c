@@ -140,6 +140,8 @@ void steps_ramp(struct steps *t, struct ramp ramp)
 void step_matrix(struct steps *t, struct step *s, int out, int in, const char *name)
 {
     step_tensor(t, s, INIT_LINEAR, 0, 2, (const int[]){out, in}, name);
+    if (t->declares)
+        params_narrows(t->declares, t->declares->n - 1);
 }
 
 void step_vector(struct steps *t, struct step *s, enum init init, float arg, int n,
@@ -189,7 +191,7 @@ void steps_make(struct steps *t, steps_build *build, const struct config *c, int
     CHECK(t->result > STEPS_INPUT && t->value[t->result].of == t->result);
     CHECK(t->result != t->first);
     if (p && t->last)
-        params_matrix(p, c->D, t->value[t->result].width, prefix, t->last);
+        params_residual(p, params_map(p, c->D, t->value[t->result].width, prefix, t->last));
     if (p && t->last_bias)
         params_vector(p, INIT_ZERO, 0, c->D, prefix, t->last_bias);
     check_overwritten(t);

@@ -17,9 +17,9 @@ uint32_t cache_slots(int threads);
 /* Looked up, or created now. */
 struct primitive *cache_get(const struct key *key);
 
-/* Run it on these operands; `bias` if it has one. False if the library fails; cache_ran gives the
- * reason. */
-bool cache_run(struct primitive *p, const float *src, const float *weights, const float *bias,
+/* Run it on these operands, src rounded first where the primitive takes bf16; `bias` if it has one.
+ * False if the library fails; cache_ran gives the reason. */
+bool cache_run(struct primitive *p, const float *src, const void *weights, const float *bias,
                float *dst);
 
 /* As struct backend's packed_floats and pack. */

@@ -23,6 +23,13 @@ dnnl_status_t layout_strided(struct layout *l, int rows, int cols, ptrdiff_t row
     return describe_strides(l, 2, dims, (const dnnl_dims_t){row, col});
 }
 
+dnnl_status_t layout_bf16(struct layout *l, int rows, int cols, bool transposed)
+{
+    const dnnl_dims_t dims = {rows, cols}, plain = {cols, 1}, other = {1, rows};
+
+    return dnnl_memory_desc_init_by_strides(&l->md, 2, dims, dnnl_bf16, transposed ? other : plain);
+}
+
 /* The kernels for one matrix per head support certain orders of the dimensions and compare all
  * strides with them, including that of the first dimension. */
 dnnl_status_t layout_heads(struct layout *l, int heads, ptrdiff_t head, int rows, int cols,

@@ -10,14 +10,17 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_debug.h>
 
-/* How a matrix of floats lies in memory. */
+/* How a matrix, of floats unless it says otherwise, lies in memory. */
 struct layout {
     dnnl_memory_desc_t md;
 };
 
 /* Element [i][j] is i * row + j * col floats from the first one. */
 dnnl_status_t layout_strided(struct layout *l, int rows, int cols, ptrdiff_t row, ptrdiff_t col);
-/* The same for `heads` matrices, with stride `head` in floats: dimensions [1, heads, rows, cols].
+/* Of bf16, with contiguous rows; of the transpose of such a matrix. */
+dnnl_status_t layout_bf16(struct layout *l, int rows, int cols, bool transposed);
+/* layout_strided for `heads` matrices, with stride `head` in floats: dimensions [1, heads, rows,
+ * cols].
  */
 dnnl_status_t layout_heads(struct layout *l, int heads, ptrdiff_t head, int rows, int cols,
                            ptrdiff_t row, ptrdiff_t col);

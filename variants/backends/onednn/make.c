@@ -95,9 +95,13 @@ static dnnl_status_t request_product(struct context *w, struct matmul *mm, const
     mm->beta = number(key->beta);
     mm->relu = key->form & FORM_RELU;
     mm->biased = key->form & FORM_BIAS;
-    dnnl_status_t st = lay_out_one(&mm->src, key, key->head_a, key->m, key->k, ta ? 1 : key->lda,
-                                   ta ? key->lda : 1);
-    if (st == dnnl_success && key->form & FORM_PACKED)
+    const bool narrow = key->form & FORM_BF16;
+    dnnl_status_t st = narrow ? layout_bf16(&mm->src, key->m, key->k, false)
+                              : lay_out_one(&mm->src, key, key->head_a, key->m, key->k,
+                                            ta ? 1 : key->lda, ta ? key->lda : 1);
+    if (st == dnnl_success && narrow)
+        st = layout_bf16(&mm->weights, key->k, key->n, true);
+    else if (st == dnnl_success && key->form & FORM_PACKED)
         mm->weights = packing_for(&w->packings, w->engine, key->n, key->k)->layout;
     else if (st == dnnl_success)
         st = lay_out_one(&mm->weights, key, key->head_b, key->k, key->n, tb ? 1 : key->ldb,
@@ -229,6 +233,9 @@ static dnnl_status_t make_slots(struct context *w, struct primitive *p, const st
     p->operands = list_operands(p, o, &scratch, list);
     const struct space *space = space_for(w, layout_bytes(&scratch), p->key.slots);
     p->slot = context_alloc(w, p->key.slots * sizeof(*p->slot));
+    if (p->key.form & FORM_BF16)
+        p->rows =
+            context_alloc(w, p->key.slots * sizeof(*p->rows) * (size_t)p->key.m * (size_t)p->key.k);
     for (uint32_t t = 0; t < p->key.slots && st == dnnl_success; t++) {
         struct slot *s = &p->slot[t];
         list[SCRATCH].at = space->at + t * space->slice;

@@ -18,6 +18,7 @@ enum {
     FORM_BIAS = 8,
     FORM_RELU = 16,
     FORM_NORM = 32,
+    FORM_BF16 = 64, /* rows of a and b, b with FORM_TB; lda and ldb are those of the caller's a */
     /* The caller has an alternative for these: no error if the library has nothing suitable. */
     FORM_OPTIONAL = FORM_PACKED | FORM_BIAS | FORM_RELU | FORM_NORM
 };
@@ -49,6 +50,7 @@ struct primitive {
     bool biased;
     int operands;      /* OPERANDS, or without the last one */
     struct slot *slot; /* [key.slots] */
+    uint16_t *rows;    /* [key.slots][m,k]: a in bf16, or NULL */
     atomic_bool used;
 };
 

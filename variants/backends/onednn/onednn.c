@@ -157,6 +157,7 @@ const struct backend backend_onednn = {
     .ran = cache_ran,
     .makes_kernels = true,
     .held_bytes = cache_held_bytes,
+    .lacks = {[ELEM_Q8] = "its products with 8-bit weights take 8-bit rows, too"},
     .gemm_act = gemm_act_onednn,
     .ops = {.gemm = gemm_onednn, .norm = norm_onednn},
     .attn = attn_list,

@@ -16,6 +16,9 @@ static struct key key_of(const struct gemm *g, const struct heads *heads,
                          const struct epilogue *epilogue, bool packed)
 {
     const uint32_t second = packed ? FORM_PACKED : g->tb ? FORM_TB : 0;
+    const uint32_t type = g->elem == ELEM_BF16 ? FORM_BF16 : 0;
+
+    CHECK(g->elem != ELEM_Q8 && (!type || (g->tb && !g->ta && !heads->n)));
 
     return (struct key){
         .lda = g->lda,
@@ -31,7 +34,7 @@ static struct key key_of(const struct gemm *g, const struct heads *heads,
         .threads = g->threads,
         .alpha = key_bits(g->alpha),
         .beta = key_bits(g->beta),
-        .form = (g->ta ? FORM_TA : 0) | second | (epilogue->bias ? FORM_BIAS : 0) |
+        .form = (g->ta ? FORM_TA : 0) | second | type | (epilogue->bias ? FORM_BIAS : 0) |
                 (epilogue->relu ? FORM_RELU : 0),
         .slots = cache_slots(g->threads),
     };
@@ -39,12 +42,12 @@ static struct key key_of(const struct gemm *g, const struct heads *heads,
 
 /* The primitive and the b that it takes. */
 static struct primitive *find(const struct gemm *g, const struct heads *heads,
-                              const struct epilogue *epilogue, const float **b)
+                              const struct epilogue *epilogue, const void **b)
 {
     struct key key = key_of(g, heads, epilogue, g->b_packed != NULL);
     struct primitive *p = cache_get(&key);
 
-    *b = g->b_packed ? g->b_packed : g->b;
+    *b = g->b_narrow ? g->b_narrow : g->b_packed ? g->b_packed : g->b;
     if (!p->run && g->b_packed) { /* the packed form does not suit every product of these weights */
         key = key_of(g, heads, epilogue, false);
         p = cache_get(&key);
@@ -65,7 +68,7 @@ void product_run(const struct gemm *g) { product_run_heads(g, &(struct heads){0}
 
 void product_run_heads(const struct gemm *g, const struct heads *heads)
 {
-    const float *b;
+    const void *b;
     struct primitive *p = find(g, heads, &(struct epilogue){0}, &b);
 
     if (!p->run || !cache_run(p, g->a, b, NULL, g->c))
@@ -75,7 +78,7 @@ void product_run_heads(const struct gemm *g, const struct heads *heads)
 bool product_run_after(const struct gemm *g, const float *bias, bool relu)
 {
     const struct heads one = {0};
-    const float *b;
+    const void *b;
     struct primitive *p = find(g, &one, &(struct epilogue){bias, relu}, &b);
 
     if (!p->run)

@@ -56,16 +56,30 @@ static void dot_rows(struct block *x, int j, const float *y, int n)
     x->sum[3][j] += s3;
 }
 
+/* Numbers [p0, p0+n) of row j of op(b), b transposed; `to` has room for those of another type. */
+static const float *row_of_b(float *to, const struct gemm *g, int j, int p0, int n)
+{
+    if (g->elem == ELEM_F32)
+        return g->b + j * g->ldb + p0;
+    elem_widen(g->elem, to, (const char *)g->b_narrow + (size_t)j * elem_row_bytes(g->elem, g->k),
+               p0, n);
+    return to;
+}
+
 /* sum += the products [p0, p0+n). */
 static void add_products(struct block *x, const struct gemm *g, int p0, int n)
 {
     const ptrdiff_t row = g->ta ? 1 : g->lda, step = g->ta ? g->lda : 1;
+    float widened[GEMM_PRODUCTS];
 
+    CHECK(g->elem == ELEM_F32 || (g->tb && !g->ta));
     for (int i = 0; i < x->rows; i++)
-        for (int p = 0; p < n; p++)
-            x->row[i][p] = (double)g->a[(x->i0 + i) * row + (p0 + p) * step];
+        for (int p = 0; p < n; p++) {
+            const float a = g->a[(x->i0 + i) * row + (p0 + p) * step];
+            x->row[i][p] = (double)(g->elem == ELEM_BF16 ? bf16_float(bf16_of(a)) : a);
+        }
     for (int j = 0; g->tb && j < x->columns; j++) {
-        const float *b = g->b + (x->j0 + j) * g->ldb + p0;
+        const float *const b = row_of_b(widened, g, x->j0 + j, p0, n);
         if (x->rows == GEMM_ROWS)
             dot_rows(x, j, b, n);
         for (int i = 0; x->rows < GEMM_ROWS && i < x->rows; i++)

@@ -336,8 +336,9 @@ void nll_grad_ref(const struct nll_grad *o)
             max = (double)x[e] > max || isnan(x[e]) ? (double)x[e] : max;
         for (int e = 0; e < o->n; e++)
             sum += exp((double)x[e] - max);
+        const double weight = 1 + 2 * (double)o->z * (max + log(sum));
         for (int e = 0; e < o->n; e++) {
-            const double p = exp((double)x[e] - max) / sum;
+            const double p = weight * exp((double)x[e] - max) / sum;
             d[e] = (float)((double)o->scale * (p - (e == o->target[i])));
         }
     }

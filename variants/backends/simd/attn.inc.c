@@ -78,8 +78,9 @@ static void finish(const struct item *t, int g)
         float *o = a->o + t->b * a->o_at.batch + (t->i0 + i) * a->o_at.row + t->h * dv;
         const float sum = vsum(vld(t->w->sum[i]));
         const vf share = v1(sum == 0.0f ? 0.0f : 1.0f / sum);
+        const float *unscaled = t->w->o + i * t->w->ld;
         for (int e = 0; e < dv; e += VL) {
-            vf x = vmul(vld(t->w->o + i * t->w->ld + e), share);
+            vf x = vmul(vld(unscaled + e), share);
             if (far_v && sum != 0.0f)
                 x = vadd(x, vld_upto(far_v + e, dv - e, v0()));
             vst_upto(o + e, dv - e, x);

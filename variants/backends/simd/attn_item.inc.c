@@ -20,17 +20,17 @@ struct item {
 static void load_queries(const struct item *t, int g, float *dst, const float *bias)
 {
     const struct attn *a = t->f->a;
+    const ptrdiff_t ld = t->w->ld, row = a->q_at.row;
+    const int d = a->dh, rows = min_int(ROWS, t->n - g);
+    const float *q = a->q + t->b * a->q_at.batch + (t->i0 + g) * row + t->h * d;
 
-    for (int i = g; i < g + ROWS; i++) {
-        const float *q = a->q + t->b * a->q_at.batch + (t->i0 + i) * a->q_at.row + t->h * a->dh;
-        for (int e = 0; e < a->dh; e += VL) {
-            vf x = v0();
-            if (i < t->n)
-                x = vld_upto(q + e, a->dh - e, v0());
-            if (bias)
-                x = vadd(x, vld_upto(bias + t->h * a->dh + e, a->dh - e, v0()));
-            vst(dst + i * t->w->ld + e, x);
-        }
+    dst += g * ld;
+    for (int e = 0; e < d; e += VL) {
+        const vf x = bias ? vld_upto(bias + t->h * d + e, d - e, v0()) : v0();
+        for (int i = 0; i < rows; i++)
+            vst(dst + i * ld + e, vadd(vld_upto(q + i * row + e, d - e, v0()), x));
+        for (int i = rows; i < ROWS; i++)
+            vst(dst + i * ld + e, x);
     }
 }
 

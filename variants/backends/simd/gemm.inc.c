@@ -3,10 +3,12 @@
  * Dense products with the vectors of vec.h, included once per instruction set. Large ones follow
  * the usual plan: a block of B is packed into slivers of two vectors, a block of A into tiles, and
  * a register tile runs down both; the tile's height varies, so that no row is wasted. Products of
- * few rows with a weight W [n,k] read W once, in place, at memory speed. The epilogue runs block by
+ * few rows with a weight W [n,k] read W once, in place, at memory speed; a narrower W is widened in
+ * registers there, and block by block where it is packed. The epilogue runs block by
  * block, while the block of c is in L2; running it in the registers of the last step is not
  * faster. */
 #include "lanes.h"
+#include "narrow.h"
 #include "tile.h"
 #include "variants/backends/backend.h"
 
@@ -22,6 +24,7 @@ enum {
     MC = 8 * MR,
     NC = 512,
     FEW_ROWS = 8,          /* up to this many in place, without packing */
+    FEW_BF16 = 32768,      /* floats of them that are rounded first */
     PARALLEL_MIN = 1 << 18 /* multiply-adds */
 };
 
@@ -102,6 +105,22 @@ static void gemm_tile_any(int R, const struct gemm *g, int k, float beta, const 
 #undef HEIGHT
 }
 
+/* Row j of a narrow W. */
+static const void *narrow_row(const struct gemm *g, int j)
+{
+    return (const char *)g->b_narrow + (size_t)j * elem_row_bytes(g->elem, g->k);
+}
+
+/* As pack_across, of columns of op(b): k <= KC. */
+static void pack_narrow(float *to, const struct gemm *g, int p, int k, int j, int cols)
+{
+    _Alignas(64) float row[VL * KC];
+
+    for (int c = 0; c < cols; c++)
+        widen(row + c * KC, g->elem, narrow_row(g, j + c), p, k);
+    pack_across(to, NR, row, KC, cols, k, 1.0f);
+}
+
 /* Rows [p, p+k) of op(b), columns [j, j+n), into slivers of [k][NR]. */
 static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
 {
@@ -111,7 +130,9 @@ static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
             const int at = s + v * VL, cols = clamp_int(n - at, 0, VL);
             if (cols == 0)
                 continue;
-            if (g->tb)
+            if (g->elem != ELEM_F32)
+                pack_narrow(to, g, p, k, j + at, cols);
+            else if (g->tb)
                 pack_across(to, NR, g->b + (j + at) * g->ldb + p, g->ldb, cols, k, 1.0f);
             else
                 pack_along(to, NR, g->b + p * g->ldb + j + at, g->ldb, cols, k);
@@ -134,6 +155,14 @@ static int share(int m, int t, int n) { return (int)((int64_t)m * t / n); }
 static int padded(int n) { return (n + NR - 1) / NR * NR; }
 
 static int k_steps(int k) { return max_int(1, (k + KC - 1) / KC); }
+
+/* First row of step s; whole blocks of q8. A step has KC rows at most. */
+static int k_from(const struct gemm *g, int s, int steps)
+{
+    const int unit = g->elem == ELEM_Q8 ? Q8_BLOCK : 1;
+
+    return min_int(g->k, share((g->k + unit - 1) / unit, s, steps) * unit);
+}
 
 static size_t gemm_packed_floats(const struct gemm *g)
 {
@@ -162,7 +191,7 @@ static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
     for (int j = j0; j < j1; j += NC) {
         const int n = min_int(NC, j1 - j);
         for (int s = 0; s < steps; s++) {
-            const int p = share(g->k, s, steps), k = share(g->k, s + 1, steps) - p;
+            const int p = k_from(g, s, steps), k = k_from(g, s + 1, steps) - p;
             const float beta = s == 0 ? g->beta : 1.0f;
             const float *slivers = b;
             if (g->b_packed)
@@ -174,6 +203,8 @@ static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
                 for (int t = 0; t < tiles; t++)
                     pack_a(a + share(m, t, tiles) * k, g, i + share(m, t, tiles),
                            share(m, t + 1, tiles) - share(m, t, tiles), p, k);
+                if (g->elem == ELEM_BF16)
+                    round_to_bf16(a, (ptrdiff_t)m * k);
                 for (int c = 0; c < n; c += NR)
                     for (int t = 0; t < tiles; t++) {
                         const int r = share(m, t, tiles);
@@ -190,31 +221,94 @@ static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
 
 /* ---- few rows ----------------------------------------------------------------------------- */
 
-/* R rows of a times C rows of W over all k: dot products along k. */
-VEC_INLINE void dot_tile(int R, int C, const struct gemm *g, int i, int j)
+enum { DOT_ROWS = 2, DOT_COLS = 4 }; /* most of a tile */
+
+/* Numbers from p on of row j of W, `left` of them there. */
+VEC_INLINE vf dot_weights(enum elem E, const struct gemm *g, int j, int p, int left)
 {
-    const float *a = g->a + i * g->lda, *w = g->b + j * g->ldb;
-    vf acc[2][4];
+    if (E == ELEM_F32)
+        return vld_upto(g->b + j * g->ldb + p, left, v0());
+    const uint16_t *const half = (const uint16_t *)g->b_narrow + (ptrdiff_t)j * g->k + p;
+    return left >= VL ? vld_bf16(half) : vld_bf16_n(half, left);
+}
+
+/* `left` columns from p on, VL at most. */
+VEC_INLINE void dot_step(enum elem E, int R, int C, vf acc[DOT_ROWS][DOT_COLS],
+                         const struct gemm *g, const float *a, int j, int p, int left)
+{
+    vf x[DOT_ROWS];
+
+    UNROLL
+    for (int r = 0; r < R; r++)
+        x[r] = vld_upto(a + r * g->lda + p, left, v0());
+    UNROLL
+    for (int c = 0; c < C; c++) {
+        const vf y = dot_weights(E, g, j + c, p, left);
+        UNROLL
+        for (int r = 0; r < R; r++)
+            acc[r][c] = vfma(x[r], y, acc[r][c]);
+    }
+}
+
+VEC_INLINE void dot_plain(enum elem E, int R, int C, vf acc[DOT_ROWS][DOT_COLS],
+                          const struct gemm *g, int i, int j)
+{
+    const float *const a = g->a + i * g->lda;
+    int p = 0;
+
+    for (; p + VL <= g->k; p += VL)
+        dot_step(E, R, C, acc, g, a, j, p, VL);
+    if (p < g->k)
+        dot_step(E, R, C, acc, g, a, j, p, g->k - p);
+}
+
+/* Block by block: the sum of a block is multiplied by its scale. */
+VEC_INLINE void dot_q8(int R, int C, vf acc[DOT_ROWS][DOT_COLS], const struct gemm *g, int i, int j)
+{
+    enum { PARTS = Q8_BLOCK / VL };
+    const ptrdiff_t row = (ptrdiff_t)(elem_row_bytes(ELEM_Q8, g->k) / sizeof(struct q8_block));
+    const struct q8_block *w = (const struct q8_block *)g->b_narrow + j * row;
+    const float *a = g->a + i * g->lda;
+
+    for (int p = 0; p < g->k; p += Q8_BLOCK, w++) {
+        vf x[DOT_ROWS][PARTS];
+        UNROLL
+        for (int r = 0; r < R; r++)
+            UNROLL
+        for (int v = 0; v < PARTS; v++)
+            x[r][v] = vld_upto(a + r * g->lda + p + v * VL, max_int(0, g->k - p - v * VL), v0());
+        UNROLL
+        for (int c = 0; c < C; c++) {
+            const vf scale = v1(w[c * row].scale);
+            vf sum[DOT_ROWS];
+            UNROLL
+            for (int v = 0; v < PARTS; v++) {
+                const vf q = vld_int8(w[c * row].q + v * VL);
+                UNROLL
+                for (int r = 0; r < R; r++)
+                    sum[r] = v ? vfma(x[r][v], q, sum[r]) : vmul(x[r][v], q);
+            }
+            UNROLL
+            for (int r = 0; r < R; r++)
+                acc[r][c] = vfma(sum[r], scale, acc[r][c]);
+        }
+    }
+}
+
+/* R rows of a times C rows of W, of element type E, over all k: dot products along k. */
+VEC_INLINE void dot_tile(enum elem E, int R, int C, const struct gemm *g, int i, int j)
+{
+    vf acc[DOT_ROWS][DOT_COLS];
 
     UNROLL
     for (int r = 0; r < R; r++)
         UNROLL
     for (int c = 0; c < C; c++)
         acc[r][c] = v0();
-    for (int p = 0; p < g->k; p += VL) {
-        const int left = g->k - p;
-        vf x[2];
-        UNROLL
-        for (int r = 0; r < R; r++)
-            x[r] = vld_upto(a + r * g->lda + p, left, v0());
-        UNROLL
-        for (int c = 0; c < C; c++) {
-            const vf y = vld_upto(w + c * g->ldb + p, left, v0());
-            UNROLL
-            for (int r = 0; r < R; r++)
-                acc[r][c] = vfma(x[r], y, acc[r][c]);
-        }
-    }
+    if (E == ELEM_Q8)
+        dot_q8(R, C, acc, g, i, j);
+    else
+        dot_plain(E, R, C, acc, g, i, j);
     UNROLL
     for (int r = 0; r < R; r++)
         UNROLL
@@ -225,22 +319,54 @@ VEC_INLINE void dot_tile(int R, int C, const struct gemm *g, int i, int j)
     }
 }
 
-/* c[..][j0..j1) for g->m <= FEW_ROWS: four rows of W at a time against all rows of a. */
-static void gemm_few(const struct fused *f, int j0, int j1)
+VEC_INLINE void dots(enum elem E, const struct gemm *g, int j0, int j1)
 {
-    const struct gemm *g = f->g;
     int j = j0;
 
-    for (; j + 4 <= j1; j += 4) {
+    for (; j + DOT_COLS <= j1; j += DOT_COLS) {
         int i = 0;
-        for (; i + 2 <= g->m; i += 2)
-            dot_tile(2, 4, g, i, j);
+        for (; i + DOT_ROWS <= g->m; i += DOT_ROWS)
+            dot_tile(E, DOT_ROWS, DOT_COLS, g, i, j);
         if (i < g->m)
-            dot_tile(1, 4, g, i, j);
+            dot_tile(E, 1, DOT_COLS, g, i, j);
     }
     for (; j < j1; j++)
         for (int i = 0; i < g->m; i++)
-            dot_tile(1, 1, g, i, j);
+            dot_tile(E, 1, 1, g, i, j);
+}
+
+/* The rows of a are rounded once, not for each row of W. */
+static void dots_bf16(const struct gemm *g, int j0, int j1)
+{
+    _Alignas(64) float a[FEW_BF16];
+    struct gemm rounded = *g;
+
+    for (int i = 0; i < g->m; i++)
+        memcpy(a + (ptrdiff_t)i * g->k, g->a + i * g->lda, sizeof(*a) * (size_t)g->k);
+    round_to_bf16(a, (ptrdiff_t)g->m * g->k);
+    rounded.a = a;
+    rounded.lda = g->k;
+    dots(ELEM_BF16, &rounded, j0, j1);
+}
+
+/* Are there few rows, so that W is read in place? */
+static bool is_few(const struct gemm *g)
+{
+    return g->m <= FEW_ROWS && g->tb && !g->ta &&
+           (g->elem != ELEM_BF16 || (int64_t)g->m * g->k <= FEW_BF16);
+}
+
+/* c[..][j0..j1) of few rows: some rows of W at a time against all rows of a. */
+static void gemm_few(const struct fused *f, int j0, int j1)
+{
+    const struct gemm *g = f->g;
+
+    if (g->elem == ELEM_BF16)
+        dots_bf16(g, j0, j1);
+    else if (g->elem == ELEM_Q8)
+        dots(ELEM_Q8, g, j0, j1);
+    else
+        dots(ELEM_F32, g, j0, j1);
     run_epilogue(f, 0, g->m, j0, j1);
 }
 
@@ -284,7 +410,8 @@ static void gemm_grid(const struct fused *f, bool few, int rows, int cols, int t
 static void gemm_fused(const struct fused *f)
 {
     const struct gemm *g = f->g;
-    const bool few = g->m <= FEW_ROWS && g->tb && !g->ta;
+    const bool few = is_few(g);
+    CHECK(g->elem == ELEM_F32 || (g->tb && !g->ta && !g->b_packed));
 
     if (g->threads <= 1 || (int64_t)g->m * g->n * g->k < PARALLEL_MIN) {
         gemm_grid(f, few, 1, 1, 0);

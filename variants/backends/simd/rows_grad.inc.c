@@ -238,7 +238,8 @@ static void nll_grad_rows(const void *arg, int first, int last)
     for (int i = first; i < last; i++) {
         const float *x = o->logits + (ptrdiff_t)i * n;
         float *d = o->d_logits + (ptrdiff_t)i * n;
-        const vf m = v1(row_max(x, n));
+        const float max = row_max(x, n);
+        const vf m = v1(max);
         vf sum = v0();
 
         for (int j = 0; j < n; j += VL) {
@@ -246,7 +247,9 @@ static void nll_grad_rows(const void *arg, int first, int last)
             vst_upto(d + j, n - j, e);
             sum = vadd(sum, e);
         }
-        const vf scale = v1(o->scale / vsum(sum));
+        const float total = vsum(sum);
+        const float weight = o->z != 0 ? 1 + 2 * o->z * (max + logf(total)) : 1;
+        const vf scale = v1(weight * o->scale / total);
         for (int j = 0; j < n; j += VL)
             vst_upto(d + j, n - j, vmul(vld_upto(d + j, n - j, v0()), scale));
         d[o->target[i]] -= o->scale;

@@ -41,10 +41,12 @@ struct attn cross_call(const struct cross *t, int i)
         return a;
     a.B = 1;
     a.K = t->seen[i];
-    a.q += i * a.q_at.batch;
-    a.k += i * a.k_at.batch;
-    a.v += i * a.v_at.batch;
-    a.o += i * a.o_at.batch;
+    if (a.q) { /* placed */
+        a.q += i * a.q_at.batch;
+        a.k += i * a.k_at.batch;
+        a.v += i * a.v_at.batch;
+        a.o += i * a.o_at.batch;
+    }
     a.lse = t->lse ? t->lse + (ptrdiff_t)i * a.H * a.L : NULL;
     return a;
 }

@@ -35,12 +35,12 @@ struct attn attn_of_config(const struct config *c, int B, int L, int M)
 
 /* ---- declaration and binding -------------------------------------------------------------- */
 
-static void attention_params(const struct sublayer *s, const char *prefix, const char *ff,
+static void attention_params(const struct sublayer *s, const char *layer, const char *prefix,
                              struct params *p)
 {
     const struct config *const c = s->c;
 
-    (void)ff;
+    (void)layer;
     project_params(c, attention_width(c), attention_width(c), s->asks, prefix, p);
     if (c->pos->layer_params && !s->lazy)
         c->pos->layer_params(c, prefix, p);
@@ -382,6 +382,10 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
         local_add(g, s, w, n, &a);
     if (c->around.man)
         man_add(g, s, w, n, &a, fresh);
+    if (c->around.predict.form)
+        predict_add(g, s, w, n, &a);
+    if (c->around.camtl.on)
+        camtl_add(s, w, n, &a);
     return c->stream_sinks ? streaming_attn(g, s, w, &a) : a;
 }
 
@@ -391,7 +395,11 @@ void attention_unproject(const struct engine *g, const struct sublayer *s, struc
     const struct around_call n = attention_call(s, from.B, from.L);
 
     around_gate(g, s, w, n, query_source(s, w, attention_mapped_again(s, w, from)));
-    project_out(g, s, w, around_output(s, w, n), n.B * n.L, epilogue);
+    const float *const o = around_output(s, w, n);
+    if (s->c->around.agg)
+        capsules_out(g, s, w, n, o, epilogue);
+    else
+        project_out(g, s, w, o, n.B * n.L, epilogue);
 }
 
 void attention_core(const struct engine *g, const struct sublayer *s, const struct work *w,
@@ -399,6 +407,10 @@ void attention_core(const struct engine *g, const struct sublayer *s, const stru
 {
     const struct around_call n = attention_call(s, a->B, s->pools ? 2 * a->L : a->L);
 
+    if (s->c->around.predict.form) {
+        predict_core(g, s, w, n, a);
+        return;
+    }
     for (int map = 0; map < config_maps(s->c); map++) {
         const struct attn one = around_map(s, w, n, a, map);
         s->of.attention.impl->forward(g, &one, w->scratch);
@@ -465,7 +477,7 @@ static double attention_flop(const struct sublayer *s, int B, int L, int M)
     const double q_in = s->asks ? in : 0;
     return config_maps(c) * attn_flop(&a) + 2 * rows * (q_in + c->D) * HD /* W_q, W_o */
            + 2 * projected * (q_in + in) * kv_width                       /* W_k, W_v */
-           + cope_flop(s, &a) + local_flop(s, &a) + man_flop(s, &a) +
+           + cope_flop(s, &a) + local_flop(s, &a) + man_flop(s, &a) + predict_flop(s, &a) +
            around_flop(s, rows, projected) + attention_map_flop(s, projected);
 }
 
@@ -473,6 +485,7 @@ const struct sublayer_kind sublayer_attention = {
     .name = "attention",
     .memory = "mem",
     .mixes = true,
+    .attends = true,
     .place = DROP_ATTENTION,
     .params = attention_params,
     .keeps = attention_keeps,

@@ -39,12 +39,6 @@ static inline int attention_query_rows(const struct sublayer *s, int L)
 /* Width of the rows that q, k and v are projected from: D, or that of qkv_map. */
 int attention_width(const struct config *c);
 
-/* Does it run an implementation of attention, the one in of.attention? */
-static inline bool attention_runs(const struct sublayer *s)
-{
-    return s->kind == &sublayer_attention || s->kind == &sublayer_latent ||
-           s->kind == &sublayer_synthesizer;
-}
 /* Rows that it keeps of M remembered ones: no more than a query of its layer can see. */
 int attention_kept(const struct sublayer *s, int M);
 

@@ -25,10 +25,36 @@
 
 bool around_adds_to_pairs(const struct config *c)
 {
-    return c->around.cope || c->around.local || c->around.man;
+    return c->around.cope || c->around.local || c->around.man || c->around.predict.form ||
+           c->around.camtl.on;
 }
 
 bool around_adds(const struct config *c) { return c->around.forget || around_adds_to_pairs(c); }
+
+bool around_hands_on(const struct config *c) { return c->around.predict.form; }
+
+int around_task_width(const struct config *c)
+{
+    return c->around.camtl.on ? c->around.camtl.task : 0;
+}
+
+size_t around_add_floats(const struct config *c, struct around_call n)
+{
+    const size_t keys = (size_t)n.B * (size_t)n.all, pairs = keys * (size_t)n.L;
+
+    if (c->around.camtl.on)
+        return pairs;
+    return !around_adds(c) ? 0 : (size_t)c->H * (around_adds_to_pairs(c) ? pairs : keys);
+}
+
+struct dense around_dense(const struct config *c, struct around_call n, const float *at)
+{
+    const ptrdiff_t row = around_adds_to_pairs(c) ? n.all : 0, head = row ? row * n.L : n.all;
+
+    if (c->around.camtl.on)
+        return (struct dense){.at = at, .batch = head, .row = row};
+    return (struct dense){.at = at, .batch = c->H * head, .head = head, .row = row};
+}
 
 /* ---- parameters --------------------------------------------------------------------------- */
 
@@ -68,6 +94,17 @@ static bool has_param(const struct sublayer *s, enum around_param which)
     case AROUND_MAN_DISTANCE:
     case AROUND_MAN_HEAD:
         return a->man;
+    case AROUND_AGG:
+        return a->agg;
+    case AROUND_PREDICT_W:
+    case AROUND_PREDICT_B:
+        return predicts(s);
+    case AROUND_CAMTL_A:
+    case AROUND_CAMTL_GAMMA:
+    case AROUND_CAMTL_GAMMA_BIAS:
+    case AROUND_CAMTL_BETA:
+    case AROUND_CAMTL_BETA_BIAS:
+        return a->camtl.on;
     case AROUND_PARAMS:
         break;
     }
@@ -100,13 +137,13 @@ void around_params(const struct sublayer *s, const char *prefix, struct params *
         params_vector(p, INIT_ONE, 0, c->dh, prefix, "attn.k_norm.weight");
     }
     if (c->around.forget) {
-        params_matrix(p, c->H, in, prefix, "attn.f.weight");
+        params_map(p, c->H, in, prefix, "attn.f.weight");
         params_vector(p, INIT_ZERO, 0, c->H, prefix, "attn.f.bias");
     }
     if (around_mixes_values(s))
         params_vector(p, INIT_CONST, 0.5f, two, prefix, "attn.v_mix");
     if (c->around.out_gate != OUT_GATE_NONE)
-        params_matrix(p, gate_width(c), in, prefix, "attn.g.weight");
+        params_map(p, gate_width(c), in, prefix, "attn.g.weight");
     if (c->around.diff) {
         static const char *const names[] = {"attn.lambda_q1", "attn.lambda_k1", "attn.lambda_q2",
                                             "attn.lambda_k2"};
@@ -128,11 +165,31 @@ void around_params(const struct sublayer *s, const char *prefix, struct params *
         params_vector(p, INIT_ZERO, 0, 2 * c->clip + 1, prefix, "attn.dman.p");
         params_vector(p, INIT_ZERO, 0, c->H, prefix, "attn.dman.u");
     }
+    if (predicts(s)) {
+        const struct predict *const t = &c->around.predict;
+        params_add(p, INIT_CENTRE, (float)(c->causal ? t->rows - 1 : t->rows / 2), 4,
+                   (const int[]){c->H, c->H, t->rows, t->cols}, "%sattn.pred.weight", prefix);
+        params_vector(p, INIT_ZERO, 0, c->H, prefix, "attn.pred.bias");
+    }
+    if (c->around.camtl.on) {
+        const int n = c->around.camtl.size, task = c->around.camtl.task;
+        params_add(p, INIT_EYE, 0, 3, (const int[]){camtl_blocks(c), n, n}, "%sattn.camtl.a",
+                   prefix);
+        params_matrix(p, n, task, prefix, "attn.camtl.gamma.weight");
+        params_vector(p, INIT_ONE, 0, n, prefix, "attn.camtl.gamma.bias");
+        params_matrix(p, n, task, prefix, "attn.camtl.beta.weight");
+        params_vector(p, INIT_ZERO, 0, n, prefix, "attn.camtl.beta.bias");
+    }
+    if (c->around.agg) {
+        const int n = c->around.capsules;
+        params_add(p, INIT_LINEAR, 0, 4, (const int[]){c->H, n, c->D / n, c->dh},
+                   "%sattn.agg.weight", prefix);
+    }
 }
 
 /* ---- work space --------------------------------------------------------------------------- */
 
-static float *take(float *base, size_t *at, bool wanted, int rows, int n)
+static float *take(float *base, size_t *at, bool wanted, ptrdiff_t rows, ptrdiff_t n)
 {
     float *const p = wanted && base ? base + *at : NULL;
 
@@ -146,6 +203,7 @@ static struct around_work lay_out(const struct sublayer *s, float *base, struct 
     const struct config *const c = s->c;
     const struct around *const a = &c->around;
     const int HD = config_q_width(c), kv_width = config_kv_width(c);
+    const int iters = a->agg ? a->agg_iters : 0;
     const bool gated = a->out_gate != OUT_GATE_NONE, norms = a->qk_norm;
     size_t at = 0;
     const struct around_work x = {
@@ -153,19 +211,26 @@ static struct around_work lay_out(const struct sublayer *s, float *base, struct 
         .raw_k = take(base, &at, norms && !backward, n.B * n.K, kv_width),
         .raw_v = take(base, &at, around_mixes_values(s) && !backward, n.B * n.K, kv_width),
         .fade = take(base, &at, a->forget, n.B * n.K, c->H),
-        .add = take(base, &at, around_adds(c), n.B * n.all * (around_adds_to_pairs(c) ? n.L : 1),
-                    c->H),
+        .add = take(base, &at, around_adds(c), 1, (ptrdiff_t)around_add_floats(c, n)),
         .x = take(base, &at, a->cope, n.L, n.all),
         .by_vector = take(base, &at, a->cope, n.L, a->cope),
         .d_by_vector = take(base, &at, a->cope && backward, n.L, a->cope),
         .d_row = take(base, &at, a->man && backward, n.B, n.L),
+        .film = take(base, &at, a->camtl.on, n.B, 2 * a->camtl.size),
+        .mixture = take(base, &at, predicts(s), n.B * n.all * n.L, c->H),
+        .lse = take(base, &at, predicts_twice(s) && !backward, n.B * n.L, c->H),
+        .zeros = take(base, &at, predicts_twice(s) && backward, n.B * n.L, HD),
+        .votes = take(base, &at, a->agg, n.B * n.L, c->H * c->D),
+        .shares = take(base, &at, a->agg && !backward, n.B * n.L, iters * c->H * a->capsules),
+        .sums = take(base, &at, a->agg, n.B * n.L, (backward ? 2 : iters) * c->D),
+        .agreed = take(base, &at, a->agg, n.B * n.L, c->H * a->capsules),
         .gate = take(base, &at, gated, n.B * n.L, gate_width(c)),
         .gated = take(base, &at, gated && !backward, n.B * n.L, HD),
         .o = {take(base, &at, a->diff && !backward, n.B * n.L, HD),
               take(base, &at, a->diff, n.B * n.L, HD)},
         .mixed = take(base, &at, a->diff && !backward, n.B * n.L, HD),
         .spare = take(base, &at, a->diff, n.B * n.K, HD),
-        .d_v = take(base, &at, a->diff && backward, n.B * n.K, kv_width),
+        .d_v = take(base, &at, (a->diff || predicts_twice(s)) && backward, n.B * n.K, kv_width),
         .stats = take(base, &at, (norms || a->diff) && backward, n.B * n.K * config_maps(c) * c->H,
                       NORM_STATS),
     };
@@ -350,15 +415,14 @@ void around_fade(const struct engine *g, struct sublayer *s, const struct work *
 void around_set_scores(const struct sublayer *s, const struct work *w, struct around_call n,
                        struct attn *a)
 {
-    if (around_adds_to_pairs(s->c))
-        a->add = (struct dense){.at = around_work_of(s, w->own[AT_AROUND], n, false).add,
-                                .batch = (ptrdiff_t)s->c->H * n.L * n.all,
-                                .head = (ptrdiff_t)n.L * n.all,
-                                .row = n.all};
-    if (s->c->around.forget)
-        a->add = (struct dense){.at = around_work_of(s, w->own[AT_AROUND], n, false).add,
-                                .batch = (ptrdiff_t)s->c->H * n.all,
-                                .head = n.all};
+    if (s->c->around.predict.form && w->above)
+        a->scores_out = w->own[AT_SCORES];
+    a->gain = a->gain != 0 ? a->gain : predict_gain(s);
+    if (predicts_twice(s))
+        a->add = (struct dense){w->own[AT_SCORES], (ptrdiff_t)s->c->H * n.L * n.all,
+                                (ptrdiff_t)n.L * n.all, n.all};
+    else if (s->c->around.predict.form ? predicts(s) : around_adds(s->c))
+        a->add = around_dense(s->c, n, around_work_of(s, w->own[AT_AROUND], n, false).add);
 }
 
 /* ---- differences -------------------------------------------------------------------------- */
@@ -491,5 +555,5 @@ double around_flop(const struct sublayer *s, double rows, double projected)
     const double in = attention_width(c);
 
     return (c->around.out_gate != OUT_GATE_NONE ? 2 * rows * in * gate_width(c) : 0) +
-           (c->around.forget ? 2 * projected * in * c->H : 0);
+           (c->around.forget ? 2 * projected * in * c->H : 0) + capsules_flop(c, rows);
 }

@@ -27,6 +27,14 @@ enum around_param {
     AROUND_MAN_ROW,
     AROUND_MAN_DISTANCE,
     AROUND_MAN_HEAD,
+    AROUND_AGG,
+    AROUND_PREDICT_W,
+    AROUND_PREDICT_B,
+    AROUND_CAMTL_A,
+    AROUND_CAMTL_GAMMA,
+    AROUND_CAMTL_GAMMA_BIAS,
+    AROUND_CAMTL_BETA,
+    AROUND_CAMTL_BETA_BIAS,
     AROUND_PARAMS
 };
 const struct param *around_param(const struct sublayer *s, enum around_param which);
@@ -35,6 +43,16 @@ void around_params(const struct sublayer *s, const char *prefix, struct params *
 /* Is something computed and added to the score of each pair, or of each key? */
 bool around_adds_to_pairs(const struct config *c);
 bool around_adds(const struct config *c);
+
+/* Does it make its scores from those of the layer below, other than by adding them? The width of a
+ * task's vector, 0 = it reads none. */
+bool around_hands_on(const struct config *c);
+int around_task_width(const struct config *c);
+
+/* Numbers of what is added to scores, and where they are. */
+struct around_call;
+size_t around_add_floats(const struct config *c, struct around_call n);
+struct dense around_dense(const struct config *c, struct around_call n, const float *at);
 
 /* Are its values mixed with the first attention's? */
 bool around_mixes_values(const struct sublayer *s);
@@ -53,9 +71,16 @@ struct around_work {
     float *d_row;                 /* backward only: [B,L] of the trained mask */
     float *o[2], *mixed;          /* [B,L,H,2 dh] of each map, and their difference */
     float *spare;                 /* [B,K] rows of queries or keys */
-    float *d_v;                   /* backward only: of the second map */
-    float *gate, *gated;          /* [B,L,H or H*dh] the gate, [B,L,H*dh] the gated output */
-    float *stats;                 /* backward only: of norms */
+    float *film;          /* [B,2,n] what a task's scores are multiplied with, and what is added */
+    float *mixture;       /* [B,H,L,all] scores that a convolution reads */
+    float *lse;           /* [B,H,L] of a call for scores alone */
+    float *zeros;         /* backward only: [B,L,H,dh] */
+    float *d_v;           /* backward only: of the second map */
+    float *votes;         /* [B,L,H,D] of heads, as sublayer_attention_capsules.c */
+    float *shares, *sums; /* [B,L,iters,H,capsules] [B,L,iters,D]; backward: only [B,L,2,D] sums */
+    float *agreed;        /* [B,L,H,capsules] */
+    float *gate, *gated;  /* [B,L,H or H*dh] the gate, [B,L,H*dh] the gated output */
+    float *stats;         /* backward only: of norms */
 };
 struct around_work around_work_of(const struct sublayer *s, float *base, struct around_call n,
                                   bool backward);
@@ -127,6 +152,38 @@ void man_grad(const struct engine *g, const struct sublayer *s, const struct wor
 /* Useful FLOP of either forward. */
 double local_flop(const struct sublayer *s, const struct attn *a);
 double man_flop(const struct sublayer *s, const struct attn *a);
+
+/* Predicted scores, sublayer_attention_predict.c: does this attention have them; by two calls of
+ * the core; the gain of its call, 0 = 1. What is added to its scores; the core, which leaves S for
+ * the next attention. Backward: the gradient of S, before; the core, which leaves that of S below;
+ * useful FLOP forward. */
+bool predicts(const struct sublayer *s);
+bool predicts_twice(const struct sublayer *s);
+float predict_gain(const struct sublayer *s);
+void predict_add(const struct engine *g, const struct sublayer *s, const struct work *w,
+                 struct around_call n, const struct attn *a);
+void predict_core(const struct engine *g, const struct sublayer *s, const struct work *w,
+                  struct around_call n, const struct attn *a);
+void predict_scores_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                         const struct attn *a, struct attn_grad *d);
+void predict_core_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                       struct around_call n, const struct attn *a, const struct attn_grad *d);
+double predict_flop(const struct sublayer *s, const struct attn *a);
+
+/* Scores of a task, sublayer_attention_camtl.c: likewise; d_add is summed over heads. Matrices. */
+void camtl_add(const struct sublayer *s, const struct work *w, struct around_call n,
+               const struct attn *a);
+void camtl_grad(const struct sublayer *s, const struct work *w, struct around_call n,
+                const struct attn *a, const struct attn_grad *d);
+int camtl_blocks(const struct config *c);
+
+/* Outputs of heads o [B,L,H,dh] to w->y, followed by `epilogue`, and the backward of that,
+ * sublayer_attention_capsules.c; FLOP of agreeing, without the votes, which cost what W_o does. */
+void capsules_out(const struct engine *g, const struct sublayer *s, struct work *w,
+                  struct around_call n, const float *o, struct act epilogue);
+void capsules_out_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                       struct around_call n, float *d_o, const float *d_y, const float *o);
+double capsules_flop(const struct config *c, double rows);
 
 /* Products forward, for rows of queries and projected rows. */
 double around_flop(const struct sublayer *s, double rows, double projected);

@@ -124,12 +124,10 @@ struct attn_grad around_map_grad(const struct sublayer *s, const struct work *w,
 void around_scores_grad(const struct sublayer *s, const struct work *w, struct around_call n,
                         struct attn_grad *d)
 {
-    const size_t rows = around_adds_to_pairs(s->c) ? (size_t)n.L : 1;
-
-    if (!around_adds(s->c))
+    if (!around_adds(s->c) || (s->c->around.predict.form && !predicts(s)) || predicts_twice(s))
         return;
     d->d_add = gradients(s, w, n).add;
-    memset(d->d_add, 0, sizeof(float) * rows * (size_t)(n.B * n.all) * (size_t)s->c->H);
+    memset(d->d_add, 0, sizeof(float) * around_add_floats(s->c, n));
 }
 
 /* dlog f_t = sum of d_add_j over j < t;  dy = dlog f sigma(-y) */

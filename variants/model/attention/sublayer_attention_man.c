@@ -17,9 +17,29 @@ static double of_distance(const struct sublayer *s, int dist)
     return (double)around_param(s, AROUND_MAN_DISTANCE)->data[clip + clamp_int(dist, -clip, clip)];
 }
 
-/* log sigma(t) */
-static float log_sigma(double t) { return (float)(fmin(t, 0) - log1p(exp(-fabs(t)))); }
+/* The keys at distances -clip to clip of query i: all others have the value of the nearest of them.
+ */
+static struct range near_keys(const struct sublayer *s, const struct attn *a, int i)
+{
+    const int K = attn_keys(a), clip = s->c->clip, own = attn_dist(a, i, 0);
 
+    if (a->q_step) /* distances in steps */
+        return (struct range){0, K};
+    const int from = clamp_int(own - clip, 0, K - 1);
+    return (struct range){from, clamp_int(own + clip, from, K - 1) + 1};
+}
+
+/* The values at both ends of x [from, to) in all places before and after it. */
+static void extend(float *x, struct range r, int n)
+{
+    for (int j = 0; j < r.from; j++)
+        x[j] = x[r.from];
+    for (int j = r.to; j < n; j++)
+        x[j] = x[r.to - 1];
+}
+
+/* log sigma(t): t is rounded to a float before, an error of |t| 2^-24 at most, which the slope, at
+ * most 1, does not enlarge; that of the operation is in harness/check/op_act.c. */
 void man_add(const struct engine *g, const struct sublayer *s, const struct work *w,
              struct around_call n, const struct attn *a, struct seq_rows x)
 {
@@ -30,6 +50,7 @@ void man_add(const struct engine *g, const struct sublayer *s, const struct work
 #pragma omp parallel for num_threads(g->threads)
     for (int row = 0; row < a->B * a->L; row++) {
         const int b = row / a->L, i = row % a->L;
+        const struct range near = near_keys(s, a, i);
         const float *const x_i = x.at + b * x.stride + (ptrdiff_t)i * in;
         double of_row = 0;
         for (int e = 0; e < in; e++)
@@ -37,8 +58,15 @@ void man_add(const struct engine *g, const struct sublayer *s, const struct work
         for (int h = 0; h < a->H; h++) {
             const double own = of_row + (double)around_param(s, AROUND_MAN_HEAD)->data[h];
             float *const to = add + (((ptrdiff_t)b * a->H + h) * a->L + i) * n.all;
-            for (int j = 0; j < n.all; j++)
-                to[j] = log_sigma(own + of_distance(s, attn_dist(a, i, j)));
+            for (int j = near.from; j < near.to; j++)
+                to[j] = (float)(own + of_distance(s, attn_dist(a, i, j)));
+            g->ops.act(&(struct act){.kind = ACT_LOG_SIGMOID,
+                                     .y = to + near.from,
+                                     .x = to + near.from,
+                                     .rows = 1,
+                                     .n = near.to - near.from,
+                                     .threads = 1});
+            extend(to, near, n.all);
         }
     }
 }
@@ -63,6 +91,17 @@ static double sum_of(const float *d, struct range r)
     return sum;
 }
 
+/* dt *= 1 - e^add, of a query's n keys. */
+static void pass_back(float *dt, const float *add, struct range near, int n)
+{
+    for (int j = near.from; j < near.to; j++) {
+        const float by = (float)-expm1((double)add[j]);
+        const int from = j == near.from ? 0 : j, to = j == near.to - 1 ? n : j + 1;
+        for (int k = from; k < to; k++)
+            dt[k] *= by;
+    }
+}
+
 /* dt = G (1 - m) in place of d_add, 1 - m = 1 - e^add; each sum by one thread. */
 void man_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
               struct around_call n, const struct attn *a, const struct attn_grad *d)
@@ -76,8 +115,8 @@ void man_grad(const struct engine *g, const struct sublayer *s, const struct wor
     float *const d_distance = around_param(s, AROUND_MAN_DISTANCE)->grad;
 
 #pragma omp parallel for num_threads(g->threads)
-    for (ptrdiff_t x = 0; x < rows * all; x++)
-        dt[x] *= (float)-expm1((double)add[x]);
+    for (ptrdiff_t x = 0; x < rows; x++)
+        pass_back(dt + x * all, add + x * all, near_keys(s, a, (int)(x % a->L)), n.all);
 #pragma omp parallel for num_threads(g->threads)
     for (int x = 0; x < a->B * a->L; x++) {
         double sum = 0;

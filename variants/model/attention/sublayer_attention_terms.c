@@ -19,8 +19,9 @@ size_t attention_scores_floats(const struct sublayer *s, struct extent max)
 {
     const size_t pairs = (size_t)max.L * (size_t)(max.M + max.L);
 
-    return s->c->score_residual || s->c->lazy_group > 1 ? (size_t)max.B * (size_t)s->c->H * pairs
-                                                        : 0;
+    return s->c->score_residual || s->c->lazy_group > 1 || s->c->around.predict.form
+               ? (size_t)max.B * (size_t)s->c->H * pairs
+               : 0;
 }
 
 struct attn attention_for_impl(const struct sublayer *s)
@@ -36,6 +37,10 @@ struct attn attention_for_impl(const struct sublayer *s)
         a.add.at = &something;
     else if (s->c->lazy_group > 1)
         a.scores_out = (float *)&something;
+    if (s->c->around.predict.form) {
+        a.scores_out = (float *)&something;
+        a.gain = predict_gain(s);
+    }
     if (!s->c->score_residual)
         return a;
     a.scores_out = (float *)&something;

@@ -38,7 +38,7 @@ static void params(const struct sublayer *s, const char *prefix, const char *own
     params_matrix(p, latent_width(c), c->D, prefix, "attn.kv_a.weight");
     params_vector(p, INIT_ONE, 0, l->rank, prefix, "attn.kv_norm.weight");
     params_matrix(p, c->H * latent_head(c), l->rank, prefix, "attn.kv_b.weight");
-    params_matrix(p, c->D, c->H * config_dv(c), prefix, "attn.o.weight");
+    params_residual(p, params_matrix(p, c->D, c->H * config_dv(c), prefix, "attn.o.weight"));
 }
 
 const struct param *latent_param(const struct sublayer *s, enum latent_param which)
@@ -94,6 +94,8 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
         cache_bind(&t->keys, max.B, max.L, max.M, latent_width(s->c), a);
     t->prepared = core(s->c, max.B, max.L, remembers ? max.M : 0);
     t->prepared.window = config_window(s->c, s->layer);
+    const struct masks masks = config_masks(s->c, s->layer);
+    masks_reserve(&masks, max.L, a, &t->prepared);
     const struct attn asked = attention_for_impl(s);
     return engine_attn(g, &asked, &t->impl, e);
 }
@@ -292,6 +294,8 @@ struct attn latent_operands(const struct sublayer *s, const struct work *w, int 
     struct attn a = core(s->c, B, L, M);
 
     a.window = s->of.attention.prepared.window;
+    a.mask = s->of.attention.prepared.mask;
+    a.mask_of_head = s->of.attention.prepared.mask_of_head;
     a.base = attention_base(s);
     masks_draw(&s->c->masks, s->nth, &a);
     a.q = w->own[absorbs ? LA_WIDE_Q : LA_Q];
@@ -418,15 +422,17 @@ static void commit(struct sublayer *s, int L)
 
 static void forget(struct sublayer *s) { cache_clear(&s->of.attention.keys); }
 
-static bool shows(const struct sublayer *s, const struct work *w, struct extent now,
-                  struct carried *out)
+static bool shows(const struct sublayer *s, const struct work *w, struct extent now, int i,
+                  struct shown *out)
 {
     const size_t rows = (size_t)now.B * (size_t)(now.M + now.L);
 
     CHECK(s->mem != MEM_KV);
-    *out = (struct carried){
-        .name = "latent", .at = w->own[LA_LATENT], .n = rows * (size_t)latent_width(s->c)};
-    return true;
+    out->name = "latent";
+    out->n = rows * (size_t)latent_width(s->c);
+    if (out->to)
+        memcpy(out->to, w->own[LA_LATENT], out->n * sizeof(float));
+    return i == 0;
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */
@@ -455,6 +461,7 @@ const struct sublayer_kind sublayer_latent = {
     .name = "latent",
     .memory = "mem",
     .mixes = true,
+    .attends = true,
     .place = DROP_ATTENTION,
     .params = params,
     .keeps = keeps,

@@ -4,7 +4,9 @@
  * memory of earlier x, N a norm, g a gate, h 1 or, for the halves of Macaron, 1/2:
  *
  *   post     z = N(x + h f([m; x]))         pre      z = x + h f(N([m; x]))
- *   reorder  z = g(x, relu(f(N([m; x]))))   rezero   z = x + alpha f([m; x]) */
+ *   reorder  z = g(x, relu(f(N([m; x]))))   rezero   z = x + alpha f([m; x])
+ *   parallel z = x + f(N([m; r])), r what entered the layer, for all of its sub-layers (GPT-J,
+ *            Wang and Komatsuzaki 2021; GPT-NeoX, Black et al. 2022, arXiv:2204.06745) */
 #include "sublayer.h"
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
@@ -74,6 +76,10 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
     s->memory = (struct cache){0};
     if (s->keeps)
         cache_bind(&s->memory, max.B, max.L, rows, s->c->D, a);
+    s->n_left = 0;
+    s->left = s->keeps && s->c->recur == RECUR_SAME && s->kind == &sublayer_attention
+                  ? arena_f32(a, PART_ACTIVATIONS, (size_t)max.B * (size_t)max.L * (size_t)s->c->D)
+                  : NULL;
     compressed_bind(s, max, a);
     return s->kind->bind ? s->kind->bind(s, g, max, a, e) : OK;
 }
@@ -95,15 +101,42 @@ static void join(const struct engine *g, struct sublayer *s, const float *x, int
 void sublayer_remember(const struct engine *g, struct sublayer *s, struct work *w, const float *x,
                        int B, int rows)
 {
-    if (s->keeps)
-        join(g, s, x, B, rows);
-    else if (s->kind->remember)
+    if (s->kind->take)
+        s->kind->take(g, s, x, B, rows);
+    else if (s->kind->remember && (!s->keeps || s->mem == MEM_KV))
         s->kind->remember(g, s, w, sublayer_source(g, s, w, x, B, rows));
+    else if (s->keeps)
+        join(g, s, x, B, rows);
+    s->n_left = 0;
     sublayer_commit(s, rows);
+}
+
+/* The rows that entered are still needed by backward, those projected from them no more. */
+void sublayer_left(const struct engine *g, struct sublayer *s, struct work *w, const float *x,
+                   int B, int L)
+{
+    if (s->left)
+        memcpy(s->left, x, sizeof(float) * (size_t)(B * L) * (size_t)s->c->D);
+    else if (s->mem == MEM_KV)
+        s->kind->remember(g, s, w, sublayer_source(g, s, w, x, B, L));
+    s->n_left = s->left ? L : 0;
+}
+
+static void write_over(struct cache *to, const float *rows, int L)
+{
+    const ptrdiff_t n = (ptrdiff_t)L * to->n;
+
+    for (int b = 0; b < to->B; b++)
+        memcpy(cache_rows(to, b) + (ptrdiff_t)to->M * to->n, rows + b * n,
+               sizeof(float) * (size_t)n);
 }
 
 void sublayer_commit(struct sublayer *s, int L)
 {
+    if (s->n_left) {
+        CHECK(s->n_left == L);
+        write_over(&s->memory, s->left, L);
+    }
     if (compresses(s))
         compressed_commit(s, L);
     else if (s->keeps)
@@ -158,7 +191,7 @@ struct sublayer_input sublayer_source(const struct engine *g, struct sublayer *s
 struct sublayer_input sublayer_source_again(const struct sublayer *s, const struct work *w, int B,
                                             int L)
 {
-    const struct sublayer_input from = sublayer_entered(s, w->x, B, L);
+    const struct sublayer_input from = sublayer_entered(s, sublayer_reads(w), B, L);
 
     return wiring_norms_first(s->wiring) ? normed(s, w, from) : from;
 }
@@ -218,7 +251,7 @@ void sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w
 
     if (s->kind->enter)
         s->kind->enter(s, x, B, L);
-    const struct sublayer_input from = sublayer_source(g, s, w, x, B, L);
+    const struct sublayer_input from = sublayer_source(g, s, w, w->reads ? w->reads : x, B, L);
     const int rows = s->pools ? B * (L / 2) : B * L;
     if (s->pools)
         x = pool_rows(s, w, x, B, L);
@@ -230,10 +263,18 @@ void sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w
 
 /* ---- cost --------------------------------------------------------------------------------- */
 
+static double own_flop(const struct sublayer *s, int B, int L, int M)
+{
+    if (!s->kind->cost)
+        return s->kind->flop(s, B, L, M);
+    const struct sublayer_cost n = s->kind->cost(s, B, L, M);
+    return n.core + n.maps;
+}
+
 double sublayer_flop(const struct sublayer *s, int B, int L, int M)
 {
     const double rows = (double)B * L;
     const double gate = s->gate ? 2.0 * s->c->gate->n_matrices * rows * s->c->D * s->c->D : 0;
 
-    return skip_flop(s, s->kind->flop(s, B, L, M), rows) + gate + compressed_flop(s, B, L);
+    return skip_flop(s, own_flop(s, B, L, M), rows) + gate + compressed_flop(s, B, L);
 }

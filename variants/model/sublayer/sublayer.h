@@ -51,7 +51,10 @@ struct array {
 /* Work space of one sub-layer. At inference all of a kind have the same arrays, because they run
  * one after the other; in training each keeps its own until its backward pass. */
 struct work {
-    float *x;    /* [B,L,D] its input; training only */
+    float *x; /* [B,L,D] its input; training only */
+    /* [B,L,D] the rows that f reads, set before every call; NULL = its input, to which f is added
+     */
+    const float *reads;
     float *n;    /* [B,rows,D] its source rows after the norm (pre, reorder) */
     float *y;    /* [B,L,D] f of them */
     float *sum;  /* [B,L,D] input of the norm after the sum (post); NULL = computed in the stream */
@@ -66,6 +69,7 @@ struct work {
     float *open;           /* [B*L] the gate of each position (sublayer_skip.h) */
     const int32_t *tokens; /* [B,L] that the rows stand for; NULL = none */
     /* Backward only, shared by all sub-layers. */
+    const float *d_z; /* [B,L,D] gradient of what f is added to, set before every call; NULL = d */
     float *d_y;       /* [B,L,D] gradient of f */
     float *d_in;      /* [B,rows,D] gradient of its source rows */
     float *d_gate;    /* [B*L, gate->work_grad * D] */
@@ -93,21 +97,41 @@ struct carried {
     float *at;
     size_t n;
     bool given;
+    bool common; /* of all sequences; otherwise [B,..] */
+};
+
+/* An array that golden files show: n numbers, whole ones or not, written where `to` is not NULL. */
+struct shown {
+    const char *name;
+    size_t n;
+    bool whole;
+    float *to;
+};
+
+/* FLOP of attention, of its backward pass, and of maps, whose backward pass has twice as many. */
+struct sublayer_cost {
+    double core, core_grad, maps;
 };
 
 struct sublayer_kind {
     const char *name;
-    const char *memory;    /* name of its remembered rows in golden files */
+    const char *memory; /* name of its remembered rows in golden files */
+    /* The newest so many of them have the name "tail" there, too; NULL = none. */
+    int (*tail)(const struct config *c);
     bool mixes;            /* a position's output depends on others'; declared first in a layer */
+    bool attends;          /* it runs the implementation of attention in of.attention */
     enum drop_place place; /* of its output */
+    bool wide;             /* alone, its output is as wide as all heads, not as the stream */
     /* `own` is the prefix of tensors that a layer may have several of, such as a feed-forward
-     * network's; `prefix` that of all others. */
+     * network's or attention's; `prefix` that of all others. */
     void (*params)(const struct sublayer *s, const char *prefix, const char *own, struct params *p);
     /* Rows of its input that it remembers for this kind of memory, if M are asked for; -1 = it has
      * no such memory and reads new rows in place. NULL = always -1. */
     int (*keeps)(const struct config *c, enum mem_kind mem, int M);
     /* Floats that MEM_KV caches per row instead; NULL = nothing. */
     int (*caches)(const struct sublayer *s);
+    /* Floats of a sequence that MEM_KV caches for M tokens, where these are not rows; NULL. */
+    size_t (*cached)(const struct sublayer *s, int M);
     /* Count or place its own state; select its implementation. */
     enum status (*bind)(struct sublayer *s, const struct engine *g, struct extent max,
                         struct arena *a, struct err *e);
@@ -137,21 +161,38 @@ struct sublayer_kind {
      * commit: make those of the last forward memory. */
     void (*remember)(const struct engine *g, struct sublayer *s, struct work *w,
                      struct sublayer_input from);
+    /* In place of remember and of all that the wiring does for it: rows x [B,rows,D]. */
+    void (*take)(const struct engine *g, struct sublayer *s, const float *x, int B, int rows);
     void (*commit)(struct sublayer *s, int L);
     void (*forget)(struct sublayer *s);
     /* The i-th array that it carries besides rows of its input; false after the last. */
     bool (*carries)(const struct sublayer *s, int i, struct carried *out);
-    /* An array of the last forward pass of this shape that golden files show; NULL = none. */
-    bool (*shows)(const struct sublayer *s, const struct work *w, struct extent now,
-                  struct carried *out);
+    /* The i-th array of the last forward pass of this shape that golden files show; false after the
+     * last. NULL = none. */
+    bool (*shows)(const struct sublayer *s, const struct work *w, struct extent now, int i,
+                  struct shown *out);
+    /* Which of its keys each query of such a call sees, 0 or 1, for golden files; returns how many
+     * numbers these are, and writes them unless `out` is NULL. NULL = it has no such list. */
+    size_t (*visible)(const struct sublayer *s, struct extent now, int32_t *out);
     /* The attention executed by its last forward pass of B sequences of L rows, for inspection;
      * NULL = none. */
     struct attn (*ends_in)(const struct sublayer *s, const struct work *w, int B, int L);
     /* Names of its implementations, forward and backward; NULL = nothing of its own. */
     void (*impl)(const struct sublayer *s, const char **forward, const char **backward);
-    /* Useful FLOP of a call with M rows of memory: products, each visible pair once. */
+    /* Useful FLOP of a call with M rows of memory: products, each visible pair once. Either both,
+     * or cost in place of them. */
     double (*flop)(const struct sublayer *s, int B, int L, int M);
     double (*grad_flop)(const struct sublayer *s, int B, int L, int M);
+    struct sublayer_cost (*cost)(const struct sublayer *s, int B, int L, int M);
+    /* By how much errors of the numbers that it is computed from may grow, relative to its output,
+     * beyond what sums of products do. NULL = 0. */
+    double (*amplifies)(const struct config *c);
+    /* Bytes of rows that forward copies so that those that meet lie together, and of outputs that
+     * it copies back. NULL = 0. */
+    double (*moves)(const struct sublayer *s, int B, int L, int M);
+    /* The same copies again, after a forward of this shape: without the choice of rows before them
+     * and what is computed between them. Its output is used up. NULL = not told apart. */
+    void (*gather)(const struct engine *g, struct sublayer *s, struct work *w, int B, int L);
 };
 
 /* Memory whose oldest rows are compressed, sublayer_compress.c. */
@@ -164,11 +205,15 @@ struct compressed {
 };
 
 extern const struct sublayer_kind sublayer_cpe, sublayer_sep, sublayer_rnn, sublayer_attention,
-    sublayer_ffn, sublayer_linear, sublayer_aan, sublayer_latent, sublayer_synthesizer,
-    sublayer_steps, sublayer_steps_ffn;
-extern const struct own synthesizer_own;
+    sublayer_ffn, sublayer_linear, sublayer_aan, sublayer_latent, sublayer_collab,
+    sublayer_synthesizer, sublayer_steps, sublayer_steps_ffn, sublayer_linformer, sublayer_mca,
+    sublayer_tree, sublayer_nystrom, sublayer_pooling, sublayer_etc, sublayer_isab, sublayer_lsra,
+    sublayer_feedback, sublayer_read, sublayer_content;
+extern const struct own synthesizer_own, linformer_own, mca_own, tree_own, nystrom_own, pooling_own,
+    etc_own, isab_own;
 
 /* Attention's own state. */
+struct feedback;
 struct attention {
     const struct param *pos;      /* the position scheme's parameters of this layer */
     int reach;                    /* keys that tables have room for */
@@ -176,7 +221,49 @@ struct attention {
     const float *pos_encoding;    /* the position scheme's, from the last build_tables */
     const struct attn_impl *impl; /* its implementation */
     struct cache keys, values;    /* MEM_KV; keys are latents where these are attended to */
-    struct cache fades;           /* likewise log f [B,rows,H], where attention forgets */
+    const float *task;            /* [B,width] given by the caller; NULL = zeros */
+    float *d_task;                /* its gradient is added here; NULL = not wanted */
+    struct feedback *feedback;    /* the model's memory, of sublayer_feedback; NULL = none */
+    int seen;                     /* rows of it that the next forward attends to */
+    bool again;                   /* this forward is part of backward */
+    struct cache fades;           /* likewise log f [B,rows,H] where attention forgets, or the
+                                   * numbers of rows (content.h) */
+    struct extent largest, last;  /* content.h: of the bound, and of the last forward pass */
+    int workers;                  /* content.h: threads that there is work space for */
+    struct engine inner;          /* content.h: that of its core */
+};
+
+/* Attention to fewer keys than tokens (condensed/): its implementation, and with MEM_KV keys and
+ * values of the group of tokens that is not complete; far rows stand for complete ones. */
+struct grouped {
+    struct attention attention;
+    struct cache far_keys, far_values;
+    int size, rows; /* tokens of a group, far rows that it becomes */
+    int reach;      /* tokens that are remembered at most */
+    int fresh;      /* far rows of the last call */
+};
+
+/* Attention to a pyramid of means (condensed/sublayer_tree.c). With MEM_KV a row of level l is the
+ * mean of the 2^l tokens that end with its own: it stays true wherever the oldest token lies. */
+enum { TREE_LEVELS = 32 };
+struct tree {
+    struct cache keys[TREE_LEVELS], values[TREE_LEVELS];
+    int rows;     /* that there is room for in a call */
+    int levels;   /* of caches */
+    int reach, M; /* tokens that are remembered at most, at present */
+};
+
+/* A window and pooled rows (condensed/sublayer_pooling.c). */
+struct pooled {
+    struct attention attention; /* in the window */
+    struct mask window;         /* on both sides */
+    float *shares;              /* of the rows of a pooled one */
+};
+
+/* Global and long rows (condensed/sublayer_etc.c). */
+struct etc_memory {
+    struct attention attention;
+    struct mask mask; /* of long queries */
 };
 
 /* State of average attention: the sum [B,D] of all committed rows and their count, as high and low
@@ -202,6 +289,19 @@ struct sublayer;
 /* Say at which stream position the next row of a list of steps stands. */
 void sublayer_steps_seek(struct sublayer *s, int64_t position);
 
+/* The context of cross attention, set by its owner before each forward; kept by bind. */
+struct slots;
+struct reading {
+    int S;               /* rows of it */
+    bool self;           /* it is the sub-layer's own source */
+    const int32_t *seen; /* [B] rows that count; NULL = all */
+    const float *ctx;    /* [B,S,D] */
+    float *d_ctx;        /* its gradient, to which backward adds; NULL = not wanted */
+    struct slots *slots; /* the owner, if it is carried; NULL */
+    struct extent max;
+    const struct attn_impl *impl;
+};
+
 /* ---- a sub-layer -------------------------------------------------------------------------- */
 
 struct sublayer {
@@ -214,6 +314,8 @@ struct sublayer {
     bool bare;   /* alone: it counts as one of several */
     bool asks;   /* attention: it has queries and keys */
     int lazy;    /* attention with the probabilities of the so manieth before it; 0 = its own */
+    const struct config *narrow;  /* of a part of the channels; NULL = none */
+    int reach;                    /* remembered rows that this part may read */
     steps_build *build;           /* of sublayer_steps */
     const struct sublayer *first; /* the first of its kind */
     int level;                    /* its rows are pool groups of 2^level tokens (sublayer_pool.c) */
@@ -226,15 +328,22 @@ struct sublayer {
     const struct param *attn_extra;                        /* those of c->attn_extra */
     const struct param *around;                            /* those of c->around */
     const struct param *skip;                              /* of its gate */
+    struct reading reading;
     double n_open, n_rows; /* positions of the last forward: that it served, all */
     enum mem_kind mem;
     bool keeps;          /* it has a memory of its input, possibly of 0 rows */
     struct cache memory; /* [m; x] */
+    float *left;         /* [B,L,D] to be remembered in place of its input; NULL = its input is */
+    int n_left;          /* rows of the last forward; 0 = none */
     struct compressed compressed;
     int at_compress; /* index of its weights, -1 = none */
     const struct param *compress;
     union {
         struct attention attention;
+        struct grouped grouped;
+        struct tree tree;
+        struct pooled pooled;
+        struct etc_memory etc;
         struct average_memory average;
         struct steps_memory steps;
     } of;
@@ -259,6 +368,9 @@ void sublayer_backward(const struct engine *g, struct sublayer *s, struct work *
 /* Make inputs x [B,rows,D] its newest memory, as if they had been run. rows <= the bound L. */
 void sublayer_remember(const struct engine *g, struct sublayer *s, struct work *w, const float *x,
                        int B, int rows);
+/* After it, where layers remember what left them: rows x [B,L,D] did. */
+void sublayer_left(const struct engine *g, struct sublayer *s, struct work *w, const float *x,
+                   int B, int L);
 void sublayer_commit(struct sublayer *s, int L);
 void sublayer_forget(struct sublayer *s);
 

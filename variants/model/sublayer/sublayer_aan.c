@@ -20,7 +20,7 @@ static void aan_params(const struct sublayer *s, const char *prefix, const char 
     (void)ff;
     params_matrix(p, c->F, c->D, prefix, "aan.ff.1.weight");
     params_vector(p, INIT_ZERO, 0, c->F, prefix, "aan.ff.1.bias");
-    params_matrix(p, c->D, c->F, prefix, "aan.ff.2.weight");
+    params_residual(p, params_matrix(p, c->D, c->F, prefix, "aan.ff.2.weight"));
     params_vector(p, INIT_ZERO, 0, c->D, prefix, "aan.ff.2.bias");
     params_matrix(p, 2 * c->D, 2 * c->D, prefix, "aan.gate.weight");
     params_vector(p, INIT_ZERO, 0, 2 * c->D, prefix, "aan.gate.bias");
@@ -247,8 +247,8 @@ static void aan_commit(struct sublayer *s, int L)
 static bool aan_carries(const struct sublayer *s, int i, struct carried *out)
 {
     const struct carried all[] = {
-        {"sum", s->of.average.sum, aan_goes_on(s) ? sum_floats(s) : 0, false},
-        {"count", s->of.average.count, aan_goes_on(s) ? 2 : 0, false},
+        {"sum", s->of.average.sum, aan_goes_on(s) ? sum_floats(s) : 0, false, false},
+        {"count", s->of.average.count, aan_goes_on(s) ? 2 : 0, false, true},
     };
 
     if (i >= (int)ARRAY_LEN(all))

@@ -16,8 +16,11 @@ bool compresses(const struct sublayer *s) { return s->compressed.most > 0; }
 
 void compressed_params(const struct config *c, const char *prefix, struct params *p)
 {
-    params_add(p, INIT_LINEAR, 0, 3, (const int[]){c->D, c->D, compressive_of(c)->ratio},
-               "%scompress.weight", prefix);
+    const int i =
+        params_add(p, INIT_LINEAR, 0, 3, (const int[]){c->D, c->D, compressive_of(c)->ratio},
+                   "%scompress.weight", prefix);
+    p->v[i].maps = 1; /* a convolution: of all that it reads */
+
     params_vector(p, INIT_ZERO, 0, c->D, prefix, "compress.bias");
 }
 

@@ -45,7 +45,7 @@ static void sep_params(const struct sublayer *s, const char *prefix, const char 
 {
     (void)prefix;
     taps_params(s->c->sep_kernel, s->c->D, own, "depth", p);
-    params_matrix(p, s->c->D, s->c->D, own, "point.weight");
+    params_residual(p, params_map(p, s->c->D, s->c->D, own, "point.weight"));
     params_vector(p, INIT_ZERO, 0, s->c->D, own, "point.bias");
 }
 

@@ -54,15 +54,16 @@ static void scaled(float *y, const float *x, float factor, size_t n, int threads
 }
 
 /* The gradient of f before dropout, from that of the residual sum, which the stream still needs. */
-static const float *of_f(const struct engine *g, const struct sublayer *s, struct work *w, float *d,
-                         int rows)
+static const float *of_f(const struct engine *g, const struct sublayer *s, struct work *w,
+                         float *stream, int rows)
 {
     const size_t n = (size_t)rows * (size_t)s->c->D;
+    const float *const d = w->d_z ? w->d_z : stream;
 
     if (s->wiring == WIRING_REORDER)
-        gate_backward(g, s, w, d, rows);
+        gate_backward(g, s, w, stream, rows);
     else if (s->skip)
-        skip_grad(g, s, w, w->d_y, d, rows);
+        skip_grad(g, s, w, w->d_y, d, stream, rows);
     else if (!sublayer_adds_plainly(s))
         scaled(w->d_y, d, sublayer_factor(s), n, g->threads);
     else if (w->drop.p > 0)
@@ -81,7 +82,7 @@ static const float *of_f(const struct engine *g, const struct sublayer *s, struc
 static void through_norm(const struct engine *g, const struct sublayer *s, struct work *w,
                          struct sublayer_input from)
 {
-    const struct sublayer_input x = sublayer_entered(s, w->x, from.B, from.L);
+    const struct sublayer_input x = sublayer_entered(s, sublayer_reads(w), from.B, from.L);
     const int at_once = s->kind->keeps ? 1 : from.B, rows = at_once * (from.M + from.L);
 
     for (int b = 0; b < from.B; b += at_once) {
@@ -125,10 +126,18 @@ void sublayer_backward(const struct engine *g, struct sublayer *s, struct work *
         s->kind->enter_grad(s, d, B, L);
 }
 
+static double own_grad_flop(const struct sublayer *s, int B, int L, int M)
+{
+    if (!s->kind->cost)
+        return s->kind->grad_flop(s, B, L, M);
+    const struct sublayer_cost n = s->kind->cost(s, B, L, M);
+    return n.core_grad + 2 * n.maps;
+}
+
 double sublayer_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
     const double rows = (double)B * L;
     const double gate = s->gate ? 2.0 * s->c->gate->n_matrices * rows * s->c->D * s->c->D : 0;
 
-    return s->kind->grad_flop(s, B, L, M) + 2 * gate;
+    return own_grad_flop(s, B, L, M) + 2 * gate;
 }

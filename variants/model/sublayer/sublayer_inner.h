@@ -9,8 +9,17 @@
 /* Elements from which a parallel region pays. */
 enum { PARALLEL_MIN = 16384 };
 
+/* Does a row of its output depend on other rows? */
+bool sublayer_mixes(const struct sublayer *s);
+
 /* [m; x] before the norm, after sublayer_source has joined them. */
 struct sublayer_input sublayer_entered(const struct sublayer *s, const float *x, int B, int L);
+
+/* What f read, of a forward that was kept. */
+static inline const float *sublayer_reads(const struct work *w)
+{
+    return w->reads ? w->reads : w->x;
+}
 
 /* Is f added unchanged? Otherwise it is multiplied by sublayer_factor first: ReZero's alpha or a
  * half. */

@@ -6,6 +6,7 @@
 #include "variants/model/attention/sublayer_attention.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
@@ -101,6 +102,41 @@ int sublayers_first(const struct sublayers *s, int l)
     return i;
 }
 
+/* The first sub-layer of the i-th one's layer, of those from `first` on. */
+static int begins_layer(const struct sublayers *s, int i, int first)
+{
+    while (i > first && s->at[i - 1].layer == s->at[i].layer)
+        i--;
+    return i;
+}
+
+/* What sub-layer i reads where its layer's read what entered it; x is the stream before it. */
+static const float *entered(struct sublayers *s, int i, int first, const float *x, size_t n)
+{
+    const int begin = begins_layer(s, i, first);
+
+    if (!s->entered || s->kept)
+        return s->entered && i > begin ? s->work[begin].x : NULL;
+    if (i == begin)
+        memcpy(s->entered, x, n * sizeof(*x));
+    return i > begin ? s->entered : NULL;
+}
+
+/* The last of its layer. */
+static bool ends_layer(const struct sublayers *s, int i)
+{
+    return i + 1 == s->n || s->at[i + 1].layer != s->at[i].layer;
+}
+
+/* Rows x have left the layer whose last sub-layer is the i-th. */
+static void leave_layer(struct sublayers *s, const struct engine *g, int i, const float *x, int B,
+                        int L)
+{
+    for (int k = i; k >= 0 && s->at[k].layer == s->at[i].layer; k--)
+        if (s->at[k].kind == &sublayer_attention)
+            sublayer_left(g, &s->at[k], &s->work[k], x, B, L);
+}
+
 void sublayers_part_forward(struct sublayers *s, const struct engine *g, int first, int count,
                             float *z, float *x, int B, int L)
 {
@@ -113,9 +149,12 @@ void sublayers_part_forward(struct sublayers *s, const struct engine *g, int fir
         s->work[i].drop = s->drop;
         s->work[i].drop.layer = s->at[i].nth;
         s->work[i].tokens = s->tokens;
+        s->work[i].reads = entered(s, i, first, x, (size_t)(B * rows) * (size_t)s->at->c->D);
         if (rows_after(&s->at[i], L) > 0)
             sublayer_forward(g, &s->at[i], &s->work[i], to, x, B, rows);
         x = to;
+        if (s->at->c->recur == RECUR_SAME && ends_layer(s, i))
+            leave_layer(s, g, i, x, B, L);
     }
 }
 
@@ -131,6 +170,9 @@ void sublayers_part_backward(struct sublayers *s, const struct engine *g, int fi
     CHECK(s->kept);
     for (int i = first + count - 1; i >= first; i--) {
         s->work[i].open_slope = s->open_slope;
+        if (s->d_left && (i == first + count - 1 || ends_layer(s, i)))
+            memcpy(s->d_left, d, sizeof(*d) * (size_t)(B * L) * (size_t)s->at->c->D);
+        s->work[i].d_z = s->d_left;
         if (rows_after(&s->at[i], L) > 0)
             sublayer_backward(g, &s->at[i], &s->work[i], d, B, rows_before(&s->at[i], L));
         pool_enter_grad(s, i, d, B, L);
@@ -200,7 +242,7 @@ int sublayers_remembering(const struct sublayers *s, int i)
     return -1;
 }
 
-static bool mixes_rows(const struct sublayer *s)
+bool sublayer_mixes(const struct sublayer *s)
 {
     return s->kind->mixes || (s->kind == &sublayer_ffn && s->c->ffn->mixes);
 }
@@ -213,7 +255,7 @@ const struct sublayer *sublayers_row_by_row(const struct sublayers *s)
         const bool is_attention = x->kind == &sublayer_attention;
         if (x->level || x->pools || x->joins || x->kind == &sublayer_synthesizer)
             return NULL;
-        if (found && mixes_rows(x))
+        if (found && sublayer_mixes(x))
             return NULL;
         found = is_attention ? x : found;
     }
@@ -230,6 +272,27 @@ double sublayers_flop(const struct sublayers *s, int B, int L, int M)
         flop += rows_after(&s->at[i], L) ? sublayer_flop(&s->at[i], B, rows_before(&s->at[i], L), M)
                                          : 0;
     return flop;
+}
+
+double sublayers_moves(const struct sublayers *s, int B, int L, int M)
+{
+    double bytes = 0;
+
+    for (int i = 0; i < s->n; i++)
+        bytes += s->at[i].kind->moves ? s->at[i].kind->moves(&s->at[i], B, L, M) : 0;
+    return bytes;
+}
+
+bool sublayers_gather(struct sublayers *s, const struct engine *g, int B, int L)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind->moves && s->at[i].kind->moves(&s->at[i], B, L, s->max.M) > 0 &&
+            !s->at[i].kind->gather)
+            return false;
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind->gather)
+            s->at[i].kind->gather(g, &s->at[i], &s->work[i], B, L);
+    return true;
 }
 
 double sublayers_grad_flop(const struct sublayers *s, int B, int L, int M)

@@ -11,6 +11,8 @@
 struct sublayers {
     int n;
     struct config *of_layers; /* [2] of a stack: its mixers' and its attention's; else NULL */
+    struct config *of_masks;  /* as attention with trained masks sees the model; NULL = none */
+    struct config *narrow;    /* the model as attention of a part of the channels sees it; NULL */
     int once;                 /* sub-layers until weights repeat */
     struct sublayer *at;      /* [n] */
     struct work *work;        /* [n] */
@@ -21,10 +23,12 @@ struct sublayers {
     float *pos_encoding;   /* the position scheme's constant encodings */
     const int32_t *tokens; /* [B,L] of the next forward, set by the caller; NULL = none */
     float *unpooled;       /* [B,L,D] the stream before pooling, if there is any */
+    float *entered;        /* [B,L,D] what entered a layer, if all of its sub-layers read that */
     /* Training only. */
     bool kept;           /* every sub-layer keeps what its backward pass reads */
     struct dropout drop; /* set by the caller before every forward whose backward follows */
     float *d_unpooled;   /* its gradient */
+    float *d_left;       /* [B,L,D] gradient of what leaves a layer, likewise */
     float open_slope;    /* gradient of the loss by each gate of a sub-layer, besides f's */
     float *space;        /* [n_space] everything backward passes write except weight gradients */
     size_t n_space;
@@ -35,7 +39,10 @@ enum { MAX_RNNS = 4 }; /* LocalRNNs in a layer */
 /* Letters of config.order: s attention, f feed-forward, h half of its output (Macaron's), r
  * LocalRNN, p attention whose queries are means of two rows, which halves the rows after it, u
  * attention before which every token gets its row again. Letters of config.subs besides s and f: c
- * convolution at the input of a layer, w separable convolution (sublayer_conv.c). */
+ * convolution at the input of a layer, w separable convolution (sublayer_conv.c), d attention with
+ * weights of its own and a trained mask (sublayer_attention_man.c); in place of s, l attention of
+ * a part of the channels and a convolution of the others (sublayer_lsra.c). x reads a context, e is
+ * attention in both directions of rows that count (sublayer_read.c). */
 bool sublayer_letter(char letter);
 
 /* Append the parameters that layers share. */
@@ -108,6 +115,10 @@ int sublayers_remembering(const struct sublayers *s, int i);
 const struct sublayer *sublayers_row_by_row(const struct sublayers *s);
 
 double sublayers_flop(const struct sublayers *s, int B, int L, int M);
+/* Bytes of gathered and scattered rows of a forward (sublayer_kind.moves); and the same copies
+ * again after one, if all that have some can, else false. */
+double sublayers_moves(const struct sublayers *s, int B, int L, int M);
+bool sublayers_gather(struct sublayers *s, const struct engine *g, int B, int L);
 double sublayers_grad_flop(const struct sublayers *s, int B, int L, int M);
 
 #endif

@@ -5,6 +5,7 @@
 #include "sublayer_list.h"
 #include "sublayer_skip.h"
 #include "variants/model/attention/sublayer_attention_around.h"
+#include "variants/model/attention/sublayer_lsra.h"
 #include "variants/parts/norm.h"
 
 #include <stdio.h>
@@ -15,12 +16,14 @@ static const struct letter {
     char letter;
     const struct sublayer_kind *kind;
     float scale;
-    const char *own; /* prefix of its tensors if a layer may have several */
+    const char *own; /* prefix of its tensors in a layer, if they have one */
 } letters[] = {
-    {'s', &sublayer_attention, 1, ""}, {'f', &sublayer_ffn, 1, "ff."},
-    {'h', &sublayer_ffn, 0.5f, "ff."}, {'r', &sublayer_rnn, 1, "rnn."},
-    {'p', &sublayer_attention, 1, ""}, {'u', &sublayer_attention, 1, ""},
-    {'c', &sublayer_cpe, 1, "cpe."},   {'w', &sublayer_sep, 1, "sep."},
+    {'s', &sublayer_attention, 1, ""},  {'f', &sublayer_ffn, 1, "ff."},
+    {'h', &sublayer_ffn, 0.5f, "ff."},  {'r', &sublayer_rnn, 1, "rnn."},
+    {'p', &sublayer_attention, 1, ""},  {'u', &sublayer_attention, 1, ""},
+    {'d', &sublayer_attention, 1, "d"}, {'c', &sublayer_cpe, 1, "cpe."},
+    {'w', &sublayer_sep, 1, "sep."},    {'l', &sublayer_lsra, 1, ""},
+    {'x', &sublayer_read, 1, "read."},  {'e', &sublayer_read, 1, "attn."},
 };
 
 static const struct letter *letter_find(char letter)
@@ -46,7 +49,7 @@ static struct names in_macaron(int l, int k)
     struct names n;
 
     snprintf(n.prefix, sizeof(n.prefix), "layers.%d.", l);
-    snprintf(n.own, sizeof(n.own), "%sff%s.", n.prefix, k == 0 ? "0" : "");
+    snprintf(n.own, sizeof(n.own), "%s%s", n.prefix, k == 0 ? "ff0." : k == 1 ? "" : "ff.");
     snprintf(n.gate, sizeof(n.gate), "%sgate%d.", n.prefix, k + 1);
     snprintf(n.norm, sizeof(n.norm), "ln%d", k);
     return n;
@@ -55,7 +58,9 @@ static struct names in_macaron(int l, int k)
 /* The sub-layer of layer l with this letter. */
 static struct names in_layer(int l, char letter)
 {
-    const char *const which = letter == 's' ? "1" : letter == 'f' ? "2" : (char[]){letter, '\0'};
+    const char *const which = strchr("sle", letter) ? "1"
+                              : letter == 'f'       ? "2"
+                                                    : (char[]){letter, '\0'};
     struct names n;
 
     snprintf(n.prefix, sizeof(n.prefix), "layers.%d.", l);
@@ -100,19 +105,23 @@ static const struct sublayer_kind *kind_of(const struct config *c, const struct 
 {
     if (what->kind == &sublayer_ffn && c->ffn->build)
         return &sublayer_steps_ffn;
+    if (what->kind == &sublayer_attention && c->feedback.on)
+        return &sublayer_feedback;
     return what->kind == &sublayer_attention && c->mixer ? c->mixer->kind : what->kind;
 }
 
-/* The model as this layer sees it. */
+/* The model as a sub-layer of this layer sees it. */
 static const struct config *layer_config(const struct sublayers *s, const struct config *c,
-                                         int layer)
+                                         int layer, char letter)
 {
+    if (letter == 'd')
+        return s->of_masks;
     return s->of_layers ? &s->of_layers[config_attends(c, layer)] : c;
 }
 
 static void begin(struct sublayers *s, int i, int layer, const struct config *model, char letter)
 {
-    const struct config *const c = layer_config(s, model, layer);
+    const struct config *const c = layer_config(s, model, layer, letter);
     const struct letter *const what = letter_find(letter);
     const bool pools = letter == 'p';
     int nth = 0;
@@ -130,6 +139,8 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
                                  .layer = layer,
                                  .asks = !c->pos->no_content && lazy == 0,
                                  .lazy = lazy,
+                                 .narrow = s->narrow,
+                                 .reading = {.S = c->slots.n, .self = letter == 'e'},
                                  .build = build_of(c, what),
                                  .level = letter == 'u' ? 0 : (i ? s->at[i - 1].level : 0) + pools,
                                  .pools = pools,
@@ -152,21 +163,21 @@ static void declare_own(struct sublayer *s, const struct names *n, struct params
     if (compressive_of(s->c)->rows && compressive_of(s->c)->form == COMPRESS_CONV &&
         s->kind == &sublayer_attention) {
         s->at_compress = p->n;
-        compressed_params(s->c, n->prefix, p);
+        compressed_params(s->c, n->own, p);
     }
     if (qkv_map && s->kind == &sublayer_attention) {
         s->at_qkv_map = p->n;
-        qkv_map->params(s->c, s->nth, n->prefix, p);
+        qkv_map->params(s->c, s->nth, n->own, p);
     }
     s->at_own = p->n;
     s->kind->params(s, n->prefix, n->own, p);
     if (s->c->attn_extra && s->kind == &sublayer_attention) {
         s->at_attn_extra = p->n;
-        s->c->attn_extra->layer_params(s->c, n->prefix, p);
+        s->c->attn_extra->layer_params(s->c, n->own, p);
     }
     if (s->kind == &sublayer_attention) {
         s->at_around = p->n;
-        around_params(s, n->prefix, p);
+        around_params(s, n->own, p);
     }
 }
 
@@ -176,7 +187,7 @@ static int twin_of(const struct config *c, const struct sublayer *at, int k)
     if (macaron(c->wiring) || at[k].kind == &sublayer_rnn)
         return -1;
     for (int i = 0; i < k; i++)
-        if (at[i].kind == at[k].kind)
+        if (at[i].kind == at[k].kind && at[i].c == at[k].c)
             return i;
     return -1;
 }
@@ -234,7 +245,15 @@ static enum status make_room(struct sublayers *s, const struct config *c, int n,
     s->of_layers = c->stack.n ? calloc(2, sizeof(*s->of_layers)) : NULL;
     for (int attends = 0; s->of_layers && attends < 2; attends++)
         s->of_layers[attends] = config_of_layers(c, attends);
-    if (s->at && s->work && (s->of_layers || !c->stack.n))
+    const bool masks = strchr(c->subs, 'd'), narrow = c->lsra.split;
+    s->of_masks = masks ? calloc(1, sizeof(*s->of_masks)) : NULL;
+    if (s->of_masks)
+        *s->of_masks = config_of_masks(c);
+    s->narrow = narrow ? calloc(1, sizeof(*s->narrow)) : NULL;
+    if (s->narrow)
+        *s->narrow = lsra_attention(c);
+    if (s->at && s->work && (s->of_layers || !c->stack.n) && (s->of_masks || !masks) &&
+        (s->narrow || !narrow))
         return OK;
     sublayers_free(s);
     return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
@@ -358,5 +377,7 @@ void sublayers_free(struct sublayers *s)
     free(s->at);
     free(s->work);
     free(s->of_layers);
+    free(s->of_masks);
+    free(s->narrow);
     *s = (struct sublayers){0};
 }

@@ -4,8 +4,9 @@
 #include "sublayer_project.h"
 #include "variants/parts/linear.h"
 
-/* Of the four maps, those that are missing. */
+/* Of the four maps, those that are missing: the first, or the last, which capsules replace. */
 static int missing(bool asks) { return asks ? 0 : ATTN_V; }
+static int after_last(const struct config *c) { return c->around.agg ? ATTN_O : ATTN_WEIGHTS; }
 
 void project_params(const struct config *c, int in, int kv_in, bool asks, const char *prefix,
                     struct params *p)
@@ -18,26 +19,28 @@ void project_params(const struct config *c, int in, int kv_in, bool asks, const 
     const int rows[ATTN_WEIGHTS] = {HD, kv_width, kv_width, c->D};
     const int columns[ATTN_WEIGHTS] = {in, kv_in, kv_in, HD};
 
-    for (int i = missing(asks); i < ATTN_WEIGHTS; i++)
-        params_matrix(p, rows[i], columns[i], prefix, names[i][0]);
-    for (int i = missing(asks); i < ATTN_WEIGHTS && c->attn_bias; i++)
+    for (int i = missing(asks); i < after_last(c); i++)
+        params_map(p, rows[i], columns[i], prefix, names[i][0]);
+    if (after_last(c) > ATTN_O)
+        params_residual(p, p->n - 1);
+    for (int i = missing(asks); i < after_last(c) && c->attn_bias; i++)
         params_vector(p, INIT_ZERO, 0, rows[i], prefix, names[i][1]);
 }
 
 const struct param *project_weight(const struct sublayer *s, int which)
 {
-    CHECK(which >= missing(s->asks));
+    CHECK(which >= missing(s->asks) && which < after_last(s->c));
     return s->own + which - missing(s->asks);
 }
 
 int project_n_params(const struct sublayer *s)
 {
-    return (s->c->attn_bias ? 2 : 1) * (ATTN_WEIGHTS - missing(s->asks));
+    return (s->c->attn_bias ? 2 : 1) * (after_last(s->c) - missing(s->asks));
 }
 
 static const struct param *bias(const struct sublayer *s, int which)
 {
-    return s->c->attn_bias ? project_weight(s, which) + ATTN_WEIGHTS - missing(s->asks) : NULL;
+    return s->c->attn_bias ? project_weight(s, which) + after_last(s->c) - missing(s->asks) : NULL;
 }
 
 /* Treat sequences with contiguous rows as one. */

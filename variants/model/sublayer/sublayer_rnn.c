@@ -16,8 +16,8 @@ static void rnn_params(const struct sublayer *s, const char *prefix, const char 
     const int rows = rnn_cell_gates(c->rnn_cell) * c->D;
 
     (void)prefix;
-    params_matrix(p, rows, c->D, own, "w_ih");
-    params_matrix(p, rows, c->D, own, "w_hh");
+    params_map(p, rows, c->D, own, "w_ih");
+    params_map(p, rows, c->D, own, "w_hh");
     params_vector(p, INIT_ZERO, 0, rows, own, "b_ih");
     params_vector(p, INIT_ZERO, 0, rows, own, "b_hh");
 }

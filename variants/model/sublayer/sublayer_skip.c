@@ -69,7 +69,7 @@ float skip_slope(const struct sublayers *s, int B, int L)
 }
 
 void skip_grad(const struct engine *g, const struct sublayer *s, const struct work *w, float *d_y,
-               float *d, int rows)
+               const float *d, float *stream, int rows)
 {
     const int D = s->c->D;
     const float *const weight = s->skip[WEIGHT].data;
@@ -86,7 +86,7 @@ void skip_grad(const struct engine *g, const struct sublayer *s, const struct wo
         }
         slope[i] = (float)sum * gate * (1 - gate);
         for (int e = 0; e < D; e++)
-            d[at + e] += slope[i] * weight[e];
+            stream[at + e] += slope[i] * weight[e];
     }
     for (int i = 0; i < rows; i++) {
         for (int e = 0; e < D; e++)

@@ -21,9 +21,9 @@ void skip_params(const struct config *c, const char *prefix, struct params *p);
 /* to = x + gate (.) w->y, and w->open [rows] = gate. to may be x. */
 void skip_add(const struct engine *g, struct sublayer *s, struct work *w, float *to, const float *x,
               int rows);
-/* From d of that sum to d_y; d becomes the gradient of x without the part through f. */
+/* From d of that sum to d_y; `stream`, which may be d, gets what goes to x through the gate. */
 void skip_grad(const struct engine *g, const struct sublayer *s, const struct work *w, float *d_y,
-               float *d, int rows);
+               const float *d, float *stream, int rows);
 
 /* The gradient of the budget's loss by each gate, after a forward that was kept. */
 float skip_slope(const struct sublayers *s, int B, int L);

@@ -346,14 +346,14 @@ static bool steps_carries(const struct sublayer *s, int i, struct carried *out)
     const struct steps_memory *const m = &s->of.steps;
 
     if (i == m->steps.n_states && m->first)
-        *out = (struct carried){"v_first", m->first, first_floats(s, m->max), true};
+        *out = (struct carried){"v_first", m->first, first_floats(s, m->max), true, false};
     else if (i == m->steps.n_states && m->position)
-        *out = (struct carried){"position", m->position, 2, false};
+        *out = (struct carried){"position", m->position, 2, false, true};
     else if (i < m->steps.n_states)
         *out =
             (struct carried){m->steps.state[i].name, m->before[i],
                              is_kept(s, i) && m->steps.state[i].in_files ? state_floats(s, i) : 0,
-                             m->steps.state[i].given};
+                             m->steps.state[i].given, false};
     else
         return false;
     return true;

@@ -54,7 +54,7 @@ static void syn_params(const struct sublayer *s, const char *prefix, const char 
 
     (void)own;
     params_matrix(p, kv_width, c->D, prefix, "attn.v.weight");
-    params_matrix(p, c->D, HD, prefix, "attn.o.weight");
+    params_residual(p, params_matrix(p, c->D, HD, prefix, "attn.o.weight"));
     if (c->attn_bias) {
         params_vector(p, INIT_ZERO, 0, kv_width, prefix, "attn.v.bias");
         params_vector(p, INIT_ZERO, 0, c->D, prefix, "attn.o.bias");
@@ -355,6 +355,7 @@ static double syn_grad_flop(const struct sublayer *s, int B, int L, int M)
 const struct sublayer_kind sublayer_synthesizer = {
     .name = "synthesizer",
     .mixes = true,
+    .attends = true,
     .place = DROP_ATTENTION,
     .params = syn_params,
     .bind = syn_bind,

@@ -120,6 +120,8 @@ static bool pools_any(const struct sublayers *s)
     return any;
 }
 
+static bool reads_entered(const struct sublayers *s) { return s->at->wiring == WIRING_PARALLEL; }
+
 void works_bind(struct sublayers *s, const struct engine *g, struct arena *a)
 {
     const size_t stream = rows_floats(s, s->max.L);
@@ -143,6 +145,7 @@ void works_bind(struct sublayers *s, const struct engine *g, struct arena *a)
     }
     s->mid = s->at->wiring == WIRING_REORDER ? take(a, PART_ACTIVATIONS, stream) : NULL;
     s->unpooled = pools_any(s) ? take(a, PART_ACTIVATIONS, stream) : NULL;
+    s->entered = reads_entered(s) ? take(a, PART_ACTIVATIONS, stream) : NULL;
     for (int i = 0; i < s->n; i++)
         s->work[i].open = take(a, PART_SCRATCH, open_floats(s));
     link_kinds(s);
@@ -198,6 +201,7 @@ static void bind_shared(struct sublayers *s, struct arena *a)
         .d_open = take(a, PART_SCRATCH, open_floats(s)),
     };
     s->d_unpooled = pools_any(s) ? take(a, PART_ACTIVATIONS, rows_floats(s, max.L)) : NULL;
+    s->d_left = reads_entered(s) ? take(a, PART_ACTIVATIONS, rows_floats(s, max.L)) : NULL;
     float *const of_rows = take(a, PART_ACTIVATIONS, rows_floats(s, max.L));
     float *const of_source = take(a, PART_ACTIVATIONS, rows_floats(s, source));
 

@@ -39,10 +39,10 @@ static bool has_beta(const struct config *c)
 
 static void plain_params(const struct config *c, const char *prefix, struct params *p)
 {
-    params_matrix(p, c->F, c->D, prefix, "1.weight");
+    params_map(p, c->F, c->D, prefix, "1.weight");
     if (c->ffn_bias)
         params_vector(p, INIT_ZERO, 0, c->F, prefix, "1.bias");
-    params_matrix(p, c->D, c->F, prefix, "2.weight");
+    params_residual(p, params_map(p, c->D, c->F, prefix, "2.weight"));
     if (c->ffn_bias)
         params_vector(p, INIT_ZERO, 0, c->D, prefix, "2.bias");
     if (has_beta(c))

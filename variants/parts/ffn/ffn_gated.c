@@ -16,15 +16,15 @@ struct gated {
 
 static void gated_params(const struct config *c, const char *prefix, struct params *p)
 {
-    const int first = params_matrix(p, c->F, c->D, prefix, "g.weight");
+    const int first = params_map(p, c->F, c->D, prefix, "g.weight");
 
-    params_matrix(p, c->F, c->D, prefix, "1.weight");
+    params_map(p, c->F, c->D, prefix, "1.weight");
     params_stack(p, first, 2);
     if (c->ffn_bias) {
         params_vector(p, INIT_ZERO, 0, c->F, prefix, "g.bias");
         params_vector(p, INIT_ZERO, 0, c->F, prefix, "1.bias");
     }
-    params_matrix(p, c->D, c->F, prefix, "2.weight");
+    params_residual(p, params_map(p, c->D, c->F, prefix, "2.weight"));
     if (c->ffn_bias)
         params_vector(p, INIT_ZERO, 0, c->D, prefix, "2.bias");
 }

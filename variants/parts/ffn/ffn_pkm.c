@@ -123,7 +123,8 @@ static void pkm_params(const struct config *c, const char *prefix, struct params
     }
     params_add(p, INIT_EMBED, 0, 4, (const int[]){k->heads, 2, k->keys, k->half}, "%spkm.keys",
                prefix);
-    params_add(p, INIT_EMBED, 0, 2, (const int[]){k->keys * k->keys, c->D}, "%spkm.values", prefix);
+    params_residual(p, params_add(p, INIT_EMBED, 0, 2, (const int[]){k->keys * k->keys, c->D},
+                                  "%spkm.values", prefix));
 }
 
 /* For backward: q before and after its norm (the same without one), scores of all keys, and of the

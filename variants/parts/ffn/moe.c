@@ -124,7 +124,8 @@ static void moe_params(const struct config *c, const char *prefix, struct params
     params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->F, c->D}, "%se.1.weight", prefix);
     if (c->ffn_bias)
         params_add(p, INIT_ZERO, 0, 2, (const int[]){E, c->F}, "%se.1.bias", prefix);
-    params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->D, c->F}, "%se.2.weight", prefix);
+    params_residual(
+        p, params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->D, c->F}, "%se.2.weight", prefix));
     if (c->ffn_bias)
         params_add(p, INIT_ZERO, 0, 2, (const int[]){E, c->D}, "%se.2.bias", prefix);
     if (moe_by_token(c) && c->V) {
@@ -285,8 +286,8 @@ static void moe_forward(const struct engine *g, const struct config *c, const st
 /* d_p [rows,E] of the router's probabilities, from those of the gates, d_gate_k = dy . FFN_k(x),
  * and of the auxiliary loss. A choice that was not served has no part in y, but if gates are
  * normalised its p is part of their sum. */
-static void router_grad(const struct config *c, const struct moe_work *w, float *d_p, float *d_gate,
-                        const float *d_y, int rows)
+static void router_grad(const struct engine *g, const struct config *c, const struct moe_work *w,
+                        float *d_p, float *d_gate, const float *d_y, int rows)
 {
     const int E = moe_of(c)->experts, K = moe_k(c);
     const bool normalised = by_best(c) && K > 1;
@@ -294,7 +295,10 @@ static void router_grad(const struct config *c, const struct moe_work *w, float 
     const ptrdiff_t D = c->D;
 
     for (int e = 0; e < E; e++) {
-        const double d = coef * E * moe_share(c, w, rows, e) / rows;
+        double share = moe_share(c, w, rows, e);
+        if (g->mean && coef != 0)
+            g->mean(g->mean_arg, &share, 1);
+        const double d = coef * E * share / rows;
         for (int t = 0; t < rows; t++)
             d_p[(ptrdiff_t)t * E + e] = (float)d;
     }
@@ -362,7 +366,7 @@ static void moe_backward(const struct engine *g, const struct config *c, const s
     float *d_hidden = d_gate + (ptrdiff_t)rows * moe_k(c), *d_out = d_hidden + places * F;
 
     if (!moe_by_token(c))
-        router_grad(c, &w, d_p, d_gate, d_y, rows);
+        router_grad(g, c, &w, d_p, d_gate, d_y, rows);
     gather(g, c, &w, d_out, d_y, rows, true);
     for (int e = 0; e < E; e++) {
         const struct expert x_e = expert_of(c, param, &w, e);

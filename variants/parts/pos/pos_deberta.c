@@ -52,8 +52,8 @@ static void deberta_params(const struct config *c, const char *prefix, struct pa
 {
     params_add(p, INIT_TABLE, 0, 2, (const int[]){2 * reach(c), c->D}, "%sattn.rel_embed.weight",
                prefix);
-    params_matrix(p, c->H * c->dh, c->D, prefix, "attn.pos_k.weight");
-    params_matrix(p, c->H * c->dh, c->D, prefix, "attn.pos_q.weight");
+    params_wide(p, params_matrix(p, c->H * c->dh, c->D, prefix, "attn.pos_k.weight"));
+    params_wide(p, params_matrix(p, c->H * c->dh, c->D, prefix, "attn.pos_q.weight"));
     if (deberta_of(c)->q_bias)
         params_vector(p, INIT_ZERO, 0, c->H * c->dh, prefix, "attn.pos_q.bias");
 }

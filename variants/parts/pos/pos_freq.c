@@ -30,11 +30,12 @@ static void freq_embed(const struct config *c, const struct param *model, const 
 }
 
 /* dw_f = sum_t t (g_sin cos - g_cos sin) */
-static void freq_embed_grad(const struct config *c, const struct param *model, const float *d_h,
-                            int B, int L)
+static void freq_embed_grad(const struct config *c, const struct param *model, float *pos_encoding,
+                            int K, const float *d_h, int B, int L)
 {
     const int half = c->D / 2;
 
+    (void)pos_encoding, (void)K;
     for (int f = 0; f < half; f++) {
         double sum = 0;
         for (int t = 0; t < L; t++) {

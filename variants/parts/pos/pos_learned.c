@@ -33,9 +33,10 @@ static void learned_embed(const struct config *c, const struct param *model,
             h[(ptrdiff_t)b * L * c->D + e] += model->data[e];
 }
 
-static void learned_embed_grad(const struct config *c, const struct param *model, const float *d_h,
-                               int B, int L)
+static void learned_embed_grad(const struct config *c, const struct param *model,
+                               float *pos_encoding, int K, const float *d_h, int B, int L)
 {
+    (void)pos_encoding, (void)K;
     for (int b = 0; b < B; b++)
         for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
             model->grad[e] += d_h[(ptrdiff_t)b * L * c->D + e];

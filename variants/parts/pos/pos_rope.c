@@ -10,7 +10,9 @@
  * 2023, arXiv:2306.15595), `ntk` takes base s^(r/(r-2)), and `yarn` (Peng et al. 2023,
  * arXiv:2309.00071) divides those that turn less than beta_slow times in the original context,
  * keeps those that turn more than beta_fast times, goes linearly between the two, and multiplies
- * cosines and sines by 0.1 ln s + 1. */
+ * cosines and sines by 0.1 ln s + 1. `llama3` (Llama 3.1, Grattafiori et al. 2024,
+ * arXiv:2407.21783) does the same by turns: those of less than `low` are divided, those of more
+ * than `high` stay, and between the two frequencies go linearly with turns. */
 #include "variants/parts/latent.h"
 #include "variants/parts/rotary.h"
 
@@ -30,6 +32,7 @@ struct rope {
     int original;               /* tokens of the original context; yarn */
     float beta_fast, beta_slow; /* turns in it */
     float mscale;               /* of cosines and sines; 0 = 0.1 ln factor + 1 */
+    float low, high;            /* turns in the original context; llama3 */
 };
 
 static const struct choice rope_choices[] = {
@@ -75,6 +78,18 @@ static const struct choice rope_choices[] = {
      .at = offsetof(struct rope, mscale),
      .most = 1 << 20,
      .absent = "0"},
+    {.name = "rope_low",
+     .help = "turns in the original context, of frequencies that llama3 divides",
+     .codec = CODEC_REAL,
+     .at = offsetof(struct rope, low),
+     .most = 1 << 20,
+     .absent = "1"},
+    {.name = "rope_high",
+     .help = "turns in the original context, of frequencies that llama3 keeps",
+     .codec = CODEC_REAL,
+     .at = offsetof(struct rope, high),
+     .most = 1 << 20,
+     .absent = "4"},
     {0},
 };
 
@@ -85,7 +100,9 @@ static void rope_usual(const struct config *c, void *own)
                                         .pairs = has_latents(c) ? ADJACENT : HALVES,
                                         .original = 4096,
                                         .beta_fast = 32,
-                                        .beta_slow = 1};
+                                        .beta_slow = 1,
+                                        .low = 1,
+                                        .high = 4};
 }
 
 static const struct own rope_own = {rope_choices, OWN_SIZE(struct rope), rope_usual, NULL};
@@ -129,6 +146,10 @@ static enum status rope_check(const struct config *c, struct err *e)
         !(rope_of(c)->beta_slow > 0 && rope_of(c)->beta_fast > rope_of(c)->beta_slow))
         return fail(e, E_USAGE, "rope: %g to %g turns  -> more than 0, the fast ones more",
                     (double)rope_of(c)->beta_slow, (double)rope_of(c)->beta_fast);
+    if (c->rope_scaling == ROPE_LLAMA3 &&
+        !(rope_of(c)->low > 0 && rope_of(c)->high > rope_of(c)->low))
+        return fail(e, E_USAGE, "rope: %g to %g turns  -> more than 0, the high ones more",
+                    (double)rope_of(c)->low, (double)rope_of(c)->high);
     return OK;
 }
 
@@ -148,6 +169,14 @@ static double yarn_ramp(const struct config *c, double base, int f)
     return fmin(fmax((f - lo) / (hi != lo ? hi - lo : 0.001), 0), 1);
 }
 
+/* How far a frequency is on the way to being divided by its turns in the original context. */
+static double turns_ramp(const struct rope *r, double w)
+{
+    const double turns = r->original * w / (2 * PI);
+
+    return fmin(fmax(((double)r->high - turns) / ((double)r->high - (double)r->low), 0), 1);
+}
+
 /* Radians per position of pair f. */
 static double frequency(const struct config *c, int table, int f)
 {
@@ -161,6 +190,10 @@ static double frequency(const struct config *c, int table, int f)
         return pow(base * pow(s, dim / (dim - 2)), -2.0 * f / dim);
     case ROPE_YARN: {
         const double ramp = yarn_ramp(c, base, f);
+        return w / s * ramp + w * (1 - ramp);
+    }
+    case ROPE_LLAMA3: {
+        const double ramp = turns_ramp(rope_of(c), w);
         return w / s * ramp + w * (1 - ramp);
     }
     default:
@@ -210,14 +243,15 @@ static void rope_pos_encoding(const struct config *c, int64_t first, int K, floa
     }
 }
 
-/* Those of yarn are no geometric series. */
+/* Those that are divided more or less are no geometric series. */
 static void frequencies(double *w, const struct config *c, int table, int f0, int n)
 {
+    const bool series = c->rope_scaling != ROPE_YARN && c->rope_scaling != ROPE_LLAMA3;
     const double ratio = frequency(c, table, 1) / frequency(c, table, 0);
 
     w[0] = frequency(c, table, f0);
     for (int f = 1; f < n; f++)
-        w[f] = c->rope_scaling == ROPE_YARN ? frequency(c, table, f0 + f) : w[f - 1] * ratio;
+        w[f] = series ? w[f - 1] * ratio : frequency(c, table, f0 + f);
 }
 
 static void rope_rotate(const struct engine *g, const struct config *c, const float *pos_encoding,

@@ -65,8 +65,8 @@ static void tupe_params(const struct config *c, const char *prefix, struct param
                "%sattn.tupe.pos.weight", prefix);
     params_vector(p, INIT_ONE, 0, c->D, prefix, "attn.tupe.ln.weight");
     params_vector(p, INIT_ZERO, 0, c->D, prefix, "attn.tupe.ln.bias");
-    params_matrix(p, HD, c->D, prefix, "attn.tupe.q.weight");
-    params_matrix(p, HD, c->D, prefix, "attn.tupe.k.weight");
+    params_wide(p, params_matrix(p, HD, c->D, prefix, "attn.tupe.q.weight"));
+    params_wide(p, params_matrix(p, HD, c->D, prefix, "attn.tupe.k.weight"));
     if (tupe_of(c)->bias)
         pos_t5.layer_params(c, prefix, p);
 }

@@ -29,7 +29,7 @@ static void xl_layer_params(const struct config *c, const char *prefix, struct p
 {
     char attn[64];
 
-    params_matrix(p, c->H * c->dh, c->D, prefix, "attn.r.weight");
+    params_wide(p, params_matrix(p, c->H * c->dh, c->D, prefix, "attn.r.weight"));
     CHECK(snprintf(attn, sizeof(attn), "%sattn.", prefix) < (int)sizeof(attn));
     if (c->uv_per_layer)
         add_uv(c, attn, p);

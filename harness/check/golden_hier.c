@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Golden files of two levels of layers (kind = hier), forward and backward: in.x [B,L,D] in chunks
+ * of `chunk` rows. */
+#include "golden_inner.h"
+
+#include "variants/model/checkpoint.h"
+#include "variants/model/hierarchy.h"
+
+#include <string.h>
+
+struct hier_run {
+    struct hierarchy t;
+};
+
+static enum status bind_all(struct run *r, bool backward, struct err *e)
+{
+    struct hier_run *const o = r->own;
+    struct arena *const a = &r->arena;
+
+    params_place(&r->params, a);
+    params_place_packed(&r->params, r->g, r->max.B * r->max.L, a);
+    params_place_grad(&r->params, a);
+    r->y = arena_f32(a, PART_ACTIVATIONS, r->n_y);
+    r->d_x = arena_f32(a, PART_ACTIVATIONS, r->n_y);
+    return hierarchy_bind(&o->t, r->g, &r->params, r->max, backward, a, e);
+}
+
+static enum status bind(struct run *r, struct err *e)
+{
+    const struct arena before = r->arena;
+    const enum status st = bind_all(r, r->grad, e);
+
+    if (st != E_UNSUPPORTED || !r->grad)
+        return st;
+    r->grad = false;
+    r->arena = before;
+    return bind_all(r, false, e);
+}
+
+static enum status read(struct run *r, struct err *e)
+{
+    static const char *const inputs[] = {"in.x", "in.dy", NULL};
+    struct hier_run *const o = r->own;
+    struct config *const c = &r->c;
+    const char *const fold = safetensors_meta(r->s, "hier_fold");
+    int D = 0, H = 0, dh = 0, F = 0, chunk = 0;
+    enum fold how = FOLD_LINEAR;
+    double scale = 0;
+    enum status st;
+
+    if ((st = golden_size(r, "d_model", GOLDEN_WIDE, &D, e)) != OK ||
+        (st = golden_size(r, "n_head", GOLDEN_WIDE, &H, e)) != OK ||
+        (st = golden_size(r, "d_head", GOLDEN_WIDE, &dh, e)) != OK ||
+        (st = golden_size(r, "d_inner", GOLDEN_WIDE, &F, e)) != OK ||
+        (st = golden_size(r, "chunk", GOLDEN_WIDE, &chunk, e)) != OK ||
+        (st = safetensors_real(r->s, "scale", 1, &scale, e)) != OK ||
+        (st = golden_extent(r, e)) != OK || (st = golden_known_inputs(r, inputs, e)) != OK)
+        return st;
+    if (r->max.M || r->max.L % chunk || (double)chunk * D > GOLDEN_WIDE)
+        return safetensors_fail(r->s, e, "seq %d, mem %d in chunks of %d  -> whole chunks, mem 0",
+                                r->max.L, r->max.M, chunk);
+    while (how < FOLDS && (!fold || strcmp(fold, fold_name[how]) != 0))
+        how++;
+    if (how == FOLDS)
+        return safetensors_fail(r->s, e, "hier_fold \"%.64s\"  -> %s, %s", fold ? fold : "",
+                                fold_name[FOLD_LINEAR], fold_name[FOLD_FIRST]);
+    *c = config_default(variants[0], D, H, dh, F, 1, 0);
+    if ((st = checkpoint_parts(r->s, "param.inner.", c, e)) != OK)
+        return st;
+    c->pos = pos_find("none");
+    c->wiring = WIRING_POST;
+    c->scale = (float)scale;
+    c->causal = DIRECTION_BOTH;
+    c->attn_bias = safetensors_find(r->s, "param.inner.attn.q.bias") != NULL;
+    if ((st = checkpoint_check(r->s, c, e)) != OK || (st = golden_inputs(r, D, e)) != OK)
+        return st;
+    return hierarchy_init(&o->t, c, chunk, how == FOLD_LINEAR, &r->params, e);
+}
+
+static enum status forward(struct run *r, struct err *e)
+{
+    struct hier_run *const o = r->own;
+
+    params_pack(&r->params, r->g);
+    hierarchy_forward(&o->t, r->g, r->y, r->x->data);
+    golden_compare(r, "out.top", o->t.top, r->n_y / (size_t)o->t.chunk);
+    (void)e;
+    return OK;
+}
+
+static void backward(struct run *r)
+{
+    struct hier_run *const o = r->own;
+
+    hierarchy_backward(&o->t, r->g, r->d_x, r->dy->data);
+}
+
+static void release(struct run *r)
+{
+    struct hier_run *const o = r->own;
+
+    hierarchy_free(&o->t);
+}
+
+const struct golden_kind golden_hier = {
+    .name = "hier",
+    .size = sizeof(struct hier_run),
+    .read = read,
+    .bind = bind,
+    .forward = forward,
+    .backward = backward,
+    .release = release,
+};

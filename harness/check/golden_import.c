@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Golden files of published models (kind = import): ids in, logits, losses and states out, as the
+ * publisher's program computes them. The file lies in the model's folder. The text is run whole,
+ * and, where the model has a memory, cut into segments with cached keys and values, which must give
+ * the same. */
+#include "golden_import.h"
+
+#include "harness/util/fileio.h"
+#include "variants/model/lm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct import_run {
+    struct weights weights;
+    struct lm whole, kept, cached; /* at once; likewise with its states; by segments */
+    bool keeps, segments;          /* are the latter two run? */
+    const struct tensor *ids;      /* [B,T] */
+    int32_t *targets;              /* [B,T], the last of each 0 */
+    float *nll, *logits;           /* [B*T], [B,T,V] */
+    struct import_cuts cuts;
+    char name[IMPORT_NAME];
+};
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+enum status import_open(struct run *r, struct weights *w, char name[IMPORT_NAME], struct err *e)
+{
+    const char *const slash = strrchr(r->s->path, '/');
+    char dir[FILE_PATH];
+
+    snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - r->s->path) : 1,
+             slash ? r->s->path : ".");
+    const char *const last = strrchr(dir, '/');
+    snprintf(name, IMPORT_NAME, "%.127s", last ? last + 1 : dir);
+    r->name = name;
+    const enum status st = weights_open(w, dir, e);
+    r->c = w->config;
+    return st;
+}
+
+enum status import_cuts(const struct run *r, struct import_cuts *cuts, int T, struct err *e)
+{
+    const char *at = safetensors_meta(r->s, "segments");
+    int sum = 0;
+
+    while (at && *at && cuts->n < IMPORT_CUTS) {
+        char *end;
+        const long n = strtol(at, &end, 10);
+        if (end == at || n < 1 || n > T)
+            break;
+        sum += cuts->at[cuts->n++] = (int)n;
+        at = *end == ',' ? end + 1 : end;
+    }
+    if (at && (*at || sum != T))
+        return safetensors_fail(r->s, e, "segments \"%.40s\" are not parts of %d tokens",
+                                safetensors_meta(r->s, "segments"), T);
+    return OK;
+}
+
+enum status import_ids(const struct run *r, const struct tensor **ids, struct err *e)
+{
+    const struct tensor *const t = *ids = safetensors_find(r->s, "in.ids");
+
+    if (!t || t->dtype != DTYPE_I32 || t->rank != 2 || t->n < 1)
+        return safetensors_fail(r->s, e, "in.ids [B,T] is missing or not I32");
+    for (size_t i = 0; i < t->n; i++)
+        if (((const int32_t *)t->data)[i] < 0 || ((const int32_t *)t->data)[i] >= r->c.V)
+            return safetensors_fail(r->s, e, "in.ids has a token outside the vocabulary of %d",
+                                    r->c.V);
+    return OK;
+}
+
+static enum status read(struct run *r, struct err *e)
+{
+    struct import_run *o = r->own;
+    enum status st = import_open(r, &o->weights, o->name, e);
+
+    if (st == OK)
+        st = import_ids(r, &o->ids, e);
+    if (st != OK)
+        return st;
+    r->max = (struct extent){o->ids->shape[0], o->ids->shape[1], 0};
+    if ((st = golden_rows(r, e)) != OK || (st = import_cuts(r, &o->cuts, r->max.L, e)) != OK)
+        return st;
+    if (r->c.pos->positions && r->max.L > r->c.pos->positions(&r->c))
+        return safetensors_fail(r->s, e, "%d tokens, the model has positions for %d", r->max.L,
+                                r->c.pos->positions(&r->c));
+    struct config cached = r->c;
+    cached.mem_len = r->max.L;
+    o->segments = o->cuts.n > 0 && mem_can(config_mem(&r->c), MEM_KV);
+    if ((st = lm_init(&o->whole, &r->c, e)) == OK && (st = lm_init(&o->kept, &r->c, e)) == OK)
+        st = lm_init(&o->cached, o->segments ? &cached : &r->c, e);
+    r->weights = &o->whole.params;
+    return st;
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static enum status bind(struct run *r, struct err *e)
+{
+    struct import_run *o = r->own;
+    const size_t rows = (size_t)r->max.B * (size_t)r->max.L;
+    const struct extent cut = {r->max.B, r->max.L, o->segments ? r->max.L : 0};
+    enum status st = lm_bind(&o->whole, r->g, MEM_NONE, r->max, &r->arena, e);
+
+    params_borrow(&o->kept.params, &o->whole.params);
+    params_borrow(&o->cached.params, &o->whole.params);
+    if (st == OK)
+        st = lm_bind(&o->kept, r->g, MEM_NONE, r->max, &r->arena, e);
+    o->keeps = st == OK && sublayers_can_grad(&o->kept.sublayers, r->g, NULL) == OK;
+    if (st == OK && o->keeps)
+        st = lm_bind_grad(&o->kept, r->g, &r->arena, e);
+    if (st == OK && o->segments)
+        st = lm_bind(&o->cached, r->g, MEM_KV, cut, &r->arena, e);
+    o->targets = arena_take(&r->arena, PART_ACTIVATIONS, rows * sizeof(*o->targets));
+    o->nll = arena_f32(&r->arena, PART_ACTIVATIONS, rows);
+    o->logits = arena_f32(&r->arena, PART_ACTIVATIONS, rows * (size_t)r->c.V);
+    return st;
+}
+
+static enum status load(struct run *r, struct err *e)
+{
+    struct import_run *o = r->own;
+    const enum status st = weights_load(&o->weights, &o->whole.params, e);
+
+    if (st != OK)
+        return st;
+    lm_build_tables(&o->whole, r->g);
+    lm_build_tables(&o->kept, r->g);
+    if (o->segments)
+        lm_build_tables(&o->cached, r->g);
+    return OK;
+}
+
+/* The losses of all tokens but the first of each sequence, and their sum. */
+static void compare_losses(struct run *r, const struct import_run *o)
+{
+    const int T = r->max.L;
+    double total = 0;
+
+    for (int b = 0; b < r->max.B; b++) /* close the gap that the last target leaves */
+        for (int t = 0; t < T - 1; t++) {
+            o->nll[b * (T - 1) + t] = o->nll[b * T + t];
+            total += (double)o->nll[b * (T - 1) + t];
+        }
+    golden_compare(r, "out.nll", o->nll, (size_t)r->max.B * (size_t)(T - 1));
+    golden_compare_meta(r, "total_nll", total, IMPORT_TOTAL);
+}
+
+/* The embedding, the stream after each layer but the last, and what the output reads. */
+static void compare_states(struct run *r, struct import_run *o)
+{
+    const struct lm *const m = &o->kept;
+    const size_t n = (size_t)r->max.B * (size_t)r->max.L * (size_t)r->c.D;
+    char name[32];
+
+    lm_forward(&o->kept, r->g, o->ids->data, r->max.B, r->max.L, r->max.L, NULL, NULL);
+    for (int l = 0; l <= r->c.N; l++) {
+        snprintf(name, sizeof(name), "out.hidden.%d", l);
+        golden_compare(
+            r, name, l < r->c.N ? m->sublayers.work[sublayers_first(&m->sublayers, l)].x : m->h, n);
+    }
+}
+
+static void compare_segments(struct run *r, struct import_run *o)
+{
+    const int32_t *const ids = o->ids->data;
+    const int B = r->max.B, T = r->max.L, V = r->c.V;
+    int32_t *const part = o->targets; /* room for [B,L] */
+
+    for (int i = 0, at = 0; i < o->cuts.n; at += o->cuts.at[i++]) {
+        const int L = o->cuts.at[i];
+        for (int b = 0; b < B; b++)
+            memcpy(part + (ptrdiff_t)b * L, ids + (ptrdiff_t)b * T + at, sizeof(*ids) * (size_t)L);
+        lm_forward(&o->cached, r->g, part, B, L, L, NULL, NULL);
+        lm_commit(&o->cached, L);
+        for (int b = 0; b < B; b++)
+            memcpy(o->logits + ((ptrdiff_t)b * T + at) * V, o->cached.logits + (ptrdiff_t)b * L * V,
+                   sizeof(float) * (size_t)L * (size_t)V);
+    }
+    golden_compare(r, "out.logits", o->logits, (size_t)B * (size_t)T * (size_t)V);
+}
+
+static enum status forward(struct run *r, struct err *e)
+{
+    struct import_run *o = r->own;
+    const int32_t *const ids = o->ids->data;
+    const int B = r->max.B, T = r->max.L;
+
+    (void)e;
+    for (int i = 0; i < B * T; i++)
+        o->targets[i] = (i + 1) % T ? ids[i + 1] : 0;
+    lm_forward(&o->whole, r->g, ids, B, T, T, o->targets, o->nll);
+    golden_compare(r, "out.logits", o->whole.logits, (size_t)B * (size_t)T * (size_t)r->c.V);
+    compare_losses(r, o);
+    if (o->keeps)
+        compare_states(r, o);
+    if (o->segments)
+        compare_segments(r, o);
+    return OK;
+}
+
+static void release(struct run *r)
+{
+    struct import_run *o = r->own;
+
+    lm_free(&o->whole);
+    lm_free(&o->kept);
+    lm_free(&o->cached);
+    weights_close(&o->weights);
+    r->name = "";
+}
+
+const struct golden_kind golden_import = {
+    .name = "import",
+    .size = sizeof(struct import_run),
+    .read = read,
+    .bind = bind,
+    .load = load,
+    .forward = forward,
+    .release = release,
+};

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * See list_models.h. */
+#include "list_models.h"
+
+#include "commands.h"
+#include "harness/util/fileio.h"
+#include "harness/util/text_table.h"
+
+#include "variants/model/lm.h"
+#include "variants/model/weights.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct text_table_column columns[] = {
+    {.name = "model", .least = 20},
+    {.name = "family"},
+    {.name = "variant"},
+    {.name = "layers", .number = true},
+    {.name = "width", .number = true},
+    {.name = "heads", .number = true},
+    {.name = "vocabulary", .number = true},
+    {.name = "parameters", .number = true},
+    {.name = "context", .number = true},
+    {.name = "source"},
+    {.name = "why_not", .least = 20},
+};
+enum { CELLS = ARRAY_LEN(columns), MODELS = 4096 };
+
+/* Numbers of a model; 0 where it cannot be one. */
+static size_t parameters(const struct config *c)
+{
+    struct err ignored;
+    struct lm m;
+    size_t n = 0;
+
+    if (lm_init(&m, c, &ignored) != OK)
+        return 0;
+    for (int i = 0; i < m.params.n; i++)
+        n += m.params.v[i].n;
+    lm_free(&m);
+    return n;
+}
+
+static enum status add_model(struct text_table *t, const char *path, const char *name,
+                             struct err *e)
+{
+    char number[6][24] = {{0}};
+    const char *cells[CELLS] = {name,      "",        "",        number[0], number[1], number[2],
+                                number[3], number[4], number[5], "",        ""};
+    struct err why = {""};
+    struct weights w;
+
+    if (weights_open(&w, path, &why) != OK) {
+        cells[CELLS - 1] = why.msg;
+        return text_table_add(t, cells, e);
+    }
+    const struct config *const c = &w.config;
+    cells[1] = w.is_published ? w.published.family : "";
+    cells[2] = c->variant->name;
+    snprintf(number[0], 24, "%d", c->steps ? c->steps : c->N);
+    snprintf(number[1], 24, "%d", c->D);
+    snprintf(number[2], 24, "%d", c->H);
+    snprintf(number[3], 24, "%d", c->V);
+    snprintf(number[4], 24, "%zu", parameters(c));
+    if (w.is_published)
+        snprintf(number[5], 24, "%d", w.published.context);
+    cells[9] = weights_source(&w);
+    const enum status st = text_table_add(t, cells, e);
+    weights_close(&w);
+    return st;
+}
+
+/* Is it a model, as far as names say? */
+static bool looks_like_one(const char *path, const char *name)
+{
+    static const char ending[] = ".safetensors";
+    const size_t n = strlen(name);
+    char config[FILE_PATH];
+
+    if (file_join(config, path, PUBLISHED_CONFIG, &(struct err){""}) == OK &&
+        access(config, F_OK) == 0)
+        return true;
+    return n > strlen(ending) && strcmp(name + n - strlen(ending), ending) == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum status list_folder(struct text_table *t, const char *dir, struct err *e)
+{
+    char **const names = calloc(MODELS, sizeof(*names));
+    DIR *const d = opendir(dir);
+    enum status st = OK;
+    int n = 0;
+
+    NEED(names);
+    if (!d)
+        st = fail(e, E_IO, "cannot read %s: %s  -> a folder with models", dir, strerror(errno));
+    for (const struct dirent *entry; d && n < MODELS && (entry = readdir(d));)
+        if (*entry->d_name != '.')
+            NEED(names[n++] = strdup(entry->d_name));
+    if (d)
+        closedir(d);
+    qsort(names, (size_t)n, sizeof(*names), by_name);
+    for (int i = 0; i < n; i++) {
+        char path[FILE_PATH];
+        if (st == OK)
+            st = file_join(path, dir, names[i], e);
+        if (st == OK && looks_like_one(path, names[i]))
+            st = add_model(t, path, names[i], e);
+        free(names[i]);
+    }
+    free(names);
+    return st;
+}
+
+int list_models(struct options *opt)
+{
+    static const char *const taken[] = {NULL};
+    struct text_table t = {.column = columns, .columns = CELLS};
+    const char *const dir = opt->words.n > 1 ? opt->words.v[1] : ".";
+    struct err e;
+    enum status st = options_refuse(opt, "list models", taken, &e);
+
+    if (st == OK)
+        st = looks_like_one(dir, "") ? add_model(&t, dir, dir, &e) : list_folder(&t, dir, &e);
+    if (st == OK)
+        st = text_table_select(&t, &opt->columns, &e);
+    t.quiet = opt->quiet;
+    if (st == OK)
+        text_table_print(stdout, &t, (enum format)opt->format);
+    text_table_free(&t);
+    return st == OK ? EXIT_FINE : report_error(st, &e);
+}

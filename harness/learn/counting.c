@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Presets of --count. */
+#include "counting.h"
+
+#include "harness/cli/option_words.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PRESETS = 8 };
+static const struct preset {
+    const char *name, *value; /* NULL = the model's context */
+    bool of_text;             /* before it is tokens */
+} presets[][PRESETS] = {
+    [COUNT_STREAM] = {{NULL, NULL, false}},
+    [COUNT_HF] = {{"seq", NULL, false},
+                  {"mem", "0", false},
+                  {"bos", "none", false},
+                  {"text-join", "blank", true}},
+    [COUNT_LM_EVAL] = {{"seq", NULL, false},
+                       {"mem", "0", false},
+                       {"doc-sep", "wikitext", true},
+                       {"detok", "wikitext", true},
+                       {"unit", "word", false}},
+    [COUNT_CHUNKS] = {{"seq", "512", false}, {"mem", "0", false}},
+    [COUNT_GPTQ] = {{"seq", "2048", false}, {"mem", "0", false}, {"text-join", "blank", true}},
+    [COUNT_XL] = {{"seq", "128", false}, {"mem", "1600", false}, {"bos", "none", false}},
+};
+
+static bool carries_on(const struct options *o)
+{
+    return o->count == COUNT_STREAM || o->count == COUNT_XL;
+}
+
+enum status counting_check(const struct options *o, struct err *e)
+{
+    const char *const how = count_name[o->count];
+    char *end;
+
+    if (!carries_on(o)) {
+        for (int i = 0; i < o->mem.n; i++)
+            if (o->mem.v[i] != 0)
+                return fail(e, E_USAGE,
+                            "--count %s computes each window anew: no past before it  -> --mem 0",
+                            how);
+        if (counting_batch(o) != 1)
+            return fail(e, E_USAGE, "--batch %d is not for --count %s  -> leave it out",
+                        o->batch.v[0], how);
+        if (o->losses)
+            return fail(e, E_USAGE, "--losses is not for --count %s  -> --count stream", how);
+    }
+    if (o->losses && counting_batch(o) != 1)
+        return fail(e, E_USAGE, "--losses with --batch %d  -> --batch 1", o->batch.v[0]);
+    if (o->batch.n > 1)
+        return fail(e, E_USAGE, "--batch has %d values  -> one", o->batch.n);
+    if (o->stride && o->count != COUNT_HF)
+        return fail(e, E_USAGE, "--stride %d is for --count hf only  -> leave it out", o->stride);
+    for (int i = 0; o->stride && i < o->seq.n; i++)
+        if (o->stride > o->seq.v[i])
+            return fail(e, E_USAGE,
+                        "--stride %d leaves gaps between windows of --seq %d  -> lower it",
+                        o->stride, o->seq.v[i]);
+    if (strcmp(o->bos, "auto") != 0 && strcmp(o->bos, "none") != 0 && strcmp(o->bos, "each") != 0) {
+        const long id = strtol(o->bos, &end, 10);
+        if (end == o->bos || *end || id < 0 || id > INT32_MAX)
+            return fail(e, E_USAGE, "--bos \"%.40s\" is unknown  -> auto, none, each, or an id",
+                        o->bos);
+    }
+    if (strcmp(o->bos, "each") == 0 && (carries_on(o) || o->count == COUNT_LM_EVAL))
+        return fail(e, E_USAGE, "--bos each is not for --count %s  -> hf, chunks or gptq", how);
+    if (strcmp(o->bos, "none") == 0 && o->count == COUNT_LM_EVAL)
+        return fail(e, E_USAGE,
+                    "--bos none: --count lm-eval predicts the first token, too  -> auto");
+    if (o->unit != UNIT_TOKEN && !counting_is_whole(o, counting_batch(o)))
+        return fail(e, E_USAGE,
+                    "--unit %s: --count %s drops the end of a text, whose %ss are not counted  -> "
+                    "--unit token",
+                    unit_name[o->unit], how, unit_name[o->unit]);
+    if (o->tokens && o->bytes)
+        return fail(e, E_USAGE, "--bytes %d of a text whose --tokens are made  -> leave it out",
+                    o->bytes);
+    if (o->tokens && (o->tokenizer || o->detok || o->join || strcmp(o->doc_sep, "none") != 0))
+        return fail(e, E_USAGE,
+                    "--tokens are made already: --tokenizer, --detok, --text-join and --doc-sep "
+                    "change nothing  -> leave them out");
+    return OK;
+}
+
+enum status counting_preset(struct options *o, int context, struct err *e)
+{
+    enum status st = OK;
+
+    for (const struct preset *p = presets[o->count]; st == OK && p->name; p++) {
+        char number[16];
+        snprintf(number, sizeof(number), "%d", context);
+        if (p->of_text && o->tokens) /* which are made already */
+            continue;
+        if (!p->value && !context && !options_given(o, p->name))
+            st = fail(e, E_USAGE, "--count %s: the checkpoint does not say its context  -> --seq N",
+                      count_name[o->count]);
+        else
+            st = options_default(o, p->name, p->value ? p->value : number, e);
+    }
+    return st == OK ? counting_check(o, e) : st;
+}
+
+void counting_print(FILE *f, const struct options *o)
+{
+    if (o->tokenizer) {
+        fputc(' ', f);
+        word_print_option(f, "tokenizer", o->tokenizer, '"');
+    }
+    if (o->tokens) {
+        fputc(' ', f);
+        word_print_option(f, "tokens", o->tokens, '"');
+    }
+    if (o->mem_begin)
+        fprintf(f, " --mem-start %s", mem_begin_name[o->mem_begin]);
+    const bool preset = o->count != COUNT_STREAM;
+    if (preset)
+        fprintf(f, " --count %s", count_name[o->count]);
+    if (preset || o->unit)
+        fprintf(f, " --unit %s", unit_name[o->unit]);
+    if (o->count == COUNT_HF)
+        fprintf(f, " --stride %d", o->stride);
+    if (preset || strcmp(o->bos, "auto") != 0)
+        fprintf(f, " --bos %s", o->bos);
+    if (preset || strcmp(o->doc_sep, "none") != 0) {
+        fputc(' ', f);
+        word_print_option(f, "doc-sep", o->doc_sep, '"');
+    }
+    if (preset || o->detok)
+        fprintf(f, " --detok %s", detok_name[o->detok]);
+    if (preset || o->join)
+        fprintf(f, " --text-join %s", join_name[o->join]);
+    if (counting_batch(o) != 1)
+        fprintf(f, " --batch %d", o->batch.v[0]);
+}
+
+int counting_batch(const struct options *o) { return o->batch.n > 0 ? o->batch.v[0] : 1; }
+
+struct rule counting_rule(const struct options *o, int L, int past, int batch)
+{
+    return (struct rule){
+        .count = (enum count)o->count, .P = L, .past = past, .stride = o->stride, .batch = batch};
+}
+
+bool counting_is_whole(const struct options *o, int batch)
+{
+    return o->count != COUNT_CHUNKS && o->count != COUNT_GPTQ && batch == 1;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How published perplexities are counted, as options: a preset (--count) is nothing but values of
+ * the others. */
+#ifndef COUNTING_H
+#define COUNTING_H
+
+#include "windows.h"
+
+/* Give the options that --count decides its values, unless the user gave them; `context` is the
+ * window of the model, 0 = unknown. E_USAGE for what does not go together. */
+enum status counting_preset(struct options *o, int context, struct err *e);
+
+/* The same check of options that are all there. */
+enum status counting_check(const struct options *o, struct err *e);
+
+/* Print them, as " --name value", where they are not those of a plain stream of bytes. */
+void counting_print(FILE *f, const struct options *o);
+
+struct rule counting_rule(const struct options *o, int L, int past, int batch);
+
+/* Does every token of a text count? Otherwise its words and bytes count for nothing. */
+bool counting_is_whole(const struct options *o, int batch);
+
+/* Parts that the options of an eval ask for. */
+int counting_batch(const struct options *o);
+
+#endif

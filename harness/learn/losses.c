@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Files of losses. */
+#include "losses.h"
+
+#include "harness/util/range.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FORMAT "bench-losses/1"
+
+enum status losses_write(const struct losses *l, const char *path, struct err *e)
+{
+    struct tensor t = {.name = "nll",
+                       .dtype = DTYPE_F32,
+                       .rank = 1,
+                       .shape = {(int)l->n},
+                       .n = l->n,
+                       .data = l->nll};
+    char seq[16], mem[16];
+    const char *const meta[] = {"format",          FORMAT,
+                                "checkpoint",      l->checkpoint,
+                                "variant",         l->variant,
+                                "checkpoint_xxh3", l->checkpoint_xxh3,
+                                "corpus_xxh3",     l->corpus_xxh3,
+                                "seq_tokens",      seq,
+                                "mem_tokens",      mem};
+
+    if (l->n > INT_MAX)
+        return fail(e, E_USAGE, "%s: %zu tokens are too many for one file  -> lower --bytes", path,
+                    l->n);
+    snprintf(seq, sizeof(seq), "%d", l->seq);
+    snprintf(mem, sizeof(mem), "%d", l->mem);
+    return safetensors_write(path, &t, 1, meta, (int)ARRAY_LEN(meta) / 2, e);
+}
+
+static enum status take_text(char *to, size_t size, const struct safetensors *s, const char *key,
+                             struct err *e)
+{
+    const char *const text = safetensors_meta(s, key);
+
+    if (!text)
+        return safetensors_fail(s, e, "no metadata %s  -> a file of bench eval --losses", key);
+    snprintf(to, size, "%s", text);
+    return OK;
+}
+
+enum status losses_read(struct losses *l, const char *path, struct err *e)
+{
+    char format[32];
+
+    *l = (struct losses){0};
+    enum status st = safetensors_open(&l->file, path, e);
+    if (st != OK)
+        return st;
+    const struct safetensors *const s = &l->file;
+    const struct tensor *const t = safetensors_find(s, "nll");
+    st = take_text(format, sizeof(format), s, "format", e);
+    if (st == OK && (strcmp(format, FORMAT) != 0 || !t || t->dtype != DTYPE_F32 || t->rank != 1))
+        st = safetensors_fail(s, e, "no losses in it  -> a file of bench eval --losses");
+    if (st == OK)
+        st = take_text(l->checkpoint, sizeof(l->checkpoint), s, "checkpoint", e);
+    if (st == OK)
+        st = take_text(l->variant, sizeof(l->variant), s, "variant", e);
+    if (st == OK)
+        st = take_text(l->checkpoint_xxh3, sizeof(l->checkpoint_xxh3), s, "checkpoint_xxh3", e);
+    if (st == OK)
+        st = take_text(l->corpus_xxh3, sizeof(l->corpus_xxh3), s, "corpus_xxh3", e);
+    if (st == OK)
+        st = safetensors_int(s, "seq_tokens", -1, 1, VALUE_MAX, &l->seq, e);
+    if (st == OK)
+        st = safetensors_int(s, "mem_tokens", -2, -1, VALUE_MAX, &l->mem, e);
+    if (st != OK || !t)
+        return st;
+    l->nll = t->data;
+    l->n = t->n;
+    for (size_t i = 0; i < l->n; i++)
+        if (!isfinite(l->nll[i]))
+            return safetensors_fail(s, e, "loss %zu is %g  -> score it again", i,
+                                    (double)l->nll[i]);
+    return OK;
+}
+
+void losses_close(struct losses *l)
+{
+    safetensors_close(&l->file);
+    *l = (struct losses){0};
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Perplexity rows for people. */
+#include "perplexity.h"
+
+#include "harness/util/units.h"
+#include "score.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The screen's columns, which Markdown has too. Bits per unit come first: they do not depend on
+ * what a token is. The floor is that of the text's true source, where it is known; answers, and
+ * their own, stand beside it where the source has some. */
+enum {
+    SEQ,
+    MEM,
+    BITS,
+    INTERVAL,
+    FLOOR,
+    ANSWERS,
+    LEAST,
+    PPL,
+    DELTA,
+    SCORED,
+    SPEED,
+    LAYERS,
+    SCREEN_COLUMNS
+};
+
+struct screen {
+    struct text_table_column column[SCREEN_COLUMNS + MODEL_CHOICE_COUNT];
+    const char *cell[SCREEN_COLUMNS + MODEL_CHOICE_COUNT];
+    char number[MODEL_CHOICE_COUNT][NUMBER_SIZE];
+    int width[SCREEN_COLUMNS + MODEL_CHOICE_COUNT], n;
+};
+
+/* The next column: its name and text, at least so wide. */
+static void put_cell(struct screen *s, const char *name, const char *text, int least)
+{
+    s->width[s->n] = (s->n > 0) + max_int(max_int(least, (int)strlen(name)), (int)strlen(text));
+    s->column[s->n] = (struct text_table_column){.name = name, .number = true};
+    s->cell[s->n++] = text;
+}
+
+/* Choices of the model that options have given: these tell the rows apart. */
+static void put_choices(struct screen *s, const struct perplexity_row *row,
+                        const struct options *opt)
+{
+    const struct table *const t = &tables[TABLE_PERPLEXITY];
+
+    for (int i = 0; opt && i < MODEL_CHOICE_COUNT; i++)
+        if (model_choices[i].at_eval && opt->chosen[i].n > 0) {
+            const int at = find_column(t, model_choices[i].name);
+            int widest = 0;
+            for (int k = 0; k < opt->chosen[i].n; k++)
+                widest = max_int(widest, (int)strlen(opt->chosen[i].v[k]));
+            put_cell(s, model_choices[i].name, row_field(t, at, row, s->number[i]), widest);
+        }
+}
+
+void perplexity_print(FILE *f, const struct perplexity_row *row, const struct options *opt,
+                      bool first, bool md)
+{
+    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 6, 7, 6, 8, 8, 8, 8, 6};
+    const bool typed = opt && opt->chosen[CHOICE_dtype].n > 0;
+    const struct variant *const v = variant_find(row->variant);
+    const bool ok = strcmp(row->status, "ok") == 0;
+    struct screen s = {.n = 0};
+    char bits[48], ppl[48], speed[48], text[SCREEN_COLUMNS][64] = {{0}};
+    const char *name[SCREEN_COLUMNS] = {"seq",      "mem",     bits,    "95 % interval",
+                                        "floor",    "answers", "floor", ppl,
+                                        "vs f32 %", "scored",  speed,   "layers"};
+
+    snprintf(bits, sizeof(bits), "bits/%.20s", row->unit);
+    snprintf(ppl, sizeof(ppl), "ppl/%.20s", row->unit);
+    snprintf(speed, sizeof(speed), "%.20ss/s", row->unit);
+    snprintf(text[SEQ], 64, "%d", (int)row->seq_tokens);
+    mem_text(text[MEM], row->mem_tokens);
+    if (ok) {
+        snprintf(text[BITS], 64, "%.4f", row->bits_per_unit);
+        snprintf(text[INTERVAL], 64, "[%.4f %.4f]", log2(row->ppl_ci95_low),
+                 log2(row->ppl_ci95_high));
+        snprintf(text[FLOOR], 64, isfinite(row->ppl_floor) ? "%.4f" : "-", log2(row->ppl_floor));
+        snprintf(text[ANSWERS], 64, isfinite(row->answer_nll_nats) ? "%.4f" : "-",
+                 row->answer_nll_nats / log(2));
+        snprintf(text[LEAST], 64, isfinite(row->answer_floor_nats) ? "%.4f" : "-",
+                 row->answer_floor_nats / log(2));
+        snprintf(text[PPL], 64, "%.4f", row->ppl);
+        snprintf(text[DELTA], 64, isfinite(row->ppl_delta_pct) ? "%+.4f" : "-", row->ppl_delta_pct);
+        snprintf(text[SCORED], 64, "%s", units_count((double)row->tokens_scored).s);
+        snprintf(text[SPEED], 64, "%s", units_rate(row->tokens_per_s).s);
+        snprintf(text[LAYERS], 64, "%.2f", row->layers_run);
+    }
+    for (int k = 0; k < SCREEN_COLUMNS; k++) {
+        if (((k == ANSWERS || k == LEAST) && !synthetic_asks(row->corpus)) ||
+            (k == DELTA && !typed) || (k == LAYERS && !(v && v->exit)))
+            continue;
+        if (k == BITS)
+            put_choices(&s, row, opt);
+        put_cell(&s, name[k], k == INTERVAL && !ok ? row->status_detail : text[k], least[k]);
+    }
+    if (first) {
+        fprintf(f, md ? "**%s  %s  %s**\n\n" : "%s  %s  %s\n", row->variant, row->backend,
+                row->checkpoint);
+        for (int k = 0; k < s.n && !md; k++)
+            fprintf(f, "%*s%s", s.width[k], s.column[k].name, k + 1 < s.n ? "" : "\n");
+        if (md)
+            text_row_print(f, FORMAT_MD, s.column, NULL, s.n);
+    }
+    if (md)
+        text_row_print(f, FORMAT_MD, s.column, s.cell, s.n);
+    else if (!ok)
+        fprintf(f, "%*s%*s  %s: %s\n", s.width[SEQ], text[SEQ], s.width[MEM], text[MEM],
+                row->status, row->status_detail);
+    else
+        for (int k = 0; k < s.n; k++)
+            fprintf(f, "%*s%s", s.width[k], s.cell[k], k + 1 < s.n ? "" : "\n");
+}

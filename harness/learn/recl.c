@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Relative effective context length. */
+#include "recl.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct hard {
+    float loss;
+    size_t at;
+};
+
+/* The largest loss first; of equal ones the first token. */
+static int harder(const void *a, const void *b)
+{
+    const struct hard *const x = a, *const y = b;
+
+    if (x->loss != y->loss)
+        return x->loss > y->loss ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Tokens by their baseline at context k. */
+static void baseline(struct hard *b, const struct recl_model *model, int models, int k, size_t n)
+{
+    for (size_t t = 0; t < n; t++) {
+        b[t] = (struct hard){model[0].nll[k][t], t};
+        for (int i = 1; i < models; i++)
+            b[t].loss = fminf(b[t].loss, model[i].nll[k][t]);
+    }
+    qsort(b, n, sizeof(*b), harder);
+}
+
+/* g(c,c') over the `most` hardest tokens; `longer` are the losses at c'. */
+static double gain(const struct hard *b, const float *longer, size_t most)
+{
+    double at_c = 0, at_longer = 0;
+
+    for (size_t j = 0; j < most; j++) {
+        at_c += (double)b[j].loss;
+        at_longer += fmin((double)b[j].loss, (double)longer[b[j].at]);
+    }
+    return 1 - exp((at_longer - at_c) / (double)most);
+}
+
+enum status recl_of_group(struct recl *out, const struct recl_model *model, int models,
+                          const int *contexts, int n_contexts, size_t n, double r, struct err *e)
+{
+    const double threshold = 0.01;
+    struct hard *const b = calloc(n, sizeof(*b));
+    bool *const stopped = calloc((size_t)models, sizeof(*stopped));
+    const size_t share = (size_t)llround(r * (double)n), most = share > 0 ? share : 1;
+
+    CHECK(models > 0 && n_contexts > 1 && n > 0 && r > 0 && r <= 1);
+    if (!b || !stopped) {
+        free(b);
+        free(stopped);
+        return fail(e, E_NOMEM, "no memory for %zu losses  -> score fewer --bytes", n);
+    }
+    for (int i = 0; i < models; i++)
+        out[i] = (struct recl){.length = contexts[n_contexts - 1], .at_end = true};
+    for (int k = 0; k + 1 < n_contexts; k++) {
+        baseline(b, model, models, k, n);
+        for (int i = 0; i < models; i++) {
+            const double g = gain(b, model[i].nll[k + 1], most);
+            if (k == 0)
+                out[i].gain = g;
+            if (stopped[i] || g >= threshold)
+                continue;
+            stopped[i] = true;
+            out[i].length = contexts[k];
+            out[i].at_end = false;
+        }
+    }
+    free(b);
+    free(stopped);
+    return OK;
+}

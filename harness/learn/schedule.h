@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The learning rate over a training. */
+#ifndef SCHEDULE_H
+#define SCHEDULE_H
+
+#include "harness/cli/options.h"
+
+/* Learning rate of step (from 1), `progress` in [0,1] of the way. Below, f is --lr-floor and p the
+ * progress; each is multiplied by --lr and, for the first --lr-warmup steps, by step / warm-up:
+ *   cosine    f + (1 - f) (1 + cos(pi p)) / 2                (Loshchilov and Hutter 2017)
+ *   linear    f + (1 - f) (1 - p)
+ *   wsd       1 until the last --lr-decay of the way, then a line to f: warm-up, stable, decay
+ *             (Hu et al. 2024, arXiv:2404.06395; the line: Haegele et al. 2024, arXiv:2405.18392)
+ *   constant  1 */
+double train_lr(const struct options *opt, int step, double progress);
+
+/* E_USAGE if the options that were written name a part that the schedule does not have. */
+enum status schedule_check(const struct options *opt, struct err *e);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Checkpoints and texts that are scored. */
+#include "subject.h"
+
+#include "counting.h"
+#include "harness/cli/option_words.h"
+#include "harness/plan/plan.h"
+#include "harness/table/record.h"
+#include "harness/util/fileio.h"
+#include "score.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum status subject_backend(struct subject *t, const struct options *o, struct err *e)
+{
+    const struct backend *chosen[MAX_LOOKUP + 1] = {0};
+    int n = 0;
+    const enum status st = lookup_backends(chosen, &n, o, e);
+
+    if (st != OK)
+        return st;
+    t->backend = lookup_fastest(options_given(o, "backend") ? chosen : backends);
+    t->threads = o->threads.n > 0 ? o->threads.v[0] : o->default_threads;
+    return OK;
+}
+
+enum status subject_checkpoint(struct subject *t, struct err *e)
+{
+    struct weights w;
+    enum status st = weights_open(&w, t->ckpt, e);
+
+    if (st != OK)
+        return st;
+    const char *unit = weights_meta(&w, "unit"), *text = weights_meta(&w, "corpus");
+    int step = -1;
+    t->config = t->stored = w.config;
+    if (!w.is_published)
+        st = safetensors_int(&w.file, "step", -1, -1, INT32_MAX, &step, e);
+    t->step = step < 0 ? I64_EMPTY : step;
+    t->context = w.is_published            ? w.published.context
+                 : w.config.pos->positions ? w.config.pos->positions(&w.config)
+                                           : w.config.max_seq;
+    snprintf(t->unit, sizeof(t->unit), "%s", w.is_published ? "token" : unit ? unit : "byte");
+    snprintf(t->source, sizeof(t->source), "%s", weights_source(&w));
+    snprintf(t->made_of, sizeof(t->made_of), "%s", text && synthetic_named(text) ? text : "");
+    weights_xxh3(&w, t->ckpt_xxh3);
+    weights_close(&w);
+    return st;
+}
+
+char *subject_line(const struct subject *t, const struct options *opt, int seq, int mem,
+                   enum mem_kind kind)
+{
+    char *const rest = options_repro(opt);
+    struct bytes line;
+    FILE *const f = bytes_open(&line, NULL);
+    char past[MEM_TEXT];
+
+    NEED(f);
+    fputs(SUBJECT_COMMAND, f);
+    word_print_option(f, "ckpt", t->ckpt, '"');
+    fputc(' ', f);
+    word_print_option(f, "corpus", t->corpus, '"');
+    mem_text(past, mem);
+    fprintf(f, " --bytes %d --backend %s --seq %d --mem %s --mem-kind %s", opt->bytes,
+            t->backend->name, seq, past, mem_kind_name[kind]);
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++) {
+        char text[CHOICE_TEXT], own[CHOICE_TEXT];
+        model_choice_print(text, i, &t->config, SCOPE_MODEL);
+        model_choice_print(own, i, &t->stored, SCOPE_MODEL);
+        if (model_choices[i].at_eval && strcmp(text, own) != 0)
+            repro_choice(f, CASE_BEFORE_MODEL + i, text);
+    }
+    fprintf(f, " --threads %d%s", t->threads, rest);
+    if (t->counts)
+        counting_print(f, opt);
+    NEED(bytes_close(f, &line, NULL) == OK);
+    free(rest);
+    return line.data;
+}
+
+/* A row has room for the line. */
+static enum status check_line(const struct subject *t, const struct options *opt, struct err *e)
+{
+    char *const longest = subject_line(t, opt, INT_MAX, INT_MAX, MEM_RECOMPUTE);
+    const size_t n = strlen(longest);
+
+    free(longest);
+    return n < LINE_SIZE
+               ? OK
+               : fail(e, E_USAGE,
+                      "the names of checkpoint and text make a line of %zu bytes, of %d at most  "
+                      "-> give shorter paths",
+                      n, LINE_SIZE - 1);
+}
+
+/* Else its choices are for the cases of a plan, too. */
+static bool is_eval(const struct options *o) { return strcmp(o->command, "eval") == 0; }
+
+int subject_models(const struct subject *t)
+{
+    int n = 1;
+
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        n *= model_choices[i].at_eval ? max_int(t->opt->chosen[i].n, 1) : 1;
+    return n;
+}
+
+enum status subject_choose(struct subject *t, int at, bool *again, struct err *e)
+{
+    int value[MODEL_CHOICE_COUNT] = {0};
+
+    for (int i = MODEL_CHOICE_COUNT - 1; i >= 0; i--)
+        if (model_choices[i].at_eval) {
+            const int n = max_int(t->opt->chosen[i].n, 1);
+            value[i] = at % n;
+            at /= n;
+        }
+    t->config = t->stored;
+    const enum status st = config_at_eval(&t->config, t->opt, value, e);
+    *again = false;
+    for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++)
+        *again =
+            *again || (value[i] > 0 && !choice_applies(&model_choices[i], &t->config, SCOPE_MODEL));
+    return st;
+}
+
+/* Can all of them be scored, and has a row room for their lines? */
+static enum status check_models(const struct subject *t, struct err *e)
+{
+    struct taken taken = {0};
+    struct subject one = *t;
+    enum status st = OK;
+
+    for (int i = 0; i < subject_models(t) && st == OK; i++) {
+        bool again;
+        st = subject_choose(&one, i, &again, e);
+        if (st == OK && !again)
+            st = check_line(&one, t->opt, e);
+        taken_add(&taken, &one.config, SCOPE_MODEL);
+    }
+    return st == OK && is_eval(t->opt) ? taken_check(&taken, t->opt, t->stored.variant->name, e)
+                                       : st;
+}
+
+enum status subject_open(struct subject *t, const struct options *opt, struct err *e)
+{
+    struct corpus corpus;
+    enum status st = subject_checkpoint(t, e);
+
+    if (!t->corpus && opt->tokens)
+        t->corpus = opt->tokens;
+    if (st == OK && !t->corpus && !t->made_of[0])
+        st = fail(e, E_USAGE, "checkpoint %s needs a text to score  -> add --corpus FILE", t->ckpt);
+    if (!t->corpus) /* a model trained on a generated source names its text */
+        t->corpus = t->made_of;
+    if (st == OK)
+        st = corpus_open(&corpus, t->corpus, SPLIT_TEST, (size_t)opt->bytes, e);
+    if (st != OK)
+        return st;
+    snprintf(t->corpus_xxh3, sizeof(t->corpus_xxh3), "%s", corpus.xxh3);
+    t->tokens = corpus.n;
+    corpus_close(&corpus);
+    return check_models(t, e);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Windows of a text. Positions are those of ids in their document. */
+#include "windows.h"
+
+enum status windows_begin(struct windows *w, const struct rule *rule, const struct span *doc,
+                          struct err *e)
+{
+    const size_t n = doc->end - doc->begin, P = (size_t)rule->P;
+    const size_t least = rule->count == COUNT_CHUNKS ? 2 * P : rule->count == COUNT_GPTQ ? P : 0;
+
+    *w = (struct windows){.rule = *rule, .doc = *doc};
+    w->part = n / (size_t)max_int(1, rule->batch);
+    if (n < least)
+        return fail(e, E_USAGE,
+                    "--count %s with windows of %d tokens: a text of %zu tokens is too short  -> "
+                    "%zu or more, or a lower --seq",
+                    count_name[rule->count], rule->P, n, least);
+    return OK;
+}
+
+static size_t least_of(size_t a, size_t b) { return a < b ? a : b; }
+static size_t most_of(size_t a, size_t b) { return a > b ? a : b; }
+
+/* The ids [from, to) are read; those from `first` on predict. */
+static bool put(struct windows *w, struct window *out, size_t from, size_t to, size_t first,
+                double weight)
+{
+    *out = (struct window){.at = w->doc.begin + from,
+                           .read = (int)(to - from),
+                           .fresh_ids = (int)(to - from),
+                           .scored = (int)(to - first),
+                           .fresh = true,
+                           .weight = weight};
+    return true;
+}
+
+static bool next_of_stream(struct windows *w, struct window *out)
+{
+    const size_t from = w->next, last = w->part - 1;
+    const size_t past = least_of(from, (size_t)w->rule.past);
+    const size_t given = (size_t)(w->doc.given > 1 ? w->doc.given - 1 : 0);
+
+    if (w->part < 2 || from >= last)
+        return false;
+    const size_t to = least_of(from + (size_t)w->rule.P, last);
+    put(w, out, from - past, to, least_of(to, most_of(from, given)), 0);
+    out->fresh_ids = (int)(to - from);
+    out->fresh = from == 0;
+    out->weight = out->scored;
+    w->next = to;
+    return true;
+}
+
+static bool next_of_hf(struct windows *w, struct window *out)
+{
+    const size_t n = w->doc.end - w->doc.begin, P = (size_t)w->rule.P, from = w->next;
+    const size_t end = least_of(from + P, n), t = end - w->scored_to;
+
+    if (w->done || n < 2)
+        return false;
+    const size_t first = most_of(end - t, from + 1);
+    w->done = end == n;
+    w->next = from + (size_t)(w->rule.stride ? w->rule.stride : w->rule.P);
+    w->scored_to = end;
+    if (first >= end) /* one token, with nothing before it */
+        return false;
+    return put(w, out, from, end - 1, first - 1, (double)t - 1);
+}
+
+static bool next_of_lm_eval(struct windows *w, struct window *out)
+{
+    const size_t n = w->doc.end - w->doc.begin, P = (size_t)w->rule.P, from = w->next;
+
+    if (n < 2 || from >= n - 1)
+        return false;
+    const size_t to = least_of(from + P, n - 1);
+    const size_t begin = to == from + P ? from : to > P ? to - P : 0;
+    w->next = to;
+    return put(w, out, begin, to, from, (double)(to - from));
+}
+
+static bool next_of_disjoint(struct windows *w, struct window *out)
+{
+    const size_t n = w->doc.end - w->doc.begin, P = (size_t)w->rule.P, from = w->next;
+    const bool half = w->rule.count == COUNT_CHUNKS;
+
+    if (from + P > n || P < 2)
+        return false;
+    const size_t first = half ? from + P / 2 : from, to = from + P - 1;
+    w->next = from + P;
+    return put(w, out, from, to, first, half ? (double)(to - first) : (double)P);
+}
+
+bool windows_next(struct windows *w, struct window *out)
+{
+    switch (w->rule.count) {
+    case COUNT_STREAM:
+    case COUNT_XL:
+        return next_of_stream(w, out);
+    case COUNT_HF:
+        return next_of_hf(w, out);
+    case COUNT_LM_EVAL:
+        return next_of_lm_eval(w, out);
+    case COUNT_CHUNKS:
+    case COUNT_GPTQ:
+        break;
+    }
+    return next_of_disjoint(w, out);
+}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Running a byte-pair tokenizer: cut at added tokens, normalize what lies between, cut at those
+ * that are compared with normalized text, cut into words, merge each. */
+#include "tokenizer_inner.h"
+
+#include "harness/util/grow.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOWER_BLOCK "\xe2\x96\x81" /* U+2581 */
+
+enum status tokenizer_fail(const struct tokenizer *t, enum status st, struct err *e,
+                           const char *fmt, ...)
+{
+    char what[sizeof(e->msg)];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    return fail(e, st, "tokenizer %s: %s", t->dir, what);
+}
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+enum status tokenizer_file(const struct tokenizer *t, const char *name, struct bytes *out,
+                           struct err *e)
+{
+    char path[FILE_PATH];
+    struct stat s;
+    const enum status st = file_join(path, t->dir, name, e);
+
+    if (st != OK)
+        return st;
+    if (stat(path, &s) == 0 && s.st_size > TOKENS_FILE_MOST)
+        return tokenizer_fail(t, E_IO, e, "%s has %lld bytes  -> at most %d", name,
+                              (long long)s.st_size, TOKENS_FILE_MOST);
+    return file_read(out, path, e);
+}
+
+static bool has_file(const struct tokenizer *t, const char *name)
+{
+    char path[FILE_PATH];
+
+    return file_join(path, t->dir, name, NULL) == OK && access(path, F_OK) == 0;
+}
+
+static enum status read_files(struct tokenizer *t, struct err *e)
+{
+    if (has_file(t, "tokenizer.json"))
+        return tokenizer_read_json(t, e);
+    if (has_file(t, "vocab.json"))
+        return tokenizer_read_pair(t, e);
+    if (has_file(t, "vocab.txt"))
+        return tokenizer_read_words(t, e);
+    if (has_file(t, "vocab.pkl") || has_file(t, "vocab.bin"))
+        return tokenizer_fail(t, E_IO, e, "a pickle is not read  -> vocab.txt, one word per line");
+    return tokenizer_fail(
+        t, E_IO, e,
+        "has none of its files  -> tokenizer.json, vocab.json with merges.txt, or "
+        "vocab.txt");
+}
+
+enum status tokenizer_open(struct tokenizer **t, const char *dir, struct err *e)
+{
+    struct tokenizer *const new = calloc(1, sizeof(*new));
+
+    *t = NULL;
+    if (!new || !(new->dir = strdup(dir))) {
+        free(new);
+        return fail(e, E_NOMEM, "no memory for a tokenizer");
+    }
+    new->eos = new->unk = -1;
+    new->blank_text = " ";
+    const enum status st = read_files(new, e);
+    if (st == OK)
+        *t = new;
+    else
+        tokenizer_close(new);
+    return st;
+}
+
+static void free_cuts(struct cuts *c)
+{
+    for (int i = 0; i < c->n; i++)
+        free(c->v[i].text.data);
+    free(c->v);
+}
+
+void tokenizer_close(struct tokenizer *t)
+{
+    if (!t)
+        return;
+    for (int i = 0; i < t->n_normalizers; i++) {
+        free(t->normalizer[i].from);
+        free(t->normalizer[i].to);
+    }
+    free_cuts(&t->before);
+    free_cuts(&t->after);
+    vocab_free(&t->vocab);
+    merges_free(&t->merges);
+    bpe_free(&t->work);
+    free(t->dir);
+    free(t);
+}
+
+int tokenizer_vocab(const struct tokenizer *t) { return t->vocab.n; }
+
+bool tokenizer_lists_words(const struct tokenizer *t) { return t->lists_words; }
+
+const int32_t *tokenizer_prefix(const struct tokenizer *t, int *n)
+{
+    *n = t->n_prefix;
+    return t->prefix;
+}
+
+/* ---- encoding ----------------------------------------------------------------------------- */
+
+enum status ids_append(struct ids *out, int32_t id, struct err *e)
+{
+    const enum status st = GROW(out->v, out->n, e);
+
+    if (st == OK)
+        out->v[out->n++] = id;
+    return st;
+}
+
+static enum status encode_word(struct tokenizer *t, const char *word, size_t n, struct ids *out,
+                               struct err *e)
+{
+    const int32_t whole = t->whole_first ? vocab_find(&t->vocab, word, n) : -1;
+    size_t length;
+
+    if (whole >= 0)
+        return ids_append(out, whole, e);
+    enum status st = bpe_begin(&t->work, n, e);
+    for (size_t at = 0; st == OK && at < n; at += length) {
+        length = 1;
+        if (!t->bytes)
+            (void)utf8_next(word + at, n - at, &length);
+        const int32_t id = t->bytes ? -1 : vocab_find(&t->vocab, word + at, length);
+        for (size_t i = 0; id < 0 && i < length; i++)
+            bpe_add(&t->work, t->byte[(unsigned char)word[at + i]]);
+        if (id >= 0)
+            bpe_add(&t->work, id);
+    }
+    if (st != OK || n == 0)
+        return st;
+    bpe_run(&t->work, &t->merges);
+    for (int32_t i = 0; st == OK && i >= 0; i = t->work.symbol[i].after)
+        st = ids_append(out, t->work.symbol[i].id, e);
+    return st;
+}
+
+/* A piece between added tokens, with the blank in front that it lacks. */
+static enum status encode_piece(struct tokenizer *t, const char *text, size_t n, bool first,
+                                struct ids *out, struct err *e)
+{
+    const size_t blank = strlen(t->blank_text);
+    const bool begins = n >= blank && memcmp(text, t->blank_text, blank) == 0;
+    struct bytes made = {0};
+    enum status st = OK;
+
+    if (n == 0)
+        return OK;
+    if (!begins && (t->blank == BLANK_EACH || (t->blank == BLANK_FIRST && first))) {
+        made.data = malloc(n + blank);
+        if (!made.data)
+            return fail(e, E_NOMEM, "no memory for %zu bytes of text", n);
+        memcpy(made.data, t->blank_text, blank);
+        memcpy(made.data + blank, text, n);
+        text = made.data;
+        n += blank;
+    }
+    struct word_scan scan = {t->words, text, text + n, text};
+    const char *word;
+    while (st == OK && word_next(&scan, &word, &n))
+        st = encode_word(t, word, n, out, e);
+    free(made.data);
+    return st;
+}
+
+/* The longest of these tokens that stands at the beginning of the text; NULL = none. */
+static const struct cut *cut_at(const struct cuts *c, const char *text, size_t n)
+{
+    const unsigned char first = (unsigned char)*text;
+
+    for (int i = c->first[first]; i < c->first[first + 1]; i++)
+        if (c->v[i].text.n <= n && memcmp(c->v[i].text.data, text, c->v[i].text.n) == 0)
+            return &c->v[i];
+    return NULL;
+}
+
+/* The first of these tokens in the text, and its place; NULL = none, and n. */
+static const struct cut *next_cut(const struct cuts *c, const char *text, size_t n, size_t *at)
+{
+    const struct cut *found = NULL;
+
+    for (*at = 0; *at < n && c->n > 0; ++*at)
+        if ((found = cut_at(c, text + *at, n - *at)))
+            return found;
+    *at = n;
+    return NULL;
+}
+
+/* Text that is normalized. */
+static enum status encode_normal(struct tokenizer *t, const char *text, size_t n, bool first,
+                                 struct ids *out, struct err *e)
+{
+    enum status st = OK;
+
+    while (st == OK && n > 0) {
+        size_t at;
+        const struct cut *const cut = next_cut(&t->after, text, n, &at);
+        const size_t used = at + (cut ? cut->text.n : 0);
+        st = encode_piece(t, text, at, first, out, e);
+        if (st == OK && cut)
+            st = ids_append(out, cut->id, e);
+        text += used;
+        n -= used;
+        first = false;
+    }
+    return st;
+}
+
+static enum status replace(const char *text, size_t n, const char *from, const char *to,
+                           struct bytes *out, struct err *e)
+{
+    const size_t length = strlen(from);
+    FILE *const f = bytes_open(out, e);
+
+    if (!f)
+        return E_NOMEM;
+    for (size_t at = 0; at < n;) {
+        const bool here = n - at >= length && memcmp(text + at, from, length) == 0;
+        if (here)
+            fputs(to, f);
+        else
+            putc(text[at], f);
+        at += here ? length : 1;
+    }
+    return bytes_close(f, out, e);
+}
+
+static enum status prepend(const char *text, size_t n, const char *front, struct bytes *out,
+                           struct err *e)
+{
+    FILE *const f = bytes_open(out, e);
+
+    if (!f)
+        return E_NOMEM;
+    if (n > 0)
+        fputs(front, f);
+    fwrite(text, 1, n, f);
+    return bytes_close(f, out, e);
+}
+
+/* Composition changes nothing below U+0300, whose first byte is 0xcc. */
+static bool is_composed(const char *text, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && (unsigned char)text[i] < 0xcc)
+        i++;
+    return i == n;
+}
+
+static enum status normalize_by(const struct normalizer *by, const char *text, size_t n,
+                                struct bytes *out, struct err *e)
+{
+    if (by->kind == NORMALIZE_PREPEND)
+        return prepend(text, n, by->to, out, e);
+    if (by->kind == NORMALIZE_REPLACE)
+        return replace(text, n, by->from, by->to, out, e);
+    return is_composed(text, n) ? prepend(text, n, "", out, e) : unicode_compose(out, text, n, e);
+}
+
+enum status tokenizer_normalize(const struct tokenizer *t, const char *text, size_t n,
+                                struct bytes *out, struct err *e)
+{
+    enum status st = prepend(text, n, "", out, e);
+
+    for (int i = 0; st == OK && i < t->n_normalizers; i++) {
+        struct bytes next = {0};
+        st = normalize_by(&t->normalizer[i], out->data, out->n, &next, e);
+        free(out->data);
+        *out = next;
+    }
+    return st;
+}
+
+static enum status encode(struct tokenizer *t, const char *text, size_t n, struct ids *out,
+                          struct err *e)
+{
+    enum status st = OK;
+
+    for (bool first = true; st == OK && n > 0; first = false) {
+        size_t at;
+        const struct cut *const cut = next_cut(&t->before, text, n, &at);
+        const size_t used = at + (cut ? cut->text.n : 0);
+        struct bytes normal = {0};
+        if (at > 0)
+            st = tokenizer_normalize(t, text, at, &normal, e);
+        if (st == OK)
+            st = encode_normal(t, normal.data, normal.n, first, out, e);
+        free(normal.data);
+        if (st == OK && cut)
+            st = ids_append(out, cut->id, e);
+        text += used;
+        n -= used;
+    }
+    return st;
+}
+
+enum status tokenizer_encode(struct tokenizer *t, const char *text, size_t n, struct ids *out,
+                             struct err *e)
+{
+    const size_t valid = utf8_valid(text, n);
+
+    if (valid < n)
+        return fail(e, E_IO, "byte %zu of the text is not UTF-8  -> convert it", valid);
+    return t->lists_words ? tokenizer_words(t, text, n, out, e) : encode(t, text, n, out, e);
+}
+
+/* ---- decoding ----------------------------------------------------------------------------- */
+
+/* The byte that a token of byte fall-back stands for; -1 = another. */
+static int byte_of(const struct tokenizer *t, int32_t id)
+{
+    for (int b = 0; !t->bytes && b < 256; b++)
+        if (t->byte[b] == id)
+            return b;
+    return -1;
+}
+
+/* A run of bytes is its characters, or U+FFFD for each byte if it is none. */
+static void put_run(FILE *f, const char *run, size_t n)
+{
+    const bool valid = utf8_valid(run, n) == n;
+
+    for (size_t i = 0; i < n; i++)
+        if (valid)
+            putc(run[i], f);
+        else
+            fputs("\xef\xbf\xbd", f);
+}
+
+static void put_text(FILE *f, const struct tokenizer *t, int32_t id)
+{
+    const struct token *const k = &t->vocab.token[id];
+
+    for (size_t i = 0; i < k->n; i++)
+        if (!t->bytes && strncmp(k->text + i, LOWER_BLOCK, 3) == 0) {
+            putc(' ', f);
+            i += 2;
+        } else {
+            putc(k->text[i], f);
+        }
+}
+
+static enum status decode(const struct tokenizer *t, const int32_t *ids, size_t n,
+                          struct bytes *out, struct err *e)
+{
+    char *const run = malloc(n + 1);
+    size_t length = 0;
+    FILE *const f = run ? bytes_open(out, e) : NULL;
+
+    if (!f) {
+        free(run);
+        return fail(e, E_NOMEM, "no memory for the text of %zu tokens", n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        CHECK(ids[i] >= 0 && ids[i] < t->vocab.n);
+        const int byte = byte_of(t, ids[i]);
+        if (byte >= 0) {
+            run[length++] = (char)byte;
+            continue;
+        }
+        put_run(f, run, length);
+        length = 0;
+        put_text(f, t, ids[i]);
+    }
+    put_run(f, run, length);
+    free(run);
+    return bytes_close(f, out, e);
+}
+
+enum status tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n,
+                             struct bytes *out, struct err *e)
+{
+    struct bytes raw = {0};
+
+    if (t->lists_words)
+        return tokenizer_fail(t, E_UNSUPPORTED, e, "words do not say what lay between them");
+    enum status st = decode(t, ids, n, &raw, e);
+    if (st == OK) {
+        const size_t skip = t->strips && raw.n > 0 && *raw.data == ' ';
+        st = utf8_replace(out, raw.data + skip, raw.n - skip, e);
+    }
+    free(raw.data);
+    return st;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Texts to the token ids of a published model and back: byte-pair encodings of tokenizer.json, or
+ * of vocab.json and merges.txt, and lists of words, vocab.txt. Nothing in these files is trusted;
+ * what is not supported is an error by name. */
+#ifndef TOKENIZER_H
+#define TOKENIZER_H
+
+#include "harness/util/fileio.h"
+
+struct tokenizer;
+
+struct ids {
+    int32_t *v; /* malloc'ed */
+    size_t n;
+};
+
+/* The tokenizer of a folder. E_IO naming it, or E_UNSUPPORTED where this build has no Unicode. */
+enum status tokenizer_open(struct tokenizer **t, const char *dir, struct err *e);
+void tokenizer_close(struct tokenizer *t); /* NULL: nothing */
+
+/* Append the ids of a text, without those that stand in front of one. E_IO for what is not UTF-8
+ * (utf8_replace), with its place. */
+enum status tokenizer_encode(struct tokenizer *t, const char *text, size_t n, struct ids *out,
+                             struct err *e);
+
+/* The text of tokens, whatever bytes they have. Ids are below tokenizer_vocab. E_UNSUPPORTED for
+ * lists of words, which do not know the white space. */
+enum status tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n,
+                             struct bytes *out, struct err *e);
+
+/* Ids are below. */
+int tokenizer_vocab(const struct tokenizer *t);
+
+/* The ids that stand in front of a text. */
+const int32_t *tokenizer_prefix(const struct tokenizer *t, int *n);
+/* The one that begins a text where there are none: bos_token_id of config.json in the folder, or
+ * its eos_token_id; the <eos> of a list of words; -1 = none. */
+int32_t tokenizer_begin(const struct tokenizer *t);
+
+/* Is it a list of words? */
+bool tokenizer_lists_words(const struct tokenizer *t);
+
+#endif

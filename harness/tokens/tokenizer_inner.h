@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a tokenizer is, for the files that read and run it. */
+#ifndef TOKENIZER_INNER_H
+#define TOKENIZER_INNER_H
+
+#include "bpe.h"
+#include "tokenizer.h"
+#include "unicode.h"
+#include "vocab.h"
+#include "words.h"
+
+/* Tokens that are cut out of a text before words are. Those of one first byte stand together, the
+ * longest first. */
+struct cuts {
+    struct cut {
+        struct bytes text;
+        int32_t id;
+    } * v;
+    int n;
+    int first[257]; /* of those that begin with byte b: first[b] .. first[b+1] */
+};
+
+enum { MAX_NORMALIZERS = 4, MAX_PREFIX = 8 };
+struct normalizer {
+    enum { NORMALIZE_NFC, NORMALIZE_PREPEND, NORMALIZE_REPLACE } kind;
+    char *from, *to; /* malloc'ed; PREPEND has `to` only */
+};
+
+/* A blank in front of what is cut into words: none, one for each piece, one for the first, unless
+ * it has one. */
+enum blank { BLANK_NONE, BLANK_EACH, BLANK_FIRST };
+
+struct tokenizer {
+    char *dir;
+    bool lists_words; /* words.txt: all below is unused, but for vocab, eos and unk */
+    int32_t eos, unk; /* -1 = none */
+    struct vocab vocab;
+    struct merges merges;
+    struct bpe_work work;
+    bool bytes;        /* the smallest tokens are bytes; else characters */
+    int32_t byte[256]; /* their ids; for characters, what stands for those without a token */
+    bool whole_first;  /* a word that is a token is not merged */
+    struct normalizer normalizer[MAX_NORMALIZERS];
+    int n_normalizers;
+    enum words words;
+    enum blank blank;
+    const char *blank_text;    /* " " or U+2581, which then replaces each space */
+    bool strips;               /* decoding drops one space in front */
+    struct cuts before, after; /* normalizing */
+    int32_t prefix[MAX_PREFIX];
+    int n_prefix;
+};
+
+/* E_IO, or another status: "tokenizer DIR: ...". */
+enum status tokenizer_fail(const struct tokenizer *t, enum status st, struct err *e,
+                           const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* The text after all normalizers. */
+enum status tokenizer_normalize(const struct tokenizer *t, const char *text, size_t n,
+                                struct bytes *out, struct err *e);
+
+enum { TOKENS_FILE_MOST = 64 << 20 }; /* bytes of one file of a tokenizer */
+/* A file of the folder; E_IO where it is larger than that. */
+enum status tokenizer_file(const struct tokenizer *t, const char *name, struct bytes *out,
+                           struct err *e);
+
+/* tokenizer.json; vocab.json and merges.txt; vocab.txt. */
+enum status tokenizer_read_json(struct tokenizer *t, struct err *e);
+enum status tokenizer_read_pair(struct tokenizer *t, struct err *e);
+enum status tokenizer_read_words(struct tokenizer *t, struct err *e);
+
+enum status tokenizer_words(const struct tokenizer *t, const char *text, size_t n, struct ids *out,
+                            struct err *e);
+
+enum status ids_append(struct ids *out, int32_t id, struct err *e);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lists of words, as of WikiText-103: Merity et al. 2016, "Pointer Sentinel Mixture Models". A text
+ * is its words and an <eos> at the end of each line; <unk> stands for those that the list lacks. */
+#include "tokenizer_inner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Python's: White_Space, and four separators. */
+static bool separates(int32_t c) { return is_white(c) || (c >= 0x1c && c <= 0x1f); }
+
+enum status tokenizer_read_words(struct tokenizer *t, struct err *e)
+{
+    struct bytes text = {0};
+    int64_t id = 0;
+    enum status st = tokenizer_file(t, "vocab.txt", &text, e);
+    const char *const end = text.data + text.n;
+    struct err why;
+
+    if (st == OK && utf8_valid(text.data, text.n) < text.n)
+        st = tokenizer_fail(t, E_IO, e, "vocab.txt is not UTF-8  -> one word a line");
+    for (const char *at = text.data, *next; st == OK && at < end; at = next, id++) {
+        const char *const stop = memchr(at, '\n', (size_t)(end - at));
+        const char *const to = stop ? stop : end;
+        next = to + 1;
+        if ((st = vocab_put(&t->vocab, id, at, (size_t)(to - at), false, &why)) != OK)
+            st = tokenizer_fail(t, st, e, "%s  -> a shorter list", why.msg);
+    }
+    free(text.data);
+    if (st == OK)
+        st = vocab_index(&t->vocab, e);
+    if (st != OK)
+        return st;
+    t->lists_words = true;
+    t->eos = vocab_find(&t->vocab, "<eos>", 5);
+    t->unk = vocab_find(&t->vocab, "<unk>", 5);
+    return t->eos >= 0 ? OK : tokenizer_fail(t, E_IO, e, "vocab.txt has no <eos>  -> a whole list");
+}
+
+static enum status put_word(const struct tokenizer *t, const char *word, size_t n, struct ids *out,
+                            struct err *e)
+{
+    const int32_t found = vocab_find(&t->vocab, word, n), id = found >= 0 ? found : t->unk;
+
+    if (id < 0)
+        return tokenizer_fail(
+            t, E_IO, e,
+            "no \"<unk>\" in the vocabulary and \"%.*s\" is not in it  -> another "
+            "text",
+            (int)(n < 40 ? n : 40), word);
+    return ids_append(out, id, e);
+}
+
+enum status tokenizer_words(const struct tokenizer *t, const char *text, size_t n, struct ids *out,
+                            struct err *e)
+{
+    const char *const end = text + n, *word = text;
+    bool inside = false; /* of a word, which begins at `word` */
+    enum status st = OK;
+    size_t length;
+
+    for (const char *at = text; st == OK && at < end; at += length) {
+        const int32_t c = utf8_next(at, (size_t)(end - at), &length);
+        const bool ends = c == '\n' || c == '\r';
+        if (!separates(c)) {
+            word = inside ? word : at;
+            inside = true;
+            continue;
+        }
+        if (inside)
+            st = put_word(t, word, (size_t)(at - word), out, e);
+        inside = false;
+        if (c == '\r' && at + 1 < end && at[1] == '\n')
+            length = 2;
+        if (st == OK && ends)
+            st = ids_append(out, t->eos, e);
+    }
+    if (st == OK && inside)
+        st = put_word(t, word, (size_t)(end - word), out, e);
+    if (st == OK && n > 0 && end[-1] != '\n' && end[-1] != '\r')
+        st = ids_append(out, t->eos, e);
+    return st;
+}

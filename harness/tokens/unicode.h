@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What tokenizers ask of Unicode: characters of UTF-8, their classes, and canonical composition.
+ * Classes and composition are libutf8proc's (Unicode 15); a build without it has none. */
+#ifndef UNICODE_H
+#define UNICODE_H
+
+#include "harness/util/fileio.h"
+
+/* The character at the first of n > 0 bytes and its length; -1 if these are no UTF-8: then *length
+ * is that of the longest part that begins no character, as the Unicode standard replaces it. */
+int32_t utf8_next(const char *at, size_t n, size_t *length);
+
+/* Where the first byte stands that is no UTF-8; n if there is none. */
+size_t utf8_valid(const char *text, size_t n);
+
+/* Append the character to `to`, of at least 4 bytes; its length. */
+size_t utf8_put(char *to, int32_t c);
+
+/* The text with U+FFFD for each part that is no UTF-8. */
+enum status utf8_replace(struct bytes *out, const char *text, size_t n, struct err *e);
+
+/* Categories L* and N*, and the 25 characters of White_Space. */
+bool is_letter(int32_t c);
+bool is_number(int32_t c);
+bool is_white(int32_t c);
+
+/* E_UNSUPPORTED in a build without libutf8proc. */
+enum status unicode_ready(struct err *e);
+
+/* Canonical composition (NFC) of a text of UTF-8. */
+enum status unicode_compose(struct bytes *out, const char *text, size_t n, struct err *e);
+
+#endif

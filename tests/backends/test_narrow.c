@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Products with narrow weights round exactly where and as elem.h says: products of one term, whose
+ * result is the operand itself, bit for bit. Sums are in harness/check/op_products.c. */
+#include "tests/support/every_backend.h"
+#include "tests/support/open_engine.h"
+#include "variants/base/elem.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { HALVES = 1 << 16, FEW = 5 };
+
+static bool can(int b, enum elem elem)
+{
+    if (backend_usable(backends[b], NULL) != OK)
+        return false;
+    const struct engine g = open_engine(backends[b]->name, 1);
+    return !g.lacks[elem];
+}
+
+/* -0 + 0 is 0. */
+static bool same(float got, float want) { return isnan(want) ? isnan(got) : got == want; }
+
+static float of_bits(uint32_t bits)
+{
+    float x;
+
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+/* c = a w^T, w = 1, `rows` rows at a time: few are multiplied in place, many are packed. */
+static void expect_rounded(const struct engine *g, const float *a, int n, int rows)
+{
+    const uint16_t one = bf16_of(1);
+    float *const c = malloc(sizeof(*c) * (size_t)n);
+
+    for (int at = 0; at < n; at += rows)
+        g->ops.gemm(&(struct gemm){.tb = true,
+                                   .m = min_int(rows, n - at),
+                                   .n = 1,
+                                   .k = 1,
+                                   .alpha = 1,
+                                   .a = a + at,
+                                   .lda = 1,
+                                   .ldb = 1,
+                                   .elem = ELEM_BF16,
+                                   .b_narrow = &one,
+                                   .c = c + at,
+                                   .ldc = 1,
+                                   .threads = 1});
+    for (int i = 0; i < n; i++) {
+        const float want = bf16_float(bf16_of(a[i]));
+        cr_assert(same(c[i], want), "%s, %d rows: %a for %a, not %a", g->backend->name, rows,
+                  (double)c[i], (double)a[i], (double)want);
+    }
+    free(c);
+}
+
+ParameterizedTestParameters(narrow, rows_are_rounded) { return every_backend(); }
+ParameterizedTest(int *b, narrow, rows_are_rounded, .timeout = 120)
+{
+    static const uint32_t lows[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+    static float a[HALVES];
+
+    if (!can(*b, ELEM_BF16))
+        cr_skip_test("%s has no bf16 here", backends[*b]->name);
+    const struct engine g = open_engine(backends[*b]->name, 1);
+    for (size_t l = 0; l < ARRAY_LEN(lows); l++) {
+        for (uint32_t half = 0; half < HALVES; half++)
+            a[half] = of_bits(half << 16 | lows[l]);
+        expect_rounded(&g, a, HALVES, HALVES);
+        expect_rounded(&g, a, HALVES, FEW);
+    }
+}
+
+/* Every weight comes out as it is, in every place of a row. */
+ParameterizedTestParameters(narrow, weights_are_widened) { return every_backend(); }
+ParameterizedTest(int *b, narrow, weights_are_widened, .timeout = 120)
+{
+    enum { N = 67, K = 75, MOST = N * 4 * 3 * 36 };
+    static unsigned char weights[MOST];
+    static float wide[N][K], eye[K][K], c[K][N];
+    const float first = -1.5f;
+
+    for (enum elem elem = ELEM_BF16; elem <= ELEM_Q8; elem++) {
+        const size_t row = elem_row_bytes(elem, K);
+        if (!can(*b, elem))
+            continue;
+        const struct engine g = open_engine(backends[*b]->name, 1);
+        for (int j = 0; j < N; j++) {
+            for (int p = 0; p < K; p++)
+                wide[j][p] = first + (float)sin(j + 0.3 * p);
+            elem_narrow(elem, weights + (size_t)j * row, wide[j], K);
+            elem_widen(elem, wide[j], weights + (size_t)j * row, 0, K);
+        }
+        for (int p = 0; p < K; p++)
+            eye[p][p] = 1;
+        for (int rows = FEW; rows <= K; rows += K - FEW) {
+            for (int at = 0; at < K; at += rows)
+                g.ops.gemm(&(struct gemm){.tb = true,
+                                          .m = min_int(rows, K - at),
+                                          .n = N,
+                                          .k = K,
+                                          .alpha = 1,
+                                          .a = eye[at],
+                                          .lda = K,
+                                          .ldb = K,
+                                          .elem = elem,
+                                          .b_narrow = weights,
+                                          .c = c[at],
+                                          .ldc = N,
+                                          .threads = 1});
+            for (int p = 0; p < K; p++)
+                for (int j = 0; j < N; j++)
+                    cr_assert_eq(c[p][j], wide[j][p], "%s %s, %d rows: %a at %d,%d, not %a",
+                                 g.backend->name, elem_name[elem], rows, (double)c[p][j], p, j,
+                                 (double)wide[j][p]);
+        }
+    }
+}

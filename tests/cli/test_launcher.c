@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * --shard auto: the part that each launcher means, and what is no part. */
+#include "harness/cli/launcher.h"
+#include "harness/cli/options.h"
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(launcher, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+static const char *const known[] = {"SLURM_ARRAY_TASK_ID",
+                                    "SLURM_ARRAY_TASK_COUNT",
+                                    "SLURM_ARRAY_TASK_MIN",
+                                    "SLURM_ARRAY_TASK_STEP",
+                                    "SLURM_PROCID",
+                                    "SLURM_NTASKS",
+                                    "OMPI_COMM_WORLD_RANK",
+                                    "OMPI_COMM_WORLD_SIZE",
+                                    "PMI_RANK",
+                                    "PMI_SIZE",
+                                    "PARALLEL_SEQ",
+                                    "PARALLEL_JOBSLOTS"};
+
+/* Only these are set: "NAME=VALUE NAME=VALUE". */
+static void set_only(const char *words)
+{
+    char text[256], *at = text;
+
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        unsetenv(known[i]);
+    snprintf(text, sizeof(text), "%s", words);
+    for (char *word; (word = strsep(&at, " "));) {
+        char *const value = strchr(word, '=');
+        if (!value)
+            continue;
+        *value = '\0';
+        cr_assert_eq(setenv(word, value + 1, 1), 0);
+    }
+}
+
+Test(launcher, parts)
+{
+    static const struct {
+        char set[200], part[8];
+    } rows[] = {
+        {"SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_TASK_COUNT=8 SLURM_ARRAY_TASK_MIN=1", "3/8"},
+        {"SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_TASK_COUNT=8 SLURM_ARRAY_TASK_MIN=0", "4/8"},
+        {"SLURM_ARRAY_TASK_ID=9 SLURM_ARRAY_TASK_COUNT=4 SLURM_ARRAY_TASK_MIN=5 "
+         "SLURM_ARRAY_TASK_STEP=2",
+         "3/4"},
+        {"SLURM_PROCID=0 SLURM_NTASKS=2", "1/2"},
+        {"SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=1 SLURM_PROCID=0 "
+         "SLURM_NTASKS=1",
+         "2/2"},
+        {"SLURM_ARRAY_TASK_ID=2 PMI_RANK=2 PMI_SIZE=3", "3/3"},
+        {"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMI_RANK=0 PMI_SIZE=9", "2/2"},
+        {"PMI_RANK=4 PMI_SIZE=5", "5/5"},
+        {"PARALLEL_SEQ=1 PARALLEL_JOBSLOTS=4", "1/4"},
+        {"PARALLEL_SEQ=4 PARALLEL_JOBSLOTS=4", "4/4"},
+    };
+    char shard[SHARD_TEXT];
+    struct err e;
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        set_only(rows[i].set);
+        cr_assert_eq(launcher_shard(shard, &e), OK, "%s: %s", rows[i].set, e.msg);
+        cr_expect_str_eq(shard, rows[i].part, "%s", rows[i].set);
+    }
+}
+
+Test(launcher, no_parts)
+{
+    static const char *const bad[] = {
+        "",
+        "SLURM_PROCID=0",
+        "SLURM_NTASKS=4",
+        "PARALLEL_SEQ=1",
+        "SLURM_PROCID= SLURM_NTASKS=4",
+        "SLURM_PROCID=x SLURM_NTASKS=4",
+        "SLURM_PROCID=4 SLURM_NTASKS=4",
+        "SLURM_PROCID=0 SLURM_NTASKS=0",
+        "SLURM_PROCID=-1 SLURM_NTASKS=4",
+        "PARALLEL_SEQ=5 PARALLEL_JOBSLOTS=4",
+        "PARALLEL_SEQ=0 PARALLEL_JOBSLOTS=4",
+        "SLURM_ARRAY_TASK_ID=7 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=1",
+        ("SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=1 "
+         "SLURM_ARRAY_TASK_STEP=2"),
+    };
+    char shard[SHARD_TEXT];
+    struct err e;
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        set_only(bad[i]);
+        cr_expect_eq(launcher_shard(shard, &e), E_USAGE, "%s", bad[i]);
+    }
+    set_only("");
+    cr_expect_eq(launcher_shard(shard, &e), E_USAGE);
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) /* _MIN and _STEP are not written out */
+        if (!strstr(known[i], "TASK_MIN") && !strstr(known[i], "TASK_STEP"))
+            cr_expect(strstr(e.msg, known[i]), "%s not named: %s", known[i], e.msg);
+}
+
+#define AXES "list cases --seq 4,8,16 --mem 0 --workload attn --backend ref --format csv"
+
+Test(launcher, of_a_command)
+{
+    struct ran r = run_shell(folder, "SLURM_PROCID=1 SLURM_NTASKS=3 $BENCH " AXES " --shard auto");
+    struct ran by_hand = run_bench(folder, AXES " --shard 2/3");
+
+    expect_exit(&r, 0);
+    cr_expect(r.out.n > 0);
+    cr_expect_str_eq(r.out.data, by_hand.out.data);
+    ran_free(&r);
+    ran_free(&by_hand);
+    r = run_shell(folder, "SLURM_PROCID=1 SLURM_NTASKS= $BENCH " AXES " --shard auto");
+    expect_exit(&r, 2);
+    ran_free(&r);
+}
+
+/* A run is of its part, however that was said, and goes on as this part only. */
+Test(launcher, goes_on)
+{
+#define RUN "--seq 4,8 --mem 0 --workload attn --backend ref --variant xl --ckpt none -q " TINY
+    struct ran r = run_shell(folder, "PMI_RANK=1 PMI_SIZE=2 $BENCH " RUN "--shard auto");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, RUN "--shard 2/2 --resume");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_shell(folder, "PMI_RANK=1 PMI_SIZE=2 $BENCH " RUN "--shard auto --resume");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_shell(folder, "PMI_RANK=0 PMI_SIZE=2 $BENCH " RUN "--shard auto --resume");
+    expect_exit(&r, 2);
+    ran_free(&r);
+}

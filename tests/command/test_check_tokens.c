@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench check --tokens: published tokenizers ($BENCH_SHARED/import) make the ids that the
+ * publishers' programs make; a text that is split otherwise, and files that are wrong. */
+#include "tests/support/program.h"
+#include "tests/support/tiny_tokenizer.h"
+
+#include <glob.h>
+
+TestSuite(check_tokens, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+static void need_unicode(void)
+{
+    if (unicode_ready(NULL) != OK)
+        cr_skip_test("utf8proc is not built in");
+}
+
+static void put_tiny(void)
+{
+    json_t *const all = tiny_tokenizer();
+
+    tiny_put_json("tokenizer.json", all);
+    json_decref(all);
+}
+
+Test(check_tokens, right_and_wrong_texts)
+{
+    need_unicode();
+    put_tiny();
+    tiny_put("right", "{\"hex\":\"2074686520ff\",\"ids\":[258,32,239,191,189],"
+                      "\"back\":\"2074686520efbfbd\"}\n{\"hex\":\"\",\"ids\":[]}\n");
+    struct ran r = run_bench(folder, "check --tokens . --golden right");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "2 texts, 2 passed, 0 failed"), "%s", r.out.data);
+    ran_free(&r);
+    tiny_put("wrong", "{\"hex\":\"68\",\"ids\":[104]}\n{\"hex\":\"6865\",\"ids\":[104,101]}\n"
+                      "{\"hex\":\"68\",\"ids\":[104],\"back\":\"69\"}\n");
+    r = run_bench(folder, "check --tokens . --golden wrong --format csv --columns result,what");
+    expect_exit(&r, 5);
+    cr_expect_str_eq(r.out.data, "result,what\npassed,wrong:1\nfailed,wrong:2\nfailed,wrong:3\n");
+    ran_free(&r);
+}
+
+Test(check_tokens, files_that_are_wrong)
+{
+    static const char *const wrong[] = {
+        "",
+        "x\n",
+        "{\"hex\":\"6\",\"ids\":[]}\n",
+        "{\"hex\":\"6x\",\"ids\":[]}\n",
+        "{\"hex\":\"68\"}\n",
+        "{\"hex\":\"68\",\"ids\":[1e3]}\n",
+        "{\"hex\":\"68\",\"ids\":[-1]}\n",
+        "{\"hex\":\"68\",\"ids\":[261]}\n",
+        "{\"hex\":\"68\",\"ids\":[104],\"back\":7}\n",
+    };
+
+    need_unicode();
+    put_tiny();
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        tiny_put("golden", wrong[i]);
+        struct ran r = run_bench(folder, "check --tokens . --golden golden");
+        expect_exit(&r, 7);
+        expect_said(&r, "golden");
+        ran_free(&r);
+    }
+    struct ran r = run_bench(folder, "check --tokens nowhere --golden golden");
+    expect_exit(&r, 7);
+    ran_free(&r);
+}
+
+Test(check_tokens, options)
+{
+    static const char *const wrong[] = {"check --tokens .", "check --tokens . --golden x -V xl",
+                                        "check --tokens . --golden x --bench"};
+
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct ran r = run_bench(folder, "%s", wrong[i]);
+        expect_exit(&r, 2);
+        ran_free(&r);
+    }
+}
+
+Test(check_tokens, published)
+{
+    const char *const shared = getenv("BENCH_SHARED");
+    char pattern[FILE_PATH];
+    glob_t found;
+
+    need_unicode();
+    /* Absolute: a command below runs in another folder. */
+    char *const root = realpath(shared ? shared : "../shared", NULL);
+    snprintf(pattern, sizeof(pattern), "%s/import/tok_*", root ? root : "");
+    free(root);
+    if (glob(pattern, 0, NULL, &found) != 0)
+        cr_skip_test("no tokenizers in $BENCH_SHARED/import");
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const char *const dir = found.gl_pathv[i];
+        struct ran r = run_bench(".", "check --tokens %s --golden %s/strings.jsonl", dir, dir);
+        expect_exit(&r, 0);
+        ran_free(&r);
+        /* The other form of the same, where there are both. */
+        char pair[FILE_PATH];
+        snprintf(pair, sizeof(pair), "%s/merges.txt", dir);
+        if (access(pair, F_OK) != 0)
+            continue;
+        char line[3 * FILE_PATH];
+        snprintf(line, sizeof(line),
+                 "cp %s/vocab.json %s/merges.txt . && $BENCH check --tokens . --golden "
+                 "%s/strings.jsonl",
+                 dir, dir, dir);
+        r = run_shell(folder, line);
+        expect_exit(&r, 0);
+        ran_free(&r);
+    }
+    globfree(&found);
+}

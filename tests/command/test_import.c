@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Published models on the command line: bench import, bench list models, bench check --golden of
+ * their folders, and faults of theirs as exit codes. */
+#include "tests/support/program.h"
+#include "tests/support/published_folder.h"
+#include "tests/support/tiny_tokenizer.h"
+#include "variants/model/lm.h"
+#include "variants/model/weights.h"
+
+TestSuite(import, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+/* The logits of a few tokens. */
+static float *logits_of(const char *path, size_t *n)
+{
+    enum { L = 5 };
+    static const int32_t tokens[L] = {3, 1, 4, 1, 5};
+    struct arena a = {0};
+    struct engine g;
+    struct weights w;
+    struct err e;
+    struct lm m;
+
+    cr_assert_eq(weights_open(&w, path, &e), OK, "%s", e.msg);
+    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_init(&m, &w.config, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_bind(&m, &g, MEM_NONE, (struct extent){1, L, 0}, &a, &e), OK, "%s", e.msg);
+    cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_bind(&m, &g, MEM_NONE, (struct extent){1, L, 0}, &a, &e), OK, "%s", e.msg);
+    cr_assert_eq(weights_load(&w, &m.params, &e), OK, "%s", e.msg);
+    lm_build_tables(&m, &g);
+    lm_forward(&m, &g, tokens, 1, L, L, NULL, NULL);
+    *n = (size_t)L * (size_t)w.config.V;
+    float *const logits = malloc(*n * sizeof(*logits));
+    cr_assert_not_null(logits);
+    memcpy(logits, m.logits, *n * sizeof(*logits));
+    lm_free(&m);
+    arena_release(&a);
+    weights_close(&w);
+    return logits;
+}
+
+/* What import writes is the same model, bit by bit, and says where it is from. */
+Test(import, is_the_same_model)
+{
+    static const char *const models[] = {"gpt2_plain",     "neox_parallel_f16", "llama3_scaling",
+                                         "mistral_window", "qwen2_bias",        "qwen3_qknorm"};
+
+    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+        char path[FILE_PATH];
+        struct safetensors s;
+        struct err e;
+        size_t n, same_n;
+        published_copy(models[i]);
+        published_write("tokenizer.json", "{}", 2);
+        struct ran r = run_bench(folder, "import model --ckpt out.safetensors");
+        expect_exit(&r, 0);
+        ran_free(&r);
+        folder_path(path, "out.safetensors");
+        float *const a = logits_of(published_path(""), &n), *const b = logits_of(path, &same_n);
+        cr_expect(n == same_n && memcmp(a, b, n * sizeof(*a)) == 0, "%s", models[i]);
+        free(a), free(b);
+        cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+        cr_expect_str_eq(safetensors_meta(&s, "source"), "model");
+        cr_expect_str_eq(safetensors_meta(&s, "unit"), "token");
+        cr_expect_str_eq(safetensors_meta(&s, "tokenizer"), "out.safetensors.tokenizer");
+        safetensors_close(&s);
+        folder_path(path, "out.safetensors.tokenizer/tokenizer.json");
+        cr_expect_eq(access(path, R_OK), 0);
+    }
+}
+
+Test(import, faults)
+{
+    static const struct {
+        const char *line;
+        int code;
+    } lines[] = {{"import", 2},
+                 {"import model", 2},
+                 {"import nowhere --ckpt out.safetensors", 7},
+                 {"import model --ckpt no/folder/out.safetensors", 7}};
+
+    published_copy("llama_gqa_bf16");
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct ran r = run_bench(folder, "%s", lines[i].line);
+        expect_exit(&r, lines[i].code);
+        ran_free(&r);
+    }
+    published_set("num_hidden_layers", json_integer(3));
+    struct ran r = run_bench(folder, "import model --ckpt out.safetensors");
+    expect_exit(&r, 7);
+    expect_said(&r, "model.layers.2.");
+    ran_free(&r);
+    char path[FILE_PATH];
+    folder_path(path, "out.safetensors");
+    cr_expect_neq(access(path, F_OK), 0, "a wrong model is written");
+}
+
+/* Each model in a folder, and why one cannot be read. */
+Test(import, list_of_models)
+{
+    published_copy("qwen3_qknorm");
+    struct ran r = run_bench(folder, "list models . --format csv --columns model,family,variant,"
+                                     "layers,width,heads,vocabulary,context,why_not");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "model,family,variant,layers,width,heads,vocabulary,context,"
+                                 "why_not\nmodel,qwen3,qknorm,2,24,4,92,128,\n");
+    ran_free(&r);
+    published_set("model_type", json_string("opt"));
+    r = run_bench(folder, "list models model --format csv --columns model,variant,why_not");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "opt"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "list models nowhere");
+    expect_exit(&r, 7);
+    ran_free(&r);
+}
+
+/* A model's folder, or one that has several, is a golden file. */
+Test(import, golden_folders)
+{
+    published_copy("llama_gqa_bf16");
+    struct ran r = run_bench(folder, "check --backend ref --golden model");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "1 file"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "check --backend ref --golden .");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "1 file"), "%s", r.out.data);
+    ran_free(&r);
+    published_set("rope_theta", json_real(10000)); /* of a million */
+    r = run_bench(folder, "check --backend ref --golden model");
+    expect_exit(&r, 5);
+    ran_free(&r);
+    published_remove("expect.safetensors");
+    r = run_bench(folder, "check --backend ref --golden .");
+    expect_exit(&r, 7);
+    ran_free(&r);
+}
+
+/* The one row of an evaluation in the folder. */
+static struct perplexity_row row_of(const char *run)
+{
+    struct rows rows = must_read(folder, run, TABLE_PERPLEXITY);
+
+    cr_assert_eq(rows.n, 1);
+    const struct perplexity_row row = *(const struct perplexity_row *)rows.row;
+    rows_free(&rows);
+    return row;
+}
+
+/* A folder is scored with its own tokenizer, and so is what import makes of it: documents as
+ * lm-evaluation-harness counts them, to 2e-6 of what its program computes with these weights. */
+Test(import, eval_of_a_folder)
+{
+    static const double nats = 3647.337280073256;
+    static const char *const files[] = {"config.json", "tokenizer.json", "model.safetensors"};
+    char command[512];
+
+    if (unicode_ready(NULL) != OK)
+        cr_skip_test("utf8proc is not built in");
+    published_copy("gpt2_plain");
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        snprintf(command, sizeof(command), "cp tests/counted/pairs/%s '%s'", files[i],
+                 published_path(files[i]));
+        cr_assert_eq(system(command), 0); // NOLINT: a folder of our own
+    }
+    snprintf(command, sizeof(command), "cp tests/counted/text.txt '%s'", folder);
+    cr_assert_eq(system(command), 0); // NOLINT: a folder of our own
+    struct ran r = run_bench(folder, "import model --ckpt ours.safetensors");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    for (int ours = 0; ours < 2; ours++) {
+        const char *const ckpt = ours ? "ours.safetensors" : "model", *const run = ours ? "b" : "a";
+        r = run_bench(folder,
+                      "eval --ckpt %s --corpus text.txt --count lm-eval --seq 32 --mem 0 "
+                      "--backend ref --threads 1 --out %s -q",
+                      ckpt, run);
+        expect_exit(&r, 0);
+        ran_free(&r);
+        char path[64];
+        snprintf(path, sizeof(path), "%s/latest", run);
+        const struct perplexity_row row = row_of(path);
+        cr_expect_float_eq(row.nll_sum, nats, 2e-6 * nats);
+        cr_expect(row.tokens == 419 && row.words == 213 && row.bytes == 859);
+        cr_expect_str_eq(row.source, "model");
+        cr_expect_str_eq(row.unit, "word");
+        cr_expect_str_eq(row.variant, "learned");
+    }
+    r = run_bench(folder, "eval --ckpt model --corpus text.txt --seq 33 --mem 0 --out c");
+    expect_said(&r, "positions for 32");
+    cr_expect_neq(r.code, 0);
+    ran_free(&r);
+}
+
+/* Ids that the model does not have. */
+Test(import, a_tokenizer_of_another_model)
+{
+    if (unicode_ready(NULL) != OK)
+        cr_skip_test("utf8proc is not built in");
+    published_copy("llama_gqa_bf16"); /* 99 words */
+    json_t *const all = tiny_tokenizer();
+    tiny_put_json("model/tokenizer.json", all);
+    json_decref(all);
+    tiny_put("text", "the cat");
+    struct ran r = run_bench(folder, "eval --ckpt model --corpus text --seq 4 --mem 0");
+    cr_expect_eq(r.code, 7, "%d", r.code);
+    expect_said(&r, "260");
+    expect_said(&r, "99");
+    ran_free(&r);
+}
+
+/* A config that is wrong is said before anything is scored. */
+Test(import, eval_reads_the_folder)
+{
+    static const char text[] = "some text of a few words, and then some more of it";
+
+    published_copy("llama_gqa_bf16");
+    published_write("text", text, strlen(text));
+    published_set("num_hidden_layers", json_integer(3));
+    struct ran r = run_bench(folder, "eval --ckpt model --corpus model/text --seq 8");
+    expect_exit(&r, 7);
+    expect_said(&r, "model.layers.2.");
+    ran_free(&r);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From `bench eval --losses` to `bench recl`: a shipped model whose source repeats what stood 192
+ * tokens back gains up to there and not beyond; what does not belong together is refused. */
+#include "tests/support/edited_file.h"
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <math.h>
+
+static char model[FILE_PATH];
+
+static void setup(void)
+{
+    char *const path = realpath("results/models/xl.safetensors", NULL);
+
+    cr_assert_not_null(path);
+    snprintf(model, sizeof(model), "%s", path);
+    free(path);
+    folder_make();
+}
+
+TestSuite(recl_command, .init = setup, .fini = folder_remove, .timeout = 120);
+
+#define EVAL "eval --ckpt %s --seq 64 --bytes 1500 --threads 1 --pin none --losses l -q --out runs "
+
+static void must_eval(const char *more, int code)
+{
+    struct ran r = run_bench(folder, EVAL "%s", model, more);
+
+    expect_exit(&r, code);
+    ran_free(&r);
+}
+
+/* The first losses file of the folder l. */
+static void first_file(char path[FILE_PATH])
+{
+    char losses[FILE_PATH];
+
+    folder_path(losses, "l");
+    DIR *const dir = opendir(losses);
+    cr_assert_not_null(dir);
+    const struct dirent *entry;
+    while ((entry = readdir(dir)) && entry->d_name[0] == '.') // NOLINT: one thread
+        ;
+    cr_assert_not_null(entry);
+    cr_assert_eq(file_join(path, losses, entry->d_name, NULL), OK);
+    closedir(dir);
+}
+
+Test(recl_command, a_source_of_known_lag)
+{
+    must_eval("--mem 0,64,128,192,256", 0);
+    struct ran r = run_bench(folder, "recl l --format csv");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "checkpoint,variant,recl_0.1,recl_0.5,recl_1,gain_0.1,note\n"));
+    cr_expect(strstr(r.out.data, ",xl,192,192,192,"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+/* The mean of what is written is the score. */
+Test(recl_command, losses_are_those_of_the_score)
+{
+    char path[FILE_PATH];
+    struct safetensors s;
+    struct err e = {""};
+    double sum = 0;
+
+    must_eval("--mem 64", 0);
+    first_file(path);
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    const struct tensor *const t = safetensors_find(&s, "nll");
+    cr_assert(t && t->n == 1499);
+    for (size_t i = 0; i < t->n; i++)
+        sum += (double)((const float *)t->data)[i];
+    struct rows rows = must_read(folder, "runs/latest", TABLE_PERPLEXITY);
+    const struct perplexity_row *const row = rows.row;
+    cr_expect_float_eq(sum / 1499, row->nll_nats_per_token, 1e-9);
+    rows_free(&rows);
+    safetensors_close(&s);
+}
+
+Test(recl_command, what_does_not_belong_together)
+{
+    char path[FILE_PATH], kept[FILE_PATH];
+    struct ran r = run_bench(folder, "recl");
+
+    expect_exit(&r, 2);
+    ran_free(&r);
+    r = run_bench(folder, "recl none_such");
+    expect_exit(&r, 7);
+    ran_free(&r);
+    must_eval("--mem 64", 0);
+    r = run_bench(folder, "recl l"); /* one context is no way up */
+    expect_exit(&r, 2);
+    ran_free(&r);
+    must_eval("--mem 0 --seq 32", 0);
+    r = run_bench(folder, "recl l");
+    expect_exit(&r, 2);
+    ran_free(&r);
+    first_file(path);
+    folder_path(kept, "kept");
+    edited_file(kept, path, &(struct edit){.key = "corpus_xxh3"});
+    cr_assert_eq(rename(kept, path), 0);
+    r = run_bench(folder, "recl l");
+    expect_exit(&r, 7);
+    expect_said(&r, "corpus_xxh3");
+    ran_free(&r);
+}

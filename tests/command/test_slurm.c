@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench slurm: the script says what was asked, and what Slurm would find out late is refused. That
+ * Slurm takes it: tests/slurm. */
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+
+#include <string.h>
+
+TestSuite(slurm, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+#define CASES "--variant xl --seq 4,8,16 --mem 0 --workload attn --backend ref "
+
+static void expect_has(const struct ran *r, const char *text)
+{
+    cr_expect(strstr(r->out.data, text), "no %s in\n%s", text, r->out.data);
+}
+
+Test(slurm, a_script)
+{
+    struct ran r =
+        run_bench(folder, "slurm " CASES "--filter 'seq_tokens>=4' --filter 'mem_tokens<1' "
+                          "--ckpt none --out 'a b' --nodes 2 --shards 3");
+    expect_exit(&r, 0);
+    expect_has(&r, "#!/bin/bash\n");
+    expect_has(&r, "\n#SBATCH --array=1-3%2\n");
+    expect_has(&r, "\n#SBATCH --exclusive\n");
+    expect_has(&r, "\n#SBATCH --hint=nomultithread\n");
+    expect_has(&r, "\n#SBATCH --requeue\n");
+    expect_has(&r, "srun --cpu-bind=none ");
+    expect_has(&r, " --shard auto ");
+    expect_has(&r, "(--resume)");
+    expect_has(&r, "--dependency=afterok:");
+    expect_has(&r, "\nout=\"a b\" ");
+    expect_has(&r, " --ckpt none");
+    expect_has(&r, "seq_tokens>=4");
+    expect_has(&r, "mem_tokens<1");
+    cr_expect(!strstr(r.out.data, "--nodes 2") && !strstr(r.out.data, "--partial"));
+    ran_free(&r);
+    r = run_shell(folder, "$BENCH slurm " CASES "--partial >job.sh && bash -n job.sh && "
+                          "grep -q afterany job.sh && grep -q 'merge .* --partial' job.sh && "
+                          "grep -qF 'array=1-1%1' job.sh");
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+Test(slurm, of_a_study)
+{
+    struct ran r = run_shell(
+        folder, "printf '%s\\n' 'variants = vanilla, xl' 'size = tiny: --layers 1 --d-model 16 "
+                "--heads 2' 'corpus = copies: copy:lag=4,p=0.9,alphabet=8' 'rates = 0.01' "
+                "'steps = 2' 'train = --seq 32 --mem 8 --batch 2' >tiny.study && "
+                "$BENCH slurm tiny.study --backend ref --nodes 2");
+    expect_exit(&r, 0);
+    expect_has(&r, " study tiny.study --backend ref --shard auto ");
+    ran_free(&r);
+    r = run_bench(folder, "slurm tiny.study --nodes 3"); /* two groups */
+    expect_exit(&r, 2);
+    ran_free(&r);
+    r = run_bench(folder, "slurm tiny.study --variant xl");
+    expect_exit(&r, 2);
+    ran_free(&r);
+}
+
+Test(slurm, refuses)
+{
+    static const char *const bad[] = {"--nodes 4",           "--nodes 2 --shards 1",
+                                      "--shard 1/2",         "--resume",
+                                      "--dry-run",           "--nodes 0",
+                                      "--filter 'nope>1'",   "--variant no-such-variant",
+                                      "--save-baseline name"};
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct ran r = run_bench(folder, "slurm " CASES "%s", bad[i]);
+        cr_expect_eq(r.code, 2, "%s: exit %d: %s", bad[i], r.code, r.err.data);
+        cr_expect_eq(r.out.n, 0, "%s: %s", bad[i], r.out.data);
+        ran_free(&r);
+    }
+    struct ran r = run_bench(folder, "slurm none.study");
+    expect_exit(&r, 7);
+    ran_free(&r);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Verdicts of real trainings whose truth is known: 20 draws of the baseline with other seeds are
+ * within noise, and the baseline with its positions off is worse. Models of a few thousand
+ * parameters, on a text that repeats what stood two symbols back. */
+#include "harness/learn/train.h"
+#include "harness/measure/study_verdict.h"
+#include "tests/support/command_line.h"
+#include "tests/support/sanitized.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE                                                                                       \
+    "train --variant rope --backend ref --threads 1 --pin none --seq 16 --mem 0 --batch 8 "        \
+    "--layers 1 --d-model 16 --heads 2 --d-inner 16 --lr 0.02 --lr-warmup 5 --ckpt unused "        \
+    "--corpus copy:lag=2,p=0.9,alphabet=4 --steps 160 --seed "
+enum { STEPS = 160, TESTED = 513, BASELINE = 5, SEEDS = 3, DRAWS = 20 };
+
+/* Nats of the model that begins with this seed. */
+static double trained(int seed, const char *more)
+{
+    struct options o;
+    struct trainer t;
+    struct err e = {""};
+    char line[512];
+
+    snprintf(line, sizeof(line), LINE "%d%s", seed, more);
+    cr_assert_eq(parse_words(&o, line, &e), OK, "%s", e.msg);
+    cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s", e.msg);
+    for (int i = 0; i < STEPS; i++)
+        trainer_step(&t, (double)i / STEPS);
+    t.valid.n = TESTED;
+    const double nats = trainer_validate(&t).nll;
+    trainer_close(&t);
+    options_free(&o);
+    return nats;
+}
+
+static void add(struct rows *rows, const char *contender, int seed, const char *more)
+{
+    struct study_row *const r = (struct study_row *)rows->row + rows->n++;
+
+    *r = study_row_empty();
+    text_put(r->status, TEXT_SIZE, "ok");
+    text_put(r->role, TEXT_SIZE, "final");
+    text_put(r->contender, TEXT_SIZE, contender);
+    text_put(r->size, TEXT_SIZE, "s");
+    text_put(r->corpus, LINE_SIZE, "copy");
+    r->baseline = strcmp(contender, "base") == 0;
+    r->seed = seed;
+    r->test_nats = trained(seed, more);
+}
+
+Test(study_draws, twenty_of_twenty_within_noise_and_the_planted_one_worse, .timeout = 240)
+{
+    struct rows rows = {0};
+    struct study_verdicts v;
+    struct err e = {""};
+    int seed = 1, within = 0;
+
+    if (SANITIZED)
+        cr_skip_test("its numbers are those of the other build");
+    rows.row = calloc(BASELINE + SEEDS * (DRAWS + 1), sizeof(struct study_row));
+    cr_assert_not_null(rows.row);
+    for (int i = 0; i < BASELINE; i++)
+        add(&rows, "base", seed++, "");
+    for (int d = 0; d < DRAWS; d++) {
+        char name[16];
+        snprintf(name, sizeof(name), "draw%d", d);
+        for (int i = 0; i < SEEDS; i++)
+            add(&rows, name, seed++, "");
+    }
+    for (int i = 0; i < SEEDS; i++)
+        add(&rows, "blind", seed++, " --layer-rope-base 0");
+    cr_assert_eq(study_verdicts_make(&v, &rows, 0.02, &e), OK, "%s", e.msg);
+    cr_expect_eq(v.tested, DRAWS + 1);
+    cr_expect_gt(v.noise, 0);
+    for (int i = 0; i < v.n; i++) {
+        const bool blind = strcmp(v.v[i].row->contender, "blind") == 0;
+        within += v.v[i].verdict == STUDY_WITHIN_NOISE;
+        cr_expect(!blind || v.v[i].verdict == STUDY_WORSE, "blind: %s by %g, p %g, noise %g",
+                  study_verdict_name[v.v[i].verdict], v.v[i].quality.diff.mid, v.v[i].p, v.noise);
+    }
+    cr_expect_eq(within, DRAWS, "%d of %d", within, DRAWS);
+    study_verdicts_free(&v);
+    free((void *)rows.row);
+}

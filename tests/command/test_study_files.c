@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The files in harness/studies: each is planned as it stands, and runs to its end with models and
+ * budgets cut down to seconds. */
+#include "tests/support/program.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <string.h>
+
+static char studies[FILE_PATH];
+
+static void setup(void)
+{
+    char *const path = realpath("harness/studies", NULL);
+
+    cr_assert_not_null(path);
+    snprintf(studies, sizeof(studies), "%s", path);
+    free(path);
+    folder_make();
+    struct ran r = run_shell(folder, "mkdir corpora && cd corpora && seq 1 9999 >enwik8.train && "
+                                     "seq 2 999 >enwik8.valid && seq 3 999 >enwik8.test && "
+                                     "for k in train valid test; do cp enwik8.$k books.$k.txt; cp "
+                                     "enwik8.$k shakespeare.$k.txt; done");
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+TestSuite(study_files, .init = setup, .fini = folder_remove, .timeout = 240);
+
+static const char *const names[] = {"abilities", "base",    "copy",        "gates",   "hours",
+                                    "lags",      "long",    "mqar",        "muon",    "novels",
+                                    "planted",   "recipes", "shakespeare", "variants"};
+
+static struct criterion_test_params every_file(void)
+{
+    static int which[ARRAY_LEN(names)];
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        which[i] = (int)i;
+    return cr_make_param_array(int, which, ARRAY_LEN(names));
+}
+
+static struct ran shell(const char *fmt, const char *name)
+{
+    char line[3 * FILE_PATH];
+
+    snprintf(line, sizeof(line), "S=%s; N=%s; %s", studies, name, fmt);
+    return run_shell(folder, line);
+}
+
+/* The list above is the folder. */
+Test(study_files, all_are_tested)
+{
+    struct ran r = shell("ls $S | tr '\\n' ' '", "");
+    char want[256] = "";
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        snprintf(want + strlen(want), sizeof(want) - strlen(want), "%s.study ", names[i]);
+    cr_expect_str_eq(r.out.data, want);
+    ran_free(&r);
+}
+
+ParameterizedTestParameters(study_files, as_they_stand) { return every_file(); }
+
+ParameterizedTest(const int *i, study_files, as_they_stand)
+{
+    struct ran r = shell("$BENCH study $S/$N.study --dry-run --threads 1 --format csv", names[*i]);
+
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, ",final,"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+ParameterizedTestParameters(study_files, cut_down) { return every_file(); }
+
+/* Of all variants an eighth: each of them is trained by other suites. */
+ParameterizedTest(const int *i, study_files, cut_down)
+{
+    if (SANITIZED)
+        cr_skip_test("minutes, and the suite of studies runs the same code");
+    struct ran r = shell(
+        "sed -E 's/^steps.*/steps = 2/; s/^rates.*/rates = 1e-3/; s/^seeds.*/seeds = 1/; "
+        "s/^baseline-seeds.*/baseline-seeds = 1/; /^equal/d; s/^train.*/train = --seq 8 --mem 8 "
+        "--batch 2 "
+        "--eval-every 2/; s/^eval.*/eval = --mem 8 --bytes 100/; "
+        "s/--layers [0-9]+ --d-model [0-9]+ --heads [0-9]+/--layers 2 --d-model 16 --heads 4/' "
+        "$S/$N.study >cut.study && "
+        "if grep -q '^variants = all' cut.study; then P='--shard 3/8'; fi && "
+        "$BENCH study cut.study --threads 1 --out r -q $P",
+        names[*i]);
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    const struct study_row *const row = rows.row;
+    size_t ok = 0;
+    for (size_t k = 0; k < rows.n; k++) {
+        ok += strcmp(row[k].status, "ok") == 0;
+        cr_expect(strcmp(row[k].status, "ok") == 0 || strcmp(row[k].status, "skipped") == 0,
+                  "%s: %s: %s", row[k].contender, row[k].status, row[k].status_detail);
+    }
+    cr_expect_gt(ok, 0);
+    rows_free(&rows);
+}

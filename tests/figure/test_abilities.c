@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How far models came on generated texts, as cells. */
+#include "tests/support/figure_rows.h"
+
+TestSuite(plot_abilities, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+/* `above` its floor, of `blind` nats; a text without answers if that is NAN. */
+static void add(struct study_row *all, size_t *n, const char *contender, const char *corpus,
+                int seed, double above, double blind)
+{
+    struct study_row *const r = &all[(*n)++];
+
+    *r = study_row_empty();
+    snprintf(r->case_id, TEXT_SIZE, "%s %s %d", contender, corpus, seed);
+    text_put(r->status, TEXT_SIZE, "ok");
+    text_put(r->role, TEXT_SIZE, "final");
+    text_put(r->contender, TEXT_SIZE, contender);
+    text_put(r->size, TEXT_SIZE, "s");
+    text_put(r->corpus, LINE_SIZE, corpus);
+    r->baseline = strcmp(contender, "base") == 0;
+    r->seed = seed;
+    r->test_nats = 1;
+    r->test_answer_nats = isnan(blind) ? NAN : 0.5 + above;
+    r->test_answer_floor_nats = isnan(blind) ? NAN : 0.5;
+    r->test_answer_blind_nats = blind;
+}
+
+static struct plot made_of(struct study_row *row, size_t n)
+{
+    char path[FILE_PATH];
+    struct err e;
+
+    folder_path(path, tables[TABLE_STUDY].file);
+    cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, row, n, &e), OK, "%s", e.msg);
+    return must_plot(folder, "abilities");
+}
+
+Test(plot_abilities, a_cell_for_each_text_that_asks)
+{
+    static struct study_row row[32];
+    size_t n = 0;
+
+    for (int seed = 1; seed <= 2; seed++) {
+        add(row, &n, "base", "copy", seed, 2, 2.5);
+        add(row, &n, "able", "copy", seed, 0.01 * (seed - 1), 2.5);
+        add(row, &n, "base", "cue", seed, seed == 1 ? 0.5 : 1.5, 2.5);
+        add(row, &n, "able", "novel", seed, 0, NAN);
+    }
+    struct plot p = made_of(row, n);
+    int cells = 0, lines = 0, texts = 0;
+    for (int i = 0; i < p.n; i++) {
+        const struct plot_point *const a = &p.point[i];
+        const char *const verdict = p.series.v[a->series].text;
+        lines += a->kind == 1;
+        texts += a->kind == 2;
+        if (a->kind != 0)
+            continue;
+        cells++;
+        const bool able = a->y == 1, cue = a->x == 1;
+        cr_expect_str_eq(verdict, able ? "reached" : "not reached");
+        cr_expect_float_eq(a->z, able ? 1 - 0.005 / 2 : cue ? 0.5 : 0, 1e-12, "%g", a->z);
+        cr_expect_float_eq(a->low, able ? 1 - 0.01 / 2 : cue ? 0.25 : 0, 1e-12, "%g", a->low);
+        cr_expect_float_eq(a->high, able ? 1 : cue ? 0.75 : 0, 1e-12, "%g", a->high);
+    }
+    cr_expect_eq(cells, 3);
+    cr_expect_eq(lines, 2);
+    cr_expect_eq(texts, 2, "a novel asks nothing");
+    cr_expect_eq(p.rows.n, 1);
+    plot_free(&p);
+}
+
+Test(plot_abilities, no_text_asks)
+{
+    static struct study_row row[2];
+    size_t n = 0;
+
+    add(row, &n, "base", "novel", 1, 0, NAN);
+    struct plot p = made_of(row, n);
+    cr_expect_eq(p.n, 0);
+    cr_expect(*p.why);
+    plot_free(&p);
+}

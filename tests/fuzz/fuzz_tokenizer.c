@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * libFuzzer target (clang -fsanitize=fuzzer): any bytes as the tokenizer.json of a folder; with
+ * what is accepted texts are split. */
+#include "harness/tokens/tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void use(struct tokenizer *t)
+{
+    static const char text[] =
+        "It's  the\n\n end<s>12345 caf\xc3\xa9 e\xcc\x81 \xe4\xb8\x80\xf0\x9f\x98\x80";
+    struct ids ids = {0};
+    struct bytes back = {0};
+    struct err e;
+    int n;
+
+    const int32_t *const front = tokenizer_prefix(t, &n);
+    for (int i = 0; i < n; i++)
+        CHECK(front[i] >= 0 && front[i] < tokenizer_vocab(t));
+    if (tokenizer_encode(t, text, sizeof(text), &ids, &e) == OK) {
+        for (size_t i = 0; i < ids.n; i++)
+            CHECK(ids.v[i] >= 0 && ids.v[i] < tokenizer_vocab(t));
+        if (tokenizer_decode(t, ids.v, ids.n, &back, &e) == OK)
+            free(back.data);
+    }
+    free(ids.v);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    static char dir[] = "/tmp/bench-fuzz-XXXXXX";
+    static bool made;
+    char path[64];
+    struct tokenizer *t;
+    struct err e = {""};
+
+    if (!made)
+        CHECK(mkdtemp(dir));
+    made = true;
+    snprintf(path, sizeof(path), "%s/tokenizer.json", dir);
+    FILE *const f = fopen(path, "wb");
+    CHECK(f && fwrite(bytes, 1, size, f) == size && fclose(f) == 0);
+    if (tokenizer_open(&t, dir, &e) == OK)
+        use(t);
+    else
+        CHECK(!t && !strpbrk(e.msg, "\n\r\033"));
+    tokenizer_close(t);
+    return 0;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sums and counts of a text, in each way in which published perplexities are counted, against
+ * those that the published programs gave for the same model (tests/counted); presets, and what is
+ * refused. */
+#include "harness/learn/counting.h"
+#include "harness/learn/score.h"
+#include "harness/learn/texts.h"
+#include "harness/tokens/unicode.h"
+#include "tests/support/command_line.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+TestSuite(counting, .timeout = 120);
+
+static enum status score(struct score *r, const char *line, int context, struct err *e)
+{
+    struct options o;
+    struct topo *topo = NULL;
+    struct scorer s = {.opt = &o};
+    char words[5 * FILE_PATH];
+
+    snprintf(words, sizeof(words), "eval --pin none --threads 1 -b ref %s", line);
+    enum status st = parse_words(&o, words, e);
+    if (st == OK)
+        st = counting_preset(&o, context, e);
+    if (st == OK)
+        st = topo_open(&topo, NULL, e);
+    s.topo = topo;
+    s.batch = counting_batch(&o);
+    if (st == OK)
+        st = score_run(&s, SPLIT_TEST, e);
+    *r = s.score;
+    topo_close(topo);
+    options_free(&o);
+    return st;
+}
+
+/* ---- numbers of published programs ---------------------------------------------------------- */
+
+enum { PAIRS, WORDS_ONLY };
+
+static enum status score_counted(struct score *r, int of, const char *line, struct err *e)
+{
+    char ckpt[FILE_PATH], text[FILE_PATH], dir[FILE_PATH], all[4 * FILE_PATH];
+
+    cr_assert(options_locate(text, sizeof(text), "tests/counted/text.txt"));
+    cr_assert(options_locate(dir, sizeof(dir),
+                             of == PAIRS ? "tests/counted/pairs" : "tests/counted/words"));
+    snprintf(ckpt, sizeof(ckpt), "%.4000s/ours.safetensors", dir);
+    snprintf(all, sizeof(all), "--ckpt %s --corpus %s --tokenizer %s %s", ckpt, text, dir, line);
+    return score(r, all, of == PAIRS ? 32 : 0, e);
+}
+
+/* Sums to 2e-6, as float allows; counts exactly. Words NAN: the text is not counted. */
+Test(counting, sums_are_those_of_published_programs)
+{
+    static const struct {
+        int of;
+        const char *line;
+        double sum, tokens, words, bytes;
+    } cases[] = {
+        {PAIRS, "--count lm-eval", 3647.337280073256, 419, 213, 859},
+        {PAIRS, "--count hf --text-join none", 4077.214918654859, 453, 209, 859},
+        {PAIRS, "--count hf --text-join none --stride 16", 3933.339492738467, 439, 209, 859},
+        {PAIRS, "--count hf --text-join none --stride 5", 3397.8426096178455, 379, 209, 859},
+        {PAIRS, "--count hf", 4181.92864431286, 482, 209, 859},
+        {PAIRS, "--count hf --stride 16", 4097.015385749366, 467, 209, 859},
+        {PAIRS, "--count hf --stride 5", 3554.1820983697294, 403, 209, 859},
+        {PAIRS, "--count chunks --seq 32", 1886.5979044966066, 210, NAN, NAN},
+        {PAIRS, "--count chunks --seq 32 --bos 1149", 1862.4059660615858, 210, NAN, NAN},
+        {PAIRS, "--count chunks --seq 32 --bos each", 1862.4059660615858, 210, NAN, NAN},
+        {WORDS_ONLY, "--count xl --seq 16 --mem 24", 1315.1257827127379, 225, 225, 859},
+        {WORDS_ONLY, "--count xl --seq 16 --mem 24 --mem-kind kv", 1315.1257827127379, 225, 225,
+         859},
+        {WORDS_ONLY, "--count xl --seq 16 --mem 24 --batch 4", 1279.4171877157305, 220, 220, NAN},
+    };
+
+    if (unicode_ready(NULL) != OK)
+        cr_skip_test("utf8proc is not built in");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct score r;
+        struct err e = {""};
+        cr_assert_eq(score_counted(&r, cases[i].of, cases[i].line, &e), OK, "%s: %s", cases[i].line,
+                     e.msg);
+        cr_expect_float_eq(r.sum, cases[i].sum, 2e-6 * cases[i].sum, "%s: %.9g", cases[i].line,
+                           r.sum);
+        cr_expect_eq(r.tokens, cases[i].tokens, "%s: %g tokens", cases[i].line, r.tokens);
+        cr_expect(r.words == cases[i].words || (isnan(r.words) && isnan(cases[i].words)),
+                  "%s: %g words", cases[i].line, r.words);
+        cr_expect(r.bytes == cases[i].bytes || (isnan(r.bytes) && isnan(cases[i].bytes)),
+                  "%s: %g bytes", cases[i].line, r.bytes);
+        cr_expect_float_eq(r.nll, r.sum / r.tokens, 1e-12);
+    }
+}
+
+/* Windows of one token each add up to the stream; zeros change it, and the past of documents. */
+Test(counting, a_stream_counts_each_token_once)
+{
+    static const char *const lines[] = {"--seq 16 --mem 24", "--seq 16 --mem 24 --mem-start zeros",
+                                        "--seq 16 --mem 24 --doc-sep wikitext"};
+    double sum[3];
+
+    for (int i = 0; i < 3; i++) {
+        struct score r;
+        struct err e = {""};
+        cr_assert_eq(score_counted(&r, WORDS_ONLY, lines[i], &e), OK, "%s", e.msg);
+        cr_expect_eq(r.tokens, i == 2 ? 223 : 225);
+        sum[i] = r.sum;
+    }
+    cr_expect_float_eq(sum[0], 1315.1257827127379, 1e-3);
+    cr_expect_gt(fabs(sum[1] - sum[0]), 1);
+    cr_expect_gt(fabs(sum[2] - sum[0]), 1);
+}
+
+/* ---- presets and refusals ------------------------------------------------------------------- */
+
+Test(counting, presets_give_way_to_what_is_given)
+{
+    struct options o;
+    struct err e = {""};
+
+    cr_assert_eq(parse_words(&o, "eval --count lm-eval --unit byte", &e), OK, "%s", e.msg);
+    cr_assert_eq(counting_preset(&o, 48, &e), OK, "%s", e.msg);
+    cr_expect(o.seq.n == 1 && o.seq.v[0] == 48 && o.mem.n == 1 && o.mem.v[0] == 0);
+    cr_expect(o.detok && !o.join && o.unit == UNIT_BYTE);
+    cr_expect_str_eq(o.doc_sep, "wikitext");
+    options_free(&o);
+    cr_assert_eq(parse_words(&o, "eval --count chunks --seq 64", &e), OK, "%s", e.msg);
+    cr_assert_eq(counting_preset(&o, 0, &e), OK, "%s", e.msg);
+    cr_expect(o.seq.n == 1 && o.seq.v[0] == 64 && !o.detok);
+    options_free(&o);
+}
+
+/* What a row's line says is read back as the same options, whatever a preset would give. */
+Test(counting, lines_say_all)
+{
+    static const char *const lines[] = {
+        "--count hf --text-join none --stride 3 --seq 8", "--count lm-eval --bos 7 --detok none",
+        "--count xl --batch 3 --mem-start zeros", "--doc-sep \"a b\" --bos none --unit byte",
+        "--count gptq --tokens ids"};
+
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct options o, back;
+        struct err e = {""};
+        struct bytes said;
+        char words[256];
+        snprintf(words, sizeof(words), "%s", lines[i]);
+        cr_assert_eq(options_parse_line(&o, words, &e), OK, "%s", e.msg);
+        cr_assert_eq(counting_preset(&o, 32, &e), OK, "%s", e.msg);
+        FILE *const f = bytes_open(&said, NULL);
+        counting_print(f, &o);
+        cr_assert_eq(bytes_close(f, &said, NULL), OK);
+        cr_assert_eq(options_parse_line(&back, said.data, &e), OK, "%s: %s", said.data, e.msg);
+        cr_expect(back.count == o.count && back.unit == o.unit && back.stride == o.stride &&
+                      back.detok == o.detok && back.join == o.join &&
+                      back.mem_begin == o.mem_begin && back.batch.v[0] == o.batch.v[0],
+                  "%s", said.data);
+        cr_expect_str_eq(back.bos, o.bos);
+        cr_expect_str_eq(back.doc_sep, o.doc_sep);
+        cr_expect_eq(back.tokens != NULL, o.tokens != NULL);
+        free(said.data);
+        options_free(&o);
+        options_free(&back);
+    }
+}
+
+Test(counting, what_does_not_go_together_is_refused)
+{
+    static const char *const lines[] = {"--count hf --mem 8",
+                                        "--count lm-eval --batch 2",
+                                        "--count chunks --losses x",
+                                        "--stride 4",
+                                        "--count hf --seq 8 --stride 9",
+                                        "--bos often",
+                                        "--bos each",
+                                        "--count lm-eval --bos none",
+                                        "--count chunks --unit word",
+                                        "--tokens a --tokenizer b",
+                                        "--tokens a --detok wikitext",
+                                        "--batch 2 --losses x",
+                                        "--tokens a --bytes 10",
+                                        "--count xl --batch 2 --unit byte"};
+
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct options o;
+        struct err e = {""};
+        char words[128];
+        snprintf(words, sizeof(words), "eval %s", lines[i]);
+        cr_assert_eq(parse_words(&o, words, &e), OK, "%s: %s", lines[i], e.msg);
+        cr_expect_eq(counting_preset(&o, 32, &e), E_USAGE, "%s", lines[i]);
+        options_free(&o);
+    }
+}
+
+/* Bytes are tokens, too, but no byte begins a text. */
+Test(counting, no_token_begins_a_text_of_bytes)
+{
+    struct options o;
+    struct corpus c;
+    struct texts t;
+    struct err e = {""};
+    char text[FILE_PATH];
+
+    cr_assert(options_locate(text, sizeof(text), "tests/counted/text.txt"));
+    cr_assert_eq(corpus_open(&c, text, SPLIT_TEST, 0, &e), OK, "%s", e.msg);
+    cr_assert_eq(parse_words(&o, "eval --count lm-eval", &e), OK, "%s", e.msg);
+    cr_assert_eq(counting_preset(&o, 32, &e), OK, "%s", e.msg);
+    cr_expect_eq(texts_make(&t, &c, &o, NULL, &e), E_USAGE);
+    texts_free(&t);
+    cr_assert_eq(options_default(&o, "bos", "10", &e), OK);
+    cr_expect_eq(texts_make(&t, &c, &o, NULL, &e), OK, "%s", e.msg);
+    cr_expect(t.n_docs == 3 && t.docs[1].given == 1 && t.ids[t.docs[2].begin] == 10);
+    cr_expect(t.words == 213 && t.bytes == 859);
+    texts_free(&t);
+    options_free(&o);
+    corpus_close(&c);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a training may do differently: how weights begin, the loss, the optimiser. */
+#include "harness/learn/train.h"
+#include "tests/support/command_line.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+TestSuite(train_recipe, .init = folder_make, .fini = folder_remove);
+
+#define LINE                                                                                       \
+    "train --backend ref --threads 1 --pin none --seq 16 --mem 24 --batch 3 --layers 2 "           \
+    "--d-model 16 --heads 2 --corpus copy:lag=5,p=0.9,alphabet=7 --steps 12 --lr-warmup 3 "        \
+    "--ckpt unused --variant "
+
+static void parse(struct options *o, const char *variant, const char *more)
+{
+    char line[512];
+    struct err e = {""};
+
+    snprintf(line, sizeof(line), LINE "%s%s", variant, more);
+    cr_assert_eq(parse_words(o, line, &e), OK, "%s", e.msg);
+}
+
+static void begin(struct trainer *t, struct options *o)
+{
+    struct err e = {""};
+
+    cr_assert_eq(trainer_open(t, o, &e), OK, "%s", e.msg);
+}
+
+static double run(struct trainer *t, int steps)
+{
+    double loss = 0;
+
+    for (int i = 0; i < steps; i++)
+        loss = trainer_step(t, (double)t->optimizer.step / t->opt->steps).loss;
+    return loss;
+}
+
+/* With --init depth, what is added to the residual stream begins smaller by the root of the number
+ * of sub-layers, and nothing else changes: of every variant that is trained. */
+Test(train_recipe, init_by_depth)
+{
+    for (int v = 0; variants[v]; v++) {
+        struct options o[2];
+        struct trainer t[2];
+        struct err e = {""};
+        int residual = 0;
+        for (int i = 0; i < 2; i++)
+            parse(&o[i], variants[v]->name, "");
+        o[1].init = INITIAL_BY_DEPTH;
+        for (int i = 0; i < 2; i++)
+            if (trainer_open(&t[i], &o[i], &e) != OK)
+                t[i].lm.params.n = 0; /* not trained at this memory */
+        const float by = 1 / sqrtf((float)t[0].lm.sublayers.n);
+        for (int i = 0; i < t[0].lm.params.n; i++) {
+            const struct param *const a = &t[0].lm.params.v[i], *const b = &t[1].lm.params.v[i];
+            residual += a->residual;
+            for (size_t k = 0; k < a->n; k++)
+                cr_assert_eq(b->data[k], a->residual ? by * a->data[k] : a->data[k], "%s %s",
+                             variants[v]->name, a->name);
+        }
+        cr_expect(t[0].lm.params.n == 0 || residual > 0, "%s", variants[v]->name);
+        for (int i = 0; i < 2; i++) {
+            trainer_close(&t[i]);
+            options_free(&o[i]);
+        }
+    }
+}
+
+/* The gradient is that of nll + z lse^2: linear in z, and z matters. */
+Test(train_recipe, z_loss_is_a_part_of_the_gradient)
+{
+    static const char *const names[] = {"vanilla", "gemma", "exit"};
+
+    for (size_t v = 0; v < ARRAY_LEN(names); v++) {
+        struct options o[3];
+        struct trainer t[3];
+        double off = 0, most = 0, moved = 0, loss[3];
+        for (int i = 0; i < 3; i++) {
+            parse(&o[i], names[v], "");
+            o[i].z_loss = 0.5 * i;
+            begin(&t[i], &o[i]);
+            loss[i] = run(&t[i], 1);
+        }
+        cr_expect(loss[0] == loss[1] && loss[0] == loss[2], "%s: the loss is without it", names[v]);
+        for (int p = 0; p < t[0].lm.params.n; p++)
+            for (size_t k = 0; k < t[0].lm.params.v[p].n; k++) {
+                const double g0 = (double)t[0].lm.params.v[p].grad[k],
+                             g1 = (double)t[1].lm.params.v[p].grad[k],
+                             g2 = (double)t[2].lm.params.v[p].grad[k];
+                off = fmax(off, fabs(g2 - 2 * g1 + g0));
+                moved = fmax(moved, fabs(g1 - g0));
+                most = fmax(most, fabs(g2));
+            }
+        cr_expect(moved > 0.01 * most, "%s: by %g of %g", names[v], moved, most);
+        /* Roundings of sums over some hundred rows. */
+        cr_expect_lt(off, 1e-5 * most, "%s: %g of %g", names[v], off, most);
+        for (int i = 0; i < 3; i++) {
+            trainer_close(&t[i]);
+            options_free(&o[i]);
+        }
+    }
+}
+
+/* ---- Muon --------------------------------------------------------------------------------- */
+
+static void expect_same(const struct trainer *a, const struct trainer *b, const char *what)
+{
+    for (int i = 0; i < a->lm.params.n; i++)
+        cr_expect_arr_eq(a->lm.params.v[i].data, b->lm.params.v[i].data,
+                         a->lm.params.v[i].n * sizeof(float), "%s: %s", what,
+                         a->lm.params.v[i].name);
+}
+
+/* Saved in the middle, it ends in the same bits; a state of the other optimiser is refused. */
+Test(train_recipe, muon_continues_to_the_same_bits)
+{
+    static const char *const names[] = {"vanilla", "xl", "switch", "gla", "compressive"};
+    char path[FILE_PATH];
+
+    folder_path(path, "m");
+    for (size_t v = 0; v < ARRAY_LEN(names); v++) {
+        struct options o, other;
+        struct trainer whole, first, second, wrong;
+        struct err e = {""};
+        parse(&o, names[v], " --optimizer muon --weight-decay 0.1");
+        parse(&other, names[v], " --weight-decay 0.1");
+        begin(&whole, &o), begin(&first, &o), begin(&second, &o), begin(&wrong, &other);
+        run(&whole, 6);
+        run(&first, 3);
+        cr_assert_eq(trainer_save(&first, path, 1, &e), OK, "%s", e.msg);
+        cr_assert_eq(trainer_load(&second, path, &e), OK, "%s: %s", names[v], e.msg);
+        run(&second, 3);
+        expect_same(&whole, &second, names[v]);
+        cr_expect_eq(trainer_load(&wrong, path, &e), E_USAGE, "%s", names[v]);
+        cr_expect(strstr(e.msg, "--optimizer"), "%s", e.msg);
+        trainer_close(&whole), trainer_close(&first), trainer_close(&second);
+        trainer_close(&wrong);
+        options_free(&o), options_free(&other);
+    }
+}
+
+/* The same numbers for any number of threads. */
+Test(train_recipe, muon_and_threads)
+{
+    struct options o[2];
+    struct trainer t[2];
+
+    for (int i = 0; i < 2; i++) {
+        parse(&o[i], "xl", i ? " --optimizer muon --threads 3" : " --optimizer muon");
+        begin(&t[i], &o[i]);
+        run(&t[i], 4);
+    }
+    expect_same(&t[0], &t[1], "threads");
+    for (int i = 0; i < 2; i++) {
+        trainer_close(&t[i]);
+        options_free(&o[i]);
+    }
+}
+
+/* It learns what AdamW learns: the symbol before is repeated with a probability of 0.9, so that
+ * whoever finds out loses 0.57 nats a token, whoever does not ln 7 = 1.95. */
+Test(train_recipe, muon_learns)
+{
+    static const char *const more[] = {"", " --optimizer muon",
+                                       " --optimizer muon --muon-scale shape"};
+
+    for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+        struct options o;
+        struct trainer t;
+        char line[256];
+        double last = 0;
+        snprintf(line, sizeof(line),
+                 " --corpus copy:lag=1,p=0.9,alphabet=7 --steps 120 --lr 0.02 --mem 0%s", more[i]);
+        parse(&o, "xl", line);
+        begin(&t, &o);
+        run(&t, 100);
+        for (int k = 0; k < 20; k++)
+            last += run(&t, 1) / 20;
+        cr_expect_lt(last, 1.2, "%s: %g", line, last);
+        trainer_close(&t);
+        options_free(&o);
+    }
+}

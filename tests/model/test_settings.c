@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Numbers by --set: each changes a variant, is read back from its own text, stands in the help, and
+ * is refused with what would do. */
+#include "tests/support/command_line.h"
+#include "tests/support/program.h"
+#include "variants/model/settings.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+TestSuite(settings, .timeout = 120);
+
+/* A model of the variant with a past of 64 rows. */
+static struct config model_of(const struct variant *v)
+{
+    struct config c = config_default(v, 24, 2, 12, 48, 2, 16);
+
+    c.mem_len = 64;
+    config_own_reset(&c);
+    return c;
+}
+
+Test(settings, every_setting_changes_a_variant_and_reads_its_own_text)
+{
+    const struct choice *s;
+
+    for (struct settings all = {0}; (s = setting_next(&all));) {
+        int having = 0;
+        for (int v = 0; variants[v]; v++) {
+            struct config c = model_of(variants[v]), again = c;
+            char line[64], text[SETTINGS_TEXT], back[SETTINGS_TEXT], least[64];
+            settings_print(back, &c, false, false);
+            snprintf(least, sizeof(least), "%s=%.0f", s->name, s->least);
+            snprintf(line, sizeof(line), "%s=%.0f", s->name,
+                     s->least + (strstr(back, least) != NULL));
+            cr_assert_eq(settings_parse(&c, line, false, NULL), OK, "%s", line);
+            settings_print(text, &c, false, false);
+            if (!setting_applies(s, &again)) {
+                cr_expect_str_eq(text, back, "%s has no %s", variants[v]->name, s->name);
+                continue;
+            }
+            having++;
+            cr_expect(strstr(text, line), "%s %s", variants[v]->name, line);
+            cr_assert_eq(settings_parse(&again, text, false, NULL), OK, "%s", text);
+            settings_print(back, &again, false, false);
+            cr_expect_str_eq(back, text);
+        }
+        cr_expect_gt(having, 0, "no variant has %s", s->name);
+    }
+}
+
+Test(settings, help_names_every_setting)
+{
+    struct ran r = run_bench("/tmp", "help sweep");
+
+    const struct choice *s;
+    for (struct settings all = {0}; (s = setting_next(&all));)
+        cr_expect(strstr(r.out.data, s->name), "--help does not know %s", s->name);
+    ran_free(&r);
+}
+
+Test(settings, settings_are_refused_with_what_would_do)
+{
+    static const struct {
+        const char *line, *text;
+    } cases[] = {
+        {"-V xl --set expert=2", "--set \"expert=2\": cannot read \"expert=2\"  -> NAME=N,... of "},
+        {"-V xl --set experts", "--set \"experts\": cannot read \"experts\""},
+        {"-V xl --set experts=2,", "--set \"experts=2,\": cannot read \"\""},
+        {"-V xl --set experts=0", "--set experts=0: "},
+        {"-V switch --set moe_k=5", "switch: 5 of 4 experts"},
+        {"-V mla --set d_rope=30", "mla: d_nope 64 and d_rope 30 of a head of width 96"},
+        {"-V mla --set d_nope=65,d_rope=31", "rope: 31 coordinates to rotate"},
+        {"-V mla --set d_rope=1", "--set d_rope=1: "},
+        {"-V mla --set kv_rank=0", "--set kv_rank=0: "},
+        {"-V mla --set d_value=2000000", "--set d_value=2000000: "},
+        {"-V compressive --set cmem=64 --mem 64", "--set cmem=64 of 64 rows of memory  -> fewer"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct options o;
+        struct plan p = {0};
+        struct err e = {""};
+        cr_assert_eq(parse_words(&o, cases[i].line, &e), OK, "%s", e.msg);
+        cr_expect_eq(plan_make(&p, &o, &e), E_USAGE, "%s", cases[i].line);
+        cr_expect(strncmp(e.msg, cases[i].text, strlen(cases[i].text)) == 0, "%s gives: %s",
+                  cases[i].line, e.msg);
+        drop_plan(&p, &o);
+    }
+}

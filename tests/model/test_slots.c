@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Slots: what is carried from segment to segment, and gradients that reach what earlier segments
+ * wrote, against differences of a loss that runs all of them. Golden files compare the numbers. */
+#include "tests/support/finite.h"
+#include "tests/support/model.h"
+
+#include <math.h>
+
+enum { BATCH = 2, TOKENS = 4, SEGMENTS = 3 };
+
+static struct config of_slots(int n, int replay)
+{
+    struct config c = config_default(variant_find("memformer"), 12, 2, 6, 16, 2, 11);
+
+    c.slots = (struct slot_form){.n = n, .temp = 1.5f, .bptt = replay > 0, .replay = replay};
+    c.final_ln = true;
+    c.max_seq = TOKENS;
+    return c;
+}
+
+static void segment(struct model *m, int s)
+{
+    model_segment(m, 0, BATCH, s * TOKENS, TOKENS, TOKENS);
+}
+
+Test(slots, are_units_that_each_segment_rewrites)
+{
+    const struct config c = of_slots(3, 0);
+    const size_t n = (size_t)(BATCH * 3 * c.D);
+    struct model m;
+
+    model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){BATCH, TOKENS, 0});
+    float *const before = calloc(n, sizeof(*before)), *const first = calloc(n, sizeof(*first));
+    cr_assert(before && first);
+    lm_build_tables(&m.lm, &m.g);
+    for (int s = 0; s < SEGMENTS; s++) {
+        segment(&m, s);
+        cr_expect_eq(memcmp(m.lm.slots.now, before, n * sizeof(*before)), 0, "not before commit");
+        lm_commit(&m.lm, TOKENS);
+        cr_expect_neq(memcmp(m.lm.slots.now, before, n * sizeof(*before)), 0);
+        memcpy(before, m.lm.slots.now, n * sizeof(*before));
+        memcpy(s ? before : first, m.lm.slots.now, n * sizeof(*before));
+        for (int j = 0; j < BATCH * 3; j++) {
+            double sum = 0;
+            for (int e = 0; e < c.D; e++)
+                sum += pow((double)before[j * c.D + e], 2);
+            cr_expect_float_eq(sum, 1, 1e-5, "slot %d of %d: %g", j, s, sum);
+        }
+    }
+    lm_forget(&m.lm);
+    segment(&m, 0);
+    lm_commit(&m.lm, TOKENS);
+    cr_expect_eq(memcmp(m.lm.slots.now, first, n * sizeof(*first)), 0, "forgotten");
+    free(before), free(first);
+    model_close(&m);
+}
+
+/* Where nothing is carried every segment begins anew. */
+Test(slots, without_a_past_each_segment_is_the_first)
+{
+    const struct config c = of_slots(3, 0);
+    struct model m;
+
+    model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){BATCH, TOKENS, 0});
+    lm_build_tables(&m.lm, &m.g);
+    segment(&m, 0);
+    const float first = m.lm.logits[3];
+    lm_commit(&m.lm, TOKENS);
+    segment(&m, 0);
+    cr_expect_eq(m.lm.logits[3], first);
+    model_close(&m);
+}
+
+/* ---- gradients ------------------------------------------------------------------------------ */
+
+static enum status bind(struct model *m, int M, struct err *e)
+{
+    const struct extent max = {BATCH, TOKENS, M};
+    const enum status st = lm_bind(&m->lm, &m->g, MEM_HIDDEN, max, &m->arena, e);
+
+    return st == OK ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : st;
+}
+
+static void open_training(struct model *m, const struct config *c, int M)
+{
+    struct err e = {""};
+
+    *m = (struct model){0};
+    cr_assert_eq(engine_open(&m->g, "ref", 1, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
+    cr_assert_eq(bind(m, M, &e), OK, "%s", e.msg);
+    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    memset(m->arena.base, 0xff, m->arena.size);
+    cr_assert_eq(bind(m, M, &e), OK, "%s", e.msg);
+    params_init(&m->lm.params, SEED);
+    for (int i = 0; i < m->lm.params.n; i++)
+        quantise(m->lm.params.v[i].data, m->lm.params.v[i].n);
+    m->nll = guarded((size_t)(BATCH * TOKENS));
+}
+
+/* Of the last segment, all of them being run with the present weights. */
+static double last_loss(void *model)
+{
+    struct model *const m = model;
+    double sum = 0;
+
+    lm_build_tables(&m->lm, &m->g);
+    lm_forget(&m->lm);
+    for (int s = 0; s < SEGMENTS; s++) {
+        segment(m, s);
+        if (s + 1 < SEGMENTS)
+            lm_commit(&m->lm, TOKENS);
+    }
+    for (int i = 0; i < BATCH * TOKENS; i++)
+        sum += (double)m->nll[i] / (BATCH * TOKENS);
+    return sum;
+}
+
+static void run_backward(struct model *m)
+{
+    int32_t tokens[BATCH * TOKENS], targets[BATCH * TOKENS];
+
+    last_loss(m);
+    for (int i = 0; i < BATCH * TOKENS; i++) {
+        const int at = (SEGMENTS - 1) * TOKENS + i % TOKENS;
+        tokens[i] = token_of(m, i / TOKENS, at);
+        targets[i] = token_of(m, i / TOKENS, at + 1);
+    }
+    params_zero_grad(&m->lm.params);
+    lm_backward(&m->lm, &m->g, tokens, targets, BATCH, TOKENS);
+}
+
+/* A memory of no rows: slots alone connect the segments. The loss is a mean of numbers near ln V,
+ * as in tests/model/test_grad_lm.c, of three times as many steps. */
+Test(slots, gradients_reach_earlier_writes)
+{
+    const struct config c = of_slots(2, SEGMENTS - 1);
+    struct model m;
+
+    open_training(&m, &c, 0);
+    const struct scalar f = {last_loss, &m, 12 * U * log(c.V), 0x1p-6};
+    run_backward(&m);
+    for (int i = 0; i < m.lm.params.n; i++) {
+        const struct param *const w = &m.lm.params.v[i];
+        float *const grad = calloc(w->n, sizeof(*grad));
+        cr_assert_not_null(grad);
+        memcpy(grad, w->grad, w->n * sizeof(*grad));
+        expect_gradient_aside(&f, w->name, w->data, grad, w->n, 64 * U, 2 * f.noise / f.step);
+        free(grad);
+    }
+    model_close(&m);
+}
+
+static double norm_of(const struct model *m, const char *name)
+{
+    const struct param *const w = params_find(&m->lm.params, name);
+    double sum = 0;
+
+    cr_assert_not_null(w);
+    for (size_t i = 0; i < w->n; i++)
+        sum += (double)w->grad[i] * (double)w->grad[i];
+    return sqrt(sum);
+}
+
+/* Without it slots are constants, and nothing trains what is written. */
+Test(slots, replay_is_what_trains_the_write)
+{
+    for (int replay = 0; replay < SEGMENTS; replay++) {
+        const struct config c = of_slots(2, replay);
+        struct model m;
+        open_training(&m, &c, 0);
+        run_backward(&m);
+        cr_expect_eq(norm_of(&m, "write.q.weight") > 0, replay > 0, "%d", replay);
+        cr_expect_gt(norm_of(&m, "layers.0.read.k.weight"), 0);
+        model_close(&m);
+    }
+}
+
+/* Backward leaves the present as it was: slots and rows that a commit makes memory. */
+Test(slots, the_present_returns)
+{
+    const struct config c = of_slots(2, SEGMENTS - 1);
+    const size_t n = (size_t)(BATCH * TOKENS * c.V);
+    struct model m;
+    float *logits[2];
+
+    for (int back = 0; back < 2; back++) {
+        open_training(&m, &c, 3);
+        if (back)
+            run_backward(&m);
+        else
+            last_loss(&m);
+        lm_commit(&m.lm, TOKENS);
+        segment(&m, SEGMENTS);
+        logits[back] = calloc(n, sizeof(float));
+        cr_assert_not_null(logits[back]);
+        memcpy(logits[back], m.lm.logits, n * sizeof(float));
+        model_close(&m);
+    }
+    cr_expect_eq(memcmp(logits[0], logits[1], n * sizeof(float)), 0);
+    free(logits[0]), free(logits[1]);
+}
+
+Test(slots, letters_and_numbers_go_together)
+{
+    struct err e;
+    struct config c = of_slots(2, 1);
+
+    cr_expect_eq(config_check(&c, &e), OK);
+    c.slots.n = 0;
+    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    c = of_slots(2, 1);
+    snprintf(c.subs, sizeof(c.subs), "sf");
+    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    c = of_slots(2, 1);
+    c.slots.temp = 0;
+    cr_expect_eq(config_check(&c, &e), E_USAGE);
+}

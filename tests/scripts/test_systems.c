@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * No system of the founding papers is forgotten: each is built, and then one command plans at least
+ * one case of it, or closed, with a reason; docs/systems.md says so. */
+#include "tests/support/command_line.h"
+#include "tests/support/program.h"
+#include "variants/systems.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All that these papers name, however it was decided. */
+static const char *const named[] = {
+    "Transformer",
+    "Al-Rfou et al.",
+    "Shaw et al.",
+    "Transformer-XL",
+    "GTrXL",
+    "R-Transformer",
+    "RealFormer",
+    "Universal Transformer",
+    "adaptive computation time",
+    "Funnel-Transformer",
+    "DeLighT",
+    "sliding window",
+    "dilated window",
+    "random keys",
+    "block-local",
+    "global tokens",
+    "Sparse Transformer, strided",
+    "Sparse Transformer, fixed",
+    "Longformer",
+    "BigBird",
+    "linear attention",
+    "Performer",
+    "average attention",
+    "Synthesizer",
+    "talking heads",
+    "multi-query attention",
+    "adaptive span",
+    "all-attention",
+    "Compressive Transformer",
+    "Macaron",
+    "Sandwich",
+    "RoPE",
+    "ALiBi",
+    "T5",
+    "KERPLE",
+    "TUPE",
+    "DeBERTa",
+    "learned positions",
+    "ReZero",
+    "ScaleNorm",
+    "RMSNorm",
+    "GLU family",
+    "Swish",
+    "GELU",
+    "mixture of experts",
+    "Switch Transformer",
+    "SAC",
+    "Image Transformer, 1-D local",
+    "Image Transformer, 2-D local",
+    "Axial Transformer",
+    "Star-Transformer",
+    "low-rank attention, head size free",
+    "low-rank and band attention (CSALR)",
+    "Gaussian localness",
+    "Gaussian Transformer",
+    "hard-coded Gaussian attention",
+    "Predictive Attention Transformer",
+    "LazyFormer",
+    "CA-MTL",
+    "collaborative heads",
+    "multi-scale attention",
+    "dilated heads",
+    "routing aggregation",
+    "EM-routing aggregation",
+    "head disagreement",
+    "attention guidance",
+    "learned sinusoid frequencies",
+    "FLOATER",
+    "complex embeddings",
+    "CPE",
+    "TENER",
+    "Music Transformer",
+    "no positions in decoders",
+    "AdaNorm",
+    "PowerNorm",
+    "Admin",
+    "product-key memory",
+    "hash experts",
+    "expert prototypes",
+    "one vector per past segment",
+    "transparent attention",
+    "early exit by entropy",
+    "early exit by patience",
+    "depth-adaptive Transformer",
+    "early exit by a window of labels or by votes",
+    "conditional computation",
+    "MAN",
+    "Evolved Transformer",
+    "DARTSformer",
+    "BERT",
+    "RoBERTa",
+    "GPT",
+    "cross attention",
+    "Performer's other features",
+    "Routing Transformer",
+    "Reformer",
+    "Sparse Sinkhorn attention",
+    "BP-Transformer",
+    "ETC",
+    "Linformer",
+    "Nystromformer",
+    "memory-compressed attention",
+    "clustered attention",
+    "Informer",
+    "Poolingformer",
+    "Set Transformer",
+    "Lite Transformer",
+    "Feedback Transformer",
+    "ERNIE-Doc",
+    "Memformer",
+    "HIBERT",
+    "Hi-Transformer",
+    "TNT",
+    "document translation",
+    "TENER's character encoder",
+    "ViT",
+    "BART",
+};
+
+static const struct system *find(const struct system *list, const char *name)
+{
+    for (; list->name; list++)
+        if (strcmp(list->name, name) == 0)
+            return list;
+    return NULL;
+}
+
+static int count(const struct system *list)
+{
+    int n = 0;
+
+    while (list[n].name)
+        n++;
+    return n;
+}
+
+Test(systems, each_is_built_or_closed_once)
+{
+    for (size_t i = 0; i < ARRAY_LEN(named); i++) {
+        cr_expect(find(systems, named[i]) != NULL, "%s is missing", named[i]);
+    }
+    cr_expect_eq(count(systems), (int)ARRAY_LEN(named));
+    for (const struct system *s = systems; s->name; s++) {
+        cr_expect((s->run != NULL) != (s->why != NULL), "%s is either run or explained", s->name);
+        cr_expect(!s->why || s->why[strlen(s->why) - 1] == '.', "%s: a sentence", s->name);
+    }
+}
+
+Test(systems, what_is_built_runs)
+{
+    for (const struct system *s = systems; s->name; s++) {
+        struct options o;
+        struct plan p;
+        int n = 0;
+        if (!s->run)
+            continue;
+        char line[256];
+        if (strncmp(s->run, "check ", strlen("check ")) == 0) {
+            struct ran r = run_bench(".", "%s --backend ref", s->run);
+            expect_exit(&r, 0);
+            ran_free(&r);
+            continue;
+        }
+        snprintf(line, sizeof(line), "%s -b ref", s->run);
+        must_plan(&p, &o, line);
+        plan_drop_unsupported(&p);
+        n = p.n;
+        drop_plan(&p, &o);
+        cr_expect_gt(n, 0, "%s: %s runs nothing", s->name, s->run);
+    }
+}
+
+Test(systems, the_page_is_the_list)
+{
+    struct ran r = run_bench(".", "list systems --format md");
+    struct bytes page;
+    struct err e = {""};
+
+    expect_exit(&r, 0);
+    cr_assert_eq(file_read(&page, "docs/systems.md", &e), OK, "%s", e.msg);
+    cr_expect_str_eq(page.data, r.out.data, "bench list systems --format md > docs/systems.md");
+    ran_free(&r);
+    free(page.data);
+}

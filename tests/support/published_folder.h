@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A copy of a published model (tests/golden-import/BASE) in the test's folder, to be changed. */
+#ifndef PUBLISHED_FOLDER_H
+#define PUBLISHED_FOLDER_H
+
+#include "tmp_folder.h"
+
+#include <dirent.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PUBLISHED "tests/golden-import"
+enum { HEADER_AT = 8 };
+
+/* The path of a file of the copy, or of the copy itself. */
+static inline const char *published_path(const char *file)
+{
+    static char path[2][FILE_PATH];
+    static int turn;
+    char name[256];
+
+    turn = !turn;
+    snprintf(name, sizeof(name), "model%s%s", *file ? "/" : "", file);
+    folder_path(path[turn], name);
+    return path[turn];
+}
+
+static inline void published_remove(const char *file)
+{
+    cr_assert_eq(unlink(published_path(file)), 0, "%s", file);
+}
+
+/* Begin anew with a copy of this one. */
+static inline void published_copy(const char *base)
+{
+    char command[512];
+
+    snprintf(command, sizeof(command), "rm -rf '%s' && cp -r %s/%s '%s'", published_path(""),
+             PUBLISHED, base, published_path(""));
+    cr_assert_eq(system(command), 0, "%s", command); // NOLINT: a folder of our own
+}
+
+static inline void published_write(const char *file, const void *data, size_t n)
+{
+    FILE *const f = fopen(published_path(file), "wb");
+
+    cr_assert_not_null(f);
+    cr_assert_eq(fwrite(data, 1, n, f), n);
+    cr_assert_eq(fclose(f), 0);
+}
+
+static inline struct bytes published_read(const char *file)
+{
+    struct bytes b;
+    struct err e;
+
+    cr_assert_eq(file_read(&b, published_path(file), &e), OK, "%s", e.msg);
+    return b;
+}
+
+static inline json_t *published_json(const char *file)
+{
+    json_t *const j = json_load_file(published_path(file), 0, NULL);
+
+    cr_assert_not_null(j, "%s", file);
+    return j;
+}
+
+/* Write and release. */
+static inline void published_put_json(const char *file, json_t *j)
+{
+    char *const text = json_dumps(j, 0);
+
+    cr_assert_not_null(text);
+    published_write(file, text, strlen(text));
+    free(text);
+    json_decref(j);
+}
+
+/* One key of config.json; value NULL removes it. */
+static inline void published_set(const char *key, json_t *value)
+{
+    json_t *const config = published_json("config.json");
+
+    if (value)
+        json_object_set_new(config, key, value);
+    else
+        json_object_del(config, key);
+    published_put_json("config.json", config);
+}
+
+/* The header of a file of weights, and its tensors' bytes behind it. */
+static inline json_t *published_header(struct bytes *b, const char *file, size_t *data)
+{
+    uint64_t n;
+
+    *b = published_read(file);
+    memcpy(&n, b->data, sizeof(n));
+    *data = HEADER_AT + (size_t)n;
+    json_t *const header = json_loadb(b->data + HEADER_AT, (size_t)n, 0, NULL);
+    cr_assert_not_null(header);
+    return header;
+}
+
+/* The same file with another header; releases both. */
+static inline void published_put_header(const char *file, json_t *header, struct bytes *b,
+                                        size_t data)
+{
+    char *const text = json_dumps(header, 0);
+    const uint64_t n = strlen(text);
+    FILE *const f = fopen(published_path(file), "wb");
+
+    cr_assert_not_null(f);
+    cr_assert_eq(fwrite(&n, 1, sizeof(n), f), sizeof(n));
+    cr_assert_eq(fwrite(text, 1, n, f), n);
+    cr_assert_eq(fwrite(b->data + data, 1, b->n - data, f), b->n - data);
+    cr_assert_eq(fclose(f), 0);
+    free(text);
+    free(b->data);
+    json_decref(header);
+}
+
+#endif

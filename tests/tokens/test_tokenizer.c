@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tokenizers as files describe them: what each part of a file does, and what is refused. */
+#include "harness/tokens/tokenizer.h"
+
+#include "tests/support/tiny_tokenizer.h"
+
+TestSuite(tokenizer, .init = folder_make, .fini = folder_remove);
+
+static void need_unicode(void)
+{
+    if (unicode_ready(NULL) != OK)
+        cr_skip_test("utf8proc is not built in");
+}
+
+static void expect_ids(const char *text, size_t n, const int32_t *want, size_t n_want)
+{
+    struct tokenizer *t;
+    struct ids got = {0};
+    struct err e = {""};
+
+    cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
+    cr_assert_eq(tokenizer_encode(t, text, n, &got, &e), OK, "%s", e.msg);
+    cr_assert_eq(got.n, n_want, "\"%s\": %zu ids", text, got.n);
+    for (size_t i = 0; i < n_want; i++)
+        cr_expect_eq(got.v[i], want[i], "\"%s\": id %zu is %d", text, i, got.v[i]);
+    free(got.v);
+    tokenizer_close(t);
+}
+#define EXPECT_IDS(text, ...)                                                                      \
+    expect_ids(text, sizeof(text) - 1, (const int32_t[]){__VA_ARGS__},                             \
+               sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+
+/* The file after a change to it: `path` leads to what becomes `value`. */
+static void put_changed(const char *path, json_t *value)
+{
+    json_t *const all = tiny_tokenizer(), *at = all;
+    char key[64];
+    const char *rest = path;
+
+    cr_assert_not_null(all);
+    for (size_t n; rest[n = strcspn(rest, ".")]; rest += n + 1) {
+        snprintf(key, sizeof(key), "%.*s", (int)n, rest);
+        at = json_is_array(at) ? json_array_get(at, (size_t)atoi(key)) : json_object_get(at, key);
+    }
+    if (value && json_is_array(at))
+        json_array_set_new(at, (size_t)atoi(rest), value);
+    else if (value)
+        json_object_set_new(at, rest, value);
+    tiny_put_json("tokenizer.json", all);
+    json_decref(all);
+}
+
+Test(tokenizer, merges_by_rank_in_words)
+{
+    need_unicode();
+    put_changed("", NULL);
+    EXPECT_IDS("the the", 't', 257, 258);
+    EXPECT_IDS(" the<|end|> the", 258, 260, 258);
+    EXPECT_IDS("cat", 'c', 'a', 't');
+    EXPECT_IDS("\0\xc3\xa9", 0, 0xc3, 0xa9);
+    expect_ids("", 0, NULL, 0);
+}
+
+Test(tokenizer, what_a_file_may_ask_for)
+{
+    need_unicode();
+    put_changed("model.ignore_merges", json_true());
+    EXPECT_IDS("cat", 259);
+    put_changed("pre_tokenizer.add_prefix_space", json_true());
+    EXPECT_IDS("the<|end|>the", 258, 260, 258);
+    put_changed("normalizer", json_pack("{s:s}", "type", "NFC"));
+    EXPECT_IDS("e\xcc\x81", 0xc3, 0xa9);
+    put_changed("normalizer", json_pack("{s:s,s:{s:s},s:s}", "type", "Replace", "pattern", "String",
+                                        "dog", "content", "he"));
+    EXPECT_IDS("dog", 257);
+    put_changed("model.merges.1", json_pack("[s,s]", "h", "e"));
+    EXPECT_IDS("he", 257);
+    put_changed("added_tokens.0.normalized", json_true());
+    EXPECT_IDS("a<|end|>", 'a', 260);
+}
+
+/* Of two added tokens the longest that begins at the first place. */
+Test(tokenizer, added_tokens)
+{
+    need_unicode();
+    json_t *const all = tiny_tokenizer();
+    json_array_append_new(
+        json_object_get(all, "added_tokens"),
+        json_pack("{s:i,s:s,s:b}", "id", 261, "content", "<|end|>x", "normalized", 0));
+    json_array_append_new(json_object_get(all, "added_tokens"),
+                          json_pack("{s:i,s:s,s:b}", "id", 262, "content", "  ", "normalized", 1));
+    tiny_put_json("tokenizer.json", all);
+    json_decref(all);
+    EXPECT_IDS("<|end|><|end|>x", 260, 261);
+    EXPECT_IDS("a   b", 'a', 262, ' ', 'b');
+}
+
+Test(tokenizer, what_stands_in_front)
+{
+    need_unicode();
+    put_changed("post_processor",
+                json_loads("{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"
+                           "\"<|end|>\"}},{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":"
+                           "{\"<|end|>\":{\"ids\":[260]}}}",
+                           0, NULL));
+    struct tokenizer *t;
+    struct err e = {""};
+    int n;
+    cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
+    const int32_t *const front = tokenizer_prefix(t, &n);
+    cr_expect(n == 1 && front[0] == 260);
+    cr_expect_eq(tokenizer_vocab(t), 261);
+    tokenizer_close(t);
+}
+
+Test(tokenizer, texts_that_are_no_utf8)
+{
+    need_unicode();
+    put_changed("", NULL);
+    struct tokenizer *t;
+    struct ids got = {0};
+    struct err e = {""};
+    cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
+    cr_expect_eq(tokenizer_encode(t, "ab\xff", 3, &got, &e), E_IO);
+    cr_expect_not_null(strstr(e.msg, "byte 2"), "%s", e.msg);
+    tokenizer_close(t);
+    free(got.v);
+}
+
+/* Without the folder's name these are nearly-right files: each is refused, and says what it has. */
+Test(tokenizer, what_is_refused)
+{
+    static const struct {
+        const char *path, *value, *part;
+    } wrong[] = {
+        {"model.type", "\"Unigram\"", "Unigram"},
+        {"model.dropout", "0.1", "dropout"},
+        {"model.continuing_subword_prefix", "\"##\"", "continuing_subword_prefix"},
+        {"model.vocab", "[]", "vocabulary"},
+        {"model.vocab.he", "-1", "id -1"},
+        {"model.vocab.he", "4194304", "id 4194304"},
+        {"model.vocab.he", "1.5", "\"he\""},
+        {"model.vocab.he", "256", "id 256"},
+        {"model.merges.1", "\"h x\"", "\"h x\""},
+        {"model.merges.1", "\"he\"", "no pair"},
+        {"model.merges.1", "[\"h\"]", "no pair"},
+        {"model.merges.1", "7", "no pair"},
+        {"model.merges", "{}", "no merges"},
+        {"normalizer", "{\"type\":\"Precompiled\"}", "Precompiled"},
+        {"normalizer", "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" +\"},\"content\":\"\"}",
+         "Replace"},
+        {"normalizer",
+         "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"NFC\"},{\"type\":"
+         "\"NFC\"},{\"type\":\"NFC\"},{\"type\":\"NFC\"}]}",
+         "more than"},
+        {"pre_tokenizer", "{\"type\":\"Whitespace\"}", "Whitespace"},
+        {"pre_tokenizer",
+         "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\w+\"},\"behavior\":\"Isolated\"}",
+         "\\w+"},
+        {"pre_tokenizer", "null", "without bytes"},
+        {"post_processor", "{\"type\":\"BertProcessing\"}", "BertProcessing"},
+        {"added_tokens.0.lstrip", "true", "lstrip"},
+        {"added_tokens.0.content", "\"\"", "without a text"},
+        {"added_tokens.0.id", "97", "id 97"},
+    };
+
+    need_unicode();
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct tokenizer *t;
+        struct err e = {""};
+        put_changed(wrong[i].path, json_loads(wrong[i].value, JSON_DECODE_ANY, NULL));
+        cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO, "%s %s", wrong[i].path, wrong[i].value);
+        cr_expect_null(t);
+        cr_expect_not_null(strstr(e.msg, wrong[i].part), "%s %s: %s", wrong[i].path, wrong[i].value,
+                           e.msg);
+        cr_expect_not_null(strstr(e.msg, folder), "%s", e.msg);
+    }
+}
+
+Test(tokenizer, folders_without_one)
+{
+    struct tokenizer *t;
+    struct err e = {""};
+
+    cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO);
+    tiny_put("vocab.pkl", "\x80");
+    cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO);
+    cr_expect_not_null(strstr(e.msg, "pickle"), "%s", e.msg);
+    need_unicode();
+    static const char *const wrong[] = {"", "[]", "{", "{}", "{\"model\":{\"type\":\"BPE\"}}"};
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        tiny_put("tokenizer.json", wrong[i]);
+        cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO, "\"%s\"", wrong[i]);
+    }
+}
+
+Test(tokenizer, vocab_and_merges)
+{
+    need_unicode();
+    json_t *const vocab = tiny_vocab();
+    json_object_set_new(vocab, "<|endoftext|>", json_integer(260));
+    tiny_put_json("vocab.json", vocab);
+    json_decref(vocab);
+    tiny_put("merges.txt", "#version: 0.2\n\xc4\xa0 t\r\nh e\n\n\xc4\xa0t he");
+    EXPECT_IDS("the the<|endoftext|>'s", 't', 257, 258, 260, '\'', 's');
+    struct tokenizer *t;
+    struct err e = {""};
+    static const char *const wrong[] = {"#version\nhe\n", "h \xc4\xa0\n", "\xff e\n"};
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        tiny_put("merges.txt", wrong[i]);
+        cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO, "\"%s\"", wrong[i]);
+    }
+}
+
+/* Characters, and bytes where there is no token for one; the text is one word. */
+static json_t *characters(bool metaspace)
+{
+    json_t *const vocab = json_object();
+    char name[8];
+
+    for (int b = 0; b < 256; b++) {
+        snprintf(name, sizeof(name), "<0x%02X>", b);
+        json_object_set_new(vocab, name, json_integer(b));
+    }
+    json_object_set_new(vocab, "a", json_integer(256));
+    json_object_set_new(vocab, "\xe2\x96\x81", json_integer(257));
+    json_object_set_new(vocab,
+                        "\xe2\x96\x81"
+                        "a",
+                        json_integer(258));
+    json_t *const all =
+        json_pack("{s:{s:s,s:b,s:o,s:[[s,s]]}}", "model", "type", "BPE", "byte_fallback", 1,
+                  "vocab", vocab, "merges", "\xe2\x96\x81", "a");
+    if (metaspace)
+        json_object_set_new(all, "pre_tokenizer",
+                            json_pack("{s:s,s:s,s:s,s:b}", "type", "Metaspace", "replacement",
+                                      "\xe2\x96\x81", "prepend_scheme", "first", "split", 0));
+    else
+        json_object_set_new(
+            all, "normalizer",
+            json_loads("{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":"
+                       "\"\\u2581\"},{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},"
+                       "\"content\":\"\\u2581\"}]}",
+                       0, NULL));
+    json_object_set_new(all, "added_tokens",
+                        json_pack("[{s:i,s:s,s:b}]", "id", 259, "content", "<s>", "normalized", 0));
+    return all;
+}
+
+Test(tokenizer, characters_with_bytes_behind_them)
+{
+    need_unicode();
+    json_t *all = characters(false);
+    tiny_put_json("tokenizer.json", all);
+    json_decref(all);
+    EXPECT_IDS("a a\xc3\xa9", 258, 258, 0xc3, 0xa9);
+    EXPECT_IDS(" a", 257, 258);
+    EXPECT_IDS("a<s>a", 258, 259, 258);
+    all = characters(true);
+    tiny_put_json("tokenizer.json", all);
+    json_decref(all);
+    EXPECT_IDS("a a", 258, 258);
+    EXPECT_IDS(" a", 258);
+    EXPECT_IDS("a<s>a", 258, 259, 256);
+    struct tokenizer *t;
+    struct bytes back;
+    struct err e = {""};
+    cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
+    const int32_t ids[] = {258, 257, 0xc3, 0xa9, 256, 0xc3, 0xc3, 258};
+    cr_assert_eq(tokenizer_decode(t, ids, ARRAY_LEN(ids), &back, &e), OK);
+    cr_expect_str_eq(back.data, "a \xc3\xa9"
+                                "a\xef\xbf\xbd\xef\xbf\xbd a");
+    free(back.data);
+    tokenizer_close(t);
+}
+
+Test(tokenizer, lists_of_words)
+{
+    struct tokenizer *t;
+    struct ids got = {0};
+    struct bytes back;
+    struct err e = {""};
+
+    tiny_put("vocab.txt", "<eos>\nthe\n<unk>\n=\n");
+    EXPECT_IDS("the = the\n\n the dog", 1, 3, 1, 0, 0, 1, 2, 0);
+    EXPECT_IDS("the\r\nthe\rthe\x1d\xc2\xa0the\n", 1, 0, 1, 0, 1, 1, 0);
+    cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
+    cr_expect_eq(tokenizer_decode(t, (const int32_t[]){1}, 1, &back, &e), E_UNSUPPORTED);
+    tokenizer_close(t);
+    tiny_put("vocab.txt", "<eos>\nthe");
+    cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
+    cr_expect_eq(tokenizer_encode(t, "the dog", 7, &got, &e), E_IO);
+    cr_expect_not_null(strstr(e.msg, "dog"), "%s", e.msg);
+    tokenizer_close(t);
+    free(got.v);
+    tiny_put("vocab.txt", "the\n");
+    cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Characters of UTF-8 and what is none, and the classes that tokenizers ask for. */
+#include "harness/tokens/unicode.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+Test(unicode, every_character_there_and_back)
+{
+    for (int32_t c = 0; c < 0x110000; c++) {
+        char text[5] = "";
+        size_t length;
+        if (c >= 0xd800 && c < 0xe000)
+            continue;
+        const size_t n = utf8_put(text, c);
+        cr_assert_eq(utf8_next(text, n, &length), c, "U+%04X", (unsigned)c);
+        cr_assert_eq(length, n);
+        for (size_t cut = 1; cut < n; cut++) { /* all that there is begins a character */
+            cr_assert_eq(utf8_next(text, cut, &length), -1);
+            cr_assert_eq(length, cut);
+        }
+    }
+}
+
+/* Each longest part that begins no character is one U+FFFD: the practice that the Unicode standard
+ * recommends (chapter 3, U+FFFD substitution of maximal subparts). */
+Test(unicode, what_is_no_utf8_is_replaced)
+{
+    static const struct {
+        const char *text, *want;
+        size_t valid;
+    } cases[] = {
+        {"a\xc3\xa9", "a\xc3\xa9", 3},
+        {"\xe2\x82"
+         "A",
+         "?A", 0},
+        {"\xc0\x80", "??", 0},
+        {"x\xed\xa0\x80", "x???", 1},
+        {"\xf0\x9f\x98", "?", 0},
+        {"\xf4\x90\x80\x80", "????", 0},
+        {"\xe0\x80\x80", "???", 0},
+        {"\xf1\x80\x80\xe1\x80\xc2", "???", 0},
+        {"ab\xff", "ab?", 2},
+        {"", "", 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const size_t n = strlen(cases[i].text);
+        struct bytes got;
+        char shown[64] = "";
+        size_t k = 0;
+        cr_expect_eq(utf8_valid(cases[i].text, n), cases[i].valid, "case %zu", i);
+        cr_assert_eq(utf8_replace(&got, cases[i].text, n, NULL), OK);
+        for (size_t at = 0; at < got.n; k++) {
+            const bool mark = got.n - at >= 3 && memcmp(got.data + at, "\xef\xbf\xbd", 3) == 0;
+            shown[k] = mark ? '?' : got.data[at];
+            at += mark ? 3 : 1;
+        }
+        cr_expect_str_eq(shown, cases[i].want, "case %zu", i);
+        free(got.data);
+    }
+}
+
+Test(unicode, white_space_is_25_characters)
+{
+    int n = 0;
+
+    for (int32_t c = 0; c < 0x110000; c++)
+        n += is_white(c);
+    cr_expect_eq(n, 25);
+    cr_expect(is_white(0x3000) && !is_white(0x180e) && !is_white(0x200b) && !is_white(0xfeff) &&
+              !is_white(0x1c));
+}
+
+Test(unicode, letters_numbers_and_composition)
+{
+    struct bytes got;
+
+    if (unicode_ready(NULL) != OK)
+        cr_skip_test("utf8proc is not built in");
+    cr_expect(is_letter('a') && is_letter(0xe9) && is_letter(0x4e00) && !is_letter('1') &&
+              !is_letter(0x301));
+    cr_expect(is_number('1') && is_number(0xb2) && is_number(0x2167) && is_number(0x661) &&
+              !is_number('a'));
+    cr_assert_eq(unicode_compose(&got, "e\xcc\x81\0x", 5, NULL), OK);
+    cr_expect_eq(got.n, 4);
+    cr_expect_arr_eq(got.data, "\xc3\xa9\0x", 4);
+    free(got.data);
+}

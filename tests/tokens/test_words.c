@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Words: each rule of the patterns, written out by hand from their definitions. */
+#include "harness/tokens/words.h"
+
+#include "harness/tokens/unicode.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+/* Words with bars between. */
+static void cut(char *shown, enum words kind, const char *text)
+{
+    struct word_scan s = {kind, text, text + strlen(text), text};
+    const char *word, *end = text;
+    size_t n, used = 0;
+
+    *shown = '\0';
+    while (word_next(&s, &word, &n)) {
+        cr_assert_eq(word, end, "\"%s\": words leave nothing out", text);
+        cr_assert_gt(n, 0);
+        end = word + n;
+        used += (size_t)sprintf(shown + used, "%s%.*s", used ? "|" : "", (int)n, word);
+    }
+    cr_assert_eq(*end, '\0');
+}
+
+Test(words, rules)
+{
+    static const struct {
+        enum words kind;
+        const char *text, *want;
+    } cases[] = {
+        {WORDS_WHOLE, "a b  c", "a b  c"},
+        {WORDS_GPT2, "", ""},
+        {WORDS_GPT2, "it's we'll I'M", "it|'s| we|'ll| I|'|M"},
+        {WORDS_GPT2, "a12 345?! b", "a|12| 345|?!| b"},
+        {WORDS_GPT2, "a   b", "a|  | b"},
+        {WORDS_GPT2, "a  \n", "a|  \n"},
+        {WORDS_GPT2, "a\nb", "a|\n|b"},
+        {WORDS_GPT2, " \t\tx", " \t|\t|x"},
+        {WORDS_GPT2, "\xc3\xa9\xc2\xb2\xe2\x82\xac", "\xc3\xa9|\xc2\xb2|\xe2\x82\xac"},
+        {WORDS_GPT4, "it'S \xc3\xa9'\xc5\xbf", "it|'S| \xc3\xa9|'\xc5\xbf"},
+        {WORDS_GPT4, "a12345", "a|123|45"},
+        {WORDS_GPT4, " 12", " |12"},
+        {WORDS_GPT4, "(abc)\r\n\nx", "(abc|)\r\n\n|x"},
+        {WORDS_GPT4, "\tx ?y", "\tx| ?|y"},
+        {WORDS_GPT4, "a \n b", "a| \n| b"},
+        {WORDS_GPT4, "a  \n\n  b", "a|  \n\n| | b"},
+        {WORDS_GPT4, "a  ", "a|  "},
+        {WORDS_QWEN, "a123 4", "a|1|2|3| |4"},
+        {WORDS_DIGITS, "ab12 c 3d", "ab|1|2| c| |3|d"},
+        {WORDS_DIGITS, "1", "1"},
+    };
+
+    if (unicode_ready(NULL) != OK)
+        cr_skip_test("utf8proc is not built in");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char shown[128];
+        cut(shown, cases[i].kind, cases[i].text);
+        cr_expect_str_eq(shown, cases[i].want, "case %zu", i);
+    }
+}
+
+Test(words, patterns_by_their_text)
+{
+    enum words kind = WORDS_WHOLE;
+
+    cr_expect(!words_of_pattern("\\s+", &kind) && kind == WORDS_WHOLE);
+    cr_expect(words_of_pattern("'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
+                               "\\s+(?!\\S)|\\s+",
+                               &kind) &&
+              kind == WORDS_GPT2);
+}

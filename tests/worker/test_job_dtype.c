@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cases with narrower weights: what is stored, what is computed, and who cannot. */
+#include "harness/worker/job.h"
+#include "tests/support/command_line.h"
+#include "tests/support/every_backend.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SMALL                                                                                      \
+    "--seq 11 --mem 9 --d-model 40 --heads 4 --d-inner 72 --layers 2 --threads 2 --mem-kind auto "
+
+static void must_start(struct job *j, const struct bench_case *c)
+{
+    struct err e = {""};
+
+    cr_assert_eq(job_open(j, c, &e), OK, "%s: %s", c->repro, e.msg);
+    cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", c->repro, e.msg);
+}
+
+/* Bytes of a layer of 40 columns, 72 hidden units: four maps of 40 x 40, two of 72, vectors. */
+Test(job_dtype, weights_take_their_bytes)
+{
+    enum { D = 40, F = 72, VECTORS = 4 * D + F + D }; /* two norms and both biases */
+    static const size_t rows[ELEM_COUNT][2] = {{4 * D, 4 * F}, {2 * D, 2 * F}, {36 * 2, 36 * 3}};
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o, "-w layer -V vanilla -b ref --dtype f32,bf16,q8 " SMALL);
+    cr_assert_eq(p.n, ELEM_COUNT);
+    for (int i = 0; i < p.n; i++) {
+        struct job j;
+        must_start(&j, &p.cases[i]);
+        cr_expect_eq(p.cases[i].config.dtype, (enum elem)i);
+        cr_expect_eq(j.arena.part[PART_WEIGHTS],
+                     (4 * D + F) * rows[i][0] + D * rows[i][1] + VECTORS * sizeof(float),
+                     "%s: %zu bytes", p.cases[i].repro, j.arena.part[PART_WEIGHTS]);
+        job_close(&j);
+    }
+    drop_plan(&p, &o);
+}
+
+/* The reference in q8 is the f32 model of the numbers that are stored; in bf16 rows are rounded as
+ * well, so that weights alone explain a part of the difference only. */
+Test(job_dtype, reference_computes_with_what_is_stored)
+{
+    for (enum elem elem = ELEM_BF16; elem <= ELEM_Q8; elem++) {
+        struct options o;
+        struct plan p;
+        struct job f32, narrow;
+        char line[256];
+
+        snprintf(line, sizeof(line), "-w segment -V gtrxl,llama -b ref --dtype f32,%s " SMALL,
+                 elem_name[elem]);
+        must_plan(&p, &o, line);
+        cr_assert_eq(p.n, 4);
+        for (int i = 0; i < p.n; i += 2) {
+            must_start(&f32, &p.cases[i]);
+            must_start(&narrow, &p.cases[i + 1]);
+            struct params *const wide = &f32.lm.lm.params;
+            const struct params *const of = &narrow.lm.lm.params;
+            int replaced = 0;
+            for (int w = 0; w < of->n; w++) {
+                const int n = of->v[w].shape[of->v[w].rank - 1];
+                if (of->v[w].elem == ELEM_F32)
+                    continue;
+                cr_expect(of->v[w].elem == elem && !of->v[w].data && of->v[w].narrow);
+                for (ptrdiff_t row = 0; row < (ptrdiff_t)of->v[w].n / n; row++)
+                    param_row(&of->v[w], row, wide->v[w].data + row * n);
+                replaced++;
+            }
+            cr_expect_geq(replaced, 13, "%s", p.cases[i].repro); /* six maps a layer, embedding */
+            lm_build_tables(&f32.lm.lm, &f32.engine);
+            job_run(&f32);
+            job_run(&narrow);
+            const bool same = memcmp(f32.out, narrow.out, f32.n_out * sizeof(float)) == 0;
+            cr_expect_eq(same, elem == ELEM_Q8, "%s", p.cases[i + 1].repro);
+            for (size_t x = 0; x < f32.n_out; x++)
+                cr_assert(fabsf(f32.out[x] - narrow.out[x]) < 0.1f);
+            job_close(&f32);
+            job_close(&narrow);
+        }
+        drop_plan(&p, &o);
+    }
+}
+
+/* Every variant in every type: as the reference within the bound of its check, or refused. */
+ParameterizedTestParameters(job_dtype, backends_agree) { return every_backend(); }
+ParameterizedTest(int *b, job_dtype, backends_agree, .timeout = 300)
+{
+    struct options o;
+    struct plan p;
+    char line[256];
+    int ran = 0;
+
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("%s cannot run here", backends[*b]->name);
+    snprintf(line, sizeof(line), "-w layer,segment -V all -b %s --dtype bf16,q8 " SMALL,
+             backends[*b]->name);
+    must_plan(&p, &o, line);
+    plan_drop_unsupported(&p);
+    for (int i = 0; i < p.n; i++) {
+        const struct bench_case *const c = &p.cases[i];
+        struct bench_case like = *c;
+        struct job j, ref;
+        struct err e = {""};
+        const enum status st = job_open(&j, c, &e);
+        if (j.engine.lacks[c->config.dtype] || st != OK) {
+            cr_expect_eq(st, E_UNSUPPORTED, "%s: %s", c->repro, e.msg);
+            cr_expect(strstr(e.msg, "unsupported in ") && strstr(e.msg, "  -> "), "%s", e.msg);
+            job_close(&j);
+            continue;
+        }
+        cr_assert_eq(job_place(&j, NULL, NULL, &e), OK, "%s: %s", c->repro, e.msg);
+        job_run(&j);
+        like.backend = &backend_ref;
+        must_start(&ref, &like);
+        job_run(&ref);
+        const struct agreement a = agree(j.out, ref.out, j.n_out, job_bound(c));
+        cr_expect(a.within, "%s: %g", c->repro, a.max_rel);
+        ran++;
+        job_close(&j);
+        job_close(&ref);
+    }
+    const bool has_one = !backends[*b]->lacks[ELEM_BF16] || !backends[*b]->lacks[ELEM_Q8];
+    cr_expect_eq(ran > 100, has_one, "%d ran", ran);
+    drop_plan(&p, &o);
+}
+
+Test(job_dtype, cases_that_have_no_such_weights)
+{
+    static const struct {
+        const char *line, *why;
+    } cases[] = {
+        {"-w attn -V vanilla -b ref --dtype q8 ", "unsupported: attention alone has no weights"},
+        {"-w train -V xl -b ref --dtype bf16 ", "unsupported: weights are trained as f32"},
+        {"-w layer --phase fwd_bwd -V xl -b ref --dtype bf16 ",
+         "unsupported: weights are trained as f32"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct options o;
+        struct plan p;
+        char line[256];
+        snprintf(line, sizeof(line), "%s" SMALL, cases[i].line);
+        must_plan(&p, &o, line);
+        cr_assert_eq(p.n, 1);
+        cr_assert_not_null(p.cases[0].unsupported, "%s", line);
+        cr_expect_str_eq(p.cases[0].unsupported, cases[i].why);
+        drop_plan(&p, &o);
+    }
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Element types of stored numbers, and the one home of their rounding.
+ *
+ *   f32   float
+ *   bf16  the upper half of a float. Rounded to nearest, ties to even; a subnormal becomes a zero
+ * of its sign, a NaN stays one (quiet), as vcvtneps2bf16 does it. q8    blocks of 32 numbers along
+ * a row, each an int8 times the block's scale, a float: scale = max|x| / 127, q = x / scale to
+ * nearest, ties to even. The last block is filled up with zeros. The number that a q stands for is
+ * scale q, rounded to float. Where a block holds what is not finite, its scale and thus all of its
+ * numbers are NaN.
+ *
+ * Rows of a matrix are stored one after the other, each of elem_row_bytes(). */
+#ifndef ELEM_H
+#define ELEM_H
+
+#include "base.h"
+
+#include <string.h>
+
+enum elem { ELEM_F32, ELEM_BF16, ELEM_Q8, ELEM_COUNT };
+extern const char *const elem_name[ELEM_COUNT + 1]; /* "f32" "bf16" "q8" NULL */
+
+enum { Q8_BLOCK = 32 };
+struct q8_block {
+    float scale;
+    int8_t q[Q8_BLOCK];
+};
+_Static_assert(sizeof(struct q8_block) == sizeof(float) + Q8_BLOCK, "no padding");
+
+size_t elem_row_bytes(enum elem elem, int n); /* of n numbers */
+
+/* A row of n numbers in that type. */
+void elem_narrow(enum elem elem, void *row, const float *x, int n);
+
+/* Numbers [first, first + n) of such a row. */
+void elem_widen(enum elem elem, float *x, const void *row, int first, int n);
+
+static inline float bf16_float(uint16_t half)
+{
+    const uint32_t bits = (uint32_t)half << 16;
+    float x;
+
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+/* Without branches, so that compilers make vectors of it. */
+static inline uint16_t bf16_of(float x)
+{
+    const uint32_t exponent = 0x7f800000;
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof(bits));
+    uint32_t to = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    to = (bits & exponent) == 0 ? bits >> 16 & 0x8000 : to;
+    to = (bits & 0x7fffffff) > exponent ? bits >> 16 | 0x40 : to;
+    return (uint16_t)to;
+}
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Dynamic routing between heads: Li et al. 2019, "Information Aggregation for Multi-Head Attention
+ * with Routing-by-Agreement".
+ *
+ *   V_hn = W_hn o_h,   y_n = squash(sum_h c_hn V_hn),   three times: c = softmax_n of b, b += y . V
+ *
+ * In place of W_o, every head votes for every part of the output, and counts for more where it
+ * agrees with the sum. Positions are ALiBi's. Equations:
+ * variants/model/attention/sublayer_attention_capsules.c. */
+#include "variant.h"
+#include "variants/parts/parts.h"
+
+const struct variant variant_capsules = {
+    .name = "capsules",
+    .paper = "Li et al. 2019, arXiv:1904.03100",
+    .about = "as alibi; heads agree on their output by dynamic routing, in place of W_o",
+    .pos = &pos_alibi,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_POST,
+    .around = {.agg = AGG_DYNAMIC, .agg_iters = 3},
+};

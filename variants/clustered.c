@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Clustered attention: Vyas et al. 2020, "Fast Transformers with Clustered Attention" (equations:
+ * model/content/clustered.c).
+ *
+ * Queries are clustered by random bits; all of a cluster have the distribution of their mean. It is
+ * that of later queries, too: whole texts only. Clustering is a loop in C; the means attend on the
+ * ordinary kernel. */
+#include "variant.h"
+#include "variants/model/content/content.h"
+#include "variants/parts/parts.h"
+
+const struct mixer mixer_clustered = {.name = "clustered",
+                                      .own = &clustered_own,
+                                      .kind = &sublayer_content,
+                                      .attends = true,
+                                      .content = &content_clustered};
+
+const struct variant variant_clustered = {
+    .name = "clustered",
+    .paper = "Vyas et al. 2020, arXiv:2007.04825",
+    .about = "queries of a cluster share the attention of their mean; bidirectional",
+    .pos = &pos_learned,
+    .mem = &mem_none,
+    .mixer = &mixer_clustered,
+    .ffn = &ffn_gelu,
+    .wiring = WIRING_POST,
+    .bidirectional = true,
+};

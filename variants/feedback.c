@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Feedback Transformer: Fan et al. 2020, "Addressing Some Limitations of Transformers with Feedback
+ * Memory".
+ *
+ *   every layer attends to one memory, whose rows are trained sums of all layers of past tokens
+ *
+ * All layers share keys and values, so a model caches them once, not once a layer. Tokens come one
+ * after the other, in training too (model/feedback.h). Positions are ALiBi's. */
+#include "variant.h"
+#include "variants/parts/parts.h"
+
+const struct variant variant_feedback = {
+    .name = "feedback",
+    .paper = "Fan et al. 2020, arXiv:2002.09402",
+    .about = "one memory of all layers for all layers, token by token",
+    .pos = &pos_alibi,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_POST,
+    .whole = true,
+    .feedback = {.on = true, .shared = true},
+};

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Informer: Zhou et al. 2020, "Informer: Beyond Efficient Transformer for Long Sequence Time-Series
+ * Forecasting" (equations: model/content/informer.c).
+ *
+ * Only the queries whose scores are most uneven attend; the others get the mean of the values. The
+ * choice reads the whole text, and its published masked form looks ahead with it: whole texts only.
+ * Measuring is a loop in C; the chosen queries attend on the ordinary kernel. */
+#include "variant.h"
+#include "variants/model/content/content.h"
+#include "variants/parts/parts.h"
+
+const struct mixer mixer_informer = {.name = "informer",
+                                     .own = &informer_own,
+                                     .kind = &sublayer_content,
+                                     .attends = true,
+                                     .content = &content_informer};
+
+const struct variant variant_informer = {
+    .name = "informer",
+    .paper = "Zhou et al. 2020, arXiv:2012.07436",
+    .about = "only the queries with the most uneven scores attend; bidirectional",
+    .pos = &pos_sinusoid,
+    .mem = &mem_none,
+    .mixer = &mixer_informer,
+    .ffn = &ffn_gelu,
+    .wiring = WIRING_POST,
+    .bidirectional = true,
+};

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Scores with a part that depends on a task (Pilault et al. 2021, arXiv:2009.09139). z is the
+ * vector of a sequence's task, A_j one of m matrices [n,n], i and k absolute places:
+ *
+ *   gamma = W_g z + b_g,   beta = W_b z + b_b
+ *   S_ik += A_j[i mod n, k mod n] gamma[k mod n] + beta[k mod n]     where j = i/n = k/n
+ *
+ * It is the same for all heads. Plain loops: they cost L n of L L pairs. */
+#include "sublayer_attention_around.h"
+
+#include <string.h>
+
+int camtl_blocks(const struct config *c)
+{
+    const struct camtl *const t = &c->around.camtl;
+
+    const int places = max_int(1, c->max_seq + c->mem_len);
+
+    return t->blocks ? t->blocks : (places + t->size - 1) / t->size;
+}
+
+/* y [n] = W z + b of one sequence. */
+static void map_task(const struct param *W, const struct param *b, float *y, const float *z)
+{
+    const int n = W->shape[0], e = W->shape[1];
+
+    for (int i = 0; i < n; i++) {
+        double sum = (double)b->data[i];
+        for (int k = 0; k < e && z; k++)
+            sum += (double)W->data[(ptrdiff_t)i * e + k] * (double)z[k];
+        y[i] = (float)sum;
+    }
+}
+
+static const float *task_of(const struct sublayer *s, int b)
+{
+    const float *const task = s->of.attention.task;
+
+    return task ? task + (ptrdiff_t)b * s->c->around.camtl.task : NULL;
+}
+
+/* The keys in the block of the query at place i. */
+static struct range block_of(const struct sublayer *s, int i, int K)
+{
+    const int n = s->c->around.camtl.size, first = i / n * n;
+
+    return (struct range){min_int(first, K), min_int(first + n, K)};
+}
+
+void camtl_add(const struct sublayer *s, const struct work *w, struct around_call n,
+               const struct attn *a)
+{
+    const struct around_work x = around_work_of(s, w->own[AT_AROUND], n, false);
+    const ptrdiff_t size = s->c->around.camtl.size;
+    const float *const A = around_param(s, AROUND_CAMTL_A)->data;
+
+    CHECK(n.all <= camtl_blocks(s->c) * size);
+    for (int b = 0; b < a->B; b++) {
+        float *const gamma = x.film + b * 2 * size, *const beta = gamma + size;
+        map_task(around_param(s, AROUND_CAMTL_GAMMA), around_param(s, AROUND_CAMTL_GAMMA_BIAS),
+                 gamma, task_of(s, b));
+        map_task(around_param(s, AROUND_CAMTL_BETA), around_param(s, AROUND_CAMTL_BETA_BIAS), beta,
+                 task_of(s, b));
+        for (int i = 0; i < a->L; i++) {
+            const ptrdiff_t row = a->M + i; /* of the stacked matrices [m n, n] */
+            const struct range keys = block_of(s, a->M + i, n.all);
+            float *const to = x.add + ((ptrdiff_t)b * a->L + i) * n.all;
+            memset(to, 0, sizeof(float) * (size_t)n.all);
+            for (int j = keys.from; j < keys.to; j++)
+                to[j] = A[row * size + j % size] * gamma[j % size] + beta[j % size];
+        }
+    }
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+/* From d_y [n] to the weights, and to the task if its gradient is wanted. */
+static void map_task_grad(const struct param *W, const struct param *b, const float *d_y,
+                          const float *z, float *d_z)
+{
+    const int n = W->shape[0], e = W->shape[1];
+
+    for (int i = 0; i < n; i++) {
+        b->grad[i] += d_y[i];
+        for (int k = 0; k < e && z; k++) {
+            W->grad[(ptrdiff_t)i * e + k] += d_y[i] * z[k];
+            if (d_z)
+                d_z[k] += d_y[i] * W->data[(ptrdiff_t)i * e + k];
+        }
+    }
+}
+
+void camtl_grad(const struct sublayer *s, const struct work *w, struct around_call n,
+                const struct attn *a, const struct attn_grad *d)
+{
+    const struct around_work x = around_work_of(s, w->own[AT_AROUND], n, false),
+                             to = around_work_of(s, w->d_own[AT_AROUND], n, true);
+    const ptrdiff_t size = s->c->around.camtl.size;
+    const struct param *const A = around_param(s, AROUND_CAMTL_A);
+    float *const d_task = s->of.attention.d_task;
+
+    memset(to.film, 0, sizeof(float) * (size_t)(a->B * 2 * size));
+    for (int b = 0; b < a->B; b++) {
+        const float *const gamma = x.film + b * 2 * size, *const z = task_of(s, b);
+        float *const d_gamma = to.film + b * 2 * size, *const d_beta = d_gamma + size;
+        float *const d_z = d_task ? d_task + (ptrdiff_t)b * s->c->around.camtl.task : NULL;
+        for (int i = 0; i < a->L; i++) {
+            const ptrdiff_t row = (a->M + i) * size;
+            const struct range keys = block_of(s, a->M + i, n.all);
+            const float *const G = d->d_add + ((ptrdiff_t)b * a->L + i) * n.all;
+            for (int j = keys.from; j < keys.to; j++) {
+                A->grad[row + j % size] += G[j] * gamma[j % size];
+                d_gamma[j % size] += G[j] * A->data[row + j % size];
+                d_beta[j % size] += G[j];
+            }
+        }
+        map_task_grad(around_param(s, AROUND_CAMTL_GAMMA), around_param(s, AROUND_CAMTL_GAMMA_BIAS),
+                      d_gamma, z, d_z);
+        map_task_grad(around_param(s, AROUND_CAMTL_BETA), around_param(s, AROUND_CAMTL_BETA_BIAS),
+                      d_beta, z, d_z);
+    }
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Routing by agreement in place of W_o (Li et al. 2019, arXiv:1904.03100). For each position, o_h
+ * the output of a head, n a capsule, that is, a part of the D channels:
+ *
+ *   V_hn = W_hn o_h,   b_hn = 0
+ *   so many times:   c_hn = softmax over n of b_hn
+ *                    S_n = sum_h c_hn V_hn,   y_n = squash(S_n),   b_hn += y_n . V_hn
+ *   squash(x) = x |x|^2 / ((1 + |x|^2) sqrt(|x|^2 + 1e-9))
+ *
+ * The votes are products of the backend; the rest is a loop over positions. */
+#include "sublayer_attention_around.h"
+#include "variants/model/sublayer/sublayer_inner.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double squash_eps = 1e-9;
+
+/* One position: votes [H,D], and of every iteration shares c [H,N] and sums S [D]. */
+struct position {
+    int H, N, D, width; /* width of a capsule */
+    int iters;
+    const float *votes;
+    float *shares, *sums;
+};
+
+static struct position position_of(const struct config *c, const struct around_work *x,
+                                   ptrdiff_t row)
+{
+    const ptrdiff_t H = c->H, N = c->around.capsules, iters = c->around.agg_iters;
+
+    return (struct position){.H = c->H,
+                             .N = (int)N,
+                             .D = c->D,
+                             .width = c->D / (int)N,
+                             .iters = (int)iters,
+                             .votes = x->votes + row * H * c->D,
+                             .shares = x->shares + row * iters * H * N,
+                             .sums = x->sums + row * iters * c->D};
+}
+
+static double dot(const float *x, const float *y, int n)
+{
+    double sum = 0;
+
+    for (int e = 0; e < n; e++)
+        sum += (double)x[e] * (double)y[e];
+    return sum;
+}
+
+/* squash(x) = factor(|x|^2) x, and its slope by |x|^2 */
+static double factor(double n2) { return n2 / ((1 + n2) * sqrt(n2 + squash_eps)); }
+
+static double factor_slope(double n2)
+{
+    const double root = sqrt(n2 + squash_eps);
+
+    return 1 / ((1 + n2) * (1 + n2) * root) - n2 / (2 * (1 + n2) * root * (n2 + squash_eps));
+}
+
+static void squash(float *y, const float *x, int n)
+{
+    const double f = factor(dot(x, x, n));
+
+    for (int e = 0; e < n; e++)
+        y[e] = (float)(f * (double)x[e]);
+}
+
+/* c [N] = softmax of b [N], which may be c. */
+static void softmax_row(float *c, const float *b, int N)
+{
+    float most = b[0];
+    double sum = 0;
+
+    for (int n = 1; n < N; n++)
+        most = fmaxf(most, b[n]);
+    for (int n = 0; n < N; n++)
+        sum += exp((double)(b[n] - most));
+    for (int n = 0; n < N; n++)
+        c[n] = (float)(exp((double)(b[n] - most)) / sum);
+}
+
+/* y [D] of one position; b [H,N] is work space. */
+static void agree(const struct position *p, float *y, float *b)
+{
+    memset(b, 0, sizeof(float) * (size_t)(p->H * p->N));
+    for (int t = 0; t < p->iters; t++) {
+        float *const c = p->shares + (ptrdiff_t)t * p->H * p->N;
+        float *const S = p->sums + (ptrdiff_t)t * p->D;
+        memset(S, 0, sizeof(float) * (size_t)p->D);
+        for (int h = 0; h < p->H; h++) {
+            softmax_row(c + (ptrdiff_t)h * p->N, b + (ptrdiff_t)h * p->N, p->N);
+            for (int e = 0; e < p->D; e++)
+                S[e] += c[h * p->N + e / p->width] * p->votes[(ptrdiff_t)h * p->D + e];
+        }
+        for (int n = 0; n < p->N; n++)
+            squash(y + (ptrdiff_t)n * p->width, S + (ptrdiff_t)n * p->width, p->width);
+        for (int i = 0; i < p->H * p->N && t + 1 < p->iters; i++) {
+            const ptrdiff_t n = i % p->N, h = i / p->N;
+            b[i] += (float)dot(y + n * p->width, p->votes + h * p->D + n * p->width, p->width);
+        }
+    }
+}
+
+/* V_h [rows,D] = W_h o_h for every head. */
+static void vote(const struct engine *g, const struct sublayer *s, float *votes, const float *o,
+                 int rows)
+{
+    const struct config *const c = s->c;
+    const ptrdiff_t dh = c->dh, D = c->D;
+
+    for (int h = 0; h < c->H; h++)
+        g->ops.gemm(&(struct gemm){.tb = true,
+                                   .m = rows,
+                                   .n = c->D,
+                                   .k = c->dh,
+                                   .alpha = 1,
+                                   .a = o + h * dh,
+                                   .lda = c->H * dh,
+                                   .b = around_param(s, AROUND_AGG)->data + h * D * dh,
+                                   .ldb = dh,
+                                   .c = votes + h * D,
+                                   .ldc = c->H * D,
+                                   .threads = g->threads});
+}
+
+void capsules_out(const struct engine *g, const struct sublayer *s, struct work *w,
+                  struct around_call n, const float *o, struct act epilogue)
+{
+    const struct config *const c = s->c;
+    const struct around_work x = around_work_of(s, w->own[AT_AROUND], n, false);
+    const int rows = n.B * n.L;
+
+    vote(g, s, x.votes, o, rows);
+#pragma omp parallel for num_threads(g->threads)
+    for (int row = 0; row < rows; row++) {
+        const struct position p = position_of(c, &x, row);
+        agree(&p, w->y + (ptrdiff_t)row * c->D,
+              x.agreed + (ptrdiff_t)row * c->H * c->around.capsules);
+    }
+    epilogue.x = w->y;
+    epilogue.rows = rows;
+    epilogue.n = c->D;
+    epilogue.threads = g->threads;
+    g->ops.act(&epilogue);
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+/* d of squash(x) by x, times d_y. */
+static void squash_grad(float *d_x, const float *x, const float *d_y, int n)
+{
+    const double n2 = dot(x, x, n), f = factor(n2), along = 2 * factor_slope(n2) * dot(x, d_y, n);
+
+    for (int e = 0; e < n; e++)
+        d_x[e] = (float)(f * (double)d_y[e] + along * (double)x[e]);
+}
+
+/* d_V [H,D] of one position from d_y [D], which is overwritten; d_S [D] and d_b [H,N] are work
+ * space. What b gathers reaches all iterations before. */
+static void agree_grad(const struct position *p, float *d_V, float *d_y, float *d_S, float *d_b)
+{
+    const ptrdiff_t D = p->D, N = p->N, width = p->width;
+
+    memset(d_V, 0, sizeof(float) * (size_t)(p->H * D));
+    memset(d_b, 0, sizeof(float) * (size_t)(p->H * N));
+    for (int t = p->iters - 1; t >= 0; t--) {
+        const float *const c = p->shares + (ptrdiff_t)t * p->H * N, *const S = p->sums + t * D;
+        for (ptrdiff_t n = 0; n < N; n++)
+            squash_grad(d_S + n * width, S + n * width, d_y + n * width, p->width);
+        for (ptrdiff_t h = 0; h < p->H; h++) {
+            const float *const V = p->votes + h * D, *const share = c + h * N;
+            double mean = 0;
+            for (ptrdiff_t n = 0; n < N; n++)
+                mean += (double)share[n] * dot(d_S + n * width, V + n * width, p->width);
+            for (ptrdiff_t n = 0; n < N; n++)
+                d_b[h * N + n] += (float)((double)share[n] *
+                                          (dot(d_S + n * width, V + n * width, p->width) - mean));
+            for (ptrdiff_t e = 0; e < D; e++)
+                d_V[h * D + e] += share[e / width] * d_S[e];
+        }
+        if (t == 0)
+            return;
+        /* b of this iteration has y of the one before: y is made again in d_S */
+        const float *const before = p->sums + (t - 1) * D;
+        memset(d_y, 0, sizeof(float) * (size_t)D);
+        for (ptrdiff_t n = 0; n < N; n++)
+            squash(d_S + n * width, before + n * width, p->width);
+        for (ptrdiff_t h = 0; h < p->H; h++)
+            for (ptrdiff_t e = 0; e < D; e++) {
+                d_y[e] += d_b[h * N + e / width] * p->votes[h * D + e];
+                d_V[h * D + e] += d_b[h * N + e / width] * d_S[e];
+            }
+    }
+}
+
+void capsules_out_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                       struct around_call n, float *d_o, const float *d_y, const float *o)
+{
+    const struct config *const c = s->c;
+    const struct around_work x = around_work_of(s, w->own[AT_AROUND], n, false),
+                             d = around_work_of(s, w->d_own[AT_AROUND], n, true);
+    const struct param *const W = around_param(s, AROUND_AGG);
+    const ptrdiff_t dh = c->dh, D = c->D, HD = c->H * D;
+    const int rows = n.B * n.L;
+
+#pragma omp parallel for num_threads(g->threads)
+    for (int row = 0; row < rows; row++) {
+        const struct position p = position_of(c, &x, row);
+        float *const d_row = d.sums + row * 2 * D;
+        memcpy(d_row, d_y + row * D, sizeof(float) * (size_t)D);
+        agree_grad(&p, d.votes + row * HD, d_row, d_row + D,
+                   d.agreed + (ptrdiff_t)row * c->H * c->around.capsules);
+    }
+    for (int h = 0; h < c->H; h++) {
+        const struct gemm by_weight = {.ta = true,
+                                       .m = c->D,
+                                       .n = c->dh,
+                                       .k = rows,
+                                       .alpha = 1,
+                                       .beta = 1,
+                                       .a = d.votes + h * D,
+                                       .lda = HD,
+                                       .b = o + h * dh,
+                                       .ldb = c->H * dh,
+                                       .c = W->grad + h * D * dh,
+                                       .ldc = dh,
+                                       .threads = g->threads};
+        const struct gemm by_output = {.m = rows,
+                                       .n = c->dh,
+                                       .k = c->D,
+                                       .alpha = 1,
+                                       .a = d.votes + h * D,
+                                       .lda = HD,
+                                       .b = W->data + h * D * dh,
+                                       .ldb = dh,
+                                       .c = d_o + h * dh,
+                                       .ldc = c->H * dh,
+                                       .threads = g->threads};
+        g->ops.gemm(&by_weight);
+        g->ops.gemm(&by_output);
+    }
+}
+
+double capsules_flop(const struct config *c, double rows)
+{
+    return c->around.agg ? 4 * rows * c->around.agg_iters * c->H * c->D : 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Long-short range attention: what the list of sub-layers has to know of it. */
+#ifndef SUBLAYER_LSRA_H
+#define SUBLAYER_LSRA_H
+
+#include "variants/model/sublayer/sublayer.h"
+
+/* The model as its attention sees it: as narrow as its share of the channels. */
+struct config lsra_attention(const struct config *c);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Global and long rows as a kind of sub-layer (variants/etc.c): two calls of an implementation of
+ * attention, of the long queries with a mask and of the global ones to everything. Keys and values
+ * of a call are [of global rows; of long ones]. */
+#include "variants/model/attention/sublayer_attention.h"
+
+#include <string.h>
+
+struct etc {
+    int global; /* first rows that are global */
+};
+
+static const struct choice choices[] = {
+    {.name = "global_rows",
+     .help = "first rows that are global",
+     .codec = CODEC_INT,
+     .at = offsetof(struct etc, global),
+     .most = 1 << 16,
+     .scope = SCOPE_LAYER,
+     .setting = true},
+    {0},
+};
+
+static void usual(const struct config *c, void *own)
+{
+    (void)c;
+    *(struct etc *)own = (struct etc){.global = 16};
+}
+
+static enum status check(const struct config *c, const void *own, struct err *e)
+{
+    (void)own;
+    if (c->causal || c->window < 1)
+        return fail(e, E_USAGE, "%s: global rows see all, the others a window  -> both, window 1",
+                    c->variant->name);
+    if (c->pos->rotate || c->masks.n || c->layer_windows.n || c->same_length ||
+        c->around.soft_cap != 0 || c->attn_bias)
+        return fail(e, E_USAGE,
+                    "%s: positions %s, masks, windows of layers, a cap or biases of attention  -> "
+                    "none of them",
+                    c->variant->name, c->pos->name);
+    return OK;
+}
+
+const struct own etc_own = {choices, OWN_SIZE(struct etc), usual, check};
+
+/* Of L rows, one of which at least is long. */
+static int globals(const struct config *c, int L)
+{
+    const struct etc *const own = config_own(c, SLOT_MIXER);
+
+    return min_int(own->global, L - 1);
+}
+
+/* Of long queries, then of global ones: queries [B,rows,H,dh], keys and values [B,G+L,Hkv,dh],
+ * outputs. Log-sum-exps of both are in one array. */
+enum { LONG, GLOBAL, CALLS };
+enum { ET_Q, ET_K, ET_V, ET_O, ET_CALL, ET_LSE = CALLS * ET_CALL };
+enum { MAP_Q, MAP_KG, MAP_KL, MAP_VG, MAP_VL, MAP_O, MAPS };
+
+static void params(const struct sublayer *s, const char *prefix, const char *own, struct params *p)
+{
+    static const char *const calls[] = {"long", "glob"}, *const names[] = {"q",  "kg", "kl",
+                                                                           "vg", "vl", "o"};
+    const struct config *const c = s->c;
+    const int q = config_q_width(c), k = config_kv_width(c);
+    const int rows[] = {q, k, k, k, k, c->D};
+
+    (void)own;
+    for (int call = 0; call < CALLS; call++)
+        for (int i = 0; i < MAPS; i++)
+            params_add(p, INIT_LINEAR, 0, 2, (const int[]){rows[i], i == MAP_O ? q : c->D},
+                       "%s%s.%s.weight", prefix, calls[call], names[i]);
+}
+
+/* ---- binding ------------------------------------------------------------------------------ */
+
+/* A call for texts of L rows, the first G of them global. */
+static struct attn core(const struct sublayer *s, int call, int B, int L, int G)
+{
+    const ptrdiff_t k = (ptrdiff_t)L * config_kv_width(s->c);
+    struct attn a = attn_of_config(s->c, B, call == LONG ? L - G : G, call == LONG ? G : 0);
+
+    a.window = 0;
+    a.k_at.batch = a.v_at.batch = k;
+    if (call == LONG)
+        a.mask = &s->of.etc.mask;
+    else
+        a.K = L;
+    return a;
+}
+
+static enum status bind(struct sublayer *s, const struct engine *g, struct extent max,
+                        struct arena *a, struct err *e)
+{
+    (void)a;
+    if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
+        return fail(e, E_UNSUPPORTED, "%s: global rows read a whole text  -> --mem 0",
+                    s->c->variant->name);
+    s->of.etc =
+        (struct etc_memory){.mask = {.window = s->c->window, .global = globals(s->c, max.L)}};
+    s->of.attention.prepared = core(s, LONG, max.B, max.L, globals(s->c, max.L));
+    return engine_attn(g, &s->of.attention.prepared, &s->of.attention.impl, e);
+}
+
+static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
+{
+    const struct config *const c = s->c;
+    const size_t B = (size_t)max.B, G = (size_t)globals(c, max.L), L = (size_t)max.L;
+    const size_t k = B * L * (size_t)config_kv_width(c);
+
+    for (int call = 0; call < CALLS; call++) {
+        const size_t q = B * (call == LONG ? L : G) * (size_t)config_q_width(c);
+        struct array *const own = out + (ptrdiff_t)call * ET_CALL;
+        own[ET_Q] = own[ET_O] = (struct array){q, q, false, PART_ACTIVATIONS};
+        own[ET_K] = own[ET_V] = (struct array){k, k, false, PART_ACTIVATIONS};
+    }
+    out[ET_LSE] = (struct array){0, B * L * (size_t)c->H, false, PART_ACTIVATIONS};
+}
+
+static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
+{
+    arrays(s, max, out);
+    out[ET_LSE].n_kept = 0;
+    for (int i = 0; i <= ET_LSE; i++) {
+        out[i].n = 0;
+        out[i].shared = true;
+    }
+}
+
+/* Of either call, of the longest text. */
+static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
+{
+    const struct attention *const t = &s->of.attention;
+    const int L = t->prepared.L + t->prepared.M, G = t->prepared.M;
+    const struct attn global = core(s, GLOBAL, t->prepared.B, L, max_int(1, G));
+    const struct attn_need one =
+        (backward ? t->impl->need_backward : t->impl->need)(&t->prepared, g->threads);
+    const struct attn_need other =
+        (backward ? t->impl->need_backward : t->impl->need)(&global, g->threads);
+
+    return one.scores_bytes + one.scratch_bytes > other.scores_bytes + other.scratch_bytes ? one
+                                                                                           : other;
+}
+
+static enum status can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
+{
+    return engine_attn_backward(g, s->of.attention.impl, e);
+}
+
+static void impl(const struct sublayer *s, const char **forward, const char **backward)
+{
+    *forward = s->of.attention.impl->name;
+    *backward = s->of.attention.impl->backward_by;
+}
+
+/* ---- a call ------------------------------------------------------------------------------- */
+
+static const struct param *map(const struct sublayer *s, int call, int which)
+{
+    return s->own + (ptrdiff_t)call * MAPS + which;
+}
+
+/* Rows [first, first + rows) of the texts, and rows of queries of a call. */
+struct piece {
+    int first, rows;
+};
+
+static struct piece queries_of(int call, int L, int G)
+{
+    return call == LONG ? (struct piece){G, L - G} : (struct piece){0, G};
+}
+
+static struct seq_rows rows_of(const float *x, int L, int first, int width)
+{
+    return (struct seq_rows){(float *)x + (ptrdiff_t)first * width, (ptrdiff_t)L * width};
+}
+
+static struct attn operands(const struct sublayer *s, const struct work *w, int call, int B, int L)
+{
+    const int G = globals(s->c, L);
+    float *const *const own = w->own + (ptrdiff_t)call * ET_CALL;
+    const ptrdiff_t before = call == LONG ? 0 : (ptrdiff_t)B * (L - G) * s->c->H;
+    struct attn a = core(s, call, B, L, G);
+
+    a.q = own[ET_Q];
+    a.k = own[ET_K];
+    a.v = own[ET_V];
+    a.o = own[ET_O];
+    a.lse = w->own[ET_LSE] ? w->own[ET_LSE] + before : NULL;
+    return a;
+}
+
+/* ---- forward ------------------------------------------------------------------------------ */
+
+static void project(const struct engine *g, const struct sublayer *s, const struct work *w,
+                    int call, const float *x, int B, int L)
+{
+    const int G = globals(s->c, L), D = s->c->D, k = config_kv_width(s->c);
+    const int q = config_q_width(s->c);
+    float *const *const own = w->own + (ptrdiff_t)call * ET_CALL;
+    const struct piece of = queries_of(call, L, G);
+
+    project_map(g, map(s, call, MAP_Q), NULL, rows_of(own[ET_Q], of.rows, 0, q),
+                rows_of(x, L, of.first, D), B, of.rows);
+    for (int values = 0; values < 2; values++) {
+        const int global = values ? MAP_VG : MAP_KG, far = values ? MAP_VL : MAP_KL;
+        float *const to = own[values ? ET_V : ET_K];
+        if (G)
+            project_map(g, map(s, call, global), NULL, rows_of(to, L, 0, k), rows_of(x, L, 0, D), B,
+                        G);
+        project_map(g, map(s, call, far), NULL, rows_of(to, L, G, k), rows_of(x, L, G, D), B,
+                    L - G);
+    }
+}
+
+static void forward(const struct engine *g, struct sublayer *s, struct work *w,
+                    struct sublayer_input from, struct act epilogue)
+{
+    const int B = from.B, L = from.L, D = s->c->D, q = config_q_width(s->c);
+
+    CHECK(from.M == 0);
+    s->of.etc.mask.global = globals(s->c, L);
+    for (int call = 0; call < CALLS; call++) {
+        const struct piece of = queries_of(call, L, s->of.etc.mask.global);
+        if (of.rows == 0)
+            continue;
+        project(g, s, w, call, from.at.at, B, L);
+        const struct attn a = operands(s, w, call, B, L);
+        s->of.attention.impl->forward(g, &a, w->scratch);
+        project_map(g, map(s, call, MAP_O), NULL, rows_of(w->y, L, of.first, D),
+                    rows_of(a.o, of.rows, 0, q), B, of.rows);
+    }
+    epilogue.x = w->y;
+    epilogue.rows = B * L;
+    epilogue.n = D;
+    epilogue.threads = g->threads;
+    g->ops.act(&epilogue);
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+/* Of one map y = W x of `rows` rows of each text; adds to beta d_x. */
+static void map_grad(const struct engine *g, const struct param *W, struct seq_rows d_x,
+                     struct seq_rows d_y, struct seq_rows x, int B, int rows, float beta)
+{
+    if (rows == 0)
+        return;
+    project_weight_grad(g, W, d_y, x, B, rows);
+    project_input_grad(g, W, d_x, d_y, B, rows, beta);
+}
+
+static void call_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                      int call, const float *x, float *d_in, const float *d_y, int B, int L)
+{
+    const int G = globals(s->c, L), D = s->c->D, k = config_kv_width(s->c);
+    const int q = config_q_width(s->c);
+    float *const *const d_own = w->d_own + (ptrdiff_t)call * ET_CALL;
+    const struct piece of = queries_of(call, L, G);
+    const struct attn a = operands(s, w, call, B, L);
+    const struct attn_grad d = {
+        .d_o = d_own[ET_O], .d_q = d_own[ET_Q], .d_k = d_own[ET_K], .d_v = d_own[ET_V]};
+
+    map_grad(g, map(s, call, MAP_O), rows_of(d.d_o, of.rows, 0, q), rows_of(d_y, L, of.first, D),
+             rows_of(a.o, of.rows, 0, q), B, of.rows, 0);
+    s->of.attention.impl->backward(g, &a, &d, w->d_scratch);
+    map_grad(g, map(s, call, MAP_Q), rows_of(d_in, L, of.first, D), rows_of(d.d_q, of.rows, 0, q),
+             rows_of(x, L, of.first, D), B, of.rows, 1);
+    for (int values = 0; values < 2; values++) {
+        const float *const d_to = values ? d.d_v : d.d_k;
+        map_grad(g, map(s, call, values ? MAP_VG : MAP_KG), rows_of(d_in, L, 0, D),
+                 rows_of(d_to, L, 0, k), rows_of(x, L, 0, D), B, G, 1);
+        map_grad(g, map(s, call, values ? MAP_VL : MAP_KL), rows_of(d_in, L, G, D),
+                 rows_of(d_to, L, G, k), rows_of(x, L, G, D), B, L - G, 1);
+    }
+}
+
+static void backward(const struct engine *g, struct sublayer *s, const struct work *w,
+                     struct sublayer_input from, float *d_in, const float *d_y, int skip)
+{
+    const int B = from.B, L = from.L;
+
+    CHECK(skip == 0);
+    s->of.etc.mask.global = globals(s->c, L);
+    memset(d_in, 0, sizeof(float) * (size_t)(B * L) * (size_t)s->c->D);
+    for (int call = 0; call < CALLS; call++)
+        if (queries_of(call, L, s->of.etc.mask.global).rows)
+            call_grad(g, s, w, call, from.at.at, d_in, d_y, B, L);
+}
+
+/* ---- cost --------------------------------------------------------------------------------- */
+
+static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
+{
+    const int G = globals(s->c, L), calls = G ? CALLS : 1;
+    const double D = s->c->D, q = config_q_width(s->c), k = config_kv_width(s->c);
+    const struct mask mask = {.window = s->c->window, .global = G};
+    struct sublayer_cost sum = {.maps = 4.0 * B * L * D * (q + calls * k)};
+
+    (void)M;
+    for (int call = 0; call < calls; call++) {
+        struct attn a = core(s, call, B, L, G);
+        a.mask = a.mask ? &mask : NULL;
+        sum.core += attn_flop(&a);
+        sum.core_grad += attn_grad_flop(&a);
+    }
+    return sum;
+}
+
+const struct sublayer_kind sublayer_etc = {
+    .name = "etc",
+    .mixes = true,
+    .attends = true,
+    .place = DROP_ATTENTION,
+    .params = params,
+    .bind = bind,
+    .can_grad = can_grad,
+    .arrays = arrays,
+    .arrays_grad = arrays_grad,
+    .scratch = scratch,
+    .forward = forward,
+    .backward = backward,
+    .impl = impl,
+    .cost = cost,
+};

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Keys and values that are convolutions of those of s tokens, as a kind of sub-layer
+ * (variants/mca.c). Of the queries, every s-th sees one group more than the one before it: each
+ * such class is plain causal attention with a past, whose queries are s rows apart. The learned key
+ * and value that all see are a sink. */
+#include "condensed.h"
+#include "variants/model/attention/sublayer_attention.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PARALLEL_MIN = 16384 }; /* elements worth a parallel region */
+
+struct mca {
+    int stride; /* tokens of a group */
+    bool share; /* keys and values have the same convolution */
+};
+
+static const struct choice choices[] = {
+    {.name = "mca_stride",
+     .help = "tokens that become one key",
+     .codec = CODEC_INT,
+     .at = offsetof(struct mca, stride),
+     .least = 1,
+     .most = 1 << 12,
+     .scope = SCOPE_LAYER,
+     .setting = true},
+    {.name = "mca_share",
+     .help = "1: keys and values have the same convolution",
+     .codec = CODEC_FLAG,
+     .at = offsetof(struct mca, share),
+     .most = 1,
+     .scope = SCOPE_LAYER,
+     .setting = true,
+     .absent = "0"},
+    {0},
+};
+
+static void usual(const struct config *c, void *own)
+{
+    (void)c;
+    *(struct mca *)own = (struct mca){.stride = 3};
+}
+
+const struct own mca_own = {choices, OWN_SIZE(struct mca), usual, NULL};
+
+static const struct mca *numbers(const struct config *c) { return config_own(c, SLOT_MIXER); }
+
+static struct grouping grouping(const struct config *c)
+{
+    return (struct grouping){numbers(c)->stride, 1, false};
+}
+
+/* Rows of groups as the convolution reads them: [Hkv,B,groups, dh * s], of keys and of values; of
+ * backward also one class's gradients of far rows. */
+enum { MC_K = CO_FORM, MC_V, MC_ONE_K, MC_ONE_V };
+
+enum { CONV, CONV_BIAS, CONV_PARAMS };
+
+static void add_convolution(const struct config *c, const char *prefix, const char *name,
+                            struct params *p)
+{
+    const int s = numbers(c)->stride;
+    const float most = 1 / sqrtf((float)(c->dh * s));
+
+    params_add(p, INIT_UNIFORM_BOTH, most, 4, (const int[]){c->kv_heads, c->dh, c->dh, s},
+               "%sattn.%s.weight", prefix, name);
+    params_add(p, INIT_UNIFORM_BOTH, most, 1, (const int[]){config_kv_width(c)}, "%sattn.%s.bias",
+               prefix, name);
+}
+
+static void params(const struct sublayer *s, const char *prefix, const char *own, struct params *p)
+{
+    const struct config *const c = s->c;
+
+    (void)own;
+    project_params(c, c->D, c->D, true, prefix, p);
+    add_convolution(c, prefix, "conv_k", p);
+    if (!numbers(c)->share)
+        add_convolution(c, prefix, "conv_v", p);
+    params_add(p, INIT_ZERO, 0, 2, (const int[]){c->H, c->dh}, "%sattn.null_k", prefix);
+    params_add(p, INIT_ZERO, 0, 2, (const int[]){c->H, c->dh}, "%sattn.null_v", prefix);
+}
+
+static const struct param *convolution(const struct sublayer *s, bool values)
+{
+    return condensed_weights(s) + (values && !numbers(s->c)->share ? CONV_PARAMS : 0);
+}
+
+static const struct param *null_of(const struct sublayer *s, bool values)
+{
+    return convolution(s, true) + CONV_PARAMS + values;
+}
+
+/* ---- binding ------------------------------------------------------------------------------ */
+
+/* Groups of so many rows; without direction the last may be short. */
+static int groups(const struct config *c, int rows)
+{
+    const int s = numbers(c)->stride;
+
+    return c->causal ? rows / s : (rows + s - 1) / s;
+}
+
+/* Attention of L queries, the first of which sees `seen` groups, the last all; without direction
+ * each sees as many. */
+static struct attn core(const struct sublayer *s, int B, int L, int seen)
+{
+    const struct config *const c = s->c;
+    struct attn a = attn_of_config(c, B, L, c->causal ? seen - 1 : 0);
+
+    a.K = c->causal ? 0 : seen;
+    a.sinks = 1;
+    a.sink_k = null_of(s, false)->data;
+    a.sink_v = null_of(s, true)->data;
+    return a;
+}
+
+static int before(const struct sublayer *s, struct extent max)
+{
+    return s->mem == MEM_HIDDEN || s->mem == MEM_KV ? max.M : 0;
+}
+
+static enum status bind(struct sublayer *s, const struct engine *g, struct extent max,
+                        struct arena *a, struct err *e)
+{
+    const struct config *const c = s->c;
+    const int stride = numbers(c)->stride, all = groups(c, before(s, max) + max.L + stride - 1);
+    const int L = c->causal ? (max.L + stride - 1) / stride : max.L;
+
+    if (!c->causal && (s->mem == MEM_HIDDEN || s->mem == MEM_KV))
+        return fail(e, E_UNSUPPORTED, "%s: a view of the future has no past  -> --mem 0",
+                    c->variant->name);
+    condensed_bind(s, grouping(c), max, a);
+    s->of.attention.prepared = core(s, max.B, L, max_int(1, all));
+    return engine_attn(g, &s->of.attention.prepared, &s->of.attention.impl, e);
+}
+
+/* Far rows of the last, short group, too. */
+static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
+{
+    const int stride = numbers(s->c)->stride;
+    const int rows = s->mem == MEM_KV ? min_int(max.M, stride - 1) + max.L : before(s, max) + max.L;
+    const size_t columns =
+        (size_t)max.B * (size_t)groups(s->c, rows) * (size_t)stride * (size_t)config_kv_width(s->c);
+    const size_t lse = (size_t)max.B * (size_t)s->c->H * (size_t)(max.L + stride);
+
+    condensed_arrays(s, grouping(s->c), max, out);
+    out[CO_LSE].n_kept = lse;
+    out[MC_K] = out[MC_V] = (struct array){columns, columns, false, PART_ACTIVATIONS};
+}
+
+static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
+{
+    arrays(s, max, out);
+    out[CO_LSE].n_kept = 0;
+    out[MC_ONE_K] = out[CO_FAR_K];
+    out[MC_ONE_V] = out[CO_FAR_V];
+    for (int i = 0; i <= MC_ONE_V; i++) {
+        out[i].n = 0;
+        out[i].shared = true;
+    }
+}
+
+static size_t cached(const struct sublayer *s, int M)
+{
+    return condensed_cached(s, grouping(s->c), M);
+}
+
+/* ---- the convolution ---------------------------------------------------------------------- */
+
+/* The n whole groups of a call, from row `lead` on, and where they go: behind the far rows. */
+struct groups {
+    int lead, n, rows, far;
+};
+
+static struct groups groups_of(const struct config *c, const struct stretch *t)
+{
+    const int lead = stretch_lead(t, numbers(c)->stride);
+
+    return (struct groups){
+        .lead = lead, .n = groups(c, max_int(0, t->rows - lead)), .rows = t->rows, .far = t->n_far};
+}
+
+/* Copy rows of groups to columns, [in * s + t] of head h, or add columns to rows. Rows of a short
+ * group that do not exist are 0. */
+static void columns(const struct engine *g, const struct config *c, struct seq_rows x, float *cols,
+                    const struct groups *of, int B, bool back)
+{
+    const int s = numbers(c)->stride, dh = c->dh, width = config_kv_width(c);
+    const ptrdiff_t per_head = (ptrdiff_t)B * of->n * dh * s;
+
+#pragma omp parallel for num_threads((ptrdiff_t)B * of->n * s * width > PARALLEL_MIN ? g->threads  \
+                                                                                     : 1)
+    for (int at = 0; at < B * of->n; at++)
+        for (int t = 0; t < s; t++) {
+            const int row = of->lead + at % of->n * s + t;
+            float *const from = x.at + at / of->n * x.stride + (ptrdiff_t)row * width;
+            for (int i = 0; i < width; i++) {
+                float *const to =
+                    cols + i / dh * per_head + (ptrdiff_t)at * dh * s + (ptrdiff_t)(i % dh) * s + t;
+                if (row >= of->rows)
+                    *to = back ? *to : 0;
+                else if (back)
+                    from[i] += *to;
+                else
+                    *to = from[i];
+            }
+        }
+}
+
+/* The product of one head of one sequence: far rows [n,dh] = columns [n, dh s] W^T. */
+static struct gemm product(const struct engine *g, const struct config *c, const struct param *W,
+                           float *far, float *cols, const struct groups *of, int B, int b, int h)
+{
+    const int wide = c->dh * numbers(c)->stride;
+
+    return (struct gemm){.tb = true,
+                         .m = of->n,
+                         .n = c->dh,
+                         .k = wide,
+                         .alpha = 1,
+                         .beta = 1,
+                         .a = cols + ((ptrdiff_t)h * B + b) * of->n * wide,
+                         .lda = wide,
+                         .b = W->data + (ptrdiff_t)h * c->dh * wide,
+                         .ldb = wide,
+                         .c = far + (ptrdiff_t)h * c->dh,
+                         .ldc = config_kv_width(c),
+                         .threads = g->threads};
+}
+
+static float *far_row(struct seq_rows far, const struct groups *of, int b, int width)
+{
+    return far.at + b * far.stride + (ptrdiff_t)of->far * width;
+}
+
+static void convolve(const struct engine *g, const struct sublayer *s, bool values,
+                     const struct stretch *t, float *cols, int B)
+{
+    const struct config *const c = s->c;
+    const struct param *const W = convolution(s, values), *const bias = W + CONV_BIAS;
+    const struct groups of = groups_of(c, t);
+    const int width = config_kv_width(c);
+
+    if (of.n == 0)
+        return;
+    columns(g, c, values ? t->v : t->k, cols, &of, B, false);
+    for (int b = 0; b < B; b++) {
+        float *const far = far_row(values ? t->far_v : t->far_k, &of, b, width);
+        for (int i = 0; i < of.n; i++)
+            memcpy(far + (ptrdiff_t)i * width, bias->data, sizeof(float) * (size_t)width);
+        for (int h = 0; h < c->kv_heads; h++) {
+            const struct gemm p = product(g, c, W, far, cols, &of, B, b, h);
+            g->ops.gemm(&p);
+        }
+    }
+}
+
+/* d_x [B,rows,width] += from the gradient of the far rows; accumulates that of the weights. */
+static void convolve_grad(const struct engine *g, const struct sublayer *s, bool values,
+                          struct seq_rows d_x, struct seq_rows d_far, const struct stretch *t,
+                          float *cols, float *d_cols, int B)
+{
+    const struct config *const c = s->c;
+    const struct param *const W = convolution(s, values), *const bias = W + CONV_BIAS;
+    const struct groups of = groups_of(c, t);
+    const int width = config_kv_width(c);
+
+    for (int b = 0; b < B && of.n; b++) {
+        float *const d = far_row(d_far, &of, b, width);
+        for (ptrdiff_t i = 0; i < (ptrdiff_t)of.n * width; i++)
+            bias->grad[i % width] += d[i];
+        for (int h = 0; h < c->kv_heads; h++) {
+            const struct gemm p = product(g, c, W, d, cols, &of, B, b, h);
+            float *const d_W = W->grad + (p.b - W->data), *const to = d_cols + (p.a - cols);
+            g->ops.gemm(&(struct gemm){.ta = true,
+                                       .m = p.n,
+                                       .n = p.k,
+                                       .k = p.m,
+                                       .alpha = 1,
+                                       .beta = 1,
+                                       .a = p.c,
+                                       .lda = p.ldc,
+                                       .b = p.a,
+                                       .ldb = p.lda,
+                                       .c = d_W,
+                                       .ldc = p.k,
+                                       .threads = g->threads});
+            g->ops.gemm(&(struct gemm){.m = p.m,
+                                       .n = p.k,
+                                       .k = p.n,
+                                       .alpha = 1,
+                                       .a = p.c,
+                                       .lda = p.ldc,
+                                       .b = p.b,
+                                       .ldb = p.ldb,
+                                       .c = to,
+                                       .ldc = p.k,
+                                       .threads = g->threads});
+        }
+    }
+    if (of.n)
+        columns(g, c, d_x, d_cols, &of, B, true);
+}
+
+/* ---- classes of queries ------------------------------------------------------------------- */
+
+/* The queries first, first + step, .. of a call; the first `blind` of them see no group yet, the
+ * one after them one or more. Without direction all are one class. */
+struct class
+{
+    int first, step, n, blind, seen;
+};
+
+static int classes(const struct config *c, int L)
+{
+    return c->causal ? min_int(L, numbers(c)->stride) : 1;
+}
+
+static struct class class_of(const struct config *c, const struct stretch *t, int L, int nth)
+{
+    const struct groups of = groups_of(c, t);
+    const int s = numbers(c)->stride;
+
+    if (!c->causal)
+        return (struct class){.step = 1, .n = L, .seen = of.n};
+    const int ends = t->rows - L + nth - of.lead + 1; /* tokens of whole groups up to the first */
+    const int seen = of.far + (ends < 0 ? -((s - 1 - ends) / s) : ends / s);
+    const int n = (L - nth + s - 1) / s, blind = clamp_int(1 - seen, 0, n);
+    return (struct class){.first = nth, .step = s, .n = n, .blind = blind, .seen = seen + blind};
+}
+
+/* The attention of a class without its blind queries. */
+static struct attn attend(const struct sublayer *s, const struct work *w, const struct stretch *t,
+                          const struct class *of, int B, int L)
+{
+    const struct config *const c = s->c;
+    const ptrdiff_t width = config_q_width(c);
+    const ptrdiff_t at = (of->first + (ptrdiff_t)of->blind * of->step) * width;
+    const ptrdiff_t before = (ptrdiff_t)of->first * ((L + of->step - 1) / of->step);
+    struct attn a = core(s, B, of->n - of->blind, of->seen);
+
+    a.q = w->own[CO_Q] + at;
+    a.o = w->own[CO_O] + at;
+    a.q_at = a.o_at = (struct stride){L * width, of->step * width};
+    a.k = t->far_k.at;
+    a.v = t->far_v.at;
+    a.k_at.batch = a.v_at.batch = t->far_k.stride;
+    a.lse = w->own[CO_LSE] ? w->own[CO_LSE] + before * B * c->H : NULL;
+    return a;
+}
+
+/* Blind queries of a class get the learned value, or give it their gradient. */
+static void blind_rows(const struct sublayer *s, const struct class *of, float *rows, int B, int L,
+                       bool back)
+{
+    const struct param *const null = null_of(s, true);
+    const size_t width = null->n;
+
+    for (int at = 0; at < B * of->blind; at++) {
+        const int i = of->first + at % of->blind * of->step;
+        float *const row = rows + ((size_t)(at / of->blind) * (size_t)L + (size_t)i) * width;
+        for (size_t e = 0; e < width && back; e++)
+            null->grad[e] += row[e];
+        if (!back)
+            memcpy(row, null->data, width * sizeof(float));
+    }
+}
+
+static void run_classes(const struct engine *g, const struct sublayer *s, const struct work *w,
+                        const struct stretch *t, int B, int L)
+{
+    for (int nth = 0; nth < classes(s->c, L); nth++) {
+        const struct class of = class_of(s->c, t, L, nth);
+        blind_rows(s, &of, w->own[CO_O], B, L, false);
+        if (of.blind == of.n)
+            continue;
+        const struct attn a = attend(s, w, t, &of, B, L);
+        s->of.attention.impl->forward(g, &a, w->scratch);
+    }
+}
+
+static void add_rows(struct seq_rows to, const float *from, int B, int rows, int width)
+{
+    for (int b = 0; b < B; b++)
+        for (ptrdiff_t i = 0; i < (ptrdiff_t)rows * width; i++)
+            to.at[b * to.stride + i] += from[b * to.stride + i];
+}
+
+static void classes_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                         const struct stretch *t, int B, int L)
+{
+    const int width = config_kv_width(s->c);
+    const struct seq_rows far_k = {w->d_own[CO_FAR_K], t->far_k.stride},
+                          far_v = {w->d_own[CO_FAR_V], t->far_v.stride};
+
+    memset(far_k.at, 0, sizeof(float) * (size_t)(B * far_k.stride));
+    memset(far_v.at, 0, sizeof(float) * (size_t)(B * far_v.stride));
+    memset(w->d_own[CO_Q], 0, sizeof(float) * (size_t)(B * L) * (size_t)config_q_width(s->c));
+    for (int nth = 0; nth < classes(s->c, L); nth++) {
+        const struct class of = class_of(s->c, t, L, nth);
+        blind_rows(s, &of, w->d_own[CO_O], B, L, true);
+        if (of.blind == of.n)
+            continue;
+        const struct attn a = attend(s, w, t, &of, B, L);
+        const struct attn_grad d = {.d_o = w->d_own[CO_O] + (a.o - w->own[CO_O]),
+                                    .d_q = w->d_own[CO_Q] + (a.q - w->own[CO_Q]),
+                                    .d_k = w->d_own[MC_ONE_K],
+                                    .d_v = w->d_own[MC_ONE_V],
+                                    .d_sink_k = null_of(s, false)->grad,
+                                    .d_sink_v = null_of(s, true)->grad};
+        s->of.attention.impl->backward(g, &a, &d, w->d_scratch);
+        add_rows(far_k, d.d_k, B, attn_keys(&a), width);
+        add_rows(far_v, d.d_v, B, attn_keys(&a), width);
+    }
+}
+
+/* ---- the kind ----------------------------------------------------------------------------- */
+
+static void remember(const struct engine *g, struct sublayer *s, struct work *w,
+                     struct sublayer_input from)
+{
+    const struct stretch t = condensed_project(g, s, w, from, grouping(s->c), false);
+
+    convolve(g, s, false, &t, w->own[MC_K], from.B);
+    convolve(g, s, true, &t, w->own[MC_V], from.B);
+}
+
+static void forward(const struct engine *g, struct sublayer *s, struct work *w,
+                    struct sublayer_input from, struct act epilogue)
+{
+    const struct stretch t = condensed_project(g, s, w, from, grouping(s->c), true);
+
+    convolve(g, s, false, &t, w->own[MC_K], from.B);
+    convolve(g, s, true, &t, w->own[MC_V], from.B);
+    run_classes(g, s, w, &t, from.B, from.L);
+    project_out(g, s, w, w->own[CO_O], from.B * from.L, epilogue);
+}
+
+static void backward(const struct engine *g, struct sublayer *s, const struct work *w,
+                     struct sublayer_input from, float *d_in, const float *d_y, int skip)
+{
+    const struct stretch t = condensed_again(s, w, from, grouping(s->c));
+    const int B = from.B, L = from.L;
+    const struct seq_rows d_k = {w->d_own[CO_K], t.k.stride}, d_v = {w->d_own[CO_V], t.v.stride};
+    const struct seq_rows far_k = {w->d_own[CO_FAR_K], t.far_k.stride},
+                          far_v = {w->d_own[CO_FAR_V], t.far_v.stride};
+
+    condensed_out_grad(g, s, w, d_y, B * L);
+    classes_grad(g, s, w, &t, B, L);
+    memset(d_k.at, 0, sizeof(float) * (size_t)(B * d_k.stride));
+    memset(d_v.at, 0, sizeof(float) * (size_t)(B * d_v.stride));
+    convolve_grad(g, s, false, d_k, far_k, &t, w->own[MC_K], w->d_own[MC_K], B);
+    convolve_grad(g, s, true, d_v, far_v, &t, w->own[MC_V], w->d_own[MC_V], B);
+    condensed_in_grad(g, s, w, from, d_in, skip);
+}
+
+/* ---- cost --------------------------------------------------------------------------------- */
+
+/* Of L queries after M tokens that begin with a group. */
+static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
+{
+    const struct config *const c = s->c;
+    const int stride = numbers(c)->stride;
+    const struct stretch all = {.rows = M + L};
+    const int before = s->mem == MEM_KV ? M / stride : 0;
+    struct sublayer_cost sum = {.maps = condensed_maps_flop(s, B, L, M) +
+                                        4.0 * B * (groups(c, M + L) - before) * stride *
+                                            c->kv_heads * c->dh * c->dh};
+
+    for (int nth = 0; nth < classes(c, L); nth++) {
+        const struct class of = class_of(c, &all, L, nth);
+        if (of.blind == of.n)
+            continue;
+        const struct attn a = core(s, B, of.n - of.blind, of.seen);
+        sum.core += attn_flop(&a);
+        sum.core_grad += attn_grad_flop(&a);
+    }
+    return sum;
+}
+
+const struct sublayer_kind sublayer_mca = {
+    .name = "mca",
+    .memory = "mem",
+    .mixes = true,
+    .attends = true,
+    .place = DROP_ATTENTION,
+    .params = params,
+    .keeps = condensed_keeps,
+    .cached = cached,
+    .bind = bind,
+    .can_grad = condensed_can_grad,
+    .arrays = arrays,
+    .arrays_grad = arrays_grad,
+    .scratch = condensed_scratch,
+    .forward = forward,
+    .backward = backward,
+    .remember = remember,
+    .commit = condensed_commit,
+    .forget = condensed_forget,
+    .impl = condensed_impl,
+    .cost = cost,
+};

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention whose pairs, or whose keys or queries, are chosen by what these rows say, as a kind of
+ * sub-layer. What is the same for all forms is in content.c: projections, shared queries and keys,
+ * rotation, memory, W_o. A form (struct content) says which rows attend to which. */
+#ifndef CONTENT_H
+#define CONTENT_H
+
+#include "variants/model/sublayer/sublayer_project.h"
+
+/* Rows of all heads: element e of head h in row j of sequence b is at[b batch + j row + h dh + e].
+ * NULL = there are none. */
+struct head_rows {
+    float *at;
+    ptrdiff_t batch, row;
+};
+
+/* One call. M rows of memory lie before L new ones; queries are the new rows. */
+struct content_call {
+    const struct engine *g;
+    const struct sublayer *s;
+    struct attn a; /* q, k, v as they are multiplied, and o; lse where backward follows */
+    /* Queries and keys before rotation, of all rows that were projected in this call; shared
+     * queries and keys are one array, whose rows the keys are unit vectors of. Kept for forms that
+     * number rows. */
+    struct head_rows raw_q, raw_k;
+    int first; /* rows before the projected ones: those of a cache */
+    /* So many whole numbers of each row and head: [B,M+L,H,n] */
+    struct head_rows numbers;
+    float *kept;   /* the form's array */
+    void *scratch; /* content_scratch: work space of g's or the reference's implementation first */
+    bool grad;     /* is it a backward pass? */
+};
+
+struct content {
+    bool past, both; /* is it defined with a view of the past only; of the future, too? */
+    bool no_memory;  /* keys of an earlier segment mean nothing to it */
+    /* Numbers of a row and head; NULL = none. number: fill in those of the projected rows. */
+    int (*numbers)(const struct config *c);
+    void (*number)(const struct content_call *n);
+    void (*params)(const struct sublayer *s, const char *prefix, struct params *p);
+    size_t (*kept)(const struct sublayer *s, struct extent max); /* floats; NULL = 0 */
+    /* The attention that it runs, at its largest: an implementation is selected for it. */
+    struct attn (*core)(const struct sublayer *s, struct extent max);
+    /* Bytes of work space for `threads` threads besides that of the core; each thread has its own
+     * core. NULL = none. */
+    size_t (*scratch)(const struct sublayer *s, struct extent max, int threads);
+    void (*forward)(const struct content_call *n);
+    /* Adds to d->d_q, d_k and d_v, which have the strides of q, k and v. */
+    void (*backward)(const struct content_call *n, const struct attn_grad *d);
+    /* Of a loss of its own: adds to the gradients of raw queries and keys, strides as theirs, and
+     * leaves steps of buffers. NULL = none. */
+    void (*raw_grad)(const struct content_call *n, struct head_rows d_q, struct head_rows d_k);
+    double (*aux)(const struct content_call *n); /* that loss before its factor; NULL = none */
+    bool (*shows)(const struct content_call *n, int i, struct shown *out);
+    /* Useful products of one call, besides projections: of the choice, and of the pairs. */
+    double (*flop)(const struct sublayer *s, int B, int L, int M);
+    double (*choice_flop)(const struct sublayer *s, int B, int L, int M);
+    /* Rows of one head of one sequence, dh floats each, that forward copies; NULL = 0. Where groups
+     * depend on what rows say, they count as equally large. */
+    double (*moved_rows)(const struct config *c, int L, int M);
+    /* Forward's copies alone, after one; NULL = not told apart. */
+    void (*gather)(const struct content_call *n);
+    /* See content_looks_ahead; NULL = never. */
+    const char *(*looks_ahead)(const struct config *c);
+};
+
+/* Its arrays: projections before rotation (queries, or both where shared; keys), then as they are
+ * multiplied, values, outputs, log-sum-exp, numbers, the form's. */
+enum { CT_RAW_Q, CT_RAW_K, CT_Q, CT_K, CT_V, CT_O, CT_LSE, CT_NUMBERS, CT_KEPT };
+
+/* The form's parameters, which are buffers. */
+const struct param *content_buffer(const struct sublayer *s, int i);
+static inline const struct content *content_of(const struct sublayer *s)
+{
+    return s->c->mixer->content;
+}
+/* Are raw rows kept? */
+bool content_keeps_raw(const struct config *c);
+
+/* The call whose operands lie in `w`: B sequences of L rows after the present memory. */
+struct content_call content_call_of(const struct engine *g, const struct sublayer *s,
+                                    const struct work *w, int B, int L);
+
+/* The implementation for g, and a thread's work space for it; `bytes` that of one thread. */
+const struct attn_impl *content_impl(const struct content_call *n);
+void *content_core_scratch(const struct content_call *n, int worker);
+/* The form's work space, after that of all threads' cores. */
+void *content_own_scratch(const struct content_call *n);
+/* Threads of a call: no more than there is work space for. */
+int content_team(const struct content_call *n);
+/* What runs a core, with one thread, for a call inside a parallel region. */
+struct engine content_alone(const struct content_call *n);
+
+/* Run one head of each sequence after the other, shared out to threads; d = NULL: forward. */
+typedef void content_head(const struct content_call *n, int head, const struct attn_grad *d);
+void content_each_head(const struct content_call *n, content_head *run, const struct attn_grad *d);
+
+/* Element rows of head h. */
+static inline float *head_row(struct head_rows x, int b, int j, int h, int dh)
+{
+    return x.at + b * x.batch + j * x.row + (ptrdiff_t)h * dh;
+}
+static inline const float *content_q(const struct attn *a, int b, int h, int i)
+{
+    return a->q + b * a->q_at.batch + i * a->q_at.row + (ptrdiff_t)h * a->dh;
+}
+static inline const float *content_k(const struct attn *a, int b, int h, int j)
+{
+    return a->k + b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)h * a->dh;
+}
+static inline const float *content_v(const struct attn *a, int b, int h, int j)
+{
+    return a->v + b * a->v_at.batch + j * a->v_at.row + (ptrdiff_t)h * a->dh;
+}
+static inline float *content_o(const struct attn *a, int b, int h, int i)
+{
+    return a->o + b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
+}
+static inline double content_dot(const float *x, const float *y, int n)
+{
+    float sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+    for (int e = 0; e < n; e++)
+        sum += x[e] * y[e];
+    return (double)sum;
+}
+static inline void content_add(float *to, float by, const float *x, int n)
+{
+#pragma omp simd
+    for (int e = 0; e < n; e++)
+        to[e] += by * x[e];
+}
+
+/* Why a model's attention is causal in its pairs and yet depends on later rows; NULL = it does not.
+ */
+const char *content_looks_ahead(const struct config *c);
+
+/* Is it no language model, so that it may look ahead? */
+bool content_is_alone(const struct config *c);
+
+/* OK, or E_USAGE where a model asks for what attention by content has not; content_config.c. */
+enum status content_check(const struct config *c, struct err *e);
+
+/* Backward, content_grad.c. */
+void content_backward(const struct engine *g, struct sublayer *s, const struct work *w,
+                      struct sublayer_input from, float *d_in, const float *d_y, int skip);
+double content_grad_flop(const struct sublayer *s, int B, int L, int M);
+double content_maps_flop(const struct sublayer *s, double rows, double projected);
+
+enum { CONTENT_Q, CONTENT_K, CONTENT_V, CONTENT_O };
+/* W or its bias; with shared queries and keys there is no CONTENT_K. */
+const struct param *content_weight(const struct sublayer *s, int which);
+const struct param *content_bias(const struct sublayer *s, int which);
+
+extern const struct content content_routing, content_lsh, content_sinkhorn, content_clustered,
+    content_informer;
+extern const struct own routing_own, lsh_own, sinkhorn_own, clustered_own, informer_own;
+
+#endif

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reformer: Kitaev et al. 2020, "Reformer: The Efficient Transformer", arXiv:2001.04451. Keys are
+ * unit queries; with rotations Q_r of each head and round,
+ *
+ *   bucket_r(j) = argmax over [x ; -x],  x = q_j Q_r
+ *   exact: a query sees the rows before it that have its bucket in some round, of these the
+ *          `lsh_window` newest, and its own only where there are none
+ *
+ * This is the softmax over the union of all rounds that the paper's sum over rounds is equal to.
+ * One round is attention inside groups; several are bits of the keys that each query sees. */
+#include "lsh.h"
+
+#include "groups.h"
+#include "variants/model/sublayer/sublayer_inner.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const form_name[] = {"exact", "chunked", NULL};
+
+static const struct choice choices[] = {
+    {.name = "lsh_rounds",
+     .help = "rounds of hashing",
+     .codec = CODEC_INT,
+     .at = offsetof(struct lsh, rounds),
+     .least = 1,
+     .most = 1 << 8,
+     .setting = true,
+     .input = "rotations",
+     .axis = 2},
+    {.name = "lsh_half",
+     .help = "half of the buckets of a round",
+     .codec = CODEC_INT,
+     .at = offsetof(struct lsh, half),
+     .least = 1,
+     .most = 1 << 12,
+     .setting = true,
+     .input = "rotations",
+     .axis = 3},
+    {.name = "lsh_window",
+     .help = "rows of its buckets that a query sees, 0 = all",
+     .codec = CODEC_INT,
+     .at = offsetof(struct lsh, window),
+     .most = 1 << 28,
+     .setting = true,
+     .absent = "0"},
+    {.name = "lsh",
+     .help = "which rows of its bucket a query sees",
+     .codec = CODEC_WORD,
+     .at = offsetof(struct lsh, form),
+     .words = form_name,
+     .applies = content_is_alone},
+    {.name = "lsh_chunk",
+     .help = "rows of a chunk",
+     .codec = CODEC_INT,
+     .at = offsetof(struct lsh, chunk),
+     .most = 1 << 20,
+     .absent = "0"},
+    {.name = "lsh_within",
+     .help = "1: keys of other buckets in a chunk are hidden",
+     .codec = CODEC_FLAG,
+     .at = offsetof(struct lsh, within),
+     .absent = "0"},
+    {.name = "lsh_duplicates",
+     .help = "1: a key counts in each round",
+     .codec = CODEC_FLAG,
+     .at = offsetof(struct lsh, duplicates),
+     .absent = "1"},
+    {0},
+};
+
+const struct lsh *lsh_of(const struct config *c) { return config_own(c, SLOT_MIXER); }
+
+/* 8 buckets of 1024 tokens, of which a query sees the 64 newest; one round, so that groups do. */
+static void usual(const struct config *c, void *own)
+{
+    (void)c;
+    *(struct lsh *)own = (struct lsh){.rounds = 1, .half = 4, .window = 64, .duplicates = true};
+}
+
+static enum status check(const struct config *c, const void *own, struct err *e)
+{
+    const struct lsh *const l = own;
+    const char *const name = c->variant->name;
+
+    if (!c->share_qk)
+        return fail(e, E_USAGE, "%s: queries and keys of different rows  -> share_qk 1", name);
+    if (l->form == LSH_CHUNKED && (l->chunk < 1 || c->max_seq % l->chunk))
+        return fail(e, E_USAGE, "%s: lsh_chunk %d does not divide %d rows  -> a divisor", name,
+                    l->chunk, c->max_seq);
+    if (l->form == LSH_CHUNKED && !l->duplicates && !l->within)
+        return fail(e, E_USAGE, "%s: lsh_duplicates 0 without lsh_within  -> lsh_within 1", name);
+    if ((int64_t)c->H * c->dh * l->rounds * l->half > 1 << 28)
+        return fail(e, E_USAGE, "%s: %d rounds of %d buckets are too many  -> fewer", name,
+                    l->rounds, 2 * l->half);
+    return OK;
+}
+
+const struct own lsh_own = {choices, OWN_SIZE(struct lsh), usual, check};
+
+static void params(const struct sublayer *s, const char *prefix, struct params *p)
+{
+    const struct lsh *const l = lsh_of(s->c);
+
+    params_buffer(p, params_add(p, INIT_NORMAL, 1, 4,
+                                (const int[]){s->c->H, s->c->dh, l->rounds, l->half}, "%srotations",
+                                prefix));
+}
+
+/* ---- buckets ------------------------------------------------------------------------------ */
+
+static int numbers(const struct config *c) { return lsh_of(c)->rounds; }
+
+int lsh_bucket(const struct content_call *n, int b, int h, int j, int r)
+{
+    return (int)head_row(n->numbers, b, j, h, numbers(n->s->c))[r];
+}
+
+/* The largest of x and -x. */
+static int bucket_of(const double *x, int half)
+{
+    int best = 0;
+
+    for (int k = 1; k < 2 * half; k++) {
+        const double most = best < half ? x[best] : -x[best - half];
+        if ((k < half ? x[k] : -x[k - half]) > most)
+            best = k;
+    }
+    return best;
+}
+
+/* One row of a head in blocks of columns. */
+static void hash_row(const struct content_call *n, int b, int j, int h)
+{
+    enum { MOST = 1 << 12 };
+    const struct lsh *const l = lsh_of(n->s->c);
+    const int dh = n->a.dh;
+    const float *const q = head_row(n->raw_q, b, j - n->first, h, dh);
+    const float *const rotations = content_buffer(n->s, 0)->data;
+    double x[MOST];
+
+    for (int r = 0; r < l->rounds; r++) {
+        for (int k = 0; k < l->half; k++)
+            x[k] = 0;
+        for (int e = 0; e < dh; e++) {
+            const float *const row =
+                rotations + ((ptrdiff_t)(h * dh + e) * l->rounds + r) * l->half;
+#pragma omp simd
+            for (int k = 0; k < l->half; k++)
+                x[k] += (double)q[e] * (double)row[k];
+        }
+        head_row(n->numbers, b, j, h, l->rounds)[r] = (float)bucket_of(x, l->half);
+    }
+}
+
+static int team(const struct content_call *n, int rows)
+{
+    const struct lsh *const l = lsh_of(n->s->c);
+    const ptrdiff_t products = (ptrdiff_t)n->a.B * rows * n->a.H * n->a.dh * l->rounds * l->half;
+
+    return products > PARALLEL_MIN ? n->g->threads : 1;
+}
+
+static void number(const struct content_call *n)
+{
+    const int rows = n->a.M + n->a.L - n->first;
+
+#pragma omp parallel for num_threads(team(n, rows))
+    for (int x = 0; x < n->a.B * rows; x++)
+        for (int h = 0; h < n->a.H; h++)
+            hash_row(n, x / rows, x % rows + n->first, h);
+}
+
+/* ---- one round: groups -------------------------------------------------------------------- */
+
+static struct groups groups_of(const struct config *c)
+{
+    return (struct groups){
+        .n = 2 * lsh_of(c)->half, .newest = lsh_of(c)->window, .self_last = true, .numbers = 1};
+}
+
+/* ---- several rounds: bits ----------------------------------------------------------------- */
+
+/* The keys of query i: walking back, those that share a bucket, until there are enough. */
+static void see(const struct content_call *n, int b, int h, int i, uint64_t *bits)
+{
+    const struct lsh *const l = lsh_of(n->s->c);
+    const int own = n->a.M + i, words = bits_words(n->a.M + n->a.L);
+    const float *const mine = head_row(n->numbers, b, own, h, l->rounds);
+    int found = 0;
+
+    memset(bits, 0, sizeof(*bits) * (size_t)words);
+    for (int j = own - 1; j >= 0 && (!l->window || found < l->window); j--) {
+        const float *const its = head_row(n->numbers, b, j, h, l->rounds);
+        bool same = false;
+        for (int r = 0; r < l->rounds; r++)
+            same = same || its[r] == mine[r];
+        if (same) {
+            bits[j / 64] |= (uint64_t)1 << j % 64;
+            found++;
+        }
+    }
+    if (!found)
+        bits[own / 64] |= (uint64_t)1 << own % 64;
+}
+
+static size_t bits_bytes(const struct sublayer *s, struct extent max)
+{
+    (void)s;
+    return round_up((size_t)max.L * (size_t)bits_words(max.M + max.L) * sizeof(uint64_t),
+                    ARENA_ALIGN);
+}
+
+static void run_bits(const struct content_call *n, const struct attn_grad *d)
+{
+    const struct attn *const all = &n->a;
+    const struct attn_impl *const impl = content_impl(n);
+    const struct engine alone = content_alone(n);
+    const int words = bits_words(all->M + all->L);
+    const size_t bytes = bits_bytes(n->s, n->s->of.attention.largest);
+
+#pragma omp parallel for schedule(static, 1) num_threads(content_team(n))
+    for (int head = 0; head < all->B * all->H; head++) {
+        const int b = head / all->H, h = head % all->H, worker = omp_get_thread_num();
+        uint64_t *const bits =
+            (uint64_t *)(void *)((char *)content_own_scratch(n) + (size_t)worker * bytes);
+        const struct mask mask = {.rows = bits, .row_words = words};
+        struct attn one = *all;
+        one.B = one.H = one.Hkv = 1;
+        one.base = 0;
+        one.K = all->M + all->L;
+        one.M = 0;
+        one.causal = false;
+        one.mask = &mask;
+        one.q = content_q(all, b, h, 0);
+        one.k = content_k(all, b, h, 0);
+        one.v = content_v(all, b, h, 0);
+        one.o = content_o(all, b, h, 0);
+        one.lse = all->lse ? all->lse + (ptrdiff_t)head * all->L : NULL;
+        for (int i = 0; i < all->L; i++)
+            see(n, b, h, i, bits + (ptrdiff_t)i * words);
+        if (!d) {
+            impl->forward(&alone, &one, content_core_scratch(n, worker));
+            continue;
+        }
+        const struct attn_grad own = {.d_o = d->d_o + (one.o - all->o),
+                                      .d_q = d->d_q + (one.q - all->q),
+                                      .d_k = d->d_k + (one.k - all->k),
+                                      .d_v = d->d_v + (one.v - all->v)};
+        impl->backward(&alone, &one, &own, content_core_scratch(n, worker));
+    }
+}
+
+/* ---- the form ----------------------------------------------------------------------------- */
+
+static bool one_round(const struct config *c) { return lsh_of(c)->rounds == 1; }
+static bool chunked(const struct config *c) { return lsh_of(c)->form == LSH_CHUNKED; }
+
+static struct attn core(const struct sublayer *s, struct extent max)
+{
+    static const uint64_t bits[1] = {1};
+    static const struct mask mask = {.rows = bits, .row_words = 1};
+    struct attn a = groups_core(s, max);
+    const ptrdiff_t row = (ptrdiff_t)s->c->H * s->c->dh;
+
+    if (one_round(s->c))
+        return a;
+    a.M = a.window = 0;
+    a.causal = false;
+    a.K = max.M + max.L;
+    a.mask = &mask;
+    a.q_at.row = a.k_at.row = a.v_at.row = a.o_at.row = row;
+    return a;
+}
+
+static size_t scratch(const struct sublayer *s, struct extent max, int threads)
+{
+    const struct groups groups = groups_of(s->c);
+
+    return chunked(s->c)     ? lsh_chunked_scratch(s, max, threads)
+           : one_round(s->c) ? groups_scratch(s, max, groups.n, threads)
+                             : (size_t)threads * bits_bytes(s, max);
+}
+
+static void forward(const struct content_call *n)
+{
+    const struct groups groups = groups_of(n->s->c);
+
+    if (chunked(n->s->c))
+        lsh_chunked_forward(n);
+    else if (one_round(n->s->c))
+        groups_forward(n, &groups);
+    else
+        run_bits(n, NULL);
+}
+
+static void backward(const struct content_call *n, const struct attn_grad *d)
+{
+    const struct groups groups = groups_of(n->s->c);
+
+    if (chunked(n->s->c))
+        lsh_chunked_backward(n, d);
+    else if (one_round(n->s->c))
+        groups_backward(n, &groups, d);
+    else
+        run_bits(n, d);
+}
+
+/* ---- what it shows, and costs ------------------------------------------------------------- */
+
+static void show_buckets(const struct content_call *n, float *to)
+{
+    const struct attn *const a = &n->a;
+
+    for (int head = 0; head < a->B * a->H; head++)
+        for (int r = 0; r < lsh_of(n->s->c)->rounds; r++)
+            for (int i = 0; i < a->L; i++)
+                *to++ = (float)lsh_bucket(n, head / a->H, head % a->H, a->M + i, r);
+}
+
+static void show_visible(const struct content_call *n, float *to)
+{
+    const struct attn *const a = &n->a;
+    const int K = a->M + a->L;
+    uint64_t *const bits = calloc((size_t)bits_words(K), sizeof(*bits));
+
+    NEED(bits);
+    for (int x = 0; x < a->B * a->H * a->L; x++) {
+        see(n, x / a->L / a->H, x / a->L % a->H, x % a->L, bits);
+        for (int j = 0; j < K; j++)
+            *to++ = bits[j / 64] >> j % 64 & 1;
+    }
+    free(bits);
+}
+
+static bool shows(const struct content_call *n, int i, struct shown *out)
+{
+    const size_t rows = (size_t)n->a.B * (size_t)n->a.H * (size_t)n->a.L;
+
+    if (i == 0) {
+        out->name = "bucket";
+        out->n = rows * (size_t)lsh_of(n->s->c)->rounds;
+    } else {
+        out->name = "visible";
+        out->n = rows * (size_t)(n->a.M + n->a.L);
+    }
+    out->whole = true;
+    if (out->to && i == 0)
+        show_buckets(n, out->to);
+    else if (out->to)
+        show_visible(n, out->to);
+    return i <= !chunked(n->s->c);
+}
+
+/* A row of other rounds is in the union with the share 1 - (1 - 1/n)^R. */
+static double flop(const struct sublayer *s, int B, int L, int M)
+{
+    const struct lsh *const l = lsh_of(s->c);
+    const double share = 1 - pow(1 - 1 / (2.0 * l->half), l->rounds);
+    double pairs = 0;
+
+    for (int i = 0; i < L; i++) {
+        const double members = share * (M + i), most = l->window ? l->window : members;
+        pairs += fmax(1, fmin(members, most));
+    }
+    if (chunked(s->c))
+        pairs = 2.0 * l->rounds * L * l->chunk;
+    return 4.0 * B * s->c->H * s->c->dh * pairs;
+}
+
+static double choice_flop(const struct sublayer *s, int B, int L, int M)
+{
+    const double rows = s->mem == MEM_HIDDEN ? M + L : L;
+
+    return 2.0 * B * s->c->H * rows * s->c->dh * lsh_of(s->c)->rounds * lsh_of(s->c)->half;
+}
+
+static const char *looks_ahead(const struct config *c)
+{
+    return chunked(c) ? "where its chunks end depends on rows of the whole segment, later ones "
+                        "included"
+                      : NULL;
+}
+
+/* With several rounds rows are read where they are. */
+static double moved_rows(const struct config *c, int L, int M)
+{
+    const struct groups groups = groups_of(c);
+
+    return chunked(c) || !one_round(c) ? 0 : groups_moved(&groups, c->share_qk, L, M);
+}
+
+static void gather(const struct content_call *n)
+{
+    const struct groups groups = groups_of(n->s->c);
+
+    if (!chunked(n->s->c) && one_round(n->s->c))
+        groups_gather(n, &groups);
+}
+
+const struct content content_lsh = {
+    .past = true,
+    .numbers = numbers,
+    .number = number,
+    .params = params,
+    .core = core,
+    .scratch = scratch,
+    .forward = forward,
+    .backward = backward,
+    .shows = shows,
+    .flop = flop,
+    .choice_flop = choice_flop,
+    .moved_rows = moved_rows,
+    .gather = gather,
+    .looks_ahead = looks_ahead,
+};

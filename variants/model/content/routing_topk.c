@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Routing as published: every centroid takes the w queries and the w keys that are nearest to it,
+ * among all of the segment; inside, attention is causal by position. A query that is taken n times
+ * has the mean of its n results, one that is not taken has 0. What a row becomes thus depends on
+ * rows after it: this is no language model. */
+#include "plain.h"
+#include "routing.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A thread's: the nearness of each row, rows in order of it, who is taken as query and as key, one
+ * list of keys and its probabilities; how often each query of a head is taken. */
+struct room {
+    struct near {
+        double score;
+        int row;
+    } * order;
+    double *p;
+    int32_t *keys, *often;
+    bool *as_query, *as_key;
+    size_t bytes;
+};
+
+static struct room room_of(int L, char *base)
+{
+    const size_t n = (size_t)L;
+    size_t at = 0;
+    struct room r;
+
+#define TAKE(field, type)                                                                          \
+    r.field = (type *)(void *)(base ? base + at : NULL);                                           \
+    at += round_up(n * sizeof(type), ARENA_ALIGN)
+    TAKE(order, struct near);
+    TAKE(p, double);
+    TAKE(keys, int32_t);
+    TAKE(often, int32_t);
+    TAKE(as_query, bool);
+    TAKE(as_key, bool);
+#undef TAKE
+    r.bytes = at;
+    return r;
+}
+
+size_t routing_topk_scratch(const struct sublayer *s, struct extent max, int threads)
+{
+    (void)s;
+    return (size_t)threads * room_of(max.L, NULL).bytes;
+}
+
+static int nearer(const void *x, const void *y)
+{
+    const struct near *const a = x, *const b = y;
+
+    return a->score != b->score ? (a->score < b->score) - (a->score > b->score)
+                                : (a->row > b->row) - (a->row < b->row);
+}
+
+/* The rows that centroid c takes. */
+static void take(const struct content_call *n, const struct room *r, int b, int h, int c, bool key,
+                 bool *taken)
+{
+    const int L = n->a.L, w = min_int(routing_of(n->s->c)->window, L);
+
+    for (int i = 0; i < L; i++)
+        r->order[i] = (struct near){
+            routing_score(n->s, h, c, key ? routing_key(n, b, h, i) : routing_query(n, b, h, i)),
+            i};
+    qsort(r->order, (size_t)L, sizeof(*r->order), nearer);
+    memset(taken, 0, sizeof(*taken) * (size_t)L);
+    for (int x = 0; x < w; x++)
+        taken[r->order[x].row] = true;
+}
+
+static void take_both(const struct content_call *n, const struct room *r, int b, int h, int c)
+{
+    take(n, r, b, h, c, false, r->as_query);
+    take(n, r, b, h, c, true, r->as_key);
+}
+
+/* The keys of query i among those that are taken. */
+static struct plain_row row_of(const struct content_call *n, const struct room *r, int b, int h,
+                               int i)
+{
+    const bool last = routing_of(n->s->c)->self_last;
+    int count = 0;
+
+    for (int j = 0; j < i + !last; j++)
+        if (r->as_key[j])
+            r->keys[count++] = j;
+    if (last && count == 0 && r->as_key[i])
+        r->keys[count++] = i;
+    return (struct plain_row){
+        .a = &n->a, .b = b, .h = h, .i = i, .keys = r->keys, .n = count, .p = r->p};
+}
+
+static void head_forward(const struct content_call *n, const struct room *r, int b, int h)
+{
+    const struct attn *const a = &n->a;
+
+    memset(r->often, 0, sizeof(*r->often) * (size_t)a->L);
+    for (int i = 0; i < a->L; i++)
+        memset(content_o(a, b, h, i), 0, sizeof(float) * (size_t)a->dh);
+    for (int c = 0; c < routing_of(n->s->c)->clusters; c++) {
+        take_both(n, r, b, h, c);
+        for (int i = 0; i < a->L; i++) {
+            if (!r->as_query[i])
+                continue;
+            const struct plain_row row = row_of(n, r, b, h, i);
+            plain_probs(&row);
+            plain_output(&row, 1, content_o(a, b, h, i));
+            r->often[i]++;
+        }
+    }
+    for (int i = 0; i < a->L; i++)
+        for (int e = 0; e < a->dh && r->often[i]; e++)
+            content_o(a, b, h, i)[e] /= (float)r->often[i];
+}
+
+static void head_backward(const struct content_call *n, const struct room *r, int b, int h,
+                          const struct attn_grad *d)
+{
+    const struct attn *const a = &n->a;
+    const int C = routing_of(n->s->c)->clusters;
+
+    memset(r->often, 0, sizeof(*r->often) * (size_t)a->L);
+    for (int c = 0; c < C; c++) {
+        take(n, r, b, h, c, false, r->as_query);
+        for (int i = 0; i < a->L; i++)
+            r->often[i] += r->as_query[i];
+    }
+    for (int c = 0; c < C; c++) {
+        take_both(n, r, b, h, c);
+        for (int i = 0; i < a->L; i++) {
+            if (!r->as_query[i])
+                continue;
+            const struct plain_row row = row_of(n, r, b, h, i);
+            plain_probs(&row);
+            plain_grad(&row, 1.0 / r->often[i], d->d_o + (content_o(a, b, h, i) - a->o), 0, d);
+        }
+    }
+}
+
+static void run_head(const struct content_call *n, int head, const struct attn_grad *d)
+{
+    const size_t bytes = room_of(n->s->of.attention.largest.L, NULL).bytes;
+    char *const all = content_own_scratch(n);
+
+    CHECK(all && n->a.M == 0);
+    const struct room r = room_of(n->a.L, all + (size_t)omp_get_thread_num() * bytes);
+    if (d)
+        head_backward(n, &r, head / n->a.H, head % n->a.H, d);
+    else
+        head_forward(n, &r, head / n->a.H, head % n->a.H);
+}
+
+void routing_topk_forward(const struct content_call *n) { content_each_head(n, run_head, NULL); }
+
+void routing_topk_backward(const struct content_call *n, const struct attn_grad *d)
+{
+    content_each_head(n, run_head, d);
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sparse Sinkhorn attention: Tay et al. 2020, arXiv:2002.11296. Blocks of b rows, u = 0..n-1:
+ *
+ *   r_uv = sq_u . sk_v / sqrt(dh)      sk_v the mean of the keys of a complete block v
+ *   causal: sq_u = mean of q_0 .. q_(u b), what is known at the block's first token, and v < u
+ *   both:   sq_u = mean of the queries of block u
+ *   r <- (r + noise) / temperature, of log(relu(r) + 1e-6) if the form is log_relu
+ *   so many times: r_uv -= log sum_v e^(r_uv), then r_uv -= log sum_u' e^(r_u'v)
+ *                  causal: over the rows u' <= u, because those after it are not known
+ *   S = e^r; without iterations S is a softmax of each row; `top` keeps the largest of a row
+ *   K^_u = sum_v S_uv K_v, V^_u likewise, row by row; block u attends to [K^_u ; its own rows]
+ *
+ * Backward, with g = dS (.) S: through a row step, r after it, g -= e^r sum_v g; through a column
+ * step on a, g_tv -= e^(a_tv) sum_(u >= t) g_uv / c_uv, c_uv the sum that was subtracted. */
+#include "sinkhorn.h"
+#include "variants/model/attention/sublayer_attention.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+static const char *const form_name[] = {"raw", "log_relu", NULL};
+
+static const struct choice choices[] = {
+    {.name = "sort_block",
+     .help = "rows of a block that is sorted",
+     .codec = CODEC_INT,
+     .at = offsetof(struct sinkhorn, block),
+     .least = 1,
+     .most = 1 << 20,
+     .setting = true},
+    {.name = "sort_iters",
+     .help = "normalisations of rows and columns, 0 = rows only",
+     .codec = CODEC_INT,
+     .at = offsetof(struct sinkhorn, iters),
+     .most = 1 << 8,
+     .setting = true,
+     .absent = "0"},
+    {.name = "sort_top",
+     .help = "1: a block gets one other, not a sum of them",
+     .codec = CODEC_INT,
+     .at = offsetof(struct sinkhorn, top),
+     .most = 1,
+     .setting = true,
+     .absent = "0"},
+    {.name = "sort_form",
+     .help = "what is normalised",
+     .codec = CODEC_WORD,
+     .at = offsetof(struct sinkhorn, form),
+     .words = form_name,
+     .absent = "raw"},
+    {.name = "sort_temp",
+     .help = "temperature of the normalisation",
+     .codec = CODEC_REAL,
+     .at = offsetof(struct sinkhorn, temp),
+     .most = 1 << 20,
+     .absent = "1"},
+    {.name = "sort_noise_batch",
+     .help = "sequences that there is noise for",
+     .codec = CODEC_INT,
+     .at = offsetof(struct sinkhorn, noise_batch),
+     .most = 1 << 16,
+     .input = "gumbel",
+     .axis = 0},
+    {.name = "sort_noise",
+     .help = "blocks that there is noise for, 0 = none",
+     .codec = CODEC_INT,
+     .at = offsetof(struct sinkhorn, noise),
+     .most = 1 << 12,
+     .input = "gumbel",
+     .axis = 2},
+    {0},
+};
+
+const struct sinkhorn *sinkhorn_of(const struct config *c) { return config_own(c, SLOT_MIXER); }
+
+static void usual(const struct config *c, void *own)
+{
+    (void)c;
+    *(struct sinkhorn *)own =
+        (struct sinkhorn){.block = 64, .iters = 4, .temp = 0.75f, .noise_batch = 1};
+}
+
+static enum status check(const struct config *c, const void *own, struct err *e)
+{
+    const struct sinkhorn *const s = own;
+    const char *const name = c->variant->name;
+
+    if (!(s->temp > 0))
+        return fail(e, E_USAGE, "%s: sort_temp %g  -> more than 0", name, (double)s->temp);
+    if (c->max_seq / s->block > MOST_BLOCKS)
+        return fail(e, E_USAGE, "%s: %d rows in blocks of %d  -> at most %d blocks", name,
+                    c->max_seq, s->block, (int)MOST_BLOCKS);
+    if (!c->causal && c->max_seq % s->block)
+        return fail(e, E_USAGE, "%s: sort_block %d does not divide %d rows  -> a divisor", name,
+                    s->block, c->max_seq);
+    if (s->noise && ((int64_t)s->noise * s->block < c->max_seq || s->noise_batch < 1))
+        return fail(e, E_USAGE, "%s: noise of %d blocks of %d rows for %d  -> as many blocks", name,
+                    s->noise, s->block, c->max_seq);
+    if ((int64_t)s->noise * s->noise * s->noise_batch * c->H > 1 << 28)
+        return fail(e, E_USAGE, "%s: noise of %d blocks is too much  -> fewer", name, s->noise);
+    return OK;
+}
+
+const struct own sinkhorn_own = {choices, OWN_SIZE(struct sinkhorn), usual, check};
+
+static void params(const struct sublayer *s, const char *prefix, struct params *p)
+{
+    const struct sinkhorn *const k = sinkhorn_of(s->c);
+    const int shape[] = {k->noise_batch, s->c->H, k->noise, k->noise};
+
+    if (k->noise)
+        params_buffer(p, params_add(p, INIT_CONST, 0, 4, shape, "%sgumbel", prefix));
+}
+
+/* ---- blocks ------------------------------------------------------------------------------- */
+
+static size_t kept(const struct sublayer *s, struct extent max)
+{
+    return (size_t)(max.B * s->c->H) * (size_t)blocks(s->c, max.L) * (size_t)complete(s->c, max.L);
+}
+
+/* S of a head [n, full]. */
+static float *sorted(const struct content_call *n, int b, int h)
+{
+    const ptrdiff_t each = (ptrdiff_t)blocks(n->s->c, n->a.L) * complete(n->s->c, n->a.L);
+
+    return n->kept + ((ptrdiff_t)b * n->a.H + h) * each;
+}
+
+/* ---- work space --------------------------------------------------------------------------- */
+
+/* A thread's: means of queries and keys and their gradients, logarithms after each row step and
+ * after the last step, their gradient, a column; and keys and values of a block with their
+ * gradients. Of all: gradients of mixed rows [B,n,b,H,dh]. */
+struct room {
+    struct sort_room sort;
+    float *k, *v, *d_k, *d_v;
+    float *d_mixed_k, *d_mixed_v;
+    size_t per_thread, bytes;
+};
+
+static void *take(char *base, size_t *at, size_t n, size_t size)
+{
+    void *const p = base ? base + *at : NULL;
+
+    *at += round_up(n * size, ARENA_ALIGN);
+    return p;
+}
+
+static struct room room_of(const struct sublayer *s, struct extent max, int threads, int worker,
+                           char *base)
+{
+    const struct sinkhorn *const k = sinkhorn_of(s->c);
+    const size_t n = (size_t)blocks(s->c, max.L), dh = (size_t)s->c->dh, b = (size_t)k->block;
+    const size_t HD = (size_t)s->c->H * dh, mixed = (size_t)max.B * n * b * HD;
+    size_t at = 0, own = 0;
+    struct room r;
+
+    r.d_mixed_k = take(base, &at, mixed, sizeof(float));
+    r.d_mixed_v = take(base, &at, mixed, sizeof(float));
+    for (int pass = 0; pass < 2; pass++) {
+        char *const mine = pass && base ? base + at + (size_t)worker * own : NULL;
+        const size_t each = own;
+        own = 0;
+        r.sort.sq = take(mine, &own, n * dh, sizeof(double));
+        r.sort.sk = take(mine, &own, n * dh, sizeof(double));
+        r.sort.d_sq = take(mine, &own, n * dh, sizeof(double));
+        r.sort.d_sk = take(mine, &own, n * dh, sizeof(double));
+        r.sort.r = take(mine, &own, ((size_t)k->iters + 2) * n * n, sizeof(double));
+        r.sort.g = take(mine, &own, n * n, sizeof(double));
+        r.k = take(mine, &own, 2 * b * HD, sizeof(float));
+        r.v = take(mine, &own, 2 * b * HD, sizeof(float));
+        r.d_k = take(mine, &own, 2 * b * HD, sizeof(float));
+        r.d_v = take(mine, &own, 2 * b * HD, sizeof(float));
+        CHECK(!pass || own == each);
+    }
+    r.per_thread = own;
+    r.bytes = at + (size_t)threads * own;
+    return r;
+}
+
+static size_t scratch(const struct sublayer *s, struct extent max, int threads)
+{
+    return room_of(s, max, threads, 0, NULL).bytes;
+}
+
+static struct room my_room(const struct content_call *n)
+{
+    const struct attention *const t = &n->s->of.attention;
+    char *const all = content_own_scratch(n);
+
+    CHECK(all);
+    return room_of(n->s, t->largest, t->workers, omp_get_thread_num(), all);
+}
+
+static struct sorting sorting_of(const struct content_call *n, int head)
+{
+    return (struct sorting){.n = n,
+                            .k = sinkhorn_of(n->s->c),
+                            .room = my_room(n).sort,
+                            .b = head / n->a.H,
+                            .h = head % n->a.H,
+                            .blocks = blocks(n->s->c, n->a.L),
+                            .full = complete(n->s->c, n->a.L)};
+}
+
+/* ---- attention of one block --------------------------------------------------------------- */
+
+/* Rows [from, from + rows) of all heads, and before them `mixed` ones. */
+struct block {
+    const struct content_call *n;
+    struct room room;
+    int b, u, from, rows, mixed;
+};
+
+static struct block block_of(const struct content_call *n, int item)
+{
+    const int each = blocks(n->s->c, n->a.L), size = sinkhorn_of(n->s->c)->block;
+    const int u = item % each;
+
+    return (struct block){.n = n,
+                          .room = my_room(n),
+                          .b = item / each,
+                          .u = u,
+                          .from = u * size,
+                          .rows = min_int(size, n->a.L - u * size),
+                          .mixed = sources(n->s->c, u, n->a.L) ? size : 0};
+}
+
+static void mix_head(const struct block *p, int h)
+{
+    const struct attn *const a = &p->n->a;
+    const int full = complete(p->n->s->c, a->L), size = p->mixed;
+    const float *const S = sorted(p->n, p->b, h) + (ptrdiff_t)p->u * full;
+    const ptrdiff_t HD = a->q_at.row;
+
+    for (int v = 0; v < full; v++)
+        for (int t = 0; t < size && S[v] != 0; t++) {
+            const ptrdiff_t to = t * HD + (ptrdiff_t)h * a->dh;
+            content_add(p->room.k + to, S[v], content_k(a, p->b, h, v * size + t), a->dh);
+            content_add(p->room.v + to, S[v], content_v(a, p->b, h, v * size + t), a->dh);
+        }
+}
+
+/* Keys and values of the block: mixed rows, then its own. */
+static void gather(const struct block *p)
+{
+    const struct attn *const a = &p->n->a;
+    const ptrdiff_t HD = a->q_at.row;
+    const size_t mixed = sizeof(float) * (size_t)(p->mixed * HD);
+
+    memset(p->room.k, 0, mixed);
+    memset(p->room.v, 0, mixed);
+    for (int h = 0; h < a->H; h++)
+        mix_head(p, h);
+    for (int i = 0; i < p->rows; i++) {
+        const ptrdiff_t to = (p->mixed + i) * HD;
+        memcpy(p->room.k + to, content_k(a, p->b, 0, p->from + i), sizeof(float) * (size_t)HD);
+        memcpy(p->room.v + to, content_v(a, p->b, 0, p->from + i), sizeof(float) * (size_t)HD);
+    }
+}
+
+static struct attn operands(const struct block *p)
+{
+    const struct attn *const all = &p->n->a;
+    struct attn one = *all;
+
+    one.B = 1;
+    one.L = p->rows;
+    one.M = p->mixed;
+    one.base = 0;
+    one.q = content_q(all, p->b, 0, p->from);
+    one.o = content_o(all, p->b, 0, p->from);
+    one.k = p->room.k;
+    one.v = p->room.v;
+    /* blocks one after the other, heads within each */
+    one.lse = all->lse ? all->lse + ((ptrdiff_t)p->b * all->L + p->from) * all->H : NULL;
+    return one;
+}
+
+static void run_block(const struct content_call *n, int item, const struct attn_grad *d)
+{
+    const struct block p = block_of(n, item);
+    const struct engine alone = content_alone(n);
+    void *const core = content_core_scratch(n, omp_get_thread_num());
+    const ptrdiff_t HD = n->a.q_at.row, size = sinkhorn_of(n->s->c)->block;
+
+    gather(&p);
+    const struct attn one = operands(&p);
+    if (!d) {
+        content_impl(n)->forward(&alone, &one, core);
+        return;
+    }
+    const struct attn_grad own = {.d_o = d->d_o + (one.o - n->a.o),
+                                  .d_q = d->d_q + (one.q - n->a.q),
+                                  .d_k = p.room.d_k,
+                                  .d_v = p.room.d_v};
+    content_impl(n)->backward(&alone, &one, &own, core);
+    const size_t mixed = sizeof(float) * (size_t)(p.mixed * HD);
+    memcpy(p.room.d_mixed_k + item * size * HD, p.room.d_k, mixed);
+    memcpy(p.room.d_mixed_v + item * size * HD, p.room.d_v, mixed);
+    for (int i = 0; i < p.rows; i++) {
+        const ptrdiff_t at = content_k(&n->a, p.b, 0, p.from + i) - n->a.k, from = p.mixed + i;
+        content_add(d->d_k + at, 1, p.room.d_k + from * HD, (int)HD);
+        content_add(d->d_v + at, 1, p.room.d_v + from * HD, (int)HD);
+    }
+}
+
+/* ---- backward of mixing ------------------------------------------------------- */
+
+/* g = dS (.) S of a head; keys and values of the sources get their share. */
+static void mix_grad(const struct sorting *t, const float *d_mixed_k, const float *d_mixed_v,
+                     const struct attn_grad *d)
+{
+    const struct attn *const a = &t->n->a;
+    const float *const S = sorted(t->n, t->b, t->h);
+    const ptrdiff_t HD = a->q_at.row, size = t->k->block;
+
+    memset(t->room.g, 0, sizeof(double) * (size_t)t->blocks * (size_t)t->full);
+    for (int x = 0; x < t->blocks * t->full; x++) {
+        const int u = x / t->full, v = x % t->full;
+        double share = 0;
+        if (S[x] == 0)
+            continue;
+        for (int row = 0; row < size; row++) {
+            const ptrdiff_t at =
+                (((ptrdiff_t)t->b * t->blocks + u) * size + row) * HD + (ptrdiff_t)t->h * a->dh;
+            const float *const k = content_k(a, t->b, t->h, v * (int)size + row);
+            const float *const value = content_v(a, t->b, t->h, v * (int)size + row);
+            share +=
+                content_dot(d_mixed_k + at, k, a->dh) + content_dot(d_mixed_v + at, value, a->dh);
+            content_add(d->d_k + (k - a->k), S[x], d_mixed_k + at, a->dh);
+            content_add(d->d_v + (value - a->v), S[x], d_mixed_v + at, a->dh);
+        }
+        t->room.g[x] = share * (double)S[x];
+    }
+}
+
+/* ---- the form ----------------------------------------------------------------------------- */
+
+static struct attn core(const struct sublayer *s, struct extent max)
+{
+    const int size = sinkhorn_of(s->c)->block;
+    struct attn a = attn_of_config(s->c, 1, min_int(size, max.L), max.L > size ? size : 0);
+
+    if (!s->c->causal)
+        a.M = size;
+    a.window = 0;
+    return a;
+}
+
+static void forward(const struct content_call *n)
+{
+    CHECK(n->a.M == 0 && (n->a.causal || n->a.L % sinkhorn_of(n->s->c)->block == 0));
+#pragma omp parallel num_threads(content_team(n))
+    {
+#pragma omp for schedule(static, 1)
+        for (int head = 0; head < n->a.B * n->a.H; head++) {
+            const struct sorting t = sorting_of(n, head);
+            sort_head(&t, sorted(n, t.b, t.h));
+        }
+#pragma omp for schedule(dynamic, 1)
+        for (int item = 0; item < n->a.B * blocks(n->s->c, n->a.L); item++)
+            run_block(n, item, NULL);
+    }
+}
+
+static void backward(const struct content_call *n, const struct attn_grad *d)
+{
+#pragma omp parallel num_threads(content_team(n))
+    {
+#pragma omp for schedule(dynamic, 1)
+        for (int item = 0; item < n->a.B * blocks(n->s->c, n->a.L); item++)
+            run_block(n, item, d);
+#pragma omp for schedule(static, 1)
+        for (int head = 0; head < n->a.B * n->a.H; head++) {
+            const struct sorting t = sorting_of(n, head);
+            const struct room room = my_room(n);
+            mix_grad(&t, room.d_mixed_k, room.d_mixed_v, d);
+            sort_head_grad(&t, d);
+        }
+    }
+}
+
+static bool shows(const struct content_call *n, int i, struct shown *out)
+{
+    out->name = "sort";
+    out->n = (size_t)(n->a.B * n->a.H) * (size_t)blocks(n->s->c, n->a.L) *
+             (size_t)complete(n->s->c, n->a.L);
+    if (out->to)
+        memcpy(out->to, n->kept, out->n * sizeof(float));
+    return i == 0;
+}
+
+/* Pairs of a block's own rows and its mixed ones, and the mixing. */
+static double flop(const struct sublayer *s, int B, int L, int M)
+{
+    const struct sinkhorn *const k = sinkhorn_of(s->c);
+    double pairs = 0, mixed = 0;
+
+    (void)M;
+    for (int u = 0; u < blocks(s->c, L); u++) {
+        const double rows = min_int(k->block, L - u * k->block), from = sources(s->c, u, L);
+        pairs += s->c->causal ? rows * (rows + 1) / 2 : rows * rows;
+        pairs += from > 0 ? rows * k->block : 0;
+        mixed += k->top ? 0 : from * k->block;
+    }
+    return 4.0 * B * s->c->H * s->c->dh * (pairs + mixed);
+}
+
+static double choice_flop(const struct sublayer *s, int B, int L, int M)
+{
+    const double n = blocks(s->c, L);
+
+    (void)M;
+    return 2.0 * B * s->c->H * n * n * s->c->dh;
+}
+
+/* Keys and values of each block, and before them as many mixed ones where it has sources. */
+static double moved_rows(const struct config *c, int L, int M)
+{
+    double mixed = 0;
+
+    (void)M;
+    for (int u = 0; u < blocks(c, L); u++)
+        mixed += sources(c, u, L) ? sinkhorn_of(c)->block : 0;
+    return 2 * (L + mixed);
+}
+
+const struct content content_sinkhorn = {
+    .past = true,
+    .both = true,
+    .no_memory = true,
+    .params = params,
+    .kept = kept,
+    .core = core,
+    .scratch = scratch,
+    .forward = forward,
+    .backward = backward,
+    .shows = shows,
+    .flop = flop,
+    .choice_flop = choice_flop,
+    .moved_rows = moved_rows,
+};

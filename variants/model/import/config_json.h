@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * config.json of a published model: its values by key, each checked, nothing trusted; and what a
+ * checkpoint of ours would say of the same model. */
+#ifndef CONFIG_JSON_H
+#define CONFIG_JSON_H
+
+#include "variants/base/safetensors.h"
+
+#include <jansson.h>
+
+/* A JSON object of at most so many bytes, to be released. E_IO naming the checkpoint and the file.
+ */
+enum status import_json(json_t **out, const char *checkpoint, const char *path, size_t most,
+                        struct err *e);
+
+/* The first error sticks; later reads and puts do nothing. */
+struct config_json {
+    const char *path;   /* of the checkpoint, for messages */
+    const char *family; /* its model_type */
+    json_t *root;
+    bool bare;               /* its tensors' names have no prefix */
+    struct safetensors said; /* metadata of a checkpoint of ours, without tensors */
+    enum status st;
+    struct err *e;
+};
+
+enum status config_json_open(struct config_json *j, const char *path, const char *file,
+                             struct err *e);
+void config_json_close(struct config_json *j);
+
+/* E_IO: "checkpoint X: ...". */
+void config_json_refuse(struct config_json *j, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* NULL where there is none, or it is null. Keys of rotary positions are looked for in
+ * rope_parameters first. */
+const json_t *config_json_at(const struct config_json *j, const char *key);
+/* A whole number in [least, most]; `absent` without the key, REQUIRED = an error. */
+enum { REQUIRED = -1 };
+int config_json_whole(struct config_json *j, const char *key, int absent, int least, int most);
+/* A finite number in [least, most]. */
+double config_json_real(struct config_json *j, const char *key, double absent, double least,
+                        double most);
+bool config_json_flag(struct config_json *j, const char *key, bool absent);
+/* Valid as long as j. */
+const char *config_json_word(struct config_json *j, const char *key, const char *absent);
+
+/* Say that the model has this tensor: some choices follow from that. At most one. */
+void config_json_put_tensor(struct config_json *j, const char *name);
+/* Say KEY = VALUE of the model, in the words of our checkpoints. */
+void config_json_put(struct config_json *j, const char *key, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

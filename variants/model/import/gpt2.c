@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * gpt2: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners". Learned
+ * positions, norms first, biases everywhere; maps are published transposed, [in,out], and those of
+ * queries, keys and values side by side. */
+#include "model_type.h"
+#include "variants/model/choices.h"
+
+#include <math.h>
+
+static const struct tensor_row tensors[] = {
+    {.ours = "embed", .published = "wte"},
+    {.ours = "pos", .published = "wpe"},
+    {.ours = "layers.*.ln1", .published = "h.*.ln_1"},
+    {.ours = "layers.*.attn.q",
+     .published = "h.*.attn.c_attn",
+     .layout = LAYOUT_COLUMNS,
+     .part = 0,
+     .parts = 3,
+     .by_layer_depth = true},
+    {.ours = "layers.*.attn.k",
+     .published = "h.*.attn.c_attn",
+     .layout = LAYOUT_COLUMNS,
+     .part = 1,
+     .parts = 3},
+    {.ours = "layers.*.attn.v",
+     .published = "h.*.attn.c_attn",
+     .layout = LAYOUT_COLUMNS,
+     .part = 2,
+     .parts = 3},
+    {.ours = "layers.*.attn.o", .published = "h.*.attn.c_proj", .layout = LAYOUT_COLUMNS},
+    {.ours = "layers.*.ln2", .published = "h.*.ln_2"},
+    {.ours = "layers.*.ff.1", .published = "h.*.mlp.c_fc", .layout = LAYOUT_COLUMNS},
+    {.ours = "layers.*.ff.2", .published = "h.*.mlp.c_proj", .layout = LAYOUT_COLUMNS},
+    {.ours = "final_ln", .published = "ln_f"},
+    {.ours = "out", .published = "lm_head", .bare = true, .tie = TIE_WORDS},
+    {0},
+};
+
+static const struct key_row keys[] = {
+    {"n_embd", "d_model", KEY_WHOLE, 768, 1, MAX_WIDTH},
+    {"n_head", "n_head", KEY_WHOLE, 12, 1, MAX_WIDTH},
+    {"n_layer", "n_layer", KEY_WHOLE, 12, 1, MAX_LAYERS},
+    {"vocab_size", "vocab", KEY_WHOLE, 50257, 1, MAX_WIDTH},
+    {"layer_norm_epsilon", "ln_eps", KEY_REAL, 1e-5, 0, 1},
+    {"tie_word_embeddings", "tied", KEY_FLAG, 1, 0, 1},
+    {0},
+};
+
+static const struct act_name acts[] = {
+    {"gelu_new", "gelu_tanh"},  {"gelu", "gelu"},
+    {"relu", "relu"},           {"silu", "swish"},
+    {"swish", "swish"},         {"gelu_pytorch_tanh", "gelu_tanh"},
+    {"gelu_fast", "gelu_tanh"}, {0},
+};
+
+static void more(struct config_json *j)
+{
+    const int D = config_json_whole(j, "n_embd", 768, 1, MAX_WIDTH);
+    const int H = config_json_whole(j, "n_head", 12, 1, MAX_WIDTH);
+    const int places = config_json_whole(
+        j, "n_positions", config_json_whole(j, "n_ctx", 1024, 1, 1 << 24), 1, 1 << 24);
+    const int F = config_json_whole(j, "n_inner", 4 * D, 1, 4 * MAX_WIDTH);
+    const int dh = D / H;
+
+    if (D % H)
+        config_json_refuse(j, "gpt2 with n_head %d of n_embd %d  -> a divisor", H, D);
+    import_put_common(j, "learned");
+    config_json_put(j, "pos", "learned");
+    config_json_put(j, "scheme", "none");
+    config_json_put(j, "max_pos", "%d", places);
+    config_json_put(j, "d_head", "%d", dh);
+    config_json_put(j, "d_inner", "%d", F);
+    config_json_put(j, "norm", "pre");
+    config_json_put(j, "norm_kind", "layer");
+    config_json_put(j, "attn_bias", "1");
+    config_json_put(j, "ff_bias", "1");
+    config_json_put(j, "scale", "%.9g",
+                    config_json_flag(j, "scale_attn_weights", true) ? 1 / sqrt(dh) : 1);
+    import_put_ffn(j, "activation_function", "gelu_new", acts);
+}
+
+static bool by_layer_depth(struct config_json *j)
+{
+    return config_json_flag(j, "scale_attn_by_inverse_layer_idx", false);
+}
+
+const struct model_type model_type_gpt2 = {
+    .name = "gpt2",
+    .prefix = "transformer.",
+    .embedding = "wte.weight",
+    .layers = "n_layer",
+    .context = "n_positions",
+    .usual_context = 1024,
+    .keys = keys,
+    .tensors = tensors,
+    .more = more,
+    .by_layer_depth = by_layer_depth,
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * gpt_neox: Black et al. 2022, "GPT-NeoX-20B", arXiv:2204.06745; Pythia: Biderman et al. 2023,
+ * arXiv:2304.01373. Rotary positions on a part of each head, attention and feed-forward side by
+ * side; maps of queries, keys and values alternate head by head. */
+#include "model_type.h"
+#include "variants/model/choices.h"
+
+#include <math.h>
+
+static const struct tensor_row tensors[] = {
+    {.ours = "embed", .published = "embed_in"},
+    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
+    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},
+    {.ours = "layers.*.attn.q",
+     .published = "layers.*.attention.query_key_value",
+     .layout = LAYOUT_HEADS,
+     .part = 0,
+     .parts = 3},
+    {.ours = "layers.*.attn.k",
+     .published = "layers.*.attention.query_key_value",
+     .layout = LAYOUT_HEADS,
+     .part = 1,
+     .parts = 3},
+    {.ours = "layers.*.attn.v",
+     .published = "layers.*.attention.query_key_value",
+     .layout = LAYOUT_HEADS,
+     .part = 2,
+     .parts = 3},
+    {.ours = "layers.*.attn.o", .published = "layers.*.attention.dense"},
+    {.ours = "layers.*.ff.1", .published = "layers.*.mlp.dense_h_to_4h"},
+    {.ours = "layers.*.ff.2", .published = "layers.*.mlp.dense_4h_to_h"},
+    {.ours = "final_ln", .published = "final_layer_norm"},
+    {.ours = "out", .published = "embed_out", .bare = true, .tie = TIE_WORDS},
+    {0},
+};
+
+static const struct key_row keys[] = {
+    {"hidden_size", "d_model", KEY_WHOLE, 6144, 1, MAX_WIDTH},
+    {"num_attention_heads", "n_head", KEY_WHOLE, 64, 1, MAX_WIDTH},
+    {"num_hidden_layers", "n_layer", KEY_WHOLE, 44, 1, MAX_LAYERS},
+    {"intermediate_size", "d_inner", KEY_WHOLE, 24576, 1, 4 * MAX_WIDTH},
+    {"vocab_size", "vocab", KEY_WHOLE, 50432, 1, MAX_WIDTH},
+    {"layer_norm_eps", "ln_eps", KEY_REAL, 1e-5, 0, 1},
+    {"attention_bias", "attn_bias", KEY_FLAG, 1, 0, 1},
+    {"tie_word_embeddings", "tied", KEY_FLAG, 0, 0, 1},
+    {0},
+};
+
+static const struct act_name acts[] = {
+    {"gelu", "gelu"},           {"gelu_new", "gelu_tanh"},
+    {"relu", "relu"},           {"silu", "swish"},
+    {"swish", "swish"},         {"gelu_pytorch_tanh", "gelu_tanh"},
+    {"gelu_fast", "gelu_tanh"}, {0},
+};
+
+static void more(struct config_json *j)
+{
+    const int D = config_json_whole(j, "hidden_size", 6144, 1, MAX_WIDTH);
+    const int H = config_json_whole(j, "num_attention_heads", 64, 1, MAX_WIDTH);
+    const char *const share =
+        config_json_at(j, "partial_rotary_factor") ? "partial_rotary_factor" : "rotary_pct";
+    const double pct = config_json_real(j, share, 0.25, 0, 1);
+
+    if (D % H)
+        config_json_refuse(
+            j, "gpt_neox with num_attention_heads %d of hidden_size %d  -> a divisor", H, D);
+    const int dh = D / H, dim = (int)floor(dh * pct);
+    if (dim % 2)
+        config_json_refuse(
+            j, "gpt_neox with %s %g: %d coordinates of %d are an odd number  -> not supported",
+            share, pct, dim, dh);
+    if (dim < 2)
+        config_json_refuse(j, "gpt_neox with %s %g: %d coordinates of %d  -> not supported", share,
+                           pct, dim, dh);
+    import_put_common(j, "rope");
+    config_json_put(j, "d_head", "%d", dh);
+    config_json_put(j, "norm", "%s",
+                    config_json_flag(j, "use_parallel_residual", true) ? "parallel" : "pre");
+    config_json_put(j, "norm_kind", "layer");
+    config_json_put(j, "ff_bias", "1");
+    import_put_rotary(j, "rotary_emb_base", dim);
+    import_put_ffn(j, "hidden_act", "gelu", acts);
+}
+
+const struct model_type model_type_gpt_neox = {
+    .name = "gpt_neox",
+    .prefix = "gpt_neox.",
+    .embedding = "embed_in.weight",
+    .layers = "num_hidden_layers",
+    .context = "max_position_embeddings",
+    .usual_context = 2048,
+    .keys = keys,
+    .tensors = tensors,
+    .more = more,
+};

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * llama, and what is nearly the same: mistral (Jiang et al. 2023, arXiv:2310.06825) with a window,
+ * qwen2 (Yang et al. 2024, arXiv:2407.10671) with biases of queries, keys and values, qwen3 (2025,
+ * arXiv:2505.09388) with normed queries and keys. */
+#include "model_type.h"
+#include "variants/model/choices.h"
+
+#include <math.h>
+#include <string.h>
+
+/* clang-format off */
+#define TENSORS                                                                                    \
+    {.ours = "embed", .published = "embed_tokens"},                                                                     \
+    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},                                                  \
+    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},                                         \
+    {.ours = "layers.*.attn.q", .published = "layers.*.self_attn.q_proj"},                                              \
+    {.ours = "layers.*.attn.k", .published = "layers.*.self_attn.k_proj"},                                              \
+    {.ours = "layers.*.attn.v", .published = "layers.*.self_attn.v_proj"},                                              \
+    {.ours = "layers.*.attn.o", .published = "layers.*.self_attn.o_proj"},                                              \
+    {.ours = "layers.*.attn.q_norm", .published = "layers.*.self_attn.q_norm"},                                         \
+    {.ours = "layers.*.attn.k_norm", .published = "layers.*.self_attn.k_norm"},                                         \
+    {.ours = "layers.*.ff.g", .published = "layers.*.mlp.gate_proj"},                                                   \
+    {.ours = "layers.*.ff.1", .published = "layers.*.mlp.up_proj"},                                                     \
+    {.ours = "layers.*.ff.2", .published = "layers.*.mlp.down_proj"},                                                   \
+    {.ours = "final_ln", .published = "norm"},                                                                          \
+    {.ours = "out", .published = "lm_head", .bare = true, .tie = TIE_WORDS},                                                              \
+    {0}
+
+#define KEYS                                                                                       \
+    {"hidden_size", "d_model", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                                 \
+    {"num_attention_heads", "n_head", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                          \
+    {"num_hidden_layers", "n_layer", KEY_WHOLE, REQUIRED, 1, MAX_LAYERS},                          \
+    {"intermediate_size", "d_inner", KEY_WHOLE, REQUIRED, 1, 4 * MAX_WIDTH},                       \
+    {"vocab_size", "vocab", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                                    \
+    {"rms_norm_eps", "ln_eps", KEY_REAL, 1e-6, 0, 1},                                              \
+    {"tie_word_embeddings", "tied", KEY_FLAG, 0, 0, 1}
+/* clang-format on */
+
+static const struct tensor_row tensors[] = {TENSORS};
+static const struct tensor_row qwen2_tensors[] = {
+    {.ours = "layers.*.attn.o.bias", .layout = LAYOUT_NOWHERE},
+    TENSORS,
+};
+
+static const struct key_row llama_keys[] = {
+    KEYS,
+    {"attention_bias", "attn_bias", KEY_FLAG, 0, 0, 1},
+    {"mlp_bias", "ff_bias", KEY_FLAG, 0, 0, 1},
+    {0},
+};
+static const struct key_row qwen3_keys[] = {
+    KEYS,
+    {"attention_bias", "attn_bias", KEY_FLAG, 0, 0, 1},
+    {0},
+};
+static const struct key_row plain_keys[] = {KEYS, {0}};
+
+static const struct act_name acts[] = {
+    {"silu", "swiglu"}, {"gelu", "geglu"}, {"swish", "swiglu"}, {0}};
+
+/* One kind of attention in all layers. */
+static void check_layer_types(struct config_json *j, const char *wanted)
+{
+    const json_t *const types = config_json_at(j, "layer_types");
+    const json_t *type;
+    size_t i;
+
+    if (types && !json_is_array(types))
+        config_json_refuse(j, "layer_types is not a list  -> a published config");
+    json_array_foreach(types, i, type) if (!json_is_string(type) ||
+                                           strcmp(json_string_value(type), wanted) != 0)
+        config_json_refuse(
+            j,
+            "%s with layer_types of two kinds or another: not supported  -> %s in all, "
+            "windows in some (sliding_attention) are not",
+            j->family, wanted);
+}
+
+/* kv_absent: REQUIRED, or 0 = as many as heads. head_absent: 0 = by the width. */
+static void put_llama(struct config_json *j, const char *variant, int kv_absent, int head_absent)
+{
+    const int D = config_json_whole(j, "hidden_size", REQUIRED, 1, MAX_WIDTH);
+    const int H = config_json_whole(j, "num_attention_heads", REQUIRED, 1, MAX_WIDTH);
+    const int kv =
+        config_json_whole(j, "num_key_value_heads", kv_absent ? kv_absent : H, 1, MAX_WIDTH);
+    const int dh = config_json_whole(j, "head_dim", head_absent ? head_absent : D / max_int(1, H),
+                                     1, MAX_WIDTH);
+
+    if (!config_json_at(j, "head_dim") && !head_absent && D % H)
+        config_json_refuse(j,
+                           "%s with num_attention_heads %d of hidden_size %d  -> a divisor, or "
+                           "a head_dim",
+                           j->family, H, D);
+    if (kv < 1 || H % kv)
+        config_json_refuse(j, "%s with num_key_value_heads %d of %d heads  -> a divisor", j->family,
+                           kv, H);
+    if (dh % 2)
+        config_json_refuse(j,
+                           "%s with head_dim %d: coordinates are rotated in pairs  -> an even "
+                           "number",
+                           j->family, dh);
+    import_put_common(j, variant);
+    config_json_put(j, "d_head", "%d", dh);
+    config_json_put(j, "kv_heads", "%d", kv);
+    config_json_put(j, "norm", "pre");
+    config_json_put(j, "norm_kind", "rms");
+    config_json_put(j, "scale", "%.9g", 1 / sqrt(dh));
+    import_put_rotary(j, "rope_theta", dh);
+    import_put_ffn(j, "hidden_act", "silu", acts);
+}
+
+static void llama(struct config_json *j)
+{
+    put_llama(j, "llama", 0, 0);
+    check_layer_types(j, "full_attention");
+}
+
+/* Absent is the publisher's window, null is none. */
+static void mistral(struct config_json *j)
+{
+    enum { KV_HEADS = 8, WINDOW = 4096 };
+    const json_t *const said = json_object_get(j->root, "sliding_window");
+    const bool off = json_is_null(said);
+
+    put_llama(j, "llama", KV_HEADS, 0);
+    if (json_is_integer(said) && json_integer_value(said) == 0)
+        config_json_refuse(j, "mistral with sliding_window 0  -> null or 1 or more");
+    const int window = off ? 0 : config_json_whole(j, "sliding_window", WINDOW, 1, MAX_DISTANCE);
+    config_json_put(j, "window", "%d", window);
+    config_json_put(j, "attn_bias", "0");
+    config_json_put(j, "ff_bias", "0");
+    check_layer_types(j, window ? "sliding_attention" : "full_attention");
+}
+
+static void refuse_some_windows(struct config_json *j)
+{
+    if (config_json_flag(j, "use_sliding_window", false))
+        config_json_refuse(j,
+                           "%s with use_sliding_window: windows in some layers only are not "
+                           "supported (sliding_window)  -> a model without",
+                           j->family);
+    check_layer_types(j, "full_attention");
+}
+
+static void qwen2(struct config_json *j)
+{
+    refuse_some_windows(j);
+    put_llama(j, "llama", REQUIRED, 0);
+    config_json_put(j, "attn_bias", "1");
+    config_json_put(j, "ff_bias", "0");
+}
+
+static void qwen3(struct config_json *j)
+{
+    enum { HEAD = 128 };
+
+    refuse_some_windows(j);
+    put_llama(j, "qknorm", REQUIRED, HEAD);
+    config_json_put(j, "ff_bias", "0");
+    config_json_put(j, "qk_norm", "1");
+    config_json_put(j, "head_eps", "%.9g", config_json_real(j, "rms_norm_eps", 1e-6, 0, 1));
+}
+
+#define FAMILY                                                                                     \
+    .prefix = "model.", .embedding = "embed_tokens.weight", .layers = "num_hidden_layers",         \
+    .context = "max_position_embeddings"
+
+const struct model_type model_type_llama = {.name = "llama",
+                                            FAMILY,
+                                            .usual_context = 2048,
+                                            .keys = llama_keys,
+                                            .tensors = tensors,
+                                            .more = llama};
+const struct model_type model_type_mistral = {.name = "mistral",
+                                              FAMILY,
+                                              .usual_context = 131072,
+                                              .keys = plain_keys,
+                                              .tensors = tensors,
+                                              .more = mistral};
+const struct model_type model_type_qwen2 = {.name = "qwen2",
+                                            FAMILY,
+                                            .usual_context = 32768,
+                                            .keys = plain_keys,
+                                            .tensors = qwen2_tensors,
+                                            .more = qwen2};
+const struct model_type model_type_qwen3 = {.name = "qwen3",
+                                            FAMILY,
+                                            .usual_context = 32768,
+                                            .keys = qwen3_keys,
+                                            .tensors = tensors,
+                                            .more = qwen3};

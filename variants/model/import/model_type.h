@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A family of published models: which keys of config.json are which of ours, and where each tensor
+ * of ours stands in the published files. A new family is a file with these rows. */
+#ifndef MODEL_TYPE_H
+#define MODEL_TYPE_H
+
+#include "config_json.h"
+
+/* How the numbers of a tensor of ours lie in a published one that holds `parts` alike:
+ *   ROWS     [parts * rows, columns], part after part
+ *   COLUMNS  [columns, parts * rows], transposed, likewise; vectors as ROWS
+ *   HEADS    [heads, parts, rows / heads, columns]
+ *   NOWHERE  in none: it is 0 */
+enum layout { LAYOUT_ROWS, LAYOUT_COLUMNS, LAYOUT_HEADS, LAYOUT_NOWHERE };
+
+/* Names are whole, or stand for what has ".weight" or ".bias" behind them; '*' is the layer. The
+ * first row that a tensor matches is its. What is tied is not read where the model ties it: the
+ * output's table to the embedding's, a map of a cluster's output to that of its embedding, biases
+ * of positions in all layers to one pair. */
+enum tie { TIE_NONE, TIE_WORDS, TIE_MAP, TIE_LAYERS };
+struct tensor_row {
+    const char *ours, *published;
+    enum layout layout;
+    int part, parts; /* parts 0 = 1 */
+    bool bare;       /* has no prefix */
+    enum tie tie;
+    bool backwards;      /* in files without a prefix its rows stand in reverse order */
+    bool by_layer_depth; /* divided by the number of its layer, from 1, where the config says so */
+};
+
+/* A key of config.json that is one of ours. */
+struct key_row {
+    const char *published, *ours;
+    enum { KEY_WHOLE, KEY_REAL, KEY_FLAG } type;
+    double absent; /* the publisher's default; REQUIRED */
+    double least, most;
+};
+
+struct model_type {
+    const char *name;                 /* model_type */
+    const char *prefix;               /* of its tensors, with or without */
+    const char *embedding;            /* the tensor that shows which */
+    const char *layers;               /* the key that counts layers, for messages */
+    const char *context;              /* the key of the longest window, and its default */
+    int usual_context;                /* without the key */
+    const struct key_row *keys;       /* the last one has no name */
+    const struct tensor_row *tensors; /* likewise */
+    /* All that is no row: choices, and what is refused. */
+    void (*more)(struct config_json *j);
+    /* Are the queries of layer l, from 0, divided by l + 1? NULL = never. */
+    bool (*by_layer_depth)(struct config_json *j);
+};
+
+extern const struct model_type model_type_gpt2, model_type_gpt_neox, model_type_llama,
+    model_type_mistral, model_type_qwen2, model_type_qwen3, model_type_transfo_xl;
+
+/* NULL if it is unknown; their names, joined by commas. */
+const struct model_type *model_type_find(const char *name);
+const char *model_type_names(void);
+
+/* ---- what families share ------------------------------------------------------------------ */
+
+/* What the publisher's program refuses, or what changes the arithmetic of a family that does not
+ * have it. */
+void import_refuse_strangers(struct config_json *j);
+
+/* Which of our feed-forward networks an activation is; `gated` ones have other names. */
+struct act_name {
+    const char *published, *ours;
+};
+/* Say the ffn of the key's activation. */
+void import_put_ffn(struct config_json *j, const char *key, const char *absent,
+                    const struct act_name *names);
+
+/* Rotary frequencies: base, scaling and how many coordinates. */
+void import_put_rotary(struct config_json *j, const char *base_key, int dim);
+
+/* What all families are where ours has a choice. */
+void import_put_common(struct config_json *j, const char *variant);
+
+#endif

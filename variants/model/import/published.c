@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading published models: one loop over our parameters, each found by its row. */
+#include "published.h"
+
+#include "model_type.h"
+#include "variants/base/printable.h"
+#include "variants/model/checkpoint.h"
+#include "variants/model/lm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- where it is -------------------------------------------------------------------------- */
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+enum status published_folder(char dir[PUBLISHED_PATH], const char *path, struct err *e)
+{
+    const char *const slash = strrchr(path, '/');
+
+    const int n = is_folder(path) ? snprintf(dir, PUBLISHED_PATH, "%s", path)
+                  : slash         ? snprintf(dir, PUBLISHED_PATH, "%.*s", (int)(slash - path), path)
+                                  : snprintf(dir, PUBLISHED_PATH, ".");
+    return n + 64 < PUBLISHED_PATH
+               ? OK
+               : fail(e, E_IO, "checkpoint %.200s...: its path is too long  -> a shorter one",
+                      path);
+}
+
+/* Does the file say that it is one of ours? */
+static bool is_ours(const char *path)
+{
+    struct safetensors s;
+    struct err ignored;
+
+    if (safetensors_open_published(&s, path, &ignored) != OK)
+        return false;
+    const bool ours = safetensors_meta(&s, "format") &&
+                      strncmp(safetensors_meta(&s, "format"), "bench-", strlen("bench-")) == 0;
+    safetensors_close(&s);
+    return ours;
+}
+
+bool published_is(const char *path)
+{
+    char dir[PUBLISHED_PATH], config[PUBLISHED_PATH + 32];
+
+    if (is_folder(path))
+        return true;
+    if (published_folder(dir, path, &(struct err){""}) != OK)
+        return false;
+    snprintf(config, sizeof(config), "%s/" PUBLISHED_CONFIG, dir);
+    return access(config, F_OK) == 0 && access(path, F_OK) == 0 && !is_ours(path);
+}
+
+/* ---- config.json -------------------------------------------------------------------------- */
+
+/* A language model, if it says what it is. */
+static void check_architectures(struct config_json *j)
+{
+    const json_t *const names = config_json_at(j, "architectures");
+    const json_t *name;
+    size_t i;
+
+    json_array_foreach(names, i, name)
+    {
+        const char *const text = json_is_string(name) ? json_string_value(name) : "";
+        const size_t n = strlen(text), m = strlen("Model"); /* that ends a bare model's name */
+        const bool bare = n >= m && strcmp(text + n - m, "Model") == 0;
+        if (!strstr(text, "LMHeadModel") && !strstr(text, "ForCausalLM") && !bare)
+            config_json_refuse(j, "architectures %.60s: not a language model  -> ...ForCausalLM",
+                               text);
+    }
+}
+
+static void put_key(struct config_json *j, const struct key_row *row)
+{
+    const bool needed = row->absent == REQUIRED && row->type == KEY_WHOLE;
+    const int absent = needed ? REQUIRED : (int)row->absent;
+
+    if (row->type == KEY_WHOLE)
+        config_json_put(
+            j, row->ours, "%d",
+            config_json_whole(j, row->published, absent, (int)row->least, (int)row->most));
+    else if (row->type == KEY_FLAG)
+        config_json_put(j, row->ours, "%d", config_json_flag(j, row->published, row->absent != 0));
+    else
+        config_json_put(j, row->ours, "%.9g",
+                        config_json_real(j, row->published, row->absent, row->least, row->most));
+}
+
+static void find_family(struct published *p, struct config_json *j)
+{
+    const char *const name = config_json_word(j, "model_type", NULL);
+
+    if (j->st == OK && !name)
+        config_json_refuse(j, "model_type is missing from config.json  -> a complete config");
+    if (j->st != OK)
+        return;
+    p->rows = model_type_find(name);
+    if (!p->rows) {
+        config_json_refuse(j, "model_type \"%.60s\" is not known  -> %s", name, model_type_names());
+        return;
+    }
+    p->family = j->family = p->rows->name;
+}
+
+/* Where its weights are from, without what a terminal would obey. */
+static void put_source(struct published *p, struct config_json *j, const char *dir)
+{
+    const json_t *const said = json_object_get(j->root, "_name_or_path");
+    char whole[PUBLISHED_PATH];
+    const char *name = json_is_string(said) ? json_string_value(said) : "";
+
+    if (!*name) { /* the folder's own name, whatever the path to it is */
+        name = realpath(dir, whole) ? whole : dir;
+        name = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+    }
+    printable_copy(p->source, sizeof(p->source), name);
+}
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+/* Does `pattern` cover `name`, whole or up to its last dot? Then *layer is what stands for its '*',
+ * -1 without, and *rest the suffix. */
+static bool covers(const char *pattern, const char *name, int *layer, const char **rest)
+{
+    *layer = -1;
+    for (; *pattern; pattern++)
+        if (*pattern == '*') {
+            char *end;
+            *layer = (int)strtol(name, &end, 10);
+            if (end == name)
+                return false;
+            name = end;
+        } else if (*pattern != *name++)
+            return false;
+    *rest = name;
+    return !*name || strcmp(name, ".weight") == 0 || strcmp(name, ".bias") == 0;
+}
+
+/* The published name of a row's tensor. */
+static void name_of(char to[TENSOR_NAME], const struct tensor_row *row, const char *prefix,
+                    int layer, const char *rest)
+{
+    const char *const star = strchr(row->published, '*');
+    const int before = star ? (int)(star - row->published) : (int)strlen(row->published);
+
+    if (star)
+        snprintf(to, TENSOR_NAME, "%s%.*s%d%s%s", row->bare ? "" : prefix, before, row->published,
+                 layer, star + 1, rest);
+    else
+        snprintf(to, TENSOR_NAME, "%s%s%s", row->bare ? "" : prefix, row->published, rest);
+}
+
+/* The row of a tensor of ours, the layer that it is of, and its published name, "" if it has none.
+ */
+static const struct tensor_row *row_of(const struct published *p, const char *ours, int *layer,
+                                       char name[TENSOR_NAME])
+{
+    const char *rest = "";
+    const struct tensor_row *row = p->rows->tensors;
+
+    while (row->ours && !covers(row->ours, ours, layer, &rest))
+        row++;
+    CHECK(row->ours); /* the rows of a kind of model cover all of its tensors */
+    *name = '\0';
+    if (row->layout != LAYOUT_NOWHERE)
+        name_of(name, row, p->prefix, *layer, rest);
+    return row;
+}
+
+/* With or without the model's name in front, as the embedding shows. */
+static void find_prefix(struct published *p)
+{
+    char with[TENSOR_NAME];
+
+    snprintf(with, sizeof(with), "%s%s", p->rows->prefix, p->rows->embedding);
+    const bool bare = !shards_find(&p->shards, with) && shards_find(&p->shards, p->rows->embedding);
+    p->prefix = bare ? "" : p->rows->prefix;
+}
+
+/* ---- shapes ------------------------------------------------------------------------------- */
+
+static int parts_of(const struct tensor_row *row) { return row->parts ? row->parts : 1; }
+
+/* The shape of the published tensor, from that of ours. */
+static int wanted_shape(int64_t shape[2], const struct tensor_row *row, const struct param *w)
+{
+    const int64_t rows = (int64_t)w->shape[0] * parts_of(row);
+    const bool turned = w->rank == 2 && row->layout == LAYOUT_COLUMNS;
+
+    CHECK(w->rank == 1 || w->rank == 2);
+    shape[0] = turned ? w->shape[1] : rows;
+    shape[1] = turned ? rows : w->rank == 2 ? w->shape[1] : 0;
+    return w->rank;
+}
+
+static void shape_text(char to[64], int rank, const int64_t *shape)
+{
+    size_t n = (size_t)snprintf(to, 64, "[");
+
+    for (int d = 0; d < rank && n < 40; d++)
+        n += (size_t)snprintf(to + n, 64 - n, "%s%lld", d ? "," : "", (long long)shape[d]);
+    snprintf(to + n, 64 - n, "]");
+}
+
+static enum status check_tensor(const struct published *p, const struct tensor *t,
+                                const struct tensor_row *row, const struct param *w, struct err *e)
+{
+    int64_t want[2], is[TENSOR_RANK];
+    char wanted[64], found[64];
+    const int rank = wanted_shape(want, row, w);
+
+    for (int d = 0; d < t->rank; d++)
+        is[d] = t->shape[d];
+    if (t->rank != rank || memcmp(is, want, sizeof(*is) * (size_t)rank) != 0) {
+        shape_text(wanted, rank, want);
+        shape_text(found, t->rank, is);
+        return fail(e, E_IO,
+                    "checkpoint %s: tensor \"%s\" is %s %s, config.json says %s  -> files "
+                    "of one model",
+                    p->path, t->name, t->dtype_name, found, wanted);
+    }
+    if (t->dtype != DTYPE_F32 && t->dtype != DTYPE_F16 && t->dtype != DTYPE_BF16)
+        return fail(e, E_IO, "checkpoint %s: tensor \"%s\" has dtype %s  -> F32, F16 or BF16",
+                    p->path, t->name, t->dtype_name);
+    return OK;
+}
+
+static enum status check_param(const struct published *p, const struct param *w, struct err *e)
+{
+    char name[TENSOR_NAME];
+    int layer;
+
+    const struct tensor_row *const row = row_of(p, w->name, &layer, name);
+    if (!*name)
+        return OK;
+    struct shard_tensor *const t = shards_find(&p->shards, name);
+    if (!t)
+        return fail(e, E_IO,
+                    "checkpoint %s: tensor \"%s\" missing (%s is %d)  -> all files of one "
+                    "model",
+                    p->path, name, p->rows->layers, p->config.N);
+    t->used = true;
+    return check_tensor(p, t->t, row, w, e);
+}
+
+/* Masks, positions and frequencies that some versions of the publishers' programs saved. With the
+ * dot: "h.0.attn.c_attn.bias" is a weight. */
+static bool is_buffer(const char *name)
+{
+    static const char *const ends[] = {
+        ".attn.bias",           ".attn.masked_bias", ".attention.bias", ".attention.masked_bias",
+        ".rotary_emb.inv_freq", "pos_emb.inv_freq",  ".position_ids",   "embeddings.position_ids"};
+
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        const size_t n = strlen(name), m = strlen(ends[i]);
+        if (n >= m && strcmp(name + n - m, ends[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the model ties stands twice in some files, and is not compared. */
+static bool is_tied(const struct published *p, const char *name)
+{
+    const struct adaptive *const a = &p->config.adaptive;
+    const size_t skip = strlen(p->prefix);
+
+    for (const struct tensor_row *row = p->rows->tensors; row->ours; row++) {
+        const bool has_prefix = strncmp(name, p->prefix, skip) == 0;
+        const char *rest;
+        int i;
+        if (row->tie == TIE_NONE || (!row->bare && !has_prefix) ||
+            !covers(row->published, row->bare ? name : name + skip, &i, &rest))
+            continue;
+        return row->tie == TIE_WORDS    ? p->config.tied && strcmp(rest, ".bias") != 0
+               : row->tie == TIE_LAYERS ? !p->config.uv_per_layer
+                                        : i >= 0 && i < a->n_tie && a->tie[i];
+    }
+    return false;
+}
+
+/* What nothing reads would make a wrong model, silently. */
+static enum status check_rest(const struct published *p, struct err *e)
+{
+    for (int i = 0; i < p->shards.n_tensors; i++) {
+        const struct shard_tensor *const t = &p->shards.tensors[i];
+        if (!t->used && !is_buffer(t->t->name) && !is_tied(p, t->t->name))
+            return fail(e, E_IO,
+                        "checkpoint %s: tensor \"%s\" belongs to nothing that config.json "
+                        "describes  -> a model of another kind",
+                        p->path, t->t->name);
+    }
+    return OK;
+}
+
+static enum status check_tensors(struct published *p, struct err *e)
+{
+    struct err why;
+    struct lm m;
+    enum status st = lm_init(&m, &p->config, &why);
+
+    if (st != OK)
+        return fail(e, st == E_NOMEM ? st : E_IO, "checkpoint %s: %s", p->path, why.msg);
+    for (int i = 0; st == OK && i < m.params.n; i++)
+        st = check_param(p, &m.params.v[i], e);
+    lm_free(&m);
+    return st == OK ? check_rest(p, e) : st;
+}
+
+/* The rows of its keys, and what is no row, in the words of a checkpoint of ours. */
+static void say_config(struct published *p, struct config_json *j, const char *dir)
+{
+    check_architectures(j);
+    import_refuse_strangers(j);
+    for (const struct key_row *row = p->rows->keys; row->published; row++)
+        put_key(j, row);
+    p->rows->more(j);
+    p->by_layer_depth = p->rows->by_layer_depth && p->rows->by_layer_depth(j);
+    p->context = config_json_whole(j, p->rows->context, p->rows->usual_context, 1, 1 << 24);
+    put_source(p, j, dir);
+}
+
+/* config.json, and the headers of the files: how tensors are called says which program wrote them.
+ */
+static enum status read_headers(struct published *p, const char *dir, const char *only,
+                                struct err *e)
+{
+    char file[PUBLISHED_PATH + 32];
+    struct config_json j;
+
+    snprintf(file, sizeof(file), "%s/" PUBLISHED_CONFIG, dir);
+    if (access(file, F_OK) != 0)
+        return fail(e, E_IO,
+                    "checkpoint %s: no " PUBLISHED_CONFIG
+                    "  -> give the folder of a published model",
+                    p->path);
+    if (config_json_open(&j, p->path, file, e) == OK)
+        find_family(p, &j);
+    if (j.st == OK)
+        j.st = shards_open(&p->shards, p->path, dir, only, e);
+    if (j.st == OK) {
+        find_prefix(p);
+        j.bare = !*p->prefix;
+        say_config(p, &j, dir);
+    }
+    const enum status st = j.st == OK ? checkpoint_config(&j.said, "", &p->config, e) : j.st;
+    config_json_close(&j);
+    return st;
+}
+
+enum status published_open(struct published *p, const char *path, struct err *e)
+{
+    char dir[PUBLISHED_PATH];
+
+    *p = (struct published){.path = strdup(path), .family = ""};
+    if (!p->path)
+        return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+    enum status st = published_folder(dir, path, e);
+    if (st == OK)
+        st = read_headers(p, dir, is_folder(path) ? NULL : path, e);
+    if (st == OK)
+        st = check_tensors(p, e);
+    if (st != OK)
+        published_close(p);
+    return st;
+}
+
+void published_close(struct published *p)
+{
+    shards_close(&p->shards);
+    free(p->path);
+    *p = (struct published){0};
+}
+
+/* ---- numbers ------------------------------------------------------------------------------ */
+
+/* Our rows from columns [first, first + rows) of the tensor, so many of its rows at once. */
+static enum status read_columns(const struct param *w, const struct tensor *t, int part, int parts)
+{
+    enum { AT_ONCE = 16 };
+    const size_t rows = (size_t)w->shape[0], columns = (size_t)w->shape[1];
+    const size_t all = rows * (size_t)parts, first = rows * (size_t)part;
+    float *const some = malloc(sizeof(*some) * AT_ONCE * rows);
+
+    if (!some)
+        return E_NOMEM;
+    for (size_t j = 0; j < columns; j += AT_ONCE) {
+        const size_t n = columns - j < AT_ONCE ? columns - j : AT_ONCE;
+        for (size_t k = 0; k < n; k++)
+            tensor_floats(some + k * rows, t, (j + k) * all + first, rows);
+        for (size_t i = 0; i < rows; i++)
+            for (size_t k = 0; k < n; k++)
+                w->data[i * columns + j + k] = some[k * rows + i];
+    }
+    free(some);
+    return OK;
+}
+
+static void read_heads(const struct param *w, const struct tensor *t, int part, int parts, int H)
+{
+    const size_t n = w->n / (size_t)H; /* numbers of a head */
+
+    for (size_t h = 0; h < (size_t)H; h++)
+        tensor_floats(w->data + h * n, t, (h * (size_t)parts + (size_t)part) * n, n);
+}
+
+static void read_backwards(const struct param *w, const struct tensor *t)
+{
+    const size_t rows = (size_t)w->shape[0], n = w->n / rows;
+
+    for (size_t i = 0; i < rows; i++)
+        tensor_floats(w->data + i * n, t, (rows - 1 - i) * n, n);
+}
+
+static enum status read_numbers(const struct published *p, const struct param *w,
+                                const struct tensor_row *row, const struct tensor *t)
+{
+    const int parts = parts_of(row);
+
+    if (row->layout == LAYOUT_COLUMNS && w->rank == 2)
+        return read_columns(w, t, row->part, parts);
+    if (row->backwards && !*p->prefix)
+        read_backwards(w, t);
+    else if (row->layout == LAYOUT_HEADS)
+        read_heads(w, t, row->part, parts, p->config.H);
+    else
+        tensor_floats(w->data, t, w->n * (size_t)row->part, w->n);
+    return OK;
+}
+
+static bool all_finite(const struct param *w)
+{
+    bool finite = true;
+
+    for (size_t i = 0; i < w->n; i++)
+        finite = finite && isfinite(w->data[i]);
+    return finite;
+}
+
+static enum status load_floats(const struct published *p, const struct param *w, struct err *e)
+{
+    char name[TENSOR_NAME];
+    int layer;
+
+    const struct tensor_row *const row = row_of(p, w->name, &layer, name);
+    if (!*name) {
+        memset(w->data, 0, w->n * sizeof(*w->data));
+        return OK;
+    }
+    const struct shard_tensor *const t = shards_find(&p->shards, name);
+    if (read_numbers(p, w, row, t->t) != OK)
+        return fail(e, E_NOMEM, "checkpoint %s: no memory for tensor \"%s\"  -> free some", p->path,
+                    name);
+    shards_drop(t->in, t->t);
+    if (!all_finite(w))
+        return fail(e, E_IO,
+                    "checkpoint %s: tensor \"%s\" holds a value that is not finite  -> the "
+                    "file as published",
+                    p->path, name);
+    const float factor = row->by_layer_depth && p->by_layer_depth ? 1 / (float)(layer + 1) : 1;
+    for (size_t i = 0; factor != 1 && i < w->n; i++)
+        w->data[i] *= factor;
+    return OK;
+}
+
+/* Numbers of a narrower type are rounded once all of the tensor is there as floats. */
+static enum status load(const struct published *p, struct param *w, struct err *e)
+{
+    struct param floats = *w;
+
+    if (w->elem == ELEM_F32)
+        return load_floats(p, w, e);
+    floats.data = malloc(w->n * sizeof(*floats.data));
+    if (!floats.data)
+        return fail(e, E_NOMEM, "checkpoint %s: no memory for tensor \"%s\"  -> free some", p->path,
+                    w->name);
+    const enum status st = load_floats(p, &floats, e);
+    if (st == OK)
+        param_set(w, floats.data);
+    free(floats.data);
+    return st;
+}
+
+enum status published_load(const struct published *p, struct params *params, struct err *e)
+{
+    enum status st = OK;
+
+    for (int i = 0; st == OK && i < params->n; i++)
+        st = load(p, &params->v[i], e);
+    return st;
+}

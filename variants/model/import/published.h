@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Published models: a folder with config.json and safetensors files becomes a config of ours, and
+ * its tensors our parameters. Nothing in it is trusted. What it needs is checked, by name, type and
+ * shape, before any of its numbers is read. */
+#ifndef PUBLISHED_H
+#define PUBLISHED_H
+
+#include "shards.h"
+#include "variants/variant.h"
+
+#define PUBLISHED_CONFIG "config.json"
+
+struct published {
+    char *path;
+    struct config config;
+    const char *family; /* model_type */
+    char source[256];   /* _name_or_path, or the folder's name */
+    int context;        /* tokens of the longest window that it was made for */
+    struct shards shards;
+    /* How its tensors are read. */
+    const struct model_type *rows;
+    const char *prefix;
+    bool by_layer_depth;
+};
+
+/* A folder, or a .safetensors file that is not ours beside a config.json. */
+bool published_is(const char *path);
+
+enum { PUBLISHED_PATH = 4096 };
+/* The folder of either. E_IO where its path is too long. */
+enum status published_folder(char dir[PUBLISHED_PATH], const char *path, struct err *e);
+
+/* E_IO naming the checkpoint, and what in it is missing, unknown, of another type or shape. */
+enum status published_open(struct published *p, const char *path, struct err *e);
+void published_close(struct published *p);
+
+/* Widen its tensors into the parameters of a model of p->config. E_IO where one holds a value that
+ * is not finite. */
+enum status published_load(const struct published *p, struct params *params, struct err *e);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Opening shards. Each file is mapped once and read from its beginning to its end. */
+#include "shards.h"
+
+#include "config_json.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { INDEX_BYTES = 32 << 20, MAX_FILES = 512, MAX_TENSORS = 100000, PATH_SIZE = 4096 };
+
+#define INDEX "model.safetensors.index.json"
+#define SINGLE "model.safetensors"
+
+static bool join(char to[PATH_SIZE], const char *dir, const char *name)
+{
+    return snprintf(to, PATH_SIZE, "%s/%s", dir, name) < PATH_SIZE;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* ---- what is there ------------------------------------------------------------------------ */
+
+/* A file of weights of another format, "" where there is none. */
+static void other_format(char found[64], const char *dir)
+{
+    static const char *const ends[] = {".bin", ".pt", ".pth",     ".ckpt",
+                                       ".pkl", ".h5", ".msgpack", ".gguf"};
+    DIR *const d = opendir(dir);
+    const struct dirent *entry;
+
+    *found = '\0';
+    while (d && (entry = readdir(d)))
+        for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+            if (ends_with(entry->d_name, ends[i]) && (!*found || strcmp(entry->d_name, found) < 0))
+                snprintf(found, 64, "%.63s", entry->d_name);
+    if (d)
+        closedir(d);
+}
+
+static enum status nothing_there(const char *checkpoint, const char *dir, struct err *e)
+{
+    char other[64];
+
+    other_format(other, dir);
+    if (*other)
+        return fail(e, E_IO,
+                    "checkpoint %s: has %s and no *.safetensors: pickles can run code and are not "
+                    "read  -> convert it, see: bench import --help",
+                    checkpoint, other);
+    return fail(e, E_IO, "checkpoint %s: no " SINGLE "  -> the folder of a published model",
+                checkpoint);
+}
+
+/* ---- one file ----------------------------------------------------------------------------- */
+
+static enum status add_file(struct shards *s, const char *path, struct err *e)
+{
+    struct safetensors *const files = realloc(s->files, sizeof(*files) * (size_t)(s->n_files + 1));
+
+    if (!files)
+        return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+    s->files = files;
+    const enum status st = safetensors_open_published(&files[s->n_files], path, e);
+    if (st != OK)
+        return st;
+    madvise((void *)files[s->n_files].map, files[s->n_files].size, MADV_SEQUENTIAL);
+    s->n_files++;
+    return OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct shard_tensor *const x = a, *const y = b;
+
+    return strcmp(x->t->name, y->t->name);
+}
+
+static enum status make_list(struct shards *s, int most, const char *checkpoint, struct err *e)
+{
+    if (most > MAX_TENSORS)
+        return fail(e, E_IO, "checkpoint %s: %d tensors  -> at most %d", checkpoint, most,
+                    (int)MAX_TENSORS);
+    s->tensors = calloc((size_t)most + 1, sizeof(*s->tensors));
+    return s->tensors ? OK
+                      : fail(e, E_NOMEM, "checkpoint %s: no memory for %d tensors  -> free some",
+                             checkpoint, most);
+}
+
+static enum status open_single(struct shards *s, const char *checkpoint, const char *path,
+                               struct err *e)
+{
+    enum status st = add_file(s, path, e);
+
+    if (st == OK)
+        st = make_list(s, s->files[0].n_tensors, checkpoint, e);
+    for (int i = 0; st == OK && i < s->files[0].n_tensors; i++)
+        s->tensors[s->n_tensors++] =
+            (struct shard_tensor){&s->files[0].tensors[i], &s->files[0], false};
+    return st;
+}
+
+/* ---- several files ------------------------------------------------------------------------ */
+
+static bool is_plain(const char *name)
+{
+    return *name && *name != '.' && !strpbrk(name, "/\\") && ends_with(name, ".safetensors");
+}
+
+/* Names of files in the order in which the index first has them. */
+static enum status list_files(const char *names[MAX_FILES], int *n, const json_t *map,
+                              const char *checkpoint, struct err *e)
+{
+    const char *tensor;
+    json_t *file;
+
+    json_object_foreach((json_t *)map, tensor, file)
+    {
+        const char *const name = json_string_value(file);
+        int i = 0;
+        if (!name || !is_plain(name))
+            return fail(e, E_IO, "checkpoint %s: index names \"%.80s\"  -> plain file names only",
+                        checkpoint, name ? name : "");
+        while (i < *n && strcmp(names[i], name) != 0)
+            i++;
+        if (i == *n && *n == MAX_FILES)
+            return fail(e, E_IO, "checkpoint %s: index names more than %d files  -> fewer",
+                        checkpoint, (int)MAX_FILES);
+        if (i == *n)
+            names[(*n)++] = name;
+    }
+    return OK;
+}
+
+static enum status open_files(struct shards *s, const char *const *names, int n,
+                              const char *checkpoint, const char *dir, struct err *e)
+{
+    char path[PATH_SIZE];
+    enum status st = OK;
+
+    for (int i = 0; st == OK && i < n; i++) {
+        if (!join(path, dir, names[i]))
+            return fail(e, E_IO, "checkpoint %s: its path is too long  -> a shorter one",
+                        checkpoint);
+        st = add_file(s, path, e);
+    }
+    return st;
+}
+
+/* A tensor that two files have. */
+static enum status no_doubles(const struct shards *s, const char *checkpoint, struct err *e)
+{
+    for (int i = 1; i < s->n_tensors; i++)
+        if (strcmp(s->tensors[i].t->name, s->tensors[i - 1].t->name) == 0)
+            return fail(e, E_IO, "checkpoint %s: tensor \"%s\" is in two files  -> one of them",
+                        checkpoint, s->tensors[i].t->name);
+    return OK;
+}
+
+/* Is it the file of this name in the folder? */
+static bool is_named(const struct safetensors *file, const char *name)
+{
+    const char *const slash = strrchr(file->path, '/');
+
+    return strcmp(slash ? slash + 1 : file->path, name) == 0;
+}
+
+static enum status take_tensors(struct shards *s, const json_t *map, const char *checkpoint,
+                                struct err *e)
+{
+    int all = 0;
+    const char *name;
+    json_t *file;
+
+    for (int i = 0; i < s->n_files; i++)
+        all += min_int(s->files[i].n_tensors, MAX_TENSORS + 1);
+    enum status st = make_list(s, all, checkpoint, e);
+    if (st != OK)
+        return st;
+    for (int i = 0; i < s->n_files; i++)
+        for (int k = 0; k < s->files[i].n_tensors; k++)
+            s->tensors[s->n_tensors++] =
+                (struct shard_tensor){&s->files[i].tensors[k], &s->files[i], false};
+    qsort(s->tensors, (size_t)s->n_tensors, sizeof(*s->tensors), by_name);
+    if ((st = no_doubles(s, checkpoint, e)) != OK)
+        return st;
+    json_object_foreach((json_t *)map, name, file)
+    {
+        const struct shard_tensor *const t = shards_find(s, name);
+        if (!t || !is_named(t->in, json_string_value(file)))
+            return fail(e, E_IO,
+                        "checkpoint %s: index wants \"%.95s\" in %.95s, which lacks it  "
+                        "-> all files of one model",
+                        checkpoint, name, json_string_value(file));
+    }
+    return OK;
+}
+
+static enum status open_index(struct shards *s, const char *checkpoint, const char *dir,
+                              const char *path, struct err *e)
+{
+    const char *names[MAX_FILES];
+    json_t *index;
+    int n = 0;
+    enum status st = import_json(&index, checkpoint, path, INDEX_BYTES, e);
+
+    if (st != OK)
+        return st;
+    const json_t *const map = json_object_get(index, "weight_map");
+    if (!json_is_object(map) || json_object_size(map) == 0)
+        st = fail(e, E_IO, "checkpoint %s: index has no weight_map  -> a whole index", checkpoint);
+    if (st == OK)
+        st = list_files(names, &n, map, checkpoint, e);
+    if (st == OK)
+        st = open_files(s, names, n, checkpoint, dir, e);
+    if (st == OK)
+        st = take_tensors(s, map, checkpoint, e);
+    json_decref(index);
+    return st;
+}
+
+/* ---- all ---------------------------------------------------------------------------------- */
+
+enum status shards_open(struct shards *s, const char *checkpoint, const char *dir, const char *file,
+                        struct err *e)
+{
+    char path[PATH_SIZE], index[PATH_SIZE];
+    enum status st;
+
+    *s = (struct shards){0};
+    if (!join(path, dir, SINGLE) || !join(index, dir, INDEX))
+        return fail(e, E_IO, "checkpoint %s: its path is too long  -> a shorter one", checkpoint);
+    if (file)
+        st = open_single(s, checkpoint, file, e);
+    else if (access(index, F_OK) == 0)
+        st = open_index(s, checkpoint, dir, index, e);
+    else if (access(path, F_OK) == 0)
+        st = open_single(s, checkpoint, path, e);
+    else
+        st = nothing_there(checkpoint, dir, e);
+    if (st != OK)
+        shards_close(s);
+    else
+        qsort(s->tensors, (size_t)s->n_tensors, sizeof(*s->tensors), by_name);
+    return st;
+}
+
+void shards_close(struct shards *s)
+{
+    for (int i = 0; i < s->n_files; i++)
+        safetensors_close(&s->files[i]);
+    free(s->files);
+    free(s->tensors);
+    *s = (struct shards){0};
+}
+
+struct shard_tensor *shards_find(const struct shards *s, const char *name)
+{
+    int low = 0, high = s->n_tensors;
+
+    while (low < high) {
+        const int mid = low + (high - low) / 2, order = strcmp(s->tensors[mid].t->name, name);
+        if (order == 0)
+            return &s->tensors[mid];
+        if (order < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return NULL;
+}
+
+void shards_drop(const struct safetensors *file, const struct tensor *t)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t bytes = t && t->dtype != DTYPE_F32 ? t->n * 2 : t ? t->n * 4 : file->size;
+    const size_t at = t ? (size_t)((const unsigned char *)t->data - file->map) : 0;
+    const size_t first = (at + page - 1) / page * page, end = (at + bytes) / page * page;
+
+    if (end > first) /* advice: whole pages only, and what it does changes nothing that is read */
+        madvise((void *)(file->map + first), end - first, MADV_DONTNEED);
+}

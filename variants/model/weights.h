@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A language model on disk, whoever made it: a checkpoint of ours, or a published model. */
+#ifndef WEIGHTS_H
+#define WEIGHTS_H
+
+#include "checkpoint.h"
+#include "variants/model/import/published.h"
+
+struct weights {
+    struct config config;
+    bool is_published;
+    struct safetensors file; /* of ours */
+    struct published published;
+};
+
+/* Its config and its tensors fit each other. E_IO, see checkpoint_lm and published_open. */
+enum status weights_open(struct weights *w, const char *path, struct err *e);
+void weights_close(struct weights *w);
+/* Into the parameters of a model of w->config, or of one that differs in lengths only. */
+enum status weights_load(const struct weights *w, struct params *p, struct err *e);
+
+/* Where they are from: the published name, or "". */
+const char *weights_source(const struct weights *w);
+/* What metadata of ours says; NULL where it does not, or the model is not ours. */
+const char *weights_meta(const struct weights *w, const char *key);
+/* The folder of its tokenizer: that of a published model, or one beside ours; "" = it has none. */
+enum status weights_tokenizer(const struct weights *w, char folder[PUBLISHED_PATH], struct err *e);
+/* 16 hex digits, XXH3 of all bytes of its files of weights, in the order of their tensors. */
+void weights_xxh3(const struct weights *w, char text[17]);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The sizes of collaborative heads as numbers of their own. */
+#include "collab.h"
+
+enum { WIDEST = 1 << 20 };
+
+static const struct choice collab_choices[] = {
+    {.name = "dk",
+     .help = "coordinates of the queries and keys that heads share",
+     .codec = CODEC_INT,
+     .at = offsetof(struct collab, dk),
+     .least = 1,
+     .most = WIDEST,
+     .setting = true,
+     .zero_is_absent = true},
+    {.name = "content_bias",
+     .help = "1: scores have a part of the key's row alone",
+     .codec = CODEC_FLAG,
+     .at = offsetof(struct collab, content_bias),
+     .most = 1,
+     .setting = true,
+     .absent = "0"},
+    {0},
+};
+
+int collab_usual_dk(int H, int dh) { return max_int(1, H * dh / 2); }
+
+static void usual(const struct config *c, void *own)
+{
+    *(struct collab *)own = (struct collab){.dk = collab_usual_dk(c->H, c->dh)};
+}
+
+static enum status check(const struct config *c, const void *own, struct err *e)
+{
+    const struct collab *const l = own;
+    const char *const name = c->variant->name;
+
+    if ((int64_t)c->H * l->dk > WIDEST)
+        return fail(e, E_USAGE, "%s: %d heads of dk %d are too wide  -> at most %d together", name,
+                    c->H, l->dk, WIDEST);
+    if (c->pos->rotate || c->pos->no_content)
+        return fail(e, E_USAGE,
+                    "%s: positions %s of heads that share keys  -> none, or at the input", name,
+                    c->pos->name);
+    if (c->kv_heads != c->H)
+        return fail(e, E_USAGE, "%s: %d key/value heads of %d  -> all heads share the keys", name,
+                    c->kv_heads, c->H);
+    if (c->masks.n > 1)
+        return fail(e, E_USAGE, "%s: %d masks by head  -> one for all heads", name, c->masks.n);
+    return OK;
+}
+
+const struct own collab_own = {collab_choices, OWN_SIZE(struct collab), usual, check};

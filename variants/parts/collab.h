@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The numbers of collaborative heads (variants/collaborative.c; equations:
+ * variants/model/attention/sublayer_collab.c). */
+#ifndef COLLAB_H
+#define COLLAB_H
+
+#include "parts.h"
+
+struct collab {
+    int dk;            /* coordinates of the queries and keys that heads share */
+    bool content_bias; /* a score of the key's row alone, too */
+};
+
+extern const struct own collab_own;
+
+static inline bool has_collab(const struct config *c) { return c->mixer == &mixer_collab; }
+/* Only of a model that has them. */
+static inline const struct collab *collab_of(const struct config *c)
+{
+    return config_own(c, SLOT_MIXER);
+}
+
+/* As many coordinates by default. */
+int collab_usual_dk(int H, int dh);
+
+#endif

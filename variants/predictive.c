@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Predictive attention: Wang et al. 2021, "Predictive Attention Transformer: Improving Transformer
+ * with Attention Map Prediction", later "Evolving Attention with Residual Convolutions".
+ *
+ *   S^l = (1 - a) q . k / sqrt(dh) + a conv(S^(l-1))
+ *
+ * A convolution over the scores of the layer below, whose channels are the heads, predicts those of
+ * a layer; it reads rows of earlier queries and the own one only. Positions are added to the input.
+ * Equations: variants/model/attention/sublayer_attention_predict.c. */
+#include "variant.h"
+#include "variants/parts/parts.h"
+
+const struct variant variant_predictive = {
+    .name = "predictive",
+    .alias = "evolving",
+    .paper = "Wang et al. 2021, arXiv:2102.12895",
+    .about = "as vanilla; a convolution over the scores of the layer below predicts scores",
+    .pos = &pos_sinusoid,
+    .mem = &mem_none,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_POST,
+    .around = {.predict = {PREDICT_CONVEX, .alpha = 0.5f, .beta = 0.5f, .rows = 3, .cols = 3}},
+};

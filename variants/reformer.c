@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reformer: Kitaev et al. 2020, "Reformer: The Efficient Transformer" (equations:
+ * model/content/lsh.c).
+ *
+ * Rows find each other by hashes of their shared queries and keys. A query sees what has its hash,
+ * without the published chunks of the sorted rows, whose ends depend on later tokens. Reversible
+ * layers are a way to train and left out. Each bucket of a single round is gathered for the
+ * ordinary kernel; with more rounds it is given the bits of what each query sees. */
+#include "variant.h"
+#include "variants/model/content/content.h"
+#include "variants/parts/parts.h"
+
+const struct mixer mixer_lsh = {.name = "lsh",
+                                .own = &lsh_own,
+                                .kind = &sublayer_content,
+                                .attends = true,
+                                .content = &content_lsh};
+
+const struct variant variant_reformer = {
+    .name = "reformer",
+    .paper = "Kitaev et al. 2020, arXiv:2001.04451",
+    .about = "each token sees the newest tokens with its own hash",
+    .pos = &pos_rope,
+    .mem = &mem_segment,
+    .mixer = &mixer_lsh,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .share_qk = true,
+};

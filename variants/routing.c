@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Routing Transformer: Roy et al. 2020, "Efficient Content-Based Sparse Attention with Routing
+ * Transformers" (equations: model/content/routing.c).
+ *
+ * Rows find each other by the centroid that is nearest to them, each for itself, so that a token
+ * knows nothing of later ones; the published centroids choose among all rows of a segment. Queries
+ * and keys are shared, as published for language models. Each group is gathered for the ordinary
+ * kernel. */
+#include "variant.h"
+#include "variants/model/content/content.h"
+#include "variants/parts/parts.h"
+
+const struct mixer mixer_routing = {.name = "routing",
+                                    .own = &routing_own,
+                                    .kind = &sublayer_content,
+                                    .attends = true,
+                                    .content = &content_routing};
+
+const struct variant variant_routing = {
+    .name = "routing",
+    .paper = "Roy et al. 2020, arXiv:2003.05997",
+    .about = "each token sees the newest tokens of its own cluster",
+    .pos = &pos_rope,
+    .mem = &mem_segment,
+    .mixer = &mixer_routing,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .share_qk = true,
+};

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Set Transformer: Lee et al. 2019, "Set Transformer: A Framework for Attention-based
+ * Permutation-Invariant Neural Networks".
+ *
+ *   MAB(Q, X):  h = q + softmax(q k^T / sqrt(W)) v      q of Q, k and v of X, W the width of all
+ * heads o = h + relu(W_o h + b)                 with norms after both sums, if there are any
+ *   ISAB(x) = MAB_1(x, MAB_0(I, x))
+ *
+ * m learned rows I attend to the text and the text to their results: the cost is linear in its
+ * length, and the order of rows means nothing. Every row reads the whole text. */
+#include "variant.h"
+#include "variants/model/sublayer/sublayer.h"
+#include "variants/parts/parts.h"
+
+const struct mixer mixer_isab = {
+    .name = "isab", .own = &isab_own, .kind = &sublayer_isab, .both = true};
+
+const struct variant variant_set = {
+    .name = "set",
+    .paper = "Lee et al. 2019, arXiv:1810.00825",
+    .about = "learned rows attend to the text, the text to their results",
+    .pos = &pos_none,
+    .mem = &mem_none,
+    .ffn = &ffn_relu,
+    .mixer = &mixer_isab,
+    .wiring = WIRING_POST,
+    .bidirectional = true,
+};
