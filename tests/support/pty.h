@@ -20,7 +20,7 @@ enum { ON_STDOUT = 1, ON_STDERR = 2, ON_BOTH = ON_STDOUT | ON_STDERR };
 
 struct view {
     int code;
-    char screen[1 << 16]; /* what reached the terminal, byte by byte */
+    char screen[1 << 18]; /* what reached the terminal, byte by byte */
     char file[1 << 16];   /* the other stream */
 };
 
@@ -62,6 +62,8 @@ static inline void watch(struct view *v, int where, int columns, scene_fn *scene
     close(terminal);
     while ((got = read(master, v->screen + n, sizeof(v->screen) - 1 - n)) > 0)
         n += (size_t)got;
+    /* Nobody reads on: the process would wait for ever. */
+    cr_assert(n < sizeof(v->screen) - 1, "more than %zu bytes", sizeof(v->screen) - 1);
     cr_assert_eq(waitpid(pid, &how, 0), pid);
     v->code = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
     cr_assert(pread(file, v->file, sizeof(v->file) - 1, 0) >= 0);
