@@ -66,6 +66,7 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     row.tokens = (int64_t)p->tokens_counted;
     row.words = isfinite(p->words) ? (int64_t)p->words : I64_EMPTY;
     row.bytes = isfinite(p->text_bytes) ? (int64_t)p->text_bytes : I64_EMPTY;
+    row.oov = isfinite(p->oov) ? (int64_t)p->oov : I64_EMPTY;
     row.ppl_token = exp(p->nll_sum / p->tokens_counted);
     row.ppl_word = exp(p->nll_sum / p->words);
     row.ppl_byte = exp(p->nll_sum / p->text_bytes);
@@ -220,6 +221,11 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     s->rows[r.status]++;
     if (scored != OK)
         console_note(&s->console, "bench: %s", why.msg);
+    if (row.oov > 0)
+        console_note(&s->console,
+                     "warning: %lld words are not in the vocabulary and were scored as <unk>  -> "
+                     "the text that it was made for, to compare with published numbers",
+                     (long long)row.oov);
     if (print)
         print_row(s, &row);
 out:

@@ -338,6 +338,7 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
                                  : whole ? t->text.words
                                          : NAN,
                         .bytes = whole ? t->text.bytes : NAN,
+                        .oov = t->text.oov,
                         .unit = t->text.unit,
                         .floor = floors ? floor / tokens : NAN,
                         .answers = answers_mean(a),

@@ -20,6 +20,7 @@ struct score {
     double nll;               /* mean, nats per token: sum / tokens */
     double sum;               /* nats, weighed as --count says */
     double words, bytes;      /* of the text; NAN where part of it is dropped */
+    double oov;               /* words read as <unk>; NAN without a list of words */
     const char *unit;         /* what a token is */
     double floor;             /* of the true source on these tokens; NAN for a file */
     struct answers answers;   /* of a generated text */

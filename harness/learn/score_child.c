@@ -49,6 +49,7 @@ static enum status score(struct report *r, const struct options *opt, struct pro
         r->tokens_counted = s.score.tokens;
         r->words = s.score.words;
         r->text_bytes = s.score.bytes;
+        r->oov = s.score.oov;
         snprintf(r->token_is, sizeof(r->token_is), "%s", s.score.unit);
         r->segments = s.score.segments;
         r->eval_ns = s.score.eval_ns;

@@ -73,6 +73,7 @@ static enum status encode(struct maker *m, const char *text, size_t n, struct er
         st = tokenizer_encode(m->tokenizer, text, n, &one, e);
         for (size_t i = 0; st == OK && i < one.n; i++)
             st = add_id(m, one.v[i], e);
+        m->ids.unknown += one.unknown;
         free(one.v);
         return st;
     }
@@ -181,6 +182,7 @@ static enum status make(struct maker *m, const struct corpus *c, const char *tok
         t->of_bytes = false;
         t->vocab = tokenizer_vocab(m->tokenizer);
         t->unit = tokenizer_lists_words(m->tokenizer) ? "word" : "token";
+        t->oov = tokenizer_lists_words(m->tokenizer) && !o->tokens ? (double)m->ids.unknown : NAN;
     }
     for (size_t i = 0; st == OK && i < m->ids.n; i++)
         t->vocab = max_int(t->vocab, m->ids.v[i] == INT32_MAX ? INT32_MAX : m->ids.v[i] + 1);
@@ -192,8 +194,11 @@ enum status texts_make(struct texts *t, const struct corpus *c, const struct opt
 {
     struct maker m = {.t = t, .o = o};
 
-    *t = (struct texts){
-        .of_bytes = true, .unit = c->unit, .vocab = o->tokens ? 0 : c->vocab, .over = -1};
+    *t = (struct texts){.of_bytes = true,
+                        .unit = c->unit,
+                        .vocab = o->tokens ? 0 : c->vocab,
+                        .oov = NAN,
+                        .over = -1};
     const enum status st = make(&m, c, tokenizer, e);
     tokenizer_close(m.tokenizer);
     t->ids = m.ids.v;

@@ -17,6 +17,7 @@ struct texts {
     const char *unit; /* what a token is: "byte", "symbol", "token", "word" */
     double words;     /* of the original; NAN where ids were given without a text */
     double bytes;
+    double oov;   /* words that a list of words lacks, read as <unk>; NAN without a list */
     int32_t over; /* with --bos each: what stands over the first token of each window; -1 = none */
 };
 

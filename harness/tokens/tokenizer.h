@@ -13,6 +13,7 @@ struct tokenizer;
 struct ids {
     int32_t *v; /* malloc'ed */
     size_t n;
+    size_t unknown; /* words that stand as <unk> because a list lacks them */
 };
 
 /* The tokenizer of a folder. E_IO naming it, or E_UNSUPPORTED where this build has no Unicode. */

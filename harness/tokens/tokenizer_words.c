@@ -49,6 +49,7 @@ static enum status put_word(const struct tokenizer *t, const char *word, size_t 
             "no \"<unk>\" in the vocabulary and \"%.*s\" is not in it  -> another "
             "text",
             (int)(n < 40 ? n : 40), word);
+    out->unknown += found < 0;
     return ids_append(out, id, e);
 }
 

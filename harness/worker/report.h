@@ -53,6 +53,7 @@
     X(tokens_counted)                                                                              \
     X(words)                                                                                       \
     X(text_bytes)                                                                                  \
+    X(oov)                                                                                         \
     X(segments)                                                                                    \
     X(eval_ns)                                                                                     \
     X(layers_run)                                                                                  \

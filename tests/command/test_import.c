@@ -116,6 +116,31 @@ Test(import, list_of_models)
     ran_free(&r);
 }
 
+/* A list of words reads others as <unk>, and the row says how many. */
+Test(import, words_out_of_the_vocabulary)
+{
+    static const char line[] = "eval --ckpt %s/ours.safetensors --tokenizer %s --corpus text "
+                               "-b ref --threads 1 --seq 4 --mem 0 --format csv --columns tokens,oov";
+    char *const dir = realpath("tests/counted/words", NULL);
+
+    if (unicode_ready(NULL) != OK)
+        cr_skip_test("utf8proc is not built in");
+    cr_assert(dir);
+    tiny_put("text", "the windmill and the zyx\nand <unk> to qed\n");
+    struct ran r = run_bench(folder, line, dir, dir);
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "tokens,oov\n10,3\n");
+    expect_said(&r, "warning: 3 words are not in the vocabulary");
+    ran_free(&r);
+    tiny_put("text", "the <unk> and the <unk>\n");
+    r = run_bench(folder, line, dir, dir);
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "tokens,oov\n5,0\n");
+    cr_expect(!strstr(r.err.data, "vocabulary"), "%s", r.err.data);
+    ran_free(&r);
+    free(dir);
+}
+
 /* A model's folder, or one that has several, is a golden file. */
 Test(import, golden_folders)
 {

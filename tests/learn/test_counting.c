@@ -93,6 +93,7 @@ Test(counting, sums_are_those_of_published_programs)
         cr_expect(r.bytes == cases[i].bytes || (isnan(r.bytes) && isnan(cases[i].bytes)),
                   "%s: %g bytes", cases[i].line, r.bytes);
         cr_expect_float_eq(r.nll, r.sum / r.tokens, 1e-12);
+        cr_expect(cases[i].of == WORDS_ONLY ? r.oov == 122 : isnan(r.oov), "%g words", r.oov);
     }
 }
 

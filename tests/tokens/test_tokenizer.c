@@ -287,6 +287,10 @@ Test(tokenizer, lists_of_words)
     EXPECT_IDS("the\r\nthe\rthe\x1d\xc2\xa0the\n", 1, 0, 1, 0, 1, 1, 0);
     cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
     cr_expect_eq(tokenizer_decode(t, (const int32_t[]){1}, 1, &back, &e), E_UNSUPPORTED);
+    cr_assert_eq(tokenizer_encode(t, "a dog = <unk> the cat", 21, &got, &e), OK, "%s", e.msg);
+    cr_expect_eq(got.unknown, 3, "a, dog, cat; not the <unk> of the text");
+    free(got.v);
+    got = (struct ids){0};
     tokenizer_close(t);
     tiny_put("vocab.txt", "<eos>\nthe");
     cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
