@@ -112,13 +112,14 @@ unsigned plot_role(const struct table *t, const struct column *c)
                : among(c->name, TEXT_SCORED) ? ROLE_TASK
                : among(c->name, WEIGHTS)     ? ROLE_MODEL
                                              : 0;
+    /* The element type among them: one checkpoint in several is one line. */
+    const int chosen = chosen_find(c->name), model = chosen - CASE_BEFORE_MODEL;
+    if (perplexity && model >= 0 && model < MODEL_CHOICE_COUNT && model_choices[model].at_eval)
+        return ROLE_TUNED;
     for (size_t i = 0; i < ARRAY_LEN(roles); i++)
         if (among(c->name, roles[i].columns))
             return roles[i].role;
-    const int i = chosen_find(c->name), model = i - CASE_BEFORE_MODEL;
-    if (perplexity && model >= 0 && model < MODEL_CHOICE_COUNT && model_choices[model].at_eval)
-        return ROLE_TUNED;
-    return i >= 0 ? ROLE_MODEL : 0;
+    return chosen >= 0 ? ROLE_MODEL : 0;
 }
 
 const char *plot_role_name(unsigned role)

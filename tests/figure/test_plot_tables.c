@@ -39,34 +39,54 @@ Test(plot_tables, perplexity_marks_what_nothing_beats)
     plot_free(&p);
 }
 
-/* One checkpoint at several thresholds is one line, named by these; of several lengths, too. */
-Test(plot_tables, perplexity_of_one_checkpoint_is_a_curve)
+/* A perplexity of one checkpoint for each of four, at two values of a choice and two lengths. */
+static void put_scored(struct rundir *r, size_t choice, const char *const values[2])
 {
-    static const char *const taus[] = {"0.2", "0.5"};
-    struct rundir r;
     struct err e;
 
-    made_open(&r, "aaaa");
+    made_open(r, "aaaa");
     for (int i = 0; i < 4; i++) {
-        const struct key_row k = key_of(&r, "exit", backends[0]->name, 32, 64 * (i / 2));
+        const struct key_row k = key_of(r, "exit", backends[0]->name, 32, 64 * (i / 2));
         struct perplexity_row row = perplexity_row_empty();
         row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
-        text_put(row.exit_tau, TEXT_SIZE, taus[i % 2]);
+        text_put((char *)&row + choice, TEXT_SIZE, values[i % 2]);
         text_put(row.checkpoint, LINE_SIZE, "m.safetensors");
         row.ppl = 4 + i;
         row.tokens_per_s = 1000 * (1 + i);
-        cr_assert_eq(rundir_write(&r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
+        cr_assert_eq(rundir_write(r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
     }
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "perplexity-time");
-    cr_expect_eq(p.series.n, 1);
-    cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 1000)->label, "0, 0.2");
-    cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 500)->label, "0, 0.5");
-    cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 250)->label, "64, 0.5");
-    plot_free(&p);
-    p = must_plot(r.path, "perplexity-mem");
-    cr_expect_eq(p.series.n, 2);
-    plot_free(&p);
+    put_env(r, 1);
+}
+
+/* One checkpoint at several thresholds, or in several element types, is one line, named by these;
+ * of several lengths, too. */
+Test(plot_tables, perplexity_of_one_checkpoint_is_a_curve)
+{
+    static const struct {
+        size_t choice;
+        const char *values[2], *labels[3];
+    } curves[] = {{offsetof(struct perplexity_row, exit_tau),
+                   {"0.2", "0.5"},
+                   {"0, 0.2", "0, 0.5", "64, 0.5"}},
+                  {offsetof(struct perplexity_row, dtype),
+                   {"f32", "bf16"},
+                   {"0, f32", "0, bf16", "64, bf16"}}};
+
+    for (size_t i = 0; i < ARRAY_LEN(curves); i++) {
+        struct rundir r;
+        put_scored(&r, curves[i].choice, curves[i].values);
+        struct plot p = must_plot(r.path, "perplexity-time");
+        cr_expect_eq(p.series.n, 1);
+        cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 1000)->label, curves[i].labels[0]);
+        cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 500)->label, curves[i].labels[1]);
+        cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 250)->label, curves[i].labels[2]);
+        plot_free(&p);
+        p = must_plot(r.path, "perplexity-mem");
+        cr_expect_eq(p.series.n, 2);
+        plot_free(&p);
+        folder_remove();
+        folder_make();
+    }
 }
 
 static void put_file(const char *name, const char *text)
