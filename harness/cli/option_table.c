@@ -90,7 +90,9 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
         .flags = IN_RUN,                                                                           \
         .at = offsetof(struct options, chosen[CHOICE_##name_]),                                    \
         .row = &model_choices[CHOICE_##name_],                                                     \
-        .only = CHOICE_##name_ == CHOICE_dtype ? PLANS | FOR(EVAL) : MODELS,                       \
+        .only = CHOICE_##name_ == CHOICE_dtype      ? PLANS | FOR(EVAL)                            \
+                : CHOICE_##name_ == CHOICE_kv_dtype ? PLANS                                        \
+                                                    : MODELS,                                      \
         AXIS,                                                                                      \
     },
 

@@ -115,6 +115,23 @@ static const char *why_not_narrow(const struct bench_case *c)
                                                      : NULL;
 }
 
+/* Why a case cannot cache keys and values in its element type. */
+static const char *why_not_narrow_kv(const struct bench_case *c)
+{
+    if (c->config.kv_dtype == ELEM_F32)
+        return NULL;
+    return c->phase != PHASE_FWD   ? "unsupported: training reads keys and values as f32"
+           : c->mem_kind == MEM_KV ? NULL
+                                   : "unsupported: no keys and values are cached";
+}
+
+static const char *why_not_any_narrow(const struct bench_case *c)
+{
+    const char *const weights = why_not_narrow(c);
+
+    return weights ? weights : why_not_narrow_kv(c);
+}
+
 /* Why a model whose queries see the keys after them cannot run a case. */
 static const char *why_not_here(const struct bench_case *c)
 {
@@ -201,7 +218,7 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
             at[k] = rest % count[k];
         st = case_configure(&c, at, e);
         const char *const ahead = none ? NULL : why_not_here(&c);
-        c.unsupported = none ? none : ahead ? ahead : why_not_narrow(&c);
+        c.unsupported = none ? none : ahead ? ahead : why_not_any_narrow(&c);
         m->ahead = ahead ? v : m->ahead;
         m->any = m->any || (!none && !ahead); /* of another type it is */
         m->crosses = m->crosses || c.workload == WORK_CROSS;

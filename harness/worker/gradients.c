@@ -17,11 +17,14 @@ static const double NMSE_LIMIT = 1e-10;
  * tie: by one unit in the last place, up to 2^-7 of the number and 2^-8 of most. Such a row's
  * product differs by as much of its norm at most, which the next rounding meets. Along the stream
  * there are four products in a row in a layer (keys, output, both maps of the feed-forward network)
- * and one of the logits; their differences add up in quadrature. One product is checked closely, by
- * `bench check`: a sum of rounded numbers has the bound of any other. */
-static struct bound bf16_bound(int layers)
+ * and one of the logits; their differences add up in quadrature. Keys and values that are cached as
+ * bf16 are two more in a layer. One product is checked closely, by `bench check`: a sum of rounded
+ * numbers has the bound of any other. */
+static struct bound bf16_bound(const struct bench_case *c)
 {
-    const double rel = ldexp(sqrt(4.0 * layers + 1), -8);
+    const double weights = c->config.dtype == ELEM_BF16 ? 4.0 * c->layers + 1 : 0;
+    const double cached = c->config.kv_dtype == ELEM_BF16 ? 2.0 * c->layers : 0;
+    const double rel = ldexp(sqrt(weights + cached), -8);
 
     return (struct bound){.rel = rel, .nmse = rel * rel};
 }
@@ -40,8 +43,8 @@ struct bound job_bound(const struct bench_case *c)
 {
     const double more = amplified(c);
 
-    if (c->config.dtype == ELEM_BF16)
-        return bf16_bound(c->layers);
+    if (c->config.dtype == ELEM_BF16 || c->config.kv_dtype == ELEM_BF16)
+        return bf16_bound(c);
     return (struct bound){.rel = workload_ops(c->workload)->err_limit + more,
                           .nmse = NMSE_LIMIT + more * more};
 }

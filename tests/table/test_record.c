@@ -22,7 +22,8 @@ static const char key_header[] =
     "d_inner,gate,rnn_cell,halt,exit_tau,exit_patience,direction,clip,clamp_len,same_length,mask,"
     "mask_heads,mask_layers,head_windows,stack,mla,layer_dims,layer_windows,layer_rope_base,"
     "rope_scaling,rope_factor,out_gate,norm_place,ffn,norm,pos,cutoffs,d_embed,div_val,tie_projs,"
-    "dtype,settings,threads,impl,gemm_from,rows_from,isa_used,threads_seen,pin,cpus,membind,"
+    "dtype,kv_dtype,settings,threads,impl,gemm_from,rows_from,isa_used,threads_seen,pin,cpus,"
+    "membind,"
     "cache_mode,seed,repro";
 static const char *const own_header[] = {
     "samples,samples_disturbed,inner_calls,min_ns,median_ns,p90_ns,p99_ns,max_ns,mean_ns,stddev_ns,"

@@ -102,6 +102,8 @@ void attn_check(const struct attn *a)
 {
     CHECK(a->H % a->Hkv == 0 && a->M >= 0);
     CHECK(a->K >= 0 && (!a->K || a->q_step || (!a->causal && a->M == 0 && a->R == 0)));
+    CHECK(!a->k_bf16 || (a->v_bf16 && !a->k && !a->no_content));
+    CHECK(!a->v_bf16 || !a->v);
     CHECK(!a->no_content || !(a->u || a->w || a->rel_k || a->rel_q || a->sinks));
     CHECK(a->q_step >= 0 && (!a->q_step || a->k_step > 0));
     CHECK(a->sinks >= 0 && a->base >= 0 && (a->mask || !a->mask_of_head));
@@ -216,10 +218,11 @@ double attn_bytes(const struct attn *a)
     const double K = attn_keys(a), H = a->H, dh = a->dh, dv = attn_dv(a);
     const double past = a->q_step ? rows_of_past(a) : min_int(a->R, attn_keys(a));
     const double rows = past + a->Rf, tables = (a->rel_head ? H : 1) * rows * dh;
-    double floats = a->B * (a->L * H + K * a->Hkv) * dv; /* o, v */
+    const double key = a->v_bf16 ? 0.5 : 1; /* floats that a number of k and v takes */
+    double floats = a->B * (a->L * H + key * K * a->Hkv) * dv; /* o, v */
 
     if (!a->no_content)
-        floats += a->B * (a->L * H + K * a->Hkv) * dh; /* q, k */
+        floats += a->B * (a->L * H + key * K * a->Hkv) * dh; /* q, k */
     floats += (a->rel_k ? tables : 0) + (a->rel_v ? tables : 0) + (a->rel_q ? tables : 0);
     floats += a->bias ? (a->bias_head ? H : 1) * rows : 0;
     floats += (a->add.at ? added_floats(a) : 0) + (a->scores_out ? a->B * all_pairs(a) : 0);

@@ -4,6 +4,7 @@
 #include "choices.h"
 #include "adaptive.h"
 #include "settings.h"
+#include "sublayer/sublayer.h"
 #include "variants/parts/latent.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/parts.h"
@@ -115,6 +116,16 @@ static bool has_out_gate(const struct config *c)
     if (c->mixer)
         return c->mixer->gated && !c->stack.n;
     return !strchr(c->order, 'p') && !config_mem(c)->compressed && !c->stream_sinks;
+}
+
+/* Layers that cache keys and values: not the recurrent ones of a stack. */
+static bool has_kv(const struct config *c)
+{
+    bool attends = c->stack.n == 0;
+
+    for (int layer = 0; layer < c->N && !attends; layer++)
+        attends = config_attends(c, layer);
+    return attends && mem_can(config_mem(c), MEM_KV);
 }
 
 static bool has_masks(const struct config *c) { return c->variant->mask || c->masks.n; }

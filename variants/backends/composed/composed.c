@@ -293,8 +293,7 @@ static void outputs(const struct engine *g, const struct attn *a, const struct b
 
 static bool accepts(const struct attn *a, const char **why_not)
 {
-    (void)a, (void)why_not;
-    return true; /* every term of struct attn is supported */
+    return attn_supports(a, ~(unsigned)TERM_BF16, why_not); /* the products read floats */
 }
 
 static void forward(const struct engine *g, const struct attn *a, void *scratch)

@@ -22,6 +22,16 @@ double ref_dot(const double *x, const float *y, int n)
     return sum;
 }
 
+static double dot_wide(const double *x, const double *y, int n)
+{
+    double sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+    for (int e = 0; e < n; e++)
+        sum += x[e] * y[e];
+    return sum;
+}
+
 void ref_add(double *sum, double x, const float *y, int n)
 {
 #pragma omp simd
@@ -182,12 +192,12 @@ static void scores(const struct attn *a, int b, int h, int i, struct range r, do
         const ptrdiff_t table = h * a->rel_head + (ptrdiff_t)row * a->dh;
         double x = 0;
         if (!a->no_content) {
-            const float *k = a->k + b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh;
-            x = ref_dot(q_u, k, a->dh);
+            const ptrdiff_t k = b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh;
+            for (int e = 0; (a->rel_q || a->k_bf16) && e < a->dh; e++)
+                k_wide[e] = (double)(a->k_bf16 ? bf16_float(a->k_bf16[k + e]) : a->k[k + e]);
+            x = a->k_bf16 ? dot_wide(q_u, k_wide, a->dh) : ref_dot(q_u, a->k + k, a->dh);
             if (a->rel_k)
                 x += ref_dot(q_w, a->rel_k + table, a->dh);
-            for (int e = 0; a->rel_q && e < a->dh; e++)
-                k_wide[e] = (double)k[e];
             if (a->rel_q)
                 x += ref_dot(k_wide, a->rel_q + table, a->dh);
         }
@@ -305,6 +315,8 @@ static void output(const struct attn *a, int b, int i, const struct ref_row *row
                 const struct ref_value v = ref_value_at(a, b, h, i, j, e0);
                 if (v.own)
                     ref_add(out, w[j], v.own, n);
+                for (int e = 0; v.own_bf16 && e < n; e++)
+                    out[e] += w[j] * (double)bf16_float(v.own_bf16[e]);
                 if (v.rel)
                     ref_add(out, w[j], v.rel, n);
             }

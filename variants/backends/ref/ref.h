@@ -32,7 +32,8 @@ bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r);
 
 /* Elements from `e` on of the value of key or sink j: own + rel. */
 struct ref_value {
-    const float *own, *rel; /* NULL: 0 */
+    const float *own, *rel;   /* NULL: 0 */
+    const uint16_t *own_bf16; /* in place of own */
 };
 static inline struct ref_value ref_value_at(const struct attn *a, int b, int h, int i, int j, int e)
 {
@@ -41,11 +42,13 @@ static inline struct ref_value ref_value_at(const struct attn *a, int b, int h, 
 
     if (sink >= 0)
         return (struct ref_value){
-            a->sink_v ? a->sink_v + ((ptrdiff_t)h * a->sinks + sink) * attn_dv(a) + e : NULL, NULL};
+            a->sink_v ? a->sink_v + ((ptrdiff_t)h * a->sinks + sink) * attn_dv(a) + e : NULL, NULL,
+            NULL};
     if (rel)
         rel += h * a->rel_head + (ptrdiff_t)attn_table_row(a, i, j) * a->dh + e;
-    return (struct ref_value){
-        a->v + b * a->v_at.batch + j * a->v_at.row + (ptrdiff_t)kv * attn_dv(a) + e, rel};
+    const ptrdiff_t at = b * a->v_at.batch + j * a->v_at.row + (ptrdiff_t)kv * attn_dv(a) + e;
+    return a->v_bf16 ? (struct ref_value){NULL, rel, a->v_bf16 + at}
+                     : (struct ref_value){a->v + at, rel, NULL};
 }
 
 /* Elements of a head that are summed at a time, so that keys are the outer loop. */

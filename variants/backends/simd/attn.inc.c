@@ -159,7 +159,7 @@ static struct item item_of(const struct fused *f, struct work *w, int b, int h, 
     const int kv = h / (a->H / a->Hkv), vectors = f->v_pad / VL;
     const struct values packed = {
         .at = f->v + ((ptrdiff_t)b * a->Hkv + kv) * f->v_head, .rows = f->K, .vectors = vectors};
-    const struct values in_place = {.at = a->v + b * a->v_at.batch + kv * f->dv,
+    const struct values in_place = {.at = a->v ? a->v + b * a->v_at.batch + kv * f->dv : NULL,
                                     .step = a->v_at.row,
                                     .rows = f->K,
                                     .vectors = vectors};

@@ -8,33 +8,45 @@
 
 #include "attn_few_row.inc.c"
 
-/* s += q . k for n queries and a block's keys [j, j+keys). */
-static void few_keys(const struct attn *a, struct few_row *rows, int n, int b, int j, int keys)
+/* op of n queries and a block's rows [j, j+keys), `step` bytes apart from `at` on. */
+VEC_INLINE void few_each(const struct attn *a, struct few_row *rows, int n, int j, int keys,
+                         const char *at, ptrdiff_t step, int d, few_row_op *op)
 {
-    const ptrdiff_t k = b * a->k_at.batch + j * a->k_at.row;
-
-    if (a->no_content)
-        return;
     if (a->mask) {
-        few_each_seen(rows, n, j, keys, a->k + k, a->k_at.row, a->dh, few_key);
+        few_each_seen(rows, n, j, keys, at, step, d, op);
         return;
     }
     for (int x = 0; x < keys; x++)
-        few_key(rows, n, x, a->k + k + x * a->k_at.row, a->dh);
+        op(rows, n, x, at + x * step, d);
+}
+
+enum { FLOAT_BYTES = sizeof(float), BF16_BYTES = sizeof(uint16_t) };
+
+/* s += q . k for n queries and a block's keys [j, j+keys). */
+static void few_keys(const struct attn *a, struct few_row *rows, int n, int b, int j, int keys)
+{
+    const ptrdiff_t k = b * a->k_at.batch + j * a->k_at.row, step = a->k_at.row;
+
+    if (a->no_content)
+        return;
+    if (a->k_bf16)
+        few_each(a, rows, n, j, keys, (const char *)(a->k_bf16 + k), step * BF16_BYTES, a->dh,
+                 few_key_bf16);
+    else
+        few_each(a, rows, n, j, keys, (const char *)(a->k + k), step * FLOAT_BYTES, a->dh, few_key);
 }
 
 /* o += p v likewise. */
 static void few_values(const struct attn *a, struct few_row *rows, int n, int b, int j, int keys)
 {
-    const float *v = a->v + b * a->v_at.batch + j * a->v_at.row;
+    const ptrdiff_t v = b * a->v_at.batch + j * a->v_at.row, step = a->v_at.row;
     const int dv = attn_dv(a);
 
-    if (a->mask) {
-        few_each_seen(rows, n, j, keys, v, a->v_at.row, dv, few_value);
-        return;
-    }
-    for (int x = 0; x < keys; x++)
-        few_value(rows, n, x, v + x * a->v_at.row, dv);
+    if (a->v_bf16)
+        few_each(a, rows, n, j, keys, (const char *)(a->v_bf16 + v), step * BF16_BYTES, dv,
+                 few_value_bf16);
+    else
+        few_each(a, rows, n, j, keys, (const char *)(a->v + v), step * FLOAT_BYTES, dv, few_value);
 }
 
 /* All queries of heads [h0, h1) in sequence b against keys [lo, hi); the part with the first keys

@@ -18,7 +18,7 @@ struct few_row {
     float o[FEW_HEAD];
     float s[FEW_KEYS + VL]; /* of a block: scores, then 2^(s - top) */
     float top, sum;
-    ptrdiff_t key, value; /* offset of its head in a row of keys or values, in floats */
+    ptrdiff_t key, value; /* offset of its head in a row of keys or values, in numbers */
     uint64_t *seen;       /* bits of visible keys, if a mask hides some */
 };
 
@@ -48,24 +48,69 @@ VEC_INLINE void few_add(float *o, float p, const float *v, int d)
         vst(o + e, vfma(v1(p), vld_n(v + e, d - e), vld(o + e)));
 }
 
-/* s[x] += q . k for n queries and row x of a block's keys. */
-static void few_key(struct few_row *w, int n, int x, const float *k, int d)
+/* The same of bf16. */
+VEC_INLINE float few_dot_bf16(const float *q, const uint16_t *k, int d)
 {
+    vf acc = v0();
+    int e = 0;
+
+    UNROLL4
+    for (; e + VL <= d; e += VL)
+        acc = vfma(vld(q + e), vld_bf16(k + e), acc);
+    if (e < d)
+        acc = vfma(vld(q + e), vld_bf16_n(k + e, d - e), acc);
+    return vsum(acc);
+}
+
+VEC_INLINE void few_add_bf16(float *o, float p, const uint16_t *v, int d)
+{
+    int e = 0;
+
+    UNROLL4
+    for (; e + VL <= d; e += VL)
+        vst(o + e, vfma(v1(p), vld_bf16(v + e), vld(o + e)));
+    if (e < d)
+        vst(o + e, vfma(v1(p), vld_bf16_n(v + e, d - e), vld(o + e)));
+}
+
+/* s[x] += q . k for n queries and row x of a block's keys. */
+static void few_key(struct few_row *w, int n, int x, const void *row, int d)
+{
+    const float *const k = row;
+
     for (int t = 0; t < n; t++)
         w[t].s[x] += few_dot(w[t].qu, k + w[t].key, d);
 }
 
-/* o += s[x] v for n queries and row x of a block's values. */
-static void few_value(struct few_row *w, int n, int x, const float *v, int d)
+static void few_key_bf16(struct few_row *w, int n, int x, const void *row, int d)
 {
+    const uint16_t *const k = row;
+
+    for (int t = 0; t < n; t++)
+        w[t].s[x] += few_dot_bf16(w[t].qu, k + w[t].key, d);
+}
+
+/* o += s[x] v for n queries and row x of a block's values. */
+static void few_value(struct few_row *w, int n, int x, const void *row, int d)
+{
+    const float *const v = row;
+
     for (int t = 0; t < n; t++)
         few_add(w[t].o, w[t].s[x], v + w[t].value, d);
 }
 
+static void few_value_bf16(struct few_row *w, int n, int x, const void *row, int d)
+{
+    const uint16_t *const v = row;
+
+    for (int t = 0; t < n; t++)
+        few_add_bf16(w[t].o, w[t].s[x], v + w[t].value, d);
+}
+
 /* The same for the visible keys or values [j, j+n), by mask; j is a multiple of 64. Queries that do
  * not see a key skip it. */
-typedef void few_row_op(struct few_row *w, int n, int x, const float *row, int d);
-VEC_INLINE void few_each_seen(struct few_row *w, int rows, int j, int n, const float *at,
+typedef void few_row_op(struct few_row *w, int n, int x, const void *row, int d);
+VEC_INLINE void few_each_seen(struct few_row *w, int rows, int j, int n, const char *at,
                               ptrdiff_t step, int d, few_row_op *op)
 {
     for (int word = 0; word * 64 < n; word++) {

@@ -43,7 +43,8 @@ enum { IN_PLACE_KEYS = 768, IN_PLACE_ROW = 1024 };
 
 static bool values_in_place(const struct attn *a)
 {
-    return attn_keys(a) <= IN_PLACE_KEYS && attn_dv(a) % VL == 0 && a->v_at.row < IN_PLACE_ROW;
+    return !a->v_bf16 && attn_keys(a) <= IN_PLACE_KEYS && attn_dv(a) % VL == 0 &&
+           a->v_at.row < IN_PLACE_ROW;
 }
 
 /* Lay out the scratch; base = NULL only counts. Packed values always get room, because strides may
@@ -112,21 +113,61 @@ static void pack_values(float *dst, int rows, const float *src, ptrdiff_t ld, in
     }
 }
 
+/* pack_values of bf16. */
+static void pack_values_bf16(float *dst, int rows, const uint16_t *src, ptrdiff_t ld, int d, int r,
+                             int n)
+{
+    const int vectors = (d + VL - 1) / VL;
+
+    for (int v = 0; v < vectors; v++) {
+        const ptrdiff_t step = strip_step(vectors, v);
+        float *const to = dst + strip_at(vectors, rows, v, r);
+        const uint16_t *const from = src + r * ld + v * VL;
+        const int left = d - v * VL;
+
+        for (int x = 0; x < n; x++)
+            vst(to + x * step,
+                left < VL ? vld_bf16_n(from + x * ld, left) : vld_bf16(from + x * ld));
+    }
+}
+
+/* pack_across of `rows` keys of bf16, a part of their columns at a time. */
+static void pack_across_bf16(float *dst, const uint16_t *src, ptrdiff_t ld, int rows, int n,
+                             float scale)
+{
+    enum { PART = 64 };
+    float part[VL * PART];
+
+    for (int p = 0; p < n; p += PART) {
+        const int columns = min_int(PART, n - p);
+        for (int i = 0; i < rows; i++)
+            widen(part + i * PART, ELEM_BF16, src + i * ld, p, columns);
+        pack_across(dst + (ptrdiff_t)p * VL, VL, part, PART, rows, columns, scale);
+    }
+}
+
 /* Keys and values [j, j+n) of one head. */
 static void pack_keys(const struct fused *f, int b, int h, int j, int n)
 {
     const struct attn *a = f->a;
     const ptrdiff_t head = (ptrdiff_t)b * a->Hkv + h;
     const ptrdiff_t k = b * a->k_at.batch + h * a->dh;
-    const float *v = a->v + b * a->v_at.batch + h * f->dv;
+    const ptrdiff_t v = b * a->v_at.batch + h * f->dv;
+    float *const to = f->v + head * f->v_head;
 
     for (int x = j; !a->no_content && x < j + n; x += VL) {
         float *panel = f->k + head * f->k_head + (ptrdiff_t)x * a->dh;
-        pack_across(panel, VL, a->k + k + x * a->k_at.row, a->k_at.row, min_int(VL, j + n - x),
-                    a->dh, f->factor);
+        const ptrdiff_t at = k + x * a->k_at.row;
+        const int rows = min_int(VL, j + n - x);
+        if (a->k_bf16)
+            pack_across_bf16(panel, a->k_bf16 + at, a->k_at.row, rows, a->dh, f->factor);
+        else
+            pack_across(panel, VL, a->k + at, a->k_at.row, rows, a->dh, f->factor);
     }
-    if (!values_in_place(a))
-        pack_values(f->v + head * f->v_head, f->K, v, a->v_at.row, f->dv, j, n, NULL);
+    if (a->v_bf16)
+        pack_values_bf16(to, f->K, a->v_bf16 + v, a->v_at.row, f->dv, j, n);
+    else if (!values_in_place(a))
+        pack_values(to, f->K, a->v + v, a->v_at.row, f->dv, j, n, NULL);
 }
 
 /* Rows [r, r+n) of table `t`. Key tables go into panels, value tables into strips. */

@@ -7,6 +7,7 @@
  * Register budget: TILE_ROWS*COLS accumulators + COLS of the other operand + 1 broadcast, 28 of 32
  * with AVX-512, 16 of 16 with AVX2. A block of KEYS keys and values of 64 floats takes 128 KiB of
  * L2. */
+#include "narrow.h"
 #include "tile.h"
 #include "variants/backends/backend.h"
 

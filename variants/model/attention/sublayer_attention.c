@@ -69,11 +69,30 @@ int attention_kept(const struct sublayer *s, int M)
     return window ? min_int(M, window - 1) : slots_kept(c, M);
 }
 
+/* Are its keys and values cached as bf16? */
+static bool narrow(const struct sublayer *s)
+{
+    return s->mem == MEM_KV && s->c->kv_dtype != ELEM_F32;
+}
+
+/* Floats that a cached row of keys or of values takes: whole ones. */
+static int cached_floats(const struct config *c)
+{
+    return (int)(round_up(elem_row_bytes(c->kv_dtype, config_kv_width(c)), sizeof(float)) /
+                 sizeof(float));
+}
+
 static int attention_caches(const struct sublayer *s)
 {
     const struct config *const c = s->c;
 
-    return (s->asks ? 2 : 1) * config_kv_width(c) + (c->around.forget ? c->H : 0);
+    return (s->asks ? 2 : 1) * cached_floats(c) + (c->around.forget ? c->H : 0);
+}
+
+/* Is anything but the core done with keys or values that are remembered? */
+static bool reads_cache(const struct config *c)
+{
+    return c->stream_sinks || c->around.cope || c->around.diff || c->around.value_residual;
 }
 
 static enum status attention_bind(struct sublayer *s, const struct engine *g, struct extent max,
@@ -81,14 +100,16 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
 {
     const struct config *c = s->c;
     struct attention *t = &s->of.attention;
-    const int kv_width = config_kv_width(c);
+    const int cached = cached_floats(c);
 
+    if (narrow(s) && reads_cache(c))
+        return kv_unsupported(c, e);
     *t = (struct attention){.pos = s->own + project_n_params(s)};
     if (s->mem == MEM_KV) {
         const int kept = attention_kept(s, max.M);
         if (s->asks)
-            cache_bind(&t->keys, max.B, max.L, kept, kv_width, a);
-        cache_bind(&t->values, max.B, max.L, kept, kv_width, a);
+            cache_bind(&t->keys, max.B, max.L, kept, cached, a);
+        cache_bind(&t->values, max.B, max.L, kept, cached, a);
         if (c->around.forget)
             cache_bind(&t->fades, max.B, max.L, kept, c->H, a);
     }
@@ -128,7 +149,9 @@ static void attention_arrays(const struct sublayer *s, struct extent max,
     const size_t kv_width = (size_t)config_kv_width(s->c);
     const size_t query_rows = (size_t)max.B * (size_t)attention_query_rows(s, max.L),
                  q = query_rows * HD;
-    const size_t k = s->mem == MEM_KV ? 0 : (size_t)max.B * (size_t)(max.L + max.M) * kv_width;
+    const bool cached = s->mem == MEM_KV;
+    const size_t rows = (size_t)max.B * (size_t)(cached ? max.L : max.L + max.M);
+    const size_t k = cached && !narrow(s) ? 0 : rows * kv_width;
     const size_t lse = query_rows * (size_t)(config_maps(s->c) * s->c->H);
     const size_t pooled = s->pools ? query_rows * (size_t)s->c->D : 0;
 
@@ -213,12 +236,33 @@ static void attention_enter_grad(const struct sublayer *s, const float *d_x, int
         s->c->pos->enter_grad(s->c, s->of.attention.pos, d_x, B, L);
 }
 
-/* Where the keys of `rows` source rows are stored: after the cached ones. */
-static struct seq_rows new_cache_rows(struct cache *cache, int rows)
+/* Where `rows` new rows of keys (AT_K) or values (AT_V) are computed: in the cache, after those
+ * that are there, or on their way to a narrower one. */
+static struct seq_rows new_rows(struct sublayer *s, const struct work *w, int which, int rows)
 {
-    cache_reserve(cache, rows);
-    return (struct seq_rows){cache_rows(cache, 0) + (ptrdiff_t)cache->M * cache->n,
-                             cache_stride(cache)};
+    struct attention *const t = &s->of.attention;
+    struct cache *const cache = which == AT_K ? &t->keys : &t->values;
+
+    if (s->mem == MEM_KV)
+        cache_reserve(cache, rows);
+    if (s->mem == MEM_KV && !narrow(s))
+        return (struct seq_rows){cache_rows(cache, 0) + (ptrdiff_t)cache->M * cache->n,
+                                 cache_stride(cache)};
+    return (struct seq_rows){w->own[which], (ptrdiff_t)rows * config_kv_width(s->c)};
+}
+
+/* Round them into a narrow cache. */
+static void store_rows(const struct engine *g, const struct sublayer *s, struct cache *cache,
+                       struct seq_rows x, int B, int rows)
+{
+    const int width = config_kv_width(s->c);
+    const bool worth = (ptrdiff_t)B * rows * width > PARALLEL_MIN;
+
+#pragma omp parallel for collapse(2) num_threads(worth ? g->threads : 1)
+    for (int b = 0; b < B; b++)
+        for (int i = 0; i < rows; i++)
+            elem_narrow(s->c->kv_dtype, cache_rows(cache, b) + (ptrdiff_t)(cache->M + i) * cache->n,
+                        x.at + b * x.stride + (ptrdiff_t)i * width, width);
 }
 
 /* Of rows that it has projected: keys, or values where there are none. */
@@ -277,10 +321,14 @@ static void project_kv(const struct engine *g, struct sublayer *s, const struct 
     }
     around_values(g, s, w, n, v, end);
     around_fade(g, s, w, n, from.at);
+    if (narrow(s))
+        store_rows(g, s, &s->of.attention.values, v, from.B, rows);
     if (!s->asks)
         return;
     attention_rotate(g, s, k, from.B, rows, config_maps(s->c) * s->c->kv_heads, end - rows, false);
     around_split(g, s, w, n, k, rows, s->c->kv_heads, false);
+    if (narrow(s))
+        store_rows(g, s, &s->of.attention.keys, k, from.B, rows);
 }
 
 int attention_memory(const struct sublayer *s)
@@ -321,6 +369,13 @@ struct attn attention_operands(const struct sublayer *s, const struct work *w, i
     attention_score_residual(s, w, &a);
     around_set_scores(s, w, attention_call(s, B, L), &a);
     a.q_at.batch = a.o_at.batch = a.L * HD;
+    if (narrow(s)) {
+        a.k_bf16 = s->asks ? (const uint16_t *)(const void *)cache_rows(&t->keys, 0) : NULL;
+        a.v_bf16 = (const uint16_t *)(const void *)cache_rows(&t->values, 0);
+        a.k_at.batch = a.v_at.batch = 2 * cache_stride(&t->values); /* two in a float */
+        a.k_at.row = a.v_at.row = 2 * (ptrdiff_t)t->values.n;
+        return a;
+    }
     a.k = !s->asks ? NULL : kv ? cache_rows(&t->keys, 0) : w->own[AT_K];
     a.v = kv ? cache_rows(&t->values, 0) : w->own[AT_V];
     a.k_at.batch = a.v_at.batch = kv ? cache_stride(&t->values) : (M + L) * kv_width;
@@ -338,33 +393,20 @@ static struct seq_rows query_source(const struct sublayer *s, const struct work 
                                         from.at.stride};
 }
 
-/* Where the keys of `rows` source rows go; nowhere if there are none. */
-static struct seq_rows new_keys(struct sublayer *s, const struct work *w, int rows)
-{
-    if (!s->asks)
-        return (struct seq_rows){0};
-    if (s->mem == MEM_KV)
-        return new_cache_rows(&s->of.attention.keys, rows);
-    return (struct seq_rows){w->own[AT_K], (ptrdiff_t)rows * config_kv_width(s->c)};
-}
-
 struct attn attention_project(const struct engine *g, struct sublayer *s, struct work *w,
                               struct sublayer_input from)
 {
     const struct config *c = s->c;
-    struct attention *t = &s->of.attention;
-    const ptrdiff_t HD = config_q_width(c), kv_width = config_kv_width(c);
+    const ptrdiff_t HD = config_q_width(c);
     const int64_t end = attention_base(s) + attention_memory(s) + from.L;
-    const bool kv = s->mem == MEM_KV;
     const int K = from.M + from.L; /* rows whose keys are projected in this call */
 
     from = attention_mapped(g, s, w, from);
     const int query_rows = attention_query_rows(s, from.L);
     const struct seq_rows fresh = query_source(s, w, from);
     const struct seq_rows q = {w->own[AT_Q], query_rows * HD};
-    const struct seq_rows k = new_keys(s, w, K);
-    const struct seq_rows v =
-        kv ? new_cache_rows(&t->values, K) : (struct seq_rows){w->own[AT_V], K * kv_width};
+    const struct seq_rows k = s->asks ? new_rows(s, w, AT_K, K) : (struct seq_rows){0};
+    const struct seq_rows v = new_rows(s, w, AT_V, K);
 
     const struct around_call n = attention_call(s, from.B, from.L);
 
@@ -432,12 +474,11 @@ static void attention_forward(const struct engine *g, struct sublayer *s, struct
 static void attention_remember(const struct engine *g, struct sublayer *s, struct work *w,
                                struct sublayer_input from)
 {
-    struct attention *t = &s->of.attention;
-
     CHECK(s->mem == MEM_KV);
     from = attention_mapped(g, s, w, from);
-    project_kv(g, s, w, new_keys(s, w, from.L), new_cache_rows(&t->values, from.L), from,
-               attention_base(s) + attention_memory(s) + from.L);
+    const struct seq_rows k = s->asks ? new_rows(s, w, AT_K, from.L) : (struct seq_rows){0};
+    const struct seq_rows v = new_rows(s, w, AT_V, from.L);
+    project_kv(g, s, w, k, v, from, attention_base(s) + attention_memory(s) + from.L);
 }
 
 static void attention_commit(struct sublayer *s, int L)
@@ -490,6 +531,7 @@ const struct sublayer_kind sublayer_attention = {
     .params = attention_params,
     .keeps = attention_keeps,
     .caches = attention_caches,
+    .narrows = true,
     .bind = attention_bind,
     .can_grad = attention_can_grad,
     .arrays = attention_arrays,

@@ -9,10 +9,11 @@
 #include "variants/parts/terms.h"
 
 /* Its arrays: [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dh] [B,L,H,dh] and, for backward, [B,H,L]; with
- * MEM_KV keys and values are projected directly into the caches. Those of gradients have the same
- * shapes, with the tables' last. AT_SCORES: [B,H,L,K] score residual for the next attention.
- * AT_POOLED: [B,L/2,D] query rows, if they are means. AT_AROUND, AT_V0: what is done around the
- * core, sublayer_attention_around.h. AT_SLOTS: queries and keys rotated by slots. */
+ * MEM_KV keys and values are projected directly into the caches, or, where these are narrower,
+ * those of new rows on their way there. Those of gradients have the same shapes, with the tables'
+ * last. AT_SCORES: [B,H,L,K] score residual for the next attention. AT_POOLED: [B,L/2,D] query
+ * rows, if they are means. AT_AROUND, AT_V0: what is done around the core,
+ * sublayer_attention_around.h. AT_SLOTS: queries and keys rotated by slots. */
 enum {
     AT_Q,
     AT_K,

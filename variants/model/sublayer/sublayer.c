@@ -50,6 +50,13 @@ enum mem_kind mem_usual(const struct mem *m, bool decode)
 
 /* ---- binding and memory ------------------------------------------------------------------- */
 
+enum status kv_unsupported(const struct config *c, struct err *e)
+{
+    return fail(e, E_UNSUPPORTED,
+                "unsupported: what %s caches is not read as %s  -> --kv-dtype f32",
+                c->variant->name, kv_elem_name[c->kv_dtype]);
+}
+
 static const struct param *found(const struct params *p, int at)
 {
     return at < 0 ? NULL : p->v + at;
@@ -61,6 +68,9 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
 {
     const int rows = s->kind->keeps ? s->kind->keeps(s->c, mem, max.M) : -1;
 
+    if (mem == MEM_KV && s->c->kv_dtype != ELEM_F32 && (s->kind->caches || s->kind->cached) &&
+        !s->kind->narrows)
+        return kv_unsupported(s->c, e);
     s->model = &p->v[at_model];
     s->own = found(p, s->at_own);
     s->norm = found(p, s->at_norm);

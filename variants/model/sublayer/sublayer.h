@@ -130,6 +130,7 @@ struct sublayer_kind {
     int (*keeps)(const struct config *c, enum mem_kind mem, int M);
     /* Floats that MEM_KV caches per row instead; NULL = nothing. */
     int (*caches)(const struct sublayer *s);
+    bool narrows; /* what MEM_KV caches can be narrower than f32 (kv_dtype) */
     /* Floats of a sequence that MEM_KV caches for M tokens, where these are not rows; NULL. */
     size_t (*cached)(const struct sublayer *s, int M);
     /* Count or place its own state; select its implementation. */
@@ -349,6 +350,8 @@ struct sublayer {
     } of;
 };
 
+/* E_UNSUPPORTED: what its MEM_KV caches cannot have the type that the model says. */
+enum status kv_unsupported(const struct config *c, struct err *e);
 /* Look up the parameters in a list that has been placed; count or place memory and tables. */
 enum status sublayer_bind(struct sublayer *s, const struct engine *g, const struct params *p,
                           int at_model, enum mem_kind mem, struct extent max, struct arena *a,

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cases whose cached keys and values are bf16: what is stored, what is computed, and who cannot. */
+#include "harness/worker/job.h"
+#include "tests/support/command_line.h"
+#include "tests/support/every_backend.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SMALL "--d-model 40 --heads 4 --d-inner 72 --layers 2 --threads 2 --mem-kind kv "
+
+static void must_start(struct job *j, const struct bench_case *c)
+{
+    struct err e = {""};
+
+    cr_assert_eq(job_open(j, c, &e), OK, "%s: %s", c->repro, e.msg);
+    cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", c->repro, e.msg);
+}
+
+/* Two layers of 9 keys and values; a row of an odd width is filled up to a whole float. */
+Test(job_kv_dtype, cache_takes_its_bytes)
+{
+    static const struct {
+        const char *line;
+        size_t f32, bf16;
+    } cases[] = {
+        {"-w decode -V rope ", 40 * 4, 40 * 2},
+        {"-w decode -V gqa --kv-heads 2 ", 20 * 4, 20 * 2},
+        {"-w layer --seq 6 -V gqa --kv-heads 1 --d-head 6 ", 6 * 4, 6 * 2},
+        {"-w segment --seq 6 -V xl --d-head 5 --heads 5 ", 25 * 4, 26 * 2},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const size_t layers = strstr(cases[i].line, "-w layer") ? 1 : 2;
+        struct options o;
+        struct plan p;
+        char line[256];
+        snprintf(line, sizeof(line), SMALL "%s --mem 9 -b ref --kv-dtype f32,bf16", cases[i].line);
+        must_plan(&p, &o, line);
+        cr_assert_eq(p.n, 2, "%s", line);
+        for (int n = 0; n < 2; n++) {
+            struct job j;
+            must_start(&j, &p.cases[n]);
+            cr_expect_eq(p.cases[n].config.kv_dtype, (enum elem)n);
+            cr_expect_eq(strstr(p.cases[n].repro, "--kv-dtype bf16") != NULL, n == 1);
+            const size_t row = n ? cases[i].bf16 : cases[i].f32;
+            cr_expect_eq(j.arena.part[PART_MEMORY], layers * 2 * 9 * row, "%s: %zu bytes",
+                         p.cases[n].repro, j.arena.part[PART_MEMORY]);
+            cr_expect_eq(job_predicted_bytes(&j), j.arena.part[PART_MEMORY]);
+            job_close(&j);
+        }
+        drop_plan(&p, &o);
+    }
+}
+
+/* Other numbers than f32's, by no more than two roundings of a layer. */
+Test(job_kv_dtype, rounding_is_small_and_there)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o,
+              SMALL "-w segment --seq 7 --mem 9 -V rope,gqa,window,llama,xl -b ref "
+                    "--kv-dtype f32,bf16");
+    cr_assert_eq(p.n, 10);
+    for (int i = 0; i < p.n; i += 2) {
+        struct job f32, narrow;
+        must_start(&f32, &p.cases[i]);
+        must_start(&narrow, &p.cases[i + 1]);
+        job_run(&f32);
+        job_run(&narrow);
+        const struct bound bound = job_bound(&p.cases[i + 1]);
+        cr_expect_leq(bound.rel, 2 * 0x1p-8);
+        const struct agreement a = agree(narrow.out, f32.out, f32.n_out, bound);
+        cr_expect(a.within, "%s: %g", p.cases[i + 1].repro, a.max_rel);
+        cr_expect(memcmp(f32.out, narrow.out, f32.n_out * sizeof(float)) != 0, "%s",
+                  p.cases[i + 1].repro);
+        job_close(&f32);
+        job_close(&narrow);
+    }
+    drop_plan(&p, &o);
+}
+
+/* Every variant that caches: as the reference within the bound of its check, or refused. */
+ParameterizedTestParameters(job_kv_dtype, backends_agree) { return every_backend(); }
+ParameterizedTest(int *b, job_kv_dtype, backends_agree, .timeout = 300)
+{
+    static const char *const work[] = {"-w decode ", "-w layer,segment --seq 7 "};
+    const char *const name = backends[*b]->name;
+    int ran = 0;
+
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("%s cannot run here", name);
+    for (size_t w = 0; w < ARRAY_LEN(work); w++) {
+        struct options o;
+        struct plan p;
+        char line[256];
+        snprintf(line, sizeof(line), SMALL "%s --mem 9 -V all -b %s --kv-dtype bf16", work[w],
+                 name);
+        must_plan(&p, &o, line);
+        plan_drop_unsupported(&p);
+        for (int i = 0; i < p.n; i++) {
+            const struct bench_case *const c = &p.cases[i];
+            struct bench_case like = *c;
+            struct job j, ref;
+            struct err e = {""};
+            if (c->config.kv_dtype == ELEM_F32) /* it has no such choice */
+                continue;
+            const enum status st = job_open(&j, c, &e);
+            if (st != OK) {
+                cr_expect_eq(st, E_UNSUPPORTED, "%s: %s", c->repro, e.msg);
+                cr_expect(strstr(e.msg, "bf16") && strstr(e.msg, "  -> "), "%s", e.msg);
+                job_close(&j);
+                continue;
+            }
+            cr_assert_eq(job_place(&j, NULL, NULL, &e), OK, "%s: %s", c->repro, e.msg);
+            job_run(&j);
+            like.backend = &backend_ref;
+            must_start(&ref, &like);
+            job_run(&ref);
+            const struct agreement a = agree(j.out, ref.out, j.n_out, job_bound(c));
+            cr_expect(a.within, "%s: %g", c->repro, a.max_rel);
+            cr_expect_eq(j.arena.part[PART_MEMORY], job_predicted_bytes(&j), "%s", c->repro);
+            ran++;
+            job_close(&j);
+            job_close(&ref);
+        }
+        drop_plan(&p, &o);
+    }
+    const bool reads = strcmp(name, "onednn") != 0 && strcmp(name, "openblas") != 0;
+    cr_expect_eq(ran > 60, reads, "%s: %d ran", name, ran);
+}
+
+Test(job_kv_dtype, cases_that_cache_nothing)
+{
+    static const struct {
+        const char *line, *why;
+    } cases[] = {
+        {"-w layer --mem-kind hidden -V xl ", "unsupported: no keys and values are cached"},
+        {"-w train --mem-kind hidden -V xl ", "unsupported: training reads keys and values as f32"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct options o;
+        struct plan p;
+        char line[256];
+        snprintf(line, sizeof(line),
+                 "%s -b ref --kv-dtype bf16 --seq 6 --mem 9 --d-model 40 --heads 4 --layers 2",
+                 cases[i].line);
+        must_plan(&p, &o, line);
+        cr_assert_eq(p.n, 1);
+        cr_assert_not_null(p.cases[0].unsupported, "%s", line);
+        cr_expect_str_eq(p.cases[0].unsupported, cases[i].why);
+        drop_plan(&p, &o);
+    }
+}
