@@ -68,7 +68,8 @@ static void inherit(struct engine *g)
 {
     for (const struct backend *b = g->backend; b; b = backend_parent(b)) {
         if (!g->ops.gemm && b->ops.gemm) {
-            g->lacks = b->lacks;
+            for (enum elem t = 0; t < ELEM_COUNT; t++)
+                g->lacks[t] = b->lacks ? b->lacks(t) : NULL;
             g->packed_floats = b->packed_floats;
             g->pack = b->pack;
             /* The act or gate of a nearer backend takes precedence. */

@@ -355,8 +355,9 @@ struct backend {
     /* Optional: bytes of work space held outside the arena, without what its library allocates
      * unseen. */
     size_t (*held_bytes)(void);
-    /* With ops.gemm: why its products cannot have weights of an element type; NULL = they can. */
-    const char *lacks[ELEM_COUNT];
+    /* With ops.gemm: why its products cannot have weights of an element type on this machine, or
+     * NULL if they can; no function = they can have them all. */
+    const char *(*lacks)(enum elem elem);
     /* It generates a kernel for each new shape: one run at bind generates them outside the measured
      * time. */
     bool makes_kernels;
@@ -392,7 +393,7 @@ struct engine {
     void (*pack)(float *dst, const struct gemm *like);
     void (*gemm_act)(const struct gemm *g, const struct act *epilogue);
     void (*gemm_gate)(const struct gemm *g, const struct gate_op *gate);
-    const char *const *lacks;
+    const char *lacks[ELEM_COUNT]; /* why its products cannot have such weights; NULL = they can */
     const char *impl; /* the only attention implementation to use; NULL = the first that accepts */
     int threads;
     /* [B,L] queries of attention whose output is wanted; NULL = all. The ref backend computes no

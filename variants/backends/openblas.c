@@ -55,6 +55,16 @@ static enum isa core_isa(void)
     return ISA_BASE;
 }
 
+static const char *lacks(enum elem elem)
+{
+    static const char *const why[ELEM_COUNT] = {
+        [ELEM_BF16] = "cblas_sbgemm is not in the OpenBLAS that distributions build",
+        [ELEM_Q8] = "OpenBLAS has no product with 8-bit weights",
+    };
+
+    return why[elem];
+}
+
 static const struct attn_impl *const attn_list[] = {&attn_composed, NULL};
 
 const struct backend backend_openblas = {
@@ -65,8 +75,7 @@ const struct backend backend_openblas = {
     .core = core,
     .config = config,
     .core_isa = core_isa,
-    .lacks = {[ELEM_BF16] = "cblas_sbgemm is not in the OpenBLAS that distributions build",
-              [ELEM_Q8] = "OpenBLAS has no product with 8-bit weights"},
+    .lacks = lacks,
     .ops = {.gemm = gemm_openblas},
     .attn = attn_list,
     .recur = recur_composed,

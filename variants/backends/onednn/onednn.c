@@ -142,6 +142,14 @@ static enum isa core_isa(void)
     return (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2 ? ISA_AVX2 : ISA_BASE;
 }
 
+static const char *lacks(enum elem elem)
+{
+    if (elem == ELEM_Q8)
+        return "its products with 8-bit weights take 8-bit rows, too";
+    return elem == ELEM_BF16 && core_isa() < ISA_AVX512 ? "its products with bf16 need AVX-512"
+                                                        : NULL;
+}
+
 static const struct attn_impl *const attn_list[] = {&attn_batched, &attn_composed, NULL};
 
 const struct backend backend_onednn = {
@@ -157,7 +165,7 @@ const struct backend backend_onednn = {
     .ran = cache_ran,
     .makes_kernels = true,
     .held_bytes = cache_held_bytes,
-    .lacks = {[ELEM_Q8] = "its products with 8-bit weights take 8-bit rows, too"},
+    .lacks = lacks,
     .gemm_act = gemm_act_onednn,
     .ops = {.gemm = gemm_onednn, .norm = norm_onednn},
     .attn = attn_list,
