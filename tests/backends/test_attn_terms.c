@@ -225,6 +225,41 @@ ParameterizedTest(int *m, attn_terms, implementations_match_ref, .timeout = 120)
         }
 }
 
+/* With few items for each thread the fused kernels' blocks of queries are lower. Not a bit changes,
+ * also with windows of more than a block of keys, whose first keys differ from item to item. */
+ParameterizedTestParameters(attn_terms, lower_blocks_change_no_bit)
+{
+    static int all[MORES];
+
+    for (int m = 0; m < MORES; m++)
+        all[m] = m;
+    return cr_make_param_array(int, all, MORES);
+}
+ParameterizedTest(int *m, attn_terms, lower_blocks_change_no_bit, .timeout = 120)
+{
+    static const struct shape shape = {1, 2, 2, 131, 203, 24};
+    static const struct scheme own[] = {{LSE, 0, 0, 230},
+                                        {HAS_U | HAS_W | REL_K | BIAS | LSE, ALL_KEYS, 0, 0},
+                                        {REL_K | LSE, 5, 0, 210}};
+    enum { FEWEST = 5, MOST = 12 }; /* blocks of 32 queries, and of 16 */
+
+    for (int level = 1; level <= (int)cpu_isa_unmasked(); level++)
+        for (size_t t = 0; t < ARRAY_LEN(own); t++)
+            for (int threads = FEWEST; threads <= MOST; threads += MOST - FEWEST) {
+                const struct engine one = open_engine(isa_name[level], 1),
+                                    many = open_engine(isa_name[level], threads);
+                struct wide x, y;
+                make_wide(&x, &shape, &own[t], &mores[*m]);
+                make_wide(&y, &shape, &own[t], &mores[*m]);
+                attend(&one, &x.x.a), attend(&many, &y.x.a);
+                cr_expect_arr_eq(x.x.o, y.x.o, x.x.o_size * sizeof(float),
+                                 "%s: %d threads change scheme %zu, more %d", isa_name[level],
+                                 threads, t, *m);
+                cr_expect_arr_eq(x.x.lse, y.x.lse, x.x.lse_size * sizeof(float));
+                free_wide(&x), free_wide(&y);
+            }
+}
+
 /* ---- what is hidden ----------------------------------------------------------------------- */
 
 static bool anybody_sees(const struct attn *a, int j)

@@ -4,8 +4,8 @@
  * larger than a block. Included once per instruction set.
  *
  * Keys are packed once per call into panels [d][VL], values and tables into rows of whole vectors.
- * A work item is QUERIES rows of one head; it walks the keys in blocks and keeps, for each row, the
- * running maximum, sum and output (online softmax, base 2). A relative table enters twice:
+ * A work item is up to QUERIES rows of one head; it walks the keys in blocks and keeps, for each
+ * row, the running maximum, sum and output (online softmax, base 2). A relative table enters twice:
  *
  *   scores  for each group of rows the band (q + w) . rel_k over the block's distances is computed
  *           with the same kernel; row r of the block starts its accumulators from it at offset -r,
@@ -96,9 +96,11 @@ static void finish(const struct item *t, int g)
 /* Each query sees one contiguous range of keys. */
 static void run_ranges(const struct item *t)
 {
+    const int block = t->i0 / QUERIES * QUERIES;
     int lo, hi;
 
-    visible(t, t->i0, t->n, &lo, &hi);
+    /* Keys are cut where a block of QUERIES cuts them, so that a lower one sums as that does. */
+    visible(t, block, t->i0 - block + t->n, &lo, &hi);
     for (int j = lo / VL * VL; j < hi; j += KEYS)
         for (int g = 0; g < t->n; g += ROWS) {
             int from, to;
@@ -144,12 +146,13 @@ static void run_item(const struct item *t)
         run_ranges(t);
 }
 
-/* Queries from i0 on of head h in sequence b. Unless `copy`, they are read in place if nothing is
- * added to them and the groups are whole. */
-static struct item item_of(const struct fused *f, struct work *w, int b, int h, int i0, bool copy)
+/* `height` queries from i0 on, or those that are left, of head h in sequence b. Unless `copy`, they
+ * are read in place if nothing is added to them and the groups are whole. */
+static struct item item_of(const struct fused *f, struct work *w, int b, int h, int i0, int height,
+                           bool copy)
 {
     const struct attn *a = f->a;
-    const int n = min_int(QUERIES, a->L - i0);
+    const int n = min_int(height, a->L - i0);
     const ptrdiff_t first = b * a->q_at.batch + i0 * a->q_at.row + h * a->dh;
     const struct queries there = {a->no_content ? NULL : a->q + first, a->q_at.row};
     const struct queries qu = {w->qu, w->ld}, qw = {w->qw, w->ld};
@@ -192,13 +195,12 @@ static struct item item_of(const struct fused *f, struct work *w, int b, int h, 
     };
 }
 
-/* Item t of the call in a worker's work space; the longest rows come first. */
-static void run(const struct fused *f, int worker, int t)
+/* Item t of the call in a worker's work space. */
+static void run(const struct fused *f, const struct split_attn *s, int worker, int t)
 {
-    const int heads = f->a->B * f->a->H, blocks = (f->a->L + QUERIES - 1) / QUERIES;
-    const int i0 = (blocks - 1 - t / heads) * QUERIES;
-    const struct item item =
-        item_of(f, f->work + worker, t % heads / f->a->H, t % heads % f->a->H, i0, false);
+    const struct split_attn_item at = split_attn_item(s, t);
+    const struct item item = item_of(f, f->work + worker, at.head / f->a->H, at.head % f->a->H,
+                                     at.first, s->height, false);
 
     run_item(&item);
 }
@@ -238,7 +240,7 @@ static void fused_forward(const struct engine *g, const struct attn *a, void *sc
     const struct fused f = layout(a, scratch);
     const struct tasks n = tasks_of(&f);
     const int packs = tasks_count(&n);
-    const int items = a->B * a->H * ((a->L + QUERIES - 1) / QUERIES);
+    const struct split_attn s = split_attn(a, QUERIES, ROWS, g->threads);
 
     float *const rows = (float *)(void *)(f.work + g->threads);
     uint64_t *const bits = (uint64_t *)(void *)(rows + (size_t)g->threads * work_rows(a));
@@ -250,27 +252,24 @@ static void fused_forward(const struct engine *g, const struct attn *a, void *sc
     if (g->threads <= 1) {
         for (int t = 0; t < packs; t++)
             pack_task(&f, &n, t);
-        for (int t = 0; t < items; t++)
-            run(&f, 0, t);
+        for (int t = 0; t < s.items; t++)
+            run(&f, &s, 0, t);
         return;
     }
-    /* If the heads divide evenly, give each thread the same ones in packing and computing: what it
-     * packed is in its caches. */
-    const bool even = a->B * a->H % g->threads == 0 && a->B * a->Hkv % g->threads == 0;
 #pragma omp parallel num_threads(g->threads)
     {
         const int worker = omp_get_thread_num();
 #pragma omp for schedule(static, 1)
         for (int t = 0; t < packs; t++)
             pack_task(&f, &n, t);
-        if (even) {
+        if (s.fixed) {
 #pragma omp for schedule(static, 1)
-            for (int t = 0; t < items; t++)
-                run(&f, worker, t);
+            for (int t = 0; t < s.items; t++)
+                run(&f, &s, worker, t);
         } else {
 #pragma omp for schedule(dynamic, 1)
-            for (int t = 0; t < items; t++)
-                run(&f, worker, t);
+            for (int t = 0; t < s.items; t++)
+                run(&f, &s, worker, t);
         }
     }
 }

@@ -108,51 +108,23 @@ static size_t few_bytes(const struct attn *a)
 /* Does a row hold a head of this width? */
 static bool few_fits(const struct attn *a) { return a->dh <= FEW_HEAD && attn_dv(a) <= FEW_HEAD; }
 
-/* A call's items: sequences x shares of the heads x parts of the keys, enough for every thread.
- * Parts are preferred, because whole rows are read in memory order. A part yields a partial
- * softmax, merged afterwards; with parts there is at most one item per thread, and the item's
- * number selects its rows. */
-struct few_items {
-    int shares, parts, n;
-    int lo, hi; /* keys that any query sees: [lo, hi) */
-};
-
-static struct few_items few_items_of(const struct attn *a, int threads)
+/* With parts of the keys an item's number selects its rows, otherwise the thread does. */
+static void few_item(const struct attn *a, const struct split_few *n, struct few_row *rows, int t)
 {
-    const int hull = attn_hull(a, 0, a->H, 0, a->L).from, hi = attn_keys(a);
-    const int lo = a->mask ? hull / 64 * 64 : hull; /* bit rows are split between words */
-    const int parts = clamp_int(threads / a->B, 1, max_int(1, (hi - lo) / FEW_PART));
-    const int each = a->B * parts; /* items per share */
-    const int shares = clamp_int(parts > 1 ? threads / each : (threads + each - 1) / each, 1, a->H);
+    const struct split_few_item at = split_few_item(n, t);
 
-    return (struct few_items){shares, parts, each * shares, lo, hi};
-}
-
-/* The first key of a part. */
-static int few_cut(const struct attn *a, const struct few_items *n, int part)
-{
-    const int at = n->lo + (int)((int64_t)(n->hi - n->lo) * part / n->parts);
-
-    return a->mask && part < n->parts ? at / 64 * 64 : at;
-}
-
-static void few_item(const struct attn *a, const struct few_items *n, struct few_row *rows, int t)
-{
-    const int part = t % n->parts, share = t / n->parts % n->shares, b = t / n->parts / n->shares;
-    const int h0 = a->H * share / n->shares, h1 = a->H * (share + 1) / n->shares;
-
-    few_heads(a, rows, b, h0, h1, few_cut(a, n, part), few_cut(a, n, part + 1), part == 0);
-    for (int x = 0; n->parts == 1 && x < (h1 - h0) * a->L; x++)
-        few_finish(a, &rows[x], b, h0 + x / a->L, x % a->L);
+    few_heads(a, rows, at.b, at.h0, at.h1, at.from, at.to, at.part == 0);
+    for (int x = 0; n->parts == 1 && x < (at.h1 - at.h0) * a->L; x++)
+        few_finish(a, &rows[x], at.b, at.h0 + x / a->L, x % a->L);
 }
 
 /* Merge the parts of sequence b's head h. */
-static void few_join_parts(const struct attn *a, const struct few_items *n, struct few_row *rows,
+static void few_join_parts(const struct attn *a, const struct split_few *n, struct few_row *rows,
                            int b, int h)
 {
     const ptrdiff_t room = (ptrdiff_t)few_room(a);
-    const int share = ((h + 1) * n->shares - 1) / a->H, h0 = a->H * share / n->shares;
-    struct few_row *first = rows + ((ptrdiff_t)b * n->shares + share) * n->parts * room;
+    const int item = split_few_first(n, b, h), h0 = split_few_item(n, item).h0;
+    struct few_row *first = rows + item * room;
 
     for (int i = 0; i < a->L; i++) {
         struct few_row *w = first + (ptrdiff_t)(h - h0) * a->L + i;
@@ -165,20 +137,20 @@ static void few_join_parts(const struct attn *a, const struct few_items *n, stru
 static void few_forward(const struct attn *a, int threads, struct few_row *rows)
 {
     const ptrdiff_t room = (ptrdiff_t)few_room(a);
-    const struct few_items n = few_items_of(a, threads);
+    const struct split_few n = split_few(a, threads);
     const ptrdiff_t all = threads * room;
 
     for (ptrdiff_t t = 0; a->mask && t < all; t++)
         rows[t].seen = (uint64_t *)(void *)(rows + all) + t * (ptrdiff_t)few_words(a);
     if (threads <= 1) {
-        for (int t = 0; t < n.n; t++)
+        for (int t = 0; t < n.items; t++)
             few_item(a, &n, rows, t);
         return;
     }
 #pragma omp parallel num_threads(threads)
     {
 #pragma omp for schedule(dynamic, 1)
-        for (int t = 0; t < n.n; t++)
+        for (int t = 0; t < n.items; t++)
             few_item(a, &n, rows + (n.parts > 1 ? t : omp_get_thread_num()) * room, t);
 #pragma omp for schedule(static, 1)
         for (int t = 0; t < (n.parts > 1 ? a->B * a->H : 0); t++)

@@ -9,7 +9,6 @@ enum {
                      * of arrays would cost 2 to 5 % */
     FEW_KEYS = 256, /* per block: long, since the stream stops at its end; their scores stay in
                      * L1 */
-    FEW_PART = 128, /* fewest keys of a thread's part */
 };
 
 /* One query of one head. */

@@ -153,8 +153,8 @@ static void finish_queries(const struct backward *c, const struct item *x,
 static void grad_queries(const struct backward *c, struct grad_work *w, int b, int h, int i0,
                          float *d_k, float *d_v, struct term_sums t)
 {
-    const struct item x = item_of(&c->x, &w->x, b, h, i0, true);
-    struct item y = item_of(&c->y, &w->y, b, h, i0, true);
+    const struct item x = item_of(&c->x, &w->x, b, h, i0, QUERIES, true);
+    struct item y = item_of(&c->y, &w->y, b, h, i0, QUERIES, true);
     int lo = 0, hi = c->x.K;
 
     y.seen = x.seen;

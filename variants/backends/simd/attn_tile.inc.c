@@ -10,6 +10,7 @@
 #include "narrow.h"
 #include "tile.h"
 #include "variants/backends/backend.h"
+#include "variants/backends/split.h"
 
 #include <math.h>
 #include <omp.h>
@@ -20,7 +21,7 @@ enum {
     TILES = 2, /* stacked in a group: the second reads its operand from L1 */
     ROWS = TILES * TILE_ROWS,
     COLS = TILE_COLS,
-    QUERIES = 64,       /* per work item, in groups of ROWS that share one pass over the keys */
+    QUERIES = 64,       /* most of an item, in groups of ROWS that share one pass over the keys */
     KEYS = 256,         /* per block */
     LINE = 16,          /* floats of a cache line */
     LD = KEYS + 3 * VL, /* of scores and band: VL before, 2 VL after */

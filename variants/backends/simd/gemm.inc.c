@@ -11,6 +11,7 @@
 #include "narrow.h"
 #include "tile.h"
 #include "variants/backends/backend.h"
+#include "variants/backends/split.h"
 
 #include <stdint.h>
 
@@ -23,9 +24,8 @@ enum {
     KC = 256,
     MC = 8 * MR,
     NC = 512,
-    FEW_ROWS = 8,          /* up to this many in place, without packing */
-    FEW_BF16 = 32768,      /* floats of them that are rounded first */
-    PARALLEL_MIN = 1 << 18 /* multiply-adds */
+    FEW_ROWS = 8,    /* up to this many in place, without packing */
+    FEW_BF16 = 32768 /* floats of them that are rounded first */
 };
 
 /* A product and its epilogue, at most one of the two. */
@@ -148,9 +148,6 @@ static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
         pack_across(dst, R, g->a + i * g->lda + p, g->lda, R, k, 1.0f);
 }
 
-/* First row of share t of n that divide m rows evenly. */
-static int share(int m, int t, int n) { return (int)((int64_t)m * t / n); }
-
 /* The whole of b, packed: steps of k one after the other, each in slivers of the padded width. */
 static int padded(int n) { return (n + NR - 1) / NR * NR; }
 
@@ -161,7 +158,7 @@ static int k_from(const struct gemm *g, int s, int steps)
 {
     const int unit = g->elem == ELEM_Q8 ? Q8_BLOCK : 1;
 
-    return min_int(g->k, share((g->k + unit - 1) / unit, s, steps) * unit);
+    return min_int(g->k, split_at((g->k + unit - 1) / unit, s, steps) * unit);
 }
 
 static size_t gemm_packed_floats(const struct gemm *g)
@@ -176,7 +173,7 @@ static void gemm_pack(float *dst, const struct gemm *g)
     const int steps = k_steps(g->k);
 
     for (int s = 0; s < steps; s++) {
-        const int p = share(g->k, s, steps), k = share(g->k, s + 1, steps) - p;
+        const int p = split_at(g->k, s, steps), k = split_at(g->k, s + 1, steps) - p;
         pack_b(dst + (ptrdiff_t)p * padded(g->n), g, p, k, 0, g->n);
     }
 }
@@ -201,14 +198,14 @@ static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
             for (int i = i0; i < i1; i += MC) {
                 const int m = min_int(MC, i1 - i), tiles = (m + MR - 1) / MR;
                 for (int t = 0; t < tiles; t++)
-                    pack_a(a + share(m, t, tiles) * k, g, i + share(m, t, tiles),
-                           share(m, t + 1, tiles) - share(m, t, tiles), p, k);
+                    pack_a(a + split_at(m, t, tiles) * k, g, i + split_at(m, t, tiles),
+                           split_at(m, t + 1, tiles) - split_at(m, t, tiles), p, k);
                 if (g->elem == ELEM_BF16)
                     round_to_bf16(a, (ptrdiff_t)m * k);
                 for (int c = 0; c < n; c += NR)
                     for (int t = 0; t < tiles; t++) {
-                        const int r = share(m, t, tiles);
-                        gemm_tile_any(share(m, t + 1, tiles) - r, g, k, beta, a + r * k,
+                        const int r = split_at(m, t, tiles);
+                        gemm_tile_any(split_at(m, t + 1, tiles) - r, g, k, beta, a + r * k,
                                       slivers + (ptrdiff_t)c * k, g->c + (i + r) * g->ldc + j + c,
                                       min_int(NR, n - c));
                     }
@@ -372,55 +369,39 @@ static void gemm_few(const struct fused *f, int j0, int j1)
 
 /* ---- threads ------------------------------------------------------------------------------ */
 
-/* Rows of a grid of `threads` parts over m x n: the divisor that keeps the parts squarest, because
- * each part packs its own rows of a and columns of b. */
-static int grid_rows(int m, int n, int threads)
+static void gemm_share(const struct fused *f, bool few, const struct split_gemm *s, int t)
 {
-    int best = 1;
-    int64_t least = INT64_MAX;
-
-    for (int rows = 1; rows <= threads; rows++) {
-        if (threads % rows)
-            continue;
-        const int64_t edge = m / rows + n / (threads / rows) + (m < rows * MR ? m : 0) +
-                             (n < threads / rows * NR ? n : 0);
-        if (edge < least) {
-            least = edge;
-            best = rows;
-        }
-    }
-    return best;
-}
-
-/* Part t of the grid; columns are divided in whole vectors, or in slivers if b is packed. */
-static void gemm_grid(const struct fused *f, bool few, int rows, int cols, int t)
-{
-    const struct gemm *g = f->g;
-    const int r = t / cols, c = t % cols, unit = g->b_packed ? NR : VL;
-    const int units = (g->n + unit - 1) / unit;
-    const int j0 = share(units, c, cols) * unit;
-    const int j1 = min_int(share(units, c + 1, cols) * unit, g->n);
+    const struct split_gemm_part p = split_gemm_part(s, t);
 
     if (few)
-        gemm_few(f, j0, j1);
+        gemm_few(f, p.j0, p.j1);
     else
-        gemm_part(f, share(g->m, r, rows), share(g->m, r + 1, rows), j0, j1);
+        gemm_part(f, p.i0, p.i1, p.j0, p.j1);
 }
 
 static void gemm_fused(const struct fused *f)
 {
     const struct gemm *g = f->g;
-    const bool few = is_few(g);
+    const struct split_gemm_shape shape = {
+        .m = g->m,
+        .n = g->n,
+        .k = g->k,
+        .tile_rows = MR,
+        .tile_cols = NR,
+        .few = is_few(g),
+        .packed = g->b_packed != NULL,
+    };
+    const struct split_gemm s = split_gemm(&shape, g->threads);
+    const int parts = s.rows * s.cols;
     CHECK(g->elem == ELEM_F32 || (g->tb && !g->ta && !g->b_packed));
 
-    if (g->threads <= 1 || (int64_t)g->m * g->n * g->k < PARALLEL_MIN) {
-        gemm_grid(f, few, 1, 1, 0);
+    if (parts == 1) {
+        gemm_share(f, shape.few, &s, 0);
         return;
     }
-    const int rows = few ? 1 : grid_rows(g->m, g->n, g->threads), cols = g->threads / rows;
-#pragma omp parallel for num_threads(g->threads) schedule(static, 1)
-    for (int t = 0; t < rows * cols; t++)
-        gemm_grid(f, few, rows, cols, t);
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+    for (int t = 0; t < parts; t++)
+        gemm_share(f, shape.few, &s, t);
 }
 
 static void gemm(const struct gemm *g) { gemm_fused(&(struct fused){.g = g}); }

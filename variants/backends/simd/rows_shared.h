@@ -6,27 +6,26 @@
 #define ROWS_SHARED_H
 
 #include "variants/backends/backend.h"
+#include "variants/backends/split.h"
 #include "vec.h"
 
 #include <math.h>
 #include <stdint.h>
 
-/* Below this many elements a fork and join costs more than a second core gains. */
-enum { ROWS_PARALLEL_MIN = 1 << 15, ROWS_CHUNKS_PER_THREAD = 4 };
-
 typedef void rows_fn(const void *op, int first, int last);
 
-/* Run rows [0, rows) of n elements each. Chunks, because a causal softmax has uneven rows. */
+/* Run rows [0, rows) of n elements each. */
 static inline void each_row(rows_fn *run, const void *op, int rows, int n, int threads)
 {
-    if (threads <= 1 || (int64_t)rows * n < ROWS_PARALLEL_MIN) {
+    const int chunks = split_rows(rows, n, threads);
+
+    if (chunks <= 1) {
         run(op, 0, rows);
         return;
     }
-    const int chunks = min_int(rows, threads * ROWS_CHUNKS_PER_THREAD);
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
     for (int c = 0; c < chunks; c++)
-        run(op, (int)((int64_t)rows * c / chunks), (int)((int64_t)rows * (c + 1) / chunks));
+        run(op, split_at(rows, c, chunks), split_at(rows, c + 1, chunks));
 }
 
 enum { COLUMN_CHUNK = 32 }; /* rows summed in a register before they are added to memory */
@@ -38,13 +37,11 @@ typedef void columns_fn(const void *op, int i0, int i1, int j0, int j1);
  * columns is a whole number of strips. */
 static inline void each_column(columns_fn *run, const void *op, int rows, int n, int threads)
 {
-    const int strips = (n + VL - 1) / VL;
-    const int parts = (int64_t)rows * n < ROWS_PARALLEL_MIN ? 1 : clamp_int(threads, 1, strips);
+    const struct split_columns s = split_columns(rows, n, threads);
 
-#pragma omp parallel for num_threads(parts) schedule(static, 1)
-    for (int t = 0; t < parts; t++) {
-        const int j0 = (int)((int64_t)strips * t / parts) * VL;
-        const int j1 = min_int((int)((int64_t)strips * (t + 1) / parts) * VL, n);
+#pragma omp parallel for num_threads(s.parts) schedule(static, 1)
+    for (int t = 0; t < s.parts; t++) {
+        const int j0 = split_columns_at(&s, t), j1 = split_columns_at(&s, t + 1);
         for (int i = 0; i < rows; i += COLUMN_CHUNK)
             run(op, i, min_int(i + COLUMN_CHUNK, rows), j0, j1);
     }

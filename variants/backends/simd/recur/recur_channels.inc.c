@@ -6,11 +6,12 @@
  * is read once for each number of a state: that, and its exponential, is what this costs. */
 #include "variants/backends/recur.h"
 #include "variants/backends/simd/vec.h"
+#include "variants/backends/split.h"
 
 #include <omp.h>
 #include <string.h>
 
-enum { CHANNELS = 64 }; /* of a thread's block: its states stay in L1 */
+enum { CHANNELS = 64 }; /* most of a block: its states stay in L1 */
 
 /* Heads have rows of their own, or all have the same one. */
 static bool one_or_each(const struct recur_rows *rows, const struct recur *r)
@@ -113,13 +114,14 @@ static int channels_team(const struct engine *g, const struct recur *r)
 /* Threads take blocks of channels of one sequence. */
 static void channels_forward(const struct engine *g, const struct recur *r, void *scratch)
 {
-    const int blocks = (r->H + CHANNELS - 1) / CHANNELS;
+    const int threads = channels_team(g, r), each = split_channels(r->B, r->H, CHANNELS, threads);
+    const int blocks = (r->H + each - 1) / each;
     const size_t bytes = channels_bytes(r);
 
-#pragma omp parallel for schedule(static) num_threads(channels_team(g, r))
+#pragma omp parallel for schedule(static) num_threads(threads)
     for (int item = 0; item < r->B * blocks; item++) {
-        const int h = item % blocks * CHANNELS;
-        channels_run(r, item / blocks, h, min_int(CHANNELS, r->H - h),
+        const int h = item % blocks * each;
+        channels_run(r, item / blocks, h, min_int(each, r->H - h),
                      (float *)((char *)scratch + bytes * (size_t)omp_get_thread_num()));
     }
 }

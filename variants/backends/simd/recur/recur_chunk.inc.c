@@ -16,6 +16,7 @@
  * Writers lie across: CHUNK keys of one channel are adjacent, in whole vectors. */
 #include "variants/backends/recur.h"
 #include "variants/backends/simd/tile.h"
+#include "variants/backends/split.h"
 
 #include <math.h>
 #include <omp.h>
@@ -453,12 +454,10 @@ static void chunk_forward(const struct engine *g, const struct recur *r, void *s
 {
     enum { PARALLEL_MIN = 1 << 15 }; /* products of a key and a value channel */
     const bool worth = (double)r->B * r->Hs * (r->M + r->L) * r->dk * r->dv > PARALLEL_MIN;
-    const int threads = worth ? g->threads : 1, states = r->B * r->Hs,
-              vectors = (r->dv + PAD - 1) / PAD;
+    const int threads = worth ? g->threads : 1, states = r->B * r->Hs;
     /* In place, one slice would overwrite what another has still to read. */
     const bool whole = (r->z0 && r->z0 == r->z1) || (r->m0 && r->m0 == r->m1);
-    const int slices =
-        whole ? 1 : clamp_int((threads + states - 1) / max_int(states, 1), 1, vectors);
+    const int slices = whole ? 1 : split_slices(states, r->dv, PAD, threads);
     const size_t bytes = chunk_bytes(r);
 
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
@@ -469,8 +468,8 @@ static void chunk_forward(const struct engine *g, const struct recur *r, void *s
         chunk_layout(&c, r, room);
         c.b = state / r->Hs;
         c.hs = state % r->Hs;
-        c.e0 = vectors * slice / slices * PAD;
-        c.columns = min_int(vectors * (slice + 1) / slices * PAD, r->dv) - c.e0;
+        c.e0 = split_slice_at(r->dv, PAD, slice, slices);
+        c.columns = split_slice_at(r->dv, PAD, slice + 1, slices) - c.e0;
         c.ld = padded(c.columns);
         run(&c);
     }

@@ -6,6 +6,7 @@
  * second time from L1. */
 #include "variants/backends/recur.h"
 #include "variants/backends/simd/vec.h"
+#include "variants/backends/split.h"
 
 #include <math.h>
 #include <omp.h>
@@ -286,11 +287,11 @@ static bool step_accepts(const struct recur *r, bool backward)
 /* Threads take states, or columns where there are too few states and nothing else is carried. */
 static void step_forward(const struct engine *g, const struct recur *r, void *scratch)
 {
-    enum { PARALLEL_MIN = 1 << 15, WIDTH = 64 }; /* numbers of all states; columns of a slice */
+    enum { PARALLEL_MIN = 1 << 15, WIDTH = 64 }; /* numbers of all states; columns of a unit */
     const int states = r->B * r->Hs;
     const int threads = (double)states * r->dk * r->dv > PARALLEL_MIN ? g->threads : 1;
     const bool whole = states >= threads || r->norm || r->i.at;
-    const int slices = whole ? 1 : (r->dv + WIDTH - 1) / WIDTH;
+    const int slices = whole ? 1 : split_slices(states, r->dv, WIDTH, threads);
     const size_t bytes = step_bytes(r);
 
 #pragma omp parallel for schedule(static) num_threads(threads)
@@ -301,6 +302,7 @@ static void step_forward(const struct engine *g, const struct recur *r, void *sc
         for (int i = 0; i < STEP_ROWS; i++)
             *rows[i] = room + (ptrdiff_t)i * r->dk;
         const int slice = item % slices;
-        steps(&s, slice * WIDTH, whole ? r->dv : min_int((slice + 1) * WIDTH, r->dv));
+        steps(&s, split_slice_at(r->dv, WIDTH, slice, slices),
+              split_slice_at(r->dv, WIDTH, slice + 1, slices));
     }
 }

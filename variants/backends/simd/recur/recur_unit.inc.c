@@ -4,11 +4,12 @@
  * vectors across heads; included once per instruction set. */
 #include "variants/backends/recur.h"
 #include "variants/backends/simd/vec.h"
+#include "variants/backends/split.h"
 
 #include <omp.h>
 #include <string.h>
 
-enum { HEADS = 128, AHEAD = 8 }; /* of a thread's block; rows that are fetched before their use */
+enum { HEADS = 128, AHEAD = 8 }; /* most of a block; rows that are fetched before their use */
 
 /* Adjacent heads, and no element that is used twice. */
 static bool plain_rows(const struct recur_rows *rows, const struct recur *r)
@@ -110,12 +111,13 @@ static int unit_team(const struct engine *g, const struct recur *r)
 /* Threads take blocks of heads of one sequence. */
 static void unit_forward(const struct engine *g, const struct recur *r, void *scratch)
 {
-    const int blocks = (r->H + HEADS - 1) / HEADS;
+    const int threads = unit_team(g, r), each = split_channels(r->B, r->H, HEADS, threads);
+    const int blocks = (r->H + each - 1) / each;
 
-#pragma omp parallel for schedule(static) num_threads(unit_team(g, r))
+#pragma omp parallel for schedule(static) num_threads(threads)
     for (int item = 0; item < r->B * blocks; item++) {
-        const int h = item % blocks * HEADS;
-        unit_run(r, item / blocks, h, min_int(HEADS, r->H - h),
+        const int h = item % blocks * each;
+        unit_run(r, item / blocks, h, min_int(each, r->H - h),
                  (float *)scratch + (ptrdiff_t)omp_get_thread_num() * HEADS);
     }
 }
@@ -179,13 +181,14 @@ static void unit_reverse(const struct recur *r, const struct recur_grad *d, int 
 static void unit_backward(const struct engine *g, const struct recur *r, const struct recur_grad *d,
                           void *scratch)
 {
-    const int blocks = (r->H + HEADS - 1) / HEADS;
+    const int threads = unit_team(g, r), each = split_channels(r->B, r->H, HEADS, threads);
+    const int blocks = (r->H + each - 1) / each;
     const size_t bytes = unit_bytes(r, true);
 
-#pragma omp parallel for schedule(static) num_threads(unit_team(g, r))
+#pragma omp parallel for schedule(static) num_threads(threads)
     for (int item = 0; item < r->B * blocks; item++) {
-        const int h = item % blocks * HEADS;
-        unit_reverse(r, d, item / blocks, h, min_int(HEADS, r->H - h),
+        const int h = item % blocks * each;
+        unit_reverse(r, d, item / blocks, h, min_int(each, r->H - h),
                      (float *)((char *)scratch + bytes * (size_t)omp_get_thread_num()));
     }
 }
