@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-SIZE = "--variant xl --layers 4 --d-model 256 --heads 4 --seq 128 --mem 128 --batch 8 --steps 40 --eval-every 10"
+SIZE = "--variant xl --layers 2 --d-model 128 --heads 2 --seq 64 --mem 64 --batch 8 --steps 40 --eval-every 20"
 
 
 def speed(o, words, ranks, threads):
