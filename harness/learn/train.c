@@ -177,7 +177,7 @@ static enum status open_model(struct trainer *t, struct err *e)
                          o->init == INITIAL_BY_DEPTH ? 1 / sqrtf((float)t->lm.sublayers.n) : 1);
     optimizer_reset(&t->optimizer, &t->lm.params);
     t->lm.z_loss = (float)o->z_loss;
-    t->lm.drop = (struct dropout){.p = (float)o->dropout, .seed = o->seed};
+    t->lm.drop = (struct dropout){.p = (float)o->dropout, .seed = o->seed, .part = t->ranks.index};
     lm_build_tables(&t->lm, &t->engine);
     return OK;
 }
@@ -251,11 +251,22 @@ static enum status check_batch(const struct options *o, const struct ranks *r, s
     if (o->batch.v[0] % r->count)
         return fail(e, E_USAGE, "%d ranks do not divide --batch %d  -> a multiple of %d", r->count,
                     o->batch.v[0], r->count);
-    if (r->count > 1 && o->dropout > 0)
+    return OK;
+}
+
+/* What a rank cannot do for its sequences as one process would. */
+static enum status check_divides(const struct config *c, const struct options *o,
+                                 const struct ranks *r, struct err *e)
+{
+    if (c->slots.n)
         return fail(e, E_UNSUPPORTED,
-                    "--dropout draws its masks for a whole batch, which %d ranks divide  -> "
+                    "%s: slots of memory are not divided among ranks  -> one rank",
+                    c->variant->name);
+    if (o->dropout > 0 && c->ffn->by_expert)
+        return fail(e, E_UNSUPPORTED,
+                    "%s: --dropout draws masks expert by expert, whose rows %d ranks divide  -> "
                     "--dropout 0, or one rank",
-                    r->count);
+                    c->variant->name, r->count);
     return OK;
 }
 
@@ -284,9 +295,8 @@ enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
         t->engine.mean = mean_over_ranks;
         t->engine.mean_arg = t;
     }
-    if (st == OK && ranks->count > 1 && t->lm.c.slots.n)
-        st = fail(e, E_UNSUPPORTED, "%s: slots of memory are not divided among ranks  -> one rank",
-                  t->lm.c.variant->name);
+    if (st == OK && ranks->count > 1)
+        st = check_divides(&t->lm.c, opt, ranks, e);
     return ranks_agree(ranks, st, e);
 }
 

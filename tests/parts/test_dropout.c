@@ -59,9 +59,10 @@ Test(dropout, masks_depend_on_everything_that_names_them)
         struct dropout d;
         enum drop_place place;
     } others[] = {
-        {{0.25f, 6, 17, 3}, DROP_HIDDEN}, {{0.25f, 5, 18, 3}, DROP_HIDDEN},
-        {{0.25f, 5, 16, 3}, DROP_HIDDEN}, {{0.25f, 5, 17, 2}, DROP_HIDDEN},
-        {{0.25f, 5, 17, 3}, DROP_FFN},    {{0.25f, 5, 17, 3}, DROP_EMBEDDING},
+        {{0.25f, 6, 17, 3, 0}, DROP_HIDDEN},    {{0.25f, 5, 18, 3, 0}, DROP_HIDDEN},
+        {{0.25f, 5, 16, 3, 0}, DROP_HIDDEN},    {{0.25f, 5, 17, 2, 0}, DROP_HIDDEN},
+        {{0.25f, 5, 17, 3, 1}, DROP_HIDDEN},    {{0.25f, 5, 17, 3, 0}, DROP_FFN},
+        {{0.25f, 5, 17, 3, 0}, DROP_EMBEDDING},
     };
     float *x = dropped(&quarter, DROP_HIDDEN, 1), *same = dropped(&quarter, DROP_HIDDEN, 1);
 
@@ -75,6 +76,29 @@ Test(dropout, masks_depend_on_everything_that_names_them)
         free(y);
     }
     free(x), free(same);
+}
+
+/* Parts of a batch, here of 5 elements, which blocks of four random words straddle. */
+Test(dropout, parts_draw_what_the_whole_draws)
+{
+    enum { PART = 5 };
+    float *whole = dropped(&quarter, DROP_HIDDEN, 1);
+    int differ = 0;
+
+    for (int part = 0; part < N / PART; part++) {
+        struct dropout d = quarter;
+        float x[PART] = {3, 3, 3, 3, 3}, positions[PART] = {3, 3, 3, 3, 3}, first[PART];
+        memcpy(first, x, sizeof(x));
+        dropout(&quarter, DROP_POSITIONS, first, PART, 1);
+        d.part = part;
+        dropout(&d, DROP_HIDDEN, x, PART, 1);
+        dropout(&d, DROP_POSITIONS, positions, PART, 1);
+        cr_expect_eq(memcmp(x, whole + (ptrdiff_t)part * PART, sizeof(x)), 0, "part %d", part);
+        cr_expect_eq(memcmp(positions, first, sizeof(first)), 0, "part %d", part);
+        differ += memcmp(x, whole, sizeof(x)) != 0;
+    }
+    cr_expect(differ > 0);
+    free(whole);
 }
 
 Test(dropout, off_touches_nothing)

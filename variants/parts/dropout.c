@@ -9,20 +9,22 @@
 void dropout(const struct dropout *d, enum drop_place place, float *x, size_t n, int threads)
 {
     enum { WORDS = 4, PARALLEL_MIN = 16384 };
-    if (d->p == 0)
+    if (d->p == 0 || n == 0)
         return;
     CHECK(d->p > 0 && d->p < 1 && d->layer >= 0 && d->layer < 1 << 12);
-    const uint64_t at = d->step << 16 | (uint64_t)d->layer << 4 | (uint64_t)place;
-    const uint64_t stream = rng_stream("dropout") ^ at;
+    const uint64_t which = d->step << 16 | (uint64_t)d->layer << 4 | (uint64_t)place;
+    const uint64_t stream = rng_stream("dropout") ^ which;
     const uint32_t drop_below = (uint32_t)((double)d->p * 0x1p32);
     const float keep = 1 / (1 - d->p);
-    const ptrdiff_t blocks = (ptrdiff_t)((n + WORDS - 1) / WORDS);
+    const size_t from = place == DROP_POSITIONS ? 0 : (size_t)d->part * n, end = from + n;
+    const ptrdiff_t last = (ptrdiff_t)((end - 1) / WORDS);
 
 #pragma omp parallel for num_threads(n > PARALLEL_MIN ? threads : 1)
-    for (ptrdiff_t b = 0; b < blocks; b++) {
+    for (ptrdiff_t b = (ptrdiff_t)(from / WORDS); b <= last; b++) {
         uint32_t bits[WORDS];
         rng_u32_block(bits, d->seed, stream, (uint64_t)b);
-        for (size_t e = 0; e < WORDS && (size_t)b * WORDS + e < n; e++)
-            x[(size_t)b * WORDS + e] *= bits[e] < drop_below ? 0 : keep;
+        for (size_t i = 0, e = (size_t)b * WORDS; i < WORDS; i++, e++)
+            if (e >= from && e < end)
+                x[e - from] *= bits[i] < drop_below ? 0 : keep;
     }
 }

@@ -3,7 +3,9 @@
  * Dropout (Srivastava et al. 2014, JMLR 15) in training: each element becomes 0 with probability p,
  * else x / (1 - p). Which ones depends on seed, step, layer, place and element only, so the result
  * is the same for any number of threads and for a resumed run, and backward recomputes masks
- * instead of storing them. */
+ * instead of storing them. Where ranks divide a batch, sequence by sequence in equal parts, the
+ * elements of a part are counted from where they would lie in the whole: any number of ranks draws
+ * the masks of one. */
 #ifndef DROPOUT_H
 #define DROPOUT_H
 
@@ -28,9 +30,11 @@ struct dropout {
     float p; /* in [0,1); 0 = off */
     uint64_t seed, step;
     int layer;
+    int part; /* of a batch in equal parts, which one x belongs to */
 };
 
-/* Drop from x [n], or apply the same mask to a gradient. */
+/* Drop from x [n], or apply the same mask to a gradient. x lies sequence by sequence; positions are
+ * the same for all, and so is what is dropped of them. */
 void dropout(const struct dropout *d, enum drop_place place, float *x, size_t n, int threads);
 
 #endif

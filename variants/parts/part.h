@@ -141,6 +141,7 @@ struct ffn {
     void (*build)(struct steps *t); /* its steps, in place of all that follows; NULL = none */
     bool mixes;                     /* a row's output may depend on the other rows */
     bool no_hidden;                 /* it has no hidden units: F means nothing */
+    bool by_expert;                 /* hidden units lie expert by expert, not row by row */
     enum act_kind act;              /* of the hidden units */
     void (*params)(const struct config *c, const char *prefix, struct params *p);
     double (*flop)(const struct config *c, int rows);

@@ -403,8 +403,8 @@ static struct ffn_choice moe_chose(const struct config *c, int rows, const float
 
 /* Of the activation backward needs only the output. */
 #define EXPERTS                                                                                    \
-    .own = &moe_own, .act = ACT_RELU, .params = moe_params, .flop = moe_flop, .work = moe_work,    \
-    .work_grad = moe_work_grad, .forward = moe_forward, .backward = moe_backward
+    .own = &moe_own, .by_expert = true, .act = ACT_RELU, .params = moe_params, .flop = moe_flop,   \
+    .work = moe_work, .work_grad = moe_work_grad, .forward = moe_forward, .backward = moe_backward
 
 const struct ffn ffn_moe = {
     .name = "moe",
