@@ -4,8 +4,9 @@
 #
 # Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, fuzz),
 # SLOW=PCT (build/slow/bench, whose timed region takes PCT % longer: the gate's own test),
-# MPI=1 (build/release-mpi: a training over several processes), CFLAGS, LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB, PREFIX, DESTDIR,
-# HARDEN (empty: without hardening).
+# MPI=1 (build/release-mpi: a training over several processes), CFLAGS, LDFLAGS, WERROR=1, V=1
+# (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB, PREFIX, DESTDIR, HARDEN (empty: without
+# hardening).
 -include config.mk
 
 ifeq ($(origin CC),default)

@@ -118,8 +118,9 @@
       "they score")                                                                                \
     X(i64, words, "", "words of the text, between white space; empty where some is dropped")       \
     X(i64, bytes, "bytes", "bytes of the text, likewise")                                          \
-    X(i64, oov, "", "words that the tokenizer's list lacks, scored as <unk>: with any, no "        \
-                    "published number compares; empty without a list")                             \
+    X(i64, oov, "",                                                                                \
+      "words that the tokenizer's list lacks, scored as <unk>: with any, no "                      \
+      "published number compares; empty without a list")                                           \
     X(real, ppl_token, "", "exp(nll_sum / tokens)")                                                \
     X(real, ppl_word, "", "exp(nll_sum / words)")                                                  \
     X(real, ppl_byte, "", "exp(nll_sum / bytes)")                                                  \

@@ -119,8 +119,9 @@ Test(import, list_of_models)
 /* A list of words reads others as <unk>, and the row says how many. */
 Test(import, words_out_of_the_vocabulary)
 {
-    static const char line[] = "eval --ckpt %s/ours.safetensors --tokenizer %s --corpus text "
-                               "-b ref --threads 1 --seq 4 --mem 0 --format csv --columns tokens,oov";
+    static const char line[] =
+        "eval --ckpt %s/ours.safetensors --tokenizer %s --corpus text "
+        "-b ref --threads 1 --seq 4 --mem 0 --format csv --columns tokens,oov";
     char *const dir = realpath("tests/counted/words", NULL);
 
     if (unicode_ready(NULL) != OK)

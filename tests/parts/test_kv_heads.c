@@ -171,8 +171,8 @@ static void expect_sums(const struct params *got, const struct params *want, con
             worst = fmax(worst, fabs((double)few->grad[x] - sum));
             largest = fmax(largest, fabs(sum));
         }
-        cr_expect_leq(worst, 1e-4 * largest, "%s, %s: %s: %g of %g", who, backend, few->name,
-                      worst, largest);
+        cr_expect_leq(worst, 1e-4 * largest, "%s, %s: %s: %g of %g", who, backend, few->name, worst,
+                      largest);
     }
 }
 
