@@ -16,7 +16,9 @@ MODE ?= release
 comma := ,
 PREFIX ?= /usr/local
 COMPILER := $(if $(findstring clang,$(notdir $(CC))),-clang)
-BUILD := build/$(if $(SLOW),slow,$(MODE)$(COMPILER)$(if $(MPI),-mpi))
+BUILD := build/$(if $(SLOW),slow,$(MODE)$(COMPILER))
+# Programs of a build with MPI: one of their objects differs, which has a name of its own.
+BIN := $(BUILD)$(if $(MPI),-mpi)
 MULTIARCH := $(shell $(CC) -print-multiarch)
 MAKEFLAGS += --no-print-directory
 ifeq ($(MAKELEVEL),0)
@@ -113,27 +115,29 @@ SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
 sources = $(sort $(filter-out %.inc.c,$(shell find $1 -name '*.c')))
 SRC := $(filter-out $(SKIP),$(call sources,variants harness))
 OBJ := $(SRC:%.c=$(BUILD)/%.o)
-PRELOAD := $(patsubst tests/preload/%.c,$(BUILD)/%.so,$(call sources,tests/preload))
+PRELOAD := $(patsubst tests/preload/%.c,$(BIN)/%.so,$(call sources,tests/preload))
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TEST_SRC := $(filter-out tests/fuzz/% tests/preload/%,$(call sources,tests))
 TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 
-all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (default)
+all: $(BIN)/bench ## build $(BIN)/bench and leave ./bench at the top (default)
 	@$(if $(SLOW),echo 'built $<: $(SLOW) % slower',ln -sfn $< bench)
 	@$(foreach l,$(LEFT_OUT),echo 'left out: $(subst _, ,$(subst :,  -> install ,$l))';)
 
 show = $(if $(V),,@echo '  $1';)
 
-tests: $(BUILD)/bench $(BUILD)/run_tests $(PRELOAD)
+tests: $(BIN)/bench $(BIN)/run_tests $(PRELOAD)
 
-$(BUILD)/bench: $(OBJ)
+$(BIN)/bench: $(OBJ)
+	@mkdir -p $(@D)
 	$(call show,ld $@)$(CC) $(FLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/run_tests: $(TEST_OBJ)
+$(BIN)/run_tests: $(TEST_OBJ)
+	@mkdir -p $(@D)
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
 
 # Libraries that tests load before the program's own; fortified headers would define what they replace.
-$(BUILD)/%.so: tests/preload/%.c Makefile
+$(BIN)/%.so: tests/preload/%.c Makefile
 	@mkdir -p $(@D)
 	$(call show,ld $@)$(CC) -std=c11 -D_GNU_SOURCE -U_FORTIFY_SOURCE -O1 -g $(WARN) -fPIC -shared -o $@ $< -ldl
 
@@ -185,45 +189,45 @@ demo: deps ## build, then one sweep: Transformer-XL with 512 tokens of memory
 	./bench --variant xl --mem 512 --format table
 test: deps ## every suite, or those of FILTER='SUITE/*'; the last line counts
 	@$(MAKE) tests
-	@scripts/test.sh $(BUILD) $(FILTER:%=--filter '%')
+	@scripts/test.sh $(BIN) $(FILTER:%=--filter '%')
 sanitize: deps ## the suites under AddressSanitizer and UBSan
 	@$(MAKE) MODE=sanitize test
 test-browser: deps ## the report in headless Chromium
 	@scripts/deps.sh browser
 	@$(MAKE) all
 	@mkdir -p $(BUILD)/browser
-	@tests/browser/report.py $(BUILD)/bench $(BUILD)/browser
+	@tests/browser/report.py $(BIN)/bench $(BUILD)/browser
 test-slurm: ## a Slurm of two nodes here (root; slurm-wlm, munge, jube): arrays, a task queued again
 	@scripts/deps.sh slurm
 	@$(MAKE) all
-	@tests/slurm/cluster.py $(BUILD)/bench $(BUILD)/slurm
-test-mpi: ## trainings of 1, 2 and 3 processes (MPI), in a build of its own
+	@tests/slurm/cluster.py $(BIN)/bench $(BUILD)/slurm
+test-mpi: ## trainings of 1, 2 and 3 processes (MPI)
 	@scripts/deps.sh mpi
 	@$(MAKE) MPI=1 ranked
-ranked: $(BUILD)/bench
-	@tests/mpi/ranks.py $(BUILD)/bench $(BUILD)/mpi
+ranked: $(BIN)/bench
+	@tests/mpi/ranks.py $(BIN)/bench $(BIN)/mpi
 screens: tests ## write tests/screens/ anew: what commands print for known rows
 	@REWRITE_SCREENS=1 scripts/test.sh $(BUILD) --filter 'screens/*'
 soak: tests ## sweeps and trainings killed at random moments and resumed (KILLS=100 SEED=1), each call (EVERY=1) failing once: an hour
-	@tests/soak/kills.py sweep --bench $(BUILD)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
-	@tests/soak/kills.py train --bench $(BUILD)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
+	@tests/soak/kills.py sweep --bench $(BIN)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
+	@tests/soak/kills.py train --bench $(BIN)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
 	@FAULTS_ALL=$(or $(EVERY),1) scripts/test.sh $(BUILD) --filter '@(failing_calls|train_faults)/*'
 repro: ## two builds in different folders are the same bytes; minutes
 	@scripts/reproducible.sh '$(CC)'
-man: all ## the manual page: man -l $(BUILD)/bench.1
-	$(BUILD)/bench help man >$(BUILD)/bench.1
+man: all ## the manual page: man -l $(BIN)/bench.1
+	$(BIN)/bench help man >$(BIN)/bench.1
 install: all ## program, manual page, completion and data to DESTDIR/PREFIX (/usr/local)
-	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh install $(BUILD)/bench
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh install $(BIN)/bench
 uninstall: ## remove what install wrote
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh uninstall
 deb: all ## a Debian package in $(BUILD), by Debian's own tools
-	@scripts/deb.sh $(BUILD)/bench $(BUILD)
+	@scripts/deb.sh $(BIN)/bench $(BUILD)
 compare: all ## two runs: make compare A=results/run1 B=results/run2
 	./bench compare $(A) $(B)
 fuzz: ## hostile input, TIME seconds (60) in all, with clang's libFuzzer; a find is kept in build/
 	@scripts/deps.sh clang
 	@$(MAKE) CC=clang MODE=fuzz fuzz-all
-fuzz-all: $(FUZZ:%=$(BUILD)/fuzz_%) $(BUILD)/bench
+fuzz-all: $(FUZZ:%=$(BUILD)/fuzz_%) $(BIN)/bench
 	@tests/fuzz/run.sh $(BUILD) $(or $(TIME),60) $(FUZZ)
 mutate: tests ## plant mistakes in a copy, one at a time; which does no test catch (an hour)? ONLY='NAME...'
 	@CC='$(CC)' nice -n 19 scripts/mutate.py $(ONLY:%=--only %)
@@ -255,7 +259,7 @@ format: ## clang-format in place
 clean: ## remove what was built
 	rm -rf build bench
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\((BUILD|BIN)\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: screens man install uninstall deb soak repro mutate corpus models compare all tests missing deps hooks demo test test-browser test-slurm test-mpi ranked sanitize fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:

@@ -84,7 +84,7 @@ static const struct {
     {0, " variant backend "},
     {ROLE_TASK, " workload seq_tokens mem_tokens "},
     {ROLE_SIZE, " batch_size layers d_model heads d_head d_inner "},
-    {ROLE_CONDITION, " phase dtype kv_dtype threads pin membind cache_mode "},
+    {ROLE_CONDITION, " phase dtype threads pin membind cache_mode "},
     {ROLE_MEMORY, " mem_kind "},
 };
 
