@@ -169,6 +169,13 @@ class Page:
         self.run("arguments[0].scrollIntoView({block: 'center'})", element)
         ActionChains(self.browser).move_to_element(element).perform()
 
+    def uncovered(self, selector):
+        """The first with no other at its middle: series of equal times lie on each other."""
+        return self.run("return Array.from(document.querySelectorAll(arguments[0])).find(m => {"
+                        " m.scrollIntoView({block: 'center'}); const r = m.getBoundingClientRect();"
+                        " return document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2) === m; })",
+                        selector)
+
     def tip(self):
         """What the box at the pointer says, or None."""
         return self.run("const t = document.querySelector('.tip'); return t.hidden ? null : t.innerText")
@@ -319,7 +326,7 @@ def lays_runs_over_each_other(page):
 
 @test
 def a_point_says_its_row(page):
-    mark = page.browser.find_elements(By.CSS_SELECTOR, "#figures .panel .mark")[0]
+    mark = page.uncovered("#figures .panel .mark")
     page.point_at(mark)
     said = page.tip() or ""
     series = page.run("return arguments[0].parentNode.dataset.series", mark)
