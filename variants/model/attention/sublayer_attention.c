@@ -256,9 +256,9 @@ static void store_rows(const struct engine *g, const struct sublayer *s, struct 
                        struct seq_rows x, int B, int rows)
 {
     const int width = config_kv_width(s->c);
-    const bool worth = (ptrdiff_t)B * rows * width > PARALLEL_MIN;
 
-#pragma omp parallel for collapse(2) num_threads(worth ? g->threads : 1)
+#pragma omp parallel for collapse(2)                                                               \
+    num_threads((ptrdiff_t)B *rows *width > PARALLEL_MIN ? g->threads : 1)
     for (int b = 0; b < B; b++)
         for (int i = 0; i < rows; i++)
             elem_narrow(s->c->kv_dtype, cache_rows(cache, b) + (ptrdiff_t)(cache->M + i) * cache->n,
