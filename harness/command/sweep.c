@@ -465,7 +465,9 @@ int cmd_sweep(struct options *opt)
         return report_error(st, &e);
     if (opt->dry_run)
         return list_cases(opt);
-    st = session_open(&w.s, opt, &e);
+    st = plan_published(opt, &e);
+    if (st == OK)
+        st = session_open(&w.s, opt, &e);
     if (st == OK)
         st = prepare(&w, &e);
     if (st == OK && w.plan.n == 0) {

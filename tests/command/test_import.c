@@ -249,3 +249,33 @@ Test(import, eval_reads_the_folder)
     expect_said(&r, "model.layers.2.");
     ran_free(&r);
 }
+
+/* What was not chosen is the model's: its variant, sizes and choices. */
+Test(import, a_sweep_has_its_sizes)
+{
+    published_copy("qwen3_qknorm");
+    struct ran r = run_bench(folder, "list cases --ckpt model --workload segment --backend ref "
+                                     "--seq 8 --mem 0 --threads 1 --format csv");
+    expect_exit(&r, 0);
+    expect_said(&r, "1 case in 1 group");
+    cr_expect(strstr(r.out.data,
+                     "--variant qknorm --backend ref --workload segment --seq 8 --mem 0 "
+                     "--mem-kind hidden --layers 2 --d-model 24 --heads 4 --d-head 12 "
+                     "--d-inner 40 --threads 1"),
+              "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "list cases --ckpt model --variant rope,xl --layers 3 --workload segment "
+                          "--backend ref --seq 8 --mem 0 --threads 1");
+    expect_exit(&r, 0);
+    expect_said(&r, "2 cases in 1 group");
+    cr_expect(strstr(r.out.data, "--variant xl --backend ref --workload segment --seq 8 --mem 0 "
+                                 "--mem-kind hidden --layers 3 --d-model 24 --heads 4 --d-head 12 "
+                                 "--d-inner 40 --threads 1"),
+              "%s", r.out.data);
+    ran_free(&r);
+    published_set("num_hidden_layers", json_integer(3));
+    r = run_bench(folder, "list cases --ckpt model");
+    expect_exit(&r, 7);
+    expect_said(&r, "model.layers.2.");
+    ran_free(&r);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A sweep with --ckpt DIR measures the model in the folder: its sizes and choices stand for what
+ * was not chosen. Only its config and the shapes of its tensors are read. */
+#include "harness/cli/option_table.h"
+#include "plan.h"
+#include "variants/model/import/published.h"
+
+#include <string.h>
+
+static enum status set(struct options *o, const char *option, const char *text, struct err *e)
+{
+    const char *const kept = options_keep(o, text, strlen(text));
+
+    return kept ? options_default(o, option, kept, e)
+                : fail(e, E_NOMEM, "no memory for the sizes of a published model");
+}
+
+static enum status set_like(struct options *o, const struct bench_case *c, struct err *e)
+{
+    static const int sizes[] = {CASE_variant, CASE_layers, CASE_d_model,
+                                CASE_heads,   CASE_d_head, CASE_d_inner};
+    const struct config usual = case_usual_config(c);
+    char text[CHOICE_TEXT];
+    enum status st = OK;
+
+    for (size_t i = 0; i < ARRAY_LEN(sizes) && st == OK; i++) {
+        case_print(text, sizes[i], c);
+        st = set(o, chosen_at(sizes[i]).option, text, e);
+    }
+    case_print(text, CASE_kv_heads, c);
+    if (st == OK && c->config.kv_heads != usual.kv_heads)
+        st = set(o, chosen_at(CASE_kv_heads).option, text, e);
+    for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++)
+        if (case_differs(text, i, c, &usual))
+            st = set(o, chosen_at(CASE_BEFORE_MODEL + i).option, text, e);
+    settings_print(text, &c->config, true, false);
+    return st == OK && *text ? set(o, chosen_at(SETTINGS_CHOICE).option, text, e) : st;
+}
+
+enum status plan_published(struct options *o, struct err *e)
+{
+    struct published p;
+
+    if (!o->ckpt || strcmp(o->ckpt, "none") == 0 || !published_is(o->ckpt))
+        return OK;
+    enum status st = published_open(&p, o->ckpt, e);
+    if (st != OK)
+        return st;
+    const struct bench_case like = {.variant = p.config.variant,
+                                    .workload = WORK_SEGMENT,
+                                    .layers = p.config.N,
+                                    .config = p.config,
+                                    .opt = o};
+    st = set_like(o, &like, e);
+    published_close(&p);
+    return st;
+}
