@@ -64,8 +64,8 @@ static void make_band(const struct item *t, int g, int r, int n)
     float *band = t->w->band[0];
     int every[TILES];
 
-    for (int x = 0; x < VL + first - r; x += VL)
-        for (int m = 0; m < ROWS; m++)
+    for (int m = 0; m < ROWS; m++) /* row by row: stores of one cache line follow each other */
+        for (int x = 0; x < VL + first - r; x += VL)
             vst(band + m * LD + x, bias ? vld(bias - VL + x) : v0());
     for (int x = 0; x < TILES; x++)
         every[x] = vectors * VL;
