@@ -2,6 +2,7 @@
  *
  * Runs that end early, by a signal or a kill, and --resume of them: every planned case exactly
  * once, at any moment of interruption. */
+#include "tests/support/sanitized.h"
 #include "tests/support/whole_run.h"
 
 #include <criterion/parameterized.h>
@@ -160,7 +161,7 @@ Test(resume, a_second_signal_ends_at_once)
 /* After Ctrl-C the scoring of a text stops early, and every row exists after the resume. */
 Test(resume, an_evaluation)
 {
-    enum { TEXT = 40000 };
+    enum { TEXT = SANITIZED ? 8000 : 40000 };
     static const char line[] = "eval --ckpt m.safetensors --corpus text --seq 2 --mem 0..3+1 "
                                "--threads 1 --backend ref --out r";
     char *text = malloc(TEXT), path[FILE_PATH];

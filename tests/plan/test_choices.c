@@ -6,6 +6,7 @@
 #include "harness/table/case_row.h"
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/model/lm.h"
 
@@ -479,6 +480,8 @@ Test(choices, checkpoints_remember, .init = folder_make, .fini = folder_remove)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const char *const v = cases[i].variant;
+        if (!sampled(i, 2))
+            continue;
         struct ran r = run_bench(folder, TRAIN "--force %s", v, cases[i].chosen);
         expect_exit(&r, 0);
         ran_free(&r);

@@ -6,6 +6,8 @@
 #ifndef SANITIZED_H
 #define SANITIZED_H
 
+#include <stddef.h>
+
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
@@ -14,5 +16,9 @@ enum { SANITIZED = 1 };
 #else
 enum { SANITIZED = 0 };
 #endif
+
+/* Whether to run number i of a list whose members run mostly the same code: under sanitizers one of
+ * `of`. */
+static inline int sampled(size_t i, size_t of) { return !SANITIZED || i % of == 0; }
 
 #endif
