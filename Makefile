@@ -164,7 +164,7 @@ $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
 
 # The analyzer gives a function up after so many states; with its default, 225000, lint takes several times
 # as long.
-TIDY_DEPTH := $(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang max-nodes=20000)
+TIDY_DEPTH := $(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang max-nodes=50000)
 # The object stands for the headers: tidy runs again whenever the object was rebuilt.
 $(BUILD)/%.tidy: %.c $(BUILD)/%.o .clang-tidy
 	$(call show,tidy $<)clang-tidy --quiet $(TIDY_DEPTH) $< -- $(FLAGS) $(ISA) $(INCLUDE)
