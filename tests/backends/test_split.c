@@ -110,7 +110,11 @@ static void covers_attention(const struct attn *a, const struct split_attn *s, i
     for (int t = 0; t < s->items; t++) {
         const struct split_attn_item at = split_attn_item(s, t);
         const ptrdiff_t row = (ptrdiff_t)a->H * DH;
-        cr_assert_leq(at.first, last, "the longest come first");
+        const int turn = t / s->abreast, before = turn > 0 ? t - s->abreast : t;
+        cr_assert(!s->fixed || turn % s->blocks == 0 || split_attn_item(s, before).head == at.head,
+                  "head %d is left for another", split_attn_item(s, before).head);
+        cr_assert_leq(at.first, s->fixed && turn % s->blocks == 0 ? a->L : last,
+                      "the longest come first");
         last = at.first;
         begins_a_line(((ptrdiff_t)(at.head / a->H) * a->L + at.first) * row +
                           (ptrdiff_t)(at.head % a->H) * DH,

@@ -15,7 +15,12 @@ struct split_attn split_attn(const struct attn *a, int most, int least, int thre
            heads * blocks_of(a->L, height) < 2 * threads)
         height /= 2;
     const int blocks = blocks_of(a->L, height);
-    return (struct split_attn){heads, height, blocks, heads * blocks, fixed};
+    return (struct split_attn){.heads = heads,
+                               .height = height,
+                               .blocks = blocks,
+                               .items = heads * blocks,
+                               .abreast = fixed ? threads : heads,
+                               .fixed = fixed};
 }
 
 /* ---- a few queries ------------------------------------------------------------------------ */

@@ -18,12 +18,13 @@ static inline int split_at(int n, int t, int shares) { return (int)((int64_t)n *
 
 /* Fused attention: an item is a block of queries of one head. Items are taken one by one, the
  * longest first, or `fixed`: item t by thread t % threads, which then has the same heads as in
- * packing and finds in its caches what it packed. Blocks are `most` high, which reads keys least
- * often. Only if that makes fewer than two items for a thread, and the heads do not divide evenly,
- * they are halved, down to `least`: with two, the longest item of causal attention is no longer
- * than a thread's mean. */
+ * packing, finds in its caches what it packed, and finishes a head before the next. Blocks are
+ * `most` high, which reads keys least often. Only if that makes fewer than two items for a thread,
+ * and the heads do not divide evenly, they are halved, down to `least`: with two, the longest item
+ * of causal attention is no longer than a thread's mean. */
 struct split_attn {
     int heads, height, blocks, items;
+    int abreast; /* heads whose items take turns */
     bool fixed;
 };
 struct split_attn split_attn(const struct attn *a, int most, int least, int threads);
@@ -34,7 +35,10 @@ struct split_attn_item {
 };
 static inline struct split_attn_item split_attn_item(const struct split_attn *s, int t)
 {
-    return (struct split_attn_item){t % s->heads, (s->blocks - 1 - t / s->heads) * s->height};
+    const int turn = t / s->abreast, block = s->blocks - 1 - turn % s->blocks;
+
+    return (struct split_attn_item){turn / s->blocks * s->abreast + t % s->abreast,
+                                    block * s->height};
 }
 
 /* Attention of a few queries: items are sequences x shares of the heads x parts of the keys
