@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # `make help` lists the targets. New .c files are picked up by the wildcards; a file name
-# that ends in _avx2 or _avx512 names the instructions of that file; no other file uses them.
+# that ends in _avx2, _avx512 or _avx512_bf16 names the instructions of that file; no other file uses them.
 #
 # Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, fuzz),
 # SLOW=PCT (build/slow/bench, whose timed region takes PCT % longer: the gate's own test),
@@ -152,6 +152,7 @@ $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/structure.o $(
 
 $(BUILD)/%_avx2.o $(BUILD)/%_avx2.tidy: private ISA := -mavx2 -mfma $(KERNEL_$(MODE))
 $(BUILD)/%_avx512.o $(BUILD)/%_avx512.tidy: private ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
+$(BUILD)/%_avx512_bf16.o $(BUILD)/%_avx512_bf16.tidy: private ISA := -mavx512bf16 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
 $(BUILD)/harness/cli/build.o $(BUILD)/harness/cli/build.tidy: private INCLUDE := -I$(BUILD)
 $(BUILD)/harness/cli/build.o: $(BUILD)/build_info.h
 $(BUILD)/harness/worker/worker.o: private ISA := $(SLOWED)

@@ -94,6 +94,40 @@ double widest(const float *x, int B, int rows, struct stride at, int n)
     return most;
 }
 
+/* Rows of n floats in place, as `widest` finds them. */
+static void round_rows(float *x, int B, int rows, struct stride at, int n)
+{
+    for (int b = 0; b < B; b++)
+        for (int j = 0; x && j < rows; j++)
+            bf16_round(x + b * at.batch + j * at.row, (size_t)n);
+}
+
+void round_operands(struct operands *x)
+{
+    struct attn *const a = &x->a;
+    const int K = attn_keys(a), rows = (a->R + a->Rf) * (a->rel_head ? a->H : 1);
+    const struct stride table = {.row = a->dh};
+
+    a->bf16 = true;
+    round_rows(x->q, a->B, a->L, a->q_at, a->H * a->dh);
+    round_rows(x->k, a->B, K, a->k_at, a->Hkv * a->dh);
+    round_rows(x->v, a->B, K, a->v_at, a->Hkv * attn_dv(a));
+    round_rows(a->rel_k ? x->rel_k : NULL, 1, rows, table, a->dh);
+    round_rows(a->rel_v ? x->rel_v : NULL, 1, rows, table, a->dh);
+}
+
+/* Largest number of those rows. */
+static double largest(const float *x, int B, int rows, struct stride at, int n)
+{
+    double most = 0;
+
+    for (int b = 0; b < B; b++)
+        for (int j = 0; j < rows; j++)
+            for (int e = 0; e < n; e++)
+                most = fmax(most, fabs((double)x[b * at.batch + j * at.row + e]));
+    return most;
+}
+
 struct bound attn_bound(const struct operands *x)
 {
     const struct attn *a = &x->a;
@@ -114,7 +148,11 @@ struct bound attn_bound(const struct operands *x)
     if (a->sink_logit)
         bias += widest(a->sink_logit, 1, a->H * a->sinks, one, 1);
     S = fabs((double)a->scale) * S + bias;
+    double rounded = a->bf16 ? largest(a->v, a->B, n, a->v_at, a->Hkv * attn_dv(a)) : 0;
+    if (a->bf16 && a->rel_v)
+        rounded += largest(a->rel_v, 1, tables * rows, row, d);
     const double ds = U * (d + 8 + (a->soft_cap != 0 ? CAP_ROUNDINGS : 0)) * S,
                  p = 2 * ds + U * (4 * S + 8);
-    return (struct bound){.out = v * (p + U * (2 * n + 8)), .lse = p + U * (2 * S + n + 16)};
+    return (struct bound){.out = v * (p + U * (2 * n + 8)) + 0x1p-8 * rounded,
+                          .lse = p + U * (2 * S + n + 16)};
 }

@@ -47,6 +47,9 @@ struct stride with_gaps(int rows, int n, int gap);
 void make_operands(struct operands *x, const struct shape *s, const struct scheme *t);
 void free_operands(struct operands *x);
 
+/* Numbers of bf16 for all operands that a->bf16 names. */
+void round_operands(struct operands *x);
+
 /* Largest Euclidean norm of a row of n floats among `rows` rows of each of B sequences. */
 double widest(const float *x, int B, int rows, struct stride at, int n);
 
@@ -54,7 +57,8 @@ double widest(const float *x, int B, int rows, struct stride at, int n);
  * conversion to base 2 round four more times; a table with its far row subtracted is up to twice as
  * wide. So each score, of size up to S, is off by ds, and s - max rounds relative to 2 S. exp adds
  * 4 U, so p is off by 2 ds + U (4 S + 8), sums over n keys by 2 n U; v and rel_v are weighted by
- * all of that. A cap's slope is at most 1; its quotient, tanh (4 ulp) and product round too. */
+ * all of that. A cap's slope is at most 1; its quotient, tanh (4 ulp) and product round too. Where
+ * operands are of bf16, p may be rounded to it, by 2^-8 of itself. */
 enum { CAP_ROUNDINGS = 12 };
 struct bound {
     double out, lse;

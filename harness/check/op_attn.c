@@ -97,6 +97,13 @@ static void forward_make(struct trial *t, int at)
     describe(t, &s, scheme);
 }
 
+/* Of numbers of bf16. */
+static void bf16_make(struct trial *t, int at)
+{
+    forward_make(t, at);
+    round_operands(&t->attn);
+}
+
 /* The attention with its outputs at these places; false if the engine refuses it. */
 static bool attend(const struct engine *g, struct trial *t, const struct attn *a)
 {
@@ -262,6 +269,15 @@ const struct op_row op_attns[ATTN_ROWS] = {
      .run = forward_run,
      .bounds = forward_bounds,
      .mean_square = true,
+     .own = own_attention,
+     .timing = {{"256 keys", "GFLOP/s", 4e-9 * PAIRS},
+                {"256 keys, relative", "GFLOP/s", 6e-9 * PAIRS}}},
+    {.name = "attn_bf16",
+     .op = -1,
+     .cases = FORWARD_CASES,
+     .make = bf16_make,
+     .run = forward_run,
+     .bounds = forward_bounds,
      .own = own_attention,
      .timing = {{"256 keys", "GFLOP/s", 4e-9 * PAIRS},
                 {"256 keys, relative", "GFLOP/s", 6e-9 * PAIRS}}},

@@ -7,8 +7,10 @@
 
 static double number_of_b(const struct gemm *g, int p, int j)
 {
-    if (g->elem == ELEM_F32)
-        return (double)g->b[g->tb ? j * g->ldb + p : p * g->ldb + j];
+    if (g->elem == ELEM_F32) {
+        const float b = g->b[g->tb ? j * g->ldb + p : p * g->ldb + j];
+        return (double)(g->rounds ? bf16_float(bf16_of(b)) : b);
+    }
     const char *const row = (const char *)g->b_narrow + (size_t)j * elem_row_bytes(g->elem, g->k);
     float x;
     elem_widen(g->elem, &x, row, p, 1);
@@ -22,7 +24,7 @@ double product_bound(const struct gemm *g, double old, int i, int j)
 
     for (int p = 0; p < g->k; p++) {
         const float a = g->a[g->ta ? p * g->lda + i : i * g->lda + p];
-        sum += fabs((double)(g->elem == ELEM_BF16 ? bf16_float(bf16_of(a)) : a)) *
+        sum += fabs((double)(g->elem == ELEM_BF16 || g->rounds ? bf16_float(bf16_of(a)) : a)) *
                fabs(number_of_b(g, p, j));
     }
     return U * ((g->k + 4 + more) * fabs((double)g->alpha) * sum + 4 * fabs((double)g->beta * old));

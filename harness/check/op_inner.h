@@ -112,12 +112,12 @@ struct op_row {
 
 /* Rows of the table by file. */
 enum {
-    PRODUCT_ROWS = 5,
+    PRODUCT_ROWS = 6,
     SOFTMAX_ROWS = 4,
     NORM_ROWS = 2,
     ACT_ROWS = 4,
     GATE_ROWS = 4,
-    ATTN_ROWS = 2,
+    ATTN_ROWS = 3,
     RECUR_ROWS = 3
 };
 extern const struct op_row op_products[PRODUCT_ROWS], op_softmaxes[SOFTMAX_ROWS],

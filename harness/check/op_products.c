@@ -86,7 +86,10 @@ static void gemm_run(const struct engine *g, struct trial *t, float *const *out)
 {
     const struct gemm o = product_of(g, t, out[0]);
 
-    g->ops.gemm(&o);
+    if (o.rounds && !g->can_round)
+        fail(&t->refusal, E_UNSUPPORTED, "does not round both operands of its products");
+    else
+        g->ops.gemm(&o);
 }
 
 static void gemm_bounds(struct trial *t)
@@ -99,6 +102,19 @@ static void gemm_bounds(struct trial *t)
             const double old = g->beta != 0 ? (double)t->out[0].first[at] : 0;
             t->out[0].bound[at] = product_bound(g, old, i, j);
         }
+}
+
+/* ---- of floats that are rounded -------------------------------------------------------------- */
+
+enum { ROUNDED_MODES = PACKED, ROUNDED_CASES = ROUNDED_MODES * ARRAY_LEN(gemm_shapes) };
+
+static void rounded_make(struct trial *t, int at)
+{
+    const bool large = at >= ROUNDED_CASES;
+
+    gemm_make(t, large ? at - ROUNDED_CASES + 1 + GEMM_CASES
+                       : at / ROUNDED_MODES * MODES + at % ROUNDED_MODES);
+    t->a.gemm.rounds = true;
 }
 
 /* ---- weights of a narrower type -------------------------------------------------------------- */
@@ -298,6 +314,14 @@ const struct op_row op_products[PRODUCT_ROWS] = {
      .subject = product_subject,
      .timing = {{"1x2048x512", "GFLOP/s", 2e-9 * 2048 * 512},
                 {"128x512x512", "GFLOP/s", 2e-9 * 128 * 512 * 512},
+                {"512x512x512", "GFLOP/s", 2e-9 * 512 * 512 * 512}}},
+    {.name = "gemm_rounded",
+     .op = OP_gemm,
+     .cases = ROUNDED_CASES,
+     .make = rounded_make,
+     .run = gemm_run,
+     .bounds = gemm_bounds,
+     .timing = {{"128x512x512", "GFLOP/s", 2e-9 * 128 * 512 * 512},
                 {"512x512x512", "GFLOP/s", 2e-9 * 512 * 512 * 512}}},
     {.name = "gemm_bf16",
      .op = OP_gemm,

@@ -29,7 +29,8 @@ static const char *const init_name[] = {"usual", "depth", NULL};
 static const char *const export_name[] = {
     "json", "github-action-benchmark", "bencher", "openmetrics", "junit", "fom", NULL};
 static const char *const color_name[] = {"auto", "always", "never", NULL};
-static const char *const max_isa_name[] = {"ref", "avx2", "avx512", NULL}; /* as enum isa */
+static const char *const max_isa_name[] = {"ref", "avx2", "avx512", "avx512_bf16",
+                                           NULL}; /* as enum isa */
 /* Without the levels that only some versions of the library know. */
 static const char *const onednn_isa_words[] = {"sse41",
                                                "avx",
@@ -79,7 +80,7 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
 #define DRAWS (FOR(PLOT) | FOR(HISTORY))                                   /* figures */
 #define ALL ((1u << COMMAND_COUNT) - 1)
 
-/* Checkpoints are f32, and so are trainings: what is measured or scored may have another type. */
+/* Checkpoints are f32: what is measured or scored may have another type. */
 #define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, empty_, ...)      \
     {                                                                                              \
         .name = option_,                                                                           \
@@ -90,7 +91,7 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
         .flags = IN_RUN,                                                                           \
         .at = offsetof(struct options, chosen[CHOICE_##name_]),                                    \
         .row = &model_choices[CHOICE_##name_],                                                     \
-        .only = CHOICE_##name_ == CHOICE_dtype      ? PLANS | FOR(EVAL)                            \
+        .only = CHOICE_##name_ == CHOICE_dtype      ? MODELS | FOR(EVAL)                           \
                 : CHOICE_##name_ == CHOICE_kv_dtype ? PLANS                                        \
                                                     : MODELS,                                      \
         AXIS,                                                                                      \
@@ -163,7 +164,7 @@ const struct option_spec option_specs[] = {
                             "key<=N; all must hold"}}},
     {"impl", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(impl), .only = COMPUTES,
      .doc = "only this attention implementation"},
-    {"max-isa", 0, "ISA", "avx512", AXIS, WORD, .flags = IN_CASE, AT(max_isa),
+    {"max-isa", 0, "ISA", "avx512_bf16", AXIS, WORD, .flags = IN_CASE, AT(max_isa),
      .words = max_isa_name, .only = COMPUTES | FOR(TOPO) | FOR(DOCTOR),
      .doc = "use no instructions beyond ref, avx2 or avx512"},
     {"openblas-core", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(openblas_core),

@@ -236,7 +236,7 @@ static const char *giga(double x, char buf[32])
 
 static void print_table(const struct machine *r)
 {
-    char b[7][32];
+    char b[8][32];
 
     print_machine(r);
     printf("\n%7s  CPUs (--pin %s)\n", "threads", r->opt->pin);
@@ -248,14 +248,14 @@ static void print_table(const struct machine *r)
     }
     if (!r->opt->roofline)
         return;
-    printf("\n%7s  %26s  %35s\n", "", "GFLOP/s, fp32", "GB/s read");
-    printf("%7s  %8s %8s %8s  %8s %8s %8s %8s\n", "threads", isa_name[0], isa_name[1], isa_name[2],
-           "L1", "L2", "L3", "DRAM");
+    printf("\n%7s  %26s %11s  %27s\n", "", "GFLOP/s of f32", "of bf16", "GB/s read");
+    printf("%7s  %8s %8s %8s %11s  %6s %6s %6s %6s\n", "threads", isa_name[0], isa_name[1],
+           isa_name[2], isa_name[3], "L1", "L2", "L3", "DRAM");
     for (int i = 0; i < r->n_teams; i++) {
         const struct peaks *const p = &r->teams[i].peaks;
-        printf("%7d  %8s %8s %8s  %8s %8s %8s %8s\n", p->threads, giga(p->flops[0], b[0]),
-               giga(p->flops[1], b[1]), giga(p->flops[2], b[2]), giga(p->l1, b[3]),
-               giga(p->l2, b[4]), giga(p->l3, b[5]), giga(p->dram, b[6]));
+        printf("%7d  %8s %8s %8s %11s  %6s %6s %6s %6s\n", p->threads, giga(p->flops[0], b[0]),
+               giga(p->flops[1], b[1]), giga(p->flops[2], b[2]), giga(p->flops[3], b[3]),
+               giga(p->l1, b[4]), giga(p->l2, b[5]), giga(p->l3, b[6]), giga(p->dram, b[7]));
     }
 }
 

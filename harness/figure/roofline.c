@@ -78,6 +78,7 @@ enum status roofline_ceilings(struct plot *p, const struct plot_data *d, struct 
         {isa_name[0], "peak_flop_per_s_ref", KIND_FLOPS},
         {isa_name[1], "peak_flop_per_s_avx2", KIND_FLOPS},
         {isa_name[2], "peak_flop_per_s_avx512", KIND_FLOPS},
+        {isa_name[3], "peak_flop_per_s_bf16", KIND_FLOPS},
         {"L1", "read_byte_per_s_l1", KIND_BANDWIDTH},
         {"L2", "read_byte_per_s_l2", KIND_BANDWIDTH},
         {"L3", "read_byte_per_s_l3", KIND_BANDWIDTH},

@@ -156,6 +156,8 @@ static enum status open_model(struct trainer *t, struct err *e)
 
     if (st == OK)
         st = lm_init(&t->lm, &c, e);
+    if (st == OK)
+        st = engine_train_in(&t->engine, c.dtype, e);
     t->M = c.mem_len;
     t->kind = trains_with(config_mem(&c), o->mem.v[0]);
     t->past = t->kind == MEM_RECOMPUTE ? o->mem.v[0] : 0;

@@ -72,6 +72,8 @@ void env_row_peaks(struct env_row *row, const struct peaks *p)
         row->peak_flop_per_s_avx2 = p->flops[ISA_AVX2];
     if (p->flops[ISA_AVX512] > 0)
         row->peak_flop_per_s_avx512 = p->flops[ISA_AVX512];
+    if (p->flops[ISA_AVX512_BF16] > 0)
+        row->peak_flop_per_s_bf16 = p->flops[ISA_AVX512_BF16];
     row->read_byte_per_s_l1 = p->l1;
     row->read_byte_per_s_l2 = p->l2;
     row->read_byte_per_s_l3 = p->l3;

@@ -18,6 +18,7 @@ static const struct peak_loops *const loops_of[ISA_COUNT] = {
     [ISA_BASE] = &peak_loops_base,
     [ISA_AVX2] = &peak_loops_avx2,
     [ISA_AVX512] = &peak_loops_avx512,
+    [ISA_AVX512_BF16] = &peak_loops_avx512_bf16,
 };
 
 /* ---- sizes -------------------------------------------------------------------------------- */

@@ -12,7 +12,8 @@
 
 struct peaks {
     int threads;
-    double flops[ISA_COUNT]; /* fp32 flop/s of all threads; 0 = not available or not allowed */
+    double flops[ISA_COUNT]; /* flop/s of all threads, of floats, at the level AVX512_BF16 of bf16;
+                              * 0 = not available or not allowed */
     double l1, l2, l3, dram; /* bytes/s read by all threads; 0 = no such level, or not measured */
 };
 
@@ -38,6 +39,7 @@ struct peak_loops {
     /* Read buf[0..bytes) `passes` times. Returns the OR of all words. */
     uint64_t (*read)(const void *buf, size_t bytes, uint64_t passes);
 };
-extern const struct peak_loops peak_loops_base, peak_loops_avx2, peak_loops_avx512;
+extern const struct peak_loops peak_loops_base, peak_loops_avx2, peak_loops_avx512,
+    peak_loops_avx512_bf16;
 
 #endif

@@ -2,7 +2,7 @@
  *
  * The loops of a roofline, included once per instruction set by peak_*.c, which define the vector:
  * types VF (floats) and VI (bits), V_ONE(x), V_FMA(a, b, c) = a * b + c, V_LOAD, V_OR, V_ZERO,
- * V_STORE_F, V_STORE_I. */
+ * V_STORE_F, V_STORE_I; and V_FLOP, the flop of a lane of V_FMA, if it is not 2. */
 #include "peak.h"
 
 /* Fourteen chains and two constants fill sixteen registers. A fused multiply-add of latency 4, two
@@ -12,9 +12,14 @@
 
 enum { N_CHAINS = 14, N_STREAMS = 8, LANES = sizeof(VF) / sizeof(float) };
 
-/* x <- x * 0.75 + 0.25 has the fixed point 1: no overflow, no denormals, however long it runs. The
- * compiler could fold a constant start away with its whole chain. */
-static const volatile float start = 0.5f;
+#if !defined(V_FLOP)
+#define V_FLOP 2
+#endif
+
+/* x <- x * 0.75 + 0.25 has the fixed point 1: no overflow, no denormals, however long it runs; from
+ * above 1 also where a product drops the lower bits of x. The compiler could fold a constant start
+ * away with its whole chain. */
+static const volatile float start = 1.5f;
 
 static double fma_loop(uint64_t iterations)
 {
@@ -66,8 +71,7 @@ static uint64_t read_loop(const void *buf, size_t bytes, uint64_t passes)
 
 _Static_assert(PEAK_READ_STEP % (N_STREAMS * sizeof(VI)) == 0, "read() loops over whole steps");
 
-/* A multiply-add counts as two flops. */
 #define PEAK_LOOPS                                                                                 \
     {                                                                                              \
-        .flop = 2.0 * N_CHAINS * LANES, .fma = fma_loop, .read = read_loop                         \
+        .flop = (double)V_FLOP * N_CHAINS * LANES, .fma = fma_loop, .read = read_loop              \
     }

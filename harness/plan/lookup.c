@@ -208,9 +208,10 @@ const struct backend *lookup_fastest(const struct backend *const *list)
     const struct backend *best = list[0];
     struct err ignored;
 
-    /* The best SIMD level, else the last library of the list. */
+    /* The best SIMD level for all types, else the last library of the list. */
     for (int i = 1; list[i]; i++)
-        if (list[i]->needs >= best->needs && backend_usable(list[i], &ignored) == OK)
+        if (list[i]->needs >= best->needs && list[i]->adds == ELEM_F32 &&
+            backend_usable(list[i], &ignored) == OK)
             best = list[i];
     return best;
 }

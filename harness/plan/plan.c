@@ -36,6 +36,16 @@ static bool asks_kind(const struct options *opt, const char *name)
     return false;
 }
 
+/* Does a list mean this backend for a case? `auto` and `fast` mean one that adds a type only for
+ * cases of that type. */
+static bool asks_backend(const struct options *opt, const struct bench_case *c)
+{
+    for (int i = 0; i < opt->backends.n; i++)
+        if (strcmp(opt->backends.v[i], c->backend->name) == 0)
+            return true;
+    return backend_acting(c->backend, c->config.dtype) == c->backend;
+}
+
 /* What `auto` stands for. A training step runs the past of a sum again, as `train` does. */
 static enum mem_kind usual_kind(const struct mem *m, enum workload w, int mem)
 {
@@ -110,9 +120,12 @@ static const char *why_not_narrow(const struct bench_case *c)
 {
     if (c->config.dtype == ELEM_F32)
         return NULL;
-    return workload_scope(c->workload) == SCOPE_CORE ? "unsupported: attention alone has no weights"
-           : c->phase != PHASE_FWD                   ? "unsupported: weights are trained as f32"
-                                                     : NULL;
+    return c->workload == WORK_CROSS || (c->workload == WORK_ATTN && c->config.dtype == ELEM_Q8)
+               ? "unsupported: attention alone has no weights"
+           : c->phase == PHASE_FWD        ? NULL
+           : c->workload == WORK_ATTN     ? "unsupported: attention is trained in f32"
+           : c->config.dtype == ELEM_BF16 ? NULL
+                                          : "unsupported: weights are not trained in 8 bits";
 }
 
 /* Why a case cannot cache keys and values in its element type. */
@@ -217,6 +230,8 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
         for (int k = MODEL_CHOICE_COUNT - 1; k >= 0; rest /= count[k--])
             at[k] = rest % count[k];
         st = case_configure(&c, at, e);
+        if (st == OK && !asks_backend(opt, &c))
+            continue;
         const char *const ahead = none ? NULL : why_not_here(&c);
         c.unsupported = none ? none : ahead ? ahead : why_not_any_narrow(&c);
         m->ahead = ahead ? v : m->ahead;

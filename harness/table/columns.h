@@ -212,6 +212,7 @@
     X(real, peak_flop_per_s_ref, "flop/s", "measured peak, baseline instructions")                 \
     X(real, peak_flop_per_s_avx2, "flop/s", "measured peak, AVX2")                                 \
     X(real, peak_flop_per_s_avx512, "flop/s", "measured peak, AVX-512")                            \
+    X(real, peak_flop_per_s_bf16, "flop/s", "measured peak of bf16, AVX512-BF16")                  \
     X(real, read_byte_per_s_l1, "bytes/s", "measured read bandwidth, level 1 cache")               \
     X(real, read_byte_per_s_l2, "bytes/s", "measured read bandwidth, level 2 cache")               \
     X(real, read_byte_per_s_l3, "bytes/s", "measured read bandwidth, level 3 cache")               \

@@ -16,13 +16,16 @@ static const double NMSE_LIMIT = 1e-10;
 /* Rows that are rounded to bf16 differ where two executions, both right, come to either side of a
  * tie: by one unit in the last place, up to 2^-7 of the number and 2^-8 of most. Such a row's
  * product differs by as much of its norm at most, which the next rounding meets. Along the stream
- * there are four products in a row in a layer (keys, output, both maps of the feed-forward network)
- * and one of the logits; their differences add up in quadrature. Keys and values that are cached as
- * bf16 are two more in a layer. One product is checked closely, by `bench check`: a sum of rounded
- * numbers has the bound of any other. */
+ * there are five products in a row in a layer (keys, probabilities and values, output, both maps of
+ * the feed-forward network) and one of the logits; their differences add up in quadrature. Backward
+ * there are as many more. Keys and values that are cached as bf16 are two more in a layer. One
+ * product is checked closely, by `bench check`: a sum of rounded numbers has the bound of any
+ * other. */
 static struct bound bf16_bound(const struct bench_case *c)
 {
-    const double weights = c->config.dtype == ELEM_BF16 ? 4.0 * c->layers + 1 : 0;
+    const double forward = c->workload == WORK_ATTN ? 1 : 5.0 * c->layers + 1;
+    const double products = c->phase == PHASE_FWD ? forward : 2 * forward;
+    const double weights = c->config.dtype == ELEM_BF16 ? products : 0;
     const double cached = c->config.kv_dtype == ELEM_BF16 ? 2.0 * c->layers : 0;
     const double rel = ldexp(sqrt(weights + cached), -8);
 
@@ -211,6 +214,8 @@ enum status job_expect_gradients(struct job *j, float **want, struct err *e)
     if (j->bcase->phase == PHASE_FWD)
         return OK;
     enum status st = engine_open(&ref, backend_ref.name, j->engine.threads, NULL, e);
+    if (st == OK)
+        st = engine_train_in(&ref, j->config.dtype, e);
     if (st != OK)
         return st;
     job_run_forward(j);

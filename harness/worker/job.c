@@ -51,11 +51,15 @@ enum status job_open(struct job *j, const struct bench_case *c, struct err *e)
                                recompute ? 0 : case_past(c)};
     /* Cases are compared with the reference, to which --impl does not apply. */
     const char *impl = c->backend == &backend_ref ? NULL : c->opt->impl;
-    enum status st = engine_open(&j->engine, c->backend->name, c->threads, impl, e);
+    enum status st = engine_open(&j->engine, backend_acting(c->backend, c->config.dtype)->name,
+                                 c->threads, impl, e);
+    const bool trains = job_goes_backward(j);
+    if (st == OK && trains)
+        st = engine_train_in(&j->engine, c->config.dtype, e);
     if (st == OK)
         st = j->ops->declare(j, e);
     if (st == OK)
-        st = params_hold(j->ops->params(j), j->config.dtype, &j->engine, e);
+        st = params_hold(j->ops->params(j), trains ? ELEM_F32 : c->config.dtype, &j->engine, e);
     if (st == OK)
         st = bind_all(j, e);
     if (st == OK)

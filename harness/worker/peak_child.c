@@ -13,6 +13,7 @@
     X("ref", flops[ISA_BASE])                                                                      \
     X("avx2", flops[ISA_AVX2])                                                                     \
     X("avx512", flops[ISA_AVX512])                                                                 \
+    X("avx512_bf16", flops[ISA_AVX512_BF16])                                                       \
     X("l1", l1)                                                                                    \
     X("l2", l2)                                                                                    \
     X("l3", l3)                                                                                    \

@@ -93,6 +93,7 @@ static enum status bind(struct job *j, struct err *e)
     params_place(&t->params, a);
     t->attn = attn_of_config(c, s.B, s.L, s.M);
     pack_rows(&t->attn);
+    t->attn.bf16 = c->dtype == ELEM_BF16;
     t->trained = c->pos->terms_grad || (c->attn_extra && c->attn_extra->terms_grad);
     const struct term_params p = term_params(t);
     terms_reserve(c, &p, 0, s.L, K, a, &t->attn);
@@ -138,6 +139,11 @@ static void fill(struct job *j)
                  job_elements(s.B, c->H, s.L * (s.L + s.M)));
     const struct term_params p = term_params(t);
     terms_build_tables(&j->engine, c, &p, t->pos_encoding, &t->attn);
+    if (t->attn.bf16) {
+        bf16_round((float *)t->attn.q, queries);
+        bf16_round((float *)t->attn.k, keys);
+        bf16_round((float *)t->attn.v, values);
+    }
 }
 
 static void forward(struct job *j)

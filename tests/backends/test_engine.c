@@ -33,7 +33,7 @@ static bool provides(const struct backend *b, int op)
 /* The first of b, its parent, ... that has the operation; "simd" is `level`'s backend. */
 static const char *provider(const struct backend *b, int op, enum isa level)
 {
-    static const char *const simd[ISA_COUNT] = {"ref", "avx2", "avx512"};
+    static const char *const simd[ISA_COUNT] = {"ref", "avx2", "avx512", "avx512_bf16"};
 
     while (!provides(b, op)) {
         cr_assert_not_null(b->inherits, "no backend has %s", op_name[op]);
@@ -81,7 +81,7 @@ Test(engine, operations_come_from_the_nearest_that_has_them)
 
 Test(engine, mask_lowers_the_rows_of_a_library)
 {
-    static const char *const rows[ISA_COUNT] = {"ref", "avx2", "avx512"};
+    static const char *const rows[ISA_COUNT] = {"ref", "avx2", "avx512", "avx512"};
 
     must_open("openblas", NULL);
     for (enum isa level = 0; level <= cpu_isa_unmasked(); level++) {

@@ -60,7 +60,7 @@ static void expect_rounded(const struct engine *g, const float *a, int n, int ro
     free(c);
 }
 
-ParameterizedTestParameters(narrow, rows_are_rounded) { return every_backend(); }
+ParameterizedTestParameters(narrow, rows_are_rounded) { return every_narrow_backend(); }
 ParameterizedTest(int *b, narrow, rows_are_rounded, .timeout = 120)
 {
     static const uint32_t lows[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
@@ -78,7 +78,7 @@ ParameterizedTest(int *b, narrow, rows_are_rounded, .timeout = 120)
 }
 
 /* Every weight comes out as it is, in every place of a row. */
-ParameterizedTestParameters(narrow, weights_are_widened) { return every_backend(); }
+ParameterizedTestParameters(narrow, weights_are_widened) { return every_narrow_backend(); }
 ParameterizedTest(int *b, narrow, weights_are_widened, .timeout = 120)
 {
     enum { N = 67, K = 75, MOST = N * 4 * 3 * 36 };

@@ -42,6 +42,7 @@ Test(cpu, levels_have_names)
     cr_expect_str_eq(isa_name[ISA_BASE], "ref");
     cr_expect_str_eq(isa_name[ISA_AVX2], "avx2");
     cr_expect_str_eq(isa_name[ISA_AVX512], "avx512");
+    cr_expect_str_eq(isa_name[ISA_AVX512_BF16], "avx512_bf16");
     cr_expect_str_eq(isa_needs[ISA_BASE], "");
     cr_expect_str_eq(isa_needs[ISA_AVX2], "avx2,fma");
     cr_expect_str_eq(isa_needs[ISA_AVX512], "avx512f,bw,vl,dq");

@@ -41,7 +41,7 @@ Test(options, presets)
         cr_expect_eq(o.chosen[i].n, 0, "--%s", model_choices[i].option);
     cr_expect(o.d_model == 512 && o.heads == 8 && o.d_head == 0 && o.d_inner == 0);
     cr_expect(!o.impl && !o.openblas_core);
-    cr_expect(o.max_isa == ISA_AVX512 && o.seed == 1 && o.check && o.isolate == ISOLATE_EXEC);
+    cr_expect(o.max_isa == ISA_COUNT - 1 && o.seed == 1 && o.check && o.isolate == ISOLATE_EXEC);
     cr_expect(o.min_samples == 15 && o.max_time_s == 3 && o.target_ci_pct == 1);
     cr_expect(o.block_ms == 5 && o.warmup_ms == 300 && o.order == ORDER_INTERLEAVE);
     cr_expect(o.cache == CACHE_HOT && o.huge_pages == HUGE_MADVISE);

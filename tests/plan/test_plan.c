@@ -20,12 +20,13 @@ static int count(const char *line)
     return n;
 }
 
+/* In f32. */
 static int usable_backends(void)
 {
     int n = 0;
 
     for (int i = 0; backends[i]; i++)
-        n += backend_usable(backends[i], NULL) == OK;
+        n += backends[i]->adds == ELEM_F32 && backend_usable(backends[i], NULL) == OK;
     return n;
 }
 
@@ -520,5 +521,29 @@ Test(plan, the_fastest_of_a_list)
         cr_expect_eq(lookup_fastest(turned), &backend_avx2);
     cr_expect(backend_usable(of_all, NULL) == OK);
     for (int i = 0; backends[i]; i++)
-        cr_expect(of_all->needs >= backends[i]->needs || backend_usable(backends[i], NULL) != OK);
+        cr_expect(of_all->needs >= backends[i]->needs || backends[i]->adds != ELEM_F32 ||
+                  backend_usable(backends[i], NULL) != OK);
+}
+
+/* Unless it is named, a backend that adds a type runs cases of that type alone. */
+Test(plan, a_backend_that_adds_a_type)
+{
+    const struct backend *const b = &backend_avx512_bf16;
+    const int more = backend_usable(b, NULL) == OK;
+    struct options o;
+    struct plan p;
+
+    cr_expect_eq(backend_acting(b, ELEM_BF16), b);
+    cr_expect_eq(backend_acting(b, ELEM_Q8), &backend_avx512);
+    cr_expect_eq(backend_acting(&backend_avx2, ELEM_F32), &backend_avx2);
+    must_plan(&p, &o, "-V rope -w layer --seq 8 --mem 0 --dtype f32,bf16,q8");
+    cr_expect_eq(p.n, 3 * usable_backends() + more);
+    for (int i = 0; i < p.n; i++)
+        cr_expect(p.cases[i].backend != b || p.cases[i].config.dtype == ELEM_BF16);
+    drop_plan(&p, &o);
+    if (!more)
+        return;
+    must_plan(&p, &o, "-V rope -w layer --seq 8 --mem 0 --dtype f32,bf16,q8 -b avx512_bf16");
+    cr_expect_eq(p.n, 3);
+    drop_plan(&p, &o);
 }

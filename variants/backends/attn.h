@@ -50,6 +50,10 @@ struct attn {
     const float *q, *k, *v; /* [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dv], K: attn_keys */
     /* In place of k and v, forward only: rows of bf16 (elem.h), whose strides count numbers. */
     const uint16_t *k_bf16, *v_bf16;
+    /* q, k, v, rel_k, rel_v, sink_k and sink_v hold numbers of bf16, forward only. q + u and q + w
+     * are rounded to bf16, and the probabilities may be where they meet the values: each term of o
+     * is then off by 2^-8 of itself at most. All else is as without. */
+    bool bf16;
     struct stride q_at, k_at, v_at, o_at;
     const float *u, *w;         /* [H,dh] */
     const float *rel_k, *rel_v; /* [H or 1, R+Rf, dh] */
@@ -177,7 +181,8 @@ struct range attn_hull(const struct attn *a, int h, int n, int i, int rows);
     X(DV, attn_dv(a) != a->dh, "does not support values of another width than keys")               \
     X(SOFT_CAP, a->soft_cap != 0, "does not support a soft cap")                                   \
     X(SINK_LOGIT, a->sink_logit != NULL, "does not support logits of sinks")                       \
-    X(BF16, a->v_bf16 != NULL, "does not read keys and values in bf16")
+    X(BF16, a->v_bf16 != NULL, "does not read keys and values in bf16")                            \
+    X(ROUNDED, a->bf16, "does not round its queries to bf16")
 
 enum attn_term_index {
 #define X(name, there, refusal) TERM_INDEX_##name,
@@ -200,7 +205,8 @@ enum {
 /* Terms of the hand-written fused kernels. */
 enum {
     TERMS_FUSED = TERMS_PLAIN | TERM_MASK | TERM_NO_CONTENT | TERM_ADD | TERM_SCORES_OUT |
-                  TERM_GAIN | TERM_SINKS | TERM_SOFT_CAP | TERM_SINK_LOGIT | TERM_BF16
+                  TERM_GAIN | TERM_SINKS | TERM_SOFT_CAP | TERM_SINK_LOGIT | TERM_BF16 |
+                  TERM_ROUNDED
 };
 
 unsigned attn_terms(const struct attn *a); /* enum attn_term */

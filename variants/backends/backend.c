@@ -10,6 +10,7 @@ const struct backend *const backends[] = {
     &backend_ref,
     &backend_avx2,
     &backend_avx512,
+    &backend_avx512_bf16,
 #if HAVE_OPENBLAS
     &backend_openblas,
 #endif
@@ -31,6 +32,11 @@ const struct backend *backend_find(const char *name)
         if (strcmp(backends[i]->name, name) == 0)
             return backends[i];
     return NULL;
+}
+
+const struct backend *backend_acting(const struct backend *b, enum elem elem)
+{
+    return b->adds == ELEM_F32 || b->adds == elem ? b : backend_parent(b);
 }
 
 enum status backend_usable(const struct backend *b, struct err *e)
@@ -57,7 +63,7 @@ enum status backend_usable(const struct backend *b, struct err *e)
 const struct backend *backend_parent(const struct backend *b)
 {
     static const struct backend *const simd[ISA_COUNT] = {&backend_ref, &backend_avx2,
-                                                          &backend_avx512};
+                                                          &backend_avx512, &backend_avx512_bf16};
 
     if (!b->inherits)
         return NULL;
@@ -70,6 +76,7 @@ static void inherit(struct engine *g)
         if (!g->ops.gemm && b->ops.gemm) {
             for (enum elem t = 0; t < ELEM_COUNT; t++)
                 g->lacks[t] = b->lacks ? b->lacks(t) : NULL;
+            g->can_round = b->rounds;
             g->packed_floats = b->packed_floats;
             g->pack = b->pack;
             /* The act or gate of a nearer backend takes precedence. */
@@ -111,6 +118,19 @@ enum status engine_open(struct engine *g, const char *name, int threads, const c
     for (int op = 0; op < OP_COUNT; op++)
         CHECK(g->from[op]);
     CHECK(g->attn && g->recur);
+    return OK;
+}
+
+enum status engine_train_in(struct engine *g, enum elem elem, struct err *e)
+{
+    if (elem == ELEM_Q8)
+        return fail(e, E_UNSUPPORTED, "weights are not trained in q8  -> f32 or bf16");
+    if (elem == ELEM_BF16 && !g->can_round)
+        return fail(e, E_UNSUPPORTED,
+                    "unsupported in bf16: products of %s do not round both operands  -> another "
+                    "backend",
+                    g->from[OP_gemm]);
+    g->rounds = elem == ELEM_BF16;
     return OK;
 }
 

@@ -57,6 +57,7 @@ struct gemm {
     float *c;
     ptrdiff_t lda, ldb, ldc;
     const float *b_packed; /* op(b) packed by the backend's pack, or NULL */
+    bool rounds;           /* a and b, both floats, are rounded to bf16; not with b_packed */
     enum elem elem;        /* of b */
     const void *b_narrow;  /* NULL where it is f32 */
     int threads;
@@ -331,6 +332,8 @@ struct backend {
     const char *name, *about;
     const char *inherits; /* NULL: nothing; "simd": the best of ref < avx2 < avx512 allowed here */
     enum isa needs;       /* instructions that its own code may execute */
+    enum elem adds;       /* all that it adds to what it inherits: products of that type; f32 = no
+                           * such limit */
     const char *incomplete; /* why it cannot be used in a case yet; NULL = it can */
     /* Prepares the process and checks that the requirements are really met; may be NULL. */
     enum status (*open)(int threads, struct err *e);
@@ -358,6 +361,8 @@ struct backend {
     /* With ops.gemm: why its products cannot have weights of an element type on this machine, or
      * NULL if they can; no function = they can have them all. */
     const char *(*lacks)(enum elem elem);
+    /* With ops.gemm: it can round both operands of a product (struct gemm). */
+    bool rounds;
     /* It generates a kernel for each new shape: one run at bind generates them outside the measured
      * time. */
     bool makes_kernels;
@@ -369,14 +374,17 @@ struct backend {
 };
 
 extern const struct backend *const backends[]; /* in display order, NULL-terminated */
-extern const struct backend backend_ref, backend_avx2, backend_avx512, backend_openblas,
-    backend_onednn;
+extern const struct backend backend_ref, backend_avx2, backend_avx512, backend_avx512_bf16,
+    backend_openblas, backend_onednn;
 
 /* NULL where there is no such backend in this build. */
 const struct backend *backend_find(const char *name);
 
 /* The backend it inherits from on this machine and under this CPU mask; NULL = none. */
 const struct backend *backend_parent(const struct backend *b);
+
+/* Whose code computes with weights of a type: b, or what it inherits where b adds another type. */
+const struct backend *backend_acting(const struct backend *b, enum elem elem);
 
 /* OK if cases may use it on this machine and build; otherwise E_UNSUPPORTED with the reason. */
 enum status backend_usable(const struct backend *b, struct err *e);
@@ -394,6 +402,8 @@ struct engine {
     void (*gemm_act)(const struct gemm *g, const struct act *epilogue);
     void (*gemm_gate)(const struct gemm *g, const struct gate_op *gate);
     const char *lacks[ELEM_COUNT]; /* why its products cannot have such weights; NULL = they can */
+    bool can_round;                /* `rounds` of the backend that provides gemm */
+    bool rounds;                   /* linear maps round their operands to bf16: engine_train_in */
     const char *impl; /* the only attention implementation to use; NULL = the first that accepts */
     int threads;
     /* [B,L] queries of attention whose output is wanted; NULL = all. The ref backend computes no
@@ -410,6 +420,11 @@ struct engine {
  * `impl`. */
 enum status engine_open(struct engine *g, const char *name, int threads, const char *impl,
                         struct err *e);
+
+/* Train in mixed precision (Micikevicius et al. 2018, arXiv:1710.03740): with ELEM_BF16 linear maps
+ * round their operands, forward and backward; weights, gradients, sums and all else stay f32.
+ * E_UNSUPPORTED if the products cannot. ELEM_F32 changes nothing; weights are not trained in q8. */
+enum status engine_train_in(struct engine *g, enum elem elem, struct err *e);
 
 /* y = f(c + bias) + add with c = op(a) op(b) + beta c: a product and its epilogue, in one pass
  * where the backend can. epilogue->x is c, with contiguous rows; if epilogue->y is not c, c is work

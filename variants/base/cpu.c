@@ -9,8 +9,8 @@
 #include <string.h>
 #include <xmmintrin.h>
 
-const char *const isa_name[ISA_COUNT + 1] = {"ref", "avx2", "avx512"};
-const char *const isa_needs[ISA_COUNT] = {"", "avx2,fma", "avx512f,bw,vl,dq"};
+const char *const isa_name[ISA_COUNT + 1] = {"ref", "avx2", "avx512", "avx512_bf16"};
+const char *const isa_needs[ISA_COUNT] = {"", "avx2,fma", "avx512f,bw,vl,dq", "avx512_bf16"};
 
 static enum isa limit = ISA_COUNT - 1;
 
@@ -22,7 +22,7 @@ enum isa cpu_isa_unmasked(void)
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
         return ISA_AVX2;
-    return ISA_AVX512;
+    return __builtin_cpu_supports("avx512bf16") ? ISA_AVX512_BF16 : ISA_AVX512;
 }
 
 enum isa cpu_isa(void)

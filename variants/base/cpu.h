@@ -8,13 +8,13 @@
 #include "base.h"
 
 /* Instruction-set levels in ascending order. BASE is baseline x86-64, for which everything outside
- * _avx2.c and *_avx512.c is compiled. */
-enum isa { ISA_BASE, ISA_AVX2, ISA_AVX512, ISA_COUNT };
+ * _avx2.c, *_avx512.c and *_avx512_bf16.c is compiled. */
+enum isa { ISA_BASE, ISA_AVX2, ISA_AVX512, ISA_AVX512_BF16, ISA_COUNT };
 
-/* "ref" (the user's word for BASE in --max-isa), "avx2", "avx512". */
+/* "ref" (the user's word for BASE in --max-isa), "avx2", "avx512", "avx512_bf16". */
 extern const char *const isa_name[ISA_COUNT + 1]; /* ends with NULL */
 
-/* The flags that a level adds to the one below: "avx2,fma", "avx512f,bw,vl,dq". */
+/* The flags that a level adds to the one below: "avx2,fma", "avx512f,bw,vl,dq", "avx512_bf16". */
 extern const char *const isa_needs[ISA_COUNT];
 
 enum isa cpu_isa(void);          /* best level that CPU, operating system and mask allow */

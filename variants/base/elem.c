@@ -65,3 +65,9 @@ void elem_widen(enum elem elem, float *x, const void *row, int first, int n)
         x[i] = of->scale * (float)of->q[(first + i) % Q8_BLOCK];
     }
 }
+
+void bf16_round(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = bf16_float(bf16_of(x[i]));
+}

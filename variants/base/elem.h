@@ -36,6 +36,9 @@ void elem_narrow(enum elem elem, void *row, const float *x, int n);
 /* Numbers [first, first + n) of such a row. */
 void elem_widen(enum elem elem, float *x, const void *row, int first, int n);
 
+/* n floats to the nearest numbers of bf16, in place. */
+void bf16_round(float *x, size_t n);
+
 static inline float bf16_float(uint16_t half)
 {
     const uint32_t bits = (uint32_t)half << 16;

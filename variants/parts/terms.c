@@ -22,6 +22,27 @@ void terms_reserve(const struct config *c, const struct term_params *p, int laye
     a->window_of_head = windows;
 }
 
+/* A table [R+Rf, n] for all heads or for each. */
+static void round_table(const struct attn *a, const float *table, int n)
+{
+    for (int h = 0; table && h < (a->rel_head ? a->H : 1); h++)
+        bf16_round((float *)table + h * a->rel_head, (size_t)(a->R + a->Rf) * (size_t)n);
+}
+
+/* They may be weights: those of a model in bf16 are of bf16. */
+static void round_tables(struct attn *a)
+{
+    const size_t sinks = (size_t)a->H * (size_t)a->sinks;
+
+    round_table(a, a->rel_k, a->dh);
+    round_table(a, a->rel_q, a->dh);
+    round_table(a, a->rel_v, a->dh);
+    if (a->sink_k)
+        bf16_round((float *)a->sink_k, sinks * (size_t)a->dh);
+    if (a->sink_v)
+        bf16_round((float *)a->sink_v, sinks * (size_t)attn_dv(a));
+}
+
 void terms_build_tables(const struct engine *g, const struct config *c, const struct term_params *p,
                         const float *pos_encoding, struct attn *a)
 {
@@ -29,6 +50,8 @@ void terms_build_tables(const struct engine *g, const struct config *c, const st
         c->pos->build_tables(g, c, p->model, p->pos, pos_encoding, a);
     if (c->attn_extra && c->attn_extra->build_tables)
         c->attn_extra->build_tables(g, c, p->model, p->attn_extra, pos_encoding, a);
+    if (a->bf16)
+        round_tables(a);
 }
 
 static size_t tables_of(const struct pos *scheme, const struct config *c, int K)

@@ -17,6 +17,7 @@ struct term_params {
  * if `a` has fewer. */
 void terms_reserve(const struct config *c, const struct term_params *p, int layer, int L, int K,
                    struct arena *arena, struct attn *a);
+/* With a->bf16, tables and sinks are rounded at the end. */
 void terms_build_tables(const struct engine *g, const struct config *c, const struct term_params *p,
                         const float *pos_encoding, struct attn *a);
 size_t terms_n_tables_grad(const struct config *c, int K);

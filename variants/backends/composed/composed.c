@@ -154,6 +154,9 @@ const float *composed_queries(const struct attn *a, const struct block_at *at, c
         return q;
     *ld = composed_query_ld(a);
     add_vector(work, *ld, q, a->q_at.row, add + (ptrdiff_t)at->h * a->dh, at->n, a->dh);
+    for (int i = 0; a->bf16 && i < at->n; i++)
+        for (int e = 0; e < a->dh; e++)
+            work[i * *ld + e] = bf16_float(bf16_of(work[i * *ld + e]));
     return work;
 }
 

@@ -69,8 +69,13 @@ static void dot_rows(struct block *x, int j, const float *y, int n)
 /* Numbers [p0, p0+n) of row j of op(b), b transposed; `to` has room for those of another type. */
 static const float *row_of_b(float *to, const struct gemm *g, int j, int p0, int n)
 {
-    if (g->elem == ELEM_F32)
+    if (g->elem == ELEM_F32 && !g->rounds)
         return g->b + j * g->ldb + p0;
+    if (g->rounds) {
+        memcpy(to, g->b + j * g->ldb + p0, sizeof(*to) * (size_t)n);
+        bf16_round(to, (size_t)n);
+        return to;
+    }
     elem_widen(g->elem, to, (const char *)g->b_narrow + (size_t)j * elem_row_bytes(g->elem, g->k),
                p0, n);
     return to;
@@ -80,13 +85,13 @@ static const float *row_of_b(float *to, const struct gemm *g, int j, int p0, int
 static void add_products(struct block *x, const struct gemm *g, int p0, int n)
 {
     const ptrdiff_t row = g->ta ? 1 : g->lda, step = g->ta ? g->lda : 1;
-    float widened[GEMM_PRODUCTS];
+    float widened[GEMM_PRODUCTS], rounded_row[GEMM_COLUMNS];
 
     CHECK(g->elem == ELEM_F32 || (g->tb && !g->ta));
     for (int i = 0; i < x->rows; i++)
         for (int p = 0; p < n; p++) {
             const float a = g->a[(x->i0 + i) * row + (p0 + p) * step];
-            x->row[i][p] = (double)(g->elem == ELEM_BF16 ? bf16_float(bf16_of(a)) : a);
+            x->row[i][p] = (double)(g->elem == ELEM_BF16 || g->rounds ? bf16_float(bf16_of(a)) : a);
         }
     for (int j = 0; g->tb && j < x->columns; j++) {
         const float *const b = row_of_b(widened, g, x->j0 + j, p0, n);
@@ -95,9 +100,16 @@ static void add_products(struct block *x, const struct gemm *g, int p0, int n)
         for (int i = 0; x->rows < GEMM_ROWS && i < x->rows; i++)
             x->sum[i][j] += ref_dot(x->row[i], b, n);
     }
-    for (int p = 0; !g->tb && p < n; p++)
+    for (int p = 0; !g->tb && p < n; p++) {
+        const float *b = g->b + (p0 + p) * g->ldb + x->j0;
+        if (g->rounds) {
+            memcpy(rounded_row, b, sizeof(*b) * (size_t)x->columns);
+            bf16_round(rounded_row, (size_t)x->columns);
+            b = rounded_row;
+        }
         for (int i = 0; i < x->rows; i++)
-            ref_add(x->sum[i], x->row[i][p], g->b + (p0 + p) * g->ldb + x->j0, x->columns);
+            ref_add(x->sum[i], x->row[i][p], b, x->columns);
+    }
 }
 
 /* c[i][j] = alpha * sum_p op(a)[i][p] op(b)[p][j] + beta * c[i][j] */
@@ -157,6 +169,9 @@ bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r)
     return !over && a->sinks > 0;
 }
 
+/* x as a float, in bf16. */
+static double rounded(double x) { return (double)bf16_float(bf16_of((float)x)); }
+
 /* q + u and q + w of head h. */
 static void widen_query(const struct attn *a, int b, int h, int i, double *q_u, double *q_w)
 {
@@ -167,6 +182,10 @@ static void widen_query(const struct attn *a, int b, int h, int i, double *q_u, 
         q_u[e] = (double)q[e] + (a->u ? (double)a->u[he + e] : 0);
     for (int e = 0; a->rel_k && e < a->dh; e++)
         q_w[e] = (double)q[e] + (a->w ? (double)a->w[he + e] : 0);
+    for (int e = 0; a->bf16 && e < a->dh; e++) {
+        q_u[e] = rounded(q_u[e]);
+        q_w[e] = a->rel_k ? rounded(q_w[e]) : 0;
+    }
 }
 
 /* cap(y) and, unless `slope` is NULL, its derivative. */
@@ -216,8 +235,10 @@ static double sink_score(const struct attn *a, int b, int h, int i, int n)
     const ptrdiff_t sink = (ptrdiff_t)h * a->sinks + n;
     double x = 0;
 
-    for (int e = 0; a->sink_k && e < a->dh; e++)
-        x += ((double)q[e] + (u ? (double)u[e] : 0)) * (double)a->sink_k[sink * a->dh + e];
+    for (int e = 0; a->sink_k && e < a->dh; e++) {
+        const double q_u = (double)q[e] + (u ? (double)u[e] : 0);
+        x += (a->bf16 ? rounded(q_u) : q_u) * (double)a->sink_k[sink * a->dh + e];
+    }
     return (double)a->scale * x + (a->sink_logit ? (double)a->sink_logit[sink] : 0);
 }
 
@@ -388,6 +409,7 @@ static const struct recur_impl *const recur_list[] = {&recur_ref, NULL};
 const struct backend backend_ref = {
     .name = "ref",
     .about = "plain C, double accumulators: the reference for all others",
+    .rounds = true,
     .ops = {.gemm = gemm_ref,
             .softmax = softmax_ref,
             .norm = norm_ref,

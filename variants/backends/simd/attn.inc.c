@@ -52,8 +52,8 @@ VEC_INLINE void step(const struct item *t, int g, bool fresh, int j, int n)
     int seen[TILES];
 
     group_scores(t, g, j, n, v1(-INFINITY), seen);
-    softmax_block(w, g, (n + VL - 1) / VL, fresh, alpha);
-    add_values(fresh, w->o + g * w->ld, w->ld, alpha, w->s[0] + VL, j, seen, &t->v);
+    softmax_block(w, g, (n + VL - 1) / VL, fresh, alpha, t->rel_v.at != NULL);
+    add_values(fresh, w->o + g * w->ld, w->ld, alpha, weights_of(w), j, seen, &t->v);
     if (t->rel_v.at)
         add_positions(t, g, j, n);
 }
@@ -156,12 +156,13 @@ static struct item item_of(const struct fused *f, struct work *w, int b, int h, 
     const ptrdiff_t first = b * a->q_at.batch + i0 * a->q_at.row + h * a->dh;
     const struct queries there = {a->no_content ? NULL : a->q + first, a->q_at.row};
     const struct queries qu = {w->qu, w->ld}, qw = {w->qw, w->ld};
-    const bool copied = copy || n % ROWS || a->no_content;
+    const bool copied = copy || n % ROWS || a->no_content || PER_LANE == 2;
     const bool copy_u = copied || a->u, copy_w = copied || a->w;
     const bool same = !a->rel_k || a->u == a->w;
     const int kv = h / (a->H / a->Hkv), vectors = f->v_pad / VL;
-    const struct values packed = {
-        .at = f->v + ((ptrdiff_t)b * a->Hkv + kv) * f->v_head, .rows = f->K, .vectors = vectors};
+    const struct values packed = {.at = f->v + ((ptrdiff_t)b * a->Hkv + kv) * f->v_head,
+                                  .rows = lanes_for(f->K),
+                                  .vectors = vectors};
     const struct values in_place = {.at = a->v ? a->v + b * a->v_at.batch + kv * f->dv : NULL,
                                     .step = a->v_at.row,
                                     .rows = f->K,
@@ -190,7 +191,7 @@ static struct item item_of(const struct fused *f, struct work *w, int b, int h, 
         .bias = a->bias ? f->bias + h * f->bias_head : NULL,
         .sink_k = a->sinks ? f->sink_k + h * f->sink_k_head : NULL,
         .sink_v = {.at = a->sinks ? f->sink_v + h * f->sink_v_head : NULL,
-                   .rows = a->sinks,
+                   .rows = lanes_for(a->sinks),
                    .vectors = vectors},
     };
 }
@@ -215,6 +216,10 @@ static bool fused_accepts(const struct attn *a, const char **why_not)
     }
     if (a->soft_cap != 0 && (a->rel_k || a->bias)) { /* which are in the product already */
         *why_not = "does not support a soft cap with relative keys or a bias";
+        return false;
+    }
+    if (PER_LANE == 2 && !a->bf16) {
+        *why_not = "multiplies numbers of bf16 only";
         return false;
     }
     return attn_supports(a, TERMS_FUSED, why_not);

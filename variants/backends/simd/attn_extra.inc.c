@@ -6,7 +6,8 @@
  * If far keys share row 0 of a key table, all scores of a row are lower by the same number
  * (attn.inc.c): it is added back where scores are output, and subtracted from the sinks' scores. */
 
-/* q_i . rel_k[0] in base 2: the offset of the scores of the item's query i. */
+/* q_i . rel_k[0] in base 2: the offset of the scores of the item's query i. Pairs: as load_far left
+ * it. */
 static float far_score(const struct item *t, int i)
 {
     const struct attn *a = t->f->a;
@@ -14,6 +15,8 @@ static float far_score(const struct item *t, int i)
 
     if (!t->f->far_shared || !a->rel_k)
         return 0.0f;
+    if (PER_LANE == 2)
+        return t->w->far[i];
     const float *far_k = a->rel_k + t->h * a->rel_head;
     for (int e = 0; e < a->dh; e++)
         far += t->qw.at[i * t->qw.ld + e] * far_k[e];
@@ -46,8 +49,8 @@ static void sink_scores(const struct item *t, int g, int j, int n, const int see
     const int vectors = (n + VL - 1) / VL;
     float(*s)[LD] = t->w->s;
 
-    scores(s[0] + VL, group_of(t->qu, g), a->dh, t->sink_k + (ptrdiff_t)j * a->dh, vectors, seen,
-           NULL, 0);
+    scores(s[0] + VL, group_of(t->qu, g), t->f->dk, t->sink_k + (ptrdiff_t)j * t->f->dk, vectors,
+           seen, NULL, 0, t->f->factor);
     for (int m = 0; m < ROWS; m++) {
         const vf far = v1(attn_gain(a) * far_score(t, g + m));
         for (int x = 0; x < n; x += VL)
@@ -76,7 +79,7 @@ static void init_rows(const struct item *t, int g)
         for (int x = 0; x < TILES; x++)
             seen[x] = n;
         sink_scores(t, g, j, n, seen, v1(-INFINITY));
-        softmax_block(w, g, (n + VL - 1) / VL, false, alpha);
-        add_values(false, w->o + g * w->ld, w->ld, alpha, w->s[0] + VL, j, seen, &t->sink_v);
+        softmax_block(w, g, (n + VL - 1) / VL, false, alpha, false);
+        add_values(false, w->o + g * w->ld, w->ld, alpha, weights_of(w), j, seen, &t->sink_v);
     }
 }

@@ -250,8 +250,9 @@ static void few_start(const struct attn *a, struct few_row *w, int b, int h, int
         const vf x = a->no_content ? v0() : vld_upto(a->q + q + e, left, v0());
         const vf u = a->u ? vld_upto(a->u + h * a->dh + e, left, v0()) : v0();
         const vf y = a->w ? vld_upto(a->w + h * a->dh + e, left, v0()) : v0();
-        vst(w->qu + e, vmul(vadd(x, u), factor));
-        vst(w->qw + e, vmul(vadd(x, y), factor));
+        const vf qu = vadd(x, u), qw = vadd(x, y);
+        vst(w->qu + e, vmul(a->bf16 ? vbf16(qu) : qu, factor));
+        vst(w->qw + e, vmul(a->bf16 ? vbf16(qw) : qw, factor));
     }
     for (int e = 0; e < attn_dv(a); e += VL)
         vst(w->o + e, v0());

@@ -51,7 +51,7 @@ static void grad_sink_group(const struct item *x, const struct item *y, struct g
     sink_scores(y, at, j, n, seen, v0());
     for (int m = 0; m < ROWS; m++)
         make_gradients(w, at + m, m, 0, vectors);
-    value_tiles(false, w->x.o + at * w->x.ld, w->x.ld, NULL, w->y.s[0] + VL, LD, j, seen,
+    value_tiles(false, false, w->x.o + at * w->x.ld, w->x.ld, NULL, w->y.s[0] + VL, LD, j, seen,
                 &y->sink_v);
 }
 

@@ -46,6 +46,23 @@ static void outer(float *dst, int vectors, const float *a, ptrdiff_t step, int n
     }
 }
 
+/* Narrow the queries [*from, *to) to those of the groups from the first to the last that sees one
+ * of the keys [j, j+TILE_ROWS); false if none does. */
+static bool seeing_groups(const struct seen *s, int j, int *from, int *to)
+{
+    const uint64_t keys = (~(uint64_t)0 >> (64 - TILE_ROWS)) << j % 64;
+    int first = QUERIES, end = 0;
+
+    for (int g = *from / ROWS * ROWS; g < *to; g += ROWS)
+        if (seen_by_group(s, g)[j / 64] & keys) {
+            first = min_int(first, g);
+            end = g + ROWS;
+        }
+    *from = max_int(*from, first);
+    *to = min_int(*to, end);
+    return *from < *to;
+}
+
 /* dst [keys of the block, d] += s^T q, where s is the block's p or g. */
 static void add_by_key(const struct item *t, float *dst, int d, float (*s)[LD], int j, int n,
                        struct queries q)

@@ -16,6 +16,47 @@ struct item {
     struct queries qu, qw; /* q + u and q + w: in place, or w->qu, w->qw */
 };
 
+#if defined(VEC_BF16)
+/* dst = pairs of q + bias for the queries of group g. Rows after the last query are 0 and unused.
+ */
+static void load_queries(const struct item *t, int g, float *dst, const float *bias)
+{
+    const struct attn *a = t->f->a;
+    const ptrdiff_t ld = t->w->ld, row = a->q_at.row;
+    const int d = a->dh, rows = min_int(ROWS, t->n - g);
+    const float *q = a->q + t->b * a->q_at.batch + (t->i0 + g) * row + t->h * d;
+
+    dst += g * ld;
+    for (int e = 0; e < d; e += 2 * VL) {
+        const float *const add = bias ? bias + t->h * d + e : NULL;
+        const int left = d - e, more = max_int(0, left - VL);
+        const vf x = add ? vld_upto(add, left, v0()) : v0();
+        const vf y = add && more ? vld_upto(add + VL, more, v0()) : v0();
+        for (int i = 0; i < rows; i++) {
+            const float *const from = q + i * row + e;
+            const vf hi = more ? vld_upto(from + VL, more, v0()) : v0();
+            vst(dst + i * ld + e / 2, vpairs(vadd(vld_upto(from, left, v0()), x), vadd(hi, y)));
+        }
+        for (int i = rows; i < ROWS; i++)
+            vst(dst + i * ld + e / 2, v0());
+    }
+}
+
+/* far_score of the queries of group g. */
+static void load_far(const struct item *t, int g)
+{
+    const struct attn *const a = t->f->a;
+    const float *const far_k = a->rel_k + t->h * a->rel_head;
+
+    for (int i = g; i < g + ROWS; i++) {
+        const float *const q = t->qw.at + i * t->qw.ld;
+        vf sum = v0();
+        for (int e = 0; e < a->dh; e += 2 * VL)
+            sum = vdot2(sum, vld(q + e / 2), vpairs_n(far_k + e, a->dh - e));
+        t->w->far[i] = vsum(sum) * t->f->factor;
+    }
+}
+#else
 /* dst = q + bias for the queries of group g. Rows after the last query are finite and unused. */
 static void load_queries(const struct item *t, int g, float *dst, const float *bias)
 {
@@ -27,12 +68,17 @@ static void load_queries(const struct item *t, int g, float *dst, const float *b
     dst += g * ld;
     for (int e = 0; e < d; e += VL) {
         const vf x = bias ? vld_upto(bias + t->h * d + e, d - e, v0()) : v0();
-        for (int i = 0; i < rows; i++)
-            vst(dst + i * ld + e, vadd(vld_upto(q + i * row + e, d - e, v0()), x));
+        for (int i = 0; i < rows; i++) {
+            const vf sum = vadd(vld_upto(q + i * row + e, d - e, v0()), x);
+            vst(dst + i * ld + e, bias && a->bf16 ? vbf16(sum) : sum);
+        }
         for (int i = rows; i < ROWS; i++)
             vst(dst + i * ld + e, x);
     }
 }
+
+static void load_far(const struct item *t, int g) { (void)t, (void)g; } /* it is in the tables */
+#endif
 
 /* Make group g's queries available where the item reads them. */
 static void fetch_queries(const struct item *t, int g)
@@ -43,6 +89,8 @@ static void fetch_queries(const struct item *t, int g)
         load_queries(t, g, t->w->qu, t->f->a->u);
     if (t->qw.at == t->w->qw)
         load_queries(t, g, t->w->qw, t->f->a->w);
+    if (t->rel_k && t->f->far_shared)
+        load_far(t, g);
 }
 
 static struct queries group_of(struct queries q, int g)
@@ -56,7 +104,7 @@ static struct queries group_of(struct queries q, int g)
  * one. */
 static void make_band(const struct item *t, int g, int r, int n)
 {
-    const int n_rel = t->f->n_rel, d = t->f->a->dh;
+    const int n_rel = t->f->n_rel, d = t->f->dk;
     const int first = clamp_int(r, 0, n_rel - 1) / VL * VL, end = clamp_int(r + n, 1, n_rel);
     const int at = max_int(0, VL + first - r); /* 0: the whole band lies after the table */
     const float *bias = t->bias ? t->bias + (r - t->f->bias_lo) : NULL; /* from row r on */
@@ -70,7 +118,12 @@ static void make_band(const struct item *t, int g, int r, int n)
     for (int x = 0; x < TILES; x++)
         every[x] = vectors * VL;
     scores(band + at, group_of(t->qw, g), d, t->rel_k + (ptrdiff_t)first * d, vectors, every,
-           bias ? bias + (first - r) : NULL, 0);
+           bias ? bias + (first - r) : NULL, 0, t->f->factor);
+    for (int m = 0; PER_LANE == 2 && t->f->far_shared && m < ROWS; m++)
+        for (int x = 0; x < vectors; x++) {
+            float *const s = band + m * LD + at + x * VL;
+            vst(s, vsub(vld(s), v1(t->w->far[g + m])));
+        }
     if (t->f->a->causal || r + n <= n_rel)
         return;
     for (int m = 0; m < ROWS; m++) {
@@ -122,8 +175,8 @@ VEC_INLINE void group_scores(const struct item *t, int g, int j, int n, vf hidde
         start = t->w->band[0] + VL + ROWS - 1;
         start_row = LD - 1;
     }
-    scores(s[0] + VL, group_of(t->qu, g), a->no_content ? 0 : a->dh, t->k + (ptrdiff_t)j * a->dh,
-           vectors, seen, start, start_row);
+    scores(s[0] + VL, group_of(t->qu, g), a->no_content ? 0 : t->f->dk,
+           t->k + (ptrdiff_t)j * t->f->dk, vectors, seen, start, start_row, t->f->factor);
     for (int m = 0; t->adjusts && m < min_int(ROWS, t->n - g); m++)
         adjust_scores(t, g + m, s[m] + VL, t->w->band[m] + VL, j, n);
     if (t->seen) {

@@ -8,6 +8,7 @@ struct fused {
     const struct attn *a;
     int K, n_rel;    /* keys; rows of the tables */
     int d_pad;       /* dh in whole vectors */
+    int dk;          /* lanes of a head of keys */
     int dv, v_pad;   /* width of values; in whole vectors */
     int row0;        /* key j of query i has table row clamp(j + row0 - i, 0, n_rel-1) */
     bool far_shared; /* far keys share row 0, which is subtracted from the tables */
@@ -43,7 +44,7 @@ enum { IN_PLACE_KEYS = 768, IN_PLACE_ROW = 1024 };
 
 static bool values_in_place(const struct attn *a)
 {
-    return !a->v_bf16 && attn_keys(a) <= IN_PLACE_KEYS && attn_dv(a) % VL == 0 &&
+    return PER_LANE == 1 && !a->v_bf16 && attn_keys(a) <= IN_PLACE_KEYS && attn_dv(a) % VL == 0 &&
            a->v_at.row < IN_PLACE_ROW;
 }
 
@@ -57,6 +58,7 @@ static struct fused layout(const struct attn *a, float *base)
                       .K = K,
                       .n_rel = n_rel,
                       .d_pad = d_pad,
+                      .dk = lanes_for(a->dh),
                       .dv = dv,
                       .v_pad = v_pad,
                       .row0 = a->R - 1 - a->M};
@@ -65,12 +67,12 @@ static struct fused layout(const struct attn *a, float *base)
     f.far_shared = a->R < K;
     f.factor = a->scale * LOG2E;
     f.bias_lo = f.row0 - a->L - 2 * VL;
-    f.k_head = (ptrdiff_t)round_up((size_t)K, VL) * a->dh;
-    f.v_head = (ptrdiff_t)K * v_pad;
+    f.k_head = (ptrdiff_t)round_up((size_t)K, VL) * f.dk;
+    f.v_head = (ptrdiff_t)lanes_for(K) * v_pad;
     f.k = take(&f.floats, base, kv * (size_t)f.k_head);
     f.v = take(&f.floats, base, kv * (size_t)f.v_head);
     if (a->rel_k) {
-        const size_t n = round_up((size_t)n_rel, VL) * (size_t)a->dh;
+        const size_t n = round_up((size_t)n_rel, VL) * (size_t)f.dk;
         f.rel_k = take(&f.floats, base, tables * n);
         f.rel_k_head = a->rel_head ? (ptrdiff_t)n : 0;
     }
@@ -85,8 +87,8 @@ static struct fused layout(const struct attn *a, float *base)
         f.bias_head = a->bias_head ? (ptrdiff_t)n : 0;
     }
     if (a->sinks) {
-        f.sink_k_head = (ptrdiff_t)round_up((size_t)a->sinks, VL) * a->dh;
-        f.sink_v_head = (ptrdiff_t)a->sinks * v_pad;
+        f.sink_k_head = (ptrdiff_t)round_up((size_t)a->sinks, VL) * f.dk;
+        f.sink_v_head = (ptrdiff_t)lanes_for(a->sinks) * v_pad;
         f.sink_k = take(&f.floats, base, (size_t)a->H * (size_t)f.sink_k_head);
         f.sink_v = take(&f.floats, base, (size_t)a->H * (size_t)f.sink_v_head);
     }
@@ -113,38 +115,11 @@ static void pack_values(float *dst, int rows, const float *src, ptrdiff_t ld, in
     }
 }
 
-/* pack_values of bf16. */
-static void pack_values_bf16(float *dst, int rows, const uint16_t *src, ptrdiff_t ld, int d, int r,
-                             int n)
-{
-    const int vectors = (d + VL - 1) / VL;
-
-    for (int v = 0; v < vectors; v++) {
-        const ptrdiff_t step = strip_step(vectors, v);
-        float *const to = dst + strip_at(vectors, rows, v, r);
-        const uint16_t *const from = src + r * ld + v * VL;
-        const int left = d - v * VL;
-
-        for (int x = 0; x < n; x++)
-            vst(to + x * step,
-                left < VL ? vld_bf16_n(from + x * ld, left) : vld_bf16(from + x * ld));
-    }
-}
-
-/* pack_across of `rows` keys of bf16, a part of their columns at a time. */
-static void pack_across_bf16(float *dst, const uint16_t *src, ptrdiff_t ld, int rows, int n,
-                             float scale)
-{
-    enum { PART = 64 };
-    float part[VL * PART];
-
-    for (int p = 0; p < n; p += PART) {
-        const int columns = min_int(PART, n - p);
-        for (int i = 0; i < rows; i++)
-            widen(part + i * PART, ELEM_BF16, src + i * ld, p, columns);
-        pack_across(dst + (ptrdiff_t)p * VL, VL, part, PART, rows, columns, scale);
-    }
-}
+#if defined(VEC_BF16)
+#include "attn_pack_pairs.inc.c"
+#else
+#include "attn_pack_floats.inc.c"
+#endif
 
 /* Keys and values [j, j+n) of one head. */
 static void pack_keys(const struct fused *f, int b, int h, int j, int n)
@@ -156,18 +131,18 @@ static void pack_keys(const struct fused *f, int b, int h, int j, int n)
     float *const to = f->v + head * f->v_head;
 
     for (int x = j; !a->no_content && x < j + n; x += VL) {
-        float *panel = f->k + head * f->k_head + (ptrdiff_t)x * a->dh;
+        float *panel = f->k + head * f->k_head + (ptrdiff_t)x * f->dk;
         const ptrdiff_t at = k + x * a->k_at.row;
         const int rows = min_int(VL, j + n - x);
         if (a->k_bf16)
-            pack_across_bf16(panel, a->k_bf16 + at, a->k_at.row, rows, a->dh, f->factor);
+            pack_panel_bf16(panel, a->k_bf16 + at, a->k_at.row, rows, a->dh, f->factor);
         else
-            pack_across(panel, VL, a->k + at, a->k_at.row, rows, a->dh, f->factor);
+            pack_panel(panel, a->k + at, a->k_at.row, rows, a->dh, f->factor);
     }
     if (a->v_bf16)
-        pack_values_bf16(to, f->K, a->v_bf16 + v, a->v_at.row, f->dv, j, n);
+        pack_key_values_bf16(to, f->K, a->v_bf16 + v, a->v_at.row, f->dv, j, n);
     else if (!values_in_place(a))
-        pack_values(to, f->K, a->v + v, a->v_at.row, f->dv, j, n, NULL);
+        pack_key_values(to, f->K, a->v + v, a->v_at.row, f->dv, j, n);
 }
 
 /* Rows [r, r+n) of table `t`. Key tables go into panels, value tables into strips. */
@@ -177,10 +152,10 @@ static void pack_table(const struct fused *f, int t, int r, int n)
     const ptrdiff_t at = t * a->rel_head, first = at + (ptrdiff_t)r * a->dh;
 
     for (int x = 0; a->rel_k && x < n; x += VL) {
-        float *panel = f->rel_k + t * f->rel_k_head + (ptrdiff_t)(r + x) * a->dh;
-        pack_across(panel, VL, a->rel_k + first + (ptrdiff_t)x * a->dh, a->dh, n - x, a->dh,
-                    f->factor);
-        for (int e = 0; f->far_shared && e < a->dh; e++)
+        float *panel = f->rel_k + t * f->rel_k_head + (ptrdiff_t)(r + x) * f->dk;
+        pack_panel(panel, a->rel_k + first + (ptrdiff_t)x * a->dh, a->dh, min_int(VL, n - x), a->dh,
+                   f->factor);
+        for (int e = 0; PER_LANE == 1 && f->far_shared && e < a->dh; e++)
             vst(panel + e * VL, vsub(vld(panel + e * VL), v1(f->factor * a->rel_k[at + e])));
     }
     if (a->rel_v)
@@ -205,12 +180,12 @@ static void pack_sinks(const struct fused *f, int h)
     float *const k = f->sink_k + h * f->sink_k_head, *const v = f->sink_v + h * f->sink_v_head;
 
     for (int x = 0; a->sink_k && x < a->sinks; x += VL)
-        pack_across(k + (ptrdiff_t)x * a->dh, VL, a->sink_k + (first + x) * a->dh, a->dh,
-                    min_int(VL, a->sinks - x), a->dh, f->factor);
+        pack_panel(k + (ptrdiff_t)x * f->dk, a->sink_k + (first + x) * a->dh, a->dh,
+                   min_int(VL, a->sinks - x), a->dh, f->factor);
     if (!a->sink_k)
         memset(k, 0, (size_t)f->sink_k_head * sizeof(*k));
     if (a->sink_v)
-        pack_values(v, a->sinks, a->sink_v + first * f->dv, f->dv, f->dv, 0, a->sinks, NULL);
+        pack_key_values(v, a->sinks, a->sink_v + first * f->dv, f->dv, f->dv, 0, a->sinks);
     else
         memset(v, 0, (size_t)f->sink_v_head * sizeof(*v));
 }

@@ -61,23 +61,6 @@ static bool next_visited(const struct seen *s, int g, int end, struct range *r)
     return bits_next(seen_by_group(s, g), VL, end, r);
 }
 
-/* Narrow the queries [*from, *to) to those of the groups from the first to the last that sees one
- * of the keys [j, j+TILE_ROWS); false if none does. */
-static bool seeing_groups(const struct seen *s, int j, int *from, int *to)
-{
-    const uint64_t keys = (~(uint64_t)0 >> (64 - TILE_ROWS)) << j % 64;
-    int first = QUERIES, end = 0;
-
-    for (int g = *from / ROWS * ROWS; g < *to; g += ROWS)
-        if (seen_by_group(s, g)[j / 64] & keys) {
-            first = min_int(first, g);
-            end = g + ROWS;
-        }
-    *from = max_int(*from, first);
-    *to = min_int(*to, end);
-    return *from < *to;
-}
-
 /* Lanes [lo, hi) of a vector, clipped to it. */
 static uint64_t lanes_between(int lo, int hi)
 {

@@ -6,7 +6,10 @@
  *
  * Register budget: TILE_ROWS*COLS accumulators + COLS of the other operand + 1 broadcast, 28 of 32
  * with AVX-512, 16 of 16 with AVX2. A block of KEYS keys and values of 64 floats takes 128 KiB of
- * L2. */
+ * L2.
+ *
+ * With VEC_BF16 queries, keys and key tables are pairs along a head, probabilities and values pairs
+ * along the keys; the factor cannot be in keys that are bf16, and enters with the start. */
 #include "narrow.h"
 #include "tile.h"
 #include "variants/backends/backend.h"
@@ -52,7 +55,9 @@ struct work {
     _Alignas(64) float sum[QUERIES][VL];  /* in VL partial sums */
     _Alignas(64) float top[QUERIES + VL]; /* running row maxima */
     _Alignas(64) float s[ROWS][LD];       /* scores, then 2^(s - top) */
-    _Alignas(64) float band[ROWS][LD];    /* (q + w) . rel_k + bias by table row */
+    _Alignas(64) float band[ROWS][LD];    /* (q + w) . rel_k + bias by table row; with VEC_BF16 then
+                                           * the pairs of 2^(s - top) */
+    float far[QUERIES];                   /* VEC_BF16: far_score of each row */
     struct seen seen;
 };
 
@@ -89,10 +94,11 @@ struct queries {
     ptrdiff_t ld;
 };
 
-/* s = q . panel + start: C panels of VL keys, packed [d][VL]. Row r of `start` is offset by r *
- * start_row floats, which adds relative positions at no instruction. */
+/* s = q . panel + start: C panels of VL keys, packed [d][VL], d lanes a head. Row r of `start` is
+ * offset by r * start_row floats, which adds relative positions at no instruction. Pairs: factor
+ * (q . panel) + start. */
 VEC_INLINE void score_tile(int C, float *s, struct queries q, int d, const float *panel,
-                           const float *start, ptrdiff_t start_row)
+                           const float *start, ptrdiff_t start_row, float factor)
 {
     vf acc[TILE_ROWS][TILE_COLS];
 
@@ -100,18 +106,20 @@ VEC_INLINE void score_tile(int C, float *s, struct queries q, int d, const float
     for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
     for (int c = 0; c < C; c++)
-        acc[r][c] = start ? vld(start + r * start_row + c * VL) : v0();
-    tile_fma(TILE_ROWS, C, acc, d, q.at, q.ld, 1, panel, VL, (ptrdiff_t)d * VL);
+        acc[r][c] = PER_LANE == 1 && start ? vld(start + r * start_row + c * VL) : v0();
+    tile_mac(PER_LANE == 2, TILE_ROWS, C, acc, d, q.at, q.ld, 1, panel, VL, (ptrdiff_t)d * VL);
     UNROLL
     for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
-    for (int c = 0; c < C; c++)
-        vst(s + r * LD + c * VL, acc[r][c]);
+    for (int c = 0; c < C; c++) {
+        const vf from = PER_LANE == 2 && start ? vld(start + r * start_row + c * VL) : v0();
+        vst(s + r * LD + c * VL, PER_LANE == 2 ? vfma(acc[r][c], v1(factor), from) : acc[r][c]);
+    }
 }
 
 /* A group's scores against `vectors` panels; tile t needs only its first n[t] keys. */
 static void scores(float *s, struct queries q, int d, const float *panels, int vectors,
-                   const int n[TILES], const float *start, ptrdiff_t start_row)
+                   const int n[TILES], const float *start, ptrdiff_t start_row, float factor)
 {
     for (int v = 0, width; v < vectors; v += width) {
         const float *panel = panels + (ptrdiff_t)v * d * VL;
@@ -126,13 +134,13 @@ static void scores(float *s, struct queries q, int d, const float *panels, int v
                 continue;
             switch (width) {
             case 1:
-                score_tile(1, to, q_t, d, panel, from, start_row);
+                score_tile(1, to, q_t, d, panel, from, start_row, factor);
                 break;
             case 2:
-                score_tile(2, to, q_t, d, panel, from, start_row);
+                score_tile(2, to, q_t, d, panel, from, start_row, factor);
                 break;
             default:
-                score_tile(COLS, to, q_t, d, panel, from, start_row);
+                score_tile(COLS, to, q_t, d, panel, from, start_row, factor);
             }
         }
     }
@@ -149,9 +157,49 @@ VEC_INLINE void fill_outside(float *s, int lo, int hi, int vectors, vf x)
         vst(s + at, x);
 }
 
+/* 2^(s - top) of a row, in place, and the vector after it 0; returns its sum added to `sum`. */
+VEC_INLINE vf exp_row(float *s, int vectors, vf top, vf sum)
+{
+    for (int v = 0; v < vectors; v++) {
+        const vf e = vexp2(vsub(vld(s + v * VL), top));
+        vst(s + v * VL, e);
+        sum = vadd(sum, e);
+    }
+    vst(s + vectors * VL, v0());
+    return sum;
+}
+
+#if defined(VEC_BF16)
+/* Likewise, and as pairs. `keep`: s is needed, too. */
+VEC_INLINE vf exp_row_pairs(float *pairs, float *s, int vectors, vf top, vf sum, bool keep)
+{
+    for (int v = 0; v < vectors; v += 2) {
+        const vf x = vexp2(vsub(vld(s + v * VL), top));
+        const vf y = v + 1 < vectors ? vexp2(vsub(vld(s + (v + 1) * VL), top)) : v0();
+        vst(pairs + v / 2 * VL, vpairs(x, y));
+        sum = vadd(sum, vadd(x, y));
+        if (!keep)
+            continue;
+        vst(s + v * VL, x);
+        vst(s + (v + 1) * VL, y);
+    }
+    if (keep)
+        vst(s + vectors * VL, v0());
+    return sum;
+}
+#endif
+
+/* Where the value kernel reads the first row of probabilities. */
+static const float *weights_of(const struct work *w)
+{
+    return (PER_LANE == 2 ? w->band[0] : w->s[0]) + VL;
+}
+
 /* s = 2^(s - top) for one group; updates top and sum (starts them if fresh). alpha[r] is the factor
- * for the group's older sums and outputs. The vector after each row becomes 0. */
-static void softmax_block(struct work *w, int g, int vectors, bool fresh, float alpha[ROWS])
+ * for the group's older sums and outputs. The vector after each row becomes 0. `keep`: the floats
+ * are needed, whatever weights_of is. */
+static void softmax_block(struct work *w, int g, int vectors, bool fresh, float alpha[ROWS],
+                          bool keep)
 {
     const vmask rows = vfirst(ROWS);
     float block_top[VL];
@@ -170,24 +218,24 @@ static void softmax_block(struct work *w, int g, int vectors, bool fresh, float 
     for (int r = 0; r < ROWS; r++) {
         float *s = w->s[r] + VL;
         const vf t = v1(w->top[g + r]);
-        vf sum = fresh ? v0() : vmul(vld(w->sum[g + r]), v1(alpha[r]));
-        for (int v = 0; v < vectors; v++) {
-            const vf e = vexp2(vsub(vld(s + v * VL), t));
-            vst(s + v * VL, e);
-            sum = vadd(sum, e);
-        }
-        vst(w->sum[g + r], sum);
-        vst(s + vectors * VL, v0());
+        const vf sum = fresh ? v0() : vmul(vld(w->sum[g + r]), v1(alpha[r]));
+#if defined(VEC_BF16)
+        vst(w->sum[g + r], exp_row_pairs(w->band[r] + VL, s, vectors, t, sum, keep));
+#else
+        (void)keep;
+        vst(w->sum[g + r], exp_row(s, vectors, t, sum));
+#endif
     }
 }
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-/* o = o alpha + p . v, rows of o `ld` floats apart: C vectors of n rows of v. p_row = LD reads a
- * block of keys; LD + 1 reads p by table row, one key later per query. A fresh o counts as 0; alpha
- * = NULL means 1. */
-VEC_INLINE void value_tile(int C, bool fresh, float *o, ptrdiff_t ld, const float *alpha,
-                           const float *p, ptrdiff_t p_row, int n, const float *v, ptrdiff_t v_row)
+/* o = o alpha + p . v, rows of o `ld` floats apart: C vectors of n rows of v, or of n pairs of
+ * rows. p_row = LD reads a block of keys; LD + 1 reads p by table row, one key later per query. A
+ * fresh o counts as 0; alpha = NULL means 1. */
+VEC_INLINE void value_tile(bool pairs, int C, bool fresh, float *o, ptrdiff_t ld,
+                           const float *alpha, const float *p, ptrdiff_t p_row, int n,
+                           const float *v, ptrdiff_t v_row)
 {
     vf acc[TILE_ROWS][TILE_COLS];
 
@@ -199,7 +247,7 @@ VEC_INLINE void value_tile(int C, bool fresh, float *o, ptrdiff_t ld, const floa
         if (alpha)
             acc[r][c] = vmul(acc[r][c], v1(alpha[r]));
     }
-    tile_fma(TILE_ROWS, C, acc, n, p, p_row, 1, v, v_row, VL);
+    tile_mac(pairs, TILE_ROWS, C, acc, n, p, p_row, 1, v, v_row, VL);
     UNROLL
     for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
@@ -240,8 +288,9 @@ static ptrdiff_t strip_at(int vectors, int rows, int v, int row)
 }
 
 /* A group's outputs from rows [x, ..) of the values; tile t needs only n[t] of them. */
-VEC_INLINE void value_tiles(bool fresh, float *o, ptrdiff_t ld, const float *alpha, const float *p,
-                            ptrdiff_t p_row, int x, const int n[TILES], const struct values *values)
+VEC_INLINE void value_tiles(bool pairs, bool fresh, float *o, ptrdiff_t ld, const float *alpha,
+                            const float *p, ptrdiff_t p_row, int x, const int n[TILES],
+                            const struct values *values)
 {
     for (int at = 0, width; at < values->vectors; at += width) {
         width = tile_width(values->vectors - at);
@@ -254,28 +303,33 @@ VEC_INLINE void value_tiles(bool fresh, float *o, ptrdiff_t ld, const float *alp
             float *to = o + row * ld + at * VL;
             switch (width) {
             case 1:
-                value_tile(1, fresh, to, ld, scale, p_t, p_row, n[t], v, step);
+                value_tile(pairs, 1, fresh, to, ld, scale, p_t, p_row, n[t], v, step);
                 break;
             case 2:
-                value_tile(2, fresh, to, ld, scale, p_t, p_row, n[t], v, step);
+                value_tile(pairs, 2, fresh, to, ld, scale, p_t, p_row, n[t], v, step);
                 break;
             default:
-                value_tile(COLS, fresh, to, ld, scale, p_t, p_row, n[t], v, step);
+                value_tile(pairs, COLS, fresh, to, ld, scale, p_t, p_row, n[t], v, step);
             }
         }
     }
 }
 
-/* By key: p is a group's block of probabilities, its first key is row x of the values. */
+/* By key: p is a group's block of probabilities (weights_of), its first key is row x of the values,
+ * whole lanes. */
 VEC_INLINE void add_values(bool fresh, float *o, ptrdiff_t ld, const float alpha[ROWS],
                            const float *p, int x, const int n[TILES], const struct values *v)
 {
-    value_tiles(fresh, o, ld, alpha, p, LD, x, n, v);
+    int rows[TILES];
+
+    for (int t = 0; t < TILES; t++)
+        rows[t] = lanes_for(n[t]);
+    value_tiles(PER_LANE == 2, fresh, o, ld, alpha, p, LD, x / PER_LANE, rows, v);
 }
 
 /* By table row, from row x on: for query r, row x + y belongs to p's key y + r. */
 static void add_relative_values(float *o, ptrdiff_t ld, const float *p, int x, const int n[TILES],
                                 const struct values *v)
 {
-    value_tiles(false, o, ld, NULL, p, LD + 1, x, n, v);
+    value_tiles(false, false, o, ld, NULL, p, LD + 1, x, n, v);
 }

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
  * Narrower element types in vectors of floats: rounding and widening as variants/base/elem.h says,
- * bit for bit. Included after vec.h, once per instruction set. */
+ * bit for bit. Included after vec.h, once per instruction set. With VEC_BF16 (and VEC_AVX512),
+ * pairs of bf16 lie in the lanes of vf, the first in the lower half, and are multiplied as such; no
+ * arithmetic on floats touches them. */
 #ifndef NARROW_H
 #define NARROW_H
 
 #include "variants/base/elem.h"
 #include "vec.h"
+
+/* Numbers in a lane of an operand: one float, or with VEC_BF16 a pair of bf16. */
+#if defined(VEC_BF16)
+enum { PER_LANE = 2 };
+#else
+enum { PER_LANE = 1 };
+#endif
+VEC_INLINE int lanes_for(int n) { return (n + PER_LANE - 1) / PER_LANE; }
 
 #if defined(VEC_AVX512)
 
@@ -37,6 +47,35 @@ VEC_INLINE vf vld_int8(const int8_t *p)
 {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));
 }
+
+#if defined(VEC_BF16)
+/* The numbers of lo, then those of hi, rounded. */
+VEC_INLINE vf vpairs(vf lo, vf hi) { return (vf)_mm512_cvtne2ps_pbh(hi, lo); }
+/* Pairs (lo[i], hi[i]) of bf16, from the numbers of lo, then those of hi. */
+VEC_INLINE vf vzip_pairs(vf x)
+{
+    static const uint16_t at[2 * VL] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                        21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                        11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+
+    return (vf)_mm512_permutexvar_epi16(_mm512_loadu_si512(at), (__m512i)x);
+}
+/* acc + both products of each pair, with two roundings, subnormals being zeros. */
+VEC_INLINE vf vdot2(vf acc, vf a, vf b) { return _mm512_dpbf16_ps(acc, (__m512bh)a, (__m512bh)b); }
+VEC_INLINE vf vld_pairs(const uint16_t *p) { return _mm512_loadu_ps((const void *)p); }
+/* The first n numbers, 0 for the others. */
+VEC_INLINE vf vld_pairs_n(const uint16_t *p, int n)
+{
+    const __mmask32 first = n >= 2 * VL ? ~(__mmask32)0 : ((__mmask32)1 << n) - 1;
+
+    return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(first, p));
+}
+/* n floats, rounded; pairs up to n. */
+VEC_INLINE vf vpairs_n(const float *x, int n)
+{
+    return vpairs(vld_upto(x, n, v0()), n > VL ? vld_upto(x + VL, n - VL, v0()) : v0());
+}
+#endif
 
 #else
 

@@ -9,6 +9,8 @@
 
 static const struct attn_impl *const attn_avx2[] = {&attn_fused_avx2, &attn_composed, NULL};
 static const struct attn_impl *const attn_avx512[] = {&attn_fused_avx512, &attn_composed, NULL};
+static const struct attn_impl *const attn_avx512_bf16[] = {
+    &attn_fused_avx512_bf16, &attn_fused_avx512, &attn_composed, NULL};
 static const struct recur_impl *const recur_rows_avx2[] = {&recur_unit_avx2, &recur_channels_avx2,
                                                            &recur_step_avx2, NULL};
 static const struct recur_impl *const recur_rows_avx512[] = {
@@ -23,6 +25,7 @@ const struct backend backend_avx2 = {
     .about = "hand-written kernels, 256-bit vectors",
     .inherits = "ref",
     .needs = ISA_AVX2,
+    .rounds = true,
     .packed_floats = gemm_packed_floats_avx2,
     .pack = gemm_pack_avx2,
     .gemm_act = gemm_act_avx2,
@@ -52,6 +55,7 @@ const struct backend backend_avx512 = {
     .about = "hand-written kernels, 512-bit vectors",
     .inherits = "avx2",
     .needs = ISA_AVX512,
+    .rounds = true,
     .packed_floats = gemm_packed_floats_avx512,
     .pack = gemm_pack_avx512,
     .gemm_act = gemm_act_avx512,
@@ -74,4 +78,19 @@ const struct backend backend_avx512 = {
     .attn = attn_avx512,
     .recur = recur_avx512,
     .recur_rows = recur_rows_avx512,
+};
+
+const struct backend backend_avx512_bf16 = {
+    .name = "avx512_bf16",
+    .about = "hand-written kernels, 512-bit vectors, products of bf16",
+    .inherits = "avx512",
+    .needs = ISA_AVX512_BF16,
+    .rounds = true,
+    .adds = ELEM_BF16,
+    .packed_floats = gemm_packed_floats_avx512,
+    .pack = gemm_pack_avx512,
+    .gemm_act = gemm_act_avx512_bf16,
+    .gemm_gate = gemm_gate_avx512_bf16,
+    .ops = {.gemm = gemm_avx512_bf16},
+    .attn = attn_avx512_bf16,
 };

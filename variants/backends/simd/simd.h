@@ -55,4 +55,11 @@ void gate_grad_avx512(const struct gate_grad *o);
 void rnn_cell_grad_avx512(const struct rnn_step_grad *o);
 void nll_grad_avx512(const struct nll_grad *o);
 
+extern const struct attn_impl attn_fused_avx512_bf16;
+
+/* Products with weights of bf16 in pairs; others are those of gemm_avx512. */
+void gemm_avx512_bf16(const struct gemm *g);
+void gemm_act_avx512_bf16(const struct gemm *g, const struct act *epilogue);
+void gemm_gate_avx512_bf16(const struct gemm *g, const struct gate_op *gate);
+
 #endif

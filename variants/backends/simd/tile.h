@@ -5,16 +5,31 @@
 #ifndef TILE_H
 #define TILE_H
 
+#include "narrow.h"
 #include "vec.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { TILE_COLS = 3 }; /* most vectors side by side */
 
-/* acc[r][c] += sum over p < n of a[r, p] * b[p, c], R rows by C vectors. R and C are constants at
- * every call, so that acc lives in registers: R*C accumulators + C of b + 1 broadcast. */
-VEC_INLINE void tile_fma(int R, int C, vf acc[][TILE_COLS], int n, const float *a, ptrdiff_t a_row,
-                         ptrdiff_t a_step, const float *b, ptrdiff_t b_step, ptrdiff_t b_col)
+/* acc + x y, lane by lane, or with `pairs`, which needs VEC_BF16, both products of each lane. */
+VEC_INLINE vf tile_step(bool pairs, vf x, vf y, vf acc)
+{
+#if defined(VEC_BF16)
+    if (pairs)
+        return vdot2(acc, x, y);
+#endif
+    (void)pairs;
+    return vfma(x, y, acc);
+}
+
+/* acc[r][c] += sum over p < n of a[r, p] * b[p, c], R rows by C vectors, or of the two products of
+ * each pair. pairs, R and C are constants at every call, so that acc lives in registers: R*C
+ * accumulators + C of b + 1 broadcast. */
+VEC_INLINE void tile_mac(bool pairs, int R, int C, vf acc[][TILE_COLS], int n, const float *a,
+                         ptrdiff_t a_row, ptrdiff_t a_step, const float *b, ptrdiff_t b_step,
+                         ptrdiff_t b_col)
 {
     UNROLL4
     for (int p = 0; p < n; p++) {
@@ -27,11 +42,17 @@ VEC_INLINE void tile_fma(int R, int C, vf acc[][TILE_COLS], int n, const float *
             const vf x = v1(a[r * a_row]);
             UNROLL
             for (int c = 0; c < C; c++)
-                acc[r][c] = vfma(x, col[c], acc[r][c]);
+                acc[r][c] = tile_step(pairs, x, col[c], acc[r][c]);
         }
         a += a_step;
         b += b_step;
     }
+}
+
+VEC_INLINE void tile_fma(int R, int C, vf acc[][TILE_COLS], int n, const float *a, ptrdiff_t a_row,
+                         ptrdiff_t a_step, const float *b, ptrdiff_t b_step, ptrdiff_t b_col)
+{
+    tile_mac(false, R, C, acc, n, a, a_row, a_step, b, b_step, b_col);
 }
 
 /* dst[p][i] = scale src[i][p] for i < width, p < n: rows of src become columns of a panel whose
@@ -71,5 +92,17 @@ VEC_INLINE void pack_along(float *dst, ptrdiff_t step, const float *src, ptrdiff
     for (int p = 0; p < n; p++)
         vst(dst + p * step, vld_m(src + p * ld, m, v0()));
 }
+
+#if defined(VEC_BF16)
+/* dst[p][i] = pair p of row i, from t[i], VL pairs of row i. Slack as above. */
+VEC_INLINE void pack_pairs(float *dst, ptrdiff_t step, vf t[VL], int pairs)
+{
+    vtranspose(t);
+    UNROLL
+    for (int i = 0; i < VL; i++)
+        if (i < pairs)
+            vst(dst + i * step, t[i]);
+}
+#endif
 
 #endif

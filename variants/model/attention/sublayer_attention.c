@@ -95,6 +95,13 @@ static bool reads_cache(const struct config *c)
     return c->stream_sinks || c->around.cope || c->around.diff || c->around.value_residual;
 }
 
+/* Does the core multiply numbers of bf16? It is trained in f32. */
+static bool multiplies_bf16(const struct sublayer *s, const struct engine *g)
+{
+    return !g->rounds && s->c->dtype == ELEM_BF16 && !reads_cache(s->c) && s->level == 0 &&
+           (s->mem != MEM_KV || narrow(s));
+}
+
 static enum status attention_bind(struct sublayer *s, const struct engine *g, struct extent max,
                                   struct arena *a, struct err *e)
 {
@@ -124,6 +131,7 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
     t->prepared = attn_of_config(c, max.B, max.L, remembers ? max.M : 0);
     t->prepared.window = config_window(c, s->layer);
     t->prepared.no_content = !s->asks;
+    t->prepared.bf16 = multiplies_bf16(s, g);
     const struct term_params p = attention_term_params(s);
     terms_reserve(c, s->lazy ? NULL : &p, s->layer, max.L, t->reach, a, &t->prepared);
     if (s->level) /* at least one pool group: the implementation is selected now */
@@ -251,6 +259,16 @@ static struct seq_rows new_rows(struct sublayer *s, const struct work *w, int wh
     return (struct seq_rows){w->own[which], (ptrdiff_t)rows * config_kv_width(s->c)};
 }
 
+/* Rows of q, k or v of `width` numbers become numbers of bf16. */
+static void round_rows(const struct engine *g, struct seq_rows x, int B, int rows, int width)
+{
+#pragma omp parallel for collapse(2)                                                               \
+    num_threads((ptrdiff_t)B *rows *width > PARALLEL_MIN ? g->threads : 1)
+    for (int b = 0; b < B; b++)
+        for (int i = 0; i < rows; i++)
+            bf16_round(x.at + b * x.stride + (ptrdiff_t)i * width, (size_t)width);
+}
+
 /* Round them into a narrow cache. */
 static void store_rows(const struct engine *g, const struct sublayer *s, struct cache *cache,
                        struct seq_rows x, int B, int rows)
@@ -263,6 +281,16 @@ static void store_rows(const struct engine *g, const struct sublayer *s, struct 
         for (int i = 0; i < rows; i++)
             elem_narrow(s->c->kv_dtype, cache_rows(cache, b) + (ptrdiff_t)(cache->M + i) * cache->n,
                         x.at + b * x.stride + (ptrdiff_t)i * width, width);
+}
+
+/* Finished rows of keys or values: what is left to do is to round them. */
+static void keep_rows(const struct engine *g, const struct sublayer *s, struct cache *cache,
+                      struct seq_rows x, int B, int rows)
+{
+    if (narrow(s))
+        store_rows(g, s, cache, x, B, rows);
+    else if (s->of.attention.prepared.bf16)
+        round_rows(g, x, B, rows, config_kv_width(s->c));
 }
 
 /* Of rows that it has projected: keys, or values where there are none. */
@@ -321,14 +349,12 @@ static void project_kv(const struct engine *g, struct sublayer *s, const struct 
     }
     around_values(g, s, w, n, v, end);
     around_fade(g, s, w, n, from.at);
-    if (narrow(s))
-        store_rows(g, s, &s->of.attention.values, v, from.B, rows);
+    keep_rows(g, s, &s->of.attention.values, v, from.B, rows);
     if (!s->asks)
         return;
     attention_rotate(g, s, k, from.B, rows, config_maps(s->c) * s->c->kv_heads, end - rows, false);
     around_split(g, s, w, n, k, rows, s->c->kv_heads, false);
-    if (narrow(s))
-        store_rows(g, s, &s->of.attention.keys, k, from.B, rows);
+    keep_rows(g, s, &s->of.attention.keys, k, from.B, rows);
 }
 
 int attention_memory(const struct sublayer *s)
@@ -415,6 +441,8 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
         around_queries(g, s, w, n, q);
         attention_rotate(g, s, q, from.B, query_rows, config_maps(c) * c->H, end - from.L, false);
         around_split(g, s, w, n, q, query_rows, c->H, false);
+        if (s->of.attention.prepared.bf16)
+            round_rows(g, q, from.B, query_rows, (int)HD);
     }
     project_kv(g, s, w, k, v, from, end);
     const struct attn a = attention_operands(s, w, from.B, from.L);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Products of few rows with a weight W [n,k]: dot products along k, W read in place, and widened in
+ * registers if it is narrow. */
+
+enum { DOT_ROWS = 2, DOT_COLS = 4 }; /* most of a tile */
+
+/* Numbers from p on of row j of W, `left` of them there. */
+VEC_INLINE vf dot_weights(enum elem E, const struct gemm *g, int j, int p, int left)
+{
+    if (E == ELEM_F32)
+        return vld_upto(g->b + j * g->ldb + p, left, v0());
+    const uint16_t *const half = (const uint16_t *)g->b_narrow + (ptrdiff_t)j * g->k + p;
+    return left >= VL ? vld_bf16(half) : vld_bf16_n(half, left);
+}
+
+/* `left` columns from p on, VL at most. */
+VEC_INLINE void dot_step(enum elem E, int R, int C, vf acc[DOT_ROWS][DOT_COLS],
+                         const struct gemm *g, const float *a, int j, int p, int left)
+{
+    vf x[DOT_ROWS];
+
+    UNROLL
+    for (int r = 0; r < R; r++)
+        x[r] = vld_upto(a + r * g->lda + p, left, v0());
+    UNROLL
+    for (int c = 0; c < C; c++) {
+        const vf y = dot_weights(E, g, j + c, p, left);
+        UNROLL
+        for (int r = 0; r < R; r++)
+            acc[r][c] = vfma(x[r], y, acc[r][c]);
+    }
+}
+
+VEC_INLINE void dot_plain(enum elem E, int R, int C, vf acc[DOT_ROWS][DOT_COLS],
+                          const struct gemm *g, int i, int j)
+{
+    const float *const a = g->a + i * g->lda;
+    int p = 0;
+
+    for (; p + VL <= g->k; p += VL)
+        dot_step(E, R, C, acc, g, a, j, p, VL);
+    if (p < g->k)
+        dot_step(E, R, C, acc, g, a, j, p, g->k - p);
+}
+
+/* Block by block: the sum of a block is multiplied by its scale. */
+VEC_INLINE void dot_q8(int R, int C, vf acc[DOT_ROWS][DOT_COLS], const struct gemm *g, int i, int j)
+{
+    enum { PARTS = Q8_BLOCK / VL };
+    const ptrdiff_t row = (ptrdiff_t)(elem_row_bytes(ELEM_Q8, g->k) / sizeof(struct q8_block));
+    const struct q8_block *w = (const struct q8_block *)g->b_narrow + j * row;
+    const float *a = g->a + i * g->lda;
+
+    for (int p = 0; p < g->k; p += Q8_BLOCK, w++) {
+        vf x[DOT_ROWS][PARTS];
+        UNROLL
+        for (int r = 0; r < R; r++)
+            UNROLL
+        for (int v = 0; v < PARTS; v++)
+            x[r][v] = vld_upto(a + r * g->lda + p + v * VL, max_int(0, g->k - p - v * VL), v0());
+        UNROLL
+        for (int c = 0; c < C; c++) {
+            const vf scale = v1(w[c * row].scale);
+            vf sum[DOT_ROWS];
+            UNROLL
+            for (int v = 0; v < PARTS; v++) {
+                const vf q = vld_int8(w[c * row].q + v * VL);
+                UNROLL
+                for (int r = 0; r < R; r++)
+                    sum[r] = v ? vfma(x[r][v], q, sum[r]) : vmul(x[r][v], q);
+            }
+            UNROLL
+            for (int r = 0; r < R; r++)
+                acc[r][c] = vfma(sum[r], scale, acc[r][c]);
+        }
+    }
+}
+
+/* R rows of a times C rows of W, of element type E, over all k: dot products along k. */
+VEC_INLINE void dot_tile(enum elem E, int R, int C, const struct gemm *g, int i, int j)
+{
+    vf acc[DOT_ROWS][DOT_COLS];
+
+    UNROLL
+    for (int r = 0; r < R; r++)
+        UNROLL
+    for (int c = 0; c < C; c++)
+        acc[r][c] = v0();
+    if (E == ELEM_Q8)
+        dot_q8(R, C, acc, g, i, j);
+    else
+        dot_plain(E, R, C, acc, g, i, j);
+    UNROLL
+    for (int r = 0; r < R; r++)
+        UNROLL
+    for (int c = 0; c < C; c++) {
+        float *to = g->c + (i + r) * g->ldc + j + c;
+        const float sum = g->alpha * vsum(acc[r][c]);
+        *to = g->beta == 0.0f ? sum : sum + g->beta * *to;
+    }
+}
+
+VEC_INLINE void dots(enum elem E, const struct gemm *g, int j0, int j1)
+{
+    int j = j0;
+
+    for (; j + DOT_COLS <= j1; j += DOT_COLS) {
+        int i = 0;
+        for (; i + DOT_ROWS <= g->m; i += DOT_ROWS)
+            dot_tile(E, DOT_ROWS, DOT_COLS, g, i, j);
+        if (i < g->m)
+            dot_tile(E, 1, DOT_COLS, g, i, j);
+    }
+    for (; j < j1; j++)
+        for (int i = 0; i < g->m; i++)
+            dot_tile(E, 1, 1, g, i, j);
+}
+
+/* The rows of a are rounded once, not for each row of W. */
+static void dots_bf16(const struct gemm *g, int j0, int j1)
+{
+    _Alignas(64) float a[FEW_BF16];
+    struct gemm rounded = *g;
+
+    for (int i = 0; i < g->m; i++)
+        memcpy(a + (ptrdiff_t)i * g->k, g->a + i * g->lda, sizeof(*a) * (size_t)g->k);
+    round_to_bf16(a, (ptrdiff_t)g->m * g->k);
+    rounded.a = a;
+    rounded.lda = g->k;
+    dots(ELEM_BF16, &rounded, j0, j1);
+}
+
+/* Are there few rows, so that W is read in place? */
+static bool is_few(const struct gemm *g)
+{
+    return g->m <= FEW_ROWS && g->tb && !g->ta && !g->rounds &&
+           (g->elem != ELEM_BF16 || (int64_t)g->m * g->k <= FEW_BF16);
+}
+
+/* c[..][j0..j1) of few rows: some rows of W at a time against all rows of a. */
+static void gemm_few(const struct fused *f, int j0, int j1)
+{
+    const struct gemm *g = f->g;
+
+    if (g->elem == ELEM_BF16)
+        dots_bf16(g, j0, j1);
+    else if (g->elem == ELEM_Q8)
+        dots(ELEM_Q8, g, j0, j1);
+    else
+        dots(ELEM_F32, g, j0, j1);
+    run_epilogue(f, 0, g->m, j0, j1);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Blocks of a product's operands in the order in which gemm.inc.c reads them, a number of k a lane.
+ * Narrow numbers are widened. */
+
+/* As pack_across, of columns of op(b): k <= KC. */
+static void pack_narrow(float *to, const struct gemm *g, int p, int k, int j, int cols)
+{
+    _Alignas(64) float row[VL * KC];
+
+    for (int c = 0; c < cols; c++)
+        widen(row + c * KC, g->elem, narrow_row(g, j + c), p, k);
+    pack_across(to, NR, row, KC, cols, k, 1.0f);
+}
+
+/* Rows [p, p+k) of op(b), columns [j, j+n), into slivers of [k][NR]. */
+static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
+{
+    for (int s = 0; s < n; s += NR)
+        for (int v = 0; v < NV; v++) {
+            float *to = dst + (ptrdiff_t)s * k + v * VL;
+            const int at = s + v * VL, cols = clamp_int(n - at, 0, VL);
+            if (cols == 0)
+                continue;
+            if (g->elem != ELEM_F32)
+                pack_narrow(to, g, p, k, j + at, cols);
+            else if (g->tb)
+                pack_across(to, NR, g->b + (j + at) * g->ldb + p, g->ldb, cols, k, 1.0f);
+            else
+                pack_along(to, NR, g->b + p * g->ldb + j + at, g->ldb, cols, k);
+        }
+}
+
+/* Rows [i, i+R) of op(a), columns [p, p+k), into [k][R]. */
+static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
+{
+    if (g->ta)
+        pack_along(dst, R, g->a + p * g->lda + i, g->lda, R, k);
+    else
+        pack_across(dst, R, g->a + i * g->lda + p, g->lda, R, k, 1.0f);
+}
+
+static size_t gemm_packed_floats(const struct gemm *g)
+{
+    if (g->m <= FEW_ROWS && g->tb)
+        return 0;
+    return (size_t)g->k * (size_t)padded(g->n) + NR;
+}
+
+static void gemm_pack(float *dst, const struct gemm *g)
+{
+    const int steps = k_steps(g->k);
+
+    for (int s = 0; s < steps; s++) {
+        const int p = split_at(g->k, s, steps), k = split_at(g->k, s + 1, steps) - p;
+        pack_b(dst + (ptrdiff_t)p * padded(g->n), g, p, k, 0, g->n);
+    }
+}
