@@ -142,7 +142,6 @@ enum out_gate {
     OUT_GATE_COUNT
 };
 /* Those that cached keys and values can have: the first of enum elem. */
-extern const char *const kv_elem_name[ELEM_BF16 + 2];       /* "f32" "bf16" NULL */
 extern const char *const out_gate_name[OUT_GATE_COUNT + 1]; /* "none" "elementwise" ... NULL */
 
 /* How the outputs of heads become rows: by W_o, or as sublayer_attention_capsules.c says. */
@@ -391,7 +390,7 @@ struct config {
     float budget, budget_coef; /* of gates, and the weight of its loss */
     int exit_patience;         /* layers with the same prediction after which it stops */
     enum elem dtype;           /* of weights (params_hold); no part of files, which are float */
-    enum elem kv_dtype; /* of cached keys and values (MEM_KV), f32 or bf16; no part of files */
+    enum elem kv_dtype;        /* of cached keys and values (MEM_KV); no part of files */
     /* language model */
     bool tied, out_bias, final_ln;
     float emb_scale, ln_eps;

@@ -133,9 +133,10 @@ static const char *why_not_narrow_kv(const struct bench_case *c)
 {
     if (c->config.kv_dtype == ELEM_F32)
         return NULL;
-    return c->phase != PHASE_FWD   ? "unsupported: training reads keys and values as f32"
-           : c->mem_kind == MEM_KV ? NULL
-                                   : "unsupported: no keys and values are cached";
+    return c->phase != PHASE_FWD ? "unsupported: training reads keys and values as f32"
+           : c->mem_kind == MEM_KV || c->workload == WORK_ATTN
+               ? NULL
+               : "unsupported: no keys and values are cached";
 }
 
 static const char *why_not_any_narrow(const struct bench_case *c)

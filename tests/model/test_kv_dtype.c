@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * A cache of bf16 keys and values: every token reads the same numbers, however a text is cut. */
+ * A cache of narrower keys and values: every token reads the same numbers, however a text is cut.
+ */
 #include "tests/support/model.h"
 
 enum { TEXT = 400, BATCH = 2 };
 
 /* Odd widths: rows of 5 or 15 numbers. */
-static struct config narrow(const char *name)
+static struct config narrow(const char *name, enum elem elem)
 {
     struct config c = config_default(variant_find(name), 12, 3, 5, 17, 2, 11);
 
     c.max_seq = TEXT;
     if (c.pos == &pos_rope)
         set_number(&c, "rope_dim", 4);
-    c.kv_dtype = ELEM_BF16;
+    c.kv_dtype = elem;
     return c;
 }
 
@@ -23,16 +24,16 @@ static float *logits(const struct config *c, const char *backend, int L, int M)
 }
 
 /* The reference computes each number in one order: the same bits. The kernels of few queries sum in
- * another order than those of many, so that a key may round to its neighbour, 2^-8 from it: two
- * roundings in each of two layers, in quadrature. The memory of a window moves in its buffer, which
- * has room for 256 rows more. */
-static void expect_same_text(const char *backend, double bound)
+ * another order than those of many, so that a key may round to its neighbour, 2^-8 from it, in q8
+ * 2^-7 of its head's largest: two roundings in each of two layers, in quadrature. The memory of a
+ * window moves in its buffer, which has room for 256 rows more. */
+static void expect_same_text(const char *backend, enum elem elem, double bound)
 {
     static const char *const names[] = {"rope", "gqa", "mqa", "llama", "window", "xl", "lazy"};
 
     for (size_t n = 0; n < ARRAY_LEN(names); n++)
         for (int window = 0; window <= 9; window += 9) {
-            struct config c = narrow(names[n]);
+            struct config c = narrow(names[n], elem);
             if (window)
                 c.window = window;
             const int M = c.window ? c.window - 1 : TEXT;
@@ -54,7 +55,11 @@ static void expect_same_text(const char *backend, double bound)
         }
 }
 
-Test(kv_dtype, decoding_is_one_pass, .timeout = 120) { expect_same_text("ref", 0); }
+Test(kv_dtype, decoding_is_one_pass, .timeout = 120)
+{
+    expect_same_text("ref", ELEM_BF16, 0);
+    expect_same_text("ref", ELEM_Q8, 0);
+}
 
 Test(kv_dtype, decoding_is_one_pass_within_rounding, .timeout = 120)
 {
@@ -64,6 +69,7 @@ Test(kv_dtype, decoding_is_one_pass_within_rounding, .timeout = 120)
         struct engine g;
         struct err e;
         if (engine_open(&g, names[k], 1, NULL, &e) == OK)
-            expect_same_text(names[k], 2 * 0x1p-8);
+            for (enum elem elem = ELEM_BF16; elem <= ELEM_Q8; elem++)
+                expect_same_text(names[k], elem, (elem == ELEM_Q8 ? 4 : 2) * 0x1p-8);
     }
 }

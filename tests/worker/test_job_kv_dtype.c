@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cases whose cached keys and values are bf16: what is stored, what is computed, and who cannot. */
+ * Cases whose cached keys and values are narrower than f32: what is stored, what is computed, and
+ * who cannot. */
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
 #include "tests/support/every_backend.h"
@@ -24,12 +25,12 @@ Test(job_kv_dtype, cache_takes_its_bytes)
 {
     static const struct {
         const char *line;
-        size_t f32, bf16;
+        size_t bytes[ELEM_COUNT];
     } cases[] = {
-        {"-w decode -V rope ", 40 * 4, 40 * 2},
-        {"-w decode -V gqa --kv-heads 2 ", 20 * 4, 20 * 2},
-        {"-w layer --seq 6 -V gqa --kv-heads 1 --d-head 6 ", 6 * 4, 6 * 2},
-        {"-w segment --seq 6 -V xl --d-head 5 --heads 5 ", 25 * 4, 26 * 2},
+        {"-w decode -V rope ", {40 * 4, 40 * 2, 4 * (4 + 12)}},
+        {"-w decode -V gqa --kv-heads 2 ", {20 * 4, 20 * 2, 2 * (4 + 12)}},
+        {"-w layer --seq 6 -V gqa --kv-heads 1 --d-head 6 ", {6 * 4, 6 * 2, 4 + 8}},
+        {"-w segment --seq 6 -V xl --d-head 5 --heads 5 ", {25 * 4, 26 * 2, 5 * (4 + 8)}},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -37,15 +38,16 @@ Test(job_kv_dtype, cache_takes_its_bytes)
         struct options o;
         struct plan p;
         char line[256];
-        snprintf(line, sizeof(line), SMALL "%s --mem 9 -b ref --kv-dtype f32,bf16", cases[i].line);
+        snprintf(line, sizeof(line), SMALL "%s --mem 9 -b ref --kv-dtype f32,bf16,q8",
+                 cases[i].line);
         must_plan(&p, &o, line);
-        cr_assert_eq(p.n, 2, "%s", line);
-        for (int n = 0; n < 2; n++) {
+        cr_assert_eq(p.n, ELEM_COUNT, "%s", line);
+        for (int n = 0; n < ELEM_COUNT; n++) {
             struct job j;
             must_start(&j, &p.cases[n]);
             cr_expect_eq(p.cases[n].config.kv_dtype, (enum elem)n);
-            cr_expect_eq(strstr(p.cases[n].repro, "--kv-dtype bf16") != NULL, n == 1);
-            const size_t row = n ? cases[i].bf16 : cases[i].f32;
+            cr_expect_eq(strstr(p.cases[n].repro, "--kv-dtype bf16") != NULL, n == ELEM_BF16);
+            const size_t row = cases[i].bytes[n];
             cr_expect_eq(j.arena.part[PART_MEMORY], layers * 2 * 9 * row, "%s: %zu bytes",
                          p.cases[n].repro, j.arena.part[PART_MEMORY]);
             cr_expect_eq(job_predicted_bytes(&j), j.arena.part[PART_MEMORY]);
@@ -63,20 +65,23 @@ Test(job_kv_dtype, rounding_is_small_and_there)
 
     must_plan(&p, &o,
               SMALL "-w segment --seq 7 --mem 9 -V rope,gqa,window,llama,xl -b ref "
-                    "--kv-dtype f32,bf16");
-    cr_assert_eq(p.n, 10);
-    for (int i = 0; i < p.n; i += 2) {
+                    "--kv-dtype f32,bf16,q8");
+    cr_assert_eq(p.n, 5 * ELEM_COUNT);
+    for (int i = 0; i < p.n; i++) {
+        const enum elem elem = p.cases[i].config.kv_dtype;
         struct job f32, narrow;
-        must_start(&f32, &p.cases[i]);
-        must_start(&narrow, &p.cases[i + 1]);
+        if (elem == ELEM_F32)
+            continue;
+        must_start(&f32, &p.cases[i - (int)elem]);
+        must_start(&narrow, &p.cases[i]);
         job_run(&f32);
         job_run(&narrow);
-        const struct bound bound = job_bound(&p.cases[i + 1]);
-        cr_expect_leq(bound.rel, 2 * 0x1p-8);
+        const struct bound bound = job_bound(&p.cases[i]);
+        cr_expect_leq(bound.rel, elem == ELEM_Q8 ? 4 * 0x1p-8 : 2 * 0x1p-8);
         const struct agreement a = agree(narrow.out, f32.out, f32.n_out, bound);
-        cr_expect(a.within, "%s: %g", p.cases[i + 1].repro, a.max_rel);
+        cr_expect(a.within, "%s: %g", p.cases[i].repro, a.max_rel);
         cr_expect(memcmp(f32.out, narrow.out, f32.n_out * sizeof(float)) != 0, "%s",
-                  p.cases[i + 1].repro);
+                  p.cases[i].repro);
         job_close(&f32);
         job_close(&narrow);
     }
@@ -84,7 +89,7 @@ Test(job_kv_dtype, rounding_is_small_and_there)
 }
 
 /* Every variant that caches: as the reference within the bound of its check, or refused. */
-ParameterizedTestParameters(job_kv_dtype, backends_agree) { return every_backend(); }
+ParameterizedTestParameters(job_kv_dtype, backends_agree) { return every_narrow_backend(); }
 ParameterizedTest(int *b, job_kv_dtype, backends_agree, .timeout = 300)
 {
     static const char *const work[] = {"-w decode ", "-w layer,segment --seq 7 "};
@@ -97,7 +102,7 @@ ParameterizedTest(int *b, job_kv_dtype, backends_agree, .timeout = 300)
         struct options o;
         struct plan p;
         char line[256];
-        snprintf(line, sizeof(line), SMALL "%s --mem 9 -V all -b %s --kv-dtype bf16", work[w],
+        snprintf(line, sizeof(line), SMALL "%s --mem 9 -V all -b %s --kv-dtype bf16,q8", work[w],
                  name);
         must_plan(&p, &o, line);
         plan_drop_unsupported(&p);
@@ -111,7 +116,8 @@ ParameterizedTest(int *b, job_kv_dtype, backends_agree, .timeout = 300)
             const enum status st = job_open(&j, c, &e);
             if (st != OK) {
                 cr_expect_eq(st, E_UNSUPPORTED, "%s: %s", c->repro, e.msg);
-                cr_expect(strstr(e.msg, "bf16") && strstr(e.msg, "  -> "), "%s", e.msg);
+                cr_expect(strstr(e.msg, elem_name[c->config.kv_dtype]) && strstr(e.msg, "  -> "),
+                          "%s", e.msg);
                 job_close(&j);
                 continue;
             }
@@ -130,7 +136,7 @@ ParameterizedTest(int *b, job_kv_dtype, backends_agree, .timeout = 300)
         drop_plan(&p, &o);
     }
     const bool reads = strcmp(name, "onednn") != 0 && strcmp(name, "openblas") != 0;
-    cr_expect_eq(ran > 60, reads, "%s: %d ran", name, ran);
+    cr_expect_eq(ran > 120, reads, "%s: %d ran", name, ran);
 }
 
 Test(job_kv_dtype, cases_that_cache_nothing)

@@ -3,6 +3,8 @@
  * What one attention call sees, which of its terms are present, and what it costs. */
 #include "attn.h"
 
+#include "variants/base/elem.h"
+
 #include <limits.h>
 
 /* ---- visibility --------------------------------------------------------------------------- */
@@ -103,7 +105,9 @@ void attn_check(const struct attn *a)
     CHECK(a->H % a->Hkv == 0 && a->M >= 0);
     CHECK(a->K >= 0 && (!a->K || a->q_step || (!a->causal && a->M == 0 && a->R == 0)));
     CHECK(!a->k_bf16 || (a->v_bf16 && !a->k && !a->no_content));
+    CHECK(!a->k_q8 || (a->v_q8 && !a->k && !a->no_content));
     CHECK(!a->v_bf16 || !a->v);
+    CHECK(!a->v_q8 || (!a->v && !a->v_bf16 && !a->bf16));
     CHECK(!a->no_content || !(a->u || a->w || a->rel_k || a->rel_q || a->sinks));
     CHECK(a->q_step >= 0 && (!a->q_step || a->k_step > 0));
     CHECK(a->sinks >= 0 && a->base >= 0 && (a->mask || !a->mask_of_head));
@@ -213,16 +217,21 @@ static double added_floats(const struct attn *a)
     return (a->add.batch ? a->B : 1) * (a->add.head ? a->H : 1) * per_head;
 }
 
+/* Floats that a head of n numbers of k or v takes. */
+static double head_floats(const struct attn *a, int n)
+{
+    return a->v_q8 ? (double)q8_head_words(n) : a->v_bf16 ? 0.5 * n : n;
+}
+
 double attn_bytes(const struct attn *a)
 {
     const double K = attn_keys(a), H = a->H, dh = a->dh, dv = attn_dv(a);
     const double past = a->q_step ? rows_of_past(a) : min_int(a->R, attn_keys(a));
     const double rows = past + a->Rf, tables = (a->rel_head ? H : 1) * rows * dh;
-    const double key = a->v_bf16 ? 0.5 : 1; /* floats that a number of k and v takes */
-    double floats = a->B * (a->L * H + key * K * a->Hkv) * dv; /* o, v */
+    double floats = a->B * (a->L * H * dv + K * a->Hkv * head_floats(a, attn_dv(a))); /* o, v */
 
     if (!a->no_content)
-        floats += a->B * (a->L * H + key * K * a->Hkv) * dh; /* q, k */
+        floats += a->B * (a->L * H * dh + K * a->Hkv * head_floats(a, a->dh)); /* q, k */
     floats += (a->rel_k ? tables : 0) + (a->rel_v ? tables : 0) + (a->rel_q ? tables : 0);
     floats += a->bias ? (a->bias_head ? H : 1) * rows : 0;
     floats += (a->add.at ? added_floats(a) : 0) + (a->scores_out ? a->B * all_pairs(a) : 0);

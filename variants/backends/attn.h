@@ -48,8 +48,10 @@ struct attn {
     bool causal;
     float scale;
     const float *q, *k, *v; /* [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dv], K: attn_keys */
-    /* In place of k and v, forward only: rows of bf16 (elem.h), whose strides count numbers. */
+    /* In place of k and v, forward only: rows of bf16 (elem.h), whose strides count numbers, or
+     * rows of heads in q8, whose strides count words of 4 bytes. */
     const uint16_t *k_bf16, *v_bf16;
+    const uint32_t *k_q8, *v_q8;
     /* q, k, v, rel_k, rel_v, sink_k and sink_v hold numbers of bf16, forward only. q + u and q + w
      * are rounded to bf16, and the probabilities may be where they meet the values: each term of o
      * is then off by 2^-8 of itself at most. All else is as without. */
@@ -182,6 +184,7 @@ struct range attn_hull(const struct attn *a, int h, int n, int i, int rows);
     X(SOFT_CAP, a->soft_cap != 0, "does not support a soft cap")                                   \
     X(SINK_LOGIT, a->sink_logit != NULL, "does not support logits of sinks")                       \
     X(BF16, a->v_bf16 != NULL, "does not read keys and values in bf16")                            \
+    X(Q8, a->v_q8 != NULL, "does not read keys and values in q8")                                  \
     X(ROUNDED, a->bf16, "does not round its queries to bf16")
 
 enum attn_term_index {
@@ -205,7 +208,7 @@ enum {
 /* Terms of the hand-written fused kernels. */
 enum {
     TERMS_FUSED = TERMS_PLAIN | TERM_MASK | TERM_NO_CONTENT | TERM_ADD | TERM_SCORES_OUT |
-                  TERM_GAIN | TERM_SINKS | TERM_SOFT_CAP | TERM_SINK_LOGIT | TERM_BF16 |
+                  TERM_GAIN | TERM_SINKS | TERM_SOFT_CAP | TERM_SINK_LOGIT | TERM_BF16 | TERM_Q8 |
                   TERM_ROUNDED
 };
 

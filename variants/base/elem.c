@@ -17,25 +17,31 @@ size_t elem_row_bytes(enum elem elem, int n)
                                : (size_t)n * sizeof(float);
 }
 
-/* A scale below the normal numbers would be flushed to zero by the kernels: it is zero here. */
-static void quantise(struct q8_block *to, const float *x, int n)
+/* n numbers as q; returns their scale. A scale below the normal numbers would be flushed to zero by
+ * the kernels: it is zero here. */
+static float quantise(int8_t *q, const float *x, int n)
 {
     float largest = 0;
 
-    memset(to, 0, sizeof(*to));
+    memset(q, 0, (size_t)n);
     for (int i = 0; i < n; i++) {
         const float size = fabsf(x[i]);
-        if (!(size <= FLT_MAX)) {
-            to->scale = NAN;
-            return;
-        }
+        if (!(size <= FLT_MAX))
+            return NAN;
         largest = fmaxf(largest, size);
     }
-    to->scale = largest / 127;
-    if (to->scale < FLT_MIN)
-        to->scale = 0;
-    for (int i = 0; to->scale != 0 && i < n; i++)
-        to->q[i] = (int8_t)lrint((double)x[i] / (double)to->scale);
+    const float scale = largest / 127;
+    if (scale < FLT_MIN)
+        return 0;
+    for (int i = 0; i < n; i++)
+        q[i] = (int8_t)lrint((double)x[i] / (double)scale);
+    return scale;
+}
+
+static void quantise_block(struct q8_block *to, const float *x, int n)
+{
+    memset(to, 0, sizeof(*to));
+    to->scale = quantise(to->q, x, n);
 }
 
 void elem_narrow(enum elem elem, void *row, const float *x, int n)
@@ -48,7 +54,7 @@ void elem_narrow(enum elem elem, void *row, const float *x, int n)
     for (int i = 0; elem == ELEM_BF16 && i < n; i++)
         half[i] = bf16_of(x[i]);
     for (int b = 0; elem == ELEM_Q8 && b < blocks(n); b++)
-        quantise(&block[b], x + b * Q8_BLOCK, min_int(Q8_BLOCK, n - b * Q8_BLOCK));
+        quantise_block(&block[b], x + b * Q8_BLOCK, min_int(Q8_BLOCK, n - b * Q8_BLOCK));
 }
 
 void elem_widen(enum elem elem, float *x, const void *row, int first, int n)
@@ -63,6 +69,27 @@ void elem_widen(enum elem elem, float *x, const void *row, int first, int n)
     for (int i = 0; elem == ELEM_Q8 && i < n; i++) {
         const struct q8_block *const of = &block[(first + i) / Q8_BLOCK];
         x[i] = of->scale * (float)of->q[(first + i) % Q8_BLOCK];
+    }
+}
+
+size_t elem_heads_bytes(enum elem elem, int heads, int n)
+{
+    return elem == ELEM_Q8 ? (size_t)heads * (size_t)q8_head_words(n) * sizeof(uint32_t)
+                           : round_up(elem_row_bytes(elem, heads * n), sizeof(uint32_t));
+}
+
+void elem_heads_narrow(enum elem elem, void *row, const float *x, int heads, int n)
+{
+    uint32_t *head = row;
+
+    if (elem != ELEM_Q8) {
+        elem_narrow(elem, row, x, heads * n);
+        return;
+    }
+    for (int h = 0; h < heads; h++, head += q8_head_words(n), x += n) {
+        head[q8_head_words(n) - 1] = 0; /* what fills the last word */
+        const float scale = quantise((int8_t *)(void *)(head + 1), x, n);
+        memcpy(head, &scale, sizeof(scale));
     }
 }
 

@@ -10,7 +10,9 @@
  * scale q, rounded to float. Where a block holds what is not finite, its scale and thus all of its
  * numbers are NaN.
  *
- * Rows of a matrix are stored one after the other, each of elem_row_bytes(). */
+ * Rows of a matrix are stored one after the other, each of elem_row_bytes(). Rows of heads, of
+ * cached keys and values, have in q8 one scale for each head of a row: words of 4 bytes, the scale
+ * first, then the int8s, filled up with zeros. */
 #ifndef ELEM_H
 #define ELEM_H
 
@@ -35,6 +37,28 @@ void elem_narrow(enum elem elem, void *row, const float *x, int n);
 
 /* Numbers [first, first + n) of such a row. */
 void elem_widen(enum elem elem, float *x, const void *row, int first, int n);
+
+/* Bytes of a row of heads of n numbers, whole words, and such a row in that type. */
+size_t elem_heads_bytes(enum elem elem, int heads, int n);
+void elem_heads_narrow(enum elem elem, void *row, const float *x, int heads, int n);
+
+/* Of a head of n numbers in q8: its words, and number e. */
+static inline ptrdiff_t q8_head_words(int n) { return 1 + (n + 3) / 4; }
+static inline float q8_head_scale(const uint32_t *head)
+{
+    float scale;
+
+    memcpy(&scale, head, sizeof(scale));
+    return scale;
+}
+static inline const int8_t *q8_head_numbers(const uint32_t *head)
+{
+    return (const int8_t *)(const void *)(head + 1);
+}
+static inline float q8_head_number(const uint32_t *head, int e)
+{
+    return q8_head_scale(head) * (float)q8_head_numbers(head)[e];
+}
 
 /* n floats to the nearest numbers of bf16, in place. */
 void bf16_round(float *x, size_t n);

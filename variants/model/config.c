@@ -44,7 +44,6 @@ const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
 
 const char *const score_residual_name[SCORE_RESIDUAL_COUNT + 1] = {"none", "sum", "mean", NULL};
 
-const char *const kv_elem_name[ELEM_BF16 + 2] = {"f32", "bf16"};
 const char *const out_gate_name[OUT_GATE_COUNT + 1] = {"none",  "elementwise", "headwise",
                                                        "swish", "sigmoid",     NULL};
 

@@ -296,7 +296,7 @@ static void outputs(const struct engine *g, const struct attn *a, const struct b
 
 static bool accepts(const struct attn *a, const char **why_not)
 {
-    return attn_supports(a, ~(unsigned)TERM_BF16, why_not); /* the products read floats */
+    return attn_supports(a, ~(unsigned)(TERM_BF16 | TERM_Q8), why_not); /* products of floats */
 }
 
 static void forward(const struct engine *g, const struct attn *a, void *scratch)

@@ -198,6 +198,20 @@ static double capped(const struct attn *a, double y, double *slope)
     return (double)a->soft_cap * t;
 }
 
+/* Key j of a key head, if it is floats, else NULL; as doubles in `to` where that is needed. */
+static const float *wide_key(const struct attn *a, int b, int kv, int j, double *to)
+{
+    const ptrdiff_t row = b * a->k_at.batch + j * a->k_at.row;
+    const ptrdiff_t at = row + (ptrdiff_t)kv * a->dh;
+    const uint32_t *const head = a->k_q8 ? a->k_q8 + row + kv * q8_head_words(a->dh) : NULL;
+
+    for (int e = 0; (a->rel_q || !a->k) && e < a->dh; e++)
+        to[e] = (double)(head        ? q8_head_number(head, e)
+                         : a->k_bf16 ? bf16_float(a->k_bf16[at + e])
+                                     : a->k[at + e]);
+    return a->k ? a->k + at : NULL;
+}
+
 /* The scores s of head h and the keys of `r`, and their cap'. */
 static void scores(const struct attn *a, int b, int h, int i, struct range r, double *wide,
                    double *s, double *slope)
@@ -211,10 +225,8 @@ static void scores(const struct attn *a, int b, int h, int i, struct range r, do
         const ptrdiff_t table = h * a->rel_head + (ptrdiff_t)row * a->dh;
         double x = 0;
         if (!a->no_content) {
-            const ptrdiff_t k = b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh;
-            for (int e = 0; (a->rel_q || a->k_bf16) && e < a->dh; e++)
-                k_wide[e] = (double)(a->k_bf16 ? bf16_float(a->k_bf16[k + e]) : a->k[k + e]);
-            x = a->k_bf16 ? dot_wide(q_u, k_wide, a->dh) : ref_dot(q_u, a->k + k, a->dh);
+            const float *const k = wide_key(a, b, kv, j, k_wide);
+            x = k ? ref_dot(q_u, k, a->dh) : dot_wide(q_u, k_wide, a->dh);
             if (a->rel_k)
                 x += ref_dot(q_w, a->rel_k + table, a->dh);
             if (a->rel_q)
@@ -338,6 +350,8 @@ static void output(const struct attn *a, int b, int i, const struct ref_row *row
                     ref_add(out, w[j], v.own, n);
                 for (int e = 0; v.own_bf16 && e < n; e++)
                     out[e] += w[j] * (double)bf16_float(v.own_bf16[e]);
+                for (int e = 0; v.own_q8 && e < n; e++)
+                    out[e] += w[j] * (double)q8_head_number(v.own_q8, e0 + e);
                 if (v.rel)
                     ref_add(out, w[j], v.rel, n);
             }

@@ -34,6 +34,7 @@ bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r);
 struct ref_value {
     const float *own, *rel;   /* NULL: 0 */
     const uint16_t *own_bf16; /* in place of own */
+    const uint32_t *own_q8;   /* likewise, the whole head */
 };
 static inline struct ref_value ref_value_at(const struct attn *a, int b, int h, int i, int j, int e)
 {
@@ -43,12 +44,15 @@ static inline struct ref_value ref_value_at(const struct attn *a, int b, int h, 
     if (sink >= 0)
         return (struct ref_value){
             a->sink_v ? a->sink_v + ((ptrdiff_t)h * a->sinks + sink) * attn_dv(a) + e : NULL, NULL,
-            NULL};
+            NULL, NULL};
     if (rel)
         rel += h * a->rel_head + (ptrdiff_t)attn_table_row(a, i, j) * a->dh + e;
-    const ptrdiff_t at = b * a->v_at.batch + j * a->v_at.row + (ptrdiff_t)kv * attn_dv(a) + e;
-    return a->v_bf16 ? (struct ref_value){NULL, rel, a->v_bf16 + at}
-                     : (struct ref_value){a->v + at, rel, NULL};
+    const ptrdiff_t row = b * a->v_at.batch + j * a->v_at.row;
+    const ptrdiff_t at = row + (ptrdiff_t)kv * attn_dv(a) + e;
+    if (a->v_q8)
+        return (struct ref_value){NULL, rel, NULL, a->v_q8 + row + kv * q8_head_words(attn_dv(a))};
+    return a->v_bf16 ? (struct ref_value){NULL, rel, a->v_bf16 + at, NULL}
+                     : (struct ref_value){a->v + at, rel, NULL, NULL};
 }
 
 /* Elements of a head that are summed at a time, so that keys are the outer loop. */

@@ -20,7 +20,7 @@ VEC_INLINE void few_each(const struct attn *a, struct few_row *rows, int n, int 
         op(rows, n, x, at + x * step, d);
 }
 
-enum { FLOAT_BYTES = sizeof(float), BF16_BYTES = sizeof(uint16_t) };
+enum { FLOAT_BYTES = sizeof(float), BF16_BYTES = sizeof(uint16_t), WORD_BYTES = 4 };
 
 /* s += q . k for n queries and a block's keys [j, j+keys). */
 static void few_keys(const struct attn *a, struct few_row *rows, int n, int b, int j, int keys)
@@ -29,7 +29,10 @@ static void few_keys(const struct attn *a, struct few_row *rows, int n, int b, i
 
     if (a->no_content)
         return;
-    if (a->k_bf16)
+    if (a->k_q8)
+        few_each(a, rows, n, j, keys, (const char *)(a->k_q8 + k), step * WORD_BYTES, a->dh,
+                 few_key_q8);
+    else if (a->k_bf16)
         few_each(a, rows, n, j, keys, (const char *)(a->k_bf16 + k), step * BF16_BYTES, a->dh,
                  few_key_bf16);
     else
@@ -42,7 +45,10 @@ static void few_values(const struct attn *a, struct few_row *rows, int n, int b,
     const ptrdiff_t v = b * a->v_at.batch + j * a->v_at.row, step = a->v_at.row;
     const int dv = attn_dv(a);
 
-    if (a->v_bf16)
+    if (a->v_q8)
+        few_each(a, rows, n, j, keys, (const char *)(a->v_q8 + v), step * WORD_BYTES, dv,
+                 few_value_q8);
+    else if (a->v_bf16)
         few_each(a, rows, n, j, keys, (const char *)(a->v_bf16 + v), step * BF16_BYTES, dv,
                  few_value_bf16);
     else

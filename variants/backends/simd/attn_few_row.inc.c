@@ -17,7 +17,7 @@ struct few_row {
     float o[FEW_HEAD];
     float s[FEW_KEYS + VL]; /* of a block: scores, then 2^(s - top) */
     float top, sum;
-    ptrdiff_t key, value; /* offset of its head in a row of keys or values, in numbers */
+    ptrdiff_t key, value; /* offset of its head in a row of keys or values, as strides count */
     uint64_t *seen;       /* bits of visible keys, if a mask hides some */
 };
 
@@ -72,6 +72,34 @@ VEC_INLINE void few_add_bf16(float *o, float p, const uint16_t *v, int d)
         vst(o + e, vfma(v1(p), vld_bf16_n(v + e, d - e), vld(o + e)));
 }
 
+/* The same of heads in q8. */
+VEC_INLINE float few_dot_q8(const float *q, const uint32_t *head, int d)
+{
+    const int8_t *const k = q8_head_numbers(head);
+    vf acc = v0();
+    int e = 0;
+
+    UNROLL4
+    for (; e + VL <= d; e += VL)
+        acc = vfma(vld(q + e), vld_int8(k + e), acc);
+    if (e < d)
+        acc = vfma(vld(q + e), vld_int8_n(k + e, d - e), acc);
+    return q8_head_scale(head) * vsum(acc);
+}
+
+VEC_INLINE void few_add_q8(float *o, float p, const uint32_t *head, int d)
+{
+    const int8_t *const v = q8_head_numbers(head);
+    const vf weight = v1(p * q8_head_scale(head));
+    int e = 0;
+
+    UNROLL4
+    for (; e + VL <= d; e += VL)
+        vst(o + e, vfma(weight, vld_int8(v + e), vld(o + e)));
+    if (e < d)
+        vst(o + e, vfma(weight, vld_int8_n(v + e, d - e), vld(o + e)));
+}
+
 /* s[x] += q . k for n queries and row x of a block's keys. */
 static void few_key(struct few_row *w, int n, int x, const void *row, int d)
 {
@@ -89,6 +117,14 @@ static void few_key_bf16(struct few_row *w, int n, int x, const void *row, int d
         w[t].s[x] += few_dot_bf16(w[t].qu, k + w[t].key, d);
 }
 
+static void few_key_q8(struct few_row *w, int n, int x, const void *row, int d)
+{
+    const uint32_t *const k = row;
+
+    for (int t = 0; t < n; t++)
+        w[t].s[x] += few_dot_q8(w[t].qu, k + w[t].key, d);
+}
+
 /* o += s[x] v for n queries and row x of a block's values. */
 static void few_value(struct few_row *w, int n, int x, const void *row, int d)
 {
@@ -104,6 +140,14 @@ static void few_value_bf16(struct few_row *w, int n, int x, const void *row, int
 
     for (int t = 0; t < n; t++)
         few_add_bf16(w[t].o, w[t].s[x], v + w[t].value, d);
+}
+
+static void few_value_q8(struct few_row *w, int n, int x, const void *row, int d)
+{
+    const uint32_t *const v = row;
+
+    for (int t = 0; t < n; t++)
+        few_add_q8(w[t].o, w[t].s[x], v + w[t].value, d);
 }
 
 /* The same for the visible keys or values [j, j+n), by mask; j is a multiple of 64. Queries that do
@@ -258,8 +302,9 @@ static void few_start(const struct attn *a, struct few_row *w, int b, int h, int
         vst(w->o + e, v0());
     w->top = LOWEST;
     w->sum = 0.0f;
-    w->key = (ptrdiff_t)(h / (a->H / a->Hkv)) * a->dh;
-    w->value = (ptrdiff_t)(h / (a->H / a->Hkv)) * attn_dv(a);
+    const ptrdiff_t kv = h / (a->H / a->Hkv);
+    w->key = kv * (a->k_q8 ? q8_head_words(a->dh) : a->dh);
+    w->value = kv * (a->v_q8 ? q8_head_words(attn_dv(a)) : attn_dv(a));
     if (a->mask) {
         const struct sight sight = attn_sight(a, h);
         sight_bits(&sight, i, w->seen);

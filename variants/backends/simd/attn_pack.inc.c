@@ -44,7 +44,7 @@ enum { IN_PLACE_KEYS = 768, IN_PLACE_ROW = 1024 };
 
 static bool values_in_place(const struct attn *a)
 {
-    return PER_LANE == 1 && !a->v_bf16 && attn_keys(a) <= IN_PLACE_KEYS && attn_dv(a) % VL == 0 &&
+    return PER_LANE == 1 && a->v && attn_keys(a) <= IN_PLACE_KEYS && attn_dv(a) % VL == 0 &&
            a->v_at.row < IN_PLACE_ROW;
 }
 
@@ -121,6 +121,22 @@ static void pack_values(float *dst, int rows, const float *src, ptrdiff_t ld, in
 #include "attn_pack_floats.inc.c"
 #endif
 
+#if !defined(VEC_BF16)
+static void pack_keys_q8(const struct fused *f, int b, int h, int j, int n)
+{
+    const struct attn *a = f->a;
+    const ptrdiff_t head = (ptrdiff_t)b * a->Hkv + h;
+    const uint32_t *const k =
+        a->k_q8 ? a->k_q8 + b * a->k_at.batch + h * q8_head_words(a->dh) : NULL;
+    const uint32_t *const v = a->v_q8 + b * a->v_at.batch + h * q8_head_words(f->dv);
+
+    for (int x = j; k && x < j + n; x += VL)
+        pack_panel_q8(f->k + head * f->k_head + (ptrdiff_t)x * f->dk, k + x * a->k_at.row,
+                      a->k_at.row, min_int(VL, j + n - x), a->dh, f->factor);
+    pack_key_values_q8(f->v + head * f->v_head, f->K, v, a->v_at.row, f->dv, j, n);
+}
+#endif
+
 /* Keys and values [j, j+n) of one head. */
 static void pack_keys(const struct fused *f, int b, int h, int j, int n)
 {
@@ -130,6 +146,12 @@ static void pack_keys(const struct fused *f, int b, int h, int j, int n)
     const ptrdiff_t v = b * a->v_at.batch + h * f->dv;
     float *const to = f->v + head * f->v_head;
 
+#if !defined(VEC_BF16) /* numbers of q8 are none of bf16 */
+    if (a->v_q8) {
+        pack_keys_q8(f, b, h, j, n);
+        return;
+    }
+#endif
     for (int x = j; !a->no_content && x < j + n; x += VL) {
         float *panel = f->k + head * f->k_head + (ptrdiff_t)x * f->dk;
         const ptrdiff_t at = k + x * a->k_at.row;

@@ -47,6 +47,12 @@ VEC_INLINE vf vld_int8(const int8_t *p)
 {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));
 }
+VEC_INLINE vf vld_int8_n(const int8_t *p, int n)
+{
+    const __m128i some = _mm_maskz_loadu_epi8((__mmask16)((1u << n) - 1u), p);
+
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(some));
+}
 
 #if defined(VEC_BF16)
 /* The numbers of lo, then those of hi, rounded. */
@@ -110,6 +116,13 @@ VEC_INLINE vf vld_bf16_n(const uint16_t *p, int n)
 VEC_INLINE vf vld_int8(const int8_t *p)
 {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p)));
+}
+VEC_INLINE vf vld_int8_n(const int8_t *p, int n)
+{
+    int8_t some[VL] = {0};
+
+    memcpy(some, p, (size_t)n);
+    return vld_int8(some);
 }
 
 #endif

@@ -69,7 +69,7 @@ int attention_kept(const struct sublayer *s, int M)
     return window ? min_int(M, window - 1) : slots_kept(c, M);
 }
 
-/* Are its keys and values cached as bf16? */
+/* Are its keys and values cached in a narrower type? */
 static bool narrow(const struct sublayer *s)
 {
     return s->mem == MEM_KV && s->c->kv_dtype != ELEM_F32;
@@ -78,8 +78,7 @@ static bool narrow(const struct sublayer *s)
 /* Floats that a cached row of keys or of values takes: whole ones. */
 static int cached_floats(const struct config *c)
 {
-    return (int)(round_up(elem_row_bytes(c->kv_dtype, config_kv_width(c)), sizeof(float)) /
-                 sizeof(float));
+    return (int)(elem_heads_bytes(c->kv_dtype, config_kv_width(c) / c->dh, c->dh) / sizeof(float));
 }
 
 static int attention_caches(const struct sublayer *s)
@@ -99,7 +98,7 @@ static bool reads_cache(const struct config *c)
 static bool multiplies_bf16(const struct sublayer *s, const struct engine *g)
 {
     return !g->rounds && s->c->dtype == ELEM_BF16 && !reads_cache(s->c) && s->level == 0 &&
-           (s->mem != MEM_KV || narrow(s));
+           (s->mem != MEM_KV || s->c->kv_dtype == ELEM_BF16);
 }
 
 static enum status attention_bind(struct sublayer *s, const struct engine *g, struct extent max,
@@ -279,8 +278,9 @@ static void store_rows(const struct engine *g, const struct sublayer *s, struct 
     num_threads((ptrdiff_t)B *rows *width > PARALLEL_MIN ? g->threads : 1)
     for (int b = 0; b < B; b++)
         for (int i = 0; i < rows; i++)
-            elem_narrow(s->c->kv_dtype, cache_rows(cache, b) + (ptrdiff_t)(cache->M + i) * cache->n,
-                        x.at + b * x.stride + (ptrdiff_t)i * width, width);
+            elem_heads_narrow(
+                s->c->kv_dtype, cache_rows(cache, b) + (ptrdiff_t)(cache->M + i) * cache->n,
+                x.at + b * x.stride + (ptrdiff_t)i * width, width / s->c->dh, s->c->dh);
 }
 
 /* Finished rows of keys or values: what is left to do is to round them. */
@@ -395,6 +395,13 @@ struct attn attention_operands(const struct sublayer *s, const struct work *w, i
     attention_score_residual(s, w, &a);
     around_set_scores(s, w, attention_call(s, B, L), &a);
     a.q_at.batch = a.o_at.batch = a.L * HD;
+    if (narrow(s) && s->c->kv_dtype == ELEM_Q8) {
+        a.k_q8 = s->asks ? (const uint32_t *)(const void *)cache_rows(&t->keys, 0) : NULL;
+        a.v_q8 = (const uint32_t *)(const void *)cache_rows(&t->values, 0);
+        a.k_at.batch = a.v_at.batch = cache_stride(&t->values);
+        a.k_at.row = a.v_at.row = t->values.n;
+        return a;
+    }
     if (narrow(s)) {
         a.k_bf16 = s->asks ? (const uint16_t *)(const void *)cache_rows(&t->keys, 0) : NULL;
         a.v_bf16 = (const uint16_t *)(const void *)cache_rows(&t->values, 0);

@@ -28,10 +28,13 @@ struct attn attention_for_impl(const struct sublayer *s)
 {
     static const float something = 0;
     static const uint16_t half = 0;
+    static const uint32_t word = 0;
     struct attn a = masks_placeholder(&s->of.attention.prepared);
 
     if (s->mem == MEM_KV && s->c->kv_dtype == ELEM_BF16)
         a.v_bf16 = &half;
+    if (s->mem == MEM_KV && s->c->kv_dtype == ELEM_Q8)
+        a.v_q8 = &word;
     if (s->c->stream_sinks)
         return streaming_for_impl(&a);
     if (s->c->score_residual || around_adds(s->c))

@@ -54,7 +54,7 @@ enum status kv_unsupported(const struct config *c, struct err *e)
 {
     return fail(e, E_UNSUPPORTED,
                 "unsupported: what %s caches is not read as %s  -> --kv-dtype f32",
-                c->variant->name, kv_elem_name[c->kv_dtype]);
+                c->variant->name, elem_name[c->kv_dtype]);
 }
 
 static const struct param *found(const struct params *p, int at)
