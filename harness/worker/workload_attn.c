@@ -70,16 +70,43 @@ static void *take_scratch(struct arena *a, struct attn_need need)
     return scratch;
 }
 
-/* Rows without gaps: a layer's may have heads between them that other calls read. */
+/* Rows of q and o without gaps: a layer's may have heads between them that other calls read. */
 static void pack_rows(struct attn *a)
 {
-    const ptrdiff_t K = attn_keys(a), q = (ptrdiff_t)a->H * a->dh, k = (ptrdiff_t)a->Hkv * a->dh;
-    const ptrdiff_t o = (ptrdiff_t)a->H * attn_dv(a), v = (ptrdiff_t)a->Hkv * attn_dv(a);
+    const ptrdiff_t q = (ptrdiff_t)a->H * a->dh, o = (ptrdiff_t)a->H * attn_dv(a);
 
     a->q_at = (struct stride){a->L * q, q};
-    a->k_at = (struct stride){K * k, k};
-    a->v_at = (struct stride){K * v, v};
     a->o_at = (struct stride){a->L * o, o};
+}
+
+/* Keys or values, as they would be cached: [B,K] rows of heads of n numbers. Strides count floats
+ * or what a narrow type's do. */
+static void *take_rows(struct job *j, int heads, int n, struct stride *at)
+{
+    const enum elem elem = j->config.kv_dtype;
+    const int K = j->shape.L + j->shape.M;
+    const size_t unit = elem == ELEM_BF16 ? sizeof(uint16_t) : sizeof(float);
+    const size_t row = elem_heads_bytes(elem, heads, n);
+
+    *at = (struct stride){K * (ptrdiff_t)(row / unit), (ptrdiff_t)(row / unit)};
+    return arena_take(&j->arena, PART_ACTIVATIONS, (size_t)j->shape.B * (size_t)K * row);
+}
+
+static void bind_keys(struct job *j)
+{
+    static const uint32_t counted[1]; /* while there is no arena */
+    struct attn *const a = &j->attn.attn;
+    void *const k = take_rows(j, a->Hkv, a->dh, &a->k_at);
+    void *const v = take_rows(j, a->Hkv, attn_dv(a), &a->v_at);
+    const void *const keys = a->no_content ? NULL : k ? k : counted;
+    const void *const values = v ? v : counted;
+
+    if (j->config.kv_dtype == ELEM_BF16)
+        a->k_bf16 = keys, a->v_bf16 = values;
+    else if (j->config.kv_dtype == ELEM_Q8)
+        a->k_q8 = keys, a->v_q8 = values;
+    else
+        a->k = k, a->v = v;
 }
 
 static enum status bind(struct job *j, struct err *e)
@@ -93,7 +120,7 @@ static enum status bind(struct job *j, struct err *e)
     params_place(&t->params, a);
     t->attn = attn_of_config(c, s.B, s.L, s.M);
     pack_rows(&t->attn);
-    t->attn.bf16 = c->dtype == ELEM_BF16;
+    t->attn.bf16 = c->dtype == ELEM_BF16 && c->kv_dtype != ELEM_Q8;
     t->trained = c->pos->terms_grad || (c->attn_extra && c->attn_extra->terms_grad);
     const struct term_params p = term_params(t);
     terms_reserve(c, &p, 0, s.L, K, a, &t->attn);
@@ -101,8 +128,7 @@ static enum status bind(struct job *j, struct err *e)
     if (c->pos->build_tables && c->pos->n_pos_encoding)
         t->pos_encoding = arena_f32(a, PART_SCRATCH, c->pos->n_pos_encoding(c, K));
     t->attn.q = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, (int)t->attn.q_at.row));
-    t->attn.k = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, K, (int)t->attn.k_at.row));
-    t->attn.v = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, K, (int)t->attn.v_at.row));
+    bind_keys(j);
     t->attn.o = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, (int)t->attn.o_at.row));
     if (j->bcase->phase == PHASE_FWD_BWD)
         t->attn.lse = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, c->H));
@@ -115,18 +141,47 @@ static enum status bind(struct job *j, struct err *e)
     return OK;
 }
 
+/* Draw them and bring them to their type. */
+static void fill_rows(const struct job *j, const char *name, const void *to, int heads, int n)
+{
+    const enum elem elem = j->config.kv_dtype;
+    const size_t rows = job_elements(j->shape.B, j->shape.L + j->shape.M, 1);
+    const size_t width = (size_t)(heads * n), bytes = elem_heads_bytes(elem, heads, n);
+    float *const x = elem == ELEM_F32 ? (float *)to : malloc(rows * width * sizeof(*x));
+
+    NEED(x != NULL);
+    job_draw(j, name, x, rows * width);
+    if (j->attn.attn.bf16)
+        bf16_round(x, rows * width);
+    if (elem == ELEM_F32)
+        return;
+    for (size_t i = 0; i < rows; i++)
+        elem_heads_narrow(elem, (char *)to + i * bytes, x + i * width, heads, n);
+    free(x);
+}
+
+/* Where they are, whatever their type. */
+static const void *keys_of(const struct attn *a)
+{
+    return a->k ? (const void *)a->k : a->k_bf16 ? (const void *)a->k_bf16 : a->k_q8;
+}
+
+static const void *values_of(const struct attn *a)
+{
+    return a->v ? (const void *)a->v : a->v_bf16 ? (const void *)a->v_bf16 : a->v_q8;
+}
+
 static void fill(struct job *j)
 {
     const struct config *c = &j->config;
     const struct extent s = j->shape;
     struct attn_job *t = &j->attn;
     const size_t queries = job_elements(s.B, s.L, (int)t->attn.q_at.row);
-    const size_t keys = job_elements(s.B, s.L + s.M, (int)t->attn.k_at.row);
-    const size_t values = job_elements(s.B, s.L + s.M, (int)t->attn.v_at.row);
 
     job_draw(j, "attn.q", (float *)t->attn.q, queries);
-    job_draw(j, "attn.k", (float *)t->attn.k, keys);
-    job_draw(j, "attn.v", (float *)t->attn.v, values);
+    if (keys_of(&t->attn))
+        fill_rows(j, "attn.k", keys_of(&t->attn), t->attn.Hkv, t->attn.dh);
+    fill_rows(j, "attn.v", values_of(&t->attn), t->attn.Hkv, attn_dv(&t->attn));
     masks_draw(&c->masks, 0, &t->attn);
     if (t->pos_encoding)
         c->pos->pos_encoding(c, 0, s.L + s.M, t->pos_encoding);
@@ -139,11 +194,8 @@ static void fill(struct job *j)
                  job_elements(s.B, c->H, s.L * (s.L + s.M)));
     const struct term_params p = term_params(t);
     terms_build_tables(&j->engine, c, &p, t->pos_encoding, &t->attn);
-    if (t->attn.bf16) {
+    if (t->attn.bf16)
         bf16_round((float *)t->attn.q, queries);
-        bf16_round((float *)t->attn.k, keys);
-        bf16_round((float *)t->attn.v, values);
-    }
 }
 
 static void forward(struct job *j)
