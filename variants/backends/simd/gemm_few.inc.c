@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Products of few rows with a weight W [n,k]: dot products along k, W read in place, and widened in
- * registers if it is narrow. */
+ * registers if it is narrow. For one or two rows memory is the limit: W is one stream, row after
+ * row. More rows share what is loaded of some rows of W. */
 
 enum { DOT_ROWS = 2, DOT_COLS = 4 }; /* most of a tile */
 
@@ -101,10 +102,108 @@ VEC_INLINE void dot_tile(enum elem E, int R, int C, const struct gemm *g, int i,
     }
 }
 
+/* ---- one stream --------------------------------------------------------------------------- */
+
+/* A row's sum goes in chains, because each product waits for the one before. */
+enum { CHAINS = 4 };
+
+VEC_INLINE void stream_step(enum elem E, int R, vf acc[DOT_ROWS][CHAINS], int chain,
+                            const struct gemm *g, const float *a, int j, int p, int left)
+{
+    const vf y = dot_weights(E, g, j, p, left);
+
+    UNROLL
+    for (int r = 0; r < R; r++)
+        acc[r][chain] = vfma(vld_upto(a + r * g->lda + p, left, v0()), y, acc[r][chain]);
+}
+
+VEC_INLINE void stream_plain(enum elem E, int R, vf acc[DOT_ROWS][CHAINS], const struct gemm *g,
+                             const float *a, int j)
+{
+    int p = 0;
+
+    for (; p + CHAINS * VL <= g->k; p += CHAINS * VL)
+        UNROLL
+    for (int c = 0; c < CHAINS; c++)
+        stream_step(E, R, acc, c, g, a, j, p + c * VL, VL);
+    for (; p < g->k; p += VL)
+        stream_step(E, R, acc, 0, g, a, j, p, min_int(VL, g->k - p));
+}
+
+/* A block, of which `left` numbers of a are there. */
+VEC_INLINE void stream_block(int R, vf acc[DOT_ROWS][CHAINS], int chain, const struct gemm *g,
+                             const float *a, const struct q8_block *w, int left)
+{
+    const vf scale = v1(w->scale);
+    vf sum[DOT_ROWS];
+
+    UNROLL
+    for (int v = 0; v < Q8_BLOCK / VL; v++) {
+        const vf q = vld_int8(w->q + v * VL);
+        UNROLL
+        for (int r = 0; r < R; r++) {
+            const float *const at = a + r * g->lda + v * VL;
+            const vf x = left == Q8_BLOCK ? vld(at) : vld_upto(at, max_int(0, left - v * VL), v0());
+            sum[r] = v ? vfma(x, q, sum[r]) : vmul(x, q);
+        }
+    }
+    UNROLL
+    for (int r = 0; r < R; r++)
+        acc[r][chain] = vfma(sum[r], scale, acc[r][chain]);
+}
+
+VEC_INLINE void stream_q8(int R, vf acc[DOT_ROWS][CHAINS], const struct gemm *g, const float *a,
+                          int j)
+{
+    const struct q8_block *w = narrow_row(g, j);
+    int p = 0;
+
+    for (; p + CHAINS * Q8_BLOCK <= g->k; p += CHAINS * Q8_BLOCK, w += CHAINS)
+        UNROLL
+    for (int c = 0; c < CHAINS; c++)
+        stream_block(R, acc, c, g, a + p + c * Q8_BLOCK, w + c, Q8_BLOCK);
+    for (; p < g->k; p += Q8_BLOCK, w++)
+        stream_block(R, acc, 0, g, a + p, w, min_int(Q8_BLOCK, g->k - p));
+}
+
+/* All R rows of a times rows [j0, j1) of W. */
+VEC_INLINE void stream(enum elem E, int R, const struct gemm *g, int j0, int j1)
+{
+    for (int j = j0; j < j1; j++) {
+        vf acc[DOT_ROWS][CHAINS];
+        UNROLL
+        for (int r = 0; r < R; r++)
+            UNROLL
+        for (int c = 0; c < CHAINS; c++)
+            acc[r][c] = v0();
+        if (E == ELEM_Q8)
+            stream_q8(R, acc, g, g->a, j);
+        else
+            stream_plain(E, R, acc, g, g->a, j);
+        UNROLL
+        for (int r = 0; r < R; r++) {
+            float *const to = g->c + r * g->ldc + j;
+            const vf all = vadd(vadd(acc[r][0], acc[r][1]), vadd(acc[r][2], acc[r][3]));
+            const float sum = g->alpha * vsum(all);
+            *to = g->beta == 0.0f ? sum : sum + g->beta * *to;
+        }
+    }
+}
+
+/* ---- few rows ----------------------------------------------------------------------------- */
+
 VEC_INLINE void dots(enum elem E, const struct gemm *g, int j0, int j1)
 {
     int j = j0;
 
+    if (g->m == 1) {
+        stream(E, 1, g, j0, j1);
+        return;
+    }
+    if (g->m == 2) {
+        stream(E, 2, g, j0, j1);
+        return;
+    }
     for (; j + DOT_COLS <= j1; j += DOT_COLS) {
         int i = 0;
         for (; i + DOT_ROWS <= g->m; i += DOT_ROWS)
