@@ -113,6 +113,46 @@ static void compare(const struct engine *g, const struct shape *s, const struct 
     free_operands(&x);
 }
 
+/* What rounds its operands gives the same bits for floats as for the numbers they are rounded to.
+ */
+static void expect_rounds(const struct engine *g, const struct shape *s,
+                          const struct scheme *scheme)
+{
+    struct operands x;
+
+    make_operands(&x, s, scheme);
+    round_operands(&x);
+    const float *const q = x.a.q, *const k = x.a.k, *const v = x.a.v;
+    struct operands raw;
+    make_operands(&raw, s, scheme);
+    float *const want = malloc(x.o_size * sizeof(*want));
+    cr_assert_not_null(want);
+    x.a.unrounded = true;
+    attend(g, &x.a);
+    memcpy(want, x.o, x.o_size * sizeof(*want));
+    x.a.q = raw.a.q, x.a.k = raw.a.k, x.a.v = raw.a.v;
+    attend(g, &x.a);
+    cr_assert_arr_eq(x.o, want, x.o_size * sizeof(*want), "%s, L %d M %d dh %d terms %d",
+                     g->backend->name, s->L, s->M, s->dh, scheme->terms);
+    x.a.q = q, x.a.k = k, x.a.v = v;
+    free(want);
+    free_operands(&raw);
+    free_operands(&x);
+}
+
+ParameterizedTestParameters(attn_narrow, operands_are_rounded) { return every_narrow_backend(); }
+ParameterizedTest(int *b, attn_narrow, operands_are_rounded, .timeout = 60)
+{
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("%s cannot run here", backends[*b]->name);
+    const struct engine g = open_engine(backends[*b]->name, 2);
+
+    for (int i = 0; g.attn[i]; i++)
+        for (size_t s = 0; s < ARRAY_LEN(shapes) && g.attn[i]->rounds; s++)
+            for (size_t t = 0; t < ARRAY_LEN(schemes); t++)
+                expect_rounds(&g, &shapes[s], &schemes[t]);
+}
+
 static bool reads(const struct engine *g, enum elem elem)
 {
     static const uint16_t half = 0;

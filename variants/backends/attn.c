@@ -105,6 +105,7 @@ void attn_check(const struct attn *a)
     CHECK(a->H % a->Hkv == 0 && a->M >= 0);
     CHECK(a->K >= 0 && (!a->K || a->q_step || (!a->causal && a->M == 0 && a->R == 0)));
     CHECK(!a->k_bf16 || (a->v_bf16 && !a->k && !a->no_content));
+    CHECK(!a->unrounded || a->bf16);
     CHECK(!a->k_q8 || (a->v_q8 && !a->k && !a->no_content));
     CHECK(!a->v_bf16 || !a->v);
     CHECK(!a->v_q8 || (!a->v && !a->v_bf16 && !a->bf16));

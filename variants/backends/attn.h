@@ -56,6 +56,7 @@ struct attn {
      * are rounded to bf16, and the probabilities may be where they meet the values: each term of o
      * is then off by 2^-8 of itself at most. All else is as without. */
     bool bf16;
+    bool unrounded; /* with bf16: q, k and v are floats yet, which the implementation rounds */
     struct stride q_at, k_at, v_at, o_at;
     const float *u, *w;         /* [H,dh] */
     const float *rel_k, *rel_v; /* [H or 1, R+Rf, dh] */

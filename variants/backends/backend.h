@@ -30,6 +30,7 @@ struct attn_impl {
     struct attn_need (*need)(const struct attn *a, int threads);
     /* `scratch` has scores_bytes + scratch_bytes bytes, 64-byte aligned, contents undefined. */
     void (*forward)(const struct engine *g, const struct attn *a, void *scratch);
+    bool rounds; /* it takes operands that are `unrounded` */
     /* Expects a->o and a->lse from forward; recomputes the scores. The result does not depend on
      * the number of threads, unless a library sums in another order. NULL = no backward pass.
      * `backward_by` names the implementation whose backward pass this is, if it is another one; the

@@ -238,7 +238,7 @@ static struct attn_need fused_need(const struct attn *a, int threads)
 
 static void fused_forward(const struct engine *g, const struct attn *a, void *scratch)
 {
-    if (a->L <= FEW && few_fits(a)) {
+    if (a->L <= FEW && few_fits(a) && !a->unrounded) { /* it reads keys and values as they are */
         few_forward(a, g->threads, scratch);
         return;
     }

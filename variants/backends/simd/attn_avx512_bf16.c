@@ -11,4 +11,5 @@ const struct attn_impl attn_fused_avx512_bf16 = {
     .accepts = fused_accepts,
     .need = fused_need,
     .forward = fused_forward,
+    .rounds = true,
 };

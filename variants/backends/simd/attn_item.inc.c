@@ -34,8 +34,11 @@ static void load_queries(const struct item *t, int g, float *dst, const float *b
         const vf y = add && more ? vld_upto(add + VL, more, v0()) : v0();
         for (int i = 0; i < rows; i++) {
             const float *const from = q + i * row + e;
-            const vf hi = more ? vld_upto(from + VL, more, v0()) : v0();
-            vst(dst + i * ld + e / 2, vpairs(vadd(vld_upto(from, left, v0()), x), vadd(hi, y)));
+            vf lo = vld_upto(from, left, v0());
+            vf hi = more ? vld_upto(from + VL, more, v0()) : v0();
+            if (bias && a->unrounded) /* before the sum, too, as elsewhere */
+                lo = vbf16(lo), hi = vbf16(hi);
+            vst(dst + i * ld + e / 2, vpairs(vadd(lo, x), vadd(hi, y)));
         }
         for (int i = rows; i < ROWS; i++)
             vst(dst + i * ld + e / 2, v0());

@@ -289,7 +289,7 @@ static void keep_rows(const struct engine *g, const struct sublayer *s, struct c
 {
     if (narrow(s))
         store_rows(g, s, cache, x, B, rows);
-    else if (s->of.attention.prepared.bf16)
+    else if (s->of.attention.prepared.bf16 && !s->of.attention.impl->rounds)
         round_rows(g, x, B, rows, config_kv_width(s->c));
 }
 
@@ -409,6 +409,7 @@ struct attn attention_operands(const struct sublayer *s, const struct work *w, i
         a.k_at.row = a.v_at.row = 2 * (ptrdiff_t)t->values.n;
         return a;
     }
+    a.unrounded = a.bf16 && t->impl->rounds;
     a.k = !s->asks ? NULL : kv ? cache_rows(&t->keys, 0) : w->own[AT_K];
     a.v = kv ? cache_rows(&t->values, 0) : w->own[AT_V];
     a.k_at.batch = a.v_at.batch = kv ? cache_stride(&t->values) : (M + L) * kv_width;
@@ -448,7 +449,7 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
         around_queries(g, s, w, n, q);
         attention_rotate(g, s, q, from.B, query_rows, config_maps(c) * c->H, end - from.L, false);
         around_split(g, s, w, n, q, query_rows, c->H, false);
-        if (s->of.attention.prepared.bf16)
+        if (s->of.attention.prepared.bf16 && !s->of.attention.impl->rounds)
             round_rows(g, q, from.B, query_rows, (int)HD);
     }
     project_kv(g, s, w, k, v, from, end);
