@@ -299,6 +299,8 @@ static void shape_open(struct shape *s, const struct check *c, const struct back
 {
     *s = (struct shape){.line = line};
     s->st = options_parse_line(&s->o, line, &s->why);
+    if (s->st == OK && b->adds != ELEM_F32) /* what it computes itself */
+        s->st = options_default(&s->o, "dtype", elem_name[b->adds], &s->why);
     const struct names own_variants = s->o.variants, own_backends = s->o.backends;
     if (s->st == OK) {
         s->o.backends = (struct names){(const char *[]){b->name}, 1};

@@ -16,7 +16,7 @@ static struct criterion_test_params everybody(void)
     size_t n = 0;
 
     for (int i = 0; backends[i] && n + 1 < ARRAY_LEN(list); i++)
-        for (int threads = 1; threads <= 2; threads++)
+        for (int threads = 1; threads <= 2 && backends[i]->adds == ELEM_F32; threads++)
             list[n++] = (struct who){i, threads};
     return cr_make_param_array(struct who, list, n);
 }

@@ -366,7 +366,7 @@ ParameterizedTestParameters(eval_trained, scores_of_the_published_code)
     size_t n = 0;
 
     for (int i = 0; backends[i]; i++)
-        if (backends[i] != &backend_ref) { /* takes minutes */
+        if (backends[i] != &backend_ref && backends[i]->adds == ELEM_F32) { /* takes minutes */
             list[n++] = (struct known){i, 0, 2.151388};
             list[n++] = (struct known){i, 128, 2.096637};
         }

@@ -110,7 +110,7 @@ Test(train, threads_do_not_change_the_loss)
 {
     for (int b = 0; backends[b]; b++) {
         struct err e;
-        if (backend_usable(backends[b], &e) != OK)
+        if (backends[b]->adds != ELEM_F32 || backend_usable(backends[b], &e) != OK)
             continue;
         double loss[2];
         for (int threads = 1; threads <= 2; threads++) {

@@ -69,7 +69,7 @@ EACH_FORM(lm, keys_are_as_good_as_hidden_states, true)
             expect_same(kv, hidden, n, "kv is not hidden: mem, seq", M[i], L[k]);
             for (int b = 1; backends[b]; b++) {
                 struct model m;
-                if (backend_usable(backends[b], NULL) != OK)
+                if (backends[b]->adds != ELEM_F32 || backend_usable(backends[b], NULL) != OK)
                     continue;
                 for (enum mem_kind kind = MEM_HIDDEN; kind <= MEM_KV; kind++) {
                     model_open(&m, &c, backends[b]->name, 1, kind, (struct extent){2, L[k], M[i]});

@@ -5,6 +5,7 @@
  * gradients. */
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
+#include "tests/support/open_engine.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
@@ -118,14 +119,21 @@ ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
         "--threads 1 " SIZES,
         "-w layer --phase fwd_bwd -V vanilla,shaw,xl --norm pre --clip 0,50 --clamp-len 5 "
         "--threads 1 " SIZES,
+        "-w layer,train --phase fwd_bwd -V base,llama,gdn,switch,delight --dtype bf16 --threads "
+        "2 " SIZES,
     };
+    const enum elem adds = backends[*b]->adds;
 
     if (backend_usable(backends[*b], NULL) != OK)
         cr_skip_test("%s cannot run here", backends[*b]->name);
+    const bool rounds = open_engine(backends[*b]->name, 1).can_round;
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        const bool bf16 = strstr(lines[i], "--dtype bf16") != NULL;
         struct options o;
         struct plan p;
         char line[512];
+        if (bf16 ? !rounds : adds != ELEM_F32)
+            continue;
         snprintf(line, sizeof(line), "-b %s %s", backends[*b]->name, lines[i]);
         must_plan(&p, &o, line);
         plan_drop_unsupported(&p);
