@@ -184,11 +184,12 @@ void row_label(const struct latency_row *row, const struct axis *without, char *
     add_word(buf, size, row, KEY_mem_tokens, "mem=", "", but);
     add_word(buf, size, row, KEY_mem_kind, "", "", but);
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++) {
+        const struct choice *const choice = &model_choices[i];
         char before[48];
-        snprintf(before, sizeof(before), "%s=", model_choices[i].name);
-        if (model_choices[i].special &&
-            (model_choices[i].codec != CODEC_TEXT || model_choices[i].words))
-            add_word(buf, size, row, find_column(t, model_choices[i].name), before, "0", but);
+        snprintf(before, sizeof(before), "%s=", choice->name);
+        if (choice->special && (choice->codec != CODEC_TEXT || choice->words))
+            add_word(buf, size, row, find_column(t, choice->name), before,
+                     choice->words == elem_name ? elem_name[ELEM_F32] : "0", but);
     }
     add_word(buf, size, row, KEY_batch_size, "batch=", "1", but);
     add_word(buf, size, row, KEY_layers, "layers=", "1", but);

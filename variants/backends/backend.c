@@ -113,12 +113,17 @@ enum status engine_open(struct engine *g, const char *name, int threads, const c
     if (st != OK)
         return st;
     *g = (struct engine){.backend = b, .impl = impl, .threads = threads};
-    g->isa = b->core_isa ? b->core_isa() : b->needs;
+    g->isa = engine_isa(g, ELEM_F32);
     inherit(g);
     for (int op = 0; op < OP_COUNT; op++)
         CHECK(g->from[op]);
     CHECK(g->attn && g->recur);
     return OK;
+}
+
+enum isa engine_isa(const struct engine *g, enum elem elem)
+{
+    return g->backend->core_isa ? g->backend->core_isa(elem) : g->backend->needs;
 }
 
 enum status engine_train_in(struct engine *g, enum elem elem, struct err *e)

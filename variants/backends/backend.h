@@ -351,7 +351,7 @@ struct backend {
      * engine_gemm_act and engine_gemm_gate. */
     void (*gemm_act)(const struct gemm *g, const struct act *epilogue);
     void (*gemm_gate)(const struct gemm *g, const struct gate_op *gate);
-    enum isa (*core_isa)(void);
+    enum isa (*core_isa)(enum elem elem);
     /* Optional: the kernels that executed its products since the last call, e.g.
      * "gemm:jit+brg:avx512_core", for the CSV column `impl`; E_UNSUPPORTED with the reason if a
      * product failed and its result is NaN. `names` has room for `size` characters. */
@@ -421,6 +421,9 @@ struct engine {
  * `impl`. */
 enum status engine_open(struct engine *g, const char *name, int threads, const char *impl,
                         struct err *e);
+
+/* The ISA level of its products with weights of a type. */
+enum isa engine_isa(const struct engine *g, enum elem elem);
 
 /* Train in mixed precision (Micikevicius et al. 2018, arXiv:1710.03740): with ELEM_BF16 linear maps
  * round their operands, forward and backward; weights, gradients, sums and all else stay f32.

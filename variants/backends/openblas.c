@@ -40,12 +40,13 @@ static const char *core(void) { return openblas_get_corename(); }
 static const char *config(void) { return openblas_get_config(); }
 
 /* The ISA level of the kernels that OpenBLAS chose for this CPU. */
-static enum isa core_isa(void)
+static enum isa core_isa(enum elem elem)
 {
     static const char *const avx512[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
     static const char *const avx2[] = {"Haswell", "Zen"};
     const char *name = openblas_get_corename();
 
+    (void)elem;
     for (size_t i = 0; i < ARRAY_LEN(avx512); i++)
         if (strcmp(name, avx512[i]) == 0)
             return ISA_AVX512;
