@@ -146,7 +146,7 @@ static void fill_rows(const struct job *j, const char *name, const void *to, int
 {
     const enum elem elem = j->config.kv_dtype;
     const size_t rows = job_elements(j->shape.B, j->shape.L + j->shape.M, 1);
-    const size_t width = (size_t)(heads * n), bytes = elem_heads_bytes(elem, heads, n);
+    const size_t width = (size_t)heads * (size_t)n, bytes = elem_heads_bytes(elem, heads, n);
     float *const x = elem == ELEM_F32 ? (float *)to : malloc(rows * width * sizeof(*x));
 
     NEED(x != NULL);

@@ -112,8 +112,10 @@ VEC_INLINE void score_tile(int C, float *s, struct queries q, int d, const float
     for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
     for (int c = 0; c < C; c++) {
-        const vf from = PER_LANE == 2 && start ? vld(start + r * start_row + c * VL) : v0();
-        vst(s + r * LD + c * VL, PER_LANE == 2 ? vfma(acc[r][c], v1(factor), from) : acc[r][c]);
+        if (PER_LANE == 2)
+            acc[r][c] =
+                vfma(acc[r][c], v1(factor), start ? vld(start + r * start_row + c * VL) : v0());
+        vst(s + r * LD + c * VL, acc[r][c]);
     }
 }
 
