@@ -1,41 +1,86 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Table of results/reference/dtypes.md: what element types gain, from the run of
-harness/sweeps/dtypes.args.  usage: scripts/dtypes.py RUN_FOLDER"""
+"""Tables of results/reference/dtypes.md: what element types gain in time and lose in perplexity, from
+runs of harness/sweeps/dtypes.args and of bench eval.  usage: scripts/dtypes.py RUN_FOLDER..."""
 import csv
 import os
 import sys
 
 
 def rows(folder, table):
-    with open(os.path.join(folder, table + ".csv"), newline="") as f:
+    path = os.path.join(folder, table + ".csv")
+    if not os.path.exists(path):
+        return []
+    with open(path, newline="") as f:
         return [r for r in csv.DictReader(f) if r["status"] == "ok"]
 
 
-def cell(row, base):
+def type_of(row):
+    return row["dtype"], row["kv_dtype"]
+
+
+def f32_of(kind):
+    return "f32", "f32" if kind[1] else ""
+
+
+def milliseconds(row, base):
     ms = float(row["median_ns"]) / 1e6
     text = f"{ms:.3g}" if ms < 100 else f"{ms:.0f}"
     return text if row is base else f"{text} ({ms * 1e6 / float(base['median_ns']):.2f})"
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
+def times(folder):
     measured = {}
-    for r in rows(sys.argv[1], "latency"):
-        measured[r["variant"], r["dtype"], r["kv_dtype"], r["workload"]] = r
-    names = dict.fromkeys(k[:3] for k in measured)
+    for r in rows(folder, "latency"):
+        if r["workload"] in ("segment", "decode"):
+            measured.setdefault((r["variant"], type_of(r)), {})[r["workload"]] = r
+    if not measured:
+        return
     print("| variant | weights | keys, values | segment, ms | decode, ms | decode, MB a token |")
     print("|---|---|---|---|---|---|")
-    for name, dtype, kv in names:
+    for (name, kind), of in measured.items():
         cells = []
         for work in "segment", "decode":
-            row = measured.get((name, dtype, kv, work))
-            base = measured.get((name, "f32", "f32" if kv else "", work))
-            cells.append(cell(row, base) if row and base else "")
-            if work == "decode":
-                cells.append(f"{float(row['bytes_moved_min']) / 1e6:.0f}" if row else "")
-        print(f"| `{name}` | {dtype} | {kv} | {' | '.join(cells)} |")
+            row, base = of.get(work), measured.get((name, f32_of(kind)), {}).get(work)
+            cells.append(milliseconds(row, base) if row and base else "")
+        if "decode" in of:
+            cells.append(f"{float(of['decode']['bytes_moved_min']) / 1e6:.0f}")
+        print(f"| `{name}` | {kind[0]} | {kind[1]} | {' | '.join(cells)} |")
+    print()
+
+
+def perplexities(folders):
+    models, kinds = {}, {}
+    for folder in folders:
+        for r in rows(folder, "perplexity"):
+            text = os.path.basename(r["corpus"]).split(":")[0]
+            models.setdefault((r["variant"], text, r["mem_kind"]), {})[type_of(r)] = r
+            kinds[type_of(r)] = True
+    kinds = [k for k in kinds if k[1]] or list(kinds)
+    if not models:
+        return
+    names = [k[0] + (", " + k[1] if k[1] else "") for k in kinds]
+    print(f"| model, text | {' | '.join(names)} |")
+    print("|---|" + "---|" * len(kinds))
+    for (name, text, _), of in models.items():
+        cells = []
+        for kind in kinds:
+            row = of.get(kind) or of.get((kind[0], "") if kind[1] == "f32" else None)
+            if not row:
+                cells.append("")
+            elif kind == f32_of(kind):
+                cells.append(f"{float(row['ppl']):.5f}")
+            else:
+                cells.append(f"{float(row['ppl_delta_pct']):+.3f} %")
+        print(f"| `{name}`, {text} | {' | '.join(cells)} |")
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    for folder in sys.argv[1:]:
+        times(folder)
+    perplexities(sys.argv[1:])
 
 
 main()

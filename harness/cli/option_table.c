@@ -80,7 +80,7 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
 #define DRAWS (FOR(PLOT) | FOR(HISTORY))                                   /* figures */
 #define ALL ((1u << COMMAND_COUNT) - 1)
 
-/* Checkpoints are f32: what is measured or scored may have another type. */
+/* Of eval are those that a checkpoint may be scored with, too; training keeps no narrow cache. */
 #define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, empty_, ...)      \
     {                                                                                              \
         .name = option_,                                                                           \
@@ -91,9 +91,7 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
         .flags = IN_RUN,                                                                           \
         .at = offsetof(struct options, chosen[CHOICE_##name_]),                                    \
         .row = &model_choices[CHOICE_##name_],                                                     \
-        .only = CHOICE_##name_ == CHOICE_dtype      ? MODELS | FOR(EVAL)                           \
-                : CHOICE_##name_ == CHOICE_kv_dtype ? PLANS                                        \
-                                                    : MODELS,                                      \
+        .only = CHOICE_##name_ == CHOICE_kv_dtype ? PLANS : MODELS,                                \
         AXIS,                                                                                      \
     },
 

@@ -160,10 +160,13 @@ static char *request_of(const struct subject *t, const struct bench_case *c)
     return line.data;
 }
 
+/* Empty: of keys and values that none caches. */
+static bool is_f32(const char *type) { return !*type || strcmp(type, elem_name[ELEM_F32]) == 0; }
+
 /* Percent by which its perplexity is above that of the same in f32 in this run; NAN without one. */
 static double against_f32(const struct session *s, const struct perplexity_row *row)
 {
-    static const char *const but[] = {"dtype", NULL};
+    static const char *const but[] = {"dtype", "kv_dtype", NULL};
     const struct table *const t = &tables[TABLE_PERPLEXITY];
     struct rows rows = {0};
     double pct = NAN;
@@ -172,11 +175,17 @@ static double against_f32(const struct session *s, const struct perplexity_row *
         return pct;
     const struct perplexity_row *const of = rows.row;
     for (size_t i = 0; i < rows.n; i++)
-        if (strcmp(of[i].dtype, elem_name[ELEM_F32]) == 0 && strcmp(of[i].status, "ok") == 0 &&
+        if (is_f32(of[i].dtype) && is_f32(of[i].kv_dtype) && strcmp(of[i].status, "ok") == 0 &&
             rows_alike(t, &of[i], row, but))
             pct = 100 * (row->ppl / of[i].ppl - 1);
     rows_free(&rows);
     return pct;
+}
+
+/* Keys and values of a narrow type are cached ones. */
+static bool caches(const struct config *c, enum mem_kind kind)
+{
+    return c->kv_dtype == ELEM_F32 || kind == MEM_KV;
 }
 
 static enum status score_one(struct session *s, const struct subject *t, int seq, int mem,
@@ -186,7 +195,7 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     enum mem_kind kind;
     enum status st = score_mem_kind(&kind, &t->config, t->opt, mem, e);
 
-    if (st != OK)
+    if (st != OK || (!print && !caches(&t->config, kind))) /* a sweep's measured rows say why */
         return st;
     struct bench_case bcase = scored_case(t, seq, mem, kind);
     struct result r = {.bcase = &bcase};
@@ -215,7 +224,7 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
         text_put(r.detail, sizeof(r.detail), why.msg);
     }
     struct perplexity_row row = make_row(t, s, &r);
-    if (t->config.dtype != ELEM_F32)
+    if (t->config.dtype != ELEM_F32 || t->config.kv_dtype != ELEM_F32)
         row.ppl_delta_pct = against_f32(s, &row);
     st = rundir_write(&s->dir, TABLE_PERPLEXITY, &row, e);
     s->rows[r.status]++;
@@ -370,7 +379,7 @@ static enum status add_model_time(struct session *s, const struct subject *t, in
     bool again;
     const enum status st = subject_choose(&one, model, &again, e);
 
-    if (st != OK || again)
+    if (st != OK || again || !caches(&one.config, kind))
         return st;
     struct bench_case c = scored_case(&one, seq, mem, kind);
     if (!rundir_done(&s->dir, TABLE_PERPLEXITY, c.case_id))
@@ -433,18 +442,27 @@ enum status perplexity_rows(struct session *s, const struct options *o, char fir
 
 static enum status can_score(const struct subject *t, const struct options *o, struct err *e)
 {
+    struct subject one = *t;
     enum mem_kind kind;
     enum status st = OK;
 
-    for (int k = 0; k < o->mem.n && st == OK; k++)
-        st = score_mem_kind(&kind, &t->config, o, o->mem.v[k], e);
+    for (int i = 0; i < subject_models(t) && st == OK; i++) {
+        bool again;
+        st = subject_choose(&one, i, &again, e);
+        for (int k = 0; k < o->mem.n && st == OK; k++) {
+            st = score_mem_kind(&kind, &one.config, o, o->mem.v[k], e);
+            if (st == OK && !caches(&one.config, kind))
+                st = fail(e, E_USAGE,
+                          "--kv-dtype %s is for cached keys and values  -> --mem-kind kv",
+                          elem_name[one.config.kv_dtype]);
+        }
+    }
     return st;
 }
 
 /* f32 comes before the other types, asked for or not: they are compared with it. */
-static enum status f32_first(struct options *o, struct err *e)
+static enum status f32_first(struct names *types, struct err *e)
 {
-    struct names *const types = &o->chosen[CHOICE_dtype];
     const char *first = elem_name[ELEM_F32];
 
     if (types->n == 0)
@@ -471,7 +489,9 @@ enum status perplexity_presets(struct options *o, struct err *e)
     if (o->count != COUNT_STREAM && o->ckpt && (st = subject_checkpoint(&t, e)) == OK)
         context = t.context;
     if (st == OK)
-        st = f32_first(o, e);
+        st = f32_first(&o->chosen[CHOICE_dtype], e);
+    if (st == OK)
+        st = f32_first(&o->chosen[CHOICE_kv_dtype], e);
     return st == OK ? counting_preset(o, context, e) : st;
 }
 

@@ -64,7 +64,8 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
                       bool first, bool md)
 {
     static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 6, 7, 6, 8, 8, 8, 8, 6};
-    const bool typed = opt && opt->chosen[CHOICE_dtype].n > 0;
+    const bool typed =
+        opt && (opt->chosen[CHOICE_dtype].n > 0 || opt->chosen[CHOICE_kv_dtype].n > 0);
     const struct variant *const v = variant_find(row->variant);
     const bool ok = strcmp(row->status, "ok") == 0;
     struct screen s = {.n = 0};

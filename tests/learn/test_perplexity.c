@@ -132,6 +132,44 @@ Test(perplexity, types_are_compared_with_f32)
     rows_free(&rows);
 }
 
+/* So do keys and values that are cached in other types; where none are, the option is refused. */
+Test(perplexity, types_of_a_cache_are_compared_with_f32)
+{
+    static const char *const types[] = {"f32", "q8", "bf16"};
+    char path[FILE_PATH];
+
+    save_model(false);
+    folder_path(path, "text");
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fputs("a small text to score", f) >= 0 && fclose(f) == 0);
+    struct ran r = run_bench(folder, "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
+                                     "-b ref --threads 1 --pin none --kv-dtype q8");
+    expect_exit(&r, 2);
+    cr_expect(strstr(r.err.data, "is for cached keys and values  -> --mem-kind kv"), "%s",
+              r.err.data);
+    ran_free(&r);
+    r = run_bench(folder,
+                  "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref "
+                  "--threads 1 --pin none --out r --format table --mem-kind kv --kv-dtype q8,bf16");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "kv_dtype") && strstr(r.out.data, "vs f32 %"), "%s", r.out.data);
+    ran_free(&r);
+    struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    cr_assert_eq(rows.n, 3);
+    const struct perplexity_row *const row = rows.row;
+    for (int i = 0; i < 3; i++) {
+        cr_expect_str_eq(row[i].kv_dtype, types[i]);
+        cr_expect_str_eq(row[i].dtype, "f32");
+        cr_expect_eq(strstr(row[i].repro, "--kv-dtype") != NULL, i > 0);
+        cr_expect_eq(isnan(row[i].ppl_delta_pct), i == 0);
+        if (i > 0) {
+            cr_expect_neq(row[i].ppl, row[0].ppl);
+            cr_expect_float_eq(row[i].ppl_delta_pct, 100 * (row[i].ppl / row[0].ppl - 1), 1e-9);
+        }
+    }
+    rows_free(&rows);
+}
+
 /* One row for each value of a choice that no weight depends on; the line of a row makes it again.
  */
 Test(perplexity, of_one_checkpoint_at_several_thresholds)

@@ -149,7 +149,8 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       .words = elem_name, .at_eval = true, .elsewhere = true)                                       \
     X(kv_dtype, text, WORD, kv_dtype, "kv-dtype", "LIST", "f32", "",                               \
       "element type of cached keys and values", "; empty where none can be cached",                 \
-      CORE, .words = elem_name, .special = true, .applies = has_kv, .elsewhere = true)
+      CORE, .words = elem_name, .special = true, .applies = has_kv, .at_eval = true,                \
+      .elsewhere = true)
 /* clang-format on */
 
 #define X(name, ...) CHOICE_##name,
