@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Tables of results/reference/dtypes.md: what element types gain in time and lose in perplexity, from
-runs of harness/sweeps/dtypes.args and of bench eval.  usage: scripts/dtypes.py RUN_FOLDER..."""
+runs of harness/sweeps/dtypes.args (one, or one of each workload) and of bench eval.
+usage: scripts/dtypes.py RUN_FOLDER..."""
 import csv
 import os
 import sys
@@ -29,11 +30,12 @@ def milliseconds(row, base):
     return text if row is base else f"{text} ({ms * 1e6 / float(base['median_ns']):.2f})"
 
 
-def times(folder):
+def times(folders):
     measured = {}
-    for r in rows(folder, "latency"):
-        if r["workload"] in ("segment", "decode"):
-            measured.setdefault((r["variant"], type_of(r)), {})[r["workload"]] = r
+    for folder in folders:
+        for r in rows(folder, "latency"):
+            if r["workload"] in ("segment", "decode"):
+                measured.setdefault((r["variant"], type_of(r)), {})[r["workload"]] = r
     if not measured:
         return
     print("| variant | weights | keys, values | segment, ms | decode, ms | decode, MB a token |")
@@ -43,8 +45,8 @@ def times(folder):
         for work in "segment", "decode":
             row, base = of.get(work), measured.get((name, f32_of(kind)), {}).get(work)
             cells.append(milliseconds(row, base) if row and base else "")
-        if "decode" in of:
-            cells.append(f"{float(of['decode']['bytes_moved_min']) / 1e6:.0f}")
+        moved = of["decode"]["bytes_moved_min"] if "decode" in of else ""
+        cells.append(f"{float(moved) / 1e6:.0f}" if moved else "")
         print(f"| `{name}` | {kind[0]} | {kind[1]} | {' | '.join(cells)} |")
     print()
 
@@ -78,8 +80,7 @@ def perplexities(folders):
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    for folder in sys.argv[1:]:
-        times(folder)
+    times(sys.argv[1:])
     perplexities(sys.argv[1:])
 
 

@@ -231,6 +231,18 @@ static void probs(struct run *r, const struct sublayer *s, const struct work *w)
     golden_probs(r, &a, 1, s->of.attention.impl, w->scratch);
 }
 
+/* x[n] are indices or counts. */
+static void compare_whole(struct run *r, const char *name, const float *x, size_t n)
+{
+    int32_t *const whole = calloc(n + 1, sizeof(*whole));
+
+    NEED(whole);
+    for (size_t k = 0; k < n; k++)
+        whole[k] = (int32_t)x[k];
+    golden_compare_whole(r, name, whole, n);
+    free(whole);
+}
+
 /* Arrays that the kind shows. */
 static void compare_shown(struct run *r, const struct sublayer *s, const struct work *w)
 {
@@ -241,16 +253,13 @@ static void compare_shown(struct run *r, const struct sublayer *s, const struct 
             return;
         snprintf(name, sizeof(name), "out.%s", shown.name);
         shown.to = calloc(shown.n + 1, sizeof(*shown.to));
-        int32_t *const whole = calloc(shown.n + 1, sizeof(*whole));
-        NEED(shown.to && whole);
+        NEED(shown.to);
         s->kind->shows(s, w, r->max, i, &shown);
-        for (size_t k = 0; k < shown.n; k++)
-            whole[k] = (int32_t)shown.to[k];
         if (shown.whole)
-            golden_compare_whole(r, name, whole, shown.n);
+            compare_whole(r, name, shown.to, shown.n);
         else
             golden_compare(r, name, shown.to, shown.n);
-        free(shown.to), free(whole);
+        free(shown.to);
     }
 }
 
