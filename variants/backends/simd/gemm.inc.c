@@ -23,8 +23,9 @@ enum {
     MR = VEC_REGISTERS == 32 ? 14 : 6,
     NV = 2,
     NR = NV * VL,
-    KC = 256, /* lanes of k */
-    MC = 8 * MR,
+    KC = 256,                             /* lanes of k */
+    TILES = VEC_REGISTERS == 32 ? 10 : 8, /* of a block of A, all of a height */
+    MC = TILES * MR,
     NC = 512,
     FEW_ROWS = 8,    /* up to this many in place, without packing */
     FEW_BF16 = 32768 /* floats of them that are rounded first */
@@ -135,18 +136,62 @@ static int k_from(const struct gemm *g, int s, int steps)
 #include "gemm_few.inc.c"
 #endif
 
+/* Rows [p, p+k) and columns [j, j+n) of op(b). */
+struct block {
+    int p, k, j, n;
+};
+
+/* That of step s of the columns from j; the step after the last is the first of the next columns,
+ * of none at the end, j1. */
+static struct block block_at(const struct gemm *g, int j, int j1, int s, int steps)
+{
+    if (s == steps)
+        s = 0, j += NC;
+    const int p = k_from(g, s, steps);
+    return (struct block){p, k_from(g, s + 1, steps) - p, j, clamp_int(j1 - j, 0, NC)};
+}
+
+/* Fetch a piece of a block of b, which then comes from memory while the one before is multiplied;
+ * packing alone would wait for it. */
+static void prefetch_b(const struct gemm *g, const struct block *b, int piece, int pieces)
+{
+    const int rows = b->n == 0 ? 0 : g->tb ? b->n : b->k;
+    const int end = split_at(rows, piece + 1, pieces);
+
+    for (int r = split_at(rows, piece, pieces); r < end; r++)
+        if (g->elem != ELEM_F32)
+            vprefetch((const float *)((const char *)narrow_row(g, b->j + r) +
+                                      elem_row_bytes(g->elem, b->p)),
+                      (int)(elem_row_bytes(g->elem, b->k) / sizeof(float)));
+        else if (g->tb)
+            vprefetch(g->b + (b->j + r) * g->ldb + b->p, b->k);
+        else
+            vprefetch(g->b + (b->p + r) * g->ldb + b->j, b->n);
+}
+
+/* Fetch a piece of the n floats of a packed sliver. With AVX-512 the hardware keeps up by itself,
+ * and this would cost 1 %. */
+static void prefetch_sliver(const float *b, int n, int piece, int pieces)
+{
+    const int from = split_at(n, piece, pieces);
+
+    if (VL == 8)
+        vprefetch(b + from, split_at(n, piece + 1, pieces) - from);
+}
+
 /* c[i0..i1) [j0..j1), over all k; j0 is a multiple of NR where b is packed. */
 static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
 {
     _Alignas(64) float a[MC * KC + VL], b[KC * NC + NR];
     const struct gemm *g = f->g;
-    const int steps = k_steps(g->k);
+    const int steps = k_steps(g->k), tiles = (i1 - i0 + MR - 1) / MR;
 
-    for (int j = j0; j < j1; j += NC) {
-        const int n = min_int(NC, j1 - j);
+#define TILE_ROW(t) (i0 + split_at(i1 - i0, t, tiles))
+    for (int j = j0; j < j1; j += NC)
         for (int s = 0; s < steps; s++) {
-            const int p = k_from(g, s, steps), k = k_from(g, s + 1, steps) - p;
-            const int depth = lanes_for(k);
+            const struct block now = block_at(g, j, j1, s, steps);
+            const struct block next = block_at(g, j, j1, s + 1, steps);
+            const int p = now.p, k = now.k, n = now.n, depth = lanes_for(k);
             const float beta = s == 0 ? g->beta : 1.0f;
             const float *slivers = b;
             if (g->b_packed)
@@ -155,25 +200,30 @@ static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
                 pack_b(b, g, p, k, j, n);
             if (PER_LANE == 1 && g->rounds)
                 round_to_bf16(b, (ptrdiff_t)k * ((n + NR - 1) / NR * NR));
-            for (int i = i0; i < i1; i += MC) {
-                const int m = min_int(MC, i1 - i), tiles = (m + MR - 1) / MR;
-                for (int t = 0; t < tiles; t++)
-                    pack_a(a + split_at(m, t, tiles) * depth, g, i + split_at(m, t, tiles),
-                           split_at(m, t + 1, tiles) - split_at(m, t, tiles), p, k);
+            for (int t0 = 0; t0 < tiles; t0 += TILES) {
+                const int t1 = min_int(t0 + TILES, tiles);
+                const int i = TILE_ROW(t0), m = TILE_ROW(t1) - i;
+                for (int t = t0; t < t1; t++)
+                    pack_a(a + (TILE_ROW(t) - i) * depth, g, TILE_ROW(t),
+                           TILE_ROW(t + 1) - TILE_ROW(t), p, k);
                 if (PER_LANE == 1 && (g->elem == ELEM_BF16 || g->rounds))
                     round_to_bf16(a, (ptrdiff_t)m * k);
                 for (int c = 0; c < n; c += NR)
-                    for (int t = 0; t < tiles; t++) {
-                        const int r = split_at(m, t, tiles);
-                        gemm_tile_any(split_at(m, t + 1, tiles) - r, g, depth, beta, a + r * depth,
-                                      slivers + (ptrdiff_t)c * depth,
+                    for (int t = t0; t < t1; t++) {
+                        const int r = TILE_ROW(t) - i, rows = TILE_ROW(t + 1) - TILE_ROW(t);
+                        const float *sliver = slivers + (ptrdiff_t)c * depth;
+                        if (t0 == 0 && g->b_packed)
+                            prefetch_sliver(sliver + NR * depth, NR * depth, t, t1);
+                        else if (t0 == 0)
+                            prefetch_b(g, &next, c / NR * t1 + t, (n + NR - 1) / NR * t1);
+                        gemm_tile_any(rows, g, depth, beta, a + r * depth, sliver,
                                       g->c + (i + r) * g->ldc + j + c, min_int(NR, n - c));
                     }
                 if (s == steps - 1)
                     run_epilogue(f, i, i + m, j, j + n);
             }
         }
-    }
+#undef TILE_ROW
 }
 
 /* ---- threads ------------------------------------------------------------------------------ */

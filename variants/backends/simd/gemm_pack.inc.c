@@ -13,22 +13,33 @@ static void pack_narrow(float *to, const struct gemm *g, int p, int k, int j, in
     pack_across(to, NR, row, KC, cols, k, 1.0f);
 }
 
-/* Rows [p, p+k) of op(b), columns [j, j+n), into slivers of [k][NR]. */
+/* Rows [p, p+k) of b, columns [j, j+n), into slivers of [k][NR], row by row: a row comes from
+ * memory as one stream, and each line that is written is written once. */
+static void pack_b_rows(float *dst, const struct gemm *g, int p, int k, int j, int n)
+{
+    for (int r = 0; r < k; r++) {
+        const float *row = g->b + (p + r) * g->ldb + j;
+        for (int s = 0; s < n; s += VL)
+            vst(dst + (ptrdiff_t)(s / NR) * NR * k + r * NR + s % NR,
+                vld_upto(row + s, n - s, v0()));
+    }
+}
+
+/* As above, of op(b). */
 static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
 {
-    for (int s = 0; s < n; s += NR)
-        for (int v = 0; v < NV; v++) {
-            float *to = dst + (ptrdiff_t)s * k + v * VL;
-            const int at = s + v * VL, cols = clamp_int(n - at, 0, VL);
-            if (cols == 0)
-                continue;
-            if (g->elem != ELEM_F32)
-                pack_narrow(to, g, p, k, j + at, cols);
-            else if (g->tb)
-                pack_across(to, NR, g->b + (j + at) * g->ldb + p, g->ldb, cols, k, 1.0f);
-            else
-                pack_along(to, NR, g->b + p * g->ldb + j + at, g->ldb, cols, k);
-        }
+    if (g->elem == ELEM_F32 && !g->tb) {
+        pack_b_rows(dst, g, p, k, j, n);
+        return;
+    }
+    for (int s = 0; s < n; s += VL) {
+        float *to = dst + (ptrdiff_t)(s / NR) * NR * k + s % NR;
+        const int cols = min_int(n - s, VL);
+        if (g->elem != ELEM_F32)
+            pack_narrow(to, g, p, k, j + s, cols);
+        else
+            pack_across(to, NR, g->b + (j + s) * g->ldb + p, g->ldb, cols, k, 1.0f);
+    }
 }
 
 /* Rows [i, i+R) of op(a), columns [p, p+k), into [k][R]. */
