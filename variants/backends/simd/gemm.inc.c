@@ -173,10 +173,10 @@ static void prefetch_b(const struct gemm *g, const struct block *b, int piece, i
  * and this would cost 1 %. */
 static void prefetch_sliver(const float *b, int n, int piece, int pieces)
 {
-    const int from = split_at(n, piece, pieces);
-
-    if (VL == 8)
+    if (VL == 8) {
+        const int from = split_at(n, piece, pieces);
         vprefetch(b + from, split_at(n, piece + 1, pieces) - from);
+    }
 }
 
 /* c[i0..i1) [j0..j1), over all k; j0 is a multiple of NR where b is packed. */
