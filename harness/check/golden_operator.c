@@ -182,7 +182,7 @@ static enum status read_scores(struct run *r, struct operator_run *o, struct err
     const size_t n = (size_t)m.B * (size_t)r->c.H * (size_t)m.L * (size_t)(m.M + m.L);
     enum status st = OK;
 
-    if (!safetensors_find(r->s, "in.scores_in"))
+    if (!safetensors_find(r->s, "in.scores_in") && !around_hands_on(&r->c))
         return OK;
     if (!around_hands_on(&r->c))
         r->c.score_residual = SCORE_RESIDUAL_SUM;

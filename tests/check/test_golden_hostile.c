@@ -46,11 +46,17 @@ static bool describes(const char *key)
 
 /* One file of each kind, and of those that have keys of their own. */
 static const char *const files[] = {
-    "att_xl_mem", "att_shaw_mem", "att_tupe_rel",   "att_deberta",         "mask_bigbird",
-    "span_xl",    "favor_state",  "synth_dense",    "lm_gtrxl_gru",        "lm_compressive_conv",
-    "lm_ut_act",  "lm_delight",   "lm_sandwich",    "lm_vanilla_layerpos", "moe_top2",
-    "norm_rms",   "dextra_paper", "rnn_plain_tail", "funnel_causal",       "rec_mlstm",
-    "rec_bonus",
+    "att_xl_mem",    "att_shaw_mem",
+    "att_tupe_rel",  "att_deberta",
+    "mask_bigbird",  "span_xl",
+    "favor_state",   "synth_dense",
+    "lm_gtrxl_gru",  "lm_compressive_conv",
+    "lm_ut_act",     "lm_delight",
+    "lm_sandwich",   "lm_vanilla_layerpos",
+    "moe_top2",      "norm_rms",
+    "dextra_paper",  "rnn_plain_tail",
+    "funnel_causal", "rec_mlstm",
+    "rec_bonus",     "predictive_evolving",
 };
 
 static struct criterion_test_params each_file(void)
