@@ -47,8 +47,8 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{NULL, NULL}}},
     [CMD_EVAL] = {
         "eval", NULL, 0, "perplexity of a checkpoint on a text",
-        "Sizes and choices come from the checkpoint. --seq, --mem and --dtype may be lists: a row "
-        "each. Other types are compared with f32, which is scored with them.",
+        "Sizes and choices come from the checkpoint. --seq, --mem, --dtype and --kv-dtype may be "
+        "lists: a row each. Other types are compared with f32, which is scored with them.",
         {{"bench eval --ckpt xl.safetensors --corpus book.txt", "its perplexity on that text"},
          {"bench eval --ckpt xl.safetensors --mem 0,128,512", "over lengths of context"},
          {"bench eval --ckpt xl.safetensors --bytes 64Ki --format csv", "of the first 64 KiB"}},

@@ -18,6 +18,7 @@ static const char *other_value(const struct choice *row, int n)
     } own[] = {
         {"exit_tau", {"0.25", "1"}},
         {"dtype", {"bf16", "q8"}},
+        {"kv_dtype", {"bf16", "q8"}},
         {"exit_patience", {"3"}},
         {"clamp_len", {"5"}},
         {"same_length", {"1"}},
