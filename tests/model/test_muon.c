@@ -176,6 +176,59 @@ ParameterizedTest(const int *which, muon, takes_the_steps_of_its_equations)
     }
 }
 
+/* What one step of a matrix [rows,columns] without momentum and decay subtracts, in units of lr. */
+static double *step_of(const char *backend, bool rounds, int rows, int columns)
+{
+    struct engine g = open_engine(backend, 2);
+    struct err e;
+    struct bound b = {.o.kind = OPTIMIZER_MUON, .o.scale = MUON_SHAPE};
+    const size_t n = (size_t)rows * (size_t)columns;
+
+    if (rounds && engine_train_in(&g, ELEM_BF16, &e) != OK)
+        cr_skip_test("%s", e.msg);
+    double *const x = calloc(n, sizeof(*x));
+    params_matrix(&b.p, rows, columns, "", "w");
+    bind(&b);
+    memset(b.p.v[0].data, 0, n * sizeof(float));
+    rng_normal(b.p.v[0].grad, n, 7, 0, 0, 1);
+    optimizer_step(&b.o, &b.p, &g, 1, 1);
+    for (size_t i = 0; i < n; i++)
+        x[i] = -(double)b.p.v[0].data[i];
+    release(&b);
+    return x;
+}
+
+static double distance(const double *x, const double *y, int n)
+{
+    double of = 0, square = 0;
+
+    for (int i = 0; i < n; i++) {
+        of += (x[i] - y[i]) * (x[i] - y[i]);
+        square += y[i] * y[i];
+    }
+    return sqrt(of / square);
+}
+
+ParameterizedTestParameters(muon, rounds_in_mixed_precision) { return every_narrow_backend(); }
+
+/* In mixed precision a backend does what the reference does that rounds, not what it does without.
+ * Rounded to 2^-9 of themselves, the 2 x 3 operands of each of 5 steps move X by about
+ * 2^-9 sqrt(6) a step, which the slopes of the polynomial where values have settled (1.1 at most)
+ * add up to 5 x 1.1^5 x that = 0.04; an operand whose sums differ in the last bit is seldom rounded
+ * the other way: one in 2^24-9, times the 64 terms of a sum. */
+ParameterizedTest(const int *which, muon, rounds_in_mixed_precision)
+{
+    enum { ROWS = 24, COLUMNS = 64, N = ROWS * COLUMNS };
+    double *const got = step_of(backends[*which]->name, true, ROWS, COLUMNS);
+    double *const rounded = step_of("ref", true, ROWS, COLUMNS);
+    double *const exact = step_of("ref", false, ROWS, COLUMNS);
+
+    cr_expect_lt(distance(got, exact, N), 0.04);
+    cr_expect_gt(distance(rounded, exact, N), 0.001, "nothing is rounded");
+    cr_expect_lt(distance(got, rounded, N), 0.1 * distance(rounded, exact, N));
+    free(got), free(rounded), free(exact);
+}
+
 /* Matrices between layers are Muon's; of all else the bits are those of AdamW. */
 Test(muon, leaves_the_rest_to_adamw)
 {

@@ -97,6 +97,7 @@ static float *orthogonal(const struct muon *u, float *x, float *y, int r, int c,
                                    .lda = c,
                                    .ldb = c,
                                    .ldc = r,
+                                   .rounds = g->rounds,
                                    .threads = g->threads});
         memcpy(u->b, u->a, sizeof(float) * (size_t)r * (size_t)r);
         g->ops.gemm(&(struct gemm){.m = r,
@@ -110,6 +111,7 @@ static float *orthogonal(const struct muon *u, float *x, float *y, int r, int c,
                                    .lda = r,
                                    .ldb = r,
                                    .ldc = r,
+                                   .rounds = g->rounds,
                                    .threads = g->threads});
         memcpy(y, x, sizeof(float) * n);
         g->ops.gemm(&(struct gemm){.m = r,
@@ -123,6 +125,7 @@ static float *orthogonal(const struct muon *u, float *x, float *y, int r, int c,
                                    .lda = r,
                                    .ldb = c,
                                    .ldc = c,
+                                   .rounds = g->rounds,
                                    .threads = g->threads});
         float *const next = y;
         y = x;
