@@ -203,7 +203,7 @@ static enum status run_twins(struct doctor *d, struct result twins[2], struct er
     snprintf(line, sizeof(line),
              "--variant %s --backend %s --workload attn --seq 128 --mem 0 --threads 1 "
              "--max-time 2 --min-samples 60 --target-ci 0",
-             variants[0]->name, lookup_fastest(backends)->name);
+             variants[0]->name, lookup_fastest(backends, ELEM_F32)->name);
     enum status st = options_parse_line(&o, line, e);
     if (st == OK)
         st = plan_make(&plan, &o, e);

@@ -228,7 +228,7 @@ static enum status score_all(struct trial *g, struct err *e)
         return OK;
     st = lookup_backends(chosen, &n, o, e);
     const struct backend *b =
-        options_given(o, "backend") && n > 0 ? chosen[0] : lookup_fastest(backends);
+        options_given(o, "backend") && n > 0 ? chosen[0] : lookup_fastest(backends, ELEM_F32);
     for (int i = 0; i < o->seq.n && st == OK; i++)
         for (int k = 0; k < o->mem.n && st == OK; k++)
             st = score(g, o->seq.v[i], o->mem.v[k], b->name, e);

@@ -23,7 +23,7 @@ enum status subject_backend(struct subject *t, const struct options *o, struct e
 
     if (st != OK)
         return st;
-    t->backend = lookup_fastest(options_given(o, "backend") ? chosen : backends);
+    t->backend = lookup_fastest(options_given(o, "backend") ? chosen : backends, ELEM_F32);
     t->threads = o->threads.n > 0 ? o->threads.v[0] : o->default_threads;
     return OK;
 }

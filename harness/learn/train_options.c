@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 /* Defaults that depend on the machine and the sources; those of sizes stand in the table of
- * commands. */
+ * commands, that of the backend follows from the model. */
 static enum status set_defaults(struct options *o, int threads, struct err *e)
 {
     char number[16];
@@ -19,9 +19,15 @@ static enum status set_defaults(struct options *o, int threads, struct err *e)
     snprintf(number, sizeof(number), "%d", threads);
     if (st == OK)
         st = options_default(o, "threads", number, e);
-    if (st == OK)
-        st = options_default(o, "backend", lookup_fastest(backends)->name, e);
     return st;
+}
+
+static enum status one_value(const char *option, int n, struct err *e)
+{
+    return n == 1
+               ? OK
+               : fail(e, E_USAGE, "train takes one value of --%s, not %d  -> train them one by one",
+                      option, n);
 }
 
 static enum status one_of_each(const struct options *o, struct err *e)
@@ -29,20 +35,18 @@ static enum status one_of_each(const struct options *o, struct err *e)
     const struct {
         const char *name;
         int n;
-    } lists[] = {{"seq", o->seq.n},         {"mem", o->mem.n},         {"batch", o->batch.n},
-                 {"layers", o->layers.n},   {"threads", o->threads.n}, {"variant", o->variants.n},
-                 {"backend", o->backends.n}};
+    } lists[] = {{"seq", o->seq.n},       {"mem", o->mem.n},         {"batch", o->batch.n},
+                 {"layers", o->layers.n}, {"threads", o->threads.n}, {"variant", o->variants.n}};
 
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-        if (lists[i].n != 1)
-            return fail(e, E_USAGE,
-                        "train takes one value of --%s, not %d  -> train them one by one",
-                        lists[i].name, lists[i].n);
-    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+    enum status st = OK;
+
+    for (size_t i = 0; st == OK && i < ARRAY_LEN(lists); i++)
+        st = one_value(lists[i].name, lists[i].n, e);
+    for (int i = 0; st == OK && i < MODEL_CHOICE_COUNT; i++)
         if (o->chosen[i].n > 1)
-            return fail(e, E_USAGE,
-                        "train takes one value of --%s, not %d  -> train them one by one",
-                        model_choices[i].option, o->chosen[i].n);
+            st = one_value(model_choices[i].option, o->chosen[i].n, e);
+    if (st != OK)
+        return st;
     if (is_variant_set(o->variants.v[0]))
         return fail(e, E_USAGE, "train needs a variant  -> bench train --variant NAME --ckpt FILE");
     if ((float)o->dropout >= 1) /* the float that is used */
@@ -69,11 +73,15 @@ enum status train_settle(struct options *o, int threads, struct err *e)
         st = one_of_each(o, e);
     if (st == OK)
         st = lookup_variants(chosen, &n, o, e);
-    if (st == OK)
-        st = lookup_backends(backend, &n, o, e);
     if (st != OK)
         return st;
     o->variants.v[0] = chosen[0]->name; /* an alias becomes the name */
     st = train_config(&c, chosen[0], o, 2, e);
+    if (st == OK)
+        st = options_default(o, "backend", lookup_fastest(backends, c.dtype)->name, e);
+    if (st == OK)
+        st = one_value("backend", o->backends.n, e);
+    if (st == OK)
+        st = lookup_backends(backend, &n, o, e);
     return st == OK ? config_check(&c, e) : st;
 }

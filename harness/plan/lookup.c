@@ -203,14 +203,15 @@ enum status lookup_impl(const struct options *opt, struct err *e)
     return unknown_word(e, "implementation", opt->impl, names, NULL);
 }
 
-const struct backend *lookup_fastest(const struct backend *const *list)
+const struct backend *lookup_fastest(const struct backend *const *list, enum elem elem)
 {
     const struct backend *best = list[0];
     struct err ignored;
 
-    /* The best SIMD level for all types, else the last library of the list. */
+    /* The best SIMD level, but for those that only add another type, else the last library of the
+     * list. */
     for (int i = 1; list[i]; i++)
-        if (list[i]->needs >= best->needs && list[i]->adds == ELEM_F32 &&
+        if (list[i]->needs >= best->needs && (list[i]->adds == ELEM_F32 || list[i]->adds == elem) &&
             backend_usable(list[i], &ignored) == OK)
             best = list[i];
     return best;

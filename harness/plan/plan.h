@@ -66,8 +66,8 @@ enum status lookup_impl(const struct options *opt, struct err *e);
 /* The i-th backend that a build may lack, and the remedy; NULL after the last. */
 const char *optional_backend(int i, const char **repair);
 
-/* The backend to use if only one is wanted, from a list that ends in NULL: the best SIMD level that
- * is usable, else a library. */
-const struct backend *lookup_fastest(const struct backend *const *list);
+/* The backend to use if only one is wanted, for weights of a type, from a list that ends in NULL:
+ * the best SIMD level that is usable, else a library. */
+const struct backend *lookup_fastest(const struct backend *const *list, enum elem elem);
 
 #endif

@@ -178,7 +178,7 @@ ParameterizedTestParameters(sweep, every_variant_on_every_backend)
     };
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (parts[i].axes[strlen(parts[i].axes) - 1] == ',')
-            strcat(parts[i].axes, lookup_fastest(backends)->name);
+            strcat(parts[i].axes, lookup_fastest(backends, ELEM_F32)->name);
     return cr_make_param_array(struct slice, parts, ARRAY_LEN(parts));
 }
 

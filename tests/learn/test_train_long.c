@@ -58,7 +58,7 @@ Test(train_long, threads_do_not_change_many_steps)
         for (int threads = 1; threads <= 2; threads++) {
             struct options o;
             struct trainer t;
-            begin(&t, &o, variants[v]->name, lookup_fastest(backends)->name, threads,
+            begin(&t, &o, variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, threads,
                   v % 2 ? "--steps 100 --dropout 0.1" : "--steps 100");
             loss[threads - 1] = run(&t, steps);
             end(&t, &o);
@@ -81,12 +81,15 @@ Test(train_long, two_hundred_and_two_hundred)
     while (!variants[v]->gate) /* the most complex case: memory, gates */
         v++;
     folder_path(path, "half.safetensors");
-    begin(&whole, &o[0], variants[v]->name, lookup_fastest(backends)->name, 1, "--steps 400");
-    begin(&first, &o[1], variants[v]->name, lookup_fastest(backends)->name, 1, "--steps 400");
+    begin(&whole, &o[0], variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1,
+          "--steps 400");
+    begin(&first, &o[1], variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1,
+          "--steps 400");
     run(&whole, 2 * half);
     run(&first, half);
     cr_assert_eq(trainer_save(&first, path, 0, &e), OK, "%s", e.msg);
-    begin(&second, &o[2], variants[v]->name, lookup_fastest(backends)->name, 1, "--steps 400");
+    begin(&second, &o[2], variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1,
+          "--steps 400");
     cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
     run(&second, half);
     for (int i = 0; i < whole.lm.params.n; i++)
@@ -108,10 +111,11 @@ Test(train_long, the_last_step_is_saved)
         struct err e = {""};
         char path[FILE_PATH];
         int step = -1;
-        struct ran r = run_bench(folder,
-                                 LINE "--variant %s --backend %s --threads 1 --eval-every 40 "
-                                      "--force %s",
-                                 variants[0]->name, lookup_fastest(backends)->name, ends[i]);
+        struct ran r =
+            run_bench(folder,
+                      LINE "--variant %s --backend %s --threads 1 --eval-every 40 "
+                           "--force %s",
+                      variants[0]->name, lookup_fastest(backends, ELEM_F32)->name, ends[i]);
         expect_exit(&r, 0);
         ran_free(&r);
         folder_path(path, "unused");
@@ -173,7 +177,7 @@ Test(train_long, every_backend_scores_a_trained_model_alike)
         char path[FILE_PATH];
 
         folder_path(path, "trained.safetensors");
-        begin(&t, &o, variants[v]->name, lookup_fastest(backends)->name, 1, "--steps 60");
+        begin(&t, &o, variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1, "--steps 60");
         t.valid.n = 1500;
         const double before = trainer_validate(&t).nll;
         run(&t, SANITIZED ? 4 : 60);

@@ -513,16 +513,19 @@ Test(plan, the_fastest_of_a_list)
     const struct backend *const two[] = {&backend_ref, &backend_avx2, NULL};
     const struct backend *const turned[] = {&backend_avx2, &backend_ref, NULL};
     const bool avx2 = backend_usable(&backend_avx2, NULL) == OK;
-    const struct backend *const of_all = lookup_fastest(backends);
+    const struct backend *const of_all = lookup_fastest(backends, ELEM_F32);
 
-    cr_expect_eq(lookup_fastest(alone), &backend_ref);
-    cr_expect_eq(lookup_fastest(two), avx2 ? &backend_avx2 : &backend_ref);
+    cr_expect_eq(lookup_fastest(alone, ELEM_F32), &backend_ref);
+    cr_expect_eq(lookup_fastest(two, ELEM_F32), avx2 ? &backend_avx2 : &backend_ref);
     if (avx2) /* the first one that can be chosen */
-        cr_expect_eq(lookup_fastest(turned), &backend_avx2);
+        cr_expect_eq(lookup_fastest(turned, ELEM_F32), &backend_avx2);
     cr_expect(backend_usable(of_all, NULL) == OK);
     for (int i = 0; backends[i]; i++)
         cr_expect(of_all->needs >= backends[i]->needs || backends[i]->adds != ELEM_F32 ||
                   backend_usable(backends[i], NULL) != OK);
+    for (int i = 0; backends[i]; i++) /* one that adds a type is chosen for that type */
+        if (backends[i]->adds != ELEM_F32 && backend_usable(backends[i], NULL) == OK)
+            cr_expect_eq(lookup_fastest(backends, backends[i]->adds), backends[i]);
 }
 
 /* Unless it is named, a backend that adds a type runs cases of that type alone. */
