@@ -30,8 +30,8 @@ static void setup(void)
 
 TestSuite(study_files, .init = setup, .fini = folder_remove, .timeout = 240);
 
-static const char *const names[] = {"abilities", "base",    "copy",        "gates",   "hours",
-                                    "lags",      "long",    "mqar",        "muon",    "novels",
+static const char *const names[] = {"abilities", "asked",   "base",        "copy",    "gates",
+                                    "hours",     "lags",    "long",        "muon",    "novels",
                                     "planted",   "recipes", "shakespeare", "variants"};
 
 static struct criterion_test_params every_file(void)
