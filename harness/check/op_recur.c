@@ -31,8 +31,9 @@ static const struct size {
   large = {1, 8, 8, 256, 64, 64}, step = {8, 8, 8, 1, 64, 64};
 enum {
     FORMS = ARRAY_LEN(forms),
-    CASES = 2 * FORMS * ARRAY_LEN(sizes),
-    GRAD_CASES = FORMS * ARRAY_LEN(sizes)
+    CASES = 4 * FORMS * ARRAY_LEN(sizes), /* of f32 and of bf16 */
+    GRAD_CASES = FORMS * ARRAY_LEN(sizes),
+    STEP_CASES = 2 * FORMS
 };
 
 static struct recur_rows rows(const float *at, const struct size *s, int heads, int width)
@@ -42,7 +43,7 @@ static struct recur_rows rows(const float *at, const struct size *s, int heads, 
 }
 
 /* Keys, erasers and their partners are short, so that no state grows. */
-static void make_recur(struct trial *t, const struct form *f, const struct size *s)
+static void make_recur(struct trial *t, const struct form *f, const struct size *s, bool bf16)
 {
     const int gw = f->decay == 2 ? s->dk : f->decay;
     const size_t keys = (size_t)s->B * (size_t)s->L * (size_t)s->Hs, dk = (size_t)s->dk;
@@ -78,12 +79,14 @@ static void make_recur(struct trial *t, const struct form *f, const struct size 
         .i = rows(f->gate ? operand(t, keys, "i", 0, 1) : NULL, s, s->Hs, 1),
         .norm = f->norm,
         .eps = 0.5f,
+        .bf16 = bf16,
         .s0 = operand(t, states * dk * (size_t)s->dv, "s", 0, 1),
         .z0 = f->norm ? operand_positive(t, states * dk, "z") : NULL,
         .m0 = f->gate ? constant(t, states, 0.25f) : NULL,
     };
-    snprintf(t->what, sizeof(t->what), "%s, B %d H %d Hs %d L %d dk %d dv %d%s", f->name, s->B,
-             s->H, s->Hs, s->L, s->dk, s->dv, t->over ? ", in place" : "");
+    snprintf(t->what, sizeof(t->what), "%s%s, B %d H %d Hs %d L %d dk %d dv %d%s", f->name,
+             bf16 ? " of bf16" : "", s->B, s->H, s->Hs, s->L, s->dk, s->dv,
+             t->over ? ", in place" : "");
 }
 
 static size_t states_of(const struct recur *r) { return (size_t)r->B * (size_t)r->Hs; }
@@ -113,16 +116,19 @@ static void forward_make(struct trial *t, int at)
     const bool timed = at >= CASES;
 
     t->over = timed || pick(&at, 2);
+    const bool bf16 = !timed && pick(&at, 2);
     const int form = timed ? at - CASES : pick(&at, FORMS);
-    make_recur(t, &forms[form], timed ? &large : &sizes[at]);
+    make_recur(t, &forms[form], timed ? &large : &sizes[at], bf16);
     put_outputs(t);
 }
 
 static void step_make(struct trial *t, int at)
 {
+    const bool timed = at >= STEP_CASES;
+
     t->over = true;
-    make_recur(t, &forms[at < (int)FORMS ? at : at - (int)FORMS],
-               at < (int)FORMS ? &sizes[0] : &step);
+    const bool bf16 = !timed && pick(&at, 2);
+    make_recur(t, &forms[timed ? at - STEP_CASES : at], timed ? &step : &sizes[0], bf16);
     put_outputs(t);
 }
 
@@ -172,7 +178,7 @@ static void backward_make(struct trial *t, int at)
 {
     const bool timed = at >= GRAD_CASES;
     const int form = timed ? at - GRAD_CASES : pick(&at, FORMS);
-    make_recur(t, &forms[form], timed ? &large : &sizes[at]);
+    make_recur(t, &forms[form], timed ? &large : &sizes[at], false);
     const struct recur *r = &t->a.recur;
     const size_t dk = (size_t)r->dk, keys = states_of(r) * (size_t)r->L;
 
@@ -253,7 +259,7 @@ const struct op_row op_recurs[RECUR_ROWS] = {
                 {"256 keys, rank one", "GFLOP/s", 3e-9 * (8 * LARGE + 4 * PAIRS)}}},
     {.name = "recur_step",
      .op = -1,
-     .cases = FORMS,
+     .cases = STEP_CASES,
      .make = step_make,
      .run = forward_run,
      .bounds = forward_bounds,

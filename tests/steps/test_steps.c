@@ -188,12 +188,14 @@ static void begin_states(struct problem *p)
         p->t.tables(&p->t, NULL, p->r.before);
 }
 
-static void open_problem(struct problem *p, const struct list *list, const char *backend)
+static void open_problem_in(struct problem *p, const struct list *list, enum elem dtype,
+                            const char *backend)
 {
     struct err e;
 
     memset(p, 0, sizeof(*p));
     p->c = list->mixer ? config_of(list->mixer) : (struct config){.D = D};
+    p->c.dtype = dtype;
     p->g = open_engine(backend, 2);
     steps_make(&p->t, list->build, &p->c, 0, false, "", &p->p);
     for (int twice = 0; twice < 2; twice++) {
@@ -227,6 +229,11 @@ static void open_problem(struct problem *p, const struct list *list, const char 
     p->r.d_x = p->d_x;
     p->r.d_values = p->d_values;
     p->r.scratch = p->scratch;
+}
+
+static void open_problem(struct problem *p, const struct list *list, const char *backend)
+{
+    open_problem_in(p, list, ELEM_F32, backend);
 }
 
 static void close_problem(struct problem *p)
@@ -321,6 +328,57 @@ Test(steps, segments)
         }
         close_problem(&whole), close_problem(&half);
     }
+}
+
+/* ---- numbers of bf16 ------------------------------------------------------------------------- */
+
+/* Operands are columns of the input as they are. */
+static void build_bare(struct steps *t)
+{
+    struct recurrence r = {.heads = 1, .dk = 3, .dv = 4, .scale = 0.6f};
+
+    r.q = steps_columns(t, STEPS_INPUT, 0, 3);
+    r.k = steps_columns(t, STEPS_INPUT, 3, 3);
+    r.v = steps_columns(t, STEPS_INPUT, 6, 4);
+    r.g = r.beta = r.a = r.b = r.i = NO_VALUE;
+    t->result = step_recur(t, r);
+}
+
+/* The sum over the result for an input that is rounded before or not. */
+static double bare(const char *backend, enum elem dtype, bool trains, bool rounded)
+{
+    const struct list list = {"bare", build_bare, NULL};
+    struct problem p;
+    struct err e;
+
+    open_problem_in(&p, &list, dtype, backend);
+    release(p.x);
+    p.r.x = p.x = normal(ROWS * D, "x", 0, 0.7f);
+    if (rounded)
+        bf16_round(p.x, ROWS * D);
+    if (trains)
+        cr_assert_eq(engine_train_in(&p.g, dtype, &e), OK);
+    const double sum = scalar_of(&p);
+    close_problem(&p);
+    return sum;
+}
+
+ParameterizedTestParameters(steps, recurrences_round_in_inference) { return every_backend(); }
+
+/* The same bits as f32 has of rounded numbers; in training those of numbers as they are. */
+ParameterizedTest(int *b, steps, recurrences_round_in_inference)
+{
+    const char *const name = backends[*b]->name;
+
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("not here");
+    const double rounded = bare(name, ELEM_F32, false, true);
+    const double as_it_is = bare(name, ELEM_F32, false, false);
+    cr_expect_neq(rounded, as_it_is);
+    cr_expect_eq(bare(name, ELEM_BF16, false, false), rounded);
+    cr_expect_eq(bare(name, ELEM_Q8, false, false), as_it_is);
+    if (open_engine(name, 1).can_round)
+        cr_expect_eq(bare(name, ELEM_BF16, true, false), as_it_is);
 }
 
 /* ---- building -------------------------------------------------------------------------------- */

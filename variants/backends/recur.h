@@ -56,6 +56,9 @@ struct recur {
     struct recur_rows i;    /* [B,K,Hs] log write gate; at NULL = none; needs g_width <= 1 */
     enum recur_norm norm;   /* not with an erase or a bonus */
     float eps;
+    /* Forward only: numbers of q, k, v, a and b are rounded to bf16 when they are read (elem.h).
+     * All else is f32: decays, gates, beta, u, states, sums. */
+    bool bf16;
     const float *s0, *z0, *m0; /* [B,Hs,dk,dv] [B,Hs,dk] [B,Hs]; NULL: zeros, zeros, -inf */
     float *s1, *z1, *m1;       /* NULL = not wanted; may be s0, z0, m0 if no backward follows */
     float *o;                  /* [B,L,H,dv] contiguous */
@@ -83,6 +86,12 @@ struct recur_impl {
 };
 extern const struct recur_impl recur_ref, recur_chunked;
 extern const struct recur_impl *const recur_composed[]; /* both, chunks first */
+
+/* A number of q, k, v, a or b as it is multiplied. */
+static inline float recur_number(const struct recur *r, float x)
+{
+    return r->bf16 ? bf16_float(bf16_of(x)) : x;
+}
 
 /* The first implementation that accepts the call: of those without products, then of the backend's
  * own. */

@@ -9,7 +9,7 @@
 enum { IN_Q, IN_K, IN_V, IN_G, IN_BETA, IN_A, IN_B, IN_I };
 enum { OUT_O, OUT_DEN };
 enum { STATE_S, STATE_Z, STATE_M };
-enum { HEADS, DK, DV, NORM, Q_HEADS, K_HEADS, STATES }; /* numbers */
+enum { HEADS, DK, DV, NORM, Q_HEADS, K_HEADS, STATES, NARROW }; /* numbers */
 enum { SCALE, EPS };
 
 /* Rows of `heads` heads, which `states` heads share in groups. */
@@ -73,8 +73,9 @@ static struct recur recur_of(const struct step_call *c)
 
 static void forward(const struct step_call *c)
 {
-    const struct recur r = recur_of(c);
+    struct recur r = recur_of(c);
 
+    r.bf16 = c->s->n[NARROW] && !c->g->rounds; /* it is trained in f32, as attention is */
     engine_recur(c->g, &r, false)->forward(c->g, &r, c->scratch);
 }
 
@@ -159,6 +160,8 @@ int step_recur(struct steps *t, struct recurrence r)
     s->n[Q_HEADS] = r.q_heads ? r.q_heads : r.heads;
     s->n[K_HEADS] = r.k_heads ? r.k_heads : states;
     s->n[STATES] = states;
+    /* With dk or dv of 1 a state has no matrix products: mamba, minimal gated units. */
+    s->n[NARROW] = t->c->dtype == ELEM_BF16 && r.dk > 1 && r.dv > 1;
     s->x[SCALE] = r.scale;
     s->x[EPS] = r.eps;
     if (r.bonus)

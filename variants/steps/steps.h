@@ -21,7 +21,7 @@ enum {
     STEP_OUT = 2,
     STEP_PARAMS = 2,
     STEP_STATES = 3,
-    STEP_NUMBERS = 7,
+    STEP_NUMBERS = 8,
     STEPS_INPUT = 0,
     NO_VALUE = -1,
 };

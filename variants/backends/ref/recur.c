@@ -53,7 +53,7 @@ static void end(const struct recur *r, int b, int hs, const struct state *s)
 
 static double key(const struct recur *r, int b, int t, int hs, int x)
 {
-    return r->k.at ? (double)recur_at(&r->k, b, t, hs)[x] : 1;
+    return r->k.at ? (double)recur_number(r, recur_at(&r->k, b, t, hs)[x]) : 1;
 }
 
 /* Log decay of channel x. */
@@ -91,7 +91,7 @@ static void read_state(const struct recur *r, const struct state *s, const doubl
     for (int e = 0; e < r->dv; e++)
         x[e] = 0;
     for (int n = 0; n < r->dk; n++) {
-        const double f = (y ? (double)y[n] : 1) * (w ? w[n] : 1);
+        const double f = (y ? (double)recur_number(r, y[n]) : 1) * (w ? w[n] : 1);
         for (int e = 0; e < r->dv; e++)
             x[e] += f * s->S[n * r->dv + e];
     }
@@ -114,11 +114,11 @@ static void step(const struct recur *r, int b, int t, int hs, struct state *s, s
         for (int e = 0; e < r->dv; e++) {
             row[e] *= k->w[n];
             if (r->beta.at)
-                row[e] += k->beta * kn * ((double)v[e] - k->x[e]);
+                row[e] += k->beta * kn * ((double)recur_number(r, v[e]) - k->x[e]);
             else
-                row[e] += k->write * kn * (double)v[e];
+                row[e] += k->write * kn * (double)recur_number(r, v[e]);
             if (fb)
-                row[e] += (double)fb[n] * k->x[e];
+                row[e] += (double)recur_number(r, fb[n]) * k->x[e];
         }
         s->z[n] = k->w[n] * s->z[n] + k->write * kn;
     }
@@ -129,7 +129,7 @@ static void step(const struct recur *r, int b, int t, int hs, struct state *s, s
 
 static double query(const struct recur *r, int b, int i, int h, int x)
 {
-    return (double)r->scale * (r->q.at ? (double)recur_at(&r->q, b, i, h)[x] : 1);
+    return (double)r->scale * (r->q.at ? (double)recur_number(r, recur_at(&r->q, b, i, h)[x]) : 1);
 }
 
 static double dot_z(const struct recur *r, int b, int i, int h, const struct state *s)
@@ -170,7 +170,7 @@ static void output(const struct recur *r, int b, int i, int h, int hs, const str
     const float *v = recur_at(&r->v, b, r->M + i, hs);
 
     for (int e = 0; e < r->dv; e++) {
-        double o = now * (double)v[e];
+        double o = now * (double)recur_number(r, v[e]);
         for (int x = 0; x < r->dk; x++)
             o += query(r, b, i, h, x) * s->S[x * r->dv + e];
         r->o[at * r->dv + e] = (float)(o / den);

@@ -26,9 +26,9 @@ static ptrdiff_t between_heads(const struct recur_rows *rows)
 
 static bool channels_accepts(const struct recur *r, bool backward)
 {
-    return !backward && r->dv == 1 && r->dk > 1 && r->H == r->Hs && r->g_width == r->dk &&
-           !r->beta.at && !r->a.at && !r->u && !r->i.at && !r->norm && one_or_each(&r->q, r) &&
-           one_or_each(&r->k, r) && r->v.per <= 1 && r->g.per <= 1;
+    return !backward && !r->bf16 && r->dv == 1 && r->dk > 1 && r->H == r->Hs &&
+           r->g_width == r->dk && !r->beta.at && !r->a.at && !r->u && !r->i.at && !r->norm &&
+           one_or_each(&r->q, r) && one_or_each(&r->k, r) && r->v.per <= 1 && r->g.per <= 1;
 }
 
 /* Floats of a channel's state: whole vectors, whose further lanes are 0. */

@@ -147,7 +147,8 @@ static void store_state(const struct chunk *c)
 
 /* ---- operands ----------------------------------------------------------------------------- */
 
-/* Rows t.. times scale[i] (NULL = 1), 0 behind their end and behind the last. at NULL: ones. */
+/* Rows t.. times scale[i] (NULL = 1), 0 behind their end and behind the last; each number is
+ * rounded first if the call says so. at NULL: ones. */
 static void gather(const struct chunk *c, float *to, ptrdiff_t ld, const struct recur_rows *rows,
                    int t, int h, int first, int width, const float *scale)
 {
@@ -161,6 +162,8 @@ static void gather(const struct chunk *c, float *to, ptrdiff_t ld, const struct 
             vf y = v0();
             if (left > 0)
                 y = from ? vld_upto(from + x, left, v0()) : v1(1);
+            if (c->r->bf16)
+                y = vbf16(y);
             vst(to + x, vmul(by, y));
         }
         if (!rows->at && i < c->n)
