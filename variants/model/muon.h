@@ -6,9 +6,9 @@
  *   X = U / (|U| + 1e-7), Frobenius; then 5 times X <- a X + (c1 A + c2 A^2) X, A = X X^T,
  *       (a, c1, c2) = (3.4445, -4.7750, 2.0315), which moves singular values to about 1
  *   W <- W (1 - lr decay) - lr s X
- * For each map of a tensor alone; a matrix that is higher than wide is transposed meanwhile. In mixed
- * precision (engine_train_in) the three products of a step round their operands to bf16, as Jordan's
- * program does; sums, m and W stay f32. */
+ * For each map of a tensor alone; a matrix that is higher than wide is transposed meanwhile. In
+ * mixed precision (engine_train_in) the three products of a step round their operands to bf16, as
+ * Jordan's program does; sums, m and W stay f32. */
 #ifndef MUON_H
 #define MUON_H
 
