@@ -60,6 +60,10 @@ struct recur {
     float *s1, *z1, *m1;       /* NULL = not wanted; may be s0, z0, m0 if no backward follows */
     float *o;                  /* [B,L,H,dv] contiguous */
     float *den;                /* [B,L,H] the divisors, for backward; or NULL */
+    /* Forward only: each number of q, k, v, a and b is rounded to bf16 (elem.h) where it is read,
+     * before anything multiplies it. All else is as without: states, decays, beta, gates, bonus,
+     * z, m and every sum are of floats. Kernels for states of one number do not take it. */
+    bool bf16;
 };
 
 /* Gradients of one call from d_o [B,L,H,dv] and d_s1 [B,Hs,dk,dv] (NULL = 0); o and den are those
@@ -85,12 +89,18 @@ extern const struct recur_impl recur_ref, recur_chunked;
 extern const struct recur_impl *const recur_composed[]; /* both, chunks first */
 
 /* The first implementation that accepts the call: of those without products, then of the backend's
- * own. */
+ * own. It is a mistake to ask for a backward pass of rounded operands. */
 const struct recur_impl *engine_recur(const struct engine *g, const struct recur *r, bool backward);
 
 static inline const float *recur_at(const struct recur_rows *r, int b, int t, int h)
 {
     return r->at + b * r->batch + t * r->row + h / (r->per ? r->per : 1) * r->head;
+}
+
+/* An operand's number as it is multiplied. */
+static inline float recur_operand(const struct recur *r, float x)
+{
+    return r->bf16 ? bf16_float(bf16_of(x)) : x;
 }
 
 /* The gradient's element where the operand's is. */

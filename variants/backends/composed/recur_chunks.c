@@ -125,7 +125,7 @@ static void gather(const struct chunk *c, float *to, const struct recur_rows *ro
         const float *const from = rows->at ? recur_at(rows, c->b, t + i, h) : NULL;
 #pragma omp simd
         for (int x = 0; x < dk; x++)
-            to[i * dk + x] = from ? scale * from[x] : scale;
+            to[i * dk + x] = from ? scale * recur_operand(c->r, from[x]) : scale;
     }
 }
 
@@ -137,6 +137,8 @@ static void gather_values(const struct chunk *c)
         float *const to = c->V + i * c->ld;
         memset(to + r->dv, 0, sizeof(float) * (size_t)(c->ld - r->dv));
         memcpy(to, recur_at(&r->v, c->b, c->t0 + i, c->hs), sizeof(float) * (size_t)r->dv);
+        if (r->bf16)
+            bf16_round(to, (size_t)r->dv);
         if (r->norm)
             to[r->dv] = 1;
     }

@@ -4,8 +4,7 @@
  * once per instruction set. It is bound by memory: each element of a state is fetched once and
  * written once, in place if the caller wants. With an erase a strip of columns is read twice, the
  * second time from L1. */
-#include "variants/backends/recur.h"
-#include "variants/backends/simd/vec.h"
+#include "recur_operand.h"
 #include "variants/backends/split.h"
 
 #include <math.h>
@@ -89,7 +88,7 @@ VEC_INLINE void put(int W, const struct step *s, const float *v, int left, float
     for (int c = 0; c < W; c++) {
         vf y = o[c];
         if (r->u)
-            y = vfma(v1(s->bonus), vld_upto(v + c * VL, left, v0()), y);
+            y = vfma(v1(s->bonus), operand(r, v + c * VL, left), y);
         vst_upto(out + c * VL, left, r->norm ? vdiv(y, v1(s->den)) : y);
     }
 }
@@ -109,7 +108,7 @@ VEC_INLINE void strip(int W, const struct step *s, float *out, int at)
         read_strip(W, s->from + at, r->dv, r->dk, s->e, left, x);
     UNROLL
     for (int c = 0; c < W; c++) {
-        y[c] = vld_upto(v + c * VL, left, v0());
+        y[c] = operand(r, v + c * VL, left);
         if (r->beta.at)
             y[c] = vmul(v1(s->beta), vsub(y[c], x[c]));
     }
@@ -157,6 +156,7 @@ static void columns(const struct step *s, bool writes, const float *S, float *ou
 
 /* ---- one state ---------------------------------------------------------------------------- */
 
+/* An operand times `scale`. */
 static void copy_row(float *to, const struct recur_rows *rows, const struct step *s, int h, int n,
                      float scale)
 {
@@ -164,7 +164,7 @@ static void copy_row(float *to, const struct recur_rows *rows, const struct step
 
     for (int x = 0; x < n; x += VL)
         vst_upto(to + x, n - x,
-                 from ? vmul(v1(scale), vld_upto(from + x, n - x, v0())) : v1(scale));
+                 from ? vmul(v1(scale), operand(s->r, from + x, n - x)) : v1(scale));
 }
 
 static float dot(const float *x, const float *y, const float *z, int n)
