@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Cases of linear recurrences: every form, one key and several chunks of them, with states replaced
- * in place. All members, strong decays and odd shapes are in tests/backends/test_recur.c. */
+ * in place, of operands as they are and rounded. All members, strong decays and odd shapes are in
+ * tests/backends/test_recur.c. */
 #include "op_inner.h"
 
 #include <math.h>
@@ -126,6 +127,19 @@ static void step_make(struct trial *t, int at)
     put_outputs(t);
 }
 
+/* Of operands that are rounded: the same numbers for both, so the bounds are those of floats. Two
+ * of the shapes to time are steps. */
+static void bf16_make(struct trial *t, int at)
+{
+    enum { OF_CHUNKS = CASES + 2 };
+
+    if (at < OF_CHUNKS)
+        forward_make(t, at);
+    else
+        step_make(t, FORMS + at - OF_CHUNKS);
+    t->a.recur.bf16 = true;
+}
+
 static const struct recur_impl *implementation(const struct engine *g, struct trial *t,
                                                const struct recur *r, bool backward)
 {
@@ -239,6 +253,18 @@ const struct op_row op_recurs[RECUR_ROWS] = {
                 {"256 keys, channels", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
                 {"256 keys, own erase", "GFLOP/s", 1e-9 * (6 * LARGE + 2 * PAIRS)},
                 {"256 keys, rank one", "GFLOP/s", 1e-9 * (8 * LARGE + 4 * PAIRS)}}},
+    {.name = "recur_bf16",
+     .op = -1,
+     .cases = CASES,
+     .make = bf16_make,
+     .run = forward_run,
+     .bounds = forward_bounds,
+     .same_bits = true,
+     .own = own_recur,
+     .timing = {{"256 keys, head decay", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
+                {"256 keys, channels", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
+                {"8x8 states, head decay", "GB/s", 1e-9 * STEP_BYTES},
+                {"8x8 states, channels", "GB/s", 1e-9 * STEP_BYTES}}},
     {.name = "recur_grad", /* with forward */
      .op = -1,
      .cases = GRAD_CASES,

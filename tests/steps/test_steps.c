@@ -188,12 +188,14 @@ static void begin_states(struct problem *p)
         p->t.tables(&p->t, NULL, p->r.before);
 }
 
-static void open_problem(struct problem *p, const struct list *list, const char *backend)
+static void open_in(struct problem *p, const struct list *list, const char *backend,
+                    enum elem dtype)
 {
     struct err e;
 
     memset(p, 0, sizeof(*p));
     p->c = list->mixer ? config_of(list->mixer) : (struct config){.D = D};
+    p->c.dtype = dtype;
     p->g = open_engine(backend, 2);
     steps_make(&p->t, list->build, &p->c, 0, false, "", &p->p);
     for (int twice = 0; twice < 2; twice++) {
@@ -227,6 +229,11 @@ static void open_problem(struct problem *p, const struct list *list, const char 
     p->r.d_x = p->d_x;
     p->r.d_values = p->d_values;
     p->r.scratch = p->scratch;
+}
+
+static void open_problem(struct problem *p, const struct list *list, const char *backend)
+{
+    open_in(p, list, backend, ELEM_F32);
 }
 
 static void close_problem(struct problem *p)
@@ -320,6 +327,79 @@ Test(steps, segments)
             release(x);
         }
         close_problem(&whole), close_problem(&half);
+    }
+}
+
+/* ---- element types --------------------------------------------------------------------------- */
+
+enum { OPERANDS = 9 }; /* columns that are q, k or v; the others are decays */
+
+static void build_vectors(struct steps *t)
+{
+    const struct recurrence r = {.heads = 1,
+                                 .dk = 3,
+                                 .dv = 3,
+                                 .scale = 0.6f,
+                                 .q = steps_columns(t, STEPS_INPUT, 0, 3),
+                                 .k = steps_columns(t, STEPS_INPUT, 3, 3),
+                                 .v = steps_columns(t, STEPS_INPUT, 6, 3),
+                                 .g = steps_columns(t, STEPS_INPUT, OPERANDS, 3),
+                                 .beta = NO_VALUE,
+                                 .a = NO_VALUE,
+                                 .b = NO_VALUE,
+                                 .i = NO_VALUE};
+
+    t->result = step_recur(t, r);
+}
+
+static void build_numbers(struct steps *t)
+{
+    const struct recurrence r = {.heads = 3,
+                                 .dk = 1,
+                                 .dv = 1,
+                                 .scale = 0.6f,
+                                 .q = NO_VALUE,
+                                 .k = NO_VALUE,
+                                 .v = steps_columns(t, STEPS_INPUT, 0, 3),
+                                 .g = steps_columns(t, STEPS_INPUT, OPERANDS, 3),
+                                 .beta = NO_VALUE,
+                                 .a = NO_VALUE,
+                                 .b = NO_VALUE,
+                                 .i = NO_VALUE};
+
+    t->result = step_recur(t, r);
+}
+
+/* In a model in bf16 a recurrence has the bits of rounded operands; where states are numbers, or a
+ * model is trained, those of the operands as they are. */
+ParameterizedTestParameters(steps, recurrences_round) { return every_backend(); }
+ParameterizedTest(int *b, steps, recurrences_round)
+{
+    static const struct {
+        steps_build *build;
+        bool trains, rounds;
+    } cases[] = {
+        {build_vectors, false, true}, {build_vectors, true, false}, {build_numbers, false, false}};
+
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("not here");
+    for (size_t k = 0; k < ARRAY_LEN(cases); k++) {
+        const struct list list = {"", cases[k].build, NULL};
+        struct problem got, want;
+        open_in(&got, &list, backends[*b]->name, ELEM_BF16);
+        open_problem(&want, &list, backends[*b]->name);
+        got.g.rounds = cases[k].trains;
+        for (int i = 0; i < ROWS * D; i++)
+            got.x[i] = want.x[i] = i % D < OPERANDS ? 1 + 0.001f * (float)i : -0.001f * (float)i;
+        for (int i = 0; cases[k].rounds && i < ROWS; i++)
+            bf16_round(want.x + (ptrdiff_t)i * D, OPERANDS);
+        scalar_of(&got);
+        scalar_of(&want);
+        cr_expect_arr_eq(steps_matrix(&got.t, &got.r, got.t.result).at,
+                         steps_matrix(&want.t, &want.r, want.t.result).at,
+                         sizeof(float) * (size_t)(ROWS * want.t.value[want.t.result].width),
+                         "%s, case %zu", backends[*b]->name, k);
+        close_problem(&got), close_problem(&want);
     }
 }
 

@@ -70,8 +70,7 @@ static const float *rounded_rows(const struct recur *r, float *to, const float *
 {
     for (int c = 0; from && c < (head ? n : 1); c++)
         for (int x = 0; x < r->dk; x += VL)
-            vst_upto(to + c * r->dk + x, r->dk - x,
-                     operand(r, from + c * head + x, r->dk - x));
+            vst_upto(to + c * r->dk + x, r->dk - x, operand(r, from + c * head + x, r->dk - x));
     return from ? to : NULL;
 }
 

@@ -163,8 +163,7 @@ static void copy_row(float *to, const struct recur_rows *rows, const struct step
     const float *const from = rows->at ? recur_at(rows, s->b, s->t, h) : NULL;
 
     for (int x = 0; x < n; x += VL)
-        vst_upto(to + x, n - x,
-                 from ? vmul(v1(scale), operand(s->r, from + x, n - x)) : v1(scale));
+        vst_upto(to + x, n - x, from ? vmul(v1(scale), operand(s->r, from + x, n - x)) : v1(scale));
 }
 
 static float dot(const float *x, const float *y, const float *z, int n)
