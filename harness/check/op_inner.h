@@ -118,7 +118,7 @@ enum {
     ACT_ROWS = 4,
     GATE_ROWS = 4,
     ATTN_ROWS = 3,
-    RECUR_ROWS = 3
+    RECUR_ROWS = 4
 };
 extern const struct op_row op_products[PRODUCT_ROWS], op_softmaxes[SOFTMAX_ROWS],
     op_norms[NORM_ROWS], op_acts[ACT_ROWS], op_gates[GATE_ROWS], op_attns[ATTN_ROWS],

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Cases of linear recurrences: every form, one key and several chunks of them, with states replaced
- * in place. All members, strong decays and odd shapes are in tests/backends/test_recur.c. */
+ * in place, of operands as they are and rounded. All members, strong decays and odd shapes are in
+ * tests/backends/test_recur.c. */
 #include "op_inner.h"
 
 #include <math.h>
@@ -31,9 +32,8 @@ static const struct size {
   large = {1, 8, 8, 256, 64, 64}, step = {8, 8, 8, 1, 64, 64};
 enum {
     FORMS = ARRAY_LEN(forms),
-    CASES = 4 * FORMS * ARRAY_LEN(sizes), /* of f32 and of bf16 */
-    GRAD_CASES = FORMS * ARRAY_LEN(sizes),
-    STEP_CASES = 2 * FORMS
+    CASES = 2 * FORMS * ARRAY_LEN(sizes),
+    GRAD_CASES = FORMS * ARRAY_LEN(sizes)
 };
 
 static struct recur_rows rows(const float *at, const struct size *s, int heads, int width)
@@ -43,7 +43,7 @@ static struct recur_rows rows(const float *at, const struct size *s, int heads, 
 }
 
 /* Keys, erasers and their partners are short, so that no state grows. */
-static void make_recur(struct trial *t, const struct form *f, const struct size *s, bool bf16)
+static void make_recur(struct trial *t, const struct form *f, const struct size *s)
 {
     const int gw = f->decay == 2 ? s->dk : f->decay;
     const size_t keys = (size_t)s->B * (size_t)s->L * (size_t)s->Hs, dk = (size_t)s->dk;
@@ -79,14 +79,12 @@ static void make_recur(struct trial *t, const struct form *f, const struct size 
         .i = rows(f->gate ? operand(t, keys, "i", 0, 1) : NULL, s, s->Hs, 1),
         .norm = f->norm,
         .eps = 0.5f,
-        .bf16 = bf16,
         .s0 = operand(t, states * dk * (size_t)s->dv, "s", 0, 1),
         .z0 = f->norm ? operand_positive(t, states * dk, "z") : NULL,
         .m0 = f->gate ? constant(t, states, 0.25f) : NULL,
     };
-    snprintf(t->what, sizeof(t->what), "%s%s, B %d H %d Hs %d L %d dk %d dv %d%s", f->name,
-             bf16 ? " of bf16" : "", s->B, s->H, s->Hs, s->L, s->dk, s->dv,
-             t->over ? ", in place" : "");
+    snprintf(t->what, sizeof(t->what), "%s, B %d H %d Hs %d L %d dk %d dv %d%s", f->name, s->B,
+             s->H, s->Hs, s->L, s->dk, s->dv, t->over ? ", in place" : "");
 }
 
 static size_t states_of(const struct recur *r) { return (size_t)r->B * (size_t)r->Hs; }
@@ -116,20 +114,30 @@ static void forward_make(struct trial *t, int at)
     const bool timed = at >= CASES;
 
     t->over = timed || pick(&at, 2);
-    const bool bf16 = !timed && pick(&at, 2);
     const int form = timed ? at - CASES : pick(&at, FORMS);
-    make_recur(t, &forms[form], timed ? &large : &sizes[at], bf16);
+    make_recur(t, &forms[form], timed ? &large : &sizes[at]);
     put_outputs(t);
 }
 
 static void step_make(struct trial *t, int at)
 {
-    const bool timed = at >= STEP_CASES;
-
     t->over = true;
-    const bool bf16 = !timed && pick(&at, 2);
-    make_recur(t, &forms[timed ? at - STEP_CASES : at], timed ? &step : &sizes[0], bf16);
+    make_recur(t, &forms[at < (int)FORMS ? at : at - (int)FORMS],
+               at < (int)FORMS ? &sizes[0] : &step);
     put_outputs(t);
+}
+
+/* Of operands that are rounded: the same numbers for both, so the bounds are those of floats. Two
+ * of the shapes to time are steps. */
+static void bf16_make(struct trial *t, int at)
+{
+    enum { OF_CHUNKS = CASES + 2 };
+
+    if (at < OF_CHUNKS)
+        forward_make(t, at);
+    else
+        step_make(t, FORMS + at - OF_CHUNKS);
+    t->a.recur.bf16 = true;
 }
 
 static const struct recur_impl *implementation(const struct engine *g, struct trial *t,
@@ -178,7 +186,7 @@ static void backward_make(struct trial *t, int at)
 {
     const bool timed = at >= GRAD_CASES;
     const int form = timed ? at - GRAD_CASES : pick(&at, FORMS);
-    make_recur(t, &forms[form], timed ? &large : &sizes[at], false);
+    make_recur(t, &forms[form], timed ? &large : &sizes[at]);
     const struct recur *r = &t->a.recur;
     const size_t dk = (size_t)r->dk, keys = states_of(r) * (size_t)r->L;
 
@@ -245,6 +253,18 @@ const struct op_row op_recurs[RECUR_ROWS] = {
                 {"256 keys, channels", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
                 {"256 keys, own erase", "GFLOP/s", 1e-9 * (6 * LARGE + 2 * PAIRS)},
                 {"256 keys, rank one", "GFLOP/s", 1e-9 * (8 * LARGE + 4 * PAIRS)}}},
+    {.name = "recur_bf16",
+     .op = -1,
+     .cases = CASES,
+     .make = bf16_make,
+     .run = forward_run,
+     .bounds = forward_bounds,
+     .same_bits = true,
+     .own = own_recur,
+     .timing = {{"256 keys, head decay", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
+                {"256 keys, channels", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
+                {"8x8 states, head decay", "GB/s", 1e-9 * STEP_BYTES},
+                {"8x8 states, channels", "GB/s", 1e-9 * STEP_BYTES}}},
     {.name = "recur_grad", /* with forward */
      .op = -1,
      .cases = GRAD_CASES,
@@ -259,7 +279,7 @@ const struct op_row op_recurs[RECUR_ROWS] = {
                 {"256 keys, rank one", "GFLOP/s", 3e-9 * (8 * LARGE + 4 * PAIRS)}}},
     {.name = "recur_step",
      .op = -1,
-     .cases = STEP_CASES,
+     .cases = FORMS,
      .make = step_make,
      .run = forward_run,
      .bounds = forward_bounds,

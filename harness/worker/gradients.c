@@ -16,11 +16,13 @@ static const double NMSE_LIMIT = 1e-10;
 /* Rows that are rounded to bf16 differ where two executions, both right, come to either side of a
  * tie: by one unit in the last place, up to 2^-7 of the number and 2^-8 of most. Such a row's
  * product differs by as much of its norm at most, which the next rounding meets. Along the stream
- * there are five products in a row in a layer (keys, probabilities and values, output, both maps of
- * the feed-forward network) and one of the logits; their differences add up in quadrature. Backward
- * there are as many more. Keys and values that are cached as bf16 are two more in a layer; in
- * q8 their unit is 2^-7 of a head's largest number, four times as much in squares. One product is
- * checked closely, by `bench check`: a sum of rounded numbers has the bound of any other. */
+ * there are five products in a row in a layer (keys, probabilities and values or a recurrence,
+ * output, both maps of the feed-forward network) and one of the logits; their differences add up in
+ * quadrature. A recurrence multiplies each key and value once, and its decays and erases let none
+ * of them grow. Backward there are as many more. Keys and values that are cached as bf16 are two
+ * more in a layer; in q8 their unit is 2^-7 of a head's largest number, four times as much in
+ * squares. One product is checked closely, by `bench check`: a sum of rounded numbers has the bound
+ * of any other. */
 static struct bound rounded_bound(const struct bench_case *c)
 {
     enum { Q8_UNIT = 4 };

@@ -317,16 +317,18 @@ ParameterizedTest(int *b, recur, every_backend_as_the_reference, .timeout = 120)
 
 /* As in decoding: what runs may be another implementation, and states may be replaced. Threads and
  * that change nothing, except where a library adds products in an order of its own. */
-ParameterizedTestParameters(recur, states_in_place_without_gradients) { return every_backend(); }
-ParameterizedTest(int *b, recur, states_in_place_without_gradients, .timeout = 120)
+static void expect_forward(const char *backend, bool bf16)
 {
     const struct engine ref = open_engine("ref", 1);
 
     for (size_t i = 0; i < ARRAY_LEN(members); i++)
         for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
-            const struct engine one = open_engine(backends[*b]->name, 1);
-            const struct engine g = open_engine(backends[*b]->name, 3);
+            const struct engine one = open_engine(backend, 1);
+            const struct engine g = open_engine(backend, 3);
             struct problem p = make(&members[i], &shapes[k]);
+            p.r.bf16 = bf16;
+            if (bf16 && p.r.dk == 1) /* ones */
+                p.r.q.at = p.r.k.at = NULL;
             struct result want = run(&ref, &p, false, false);
             struct result alone = run(&one, &p, false, false), got = run(&g, &p, false, true);
             compare_outputs(g.backend->name, members[i].name, k, &alone, &want);
@@ -338,6 +340,65 @@ ParameterizedTest(int *b, recur, states_in_place_without_gradients, .timeout = 1
             drop_result(&want);
             drop_result(&alone);
             drop_result(&got);
+            drop(&p);
+        }
+}
+
+ParameterizedTestParameters(recur, states_in_place_without_gradients) { return every_backend(); }
+ParameterizedTest(int *b, recur, states_in_place_without_gradients, .timeout = 120)
+{
+    expect_forward(backends[*b]->name, false);
+}
+
+/* Both sides multiply the same numbers: the bounds are those of floats. */
+ParameterizedTestParameters(recur, of_rounded_operands) { return every_backend(); }
+ParameterizedTest(int *b, recur, of_rounded_operands, .timeout = 120)
+{
+    expect_forward(backends[*b]->name, true);
+}
+
+/* ---- rounding ------------------------------------------------------------------------------ */
+
+/* Below a tie of two numbers of bf16, at it and above, and subnormal numbers. */
+static void put_corners(float *x, size_t n)
+{
+    static const uint32_t lower[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof(bits));
+        bits = (i % 17 ? bits & 0xffff0000 : 0x10000) | lower[i % ARRAY_LEN(lower)];
+        memcpy(&x[i], &bits, sizeof(bits));
+    }
+}
+
+/* Exactly q, k, v, a and b are rounded, as elem.h does it, and nothing twice: the bits of a call
+ * with the rounded numbers. */
+ParameterizedTestParameters(recur, operands_are_rounded) { return every_backend(); }
+ParameterizedTest(int *b, recur, operands_are_rounded, .timeout = 120)
+{
+    static const int rounded[] = {Q, K, V, A, B};
+    const struct engine g = open_engine(backends[*b]->name, 1);
+
+    for (size_t i = 0; i < ARRAY_LEN(members); i++)
+        for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
+            if (shapes[k].dk == 1 && shapes[k].dv == 1)
+                continue; /* floats have a kernel of their own */
+            struct problem p = make(&members[i], &shapes[k]);
+            for (size_t x = 0; x < ARRAY_LEN(rounded); x++)
+                put_corners(p.in[rounded[x]], p.n[rounded[x]]);
+            p.r.bf16 = true;
+            struct result got = run(&g, &p, false, false);
+            for (size_t x = 0; x < ARRAY_LEN(rounded); x++)
+                bf16_round(p.in[rounded[x]], p.n[rounded[x]]);
+            p.r.bf16 = false;
+            struct result want = run(&g, &p, false, false);
+            for (int o = 0; o < OUTPUTS; o++)
+                cr_expect_eq(memcmp(got.out[o], want.out[o], want.n_out[o] * sizeof(float)), 0,
+                             "%s, %s, shape %zu: %s is not that of rounded operands",
+                             g.backend->name, members[i].name, k, output_name[o]);
+            drop_result(&got);
+            drop_result(&want);
             drop(&p);
         }
 }

@@ -97,6 +97,7 @@ static const struct recur_impl *first_of(const struct recur_impl *const *list,
 
 const struct recur_impl *engine_recur(const struct engine *g, const struct recur *r, bool backward)
 {
+    CHECK(!(r->bf16 && backward));
     const struct recur_impl *const rows = first_of(g->recur_rows, r, backward);
 
     return rows ? rows : first_of(g->recur, r, backward);

@@ -56,13 +56,14 @@ struct recur {
     struct recur_rows i;    /* [B,K,Hs] log write gate; at NULL = none; needs g_width <= 1 */
     enum recur_norm norm;   /* not with an erase or a bonus */
     float eps;
-    /* Forward only: numbers of q, k, v, a and b are rounded to bf16 when they are read (elem.h).
-     * All else is f32: decays, gates, beta, u, states, sums. */
-    bool bf16;
     const float *s0, *z0, *m0; /* [B,Hs,dk,dv] [B,Hs,dk] [B,Hs]; NULL: zeros, zeros, -inf */
     float *s1, *z1, *m1;       /* NULL = not wanted; may be s0, z0, m0 if no backward follows */
     float *o;                  /* [B,L,H,dv] contiguous */
     float *den;                /* [B,L,H] the divisors, for backward; or NULL */
+    /* Forward only: each number of q, k, v, a and b is rounded to bf16 (elem.h) where it is read,
+     * before anything multiplies it. All else is as without: states, decays, beta, gates, bonus,
+     * z, m and every sum are of floats. Kernels for states of one number do not take it. */
+    bool bf16;
 };
 
 /* Gradients of one call from d_o [B,L,H,dv] and d_s1 [B,Hs,dk,dv] (NULL = 0); o and den are those
@@ -87,19 +88,19 @@ struct recur_impl {
 extern const struct recur_impl recur_ref, recur_chunked;
 extern const struct recur_impl *const recur_composed[]; /* both, chunks first */
 
-/* A number of q, k, v, a or b as it is multiplied. */
-static inline float recur_number(const struct recur *r, float x)
-{
-    return r->bf16 ? bf16_float(bf16_of(x)) : x;
-}
-
 /* The first implementation that accepts the call: of those without products, then of the backend's
- * own. */
+ * own. It is a mistake to ask for a backward pass of rounded operands. */
 const struct recur_impl *engine_recur(const struct engine *g, const struct recur *r, bool backward);
 
 static inline const float *recur_at(const struct recur_rows *r, int b, int t, int h)
 {
     return r->at + b * r->batch + t * r->row + h / (r->per ? r->per : 1) * r->head;
+}
+
+/* An operand's number as it is multiplied. */
+static inline float recur_operand(const struct recur *r, float x)
+{
+    return r->bf16 ? bf16_float(bf16_of(x)) : x;
 }
 
 /* The gradient's element where the operand's is. */

@@ -9,7 +9,7 @@
 enum { IN_Q, IN_K, IN_V, IN_G, IN_BETA, IN_A, IN_B, IN_I };
 enum { OUT_O, OUT_DEN };
 enum { STATE_S, STATE_Z, STATE_M };
-enum { HEADS, DK, DV, NORM, Q_HEADS, K_HEADS, STATES, NARROW }; /* numbers */
+enum { HEADS, DK, DV, NORM, Q_HEADS, K_HEADS, STATES, BF16 }; /* numbers */
 enum { SCALE, EPS };
 
 /* Rows of `heads` heads, which `states` heads share in groups. */
@@ -55,10 +55,17 @@ static struct recur operands_of(const struct step *s, int B, int L, const struct
     return r;
 }
 
+/* Does it multiply numbers of bf16? It is trained in f32. */
+static bool multiplies_bf16(const struct engine *g, const struct step *s)
+{
+    return s->n[BF16] && !g->rounds;
+}
+
 static struct recur recur_of(const struct step_call *c)
 {
     struct recur r = operands_of(c->s, c->B, c->L, c->in);
 
+    r.bf16 = multiplies_bf16(c->g, c->s);
     r.u = c->param[0] ? c->param[0]->data : NULL;
     r.s0 = c->before[STATE_S];
     r.z0 = c->before[STATE_Z];
@@ -73,9 +80,8 @@ static struct recur recur_of(const struct step_call *c)
 
 static void forward(const struct step_call *c)
 {
-    struct recur r = recur_of(c);
+    const struct recur r = recur_of(c);
 
-    r.bf16 = c->s->n[NARROW] && !c->g->rounds; /* it is trained in f32, as attention is */
     engine_recur(c->g, &r, false)->forward(c->g, &r, c->scratch);
 }
 
@@ -118,7 +124,8 @@ static size_t scratch(const struct engine *g, const struct step *s, int B, int L
     size_t most = 0;
 
     for (int turn = 0; turn < 4; turn++) { /* one row may run elsewhere, and so with states */
-        const struct recur r = like(s, B, turn & 1 ? 1 : L, turn & 2);
+        struct recur r = like(s, B, turn & 1 ? 1 : L, turn & 2);
+        r.bf16 = !backward && multiplies_bf16(g, s);
         const struct recur_impl *const impls[] = {engine_recur(g, &r, backward), &recur_ref};
         for (size_t i = 0; i < ARRAY_LEN(impls); i++) {
             const size_t bytes = impls[i]->need(&r, g->threads, backward);
@@ -130,8 +137,9 @@ static size_t scratch(const struct engine *g, const struct step *s, int B, int L
 
 static const char *impl(const struct engine *g, const struct step *s, int B, int L, bool backward)
 {
-    const struct recur r = like(s, B, L, true);
+    struct recur r = like(s, B, L, true);
 
+    r.bf16 = !backward && multiplies_bf16(g, s);
     return engine_recur(g, &r, backward)->name;
 }
 
@@ -160,8 +168,8 @@ int step_recur(struct steps *t, struct recurrence r)
     s->n[Q_HEADS] = r.q_heads ? r.q_heads : r.heads;
     s->n[K_HEADS] = r.k_heads ? r.k_heads : states;
     s->n[STATES] = states;
-    /* With dk or dv of 1 a state has no matrix products: mamba, minimal gated units. */
-    s->n[NARROW] = t->c->dtype == ELEM_BF16 && r.dk > 1 && r.dv > 1;
+    /* A state of one number adds values times numbers: no product of vectors is rounded for. */
+    s->n[BF16] = t->c->dtype == ELEM_BF16 && (r.dk > 1 || r.dv > 1);
     s->x[SCALE] = r.scale;
     s->x[EPS] = r.eps;
     if (r.bonus)

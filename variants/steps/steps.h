@@ -234,7 +234,8 @@ int step_features(struct steps *t, int x, bool queries);
 
 /* A linear recurrence, backends/recur.h: o [.., H dv]. Its states are "state_s" and, where used,
  * "state_z" and "state_m". Inputs are values, NO_VALUE where the term is absent. q and k may have
- * fewer heads than states: groups of heads share one. */
+ * fewer heads than states: groups of heads share one. In a model in bf16 that is not trained,
+ * operands are rounded (`bf16` there), unless states are single numbers. */
 struct recurrence {
     int heads, dk, dv;
     float scale;

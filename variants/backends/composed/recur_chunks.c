@@ -125,7 +125,7 @@ static void gather(const struct chunk *c, float *to, const struct recur_rows *ro
         const float *const from = rows->at ? recur_at(rows, c->b, t + i, h) : NULL;
 #pragma omp simd
         for (int x = 0; x < dk; x++)
-            to[i * dk + x] = from ? scale * recur_number(c->r, from[x]) : scale;
+            to[i * dk + x] = from ? scale * recur_operand(c->r, from[x]) : scale;
     }
 }
 

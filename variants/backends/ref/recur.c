@@ -51,9 +51,11 @@ static void end(const struct recur *r, int b, int hs, const struct state *s)
 
 /* ---- one key ------------------------------------------------------------------------------ */
 
+static double operand(const struct recur *r, float x) { return (double)recur_operand(r, x); }
+
 static double key(const struct recur *r, int b, int t, int hs, int x)
 {
-    return r->k.at ? (double)recur_number(r, recur_at(&r->k, b, t, hs)[x]) : 1;
+    return r->k.at ? operand(r, recur_at(&r->k, b, t, hs)[x]) : 1;
 }
 
 /* Log decay of channel x. */
@@ -64,7 +66,7 @@ static double log_decay(const struct recur *r, int b, int t, int hs, int x)
 
 /* The key's effect on a state: decays w [dk], and what multiplies its write. */
 struct key_step {
-    double *w, *x; /* [dk], and [dv]: what an erase reads */
+    double *w, *x, *v; /* [dk], and [dv]: what an erase reads, the value */
     double write, beta;
     double m; /* after the step */
 };
@@ -82,6 +84,8 @@ static void weigh(const struct recur *r, int b, int t, int hs, const struct stat
     for (int x = 0; x < r->dk; x++)
         k->w[x] = exp(log_decay(r, b, t, hs, x) + (r->i.at ? before->m - k->m : 0));
     k->beta = r->beta.at ? (double)*recur_at(&r->beta, b, t, hs) : 0;
+    for (int e = 0; e < r->dv; e++)
+        k->v[e] = operand(r, recur_at(&r->v, b, t, hs)[e]);
 }
 
 /* x = S^T y over the rows of S times `w` (NULL = 1). */
@@ -91,7 +95,7 @@ static void read_state(const struct recur *r, const struct state *s, const doubl
     for (int e = 0; e < r->dv; e++)
         x[e] = 0;
     for (int n = 0; n < r->dk; n++) {
-        const double f = (y ? (double)recur_number(r, y[n]) : 1) * (w ? w[n] : 1);
+        const double f = (y ? operand(r, y[n]) : 1) * (w ? w[n] : 1);
         for (int e = 0; e < r->dv; e++)
             x[e] += f * s->S[n * r->dv + e];
     }
@@ -100,7 +104,6 @@ static void read_state(const struct recur *r, const struct state *s, const doubl
 /* From S_{t-1} to S_t. */
 static void step(const struct recur *r, int b, int t, int hs, struct state *s, struct key_step *k)
 {
-    const float *v = recur_at(&r->v, b, t, hs);
     const float *const fb = r->b.at ? recur_at(&r->b, b, t, hs) : NULL;
 
     weigh(r, b, t, hs, s, k);
@@ -114,11 +117,11 @@ static void step(const struct recur *r, int b, int t, int hs, struct state *s, s
         for (int e = 0; e < r->dv; e++) {
             row[e] *= k->w[n];
             if (r->beta.at)
-                row[e] += k->beta * kn * ((double)recur_number(r, v[e]) - k->x[e]);
+                row[e] += k->beta * kn * (k->v[e] - k->x[e]);
             else
-                row[e] += k->write * kn * (double)recur_number(r, v[e]);
+                row[e] += k->write * kn * k->v[e];
             if (fb)
-                row[e] += (double)recur_number(r, fb[n]) * k->x[e];
+                row[e] += operand(r, fb[n]) * k->x[e];
         }
         s->z[n] = k->w[n] * s->z[n] + k->write * kn;
     }
@@ -129,7 +132,7 @@ static void step(const struct recur *r, int b, int t, int hs, struct state *s, s
 
 static double query(const struct recur *r, int b, int i, int h, int x)
 {
-    return (double)r->scale * (r->q.at ? (double)recur_number(r, recur_at(&r->q, b, i, h)[x]) : 1);
+    return (double)r->scale * (r->q.at ? operand(r, recur_at(&r->q, b, i, h)[x]) : 1);
 }
 
 static double dot_z(const struct recur *r, int b, int i, int h, const struct state *s)
@@ -170,7 +173,7 @@ static void output(const struct recur *r, int b, int i, int h, int hs, const str
     const float *v = recur_at(&r->v, b, r->M + i, hs);
 
     for (int e = 0; e < r->dv; e++) {
-        double o = now * (double)recur_number(r, v[e]);
+        double o = now * operand(r, v[e]);
         for (int x = 0; x < r->dk; x++)
             o += query(r, b, i, h, x) * s->S[x * r->dv + e];
         r->o[at * r->dv + e] = (float)(o / den);
@@ -189,10 +192,10 @@ static void outputs(const struct recur *r, int b, int i, int hs, const struct st
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-/* Doubles of a thread: a state, decays, what an erase reads. */
+/* Doubles of a thread: a state, and a key's. */
 static size_t forward_doubles(const struct recur *r)
 {
-    return state_doubles(r) + (size_t)r->dk + (size_t)r->dv;
+    return state_doubles(r) + (size_t)r->dk + 2 * (size_t)r->dv;
 }
 
 static struct state state_in(const struct recur *r, double *room)
@@ -210,7 +213,7 @@ static void forward(const struct engine *g, const struct recur *r, void *scratch
             double *const room = (double *)scratch + doubles * (size_t)omp_get_thread_num();
             double *const w = room + state_doubles(r);
             struct state s = state_in(r, room);
-            struct key_step k = {.w = w, .x = w + r->dk};
+            struct key_step k = {.w = w, .x = w + r->dk, .v = w + r->dk + r->dv};
             begin(r, b, hs, &s);
             for (int t = 0; t < r->M + r->L; t++) {
                 if (r->u && t >= r->M)
@@ -248,7 +251,7 @@ static size_t backward_doubles(const struct recur *r)
     const size_t s = (size_t)r->dk * (size_t)r->dv;
 
     return (BLOCK + 1 + blocks_of(r)) * state_doubles(r) + 2 * s + 3 * (size_t)r->dk +
-           3 * (size_t)r->dv;
+           4 * (size_t)r->dv;
 }
 
 static void add(float *at, double x) { *at = (float)((double)*at + x); }
@@ -436,6 +439,7 @@ static void reverse(const struct recur *r, const struct recur_grad *d, int b, in
     v.dv = v.k.w + r->dk;
     v.row = v.dv + r->dv;
     v.k.x = v.row + r->dv;
+    v.k.v = v.k.x + r->dv;
 
     struct state now = v.kept[0];
     begin(r, b, hs, &now);

@@ -14,7 +14,7 @@
  *     X_t = R_t + sum_{j<t} A[t,j] X_j.
  *
  * Writers lie across: CHUNK keys of one channel are adjacent, in whole vectors. */
-#include "variants/backends/recur.h"
+#include "recur_operand.h"
 #include "variants/backends/simd/tile.h"
 #include "variants/backends/split.h"
 
@@ -147,8 +147,8 @@ static void store_state(const struct chunk *c)
 
 /* ---- operands ----------------------------------------------------------------------------- */
 
-/* Rows t.. times scale[i] (NULL = 1), 0 behind their end and behind the last; each number is
- * rounded first if the call says so. at NULL: ones. */
+/* Operands of rows t.. times scale[i] (NULL = 1), 0 behind their end and behind the last. at NULL:
+ * ones. */
 static void gather(const struct chunk *c, float *to, ptrdiff_t ld, const struct recur_rows *rows,
                    int t, int h, int first, int width, const float *scale)
 {
@@ -161,9 +161,7 @@ static void gather(const struct chunk *c, float *to, ptrdiff_t ld, const struct 
             const int left = i < c->n ? clamp_int(width - x, 0, VL) : 0;
             vf y = v0();
             if (left > 0)
-                y = from ? vld_upto(from + x, left, v0()) : v1(1);
-            if (c->r->bf16)
-                y = vbf16(y);
+                y = from ? operand(c->r, from + x, left) : v1(1);
             vst(to + x, vmul(by, y));
         }
         if (!rows->at && i < c->n)

@@ -4,9 +4,7 @@
  * once per instruction set. It is bound by memory: each element of a state is fetched once and
  * written once, in place if the caller wants. With an erase a strip of columns is read twice, the
  * second time from L1. */
-#include "variants/backends/recur.h"
-#include "variants/backends/simd/narrow.h"
-#include "variants/backends/simd/vec.h"
+#include "recur_operand.h"
 #include "variants/backends/split.h"
 
 #include <math.h>
@@ -35,14 +33,6 @@ static bool erases(const struct recur *r) { return r->beta.at || r->a.at; }
 static size_t step_bytes(const struct recur *r)
 {
     return round_up((size_t)r->dk * STEP_ROWS * sizeof(float), 64);
-}
-
-/* Up to VL numbers of q, k, v, a or b, as they are multiplied. */
-VEC_INLINE vf numbers(const struct recur *r, const float *from, int left)
-{
-    const vf x = vld_upto(from, left, v0());
-
-    return r->bf16 ? vbf16(x) : x;
 }
 
 /* ---- one strip of columns ----------------------------------------------------------------- */
@@ -98,7 +88,7 @@ VEC_INLINE void put(int W, const struct step *s, const float *v, int left, float
     for (int c = 0; c < W; c++) {
         vf y = o[c];
         if (r->u)
-            y = vfma(v1(s->bonus), numbers(r, v + c * VL, left), y);
+            y = vfma(v1(s->bonus), operand(r, v + c * VL, left), y);
         vst_upto(out + c * VL, left, r->norm ? vdiv(y, v1(s->den)) : y);
     }
 }
@@ -118,7 +108,7 @@ VEC_INLINE void strip(int W, const struct step *s, float *out, int at)
         read_strip(W, s->from + at, r->dv, r->dk, s->e, left, x);
     UNROLL
     for (int c = 0; c < W; c++) {
-        y[c] = numbers(r, v + c * VL, left);
+        y[c] = operand(r, v + c * VL, left);
         if (r->beta.at)
             y[c] = vmul(v1(s->beta), vsub(y[c], x[c]));
     }
@@ -166,13 +156,14 @@ static void columns(const struct step *s, bool writes, const float *S, float *ou
 
 /* ---- one state ---------------------------------------------------------------------------- */
 
+/* An operand times `scale`. */
 static void copy_row(float *to, const struct recur_rows *rows, const struct step *s, int h, int n,
                      float scale)
 {
     const float *const from = rows->at ? recur_at(rows, s->b, s->t, h) : NULL;
 
     for (int x = 0; x < n; x += VL)
-        vst_upto(to + x, n - x, from ? vmul(v1(scale), numbers(s->r, from + x, n - x)) : v1(scale));
+        vst_upto(to + x, n - x, from ? vmul(v1(scale), operand(s->r, from + x, n - x)) : v1(scale));
 }
 
 static float dot(const float *x, const float *y, const float *z, int n)

@@ -21,7 +21,7 @@ static bool plain_rows(const struct recur_rows *rows, const struct recur *r)
 static bool unit_accepts(const struct recur *r, bool backward)
 {
     (void)backward;
-    return r->dk == 1 && r->dv == 1 && r->H == r->Hs && !r->bf16 && !r->beta.at && !r->a.at &&
+    return r->dk == 1 && r->dv == 1 && !r->bf16 && r->H == r->Hs && !r->beta.at && !r->a.at &&
            !r->u && !r->i.at && !r->norm && plain_rows(&r->v, r) &&
            (!r->g_width || plain_rows(&r->g, r)) && (!r->q.at || plain_rows(&r->q, r)) &&
            (!r->k.at || plain_rows(&r->k, r));
