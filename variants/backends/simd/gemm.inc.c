@@ -20,9 +20,10 @@
 
 /* Register budget: MR*NV accumulators + NV of B + 1 broadcast = 31 of 32, 15 of 16.
  *
- * A B that lies packed in memory passes by, sliver by sliver, a block of MC x KC of A that takes
- * half of L2: a large KC, because each block of k reads and writes all of c. What is packed here
- * shares L2 with A, and is a block of KB x NB. */
+ * Slivers of B pass by a block of A that stays in L2, MC x KC or MC x KB. Each block of k reads and
+ * writes all of c, so it is long: KC, half of L2, where B lies packed in memory. What is packed
+ * here, KB x NB, is read again for each block of A; it may be as large as L2, because its slivers
+ * are streams. */
 enum {
     MR = VEC_REGISTERS == 32 ? 14 : 6,
     NV = 2,
@@ -30,7 +31,7 @@ enum {
     TILES = VEC_REGISTERS == 32 ? 10 : 11, /* of a block of A, all of a height */
     MC = TILES * MR,
     KC = 1024, /* lanes of k */
-    KB = 256,  /* likewise */
+    KB = 512,  /* likewise */
     NB = 512,
     FETCH = 32,          /* lanes of k between fetches */
     FETCH_MIN = 1 << 20, /* multiply-adds: where all is in L2, looking for it costs 1 to 5 % */
