@@ -43,17 +43,48 @@ static void add_positions(const struct item *t, int g, int j, int n)
         add_future_values(t, g, r, n);
 }
 
-/* One group of rows against keys [j, j+n); fresh: its first block. Forced inline although it has
- * two callers: as functions the parts cost 2 % at 64 queries. */
-VEC_INLINE void step(const struct item *t, int g, bool fresh, int j, int n)
+/* Where output i of the item goes. */
+static float *output_row(const struct item *t, int i)
+{
+    const struct attn *a = t->f->a;
+
+    return a->o + t->b * a->o_at.batch + (t->i0 + i) * a->o_at.row + t->h * t->f->dv;
+}
+
+/* share[r] = 1 / sum of row r of group g, 0 for a row that sees nothing. */
+static void row_shares(const struct work *w, int g, float share[ROWS])
+{
+    for (int r = 0; r < ROWS; r++) {
+        const float sum = vsum(vld(w->sum[g + r]));
+        share[r] = sum == 0.0f ? 0.0f : 1.0f / sum;
+    }
+}
+
+/* Is what finish does for group g no more than a factor for each of ROWS whole rows? */
+static bool ends_in_values(const struct item *t, int g)
+{
+    return t->f->dv % VL == 0 && t->n - g >= ROWS && !t->rel_v.at && !t->f->a->lse;
+}
+
+/* One group of rows against keys [j, j+n); fresh: its first block, ends: its last, if nothing
+ * but the division by the sums is left. Forced inline although it has two callers: as functions the
+ * parts cost 2 % at 64 queries. */
+VEC_INLINE void step(const struct item *t, int g, bool fresh, bool ends, int j, int n)
 {
     struct work *w = t->w;
-    float alpha[VL];
+    float alpha[VL], share[VL];
     int seen[TILES];
+    struct outputs out = in_place(w->o + g * w->ld, w->ld, alpha);
 
     group_scores(t, g, j, n, v1(-INFINITY), seen);
     softmax_block(w, g, (n + VL - 1) / VL, fresh, alpha, t->rel_v.at != NULL);
-    add_values(fresh, w->o + g * w->ld, w->ld, alpha, weights_of(w), j, seen, &t->v);
+    if (ends) {
+        row_shares(w, g, share);
+        out.to = output_row(t, g);
+        out.to_ld = t->f->a->o_at.row;
+        out.share = share;
+    }
+    add_values(fresh, out, weights_of(w), j, seen, &t->v);
     if (t->rel_v.at)
         add_positions(t, g, j, n);
 }
@@ -75,7 +106,7 @@ static void finish(const struct item *t, int g)
     const int dv = t->f->dv;
 
     for (int i = g; i < min_int(g + ROWS, t->n); i++) {
-        float *o = a->o + t->b * a->o_at.batch + (t->i0 + i) * a->o_at.row + t->h * dv;
+        float *o = output_row(t, i);
         const float sum = vsum(vld(t->w->sum[i]));
         const vf share = v1(sum == 0.0f ? 0.0f : 1.0f / sum);
         const float *unscaled = t->w->o + i * t->w->ld;
@@ -113,8 +144,9 @@ static void run_ranges(const struct item *t)
                 fetch_queries(t, g);
             if (begins && t->sink_k)
                 init_rows(t, g);
-            step(t, g, begins && !t->sink_k, first, last - first);
-            if (last == to)
+            const bool ends = last == to && ends_in_values(t, g);
+            step(t, g, begins && !t->sink_k, ends, first, last - first);
+            if (last == to && !ends)
                 finish(t, g);
         }
 }
@@ -131,7 +163,7 @@ static void run_seen(const struct item *t)
     for (int j = 0; j < K; j += KEYS)
         for (int g = 0; g < t->n; g += ROWS)
             for (struct range r = {0, j}; next_visited(t->seen, g, min_int(j + KEYS, K), &r);)
-                step(t, g, false, r.from, r.to - r.from);
+                step(t, g, false, false, r.from, r.to - r.from);
     for (int g = 0; g < t->n; g += ROWS)
         finish(t, g);
 }

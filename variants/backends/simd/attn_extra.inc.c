@@ -80,6 +80,7 @@ static void init_rows(const struct item *t, int g)
             seen[x] = n;
         sink_scores(t, g, j, n, seen, v1(-INFINITY));
         softmax_block(w, g, (n + VL - 1) / VL, false, alpha, false);
-        add_values(false, w->o + g * w->ld, w->ld, alpha, weights_of(w), j, seen, &t->sink_v);
+        add_values(false, in_place(w->o + g * w->ld, w->ld, alpha), weights_of(w), j, seen,
+                   &t->sink_v);
     }
 }

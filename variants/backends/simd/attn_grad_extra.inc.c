@@ -51,8 +51,8 @@ static void grad_sink_group(const struct item *x, const struct item *y, struct g
     sink_scores(y, at, j, n, seen, v0());
     for (int m = 0; m < ROWS; m++)
         make_gradients(w, at + m, m, 0, vectors);
-    value_tiles(false, false, w->x.o + at * w->x.ld, w->x.ld, NULL, w->y.s[0] + VL, LD, j, seen,
-                &y->sink_v);
+    value_tiles(false, false, in_place(w->x.o + at * w->x.ld, w->x.ld, NULL), w->y.s[0] + VL, LD, j,
+                seen, &y->sink_v);
 }
 
 /* The sinks of an item's queries; its groups must be loaded. */

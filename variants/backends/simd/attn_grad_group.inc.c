@@ -94,8 +94,8 @@ static void grad_keys(const struct backward *c, const struct item *x, const stru
             adjust_gradients(c, x, w, at + m, m, j, from, n);
     }
     if (!c->a->no_content)
-        value_tiles(false, false, w->x.o + at * w->x.ld, w->x.ld, NULL, w->y.s[0] + VL, LD, from,
-                    seen, &y->v);
+        value_tiles(false, false, in_place(w->x.o + at * w->x.ld, w->x.ld, NULL), w->y.s[0] + VL,
+                    LD, from, seen, &y->v);
     if (y->rel_v.at)
         add_positions(y, at, from, n);
 }

@@ -232,12 +232,39 @@ static void softmax_block(struct work *w, int g, int vectors, bool fresh, float 
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-/* o = o alpha + p . v, rows of o `ld` floats apart: C vectors of n rows of v, or of n pairs of
- * rows. p_row = LD reads a block of keys; LD + 1 reads p by table row, one key later per query. A
- * fresh o counts as 0; alpha = NULL means 1. */
-VEC_INLINE void value_tile(bool pairs, int C, bool fresh, float *o, ptrdiff_t ld,
-                           const float *alpha, const float *p, ptrdiff_t p_row, int n,
-                           const float *v, ptrdiff_t v_row)
+/* Rows of outputs, ld floats apart, that become share (alpha o + p . v), in `to`. alpha and share
+ * are a factor for each row, NULL = 1. */
+struct outputs {
+    const float *o;
+    ptrdiff_t ld;
+    const float *alpha;
+    float *to;
+    ptrdiff_t to_ld;
+    const float *share;
+};
+
+static struct outputs in_place(float *o, ptrdiff_t ld, const float *alpha)
+{
+    return (struct outputs){o, ld, alpha, o, ld, NULL};
+}
+
+/* Those from row `row` and column `column` on. */
+static struct outputs outputs_from(const struct outputs *x, int row, int column)
+{
+    return (struct outputs){
+        .o = x->o + row * x->ld + column,
+        .ld = x->ld,
+        .alpha = x->alpha ? x->alpha + row : NULL,
+        .to = x->to + row * x->to_ld + column,
+        .to_ld = x->to_ld,
+        .share = x->share ? x->share + row : NULL,
+    };
+}
+
+/* C vectors of n rows of v, or of n pairs of rows. p_row = LD reads a block of keys; LD + 1 reads p
+ * by table row, one key later per query. A fresh o counts as 0. */
+VEC_INLINE void value_tile(bool pairs, int C, bool fresh, struct outputs x, const float *p,
+                           ptrdiff_t p_row, int n, const float *v, ptrdiff_t v_row)
 {
     vf acc[TILE_ROWS][TILE_COLS];
 
@@ -245,16 +272,16 @@ VEC_INLINE void value_tile(bool pairs, int C, bool fresh, float *o, ptrdiff_t ld
     for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
     for (int c = 0; c < C; c++) {
-        acc[r][c] = fresh ? v0() : vld(o + r * ld + c * VL);
-        if (alpha)
-            acc[r][c] = vmul(acc[r][c], v1(alpha[r]));
+        acc[r][c] = fresh ? v0() : vld(x.o + r * x.ld + c * VL);
+        if (x.alpha)
+            acc[r][c] = vmul(acc[r][c], v1(x.alpha[r]));
     }
     tile_mac(pairs, TILE_ROWS, C, acc, n, p, p_row, 1, v, v_row, VL);
     UNROLL
     for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
     for (int c = 0; c < C; c++)
-        vst(o + r * ld + c * VL, acc[r][c]);
+        vst(x.to + r * x.to_ld + c * VL, x.share ? vmul(acc[r][c], v1(x.share[r])) : acc[r][c]);
 }
 
 /* A matrix of values. Long ones are packed in strips as wide as the tiles that read them, each
@@ -290,9 +317,8 @@ static ptrdiff_t strip_at(int vectors, int rows, int v, int row)
 }
 
 /* A group's outputs from rows [x, ..) of the values; tile t needs only n[t] of them. */
-VEC_INLINE void value_tiles(bool pairs, bool fresh, float *o, ptrdiff_t ld, const float *alpha,
-                            const float *p, ptrdiff_t p_row, int x, const int n[TILES],
-                            const struct values *values)
+VEC_INLINE void value_tiles(bool pairs, bool fresh, struct outputs out, const float *p,
+                            ptrdiff_t p_row, int x, const int n[TILES], const struct values *values)
 {
     for (int at = 0, width; at < values->vectors; at += width) {
         width = tile_width(values->vectors - at);
@@ -301,17 +327,17 @@ VEC_INLINE void value_tiles(bool pairs, bool fresh, float *o, ptrdiff_t ld, cons
         const float *v = values->at + strip + x * step;
         for (int t = 0; t < TILES; t++) {
             const int row = t * TILE_ROWS;
-            const float *scale = alpha ? alpha + row : NULL, *p_t = p + row * p_row;
-            float *to = o + row * ld + at * VL;
+            const float *p_t = p + row * p_row;
+            const struct outputs to = outputs_from(&out, row, at * VL);
             switch (width) {
             case 1:
-                value_tile(pairs, 1, fresh, to, ld, scale, p_t, p_row, n[t], v, step);
+                value_tile(pairs, 1, fresh, to, p_t, p_row, n[t], v, step);
                 break;
             case 2:
-                value_tile(pairs, 2, fresh, to, ld, scale, p_t, p_row, n[t], v, step);
+                value_tile(pairs, 2, fresh, to, p_t, p_row, n[t], v, step);
                 break;
             default:
-                value_tile(pairs, COLS, fresh, to, ld, scale, p_t, p_row, n[t], v, step);
+                value_tile(pairs, COLS, fresh, to, p_t, p_row, n[t], v, step);
             }
         }
     }
@@ -319,19 +345,19 @@ VEC_INLINE void value_tiles(bool pairs, bool fresh, float *o, ptrdiff_t ld, cons
 
 /* By key: p is a group's block of probabilities (weights_of), its first key is row x of the values,
  * whole lanes. */
-VEC_INLINE void add_values(bool fresh, float *o, ptrdiff_t ld, const float alpha[ROWS],
-                           const float *p, int x, const int n[TILES], const struct values *v)
+VEC_INLINE void add_values(bool fresh, struct outputs out, const float *p, int x,
+                           const int n[TILES], const struct values *v)
 {
     int rows[TILES];
 
     for (int t = 0; t < TILES; t++)
         rows[t] = lanes_for(n[t]);
-    value_tiles(PER_LANE == 2, fresh, o, ld, alpha, p, LD, x / PER_LANE, rows, v);
+    value_tiles(PER_LANE == 2, fresh, out, p, LD, x / PER_LANE, rows, v);
 }
 
 /* By table row, from row x on: for query r, row x + y belongs to p's key y + r. */
 static void add_relative_values(float *o, ptrdiff_t ld, const float *p, int x, const int n[TILES],
                                 const struct values *v)
 {
-    value_tiles(false, false, o, ld, NULL, p, LD + 1, x, n, v);
+    value_tiles(false, false, in_place(o, ld, NULL), p, LD + 1, x, n, v);
 }

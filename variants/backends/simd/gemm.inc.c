@@ -2,8 +2,9 @@
  *
  * Dense products with the vectors of vec.h, included once per instruction set. Large ones follow
  * the usual plan: a block of B is packed into slivers of two vectors, a block of A into tiles, and
- * a register tile runs down both; the tile's height varies, so that no row is wasted. Products of
- * few rows with a weight W [n,k] read W once, in place, at memory speed. The epilogue runs block by
+ * a register tile runs down both; the tile's height varies, so that no row is wasted. What comes
+ * from memory is fetched while tiles are multiplied: waiting for it took 4 to 10 %. Products of few
+ * rows with a weight W [n,k] read W once, in place, at memory speed. The epilogue runs block by
  * block, while the block of c is in L2; running it in the registers of the last step is not
  * faster.
  *
@@ -17,19 +18,28 @@
 
 #include <stdint.h>
 
-/* Register budget: MR*NV accumulators + NV of B + 1 broadcast = 31 of 32, 15 of 16. KC lanes of one
- * sliver of B stay in L1 or close to it, MC x KC of A and KC x NC of B in L2. */
+/* Register budget: MR*NV accumulators + NV of B + 1 broadcast = 31 of 32, 15 of 16.
+ *
+ * Slivers of B pass by a block of A that stays in L2, MC x KC or MC x KB. Each block of k reads and
+ * writes all of c, so it is long: KC, half of L2, where B lies packed in memory. What is packed
+ * here, KB x NB, is read again for each block of A; it may be as large as L2, because its slivers
+ * are streams. */
 enum {
     MR = VEC_REGISTERS == 32 ? 14 : 6,
     NV = 2,
     NR = NV * VL,
-    KC = 256,                             /* lanes of k */
-    TILES = VEC_REGISTERS == 32 ? 10 : 8, /* of a block of A, all of a height */
+    TILES = VEC_REGISTERS == 32 ? 10 : 11, /* of a block of A, all of a height */
     MC = TILES * MR,
-    NC = 512,
-    FEW_ROWS = 8,    /* up to this many in place, without packing */
-    FEW_BF16 = 32768 /* floats of them that are rounded first */
+    KC = 1024, /* lanes of k */
+    KB = 512,  /* likewise */
+    NB = 512,
+    FETCH = 32,          /* lanes of k between fetches */
+    FETCH_MIN = 1 << 20, /* multiply-adds: where all is in L2, looking for it costs 1 to 5 % */
+    FEW_ROWS = 8,        /* up to this many in place, without packing */
+    FEW_BF16 = 32768     /* floats of them that are rounded first */
 };
+
+#include "gemm_ahead.inc.c"
 
 /* A product and its epilogue, at most one of the two. */
 struct fused {
@@ -49,11 +59,12 @@ static void run_epilogue(const struct fused *f, int i0, int i1, int j0, int j1)
 }
 
 /* c = beta c + alpha a b for one tile of k lanes: a packed [k][R], b packed [k][NR], `cols` columns
- * of c. */
+ * of c. On the way it fetches its part of c, evenly, and lines of `ahead`. */
 VEC_INLINE void gemm_tile(int R, int C, const struct gemm *g, int k, float beta, const float *a,
-                          const float *b, float *c, int cols)
+                          const float *b, float *c, int cols, struct ahead *ahead)
 {
     vf acc[MR][TILE_COLS];
+    const int every = ahead ? FETCH : k;
     const vmask last = vfirst(cols - (C - 1) * VL);
 
     UNROLL
@@ -61,7 +72,15 @@ VEC_INLINE void gemm_tile(int R, int C, const struct gemm *g, int k, float beta,
         UNROLL
     for (int v = 0; v < C; v++)
         acc[r][v] = v0();
-    tile_mac(PER_LANE == 2, R, C, acc, k, a, 1, R, b, NR, VL);
+    for (int p = 0, row = 0; p < k; p += every) {
+        if (ahead) {
+            fetch_ahead(ahead);
+            for (const int end = min_int(row + ahead->c_rows, R); row < end; row++)
+                vprefetch_l1(c + row * g->ldc, C * VL);
+        }
+        tile_mac(PER_LANE == 2, R, C, acc, min_int(every, k - p), a + p * R, 1, R, b + p * NR, NR,
+                 VL);
+    }
     UNROLL
     for (int r = 0; r < R; r++)
         UNROLL
@@ -79,16 +98,16 @@ VEC_INLINE void gemm_tile(int R, int C, const struct gemm *g, int k, float beta,
 }
 
 static void gemm_tile_any(int R, const struct gemm *g, int k, float beta, const float *a,
-                          const float *b, float *c, int cols)
+                          const float *b, float *c, int cols, struct ahead *ahead)
 {
 #define HEIGHT(r)                                                                                  \
     case r:                                                                                        \
         if (r > MR)                                                                                \
             break;                                                                                 \
         if (cols > VL)                                                                             \
-            gemm_tile(r <= MR ? r : 1, 2, g, k, beta, a, b, c, cols);                              \
+            gemm_tile(r <= MR ? r : 1, 2, g, k, beta, a, b, c, cols, ahead);                       \
         else                                                                                       \
-            gemm_tile(r <= MR ? r : 1, 1, g, k, beta, a, b, c, cols);                              \
+            gemm_tile(r <= MR ? r : 1, 1, g, k, beta, a, b, c, cols, ahead);                       \
         break;
     switch (R) {
         HEIGHT(1)
@@ -118,9 +137,9 @@ static const void *narrow_row(const struct gemm *g, int j)
 /* The whole of b, packed: steps of k one after the other, each in slivers of the padded width. */
 static int padded(int n) { return (n + NR - 1) / NR * NR; }
 
-static int k_steps(int k) { return max_int(1, (lanes_for(k) + KC - 1) / KC); }
+static int k_steps(int k, int most) { return max_int(1, (lanes_for(k) + most - 1) / most); }
 
-/* First row of step s; whole lanes, whole blocks of q8. A step has KC lanes at most. */
+/* First row of step s; whole lanes, whole blocks of q8. */
 static int k_from(const struct gemm *g, int s, int steps)
 {
     const int unit = g->elem == ELEM_Q8 ? Q8_BLOCK : PER_LANE;
@@ -141,89 +160,119 @@ struct block {
     int p, k, j, n;
 };
 
+/* How rows [i0, i1) and columns [j0, j1) of c are walked through: `wide` columns at a time; for
+ * each, the steps of k; for each, the tiles. */
+struct walk {
+    int i0, i1, j0, j1, wide, steps, tiles;
+};
+
+static struct walk walk_of(const struct gemm *g, int i0, int i1, int j0, int j1)
+{
+    return (struct walk){
+        .i0 = i0,
+        .i1 = i1,
+        .j0 = j0,
+        .j1 = j1,
+        .wide = g->b_packed ? j1 - j0 : NB,
+        .steps = k_steps(g->k, g->b_packed ? KC : KB),
+        .tiles = (i1 - i0 + MR - 1) / MR,
+    };
+}
+
+/* First row of tile t. */
+static int tile_row(const struct walk *w, int t)
+{
+    return w->i0 + split_at(w->i1 - w->i0, t, w->tiles);
+}
+
 /* That of step s of the columns from j; the step after the last is the first of the next columns,
- * of none at the end, j1. */
-static struct block block_at(const struct gemm *g, int j, int j1, int s, int steps)
+ * of none at the end. */
+static struct block block_at(const struct gemm *g, const struct walk *w, int j, int s)
 {
-    if (s == steps)
-        s = 0, j += NC;
-    const int p = k_from(g, s, steps);
-    return (struct block){p, k_from(g, s + 1, steps) - p, j, clamp_int(j1 - j, 0, NC)};
+    if (s == w->steps)
+        s = 0, j += w->wide;
+    const int p = k_from(g, s, w->steps);
+    return (struct block){p, k_from(g, s + 1, w->steps) - p, j, clamp_int(w->j1 - j, 0, w->wide)};
 }
 
-/* Fetch a piece of a block of b, which then comes from memory while the one before is multiplied;
- * packing alone would wait for it. */
-static void prefetch_b(const struct gemm *g, const struct block *b, int piece, int pieces)
+/* A block of b where it lies, to be fetched in `times` turns. */
+static struct ahead ahead_of_block(const struct gemm *g, const struct block *b, int times)
 {
-    const int rows = b->n == 0 ? 0 : g->tb ? b->n : b->k;
-    const int end = split_at(rows, piece + 1, pieces);
+    const ptrdiff_t size = sizeof(float);
 
-    for (int r = split_at(rows, piece, pieces); r < end; r++)
-        if (g->elem != ELEM_F32)
-            vprefetch((const float *)((const char *)narrow_row(g, b->j + r) +
-                                      elem_row_bytes(g->elem, b->p)),
-                      (int)(elem_row_bytes(g->elem, b->k) / sizeof(float)));
-        else if (g->tb)
-            vprefetch(g->b + (b->j + r) * g->ldb + b->p, b->k);
-        else
-            vprefetch(g->b + (b->p + r) * g->ldb + b->j, b->n);
+    if (g->elem != ELEM_F32)
+        return ahead_of((const char *)narrow_row(g, b->j) + elem_row_bytes(g->elem, b->p),
+                        (ptrdiff_t)elem_row_bytes(g->elem, b->k),
+                        (ptrdiff_t)elem_row_bytes(g->elem, g->k), b->n, times);
+    if (g->tb)
+        return ahead_of(g->b + b->j * g->ldb + b->p, b->k * size, g->ldb * size, b->n, times);
+    return ahead_of(g->b + b->p * g->ldb + b->j, b->n * size, g->ldb * size, b->n ? b->k : 0,
+                    times);
 }
 
-/* Fetch a piece of the n floats of a packed sliver. With AVX-512 the hardware keeps up by itself,
- * and this would cost 1 %. */
-static void prefetch_sliver(const float *b, int n, int piece, int pieces)
+/* Tiles [t0, t1) of c, of a packed from row tile_row(t0) on, times the block of b of step s of the
+ * columns from j, in slivers. */
+static void gemm_block(const struct fused *f, const struct walk *w, int j, int s, int t0, int t1,
+                       const float *a, const float *slivers)
 {
-    if (VL == 8) {
-        const int from = split_at(n, piece, pieces);
-        vprefetch(b + from, split_at(n, piece + 1, pieces) - from);
+    const struct gemm *const g = f->g;
+    const struct block b = block_at(g, w, j, s), next = block_at(g, w, j, s + 1);
+    const int i0 = tile_row(w, t0), i1 = tile_row(w, t1), depth = lanes_for(b.k);
+    const int fetches = max_int(1, (depth + FETCH - 1) / FETCH), turns = fetches * (t1 - t0);
+    const ptrdiff_t bytes = NR * depth * (ptrdiff_t)sizeof(float);
+    const bool fetch = (int64_t)g->m * g->n * g->k >= FETCH_MIN;
+    struct ahead ahead = {0};
+
+    if (!g->b_packed && t0 == 0)
+        ahead = ahead_of_block(g, &next, turns * ((b.n + NR - 1) / NR));
+    for (int c0 = 0; c0 < b.n; c0 += NB) {
+        const int c1 = min_int(c0 + NB, b.n);
+        for (int c = c0; c < c1; c += NR) {
+            const float *const sliver = slivers + (ptrdiff_t)c * depth;
+            if (g->b_packed) /* the next sliver follows */
+                ahead = ahead_of(sliver + NR * depth, bytes, 0, 1, turns);
+            ahead.c_rows = (MR + fetches - 1) / fetches;
+            for (int t = t0, i = i0, end; t < t1; t++, i = end) {
+                end = tile_row(w, t + 1);
+                gemm_tile_any(end - i, g, depth, s == 0 ? g->beta : 1.0f,
+                              a + (ptrdiff_t)(i - i0) * depth, sliver, g->c + i * g->ldc + b.j + c,
+                              min_int(NR, b.n - c), fetch ? &ahead : NULL);
+            }
+        }
+        if (s == w->steps - 1)
+            run_epilogue(f, i0, i1, b.j + c0, b.j + c1);
     }
 }
 
 /* c[i0..i1) [j0..j1), over all k; j0 is a multiple of NR where b is packed. */
 static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
 {
-    _Alignas(64) float a[MC * KC + VL], b[KC * NC + NR];
+    _Alignas(64) float a[MC * KC + VL], b[KB * NB + NR];
     const struct gemm *g = f->g;
-    const int steps = k_steps(g->k), tiles = (i1 - i0 + MR - 1) / MR;
+    const struct walk w = walk_of(g, i0, i1, j0, j1);
 
-#define TILE_ROW(t) (i0 + split_at(i1 - i0, t, tiles))
-    for (int j = j0; j < j1; j += NC)
-        for (int s = 0; s < steps; s++) {
-            const struct block now = block_at(g, j, j1, s, steps);
-            const struct block next = block_at(g, j, j1, s + 1, steps);
-            const int p = now.p, k = now.k, n = now.n, depth = lanes_for(k);
-            const float beta = s == 0 ? g->beta : 1.0f;
+    for (int j = j0; j < j1; j += w.wide)
+        for (int s = 0; s < w.steps; s++) {
+            const struct block now = block_at(g, &w, j, s);
+            const int p = now.p, k = now.k, depth = lanes_for(k);
             const float *slivers = b;
             if (g->b_packed)
                 slivers = g->b_packed + (ptrdiff_t)p * padded(g->n) + (ptrdiff_t)j * k;
             else
-                pack_b(b, g, p, k, j, n);
+                pack_b(b, g, p, k, j, now.n);
             if (PER_LANE == 1 && g->rounds)
-                round_to_bf16(b, (ptrdiff_t)k * ((n + NR - 1) / NR * NR));
-            for (int t0 = 0; t0 < tiles; t0 += TILES) {
-                const int t1 = min_int(t0 + TILES, tiles);
-                const int i = TILE_ROW(t0), m = TILE_ROW(t1) - i;
+                round_to_bf16(b, (ptrdiff_t)k * padded(now.n));
+            for (int t0 = 0; t0 < w.tiles; t0 += TILES) {
+                const int t1 = min_int(t0 + TILES, w.tiles);
+                const int i = tile_row(&w, t0), m = tile_row(&w, t1) - i;
                 for (int t = t0; t < t1; t++)
-                    pack_a(a + (TILE_ROW(t) - i) * depth, g, TILE_ROW(t),
-                           TILE_ROW(t + 1) - TILE_ROW(t), p, k);
+                    pack_a(a + (ptrdiff_t)(tile_row(&w, t) - i) * depth, g, tile_row(&w, t),
+                           tile_row(&w, t + 1) - tile_row(&w, t), p, k);
                 if (PER_LANE == 1 && (g->elem == ELEM_BF16 || g->rounds))
                     round_to_bf16(a, (ptrdiff_t)m * k);
-                for (int c = 0; c < n; c += NR)
-                    for (int t = t0; t < t1; t++) {
-                        const int r = TILE_ROW(t) - i, rows = TILE_ROW(t + 1) - TILE_ROW(t);
-                        const float *sliver = slivers + (ptrdiff_t)c * depth;
-                        if (t0 == 0 && g->b_packed)
-                            prefetch_sliver(sliver + NR * depth, NR * depth, t, t1);
-                        else if (t0 == 0)
-                            prefetch_b(g, &next, c / NR * t1 + t, (n + NR - 1) / NR * t1);
-                        gemm_tile_any(rows, g, depth, beta, a + r * depth, sliver,
-                                      g->c + (i + r) * g->ldc + j + c, min_int(NR, n - c));
-                    }
-                if (s == steps - 1)
-                    run_epilogue(f, i, i + m, j, j + n);
+                gemm_block(f, &w, j, s, t0, t1, a, slivers);
             }
         }
-#undef TILE_ROW
 }
 
 /* ---- threads ------------------------------------------------------------------------------ */

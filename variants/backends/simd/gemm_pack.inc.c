@@ -3,14 +3,14 @@
  * Blocks of a product's operands in the order in which gemm.inc.c reads them, a number of k a lane.
  * Narrow numbers are widened. */
 
-/* As pack_across, of columns of op(b): k <= KC. */
+/* As pack_across, of columns of op(b): k <= KB. */
 static void pack_narrow(float *to, const struct gemm *g, int p, int k, int j, int cols)
 {
-    _Alignas(64) float row[VL * KC];
+    _Alignas(64) float row[VL * KB];
 
     for (int c = 0; c < cols; c++)
-        widen(row + c * KC, g->elem, narrow_row(g, j + c), p, k);
-    pack_across(to, NR, row, KC, cols, k, 1.0f);
+        widen(row + c * KB, g->elem, narrow_row(g, j + c), p, k);
+    pack_across(to, NR, row, KB, cols, k, 1.0f);
 }
 
 /* Rows [p, p+k) of b, columns [j, j+n), into slivers of [k][NR], row by row: a row comes from
@@ -60,7 +60,7 @@ static size_t gemm_packed_floats(const struct gemm *g)
 
 static void gemm_pack(float *dst, const struct gemm *g)
 {
-    const int steps = k_steps(g->k);
+    const int steps = k_steps(g->k, KC);
 
     for (int s = 0; s < steps; s++) {
         const int p = split_at(g->k, s, steps), k = split_at(g->k, s + 1, steps) - p;

@@ -236,6 +236,12 @@ VEC_INLINE void vprefetch(const float *p, int n)
     for (int i = 0; i < n; i += 16)
         _mm_prefetch((const char *)(p + i), _MM_HINT_T1);
 }
+/* Into L1. */
+VEC_INLINE void vprefetch_l1(const float *p, int n)
+{
+    for (int i = 0; i < n; i += 16)
+        _mm_prefetch((const char *)(p + i), _MM_HINT_T0);
+}
 
 VEC_INLINE vf vld_n(const float *p, int n) { return vld_m(p, vfirst(n), v0()); }
 VEC_INLINE void vst_n(float *p, int n, vf a) { vst_m(p, vfirst(n), a); }
