@@ -60,10 +60,11 @@ static void row_shares(const struct work *w, int g, float share[ROWS])
     }
 }
 
-/* Is what finish does for group g no more than a factor for each of ROWS whole rows? */
+/* Is what finish does for group g no more than a factor for each of ROWS whole rows? Behind a band
+ * of positions this gains nothing, or loses up to 2 % (512 queries, AVX2). */
 static bool ends_in_values(const struct item *t, int g)
 {
-    return t->f->dv % VL == 0 && t->n - g >= ROWS && !t->rel_v.at && !t->f->a->lse;
+    return t->f->dv % VL == 0 && t->n - g >= ROWS && !t->rel_k && !t->rel_v.at && !t->f->a->lse;
 }
 
 /* One group of rows against keys [j, j+n); fresh: its first block, ends: its last, if nothing
