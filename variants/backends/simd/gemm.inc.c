@@ -264,12 +264,12 @@ static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
                 round_to_bf16(b, (ptrdiff_t)k * padded(now.n));
             for (int t0 = 0; t0 < w.tiles; t0 += TILES) {
                 const int t1 = min_int(t0 + TILES, w.tiles);
-                const int i = tile_row(&w, t0), m = tile_row(&w, t1) - i;
+                const int i = tile_row(&w, t0);
                 for (int t = t0; t < t1; t++)
                     pack_a(a + (ptrdiff_t)(tile_row(&w, t) - i) * depth, g, tile_row(&w, t),
                            tile_row(&w, t + 1) - tile_row(&w, t), p, k);
                 if (PER_LANE == 1 && (g->elem == ELEM_BF16 || g->rounds))
-                    round_to_bf16(a, (ptrdiff_t)m * k);
+                    round_to_bf16(a, (ptrdiff_t)(tile_row(&w, t1) - i) * k);
                 gemm_block(f, &w, j, s, t0, t1, a, slivers);
             }
         }
