@@ -11,14 +11,13 @@
 #include "variants/backends/backend.h"
 #include "variants/model/settings.h"
 
-#include <argp.h>
 #include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { NARROWEST = 60, WIDEST = 100, USUAL = 80 };
+enum { NARROWEST = 60, WIDEST = 100, USUAL = 80, TEXT_COLUMN = 29 };
 
 const char *const option_group_title[GROUP_COUNT] = {
     [GROUP_AXES] = "What runs (lists a,b; ranges lo..hi, lo..hi*k, lo..hi+k; k, Ki, M, Mi):",
@@ -115,55 +114,119 @@ static void print_figures(FILE *f)
         fprintf(f, "  %-17s %s\n", figures[i].name, figures[i].title);
 }
 
-/* argp lays options out; its own variables choose the width. */
-static void print_options(FILE *f, int command, const char *doc, unsigned how)
+/* `text`, from column `at` on; its further lines start at column `indent`. Lines end where the text says,
+ * and between words that would pass the margin. */
+static void fill(FILE *f, const char *text, int at, int indent)
 {
-    struct argp_option table[OPTION_MAX + GROUP_COUNT + 1] = {0};
-    char *owned[OPTION_MAX] = {0};
-    char name[32], form[64];
+    const int width = page_width() - 1;
+    bool first = true; /* word of its line */
+
+    for (; *text; text++) {
+        const int n = (int)strcspn(text, " \n");
+        if (!first && at + 1 + n > width) {
+            fprintf(f, "\n%*s", indent, "");
+            at = indent, first = true;
+        }
+        at += fprintf(f, "%s%.*s", first ? "" : " ", n, text);
+        text += n;
+        first = *text == '\n';
+        if (first) {
+            fprintf(f, "\n%*s", indent, "");
+            at = indent;
+        }
+        if (!*text)
+            break;
+    }
+    fputc('\n', f);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct option_spec *const *const x = a, *const *const y = b;
+
+    return strcmp((*x)->name, (*y)->name);
+}
+
+/* The options of a group that a command takes, by name; returns their number. */
+static int options_of(int command, enum option_group group, const struct option_spec **list)
+{
     int n = 0;
 
+    for (int i = 0; i < option_count; i++)
+        if (option_specs[i].group == group && option_is_for(&option_specs[i], command))
+            list[n++] = &option_specs[i];
+    qsort(list, (size_t)n, sizeof(*list), by_name);
+    return n;
+}
+
+/* "--name=ARG", or "--name[=ARG]"; the caller frees it. */
+static char *option_form(const struct option_spec *s)
+{
+    const bool optional = s->kind == KIND_RESUME;
+    char *form;
+
+    NEED(asprintf(&form, "--%s%s%s%s%s", s->name, optional ? "[" : "", s->metavar ? "=" : "",
+                  s->metavar ? s->metavar : "", optional ? "]" : "") >= 0);
+    return form;
+}
+
+static void print_options(FILE *f, int command)
+{
+    const struct option_spec *list[OPTION_MAX];
+
     for (int g = 0; g < GROUP_COUNT; g++) {
-        int in_group = 0;
-        for (int i = 0; i < option_count; i++) {
-            const struct option_spec *const s = &option_specs[i];
-            if ((int)s->group != g || !option_is_for(s, command))
-                continue;
-            if (in_group++ == 0)
-                table[n++] = (struct argp_option){.doc = option_group_title[g], .group = g + 1};
-            owned[i] = option_text(s, command);
-            table[n++] = (struct argp_option){
-                .name = s->name,
-                .key = s->key ? s->key : 256 + i,
-                .arg = s->metavar,
-                .flags = s->kind == KIND_RESUME ? OPTION_ARG_OPTIONAL : 0,
-                .doc = owned[i],
-                .group = g + 1,
-            };
+        const int n = options_of(command, (enum option_group)g, list);
+        if (n > 0)
+            fprintf(f, "\n %s\n", option_group_title[g]);
+        for (int i = 0; i < n; i++) {
+            char *const form = option_form(list[i]), *const text = option_text(list[i], command);
+            const char key[] = {'-', (char)list[i]->key, ',', '\0'};
+            const int at = fprintf(f, "  %3s %-*s", list[i]->key ? key : "", TEXT_COLUMN - 6, form);
+            fill(f, text, at, TEXT_COLUMN);
+            free(text);
+            free(form);
         }
     }
-    const struct command_spec *const c = &command_specs[command];
-    const struct argp argp = {.options = table, .args_doc = c->words, .doc = doc};
-    snprintf(name, sizeof(name), "bench %s", c->name);
-    snprintf(form, sizeof(form), "no-dup-args-note,rmargin=%d", page_width() - 1);
-    setenv("ARGP_HELP_FMT", form, 1);
-    argp_help(&argp, f, how, name);
-    for (int i = 0; i < option_count; i++)
-        free(owned[i]);
+}
+
+static void print_usage(FILE *f, int command)
+{
+    const struct option_spec *list[OPTION_MAX];
+    const char *const words = command_specs[command].words;
+    char *text;
+    size_t size;
+    FILE *const all = open_memstream(&text, &size);
+
+    NEED(all);
+    for (int g = 0; g < GROUP_COUNT; g++) {
+        const int n = options_of(command, (enum option_group)g, list);
+        for (int i = 0; i < n; i++) {
+            char *const form = option_form(list[i]);
+            const char key[] = {'-', (char)list[i]->key, '|', '\0'};
+            fprintf(all, "[%s%s] ", list[i]->key ? key : "", form);
+            free(form);
+        }
+    }
+    fputs(words ? words : "", all);
+    NEED(fclose(all) == 0);
+    const int at = fprintf(f, "Usage: bench %s ", command_specs[command].name);
+    fill(f, text, at, at);
+    free(text);
 }
 
 void help_command(FILE *f, int command, bool usage)
 {
     const struct command_spec *const c = &command_specs[command];
-    char *doc = NULL;
 
-    CHECK(asprintf(&doc, "%c%s.%s%s", toupper((unsigned char)*c->doc), c->doc + 1,
-                   *c->about ? "\n" : "", c->about) >= 0);
-    print_options(f, command, doc,
-                  usage ? ARGP_HELP_USAGE : ARGP_HELP_SHORT_USAGE | ARGP_HELP_DOC | ARGP_HELP_LONG);
-    free(doc);
-    if (usage)
+    if (usage) {
+        print_usage(f, command);
         return;
+    }
+    fprintf(f, "Usage: bench %s [OPTION...]%s%s\n%c%s.\n", c->name, c->words ? " " : "",
+            c->words ? c->words : "", toupper((unsigned char)*c->doc), c->doc + 1);
+    if (*c->about)
+        fill(f, c->about, 0, 0);
+    print_options(f, command);
     if (command == CMD_PLOT || command == CMD_REPORT)
         print_figures(f);
     print_examples(f, c);
