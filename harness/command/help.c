@@ -114,8 +114,8 @@ static void print_figures(FILE *f)
         fprintf(f, "  %-17s %s\n", figures[i].name, figures[i].title);
 }
 
-/* `text`, from column `at` on; its further lines start at column `indent`. Lines end where the text says,
- * and between words that would pass the margin. */
+/* `text`, from column `at` on; its further lines start at column `indent`. Lines end where the text
+ * says, and between words that would pass the margin. */
 static void fill(FILE *f, const char *text, int at, int indent)
 {
     const int width = page_width() - 1;
@@ -155,7 +155,7 @@ static int options_of(int command, enum option_group group, const struct option_
     for (int i = 0; i < option_count; i++)
         if (option_specs[i].group == group && option_is_for(&option_specs[i], command))
             list[n++] = &option_specs[i];
-    qsort(list, (size_t)n, sizeof(*list), by_name);
+    qsort(list, (size_t)n, sizeof(const struct option_spec *), by_name);
     return n;
 }
 
