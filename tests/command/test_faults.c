@@ -300,7 +300,8 @@ Test(faults, fail_fast_stops_at_the_first)
 static void wake(int signal) { (void)signal; }
 
 /* If the lock is taken, a run says so, and --strict makes it an error. The lock is held here:
- * benches of other tests, which run beside this one, take it too and end. A user's may take hours. */
+ * benches of other tests, which run beside this one, take it too and end. A user's may take hours.
+ */
 Test(faults, a_machine_in_use)
 {
     enum { PATIENCE = 60 };
