@@ -4,7 +4,22 @@
  * registers if it is narrow. For one or two rows memory is the limit: W is one stream, row after
  * row. More rows share what is loaded of some rows of W. */
 
-enum { DOT_ROWS = 2, DOT_COLS = 4 }; /* most of a tile */
+/* Most of a tile: as many dot products as a vector has lanes, which vsums then adds up together. */
+enum { DOT_COLS = 4, DOT_ROWS = VL / DOT_COLS };
+
+/* c[i..][j..) from R rows of C dot products, of DOT_COLS that there is room for. */
+VEC_INLINE void put_dots(const struct gemm *g, int R, int C, const vf dots[VL], int i, int j)
+{
+    float sum[VL];
+
+    vst(sum, vmul(v1(g->alpha), vsums(dots)));
+    for (int r = 0; r < R; r++)
+        for (int c = 0; c < C; c++) {
+            float *const to = g->c + (i + r) * g->ldc + j + c;
+            const float x = sum[r * DOT_COLS + c];
+            *to = g->beta == 0.0f ? x : x + g->beta * *to;
+        }
+}
 
 /* Numbers from p on of row j of W, `left` of them there. */
 VEC_INLINE vf dot_weights(enum elem E, const struct gemm *g, int j, int p, int left)
@@ -16,8 +31,8 @@ VEC_INLINE vf dot_weights(enum elem E, const struct gemm *g, int j, int p, int l
 }
 
 /* `left` columns from p on, VL at most. */
-VEC_INLINE void dot_step(enum elem E, int R, int C, vf acc[DOT_ROWS][DOT_COLS],
-                         const struct gemm *g, const float *a, int j, int p, int left)
+VEC_INLINE void dot_step(enum elem E, int R, int C, vf acc[VL], const struct gemm *g,
+                         const float *a, int j, int p, int left)
 {
     vf x[DOT_ROWS];
 
@@ -29,12 +44,11 @@ VEC_INLINE void dot_step(enum elem E, int R, int C, vf acc[DOT_ROWS][DOT_COLS],
         const vf y = dot_weights(E, g, j + c, p, left);
         UNROLL
         for (int r = 0; r < R; r++)
-            acc[r][c] = vfma(x[r], y, acc[r][c]);
+            acc[r * DOT_COLS + c] = vfma(x[r], y, acc[r * DOT_COLS + c]);
     }
 }
 
-VEC_INLINE void dot_plain(enum elem E, int R, int C, vf acc[DOT_ROWS][DOT_COLS],
-                          const struct gemm *g, int i, int j)
+VEC_INLINE void dot_plain(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i, int j)
 {
     const float *const a = g->a + i * g->lda;
     int p = 0;
@@ -46,7 +60,7 @@ VEC_INLINE void dot_plain(enum elem E, int R, int C, vf acc[DOT_ROWS][DOT_COLS],
 }
 
 /* Block by block: the sum of a block is multiplied by its scale. */
-VEC_INLINE void dot_q8(int R, int C, vf acc[DOT_ROWS][DOT_COLS], const struct gemm *g, int i, int j)
+VEC_INLINE void dot_q8(int R, int C, vf acc[VL], const struct gemm *g, int i, int j)
 {
     enum { PARTS = Q8_BLOCK / VL };
     const ptrdiff_t row = (ptrdiff_t)(elem_row_bytes(ELEM_Q8, g->k) / sizeof(struct q8_block));
@@ -73,7 +87,7 @@ VEC_INLINE void dot_q8(int R, int C, vf acc[DOT_ROWS][DOT_COLS], const struct ge
             }
             UNROLL
             for (int r = 0; r < R; r++)
-                acc[r][c] = vfma(sum[r], scale, acc[r][c]);
+                acc[r * DOT_COLS + c] = vfma(sum[r], scale, acc[r * DOT_COLS + c]);
         }
     }
 }
@@ -81,33 +95,24 @@ VEC_INLINE void dot_q8(int R, int C, vf acc[DOT_ROWS][DOT_COLS], const struct ge
 /* R rows of a times C rows of W, of element type E, over all k: dot products along k. */
 VEC_INLINE void dot_tile(enum elem E, int R, int C, const struct gemm *g, int i, int j)
 {
-    vf acc[DOT_ROWS][DOT_COLS];
+    vf acc[VL];
 
     UNROLL
-    for (int r = 0; r < R; r++)
-        UNROLL
-    for (int c = 0; c < C; c++)
-        acc[r][c] = v0();
+    for (int x = 0; x < VL; x++)
+        acc[x] = v0();
     if (E == ELEM_Q8)
         dot_q8(R, C, acc, g, i, j);
     else
         dot_plain(E, R, C, acc, g, i, j);
-    UNROLL
-    for (int r = 0; r < R; r++)
-        UNROLL
-    for (int c = 0; c < C; c++) {
-        float *to = g->c + (i + r) * g->ldc + j + c;
-        const float sum = g->alpha * vsum(acc[r][c]);
-        *to = g->beta == 0.0f ? sum : sum + g->beta * *to;
-    }
+    put_dots(g, R, C, acc, i, j);
 }
 
 /* ---- one stream --------------------------------------------------------------------------- */
 
 /* A row's sum goes in chains, because each product waits for the one before. */
-enum { CHAINS = 4 };
+enum { CHAINS = 4, STREAM_ROWS = 2 };
 
-VEC_INLINE void stream_step(enum elem E, int R, vf acc[DOT_ROWS][CHAINS], int chain,
+VEC_INLINE void stream_step(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], int chain,
                             const struct gemm *g, const float *a, int j, int p, int left)
 {
     const vf y = dot_weights(E, g, j, p, left);
@@ -117,7 +122,7 @@ VEC_INLINE void stream_step(enum elem E, int R, vf acc[DOT_ROWS][CHAINS], int ch
         acc[r][chain] = vfma(vld_upto(a + r * g->lda + p, left, v0()), y, acc[r][chain]);
 }
 
-VEC_INLINE void stream_plain(enum elem E, int R, vf acc[DOT_ROWS][CHAINS], const struct gemm *g,
+VEC_INLINE void stream_plain(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], const struct gemm *g,
                              const float *a, int j)
 {
     int p = 0;
@@ -131,11 +136,11 @@ VEC_INLINE void stream_plain(enum elem E, int R, vf acc[DOT_ROWS][CHAINS], const
 }
 
 /* A block, of which `left` numbers of a are there. */
-VEC_INLINE void stream_block(int R, vf acc[DOT_ROWS][CHAINS], int chain, const struct gemm *g,
+VEC_INLINE void stream_block(int R, vf acc[STREAM_ROWS][CHAINS], int chain, const struct gemm *g,
                              const float *a, const struct q8_block *w, int left)
 {
     const vf scale = v1(w->scale);
-    vf sum[DOT_ROWS];
+    vf sum[STREAM_ROWS];
 
     UNROLL
     for (int v = 0; v < Q8_BLOCK / VL; v++) {
@@ -152,7 +157,7 @@ VEC_INLINE void stream_block(int R, vf acc[DOT_ROWS][CHAINS], int chain, const s
         acc[r][chain] = vfma(sum[r], scale, acc[r][chain]);
 }
 
-VEC_INLINE void stream_q8(int R, vf acc[DOT_ROWS][CHAINS], const struct gemm *g, const float *a,
+VEC_INLINE void stream_q8(int R, vf acc[STREAM_ROWS][CHAINS], const struct gemm *g, const float *a,
                           int j)
 {
     const struct q8_block *w = narrow_row(g, j);
@@ -170,7 +175,7 @@ VEC_INLINE void stream_q8(int R, vf acc[DOT_ROWS][CHAINS], const struct gemm *g,
 VEC_INLINE void stream(enum elem E, int R, const struct gemm *g, int j0, int j1)
 {
     for (int j = j0; j < j1; j++) {
-        vf acc[DOT_ROWS][CHAINS];
+        vf acc[STREAM_ROWS][CHAINS];
         UNROLL
         for (int r = 0; r < R; r++)
             UNROLL
@@ -192,6 +197,29 @@ VEC_INLINE void stream(enum elem E, int R, const struct gemm *g, int j0, int j1)
 
 /* ---- few rows ----------------------------------------------------------------------------- */
 
+/* All rows of a times C rows of W, in tiles as high as each other. */
+VEC_INLINE void dot_rows(enum elem E, int C, const struct gemm *g, int j)
+{
+    const int tiles = (g->m + DOT_ROWS - 1) / DOT_ROWS;
+
+    for (int t = 0; t < tiles; t++) {
+        const int i = split_at(g->m, t, tiles);
+        switch (split_at(g->m, t + 1, tiles) - i) {
+        case 1:
+            dot_tile(E, 1, C, g, i, j);
+            break;
+        case 2:
+            dot_tile(E, 2, C, g, i, j);
+            break;
+        case 3:
+            dot_tile(E, min_int(3, DOT_ROWS), C, g, i, j);
+            break;
+        default:
+            dot_tile(E, DOT_ROWS, C, g, i, j);
+        }
+    }
+}
+
 VEC_INLINE void dots(enum elem E, const struct gemm *g, int j0, int j1)
 {
     int j = j0;
@@ -204,16 +232,10 @@ VEC_INLINE void dots(enum elem E, const struct gemm *g, int j0, int j1)
         stream(E, 2, g, j0, j1);
         return;
     }
-    for (; j + DOT_COLS <= j1; j += DOT_COLS) {
-        int i = 0;
-        for (; i + DOT_ROWS <= g->m; i += DOT_ROWS)
-            dot_tile(E, DOT_ROWS, DOT_COLS, g, i, j);
-        if (i < g->m)
-            dot_tile(E, 1, DOT_COLS, g, i, j);
-    }
+    for (; j + DOT_COLS <= j1; j += DOT_COLS)
+        dot_rows(E, DOT_COLS, g, j);
     for (; j < j1; j++)
-        for (int i = 0; i < g->m; i++)
-            dot_tile(E, 1, 1, g, i, j);
+        dot_rows(E, 1, g, j);
 }
 
 /* The rows of a are rounded once, not for each row of W. */
@@ -233,7 +255,7 @@ static void dots_bf16(const struct gemm *g, int j0, int j1)
 /* Are there few rows, so that W is read in place? */
 static bool is_few(const struct gemm *g)
 {
-    return g->m <= FEW_ROWS && g->tb && !g->ta && !g->rounds &&
+    return g->m <= FEW_ROWS && g->tb && !g->ta && !g->rounds && !g->b_packed &&
            (g->elem != ELEM_BF16 || (int64_t)g->m * g->k <= FEW_BF16);
 }
 

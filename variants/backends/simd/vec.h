@@ -65,6 +65,30 @@ VEC_INLINE vf vmul_m(vf a, vmask m, vf b) { return _mm512_mask_mul_ps(a, m, a, b
 VEC_INLINE float vsum(vf a) { return _mm512_reduce_add_ps(a); }
 VEC_INLINE float vmax_lanes(vf a) { return _mm512_reduce_max_ps(a); }
 
+/* Lane i of the result is vsum(r[i]), added in the same order: halves are folded upon each other,
+ * of two vectors at a time, which takes 3 instructions a vector. */
+VEC_INLINE vf vsums(const vf r[VL])
+{
+    vf t[8], u[4], w[2];
+
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        const vf a = r[i + (i & 4)], b = r[i + (i & 4) + 4];
+        t[i] = vadd(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) /* lanes of 4 floats: rows i, 4 + i, 8 + i, 12 + i */
+        u[i] = vadd(_mm512_shuffle_f32x4(t[i], t[4 + i], 0x88),
+                    _mm512_shuffle_f32x4(t[i], t[4 + i], 0xdd));
+    UNROLL
+    for (int i = 0; i < 2; i++) {
+        const __m512d a = _mm512_castps_pd(u[2 * i]), b = _mm512_castps_pd(u[2 * i + 1]);
+        w[i] = vadd(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
+                    _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+    }
+    return vadd(_mm512_shuffle_ps(w[0], w[1], 0x88), _mm512_shuffle_ps(w[0], w[1], 0xdd));
+}
+
 /* x rounded to the nearest integer, and 2^n a for such an n. */
 VEC_INLINE vf vround(vf x) { return _mm512_roundscale_ps(x, 8 /* nearest, quiet */); }
 VEC_INLINE vf vscale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
@@ -174,6 +198,24 @@ VEC_INLINE float vmax_lanes(vf a)
     __m128 h = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     h = _mm_max_ps(h, _mm_movehl_ps(h, h));
     return _mm_cvtss_f32(_mm_max_ss(h, _mm_movehdup_ps(h)));
+}
+
+/* Lane i of the result is vsum(r[i]), added in the same order. */
+VEC_INLINE vf vsums(const vf r[VL])
+{
+    vf u[4], w[2];
+
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        u[i] = vadd(_mm256_permute2f128_ps(r[i], r[4 + i], 0x20),
+                    _mm256_permute2f128_ps(r[i], r[4 + i], 0x31));
+    UNROLL
+    for (int i = 0; i < 2; i++) {
+        const __m256d a = _mm256_castps_pd(u[2 * i]), b = _mm256_castps_pd(u[2 * i + 1]);
+        w[i] = vadd(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)),
+                    _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
+    }
+    return vadd(_mm256_shuffle_ps(w[0], w[1], 0x88), _mm256_shuffle_ps(w[0], w[1], 0xdd));
 }
 
 /* x rounded to the nearest integer, and 2^n a for such an n in [-127, 127], 0 for -127: adding
