@@ -35,8 +35,10 @@ enum {
     NB = 512,
     FETCH = 32,          /* lanes of k between fetches */
     FETCH_MIN = 1 << 20, /* multiply-adds: where all is in L2, looking for it costs 1 to 5 % */
-    FEW_ROWS = 8,        /* up to this many in place, without packing */
-    FEW_BF16 = 32768     /* floats of them that are rounded first */
+    FETCH_ROWS = 64, /* with few tiles there is too much to fetch in each: up to 70 % with one */
+    PACKED_ROWS = 2, /* from this many on a weight that can be packed is */
+    FEW_ROWS = 8,    /* up to this many in place, if it is not */
+    FEW_BF16 = 32768 /* floats of them that are rounded first */
 };
 
 #include "gemm_ahead.inc.c"
@@ -220,7 +222,7 @@ static void gemm_block(const struct fused *f, const struct walk *w, int j, int s
     const int i0 = tile_row(w, t0), i1 = tile_row(w, t1), depth = lanes_for(b.k);
     const int fetches = max_int(1, (depth + FETCH - 1) / FETCH), turns = fetches * (t1 - t0);
     const ptrdiff_t bytes = NR * depth * (ptrdiff_t)sizeof(float);
-    const bool fetch = (int64_t)g->m * g->n * g->k >= FETCH_MIN;
+    const bool fetch = w->i1 - w->i0 > FETCH_ROWS && (int64_t)g->m * g->n * g->k >= FETCH_MIN;
     struct ahead ahead = {0};
 
     if (!g->b_packed && t0 == 0)

@@ -53,7 +53,7 @@ static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
 
 static size_t gemm_packed_floats(const struct gemm *g)
 {
-    if (g->m <= FEW_ROWS && g->tb)
+    if (g->m < PACKED_ROWS && g->tb)
         return 0;
     return (size_t)g->k * (size_t)padded(g->n) + NR;
 }
