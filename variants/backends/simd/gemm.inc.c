@@ -3,10 +3,10 @@
  * Dense products with the vectors of vec.h, included once per instruction set. Large ones follow
  * the usual plan: a block of B is packed into slivers of two vectors, a block of A into tiles, and
  * a register tile runs down both; the tile's height varies, so that no row is wasted. What comes
- * from memory is fetched while tiles are multiplied: waiting for it took 4 to 10 %. Products of few
- * rows with a weight W [n,k] read W once, in place, at memory speed. The epilogue runs block by
- * block, while the block of c is in L2; running it in the registers of the last step is not
- * faster.
+ * from memory is fetched while tiles are multiplied: waiting for it took 4 to 10 %. A product of
+ * one row with a weight W [n,k], or of few with one that is not packed, reads W once, in place, at
+ * memory speed. The epilogue runs block by block, while the block of c is in L2; running it in the
+ * registers of the last step is not faster.
  *
  * A lane of a vector holds PER_LANE numbers of k: one float, narrower numbers being widened; with
  * VEC_BF16, whose products are of bf16 alone, a pair. */
