@@ -191,24 +191,38 @@ static void calibrate(const struct crew *c, struct load *l, int *wrong)
     l->counts = (uint64_t)fmax(1, ceil((double)l->counts * BLOCK_S / s));
 }
 
-/* Round-robin, so that a slow moment does not hit all blocks of one load. */
+/* A block of each load. Did it raise a peak by more than half a percent? */
+static bool run_round(const struct crew *c, struct load *l, int n, int *wrong)
+{
+    bool rose = false;
+
+    for (int i = 0; i < n; i++) {
+        const double work = l[i].work * (double)l[i].counts * c->threads;
+        const double s = run_block(c, &l[i], wrong);
+        rose |= work / s > 1.005 * *l[i].best;
+        *l[i].best = fmax(*l[i].best, work / s);
+        if (s < BLOCK_S / 2) /* calibration was disturbed */
+            l[i].counts *= 2;
+    }
+    return rose;
+}
+
+/* Round-robin, so that a slow moment does not hit all blocks of one load, until some rounds in a
+ * row have raised no peak. */
 static enum status run_loads(const struct crew *c, struct load *l, int n, double seconds,
                              struct err *e)
 {
-    enum { ROUNDS_MIN = 3, ROUNDS_MAX = 20 };
+    enum { ROUNDS_MIN = 3, ROUNDS_MAX = 20, ROUNDS_STEADY = 5 };
     const int64_t until = clock_wall_ns() + (int64_t)(seconds * 1e9);
     int wrong = 0;
 
     for (int i = 0; i < n; i++)
         calibrate(c, &l[i], &wrong);
-    for (int r = 0; r < ROUNDS_MIN || (r < ROUNDS_MAX && clock_wall_ns() < until); r++)
-        for (int i = 0; i < n; i++) {
-            const double work = l[i].work * (double)l[i].counts * c->threads;
-            const double s = run_block(c, &l[i], &wrong);
-            *l[i].best = fmax(*l[i].best, work / s);
-            if (s < BLOCK_S / 2) /* calibration was disturbed */
-                l[i].counts *= 2;
-        }
+    for (int r = 0, steady = 0; r < ROUNDS_MAX && steady < ROUNDS_STEADY; r++) {
+        if (r >= ROUNDS_MIN && clock_wall_ns() >= until)
+            break;
+        steady = run_round(c, l, n, &wrong) ? 0 : steady + 1;
+    }
     if (wrong)
         return fail(e, E_WRONG, "a peak loop gave a wrong result  -> please report it");
     return OK;
