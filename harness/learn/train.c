@@ -176,7 +176,8 @@ static enum status open_model(struct trainer *t, struct err *e)
     if (st != OK)
         return st;
     params_init_training(&t->lm.params, o->seed,
-                         o->init == INITIAL_BY_DEPTH ? 1 / sqrtf((float)t->lm.sublayers.n) : 1);
+                         o->init == INITIAL_BY_DEPTH ? 1 / sqrtf((float)t->lm.sublayers.n) : 1,
+                         t->engine.threads);
     optimizer_reset(&t->optimizer, &t->lm.params);
     t->lm.z_loss = (float)o->z_loss;
     t->lm.drop = (struct dropout){.p = (float)o->dropout, .seed = o->seed, .part = t->ranks.index};

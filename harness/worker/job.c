@@ -80,7 +80,7 @@ enum status job_place(struct job *j,
         st = bind_all(j, e);
     if (st != OK)
         return st;
-    params_init(j->ops->params(j), j->bcase->opt->seed);
+    params_init(j->ops->params(j), j->bcase->opt->seed, j->engine.threads);
     j->ops->fill(j);
     if (job_goes_backward(j))
         j->ops->fill_grad(j);

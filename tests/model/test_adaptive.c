@@ -233,7 +233,7 @@ ParameterizedTest(int *part, adaptive, is_differentiated_in_every_variant, .time
         for (uint64_t seed = SEED; seed < SEED + 8 && !smooth; seed++) {
             struct trained t;
             open_trained(&t, &c, "ref", 1);
-            params_init(&t.m.lm.params, seed);
+            params_init(&t.m.lm.params, seed, 1);
             avoid_corners(&t.m.lm.params);
             remember(&t);
             smooth = expect_derivatives(&t);

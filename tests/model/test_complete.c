@@ -34,7 +34,7 @@ static int expect_complete(const struct config *c)
     struct params *const p = &t.m.lm.params;
     struct watched w = {.p = p, .from = p->n, .then = calloc((size_t)p->n, sizeof(*w.then))};
     cr_assert_not_null(w.then);
-    params_init(p, SEED);
+    params_init(p, SEED, 1);
     remember(&t);
     t.m.lm.complete = look;
     t.m.lm.complete_arg = &w;

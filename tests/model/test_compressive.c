@@ -185,7 +185,7 @@ static void open_trained(struct trained *t, const struct config *c, const char *
     cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
     memset(m->arena.base, 0xff, m->arena.size);
     cr_assert_eq(bind_both(m, &e), OK, "%s", e.msg);
-    params_init(&m->lm.params, SEED);
+    params_init(&m->lm.params, SEED, 1);
     m->nll = guarded(B * L);
     for (int i = 0; i < m->lm.params.n; i++)
         if (strstr(m->lm.params.v[i].name, "compress"))

@@ -150,7 +150,7 @@ static double step_of(float decay)
         if (!pass)
             cr_assert_eq(arena_place(&m.arena, HUGE_NEVER, NULL, NULL, NULL), OK);
     }
-    params_init(&m.lm.params, SEED);
+    params_init(&m.lm.params, SEED, 1);
     params_zero_grad(&m.lm.params);
     lm_build_tables(&m.lm, &m.g);
     int32_t tokens[2 * TEXT];

@@ -47,7 +47,7 @@ static void map_open(struct map_case *t, const struct config *c, const char *bac
     memset(t->a.base, 0xff, t->a.size);
     map_bind(t);
     cr_assert_eq(t->a.used, counted);
-    params_init(&t->p, SEED);
+    params_init(&t->p, SEED, 1);
     for (int i = 0; i < t->p.n; i++)
         quantise(t->p.v[i].data, t->p.v[i].n);
     rng_normal(t->x, (size_t)(rows * c->D), SEED, rng_stream("x"), 0, 1);

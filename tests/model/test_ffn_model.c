@@ -64,7 +64,7 @@ static void train(struct trained *t, const struct config *c, const char *backend
             memset(t->m.arena.base, 0xff, t->m.arena.size);
         }
     }
-    params_init(&t->m.lm.params, SEED);
+    params_init(&t->m.lm.params, SEED, 1);
     t->m.nll = guarded(B * L);
     for (int i = 0; i < B * L; i++) {
         t->tokens[i] = token_of(&t->m, i / L, i % L);

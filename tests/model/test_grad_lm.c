@@ -53,7 +53,7 @@ static void expect_derivatives_somewhere(const struct config *c, float drop)
     for (uint64_t seed = SEED; seed < SEED + 8 && !smooth; seed++) {
         struct trained t;
         open_trained(&t, c, "ref", 1);
-        params_init(&t.m.lm.params, seed);
+        params_init(&t.m.lm.params, seed, 1);
         avoid_corners(&t.m.lm.params);
         between_distances(&t.m.lm.params);
         remember(&t);

@@ -31,7 +31,7 @@ static void save(const char *path, const struct config *c)
     params_place(&m.params, &a);
     cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
     params_place(&m.params, &a);
-    params_init(&m.params, 1);
+    params_init(&m.params, 1, 1);
     cr_assert_eq(checkpoint_save(path, c, &m.params, &from, &e), OK, "%s", e.msg);
     arena_release(&a);
     lm_free(&m);

@@ -46,7 +46,7 @@ static void open_bare(struct bare *t, const char *backend, enum rnn_cell_kind ki
     cr_assert_eq(arena_place(&t->a, HUGE_NEVER, NULL, NULL, NULL), OK);
     memset(t->a.base, 0xff, t->a.size);
     bind_bare(t);
-    params_init(&t->p, SEED);
+    params_init(&t->p, SEED, 1);
     params_pack(&t->p, &t->g);
     t->x = normal(B * L * D, "rows", 0, 1), t->dy = normal(B * L * D, "dy", 0, 1);
     t->y = guarded(B * L * D), t->d_x = guarded(B * L * D);

@@ -199,7 +199,7 @@ Test(mamba, sizes_and_initial_values)
     params_place(&p, &a);
     cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK);
     params_place(&p, &a);
-    params_init(&p, SEED);
+    params_init(&p, SEED, 1);
     const struct param *const rates = params_find(&p, "attn.A_log");
     cr_assert(rates && rates->rank == 2 && rates->shape[0] == 256 && rates->shape[1] == 16);
     for (int i = 0; i < 256 * 16; i++)

@@ -31,7 +31,7 @@ static void bind(struct bound *b)
             cr_assert_eq(arena_place(&b->a, HUGE_NEVER, NULL, NULL, &e), OK);
     }
     optimizer_reset(&b->o, &b->p);
-    params_init(&b->p, 3);
+    params_init(&b->p, 3, 1);
 }
 
 static void release(struct bound *b)

@@ -56,7 +56,7 @@ Test(params, values_depend_on_seed_and_name_only)
         params_matrix(&q, 3, 5, "", name);
     }
     place(&p, &a), place(&q, &b);
-    params_init(&p, 7), params_init(&q, 7);
+    params_init(&p, 7, 1), params_init(&q, 7, 3);
     for (int i = 0; i < N; i++) {
         const struct param *same = params_find(&q, p.v[i].name);
         cr_assert_not_null(same);
@@ -64,9 +64,9 @@ Test(params, values_depend_on_seed_and_name_only)
         cr_expect_neq(p.v[i].data[0], p.v[(i + 1) % N].data[0]);
     }
     const float before = p.v[0].data[0];
-    params_init(&q, 8);
+    params_init(&q, 8, 1);
     cr_expect_neq(params_find(&q, "x.0")->data[0], before);
-    params_init(&q, 7);
+    params_init(&q, 7, 1);
     cr_expect_eq(params_find(&q, "x.0")->data[0], before);
     arena_release(&a), arena_release(&b);
     params_free(&p), params_free(&q);
@@ -101,7 +101,7 @@ Test(params, each_rule_has_its_spread)
     params_add(&p, INIT_ZERO, 0, 2, shape, "%s", "zero");
     params_add(&p, INIT_CONST, 2, 2, shape, "%s", "const");
     place(&p, &a);
-    params_init(&p, 1);
+    params_init(&p, 1, 1);
     expect_spread(&p.v[0], 0, 0.2); /* 1 / sqrt(25) */
     expect_spread(&p.v[1], 0, 0.2);
     expect_spread(&p.v[2], 0, 0.2);
@@ -129,7 +129,7 @@ Test(params, ramps_and_counts)
                 (struct ramp){.from = 7, .to = 1, .power = {1}});
     params_add(&p, INIT_LOG_COUNT, 0, 2, rows, "%s", "count");
     place(&p, &a);
-    params_init(&p, 1);
+    params_init(&p, 1, 1);
     for (int i = 0; i < 3; i++) {
         cr_expect_float_eq(p.v[0].data[i], 4 - halves[i], 1e-6f);
         cr_expect_float_eq(p.v[0].data[3 + i], squares[i], 1e-6f);
@@ -153,7 +153,7 @@ Test(params, what_training_begins_with)
         params_matrix(each, 3, 5, "", "linear");
     }
     place(&p, &a), place(&q, &b);
-    params_init(&p, 7), params_init_training(&q, 7, 1);
+    params_init(&p, 7, 1), params_init_training(&q, 7, 1, 1);
     for (int i = 0; i < 3; i++)
         cr_expect(p.v[0].data[i] != 0 && q.v[0].data[i] == 0);
     cr_expect_arr_eq(p.v[1].data, q.v[1].data, 15 * sizeof(float));
@@ -179,7 +179,7 @@ Test(params, a_stack_is_one_matrix)
     params_vector(&p, INIT_ONE, 0, 3, "", "behind");
     params_stack(&p, 0, 3);
     place(&p, &a), place(&alone, &b);
-    params_init(&p, 7), params_init(&alone, 7);
+    params_init(&p, 7, 1), params_init(&alone, 7, 1);
     cr_expect_eq(param_out(&p.v[0]), 18);
     cr_expect_eq(param_out(&p.v[1]), 4);
     cr_expect_eq(a.part[PART_WEIGHTS], sizeof(float) * (18 * IN + 3));

@@ -63,7 +63,7 @@ static void pool_open(struct pool_case *t, const char *order, bool causal, const
     cr_assert_eq(arena_place(&t->arena, HUGE_NEVER, NULL, NULL, NULL), OK);
     memset(t->arena.base, 0xff, t->arena.size);
     pool_bind(t, sequences, T, trains);
-    params_init(&t->params, SEED);
+    params_init(&t->params, SEED, 1);
     for (int b = 0; b < sequences; b++) /* the same beginning for every T */
         rng_normal(t->x + b * T * t->c.D, (size_t)(T * t->c.D), SEED + (uint64_t)b, rng_stream("x"),
                    0, 1);

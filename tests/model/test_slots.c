@@ -93,7 +93,7 @@ static void open_training(struct model *m, const struct config *c, int M)
     cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
     memset(m->arena.base, 0xff, m->arena.size);
     cr_assert_eq(bind(m, M, &e), OK, "%s", e.msg);
-    params_init(&m->lm.params, SEED);
+    params_init(&m->lm.params, SEED, 1);
     for (int i = 0; i < m->lm.params.n; i++)
         quantise(m->lm.params.v[i].data, m->lm.params.v[i].n);
     m->nll = guarded((size_t)(BATCH * TOKENS));

@@ -35,7 +35,7 @@ static void open_layer(struct bound_layer *y, const struct config *c, const char
     cr_assert_eq(arena_place(&y->a, HUGE_NEVER, NULL, NULL, NULL), OK);
     memset(y->a.base, 0xff, y->a.size);
     bind(y, kind);
-    params_init(&y->p, SEED);
+    params_init(&y->p, SEED, 1);
     const struct param *const alpha = params_find(&y->p, "layers.0.alpha");
     if (alpha) /* starts near 0, where f would hardly count */
         *alpha->data = 0.75f;

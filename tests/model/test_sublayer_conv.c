@@ -45,7 +45,7 @@ static void open_bare(struct bare *t, const char *backend, char letter, int kern
     cr_assert_eq(arena_place(&t->a, HUGE_NEVER, NULL, NULL, NULL), OK);
     memset(t->a.base, 0xff, t->a.size);
     bind_bare(t);
-    params_init(&t->p, SEED);
+    params_init(&t->p, SEED, 1);
     for (int i = 0; i < t->p.n; i++)
         quantise(t->p.v[i].data, t->p.v[i].n);
     t->x = normal(N, "rows", 0, 1), t->past = normal(N, "past", 0, 1);

@@ -55,7 +55,7 @@ static void run_layer(struct layer *y, const struct config *c, float *out)
     cr_assert_eq(arena_place(&y->a, HUGE_NEVER, NULL, NULL, NULL), OK);
     memset(y->a.base, 0xff, y->a.size);
     bind(y);
-    params_init(&y->p, SEED);
+    params_init(&y->p, SEED, 1);
     c->pos->pos_encoding(c, 0, MEMORY + SEGMENT, y->s.pos_encoding);
     sublayers_build_tables(&y->s, &y->g);
     float *const x = normal((size_t)SEQUENCES * MEMORY * (size_t)c->D, "x", 0, 1);

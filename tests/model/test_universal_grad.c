@@ -44,7 +44,7 @@ static void open_learner(struct learner *t, const struct config *c)
     cr_assert_eq(arena_place(&t->m.arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
     memset(t->m.arena.base, 0xff, t->m.arena.size);
     cr_assert_eq(bind_learner(t, &e), OK, "%s", e.msg);
-    params_init(&t->m.lm.params, SEED);
+    params_init(&t->m.lm.params, SEED, 1);
     for (int i = 0; i < t->m.lm.params.n; i++) {
         struct param *const p = &t->m.lm.params.v[i];
         const bool map = strstr(p->name, "ff.1.w") || strstr(p->name, "ff.2.w");

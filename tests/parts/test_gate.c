@@ -24,7 +24,7 @@ static void expect_bias(const char *name, float want)
     params_place(&p, &a);
     cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
     params_place(&p, &a);
-    params_init_training(&p, 1, 1);
+    params_init_training(&p, 1, 1, 1);
     const struct param *const b = params_find(&p, "g.bg");
     cr_expect_eq(b != NULL, want != 0, "%s", name);
     for (size_t k = 0; b && k < b->n; k++)

@@ -118,7 +118,7 @@ static void open_trained(struct model *m, const struct config *c, const char *ba
     cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
     memset(m->arena.base, 0xff, m->arena.size);
     cr_assert_eq(bind_both(m, kind, &e), OK, "%s", e.msg);
-    params_init(&m->lm.params, SEED);
+    params_init(&m->lm.params, SEED, 1);
     m->nll = guarded(BATCH * L);
 }
 

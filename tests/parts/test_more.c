@@ -289,7 +289,7 @@ static void open_trained(struct model *m, const struct config *c)
     cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, NULL), OK);
     memset(m->arena.base, 0xff, m->arena.size);
     cr_assert_eq(bind_trained(m, NULL), OK);
-    params_init(&m->lm.params, SEED);
+    params_init(&m->lm.params, SEED, 1);
     m->nll = guarded(BATCH * T);
 }
 

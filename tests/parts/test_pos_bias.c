@@ -190,7 +190,7 @@ static void open_lowered(struct prepared *t, const struct pos *pos, bool per_lay
     cr_assert_eq(arena_place(&t->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
     memset(t->arena.base, 0xff, t->arena.size);
     bind_lowered(t, K);
-    params_init(&t->params, SEED);
+    params_init(&t->params, SEED, 1);
     if (t->params.n)
         params_zero_grad(&t->params);
     build_tables(t);

@@ -211,7 +211,7 @@ static void open_in(struct problem *p, const struct list *list, const char *back
         if (!twice)
             cr_assert_eq(arena_place(&p->a, HUGE_NEVER, NULL, NULL, &e), OK);
     }
-    params_init(&p->p, SEED);
+    params_init(&p->p, SEED, 1);
     for (int i = 0; i < p->p.n; i++)
         quantise(p->p.v[i].data, p->p.v[i].n);
     p->x = normal(ROWS * D, "x", 0, 0.7f);

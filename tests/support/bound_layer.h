@@ -47,7 +47,7 @@ static inline void bound_open(struct bound *t, struct config c, const char *back
     memset(t->a.base, 0xff, t->a.size);
     bound_bind(t);
     sublayers_forget(&t->sublayers);
-    params_init(&t->p, SEED);
+    params_init(&t->p, SEED, 1);
     for (int i = 0; i < t->p.n; i++)
         quantise(t->p.v[i].data, t->p.v[i].n);
     t->x = normal(n, "x", 0, spread), t->d_y = normal(n, "d_y", 0, 1);

@@ -63,7 +63,7 @@ static inline void ffn_open(struct ffn_case *t, const struct config *c, const ch
     cr_assert_eq(arena_place(&t->a, HUGE_NEVER, NULL, NULL, NULL), OK);
     memset(t->a.base, 0xff, t->a.size);
     ffn_bind(t);
-    params_init(&t->p, SEED);
+    params_init(&t->p, SEED, 1);
     for (int i = 0; i < t->p.n; i++) {
         struct param *w = &t->p.v[i];
         const bool first = strstr(w->name, "1.weight") || strstr(w->name, "g.weight");

@@ -264,7 +264,7 @@ static inline void model_open(struct model *m, const struct config *c, const cha
     memset(m->arena.base, 0xff, m->arena.size);
     cr_assert_eq(lm_bind(&m->lm, &m->g, kind, max, &m->arena, &e), OK, "%s", e.msg);
     cr_assert_eq(m->arena.used, counted);
-    params_init(&m->lm.params, SEED);
+    params_init(&m->lm.params, SEED, 1);
     m->nll = guarded((size_t)(max.B * max.L));
 }
 

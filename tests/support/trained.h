@@ -47,7 +47,7 @@ static inline void open_trained(struct trained *t, const struct config *config, 
     cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
     memset(m->arena.base, 0xff, m->arena.size);
     cr_assert_eq(bind_both(m, t->kind, &e), OK, "%s", e.msg);
-    params_init(&m->lm.params, SEED);
+    params_init(&m->lm.params, SEED, 1);
     for (int i = 0; i < B * L; i++) {
         t->tokens[i] = token_of(m, i / L, FIRST + i % L);
         t->targets[i] = token_of(m, i / L, FIRST + i % L + 1);

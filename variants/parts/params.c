@@ -409,8 +409,9 @@ static void fill_narrow(struct param *p, uint64_t seed)
     free(values);
 }
 
-void params_init(struct params *p, uint64_t seed)
+void params_init(struct params *p, uint64_t seed, int threads)
 {
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int i = 0; i < p->n; i++)
         if (p->v[i].elem == ELEM_F32)
             fill(&p->v[i], seed);
@@ -418,9 +419,9 @@ void params_init(struct params *p, uint64_t seed)
             fill_narrow(&p->v[i], seed);
 }
 
-void params_init_training(struct params *p, uint64_t seed, float residual)
+void params_init_training(struct params *p, uint64_t seed, float residual, int threads)
 {
-    params_init(p, seed);
+    params_init(p, seed, threads);
     for (int i = 0; i < p->n; i++) {
         struct param *const w = &p->v[i];
         CHECK(w->data); /* what is trained is f32 */

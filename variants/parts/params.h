@@ -135,12 +135,12 @@ void params_borrow(struct params *p, const struct params *from);
  * PART_SCRATCH. params_pack fills it once the weights have values, and again when they change. */
 void params_place_packed(struct params *p, const struct engine *g, int rows, struct arena *a);
 void params_pack(struct params *p, const struct engine *g);
-/* Initialise every tensor; values depend on seed and name only. */
-void params_init(struct params *p, uint64_t seed);
+/* Initialise every tensor, `threads` of them at a time; values depend on seed and name only. */
+void params_init(struct params *p, uint64_t seed, int threads);
 /* Initial values for training: as above, but INIT_OFF, the factors of whole sub-layers, is 0, as
  * published. For a benchmark run they are not 0, so that what they scale has an effect. Those that
  * write to the residual stream are multiplied by `residual`. */
-void params_init_training(struct params *p, uint64_t seed, float residual);
+void params_init_training(struct params *p, uint64_t seed, float residual, int threads);
 void params_free(struct params *p);
 
 #endif
