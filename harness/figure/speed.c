@@ -30,10 +30,11 @@ bool speed_point(struct plot_point *p, const void *row, const struct plot_data *
 {
     const struct latency_row *const r = row;
     const bool model = is_decode(r) || strcmp(r->workload, workload_name[WORK_SEGMENT]) == 0;
-    const double tokens = (double)(r->seq_tokens * r->batch_size);
+    const double tokens = (double)r->seq_tokens * (double)r->batch_size;
     (void)d;
 
-    if (plot_is_reference(r->backend) || !model || r->mem_tokens <= 0 || !(r->median_ns > 0))
+    if (plot_is_reference(r->backend) || !model || r->seq_tokens <= 0 || r->batch_size <= 0 ||
+        r->mem_tokens <= 0 || !(r->median_ns > 0))
         return false;
     p->y = r->median_ns * 1e-9 / tokens;
     p->low = r->ci95_low_ns * 1e-9 / tokens;

@@ -328,6 +328,34 @@ Test(plot, eval_speed_compares_with_the_window)
     plot_free(&p);
 }
 
+Test(plot, rows_without_lengths_are_no_points)
+{
+    struct rundir r;
+    struct memory_row m = memory_row_empty();
+    struct err e;
+
+    made_open(&r, "aaaa");
+    for (int cut = 0; cut < 3; cut++) {
+        struct key_row k = key_of(&r, variants[0]->name, "one", 4, 800);
+        text_put(k.workload, TEXT_SIZE, workload_name[WORK_DECODE]);
+        text_put(k.mem_kind, TEXT_SIZE, mem_kind_name[MEM_KV]);
+        k.seq_tokens = cut == 0 ? I64_EMPTY : 4;
+        k.batch_size = cut == 1 ? I64_EMPTY : 4;
+        k.mem_tokens = cut == 2 ? -1 : 800;
+        put_latency(&r, &k, 1e6, 10, 1);
+        row_set_key(&tables[TABLE_MEMORY], &m, &k);
+        m.arena_peak_bytes = m.weights_bytes = 100;
+        cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+    }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "eval-speed");
+    cr_expect_eq(p.n, 0);
+    plot_free(&p);
+    p = must_plot(r.path, "memory-parts");
+    cr_expect_eq(p.n, 1, "the only shape that is known");
+    plot_free(&p);
+}
+
 /* Each row is compared with the window of its own shape; if there are two, with none. */
 Test(plot, eval_speed_compares_one_shape_with_itself)
 {

@@ -73,6 +73,20 @@ Test(config, widths_are_positive)
     cr_expect_eq(config_check(&c, NULL), E_USAGE, "too wide together");
 }
 
+/* Each size is allowed; a state of all of them is not. */
+Test(config, states_have_a_size)
+{
+    static const char *const names[] = {"gla", "linear", "mamba", "gdn-hybrid"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct variant *const v = variant_find(names[i]);
+        const struct config c = config_default(v, 1 << 15, 1, 1 << 18, 90, 4, 256);
+        struct err e = {""};
+        cr_expect_eq(config_check(&c, &e), E_USAGE, "%s", names[i]);
+        cr_expect(strstr(e.msg, "states of"), "%s", e.msg);
+    }
+}
+
 Test(config, sinusoids_need_an_even_width)
 {
     for (int i = 0; variants[i]; i++) {

@@ -65,7 +65,8 @@ static enum status linear_check(const struct config *c, const void *own, struct 
                     "%s: lin_eps %g with mixer %s, whose features have a scale of their own in "
                     "each row  -> 0",
                     c->variant->name, (double)l->eps, c->mixer->name);
-    return OK;
+    const struct config layer = config_of_layers(c, false);
+    return config_check_state(c, features_count(&layer), e);
 }
 
 const struct own linear_own = {linear_choices, OWN_SIZE(struct linear), linear_usual, linear_check};

@@ -107,6 +107,10 @@ void masks_print(char text[MASK_TEXT], char heads[MASK_TEXT], const struct masks
             CHECK(n < MASK_TEXT);
             between = ",";
         }
+        if (*between != ',') { /* all are 0: no text of such a mask is shorter */
+            n += (size_t)snprintf(text + n, MASK_TEXT - n, "%sback=0", between);
+            CHECK(n < MASK_TEXT);
+        }
     }
     for (int k = 0; k < m->n_heads; k++) {
         n_heads += (size_t)snprintf(heads + n_heads, MASK_TEXT - n_heads, "%s%d", k ? "," : "",

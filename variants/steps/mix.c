@@ -117,7 +117,7 @@ enum status mix_check(const struct config *c, const void *own, struct err *e)
         return refuse(c, e, "gate_tau", (double)m->gate_tau, "more than 0");
     if (!(m->beta_max > 0))
         return refuse(c, e, "beta_max", (double)m->beta_max, "1 or 2");
-    return OK;
+    return config_check_state(c, layer.dh, e);
 }
 
 /* ---- initial values ------------------------------------------------------------------------ */

@@ -121,12 +121,12 @@ static size_t kept(const struct sublayer *s, struct extent max)
     return (size_t)(max.B * s->c->H) * (size_t)blocks(s->c, max.L) * (size_t)complete(s->c, max.L);
 }
 
-/* S of a head [n, full]. */
+/* S of a head [n, full]; NULL where no block is complete. */
 static float *sorted(const struct content_call *n, int b, int h)
 {
     const ptrdiff_t each = (ptrdiff_t)blocks(n->s->c, n->a.L) * complete(n->s->c, n->a.L);
 
-    return n->kept + ((ptrdiff_t)b * n->a.H + h) * each;
+    return each ? n->kept + ((ptrdiff_t)b * n->a.H + h) * each : NULL;
 }
 
 /* ---- work space --------------------------------------------------------------------------- */
