@@ -126,6 +126,7 @@ static void print_benchmark(FILE *f, const char *name, const struct latency_row 
         {.name = "error_message"},
     };
     const struct table *const t = &tables[TABLE_LATENCY];
+    int64_t calls;
     char iterations[NUMBER_SIZE] = "", real[NUMBER_SIZE], cpu[NUMBER_SIZE];
     struct bytes first, own;
     FILE *const a = bytes_open(&first, NULL), *const b = bytes_open(&own, NULL);
@@ -143,9 +144,9 @@ static void print_benchmark(FILE *f, const char *name, const struct latency_row 
     };
 
     NEED(a && b);
-    if (ok && row->samples != I64_EMPTY && row->inner_calls != I64_EMPTY)
-        snprintf(iterations, sizeof(iterations), "%lld",
-                 (long long)(row->samples * row->inner_calls));
+    if (ok && row->samples != I64_EMPTY && row->inner_calls != I64_EMPTY &&
+        !__builtin_mul_overflow(row->samples, row->inner_calls, &calls))
+        snprintf(iterations, sizeof(iterations), "%lld", (long long)calls);
     text_row_print(a, FORMAT_JSON, columns, text, ARRAY_LEN(columns));
     row_print(b, FORMAT_JSON, t, s, row);
     NEED(bytes_close(a, &first, NULL) == OK && bytes_close(b, &own, NULL) == OK);

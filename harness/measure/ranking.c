@@ -360,14 +360,8 @@ enum status rankings_make(struct rankings *out, const struct run *run, enum rank
 
     NEED(todo && rows);
     *out = (struct rankings){0};
-    for (size_t i = 0; i < run->latency.n && st == OK; i++) {
-        const struct latency_row *r = row_at(run, i);
-        todo[i] = takes_part(&m, r);
-        if (r->samples != I64_EMPTY && r->samples_disturbed != I64_EMPTY) {
-            out->samples += (int)r->samples;
-            out->preempted += (int)r->samples_disturbed;
-        }
-    }
+    for (size_t i = 0; i < run->latency.n && st == OK; i++)
+        todo[i] = takes_part(&m, row_at(run, i));
     for (size_t i = 0; i < run->latency.n && st == OK; i++) {
         if (!todo[i] || (st = GROW(out->v, out->n, e)) != OK)
             continue;

@@ -39,8 +39,7 @@ struct ranking {
 struct rankings {
     struct ranking *v;
     int n;
-    char unit[TEXT_SIZE];   /* of contestant.bits; empty if there are none */
-    int samples, preempted; /* of all rows */
+    char unit[TEXT_SIZE]; /* of contestant.bits; empty if there are none */
 };
 
 enum ranked { RANKED_VARIANTS, RANKED_BACKENDS };
