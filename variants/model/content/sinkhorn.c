@@ -116,17 +116,19 @@ static void params(const struct sublayer *s, const char *prefix, struct params *
 
 /* ---- blocks ------------------------------------------------------------------------------- */
 
+/* S of every head; one float where no block is complete, so that there is something to point at. */
 static size_t kept(const struct sublayer *s, struct extent max)
 {
-    return (size_t)(max.B * s->c->H) * (size_t)blocks(s->c, max.L) * (size_t)complete(s->c, max.L);
+    return (size_t)(max.B * s->c->H) * (size_t)blocks(s->c, max.L) *
+           (size_t)max_int(1, complete(s->c, max.L));
 }
 
-/* S of a head [n, full]; NULL where no block is complete. */
+/* S of a head [n, full]. */
 static float *sorted(const struct content_call *n, int b, int h)
 {
     const ptrdiff_t each = (ptrdiff_t)blocks(n->s->c, n->a.L) * complete(n->s->c, n->a.L);
 
-    return each ? n->kept + ((ptrdiff_t)b * n->a.H + h) * each : NULL;
+    return n->kept + ((ptrdiff_t)b * n->a.H + h) * each;
 }
 
 /* ---- work space --------------------------------------------------------------------------- */
