@@ -47,7 +47,8 @@ static const struct {
 
 static double extent(const struct memory_row *m)
 {
-    return ((double)m->seq_tokens + (double)m->mem_tokens) * (double)m->batch_size * (double)m->layers;
+    return ((double)m->seq_tokens + (double)m->mem_tokens) * (double)m->batch_size *
+           (double)m->layers;
 }
 
 /* It has bytes, and no row of the same workload has a larger shape. */

@@ -462,7 +462,8 @@ enum status config_check_state(const struct config *c, int keys, struct err *e)
 
     if ((double)layer.H * keys * dv <= MOST_STATE)
         return OK;
-    return fail(e, E_USAGE, "%s: states of %d heads, %d by %d, are too large  -> at most %d numbers",
+    return fail(e, E_USAGE,
+                "%s: states of %d heads, %d by %d, are too large  -> at most %d numbers",
                 c->variant->name, layer.H, keys, dv, (int)MOST_STATE);
 }
 
