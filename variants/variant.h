@@ -458,7 +458,8 @@ static inline int config_dv(const struct config *c) { return c->dv ? c->dv : c->
 const struct mem *config_mem(const struct config *c);
 /* The model as its recurrent layers see it, or its attention: c itself without a stack. */
 struct config config_of_layers(const struct config *c, bool attends);
-/* Its recurrent layers have states of H x keys x dv numbers, E_USAGE where they are too many. */
+/* E_USAGE where its recurrent layers, whose states have H x keys x dv numbers, have more than
+ * MAX_STATE (model/choices.h). `keys`: the width of a head's keys, or of their features. */
 enum status config_check_state(const struct config *c, int keys, struct err *e);
 /* As its sub-layers with trained masks see it: all of the past, whatever its window is. */
 struct config config_of_masks(const struct config *c);

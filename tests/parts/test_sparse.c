@@ -45,7 +45,7 @@ Test(sparse, text_comes_back)
         {"window=4;stride=4", "", "0,1"},
         {"window=3,dilation=3;block=3,back=1,global=3,random=2", "1,1,0", "1,1,0"},
         {"block=4;fixed=4,summary=1", "0", "0"},
-        {"back=0;window=4;back=0", "", "0,1,2"}, /* refused only by what uses it */
+        {"back=0;window=4;back=0", "", "0,1,2"}, /* masks_check refuses it */
     };
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {

@@ -15,7 +15,12 @@
 #include "variants/variant.h"
 
 /* The largest sizes, on command lines and in files: no product of a few of them leaves its type. */
-enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 10, MAX_DISTANCE = 1 << 28 /* tokens */ };
+enum {
+    MAX_WIDTH = 1 << 20,
+    MAX_LAYERS = 1 << 10,
+    MAX_DISTANCE = 1 << 28, /* tokens */
+    MAX_STATE = 1 << 28,    /* numbers that a recurrent layer carries for a sequence */
+};
 
 enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
 

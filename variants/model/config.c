@@ -456,15 +456,14 @@ static enum status check_order(const struct config *c, struct err *e)
 
 enum status config_check_state(const struct config *c, int keys, struct err *e)
 {
-    enum { MOST_STATE = 1 << 28 };
     const struct config layer = config_of_layers(c, false);
     const int dv = config_dv(&layer);
 
-    if ((double)layer.H * keys * dv <= MOST_STATE)
+    if ((double)layer.H * keys * dv <= MAX_STATE)
         return OK;
     return fail(e, E_USAGE,
-                "%s: states of %d heads, %d by %d, are too large  -> at most %d numbers",
-                c->variant->name, layer.H, keys, dv, (int)MOST_STATE);
+                "%s: n_head %d with states of %d by %d is too large  -> at most %d together",
+                c->variant->name, layer.H, keys, dv, (int)MAX_STATE);
 }
 
 /* Layers of a stack are recurrent mixers or plain attention, with rotated heads or no positions. */

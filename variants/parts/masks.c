@@ -107,7 +107,7 @@ void masks_print(char text[MASK_TEXT], char heads[MASK_TEXT], const struct masks
             CHECK(n < MASK_TEXT);
             between = ",";
         }
-        if (*between != ',') { /* all are 0: no text of such a mask is shorter */
+        if (*between != ',') { /* all numbers are 0; no other name makes a shorter text */
             n += (size_t)snprintf(text + n, MASK_TEXT - n, "%sback=0", between);
             CHECK(n < MASK_TEXT);
         }
