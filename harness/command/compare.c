@@ -39,6 +39,15 @@ static enum status filter_runs(const struct options *o, struct run *old, struct 
     return st;
 }
 
+static void note_unsampled(const struct run *r)
+{
+    if (r->latency.n > 0 && r->samples.n == 0)
+        text_line(stderr,
+                  "note: %s has no raw samples: how its times differ is unclear  -> run again with "
+                  "--raw zst or csv",
+                  r->dir);
+}
+
 static void note_builds(const struct run *run[SIDES])
 {
     const struct env_row *env[SIDES] = {run[BEFORE]->env.row, run[AFTER]->env.row};
@@ -121,6 +130,8 @@ int compare_two(const struct options *o, const char *before, const char *after, 
     if (st == OK && !o->quiet) {
         note_doubled(&old);
         note_doubled(&new);
+        note_unsampled(&old);
+        note_unsampled(&new);
         note_builds((const struct run *[]){&old, &new});
         fprintf(stderr, "note: two moments, unpaired: what else changed on the machine in between "
                         "is part of every difference  (--exec measures two programs in turns)\n");
@@ -147,8 +158,10 @@ static int compare_inside(const struct options *o, const char *dir)
         st = filter_runs(o, &run, NULL, &e);
     if (st == OK && refuse_unchecked(&run))
         goto out;
-    if (st == OK && !o->quiet)
+    if (st == OK && !o->quiet) {
         note_doubled(&run);
+        note_unsampled(&run);
+    }
     if (st == OK)
         st = compare_axis(&c, &run, o->axis, o->base, threshold_of(o), o->seed, &e);
     if (st == OK && c.other_machine > 0)

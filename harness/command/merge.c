@@ -35,6 +35,8 @@ struct merge {
     struct shard *shard; /* [n], by number after check_shards */
     int n;
     bool partial; /* shards may be missing */
+    int lacks;    /* those that are */
+    int code;     /* exit code of the whole */
     struct rundir out;
     int rows[ROW_STATUS_COUNT];
 };
@@ -110,12 +112,13 @@ static void first_difference(const char *a, const char *b, char *buf, size_t siz
 }
 
 /* --partial: it is said, not refused. */
-static enum status missing(const struct merge *m, int i, int n, struct err *e)
+static enum status missing(struct merge *m, int i, int n, struct err *e)
 {
     if (!m->partial)
         return fail(e, E_USAGE,
                     "shard %d/%d is missing  -> run it, give its folder, or merge with --partial",
                     i, n);
+    m->lacks++;
     text_line(stderr, "warning: shard %d/%d is missing: the run is partial", i, n);
     return OK;
 }
@@ -325,6 +328,22 @@ static void tell_machines(const struct env_row *rows, size_t n)
         text_line(stderr, "  host_id %s: %s", rows[i].host_id, rows[i].cpu_model);
 }
 
+/* The exit code of the run that the shards are of: a failure of one is one of the whole. */
+static int code_of(const struct merge *m)
+{
+    int code = EXIT_NOTHING_TO_DO;
+
+    for (int i = 0; i < m->n; i++) {
+        const struct rows *const env = &m->shard[i].run.env;
+        const int64_t end = env->n > 0 ? ((const struct env_row *)env->row)->exit_code : I64_EMPTY;
+        const int of_shard = end == I64_EMPTY ? EXIT_SOME_FAILED : (int)end; /* killed */
+        if (code == EXIT_NOTHING_TO_DO || code == EXIT_FINE)
+            code = of_shard == EXIT_NOTHING_TO_DO ? code : of_shard;
+    }
+    return m->lacks > 0 && (code == EXIT_NOTHING_TO_DO || code == EXIT_FINE) ? EXIT_SOME_FAILED
+                                                                             : code;
+}
+
 /* One row per machine: the first of each shard. */
 static enum status write_env(struct merge *m, struct err *e)
 {
@@ -342,6 +361,7 @@ static enum status write_env(struct merge *m, struct err *e)
         if (known)
             continue;
         rows[n] = *(const struct env_row *)env->row;
+        rows[n].exit_code = m->code;
         rename_run(m, TABLE_ENV, &rows[n++]);
     }
     enum status st = file_join(path, m->out.path, tables[TABLE_ENV].file, e);
@@ -373,6 +393,7 @@ static enum status create(struct merge *m, struct options *o, struct err *e)
         st = rundir_create(&m->out, o->out, build_commit, now, raw, &json, e);
     if (st != OK)
         return st;
+    m->code = code_of(m);
     st = is_study(&m->shard[0]) ? write_study(m, e) : write_groups(m, e);
     if (st == OK)
         st = write_rest(m, e);
@@ -382,7 +403,7 @@ static enum status create(struct merge *m, struct options *o, struct err *e)
     if (st == OK)
         st = closed;
     utc_text(started, time(NULL));
-    return st == OK ? runjson_finish(m->out.path, started, EXIT_FINE, m->rows, e) : st;
+    return st == OK ? runjson_finish(m->out.path, started, m->code, m->rows, e) : st;
 }
 
 int cmd_merge(struct options *opt)

@@ -448,12 +448,12 @@ static enum status open_folder(struct study_run *w, struct err *e)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static enum status show(const struct options *o, const struct rows *rows, struct err *e)
+static enum status show(const struct options *o, const struct rows *rows, bool ended, struct err *e)
 {
     struct study_verdicts v;
 
     if (o->format == FORMAT_FOM) {
-        export_study_fom(stdout, rows);
+        export_study_fom(stdout, rows, ended);
         return OK;
     }
     enum status st = study_verdicts_make(&v, rows, o->threshold_pct / 100, e);
@@ -465,12 +465,31 @@ static enum status show(const struct options *o, const struct rows *rows, struct
     return st;
 }
 
+/* Did the study in `dir` come to its end? */
+static enum status study_ended(bool *ended, const char *dir, const struct rows *rows, struct err *e)
+{
+    const struct study_row *const row = rows->row;
+    struct rows env, scores = {0};
+    bool bad = false;
+    enum status st = run_table(&env, dir, TABLE_ENV, e);
+
+    if (st == OK)
+        st = run_scores(&scores, dir, e);
+    for (size_t i = 0; i < rows->n; i++)
+        bad = bad || status_of(&row[i]) == ROW_FAILED || status_of(&row[i]) == ROW_WRONG;
+    *ended = st == OK && run_ended(dir, &env, rows->n + scores.n, bad);
+    rows_free(&env);
+    rows_free(&scores);
+    return st;
+}
+
 /* bench study RUN: what its rows show by now. */
 static int show_run(const struct options *o, const char *word)
 {
     static const char *const taken[] = {"threshold", NULL};
     char dir[FILE_PATH];
     struct rows rows = {0};
+    bool ended = true;
     struct err e;
     enum status st = options_refuse(o, "the table of a run", taken, &e);
 
@@ -478,8 +497,10 @@ static int show_run(const struct options *o, const char *word)
         st = rundir_find(dir, ".", word, &e);
     if (st == OK)
         st = run_table(&rows, dir, TABLE_STUDY, &e);
+    if (st == OK && o->format == FORMAT_FOM)
+        st = study_ended(&ended, dir, &rows, &e);
     if (st == OK)
-        st = show(o, &rows, &e);
+        st = show(o, &rows, ended, &e);
     rows_free(&rows);
     return st == OK ? EXIT_FINE : report_error(st, &e);
 }
@@ -514,7 +535,7 @@ static enum status run_study(struct study_run *w, struct err *e)
     if (st == OK)
         st = closed;
     if (st == OK)
-        st = show(w->s.opt, &w->rows, e);
+        st = show(w->s.opt, &w->rows, true, e);
     st = session_end(&w->s, st, e);
     if (st == E_INTERRUPTED)
         session_say_how_to_resume(&w->s);

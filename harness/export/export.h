@@ -17,8 +17,8 @@ enum status export_run(FILE *f, enum export_to to, const struct run *r, struct e
  * the scores. */
 enum status export_json(FILE *f, const struct run *r, const struct names *columns, struct err *e);
 
-/* The jobs of a study as lines of figures of merit, --format fom. */
-void export_study_fom(FILE *f, const struct rows *study);
+/* The jobs of a study as lines of figures of merit, --format fom; `ended`: as run_ended. */
+void export_study_fom(FILE *f, const struct rows *study, bool ended);
 
 /* ---- for the formats ---------------------------------------------------------------------- */
 

@@ -244,6 +244,7 @@ static void put_merit(FILE *f, const char *case_id, const char *what, double val
 
 struct bad_rows {
     int wrong, failed;
+    bool ended; /* all rows are there, and none was interrupted */
 };
 
 static void count_bad(struct bad_rows *bad, const char *status)
@@ -251,21 +252,24 @@ static void count_bad(struct bad_rows *bad, const char *status)
     bad->wrong += strcmp(status, row_status_name[ROW_WRONG]) == 0;
     bad->failed += strcmp(status, row_status_name[ROW_FAILED]) == 0 ||
                    strcmp(status, row_status_name[ROW_TIMEOUT]) == 0;
+    bad->ended = bad->ended && strcmp(status, row_status_name[ROW_INTERRUPTED]) != 0;
 }
 
+/* "all ok": every case that was planned is ok or skipped. */
 static void put_verdict(FILE *f, const struct bad_rows *bad)
 {
-    if (bad->wrong + bad->failed == 0)
+    if (bad->ended && bad->wrong + bad->failed == 0)
         fputs("bench: all ok\n", f);
     else
-        fprintf(f, "bench: %d wrong, %d failed\n", bad->wrong, bad->failed);
+        fprintf(f, "bench: %d wrong, %d failed%s\n", bad->wrong, bad->failed,
+                bad->ended ? "" : ", not finished");
 }
 
 enum status export_fom(FILE *f, const struct run *r, const struct measures *m, struct err *e)
 {
     const struct latency_row *const row = r->latency.row;
     const struct perplexity_row *const ppl = r->perplexity.row;
-    struct bad_rows bad = {0};
+    struct bad_rows bad = {.ended = r->ended};
 
     (void)e;
     for (int i = 0; i < m->n; i++)
@@ -278,10 +282,10 @@ enum status export_fom(FILE *f, const struct run *r, const struct measures *m, s
     return OK;
 }
 
-void export_study_fom(FILE *f, const struct rows *study)
+void export_study_fom(FILE *f, const struct rows *study, bool ended)
 {
     const struct study_row *const row = study->row;
-    struct bad_rows bad = {0};
+    struct bad_rows bad = {.ended = ended};
 
     for (size_t i = 0; i < study->n; i++) {
         const bool tunes = strcmp(row[i].role, "tune") == 0;

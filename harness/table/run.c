@@ -4,10 +4,14 @@
 #include "run.h"
 
 #include "case_row.h"
+#include "harness/cli/exit_code.h"
+#include "harness/util/suggest.h"
 #include "remarks.h"
+#include "runjson.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
@@ -56,6 +60,17 @@ enum status run_table(struct rows *out, const char *dir, enum table_id table, st
     return st == OK ? table_read(out, &tables[table], path, e) : st;
 }
 
+enum status run_scores(struct rows *out, const char *dir, struct err *e)
+{
+    char path[FILE_PATH];
+    const enum status st = file_join(path, dir, tables[TABLE_PERPLEXITY].file, e);
+
+    *out = (struct rows){0};
+    if (st != OK || access(path, F_OK) != 0)
+        return st;
+    return run_table(out, dir, TABLE_PERPLEXITY, e);
+}
+
 void run_note_doubled(const char *dir, size_t n)
 {
     if (n > 0)
@@ -76,6 +91,48 @@ static void count_unchecked(struct run *r)
         r->unchecked += row_unchecked(&row[i]);
 }
 
+/* ---- its end ------------------------------------------------------------------------------ */
+
+/* What ends a run early also ends it with another code, or without one. */
+static bool ended_by_itself(int64_t exit_code, bool bad)
+{
+    switch (exit_code) {
+    case EXIT_FINE:
+    case EXIT_NOT_TRUSTWORTHY:
+    case EXIT_NOTHING_TO_DO:
+        return true;
+    case EXIT_SOME_FAILED:
+    case EXIT_WRONG_NUMBERS:
+    case EXIT_BAD_FILE:
+        return bad;
+    default:
+        return false;
+    }
+}
+
+bool run_ended(const char *dir, const struct rows *env, size_t rows, bool bad)
+{
+    const struct env_row *const row = env->row;
+    bool ended = env->n > 0 && rows > 0 && (int64_t)rows >= runjson_counted(dir);
+
+    for (size_t i = 0; i < env->n; i++)
+        ended = ended && ended_by_itself(row[i].exit_code, bad);
+    return ended;
+}
+
+static bool has_ended(const struct run *r)
+{
+    bool bad = false;
+
+    for (int t = TABLE_LATENCY; t <= TABLE_PERPLEXITY; t++)
+        for (size_t i = 0; i < r->table[t].n && t != TABLE_MEMORY; i++) {
+            const char *const row = (const char *)r->table[t].row + i * tables[t].row_size;
+            const int is = word_index(row_text(&tables[t], row, "status"), row_status_name);
+            bad = bad || is == ROW_WRONG || is == ROW_FAILED || is == ROW_TIMEOUT;
+        }
+    return run_ended(r->dir, &r->env, r->latency.n + r->perplexity.n, bad);
+}
+
 enum status run_read(struct run *r, const char *dir, struct err *e)
 {
     enum status st = OK;
@@ -84,14 +141,16 @@ enum status run_read(struct run *r, const char *dir, struct err *e)
     if (snprintf(r->dir, sizeof(r->dir), "%s", dir) >= FILE_PATH)
         return fail(e, E_IO, "cannot open %.200s...: the name is too long  -> move it", dir);
     for (int t = 0; t < TABLE_SAMPLES && st == OK; t++)
-        st = run_table(&r->table[t], dir, (enum table_id)t, e);
-    if (st == OK && r->latency.n > 0)
+        st = t == TABLE_PERPLEXITY ? run_scores(&r->perplexity, dir, e)
+                                   : run_table(&r->table[t], dir, (enum table_id)t, e);
+    if (st == OK && r->latency.n > 0 && samples_exist(dir))
         st = samples_read(&r->samples, dir, e);
     if (st == OK)
         st = check_samples(r, e);
     if (st == OK)
         st = index_samples(r, e);
     count_unchecked(r);
+    r->ended = st == OK && has_ended(r);
     if (st != OK)
         run_free(r);
     return st;

@@ -17,9 +17,15 @@ struct run {
     };
     struct sample_ref *ref; /* [samples.n], by case and time */
     int unchecked;          /* rows whose results were not compared with the reference */
+    bool ended;             /* see run_ended */
 };
 
-/* Read a run, strictly: E_IO names file and line of any error. */
+/* Did the run in `dir` come to its end, with all rows that it counted? `rows` of them are there,
+ * and some are `bad`: wrong or failed. */
+bool run_ended(const char *dir, const struct rows *env, size_t rows, bool bad);
+
+/* Read a run, strictly: E_IO names file and line of any error. Without perplexities and without
+ * samples it is a run, too. */
 enum status run_read(struct run *r, const char *dir, struct err *e);
 void run_free(struct run *r);
 
@@ -28,6 +34,9 @@ enum status run_filter(struct run *r, const struct names *expressions, struct er
 
 /* One of its tables, not the samples. */
 enum status run_table(struct rows *out, const char *dir, enum table_id table, struct err *e);
+
+/* Its perplexities: none where the table is missing, as of runs that scored nothing. */
+enum status run_scores(struct rows *out, const char *dir, struct err *e);
 
 /* A line on stderr if `n` rows of a run are doubled (struct rows). */
 void run_note_doubled(const char *dir, size_t n);

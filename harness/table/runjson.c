@@ -142,6 +142,25 @@ enum status runjson_finish(const char *dir, const char *finished_at_utc, int exi
     return st;
 }
 
+int64_t runjson_counted(const char *dir)
+{
+    char path[FILE_PATH];
+    const char *status;
+    json_t *run, *count;
+    int64_t n = -1;
+
+    if (load(&run, dir, path, &(struct err){""}) != OK)
+        return -1;
+    json_object_foreach(json_object_get(run, "rows"), status, count)
+    {
+        const int64_t rows = json_integer_value(count);
+        if (rows >= 0 && rows <= INT32_MAX)
+            n = (n < 0 ? 0 : n) + rows;
+    }
+    json_decref(run);
+    return n;
+}
+
 enum status runjson_command(const char *dir, char command[TEXT_SIZE], struct err *e)
 {
     char path[FILE_PATH];

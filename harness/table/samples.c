@@ -339,6 +339,13 @@ enum status samples_close(struct samples *s, struct err *e)
     return st == OK ? closed : st;
 }
 
+bool samples_exist(const char *dir)
+{
+    char path[FILE_PATH];
+
+    return raw_of(dir, path) != RAW_NONE;
+}
+
 enum status samples_read(struct rows *out, const char *dir, struct err *e)
 {
     char path[FILE_PATH];

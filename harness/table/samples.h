@@ -43,6 +43,9 @@ enum status samples_flush(struct samples *s, struct err *e);
  * Always releases. */
 enum status samples_close(struct samples *s, struct err *e);
 
+/* Does the run's folder have samples? */
+bool samples_exist(const char *dir);
+
 /* All samples of a run's folder. A torn end is an error, as in any table. */
 enum status samples_read(struct rows *out, const char *dir, struct err *e);
 

@@ -247,6 +247,9 @@ Test(merge, of_some_shards)
     cr_expect(a.n > 0 && a.n == b.n, "%zu and %zu rows", a.n, b.n);
     rows_free(&a);
     rows_free(&b);
+    r = run_bench(folder, "export --to fom merged/latest");
+    cr_expect(strstr(r.out.data, "bench: 0 wrong, 0 failed, not finished\n"), "%s", r.out.data);
+    ran_free(&r);
     r = run_bench(folder, "merge s2/latest s2/latest --out twice --partial");
     expect_exit(&r, 2);
     ran_free(&r);

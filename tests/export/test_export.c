@@ -6,6 +6,7 @@
 #include "tests/support/run_folder.h"
 
 #include <jansson.h>
+#include <signal.h>
 
 TestSuite(export, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
@@ -221,6 +222,102 @@ Test(export, figures_of_merit)
     cr_expect(strstr(r.out.data, " perplexity "), "%s", r.out.data);
     cr_expect_eq(count_of(r.out.data, "fom "), 7);
     expect_last_line(&r, "bench: 1 wrong, 0 failed\n"); /* what was skipped is neither */
+    ran_free(&r);
+}
+
+/* A run of rows with these statuses that ended with this code says so. */
+static void expect_verdict(const char *const status[], int64_t exit_code, const char *line)
+{
+    struct env_row env = env_row_empty();
+    struct rundir dir;
+    struct err e;
+
+    made_open(&dir, "abcdef1");
+    for (int i = 0; status[i]; i++) {
+        char id[17];
+        snprintf(id, sizeof(id), "%016x", 0xaa + i);
+        made_row(&dir, &(struct made_case){"xl", "ref", id, 8, 1500}, "host", status[i], "", 1);
+    }
+    cr_assert_eq(rundir_close(&dir, &e), OK, "%s", e.msg);
+    env.exit_code = exit_code;
+    cr_assert_eq(rundir_env(&dir, &env, &e), OK, "%s", e.msg);
+    struct ran r = run_bench(folder, "export --to fom %s", dir.path);
+    expect_exit(&r, 0);
+    expect_last_line(&r, line);
+    ran_free(&r);
+}
+
+Test(export, all_ok_only_if_every_planned_case_is)
+{
+    static const struct {
+        const char *status[3];
+        int64_t exit_code;
+        const char *line;
+    } runs[] = {
+        {{"ok", "skipped"}, 0, "bench: all ok\n"},
+        {{"ok", "ok"}, 4, "bench: all ok\n"},
+        {{"skipped"}, 77, "bench: all ok\n"},
+        {{"ok", "wrong"}, 5, "bench: 1 wrong, 0 failed\n"},
+        {{"timeout", "failed"}, 1, "bench: 0 wrong, 2 failed\n"},
+        {{NULL}, 143, "bench: 0 wrong, 0 failed, not finished\n"},
+        {{NULL}, 0, "bench: 0 wrong, 0 failed, not finished\n"},
+        {{"ok"}, 130, "bench: 0 wrong, 0 failed, not finished\n"},
+        {{"ok"}, I64_EMPTY, "bench: 0 wrong, 0 failed, not finished\n"}, /* killed */
+        {{"ok"}, 1, "bench: 0 wrong, 0 failed, not finished\n"}, /* no row says what failed */
+        {{"ok"}, 7, "bench: 0 wrong, 0 failed, not finished\n"}, /* a full disk */
+        {{"ok", "interrupted"}, 0, "bench: 0 wrong, 0 failed, not finished\n"},
+        {{"wrong", "interrupted"}, 143, "bench: 1 wrong, 0 failed, not finished\n"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(runs); i++)
+        expect_verdict(runs[i].status, runs[i].exit_code, runs[i].line);
+}
+
+/* Ended by a scheduler, and with a row cut off by hand. */
+Test(export, figures_of_merit_of_a_part)
+{
+    struct program p =
+        start_bench(folder, "--variant xl --backend ref --workload attn --seq 4..64 --mem 0 "
+                            "--d-model 32 --heads 2 --threads 1 --max-time 20 --target-ci 0 "
+                            "--ckpt none --raw none --format fom --out r");
+
+    cr_assert(wait_for_text(&p, "case"));
+    cr_assert_eq(kill(p.pid, SIGTERM), 0);
+    struct ran r = finish_bench(&p);
+    expect_exit(&r, 143);
+    expect_last_line(&r, ", not finished\n");
+    ran_free(&r);
+    r = run_bench(folder, "--variant xl,vanilla --backend ref --workload attn --seq 4 --mem 0 "
+                          "--raw none -q --format fom " TINY);
+    expect_exit(&r, 0);
+    cr_expect_eq(count_of(r.out.data, " time "), 2, "without raw samples: %s", r.out.data);
+    expect_last_line(&r, "bench: all ok\n");
+    ran_free(&r);
+    r = run_shell(folder, "sed -i '$d' r/latest/latency.csv");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "export --to fom r/latest");
+    expect_exit(&r, 0);
+    expect_last_line(&r, "bench: 0 wrong, 0 failed, not finished\n");
+    ran_free(&r);
+}
+
+/* As the runs that stand in results/reference. */
+Test(export, of_a_run_without_perplexities)
+{
+    struct rundir dir;
+
+    make_run(&dir);
+    struct ran r = run_shell(dir.path, "rm perplexity.csv samples.csv");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "export --to json %s", dir.path);
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "compare --format csv %s %s", dir.path, dir.path);
+    expect_exit(&r, 0);
+    expect_said(&r, "has no raw samples");
+    cr_expect(strstr(r.out.data, ",unclear,"), "%s", r.out.data);
     ran_free(&r);
 }
 
