@@ -282,10 +282,10 @@ const struct option_spec option_specs[] = {
     {"shards", 0, "N", "0", OUTPUT, INT, AT(shards), 0, 100000, .only = FOR(SLURM),
      .doc = "tasks of the array, if more than --nodes (0 = as many)"},
     {"force", 0, NULL, OUTPUT, FLAG, AT(force),
-     .only = FOR(SWEEP) | FOR(TRAIN) | FOR(BASELINE) | DRAWS | FOR(REPORT),
+     .only = FOR(SWEEP) | FOR(TRAIN) | FOR(IMPORT) | FOR(BASELINE) | DRAWS | FOR(REPORT),
      .doc = "overwrite what exists",
      .own = {{FOR(SWEEP) | FOR(BASELINE), "overwrite a baseline of that name"},
-             {FOR(TRAIN), "overwrite the checkpoint"},
+             {FOR(TRAIN) | FOR(IMPORT), "overwrite the checkpoint"},
              {DRAWS, "overwrite figures in --out"},
              {FOR(REPORT), "overwrite the file"}}},
 

@@ -2,6 +2,7 @@
  *
  * bench import: a published model in the format of bench train, and its tokenizer beside it. */
 #include "commands.h"
+#include "harness/learn/train.h"
 #include "harness/util/fileio.h"
 #include "harness/util/text.h"
 
@@ -36,8 +37,18 @@ static enum status copy_file(const char *from, const char *to, const char *name,
     return st;
 }
 
+static enum status remove_file(const char *dir, const char *name, struct err *e)
+{
+    char path[FILE_PATH];
+    const enum status st = file_join(path, dir, name, e);
+
+    if (st != OK || unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR)
+        return st;
+    return file_fail(e, "remove", path, errno);
+}
+
 /* Copy those that there are to OUT.tokenizer; *any says whether there are. Beside them the file
- * that says which token begins a text. */
+ * that says which token begins a text. Those of an earlier model go: they would be read. */
 static enum status copy_tokenizer(const char *from, const char *to, bool *any, struct err *e)
 {
     enum status st = OK;
@@ -45,8 +56,12 @@ static enum status copy_tokenizer(const char *from, const char *to, bool *any, s
     *any = false;
     for (size_t i = 0; st == OK && i < ARRAY_LEN(tokenizer_files); i++) {
         char path[FILE_PATH];
-        if ((st = file_join(path, from, tokenizer_files[i], e)) != OK || access(path, F_OK) != 0)
+        if ((st = file_join(path, from, tokenizer_files[i], e)) != OK)
             continue;
+        if (access(path, F_OK) != 0) {
+            st = remove_file(to, tokenizer_files[i], e);
+            continue;
+        }
         if (mkdir(to, 0777) != 0 && errno != EEXIST)
             return file_fail(e, "create", to, errno);
         st = copy_file(from, to, tokenizer_files[i], e);
@@ -90,10 +105,27 @@ static enum status write_checkpoint(const struct weights *w, const char *dir, co
             .unit = "token",
             .source = w->published.source,
             .tokenizer = tokenizer ? folder + (slash ? slash + 1 - out : 0) : NULL};
-        st = checkpoint_save(out, &w->config, &m.params, &made, e);
+        st = trainer_forget(out, e); /* of a training that is overwritten */
+        if (st == OK)
+            st = checkpoint_save(out, &w->config, &m.params, &made, e);
     }
     lm_free(&m);
     arena_release(&a);
+    return st;
+}
+
+/* Nobody may be training what is written, and only --force overwrites it. */
+static enum status write_alone(const struct weights *w, const char *dir, const struct options *o,
+                               struct err *e)
+{
+    struct lock lock = {0};
+    enum status st = trainer_lock(&lock, o->ckpt, e);
+
+    if (st == OK && !o->force && access(o->ckpt, F_OK) == 0)
+        st = fail(e, E_IO, "checkpoint %s exists  -> --force overwrites it", o->ckpt);
+    if (st == OK)
+        st = write_checkpoint(w, dir, o->ckpt, e);
+    lock_release(&lock);
     return st;
 }
 
@@ -117,7 +149,7 @@ int cmd_import(struct options *opt)
     if (st == OK)
         st = weights_open(&w, dir, &e);
     if (st == OK)
-        st = write_checkpoint(&w, dir, opt->ckpt, &e);
+        st = write_alone(&w, dir, opt, &e);
     if (st == OK && !opt->quiet)
         text_line(stderr, "bench: %s is of family %s, written to %s as variant %s", dir,
                   w.published.family, opt->ckpt, w.config.variant->name);

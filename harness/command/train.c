@@ -9,7 +9,6 @@
 #include "harness/machine/clock.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
-#include "harness/util/lock.h"
 #include "harness/util/progress.h"
 #include "harness/util/signals.h"
 #include "harness/util/units.h"
@@ -318,21 +317,12 @@ static enum status train(struct session_of_training *s, struct err *e)
     return st == OK ? closed : st;
 }
 
-/* Whoever writes the files holds the lock: the child, which may outlive a killed parent. */
-static enum status lock_files(struct lock *l, const struct options *o, struct err *e)
-{
-    char path[PATH], what[PATH];
-
-    snprintf(path, sizeof(path), "%s.lock", o->ckpt);
-    snprintf(what, sizeof(what), "checkpoint %s", o->ckpt);
-    return lock_take(l, path, what, e);
-}
-
 static enum status train_here(const struct options *o, const struct ranks *ranks, struct err *e)
 {
     struct session_of_training s = {.opt = o, .ranks = *ranks, .stop = signals_watch()};
     struct lock lock = {0};
-    enum status st = writes(&s) ? lock_files(&lock, o, e) : OK;
+    /* The child, which may outlive a killed parent. */
+    enum status st = writes(&s) ? trainer_lock(&lock, o->ckpt, e) : OK;
 
     if (st == OK && writes(&s))
         st = check_files(o, e);

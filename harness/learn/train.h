@@ -10,6 +10,7 @@
 #include "grad_sum.h"
 #include "harness/cli/options.h"
 #include "harness/machine/pin.h"
+#include "harness/util/lock.h"
 
 #include "variants/model/lm.h"
 #include "variants/model/optimizer.h"
@@ -100,6 +101,12 @@ char *trainer_options(const char *path);
 /* Seconds that the training which saved `path` took until then, of all its sessions; NAN if its
  * files cannot be read. */
 double trainer_saved_s(const char *path);
+
+/* Whoever writes a checkpoint holds its lock, `path`.lock. E_UNSUPPORTED names who does. */
+enum status trainer_lock(struct lock *l, const char *path, struct err *e);
+
+/* Remove the state of a training beside its checkpoint, and its best weights. */
+enum status trainer_forget(const char *path, struct err *e);
 
 /* Remove what killed trainings left half written; unless one is resumed, also its files. Nobody
  * else may be training `path`. */

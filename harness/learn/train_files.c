@@ -180,12 +180,32 @@ double trainer_saved_s(const char *path)
     return whole ? seconds : NAN;
 }
 
+/* ---- who may write them ------------------------------------------------------------------- */
+
+enum status trainer_lock(struct lock *l, const char *path, struct err *e)
+{
+    char file[PATH], what[PATH];
+
+    snprintf(what, sizeof(what), "checkpoint %s", path);
+    return lock_take(l, beside(file, path, ".lock"), what, e);
+}
+
 /* ---- leftovers ---------------------------------------------------------------------------- */
+
+enum status trainer_forget(const char *path, struct err *e)
+{
+    static const char *const earlier[] = {STATE, STATE_NEXT, BEST};
+    enum status st = OK;
+    char file[PATH];
+
+    for (size_t i = 0; st == OK && i < ARRAY_LEN(earlier); i++)
+        st = remove_file(beside(file, path, earlier[i]), e);
+    return st;
+}
 
 enum status trainer_clear(const char *path, bool resume, struct err *e)
 {
     static const char *const halves[] = {HALF, BEST HALF, STATE HALF, STATE_NEXT HALF};
-    static const char *const earlier[] = {STATE, STATE_NEXT, BEST};
     enum status st = OK;
     char file[PATH];
 
@@ -196,7 +216,5 @@ enum status trainer_clear(const char *path, bool resume, struct err *e)
     st = remove_file(path, e);
     if (st == OK)
         st = file_sync_parent(path, e); /* never a checkpoint without its state */
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(earlier); i++)
-        st = remove_file(beside(file, path, earlier[i]), e);
-    return st;
+    return st == OK ? trainer_forget(path, e) : st;
 }

@@ -2,6 +2,7 @@
  *
  * Published models on the command line: bench import, bench list models, bench check --golden of
  * their folders, and faults of theirs as exit codes. */
+#include "harness/util/lock.h"
 #include "tests/support/program.h"
 #include "tests/support/published_folder.h"
 #include "tests/support/tiny_tokenizer.h"
@@ -53,7 +54,7 @@ Test(import, is_the_same_model)
         size_t n, same_n;
         published_copy(models[i]);
         published_write("tokenizer.json", "{}", 2);
-        struct ran r = run_bench(folder, "import model --ckpt out.safetensors");
+        struct ran r = run_bench(folder, "import model --ckpt out.safetensors --force");
         expect_exit(&r, 0);
         ran_free(&r);
         folder_path(path, "out.safetensors");
@@ -68,6 +69,67 @@ Test(import, is_the_same_model)
         folder_path(path, "out.safetensors.tokenizer/tokenizer.json");
         cr_expect_eq(access(path, R_OK), 0);
     }
+}
+
+/* A checkpoint stays unless --force is given, whatever is beside it; the state of a training that
+ * is overwritten goes, and so does the tokenizer of an earlier model. */
+Test(import, overwrites_only_by_force)
+{
+    static const char *const beside[] = {"c.opt", "c.opt.new", "c.best",
+                                         "c.tokenizer/tokenizer.json"};
+    static const char old[] = "the weights of a training";
+    char path[FILE_PATH];
+    struct bytes is;
+    struct err e;
+
+    published_copy("gpt2_plain");
+    published_write("vocab.txt", "a\n", 2);
+    struct ran r = run_shell(folder, "printf 'the weights of a training' >c && mkdir c.tokenizer "
+                                     "&& touch c.opt c.opt.new c.best c.tokenizer/tokenizer.json");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "import model --ckpt c");
+    expect_exit(&r, 7);
+    expect_said(&r, "c exists  -> ");
+    ran_free(&r);
+    folder_path(path, "c");
+    cr_assert_eq(file_read(&is, path, &e), OK, "%s", e.msg);
+    cr_expect_str_eq(is.data, old);
+    free(is.data);
+    for (size_t i = 0; i < ARRAY_LEN(beside); i++) {
+        folder_path(path, beside[i]);
+        cr_expect_eq(access(path, F_OK), 0, "%s is gone", beside[i]);
+    }
+    r = run_bench(folder, "import model --ckpt c --force");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    for (size_t i = 0; i < ARRAY_LEN(beside); i++) {
+        folder_path(path, beside[i]);
+        cr_expect_neq(access(path, F_OK), 0, "%s is left", beside[i]);
+    }
+    folder_path(path, "c.tokenizer/vocab.txt");
+    cr_expect_eq(access(path, F_OK), 0);
+    folder_path(path, "c.lock");
+    cr_expect_neq(access(path, F_OK), 0, "the lock is left");
+}
+
+/* As while a training writes it: --force does not break the lock. */
+Test(import, not_into_a_training)
+{
+    char path[FILE_PATH];
+    struct lock l;
+    struct err e;
+
+    published_copy("gpt2_plain");
+    folder_path(path, "c.lock");
+    cr_assert_eq(lock_take(&l, path, "c", &e), OK, "%s", e.msg);
+    struct ran r = run_bench(folder, "import model --ckpt c --force");
+    expect_exit(&r, 6);
+    expect_said(&r, "in use by process");
+    ran_free(&r);
+    folder_path(path, "c");
+    cr_expect_neq(access(path, F_OK), 0, "it is written");
+    lock_release(&l);
 }
 
 Test(import, faults)
