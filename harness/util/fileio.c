@@ -214,19 +214,20 @@ bool file_reader_gone(int fd)
 
 enum status append_open(struct appender *a, const char *path, bool create, struct err *e)
 {
-    struct stat s;
-    const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0);
+    struct stat s = {0};
+    const int flags =
+        O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | (create ? O_CREAT | O_EXCL : 0);
     const size_t n = strlen(path);
 
     *a = (struct appender){.fd = -1};
     if (n >= sizeof(a->path))
         return file_fail(e, "open", path, ENAMETOOLONG);
     memcpy(a->path, path, n + 1);
-    a->fd = open(path, flags, 0666);
+    a->fd = open(path, flags, 0666); /* never waits for the reader of a pipe */
     if (a->fd < 0)
         return file_fail(e, create ? "create" : "open", path, errno);
-    if (fstat(a->fd, &s) != 0) {
-        const int error = errno;
+    if (fstat(a->fd, &s) != 0 || !S_ISREG(s.st_mode)) {
+        const int error = s.st_mode ? EINVAL : errno; /* a pipe, a device */
         append_close(a, NULL);
         return file_fail(e, "open", path, error);
     }

@@ -18,6 +18,14 @@
 
 /* ---- files -------------------------------------------------------------------------------- */
 
+/* Whoever may write the folder can put a pipe there: it is no lock, and nobody waits for it. */
+static bool is_regular(int fd)
+{
+    struct stat s;
+
+    return fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
+}
+
 /* The one before may have removed the file between our opening and locking it. */
 static bool still_there(int fd, const char *path)
 {
@@ -34,9 +42,13 @@ static int try_to_lock(int *fd, const char *path, pid_t *holder)
     int why;
 
     *holder = 0;
-    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (*fd < 0)
         return errno;
+    if (!is_regular(*fd)) {
+        close(*fd);
+        return EINVAL;
+    }
     if (fcntl(*fd, F_SETLK, &whole) == 0) {
         if (still_there(*fd, path))
             return 0;
@@ -93,25 +105,31 @@ static const char machine[] = "/tmp/bench-machine.lock";
 
 /* Open without O_CREAT first: with O_CREAT the kernel refuses another user's file in a sticky
  * folder, even to root (fs.protected_regular). */
-static int open_machine_lock(void)
+static int open_shared(const char *path)
 {
-    enum { HOW = O_RDONLY | O_CLOEXEC | O_NOFOLLOW };
-    int fd = open(machine, HOW);
+    enum { HOW = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK };
+    int fd = open(path, HOW);
 
     if (fd < 0 && errno == ENOENT) {
-        fd = open(machine, HOW | O_CREAT | O_EXCL, 0444);
+        fd = open(path, HOW | O_CREAT | O_EXCL, 0444);
         if (fd >= 0)
             (void)fchmod(fd,
                          0444); /* regardless of the umask: other users must be able to open it */
         else if (errno == EEXIST)
-            fd = open(machine, HOW);
+            fd = open(path, HOW);
     }
     return fd;
 }
 
-bool lock_machine(void)
+bool lock_shared(const char *path)
 {
-    const int fd = open_machine_lock();
+    const int fd = open_shared(path);
 
+    if (fd >= 0 && !is_regular(fd)) {
+        close(fd);
+        return true;
+    }
     return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
+
+bool lock_machine(void) { return lock_shared(machine); }

@@ -23,8 +23,11 @@ enum status lock_take(struct lock *l, const char *path, const char *what, struct
 /* Remove the file, and the lock with it. Does nothing if it is not held. */
 void lock_release(struct lock *l);
 
-/* Take the machine's lock until the process ends. False if another bench holds it; true if no lock
- * file can be made. */
+/* Take the lock of the file at `path`, which other users may open too, until the process ends.
+ * False if another process holds it; true if no lock file can be made. Never waits. */
+bool lock_shared(const char *path);
+
+/* The machine's. */
 bool lock_machine(void);
 
 #endif

@@ -100,6 +100,33 @@ Test(safetensors, round_trip)
     unlink(path);
 }
 
+/* PATH.tmp may be a link that another user has put there, or what a killed process left. */
+Test(safetensors, writes_through_no_link)
+{
+    char path[PATH_SIZE], target[PATH_SIZE], tmp[PATH_SIZE + 4];
+    struct stat is;
+    struct err e;
+
+    temp_path(path);
+    temp_path(target);
+    snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+    for (int i = 0; i < 2; i++) { /* to a file, to none */
+        cr_assert_eq(symlink(target, tmp), 0);
+        cr_assert_eq(safetensors_write(path, sample, ARRAY_LEN(sample), sample_meta, 3, &e), OK,
+                     "%s", e.msg);
+        cr_expect_eq(lstat(path, &is), 0);
+        cr_expect(S_ISREG(is.st_mode) && is.st_size > 0);
+        cr_expect_neq(lstat(tmp, &is), 0);
+        if (i == 0) {
+            cr_expect_eq(stat(target, &is), 0);
+            cr_expect_eq(is.st_size, 0, "written through the link");
+            unlink(target);
+        }
+    }
+    cr_expect_neq(access(target, F_OK), 0, "made through the link");
+    unlink(path);
+}
+
 Test(safetensors, nothing_is_a_file_too)
 {
     char path[PATH_SIZE];

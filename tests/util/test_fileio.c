@@ -3,11 +3,12 @@
  * Texts in memory: whole, or an error. */
 #include "harness/util/fileio.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/tmp_folder.h"
 
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 TestSuite(fileio, .timeout = 30);
@@ -54,4 +55,43 @@ Test(fileio, a_text_that_does_not_fit)
         fwrite(piece, 1, sizeof(piece), f);
     cr_expect_eq(bytes_close(f, &b, &e), E_NOMEM);
     cr_expect(!b.data && b.n == 0);
+}
+
+TestSuite(fileio_paths, .init = folder_make, .fini = folder_remove, .timeout = 30);
+
+/* A pipe is nobody's file: opening one never waits. */
+Test(fileio_paths, pipes)
+{
+    char path[FILE_PATH];
+    struct appender a;
+    struct bytes b;
+    struct err e;
+
+    folder_path(path, "pipe");
+    cr_assert_eq(mkfifo(path, 0666), 0);
+    cr_expect_eq(append_open(&a, path, false, &e), E_IO);
+    cr_expect_eq(file_read(&b, path, &e), E_IO);
+    cr_expect_eq(append_open(&a, "/dev/null", false, &e), E_IO);
+    cr_expect(strstr(e.msg, "  -> "), "%s", e.msg);
+}
+
+/* PATH.tmp may be a link that another user has put there. */
+Test(fileio_paths, replaces_without_following_a_link)
+{
+    char path[FILE_PATH], tmp[FILE_PATH], target[FILE_PATH];
+    struct bytes b;
+    struct err e;
+
+    folder_path(target, "target");
+    folder_path(path, "file");
+    folder_path(tmp, "file.tmp");
+    cr_assert_eq(file_replace(target, "theirs", 6, &e), OK, "%s", e.msg);
+    cr_assert_eq(symlink(target, tmp), 0);
+    cr_assert_eq(file_replace(path, "ours", 4, &e), OK, "%s", e.msg);
+    cr_assert_eq(file_read(&b, target, &e), OK, "%s", e.msg);
+    cr_expect_str_eq(b.data, "theirs");
+    free(b.data);
+    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
+    cr_expect_str_eq(b.data, "ours");
+    free(b.data);
 }

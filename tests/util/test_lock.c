@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +85,48 @@ Test(lock, a_folder_that_is_not_there)
     folder_path(path, "nowhere/a.lock");
     cr_expect_eq(lock_take(&l, path, "a", &e), E_IO);
     cr_expect(strstr(e.msg, path), "%s", e.msg);
+}
+
+/* Another user may have put there what nobody can lock: nobody waits for it, and nobody is kept
+ * from measuring. */
+Test(lock, what_is_no_file_is_no_lock)
+{
+    static const char *const made[] = {"pipe", "link", "link-to-pipe", "folder", "nowhere/lock"};
+    struct lock l;
+    struct err e = {""};
+    char path[FILE_PATH];
+
+    folder_path(path, "pipe");
+    cr_assert_eq(mkfifo(path, 0666), 0);
+    folder_path(path, "link");
+    cr_assert_eq(symlink("target", path), 0);
+    folder_path(path, "link-to-pipe");
+    cr_assert_eq(symlink("pipe", path), 0);
+    folder_path(path, "folder");
+    cr_assert_eq(mkdir(path, 0777), 0);
+    for (size_t i = 0; i < ARRAY_LEN(made); i++) {
+        folder_path(path, made[i]);
+        cr_expect(lock_shared(path), "%s", made[i]);
+        cr_expect(lock_shared(path), "%s, again", made[i]);
+        cr_expect_eq(lock_take(&l, path, "it", &e), E_IO, "%s", made[i]);
+        cr_expect(strstr(e.msg, "  -> "), "%s", e.msg);
+    }
+    folder_path(path, "target");
+    cr_expect_neq(access(path, F_OK), 0, "made through a link");
+}
+
+Test(lock, a_shared_one)
+{
+    char path[FILE_PATH];
+    int how = -1;
+
+    folder_path(path, "shared");
+    cr_expect(lock_shared(path));
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(lock_shared(path));
+    cr_assert_eq(waitpid(pid, &how, 0), pid);
+    cr_expect_eq(how, 0, "two have it");
 }
 
 /* Each takes and releases it in turn, which removes the file below the others' hands: never two at

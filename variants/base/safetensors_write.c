@@ -57,12 +57,24 @@ static json_t *make_header(const struct tensor *tensors, int n, const char *cons
     return NULL;
 }
 
+/* A new file: what has its name, such as a link to another file, is removed, never written to. */
+static FILE *create_file(const char *path)
+{
+    if (unlink(path) != 0 && errno != ENOENT)
+        return NULL;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    FILE *const f = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (fd >= 0 && !f)
+        close(fd);
+    return f;
+}
+
 /* Write length, header text padded to a multiple of 8, and data; sync. 0 or an errno. */
 static int write_file(const char *path, const char *text, const struct tensor *tensors, int n)
 {
     const size_t length = strlen(text), padded = round_up(length, 8);
     const uint64_t field = htole64(padded);
-    FILE *f = fopen(path, "wbe");
+    FILE *const f = create_file(path);
     if (!f)
         return errno;
 
