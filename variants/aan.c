@@ -3,7 +3,9 @@
  * Average attention: Zhang et al. 2018, "Accelerating Neural Transformer via an Average Attention
  * Network".
  *
- *   g_t = FFN((x_0 + .. + x_t) / (t + 1)),  [i; f] = sigma(W [x_t; g_t] + b),  y = i x_t + f g_t
+ *   g_t    = FFN((x_0 + .. + x_t) / (t + 1))
+ *   [i; f] = sigma(W [x_t; g_t] + b)
+ *   y      = i x_t + f g_t
  *
  * The average of all positions so far replaces attention. A token costs the same after any context:
  * the running sum is the whole state. */

@@ -2,7 +2,10 @@
  *
  * AdaNorm: Xu et al. 2019, "Understanding and Improving Layer Normalization".
  *
- *   N(x) = C (1 - k xhat) (.) xhat,  xhat = (x - mean) / sqrt(var + eps),  C = 1, k = 0.1
+ *   N(x) = C (1 - k xhat) (.) xhat
+ *   xhat = (x - mean) / sqrt(var + eps)
+ *   C    = 1
+ *   k    = 0.1
  *
  * The gain depends on the row instead of being trained, and counts as a constant in backward
  * (parts/norm.c). Attention, positions and memory are Transformer-XL's. */

@@ -4,9 +4,9 @@
  * Length Extrapolation".
  *
  *   s_ij = q_i . k_j / sqrt(dh) - slope_h dist
+ *
  * The slopes are a geometric sequence over the heads. Nothing is trained; distances beyond those of
- * training are simply penalised more.
- * in training simply count less. */
+ * training are simply penalised more. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

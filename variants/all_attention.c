@@ -2,8 +2,8 @@
  *
  * All-attention: Sukhbaatar et al. 2019, "Augmenting Self-attention with Persistent Memory".
  *
- *   o_i = sum_j p_ij v_j + sum_n p_in pers_v[n]          p = softmax over s_ij and
- *                                                            (q_i + u) . pers_k[n] / sqrt(dh)
+ *   o_i = sum_j p_ij v_j + sum_n p_in pers_v[n]
+ *   p_i = softmax over s_ij and (q_i + u) . pers_k[n] / sqrt(dh)
  *
  * Trained keys and values, as many as a feed-forward network would have hidden units, join every
  * softmax and replace the feed-forward network: layers consist of attention only. Positions and

@@ -3,7 +3,8 @@
  * BERT's encoder: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for
  * Language Understanding".
  *
- *   s_ij = q_i . k_j / sqrt(dh)  for all j,  h_t = E[token_t] + P[t]
+ *   s_ij = q_i . k_j / sqrt(dh)  for all j
+ *   h_t  = E[token_t] + P[t]
  *
  * Every token sees the whole text, so there is no past to cache and no next token to predict: its
  * attention and its layers are measured. */

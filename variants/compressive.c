@@ -3,12 +3,12 @@
  * Compressive Transformer: Rae et al. 2019, "Compressive Transformers for Long-Range Sequence
  * Modelling".
  *
- *   y = norm(x + attn(x; [cm; m; x]))      cm' = the last of [cm; compress(rows that leave m)]
+ *   y   = norm(x + attn(x; [cm; m; x]))
+ *   cm' = the last of [cm; compress(rows that leave m)]
  *
  * Rows too old for the memory m are not dropped: four become one row of the compressed memory cm,
  * by a convolution trained only to preserve what attention read from them. Half of the memory is
- * compressed; distances count rows. Attention and positions are Transformer-XL's.
- * the memory is compressed; distances count rows. Attention and positions are Transformer-XL's. */
+ * compressed; distances count rows. Attention and positions are Transformer-XL's. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

@@ -3,8 +3,8 @@
  * Contextual positions: Golovneva et al. 2024, "Contextual Position Encoding: Learning to Count
  * What's Important".
  *
- *   s_ij = (q_i . k_j + q_i . e[p_ij]) / sqrt(dh),   p_ij = sum of sigma(q_i . k_t / sqrt(dh)),
- *                                                     over t from j to i
+ *   s_ij = (q_i . k_j + q_i . e[p_ij]) / sqrt(dh)
+ *   p_ij = sum over t from j to i: sigma(q_i . k_t / sqrt(dh))
  *
  * Each query counts the keys that matter to it (sublayer_attention_cope.c). */
 #include "variant.h"

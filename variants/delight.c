@@ -2,7 +2,9 @@
  *
  * DeLighT: Mehta et al. 2020, "DeLighT: Deep and Light-weight Transformer".
  *
- *   e = dextra([m; x])      y = norm(x + attn(e))      z = norm(y + ffn(y)), F = D/4
+ *   e = dextra([m; x])
+ *   y = norm(x + attn(e))
+ *   z = norm(y + ffn(y)), F = D/4
  *
  * DExTra widens the D numbers of a row and narrows them to D/2 by group linear transforms, whose
  * outputs are shuffled and concatenated with the row itself: deep, with few parameters. It is

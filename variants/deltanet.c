@@ -3,7 +3,8 @@
  * DeltaNet: Yang et al. 2024, "Parallelizing Linear Transformers with the Delta Rule over Sequence
  * Length".
  *
- *   S_t = S_{t-1} + beta_t k_t (v_t - S_{t-1}^T k_t)^T      o_t = S_t^T q_t / sqrt(dk)
+ *   S_t  = S_{t-1} + beta_t k_t (v_t - S_{t-1}^T k_t)^T
+ *   o_t  = S_t^T q_t / sqrt(dk)
  *   beta = sigma(W_b x)       q, k, v pass a short convolution; q and k have unit length
  *
  * Before a key is written, what the state returns for it is erased, by the share beta. */

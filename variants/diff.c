@@ -2,7 +2,8 @@
  *
  * Differential attention: Ye et al. 2024, "Differential Transformer".
  *
- *   o = (1 - l_0) rms((P_1 - l P_2) v),   y = W_o concat(o)
+ *   o = (1 - l_0) rms((P_1 - l P_2) v)
+ *   y = W_o concat(o)
  *
  * A head is the difference of two softmaxes over values twice as wide, so that what both attend to
  * cancels; l is trained (sublayer_attention_around.c). With H heads, those of queries and keys are

@@ -3,7 +3,8 @@
  * FLOATER: Liu et al. 2020, "Learning to Encode Position for Transformer with Continuous Dynamical
  * Model".
  *
- *   h_t = E[token_t] + p_t,   dp/dt = W_2 tanh(W_1 p + w t + b_1) + b_2
+ *   h_t   = E[token_t] + p_t
+ *   dp/dt = W_2 tanh(W_1 p + w t + b_1) + b_2
  *
  * Positions are the path of a small network, followed by Runge and Kutta's rule, one step for each
  * token. They are added once, to the embedding; the paper also has them at every layer. Equations:

@@ -3,7 +3,8 @@
  * Forgetting attention: Lin et al. 2025, "Forgetting Transformer: Softmax Attention with a Forget
  * Gate".
  *
- *   s_ij = q_i . k_j / sqrt(dh) + sum over t in (j, i] of log f_t,   f_t = sigma(W_f x_t + b_f)
+ *   s_ij = q_i . k_j / sqrt(dh) + sum over t in (j, i] of log f_t
+ *   f_t  = sigma(W_f x_t + b_f)
  *
  * One gate per head and token, and no positions. */
 #include "variant.h"

@@ -3,7 +3,8 @@
  * Funnel: Dai et al. 2020, "Funnel-Transformer: Filtering out Sequential Redundancy for Efficient
  * Language Processing". In the layers after the first, queries are means of two rows:
  *
- *   y = norm(h + attn(pool(h); h))      z = norm(y + ffn(y))
+ *   y = norm(h + attn(pool(h); h))
+ *   z = norm(y + ffn(y))
  *
  * and the last layer gets, for each token, the first layer's output and the newest pool group that
  * is complete at it. The published network is bidirectional (funnel_net.h); in this causal form a

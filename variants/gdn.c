@@ -2,8 +2,10 @@
  *
  * Gated DeltaNet: Yang et al. 2024, "Gated Delta Networks: Improving Mamba2 with Delta Rule".
  *
- *   S'  = exp(g_t) S_{t-1}        g = -e^A softplus(W_a x + b_dt), a number per head
- *   S_t = S' + beta_t k_t (v_t - S'^T k_t)^T      o_t = S_t^T q_t / sqrt(dk)
+ *   S'  = exp(g_t) S_{t-1}
+ *   g   = -e^A softplus(W_a x + b_dt), a number per head
+ *   S_t = S' + beta_t k_t (v_t - S'^T k_t)^T
+ *   o_t = S_t^T q_t / sqrt(dk)
  *   y   = W_o (rms(o) (.) swish(W_g x))
  *
  * The delta rule on a state that decays as that of Mamba-2 does. */

@@ -3,8 +3,10 @@
  * Gated linear attention: Yang et al. 2024, "Gated Linear Attention Transformers with
  * Hardware-Efficient Training".
  *
- *   S_t = diag(exp(g_t)) S_{t-1} + k_t v_t^T      o_t = S_t^T q_t / sqrt(dk)
- *   g = log sigma(W_2 W_1 x + b_2) / tau          y = W_o (rms(o) (.) swish(W_g x))
+ *   S_t = diag(exp(g_t)) S_{t-1} + k_t v_t^T
+ *   o_t = S_t^T q_t / sqrt(dk)
+ *   g   = log sigma(W_2 W_1 x + b_2) / tau
+ *   y   = W_o (rms(o) (.) swish(W_g x))
  *
  * Every key channel decays at a rate of its own, which a low-rank map reads from the row. */
 #include "variant.h"

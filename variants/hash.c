@@ -2,7 +2,8 @@
  *
  * Hash layers: Roller et al. 2021, "Hash Layers For Large Sparse Models".
  *
- *   ffn(x) = ffn_e(x),  e = table[token]
+ *   ffn(x) = ffn_e(x)
+ *   e      = table[token]
  *
  * The token's number chooses one of E feed-forward networks, in all layers the same
  * (parts/ffn/moe.c): no router, nothing to balance. Attention, positions and memory are

@@ -2,8 +2,12 @@
  *
  * HGRN2: Qin et al. 2024, "HGRN2: Gated Linear RNNs with State Expansion".
  *
- *   f_t = lb + (1 - lb) sigma(W_f x)      k_t = 1 - f_t      q_t = silu(W_q x)
- *   S_t = diag(f_t) S_{t-1} + k_t v_t^T   o_t = S_t^T q_t / sqrt(dk)      y = W_o rms(o)
+ *   f_t = lb + (1 - lb) sigma(W_f x)
+ *   k_t = 1 - f_t
+ *   q_t = silu(W_q x)
+ *   S_t = diag(f_t) S_{t-1} + k_t v_t^T
+ *   o_t = S_t^T q_t / sqrt(dk)
+ *   y   = W_o rms(o)
  *
  * What a channel forgets is what it writes. The least that it keeps, lb, grows from layer to layer:
  * lb_l = s_1 + .. + s_l, s the softmax over layers of learned `lower_bounds` [N, H dk]. */

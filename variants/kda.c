@@ -3,8 +3,10 @@
  * Kimi delta attention: Kimi Team 2025, "Kimi Linear: An Expressive, Efficient Attention
  * Architecture".
  *
- *   S'  = diag(exp(g_t)) S_{t-1}    g = -e^A softplus(W_2 W_1 x + b_dt), a number per key channel
- *   S_t = S' + beta_t k_t (v_t - S'^T k_t)^T      o_t = S_t^T q_t / sqrt(dk)
+ *   S'  = diag(exp(g_t)) S_{t-1}
+ *   g   = -e^A softplus(W_2 W_1 x + b_dt), a number per key channel
+ *   S_t = S' + beta_t k_t (v_t - S'^T k_t)^T
+ *   o_t = S_t^T q_t / sqrt(dk)
  *   y   = W_o (rms(o) (.) sigma(W_g x))
  *
  * Gated DeltaNet with a decay for each channel of the keys. */

@@ -3,7 +3,8 @@
  * Learned absolute positions: Radford et al. 2018, "Improving Language Understanding by Generative
  * Pre-Training", after Gehring et al. 2017.
  *
- *   s_ij = q_i . k_j / sqrt(dh),  h_t = E[token_t] + P[t]
+ *   s_ij = q_i . k_j / sqrt(dh)
+ *   h_t  = E[token_t] + P[t]
  *
  * As vanilla, with a trained table instead of sinusoids. Positions count from the start of the
  * window, so there is no memory, and no window longer than the table. */

@@ -3,7 +3,8 @@
  * LLaMA: Touvron et al. 2023, "LLaMA: Open and Efficient Foundation Language Models", with the
  * grouped heads of its successors.
  *
- *   y = x + attn(rms(x); rms([m; x]))      z = y + W_2 (swish(W_g rms(y)) (.) W_1 rms(y))
+ *   y = x + attn(rms(x); rms([m; x]))
+ *   z = y + W_2 (swish(W_g rms(y)) (.) W_1 rms(y))
  *
  * A combination of known parts: rotary positions, root-mean-square norms first, a gated
  * feed-forward network without biases (at 2/3 of the plain width it costs the same), few key/value

@@ -2,10 +2,12 @@
  *
  * Mamba: Gu and Dao 2023, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces".
  *
- *   [x; z] = W_in u      x passes a short convolution      [r; B; C] = W_x x
- *   dt = softplus(W_dt r + b_dt)
- *   s_t = exp(-e^A dt) (.) s_{t-1} + dt x_t B_t      o_t = s_t . C_t + D x_t, for each channel
- *   y = W_o (o (.) silu(z))
+ *   [x; z]    = W_in u      x passes a short convolution
+ *   [r; B; C] = W_x x
+ *   dt        = softplus(W_dt r + b_dt)
+ *   s_t       = exp(-e^A dt) (.) s_{t-1} + dt x_t B_t
+ *   o_t       = s_t . C_t + D x_t, for each channel
+ *   y         = W_o (o (.) silu(z))
  *
  * Each channel is a head of its own, whose values are one number: its state has a decay and a step
  * size for each of d_head numbers. B and C, the keys and queries, are shared by all channels. */

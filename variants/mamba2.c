@@ -3,9 +3,11 @@
  * Mamba-2: Dao and Gu 2024, "Transformers are SSMs: Generalized Models and Efficient Algorithms
  * Through Structured State Space Duality".
  *
- *   [z; x; B; C; dt] = W_in u      x, B, C pass a short convolution      dt = softplus(dt + b_dt)
- *   S_t = exp(-e^A dt) S_{t-1} + B_t (dt x_t)^T     o_t = S_t^T C_t + D x_t
- *   y = W_o rms(o (.) silu(z))                      the norm is over all heads
+ *   [z; x; B; C; dt] = W_in u      x, B, C pass a short convolution
+ *   dt  = softplus(dt + b_dt)
+ *   S_t = exp(-e^A dt) S_{t-1} + B_t (dt x_t)^T
+ *   o_t = S_t^T C_t + D x_t
+ *   y   = W_o rms(o (.) silu(z))                      the norm is over all heads
  *
  * B and C, the keys and queries, are shared by groups of heads. */
 #include "variant.h"

@@ -2,9 +2,13 @@
  *
  * Minimal gated recurrences: Feng et al. 2024, "Were RNNs All We Needed?".
  *
- *   minGRU    h_t = (1 - z) h_{t-1} + z h~                 z = sigma(W_z x + b), h~ = W_h x + b
- *   minLSTM   h_t = f' h_{t-1} + i' h~                     f' = f / (f + i), i' = i / (f + i)
- *   y = W_o h
+ *   minGRU    h_t = (1 - z) h_{t-1} + z h~
+ *             z   = sigma(W_z x + b)
+ *             h~  = W_h x + b
+ *   minLSTM   h_t = f' h_{t-1} + i' h~
+ *             f'  = f / (f + i)
+ *             i'  = i / (f + i)
+ *   both      y   = W_o h
  *
  * A GRU and an LSTM whose gates no longer read the state: each number of it decays by itself. In
  * log space the candidate is positive: h~ + 1/2 where it is, sigma(h~) where it is not (appendix

@@ -3,8 +3,12 @@
  * Multi-head latent attention: DeepSeek-AI 2024, "DeepSeek-V2: A Strong, Economical, and Efficient
  * Mixture-of-Experts Language Model", section 2.1.
  *
- *   [c'; k'] = W_kva x,   c = rms(c'),   k_r = RoPE(k')     remembered: c and k_r, for all heads
- *   k_h = [W_uk,h c; k_r],   v_h = W_uv,h c,   q_h = [q_nope; RoPE(q_r)]
+ *   [c'; k'] = W_kva x
+ *   c        = rms(c')
+ *   k_r      = RoPE(k')              c and k_r are remembered, for all heads
+ *   k_h      = [W_uk,h c; k_r]
+ *   v_h      = W_uv,h c
+ *   q_h      = [q_nope; RoPE(q_r)]
  *
  * Keys and values of all heads are linear in one latent c, so the cache holds dc + dr numbers per
  * token. `expanded` makes them; `absorbed` multiplies queries and outputs by W_uk and W_uv instead,

@@ -3,9 +3,13 @@
  * mLSTM: Beck et al. 2024, "xLSTM: Extended Long Short-Term Memory" (arXiv:2405.04517), with the
  * layer of the 7B model (arXiv:2503.13427).
  *
- *   S_t = sigma(f_t) S_{t-1} + e^{i_t} k_t v_t^T      z_t = sigma(f_t) z_{t-1} + e^{i_t} k_t
- *   o_t = S_t^T q / max(|z_t . q|, 1), q = q_t / sqrt(dk)
- *   i, f = cap(W x + b), cap(y) = 15 tanh(y / 15)      y = W_o (layer(o) (.) sigma(W_g x))
+ *   S_t    = sigma(f_t) S_{t-1} + e^{i_t} k_t v_t^T
+ *   z_t    = sigma(f_t) z_{t-1} + e^{i_t} k_t
+ *   q      = q_t / sqrt(dk)
+ *   o_t    = S_t^T q / max(|z_t . q|, 1)
+ *   i, f   = cap(W x + b)
+ *   cap(y) = 15 tanh(y / 15)
+ *   y      = W_o (layer(o) (.) sigma(W_g x))
  *
  * The exponential of the input gate is kept finite by a running maximum (backends/recur.h). */
 #include "variant.h"

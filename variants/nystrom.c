@@ -3,8 +3,10 @@
  * Nystromformer: Xiong et al. 2021, "Nystromformer: A Nystrom-Based Algorithm for Approximating
  * Self-Attention".
  *
- *   A_1 = softmax(q K~^T)   A_2 = softmax(Q~ K~^T)   A_3 = softmax(Q~ k^T)      q scaled
- *   o = (A_1 Z) (A_3 v) + conv(v),   Z the pseudo-inverse of A_2, by iteration
+ *   A_1 = softmax(q K~^T)
+ *   A_2 = softmax(Q~ K~^T)
+ *   A_3 = softmax(Q~ k^T)                q scaled
+ *   o   = (A_1 Z) (A_3 v) + conv(v)      Z the pseudo-inverse of A_2, by iteration
  *   Z_0 = A_2^T / (largest row sum * largest column sum)
  *   Z <- Z/4 (13 I - A_2 Z (15 I - A_2 Z (7 I - A_2 Z)))
  *

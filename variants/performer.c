@@ -2,8 +2,9 @@
  *
  * Performer: Choromanski et al. 2021, "Rethinking Attention with Performers".
  *
- *   o_i = sum_{j <= i} (phi(q_i) . phi(k_j)) v_j / sum_{j <= i} phi(q_i) . phi(k_j)
- *   phi_r(x) = exp(w_r . x' - |x'|^2 / 2) / sqrt(m),  x' = x / dh^(1/4)
+ *   o_i      = sum_{j <= i} (phi(q_i) . phi(k_j)) v_j / sum_{j <= i} phi(q_i) . phi(k_j)
+ *   phi_r(x) = exp(w_r . x' - |x'|^2 / 2) / sqrt(m)
+ *   x'       = x / dh^(1/4)
  *
  * With w_r drawn from a normal distribution, phi(q) . phi(k) is exp(q . k / sqrt(dh)) on average
  * (equation 5); orthogonal directions reduce the variance. favor_hyp uses each direction with both

@@ -2,7 +2,8 @@
  *
  * Product-key memory: Lample et al. 2019, "Large Memory Layers with Product Keys".
  *
- *   ffn(x) = sum over heads and the 32 best keys: softmax(key . q) value,  q = W x + b
+ *   ffn(x) = sum over heads and the 32 best keys: softmax(key . q) value
+ *   q      = W x + b
  *
  * Keys are pairs of 128 half keys each, so that 2 . 128 products find the best of 128^2
  * (parts/ffn/ffn_pkm.c). It replaces the feed-forward network of every layer, in the paper that of

@@ -2,7 +2,8 @@
  *
  * PowerNorm: Shen et al. 2020, "PowerNorm: Rethinking Batch Normalization in Transformers".
  *
- *   N(x) = w (.) x / sqrt(phi + eps) + b,  phi' = alpha phi + (1-alpha) mean over rows of x^2
+ *   N(x) = w (.) x / sqrt(phi + eps) + b
+ *   phi' = alpha phi + (1-alpha) mean over rows of x^2
  *
  * Each channel is divided by a running quadratic mean: in use an affine map, in training with a
  * backward pass of its own (parts/norm_power.c). Attention, positions and memory are

@@ -2,7 +2,9 @@
  *
  * Expert prototypes: Yang et al. 2021, "M6-T: Exploring Sparse Expert Models and Beyond".
  *
- *   ffn(x) = sum over groups: p_e ffn_e(x),  e = argmax of the group,  p = softmax in the group
+ *   ffn(x) = sum over groups: p_e ffn_e(x)
+ *   e      = argmax of the group
+ *   p      = softmax in the group
  *
  * Four experts in two groups: each token takes the best of each (parts/ffn/moe.c). The paper's
  * capacity and auxiliary loss are left out. Attention, positions and memory are Transformer-XL's.

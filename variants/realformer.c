@@ -2,7 +2,8 @@
  *
  * RealFormer: He et al. 2020, "RealFormer: Transformer Likes Residual Attention".
  *
- *   S^l = X^l / sqrt(dh) + S^(l-1)          A^l = softmax(S^l)
+ *   S^l = X^l / sqrt(dh) + S^(l-1)
+ *   A^l = softmax(S^l)
  *
  * X^l are the scores of layer l, here Transformer-XL's with their position terms; each layer adds
  * those of the layer below. For deep models the authors use the mean of the scores so far, A^l =

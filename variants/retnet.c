@@ -2,8 +2,10 @@
  *
  * Retentive network: Sun et al. 2023, "Retentive Network: A Successor to Transformer".
  *
- *   S_t = gamma_h S_{t-1} + k_t v_t^T      o_t = S_t^T q_t / sqrt(dk)      gamma_h = 1 - 2^(-5-h)
- *   y   = W_o (rms(o) (.) swish(W_g x))
+ *   S_t     = gamma_h S_{t-1} + k_t v_t^T
+ *   o_t     = S_t^T q_t / sqrt(dk)
+ *   gamma_h = 1 - 2^(-5-h)
+ *   y       = W_o (rms(o) (.) swish(W_g x))
  *
  * A constant decay per head takes the place of the softmax; q and k are rotated by position, as
  * rotary positions do. */

@@ -3,10 +3,14 @@
  * RWKV-6: Peng et al. 2024, "Eagle and Finch: RWKV with Matrix-Valued States and Dynamic
  * Recurrence" (Finch).
  *
- *   d = x_{t-1} - x_t      x_c = x + d (.) (mu_c + m_c)      m = B_c tanh(A (x + d (.) mu_x))_c
- *   S_t = diag(exp(g_t)) S_{t-1} + k_t v_t^T      g = -exp(w + W_2 tanh(W_1 x_w))
- *   o_t = S_{t-1}^T r_t + (sum_n r u k) v_t        y = W_o (layer(o) (.) silu(W_g x_g))
- *   feed-forward: sigma(W_r x_r) (.) W_2 relu(W_1 x_k)^2
+ *   d   = x_{t-1} - x_t
+ *   x_c = x + d (.) (mu_c + m_c)
+ *   m   = B_c tanh(A (x + d (.) mu_x))_c
+ *   S_t = diag(exp(g_t)) S_{t-1} + k_t v_t^T
+ *   g   = -exp(w + W_2 tanh(W_1 x_w))
+ *   o_t = S_{t-1}^T r_t + (sum_n r u k) v_t
+ *   y   = W_o (layer(o) (.) silu(W_g x_g))
+ *   ffn = sigma(W_r x_r) (.) W_2 relu(W_1 x_k)^2
  *
  * Each projection reads its own mixture of a row and the row before it; how much of each is
  * learned, and corrected by the row. The newest key enters with a weight u of its own. */

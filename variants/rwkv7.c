@@ -2,12 +2,17 @@
  *
  * RWKV-7: Peng et al. 2025, "RWKV-7 Goose with Expressive Dynamic State Evolution".
  *
- *   x_c = x + (x_{t-1} - x_t) (.) mu_c for r, w, k, v, a, g
- *   S_t = diag(exp(g_t)) S_{t-1} - (kk_t (.) alpha_t) (S_{t-1}^T kk_t)^T + k_t v_t^T,  o_t = S_t^T
- * r_t g = -e^{-1/2} sigma(w + W_2 tanh(W_1 x_w))     alpha = sigma(a_0 + A_2 A_1 x_a) kk = k (.)
- * k_k, of unit length per head        k <- k (1 + (alpha - 1) k_a) v <- v + (v_first - v) sigma(v_0
- * + V_2 V_1 x_v), v_first that of the first layer y = W_o ((layer(o) + (sum_n r k r_k) v) (.) G_2
- * sigma(G_1 x_g)) feed-forward: W_2 relu(W_1 (x + d (.) mu))^2
+ *   d      = x_{t-1} - x_t
+ *   x_c    = x_t + d (.) mu_c                              for c = r, w, k, v, a, g
+ *   g      = -e^{-1/2} sigma(w + W_2 tanh(W_1 x_w))
+ *   alpha  = sigma(a_0 + A_2 A_1 x_a)
+ *   kk     = k (.) k_k, of unit length per head
+ *   k     <- k (.) (1 + (alpha - 1) (.) k_a)
+ *   v     <- v + (v_first - v) (.) sigma(v_0 + V_2 V_1 x_v)      v_first is the first layer's v
+ *   S_t    = diag(exp(g_t)) S_{t-1} - (kk_t (.) alpha_t) (S_{t-1}^T kk_t)^T + k_t v_t^T
+ *   o_t    = S_t^T r_t
+ *   y      = W_o ((layer(o) + (sum_n r k r_k) v) (.) G_2 sigma(G_1 x_g))
+ *   ffn(x) = W_2 relu(W_1 (x + d (.) mu))^2
  *
  * The state decays by channel and erases along kk, at a rate for each channel: a free rank one. */
 #include "variant.h"

@@ -3,10 +3,12 @@
  * Set Transformer: Lee et al. 2019, "Set Transformer: A Framework for Attention-based
  * Permutation-Invariant Neural Networks".
  *
- *   MAB(Q, X):  h = q + softmax(q k^T / sqrt(W)) v      q of Q, k and v of X, W the width of all
- * heads o = h + relu(W_o h + b)                 with norms after both sums, if there are any
- *   ISAB(x) = MAB_1(x, MAB_0(I, x))
+ *   h         = q + softmax(q k^T / sqrt(W)) v
+ *   MAB(Q, X) = h + relu(W_o h + b)
+ *   ISAB(x)   = MAB_1(x, MAB_0(I, x))
  *
+ * q is a map of Q, k and v are maps of X, W is the width of all heads. Norms, if there are
+ * any, follow both sums.
  * m learned rows I attend to the text and the text to their results: the cost is linear in its
  * length, and the order of rows means nothing. Every row reads the whole text. */
 #include "variant.h"

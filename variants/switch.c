@@ -3,7 +3,9 @@
  * Switch Transformer: Fedus, Zoph and Shazeer 2021, "Switch Transformers: Scaling to Trillion
  * Parameter Models with Simple and Efficient Sparsity".
  *
- *   ffn(x) = p_e ffn_e(x),  e = argmax p,  p = softmax(W_router x)
+ *   ffn(x) = p_e ffn_e(x)
+ *   e      = argmax p
+ *   p      = softmax(W_router x)
  *
  * The router sends each row to the expert with the largest p: the parameters of E feed-forward
  * networks, the arithmetic of one. An auxiliary loss balances the experts. The paper uses T5's

@@ -2,7 +2,8 @@
  *
  * Talking heads: Shazeer et al. 2020, "Talking-Heads Attention".
  *
- *   s_g = sum_h mix_logits[g,h] s_h          p_g = sum_h mix_probs[g,h] softmax(s_h)
+ *   s_g = sum_h mix_logits[g,h] s_h
+ *   p_g = sum_h mix_probs[g,h] softmax(s_h)
  *
  * Two matrices, initially near the identity, mix the heads before and after the softmax. Positions
  * and memory are Transformer-XL's. */

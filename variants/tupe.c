@@ -3,7 +3,8 @@
  * TUPE, untied positions: Ke et al. 2021, "Rethinking Positional Encoding in Language
  * Pre-training".
  *
- *   s_ij = (q_i . k_j + (U_q p_i) . (U_k p_j)) / sqrt(2 dh)          p = norm(pos.weight)
+ *   s_ij = (q_i . k_j + (U_q p_i) . (U_k p_j)) / sqrt(2 dh)
+ *   p    = norm(pos.weight)
  *
  * Positions are scored against positions and content against content, with separate maps. The
  * position scores are one matrix per layer and head, independent of the text. Positions count from

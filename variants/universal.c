@@ -2,7 +2,7 @@
  *
  * Universal Transformer: Dehghani et al. 2019, "Universal Transformers".
  *
- *   h^t = block(h^(t-1) + sinusoid(position) + sinusoid(t)),   t = 1.. at most N
+ *   h^t = block(h^(t-1) + sinusoid(position) + sinusoid(t))      for t = 1.. at most N
  *
  * One layer, repeated with the same weights. Each position halts separately (Graves 2016,
  * arXiv:1603.08983): p = sigma(halt(h^t)) is the weight of h^t in the output, until the p sum to

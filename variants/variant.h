@@ -141,7 +141,6 @@ enum out_gate {
     OUT_GATE_SIGMOID,
     OUT_GATE_COUNT
 };
-/* Those that cached keys and values can have: the first of enum elem. */
 extern const char *const out_gate_name[OUT_GATE_COUNT + 1]; /* "none" "elementwise" ... NULL */
 
 /* How the outputs of heads become rows: by W_o, or as sublayer_attention_capsules.c says. */

@@ -8,15 +8,20 @@
 #include "mask.h"
 
 /*   x[h,i,j] = (q_i + u) . k_j + (q_i + w) . rel_k[dist] + k_j . rel_q[dist]
- *   s[h,i,j] = cap(scale * x) + bias[dist] + add[h,i,j]           cap(y) = soft_cap tanh(y /
- * soft_cap) s[g]    <- sum_h mix_logits[g,h] s[h]                               scores_out = s
- *   p[h,i]   = softmax over the sinks n: scale * (q_i + u) . sink_k[n] + sink_logit[n], and
- *                           the visible keys j: gain * s[i,j]           lse = log of their sum
+ *   s[h,i,j] = cap(scale * x) + bias[dist] + add[h,i,j]
+ *   cap(y)   = soft_cap tanh(y / soft_cap)
+ *   s[g]    <- sum_h mix_logits[g,h] s[h]
+ *   p[h,i]   = softmax over the sinks n:        scale * (q_i + u) . sink_k[n] + sink_logit[n]
+ *                       and the visible keys j: gain * s[i,j]
  *   p[g]    <- sum_h mix_probs[g,h] p[h]
  *   o_i      = sum_n p_in sink_v[n] + sum_j p_ij (v_j + rel_v[dist])
  *
- * NULL removes a term, and so does 0 for a number (gain 0 means 1, dv 0 means dh). dist = M + i -
- * j, or with q_step q_first + i q_step - j k_step.
+ * scores_out receives s as the softmax reads it, lse the log of the softmax's divisor.
+ *
+ * NULL removes a term, and so does 0 for a number (gain 0 means 1, dv 0 means dh). The distance is
+ *
+ *   dist = M + i - j
+ *   dist = q_first + i q_step - j k_step     with q_step
  *
  * Key j is visible to query i of a head if !causal or dist >= 0, and window == 0 or dist < window,
  * and mask == NULL or the mask shows the pair. For the mask, query i is at stream position base +
@@ -92,13 +97,14 @@ struct attn {
  * wanted. d_q, d_k, d_v have the strides of q, k, v and are overwritten; query heads that share a
  * key head are summed. Gradients of terms have the shapes and distances of their terms and are
  * accumulated, because layers, sequences and heads may share them: rows and pairs that are not used
- * keep their values. With delta_i = sum_j p dA, sinks included, and dA_ij = dO_i . (v_j +
- * rel_v[dist]),
+ * keep their values. The gradient of s where visible is G:
  *
- *   G = gain p (dA - delta) + d_scores_out
+ *   dA_ij   = dO_i . (v_j + rel_v[dist])
+ *   delta_i = sum_j p_ij dA_ij                       sinks included
+ *   G       = gain p (dA - delta) + d_scores_out
+ *   cap'    = 1 - tanh^2
  *
- * is the gradient of s where visible; scale cap' G (without mixing) enters every product, with
- * cap' = 1 - tanh^2. */
+ * scale cap' G (without mixing) enters every product. */
 struct attn_grad {
     const float *d_o;
     const float *d_scores_out; /* [B,H,L,K]; only visible pairs are read */

@@ -43,8 +43,10 @@ struct attn_impl {
 
 /* ---- dense and row operations ------------------------------------------------------------- */
 
-/* c = alpha * op(a) op(b) + beta * c;  op(a) [m,k], op(b) [k,n], c [m,n], row-major, op = transpose
- * if ta/tb. A weight W [out,in] acts on rows x as c = x W^T: tb = true. beta = 0 never reads c.
+/* c = alpha * op(a) op(b) + beta * c
+ *
+ * with op(a) [m,k], op(b) [k,n], c [m,n], row-major; op transposes if ta/tb. A weight W [out,in]
+ * acts on rows x as c = x W^T: tb = true. beta = 0 never reads c.
  * threads = 1 may be called from inside a parallel region.
  *
  * b may be a weight [n,k] of a narrower element type, with tb and without ta: its rows lie one
@@ -65,8 +67,12 @@ struct gemm {
 };
 
 /* Softmax along rows of scores, in place. Row i sees columns [lo_i, hi_i), the rest of [0, cols)
- * becomes 0; an empty row becomes all 0. First s += rel[i][r] + bias[r], r = clamp(j + shift - i,
- * 0, n_rel-1), if given. With slope 1, lo and hi increase by one per row (causal); with slope 0
+ * becomes 0; an empty row becomes all 0. First, where rel or bias are given:
+ *
+ *   s[i][j] += rel[i][r] + bias[r]
+ *   r        = clamp(j + shift - i, 0, n_rel-1)
+ *
+ * With slope 1, lo and hi increase by one per row (causal); with slope 0
  * they are constant. Both are clipped to [0, cols]. */
 struct softmax {
     float *s;
@@ -216,8 +222,12 @@ struct nll_op {
  * weights [n] are accumulated; they are column sums in a fixed order, the same for any number of
  * threads. Rows are contiguous unless a stride is given. */
 
-/* d = p (d' - sum_j p_j d'_j), d' = d + rel[i][r] with r as in struct softmax: from the gradient of
- * the probabilities to the gradient of the scores. p is 0 where masked. */
+/* From the gradient of the probabilities to that of the scores, with r as in struct softmax:
+ *
+ *   d' = d + rel[i][r]
+ *   d  = p (d' - sum_j p_j d'_j)
+ *
+ * p is 0 where masked. */
 struct softmax_grad {
     float *d;       /* [rows, cols] in place */
     const float *p; /* [rows, cols] */
@@ -284,9 +294,11 @@ struct rnn_step_grad {
     const float *d_out;
 };
 
-/* d_logits = scale ((1 + 2 z lse) softmax(logits) - onehot(target)), lse = logsumexp(logits): of
- * scale (nll + z lse^2), the z-loss of PaLM (Chowdhery et al. 2022, arXiv:2204.02311, section 5).
- */
+/* The gradient of scale (nll + z lse^2), the z-loss of PaLM (Chowdhery et al. 2022,
+ * arXiv:2204.02311, section 5):
+ *
+ *   d_logits = scale ((1 + 2 z lse) softmax(logits) - onehot(target))
+ *   lse      = logsumexp(logits) */
 struct nll_grad {
     float *d_logits; /* [rows, n], may be logits */
     const float *logits;

@@ -2,9 +2,9 @@
  *
  * Linear recurrences as data: what stands in place of attention in models whose past is a state of
  * fixed size. One closed form covers linear attention, gated and delta-rule recurrences, state
- * spaces and matrix LSTMs; who is who is said where a mixer fills it in (parts/). */
-/* clang-format off */
-/* For one sequence and one state head, with t over keys, w_t = exp(g_t) and S [dk,dv]:
+ * spaces and matrix LSTMs; who is who is said where a mixer fills it in (parts/).
+ *
+ * For one sequence and one state head, with t over keys, w_t = exp(g_t) and S [dk,dv]:
  *
  *   S'  = w_t (.) S_{t-1}                                  w_t: none, a number, or one per row of S
  *   S_t = S' + k_t v_t^T                                   no erase
@@ -12,13 +12,15 @@
  *   S_t = S' + b_t (S_{t-1}^T a_t)^T + k_t v_t^T           free rank one: reads before the decay
  *   o_t = S_t^T q_t
  *   o_t = S_{t-1}^T q_t + (sum_n q_n u_n k_n) v_t          with a bonus
- *   z_t = w_t (.) z_{t-1} + k_t,  n_t = q_t . z_t          where outputs are normalised:
- *   o_t / (n_t + eps), or o_t / max(|n_t|, 1)
+ *
+ * Where outputs are normalised they are o_t / (n_t + eps), or o_t / max(|n_t|, 1):
+ *
+ *   z_t = w_t (.) z_{t-1} + k_t
+ *   n_t = q_t . z_t
  *
  * q comes times `scale`. A write gate multiplies k_t v_t^T and the k_t of z by exp(i_t). S and z
  * are then stored times exp(-m_t), m_t = max(g_t + m_{t-1}, i_t), which keeps them finite for any
  * gate; the bound 1 becomes exp(-m_t). Outputs do not depend on m, a constant in backward. */
-/* clang-format on */
 #ifndef RECUR_H
 #define RECUR_H
 

@@ -4,16 +4,19 @@
  *
  * Rows of a matrix are stored one after the other, each of elem_row_bytes(). Rows of heads, of
  * cached keys and values, have in q8 one scale for each head of a row: words of 4 bytes, the scale
- * first, then the int8s, filled up with zeros. */
-/* clang-format off */
-/*   f32   float
- *   bf16  the upper half of a float. Rounded to nearest, ties to even; a subnormal becomes a zero of
- *         its sign, a NaN stays one (quiet), as vcvtneps2bf16 does it.
+ * first, then the int8s, filled up with zeros.
+ *
+ *   f32   float
+ *   bf16  the upper half of a float. Rounded to nearest, ties to even; a subnormal becomes a zero
+ *         of its sign, a NaN stays one (quiet), as vcvtneps2bf16 does it.
  *   q8    blocks of 32 numbers along a row, each an int8 times the block's scale, a float:
- *         scale = max|x| / 127, q = x / scale to nearest, ties to even. The last block is filled up
- *         with zeros. The number that a q stands for is scale q, rounded to float. Where a block
- *         holds what is not finite, its scale and thus all of its numbers are NaN. */
-/* clang-format on */
+ *
+ *           scale = max|x| / 127
+ *           q     = x / scale to nearest, ties to even
+ *
+ *         The last block is filled up with zeros. The number that a q stands for is scale q,
+ *         rounded to float. Where a block holds what is not finite, its scale and thus all of its
+ *         numbers are NaN. */
 #ifndef ELEM_H
 #define ELEM_H
 

@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps of depth, forward (Dehghani et al. 2019, section 2, and Graves 2016). With P^t[i] =
- * sinusoid(i) + sinusoid(t), and per position initially a = 0 and out = 0:
+ * Steps of depth, forward (Dehghani et al. 2019, section 2, and Graves 2016). With
+ * P^t[i] = sinusoid(i) + sinusoid(t), and per position a = 0 and out = 0 at first:
  *
- *   never    h = layers(h + P^t), out = the last h
- *   graves   while running:  h = layers(h + P^t), p = s(halt(h)), w = p, or 1 - a at the last step;
- *            out += w h; it stops where a + p >= 1 - eps and at the last step, else a += p.
- *            Then h stays constant and is still seen by others, through h + P^t.
- *   t2t      h = h + P^t, p = s(halt(h)), h = layers(h); w as above, but it stops only where
- *            a + p > 1 - eps; out = w h + (1 - w) out. After the stop w = 0, while h goes on to
- * change.
+ *   never    h   = layers(h + P^t)
+ *            out = the last h
+ *
+ *   graves   h    = layers(h + P^t)
+ *            p    = s(halt(h))
+ *            w    = 1 - a where it stops, else p
+ *            out += w h
+ *            a   += p
+ *            It stops where a + p >= 1 - eps, and at the last step. Then h stays constant, and
+ *            others still see it through h + P^t.
+ *
+ *   t2t      h   = h + P^t
+ *            p   = s(halt(h))
+ *            h   = layers(h)
+ *            w   = as above, but it stops only where a + p > 1 - eps
+ *            out = w h + (1 - w) out
+ *            After the stop w = 0, and h goes on changing.
  *
  * A position depends only on earlier ones, so halting preserves causality. */
 #include "depth.h"

@@ -2,10 +2,12 @@
  *
  * Feedback Transformer (Fan et al. 2020, "Addressing Some Limitations of Transformers with Feedback
  * Memory", arXiv:2002.09402): one memory of the whole model, in which a row stands for all layers
- * of a past token, and which all layers attend to. Token after token:
+ * of a past token, and which all layers attend to. Token after token, for layers l = 1..N:
  *
- *   x^0 = embedding; layer l: z = attention(q from x^(l-1); keys and values from m_(t-1), m_(t-2)
- * ..) m_t = sum over l = 0..N: softmax(w)_l x^l_t
+ *   x^0 = embedding
+ *   z   = attention(q from x^(l-1); keys and values from m_(t-1), m_(t-2), ..)
+ *   x^l = the rest of layer l, which z enters
+ *   m_t = sum over l = 0..N: softmax(w)_l x^l_t
  *
  * The own step is not visible; where nothing is remembered z is 0. Norms that come first also apply
  * to m: those of the first layer where all layers share keys and values. L tokens are L runs of the

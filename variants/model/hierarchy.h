@@ -5,7 +5,9 @@
  * within each chunk of C rows, one vector for a chunk, a layer over these vectors, and each of them
  * added to the rows of its chunk:
  *
- *   i = inner(x by chunks)      z_k = W [i_kC; ..; i_(k+1)C-1] + b, or i_kC       t = outer(z)
+ *   i   = inner(x by chunks)
+ *   z_k = W [i_kC; ..; i_(k+1)C-1] + b, or i_kC
+ *   t   = outer(z)
  *   y_r = i_r + t_(r/C)
  *
  * Both are ordinary layers with other numbers of sequences and rows. */

@@ -2,10 +2,11 @@
  *
  * The language model:
  *
- *   h^0 = emb_scale * E[tokens]  (+ absolute positions)
+ *   h^0     = emb_scale * E[tokens]  (+ absolute positions)
  *   h^{i+1} = sub-layer_i(h^i, memory^i)
  *   h^n <- sum over layers: softmax(w)_l h^l                with transparent (blend.h)
- *   logits = (final_ln ? N(h^n) : h^n) W_out^T + b_out      W_out = E when tied
+ *   logits  = (final_ln ? N(h^n) : h^n) W_out^T + b_out
+ *   W_out   = E when tied
  *   logits <- cap tanh(logits / cap)                        with logit_cap (Gemma 2) */
 #include "lm.h"
 #include "variants/parts/linear.h"

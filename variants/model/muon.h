@@ -2,10 +2,14 @@
  *
  * Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon): Nesterov momentum of the
  * gradient G of a matrix, made nearly orthogonal by five Newton-Schulz steps:
- *   m = b m + (1-b) G,  U = b m + (1-b) G,  b = 0.95
- *   X = U / (|U| + 1e-7), Frobenius; then 5 times X <- a X + (c1 A + c2 A^2) X, A = X X^T,
- *       (a, c1, c2) = (3.4445, -4.7750, 2.0315), which moves singular values to about 1
+ *
+ *   m <- b m + (1-b) G                      b = 0.95
+ *   U  = b m + (1-b) G
+ *   X  = U / (|U| + 1e-7)                   Frobenius
+ *   X <- a X + (c1 A + c2 A^2) X            5 times, with A = X X^T
  *   W <- W (1 - lr decay) - lr s X
+ *
+ * (a, c1, c2) = (3.4445, -4.7750, 2.0315) moves singular values to about 1.
  * For each map of a tensor alone; a matrix that is higher than wide is transposed meanwhile. In
  * mixed precision (engine_train_in) the three products of a step round their operands to bf16, as
  * Jordan's program does; sums, m and W stay f32. */

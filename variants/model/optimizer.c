@@ -61,8 +61,12 @@ double grad_norm(const struct params *p, int threads)
     return sqrt(square);
 }
 
-/* m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  x -= lr (mhat / (sqrt(vhat) + eps) + decay x),
- * mhat = m / (1-b1^t), vhat = v / (1-b2^t). */
+/* AdamW:
+ *   m    = b1 m + (1-b1) g
+ *   v    = b2 v + (1-b2) g^2
+ *   mhat = m / (1-b1^t)
+ *   vhat = v / (1-b2^t)
+ *   x   -= lr (mhat / (sqrt(vhat) + eps) + decay x) */
 static void adamw(const struct optimizer *o, const struct param *p, float *m, float *v, double lr,
                   double decay, double scale, int threads)
 {

@@ -4,8 +4,9 @@
  * see a whole source text, and causal layers that attend to themselves and to what the encoder
  * left. Norms come after sums, the embedding is that of both texts and of the output:
  *
- *   e^l = layer_l(e^(l-1)) over the rows of the source that count
- *   h^j = decoder_j(h^(j-1), context_j)            logits = h^N E^T + b
+ *   e^l       = layer_l(e^(l-1)) over the rows of the source that count
+ *   h^j       = decoder_j(h^(j-1), context_j)
+ *   logits    = h^N E^T + b
  *   context_j = e^last; transparent (Bapna et al. 2018, arXiv:1808.07561):
  *               sum over l = 0..N_e: softmax(w_j)_l e^l */
 #ifndef SEQ2SEQ_H

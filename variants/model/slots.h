@@ -5,7 +5,8 @@
  * segment each slot attends to itself and to the segment's rows h, as the output reads them,
  * forgets towards a trained row v_j and is made as long as 1:
  *
- *   s_j = [q_j . k_j ; q_j . K_h] scale / temperature      o_j = softmax(s_j) [v_j ; V_h]
+ *   s_j  = [q_j . k_j ; q_j . K_h] scale / temperature
+ *   o_j  = softmax(s_j) [v_j ; V_h]
  *   m'_j = unit(W_o o_j + bias_j)                          at first unit(bias_j)
  *
  * The write is a plain loop, because no two slots have the same keys. With bptt the gradient of a

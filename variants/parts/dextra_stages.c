@@ -6,12 +6,15 @@
  * Widths grow linearly from the input's to `width` D over the first half of the stages and shrink
  * again; groups double from stage to stage and halve again. In the paper:
  *
- *   y_0 = x W_0;  y_i = act(glt_i([x, y_(i-1)]));  the last without act (not stated in the paper)
+ *   y_0 = x W_0
+ *   y_i = act(glt_i([x, y_(i-1)]))          the last without act (not stated in the paper)
  *
  * The authors' program has a full linear map before and after, groups begin at 2, and every stage
  * has an activation:
  *
- *   x_0 = act(W_in x);  y_i = act(glt_i([x_0, y_(i-1)]));  act(W_out [x_0, y_n])
+ *   x_0 = act(W_in x)
+ *   y_i = act(glt_i([x_0, y_(i-1)]))
+ *   y   = act(W_out [x_0, y_n])
  *
  * The number of groups always divides what is split. */
 #include "dextra.h"

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Adaptive span (Sukhbaatar et al. 2019): with m_h(n) = clip((R + z_h - n) / R, 0, 1) a key at
- * distance n is weighted by m, that is, log m is added to its score; a window ends where m = 0. */
+ * Adaptive span (Sukhbaatar et al. 2019). A key at distance n is weighted by m:
+ *
+ *   m_h(n)  = clip((R + z_h - n) / R, 0, 1)
+ *   s_ij   += log m_h(dist)
+ *
+ * A window ends where m = 0. */
 #include "parts.h"
 #include "variants/parts/pos/pos_bias.h"
 

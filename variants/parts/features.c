@@ -284,9 +284,11 @@ void features_forward(const struct engine *g, const struct config *c, const stru
 
 /* ---- backward ---------------------------------------------------------------------------------
  *
- * With t = d_f (.) f, and the sign of each half:  d_x' = sum_r +-t_r w_r - (sum_r t_r) x'
- * TRIG:  d_x' = sum_r (d_sin f_cos - d_cos f_sin) w_r + (sum_r t_r) x'
- * RELU:  d_x' = sum_r d_f / sqrt(m) w_r  where the feature is above its least */
+ * With t = d_f (.) f, and the sign of each half:
+ *
+ *   EXP, COSH   d_x' = sum_r +-t_r w_r - (sum_r t_r) x'
+ *   TRIG        d_x' = sum_r (d_sin f_cos - d_cos f_sin) w_r + (sum_r t_r) x'
+ *   RELU        d_x' = sum_r d_f / sqrt(m) w_r           where the feature is above its least */
 
 /* d_f becomes t; d_x its part that does not involve the directions. */
 static void through_exp(const struct engine *g, const struct config *c, float *d_x, float *d_f,

@@ -140,7 +140,8 @@ const struct gate gate_sigtanh = {.name = "sigtanh",
                                   .backward = gate_sigtanh_backward};
 
 /* ---- gru: (1-z) (.) x + z (.) tanh(W_g y + U_g (r (.) x)) --------------------------------
- *      r = sigma(W_r y + U_r x), z = sigma(W_z y + U_z x - b_g) */
+ *      r = sigma(W_r y + U_r x)
+ *      z = sigma(W_z y + U_z x - b_g) */
 
 static void gru_params(const struct config *c, const char *prefix, struct params *p)
 {

@@ -4,8 +4,8 @@
  * (norm_power.h). AdaNorm (Xu et al. 2019, "Understanding and Improving Layer Normalization",
  * arXiv:1911.07013):
  *
- *   y = C (1 - k xhat) (.) xhat       xhat = (x - mean) / sqrt(var + eps), or the authors'
- *                                            (x - mean) / (sqrt(sum / (D-1)) + eps)
+ *   y    = C (1 - k xhat) (.) xhat
+ *   xhat = (x - mean) / sqrt(var + eps), or the authors' (x - mean) / (sqrt(sum / (D-1)) + eps)
  *
  * It has no parameters. C (1 - k xhat) is a constant in backward: d_x is defined so, it is not the
  * derivative. */

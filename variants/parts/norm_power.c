@@ -4,8 +4,10 @@
  * arXiv:2003.07845). Per channel, with stored statistics phi and nu, q the mean of u^2 over the
  * batch's rows and g = d_y (.) w:
  *
- *   u = x, or with groups x / sqrt(mean of x^2 in its group of channels + eps)
- *   z = u / sqrt(phi + eps)      y = w z + b      phi' = alpha phi + (1-alpha) q
+ *   u    = x, or with groups x / sqrt(mean of x^2 in its group of channels + eps)
+ *   z    = u / sqrt(phi + eps)
+ *   y    = w z + b
+ *   phi' = alpha phi + (1-alpha) q
  *
  *   paper:  d_u = (g - nu z) / sqrt(phi + eps)
  *           nu' = nu (1 - (1-alpha) mean(z^2)) + (1-alpha) mean(g z)

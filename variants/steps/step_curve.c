@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps that apply one function to each number, an activation of the backend: y = factor f(x +
- * bias). */
+ * Steps that apply one function to each number, an activation of the backend:
+ *
+ *   y = factor f(x + bias) */
 #include "steps.h"
 
 enum { KIND };         /* numbers */

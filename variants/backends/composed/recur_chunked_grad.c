@@ -3,11 +3,21 @@
  * Linear recurrences in chunks, backward: from the last chunk to the first, with the states before
  * the chunks from a first pass. With dS the gradient of S_C and dW, dX, dO those of W, X and O:
  *
- *   dW = A_qk^T dO + Kt dS      dX = A_qb^T dO + Bt dS      dA_qk = dO W^T      dA_qb = dO X^T
- *   own key    dR_t = beta_t dU_t, dU_j -= A_kk[t,j] dR_t from the last row, dU = dW at first
- *              dV = dR    dA_kk = -dR U^T    d(k e^G) = -dR S_0^T    dS_0 -= (k e^G)^T dR
- *   rank one   dX_j += A_ab[t,j] dX_t from the last row
- *              dV = dW + A_ak^T dX    dA_ak = dX V^T    dA_ab = dX X^T    d(a e^G') = dX S_0^T
+ *              dW         = A_qk^T dO + Kt dS
+ *              dX         = A_qb^T dO + Bt dS
+ *              dA_qk      = dO W^T
+ *              dA_qb      = dO X^T
+ *   own key    dR_t       = beta_t dU_t
+ *              dU_j      -= A_kk[t,j] dR_t         from the last row; dU = dW at first
+ *              dV         = dR
+ *              dA_kk      = -dR U^T
+ *              d(k e^G)   = -dR S_0^T
+ *              dS_0      -= (k e^G)^T dR
+ *   rank one   dX_j      += A_ab[t,j] dX_t         from the last row
+ *              dV         = dW + A_ak^T dX
+ *              dA_ak      = dX V^T
+ *              dA_ab      = dX X^T
+ *              d(a e^G')  = dX S_0^T
  *
  * Decays need no states: G_t gets x . dx of each reader x at G_t and -y . dy of each writer y,
  * where dx and dy are their whole gradients in that role, and G_C the rows of S_C . dS. */
@@ -152,8 +162,10 @@ static void weigh_row(const struct chunk *c, int t, float *to, const float *rows
     }
 }
 
-/* A reader's part through S_0: d += alpha (rows S_0^T) . factor, dS_0 += alpha (reader . factor)^T
- * rows. */
+/* A reader's part through S_0:
+ *
+ *   d    += alpha (rows S_0^T) . factor
+ *   dS_0 += alpha (reader . factor)^T rows */
 static void read_grad(struct chunk *c, struct grads *d, float *to, const float *operand,
                       enum reads reads, bool gated, float alpha, const float *rows)
 {

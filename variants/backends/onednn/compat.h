@@ -39,8 +39,8 @@ dnnl_status_t layout_memory(dnnl_memory_t *memory, const struct layout *l, dnnl_
 /* Both describe functions return the library's nth implementation, with scratch supplied by the
  * caller; dnnl_unimplemented if there are fewer. */
 
-/* dst = f(alpha src weights + bias + beta dst), f = ReLU or nothing; bias [1,n], only with alpha
- * = 1. */
+/* dst = f(alpha src weights + bias + beta dst), f = ReLU or nothing.
+ * bias [1,n], only with alpha = 1. */
 struct matmul {
     struct layout src, weights, bias, dst;
     float alpha, beta;

@@ -19,8 +19,7 @@ struct heads {
 void product_run_heads(const struct gemm *g, const struct heads *heads);
 
 /* c = f(op(a) op(b) + bias + beta c) in one pass, f = ReLU or nothing; alpha = 1, bias [n] or NULL.
- * False, and nothing done, if the library has nothing suitable. The library's ReLU turns NaN into
- * 0. */
+ * False, and nothing done, if the library has nothing suitable. Its ReLU turns NaN into 0. */
 bool product_run_after(const struct gemm *g, const float *bias, bool relu);
 
 /* As struct ops' norm, without `add`. False, and nothing done, likewise. */

@@ -2,16 +2,19 @@
  *
  * Around the core of attention (struct around). x are its source rows, h a head:
  *
- *   qk_norm         q <- rms(q_h) (.) w_q, k <- rms(k_h) (.) w_k, before they are rotated
+ *   qk_norm         q <- rms(q_h) (.) w_q
+ *                   k <- rms(k_h) (.) w_k          before they are rotated
  *                   (Henry et al. 2020, arXiv:2010.04245; Qwen3 2025, arXiv:2505.09388)
- *   forget          s_ij += sum over t in (j, i] of log f_t,   f_t = sigma(W_f x_t + b_f) per head
+ *   forget          s_ij += sum over t in (j, i] of log f_t
+ *                   f_t   = sigma(W_f x_t + b_f) per head
  *                   (Lin et al. 2025, "Forgetting Transformer", arXiv:2503.02130). Softmax does not
  *                   see a constant of the query, so key j gets the sum up to the newest row.
  *   value_residual  v <- m_0 v + m_1 v of the first attention, in all others
  *                   (Zhou et al. 2024, arXiv:2410.17897)
- *   diff            o = (1 - l_0) rms((P_1 - l P_2) v),  P_1 and P_2 softmaxes of 2h and 2h+1 of 2H
- *                   heads of queries and keys, l = e^(l_q1.l_k1) - e^(l_q2.l_k2) + l_0,
+ *   diff            o   = (1 - l_0) rms((P_1 - l P_2) v)
+ *                   l   = e^(l_q1.l_k1) - e^(l_q2.l_k2) + l_0
  *                   l_0 = 0.8 - 0.6 e^(-0.3 layer)
+ *                   P_1 and P_2: softmaxes of 2h and 2h+1 of 2H heads of queries and keys
  *                   (Ye et al. 2024, "Differential Transformer", arXiv:2410.05258)
  *   out_gate        o <- o (.) sigma(W_g x), by element or by head
  *                   (Qiu et al. 2025, "Gated Attention", arXiv:2505.06708)

@@ -3,8 +3,9 @@
  * Scores with a part that depends on a task (Pilault et al. 2021, arXiv:2009.09139). z is the
  * vector of a sequence's task, A_j one of m matrices [n,n], i and k absolute places:
  *
- *   gamma = W_g z + b_g,   beta = W_b z + b_b
- *   S_ik += A_j[i mod n, k mod n] gamma[k mod n] + beta[k mod n]     where j = i/n = k/n
+ *   gamma = W_g z + b_g
+ *   beta  = W_b z + b_b
+ *   S_ik += A_j[i mod n, k mod n] gamma[k mod n] + beta[k mod n]      where j = i/n = k/n
  *
  * It is the same for all heads. Plain loops: they cost L n of L L pairs. */
 #include "sublayer_attention_around.h"

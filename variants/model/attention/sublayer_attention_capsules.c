@@ -3,10 +3,15 @@
  * Routing by agreement in place of W_o (Li et al. 2019, arXiv:1904.03100). For each position, o_h
  * the output of a head, n a capsule, that is, a part of the D channels:
  *
- *   V_hn = W_hn o_h,   b_hn = 0
- *   so many times:   c_hn = softmax over n of b_hn
- *                    S_n = sum_h c_hn V_hn,   y_n = squash(S_n),   b_hn += y_n . V_hn
+ *   V_hn      = W_hn o_h
  *   squash(x) = x |x|^2 / ((1 + |x|^2) sqrt(|x|^2 + 1e-9))
+ *
+ * and for each iteration, with b_hn = 0 at first:
+ *
+ *   c_hn  = softmax over n of b_hn
+ *   S_n   = sum_h c_hn V_hn
+ *   y_n   = squash(S_n)
+ *   b_hn += y_n . V_hn
  *
  * The votes are products of the backend; the rest is a loop over positions. */
 #include "sublayer_attention_around.h"

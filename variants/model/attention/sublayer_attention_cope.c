@@ -3,8 +3,9 @@
  * Contextual positions (Golovneva et al. 2024, "Contextual Position Encoding", arXiv:2405.18719).
  * For query i of a head and the keys j that it sees, with n trained vectors e:
  *
- *   g_ij = sigma(scale q_i . k_j)      p_ij = sum of g_it over the keys t from j to i, at most n -
- * 1 s_ij += scale q_i . e[p_ij]        between two vectors linearly
+ *   g_ij  = sigma(scale q_i . k_j)
+ *   p_ij  = min(n - 1, sum over the keys t from j to i: g_it)
+ *   s_ij += scale q_i . e[p_ij]                    between two vectors linearly
  *
  * The product with all keys stands beside attention's own and costs as much; what it yields is
  * added to the scores per pair. */

@@ -3,7 +3,9 @@
  * Preferred places (Yang et al. 2018, "Modeling Localness for Self-Attention Networks",
  * arXiv:1810.10182). For query i of a head:
  *
- *   y = tanh(W q_i),  P = S sigma(u_p . y),  D = S sigma(u_d . y)
+ *   y     = tanh(W q_i)
+ *   P     = S sigma(u_p . y)
+ *   D     = S sigma(u_d . y)
  *   s_ij -= (x_ij - P)^2 / (2 (D / 2)^2)
  *
  * relative: x is the distance and S a span of tokens, so that segments may be cut anywhere;
@@ -92,8 +94,9 @@ void local_add(const struct engine *g, const struct sublayer *s, const struct wo
 
 /* ---- backward ----------------------------------------------------------------------------- */
 
-/* dP = sum_j G (x - P) 4/D^2;  dD = sum_j G (x - P)^2 4/D^3;  then through the logistic functions.
- */
+/* Then through the logistic functions:
+ *   dP = sum_j G (x - P) 4/D^2
+ *   dD = sum_j G (x - P)^2 4/D^3 */
 static struct bell bell_grad(const struct head *t, struct bell at, int i, const float *G, int all)
 {
     struct bell d = {0, 0};

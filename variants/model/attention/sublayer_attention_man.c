@@ -2,9 +2,12 @@
  *
  * The trained mask of mask attention networks (Fan et al. 2021, arXiv:2103.13597):
  *
- *   p_ij ~ m_ij e^(s_ij),  m_ij = sigma(t_ij),  t_ij = w . x_i + d[dist] + u of the head
+ *   t_ij  = w . x_i + d[dist] + u of the head
+ *   m_ij  = sigma(t_ij)
+ *   p_ij  ~ m_ij e^(s_ij)
+ *   s_ij += log m_ij
  *
- * so that s_ij += log m_ij. x_i is the row that query i is projected from; distances beyond `clip`
+ * The last two say the same. x_i is the row that query i is projected from; distances beyond `clip`
  * share a row, on either side. */
 #include "sublayer_attention_around.h"
 

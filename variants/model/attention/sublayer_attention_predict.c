@@ -5,10 +5,11 @@
  *
  *   conv(X)_g[i,j] = b_g + sum_h sum_rc W[g,h,r,c] X_h[i - up + r, j - floor(cols / 2) + c]
  *   convex      S = (1 - a) s + a conv(S~ below)
- *   evolving    t = (1 - b) s + b S below,   S = a max(0, conv(t~)) + (1 - a) t
+ *   evolving    t = (1 - b) s + b S below
+ *               S = a max(0, conv(t~)) + (1 - a) t
+ *   first layer S = s
  *
- * Causal convolutions end at the own row (up = rows - 1), others are centred. The first layer has S
- * = s.
+ * Causal convolutions end at the own row (up = rows - 1), others are centred.
  *
  * Convex scores are one call of the core: softmax((1 - a) (s + a/(1 - a) conv)). Evolving ones need
  * s before the convolution: one call of the core for s, one that has S as its scores. Convolutions

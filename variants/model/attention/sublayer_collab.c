@@ -3,9 +3,11 @@
  * Collaborative heads as a kind of sub-layer (Cordonnier et al. 2020, arXiv:2006.16362). x are
  * source rows, h a head, e one of Dk coordinates that all heads share:
  *
- *   q = W_q x_i,  k = W_k x_j,  v_h = W_v,h x_j
+ *   q     = W_q x_i
+ *   k     = W_k x_j
+ *   v_h   = W_v,h x_j
  *   s_hij = scale (sum_e q_e m_he k_e + c_h . x_j),  the last with content_bias
- *   y = W_o concat softmax(s_h) v_h
+ *   y     = W_o concat softmax(s_h) v_h
  *
  * The core is called once for each sequence, whose heads are the sequences of that call: keys are
  * the same rows for all of them (a stride of 0), values are not. k, v and c . x are what MEM_KV

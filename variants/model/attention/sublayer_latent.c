@@ -3,13 +3,18 @@
  * Latent attention as a kind of sub-layer (DeepSeek-AI 2024, arXiv:2405.04434). x are source rows,
  * h a head, d_nope, d_rope, kv_rank and q_rank the numbers of struct latent:
  *
- *   [c'; k'] = W_kva x      c = rms(c')      k_r = RoPE(k')        one row [c; k_r] for all heads
- *   q_h = [q_n; RoPE(q_r)] of W_q x, or of W_qb rms(W_qa x)
- *
- *   expanded   k_h = [W_uk,h c; k_r]      v_h = W_uv,h c      o_h = softmax(s q_h . k_h) v_h
- *   absorbed   q~_h = [W_uk,h^T q_n; q_r]      o~_h = softmax(s q~_h . [c; k_r]) c
- *              o_h = W_uv,h o~_h
- *   y = W_o concat o_h,   s = 1/sqrt(d_nope + d_rope)
+ *              [c'; k'] = W_kva x
+ *              c        = rms(c')
+ *              k_r      = RoPE(k')                             one row [c; k_r] for all heads
+ *              q_h      = [q_n; RoPE(q_r)] of W_q x, or of W_qb rms(W_qa x)
+ *              s        = 1/sqrt(d_nope + d_rope)
+ *   expanded   k_h      = [W_uk,h c; k_r]
+ *              v_h      = W_uv,h c
+ *              o_h      = softmax(s q_h . k_h) v_h
+ *   absorbed   q~_h     = [W_uk,h^T q_n; q_r]
+ *              o~_h     = softmax(s q~_h . [c; k_r]) c
+ *              o_h      = W_uv,h o~_h
+ *   both       y        = W_o concat o_h
  *
  * Both forms are equal: absorbed attention has one key/value head, whose values are the first
  * kv_rank coordinates of its keys, in the same memory. The rows [c; k_r] are what MEM_KV caches. */

@@ -6,7 +6,9 @@
  * goes to its nearest centroid and each bit of a centroid to the majority of its members; then each
  * query once more. Ties go to the lowest; a centroid without members stays.
  *
- *   Q_c = mean of the members' queries,  A_c = softmax(s Q_c K^T),  o_i = A_c(i) V
+ *   Q_c = mean of the members' queries
+ *   A_c = softmax(s Q_c K^T)
+ *   o_i = A_c(i) V
  *
  * With cluster_top t, T_c are the t keys with the largest scores of c and m_c their mass:
  *

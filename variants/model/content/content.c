@@ -3,7 +3,8 @@
  * Attention by content as a kind of sub-layer. x are source rows, h a head:
  *
  *   q = W_q x, k = W_k x     or, with share_qk, k = q / |q|; then both are rotated
- *   o = the form's attention of q, k and v = W_v x,   y = W_o o
+ *   o = the form's attention of q, k and v = W_v x
+ *   y = W_o o
  *
  * Forms choose by rows as they are before the rotation. Remembered are hidden states (by the
  * wiring), or keys, values and the numbers that the form gives rows. */

@@ -3,7 +3,8 @@
  * Reformer: Kitaev et al. 2020, "Reformer: The Efficient Transformer", arXiv:2001.04451. Keys are
  * unit queries; with rotations Q_r of each head and round,
  *
- *   bucket_r(j) = argmax over [x ; -x],  x = q_j Q_r
+ *   bucket_r(j) = argmax over [x ; -x]
+ *   x           = q_j Q_r
  *   exact: a query sees the rows before it that have its bucket in some round, of these the
  *          `lsh_window` newest, and its own only where there are none
  *

@@ -6,7 +6,8 @@
  * last of all. The own row counts where nothing else is visible, with a score of -5e4. What is
  * visible in round r gives o_r and z_r, the logarithm of its sum:
  *
- *   o = sum_r w_r o_r,  w = softmax(z)
+ *   o = sum_r w_r o_r
+ *   w = softmax(z)
  *
  * within:         keys of other buckets are hidden, and so is the round before
  * no duplicates:  a score loses the logarithm of how many rounds show the pair

@@ -2,17 +2,28 @@
  *
  * Sparse Sinkhorn attention: Tay et al. 2020, arXiv:2002.11296. Blocks of b rows, u = 0..n-1:
  *
- *   r_uv = sq_u . sk_v / sqrt(dh)      sk_v the mean of the keys of a complete block v
- *   causal: sq_u = mean of q_0 .. q_(u b), what is known at the block's first token, and v < u
- *   both:   sq_u = mean of the queries of block u
- *   r <- (r + noise) / temperature, of log(relu(r) + 1e-6) if the form is log_relu
- *   so many times: r_uv -= log sum_v e^(r_uv), then r_uv -= log sum_u' e^(r_u'v)
- *                  causal: over the rows u' <= u, because those after it are not known
- *   S = e^r; without iterations S is a softmax of each row; `top` keeps the largest of a row
- *   K^_u = sum_v S_uv K_v, V^_u likewise, row by row; block u attends to [K^_u ; its own rows]
+ *   sk_v  = mean of the keys of a complete block v
+ *   sq_u  = causal: mean of q_0 .. q_(u b), known at the block's first token; v < u
+ *           both:   mean of the queries of block u
+ *   r_uv  = sq_u . sk_v / sqrt(dh)
+ *   r_uv <- (r_uv + noise) / temperature           of log(relu(r_uv) + 1e-6) in the form log_relu
  *
- * Backward, with g = dS (.) S: through a row step, r after it, g -= e^r sum_v g; through a column
- * step on a, g_tv -= e^(a_tv) sum_(u >= t) g_uv / c_uv, c_uv the sum that was subtracted. */
+ * In each iteration, a row step and a column step; causal: u' <= u, as later rows are not known:
+ *
+ *   r_uv -= log sum_v  e^(r_uv)
+ *   r_uv -= log sum_u' e^(r_u'v)
+ *
+ * Block u attends to [K^_u ; its own rows] and the values [V^_u ; its own rows]:
+ *
+ *   S_uv  = e^(r_uv)                a softmax of each row if there are no iterations
+ *   K^_u  = sum_v S_uv K_v          row by row
+ *   V^_u  = sum_v S_uv V_v          `top` keeps the largest S_uv of a row
+ *
+ * Backward, through a row step with r after it, and a column step on a, which subtracted log c_uv:
+ *
+ *   g     = dS (.) S                at first
+ *   g_uv -= e^(r_uv) sum_v g_uv
+ *   g_tv -= e^(a_tv) sum_(u >= t) g_uv / c_uv */
 #include "sinkhorn.h"
 #include "variants/model/attention/sublayer_attention.h"
 

@@ -3,8 +3,10 @@
  * One sub-layer, forward: f of its kind, wired into the stream x in one of these ways; m is the
  * memory of earlier x, N a norm, g a gate, h 1 or, for the halves of Macaron, 1/2:
  *
- *   post     z = N(x + h f([m; x]))         pre      z = x + h f(N([m; x]))
- *   reorder  z = g(x, relu(f(N([m; x]))))   rezero   z = x + alpha f([m; x])
+ *   post     z = N(x + h f([m; x]))
+ *   pre      z = x + h f(N([m; x]))
+ *   reorder  z = g(x, relu(f(N([m; x]))))
+ *   rezero   z = x + alpha f([m; x])
  *   parallel z = x + f(N([m; r])), r what entered the layer, for all of its sub-layers (GPT-J,
  *            Wang and Komatsuzaki 2021; GPT-NeoX, Black et al. 2022, arXiv:2204.06745) */
 #include "sublayer.h"

@@ -3,8 +3,10 @@
  * Average attention as a kind of sub-layer: the mean of all rows so far, a feed-forward network of
  * it, and a gate between that and the row itself:
  *
- *   mu_t = (sum + x_0 + .. + x_t) / (count + t + 1)      g = W_2 relu(W_1 mu + b_1) + b_2
- *   [i; f] = sigma(W [x; g] + b)                         f(x) = i (.) x + f (.) g
+ *   mu_t   = (sum + x_0 + .. + x_t) / (count + t + 1)
+ *   g      = W_2 relu(W_1 mu + b_1) + b_2
+ *   [i; f] = sigma(W [x; g] + b)
+ *   f(x)   = i (.) x + f (.) g
  *
  * Its memory is the sum and the number of committed rows. */
 #include "sublayer_aan.h"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * A memory of two parts, [cm; m]: rows that leave m are compressed, c to one, and become rows of cm
- * (Rae et al. 2019, arXiv:1911.05507). Of f = [m; x] after a segment
+ * (Rae et al. 2019, arXiv:1911.05507). Of f = [m; x], e rows
+ * leave after a segment:
  *
- *   e = c floor(max(0, rows(f) - most of m) / c) leave,  cm' = the last of [cm; compress(those)]
+ *   e   = c floor(max(0, rows(f) - most of m) / c)
+ *   cm' = the last of [cm; compress(the oldest e of f)]
  *
  * so up to c - 1 rows wait in m for their group to be complete. Both parts are stored in the
  * sub-layer's one cache, oldest first: attention sees K rows as usual, and distances count rows.

@@ -4,13 +4,15 @@
  * arXiv:1907.05242). Each head asks n^2 values with a query of two halves, whose keys are pairs of
  * n keys each:
  *
- *   q = W x + b -> [heads, 2, half]      each half normed, with pkm_ln (the paper's norm is over
- *                                        the batch and would look at other rows)
- *   s_1 = keys_1 q_1, s_2 = keys_2 q_2   the `top` best i of s_1 and j of s_2
- *   y = sum over heads and the top best of s_1[i] + s_2[j]:  p values[i n + j]
+ *   q   = W x + b -> [heads, 2, half]
+ *   s_1 = keys_1 q_1
+ *   s_2 = keys_2 q_2
+ *   y   = sum over heads and the `top` best of s_1[i] + s_2[j]:  p values[i n + j]
  *
- * p is a softmax over those. Of equal scores the one with the lower index is taken. The choice is a
- * constant in backward; only rows of values that were chosen have a gradient. */
+ * With pkm_ln each half of q is normed (the paper's norm is over the batch and would look at other
+ * rows). i and j are the `top` best of s_1 and of s_2. p is a softmax over the pairs that were
+ * chosen. Of equal scores the one with the lower index is taken. The choice is a constant in
+ * backward; only rows of values that were chosen have a gradient. */
 #include "variants/parts/dropout.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/parts.h"

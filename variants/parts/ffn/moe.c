@@ -4,9 +4,12 @@
  * Transformers", arXiv:2101.03961; two: Lepikhin et al. 2020, "GShard", arXiv:2006.16668 without
  * its random choice). Each row goes to the k experts with the largest router probability:
  *
- *   p = softmax(W_r x)     y = sum over the k largest: g_e (W_2e relu(W_1e x + b_1e) + b_2e)
- *   g = p for k = 1, p / (sum of the k) otherwise
- *   aux = E sum_e f_e mean(p_e),  f_e the share of rows whose first choice is e: a constant
+ *   p   = softmax(W_r x)
+ *   g   = p for k = 1, p / (sum of the k) otherwise
+ *   y   = sum over the k largest: g_e (W_2e relu(W_1e x + b_1e) + b_2e)
+ *   aux = E sum_e f_e mean(p_e)
+ *
+ * f_e is the share of rows whose first choice is e, a constant in backward.
  *
  * An expert takes at most `capacity` rows, unless that is 0: first choices of all rows in order,
  * then second choices. A choice whose expert is full contributes nothing, and the other gate keeps

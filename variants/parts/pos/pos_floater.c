@@ -4,9 +4,11 @@
  * arXiv:2003.09229). e is the time of one token:
  *
  *   f(p, t) = W_2 tanh(W_1 p + w t + b_1) + b_2
- *   k_1 = f(p, t),  k_2 = f(p + e/2 k_1, t + e/2),  k_3 = f(p + e/2 k_2, t + e/2),
- *   k_4 = f(p + e k_3, t + e)
- *   p_(i+1) = p_i + e/6 (k_1 + 2 k_2 + 2 k_3 + k_4),   t = i e
+ *   k_1     = f(p_i, t)                            t = i e
+ *   k_2     = f(p_i + e/2 k_1, t + e/2)
+ *   k_3     = f(p_i + e/2 k_2, t + e/2)
+ *   k_4     = f(p_i + e k_3, t + e)
+ *   p_(i+1) = p_i + e/6 (k_1 + 2 k_2 + 2 k_3 + k_4)
  *
  * The rows follow from the weights alone, so they are computed when these change. Each needs the
  * one before it: both directions are loops over positions in one thread. */

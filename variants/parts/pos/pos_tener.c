@@ -2,11 +2,12 @@
  *
  * TENER's directed, unscaled relative positions (Yan et al. 2019):
  *
- *   s = (q + u) . k + (q + v) . R[dist]        R[n] = [sin(n f), cos(n f)],  f_j =
- * 10000^(-j/(d/2-1))
+ *   s    = (q + u) . k + (q + v) . R[dist]
+ *   R[n] = [sin(n f), cos(n f)]
+ *   f_j  = 10000^(-j/(d/2-1))
  *
- * R is not projected; the sine tells the two directions apart. The published program adds k .
- * R[dist] and has -dist in the query's term: tener_kr, tener_sign. */
+ * R is not projected; the sine tells the two directions apart. The published program adds
+ * k . R[dist] and has -dist in the query's term: tener_kr, tener_sign. */
 #include "variants/parts/parts.h"
 
 #include <math.h>

@@ -193,8 +193,9 @@ static void tupe_terms_grad(const struct config *c, const struct param *model,
         pos_t5.terms_grad(c, model, layer + REL_BIAS, a, tables + own_grad_floats(c, K), d);
 }
 
-/* From the scores' gradient to those of the mapped positions: dq = scale dT k, dk = scale dT^T
- * q. */
+/* From the scores' gradient to those of the mapped positions:
+ *   dq = scale dT k
+ *   dk = scale dT^T q */
 static void scores_grad(const struct engine *g, const struct config *c, const struct table *t,
                         const struct table *d)
 {

@@ -4,10 +4,18 @@
  * from a first pass. The equations are those of composed/recur_chunked_grad.c, with the eraser's
  * rows e = -beta k or a:
  *
- *   X_t = R_t + sum_{j<t} A_e[t,j] X_j        dX_j += A_e[t,j] dX_t from the last row, then dR = dX
- *   dA_e = dR X^T        d(e P) = dR S_0^T        dS_0 += (e P)^T dR
- *   own key    R = beta V + (e P) S_0         dV = beta dR, dbeta = dR . v - de . k, dk -= beta de
- *   rank one   R = A_ak V + (e P) S_0         dV += A_ak^T dR, dA_ak = dR V^T */
+ *              X_t     = R_t + sum_{j<t} A_e[t,j] X_j
+ *              dX_j   += A_e[t,j] dX_t               from the last row; then dR = dX
+ *              dA_e    = dR X^T
+ *              d(e P)  = dR S_0^T
+ *              dS_0   += (e P)^T dR
+ *   own key    R       = beta V + (e P) S_0
+ *              dV      = beta dR
+ *              dbeta   = dR . v - de . k
+ *              dk     -= beta de
+ *   rank one   R       = A_ak V + (e P) S_0
+ *              dV     += A_ak^T dR
+ *              dA_ak   = dR V^T */
 
 struct grads {
     float *d_S, *d_Sb;           /* [dkp,ld] behind the chunk, before it */
