@@ -5,6 +5,7 @@
 #define PUBLISHED_FOLDER_H
 
 #include "tmp_folder.h"
+#include "variants/model/import/published.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -120,6 +121,32 @@ static inline void published_put_header(const char *file, json_t *header, struct
     free(text);
     free(b->data);
     json_decref(header);
+}
+
+/* Open the copy: it is refused with these words, or accepted. */
+static inline enum status published_try(struct published *p, struct err *e)
+{
+    *e = (struct err){""};
+    return published_open(p, published_path(""), e);
+}
+
+static inline void published_refused(const char *what, const char *says)
+{
+    struct published p;
+    struct err e;
+
+    cr_expect_eq(published_try(&p, &e), E_IO, "%s is accepted", what);
+    cr_expect(strstr(e.msg, says), "%s: \"%s\" does not say %s", what, e.msg, says);
+    cr_expect(strstr(e.msg, "  -> ") && !strchr(e.msg, '\n'), "%s: %s", what, e.msg);
+}
+
+static inline void published_accepted(const char *what)
+{
+    struct published p;
+    struct err e;
+
+    cr_expect_eq(published_try(&p, &e), OK, "%s: %s", what, e.msg);
+    published_close(&p);
 }
 
 #endif

@@ -91,7 +91,8 @@ enum status config_json_open(struct config_json *j, const char *path, const char
     *j = (struct config_json){.path = path, .family = "", .e = e};
     j->said.path = strdup(path);
     j->said.meta = calloc((size_t)2 * MAX_SAID, sizeof(*j->said.meta));
-    if (!j->said.path || !j->said.meta)
+    j->read = json_object();
+    if (!j->said.path || !j->said.meta || !j->read)
         return j->st = fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
     return j->st = import_json(&j->root, path, file, CONFIG_BYTES, e);
 }
@@ -99,6 +100,7 @@ enum status config_json_open(struct config_json *j, const char *path, const char
 void config_json_close(struct config_json *j)
 {
     json_decref(j->root);
+    json_decref(j->read);
     safetensors_close(&j->said);
     *j = (struct config_json){0};
 }
@@ -118,21 +120,42 @@ void config_json_refuse(struct config_json *j, const char *fmt, ...)
     j->st = fail(j->e, E_IO, "checkpoint %s: %s", j->path, what);
 }
 
-const json_t *config_json_at(const struct config_json *j, const char *key)
+static const json_t *value_named(struct config_json *j, const char *key)
 {
-    static const char *const rotary[] = {"rope_theta", "partial_rotary_factor"};
-    const json_t *found = NULL;
+    const json_t *const found = json_object_get(j->root, key);
 
-    for (size_t i = 0; i < ARRAY_LEN(rotary); i++)
-        if (strcmp(rotary[i], key) == 0)
-            found = json_object_get(json_object_get(j->root, "rope_parameters"), key);
-    if (!found || json_is_null(found))
-        found = json_object_get(j->root, key);
-    return found && !json_is_null(found) ? found : NULL;
+    if (found && json_object_set(j->read, key, json_null()) != 0 && j->st == OK)
+        j->st = fail(j->e, E_NOMEM, "checkpoint %s: no memory  -> free some", j->path);
+    return found;
 }
 
-/* A value as the file writes it, maybe cut. */
-static void as_text(char *to, size_t size, const json_t *value)
+/* Under any of its names; null is a value here. */
+static const json_t *value_at(struct config_json *j, const char *key)
+{
+    const json_t *found = value_named(j, key);
+
+    for (const struct alias *a = j->aliases; a && a->key; a++) {
+        const json_t *const other = strcmp(a->key, key) == 0 ? value_named(j, a->also) : NULL;
+        if (found && other && !json_equal(found, other))
+            config_json_refuse(j, "%s has another value than %s  -> one of them", key, a->also);
+        found = found ? found : other;
+    }
+    return found;
+}
+
+const json_t *config_json_at(struct config_json *j, const char *key)
+{
+    const json_t *const found = value_at(j, key);
+
+    return json_is_null(found) ? NULL : found;
+}
+
+bool config_json_was_read(const struct config_json *j, const char *key)
+{
+    return json_object_get(j->read, key);
+}
+
+void config_json_text(char *to, size_t size, const json_t *value)
 {
     char *const text = json_write(value, JSON_ENCODE_ANY | JSON_COMPACT);
 
@@ -140,11 +163,21 @@ static void as_text(char *to, size_t size, const json_t *value)
     free(text);
 }
 
+/* A value that is not what its key has. */
+static void refuse_value(struct config_json *j, const char *key, const json_t *value,
+                         const char *what)
+{
+    char text[64];
+
+    config_json_text(text, sizeof(text), value);
+    config_json_refuse(j, "%s %s is %s  -> a published config", key, text, what);
+}
+
 int config_json_whole(struct config_json *j, const char *key, int absent, int least, int most)
 {
-    const json_t *const value = config_json_at(j, key);
+    const json_t *const value = value_at(j, key);
     const json_int_t n = json_integer_value(value);
-    char text[64];
+    char what[64];
 
     if (!value && absent == REQUIRED)
         config_json_refuse(j, "%s is missing from config.json  -> a complete config", key);
@@ -152,54 +185,49 @@ int config_json_whole(struct config_json *j, const char *key, int absent, int le
         return absent == REQUIRED ? least : absent;
     if (json_is_integer(value) && n >= least && n <= most)
         return (int)n;
-    as_text(text, sizeof(text), value);
-    config_json_refuse(j, "%s %s is not a whole number in %d..%d  -> a published config", key, text,
-                       least, most);
+    snprintf(what, sizeof(what), "not a whole number in %d..%d", least, most);
+    refuse_value(j, key, value, what);
     return least;
 }
 
 double config_json_real(struct config_json *j, const char *key, double absent, double least,
                         double most)
 {
-    const json_t *const value = config_json_at(j, key);
+    const json_t *const value = value_at(j, key);
     const double x = json_number_value(value);
-    char text[64];
+    char what[64];
 
     if (!value || j->st != OK)
         return absent;
     if (json_is_number(value) && x >= least && x <= most)
         return x;
-    as_text(text, sizeof(text), value);
-    config_json_refuse(j, "%s %s is not a number from %g to %g  -> a published config", key, text,
-                       least, most);
+    snprintf(what, sizeof(what), "not a number from %g to %g", least, most);
+    refuse_value(j, key, value, what);
     return absent;
 }
 
 bool config_json_flag(struct config_json *j, const char *key, bool absent)
 {
-    const json_t *const value = config_json_at(j, key);
-    char text[64];
+    const json_t *const value = value_at(j, key);
 
     if (!value || j->st != OK)
         return absent;
     if (json_is_boolean(value))
         return json_is_true(value);
-    as_text(text, sizeof(text), value);
-    config_json_refuse(j, "%s %s is neither true nor false  -> a published config", key, text);
+    if (!json_is_null(value) || absent)
+        refuse_value(j, key, value, "neither true nor false");
     return absent;
 }
 
 const char *config_json_word(struct config_json *j, const char *key, const char *absent)
 {
-    const json_t *const value = config_json_at(j, key);
-    char text[64];
+    const json_t *const value = value_at(j, key);
 
     if (!value || j->st != OK)
         return absent;
     if (json_is_string(value))
         return json_string_value(value);
-    as_text(text, sizeof(text), value);
-    config_json_refuse(j, "%s %s is not a text  -> a published config", key, text);
+    refuse_value(j, key, value, "not a text");
     return absent;
 }
 

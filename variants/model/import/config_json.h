@@ -14,11 +14,18 @@
 enum status import_json(json_t **out, const char *checkpoint, const char *path, size_t most,
                         struct err *e);
 
+/* Two names of one key in the publisher's program. */
+struct alias {
+    const char *key, *also;
+};
+
 /* The first error sticks; later reads and puts do nothing. */
 struct config_json {
-    const char *path;   /* of the checkpoint, for messages */
-    const char *family; /* its model_type */
+    const char *path;            /* of the checkpoint, for messages */
+    const char *family;          /* its model_type */
+    const struct alias *aliases; /* the last one has no key; NULL = none */
     json_t *root;
+    json_t *read;            /* the keys that were asked for */
     bool bare;               /* its tensors' names have no prefix */
     struct safetensors said; /* metadata of a checkpoint of ours, without tensors */
     enum status st;
@@ -33,9 +40,12 @@ void config_json_close(struct config_json *j);
 void config_json_refuse(struct config_json *j, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* NULL where there is none, or it is null. Keys of rotary positions are looked for in
- * rope_parameters first. */
-const json_t *config_json_at(const struct config_json *j, const char *key);
+/* NULL where there is none, or it is null: for keys that the publisher's program may have so. The
+ * readers below take null for no value of theirs; of flags, for false. */
+const json_t *config_json_at(struct config_json *j, const char *key);
+bool config_json_was_read(const struct config_json *j, const char *key);
+/* A value as the file writes it, maybe cut. */
+void config_json_text(char *to, size_t size, const json_t *value);
 /* A whole number in [least, most]; `absent` without the key, REQUIRED = an error. */
 enum { REQUIRED = -1 };
 int config_json_whole(struct config_json *j, const char *key, int absent, int least, int most);

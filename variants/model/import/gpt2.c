@@ -37,6 +37,14 @@ static const struct tensor_row tensors[] = {
     {0},
 };
 
+static const struct alias aliases[] = {
+    {"n_embd", "hidden_size"},
+    {"n_head", "num_attention_heads"},
+    {"n_layer", "num_hidden_layers"},
+    {"n_positions", "max_position_embeddings"},
+    {0},
+};
+
 static const struct key_row keys[] = {
     {"n_embd", "d_model", KEY_WHOLE, 768, 1, MAX_WIDTH},
     {"n_head", "n_head", KEY_WHOLE, 12, 1, MAX_WIDTH},
@@ -60,7 +68,9 @@ static void more(struct config_json *j)
     const int H = config_json_whole(j, "n_head", 12, 1, MAX_WIDTH);
     const int places = config_json_whole(
         j, "n_positions", config_json_whole(j, "n_ctx", 1024, 1, 1 << 24), 1, 1 << 24);
-    const int F = config_json_whole(j, "n_inner", 4 * D, 1, 4 * MAX_WIDTH);
+    const int F = config_json_at(j, "n_inner")
+                      ? config_json_whole(j, "n_inner", REQUIRED, 1, 4 * MAX_WIDTH)
+                      : 4 * D;
     const int dh = D / H;
 
     if (D % H)
@@ -92,6 +102,7 @@ const struct model_type model_type_gpt2 = {
     .layers = "n_layer",
     .context = "n_positions",
     .usual_context = 1024,
+    .aliases = aliases,
     .keys = keys,
     .tensors = tensors,
     .more = more,

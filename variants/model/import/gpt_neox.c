@@ -6,8 +6,6 @@
 #include "model_type.h"
 #include "variants/model/choices.h"
 
-#include <math.h>
-
 static const struct tensor_row tensors[] = {
     {.ours = "embed", .published = "embed_in"},
     {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
@@ -54,32 +52,27 @@ static const struct act_name acts[] = {
     {"gelu_fast", "gelu_tanh"}, {0},
 };
 
+static const struct rotary rotary = {
+    .base = "rotary_emb_base", .share = "rotary_pct", .usual_share = 0.25};
+
 static void more(struct config_json *j)
 {
     const int D = config_json_whole(j, "hidden_size", 6144, 1, MAX_WIDTH);
     const int H = config_json_whole(j, "num_attention_heads", 64, 1, MAX_WIDTH);
-    const char *const share =
-        config_json_at(j, "partial_rotary_factor") ? "partial_rotary_factor" : "rotary_pct";
-    const double pct = config_json_real(j, share, 0.25, 0, 1);
+    const int dh = D / H;
 
     if (D % H)
         config_json_refuse(
             j, "gpt_neox with num_attention_heads %d of hidden_size %d  -> a divisor", H, D);
-    const int dh = D / H, dim = (int)floor(dh * pct);
-    if (dim % 2)
-        config_json_refuse(
-            j, "gpt_neox with %s %g: %d coordinates of %d are an odd number  -> not supported",
-            share, pct, dim, dh);
-    if (dim < 2)
-        config_json_refuse(j, "gpt_neox with %s %g: %d coordinates of %d  -> not supported", share,
-                           pct, dim, dh);
+    if (config_json_at(j, "head_dim") && config_json_whole(j, "head_dim", dh, 1, MAX_WIDTH) != dh)
+        config_json_refuse(j, "gpt_neox with head_dim other than hidden_size of a head  -> %d", dh);
     import_put_common(j, "rope");
     config_json_put(j, "d_head", "%d", dh);
     config_json_put(j, "norm", "%s",
                     config_json_flag(j, "use_parallel_residual", true) ? "parallel" : "pre");
     config_json_put(j, "norm_kind", "layer");
     config_json_put(j, "ff_bias", "1");
-    import_put_rotary(j, "rotary_emb_base", dim);
+    import_put_rotary(j, &rotary, dh);
     import_put_ffn(j, "hidden_act", "gelu", acts);
 }
 

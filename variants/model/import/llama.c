@@ -59,6 +59,9 @@ static const struct key_row plain_keys[] = {KEYS, {0}};
 static const struct act_name acts[] = {
     {"silu", "swiglu"}, {"gelu", "geglu"}, {"swish", "swiglu"}, {0}};
 
+static const struct rotary rotary = {
+    .base = "rope_theta", .share = "partial_rotary_factor", .usual_share = 1, .whole = true};
+
 /* One kind of attention in all layers. */
 static void check_layer_types(struct config_json *j, const char *wanted)
 {
@@ -66,8 +69,14 @@ static void check_layer_types(struct config_json *j, const char *wanted)
     const json_t *type;
     size_t i;
 
+    const size_t layers =
+        (size_t)config_json_whole(j, "num_hidden_layers", REQUIRED, 1, MAX_LAYERS);
+
     if (types && !json_is_array(types))
         config_json_refuse(j, "layer_types is not a list  -> a published config");
+    if (types && json_array_size(types) != layers)
+        config_json_refuse(j, "layer_types has %zu, num_hidden_layers is %zu  -> as many",
+                           json_array_size(types), layers);
     json_array_foreach(types, i, type) if (!json_is_string(type) ||
                                            strcmp(json_string_value(type), wanted) != 0)
         config_json_refuse(
@@ -77,15 +86,24 @@ static void check_layer_types(struct config_json *j, const char *wanted)
             j->family, wanted);
 }
 
-/* kv_absent: REQUIRED, or 0 = as many as heads. head_absent: 0 = by the width. */
+/* A count that null means, too, by what stands for null; REQUIRED = null is none. */
+static int whole_or_null(struct config_json *j, const char *key, int absent, int null)
+{
+    const json_t *const said = json_object_get(j->root, key);
+
+    return null != REQUIRED && json_is_null(said) && !config_json_at(j, key)
+               ? null
+               : config_json_whole(j, key, absent, 1, MAX_WIDTH);
+}
+
+/* kv_absent: REQUIRED, or 0 = as many as heads, as null. head_absent: 0 = by the width, as null. */
 static void put_llama(struct config_json *j, const char *variant, int kv_absent, int head_absent)
 {
     const int D = config_json_whole(j, "hidden_size", REQUIRED, 1, MAX_WIDTH);
     const int H = config_json_whole(j, "num_attention_heads", REQUIRED, 1, MAX_WIDTH);
-    const int kv =
-        config_json_whole(j, "num_key_value_heads", kv_absent ? kv_absent : H, 1, MAX_WIDTH);
-    const int dh = config_json_whole(j, "head_dim", head_absent ? head_absent : D / max_int(1, H),
-                                     1, MAX_WIDTH);
+    const int kv = whole_or_null(j, "num_key_value_heads", kv_absent ? kv_absent : H, H);
+    const int dh = head_absent ? whole_or_null(j, "head_dim", head_absent, REQUIRED)
+                               : whole_or_null(j, "head_dim", D / max_int(1, H), D / max_int(1, H));
 
     if (!config_json_at(j, "head_dim") && !head_absent && D % H)
         config_json_refuse(j,
@@ -106,7 +124,7 @@ static void put_llama(struct config_json *j, const char *variant, int kv_absent,
     config_json_put(j, "norm", "pre");
     config_json_put(j, "norm_kind", "rms");
     config_json_put(j, "scale", "%.9g", 1 / sqrt(dh));
-    import_put_rotary(j, "rope_theta", dh);
+    import_put_rotary(j, &rotary, dh);
     import_put_ffn(j, "hidden_act", "silu", acts);
 }
 
@@ -120,8 +138,8 @@ static void llama(struct config_json *j)
 static void mistral(struct config_json *j)
 {
     enum { KV_HEADS = 8, WINDOW = 4096 };
-    const json_t *const said = json_object_get(j->root, "sliding_window");
-    const bool off = json_is_null(said);
+    const json_t *const said = config_json_at(j, "sliding_window");
+    const bool off = !said && json_object_get(j->root, "sliding_window");
 
     put_llama(j, "llama", KV_HEADS, 0);
     if (json_is_integer(said) && json_integer_value(said) == 0)
@@ -133,8 +151,11 @@ static void mistral(struct config_json *j)
     check_layer_types(j, window ? "sliding_attention" : "full_attention");
 }
 
+/* Without the switch, the window and the layers that would have it say nothing. */
 static void refuse_some_windows(struct config_json *j)
 {
+    config_json_at(j, "sliding_window");
+    config_json_at(j, "max_window_layers");
     if (config_json_flag(j, "use_sliding_window", false))
         config_json_refuse(j,
                            "%s with use_sliding_window: windows in some layers only are not "

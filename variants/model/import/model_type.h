@@ -44,6 +44,7 @@ struct model_type {
     const char *layers;               /* the key that counts layers, for messages */
     const char *context;              /* the key of the longest window, and its default */
     int usual_context;                /* without the key */
+    const struct alias *aliases;      /* of its keys */
     const struct key_row *keys;       /* the last one has no name */
     const struct tensor_row *tensors; /* likewise */
     /* All that is no row: choices, and what is refused. */
@@ -61,8 +62,7 @@ const char *model_type_names(void);
 
 /* ---- what families share ------------------------------------------------------------------ */
 
-/* What the publisher's program refuses, or what changes the arithmetic of a family that does not
- * have it. */
+/* After all keys that a family has: what is left must change nothing. */
 void import_refuse_strangers(struct config_json *j);
 
 /* Which of our feed-forward networks an activation is; `gated` ones have other names. */
@@ -73,8 +73,13 @@ struct act_name {
 void import_put_ffn(struct config_json *j, const char *key, const char *absent,
                     const struct act_name *names);
 
-/* Rotary frequencies: base, scaling and how many coordinates. */
-void import_put_rotary(struct config_json *j, const char *base_key, int dim);
+/* Rotary frequencies: base, scaling and how many coordinates of a head, from either spelling. */
+struct rotary {
+    const char *base, *share; /* the family's own keys of the older one */
+    double usual_share;       /* of a head that is rotated */
+    bool whole;               /* its program rotates whole heads only */
+};
+void import_put_rotary(struct config_json *j, const struct rotary *r, int head);
 
 /* What all families are where ours has a choice. */
 void import_put_common(struct config_json *j, const char *variant);

@@ -72,6 +72,8 @@ static void check_architectures(struct config_json *j)
     const json_t *name;
     size_t i;
 
+    if (names && !json_is_array(names))
+        config_json_refuse(j, "architectures is not a list  -> a published config");
     json_array_foreach(names, i, name)
     {
         const char *const text = json_is_string(name) ? json_string_value(name) : "";
@@ -113,6 +115,7 @@ static void find_family(struct published *p, struct config_json *j)
         return;
     }
     p->family = j->family = p->rows->name;
+    j->aliases = p->rows->aliases;
 }
 
 /* Where its weights are from, without what a terminal would obey. */
@@ -324,12 +327,12 @@ static enum status check_tensors(struct published *p, struct err *e)
 static void say_config(struct published *p, struct config_json *j, const char *dir)
 {
     check_architectures(j);
-    import_refuse_strangers(j);
     for (const struct key_row *row = p->rows->keys; row->published; row++)
         put_key(j, row);
     p->rows->more(j);
     p->by_layer_depth = p->rows->by_layer_depth && p->rows->by_layer_depth(j);
     p->context = config_json_whole(j, p->rows->context, p->rows->usual_context, 1, 1 << 24);
+    import_refuse_strangers(j);
     put_source(p, j, dir);
 }
 

@@ -36,6 +36,15 @@ static const struct tensor_row tensors[] = {
     {0},
 };
 
+static const struct alias aliases[] = {
+    {"d_model", "hidden_size"},
+    {"n_head", "num_attention_heads"},
+    {"n_layer", "num_hidden_layers"},
+    {"vocab_size", "n_token"},
+    {"tie_word_embeddings", "tie_weight"},
+    {0},
+};
+
 static const struct key_row keys[] = {
     {"d_model", "d_model", KEY_WHOLE, 1024, 1, MAX_WIDTH},
     {"n_head", "n_head", KEY_WHOLE, 16, 1, MAX_WIDTH},
@@ -87,15 +96,19 @@ static int read_cutoffs(struct config_json *j, int cut[MAX_CLUSTERS])
 static void read_ties(struct config_json *j, bool tie[MAX_CLUSTERS], int n)
 {
     const json_t *const list = config_json_at(j, "tie_projs");
-    const bool others = list || config_json_flag(j, "proj_share_all_but_first", true);
+    const bool others = config_json_flag(j, "proj_share_all_but_first", true);
 
     for (int i = 0; i < n; i++)
         tie[i] = i > 0 && others;
     if (list && (!json_is_array(list) || json_array_size(list) != (size_t)n))
         config_json_refuse(j, "transfo-xl with tie_projs of %zu for %d clusters  -> one for each",
                            json_array_size(list), n);
-    for (int i = 0; list && j->st == OK && i < n; i++)
-        tie[i] = json_is_true(json_array_get(list, (size_t)i));
+    for (int i = 0; list && j->st == OK && i < n; i++) {
+        const json_t *const one = json_array_get(list, (size_t)i);
+        if (!json_is_boolean(one))
+            config_json_refuse(j, "transfo-xl with tie_projs of other values  -> true or false");
+        tie[i] = json_is_true(one);
+    }
 }
 
 static void put_numbers(struct config_json *j, const char *key, const int *at, int count)
@@ -145,6 +158,10 @@ static void refuse_others(struct config_json *j)
 
     if (kind != 0)
         config_json_refuse(j, "transfo-xl with attn_type %d: not supported  -> 0", kind);
+    if (!config_json_flag(j, "adaptive", true))
+        config_json_refuse(j, "transfo-xl with adaptive false: not supported  -> true");
+    if (config_json_whole(j, "ext_len", 0, 0, MAX_WIDTH) != 0)
+        config_json_refuse(j, "transfo-xl with an ext_len: not supported  -> 0");
     if (sampled > 0)
         config_json_refuse(j, "transfo-xl with sample_softmax %d: not supported  -> -1", sampled);
 }
@@ -154,8 +171,6 @@ static void more(struct config_json *j)
     const int D = config_json_whole(j, "d_model", 1024, 1, MAX_WIDTH);
     const int dh = config_json_whole(j, "d_head", 64, 1, MAX_WIDTH);
     const int clamp = config_json_whole(j, "clamp_len", 1000, -MAX_DISTANCE, MAX_DISTANCE);
-    const char *const tied =
-        config_json_at(j, "tie_word_embeddings") ? "tie_word_embeddings" : "tie_weight";
 
     refuse_others(j);
     config_json_put(j, "variant", "xl");
@@ -168,7 +183,7 @@ static void more(struct config_json *j)
     config_json_put(j, "norm_kind", "layer");
     config_json_put(j, "norm", "%s", config_json_flag(j, "pre_lnorm", false) ? "pre" : "post");
     config_json_put(j, "clamp_len", "%d", max_int(0, clamp));
-    config_json_put(j, "tied", "%d", config_json_flag(j, tied, true));
+    config_json_put(j, "tied", "%d", config_json_flag(j, "tie_word_embeddings", true));
     config_json_put(j, "mem_start", "%s", j->bare ? "empty" : "zeros");
     if (config_json_flag(j, "untie_r", true) && !j->bare)
         config_json_put_tensor(j, "layers.0.attn.bias_u");
@@ -182,6 +197,7 @@ const struct model_type model_type_transfo_xl = {
     .layers = "n_layer",
     .context = "tgt_len",
     .usual_context = 128,
+    .aliases = aliases,
     .keys = keys,
     .tensors = tensors,
     .more = more,

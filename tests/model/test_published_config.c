@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * config.json of published models: what it means, and what is refused, with which words. */
+#include "tests/support/published_folder.h"
+
+#include <math.h>
+#include <sys/stat.h>
+
+TestSuite(published_config, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+static bool is_there(const char *base)
+{
+    char path[FILE_PATH];
+    struct stat info;
+
+    cr_assert_eq(file_join(path, PUBLISHED, base, NULL), OK);
+    return stat(path, &info) == 0;
+}
+
+static void change_config(const json_t *c)
+{
+    json_t *const config = published_json("config.json");
+    const json_t *drop;
+    size_t i;
+
+    json_object_update(config, json_object_get(c, "set"));
+    json_array_foreach(json_object_get(c, "drop"), i, drop)
+        json_object_del(config, json_string_value(drop));
+    published_put_json("config.json", config);
+}
+
+static void try_case(const json_t *c)
+{
+    const char *const base = json_string_value(json_object_get(c, "base"));
+    char *const what = json_dumps(c, JSON_COMPACT);
+    const json_t *says;
+    size_t i;
+
+    published_copy(base);
+    change_config(c);
+    if (json_is_true(json_object_get(c, "works")))
+        published_accepted(what);
+    json_array_foreach(json_object_get(c, "says"), i, says)
+        published_refused(what, json_string_value(says));
+    free(what);
+}
+
+/* errors.json: changes of a config, and what each error must say, or that it works all the same. */
+Test(published_config, changed_configs)
+{
+    enum { AT_LEAST = 40 };
+    json_t *const cases = json_load_file(PUBLISHED "/errors.json", 0, NULL);
+    const json_t *c;
+    size_t i;
+    int n = 0;
+
+    cr_assert_not_null(cases);
+    json_array_foreach(cases, i, c)
+    {
+        if (!is_there(json_string_value(json_object_get(c, "base"))))
+            continue;
+        try_case(c);
+        n++;
+    }
+    json_decref(cases);
+    cr_expect_geq(n, AT_LEAST, "%d cases", n);
+}
+
+static void expect_change_refused(const char *base, const char *key, const char *value,
+                                  const char *says)
+{
+    json_t *const v = value ? json_loads(value, JSON_DECODE_ANY, NULL) : NULL;
+
+    cr_assert(v || !value, "%s", value);
+    published_copy(base);
+    published_set(key, v);
+    published_refused(key, says);
+}
+
+/* What would change the arithmetic of a family that does not have it. */
+Test(published_config, keys_that_change_the_arithmetic)
+{
+    static const char *const llama = "llama_gqa_bf16";
+
+    expect_change_refused(llama, "num_experts", "4", "num_experts");
+    expect_change_refused(llama, "attn_logit_softcapping", "50.0", "attn_logit_softcapping");
+    expect_change_refused(llama, "final_logit_softcapping", "30.0", "final_logit_softcapping");
+    expect_change_refused(llama, "logits_scaling", "8", "logits_scaling");
+    expect_change_refused(llama, "embedding_multiplier", "12", "embedding_multiplier");
+    expect_change_refused(llama, "clip_qkv", "8", "clip_qkv");
+    expect_change_refused(llama, "qk_layernorm", "true", "qk_layernorm");
+    expect_change_refused(llama, "alibi", "true", "alibi");
+    expect_change_refused(llama, "is_encoder_decoder", "true", "is_encoder_decoder");
+    expect_change_refused(llama, "cross_attention_layers", "[1]", "cross_attention_layers");
+    expect_change_refused(llama, "adapter_len", "10", "adapter_len");
+    expect_change_refused(llama, "rope_parameters", "{\"full_attention\":{\"rope_theta\":10000}}",
+                          "full_attention");
+    expect_change_refused(llama, "rope_scaling", "{\"factor\":2}", "rope_type");
+    expect_change_refused(llama, "rope_scaling", "{\"type\":\"linear\",\"factor\":0.5}", "factor");
+    expect_change_refused(llama, "rope_scaling", "7", "rope_scaling");
+    expect_change_refused(llama, "architectures", "[\"LlamaForSequenceClassification\"]",
+                          "LlamaForSequenceClassification");
+    expect_change_refused("qwen2_bias", "num_key_value_heads", NULL, "num_key_value_heads");
+    expect_change_refused("mistral_window", "layer_types",
+                          "[\"full_attention\",\"sliding_attention\"]", "layer_types");
+    expect_change_refused("qwen3_qknorm", "layer_types",
+                          "[\"full_attention\",\"sliding_attention\"]", "layer_types");
+    expect_change_refused("llama3_scaling", "rope_scaling",
+                          "{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,"
+                          "\"high_freq_factor\":1,\"original_max_position_embeddings\":64}",
+                          "high_freq_factor");
+}
+
+/* Neutral values of the same keys say nothing. */
+Test(published_config, neutral_values)
+{
+    published_copy("llama_gqa_bf16");
+    published_set("num_experts", json_integer(0));
+    published_set("quantization_config", json_null());
+    published_set("logits_scaling", json_real(1));
+    published_set("is_encoder_decoder", json_false());
+    published_set("rope_scaling", json_pack("{s:s}", "rope_type", "default"));
+    published_set("layer_types", json_pack("[s,s]", "full_attention", "full_attention"));
+    published_accepted("neutral");
+}
+
+/* ---- keys that contradict one another, or that nothing reads ----------------------------- */
+
+/* A base, what is set in its config.json, and what the refusal says, or NULL = it is accepted. */
+struct patch {
+    const char *base, *set, *says;
+};
+
+static void try_patch(const struct patch *p)
+{
+    json_t *const set = json_loads(p->set, 0, NULL);
+
+    cr_assert(set, "%s", p->set);
+    published_copy(p->base);
+    json_t *const config = published_json("config.json");
+    json_object_update(config, set);
+    json_decref(set);
+    published_put_json("config.json", config);
+    if (p->says)
+        published_refused(p->set, p->says);
+    else
+        published_accepted(p->set);
+}
+
+#define LLAMA "llama_gqa_bf16"
+#define LLAMA3                                                                                     \
+    "\"factor\":32.0,\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"                            \
+    "\"original_max_position_embeddings\":64"
+
+/* Versions of the publisher's program take one or the other. */
+Test(published_config, rotary_settings_that_contradict)
+{
+    static const struct patch patches[] = {
+        {LLAMA,
+         "{\"rope_parameters\":{\"rope_type\":\"default\"},\"rope_scaling\":{\"rope_type\":"
+         "\"yarn\",\"factor\":4}}",
+         "rope_scaling is yarn, rope_parameters is default"},
+        {LLAMA,
+         "{\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":2},\"rope_scaling\":{"
+         "\"rope_type\":\"linear\",\"factor\":4}}",
+         "factor"},
+        {LLAMA,
+         "{\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":2},\"rope_scaling\":{"
+         "\"rope_type\":\"default\"}}",
+         "rope_scaling is default"},
+        {LLAMA,
+         "{\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":2},\"rope_scaling\":{"
+         "\"type\":\"linear\",\"factor\":2.0}}",
+         NULL},
+        {LLAMA, "{\"rope_scaling\":{\"rope_type\":\"default\",\"type\":\"linear\",\"factor\":2}}",
+         "rope_type default, type linear"},
+        {LLAMA, "{\"rope_scaling\":{\"rope_type\":\"linear\",\"type\":\"linear\",\"factor\":2}}",
+         NULL},
+        {LLAMA, "{\"rope_theta\":1234,\"rope_parameters\":{\"rope_theta\":5000}}",
+         "rope_theta 1234"},
+        {LLAMA, "{\"rope_theta\":5000,\"rope_parameters\":{\"rope_theta\":5000.0}}", NULL},
+        {LLAMA,
+         "{\"rope_theta\":5000,\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2,"
+         "\"rope_theta\":1234}}",
+         "rope_theta of rope_scaling 1234"},
+        {LLAMA,
+         "{\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2},\"rope_parameters\":{"
+         "\"rope_type\":\"linear\",\"factor\":2,\"rope_theta\":1234}}",
+         "rope_theta of rope_parameters 1234"},
+        {"llama3_scaling", "{\"original_max_position_embeddings\":128}",
+         "original_max_position_embeddings 128"},
+        {"llama3_scaling", "{\"original_max_position_embeddings\":64}", NULL},
+        {LLAMA, "{\"original_max_position_embeddings\":128}", NULL},
+        {"neox_parallel_f16", "{\"rope_theta\":20000}", "rope_theta 20000, rotary_emb_base 10000"},
+        {"neox_parallel_f16", "{\"rope_theta\":10000.0,\"partial_rotary_factor\":0.25}", NULL},
+        {"neox_parallel_f16", "{\"partial_rotary_factor\":0.5}", "partial_rotary_factor 0.5"},
+        {"neox_parallel_f16", "{\"rope_parameters\":{\"partial_rotary_factor\":0.5}}",
+         "rotary_pct 0.25, partial_rotary_factor of rope_parameters 0.5"},
+        {"neox_parallel_f16", "{\"head_dim\":8}", "head_dim"},
+        {"gpt2_plain", "{\"hidden_size\":768}", "hidden_size"},
+        {"gpt2_plain", "{\"hidden_size\":24,\"num_hidden_layers\":2}", NULL},
+        {"gpt2_plain", "{\"max_position_embeddings\":41}", "max_position_embeddings"},
+        {"txl_div1", "{\"tie_word_embeddings\":false}", "tie_weight"},
+        {"txl_div1", "{\"num_attention_heads\":4}", "num_attention_heads"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(patches); i++)
+        try_patch(&patches[i]);
+}
+
+/* What is said of positions and not read would be another model. */
+Test(published_config, rotary_settings_that_nothing_reads)
+{
+    static const struct patch patches[] = {
+        {LLAMA, "{\"rope_parameters\":{\"rope_theta\":1e6,\"factor\":2}}",
+         "factor of rope_parameters"},
+        {LLAMA, "{\"rope_parameters\":{\"rope_type\":7,\"factor\":2}}",
+         "rope_type of rope_parameters"},
+        {LLAMA, "{\"rope_parameters\":{\"type\":true}}", "type of rope_parameters"},
+        {LLAMA, "{\"rope_parameters\":{\"rope_type\":\"default\",\"mrope_section\":[1,2]}}",
+         "mrope_section"},
+        {LLAMA, "{\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2,\"beta_fast\":32}}",
+         "beta_fast"},
+        {LLAMA,
+         "{\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2,\"attention_factor\":1.5}}",
+         "attention_factor"},
+        {LLAMA, "{\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":\"2\"}}", "factor"},
+        {LLAMA, "{\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":null}}", "factor"},
+        {LLAMA, "{\"rope_scaling\":{\"rope_type\":\"linear\"}}", "factor is missing"},
+        {LLAMA, "{\"rope_scaling\":{\"rope_type\":\"default\",\"factor\":1.0}}", NULL},
+        {LLAMA, "{\"rope_scaling\":{}}", NULL},
+        {LLAMA, "{\"rope_parameters\":{\"rope_theta\":\"1e6\"}}", "rope_theta"},
+        {LLAMA, "{\"rope_parameters\":{\"rope_theta\":null}}", "rope_theta"},
+        {LLAMA, "{\"rope_parameters\":[1]}", "rope_parameters is not an object"},
+        {"llama3_scaling",
+         "{\"rope_scaling\":{\"rope_type\":\"llama3\"," LLAMA3 ",\"truncate\":true}}", "truncate"},
+        {"llama3_scaling",
+         "{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,"
+         "\"low_freq_factor\":1,\"high_freq_factor\":4,"
+         "\"original_max_position_embeddings\":64.5}}",
+         "original_max_position_embeddings"},
+        {LLAMA, "{\"partial_rotary_factor\":0.5}", "partial_rotary_factor 0.5"},
+        {LLAMA, "{\"rope_parameters\":{\"rope_theta\":1e6,\"partial_rotary_factor\":0.5}}",
+         "partial_rotary_factor 0.5"},
+        {LLAMA, "{\"partial_rotary_factor\":1.0}", NULL},
+        {"qwen2_bias", "{\"partial_rotary_factor\":0.5}", "partial_rotary_factor 0.5"},
+        {"qwen3_qknorm", "{\"partial_rotary_factor\":0.5}", "partial_rotary_factor 0.5"},
+        {"mistral_window", "{\"partial_rotary_factor\":0.5}", "partial_rotary_factor 0.5"},
+        {"gpt2_plain", "{\"partial_rotary_factor\":0.5}", "partial_rotary_factor 0.5"},
+        {"gpt2_plain", "{\"rope_theta\":10000}", "rope_theta"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(patches); i++)
+        try_patch(&patches[i]);
+}
+
+/* Keys that the family's program does not know: by their words. */
+Test(published_config, keys_that_nothing_reads)
+{
+    static const struct patch patches[] = {
+        {LLAMA, "{\"sliding_window\":4096}", "sliding_window 4096"},
+        {LLAMA, "{\"no_rope_layers\":[1,0]}", "no_rope_layers"},
+        {LLAMA, "{\"logit_scale\":0.5}", "logit_scale"},
+        {LLAMA, "{\"query_pre_attn_scalar\":256}", "query_pre_attn_scalar"},
+        {LLAMA, "{\"residual_multiplier\":0.22}", "residual_multiplier"},
+        {LLAMA, "{\"text_config\":{\"hidden_size\":8}}", "text_config"},
+        {LLAMA, "{\"per_layer_config\":{\"0\":{\"head_dim\":4}}}", "per_layer_config"},
+        {LLAMA, "{\"pruned_heads\":{\"0\":[1]}}", "pruned_heads"},
+        {LLAMA, "{\"is_causal\":false}", "is_causal"},
+        {LLAMA, "{\"is_causal\":true}", NULL},
+        {LLAMA, "{\"layer_types\":[\"full_attention\"]}", "layer_types"},
+        {"mistral_window", "{\"mlp_bias\":true}", "mlp_bias"},
+        {"qwen2_bias", "{\"attention_bias\":true}", "attention_bias"},
+        {"gpt2_plain", "{\"add_cross_attention\":\"no\"}", "add_cross_attention"},
+        {"txl_div1", "{\"ext_len\":2}", "ext_len"},
+        {"txl_div1", "{\"adaptive\":false}", "adaptive"},
+        {"txl_div4", "{\"proj_share_all_but_first\":true,\"ext_len\":0,\"tgt_len\":128}", NULL},
+        {LLAMA, "{\"RopeScaling\":{\"factor\":2},\"Rope_scaling\":2}", "Rope_scaling 2"},
+        {"txl_div1", "{\"tie_projs\":[0,1,1]}", "tie_projs"},
+        {LLAMA,
+         "{\"torch_dtype\":\"bfloat16\",\"dtype\":\"float16\",\"attention_dropout\":0.1,"
+         "\"embd_pdrop\":0.1,\"_attn_implementation\":\"sdpa\",\"output_hidden_states\":true,"
+         "\"id2label\":{\"0\":\"a\"},\"pad_token_id\":-1,\"is_decoder\":true,"
+         "\"initializer_range\":0.02,\"unsloth_version\":\"1\",\"top_k\":50,"
+         "\"transformers.js_config\":{\"kv_cache_dtype\":\"q4\"},\"gradient_checkpointing\":true,"
+         "\"num_experts\":0,\"use_mrope\":false,\"use_sliding_window\":false}",
+         NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(patches); i++)
+        try_patch(&patches[i]);
+}
+
+/* null is a value only where the publisher's program has it so. */
+Test(published_config, values_of_another_type)
+{
+    static const struct patch patches[] = {
+        {LLAMA, "{\"rms_norm_eps\":null}", "rms_norm_eps null"},
+        {LLAMA, "{\"hidden_act\":null}", "hidden_act null"},
+        {LLAMA, "{\"rope_theta\":null}", "rope_theta null"},
+        {LLAMA, "{\"vocab_size\":null}", "vocab_size null"},
+        {LLAMA, "{\"max_position_embeddings\":null}", "max_position_embeddings null"},
+        {LLAMA, "{\"hidden_size\":32.0}", "hidden_size 32.0"},
+        {LLAMA, "{\"tie_word_embeddings\":0}", "tie_word_embeddings 0"},
+        {LLAMA, "{\"attention_bias\":\"false\"}", "attention_bias"},
+        {LLAMA, "{\"rope_theta\":\"1000000\"}", "rope_theta"},
+        {LLAMA, "{\"architectures\":\"LlamaForCausalLM\"}", "architectures"},
+        {LLAMA,
+         "{\"attention_bias\":null,\"mlp_bias\":null,\"head_dim\":null,"
+         "\"tie_word_embeddings\":null,\"rope_scaling\":null,\"rope_parameters\":null}",
+         NULL},
+        {LLAMA, "{\"num_key_value_heads\":null}", "k_proj"}, /* as many as heads: another shape */
+        {"mistral_window", "{\"num_key_value_heads\":null}", "k_proj"},
+        {"qwen3_qknorm", "{\"head_dim\":null}", "head_dim null"},
+        {"gpt2_plain", "{\"tie_word_embeddings\":null}", "tie_word_embeddings null"},
+        {"gpt2_plain", "{\"scale_attn_weights\":null}", "scale_attn_weights null"},
+        {"gpt2_plain", "{\"scale_attn_by_inverse_layer_idx\":1}",
+         "scale_attn_by_inverse_layer_idx"},
+        {"gpt2_plain", "{\"n_inner\":null}", NULL},
+        {"neox_serial", "{\"use_parallel_residual\":null}", "use_parallel_residual null"},
+        {"neox_serial", "{\"attention_bias\":null}", "attention_bias null"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(patches); i++)
+        try_patch(&patches[i]);
+    published_copy(LLAMA);
+    static const char twice[] = "{\"model_type\":\"llama\",\"model_type\":\"mistral\"}";
+    published_write("config.json", twice, strlen(twice));
+    published_refused("a key twice", "duplicate object key");
+}
+
+/* The newer spelling alone. */
+Test(published_config, rotary_settings_of_version_5)
+{
+    struct published p;
+    struct err e;
+
+    published_copy("llama3_scaling");
+    published_set("rope_theta", NULL);
+    published_set("rope_scaling", NULL);
+    published_set("rope_parameters", json_pack("{s:f,s:s,s:f}", "rope_theta", 5000.0, "rope_type",
+                                               "linear", "factor", 2.0));
+    cr_assert_eq(published_try(&p, &e), OK, "%s", e.msg);
+    cr_expect(p.config.rope_scaling == ROPE_LINEAR && p.config.rope_factor == 2);
+    published_close(&p);
+    published_copy("neox_parallel_f16");
+    published_set("rotary_pct", NULL);
+    published_set("rotary_emb_base", NULL);
+    published_set("rope_parameters",
+                  json_pack("{s:f,s:f}", "rope_theta", 10000.0, "partial_rotary_factor", 0.5));
+    published_accepted("both");
+}
+
+/* The publishers' defaults, where config.json is silent. */
+Test(published_config, absent_keys)
+{
+    struct published p;
+    struct err e;
+
+    published_copy("llama_gqa_bf16");
+    published_set("rms_norm_eps", NULL);
+    published_set("max_position_embeddings", NULL);
+    published_set("hidden_act", NULL);
+    published_set("tie_word_embeddings", NULL);
+    cr_assert_eq(published_try(&p, &e), OK, "%s", e.msg);
+    cr_expect_float_eq((double)p.config.ln_eps, 1e-6, 1e-12);
+    cr_expect(p.context == 2048 && !p.config.tied && p.config.kv_heads == 2);
+    cr_expect_str_eq(p.source, "model");
+    published_close(&p);
+    published_copy("mistral_window");
+    published_set("sliding_window", NULL);
+    cr_assert_eq(published_try(&p, &e), OK, "%s", e.msg);
+    cr_expect_eq(p.config.window, 4096);
+    published_close(&p);
+    published_set("sliding_window", json_null());
+    cr_assert_eq(published_try(&p, &e), OK, "%s", e.msg);
+    cr_expect_eq(p.config.window, 0);
+    published_close(&p);
+}
+
+/* The authors' files have other names, and with them a memory that begins empty. */
+Test(published_config, both_programs_of_transfo_xl)
+{
+    struct published p;
+    struct err e;
+
+    published_copy("txl_div4");
+    cr_assert_eq(published_try(&p, &e), OK, "%s", e.msg);
+    cr_expect(p.config.mem_start == MEM_START_ZEROS && p.config.uv_per_layer);
+    published_close(&p);
+    published_copy("txl_original_keys");
+    published_set("untie_r", json_true()); /* of no importance there */
+    cr_assert_eq(published_try(&p, &e), OK, "%s", e.msg);
+    cr_expect(p.config.mem_start == MEM_START_EMPTY && !p.config.uv_per_layer);
+    published_close(&p);
+}
+
+/* Clusters that begin behind the last word are none. */
+Test(published_config, clusters_of_words)
+{
+    struct published p;
+    struct err e;
+
+    published_copy("txl_div1");
+    published_set("cutoffs", json_pack("[i,i,i]", 16, 30, 64));
+    cr_assert_eq(published_try(&p, &e), OK, "%s", e.msg);
+    cr_expect_eq(p.config.adaptive.n, 2);
+    published_close(&p);
+    published_set("cutoffs", json_pack("[i,i]", 16, 16));
+    published_refused("twice the same", "cutoffs");
+    published_set("cutoffs", json_pack("[f]", 16.5));
+    published_refused("no whole number", "cutoffs");
+    published_set("cutoffs", json_integer(16));
+    published_refused("no list", "cutoffs");
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rotary positions of published models, in both spellings: the older one has the base and the share
+ * of a head beside an object rope_scaling, the newer one (version 5 of the publisher's program) all
+ * in one object rope_parameters. Where both stand, the versions take different ones: they must say
+ * the same. */
+#include "model_type.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OLD "rope_scaling"
+#define NEW "rope_parameters"
+#define BASE "rope_theta"
+#define SHARE "partial_rotary_factor"
+
+/* What the two objects say; NULL where there is none, or it is empty. */
+struct spellings {
+    const json_t *old, *new;
+    const json_t *how; /* the one that says how frequencies are changed: the old one wins */
+    const char *name;  /* of it */
+    const char *kind;  /* its rope_type */
+};
+
+/* ---- one object --------------------------------------------------------------------------- */
+
+static const json_t *object_at(struct config_json *j, const char *key)
+{
+    const json_t *const object = config_json_at(j, key);
+
+    if (object && !json_is_object(object))
+        config_json_refuse(j, "%s is not an object  -> a published config", key);
+    return json_object_size(object) > 0 ? object : NULL;
+}
+
+/* A number of an object, `absent` without the key. */
+static double number_in(struct config_json *j, const json_t *object, const char *name,
+                        const char *key, double absent, double least, double most)
+{
+    const json_t *const value = json_object_get(object, key);
+    const double x = json_number_value(value);
+    char text[64];
+
+    if (!value || (json_is_number(value) && x >= least && x <= most))
+        return value ? x : absent;
+    config_json_text(text, sizeof(text), value);
+    config_json_refuse(j, "%s with %s of %s %s: no number from %g to %g  -> a complete config",
+                       j->family, key, name, text, least, most);
+    return absent;
+}
+
+/* A word of an object, NULL without the key. */
+static const char *word_in(struct config_json *j, const json_t *object, const char *name,
+                           const char *key)
+{
+    const json_t *const value = json_object_get(object, key);
+
+    if (value && !json_is_null(value) && !json_is_string(value))
+        config_json_refuse(j, "%s of %s is not a text  -> a published config", key, name);
+    return json_string_value(value);
+}
+
+/* "default" is none. Versions differ in which of the two words they take. */
+static const char *kind_of(struct config_json *j, const json_t *object, const char *name)
+{
+    const char *const kind = word_in(j, object, name, "rope_type");
+    const char *const older = word_in(j, object, name, "type");
+
+    if (kind && older && strcmp(kind, older) != 0)
+        config_json_refuse(j, "%s with rope_type %.40s, type %.40s  -> one of them", name, kind,
+                           older);
+    return kind ? kind : older;
+}
+
+/* ---- both --------------------------------------------------------------------------------- */
+
+static bool is_apart(const char *key)
+{
+    static const char *const apart[] = {"rope_type", "type", BASE, SHARE};
+
+    for (size_t i = 0; i < ARRAY_LEN(apart); i++)
+        if (strcmp(apart[i], key) == 0)
+            return true;
+    return false;
+}
+
+static bool equal(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b))
+        return json_number_value(a) == json_number_value(b);
+    return json_equal(a, b);
+}
+
+/* The first number of an object that another does not have alike, or NULL. */
+static const char *differs(const json_t *object, const json_t *other)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)object, key,
+                        value) if (!is_apart(key) &&
+                                   !equal(value, json_object_get(other, key))) return key;
+    return NULL;
+}
+
+static void read_spellings(struct config_json *j, struct spellings *s)
+{
+    s->old = object_at(j, OLD);
+    s->new = object_at(j, NEW);
+    s->how = s->old ? s->old : s->new;
+    s->name = s->old ? OLD : NEW;
+    const char *const kind = kind_of(j, s->how, s->name);
+    const char *const other = s->old && s->new ? kind_of(j, s->new, NEW) : kind;
+
+    s->kind = kind ? kind : "default";
+    if (s->old && !kind)
+        config_json_refuse(j, OLD " has no rope_type  -> a complete config");
+    if (other != kind && strcmp(other ? other : "default", s->kind) != 0)
+        config_json_refuse(j, OLD " is %.40s, " NEW " is %.40s  -> one of them", s->kind,
+                           other ? other : "default");
+    if (!s->old || !s->new)
+        return;
+    const char *const odd =
+        differs(s->old, s->new) ? differs(s->old, s->new) : differs(s->new, s->old);
+    if (odd)
+        config_json_refuse(j, OLD " and " NEW " have another %.40s  -> one of them", odd);
+}
+
+/* A number that may stand in four places, and must be the same in all where it does: in both
+ * objects, beside them, and beside them by the family's own name. The old object is no such place
+ * for version 4, which then takes what is usual. */
+static double agreed(struct config_json *j, const struct spellings *s, const char *key,
+                     const char *own, double usual, double least, double most)
+{
+    const double beside = config_json_real(j, own, usual, least, most);
+    const bool within = !s->old && json_object_get(s->new, key);
+    const double x = within ? number_in(j, s->new, NEW, key, usual, least, most) : beside;
+    const bool said = config_json_at(j, own);
+
+    if (within && said && beside != x)
+        config_json_refuse(j, "%s with %s %g, %s of " NEW " %g  -> one of them", j->family, own,
+                           beside, key, x);
+    if (config_json_real(j, key, x, least, most) != x)
+        config_json_refuse(j, "%s with %s %g, %s %g%s  -> one of them", j->family, key,
+                           config_json_real(j, key, x, least, most), own, x,
+                           said ? "" : " where it is absent");
+    const json_t *const objects[] = {s->old, s->new};
+    for (int i = 0; i < 2; i++) {
+        const char *const name = i ? NEW : OLD;
+        const double y = number_in(j, objects[i], name, key, x, least, most);
+        if (y != x)
+            config_json_refuse(j, "%s with %s of %s %g, %s %g%s  -> one of them", j->family, key,
+                               name, y, own, x, said ? "" : " where it is absent");
+    }
+    return x;
+}
+
+/* ---- how frequencies are changed ---------------------------------------------------------- */
+
+/* Numbers that a kind has; every kind may say how long the texts of its training were. */
+#define ORIGINAL "original_max_position_embeddings"
+static const struct {
+    const char *kind, *numbers[5];
+} kinds[] = {
+    {"default", {ORIGINAL}},
+    {"linear", {"factor", ORIGINAL}},
+    {"llama3", {"factor", "low_freq_factor", "high_freq_factor", ORIGINAL}},
+};
+
+/* What would be another change if it were read. */
+static void refuse_rest(struct config_json *j, const struct spellings *s, size_t kind)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)s->how, key, value)
+    {
+        const bool scales = strcmp(key, "factor") == 0 || strcmp(key, "attention_factor") == 0;
+        const bool one = json_is_number(value) && json_number_value(value) == 1;
+        bool known = is_apart(key) || json_is_null(value) || (scales && one);
+        for (int i = 0; i < 5 && kinds[kind].numbers[i]; i++)
+            known = known || strcmp(key, kinds[kind].numbers[i]) == 0;
+        if (json_is_object(value))
+            config_json_refuse(j,
+                               "%s with %s of \"%.40s\" alone: not supported  -> the same in all "
+                               "layers",
+                               j->family, s->name, key);
+        if (!known)
+            config_json_refuse(j,
+                               "%s with %.40s of %s %s: not supported  -> a rope_type that "
+                               "has it",
+                               j->family, key, s->name, s->kind);
+    }
+}
+
+/* A number that a kind must have. */
+static double needed(struct config_json *j, const struct spellings *s, const char *key)
+{
+    enum { MOST = 1 << 24 };
+
+    if (!json_object_get(s->how, key))
+        config_json_refuse(j, "%s with %s %s: %s is missing  -> a complete config", j->family,
+                           s->name, s->kind, key);
+    return number_in(j, s->how, s->name, key, 1, 1e-6, MOST);
+}
+
+/* Which length the texts of the training had: beside the object, version 5 prefers it. */
+static double original(struct config_json *j, const struct spellings *s)
+{
+    const double x = needed(j, s, ORIGINAL);
+    const double beside = config_json_real(j, ORIGINAL, x, 1, INT32_MAX);
+
+    if (x != floor(x))
+        config_json_refuse(j, ORIGINAL " %g of %s is not a whole number  -> a published config", x,
+                           s->name);
+    if (beside != x)
+        config_json_refuse(j, ORIGINAL " %g, %g of %s  -> one of them", beside, x, s->name);
+    return x;
+}
+
+static void put_scaling(struct config_json *j, const struct spellings *s)
+{
+    size_t kind = 0;
+
+    while (kind < ARRAY_LEN(kinds) && strcmp(kinds[kind].kind, s->kind) != 0)
+        kind++;
+    if (kind == ARRAY_LEN(kinds)) {
+        config_json_refuse(j, "%s with %s %.40s: not supported  -> none, linear or llama3",
+                           j->family, s->name, s->kind);
+        return;
+    }
+    refuse_rest(j, s, kind);
+    config_json_at(j, ORIGINAL); /* alone it changes nothing */
+    if (kind == 0)
+        return;
+    const double factor = needed(j, s, "factor");
+    if (factor < 1)
+        config_json_refuse(j, "%s with %s %s: factor %g  -> 1 or more", j->family, s->name, s->kind,
+                           factor);
+    config_json_put(j, "rope_scaling", "%s", s->kind);
+    config_json_put(j, "rope_factor", "%.9g", factor);
+    if (strcmp(s->kind, "llama3") != 0)
+        return;
+    const double low = needed(j, s, "low_freq_factor"), high = needed(j, s, "high_freq_factor");
+    const double length = original(j, s);
+    if (j->st == OK && high <= low)
+        config_json_refuse(j, "%s with high_freq_factor %g, low_freq_factor %g  -> more", j->family,
+                           high, low);
+    config_json_put(j, "rope_low", "%.9g", low);
+    config_json_put(j, "rope_high", "%.9g", high);
+    config_json_put(j, "rope_original", "%.0f", length);
+}
+
+/* ---- all ---------------------------------------------------------------------------------- */
+
+/* Coordinates of a head that are rotated. */
+static int rotated(struct config_json *j, const struct rotary *r, double share, int head)
+{
+    const int dim = (int)floor(head * share);
+
+    if (r->whole && share != 1)
+        config_json_refuse(j, "%s with %s %g: a part of each head, not supported  -> 1", j->family,
+                           r->share, share);
+    if (dim < 2 || dim % 2)
+        config_json_refuse(j, "%s with %s %g: %d coordinates of %d%s  -> not supported", j->family,
+                           r->share, share, dim, head, dim < 2 ? "" : " are an odd number");
+    return dim;
+}
+
+void import_put_rotary(struct config_json *j, const struct rotary *r, int head)
+{
+    enum { MOST = 1 << 30 };
+    struct spellings s;
+
+    read_spellings(j, &s);
+    const double base = agreed(j, &s, BASE, r->base, 10000, 1.0001, (double)MOST * MOST);
+    const double share = agreed(j, &s, SHARE, r->share, r->usual_share, 0, 1);
+    config_json_put(j, "scheme", "rope");
+    config_json_put(j, "rope_base", "%.17g", base);
+    config_json_put(j, "rope_dim", "%d", rotated(j, r, share, head));
+    config_json_put(j, "rope_pairs", "half");
+    put_scaling(j, &s);
+}
