@@ -3,7 +3,7 @@
 # tasks.sh [BENCH]: ten tasks of a new user, one command each, as Markdown: the command, and what it
 # prints on a terminal of 100 columns. docs/tasks.md is its output on one machine.
 #   --tiny [BENCH]  the same commands with sizes that take milliseconds, for tests
-#   --list          the commands alone
+#   --list          the questions and the commands alone
 # OLD is the program that task 3 compares with (default: BENCH itself).
 set -eu
 export LC_ALL=C
@@ -52,7 +52,7 @@ tasks=(
 )
 
 if [ "$list" ]; then
-    for ((i = 1; i < ${#tasks[@]}; i += 3)); do echo "${tasks[i]}"; done
+    for ((i = 0; i < ${#tasks[@]}; i += 3)); do printf '# %s\n%s\n' "${tasks[i]}" "${tasks[i + 1]}"; done
     exit
 fi
 

@@ -192,7 +192,7 @@ Test(systems, the_page_is_the_list)
 
     expect_exit(&r, 0);
     cr_assert_eq(file_read(&page, "docs/systems.md", &e), OK, "%s", e.msg);
-    cr_expect_str_eq(page.data, r.out.data, "bench list systems --format md > docs/systems.md");
+    cr_expect_str_eq(page.data, r.out.data, "make && scripts/pages.sh");
     ran_free(&r);
     free(page.data);
 }

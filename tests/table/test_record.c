@@ -74,7 +74,7 @@ Test(record, results_readme_is_up_to_date)
     cr_assert_eq(fclose(f), 0);
     cr_assert_eq(file_read(&tracked, "results/README.md", &e), OK, "%s", e.msg);
     cr_expect(tracked.n == n && memcmp(tracked.data, text, n) == 0,
-              "results/README.md differs  -> ./bench list columns --format md > results/README.md");
+              "results/README.md differs  -> make && scripts/pages.sh");
     free(text);
     free(tracked.data);
 }

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The pages are true: their tables name every command and setting, their generated parts are what
+ * the program prints, their links lead somewhere, and each command in them is one that the program
+ * takes. */
+#include "harness/cli/option_table.h"
+#include "harness/table/record.h"
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+#include "variants/model/settings.h"
+
+#include <glob.h>
+#include <string.h>
+
+TestSuite(pages, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+static struct bytes must_load(const char *path)
+{
+    struct bytes text;
+    struct err e = {""};
+
+    cr_assert_eq(file_read(&text, path, &e), OK, "%s", e.msg);
+    return text;
+}
+
+static glob_t pages(void)
+{
+    static const char *const patterns[] = {"README.md",    "CONTRIBUTING.md", "docs/*.md",
+                                           "results/*.md", "results/*/*.md",  "results/*/*/*.md"};
+    glob_t found = {0};
+
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++)
+        cr_assert_eq(glob(patterns[i], i ? GLOB_APPEND : 0, NULL, &found), 0, "%s", patterns[i]);
+    return found;
+}
+
+/* The table below this heading line, cut out of the text. */
+static char *table_of(char *text, const char *heading)
+{
+    char *const at = strstr(text, heading);
+
+    cr_assert(at, "no table %s", heading);
+    char *const end = strstr(at, "\n\n");
+    if (end)
+        *end = '\0';
+    return at;
+}
+
+static bool in_code(const char *table, const char *name)
+{
+    char code[64];
+
+    snprintf(code, sizeof(code), "`%s`", name);
+    return strstr(table, code) != NULL;
+}
+
+Test(pages, generated_parts)
+{
+    static const char *const generated[] = {"README.md", "docs/variants.md", "docs/systems.md",
+                                            "results/README.md"};
+    char line[128], path[FILE_PATH];
+
+    snprintf(line, sizeof(line), "scripts/pages.sh \"$BENCH\" %s", folder);
+    struct ran r = run_shell(".", line);
+    expect_exit(&r, 0);
+    for (size_t i = 0; i < sizeof(generated) / sizeof(*generated); i++) {
+        folder_path(path, generated[i]);
+        struct bytes made = must_load(path), tracked = must_load(generated[i]);
+        cr_expect(strcmp(made.data, tracked.data) == 0,
+                  "%s is not what the program prints  -> make && scripts/pages.sh", generated[i]);
+        free(made.data);
+        free(tracked.data);
+    }
+    ran_free(&r);
+}
+
+Test(pages, table_of_settings)
+{
+    struct bytes text = must_load("docs/variants.md");
+    const char *const table = table_of(text.data, "| `--set` | counts | of |");
+    const struct choice *s;
+
+    for (struct settings all = {0}; (s = setting_next(&all));)
+        cr_expect(in_code(table, s->name), "no row for %s", s->name);
+    free(text.data);
+}
+
+/* As "bench NAME", or alone in code among others. */
+Test(pages, table_of_commands)
+{
+    struct bytes text = must_load("README.md");
+    char *const table = table_of(text.data, "| command | does |");
+
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        char called[48];
+        snprintf(called, sizeof(called), "bench %s", command_specs[c].name);
+        const bool sweep = c == CMD_SWEEP && strstr(table, "`bench [sweep]`");
+        if (command_specs[c].doc)
+            cr_expect(sweep || strstr(table, called) || in_code(table, command_specs[c].name),
+                      "no row for %s", command_specs[c].name);
+    }
+    free(text.data);
+}
+
+/* In the pages that name no other program's options. */
+Test(pages, options_exist)
+{
+    static const char *const ours[] = {"README.md", "docs/variants.md", "docs/measuring.md",
+                                       "docs/quality.md"};
+    int n = 0;
+
+    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
+        struct bytes text = must_load(ours[i]);
+        for (const char *at = text.data; (at = strstr(at, "--")); at += 2) {
+            char name[32] = "";
+            const bool begins = at > text.data && strchr(" `\n(", at[-1]);
+            if (!begins || sscanf(at + 2, "%31[a-z-]", name) != 1 || *name == '-')
+                continue;
+            cr_expect(option_find(name) >= 0, "%s: bench has no --%s", ours[i], name);
+            n++;
+        }
+        free(text.data);
+    }
+    cr_expect_gt(n, 150);
+}
+
+/* Is the line at `at`, indented as code, a command of ours? Its words, up to what the shell reads;
+ * lines that end in a backslash go on. NULL: it is none. */
+static char *command_at(const char *at)
+{
+    char *const words = malloc(2048), *w = words;
+    const size_t indent = strspn(at, " ");
+
+    cr_assert(words);
+    at += indent;
+    at += strncmp(at, "$ ", 2) == 0 ? 2 : 0;
+    at += strncmp(at, "./", 2) == 0 ? 2 : 0;
+    if (indent < 4 || strncmp(at, "bench ", 6) != 0) {
+        free(words);
+        return NULL;
+    }
+    char quote = '\0';
+    for (at += 6; *at && (quote || !strchr("\n;&|<>", *at)); at++) {
+        if (at[0] == '\\' && at[1] == '\n')
+            at++;
+        if (*at == '\'' || *at == '"')
+            quote = quote == *at ? '\0' : quote ? quote : *at;
+        cr_assert_lt(w - words, 2047);
+        *w++ = *at == '\n' ? ' ' : *at;
+    }
+    *w = '\0';
+    return words;
+}
+
+/* Taken by the command that it names; a sweep has cases. */
+static void expect_taken(const char *page, const char *words)
+{
+    struct options o = {0};
+    struct err e = {""};
+    const enum status st = options_parse_line(&o, words, &e);
+
+    cr_expect_eq(st, OK, "%s: bench %s: %s", page, words, e.msg);
+    for (int i = 0; i < option_count && st == OK; i++)
+        if (options_written(&o, option_specs[i].name))
+            cr_expect(option_is_for(&option_specs[i], command_find(o.command)),
+                      "%s: bench %s: no --%s", page, words, option_specs[i].name);
+    if (st == OK && strcmp(o.command, "sweep") == 0 && !o.ckpt && !o.resume) {
+        struct ran r = run_bench(".", "%.*s -n -q", (int)strcspn(words, "#"), words);
+        cr_expect_eq(r.code, 0, "%s: bench %s: %s", page, words, r.err.data);
+        ran_free(&r);
+    }
+    options_free(&o);
+}
+
+Test(pages, commands_are_taken)
+{
+    glob_t all = pages();
+    int n = 0;
+
+    for (size_t i = 0; i < all.gl_pathc; i++) {
+        struct bytes text = must_load(all.gl_pathv[i]);
+        for (const char *at = text.data; at; at = strchr(at, '\n')) {
+            at += *at == '\n';
+            char *const words = command_at(at);
+            if (words) {
+                expect_taken(all.gl_pathv[i], words);
+                n++;
+            }
+            free(words);
+        }
+        free(text.data);
+    }
+    globfree(&all);
+    cr_expect_gt(n, 60);
+}
+
+/* A link to a file leads from the page to one that is tracked or made here. */
+static void expect_link(const char *page, const char *link)
+{
+    const char *const slash = strrchr(page, '/');
+    const int len = (int)strcspn(link, "#)");
+    char path[FILE_PATH];
+
+    if (len == 0 || strncmp(link, "http", 4) == 0)
+        return;
+    snprintf(path, sizeof(path), "%.*s%.*s", slash ? (int)(slash + 1 - page) : 0, page, len, link);
+    cr_expect_eq(access(path, F_OK), 0, "%s links to %s, which is not there", page, path);
+}
+
+Test(pages, links_lead_somewhere)
+{
+    glob_t all = pages();
+    int n = 0;
+
+    for (size_t i = 0; i < all.gl_pathc; i++) {
+        struct bytes text = must_load(all.gl_pathv[i]);
+        for (const char *at = text.data; (at = strstr(at, "](")); at++, n++)
+            expect_link(all.gl_pathv[i], at + 2);
+        free(text.data);
+    }
+    globfree(&all);
+    cr_expect_gt(n, 80);
+}
