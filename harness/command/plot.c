@@ -142,7 +142,7 @@ static enum status rank(struct drawing *g, const struct plot_data *d, const char
         return OK;
     fflush(stdout);
     if (runs > 1)
-        text_line(stderr, "\n%s", run);
+        text_heading(stderr, run);
     return plot_run_rank(d, terminal_color((enum color)g->opt->color, STDERR_FILENO), &g->e);
 }
 
@@ -164,7 +164,7 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
     for (int i = 0; i < figure_count && st == OK; i++) {
         if (plot_is_wanted(&figures[i], &g->opt->figures))
             st = draw_figure(g, &d, dir, &figures[i]);
-        if (*g->stop) /* gnuplot received the signal too: its failure is not an error */
+        if (*g->stop)
             st = fail(&g->e, E_INTERRUPTED, "interrupted");
     }
     if (st == OK)

@@ -50,7 +50,6 @@ int cmd_report(struct options *opt)
     struct report r = {
         .run = runs,
         .figures = &opt->figures,
-        .stop = signals_watch(),
     };
     struct err e;
     enum status st = runs ? check(opt, &e) : fail(&e, E_NOMEM, "no memory for runs  -> free some");
@@ -69,7 +68,7 @@ int cmd_report(struct options *opt)
         st = write_page(&r, opt->out, &e);
     for (int i = 0; i < r.runs && st == OK && !opt->quiet; i++) {
         if (r.runs > 1)
-            text_line(stderr, "\n%s", runs[i].dir);
+            text_heading(stderr, runs[i].dir);
         st = plot_run_rank(&runs[i], terminal_color((enum color)opt->color, STDERR_FILENO), &e);
     }
     for (int i = 0; i < r.runs; i++)
@@ -80,10 +79,8 @@ int cmd_report(struct options *opt)
     if (st != OK)
         return report_error(st, &e);
     if (r.warnings > 0)
-        fprintf(stderr,
-                "warning: %d figures are missing: gnuplot is not installed  -> install "
-                "gnuplot-nox and write the report again\n",
-                r.warnings);
+        text_line(stderr, "warning: %d figure%s missing: %s", r.warnings,
+                  r.warnings == 1 ? " is" : "s are", r.why.msg);
     printf("%s\n", opt->out);
     return opt->strict && r.warnings > 0 ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
 }

@@ -9,6 +9,7 @@
 #include "harness/machine/env.h"
 #include "harness/machine/env_row.h"
 #include "harness/util/fileio.h"
+#include "harness/util/signals.h"
 #include "harness/util/terminal.h"
 #include "harness/util/units.h"
 #include "harness/worker/peak_child.h"
@@ -259,7 +260,8 @@ static void print_table(const struct machine *r)
     }
 }
 
-/* The largest team's peaks as a figure; without gnuplot a line says so: the table has them all. */
+/* The largest team's peaks as a figure; if there is none, a line says why: the table has them all.
+ */
 static enum status draw_roofline(const struct machine *r, struct err *e)
 {
     enum { NARROWEST = 40, WIDEST = 120 };
@@ -279,11 +281,11 @@ static enum status draw_roofline(const struct machine *r, struct err *e)
     if (st == OK)
         printf("\n%d thread%s\n%s", threads, threads == 1 ? "" : "s",
                drawn.data + strspn(drawn.data, "\f"));
-    else if (st == E_UNSUPPORTED)
-        fprintf(stderr, "note: no drawing: %s\n", e->msg);
+    else if (st == E_UNSUPPORTED || st == E_CHILD)
+        text_line(stderr, "note: no drawing: %s", e->msg);
     free(drawn.data);
     plot_free(&p);
-    return st == E_UNSUPPORTED ? OK : st;
+    return st == E_UNSUPPORTED || st == E_CHILD ? OK : st;
 }
 
 /* ---- command ------------------------------------------------------------------------------ */
@@ -326,5 +328,7 @@ int cmd_topo(struct options *opt)
         free(r.teams[i].cpus);
     free(r.teams);
     topo_close(r.topo);
+    if (st == E_INTERRUPTED)
+        return signals_exit_code();
     return st == OK ? EXIT_FINE : report_error(st, &e);
 }

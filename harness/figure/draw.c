@@ -5,16 +5,17 @@
 #include "figure.h"
 
 #include "harness/cli/options.h"
+#include "harness/util/signals.h"
+#include "harness/worker/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
-
-extern char **environ;
 
 enum { COMMAND = 3 * FILE_PATH };
 
@@ -53,32 +54,72 @@ static enum status write_table(const struct plot *p, const char *path, struct er
     return st;
 }
 
+struct command {
+    char *const *argv;
+    const char *out, *messages;
+};
+
+/* How a child ends that has not become gnuplot. */
+enum { EXIT_NO_GNUPLOT = 127, EXIT_NOT_STARTED = 126 };
+
+/* In the child, in a group of its own: what hangs is ended with all that it started. GNUTERM may
+ * name a terminal that this gnuplot lacks. */
+static int become_gnuplot(void *arg)
+{
+    const struct command *const c = arg;
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+    const int fd[] = {open("/dev/null", O_RDONLY), open(c->out, flags, 0600),
+                      open(c->messages, flags, 0600)};
+
+    setpgid(0, 0);
+    for (int i = 0; i < (int)ARRAY_LEN(fd); i++)
+        if (fd[i] < 0 || dup2(fd[i], i) < 0)
+            return EXIT_NOT_STARTED;
+    unsetenv("GNUTERM");
+    execvp(c->argv[0], c->argv);
+    return errno == ENOENT ? EXIT_NO_GNUPLOT : EXIT_NOT_STARTED;
+}
+
+/* Until it has ended, or is ended because this program is to end. */
+static enum status wait_for(pid_t pid, const volatile int *stop, int *how, struct err *e)
+{
+    const struct timespec nap = {.tv_nsec = 2000000};
+    bool stopped = false;
+    pid_t ended;
+
+    while ((ended = waitpid(pid, how, WNOHANG)) != pid) {
+        if (ended < 0 && errno != EINTR)
+            return fail(e, E_CHILD, "cannot wait for gnuplot: %s  -> try again", strerror(errno));
+        if (*stop && !stopped) {
+            stopped = true;
+            kill(pid, SIGKILL); /* it may not have its group yet */
+            kill(-pid, SIGKILL);
+        }
+        nanosleep(&nap, NULL);
+    }
+    return stopped ? fail(e, E_INTERRUPTED, "interrupted") : OK;
+}
+
 /* Start and wait; stdout and stderr go to files of the folder. -d: no start-up files of the user or
  * the system. */
 static enum status run(const char *command, const char *script, const char *out,
-                       const char *messages, int *code, struct err *e)
+                       const char *messages, const volatile int *stop, int *code, struct err *e)
 {
     char *const argv[] = {"gnuplot", "-d", "-e", (char *)command, (char *)script, NULL};
-    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
-    posix_spawn_file_actions_t actions;
+    struct command c = {argv, out, messages};
     pid_t pid;
-    int status;
+    int how = 0;
+    enum status st = process_fork(become_gnuplot, &c, &pid, e);
 
-    NEED(posix_spawn_file_actions_init(&actions) == 0);
-    NEED(posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0);
-    NEED(posix_spawn_file_actions_addopen(&actions, 1, out, flags, 0600) == 0);
-    NEED(posix_spawn_file_actions_addopen(&actions, 2, messages, flags, 0600) == 0);
-    const int error = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (error == ENOENT)
+    if (st == OK)
+        st = wait_for(pid, stop, &how, e);
+    if (st != OK)
+        return st;
+    *code = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+    if (*code == EXIT_NO_GNUPLOT)
         return fail(e, E_UNSUPPORTED, "gnuplot is not installed  -> install gnuplot-nox");
-    if (error)
-        return fail(e, E_CHILD, "cannot start gnuplot: %s  -> install gnuplot-nox",
-                    strerror(error));
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return fail(e, E_CHILD, "cannot wait for gnuplot: %s  -> try again", strerror(errno));
-    *code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (*code == EXIT_NOT_STARTED)
+        return fail(e, E_CHILD, "cannot start gnuplot  -> install gnuplot-nox");
     return OK;
 }
 
@@ -108,7 +149,8 @@ static enum status failed(const struct plot *p, int code, const char *messages, 
 }
 
 static enum status draw(struct bytes *out, const struct plot *p, enum plot_form form, int width,
-                        char path[F_COUNT][FILE_PATH], const char *script, struct err *e)
+                        char path[F_COUNT][FILE_PATH], const char *script, const volatile int *stop,
+                        struct err *e)
 {
     char command[COMMAND], here[FILE_PATH];
     const int picture = file_of[form];
@@ -129,15 +171,23 @@ static enum status draw(struct bytes *out, const struct plot *p, enum plot_form 
 
     enum status st = write_table(p, path[F_TABLE], e);
     if (st == OK)
-        st = run(command, script, path[F_TEXT], path[F_MESSAGES], &code, e);
+        st = run(command, script, path[F_TEXT], path[F_MESSAGES], stop, &code, e);
     if (st == OK && code != 0)
         st = failed(p, code, path[F_MESSAGES], e);
-    return st == OK ? file_read(out, path[picture], e) : st;
+    if (st == OK)
+        st = file_read(out, path[picture], e);
+    if (st == OK && out->n == 0) {
+        free(out->data);
+        *out = (struct bytes){0};
+        st = failed(p, code, path[F_MESSAGES], e);
+    }
+    return st;
 }
 
 enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form form, int width,
                       struct err *e)
 {
+    const volatile int *const stop = signals_watch(); /* the folder goes in any case */
     const char *const tmp = getenv("TMPDIR");
     char folder[FILE_PATH], name[96], script[FILE_PATH], path[F_COUNT][FILE_PATH] = {{0}};
     enum status st = OK;
@@ -154,7 +204,7 @@ enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form fo
     for (int i = 0; i < F_COUNT && st == OK; i++)
         st = file_join(path[i], folder, file_name[i], e);
     if (st == OK)
-        st = draw(out, p, form, width, path, script, e);
+        st = draw(out, p, form, width, path, script, stop, e);
     for (int i = 0; i < F_COUNT; i++)
         if (path[i][0])
             unlink(path[i]);

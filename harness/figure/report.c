@@ -288,17 +288,19 @@ static void draw(struct page *p)
     char *const why = p->why[p->n_figure];
 
     p->st = plot_make(&p->plot, &figures[p->n_figure], p->run, p->e);
-    if (p->st == OK && p->plot.n == 0)
+    if (p->st != OK)
+        return;
+    if (p->plot.n == 0)
         text_put(why, sizeof(*p->why), p->plot.why);
-    else if (p->st == OK)
+    else
         p->st = plot_draw(&p->svg, &p->plot, PLOT_SVG, 0, p->e);
-    if (p->st == E_UNSUPPORTED) { /* the rest of the page is still useful */
+    if (p->st != OK && p->st != E_INTERRUPTED && p->st != E_NOMEM) {
+        /* the rest of the page is still useful */
         text_put(why, sizeof(*p->why), p->e->msg);
-        p->r->warnings++;
+        if (p->r->warnings++ == 0)
+            p->r->why = *p->e;
         p->st = OK;
     }
-    if (*p->r->stop) /* gnuplot received the signal too: its failure is not an error */
-        p->st = fail(p->e, E_INTERRUPTED, "interrupted");
 }
 
 /* Each goes to the next item of its part; false after the last. */

@@ -11,11 +11,13 @@ struct report {
     const struct plot_data *run;
     int runs;
     const struct names *figures; /* none: all */
-    const volatile int *stop;    /* raised to stop before the next figure: E_INTERRUPTED */
-    int warnings; /* figures that are missing because gnuplot is; the page names them */
+    int warnings;   /* figures that are missing because they could not be drawn; the page names them
+                     */
+    struct err why; /* of the first */
 };
 
-/* Write the page. Figures need gnuplot; without it the page says so and counts warnings. */
+/* Write the page. Figures need a gnuplot that works; without it the page says so and counts
+ * warnings. E_INTERRUPTED. */
 enum status report_write(FILE *f, struct report *r, struct err *e);
 
 #endif

@@ -99,3 +99,9 @@ void text_line(FILE *f, const char *fmt, ...)
     text_vline(f, fmt, ap);
     va_end(ap);
 }
+
+void text_heading(FILE *f, const char *text)
+{
+    fputc('\n', f);
+    text_line(f, "%s", text);
+}

@@ -25,6 +25,9 @@ void text_print_quoted(FILE *f, const char *src);
 void text_line(FILE *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_vline(FILE *f, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
+/* An empty line, then the text as a line. */
+void text_heading(FILE *f, const char *text);
+
 /* The text itself, without the end of the line. */
 void text_print(FILE *f, const char *text);
 
