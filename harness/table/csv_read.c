@@ -39,15 +39,21 @@ enum status schema_check(const char *path, const char *ours, const char *found, 
     char *end = NULL;
 
     if (strncmp(found, ours, kind) != 0 || found[kind] < '0' || found[kind] > '9')
-        return fail(e, E_IO, "%s has schema \"%.63s\", not %s", path, found, ours);
+        return fail(e, E_IO, "%s has schema \"%.63s\", not %s  -> give the table of a run", path,
+                    found, ours);
     errno = 0;
     const long found_major = strtol(found + kind, &end, 10);
     const char *rest = end;
     const long found_minor = *rest == '.' ? strtol(rest + 1, &end, 10) : -1;
     if (errno || *end != '\0' || end == rest + 1 || found_minor < 0 || found_minor > INT32_MAX)
-        return fail(e, E_IO, "%s has schema \"%.63s\", not %s", path, found, ours);
+        return fail(e, E_IO, "%s has schema \"%.63s\", not %s  -> give the table of a run", path,
+                    found, ours);
     if (found_major != major)
-        return fail(e, E_IO, "%s has schema %.63s, this program reads %ld.x", path, found, major);
+        return fail(
+            e, E_IO,
+            "%s has schema %.63s, this program reads %ld.x  -> measure again, or read it with "
+            "the version that wrote it",
+            path, found, major);
     if (minor)
         *minor = (int)found_minor;
     return OK;
@@ -103,10 +109,9 @@ static enum status read_value(struct reader *r, const struct column *c, const ch
 
     if (c->type == COLUMN_TEXT) {
         if (length >= c->size)
-            return fail(r->e, E_IO, "%s line %zu, column %s: %zu bytes, at most %zu", r->path,
-                        r->line, c->name, length, c->size - 1);
-        memcpy(at, text, length);
-        at[length] = '\0';
+            return fail(r->e, E_IO, "%s line %zu, column %s: %zu bytes, at most %zu  -> shorten it",
+                        r->path, r->line, c->name, length, c->size - 1);
+        text_put(at, c->size, text); /* whoever prints it needs not think of controls */
         return OK;
     }
     if (length == 0)
@@ -198,8 +203,9 @@ static enum status read_line(struct reader *r, struct csv_parser *p, const char 
     if (r->rows_ended != 1)
         return bad_line(r, r->rows_ended ? "a bare carriage return" : "blank");
     if (!header && r->field != r->width)
-        return fail(r->e, E_IO, "%s line %zu: %d fields, header has %d", r->path, r->line, r->field,
-                    r->width);
+        return fail(r->e, E_IO,
+                    "%s line %zu: %d fields, header has %d  -> correct or remove that line",
+                    r->path, r->line, r->field, r->width);
     if (r->st != OK)
         return r->st;
     if (header) {

@@ -95,8 +95,9 @@ static const double awkward[] = {0.0,
                                  0.30000000000000004,
                                  2.5};
 static const int64_t awkward_count[] = {0, -1, INT64_MAX, INT64_MIN + 1, 42};
-static const char *const awkward_text[] = {
-    "", "plain", "a,b", "say \"hi\"", "\"", " spaces ", "\xce\xbcs", "two\nlines", "cr\rhere"};
+static const char *const awkward_text[] = {"",         "plain",    "a,b",       "say \"hi\"",
+                                           "\"",       " spaces ", "\xce\xbcs", "two\nlines",
+                                           "cr\rhere", "\xff"};
 
 /* Column i gets an awkward value that depends on i and `turn`. */
 static void fill(const struct table *t, void *row, int turn)
@@ -121,9 +122,11 @@ static void expect_same_row(const struct table *t, const char *a, const char *b)
 {
     for (int i = 0; i < t->n; i++) {
         const struct column *c = &t->columns[i];
-        if (c->type == COLUMN_TEXT)
-            cr_expect_str_eq(a + c->offset, b + c->offset, "%s.%s", t->name, c->name);
-        else
+        if (c->type == COLUMN_TEXT) {
+            char line[PAGE_TEXT_SIZE];
+            text_put(line, sizeof(line), a + c->offset);
+            cr_expect_str_eq(line, b + c->offset, "%s.%s", t->name, c->name);
+        } else
             cr_expect_eq(memcmp(a + c->offset, b + c->offset, c->size), 0, "%s.%s", t->name,
                          c->name);
     }

@@ -32,7 +32,10 @@ size_t printable_length(const char *s)
     unsigned code;
     const size_t n = utf8_length((const unsigned char *)s, &code);
 
-    return code < 0x20 || (code >= 0x7f && code < 0xa0) ? 0 : n;
+    const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+    const bool none = code == 0xfffe || code == 0xffff; /* no characters: XML has none */
+
+    return control || none ? 0 : n;
 }
 
 void printable_escape(char out[PRINTABLE_ESCAPE], char byte)
