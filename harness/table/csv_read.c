@@ -4,7 +4,10 @@
  * row, blank lines, bare carriage returns) is checked here on the bytes, one line at a time, so
  * that every message has a line number. */
 #include "harness/util/grow.h"
-#include "record.h"
+#include "harness/util/suggest.h"
+#include "range.h"
+
+#include "variants/base/printable.h"
 
 #include <csv.h>
 #include <errno.h>
@@ -21,6 +24,7 @@ struct reader {
     int column[FIELDS_MAX]; /* table column of each field of the file, -1 = unknown */
     int width;              /* fields of the header; 0 before it is read */
     bool present[COLUMNS_MAX];
+    struct column_range range[COLUMNS_MAX];
     int field;      /* of the current row */
     int rows_ended; /* rows ended by the current line: must become 1 */
     int minor;      /* of the schema; 0 before the first row */
@@ -82,8 +86,10 @@ static void read_name(struct reader *r, const char *name)
     if (found >= 0 && r->present[found])
         r->st = fail(r->e, E_IO, "%s line 1: column %s twice  -> this is no table of bench",
                      r->path, t->columns[found].name);
-    if (found >= 0)
+    if (found >= 0) {
         r->present[found] = true;
+        r->range[found] = column_range(&t->columns[found]);
+    }
     r->column[r->field] = found;
 }
 
@@ -102,18 +108,40 @@ static bool plain_number(const char *text, const char *letters)
     return digits[0] >= '0' && digits[0] <= '9' && digits[strspn(digits, letters)] == '\0';
 }
 
-static enum status read_value(struct reader *r, const struct column *c, const char *text,
-                              size_t length)
+static enum status out_of_range(struct reader *r, int column, const char *text)
 {
+    char wanted[128];
+
+    column_range_text(&r->range[column], wanted, sizeof(wanted));
+    return bad_value(r, &r->table->columns[column], text, wanted);
+}
+
+static bool in_range(const struct column_range *range, double x)
+{
+    return x >= range->least && x <= range->most;
+}
+
+static enum status read_text(struct reader *r, int column, const char *text, size_t length)
+{
+    const struct column *const c = &r->table->columns[column];
+    const char *const *const words = r->range[column].words;
+
+    if (length >= c->size)
+        return fail(r->e, E_IO, "%s line %zu, column %s: %zu bytes, at most %zu  -> shorten it",
+                    r->path, r->line, c->name, length, c->size - 1);
+    if (words && *text && word_index(text, words) < 0)
+        return out_of_range(r, column, text);
+    printable_copy(r->row + c->offset, c->size, text);
+    return OK;
+}
+
+static enum status read_value(struct reader *r, int column, const char *text, size_t length)
+{
+    const struct column *const c = &r->table->columns[column];
     char *at = r->row + c->offset, *end = NULL;
 
-    if (c->type == COLUMN_TEXT) {
-        if (length >= c->size)
-            return fail(r->e, E_IO, "%s line %zu, column %s: %zu bytes, at most %zu  -> shorten it",
-                        r->path, r->line, c->name, length, c->size - 1);
-        text_put(at, c->size, text); /* whoever prints it needs not think of controls */
-        return OK;
-    }
+    if (c->type == COLUMN_TEXT)
+        return read_text(r, column, text, length);
     if (length == 0)
         return OK; /* the row starts empty */
     errno = 0;
@@ -122,13 +150,13 @@ static enum status read_value(struct reader *r, const struct column *c, const ch
         if (!plain_number(text, "0123456789") || *end || errno || count == I64_EMPTY)
             return bad_value(r, c, text, "a whole number");
         memcpy(at, &(int64_t){count}, sizeof(int64_t));
-        return OK;
+        return in_range(&r->range[column], (double)count) ? OK : out_of_range(r, column, text);
     }
     const double x = strtod_l(text, &end, r->c_locale);
     if (!plain_number(text, "0123456789.eE+-") || *end || !isfinite(x))
         return bad_value(r, c, text, "a number");
     memcpy(at, &x, sizeof(x));
-    return OK;
+    return in_range(&r->range[column], x) ? OK : out_of_range(r, column, text);
 }
 
 /* libcsv ends the field with a NUL (CSV_APPEND_NULL). */
@@ -141,7 +169,7 @@ static void on_field(void *data, size_t length, void *arg)
             read_name(r, data);
         } else if (r->field < r->width && r->column[r->field] >= 0) {
             const int i = r->column[r->field];
-            r->st = read_value(r, &r->table->columns[i], data, length);
+            r->st = read_value(r, i, data, length);
             if (i == 0 && r->st == OK)
                 r->st = schema_check(r->path, r->table->schema, data, &r->minor, r->e);
         }

@@ -193,8 +193,9 @@ enum status table_bytes(struct bytes *out, const struct table *t, const void *ro
  * Tables are only appended to. Of the rows of one case_id the last counts, earlier ones are left
  * out. Where the rows of a case are numbered (samples of a case, steps of a training), a row
  * replaces those before it whose number is not smaller than its own. Rows without a case_id are
- * cases of their own. A text becomes one line, as it was written: whoever prints it need not think
- * of control characters. */
+ * cases of their own. In texts, controls and bytes that are not UTF-8 become escapes, so that
+ * whoever prints one need not think of them. Numbers and words must be in the range of their column
+ * (range.h). */
 enum status table_read(struct rows *out, const struct table *t, const char *path, struct err *e);
 void rows_free(struct rows *r);
 

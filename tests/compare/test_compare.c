@@ -312,7 +312,10 @@ ParameterizedTestParameters(compare, refuses)
         {"memory.csv", ",100,", ",1e2,", "is not a whole number"},
         {"samples.csv", ",10000,", ",inf,", "is not a number"},
         {"samples.csv", ",10000,", ",,", "has no time"},
-        {"samples.csv", ",9000,10,", ",9000,0,", "has no time"},
+        {"samples.csv", ",9000,10,", ",9000,0,", "column calls: \"0\""},
+        {"samples.csv", ",10000,", ",0,", "has no time"},
+        {"latency.csv", ",1000,", ",-1000,", "column median_ns: \"-1000\""},
+        {"latency.csv", "bench-latency/2", "bench-latency/1", "  -> measure again"},
         {"latency.csv", "", "", "is empty"},
         {"samples.csv", "", "", "is empty"},
     };

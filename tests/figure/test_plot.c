@@ -341,7 +341,7 @@ Test(plot, rows_without_lengths_are_no_points)
         text_put(k.mem_kind, TEXT_SIZE, mem_kind_name[MEM_KV]);
         k.seq_tokens = cut == 0 ? I64_EMPTY : 4;
         k.batch_size = cut == 1 ? I64_EMPTY : 4;
-        k.mem_tokens = cut == 2 ? -1 : 800;
+        k.mem_tokens = cut == 2 ? I64_EMPTY : 800;
         put_latency(&r, &k, 1e6, 10, 1);
         row_set_key(&tables[TABLE_MEMORY], &m, &k);
         m.arena_peak_bytes = m.weights_bytes = 100;

@@ -340,3 +340,77 @@ Test(csv_read, nothing_that_exists_is_overwritten)
     cr_expect(strstr(e.msg, "File exists"), "%s", e.msg);
     free(good.data);
 }
+
+/* ---- ranges ------------------------------------------------------------------------------- */
+
+/* A row with one other value; *name gets the column. */
+static void put_value(enum table_id id, const char *name, const char *value)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "schema,%s\n%.*s.0,%s\n", name,
+             (int)strcspn(tables[id].schema, "."), tables[id].schema, value);
+    put_file(text, strlen(text));
+}
+
+Test(csv_read, values_that_no_run_has)
+{
+    static const struct {
+        enum table_id table;
+        const char *column, *value, *wanted;
+    } bad[] = {
+        {TABLE_LATENCY, "median_ns", "-5", "a number from 0 on"},
+        {TABLE_LATENCY, "threads", "-1", "a number from 1 on"},
+        {TABLE_LATENCY, "threads", "0", "a number from 1 on"},
+        {TABLE_LATENCY, "seq_tokens", "-8", "a number from 1 on"},
+        {TABLE_LATENCY, "mem_tokens", "-8", "a number from 0 on"},
+        {TABLE_LATENCY, "status", "weird",
+         "one of ok, skipped, failed, wrong, timeout and interrupted"},
+        {TABLE_LATENCY, "status", "OK", "one of ok"},
+        {TABLE_LATENCY, "same_length", "2", "a number from 0 to 1"},
+        {TABLE_LATENCY, "gflop_per_s", "-1e-3", "a number from 0 on"},
+        {TABLE_MEMORY, "arena_peak_bytes", "-1", "a number from 0 on"},
+        {TABLE_PERPLEXITY, "ppl", "-3", "a number from 0 on"},
+        {TABLE_PERPLEXITY, "nll_nats_per_token", "-0.5", "a number from 0 on"},
+        {TABLE_PERPLEXITY, "tokens_scored", "-1", "a number from 0 on"},
+        {TABLE_STUDY, "role", "finall", "one of tune and final"},
+        {TABLE_STUDY, "baseline", "7", "a number from 0 to 1"},
+        {TABLE_STUDY, "train_s", "-1", "a number from 0 on"},
+        {TABLE_STUDY, "tokens", "-1", "a number from 0 on"},
+        {TABLE_TRAIN, "step", "-1", "a number from 0 on"},
+        {TABLE_ENV, "git_dirty", "-1", "a number from 0 to 1"},
+        {TABLE_SAMPLES, "disturbed", "3", "a number from 0 to 1"},
+        {TABLE_SAMPLES, "wall_ns", "-1", "a number from 0 on"},
+    };
+    static const struct {
+        enum table_id table;
+        const char *column, *value;
+    } good[] = {
+        {TABLE_LATENCY, "drift_pct", "-5"},
+        {TABLE_MEMORY, "rss_delta_bytes", "-4096"},
+        {TABLE_LATENCY, "seed", "-1"},
+        {TABLE_LATENCY, "mem_tokens", "0"},
+        {TABLE_PERPLEXITY, "ppl_delta_pct", "-2"},
+        {TABLE_PERPLEXITY, "answer_floor_nats", "-1e-17"},
+        {TABLE_LATENCY, "status", ""},
+        {TABLE_LATENCY, "threads", ""},
+    };
+    struct rows rows;
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct err e = {""};
+        char where[64];
+        put_value(bad[i].table, bad[i].column, bad[i].value);
+        cr_expect_eq(table_read(&rows, &tables[bad[i].table], path, &e), E_IO, "%s %s",
+                     bad[i].column, bad[i].value);
+        snprintf(where, sizeof(where), "line 2, column %s: \"%s\"", bad[i].column, bad[i].value);
+        cr_expect(strstr(e.msg, where) && strstr(e.msg, bad[i].wanted) && strstr(e.msg, "  -> "),
+                  "%s", e.msg);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        struct err e = {""};
+        put_value(good[i].table, good[i].column, good[i].value);
+        cr_expect_eq(table_read(&rows, &tables[good[i].table], path, &e), OK, "%s", e.msg);
+        rows_free(&rows);
+    }
+}

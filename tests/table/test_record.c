@@ -2,8 +2,9 @@
  *
  * The tables: the documented columns, rows that read back as they were written, and the printed
  * forms. */
-#include "harness/table/record.h"
+#include "harness/table/range.h"
 #include "tests/support/tmp_folder.h"
+#include "variants/base/printable.h"
 
 #include <float.h>
 #include <jansson.h>
@@ -106,15 +107,23 @@ static void fill(const struct table *t, void *row, int turn)
         const struct column *c = &t->columns[i];
         char *at = (char *)row + c->offset;
         const size_t k = (size_t)(i + turn);
+        const struct column_range range = column_range(c);
+        const int64_t count = awkward_count[k % ARRAY_LEN(awkward_count)];
+        const double x = awkward[k % ARRAY_LEN(awkward)];
         memset(at, 0, c->size);
-        if (i == 0)
+        if (range.words)
+            snprintf(at, c->size, "%s", range.words[turn % 2]);
+        else if (i == 0)
             snprintf(at, c->size, "%s", t->schema);
         else if (c->type == COLUMN_TEXT)
             snprintf(at, c->size, "%s", awkward_text[k % ARRAY_LEN(awkward_text)]);
         else if (c->type == COLUMN_I64)
-            memcpy(at, &awkward_count[k % ARRAY_LEN(awkward_count)], sizeof(int64_t));
+            memcpy(at,
+                   (double)count < range.least || (double)count > range.most ? &(int64_t){1}
+                                                                             : &count,
+                   sizeof(int64_t));
         else
-            memcpy(at, &awkward[k % ARRAY_LEN(awkward)], sizeof(double));
+            memcpy(at, x < range.least || x > range.most ? &(double){0.1} : &x, sizeof(double));
     }
 }
 
@@ -124,7 +133,7 @@ static void expect_same_row(const struct table *t, const char *a, const char *b)
         const struct column *c = &t->columns[i];
         if (c->type == COLUMN_TEXT) {
             char line[PAGE_TEXT_SIZE];
-            text_put(line, sizeof(line), a + c->offset);
+            printable_copy(line, sizeof(line), a + c->offset);
             cr_expect_str_eq(line, b + c->offset, "%s.%s", t->name, c->name);
         } else
             cr_expect_eq(memcmp(a + c->offset, b + c->offset, c->size), 0, "%s.%s", t->name,
