@@ -5,6 +5,7 @@
 #include "tokenizer_inner.h"
 
 #include "harness/util/grow.h"
+#include "variants/base/lfs_pointer.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -40,7 +41,12 @@ enum status tokenizer_file(const struct tokenizer *t, const char *name, struct b
     if (stat(path, &s) == 0 && s.st_size > TOKENS_FILE_MOST)
         return tokenizer_fail(t, E_IO, e, "%s has %lld bytes  -> at most %d", name,
                               (long long)s.st_size, TOKENS_FILE_MOST);
-    return file_read(out, path, e);
+    const enum status read = file_read(out, path, e);
+    if (read != OK || !is_lfs_pointer(out->data, out->n))
+        return read;
+    free(out->data);
+    *out = (struct bytes){0};
+    return tokenizer_fail(t, E_IO, e, "%s is " LFS_POINTER_SAYS, name);
 }
 
 static bool has_file(const struct tokenizer *t, const char *name)

@@ -195,6 +195,28 @@ Test(tokenizer, folders_without_one)
     }
 }
 
+/* A list of words would read its lines as words. */
+Test(tokenizer, pointers_of_lfs)
+{
+    static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n"
+                                  "size 12345\n";
+    static const char *const files[] = {"vocab.txt", "merges.txt", "vocab.json", "tokenizer.json"};
+    json_t *const vocab = tiny_vocab();
+
+    need_unicode();
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        struct tokenizer *t;
+        struct err e = {""};
+        if (strcmp(files[i], "merges.txt") == 0)
+            tiny_put_json("vocab.json", vocab);
+        tiny_put(files[i], pointer);
+        cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO, "%s", files[i]);
+        cr_expect(strstr(e.msg, files[i]) && strstr(e.msg, "a pointer of Git LFS"), "%s: %s",
+                  files[i], e.msg);
+    }
+    json_decref(vocab);
+}
+
 Test(tokenizer, vocab_and_merges)
 {
     need_unicode();

@@ -5,6 +5,7 @@
 #include "safetensors.h"
 
 #include "json_text.h"
+#include "lfs_pointer.h"
 
 #include <ctype.h>
 #include <endian.h>
@@ -267,6 +268,8 @@ static enum status read_header(struct safetensors *s, struct err *e)
 
     memcpy(&length, s->map, sizeof(length));
     length = le64toh(length);
+    if (is_lfs_pointer(s->map, s->size))
+        return file_error(s->path, e, E_IO, LFS_POINTER_SAYS);
     if (length > HEADER_MAX)
         return file_error(s->path, e, E_IO, "header of %llu bytes, the limit is %d" NOT_OURS,
                           (unsigned long long)length, HEADER_MAX);

@@ -4,6 +4,7 @@
 #include "config_json.h"
 
 #include "variants/base/json_text.h"
+#include "variants/base/lfs_pointer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,6 +68,10 @@ enum status import_json(json_t **out, const char *checkpoint, const char *path, 
         free(text);
         return fail(e, E_IO, "checkpoint %s: %s: %s  -> give the folder of a published model",
                     checkpoint, name, wrong);
+    }
+    if (is_lfs_pointer(text, n)) {
+        free(text);
+        return fail(e, E_IO, "checkpoint %s: %s is " LFS_POINTER_SAYS, checkpoint, name);
     }
     *out = json_read(text, n, JSON_REJECT_DUPLICATES, &why);
     const bool starved = !*out && errno == ENOMEM;
