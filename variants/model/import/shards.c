@@ -16,6 +16,7 @@ enum { INDEX_BYTES = 32 << 20, MAX_FILES = 512, MAX_TENSORS = 100000, PATH_SIZE 
 
 #define INDEX "model.safetensors.index.json"
 #define SINGLE "model.safetensors"
+#define WHOLE "-00001-of-00001.safetensors" /* the one shard of a model of one */
 
 static bool join(char to[PATH_SIZE], const char *dir, const char *name)
 {
@@ -29,35 +30,69 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+static bool is_plain(const char *name)
+{
+    return *name && *name != '.' && !strpbrk(name, "/\\") && ends_with(name, ".safetensors");
+}
+
 /* ---- what is there ------------------------------------------------------------------------ */
 
-/* A file of weights of another format, "" where there is none. */
-static void other_format(char found[64], const char *dir)
+/* Files of weights in a folder that lacks the usual ones. The first of each kind in the alphabet, ""
+ * where there is none. */
+struct around {
+    char shard[256]; /* NAME-00001-of-00002.safetensors and so on */
+    char whole[256]; /* NAME-00001-of-00001.safetensors: all there is */
+    int n_whole;
+    char single[256]; /* of another name */
+    char other[256];  /* of another format */
+};
+
+static void keep_first(char kept[256], const char *name)
+{
+    if (!*kept || strcmp(name, kept) < 0)
+        snprintf(kept, 256, "%s", name);
+}
+
+static void look_around(struct around *a, const char *dir)
 {
     static const char *const ends[] = {".bin", ".pt", ".pth",     ".ckpt",
                                        ".pkl", ".h5", ".msgpack", ".gguf"};
     DIR *const d = opendir(dir);
     const struct dirent *entry;
 
-    *found = '\0';
-    while (d && (entry = readdir(d)))
+    *a = (struct around){0};
+    while (d && (entry = readdir(d))) {
+        const char *const name = entry->d_name;
+        const bool weights = is_plain(name), whole = weights && ends_with(name, WHOLE);
+        const char *const of = weights ? strstr(name, "-of-") : NULL;
+        if (weights)
+            keep_first(whole ? a->whole : of ? a->shard : a->single, name);
+        a->n_whole += whole;
         for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-            if (ends_with(entry->d_name, ends[i]) && (!*found || strcmp(entry->d_name, found) < 0))
-                snprintf(found, 64, "%.63s", entry->d_name);
+            if (ends_with(name, ends[i]))
+                keep_first(a->other, name);
+    }
     if (d)
         closedir(d);
 }
 
-static enum status nothing_there(const char *checkpoint, const char *dir, struct err *e)
+static enum status nothing_there(const struct around *a, const char *checkpoint, struct err *e)
 {
-    char other[64];
-
-    other_format(other, dir);
-    if (*other)
+    if (*a->shard || *a->whole)
         return fail(e, E_IO,
-                    "checkpoint %s: has %s and no *.safetensors: pickles can run code and are not "
-                    "read  -> convert it, see: bench import --help",
-                    checkpoint, other);
+                    "checkpoint %s: has %.80s and no " INDEX ", which says what is in it  -> "
+                    "fetch that file, too",
+                    checkpoint, *a->shard ? a->shard : a->whole);
+    if (*a->other)
+        return fail(e, E_IO,
+                    "checkpoint %s: has %.80s and no " SINGLE ": pickles can run code and are "
+                    "not read  -> convert it, see: bench import --help",
+                    checkpoint, a->other);
+    if (*a->single)
+        return fail(e, E_IO,
+                    "checkpoint %s: has %.80s and no " SINGLE "  -> give that file, if it is the "
+                    "model",
+                    checkpoint, a->single);
     return fail(e, E_IO, "checkpoint %s: no " SINGLE "  -> the folder of a published model",
                 checkpoint);
 }
@@ -111,11 +146,6 @@ static enum status open_single(struct shards *s, const char *checkpoint, const c
 }
 
 /* ---- several files ------------------------------------------------------------------------ */
-
-static bool is_plain(const char *name)
-{
-    return *name && *name != '.' && !strpbrk(name, "/\\") && ends_with(name, ".safetensors");
-}
 
 /* Names of files in the order in which the index first has them. */
 static enum status list_files(const char *names[MAX_FILES], int *n, const json_t *map,
@@ -231,6 +261,21 @@ static enum status open_index(struct shards *s, const char *checkpoint, const ch
 
 /* ---- all ---------------------------------------------------------------------------------- */
 
+/* None of the usual files: a model of one shard, or what is there instead. */
+static enum status open_around(struct shards *s, const char *checkpoint, const char *dir,
+                               struct err *e)
+{
+    char path[PATH_SIZE];
+    struct around a;
+
+    look_around(&a, dir);
+    if (a.n_whole != 1)
+        return nothing_there(&a, checkpoint, e);
+    if (!join(path, dir, a.whole))
+        return fail(e, E_IO, "checkpoint %s: its path is too long  -> a shorter one", checkpoint);
+    return open_single(s, checkpoint, path, e);
+}
+
 enum status shards_open(struct shards *s, const char *checkpoint, const char *dir, const char *file,
                         struct err *e)
 {
@@ -247,7 +292,7 @@ enum status shards_open(struct shards *s, const char *checkpoint, const char *di
     else if (access(path, F_OK) == 0)
         st = open_single(s, checkpoint, path, e);
     else
-        st = nothing_there(checkpoint, dir, e);
+        st = open_around(s, checkpoint, dir, e);
     if (st != OK)
         shards_close(s);
     else
