@@ -119,9 +119,10 @@ Test(published, tensors_that_are_not_needed)
     published_copy("gpt2_plain");
     change_tensor("h.0.attn.bias", "transformer.ln_f.weight", NULL);
     published_refused("with a prefix that the others do not have", "transformer.ln_f.weight");
-    published_copy("gpt2_plain"); /* tied: the embedding once more */
+    published_copy("gpt2_plain"); /* tied, and of no such shape */
     change_tensor("h.0.attn.bias", "lm_head.weight", NULL);
-    published_accepted("a tied output");
+    published_refused("a tied output", "ties \"lm_head.weight\" to \"wte.weight\", which has other "
+                                       "sizes");
 }
 
 Test(published, types)
@@ -147,6 +148,82 @@ static enum status load_it(const struct published *p, struct err *e)
     lm_free(&m);
     arena_release(&a);
     return st;
+}
+
+/* One more tensor, with the bytes and the shape of another; then `nan` as its first number, or
+ * another first number. */
+static void add_copy(const char *file, const char *of, const char *name, const float *first)
+{
+    struct bytes b;
+    size_t data;
+    json_t *const header = published_header(&b, file, &data);
+    json_t *const entry = json_deep_copy(json_object_get(header, of));
+    const json_t *const span = json_object_get(entry, "data_offsets");
+    const size_t from = (size_t)json_integer_value(json_array_get(span, 0));
+    const size_t n = (size_t)json_integer_value(json_array_get(span, 1)) - from;
+    const size_t at = b.n - data;
+
+    b.data = realloc(b.data, b.n + n);
+    cr_assert_not_null(b.data);
+    memcpy(b.data + b.n, b.data + data + from, n);
+    if (first)
+        memcpy(b.data + b.n, first, sizeof(*first));
+    b.n += n;
+    json_object_set_new(entry, "data_offsets",
+                        json_pack("[I,I]", (json_int_t)at, (json_int_t)(at + n)));
+    json_object_set_new(header, name, entry);
+    published_put_header(file, header, &b, data);
+}
+
+static void expect_load(const char *what, enum status wanted, const char *says)
+{
+    struct published p;
+    struct err e;
+
+    cr_assert_eq(published_try(&p, &e), OK, "%s: %s", what, e.msg);
+    cr_expect_eq(load_it(&p, &e), wanted, "%s: %s", what, e.msg);
+    cr_expect(wanted == OK || strstr(e.msg, says), "%s: \"%s\" does not say %s", what, e.msg, says);
+    published_close(&p);
+}
+
+/* Of two tensors that are one in the model, versions of the publisher's program read one or the
+ * other: they must be equal. All three kinds of ties. */
+Test(published, tied_tensors_that_are_there_twice)
+{
+    static const struct {
+        const char *base, *of, *twice;
+    } ties[] = {
+        {"gpt2_plain", "wte.weight", "lm_head.weight"},
+        {"txl_div4", "transformer.word_emb.emb_layers.1.weight", "crit.out_layers.1.weight"},
+        {"txl_div4", "transformer.word_emb.emb_projs.2", "crit.out_projs.2"},
+        {"txl_original_keys", "r_w_bias", "layers.1.dec_attn.r_w_bias"},
+    };
+    const float values[] = {NAN, INFINITY, 0.123f};
+
+    for (size_t i = 0; i < ARRAY_LEN(ties); i++) {
+        published_copy(ties[i].base);
+        struct bytes b;
+        size_t data;
+        json_t *const header = published_header(&b, "model.safetensors", &data);
+        const bool there = json_object_get(header, ties[i].twice);
+        cr_assert(!there, "%s", ties[i].twice);
+        published_put_header("model.safetensors", header, &b, data);
+        add_copy("model.safetensors", ties[i].of, ties[i].twice, NULL);
+        expect_load(ties[i].twice, OK, "");
+        for (size_t k = 0; k < ARRAY_LEN(values); k++) {
+            published_copy(ties[i].base);
+            add_copy("model.safetensors", ties[i].of, ties[i].twice, &values[k]);
+            expect_load(ties[i].twice, E_IO, ties[i].twice);
+        }
+    }
+    published_copy("gpt2_plain"); /* not tied: read, and it may be another */
+    add_copy("model.safetensors", "wte.weight", "lm_head.weight", &values[2]);
+    published_set("tie_word_embeddings", json_false());
+    expect_load("untied", OK, "");
+    published_copy("gpt2_plain");
+    add_copy("model.safetensors", "wte.weight", "lm_head.weight", NULL);
+    change_tensor("lm_head.weight", NULL, "I32");
+    published_refused("of whole numbers", "other types");
 }
 
 /* Only numbers that are needed have to be finite. */
@@ -204,6 +281,80 @@ Test(published, indices)
     published_copy("llama_tied_sharded");
     published_write(index_name, "{}", 2);
     published_refused("no map", "weight_map");
+}
+
+/* Exchanged in the index: both are there, each in the other file. */
+Test(published, index_with_files_exchanged)
+{
+    published_copy("llama_tied_sharded");
+    json_t *const map = json_object_get(published_json(index_name), "weight_map");
+    const char *const norm = json_string_value(json_object_get(map, "model.norm.weight"));
+    const char *const embed = json_string_value(json_object_get(map, "model.embed_tokens.weight"));
+    cr_assert(strcmp(norm, embed) != 0, "%s", norm);
+    change_index("model.norm.weight", embed);
+    change_index("model.embed_tokens.weight", norm);
+    published_refused("exchanged", "which lacks it");
+}
+
+static void rename_file(const char *from, const char *to)
+{
+    char path[FILE_PATH];
+
+    snprintf(path, sizeof(path), "%s", published_path(from));
+    cr_assert_eq(rename(path, published_path(to)), 0, "%s", from);
+}
+
+/* Without an index: one shard of one is the model; more need it. */
+Test(published, shards_without_an_index)
+{
+    static const char one[] = "model-00001-of-00001.safetensors";
+
+    published_copy("llama_tied_sharded");
+    published_remove(index_name);
+    published_refused("two shards",
+                      "has model-00001-of-00002.safetensors and no model.safetensors.index.json");
+    published_copy("llama_gqa_bf16");
+    rename_file("model.safetensors", one);
+    expect_load("one shard of one", OK, "");
+    published_write("consolidated.safetensors", "x", 1);
+    expect_load("one shard beside another file", OK, "");
+    struct bytes b = published_read(one);
+    published_write("pytorch_model-00001-of-00001.safetensors", b.data, b.n);
+    free(b.data);
+    published_refused("two of one", "no model.safetensors.index.json");
+    published_copy("llama_gqa_bf16");
+    published_remove("expect.safetensors");
+    rename_file("model.safetensors", "weights.safetensors");
+    published_refused("another name", "has weights.safetensors and no model.safetensors");
+    published_copy("llama_gqa_bf16");
+    rename_file("model.safetensors", "model.bin");
+    published_refused("a pickle", "pickles");
+}
+
+/* What a clone without Git LFS has, and what is no such file at all. */
+Test(published, files_that_are_something_else)
+{
+    static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:"
+                                  "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393"
+                                  "\nsize 12345\n";
+    static const char page[] = "<!DOCTYPE html><html><body>401</body></html>";
+    static const char *const files[] = {"config.json", "model.safetensors.index.json",
+                                        "model-00002-of-00002.safetensors"};
+
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        published_copy("llama_tied_sharded");
+        published_write(files[i], pointer, strlen(pointer));
+        published_refused(files[i], "a pointer of Git LFS");
+        published_write(files[i], page, strlen(page));
+        published_refused(files[i], i < 2 ? "not JSON" : "not a safetensors file");
+        published_write(files[i], "", 0);
+        published_refused(files[i], i < 2 ? "not JSON" : "not a safetensors file");
+    }
+    published_copy("llama_gqa_bf16");
+    published_write("model.safetensors", pointer, strlen(pointer));
+    published_refused("model.safetensors", "a pointer of Git LFS");
+    rename_file("model.safetensors", "model-00001-of-00001.safetensors");
+    published_refused("one shard", "a pointer of Git LFS");
 }
 
 /* The index wins over a single file beside it, and a tensor is in one file only. */

@@ -33,7 +33,7 @@ static const struct tensor_row tensors[] = {
     {.ours = "layers.*.ff.1", .published = "h.*.mlp.c_fc", .layout = LAYOUT_COLUMNS},
     {.ours = "layers.*.ff.2", .published = "h.*.mlp.c_proj", .layout = LAYOUT_COLUMNS},
     {.ours = "final_ln", .published = "ln_f"},
-    {.ours = "out", .published = "lm_head", .bare = true, .tie = TIE_WORDS},
+    {.ours = "out", .published = "lm_head", .bare = true, .tie = TIE_WORDS, .with = "wte"},
     {0},
 };
 

@@ -29,7 +29,7 @@ static const struct tensor_row tensors[] = {
     {.ours = "layers.*.ff.1", .published = "layers.*.mlp.dense_h_to_4h"},
     {.ours = "layers.*.ff.2", .published = "layers.*.mlp.dense_4h_to_h"},
     {.ours = "final_ln", .published = "final_layer_norm"},
-    {.ours = "out", .published = "embed_out", .bare = true, .tie = TIE_WORDS},
+    {.ours = "out", .published = "embed_out", .bare = true, .tie = TIE_WORDS, .with = "embed_in"},
     {0},
 };
 

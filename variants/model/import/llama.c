@@ -24,7 +24,7 @@
     {.ours = "layers.*.ff.1", .published = "layers.*.mlp.up_proj"},                                                     \
     {.ours = "layers.*.ff.2", .published = "layers.*.mlp.down_proj"},                                                   \
     {.ours = "final_ln", .published = "norm"},                                                                          \
-    {.ours = "out", .published = "lm_head", .bare = true, .tie = TIE_WORDS},                                                              \
+    {.ours = "out", .published = "lm_head", .bare = true, .tie = TIE_WORDS, .with = "embed_tokens"},                        \
     {0}
 
 #define KEYS                                                                                       \

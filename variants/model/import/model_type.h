@@ -25,9 +25,17 @@ struct tensor_row {
     int part, parts; /* parts 0 = 1 */
     bool bare;       /* has no prefix */
     enum tie tie;
+    const char *with;    /* the published name of what it is tied to */
     bool backwards;      /* in files without a prefix its rows stand in reverse order */
     bool by_layer_depth; /* divided by the number of its layer, from 1, where the config says so */
 };
+
+/* Does `pattern` cover `name`, whole or up to its last dot? Then *layer is what stands for its '*',
+ * -1 without, and *rest the suffix. */
+bool tensor_row_covers(const char *pattern, const char *name, int *layer, const char **rest);
+/* The name that `pattern` makes, with this prefix before it. */
+void tensor_row_name(char to[TENSOR_NAME], const char *pattern, const char *prefix, int layer,
+                     const char *rest);
 
 /* A key of config.json that is one of ours. */
 struct key_row {
@@ -44,6 +52,7 @@ struct model_type {
     const char *layers;               /* the key that counts layers, for messages */
     const char *context;              /* the key of the longest window, and its default */
     int usual_context;                /* without the key */
+    bool endless;                     /* its memory carries texts of any length */
     const struct alias *aliases;      /* of its keys */
     const struct key_row *keys;       /* the last one has no name */
     const struct tensor_row *tensors; /* likewise */

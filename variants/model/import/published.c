@@ -4,6 +4,7 @@
 #include "published.h"
 
 #include "model_type.h"
+#include "ties.h"
 #include "variants/base/printable.h"
 #include "variants/model/checkpoint.h"
 #include "variants/model/lm.h"
@@ -134,38 +135,6 @@ static void put_source(struct published *p, struct config_json *j, const char *d
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-/* Does `pattern` cover `name`, whole or up to its last dot? Then *layer is what stands for its '*',
- * -1 without, and *rest the suffix. */
-static bool covers(const char *pattern, const char *name, int *layer, const char **rest)
-{
-    *layer = -1;
-    for (; *pattern; pattern++)
-        if (*pattern == '*') {
-            char *end;
-            *layer = (int)strtol(name, &end, 10);
-            if (end == name)
-                return false;
-            name = end;
-        } else if (*pattern != *name++)
-            return false;
-    *rest = name;
-    return !*name || strcmp(name, ".weight") == 0 || strcmp(name, ".bias") == 0;
-}
-
-/* The published name of a row's tensor. */
-static void name_of(char to[TENSOR_NAME], const struct tensor_row *row, const char *prefix,
-                    int layer, const char *rest)
-{
-    const char *const star = strchr(row->published, '*');
-    const int before = star ? (int)(star - row->published) : (int)strlen(row->published);
-
-    if (star)
-        snprintf(to, TENSOR_NAME, "%s%.*s%d%s%s", row->bare ? "" : prefix, before, row->published,
-                 layer, star + 1, rest);
-    else
-        snprintf(to, TENSOR_NAME, "%s%s%s", row->bare ? "" : prefix, row->published, rest);
-}
-
 /* The row of a tensor of ours, the layer that it is of, and its published name, "" if it has none.
  */
 static const struct tensor_row *row_of(const struct published *p, const char *ours, int *layer,
@@ -174,12 +143,12 @@ static const struct tensor_row *row_of(const struct published *p, const char *ou
     const char *rest = "";
     const struct tensor_row *row = p->rows->tensors;
 
-    while (row->ours && !covers(row->ours, ours, layer, &rest))
+    while (row->ours && !tensor_row_covers(row->ours, ours, layer, &rest))
         row++;
     CHECK(row->ours); /* the rows of a kind of model cover all of its tensors */
     *name = '\0';
     if (row->layout != LAYOUT_NOWHERE)
-        name_of(name, row, p->prefix, *layer, rest);
+        tensor_row_name(name, row->published, row->bare ? "" : p->prefix, *layer, rest);
     return row;
 }
 
@@ -275,36 +244,22 @@ static bool is_buffer(const char *name)
     return false;
 }
 
-/* What the model ties stands twice in some files, and is not compared. */
-static bool is_tied(const struct published *p, const char *name)
-{
-    const struct adaptive *const a = &p->config.adaptive;
-    const size_t skip = strlen(p->prefix);
-
-    for (const struct tensor_row *row = p->rows->tensors; row->ours; row++) {
-        const bool has_prefix = strncmp(name, p->prefix, skip) == 0;
-        const char *rest;
-        int i;
-        if (row->tie == TIE_NONE || (!row->bare && !has_prefix) ||
-            !covers(row->published, row->bare ? name : name + skip, &i, &rest))
-            continue;
-        return row->tie == TIE_WORDS    ? p->config.tied && strcmp(rest, ".bias") != 0
-               : row->tie == TIE_LAYERS ? !p->config.uv_per_layer
-                                        : i >= 0 && i < a->n_tie && a->tie[i];
-    }
-    return false;
-}
-
 /* What nothing reads would make a wrong model, silently. */
 static enum status check_rest(const struct published *p, struct err *e)
 {
     for (int i = 0; i < p->shards.n_tensors; i++) {
         const struct shard_tensor *const t = &p->shards.tensors[i];
-        if (!t->used && !is_buffer(t->t->name) && !is_tied(p, t->t->name))
+        const struct shard_tensor *first;
+        if (t->used || is_buffer(t->t->name))
+            continue;
+        if (!ties_find(&first, p, t->t->name))
             return fail(e, E_IO,
                         "checkpoint %s: tensor \"%s\" belongs to nothing that config.json "
                         "describes  -> a model of another kind",
                         p->path, t->t->name);
+        const enum status st = ties_check_shape(p, t->t, first, e);
+        if (st != OK)
+            return st;
     }
     return OK;
 }
@@ -332,6 +287,7 @@ static void say_config(struct published *p, struct config_json *j, const char *d
     p->rows->more(j);
     p->by_layer_depth = p->rows->by_layer_depth && p->rows->by_layer_depth(j);
     p->context = config_json_whole(j, p->rows->context, p->rows->usual_context, 1, 1 << 24);
+    p->endless = p->rows->endless;
     import_refuse_strangers(j);
     put_source(p, j, dir);
 }
@@ -503,5 +459,5 @@ enum status published_load(const struct published *p, struct params *params, str
 
     for (int i = 0; st == OK && i < params->n; i++)
         st = load(p, &params->v[i], e);
-    return st;
+    return st == OK ? ties_check_numbers(p, e) : st;
 }

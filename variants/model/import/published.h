@@ -17,6 +17,7 @@ struct published {
     const char *family; /* model_type */
     char source[256];   /* _name_or_path, or the folder's name */
     int context;        /* tokens of the longest window that it was made for */
+    bool endless;       /* with its memory, texts of any length */
     struct shards shards;
     /* How its tensors are read. */
     const struct model_type *rows;
