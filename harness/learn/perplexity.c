@@ -188,6 +188,24 @@ static bool caches(const struct config *c, enum mem_kind kind)
     return c->kv_dtype == ELEM_F32 || kind == MEM_KV;
 }
 
+/* Is a text seen further back than its model was made for? Its losses rise there, whatever computes
+ * them. Both said and in the row. */
+static void note_beyond(struct session *s, const struct subject *t, int seq, int mem,
+                        struct result *r)
+{
+    const double within = mem == MEM_ALL ? INFINITY : (double)seq + mem;
+    const double sees = fmin(within, (double)r->report.tokens_scored);
+
+    if (!t->longest || sees <= t->longest)
+        return;
+    snprintf(r->detail, sizeof(r->detail), "beyond its context: %.0f tokens at once, made for %d",
+             sees, t->longest);
+    console_note(&s->console,
+                 "warning: %.0f tokens at once, the model was made for %d (its config.json)  -> "
+                 "--seq and --mem of that together, to compare with published numbers",
+                 sees, t->longest);
+}
+
 static enum status score_one(struct session *s, const struct subject *t, int seq, int mem,
                              bool print, struct err *e)
 {
@@ -222,6 +240,8 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
                    : scored == E_TIMEOUT   ? ROW_TIMEOUT
                                            : ROW_FAILED;
         text_put(r.detail, sizeof(r.detail), why.msg);
+    } else {
+        note_beyond(s, t, seq, mem, &r);
     }
     struct perplexity_row row = make_row(t, s, &r);
     if (t->config.dtype != ELEM_F32 || t->config.kv_dtype != ELEM_F32)

@@ -44,6 +44,7 @@ enum status subject_checkpoint(struct subject *t, struct err *e)
     t->context = w.is_published            ? w.published.context
                  : w.config.pos->positions ? w.config.pos->positions(&w.config)
                                            : w.config.max_seq;
+    t->longest = w.is_published && !w.published.endless ? w.published.context : 0;
     snprintf(t->unit, sizeof(t->unit), "%s", w.is_published ? "token" : unit ? unit : "byte");
     snprintf(t->source, sizeof(t->source), "%s", weights_source(&w));
     snprintf(t->made_of, sizeof(t->made_of), "%s", text && synthetic_named(text) ? text : "");

@@ -16,6 +16,7 @@ struct subject {
     char made_of[256]; /* the generated source that it was trained on, or "" */
     char source[256];  /* the published name of the model, or "" */
     int context;       /* tokens of a window; 0 = unknown */
+    int longest;       /* tokens that a published model was made to see at once; 0 = any */
     int64_t step;      /* I64_EMPTY = unknown */
     bool counts;       /* the options of counting.h were meant: of eval */
     size_t tokens;

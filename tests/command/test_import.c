@@ -178,6 +178,40 @@ Test(import, list_of_models)
     ran_free(&r);
 }
 
+static void score_beyond(const char *seq, const char *mem, bool beyond)
+{
+    struct ran r = run_bench(folder,
+                             "eval --ckpt model --tokens ids -b ref --threads 1 --seq %s --mem %s "
+                             "-q --format csv --columns status,tokens,status_detail",
+                             seq, mem);
+
+    expect_exit(&r, 0);
+    cr_expect_eq(strstr(r.out.data, "beyond its context: 39 tokens at once, made for 16") != NULL,
+                 beyond, "--seq %s --mem %s: %s", seq, mem, r.out.data);
+    cr_expect_eq(strstr(r.err.data, "warning: 39 tokens at once, the model was made for 16") !=
+                     NULL,
+                 beyond, "--seq %s --mem %s: %s", seq, mem, r.err.data);
+    ran_free(&r);
+}
+
+/* A text that is seen further back than the model was made for is scored, with a word. */
+Test(import, scored_beyond_the_context)
+{
+    int32_t ids[40];
+
+    for (int i = 0; i < 40; i++)
+        ids[i] = 7 * i % 88;
+    published_copy("qwen2_bias");
+    published_set("max_position_embeddings", json_integer(16));
+    published_write("../ids", ids, sizeof(ids));
+    score_beyond("64", "0", true);
+    score_beyond("8", "64", true);
+    score_beyond("8", "8", false);
+    score_beyond("16", "0", false);
+    published_set("max_position_embeddings", json_integer(39));
+    score_beyond("64", "0", false);
+}
+
 /* A list of words reads others as <unk>, and the row says how many. */
 Test(import, words_out_of_the_vocabulary)
 {
