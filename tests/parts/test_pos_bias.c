@@ -127,6 +127,21 @@ Test(pos_bias, buckets_in_exact_arithmetic)
     }
 }
 
+static const int far[] = {127, 128, 129, 4095, 4096, 4097, 65535, 65536};
+enum { FARTHEST = 65536 };
+
+/* Distances of long contexts, where the last buckets begin and where all share the last. */
+Test(pos_bias, buckets_of_long_contexts)
+{
+    static const int sizes[][2] = {{32, 128}, {32, 4096}, {40, 65536}, {33, 100000}, {16, 65535}};
+
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        for (size_t k = 0; k < ARRAY_LEN(far); k++)
+            cr_expect_eq(t5_bucket(far[k], sizes[i][0], sizes[i][1]),
+                         exact_bucket(far[k], sizes[i][0], sizes[i][1]),
+                         "distance %d, %d buckets to %d", far[k], sizes[i][0], sizes[i][1]);
+}
+
 Test(pos_bias, buckets_that_are_whole_powers)
 {
     /* 4 exact ones, then a bucket per factor of sqrt 2 */
@@ -220,17 +235,22 @@ static double want_bias(const struct prepared *t, int h, int n)
 }
 
 /* One rounding of the result. */
+static void expect_distance(const struct prepared *t, int n)
+{
+    for (int h = 0; h < HEADS; h++) {
+        const double want = want_bias(t, h, n);
+        cr_expect_leq(in_bounds((double)read_bias(&t->a, h, n), want, U * fabs(want)), 1,
+                      "%s, head %d, distance %d of %d", t->c.pos->name, h, n, t->a.M + t->a.L);
+    }
+}
+
 static void expect_table(const struct prepared *t)
 {
     const int K = t->a.M + t->a.L;
 
     cr_expect_leq(t->a.R, K);
-    for (int h = 0; h < HEADS; h++)
-        for (int n = 0; n < K; n++) {
-            const double want = want_bias(t, h, n);
-            cr_expect_leq(in_bounds((double)read_bias(&t->a, h, n), want, U * fabs(want)), 1,
-                          "%s, head %d, distance %d of %d", t->c.pos->name, h, n, K);
-        }
+    for (int n = 0; n < K; n++)
+        expect_distance(t, n);
 }
 
 static const struct pos *const schemes[] = {&pos_alibi, &pos_t5, &pos_kerple};
@@ -247,6 +267,17 @@ Test(pos_bias, table_has_every_distance)
                 expect_table(&t);
                 close_lowered(&t);
             }
+}
+
+Test(pos_bias, table_of_a_long_context)
+{
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++) {
+        struct prepared t;
+        open_lowered(&t, schemes[i], true, FARTHEST + 1);
+        for (size_t k = 0; k < ARRAY_LEN(far); k++)
+            expect_distance(&t, far[k]);
+        close_lowered(&t);
+    }
 }
 
 Test(pos_bias, table_can_be_cut)
