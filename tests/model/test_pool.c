@@ -249,6 +249,98 @@ Test(pools, rows_do_not_see_what_follows)
     }
 }
 
+/* ---- which tokens meet ---------------------------------------------------------------------- */
+
+enum { WIDTH = 12 };
+
+struct rows_by_hand {
+    double at[MOST][WIDTH];
+    int n;
+};
+
+static void norm_by_hand(struct rows_by_hand *r, double eps)
+{
+    for (int t = 0; t < r->n; t++) {
+        double mean = 0, var = 0;
+        for (int e = 0; e < WIDTH; e++)
+            mean += r->at[t][e] / WIDTH;
+        for (int e = 0; e < WIDTH; e++)
+            var += pow(r->at[t][e] - mean, 2) / WIDTH;
+        for (int e = 0; e < WIDTH; e++)
+            r->at[t][e] = (r->at[t][e] - mean) / sqrt(var + eps);
+    }
+}
+
+/* Means of whole pairs: a last row without a partner is in none. */
+static void pool_by_hand(struct rows_by_hand *r)
+{
+    r->n /= 2;
+    for (int i = 0; i < r->n; i++)
+        for (int e = 0; e < WIDTH; e++)
+            r->at[i][e] = 0.5 * (r->at[2 * i][e] + r->at[2 * i + 1][e]);
+}
+
+/* Token t has the group of `size` that it is in, if that is whole; causal: the last group whose
+ * tokens are all at t or before it. */
+static void join_by_hand(struct rows_by_hand *r, const struct rows_by_hand *tokens, int size,
+                         bool causal)
+{
+    const struct rows_by_hand groups = *r;
+
+    *r = *tokens;
+    for (int t = 0; t < r->n; t++)
+        for (int g = 0; g < groups.n; g++) {
+            const int first = g * size, last = first + size - 1;
+            const bool reads = causal ? last <= t && last + size > t : first <= t && t <= last;
+            for (int e = 0; e < WIDTH && reads; e++)
+                r->at[t][e] += groups.at[g][e];
+        }
+}
+
+static struct rows_by_hand means_by_hand(const struct pool_case *t, int T)
+{
+    struct rows_by_hand r = {.n = T}, tokens = r;
+    int size = 1;
+
+    for (int i = 0; i < T * WIDTH; i++)
+        r.at[i / WIDTH][i % WIDTH] = (double)t->x[i];
+    for (const char *letter = t->c.order; *letter; letter++) {
+        if (*letter == 'p' && size == 1)
+            tokens = r;
+        if (*letter == 'p')
+            pool_by_hand(&r), size *= 2;
+        if (*letter == 'u')
+            join_by_hand(&r, &tokens, size, t->c.causal);
+        norm_by_hand(&r, (double)t->c.ln_eps);
+    }
+    return r;
+}
+
+/* Where all maps are 0, a sub-layer is its norm, and what is left are the means: of every length,
+ * so that groups are cut short by the end everywhere. Twelve norms of numbers of up to 3, of means
+ * that vary by a third or more of that. */
+Test(pools, means_by_hand, .timeout = 60)
+{
+    for (int i = 0; i < FORMS; i++)
+        for (int causal = 0; causal < 2; causal++)
+            for (int T = 1; T <= MOST; T++) {
+                struct pool_case t;
+                pool_open(&t, forms[i], causal, "ref", 1, 1, T, false);
+                for (int k = 0; k < t.params.n; k++)
+                    for (size_t e = 0; e < t.params.v[k].n; e++)
+                        t.params.v[k].data[e] = t.params.v[k].group == PARAM_NORMS;
+                pool_lower(&t);
+                const float *const got = pool_forward(&t, 1, T);
+                const struct rows_by_hand want = means_by_hand(&t, T);
+                for (int k = 0; k < T * WIDTH; k++)
+                    cr_assert_leq(fabs((double)got[k] - want.at[k / WIDTH][k % WIDTH]), 256 * U,
+                                  "%s, causal %d, %d tokens: token %d is %g, not %g", forms[i],
+                                  causal, T, k / WIDTH, (double)got[k],
+                                  want.at[k / WIDTH][k % WIDTH]);
+                pool_close(&t);
+            }
+}
+
 /* Layers on pools do a half or a quarter of the work on rows. */
 Test(pools, fewer_rows_cost_less)
 {
