@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,4 +103,61 @@ Test(estimate, what_is_left)
         if (p.cases[i].seq == 8192)
             cr_expect_float_eq(all.of[i].reference, 1, 0.02);
     drop(&all, &p, &o);
+}
+
+/* ---- calls longer than the time to measure ------------------------------------------------- */
+
+/* The reference at 256, 1024 and 4096 keys: 0.1 s, 1.6 s and 26 s of products, so that --max-time 1
+ * is longer, about as long, and much shorter than a call. */
+Test(estimate, long_calls_take_their_time)
+{
+    static const char *const lengths[] = {"256", "1024", "4096"};
+    double run[3], call[3];
+    int longer = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        char line[256];
+        struct estimate t;
+        struct options o;
+        struct plan p;
+        snprintf(line, sizeof(line),
+                 "--variant xl --workload attn --backend ref --mem 0 --threads 1 --max-time 1 "
+                 "--warmup-ms 0 --batch 16 --seq %s",
+                 lengths[i]);
+        estimate_line(&t, &p, &o, line, never, NULL);
+        cr_assert_eq(p.n, 1);
+        run[i] = t.of[0].run;
+        call[i] = t.of[0].call;
+        /* checked, warmed up, and at least three blocks of a call, or the time that was given */
+        cr_expect_geq(run[i], 2 * call[i] + fmax(1, 3 * call[i]), "%s keys", lengths[i]);
+        longer += call[i] > 1;
+        drop(&t, &p, &o);
+    }
+    cr_assert(longer >= 1 && longer <= 2, "%g %g %g s", call[0], call[1], call[2]);
+    cr_expect_geq(run[2], 5 * call[2]);
+    cr_expect_lt(run[2], 5.5 * call[2]);
+}
+
+/* Threads, memories and repeated time: what is charged follows the case, not the first of them. */
+Test(estimate, every_case_by_its_own_shape)
+{
+    struct estimate t;
+    struct options o;
+    struct plan p;
+
+    estimate_line(&t, &p, &o,
+                  "--variant xl --workload attn --backend ref --seq 64,512 --mem 0,512 --threads "
+                  "1 --batch 1,4 --max-time 0.01",
+                  never, NULL);
+    cr_assert_eq(p.n, 8);
+    for (int i = 0; i < p.n; i++)
+        for (int k = 0; k < p.n; k++) {
+            const struct bench_case *const a = &p.cases[i], *const b = &p.cases[k];
+            const bool more = a->seq >= b->seq && a->mem >= b->mem && a->batch >= b->batch;
+            if (i != k && more)
+                cr_expect_gt(t.of[i].call, t.of[k].call, "%s, %s", a->repro, b->repro);
+            if (i != k && more)
+                cr_expect_gt(t.of[i].run, t.of[k].run, "%s, %s", a->repro, b->repro);
+        }
+    drop(&t, &p, &o);
 }
