@@ -280,6 +280,36 @@ Test(topo, respects_affinity)
     topo_close(t);
 }
 
+/* After pinning, the thread has the CPUs that it was started with: all of them, and no others. */
+Test(topo, unpinning_restores_the_affinity)
+{
+    struct topo *t = machine(NULL);
+    struct err e;
+    int n;
+    const struct topo_cpu *const cpu = topo_cpus(t, &n);
+    cpu_set_t before, after, one;
+    const int first = cpu[0].cpu, last = cpu[n - 1].cpu;
+
+    cr_assert_eq(sched_getaffinity(0, sizeof(before), &before), 0);
+    cr_assert_eq(topo_pin(t, last, &e), OK, "%s", e.msg);
+    topo_unpin(t);
+    cr_assert_eq(sched_getaffinity(0, sizeof(after), &after), 0);
+    cr_expect(CPU_EQUAL(&before, &after), "%d CPUs of %d", CPU_COUNT(&after), CPU_COUNT(&before));
+    topo_close(t);
+
+    if (n < 2) /* a single CPU: a narrower set does not exist */
+        return;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+    t = machine(NULL);
+    cr_assert_eq(topo_pin(t, first, &e), OK, "%s", e.msg);
+    topo_unpin(t);
+    cr_assert_eq(sched_getaffinity(0, sizeof(after), &after), 0);
+    cr_expect(CPU_EQUAL(&one, &after), "%d CPUs of 1", CPU_COUNT(&after));
+    topo_close(t);
+}
+
 Test(topo, every_thread_runs_where_it_was_put)
 {
     struct topo *const t = machine(NULL);

@@ -262,6 +262,20 @@ static void change_index(const char *tensor, const char *file)
     published_put_json(index_name, index);
 }
 
+/* Each tensor in the other of the two files, both of which are there. */
+static void exchange_files(void)
+{
+    static const char first[] = "model-00001-of-00002.safetensors",
+                      second[] = "model-00002-of-00002.safetensors";
+    json_t *const index = published_json(index_name);
+    const char *tensor;
+    json_t *file;
+
+    json_object_foreach(json_object_get(index, "weight_map"), tensor, file)
+        json_string_set(file, strcmp(json_string_value(file), first) == 0 ? second : first);
+    published_put_json(index_name, index);
+}
+
 Test(published, indices)
 {
     static const char *const wrong[] = {"../w.safetensors", "/w.safetensors", ".w.safetensors",
@@ -278,6 +292,9 @@ Test(published, indices)
     published_copy("llama_tied_sharded");
     change_index("model.norm.weight", "model-00003-of-00002.safetensors");
     published_refused("a file that is not there", "model-00003-of-00002");
+    published_copy("llama_tied_sharded");
+    exchange_files();
+    published_refused("files exchanged", "lacks it");
     published_copy("llama_tied_sharded");
     published_write(index_name, "{}", 2);
     published_refused("no map", "weight_map");
