@@ -17,7 +17,7 @@ rm -f "$reports".[0-9]*
 # the locale, a start-up file. They get only what is named here.
 mkdir -p "$build/home"
 around=(PATH="$PATH" HOME="$PWD/$build/home" LC_ALL=C BENCH="$PWD/$build/bench")
-for name in BENCH_SHARED FAULTS_ALL LD_LIBRARY_PATH REWRITE_SCREENS; do
+for name in BENCH_SHARED FAULTS_ALL LD_LIBRARY_PATH PROPERTIES REWRITE_SCREENS; do
     [ -z "${!name-}" ] || around+=("$name=${!name}")
 done
 # Suites run in parallel: spinning threads would take CPU time from the others.

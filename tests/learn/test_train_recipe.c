@@ -3,10 +3,13 @@
  * What a training may do differently: how weights begin, the loss, the optimiser. */
 #include "harness/learn/train.h"
 #include "tests/support/command_line.h"
+#include "tests/support/property.h"
 #include "tests/support/tmp_folder.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 TestSuite(train_recipe, .init = folder_make, .fini = folder_remove);
 
@@ -103,6 +106,94 @@ Test(train_recipe, z_loss_is_a_part_of_the_gradient)
             trainer_close(&t[i]);
             options_free(&o[i]);
         }
+    }
+}
+
+/* ---- dropout ------------------------------------------------------------------------------ */
+
+/* The losses of some steps from the same weights, on the same text, with the masks of a seed. */
+static void losses(double *loss, int n, const char *variant, int seed, const char *more)
+{
+    struct options o, first;
+    struct trainer t, like;
+    char line[96];
+
+    snprintf(line, sizeof(line), " --seed %d%s", seed, more);
+    parse(&o, variant, line), parse(&first, variant, " --seed 1");
+    o.mem.v[0] = first.mem.v[0] = 0;
+    begin(&t, &o), begin(&like, &first);
+    for (int i = 0; i < t.lm.params.n; i++)
+        memcpy(t.lm.params.v[i].data, like.lm.params.v[i].data, t.lm.params.v[i].n * sizeof(float));
+    lm_build_tables(&t.lm, &t.engine);
+    for (int i = 0; i < n; i++)
+        loss[i] = run(&t, 1);
+    trainer_close(&t), trainer_close(&like);
+    options_free(&o), options_free(&first);
+}
+
+/* The masks of a training are those of its seed, from the first step on: of every variant that is
+ * trained. Text and weights are the same, so that without dropout nothing depends on the seed. */
+Test(train_recipe, dropout_has_the_seed_of_the_training, .timeout = 60)
+{
+    enum { STEPS = 3 };
+
+    for (int v = 0; variants[v]; v++) {
+        const char *const name = variants[v]->name;
+        double plain[2][STEPS], dropped[3][STEPS];
+        struct options o;
+        struct trainer t;
+        struct err e = {""};
+        parse(&o, name, " --dropout 0.3");
+        o.mem.v[0] = 0;
+        const bool trained = trainer_open(&t, &o, &e) == OK;
+        trainer_close(&t);
+        options_free(&o);
+        property(variants[v], "seeds of dropout", trained ? "yes" : "not trained");
+        if (!trained)
+            continue;
+        for (int seed = 0; seed < 2; seed++)
+            losses(plain[seed], STEPS, name, 1 + seed, "");
+        for (int i = 0; i < 3; i++) /* the first one twice */
+            losses(dropped[i], STEPS, name, 1 + i % 2, " --dropout 0.3");
+        for (int i = 0; i < STEPS; i++) {
+            cr_expect_eq(plain[0][i], plain[1][i], "%s, step %d without dropout", name, i);
+            cr_expect_eq(dropped[0][i], dropped[2][i], "%s, step %d: the same seed", name, i);
+            cr_expect_neq(dropped[0][i], dropped[1][i], "%s, step %d: another seed", name, i);
+        }
+    }
+}
+
+/* A text of one letter and weights that are put back: steps differ by their masks. */
+Test(train_recipe, every_step_has_masks_of_its_own)
+{
+    enum { STEPS = 4, LETTERS = 5000 };
+    char letters[LETTERS], path[FILE_PATH], line[FILE_PATH + 64];
+    double loss[2][STEPS];
+
+    memset(letters, 'a', sizeof(letters));
+    folder_path(path, "letters");
+    cr_assert_eq(file_replace(path, letters, sizeof(letters), NULL), OK);
+    for (int dropped = 0; dropped < 2; dropped++) {
+        struct options o, first;
+        struct trainer t, like;
+        snprintf(line, sizeof(line), " --corpus %s%s", path, dropped ? " --dropout 0.3" : "");
+        parse(&o, "vanilla", line), parse(&first, "vanilla", line);
+        o.mem.v[0] = first.mem.v[0] = 0;
+        begin(&t, &o), begin(&like, &first);
+        for (int i = 0; i < STEPS; i++) {
+            loss[dropped][i] = run(&t, 1);
+            for (int k = 0; k < t.lm.params.n; k++)
+                memcpy(t.lm.params.v[k].data, like.lm.params.v[k].data,
+                       t.lm.params.v[k].n * sizeof(float));
+            lm_build_tables(&t.lm, &t.engine);
+        }
+        trainer_close(&t), trainer_close(&like);
+        options_free(&o), options_free(&first);
+    }
+    for (int i = 1; i < STEPS; i++) {
+        cr_expect_eq(loss[0][i], loss[0][0], "step %d without dropout", i);
+        for (int k = 0; k < i; k++)
+            cr_expect_neq(loss[1][i], loss[1][k], "steps %d and %d", i, k);
     }
 }
 
