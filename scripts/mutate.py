@@ -31,8 +31,7 @@ WORK = os.path.join(TOP, "build", "mutate")
 TREE = os.path.join(WORK, "tree")
 RESULTS = os.path.join(WORK, "results.json")
 SOUND = os.path.join(WORK, "sound.json")
-PAGE = os.path.join(TOP, "docs", "testing.md")
-MARK = "<!-- written by scripts/mutate.py --docs -->\n"
+PAGE = os.path.join(WORK, "mutants.md")
 CC = os.environ.get("CC", "gcc")
 
 
@@ -286,21 +285,13 @@ def judge(mutant, timeout):
 # ---- reports -----------------------------------------------------------------------------------
 
 
-def table(mutants, results, before):
-    """Mutants that have not been judged in this copy keep their row of those before."""
+def table(mutants, results):
     lines = ["| mutant | file | caught by |", "|---|---|---|"]
     for m in mutants:
         r = results.get(m.name, {})
-        head = f"| {m.name} | `{m.file}` | "
-        kept = [line for line in before if line.startswith(head)]
-        if m.equivalent:
-            lines.append(f"{head}equivalent: {m.equivalent} |")
-        elif r.get("outcome") == "caught":
-            lines.append(f"{head}{r['by']} |")
-        elif r or not kept:
-            lines.append(f"{head}**{r.get('outcome', 'not judged')}** |")
-        else:
-            lines += kept
+        by = f"equivalent: {m.equivalent}" if m.equivalent else \
+            r["by"] if r.get("outcome") == "caught" else f"**{r.get('outcome', 'not judged')}**"
+        lines.append(f"| {m.name} | `{m.file}` | {by} |")
     return "\n".join(lines) + "\n"
 
 
@@ -309,7 +300,6 @@ def main():
     a.add_argument("--only", action="append", metavar="NAME", help="these mutants; repeat for several")
     a.add_argument("--list", action="store_true", help="name them and whether they apply; build nothing")
     a.add_argument("--again", action="store_true", help="judge those that have been judged, too")
-    a.add_argument("--docs", action="store_true", help="write the table into docs/testing.md")
     a.add_argument("--timeout", type=int, default=300, metavar="S",
                    help="a suite that takes longer hangs, and has caught it (%(default)s)")
     o = a.parse_args()
@@ -343,11 +333,7 @@ def main():
         print(f"{i}/{len(due)} {m.name}: {outcome} {by} ({time.monotonic() - start:.0f} s)",
               flush=True)
 
-    text, _, before = read(PAGE).partition(MARK)
-    rows = table(mutants, results, before.split("\n"))
-    write(os.path.join(WORK, "mutants.md"), rows)
-    if o.docs:
-        write(PAGE, text + MARK + "\n" + rows)
+    write(PAGE, table(mutants, results))
     verdicts = [(m, results[m.name]["outcome"]) for m in planted]
     for m in unplaced:
         print(f"does not apply: {m.name} ({m.where})  -> its old text must occur once in {m.file}")
