@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# tasks.sh [BENCH]: ten tasks of a new user, one command each, as Markdown: the command, and what it
-# prints on a terminal of 100 columns. docs/tasks.md is its output on one machine.
+# tasks.sh [BENCH]: ten tasks of a new user, one command each, as Markdown: the command, and some lines
+# of what it prints on a terminal of 100 columns. docs/tasks.md is its output on one machine.
 #   --tiny [BENCH]  the same commands with sizes that take milliseconds, for tests
 #   --list          the questions and the commands alone
-# OLD is the program that task 3 compares with (default: BENCH itself).
+# OLD is the program that task 3 compares with, which is then not built (default: BENCH itself).
 set -eu
 export LC_ALL=C
 repo=$(cd "$(dirname "$0")/.." && pwd)
@@ -15,44 +15,64 @@ case ${1-} in
 --list) list=1 ;;
 esac
 
-# What is asked, the command, and what --tiny adds to it: the last value of an option counts.
+# What is asked, the command, what --tiny adds to it (the last value of an option counts), and which
+# lines of its output are shown.
 quick='--max-time 0.003 --min-samples 3 --warmup-ms 0 --ckpt none'
 small="--d-model 16 --heads 2 --d-head 8 --backend ref $quick"
 tasks=(
     'Which variant for 128 new tokens after 2048 of context?'
     './bench --variant base,rope,gqa,window --seq 128 --mem 2048 --quick --ckpt none'
     "$small"
+    '^variants by|^  (gqa|window|rope|xl|vanilla) '
+
     'Which backend is fastest here?'
     './bench --variant xl --mem 512 --quick'
     "$small --seq 16,32"
+    '^backends by|^  (avx|one|open|ref)|^wrote'
+
     'Is my change slower than the program before it?'
-    './bench gate --exec old=build/old/bench --exec new=./bench --variant xl --seq 128 --mem 512'
-    "--d-model 16 --heads 2 --backend ref --min-samples 3 --warmup-ms 0 --threshold 900"
+    'scripts/gate.sh HEAD~1 --variant xl --workload layer'
+    "--d-model 16 --heads 2 --backend ref --filter backend:ref --min-samples 3 --warmup-ms 0 --threshold 900"
+    '^ +old +new|^xl .* ms|^xl .* us|^gate:'
+
     'How fast is it on 4 threads?'
     './bench --variant xl --mem 512 --threads 4 --pin none --quick --ckpt none'
     "$small --seq 16"
+    '^layer |^ +seq|^ +128 '
+
     'How fast is a model of my sizes, for a prompt and for each token after it?'
     './bench --variant llama --workload segment,decode --layers 2 --d-model 768 --heads 12 --seq 512 --mem 0,512 --quick --ckpt none'
     "--layers 1 $small"
+    '^segment|^decode|llama.* avx512 |^ .* ref '
+
     'A sweep was interrupted. How does it go on?'
     './bench --resume'
     ''
+    '^[0-9]+ cases|^layer|^ +seq|^ +(512|1024) '
+
     'What do I paste into an issue?'
-    './bench --variant xl --mem 512 --quick --ckpt none --format md'
+    './bench --variant xl --seq 128,512 --mem 512 --quick --ckpt none --format md'
     "$small --seq 16,32"
+    '^[*][*]|^[|]'
+
     'What does it look like?'
     './bench plot --figure latency-seq --term'
     ''
+    '.'
+
     'What do I send to a colleague?'
     './bench report results/latest -o report.html'
     ''
+    '[.]html'
+
     'How good is this checkpoint, with more and with less context?'
     './bench eval --ckpt results/models/xl.safetensors --mem 0,128,256 --bytes 16Ki'
     '--seq 16 --bytes 256'
+    '^xl|^ +seq|^ +(16|128) '
 )
 
 if [ "$list" ]; then
-    for ((i = 0; i < ${#tasks[@]}; i += 3)); do printf '# %s\n%s\n' "${tasks[i]}" "${tasks[i + 1]}"; done
+    for ((i = 0; i < ${#tasks[@]}; i += 4)); do printf '# %s\n%s\n' "${tasks[i]}" "${tasks[i + 1]}"; done
     exit
 fi
 
@@ -60,10 +80,12 @@ bench=$(realpath "${1:-$repo/bench}")
 folder=$(mktemp -d "${TMPDIR:-/tmp}/bench_tasks_XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-mkdir -p results build/old
+mkdir -p results
 ln -s "$bench" bench
-ln -s "$(realpath "${OLD:-$bench}")" build/old/bench
+ln -s "$repo/scripts" scripts
 ln -s "$repo/results/models" results/models
+OLD=$(realpath "${OLD:-$bench}")
+export OLD NEW=$bench
 
 # A terminal, but neither colours nor a line that is rewritten.
 on_terminal() {
@@ -73,25 +95,31 @@ on_terminal() {
 
 # The sweep that task 6 continues ends after its first groups.
 interrupt_one() {
-    local words='--variant xl,rope --backend avx2 --quick --ckpt none'
+    local words='--variant xl,rope --backend avx2 --max-time 1 --ckpt none'
     [ -z "$tiny" ] || words="--variant xl,rope --seq 4..64 --mem 0 $small --max-time 0.1 --target-ci 0"
     # shellcheck disable=SC2086 # words
-    timeout -s INT "$([ "$tiny" ] && echo 0.6 || echo 12)" ./bench $words >/dev/null 2>&1 || true
+    timeout -s INT "$([ "$tiny" ] && echo 0.6 || echo 10)" ./bench $words >/dev/null 2>&1 || true
+}
+
+# At most eight of the lines that match, of a picture 24; dots for what is left out.
+abridged() {
+    awk -v show="$1" '$0 ~ show && n < (show == "." ? 24 : 8) { print; n++; gap = 0; next }
+        !gap { print "..."; gap = 1 }' | sed 's/^/    /; s/ *$//'
 }
 
 cat <<END
 # Ten tasks
 
-A new user's questions, and the command that answers each. Recorded by \`scripts/tasks.sh\` on
-$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs, $(date -u +%Y-%m-%d).
-Times with \`~\` are those of a busy machine.
+A new user's questions, and the command that answers each, with some lines of what it prints. Recorded by
+\`scripts/tasks.sh\` on $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs, $(date -u +%Y-%m-%d).
+Times with \`~\` were disturbed by other programs.
 END
-for ((i = 0; i < ${#tasks[@]}; i += 3)); do
+for ((i = 0; i < ${#tasks[@]}; i += 4)); do
     command=${tasks[i + 1]} code=0
     [ "$command" != './bench --resume' ] || interrupt_one
     [ -z "$tiny" ] || command="$command ${tasks[i + 2]}"
     output=$(on_terminal "$command" && exit "$code") || code=$?
-    printf '\n## %d. %s\n\n    $ %s\n%s\n' $((i / 3 + 1)) "${tasks[i]}" "${tasks[i + 1]}" "$(sed 's/^/    /; s/ *$//' <<<"$output")"
+    printf '\n## %d. %s\n\n    $ %s\n%s\n' $((i / 4 + 1)) "${tasks[i]}" "${tasks[i + 1]}" "$(abridged "${tasks[i + 3]}" <<<"$output")"
     if [ "$code" -ne 0 ]; then
         printf 'tasks.sh: exit code %d of: %s\n%s\n' "$code" "$command" "$output" >&2
         exit 1
