@@ -5,7 +5,7 @@
 #include "build.h"
 #include "build_info.h"
 
-const char build_version[] = "0.2.0";
+const char build_version[] = "0.3.0";
 const char build_commit[] = BUILD_COMMIT;
 const bool build_dirty = BUILD_DIRTY;
 const char build_compiler[] = BUILD_COMPILER;
