@@ -429,6 +429,47 @@ struct engine {
     enum isa isa; /* ISA level of the kernels that dominate its time: CSV column isa_used */
 };
 
+/* c = alpha op(a) op(b) + beta c of plain floats (struct gemm), in BLAS's order of arguments. The
+ * letters say which operands are transposed: NT is c = a b^T. mm_here runs on the calling thread,
+ * as in a parallel region; mm_of is the product itself, for callers that add to it. */
+enum mm_form { NN, NT, TN };
+static inline struct gemm mm_of(const struct engine *g, enum mm_form form, int m, int n, int k,
+                                float alpha, const float *a, ptrdiff_t lda, const float *b,
+                                ptrdiff_t ldb, float beta, float *c, ptrdiff_t ldc)
+{
+    return (struct gemm){.ta = form == TN,
+                         .tb = form == NT,
+                         .m = m,
+                         .n = n,
+                         .k = k,
+                         .alpha = alpha,
+                         .beta = beta,
+                         .a = a,
+                         .b = b,
+                         .c = c,
+                         .lda = lda,
+                         .ldb = ldb,
+                         .ldc = ldc,
+                         .threads = g->threads};
+}
+static inline void mm(const struct engine *g, enum mm_form form, int m, int n, int k, float alpha,
+                      const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float beta,
+                      float *c, ptrdiff_t ldc)
+{
+    const struct gemm p = mm_of(g, form, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+
+    g->ops.gemm(&p);
+}
+static inline void mm_here(const struct engine *g, enum mm_form form, int m, int n, int k,
+                           float alpha, const float *a, ptrdiff_t lda, const float *b,
+                           ptrdiff_t ldb, float beta, float *c, ptrdiff_t ldc)
+{
+    struct gemm p = mm_of(g, form, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+
+    p.threads = 1;
+    g->ops.gemm(&p);
+}
+
 /* `impl` may be NULL. E_UNSUPPORTED as backend_usable, or if the backend has no implementation
  * `impl`. */
 enum status engine_open(struct engine *g, const char *name, int threads, const char *impl,

@@ -226,17 +226,7 @@ static const float *project(const struct adaptive_words *t, const struct engine 
 
     if (k->out_proj < 0)
         return x;
-    g->ops.gemm(&(struct gemm){.m = rows,
-                               .n = k->width,
-                               .k = D,
-                               .alpha = 1,
-                               .a = x,
-                               .lda = D,
-                               .b = t->params->v[k->out_proj].data,
-                               .ldb = k->width,
-                               .c = z,
-                               .ldc = k->width,
-                               .threads = g->threads});
+    mm(g, NN, rows, k->width, D, 1, x, D, t->params->v[k->out_proj].data, k->width, 0, z, k->width);
     return z;
 }
 
@@ -244,18 +234,7 @@ static const float *project(const struct adaptive_words *t, const struct engine 
 static void products(const struct engine *g, float *logits, int ld, const float *z, const float *W,
                      int n, int width, int rows)
 {
-    g->ops.gemm(&(struct gemm){.tb = true,
-                               .m = rows,
-                               .n = n,
-                               .k = width,
-                               .alpha = 1,
-                               .a = z,
-                               .lda = width,
-                               .b = W,
-                               .ldb = width,
-                               .c = logits,
-                               .ldc = ld,
-                               .threads = g->threads});
+    mm(g, NT, rows, n, width, 1, z, width, W, width, 0, logits, ld);
 }
 
 static void add_bias(const struct engine *g, float *logits, const float *bias, int rows, int n)

@@ -11,37 +11,14 @@
 static void weight_grad(const struct engine *g, float *grad, int n, int width, const float *d,
                         int ld, const float *z, int rows)
 {
-    g->ops.gemm(&(struct gemm){.ta = true,
-                               .m = n,
-                               .n = width,
-                               .k = rows,
-                               .alpha = 1,
-                               .beta = 1,
-                               .a = d,
-                               .lda = ld,
-                               .b = z,
-                               .ldb = width,
-                               .c = grad,
-                               .ldc = width,
-                               .threads = g->threads});
+    mm(g, TN, n, width, rows, 1, d, ld, z, width, 1, grad, width);
 }
 
 /* d_z [rows,width] = beta d_z + d W */
 static void input_grad(const struct engine *g, float *d_z, float beta, const float *d, int ld,
                        const float *W, int n, int width, int rows)
 {
-    g->ops.gemm(&(struct gemm){.m = rows,
-                               .n = width,
-                               .k = n,
-                               .alpha = 1,
-                               .beta = beta,
-                               .a = d,
-                               .lda = ld,
-                               .b = W,
-                               .ldb = width,
-                               .c = d_z,
-                               .ldc = width,
-                               .threads = g->threads});
+    mm(g, NN, rows, width, n, 1, d, ld, W, width, beta, d_z, width);
 }
 
 /* Through z = x Q: dQ += x^T d_z, d_x = d_z Q^T. */
@@ -53,18 +30,7 @@ static void map_grad(const struct adaptive_words *t, const struct engine *g,
     const int D = t->c->D;
 
     weight_grad(g, Q->grad, D, k->width, x, D, d_z, rows);
-    g->ops.gemm(&(struct gemm){.tb = true,
-                               .m = rows,
-                               .n = D,
-                               .k = k->width,
-                               .alpha = 1,
-                               .a = d_z,
-                               .lda = k->width,
-                               .b = Q->data,
-                               .ldb = k->width,
-                               .c = d_x,
-                               .ldc = D,
-                               .threads = g->threads});
+    mm(g, NT, rows, D, k->width, 1, d_z, k->width, Q->data, k->width, 0, d_x, D);
 }
 
 static void logits_grad(const struct engine *g, float *logits, const int32_t *target, int rows,

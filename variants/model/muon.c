@@ -73,6 +73,12 @@ static void turn(float *to, const float *from, int rows, int columns, int thread
             to[(ptrdiff_t)j * rows + i] = from[(ptrdiff_t)i * columns + j];
 }
 
+static void product(const struct engine *g, struct gemm p)
+{
+    p.rounds = g->rounds;
+    g->ops.gemm(&p);
+}
+
 /* x [r,c], r <= c, becomes nearly orthogonal; y is work space of its size. Returns which of the two
  * has the result. */
 static float *orthogonal(const struct muon *u, float *x, float *y, int r, int c,
@@ -86,47 +92,11 @@ static float *orthogonal(const struct muon *u, float *x, float *y, int r, int c,
     for (size_t e = 0; e < n; e++)
         x[e] *= norm;
     for (int i = 0; i < STEPS; i++) {
-        g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = r,
-                                   .n = r,
-                                   .k = c,
-                                   .alpha = 1,
-                                   .a = x,
-                                   .b = x,
-                                   .c = u->a,
-                                   .lda = c,
-                                   .ldb = c,
-                                   .ldc = r,
-                                   .rounds = g->rounds,
-                                   .threads = g->threads});
+        product(g, mm_of(g, NT, r, r, c, 1, x, c, x, c, 0, u->a, r));
         memcpy(u->b, u->a, sizeof(float) * (size_t)r * (size_t)r);
-        g->ops.gemm(&(struct gemm){.m = r,
-                                   .n = r,
-                                   .k = r,
-                                   .alpha = by[2],
-                                   .beta = by[1],
-                                   .a = u->a,
-                                   .b = u->a,
-                                   .c = u->b,
-                                   .lda = r,
-                                   .ldb = r,
-                                   .ldc = r,
-                                   .rounds = g->rounds,
-                                   .threads = g->threads});
+        product(g, mm_of(g, NN, r, r, r, by[2], u->a, r, u->a, r, by[1], u->b, r));
         memcpy(y, x, sizeof(float) * n);
-        g->ops.gemm(&(struct gemm){.m = r,
-                                   .n = c,
-                                   .k = r,
-                                   .alpha = 1,
-                                   .beta = by[0],
-                                   .a = u->b,
-                                   .b = x,
-                                   .c = y,
-                                   .lda = r,
-                                   .ldb = c,
-                                   .ldc = c,
-                                   .rounds = g->rounds,
-                                   .threads = g->threads});
+        product(g, mm_of(g, NN, r, c, r, 1, u->b, r, x, c, by[0], y, c));
         float *const next = y;
         y = x;
         x = next;

@@ -141,19 +141,8 @@ static void product(const struct engine *g, const struct stage *t, const struct 
     const ptrdiff_t ld = (t->a + t->b) / groups;
 
     for (int p = 0; p < groups; p++)
-        g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = rows,
-                                   .n = n,
-                                   .k = k,
-                                   .alpha = 1,
-                                   .beta = in.column ? 1 : 0,
-                                   .a = in.x + p * k,
-                                   .lda = in.width,
-                                   .b = w->data + p * n * ld + in.column,
-                                   .ldb = ld,
-                                   .c = z + p * n,
-                                   .ldc = t->out,
-                                   .threads = g->threads});
+        mm(g, NT, rows, n, k, 1, in.x + p * k, in.width, w->data + p * n * ld + in.column, ld,
+           in.column ? 1 : 0, z + p * n, t->out);
 }
 
 /* From d_z [rows,out]: adds to the matrix's gradient and computes in.d_x. */
@@ -165,31 +154,9 @@ static void product_backward(const struct engine *g, const struct stage *t, cons
 
     for (int p = 0; p < groups; p++) {
         const ptrdiff_t at = p * n * ld + in.column;
-        g->ops.gemm(&(struct gemm){.ta = true,
-                                   .m = n,
-                                   .n = k,
-                                   .k = rows,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = d_z + p * n,
-                                   .lda = t->out,
-                                   .b = in.x + p * k,
-                                   .ldb = in.width,
-                                   .c = w->grad + at,
-                                   .ldc = ld,
-                                   .threads = g->threads});
-        g->ops.gemm(&(struct gemm){.m = rows,
-                                   .n = k,
-                                   .k = n,
-                                   .alpha = 1,
-                                   .beta = in.beta,
-                                   .a = d_z + p * n,
-                                   .lda = t->out,
-                                   .b = w->data + at,
-                                   .ldb = ld,
-                                   .c = in.d_x + p * k,
-                                   .ldc = in.width,
-                                   .threads = g->threads});
+        mm(g, TN, n, k, rows, 1, d_z + p * n, t->out, in.x + p * k, in.width, 1, w->grad + at, ld);
+        mm(g, NN, rows, k, n, 1, d_z + p * n, t->out, w->data + at, ld, in.beta, in.d_x + p * k,
+           in.width);
     }
 }
 

@@ -154,19 +154,9 @@ static struct gemm product(const struct engine *g, const struct config *c,
                            const struct directions *of, float *f, const float *x, int rows,
                            int half)
 {
-    return (struct gemm){.tb = true,
-                         .m = rows,
-                         .n = linear_of(c)->features,
-                         .k = c->dh,
-                         .alpha = half ? -input_scale(c) : input_scale(c),
-                         .beta = 1,
-                         .a = x,
-                         .lda = c->dh,
-                         .b = of->w,
-                         .ldb = c->dh,
-                         .c = f + (ptrdiff_t)half * linear_of(c)->features,
-                         .ldc = features_count(c),
-                         .threads = g->threads};
+    return mm_of(g, NT, rows, linear_of(c)->features, c->dh,
+                 half ? -input_scale(c) : input_scale(c), x, c->dh, of->w, c->dh, 1,
+                 f + (ptrdiff_t)half * linear_of(c)->features, features_count(c));
 }
 
 /* Fill rows of f with -|x'|^2 / 2 - top. */
@@ -362,16 +352,7 @@ void features_backward(const struct engine *g, const struct config *c, const str
     else
         through_exp(g, c, d_x, d_f, f, x, rows);
     for (int half = 0; half <= both_signs(c); half++)
-        g->ops.gemm(&(struct gemm){.m = rows,
-                                   .n = c->dh,
-                                   .k = linear_of(c)->features,
-                                   .alpha = half ? -input_scale(c) : input_scale(c),
-                                   .beta = 1,
-                                   .a = d_f + (ptrdiff_t)half * linear_of(c)->features,
-                                   .lda = features_count(c),
-                                   .b = of->w,
-                                   .ldb = c->dh,
-                                   .c = d_x,
-                                   .ldc = c->dh,
-                                   .threads = g->threads});
+        mm(g, NN, rows, c->dh, linear_of(c)->features, half ? -input_scale(c) : input_scale(c),
+           d_f + (ptrdiff_t)half * linear_of(c)->features, features_count(c), of->w, c->dh, 1, d_x,
+           c->dh);
 }

@@ -7,23 +7,13 @@ struct gemm linear_product(const struct engine *g, const struct param *w, float 
                            int rows)
 {
     const int out = param_out(w), in = w->shape[1];
+    struct gemm p = mm_of(g, NT, rows, out, in, 1, x, in, w->data, in, 0, y, out);
 
-    return (struct gemm){.tb = true,
-                         .m = rows,
-                         .n = out,
-                         .k = in,
-                         .alpha = 1,
-                         .a = x,
-                         .lda = in,
-                         .b = w->data,
-                         .ldb = in,
-                         .b_packed = g->rounds ? NULL : w->packed,
-                         .rounds = g->rounds,
-                         .elem = w->elem,
-                         .b_narrow = w->narrow,
-                         .c = y,
-                         .ldc = out,
-                         .threads = g->threads};
+    p.b_packed = g->rounds ? NULL : w->packed;
+    p.rounds = g->rounds;
+    p.elem = w->elem;
+    p.b_narrow = w->narrow;
+    return p;
 }
 
 void linear_forward(const struct engine *g, const struct param *w, const struct param *bias,
@@ -43,21 +33,10 @@ struct gemm linear_weight_product(const struct engine *g, const struct param *w,
                                   const float *x, int rows)
 {
     const int out = param_out(w), in = w->shape[1];
+    struct gemm p = mm_of(g, TN, out, in, rows, 1, d_y, out, x, in, 1, w->grad, in);
 
-    return (struct gemm){.ta = true,
-                         .m = out,
-                         .n = in,
-                         .k = rows,
-                         .alpha = 1,
-                         .beta = 1,
-                         .a = d_y,
-                         .lda = out,
-                         .b = x,
-                         .ldb = in,
-                         .rounds = g->rounds,
-                         .c = w->grad,
-                         .ldc = in,
-                         .threads = g->threads};
+    p.rounds = g->rounds;
+    return p;
 }
 
 void linear_weight_grad(const struct engine *g, const struct param *w, const float *d_y,
@@ -82,21 +61,11 @@ struct gemm linear_input_product(const struct engine *g, const struct param *w, 
                                  const float *d_y, int rows, float beta)
 {
     const int out = param_out(w), in = w->shape[1];
+    struct gemm p = mm_of(g, NN, rows, in, out, 1, d_y, out, w->data, in, beta, d_x, in);
 
     CHECK(w->elem == ELEM_F32);
-    return (struct gemm){.m = rows,
-                         .n = in,
-                         .k = out,
-                         .alpha = 1,
-                         .beta = beta,
-                         .a = d_y,
-                         .lda = out,
-                         .b = w->data,
-                         .ldb = in,
-                         .rounds = g->rounds,
-                         .c = d_x,
-                         .ldc = in,
-                         .threads = g->threads};
+    p.rounds = g->rounds;
+    return p;
 }
 
 void linear_input_grad(const struct engine *g, const struct param *w, float *d_x, const float *d_y,

@@ -76,18 +76,9 @@ static struct gemm block(const struct step_call *c, int i)
     const struct param *const w = c->param[0];
     const int width = w->shape[1], rank = w->shape[2];
 
-    return (struct gemm){.tb = true,
-                         .m = c->B * c->L,
-                         .n = width,
-                         .k = rank,
-                         .alpha = 1,
-                         .a = c->in->at + i * rank,
-                         .lda = c->in->row,
-                         .b = w->data + (ptrdiff_t)i * width * rank,
-                         .ldb = rank,
-                         .c = c->out->at + i * width,
-                         .ldc = c->out->row,
-                         .threads = c->g->threads};
+    return mm_of(c->g, NT, c->B * c->L, width, rank, 1, c->in->at + i * rank, c->in->row,
+                 w->data + (ptrdiff_t)i * width * rank, rank, 0, c->out->at + i * width,
+                 c->out->row);
 }
 
 static void blocks_forward(const struct step_call *c)

@@ -167,18 +167,7 @@ void composed_scores(const struct engine *g, const struct attn *a, const struct 
     ptrdiff_t q_ld;
     const float *q = composed_queries(a, at, add, work, &q_ld);
 
-    g->ops.gemm(&(struct gemm){.tb = true,
-                               .m = at->n,
-                               .n = cols,
-                               .k = a->dh,
-                               .alpha = a->scale,
-                               .a = q,
-                               .lda = q_ld,
-                               .b = keys,
-                               .ldb = key_ld,
-                               .c = dst,
-                               .ldc = ld,
-                               .threads = 1});
+    mm_here(g, NT, at->n, cols, a->dh, a->scale, q, q_ld, keys, key_ld, 0, dst, ld);
 }
 
 void composed_sum_by_row(const struct block_at *at, const float *p, ptrdiff_t ld, float *w,
@@ -259,18 +248,7 @@ static void add_values(const struct engine *g, const struct attn *a, const struc
     const int dv = attn_dv(a);
     float *o = a->o + at->b * a->o_at.batch + at->i0 * a->o_at.row + (ptrdiff_t)at->h * dv;
 
-    g->ops.gemm(&(struct gemm){.m = at->n,
-                               .n = dv,
-                               .k = n,
-                               .alpha = 1,
-                               .beta = add ? 1 : 0,
-                               .a = w,
-                               .lda = ld,
-                               .b = v,
-                               .ldb = v_ld,
-                               .c = o,
-                               .ldc = a->o_at.row,
-                               .threads = 1});
+    mm_here(g, NN, at->n, dv, n, 1, w, ld, v, v_ld, add ? 1 : 0, o, a->o_at.row);
 }
 
 /* The outputs of one head from its weights. */

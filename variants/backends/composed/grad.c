@@ -70,24 +70,6 @@ static struct grad_space space_of(const struct attn *a, int threads, int thread,
 
 /* ---- one block ---------------------------------------------------------------------------- */
 
-void composed_gemm(const struct engine *g, const struct composed_product *p)
-{
-    g->ops.gemm(&(struct gemm){.ta = p->ta,
-                               .tb = p->tb,
-                               .m = p->m,
-                               .n = p->n,
-                               .k = p->k,
-                               .alpha = p->alpha,
-                               .beta = p->add ? 1 : 0,
-                               .a = p->a,
-                               .lda = p->lda,
-                               .b = p->b,
-                               .ldb = p->ldb,
-                               .c = p->c,
-                               .ldc = p->ldc,
-                               .threads = 1});
-}
-
 void composed_add_columns(float *dst, const float *x, ptrdiff_t ld, int rows, int n)
 {
     for (int i = 0; i < rows; i++)
@@ -122,29 +104,10 @@ static void value_grad(const struct grad_call *c, const struct block_at *at, con
     const ptrdiff_t ld = composed_score_ld(a), v_at = key_at(at, a->v_at, dv);
     const float *d_o = c->d->d_o + query_at(at, a->o_at, dv);
 
-    composed_gemm(c->g, &(struct composed_product){.ta = true,
-                                                   .add = true,
-                                                   .m = at->cols,
-                                                   .n = dv,
-                                                   .k = at->n,
-                                                   .alpha = 1,
-                                                   .a = w,
-                                                   .lda = ld,
-                                                   .b = d_o,
-                                                   .ldb = a->o_at.row,
-                                                   .c = c->d->d_v + v_at,
-                                                   .ldc = a->v_at.row});
-    composed_gemm(c->g, &(struct composed_product){.tb = true,
-                                                   .m = at->n,
-                                                   .n = at->cols,
-                                                   .k = dv,
-                                                   .alpha = 1,
-                                                   .a = d_o,
-                                                   .lda = a->o_at.row,
-                                                   .b = a->v + v_at,
-                                                   .ldb = a->v_at.row,
-                                                   .c = d_w,
-                                                   .ldc = ld});
+    mm_here(c->g, TN, at->cols, dv, at->n, 1, w, ld, d_o, a->o_at.row, 1, c->d->d_v + v_at,
+            a->v_at.row);
+    mm_here(c->g, NT, at->n, at->cols, dv, 1, d_o, a->o_at.row, a->v + v_at, a->v_at.row, 0, d_w,
+            ld);
 }
 
 /* drel_v; sums [n, n_rel] receives the table's part of D by table row. */
@@ -156,29 +119,10 @@ static void value_table_grad(const struct grad_call *c, const struct block_at *a
     const float *d_o = c->d->d_o + query_at(at, a->o_at, a->dh);
 
     composed_sum_by_row(at, w, composed_score_ld(a), sums, g_ld);
-    composed_gemm(c->g, &(struct composed_product){.ta = true,
-                                                   .add = true,
-                                                   .m = at->n_rel,
-                                                   .n = a->dh,
-                                                   .k = at->n,
-                                                   .alpha = 1,
-                                                   .a = sums,
-                                                   .lda = g_ld,
-                                                   .b = d_o,
-                                                   .ldb = a->o_at.row,
-                                                   .c = composed_sum(c, at, SUM_REL_V) + row,
-                                                   .ldc = a->dh});
-    composed_gemm(c->g, &(struct composed_product){.tb = true,
-                                                   .m = at->n,
-                                                   .n = at->n_rel,
-                                                   .k = a->dh,
-                                                   .alpha = 1,
-                                                   .a = d_o,
-                                                   .lda = a->o_at.row,
-                                                   .b = a->rel_v + at->h * a->rel_head + row,
-                                                   .ldb = a->dh,
-                                                   .c = sums,
-                                                   .ldc = g_ld});
+    mm_here(c->g, TN, at->n_rel, a->dh, at->n, 1, sums, g_ld, d_o, a->o_at.row, 1,
+            composed_sum(c, at, SUM_REL_V) + row, a->dh);
+    mm_here(c->g, NT, at->n, at->n_rel, a->dh, 1, d_o, a->o_at.row,
+            a->rel_v + at->h * a->rel_head + row, a->dh, 0, sums, g_ld);
 }
 
 /* G of one head in d_w; the table's part of D is still separate. */
@@ -232,28 +176,10 @@ static void content_grad(const struct grad_call *c, const struct block_at *at, c
     ptrdiff_t q_ld;
     const float *q = composed_queries(a, at, a->u, work, &q_ld);
 
-    composed_gemm(c->g, &(struct composed_product){.ta = true,
-                                                   .add = true,
-                                                   .m = at->cols,
-                                                   .n = a->dh,
-                                                   .k = at->n,
-                                                   .alpha = a->scale,
-                                                   .a = d,
-                                                   .lda = ld,
-                                                   .b = q,
-                                                   .ldb = q_ld,
-                                                   .c = c->d->d_k + k_at,
-                                                   .ldc = a->k_at.row});
-    composed_gemm(c->g, &(struct composed_product){.m = at->n,
-                                                   .n = a->dh,
-                                                   .k = at->cols,
-                                                   .alpha = a->scale,
-                                                   .a = d,
-                                                   .lda = ld,
-                                                   .b = a->k + k_at,
-                                                   .ldb = a->k_at.row,
-                                                   .c = d_q,
-                                                   .ldc = a->q_at.row});
+    mm_here(c->g, TN, at->cols, a->dh, at->n, a->scale, d, ld, q, q_ld, 1, c->d->d_k + k_at,
+            a->k_at.row);
+    mm_here(c->g, NN, at->n, a->dh, at->cols, a->scale, d, ld, a->k + k_at, a->k_at.row, 0, d_q,
+            a->q_at.row);
     if (a->sink_k)
         composed_sink_keys(c, at, d, work);
     composed_add_columns(composed_sum(c, at, SUM_U), d_q, a->q_at.row, at->n, a->dh);
@@ -279,28 +205,10 @@ static void position_grad(const struct grad_call *c, const struct block_at *at, 
 
     composed_sum_by_row(at, d, composed_score_ld(a), sums, g_ld);
     const float *q = composed_queries(a, at, a->w, work, &q_ld);
-    composed_gemm(c->g, &(struct composed_product){.ta = true,
-                                                   .add = true,
-                                                   .m = at->n_rel,
-                                                   .n = a->dh,
-                                                   .k = at->n,
-                                                   .alpha = a->scale,
-                                                   .a = sums,
-                                                   .lda = g_ld,
-                                                   .b = q,
-                                                   .ldb = q_ld,
-                                                   .c = composed_sum(c, at, SUM_REL_K) + row,
-                                                   .ldc = a->dh});
-    composed_gemm(c->g, &(struct composed_product){.m = at->n,
-                                                   .n = a->dh,
-                                                   .k = at->n_rel,
-                                                   .alpha = a->scale,
-                                                   .a = sums,
-                                                   .lda = g_ld,
-                                                   .b = a->rel_k + at->h * a->rel_head + row,
-                                                   .ldb = a->dh,
-                                                   .c = work,
-                                                   .ldc = w_ld});
+    mm_here(c->g, TN, at->n_rel, a->dh, at->n, a->scale, sums, g_ld, q, q_ld, 1,
+            composed_sum(c, at, SUM_REL_K) + row, a->dh);
+    mm_here(c->g, NN, at->n, a->dh, at->n_rel, a->scale, sums, g_ld,
+            a->rel_k + at->h * a->rel_head + row, a->dh, 0, work, w_ld);
     composed_add_columns(composed_sum(c, at, SUM_W), work, w_ld, at->n, a->dh);
     add_rows(d_q, a->q_at.row, work, w_ld, at->n, a->dh);
 }

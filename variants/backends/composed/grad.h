@@ -29,17 +29,6 @@ static inline float *composed_sum(const struct grad_call *c, const struct block_
     return c->all + (size_t)(at->b * c->a->H + at->h) * c->sums->each + c->sums->at[which];
 }
 
-/* c (+)= alpha op(a) b of a block, on one thread. */
-struct composed_product {
-    bool ta, tb, add;
-    int m, n, k;
-    float alpha;
-    const float *a, *b;
-    float *c;
-    ptrdiff_t lda, ldb, ldc;
-};
-void composed_gemm(const struct engine *g, const struct composed_product *p);
-
 /* dst [n] += column sums of x [rows, n]. */
 void composed_add_columns(float *dst, const float *x, ptrdiff_t ld, int rows, int n);
 

@@ -129,30 +129,10 @@ void composed_sink_values(const struct grad_call *c, const struct block_at *at, 
             memset(d_w + i * ld + at->cols, 0, sizeof(*d_w) * (size_t)a->sinks);
         return;
     }
-    composed_gemm(c->g, &(struct composed_product){.ta = true,
-                                                   .add = true,
-                                                   .m = a->sinks,
-                                                   .n = dv,
-                                                   .k = at->n,
-                                                   .alpha = 1,
-                                                   .a = w + at->cols,
-                                                   .lda = ld,
-                                                   .b = d_o,
-                                                   .ldb = a->o_at.row,
-                                                   .c = composed_sum(c, at, SUM_SINK_V),
-                                                   .ldc = dv});
-    composed_gemm(c->g,
-                  &(struct composed_product){.tb = true,
-                                             .m = at->n,
-                                             .n = a->sinks,
-                                             .k = dv,
-                                             .alpha = 1,
-                                             .a = d_o,
-                                             .lda = a->o_at.row,
-                                             .b = a->sink_v + (ptrdiff_t)at->h * a->sinks * dv,
-                                             .ldb = dv,
-                                             .c = d_w + at->cols,
-                                             .ldc = ld});
+    mm_here(c->g, TN, a->sinks, dv, at->n, 1, w + at->cols, ld, d_o, a->o_at.row, 1,
+            composed_sum(c, at, SUM_SINK_V), dv);
+    mm_here(c->g, NT, at->n, a->sinks, dv, 1, d_o, a->o_at.row,
+            a->sink_v + (ptrdiff_t)at->h * a->sinks * dv, dv, 0, d_w + at->cols, ld);
 }
 
 void composed_sink_keys(const struct grad_call *c, const struct block_at *at, const float *d,
@@ -163,31 +143,12 @@ void composed_sink_keys(const struct grad_call *c, const struct block_at *at, co
     ptrdiff_t q_ld;
     const float *q = composed_queries(a, at, a->u, work, &q_ld);
 
-    composed_gemm(c->g, &(struct composed_product){.ta = true,
-                                                   .add = true,
-                                                   .m = a->sinks,
-                                                   .n = a->dh,
-                                                   .k = at->n,
-                                                   .alpha = a->scale,
-                                                   .a = d + at->cols,
-                                                   .lda = ld,
-                                                   .b = q,
-                                                   .ldb = q_ld,
-                                                   .c = composed_sum(c, at, SUM_SINK_K),
-                                                   .ldc = a->dh});
-    composed_gemm(c->g,
-                  &(struct composed_product){.add = true,
-                                             .m = at->n,
-                                             .n = a->dh,
-                                             .k = a->sinks,
-                                             .alpha = a->scale,
-                                             .a = d + at->cols,
-                                             .lda = ld,
-                                             .b = a->sink_k + (ptrdiff_t)at->h * a->sinks * a->dh,
-                                             .ldb = a->dh,
-                                             .c = c->d->d_q + at->b * a->q_at.batch +
-                                                  at->i0 * a->q_at.row + (ptrdiff_t)at->h * a->dh,
-                                             .ldc = a->q_at.row});
+    mm_here(c->g, TN, a->sinks, a->dh, at->n, a->scale, d + at->cols, ld, q, q_ld, 1,
+            composed_sum(c, at, SUM_SINK_K), a->dh);
+    mm_here(c->g, NN, at->n, a->dh, a->sinks, a->scale, d + at->cols, ld,
+            a->sink_k + (ptrdiff_t)at->h * a->sinks * a->dh, a->dh, 1,
+            c->d->d_q + at->b * a->q_at.batch + at->i0 * a->q_at.row + (ptrdiff_t)at->h * a->dh,
+            a->q_at.row);
 }
 
 /* ---- tables multiplied with keys ---------------------------------------------------------- */
@@ -218,28 +179,9 @@ void composed_rel_q_grad(const struct grad_call *c, const struct block_at *at, c
         const ptrdiff_t k_at =
             at->b * a->k_at.batch + part.j0 * a->k_at.row + (ptrdiff_t)at->kv * a->dh;
         sum_by_key(a, &part, d + j, work);
-        composed_gemm(c->g, &(struct composed_product){.ta = true,
-                                                       .add = true,
-                                                       .m = part.n_rel,
-                                                       .n = a->dh,
-                                                       .k = part.cols,
-                                                       .alpha = a->scale,
-                                                       .a = work,
-                                                       .lda = sums_ld,
-                                                       .b = a->k + k_at,
-                                                       .ldb = a->k_at.row,
-                                                       .c = composed_sum(c, at, SUM_REL_Q) + row,
-                                                       .ldc = a->dh});
-        composed_gemm(c->g, &(struct composed_product){.add = true,
-                                                       .m = part.cols,
-                                                       .n = a->dh,
-                                                       .k = part.n_rel,
-                                                       .alpha = a->scale,
-                                                       .a = work,
-                                                       .lda = sums_ld,
-                                                       .b = a->rel_q + at->h * a->rel_head + row,
-                                                       .ldb = a->dh,
-                                                       .c = c->d->d_k + k_at,
-                                                       .ldc = a->k_at.row});
+        mm_here(c->g, TN, part.n_rel, a->dh, part.cols, a->scale, work, sums_ld, a->k + k_at,
+                a->k_at.row, 1, composed_sum(c, at, SUM_REL_Q) + row, a->dh);
+        mm_here(c->g, NN, part.cols, a->dh, part.n_rel, a->scale, work, sums_ld,
+                a->rel_q + at->h * a->rel_head + row, a->dh, 1, c->d->d_k + k_at, a->k_at.row);
     }
 }

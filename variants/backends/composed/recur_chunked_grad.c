@@ -100,53 +100,22 @@ size_t recur_chunked_grad_bytes(const struct recur *r)
 static void pair_products(const struct chunk *c, float *d_A, float alpha, const float *rows,
                           const float *others)
 {
-    chunk_product(c, (struct gemm){.tb = true,
-                                   .m = c->n,
-                                   .n = c->n,
-                                   .k = c->columns,
-                                   .alpha = alpha,
-                                   .a = rows,
-                                   .lda = c->ld,
-                                   .b = others,
-                                   .ldb = c->ld,
-                                   .c = d_A,
-                                   .ldc = c->n});
+    mm_here(c->g, NT, c->n, c->n, c->columns, alpha, rows, c->ld, others, c->ld, 0, d_A, c->n);
 }
 
 /* to [n,dk] = alpha rows S^T + beta to */
 static void through_state(const struct chunk *c, float *to, float beta, float alpha,
                           const float *rows, const float *S)
 {
-    chunk_product(c, (struct gemm){.tb = true,
-                                   .m = c->n,
-                                   .n = c->r->dk,
-                                   .k = c->columns,
-                                   .alpha = alpha,
-                                   .beta = beta,
-                                   .a = rows,
-                                   .lda = c->ld,
-                                   .b = S,
-                                   .ldb = c->ld,
-                                   .c = to,
-                                   .ldc = c->r->dk});
+    mm_here(c->g, NT, c->n, c->r->dk, c->columns, alpha, rows, c->ld, S, c->ld, beta, to, c->r->dk);
 }
 
 /* dS_0 += alpha (decayed readers)^T rows */
 static void add_state(const struct chunk *c, float *d_S, float alpha, const float *readers,
                       const float *rows)
 {
-    chunk_product(c, (struct gemm){.ta = true,
-                                   .m = c->r->dk,
-                                   .n = (int)c->ld,
-                                   .k = c->n,
-                                   .alpha = alpha,
-                                   .beta = 1,
-                                   .a = readers,
-                                   .lda = c->r->dk,
-                                   .b = rows,
-                                   .ldb = c->ld,
-                                   .c = d_S,
-                                   .ldc = c->ld});
+    mm_here(c->g, TN, c->r->dk, (int)c->ld, c->n, alpha, readers, c->r->dk, rows, c->ld, 1, d_S,
+            c->ld);
 }
 
 /* Row t of `rows` and of the operand, times the factors in c->f: to += .., decayed = .. */
@@ -191,17 +160,8 @@ static void write_grad(struct chunk *c, struct grads *d, float *to, const float 
         chunk_write_factors(c, c->f, j, gated);
         weigh_row(c, j, to, d->rows, c->y, operand);
     }
-    chunk_product(c, (struct gemm){.m = c->n,
-                                   .n = (int)c->ld,
-                                   .k = dk,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = weighs ? c->y : operand,
-                                   .lda = dk,
-                                   .b = d->d_S,
-                                   .ldb = c->ld,
-                                   .c = d_rows,
-                                   .ldc = c->ld});
+    mm_here(c->g, NN, c->n, (int)c->ld, dk, 1, weighs ? c->y : operand, dk, d->d_S, c->ld, 1,
+            d_rows, c->ld);
 }
 
 /* ---- decays ------------------------------------------------------------------------------- */

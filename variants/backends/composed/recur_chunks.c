@@ -73,12 +73,6 @@ struct chunk chunk_of(const struct engine *g, const struct recur *r, void *at)
     return lay_out(g, r, &room);
 }
 
-void chunk_product(const struct chunk *c, struct gemm p)
-{
-    p.threads = 1;
-    c->g->ops.gemm(&p);
-}
-
 /* ---- state -------------------------------------------------------------------------------- */
 
 void chunk_load_state(struct chunk *c)
@@ -331,17 +325,8 @@ static void channel_pairs(struct chunk *c, float *A, const float *x, const float
         if (j1 == n)
             break;
         block_rows(c, j0, j1, x, y, reads);
-        chunk_product(c, (struct gemm){.tb = true,
-                                       .m = n - j1,
-                                       .n = j1 - j0,
-                                       .k = dk,
-                                       .alpha = 1,
-                                       .a = c->x + (ptrdiff_t)j1 * dk,
-                                       .lda = dk,
-                                       .b = c->y + (ptrdiff_t)j0 * dk,
-                                       .ldb = dk,
-                                       .c = A + (ptrdiff_t)j1 * n + j0,
-                                       .ldc = n});
+        mm_here(c->g, NT, n - j1, j1 - j0, dk, 1, c->x + (ptrdiff_t)j1 * dk, dk,
+                c->y + (ptrdiff_t)j0 * dk, dk, 0, A + (ptrdiff_t)j1 * n + j0, n);
     }
 }
 
@@ -354,17 +339,7 @@ void chunk_pairs(struct chunk *c, float *A, const float *x, const float *y, enum
         channel_pairs(c, A, x, y, reads);
         return;
     }
-    chunk_product(c, (struct gemm){.tb = true,
-                                   .m = n,
-                                   .n = n,
-                                   .k = dk,
-                                   .alpha = 1,
-                                   .a = x,
-                                   .lda = dk,
-                                   .b = y,
-                                   .ldb = dk,
-                                   .c = A,
-                                   .ldc = n});
+    mm_here(c->g, NT, n, n, dk, 1, x, dk, y, dk, 0, A, n);
     weigh_pairs(c, A, reads, gated);
 }
 
@@ -431,29 +406,8 @@ void chunk_pairs_grad(struct chunk *c, float *d_A, const float *x, const float *
         return;
     }
     weigh_pairs(c, d_A, reads, gated);
-    chunk_product(c, (struct gemm){.m = n,
-                                   .n = dk,
-                                   .k = n,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = d_A,
-                                   .lda = n,
-                                   .b = y,
-                                   .ldb = dk,
-                                   .c = d_x,
-                                   .ldc = dk});
-    chunk_product(c, (struct gemm){.ta = true,
-                                   .m = n,
-                                   .n = dk,
-                                   .k = n,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = d_A,
-                                   .lda = n,
-                                   .b = x,
-                                   .ldb = dk,
-                                   .c = d_y,
-                                   .ldc = dk});
+    mm_here(c->g, NN, n, dk, n, 1, d_A, n, y, dk, 1, d_x, dk);
+    mm_here(c->g, TN, n, dk, n, 1, d_A, n, x, dk, 1, d_y, dk);
 }
 
 /* ---- the chunk ---------------------------------------------------------------------------- */
@@ -462,33 +416,15 @@ void chunk_read_state(struct chunk *c, float *to, const float *rows, enum reads 
 {
     const int dk = c->r->dk;
 
-    chunk_product(c, (struct gemm){.m = c->n,
-                                   .n = (int)c->ld,
-                                   .k = dk,
-                                   .alpha = 1,
-                                   .a = read_rows(c, rows, reads, gated),
-                                   .lda = dk,
-                                   .b = c->S,
-                                   .ldb = c->ld,
-                                   .c = to,
-                                   .ldc = c->ld});
+    mm_here(c->g, NN, c->n, (int)c->ld, dk, 1, read_rows(c, rows, reads, gated), dk, c->S, c->ld, 0,
+            to, c->ld);
 }
 
 void chunk_add_pairs(const struct chunk *c, float *to, const float *A, bool transposed,
                      const float *rows)
 {
-    chunk_product(c, (struct gemm){.ta = transposed,
-                                   .m = c->n,
-                                   .n = (int)c->ld,
-                                   .k = c->n,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = A,
-                                   .lda = c->n,
-                                   .b = rows,
-                                   .ldb = c->ld,
-                                   .c = to,
-                                   .ldc = c->ld});
+    mm_here(c->g, transposed ? TN : NN, c->n, (int)c->ld, c->n, 1, A, c->n, rows, c->ld, 1, to,
+            c->ld);
 }
 
 static void solve_own(struct chunk *c)
@@ -563,18 +499,8 @@ static void write_state(struct chunk *c, const float *writers, const float *rows
 {
     const int dk = c->r->dk;
 
-    chunk_product(c, (struct gemm){.ta = true,
-                                   .m = dk,
-                                   .n = (int)c->ld,
-                                   .k = c->n,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = write_rows(c, writers, gated),
-                                   .lda = dk,
-                                   .b = rows,
-                                   .ldb = c->ld,
-                                   .c = c->S,
-                                   .ldc = c->ld});
+    mm_here(c->g, TN, dk, (int)c->ld, c->n, 1, write_rows(c, writers, gated), dk, rows, c->ld, 1,
+            c->S, c->ld);
 }
 
 void chunk_leave(struct chunk *c)

@@ -91,9 +91,6 @@ void chunk_read_state(struct chunk *c, float *to, const float *rows, enum reads 
 void chunk_add_pairs(const struct chunk *c, float *to, const float *A, bool transposed,
                      const float *rows);
 
-/* c = alpha a b + beta c of small matrices on this thread. */
-void chunk_product(const struct chunk *c, struct gemm p);
-
 /* recur_chunked_grad.c */
 size_t recur_chunked_grad_bytes(const struct recur *r); /* of a thread */
 void recur_chunked_backward(const struct engine *g, const struct recur *r,

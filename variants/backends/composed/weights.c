@@ -51,19 +51,10 @@ static void add_relative_queries(const struct engine *g, const struct attn *a,
 
     for (int j = 0; j < at->cols; j += keys) {
         const struct block_at part = composed_part(a, at, j, min_int(keys, at->cols - j));
-        g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = part.cols,
-                                   .n = part.n_rel,
-                                   .k = a->dh,
-                                   .alpha = a->scale,
-                                   .a = a->k + at->b * a->k_at.batch + part.j0 * a->k_at.row +
-                                        (ptrdiff_t)at->kv * a->dh,
-                                   .lda = a->k_at.row,
-                                   .b = a->rel_q + at->h * a->rel_head + (ptrdiff_t)part.r0 * a->dh,
-                                   .ldb = a->dh,
-                                   .c = sp->g,
-                                   .ldc = g_ld,
-                                   .threads = 1});
+        mm_here(g, NT, part.cols, part.n_rel, a->dh, a->scale,
+                a->k + at->b * a->k_at.batch + part.j0 * a->k_at.row + (ptrdiff_t)at->kv * a->dh,
+                a->k_at.row, a->rel_q + at->h * a->rel_head + (ptrdiff_t)part.r0 * a->dh, a->dh, 0,
+                sp->g, g_ld);
         for (int i = 0; i < part.n; i++)
             for (int x = 0; x < part.cols; x++)
                 s[i * ld + j + x] += sp->g[x * g_ld + composed_table_row(&part, i, x)];

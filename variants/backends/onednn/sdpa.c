@@ -103,18 +103,8 @@ static void relative_scores(const struct engine *g, const struct attn *a, const 
 
     if (a->w)
         add_vector(work, a->dh, a, p, h, a->w);
-    g->ops.gemm(&(struct gemm){.tb = true,
-                               .m = p->n,
-                               .n = n_rel,
-                               .k = a->dh,
-                               .alpha = a->scale,
-                               .a = a->w ? work : q,
-                               .lda = a->w ? a->dh : a->q_at.row,
-                               .b = a->rel_k + h * a->rel_head + (ptrdiff_t)r0 * a->dh,
-                               .ldb = a->dh,
-                               .c = dst,
-                               .ldc = table_ld(a),
-                               .threads = 1});
+    mm_here(g, NT, p->n, n_rel, a->dh, a->scale, a->w ? work : q, a->w ? a->dh : a->q_at.row,
+            a->rel_k + h * a->rel_head + (ptrdiff_t)r0 * a->dh, a->dh, 0, dst, table_ld(a));
 }
 
 static void head_probabilities(const struct engine *g, const struct attn *a, const struct part *p,
@@ -154,37 +144,23 @@ static void all_scores(const struct engine *g, const struct attn *a, const struc
 
     for (int h = 0; a->u && h < a->H; h++)
         add_vector(space->q + (ptrdiff_t)h * a->dh, row, a, p, h, a->u);
-    product_run_heads(&(struct gemm){.tb = true,
-                                     .m = p->n,
-                                     .n = p->cols,
-                                     .k = a->dh,
-                                     .alpha = a->scale,
-                                     .a = a->u ? space->q : a->q + queries + p->i0 * a->q_at.row,
-                                     .lda = a->u ? row : a->q_at.row,
-                                     .b = a->k + keys,
-                                     .ldb = a->k_at.row,
-                                     .c = space->s,
-                                     .ldc = p->cols,
-                                     .threads = g->threads},
-                      &(struct heads){a->H, a->dh, a->dh, (ptrdiff_t)p->n * p->cols});
+    const struct gemm product =
+        mm_of(g, NT, p->n, p->cols, a->dh, a->scale,
+              a->u ? space->q : a->q + queries + p->i0 * a->q_at.row, a->u ? row : a->q_at.row,
+              a->k + keys, a->k_at.row, 0, space->s, p->cols);
+
+    product_run_heads(&product, &(struct heads){a->H, a->dh, a->dh, (ptrdiff_t)p->n * p->cols});
 }
 
 /* O = P V of all heads. */
 static void all_outputs(const struct engine *g, const struct attn *a, const struct part *p,
                         const struct batch_space *space)
 {
-    product_run_heads(&(struct gemm){.m = p->n,
-                                     .n = a->dh,
-                                     .k = p->cols,
-                                     .alpha = 1,
-                                     .a = space->s,
-                                     .lda = p->cols,
-                                     .b = a->v + p->b * a->v_at.batch,
-                                     .ldb = a->v_at.row,
-                                     .c = a->o + p->b * a->o_at.batch + p->i0 * a->o_at.row,
-                                     .ldc = a->o_at.row,
-                                     .threads = g->threads},
-                      &(struct heads){a->H, (ptrdiff_t)p->n * p->cols, a->dh, a->dh});
+    const struct gemm product =
+        mm_of(g, NN, p->n, a->dh, p->cols, 1, space->s, p->cols, a->v + p->b * a->v_at.batch,
+              a->v_at.row, 0, a->o + p->b * a->o_at.batch + p->i0 * a->o_at.row, a->o_at.row);
+
+    product_run_heads(&product, &(struct heads){a->H, (ptrdiff_t)p->n * p->cols, a->dh, a->dh});
 }
 
 static void forward(const struct engine *g, const struct attn *a, void *scratch)

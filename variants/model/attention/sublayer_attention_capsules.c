@@ -116,18 +116,8 @@ static void vote(const struct engine *g, const struct sublayer *s, float *votes,
     const ptrdiff_t dh = c->dh, D = c->D;
 
     for (int h = 0; h < c->H; h++)
-        g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = rows,
-                                   .n = c->D,
-                                   .k = c->dh,
-                                   .alpha = 1,
-                                   .a = o + h * dh,
-                                   .lda = c->H * dh,
-                                   .b = around_param(s, AROUND_AGG)->data + h * D * dh,
-                                   .ldb = dh,
-                                   .c = votes + h * D,
-                                   .ldc = c->H * D,
-                                   .threads = g->threads});
+        mm(g, NT, rows, c->D, c->dh, 1, o + h * dh, c->H * dh,
+           around_param(s, AROUND_AGG)->data + h * D * dh, dh, 0, votes + h * D, c->H * D);
 }
 
 void capsules_out(const struct engine *g, const struct sublayer *s, struct work *w,
@@ -219,32 +209,10 @@ void capsules_out_grad(const struct engine *g, const struct sublayer *s, const s
                    d.agreed + (ptrdiff_t)row * c->H * c->around.capsules);
     }
     for (int h = 0; h < c->H; h++) {
-        const struct gemm by_weight = {.ta = true,
-                                       .m = c->D,
-                                       .n = c->dh,
-                                       .k = rows,
-                                       .alpha = 1,
-                                       .beta = 1,
-                                       .a = d.votes + h * D,
-                                       .lda = HD,
-                                       .b = o + h * dh,
-                                       .ldb = c->H * dh,
-                                       .c = W->grad + h * D * dh,
-                                       .ldc = dh,
-                                       .threads = g->threads};
-        const struct gemm by_output = {.m = rows,
-                                       .n = c->dh,
-                                       .k = c->D,
-                                       .alpha = 1,
-                                       .a = d.votes + h * D,
-                                       .lda = HD,
-                                       .b = W->data + h * D * dh,
-                                       .ldb = dh,
-                                       .c = d_o + h * dh,
-                                       .ldc = c->H * dh,
-                                       .threads = g->threads};
-        g->ops.gemm(&by_weight);
-        g->ops.gemm(&by_output);
+        mm(g, TN, c->D, c->dh, rows, 1, d.votes + h * D, HD, o + h * dh, c->H * dh, 1,
+           W->grad + h * D * dh, dh);
+        mm(g, NN, rows, c->dh, c->D, 1, d.votes + h * D, HD, W->data + h * D * dh, dh, 0,
+           d_o + h * dh, c->H * dh);
     }
 }
 

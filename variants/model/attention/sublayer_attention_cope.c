@@ -35,42 +35,14 @@ static struct head head_of(const struct sublayer *s, const struct around_work *w
                          .h = h};
 }
 
-static void product(const struct engine *g, const struct gemm *p)
-{
-    struct gemm one = *p;
-
-    one.threads = g->threads;
-    g->ops.gemm(&one);
-}
-
 /* x = scale q k^T, by_vector = q e^T */
 static void products(const struct engine *g, const struct head *t)
 {
     const struct attn *a = t->a;
     const int all = attn_keys(a);
 
-    product(g, &(struct gemm){.tb = true,
-                              .m = a->L,
-                              .n = all,
-                              .k = a->dh,
-                              .alpha = a->scale,
-                              .a = t->q,
-                              .lda = a->q_at.row,
-                              .b = t->k,
-                              .ldb = a->k_at.row,
-                              .c = t->x,
-                              .ldc = all});
-    product(g, &(struct gemm){.tb = true,
-                              .m = a->L,
-                              .n = t->n,
-                              .k = a->dh,
-                              .alpha = 1,
-                              .a = t->q,
-                              .lda = a->q_at.row,
-                              .b = t->e,
-                              .ldb = a->dh,
-                              .c = t->by_vector,
-                              .ldc = t->n});
+    mm(g, NT, a->L, all, a->dh, a->scale, t->q, a->q_at.row, t->k, a->k_at.row, 0, t->x, all);
+    mm(g, NT, a->L, t->n, a->dh, 1, t->q, a->q_at.row, t->e, a->dh, 0, t->by_vector, t->n);
 }
 
 static double sigma(double x) { return 1 / (1 + exp(-x)); }
@@ -160,23 +132,12 @@ static void operands_grad(const struct engine *g, const struct sublayer *s, cons
 {
     const struct attn *a = t->a;
     const int all = attn_keys(a);
-    const struct gemm vectors = {.alpha = 1, .beta = 1, .a = d_by_vector, .lda = t->n};
-    const struct gemm pairs = {.alpha = a->scale, .beta = 1, .a = t->x, .lda = all};
-    struct gemm p = pairs;
+    float *const d_e = around_param(s, AROUND_COPE)->grad;
 
-    p.m = a->L, p.n = a->dh, p.k = all;
-    p.b = t->k, p.ldb = a->k_at.row, p.c = d_q, p.ldc = a->q_at.row;
-    product(g, &p);
-    p.ta = true, p.m = all, p.k = a->L;
-    p.b = t->q, p.ldb = a->q_at.row, p.c = d_k, p.ldc = a->k_at.row;
-    product(g, &p);
-    p = vectors;
-    p.m = a->L, p.n = a->dh, p.k = t->n;
-    p.b = t->e, p.ldb = a->dh, p.c = d_q, p.ldc = a->q_at.row;
-    product(g, &p);
-    p.ta = true, p.m = t->n, p.k = a->L;
-    p.b = t->q, p.ldb = a->q_at.row, p.c = around_param(s, AROUND_COPE)->grad, p.ldc = a->dh;
-    product(g, &p);
+    mm(g, NN, a->L, a->dh, all, a->scale, t->x, all, t->k, a->k_at.row, 1, d_q, a->q_at.row);
+    mm(g, TN, all, a->dh, a->L, a->scale, t->x, all, t->q, a->q_at.row, 1, d_k, a->k_at.row);
+    mm(g, NN, a->L, a->dh, t->n, 1, d_by_vector, t->n, t->e, a->dh, 1, d_q, a->q_at.row);
+    mm(g, TN, t->n, a->dh, a->L, 1, d_by_vector, t->n, t->q, a->q_at.row, 1, d_e, a->dh);
 }
 
 void cope_grad(const struct engine *g, const struct sublayer *s, const struct work *w,

@@ -350,17 +350,9 @@ static void absorb_queries(const struct engine *g, const struct sublayer *s, con
     float *const to = w->own[LA_WIDE_Q];
 
     for (int h = 0; h < c->H; h++)
-        g->ops.gemm(&(struct gemm){.m = rows,
-                                   .n = rank,
-                                   .k = nope,
-                                   .alpha = 1,
-                                   .a = q + (ptrdiff_t)h * c->dh,
-                                   .lda = (ptrdiff_t)c->H * c->dh,
-                                   .b = W->data + (ptrdiff_t)h * latent_head(c) * rank,
-                                   .ldb = rank,
-                                   .c = to + (ptrdiff_t)h * width,
-                                   .ldc = (ptrdiff_t)c->H * width,
-                                   .threads = g->threads});
+        mm(g, NN, rows, rank, nope, 1, q + (ptrdiff_t)h * c->dh, (ptrdiff_t)c->H * c->dh,
+           W->data + (ptrdiff_t)h * latent_head(c) * rank, rank, 0, to + (ptrdiff_t)h * width,
+           (ptrdiff_t)c->H * width);
     for (ptrdiff_t i = 0; i < (ptrdiff_t)rows * c->H; i++)
         memcpy(to + i * width + rank, q + i * c->dh + nope, rope * sizeof(float));
 }
@@ -374,18 +366,9 @@ static void absorb_outputs(const struct engine *g, const struct sublayer *s, con
     const int rank = latent_of(c)->rank, nope = latent_of(c)->nope, dv = config_dv(c);
 
     for (int h = 0; h < c->H; h++)
-        g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = rows,
-                                   .n = dv,
-                                   .k = rank,
-                                   .alpha = 1,
-                                   .a = w->own[LA_WIDE_O] + (ptrdiff_t)h * rank,
-                                   .lda = (ptrdiff_t)c->H * rank,
-                                   .b = W->data + ((ptrdiff_t)h * latent_head(c) + nope) * rank,
-                                   .ldb = rank,
-                                   .c = w->own[LA_O] + (ptrdiff_t)h * dv,
-                                   .ldc = (ptrdiff_t)c->H * dv,
-                                   .threads = g->threads});
+        mm(g, NT, rows, dv, rank, 1, w->own[LA_WIDE_O] + (ptrdiff_t)h * rank,
+           (ptrdiff_t)c->H * rank, W->data + ((ptrdiff_t)h * latent_head(c) + nope) * rank, rank, 0,
+           w->own[LA_O] + (ptrdiff_t)h * dv, (ptrdiff_t)c->H * dv);
 }
 
 static void forward(const struct engine *g, struct sublayer *s, struct work *w,

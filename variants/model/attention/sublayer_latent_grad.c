@@ -22,19 +22,8 @@ static void weight_grad(const struct engine *g, struct slice s, struct latent_ro
     const int in = s.W->shape[1];
 
     for (int b = 0; b < B; b++)
-        g->ops.gemm(&(struct gemm){.ta = true,
-                                   .m = s.out,
-                                   .n = in,
-                                   .k = rows,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = d_y.at + b * d_y.batch,
-                                   .lda = d_y.row,
-                                   .b = x.at + b * x.batch,
-                                   .ldb = x.row,
-                                   .c = s.W->grad + (ptrdiff_t)s.first * in,
-                                   .ldc = in,
-                                   .threads = g->threads});
+        mm(g, TN, s.out, in, rows, 1, d_y.at + b * d_y.batch, d_y.row, x.at + b * x.batch, x.row, 1,
+           s.W->grad + (ptrdiff_t)s.first * in, in);
 }
 
 static void input_grad(const struct engine *g, struct slice s, struct latent_rows d_x,
@@ -43,18 +32,8 @@ static void input_grad(const struct engine *g, struct slice s, struct latent_row
     const int in = s.W->shape[1];
 
     for (int b = 0; b < B; b++)
-        g->ops.gemm(&(struct gemm){.m = rows,
-                                   .n = in,
-                                   .k = s.out,
-                                   .alpha = 1,
-                                   .beta = beta,
-                                   .a = d_y.at + b * d_y.batch,
-                                   .lda = d_y.row,
-                                   .b = s.W->data + (ptrdiff_t)s.first * in,
-                                   .ldb = in,
-                                   .c = d_x.at + b * d_x.batch,
-                                   .ldc = d_x.row,
-                                   .threads = g->threads});
+        mm(g, NN, rows, in, s.out, 1, d_y.at + b * d_y.batch, d_y.row,
+           s.W->data + (ptrdiff_t)s.first * in, in, beta, d_x.at + b * d_x.batch, d_x.row);
 }
 
 /* Rows of B sequences without gaps as those of one. */
@@ -153,18 +132,8 @@ static void absorb_grad(const struct engine *g, const struct sublayer *s, const 
         const struct latent_rows d_y = together(d_wide + h * width, c->H * width);
         const struct slice W = up_keys(s, h);
         weight_grad(g, W, q, d_y, 1, rows); /* q~ = q W: the sides change places */
-        g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = rows,
-                                   .n = nope,
-                                   .k = rank,
-                                   .alpha = 1,
-                                   .a = d_y.at,
-                                   .lda = d_y.row,
-                                   .b = W.W->data + (ptrdiff_t)W.first * rank,
-                                   .ldb = rank,
-                                   .c = d_q + h * c->dh,
-                                   .ldc = q.row,
-                                   .threads = g->threads});
+        mm(g, NT, rows, nope, rank, 1, d_y.at, d_y.row, W.W->data + (ptrdiff_t)W.first * rank, rank,
+           0, d_q + h * c->dh, q.row);
     }
     for (ptrdiff_t i = 0; i < (ptrdiff_t)rows * c->H; i++)
         memcpy(d_q + i * c->dh + nope, d_wide + i * width + rank, rope * sizeof(float));

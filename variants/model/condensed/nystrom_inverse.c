@@ -7,23 +7,10 @@
 #include <string.h>
 
 /* y = alpha op(x) op(z) + beta y, all [m,m]. */
-static void product(const struct nystrom_head *n, float *y, float alpha, const float *x, bool tx,
-                    const float *z, bool tz, float beta)
+static void product(const struct nystrom_head *n, enum mm_form form, float *y, float alpha,
+                    const float *x, const float *z, float beta)
 {
-    n->g->ops.gemm(&(struct gemm){.ta = tx,
-                                  .tb = tz,
-                                  .m = n->m,
-                                  .n = n->m,
-                                  .k = n->m,
-                                  .alpha = alpha,
-                                  .beta = beta,
-                                  .a = x,
-                                  .lda = n->m,
-                                  .b = z,
-                                  .ldb = n->m,
-                                  .c = y,
-                                  .ldc = n->m,
-                                  .threads = 1});
+    mm_here(n->g, form, n->m, n->m, n->m, alpha, x, n->m, z, n->m, beta, y, n->m);
 }
 
 static float *iterate(const struct nystrom_head *n, int i)
@@ -74,30 +61,19 @@ static void inner(const struct nystrom_head *n, const float *z)
     float *const x = temporary(n, X), *const p1 = temporary(n, P1), *const p2 = temporary(n, P2),
                  *const p3 = temporary(n, P3);
 
-    product(n, x, 1, n->a, false, z, false, 0);
+    product(n, NN, x, 1, n->a, z, 0);
     for (ptrdiff_t i = 0; i < (ptrdiff_t)n->m * n->m; i++)
         p1[i] = -x[i];
     diagonal(n, p1, 7);
-    product(n, p2, -1, x, false, p1, false, 0);
+    product(n, NN, p2, -1, x, p1, 0);
     diagonal(n, p2, 15);
-    product(n, p3, -1, x, false, p2, false, 0);
+    product(n, NN, p3, -1, x, p2, 0);
     diagonal(n, p3, 13);
 }
 
 static void softmax_rows(const struct nystrom_head *n)
 {
-    n->g->ops.gemm(&(struct gemm){.tb = true,
-                                  .m = n->m,
-                                  .n = n->m,
-                                  .k = n->dh,
-                                  .alpha = n->scale,
-                                  .a = n->q,
-                                  .lda = n->row,
-                                  .b = n->k,
-                                  .ldb = n->row,
-                                  .c = n->a,
-                                  .ldc = n->m,
-                                  .threads = 1});
+    mm_here(n->g, NT, n->m, n->m, n->dh, n->scale, n->q, n->row, n->k, n->row, 0, n->a, n->m);
     n->g->ops.softmax(&(struct softmax){
         .s = n->a, .ld = n->m, .rows = n->m, .cols = n->m, .hi = n->m, .threads = 1});
 }
@@ -112,19 +88,10 @@ void nystrom_invert(const struct nystrom_head *n)
                 n->a[(ptrdiff_t)j * n->m + i] / (most.row * most.column);
     for (int i = 0; i < n->iterations; i++) {
         inner(n, iterate(n, i));
-        product(n, iterate(n, i + 1), 0.25f, iterate(n, i), false, temporary(n, P3), false, 0);
+        product(n, NN, iterate(n, i + 1), 0.25f, iterate(n, i), temporary(n, P3), 0);
     }
-    n->g->ops.gemm(&(struct gemm){.m = n->m,
-                                  .n = n->dh,
-                                  .k = n->m,
-                                  .alpha = 1,
-                                  .a = iterate(n, n->iterations),
-                                  .lda = n->m,
-                                  .b = n->o,
-                                  .ldb = n->row,
-                                  .c = n->to,
-                                  .ldc = n->row,
-                                  .threads = 1});
+    mm_here(n->g, NN, n->m, n->dh, n->m, 1, iterate(n, n->iterations), n->m, n->o, n->row, 0, n->to,
+            n->row);
 }
 
 /* d_z from the gradient of the next iterate to that of this one; d_a gathers that of A. */
@@ -136,14 +103,14 @@ static void step_grad(const struct nystrom_head *n, const float *z, float *d_z, 
                  *const before = temporary(n, D_Z), *const d_p2 = temporary(n, D_Z + 1);
 
     inner(n, z);
-    product(n, d_p, 0.25f, z, true, d_z, false, 0);     /* of P3 */
-    product(n, before, 0.25f, d_z, false, p3, true, 0); /* through the factor Z */
-    product(n, d_x, -1, d_p, false, p2, true, 0);
-    product(n, d_p2, -1, x, true, d_p, false, 0);
-    product(n, d_x, -1, d_p2, false, p1, true, 1);
-    product(n, d_x, 1, x, true, d_p2, false, 1); /* P1's gradient is -X^T d_P2, and X's its own */
-    product(n, d_a, 1, d_x, false, z, true, 1);
-    product(n, before, 1, n->a, true, d_x, false, 1);
+    product(n, TN, d_p, 0.25f, z, d_z, 0);     /* of P3 */
+    product(n, NT, before, 0.25f, d_z, p3, 0); /* through the factor Z */
+    product(n, NT, d_x, -1, d_p, p2, 0);
+    product(n, TN, d_p2, -1, x, d_p, 0);
+    product(n, NT, d_x, -1, d_p2, p1, 1);
+    product(n, TN, d_x, 1, x, d_p2, 1); /* P1's gradient is -X^T d_P2, and X's its own */
+    product(n, NT, d_a, 1, d_x, z, 1);
+    product(n, TN, before, 1, n->a, d_x, 1);
     memcpy(d_z, before, sizeof(float) * (size_t)n->m * (size_t)n->m);
 }
 
@@ -152,30 +119,9 @@ void nystrom_invert_grad(const struct nystrom_head *n, const struct nystrom_head
     const ptrdiff_t m = n->m, square = m * m;
     float *const d_z = d->z, *const d_a = d->a;
 
-    n->g->ops.gemm(&(struct gemm){.tb = true,
-                                  .m = n->m,
-                                  .n = n->m,
-                                  .k = n->dh,
-                                  .alpha = 1,
-                                  .a = d->to,
-                                  .lda = n->row,
-                                  .b = n->o,
-                                  .ldb = n->row,
-                                  .c = d_z,
-                                  .ldc = n->m,
-                                  .threads = 1});
-    n->g->ops.gemm(&(struct gemm){.ta = true,
-                                  .m = n->m,
-                                  .n = n->dh,
-                                  .k = n->m,
-                                  .alpha = 1,
-                                  .a = iterate(n, n->iterations),
-                                  .lda = n->m,
-                                  .b = d->to,
-                                  .ldb = n->row,
-                                  .c = (float *)d->o,
-                                  .ldc = n->row,
-                                  .threads = 1});
+    mm_here(n->g, NT, n->m, n->m, n->dh, 1, d->to, n->row, n->o, n->row, 0, d_z, n->m);
+    mm_here(n->g, TN, n->m, n->dh, n->m, 1, iterate(n, n->iterations), n->m, d->to, n->row, 0,
+            (float *)d->o, n->row);
     memset(d_a, 0, sizeof(float) * (size_t)square);
     for (int i = n->iterations - 1; i >= 0; i--)
         step_grad(n, iterate(n, i), d_z, d_a);
@@ -191,28 +137,6 @@ void nystrom_invert_grad(const struct nystrom_head *n, const struct nystrom_head
         d_a[j * m + most.at] -= through / (both * most.column);
     n->g->ops.softmax_grad(&(struct softmax_grad){
         .d = d_a, .p = n->a, .ld = m, .rows = n->m, .cols = n->m, .threads = 1});
-    n->g->ops.gemm(&(struct gemm){.m = n->m,
-                                  .n = n->dh,
-                                  .k = n->m,
-                                  .alpha = n->scale,
-                                  .a = d_a,
-                                  .lda = m,
-                                  .b = n->k,
-                                  .ldb = n->row,
-                                  .c = d->to,
-                                  .ldc = n->row,
-                                  .threads = 1});
-    n->g->ops.gemm(&(struct gemm){.ta = true,
-                                  .m = n->m,
-                                  .n = n->dh,
-                                  .k = n->m,
-                                  .alpha = n->scale,
-                                  .beta = 1,
-                                  .a = d_a,
-                                  .lda = m,
-                                  .b = n->q,
-                                  .ldb = n->row,
-                                  .c = (float *)d->k,
-                                  .ldc = n->row,
-                                  .threads = 1});
+    mm_here(n->g, NN, n->m, n->dh, n->m, n->scale, d_a, m, n->k, n->row, 0, d->to, n->row);
+    mm_here(n->g, TN, n->m, n->dh, n->m, n->scale, d_a, m, n->q, n->row, 1, (float *)d->k, n->row);
 }

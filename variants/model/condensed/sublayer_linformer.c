@@ -174,17 +174,8 @@ static void map(const struct engine *g, const struct param *W, struct seq_rows t
                 struct seq_rows x, int B, int n, int width)
 {
     for (int b = 0; b < B; b++)
-        g->ops.gemm(&(struct gemm){.m = W->shape[0],
-                                   .n = width,
-                                   .k = n,
-                                   .alpha = 1,
-                                   .a = W->data,
-                                   .lda = W->shape[1],
-                                   .b = x.at + b * x.stride,
-                                   .ldb = width,
-                                   .c = to.at + b * to.stride,
-                                   .ldc = width,
-                                   .threads = g->threads});
+        mm(g, NN, W->shape[0], width, n, 1, W->data, W->shape[1], x.at + b * x.stride, width, 0,
+           to.at + b * to.stride, width);
 }
 
 /* d_x += W^T d_to; accumulates W's gradient. */
@@ -193,32 +184,10 @@ static void map_grad(const struct engine *g, const struct param *W, struct seq_r
 {
     for (int b = 0; b < B; b++) {
         const float *const d = d_to.at + b * d_to.stride;
-        g->ops.gemm(&(struct gemm){.ta = true,
-                                   .m = n,
-                                   .n = width,
-                                   .k = W->shape[0],
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = W->data,
-                                   .lda = W->shape[1],
-                                   .b = d,
-                                   .ldb = width,
-                                   .c = d_x.at + b * d_x.stride,
-                                   .ldc = width,
-                                   .threads = g->threads});
-        g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = W->shape[0],
-                                   .n = n,
-                                   .k = width,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = d,
-                                   .lda = width,
-                                   .b = x.at + b * x.stride,
-                                   .ldb = width,
-                                   .c = W->grad,
-                                   .ldc = W->shape[1],
-                                   .threads = g->threads});
+        mm(g, TN, n, width, W->shape[0], 1, W->data, W->shape[1], d, width, 1,
+           d_x.at + b * d_x.stride, width);
+        mm(g, NT, W->shape[0], n, width, 1, d, width, x.at + b * x.stride, width, 1, W->grad,
+           W->shape[1]);
     }
 }
 

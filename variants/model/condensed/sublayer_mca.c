@@ -216,19 +216,9 @@ static struct gemm product(const struct engine *g, const struct config *c, const
 {
     const int wide = c->dh * numbers(c)->stride;
 
-    return (struct gemm){.tb = true,
-                         .m = of->n,
-                         .n = c->dh,
-                         .k = wide,
-                         .alpha = 1,
-                         .beta = 1,
-                         .a = cols + ((ptrdiff_t)h * B + b) * of->n * wide,
-                         .lda = wide,
-                         .b = W->data + (ptrdiff_t)h * c->dh * wide,
-                         .ldb = wide,
-                         .c = far + (ptrdiff_t)h * c->dh,
-                         .ldc = config_kv_width(c),
-                         .threads = g->threads};
+    return mm_of(g, NT, of->n, c->dh, wide, 1, cols + ((ptrdiff_t)h * B + b) * of->n * wide, wide,
+                 W->data + (ptrdiff_t)h * c->dh * wide, wide, 1, far + (ptrdiff_t)h * c->dh,
+                 config_kv_width(c));
 }
 
 static float *far_row(struct seq_rows far, const struct groups *of, int b, int width)
@@ -275,30 +265,8 @@ static void convolve_grad(const struct engine *g, const struct sublayer *s, bool
         for (int h = 0; h < c->kv_heads; h++) {
             const struct gemm p = product(g, c, W, d, cols, &of, B, b, h);
             float *const d_W = W->grad + (p.b - W->data), *const to = d_cols + (p.a - cols);
-            g->ops.gemm(&(struct gemm){.ta = true,
-                                       .m = p.n,
-                                       .n = p.k,
-                                       .k = p.m,
-                                       .alpha = 1,
-                                       .beta = 1,
-                                       .a = p.c,
-                                       .lda = p.ldc,
-                                       .b = p.a,
-                                       .ldb = p.lda,
-                                       .c = d_W,
-                                       .ldc = p.k,
-                                       .threads = g->threads});
-            g->ops.gemm(&(struct gemm){.m = p.m,
-                                       .n = p.k,
-                                       .k = p.n,
-                                       .alpha = 1,
-                                       .a = p.c,
-                                       .lda = p.ldc,
-                                       .b = p.b,
-                                       .ldb = p.ldb,
-                                       .c = to,
-                                       .ldc = p.k,
-                                       .threads = g->threads});
+            mm(g, TN, p.n, p.k, p.m, 1, p.c, p.ldc, p.a, p.lda, 1, d_W, p.k);
+            mm(g, NN, p.m, p.k, p.n, 1, p.c, p.ldc, p.b, p.ldb, 0, to, p.k);
         }
     }
     if (of.n)

@@ -160,19 +160,8 @@ static struct gemm half_product(const struct engine *g, const struct sublayer *s
 {
     const int D = s->c->D;
 
-    return (struct gemm){.tb = true,
-                         .m = rows,
-                         .n = 2 * D,
-                         .k = D,
-                         .alpha = 1,
-                         .beta = half ? 1 : 0,
-                         .a = x,
-                         .lda = D,
-                         .b = s->own[AAN_GATE].data + half * D,
-                         .ldb = 2 * D,
-                         .c = sides,
-                         .ldc = 2 * D,
-                         .threads = g->threads};
+    return mm_of(g, NT, rows, 2 * D, D, 1, x, D, s->own[AAN_GATE].data + half * D, 2 * D,
+                 half ? 1 : 0, sides, 2 * D);
 }
 
 static void gates_forward(const struct engine *g, const struct sublayer *s, const struct work *w,

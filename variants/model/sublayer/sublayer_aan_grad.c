@@ -49,31 +49,9 @@ static void half_backward(const struct engine *g, const struct sublayer *s, cons
     const int D = s->c->D;
     const struct param *const gate = &s->own[AAN_GATE];
 
-    g->ops.gemm(&(struct gemm){.ta = true,
-                               .m = 2 * D,
-                               .n = D,
-                               .k = rows,
-                               .alpha = 1,
-                               .beta = 1,
-                               .a = w->d_own[AAN_GATES],
-                               .lda = 2 * D,
-                               .b = x,
-                               .ldb = D,
-                               .c = gate->grad + half * D,
-                               .ldc = 2 * D,
-                               .threads = g->threads});
-    g->ops.gemm(&(struct gemm){.m = rows,
-                               .n = D,
-                               .k = 2 * D,
-                               .alpha = 1,
-                               .beta = 1,
-                               .a = w->d_own[AAN_GATES],
-                               .lda = 2 * D,
-                               .b = gate->data + half * D,
-                               .ldb = 2 * D,
-                               .c = d_x,
-                               .ldc = D,
-                               .threads = g->threads});
+    mm(g, TN, 2 * D, D, rows, 1, w->d_own[AAN_GATES], 2 * D, x, D, 1, gate->grad + half * D, 2 * D);
+    mm(g, NN, rows, D, 2 * D, 1, w->d_own[AAN_GATES], 2 * D, gate->data + half * D, 2 * D, 1, d_x,
+       D);
 }
 
 static void ffn_backward(const struct engine *g, const struct sublayer *s, const struct work *w,

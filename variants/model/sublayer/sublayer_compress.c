@@ -86,18 +86,7 @@ static void convolve(const struct engine *g, const struct sublayer *s, float *y,
     const int D = s->c->D, width = D * compressive_of(s->c)->ratio;
 
     gather(s->compressed.group, old, n, D, compressive_of(s->c)->ratio);
-    g->ops.gemm(&(struct gemm){.tb = true,
-                               .m = n,
-                               .n = D,
-                               .k = width,
-                               .alpha = 1,
-                               .a = s->compressed.group,
-                               .lda = width,
-                               .b = W[0].data,
-                               .ldb = width,
-                               .c = y,
-                               .ldc = D,
-                               .threads = g->threads});
+    mm(g, NT, n, D, width, 1, s->compressed.group, width, W[0].data, width, 0, y, D);
     g->ops.act(
         &(struct act){.y = y, .x = y, .bias = W[1].data, .rows = n, .n = D, .threads = g->threads});
 }
@@ -109,19 +98,7 @@ void compressed_convolve_grad(const struct engine *g, const struct sublayer *s, 
     const int D = s->c->D, width = D * compressive_of(s->c)->ratio;
 
     gather(s->compressed.group, old, n, D, compressive_of(s->c)->ratio);
-    g->ops.gemm(&(struct gemm){.ta = true,
-                               .m = D,
-                               .n = width,
-                               .k = n,
-                               .alpha = 1,
-                               .beta = 1,
-                               .a = d_y,
-                               .lda = D,
-                               .b = s->compressed.group,
-                               .ldb = width,
-                               .c = W[0].grad,
-                               .ldc = width,
-                               .threads = g->threads});
+    mm(g, TN, D, width, n, 1, d_y, D, s->compressed.group, width, 1, W[0].grad, width);
     linear_bias_grad(g, &W[1], d_y, n);
 }
 

@@ -82,31 +82,12 @@ static void read_head(const struct engine *g, const struct config *c, struct spa
     const int rows = r->rows[which], HD = c->H * c->dh, kv = c->kv_heads * c->dh;
     const int at = h / (c->H / c->kv_heads) * c->dh;
 
-    g->ops.gemm(&(struct gemm){.tb = true,
-                               .m = L,
-                               .n = rows,
-                               .k = c->dh,
-                               .alpha = c->scale,
-                               .a = r->q + h * c->dh,
-                               .lda = HD,
-                               .b = r->k[which] + at,
-                               .ldb = kv,
-                               .c = r->p[which],
-                               .ldc = rows,
-                               .threads = g->threads});
+    mm(g, NT, L, rows, c->dh, c->scale, r->q + h * c->dh, HD, r->k[which] + at, kv, 0, r->p[which],
+       rows);
     g->ops.softmax(&(struct softmax){
         .s = r->p[which], .ld = rows, .rows = L, .cols = rows, .hi = rows, .threads = g->threads});
-    g->ops.gemm(&(struct gemm){.m = L,
-                               .n = c->dh,
-                               .k = rows,
-                               .alpha = 1,
-                               .a = r->p[which],
-                               .lda = rows,
-                               .b = r->v[which] + at,
-                               .ldb = kv,
-                               .c = r->o[which] + h * c->dh,
-                               .ldc = HD,
-                               .threads = g->threads});
+    mm(g, NN, L, c->dh, rows, 1, r->p[which], rows, r->v[which] + at, kv, 0,
+       r->o[which] + h * c->dh, HD);
 }
 
 /* All projections of sequence b. */
@@ -186,18 +167,7 @@ static void head_grad(const struct engine *g, const struct config *c, struct spa
                      .threads = g->threads};
 
     g->ops.gemm(&p);
-    g->ops.gemm(&(struct gemm){.tb = true,
-                               .m = L,
-                               .n = n,
-                               .k = c->dh,
-                               .alpha = 1,
-                               .a = d_o,
-                               .lda = HD,
-                               .b = r->v[1] + at,
-                               .ldb = kv,
-                               .c = r->d_p,
-                               .ldc = n,
-                               .threads = g->threads});
+    mm(g, NT, L, n, c->dh, 1, d_o, HD, r->v[1] + at, kv, 0, r->d_p, n);
     g->ops.softmax_grad(&(struct softmax_grad){
         .d = r->d_p, .p = r->p[1], .ld = n, .rows = L, .cols = n, .threads = g->threads});
     p.alpha = c->scale;

@@ -189,19 +189,8 @@ static void make_scores(const struct engine *g, const struct sublayer *s, const 
         for (int i = 0; i < L; i++)
             memcpy(to + (ptrdiff_t)i * L, W[DENSE_2_BIAS].data + head_at(c, h, 1),
                    sizeof(float) * (size_t)L);
-        g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = L,
-                                   .n = L,
-                                   .k = f,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = units_of(c, w->own[SY_HIDDEN], b, h, L),
-                                   .lda = (ptrdiff_t)c->H * f,
-                                   .b = W[DENSE_2].data + head_at(c, h, f),
-                                   .ldb = f,
-                                   .c = to,
-                                   .ldc = L,
-                                   .threads = g->threads});
+        mm(g, NT, L, L, f, 1, units_of(c, w->own[SY_HIDDEN], b, h, L), (ptrdiff_t)c->H * f,
+           W[DENSE_2].data + head_at(c, h, f), f, 1, to, L);
     }
 }
 
@@ -246,30 +235,10 @@ static void scores_grad(const struct engine *g, const struct sublayer *s, const 
         const int b = at / c->H, h = at % c->H;
         const float *const d = w->d_own[SY_SCORES] + (ptrdiff_t)at * L * L;
         float *const d_bias = W[DENSE_2_BIAS].grad + head_at(c, h, 1);
-        g->ops.gemm(&(struct gemm){.m = L,
-                                   .n = f,
-                                   .k = L,
-                                   .alpha = 1,
-                                   .a = d,
-                                   .lda = L,
-                                   .b = W[DENSE_2].data + head_at(c, h, f),
-                                   .ldb = f,
-                                   .c = units_of(c, w->d_own[SY_HIDDEN], b, h, L),
-                                   .ldc = row,
-                                   .threads = g->threads});
-        g->ops.gemm(&(struct gemm){.ta = true,
-                                   .m = L,
-                                   .n = f,
-                                   .k = L,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = d,
-                                   .lda = L,
-                                   .b = units_of(c, w->own[SY_HIDDEN], b, h, L),
-                                   .ldb = row,
-                                   .c = W[DENSE_2].grad + head_at(c, h, f),
-                                   .ldc = f,
-                                   .threads = g->threads});
+        mm(g, NN, L, f, L, 1, d, L, W[DENSE_2].data + head_at(c, h, f), f, 0,
+           units_of(c, w->d_own[SY_HIDDEN], b, h, L), row);
+        mm(g, TN, L, f, L, 1, d, L, units_of(c, w->own[SY_HIDDEN], b, h, L), row, 1,
+           W[DENSE_2].grad + head_at(c, h, f), f);
         for (ptrdiff_t i = 0; i < (ptrdiff_t)L * L; i++)
             d_bias[i % L] += d[i];
     }

@@ -240,18 +240,9 @@ static struct gemm key_product(const struct engine *g, const struct config *c,
     const struct pkm *const k = pkm_of(c);
 
     NEED(t->keys);
-    return (struct gemm){.tb = true,
-                         .m = rows,
-                         .n = k->keys,
-                         .k = k->half,
-                         .alpha = 1,
-                         .a = w->q + (ptrdiff_t)half * k->half,
-                         .lda = query_width(c),
-                         .b = t->keys->data + (ptrdiff_t)half * k->keys * k->half,
-                         .ldb = k->half,
-                         .c = w->s + (ptrdiff_t)half * k->keys,
-                         .ldc = (ptrdiff_t)halves(c) * k->keys,
-                         .threads = g->threads};
+    return mm_of(g, NT, rows, k->keys, k->half, 1, w->q + (ptrdiff_t)half * k->half, query_width(c),
+                 t->keys->data + (ptrdiff_t)half * k->keys * k->half, k->half, 0,
+                 w->s + (ptrdiff_t)half * k->keys, (ptrdiff_t)halves(c) * k->keys);
 }
 
 static void ask(const struct engine *g, const struct config *c, const struct tensors *t,
@@ -390,19 +381,8 @@ static void keys_grad(const struct engine *g, const struct config *c, const stru
         d.c = d_q + (ptrdiff_t)half * k->half;
         d.ldc = of.lda;
         g->ops.gemm(&d);
-        g->ops.gemm(&(struct gemm){.ta = true,
-                                   .m = k->keys,
-                                   .n = k->half,
-                                   .k = rows,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = d_s + (ptrdiff_t)half * k->keys,
-                                   .lda = of.ldc,
-                                   .b = of.a,
-                                   .ldb = of.lda,
-                                   .c = t->keys->grad + (ptrdiff_t)half * k->keys * k->half,
-                                   .ldc = k->half,
-                                   .threads = g->threads});
+        mm(g, TN, k->keys, k->half, rows, 1, d_s + (ptrdiff_t)half * k->keys, of.ldc, of.a, of.lda,
+           1, t->keys->grad + (ptrdiff_t)half * k->keys * k->half, k->half);
     }
 }
 

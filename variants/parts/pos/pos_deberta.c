@@ -98,18 +98,7 @@ static void build_table(const struct engine *g, const struct config *c, const st
     gather(c, layer, which, R, x);
     for (int h = 0; h < c->H; h++) {
         float *const to = table + (ptrdiff_t)h * R * c->dh;
-        g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = R,
-                                   .n = c->dh,
-                                   .k = c->D,
-                                   .alpha = 1,
-                                   .a = x,
-                                   .lda = c->D,
-                                   .b = head_of(c, layer[which].data, h),
-                                   .ldb = c->D,
-                                   .c = to,
-                                   .ldc = c->dh,
-                                   .threads = g->threads});
+        mm(g, NT, R, c->dh, c->D, 1, x, c->D, head_of(c, layer[which].data, h), c->D, 0, to, c->dh);
         for (int i = 0; which == POS_Q && deberta_of(c)->q_bias && i < R * c->dh; i++)
             to[i] += layer[POS_Q_BIAS].data[h * c->dh + i % c->dh];
     }
@@ -163,31 +152,10 @@ static void map_grad(const struct engine *g, const struct config *c, const struc
     gather(c, layer, which, R, x);
     for (int h = 0; h < c->H; h++) {
         const float *const d = d_table + h * step;
-        g->ops.gemm(&(struct gemm){.ta = true,
-                                   .m = c->dh,
-                                   .n = c->D,
-                                   .k = R,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = d,
-                                   .lda = c->dh,
-                                   .b = x,
-                                   .ldb = c->D,
-                                   .c = (float *)head_of(c, layer[which].grad, h),
-                                   .ldc = c->D,
-                                   .threads = g->threads});
-        g->ops.gemm(&(struct gemm){.m = R,
-                                   .n = c->D,
-                                   .k = c->dh,
-                                   .alpha = 1,
-                                   .beta = h ? 1 : 0,
-                                   .a = d,
-                                   .lda = c->dh,
-                                   .b = head_of(c, layer[which].data, h),
-                                   .ldb = c->D,
-                                   .c = d_x,
-                                   .ldc = c->D,
-                                   .threads = g->threads});
+        mm(g, TN, c->dh, c->D, R, 1, d, c->dh, x, c->D, 1,
+           (float *)head_of(c, layer[which].grad, h), c->D);
+        mm(g, NN, R, c->D, c->dh, 1, d, c->dh, head_of(c, layer[which].data, h), c->D, h ? 1 : 0,
+           d_x, c->D);
         for (int i = 0; which == POS_Q && deberta_of(c)->q_bias && i < R * c->dh; i++)
             layer[POS_Q_BIAS].grad[h * c->dh + i % c->dh] += d[i];
     }

@@ -115,18 +115,7 @@ static void tupe_reserve(const struct config *c, const struct param *model,
 static void map(const struct engine *g, const struct config *c, const struct table *t,
                 const struct param *W, float *y)
 {
-    g->ops.gemm(&(struct gemm){.tb = true,
-                               .m = t->K,
-                               .n = t->HD,
-                               .k = c->D,
-                               .alpha = 1,
-                               .a = t->p,
-                               .lda = c->D,
-                               .b = W->data,
-                               .ldb = c->D,
-                               .c = y,
-                               .ldc = t->HD,
-                               .threads = g->threads});
+    mm(g, NT, t->K, t->HD, c->D, 1, t->p, c->D, W->data, c->D, 0, y, t->HD);
 }
 
 static void tupe_build_tables(const struct engine *g, const struct config *c,
@@ -147,18 +136,8 @@ static void tupe_build_tables(const struct engine *g, const struct config *c,
     map(g, c, &t, &layer[UQ], t.q);
     map(g, c, &t, &layer[UK], t.k);
     for (int h = 0; h < c->H; h++)
-        g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = t.K,
-                                   .n = t.K,
-                                   .k = c->dh,
-                                   .alpha = c->scale,
-                                   .a = t.q + (ptrdiff_t)h * c->dh,
-                                   .lda = t.HD,
-                                   .b = t.k + (ptrdiff_t)h * c->dh,
-                                   .ldb = t.HD,
-                                   .c = t.T + h * a->add.head,
-                                   .ldc = t.K,
-                                   .threads = g->threads});
+        mm(g, NT, t.K, t.K, c->dh, c->scale, t.q + (ptrdiff_t)h * c->dh, t.HD,
+           t.k + (ptrdiff_t)h * c->dh, t.HD, 0, t.T + h * a->add.head, t.K);
     if (tupe_of(c)->bias)
         pos_t5.build_tables(g, c, model, layer + REL_BIAS, pos_encoding, a);
 }
@@ -201,49 +180,17 @@ static void scores_grad(const struct engine *g, const struct config *c, const st
 {
     for (int h = 0; h < c->H; h++)
         for (int key = 0; key < 2; key++)
-            g->ops.gemm(&(struct gemm){.ta = key,
-                                       .m = t->K,
-                                       .n = c->dh,
-                                       .k = t->K,
-                                       .alpha = c->scale,
-                                       .a = d->T + (ptrdiff_t)h * t->K * t->K,
-                                       .lda = t->K,
-                                       .b = (key ? t->q : t->k) + (ptrdiff_t)h * c->dh,
-                                       .ldb = t->HD,
-                                       .c = (key ? d->k : d->q) + (ptrdiff_t)h * c->dh,
-                                       .ldc = t->HD,
-                                       .threads = g->threads});
+            mm(g, key ? TN : NN, t->K, c->dh, t->K, c->scale, d->T + (ptrdiff_t)h * t->K * t->K,
+               t->K, (key ? t->q : t->k) + (ptrdiff_t)h * c->dh, t->HD, 0,
+               (key ? d->k : d->q) + (ptrdiff_t)h * c->dh, t->HD);
 }
 
 /* dW += dy^T p;  dp = dy W, or dp += dy W. */
 static void map_grad(const struct engine *g, const struct config *c, const struct table *t,
                      const struct table *d, const struct param *W, const float *d_y, bool add)
 {
-    g->ops.gemm(&(struct gemm){.ta = true,
-                               .m = t->HD,
-                               .n = c->D,
-                               .k = t->K,
-                               .alpha = 1,
-                               .beta = 1,
-                               .a = d_y,
-                               .lda = t->HD,
-                               .b = t->p,
-                               .ldb = c->D,
-                               .c = W->grad,
-                               .ldc = c->D,
-                               .threads = g->threads});
-    g->ops.gemm(&(struct gemm){.m = t->K,
-                               .n = c->D,
-                               .k = t->HD,
-                               .alpha = 1,
-                               .beta = add,
-                               .a = d_y,
-                               .lda = t->HD,
-                               .b = W->data,
-                               .ldb = c->D,
-                               .c = d->p,
-                               .ldc = c->D,
-                               .threads = g->threads});
+    mm(g, TN, t->HD, c->D, t->K, 1, d_y, t->HD, t->p, c->D, 1, W->grad, c->D);
+    mm(g, NN, t->K, c->D, t->HD, 1, d_y, t->HD, W->data, c->D, add, d->p, c->D);
 }
 
 static void tupe_build_tables_grad(const struct engine *g, const struct config *c,

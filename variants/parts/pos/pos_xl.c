@@ -77,18 +77,9 @@ static void xl_build_tables(const struct engine *g, const struct config *c,
 {
     (void)model;
     for (int h = 0; h < c->H; h++)
-        g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = a->R + a->Rf,
-                                   .n = c->dh,
-                                   .k = c->D,
-                                   .alpha = 1,
-                                   .a = pos_encoding,
-                                   .lda = c->D,
-                                   .b = layer[WR].data + (ptrdiff_t)h * c->dh * c->D,
-                                   .ldb = c->D,
-                                   .c = (float *)a->rel_k + h * a->rel_head,
-                                   .ldc = c->dh,
-                                   .threads = g->threads});
+        mm(g, NT, a->R + a->Rf, c->dh, c->D, 1, pos_encoding, c->D,
+           layer[WR].data + (ptrdiff_t)h * c->dh * c->D, c->D, 0,
+           (float *)a->rel_k + h * a->rel_head, c->dh);
 }
 
 static double xl_build_tables_flop(const struct config *c, int K)
@@ -127,19 +118,8 @@ static void xl_build_tables_grad(const struct engine *g, const struct config *c,
 
     (void)model;
     for (int h = 0; h < c->H; h++)
-        g->ops.gemm(&(struct gemm){.ta = true,
-                                   .m = c->dh,
-                                   .n = c->D,
-                                   .k = n,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = d->d_rel_k + h * a->rel_head,
-                                   .lda = c->dh,
-                                   .b = pos_encoding + cut * c->D,
-                                   .ldb = c->D,
-                                   .c = layer[WR].grad + (ptrdiff_t)h * c->dh * c->D,
-                                   .ldc = c->D,
-                                   .threads = g->threads});
+        mm(g, TN, c->dh, c->D, n, 1, d->d_rel_k + h * a->rel_head, c->dh, pos_encoding + cut * c->D,
+           c->D, 1, layer[WR].grad + (ptrdiff_t)h * c->dh * c->D, c->D);
 }
 
 const struct pos pos_xl = {
