@@ -98,9 +98,11 @@ static const char *differs(const json_t *object, const json_t *other)
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)object, key,
-                        value) if (!is_apart(key) &&
-                                   !equal(value, json_object_get(other, key))) return key;
+    json_object_foreach((json_t *)object, key, value)
+    {
+        if (!is_apart(key) && !equal(value, json_object_get(other, key)))
+            return key;
+    }
     return NULL;
 }
 

@@ -33,7 +33,8 @@ static const char aside[] = "classifier dropatt dropout init initializer layerdr
 static const char harmless[] =
     "_attn_implementation _attn_implementation_autoset _flash_attn_2_enabled "
     "attn_implementation chunk_size_feed_forward encoder_no_repeat_ngram_size is_decoder "
-    "kv_cache_dtype output_hidden_states reorder_and_upcast_attn use_flash_attention "
+    "kv_cache_dtype model_parallel neftune_noise_alpha output_hidden_states "
+    "reorder_and_upcast_attn use_flash_attention "
     "use_flash_attn";
 
 /* A factor of 1 is none. */
