@@ -2,7 +2,7 @@
  *
  * libFuzzer target (clang -fsanitize=fuzzer): any bytes as a published model: config.json, the
  * index and a file of weights, with zero bytes between them. */
-#include "variants/model/import/published.h"
+#include "variants/model/import/ties.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,9 +51,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (n > 0)
         put(dir, "model.safetensors.index.json", bytes + index, n);
     put(dir, "model.safetensors", bytes + weights, size - weights);
-    if (published_open(&p, dir, &e) == OK)
+    if (published_open(&p, dir, &e) == OK) {
         CHECK(p.config.V > 0 && p.context > 0 && *p.family);
-    else
+        CHECK(ties_check_numbers(&p, &e) == OK || *e.msg);
+    } else
         CHECK(*e.msg && !strpbrk(e.msg, "\n\r\033"));
     published_close(&p);
     return 0;
