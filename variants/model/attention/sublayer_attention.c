@@ -548,7 +548,8 @@ static double attention_flop(const struct sublayer *s, int B, int L, int M)
     const struct config *c = s->c;
     const double HD = config_q_width(c), kv_width = config_kv_width(c);
     const double rows = (double)B * attention_query_rows(s, L);
-    const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : L);
+    const bool again = s->mem == MEM_KV && c->recur == RECUR_SAME; /* of rows that left it */
+    const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : again ? 2 * L : L);
     const struct attn a = attention_for_flop(s, B, L, M);
     const double in = attention_width(c);
     const double q_in = s->asks ? in : 0;
