@@ -3,9 +3,11 @@
  * Merging, table by table: rows of several lengths, memories, batches and states come from shards
  * of every number, and each value stays with its case. */
 #include "harness/table/run.h"
+#include "harness/table/runjson.h"
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -90,6 +92,19 @@ static void expect_cases(const struct run *run)
     }
 }
 
+/* run.json counts the rows by their status. */
+static void expect_counts(const char *merged)
+{
+    char path[FILE_PATH];
+
+    cr_assert_eq(file_join(path, merged, runjson_file, NULL), OK);
+    json_t *const run = json_load_file(path, 0, NULL);
+    const json_t *const rows = json_object_get(run, "rows");
+    cr_expect_eq(json_integer_value(json_object_get(rows, "ok")), 7);
+    cr_expect_eq(json_integer_value(json_object_get(rows, "failed")), 1);
+    json_decref(run);
+}
+
 /* Each row of each table is of the merged run, and no value has moved to another case. */
 Test(merge_tables, every_table_is_of_the_merged_run)
 {
@@ -107,6 +122,7 @@ Test(merge_tables, every_table_is_of_the_merged_run)
         snprintf(merged, sizeof(merged), "%s/%s/latest", folder, out);
         cr_assert_eq(run_read(&run, merged, &e), OK, "%s", e.msg);
         expect_cases(&run);
+        expect_counts(merged);
         cr_assert_eq(run.env.n, 1);
         const char *const id = ((const struct env_row *)run.env.row)->run_id;
         for (int t = 0; t <= TABLE_SAMPLES; t++)

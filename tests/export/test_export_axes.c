@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Exports of a run that has two values of every axis: each number stands at the case that it is of,
+ * and cases have different names. */
+#include "tests/support/many_rows.h"
+#include "tests/support/program.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(export_axes, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+static struct ran exported(const char *to)
+{
+    struct rundir d;
+
+    made_open(&d, "abcdef1");
+    many_write(&d, 13, NULL);
+    made_close(&d, "host", "CPU");
+    struct ran r = run_bench(folder, "export --to %s %s", to, d.path);
+    expect_exit(&r, 0);
+    return r;
+}
+
+static json_t *parsed(const struct ran *r)
+{
+    json_error_t at;
+    json_t *const doc = json_loads(r->out.data, JSON_REJECT_DUPLICATES, &at);
+
+    cr_assert(doc, "%s", at.text);
+    return doc;
+}
+
+/* The name says which row it is, and what it is of if that is no time. */
+static void expect_name(const char *name, int i, const char *what)
+{
+    char want[LINE_SIZE];
+
+    cr_assert(i >= 0 && i < MANY, "%s", name);
+    const struct many_row r = many_row(i);
+    snprintf(want, sizeof(want), "%s layer seq=%d mem=%d%s%s %s%s", r.is.variant, r.is.seq, r.mem,
+             r.batch > 1 ? " batch=4" : "", r.threads > 1 ? " threads=2" : "", r.is.backend, what);
+    cr_expect_str_eq(name, want);
+}
+
+static double at(const json_t *o, const char *key)
+{
+    cr_assert(json_is_number(json_object_get(o, key)), "no number %s", key);
+    return json_number_value(json_object_get(o, key));
+}
+
+Test(export_axes, one_document)
+{
+    struct ran r = exported("json");
+    json_t *const doc = parsed(&r);
+    const json_t *const rows = json_object_get(doc, "benchmarks");
+
+    cr_assert_eq(json_array_size(rows), MANY);
+    for (size_t k = 0; k < MANY; k++) {
+        const json_t *const one = json_array_get(rows, k);
+        const int i = many_of_ns(at(one, "real_time"));
+        const struct many_row row = many_row(i);
+        expect_name(json_string_value(json_object_get(one, "name")), i, "");
+        cr_expect_str_eq(json_string_value(json_object_get(one, "case_id")), row.id);
+        cr_expect(at(one, "seq_tokens") == row.is.seq && at(one, "mem_tokens") == row.mem);
+        cr_expect(at(one, "batch_size") == row.batch && at(one, "threads") == row.threads);
+    }
+    json_decref(doc);
+    ran_free(&r);
+}
+
+Test(export_axes, github_action_benchmark)
+{
+    struct ran r = exported("github-action-benchmark");
+    json_t *const doc = parsed(&r);
+    int times = 0, arenas = 0, scores = 0;
+
+    for (size_t k = 0; k < json_array_size(doc); k++) {
+        const json_t *const one = json_array_get(doc, k);
+        const char *const name = json_string_value(json_object_get(one, "name"));
+        const char *const unit = json_string_value(json_object_get(one, "unit"));
+        const double value = at(one, "value");
+        char repro[32];
+        if (strcmp(unit, "perplexity") == 0) {
+            const int i = (int)lround((log(value) - 1) / 0.01);
+            snprintf(repro, sizeof(repro), "repro %d perplexity", i);
+            cr_expect_str_eq(name, repro);
+            scores++;
+            continue;
+        }
+        const bool time = strcmp(unit, "ns") == 0;
+        const int i = time ? many_of_ns(value) : (int)value - 10000;
+        expect_name(name, i, time ? "" : " arena");
+        snprintf(repro, sizeof(repro), "repro %d", i);
+        cr_expect_str_eq(json_string_value(json_object_get(one, "extra")), repro);
+        times += time, arenas += !time;
+    }
+    cr_expect(times == MANY && arenas == MANY && scores == MANY, "%d %d %d", times, arenas, scores);
+    json_decref(doc);
+    ran_free(&r);
+}
+
+Test(export_axes, bencher)
+{
+    struct ran r = exported("bencher");
+    json_t *const doc = parsed(&r);
+    const char *name;
+    json_t *one;
+    int cases = 0;
+
+    json_object_foreach(doc, name, one)
+    {
+        const json_t *const latency = json_object_get(one, "latency");
+        if (!latency)
+            continue;
+        const int i = many_of_ns(at(latency, "value"));
+        expect_name(name, i, "");
+        cr_expect_float_eq(at(latency, "lower_value"), 0.99 * (1000 + 37 * i), 1e-6);
+        cr_expect_eq(at(json_object_get(one, "arena"), "value"), 10000 + i);
+        cases++;
+    }
+    cr_expect_eq(cases, MANY);
+    json_decref(doc);
+    ran_free(&r);
+}
+
+/* Lines of a text format that begin with `word`: f gets each of them. */
+static int each_line(char *text, const char *word, void (*f)(char *line))
+{
+    int n = 0;
+
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        if (strncmp(line, word, strlen(word)) == 0) {
+            f(line);
+            n++;
+        }
+    return n;
+}
+
+static void expect_metric(char *line)
+{
+    const double seconds = strtod(strrchr(line, ' '), NULL);
+    char *const name = strstr(line, "case=\"") + strlen("case=\"");
+    const int i = many_of_ns(round(seconds * 1e9));
+    char label[64];
+
+    cr_assert(i >= 0, "%s", line);
+    snprintf(label, sizeof(label), "variant=\"%s\",backend=\"%s\"", many_row(i).is.variant,
+             many_row(i).is.backend);
+    cr_expect(strstr(line, label), "%s: row %d", line, i);
+    name[strcspn(name, "\"")] = '\0';
+    expect_name(name, i, "");
+}
+
+Test(export_axes, openmetrics)
+{
+    struct ran r = exported("openmetrics");
+
+    cr_expect_eq(each_line(r.out.data, "bench_median_seconds{", expect_metric), MANY);
+    ran_free(&r);
+}
+
+static void expect_test_case(char *line)
+{
+    char *const name = strstr(line, " name=\"") + strlen(" name=\"");
+    const double seconds = strtod(strstr(line, " time=\"") + strlen(" time=\""), NULL);
+    const int i = many_of_ns(round(seconds * 1e9));
+
+    name[strcspn(name, "\"")] = '\0';
+    expect_name(name, i, "");
+}
+
+Test(export_axes, junit)
+{
+    struct ran r = exported("junit");
+
+    cr_expect_eq(each_line(r.out.data, "<testcase ", expect_test_case), MANY);
+    ran_free(&r);
+}
+
+static void expect_merit(char *line)
+{
+    char id[17], what[32];
+    double value;
+
+    cr_assert_eq(sscanf(line, "fom %16s %31s %lf", id, what, &value), 3, "%s", line);
+    const int i = (int)(strtol(id, NULL, 16) - 0xabc0);
+    if (strstr(what, "time") || strstr(what, "median"))
+        cr_expect_eq(many_of_ns(value), i, "%s", line);
+    if (strstr(what, "arena"))
+        cr_expect_eq(value, 10000 + i, "%s", line);
+    if (strcmp(what, "perplexity") == 0)
+        cr_expect_float_eq(value, exp(1 + 0.01 * i), 1e-6, "%s", line);
+}
+
+Test(export_axes, figures_of_merit)
+{
+    struct ran r = exported("fom");
+
+    cr_expect_geq(each_line(r.out.data, "fom ", expect_merit), 2 * MANY);
+    ran_free(&r);
+}
