@@ -17,9 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What tokenizer_open reads. */
+/* What tokenizer_open reads, and what it reads beside it. */
 static const char *const tokenizer_files[] = {"tokenizer.json", "vocab.json", "merges.txt",
                                               "vocab.txt"};
+static const char *const beside_them[] = {"tokenizer_config.json", "special_tokens_map.json",
+                                          "added_tokens.json", PUBLISHED_CONFIG};
 
 static enum status copy_file(const char *from, const char *to, const char *name, struct err *e)
 {
@@ -47,27 +49,40 @@ static enum status remove_file(const char *dir, const char *name, struct err *e)
     return file_fail(e, "remove", path, errno);
 }
 
-/* Copy those that there are to OUT.tokenizer; *any says whether there are. Beside them the file
- * that says which token begins a text. Those of an earlier model go: they would be read. */
-static enum status copy_tokenizer(const char *from, const char *to, bool *any, struct err *e)
+/* Copy those of the n files that there are to the folder; *any: there are some. Those of an earlier
+ * model go: they would be read. */
+static enum status copy_files(const char *from, const char *to, const char *const *names, size_t n,
+                              bool *any, struct err *e)
 {
     enum status st = OK;
 
     *any = false;
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(tokenizer_files); i++) {
+    for (size_t i = 0; st == OK && i < n; i++) {
         char path[FILE_PATH];
-        if ((st = file_join(path, from, tokenizer_files[i], e)) != OK)
+        if ((st = file_join(path, from, names[i], e)) != OK)
             continue;
         if (access(path, F_OK) != 0) {
-            st = remove_file(to, tokenizer_files[i], e);
+            st = remove_file(to, names[i], e);
             continue;
         }
         if (mkdir(to, 0777) != 0 && errno != EEXIST)
             return file_fail(e, "create", to, errno);
-        st = copy_file(from, to, tokenizer_files[i], e);
+        st = copy_file(from, to, names[i], e);
         *any = true;
     }
-    return st == OK && *any ? copy_file(from, to, PUBLISHED_CONFIG, e) : st;
+    return st;
+}
+
+/* Copy a tokenizer to OUT.tokenizer; *any says whether there is one. Beside it the files that say
+ * which token begins a text, and whose rules are meant. */
+static enum status copy_tokenizer(const char *from, const char *to, bool *any, struct err *e)
+{
+    bool ignored;
+    enum status st = copy_files(from, to, tokenizer_files, ARRAY_LEN(tokenizer_files), any, e);
+
+    if (st == OK && *any)
+        st = copy_files(from, to, beside_them, ARRAY_LEN(beside_them), &ignored, e);
+    return st;
 }
 
 static enum status load(struct lm *m, const struct weights *w, struct arena *a, struct err *e)

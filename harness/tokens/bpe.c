@@ -40,6 +40,11 @@ void merges_put(struct merges *m, int32_t left, int32_t right, int32_t joint)
     m->n++;
 }
 
+bool merges_has(const struct merges *m, int32_t left, int32_t right)
+{
+    return place_of(m, left, right)->joint >= 0;
+}
+
 void merges_free(struct merges *m)
 {
     free(m->at);

@@ -23,6 +23,7 @@ struct merges {
 enum status merges_open(struct merges *m, size_t n, struct err *e);
 /* The next rule; the first of a pair counts. At most as many as there is room for. */
 void merges_put(struct merges *m, int32_t left, int32_t right, int32_t joint);
+bool merges_has(const struct merges *m, int32_t left, int32_t right);
 void merges_free(struct merges *m);
 
 /* Symbols in a row, and candidates; work space that grows and is kept from word to word. */

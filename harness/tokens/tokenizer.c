@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOWER_BLOCK "\xe2\x96\x81" /* U+2581 */
-
 enum status tokenizer_fail(const struct tokenizer *t, enum status st, struct err *e,
                            const char *fmt, ...)
 {
@@ -49,7 +47,7 @@ enum status tokenizer_file(const struct tokenizer *t, const char *name, struct b
     return tokenizer_fail(t, E_IO, e, "%s is " LFS_POINTER_SAYS, name);
 }
 
-static bool has_file(const struct tokenizer *t, const char *name)
+bool tokenizer_has(const struct tokenizer *t, const char *name)
 {
     char path[FILE_PATH];
 
@@ -58,13 +56,13 @@ static bool has_file(const struct tokenizer *t, const char *name)
 
 static enum status read_files(struct tokenizer *t, struct err *e)
 {
-    if (has_file(t, "tokenizer.json"))
+    if (tokenizer_has(t, "tokenizer.json"))
         return tokenizer_read_json(t, e);
-    if (has_file(t, "vocab.json"))
+    if (tokenizer_has(t, "vocab.json"))
         return tokenizer_read_pair(t, e);
-    if (has_file(t, "vocab.txt"))
+    if (tokenizer_has(t, "vocab.txt"))
         return tokenizer_read_words(t, e);
-    if (has_file(t, "vocab.pkl") || has_file(t, "vocab.bin"))
+    if (tokenizer_has(t, "vocab.pkl") || tokenizer_has(t, "vocab.bin"))
         return tokenizer_fail(t, E_IO, e, "a pickle is not read  -> vocab.txt, one word per line");
     return tokenizer_fail(
         t, E_IO, e,
@@ -81,9 +79,10 @@ enum status tokenizer_open(struct tokenizer **t, const char *dir, struct err *e)
         free(new);
         return fail(e, E_NOMEM, "no memory for a tokenizer");
     }
-    new->eos = new->unk = -1;
-    new->blank_text = " ";
-    const enum status st = read_files(new, e);
+    new->eos = new->unk = new->begin = -1;
+    enum status st = read_files(new, e);
+    if (st == OK && !new->lists_words)
+        st = tokenizer_read_front(new, e);
     if (st == OK)
         *t = new;
     else
@@ -125,6 +124,10 @@ const int32_t *tokenizer_prefix(const struct tokenizer *t, int *n)
     return t->prefix;
 }
 
+enum switched tokenizer_switched(const struct tokenizer *t) { return t->switched; }
+
+int32_t tokenizer_begin(const struct tokenizer *t) { return t->lists_words ? t->eos : t->begin; }
+
 /* ---- encoding ----------------------------------------------------------------------------- */
 
 enum status ids_append(struct ids *out, int32_t id, struct err *e)
@@ -163,30 +166,49 @@ static enum status encode_word(struct tokenizer *t, const char *word, size_t n, 
     return st;
 }
 
-/* A piece between added tokens, with the blank in front that it lacks. */
-static enum status encode_piece(struct tokenizer *t, const char *text, size_t n, bool first,
+/* As the cutter sees it: its blanks in place of spaces, and one in front where it is wanted. */
+static enum status blanks(const struct cutter *c, const char *text, size_t n, bool first,
+                          struct bytes *out, struct err *e)
+{
+    const size_t blank = strlen(c->text);
+    const bool begins =
+        (n >= blank && memcmp(text, c->text, blank) == 0) || (c->replaces && *text == ' ');
+    FILE *const f = bytes_open(out, e);
+
+    if (!f)
+        return E_NOMEM;
+    if (!begins && (c->blank == BLANK_EACH || (c->blank == BLANK_FIRST && first)))
+        fputs(c->text, f);
+    for (size_t i = 0; i < n; i++)
+        if (c->replaces && text[i] == ' ')
+            fputs(c->text, f);
+        else
+            putc(text[i], f);
+    return bytes_close(f, out, e);
+}
+
+/* A piece, by the cutters from `at` on; `first`: it begins the text. */
+static enum status encode_piece(struct tokenizer *t, int at, const char *text, size_t n, bool first,
                                 struct ids *out, struct err *e)
 {
-    const size_t blank = strlen(t->blank_text);
-    const bool begins = n >= blank && memcmp(text, t->blank_text, blank) == 0;
+    const struct cutter *const c = &t->cutter[at];
     struct bytes made = {0};
     enum status st = OK;
 
     if (n == 0)
         return OK;
-    if (!begins && (t->blank == BLANK_EACH || (t->blank == BLANK_FIRST && first))) {
-        made.data = malloc(n + blank);
-        if (!made.data)
-            return fail(e, E_NOMEM, "no memory for %zu bytes of text", n);
-        memcpy(made.data, t->blank_text, blank);
-        memcpy(made.data + blank, text, n);
+    if (at == t->n_cutters)
+        return encode_word(t, text, n, out, e);
+    if (c->replaces || c->blank) {
+        if ((st = blanks(c, text, n, first, &made, e)) != OK)
+            return st;
         text = made.data;
-        n += blank;
+        n = made.n;
     }
-    struct word_scan scan = {t->words, text, text + n, text};
+    struct word_scan scan = {c->words, text, text + n, c->text};
     const char *word;
     while (st == OK && word_next(&scan, &word, &n))
-        st = encode_word(t, word, n, out, e);
+        st = encode_piece(t, at + 1, word, n, first && word == text, out, e);
     free(made.data);
     return st;
 }
@@ -224,7 +246,7 @@ static enum status encode_normal(struct tokenizer *t, const char *text, size_t n
         size_t at;
         const struct cut *const cut = next_cut(&t->after, text, n, &at);
         const size_t used = at + (cut ? cut->text.n : 0);
-        st = encode_piece(t, text, at, first, out, e);
+        st = encode_piece(t, 0, text, at, first, out, e);
         if (st == OK && cut)
             st = ids_append(out, cut->id, e);
         text += used;
@@ -331,83 +353,4 @@ enum status tokenizer_encode(struct tokenizer *t, const char *text, size_t n, st
     if (valid < n)
         return fail(e, E_IO, "byte %zu of the text is not UTF-8  -> convert it", valid);
     return t->lists_words ? tokenizer_words(t, text, n, out, e) : encode(t, text, n, out, e);
-}
-
-/* ---- decoding ----------------------------------------------------------------------------- */
-
-/* The byte that a token of byte fall-back stands for; -1 = another. */
-static int byte_of(const struct tokenizer *t, int32_t id)
-{
-    for (int b = 0; !t->bytes && b < 256; b++)
-        if (t->byte[b] == id)
-            return b;
-    return -1;
-}
-
-/* A run of bytes is its characters, or U+FFFD for each byte if it is none. */
-static void put_run(FILE *f, const char *run, size_t n)
-{
-    const bool valid = utf8_valid(run, n) == n;
-
-    for (size_t i = 0; i < n; i++)
-        if (valid)
-            putc(run[i], f);
-        else
-            fputs("\xef\xbf\xbd", f);
-}
-
-static void put_text(FILE *f, const struct tokenizer *t, int32_t id)
-{
-    const struct token *const k = &t->vocab.token[id];
-
-    for (size_t i = 0; i < k->n; i++)
-        if (!t->bytes && strncmp(k->text + i, LOWER_BLOCK, 3) == 0) {
-            putc(' ', f);
-            i += 2;
-        } else {
-            putc(k->text[i], f);
-        }
-}
-
-static enum status decode(const struct tokenizer *t, const int32_t *ids, size_t n,
-                          struct bytes *out, struct err *e)
-{
-    char *const run = malloc(n + 1);
-    size_t length = 0;
-    FILE *const f = run ? bytes_open(out, e) : NULL;
-
-    if (!f) {
-        free(run);
-        return fail(e, E_NOMEM, "no memory for the text of %zu tokens", n);
-    }
-    for (size_t i = 0; i < n; i++) {
-        CHECK(ids[i] >= 0 && ids[i] < t->vocab.n);
-        const int byte = byte_of(t, ids[i]);
-        if (byte >= 0) {
-            run[length++] = (char)byte;
-            continue;
-        }
-        put_run(f, run, length);
-        length = 0;
-        put_text(f, t, ids[i]);
-    }
-    put_run(f, run, length);
-    free(run);
-    return bytes_close(f, out, e);
-}
-
-enum status tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n,
-                             struct bytes *out, struct err *e)
-{
-    struct bytes raw = {0};
-
-    if (t->lists_words)
-        return tokenizer_fail(t, E_UNSUPPORTED, e, "words do not say what lay between them");
-    enum status st = decode(t, ids, n, &raw, e);
-    if (st == OK) {
-        const size_t skip = t->strips && raw.n > 0 && *raw.data == ' ';
-        st = utf8_replace(out, raw.data + skip, raw.n - skip, e);
-    }
-    free(raw.data);
-    return st;
 }

@@ -26,17 +26,23 @@ enum status tokenizer_encode(struct tokenizer *t, const char *text, size_t n, st
                              struct err *e);
 
 /* The text of tokens, whatever bytes they have. Ids are below tokenizer_vocab. E_UNSUPPORTED for
- * lists of words, which do not know the white space. */
+ * lists of words, which do not know the white space, and for a decoder that is not known. */
 enum status tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n,
                              struct bytes *out, struct err *e);
 
 /* Ids are below. */
 int tokenizer_vocab(const struct tokenizer *t);
 
-/* The ids that stand in front of a text. */
+/* The ids that stand in front of a text: those of the post-processor, unless add_bos_token of
+ * tokenizer_config.json says otherwise. */
 const int32_t *tokenizer_prefix(const struct tokenizer *t, int *n);
-/* The one that begins a text where there are none: bos_token_id of config.json in the folder, or
- * its eos_token_id; the <eos> of a list of words; -1 = none. */
+/* What it has said. */
+enum switched { SWITCHED_NOT, SWITCHED_OFF, SWITCHED_ON };
+enum switched tokenizer_switched(const struct tokenizer *t);
+/* The one that begins a text where one must: the tokenizer's bos_token, else its eos_token
+ * (tokenizer_config.json, else special_tokens_map.json); where no file names one, the first that
+ * the post-processor puts in front, else bos_token_id or eos_token_id of config.json; the <eos> of
+ * a list of words; -1 = none. */
 int32_t tokenizer_begin(const struct tokenizer *t);
 
 /* Is it a list of words? */

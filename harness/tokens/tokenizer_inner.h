@@ -21,15 +21,20 @@ struct cuts {
     int first[257]; /* of those that begin with byte b: first[b] .. first[b+1] */
 };
 
-enum { MAX_NORMALIZERS = 4, MAX_PREFIX = 8 };
+enum { MAX_NORMALIZERS = 4, MAX_CUTTERS = 4, MAX_PREFIX = 8 };
 struct normalizer {
     enum { NORMALIZE_NFC, NORMALIZE_PREPEND, NORMALIZE_REPLACE } kind;
     char *from, *to; /* malloc'ed; PREPEND has `to` only */
 };
 
-/* A blank in front of what is cut into words: none, one for each piece, one for the first, unless
- * it has one. */
-enum blank { BLANK_NONE, BLANK_EACH, BLANK_FIRST };
+/* Cuts pieces of a text into smaller ones, the last of which are words. */
+struct cutter {
+    char text[8];  /* a blank: a space, or what stands for one */
+    bool replaces; /* each space by it */
+    /* In front of pieces that do not begin with it: none, of each, of the one that begins a text */
+    enum blank { BLANK_NONE, BLANK_EACH, BLANK_FIRST } blank;
+    enum words words; /* WORDS_MARKED: by `text` */
+};
 
 struct tokenizer {
     char *dir;
@@ -43,13 +48,16 @@ struct tokenizer {
     bool whole_first;  /* a word that is a token is not merged */
     struct normalizer normalizer[MAX_NORMALIZERS];
     int n_normalizers;
-    enum words words;
-    enum blank blank;
-    const char *blank_text;    /* " " or U+2581, which then replaces each space */
-    bool strips;               /* decoding drops one space in front */
+    struct cutter cutter[MAX_CUTTERS];
+    int n_cutters;
+    bool renames; /* an added token is not its own normal form: programs decode it as either */
+    bool decodes; /* its decoder is the one of tokenizer_decode */
+    bool strips;  /* decoding drops one space in front */
     struct cuts before, after; /* normalizing */
     int32_t prefix[MAX_PREFIX];
     int n_prefix;
+    int32_t begin; /* see tokenizer_begin */
+    enum switched switched;
 };
 
 /* E_IO, or another status: "tokenizer DIR: ...". */
@@ -65,10 +73,14 @@ enum { TOKENS_FILE_MOST = 64 << 20 }; /* bytes of one file of a tokenizer */
 enum status tokenizer_file(const struct tokenizer *t, const char *name, struct bytes *out,
                            struct err *e);
 
+bool tokenizer_has(const struct tokenizer *t, const char *name);
+
 /* tokenizer.json; vocab.json and merges.txt; vocab.txt. */
 enum status tokenizer_read_json(struct tokenizer *t, struct err *e);
 enum status tokenizer_read_pair(struct tokenizer *t, struct err *e);
 enum status tokenizer_read_words(struct tokenizer *t, struct err *e);
+/* What the files beside them say of the token in front of a text. */
+enum status tokenizer_read_front(struct tokenizer *t, struct err *e);
 
 enum status tokenizer_words(const struct tokenizer *t, const char *text, size_t n, struct ids *out,
                             struct err *e);

@@ -75,6 +75,22 @@ enum status tokenizer_put(struct tokenizer *t, const json_t *id, const char *tex
     return st == OK ? OK : tokenizer_fail(t, st, e, "%s  -> another file", why.msg);
 }
 
+int32_t tokenizer_named(const struct tokenizer *t, const char *text)
+{
+    size_t length;
+    bool apart;
+    char *const bytes = token_text(t, text, strlen(text), &length, &apart);
+    int32_t id = bytes ? 0 : t->vocab.n;
+
+    for (; id < t->vocab.n; id++) {
+        const struct token *const k = &t->vocab.token[id];
+        if (k->text && k->apart == apart && k->n == length && memcmp(k->text, bytes, length) == 0)
+            break;
+    }
+    free(bytes);
+    return id < t->vocab.n ? id : -1;
+}
+
 /* The smallest tokens: each byte has one. */
 static enum status read_bytes(struct tokenizer *t, struct err *e)
 {
@@ -105,6 +121,12 @@ enum status tokenizer_read_vocab(struct tokenizer *t, json_t *vocab, struct err 
     if (st == OK)
         st = vocab_index(&t->vocab, e);
     return st == OK ? read_bytes(t, e) : st;
+}
+
+/* <0xNN> */
+static bool is_byte_name(const struct token *k)
+{
+    return k->n == 6 && memcmp(k->text, "<0x", 3) == 0 && k->text[5] == '>';
 }
 
 static int32_t find(const struct tokenizer *t, const char *text, size_t n)
@@ -138,6 +160,11 @@ static enum status put_merge(struct tokenizer *t, const char *left, size_t n_lef
         return tokenizer_fail(
             t, E_IO, e, "merge \"%.*s %.*s\" joins what the vocabulary lacks  -> a whole file",
             (int)(n_left < 40 ? n_left : 40), left, (int)(n_right < 40 ? n_right : 40), right);
+    if (merges_has(&t->merges, a, b)) /* programs differ in which of the two counts */
+        return tokenizer_fail(t, E_IO, e, "merge \"%.*s %.*s\" stands twice  -> once",
+                              (int)(n_left < 40 ? n_left : 40), left,
+                              (int)(n_right < 40 ? n_right : 40), right);
+    t->vocab.token[joint].made = true;
     merges_put(&t->merges, a, b, joint);
     return OK;
 }
@@ -146,8 +173,9 @@ static enum status put_merge(struct tokenizer *t, const char *left, size_t n_lef
 static enum status put_merge_line(struct tokenizer *t, const char *line, size_t n, struct err *e)
 {
     const char *const blank = memchr(line, ' ', n);
+    const bool version = n >= 8 && memcmp(line, "#version", 8) == 0; /* no merge to the library */
 
-    if (!blank)
+    if (!blank || version || memchr(blank + 1, ' ', n - (size_t)(blank - line) - 1))
         return tokenizer_fail(t, E_IO, e, "merge \"%.*s\" is no pair  -> two tokens and a space",
                               (int)(n < 40 ? n : 40), line);
     return put_merge(t, line, (size_t)(blank - line), blank + 1, n - (size_t)(blank - line) - 1, e);
@@ -175,27 +203,62 @@ static enum status read_merges(struct tokenizer *t, const json_t *merges, struct
     return st;
 }
 
-static bool is_set(const json_t *j, const char *key)
+/* Most words of several characters are made by a merge: files whose merges broke off would split
+ * them into bytes, which is a score, too. Some words are added by hand. */
+static enum status check_made(const struct tokenizer *t, struct err *e)
 {
-    const json_t *const v = json_object_get(j, key);
+    int made = 0, unmade = 0;
 
-    return v && !json_is_null(v) && !json_is_false(v) &&
-           *(json_is_string(v) ? json_string_value(v) : "x");
+    for (int id = 0; id < t->vocab.n; id++) {
+        const struct token *const k = &t->vocab.token[id];
+        size_t first = 1;
+        if (!k->text || k->apart || k->n == 0 || (!t->bytes && is_byte_name(k)))
+            continue;
+        if (!t->bytes)
+            utf8_next(k->text, k->n, &first);
+        made += k->n > first && k->made;
+        unmade += k->n > first && !k->made;
+    }
+    return unmade <= 8 + made / 8
+               ? OK
+               : tokenizer_fail(t, E_IO, e,
+                                "merges make only %d of %d words of the vocabulary: they broke off "
+                                " -> a whole file",
+                                made, made + unmade);
 }
+
+static bool is_text(const json_t *j, const char *key) { return *word_of(j, key) != '\0'; }
 
 /* Does it ask for what is not computed here? */
 static enum status check_model(const struct tokenizer *t, const json_t *model, struct err *e)
 {
-    static const char *const others[] = {"dropout", "continuing_subword_prefix",
-                                         "end_of_word_suffix"};
+    static const struct key keys[] = {
+        {"type", MAY_TEXT},
+        {"dropout", MAY_NUMBER | MAY_NULL},
+        {"unk_token", MAY_TEXT | MAY_NULL}, /* all bytes have tokens: none is unknown */
+        {"continuing_subword_prefix", MAY_TEXT | MAY_NULL},
+        {"end_of_word_suffix", MAY_TEXT | MAY_NULL},
+        {"fuse_unk", MAY_FLAG | MAY_NULL},
+        {"byte_fallback", MAY_FLAG | MAY_NULL},
+        {"ignore_merges", MAY_FLAG | MAY_NULL},
+        {"vocab", MAY_ANY}, /* looked at below */
+        {"merges", MAY_ANY},
+    };
     const char *const type = word_of(model, "type");
 
     if (*type && strcmp(type, "BPE") != 0)
         return tokenizer_fail(t, E_IO, e, "model %.40s: not supported  -> a BPE tokenizer", type);
-    for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        if (is_set(model, others[i]))
-            return tokenizer_fail(t, E_IO, e, "model with %s: not supported  -> one without",
-                                  others[i]);
+    const enum status st = tokenizer_keys(t, "model", model, keys, ARRAY_LEN(keys), e);
+    if (st != OK)
+        return st;
+    const bool dropout = json_number_value(json_object_get(model, "dropout")) != 0;
+    const char *const other = dropout ? "dropout"
+                              : is_text(model, "continuing_subword_prefix")
+                                  ? "continuing_subword_prefix"
+                              : is_text(model, "end_of_word_suffix") ? "end_of_word_suffix"
+                                                                     : NULL;
+    if (other)
+        return tokenizer_fail(t, E_IO, e, "model with %s: not supported  -> one without", other);
     if (!t->bytes && !flag_of(model, "byte_fallback", false))
         return tokenizer_fail(t, E_IO, e,
                               "model without bytes: not supported  -> ByteLevel or byte_fallback");
@@ -212,7 +275,7 @@ enum status tokenizer_read_model(struct tokenizer *t, json_t *model, struct err 
         st = read_merges(t, json_object_get(model, "merges"), e);
     t->whole_first = flag_of(model, "ignore_merges", false);
     t->strips = !t->bytes;
-    return st;
+    return st == OK && !t->whole_first ? check_made(t, e) : st;
 }
 
 /* A pair a line, after a line that says the version. */
@@ -234,5 +297,5 @@ enum status tokenizer_read_merges(struct tokenizer *t, const struct bytes *text,
         if (n > 0 && !version)
             st = put_merge_line(t, at, n, e);
     }
-    return st;
+    return st == OK ? check_made(t, e) : st;
 }

@@ -5,166 +5,56 @@
  * are nearly right. */
 #include "tokenizer_json.h"
 
-#include "variants/base/json_text.h"
-
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LOWER_BLOCK "\xe2\x96\x81" /* U+2581, which stands for a space */
-
-/* *out is the caller's, whatever the status. */
-static enum status read_object(const struct tokenizer *t, const char *name, json_t **out,
-                               struct err *e)
-{
-    struct bytes text = {0};
-    json_error_t why = {0};
-    const enum status st = tokenizer_file(t, name, &text, e);
-
-    if (st != OK)
-        return st;
-    *out = json_read(text.data, text.n, JSON_REJECT_DUPLICATES, &why);
-    const bool starved = !*out && errno == ENOMEM;
-    free(text.data);
-    if (starved)
-        return tokenizer_no_memory(t, e);
-    return json_is_object(*out)
-               ? OK
-               : tokenizer_fail(t, E_IO, e, "%s is no JSON object (byte %d %s)  -> a whole file",
-                                name, why.position, why.text);
-}
-
-/* The parts of a sequence in order, or the one thing that it is instead; NULL at the end. */
-static const json_t *part(const json_t *j, const char *list, size_t i)
-{
-    if (strcmp(word_of(j, "type"), "Sequence") == 0)
-        return json_array_get(json_object_get(j, list), i);
-    return i == 0 && j && !json_is_null(j) ? j : NULL;
-}
-
 /* ---- normalizers -------------------------------------------------------------------------- */
+
+static enum status check_normalizer(const struct tokenizer *t, const json_t *j, struct err *e)
+{
+    static const struct {
+        const char *type;
+        struct key keys[3];
+        size_t n;
+    } kinds[] = {
+        {"NFC", {{"type", MAY_TEXT}}, 1},
+        {"Prepend", {{"type", MAY_TEXT}, {"prepend", MAY_TEXT}}, 2},
+        {"Replace", {{"type", MAY_TEXT}, {"pattern", MAY_OBJECT}, {"content", MAY_TEXT}}, 3},
+    };
+    const char *const type = word_of(j, "type");
+    const json_t *const pattern = json_object_get(j, "pattern");
+    const bool good = strcmp(type, "Replace") != 0 ||
+                      (json_object_size(pattern) == 1 && *word_of(pattern, "String"));
+
+    if (strcmp(type, "Prepend") == 0 &&
+        !*word_of(j, "prepend")) /* the library doubles a character */
+        return tokenizer_fail(t, E_IO, e, "normalizer Prepend of no text: not supported");
+    for (size_t i = 0; good && i < ARRAY_LEN(kinds); i++)
+        if (strcmp(kinds[i].type, type) == 0)
+            return tokenizer_keys(t, "normalizer", j, kinds[i].keys, kinds[i].n, e);
+    return tokenizer_fail(t, E_IO, e,
+                          "normalizer %.40s: not supported  -> NFC, Prepend, Replace of a text, "
+                          "or none",
+                          type);
+}
 
 static enum status read_normalizer(struct tokenizer *t, const json_t *j, struct err *e)
 {
     const char *const type = word_of(j, "type");
-    struct normalizer *const next = &t->normalizer[t->n_normalizers];
-
-    const char *const from = word_of(json_object_get(j, "pattern"), "String");
     const bool composes = strcmp(type, "NFC") == 0, prepends = strcmp(type, "Prepend") == 0;
-    if (!composes && !prepends && (strcmp(type, "Replace") != 0 || !*from))
-        return tokenizer_fail(
-            t, E_IO, e,
-            "normalizer %.40s: not supported  -> NFC, Prepend, Replace of a text, "
-            "or none",
-            type);
+    struct normalizer *const next = &t->normalizer[t->n_normalizers];
+    const enum status st = check_normalizer(t, j, e);
+
+    if (st != OK)
+        return st;
     if (t->n_normalizers == MAX_NORMALIZERS)
         return tokenizer_fail(t, E_IO, e, "more than %d normalizers: not supported",
                               MAX_NORMALIZERS);
     next->kind = composes ? NORMALIZE_NFC : prepends ? NORMALIZE_PREPEND : NORMALIZE_REPLACE;
-    next->from = strdup(from);
+    next->from = strdup(word_of(json_object_get(j, "pattern"), "String"));
     next->to = strdup(word_of(j, prepends ? "prepend" : "content"));
     t->n_normalizers++;
     return next->from && next->to ? OK : tokenizer_no_memory(t, e);
-}
-
-static enum status read_normalizers(struct tokenizer *t, const json_t *j, struct err *e)
-{
-    const json_t *one;
-    enum status st = OK;
-
-    for (size_t i = 0; st == OK && (one = part(j, "normalizers", i)); i++)
-        st = read_normalizer(t, one, e);
-    return st;
-}
-
-/* ---- words -------------------------------------------------------------------------------- */
-
-static enum status unknown_words(const struct tokenizer *t, const json_t *j, struct err *e)
-{
-    const char *const pattern = word_of(json_object_get(j, "pattern"), "Regex");
-
-    return tokenizer_fail(t, E_IO, e,
-                          "pre_tokenizer %.40s%s%.80s%s is not one of the known patterns  -> those "
-                          "of gpt2, Pythia, SmolLM2, Llama and Qwen",
-                          word_of(j, "type"), *pattern ? " \"" : "", pattern, *pattern ? "\"" : "");
-}
-
-/* ByteLevel: words by gpt2's pattern, unless something before it has cut them. */
-static enum status read_byte_level(struct tokenizer *t, const json_t *j, struct err *e)
-{
-    const bool cuts = flag_of(j, "use_regex", true);
-
-    t->bytes = true;
-    if (cuts && t->words != WORDS_WHOLE && t->words != WORDS_DIGITS)
-        return unknown_words(t, j, e);
-    if (cuts && t->words == WORDS_WHOLE)
-        t->words = WORDS_GPT2;
-    if (!cuts && t->words == WORDS_DIGITS)
-        return unknown_words(t, j, e);
-    if (flag_of(j, "add_prefix_space", true)) {
-        if (t->words == WORDS_DIGITS) /* each of its pieces would have one */
-            return unknown_words(t, j, e);
-        t->blank = BLANK_EACH;
-    }
-    return OK;
-}
-
-static enum status read_metaspace(struct tokenizer *t, const json_t *j, struct err *e)
-{
-    const bool old = flag_of(j, "add_prefix_space", true);
-    const char *const scheme = json_object_get(j, "prepend_scheme") ? word_of(j, "prepend_scheme")
-                               : old                                ? "always"
-                                                                    : "never";
-    struct normalizer *const blanks = &t->normalizer[t->n_normalizers];
-
-    if (strcmp(word_of(j, "replacement"), LOWER_BLOCK) != 0 || flag_of(j, "split", true) ||
-        t->n_normalizers == MAX_NORMALIZERS)
-        return unknown_words(t, j, e);
-    if (strcmp(scheme, "first") == 0)
-        t->blank = BLANK_FIRST;
-    else if (strcmp(scheme, "always") == 0)
-        t->blank = BLANK_EACH;
-    else if (strcmp(scheme, "never") != 0)
-        return unknown_words(t, j, e);
-    t->blank_text = LOWER_BLOCK;
-    *blanks = (struct normalizer){NORMALIZE_REPLACE, strdup(" "), strdup(LOWER_BLOCK)};
-    t->n_normalizers++;
-    return blanks->from && blanks->to ? OK : tokenizer_no_memory(t, e);
-}
-
-static enum status read_cutter(struct tokenizer *t, const json_t *j, struct err *e)
-{
-    const char *const type = word_of(j, "type");
-
-    if (t->bytes || *t->blank_text != ' ') /* these end a sequence */
-        return unknown_words(t, j, e);
-    if (strcmp(type, "ByteLevel") == 0)
-        return read_byte_level(t, j, e);
-    if (strcmp(type, "Metaspace") == 0 && t->words == WORDS_WHOLE)
-        return read_metaspace(t, j, e);
-    if (strcmp(type, "Digits") == 0 && flag_of(j, "individual_digits", false) &&
-        t->words == WORDS_WHOLE) {
-        t->words = WORDS_DIGITS;
-        return OK;
-    }
-    const bool cuts = strcmp(type, "Split") == 0 && t->words == WORDS_WHOLE &&
-                      strcmp(word_of(j, "behavior"), "Isolated") == 0 &&
-                      !flag_of(j, "invert", false);
-    return cuts && words_of_pattern(word_of(json_object_get(j, "pattern"), "Regex"), &t->words)
-               ? OK
-               : unknown_words(t, j, e);
-}
-
-static enum status read_cutters(struct tokenizer *t, const json_t *j, struct err *e)
-{
-    const json_t *one;
-    enum status st = OK;
-
-    for (size_t i = 0; st == OK && (one = part(j, "pretokenizers", i)); i++)
-        st = read_cutter(t, one, e);
-    if (st == OK && t->words != WORDS_WHOLE && !t->bytes)
-        return unknown_words(t, j, e);
-    return st;
 }
 
 /* ---- added tokens ------------------------------------------------------------------------- */
@@ -188,27 +78,69 @@ static enum status add_cut(struct tokenizer *t, struct cuts *to, bool normal, co
     }
     if (!made.data)
         return tokenizer_no_memory(t, e);
+    if (made.n == 0) {
+        free(made.data);
+        return tokenizer_fail(t, E_IO, e, "normalizer leaves nothing of added token \"%.40s\"",
+                              text);
+    }
+    t->renames = t->renames || made.n != n || memcmp(made.data, text, n) != 0;
     to->v[to->n++] = (struct cut){made, id};
     return OK;
 }
 
-static enum status read_added(struct tokenizer *t, const json_t *j, struct err *e)
+/* The library gives an added token the id that the vocabulary has for its text, else the next one
+ * behind the vocabulary, whatever the file says: that must be the same. */
+static enum status check_id(const struct tokenizer *t, const json_t *j, const json_t *vocab,
+                            json_int_t *next, struct err *e)
 {
-    const json_t *const content = json_object_get(j, "content"), *const id =
-                                                                     json_object_get(j, "id");
     const char *const text = word_of(j, "content");
-    const size_t n = json_string_length(content);
-    const bool normal = flag_of(j, "normalized", true);
+    const json_t *const known = json_object_get(vocab, text), *const id = json_object_get(j, "id");
+    const json_int_t want = known ? json_integer_value(known) : (*next)++;
 
-    if (n == 0)
+    if (!json_is_integer(id))
+        return tokenizer_fail(t, E_IO, e, "added token \"%.40s\" has no whole number  -> an id",
+                              text);
+    if (json_integer_value(id) == want)
+        return OK;
+    return tokenizer_fail(
+        t, E_IO, e, "added token \"%.40s\" has id %lld, but %s %lld  -> a whole file", text,
+        (long long)json_integer_value(id),
+        known ? "the vocabulary has that text as" : "the vocabulary ends before", (long long)want);
+}
+
+static enum status check_added(const struct tokenizer *t, const json_t *j, struct err *e)
+{
+    static const struct key keys[] = {{"id", MAY_NUMBER},        {"content", MAY_TEXT},
+                                      {"single_word", MAY_FLAG}, {"lstrip", MAY_FLAG},
+                                      {"rstrip", MAY_FLAG},      {"normalized", MAY_FLAG},
+                                      {"special", MAY_FLAG}};
+    const enum status st = tokenizer_keys(t, "an added token", j, keys, ARRAY_LEN(keys), e);
+
+    if (st != OK)
+        return st;
+    if (!*word_of(j, "content"))
         return tokenizer_fail(t, E_IO, e, "an added token without a text  -> a whole file");
     if (flag_of(j, "lstrip", false) || flag_of(j, "rstrip", false) ||
         flag_of(j, "single_word", false))
         return tokenizer_fail(
             t, E_IO, e, "added token \"%.40s\" with lstrip, rstrip or single_word: not supported",
-            text);
-    const enum status st = tokenizer_put(t, id, text, n, e);
-    return st == OK ? add_cut(t, normal ? &t->after : &t->before, normal, text, n,
+            word_of(j, "content"));
+    return OK;
+}
+
+static enum status read_added(struct tokenizer *t, const json_t *j, const json_t *vocab,
+                              json_int_t *next, struct err *e)
+{
+    const json_t *const id = json_object_get(j, "id");
+    const char *const text = word_of(j, "content");
+    const bool normal = flag_of(j, "normalized", true);
+    enum status st = check_added(t, j, e);
+
+    if (st == OK)
+        st = check_id(t, j, vocab, next, e);
+    if (st == OK)
+        st = tokenizer_put(t, id, text, strlen(text), e);
+    return st == OK ? add_cut(t, normal ? &t->after : &t->before, normal, text, strlen(text),
                               (int32_t)json_integer_value(id), e)
                     : st;
 }
@@ -224,77 +156,93 @@ static int by_first(const void *a, const void *b)
                                     : (x->id > y->id) - (x->id < y->id);
 }
 
-static void sort_cuts(struct cuts *c)
+static enum status sort_cuts(struct tokenizer *t, struct cuts *c, struct err *e)
 {
     int i = 0;
 
     if (c->n > 0)
         qsort(c->v, (size_t)c->n, sizeof(*c->v), by_first);
+    for (int k = 0; k + 1 < c->n; k++)
+        if (c->v[k].text.n == c->v[k + 1].text.n &&
+            memcmp(c->v[k].text.data, c->v[k + 1].text.data, c->v[k].text.n) == 0)
+            return tokenizer_fail(t, E_IO, e,
+                                  "added token \"%.40s\": its normal form is that of another",
+                                  t->vocab.token[c->v[k].id].text);
     for (int b = 0; b < 256; b++) {
         c->first[b] = i;
         while (i < c->n && (unsigned char)*c->v[i].text.data == b)
             i++;
     }
     c->first[256] = i;
+    return OK;
 }
 
-static enum status read_all_added(struct tokenizer *t, const json_t *list, struct err *e)
+static enum status read_all_added(struct tokenizer *t, const json_t *list, const json_t *vocab,
+                                  struct err *e)
 {
-    enum status st = OK;
+    json_int_t next = (json_int_t)json_object_size(vocab);
+    json_t *const seen = json_object();
+    enum status st = seen ? OK : tokenizer_no_memory(t, e);
 
-    for (size_t i = 0; st == OK && i < json_array_size(list); i++)
-        st = read_added(t, json_array_get(list, i), e);
-    sort_cuts(&t->before);
-    sort_cuts(&t->after);
-    return st;
+    for (size_t i = 0; st == OK && i < json_array_size(list); i++) {
+        const json_t *const one = json_array_get(list, i);
+        const char *const text = word_of(one, "content");
+        if (json_object_get(seen, text))
+            st = tokenizer_fail(t, E_IO, e, "added token \"%.40s\" stands twice  -> once", text);
+        else
+            st = read_added(t, one, vocab, &next, e);
+        if (st == OK && json_object_set_new(seen, text, json_true()) != 0)
+            st = tokenizer_no_memory(t, e);
+    }
+    json_decref(seen);
+    if (st == OK)
+        st = sort_cuts(t, &t->before, e);
+    return st == OK ? sort_cuts(t, &t->after, e) : st;
 }
 
-/* ---- what stands in front ----------------------------------------------------------------- */
+/* ---- files -------------------------------------------------------------------------------- */
 
-static enum status read_template(struct tokenizer *t, const json_t *j, struct err *e)
+static enum status read_normalizers(struct tokenizer *t, const json_t *j, struct err *e)
 {
-    const json_t *const parts = json_object_get(j, "single");
+    return tokenizer_parts(t, "normalizer", j, "normalizers", read_normalizer, e);
+}
 
-    for (size_t i = 0; i < json_array_size(parts); i++) {
-        const json_t *const part = json_array_get(parts, i);
-        const char *const name = word_of(json_object_get(part, "SpecialToken"), "id");
-        const json_t *const ids =
-            json_object_get(json_object_get(json_object_get(j, "special_tokens"), name), "ids");
-        if (json_object_get(part, "Sequence"))
-            return i + 1 == json_array_size(parts)
-                       ? OK
-                       : tokenizer_fail(t, E_IO, e,
-                                        "post_processor with tokens behind the text: "
-                                        "not supported");
-        for (size_t k = 0; k < json_array_size(ids); k++) {
-            const json_int_t id = json_integer_value(json_array_get(ids, k));
-            if (id < 0 || id >= t->vocab.n || t->n_prefix == MAX_PREFIX)
-                return tokenizer_fail(t, E_IO, e,
-                                      "post_processor with \"%.40s\" in front: no such "
-                                      "token, or too many",
-                                      name);
-            t->prefix[t->n_prefix++] = (int32_t)id;
-        }
+/* A length that texts are cut or filled to is none of a model. */
+static enum status check_lengths(const struct tokenizer *t, const json_t *all, struct err *e)
+{
+    static const char *const names[] = {"truncation", "padding"};
+    const json_t *const padding = json_object_get(all, "padding");
+    const json_t *const multiple = json_object_get(padding, "pad_to_multiple_of");
+    const bool to_longest = strcmp(word_of(padding, "strategy"), "BatchLongest") == 0 &&
+                            (!multiple || json_is_null(multiple));
+
+    for (int i = 0; i < 2; i++) {
+        const json_t *const value = json_object_get(all, names[i]);
+        if (value && !json_is_null(value) && !(i == 1 && to_longest))
+            return tokenizer_fail(t, E_IO, e, "%s is set: not supported  -> null in tokenizer.json",
+                                  names[i]);
     }
     return OK;
 }
 
-static enum status read_post(struct tokenizer *t, const json_t *j, struct err *e)
+static enum status check_all(const struct tokenizer *t, const json_t *all, struct err *e)
 {
-    const json_t *one;
-    enum status st = OK;
+    static const struct key keys[] = {{"version", MAY_TEXT},
+                                      {"truncation", MAY_OBJECT | MAY_NULL},
+                                      {"padding", MAY_OBJECT | MAY_NULL},
+                                      {"added_tokens", MAY_LIST},
+                                      {"normalizer", MAY_OBJECT | MAY_NULL},
+                                      {"pre_tokenizer", MAY_OBJECT | MAY_NULL},
+                                      {"post_processor", MAY_OBJECT | MAY_NULL},
+                                      {"decoder", MAY_OBJECT | MAY_NULL},
+                                      {"model", MAY_OBJECT}};
+    const enum status st = tokenizer_keys(t, "tokenizer.json", all, keys, ARRAY_LEN(keys), e);
+    const char *const version = word_of(all, "version");
 
-    for (size_t i = 0; st == OK && (one = part(j, "processors", i)); i++) {
-        const char *const type = word_of(one, "type");
-        if (strcmp(type, "TemplateProcessing") == 0)
-            st = read_template(t, one, e);
-        else if (strcmp(type, "ByteLevel") != 0)
-            st = tokenizer_fail(t, E_IO, e, "post_processor %.40s: not supported", type);
-    }
-    return st;
+    if (st == OK && *version && strcmp(version, "1.0") != 0)
+        return tokenizer_fail(t, E_IO, e, "version \"%.20s\": not supported  -> 1.0", version);
+    return st == OK ? check_lengths(t, all, e) : st;
 }
-
-/* ---- files -------------------------------------------------------------------------------- */
 
 enum status tokenizer_read_json(struct tokenizer *t, struct err *e)
 {
@@ -302,17 +250,23 @@ enum status tokenizer_read_json(struct tokenizer *t, struct err *e)
     enum status st = unicode_ready(e);
 
     if (st == OK)
-        st = read_object(t, "tokenizer.json", &all, e);
+        st = tokenizer_object(t, "tokenizer.json", &all, e);
+    if (st == OK)
+        st = check_all(t, all, e);
+    json_t *const model = json_object_get(all, "model");
     if (st == OK)
         st = read_normalizers(t, json_object_get(all, "normalizer"), e);
     if (st == OK)
-        st = read_cutters(t, json_object_get(all, "pre_tokenizer"), e);
+        st = tokenizer_read_cutters(t, json_object_get(all, "pre_tokenizer"), e);
     if (st == OK)
-        st = tokenizer_read_model(t, json_object_get(all, "model"), e);
+        st = tokenizer_read_model(t, model, e);
     if (st == OK)
-        st = read_all_added(t, json_object_get(all, "added_tokens"), e);
+        st = read_all_added(t, json_object_get(all, "added_tokens"),
+                            json_object_get(model, "vocab"), e);
     if (st == OK)
-        st = read_post(t, json_object_get(all, "post_processor"), e);
+        st = tokenizer_read_post(t, json_object_get(all, "post_processor"), e);
+    if (st == OK)
+        t->decodes = !t->renames && tokenizer_decodes(t, json_object_get(all, "decoder"));
     json_decref(all);
     return st;
 }
@@ -324,7 +278,45 @@ static enum status add_text_end(struct tokenizer *t, struct err *e)
     const int32_t id = vocab_find(&t->vocab, end, sizeof(end) - 1);
     const enum status st = id < 0 ? OK : add_cut(t, &t->before, false, end, sizeof(end) - 1, id, e);
 
-    sort_cuts(&t->before);
+    return st == OK ? sort_cuts(t, &t->before, e) : st;
+}
+
+/* These two files say nothing of words, normal forms and added tokens: whose rules are meant is
+ * what the files beside them say of the model. */
+static enum status check_pair_is_gpt2(const struct tokenizer *t, struct err *e)
+{
+    static const struct {
+        const char *file, *key, *good[3];
+    } says[] = {
+        {"config.json", "model_type", {"gpt2"}},
+        {"tokenizer_config.json", "tokenizer_class", {"GPT2Tokenizer", "GPT2TokenizerFast"}}};
+    enum status st = OK;
+
+    for (size_t i = 0; st == OK && i < ARRAY_LEN(says); i++) {
+        json_t *j = NULL;
+        if (!tokenizer_has(t, says[i].file))
+            continue;
+        st = tokenizer_object(t, says[i].file, &j, e);
+        const char *const is = word_of(j, says[i].key);
+        bool good = !*is;
+        for (int k = 0; says[i].good[k]; k++)
+            good = good || strcmp(is, says[i].good[k]) == 0;
+        if (st == OK && !good)
+            st = tokenizer_fail(t, E_IO, e,
+                                "vocab.json and merges.txt alone have gpt2's rules, and the %s is "
+                                "%.40s  -> its tokenizer.json",
+                                says[i].key, is);
+        if (st == OK && flag_of(j, "add_prefix_space", false))
+            st = tokenizer_fail(t, E_IO, e,
+                                "%s: add_prefix_space without a tokenizer.json: not "
+                                "supported  -> its tokenizer.json",
+                                says[i].file);
+        json_decref(j);
+    }
+    if (st == OK && tokenizer_has(t, "added_tokens.json"))
+        st = tokenizer_fail(t, E_IO, e,
+                            "added_tokens.json without a tokenizer.json: not supported"
+                            "  -> its tokenizer.json");
     return st;
 }
 
@@ -334,10 +326,12 @@ enum status tokenizer_read_pair(struct tokenizer *t, struct err *e)
     json_t *vocab = NULL;
     enum status st = unicode_ready(e);
 
-    t->bytes = true;
-    t->words = WORDS_GPT2;
+    t->bytes = t->decodes = true;
+    t->cutter[t->n_cutters++] = (struct cutter){.words = WORDS_GPT2};
     if (st == OK)
-        st = read_object(t, "vocab.json", &vocab, e);
+        st = check_pair_is_gpt2(t, e);
+    if (st == OK)
+        st = tokenizer_object(t, "vocab.json", &vocab, e);
     if (st == OK)
         st = tokenizer_read_vocab(t, vocab, e);
     if (st == OK)

@@ -12,6 +12,7 @@ struct token {
     char *text; /* NULL: no token has this id */
     size_t n;
     bool apart; /* it is not found by its text */
+    bool made;  /* by a merge */
 };
 
 struct vocab {

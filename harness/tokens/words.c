@@ -128,6 +128,16 @@ static const char *gpt4(const char *at, const char *end, int numbers)
     return last ? last : white(at, end);
 }
 
+/* Up to the next mark but one at `at`. */
+static const char *marked(const char *at, const char *end, const char *mark)
+{
+    const size_t n = strlen(mark), left = (size_t)(end - at);
+    const size_t own = left >= n && memcmp(at, mark, n) == 0 ? n : 0;
+    const char *const found = memmem(at + own, left - own, mark, n);
+
+    return found ? found : end;
+}
+
 bool word_next(struct word_scan *s, const char **word, size_t *n)
 {
     const char *const at = s->at, *const end = s->end;
@@ -135,6 +145,7 @@ bool word_next(struct word_scan *s, const char **word, size_t *n)
 
     if (at >= end)
         return false;
+    const bool number = is_number(next(at, end, &length));
     switch (s->kind) {
     case WORDS_WHOLE:
         s->at = end;
@@ -148,11 +159,13 @@ bool word_next(struct word_scan *s, const char **word, size_t *n)
     case WORDS_QWEN:
         s->at = gpt4(at, end, 1);
         break;
+    case WORDS_DIGIT:
     case WORDS_DIGITS:
-        if (s->limit <= at)
-            s->limit =
-                is_number(next(at, end, &length)) ? at + length : run(at, end, is_no_number, ANY);
-        s->at = gpt2(at, s->limit);
+        s->at = number ? run(at, end, is_number, s->kind == WORDS_DIGIT ? 1 : ANY)
+                       : run(at, end, is_no_number, ANY);
+        break;
+    case WORDS_MARKED:
+        s->at = marked(at, end, s->mark);
         break;
     }
     *word = at;

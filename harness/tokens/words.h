@@ -12,7 +12,9 @@ enum words {
     WORDS_GPT2,   /* Radford et al. 2019 */
     WORDS_GPT4,   /* as in Llama 3: up to three digits */
     WORDS_QWEN,   /* the same with single digits */
-    WORDS_DIGITS, /* each number alone, and gpt2's between them */
+    WORDS_DIGIT,  /* each number alone, and what lies between */
+    WORDS_DIGITS, /* runs of numbers, and what lies between */
+    WORDS_MARKED, /* one begins at each mark */
 };
 
 /* Patterns as files spell them. False: none of these. */
@@ -21,8 +23,7 @@ bool words_of_pattern(const char *pattern, enum words *kind);
 struct word_scan {
     enum words kind;
     const char *at, *end; /* UTF-8 */
-    const char
-        *limit; /* of WORDS_DIGITS: where the number, or what has none, ends; begins as `at` */
+    const char *mark;     /* of WORDS_MARKED */
 };
 
 /* The next word and its length; false at the end. */

@@ -297,9 +297,13 @@ Test(import, eval_of_a_folder)
     }
     snprintf(command, sizeof(command), "cp tests/counted/text.txt '%s'", folder);
     cr_assert_eq(system(command), 0); // NOLINT: a folder of our own
+    tiny_put("model/tokenizer_config.json", "{\"add_bos_token\":false}");
     struct ran r = run_bench(folder, "import model --ckpt ours.safetensors");
     expect_exit(&r, 0);
     ran_free(&r);
+    char path_of_config[FILE_PATH];
+    folder_path(path_of_config, "ours.safetensors.tokenizer/tokenizer_config.json");
+    cr_expect_eq(access(path_of_config, F_OK), 0, "what says how a text begins goes along");
     for (int ours = 0; ours < 2; ours++) {
         const char *const ckpt = ours ? "ours.safetensors" : "model", *const run = ours ? "b" : "a";
         r = run_bench(folder,

@@ -128,6 +128,215 @@ Test(tokenizer, texts_that_are_no_utf8)
     free(got.v);
 }
 
+#define SEQUENCE(parts) "{\"type\":\"Sequence\",\"pretokenizers\":[" parts "]}"
+#define TEMPLATE(parts)                                                                            \
+    "{\"type\":\"TemplateProcessing\",\"single\":[" parts "],\"special_tokens\":{\"e\":{\"ids\":"  \
+    "[260]}}}"
+#define GPT2                                                                                       \
+    "\"'s|'t|'re|'ve|'m|'ll|'d| ?\\\\p{L}+| ?\\\\p{N}+| "                                          \
+    "?[^\\\\s\\\\p{L}\\\\p{N}]+|\\\\s+(?!\\\\S)|"                                                  \
+    "\\\\s+\""
+#define GPT4                                                                                       \
+    "\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}| ?"      \
+    "[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\""
+
+/* Cutters one behind the other; the ids are those that the tokenizers package makes of the same
+ * file. */
+Test(tokenizer, cutters)
+{
+    static const struct {
+        const char *cutters, *text;
+        int n, ids[8];
+    } cases[] = {
+        {"{\"type\":\"Split\",\"pattern\":{\"Regex\":" GPT4
+         "},\"behavior\":\"Isolated\",\"invert\":"
+         "false},{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"use_regex\":false}",
+         "the1the, the",
+         7,
+         {258, ' ', '1', 258, ' ', ',', 258}},
+        {"{\"type\":\"Split\",\"pattern\":{\"Regex\":" GPT4 "},\"behavior\":\"Isolated\"},"
+         "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}",
+         "the1's",
+         5,
+         {'t', 257, '1', '\'', 's'}},
+        {"{\"type\":\"Digits\",\"individual_digits\":true},{\"type\":\"ByteLevel\"}",
+         "the12the",
+         6,
+         {258, ' ', '1', ' ', '2', 258}},
+        {"{\"type\":\"Digits\",\"individual_digits\":false},{\"type\":\"ByteLevel\"}",
+         "the12the",
+         5,
+         {258, ' ', '1', '2', 258}},
+        {SEQUENCE("{\"type\":\"Digits\",\"individual_digits\":true}") "," SEQUENCE(
+             "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}"),
+         "the 1 the",
+         5,
+         {'t', 257, ' ', '1', 258}},
+        {"{\"type\":\"Metaspace\",\"replacement\":\"_\",\"split\":true},{\"type\":\"ByteLevel\","
+         "\"add_prefix_space\":false}",
+         "the the",
+         6,
+         {'_', 't', 257, '_', 't', 257}},
+    };
+
+    need_unicode();
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char all[2048];
+        snprintf(all, sizeof(all), SEQUENCE("%s"), cases[i].cutters);
+        put_changed("pre_tokenizer", json_loads(all, 0, NULL));
+        expect_ids(cases[i].text, strlen(cases[i].text), cases[i].ids, (size_t)cases[i].n);
+    }
+}
+
+/* A tokenizer whose merges broke off would make a byte of each byte; a few words of no merge, and
+ * words that are whole before they are merged, are as published. */
+Test(tokenizer, merges_that_broke_off)
+{
+    need_unicode();
+    json_t *const vocab = tiny_vocab();
+    char word[8];
+    for (int i = 0; i < 20; i++) {
+        snprintf(word, sizeof(word), "word%c", (char)('a' + i));
+        json_object_set_new(vocab, word, json_integer(260 + i));
+    }
+    tiny_put_json("vocab.json", vocab);
+    static const char *const broken[] = {"", "#version: 0.2\n", "h e\n"};
+    struct tokenizer *t;
+    struct err e = {""};
+    for (size_t i = 0; i < ARRAY_LEN(broken); i++) {
+        tiny_put("merges.txt", broken[i]);
+        cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO);
+        cr_expect_not_null(strstr(e.msg, "broke off"), "%s", e.msg);
+    }
+    put_changed("model.merges", json_array());
+    EXPECT_IDS("he", 'h', 'e'); /* four words of no merge */
+    json_t *const all = tiny_tokenizer();
+    json_object_set_new(all, "added_tokens", json_array());
+    json_t *const model = json_object_get(all, "model");
+    json_object_set_new(model, "vocab", vocab);
+    tiny_put_json("tokenizer.json", all);
+    cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO);
+    cr_expect_not_null(strstr(e.msg, "broke off"), "%s", e.msg);
+    json_object_set_new(model, "ignore_merges", json_true());
+    tiny_put_json("tokenizer.json", all);
+    json_decref(all);
+    EXPECT_IDS("wordd", 263);
+}
+
+/* These two files alone are gpt2's: what stands beside them may say that they are another's. */
+Test(tokenizer, vocab_and_merges_of_others)
+{
+    static const struct {
+        const char *name, *text, *part;
+    } wrong[] = {
+        {"config.json", "{\"model_type\":\"qwen2\"}", "qwen2"},
+        {"config.json", "{\"model_type\":\"llama\"}", "llama"},
+        {"config.json", "{", "config.json"},
+        {"tokenizer_config.json", "{\"tokenizer_class\":\"Qwen2Tokenizer\"}", "Qwen2Tokenizer"},
+        {"tokenizer_config.json", "{\"add_prefix_space\":true}", "add_prefix_space"},
+        {"added_tokens.json", "{\"<x>\":260}", "added_tokens.json"},
+    };
+    static const char *const beside[] = {"config.json", "tokenizer_config.json",
+                                         "added_tokens.json"};
+
+    need_unicode();
+    json_t *const vocab = tiny_vocab();
+    tiny_put_json("vocab.json", vocab);
+    json_decref(vocab);
+    tiny_put("merges.txt", "\xc4\xa0 t\nh e\n\xc4\xa0t he\n");
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct tokenizer *t;
+        struct err e = {""};
+        tiny_put(wrong[i].name, wrong[i].text);
+        cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO, "%s", wrong[i].text);
+        cr_expect_not_null(strstr(e.msg, wrong[i].part), "%s", e.msg);
+        for (size_t k = 0; k < ARRAY_LEN(beside); k++) {
+            char path[FILE_PATH];
+            folder_path(path, beside[k]);
+            remove(path);
+        }
+    }
+    tiny_put("config.json", "{\"model_type\":\"gpt2\"}");
+    tiny_put("tokenizer_config.json", "{\"tokenizer_class\":\"GPT2TokenizerFast\"}");
+    EXPECT_IDS("the the", 't', 257, 258);
+}
+
+/* What begins a text, by the files beside tokenizer.json: n ids in front, the first of them, and
+ * the one where one must be. */
+Test(tokenizer, what_the_files_beside_it_say)
+{
+    static const struct {
+        bool puts; /* tokenizer.json, 260 */
+        const char *config, *map, *model;
+        int n, first, begin;
+        enum switched switched;
+    } cases[] = {
+        {false, NULL, NULL, NULL, 0, 0, -1, SWITCHED_NOT},
+        {true, NULL, NULL, NULL, 1, 260, 260, SWITCHED_NOT},
+        {false, NULL, NULL, "{\"bos_token_id\":3,\"eos_token_id\":4}", 0, 0, 3, SWITCHED_NOT},
+        {false, NULL, NULL, "{\"eos_token_id\":[4,5]}", 0, 0, 4, SWITCHED_NOT},
+        {true, NULL, NULL, "{\"bos_token_id\":3}", 1, 260, 260, SWITCHED_NOT},
+        {false, "{\"bos_token\":null,\"eos_token\":\"cat\"}", NULL, "{\"bos_token_id\":3}", 0, 0,
+         259, SWITCHED_NOT},
+        {false, "{\"bos_token\":{\"content\":\"<|end|>\"},\"eos_token\":\"cat\"}", NULL,
+         "{\"bos_token_id\":3}", 0, 0, 260, SWITCHED_NOT},
+        {false, "{\"bos_token\":null}", NULL, "{\"bos_token_id\":3}", 0, 0, -1, SWITCHED_NOT},
+        {false, "{}", "{\"eos_token\":\"cat\"}", "{\"bos_token_id\":3}", 0, 0, 259, SWITCHED_NOT},
+        {true, "{\"add_bos_token\":false,\"bos_token\":\"<|end|>\"}", NULL, NULL, 0, 0, 260,
+         SWITCHED_OFF},
+        {true, "{\"add_bos_token\":true,\"bos_token\":\"<|end|>\"}", NULL, NULL, 1, 260, 260,
+         SWITCHED_NOT},
+        {false, "{\"add_bos_token\":true,\"bos_token\":\"<|end|>\"}", NULL, NULL, 1, 260, 260,
+         SWITCHED_ON},
+        {false, "{\"add_bos_token\":false}", NULL, NULL, 0, 0, -1, SWITCHED_NOT},
+    };
+
+    need_unicode();
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct tokenizer *t;
+        struct err e = {""};
+        int n;
+        put_changed("post_processor", cases[i].puts
+                                          ? json_loads(TEMPLATE("{\"SpecialToken\":{\"id\":\"e\"}},"
+                                                                "{\"Sequence\":{\"id\":\"A\"}}"),
+                                                       0, NULL)
+                                          : json_null());
+        tiny_put("tokenizer_config.json", cases[i].config ? cases[i].config : "{}");
+        tiny_put("special_tokens_map.json", cases[i].map ? cases[i].map : "{}");
+        tiny_put("config.json", cases[i].model ? cases[i].model : "{}");
+        cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
+        const int32_t *const front = tokenizer_prefix(t, &n);
+        cr_expect_eq(n, cases[i].n, "case %zu: %d", i, n);
+        cr_expect(n == 0 || front[0] == cases[i].first, "case %zu", i);
+        cr_expect_eq(tokenizer_begin(t), cases[i].begin, "case %zu: %d", i, tokenizer_begin(t));
+        cr_expect_eq(tokenizer_switched(t), cases[i].switched, "case %zu", i);
+        tokenizer_close(t);
+    }
+    struct tokenizer *t;
+    struct err e = {""};
+    tiny_put("tokenizer_config.json", "{\"add_eos_token\":true}");
+    cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO);
+    cr_expect_not_null(strstr(e.msg, "add_eos_token"), "%s", e.msg);
+}
+
+/* Decoders differ, ids do not depend on them. */
+Test(tokenizer, decoders_that_are_not_known)
+{
+    static const char *const others[] = {"null", "{\"type\":\"WordPiece\"}"};
+    struct bytes back;
+
+    need_unicode();
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        struct tokenizer *t;
+        struct err e = {""};
+        put_changed("decoder", json_loads(others[i], JSON_DECODE_ANY, NULL));
+        EXPECT_IDS("he", 257);
+        cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
+        cr_expect_eq(tokenizer_decode(t, (const int32_t[]){257}, 1, &back, &e), E_UNSUPPORTED);
+        tokenizer_close(t);
+    }
+}
+
 /* Without the folder's name these are nearly-right files: each is refused, and says what it has. */
 Test(tokenizer, what_is_refused)
 {
@@ -163,6 +372,58 @@ Test(tokenizer, what_is_refused)
         {"added_tokens.0.lstrip", "true", "lstrip"},
         {"added_tokens.0.content", "\"\"", "without a text"},
         {"added_tokens.0.id", "97", "id 97"},
+        {"added_tokens.0.id", "261", "id 261"},
+        {"added_tokens.0.content", "\"he\"", "id 260, but"},
+        {"added_tokens.0.special", "\"no\"", "special"},
+        {"added_tokens.0.trim", "true", "trim"},
+        {"added_tokens", "{}", "added_tokens"},
+        {"version", "\"2.0\"", "2.0"},
+        {"truncation", "{\"max_length\":8}", "truncation"},
+        {"padding", "{\"strategy\":{\"Fixed\":8}}", "padding"},
+        {"padding", "{\"strategy\":\"BatchLongest\",\"pad_to_multiple_of\":8}", "padding"},
+        {"rules", "[]", "rules"},
+        {"model.new_rule", "true", "new_rule"},
+        {"model.dropout", "\"0.1\"", "dropout"},
+        {"model.ignore_merges", "1", "ignore_merges"},
+        {"model.end_of_word_suffix", "\"</w>\"", "end_of_word_suffix"},
+        {"model.merges.1", "\"h e e\"", "no pair"},
+        {"model.merges.1", "\"#version he\"", "no pair"},
+        {"model.merges.1", "\"\u0120 t\"", "twice"},
+        {"normalizer", "{\"type\":\"Prepend\",\"prepend\":\"\"}", "Prepend"},
+        {"normalizer", "{\"type\":\"NFC\",\"strict\":true}", "strict"},
+        {"normalizer", "{\"type\":\"Sequence\"}", "normalizers"},
+        {"normalizer", "{\"type\":\"Sequence\",\"normalizers\":[null]}", "null"},
+        {"normalizer", "\"NFC\"", "normalizer"},
+        {"normalizer",
+         "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\",\"Regex\":\"b\"},\"content\":\"\"}",
+         "Replace"},
+        {"pre_tokenizer.add_prefix_space", "\"false\"", "add_prefix_space"},
+        {"pre_tokenizer.keep", "1", "keep"},
+        {"pre_tokenizer", SEQUENCE("{\"type\":\"ByteLevel\"},{\"type\":\"ByteLevel\"}"),
+         "behind ByteLevel"},
+        {"pre_tokenizer",
+         SEQUENCE("{\"type\":\"Split\",\"pattern\":{\"Regex\":" GPT2 "},\"behavior\":\"Removed\"}"),
+         "Removed"},
+        {"pre_tokenizer",
+         SEQUENCE("{\"type\":\"Split\",\"pattern\":{\"Regex\":" GPT2
+                  "},\"behavior\":\"Isolated\",\"invert\":true}"),
+         "invert"},
+        {"pre_tokenizer",
+         SEQUENCE("{\"type\":\"Digits\"},{\"type\":\"Metaspace\",\"replacement\":\"_\","
+                  "\"prepend_scheme\":\"first\"}"),
+         "first"},
+        {"pre_tokenizer",
+         "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"always\","
+         "\"add_prefix_space\":false}",
+         "contradict"},
+        {"pre_tokenizer", "{\"type\":\"Metaspace\",\"replacement\":\"__\"}", "replacement"},
+        {"post_processor", "{\"type\":\"Sequence\"}", "processors"},
+        {"post_processor", TEMPLATE("{\"Sequence\":{\"id\":\"B\"}}"), "part"},
+        {"post_processor", TEMPLATE("{\"SpecialToken\":{\"id\":\"e\"}}"), "without the text"},
+        {"post_processor",
+         TEMPLATE("{\"SpecialToken\":{\"id\":\"x\"}},{\"Sequence\":{\"id\":\"A\"}}"), "no ids"},
+        {"post_processor",
+         TEMPLATE("{\"Sequence\":{\"id\":\"A\"}},{\"SpecialToken\":{\"id\":\"e\"}}"), "behind"},
     };
 
     need_unicode();
@@ -265,6 +526,13 @@ static json_t *characters(bool metaspace)
                        "\"\\u2581\"},{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},"
                        "\"content\":\"\\u2581\"}]}",
                        0, NULL));
+    json_object_set_new(
+        all, "decoder",
+        json_loads("{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":"
+                   "{\"String\":\"\\u2581\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},"
+                   "{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":1,"
+                   "\"stop\":0}]}",
+                   0, NULL));
     json_object_set_new(all, "added_tokens",
                         json_pack("[{s:i,s:s,s:b}]", "id", 259, "content", "<s>", "normalized", 0));
     return all;

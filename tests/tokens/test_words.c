@@ -11,7 +11,7 @@
 /* Words with bars between. */
 static void cut(char *shown, enum words kind, const char *text)
 {
-    struct word_scan s = {kind, text, text + strlen(text), text};
+    struct word_scan s = {kind, text, text + strlen(text), "_"};
     const char *word, *end = text;
     size_t n, used = 0;
 
@@ -49,8 +49,11 @@ Test(words, rules)
         {WORDS_GPT4, "a  \n\n  b", "a|  \n\n| | b"},
         {WORDS_GPT4, "a  ", "a|  "},
         {WORDS_QWEN, "a123 4", "a|1|2|3| |4"},
-        {WORDS_DIGITS, "ab12 c 3d", "ab|1|2| c| |3|d"},
-        {WORDS_DIGITS, "1", "1"},
+        {WORDS_DIGIT, "ab12 c 3d", "ab|1|2| c |3|d"},
+        {WORDS_DIGIT, "1", "1"},
+        {WORDS_DIGITS, "ab12 c \xc2\xb2", "ab|12| c |\xc2\xb2"},
+        {WORDS_MARKED, "a_b__c_", "a|_b|_|_c|_"},
+        {WORDS_MARKED, "_", "_"},
     };
 
     if (unicode_ready(NULL) != OK)

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pre_tokenizer: what cuts a text into words, one cutter after the other. */
+#include "tokenizer_json.h"
+
+#include <string.h>
+
+static enum status unknown_words(const struct tokenizer *t, const json_t *j, struct err *e)
+{
+    const char *const pattern = word_of(json_object_get(j, "pattern"), "Regex");
+
+    return tokenizer_fail(t, E_IO, e,
+                          "pre_tokenizer %.40s%s%.80s%s is not one of the known patterns  -> those "
+                          "of gpt2, Pythia, SmolLM2, Llama and Qwen",
+                          word_of(j, "type"), *pattern ? " \"" : "", pattern, *pattern ? "\"" : "");
+}
+
+#define KEYS(t, j, e, ...)                                                                         \
+    tokenizer_keys(t, "pre_tokenizer", j, (const struct key[]){{"type", MAY_TEXT}, __VA_ARGS__},   \
+                   ARRAY_LEN(((const struct key[]){{"type", MAY_TEXT}, __VA_ARGS__})), e)
+
+/* Its words are by gpt2's pattern, unless something before it has cut them. */
+static enum status read_byte_level(struct tokenizer *t, const json_t *j, struct cutter *c,
+                                   struct err *e)
+{
+    t->bytes = true;
+    c->words = flag_of(j, "use_regex", true) ? WORDS_GPT2 : WORDS_WHOLE;
+    c->blank = flag_of(j, "add_prefix_space", true) ? BLANK_EACH : BLANK_NONE;
+    memcpy(c->text, " ", 2);
+    return KEYS(t, j, e, {"add_prefix_space", MAY_FLAG}, {"trim_offsets", MAY_FLAG},
+                {"use_regex", MAY_FLAG});
+}
+
+static enum status read_metaspace(struct tokenizer *t, const json_t *j, struct cutter *c,
+                                  struct err *e)
+{
+    const char *const text = word_of(j, "replacement");
+    const bool named = json_object_get(j, "prepend_scheme") != NULL;
+    const bool old = flag_of(j, "add_prefix_space", true);
+    const char *const scheme = named ? word_of(j, "prepend_scheme") : old ? "always" : "never";
+    size_t length = 0;
+    const enum status st =
+        KEYS(t, j, e, {"replacement", MAY_TEXT}, {"prepend_scheme", MAY_TEXT},
+             {"split", MAY_FLAG | MAY_NULL}, {"add_prefix_space", MAY_FLAG | MAY_NULL},
+             {"str_rep", MAY_TEXT | MAY_NULL});
+
+    if (st != OK)
+        return st;
+    if (*text)
+        utf8_next(text, strlen(text), &length);
+    if (!*text || text[length] || length >= sizeof(c->text))
+        return tokenizer_fail(t, E_IO, e,
+                              "pre_tokenizer Metaspace: \"replacement\" is not one character");
+    if (!old && strcmp(scheme, "never") != 0)
+        return tokenizer_fail(t, E_IO, e,
+                              "pre_tokenizer Metaspace: add_prefix_space false and prepend_scheme "
+                              "%.20s contradict each other  -> one of them",
+                              scheme);
+    memcpy(c->text, text, length + 1);
+    c->replaces = true;
+    c->words = flag_of(j, "split", true) ? WORDS_MARKED : WORDS_WHOLE;
+    if (strcmp(scheme, "always") == 0)
+        c->blank = BLANK_EACH;
+    else if (strcmp(scheme, "first") == 0)
+        c->blank = BLANK_FIRST;
+    else if (strcmp(scheme, "never") != 0)
+        return unknown_words(t, j, e);
+    /* What begins the text is said by places in the original, which these two may move. */
+    if (c->blank == BLANK_FIRST && (t->n_cutters > 0 || t->n_normalizers > 0))
+        return tokenizer_fail(t, E_IO, e,
+                              "pre_tokenizer Metaspace with prepend_scheme first behind another or "
+                              "a normalizer: not supported");
+    return OK;
+}
+
+static enum status read_split(struct tokenizer *t, const json_t *j, struct cutter *c, struct err *e)
+{
+    const json_t *const pattern = json_object_get(j, "pattern");
+    const enum status st =
+        KEYS(t, j, e, {"pattern", MAY_OBJECT}, {"behavior", MAY_TEXT}, {"invert", MAY_FLAG});
+
+    if (st != OK)
+        return st;
+    if (json_object_size(pattern) != 1 || !words_of_pattern(word_of(pattern, "Regex"), &c->words))
+        return unknown_words(t, j, e);
+    if (strcmp(word_of(j, "behavior"), "Isolated") != 0)
+        return tokenizer_fail(t, E_IO, e,
+                              "pre_tokenizer Split with behavior \"%.40s\": not "
+                              "supported  -> Isolated",
+                              word_of(j, "behavior"));
+    if (flag_of(j, "invert", false))
+        return tokenizer_fail(t, E_IO, e, "pre_tokenizer Split with invert: not supported");
+    return OK;
+}
+
+static enum status read_digits(struct tokenizer *t, const json_t *j, struct cutter *c,
+                               struct err *e)
+{
+    c->words = flag_of(j, "individual_digits", false) ? WORDS_DIGIT : WORDS_DIGITS;
+    return KEYS(t, j, e, {"individual_digits", MAY_FLAG});
+}
+
+static enum status read_cutter(struct tokenizer *t, const json_t *j, struct err *e)
+{
+    static const struct {
+        const char *type;
+        enum status (*read)(struct tokenizer *t, const json_t *j, struct cutter *c, struct err *e);
+    } kinds[] = {{"ByteLevel", read_byte_level},
+                 {"Metaspace", read_metaspace},
+                 {"Split", read_split},
+                 {"Digits", read_digits}};
+    struct cutter c = {.words = WORDS_WHOLE};
+
+    if (t->bytes) /* the next one would see bytes as characters */
+        return tokenizer_fail(t, E_IO, e, "pre_tokenizer %.40s behind ByteLevel: not supported",
+                              word_of(j, "type"));
+    if (t->n_cutters == MAX_CUTTERS)
+        return tokenizer_fail(t, E_IO, e, "more than %d pre_tokenizers: not supported",
+                              MAX_CUTTERS);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (strcmp(kinds[i].type, word_of(j, "type")) == 0) {
+            const enum status st = kinds[i].read(t, j, &c, e);
+            if (st == OK)
+                t->cutter[t->n_cutters++] = c;
+            return st;
+        }
+    return unknown_words(t, j, e);
+}
+
+enum status tokenizer_read_cutters(struct tokenizer *t, const json_t *j, struct err *e)
+{
+    return tokenizer_parts(t, "pre_tokenizer", j, "pretokenizers", read_cutter, e);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading JSON files of tokenizers. A key that is not known may change the ids, and one of another
+ * type than published programs write is no default: both are errors by name. */
+#include "tokenizer_json.h"
+
+#include "variants/base/json_text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int type_of(const json_t *j)
+{
+    return json_is_string(j)    ? MAY_TEXT
+           : json_is_boolean(j) ? MAY_FLAG
+           : json_is_number(j)  ? MAY_NUMBER
+           : json_is_array(j)   ? MAY_LIST
+           : json_is_object(j)  ? MAY_OBJECT
+                                : MAY_NULL;
+}
+
+static const char *type_name(int may)
+{
+    return may & MAY_TEXT     ? "a text"
+           : may & MAY_FLAG   ? "true or false"
+           : may & MAY_NUMBER ? "a number"
+           : may & MAY_LIST   ? "a list"
+           : may & MAY_OBJECT ? "an object"
+                              : "null";
+}
+
+enum status tokenizer_keys(const struct tokenizer *t, const char *what, const json_t *j,
+                           const struct key *keys, size_t n, struct err *e)
+{
+    const char *name;
+    json_t *value;
+
+    if (!json_is_object(j))
+        return tokenizer_fail(t, E_IO, e, "%s is no object  -> a whole file", what);
+    json_object_foreach((json_t *)j, name, value)
+    {
+        size_t i = 0;
+        while (i < n && strcmp(keys[i].name, name) != 0)
+            i++;
+        if (i == n)
+            return tokenizer_fail(t, E_IO, e,
+                                  "%s has the key \"%.40s\": not supported  -> a file without it, "
+                                  "or --tokens made elsewhere",
+                                  what, name);
+        if (!(keys[i].may & type_of(value)))
+            return tokenizer_fail(t, E_IO, e, "%s: \"%s\" is not %s  -> a whole file", what, name,
+                                  type_name(keys[i].may));
+    }
+    return OK;
+}
+
+enum status tokenizer_parts(struct tokenizer *t, const char *what, const json_t *j,
+                            const char *list, read_part_fn *read, struct err *e)
+{
+    const struct key keys[] = {{"type", MAY_TEXT}, {list, MAY_LIST}};
+    const json_t *const parts = json_object_get(j, list); /* sequences of sequences, too */
+
+    if (!j || json_is_null(j))
+        return OK;
+    if (strcmp(word_of(j, "type"), "Sequence") != 0)
+        return read(t, j, e);
+    enum status st = tokenizer_keys(t, what, j, keys, ARRAY_LEN(keys), e);
+    if (st == OK && !parts)
+        st = tokenizer_fail(t, E_IO, e, "%s Sequence without %s  -> a whole file", what, list);
+    for (size_t i = 0; st == OK && i < json_array_size(parts); i++)
+        st = json_is_null(json_array_get(parts, i))
+                 ? tokenizer_fail(t, E_IO, e, "%s Sequence with null  -> a whole file", what)
+                 : tokenizer_parts(t, what, json_array_get(parts, i), list, read, e);
+    return st;
+}
+
+enum status tokenizer_object(const struct tokenizer *t, const char *name, json_t **out,
+                             struct err *e)
+{
+    struct bytes text = {0};
+    json_error_t why = {0};
+    const enum status st = tokenizer_file(t, name, &text, e);
+
+    if (st != OK)
+        return st;
+    *out = json_read(text.data, text.n, JSON_REJECT_DUPLICATES, &why);
+    const bool starved = !*out && errno == ENOMEM;
+    free(text.data);
+    if (starved)
+        return tokenizer_no_memory(t, e);
+    return json_is_object(*out)
+               ? OK
+               : tokenizer_fail(t, E_IO, e, "%s is no JSON object (byte %d %s)  -> a whole file",
+                                name, why.position, why.text);
+}
