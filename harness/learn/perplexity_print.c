@@ -3,6 +3,7 @@
  * Perplexity rows for people. */
 #include "perplexity.h"
 
+#include "counting.h"
 #include "harness/util/units.h"
 #include "score.h"
 
@@ -10,14 +11,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The screen's columns, which Markdown has too. Bits per unit come first: they do not depend on
- * what a token is. The floor is that of the text's true source, where it is known; answers, and
- * their own, stand beside it where the source has some. */
+/* The screen's columns, which Markdown has too. Bits per unit come first; where a unit is not a
+ * byte, those of a byte stand beside them, which alone compare models with different tokens. The
+ * floor is that of the text's true source, where it is known; answers, and their own, stand beside
+ * it where the source has some. */
 enum {
     SEQ,
     MEM,
     BITS,
     INTERVAL,
+    BYTES,
     FLOOR,
     ANSWERS,
     LEAST,
@@ -60,19 +63,34 @@ static void put_choices(struct screen *s, const struct perplexity_row *row,
         }
 }
 
+/* Are the bytes of the text known, and no unit? It does not depend on whether a row is ok. */
+static bool shows_bytes(const struct perplexity_row *row, const struct options *opt)
+{
+    if (strcmp(row->unit, "token") != 0 && strcmp(row->unit, "word") != 0)
+        return false;
+    if (!opt)
+        return isfinite(row->bits_per_byte);
+    const bool alone = opt->tokens && (!opt->corpus || strcmp(opt->tokens, opt->corpus) == 0);
+    return !alone && counting_is_whole(opt, counting_batch(opt));
+}
+
 void perplexity_print(FILE *f, const struct perplexity_row *row, const struct options *opt,
                       bool first, bool md)
 {
-    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 6, 7, 6, 8, 8, 8, 8, 6};
+    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 9, 6, 7, 6, 8, 8, 8, 8, 6};
     const bool typed =
         opt && (opt->chosen[CHOICE_dtype].n > 0 || opt->chosen[CHOICE_kv_dtype].n > 0);
     const struct variant *const v = variant_find(row->variant);
     const bool ok = strcmp(row->status, "ok") == 0;
+    const bool of_tokens = !opt || opt->unit == UNIT_TOKEN;
+    const double units = (double)(of_tokens                ? row->tokens_scored
+                                  : opt->unit == UNIT_WORD ? row->words
+                                                           : row->bytes);
     struct screen s = {.n = 0};
     char bits[48], ppl[48], speed[48], text[SCREEN_COLUMNS][64] = {{0}};
-    const char *name[SCREEN_COLUMNS] = {"seq",      "mem",     bits,    "95 % interval",
-                                        "floor",    "answers", "floor", ppl,
-                                        "vs f32 %", "scored",  speed,   "layers"};
+    const char *name[SCREEN_COLUMNS] = {
+        "seq",   "mem", bits,       "95 % interval", "bits/byte", "floor", "answers",
+        "floor", ppl,   "vs f32 %", "scored",        speed,       "layers"};
 
     snprintf(bits, sizeof(bits), "bits/%.20s", row->unit);
     snprintf(ppl, sizeof(ppl), "ppl/%.20s", row->unit);
@@ -83,6 +101,7 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
         snprintf(text[BITS], 64, "%.4f", row->bits_per_unit);
         snprintf(text[INTERVAL], 64, "[%.4f %.4f]", log2(row->ppl_ci95_low),
                  log2(row->ppl_ci95_high));
+        snprintf(text[BYTES], 64, "%.4f", row->bits_per_byte);
         snprintf(text[FLOOR], 64, isfinite(row->ppl_floor) ? "%.4f" : "-", log2(row->ppl_floor));
         snprintf(text[ANSWERS], 64, isfinite(row->answer_nll_nats) ? "%.4f" : "-",
                  row->answer_nll_nats / log(2));
@@ -90,13 +109,16 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
                  row->answer_floor_nats / log(2));
         snprintf(text[PPL], 64, "%.4f", row->ppl);
         snprintf(text[DELTA], 64, isfinite(row->ppl_delta_pct) ? "%+.4f" : "-", row->ppl_delta_pct);
-        snprintf(text[SCORED], 64, "%s", units_count((double)row->tokens_scored).s);
-        snprintf(text[SPEED], 64, "%s", units_rate(row->tokens_per_s).s);
+        snprintf(text[SCORED], 64, "%s", units_count(units).s);
+        snprintf(text[SPEED], 64, "%s",
+                 units_rate(of_tokens ? row->tokens_per_s : units / row->eval_ns * 1e9).s);
         snprintf(text[LAYERS], 64, "%.2f", row->layers_run);
     }
     for (int k = 0; k < SCREEN_COLUMNS; k++) {
         if (((k == ANSWERS || k == LEAST) && !synthetic_asks(row->corpus)) ||
-            (k == DELTA && !typed) || (k == LAYERS && !(v && v->exit)))
+            (k == DELTA && !typed) || (k == BYTES && !shows_bytes(row, opt)) ||
+            (k == FLOOR && !isfinite(row->ppl_floor) && !synthetic_named(row->corpus)) ||
+            (k == LAYERS && !(v && v->exit)))
             continue;
         if (k == BITS)
             put_choices(&s, row, opt);

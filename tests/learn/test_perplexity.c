@@ -2,6 +2,8 @@
  *
  * Rows of perplexity: what bench eval writes of a model whose every probability is known, and that
  * the columns of a row agree with each other. */
+#include "harness/learn/perplexity.h"
+#include "tests/support/command_line.h"
 #include "tests/support/model.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
@@ -222,4 +224,63 @@ Test(perplexity, of_one_checkpoint_at_several_thresholds)
         cr_expect_eq(r.code, 2, "%s: %d", refused[i], r.code);
         ran_free(&r);
     }
+}
+
+/* ---- for people ---------------------------------------------------------------------------- */
+
+/* What the screen has of a score of 3000 tokens, 1000 words and 6000 bytes in 2 s. */
+static char *shown(const char *line, const char *unit)
+{
+    static char text[2048];
+    struct perplexity_row row = perplexity_row_empty();
+    struct options o;
+    struct err e = {""};
+    struct bytes b;
+
+    cr_assert_eq(parse_words(&o, line, &e), OK, "%s", e.msg);
+    text_put(row.status, sizeof(row.status), "ok");
+    text_put(row.unit, sizeof(row.unit), unit);
+    text_put(row.corpus, sizeof(row.corpus), "text");
+    row.seq_tokens = 64;
+    row.mem_tokens = 0;
+    row.tokens_scored = row.tokens = 3000;
+    row.words = 1000;
+    row.bytes = 6000;
+    row.bits_per_byte = 1.25;
+    row.bits_per_unit = 2.5;
+    row.ppl = 5.656854;
+    row.eval_ns = 2e9;
+    row.tokens_per_s = 1500;
+    FILE *const f = bytes_open(&b, NULL);
+    cr_assert(f);
+    perplexity_print(f, &row, &o, true, false);
+    cr_assert_eq(bytes_close(f, &b, NULL), OK);
+    cr_assert_lt(b.n, sizeof(text));
+    memcpy(text, b.data, b.n + 1);
+    free(b.data);
+    options_free(&o);
+    return text;
+}
+
+/* The heading's unit is that of what is scored and of the speed; bits per byte stand beside other
+ * units where the bytes are known, and a floor only where there may be one. */
+Test(perplexity, units_of_the_heading)
+{
+    const char *s = shown("eval --corpus text --tokenizer t", "token");
+    cr_expect(strstr(s, "bits/token") && strstr(s, "bits/byte") && strstr(s, "1.2500"), "%s", s);
+    cr_expect(strstr(s, "3 000") && strstr(s, "tokens/s") && strstr(s, "1 500"), "%s", s);
+    cr_expect(!strstr(s, "floor"), "%s", s);
+    s = shown("eval --corpus text --tokenizer t --unit word", "word");
+    cr_expect(strstr(s, "bits/word") && strstr(s, "bits/byte"), "%s", s);
+    cr_expect(strstr(s, "1 000") && strstr(s, "words/s") && strstr(s, "500"), "%s", s);
+    cr_expect(!strstr(s, "3 000") && !strstr(s, "1 500"), "%s", s);
+    s = shown("eval --corpus text --tokenizer t --unit byte", "byte");
+    cr_expect(strstr(s, "6 000") && strstr(s, "bytes/s") && strstr(s, "3 000"), "%s", s);
+    cr_expect(!strstr(s, "1.2500"), "once: %s", s);
+    s = shown("eval --tokens ids", "token");
+    cr_expect(!strstr(s, "bits/byte"), "of no text: %s", s);
+    s = shown("eval --tokens ids --corpus text", "token");
+    cr_expect(strstr(s, "bits/byte"), "%s", s);
+    s = shown("eval --corpus text --count chunks", "token");
+    cr_expect(!strstr(s, "bits/byte"), "the end is dropped: %s", s);
 }
