@@ -20,6 +20,7 @@ const char *const format_name[] = {"auto", "table", "csv", "jsonl", "json", "md"
 const char *const count_name[] = {"stream", "hf", "lm-eval", "chunks", "gptq", "xl", NULL};
 const char *const unit_name[] = {"token", "word", "byte", NULL};
 const char *const detok_name[] = {"none", "wikitext", NULL};
+const char *const id_type_name[] = {"auto", "uint16", "int32", "uint32", "int64", NULL};
 const char *const join_name[] = {"none", "blank", NULL};
 const char *const mem_begin_name[] = {"auto", "zeros", "empty", NULL};
 static const char *const raw_name[] = {"none", "csv", "zst", NULL};
@@ -294,7 +295,12 @@ const struct option_spec option_specs[] = {
     {"tokens", 0, "DIR|FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(tokens),
      .only = FOR(CHECK) | FOR(EVAL),
      .doc = "a tokenizer, which must make the ids of --golden FILE",
-     .own = {{FOR(EVAL), "ids of the text, made elsewhere: int32, little-endian"}}},
+     .own = {{FOR(EVAL), "ids of the text, made elsewhere: .npy, llm.c's .bin, or bare ids, "
+                         "little-endian"}}},
+    {"tokens-type", 0, "TYPE", "auto", OTHER, WORD, .flags = IN_RUN, AT(tokens_type),
+     .words = id_type_name, .only = FOR(EVAL),
+     .doc = "what the bare ids of --tokens are: uint16 (nanoGPT), int32, uint32, int64; auto: int32, "
+            "if they look like it"},
     {"tokenizer", 0, "DIR", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(tokenizer),
      .only = FOR(EVAL),
      .doc = "what makes tokens of the text: tokenizer.json, vocab.json with merges.txt, or "

@@ -36,7 +36,11 @@ enum count {
 enum unit { UNIT_TOKEN, UNIT_WORD, UNIT_BYTE };
 enum mem_begin { MEM_BEGIN_AUTO, MEM_BEGIN_ZEROS, MEM_BEGIN_EMPTY };
 extern const char *const count_name[],
-    *const unit_name[], *const detok_name[], *const join_name[], *const mem_begin_name[];
+    *const unit_name[],
+        *const detok_name[],
+            *const join_name[],
+                *const mem_begin_name[],
+                    *const id_type_name[]; /* as enum id_type of harness/tokens/token_file.h */
 enum export_to {
     EXPORT_JSON,
     EXPORT_ACTION,
@@ -106,6 +110,7 @@ struct options {
 
     /* check, eval, topo */
     const char *golden, *tokens; /* NULL = none */
+    int tokens_type;             /* enum id_type */
     const char *ckpt, *corpus;
     int bytes;             /* bytes of text to score, 0 = all */
     const char *losses;    /* eval: a folder, of one score the file; NULL = none */

@@ -78,6 +78,9 @@ enum status counting_check(const struct options *o, struct err *e)
                     "--unit %s: --count %s drops the end of a text, whose %ss are not counted  -> "
                     "--unit token",
                     unit_name[o->unit], how, unit_name[o->unit]);
+    if (o->tokens_type && !o->tokens)
+        return fail(e, E_USAGE, "--tokens-type %s without --tokens  -> leave it out",
+                    id_type_name[o->tokens_type]);
     if (o->tokens && o->bytes)
         return fail(e, E_USAGE, "--bytes %d of a text whose --tokens are made  -> leave it out",
                     o->bytes);
@@ -116,6 +119,8 @@ void counting_print(FILE *f, const struct options *o)
         fputc(' ', f);
         word_print_option(f, "tokens", o->tokens, '"');
     }
+    if (o->tokens_type)
+        fprintf(f, " --tokens-type %s", id_type_name[o->tokens_type]);
     if (o->mem_begin)
         fprintf(f, " --mem-start %s", mem_begin_name[o->mem_begin]);
     const bool preset = o->count != COUNT_STREAM;

@@ -255,6 +255,8 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
                      "warning: %lld words are not in the vocabulary and were scored as <unk>  -> "
                      "the text that it was made for, to compare with published numbers",
                      (long long)row.oov);
+    if (*r.report.note && (!print || !s->console.started)) /* of all rows alike */
+        console_note(&s->console, "note: %s", r.report.note);
     if (print)
         print_row(s, &row);
 out:

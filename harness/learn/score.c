@@ -76,8 +76,6 @@ enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const st
 static enum status configure(struct stream *t, const struct weights *w, struct config *c,
                              struct err *e)
 {
-    const struct corpus *const corpus = &t->corpus;
-    const struct texts *const text = &t->text;
     const char *const ckpt = t->s->opt->ckpt;
     const int begin = t->s->opt->mem_begin;
 
@@ -87,16 +85,8 @@ static enum status configure(struct stream *t, const struct weights *w, struct c
         st = score_mem_kind(&t->kind, c, t->s->opt, t->M, e);
     if (st != OK)
         return st;
-    if (!text->of_bytes && c->V < text->vocab)
-        return fail(e, E_IO,
-                    "tokenizer of %s: id %d is not below the model's vocabulary of %d  -> the "
-                    "tokenizer that it was published with",
-                    ckpt, text->vocab - 1, c->V);
-    if (text->of_bytes && c->V != text->vocab)
-        return fail(e, E_IO,
-                    "checkpoint %s: vocabulary of %d, text %s has %d %ss  -> the text it was "
-                    "made for",
-                    ckpt, c->V, corpus->name, text->vocab, text->unit);
+    if ((st = texts_fit(&t->text, t->s->opt, t->corpus.name, c->V, e)) != OK)
+        return st;
     t->zeros = begin ? begin == MEM_BEGIN_ZEROS : c->mem_start == MEM_START_ZEROS;
     const bool reruns = mem_reruns(config_mem(c), t->kind, t->M);
     t->past = reruns ? t->M : 0;
@@ -347,6 +337,7 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
                         .segments = (double)sums.count,
                         .eval_ns = (double)(clock_wall_ns() - start),
                         .layers_run = t->passed > 0 ? t->layers / t->passed : NAN};
+    snprintf(r->note, sizeof(r->note), "%s", t->text.note);
     for (int i = 0; i < SCORE_PLACES; i++)
         r->nll_at[i] = t->placed[i] > 0 ? t->place[i] / t->placed[i] : NAN;
     score_interval(r, sums.sum, sums.n, sums.count);

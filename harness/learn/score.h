@@ -22,6 +22,7 @@ struct score {
     double words, bytes;      /* of the text; NAN where part of it is dropped */
     double oov;               /* words read as <unk>; NAN without a list of words */
     const char *unit;         /* what a token is */
+    char note[256];           /* on the text; "" = nothing */
     double floor;             /* of the true source on these tokens; NAN for a file */
     struct answers answers;   /* of a generated text */
     double nll_low, nll_high; /* 95 % interval, from the spread of the segments' means */

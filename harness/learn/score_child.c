@@ -51,6 +51,7 @@ static enum status score(struct report *r, const struct options *opt, struct pro
         r->text_bytes = s.score.bytes;
         r->oov = s.score.oov;
         snprintf(r->token_is, sizeof(r->token_is), "%s", s.score.unit);
+        snprintf(r->note, sizeof(r->note), "%s", s.score.note);
         r->segments = s.score.segments;
         r->eval_ns = s.score.eval_ns;
         r->layers_run = s.score.layers_run;

@@ -19,6 +19,7 @@ struct texts {
     double bytes;
     double oov;   /* words that a list of words lacks, read as <unk>; NAN without a list */
     int32_t over; /* with --bos each: what stands over the first token of each window; -1 = none */
+    char note[256]; /* what is remarkable of the beginning and end; "" = nothing */
 };
 
 /* Of a corpus, as the options say, by the tokenizer of a folder; NULL = tokens are bytes. E_IO for
@@ -26,5 +27,9 @@ struct texts {
 enum status texts_make(struct texts *t, const struct corpus *c, const struct options *o,
                        const char *tokenizer, struct err *e);
 void texts_free(struct texts *t);
+
+/* Are its tokens those of a model with V of them, that of --ckpt? E_IO saying what is not. */
+enum status texts_fit(const struct texts *t, const struct options *o, const char *corpus, int V,
+                      struct err *e);
 
 #endif

@@ -22,7 +22,8 @@
     X(cpu)                                                                                         \
     X(cpus)                                                                                        \
     X(worst_at)                                                                                    \
-    X(token_is)
+    X(token_is)                                                                                    \
+    X(note)
 #define REPORT_REALS(X)                                                                            \
     X(threads_seen)                                                                                \
     X(arena_bytes)                                                                                 \

@@ -46,8 +46,8 @@ static inline json_t *tiny_tokenizer(void)
     return json_pack("{s:[{s:i,s:s,s:b}],s:n,s:{s:s,s:b},s:n,s:{s:s},s:{s:s,s:o,s:[s,s,s]}}",
                      "added_tokens", "id", 260, "content", "<|end|>", "normalized", 0, "normalizer",
                      "pre_tokenizer", "type", "ByteLevel", "add_prefix_space", 0, "post_processor",
-                     "decoder", "type", "ByteLevel", "model", "type", "BPE", "vocab", tiny_vocab(), "merges", "\xc4\xa0 t", "h e",
-                     "\xc4\xa0t he");
+                     "decoder", "type", "ByteLevel", "model", "type", "BPE", "vocab", tiny_vocab(),
+                     "merges", "\xc4\xa0 t", "h e", "\xc4\xa0t he");
 }
 
 static inline void tiny_put(const char *name, const char *text)
