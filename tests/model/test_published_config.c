@@ -267,6 +267,7 @@ Test(published_config, keys_that_nothing_reads)
         {LLAMA, "{\"per_layer_config\":{\"0\":{\"head_dim\":4}}}", "per_layer_config"},
         {LLAMA, "{\"pruned_heads\":{\"0\":[1]}}", "pruned_heads"},
         {LLAMA, "{\"is_causal\":false}", "is_causal"},
+        {LLAMA, "{\"quantization_config\":{}}", "quantization_config"},
         {LLAMA, "{\"is_causal\":true}", NULL},
         {LLAMA, "{\"layer_types\":[\"full_attention\"]}", "layer_types"},
         {"mistral_window", "{\"mlp_bias\":true}", "mlp_bias"},

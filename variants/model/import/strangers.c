@@ -88,7 +88,7 @@ static void refuse_quantized(struct config_json *j)
     const json_t *const how = config_json_at(j, "quantization_config");
     const char *const method = json_string_value(json_object_get(how, "quant_method"));
 
-    if (how && !is_neutral("quantization_config", how))
+    if (how) /* an empty one is an error to the publisher's program, too */
         config_json_refuse(
             j, "quantization_config (%.40s): not supported  -> the model it was made from",
             method ? method : "unknown");
@@ -108,7 +108,10 @@ void import_refuse_strangers(struct config_json *j)
         if (config_json_was_read(j, key) || !changes_arithmetic(key) || is_neutral(key, value))
             continue;
         config_json_text(text, sizeof(text), value);
-        config_json_refuse(j, "%s with %.60s %s: not supported  -> a model without it", j->family,
-                           key, text);
+        config_json_refuse(
+            j,
+            "%s with %.60s %s: %s has no such key, and it may change what is "
+            "computed  -> a model without it, or take the key out if nothing uses it",
+            j->family, key, text, j->family);
     }
 }
