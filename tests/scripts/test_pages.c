@@ -9,6 +9,7 @@
 #include "tests/support/tmp_folder.h"
 #include "variants/model/settings.h"
 
+#include <ctype.h>
 #include <glob.h>
 #include <string.h>
 
@@ -194,17 +195,43 @@ Test(pages, commands_are_taken)
     cr_expect_gt(n, 60);
 }
 
-/* A link to a file leads from the page to one that is tracked or made here. */
+/* Does a heading of the page have this name in links: its words in lower case, joined by hyphens? */
+static bool has_heading(const char *page, const char *name, size_t len)
+{
+    struct bytes text = must_load(page);
+    bool found = false;
+
+    for (const char *at = text.data; at && !found; at = strchr(at, '\n')) {
+        at += *at == '\n';
+        const char *c = at + strspn(at, "# ");
+        bool same = *at == '#';
+        size_t n = 0;
+        for (; same && *c && *c != '\n'; c++)
+            if (isalnum((unsigned char)*c) || *c == ' ' || *c == '-')
+                same = n < len && name[n++] == (*c == ' ' ? '-' : tolower((unsigned char)*c));
+        found = same && n == len;
+    }
+    free(text.data);
+    return found;
+}
+
+/* A link leads from the page to a file or folder, and to a heading where it names one. */
 static void expect_link(const char *page, const char *link)
 {
     const char *const slash = strrchr(page, '/');
     const int len = (int)strcspn(link, "#)");
     char path[FILE_PATH];
 
-    if (len == 0 || strncmp(link, "http", 4) == 0)
+    if (strncmp(link, "http", 4) == 0)
         return;
     snprintf(path, sizeof(path), "%.*s%.*s", slash ? (int)(slash + 1 - page) : 0, page, len, link);
     cr_expect_eq(access(path, F_OK), 0, "%s links to %s, which is not there", page, path);
+    if (link[len] == '#' && access(path, F_OK) == 0) {
+        const char *const name = link + len + 1;
+        const size_t n = strcspn(name, ")");
+        cr_expect(has_heading(len ? path : page, name, n), "%s: %s has no heading #%.*s", page,
+                  len ? path : page, (int)n, name);
+    }
 }
 
 Test(pages, links_lead_somewhere)
