@@ -7,6 +7,7 @@
 #include "harness/util/grow.h"
 #include "variants/base/lfs_pointer.h"
 
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,7 @@ void tokenizer_close(struct tokenizer *t)
         free(t->normalizer[i].from);
         free(t->normalizer[i].to);
     }
+    json_decref(t->added);
     free_cuts(&t->before);
     free_cuts(&t->after);
     vocab_free(&t->vocab);

@@ -91,6 +91,89 @@ static int32_t token_of(const struct tokenizer *t, const json_t *j, const char *
     return *text ? tokenizer_named(t, text) : -1;
 }
 
+/* What the files beside tokenizer.json name, programs add to it, and cut out of texts. */
+static enum status check_named(const struct tokenizer *t, const char *file, const json_t *token,
+                               struct err *e)
+{
+    const char *const text =
+        json_is_object(token) ? word_of(token, "content") : json_string_value(token);
+
+    if (!text || !*text)
+        return OK;
+    if (!json_object_get(t->added, text))
+        return tokenizer_fail(
+            t, E_IO, e,
+            "%s names \"%.40s\", which is none of its added tokens  -> files of one "
+            "tokenizer",
+            file, text);
+    if (flag_of(token, "lstrip", false) || flag_of(token, "rstrip", false) ||
+        flag_of(token, "single_word", false))
+        return tokenizer_fail(t, E_IO, e,
+                              "%s: \"%.40s\" with lstrip, rstrip or single_word: not supported",
+                              file, text);
+    return OK;
+}
+
+static enum status check_all_named(const struct tokenizer *t, const char *file, const json_t *named,
+                                   struct err *e)
+{
+    const char *key;
+    json_t *one;
+    enum status st = OK;
+
+    for (size_t i = 0; st == OK && i < json_array_size(named); i++)
+        st = check_named(t, file, json_array_get(named, i), e);
+    json_object_foreach((json_t *)named, key, one)
+    {
+        if (st == OK)
+            st = check_named(t, file, one, e);
+    }
+    return st;
+}
+
+/* bos_token, mask_token and all others, and lists of such. */
+static enum status check_tokens(const struct tokenizer *t, const char *file, const json_t *j,
+                                struct err *e)
+{
+    static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens",
+                                        "added_tokens_decoder"};
+    static const char end[] = "_token";
+    const char *key;
+    json_t *value;
+    enum status st = OK;
+
+    for (size_t i = 0; st == OK && i < ARRAY_LEN(lists); i++)
+        st = check_all_named(t, file, json_object_get(j, lists[i]), e);
+    json_object_foreach((json_t *)j, key, value)
+    {
+        const size_t n = strlen(key);
+        if (st == OK && n >= sizeof(end) - 1 && strcmp(key + n - (sizeof(end) - 1), end) == 0)
+            st = check_named(t, file, value, e);
+    }
+    return st;
+}
+
+/* added_tokens.json: ids by text. */
+static enum status check_added_file(const struct tokenizer *t, struct err *e)
+{
+    static const char file[] = "added_tokens.json";
+    const char *text;
+    json_t *j = NULL, *id;
+    enum status st = tokenizer_has(t, file) ? tokenizer_object(t, file, &j, e) : OK;
+
+    json_object_foreach(j, text, id)
+    {
+        if (st == OK && !json_object_get(t->added, text))
+            st =
+                tokenizer_fail(t, E_IO, e,
+                               "%s names \"%.40s\", which is none of its added tokens  -> files of "
+                               "one tokenizer",
+                               file, text);
+    }
+    json_decref(j);
+    return st;
+}
+
 /* Does the file name a token that begins a text, or ends one? Then it is t->begin. */
 static bool read_names(struct tokenizer *t, const json_t *j)
 {
@@ -124,7 +207,14 @@ static void read_ids(struct tokenizer *t, const json_t *config)
 static enum status read_switches(struct tokenizer *t, const json_t *j, struct err *e)
 {
     const json_t *const bos = json_object_get(j, "add_bos_token");
+    const json_t *const space = json_object_get(j, "add_prefix_space");
 
+    if (t->bytes && json_is_boolean(space) &&
+        json_is_true(space) != (t->cutter[t->n_cutters - 1].blank == BLANK_EACH))
+        return tokenizer_fail(
+            t, E_IO, e,
+            "tokenizer_config.json: add_prefix_space is not that of tokenizer.json "
+            " -> files of one tokenizer");
     if (flag_of(j, "add_eos_token", false))
         return tokenizer_fail(t, E_IO, e,
                               "tokenizer_config.json: add_eos_token puts a token behind a text: "
@@ -143,26 +233,29 @@ static enum status read_switches(struct tokenizer *t, const json_t *j, struct er
 
 enum status tokenizer_read_front(struct tokenizer *t, struct err *e)
 {
-    static const char *const files[] = {"tokenizer_config.json", "special_tokens_map.json",
-                                        "config.json"};
+    static const char *const files[] = {"tokenizer_config.json", "special_tokens_map.json"};
     bool named = false;
-    enum status st = OK;
+    json_t *config = NULL;
+    enum status st = check_added_file(t, e);
 
     t->begin = t->n_prefix > 0 ? t->prefix[0] : -1;
-    for (size_t i = 0; st == OK && !named && i < ARRAY_LEN(files); i++) {
+    for (size_t i = 0; st == OK && i < ARRAY_LEN(files); i++) {
         json_t *j = NULL;
         if (!tokenizer_has(t, files[i]))
             continue;
-        if (i == 2 && t->n_prefix > 0)
-            break;
         st = tokenizer_object(t, files[i], &j, e);
         if (st == OK && i == 0)
             st = read_switches(t, j, e);
-        if (st == OK && i < 2)
-            named = read_names(t, j);
-        else if (st == OK)
-            read_ids(t, j);
+        if (st == OK)
+            st = check_tokens(t, files[i], j, e);
+        named = named || (st == OK && read_names(t, j));
         json_decref(j);
+    }
+    if (st == OK && !named && t->begin < 0 && tokenizer_has(t, "config.json")) {
+        st = tokenizer_object(t, "config.json", &config, e);
+        if (st == OK)
+            read_ids(t, config);
+        json_decref(config);
     }
     return st;
 }

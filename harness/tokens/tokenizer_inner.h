@@ -54,6 +54,7 @@ struct tokenizer {
     bool decodes; /* its decoder is the one of tokenizer_decode */
     bool strips;  /* decoding drops one space in front */
     struct cuts before, after; /* normalizing */
+    struct json_t *added;      /* an object whose keys are their texts, as files write them */
     int32_t prefix[MAX_PREFIX];
     int n_prefix;
     int32_t begin; /* see tokenizer_begin */

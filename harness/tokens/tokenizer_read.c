@@ -181,20 +181,18 @@ static enum status read_all_added(struct tokenizer *t, const json_t *list, const
                                   struct err *e)
 {
     json_int_t next = (json_int_t)json_object_size(vocab);
-    json_t *const seen = json_object();
-    enum status st = seen ? OK : tokenizer_no_memory(t, e);
+    enum status st = (t->added = json_object()) ? OK : tokenizer_no_memory(t, e);
 
     for (size_t i = 0; st == OK && i < json_array_size(list); i++) {
         const json_t *const one = json_array_get(list, i);
         const char *const text = word_of(one, "content");
-        if (json_object_get(seen, text))
+        if (json_object_get(t->added, text))
             st = tokenizer_fail(t, E_IO, e, "added token \"%.40s\" stands twice  -> once", text);
         else
             st = read_added(t, one, vocab, &next, e);
-        if (st == OK && json_object_set_new(seen, text, json_true()) != 0)
+        if (st == OK && json_object_set_new(t->added, text, json_true()) != 0)
             st = tokenizer_no_memory(t, e);
     }
-    json_decref(seen);
     if (st == OK)
         st = sort_cuts(t, &t->before, e);
     return st == OK ? sort_cuts(t, &t->after, e) : st;
@@ -278,6 +276,9 @@ static enum status add_text_end(struct tokenizer *t, struct err *e)
     const int32_t id = vocab_find(&t->vocab, end, sizeof(end) - 1);
     const enum status st = id < 0 ? OK : add_cut(t, &t->before, false, end, sizeof(end) - 1, id, e);
 
+    t->added = json_object();
+    if (!t->added || (id >= 0 && json_object_set_new(t->added, end, json_true()) != 0))
+        return tokenizer_no_memory(t, e);
     return st == OK ? sort_cuts(t, &t->before, e) : st;
 }
 
@@ -306,17 +307,8 @@ static enum status check_pair_is_gpt2(const struct tokenizer *t, struct err *e)
                                 "vocab.json and merges.txt alone have gpt2's rules, and the %s is "
                                 "%.40s  -> its tokenizer.json",
                                 says[i].key, is);
-        if (st == OK && flag_of(j, "add_prefix_space", false))
-            st = tokenizer_fail(t, E_IO, e,
-                                "%s: add_prefix_space without a tokenizer.json: not "
-                                "supported  -> its tokenizer.json",
-                                says[i].file);
         json_decref(j);
     }
-    if (st == OK && tokenizer_has(t, "added_tokens.json"))
-        st = tokenizer_fail(t, E_IO, e,
-                            "added_tokens.json without a tokenizer.json: not supported"
-                            "  -> its tokenizer.json");
     return st;
 }
 

@@ -27,12 +27,15 @@ static enum status make(struct texts *t, const char *name, const char *line, boo
     return st;
 }
 
-/* gpt2's form; `front` puts <|end|> in front. */
+/* gpt2's form with <eos> 261; `front` puts <|end|> in front. */
 static void put_tokenizer(bool front)
 {
     if (unicode_ready(NULL) != OK)
         cr_skip_test("utf8proc is not built in");
     json_t *const all = tiny_tokenizer();
+    json_array_append_new(
+        json_object_get(all, "added_tokens"),
+        json_pack("{s:i,s:s,s:b}", "id", 261, "content", "<eos>", "normalized", 0));
     if (front)
         json_object_set_new(
             all, "post_processor",
@@ -82,8 +85,8 @@ Test(texts, lm_eval_has_one_in_front)
     tiny_put("text", "he he");
     tiny_put("config.json", "{\"bos_token_id\":3}");
     expect("--count lm-eval", 4, 1, 260, "");
-    tiny_put("tokenizer_config.json", "{\"bos_token\":null,\"eos_token\":\"cat\"}");
-    expect("--count lm-eval", 4, 1, 259, "");
+    tiny_put("tokenizer_config.json", "{\"bos_token\":null,\"eos_token\":\"<eos>\"}");
+    expect("--count lm-eval", 4, 1, 261, "");
     expect("", 4, 1, 260, "");
     tiny_put("tokenizer_config.json", "{\"bos_token\":null,\"eos_token\":null}");
     struct texts t;

@@ -261,6 +261,23 @@ Test(tokenizer, vocab_and_merges_of_others)
     EXPECT_IDS("the the", 't', 257, 258);
 }
 
+/* <|end|> 260 and <eos> 261, and the first in front of a text, or nothing. */
+static void put_two_added(bool in_front)
+{
+    json_t *const all = tiny_tokenizer();
+
+    json_array_append_new(
+        json_object_get(all, "added_tokens"),
+        json_pack("{s:i,s:s,s:b}", "id", 261, "content", "<eos>", "normalized", 0));
+    if (in_front)
+        json_object_set_new(all, "post_processor",
+                            json_loads(TEMPLATE("{\"SpecialToken\":{\"id\":\"e\"}},"
+                                                "{\"Sequence\":{\"id\":\"A\"}}"),
+                                       0, NULL));
+    tiny_put_json("tokenizer.json", all);
+    json_decref(all);
+}
+
 /* What begins a text, by the files beside tokenizer.json: n ids in front, the first of them, and
  * the one where one must be. */
 Test(tokenizer, what_the_files_beside_it_say)
@@ -276,12 +293,12 @@ Test(tokenizer, what_the_files_beside_it_say)
         {false, NULL, NULL, "{\"bos_token_id\":3,\"eos_token_id\":4}", 0, 0, 3, SWITCHED_NOT},
         {false, NULL, NULL, "{\"eos_token_id\":[4,5]}", 0, 0, 4, SWITCHED_NOT},
         {true, NULL, NULL, "{\"bos_token_id\":3}", 1, 260, 260, SWITCHED_NOT},
-        {false, "{\"bos_token\":null,\"eos_token\":\"cat\"}", NULL, "{\"bos_token_id\":3}", 0, 0,
-         259, SWITCHED_NOT},
-        {false, "{\"bos_token\":{\"content\":\"<|end|>\"},\"eos_token\":\"cat\"}", NULL,
+        {false, "{\"bos_token\":null,\"eos_token\":\"<eos>\"}", NULL, "{\"bos_token_id\":3}", 0, 0,
+         261, SWITCHED_NOT},
+        {false, "{\"bos_token\":{\"content\":\"<|end|>\"},\"eos_token\":\"<eos>\"}", NULL,
          "{\"bos_token_id\":3}", 0, 0, 260, SWITCHED_NOT},
         {false, "{\"bos_token\":null}", NULL, "{\"bos_token_id\":3}", 0, 0, -1, SWITCHED_NOT},
-        {false, "{}", "{\"eos_token\":\"cat\"}", "{\"bos_token_id\":3}", 0, 0, 259, SWITCHED_NOT},
+        {false, "{}", "{\"eos_token\":\"<eos>\"}", "{\"bos_token_id\":3}", 0, 0, 261, SWITCHED_NOT},
         {true, "{\"add_bos_token\":false,\"bos_token\":\"<|end|>\"}", NULL, NULL, 0, 0, 260,
          SWITCHED_OFF},
         {true, "{\"add_bos_token\":true,\"bos_token\":\"<|end|>\"}", NULL, NULL, 1, 260, 260,
@@ -296,11 +313,7 @@ Test(tokenizer, what_the_files_beside_it_say)
         struct tokenizer *t;
         struct err e = {""};
         int n;
-        put_changed("post_processor", cases[i].puts
-                                          ? json_loads(TEMPLATE("{\"SpecialToken\":{\"id\":\"e\"}},"
-                                                                "{\"Sequence\":{\"id\":\"A\"}}"),
-                                                       0, NULL)
-                                          : json_null());
+        put_two_added(cases[i].puts);
         tiny_put("tokenizer_config.json", cases[i].config ? cases[i].config : "{}");
         tiny_put("special_tokens_map.json", cases[i].map ? cases[i].map : "{}");
         tiny_put("config.json", cases[i].model ? cases[i].model : "{}");
@@ -312,11 +325,49 @@ Test(tokenizer, what_the_files_beside_it_say)
         cr_expect_eq(tokenizer_switched(t), cases[i].switched, "case %zu", i);
         tokenizer_close(t);
     }
-    struct tokenizer *t;
-    struct err e = {""};
-    tiny_put("tokenizer_config.json", "{\"add_eos_token\":true}");
-    cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO);
-    cr_expect_not_null(strstr(e.msg, "add_eos_token"), "%s", e.msg);
+}
+
+/* Programs add what these files name to the tokenizer, and cut it out of texts. */
+Test(tokenizer, files_beside_it_that_contradict)
+{
+    static const struct {
+        const char *name, *text, *part; /* NULL: none */
+    } cases[] = {
+        {"tokenizer_config.json", "{\"add_eos_token\":true}", "add_eos_token"},
+        {"tokenizer_config.json", "{\"add_prefix_space\":true}", "add_prefix_space"},
+        {"tokenizer_config.json", "{\"add_prefix_space\":false}", NULL},
+        {"tokenizer_config.json", "{\"bos_token\":\"<x>\"}", "<x>"},
+        {"tokenizer_config.json", "{\"mask_token\":{\"content\":\"<x>\"}}", "<x>"},
+        {"tokenizer_config.json", "{\"eos_token\":{\"content\":\"<eos>\",\"rstrip\":true}}",
+         "rstrip"},
+        {"tokenizer_config.json", "{\"additional_special_tokens\":[\"<eos>\",\"<x>\"]}", "<x>"},
+        {"tokenizer_config.json", "{\"extra_special_tokens\":{\"image\":\"<x>\"}}", "<x>"},
+        {"tokenizer_config.json", "{\"added_tokens_decoder\":{\"262\":{\"content\":\"<x>\"}}}",
+         "<x>"},
+        {"tokenizer_config.json",
+         "{\"added_tokens_decoder\":{\"261\":{\"content\":\"<eos>\"}},\"pad_token\":null,"
+         "\"unk_token\":\"<eos>\",\"additional_special_tokens\":[]}",
+         NULL},
+        {"tokenizer_config.json", "[", "tokenizer_config.json"},
+        {"special_tokens_map.json", "{\"pad_token\":\"<x>\"}", "<x>"},
+        {"added_tokens.json", "{\"<x>\":262}", "<x>"},
+        {"added_tokens.json", "{\"<eos>\":261}", NULL},
+    };
+
+    need_unicode();
+    put_two_added(false);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct tokenizer *t;
+        struct err e = {""};
+        char path[FILE_PATH];
+        tiny_put(cases[i].name, cases[i].text);
+        cr_expect_eq(tokenizer_open(&t, folder, &e), cases[i].part ? E_IO : OK, "%s: %s",
+                     cases[i].text, e.msg);
+        cr_expect(!cases[i].part || strstr(e.msg, cases[i].part), "%s", e.msg);
+        tokenizer_close(t);
+        folder_path(path, cases[i].name);
+        remove(path);
+    }
 }
 
 /* Decoders differ, ids do not depend on them. */
