@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * libFuzzer target (clang -fsanitize=fuzzer): any bytes as the tokenizer.json of a folder; with
- * what is accepted texts are split. */
+ * libFuzzer target (clang -fsanitize=fuzzer): any bytes as the tokenizer.json of a folder, those
+ * behind a byte 0 as its tokenizer_config.json; with what is accepted texts are split. */
 #include "harness/tokens/tokenizer.h"
 
 #include <stdlib.h>
@@ -19,6 +19,7 @@ static void use(struct tokenizer *t)
     struct err e;
     int n;
 
+    CHECK(tokenizer_begin(t) < tokenizer_vocab(t));
     const int32_t *const front = tokenizer_prefix(t, &n);
     for (int i = 0; i < n; i++)
         CHECK(front[i] >= 0 && front[i] < tokenizer_vocab(t));
@@ -31,20 +32,30 @@ static void use(struct tokenizer *t)
     free(ids.v);
 }
 
+static void put(const char *dir, const char *name, const uint8_t *bytes, size_t size)
+{
+    char path[96];
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *const f = fopen(path, "wb");
+    CHECK(f && fwrite(bytes, 1, size, f) == size && fclose(f) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static char dir[] = "/tmp/bench-fuzz-XXXXXX";
+    static const uint8_t none[] = "{}";
     static bool made;
-    char path[64];
     struct tokenizer *t;
     struct err e = {""};
+    const uint8_t *const end = size ? memchr(bytes, 0, size) : NULL;
 
     if (!made)
         CHECK(mkdtemp(dir));
     made = true;
-    snprintf(path, sizeof(path), "%s/tokenizer.json", dir);
-    FILE *const f = fopen(path, "wb");
-    CHECK(f && fwrite(bytes, 1, size, f) == size && fclose(f) == 0);
+    put(dir, "tokenizer.json", bytes, end ? (size_t)(end - bytes) : size);
+    put(dir, "tokenizer_config.json", end ? end + 1 : none,
+        end ? size - (size_t)(end - bytes) - 1 : 2);
     if (tokenizer_open(&t, dir, &e) == OK)
         use(t);
     else
