@@ -280,6 +280,26 @@ Test(study_runs, goes_on_with_the_threads_of_its_file)
     ran_free(&r);
 }
 
+/* Rows of a merged study are of its run, not of their shards'. */
+static void expect_own_rows(const char *run)
+{
+    static const enum table_id ids[] = {TABLE_STUDY, TABLE_PERPLEXITY};
+    struct rows env = must_read(folder, run, TABLE_ENV);
+
+    cr_assert_eq(env.n, 1);
+    for (size_t t = 0; t < ARRAY_LEN(ids); t++) {
+        const struct table *const table = &tables[ids[t]];
+        struct rows rows = must_read(folder, run, ids[t]);
+        cr_expect_gt(rows.n, 0, "%s", table->name);
+        for (size_t i = 0; i < rows.n; i++)
+            cr_expect_str_eq(
+                row_text(table, (const char *)rows.row + i * table->row_size, "run_id"),
+                ((const struct env_row *)env.row)->run_id, "%s row %zu", table->name, i);
+        rows_free(&rows);
+    }
+    rows_free(&env);
+}
+
 Test(study_runs, split_and_merged)
 {
     if (SANITIZED)
@@ -295,6 +315,7 @@ Test(study_runs, split_and_merged)
     expect_exit(&r, 0);
     ran_free(&r);
     expect_same_rows("whole/latest", "m/latest");
+    expect_own_rows("m/latest");
     r = run_bench(folder, "study --resume=m/latest --format csv"); /* has everything */
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "copy,s,xl,"), "%s", r.out.data);
