@@ -169,8 +169,11 @@ void result_latency(struct latency_row *row, const struct result *r, const struc
             row->gather_bytes = p->moved_bytes;
         row->max_abs_err = p->max_abs_err;
         row->max_rel_err = p->max_rel_err;
+        row->nmse = p->nmse;
         if (r->bcase->opt->check) {
-            row->err_limit = job_bound(r->bcase).rel;
+            const struct bound bound = job_bound(r->bcase);
+            row->err_limit = bound.rel;
+            row->nmse_limit = bound.nmse;
             row->check_rows = (int64_t)p->checked_rows;
         }
     }

@@ -47,14 +47,15 @@
     X(i64, samples, "", "timed blocks")                                                            \
     X(i64, samples_disturbed, "", "blocks in which the kernel preempted a thread")                 \
     X(i64, inner_calls, "", "calls per block")                                                     \
-    X(real, min_ns, "ns", "fastest call (block time / calls)")                                     \
-    X(real, median_ns, "ns", "median time of a call: the headline")                                \
-    X(real, p90_ns, "ns", "90th percentile; empty below 64 samples")                               \
-    X(real, p99_ns, "ns", "99th percentile; empty below 662 samples")                              \
-    X(real, max_ns, "ns", "slowest call")                                                          \
-    X(real, mean_ns, "ns", "mean")                                                                 \
-    X(real, stddev_ns, "ns", "standard deviation")                                                 \
-    X(real, mad_ns, "ns", "median absolute deviation")                                             \
+    X(real, min_ns, "ns", "fastest block, per call: the mean of its inner_calls calls")            \
+    X(real, median_ns, "ns", "median of these means of blocks: the headline")                      \
+    X(real, p90_ns, "ns",                                                                          \
+      "90th percentile of these means, not of single calls; empty below 64 samples")               \
+    X(real, p99_ns, "ns", "99th percentile of them; empty below 662 samples")                      \
+    X(real, max_ns, "ns", "slowest block, per call")                                               \
+    X(real, mean_ns, "ns", "mean of these means")                                                  \
+    X(real, stddev_ns, "ns", "standard deviation of these means")                                  \
+    X(real, mad_ns, "ns", "median absolute deviation of these means")                              \
     X(real, ci95_low_ns, "ns", "95 % interval of the median, lower end")                           \
     X(real, ci95_high_ns, "ns", "95 % interval of the median, upper end")                          \
     X(real, cpu_time_median_ns, "ns", "median CPU time of the calling thread per call")            \
@@ -78,9 +79,11 @@
     X(real, ratio_to_ref, "", "ref_median_ns / median_ns: above 1 is faster than ref")             \
     X(real, max_abs_err, "", "largest difference from the reference output")                       \
     X(real, max_rel_err, "", "max_abs_err / largest reference magnitude")                          \
-    X(real, err_limit, "", "upper bound of max_rel_err")                                           \
+    X(real, err_limit, "", "upper bound of max_rel_err; max_abs_err has none of its own")          \
     X(real, bind_ns, "ns", "time to place weights, tables and work space")                         \
-    X(i64, check_rows, "", "rows of the output compared with the reference, of all sequences")
+    X(i64, check_rows, "", "rows of the output compared with the reference, of all sequences")     \
+    X(real, nmse, "", "mean square of the differences / mean square of the reference")             \
+    X(real, nmse_limit, "", "upper bound of nmse: a row is wrong beyond either bound")
 
 #define MEMORY_COLUMNS(X)                                                                          \
     KEY_COLUMNS(X)                                                                                 \

@@ -50,6 +50,7 @@ static void open_example(struct example *x)
                                   .tokens = 6,
                                   .max_abs_err = 3e-7,
                                   .max_rel_err = 2e-7,
+                                  .nmse = 4e-14,
                                   .isa_used = "avx2"};
     x->key = key_row_empty();
     result_finish(&x->r);
@@ -116,6 +117,8 @@ Test(result, columns_of_rates)
     IS(max_abs_err, 3e-7);
     IS(max_rel_err, 2e-7);
     IS(err_limit, 2e-5); /* of the workload */
+    IS(nmse, 4e-14);
+    IS(nmse_limit, 1e-10);
     cr_expect(isnan(row->peak_flops_pct) && isnan(row->peak_bw_pct) && !row->bound[0],
               "peaks were not measured");
     close_example(&x);
