@@ -22,7 +22,8 @@ BIN := $(BUILD)$(if $(MPI),-mpi)
 MULTIARCH := $(shell $(CC) -print-multiarch)
 MAKEFLAGS += --no-print-directory
 ifeq ($(MAKELEVEL),0)
-MAKEFLAGS += -j$(shell nproc)
+# nproc follows OMP_NUM_THREADS, which is not about compilers.
+MAKEFLAGS += -j$(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
 endif
 
 CFLAGS_release := -O2 -g

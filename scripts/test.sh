@@ -28,9 +28,11 @@ around+=(OMP_WAIT_POLICY=passive)
 around+=(ASAN_OPTIONS="log_path=$reports:detect_leaks=1:exitcode=23:quarantine_size_mb=16"
          UBSAN_OPTIONS="log_path=$reports:print_stacktrace=1")
 umask 022
-# One test more than CPUs: many of them wait, for a child or for a signal.
+# One test more than CPUs: many of them wait, for a child or for a signal. nproc follows OMP_NUM_THREADS,
+# which is not about tests.
+cpus=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
 env -i "${around[@]}" bash -c 'echo $$ >"$0"; exec "$@"' "$build/runner.pid" \
-    "$build/run_tests" --tap="$tap" --short-filename --jobs $(($(nproc) + 1)) "$@" </dev/null
+    "$build/run_tests" --tap="$tap" --short-filename --jobs $((cpus + 1)) "$@" </dev/null
 rc=$?
 # Tests run in children. Occasional leaks of the runner itself (status 23) are Criterion's.
 if [ "$rc" -eq 23 ]; then

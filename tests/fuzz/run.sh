@@ -96,7 +96,7 @@ finish() {
 for t in "$@"; do
     fuzz "$t" "$((each > 0 ? each : 1))" &
     running+=($!)
-    [ ${#running[@]} -lt "$(nproc)" ] || finish
+    [ ${#running[@]} -lt "$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)" ] || finish
 done
 finish
 echo "$passed passed, $found failed, 0 skipped"

@@ -25,7 +25,7 @@ struct ran {
 void forget_settings(void);
 
 /* Run `line` in `folder` with sh, without those settings, so that only the line counts. In it
- * $BENCH is the program. Dies with the test, or of SIGALRM after 50 s. */
+ * $BENCH is the program. Dies with the test, or of SIGALRM after 600 s. */
 struct ran run_shell(const char *folder, const char *line);
 
 /* run_shell of "$BENCH" and the words of a format. */
