@@ -48,6 +48,10 @@ double env_steal_pct(const struct env_ticks *before, const struct env_ticks *aft
  * "NAME=value;...", sorted by name; "..." at the end if they did not fit. */
 void env_overrides(char *const *parent, char *buf, size_t size);
 
+/* Without these variables of this process, libraries that compute in it or in its forks print nothing:
+ * their words would stand among the rows on stdout. */
+void env_silence_libraries(void);
+
 /* The environment of a measuring child: `parent` without the variables that control thread pools
  * and kernels, plus short spinning, plus OPENBLAS_CORETYPE and ONEDNN_MAX_CPU_ISA if
  * `openblas_core` and `onednn_max_isa` are not NULL. Free it with env_free. */

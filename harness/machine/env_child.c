@@ -53,6 +53,14 @@ void env_overrides(char *const *parent, char *buf, size_t size)
     }
 }
 
+void env_silence_libraries(void)
+{
+    static const char *const names[] = {"DNNL_VERBOSE", "ONEDNN_VERBOSE", "MKL_VERBOSE"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        unsetenv(names[i]);
+}
+
 static char *core_variable(const char *core)
 {
     char *text;

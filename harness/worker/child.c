@@ -21,6 +21,11 @@ enum { PATIENCE_S = 900 };
 
 enum status child_setup_open(struct child_setup *s, const struct options *opt, struct err *e)
 {
+    if (access("/proc/self/exe", F_OK) != 0)
+        return fail(e, E_UNSUPPORTED,
+                    "/proc is empty: the program, memory and threads are found there  -> mount -t "
+                    "proc proc /proc");
+    env_silence_libraries();
     *s = (struct child_setup){.isolate = (enum isolate)opt->isolate, .patience_s = PATIENCE_S};
     s->stop = signals_watch();
     cpu_name(s->cpu, sizeof(s->cpu));

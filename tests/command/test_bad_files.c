@@ -452,3 +452,30 @@ Test(bad_files, checkpoints_that_are_no_models)
         ran_free(&r);
     }
 }
+
+/* ---- a machine without /proc --------------------------------------------------------------- */
+
+Test(bad_files, no_proc)
+{
+    static const char *const ways[] = {"exec", "fork", "none"};
+
+    struct ran can = run_shell(folder, "unshare -rm mount -t tmpfs t /proc");
+    const bool may = can.code == 0;
+    ran_free(&can);
+    if (!may)
+        cr_skip_test("no namespaces for an ordinary user");
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        char line[512];
+        snprintf(
+            line, sizeof(line),
+            "unshare -rm sh -c 'mount -t tmpfs t /proc && exec \"$BENCH\" --variant xl --backend "
+            "ref --workload attn --seq 4 --mem 0 --isolate %s " TINY "'",
+            ways[i]);
+        struct ran r = run_shell(folder, line);
+        expect_exit(&r, 6);
+        expect_said(&r, "/proc is empty");
+        expect_said(&r, "  -> mount");
+        cr_expect_eq(r.err.n, strcspn(r.err.data, "\n") + 1, "one line: %s", r.err.data);
+        ran_free(&r);
+    }
+}

@@ -3,6 +3,7 @@
  * Every way to place, isolate and choose cases; cases that cannot run; rows that are run again. */
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
+#include "variants/backends/backend.h"
 
 #include <criterion/parameterized.h>
 #include <math.h>
@@ -247,4 +248,26 @@ Test(ways, rerun_of_what_is_not_there)
     expect_exit(&r, 2);
     expect_said(&r, "bench: more than one case \"\" in ");
     ran_free(&r);
+}
+
+/* oneDNN says what it does on stdout, where the rows are. */
+Test(ways, libraries_are_silent)
+{
+    static const char *const ways[] = {"exec", "fork", "none"};
+    const struct backend *const onednn = backend_find("onednn");
+
+    if (!onednn)
+        cr_skip_test("oneDNN was not built in");
+    cr_assert_eq(setenv("DNNL_VERBOSE", "1", 1), 0);
+    cr_assert_eq(setenv("ONEDNN_VERBOSE", "2", 1), 0);
+    cr_assert_eq(setenv("MKL_VERBOSE", "1", 1), 0);
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        struct ran r = run_bench(folder,
+                                 "--variant xl --backend onednn --workload attn --seq 8 --mem "
+                                 "0 -q --format csv --columns backend --isolate %s " TINY,
+                                 ways[i]);
+        expect_exit(&r, 0);
+        cr_expect_str_eq(r.out.data, "backend\nonednn\n", "%s", ways[i]);
+        ran_free(&r);
+    }
 }
