@@ -428,7 +428,7 @@ static enum status open_folder(struct study_run *w, struct err *e)
     char path[FILE_PATH];
     enum status st = file_join(path, w->s.dir.path, study_copy, e);
 
-    if (st == OK && access(path, F_OK) != 0) /* new, or killed before it was written */
+    if (st == OK && access(path, F_OK) != 0) /* killed before it was written */
         st = file_replace(path, w->study.text, strlen(w->study.text), e);
     if (st == OK)
         st = file_join(path, w->s.dir.path, jobs_folder, e);
@@ -519,6 +519,8 @@ static enum status prepare(struct study_run *w, struct err *e)
 
 static enum status run_study(struct study_run *w, struct err *e)
 {
+    w->s.file_name = study_copy;
+    w->s.file_text = w->study.text;
     enum status st = session_begin(&w->s, e);
 
     if (st != OK)

@@ -99,7 +99,9 @@ static enum status create_dir(struct session *s, const char *started, time_t now
                                  .started_at_utc = started,
                                  .argc = o->argc,
                                  .argv = o->argv,
-                                 .options = canonical};
+                                 .options = canonical,
+                                 .file_name = s->file_name,
+                                 .file_text = s->file_text};
     st = rundir_create(&s->dir, o->out, build_commit, now, raw, &json, e);
     free(canonical);
     return st;

@@ -21,7 +21,8 @@ struct session {
     struct console console;
     int rows[ROW_STATUS_COUNT];
     int warnings;
-    bool started;  /* the run has its folder */
+    const char *file_name, *file_text; /* of the run: see struct runjson */
+    bool started;                      /* the run has its folder */
     bool bad_file; /* a checkpoint or a text could not be used; its row says why */
 };
 

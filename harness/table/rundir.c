@@ -103,7 +103,7 @@ static void rundir_init(struct rundir *r)
 }
 
 /* Remove a folder that could not be filled. */
-static void remove_folder(const struct rundir *r)
+static void remove_folder(const struct rundir *r, const struct runjson *json)
 {
     char path[FILE_PATH];
     for (int i = 0; i < TABLE_COUNT; i++)
@@ -112,6 +112,8 @@ static void remove_folder(const struct rundir *r)
     if (file_join(path, r->path, raw_file[RAW_ZST], NULL) == OK)
         unlink(path);
     if (file_join(path, r->path, runjson_file, NULL) == OK)
+        unlink(path);
+    if (json->file_name && file_join(path, r->path, json->file_name, NULL) == OK)
         unlink(path);
     rmdir(r->path);
 }
@@ -134,6 +136,10 @@ static enum status fill_folder(struct rundir *r, enum raw raw, const struct runj
     enum status st = take_lock(r, e);
     if (st == OK)
         st = runjson_create(r->path, &named, e);
+    if (st == OK && json->file_name)
+        st = file_join(path, r->path, json->file_name, e);
+    if (st == OK && json->file_name)
+        st = file_replace(path, json->file_text, strlen(json->file_text), e);
     for (int i = 0; st == OK && i < TABLE_ENV; i++) {
         st = file_join(path, r->path, tables[i].file, e);
         if (st == OK)
@@ -168,7 +174,7 @@ enum status rundir_create(struct rundir *r, const char *out_dir, const char *com
         st = link_latest(out, r->run_id, e);
     if (st != OK) {
         rundir_close(r, NULL);
-        remove_folder(r);
+        remove_folder(r, json);
     }
     return st;
 }

@@ -13,6 +13,8 @@ struct runjson {
     int argc;
     char **argv;
     const char *options; /* lines of "name=value", made by options_canonical */
+    /* A file that the run begins with, such as the description of a study; NULL = none. */
+    const char *file_name, *file_text;
 };
 
 /* Write DIR/run.json at the start of a run: without end, exit code and rows. */

@@ -469,3 +469,20 @@ Test(study_runs, bad_calls)
     ran_free(&r);
     cr_expect_eq(access(path, F_OK), 0);
 }
+
+/* A disk that is full when the study is to be copied leaves no folder, which nothing could resume; with
+ * room for the copy, one that is resumed. */
+Test(study_runs, disk_full_at_the_start)
+{
+    make_study();
+    struct ran r =
+        run_shell(folder, "yes '# a long study' | head -c 30000 >>tiny.study; trap '' "
+                          "XFSZ; ulimit -f 40; exec \"$BENCH\" study tiny.study --threads "
+                          "1 --out r");
+    expect_exit(&r, 7);
+    expect_said(&r, "study.txt");
+    ran_free(&r);
+    r = run_shell(folder, "ls -A r");
+    cr_expect_eq(r.out.n, 0, "left: %s", r.out.data);
+    ran_free(&r);
+}
