@@ -26,15 +26,8 @@ struct numbers {
 };
 
 static const struct choice choices[] = {
-    {.name = "log_space",
-     .codec = CODEC_FLAG,
-     .at = offsetof(struct numbers, log_space),
-     .most = 1,
-     .absent = "1"},
-    {.name = "minlstm",
-     .codec = CODEC_FLAG,
-     .at = offsetof(struct numbers, three_gates),
-     .tensor = "attn.f.weight"},
+    ROW_FLAG(struct numbers, log_space, "log_space", NULL, .absent = "1"),
+    ROW_FLAG(struct numbers, three_gates, "minlstm", NULL, .tensor = "attn.f.weight"),
     {0},
 };
 

@@ -66,6 +66,27 @@ struct choice {
     enum status (*parse)(void *base, const char *text, struct err *e);
 };
 
+/* Rows of tables, for `field` of `type`; what follows the help is what else a row says. */
+#define ROW_NUMBER(kind, type, field, text, from_, to, ...)                                        \
+    {                                                                                              \
+        .name = text, .codec = kind, .at = offsetof(type, field), .least = from_, .most = to,      \
+        .help = __VA_ARGS__                                                                        \
+    }
+#define ROW_INT(...) ROW_NUMBER(CODEC_INT, __VA_ARGS__)
+#define ROW_REAL(...) ROW_NUMBER(CODEC_REAL, __VA_ARGS__)
+#define ROW_WIDE(...) ROW_NUMBER(CODEC_WIDE, __VA_ARGS__)
+#define ROW_FLAG(type, field, text, ...)                                                           \
+    ROW_NUMBER(CODEC_FLAG, type, field, text, 0, 1, __VA_ARGS__)
+#define ROW_WORD(type, field, text, list, ...)                                                     \
+    {                                                                                              \
+        .name = text, .codec = CODEC_WORD, .at = offsetof(type, field), .words = list,             \
+        .help = __VA_ARGS__                                                                        \
+    }
+#define ROW_TEXT(text, to, of, ...)                                                                \
+    {                                                                                              \
+        .name = text, .codec = CODEC_TEXT, .print = to, .parse = of, .help = __VA_ARGS__           \
+    }
+
 /* The value of the row in the struct at `base`, as text. */
 void choice_print(char text[CHOICE_TEXT], const struct choice *row, const void *base);
 

@@ -6,21 +6,11 @@
 enum { WIDEST = 1 << 20 };
 
 static const struct choice collab_choices[] = {
-    {.name = "dk",
-     .help = "coordinates of the queries and keys that heads share",
-     .codec = CODEC_INT,
-     .at = offsetof(struct collab, dk),
-     .least = 1,
-     .most = WIDEST,
-     .setting = true,
-     .zero_is_absent = true},
-    {.name = "content_bias",
-     .help = "1: scores have a part of the key's row alone",
-     .codec = CODEC_FLAG,
-     .at = offsetof(struct collab, content_bias),
-     .most = 1,
-     .setting = true,
-     .absent = "0"},
+    ROW_INT(struct collab, dk, "dk", 1, WIDEST,
+            "coordinates of the queries and keys that heads share", .setting = true,
+            .zero_is_absent = true),
+    ROW_FLAG(struct collab, content_bias, "content_bias",
+             "1: scores have a part of the key's row alone", .setting = true, .absent = "0"),
     {0},
 };
 

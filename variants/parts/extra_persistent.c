@@ -11,14 +11,8 @@ struct persistent {
 };
 
 static const struct choice persistent_choices[] = {
-    {.name = "persistent",
-     .help = "learned keys of a head",
-     .codec = CODEC_INT,
-     .at = offsetof(struct persistent, n),
-     .least = 1,
-     .most = 1 << 20,
-     .scope = SCOPE_CORE,
-     .setting = true},
+    ROW_INT(struct persistent, n, "persistent", 1, 1 << 20, "learned keys of a head",
+            .scope = SCOPE_CORE, .setting = true),
     {0},
 };
 

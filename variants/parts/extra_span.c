@@ -18,25 +18,11 @@ struct span {
 };
 
 static const struct choice span_choices[] = {
-    {.name = "span_ramp",
-     .help = "tokens of the soft end",
-     .codec = CODEC_INT,
-     .at = offsetof(struct span, ramp),
-     .least = 1,
-     .most = 1 << 20},
-    {.name = "span_max",
-     .help = "tokens of the longest span",
-     .codec = CODEC_INT,
-     .at = offsetof(struct span, max),
-     .most = 1 << 20,
-     .scope = SCOPE_CORE,
-     .setting = true},
-    {.name = "span_cost",
-     .help = "what the mean span of a layer adds to the loss",
-     .codec = CODEC_REAL,
-     .at = offsetof(struct span, cost),
-     .most = FLT_MAX,
-     .absent = "0"},
+    ROW_INT(struct span, ramp, "span_ramp", 1, 1 << 20, "tokens of the soft end"),
+    ROW_INT(struct span, max, "span_max", 0, 1 << 20, "tokens of the longest span",
+            .scope = SCOPE_CORE, .setting = true),
+    ROW_REAL(struct span, cost, "span_cost", 0, FLT_MAX,
+             "what the mean span of a layer adds to the loss", .absent = "0"),
     {0},
 };
 

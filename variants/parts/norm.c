@@ -29,27 +29,12 @@ struct ada {
 static const char *const ada_std_name[] = {"biased", "unbiased", NULL};
 
 static const struct choice ada_choices[] = {
-    {.name = "ada_c",
-     .help = "C of AdaNorm",
-     .codec = CODEC_REAL,
-     .at = offsetof(struct ada, c),
-     .most = FLT_MAX,
-     .scope = SCOPE_LAYER,
-     .absent = "1"},
-    {.name = "ada_k",
-     .help = "k of AdaNorm",
-     .codec = CODEC_REAL,
-     .at = offsetof(struct ada, k),
-     .most = FLT_MAX,
-     .scope = SCOPE_LAYER,
-     .absent = "0.1"},
-    {.name = "ada_std",
-     .help = "deviation that AdaNorm divides by",
-     .codec = CODEC_WORD,
-     .at = offsetof(struct ada, std),
-     .words = ada_std_name,
-     .scope = SCOPE_LAYER,
-     .absent = "biased"},
+    ROW_REAL(struct ada, c, "ada_c", 0, FLT_MAX, "C of AdaNorm", .scope = SCOPE_LAYER,
+             .absent = "1"),
+    ROW_REAL(struct ada, k, "ada_k", 0, FLT_MAX, "k of AdaNorm", .scope = SCOPE_LAYER,
+             .absent = "0.1"),
+    ROW_WORD(struct ada, std, "ada_std", ada_std_name, "deviation that AdaNorm divides by",
+             .scope = SCOPE_LAYER, .absent = "biased"),
     {0},
 };
 

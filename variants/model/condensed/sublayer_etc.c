@@ -12,13 +12,8 @@ struct etc {
 };
 
 static const struct choice choices[] = {
-    {.name = "global_rows",
-     .help = "first rows that are global",
-     .codec = CODEC_INT,
-     .at = offsetof(struct etc, global),
-     .most = 1 << 16,
-     .scope = SCOPE_LAYER,
-     .setting = true},
+    ROW_INT(struct etc, global, "global_rows", 0, 1 << 16, "first rows that are global",
+            .scope = SCOPE_LAYER, .setting = true),
     {0},
 };
 

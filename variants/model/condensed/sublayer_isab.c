@@ -14,22 +14,10 @@ struct isab {
 };
 
 static const struct choice choices[] = {
-    {.name = "inducing",
-     .help = "learned rows that attend to the text",
-     .codec = CODEC_INT,
-     .at = offsetof(struct isab, inducing),
-     .least = 1,
-     .most = 1 << 16,
-     .scope = SCOPE_LAYER,
-     .setting = true},
-    {.name = "mab_ln",
-     .help = "1: norms inside of a block",
-     .codec = CODEC_FLAG,
-     .at = offsetof(struct isab, norms),
-     .most = 1,
-     .scope = SCOPE_LAYER,
-     .setting = true,
-     .absent = "0"},
+    ROW_INT(struct isab, inducing, "inducing", 1, 1 << 16, "learned rows that attend to the text",
+            .scope = SCOPE_LAYER, .setting = true),
+    ROW_FLAG(struct isab, norms, "mab_ln", "1: norms inside of a block", .scope = SCOPE_LAYER,
+             .setting = true, .absent = "0"),
     {0},
 };
 

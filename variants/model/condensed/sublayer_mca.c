@@ -18,22 +18,10 @@ struct mca {
 };
 
 static const struct choice choices[] = {
-    {.name = "mca_stride",
-     .help = "tokens that become one key",
-     .codec = CODEC_INT,
-     .at = offsetof(struct mca, stride),
-     .least = 1,
-     .most = 1 << 12,
-     .scope = SCOPE_LAYER,
-     .setting = true},
-    {.name = "mca_share",
-     .help = "1: keys and values have the same convolution",
-     .codec = CODEC_FLAG,
-     .at = offsetof(struct mca, share),
-     .most = 1,
-     .scope = SCOPE_LAYER,
-     .setting = true,
-     .absent = "0"},
+    ROW_INT(struct mca, stride, "mca_stride", 1, 1 << 12, "tokens that become one key",
+            .scope = SCOPE_LAYER, .setting = true),
+    ROW_FLAG(struct mca, share, "mca_share", "1: keys and values have the same convolution",
+             .scope = SCOPE_LAYER, .setting = true, .absent = "0"),
     {0},
 };
 

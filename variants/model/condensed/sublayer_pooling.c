@@ -36,35 +36,19 @@ static enum status parse_pool(void *own, const char *text, struct err *e)
     return OK;
 }
 
-#define NUMBER(text, field, from, about)                                                           \
-    {                                                                                              \
-        .name = (text), .help = (about), .codec = CODEC_INT,                                       \
-        .at = offsetof(struct pooling, field), .least = (from), .most = 1 << 20,                   \
-        .scope = SCOPE_LAYER, .setting = true                                                      \
-    }
-
 static const struct choice choices[] = {
-    NUMBER("pf_window", window, 1, "keys of the first attention, on a side"),
-    {.name = "pf_wide",
-     .help = "rows that the pooled ones of the second come from, on a side",
-     .codec = CODEC_INT,
-     .at = offsetof(struct pooling, wide),
-     .least = 1,
-     .most = 1 << 20,
-     .scope = SCOPE_LAYER,
-     .setting = true,
-     .key = "pf_window2"},
-    NUMBER("pf_kernel", kernel, 1, "rows that are pooled into one"),
-    NUMBER("pf_stride", stride, 1, "rows from one pooled row to the next"),
-    {.name = "pf_weights",
-     .help = "1: pooling has trained weights",
-     .codec = CODEC_FLAG,
-     .at = offsetof(struct pooling, weighted),
-     .most = 1,
-     .scope = SCOPE_LAYER,
-     .setting = true,
-     .tensor = "attn2.pool_k"},
-    {.name = "pf_pool", .codec = CODEC_TEXT, .print = print_pool, .parse = parse_pool},
+    ROW_INT(struct pooling, window, "pf_window", 1, 1 << 20,
+            "keys of the first attention, on a side", .scope = SCOPE_LAYER, .setting = true),
+    ROW_INT(struct pooling, wide, "pf_wide", 1, 1 << 20,
+            "rows that the pooled ones of the second come from, on a side", .scope = SCOPE_LAYER,
+            .setting = true, .key = "pf_window2"),
+    ROW_INT(struct pooling, kernel, "pf_kernel", 1, 1 << 20, "rows that are pooled into one",
+            .scope = SCOPE_LAYER, .setting = true),
+    ROW_INT(struct pooling, stride, "pf_stride", 1, 1 << 20, "rows from one pooled row to the next",
+            .scope = SCOPE_LAYER, .setting = true),
+    ROW_FLAG(struct pooling, weighted, "pf_weights", "1: pooling has trained weights",
+             .scope = SCOPE_LAYER, .setting = true, .tensor = "attn2.pool_k"),
+    ROW_TEXT("pf_pool", print_pool, parse_pool, NULL),
     {0},
 };
 

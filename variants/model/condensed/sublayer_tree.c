@@ -21,14 +21,8 @@ struct numbers {
 };
 
 static const struct choice choices[] = {
-    {.name = "tree",
-     .help = "nodes of each level that a query sees",
-     .codec = CODEC_INT,
-     .at = offsetof(struct numbers, tree),
-     .least = 1,
-     .most = 1 << 16,
-     .scope = SCOPE_LAYER,
-     .setting = true},
+    ROW_INT(struct numbers, tree, "tree", 1, 1 << 16, "nodes of each level that a query sees",
+            .scope = SCOPE_LAYER, .setting = true),
     {0},
 };
 

@@ -27,12 +27,8 @@ struct synthesizer {
 };
 
 static const struct choice synthesizer_choices[] = {
-    {.name = "syn_inner",
-     .help = "hidden units of a head; 0 = its width",
-     .codec = CODEC_INT,
-     .at = offsetof(struct synthesizer, inner),
-     .most = 1 << 20,
-     .absent = "0"},
+    ROW_INT(struct synthesizer, inner, "syn_inner", 0, 1 << 20,
+            "hidden units of a head; 0 = its width", .absent = "0"),
     {0},
 };
 

@@ -20,11 +20,7 @@ struct swish {
 };
 
 static const struct choice swish_choices[] = {
-    {.name = "swish_beta",
-     .help = "beta is trained",
-     .codec = CODEC_FLAG,
-     .at = offsetof(struct swish, beta),
-     .tensor = "ff.beta"},
+    ROW_FLAG(struct swish, beta, "swish_beta", "beta is trained", .tensor = "ff.beta"),
     {0},
 };
 

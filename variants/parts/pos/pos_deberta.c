@@ -18,17 +18,10 @@ struct deberta {
 };
 
 static const struct choice deberta_choices[] = {
-    {.name = "p2c",
-     .help = "embeddings of the last term",
-     .codec = CODEC_WORD,
-     .at = offsetof(struct deberta, p2c),
-     .words = p2c_name,
-     .absent = "paper"},
-    {.name = "pos_q_bias",
-     .help = "the map of positional queries has a bias",
-     .codec = CODEC_FLAG,
-     .at = offsetof(struct deberta, q_bias),
-     .absent = "0"},
+    ROW_WORD(struct deberta, p2c, "p2c", p2c_name, "embeddings of the last term",
+             .absent = "paper"),
+    ROW_FLAG(struct deberta, q_bias, "pos_q_bias", "the map of positional queries has a bias",
+             .absent = "0"),
     {0},
 };
 

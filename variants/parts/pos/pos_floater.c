@@ -28,19 +28,10 @@ struct floater {
 static const struct floater *floater_of(const struct config *c) { return config_own(c, SLOT_POS); }
 
 static const struct choice floater_choices[] = {
-    {.name = "ode_inner",
-     .help = "hidden units of the network whose path positions are",
-     .codec = CODEC_INT,
-     .at = offsetof(struct floater, inner),
-     .least = 1,
-     .most = 1 << 16,
-     .setting = true,
-     .zero_is_absent = true},
-    {.name = "ode_step",
-     .codec = CODEC_REAL,
-     .at = offsetof(struct floater, step),
-     .most = 1 << 10,
-     .absent = "0.1"},
+    ROW_INT(struct floater, inner, "ode_inner", 1, 1 << 16,
+            "hidden units of the network whose path positions are", .setting = true,
+            .zero_is_absent = true),
+    ROW_REAL(struct floater, step, "ode_step", 0, 1 << 10, NULL, .absent = "0.1"),
     {0},
 };
 

@@ -45,19 +45,10 @@ static enum status parse_centres(void *own, const char *text, struct err *e)
 }
 
 static const struct choice hardcoded_choices[] = {
-    {.name = "hard_centre",
-     .help = "distances that the heads look at, in turn",
-     .codec = CODEC_TEXT,
-     .scope = SCOPE_CORE,
-     .print = print_centres,
-     .parse = parse_centres},
-    {.name = "hard_sigma",
-     .help = "standard deviation in tokens",
-     .codec = CODEC_REAL,
-     .at = offsetof(struct hardcoded, sigma),
-     .least = 1e-3,
-     .most = 1e6,
-     .scope = SCOPE_CORE},
+    ROW_TEXT("hard_centre", print_centres, parse_centres,
+             "distances that the heads look at, in turn", .scope = SCOPE_CORE),
+    ROW_REAL(struct hardcoded, sigma, "hard_sigma", 1e-3, 1e6, "standard deviation in tokens",
+             .scope = SCOPE_CORE),
     {0},
 };
 

@@ -22,21 +22,10 @@ struct tener {
 };
 
 static const struct choice tener_choices[] = {
-    {.name = "tener_kr",
-     .help = "1: keys have a relative term, too",
-     .codec = CODEC_FLAG,
-     .at = offsetof(struct tener, kr),
-     .most = 1,
-     .scope = SCOPE_CORE,
-     .setting = true,
-     .absent = "0"},
-    {.name = "tener_sign",
-     .help = "sign of the distance in the query's term",
-     .codec = CODEC_WORD,
-     .at = offsetof(struct tener, sign),
-     .words = sign_name,
-     .scope = SCOPE_CORE,
-     .absent = "paper"},
+    ROW_FLAG(struct tener, kr, "tener_kr", "1: keys have a relative term, too", .scope = SCOPE_CORE,
+             .setting = true, .absent = "0"),
+    ROW_WORD(struct tener, sign, "tener_sign", sign_name,
+             "sign of the distance in the query's term", .scope = SCOPE_CORE, .absent = "paper"),
     {0},
 };
 

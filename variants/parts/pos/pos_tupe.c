@@ -16,11 +16,8 @@ struct tupe {
 };
 
 static const struct choice tupe_choices[] = {
-    T5_CHOICES(struct tupe, t5.){.name = "tupe_bias",
-                                 .help = "T5's bias in each layer",
-                                 .codec = CODEC_FLAG,
-                                 .at = offsetof(struct tupe, bias),
-                                 .tensor = "attn.rel_bias"},
+    T5_CHOICES(struct tupe, t5.) ROW_FLAG(struct tupe, bias, "tupe_bias", "T5's bias in each layer",
+                                          .tensor = "attn.rel_bias"),
     {0},
 };
 
