@@ -166,14 +166,26 @@ struct prepared {
     float *tables; /* gradient */
 };
 
+static struct pos_call call_of(struct prepared *t)
+{
+    return (struct pos_call){.c = &t->c,
+                             .model = t->params.v,
+                             .layer = t->params.v + t->at_layer,
+                             .a = &t->a,
+                             .arena = &t->arena,
+                             .tables = t->tables};
+}
+
 static void bind_lowered(struct prepared *t, int K)
 {
+    struct pos_call call = call_of(t);
     const struct pos *pos = t->c.pos;
 
     params_place(&t->params, &t->arena);
     params_place_grad(&t->params, &t->arena);
     t->a = (struct attn){.B = 1, .H = HEADS, .Hkv = HEADS, .L = 1, .M = K - 1, .dh = 4};
-    pos->reserve(&t->c, t->params.v, t->params.v + t->at_layer, K, &t->arena, &t->a);
+    call.K = K;
+    pos->reserve(&call);
     t->tables = pos->n_tables_grad
                     ? arena_f32(&t->arena, PART_REL_POS, pos->n_tables_grad(&t->c, K))
                     : NULL;
@@ -181,7 +193,9 @@ static void bind_lowered(struct prepared *t, int K)
 
 static void build_tables(struct prepared *t)
 {
-    t->c.pos->build_tables(NULL, &t->c, t->params.v, t->params.v + t->at_layer, NULL, &t->a);
+    const struct pos_call call = call_of(t);
+
+    t->c.pos->build_tables(&call);
 }
 
 static void open_lowered(struct prepared *t, const struct pos *pos, bool per_layer, int K)
@@ -330,15 +344,16 @@ static double weighed(void *ctx)
 static void backward(struct prepared *t)
 {
     const struct pos *pos = t->c.pos;
-    const struct param *layer = t->params.v + t->at_layer;
     struct attn_grad d = {0};
+    struct pos_call call = call_of(t);
 
-    pos->terms_grad(&t->c, t->params.v, layer, &t->a, t->tables, &d);
+    call.d = &d;
+    pos->terms_grad(&call);
     for (int h = 0; h < HEADS; h++)
         for (int n = 0; n < t->a.M + t->a.L; n++)
             d.d_bias[h * t->a.bias_head + t->a.R - 1 - min_int(n, t->a.R - 1)] +=
                 (float)weight(h, n);
-    pos->build_tables_grad(NULL, &t->c, t->params.v, layer, NULL, &t->a, &d);
+    pos->build_tables_grad(&call);
 }
 
 Test(pos_bias, gradient_is_the_derivative)

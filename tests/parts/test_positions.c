@@ -124,6 +124,18 @@ struct laid {
     float *encoding;
 };
 
+static struct pos_call call_of(struct laid *t)
+{
+    return (struct pos_call){.g = &t->g,
+                             .c = &t->c,
+                             .model = t->params.v,
+                             .layer = t->params.v + t->at_layer,
+                             .pos_encoding = t->encoding,
+                             .a = &t->a,
+                             .K = t->K,
+                             .arena = &t->arena};
+}
+
 static void lay(struct laid *t)
 {
     const struct config *const c = &t->c;
@@ -131,7 +143,8 @@ static void lay(struct laid *t)
     params_place(&t->params, &t->arena);
     t->a =
         (struct attn){.B = 1, .H = c->H, .Hkv = c->H, .L = t->K, .dh = c->dh, .causal = c->causal};
-    c->pos->reserve(c, t->params.v, t->params.v + t->at_layer, t->K, &t->arena, &t->a);
+    const struct pos_call call = call_of(t);
+    c->pos->reserve(&call);
     t->encoding = arena_f32(&t->arena, PART_REL_POS,
                             c->pos->n_pos_encoding ? c->pos->n_pos_encoding(c, t->K) : 1);
 }
@@ -154,9 +167,9 @@ static void open_laid(struct laid *t, struct config c, int K)
     params_init(&t->params, SEED, 1);
     if (c.pos->pos_encoding)
         c.pos->pos_encoding(&t->c, 0, K, t->encoding);
+    const struct pos_call call = call_of(t);
     if (c.pos->build_tables)
-        c.pos->build_tables(&t->g, &t->c, t->params.v, t->params.v + t->at_layer, t->encoding,
-                            &t->a);
+        c.pos->build_tables(&call);
 }
 
 static void close_laid(struct laid *t)

@@ -38,22 +38,19 @@ static void persistent_params(const struct config *c, const char *prefix, struct
                    "%sattn.%s", prefix, names[i]);
 }
 
-static void persistent_reserve(const struct config *c, const struct param *model,
-                               const struct param *own, int K, struct arena *arena, struct attn *a)
+static void persistent_reserve(const struct pos_call *t)
 {
-    (void)model, (void)K, (void)arena;
-    a->sinks = persistent_of(c)->n;
-    a->sink_k = own[KEYS].data;
-    a->sink_v = own[VALUES].data;
+    struct attn *const a = t->a;
+
+    a->sinks = persistent_of(t->c)->n;
+    a->sink_k = t->layer[KEYS].data;
+    a->sink_v = t->layer[VALUES].data;
 }
 
-static void persistent_terms_grad(const struct config *c, const struct param *model,
-                                  const struct param *own, const struct attn *a, float *tables,
-                                  struct attn_grad *d)
+static void persistent_terms_grad(const struct pos_call *t)
 {
-    (void)c, (void)model, (void)a, (void)tables;
-    d->d_sink_k = own[KEYS].grad;
-    d->d_sink_v = own[VALUES].grad;
+    t->d->d_sink_k = t->layer[KEYS].grad;
+    t->d->d_sink_v = t->layer[VALUES].grad;
 }
 
 const struct pos extra_persistent = {

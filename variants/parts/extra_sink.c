@@ -9,21 +9,13 @@ static void sink_params(const struct config *c, const char *prefix, struct param
     params_vector(p, INIT_ZERO, 0, c->H, prefix, "attn.sink");
 }
 
-static void sink_reserve(const struct config *c, const struct param *model, const struct param *own,
-                         int K, struct arena *arena, struct attn *a)
+static void sink_reserve(const struct pos_call *t)
 {
-    (void)c, (void)model, (void)K, (void)arena;
-    a->sinks = 1;
-    a->sink_logit = own->data;
+    t->a->sinks = 1;
+    t->a->sink_logit = t->layer->data;
 }
 
-static void sink_terms_grad(const struct config *c, const struct param *model,
-                            const struct param *own, const struct attn *a, float *tables,
-                            struct attn_grad *d)
-{
-    (void)c, (void)model, (void)a, (void)tables;
-    d->d_sink_logit = own->grad;
-}
+static void sink_terms_grad(const struct pos_call *t) { t->d->d_sink_logit = t->layer->grad; }
 
 const struct pos extra_sink = {
     .name = "sink",

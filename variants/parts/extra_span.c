@@ -68,25 +68,25 @@ static void span_params(const struct config *c, const char *prefix, struct param
 }
 
 /* With tables of positions the bias has as many rows as they. */
-static void span_reserve(const struct config *c, const struct param *model, const struct param *own,
-                         int K, struct arena *arena, struct attn *a)
+static void span_reserve(const struct pos_call *t)
 {
-    (void)model, (void)own;
-    CHECK(!a->bias && (!a->rel_k || (a->R == K && a->Rf == 0)));
-    bias_reserve(c, K, arena, a);
-    a->window_of_head = arena_take(arena, PART_REL_POS, (size_t)c->H * sizeof(int));
+    struct attn *const a = t->a;
+
+    CHECK(!a->bias && (!a->rel_k || (a->R == t->K && a->Rf == 0)));
+    bias_reserve(t);
+    a->window_of_head = arena_take(t->arena, PART_REL_POS, (size_t)t->c->H * sizeof(int));
 }
 
-static void span_build_tables(const struct engine *g, const struct config *c,
-                              const struct param *model, const struct param *own,
-                              const float *pos_encoding, struct attn *a)
+static void span_build_tables(const struct pos_call *t)
 {
-    (void)g, (void)model, (void)pos_encoding;
+    const struct config *const c = t->c;
+    struct attn *const a = t->a;
+
     for (int h = 0; h < c->H; h++) {
-        const int ends = (int)ceil(span_of(c)->ramp + (double)own->data[h]);
+        const int ends = (int)ceil(span_of(c)->ramp + (double)t->layer->data[h]);
         ((int *)a->window_of_head)[h] = a->window ? min_int(a->window, ends) : ends;
         for (int n = 0; n < a->R; n++)
-            bias_of(a, h)[-n] = n < ends ? (float)log(fmin(1, fade(c, own, h, n))) : 0;
+            bias_of(a, h)[-n] = n < ends ? (float)log(fmin(1, fade(c, t->layer, h, n))) : 0;
     }
 }
 
@@ -94,30 +94,20 @@ static void span_build_tables(const struct engine *g, const struct config *c,
 
 static size_t span_n_tables_grad(const struct config *c, int K) { return (size_t)c->H * (size_t)K; }
 
-static void span_terms_grad(const struct config *c, const struct param *model,
-                            const struct param *own, const struct attn *a, float *tables,
-                            struct attn_grad *d)
-{
-    (void)c, (void)model, (void)own;
-    bias_grad_clear(a, tables, d);
-}
-
 /* dz = sum of d_bias / (R m) over the distances where 0 < m < 1, plus the gradient of the mean
  * span's cost. */
-static void span_build_tables_grad(const struct engine *g, const struct config *c,
-                                   const struct param *model, const struct param *own,
-                                   const float *pos_encoding, const struct attn *a,
-                                   const struct attn_grad *d)
+static void span_build_tables_grad(const struct pos_call *t)
 {
-    (void)g, (void)model, (void)pos_encoding;
+    const struct config *const c = t->c;
+
     for (int h = 0; h < c->H; h++) {
         double d_z = (double)span_of(c)->cost / c->H;
-        for (int n = 0; n < a->R; n++) {
-            const double m = fade(c, own, h, n);
+        for (int n = 0; n < t->a->R; n++) {
+            const double m = fade(c, t->layer, h, n);
             if (m > 0 && m < 1)
-                d_z += (double)bias_grad_of(a, d, h)[-n] / (span_of(c)->ramp * m);
+                d_z += (double)bias_grad_of(t->a, t->d, h)[-n] / (span_of(c)->ramp * m);
         }
-        own->grad[h] += (float)d_z;
+        t->layer->grad[h] += (float)d_z;
     }
 }
 
@@ -130,6 +120,6 @@ const struct pos extra_span = {
     .reserve = span_reserve,
     .build_tables = span_build_tables,
     .n_tables_grad = span_n_tables_grad,
-    .terms_grad = span_terms_grad,
+    .terms_grad = bias_terms_grad,
     .build_tables_grad = span_build_tables_grad,
 };

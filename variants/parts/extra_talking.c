@@ -14,21 +14,16 @@ static void talking_params(const struct config *c, const char *prefix, struct pa
         params_add(p, INIT_EYE, 0, 2, (const int[]){c->H, c->H}, "%sattn.%s", prefix, names[i]);
 }
 
-static void talking_reserve(const struct config *c, const struct param *model,
-                            const struct param *own, int K, struct arena *arena, struct attn *a)
+static void talking_reserve(const struct pos_call *t)
 {
-    (void)c, (void)model, (void)K, (void)arena;
-    a->mix_logits = own[LOGITS].data;
-    a->mix_probs = own[PROBS].data;
+    t->a->mix_logits = t->layer[LOGITS].data;
+    t->a->mix_probs = t->layer[PROBS].data;
 }
 
-static void talking_terms_grad(const struct config *c, const struct param *model,
-                               const struct param *own, const struct attn *a, float *tables,
-                               struct attn_grad *d)
+static void talking_terms_grad(const struct pos_call *t)
 {
-    (void)c, (void)model, (void)a, (void)tables;
-    d->d_mix_logits = own[LOGITS].grad;
-    d->d_mix_probs = own[PROBS].grad;
+    t->d->d_mix_logits = t->layer[LOGITS].grad;
+    t->d->d_mix_probs = t->layer[PROBS].grad;
 }
 
 const struct pos extra_talking = {

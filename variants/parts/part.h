@@ -35,6 +35,19 @@ struct rotation {
     bool back;        /* rotate by the negative angle */
 };
 
+/* What the hooks of a scheme's tables work on. */
+struct pos_call {
+    const struct engine *g; /* of build_tables and its backward */
+    const struct config *c;
+    const struct param *model, *layer; /* its first parameter of the model, of the layer */
+    const float *pos_encoding;         /* of build_tables and its backward */
+    struct attn *a;                    /* whose terms it fills in */
+    int K;                             /* of reserve: the most keys */
+    struct arena *arena;               /* of reserve */
+    float *tables;                     /* of terms_grad */
+    struct attn_grad *d;               /* of the two backward hooks */
+};
+
 /* A position scheme. Parameters come in two groups, per model and per layer; hooks receive pointers
  * to the first of each (in the order added). Unused hooks are NULL. */
 struct pos {
@@ -83,10 +96,8 @@ struct pos {
     /* Translate the scheme to data, in two steps. reserve: take the tables for up to K keys from
      * the arena (PART_REL_POS) and point the terms of `a` at them or at the weights. build_tables:
      * compute the tables from the weights, initially and after each change of the weights. */
-    void (*reserve)(const struct config *c, const struct param *model, const struct param *layer,
-                    int K, struct arena *arena, struct attn *a);
-    void (*build_tables)(const struct engine *g, const struct config *c, const struct param *model,
-                         const struct param *layer, const float *pos_encoding, struct attn *a);
+    void (*reserve)(const struct pos_call *t);
+    void (*build_tables)(const struct pos_call *t);
     /* FLOP of build_tables when it runs inside a timed region (W_r R). */
     double (*build_tables_flop)(const struct config *c, int K);
     /* Backward of enter: accumulate weight gradients, given that of its result. */
@@ -97,12 +108,8 @@ struct pos {
      * zeros in `tables`, which has n_tables_grad floats for up to K keys. build_tables_grad:
      * afterwards, map the gradients of the tables back to the weights. */
     size_t (*n_tables_grad)(const struct config *c, int K);
-    void (*terms_grad)(const struct config *c, const struct param *model, const struct param *layer,
-                       const struct attn *a, float *tables, struct attn_grad *d);
-    void (*build_tables_grad)(const struct engine *g, const struct config *c,
-                              const struct param *model, const struct param *layer,
-                              const float *pos_encoding, const struct attn *a,
-                              const struct attn_grad *d);
+    void (*terms_grad)(const struct pos_call *t);
+    void (*build_tables_grad)(const struct pos_call *t);
 };
 
 /* A gate g(x, y); y is the sub-module's output after ReLU. */

@@ -5,13 +5,27 @@
 #include "terms.h"
 #include "masks.h"
 
+/* The same hook of both schemes, NULL = it has none. */
+static void run(struct pos_call t, const struct term_params *p,
+                void (*of_pos)(const struct pos_call *), void (*of_extra)(const struct pos_call *))
+{
+    t.model = p->model;
+    t.layer = p->pos;
+    if (of_pos)
+        of_pos(&t);
+    t.layer = p->attn_extra;
+    if (of_extra)
+        of_extra(&t);
+}
+#define RUN(hook, c, p, ...)                                                                       \
+    run((struct pos_call){__VA_ARGS__}, p, (c)->pos->hook,                                         \
+        (c)->attn_extra ? (c)->attn_extra->hook : NULL)
+
 void terms_reserve(const struct config *c, const struct term_params *p, int layer, int L, int K,
                    struct arena *arena, struct attn *a)
 {
-    if (p && c->pos->reserve)
-        c->pos->reserve(c, p->model, p->pos, K, arena, a);
-    if (p && c->attn_extra && c->attn_extra->reserve)
-        c->attn_extra->reserve(c, p->model, p->attn_extra, K, arena, a);
+    if (p)
+        RUN(reserve, c, p, .c = c, .K = K, .arena = arena, .a = a);
     const struct masks masks = config_masks(c, layer);
     masks_reserve(&masks, L, arena, a);
     if (!c->head_windows.n)
@@ -46,10 +60,7 @@ static void round_tables(struct attn *a)
 void terms_build_tables(const struct engine *g, const struct config *c, const struct term_params *p,
                         const float *pos_encoding, struct attn *a)
 {
-    if (c->pos->build_tables)
-        c->pos->build_tables(g, c, p->model, p->pos, pos_encoding, a);
-    if (c->attn_extra && c->attn_extra->build_tables)
-        c->attn_extra->build_tables(g, c, p->model, p->attn_extra, pos_encoding, a);
+    RUN(build_tables, c, p, .g = g, .c = c, .pos_encoding = pos_encoding, .a = a);
     if (a->bf16)
         round_tables(a);
 }
@@ -64,24 +75,24 @@ size_t terms_n_tables_grad(const struct config *c, int K)
     return tables_of(c->pos, c, K) + tables_of(c->attn_extra, c, K);
 }
 
-void terms_grad(const struct config *c, const struct term_params *p, int K, const struct attn *a,
+void terms_grad(const struct config *c, const struct term_params *p, int K, struct attn *a,
                 float *tables, struct attn_grad *d)
 {
-    if (c->pos->terms_grad)
-        c->pos->terms_grad(c, p->model, p->pos, a, tables, d);
     const size_t before = tables_of(c->pos, c, K); /* of none there is no address to move */
+    struct pos_call t = {
+        .c = c, .model = p->model, .layer = p->pos, .a = a, .tables = tables, .d = d};
 
+    if (c->pos->terms_grad)
+        c->pos->terms_grad(&t);
+    t.layer = p->attn_extra;
+    t.tables = before ? tables + before : tables;
     if (c->attn_extra && c->attn_extra->terms_grad)
-        c->attn_extra->terms_grad(c, p->model, p->attn_extra, a, before ? tables + before : tables,
-                                  d);
+        c->attn_extra->terms_grad(&t);
 }
 
 void terms_build_tables_grad(const struct engine *g, const struct config *c,
-                             const struct term_params *p, const float *pos_encoding,
-                             const struct attn *a, const struct attn_grad *d)
+                             const struct term_params *p, const float *pos_encoding, struct attn *a,
+                             struct attn_grad *d)
 {
-    if (c->pos->build_tables_grad)
-        c->pos->build_tables_grad(g, c, p->model, p->pos, pos_encoding, a, d);
-    if (c->attn_extra && c->attn_extra->build_tables_grad)
-        c->attn_extra->build_tables_grad(g, c, p->model, p->attn_extra, pos_encoding, a, d);
+    RUN(build_tables_grad, c, p, .g = g, .c = c, .pos_encoding = pos_encoding, .a = a, .d = d);
 }

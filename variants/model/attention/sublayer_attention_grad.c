@@ -11,7 +11,7 @@ static void core_backward(const struct engine *g, struct sublayer *s, const stru
 {
     const struct config *c = s->c;
     const struct attention *t = &s->of.attention;
-    const struct attn a = attention_operands(s, w, B, L);
+    struct attn a = attention_operands(s, w, B, L);
     const int64_t base = attention_base(s);
     const struct term_params p = attention_term_params(s);
     struct attn_grad d = {.d_o = w->d_own[AT_O], .d_v = w->d_own[AT_V]};

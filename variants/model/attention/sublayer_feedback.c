@@ -182,7 +182,7 @@ static void backward(const struct engine *g, struct sublayer *s, const struct wo
                           .d_q = w->d_own[F_D_Q],
                           .d_k = w->d_own[F_D_K],
                           .d_v = w->d_own[F_D_V]};
-    const struct attn a = call_of(s, w, B);
+    struct attn a = call_of(s, w, B);
     linear_weight_grad(g, out_weight(s), d_y, w->own[F_O], B);
     linear_input_grad(g, out_weight(s), w->d_own[F_D_O], d_y, B, 0);
     terms_grad(s->c, &p, t->reach, &a, w->d_own[F_D_TABLES], &d);

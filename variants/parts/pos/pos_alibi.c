@@ -18,28 +18,18 @@ double alibi_slope(int h, int H)
     return h < P ? exp2(-8.0 * (h + 1) / P) : exp2(-8.0 * (2 * (h - P) + 1) / (2.0 * P));
 }
 
-static void alibi_reserve(const struct config *c, const struct param *model,
-                          const struct param *layer, int K, struct arena *arena, struct attn *a)
+static void alibi_build_tables(const struct pos_call *t)
 {
-    (void)model, (void)layer;
-    bias_reserve(c, K, arena, a);
-}
-
-static void alibi_build_tables(const struct engine *g, const struct config *c,
-                               const struct param *model, const struct param *layer,
-                               const float *pos_encoding, struct attn *a)
-{
-    (void)g, (void)model, (void)layer, (void)pos_encoding;
-    for (int h = 0; h < c->H; h++) {
-        const double slope = alibi_slope(h, c->H);
-        for (int n = 0; n < a->R; n++)
-            bias_of(a, h)[-n] = (float)(-slope * n);
+    for (int h = 0; h < t->c->H; h++) {
+        const double slope = alibi_slope(h, t->c->H);
+        for (int n = 0; n < t->a->R; n++)
+            bias_of(t->a, h)[-n] = (float)(-slope * n);
     }
 }
 
 const struct pos pos_alibi = {
     .name = "alibi",
     .past_only = true,
-    .reserve = alibi_reserve,
+    .reserve = bias_reserve,
     .build_tables = alibi_build_tables,
 };

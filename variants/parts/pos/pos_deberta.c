@@ -57,15 +57,16 @@ static size_t table_floats(const struct config *c, int R)
 }
 
 /* The tables are followed by the embeddings of their rows, [R,D]. */
-static void deberta_reserve(const struct config *c, const struct param *model,
-                            const struct param *layer, int K, struct arena *arena, struct attn *a)
+static void deberta_reserve(const struct pos_call *t)
 {
-    (void)model, (void)layer;
-    a->R = distances(c, K);
+    const struct config *const c = t->c;
+    struct attn *const a = t->a;
+
+    a->R = distances(c, t->K);
     a->Rf = 0;
     a->rel_head = (ptrdiff_t)a->R * c->dh;
     const size_t n = table_floats(c, a->R);
-    float *const at = arena_f32(arena, PART_REL_POS, 2 * n + (size_t)a->R * (size_t)c->D);
+    float *const at = arena_f32(t->arena, PART_REL_POS, 2 * n + (size_t)a->R * (size_t)c->D);
     a->rel_k = at;
     a->rel_q = at + n;
 }
@@ -97,16 +98,15 @@ static void build_table(const struct engine *g, const struct config *c, const st
     }
 }
 
-static void deberta_build_tables(const struct engine *g, const struct config *c,
-                                 const struct param *model, const struct param *layer,
-                                 const float *pos_encoding, struct attn *a)
+static void deberta_build_tables(const struct pos_call *t)
 {
+    const struct config *const c = t->c;
+    struct attn *const a = t->a;
     float *const at = (float *)a->rel_k;
     const size_t n = table_floats(c, a->R);
 
-    (void)model, (void)pos_encoding;
-    build_table(g, c, layer, POS_K, a->R, at, at + 2 * n);
-    build_table(g, c, layer, POS_Q, a->R, at + n, at + 2 * n);
+    build_table(t->g, c, t->layer, POS_K, a->R, at, at + 2 * n);
+    build_table(t->g, c, t->layer, POS_Q, a->R, at + n, at + 2 * n);
 }
 
 static double deberta_build_tables_flop(const struct config *c, int K)
@@ -124,16 +124,14 @@ static size_t deberta_n_tables_grad(const struct config *c, int K)
     return 2 * table_floats(c, R) + 2 * (size_t)R * (size_t)c->D;
 }
 
-static void deberta_terms_grad(const struct config *c, const struct param *model,
-                               const struct param *layer, const struct attn *a, float *tables,
-                               struct attn_grad *d)
+static void deberta_terms_grad(const struct pos_call *t)
 {
-    const size_t n = (size_t)c->H * (size_t)a->rel_head;
+    float *const tables = t->tables;
+    const size_t n = (size_t)t->c->H * (size_t)t->a->rel_head;
 
-    (void)model, (void)layer;
     memset(tables, 0, sizeof(float) * 2 * n);
-    d->d_rel_k = tables;
-    d->d_rel_q = tables + n;
+    t->d->d_rel_k = tables;
+    t->d->d_rel_q = tables + n;
 }
 
 /* Backward of one map: d_table holds R rows per head, `step` floats between heads. */
@@ -158,16 +156,15 @@ static void map_grad(const struct engine *g, const struct config *c, const struc
                 d_x[(ptrdiff_t)(R - 1 - n) * c->D + e];
 }
 
-static void deberta_build_tables_grad(const struct engine *g, const struct config *c,
-                                      const struct param *model, const struct param *layer,
-                                      const float *pos_encoding, const struct attn *a,
-                                      const struct attn_grad *d)
+static void deberta_build_tables_grad(const struct pos_call *t)
 {
+    const struct config *const c = t->c;
+    struct attn *const a = t->a;
+    struct attn_grad *const d = t->d;
     float *const x = d->d_rel_k + 2 * (ptrdiff_t)c->H * a->rel_head;
 
-    (void)model, (void)pos_encoding;
-    map_grad(g, c, layer, POS_K, a->R, d->d_rel_k, a->rel_head, x);
-    map_grad(g, c, layer, POS_Q, a->R, d->d_rel_q, a->rel_head, x);
+    map_grad(t->g, c, t->layer, POS_K, a->R, d->d_rel_k, a->rel_head, x);
+    map_grad(t->g, c, t->layer, POS_Q, a->R, d->d_rel_q, a->rel_head, x);
 }
 
 const struct pos pos_deberta = {

@@ -20,50 +20,33 @@ static void gaussian_params(const struct config *c, const char *prefix, struct p
                  0);
 }
 
-static void gaussian_reserve(const struct config *c, const struct param *model,
-                             const struct param *layer, int K, struct arena *arena, struct attn *a)
-{
-    (void)model, (void)layer;
-    bias_reserve(c, K, arena, a);
-}
-
 /* w n^2 + b */
 static double inner(const struct param *layer, int h, int n)
 {
     return (double)layer[GAUSS_W].data[h] * n * n + (double)layer[GAUSS_B].data[h];
 }
 
-static void gaussian_build_tables(const struct engine *g, const struct config *c,
-                                  const struct param *model, const struct param *layer,
-                                  const float *pos_encoding, struct attn *a)
+static void gaussian_build_tables(const struct pos_call *t)
 {
-    (void)g, (void)model, (void)pos_encoding;
-    for (int h = 0; h < c->H; h++)
+    struct attn *const a = t->a;
+
+    for (int h = 0; h < t->c->H; h++)
         for (int n = -a->Rf; n < a->R; n++)
-            bias_of(a, h)[-n] = (float)-fabs(inner(layer, h, n));
+            bias_of(a, h)[-n] = (float)-fabs(inner(t->layer, h, n));
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
 
-static void gaussian_terms_grad(const struct config *c, const struct param *model,
-                                const struct param *layer, const struct attn *a, float *tables,
-                                struct attn_grad *d)
-{
-    (void)c, (void)model, (void)layer;
-    bias_grad_clear(a, tables, d);
-}
-
 /* dw = -sum_n d_bias[n] sign n^2;  db = -sum_n d_bias[n] sign, of the sign of the inner sum. */
-static void gaussian_build_tables_grad(const struct engine *g, const struct config *c,
-                                       const struct param *model, const struct param *layer,
-                                       const float *pos_encoding, const struct attn *a,
-                                       const struct attn_grad *d)
+static void gaussian_build_tables_grad(const struct pos_call *t)
 {
-    (void)g, (void)model, (void)pos_encoding;
-    for (int h = 0; h < c->H; h++) {
+    const struct param *const layer = t->layer;
+    struct attn *const a = t->a;
+
+    for (int h = 0; h < t->c->H; h++) {
         double d_w = 0, d_b = 0;
         for (int n = -a->Rf; n < a->R; n++) {
-            const double d_bias = (double)bias_grad_of(a, d, h)[-n];
+            const double d_bias = (double)bias_grad_of(a, t->d, h)[-n];
             const double d_inner = inner(layer, h, n) < 0 ? d_bias : -d_bias;
             d_w += d_inner * n * n;
             d_b += d_inner;
@@ -77,9 +60,9 @@ const struct pos pos_gaussian = {
     .name = "gaussian",
     .form = "gauss_t",
     .layer_params = gaussian_params,
-    .reserve = gaussian_reserve,
+    .reserve = bias_reserve,
     .build_tables = gaussian_build_tables,
     .n_tables_grad = bias_floats,
-    .terms_grad = gaussian_terms_grad,
+    .terms_grad = bias_terms_grad,
     .build_tables_grad = gaussian_build_tables_grad,
 };

@@ -61,21 +61,12 @@ static void hardcoded_usual(const struct config *c, void *own)
 static const struct own hardcoded_own = {hardcoded_choices, OWN_SIZE(struct hardcoded),
                                          hardcoded_usual, NULL};
 
-static void hardcoded_reserve(const struct config *c, const struct param *model,
-                              const struct param *layer, int K, struct arena *arena, struct attn *a)
+static void hardcoded_build_tables(const struct pos_call *t)
 {
-    (void)model, (void)layer;
-    bias_reserve(c, K, arena, a);
-}
+    struct attn *const a = t->a;
+    const struct hardcoded *const o = config_own(t->c, SLOT_POS);
 
-static void hardcoded_build_tables(const struct engine *g, const struct config *c,
-                                   const struct param *model, const struct param *layer,
-                                   const float *pos_encoding, struct attn *a)
-{
-    const struct hardcoded *const o = config_own(c, SLOT_POS);
-
-    (void)g, (void)model, (void)layer, (void)pos_encoding;
-    for (int h = 0; h < c->H; h++)
+    for (int h = 0; h < t->c->H; h++)
         for (int n = -a->Rf; n < a->R; n++) {
             const double x = (n - (double)o->centre[h % o->n]) / (double)o->sigma;
             bias_of(a, h)[-n] = (float)(-x * x / 2);
@@ -87,6 +78,6 @@ const struct pos pos_hardcoded = {
     .form = "hard",
     .own = &hardcoded_own,
     .no_content = true,
-    .reserve = hardcoded_reserve,
+    .reserve = bias_reserve,
     .build_tables = hardcoded_build_tables,
 };

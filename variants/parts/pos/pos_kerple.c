@@ -19,52 +19,27 @@ static void kerple_params(const struct config *c, const char *prefix, struct par
                      INFINITY);
 }
 
-static void kerple_reserve(const struct config *c, const struct param *model,
-                           const struct param *layer, int K, struct arena *arena, struct attn *a)
+static void kerple_build_tables(const struct pos_call *t)
 {
-    (void)model, (void)layer;
-    bias_reserve(c, K, arena, a);
-}
-
-static void kerple_build_tables(const struct engine *g, const struct config *c,
-                                const struct param *model, const struct param *layer,
-                                const float *pos_encoding, struct attn *a)
-{
-    (void)g, (void)model, (void)pos_encoding;
-    for (int h = 0; h < c->H; h++) {
-        const double A = (double)layer[KERPLE_A].data[h], B = (double)layer[KERPLE_B].data[h];
-        for (int n = 0; n < a->R; n++)
-            bias_of(a, h)[-n] = (float)(-A * log1p(B * n));
+    for (int h = 0; h < t->c->H; h++) {
+        const double A = (double)t->layer[KERPLE_A].data[h], B = (double)t->layer[KERPLE_B].data[h];
+        for (int n = 0; n < t->a->R; n++)
+            bias_of(t->a, h)[-n] = (float)(-A * log1p(B * n));
     }
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
 
-static size_t kerple_n_tables_grad(const struct config *c, int K)
-{
-    return (size_t)c->H * (size_t)K;
-}
-
-static void kerple_terms_grad(const struct config *c, const struct param *model,
-                              const struct param *layer, const struct attn *a, float *tables,
-                              struct attn_grad *d)
-{
-    (void)c, (void)model, (void)layer;
-    bias_grad_clear(a, tables, d);
-}
-
 /* da = -sum_n d_bias[n] log(1 + b n);  db = -sum_n d_bias[n] a n / (1 + b n). */
-static void kerple_build_tables_grad(const struct engine *g, const struct config *c,
-                                     const struct param *model, const struct param *layer,
-                                     const float *pos_encoding, const struct attn *a,
-                                     const struct attn_grad *d)
+static void kerple_build_tables_grad(const struct pos_call *t)
 {
-    (void)g, (void)model, (void)pos_encoding;
-    for (int h = 0; h < c->H; h++) {
+    const struct param *const layer = t->layer;
+
+    for (int h = 0; h < t->c->H; h++) {
         const double A = (double)layer[KERPLE_A].data[h], B = (double)layer[KERPLE_B].data[h];
         double d_A = 0, d_B = 0;
-        for (int n = 0; n < a->R; n++) {
-            const double d_bias = (double)bias_grad_of(a, d, h)[-n];
+        for (int n = 0; n < t->a->R; n++) {
+            const double d_bias = (double)bias_grad_of(t->a, t->d, h)[-n];
             d_A -= d_bias * log1p(B * n);
             d_B -= d_bias * A * n / (1 + B * n);
         }
@@ -77,9 +52,9 @@ const struct pos pos_kerple = {
     .name = "kerple",
     .past_only = true,
     .layer_params = kerple_params,
-    .reserve = kerple_reserve,
+    .reserve = bias_reserve,
     .build_tables = kerple_build_tables,
-    .n_tables_grad = kerple_n_tables_grad,
-    .terms_grad = kerple_terms_grad,
+    .n_tables_grad = bias_floats,
+    .terms_grad = bias_terms_grad,
     .build_tables_grad = kerple_build_tables_grad,
 };

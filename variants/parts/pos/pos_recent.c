@@ -21,20 +21,15 @@ static void recent_params(const struct config *c, const char *prefix, struct par
 }
 
 /* Weights are read in place: the core's distance is n - 1. */
-static void recent_reserve(const struct config *c, const struct param *model,
-                           const struct param *layer, int K, struct arena *arena, struct attn *a)
+static void recent_reserve(const struct pos_call *t)
 {
-    (void)model, (void)K, (void)arena;
-    a->R = c->clip;
-    a->rel_k = layer->data;
+    t->a->R = t->c->clip;
+    t->a->rel_k = t->layer->data;
 }
 
-static void recent_terms_grad(const struct config *c, const struct param *model,
-                              const struct param *layer, const struct attn *a, float *tables,
-                              struct attn_grad *d)
+static void recent_terms_grad(const struct pos_call *t)
 {
-    (void)model, (void)tables;
-    d->d_rel_k = layer->grad + (ptrdiff_t)(c->clip - a->R) * c->dh;
+    t->d->d_rel_k = t->layer->grad + (ptrdiff_t)(t->c->clip - t->a->R) * t->c->dh;
 }
 
 const struct pos pos_recent = {

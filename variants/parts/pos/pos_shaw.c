@@ -21,10 +21,13 @@ static void shaw_params(const struct config *c, const char *prefix, struct param
         add_table(c, prefix, "rel_v", p);
 }
 
-static void shaw_reserve(const struct config *c, const struct param *model,
-                         const struct param *layer, int K, struct arena *arena, struct attn *a)
+/* Weights are read in place. */
+static void shaw_reserve(const struct pos_call *t)
 {
-    (void)model, (void)K, (void)arena; /* weights are read in place */
+    const struct config *const c = t->c;
+    const struct param *layer = t->layer;
+    struct attn *const a = t->a;
+
     a->R = c->clip + 1;
     a->Rf = c->rel_rows - a->R;
     a->rel_head = c->rel_per_head ? (ptrdiff_t)c->rel_rows * c->dh : 0;
@@ -35,17 +38,16 @@ static void shaw_reserve(const struct config *c, const struct param *model,
 }
 
 /* The tables' gradients are the weights' gradients; resizing cut the farthest rows off. */
-static void shaw_terms_grad(const struct config *c, const struct param *model,
-                            const struct param *layer, const struct attn *a, float *tables,
-                            struct attn_grad *d)
+static void shaw_terms_grad(const struct pos_call *t)
 {
-    const ptrdiff_t cut = (ptrdiff_t)(c->clip + 1 - a->R) * c->dh;
+    const struct config *const c = t->c;
+    const struct param *layer = t->layer;
+    const ptrdiff_t cut = (ptrdiff_t)(c->clip + 1 - t->a->R) * c->dh;
 
-    (void)model, (void)tables;
     if (c->rel_k)
-        d->d_rel_k = (layer++)->grad + cut;
+        t->d->d_rel_k = (layer++)->grad + cut;
     if (c->rel_v)
-        d->d_rel_v = layer->grad + cut;
+        t->d->d_rel_v = layer->grad + cut;
 }
 
 const struct pos pos_shaw = {

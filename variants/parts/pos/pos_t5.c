@@ -69,23 +69,17 @@ static void t5_layer_params(const struct config *c, const char *prefix, struct p
                    prefix);
 }
 
-static void t5_reserve(const struct config *c, const struct param *model, const struct param *layer,
-                       int K, struct arena *arena, struct attn *a)
-{
-    (void)model, (void)layer;
-    bias_reserve(c, distances(c, K), arena, a);
-}
+static void t5_reserve(const struct pos_call *t) { bias_reserve_rows(t, distances(t->c, t->K)); }
 
-static void t5_lower(const struct engine *g, const struct config *c, const struct param *model,
-                     const struct param *layer, const float *pos_encoding, struct attn *a)
+static void t5_lower(const struct pos_call *t)
 {
-    const float *rel_bias = (t5_of(c)->shared ? model : layer)->data; /* [buckets,H] */
+    const struct config *const c = t->c;
+    const float *rel_bias = (t5_of(c)->shared ? t->model : t->layer)->data; /* [buckets,H] */
 
-    (void)g, (void)pos_encoding;
-    for (int n = 0; n < a->R; n++) {
+    for (int n = 0; n < t->a->R; n++) {
         const int bucket = t5_bucket(n, t5_of(c)->buckets, t5_of(c)->max_distance);
         for (int h = 0; h < c->H; h++)
-            bias_of(a, h)[-n] = rel_bias[(ptrdiff_t)bucket * c->H + h];
+            bias_of(t->a, h)[-n] = rel_bias[(ptrdiff_t)bucket * c->H + h];
     }
 }
 
@@ -96,25 +90,15 @@ static size_t t5_n_tables_grad(const struct config *c, int K)
     return (size_t)c->H * (size_t)distances(c, K);
 }
 
-static void t5_terms_grad(const struct config *c, const struct param *model,
-                          const struct param *layer, const struct attn *a, float *tables,
-                          struct attn_grad *d)
+static void t5_lower_grad(const struct pos_call *t)
 {
-    (void)c, (void)model, (void)layer;
-    bias_grad_clear(a, tables, d);
-}
+    const struct config *const c = t->c;
+    float *grad = (t5_of(c)->shared ? t->model : t->layer)->grad;
 
-static void t5_lower_grad(const struct engine *g, const struct config *c, const struct param *model,
-                          const struct param *layer, const float *pos_encoding,
-                          const struct attn *a, const struct attn_grad *d)
-{
-    float *grad = (t5_of(c)->shared ? model : layer)->grad;
-
-    (void)g, (void)pos_encoding;
-    for (int n = 0; n < a->R; n++) {
+    for (int n = 0; n < t->a->R; n++) {
         const int bucket = t5_bucket(n, t5_of(c)->buckets, t5_of(c)->max_distance);
         for (int h = 0; h < c->H; h++)
-            grad[(ptrdiff_t)bucket * c->H + h] += bias_grad_of(a, d, h)[-n];
+            grad[(ptrdiff_t)bucket * c->H + h] += bias_grad_of(t->a, t->d, h)[-n];
     }
 }
 
@@ -128,6 +112,6 @@ const struct pos pos_t5 = {
     .reserve = t5_reserve,
     .build_tables = t5_lower,
     .n_tables_grad = t5_n_tables_grad,
-    .terms_grad = t5_terms_grad,
+    .terms_grad = bias_terms_grad,
     .build_tables_grad = t5_lower_grad,
 };

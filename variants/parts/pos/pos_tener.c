@@ -41,17 +41,18 @@ static void tener_params(const struct config *c, const char *prefix, struct para
         params_add(p, INIT_TABLE, 0, 2, (const int[]){c->H, c->dh}, "%sattn.%s", prefix, names[i]);
 }
 
-static void tener_reserve(const struct config *c, const struct param *model,
-                          const struct param *layer, int K, struct arena *arena, struct attn *a)
+static void tener_reserve(const struct pos_call *t)
 {
-    (void)model;
-    a->R = K;
-    a->Rf = c->causal ? 0 : K - 1;
+    const struct config *const c = t->c;
+    struct attn *const a = t->a;
+
+    a->R = t->K;
+    a->Rf = c->causal ? 0 : t->K - 1;
     const size_t n = (size_t)(a->R + a->Rf) * (size_t)c->dh;
-    a->rel_k = arena_f32(arena, PART_REL_POS, n);
-    a->rel_q = tener_of(c)->kr ? arena_f32(arena, PART_REL_POS, n) : NULL;
-    a->u = layer[TENER_U].data;
-    a->w = layer[TENER_V].data;
+    a->rel_k = arena_f32(t->arena, PART_REL_POS, n);
+    a->rel_q = tener_of(c)->kr ? arena_f32(t->arena, PART_REL_POS, n) : NULL;
+    a->u = t->layer[TENER_U].data;
+    a->w = t->layer[TENER_V].data;
 }
 
 /* R[n] into row [dh], whose last number is 0 if dh is odd; angles are double. */
@@ -67,13 +68,12 @@ static void encode(float *row, int dh, int n)
     }
 }
 
-static void tener_build_tables(const struct engine *g, const struct config *c,
-                               const struct param *model, const struct param *layer,
-                               const float *pos_encoding, struct attn *a)
+static void tener_build_tables(const struct pos_call *t)
 {
+    const struct config *const c = t->c;
+    struct attn *const a = t->a;
     const int sign = tener_of(c)->sign == SIGN_CODE ? -1 : 1;
 
-    (void)g, (void)model, (void)layer, (void)pos_encoding;
     for (int r = 0; r < a->R + a->Rf; r++) {
         const int n = a->R - 1 - r;
         encode((float *)a->rel_k + (ptrdiff_t)r * c->dh, c->dh, sign * n);
@@ -82,13 +82,10 @@ static void tener_build_tables(const struct engine *g, const struct config *c,
     }
 }
 
-static void tener_terms_grad(const struct config *c, const struct param *model,
-                             const struct param *layer, const struct attn *a, float *tables,
-                             struct attn_grad *d)
+static void tener_terms_grad(const struct pos_call *t)
 {
-    (void)c, (void)model, (void)a, (void)tables;
-    d->d_u = layer[TENER_U].grad;
-    d->d_w = layer[TENER_V].grad;
+    t->d->d_u = t->layer[TENER_U].grad;
+    t->d->d_w = t->layer[TENER_V].grad;
 }
 
 const struct pos pos_tener = {

@@ -96,16 +96,26 @@ static struct table table_of(const struct config *c, const struct attn *a)
     return table_at(c, (float *)a->add.at - a->M * a->add.row, (int)a->add.row);
 }
 
-static void tupe_reserve(const struct config *c, const struct param *model,
-                         const struct param *layer, int K, struct arena *arena, struct attn *a)
+/* Run a hook of T5's bias, if there is one; its parameters follow. */
+static void with_bias(const struct pos_call *call, void (*hook)(const struct pos_call *))
 {
-    const int window = attn_keys(a); /* window positions only: memory is not used */
-    float *const at = arena_f32(arena, PART_REL_POS, table_floats(c, window));
+    struct pos_call bias = *call;
 
-    CHECK(window <= layer[POS].shape[0]);
+    bias.layer += REL_BIAS;
+    if (tupe_of(call->c)->bias)
+        hook(&bias);
+}
+
+static void tupe_reserve(const struct pos_call *call)
+{
+    const struct config *const c = call->c;
+    struct attn *const a = call->a;
+    const int window = attn_keys(a); /* window positions only: memory is not used */
+    float *const at = arena_f32(call->arena, PART_REL_POS, table_floats(c, window));
+
+    CHECK(window <= call->layer[POS].shape[0]);
     a->add = (struct dense){at + (ptrdiff_t)a->M * window, 0, (ptrdiff_t)window * window, window};
-    if (tupe_of(c)->bias)
-        pos_t5.reserve(c, model, layer + REL_BIAS, K, arena, a);
+    with_bias(call, pos_t5.reserve);
 }
 
 /* y [K,H*dh] = p W^T */
@@ -115,10 +125,12 @@ static void map(const struct engine *g, const struct config *c, const struct tab
     mm(g, NT, t->K, t->HD, c->D, 1, t->p, c->D, W->data, c->D, 0, y, t->HD);
 }
 
-static void tupe_build_tables(const struct engine *g, const struct config *c,
-                              const struct param *model, const struct param *layer,
-                              const float *pos_encoding, struct attn *a)
+static void tupe_build_tables(const struct pos_call *call)
 {
+    const struct config *const c = call->c;
+    const struct param *const layer = call->layer;
+    const struct engine *const g = call->g;
+    struct attn *const a = call->a;
     const struct table t = table_of(c, a);
 
     g->ops.norm(&(struct norm){.kind = NORM_LAYER,
@@ -135,8 +147,7 @@ static void tupe_build_tables(const struct engine *g, const struct config *c,
     for (int h = 0; h < c->H; h++)
         mm(g, NT, t.K, t.K, c->dh, c->scale, t.q + (ptrdiff_t)h * c->dh, t.HD,
            t.k + (ptrdiff_t)h * c->dh, t.HD, 0, t.T + h * a->add.head, t.K);
-    if (tupe_of(c)->bias)
-        pos_t5.build_tables(g, c, model, layer + REL_BIAS, pos_encoding, a);
+    with_bias(call, pos_t5.build_tables);
 }
 
 static double tupe_build_tables_flop(const struct config *c, int K)
@@ -157,16 +168,18 @@ static size_t tupe_n_tables_grad(const struct config *c, int K)
     return own_grad_floats(c, K) + (tupe_of(c)->bias ? pos_t5.n_tables_grad(c, K) : 0);
 }
 
-static void tupe_terms_grad(const struct config *c, const struct param *model,
-                            const struct param *layer, const struct attn *a, float *tables,
-                            struct attn_grad *d)
+static void tupe_terms_grad(const struct pos_call *call)
 {
+    const struct config *const c = call->c;
+    struct attn *const a = call->a;
+    float *const tables = call->tables;
     const int K = (int)a->add.row;
+    struct pos_call bias = *call;
 
     memset(tables, 0, sizeof(float) * (size_t)c->H * (size_t)a->add.head);
-    d->d_add = tables + a->M * a->add.row;
-    if (tupe_of(c)->bias)
-        pos_t5.terms_grad(c, model, layer + REL_BIAS, a, tables + own_grad_floats(c, K), d);
+    call->d->d_add = tables + a->M * a->add.row;
+    bias.tables += own_grad_floats(c, K);
+    with_bias(&bias, pos_t5.terms_grad);
 }
 
 /* From the scores' gradient to those of the mapped positions:
@@ -190,13 +203,14 @@ static void map_grad(const struct engine *g, const struct config *c, const struc
     mm(g, NN, t->K, c->D, t->HD, 1, d_y, t->HD, W->data, c->D, add, d->p, c->D);
 }
 
-static void tupe_build_tables_grad(const struct engine *g, const struct config *c,
-                                   const struct param *model, const struct param *layer,
-                                   const float *pos_encoding, const struct attn *a,
-                                   const struct attn_grad *d)
+static void tupe_build_tables_grad(const struct pos_call *call)
 {
+    const struct config *const c = call->c;
+    const struct param *const layer = call->layer;
+    const struct engine *const g = call->g;
+    struct attn *const a = call->a;
     const struct table t = table_of(c, a);
-    const struct table of = table_at(c, d->d_add - a->M * a->add.row, t.K);
+    const struct table of = table_at(c, call->d->d_add - a->M * a->add.row, t.K);
 
     scores_grad(g, c, &t, &of);
     map_grad(g, c, &t, &of, &layer[UQ], of.q, false);
@@ -215,8 +229,7 @@ static void tupe_build_tables_grad(const struct engine *g, const struct config *
                                          .threads = g->threads});
     for (ptrdiff_t e = 0; e < (ptrdiff_t)t.K * c->D; e++)
         layer[POS].grad[e] += of.p[e];
-    if (tupe_of(c)->bias)
-        pos_t5.build_tables_grad(g, c, model, layer + REL_BIAS, pos_encoding, a, d);
+    with_bias(call, pos_t5.build_tables_grad);
 }
 
 const struct pos pos_tupe = {

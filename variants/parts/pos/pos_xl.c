@@ -44,15 +44,17 @@ static int distances(const struct config *c, int K)
 static int future(const struct config *c, int K) { return c->causal ? 0 : distances(c, K) - 1; }
 static int rows(const struct config *c, int K) { return distances(c, K) + future(c, K); }
 
-static void xl_reserve(const struct config *c, const struct param *model, const struct param *layer,
-                       int K, struct arena *arena, struct attn *a)
+static void xl_reserve(const struct pos_call *t)
 {
-    const struct param *uv = c->uv_per_layer ? layer + U : model;
+    const struct config *const c = t->c;
+    struct attn *const a = t->a;
+    const int K = t->K;
+    const struct param *uv = c->uv_per_layer ? t->layer + U : t->model;
 
     a->R = distances(c, K);
     a->Rf = future(c, K);
     a->rel_head = (ptrdiff_t)rows(c, K) * c->dh;
-    a->rel_k = arena_f32(arena, PART_REL_POS, (size_t)c->H * (size_t)a->rel_head);
+    a->rel_k = arena_f32(t->arena, PART_REL_POS, (size_t)c->H * (size_t)a->rel_head);
     a->u = uv[0].data;
     a->w = uv[1].data;
 }
@@ -71,14 +73,14 @@ static void xl_pos_encoding(const struct config *c, int64_t first, int K, float 
         sinusoid_row(pos_encoding + (ptrdiff_t)r * c->D, c->D, R - 1 - r, c->sinusoid);
 }
 
-static void xl_build_tables(const struct engine *g, const struct config *c,
-                            const struct param *model, const struct param *layer,
-                            const float *pos_encoding, struct attn *a)
+static void xl_build_tables(const struct pos_call *t)
 {
-    (void)model;
+    const struct config *const c = t->c;
+    struct attn *const a = t->a;
+
     for (int h = 0; h < c->H; h++)
-        mm(g, NT, a->R + a->Rf, c->dh, c->D, 1, pos_encoding, c->D,
-           layer[WR].data + (ptrdiff_t)h * c->dh * c->D, c->D, 0,
+        mm(t->g, NT, a->R + a->Rf, c->dh, c->D, 1, t->pos_encoding, c->D,
+           t->layer[WR].data + (ptrdiff_t)h * c->dh * c->D, c->D, 0,
            (float *)a->rel_k + h * a->rel_head, c->dh);
 }
 
@@ -95,31 +97,29 @@ static size_t xl_n_tables_grad(const struct config *c, int K)
 }
 
 /* Heads are as far apart as in the key table, so that `a` describes both. */
-static void xl_terms_grad(const struct config *c, const struct param *model,
-                          const struct param *layer, const struct attn *a, float *tables,
-                          struct attn_grad *d)
+static void xl_terms_grad(const struct pos_call *t)
 {
-    const struct param *uv = c->uv_per_layer ? layer + U : model;
+    struct attn_grad *const d = t->d;
+    const struct param *uv = t->c->uv_per_layer ? t->layer + U : t->model;
 
-    memset(tables, 0, sizeof(float) * (size_t)c->H * (size_t)a->rel_head);
-    d->d_rel_k = tables;
+    memset(t->tables, 0, sizeof(float) * (size_t)t->c->H * (size_t)t->a->rel_head);
+    d->d_rel_k = t->tables;
     d->d_u = uv[0].grad;
     d->d_w = uv[1].grad;
 }
 
 /* dW_r of head h [dh,D] += drho_h^T R, over the distances that `a` has. */
-static void xl_build_tables_grad(const struct engine *g, const struct config *c,
-                                 const struct param *model, const struct param *layer,
-                                 const float *pos_encoding, const struct attn *a,
-                                 const struct attn_grad *d)
+static void xl_build_tables_grad(const struct pos_call *t)
 {
+    const struct config *const c = t->c;
+    struct attn *const a = t->a;
     const int n = a->R + a->Rf;
     const ptrdiff_t cut = a->rel_head / c->dh - n; /* distances too far for `a` */
 
-    (void)model;
     for (int h = 0; h < c->H; h++)
-        mm(g, TN, c->dh, c->D, n, 1, d->d_rel_k + h * a->rel_head, c->dh, pos_encoding + cut * c->D,
-           c->D, 1, layer[WR].grad + (ptrdiff_t)h * c->dh * c->D, c->D);
+        mm(t->g, TN, c->dh, c->D, n, 1, t->d->d_rel_k + h * a->rel_head, c->dh,
+           t->pos_encoding + cut * c->D, c->D, 1, t->layer[WR].grad + (ptrdiff_t)h * c->dh * c->D,
+           c->D);
 }
 
 const struct pos pos_xl = {
