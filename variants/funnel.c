@@ -7,8 +7,8 @@
  *   z = norm(y + ffn(y))
  *
  * and the last layer gets, for each token, the first layer's output and the newest pool group that
- * is complete at it. The published network is bidirectional (funnel_net.h); in this causal form a
- * group is placed at its last token. Attention is Transformer-XL's, distances count tokens. */
+ * is complete at it. The published network is bidirectional; in this causal form a group is placed
+ * at its last token. Attention is Transformer-XL's, distances count tokens. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

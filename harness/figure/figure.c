@@ -180,12 +180,6 @@ enum status plot_check_names(const struct names *wanted, struct err *e)
     return OK;
 }
 
-void plot_print_figures(FILE *f)
-{
-    for (int i = 0; i < figure_count; i++)
-        fprintf(f, "  %-17s %s\n", figures[i].name, figures[i].title);
-}
-
 bool plot_is_wanted(const struct figure *f, const struct names *names)
 {
     for (int i = 0; i < names->n; i++)

@@ -141,9 +141,6 @@ const struct figure *plot_figure(const char *name); /* which must exist */
 /* E_USAGE for a name that no figure has. */
 enum status plot_check_names(const struct names *wanted, struct err *e);
 
-/* Names and titles, a line each. */
-void plot_print_figures(FILE *f);
-
 /* Is the figure among the names, or are there none and it shows a single run? */
 bool plot_is_wanted(const struct figure *f, const struct names *names);
 

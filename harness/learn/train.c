@@ -303,11 +303,6 @@ enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
     return ranks_agree(ranks, st, e);
 }
 
-enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e)
-{
-    return trainer_open_ranked(t, opt, &(struct ranks){.count = 1, .nodes = 1}, e);
-}
-
 bool trainer_agrees(const struct trainer *t)
 {
     XXH64_hash_t mine = 0, first;

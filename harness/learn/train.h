@@ -54,11 +54,9 @@ enum status train_config(struct config *to, const struct variant *v, const struc
                          int vocab, struct err *e);
 
 /* Open texts, bind model, gradients and optimiser, fill the weights from the seed. `opt` names one
- * variant and one value of every axis. */
-enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e);
-/* As one of several ranks, which all call it: --batch is divided among them. E_USAGE if it cannot
- * be, or if two ranks would run on one core; E_UNSUPPORTED for what is not the same when a batch is
- * divided. */
+ * variant and one value of every axis. All of `ranks` call it: --batch is divided among them.
+ * E_USAGE if it cannot be, or if two ranks would run on one core; E_UNSUPPORTED for what is not the
+ * same when a batch is divided. */
 enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
                                 const struct ranks *ranks, struct err *e);
 void trainer_close(struct trainer *t);

@@ -56,17 +56,6 @@ size_t utf8_valid(const char *text, size_t n)
     return n;
 }
 
-size_t utf8_put(char *to, int32_t c)
-{
-    const int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    static const unsigned char first[] = {0, 0xc0, 0xe0, 0xf0};
-
-    to[0] = (char)(first[more] | (unsigned)c >> (6 * more));
-    for (int i = 1; i <= more; i++)
-        to[i] = (char)(0x80 | ((unsigned)c >> (6 * (more - i)) & 0x3f));
-    return (size_t)more + 1;
-}
-
 enum status utf8_replace(struct bytes *out, const char *text, size_t n, struct err *e)
 {
     static const char unknown[] = "\xef\xbf\xbd";

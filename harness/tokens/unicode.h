@@ -14,9 +14,6 @@ int32_t utf8_next(const char *at, size_t n, size_t *length);
 /* Where the first byte stands that is no UTF-8; n if there is none. */
 size_t utf8_valid(const char *text, size_t n);
 
-/* Append the character to `to`, of at least 4 bytes; its length. */
-size_t utf8_put(char *to, int32_t c);
-
 /* The text with U+FFFD for each part that is no UTF-8. */
 enum status utf8_replace(struct bytes *out, const char *text, size_t n, struct err *e);
 

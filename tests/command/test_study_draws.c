@@ -6,6 +6,7 @@
 #include "harness/learn/train.h"
 #include "harness/measure/study_verdict.h"
 #include "tests/support/command_line.h"
+#include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
 
 #include <criterion/criterion.h>

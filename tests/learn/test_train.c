@@ -4,6 +4,7 @@
  * threads to the same numbers, and files that describe themselves. */
 #include "harness/learn/score.h"
 #include "harness/learn/train.h"
+#include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/support/trains.h"

@@ -2,6 +2,7 @@
  *
  * Training in mixed precision: what is rounded, what stays f32, and who cannot. */
 #include "harness/learn/train.h"
+#include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
 
 #include <criterion/criterion.h>

@@ -5,6 +5,7 @@
 #include "harness/learn/score.h"
 #include "harness/learn/train.h"
 #include "tests/support/command_line.h"
+#include "tests/support/open_trainer.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"

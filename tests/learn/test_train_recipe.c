@@ -3,6 +3,7 @@
  * What a training may do differently: how weights begin, the loss, the optimiser. */
 #include "harness/learn/train.h"
 #include "tests/support/command_line.h"
+#include "tests/support/open_trainer.h"
 #include "tests/support/property.h"
 #include "tests/support/tmp_folder.h"
 

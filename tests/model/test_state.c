@@ -135,7 +135,7 @@ static struct config stacked(const char *stack, int mem_len)
 
     c.max_seq = TEXT;
     c.mem_len = mem_len;
-    cr_assert_eq(choice_parse(model_choice("stack"), &c, stack, NULL), OK);
+    cr_assert_eq(choice_parse(&model_choices[CHOICE_stack], &c, stack, NULL), OK);
     cr_assert_eq(config_check(&c, NULL), OK);
     return c;
 }
@@ -181,13 +181,13 @@ Test(state, stacks_are_written_and_read)
     struct config c = stacked("gdn,nope,gdn", 0);
     struct err e;
 
-    choice_print(text, model_choice("stack"), &c);
+    choice_print(text, &model_choices[CHOICE_stack], &c);
     cr_expect_str_eq(text, "gdn,nope,gdn");
     cr_expect(!config_attends(&c, 0) && config_attends(&c, 1) && !config_attends(&c, 3));
     cr_expect(config_attends(&c, 4));
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct config broken = c;
-        cr_expect(choice_parse(model_choice("stack"), &broken, bad[i], &e) == E_USAGE ||
+        cr_expect(choice_parse(&model_choices[CHOICE_stack], &broken, bad[i], &e) == E_USAGE ||
                       config_check(&broken, &e) == E_USAGE,
                   "%s", bad[i]);
     }

@@ -7,6 +7,7 @@
 #include "harness/tokens/tokenizer.h"
 #include "harness/tokens/unicode.h"
 #include "tmp_folder.h"
+#include "utf8_put.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -2,6 +2,7 @@
  *
  * Characters of UTF-8 and what is none, and the classes that tokenizers ask for. */
 #include "harness/tokens/unicode.h"
+#include "tests/support/utf8_put.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -461,14 +461,6 @@ static enum status parse_width(void *config, const char *text, struct err *e)
 const struct choice model_choices[MODEL_CHOICE_COUNT] = {MODEL_CHOICES(X)};
 #undef X
 
-const struct choice *model_choice(const char *name)
-{
-    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
-        if (strcmp(model_choices[i].name, name) == 0)
-            return &model_choices[i];
-    return NULL;
-}
-
 void model_choices_decode(struct config *c)
 {
     if (has_latents(c))

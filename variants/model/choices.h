@@ -164,9 +164,6 @@ enum { MODEL_CHOICES(X) MODEL_CHOICE_COUNT };
 
 extern const struct choice model_choices[MODEL_CHOICE_COUNT];
 
-/* The row of that name, NULL where there is none. */
-const struct choice *model_choice(const char *name);
-
 /* Give it the choices that are usual where one token at a time is decoded, before others. */
 void model_choices_decode(struct config *c);
 

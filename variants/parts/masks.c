@@ -119,15 +119,6 @@ void masks_print(char text[MASK_TEXT], char heads[MASK_TEXT], const struct masks
     }
 }
 
-bool masks_equal(const struct masks *a, const struct masks *b)
-{
-    char text[2][MASK_TEXT], heads[2][MASK_TEXT];
-
-    masks_print(text[0], heads[0], a);
-    masks_print(text[1], heads[1], b);
-    return strcmp(text[0], text[1]) == 0 && strcmp(heads[0], heads[1]) == 0;
-}
-
 /* ---- windows of heads --------------------------------------------------------------------- */
 
 enum status head_windows_parse(struct head_windows *w, const char *text, struct err *e)

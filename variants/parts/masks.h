@@ -13,7 +13,6 @@
 enum status masks_parse(struct masks *m, const char *text, const char *heads, struct err *e);
 /* The inverse of masks_parse; "" if there are no masks. */
 void masks_print(char text[MASK_TEXT], char heads[MASK_TEXT], const struct masks *m);
-bool masks_equal(const struct masks *a, const struct masks *b);
 /* E_USAGE if a mask's fields contradict each other. */
 enum status masks_check(const struct masks *m, const char *who, struct err *e);
 

@@ -73,17 +73,6 @@ void condensed_arrays(const struct sublayer *s, struct grouping of, struct exten
     out[CO_FAR_K] = out[CO_FAR_V] = (struct array){far, far, false, PART_ACTIVATIONS};
 }
 
-void condensed_arrays_grad(const struct sublayer *s, struct grouping of, struct extent max,
-                           struct array out[SUB_ARRAYS])
-{
-    condensed_arrays(s, of, max, out);
-    out[CO_LSE].n_kept = 0;
-    for (int i = 0; i < CO_FORM; i++) {
-        out[i].n = 0;
-        out[i].shared = true;
-    }
-}
-
 /* ---- forward ------------------------------------------------------------------------------ */
 
 static struct seq_rows behind(struct cache *cache, int rows)

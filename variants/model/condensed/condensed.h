@@ -48,11 +48,9 @@ void condensed_bind(struct sublayer *s, struct grouping of, struct extent max, s
 /* Floats that they hold for each sequence. */
 size_t condensed_cached(const struct sublayer *s, struct grouping of, int M);
 
-/* The arrays before CO_FORM, of forward and of backward; size 0: there are no far rows. */
+/* The arrays before CO_FORM; size 0: there are no far rows. */
 void condensed_arrays(const struct sublayer *s, struct grouping of, struct extent max,
                       struct array out[SUB_ARRAYS]);
-void condensed_arrays_grad(const struct sublayer *s, struct grouping of, struct extent max,
-                           struct array out[SUB_ARRAYS]);
 
 /* Project keys and values of the source rows, and queries of the new ones if asked; the rows of the
  * call. _again: without projecting, after a forward pass that kept them. */
