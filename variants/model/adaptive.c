@@ -2,6 +2,7 @@
  *
  * Words in clusters, forward: equations in adaptive.h. */
 #include "adaptive.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/linear.h"
 
@@ -175,7 +176,7 @@ void adaptive_gather(const struct adaptive_words *t, const struct engine *g, int
     const ptrdiff_t D = t->c->D, n = rows_of(t, i);
     const int32_t *const rows = t->rows + t->begin[i];
 
-#pragma omp parallel for num_threads(n *D > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, n *D))
     for (ptrdiff_t k = 0; k < n; k++)
         for (ptrdiff_t e = 0; e < D; e++)
             to[k * D + e] = scale * from[rows[k] * D + e];
@@ -209,7 +210,7 @@ void adaptive_embed(struct adaptive_words *t, const struct engine *g, const int3
             g->ops.gemm(&p);
             from = t->x;
         }
-#pragma omp parallel for num_threads(n *D > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, n *D))
         for (ptrdiff_t r = 0; r < n; r++)
             for (ptrdiff_t e = 0; e < D; e++)
                 h[at[r] * D + e] = scale * from[r * D + e];
@@ -336,7 +337,7 @@ void adaptive_all(struct adaptive_words *t, const struct engine *g, const float 
 
     head(t, g, h, rows);
     t->n_rows = rows;
-#pragma omp parallel for num_threads(rows *width > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, rows *width))
     for (ptrdiff_t r = 0; r < rows; r++) {
         float *const x = t->head_logits + r * width;
         const double all = log_sum(x, width);
@@ -348,7 +349,7 @@ void adaptive_all(struct adaptive_words *t, const struct engine *g, const float 
         const ptrdiff_t n = t->at[i].n;
         tail(t, g, i, t->logits, h, t->z, rows);
         t->n_out[i] = rows;
-#pragma omp parallel for num_threads(rows *n > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, rows *n))
         for (ptrdiff_t r = 0; r < rows; r++) {
             const float *const x = t->logits + r * n;
             const double all = log_sum(x, n) - (double)t->head_logits[r * width + in_head + i - 1];

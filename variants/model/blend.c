@@ -2,6 +2,7 @@
  *
  * A trained sum of the states after all layers: equation in blend.h. */
 #include "blend.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
 #include <math.h>
@@ -45,7 +46,7 @@ static float *state(const struct blend *t, int l)
 /* y += by * x */
 static void add(float *y, const float *x, float by, size_t n, int threads)
 {
-#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? threads : 1)
+#pragma omp parallel for simd num_threads(team_for(threads, n))
     for (size_t i = 0; i < n; i++)
         y[i] += by * x[i];
 }
@@ -81,15 +82,6 @@ void blend_forward(struct blend *t, const struct engine *g, float *out, int B, i
     }
 }
 
-static double dot(const float *x, const float *y, size_t n)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < n; i++)
-        sum += (double)x[i] * (double)y[i];
-    return sum;
-}
-
 /* The weights' gradients, from those of their softmax. */
 static void weight_grad(const struct blend *t)
 {
@@ -109,7 +101,7 @@ void blend_backward(struct blend *t, const struct engine *g, float *d_out, int B
     memcpy(t->d, d_out, n * sizeof(*d_out));
     memset(d_out, 0, n * sizeof(*d_out));
     for (int l = t->N; l >= 0; l--) {
-        t->d_share[l] = (float)dot(t->d, state(t, l), n);
+        t->d_share[l] = (float)dot_in_order(t->d, state(t, l), n);
         add(d_out, t->d, t->share[l], n, g->threads);
         if (l > 0) {
             const int first = sublayers_first(s, l - 1);

@@ -23,6 +23,7 @@
  *
  * A position depends only on earlier ones, so halting preserves causality. */
 #include "depth.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/parts.h"
 
@@ -81,7 +82,7 @@ float *depth_state(const struct depth *d, int t)
 
 float *depth_input(const struct depth *d) { return depth_state(d, 0); }
 
-static int team(const struct engine *g, size_t n) { return n > PARALLEL_MIN ? g->threads : 1; }
+static int team(const struct engine *g, size_t n) { return team_for(g->threads, n); }
 
 /* x = h + P^t */
 static void enter_step(const struct depth *d, const struct engine *g, float *x, const float *h,

@@ -7,6 +7,7 @@
  *   dL/dw_t = a_t (graves), or (a_t - out_(t-1).d_out) prod_(k>t) (1 - w_k) (t2t)
  *   dL/dp_t = dL/dw_t - dL/dw_s - ponder_tau / (B L)   before a stop, 0 at it */
 #include "depth.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
 #include <string.h>
@@ -26,15 +27,6 @@ void depth_bind_grad(struct depth *d, struct arena *a)
     d->d_h = arena_f32(a, PART_ACTIVATIONS, rows * D);
 }
 
-static double dot(const float *x, const float *y, int n)
-{
-    double sum = 0;
-
-    for (int i = 0; i < n; i++)
-        sum += (double)x[i] * (double)y[i];
-    return sum;
-}
-
 /* coef and slope of position i, whose output has the gradient g_i. Entries of step t are d->rows
  * apart. */
 static void weigh(const struct depth *d, int i, const float *g_i)
@@ -46,7 +38,8 @@ static void weigh(const struct depth *d, int i, const float *g_i)
 
     for (int t = 0; t < taken; t++) { /* dL/dw without the product over later steps */
         const ptrdiff_t at = (ptrdiff_t)t * d->rows;
-        const double a = dot(g_i, depth_state(d, t + 1) + (ptrdiff_t)i * D, D), w = d->w[at + i];
+        const double a = dot_in_order(g_i, depth_state(d, t + 1) + (ptrdiff_t)i * D, D),
+                     w = d->w[at + i];
         slope[at] = graves ? a : a - out;
         out = w * a + (1 - w) * out;
     }
@@ -76,7 +69,7 @@ static void halt_backward(const struct depth *d, const struct engine *g, float *
     for (int i = 0; i < d->rows; i++)
         bias += t < d->steps[i] ? slope[i] : 0;
     d->halt[1].grad[0] += (float)bias;
-#pragma omp parallel for num_threads((size_t)d->rows *(size_t)D > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (size_t)d->rows *(size_t)D))
     for (int e = 0; e < D; e++) {
         double sum = 0;
         for (int i = 0; i < d->rows; i++) {

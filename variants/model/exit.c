@@ -2,6 +2,7 @@
  *
  * Early exit, forward: rules in exit.h. */
 #include "exit.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
 #include <math.h>
@@ -57,7 +58,7 @@ static void entropies(struct early_exit *t, const struct engine *g, const float 
                                      .hi = t->c->V,
                                      .lse = t->lse,
                                      .threads = g->threads});
-#pragma omp parallel for num_threads(t->n *V > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, t->n *V))
     for (int i = 0; i < t->n; i++) {
         const float *const p = t->prediction + i * V, *const x = logits + i * V;
         double mean = 0;

@@ -3,6 +3,7 @@
  * The Feedback Transformer, backward: from the last token to the first. When a token's turn comes,
  * all that has attended to its row of memory is done. */
 #include "feedback.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_project.h"
 #include "variants/parts/norm.h"
 
@@ -66,19 +67,10 @@ static void d_of_step(struct feedback *t, const struct engine *g, int row, int B
     }
 }
 
-static double dot(const float *x, const float *y, size_t n)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < n; i++)
-        sum += (double)x[i] * (double)y[i];
-    return sum;
-}
-
 /* d += share_l d_mixed, and the gradient of share_l. */
 static void through_mixture(struct feedback *t, int l, size_t n)
 {
-    t->d_share[l] += dot(t->d_mixed, feedback_state(t, l), n);
+    t->d_share[l] += dot_in_order(t->d_mixed, feedback_state(t, l), n);
     for (size_t i = 0; i < n; i++)
         t->d[i] += t->share[l] * t->d_mixed[i];
 }

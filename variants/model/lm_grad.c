@@ -3,6 +3,7 @@
  * The language model, backward: from the mean nll of a segment to the gradient of every parameter.
  * A tied embedding receives the gradients of both uses. */
 #include "lm.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/model/sublayer/sublayer_skip.h"
@@ -46,7 +47,7 @@ enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, 
 /* d <- d (1 - tanh^2), from what the cap returned. */
 static void through_cap(float *d, const float *capped, float cap, size_t n, int threads)
 {
-#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? threads : 1)
+#pragma omp parallel for simd num_threads(team_for(threads, n))
     for (size_t i = 0; i < n; i++) {
         const float t = capped[i] / cap;
         d[i] *= 1 - t * t;

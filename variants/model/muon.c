@@ -2,6 +2,7 @@
  *
  * Muon. Products are the engine's; what is left is element-wise. */
 #include "muon.h"
+#include "variants/base/loops.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,7 +32,7 @@ double square_added(double square, const float *x, ptrdiff_t n, int threads)
     const ptrdiff_t block = (n + BLOCKS - 1) / BLOCKS;
     double part[BLOCKS];
 
-#pragma omp parallel for num_threads(n > OPTIMIZER_SHARED ? threads : 1)
+#pragma omp parallel for num_threads(team_for(threads, n))
     for (int b = 0; b < BLOCKS; b++) {
         const ptrdiff_t first = b * block, left = n - first, here = left < block ? left : block;
         double sum = 0;
@@ -67,7 +68,7 @@ void muon_bind(struct muon *u, const struct params *p, struct arena *a)
 /* to [columns,rows] = from [rows,columns] turned. */
 static void turn(float *to, const float *from, int rows, int columns, int threads)
 {
-#pragma omp parallel for num_threads((ptrdiff_t)rows *columns > OPTIMIZER_SHARED ? threads : 1)
+#pragma omp parallel for num_threads(team_for(threads, (ptrdiff_t)rows *columns))
     for (int j = 0; j < columns; j++)
         for (int i = 0; i < rows; i++)
             to[(ptrdiff_t)j * rows + i] = from[(ptrdiff_t)i * columns + j];
@@ -117,7 +118,7 @@ static void look_ahead(const struct muon *u, float *m, const float *grad, ptrdif
 {
     const float b = 0.95f, by = (float)scale;
 
-#pragma omp parallel for simd num_threads(n > OPTIMIZER_SHARED ? threads : 1)
+#pragma omp parallel for simd num_threads(team_for(threads, n))
     for (ptrdiff_t e = 0; e < n; e++) {
         const float g = (1 - b) * (by * grad[e]);
         m[e] = b * m[e] + g;
@@ -145,7 +146,7 @@ void muon_update(const struct muon *u, const struct param *p, float *m, const st
             turn(back, x, s.columns, s.rows, g->threads);
             x = back;
         }
-#pragma omp parallel for simd num_threads(n > OPTIMIZER_SHARED ? g->threads : 1)
+#pragma omp parallel for simd num_threads(team_for(g->threads, n))
         for (ptrdiff_t e = 0; e < n; e++)
             data[e] = shrink * data[e] - step * x[e];
     }

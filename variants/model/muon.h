@@ -43,7 +43,4 @@ void muon_update(const struct muon *u, const struct param *p, float *m, const st
  * on threads. */
 double square_added(double square, const float *x, ptrdiff_t n, int threads);
 
-/* With fewer elements a second thread does not pay. */
-enum { OPTIMIZER_SHARED = 16384 };
-
 #endif

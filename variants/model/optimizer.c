@@ -2,6 +2,7 @@
  *
  * The optimiser. Updates are element-wise, so results do not depend on how threads divide them. */
 #include "optimizer.h"
+#include "variants/base/loops.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ static void adamw(const struct optimizer *o, const struct param *p, float *m, fl
     const float factor = (float)scale;
     const ptrdiff_t n = (ptrdiff_t)p->n;
 
-#pragma omp parallel for simd num_threads(n > OPTIMIZER_SHARED ? threads : 1)
+#pragma omp parallel for simd num_threads(team_for(threads, n))
     for (ptrdiff_t e = 0; e < n; e++) {
         const float g = factor * p->grad[e];
         m[e] = b1 * m[e] + (1 - b1) * g;

@@ -3,6 +3,7 @@
  * Encoder and decoder, forward and backward: equations in seq2seq.h. */
 #include "seq2seq.h"
 #include "checkpoint.h"
+#include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 
 #include <math.h>
@@ -262,15 +263,6 @@ static void gather(struct seq2seq *t, int l)
         add(t->d_states, t->d_context + (size_t)j * source(t), t->share[j * n + l], source(t));
 }
 
-static double dot(const float *x, const float *y, size_t n)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < n; i++)
-        sum += (double)x[i] * (double)y[i];
-    return sum;
-}
-
 /* Through the softmax of one layer's shares. */
 static void share_grad(struct seq2seq *t, int j)
 {
@@ -280,9 +272,9 @@ static void share_grad(struct seq2seq *t, int j)
     double mean = 0;
 
     for (int l = 0; l < n; l++)
-        mean += (double)share[l] * dot(d, state(t, l), source(t));
+        mean += (double)share[l] * dot_in_order(d, state(t, l), source(t));
     for (int l = 0; l < n; l++)
-        to[l] += (float)((double)share[l] * (dot(d, state(t, l), source(t)) - mean));
+        to[l] += (float)((double)share[l] * (dot_in_order(d, state(t, l), source(t)) - mean));
 }
 
 void seq2seq_backward(struct seq2seq *t, const struct engine *g, const int32_t *src,

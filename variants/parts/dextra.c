@@ -7,6 +7,7 @@
 #include "dextra.h"
 #include "linear.h"
 #include "parts.h"
+#include "variants/base/loops.h"
 
 #include <string.h>
 
@@ -112,7 +113,7 @@ static void shuffle(float *y, const float *x, int rows, int n, int groups, bool 
 {
     const int each = n / groups;
 
-#pragma omp parallel for num_threads((size_t)rows *(size_t)n > 16384 ? threads : 1)
+#pragma omp parallel for num_threads(team_for(threads, (size_t)rows *(size_t)n))
     for (int row = 0; row < rows; row++) {
         const float *from = x + (size_t)row * (size_t)n;
         float *to = y + (size_t)row * (size_t)n;

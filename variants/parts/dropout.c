@@ -4,11 +4,12 @@
 #include "dropout.h"
 
 #include "variants/base/base.h"
+#include "variants/base/loops.h"
 #include "variants/base/rng.h"
 
 void dropout(const struct dropout *d, enum drop_place place, float *x, size_t n, int threads)
 {
-    enum { WORDS = 4, PARALLEL_MIN = 16384 };
+    enum { WORDS = 4 };
     if (d->p == 0 || n == 0)
         return;
     CHECK(d->p > 0 && d->p < 1 && d->layer >= 0 && d->layer < 1 << 12);
@@ -19,7 +20,7 @@ void dropout(const struct dropout *d, enum drop_place place, float *x, size_t n,
     const size_t from = place == DROP_POSITIONS ? 0 : (size_t)d->part * n, end = from + n;
     const ptrdiff_t last = (ptrdiff_t)((end - 1) / WORDS);
 
-#pragma omp parallel for num_threads(n > PARALLEL_MIN ? threads : 1)
+#pragma omp parallel for num_threads(team_for(threads, n))
     for (ptrdiff_t b = (ptrdiff_t)(from / WORDS); b <= last; b++) {
         uint32_t bits[WORDS];
         rng_u32_block(bits, d->seed, stream, (uint64_t)b);

@@ -3,13 +3,12 @@
  * Feature maps of queries and keys. The exponentials of random features have arguments <= 0, where
  * ELU + 1 is the exponential: the row operation ELU1 computes both. */
 #include "features.h"
+#include "variants/base/loops.h"
 #include "variants/base/rng.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
-
-enum { PARALLEL_MIN = 16384 }; /* elements worth a parallel region */
 
 static bool is_random(const struct config *c) { return c->mixer->features > FEATURES_ELU; }
 static bool both_signs(const struct config *c) { return c->mixer->features == FEATURES_COSH; }
@@ -68,15 +67,6 @@ size_t features_floats(const struct config *c)
 
 /* ---- directions --------------------------------------------------------------------------- */
 
-static double dot(const float *x, const float *y, int n)
-{
-    double sum = 0;
-
-    for (int i = 0; i < n; i++)
-        sum += (double)x[i] * (double)y[i];
-    return sum;
-}
-
 /* Make w orthogonal to the n rows before it, with length `length`. Twice, to remove what rounding
  * left. */
 static void orthogonalize(float *w, int n, int dh, double length)
@@ -84,11 +74,11 @@ static void orthogonalize(float *w, int n, int dh, double length)
     for (int again = 0; again < 2; again++)
         for (int k = 1; k <= n; k++) {
             const float *other = w - (ptrdiff_t)k * dh;
-            const double share = dot(w, other, dh) / dot(other, other, dh);
+            const double share = dot_in_order(w, other, dh) / dot_in_order(other, other, dh);
             for (int e = 0; e < dh; e++)
                 w[e] = (float)((double)w[e] - share * (double)other[e]);
         }
-    const double factor = length / sqrt(dot(w, w, dh));
+    const double factor = length / sqrt(dot_in_order(w, w, dh));
     for (int e = 0; e < dh; e++)
         w[e] = (float)((double)w[e] * factor);
 }
@@ -119,7 +109,7 @@ float features_top(const struct config *c, const float *directions)
 
     for (int r = 0; r < linear_of(c)->features; r++) {
         const float *const w = directions + (ptrdiff_t)r * c->dh;
-        top = fmaxf(top, (float)(dot(w, w, c->dh) / 2));
+        top = fmaxf(top, (float)(dot_in_order(w, w, c->dh) / 2));
     }
     return top;
 }
@@ -149,7 +139,7 @@ static void begin(const struct engine *g, const struct config *c, const struct d
     const int m = features_count(c);
     const float half = input_scale(c) * input_scale(c) / 2;
 
-#pragma omp parallel for num_threads((size_t)rows *(size_t)m > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (size_t)rows *(size_t)m))
     for (int i = 0; i < rows; i++) {
         const float *x_i = x + (ptrdiff_t)i * c->dh;
         float square = 0;
@@ -163,7 +153,7 @@ static void begin(const struct engine *g, const struct config *c, const struct d
 /* Subtract each row's maximum. */
 static void subtract_row_max(const struct engine *g, float *f, int rows, int m)
 {
-#pragma omp parallel for num_threads((size_t)rows *(size_t)m > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (size_t)rows *(size_t)m))
     for (int i = 0; i < rows; i++) {
         float *f_i = f + (ptrdiff_t)i * m, most = f_i[0];
         for (int r = 1; r < m; r++)
@@ -175,7 +165,7 @@ static void subtract_row_max(const struct engine *g, float *f, int rows, int m)
 
 static void scale(const struct engine *g, float *f, float factor, size_t n)
 {
-#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for simd num_threads(team_for(g->threads, n))
     for (size_t i = 0; i < n; i++)
         f[i] *= factor;
 }
@@ -187,7 +177,7 @@ static void finish_trig(const struct engine *g, const struct config *c, float *f
     const int n = linear_of(c)->features;
     const float half = input_scale(c) * input_scale(c) / 2, root = sqrtf((float)n);
 
-#pragma omp parallel for num_threads((size_t)rows *(size_t)n > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (size_t)rows *(size_t)n))
     for (int i = 0; i < rows; i++) {
         const float *const x_i = x + (ptrdiff_t)i * c->dh;
         float *const f_i = f + (ptrdiff_t)i * 2 * n, square = 0;
@@ -206,7 +196,7 @@ static void finish_relu(const struct engine *g, const struct config *c, float *f
 {
     const float factor = 1 / sqrtf((float)linear_of(c)->features), least = linear_of(c)->least;
 
-#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for simd num_threads(team_for(g->threads, n))
     for (size_t i = 0; i < n; i++)
         f[i] = factor * (f[i] > 0 ? f[i] : 0) + least;
 }
@@ -270,7 +260,7 @@ static void through_exp(const struct engine *g, const struct config *c, float *d
     const int m = features_count(c);
     const float square = input_scale(c) * input_scale(c);
 
-#pragma omp parallel for num_threads((size_t)rows *(size_t)m > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (size_t)rows *(size_t)m))
     for (int i = 0; i < rows; i++) {
         const ptrdiff_t at = (ptrdiff_t)i * m, from = (ptrdiff_t)i * c->dh;
         float sum = 0;
@@ -289,7 +279,7 @@ static void through_trig(const struct engine *g, const struct config *c, float *
     const int n = linear_of(c)->features;
     const float square = input_scale(c) * input_scale(c);
 
-#pragma omp parallel for num_threads((size_t)rows *(size_t)n > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (size_t)rows *(size_t)n))
     for (int i = 0; i < rows; i++) {
         const float *const f_i = f + (ptrdiff_t)i * 2 * n;
         float *const d_i = d_f + (ptrdiff_t)i * 2 * n, sum = 0;
@@ -309,7 +299,7 @@ static void through_relu(const struct engine *g, const struct config *c, float *
     const size_t n = (size_t)rows * (size_t)features_count(c);
     const float factor = 1 / sqrtf((float)linear_of(c)->features), least = linear_of(c)->least;
 
-#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for simd num_threads(team_for(g->threads, n))
     for (size_t i = 0; i < n; i++)
         d_f[i] = f[i] > least ? factor * d_f[i] : 0;
     memset(d_x, 0, (size_t)rows * (size_t)c->dh * sizeof(float));

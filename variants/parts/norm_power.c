@@ -20,6 +20,7 @@
  * divides, is left out. Where norms come first and memory lies between the rows, q of the code's
  * d_u is that of a sequence. */
 #include "norm_power.h"
+#include "variants/base/loops.h"
 
 #include <math.h>
 
@@ -77,9 +78,7 @@ void power_params(const struct config *c, const char *prefix, const char *name, 
 
 static int team(const struct engine *g, const struct config *c, int rows)
 {
-    enum { PARALLEL_MIN = 16384 }; /* elements */
-
-    return (ptrdiff_t)rows * c->D > PARALLEL_MIN ? g->threads : 1;
+    return team_for(g->threads, (ptrdiff_t)rows * c->D);
 }
 
 /* What multiplies n channels of one row; add may be NULL. */

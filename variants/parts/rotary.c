@@ -3,6 +3,7 @@
  * Rotation of pairs of coordinates. Angles stay in double: a float one is off by 2e-4 at position
  * 4000. The cosine of a double is reduced exactly, for any number of turns. */
 #include "rotary.h"
+#include "variants/base/loops.h"
 
 #include <math.h>
 
@@ -68,10 +69,9 @@ static void turn_stretch(const struct engine *g, const struct rotary *r,
                          const struct rotary_table *table, const struct phases *first, int row0,
                          int rows, int t0, int f0, int n)
 {
-    enum { PARALLEL_MIN = 16384 };
     const ptrdiff_t all = (ptrdiff_t)r->B * rows, width = (ptrdiff_t)r->heads * r->width;
 
-#pragma omp parallel for num_threads(all *width > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, all *width))
     for (ptrdiff_t i = 0; i < all; i++) {
         const ptrdiff_t row = i % rows;
         float *x = r->x + i / rows * r->stride + (row0 + row) * width;

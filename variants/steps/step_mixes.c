@@ -3,15 +3,14 @@
  * Steps of token shifts: rows mixed with the row before by learned weights, and maps side by side.
  */
 #include "steps.h"
+#include "variants/base/loops.h"
 
 enum { X, D_, M }; /* inputs */
 enum { FROM, N };  /* numbers */
 
 static int team(const struct step_call *c)
 {
-    enum { PARALLEL_MIN = 1 << 14 };
-
-    return (ptrdiff_t)c->B * c->L * c->out->n > PARALLEL_MIN ? c->g->threads : 1;
+    return team_for(c->g->threads, (ptrdiff_t)c->B * c->L * c->out->n);
 }
 
 static void mixes_forward(const struct step_call *c)

@@ -2,6 +2,7 @@
  *
  * Steps that combine two values, or a value and a parameter, number by number. */
 #include "steps.h"
+#include "variants/base/loops.h"
 
 #include <math.h>
 
@@ -10,9 +11,7 @@ enum { PER };   /* numbers */
 
 static int team(const struct step_call *c)
 {
-    enum { PARALLEL_MIN = 1 << 14 };
-
-    return (ptrdiff_t)c->B * c->L * c->out->n > PARALLEL_MIN ? c->g->threads : 1;
+    return team_for(c->g->threads, (ptrdiff_t)c->B * c->L * c->out->n);
 }
 
 #define EACH_ROW                                                                                   \

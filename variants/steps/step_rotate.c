@@ -2,6 +2,7 @@
  *
  * A step that rotates pairs of columns by their position in the stream (parts/rotary.h). */
 #include "steps.h"
+#include "variants/base/loops.h"
 #include "variants/parts/rotary.h"
 
 #include <string.h>
@@ -39,9 +40,7 @@ static void turn(const struct step_call *c, const struct matrix *m, bool back)
 
 static int team(const struct step_call *c)
 {
-    enum { PARALLEL_MIN = 1 << 14 };
-
-    return (ptrdiff_t)c->B * c->L * c->in->n > PARALLEL_MIN ? c->g->threads : 1;
+    return team_for(c->g->threads, (ptrdiff_t)c->B * c->L * c->in->n);
 }
 
 static void forward(const struct step_call *c)

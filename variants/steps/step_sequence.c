@@ -3,15 +3,14 @@
  * Steps along a sequence: a short causal convolution, and the difference to the row before. Each
  * carries the last rows of its input to the next segment. */
 #include "steps.h"
+#include "variants/base/loops.h"
 
 #include <math.h>
 #include <string.h>
 
 static int team(const struct step_call *c)
 {
-    enum { PARALLEL_MIN = 1 << 14 };
-
-    return (ptrdiff_t)c->B * c->L * c->in->n > PARALLEL_MIN ? c->g->threads : 1;
+    return team_for(c->g->threads, (ptrdiff_t)c->B * c->L * c->in->n);
 }
 
 /* Row t of sequence b, t < 0 being one of the `kept` rows before; NULL = zeros. */

@@ -2,6 +2,7 @@
  *
  * Lists of steps: built, then run forwards and backwards. */
 #include "steps.h"
+#include "variants/base/loops.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -201,10 +202,9 @@ void steps_make(struct steps *t, steps_build *build, const struct config *c, int
 
 void step_add_gradient(const struct step_call *c, int input)
 {
-    enum { PARALLEL_MIN = 1 << 14 };
     const int rows = c->B * c->L, n = c->out->n;
 
-#pragma omp parallel for num_threads((ptrdiff_t)rows *n > PARALLEL_MIN ? c->g->threads : 1)
+#pragma omp parallel for num_threads(team_for(c->g->threads, (ptrdiff_t)rows *n))
     for (int i = 0; i < rows; i++) {
         const float *const d = matrix_row(&c->d_out[0], i);
         float *const d_in = matrix_row(&c->d_in[input], i);

@@ -5,6 +5,7 @@
  * keys and values (here). */
 #include "sublayer_attention.h"
 #include "sublayer_attention_around.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/masks.h"
@@ -261,8 +262,7 @@ static struct seq_rows new_rows(struct sublayer *s, const struct work *w, int wh
 /* Rows of q, k or v of `width` numbers become numbers of bf16. */
 static void round_rows(const struct engine *g, struct seq_rows x, int B, int rows, int width)
 {
-#pragma omp parallel for collapse(2)                                                               \
-    num_threads((ptrdiff_t)B *rows *width > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for collapse(2) num_threads(team_for(g->threads, (ptrdiff_t)B *rows *width))
     for (int b = 0; b < B; b++)
         for (int i = 0; i < rows; i++)
             bf16_round(x.at + b * x.stride + (ptrdiff_t)i * width, (size_t)width);
@@ -274,8 +274,7 @@ static void store_rows(const struct engine *g, const struct sublayer *s, struct 
 {
     const int width = config_kv_width(s->c);
 
-#pragma omp parallel for collapse(2)                                                               \
-    num_threads((ptrdiff_t)B *rows *width > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for collapse(2) num_threads(team_for(g->threads, (ptrdiff_t)B *rows *width))
     for (int b = 0; b < B; b++)
         for (int i = 0; i < rows; i++)
             elem_heads_narrow(

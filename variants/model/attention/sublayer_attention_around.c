@@ -21,6 +21,7 @@
  *
  * Keys and values are remembered as the core reads them, and log f beside them. */
 #include "sublayer_attention_around.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
 #include <math.h>
@@ -361,7 +362,7 @@ void around_values(const struct engine *g, const struct sublayer *s, const struc
     for (int b = 0; b < n.B; b++) {
         float *const at = v.at + b * v.stride, *const kept = raw + b * row;
         const float *const v0 = first.at + b * first.stride;
-#pragma omp parallel for simd num_threads(row > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for simd num_threads(team_for(g->threads, row))
         for (ptrdiff_t e = 0; e < row; e++) {
             kept[e] = at[e];
             at[e] = m[0] * at[e] + m[1] * v0[e];
@@ -440,7 +441,7 @@ void around_split(const struct engine *g, const struct sublayer *s, const struct
         return;
     float *const spare = around_work_of(s, base, n, back).spare;
     CHECK(spare);
-#pragma omp parallel for num_threads(all *width > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, all *width))
     for (ptrdiff_t r = 0; r < all; r++) {
         float *const row = x.at + r / rows * x.stride + r % rows * width;
         float *const copy = spare + r * width;
@@ -501,7 +502,7 @@ void around_difference(const struct engine *g, const struct sublayer *s, const s
     const float lambda = around_lambda(s, part), rest = (float)(1 - around_lambda_init(s));
     float *const o = w->own[AT_O];
     CHECK(x.mixed && x.o[0] && x.o[1]);
-#pragma omp parallel for simd num_threads(all > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for simd num_threads(team_for(g->threads, all))
     for (ptrdiff_t e = 0; e < all; e++)
         x.mixed[e] = x.o[0][e] - lambda * x.o[1][e];
     g->ops.norm(&(struct norm){.kind = NORM_RMS,
@@ -512,7 +513,7 @@ void around_difference(const struct engine *g, const struct sublayer *s, const s
                                .n = 2 * c->dh,
                                .eps = c->head_eps,
                                .threads = g->threads});
-#pragma omp parallel for simd num_threads(all > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for simd num_threads(team_for(g->threads, all))
     for (ptrdiff_t e = 0; e < all; e++)
         o[e] *= rest;
 }
@@ -539,7 +540,7 @@ void around_gate(const struct engine *g, const struct sublayer *s, const struct 
                              .rows = (int)rows,
                              .n = (int)width,
                              .threads = g->threads});
-#pragma omp parallel for num_threads(rows *HD > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, rows *HD))
     for (ptrdiff_t y = 0; y < rows * width; y++)
         for (ptrdiff_t e = y * each; e < (y + 1) * each; e++)
             to.gated[e] = o[e] * to.gate[y];

@@ -2,6 +2,7 @@
  *
  * Around the core of attention, backward: sublayer_attention_around.c in reverse order. */
 #include "sublayer_attention_around.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/linear.h"
 
@@ -41,7 +42,7 @@ static void gate_grad(const struct engine *g, const struct sublayer *s, const st
     const ptrdiff_t width = W->shape[0], each = config_q_width(c) / width;
     const ptrdiff_t rows = (ptrdiff_t)n.B * n.L;
     const float *const o = w->own[AT_O];
-#pragma omp parallel for num_threads(rows *width *each > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, rows *width *each))
     for (ptrdiff_t y = 0; y < rows * width; y++) {
         float sum = 0;
         for (ptrdiff_t e = y * each; e < (y + 1) * each; e++) {
@@ -50,15 +51,6 @@ static void gate_grad(const struct engine *g, const struct sublayer *s, const st
         }
         d.gate[y] = sum * x.gate[y] * (1 - x.gate[y]);
     }
-}
-
-static double dot(const float *x, const float *y, ptrdiff_t n)
-{
-    double sum = 0;
-
-    for (ptrdiff_t e = 0; e < n; e++)
-        sum += (double)x[e] * (double)y[e];
-    return sum;
 }
 
 /* d lambda reaches the vectors through the two exponentials. */
@@ -87,12 +79,12 @@ static void difference_grad(const struct engine *g, const struct sublayer *s, co
     double part[2];
     const float lambda = around_lambda(s, part), rest = (float)(1 - around_lambda_init(s));
 
-#pragma omp parallel for simd num_threads(all > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for simd num_threads(team_for(g->threads, all))
     for (ptrdiff_t e = 0; e < all; e++)
         d_o[e] *= rest;
     norm_grad(g, s, weight, d_o, x.mixed, d.stats, n.B * n.L * c->H);
-    lambda_grad(s, -dot(d_o, x.o[1], all), part);
-#pragma omp parallel for simd num_threads(all > PARALLEL_MIN ? g->threads : 1)
+    lambda_grad(s, -dot_in_order(d_o, x.o[1], all), part);
+#pragma omp parallel for simd num_threads(team_for(g->threads, all))
     for (ptrdiff_t e = 0; e < all; e++)
         d.o[1][e] = -lambda * d_o[e];
 }
@@ -160,16 +152,17 @@ static void values_grad(const struct engine *g, const struct sublayer *s, const 
     if (!w->above || s->bare) /* nothing has arrived yet */
         memset(d_first, 0, sizeof(float) * (size_t)all);
     if (!around_mixes_values(s)) {
-#pragma omp parallel for simd num_threads(all > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for simd num_threads(team_for(g->threads, all))
         for (ptrdiff_t e = 0; e < all; e++)
             d_v[e] += d_first[e];
         return;
     }
     const struct param *const mix = around_param(s, AROUND_V_MIX);
     const float m0 = mix->data[0], m1 = mix->data[1];
-    mix->grad[0] += (float)dot(d_v, around_work_of(s, w->own[AT_AROUND], n, false).raw_v, all);
-    mix->grad[1] += (float)dot(d_v, w->own[AT_V0], all);
-#pragma omp parallel for simd num_threads(all > PARALLEL_MIN ? g->threads : 1)
+    mix->grad[0] +=
+        (float)dot_in_order(d_v, around_work_of(s, w->own[AT_AROUND], n, false).raw_v, all);
+    mix->grad[1] += (float)dot_in_order(d_v, w->own[AT_V0], all);
+#pragma omp parallel for simd num_threads(team_for(g->threads, all))
     for (ptrdiff_t e = 0; e < all; e++) {
         d_first[e] += m1 * d_v[e];
         d_v[e] *= m0;

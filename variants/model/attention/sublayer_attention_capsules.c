@@ -15,6 +15,7 @@
  *
  * The votes are products of the backend; the rest is a loop over positions. */
 #include "sublayer_attention_around.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
 #include <math.h>
@@ -45,15 +46,6 @@ static struct position position_of(const struct config *c, const struct around_w
                              .sums = x->sums + row * iters * c->D};
 }
 
-static double dot(const float *x, const float *y, int n)
-{
-    double sum = 0;
-
-    for (int e = 0; e < n; e++)
-        sum += (double)x[e] * (double)y[e];
-    return sum;
-}
-
 /* squash(x) = factor(|x|^2) x, and its slope by |x|^2 */
 static double factor(double n2) { return n2 / ((1 + n2) * sqrt(n2 + squash_eps)); }
 
@@ -66,7 +58,7 @@ static double factor_slope(double n2)
 
 static void squash(float *y, const float *x, int n)
 {
-    const double f = factor(dot(x, x, n));
+    const double f = factor(dot_in_order(x, x, n));
 
     for (int e = 0; e < n; e++)
         y[e] = (float)(f * (double)x[e]);
@@ -103,7 +95,8 @@ static void agree(const struct position *p, float *y, float *b)
             squash(y + (ptrdiff_t)n * p->width, S + (ptrdiff_t)n * p->width, p->width);
         for (int i = 0; i < p->H * p->N && t + 1 < p->iters; i++) {
             const ptrdiff_t n = i % p->N, h = i / p->N;
-            b[i] += (float)dot(y + n * p->width, p->votes + h * p->D + n * p->width, p->width);
+            b[i] +=
+                (float)dot_in_order(y + n * p->width, p->votes + h * p->D + n * p->width, p->width);
         }
     }
 }
@@ -146,7 +139,8 @@ void capsules_out(const struct engine *g, const struct sublayer *s, struct work 
 /* d of squash(x) by x, times d_y. */
 static void squash_grad(float *d_x, const float *x, const float *d_y, int n)
 {
-    const double n2 = dot(x, x, n), f = factor(n2), along = 2 * factor_slope(n2) * dot(x, d_y, n);
+    const double n2 = dot_in_order(x, x, n), f = factor(n2),
+                 along = 2 * factor_slope(n2) * dot_in_order(x, d_y, n);
 
     for (int e = 0; e < n; e++)
         d_x[e] = (float)(f * (double)d_y[e] + along * (double)x[e]);
@@ -168,10 +162,11 @@ static void agree_grad(const struct position *p, float *d_V, float *d_y, float *
             const float *const V = p->votes + h * D, *const share = c + h * N;
             double mean = 0;
             for (ptrdiff_t n = 0; n < N; n++)
-                mean += (double)share[n] * dot(d_S + n * width, V + n * width, p->width);
+                mean += (double)share[n] * dot_in_order(d_S + n * width, V + n * width, p->width);
             for (ptrdiff_t n = 0; n < N; n++)
-                d_b[h * N + n] += (float)((double)share[n] *
-                                          (dot(d_S + n * width, V + n * width, p->width) - mean));
+                d_b[h * N + n] +=
+                    (float)((double)share[n] *
+                            (dot_in_order(d_S + n * width, V + n * width, p->width) - mean));
             for (ptrdiff_t e = 0; e < D; e++)
                 d_V[h * D + e] += share[e / width] * d_S[e];
         }

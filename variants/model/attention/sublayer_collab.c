@@ -13,6 +13,7 @@
  * the same rows for all of them (a stride of 0), values are not. k, v and c . x are what MEM_KV
  * caches. */
 #include "sublayer_collab.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/masks.h"
@@ -217,7 +218,7 @@ static void weigh_queries(const struct engine *g, const struct sublayer *s, cons
     const ptrdiff_t H = s->c->H, dk = collab_of(s->c)->dk;
     const float *const mix = collab_param(s, CO_W_MIX)->data;
 
-#pragma omp parallel for num_threads((ptrdiff_t)rows *H *dk > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (ptrdiff_t)rows *H *dk))
     for (ptrdiff_t i = 0; i < rows * H; i++)
         for (ptrdiff_t e = 0; e < dk; e++)
             w->own[CO_Q][i * dk + e] = w->own[CO_Q_LOW][i / H * dk + e] * mix[i % H * dk + e];

@@ -19,6 +19,7 @@
  * Both forms are equal: absorbed attention has one key/value head, whose values are the first
  * kv_rank coordinates of its keys, in the same memory. The rows [c; k_r] are what MEM_KV caches. */
 #include "sublayer_latent.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/masks.h"
@@ -198,8 +199,7 @@ static void norm_rows(const struct engine *g, const struct sublayer *s, const st
         return;
     }
     norm.rows = norm.threads = 1;
-#pragma omp parallel for firstprivate(norm)                                                        \
-    num_threads((ptrdiff_t)rows *n > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for firstprivate(norm) num_threads(team_for(g->threads, (ptrdiff_t)rows *n))
     for (int i = 0; i < rows; i++) {
         norm.y = y + i * step;
         norm.x = x + (ptrdiff_t)i * n;
@@ -325,7 +325,7 @@ static void expand(const struct engine *g, const struct sublayer *s, const struc
     const struct latent_rows from = all_latents(s, w, K);
 
     product(g, W, 0, n, (struct latent_rows){w->own[LA_UP], (ptrdiff_t)K * n, n}, from, B, K);
-#pragma omp parallel for num_threads((ptrdiff_t)B *K *n > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (ptrdiff_t)B *K *n))
     for (ptrdiff_t i = 0; i < (ptrdiff_t)B * K; i++) {
         const float *const rotated = from.at + i / K * from.batch + i % K * from.row + rank;
         const float *x = w->own[LA_UP] + i * n;

@@ -3,6 +3,7 @@
  * Latent attention, backward: W_o, the core in its form, then queries and latents through their
  * rotations, norms and maps. */
 #include "sublayer_latent.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/linear.h"
 
@@ -85,7 +86,7 @@ static void expand_grad(const struct engine *g, const struct sublayer *s, const 
     const struct slice W = {latent_param(s, MLA_KV_B), 0, H * up};
     float *const d = w->d_own[LA_LATENT], *const d_up = w->d_own[LA_UP];
 
-#pragma omp parallel for num_threads((ptrdiff_t)B *K *H *up > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (ptrdiff_t)B *K *H *up))
     for (ptrdiff_t i = 0; i < (ptrdiff_t)B * K; i++) {
         float *const rotated = d + i * width + rank, *to = d_up + i * H * up;
         const float *d_k = w->d_own[LA_K] + i * H * c->dh, *d_v = w->d_own[LA_V] + i * H * dv;

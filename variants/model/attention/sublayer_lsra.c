@@ -13,6 +13,7 @@
  * memory attention has. */
 #include "sublayer_lsra.h"
 #include "sublayer_attention.h"
+#include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 
 #include <math.h>
@@ -229,12 +230,7 @@ static struct lsra_call now(const struct sublayer *s, const struct work *w,
 
 /* ---- channels of rows ----------------------------------------------------------------------- */
 
-static int team(const struct engine *g, double elements)
-{
-    enum { PARALLEL_MIN = 16384 };
-
-    return elements > PARALLEL_MIN ? g->threads : 1;
-}
+static int team(const struct engine *g, double elements) { return team_for(g->threads, elements); }
 
 /* The last `rows` rows of each source sequence, `width` channels from `at` on, without gaps. */
 static void take(const struct engine *g, float *to, struct sublayer_input from, int D, int rows,

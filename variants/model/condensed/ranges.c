@@ -2,6 +2,7 @@
  *
  * Attention of queries that see ranges of rows, in a plain loop: for what no kernel has as data. */
 #include "ranges.h"
+#include "variants/base/loops.h"
 
 #include <math.h>
 #include <omp.h>
@@ -13,16 +14,6 @@ static float *row_at(const struct range_rows *p, int l, int b, int j, int h, int
     const ptrdiff_t row = p->first[l] + (ptrdiff_t)j * (p->step[l] ? p->step[l] : 1);
 
     return p->list[l] + b * p->stride[l] + row * width + (ptrdiff_t)h * dh;
-}
-
-static float dot(const float *x, const float *y, int n)
-{
-    float sum = 0;
-
-#pragma omp simd reduction(+ : sum)
-    for (int i = 0; i < n; i++)
-        sum += x[i] * y[i];
-    return sum;
 }
 
 static void add(float *y, float factor, const float *x, int n)
@@ -58,7 +49,8 @@ static int scores(const struct ranges *a, const struct query *x, float *s)
 
     for (int l = 0; l < x->lists; l++)
         for (int j = x->r[l].from; j < x->r[l].to; j++)
-            s[n++] = a->scale * dot(a->q + x->at, row_at(&a->k, l, x->b, j, x->kv, dh, width), dh);
+            s[n++] = a->scale *
+                     dot_in_lanes(a->q + x->at, row_at(&a->k, l, x->b, j, x->kv, dh, width), dh);
     return n;
 }
 
@@ -95,7 +87,7 @@ static void attend_grad(const struct ranges *a, const struct ranges_grad *d, con
 {
     const int dh = a->dh, width = a->Hkv * dh;
     const float *const d_o = d->d_o + x->at;
-    const float delta = dot(d_o, a->o + x->at, dh), lse = a->lse[x->lse];
+    const float delta = dot_in_lanes(d_o, a->o + x->at, dh), lse = a->lse[x->lse];
     int at = 0;
 
     scores(a, x, p);
@@ -103,7 +95,7 @@ static void attend_grad(const struct ranges *a, const struct ranges_grad *d, con
     for (int l = 0; l < x->lists; l++)
         for (int j = x->r[l].from; j < x->r[l].to; j++, at++) {
             const float prob = expf(p[at] - lse);
-            const float d_p = dot(d_o, row_at(&a->v, l, x->b, j, x->kv, dh, width), dh);
+            const float d_p = dot_in_lanes(d_o, row_at(&a->v, l, x->b, j, x->kv, dh, width), dh);
             const float d_s = a->scale * prob * (d_p - delta);
             add(row_at(&d->v, l, x->b, j, x->kv, dh, width), prob, d_o, dh);
             add(row_at(&d->k, l, x->b, j, x->kv, dh, width), d_s, a->q + x->at, dh);

@@ -5,12 +5,11 @@
  * such class is plain causal attention with a past, whose queries are s rows apart. The learned key
  * and value that all see are a sink. */
 #include "condensed.h"
+#include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { PARALLEL_MIN = 16384 }; /* elements worth a parallel region */
 
 struct mca {
     int stride; /* tokens of a group */
@@ -179,8 +178,7 @@ static void columns(const struct engine *g, const struct config *c, struct seq_r
     const int s = numbers(c)->stride, dh = c->dh, width = config_kv_width(c);
     const ptrdiff_t per_head = (ptrdiff_t)B * of->n * dh * s;
 
-#pragma omp parallel for num_threads((ptrdiff_t)B * of->n * s * width > PARALLEL_MIN ? g->threads  \
-                                                                                     : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (ptrdiff_t)B * of->n * s * width))
     for (int at = 0; at < B * of->n; at++)
         for (int t = 0; t < s; t++) {
             const int row = of->lead + at % of->n * s + t;

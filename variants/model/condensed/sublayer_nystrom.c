@@ -5,12 +5,11 @@
  * the pseudo-inverse, matrices of landmarks for each head. */
 #include "condensed.h"
 #include "nystrom_inverse.h"
+#include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { PARALLEL_MIN = 16384 }; /* elements worth a parallel region */
 
 struct nystrom {
     int landmarks, iterations;
@@ -148,7 +147,7 @@ static void means(const struct engine *g, float *to, const float *x, struct rows
 {
     const int width = r.H * r.dh, row = r.heads * r.dh;
 
-#pragma omp parallel for num_threads((ptrdiff_t)r.B *r.L *width > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (ptrdiff_t)r.B *r.L *width))
     for (int at = 0; at < r.B * r.m; at++) {
         const int from = part_at(at % r.m, r.L, r.m), end = part_at(at % r.m + 1, r.L, r.m);
         float *const y = to + (ptrdiff_t)at * width;
@@ -166,7 +165,7 @@ static void means_grad(const struct engine *g, float *d_x, const float *d, struc
 {
     const int width = r.H * r.dh, row = r.heads * r.dh;
 
-#pragma omp parallel for num_threads((ptrdiff_t)r.B *r.L *width > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (ptrdiff_t)r.B *r.L *width))
     for (int at = 0; at < r.B * r.m; at++) {
         const int from = part_at(at % r.m, r.L, r.m), end = part_at(at % r.m + 1, r.L, r.m);
         const float share = 1 / (float)(end - from);
@@ -277,7 +276,7 @@ static void convolve(const struct engine *g, const struct sublayer *s, const str
     const float *const weights = condensed_weights(s)->data;
 
     memcpy(w->own[NY_SUM], w->own[CO_O], sizeof(float) * (size_t)(B * L) * (size_t)row);
-#pragma omp parallel for num_threads(B *L *row > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, B *L *row))
     for (int at = 0; at < B * c->H; at++) {
         const int b = at / c->H, h = at % c->H;
         float *const y = w->own[NY_SUM] + (ptrdiff_t)b * L * row + (ptrdiff_t)h * dh;
@@ -301,7 +300,7 @@ static void convolve_grad(const struct engine *g, const struct sublayer *s, cons
     const ptrdiff_t row = config_q_width(c), v_row = config_kv_width(c);
     const struct param *const W = condensed_weights(s);
 
-#pragma omp parallel for num_threads(B *L *row > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, B *L *row))
     for (int kv = 0; kv < c->kv_heads; kv++)
         for (int at = 0; at < B * group; at++) {
             const int b = at / group, h = kv * group + at % group;

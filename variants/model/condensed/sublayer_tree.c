@@ -11,10 +11,9 @@
  * long, together with those of the levels below. */
 #include "condensed.h"
 #include "ranges.h"
+#include "variants/base/loops.h"
 
 #include <string.h>
-
-enum { PARALLEL_MIN = 16384 }; /* elements worth a parallel region */
 
 struct numbers {
     int tree; /* nodes of a level that a query sees, one more if the rest is odd */
@@ -87,7 +86,7 @@ static void build(const struct engine *g, const struct range_rows *p, int B, int
 {
     for (int l = 1; l < p->lists; l++) {
         const int n = p->rows[l];
-#pragma omp parallel for num_threads((ptrdiff_t)B *n *width > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (ptrdiff_t)B *n *width))
         for (int at = 0; at < B * n; at++) {
             const int b = at / n, node = at % n;
             const float *const x =
@@ -104,7 +103,7 @@ static void build_grad(const struct engine *g, const struct range_rows *d, int B
 {
     for (int l = d->lists - 1; l > 0; l--) {
         const int n = d->rows[l];
-#pragma omp parallel for num_threads((ptrdiff_t)B *n *width > PARALLEL_MIN ? g->threads : 1)
+#pragma omp parallel for num_threads(team_for(g->threads, (ptrdiff_t)B *n *width))
         for (int at = 0; at < B * n; at++) {
             const float *const y = d->list[l] + at / n * d->stride[l] + (ptrdiff_t)(at % n) * width;
             float *const x =

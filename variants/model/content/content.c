@@ -9,6 +9,7 @@
  * Forms choose by rows as they are before the rotation. Remembered are hidden states (by the
  * wiring), or keys, values and the numbers that the form gives rows. */
 #include "content.h"
+#include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/linear.h"
@@ -280,7 +281,7 @@ static void unit_rows(const struct sublayer *s, struct seq_rows to, struct seq_r
 {
     const int H = s->c->H, dh = s->c->dh;
 
-#pragma omp parallel for num_threads((ptrdiff_t)B *rows *H *dh > PARALLEL_MIN ? threads : 1)
+#pragma omp parallel for num_threads(team_for(threads, (ptrdiff_t)B *rows *H *dh))
     for (int x = 0; x < B * rows; x++)
         for (int h = 0; h < H; h++) {
             const ptrdiff_t at = ((ptrdiff_t)(x % rows) * H + h) * dh;

@@ -13,6 +13,7 @@
 #include "lsh.h"
 
 #include "groups.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
 #include <math.h>
@@ -128,7 +129,7 @@ static int team(const struct content_call *n, int rows)
     const struct lsh *const l = lsh_of(n->s->c);
     const ptrdiff_t products = (ptrdiff_t)n->a.B * rows * n->a.H * n->a.dh * l->rounds * l->half;
 
-    return products > PARALLEL_MIN ? n->g->threads : 1;
+    return team_for(n->g->threads, products);
 }
 
 static void number(const struct content_call *n)

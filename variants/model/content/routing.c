@@ -12,6 +12,7 @@
 #include "routing.h"
 
 #include "groups.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
 #include <math.h>
@@ -158,7 +159,7 @@ static int team(const struct content_call *n, int rows)
     const ptrdiff_t products =
         (ptrdiff_t)a->B * rows * a->H * a->dh * routing_of(n->s->c)->clusters;
 
-    return products > PARALLEL_MIN ? n->g->threads : 1;
+    return team_for(n->g->threads, products);
 }
 
 static void number(const struct content_call *n)

@@ -13,6 +13,7 @@
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
 #include "sublayer_skip.h"
+#include "variants/base/loops.h"
 #include "variants/parts/norm.h"
 
 #include <string.h>
@@ -232,7 +233,7 @@ static struct act epilogue(const struct sublayer *s, const struct work *w, float
 static void add_scaled(float *z, const float *x, const float *y, float factor, size_t n,
                        int threads)
 {
-#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? threads : 1)
+#pragma omp parallel for simd num_threads(team_for(threads, n))
     for (size_t i = 0; i < n; i++)
         z[i] = x[i] + factor * y[i];
 }

@@ -10,6 +10,7 @@
  *
  * Its memory is the sum and the number of committed rows. */
 #include "sublayer_aan.h"
+#include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 
 #include <string.h>
@@ -135,9 +136,7 @@ static void sum_columns(const struct sublayer *s, float *mu, struct sublayer_inp
 
 static int team(const struct engine *g, const struct sublayer *s, struct sublayer_input from)
 {
-    enum { PARALLEL_MIN = 16384 };
-
-    return (double)from.B * from.L * s->c->D > PARALLEL_MIN ? g->threads : 1;
+    return team_for(g->threads, (double)from.B * from.L * s->c->D);
 }
 
 static void sum_rows(const struct engine *g, const struct sublayer *s, float *mu,

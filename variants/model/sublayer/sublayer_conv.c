@@ -10,6 +10,7 @@
  * 2019 (arXiv:1901.11117), f = W u + b. Both remember the k - 1 rows before a segment as they
  * entered the sub-layer. */
 #include "sublayer.h"
+#include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 
 #include <math.h>
@@ -86,9 +87,7 @@ static void conv_arrays_grad(const struct sublayer *s, struct extent max,
 
 static int team(const struct engine *g, struct sublayer_input from, int D)
 {
-    enum { PARALLEL_MIN = 16384 }; /* elements */
-
-    return (ptrdiff_t)from.B * from.L * D > PARALLEL_MIN ? g->threads : 1;
+    return team_for(g->threads, (ptrdiff_t)from.B * from.L * D);
 }
 
 /* u [B,L,D] + bias, which may be NULL. */

@@ -5,6 +5,7 @@
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
 #include "sublayer_skip.h"
+#include "variants/base/loops.h"
 #include "variants/parts/norm.h"
 
 #include <string.h>
@@ -48,7 +49,7 @@ static double dot(const float *x, const float *y, size_t n)
 
 static void scaled(float *y, const float *x, float factor, size_t n, int threads)
 {
-#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? threads : 1)
+#pragma omp parallel for simd num_threads(team_for(threads, n))
     for (size_t i = 0; i < n; i++)
         y[i] = factor * x[i];
 }

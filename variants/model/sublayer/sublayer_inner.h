@@ -6,9 +6,6 @@
 
 #include "sublayer_list.h"
 
-/* Elements from which a parallel region pays. */
-enum { PARALLEL_MIN = 16384 };
-
 /* Does a row of its output depend on other rows? */
 bool sublayer_mixes(const struct sublayer *s);
 

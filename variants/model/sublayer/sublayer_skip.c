@@ -3,6 +3,7 @@
  * Gates that skip a sub-layer: equations in sublayer_skip.h. */
 #include "sublayer_skip.h"
 #include "sublayer_inner.h"
+#include "variants/base/loops.h"
 
 #include <math.h>
 
@@ -16,7 +17,7 @@ void skip_params(const struct config *c, const char *prefix, struct params *p)
 
 static int team(const struct engine *g, int rows, int D)
 {
-    return (ptrdiff_t)rows * D > PARALLEL_MIN ? g->threads : 1;
+    return team_for(g->threads, (ptrdiff_t)rows * D);
 }
 
 static float gate_of(const struct sublayer *s, const float *x)

@@ -12,6 +12,7 @@
  *
  * The rows follow from the weights alone, so they are computed when these change. Each needs the
  * one before it: both directions are loops over positions in one thread. */
+#include "variants/base/loops.h"
 #include "variants/parts/parts.h"
 
 #include <math.h>
@@ -94,16 +95,6 @@ static float ahead(const struct step *s, int stage)
     return stage == 0 ? 0 : stage == STAGES - 1 ? s->e : s->e / 2;
 }
 
-static float dot(const float *x, const float *y, int n)
-{
-    float sum = 0;
-
-#pragma omp simd reduction(+ : sum)
-    for (int i = 0; i < n; i++)
-        sum += x[i] * y[i];
-    return sum;
-}
-
 static void add(float *y, float w, const float *x, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i++)
@@ -118,10 +109,11 @@ static void follow(const struct step *s, const struct param *w, const float *p, 
         if (i > 0)
             add(s->x[i], ahead(s, i), s->k[i - 1], s->D);
         for (int u = 0; u < s->n; u++)
-            s->a[i][u] = tanhf(dot(w[W_IN].data + (ptrdiff_t)u * s->D, s->x[i], s->D) +
+            s->a[i][u] = tanhf(dot_in_lanes(w[W_IN].data + (ptrdiff_t)u * s->D, s->x[i], s->D) +
                                w[W_TIME].data[u] * (t + ahead(s, i)) + w[B_IN].data[u]);
         for (int e = 0; e < s->D; e++)
-            s->k[i][e] = dot(w[W_OUT].data + (ptrdiff_t)e * s->n, s->a[i], s->n) + w[B_OUT].data[e];
+            s->k[i][e] =
+                dot_in_lanes(w[W_OUT].data + (ptrdiff_t)e * s->n, s->a[i], s->n) + w[B_OUT].data[e];
     }
 }
 

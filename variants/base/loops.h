@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What plain loops over numbers share. Products of matrices and row operations are a backend's. */
+#ifndef LOOPS_H
+#define LOOPS_H
+
+#include <stddef.h>
+
+/* How many threads run a loop over n elements: one where a parallel region costs more than it
+ * saves. */
+static inline int team_for(int threads, double n)
+{
+    enum { WORTH = 16384 };
+
+    return n > WORTH ? threads : 1;
+}
+
+/* In this order, in double. */
+static inline double dot_in_order(const float *x, const float *y, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)y[i];
+    return sum;
+}
+
+/* In lanes of the compiler's choice. */
+static inline float dot_in_lanes(const float *x, const float *y, int n)
+{
+    float sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+    for (int i = 0; i < n; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
+#endif
