@@ -17,7 +17,7 @@ static void all_attention_order(char order[MAX_ORDER], int N)
 {
     if (N > (MAX_ORDER - 1) / 2)
         N = 0;
-    memset(order, 's', (size_t)N);
+    memset(order, SUB_ATTENTION, (size_t)N);
     order[N] = '\0';
 }
 

@@ -79,6 +79,22 @@ struct adaptive {
 enum mem_start { MEM_START_EMPTY, MEM_START_ZEROS, MEM_STARTS };
 extern const char *const mem_start_name[MEM_STARTS + 1]; /* "empty" "zeros" NULL */
 
+/* The sub-layers of a model, by the letters of config.order and config.subs. */
+enum sub_letter {
+    SUB_ATTENTION = 's',
+    SUB_FFN = 'f',
+    SUB_HALF_FFN = 'h', /* Macaron's: half of its output is added */
+    SUB_RNN = 'r',      /* LocalRNN, sublayer_rnn.c */
+    SUB_POOLED = 'p', /* attention whose queries are means of two rows; halves the rows after it */
+    SUB_UNPOOLED = 'u',  /* attention before which every token gets its row again */
+    SUB_CPE = 'c',       /* convolution at a layer's input, sublayer_conv.c */
+    SUB_SEP = 'w',       /* separable convolution, sublayer_conv.c */
+    SUB_MASKED = 'd',    /* attention with its own weights and a trained mask */
+    SUB_LSRA = 'l',      /* attention of some channels, convolution of the others */
+    SUB_READ = 'x',      /* cross attention, sublayer_read.c */
+    SUB_READ_BOTH = 'e', /* attention in both directions to rows that count, sublayer_read.c */
+};
+
 /* ---- variants ----------------------------------------------------------------------------- */
 
 /* How the scores of one attention enter the next: not at all, added, or added with a softmax of

@@ -24,7 +24,7 @@ static bool has_exit_tau(const struct config *c) { return c->exit == EXIT_ENTROP
 static bool has_exit_patience(const struct config *c) { return c->exit == EXIT_PATIENCE; }
 static bool has_clip(const struct config *c)
 {
-    return c->pos->clips || c->around.man || strchr(c->subs, 'd');
+    return c->pos->clips || c->around.man || strchr(c->subs, SUB_MASKED);
 }
 /* An adaptive span tells all distances apart. */
 static bool has_clamp(const struct config *c)
@@ -115,7 +115,7 @@ static bool has_out_gate(const struct config *c)
 {
     if (c->mixer)
         return c->mixer->gated && !c->stack.n;
-    return !strchr(c->order, 'p') && !config_mem(c)->compressed && !c->stream_sinks;
+    return !strchr(c->order, SUB_POOLED) && !config_mem(c)->compressed && !c->stream_sinks;
 }
 
 /* Layers that cache keys and values: not the recurrent ones of a stack. */

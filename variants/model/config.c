@@ -232,7 +232,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         for (c.around.capsules = max_int(1, H); D % c.around.capsules;)
             c.around.capsules--;
     snprintf(c.subs, sizeof(c.subs), "%s", v->subs ? v->subs : USUAL_SUBS);
-    if (strchr(c.subs, 'l'))
+    if (strchr(c.subs, SUB_LSRA))
         c.lsra = lsra_usual(D, H);
     if (v->recurrent)
         c.recurrent = recurrent_sizes(v->recurrent, D, H);
@@ -396,15 +396,17 @@ static enum status check_lazy(const struct config *c, struct err *e)
  * again; they stand where a table of distances says, in a window that is computed anew. */
 static enum status check_cells(const struct config *c, struct err *e)
 {
-    const char *const name = c->variant->name, *const pools = strchr(c->order, 'p');
-    const char *const joins = strchr(c->order, 'u'), *const last = strrchr(c->order, 'p');
+    const char *const name = c->variant->name, *const pools = strchr(c->order, SUB_POOLED);
+    const char *const joins = strchr(c->order, SUB_UNPOOLED);
+    const char *const last = strrchr(c->order, SUB_POOLED);
     int levels = 0;
 
     for (const char *at = c->order; *at; at++)
-        levels += *at == 'p';
+        levels += *at == SUB_POOLED;
     if (!pools && !joins)
         return OK;
-    if (!pools || !joins || last > joins || joins != strrchr(c->order, 'u') || levels > POOL_LEVELS)
+    if (!pools || !joins || last > joins || joins != strrchr(c->order, SUB_UNPOOLED) ||
+        levels > POOL_LEVELS)
         return fail(e, E_USAGE,
                     "%s: order \"%.64s\" does not pool rows and then give them back  -> 1 to %d "
                     "times p, behind them one u",
@@ -529,7 +531,7 @@ static enum status check_ffn(const struct config *c, struct err *e)
     if (!config_mem(c)->state)
         return fail(e, E_USAGE, "%s: ffn %s without states of its past  -> a variant that has them",
                     c->variant->name, c->ffn->name);
-    if (strchr(c->order, 'h') || c->wiring == WIRING_MACARON_PRE ||
+    if (strchr(c->order, SUB_HALF_FFN) || c->wiring == WIRING_MACARON_PRE ||
         c->wiring == WIRING_MACARON_POST)
         return fail(e, E_USAGE, "%s: ffn %s in halves  -> another --norm", c->variant->name,
                     c->ffn->name);

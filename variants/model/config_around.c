@@ -83,7 +83,7 @@ enum status config_check_around(const struct config *c, struct err *e)
                     name, camtl->task, camtl->blocks, camtl->size, (int)places);
     if (check_predict(c, e) != OK)
         return E_USAGE;
-    if (strchr(c->subs, 'd')) {
+    if (strchr(c->subs, SUB_MASKED)) {
         const struct config masked = config_of_masks(c);
         if (c->around.man || c->mixer || c->lazy_group > 1 || c->same_length)
             return fail(

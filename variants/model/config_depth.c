@@ -16,13 +16,13 @@ static enum status check_subs(const struct config *c, struct err *e)
     if (strcmp(c->subs, USUAL_SUBS) == 0)
         return OK;
     for (const char *at = c->subs; *at; at++)
-        if (!strchr("sfcwlxd", *at) || (*at != 's' && strchr(at + 1, *at)))
+        if (!strchr("sfcwlxd", *at) || (*at != SUB_ATTENTION && strchr(at + 1, *at)))
             return fail(e, E_USAGE,
                         "%s: layers of \"%s\"  -> s attention, and once each f feed-forward, c "
                         "convolution at the input, w convolution, x slots, d attention with a "
                         "trained mask; l attention of a part of the channels",
                         name, c->subs);
-    if (!strpbrk(c->subs, "sl") || (strchr(c->subs, 's') && strchr(c->subs, 'l')))
+    if (!strpbrk(c->subs, "sl") || (strchr(c->subs, SUB_ATTENTION) && strchr(c->subs, SUB_LSRA)))
         return fail(e, E_USAGE, "%s: layers of \"%s\"  -> an s somewhere, or one l", name, c->subs);
     if ((c->wiring != WIRING_PRE && c->wiring != WIRING_POST) || *c->order || c->steps ||
         c->stack.n || c->score_residual != SCORE_RESIDUAL_NONE || c->around.value_residual)
@@ -39,7 +39,7 @@ static enum status check_lsra(const struct config *c, struct err *e)
     const char *const name = c->variant->name;
     const struct lsra *const t = &c->lsra;
 
-    if (!strchr(c->subs, 'l'))
+    if (!strchr(c->subs, SUB_LSRA))
         return t->split == 0 ? OK
                              : fail(e, E_USAGE, "%s: lsra_split %d without an l in \"%s\"  -> 0",
                                     name, t->split, c->subs);
@@ -62,12 +62,12 @@ static enum status check_lsra(const struct config *c, struct err *e)
 /* What left a layer is remembered by its only attention. */
 static enum status check_recur(const struct config *c, struct err *e)
 {
-    const char *const at = strchr(c->subs, 's');
+    const char *const at = strchr(c->subs, SUB_ATTENTION);
 
     if (c->recur == RECUR_SHIFTED)
         return OK;
     if (c->steps || *c->order || c->exit || c->mixer || c->stack.n || c->lsra.split ||
-        config_mem(c)->compressed || (at && strchr(at + 1, 's')))
+        config_mem(c)->compressed || (at && strchr(at + 1, SUB_ATTENTION)))
         return fail(e, E_USAGE,
                     "%s: a memory of what left a layer with steps, exits, an order, a mixer, a "
                     "compressed memory or two attentions in a layer  -> none of them",
@@ -106,7 +106,7 @@ static enum status check_feedback(const struct config *c, struct err *e)
 static enum status check_slots(const struct config *c, struct err *e)
 {
     const char *const name = c->variant->name;
-    const bool reads = strchr(c->subs, 'x');
+    const bool reads = strchr(c->subs, SUB_READ);
 
     if (reads != (c->slots.n > 0))
         return fail(e, E_USAGE, "%s: %d slots and layers of \"%s\"  -> 1 or more, and an x", name,

@@ -16,14 +16,14 @@ static const char *const sinusoid_name[] = {
     [SINUSOID_CONCAT] = "concat", [SINUSOID_INTERLEAVED] = "interleaved", NULL};
 
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
-static bool has_cpe(const struct config *c) { return strchr(c->subs, 'c'); }
-static bool has_sep(const struct config *c) { return strchr(c->subs, 'w'); }
+static bool has_cpe(const struct config *c) { return strchr(c->subs, SUB_CPE); }
+static bool has_sep(const struct config *c) { return strchr(c->subs, SUB_SEP); }
 static bool has_capsules(const struct config *c) { return c->around.agg != AGG_LINEAR; }
 static bool is_predicted(const struct config *c) { return c->around.predict.form; }
 static bool has_tasks(const struct config *c) { return c->around.camtl.on; }
-static bool has_lsra(const struct config *c) { return strchr(c->subs, 'l'); }
+static bool has_lsra(const struct config *c) { return strchr(c->subs, SUB_LSRA); }
 static bool has_feedback(const struct config *c) { return c->feedback.on; }
-static bool has_slots(const struct config *c) { return strchr(c->subs, 'x'); }
+static bool has_slots(const struct config *c) { return strchr(c->subs, SUB_READ); }
 static bool is_lazy(const struct config *c) { return c->variant->lazy_group > 0; }
 static bool streams(const struct config *c) { return c->variant->stream_sinks > 0; }
 

@@ -36,13 +36,7 @@ struct sublayers {
 
 enum { MAX_RNNS = 4 }; /* LocalRNNs in a layer */
 
-/* Letters of config.order: s attention, f feed-forward, h half of its output (Macaron's), r
- * LocalRNN, p attention whose queries are means of two rows, which halves the rows after it, u
- * attention before which every token gets its row again. Letters of config.subs besides s and f: c
- * convolution at the input of a layer, w separable convolution (sublayer_conv.c), d attention with
- * weights of its own and a trained mask (sublayer_attention_man.c); in place of s, l attention of
- * a part of the channels and a convolution of the others (sublayer_lsra.c). x reads a context, e is
- * attention in both directions of rows that count (sublayer_read.c). */
+/* Is it one of enum sub_letter? */
 bool sublayer_letter(char letter);
 
 /* Append the parameters that layers share. */

@@ -18,12 +18,12 @@ static const struct letter {
     float scale;
     const char *own; /* prefix of its tensors in a layer, if they have one */
 } letters[] = {
-    {'s', &sublayer_attention, 1, ""},  {'f', &sublayer_ffn, 1, "ff."},
-    {'h', &sublayer_ffn, 0.5f, "ff."},  {'r', &sublayer_rnn, 1, "rnn."},
-    {'p', &sublayer_attention, 1, ""},  {'u', &sublayer_attention, 1, ""},
-    {'d', &sublayer_attention, 1, "d"}, {'c', &sublayer_cpe, 1, "cpe."},
-    {'w', &sublayer_sep, 1, "sep."},    {'l', &sublayer_lsra, 1, ""},
-    {'x', &sublayer_read, 1, "read."},  {'e', &sublayer_read, 1, "attn."},
+    {SUB_ATTENTION, &sublayer_attention, 1, ""}, {SUB_FFN, &sublayer_ffn, 1, "ff."},
+    {SUB_HALF_FFN, &sublayer_ffn, 0.5f, "ff."},  {SUB_RNN, &sublayer_rnn, 1, "rnn."},
+    {SUB_POOLED, &sublayer_attention, 1, ""},    {SUB_UNPOOLED, &sublayer_attention, 1, ""},
+    {SUB_MASKED, &sublayer_attention, 1, "d"},   {SUB_CPE, &sublayer_cpe, 1, "cpe."},
+    {SUB_SEP, &sublayer_sep, 1, "sep."},         {SUB_LSRA, &sublayer_lsra, 1, ""},
+    {SUB_READ, &sublayer_read, 1, "read."},      {SUB_READ_BOTH, &sublayer_read, 1, "attn."},
 };
 
 static const struct letter *letter_find(char letter)
@@ -59,7 +59,7 @@ static struct names in_macaron(int l, int k)
 static struct names in_layer(int l, char letter)
 {
     const char *const which = strchr("sle", letter) ? "1"
-                              : letter == 'f'       ? "2"
+                              : letter == SUB_FFN   ? "2"
                                                     : (char[]){letter, '\0'};
     struct names n;
 
@@ -114,7 +114,7 @@ static const struct sublayer_kind *kind_of(const struct config *c, const struct 
 static const struct config *layer_config(const struct sublayers *s, const struct config *c,
                                          int layer, char letter)
 {
-    if (letter == 'd')
+    if (letter == SUB_MASKED)
         return s->of_masks;
     return s->of_layers ? &s->of_layers[config_attends(c, layer)] : c;
 }
@@ -123,7 +123,7 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
 {
     const struct config *const c = layer_config(s, model, layer, letter);
     const struct letter *const what = letter_find(letter);
-    const bool pools = letter == 'p';
+    const bool pools = letter == SUB_POOLED;
     int nth = 0;
 
     CHECK(what);
@@ -131,29 +131,30 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
     const int lazy = c->lazy_group > 1 ? layer % c->lazy_group : 0;
     for (int k = 0; k < i; k++)
         nth += s->at[k].kind == kind;
-    s->at[i] = (struct sublayer){.kind = kind,
-                                 .c = c,
-                                 .wiring = kind == &sublayer_cpe ? WIRING_REZERO : c->wiring,
-                                 .scale = what->scale,
-                                 .nth = nth,
-                                 .layer = layer,
-                                 .asks = !c->pos->no_content && lazy == 0,
-                                 .lazy = lazy,
-                                 .narrow = s->narrow,
-                                 .reading = {.S = c->slots.n, .self = letter == 'e'},
-                                 .build = build_of(c, what),
-                                 .level = letter == 'u' ? 0 : (i ? s->at[i - 1].level : 0) + pools,
-                                 .pools = pools,
-                                 .joins = letter == 'u',
-                                 .at_own = -1,
-                                 .at_norm = -1,
-                                 .at_gate = -1,
-                                 .at_alpha = -1,
-                                 .at_qkv_map = -1,
-                                 .at_compress = -1,
-                                 .at_attn_extra = -1,
-                                 .at_around = -1,
-                                 .at_skip = -1};
+    s->at[i] = (struct sublayer){
+        .kind = kind,
+        .c = c,
+        .wiring = kind == &sublayer_cpe ? WIRING_REZERO : c->wiring,
+        .scale = what->scale,
+        .nth = nth,
+        .layer = layer,
+        .asks = !c->pos->no_content && lazy == 0,
+        .lazy = lazy,
+        .narrow = s->narrow,
+        .reading = {.S = c->slots.n, .self = letter == SUB_READ_BOTH},
+        .build = build_of(c, what),
+        .level = letter == SUB_UNPOOLED ? 0 : (i ? s->at[i - 1].level : 0) + pools,
+        .pools = pools,
+        .joins = letter == SUB_UNPOOLED,
+        .at_own = -1,
+        .at_norm = -1,
+        .at_gate = -1,
+        .at_alpha = -1,
+        .at_qkv_map = -1,
+        .at_compress = -1,
+        .at_attn_extra = -1,
+        .at_around = -1,
+        .at_skip = -1};
 }
 
 static void declare_own(struct sublayer *s, const struct names *n, struct params *p)
@@ -245,7 +246,7 @@ static enum status make_room(struct sublayers *s, const struct config *c, int n,
     s->of_layers = c->stack.n ? calloc(2, sizeof(*s->of_layers)) : NULL;
     for (int attends = 0; s->of_layers && attends < 2; attends++)
         s->of_layers[attends] = config_of_layers(c, attends);
-    const bool masks = strchr(c->subs, 'd'), narrow = c->lsra.split;
+    const bool masks = strchr(c->subs, SUB_MASKED), narrow = c->lsra.split;
     s->of_masks = masks ? calloc(1, sizeof(*s->of_masks)) : NULL;
     if (s->of_masks)
         *s->of_masks = config_of_masks(c);
@@ -286,9 +287,9 @@ static void letters_of(const struct config *c, int l, char block[MAX_RNNS + MAX_
     int n = 0;
 
     for (; n < c->rnn_layers; n++)
-        block[n] = 'r';
+        block[n] = SUB_RNN;
     for (const char *at = subs; *at; at++)
-        if (*at != 'c' || l == 0 || c->cpe_layers == CPE_ALL)
+        if (*at != SUB_CPE || l == 0 || c->cpe_layers == CPE_ALL)
             block[n++] = *at;
     block[n] = '\0';
 }
@@ -302,7 +303,7 @@ static int add_layer(struct sublayers *s, const struct config *c, int i, int l, 
 
     for (int k = 0; k < count; k++) {
         begin(s, i + k, l, c, block[k]);
-        names[k] = block[k] == 'r'      ? rnn_in_layer(l, k)
+        names[k] = block[k] == SUB_RNN  ? rnn_in_layer(l, k)
                    : macaron(c->wiring) ? in_macaron(l, k - c->rnn_layers)
                                         : in_layer(l, block[k]);
     }
@@ -369,7 +370,7 @@ enum status sublayers_init_bare(struct sublayers *s, const struct config *c, cha
 enum status sublayers_init_operator(struct sublayers *s, const struct config *c, struct params *p,
                                     int at_model, struct err *e)
 {
-    return sublayers_init_bare(s, c, 's', p, at_model, e);
+    return sublayers_init_bare(s, c, SUB_ATTENTION, p, at_model, e);
 }
 
 void sublayers_free(struct sublayers *s)
