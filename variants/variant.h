@@ -36,7 +36,7 @@ struct lsra {
     bool glu, dynamic;
 };
 
-/* Which layers have a convolution at their input, where the model has them. */
+/* Which layers have a convolution at their input, if any has. */
 enum cpe_layers { CPE_ALL, CPE_FIRST, CPE_LAYERS };
 extern const char *const cpe_layers_name[CPE_LAYERS + 1]; /* "all" "first" NULL */
 

@@ -2,7 +2,7 @@
  *
  * Linear recurrences as data: what stands in place of attention in models whose past is a state of
  * fixed size. One closed form covers linear attention, gated and delta-rule recurrences, state
- * spaces and matrix LSTMs; who is who is said where a mixer fills it in (parts/).
+ * spaces and matrix LSTMs; each mixer says how it fills it in.
  *
  * For one sequence and one state head, with t over keys, w_t = exp(g_t) and S [dk,dv]:
  *

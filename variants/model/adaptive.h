@@ -11,7 +11,7 @@
  *              (log softmax((h Q_i) W_i^T + b_i))[x - e_i]
  *
  * W = E when tied; Q_i = P_i where tie says so. With div 1 and E = D there are neither P nor Q.
- * The head is computed for every row, a tail for those whose target lies in it. */
+ * Every row computes the head; a row computes a tail only if its target lies in it. */
 #ifndef ADAPTIVE_H
 #define ADAPTIVE_H
 

@@ -9,7 +9,7 @@
 #include "variants/variant.h"
 
 /* The model that a file describes. E_IO naming the file and the key that is missing, unknown or
- * makes no sense: files obey the rows and config_check, as command lines do. `prefix` ("" or
+ * wrong: files obey the same rows and config_check as command lines. `prefix` ("" or
  * "param.") stands before the names of tensors. */
 enum status checkpoint_config(const struct safetensors *s, const char *prefix, struct config *c,
                               struct err *e);
@@ -23,12 +23,12 @@ enum status checkpoint_parts(const struct safetensors *s, const char *prefix, st
                              struct err *e);
 /* Only the map in front of q, k and v, into a config that has its other sizes. */
 enum status checkpoint_map(const struct safetensors *s, struct config *c, struct err *e);
-/* config_check of what either of them has read: E_IO naming the file. */
+/* config_check of what the two have read: E_IO naming the file. */
 enum status checkpoint_check(const struct safetensors *s, const struct config *c, struct err *e);
 
-/* Does the file hold these parameters and no others under `prefix`? With a prefix all but
- * buffers. E_IO naming the first tensor
- * that is missing, of another type or shape, outside its bounds, or of nothing that there is. */
+/* Does the file hold these parameters and no others under `prefix`? With a prefix all but buffers.
+ * E_IO naming the first tensor that is missing, of another type or shape, outside its bounds, or
+ * not one of these parameters. */
 enum status checkpoint_fits(const struct safetensors *s, const char *prefix, const struct params *p,
                             struct err *e);
 

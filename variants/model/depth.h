@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The depth of a model whose layers are run several times with the same weights: sinusoids of
- * position and step are added before each run, and each position halts separately. */
+ * Models that run their layers several times with the same weights: sinusoids of position and step
+ * are added before each run, and each position halts by itself. */
 #ifndef DEPTH_H
 #define DEPTH_H
 

@@ -8,12 +8,10 @@
  *                                                     (Zhou et al. 2020, arXiv:2006.04152)
  *
  * The state of a position that stopped is copied upward; later layers still use it for keys and
- * values (Elbayad et al. 2020, arXiv:1910.10073). What looks at one position at a time (the
- * feed-forward network, the output between layers) is computed for running positions only;
- * attention for all of them while any runs, since its queries are one range; where all have
- * stopped, the layers above only remember. In training nothing stops: layer l of N counts l / (1 +
- * .. + N) in the loss (lm_grad.c).
- */
+ * values (Elbayad et al. 2020, arXiv:1910.10073). The feed-forward network and the output between
+ * layers are computed for running positions only; attention for all positions while any runs, since
+ * its queries are one range; once all have stopped, the layers above only remember. In training
+ * nothing stops: layer l of N has the weight l / (1 + .. + N) in the loss (lm_grad.c). */
 #ifndef EXIT_H
 #define EXIT_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What files say of a model: the rows of struct config, under the keys of files. Those that people
- * choose are in choices.h, the numbers of parts in the rows of their `struct own`. Everything that
- * reads, writes or compares models in files is a loop over these. */
+ * The keys under which files store struct config, a row each. Rows that users choose are in
+ * choices.h, numbers of parts in the rows of their `struct own`. Everything that reads, writes or
+ * compares models in files loops over these rows. */
 #ifndef KEYS_H
 #define KEYS_H
 
@@ -13,7 +13,7 @@
 enum { MODEL_SIZES = 6 };
 const struct choice *model_key(int i);
 
-/* The key that a second scheme is known by, which is not 0 where it is the model's. */
+/* The key that says whether a model has a second scheme: not 0 if it has. */
 struct extra_key {
     const char *key;
     const struct pos *extra;

@@ -43,7 +43,7 @@ struct lm {
      * dropout, lm_build_tables is part of each step. */
     struct dropout drop;
     /* NULL, or called in lm_backward: the gradients of parameters from `first` on are complete.
-     * Falls to 0, which is said once, at the end. */
+     * `first` falls from call to call; 0 comes once, at the end. */
     void (*complete)(void *arg, int first);
     void *complete_arg;
     float z_loss; /* lm_backward is of the mean of nll + z_loss logsumexp(logits)^2; as bound 0 */
@@ -99,7 +99,7 @@ void lm_forget(struct lm *m); /* empty memory */
 /* Memory of as many rows of zeros as it keeps, for B sequences, as if layers had seen them.
  * E_UNSUPPORTED where the memory is none of rows. */
 enum status lm_zeros(struct lm *m, const struct engine *g, int B, struct err *e);
-/* With a past that stays: say at which position the next token stands; commit and forget do. */
+/* Models that carry their past: set the position of the next token, as commit and forget do. */
 void lm_seek(struct lm *m, int64_t position);
 
 /* Useful FLOP of one lm_forward of a bound model with M rows of memory; with halting, for the steps

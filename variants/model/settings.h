@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers of a model that a user may set by name, where the model has what they count: experts, a
- * window, compressed rows. They are the rows of parts, and of keys.h, that are marked as settings.
- * What people compare is an option of its own (choices.h). */
+ * Numbers of a model that a user may set by name, such as experts, a window or compressed rows, if
+ * the model has them. They are the rows of parts and of keys.h with `setting`. What users compare
+ * has an option (choices.h). */
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
@@ -20,8 +20,8 @@ bool setting_applies(const struct choice *row, const struct config *c);
 
 enum { SETTINGS_TEXT = 128 };
 
-/* "experts=8,moe_k=2": set those that apply to a model whose other choices, the length of its
- * memory among them, have been made, and leave the others. With `core` only those that attention
+/* "experts=8,moe_k=2": set those that apply and leave the others. All other choices of the model,
+ * such as the length of its memory, must have been made. With `core` only those that attention
  * alone has. E_USAGE names what is unknown or out of range, whether it applies or not. */
 enum status settings_parse(struct config *c, const char *text, bool core, struct err *e);
 /* E_USAGE where they do not fit a model that is made for its memory. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Slots (Wu et al. 2020, "Memformer", arXiv:2010.06891): S rows of a model that stand for all
- * earlier segments, whatever their number. Every layer reads them (sublayer_read.c); after a
+ * Slots (Wu et al. 2020, "Memformer", arXiv:2010.06891): S rows of a model that summarise any
+ * number of earlier segments. Every layer reads them (sublayer_read.c); after a
  * segment each slot attends to itself and to the segment's rows h, as the output reads them,
  * forgets towards a trained row v_j and is made as long as 1:
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A language model on disk, whoever made it: a checkpoint of ours, or a published model. */
+ * A language model on disk: a checkpoint of ours, or a published model. */
 #ifndef WEIGHTS_H
 #define WEIGHTS_H
 
@@ -20,9 +20,9 @@ void weights_close(struct weights *w);
 /* Into the parameters of a model of w->config, or of one that differs in lengths only. */
 enum status weights_load(const struct weights *w, struct params *p, struct err *e);
 
-/* Where they are from: the published name, or "". */
+/* The name under which the model was published, or "". */
 const char *weights_source(const struct weights *w);
-/* What metadata of ours says; NULL where it does not, or the model is not ours. */
+/* A value of our metadata; NULL if it is missing or the model is not ours. */
 const char *weights_meta(const struct weights *w, const char *key);
 /* The folder of its tokenizer: that of a published model, or one beside ours; "" = it has none. */
 enum status weights_tokenizer(const struct weights *w, char folder[PUBLISHED_PATH], struct err *e);

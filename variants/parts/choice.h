@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A choice: one thing of a model, or of the case that measures it, that can be chosen. A table of
+ * A choice: a value of a model, or of the case that measures it, that a user can choose. A table of
  * choices is an array of rows; options, columns of tables, filter keys, repro lines, keys of files
  * and comparisons are loops over rows. A row says where the value lies in its struct and how it is
- * written; whose struct that is, the table's owner knows. */
+ * written. */
 #ifndef CHOICE_H
 #define CHOICE_H
 
@@ -66,7 +66,7 @@ struct choice {
     enum status (*parse)(void *base, const char *text, struct err *e);
 };
 
-/* Rows of tables, for `field` of `type`; what follows the help is what else a row says. */
+/* Rows of tables, for `field` of `type`. Further members follow the help. */
 #define ROW_NUMBER(kind, type, field, text, from_, to, ...)                                        \
     {                                                                                              \
         .name = text, .codec = kind, .at = offsetof(type, field), .least = from_, .most = to,      \

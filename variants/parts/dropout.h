@@ -3,9 +3,8 @@
  * Dropout (Srivastava et al. 2014, JMLR 15) in training: each element becomes 0 with probability p,
  * else x / (1 - p). Which ones depends on seed, step, layer, place and element only, so the result
  * is the same for any number of threads and for a resumed run, and backward recomputes masks
- * instead of storing them. Where ranks divide a batch, sequence by sequence in equal parts, the
- * elements of a part are counted from where they would lie in the whole: any number of ranks draws
- * the masks of one. */
+ * instead of storing them. Where ranks divide a batch, each counts its elements from their place in
+ * the whole batch, so that any number of ranks draws the same masks. */
 #ifndef DROPOUT_H
 #define DROPOUT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The model's norm for rows [rows,D]: its parameters, forward and backward. Where norms are applied
- * is decided by the wiring. */
+ * The model's norm for rows [rows,D]: its parameters, forward and backward. The wiring decides
+ * where norms are applied. */
 #ifndef NORM_H
 #define NORM_H
 

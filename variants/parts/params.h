@@ -31,8 +31,8 @@ enum init {
     INIT_UNIT /* rows of length 1 in random directions */
 };
 
-/* What an optimiser tells apart: maps between layers, the map to logits, rows by token or key,
- * gains of norms, biases, and what is left, such as tables of positions. */
+/* Groups that optimisers treat differently: maps between layers, the map to logits, rows by token
+ * or key, gains of norms, biases, and all others, such as tables of positions. */
 enum param_group {
     PARAM_MATRICES,
     PARAM_OUTPUT,
@@ -108,7 +108,7 @@ void params_ramp(struct params *p, int i, struct ramp ramp);
 /* Keep each element of parameter i in [least, most], at initialisation and in training. */
 void params_bound(struct params *p, int i, float least, float most);
 void param_keep_bounds(struct param *p);
-/* Parameter i is a buffer: a statistic of the rows that came by, or a fixed table. */
+/* Parameter i is a buffer: a running statistic, or a fixed table. */
 void params_buffer(struct params *p, int i);
 const struct param *params_find(const struct params *p, const char *name);
 /* Stack matrices [out_i,in] that multiply the same operand: data, grad and packed of the following

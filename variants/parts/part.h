@@ -12,8 +12,8 @@
 struct config;
 struct steps;
 
-/* The numbers of its own that a part has: a struct, and the rows that say what may be chosen of it.
- * A config keeps one such struct for each kind of part. */
+/* A part's own numbers: a struct, and a row for each number that may be chosen. A config keeps one
+ * such struct for each kind of part. */
 struct own {
     const struct choice *choices;                     /* of that struct; the last row has no name */
     size_t size;                                      /* OWN_SIZE(struct) */
@@ -55,7 +55,7 @@ struct pos {
     const struct own *own; /* of this and the other kinds: NULL = none */
     const char *form; /* golden files name it so, under the key of that name; NULL = they don't */
     bool past_only;   /* not defined for future keys */
-    bool no_content;  /* it is all that there is in scores: no queries and keys */
+    bool no_content;  /* scores are positions only: no queries and keys */
     bool sinusoids;   /* its encodings are sinusoids of width D, which must be even */
     bool clips;       /* distances beyond config.clip share a row */
     bool clamps;      /* distances beyond config.clamp_len share a row */

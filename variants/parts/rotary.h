@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rotation of pairs of coordinates by angles that grow with the position: (a, b) becomes (a cos - b
- * sin, a sin + b cos). Which frequencies pairs have is said by pos_rope.c, and by mixers that
- * rotate. The angles of a position are sums of those of the first position of its stretch and of a
- * table, so their rounding depends on the position only. */
+ * Rotation of pairs of coordinates by angles that grow with the position:
+ *
+ *   (a, b) <- (a cos - b sin, a sin + b cos)
+ *
+ * pos_rope.c, and mixers that rotate, choose the frequencies of pairs. The angles of a position are
+ * sums of those of the first position of its stretch and of a table, so their rounding depends on
+ * the position only. */
 #ifndef ROTARY_H
 #define ROTARY_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What recurrent mixers have in common: their numbers, the projections before the recurrence with
- * an optional convolution, the norm of heads and the output gate after it. */
+ * What recurrent mixers share: their numbers, the projections before the recurrence with an
+ * optional convolution, and the norm of heads and the output gate after it. */
 #ifndef MIX_H
 #define MIX_H
 

@@ -40,7 +40,7 @@ static inline int attention_query_rows(const struct sublayer *s, int L)
 /* Width of the rows that q, k and v are projected from: D, or that of qkv_map. */
 int attention_width(const struct config *c);
 
-/* Rows that it keeps of M remembered ones: no more than a query of its layer can see. */
+/* How many of M remembered rows it keeps: no more than a query of its layer can see. */
 int attention_kept(const struct sublayer *s, int M);
 
 /* Slots as positions, sublayer_attention_streaming.c: its array; the attention that executes the
@@ -111,8 +111,7 @@ void attention_backward_projections(const struct engine *g, struct sublayer *s,
                                     const float *d_y, int skip);
 double attention_grad_flop(const struct sublayer *s, int B, int L, int M);
 
-/* Why kernels with plain terms only leave a model's attention to composed products; NULL = they do
- * not. */
+/* Why kernels with only plain terms cannot run a model's attention; NULL: they can. */
 const char *attention_refusal(const struct engine *g, const struct config *c);
 
 /* The attention of `c` for these sizes without operands: dimensions, mask and scale. */

@@ -40,7 +40,7 @@ enum around_param {
 const struct param *around_param(const struct sublayer *s, enum around_param which);
 void around_params(const struct sublayer *s, const char *prefix, struct params *p);
 
-/* Is something computed and added to the score of each pair, or of each key? */
+/* Does it add a term to the score of each pair, or of each key? */
 bool around_adds_to_pairs(const struct config *c);
 bool around_adds(const struct config *c);
 

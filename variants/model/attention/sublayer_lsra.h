@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Long-short range attention: what the list of sub-layers has to know of it. */
+ * Long-short range attention, for the list of sub-layers. */
 #ifndef SUBLAYER_LSRA_H
 #define SUBLAYER_LSRA_H
 

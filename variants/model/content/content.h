@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention whose pairs, or whose keys or queries, are chosen by what these rows say, as a kind of
- * sub-layer. What is the same for all forms is in content.c: projections, shared queries and keys,
- * rotation, memory, W_o. A form (struct content) says which rows attend to which. */
+ * Attention that chooses its pairs, keys or queries by the contents of rows, a kind of sub-layer.
+ * content.c does what all forms share: projections, shared queries and keys, rotation, memory, W_o.
+ * A form (struct content) says which rows attend to which. */
 #ifndef CONTENT_H
 #define CONTENT_H
 
@@ -133,14 +133,13 @@ static inline void content_add(float *to, float by, const float *x, int n)
         to[e] += by * x[e];
 }
 
-/* Why a model's attention is causal in its pairs and yet depends on later rows; NULL = it does not.
- */
+/* Why causal attention of this model depends on later rows all the same; NULL: it does not. */
 const char *content_looks_ahead(const struct config *c);
 
-/* Is it no language model, so that it may look ahead? */
+/* May it look ahead? Not if it is a language model. */
 bool content_is_alone(const struct config *c);
 
-/* OK, or E_USAGE where a model asks for what attention by content has not; content_config.c. */
+/* OK, or E_USAGE naming what attention by content does not have; content_config.c. */
 enum status content_check(const struct config *c, struct err *e);
 
 /* Backward, content_grad.c. */

@@ -2,8 +2,8 @@
  *
  * Attention inside groups: a query sees the rows that have its number. The rows of a group are
  * gathered, the ordinary kernel runs on them, and its output is scattered back. Where each row is
- * in one group as query and key, a group is plain causal attention with a window; otherwise bits
- * say who sees whom. */
+ * in one group as query and key, a group is plain causal attention with a window; otherwise a mask
+ * of bits says which keys each query sees. */
 #ifndef GROUPS_H
 #define GROUPS_H
 

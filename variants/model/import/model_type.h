@@ -15,7 +15,7 @@
 enum layout { LAYOUT_ROWS, LAYOUT_COLUMNS, LAYOUT_HEADS, LAYOUT_NOWHERE };
 
 /* Names are whole, or stand for what has ".weight" or ".bias" behind them; '*' is the layer. The
- * first row that a tensor matches is its. What is tied is not read where the model ties it: the
+ * first row that matches a tensor applies. Tensors that the model ties are not read: the
  * output's table to the embedding's, a map of a cluster's output to that of its embedding, biases
  * of positions in all layers to one pair. */
 enum tie { TIE_NONE, TIE_WORDS, TIE_MAP, TIE_LAYERS };

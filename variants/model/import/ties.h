@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a model ties, and its files hold all the same: versions of the publisher's program read the
- * one or the other, so both must hold the same numbers. */
+ * Tied tensors that a file holds twice: versions of the publisher's program read one or the other,
+ * so both must hold the same numbers. */
 #ifndef TIES_H
 #define TIES_H
 
 #include "published.h"
 
-/* Is this tensor tied to another in this model? Then *first is that one, NULL where files lack it. */
+/* Is this tensor tied to another in this model? Then *first is the other; NULL: files lack it. */
 bool ties_find(const struct shard_tensor **first, const struct published *p, const char *name);
 
 /* E_IO naming both: they have other shapes, or a type that is not read. */

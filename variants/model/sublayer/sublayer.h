@@ -16,10 +16,9 @@
 enum mem_kind { MEM_NONE, MEM_HIDDEN, MEM_KV, MEM_RECOMPUTE, MEM_STATE, MEM_KIND_COUNT };
 /* In place of M: a state carried for ever, of all past tokens. */
 enum { MEM_ALL = -1 };
-/* Can a layer with this memory have that kind? Which kind is the default for decoding, or
- * otherwise? */
+/* Can a layer with this memory have that kind? The default kind, for decoding or for all else. */
 bool mem_can(const struct mem *m, enum mem_kind kind);
-/* Along a text, are the M tokens before each segment run again in front of it? */
+/* Does every segment of a text run the M tokens before it again? */
 bool mem_reruns(const struct mem *m, enum mem_kind kind, int M);
 enum mem_kind mem_usual(const struct mem *m, bool decode);
 extern const char
@@ -185,14 +184,13 @@ struct sublayer_kind {
     double (*flop)(const struct sublayer *s, int B, int L, int M);
     double (*grad_flop)(const struct sublayer *s, int B, int L, int M);
     struct sublayer_cost (*cost)(const struct sublayer *s, int B, int L, int M);
-    /* By how much errors of the numbers that it is computed from may grow, relative to its output,
-     * beyond what sums of products do. NULL = 0. */
+    /* How much larger, relative to its output, errors of its input may become than sums of products
+     * make them. NULL = 0. */
     double (*amplifies)(const struct config *c);
-    /* Bytes of rows that forward copies so that those that meet lie together, and of outputs that
-     * it copies back. NULL = 0. */
+    /* Bytes of rows that forward gathers and of outputs that it scatters back. NULL = 0. */
     double (*moves)(const struct sublayer *s, int B, int L, int M);
-    /* The same copies again, after a forward of this shape: without the choice of rows before them
-     * and what is computed between them. Its output is used up. NULL = not told apart. */
+    /* Gather and scatter alone, after a forward of this shape; its output is overwritten. NULL = it
+     * cannot be timed alone. */
     void (*gather)(const struct engine *g, struct sublayer *s, struct work *w, int B, int L);
 };
 
@@ -314,7 +312,7 @@ struct sublayer {
     int layer;   /* that it belongs to */
     bool bare;   /* alone: it counts as one of several */
     bool asks;   /* attention: it has queries and keys */
-    int lazy;    /* attention with the probabilities of the so manieth before it; 0 = its own */
+    int lazy;    /* it reuses the probabilities of the lazy-th attention before it; 0: its own */
     const struct config *narrow;  /* of a part of the channels; NULL = none */
     int reach;                    /* remembered rows that this part may read */
     steps_build *build;           /* of sublayer_steps */
