@@ -242,6 +242,8 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
         text_put(r.detail, sizeof(r.detail), why.msg);
     } else {
         note_beyond(s, t, seq, mem, &r);
+        if (scored == OK && !*r.detail)
+            text_put(r.detail, sizeof(r.detail), r.report.note);
     }
     struct perplexity_row row = make_row(t, s, &r);
     if (t->config.dtype != ELEM_F32 || t->config.kv_dtype != ELEM_F32)

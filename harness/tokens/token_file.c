@@ -50,23 +50,32 @@ static const char *value_of(const char *header, const char *name)
     return found ? found + strlen(key) + strspn(found + strlen(key), " ") : NULL;
 }
 
-/* The type, as "<u2": order of bytes, kind, width. */
+/* The type: order of bytes, kind, width. */
 static bool read_descr(struct layout *l, const char *descr)
 {
-    if (!descr || *descr != '\'' || strlen(descr) < 5 || descr[4] != '\'')
-        return false;
-    const char order = descr[1], kind = descr[2], width = descr[3];
-    l->is_signed = kind == 'i';
-    l->width = width - '0';
-    return (kind == 'i' || kind == 'u') && strchr("1248", width) &&
-           (order == '<' || order == '|' || (order == '>' && width == '1'));
+    static const struct {
+        const char *descr;
+        int width;
+        bool is_signed;
+    } types[] = {
+        {"'|u1'", 1, false}, {"'<u2'", 2, false}, {"'<u4'", 4, false}, {"'<u8'", 8, false},
+        {"'|i1'", 1, true},  {"'<i2'", 2, true},  {"'<i4'", 4, true},  {"'<i8'", 8, true},
+    };
+
+    for (size_t i = 0; descr && i < ARRAY_LEN(types); i++)
+        if (strncmp(descr, types[i].descr, strlen(types[i].descr)) == 0) {
+            l->width = types[i].width;
+            l->is_signed = types[i].is_signed;
+            return true;
+        }
+    return false;
 }
 
 static enum status read_npy(struct layout *l, const struct bytes *f, const char *path,
                             struct err *e)
 {
     const int size = f->n > 6 && f->data[6] > 1 ? 4 : 2; /* bytes of the header's length */
-    char header[4096], *end;
+    char header[4096] = "", *end;
     const size_t from = 8 + (size_t)size;
     const size_t length = f->n > from ? (size_t)number_at(f, 8, size) : 0;
 

@@ -189,29 +189,52 @@ static enum status blanks(const struct cutter *c, const char *text, size_t n, bo
     return bytes_close(f, out, e);
 }
 
-/* A piece, by the cutters from `at` on; `first`: it begins the text. */
-static enum status encode_piece(struct tokenizer *t, int at, const char *text, size_t n, bool first,
+/* A cutter at work on a piece; `made` is the piece as it sees it, NULL = as it is. */
+struct cutting {
+    struct word_scan scan;
+    struct bytes made;
+};
+
+static enum status begin_cutting(struct cutting *k, const struct cutter *c, const char *text,
+                                 size_t n, bool first, struct err *e)
+{
+    enum status st = OK;
+
+    *k = (struct cutting){.made = {0}};
+    if (c->replaces || c->blank) {
+        st = blanks(c, text, n, first, &k->made, e);
+        text = k->made.data;
+        n = k->made.n;
+    }
+    if (st == OK)
+        k->scan = (struct word_scan){c->words, text, text + n, c->text};
+    return st;
+}
+
+/* A piece between added tokens, by one cutter behind the other; `first`: it begins the text, which
+ * only the first cutter asks for. */
+static enum status encode_piece(struct tokenizer *t, const char *text, size_t n, bool first,
                                 struct ids *out, struct err *e)
 {
-    const struct cutter *const c = &t->cutter[at];
-    struct bytes made = {0};
-    enum status st = OK;
+    struct cutting at[MAX_CUTTERS];
+    int deep = 0; /* cutters at work */
 
     if (n == 0)
         return OK;
-    if (at == t->n_cutters)
+    if (t->n_cutters == 0)
         return encode_word(t, text, n, out, e);
-    if (c->replaces || c->blank) {
-        if ((st = blanks(c, text, n, first, &made, e)) != OK)
-            return st;
-        text = made.data;
-        n = made.n;
+    enum status st = begin_cutting(&at[deep++], &t->cutter[0], text, n, first, e);
+    while (deep > 0) {
+        const char *word;
+        if (st != OK || !word_next(&at[deep - 1].scan, &word, &n))
+            free(at[--deep].made.data);
+        else if (deep == t->n_cutters)
+            st = encode_word(t, word, n, out, e);
+        else {
+            st = begin_cutting(&at[deep], &t->cutter[deep], word, n, false, e);
+            deep++;
+        }
     }
-    struct word_scan scan = {c->words, text, text + n, c->text};
-    const char *word;
-    while (st == OK && word_next(&scan, &word, &n))
-        st = encode_piece(t, at + 1, word, n, first && word == text, out, e);
-    free(made.data);
     return st;
 }
 
@@ -248,7 +271,7 @@ static enum status encode_normal(struct tokenizer *t, const char *text, size_t n
         size_t at;
         const struct cut *const cut = next_cut(&t->after, text, n, &at);
         const size_t used = at + (cut ? cut->text.n : 0);
-        st = encode_piece(t, 0, text, at, first, out, e);
+        st = encode_piece(t, text, at, first, out, e);
         if (st == OK && cut)
             st = ids_append(out, cut->id, e);
         text += used;

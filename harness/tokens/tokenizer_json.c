@@ -59,7 +59,7 @@ enum status tokenizer_parts(struct tokenizer *t, const char *what, const json_t 
                             const char *list, read_part_fn *read, struct err *e)
 {
     const struct key keys[] = {{"type", MAY_TEXT}, {list, MAY_LIST}};
-    const json_t *const parts = json_object_get(j, list); /* sequences of sequences, too */
+    const json_t *const parts = json_object_get(j, list);
 
     if (!j || json_is_null(j))
         return OK;
@@ -69,9 +69,7 @@ enum status tokenizer_parts(struct tokenizer *t, const char *what, const json_t 
     if (st == OK && !parts)
         st = tokenizer_fail(t, E_IO, e, "%s Sequence without %s  -> a whole file", what, list);
     for (size_t i = 0; st == OK && i < json_array_size(parts); i++)
-        st = json_is_null(json_array_get(parts, i))
-                 ? tokenizer_fail(t, E_IO, e, "%s Sequence with null  -> a whole file", what)
-                 : tokenizer_parts(t, what, json_array_get(parts, i), list, read, e);
+        st = read(t, json_array_get(parts, i), e);
     return st;
 }
 

@@ -167,8 +167,8 @@ Test(tokenizer, cutters)
          "the12the",
          5,
          {258, ' ', '1', '2', 258}},
-        {SEQUENCE("{\"type\":\"Digits\",\"individual_digits\":true}") "," SEQUENCE(
-             "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}"),
+        {"{\"type\":\"Digits\",\"individual_digits\":true},{\"type\":\"ByteLevel\","
+         "\"add_prefix_space\":false,\"use_regex\":false}",
          "the 1 the",
          5,
          {'t', 257, ' ', '1', 258}},
@@ -443,7 +443,7 @@ Test(tokenizer, what_is_refused)
         {"normalizer", "{\"type\":\"Prepend\",\"prepend\":\"\"}", "Prepend"},
         {"normalizer", "{\"type\":\"NFC\",\"strict\":true}", "strict"},
         {"normalizer", "{\"type\":\"Sequence\"}", "normalizers"},
-        {"normalizer", "{\"type\":\"Sequence\",\"normalizers\":[null]}", "null"},
+        {"normalizer", "{\"type\":\"Sequence\",\"normalizers\":[null]}", "normalizer"},
         {"normalizer", "\"NFC\"", "normalizer"},
         {"normalizer",
          "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\",\"Regex\":\"b\"},\"content\":\"\"}",
