@@ -71,30 +71,39 @@ static bool read_descr(struct layout *l, const char *descr)
     return false;
 }
 
+/* Type and shape of a header. */
+static enum status read_header(struct layout *l, const char *header, const char *path,
+                               struct err *e)
+{
+    const char *const descr = value_of(header, "descr"), *const shape = value_of(header, "shape");
+    char *end = NULL;
+
+    if (!read_descr(l, descr))
+        return bad(path, e, ".npy of %.16s  -> integers, little-endian", descr ? descr : "no type");
+    if (shape && *shape == '(')
+        l->n = (size_t)strtoull(shape + 1, &end, 10);
+    if (!end || end == shape + 1 || *end != ',' || end[1 + strspn(end + 1, " ")] != ')')
+        return bad(path, e, ".npy of shape %.24s  -> one row of ids, ids.ravel()",
+                   shape ? shape : "nothing");
+    return OK;
+}
+
 static enum status read_npy(struct layout *l, const struct bytes *f, const char *path,
                             struct err *e)
 {
-    const int size = f->n > 6 && f->data[6] > 1 ? 4 : 2; /* bytes of the header's length */
-    char header[4096] = "", *end;
-    const size_t from = 8 + (size_t)size;
+    const int version = f->n > 6 ? f->data[6] : 0, size = version > 1 ? 4 : 2;
+    const size_t from = 8 + (size_t)size; /* behind the header's length */
     const size_t length = f->n > from ? (size_t)number_at(f, 8, size) : 0;
 
-    if (length == 0 || length >= sizeof(header) || length > f->n - from || f->data[6] < 1 ||
-        f->data[6] > 3)
+    if (version < 1 || version > 3 || length == 0 || length > f->n - from)
         return bad(path, e, ".npy with a header that is not known  -> numpy.save of one array");
-    memcpy(header, f->data + from, length);
-    header[length] = '\0';
-    const char *const descr = value_of(header, "descr"), *const shape = value_of(header, "shape");
-    if (!read_descr(l, descr))
-        return bad(path, e, ".npy of %.16s  -> integers, little-endian", descr ? descr : "no type");
-    const unsigned long long n = shape && *shape == '(' ? strtoull(shape + 1, &end, 10) : 0;
-    if (!shape || *shape != '(' || end == shape + 1 || *end != ',' ||
-        end[1 + strspn(end + 1, " ")] != ')')
-        return bad(path, e, ".npy of shape %.24s  -> one row of ids, ids.ravel()",
-                   shape ? shape : "nothing");
+    char *const header = strndup(f->data + from, length);
+    if (!header)
+        return fail(e, E_NOMEM, "tokens %s: no memory for its header", path);
+    const enum status st = read_header(l, header, path, e);
+    free(header);
     l->at = from + length;
-    l->n = (size_t)n;
-    return OK;
+    return st;
 }
 
 /* ---- llm.c -------------------------------------------------------------------------------- */

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files beside a tokenizer say of it: what begins a text, and whose rules are meant. */
+#include "harness/tokens/tokenizer.h"
+
+#include "tests/support/tiny_tokenizer.h"
+
+TestSuite(tokenizer_beside, .init = folder_make, .fini = folder_remove);
+
+static void need_unicode(void)
+{
+    if (unicode_ready(NULL) != OK)
+        cr_skip_test("utf8proc is not built in");
+}
+
+/* These two files alone are gpt2's: what stands beside them may say that they are another's. */
+Test(tokenizer_beside, vocab_and_merges_of_others)
+{
+    static const struct {
+        const char *name, *text, *part;
+    } wrong[] = {
+        {"config.json", "{\"model_type\":\"qwen2\"}", "qwen2"},
+        {"config.json", "{\"model_type\":\"llama\"}", "llama"},
+        {"config.json", "{", "config.json"},
+        {"tokenizer_config.json", "{\"tokenizer_class\":\"Qwen2Tokenizer\"}", "Qwen2Tokenizer"},
+        {"tokenizer_config.json", "{\"add_prefix_space\":true}", "add_prefix_space"},
+        {"added_tokens.json", "{\"<x>\":260}", "added_tokens.json"},
+    };
+    static const char *const beside[] = {"config.json", "tokenizer_config.json",
+                                         "added_tokens.json"};
+
+    need_unicode();
+    json_t *const vocab = tiny_vocab();
+    tiny_put_json("vocab.json", vocab);
+    json_decref(vocab);
+    tiny_put("merges.txt", "\xc4\xa0 t\nh e\n\xc4\xa0t he\n");
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct tokenizer *t;
+        struct err e = {""};
+        tiny_put(wrong[i].name, wrong[i].text);
+        cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO, "%s", wrong[i].text);
+        cr_expect_not_null(strstr(e.msg, wrong[i].part), "%s", e.msg);
+        for (size_t k = 0; k < ARRAY_LEN(beside); k++) {
+            char path[FILE_PATH];
+            folder_path(path, beside[k]);
+            remove(path);
+        }
+    }
+    tiny_put("config.json", "{\"model_type\":\"gpt2\"}");
+    tiny_put("tokenizer_config.json", "{\"tokenizer_class\":\"GPT2TokenizerFast\"}");
+    struct tokenizer *t;
+    struct err e = {""};
+    cr_expect_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
+    tokenizer_close(t);
+}
+
+/* <|end|> 260 and <eos> 261, and the first in front of a text, or nothing. */
+static void put_two_added(bool in_front)
+{
+    json_t *const all = tiny_tokenizer();
+
+    json_array_append_new(
+        json_object_get(all, "added_tokens"),
+        json_pack("{s:i,s:s,s:b}", "id", 261, "content", "<eos>", "normalized", 0));
+    if (in_front)
+        json_object_set_new(
+            all, "post_processor",
+            json_loads(
+                "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"e\"}},{"
+                "\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"e\":{\"ids\":[260]}}}",
+                0, NULL));
+    tiny_put_json("tokenizer.json", all);
+    json_decref(all);
+}
+
+/* What begins a text, by the files beside tokenizer.json: n ids in front, the first of them, and
+ * the one where one must be. */
+Test(tokenizer_beside, what_the_files_beside_it_say)
+{
+    static const struct {
+        bool puts; /* tokenizer.json, 260 */
+        const char *config, *map, *model;
+        int n, first, begin;
+        enum switched switched;
+    } cases[] = {
+        {false, NULL, NULL, NULL, 0, 0, -1, SWITCHED_NOT},
+        {true, NULL, NULL, NULL, 1, 260, 260, SWITCHED_NOT},
+        {false, NULL, NULL, "{\"bos_token_id\":3,\"eos_token_id\":4}", 0, 0, 3, SWITCHED_NOT},
+        {false, NULL, NULL, "{\"eos_token_id\":[4,5]}", 0, 0, 4, SWITCHED_NOT},
+        {true, NULL, NULL, "{\"bos_token_id\":3}", 1, 260, 260, SWITCHED_NOT},
+        {false, "{\"bos_token\":null,\"eos_token\":\"<eos>\"}", NULL, "{\"bos_token_id\":3}", 0, 0,
+         261, SWITCHED_NOT},
+        {false, "{\"bos_token\":{\"content\":\"<|end|>\"},\"eos_token\":\"<eos>\"}", NULL,
+         "{\"bos_token_id\":3}", 0, 0, 260, SWITCHED_NOT},
+        {false, "{\"bos_token\":null}", NULL, "{\"bos_token_id\":3}", 0, 0, -1, SWITCHED_NOT},
+        {false, "{}", "{\"eos_token\":\"<eos>\"}", "{\"bos_token_id\":3}", 0, 0, 261, SWITCHED_NOT},
+        {true, "{\"add_bos_token\":false,\"bos_token\":\"<|end|>\"}", NULL, NULL, 0, 0, 260,
+         SWITCHED_OFF},
+        {true, "{\"add_bos_token\":true,\"bos_token\":\"<|end|>\"}", NULL, NULL, 1, 260, 260,
+         SWITCHED_NOT},
+        {false, "{\"add_bos_token\":true,\"bos_token\":\"<|end|>\"}", NULL, NULL, 1, 260, 260,
+         SWITCHED_ON},
+        {false, "{\"add_bos_token\":false}", NULL, NULL, 0, 0, -1, SWITCHED_NOT},
+    };
+
+    need_unicode();
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct tokenizer *t;
+        struct err e = {""};
+        int n;
+        put_two_added(cases[i].puts);
+        tiny_put("tokenizer_config.json", cases[i].config ? cases[i].config : "{}");
+        tiny_put("special_tokens_map.json", cases[i].map ? cases[i].map : "{}");
+        tiny_put("config.json", cases[i].model ? cases[i].model : "{}");
+        cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
+        const int32_t *const front = tokenizer_prefix(t, &n);
+        cr_expect_eq(n, cases[i].n, "case %zu: %d", i, n);
+        cr_expect(n == 0 || front[0] == cases[i].first, "case %zu", i);
+        cr_expect_eq(tokenizer_begin(t), cases[i].begin, "case %zu: %d", i, tokenizer_begin(t));
+        cr_expect_eq(tokenizer_switched(t), cases[i].switched, "case %zu", i);
+        tokenizer_close(t);
+    }
+}
+
+/* Programs add what these files name to the tokenizer, and cut it out of texts. */
+Test(tokenizer_beside, files_beside_it_that_contradict)
+{
+    static const struct {
+        const char *name, *text, *part; /* NULL: none */
+    } cases[] = {
+        {"tokenizer_config.json", "{\"add_eos_token\":true}", "add_eos_token"},
+        {"tokenizer_config.json", "{\"add_prefix_space\":true}", "add_prefix_space"},
+        {"tokenizer_config.json", "{\"add_prefix_space\":false}", NULL},
+        {"tokenizer_config.json", "{\"bos_token\":\"<x>\"}", "<x>"},
+        {"tokenizer_config.json", "{\"mask_token\":{\"content\":\"<x>\"}}", "<x>"},
+        {"tokenizer_config.json", "{\"eos_token\":{\"content\":\"<eos>\",\"rstrip\":true}}",
+         "rstrip"},
+        {"tokenizer_config.json", "{\"additional_special_tokens\":[\"<eos>\",\"<x>\"]}", "<x>"},
+        {"tokenizer_config.json", "{\"extra_special_tokens\":{\"image\":\"<x>\"}}", "<x>"},
+        {"tokenizer_config.json", "{\"added_tokens_decoder\":{\"262\":{\"content\":\"<x>\"}}}",
+         "<x>"},
+        {"tokenizer_config.json",
+         "{\"added_tokens_decoder\":{\"261\":{\"content\":\"<eos>\"}},\"pad_token\":null,"
+         "\"unk_token\":\"<eos>\",\"additional_special_tokens\":[]}",
+         NULL},
+        {"tokenizer_config.json", "[", "tokenizer_config.json"},
+        {"special_tokens_map.json", "{\"pad_token\":\"<x>\"}", "<x>"},
+        {"added_tokens.json", "{\"<x>\":262}", "<x>"},
+        {"added_tokens.json", "{\"<eos>\":261}", NULL},
+    };
+
+    need_unicode();
+    put_two_added(false);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct tokenizer *t;
+        struct err e = {""};
+        char path[FILE_PATH];
+        tiny_put(cases[i].name, cases[i].text);
+        cr_expect_eq(tokenizer_open(&t, folder, &e), cases[i].part ? E_IO : OK, "%s: %s",
+                     cases[i].text, e.msg);
+        cr_expect(!cases[i].part || strstr(e.msg, cases[i].part), "%s", e.msg);
+        tokenizer_close(t);
+        folder_path(path, cases[i].name);
+        remove(path);
+    }
+}
