@@ -74,12 +74,32 @@ struct weights {
     float q[Q * D], k[KV * D], v[KV * D], o[D * Q];
 };
 
+/* A matrix in the type of weights: in 8 bits a row is a block. */
+static void held(float *W, int rows, int n, enum elem elem)
+{
+    for (int r = 0; r < rows; r++) {
+        double row[Q];
+        for (int e = 0; e < n; e++)
+            row[e] = (double)W[r * n + e];
+        if (elem == ELEM_Q8)
+            to_q8(row, n);
+        for (int e = 0; e < n; e++)
+            W[r * n + e] = (float)(elem == ELEM_BF16 ? to_bf16(row[e]) : row[e]);
+    }
+}
+
 /* x + W_o attn(x), causal; *size: of the largest sum. */
-static void by_hand(double y[T][D], const float *x, const struct weights *w,
+static void by_hand(double y[T][D], const float *x, const struct weights *drawn,
                     const struct rounded_form *f, double *size)
 {
+    const enum elem of_rows = f->kv != ELEM_F32       ? f->kv
+                              : f->dtype == ELEM_BF16 ? ELEM_BF16
+                                                      : ELEM_F32;
     double q[T][Q], k[T][KV], v[T][KV];
+    struct weights copy = *drawn, *const w = &copy;
 
+    held(w->q, Q, D, f->dtype), held(w->k, KV, D, f->dtype), held(w->v, KV, D, f->dtype);
+    held(w->o, D, Q, f->dtype);
     *size = 0;
     for (int t = 0; t < T; t++) {
         double row[D], o[Q];
@@ -91,8 +111,7 @@ static void by_hand(double y[T][D], const float *x, const struct weights *w,
         map(q[t], Q, w->q, row, D), map(k[t], KV, w->k, row, D), map(v[t], KV, w->v, row, D);
         for (int e = 0; e < Q && f->dtype == ELEM_BF16; e++)
             q[t][e] = to_bf16(q[t][e]);
-        narrowed(k[t], f->kv != ELEM_F32 ? f->kv : f->dtype);
-        narrowed(v[t], f->kv != ELEM_F32 ? f->kv : f->dtype);
+        narrowed(k[t], of_rows), narrowed(v[t], of_rows);
         for (int h = 0; h < H; h++) {
             const int of = h / (H / HKV) * DH;
             double sum = 0, p[T], head[DH] = {0};
@@ -130,11 +149,11 @@ static void bind(struct layer *t, const struct rounded_form *f)
                  OK, "%s", e.msg);
 }
 
-/* Sixteenths from -1 to 1, which bf16 has: the same for every form. */
+/* Eleven bits from -1 to 1, more than bf16 has: products of two have 20, sums of them 23. */
 static void draw(float *w, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
-        w[i] = (float)((int)(rng_u32(SEED, rng_stream(name), i) % 31) - 15) / 16;
+        w[i] = (float)((int)(rng_u32(SEED, rng_stream(name), i) % 2047) - 1023) / 1024;
 }
 
 static void set(struct layer *t, const char *name, const float *w)
@@ -211,8 +230,7 @@ static void expect_layer(const struct rounded_form *f, const char *backend)
     double want[T][D], unrounded[T][D], got[T][D], size;
 
     draw(w.q, Q * D, "q"), draw(w.k, KV * D, "k"), draw(w.v, KV * D, "v"), draw(w.o, D * Q, "o");
-    for (int i = 0; i < T * D; i++) /* 11 bits */
-        x[i] = (float)((int)(rng_u32(SEED, rng_stream("x"), (uint64_t)i) % 2047) - 1023) / 1024;
+    draw(x, T * D, "x");
     open_layer(&t, f, backend, &w);
     run_layer(&t, f, x, z);
     by_hand(unrounded, x, &w, &plain, &size);
@@ -232,7 +250,8 @@ static const struct rounded_form forms[] = {
     {ELEM_BF16, ELEM_BF16, MEM_KV, 1},      {ELEM_BF16, ELEM_BF16, MEM_KV, 4},
     {ELEM_F32, ELEM_BF16, MEM_KV, 1},       {ELEM_F32, ELEM_BF16, MEM_KV, 5},
     {ELEM_F32, ELEM_Q8, MEM_KV, 1},         {ELEM_F32, ELEM_Q8, MEM_KV, 4},
-    {ELEM_F32, ELEM_F32, MEM_RECOMPUTE, T},
+    {ELEM_F32, ELEM_F32, MEM_RECOMPUTE, T}, {ELEM_Q8, ELEM_F32, MEM_RECOMPUTE, T},
+    {ELEM_Q8, ELEM_F32, MEM_KV, 2},
 };
 
 /* Those whose kernels do not round the probabilities, too. */
