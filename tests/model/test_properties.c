@@ -36,10 +36,10 @@ static void each_variant(int part, void (*test)(int v))
             test(v);
 }
 
-#define EACH_VARIANT(name)                                                                         \
+#define EACH_VARIANT(suite, name)                                                                  \
     static void name(int v);                                                                       \
-    ParameterizedTestParameters(properties, name) { return every_part(); }                         \
-    ParameterizedTest(int *part, properties, name, .timeout = 240) { each_variant(*part, name); }  \
+    ParameterizedTestParameters(suite, name) { return every_part(); }                              \
+    ParameterizedTest(int *part, suite, name, .timeout = 240) { each_variant(*part, name); }       \
     static void name(int v)
 
 /* The reference, and the fastest of our own kernels that runs here. */
@@ -97,7 +97,7 @@ static void expect_causal(const struct config *c, const char *backend, int L)
     model_close(&m);
 }
 
-EACH_VARIANT(later_tokens_change_nothing)
+EACH_VARIANT(properties, later_tokens_change_nothing)
 {
     static const int lengths[] = {1, 2, 3, 7, 37, 61, LONGEST};
     const struct config c = own_config(v);
@@ -175,7 +175,7 @@ static bool carries_past(const struct config *c)
            mem_can(config_mem(c), MEM_STATE);
 }
 
-EACH_VARIANT(a_text_can_be_cut_anywhere)
+EACH_VARIANT(properties, a_text_can_be_cut_anywhere)
 {
     const struct config c = own_config(v);
     const char *why = carries_past(&c) ? why_not_cut(&c) : "no past is carried";
@@ -246,7 +246,7 @@ static const char *why_not_moved(const struct config *c)
 
 /* A text that begins far from 0 reads as one that begins there, unless positions are absolute: then
  * it reads differently, but it reads. */
-EACH_VARIANT(positions_go_on)
+EACH_VARIANT(properties, positions_go_on)
 {
     const struct config c = own_config(v);
     const char *const why = carries_past(&c) ? why_not_moved(&c) : "no past is carried";
@@ -276,7 +276,7 @@ static bool is_drawn(const struct param *p)
     return p->group == PARAM_MATRICES || p->group == PARAM_OUTPUT || p->group == PARAM_EMBEDDINGS;
 }
 
-EACH_VARIANT(seeds_make_other_weights)
+EACH_VARIANT(properties, seeds_make_other_weights)
 {
     const struct config c = own_config(v);
     struct model m[3];
