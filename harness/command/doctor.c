@@ -73,6 +73,14 @@ static void look_at_cpu(struct doctor *d)
     if (t->allowed_cpus < t->cpus)
         say(d, NOTE, "cpuset", "", "%d of %d CPUs allowed (%s)", t->allowed_cpus, t->cpus,
             t->cpuset);
+    if (t->kinds > 1)
+        say(d, NOTE, "core kinds", "--threads within the fastest",
+            "%d kinds of cores; pinning takes the %d of the fastest first", t->kinds,
+            t->fast_cores);
+    if (isfinite(f->quota.cpus))
+        say(d, WARN, "CPU quota", "raise the quota of the control group",
+            "%.3g CPUs: more threads are stopped again and again (%lld periods so far)",
+            f->quota.cpus, (long long)quota_throttled(&f->quota));
     if (f->hypervisor[0])
         say(d, NOTE, "virtual machine", "",
             "%s: neighbours share the machine; trust ratios of one run", f->hypervisor);

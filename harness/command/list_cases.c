@@ -3,7 +3,7 @@
  * bench list cases. */
 #include "list_cases.h"
 #include "commands.h"
-#include "harness/machine/topo.h"
+#include "harness/machine/env.h"
 #include "harness/plan/plan.h"
 #include "harness/util/text_table.h"
 #include "harness/util/units.h"
@@ -59,16 +59,14 @@ static enum status add_case(struct text_table *s, const struct bench_case *c, st
     return text_table_add(s, text, e);
 }
 
-static enum status physical_cores(int *n, struct err *e)
+static enum status usual_threads(int *n, struct err *e)
 {
     struct topo *t;
-    struct topo_facts facts;
     const enum status st = topo_open(&t, NULL, e);
 
     if (st != OK)
         return st;
-    topo_facts(t, &facts);
-    *n = max_int(1, facts.allowed_cores);
+    *n = env_threads(t);
     topo_close(t);
     return OK;
 }
@@ -80,7 +78,7 @@ int list_cases(struct options *opt)
     struct plan p = {0};
     struct err e;
     name_columns(columns);
-    enum status st = physical_cores(&opt->default_threads, &e);
+    enum status st = usual_threads(&opt->default_threads, &e);
 
     if (st == OK)
         st = text_table_select(&s, &opt->columns, &e);

@@ -30,6 +30,7 @@ struct sweep {
     int noisy; /* rows */
     double noisiest_pct;
     int samples, preempted;
+    int throttled; /* rows */
 };
 
 /* Share of the free memory that cases may take; the rest is for the page cache and a margin. */
@@ -278,6 +279,8 @@ static enum status write_rows(struct sweep *w, const struct result *res, double 
     w->s.rows[res->status]++;
     w->samples += res->sum.samples;
     w->preempted += res->sum.disturbed;
+    w->throttled += res->throttled > 0;
+    w->s.warnings += res->throttled > 0;
     env_row_library(&w->s.env, res->report.core, res->report.config);
     return OK;
 }
@@ -341,7 +344,13 @@ static enum status run_all(struct sweep *w, struct err *e)
 /* How far the numbers can be trusted. */
 static void tell_noise(struct sweep *w)
 {
-    if (w->samples > 0 && w->preempted == w->samples)
+    if (w->throttled > 0)
+        console_note(
+            &w->s.console,
+            "warning: the quota of %.3g CPUs stopped %d row%s (throttled): times are those of "
+            "the scheduler  -> raise the quota, or fewer --threads",
+            w->s.facts.quota.cpus, w->throttled, plural(w->throttled));
+    else if (w->samples > 0 && w->preempted == w->samples)
         console_note(&w->s.console,
                      "every sample was preempted by other processes: times are those of a busy "
                      "machine  -> stop other jobs");

@@ -52,7 +52,7 @@ static enum status plan_team(const struct machine *r, struct pin_plan *m, int th
 static enum status plan_teams(struct machine *r, struct err *e)
 {
     const struct ints *const asked = &r->opt->threads;
-    const int cores = r->env.topo.allowed_cores;
+    const int cores = env_threads(r->topo);
     const int usual[] = {1, cores};
     const int *const counts = asked->n > 0 ? asked->v : usual;
     const int n = asked->n > 0 ? asked->n : 1 + (cores > 1);
@@ -172,6 +172,11 @@ static void print_rows(const struct machine *r)
     row("allowed_cores", "", "%d", t->allowed_cores);
     row("allowed_cpus", "", "%d", t->allowed_cpus);
     row("cpuset", "", "%s", t->cpuset);
+    row("core_kinds", "", "%d", t->kinds);
+    if (isfinite(f->quota.cpus))
+        row("cpu_quota", "CPUs", "%.3g", f->quota.cpus);
+    else
+        row("cpu_quota", "CPUs", "%s", "");
     row("l1d_bytes", "bytes", "%zu", t->l1d_bytes);
     row("l2_bytes", "bytes", "%zu", t->l2_bytes);
     row("l3_bytes", "bytes", "%zu", t->l3_bytes);
@@ -208,6 +213,11 @@ static void print_machine(const struct machine *r)
     }
     printf("cores       %d, %d allowed\n", t->cores, t->allowed_cores);
     printf("CPUs        %d, %d allowed (cpuset %s)\n", t->cpus, t->allowed_cpus, t->cpuset);
+    if (isfinite(r->env.quota.cpus))
+        printf("quota       %.3g CPUs\n", r->env.quota.cpus);
+    if (t->kinds > 1)
+        printf("core kinds  %d: threads go to the %d core%s of the fastest first\n", t->kinds,
+               t->fast_cores, plural(t->fast_cores));
     printf("SMT         %s\n", t->smt ? "yes: threads go to cores first, then to siblings" : "no");
     const struct {
         const char *name;
@@ -218,8 +228,11 @@ static void print_machine(const struct machine *r)
                caches[i].bytes ? units_bytes((double)caches[i].bytes).s : "none seen");
     if (t->l3_count > 1)
         printf("L3 caches   %d\n", t->l3_count);
-    printf("memory      %s, %s free\n", units_bytes((double)r->env.memory_bytes).s,
-           units_bytes((double)r->env.memory_free_bytes).s);
+    if (r->env.memory_bytes > 0)
+        printf("memory      %s, %s free\n", units_bytes((double)r->env.memory_bytes).s,
+               units_bytes((double)r->env.memory_free_bytes).s);
+    else
+        puts("memory      not known: /proc is empty");
     printf("huge pages  %s\n", r->env.huge_pages[0] ? r->env.huge_pages : "not in this kernel");
     printf("governor    %s\n", r->env.governor);
     if (r->env.overrides[0])

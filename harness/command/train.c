@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "harness/learn/train_options.h"
 #include "harness/machine/clock.h"
+#include "harness/machine/env.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
 #include "harness/util/progress.h"
@@ -347,15 +348,15 @@ static enum status train_here(const struct options *o, const struct ranks *ranks
 static enum status settle(struct options *o, struct err *e)
 {
     struct topo *topo = NULL;
-    struct topo_facts facts = {0};
+    int threads = 1;
     enum status st = take_options(o, e);
 
     if (st == OK)
         st = topo_open(&topo, NULL, e);
     if (st == OK)
-        topo_facts(topo, &facts);
+        threads = env_threads(topo);
     topo_close(topo);
-    return st == OK ? train_settle(o, max_int(1, facts.allowed_cores), e) : st;
+    return st == OK ? train_settle(o, threads, e) : st;
 }
 
 static enum status obey_train(struct server *s, const char *words, struct err *e)

@@ -176,6 +176,7 @@ void env_gather(const struct topo *t, struct env_facts *f)
     *f = (struct env_facts){.clock = clock_facts(),
                             .memory_bytes = memory("MemTotal"),
                             .memory_free_bytes = memory("MemAvailable")};
+    f->quota = quota_find("");
     topo_facts(t, &f->topo);
     snprintf(f->hwloc, sizeof(f->hwloc), "%s", topo_library);
     if (gethostname(f->hostname, sizeof(f->hostname) - 1) != 0)
@@ -194,6 +195,15 @@ void env_gather(const struct topo *t, struct env_facts *f)
     if (getloadavg(&f->load_1min, 1) != 1)
         f->load_1min = 0;
     host_hash(f, f->host_id, sizeof(f->host_id));
+}
+
+int env_threads(const struct topo *t)
+{
+    const struct quota q = quota_find("");
+    struct topo_facts f;
+
+    topo_facts(t, &f);
+    return quota_threads(&q, f.allowed_cores);
 }
 
 /* "1 MiB", "48 KiB": cache sizes are whole multiples of a unit. */

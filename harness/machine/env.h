@@ -7,6 +7,7 @@
 #define ENV_H
 
 #include "clock.h"
+#include "quota.h"
 #include "topo.h"
 
 struct env_facts {
@@ -25,6 +26,7 @@ struct env_facts {
     char hwloc[16];
     char overrides[1024]; /* "NAME=value;..." of library variables; ends in "..." if cut */
     struct topo_facts topo;
+    struct quota quota;
     struct clock_facts clock;
     int64_t memory_bytes, memory_free_bytes; /* 0 = unknown */
     double load_1min;
@@ -32,6 +34,9 @@ struct env_facts {
 
 /* Never fails: what cannot be read stays empty or 0. Takes a millisecond (the clock). */
 void env_gather(const struct topo *t, struct env_facts *f);
+
+/* Threads that can run all the time: a core each, and no more than the quota. */
+int env_threads(const struct topo *t);
 
 /* The machine in the first line of a session: "AMD EPYC, 2 vCPU (KVM), 1 NUMA node, L2 1 MiB, L3 32
  * MiB, avx512". */

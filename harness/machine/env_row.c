@@ -5,6 +5,7 @@
 
 #include "harness/cli/build.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -40,6 +41,8 @@ static void put_machine(struct env_row *row, const struct env_facts *f)
     row->memory_bytes = f->memory_bytes;
     row->memory_free_bytes = f->memory_free_bytes;
     row->load_1min = f->load_1min;
+    row->cpu_quota = f->quota.cpus;
+    row->core_kinds = t->kinds;
     row->clock_resolution_ns = f->clock.resolution_ns;
     row->clock_overhead_ns = f->clock.overhead_ns;
 }
@@ -98,8 +101,11 @@ void env_row_library(struct env_row *row, const char *core, const char *config)
     PUT(openblas_config, config);
 }
 
-void env_row_end(struct env_row *row, const char *finished_at_utc, int exit_code, double steal_pct)
+void env_row_end(struct env_row *row, const char *finished_at_utc, int exit_code, double steal_pct,
+                 int64_t throttled)
 {
+    if (isfinite(row->cpu_quota))
+        row->throttled_periods = throttled;
     PUT(finished_at_utc, finished_at_utc);
     row->exit_code = exit_code;
     row->steal_pct = steal_pct;

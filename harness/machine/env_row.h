@@ -15,6 +15,8 @@ void env_row_peaks(struct env_row *row, const struct peaks *p);
 
 /* A child's description of the library that it opened. */
 void env_row_library(struct env_row *row, const char *core, const char *config);
-void env_row_end(struct env_row *row, const char *finished_at_utc, int exit_code, double steal_pct);
+/* `throttled`: periods in which the quota stopped the run, if there is one. */
+void env_row_end(struct env_row *row, const char *finished_at_utc, int exit_code, double steal_pct,
+                 int64_t throttled);
 
 #endif

@@ -97,6 +97,18 @@ static hwloc_obj_t node_of(const struct topo *t, hwloc_obj_t pu)
     return NULL;
 }
 
+/* Of cores that are unlike; 0 where hwloc does not know which are faster. */
+static int kind_of(const struct topo *t, hwloc_obj_t pu)
+{
+    const int kind = hwloc_cpukinds_get_by_cpuset(t->hw, pu->cpuset, 0);
+    int efficiency = -1;
+
+    if (kind < 0 ||
+        hwloc_cpukinds_get_info(t->hw, (unsigned)kind, NULL, &efficiency, NULL, NULL, 0) != 0)
+        return 0;
+    return max_int(efficiency, 0);
+}
+
 static void fill_cpus(struct topo *t)
 {
     struct topo_cpu *const s = t->cpus;
@@ -116,6 +128,7 @@ static void fill_cpus(struct topo *t)
             .node = max_int(logical(node), 0),
             .package = max_int(logical(package), 0),
             .l3 = max_int(logical(l3), 0),
+            .kind = kind_of(t, pu),
         };
         for (int i = 0; i < n; i++)
             s[n].sibling += s[i].core == s[n].core;
@@ -217,8 +230,17 @@ void topo_facts(const struct topo *t, struct topo_facts *f)
     };
     if (f->cores == 0)
         f->cores = f->cpus;
-    for (int i = 0; i < t->n_cpus; i++)
+    int fastest = 0;
+    for (int i = 0; i < t->n_cpus; i++) {
+        bool new = true;
+        for (int k = 0; k < i && new; k++)
+            new = t->cpus[k].kind != t->cpus[i].kind;
+        f->kinds += new;
         f->allowed_cores += t->cpus[i].sibling == 0;
+        fastest = max_int(fastest, t->cpus[i].kind);
+    }
+    for (int i = 0; i < t->n_cpus; i++)
+        f->fast_cores += t->cpus[i].sibling == 0 && t->cpus[i].kind == fastest;
     f->smt = f->cpus > f->cores;
     format_set(t->allowed, f->cpuset, sizeof(f->cpuset));
 }

@@ -19,8 +19,9 @@ void topo_close(struct topo *t);
 struct topo_facts {
     int packages, numa_nodes, cores, cpus; /* in the machine */
     int allowed_cores, allowed_cpus;       /* by the cpuset */
-    size_t l1d_bytes, l2_bytes, l3_bytes;  /* of one cache; 0 = none seen */
-    int l3_count;                          /* in the machine */
+    int kinds, fast_cores;                /* of the allowed ones: kinds, and cores of the fastest */
+    size_t l1d_bytes, l2_bytes, l3_bytes; /* of one cache; 0 = none seen */
+    int l3_count;                         /* in the machine */
     bool smt;
     char cpuset[256]; /* allowed CPUs, "0-1,4" */
 };
@@ -35,6 +36,7 @@ struct topo_cpu {
     int cpu; /* the operating system's number */
     int core, node, package, l3;
     int sibling;   /* 0 for the first allowed hardware thread of its core, then 1, ... */
+    int kind;      /* higher is faster, where cores are unlike */
     int node_rank; /* number of its node within the package */
     int turn;      /* place among the CPUs of its node that have the same sibling number */
 };
@@ -43,7 +45,8 @@ struct topo_cpu {
 const struct topo_cpu *topo_cpus(const struct topo *t, int *n);
 
 /* CPUs of `threads` threads: cpus[i] is the operating system's CPU number of thread i, -1 = not
- * pinned. policy: "compact" (neighbouring cores, one thread per core before SMT siblings),
+ * pinned. policy: "compact" (neighbouring cores, one thread per core before SMT siblings, the fastest kind of cores
+ * first),
  * "scatter" (round-robin over packages and NUMA nodes), "none", or a CPU list "0,2-3". E_USAGE if
  * there are fewer allowed CPUs than threads (not for "none") or the list names a CPU that is not
  * allowed. */

@@ -15,6 +15,8 @@ static int by_compact(const void *pa, const void *pb)
 
     if (a->sibling != b->sibling)
         return a->sibling - b->sibling;
+    if (a->kind != b->kind)
+        return b->kind - a->kind;
     return a->core != b->core ? a->core - b->core : a->cpu - b->cpu;
 }
 
@@ -24,6 +26,8 @@ static int by_scatter(const void *pa, const void *pb)
 
     if (a->sibling != b->sibling)
         return a->sibling - b->sibling;
+    if (a->kind != b->kind)
+        return b->kind - a->kind;
     if (a->turn != b->turn)
         return a->turn - b->turn;
     if (a->node_rank != b->node_rank)

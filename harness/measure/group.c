@@ -9,6 +9,7 @@
 #include "group.h"
 
 #include "estimate.h"
+#include "harness/machine/quota.h"
 #include "harness/table/rundir.h"
 #include "harness/util/grow.h"
 #include "harness/util/units.h"
@@ -234,10 +235,15 @@ static enum status measure_part(struct group *g, const int *part, int n, int num
     struct part_run p = {g, member, (uint32_t)(number * ROUNDS_APART)};
     if (g->hooks->waits)
         g->hooks->waits(g->hooks->arg, g->m[part[0]].result->bcase, WAIT_MEASURE);
+    const struct quota quota = quota_find("");
+    const int64_t before = quota_throttled(&quota);
     if (live > 0)
         st = measure(side, live, &s, keep_sample, &p, out, e);
+    const int64_t throttled = quota_throttled(&quota) - before;
     for (int i = 0; i < live; i++) {
         struct member *m = &g->m[member[i]];
+        m->result->limited = isfinite(quota.cpus);
+        m->result->throttled += throttled;
         m->result->outcome = out[i];
         if (out[i].stop == STOP_FAILED) /* want of memory skips only what was not begun */
             drop(g, m, out[i].status == E_NOMEM ? E_CHILD : out[i].status, out[i].err.msg);

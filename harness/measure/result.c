@@ -44,7 +44,8 @@ void result_finish(struct result *r)
         return;
     r->remarks = (r->bcase->opt->check ? 0 : REMARK_UNCHECKED) | (r->sum.noisy ? REMARK_NOISY : 0) |
                  (r->sum.samples < FEW ? REMARK_FEW : 0) |
-                 (r->report.checked_rows < r->report.output_rows ? REMARK_SAMPLED : 0);
+                 (r->report.checked_rows < r->report.output_rows ? REMARK_SAMPLED : 0) |
+                 (r->throttled > 0 ? REMARK_THROTTLED : 0);
     remarks_print(r->detail, sizeof(r->detail), r->remarks);
 }
 
@@ -181,6 +182,8 @@ void result_latency(struct latency_row *row, const struct result *r, const struc
         return;
     put_times(row, &r->sum);
     row->inner_calls = r->outcome.inner_calls;
+    if (r->limited)
+        row->throttled_periods = r->throttled;
     PUT(row, stop_reason, stop_name[r->outcome.stop]);
     row->tokens_per_s = p->tokens / r->sum.median * 1e9;
     if (p->moved_bytes > 0)

@@ -21,6 +21,8 @@ struct result {
     struct summary sum;
     struct sample *samples;
     int n;
+    bool limited;      /* by a CPU quota */
+    int64_t throttled; /* periods in which it stopped the blocks of the group */
 };
 
 /* The result of a case that ended with this status. */

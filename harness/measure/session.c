@@ -143,22 +143,20 @@ static void tick(void *arg)
 
 enum status session_open(struct session *s, struct options *opt, struct err *e)
 {
-    struct topo_facts f;
-
     *s = (struct session){.opt = opt};
     enum status st = topo_open(&s->topo, NULL, e);
     if (st == OK)
         st = child_setup_open(&s->setup, opt, e);
     if (st != OK)
         return st;
-    topo_facts(s->topo, &f);
-    opt->default_threads = max_int(1, f.allowed_cores);
-    s->setup.reference_threads = opt->default_threads;
     s->setup.tick = tick;
     s->setup.tick_arg = s;
     s->console.wait.how = terminal_progress((enum progress)opt->progress, opt->quiet);
     env_gather(s->topo, &s->facts);
+    opt->default_threads = env_threads(s->topo);
+    s->setup.reference_threads = opt->default_threads;
     s->ticks = env_ticks();
+    s->throttled = quota_throttled(&s->facts.quota);
     return OK;
 }
 
@@ -179,6 +177,18 @@ enum status session_begin(struct session *s, struct err *e)
     if (!s->opt->quiet && s->facts.load_1min > 0.3 * s->facts.topo.allowed_cpus)
         console_note(&s->console, "note: load %.2f on %d CPUs  -> stop other jobs, or expect noise",
                      s->facts.load_1min, s->facts.topo.allowed_cpus);
+    if (!s->opt->quiet && isfinite(s->facts.quota.cpus))
+        console_note(
+            &s->console,
+            "note: a quota of %.3g CPUs (control group)  -> times of more threads are those of "
+            "the scheduler",
+            s->facts.quota.cpus);
+    if (!s->opt->quiet && s->facts.topo.kinds > 1)
+        console_note(
+            &s->console,
+            "note: %d kinds of cores, %d of the fastest  -> --threads %d, or more wait for "
+            "the slow ones",
+            s->facts.topo.kinds, s->facts.topo.fast_cores, s->facts.topo.fast_cores);
     if (!lock_machine())
         session_warn(s, "another bench is measuring on this machine  -> wait for it, or expect "
                         "noise");
@@ -212,7 +222,8 @@ enum status session_end(struct session *s, enum status st, struct err *e)
     struct err why;
 
     utc_text(finished, time(NULL));
-    env_row_end(&s->env, finished, code, env_steal_pct(&s->ticks, &after));
+    env_row_end(&s->env, finished, code, env_steal_pct(&s->ticks, &after),
+                quota_throttled(&s->facts.quota) - s->throttled);
     enum status io = rundir_env(&s->dir, &s->env, &why);
     if (io == OK)
         io = runjson_finish(s->dir.path, finished, code, s->rows, &why);

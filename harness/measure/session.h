@@ -15,6 +15,7 @@ struct session {
     struct topo *topo;
     struct env_facts facts;
     struct env_ticks ticks;
+    int64_t throttled; /* periods, by the start */
     struct env_row env;
     struct rundir dir;
     struct child_setup setup;

@@ -83,7 +83,9 @@
     X(real, bind_ns, "ns", "time to place weights, tables and work space")                         \
     X(i64, check_rows, "", "rows of the output compared with the reference, of all sequences")     \
     X(real, nmse, "", "mean square of the differences / mean square of the reference")             \
-    X(real, nmse_limit, "", "upper bound of nmse: a row is wrong beyond either bound")
+    X(real, nmse_limit, "", "upper bound of nmse: a row is wrong beyond either bound")             \
+    X(i64, throttled_periods, "",                                                                  \
+      "periods in which the CPU quota stopped the timed blocks of the group; empty without one")
 
 #define MEMORY_COLUMNS(X)                                                                          \
     KEY_COLUMNS(X)                                                                                 \
@@ -220,7 +222,11 @@
     X(real, read_byte_per_s_l2, "bytes/s", "measured read bandwidth, level 2 cache")               \
     X(real, read_byte_per_s_l3, "bytes/s", "measured read bandwidth, level 3 cache")               \
     X(real, read_byte_per_s_dram, "bytes/s", "measured read bandwidth, main memory")               \
-    X(real, aa_noise_pct, "%", "smallest difference that the run could show (A/A test)")
+    X(real, aa_noise_pct, "%", "smallest difference that the run could show (A/A test)")           \
+    X(real, cpu_quota, "CPUs", "what the control group may use of them; empty without a quota")    \
+    X(i64, throttled_periods, "",                                                                  \
+      "periods in which the quota stopped this run; empty without one")                            \
+    X(i64, core_kinds, "", "kinds of cores among the allowed ones")
 
 /* One row per report of a training run, beside the checkpoint: CHECKPOINT.train.csv. */
 #define TRAIN_COLUMNS(X)                                                                           \

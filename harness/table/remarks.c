@@ -14,7 +14,8 @@ static const struct {
 } words[] = {{REMARK_UNCHECKED, "unchecked"},
              {REMARK_NOISY, "noisy"},
              {REMARK_FEW, "few"},
-             {REMARK_SAMPLED, "sampled"}};
+             {REMARK_SAMPLED, "sampled"},
+             {REMARK_THROTTLED, "throttled"}};
 
 void remarks_print(char *buf, size_t size, unsigned remarks)
 {

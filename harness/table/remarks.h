@@ -8,11 +8,12 @@
 #include <stddef.h>
 
 enum remark {
-    REMARK_UNCHECKED = 1, /* not compared with the reference */
-    REMARK_NOISY = 2,     /* disturbed samples had to be used */
-    REMARK_FEW = 4,       /* fewer than 15 samples */
-    REMARK_SAMPLED = 8,   /* some rows of the output were compared with the reference */
-    REMARKS = 16,         /* above all */
+    REMARK_UNCHECKED = 1,  /* not compared with the reference */
+    REMARK_NOISY = 2,      /* disturbed samples had to be used */
+    REMARK_FEW = 4,        /* fewer than 15 samples */
+    REMARK_SAMPLED = 8,    /* some rows of the output were compared with the reference */
+    REMARK_THROTTLED = 16, /* the CPU quota stopped it */
+    REMARKS = 32,          /* above all */
 };
 
 /* status_detail of an ok row: the words, separated by blanks. */

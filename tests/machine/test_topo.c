@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST = 256 };
 
@@ -362,4 +363,57 @@ Test(topo, sees_past_an_openmp_binding, .timeout = 60)
         strncat(output, line, sizeof(output) - strlen(output) - 1);
     cr_expect_eq(pclose(out), 0);
     cr_expect(strstr(output, expected) != NULL, "%s", output);
+}
+
+/* Six cores, the last two fast: they come first, whatever their numbers. */
+Test(topo, fast_cores_first)
+{
+    char path[] = "/tmp/bench_hybrid_XXXXXX", plan[64];
+    const int fd = mkstemp(path);
+    FILE *const f = fd < 0 ? NULL : fdopen(fd, "w");
+
+    cr_assert_not_null(f);
+#define SET(x) "cpuset=\"" x "\" complete_cpuset=\"" x "\" nodeset=\"0x1\" complete_nodeset=\"0x1\""
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
+          "<topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\" gp_index=\"1\" "
+          "allowed_cpuset=\"0x3f\" allowed_nodeset=\"0x1\" " SET(
+              "0x3f") ">"
+                      "<object type=\"NUMANode\" os_index=\"0\" gp_index=\"2\" "
+                      "local_memory=\"1073741824\" " SET("0x3f") "/>",
+          f);
+    for (int i = 0; i < 6; i++)
+        fprintf(f,
+                "<object type=\"Core\" os_index=\"%d\" gp_index=\"%d\" cpuset=\"0x%x\" "
+                "complete_cpuset=\"0x%x\" nodeset=\"0x1\" complete_nodeset=\"0x1\"><object "
+                "type=\"PU\" os_index=\"%d\" gp_index=\"%d\" cpuset=\"0x%x\" "
+                "complete_cpuset=\"0x%x\" nodeset=\"0x1\" complete_nodeset=\"0x1\"/></object>",
+                i, 10 + 2 * i, 1 << i, 1 << i, i, 11 + 2 * i, 1 << i, 1 << i);
+    fputs("</object><cpukind cpuset=\"0x0f\" forced_efficiency=\"0\"/><cpukind cpuset=\"0x30\" "
+          "forced_efficiency=\"1\"/></topology>\n",
+          f);
+    cr_assert_eq(fclose(f), 0);
+    cr_assert_eq(setenv("HWLOC_XMLFILE", path, 1), 0);
+    cr_assert_eq(setenv("HWLOC_THISSYSTEM", "0", 1), 0);
+    struct topo *const t = machine(NULL);
+    struct topo_facts facts;
+    topo_facts(t, &facts);
+    cr_expect_eq(facts.kinds, 2);
+    cr_expect_eq(facts.fast_cores, 2);
+    plan_text(t, "compact", 4, plan, sizeof(plan));
+    cr_expect_str_eq(plan, "4,5,0,1");
+    plan_text(t, "scatter", 3, plan, sizeof(plan));
+    cr_expect_str_eq(plan, "4,5,0");
+    topo_close(t);
+    unlink(path);
+}
+
+Test(topo, cores_of_one_kind)
+{
+    struct topo *const t = machine("core:4 pu:2");
+    struct topo_facts facts;
+
+    topo_facts(t, &facts);
+    cr_expect_eq(facts.kinds, 1);
+    cr_expect_eq(facts.fast_cores, 4);
+    topo_close(t);
 }

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * /proc/self/cgroup says which groups this process is in, /proc/self/mountinfo where they are
+ * mounted. In a container the path may lie above what is mounted: then the mount itself is the
+ * group, which is where the walk upwards ends. */
+#include "quota.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH = 4096 };
+
+/* The first line of a file that begins with `key`, without it; false if there is none. */
+static bool read_line(const char *path, const char *key, char line[256])
+{
+    FILE *const f = fopen(path, "re");
+    const size_t n = strlen(key);
+    bool found = false;
+
+    while (f && !found && fgets(line, 256, f)) {
+        found = strncmp(line, key, n) == 0;
+        if (found)
+            memmove(line, line + n, strlen(line + n) + 1);
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* Version 2: "50000 100000" or "max 100000" in cpu.max. Version 1: two files, -1 = none. NAN: no
+ * quota. */
+static double quota_of(const char *group, bool two)
+{
+    char path[PATH + 32], line[256];
+    double used = NAN, period = NAN;
+
+    snprintf(path, sizeof(path), "%s/%s", group, two ? "cpu.max" : "cpu.cfs_quota_us");
+    if (!read_line(path, "", line))
+        return NAN;
+    if (two) {
+        if (sscanf(line, "%lf %lf", &used, &period) != 2)
+            return NAN; /* "max" */
+    } else {
+        used = strtod(line, NULL);
+        snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", group);
+        period = read_line(path, "", line) ? strtod(line, NULL) : NAN;
+    }
+    return used > 0 && period > 0 ? used / period : NAN;
+}
+
+/* Is a word of a list that commas separate? */
+static bool has_word(const char *list, const char *word)
+{
+    const size_t n = strlen(word);
+
+    for (; *list; list += strcspn(list, ","), list += *list == ',')
+        if (strcspn(list, ",\n") == n && memcmp(list, word, n) == 0)
+            return true;
+    return false;
+}
+
+/* The path of this process's group: "0::/a/b" of version 2, "4:cpu,cpuacct:/a/b" of version 1. */
+static bool group_path(const char *root, bool two, char path[PATH])
+{
+    char file[PATH], line[PATH + 64];
+    bool found = false;
+
+    snprintf(file, sizeof(file), "%s/proc/self/cgroup", root);
+    FILE *const f = fopen(file, "re");
+    while (f && !found && fgets(line, sizeof(line), f)) {
+        char *const names = strchr(line, ':'), *const at = names ? strchr(names + 1, ':') : NULL;
+        if (!at)
+            continue;
+        *at = '\0';
+        found = two ? strncmp(line, "0:", 2) == 0 && names[1] == '\0' : has_word(names + 1, "cpu");
+        if (found)
+            snprintf(path, PATH, "%.*s", (int)strcspn(at + 1, "\n"), at + 1);
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* Where groups are mounted: fields 5, and after " - " the type and, last, the options. */
+static bool mount_point(const char *root, bool two, char mount[PATH])
+{
+    char file[PATH], line[2 * PATH], type[64], options[PATH];
+    bool found = false;
+
+    snprintf(file, sizeof(file), "%s/proc/self/mountinfo", root);
+    FILE *const f = fopen(file, "re");
+    while (f && !found && fgets(line, sizeof(line), f)) {
+        char at[PATH] = "";
+        const char *const rest = strstr(line, " - ");
+        if (!rest || sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1 ||
+            sscanf(rest, " - %63s %*s %4095s", type, options) != 2)
+            continue;
+        found = two ? strcmp(type, "cgroup2") == 0
+                    : strcmp(type, "cgroup") == 0 && has_word(options, "cpu");
+        if (found)
+            snprintf(mount, PATH, "%s%s", root, at);
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* From the group up to where it is mounted. */
+static void look(struct quota *q, const char *root, bool two)
+{
+    char path[PATH], mount[PATH], group[2 * PATH];
+
+    if (!group_path(root, two, path) || !mount_point(root, two, mount))
+        return;
+    for (bool more = true; more;) {
+        snprintf(group, sizeof(group), "%s%s", mount, path);
+        const double cpus = strlen(group) < PATH - 16 ? quota_of(group, two) : NAN;
+        if (isfinite(cpus) && !(q->cpus <= cpus)) {
+            q->cpus = cpus;
+            snprintf(q->stat, sizeof(q->stat), "%.4000s/cpu.stat", group);
+        }
+        char *const slash = strrchr(path, '/');
+        more = slash != NULL;
+        if (slash)
+            *slash = '\0';
+    }
+}
+
+struct quota quota_find(const char *root)
+{
+    struct quota q = {.cpus = NAN};
+
+    look(&q, root, true);
+    look(&q, root, false);
+    return q;
+}
+
+int64_t quota_throttled(const struct quota *q)
+{
+    char line[256];
+
+    return q->stat[0] && read_line(q->stat, "nr_throttled ", line) ? strtoll(line, NULL, 10) : 0;
+}
+
+int quota_threads(const struct quota *q, int threads)
+{
+    return isfinite(q->cpus) && q->cpus < threads ? max_int(1, (int)q->cpus) : max_int(1, threads);
+}
