@@ -34,6 +34,11 @@ static bool carries_on(const struct options *o)
     return o->count == COUNT_STREAM || o->count == COUNT_XL;
 }
 
+bool counting_lacks_text(const struct options *o)
+{
+    return o->tokens && (!o->corpus || strcmp(o->tokens, o->corpus) == 0);
+}
+
 enum status counting_check(const struct options *o, struct err *e)
 {
     const char *const how = count_name[o->count];
@@ -78,6 +83,9 @@ enum status counting_check(const struct options *o, struct err *e)
                     "--unit %s: --count %s drops the end of a text, whose %ss are not counted  -> "
                     "--unit token",
                     unit_name[o->unit], how, unit_name[o->unit]);
+    if (o->unit != UNIT_TOKEN && counting_lacks_text(o))
+        return fail(e, E_USAGE, "--unit %s: --tokens alone have no %ss  -> --corpus TEXT beside it",
+                    unit_name[o->unit], unit_name[o->unit]);
     if (o->tokens_type && !o->tokens)
         return fail(e, E_USAGE, "--tokens-type %s without --tokens  -> leave it out",
                     id_type_name[o->tokens_type]);

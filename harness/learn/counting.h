@@ -22,6 +22,9 @@ struct rule counting_rule(const struct options *o, int L, int past, int batch);
 /* Does every token of a text count? Otherwise its words and bytes count for nothing. */
 bool counting_is_whole(const struct options *o, int batch);
 
+/* Are there ids without the text that they were made of? Then no word and byte is known. */
+bool counting_lacks_text(const struct options *o);
+
 /* Parts that the options of an eval ask for. */
 int counting_batch(const struct options *o);
 

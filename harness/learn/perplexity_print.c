@@ -70,8 +70,7 @@ static bool shows_bytes(const struct perplexity_row *row, const struct options *
         return false;
     if (!opt)
         return isfinite(row->bits_per_byte);
-    const bool alone = opt->tokens && (!opt->corpus || strcmp(opt->tokens, opt->corpus) == 0);
-    return !alone && counting_is_whole(opt, counting_batch(opt));
+    return !counting_lacks_text(opt) && counting_is_whole(opt, counting_batch(opt));
 }
 
 void perplexity_print(FILE *f, const struct perplexity_row *row, const struct options *opt,
@@ -99,8 +98,8 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
     mem_text(text[MEM], row->mem_tokens);
     if (ok) {
         snprintf(text[BITS], 64, "%.4f", row->bits_per_unit);
-        snprintf(text[INTERVAL], 64, "[%.4f %.4f]", log2(row->ppl_ci95_low),
-                 log2(row->ppl_ci95_high));
+        snprintf(text[INTERVAL], 64, isfinite(row->ppl_ci95_low) ? "[%.4f %.4f]" : "-",
+                 log2(row->ppl_ci95_low), log2(row->ppl_ci95_high));
         snprintf(text[BYTES], 64, "%.4f", row->bits_per_byte);
         snprintf(text[FLOOR], 64, isfinite(row->ppl_floor) ? "%.4f" : "-", log2(row->ppl_floor));
         snprintf(text[ANSWERS], 64, isfinite(row->answer_nll_nats) ? "%.4f" : "-",

@@ -3,6 +3,7 @@
  * Texts as tokens. */
 #include "texts.h"
 
+#include "counting.h"
 #include "harness/tokens/prose.h"
 #include "harness/tokens/token_file.h"
 #include "harness/tokens/unicode.h"
@@ -235,7 +236,7 @@ static enum status make(struct maker *m, const struct corpus *c, const char *tok
         return st;
     if (o->tokens) {
         st = read_ids(m, e);
-        const bool alone = strcmp(o->tokens, o->corpus) == 0;
+        const bool alone = counting_lacks_text(o);
         t->bytes = alone ? NAN : (double)c->n;
         t->words = alone ? NAN : (double)prose_words((const char *)c->bytes, c->n);
     } else

@@ -183,6 +183,9 @@ Test(counting, what_does_not_go_together_is_refused)
                                         "--tokens a --detok wikitext",
                                         "--batch 2 --losses x",
                                         "--tokens a --bytes 10",
+                                        "--tokens a --unit word",
+                                        "--tokens a --corpus a --unit byte",
+                                        "--tokens-type int64",
                                         "--count xl --batch 2 --unit byte"};
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
