@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * FLOP of every variant of the registry, counted as it runs: products by an operation that counts
- * what it multiplies, attention pair by pair by the rule of visibility. */
+ * what it multiplies, attention pair by pair by the rule of visibility; and bytes of its operands. */
 #include "tests/support/model.h"
 
 enum { B = 2, L = 7, MOST_MEM = 5 };
@@ -29,6 +29,17 @@ static bool visible(const struct attn *a, int h, int i, int j)
            (!mask || mask_visible(mask, a->base + a->M + i, a->base + j));
 }
 
+/* Each number of q, k, v and o once, where there is nothing else. */
+static void expect_bytes(const struct attn *a)
+{
+    const unsigned none = TERM_WINDOW | TERM_SHARED_KEYS | TERM_LSE | TERM_MASK |
+                          TERM_WINDOW_OF_HEAD | TERM_SOFT_CAP | TERM_GAIN;
+    const double query = (double)a->B * a->L * a->H, key = (double)a->B * (a->M + a->L) * a->Hkv;
+
+    if ((attn_terms(a) & ~none) == 0 && !a->no_content && !a->q_step && !a->K)
+        cr_expect_eq(attn_bytes(a), sizeof(float) * (query + key) * (a->dh + attn_dv(a)));
+}
+
 /* q.k and p.v of each pair; what queries and keys have besides is not counted. */
 static void count_pairs(const struct engine *g, const struct attn *a, void *scratch)
 {
@@ -42,6 +53,7 @@ static void count_pairs(const struct engine *g, const struct attn *a, void *scra
             for (int j = 0; j < a->M + a->L; j++)
                 pairs += visible(a, h, i, j);
     counted.pairs += 2.0 * a->B * pairs * ((a->no_content ? 0 : a->dh) + attn_dv(a));
+    expect_bytes(a);
     counted.impl->forward(g, a, scratch);
 }
 
