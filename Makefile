@@ -188,7 +188,7 @@ missing:
 
 deps: ## install what is missing (Debian packages; silent when complete)
 	@scripts/deps.sh
-hooks: ## run format and lint before each commit
+hooks: ## run format and lint before each commit, check its subject
 	git config core.hooksPath .githooks
 
 # make starts again after deps, so that the header probes above see the new packages.

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The hook that checks the subject of a commit (.githooks/commit-msg). */
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+TestSuite(commit_msg, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+Test(commit_msg, takes_area_what_up_to_72_characters)
+{
+    static const struct {
+        const char *subject;
+        int code;
+    } row[] = {
+        {"simd: keep the far row in a register", 0},
+        {"lock, fileio, safetensors: no waiting for pipes", 0},
+        {"Merge branch 'main'", 0},
+        {"a: 345678901234567890123456789012345678901234567890123456789012345678901b", 0},
+        {"a: 345678901234567890123456789012345678901234567890123456789012345678901bc", 1},
+        {"Keep the far row in a register", 1},
+        {"simd:no blank", 1},
+        {"simd: a full stop.", 1},
+        {"simd:", 1},
+        {"", 1},
+    };
+    char *const src = getcwd(NULL, 0);
+
+    for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+        char *line;
+        cr_assert(asprintf(&line, "echo \"%s\" >m && echo body >>m && '%s/.githooks/commit-msg' m",
+                           row[i].subject, src) > 0);
+        struct ran r = run_shell(folder, line);
+        cr_expect_eq(r.code, row[i].code, "%s: %d %s", row[i].subject, r.code, r.err.data);
+        ran_free(&r);
+        free(line);
+    }
+    free(src);
+}
