@@ -4,7 +4,7 @@ FROM debian:12 AS build
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates git gcc make
 COPY . /src
 WORKDIR /src
-RUN make deps && make && make deb && mv build/release/*.deb /bench.deb
+RUN make deps && make && scripts/deb.sh && mv build/release/*.deb /bench.deb
 
 FROM debian:12
 COPY --from=build /bench.deb /tmp/

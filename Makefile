@@ -214,22 +214,12 @@ test-mpi: ## trainings of 1, 2 and 3 processes (MPI)
 	@$(MAKE) MPI=1 ranked
 ranked: $(BIN)/bench
 	@tests/mpi/ranks.py $(BIN)/bench $(BIN)/mpi
-screens: tests ## write tests/screens/ anew: what commands print for known rows
-	@REWRITE_SCREENS=1 scripts/test.sh $(BUILD) --filter 'screens/*'
-soak: tests ## sweeps and trainings killed at random moments and resumed (KILLS=100 SEED=1), each call (EVERY=1) failing once: an hour
-	@tests/soak/kills.py sweep --bench $(BIN)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
-	@tests/soak/kills.py train --bench $(BIN)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
-	@FAULTS_ALL=$(or $(EVERY),1) scripts/test.sh $(BUILD) --filter '@(failing_calls|train_faults)/*'
-repro: ## two builds in different folders are the same bytes; minutes
-	@scripts/reproducible.sh '$(CC)'
 man: all ## the manual page: man -l $(BIN)/bench.1
 	$(BIN)/bench help man >$(BIN)/bench.1
 install: all ## program, manual page, completion and data to DESTDIR/PREFIX (/usr/local)
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh install $(BIN)/bench
 uninstall: ## remove what install wrote
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh uninstall
-deb: all ## a Debian package in $(BUILD), by Debian's own tools
-	@scripts/deb.sh $(BIN)/bench $(BUILD)
 compare: all ## two runs: make compare A=results/run1 B=results/run2
 	./bench compare $(A) $(B)
 fuzz: ## hostile input, TIME seconds (60) in all, with clang's libFuzzer; a find is kept in build/
@@ -237,12 +227,6 @@ fuzz: ## hostile input, TIME seconds (60) in all, with clang's libFuzzer; a find
 	@$(MAKE) CC=clang MODE=fuzz fuzz-all
 fuzz-all: $(FUZZ:%=$(BUILD)/fuzz_%) $(BIN)/bench
 	@tests/fuzz/run.sh $(BUILD) $(or $(TIME),60) $(FUZZ)
-mutate: tests ## plant mistakes in a copy, one at a time; which does no test catch (an hour)? ONLY='NAME...'
-	@CC='$(CC)' nice -n 19 scripts/mutate.py $(ONLY:%=--only %)
-models: all ## train the shipped models again (results/models); minutes a variant
-	@scripts/models.sh
-corpus: ## fetch texts into corpora/: CORPUS='enwik8 text8 wikitext103' or all
-	@scripts/corpus.sh $(or $(CORPUS),enwik8)
 golden: all ## every golden file through every backend
 	./bench check --golden tests/golden
 check: ## what must pass before a commit: lint, test, bench check, a smoke sweep
@@ -269,6 +253,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\((BUILD|BIN)\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: screens man install uninstall deb soak repro mutate corpus models compare all tests missing deps hooks demo test test-browser test-slurm test-mpi ranked sanitize fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
+.PHONY: man install uninstall compare all tests missing deps hooks demo test test-browser test-slurm test-mpi ranked sanitize fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# deb.sh BENCH DIR: a Debian package of this program in DIR. The libraries that it needs are found by
+# deb.sh [BENCH [DIR]]: a Debian package of this program (build/release/bench, which make builds) in DIR
+# (build/release). The libraries that it needs are found by
 # dpkg-shlibdeps. The package is called bench-attention: Debian has another `bench`, whose program has
 # the same name, so the two exclude each other.
 set -eu
-bench=$(realpath "$1")
-out=$(realpath "$2")
-cd "$(dirname "$0")/.."
+top=$(realpath "$(dirname "$0")/..")
+bench=$(realpath "${1:-$top/build/release/bench}")
+out=$(realpath "${2:-$top/build/release}")
+cd "$top"
 name="bench-attention"
 version=$("$bench" --version | sed -nE '1s/^bench ([^ ]+).*/\1/p')
 arch=$(dpkg --print-architecture)

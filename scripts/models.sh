@@ -5,6 +5,7 @@
 # The same commit and threads give the same files. A minute or two a variant.
 set -eu
 cd "$(dirname "$0")/.."
+make
 
 dir=${1:-results/models}
 steps=3000 # 6.1 million symbols: enough for those that can see the lag

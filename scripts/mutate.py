@@ -297,6 +297,7 @@ def table(mutants, results):
 
 def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    os.nice(19)  # an hour or more, beside other work
     a.add_argument("--only", action="append", metavar="NAME", help="these mutants; repeat for several")
     a.add_argument("--list", action="store_true", help="name them and whether they apply; build nothing")
     a.add_argument("--again", action="store_true", help="judge those that have been judged, too")

@@ -96,7 +96,7 @@ static void sweep_once(const char *how, int at, const char *words)
 static void skip_without_time(const char *how)
 {
     if (strncmp(how, "memory:", 7) == 0 && !getenv("FAULTS_ALL"))
-        cr_skip_test("%s of a thousand calls: make soak", how);
+        cr_skip_test("%s of a thousand calls: scripts/soak.sh", how);
 }
 
 struct trial {

@@ -2,7 +2,7 @@
  *
  * What people see, whole: the screens of commands for known rows, on terminals of 80 and of 140
  * columns, without colours, and in a pipe. tests/screens/ has the expected texts, in which ESC is
- * ^[; `make screens` writes them anew. */
+ * ^[; `scripts/screens.sh` writes them anew. */
 #include "harness/compare/compare_print.h"
 #include "harness/compare/gate.h"
 #include "harness/learn/perplexity.h"
@@ -93,7 +93,8 @@ static void expect_same(const char *tracked, const struct bytes *is)
         fputs(line, f);
     const int code = pclose(p);
     cr_assert_eq(bytes_close(f, &diff, NULL), OK);
-    cr_expect_eq(code, 0, "%s differs (make screens writes it anew):\n%s", tracked, diff.data);
+    cr_expect_eq(code, 0, "%s differs (scripts/screens.sh writes it anew):\n%s", tracked,
+                 diff.data);
     free(diff.data);
 }
 

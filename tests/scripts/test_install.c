@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What `make install`, `make deb` and contrib/ give to a user: the program runs from where it was
- * put, with everything that it reads at run time. */
+ * What `make install`, `scripts/deb.sh` and contrib/ give to a user: the program runs from where it
+ * was put, with everything that it reads at run time. */
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The program with one call that fails (tests/preload/faults.c), and what must hold of every such
- * run. Tests take a sample of the calls; where FAULTS_ALL is set (make soak), each of them, or each
- * FAULTS_ALL-th. Memory is asked for in a thousand places of a sweep or a scoring, which only make
- * soak goes through. */
+ * run. Tests take a sample of the calls; where FAULTS_ALL is set (scripts/soak.sh), each of them,
+ * or each FAULTS_ALL-th. Memory is asked for in a thousand places of a sweep or a scoring, which
+ * only scripts/soak.sh goes through. */
 #ifndef FAILING_H
 #define FAILING_H
 
