@@ -2,7 +2,8 @@
 # `make help` lists the targets. New .c files are picked up by the wildcards; a file name
 # that ends in _avx2, _avx512 or _avx512_bf16 names the instructions of that file; no other file uses them.
 #
-# Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, fuzz),
+# Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, thread,
+# fuzz),
 # SLOW=PCT (build/slow/bench, whose timed region takes PCT % longer: the gate's own test),
 # MPI=1 (build/release-mpi: a training over several processes), CFLAGS, LDFLAGS, WERROR=1, V=1
 # (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB, PREFIX, DESTDIR, HARDEN (empty: without
@@ -30,6 +31,8 @@ CFLAGS_release := -O2 -g
 # -g1: functions and lines, which reports name; full debug information costs a quarter of a compilation.
 CFLAGS_sanitize := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined \
     -fno-sanitize-recover=undefined
+# With clang, whose OpenMP runtime tells ThreadSanitizer what its threads wait for.
+CFLAGS_thread := -O1 -g1 -fno-omit-frame-pointer -fsanitize=thread
 # Loops that are instrumented are not vectorised.
 CFLAGS_fuzz := $(CFLAGS_sanitize) -fsanitize=fuzzer-no-link -Wno-pass-failed
 # The kernels as they are: instrumented, clang takes minutes for each; the sanitizers' own build has
@@ -38,7 +41,7 @@ KERNEL_fuzz := -fno-sanitize=all -fno-sanitize=fuzzer-no-link
 # A product packs its operands on the stack; to probe each page of that takes 3 % of a layer's time.
 KERNEL_release := -fno-stack-clash-protection
 ifeq ($(CFLAGS_$(MODE)),)
-$(error MODE is $(MODE)  -> release, sanitize or fuzz)
+$(error MODE is $(MODE)  -> release, sanitize, thread or fuzz)
 endif
 
 # Libraries. Headers are searched in INCDIRS; without an optional one its feature is left out.
@@ -55,6 +58,11 @@ ONEDNN_MAJOR := $(lastword $(shell grep -hs 'define DNNL_VERSION_MAJOR' \
 HAVE_ONEDNN := $(if $(filter 2,$(ONEDNN_MAJOR)),1,0)
 HAVE_ZSTD := $(if $(call found,zstd.h),1,0)
 HAVE_UTF8PROC := $(if $(call found,utf8proc.h),1,0)
+# These libraries bring GNU's OpenMP runtime along, of which ThreadSanitizer knows nothing.
+ifeq ($(MODE),thread)
+HAVE_OPENBLAS := 0
+HAVE_ONEDNN := 0
+endif
 LIBS := -lhwloc -lcsv -ljansson -lxxhash
 ifeq ($(HAVE_OPENBLAS),1)
 # The OpenMP build, by its own directory at run time too: the loader's default may be the pthread one.
@@ -124,7 +132,10 @@ SRC := $(filter-out $(SKIP),$(call sources,variants harness))
 OBJ := $(SRC:%.c=$(BUILD)/%.o)
 PRELOAD := $(patsubst tests/preload/%.c,$(BIN)/%.so,$(call sources,tests/preload))
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-TEST_SRC := $(filter-out tests/fuzz/% tests/preload/%,$(call sources,tests))
+# Code of these folders runs in one thread: not worth its compilation for ThreadSanitizer.
+ONE_THREAD := cli command compare export figure measure plan scripts table tokens
+TEST_SRC := $(filter-out tests/fuzz/% tests/preload/% \
+    $(if $(filter thread,$(MODE)),$(ONE_THREAD:%=tests/%/%),tests/thread/%),$(call sources,tests))
 TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 
 all: $(BIN)/bench ## build $(BIN)/bench and leave ./bench at the top (default)
@@ -141,7 +152,7 @@ $(BIN)/bench: $(OBJ)
 
 $(BIN)/run_tests: $(TEST_OBJ)
 	@mkdir -p $(@D)
-	$(call show,ld $@)$(CC) $(FLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
+	$(call show,ld $@)$(CC) $(FLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(LIBS) $(if $(filter thread,$(MODE)),,-lcriterion)
 
 # Libraries that tests load before the program's own; fortified headers would define what they replace.
 $(BIN)/%.so: tests/preload/%.c Makefile
@@ -200,6 +211,12 @@ test: deps ## every suite, or those of FILTER='SUITE/*'; the last line counts
 	@scripts/test.sh $(BIN) $(FILTER:%=--filter '%')
 sanitize: deps ## the suites under AddressSanitizer and UBSan
 	@$(MAKE) MODE=sanitize test
+# Kernels of each kind, the trainer, a worker and its threads, locks.
+THREADED := split|engine|rows|grad_rows|recur|rnn_cells|params|optimizer|rng|train|job|serve|peak|pin|lock
+thread: ## the suites that run threads, under ThreadSanitizer (clang)
+	@scripts/deps.sh clang
+	@$(MAKE) CC=clang MODE=thread tests
+	@scripts/test.sh build/thread-clang --filter '$(or $(FILTER),@($(THREADED))/*)'
 test-browser: deps ## the report in headless Chromium
 	@scripts/deps.sh browser
 	@$(MAKE) all
@@ -253,6 +270,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\((BUILD|BIN)\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: man install uninstall compare all tests missing deps hooks demo test test-browser test-slurm test-mpi ranked sanitize fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
+.PHONY: man install uninstall compare all tests missing deps hooks demo test test-browser test-slurm test-mpi ranked sanitize thread fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

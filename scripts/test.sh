@@ -26,7 +26,14 @@ around+=(OMP_WAIT_POLICY=passive)
 # program under test may have no stderr. Freed memory is kept poisoned until 16 MiB more are freed: with
 # the default of 256 most memory is taken from the system anew.
 around+=(ASAN_OPTIONS="log_path=$reports:detect_leaks=1:exitcode=23:quarantine_size_mb=16"
-         UBSAN_OPTIONS="log_path=$reports:print_stacktrace=1")
+         UBSAN_OPTIONS="log_path=$reports:print_stacktrace=1"
+         TSAN_OPTIONS="log_path=$reports:exitcode=23:ignore_noninstrumented_modules=1")
+# LLVM's OpenMP runtime is not instrumented; it tells ThreadSanitizer through this library what its threads
+# wait for, so nothing has to be suppressed.
+if [ "${build##*/}" = thread-clang ]; then
+    llvm=$(realpath "$(command -v clang)")
+    around+=(OMP_TOOL_LIBRARIES="${llvm%/bin/*}/lib/libarcher.so")
+fi
 umask 022
 # One test more than CPUs: many of them wait, for a child or for a signal. nproc follows OMP_NUM_THREADS,
 # which is not about tests.
@@ -44,7 +51,7 @@ for report in "$reports".[0-9]*; do
     [ -s "$report" ] || continue
     cat "$report" >&2
     # The leak check also warns of threads that ended before it could stop them: no finding.
-    if grep -qE 'ERROR: |runtime error: |CHECK failed' "$report"; then
+    if grep -qE 'ERROR: |runtime error: |CHECK failed|WARNING: ThreadSanitizer' "$report"; then
         n_reports=$((n_reports + 1))
     fi
 done
