@@ -197,8 +197,9 @@ static double run_window(struct stream *t, const struct window *w, size_t part)
         lm_forward(&t->lm, g, t->tokens, t->batch, w->read, w->scored, t->targets, t->nll);
     else
         lm_forward(&t->lm, g, t->tokens, t->batch, w->read, 1, NULL, NULL);
-    if (t->lm.c.exit) {
-        t->layers += exit_layers(&t->lm.exit);
+    const double layers = lm_layers_run(&t->lm);
+    if (layers > 0) {
+        t->layers += layers;
         t->passed += (double)t->batch * w->read;
     }
     lm_commit(&t->lm, w->fresh_ids);

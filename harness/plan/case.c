@@ -151,9 +151,7 @@ enum status config_from_options(struct config *to, const struct variant *v,
         st = settings_parse(to, opt->settings, scope == SCOPE_CORE, e);
     if (st == OK && scope != SCOPE_CORE)
         st = settings_fit(to, e);
-    to->rel_rows = to->causal ? to->clip + 1 : 2 * to->clip + 1;
-    if (to->same_length)
-        to->window = mem_len; /* 0 = off: without memory there is nothing to equalise */
+    model_choices_settle(to);
     return st;
 }
 

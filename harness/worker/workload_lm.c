@@ -65,10 +65,7 @@ static double flop(const struct job *j)
 
 static size_t predicted_bytes(const struct job *j)
 {
-    const struct config *const c = &j->config;
-
-    return job_memory_bytes(j, &j->lm.lm.sublayers) +
-           4 * job_elements(j->shape.B, c->slots.n, c->D);
+    return job_memory_bytes(j, &j->lm.lm.sublayers) + 4 * lm_carried(&j->lm.lm, j->shape.B);
 }
 
 static void impl(const struct job *j, const char **forward_by, const char **by)

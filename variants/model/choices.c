@@ -467,6 +467,13 @@ void model_choices_decode(struct config *c)
         c->mla = MLA_ABSORBED;
 }
 
+void model_choices_settle(struct config *c)
+{
+    c->rel_rows = c->causal ? c->clip + 1 : 2 * c->clip + 1;
+    if (c->same_length)
+        c->window = c->mem_len; /* 0 = off: without memory there is nothing to equalise */
+}
+
 void model_choice_print(char text[CHOICE_TEXT], int i, const struct config *c, enum scope scope)
 {
     *text = '\0';

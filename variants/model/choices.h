@@ -166,6 +166,8 @@ extern const struct choice model_choices[MODEL_CHOICE_COUNT];
 
 /* Give it the choices that are usual where one token at a time is decoded, before others. */
 void model_choices_decode(struct config *c);
+/* Set what follows from its choices: rows of tables by distance, the window of --same-length. */
+void model_choices_settle(struct config *c);
 
 /* Print the value of row i for a model, or the part of one, of that scope: "" where the row does
  * not apply. */

@@ -406,6 +406,13 @@ double lm_row_flop(const struct lm *m)
     return has_clusters(&m->c) ? adaptive_row_flop(&m->words) : 2.0 * m->c.D * m->c.V;
 }
 
+size_t lm_carried(const struct lm *m, int B)
+{
+    return (size_t)B * (size_t)m->c.slots.n * (size_t)m->c.D;
+}
+
+double lm_layers_run(const struct lm *m) { return m->c.exit ? exit_layers(&m->exit) : 0; }
+
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored)
 {
     const double layers = m->c.steps  ? depth_flop(&m->depth, B, L, M)

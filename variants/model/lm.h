@@ -102,6 +102,11 @@ enum status lm_zeros(struct lm *m, const struct engine *g, int B, struct err *e)
 /* Models that carry their past: set the position of the next token, as commit and forget do. */
 void lm_seek(struct lm *m, int64_t position);
 
+/* Numbers that a model carries for B sequences besides the memory of its sub-layers. */
+size_t lm_carried(const struct lm *m, int B);
+/* Layers that the positions of the last forward ran, summed over these; 0 where they run all. */
+double lm_layers_run(const struct lm *m);
+
 /* Useful FLOP of one lm_forward of a bound model with M rows of memory; with halting, for the steps
  * of the last forward. */
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored);
