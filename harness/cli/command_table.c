@@ -17,47 +17,48 @@ const char *const completion_words[] = {"bash", "zsh", "fish", NULL};
 const struct command_spec command_specs[COMMAND_COUNT] = {
     [CMD_SWEEP] = {
         "sweep", NULL, 0, "measure every case of the options, write the tables (the default)",
-        "A case is one variant, backend, workload, shape and number of threads. Each is compared "
-        "with a reference first; those of one shape are timed in turns. The rows go to the "
-        "screen and to a folder of their own in --out.",
+        "A case is one variant, backend, workload, shape and number of threads. Each case is first "
+        "compared with a reference; cases of one shape are then timed in turns. Rows go to the "
+        "screen and to a new folder in --out.",
         {{"bench --variant xl --mem 512", "one variant on every backend, 512 tokens of context"},
          {"bench --variant xl,rope,window --workload decode --mem 512..4096 --quick",
           "three variants, one token at a time, with growing context"},
          {"bench @harness/sweeps/headline.args --variant xl",
-          "options from a file; what stands beside it replaces what it says"}},
+          "options from a file; those beside it replace them"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_LIST] = {
-        "list", "WHAT [DIR]", 2, "what is built in, and the cases that a sweep would measure",
-        "WHAT is variants, families, backends, cases, columns, sources, systems, baselines, or models: "
-        "those in DIR, checkpoints of ours and published ones.",
+        "list", "WHAT [DIR]", 2, "list what is built in, or the cases that a sweep would measure",
+        "WHAT is variants, families, backends, cases, columns, sources, systems, baselines or "
+        "models. models lists the checkpoints and the published models in DIR.",
         {{"bench list variants", "variants, their options and papers"},
          {"bench list cases --variant xl --seq 128..1024", "the plan of a sweep; nothing runs"},
          {"bench list columns --format md", "what every column of the tables means"}},
         list_words,
         {{NULL, NULL}}},
     [CMD_CHECK] = {
-        "check", NULL, 0, "correctness only, against the reference or golden files",
-        "Every operation, and every variant chosen, on every backend chosen, over awkward shapes. "
-        "Exit code 5 if numbers are wrong.",
+        "check", NULL, 0, "check correctness against the reference or golden files",
+        "Checks every operation and every chosen variant on every chosen backend, over awkward "
+        "shapes. Exit code 5 if numbers are wrong.",
         {{"bench check", "the four base variants on all backends"},
          {"bench check --variant xl --backend avx2 --format csv", "each result as a row"},
          {"bench check --golden tests/golden", "golden files, on every backend"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_EVAL] = {
-        "eval", NULL, 0, "perplexity of a checkpoint on a text",
+        "eval", NULL, 0, "score a checkpoint on a text: perplexity",
         "Sizes and choices come from the checkpoint. --seq, --mem, --dtype and --kv-dtype may be "
-        "lists: a row each. Other types are compared with f32, which is scored with them.",
+        "lists; each combination is a row. Rows of other types are compared with f32, which is "
+        "then scored too.",
         {{"bench eval --ckpt xl.safetensors --corpus book.txt", "its perplexity on that text"},
-         {"bench eval --ckpt xl.safetensors --mem 0,128,512", "over lengths of context"},
-         {"bench eval --ckpt xl.safetensors --bytes 64Ki --format csv", "of the first 64 KiB"}},
+         {"bench eval --ckpt xl.safetensors --mem 0,128,512", "with three lengths of context"},
+         {"bench eval --ckpt xl.safetensors --bytes 64Ki --format csv", "on the first 64 KiB"}},
         NULL,
         {{"seq", "128"}}},
     [CMD_TRAIN] = {
-        "train", NULL, 0, "train a model of a variant on a text, write a checkpoint",
-        "One value of each axis. Ctrl-C saves; --resume goes on to the same numbers and needs the "
-        "checkpoint only.",
+        "train", NULL, 0, "train a model of a variant on a text and write a checkpoint",
+        "Each axis takes one value. Ctrl-C saves; --resume continues to the same numbers and needs "
+        "only the checkpoint.",
         {{"bench train --variant xl --ckpt xl.safetensors", "on the generated source"},
          {"bench train --variant xl --corpus book.txt --steps 4000 --ckpt xl.safetensors",
           "on a text"},
@@ -66,7 +67,8 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{"seq", "128"}, {"mem", "256"}, {"batch", "16"}, {"layers", "2"}, {"d-model", "64"},
          {"heads", "4"}}},
     [CMD_STUDY] = {
-        "study", "FILE|RUN", 1, "train variants with several seeds and rates; better, worse or noise",
+        "study", "FILE|RUN", 1, "train variants with several seeds and rates: better, worse or "
+                                "noise",
         "FILE has lines of KEY = VALUE, # begins a comment; options are those of bench train and "
         "bench eval:\n\n"
         "  variants = LIST            names of bench list variants, base, all,\n"
@@ -93,21 +95,21 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         "                             number [no]\n\n"
         "Each training is a row of study.csv in the run's folder. The table shows the loss on the "
         "test text against the baseline's with Welch's 95 % interval over seeds; p is corrected "
-        "for the number of comparisons (Holm), and a difference counts below 0.05. Time is that "
-        "of training, per token; variants train in turns, seed by seed, and seeds are paired. RUN "
-        "is the folder of a study: its table so far.",
+        "for the number of comparisons (Holm), and a difference counts below 0.05. Time is "
+        "training time per token; variants train in turns, seed by seed, and times are compared "
+        "within a seed. With RUN, the folder of a study, its table so far is printed.",
         {{"bench study rates.study --dry-run", "its jobs, and about how long they take"},
          {"bench study rates.study --shard 1/2 --out shard1", "half of it; bench merge joins them"},
          {"bench study results/latest --format md", "the verdicts again, as Markdown"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_RECL] = {
-        "recl", "FOLDER", 1, "how far back each model of a group gains from seeing more",
-        "FOLDER has the losses of bench eval --losses: two or more checkpoints, or one, on the same "
-        "text over the same lengths of --mem. The relative effective context length (Dai et al. "
-        "2019, section 4.3) is the length after which the next one lowers the perplexity by less "
-        "than 1 %, below the best of the group at the shorter length; recl_0.1 is of the tenth of "
-        "tokens that are hardest there.",
+        "recl", "FOLDER", 1, "find the effective context length of each model of a group",
+        "FOLDER has the losses that bench eval --losses wrote, of one or more checkpoints on the "
+        "same text with the same lengths of --mem. The relative effective context length (Dai et "
+        "al. 2019, section 4.3) is the length from which the next one lowers the perplexity by "
+        "less than 1 %, relative to the best of the group at the shorter length; recl_0.1 counts "
+        "only the tenth of the tokens that are hardest there.",
         {{"bench eval --ckpt xl.safetensors --seq 32 --mem 0..512+32 --losses losses",
           "losses of one model; the same for others"},
          {"bench recl losses", "a row each"},
@@ -115,7 +117,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         NULL,
         {{NULL, NULL}}},
     [CMD_IMPORT] = {
-        "import", "DIR", 1, "a published model as a checkpoint of ours",
+        "import", "DIR", 1, "convert a published model to a checkpoint",
         "DIR has config.json of a gpt2, gpt_neox, llama, mistral, qwen2, qwen3 or transfo-xl model, "
         "model.safetensors or model.safetensors.index.json and its files, and its tokenizer. bench "
         "eval and sweeps read such folders as they are; this writes the same model in the format of "
@@ -125,40 +127,41 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         "  sd = torch.load(F, map_location=\"cpu\", weights_only=True)\n"
         "  sd = {k: v.clone().contiguous() for k, v in sd.items()}\n"
         "  save_file(sd, \"model.safetensors\")",
-        {{"bench import SmolLM2-135M --ckpt smollm.safetensors", "write it in our format"},
-         {"bench eval --ckpt SmolLM2-135M --corpus book.txt", "score it without"},
-         {"bench list models .", "what can be read here, and what not"}},
+        {{"bench import SmolLM2-135M --ckpt smollm.safetensors", "write it as a checkpoint"},
+         {"bench eval --ckpt SmolLM2-135M --corpus book.txt", "score it without converting"},
+         {"bench list models .", "models that can be read here, and why others cannot"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_RERUN] = {
         "rerun", "CASE_ID [RUN]", 2, "measure one row again",
-        "CASE_ID is a value of the column case_id, or its first digits. Without a RUN the newest "
-        "one in --out that has it.",
+        "CASE_ID is a value of the column case_id, or its first digits. Without RUN, the newest "
+        "run in --out that has the case is used.",
         {{"bench rerun 5f0c6e2d", "one row of the newest run that has it"},
          {"bench rerun 5f0c6e2d --max-time 20", "the same, measured longer"},
-         {"bench rerun 5f0c6e2d results/latest", "of this run"}},
+         {"bench rerun 5f0c6e2d results/latest", "the row of this run"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_TOPO] = {
-        "topo", NULL, 0, "the machine, and where threads go; --roofline measures its peaks", "",
+        "topo", NULL, 0, "show the machine and where threads go; --roofline measures its peaks", "",
         {{"bench topo", "cores, caches, NUMA nodes, and the pin plan"},
-         {"bench topo --threads 1,2,4 --pin scatter", "where so many threads would run"},
+         {"bench topo --threads 1,2,4 --pin scatter", "where 1, 2 and 4 threads would run"},
          {"bench topo --roofline", "peak GFLOP/s and GB/s"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_DOCTOR] = {
-        "doctor", NULL, 0, "is this machine fit to measure on? what to fix",
-        "Settings are read, never changed. The last finding is measured: one case against itself, "
-        "the smallest difference that a sweep can show here.",
+        "doctor", NULL, 0, "check whether this machine is fit to measure on, and what to fix",
+        "Settings are read, never changed. The last finding is measured: a case against itself "
+        "gives the smallest difference that a sweep can show here.",
         {{"bench doctor", "findings, each with the command that fixes it"},
          {"bench doctor --strict", "exit code 4 if there is a warning"},
-         {"bench doctor --threads 2 --pin 0,2", "for this placement"}},
+         {"bench doctor --threads 2 --pin 0,2", "check this placement"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_COMPARE] = {
-        "compare", "[RUN [RUN]]", 2, "two runs, one --axis of a run, or two programs (--exec)",
-        "A run is a folder or the name of a baseline. Options that choose and measure cases are "
-        "for --exec, which measures; runs are read, and --filter chooses their rows.",
+        "compare", "[RUN [RUN]]", 2, "compare two runs, the values of one --axis of a run, or two "
+                                     "programs (--exec)",
+        "A run is a folder or the name of a baseline. --exec measures, so it takes the options "
+        "that choose and time cases. Runs are only read; --filter chooses their rows.",
         {{"bench compare results/old results/new", "two runs, case by case"},
          {"bench compare --axis backend --base avx2 results/latest", "inside one run"},
          {"bench compare --exec old=build/old/bench --exec new=./bench --variant xl",
@@ -166,8 +169,9 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         NULL,
         {{NULL, NULL}}},
     [CMD_GATE] = {
-        "gate", NULL, 0, "two programs in turns; exit code 3 if the new one is slower",
-        "An A/A test sets the threshold; whatever looks slower or faster is measured again.",
+        "gate", NULL, 0, "time two programs in turns; exit code 3 if the new one is slower",
+        "The old program against itself (A/A) tells the noise, which may raise the threshold. "
+        "Cases that look slower or faster are measured again.",
         {{"bench gate --exec old=build/old/bench @harness/sweeps/gate.args",
           "is this program slower than that one?"},
          {"bench gate --exec old=OLD --exec new=NEW --summary summary.md", "with a report for CI"},
@@ -176,53 +180,54 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         NULL,
         {{"threshold", "5"}}},
     [CMD_BASELINE] = {
-        "baseline", "WHAT", 3, "save, list, show or rm a run kept for this machine",
+        "baseline", "WHAT", 3, "save, list, show or remove (rm) runs kept for this machine",
         "WHAT is save NAME [RUN], list, show NAME or rm NAME.",
         {{"bench baseline save main", "keep the latest run"},
-         {"bench baseline list", "those of this and other machines"},
+         {"bench baseline list", "baselines of this and other machines"},
          {"bench compare main results/latest", "compare with it"}},
         baseline_words,
         {{NULL, NULL}}},
     [CMD_MERGE] = {
         "merge", "DIR...", INT_MAX, "join the shards of a sweep or study",
-        "A sweep or study split with --shard I/N, on one machine or several, becomes one run. Rows of "
-        "unlike machines stay what they are: host_id tells them apart, and bench compare forms no ratio "
-        "of two.",
+        "Joins a sweep or study that was split with --shard I/N, on one machine or several, into "
+        "one run. Each row keeps its machine (host_id); bench compare forms no ratios across "
+        "machines.",
         {{"bench --shard 1/2 --out shard1", "the first half of the groups"},
          {"bench --shard 2/2 --out shard2", "the second"},
-         {"bench merge shard1/latest shard2/latest", "one run of both"}},
+         {"bench merge shard1/latest shard2/latest", "join them into one run"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_SLURM] = {
         "slurm", "[STUDY]", 1, "print a Slurm job script: shards on nodes, then merge and report",
-        "Options are those of bench sweep, or with the file of a study those of bench study; they are "
-        "checked, nothing is submitted. Each task of the array is one shard on a node of its own. "
-        "Folders and files are on a file system that all nodes share.",
+        "Takes the options of bench sweep or, with the file of a study, those of bench study, and "
+        "checks them; nothing is submitted. Each task of the job array is one shard on its own "
+        "node. All nodes must share the file system of the folders and files.",
         {{"bench slurm --variant all --seq 128..4096 --nodes 16 >job.sh", "then: sbatch job.sh"},
          {"bench slurm harness/studies/base.study --nodes 4 --shards 8", "eight shards, four at a time"},
          {"bench slurm @harness/sweeps/headline.args --nodes 2 --partial",
-          "merge what there is even if a task failed"}},
+          "merge the finished shards even if a task failed"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_PLOT] = {
-        "plot", "[RUN...]", INT_MAX, "figures of runs (gnuplot); --term draws in the terminal",
-        "Without a RUN the latest. Files go to RUN/plots unless --out names a folder.",
+        "plot", "[RUN...]", INT_MAX, "draw figures of runs (gnuplot); --term draws in the terminal",
+        "Without RUN, draws the latest run. Files go to RUN/plots unless --out names a folder.",
         {{"bench plot", "every figure of the latest run"},
-         {"bench plot results/latest --figure latency-seq --format png", "one, as PNG"},
+         {"bench plot results/latest --figure latency-seq --format png", "one figure, as PNG"},
          {"bench plot --term --filter backend:avx2", "some rows, in the terminal"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_HISTORY] = {
-        "history", "[RUN...]", INT_MAX, "times of each case over several runs, by date and commit",
-        "Without a RUN all runs in results/. The figure goes to the plots folder of the last RUN "
-        "unless --out names one. A report of several runs has it too.",
-        {{"bench history", "every case that two runs in results/ have"},
+        "history", "[RUN...]", INT_MAX, "draw the times of each case over several runs, by date "
+                                        "and commit",
+        "Without RUN, draws all runs in results/. The figure goes to the plots folder of the last "
+        "RUN unless --out names a folder. A report of several runs has it too.",
+        {{"bench history", "every case that at least two runs in results/ have"},
          {"bench history results/old results/new --term", "two runs, in the terminal"},
          {"bench report results/old results/new -o history.html", "as a page that opens offline"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_REPORT] = {
-        "report", "RUN...", INT_MAX, "runs as one page of HTML: -o FILE", "",
+        "report", "RUN...", INT_MAX, "write runs as one page of HTML: -o FILE", "",
         {{"bench report results/latest -o report.html", "one run"},
          {"bench report results/old results/new -o both.html", "several runs"},
          {"bench report results/latest -o report.html --figure latency-seq --force",
@@ -230,26 +235,26 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         NULL,
         {{NULL, NULL}}},
     [CMD_EXPORT] = {
-        "export", "[RUN]", 1, "a run in the format of another program, on standard output",
-        "Without a RUN the latest. A run is a folder or the name of a baseline.",
+        "export", "[RUN]", 1, "print a run in the format of another program",
+        "Without RUN, prints the latest run. A run is a folder or the name of a baseline.",
         {{"bench export --to github-action-benchmark results/latest >output.json",
-          "tool customSmallerIsBetter of that action"},
+          "for the tool customSmallerIsBetter of that action"},
          {"bench export --to junit >report.xml", "a test report; wrong rows are failures"},
          {"bench export --filter variant:xl", "one JSON document with environment and rows"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_HELP] = {
-        "help", "[COMMAND]", 1, "the options and examples of a command; man: the manual page",
+        "help", "[COMMAND]", 1, "print the options and examples of a command; man: the manual page",
         "bench COMMAND --help prints the same page.",
-        {{"bench help plot", "what plot takes"},
+        {{"bench help plot", "the page of plot"},
          {"bench help man >bench.1", "the manual page, in troff"},
          {"bench --version", "build, compiler, libraries"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_COMPLETION] = {
-        "completion", "SHELL", 1, "completion for bash, zsh or fish", "",
+        "completion", "SHELL", 1, "print the completion for bash, zsh or fish", "",
         {{"source <(bench completion bash)", "in ~/.bashrc"},
-         {"bench completion zsh >~/.zfunc/_bench", "a folder of $fpath"},
+         {"bench completion zsh >~/.zfunc/_bench", "put it in a folder of $fpath"},
          {"bench completion fish >~/.config/fish/completions/bench.fish", "for fish"}},
         completion_words,
         {{NULL, NULL}}},
