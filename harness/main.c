@@ -28,7 +28,7 @@ static int (*const run[COMMAND_COUNT])(struct options *opt) = {
     [CMD_EXPORT] = cmd_export,   [CMD_PLOT] = cmd_plot,
     [CMD_HISTORY] = cmd_history, [CMD_REPORT] = cmd_report,
     [CMD_HELP] = cmd_help,       [CMD_COMPLETION] = cmd_completion,
-    [CMD_CELL] = cmd_worker,
+    [CMD_WORKER] = cmd_worker,
 };
 
 /* The command of that name, -1 with an error if there is none. */
@@ -55,10 +55,11 @@ static enum status check_format(int command, const struct options *o, struct err
     if (o->format < FORMAT_FOM || command == CMD_PLOT || command == CMD_HISTORY)
         return OK;
     if (o->format == FORMAT_FOM && measures && o->columns.n > 0)
-        return fail(e, E_USAGE, "--columns does not choose columns of --format fom  -> jsonl");
+        return fail(e, E_USAGE,
+                    "--columns does not choose columns of --format fom  -> use --format jsonl");
     if (o->format == FORMAT_FOM && measures && !o->dry_run)
         return OK;
-    return fail(e, E_USAGE, "bench %s has no --format %s  -> %s, %s, %s, %s or %s",
+    return fail(e, E_USAGE, "bench %s has no --format %s  -> use %s, %s, %s, %s or %s",
                 command_specs[command].name, format_name[o->format], format_name[FORMAT_TABLE],
                 format_name[FORMAT_CSV], format_name[FORMAT_JSONL], format_name[FORMAT_JSON],
                 format_name[FORMAT_MD]);
@@ -75,10 +76,10 @@ static enum status check_words(int command, const struct options *o, struct err 
     if (misplaced >= 0 && command_specs[misplaced].doc)
         return fail(e, E_USAGE, "command %s after options  -> write it first: bench %s ...", extra,
                     extra);
-    return fail(e, E_USAGE,
-                "unexpected word \"%.64s\"  -> options start with --, lists are a,b "
-                "without blanks",
-                extra);
+    return fail(
+        e, E_USAGE,
+        "unexpected word \"%.64s\"  -> start options with --, write lists as a,b without blanks",
+        extra);
 }
 
 static void print_help(const struct options *o, int command)
@@ -93,7 +94,7 @@ static void print_help(const struct options *o, int command)
 static bool continues(int command)
 {
     return command == CMD_SWEEP || command == CMD_EVAL || command == CMD_TRAIN ||
-           command == CMD_STUDY || command == CMD_CELL;
+           command == CMD_STUDY || command == CMD_WORKER;
 }
 
 static int dispatch(struct options *o)

@@ -258,7 +258,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
          {"bench completion fish >~/.config/fish/completions/bench.fish", "for fish"}},
         completion_words,
         {{NULL, NULL}}},
-    [CMD_CELL] = {"cell", "WORD", INT_MAX, NULL, NULL, {{NULL, NULL}}, NULL, {{NULL, NULL}}},
+    [CMD_WORKER] = {"worker", "WORD", INT_MAX, NULL, NULL, {{NULL, NULL}}, NULL, {{NULL, NULL}}},
 };
 /* clang-format on */
 
@@ -273,6 +273,8 @@ const char *command_preset(int command, const char *option)
 
 int command_find(const char *name)
 {
+    if (strcmp(name, WORKER_EARLIER) == 0)
+        return CMD_WORKER;
     for (int i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(command_specs[i].name, name) == 0)
             return i;

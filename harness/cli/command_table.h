@@ -28,7 +28,7 @@ enum command_id {
     CMD_EXPORT,
     CMD_HELP,
     CMD_COMPLETION,
-    CMD_CELL, /* hidden: a child */
+    CMD_WORKER, /* hidden: a child */
     COMMAND_COUNT
 };
 
@@ -51,13 +51,17 @@ struct command_spec {
 
 extern const struct command_spec command_specs[COMMAND_COUNT];
 
+/* The name of CMD_WORKER in earlier versions. A program given with --exec may be one of them, so it
+ * is started by this name, which later versions take too. */
+#define WORKER_EARLIER "cell"
+
 /* The words that these commands take first. */
 extern const char *const list_words[], *const baseline_words[], *const completion_words[];
 
 /* The default of an option for this command; NULL: the option's own. */
 const char *command_preset(int command, const char *option);
 
-/* The command of that name, hidden ones too; -1 if there is none. */
+/* The command of that name, hidden and earlier ones too; -1 if there is none. */
 int command_find(const char *name);
 
 #endif

@@ -3,6 +3,7 @@
  * From presets, environment and command line to struct options. getopt_long walks the words;
  * unknown ones get the program's own error text. Help is in option_print.c. */
 #include "options.h"
+#include "command_table.h"
 #include "harness/util/grow.h"
 #include "harness/util/suggest.h"
 #include "launcher.h"
@@ -128,7 +129,7 @@ static enum status unknown_option(const char *word, struct err *e)
                                      names[i]);
     }
     if (used)
-        return fail(e, E_USAGE, "option --%s is ambiguous  -> one of %s", name, list);
+        return fail(e, E_USAGE, "option --%s is ambiguous  -> write one of %s", name, list);
     const char *const guess = nearest(name, names);
     if (guess)
         return fail(e, E_USAGE, "unknown option --%s  -> did you mean --%s?  (see: bench help)",
@@ -226,10 +227,11 @@ static enum status check_heads(const struct options *o, struct err *e)
     while (above < D && D % above)
         above++;
     if (above >= D)
-        return fail(e, E_USAGE, "--heads %d does not divide --d-model %d  -> %d, or give --d-head",
-                    H, D, below);
+        return fail(e, E_USAGE,
+                    "--heads %d does not divide --d-model %d  -> use %d, or give --d-head", H, D,
+                    below);
     return fail(e, E_USAGE,
-                "--heads %d does not divide --d-model %d  -> %d or %d, or give --d-head", H, D,
+                "--heads %d does not divide --d-model %d  -> use %d or %d, or give --d-head", H, D,
                 below, above);
 }
 
@@ -257,9 +259,9 @@ static enum status check_owners(const struct options *o, struct err *e)
         owners(&option_specs[i], text, sizeof(text));
         if ((command == CMD_PLOT || command == CMD_HISTORY) && option_specs[i].group == GROUP_AXES)
             return fail(e, E_USAGE,
-                        "--%s does not apply to %s  -> %s --filter KEY:VALUE chooses rows",
+                        "--%s does not apply to %s  -> choose rows with %s --filter KEY:VALUE",
                         option_specs[i].name, o->command, o->command);
-        return fail(e, E_USAGE, "--%s does not apply to %s  -> it belongs to %s",
+        return fail(e, E_USAGE, "--%s does not apply to %s  -> use it with %s",
                     option_specs[i].name, o->command, text);
     }
     return OK;
@@ -386,7 +388,7 @@ static enum status parse(struct options *o, int argc, char **argv, const struct 
                          int earlier_command, struct err *e)
 {
     struct words w = {0};
-    const bool child = argc > 1 && strcmp(argv[1], "cell") == 0;
+    const bool child = argc > 1 && command_find(argv[1]) == CMD_WORKER;
     enum status st = set_presets(o, e);
 
     if (st == OK)

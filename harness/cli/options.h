@@ -165,7 +165,7 @@ struct options {
     int n_owned;
 };
 
-/* Read defaults, the environment (except for the hidden command `cell`, which obeys its parent
+/* Read defaults, the environment (except for the hidden command `worker`, which obeys its parent
  * only), @files, and the command line; the later source wins. Lists that one source repeats grow.
  * E_USAGE or E_IO (an @file), each with a remedy. Free `o` in any case. */
 enum status options_parse(struct options *o, int argc, char **argv, struct err *e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * `bench cell SOCKET REFERENCE ROLE` (hidden): a child. Its requests come as lines over the file
+ * `bench worker SOCKET REFERENCE ROLE` (hidden): a child. Its requests come as lines over the file
  * descriptor SOCKET; see harness/worker/protocol.h. This is the list of all requests. */
 #include "commands.h"
 

@@ -3,6 +3,7 @@
  * Starting children and sending requests to them. */
 #include "child.h"
 
+#include "harness/cli/command_table.h"
 #include "harness/cli/exit_code.h"
 #include "harness/machine/env.h"
 #include "harness/util/signals.h"
@@ -70,11 +71,12 @@ static enum status broken(struct child *c, enum status st, struct err *e)
     return st;
 }
 
-/* "bench cell 3 4 ROLE", or the words of setup->launch instead of "bench". */
+/* "bench worker 3 4 ROLE", or the words of setup->launch instead of "bench". */
 static enum status start_exec(struct child *c, const struct child_setup *setup,
                               const struct server *as, int socket, struct err *e)
 {
-    char program[] = "bench", command[] = "cell", channel[] = "3", reference[] = "4", role[8];
+    char program[] = "bench", worker[] = "worker", earlier[] = WORKER_EARLIER;
+    char channel[] = "3", reference[] = "4", role[8];
     char *argv[CHILD_WORDS + 6];
     int n = 0;
 
@@ -85,7 +87,7 @@ static enum status start_exec(struct child *c, const struct child_setup *setup,
     if (n == 0)
         argv[n++] = program;
     snprintf(role, sizeof(role), "%d", (int)as->role);
-    argv[n++] = command;
+    argv[n++] = setup->launch ? earlier : worker;
     argv[n++] = channel;
     argv[n++] = reference;
     argv[n++] = role;

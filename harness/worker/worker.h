@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The measuring child's side of a case: pin, bind, check, run blocks. Used through a pipe by `bench
- * cell`, after fork, or directly in this process (--isolate). */
+ * worker`, after fork, or directly in this process (--isolate). */
 #ifndef WORKER_H
 #define WORKER_H
 

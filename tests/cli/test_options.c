@@ -2,6 +2,7 @@
  *
  * The command line: the grammar of values, where they come from, and what --resume compares.
  * Error texts are test_options_errors.c's. */
+#include "harness/cli/command_table.h"
 #include "harness/cli/options.h"
 #include "harness/util/range.h"
 #include "tests/support/command_line.h"
@@ -197,9 +198,11 @@ Test(options, environment_is_between_preset_and_user)
     cr_expect(options_given(&o, "max-time") && !options_given(&o, "heads"));
     options_free(&o);
 
-    must_parse(&o, "cell");
-    cr_expect(o.max_time_s == 3 && o.seq.n == 4, "a child obeys its command line only");
-    options_free(&o);
+    for (const char *name = "worker\0" WORKER_EARLIER "\0"; *name; name += strlen(name) + 1) {
+        must_parse(&o, name);
+        cr_expect(o.max_time_s == 3 && o.seq.n == 4, "a child obeys its command line only");
+        options_free(&o);
+    }
 
     cr_assert_eq(options_parse_line(&o, "--mem 3", &e), OK);
     cr_expect(o.max_time_s == 3 && o.mem.n == 1 && !o.strict);

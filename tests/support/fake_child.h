@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A measuring child that misbehaves on demand. The parent starts children by running its own
- * program again as "bench cell ..."; in the test runner, this child answers. */
+ * program again as "bench worker ..."; in the test runner, this child answers. */
 #ifndef FAKE_CHILD_H
 #define FAKE_CHILD_H
 
