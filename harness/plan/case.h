@@ -49,15 +49,15 @@ struct bench_case {
 /* clang-format off */
 #define CASE_CHOICES(X)                                                                            \
     X(variant, text, ENTRY, variant, "variant", "", "kind of attention", .from = &variant_registry) \
-    X(backend, text, ENTRY, backend, "backend", "", "backend that executed it", .from = &backend_registry) \
-    X(workload, text, WORD, workload, "workload", "", "what one measured run is",                  \
+    X(backend, text, ENTRY, backend, "backend", "", "backend that ran it", .from = &backend_registry) \
+    X(workload, text, WORD, workload, "workload", "", "what a measured call runs",                  \
       .words = workload_name)                                                                      \
-    X(seq_tokens, i64, INT, seq, "seq", "tokens", "new tokens of one sequence", .scope = SCOPE_CORE) \
+    X(seq_tokens, i64, INT, seq, "seq", "tokens", "new tokens per sequence", .scope = SCOPE_CORE) \
     X(mem_tokens, i64, INT, mem, "mem", "tokens",                                                  \
-      "tokens of past context before them; empty: all, in a state carried for ever",               \
+      "tokens of context before them; empty: all, in a recurrent state",               \
       .words = mem_word, .scope = SCOPE_CORE)                                                      \
     X(phase, text, WORD, phase, "phase", "", "fwd or fwd_bwd", .words = phase_name)                \
-    X(mem_kind, text, WORD, mem_kind, "mem-kind", "", "how the past is reached; empty for attn",   \
+    X(mem_kind, text, WORD, mem_kind, "mem-kind", "", "where the context is: hidden, kv, recompute or state; empty for attn",   \
       .words = mem_kind_name)                                                                      \
     X(batch_size, i64, INT, batch, "batch", "sequences", "sequences run together", .scope = SCOPE_CORE) \
     X(layers, i64, INT, layers, "layers", "", "layers of the model", .scope = SCOPE_CORE)          \

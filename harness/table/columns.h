@@ -17,7 +17,7 @@
 #define CHOSEN_COLUMNS(X)                                                                          \
     CASE_CHOICES(CHOICE_COLUMN)                                                                    \
     MODEL_CHOICES(MODEL_COLUMN)                                                                    \
-    X(line, settings, "", "further numbers of the model, as --set reads them")                     \
+    X(line, settings, "", "settings of single parts, as --set reads them")                         \
     THREADS_CHOICE(CHOICE_COLUMN)
 
 /* First in latency, memory and perplexity: what ran, where, and the line that repeats it. */
@@ -66,22 +66,23 @@
     X(real, flop_count, "flop", "useful floating-point operations of a call")                      \
     X(real, gflop_per_s, "Gflop/s", "flop_count / median_ns")                                      \
     X(real, bytes_moved_min, "bytes",                                                              \
-      "compulsory traffic of a call: operands once, and gathered rows")                            \
+      "least traffic of a call: each operand once, and gathered rows")                             \
     X(real, gather_bytes, "bytes",                                                                 \
-      "of these: rows copied to lie with those that they meet, and outputs back; empty without")   \
+      "part of bytes_moved_min: rows copied into groups, and outputs copied back; empty without "  \
+      "groups")                                                                                    \
     X(real, gather_pct, "%",                                                                       \
-      "of median_ns that these copies take, timed apart; empty where they cannot be")              \
+      "share of median_ns that these copies take; empty where they cannot be timed alone")         \
     X(real, gbyte_per_s, "GB/s", "bytes_moved_min / median_ns")                                    \
-    X(real, peak_flops_pct, "%", "gflop_per_s of the measured peak")                               \
-    X(real, peak_bw_pct, "%", "gbyte_per_s of the measured read bandwidth")                        \
+    X(real, peak_flops_pct, "%", "gflop_per_s, in % of the measured peak")                         \
+    X(real, peak_bw_pct, "%", "gbyte_per_s, in % of the measured read bandwidth")                  \
     X(text, bound, "", "nearer limit of the roofline: compute or memory")                          \
     X(real, ref_median_ns, "ns", "median of the ref backend in the same group")                    \
-    X(real, ratio_to_ref, "", "ref_median_ns / median_ns: above 1 is faster than ref")             \
+    X(real, ratio_to_ref, "", "ref_median_ns / median_ns: above 1, faster than ref")               \
     X(real, max_abs_err, "", "largest difference from the reference output")                       \
     X(real, max_rel_err, "", "max_abs_err / largest reference magnitude")                          \
     X(real, err_limit, "", "upper bound of max_rel_err; max_abs_err has none of its own")          \
     X(real, bind_ns, "ns", "time to place weights, tables and work space")                         \
-    X(i64, check_rows, "", "rows of the output compared with the reference, of all sequences")     \
+    X(i64, check_rows, "", "output rows compared with the reference, over all sequences")          \
     X(real, nmse, "", "mean square of the differences / mean square of the reference")             \
     X(real, nmse_limit, "", "upper bound of nmse: a row is wrong beyond either bound")             \
     X(i64, throttled_periods, "",                                                                  \
@@ -89,22 +90,24 @@
 
 #define MEMORY_COLUMNS(X)                                                                          \
     KEY_COLUMNS(X)                                                                                 \
-    X(i64, arena_peak_bytes, "bytes", "everything the case placed, padding included: exact")       \
+    X(i64, arena_peak_bytes, "bytes", "all memory that the case placed, padding included: exact")  \
     X(i64, weights_bytes, "bytes", "parameters")                                                   \
-    X(i64, activations_bytes, "bytes", "stream, queries, keys, values, hidden rows")               \
-    X(i64, memory_state_bytes, "bytes", "cached past, exactly mem_tokens rows")                    \
+    X(i64, activations_bytes, "bytes", "residual stream, queries, keys, values, hidden rows")      \
+    X(i64, memory_state_bytes, "bytes",                                                            \
+      "cached context of mem_tokens tokens: KV cache, hidden rows or state")                       \
     X(i64, scores_bytes, "bytes", "materialised attention scores")                                 \
     X(i64, rel_pos_bytes, "bytes", "tables of relative positions")                                 \
     X(i64, gradients_bytes, "bytes", "gradients")                                                  \
     X(i64, optimizer_bytes, "bytes", "optimiser state")                                            \
     X(i64, backend_scratch_bytes, "bytes",                                                         \
-      "work space of the backend and cache slack; not what a library takes for itself")            \
-    X(i64, model_predicted_bytes, "bytes", "closed form: operands of attn, memory state else")     \
+      "work space of the backend and slack of caches, without what a library allocates itself")    \
+    X(i64, model_predicted_bytes, "bytes",                                                         \
+      "prediction in closed form: operands of attn; of other workloads, the cached context")       \
     X(i64, rss_peak_bytes, "bytes",                                                                \
-      "peak resident memory of the measuring child, from after bind and check on")                 \
+      "peak resident memory of the measuring child after binding and checking")                    \
     X(i64, rss_before_bytes, "bytes", "the same before the case was bound")                        \
     X(i64, rss_delta_bytes, "bytes", "rss_peak_bytes - rss_before_bytes")                          \
-    X(text, rss_method, "", "where the resident numbers come from: vmhwm")
+    X(text, rss_method, "", "source of the resident numbers: vmhwm")
 
 #define PERPLEXITY_COLUMNS(X)                                                                      \
     KEY_COLUMNS(X)                                                                                 \
@@ -114,39 +117,41 @@
     X(line, corpus, "", "text that was scored")                                                    \
     X(text, corpus_xxh3, "", "hash of its bytes")                                                  \
     X(text, split, "", "part of the corpus: train, valid or test")                                 \
-    X(text, unit, "", "what ppl is of: what a token is, such as a byte, or --unit")                \
-    X(i64, tokens_scored, "tokens", "tokens with a probability in the mean")                       \
+    X(text, unit, "", "unit of ppl: a token (such as a byte), or the value of --unit")             \
+    X(i64, tokens_scored, "tokens", "tokens whose probabilities are in the mean")                  \
     X(i64, segments, "", "segments of seq_tokens")                                                 \
-    X(real, nll_sum, "nats", "sum of the negative log-likelihood, weighed as --count says")        \
+    X(real, nll_sum, "nats", "sum of the negative log-likelihood (nll), weighted as --count says") \
     X(i64, tokens, "tokens",                                                                       \
-      "tokens that it is divided by; hf and gptq do not count as many as "                         \
-      "they score")                                                                                \
-    X(i64, words, "", "words of the text, between white space; empty where some is dropped")       \
-    X(i64, bytes, "bytes", "bytes of the text, likewise")                                          \
+      "tokens that nll_sum is divided by; with --count hf and gptq fewer than tokens_scored")      \
+    X(i64, words, "",                                                                              \
+      "words of the text, separated by white space; empty where part of the text is dropped")      \
+    X(i64, bytes, "bytes", "bytes of the text; empty where part of the text is dropped")           \
     X(i64, oov, "",                                                                                \
-      "words that the tokenizer's list lacks, scored as <unk>: with any, no "                      \
-      "published number compares; empty without a list")                                           \
+      "words outside the tokenizer's list, scored as <unk>: if above 0, do not compare with "      \
+      "published numbers; empty without a list")                                                   \
     X(real, ppl_token, "", "exp(nll_sum / tokens)")                                                \
     X(real, ppl_word, "", "exp(nll_sum / words)")                                                  \
     X(real, ppl_byte, "", "exp(nll_sum / bytes)")                                                  \
-    X(real, bits_per_byte, "bits", "nll_sum / (bytes ln 2): compares different tokens")            \
+    X(real, bits_per_byte, "bits",                                                                 \
+      "nll_sum / (bytes ln 2): compares models with different tokens")                             \
     X(real, nll_nats_per_token, "nats", "mean negative log-likelihood")                            \
-    X(real, ppl, "", "perplexity of a unit")                                                       \
-    X(real, bits_per_unit, "bits", "nll_sum / ln 2, of a unit")                                    \
+    X(real, ppl, "", "perplexity per unit")                                                        \
+    X(real, bits_per_unit, "bits", "nll_sum / ln 2, per unit")                                     \
     X(real, ppl_ci95_low, "", "95 % interval of ppl, lower end")                                   \
     X(real, ppl_ci95_high, "", "95 % interval of ppl, upper end")                                  \
     X(real, ppl_delta_pct, "%",                                                                    \
-      "ppl against that of f32 in the same run; empty for f32 and without it")                     \
-    X(real, ppl_floor, "", "ppl of the true source, if the text is generated")                     \
+      "ppl relative to f32 in the same run; empty for f32, and without it")                        \
+    X(real, ppl_floor, "", "ppl of the true source, the least possible, if the text is generated") \
     X(real, eval_ns, "ns", "time of the whole evaluation")                                         \
     X(real, tokens_per_s, "1/s", "tokens scored per second")                                       \
-    X(real, layers_run, "layers", "mean over tokens, where they may stop; empty elsewhere")        \
-    X(i64, answers_scored, "tokens", "those that a generated text calls answers")                  \
-    X(real, answer_nll_nats, "nats", "mean nll of these; empty without any")                       \
-    X(real, answer_floor_nats, "nats", "that of the true source")                                  \
-    X(real, answer_blind_nats, "nats", "that of the true source without any past")                 \
+    X(real, layers_run, "layers", "layers that a token ran, on average; empty where all run all")  \
+    X(i64, answers_scored, "tokens", "scored tokens that a generated text calls answers")          \
+    X(real, answer_nll_nats, "nats", "mean nll of the answers; empty without any")                 \
+    X(real, answer_floor_nats, "nats", "mean nll of the answers under the true source")            \
+    X(real, answer_blind_nats, "nats",                                                             \
+      "mean nll of the answers under the true source without context")                             \
     X(real, nll_at_1, "nats",                                                                      \
-      "mean nll of the first token of each segment, after mem_tokens of past")                     \
+      "mean nll of the first token of each segment, after mem_tokens of context")                  \
     X(real, nll_at_2, "nats", "the same of tokens 2 and 3 of each")                                \
     X(real, nll_at_4, "nats", "the same of tokens 4 to 7 of each")                                 \
     X(real, nll_at_8, "nats", "the same of tokens 8 to 15 of each")                                \
@@ -157,7 +162,7 @@
     X(real, nll_at_256, "nats", "the same of tokens 256 to 511 of each")                           \
     X(real, nll_at_512, "nats", "the same of tokens 512 to 1023 of each")                          \
     X(real, nll_at_1024, "nats", "the same from token 1024 on")                                    \
-    X(line, source, "", "published name of its model; empty for models trained here")
+    X(line, source, "", "published name of the model; empty for models trained here")
 
 /* The columns nll_at_N: place in a segment, from N to below the next N. */
 #define NLL_PLACES(X) X(1) X(2) X(4) X(8) X(16) X(32) X(64) X(128) X(256) X(512) X(1024)
@@ -168,18 +173,18 @@
     X(text, run_id, "", "name of the run's folder")                                                \
     X(text, host_id, "", "hash of cpu_model, isa, cpu counts, caches, memory and hypervisor")      \
     X(text, started_at_utc, "", "when the run started, ISO 8601")                                  \
-    X(text, finished_at_utc, "", "when it ended; empty after a crash")                             \
+    X(text, finished_at_utc, "", "when the run ended; empty after a crash")                        \
     X(i64, exit_code, "", "exit code of the run; empty after a crash")                             \
     X(page, argv, "", "words of the command line, quoted as in an @file")                          \
     X(text, bench_version, "", "version of this program")                                          \
     X(text, git_commit, "", "commit it was built from, or nogit")                                  \
     X(i64, git_dirty, "0/1", "the work tree differed from that commit")                            \
     X(line, compiler, "", "compiler of this program")                                              \
-    X(page, compiler_flags, "", "its flags")                                                       \
+    X(page, compiler_flags, "", "flags of the compiler")                                           \
     X(text, hostname, "", "name of the machine")                                                   \
     X(line, kernel, "", "operating system and release")                                            \
     X(line, cpu_model, "", "name of the CPU")                                                      \
-    X(text, microcode, "", "its microcode revision")                                               \
+    X(text, microcode, "", "microcode revision of the CPU")                                        \
     X(text, isa, "", "best instruction set level of CPU and operating system")                     \
     X(text, max_isa, "", "level allowed by --max-isa")                                             \
     X(text, hypervisor, "", "virtual machine monitor; empty on bare metal")                        \
@@ -189,8 +194,8 @@
     X(i64, cpus, "", "logical CPUs")                                                               \
     X(i64, smt, "0/1", "cores run more than one hardware thread")                                  \
     X(i64, allowed_cores, "", "cores that the cpuset allows")                                      \
-    X(i64, allowed_cpus, "", "logical CPUs that it allows")                                        \
-    X(line, cpuset, "", "their list")                                                              \
+    X(i64, allowed_cpus, "", "logical CPUs that the cpuset allows")                                \
+    X(line, cpuset, "", "list of the allowed logical CPUs")                                        \
     X(i64, l1d_bytes, "bytes", "one level 1 data cache")                                           \
     X(i64, l2_bytes, "bytes", "one level 2 cache")                                                 \
     X(i64, l3_bytes, "bytes", "one level 3 cache")                                                 \
@@ -212,7 +217,7 @@
     X(text, onednn_threading, "", "threading runtime of oneDNN")                                   \
     X(text, hwloc_version, "", "hwloc version")                                                    \
     X(real, clock_resolution_ns, "ns", "resolution of the wall clock")                             \
-    X(real, clock_overhead_ns, "ns", "cost of reading it")                                         \
+    X(real, clock_overhead_ns, "ns", "cost of reading the wall clock")                             \
     X(i64, peak_threads, "", "threads of the peak measurements")                                   \
     X(real, peak_flop_per_s_ref, "flop/s", "measured peak, baseline instructions")                 \
     X(real, peak_flop_per_s_avx2, "flop/s", "measured peak, AVX2")                                 \
@@ -232,7 +237,7 @@
 #define TRAIN_COLUMNS(X)                                                                           \
     X(text, schema, "", "table and version, e.g. bench-train/2.0")                                 \
     X(text, variant, "", "kind of attention")                                                      \
-    X(text, backend, "", "what executed it")                                                       \
+    X(text, backend, "", "backend that ran it")                                                    \
     X(i64, threads, "", "threads")                                                                 \
     X(i64, step, "", "optimiser steps taken")                                                      \
     X(i64, tokens, "tokens", "tokens seen so far")                                                 \
@@ -243,15 +248,15 @@
     X(real, tokens_per_s, "1/s", "training throughput since the row before")                       \
     X(real, valid_nats, "nats", "loss on the validation text; empty if it was not scored")         \
     X(real, valid_floor_nats, "nats",                                                              \
-      "loss of the true source on the same tokens, if they are generated")                         \
+      "loss of the true source on the same tokens, if the text is generated")                      \
     X(real, valid_answer_nats, "nats", "valid_nats of the tokens that the source calls answers")   \
-    X(real, valid_answer_floor_nats, "nats", "valid_floor_nats of these")                          \
+    X(real, valid_answer_floor_nats, "nats", "valid_floor_nats of the answers")                    \
     X(i64, ranks, "", "processes that share the batch (MPI)")                                      \
     X(i64, nodes, "", "machines that they are on")                                                 \
-    X(real, comm_ns, "ns", "of a step: waiting for gradients of other ranks (mean)")               \
+    X(real, comm_ns, "ns", "mean wait of a step for gradients of other ranks")                     \
     X(real, overlap_pct, "%",                                                                      \
-      "of the time from the first sum of gradients to the last: in which backward ran")            \
-    X(real, grad_bytes, "bytes", "gradients that a rank adds to those of others in a step")
+      "share of the time from the first sum of gradients to the last in which backward ran")       \
+    X(real, grad_bytes, "bytes", "gradients that a rank sums with others in a step")
 
 /* One row per job of a study: a training, in study.csv of the study's run. */
 #define STUDY_COLUMNS(X)                                                                           \
@@ -263,40 +268,41 @@
     X(text, status, "", "ok, skipped, failed, wrong (its loss was no number) or interrupted")      \
     X(line, status_detail, "", "why the status is not ok")                                         \
     X(text, role, "", "tune: to choose a learning rate; final: at the chosen one, and scored")     \
-    X(text, contender, "", "what is compared: its name in the study")                              \
-    X(i64, baseline, "0/1", "the others are compared with it")                                     \
+    X(text, contender, "", "name of what is compared in the study")                                \
+    X(i64, baseline, "0/1", "1: the others are compared with this one")                            \
     X(text, size, "", "name of the size in the study")                                             \
     X(line, corpus, "", "name of the text in the study")                                           \
     X(i64, seed, "", "seed of weights, text and dropout")                                          \
     X(real, lr, "", "peak learning rate")                                                          \
     X(text, variant, "", "kind of attention")                                                      \
-    X(text, backend, "", "what executed it")                                                       \
+    X(text, backend, "", "backend that ran it")                                                    \
     X(i64, threads, "", "threads")                                                                 \
     X(i64, layers, "", "layers of the model")                                                      \
     X(i64, d_model, "", "width of the model")                                                      \
     X(i64, heads, "", "query heads")                                                               \
     X(i64, d_inner, "", "width of the feed-forward layer")                                         \
-    X(i64, parameters, "", "numbers that are trained")                                             \
-    X(i64, seq_tokens, "tokens", "segment in training")                                            \
-    X(i64, mem_tokens, "tokens", "past context in training")                                       \
-    X(i64, batch_size, "sequences", "sequences of a step")                                         \
+    X(i64, parameters, "", "trained parameters")                                                   \
+    X(i64, seq_tokens, "tokens", "tokens per segment in training")                                 \
+    X(i64, mem_tokens, "tokens", "tokens of context in training")                                  \
+    X(i64, batch_size, "sequences", "sequences per step")                                          \
     X(i64, steps, "", "optimiser steps")                                                           \
     X(i64, tokens, "tokens", "tokens seen")                                                        \
     X(real, train_nats, "nats", "mean nll in training over the last report")                       \
     X(real, valid_nats, "nats", "loss on the validation text after the last step")                 \
     X(real, train_s, "s", "time of the training, validation and saving included")                  \
     X(line, checkpoint, "", "file of the weights")                                                 \
-    X(text, test_case_id, "",                                                                      \
-      "row of perplexity.csv with the score that is compared; tune: empty")                        \
+    X(text, test_case_id, "", "row of perplexity.csv with the compared score; empty for tune")     \
     X(text, unit, "", "what a token is, e.g. byte")                                                \
-    X(i64, test_seq_tokens, "tokens", "segment of that score")                                     \
-    X(i64, test_mem_tokens, "tokens", "past context of that score")                                \
+    X(i64, test_seq_tokens, "tokens", "tokens per segment of that score")                          \
+    X(i64, test_mem_tokens, "tokens", "tokens of context of that score")                           \
     X(i64, test_tokens, "tokens", "tokens scored")                                                 \
     X(real, test_nats, "nats", "mean nll on the test text")                                        \
-    X(real, test_floor_nats, "nats", "the same of the true source, if the text is generated")      \
+    X(real, test_floor_nats, "nats",                                                               \
+      "mean nll of the true source on the test text, if the text is generated")                    \
     X(real, test_answer_nats, "nats", "test_nats of the tokens that the source calls answers")     \
-    X(real, test_answer_floor_nats, "nats", "test_floor_nats of these")                            \
-    X(real, test_answer_blind_nats, "nats", "that of the true source without any past")            \
+    X(real, test_answer_floor_nats, "nats", "test_floor_nats of the answers")                      \
+    X(real, test_answer_blind_nats, "nats",                                                        \
+      "mean nll of the answers under the true source without context")                             \
     X(line, repro, "", "command of the training")
 
 /* One row per timed block, in samples.csv.zst or samples.csv. */
@@ -310,6 +316,6 @@
     X(real, cpu_ns, "ns", "CPU time of the calling thread in the block")                           \
     X(i64, calls, "", "calls in the block")                                                        \
     X(i64, involuntary_switches, "", "preemptions during the block")                               \
-    X(i64, disturbed, "0/1", "left out of the medians while enough samples remain")
+    X(i64, disturbed, "0/1", "1: left out of the medians while enough samples remain")
 
 #endif
