@@ -212,7 +212,7 @@ test: deps ## every suite, or those of FILTER='SUITE/*'; the last line counts
 sanitize: deps ## the suites under AddressSanitizer and UBSan
 	@$(MAKE) MODE=sanitize test
 # Kernels of each kind, the trainer, a worker and its threads, locks.
-THREADED := split|engine|rows|grad_rows|recur|rnn_cells|params|optimizer|rng|train|job|serve|peak|pin|lock
+THREADED := split|engine|rows|grad_rows|recur|rnn_cells|params|optimizer|rng|train|job|serve|pin|lock
 thread: ## the suites that run threads, under ThreadSanitizer (clang)
 	@scripts/deps.sh clang
 	@$(MAKE) CC=clang MODE=thread tests

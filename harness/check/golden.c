@@ -39,8 +39,8 @@ enum status golden_whole(const struct run *r, const char *key, int *out, struct 
 enum status golden_size(const struct run *r, const char *key, int most, int *out, struct err *e)
 {
     if (!safetensors_meta(r->s, key))
-        return safetensors_fail(r->s, e, "metadata %s is missing  -> a whole number in 1..%d", key,
-                                most);
+        return safetensors_fail(r->s, e, "metadata %s is missing  -> add a whole number in 1..%d",
+                                key, most);
     return safetensors_int(r->s, key, 0, 1, most, out, e);
 }
 
@@ -66,7 +66,8 @@ enum status golden_known_inputs(const struct run *r, const char *const *known, s
             k++;
         if (!*k)
             return safetensors_fail(
-                r->s, e, "input \"%s\" is not built in  -> is it for a newer program?", name);
+                r->s, e, "unknown input \"%s\"  -> use the program that the file was made for",
+                name);
     }
     return OK;
 }
@@ -76,16 +77,18 @@ enum status golden_rows(const struct run *r, struct err *e)
     const struct extent m = r->max;
 
     if (m.L > GOLDEN_WIDE || m.M > GOLDEN_WIDE || (int64_t)m.B * (m.L + m.M) > GOLDEN_ROWS)
-        return safetensors_fail(r->s, e, "batch %d, seq %d, mem %d  -> at most %d tokens in all",
-                                m.B, m.L, m.M, (int)GOLDEN_ROWS);
+        return safetensors_fail(r->s, e,
+                                "batch %d, seq %d, mem %d  -> use at most %d tokens in all", m.B,
+                                m.L, m.M, (int)GOLDEN_ROWS);
     return OK;
 }
 
 enum status golden_few(const struct run *r, double numbers, struct err *e)
 {
     if (numbers > GOLDEN_NUMBERS)
-        return safetensors_fail(r->s, e, "its sizes need arrays of %g numbers  -> at most %d",
-                                numbers, (int)GOLDEN_NUMBERS);
+        return safetensors_fail(
+            r->s, e, "its sizes need arrays of %g numbers  -> lower them until %d are enough",
+            numbers, (int)GOLDEN_NUMBERS);
     return OK;
 }
 
@@ -150,7 +153,8 @@ static enum status fill_buffer(const struct run *r, const struct param *w, struc
         const float x = t->dtype == DTYPE_I32 ? (float)((const int32_t *)t->data)[i]
                                               : ((const float *)t->data)[i];
         if (w->bounded && !(x >= w->least && x <= w->most))
-            return safetensors_fail(r->s, e, "input \"%s\" has %g at %zu  -> from %g to %g",
+            return safetensors_fail(r->s, e,
+                                    "input \"%s\" has %g at %zu  -> use numbers from %g to %g",
                                     w->name, (double)x, i, (double)w->least, (double)w->most);
         w->data[i] = x;
     }
@@ -221,8 +225,9 @@ static enum status run_kind(struct run *r, const struct golden_kind *kind, struc
         return safetensors_fail(r->s, e, "has %d gradients, %d of them of something the model has",
                                 golden_count_grad(r), r->n_grad);
     if (r->tally->tensors == before)
-        return safetensors_fail(r->s, e,
-                                "no out.* tensor that the model has  -> nothing was compared");
+        return safetensors_fail(
+            r->s, e,
+            "no out.* tensor that the model computes, so nothing was compared  -> add one");
     r->tally->files++;
     return OK;
 }
@@ -241,7 +246,7 @@ static enum status find_kind(const struct run *r, const struct golden_kind **out
         if (!kinds[i]->claims)
             snprintf(known + at, sizeof(known) - at, "%s%s", at ? ", " : "", kinds[i]->name);
     }
-    return safetensors_fail(r->s, e, "kind \"%.64s\" is none of %s  -> is it a golden file?",
+    return safetensors_fail(r->s, e, "kind \"%.64s\" is none of %s  -> give a golden file",
                             name ? name : "", known);
 }
 

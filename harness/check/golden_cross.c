@@ -53,8 +53,8 @@ static enum status read_context(struct run *r, struct err *e)
     o->t.seen = lengths ? lengths->data : NULL;
     for (int b = 0; st == OK && o->t.seen && b < r->max.B; b++)
         if (o->t.seen[b] < 1 || o->t.seen[b] > o->t.S)
-            return safetensors_fail(r->s, e, "in.ctx_len has %d  -> from 1 to %d", o->t.seen[b],
-                                    o->t.S);
+            return safetensors_fail(r->s, e, "in.ctx_len has %d  -> use lengths from 1 to %d",
+                                    o->t.seen[b], o->t.S);
     if (st == OK)
         st = golden_few(r, (double)r->max.B * o->t.S * (r->c.H * r->max.L + o->t.ctx_width), e);
     return st;

@@ -112,8 +112,8 @@ static enum status read_order(struct run *r, int after, struct err *e)
         at = end + 1;
     }
     return safetensors_fail(r->s, e,
-                            "blocks \"%.64s\" and %d layers after them  -> numbers of layers such "
-                            "as 1,2,1, at most %d in all",
+                            "blocks \"%.64s\" and %d layers after them  -> write numbers of layers "
+                            "such as 1,2,1, at most %d in all",
                             text ? text : "", after, (int)MAX_SUBLAYERS / 2);
 }
 

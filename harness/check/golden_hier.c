@@ -58,13 +58,14 @@ static enum status read(struct run *r, struct err *e)
         (st = golden_extent(r, e)) != OK || (st = golden_known_inputs(r, inputs, e)) != OK)
         return st;
     if (r->max.M || r->max.L % chunk || (double)chunk * D > GOLDEN_WIDE)
-        return safetensors_fail(r->s, e, "seq %d, mem %d in chunks of %d  -> whole chunks, mem 0",
+        return safetensors_fail(r->s, e,
+                                "seq %d, mem %d in chunks of %d  -> use whole chunks and mem 0",
                                 r->max.L, r->max.M, chunk);
     while (how < FOLDS && (!fold || strcmp(fold, fold_name[how]) != 0))
         how++;
     if (how == FOLDS)
-        return safetensors_fail(r->s, e, "hier_fold \"%.64s\"  -> %s, %s", fold ? fold : "",
-                                fold_name[FOLD_LINEAR], fold_name[FOLD_FIRST]);
+        return safetensors_fail(r->s, e, "unknown hier_fold \"%.64s\"  -> use %s or %s",
+                                fold ? fold : "", fold_name[FOLD_LINEAR], fold_name[FOLD_FIRST]);
     *c = config_default(variants[0], D, H, dh, F, 1, 0);
     if ((st = checkpoint_parts(r->s, "param.inner.", c, e)) != OK)
         return st;

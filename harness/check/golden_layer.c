@@ -61,7 +61,8 @@ static enum status read(struct run *r, struct err *e)
         (st = golden_known_inputs(r, inputs, e)) != OK)
         return st;
     if (r->max.M || r->c.N != 1 || *r->c.order || r->c.pos->model_params)
-        return safetensors_fail(r->s, e, "is not one layer without a past  -> n_layer 1, mem 0");
+        return safetensors_fail(r->s, e,
+                                "is not one layer without context  -> use n_layer 1 and mem 0");
     if ((st = golden_inputs(r, r->c.D, e)) != OK ||
         (st = sublayers_init(&r->sublayers, &r->c, &r->params, 0, e)) != OK)
         return st;

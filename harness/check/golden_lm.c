@@ -215,7 +215,8 @@ static enum status read(struct run *r, struct err *e)
             OK)
         return st;
     if (c->V < 1)
-        return safetensors_fail(r->s, e, "metadata vocab is missing  -> a language model has it");
+        return safetensors_fail(r->s, e,
+                                "metadata vocab is missing  -> add the size of the vocabulary");
     if (c->same_length)
         c->window = c->mem_len;
     max->L = c->max_seq;
@@ -223,8 +224,9 @@ static enum status read(struct run *r, struct err *e)
     if ((st = golden_rows(r, e)) != OK)
         return st;
     if (max->M && !mem_can(config_mem(c), MEM_HIDDEN))
-        return safetensors_fail(r->s, e, "mem %d with variant %s, which has no memory  -> 0",
-                                max->M, c->variant->name);
+        return safetensors_fail(r->s, e,
+                                "mem %d with variant %s, which has no memory  -> use mem 0", max->M,
+                                c->variant->name);
     if ((st = lm_init(&o->m, c, e)) != OK)
         return st;
     r->weights = &o->m.params;

@@ -53,7 +53,7 @@ static enum status read(struct run *r, struct err *e)
     if (!c->qkv_map || !(width >= 1 && width <= MAX_DEXTRA_WIDTH))
         return safetensors_fail(r->s, e,
                                 "dextra \"%.64s\" of width_mult %g is no map before q, k and v  -> "
-                                "paper or code, from 1 to %d",
+                                "use paper or code, and a width_mult from 1 to %d",
                                 safetensors_meta(r->s, "dextra") ? safetensors_meta(r->s, "dextra")
                                                                  : "",
                                 width, (int)MAX_DEXTRA_WIDTH);

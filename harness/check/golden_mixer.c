@@ -301,7 +301,8 @@ static enum status read_width(const struct run *r, int *width, struct err *e)
 
     return st != OK || *width == own
                ? st
-               : safetensors_fail(r->s, e, "d_out is %d  -> %d, as its output", *width, own);
+               : safetensors_fail(r->s, e, "d_out is %d  -> use %d, the width of its output",
+                                  *width, own);
 }
 
 static enum status read(struct run *r, struct err *e)

@@ -44,7 +44,7 @@ static enum status read_part(struct run *r, const char *key, struct err *e)
         return st;
     c->ln_eps = (float)eps;
     if (!safetensors_meta(r->s, key))
-        return safetensors_fail(r->s, e, "no %s  -> is it a golden file?", key);
+        return safetensors_fail(r->s, e, "metadata %s is missing  -> give a golden file", key);
     if ((st = checkpoint_check(r->s, c, e)) != OK)
         return st;
     o->rows = r->max.B * r->max.L;
@@ -68,10 +68,11 @@ static enum status read_ffn(struct run *r, struct err *e)
     if (st != OK)
         return st;
     if (!c->ffn)
-        return safetensors_fail(r->s, e, "no ffn  -> is it a golden file?");
+        return safetensors_fail(r->s, e, "metadata ffn is missing  -> give a golden file");
     if (c->F < 1 && !c->ffn->no_hidden)
-        return safetensors_fail(r->s, e, "metadata d_inner is 0  -> ffn %s has hidden units",
-                                c->ffn->name);
+        return safetensors_fail(
+            r->s, e, "metadata d_inner is 0  -> give the number of hidden units of ffn %s",
+            c->ffn->name);
     c->ffn->params(c, "ff.", &r->params);
     return OK;
 }

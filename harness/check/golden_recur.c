@@ -58,8 +58,8 @@ static enum status read_sizes(struct run *run, struct recur_file *f, struct err 
     r->g_width = says(run, "decay", "none") ? 0 : says(run, "decay", "channel") ? r->dk : 1;
     if (r->H % r->Hs != 0 || r->H % f->q_heads != 0 || r->Hs % f->k_heads != 0)
         return fail(e, E_IO,
-                    "%s: sizes that do not divide  -> n_head by state_heads and q_heads, "
-                    "state_heads by k_heads",
+                    "%s: numbers of heads do not divide  -> make n_head a multiple of state_heads "
+                    "and q_heads, state_heads of k_heads",
                     run->s->path);
     const double rows = (double)r->B * (r->L + r->M), width = max_int(r->dk, r->dv);
     st = golden_few(run, rows * r->H * width, e);

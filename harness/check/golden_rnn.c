@@ -22,7 +22,7 @@ static enum status read_config(struct run *r, struct err *e)
         (st = checkpoint_check(r->s, &r->c, e)) != OK || (st = golden_extent(r, e)) != OK)
         return st;
     if (r->c.rnn_window > MOST)
-        return safetensors_fail(r->s, e, "rnn_window %d  -> from 1 to %d", r->c.rnn_window,
+        return safetensors_fail(r->s, e, "rnn_window %d  -> use 1 to %d", r->c.rnn_window,
                                 (int)MOST);
     return OK;
 }

@@ -45,8 +45,7 @@ static const int32_t *numbers(const struct run *r, const char *name, int n, int 
 
     for (size_t i = 0; at && *st == OK && i < all; i++)
         if (at[i] < least || at[i] > most)
-            *st =
-                safetensors_fail(r->s, e, "%s has %d  -> from %d to %d", name, at[i], least, most);
+            *st = safetensors_fail(r->s, e, "%s has %d  -> use %d to %d", name, at[i], least, most);
     return at;
 }
 
@@ -64,7 +63,8 @@ static enum status read(struct run *r, struct err *e)
         (st = seq2seq_config(r->s, c, &layers, &transparent, e)) != OK)
         return st;
     if (r->max.M)
-        return safetensors_fail(r->s, e, "mem %d of an encoder and a decoder  -> 0", r->max.M);
+        return safetensors_fail(r->s, e, "mem %d with an encoder and a decoder  -> use mem 0",
+                                r->max.M);
     const double rows = (double)r->max.B * S;
     if ((st = golden_few(r, rows * max_int(c->D, c->F) * (c->N + 1 + layers), e)) != OK ||
         (st = golden_few(r, rows * c->H * max_int(S, r->max.L), e)) != OK)

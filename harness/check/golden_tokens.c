@@ -119,8 +119,9 @@ enum status golden_tokens(struct tokenizer *t, const char *path, golden_text_fn 
         next = to + 1;
         line++;
         if (!read_want(&w, at, (size_t)(to - at), tokenizer_vocab(t)))
-            st = fail(e, E_IO, "%s: line %d is no text with its ids  -> a file of golden texts",
-                      path, line);
+            st =
+                fail(e, E_IO, "%s: line %d is no text with its ids  -> give a file of golden texts",
+                     path, line);
         if (st == OK)
             st = compare(t, &w, why, sizeof(why), e);
         if (st == OK)
@@ -128,7 +129,7 @@ enum status golden_tokens(struct tokenizer *t, const char *path, golden_text_fn 
         free_want(&w);
     }
     if (st == OK && line == 0)
-        st = fail(e, E_IO, "%s is empty  -> a file of golden texts", path);
+        st = fail(e, E_IO, "%s is empty  -> give a file of golden texts", path);
     free(file.data);
     return st;
 }

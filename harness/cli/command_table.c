@@ -67,8 +67,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{"seq", "128"}, {"mem", "256"}, {"batch", "16"}, {"layers", "2"}, {"d-model", "64"},
          {"heads", "4"}}},
     [CMD_STUDY] = {
-        "study", "FILE|RUN", 1, "train variants with several seeds and rates: better, worse or "
-                                "noise",
+        "study", "FILE|RUN", 1, "train variants with several seeds: better, worse or noise",
         "FILE has lines of KEY = VALUE, # begins a comment; options are those of bench train and "
         "bench eval:\n\n"
         "  variants = LIST            names of bench list variants, base, all,\n"
@@ -142,7 +141,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         NULL,
         {{NULL, NULL}}},
     [CMD_TOPO] = {
-        "topo", NULL, 0, "show the machine and where threads go; --roofline measures its peaks", "",
+        "topo", NULL, 0, "show the machine and where threads go; --roofline: its peaks", "",
         {{"bench topo", "cores, caches, NUMA nodes, and the pin plan"},
          {"bench topo --threads 1,2,4 --pin scatter", "where 1, 2 and 4 threads would run"},
          {"bench topo --roofline", "peak GFLOP/s and GB/s"}},
@@ -158,8 +157,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         NULL,
         {{NULL, NULL}}},
     [CMD_COMPARE] = {
-        "compare", "[RUN [RUN]]", 2, "compare two runs, the values of one --axis of a run, or two "
-                                     "programs (--exec)",
+        "compare", "[RUN [RUN]]", 2, "compare two runs, one --axis of a run, or two programs (--exec)",
         "A run is a folder or the name of a baseline. --exec measures, so it takes the options "
         "that choose and time cases. Runs are only read; --filter chooses their rows.",
         {{"bench compare results/old results/new", "two runs, case by case"},

@@ -45,7 +45,9 @@ static enum status read_number(int *to, const char *name, int absent, struct err
     if (!text || !*text)
         return OK;
     if (sscanf(text, "%9d%n", to, &end) != 1 || text[end] || *to < 0)
-        return fail(e, E_USAGE, "--shard auto: %s is \"%.40s\"  -> a number, or write --shard I/N",
+        return fail(e, E_USAGE,
+                    "--shard auto: %s is \"%.40s\", which is no number  -> correct it, or write "
+                    "--shard I/N",
                     name, text);
     return OK;
 }
@@ -58,10 +60,10 @@ static enum status none_found(struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(launchers) && n < sizeof(looked); i++)
         n += (size_t)snprintf(looked + n, sizeof(looked) - n, "%s%s", i ? ", " : "",
                               launchers[i].variables);
-    return fail(e, E_USAGE,
-                "--shard auto: no launcher says which part this is: looked for %s  -> write "
-                "--shard I/N",
-                looked);
+    return fail(
+        e, E_USAGE,
+        "--shard auto: no launcher found, none of these variables is set: %s  -> write --shard I/N",
+        looked);
 }
 
 enum status launcher_shard(char shard[SHARD_TEXT], struct err *e)
@@ -85,7 +87,7 @@ enum status launcher_shard(char shard[SHARD_TEXT], struct err *e)
     const int off = rank - first;
     if (size < 1 || step < 1 || off < 0 || off % step || off / step >= size)
         return fail(e, E_USAGE,
-                    "--shard auto: %s %d is not one of %d parts from %d in steps of %d  -> an "
+                    "--shard auto: %s %d is not one of %d parts from %d in steps of %d  -> use an "
                     "array without gaps, or write --shard I/N",
                     l->rank, rank, size, first, step);
     snprintf(shard, SHARD_TEXT, "%d/%d", off / step + 1, size);

@@ -81,7 +81,7 @@ static enum status check_text(const struct assignment *s, struct err *e)
         return fail(e, E_USAGE, "%s has an empty value  -> write %s %s", s->label, s->label,
                     s->spec->metavar);
     if (s->spec->kind != KIND_PATH && strpbrk(s->value, " \t\r\n\"'"))
-        return fail(e, E_USAGE, "%s \"%.60s\": blanks and quotes have no place here  -> one word",
+        return fail(e, E_USAGE, "%s \"%.60s\" contains blanks or quotes  -> write one word",
                     s->label, s->value);
     return OK;
 }
@@ -93,7 +93,10 @@ static enum status set_text(const struct assignment *s, struct err *e)
     const char *text;
 
     if (*s->value && spec->words && !cpus && word_index(s->value, spec->words) < 0)
-        return unknown_word(e, spec->name, s->value, spec->words, NULL);
+        return spec->flags & OR_CPUS && !nearest(s->value, spec->words)
+                   ? fail(e, E_USAGE, "unknown %s \"%.64s\"  -> give the %s", spec->name, s->value,
+                          spec->doc)
+                   : unknown_word(e, spec->name, s->value, spec->words, NULL);
     if (check_text(s, e) != OK)
         return E_USAGE;
     text = options_keep(s->o, s->value, strlen(s->value));
@@ -111,7 +114,7 @@ static enum status truth(const struct assignment *s, bool *on, struct err *e)
     const int i = s->value ? word_index(s->value, words) : FIRST_TRUE;
 
     if (i < 0)
-        return fail(e, E_USAGE, "%s \"%.60s\" is neither on nor off  -> 1 or 0", s->label,
+        return fail(e, E_USAGE, "%s \"%.60s\" is neither on nor off  -> write 1 or 0", s->label,
                     s->value);
     *on = i >= FIRST_TRUE;
     return OK;
@@ -190,7 +193,8 @@ static enum status set_seed(const struct assignment *s, struct err *e)
     errno = 0;
     const unsigned long long n = strtoull(s->value, &end, 10);
     if (*s->value < '0' || *s->value > '9' || *end || errno)
-        return fail(e, E_USAGE, "%s \"%.60s\": not a seed  -> a whole number from 0 to 2^64 - 1",
+        return fail(e, E_USAGE,
+                    "%s \"%.60s\": not a seed  -> write a whole number from 0 to 2^64 - 1",
                     s->label, s->value);
     *(uint64_t *)field(s) = n;
     return OK;
@@ -218,7 +222,8 @@ static enum status set_count(const struct assignment *s, struct err *e)
 static enum status set_resume(const struct assignment *s, struct err *e)
 {
     if (s->value && !*s->value)
-        return fail(e, E_USAGE, "%s= without a folder  -> --resume=DIR, or --resume for the latest",
+        return fail(e, E_USAGE,
+                    "%s= without a folder  -> write --resume=DIR, or --resume for the latest run",
                     s->label);
     if (s->value) {
         s->o->resume_dir = options_keep(s->o, s->value, strlen(s->value));

@@ -226,9 +226,10 @@ static enum status read_text(char **text, const char *path, struct err *e)
 
     *text = NULL;
     if (fd < 0)
-        return fail(e, E_IO,
-                    "cannot read @%s: %s  -> paths start at the current folder or the repository",
-                    path, why);
+        return fail(
+            e, E_IO,
+            "cannot read @%s: %s  -> give a path from the current folder or from the repository",
+            path, why);
     NEED(f);
     buf = malloc(FILE_BYTES_MAX + 2);
     if (!buf) {
@@ -240,7 +241,7 @@ static enum status read_text(char **text, const char *path, struct err *e)
     if (ferror(f))
         fail(e, E_IO, "cannot read @%s: %s", path, strerror(errno));
     else if (n > FILE_BYTES_MAX || memchr(buf, '\0', n))
-        fail(e, E_IO, "@%s is no file of options  -> one option and value a line", path);
+        fail(e, E_IO, "@%s is no file of options  -> write one option and its value a line", path);
     else
         st = OK;
 out:
@@ -264,8 +265,8 @@ static enum status expand(struct words *w, int at, struct options *o, struct err
     if (!*name) {
         st = fail(e, E_USAGE, "@ without a file  -> write @harness/sweeps/smoke.args");
     } else if (from.depth == DEPTH_MAX) {
-        st = fail(e, E_USAGE, "@%.200s: files nest deeper than %d  -> does one name itself?", name,
-                  DEPTH_MAX);
+        st = fail(e, E_USAGE, "@%.200s: files nest deeper than %d  -> check that none names itself",
+                  name, DEPTH_MAX);
     } else {
         options_locate(path, sizeof(path), name);
         st = read_text(&text, path, e);

@@ -27,15 +27,19 @@ static int examine(const char *run, char host_id[TEXT_SIZE])
     if (st == OK)
         run_note_doubled(run, rows.doubled);
     if (st == OK && rows.n == 0)
-        st = fail(&e, E_IO, "%s has no rows  -> nothing to keep", run);
+        st = fail(&e, E_IO, "%s has no rows to keep  -> give a run with measured rows", run);
     const struct latency_row *row = rows.row;
     for (size_t i = 0; i < rows.n && st == OK && code == EXIT_FINE; i++) {
         if (strcmp(row[i].host_id, row[0].host_id) != 0)
-            st = fail(&e, E_IO, "%s was measured on several machines  -> save their shards", run);
+            st = fail(
+                &e, E_IO,
+                "%s was measured on several machines  -> save the shard of each on its machine",
+                run);
         else if (remarks_of_row(row[i].status, row[i].status_detail) & REMARK_UNCHECKED) {
-            text_line(stderr,
-                      "bench: %s has unchecked rows  -> not kept; run again without --no-check",
-                      run);
+            text_line(
+                stderr,
+                "bench: %s has unchecked rows and was not kept  -> run again without --no-check",
+                run);
             code = EXIT_NOT_TRUSTWORTHY;
         }
     }
@@ -75,10 +79,10 @@ int baseline_ready(const struct options *o, const char *host_id)
         if (st != OK)
             return report_error(st, &e);
         if (!o->check)
-            return report_error(fail(&e, E_USAGE,
-                                     "--no-check and --save-baseline  -> unchecked "
-                                     "rows are not kept"),
-                                &e);
+            return report_error(
+                fail(&e, E_USAGE,
+                     "--save-baseline keeps no unchecked rows  -> leave out --no-check"),
+                &e);
     }
     if (!o->baseline || baseline_find(path, o, o->baseline, host_id, &e))
         return EXIT_FINE;
@@ -211,10 +215,10 @@ int cmd_baseline(struct options *opt)
     if (strcmp(verb, "list") == 0)
         return baseline_list(opt);
     if (!*verb)
-        return report_error(fail(&e, E_USAGE,
-                                 "baseline what?  -> save NAME [RUN], "
-                                 "list, show NAME or rm NAME"),
-                            &e);
+        return report_error(
+            fail(&e, E_USAGE,
+                 "baseline needs a verb  -> write save NAME [RUN], list, show NAME or rm NAME"),
+            &e);
     if (word_index(verb, baseline_words) < 0)
         return report_error(unknown_word(&e, "baseline", verb, baseline_words, NULL), &e);
     if (opt->words.n < 2)

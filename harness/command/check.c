@@ -430,7 +430,7 @@ static enum status list_files(struct check *c, struct err *e)
     struct stat s;
 
     if (stat(path, &s) != 0)
-        return fail(e, E_IO, "cannot read %s: %s  -> a golden file or a folder of them", path,
+        return fail(e, E_IO, "cannot read %s: %s  -> give a golden file or a folder of them", path,
                     strerror(errno));
     c->files = calloc(MOST_FILES, sizeof(*c->files));
     NEED(c->files);
@@ -449,8 +449,8 @@ static enum status list_files(struct check *c, struct err *e)
     qsort(c->files, (size_t)c->n_files, sizeof(*c->files), by_name);
     if (c->n_files == 0)
         return fail(e, E_IO,
-                    "%s has no *.safetensors files  -> a folder of golden files, or of a published "
-                    "model with " EXPECTED,
+                    "%s has no *.safetensors files  -> give a folder of golden files, or of a "
+                    "published model with " EXPECTED,
                     path);
     return OK;
 }

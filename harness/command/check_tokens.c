@@ -39,7 +39,7 @@ static enum status check_options(const struct options *o, struct err *e)
                                          "bench",   "isolate", "progress"};
 
     if (!o->golden)
-        return fail(e, E_USAGE, "--tokens needs --golden FILE  -> texts and their ids");
+        return fail(e, E_USAGE, "--tokens needs texts and their ids  -> add --golden FILE");
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         if (options_typed(o, others[i]))
             return fail(e, E_USAGE, "--%s does not apply to --tokens  -> leave it out", others[i]);

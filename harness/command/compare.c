@@ -22,7 +22,7 @@ static bool refuse_unchecked(const struct run *r)
 {
     if (r->unchecked > 0)
         text_line(stderr,
-                  "bench: %s has %d unchecked row%s  -> nothing compared; run again without "
+                  "bench: %s has %d unchecked row%s, so nothing was compared  -> run again without "
                   "--no-check",
                   r->dir, r->unchecked, plural(r->unchecked));
     return r->unchecked > 0;
@@ -124,8 +124,8 @@ int compare_two(const struct options *o, const char *before, const char *after, 
         st = compare_runs(&c, &old, &new, threshold_of(o), o->seed, &e);
     if (st == OK && c.other_machine > 0)
         text_line(stderr,
-                  "bench: %s is from another machine (%s, %s: %s)  -> times not compared; measure "
-                  "both here",
+                  "bench: %s is from another machine (%s, %s: %s), so times are not compared  -> "
+                  "measure both here",
                   before, machine_of(&old), after, machine_of(&new));
     if (st == OK && !o->quiet) {
         note_doubled(&old);
@@ -166,8 +166,8 @@ static int compare_inside(const struct options *o, const char *dir)
         st = compare_axis(&c, &run, o->axis, o->base, threshold_of(o), o->seed, &e);
     if (st == OK && c.other_machine > 0)
         text_line(stderr,
-                  "bench: %d pair%s of rows of %s come%s from two machines (host_id)  -> times not "
-                  "compared; measure both on one",
+                  "bench: %d pair%s of rows of %s come%s from two machines (host_id), so times are "
+                  "not compared  -> measure both on one",
                   c.other_machine, plural(c.other_machine), run.dir,
                   c.other_machine == 1 ? "s" : "");
     if (st == OK)
@@ -210,10 +210,10 @@ int cmd_compare(struct options *opt)
     struct err e;
 
     if (opt->exec.n > 0 && (opt->words.n > 0 || opt->axis))
-        return report_error(fail(&e, E_USAGE,
-                                 "--exec measures two programs, it reads no runs  -> "
-                                 "leave out the rest"),
-                            &e);
+        return report_error(
+            fail(&e, E_USAGE,
+                 "--exec measures two programs, it reads no runs  -> leave out the runs"),
+            &e);
     if (opt->base && !opt->axis)
         return report_error(fail(&e, E_USAGE, "--base without an axis  -> add --axis backend"), &e);
     if (opt->exec.n > 0)

@@ -303,8 +303,8 @@ int cmd_completion(struct options *opt)
     struct err e;
 
     if (!*shell)
-        return report_error(fail(&e, E_USAGE, "completion for which shell?  -> bash, zsh or fish"),
-                            &e);
+        return report_error(
+            fail(&e, E_USAGE, "completion needs a shell  -> write bash, zsh or fish"), &e);
     switch (word_index(shell, completion_words)) {
     case 0:
         print_bash(stdout);

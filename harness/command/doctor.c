@@ -107,10 +107,13 @@ static void look_at_load(struct doctor *d)
     const bool busy = f->load_1min > 0.3 * f->topo.allowed_cpus;
     say(d, busy ? WARN : FINE, "load", busy ? "stop other jobs (top)" : "",
         "%.2f on %d CPUs over the last minute", f->load_1min, f->topo.allowed_cpus);
-    say(d, steal > 1 ? WARN : FINE, "stolen time", steal > 1 ? "another hour, or another host" : "",
+    say(d, steal > 1 ? WARN : FINE, "stolen time",
+        steal > 1 ? "measure at another time, or on another host" : "",
         "%s of the CPU went to other virtual machines in half a second",
         units_pct(isnan(steal) ? 0 : steal).s);
-    say(d, lock_machine() ? FINE : WARN, "other benches", "", "one measuring bench at a time");
+    const bool alone = lock_machine();
+    say(d, alone ? FINE : WARN, "other benches", alone ? "" : "wait until it has ended",
+        alone ? "no other bench is measuring" : "another bench is measuring");
 }
 
 static void look_at_memory(struct doctor *d)

@@ -31,7 +31,8 @@ int cmd_eval(struct options *opt)
     st = session_open(&s, opt, &e);
 
     if (st == OK && opt->format == FORMAT_JSON && opt->columns.n > 0)
-        st = fail(&e, E_USAGE, "--columns does not choose columns of --format json  -> jsonl");
+        st = fail(&e, E_USAGE,
+                  "--columns does not choose columns of --format json  -> use --format jsonl");
     if (st == OK)
         st = perplexity_eval(&s, &e);
     if (st == OK && console_at_end(s.console.format))

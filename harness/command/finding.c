@@ -33,7 +33,7 @@ enum status findings_check(const struct options *o, struct err *e)
 
     if (o->format == FORMAT_JSON)
         return fail(e, E_USAGE,
-                    "bench check has no --format json  -> jsonl, a line for each result");
+                    "bench check has no --format json  -> use --format jsonl, one line a result");
     if (o->bench && findings_are_rows(o))
         return fail(e, E_USAGE, "--bench prints a table of its own  -> leave out --format");
     if (o->columns.n > 0 && !findings_are_rows(o))

@@ -339,7 +339,8 @@ static enum status check(const struct options *o, struct err *e)
                     "--exec old=PATH --exec new=PATH");
     if ((o->ckpt != NULL) != (o->corpus != NULL))
         return fail(e, E_USAGE,
-                    "%s alone: a text is scored under a checkpoint  -> --ckpt FILE --corpus FILE",
+                    "%s alone: a score needs a checkpoint and a text  -> give --ckpt FILE and "
+                    "--corpus FILE",
                     o->ckpt ? "--ckpt" : "--corpus");
     return o->instructions ? count_ready(e) : OK;
 }

@@ -157,17 +157,19 @@ int cmd_import(struct options *opt)
                                  "import DIR --ckpt FILE"),
                             &e);
     if (!published_is(dir))
-        st = fail(
-            &e, E_IO,
-            "checkpoint %s: not the folder of a published model  -> one with " PUBLISHED_CONFIG,
-            dir);
+        st = fail(&e, E_IO,
+                  "checkpoint %s: not the folder of a published model  -> give one "
+                  "with " PUBLISHED_CONFIG,
+                  dir);
     if (st == OK)
         st = weights_open(&w, dir, &e);
     if (st == OK)
         st = write_alone(&w, dir, opt, &e);
     if (st == OK && !opt->quiet)
-        text_line(stderr, "bench: %s is of family %s, written to %s as variant %s", dir,
-                  w.published.family, opt->ckpt, w.config.variant->name);
+        text_line(stderr,
+                  "bench: wrote %s of family %s to %s as variant %s; next: bench eval --ckpt %s "
+                  "--corpus TEXT",
+                  dir, w.published.family, opt->ckpt, w.config.variant->name, opt->ckpt);
     weights_close(&w);
     return st == OK ? EXIT_FINE : report_error(st, &e);
 }

@@ -317,8 +317,8 @@ int cmd_list(struct options *opt)
         return list_models(opt);
     if (!*what)
         fail(&e, E_USAGE,
-             "list what?  -> variants, families, backends, cases, columns, sources, systems, "
-             "models or baselines");
+             "list needs a word  -> write variants, families, backends, cases, columns, sources, "
+             "systems, models or baselines");
     else
         unknown_word(&e, "list", what, list_words, NULL);
     return report_error(E_USAGE, &e);

@@ -103,7 +103,8 @@ static enum status list_folder(struct text_table *t, const char *dir, struct err
 
     NEED(names);
     if (!d)
-        st = fail(e, E_IO, "cannot read %s: %s  -> a folder with models", dir, strerror(errno));
+        st =
+            fail(e, E_IO, "cannot read %s: %s  -> give a folder with models", dir, strerror(errno));
     for (const struct dirent *entry; d && n < MODELS && (entry = readdir(d));)
         if (*entry->d_name != '.')
             NEED(names[n++] = strdup(entry->d_name));

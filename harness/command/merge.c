@@ -76,10 +76,10 @@ static enum status read_shard(struct shard *s, const char *word, struct err *e)
     enum status st = rundir_find(dir, ".", word, e);
 
     if (st != OK)
-        return fail(e, st, "no run in %.400s  -> bench merge takes the folders of shards", word);
+        return fail(e, st, "no run in %.400s  -> give the folders of shards", word);
     st = runjson_read(dir, &s->options, started, e);
     if (st == OK && !take_shard(s))
-        st = fail(e, E_USAGE, "%s is no shard  -> runs made with --shard I/N can be merged", dir);
+        st = fail(e, E_USAGE, "%s is no shard  -> merge runs made with --shard I/N", dir);
     if (st == OK)
         st = run_read(&s->run, dir, e);
     if (st == OK)
@@ -134,7 +134,7 @@ static enum status check_shards(struct merge *m, struct err *e)
         if (strcmp(s->options, first->options) != 0) {
             first_difference(first->options, s->options, where, sizeof(where));
             return fail(e, E_USAGE,
-                        "%s and %s have other options: %s  -> merge shards of one sweep",
+                        "%s and %s have different options: %s  -> merge shards of one sweep",
                         first->run.dir, s->run.dir, where);
         }
         if (strcmp(s->command, first->command) != 0 || s->file.n != first->file.n ||
@@ -193,7 +193,7 @@ static enum status check_disjoint(const struct merge *m, enum table_id t, struct
     qsort(claim, n, sizeof(*claim), claim_order);
     for (size_t i = 1; i < n && st == OK; i++)
         if (strcmp(claim[i].id, claim[i - 1].id) == 0)
-            st = fail(e, E_USAGE, "case %s is in %s and in %s  -> these are no shards of one sweep",
+            st = fail(e, E_USAGE, "case %s is in %s and in %s  -> merge shards of one sweep",
                       claim[i].id, claim[i - 1].by->run.dir, claim[i].by->run.dir);
     free(claim);
     return st;

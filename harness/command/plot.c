@@ -56,8 +56,8 @@ static enum status keep(struct drawing *g, const char *dir, const char *name,
     if (st == OK && mkdir(dir, 0777) != 0 && errno != EEXIST)
         st = file_fail(&g->e, "create", dir, errno);
     if (st == OK && !g->ours && !g->opt->force && access(path, F_OK) == 0)
-        st =
-            fail(&g->e, E_IO, "%s exists  -> --force overwrites it, -o DIR writes elsewhere", path);
+        st = fail(&g->e, E_IO,
+                  "%s exists  -> overwrite it with --force, or write elsewhere with -o DIR", path);
     if (st == OK)
         st = file_replace(path, bytes->data, bytes->n, &g->e);
     if (st == OK)
@@ -239,20 +239,22 @@ static enum status choose_page(struct drawing *g)
     int used = 0;
 
     if (dpi && g->what != AS_PNG)
-        return fail(&g->e, E_USAGE, "--dpi is of a png  -> --format png");
+        return fail(&g->e, E_USAGE, "--dpi applies to png only  -> add --format png");
     g->page.dpi = o->dpi;
     if (!o->size)
         return OK;
     if (g->what == ON_TERMINAL || g->what == AS_CSV)
-        return fail(&g->e, E_USAGE, "--size is of a picture  -> --format svg, png or pdf");
+        return fail(&g->e, E_USAGE,
+                    "--size applies to pictures only  -> use --format svg, png or pdf");
     if (sscanf(o->size, "%5dx%5d%n", &g->page.width, &g->page.height, &used) != 2 ||
         o->size[used] || g->page.width < SIDE_MIN || g->page.width > SIDE_MAX ||
         g->page.height < SIDE_MIN || g->page.height > SIDE_MAX)
-        return fail(&g->e, E_USAGE, "--size %.40s: no size  -> WxH, each %d to %d, as in 700x400",
+        return fail(&g->e, E_USAGE,
+                    "--size %.40s is no size  -> write WxH, each %d to %d, such as 700x400",
                     o->size, SIDE_MIN, SIDE_MAX);
     if (max_int(g->page.width, g->page.height) * o->dpi > SIDE_MAX * 4 * 96)
         return fail(&g->e, E_USAGE,
-                    "--size %s with --dpi %d is over %d pixels wide  -> less of one", o->size,
+                    "--size %s with --dpi %d is over %d pixels wide  -> lower one of them", o->size,
                     o->dpi, SIDE_MAX * 4);
     return OK;
 }
@@ -268,7 +270,7 @@ static enum status choose_what(struct drawing *g)
               : o->format == FORMAT_PDF  ? AS_PDF
                                          : AS_CSV;
     if (o->format != FORMAT_AUTO && o->format != FORMAT_CSV && o->format < FORMAT_SVG)
-        return fail(&g->e, E_USAGE, "bench %s has no --format %s  -> svg, png, pdf or csv",
+        return fail(&g->e, E_USAGE, "bench %s has no --format %s  -> use svg, png, pdf or csv",
                     o->command, format_name[o->format]);
     if (o->term && o->format != FORMAT_AUTO)
         return fail(&g->e, E_USAGE, "--term draws no file  -> leave out --format");

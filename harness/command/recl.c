@@ -68,8 +68,8 @@ static enum status check_alike(const struct group *g, struct err *e)
         const struct losses *const b = &g->file[i];
         if (strcmp(a->corpus_xxh3, b->corpus_xxh3) != 0 || a->n != b->n || a->seq != b->seq)
             return fail(e, E_USAGE,
-                        "%.200s and %.200s are of other texts or segments  -> the same --corpus, "
-                        "--bytes and --seq, or a folder of their own",
+                        "%.200s and %.200s are of different texts or segments  -> score both with "
+                        "the same --corpus, --bytes and --seq, or use a folder for each",
                         a->file.path, b->file.path);
     }
     return OK;
@@ -130,11 +130,10 @@ static enum status list_contexts(struct group *g, struct err *e)
             g->context[g->contexts++] = mem;
     }
     if (g->contexts < 2)
-        return fail(
-            e, E_USAGE,
-            "%d model%s scored with %d context%s in common  -> two or more values of --mem, "
-            "the same for all",
-            g->models, plural(g->models), g->contexts, plural(g->contexts));
+        return fail(e, E_USAGE,
+                    "%d model%s scored with %d context%s in common  -> score all with the same two "
+                    "or more values of --mem",
+                    g->models, plural(g->models), g->contexts, plural(g->contexts));
     qsort(g->context, (size_t)g->contexts, sizeof(*g->context), ascending);
     return OK;
 }

@@ -40,7 +40,7 @@ static enum status check(const struct options *o, struct err *e)
         return fail(e, E_USAGE, "report needs a file  -> bench report %s -o report.html",
                     o->words.v[0]);
     if (access(o->out, F_OK) == 0 && !o->force)
-        return fail(e, E_IO, "%s exists  -> --force overwrites it", o->out);
+        return fail(e, E_IO, "%s exists  -> overwrite it with --force", o->out);
     return plot_check_names(&o->figures, e);
 }
 

@@ -52,7 +52,7 @@ static enum status look(const char *dir, struct search *s, struct err *e)
         st = look_in(dir, TABLE_PERPLEXITY, s, e);
     if (st == OK && s->found != 1)
         st = fail(e, E_USAGE,
-                  "%s case \"%.32s\" in %s  -> the column case_id of its latency.csv or "
+                  "%s case \"%.32s\" in %s  -> see the column case_id of its latency.csv or "
                   "perplexity.csv",
                   s->found ? "more than one" : "no", s->id, dir);
     if (st == OK)
@@ -141,11 +141,10 @@ static enum status find_case(struct search *s, const struct options *opt, struct
     }
     if (s->runs == 0)
         return fail(e, E_IO, "no run in %s  -> bench rerun CASE_ID RUN", opt->out);
-    return fail(
-        e, E_USAGE,
-        "no case \"%.32s\" in the %d run%s below %s  -> the column case_id of latency.csv or "
-        "perplexity.csv",
-        s->id, s->runs, plural(s->runs), opt->out);
+    return fail(e, E_USAGE,
+                "no case \"%.32s\" in the %d run%s below %s  -> see the column case_id of "
+                "latency.csv or perplexity.csv",
+                s->id, s->runs, plural(s->runs), opt->out);
 }
 
 /* The row's case, with the options for measuring and printing of this command line. */

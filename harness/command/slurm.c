@@ -184,8 +184,8 @@ int cmd_slurm(struct options *opt)
     enum status st = OK;
 
     if (shards < opt->nodes)
-        st = fail(&e, E_USAGE, "--shards %d are fewer than --nodes %d  -> at least as many", shards,
-                  opt->nodes);
+        st = fail(&e, E_USAGE, "--shards %d are fewer than --nodes %d  -> give at least as many",
+                  shards, opt->nodes);
     if (st == OK)
         st = check_task(opt, shards, &e);
     if (st == OK && !getcwd(folder, sizeof(folder)))

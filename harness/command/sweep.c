@@ -115,8 +115,8 @@ static void tell_plan(struct sweep *w)
                                checks = duration_text(t->checks);
     console_note(&w->s.console, "%d case%s in %d group%s, about %s%s%s%s", w->plan.n,
                  w->plan.n == 1 ? "" : "s", w->plan.groups, w->plan.groups == 1 ? "" : "s", all.s,
-                 t->checks >= 1 ? ", of it " : "", t->checks >= 1 ? checks.s : "",
-                 t->checks >= 1 ? " checks" : "");
+                 t->checks >= 1 ? ", including " : "", t->checks >= 1 ? checks.s : "",
+                 t->checks >= 1 ? " of checks" : "");
 }
 
 static enum status estimate_by(struct sweep *w, const struct speeds *speeds, struct err *e)
@@ -234,10 +234,10 @@ static void complain_if_wrong(struct sweep *w, const struct result *res)
     if (res->status != ROW_WRONG)
         return;
     case_label(res->bcase, label, sizeof(label));
-    console_note(
-        &w->s.console,
-        "bench: results differ from reference: %s %s  -> no time recorded; bench rerun %s -v",
-        label, res->detail, res->bcase->case_id);
+    console_note(&w->s.console,
+                 "bench: results differ from the reference, so no time was recorded: %s %s  -> "
+                 "bench rerun %s -v",
+                 label, res->detail, res->bcase->case_id);
 }
 
 /* -v: what the screen's columns leave out. */

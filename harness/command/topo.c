@@ -313,7 +313,7 @@ static enum status run(struct machine *r, struct err *e)
     if (format == FORMAT_AUTO)
         format = isatty(STDOUT_FILENO) ? FORMAT_TABLE : FORMAT_CSV;
     if (format != FORMAT_TABLE && format != FORMAT_CSV)
-        return fail(e, E_USAGE, "bench topo has no --format %s  -> table or csv",
+        return fail(e, E_USAGE, "bench topo has no --format %s  -> use table or csv",
                     format_name[format]);
     env_gather(r->topo, &r->env);
     st = plan_teams(r, e);

@@ -46,8 +46,10 @@ static enum status check_files(const struct options *o, struct err *e)
     const bool exists = access(o->ckpt, F_OK) == 0;
 
     if (exists && !o->resume && !o->force)
-        return fail(e, E_IO, "checkpoint %s exists  -> --resume to go on, --force to overwrite",
-                    o->ckpt);
+        return fail(
+            e, E_IO,
+            "checkpoint %s exists  -> continue it with --resume, or overwrite it with --force",
+            o->ckpt);
     if (!exists && o->resume)
         return fail(e, E_IO, "checkpoint %s does not exist  -> train without --resume", o->ckpt);
     return OK;
@@ -57,7 +59,8 @@ static enum status check_files(const struct options *o, struct err *e)
 static enum status take_options(struct options *o, struct err *e)
 {
     if (o->resume_dir)
-        return fail(e, E_USAGE, "train --resume takes no value  -> train --ckpt %.200s --resume",
+        return fail(e, E_USAGE,
+                    "train --resume takes no value  -> write train --ckpt %.200s --resume",
                     o->resume_dir);
     if (!o->resume || !o->ckpt)
         return OK;
@@ -237,10 +240,10 @@ static enum status validate(struct session_of_training *s, const struct step_rep
     enum status st = report(s, last, &valid, e);
 
     if (!trainer_agrees(&s->t))
-        return fail(
-            e, E_WRONG,
-            "ranks have unlike weights at step %d  -> machines of one kind, or --max-isa avx2",
-            s->t.optimizer.step);
+        return fail(e, E_WRONG,
+                    "ranks have different weights at step %d  -> use machines of one kind, or "
+                    "--max-isa avx2",
+                    s->t.optimizer.step);
     if (st == OK && valid.nll < s->t.best_valid) {
         s->t.best_valid = valid.nll;
         st = writes(s) ? trainer_save_best(&s->t, s->opt->ckpt, e) : OK;

@@ -27,7 +27,9 @@ static enum status use_program(struct ab_side *p, const char *path, struct err *
         strcpy(p->path, real);
     free(real);
     return runs ? OK
-                : fail(e, E_IO, "--exec %s=%.400s is no program  -> build it, then give its path",
+                : fail(e, E_IO,
+                       "--exec %s=%.400s is no program  -> build it and give its path, as "
+                       "scripts/gate.sh COMMIT does",
                        p->name, path);
 }
 
@@ -48,12 +50,12 @@ static enum status read_programs(struct ab_run *l, const struct options *o, stru
         if (!path || side == SIDES || !path[1])
             st = fail(e, E_USAGE, "--exec \"%.200s\"  -> write old=PATH or new=PATH", word);
         else if (*l->program[side].path)
-            st = fail(e, E_USAGE, "--exec %s twice  -> one path a side", names[side]);
+            st = fail(e, E_USAGE, "--exec %s twice  -> give one path a side", names[side]);
         else
             st = use_program(&l->program[side], path + 1, e);
     }
     if (st == OK && !*l->program[BEFORE].path)
-        st = fail(e, E_USAGE, "no old program  -> --exec old=PATH (new is this program)");
+        st = fail(e, E_USAGE, "no old program  -> add --exec old=PATH (new is this program)");
     if (st == OK && !*l->program[AFTER].path)
         st = use_program(&l->program[AFTER], "/proc/self/exe", e);
     return st;
@@ -64,10 +66,12 @@ static enum status read_programs(struct ab_run *l, const struct options *o, stru
 static enum status check_options(const struct options *o, struct err *e)
 {
     if (o->isolate != ISOLATE_EXEC)
-        return fail(e, E_USAGE, "--isolate %s cannot run another program  -> --isolate exec",
+        return fail(e, E_USAGE, "--isolate %s cannot run another program  -> use --isolate exec",
                     isolate_name[o->isolate]);
     if (!o->check)
-        return fail(e, E_USAGE, "--no-check: unchecked numbers are not compared  -> leave it out");
+        return fail(
+            e, E_USAGE,
+            "--no-check does not apply here: unchecked numbers are not compared  -> leave it out");
     return OK;
 }
 

@@ -32,9 +32,10 @@ enum status baseline_name(const char *name, struct err *e)
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
     if (!*name || *name == '.' || name[strspn(name, letters)] || strlen(name) > NAME_MAX_LENGTH)
-        return fail(e, E_USAGE,
-                    "\"%.60s\" is no name for a baseline  -> letters, digits, - _ . (at most %d)",
-                    name, NAME_MAX_LENGTH);
+        return fail(
+            e, E_USAGE,
+            "\"%.60s\" is no name for a baseline  -> use letters, digits, - _ . (at most %d)", name,
+            NAME_MAX_LENGTH);
     return OK;
 }
 
@@ -151,8 +152,8 @@ bool baseline_find(char path[FILE_PATH], const struct options *o, const char *na
     }
     snprintf(ours, sizeof(ours), "%s", facts.cpu_model);
     fail(e, E_USAGE,
-         "baseline \"%s\" is from another machine (%s, here %s)  -> times not compared; save it "
-         "again here",
+         "baseline \"%s\" is from another machine (%s, here %s), so times are not compared  -> "
+         "save it again here",
          name, theirs, ours);
     return false;
 }
@@ -264,6 +265,6 @@ enum status baseline_may_write(const struct options *o, const char *name, const 
     if (st == OK)
         st = place(path, o, host_id, name, e);
     if (st == OK && is_folder(path) && !o->force)
-        st = fail(e, E_USAGE, "baseline \"%s\" exists  -> --force replaces it", name);
+        st = fail(e, E_USAGE, "baseline \"%s\" exists  -> replace it with --force", name);
     return st;
 }

@@ -28,7 +28,7 @@ enum status count_ready(struct err *e)
     free(copy);
     return found ? OK
                  : fail(e, E_UNSUPPORTED,
-                        "--instructions needs valgrind  -> apt install valgrind, or leave it out");
+                        "--instructions needs valgrind  -> install valgrind, or leave it out");
 }
 
 bool callgrind_applies(const struct bench_case *c)
@@ -49,7 +49,8 @@ static enum status read_totals(double *n, const char *path, struct err *e)
 
     *n = -1;
     if (!f)
-        return fail(e, E_IO, "cannot read %s: %s  -> is valgrind whole?", path, strerror(errno));
+        return fail(e, E_IO, "cannot read %s: %s  -> install valgrind again", path,
+                    strerror(errno));
     while (fgets(line, sizeof(line), f))
         if (sscanf(line, "totals: %lf", n) == 1 || sscanf(line, "summary: %lf", n) == 1)
             continue;

@@ -138,7 +138,7 @@ void gate_say(FILE *f, const struct trial *g)
             unclear, without_times(g));
     if (unclear > 0)
         fprintf(f,
-                "warning: %d case%s unclear  -> a quieter machine, or more --min-samples; --strict "
-                "makes this exit code 4\n",
+                "warning: %d case%s unclear  -> measure on a quieter machine, or raise "
+                "--min-samples; --strict makes this exit code 4\n",
                 unclear, unclear == 1 ? " is" : "s are");
 }

@@ -26,8 +26,9 @@ static void add_lengths(char *buf, size_t size, const struct table *t, const voi
 static void remark_on_panels(struct plot *p, int panels)
 {
     if (panels > PANELS_MAX)
-        snprintf(p->why, sizeof(p->why), "%d more shape%s not drawn  -> --filter selects shapes",
-                 panels - PANELS_MAX, panels - PANELS_MAX == 1 ? " is" : "s are");
+        snprintf(p->why, sizeof(p->why),
+                 "%d more shape%s not drawn  -> select shapes with --filter", panels - PANELS_MAX,
+                 panels - PANELS_MAX == 1 ? " is" : "s are");
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */

@@ -134,7 +134,7 @@ static enum status failed(const struct plot *p, int code, const char *messages, 
                     "this gnuplot writes no such file  -> install gnuplot-nox with cairo, or draw "
                     "--format svg");
     if (code == EXIT_TOO_SMALL)
-        return fail(e, E_USAGE, "no room on %dx%d pixels  -> a larger --size", p->page.width,
+        return fail(e, E_USAGE, "no room on %dx%d pixels  -> give a larger --size", p->page.width,
                     p->page.height);
 
     if (file_read(&said, messages, NULL) != OK)

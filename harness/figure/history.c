@@ -113,7 +113,7 @@ static enum status draw_cases(struct plot *p, const struct cases *c, const struc
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why), "no case with a time is in two of the runs");
     else if (beyond > 0)
-        snprintf(p->why, sizeof(p->why), "%d more case%s not drawn  -> --filter selects cases",
+        snprintf(p->why, sizeof(p->why), "%d more case%s not drawn  -> select cases with --filter",
                  beyond, beyond == 1 ? " is" : "s are");
     return st;
 }

@@ -143,15 +143,16 @@ static enum status drop_rows(struct plot *p, struct err *e)
         }
     p->n = n;
     if (beyond > 0)
-        snprintf(p->why, sizeof(p->why), "%d more shape%s not drawn  -> --filter selects shapes",
-                 beyond, beyond == 1 ? " is" : "s are");
+        snprintf(p->why, sizeof(p->why),
+                 "%d more shape%s not drawn  -> select shapes with --filter", beyond,
+                 beyond == 1 ? " is" : "s are");
     else if (thin > 0)
         snprintf(p->why, sizeof(p->why), "%d shape%s with fewer than %s %s%s%s", thin,
                  thin == 1 ? "" : "s", need == 3 ? "three" : "two", f->counted,
                  n == 0      ? ""
                  : thin == 1 ? " is not drawn"
                              : " are not drawn",
-                 need > f->need ? "  -> --filter selects shapes" : "");
+                 need > f->need ? "  -> select shapes with --filter" : "");
     free(keep);
     return OK;
 }

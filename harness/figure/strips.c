@@ -95,8 +95,8 @@ enum status sample_strips(struct plot *p, const struct plot_data *d, struct err 
         snprintf(p->why, sizeof(p->why), "no row of latency.csv has samples");
     else if (at < k.n && p->n > 0)
         snprintf(p->why, sizeof(p->why),
-                 "the %d cases with the widest intervals of %d are drawn  -> --filter selects "
-                 "others",
+                 "the %d cases with the widest intervals of %d are drawn  -> select others with "
+                 "--filter",
                  p->rows.n, k.n);
     if (st == OK)
         plot_wrap(p, PANELS_ABREAST);

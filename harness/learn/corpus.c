@@ -32,8 +32,8 @@ static enum status map_text(struct corpus *c, const char *path, size_t max_bytes
     }
     const size_t size = (size_t)info.st_size;
     if (size < FEWEST) {
-        st = fail(e, E_IO, "text %s: %zu bytes  -> give a text of %d bytes or more", path, size,
-                  FEWEST);
+        st = fail(e, E_IO, "text %s: %zu byte%s  -> give a text of %d bytes or more", path, size,
+                  size == 1 ? "" : "s", FEWEST);
         goto out;
     }
     const size_t n = max_bytes > 0 && max_bytes < size ? max_bytes : size;
@@ -79,8 +79,8 @@ enum status corpus_open(struct corpus *c, const char *path, enum split split, si
 
     *c = (struct corpus){.vocab = 256, .unit = "byte"};
     if (max_bytes > 0 && max_bytes < FEWEST)
-        return fail(e, E_USAGE, "text %s: first %zu byte wanted  -> %d or more, or 0 for all", path,
-                    max_bytes, FEWEST);
+        return fail(e, E_USAGE, "text %s: --bytes %zu is too few  -> use %d or more, or 0 for all",
+                    path, max_bytes, FEWEST);
     const enum status st =
         generated ? generate(c, path, split, max_bytes, e) : map_text(c, path, max_bytes, e);
     if (st != OK)

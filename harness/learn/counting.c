@@ -48,20 +48,23 @@ enum status counting_check(const struct options *o, struct err *e)
         for (int i = 0; i < o->mem.n; i++)
             if (o->mem.v[i] != 0)
                 return fail(e, E_USAGE,
-                            "--count %s computes each window anew: no past before it  -> --mem 0",
+                            "--count %s computes each window anew, without context  -> use --mem 0",
                             how);
         if (counting_batch(o) != 1)
-            return fail(e, E_USAGE, "--batch %d is not for --count %s  -> leave it out",
+            return fail(e, E_USAGE, "--batch %d does not apply to --count %s  -> leave it out",
                         o->batch.v[0], how);
         if (o->losses)
-            return fail(e, E_USAGE, "--losses is not for --count %s  -> --count stream", how);
+            return fail(e, E_USAGE, "--losses does not apply to --count %s  -> use --count stream",
+                        how);
     }
     if (o->losses && counting_batch(o) != 1)
-        return fail(e, E_USAGE, "--losses with --batch %d  -> --batch 1", o->batch.v[0]);
+        return fail(e, E_USAGE, "--losses does not apply to --batch %d  -> use --batch 1",
+                    o->batch.v[0]);
     if (o->batch.n > 1)
-        return fail(e, E_USAGE, "--batch has %d values  -> one", o->batch.n);
+        return fail(e, E_USAGE, "--batch has %d values  -> give one", o->batch.n);
     if (o->stride && o->count != COUNT_HF)
-        return fail(e, E_USAGE, "--stride %d is for --count hf only  -> leave it out", o->stride);
+        return fail(e, E_USAGE, "--stride %d applies to --count hf only  -> leave it out",
+                    o->stride);
     for (int i = 0; o->stride && i < o->seq.n; i++)
         if (o->stride > o->seq.v[i])
             return fail(e, E_USAGE,
@@ -70,18 +73,22 @@ enum status counting_check(const struct options *o, struct err *e)
     if (strcmp(o->bos, "auto") != 0 && strcmp(o->bos, "none") != 0 && strcmp(o->bos, "each") != 0) {
         const long id = strtol(o->bos, &end, 10);
         if (end == o->bos || *end || id < 0 || id > INT32_MAX)
-            return fail(e, E_USAGE, "--bos \"%.40s\" is unknown  -> auto, none, each, or an id",
+            return fail(e, E_USAGE,
+                        "--bos \"%.40s\" is unknown  -> use auto, none, each, or a token id",
                         o->bos);
     }
     if (strcmp(o->bos, "each") == 0 && (carries_on(o) || o->count == COUNT_LM_EVAL))
-        return fail(e, E_USAGE, "--bos each is not for --count %s  -> hf, chunks or gptq", how);
+        return fail(e, E_USAGE,
+                    "--bos each does not apply to --count %s  -> use --count hf, chunks or gptq",
+                    how);
     if (strcmp(o->bos, "none") == 0 && o->count == COUNT_LM_EVAL)
         return fail(e, E_USAGE,
-                    "--bos none: --count lm-eval predicts the first token, too  -> auto");
+                    "--bos none does not apply to --count lm-eval, which predicts the first token "
+                    "too  -> use --bos auto");
     if (o->unit != UNIT_TOKEN && !counting_is_whole(o, counting_batch(o)))
         return fail(e, E_USAGE,
                     "--unit %s: --count %s drops the end of a text, whose %ss are not counted  -> "
-                    "--unit token",
+                    "use --unit token",
                     unit_name[o->unit], how, unit_name[o->unit]);
     if (o->unit != UNIT_TOKEN && counting_lacks_text(o))
         return fail(e, E_USAGE, "--unit %s: --tokens alone have no %ss  -> --corpus TEXT beside it",
@@ -90,12 +97,13 @@ enum status counting_check(const struct options *o, struct err *e)
         return fail(e, E_USAGE, "--tokens-type %s without --tokens  -> leave it out",
                     id_type_name[o->tokens_type]);
     if (o->tokens && o->bytes)
-        return fail(e, E_USAGE, "--bytes %d of a text whose --tokens are made  -> leave it out",
+        return fail(e, E_USAGE,
+                    "--bytes %d does not apply to a text that has --tokens  -> leave it out",
                     o->bytes);
     if (o->tokens && (o->tokenizer || o->detok || o->join || strcmp(o->doc_sep, "none") != 0))
         return fail(e, E_USAGE,
-                    "--tokens are made already: --tokenizer, --detok, --text-join and --doc-sep "
-                    "change nothing  -> leave them out");
+                    "--tokenizer, --detok, --text-join and --doc-sep do not apply to --tokens  -> "
+                    "leave them out");
     return OK;
 }
 
@@ -109,7 +117,8 @@ enum status counting_preset(struct options *o, int context, struct err *e)
         if (p->of_text && o->tokens) /* which are made already */
             continue;
         if (!p->value && !context && !options_given(o, p->name))
-            st = fail(e, E_USAGE, "--count %s: the checkpoint does not say its context  -> --seq N",
+            st = fail(e, E_USAGE,
+                      "--count %s: the checkpoint does not say its context  -> give --seq N",
                       count_name[o->count]);
         else
             st = options_default(o, p->name, p->value ? p->value : number, e);

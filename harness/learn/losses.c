@@ -43,7 +43,8 @@ static enum status take_text(char *to, size_t size, const struct safetensors *s,
     const char *const text = safetensors_meta(s, key);
 
     if (!text)
-        return safetensors_fail(s, e, "no metadata %s  -> a file of bench eval --losses", key);
+        return safetensors_fail(
+            s, e, "metadata %s is missing  -> give a file of bench eval --losses", key);
     snprintf(to, size, "%s", text);
     return OK;
 }
@@ -60,7 +61,7 @@ enum status losses_read(struct losses *l, const char *path, struct err *e)
     const struct tensor *const t = safetensors_find(s, "nll");
     st = take_text(format, sizeof(format), s, "format", e);
     if (st == OK && (strcmp(format, FORMAT) != 0 || !t || t->dtype != DTYPE_F32 || t->rank != 1))
-        st = safetensors_fail(s, e, "no losses in it  -> a file of bench eval --losses");
+        st = safetensors_fail(s, e, "it has no losses  -> give a file of bench eval --losses");
     if (st == OK)
         st = take_text(l->checkpoint, sizeof(l->checkpoint), s, "checkpoint", e);
     if (st == OK)

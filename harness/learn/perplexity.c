@@ -255,7 +255,7 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     if (row.oov > 0)
         console_note(&s->console,
                      "warning: %lld words are not in the vocabulary and were scored as <unk>  -> "
-                     "the text that it was made for, to compare with published numbers",
+                     "score the text that it was made for to compare with published numbers",
                      (long long)row.oov);
     if (*r.report.note && (!print || !s->console.started)) /* of all rows alike */
         console_note(&s->console, "note: %s", r.report.note);
@@ -350,8 +350,7 @@ enum status sweep_perplexity_check(const struct options *o, const struct plan *p
     if (is_planned(plan, t.config.variant))
         return OK;
     return fail(e, E_USAGE,
-                "checkpoint %s is of variant %s, which this sweep leaves out  -> "
-                "--variant %s",
+                "checkpoint %s is of variant %s, which this sweep leaves out  -> add --variant %s",
                 o->ckpt, t.config.variant->name, t.config.variant->name);
 }
 
@@ -476,9 +475,10 @@ static enum status can_score(const struct subject *t, const struct options *o, s
         for (int k = 0; k < o->mem.n && st == OK; k++) {
             st = score_mem_kind(&kind, &one.config, o, o->mem.v[k], e);
             if (st == OK && !caches(&one.config, kind))
-                st = fail(e, E_USAGE,
-                          "--kv-dtype %s is for cached keys and values  -> --mem-kind kv",
-                          elem_name[one.config.kv_dtype]);
+                st = fail(
+                    e, E_USAGE,
+                    "--kv-dtype %s applies to cached keys and values only  -> add --mem-kind kv",
+                    elem_name[one.config.kv_dtype]);
         }
     }
     return st;

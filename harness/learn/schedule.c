@@ -34,7 +34,8 @@ double train_lr(const struct options *opt, int step, double progress)
 enum status schedule_check(const struct options *opt, struct err *e)
 {
     if (options_written(opt, "lr-decay") && opt->schedule != LR_WSD)
-        return fail(e, E_USAGE, "--lr-decay is of --schedule wsd  -> add that, or leave it out");
+        return fail(e, E_USAGE,
+                    "--lr-decay applies to --schedule wsd only  -> add that, or leave it out");
     if (options_written(opt, "lr-floor") && opt->schedule == LR_CONSTANT)
         return fail(e, E_USAGE, "--schedule constant has no --lr-floor  -> leave one of them out");
     return OK;

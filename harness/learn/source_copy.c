@@ -11,8 +11,9 @@ enum { LAG, P, ALPHABET };
 
 static enum status check(const struct synthetic *s, struct err *e)
 {
-    return s->value[P] < 1 ? OK
-                           : fail(e, E_USAGE, "p %g repeats for ever  -> below 1", s->value[P]);
+    return s->value[P] < 1
+               ? OK
+               : fail(e, E_USAGE, "p %g repeats for ever  -> use p below 1", s->value[P]);
 }
 
 static int vocab(const struct synthetic *s) { return source_int(s, ALPHABET); }

@@ -26,7 +26,7 @@ static enum status check(const struct synthetic *s, struct err *e)
 {
     return s->value[GRAM] < s->value[LEN]
                ? OK
-               : fail(e, E_USAGE, "gram %g is not shorter than len %g  -> a shorter one",
+               : fail(e, E_USAGE, "gram %g is not shorter than len %g  -> use a shorter one",
                       s->value[GRAM], s->value[LEN]);
 }
 

@@ -23,7 +23,7 @@ static enum status check(const struct synthetic *s, struct err *e)
 {
     return s->value[LEN] > s->value[ORDER]
                ? OK
-               : fail(e, E_USAGE, "len %g is no longer than order %g  -> a longer one",
+               : fail(e, E_USAGE, "len %g is no longer than order %g  -> use a longer one",
                       s->value[LEN], s->value[ORDER]);
 }
 

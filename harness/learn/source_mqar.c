@@ -27,13 +27,13 @@ static enum status check(const struct synthetic *s, struct err *e)
     const int D = source_int(s, PAIRS), N = source_int(s, LEN), V = vocab(s);
 
     if (N % 2 || 4 * D > N || V <= N)
-        return fail(e, E_USAGE,
-                    "pairs %d, len %d, vocab %d  -> an even len of 4 pairs or more, and a larger "
-                    "vocab",
-                    D, N, V);
-    return D < first_value(s)
-               ? OK
-               : fail(e, E_USAGE, "pairs %d of vocab %d  -> fewer than %d", D, V, first_value(s));
+        return fail(
+            e, E_USAGE,
+            "pairs %d, len %d, vocab %d  -> use an even len of 4 pairs or more, and a larger vocab",
+            D, N, V);
+    return D < first_value(s) ? OK
+                              : fail(e, E_USAGE, "pairs %d of vocab %d  -> use fewer than %d", D, V,
+                                     first_value(s));
 }
 
 /* The first n of to[] become n different ones of the `most` numbers from `first`; numbers `at` and

@@ -29,8 +29,8 @@ static enum status check(const struct synthetic *s, struct err *e)
 
     return s->value[LEN] >= least
                ? OK
-               : fail(e, E_USAGE, "len %g has no room for n %g twice  -> %g or more", s->value[LEN],
-                      s->value[COUNT], least);
+               : fail(e, E_USAGE, "len %g has no room for n %g twice  -> use %g or more",
+                      s->value[LEN], s->value[COUNT], least);
 }
 
 /* The j-th data symbol of the episode that begins there. */

@@ -82,12 +82,12 @@ static enum status take_name(struct line *l, const char **name, struct err *e)
 
     *name = "";
     if (n < 2 || word[n - 1] != ':')
-        return fail(e, E_USAGE, "%s has no name  -> %s = NAME: ...", l->key, l->key);
+        return fail(e, E_USAGE, "%s has no name  -> write %s = NAME: ...", l->key, l->key);
     *name = options_keep(&l->s->words, word, n - 1);
     NEED(*name);
     return is_name(*name)
                ? OK
-               : fail(e, E_USAGE, "\"%.60s\" is no name  -> up to 40 letters, digits and -_.+",
+               : fail(e, E_USAGE, "\"%.60s\" is no name  -> use up to 40 letters, digits and -_.+",
                       *name);
 }
 
@@ -96,7 +96,7 @@ static enum status add_item(struct study_items *list, const struct line *l, cons
 {
     for (int i = 0; i < list->n; i++)
         if (strcmp(list->v[i].name, name) == 0)
-            return fail(e, E_USAGE, "%s %s twice  -> another name", l->key, name);
+            return fail(e, E_USAGE, "%s %s twice  -> choose another name", l->key, name);
     if (GROW(list->v, list->n, e) != OK)
         return E_NOMEM;
     list->v[list->n++] = (struct study_item){name, words, l->number};
@@ -177,15 +177,15 @@ static enum status set_corpus(struct line *l, struct err *e)
         return st;
     for (int i = 0; i < s->n_corpora; i++)
         if (strcmp(s->corpora[i].name, c.name) == 0)
-            return fail(e, E_USAGE, "corpus %s twice  -> another name", c.name);
+            return fail(e, E_USAGE, "corpus %s twice  -> choose another name", c.name);
     if (l->words.n == 2 && synthetic_named(w[1].text))
         c.train = c.test = w[1].text;
     else if (l->words.n == 4)
         c = (struct study_corpus){c.name, w[1].text, w[2].text, w[3].text};
     else
         return fail(e, E_USAGE,
-                    "corpus %s has %d texts  -> the files to train, validate and test on, or one "
-                    "generated source such as %s",
+                    "corpus %s has %d texts  -> give the files to train, validate and test on, or "
+                    "one generated source such as %s",
                     c.name, l->words.n - 1, SOURCE_DEFAULT);
     if (GROW(s->corpora, s->n_corpora, e) != OK)
         return E_NOMEM;
@@ -205,7 +205,7 @@ static enum status add_rate(struct line *l, const char *text, struct err *e)
         return st;
     for (int i = 0; i < s->n_rates; i++)
         if (s->rates[i] == rate)
-            return fail(e, E_USAGE, "rate %s twice  -> each once", text);
+            return fail(e, E_USAGE, "rate %s twice  -> give each once", text);
     if (GROW(s->rates, s->n_rates, e) != OK)
         return E_NOMEM;
     s->rates[s->n_rates++] = rate;
@@ -226,8 +226,8 @@ static enum status set_baseline(struct line *l, struct err *e)
         }
     return st != OK ? st
                     : fail(e, E_USAGE,
-                           "baseline %.60s is none of the variants above it  -> variants = "
-                           "%.60s, ...",
+                           "baseline %.60s is none of the variants above it  -> write above it: "
+                           "variants = %.60s, ...",
                            word, word);
 }
 
@@ -327,7 +327,7 @@ static enum status read_line(struct line *l, char *text, bool *seen, struct err 
     if (i == ARRAY_LEN(keys))
         return unknown_key(key, e);
     if (seen[i] && !keys[i].again)
-        return fail(e, E_USAGE, "%s twice  -> once", key);
+        return fail(e, E_USAGE, "%s twice  -> write it once", key);
     seen[i] = true;
     l->key = keys[i].name;
     enum status st = words_split(&l->words, &l->s->words, equals + 1, NULL, 0, e);
@@ -372,10 +372,10 @@ static enum status check_whole(struct study *s, struct err *e)
         return fail(e, E_USAGE, "%s has no line \"%s = ...\"  -> bench help study", s->path,
                     missing);
     if (s->steps && s->tokens >= 1)
-        return fail(e, E_USAGE, "%s gives steps and tokens  -> one of them", s->path);
+        return fail(e, E_USAGE, "%s gives steps and tokens  -> leave one of them out", s->path);
     if (s->tune_seeds > s->seeds || s->tune_seeds > s->baseline_seeds)
-        return fail(e, E_USAGE, "%s: tune-seeds %d are more than the seeds  -> at most %d", s->path,
-                    s->tune_seeds, min_int(s->seeds, s->baseline_seeds));
+        return fail(e, E_USAGE, "%s: tune-seeds %d are more than the seeds  -> use at most %d",
+                    s->path, s->tune_seeds, min_int(s->seeds, s->baseline_seeds));
     if (s->sizes.n == 0)
         return add_item(&s->sizes, &(struct line){.s = s, .key = "size"}, "usual", "", e);
     return OK;

@@ -28,7 +28,9 @@ static enum status refuse_own(const struct options *o, const char *const *own, s
 {
     for (; *own; own++)
         if (options_typed(o, *own))
-            return fail(e, E_USAGE, "--%s is not of the file's options  -> bench help study", *own);
+            return fail(e, E_USAGE,
+                        "--%s is no option for the file of a study  -> see: bench help study",
+                        *own);
     return OK;
 }
 
@@ -201,7 +203,9 @@ static enum status equalise(struct study_model *m, int n, struct err *e)
         if (*m[i].why)
             continue;
         if (options_typed(&m[i].o, "d-inner"))
-            st = fail(e, E_USAGE, "--d-inner of %s and equal-parameters = yes  -> one of them",
+            st = fail(e, E_USAGE,
+                      "--d-inner of %s and equal-parameters = yes exclude each other  -> leave one "
+                      "of them out",
                       m[i].variant->name);
         if (st == OK)
             st = count_at(&low[i], &m[i], 2 * m[i].config.D, e);
@@ -360,7 +364,8 @@ enum status study_plan_make(struct study_plan *p, const struct study *s, const s
 
     *p = (struct study_plan){.study = s, .n_models = n * s->sizes.n * s->n_corpora};
     if (st == OK && (opt->threads.n > 1 || opt->backends.n > 1))
-        st = fail(e, E_USAGE, "study takes one value of --threads and of --backend  -> one each");
+        st = fail(e, E_USAGE,
+                  "study takes one value of --threads and of --backend  -> give one each");
     if (st == OK)
         st = shard_read(&shard, opt->shard, p->n_models, e);
     p->models = calloc((size_t)max_int(1, p->n_models), sizeof(*p->models));

@@ -98,8 +98,8 @@ static enum status read_pair(struct synthetic *s, const char *text, const char *
             continue;
         write_bounds(bounds, key);
         if (!read_value(&value, key, equals + 1))
-            return fail(e, E_USAGE, "source \"%.120s\": %s \"%.40s\"  -> %s", text, key->name,
-                        equals + 1, bounds);
+            return fail(e, E_USAGE, "source \"%.120s\": %s \"%.40s\" is not allowed  -> use %s",
+                        text, key->name, equals + 1, bounds);
         if (k < 0)
             s->seed = (uint64_t)value;
         else
@@ -131,7 +131,7 @@ enum status synthetic_parse(struct synthetic *s, const char *text, struct err *e
     if (st == OK && s->kind->check && s->kind->check(s, &why) != OK)
         return fail(e, E_USAGE, "source \"%.120s\": %s", text, why.msg);
     if (st == OK && synthetic_vocab(s) > SYMBOLS)
-        return fail(e, E_USAGE, "source \"%.120s\": %d symbols  -> %d at most", text,
+        return fail(e, E_USAGE, "source \"%.120s\": %d symbols  -> use %d at most", text,
                     synthetic_vocab(s), (int)SYMBOLS);
     return st;
 }

@@ -50,8 +50,8 @@ enum status train_config(struct config *to, const struct variant *v, const struc
     to->final_ln = wiring_norms_first(to->wiring) && !v->bare_top;
     if (!to->causal)
         return fail(e, E_UNSUPPORTED,
-                    "%s is bidirectional: tokens see those that they are to predict  -> a causal "
-                    "model",
+                    "%s is bidirectional: tokens see those that they are to predict  -> choose a "
+                    "causal variant",
                     v->name);
     return OK;
 }
@@ -241,8 +241,8 @@ static enum status check_places(const struct trainer *t, struct err *e)
         const char *const other = all + (size_t)i * PLACE_TEXT;
         if (i != r->index && strcmp(mine, other) == 0 && share_a_cpu(mine + host, other + host))
             st = fail(e, E_USAGE,
-                      "ranks %d and %d run on the same CPUs of %s (%s and %s)  -> mpirun --map-by "
-                      "or --bind-to, fewer --threads, or --pin none",
+                      "ranks %d and %d run on the same CPUs of %s (%s and %s)  -> place them with "
+                      "mpirun --map-by or --bind-to, lower --threads, or use --pin none",
                       r->index, i, mine, mine + host, other + host);
     }
     free(all);
@@ -252,8 +252,8 @@ static enum status check_places(const struct trainer *t, struct err *e)
 static enum status check_batch(const struct options *o, const struct ranks *r, struct err *e)
 {
     if (o->batch.v[0] % r->count)
-        return fail(e, E_USAGE, "%d ranks do not divide --batch %d  -> a multiple of %d", r->count,
-                    o->batch.v[0], r->count);
+        return fail(e, E_USAGE, "%d ranks do not divide --batch %d  -> use a multiple of %d",
+                    r->count, o->batch.v[0], r->count);
     return OK;
 }
 
@@ -263,12 +263,12 @@ static enum status check_divides(const struct config *c, const struct options *o
 {
     if (c->slots.n)
         return fail(e, E_UNSUPPORTED,
-                    "%s: slots of memory are not divided among ranks  -> one rank",
+                    "%s: slots of memory are not divided among ranks  -> use one rank",
                     c->variant->name);
     if (o->dropout > 0 && c->ffn->by_expert)
         return fail(e, E_UNSUPPORTED,
                     "%s: --dropout draws masks expert by expert, whose rows %d ranks divide  -> "
-                    "--dropout 0, or one rank",
+                    "use --dropout 0, or one rank",
                     c->variant->name, r->count);
     return OK;
 }

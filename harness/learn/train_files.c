@@ -94,13 +94,14 @@ static enum status load_weights(struct trainer *t, const char *path, int *step, 
                   path, c.variant->name, c.D, c.N, want->variant->name, want->D, want->N);
     if (st == OK &&
         (!same_model(&c, want) || c.H != want->H || c.kv_heads != want->kv_heads || c.V != want->V))
-        st = fail(e, E_USAGE,
-                  "cannot resume %s: another model of %s  -> the options that it was begun with",
-                  path, c.variant->name);
+        st = fail(
+            e, E_USAGE,
+            "cannot resume %s: another model of %s  -> give the options that it was begun with",
+            path, c.variant->name);
     if (st == OK && t->past > 0 && c.max_seq != want->max_seq)
         st = fail(e, E_USAGE,
-                  "cannot resume %s: made with windows of %d tokens, now %d  -> --mem 0, or --mem "
-                  "all if it carried a state",
+                  "cannot resume %s: made with windows of %d tokens, now %d  -> use --mem 0, or "
+                  "--mem all if it carried a state",
                   path, c.max_seq, want->max_seq);
     if (st == OK)
         st = safetensors_int(&s, "step", -1, 0, INT32_MAX, step, e);

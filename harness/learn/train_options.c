@@ -50,7 +50,7 @@ static enum status one_of_each(const struct options *o, struct err *e)
     if (is_variant_set(o->variants.v[0]))
         return fail(e, E_USAGE, "train needs a variant  -> bench train --variant NAME --ckpt FILE");
     if ((float)o->dropout >= 1) /* the float that is used */
-        return fail(e, E_USAGE, "--dropout %g drops everything  -> below 1, such as 0.1",
+        return fail(e, E_USAGE, "--dropout %g drops everything  -> use less than 1, such as 0.1",
                     o->dropout);
     if (options_written(o, "weight-decay-of") && o->weight_decay == 0)
         return fail(e, E_USAGE, "--weight-decay-of without a decay  -> add --weight-decay W");

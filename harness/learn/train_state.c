@@ -268,7 +268,7 @@ static enum status same_fixed(const struct trainer *t, const struct safetensors 
                                                                       value_in(now, fixed[i]);
         NEED(a && b);
         if (strcmp(a, b) != 0)
-            st = fail(e, E_USAGE, "cannot resume %s: made with --%s %s, now %s  -> --%s %s",
+            st = fail(e, E_USAGE, "cannot resume %s: made with --%s %s, now %s  -> use --%s %s",
                       s->path, fixed[i], a, b, fixed[i], a);
         free(a);
         free(b);
@@ -289,7 +289,8 @@ static enum status same_options(const struct trainer *t, const struct safetensor
     if (st != OK)
         return st;
     if (dropout != t->opt->dropout)
-        return fail(e, E_USAGE, "cannot resume %s: made with --dropout %g, now %g  -> --dropout %g",
+        return fail(e, E_USAGE,
+                    "cannot resume %s: made with --dropout %g, now %g  -> use --dropout %g",
                     s->path, dropout, t->opt->dropout, dropout);
     if (seed != t->opt->seed)
         return fail(e, E_USAGE,

@@ -14,7 +14,7 @@ enum status windows_begin(struct windows *w, const struct rule *rule, const stru
     if (n < least)
         return fail(e, E_USAGE,
                     "--count %s with windows of %d tokens: a text of %zu tokens is too short  -> "
-                    "%zu or more, or a lower --seq",
+                    "give %zu or more, or lower --seq",
                     count_name[rule->count], rule->P, n, least);
     return OK;
 }

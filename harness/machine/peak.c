@@ -224,7 +224,7 @@ static enum status run_loads(const struct crew *c, struct load *l, int n, double
         steady = run_round(c, l, n, &wrong) ? 0 : steady + 1;
     }
     if (wrong)
-        return fail(e, E_WRONG, "a peak loop gave a wrong result  -> please report it");
+        return fail(e, E_WRONG, "a peak loop gave a wrong result  -> report it");
     return OK;
 }
 

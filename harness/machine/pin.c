@@ -42,8 +42,8 @@ static enum status check(const struct place *p, int n, struct err *e)
             return p[t].st;
         }
         if (p[t].want >= 0 && p[t].is != p[t].want)
-            return fail(e, E_CHILD, "thread %d was put on CPU %d and runs on %d  -> --pin none", t,
-                        p[t].want, p[t].is);
+            return fail(e, E_CHILD, "thread %d was put on CPU %d and runs on %d  -> use --pin none",
+                        t, p[t].want, p[t].is);
     }
     return OK;
 }

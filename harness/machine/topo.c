@@ -158,7 +158,8 @@ enum status topo_open(struct topo **out, const char *synthetic, struct err *e)
         goto out;
     }
     if (synthetic && hwloc_topology_set_synthetic(t->hw, synthetic) != 0) {
-        st = fail(e, E_USAGE, "\"%s\" describes no machine  -> e.g. \"numa:2 core:32 pu:2\"",
+        st = fail(e, E_USAGE,
+                  "\"%s\" describes no machine  -> write it like \"numa:2 core:32 pu:2\"",
                   synthetic);
         goto out;
     }
@@ -288,11 +289,11 @@ enum status topo_pin(const struct topo *t, int cpu, struct err *e)
     failed = hwloc_set_cpubind(t->hw, set, HWLOC_CPUBIND_THREAD | HWLOC_CPUBIND_STRICT);
     hwloc_bitmap_free(set);
     if (failed)
-        return fail(e, E_UNSUPPORTED, "cannot pin a thread to CPU %d (%s)  -> --pin none", cpu,
+        return fail(e, E_UNSUPPORTED, "cannot pin a thread to CPU %d (%s)  -> use --pin none", cpu,
                     strerror(errno));
     now = topo_where(t);
     if (now != cpu)
-        return fail(e, E_UNSUPPORTED, "a thread pinned to CPU %d runs on CPU %d  -> --pin none",
+        return fail(e, E_UNSUPPORTED, "a thread pinned to CPU %d runs on CPU %d  -> use --pin none",
                     cpu, now);
     return OK;
 }
@@ -324,8 +325,8 @@ static enum status node_set(const struct topo *t, const char *policy, int cpu, h
     if (!isdigit((unsigned char)*policy) || *end || node > INT_MAX ||
         !hwloc_bitmap_isset(nodes, (unsigned)node))
         return fail(e, E_USAGE,
-                    "--membind %s: no such NUMA node here (nodes %s)  -> local, interleave, or one "
-                    "of %s",
+                    "--membind %s: no such NUMA node here (nodes %s)  -> use local, interleave, or "
+                    "one of %s",
                     policy, names, names);
     hwloc_bitmap_only(nodes, (unsigned)node);
     return OK;

@@ -46,8 +46,8 @@ static enum status plan_sorted(const struct topo *t, int (*order)(const void *, 
         struct topo_facts f;
         topo_facts(t, &f);
         return fail(e, E_USAGE,
-                    "%d threads wanted, %d CPU%s allowed (cpuset %s)  -> --threads %d, or --pin "
-                    "none to oversubscribe knowingly",
+                    "%d threads wanted, %d CPU%s allowed (cpuset %s)  -> use --threads %d, or "
+                    "--pin none to oversubscribe knowingly",
                     threads, n, n == 1 ? "" : "s", f.cpuset, n);
     }
     sorted = malloc((size_t)n * sizeof(*sorted));
@@ -88,8 +88,8 @@ static bool is_allowed(const struct topo *t, int cpu)
 static enum status bad_list(const char *list, struct err *e)
 {
     return fail(e, E_USAGE,
-                "--pin \"%s\" is neither a policy nor a list of CPUs  -> compact, scatter, none, "
-                "or e.g. 0,2-3",
+                "--pin \"%s\" is neither a policy nor a list of CPUs  -> use compact, scatter, "
+                "none, or a list such as 0,2-3",
                 list);
 }
 
@@ -126,8 +126,8 @@ static enum status read_list(const struct topo *t, const char *list, int *named,
             for (int i = 0; i < *n; i++)
                 if (named[i] == cpu)
                     return fail(e, E_USAGE,
-                                "--pin %s names CPU %d twice  -> each CPU once, or --pin none to "
-                                "oversubscribe knowingly",
+                                "--pin %s names CPU %d twice  -> name each CPU once, or use --pin "
+                                "none to oversubscribe knowingly",
                                 list, cpu);
             CHECK(*n < room);
             named[(*n)++] = cpu;
@@ -151,9 +151,10 @@ static enum status plan_list(const struct topo *t, const char *list, int threads
         return fail(e, E_NOMEM, "no memory to place %d threads  -> free some", threads);
     st = read_list(t, list, named, room, &n, e);
     if (st == OK && n < threads)
-        st = fail(e, E_USAGE,
-                  "%d threads wanted, --pin %s names %d CPU%s  -> --threads %d, or name more CPUs",
-                  threads, list, n, n == 1 ? "" : "s", n);
+        st = fail(
+            e, E_USAGE,
+            "%d threads wanted, --pin %s names %d CPU%s  -> use --threads %d, or name more CPUs",
+            threads, list, n, n == 1 ? "" : "s", n);
     if (st == OK)
         memcpy(cpus, named, (size_t)threads * sizeof(*cpus));
     free(named);

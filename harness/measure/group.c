@@ -340,7 +340,7 @@ static void start_one(struct group *g, struct member *m)
     if (st != OK)
         drop(g, m, st, why.msg);
     else if (strcmp(m->child.report.cpu, g->setup->cpu) != 0)
-        drop(g, m, E_CHILD, "the child sees another CPU than its parent  -> --isolate fork");
+        drop(g, m, E_CHILD, "the child sees another CPU than its parent  -> use --isolate fork");
 }
 
 static enum status start_all(struct group *g, struct err *e)

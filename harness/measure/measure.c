@@ -71,7 +71,7 @@ static enum status run_block(const struct run *r, int launch, uint32_t calls, bo
     x->calls = calls;
     if (st == OK && !(x->wall_ns > 0 && isfinite(x->wall_ns)))
         return fail(&r->out->err, E_CHILD,
-                    "a block of %u calls took %g ns  -> the clock is broken; see bench doctor",
+                    "a block of %u calls took %g ns: the clock is broken  -> see: bench doctor",
                     calls, x->wall_ns);
     return st;
 }
@@ -318,7 +318,7 @@ enum status measure(const struct side *side, int n, const struct schedule *s, sa
         st = measure_together(&m, i, i + together);
     for (int i = 0; i < n && st == OK; i++)
         if (out[i].stop == STOP_INTERRUPTED)
-            st = fail(e, E_INTERRUPTED, "interrupted  -> --resume continues this run");
+            st = fail(e, E_INTERRUPTED, "interrupted  -> continue this run with --resume");
 out:
     for (int i = 0; m.runs && i < n; i++) {
         free(m.runs[i].samples);

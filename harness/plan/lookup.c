@@ -142,7 +142,7 @@ enum status lookup_backends(const struct backend *out[MAX_LOOKUP], int *n,
                     add(chosen, n, backends[k]);
             if (*n == 0)
                 return fail(e, E_UNSUPPORTED,
-                            "--backend fast: only ref is usable here  -> --backend ref");
+                            "--backend fast: only ref is usable here  -> use --backend ref");
             continue;
         }
         if (!one)

@@ -216,7 +216,7 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
         if (kinds[i] == MEM_KV) /* the weights that make keys and values change */
             return fail(
                 e, E_USAGE,
-                "--mem-kind kv has no backward pass: its weights change  -> hidden or auto");
+                "--mem-kind kv has no backward pass: its weights change  -> use hidden or auto");
     enum status st = case_configure(&c, at, e);
     for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++)
         n *= count[i] = value_count(opt, i, &c.config, scope);
@@ -316,8 +316,8 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
                 st = axis || p == PHASE_FWD
                          ? add_phase(m, w, (enum phase)p, e)
                          : fail(e, E_USAGE,
-                                "--phase %s does not apply to --workload %s, which is forward "
-                                "only  -> attn, layer, cross, or --workload train",
+                                "--phase %s does not apply to --workload %s, which is forward only "
+                                " -> use attn, layer or cross, or --workload train",
                                 phase_name[p], workload_name[w]);
     return st;
 }
@@ -330,46 +330,46 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
 
     if (m->ahead && m->crosses)
         return fail(e, E_UNSUPPORTED,
-                    "--workload cross does not apply to %s here: its scores are q.k and nothing "
-                    "else, and there is a context  -> such as vanilla, --mem 1 or more",
+                    "--workload cross does not apply to %s here: it needs a context, and scores of "
+                    "q.k alone  -> use a variant such as vanilla, and --mem 1 or more",
                     m->ahead->name);
     if (m->ahead)
         return fail(e, E_UNSUPPORTED,
-                    "%s is bidirectional here: it has neither a past nor a next token  -> "
-                    "--workload %slayer, --mem 0",
+                    "%s is bidirectional here: it has no context before its text and no next token "
+                    " -> use --workload %slayer and --mem 0",
                     m->ahead->name, m->ahead->mixer ? "" : "attn or ");
     if (m->opt->mem.n == 1 && m->opt->mem.v[0] == MEM_ALL)
-        return fail(e, E_USAGE,
-                    "--mem all does not apply to %s%s%s: it is a state carried for ever  -> a "
-                    "number of tokens, or a variant with a state in --workload layer, segment, "
-                    "decode or train",
-                    v->name, asks_kind(m->opt, "auto") ? "" : " and --mem-kind ",
-                    asks_kind(m->opt, "auto") ? "" : m->opt->mem_kinds.v[0]);
+        return fail(
+            e, E_USAGE,
+            "--mem all does not apply to %s%s%s: it needs a recurrent state  -> give a number of "
+            "tokens, or a variant with a state in --workload layer, segment, decode or train",
+            v->name, asks_kind(m->opt, "auto") ? "" : " and --mem-kind ",
+            asks_kind(m->opt, "auto") ? "" : m->opt->mem_kinds.v[0]);
     if (v->whole && m->opt->workloads.n == 1 &&
         strcmp(m->opt->workloads.v[0], workload_name[WORK_LAYER]) == 0)
         return fail(e, E_UNSUPPORTED,
                     "--workload layer does not apply to %s, whose layers run in a model only  -> "
-                    "segment, decode or train",
+                    "use segment, decode or train",
                     v->name);
     if (v->mixer && m->opt->workloads.n == 1 &&
         strcmp(m->opt->workloads.v[0], workload_name[WORK_ATTN]) == 0)
-        return fail(e, E_UNSUPPORTED, "--workload attn does not apply to %s, %s  -> layer", v->name,
-                    v->mixer->attends ? "whose core runs in a layer only"
-                                      : "which has no attention");
+        return fail(
+            e, E_UNSUPPORTED, "--workload attn does not apply to %s, %s  -> use layer", v->name,
+            v->mixer->attends ? "whose core runs in a layer only" : "which has no attention");
     if (v->mem->state)
         return fail(e, E_USAGE,
-                    "--mem-kind %s does not apply to %s, which carries a state  -> state, "
+                    "--mem-kind %s does not apply to %s, which carries a state  -> use state, "
                     "recompute or auto",
                     m->opt->mem_kinds.v[0], v->name);
     if (v->mem->recurrent)
         return fail(e, E_USAGE,
-                    "--mem-kind recompute does not apply to %s, which keeps its memory "
-                    " -> hidden, kv or auto",
+                    "--mem-kind recompute does not apply to %s, which keeps its memory  -> use "
+                    "hidden, kv or auto",
                     v->name);
-    return fail(e, E_USAGE,
-                "--mem-kind %s does not apply to %s, which keeps no memory "
-                " -> recompute or auto",
-                m->opt->mem_kinds.v[0], v->name);
+    return fail(
+        e, E_USAGE,
+        "--mem-kind %s does not apply to %s, which keeps no memory  -> use recompute or auto",
+        m->opt->mem_kinds.v[0], v->name);
 }
 
 static enum status make(struct maker *m, struct err *e)
@@ -400,10 +400,11 @@ enum status shard_read(struct shard_of *to, const char *shard, int groups, struc
         return OK;
     if (sscanf(shard, "%d/%d%n", &to->i, &to->n, &end) != 2 || shard[end] || to->i < 1 ||
         to->i > to->n)
-        return fail(e, E_USAGE, "--shard \"%.40s\": not I/N  -> 1/4 to 4/4 for four shards", shard);
+        return fail(e, E_USAGE, "--shard \"%.40s\": not I/N  -> write 1/4 to 4/4 for four shards",
+                    shard);
     to->i--;
     if (groups > 0 && to->n > groups)
-        return fail(e, E_USAGE, "--shard %s: the plan has %d groups only  -> at most %d shards",
+        return fail(e, E_USAGE, "--shard %s: the plan has %d groups only  -> use at most %d shards",
                     shard, groups, groups);
     return OK;
 }

@@ -84,8 +84,8 @@ static void read_name(struct reader *r, const char *name)
         return;
     }
     if (found >= 0 && r->present[found])
-        r->st = fail(r->e, E_IO, "%s line 1: column %s twice  -> this is no table of bench",
-                     r->path, t->columns[found].name);
+        r->st = fail(r->e, E_IO, "%s line 1: column %s twice  -> give a table of bench", r->path,
+                     t->columns[found].name);
     if (found >= 0) {
         r->present[found] = true;
         r->range[found] = column_range(&t->columns[found]);
@@ -190,8 +190,8 @@ static enum status check_columns(struct reader *r)
     const struct table *t = r->table;
     for (int i = 0; i < t->n; i++)
         if (!r->present[i] && (i == 0 || r->minor >= our_minor(t)))
-            return fail(r->e, E_IO, "%s line 1: no column %s  -> this is no %s table of bench",
-                        r->path, t->columns[i].name, t->name);
+            return fail(r->e, E_IO, "%s line 1: no column %s  -> give a %s table of bench", r->path,
+                        t->columns[i].name, t->name);
     return OK;
 }
 
@@ -319,7 +319,7 @@ static enum status read_rows(struct reader *r, struct csv_parser *p, struct rows
         if (length == 0)
             return fail(r->e, E_IO, "%s line %zu: %s", r->path, r->line,
                         lines ? "a quote is not closed  -> correct or remove that line"
-                              : "torn, the file ends inside it  -> --resume cuts it off");
+                              : "the file ends inside it  -> cut it off with --resume");
         const bool header = r->width == 0;
         st = read_line(r, p, data + at, length);
         if (st == OK && !header)

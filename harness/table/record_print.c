@@ -7,24 +7,24 @@
 
 #include <string.h>
 
-/* The known names, as many as fit into the message. */
 static enum status unknown_column(struct err *e, const struct table *t, const char *name)
 {
     const char *words[COLUMNS_MAX + 1] = {NULL};
-    char known[360] = "", meant[80] = "";
-    size_t n = 0;
-    int i = 0;
 
-    for (; i < t->n && n + strlen(t->columns[i].name) + 3 < sizeof(known); i++)
-        n += (size_t)snprintf(known + n, sizeof(known) - n, "%s, ", t->columns[i].name);
     for (int k = 0; k < t->n; k++)
         words[k] = t->columns[k].name;
     const char *near = nearest(name, words);
+    /* Or one that it begins, such as median_ns. */
+    for (int k = 0; k < t->n && !near && *name; k++)
+        if (strncmp(name, words[k], strlen(name)) == 0)
+            near = words[k];
     if (near)
-        snprintf(meant, sizeof(meant), "did you mean %s?  ", near);
-    return fail(e, E_USAGE,
-                "--columns: %s.csv has no column \"%.64s\"  -> %s(%s%sbench list columns)", t->name,
-                name, meant, known, i < t->n ? "...; see: " : "see: ");
+        return fail(e, E_USAGE,
+                    "--columns: %s.csv has no column \"%.64s\"  -> did you mean %s?  (see: bench "
+                    "list columns)",
+                    t->name, name, near);
+    return fail(e, E_USAGE, "--columns: %s.csv has no column \"%.64s\"  -> see: bench list columns",
+                t->name, name);
 }
 
 enum status columns_select(struct selection *s, const struct table *t, const char *const *names,

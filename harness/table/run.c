@@ -139,7 +139,7 @@ enum status run_read(struct run *r, const char *dir, struct err *e)
 
     *r = (struct run){0};
     if (snprintf(r->dir, sizeof(r->dir), "%s", dir) >= FILE_PATH)
-        return fail(e, E_IO, "cannot open %.200s...: the name is too long  -> move it", dir);
+        return fail(e, E_IO, "cannot open %.200s...: the name is too long  -> move the run", dir);
     for (int t = 0; t < TABLE_SAMPLES && st == OK; t++)
         st = t == TABLE_PERPLEXITY ? run_scores(&r->perplexity, dir, e)
                                    : run_table(&r->table[t], dir, (enum table_id)t, e);

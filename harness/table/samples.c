@@ -32,8 +32,8 @@ static enum status zst_fail(struct err *e, const char *path, size_t code)
 {
     if (ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation)
         return fail(e, E_NOMEM, "no memory to read or write %s", path);
-    return fail(e, E_IO, "%s: zstd: %s  -> the file is damaged; restore it or use another run",
-                path, ZSTD_getErrorName(code));
+    return fail(e, E_IO, "%s is damaged (zstd: %s)  -> restore it or use another run", path,
+                ZSTD_getErrorName(code));
 }
 
 static enum status zst_open(struct samples *s, struct err *e)
@@ -360,7 +360,7 @@ enum status samples_read(struct rows *out, const char *dir, struct err *e)
     if (st != OK)
         return st;
     if (torn)
-        st = fail(e, E_IO, "%s: torn, the last frame is incomplete  -> --resume repairs it", path);
+        st = fail(e, E_IO, "%s: the last frame is incomplete  -> repair it with --resume", path);
     else
         st = csv_rows(out, table, path, text.data, text.n, e);
     free(text.data);

@@ -54,7 +54,8 @@ void merges_free(struct merges *m)
 enum status bpe_begin(struct bpe_work *w, size_t n, struct err *e)
 {
     if (n > INT32_MAX / 4)
-        return fail(e, E_IO, "a word of %zu characters is too long  -> a text in shorter ones", n);
+        return fail(e, E_IO,
+                    "a word of %zu characters is too long  -> give a text of shorter words", n);
     if (n > w->room) {
         bpe_free(w);
         w->room = 2 * n;

@@ -19,13 +19,14 @@ enum status tokenizer_read_words(struct tokenizer *t, struct err *e)
     struct err why;
 
     if (st == OK && utf8_valid(text.data, text.n) < text.n)
-        st = tokenizer_fail(t, E_IO, e, "vocab.txt is not UTF-8  -> one word a line");
+        st = tokenizer_fail(t, E_IO, e,
+                            "vocab.txt is not UTF-8  -> write one word a line, in UTF-8");
     for (const char *at = text.data, *next; st == OK && at < end; at = next, id++) {
         const char *const stop = memchr(at, '\n', (size_t)(end - at));
         const char *const to = stop ? stop : end;
         next = to + 1;
         if ((st = vocab_put(&t->vocab, id, at, (size_t)(to - at), false, &why)) != OK)
-            st = tokenizer_fail(t, st, e, "%s  -> a shorter list", why.msg);
+            st = tokenizer_fail(t, st, e, "%s  -> give a shorter list", why.msg);
     }
     free(text.data);
     if (st == OK)
@@ -35,7 +36,8 @@ enum status tokenizer_read_words(struct tokenizer *t, struct err *e)
     t->lists_words = true;
     t->eos = vocab_find(&t->vocab, "<eos>", 5);
     t->unk = vocab_find(&t->vocab, "<unk>", 5);
-    return t->eos >= 0 ? OK : tokenizer_fail(t, E_IO, e, "vocab.txt has no <eos>  -> a whole list");
+    return t->eos >= 0 ? OK
+                       : tokenizer_fail(t, E_IO, e, "vocab.txt has no <eos>  -> give a whole list");
 }
 
 static enum status put_word(const struct tokenizer *t, const char *word, size_t n, struct ids *out,
@@ -46,8 +48,7 @@ static enum status put_word(const struct tokenizer *t, const char *word, size_t 
     if (id < 0)
         return tokenizer_fail(
             t, E_IO, e,
-            "no \"<unk>\" in the vocabulary and \"%.*s\" is not in it  -> another "
-            "text",
+            "\"%.*s\" is not in the vocabulary, and \"<unk>\" neither  -> give another text",
             (int)(n < 40 ? n : 40), word);
     out->unknown += found < 0;
     return ids_append(out, id, e);

@@ -62,10 +62,10 @@ static enum status read_bounded(long long *out, const struct item *it, const cha
 
     const long long n = *out;
     if (n < it->lo)
-        return fail(e, E_USAGE, "%s \"%.60s\" is too small  -> %d or more", it->label, it->text,
+        return fail(e, E_USAGE, "%s \"%.60s\" is too small  -> use %d or more", it->label, it->text,
                     it->lo);
     if (n > it->hi)
-        return fail(e, E_USAGE, "%s \"%.60s\" is too large  -> at most %d", it->label, it->text,
+        return fail(e, E_USAGE, "%s \"%.60s\" is too large  -> use at most %d", it->label, it->text,
                     it->hi);
     return OK;
 }
@@ -124,10 +124,10 @@ static enum status range_item(struct ints *out, const struct item *it, const cha
 
     const bool add = *step_at == '+';
     if (add && step < 1)
-        return fail(e, E_USAGE, "%s %.60s never ends  -> the step must be 1 or more", it->label,
+        return fail(e, E_USAGE, "%s %.60s never ends  -> use a step of 1 or more", it->label,
                     it->text);
     if (!add && step < 2)
-        return fail(e, E_USAGE, "%s %.60s never ends  -> the factor must be 2 or more", it->label,
+        return fail(e, E_USAGE, "%s %.60s never ends  -> use a factor of 2 or more", it->label,
                     it->text);
     if (!add && lo == 0)
         return fail(e, E_USAGE, "%s %.60s never ends  -> write 0,1..%lld, or 0..%lld+k with a step",
@@ -219,10 +219,10 @@ enum status decimal_parse(double *out, const char *label, const char *text, doub
         return fail(e, E_USAGE, "%s \"%.60s\": not a number  -> write one such as 3 or 0.5", label,
                     text);
     if (x < lo || (above && x <= lo))
-        return fail(e, E_USAGE, "%s %.60s is too small  -> %s %g", label, text,
+        return fail(e, E_USAGE, "%s %.60s is too small  -> use %s %g", label, text,
                     above ? "more than" : "at least", lo);
     if (x > hi)
-        return fail(e, E_USAGE, "%s %.60s is too large  -> at most %g", label, text, hi);
+        return fail(e, E_USAGE, "%s %.60s is too large  -> use at most %g", label, text, hi);
     *out = x;
     return OK;
 }

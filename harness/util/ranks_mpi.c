@@ -59,7 +59,8 @@ enum status ranks_open(struct ranks *r, struct err *e)
         return OK;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS ||
         given < MPI_THREAD_FUNNELED)
-        return fail(e, E_UNSUPPORTED, "MPI does not go with threads  -> another build of MPI");
+        return fail(e, E_UNSUPPORTED,
+                    "this MPI does not support threads  -> use another build of MPI");
     MPI_Comm_rank(MPI_COMM_WORLD, &r->index);
     MPI_Comm_size(MPI_COMM_WORLD, &r->count);
     r->nodes = count_nodes();

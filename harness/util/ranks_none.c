@@ -16,9 +16,10 @@ enum status ranks_open(struct ranks *r, struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
         const char *const text = getenv(sizes[i]);
         if (text && atoi(text) > 1)
-            return fail(e, E_UNSUPPORTED,
-                        "%s is %.20s, but this program was built without MPI  -> make MPI=1",
-                        sizes[i], text);
+            return fail(
+                e, E_UNSUPPORTED,
+                "%s is %.20s, but this program was built without MPI  -> build it with make MPI=1",
+                sizes[i], text);
     }
     return OK;
 }

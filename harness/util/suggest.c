@@ -78,8 +78,8 @@ enum status unknown_word(struct err *e, const char *what, const char *word,
         snprintf(list + used, sizeof(list) - used, ", ...");
     const char *const sep = see ? "; see: " : "";
     if (guess)
-        return fail(e, E_USAGE, "unknown %s \"%.64s\"  -> did you mean %s?  (%s%s%s)", what, word,
-                    guess, list, sep, see ? see : "");
-    return fail(e, E_USAGE, "unknown %s \"%.64s\"  -> one of %s%s%s", what, word, list, sep,
+        return fail(e, E_USAGE, "unknown %s \"%.64s\"  -> did you mean %s?  (%s%s)", what, word,
+                    guess, see ? "see: " : "", see ? see : list);
+    return fail(e, E_USAGE, "unknown %s \"%.64s\"  -> use one of %s%s%s", what, word, list, sep,
                 see ? see : "");
 }

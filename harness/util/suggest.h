@@ -13,7 +13,7 @@ int word_index(const char *word, const char *const *words);
  * NULL if none is near enough. `words` is NULL-terminated. */
 const char *nearest(const char *word, const char *const *words);
 
-/* E_USAGE: unknown WHAT "word"  -> did you mean xl?  (vanilla, shaw, xl; see: bench list variants).
+/* E_USAGE: unknown WHAT "word"  -> did you mean xl?  (see: bench list variants).
  * `see` may be NULL. */
 enum status unknown_word(struct err *e, const char *what, const char *word,
                          const char *const *words, const char *see);

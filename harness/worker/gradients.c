@@ -71,7 +71,7 @@ enum status job_want_rows(struct job *j, const struct checked_rows *r, struct er
     CHECK(j->ops->flop_of_rows && j->ops->flop_of_rows(j) > 0);
     j->wanted = calloc(job_elements(r->B, r->L, 1), sizeof(*j->wanted));
     if (!j->wanted)
-        return fail(e, E_NOMEM, "no memory for the rows of a reference  -> --no-check");
+        return fail(e, E_NOMEM, "no memory for the rows of a reference  -> use --no-check");
     for (int b = 0; b < r->B; b++)
         for (int k = 0; k < r->each; k++)
             j->wanted[(ptrdiff_t)b * r->L + checked_row(r, b, k)] = true;
@@ -99,7 +99,7 @@ enum status job_check_output(const struct job *j, const struct checked_rows *r, 
     float *const some = all ? NULL : malloc(n * sizeof(*some));
 
     if (!all && !some)
-        return fail(e, E_NOMEM, "no memory to compare %zu numbers  -> --no-check", n);
+        return fail(e, E_NOMEM, "no memory to compare %zu numbers  -> use --no-check", n);
     if (some)
         job_copy_rows(j, r, some);
     *a = agree(all ? j->out : some, want, n, job_bound(j->bcase));
@@ -130,8 +130,9 @@ enum status job_find_reference_impl(struct reference_impl *with, const struct at
 enum status job_reference_scratch(void **scratch, size_t bytes, struct err *e)
 {
     *scratch = aligned_alloc(ARENA_ALIGN, (bytes / ARENA_ALIGN + 1) * ARENA_ALIGN);
-    return *scratch ? OK
-                    : fail(e, E_NOMEM, "no %zu bytes to check gradients in  -> --no-check", bytes);
+    return *scratch
+               ? OK
+               : fail(e, E_NOMEM, "no %zu bytes to check gradients in  -> use --no-check", bytes);
 }
 
 /* Exchange the implementation and scratch of every attention sub-layer with ours, of which there is
@@ -228,7 +229,7 @@ enum status job_expect_gradients(struct job *j, float **want, struct err *e)
         return st;
     *want = malloc(all_gradients(j, NULL) * sizeof(float));
     if (!*want)
-        return fail(e, E_NOMEM, "no memory for the expected gradients  -> --no-check");
+        return fail(e, E_NOMEM, "no memory for the expected gradients  -> use --no-check");
     all_gradients(j, *want);
     j->ops->poison(j); /* the reference wrote where the case will write */
     return OK;

@@ -112,8 +112,8 @@ enum status peaks_measure(const struct child_setup *setup, int threads, const in
     child_close(&child);
     if (st == E_INTERRUPTED)
         return fail(e, st, "interrupted");
-    return st == OK
-               ? OK
-               : fail(e, st, "the peak measurement: %.500s  -> bench topo --roofline repeats it",
-                      why.msg);
+    return st == OK ? OK
+                    : fail(e, st,
+                           "the peak measurement: %.500s  -> repeat it with bench topo --roofline",
+                           why.msg);
 }

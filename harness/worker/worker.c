@@ -49,7 +49,7 @@ static enum status write_reference(const struct worker *s, struct err *e)
         return write_all(s->reference, s->job.out, size, e);
     float *const some = malloc(size);
     if (!some)
-        return fail(e, E_NOMEM, "no %zu bytes for a reference output  -> --no-check", size);
+        return fail(e, E_NOMEM, "no %zu bytes for a reference output  -> use --no-check", size);
     job_copy_rows(&s->job, &s->rows, some);
     const enum status st = write_all(s->reference, some, size, e);
     free(some);
@@ -177,7 +177,7 @@ static enum status prepare_cold(struct worker *s, struct err *e)
     s->flush_bytes = 2 * (last ? last : (size_t)32 << 20);
     s->flush = malloc(s->flush_bytes);
     if (!s->flush)
-        return fail(e, E_NOMEM, "no %zu bytes to flush the caches with  -> --cache hot",
+        return fail(e, E_NOMEM, "no %zu bytes to flush the caches with  -> use --cache hot",
                     s->flush_bytes);
     memset(s->flush, 1, s->flush_bytes);
     return OK;

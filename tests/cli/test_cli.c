@@ -24,18 +24,17 @@ ParameterizedTestParameters(cli, mistakes)
 {
     static struct mistake list[] = {
         {"--variant xll", 2,
-         "unknown variant \"xll\"  -> did you mean xl?  (vanilla, shaw, xl, gtrxl, "},
-        {"swep", 2,
-         "unknown command \"swep\"  -> did you mean sweep?  (sweep, list, check, eval, "},
+         "unknown variant \"xll\"  -> did you mean xl?  (see: bench list variants"},
+        {"swep", 2, "unknown command \"swep\"  -> did you mean sweep?  (see: bench help)"},
         {"check --variant nosuch", 2, "unknown variant \"nosuch\"  -> "},
-        {"check --format json", 2, "bench check has no --format json  -> jsonl"},
+        {"check --format json", 2, "bench check has no --format json  -> use --format jsonl"},
         {"check --columns result", 2, "--columns chooses columns of rows  -> "},
         {"--filter backend:avx3", 2, "unknown backend \"avx3\"  -> did you mean avx2?"},
-        {"merge /nonexistent", 7, "no run in /nonexistent  -> bench merge takes"},
+        {"merge /nonexistent", 7, "no run in /nonexistent  -> give the folders of shards"},
         {"baseline rm nope", 4, "this machine has no baseline \"nope\""},
         {"--vaiant xl", 2,
          "unknown option --vaiant  -> did you mean --variant?  (see: bench help)"},
-        {"--m 4", 2, "option --m is ambiguous  -> one of "},
+        {"--m 4", 2, "option --m is ambiguous  -> write one of "},
         {"-Z", 2, "unknown option -Z  -> see: bench help"},
         {"--seq", 2, "--seq needs"},
         {"--quick=3", 2, "--quick takes"},
@@ -55,13 +54,14 @@ ParameterizedTestParameters(cli, mistakes)
         {"--workload attention", 2, "unknown workload \"attention\"  -> "},
         {"--gate gur --variant gtrxl", 2, "unknown gate \"gur\"  -> did you mean gru?"},
         {"--filter seq", 2, "--filter \"seq\""},
-        {"--columns median", 2, "has no column \"median\""},
+        {"--columns median", 2, "has no column \"median\"  -> did you mean median_ns?"},
         {"--max-time 0", 2, "--max-time 0"},
         {"--golden x", 2, "--golden does not apply to sweep"},
         {"@nothing", 7, "cannot read @nothing: No such file or directory  -> "},
-        {"sweep more", 2, "unexpected word \"more\"  -> options start with --, lists are a,b "},
+        {"sweep more", 2,
+         "unexpected word \"more\"  -> start options with --, write lists as a,b "},
         {"--variant xl list", 2, "command list after options  -> write it first: bench list ..."},
-        {"list", 2, "list what?  -> "},
+        {"list", 2, "list needs a word  -> "},
         {"list casez", 2, "unknown list \"casez\"  -> did you mean cases?"},
         {"rerun", 2, "rerun needs a case  -> bench rerun CASE_ID"},
         {"rerun abc", 7, "no run in results  -> "},
@@ -69,13 +69,13 @@ ParameterizedTestParameters(cli, mistakes)
         {"--resume=nothing", 7, "no run in nothing  -> "},
         {"check --golden nothing", 7, "cannot read nothing: No such file or directory  -> "},
         {"--filter 'seq<4' --seq 8", 77, "no cases to measure  -> see: bench list cases"},
-        {"topo --seq 4", 2, "--seq does not apply to topo  -> it belongs to sweep, "},
+        {"topo --seq 4", 2, "--seq does not apply to topo  -> use it with sweep, "},
         {"doctor --variant xl", 2, "--variant does not apply to doctor"},
         {"list backends --seq 4", 2, "--seq does not apply to list backends"},
         {"list variants --seq 4", 2, "--seq does not apply to list variants"},
         {"compare a b --variant xl", 2, "--variant does not apply to runs"},
         {"help nothing", 2, "unknown command \"nothing\"  -> "},
-        {"completion", 2, "completion for which shell?  -> "},
+        {"completion", 2, "completion needs a shell  -> "},
         {"completion csh", 2, "unknown shell \"csh\"  -> "},
         {"gate --dry-run", 2, "--dry-run does not apply to gate"},
         {"compare -n a b", 2, "--dry-run does not apply to compare"},
@@ -84,10 +84,10 @@ ParameterizedTestParameters(cli, mistakes)
         {"check --dry-run", 2, "--dry-run does not apply to check"},
         {"--impl fusd --backend ref", 2,
          "unknown implementation \"fusd\"  -> did you mean fused?  ("},
-        {"--impl nonesuch --backend ref", 2, "unknown implementation \"nonesuch\"  -> one of "},
-        {"list cases --impl nonesuch", 2, "unknown implementation \"nonesuch\"  -> one of "},
+        {"--impl nonesuch --backend ref", 2, "unknown implementation \"nonesuch\"  -> use one of "},
+        {"list cases --impl nonesuch", 2, "unknown implementation \"nonesuch\"  -> use one of "},
         {"--dry-run --filter 'seq<4' --seq 8 --format zork", 2,
-         "unknown format \"zork\"  -> one of "},
+         "unknown format \"zork\"  -> use one of "},
     };
     return cr_make_param_array(struct mistake, list, ARRAY_LEN(list));
 }
@@ -123,7 +123,7 @@ Test(cli, an_implementation_of_one_backend)
 
     r = run_bench(folder, "-q --variant xl --backend openblas --impl fused");
     expect_exit(&r, 2);
-    expect_said(&r, "bench: unknown implementation \"fused\"  -> one of ");
+    expect_said(&r, "bench: unknown implementation \"fused\"  -> use one of ");
     ran_free(&r);
 }
 

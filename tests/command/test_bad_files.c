@@ -283,12 +283,13 @@ Test(bad_files, a_model_of_another_vocabulary)
     struct ran r = run_bench(folder, "eval --ckpt m.safetensors --corpus copy:lag=3,alphabet=16 "
                                      "--bytes 40 --seq 4 --mem 0 --out r");
     expect_exit(&r, 7);
-    expect_said(&r, "bench: checkpoint m.safetensors: ");
+    expect_said(&r, "bench: checkpoint m.safetensors has a vocabulary of ");
     struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
     const struct perplexity_row *row = rows.row;
     cr_assert_eq(rows.n, 1);
     cr_expect_str_eq(row->status, "failed");
-    cr_expect(strstr(row->status_detail, "m.safetensors: "), "%s", row->status_detail);
+    cr_expect(strstr(row->status_detail, "m.safetensors has a vocabulary of "), "%s",
+              row->status_detail);
     rows_free(&rows);
     ran_free(&r);
 }
@@ -310,7 +311,7 @@ Test(bad_files, a_checkpoint_that_a_sweep_cannot_use)
          "bench: checkpoint m.safetensors needs a text to score  -> add --corpus FILE"},
         {"--variant shaw --ckpt m.safetensors --corpus text", 2,
          "bench: checkpoint m.safetensors is of variant xl, which this sweep leaves out  -> "
-         "--variant xl"},
+         "add --variant xl"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(sweeps); i++) {

@@ -242,7 +242,7 @@ Test(ways, rerun_of_what_is_not_there)
     r = run_bench(folder, "rerun zzz --out r");
     expect_exit(&r, 2);
     expect_said(&r, "bench: no case \"zzz\" in ");
-    expect_said(&r, "  -> the column case_id of latency.csv");
+    expect_said(&r, "  -> see the column case_id of latency.csv");
     ran_free(&r);
     r = run_bench(folder, "rerun '' --out r");
     expect_exit(&r, 2);

@@ -70,7 +70,7 @@ Test(merge, shard_words)
     }
     struct ran r = run_bench(folder, "list cases --seq 4,8 --mem 0 --shard 1/3");
     expect_exit(&r, 2);
-    expect_said(&r, "the plan has 2 groups only  -> at most 2 shards");
+    expect_said(&r, "the plan has 2 groups only  -> use at most 2 shards");
     ran_free(&r);
 }
 
@@ -157,7 +157,7 @@ Test(merge, refuses)
         {2, "merge s2/latest", "shard 1/2 is missing"},
         {2, "merge s1/latest s1/latest", "twice"},
         {2, "merge s1/latest s2/latest s2/latest", "twice"},
-        {2, "merge s1/latest other/latest", "other options: seed=1, seed=5"},
+        {2, "merge s1/latest other/latest", "different options: seed=1, seed=5"},
         {2, "merge s1/latest whole/latest", "is no shard"},
         {7, "merge s1/latest nowhere", "nowhere"},
     };
@@ -335,7 +335,7 @@ Test(baseline, refuses)
         int code;
         char words[60], says[40];
     } faults[] = {
-        {2, "baseline", "baseline what?  -> "},
+        {2, "baseline", "baseline needs a verb  -> "},
         {2, "baseline keep x", "unknown baseline"},
         {2, "baseline save", "needs a name"},
         {2, "baseline save ../x", "is no name"},

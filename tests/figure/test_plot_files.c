@@ -152,7 +152,7 @@ Test(plot_files, foreign_files_are_kept)
     free(png.data);
     r = run_bench(folder, "plot run --figure latency-seq -o there --format png");
     expect_exit(&r, 7);
-    expect_said(&r, "there/latency-seq.png exists  -> --force overwrites it");
+    expect_said(&r, "there/latency-seq.png exists  -> overwrite it with --force");
     ran_free(&r);
     r = run_bench(folder, "plot run --figure latency-seq -o there --format png --force");
     expect_exit(&r, 0);
@@ -465,7 +465,7 @@ Test(plot_files, usage)
         {"plot nowhere", 7, "nowhere"},
         {"plot run sub/../run -o there", 2, "would both write to there/run"},
         {"plot run --base onw", 2, "unknown backend \"onw\""},
-        {"list variants --format svg", 2, "bench list has no --format svg  -> table, csv"},
+        {"list variants --format svg", 2, "bench list has no --format svg  -> use table, csv"},
         {"list variants --term", 2, "--term does not apply to list"},
     };
     char sublayer[FILE_PATH];

@@ -185,7 +185,7 @@ Test(report, refusals)
     } bad[] = {
         {"report -o page.html", 2, "report needs a run"},
         {"report run", 2, "report needs a file  -> bench report run -o report.html"},
-        {"report run -o old.html", 7, "old.html exists  -> --force overwrites it"},
+        {"report run -o old.html", 7, "old.html exists  -> overwrite it with --force"},
         {"report run -o page.html --figure nosuch", 2, "figure"},
         {"report run -o page.html --format csv", 2, "--format does not apply to report"},
         {"report nowhere -o page.html", 7, "nowhere"},

@@ -331,13 +331,13 @@ Test(eval, refuses_what_the_model_cannot)
 
     save(&c);
     expect_refused("--seq 4 --mem 4 --mem-kind recompute", E_USAGE,
-                   "--mem-kind recompute is not for xl  -> hidden or kv");
+                   "--mem-kind recompute does not apply to xl  -> use hidden or kv");
     expect_refused("--seq 4 --mem 4 --bytes 1", E_USAGE, text);
     c = small("vanilla");
     save(&c);
     expect_refused("--seq 4 --mem 4 --mem-kind kv", E_USAGE,
-                   "--mem-kind kv is not for vanilla  -> recompute");
-    expect_refused("--seq 4 --mem all", E_USAGE, "--mem all is not for vanilla");
+                   "--mem-kind kv does not apply to vanilla  -> use recompute");
+    expect_refused("--seq 4 --mem all", E_USAGE, "--mem all does not apply to vanilla");
     c = small("linear");
     save(&c);
     expect_refused("--seq 4 --mem all --mem-kind recompute", E_USAGE, "--mem all");

@@ -147,8 +147,8 @@ Test(perplexity, types_of_a_cache_are_compared_with_f32)
     struct ran r = run_bench(folder, "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
                                      "-b ref --threads 1 --pin none --kv-dtype q8");
     expect_exit(&r, 2);
-    cr_expect(strstr(r.err.data, "is for cached keys and values  -> --mem-kind kv"), "%s",
-              r.err.data);
+    cr_expect(strstr(r.err.data, "applies to cached keys and values only  -> add --mem-kind kv"),
+              "%s", r.err.data);
     ran_free(&r);
     r = run_bench(folder,
                   "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref "

@@ -58,7 +58,7 @@ Test(pin, a_thread_that_is_seen_elsewhere_is_an_error)
         cr_expect_eq(pin_team_seen(&team, topo, "compact", threads, topo_where, &e), OK, "%s",
                      e.msg);
         cr_expect_eq(pin_team_seen(&team, topo, "compact", threads, astray, &e), E_CHILD);
-        cr_expect(strstr(e.msg, "  -> --pin none"), "%s", e.msg);
+        cr_expect(strstr(e.msg, "  -> use --pin none"), "%s", e.msg);
     }
     topo_close(topo);
 }

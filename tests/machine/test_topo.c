@@ -171,17 +171,17 @@ ParameterizedTestParameters(topo, refuses)
 {
     static struct refused cases[] = {
         {"core:2 pu:1", "compact", 8,
-         "8 threads wanted, 2 CPUs allowed (cpuset 0-1)  -> --threads 2, or --pin none to "
+         "8 threads wanted, 2 CPUs allowed (cpuset 0-1)  -> use --threads 2, or --pin none to "
          "oversubscribe knowingly"},
         {"core:1 pu:1", "scatter", 2,
-         "2 threads wanted, 1 CPU allowed (cpuset 0)  -> --threads 1, or --pin none to "
+         "2 threads wanted, 1 CPU allowed (cpuset 0)  -> use --threads 1, or --pin none to "
          "oversubscribe knowingly"},
         {"core:4 pu:1", "0-2", 4,
-         "4 threads wanted, --pin 0-2 names 3 CPUs  -> --threads 3, or name more CPUs"},
+         "4 threads wanted, --pin 0-2 names 3 CPUs  -> use --threads 3, or name more CPUs"},
         {"core:4 pu:1", "0,4", 1,
          "--pin 0,4: CPU 4 is not allowed (cpuset 0-3)  -> name CPUs of 0-3, or --pin compact"},
         {"core:4 pu:1", "0-2,1", 1,
-         "--pin 0-2,1 names CPU 1 twice  -> each CPU once, or --pin none to oversubscribe "
+         "--pin 0-2,1 names CPU 1 twice  -> name each CPU once, or use --pin none to oversubscribe "
          "knowingly"},
     };
     return cr_make_param_array(struct refused, cases, ARRAY_LEN(cases));
@@ -208,7 +208,7 @@ Test(topo, malformed_lists)
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
         struct err e = {""};
         cr_expect_eq(topo_plan(t, lists[i], 1, cpus, &e), E_USAGE, "\"%s\"", lists[i]);
-        cr_expect(strstr(e.msg, "  -> compact, scatter, none") != NULL, "\"%s\": %s", lists[i],
+        cr_expect(strstr(e.msg, "  -> use compact, scatter, none") != NULL, "\"%s\": %s", lists[i],
                   e.msg);
     }
     topo_close(t);
@@ -246,7 +246,7 @@ Test(topo, no_acting_on_a_machine_that_is_not_this_one)
     struct err e = {""};
 
     cr_expect_eq(topo_pin(t, 1, &e), E_UNSUPPORTED);
-    cr_expect(strstr(e.msg, "  -> --pin none") != NULL, "%s", e.msg);
+    cr_expect(strstr(e.msg, "  -> use --pin none") != NULL, "%s", e.msg);
     cr_expect_eq(topo_pin(t, -1, &e), OK);
     topo_close(t);
 }

@@ -78,11 +78,11 @@ Test(phase, refusals_say_what_to_do)
         const char *line, *text;
     } cases[] = {
         {"-w segment --phase fwd_bwd", "--phase fwd_bwd does not apply to --workload segment, "
-                                       "which is forward only  -> attn, layer, cross, or "},
+                                       "which is forward only  -> use attn, layer or cross, or "},
         {"-w layer,decode --phase fwd,fwd_bwd",
          "--phase fwd_bwd does not apply to --workload decode"},
         {"-V xl -w train --mem-kind kv", "--mem-kind kv has no backward pass: its weights change "
-                                         " -> hidden or auto"},
+                                         " -> use hidden or auto"},
         {"-V xl -w layer --phase fwd_bwd --mem-kind kv", "--mem-kind kv has no backward pass"},
         {"-V xl -w layer --phase fwd,fwd_bwd --mem-kind kv", "--mem-kind kv has no backward pass"},
         {"-V xl -w train --mem-kind hidden,kv", "--mem-kind kv has no backward pass"},

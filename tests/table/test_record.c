@@ -322,8 +322,7 @@ Test(record, unknown_columns_are_named)
 
     cr_assert_eq(columns_select(&s, latency, names, 1, &e), E_USAGE);
     cr_expect(strstr(e.msg, "\"medain_ns\"  -> did you mean median_ns?"), "%s", e.msg);
-    cr_expect(strstr(e.msg, "(schema, run_id, "), "%s", e.msg);
-    cr_expect(strstr(e.msg, "bench list columns)"), "%s", e.msg);
+    cr_expect(strstr(e.msg, "(see: bench list columns)"), "%s", e.msg);
 }
 
 Test(record, a_full_stream_is_an_error)
