@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# Latency against memory length. x tokens, y ns with its interval low..high.
+# Latency against context length. x tokens, y ns with its interval low..high.
 # How to run it by hand: style.gp.
 if (!exists("here")) here = "plots/"
-if (!exists("title")) title = "Latency against memory length"
+if (!exists("title")) title = "Latency against context length"
 load here."style.gp"
-x_title = "memory length (tokens)"
+x_title = "context (tokens)"
 y_title = "time (ms)"
 log_y = 1
 set logscale y

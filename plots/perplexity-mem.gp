@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# Perplexity against memory length. x tokens, y perplexity with its interval low..high, z the floor
+# Perplexity against context length. x tokens, y perplexity with its interval low..high, z the floor
 # of a generated text. How to run it by hand: style.gp.
 if (!exists("here")) here = "plots/"
-if (!exists("title")) title = "Perplexity against memory length"
+if (!exists("title")) title = "Perplexity against context length"
 load here."style.gp"
-x_title = "memory length (tokens)"
+x_title = "context (tokens)"
 y_title = "perplexity"
 log_y = 1
 set logscale y

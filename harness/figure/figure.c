@@ -31,12 +31,12 @@ const struct figure figures[] = {
      .counted = "sequence lengths",
      .slopes = true},
     {.name = "latency-mem",
-     .title = "Latency against memory length",
+     .title = "Latency against context length",
      .caption = "Median time of a call; the band is its 95 % interval.",
      LINES,
      TIMES,
      .x = "mem_tokens",
-     .counted = "memory lengths"},
+     .counted = "context lengths"},
     {.name = "latency-threads",
      .title = "Speed-up over threads",
      .caption =
@@ -50,8 +50,8 @@ const struct figure figures[] = {
     {.name = "samples",
      .title = "Samples of a case",
      .caption = "Time of a call, in the order in which the blocks were timed, with the median and "
-                "its 95 % interval: a drift, two levels or outliers are seen here. Preempted "
-                "samples are left out of the median while enough others remain.",
+                "its 95 % interval: shows a drift, two levels or outliers. Preempted samples are "
+                "left out of the median while enough others remain.",
      .fill = sample_strips},
     {.name = "memory-parts",
      .table = TABLE_MEMORY,
@@ -60,8 +60,8 @@ const struct figure figures[] = {
      .fill = memory_parts},
     {.name = "roofline",
      .title = "Roofline",
-     .caption = "Useful arithmetic against compulsory traffic. The lines are the ceilings that "
-                "were measured in the same run.",
+     .caption = "Useful arithmetic against the least possible traffic. The lines are ceilings "
+                "measured in the same run.",
      .table = TABLE_LATENCY,
      .y = "gflop_per_s",
      .series = ROLE_MEMORY | ROLE_MODEL,
@@ -70,18 +70,18 @@ const struct figure figures[] = {
      .point = roofline_point,
      .more = roofline_ceilings},
     {.name = "perplexity-mem",
-     .title = "Perplexity against memory length",
+     .title = "Perplexity against context length",
      .caption = "Lower is better; the band is a 95 % interval. Dotted: what the true source "
                 "reaches, where the text is generated.",
      LINES,
      SCORES,
      NO_SCORE,
      .x = "mem_tokens",
-     .counted = "memory lengths"},
+     .counted = "context lengths"},
     {.name = "perplexity-time",
      .title = "Perplexity against time per token",
-     .caption = "Lower and further left is better; the numbers are memory lengths, or what one "
-                "checkpoint was scored with. Ringed: no other point is better in both.",
+     .caption = "Lower and further left is better; the numbers are context lengths, or the types "
+                "that one checkpoint was scored with. Ringed: no other point is better in both.",
      .facet = ROLE_TASK | ROLE_SIZE | ROLE_CONDITION,
      .series = ROLE_MEMORY | ROLE_MODEL,
      .need = 2,
@@ -93,9 +93,9 @@ const struct figure figures[] = {
      .more = perplexity_front},
     {.name = "perplexity-bytes",
      .title = "Perplexity against memory",
-     .caption = "Bytes are those of the arena of the same model and shape. Lower and further left "
-                "is better; the numbers are memory lengths. Ringed: no other point is better in "
-                "both.",
+     .caption =
+         "Bytes are those of the arena of the same model and shape. Lower and further left is "
+         "better; the numbers are context lengths. Ringed: no other point is better in both.",
      LINES,
      SCORES,
      .label = "mem_tokens",
@@ -105,8 +105,8 @@ const struct figure figures[] = {
      .more = perplexity_front},
     {.name = "backends",
      .title = "Backends, time relative to the base",
-     .caption = "Below 1 is faster than the base. Whiskers join both 95 % intervals as if they "
-                "were independent; bench compare pairs the samples.",
+     .caption = "Below 1 is faster than the base. Whiskers combine both 95 % intervals as if they "
+                "were independent; bench compare, which pairs the samples, is sharper.",
      .fill = backend_bars},
     {.name = "changes",
      .title = "Changes with their 95 % intervals",
@@ -120,10 +120,10 @@ const struct figure figures[] = {
      .table = TABLE_STUDY,
      .fill = study_differences},
     {.name = "abilities",
-     .title = "How much of the way from blind to the floor",
-     .caption = "Loss on the answers of generated texts: 0 is that of the true source without a "
-                "past, 1 its floor with all that is in reach; the mean over seeds, below it the "
-                "least and the most. Reached: within 2 % of the floor's perplexity.",
+     .title = "Loss of answers, from no context (0) to the floor (1)",
+     .caption = "Loss on the answers of generated texts: 0 is that of the true source without "
+                "context, 1 its floor with all context; the mean over seeds, with the least and "
+                "the most below. Reached: within 2 % of the floor's perplexity.",
      .table = TABLE_STUDY,
      .fill = study_abilities},
     {.name = "training",
@@ -136,14 +136,14 @@ const struct figure figures[] = {
     {.name = "eval-speed",
      .title = "Time per predicted token",
      .caption = "A sliding window recomputes its whole context for each token, a memory does not. "
-                "Slowdown: the window's time over the others' (markers), the same of their useful "
-                "arithmetic (thin lines), and as published for one GPU.",
+                "Slowdown: the window's time divided by that of each other (markers), the same "
+                "ratio of useful arithmetic (thin lines), and the published ratio on a GPU.",
      .table = TABLE_LATENCY,
      .x = "mem_tokens",
      .series = ROLE_SIZE | ROLE_CONDITION | ROLE_MODEL,
      .need = 1,
-     .nothing = "latency.csv has no decode rows, apart from the reference's, of a window that is "
-                "recomputed beside a memory",
+     .nothing = "latency.csv has no decode times of a recomputed window and of a memory with the "
+                "same context (ref does not count)",
      .point = speed_point,
      .series_name = speed_name,
      .more = speed_slowdown},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a study shows: the difference in quality against the difference in time, with both
- * intervals. */
+ * The figure of a study: difference in quality against difference in time, with both intervals. */
 #include "figure.h"
 #include "harness/measure/study_verdict.h"
 
@@ -71,7 +70,8 @@ enum status study_differences(struct plot *p, const struct plot_data *d, struct 
         snprintf(p->why, sizeof(p->why),
                  "the folder has no study whose contenders have two seeds and a baseline");
     else if (left_out > 0)
-        snprintf(p->why, sizeof(p->why), "not drawn, as not tested or not timed: %d", left_out);
+        snprintf(p->why, sizeof(p->why), "not drawn, because not tested or not timed: %d",
+                 left_out);
     if (st == OK && p->n > 0)
         plot_wrap(p, PANELS_ABREAST);
     study_verdicts_free(&v);

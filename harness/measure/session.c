@@ -27,7 +27,7 @@ void session_warn(struct session *s, const char *text)
 
 void session_say_how_to_resume(const struct session *s)
 {
-    text_line(stderr, "interrupted; what was measured is in %s", s->dir.path);
+    text_line(stderr, "interrupted; the rows so far are in %s", s->dir.path);
     if (strcmp(s->opt->command, "rerun") == 0) /* one row: nothing to continue */
         return;
     fputs("resume with: ", stderr);

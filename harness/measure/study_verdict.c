@@ -60,7 +60,7 @@ static bool rate_at_end(const struct study_entry *e, const struct rows *rows)
 
 static bool asks(const struct study_row *r) { return isfinite(r->test_answer_nats); }
 
-/* What is compared. */
+/* The compared numbers. */
 static double loss(const struct study_row *r)
 {
     return asks(r) ? r->test_answer_nats : r->test_nats;
@@ -343,7 +343,7 @@ static void put(char text[NUMBER_SIZE], const char *format, double x)
         snprintf(text, NUMBER_SIZE, format, x);
 }
 
-/* What is shown as 0.000 has no sign. */
+/* A number that rounds to 0.000 has no sign. */
 static double no_minus(double x) { return fabs(x) < 0.0005 ? 0 : x; }
 
 static enum status add_row(struct text_table *t, const struct study_verdicts *v,
@@ -380,7 +380,7 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
     text[TIME_VERDICT] = timed ? verdict_name[r->time_verdict] : "";
     char note[LINE_SIZE + 64];
     snprintf(note, sizeof(note), "%s%s%s", r->why, *r->why && r->at_end ? "; " : "",
-             r->at_end ? "its rate is at an end of the grid" : "");
+             r->at_end ? "its learning rate is at an end of the tried ones" : "");
     text[NOTE] = note;
     return text_table_add(t, text, e);
 }

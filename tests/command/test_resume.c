@@ -73,7 +73,7 @@ ParameterizedTest(struct stop *s, resume, after_a_signal, .timeout = 120)
     kill(s->group ? -p.pid : p.pid, s->number);
     struct ran r = finish_bench(&p);
     expect_exit(&r, 128 + s->number);
-    expect_said(&r, "interrupted; what was measured is in my runs/20");
+    expect_said(&r, "interrupted; the rows so far are in my runs/20");
     expect_readable("my runs/latest");
     struct rows env = must_read(folder, "my runs/latest", TABLE_ENV);
     cr_expect_eq(((struct env_row *)env.row)->exit_code, 128 + s->number);
