@@ -59,7 +59,8 @@ static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t
 
 const struct source_kind source_flipflop = {
     .name = "flipflop",
-    .about = "write, read or ignore, and a bit; a read has the last bit written",
+    .about =
+        "an instruction (write, read or ignore) and a bit; a read repeats the last written bit",
     .keys = {{"ignore", 0.8, 0, 0.999999, true, NULL}},
     .vocab = vocab,
     .fill = fill,

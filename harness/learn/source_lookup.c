@@ -98,7 +98,7 @@ static bool answers(const struct synthetic *s, const uint8_t *x, size_t at)
 
 const struct source_kind source_lookup = {
     .name = "lookup",
-    .about = "a string, and then a copy of it (gram=0), or some neighbours and what follows them",
+    .about = "a string, then a copy of it (gram=0), or part of it and the symbol that followed",
     .keys = {{"len", 32, 1, 1 << 16, false, NULL},
              {"alphabet", 26, 2, 255, false, NULL},
              {"gram", 0, 0, 64, false, NULL}},

@@ -96,7 +96,7 @@ static bool answers(const struct synthetic *s, const uint8_t *x, size_t at)
 
 const struct source_kind source_markov = {
     .name = "markov",
-    .about = "episodes of a chain each, which is learnt from the episode",
+    .about = "episodes, each from its own Markov chain, which must be learnt within the episode",
     .keys = {{"order", 1, 1, 8, false, NULL},
              {"alphabet", 8, 2, 256, false, NULL},
              {"alpha", 0.5, 0.001, 1000, true, NULL},

@@ -59,7 +59,7 @@ double synthetic_nll(const struct synthetic *s, const uint8_t *symbols, size_t a
 
 /* Does the text name a source that calls some symbols answers? */
 bool synthetic_asks(const char *text);
-/* Is symbols[at] an answer: one that the past says something of? */
+/* Is symbols[at] an answer: one that earlier symbols tell something about? */
 bool synthetic_answers(const struct synthetic *s, const uint8_t *symbols, size_t at);
 
 #endif
