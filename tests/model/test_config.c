@@ -64,11 +64,11 @@ Test(config, widths_are_positive)
     struct config c = of("xl");
 
     c.dh = 0;
-    expect_refused(&c, "xl: d_head \"0\"  -> from 1 to 1048576");
+    expect_refused(&c, "xl: d_head \"0\"  -> use 1 to 1048576");
     c.dh = 20, c.H = -1;
-    expect_refused(&c, "xl: n_head \"-1\"  -> from 1 to 1048576");
+    expect_refused(&c, "xl: n_head \"-1\"  -> use 1 to 1048576");
     c.H = 3, c.D = 0;
-    expect_refused(&c, "xl: d_model \"0\"  -> from 1 to 1048576");
+    expect_refused(&c, "xl: d_model \"0\"  -> use 1 to 1048576");
     c.D = 48, c.H = c.kv_heads = 1024, c.dh = 1025;
     cr_expect_eq(config_check(&c, NULL), E_USAGE, "too wide together");
 }

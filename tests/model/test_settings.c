@@ -65,7 +65,7 @@ Test(settings, settings_are_refused_with_what_would_do)
     static const struct {
         const char *line, *text;
     } cases[] = {
-        {"-V xl --set expert=2", "--set \"expert=2\": cannot read \"expert=2\"  -> NAME=N,... of "},
+        {"-V xl --set expert=2", "--set \"expert=2\": no setting expert  -> use one of "},
         {"-V xl --set experts", "--set \"experts\": cannot read \"experts\""},
         {"-V xl --set experts=2,", "--set \"experts=2,\": cannot read \"\""},
         {"-V xl --set experts=0", "--set experts=0: "},

@@ -256,7 +256,7 @@ Test(kv_heads, only_divisors)
     struct err e = {""};
 
     cr_expect_eq(config_check(&c, &e), E_USAGE);
-    cr_expect_str_eq(e.msg, "rope: --kv-heads 4 does not divide --heads 6  -> a divisor");
+    cr_expect_str_eq(e.msg, "rope: --kv-heads 4 does not divide --heads 6  -> use a divisor");
     c.kv_heads = 0;
     cr_expect_eq(config_check(&c, &e), E_USAGE);
     c.kv_heads = 3;
@@ -313,7 +313,7 @@ Test(kv_heads, option_must_divide)
 
     cr_assert_eq(options_parse_line(&o, "--variant xl --backend ref --kv-heads 3", &e), OK);
     cr_expect_eq(plan_asked(&p, &o, &e), E_USAGE);
-    cr_expect_str_eq(e.msg, "xl: --kv-heads 3 does not divide --heads 8  -> a divisor");
+    cr_expect_str_eq(e.msg, "xl: --kv-heads 3 does not divide --heads 8  -> use a divisor");
     options_free(&o);
 }
 

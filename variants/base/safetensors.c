@@ -24,7 +24,7 @@
 
 enum { LENGTH_FIELD = 8, HEADER_MAX = 100 * 1000 * 1000 }; /* bytes */
 
-#define NOT_OURS "  -> not a safetensors file, or a damaged one"
+#define NOT_OURS "  -> give a whole safetensors file"
 
 /* Bytes of an element. Types that are not here may only stand in published files, where they have
  * as many as data_offsets say. */
@@ -184,8 +184,8 @@ static enum status place_tensors(const struct safetensors *s, struct span *spans
     }
     if (data_at + at != s->size)
         return file_error(s->path, e, E_IO,
-                          "header says %zu bytes, file has %zu  -> the whole file", data_at + at,
-                          s->size);
+                          "header says %zu bytes, file has %zu  -> give the whole file",
+                          data_at + at, s->size);
     if (s->n_tensors > 0 && !s->published && data_at % ELEMENT_BYTES != 0)
         return file_error(s->path, e, E_IO,
                           "data begins at byte %zu, not a multiple of %d"
@@ -271,11 +271,13 @@ static enum status read_header(struct safetensors *s, struct err *e)
     if (is_lfs_pointer(s->map, s->size))
         return file_error(s->path, e, E_IO, LFS_POINTER_SAYS);
     if (length > HEADER_MAX)
-        return file_error(s->path, e, E_IO, "header of %llu bytes, the limit is %d" NOT_OURS,
+        return file_error(s->path, e, E_IO,
+                          "is no safetensors file: header of %llu bytes, the limit is %d  -> give "
+                          "a safetensors file",
                           (unsigned long long)length, HEADER_MAX);
     if (length > s->size - LENGTH_FIELD)
         return file_error(s->path, e, E_IO,
-                          "header says %zu bytes, file has %zu  -> the whole file",
+                          "header says %zu bytes, file has %zu  -> give the whole file",
                           (size_t)length + LENGTH_FIELD, s->size);
 
     json_t *header = json_read((const char *)s->map + LENGTH_FIELD, (size_t)length,

@@ -48,9 +48,9 @@ static const char *word(const struct reader *r, const char *key)
 static void complain(struct reader *r, const char *key)
 {
     if (r->st == OK)
-        r->st =
-            safetensors_fail(r->s, r->e, "unknown %s \"%.64s\"  -> is it made for a newer program?",
-                             key, word(r, key));
+        r->st = safetensors_fail(
+            r->s, r->e, "unknown %s \"%.64s\"  -> use the program that the file was made with", key,
+            word(r, key));
 }
 
 /* Positions added to the stream come from `pos`, those of attention from `scheme`; files older than
@@ -145,7 +145,7 @@ static void read_number(struct reader *r, const struct choice *row, void *at)
     }
     r->st = safetensors_real(r->s, key, 0, &real, r->e);
     if (r->st == OK && !(real >= row->least && real <= row->most))
-        r->st = safetensors_fail(r->s, r->e, "metadata %s is %g  -> from %g to %g", key, real,
+        r->st = safetensors_fail(r->s, r->e, "metadata %s is %g  -> use %g to %g", key, real,
                                  row->least, row->most);
     if (row->codec == CODEC_REAL)
         *(float *)at = r->st == OK ? (float)real : 0;
@@ -378,7 +378,7 @@ static enum status fits(const struct safetensors *s, const char *prefix, const s
     const float *const x = from->data;
     for (size_t i = 0; p->bounded && i < from->n; i++)
         if (!(x[i] >= p->least && x[i] <= p->most))
-            return safetensors_fail(s, e, "tensor \"%s\" has %g at %zu  -> from %g to %g", name,
+            return safetensors_fail(s, e, "tensor \"%s\" has %g at %zu  -> use %g to %g", name,
                                     (double)x[i], i, (double)p->least, (double)p->most);
     return OK;
 }
@@ -433,7 +433,8 @@ static enum status no_strange_keys(const struct safetensors *s, struct err *e)
             k++;
         if (k == ARRAY_LEN(further_keys) && !row_of_key(key))
             return safetensors_fail(
-                s, e, "metadata %.64s is unknown  -> is it made for a newer program?", key);
+                s, e, "metadata %.64s is unknown  -> use the program that the file was made with",
+                key);
     }
     return OK;
 }

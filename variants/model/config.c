@@ -560,8 +560,8 @@ enum status config_check(const struct config *c, struct err *e)
         return fail(e, E_USAGE, "%s: %d table rows for clip %d  -> %d (causal) or %d (full)", name,
                     c->rel_rows, c->clip, c->clip + 1, 2 * c->clip + 1);
     if (c->kv_heads < 1 || c->H % c->kv_heads)
-        return fail(e, E_USAGE, "%s: --kv-heads %d does not divide --heads %d  -> a divisor", name,
-                    c->kv_heads, c->H);
+        return fail(e, E_USAGE, "%s: --kv-heads %d does not divide --heads %d  -> use a divisor",
+                    name, c->kv_heads, c->H);
     if (c->norm_kind == NORM_UNBIASED && c->D < 2)
         return fail(e, E_USAGE, "%s: norm_kind unbiased of width %d  -> --d-model 2 or more", name,
                     c->D);

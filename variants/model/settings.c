@@ -152,13 +152,21 @@ enum status config_set(struct config *c, const char *key, const char *text, stru
 static enum status unreadable(const char *text, const char *at, struct err *e)
 {
     const struct choice *row;
+    const size_t n = strcspn(at, "=,");
     char names[160] = "";
+    bool known = false;
 
-    for (struct settings all = {0}; (row = setting_next(&all));)
-        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", *names ? ", " : "",
-                 row->name);
-    return fail(e, E_USAGE, "--set \"%.80s\": cannot read \"%.30s\"  -> NAME=N,... of %s", text, at,
-                names);
+    for (struct settings all = {0}; (row = setting_next(&all));) {
+        known = known || (strlen(row->name) == n && memcmp(row->name, at, n) == 0);
+        if (strlen(names) + strlen(row->name) + sizeof(", ") <= sizeof(names))
+            snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+                     *names ? ", " : "", row->name);
+    }
+    if (at[n] == '=' && n > 0 && !known)
+        return fail(e, E_USAGE, "--set \"%.80s\": no setting %.*s  -> use one of %s ...", text,
+                    n < 30 ? (int)n : 30, at, names);
+    return fail(e, E_USAGE, "--set \"%.80s\": cannot read \"%.30s\"  -> write NAME=N,...", text,
+                at);
 }
 
 /* Read "NAME=N" at `at`. Returns its length, 0 where it is none. */
@@ -182,7 +190,7 @@ static enum status check_text(const char *text, struct err *e)
         if (end == 0)
             return unreadable(text, at, e);
         if (value < row->least || value > row->most)
-            return fail(e, E_USAGE, "--set %s=%d: %s  -> from %.0f to %.0f", row->name, value,
+            return fail(e, E_USAGE, "--set %s=%d: %s  -> use %.0f to %.0f", row->name, value,
                         row->help, row->least, row->most);
         at += end;
         if (!*at)

@@ -90,12 +90,12 @@ static enum status not_a_word(const struct choice *row, const char *text, struct
         const size_t n = strlen(list);
         snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "", word);
     }
-    return fail(e, E_USAGE, "%s \"%.60s\" is unknown  -> %s", row->name, text, list);
+    return fail(e, E_USAGE, "%s \"%.60s\" is unknown  -> use %s", row->name, text, list);
 }
 
 static enum status outside(const struct choice *row, const char *text, struct err *e)
 {
-    return fail(e, E_USAGE, "%s \"%.60s\"%s%s  -> from %.10g to %.10g", row->name, text,
+    return fail(e, E_USAGE, "%s \"%.60s\"%s%s  -> use %.10g to %.10g", row->name, text,
                 row->help ? ": " : "", row->help ? row->help : "", row->least, row->most);
 }
 
@@ -140,7 +140,7 @@ enum status choice_parse(const struct choice *row, void *base, const char *text,
     switch (row->codec) {
     case CODEC_FLAG:
         if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
-            return fail(e, E_USAGE, "%s \"%.60s\": %s  -> 0 or 1", row->name, text, row->help);
+            return fail(e, E_USAGE, "%s \"%.60s\": %s  -> use 0 or 1", row->name, text, row->help);
         *(bool *)at = *text == '1';
         return OK;
     case CODEC_INT:
