@@ -45,12 +45,12 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "; empty where none stops by it", MODEL, .least = 1, .most = MAX_LAYERS, .special = true,    \
       .applies = has_exit_patience, .at_eval = true)                                               \
     X(direction, text, TEXT, causal, "direction", "LIST", "causal", "",                            \
-      "keys that a query sees: causal, none after it; both, for attn and layer without a past",    \
+      "keys that a query sees: causal (none after it), or both (attn and layer without context)",  \
       "; empty where causal", CORE, .words = direction_name, .special = true,                      \
       .applies = has_direction, .print = print_direction, .parse = parse_direction,                \
       .key = "causal", .absent = "causal", .in_digits = true, .most = DIRECTION_COUNT - 1)              \
     X(clip, i64, INT, clip, "clip", "RANGE", "16", "tokens",                                       \
-      "largest distance told apart", "; empty where positions have none", CORE, .most = MAX_DISTANCE, \
+      "largest distance that has a row of its own", "; empty where positions have none", CORE, .most = MAX_DISTANCE, \
       .special = true, .applies = has_clip, .absent = "0")                                         \
     X(clamp_len, i64, INT, clamp_len, "clamp-len", "RANGE", "0", "tokens",                         \
       "distances beyond it share a row, 0 = off", "; empty where positions have none", CORE,       \
@@ -60,34 +60,34 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       .special = true, .applies = has_same_length, .at_eval = true, .absent = "0")                 \
     X(mask, line, TEXT, masks, "mask", "MASKS", "the variant's own", "",                           \
       "sparse masks: window=W,dilation=R block=B,back=N,memory=N,random=N stride=L "               \
-      "fixed=L,summary=C global=G, joined by commas; several, with semicolons between, for the heads in turn",       \
+      "fixed=L,summary=C global=G, joined by commas; masks for the heads, in turn, are separated by semicolons", \
       "; empty where all keys are seen", CORE,                                                     \
       .special = true, .applies = has_masks,                                                       \
       .at_eval = true, .print = print_mask, .parse = parse_mask,                                   \
       .key = "masks", .absent = "")                                                                \
     X(mask_heads, text, TEXT, masks, "mask-heads", "HEADS", "in turn", "",                         \
-      "mask of each head, over and over, such as 0,0,1", "; empty where they take them in turn",   \
+      "number of the mask of each head, repeated, such as 0,0,1", "; empty where they take them in turn", \
       CORE,                                                                                        \
       .applies = has_masks, .at_eval = true, .print = print_mask_heads, .parse = parse_mask_heads, \
       .key = "mask_head", .absent = "")                                                            \
     X(mask_layers, text, TEXT, layer_masks, "mask-layers", "MASKS", "by heads", "",                \
-      "mask of each layer, for all of its heads, over and over, such as 0,1",                      \
+      "number of the mask of each layer, for all of its heads, repeated, such as 0,1",             \
       "; empty where heads have theirs", MODEL,                                                    \
       .applies = has_layer_masks,                                                                  \
       .at_eval = true, .print = print_layer_masks, .parse = parse_layer_masks,                     \
       .key = "mask_layer", .absent = "")                                                           \
     X(head_windows, text, TEXT, head_windows, "head-windows", "LIST", "the variant's own", "tokens", \
-      "keys that a query sees, head by head, and layer by layer between semicolons, both over and " \
-      "over, 0 = all, such as 64,256;512,0", "; empty where heads are alike", CORE,                \
+      "keys that a query sees: a number for each head, layers separated by semicolons, "           \
+      "both repeated, 0 = all, such as 64,256;512,0", "; empty where heads are alike", CORE,       \
       .special = true, .applies = has_head_windows, .at_eval = true, .print = print_head_windows,  \
       .parse = parse_head_windows, .key = "windows", .absent = "")                                 \
     X(stack, line, TEXT, stack, "stack", "LIST", "the variant's own", "",                          \
-      "what mixes in each layer, in turn: the variant's mixer, or attention as rope or nope, "     \
-      "such as gdn,gdn,rope", "; empty where all layers are alike", MODEL,                         \
+      "mixer of each layer, repeated: the variant's own, or attention with positions (rope) or "   \
+      "without (nope), such as gdn,gdn,rope", "; empty where all layers are alike", MODEL,         \
       .special = true, .applies = has_stack, .print = print_stack, .parse = parse_stack,           \
       .key = "layer_mixers", .absent = "")                                                         \
     X(mla, text, WORD, mla, "mla", "LIST", "absorbed to decode, otherwise expanded", "",           \
-      "form of latent attention: keys and values of all heads, or the latents as those of one",    \
+      "form of latent attention (absorbed: the latents are keys and values of one head)",          \
       "; empty where there are no latents", CORE, .words = mla_form_name,                          \
       .special = true, .applies = has_latents,                                                     \
       .at_eval = true, .key = "absorbed", .absent = "expanded",                                    \
@@ -98,12 +98,12 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       .special = true, .applies = has_stack, .print = print_dims, .parse = parse_dims,             \
       .absent = "")                                                                                \
     X(layer_windows, text, TEXT, layer_windows, "layer-windows", "LIST", "the variant's own", "tokens", \
-      "keys that a query sees, layer by layer and over again, 0 = all, such as 4096,0",            \
+      "keys that a query sees in each layer, repeated, 0 = all, such as 4096,0",                   \
       "; empty where all layers see all", CORE,                                                    \
       .special = true, .applies = has_layer_windows, .at_eval = true, .print = print_windows,      \
       .parse = parse_windows, .absent = "")                                                        \
     X(layer_rope_base, text, TEXT, layer_rope_base, "layer-rope-base", "LIST", "the variant's own", "", \
-      "base of rotary frequencies, layer by layer and over again, 0 = no positions, such as "      \
+      "base of rotary frequencies of each layer, repeated, 0 = no positions, such as "             \
       "10000,0", "; empty where layers are alike", LAYER,                                          \
       .special = true, .applies = has_layer_bases,                                                 \
       .at_eval = true, .print = print_bases, .parse = parse_bases,                                 \
@@ -114,7 +114,7 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       .at_eval = true, .print = print_scaling,                                                     \
       .parse = parse_scaling, .absent = "none")                                                    \
     X(rope_factor, text, REAL, rope_factor, "rope-factor", "X", "4", "",                           \
-      "how many times as long the context becomes by --rope-scaling", "; empty without it", LAYER, \
+      "factor by which --rope-scaling lengthens the context", "; empty without it", LAYER,         \
       .least = 1, .most = 1 << 20, .special = true, .applies = has_rope_factor,                    \
       .at_eval = true, .absent = "1")                                                              \
     X(out_gate, text, WORD, around.out_gate, "out-gate", "LIST", "the variant's own", "",          \
@@ -128,25 +128,25 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "feed-forward network", "; empty where there is none", LAYER, .from = &ffn_registry,         \
       .applies = has_ffn)                                                                          \
     X(norm, text, WORD, norm_kind, "norm-kind", "LIST", "the variant's own", "",                   \
-      "what norms compute", "; empty where there are none", LAYER, .words = norm_kind_name,        \
+      "kind of norm", "; empty where there are none", LAYER, .words = norm_kind_name,              \
       .applies = has_norms, .key = "norm_kind", .absent = "layer")                                 \
     X(pos, text, TEXT, pos, "pos", "LIST", "the variant's own", "",                                \
       "positions added to the embedding", "; empty where they are no choice", MODEL,               \
       .words = added_pos_name, .special = true, .applies = has_added_pos, .print = print_pos,      \
       .parse = parse_pos, .elsewhere = true)                                                       \
     X(cutoffs, text, TEXT, adaptive, "cutoffs", "LIST", "no clusters", "",                         \
-      "first words of clusters of rarer words, which have embeddings and softmaxes of their own, " \
+      "first word of each cluster of rarer words, for adaptive embedding and softmax, "            \
       "such as 20,40", "; empty where all words are alike", MODEL,                                 \
       .applies = has_words, .print = print_cutoffs, .parse = parse_cutoffs, .absent = "")          \
     X(d_embed, text, TEXT, adaptive, "d-embed", "N", "--d-model", "",                              \
       "width of the embedding of the first cluster", "; empty where it is that of rows", MODEL,    \
       .applies = has_words, .print = print_width, .parse = parse_width, .absent = "")              \
     X(div_val, i64, INT, adaptive.div, "div-val", "RANGE", "1", "",                                \
-      "how many times as narrow each cluster's embedding is as the one before",                    \
+      "factor by which each cluster's embedding is narrower than the one before",                  \
       "; empty without clusters", MODEL, .least = 1, .most = MAX_WIDTH,                            \
       .special = true, .applies = is_adaptive, .absent = "1")                                      \
     X(tie_projs, text, TEXT, adaptive, "tie-projs", "LIST", "none", "0/1",                         \
-      "for each cluster, 1: its output has the map of its embedding, such as 0,1,1",               \
+      "for each cluster, 1: its output shares the map of its embedding, such as 0,1,1",            \
       "; empty where none has", MODEL, .special = true,                                            \
       .applies = is_adaptive, .print = print_tie, .parse = parse_tie, .absent = "")                             \
     X(dtype, text, WORD, dtype, "dtype", "LIST", "f32", "",                                        \
