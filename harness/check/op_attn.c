@@ -97,7 +97,7 @@ static void forward_make(struct trial *t, int at)
     describe(t, &s, scheme);
 }
 
-/* Of numbers of bf16: each scheme with a third of the shapes. */
+/* With operands of bf16, each scheme has a third of the shapes. */
 enum { BF16_EACH = 3, BF16_CASES = FORWARD_CASES / BF16_EACH };
 _Static_assert(N_SCHEMES % BF16_EACH != 0, "every scheme has its turn");
 
@@ -260,7 +260,7 @@ static void backward_bounds(struct trial *t)
 
 /* ---- the rows -------------------------------------------------------------------------------- */
 
-static bool own_attention(const struct engine *g) { return g->backend->attn != NULL; }
+static bool has_attention(const struct engine *g) { return g->backend->attn != NULL; }
 
 #define PAIRS (8 * 64 * 256 * 257 / 2.0)
 
@@ -272,7 +272,7 @@ const struct op_row op_attns[ATTN_ROWS] = {
      .run = forward_run,
      .bounds = forward_bounds,
      .mean_square = true,
-     .own = own_attention,
+     .has = has_attention,
      .timing = {{"256 keys", "GFLOP/s", 4e-9 * PAIRS},
                 {"256 keys, relative", "GFLOP/s", 6e-9 * PAIRS}}},
     {.name = "attn_bf16",
@@ -281,7 +281,7 @@ const struct op_row op_attns[ATTN_ROWS] = {
      .make = bf16_make,
      .run = forward_run,
      .bounds = forward_bounds,
-     .own = own_attention,
+     .has = has_attention,
      .timing = {{"256 keys", "GFLOP/s", 4e-9 * PAIRS},
                 {"256 keys, relative", "GFLOP/s", 6e-9 * PAIRS}}},
     {.name = "attn_grad",
@@ -291,6 +291,6 @@ const struct op_row op_attns[ATTN_ROWS] = {
      .run = backward_run,
      .bounds = backward_bounds,
      .same_bits = true,
-     .own = own_attention,
+     .has = has_attention,
      .timing = {{"256 keys, relative", "GFLOP/s", 18e-9 * PAIRS}}},
 };

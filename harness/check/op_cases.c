@@ -368,9 +368,9 @@ static double time_once(struct trial *t, const struct op_row *row, const struct 
 }
 
 /* Does the backend implement this itself, or does it only inherit it? */
-static bool own(const struct engine *g, const struct op_row *row)
+static bool has(const struct engine *g, const struct op_row *row)
 {
-    return row->own ? row->own(g) : strcmp(g->from[row->op], g->backend->name) == 0;
+    return row->has ? row->has(g) : strcmp(g->from[row->op], g->backend->name) == 0;
 }
 
 /* The number is the fastest of the turns: what the code can do, not what a user will see; sweeps
@@ -409,7 +409,7 @@ void op_bench(const struct backend *b)
         engine_open(&g, b->name, 1, NULL, &e) != OK)
         return;
     for (int op = 0; row_of(op); op++)
-        for (int k = 0; k < MAX_TIMINGS && row_of(op)->timing[k].shape && own(&g, row_of(op)) &&
+        for (int k = 0; k < MAX_TIMINGS && row_of(op)->timing[k].shape && has(&g, row_of(op)) &&
                         !g.lacks[row_of(op)->elem];
              k++) {
             const struct op_row *row = row_of(op);

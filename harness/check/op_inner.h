@@ -98,12 +98,12 @@ struct op_row {
     void (*run)(const struct engine *g, struct trial *t, float *const *out);
     /* Fill the outputs' bounds; the reference's results are available. */
     void (*bounds)(struct trial *t);
-    /* What depends on the subject; NULL = nothing. */
+    /* Set-up that depends on the subject; NULL = none. */
     void (*subject)(struct trial *t);
     bool same_bits;   /* for any number of threads and in place, unless a library adds */
     bool mean_square; /* the normalised mean-square error is below 1e-10 as well */
     /* Does the backend implement this itself? NULL = as engine.from says. */
-    bool (*own)(const struct engine *g);
+    bool (*has)(const struct engine *g);
     struct op_timing timing[MAX_TIMINGS];
     enum elem elem; /* of the weights; a backend that lacks it is left out */
 };

@@ -301,8 +301,8 @@ static void gate_bounds(struct trial *t)
 }
 
 /* A backend without the fused form runs the two one after the other. */
-static bool own_act(const struct engine *g) { return g->backend->gemm_act != NULL; }
-static bool own_gate(const struct engine *g) { return g->backend->gemm_gate != NULL; }
+static bool has_act(const struct engine *g) { return g->backend->gemm_act != NULL; }
+static bool has_gate(const struct engine *g) { return g->backend->gemm_gate != NULL; }
 
 const struct op_row op_products[PRODUCT_ROWS] = {
     {.name = "gemm",
@@ -350,7 +350,7 @@ const struct op_row op_products[PRODUCT_ROWS] = {
      .run = act_run,
      .bounds = act_bounds,
      .subject = product_subject,
-     .own = own_act,
+     .has = has_act,
      .timing = {{"128x2048x512 relu", "GFLOP/s", 2e-9 * 128 * 2048 * 512}}},
     {.name = "gemm_gate",
      .op = -1,
@@ -359,5 +359,5 @@ const struct op_row op_products[PRODUCT_ROWS] = {
      .run = gate_run,
      .bounds = gate_bounds,
      .subject = product_subject,
-     .own = own_gate},
+     .has = has_gate},
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cases of linear recurrences: every form, one key and several chunks of them, with states replaced
- * in place, of operands as they are and rounded. All members, strong decays and odd shapes are in
+ * Cases of linear recurrences: every form, with one chunk of keys and with several, states replaced
+ * in place, operands as they are and rounded. All members, strong decays and odd shapes are in
  * tests/backends/test_recur.c. */
 #include "op_inner.h"
 
@@ -233,7 +233,7 @@ static void backward_bounds(struct trial *t) { bounds(t, 1e-4); }
 
 /* ---- the rows ----------------------------------------------------------------------------- */
 
-static bool own_recur(const struct engine *g) { return g->backend->recur != NULL; }
+static bool has_recur(const struct engine *g) { return g->backend->recur != NULL; }
 
 /* Useful work in chunks of 16 keys, whatever the backend's; bytes of a state read and written. */
 #define LARGE (8 * 256.0 * 64 * 64)
@@ -248,7 +248,7 @@ const struct op_row op_recurs[RECUR_ROWS] = {
      .run = forward_run,
      .bounds = forward_bounds,
      .same_bits = true,
-     .own = own_recur,
+     .has = has_recur,
      .timing = {{"256 keys, head decay", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
                 {"256 keys, channels", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
                 {"256 keys, own erase", "GFLOP/s", 1e-9 * (6 * LARGE + 2 * PAIRS)},
@@ -260,7 +260,7 @@ const struct op_row op_recurs[RECUR_ROWS] = {
      .run = forward_run,
      .bounds = forward_bounds,
      .same_bits = true,
-     .own = own_recur,
+     .has = has_recur,
      .timing = {{"256 keys, head decay", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
                 {"256 keys, channels", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
                 {"8x8 states, head decay", "GB/s", 1e-9 * STEP_BYTES},
@@ -272,7 +272,7 @@ const struct op_row op_recurs[RECUR_ROWS] = {
      .run = backward_run,
      .bounds = backward_bounds,
      .same_bits = true,
-     .own = own_recur,
+     .has = has_recur,
      .timing = {{"256 keys, head decay", "GFLOP/s", 3e-9 * (4 * LARGE + PAIRS)},
                 {"256 keys, channels", "GFLOP/s", 3e-9 * (4 * LARGE + PAIRS)},
                 {"256 keys, own erase", "GFLOP/s", 3e-9 * (6 * LARGE + 2 * PAIRS)},
@@ -284,7 +284,7 @@ const struct op_row op_recurs[RECUR_ROWS] = {
      .run = forward_run,
      .bounds = forward_bounds,
      .same_bits = true,
-     .own = own_recur,
+     .has = has_recur,
      .timing = {{"8x8 states, head decay", "GB/s", 1e-9 * STEP_BYTES},
                 {"8x8 states, channels", "GB/s", 1e-9 * STEP_BYTES},
                 {"8x8 states, own erase", "GB/s", 1e-9 * STEP_BYTES},

@@ -127,15 +127,15 @@ static char *value_line(const struct options *o, const struct option_spec *s)
 }
 
 /* Weights may have been moved: --ckpt is where they are now. */
-bool option_is_continued(const struct option_spec *s, enum continued what)
+bool option_is_continued(const struct option_spec *s, enum continued kind)
 {
-    if (what == CONTINUED_RUN)
+    if (kind == CONTINUED_RUN)
         return s->flags & (IN_CASE | IN_RUN);
     return s->flags & (IN_CASE | IN_RUN | IN_TRAINING) && option_is_for(s, CMD_TRAIN) &&
            s->at != offsetof(struct options, ckpt);
 }
 
-char *options_canonical(const struct options *o, enum continued what)
+char *options_canonical(const struct options *o, enum continued kind)
 {
     struct bytes text;
     FILE *const f = bytes_open(&text, NULL);
@@ -143,7 +143,7 @@ char *options_canonical(const struct options *o, enum continued what)
     NEED(f);
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
-        if (!option_is_continued(s, what))
+        if (!option_is_continued(s, kind))
             continue;
         char *const value = value_line(o, s);
         fprintf(f, "%s=%s\n", s->name, value);
@@ -154,24 +154,24 @@ char *options_canonical(const struct options *o, enum continued what)
 }
 
 /* Options that are of the beginning, or that the line to continue with has in its own words. */
-static bool is_said(const struct options *o, const struct option_spec *s, enum continued what)
+static bool is_said(const struct options *o, const struct option_spec *s, enum continued kind)
 {
     const bool baselines = o->save_baseline || o->baseline; /* they stand in --out */
 
-    return option_is_continued(s, what) || s->kind == KIND_RESUME || s->kind == KIND_QUICK ||
+    return option_is_continued(s, kind) || s->kind == KIND_RESUME || s->kind == KIND_QUICK ||
            s->at == offsetof(struct options, ckpt) ||
            (s->at == offsetof(struct options, out) && !baselines) ||
-           (s->at == offsetof(struct options, force) && what == CONTINUED_TRAINING);
+           (s->at == offsetof(struct options, force) && kind == CONTINUED_TRAINING);
 }
 
-void options_print_resume(FILE *f, const struct options *o, enum continued what, const char *of)
+void options_print_resume(FILE *f, const struct options *o, enum continued kind, const char *of)
 {
     word_print(f, o->argv[0], '\0');
     if (o->command_given)
         fprintf(f, " %s", o->command);
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
-        if (o->given[i] != FROM_USER || is_said(o, s, what))
+        if (o->given[i] != FROM_USER || is_said(o, s, kind))
             continue;
         char *const text = option_value(o, s);
         const int times = s->metavar ? 0 : s->kind == KIND_COUNT ? atoi(text) : 1;
@@ -183,12 +183,12 @@ void options_print_resume(FILE *f, const struct options *o, enum continued what,
             fprintf(f, " --%s", s->name);
         free(text);
     }
-    if (what == CONTINUED_TRAINING) {
+    if (kind == CONTINUED_TRAINING) {
         fputc(' ', f);
         word_print_option(f, "ckpt", of, '\0');
     }
     fputs(" --resume", f);
-    if (what == CONTINUED_RUN) {
+    if (kind == CONTINUED_RUN) {
         fputc('=', f);
         word_print(f, of, '\0');
     }

@@ -12,7 +12,7 @@
 
 enum { CHOICE_WORDS = 64 };
 
-/* What the setters need to know. */
+/* One assignment: the option, its value, and where it comes from. */
 struct assignment {
     struct options *o;
     const struct option_spec *spec;

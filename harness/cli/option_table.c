@@ -81,7 +81,7 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
 #define DRAWS (FOR(PLOT) | FOR(HISTORY))                                   /* figures */
 #define ALL ((1u << COMMAND_COUNT) - 1)
 
-/* Of eval are those that a checkpoint may be scored with, too; training keeps no narrow cache. */
+/* eval takes the choices that a checkpoint may be scored with; training keeps no narrow cache. */
 #define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, empty_, ...)      \
     {                                                                                              \
         .name = option_,                                                                           \

@@ -85,7 +85,7 @@ static inline bool option_is_for(const struct option_spec *s, int command)
     return command >= 0 && s->only & 1u << command;
 }
 
-/* What it means to this command; command -1: in general. */
+/* The meaning of the option for this command; command -1: in general. */
 const char *option_doc(const struct option_spec *s, int command);
 
 static inline const void *option_field(const struct options *o, const struct option_spec *s)
@@ -94,7 +94,7 @@ static inline const void *option_field(const struct options *o, const struct opt
 }
 
 /* Is it among those that a continued run or training was begun with? */
-bool option_is_continued(const struct option_spec *s, enum continued what);
+bool option_is_continued(const struct option_spec *s, enum continued kind);
 
 /* A malloc'ed text of the option's value as the user would write it, "" if unset. */
 char *option_value(const struct options *o, const struct option_spec *s);

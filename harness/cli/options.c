@@ -33,13 +33,13 @@ static enum status set_presets(struct options *o, struct err *e)
     return st;
 }
 
-/* What was said when that began which is now continued; stored: NULL = nothing is. */
+/* Options stored by the run or training that --resume continues. NULL: a new one. */
 struct earlier {
     const char *stored;
-    enum continued what;
+    enum continued kind;
 };
 
-/* BENCH_MAX_TIME for --max-time. Empty counts as unset. What is continued has its own options. */
+/* BENCH_MAX_TIME for --max-time. Empty counts as unset. A continued run keeps its options. */
 static enum status read_environment(struct options *o, const struct earlier *earlier, struct err *e)
 {
     for (int i = 0; i < option_count; i++) {
@@ -51,7 +51,7 @@ static enum status read_environment(struct options *o, const struct earlier *ear
 
         const char *const value = getenv(name);
         if (!value || !*value || s->flags & NO_ENV ||
-            (earlier->stored && option_is_continued(s, earlier->what)))
+            (earlier->stored && option_is_continued(s, earlier->kind)))
             continue;
         const enum status st = option_set(o, i, value, FROM_ENVIRONMENT, 0, e);
         if (st != OK) {
@@ -301,7 +301,7 @@ static enum status set_earlier(struct options *o, const char *name, const char *
 
     if (!*value)
         return OK;
-    if (!s || !option_is_continued(s, earlier->what))
+    if (!s || !option_is_continued(s, earlier->kind))
         return fail(e, E_USAGE,
                     "cannot resume: made with --%.64s, which this version does not have  -> use "
                     "the version that began it",
@@ -370,7 +370,7 @@ static enum status quick_sweep(struct options *o, struct err *e)
     return st;
 }
 
-/* What is written to a run, and compared when it goes on, is the part itself. */
+/* run.json gets I/N in place of auto, so that --resume compares the part itself. */
 static enum status settle_shard(struct options *o, struct err *e)
 {
     char text[SHARD_TEXT];
@@ -430,10 +430,10 @@ enum status options_parse(struct options *o, int argc, char **argv, struct err *
     return parse(o, argc, argv, &(struct earlier){0}, -1, e);
 }
 
-enum status options_continue(struct options *o, const char *stored, enum continued what,
+enum status options_continue(struct options *o, const char *stored, enum continued kind,
                              struct err *e)
 {
-    const struct earlier earlier = {stored, what};
+    const struct earlier earlier = {stored, kind};
     struct options again;
     const int default_threads = o->default_threads;
     const enum status st = parse(&again, o->argc, o->argv, &earlier, command_find(o->command), e);

@@ -195,22 +195,22 @@ bool options_written(const struct options *o, const char *name);
 /* ... by the command line itself? */
 bool options_typed(const struct options *o, const char *name);
 
-/* What --resume continues. */
+/* The kind of work that --resume continues. */
 enum continued { CONTINUED_RUN, CONTINUED_TRAINING };
 
 /* A malloc'ed text of "name=value" lines: everything that influences cases or measuring, or the
  * training. A value that cannot stand on a line is $'...'. */
-char *options_canonical(const struct options *o, enum continued what);
+char *options_canonical(const struct options *o, enum continued kind);
 
 /* Read the arguments of `o` again, with the options of such a text in place of those that were not
  * written: they go before the environment, and before defaults. E_USAGE if this program does not
  * take one of them. */
-enum status options_continue(struct options *o, const char *stored, enum continued what,
+enum status options_continue(struct options *o, const char *stored, enum continued kind,
                              struct err *e);
 
 /* Print the line that continues a run (`of`: its folder) or a training (its checkpoint), quoted for
  * the shell: with the options written that do not belong to what is continued. */
-void options_print_resume(FILE *f, const struct options *o, enum continued what, const char *of);
+void options_print_resume(FILE *f, const struct options *o, enum continued kind, const char *of);
 
 /* Print the command line as it was given, quoted for the shell. */
 void options_print_again(FILE *f, const struct options *o);

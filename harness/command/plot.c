@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum what { AS_SVG, AS_PNG, AS_PDF, AS_CSV, ON_TERMINAL };
+enum target { AS_SVG, AS_PNG, AS_PDF, AS_CSV, ON_TERMINAL };
 static const char *const ending[] = {"svg", "png", "pdf", "csv"};
 static const enum plot_form form_of[] = {
     [AS_SVG] = PLOT_SVG, [AS_PNG] = PLOT_PNG, [AS_PDF] = PLOT_PDF, [ON_TERMINAL] = PLOT_TERMINAL};
@@ -27,7 +27,7 @@ enum { SIDE_MIN = 200, SIDE_MAX = 8000 };
 
 struct drawing {
     const struct options *opt;
-    enum what what;
+    enum target target;
     struct plot_page page;
     int width;                /* of the terminal */
     bool ours;                /* the folder is the run's own plots/: files there are replaced */
@@ -51,7 +51,7 @@ static enum status keep(struct drawing *g, const char *dir, const char *name,
 {
     char file[96], path[FILE_PATH];
 
-    snprintf(file, sizeof(file), "%s.%s", name, ending[g->what]);
+    snprintf(file, sizeof(file), "%s.%s", name, ending[g->target]);
     enum status st = file_join(path, dir, file, &g->e);
     if (st == OK && mkdir(dir, 0777) != 0 && errno != EEXIST)
         st = file_fail(&g->e, "create", dir, errno);
@@ -89,15 +89,15 @@ static enum status draw_figure(struct drawing *g, const struct plot_data *d, con
     if (p.n == 0)
         goto out;
     p.page = g->page;
-    st = g->what == AS_CSV ? as_csv(&bytes, &p, &g->e)
-                           : plot_draw(&bytes, &p, form_of[g->what], g->width, &g->e);
+    st = g->target == AS_CSV ? as_csv(&bytes, &p, &g->e)
+                             : plot_draw(&bytes, &p, form_of[g->target], g->width, &g->e);
     if (st == E_USAGE) { /* the others may fit */
         g->misfit = g->e;
         fprintf(stderr, "left out %s: %s\n", f->name, g->e.msg);
         st = OK;
         goto out;
     }
-    if (st == OK && g->what == ON_TERMINAL)
+    if (st == OK && g->target == ON_TERMINAL)
         fputs(bytes.data + strspn(bytes.data, "\f"), stdout); /* without a form feed */
     else if (st == OK)
         st = keep(g, dir, f->name, &bytes);
@@ -135,7 +135,7 @@ static enum status folder_of(char dir[FILE_PATH], struct drawing *g, const char 
     return st;
 }
 
-/* What the figures show, in words. */
+/* Prints the rankings of a run. */
 static enum status rank(struct drawing *g, const struct plot_data *d, const char *run, int runs)
 {
     if (g->opt->quiet)
@@ -213,7 +213,7 @@ static enum status check_folders(struct drawing *g)
 
     if (!real)
         return fail(&g->e, E_NOMEM, "no memory for runs  -> free some");
-    for (int i = 0; i < runs->n && given && g->what != ON_TERMINAL && st == OK; i++) {
+    for (int i = 0; i < runs->n && given && g->target != ON_TERMINAL && st == OK; i++) {
         real[i] = realpath(runs->v[i], NULL);
         if (!real[i])
             st = file_fail(&g->e, "read", runs->v[i], errno);
@@ -238,12 +238,12 @@ static enum status choose_page(struct drawing *g)
     const bool dpi = o->given[option_find("dpi")] == FROM_USER;
     int used = 0;
 
-    if (dpi && g->what != AS_PNG)
+    if (dpi && g->target != AS_PNG)
         return fail(&g->e, E_USAGE, "--dpi applies to png only  -> add --format png");
     g->page.dpi = o->dpi;
     if (!o->size)
         return OK;
-    if (g->what == ON_TERMINAL || g->what == AS_CSV)
+    if (g->target == ON_TERMINAL || g->target == AS_CSV)
         return fail(&g->e, E_USAGE,
                     "--size applies to pictures only  -> use --format svg, png or pdf");
     if (sscanf(o->size, "%5dx%5d%n", &g->page.width, &g->page.height, &used) != 2 ||
@@ -259,16 +259,16 @@ static enum status choose_page(struct drawing *g)
     return OK;
 }
 
-static enum status choose_what(struct drawing *g)
+static enum status choose_target(struct drawing *g)
 {
     const struct options *const o = g->opt;
 
-    g->what = o->term                    ? ON_TERMINAL
-              : o->format == FORMAT_AUTO ? AS_SVG
-              : o->format == FORMAT_SVG  ? AS_SVG
-              : o->format == FORMAT_PNG  ? AS_PNG
-              : o->format == FORMAT_PDF  ? AS_PDF
-                                         : AS_CSV;
+    g->target = o->term                    ? ON_TERMINAL
+                : o->format == FORMAT_AUTO ? AS_SVG
+                : o->format == FORMAT_SVG  ? AS_SVG
+                : o->format == FORMAT_PNG  ? AS_PNG
+                : o->format == FORMAT_PDF  ? AS_PDF
+                                           : AS_CSV;
     if (o->format != FORMAT_AUTO && o->format != FORMAT_CSV && o->format < FORMAT_SVG)
         return fail(&g->e, E_USAGE, "bench %s has no --format %s  -> use svg, png, pdf or csv",
                     o->command, format_name[o->format]);
@@ -294,7 +294,7 @@ int cmd_plot(struct options *opt)
     struct drawing g = {.opt = opt, .width = drawing_width(), .stop = signals_watch()};
     const bool given = opt->given[option_find("out")] == FROM_USER;
     char latest[FILE_PATH];
-    enum status st = choose_what(&g);
+    enum status st = choose_target(&g);
 
     if (st == OK)
         st = plot_check_names(&opt->figures, &g.e);
@@ -347,7 +347,7 @@ int cmd_history(struct options *opt)
     struct drawing g = {.opt = opt, .width = drawing_width(), .stop = signals_watch()};
     const bool given = opt->given[option_find("out")] == FROM_USER;
     struct names found = {0};
-    enum status st = choose_what(&g);
+    enum status st = choose_target(&g);
 
     if (st == OK && opt->words.n == 0)
         st = list_runs(&found, given ? "results" : opt->out, &g.e);

@@ -121,7 +121,7 @@ static void tell_plan(struct sweep *w)
 
 static enum status estimate_by(struct sweep *w, const struct speeds *speeds, struct err *e)
 {
-    free(w->estimate.of);
+    free(w->estimate.cases);
     const enum status st = estimate_plan(&w->estimate, &w->plan, speeds, is_done, w, e);
     if (st != OK)
         return st;
@@ -487,6 +487,6 @@ int cmd_sweep(struct options *opt)
     plan_free(&w.plan);
     session_close(&w.s);
     free(w.peaks);
-    free(w.estimate.of);
+    free(w.estimate.cases);
     return code;
 }

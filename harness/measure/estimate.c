@@ -19,7 +19,7 @@ double case_estimate_s(const struct case_estimate *c)
 const struct case_estimate *estimate_of(const struct estimate *t, const struct bench_case *c)
 {
     CHECK(c >= t->plan->cases && c < t->plan->cases + t->plan->n);
-    return &t->of[c - t->plan->cases];
+    return &t->cases[c - t->plan->cases];
 }
 
 /* FLOP per second that kernels reach; 0 = unknown. */
@@ -141,8 +141,8 @@ enum status estimate_plan(struct estimate *out, const struct plan *plan,
                           struct err *e)
 {
     *out = (struct estimate){.plan = plan,
-                             .of = calloc((size_t)max_int(1, plan->n), sizeof(*out->of))};
-    if (!out->of)
+                             .cases = calloc((size_t)max_int(1, plan->n), sizeof(*out->cases))};
+    if (!out->cases)
         return fail(e, E_NOMEM, "no memory for %d estimates", plan->n);
     struct cost cost = {0};
     for (int i = 0; i < plan->n; i++) {
@@ -150,9 +150,9 @@ enum status estimate_plan(struct estimate *out, const struct plan *plan,
             cost = cost_of(&plan->cases[i], &speeds->reference);
         if (done(arg, &plan->cases[i]))
             continue;
-        out->of[i] = estimate_case(plan, i, speeds, &cost);
-        out->total += case_estimate_s(&out->of[i]);
-        out->checks += out->of[i].reference + out->of[i].gradients;
+        out->cases[i] = estimate_case(plan, i, speeds, &cost);
+        out->total += case_estimate_s(&out->cases[i]);
+        out->checks += out->cases[i].reference + out->cases[i].gradients;
     }
     return OK;
 }

@@ -11,7 +11,7 @@
 #include "harness/worker/child.h"
 #include "harness/worker/reference_cost.h"
 
-/* What this machine does in a second. */
+/* Speeds of this machine, per second. */
 struct speeds {
     struct reference_rates reference;
     int threads;               /* of `reference` */
@@ -31,14 +31,14 @@ struct case_estimate {
 
 struct estimate {
     const struct plan *plan;
-    struct case_estimate *of; /* [plan->n] */
+    struct case_estimate *cases; /* [plan->n] */
     double total, checks;
 };
 
-/* What a reference may take by the options, in seconds. */
+/* Seconds that a reference may take, by the options. */
 double check_limit_s(const struct options *o);
 
-/* Cases for which done(arg, case) is true take no time. Free out->of. */
+/* Cases for which done(arg, case) is true take no time. Free out->cases. */
 enum status estimate_plan(struct estimate *out, const struct plan *plan,
                           const struct speeds *speeds,
                           bool (*done)(void *arg, const struct bench_case *c), void *arg,

@@ -37,7 +37,7 @@ static void estimate_line(struct estimate *t, struct plan *p, struct options *o,
 
 static void drop(struct estimate *t, struct plan *p, struct options *o)
 {
-    free(t->of);
+    free(t->cases);
     drop_plan(p, o);
 }
 
@@ -94,14 +94,14 @@ Test(estimate, what_is_left)
     estimate_line(&all, &p, &o, LINE "--backend ref,openblas", never, NULL);
     estimate_line(&left, &p2, &o2, LINE "--backend ref,openblas", is_of, "ref");
     cr_expect_lt(left.total, all.total);
-    cr_expect_eq(case_estimate_s(&left.of[0]), 0);
+    cr_expect_eq(case_estimate_s(&left.cases[0]), 0);
     drop(&all, &p, &o);
     drop(&left, &p2, &o2);
 
     estimate_line(&all, &p, &o, LINE "--backend openblas --seq 8192 --check-time 1", never, NULL);
     for (int i = 0; i < p.n; i++)
         if (p.cases[i].seq == 8192)
-            cr_expect_float_eq(all.of[i].reference, 1, 0.02);
+            cr_expect_float_eq(all.cases[i].reference, 1, 0.02);
     drop(&all, &p, &o);
 }
 
@@ -126,8 +126,8 @@ Test(estimate, long_calls_take_their_time)
                  lengths[i]);
         estimate_line(&t, &p, &o, line, never, NULL);
         cr_assert_eq(p.n, 1);
-        run[i] = t.of[0].run;
-        call[i] = t.of[0].call;
+        run[i] = t.cases[0].run;
+        call[i] = t.cases[0].call;
         /* checked, warmed up, and at least three blocks of a call, or the time that was given */
         cr_expect_geq(run[i], 2 * call[i] + fmax(1, 3 * call[i]), "%s keys", lengths[i]);
         longer += call[i] > 1;
@@ -155,9 +155,9 @@ Test(estimate, every_case_by_its_own_shape)
             const struct bench_case *const a = &p.cases[i], *const b = &p.cases[k];
             const bool more = a->seq >= b->seq && a->mem >= b->mem && a->batch >= b->batch;
             if (i != k && more)
-                cr_expect_gt(t.of[i].call, t.of[k].call, "%s, %s", a->repro, b->repro);
+                cr_expect_gt(t.cases[i].call, t.cases[k].call, "%s, %s", a->repro, b->repro);
             if (i != k && more)
-                cr_expect_gt(t.of[i].run, t.of[k].run, "%s, %s", a->repro, b->repro);
+                cr_expect_gt(t.cases[i].run, t.cases[k].run, "%s, %s", a->repro, b->repro);
         }
     drop(&t, &p, &o);
 }
