@@ -46,7 +46,7 @@ static int find_command(const char *name, struct err *e)
     return found;
 }
 
-/* Pictures are a form of plot's files only, figures of merit of what measures. */
+/* svg, png and pdf belong to plot and history, fom to commands that measure. */
 static enum status check_format(int command, const struct options *o, struct err *e)
 {
     const bool measures =

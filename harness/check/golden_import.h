@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What golden files of published models share: each lies in the folder of its model. */
+ * Shared by the golden files of published models. Each file lies in the folder of its model. */
 #ifndef GOLDEN_IMPORT_H
 #define GOLDEN_IMPORT_H
 
@@ -21,7 +21,7 @@ struct import_cuts {
 enum status import_open(struct run *r, struct weights *w, char name[IMPORT_NAME], struct err *e);
 /* in.ids [B,T], in the vocabulary. */
 enum status import_ids(const struct run *r, const struct tensor **ids, struct err *e);
-/* Of T tokens. */
+/* A text of T tokens. */
 enum status import_cuts(const struct run *r, struct import_cuts *cuts, int T, struct err *e);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a golden file runs, and what the readers of its kinds share. A reader is a row of golden.c's
- * table: what the file describes, where its arrays are, and how forward and backward run. The rest
- * is the same for all kinds: opening, placing, loading weights, comparing, releasing. */
+ * How a golden file runs, and what the readers of its kinds share. A reader is a row of the table
+ * in golden.c: it reads the file's description, binds its arrays, and runs forward and backward.
+ * All kinds share the rest: opening, placing, loading weights, comparing, releasing. */
 #ifndef GOLDEN_INNER_H
 #define GOLDEN_INNER_H
 

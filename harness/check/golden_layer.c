@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Golden files of one layer (kind = layer), forward and backward: its sub-layers with their norms
- * and sums, without embedding, past and output. */
+ * and sums, without embedding, context and output. */
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"

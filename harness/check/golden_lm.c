@@ -73,7 +73,7 @@ static void compare_memory(struct run *r, const struct lm *m, int segment)
     }
 }
 
-/* Which sub-layers each position took, [sub-layers,B,L]. */
+/* The sub-layers that each position took, [sub-layers,B,L]. */
 static void compare_gates(struct run *r, const struct lm *m, int segment, size_t n)
 {
     const size_t all = (size_t)m->sublayers.n * n;

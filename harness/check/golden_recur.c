@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Which operands the file has, with their tensors "in.NAME" and "out.grad.NAME". */
+/* The operands of the file, with their tensors "in.NAME" and "out.grad.NAME". */
 enum operand { Q, K, V, G, BETA, A, B, U, I, S, Z, OPERANDS };
 static const char *const names[OPERANDS] = {"q", "k", "v", "g",       "beta",   "a",
                                             "b", "u", "i", "state_s", "state_z"};

@@ -74,7 +74,7 @@ static bool read_want(struct want *w, const char *line, size_t n, int vocab)
     return good;
 }
 
-/* What differs, in words. */
+/* Describes the first difference. */
 static enum status compare(struct tokenizer *t, const struct want *w, char *why, size_t size,
                            struct err *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * From a status to the exit code that scripts rely on. */
+ * The exit code of each status. */
 #include "exit_code.h"
 
 #include <stdio.h>

@@ -21,7 +21,7 @@ enum exit_code {
     EXIT_SIGTERM = 143,
 };
 
-/* What each means, for the manual page; ends with a NULL. */
+/* The meaning of each code, for the manual page; ends with a NULL. */
 struct exit_meaning {
     int code;
     const char *meaning;

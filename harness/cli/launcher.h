@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which part of a job this process is, as the program that started it says: a scheduler's array, an
- * MPI launcher. Reads the environment only. */
+ * --shard auto: which part of a job this process is, as its launcher (a scheduler's array, MPI, GNU
+ * parallel) says in environment variables. */
 #ifndef LAUNCHER_H
 #define LAUNCHER_H
 

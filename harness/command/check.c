@@ -92,7 +92,7 @@ static void print_verdict(void *arg, const struct verdict *v)
                    });
 }
 
-/* What could not be compared at all. */
+/* A check that could not compare anything. */
 static void print_failure(struct check *c, const char *backend, const char *kind, const char *what,
                           const char *why)
 {
@@ -408,7 +408,7 @@ static bool add_if_there(struct check *c, const char *dir, const char *name, con
     return true;
 }
 
-/* What a folder of golden files has: files, and folders of published models. */
+/* A folder of golden files has files, and folders of published models. */
 static void add_entry(struct check *c, const char *dir, const char *name)
 {
     static const char ending[] = ".safetensors";

@@ -32,7 +32,7 @@ static void report(void *arg, int line, const char *why)
                                             .detail = why});
 }
 
-/* What says how a backend is checked says nothing here. */
+/* Options of checking a backend do not apply here. */
 static enum status check_options(const struct options *o, struct err *e)
 {
     static const char *const others[] = {"variant", "backend", "impl",    "seed",

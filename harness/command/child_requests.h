@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Requests of children that belong to one command: they pass the command line on to a child with
- * the controlled environment of measuring children. */
+ * Requests that belong to one command. The command passes its command line on to a child, which
+ * runs in the controlled environment of measuring children. */
 #ifndef CHILD_REQUESTS_H
 #define CHILD_REQUESTS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What help, the manual page and completion have in common: they are made of the tables of commands
- * and options, and of the registries. */
+ * Shared by help, the manual page and completion. All three are made from the tables of commands
+ * and options, and from the registries. */
 #ifndef HELP_H
 #define HELP_H
 

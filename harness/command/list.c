@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench list: what is built in, and what of it is usable here. */
+ * bench list: what is built in, and which of it can be used here. */
 #include "commands.h"
 #include "harness/cli/command_table.h"
 #include "harness/compare/baseline.h"
@@ -32,7 +32,7 @@ static int finish(struct text_table *s, const struct options *o, enum status st,
     return st == OK ? EXIT_FINE : report_error(st, e);
 }
 
-/* What no fused kernel supports, so that the variant's attention is composed of products. */
+/* Terms that no fused kernel supports: the variant's attention is composed of products. */
 static const char *why_composed(const struct variant *v)
 {
     struct config c = config_default(v, 8, 2, 4, 8, 1, 0);
@@ -182,7 +182,7 @@ static int list_families(const struct options *o)
     return finish(&s, o, st, &e);
 }
 
-/* What became of each system of the founding papers; as Markdown the whole of docs/systems.md. */
+/* Each system of the founding papers, and the variant that implements it, or why none does. As Markdown this is the whole of docs/systems.md. */
 static int list_systems(const struct options *o)
 {
     static const struct text_table_column columns[] = {

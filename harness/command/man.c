@@ -58,7 +58,7 @@ static void put_owners(FILE *f, const struct option_spec *s)
         fputs(")\n", f);
 }
 
-/* What it means to some commands: "plot: ...". */
+/* Its meaning for single commands: "plot: ...". */
 static void put_own(FILE *f, const struct option_spec *s)
 {
     for (int i = 0; i < OWN_DOCS && s->own[i].doc; i++) {

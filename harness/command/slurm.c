@@ -20,7 +20,7 @@
 
 static bool is_study(const struct options *o) { return o->words.n > 0; }
 
-/* Of this command itself, or said by the script. */
+/* Options of this command itself, or written by the script. */
 static bool is_own(const struct option_spec *s)
 {
     return s->at == offsetof(struct options, nodes) || s->at == offsetof(struct options, shards) ||

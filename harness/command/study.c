@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench study: runs the jobs of a study one after the other, a row each, and shows what follows
- * from them. A finished job is a row of study.csv; a training that was stopped goes on from its
- * checkpoint, which lies in the run's folder. */
+ * bench study: runs the jobs of a study one after the other, a row each, and prints the verdicts. A
+ * finished job is a row of study.csv; a stopped training continues from its checkpoint, which lies
+ * in the run's folder. */
 #include "commands.h"
 #include "harness/cli/option_words.h"
 #include "harness/export/export.h"
@@ -167,7 +167,7 @@ static enum status train(struct study_run *w, const char *line, const char *ckpt
     return st;
 }
 
-/* What the training left beside its checkpoint. */
+/* Files that the training left beside its checkpoint. */
 static enum status read_curve(struct study_row *row, const char *ckpt, struct err *e)
 {
     char path[FILE_PATH];

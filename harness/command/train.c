@@ -178,7 +178,7 @@ static void show_step(struct session_of_training *s)
                 s->t.corpus.unit);
 }
 
-/* What adding the gradients took since the row before. */
+/* Cost of adding the gradients since the last row. */
 static void put_sums(struct train_row *row, struct grad_sum *sum)
 {
     if (sum->steps > 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `bench worker SOCKET REFERENCE ROLE` (hidden): a child. Its requests come as lines over the file
- * descriptor SOCKET; see harness/worker/protocol.h. This is the list of all requests. */
+ * `bench worker SOCKET REFERENCE ROLE` (hidden): a child process. Its requests come as lines over
+ * the file descriptor SOCKET (harness/worker/protocol.h). This is the list of all requests. */
 #include "commands.h"
 
 #include "child_requests.h"

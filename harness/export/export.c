@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a run says, and the table of formats. */
+ * Gathers the facts of a run, and lists the formats. */
 #include "export.h"
 
 #include "harness/table/keys.h"
@@ -110,7 +110,7 @@ static void print_rows(FILE *f, const char *name, const struct table *t, const s
     fputs(rows->n ? "\n]" : "]", f);
 }
 
-/* What google/benchmark's readers look for, in front of the row's own columns. */
+/* Keys that readers of google/benchmark's files look for, before the columns of the row. */
 static void print_benchmark(FILE *f, const char *name, const struct latency_row *row,
                             const struct selection *s)
 {

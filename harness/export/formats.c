@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The formats, each as its program documents it. */
+ * The formats, each as the program that reads it documents it. */
 #include "export.h"
 
 #include "variants/base/json_text.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What models can do: contenders of a study over the generated texts that it has, a cell each with
- * how much of the way from blind to the floor they came. Texts without answers are left out. */
+ * The figure abilities: contenders of a study against its generated texts. A square shows how far
+ * the loss of answers has come from that without context to the floor. Texts without answers are
+ * left out. */
 #include "figure.h"
 #include "harness/measure/study_verdict.h"
 

@@ -22,7 +22,7 @@ static void add_lengths(char *buf, size_t size, const struct table *t, const voi
     }
 }
 
-/* What does not fit is named in the remark. */
+/* The remark names bars that do not fit. */
 static void remark_on_panels(struct plot *p, int panels)
 {
     if (panels > PANELS_MAX)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a figure shows besides its points, so that it can stand alone: what all its rows have in
- * common, and which machine and program measured them, and when. */
+ * The caption of a figure: what all its rows have in common, which machine and program measured
+ * them, and when. A figure can then stand alone. */
 #include "figure.h"
 
 #include <string.h>

@@ -223,7 +223,7 @@ typedef bool plot_wanted(const void *row, const struct plot_data *d, const void 
 enum status plot_pick(struct picked *k, const struct plot_data *d, enum table_id id,
                       plot_wanted *wanted, const void *arg, struct err *e);
 
-/* What distinguishes row i: the values, joined by blanks, of columns with those roles in which rows
+/* Names what distinguishes row i: the values, joined by blanks, of columns with those roles in which rows
  * of the same workload, and with `variant` of the same variant too, differ. The workload itself is
  * named if rows differ in it. Columns named in `but` (NULL-terminated) are left out. */
 void plot_label(char buf[PLOT_TEXT], const struct picked *k, int i, unsigned roles,

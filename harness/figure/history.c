@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A case over several runs, by date: what the runs were built from stands below its time. Runs of
- * different machines are series of their own. */
+ * The figure history: times of a case over several runs, by date, with the commit of each run below
+ * its time. Each machine is a series of its own. */
 #include "figure.h"
 
 #include "harness/table/keys.h"

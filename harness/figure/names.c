@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Names: of variants and backends in the program's order, and of panels and series by what
- * distinguishes their rows. Only differences are named. */
+ * Names of variants and backends, in the program's order, and of panels and series. These are named
+ * by what distinguishes their rows, and by nothing else. */
 #include "figure.h"
 #include "harness/util/grow.h"
 
@@ -88,7 +88,7 @@ static const struct {
     {ROLE_MEMORY, " mem_kind "},
 };
 
-/* Of perplexities, outside the key. */
+/* Columns of perplexity.csv that do not belong to its key. */
 static const char TEXT_SCORED[] = " corpus split unit ", WEIGHTS[] = " checkpoint ";
 
 static bool among(const char *name, const char *columns)

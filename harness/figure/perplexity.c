@@ -20,7 +20,7 @@ static bool differs(const struct column *c, const struct perplexity_row *row,
     return false;
 }
 
-/* What the checkpoint was scored with, after the memory length, or alone if that is the same. */
+/* What the checkpoint was scored with, after the context length, or alone if that is the same. */
 static void name_tuned(struct plot_point *p, const struct perplexity_row *row,
                        const struct plot_data *d)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the report's script reads. */
+ * Writes the tables that the report's script reads. */
 #include "report_csv.h"
 
 #include "harness/measure/ranking.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the report's script reads, as CSV: the tables of a run, what their columns mean, how lines
- * look, and the rankings. Independent of the page's form. */
+ * The CSV tables that the report's script reads: the rows of a run, the meanings of their columns,
+ * the looks of lines, and the rankings. Independent of the page's form. */
 #ifndef REPORT_CSV_H
 #define REPORT_CSV_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How published perplexities are counted, as options: a preset (--count) is nothing but values of
- * the others. */
+ * Presets of --count, which say how published perplexities are counted. A preset only gives other
+ * options their values. */
 #ifndef COUNTING_H
 #define COUNTING_H
 

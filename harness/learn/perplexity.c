@@ -141,7 +141,7 @@ static struct bench_case scored_case(const struct subject *t, int seq, int mem, 
     return bcase;
 }
 
-/* What the child is asked: the row's line, and where its losses go. */
+/* The request to the child: the row's line, and the file for its losses. */
 static char *request_of(const struct subject *t, const struct bench_case *c)
 {
     struct bytes line;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Scoring. */
+ * Scores a text, segment by segment. */
 #include "score.h"
 #include "counting.h"
 #include "texts.h"
@@ -156,7 +156,7 @@ static enum status open_stream(struct stream *t, const struct weights *w, struct
 
 /* ---- scoring ------------------------------------------------------------------------------ */
 
-/* Of token i of a segment, from 0. */
+/* The place of token i of a segment, from 0. */
 static int place_of(int i)
 {
     int at = 0;
@@ -176,7 +176,7 @@ static void begin(struct stream *t)
         CHECK(lm_zeros(&t->lm, &t->s->engine, t->batch, &never) == OK);
 }
 
-/* What a window adds to the sum; `part` ids are between its parts. */
+/* The summand of one window; its streams are `part` ids apart. */
 static double run_window(struct stream *t, const struct window *w, size_t part)
 {
     const struct engine *g = &t->s->engine;

@@ -359,7 +359,7 @@ static enum status read_lines(struct study *s, struct err *e)
     return st;
 }
 
-/* What must be there, and what the rest follows from. */
+/* Lines that a file must have, and defaults that follow from others. */
 static enum status check_whole(struct study *s, struct err *e)
 {
     const char *missing = s->variants.n == 0           ? "variants"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a perplexity is of: one checkpoint on one text, the models that options make of it, and the
- * line that repeats a row. */
+ * The subject of a score: one checkpoint on one text, the models that options make of the
+ * checkpoint, and the line that repeats a row. */
 #ifndef SUBJECT_H
 #define SUBJECT_H
 
@@ -27,7 +27,7 @@ struct subject {
 /* The fastest backend of those named, or of all. */
 enum status subject_backend(struct subject *t, const struct options *o, struct err *e);
 
-/* What t->ckpt says of itself. */
+/* Reads the model of t->ckpt. */
 enum status subject_checkpoint(struct subject *t, struct err *e);
 
 /* That and the text; t->backend is chosen already. Every model can be scored, and a row has room

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Texts as tokens. */
+ * Reads texts, cuts them into documents and makes tokens of them. */
 #include "texts.h"
 
 #include "counting.h"

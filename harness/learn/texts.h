@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A text as tokens: documents, the ids of each, and what its words and bytes are. */
+ * A text as tokens: its documents, their token ids, and its numbers of words and bytes. */
 #ifndef TEXTS_H
 #define TEXTS_H
 

@@ -257,7 +257,7 @@ static enum status check_batch(const struct options *o, const struct ranks *r, s
     return OK;
 }
 
-/* What a rank cannot do for its sequences as one process would. */
+/* Refuses models that ranks cannot compute as one process would. */
 static enum status check_divides(const struct config *c, const struct options *o,
                                  const struct ranks *r, struct err *e)
 {

@@ -22,7 +22,7 @@
 
 enum { HASH = 17 };
 
-/* Of all weights. A state of the same step may be another run's. */
+/* Hash of all weights: a state of the same step may belong to another run. */
 static void hash_weights(char out[HASH], const struct params *p)
 {
     XXH64_hash_t h = 0;
@@ -67,7 +67,7 @@ static int carried_count(const struct trainer *t)
     return n;
 }
 
-/* Of all sequences, not of this rank's only. */
+/* The tensor holds the sequences of all ranks. */
 static struct tensor carried_tensor(const struct trainer *t, const struct carried *c,
                                     const float *data, int sublayer)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The facts about machine and system that are recorded with a run, and the environment of measuring
- * children. build.h has the facts about the build; what libraries chose (BLAS kernels) is known
- * only to a child that opened them. */
+ * Facts about machine and system that are recorded with a run, and the environment of measuring
+ * children. build.h has the facts about the build. Only a child that opened a library knows what it
+ * chose (BLAS kernels). */
 #ifndef ENV_H
 #define ENV_H
 

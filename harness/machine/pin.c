@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What each thread observes after pinning. */
+/* The CPU that each thread runs on after pinning. */
 struct place {
     int want, is; /* CPU numbers */
     enum status st;

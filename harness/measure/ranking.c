@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a ranking is made with. */
+/* Input and state of a ranking. */
 struct maker {
     const struct run *run;
     enum ranked what;

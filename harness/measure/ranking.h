@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which variant, and which backend: the rows of a run in order of time, with what is known of the
- * differences. A difference is a ratio to the leader with its 95 % interval; it is shown if the
+ * Rankings of variants and of backends: the rows of a run in order of time, with what is known of
+ * the differences. A difference is a ratio to the leader with its 95 % interval; it is shown if the
  * interval lies above 1; rows whose samples were not kept have only their own intervals. Rows that
  * are not ok take no part. No variant stands on ref where another backend ran the same case. */
 #ifndef RANKING_H

@@ -38,7 +38,7 @@ double result_noise_pct(const struct result *r);
 /* Is an ok row's noise far above --target-ci, or were most samples preempted? */
 bool result_is_noisy(const struct result *r);
 
-/* What the columns of ratios need. */
+/* Peaks, caches and the time of ref: for the columns of ratios. */
 struct roofline {
     const struct peaks *peaks; /* for the row's threads; NULL = not measured */
     const struct topo_facts *caches;

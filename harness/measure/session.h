@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What all commands that write tables share: the machine's facts, the run's folder, the controlled
- * environment of children, warnings, and the final report. */
+ * Shared by all commands that write tables: the facts of the machine, the run's folder, the
+ * controlled environment of children, warnings, and the final report. */
 #ifndef SESSION_H
 #define SESSION_H
 

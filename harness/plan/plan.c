@@ -13,7 +13,7 @@
 
 enum { MAX_CASES = 1000000 };
 
-/* What plan_make needs while it makes cases. */
+/* The state of plan_make. */
 struct maker {
     struct plan *plan;
     const struct options *opt;
@@ -46,7 +46,7 @@ static bool asks_backend(const struct options *opt, const struct bench_case *c)
     return backend_acting(c->backend, c->config.dtype) == c->backend;
 }
 
-/* What `auto` stands for. A training step runs the past of a sum again, as `train` does. */
+/* The kind that `auto` stands for. A training step runs the context of a sum again, as `train` does. */
 static enum mem_kind usual_kind(const struct mem *m, enum workload w, int mem)
 {
     return w == WORK_TRAIN && m->sums && mem != MEM_ALL ? MEM_RECOMPUTE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A sweep with --ckpt DIR measures the model in the folder: its sizes and choices stand for what
- * was not chosen. Only its config and the shapes of its tensors are read. */
+ * A sweep with --ckpt DIR measures the model in that folder: its sizes and choices replace the
+ * defaults. Only its config and the shapes of its tensors are read. */
 #include "harness/cli/option_table.h"
 #include "plan.h"
 #include "variants/model/import/published.h"

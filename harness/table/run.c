@@ -93,7 +93,7 @@ static void count_unchecked(struct run *r)
 
 /* ---- its end ------------------------------------------------------------------------------ */
 
-/* What ends a run early also ends it with another code, or without one. */
+/* A run that ended early has another exit code, or none. */
 static bool ended_by_itself(int64_t exit_code, bool bad)
 {
     switch (exit_code) {

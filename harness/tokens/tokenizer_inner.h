@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a tokenizer is, for the files that read and run it. */
+ * The parts of a tokenizer, for the files that read and run it. */
 #ifndef TOKENIZER_INNER_H
 #define TOKENIZER_INNER_H
 

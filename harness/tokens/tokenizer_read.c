@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading tokenizer.json, or vocab.json and merges.txt, which is gpt2's form. What these files may
- * ask for and is not here is refused by name: a tokenizer that is nearly right gives numbers that
+ * Reads tokenizer.json, or vocab.json and merges.txt, the form of gpt2. A feature of these files
+ * that is not implemented is refused by name: a tokenizer that is nearly right gives numbers that
  * are nearly right. */
 #include "tokenizer_json.h"
 

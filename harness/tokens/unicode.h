@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What tokenizers ask of Unicode: characters of UTF-8, their classes, and canonical composition.
- * Classes and composition are libutf8proc's (Unicode 15); a build without it has none. */
+ * Unicode for tokenizers: characters of UTF-8, their classes, and canonical composition. Classes
+ * and composition are libutf8proc's (Unicode 15); a build without it has none. */
 #ifndef UNICODE_H
 #define UNICODE_H
 

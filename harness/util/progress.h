@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one way to show how far something is: a line on standard error, from two seconds on. On a
- * terminal it is rewritten in place; in a log (--progress plain) it is repeated now and then. */
+ * Progress of long work: a line on standard error, from two seconds on. On a terminal it is
+ * rewritten in place; in a log (--progress plain) it is repeated now and then. */
 #ifndef PROGRESS_H
 #define PROGRESS_H
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The processes of one training, on one machine or several: who they are, and sums over all of
- * them. ranks_mpi.c is made with MPI (make MPI=1); ranks_none.c is all there is otherwise, where
- * there is one rank and every sum is its own. What all must do (collective) all do in the same
- * order. */
+ * The processes (ranks) of one training, on one or several machines, and sums over all of them. A
+ * build with MPI (make MPI=1) has ranks_mpi.c; others have ranks_none.c: one rank, whose sums are
+ * its own numbers. Collective operations run in the same order on all ranks. */
 #ifndef RANKS_H
 #define RANKS_H
 
@@ -32,7 +31,7 @@ void ranks_abort(const struct ranks *r, int code);
 void ranks_sum(const struct ranks *r, double *x, int n);
 /* Is it so on any? */
 bool ranks_any(const struct ranks *r, bool here);
-/* What rank 0 has, on all. */
+/* Copies the bytes of rank 0 to all ranks. */
 void ranks_from_first(const struct ranks *r, void *x, size_t bytes);
 /* What all have, in order: all [count * bytes]. */
 void ranks_gather(const struct ranks *r, const void *mine, size_t bytes, void *all);

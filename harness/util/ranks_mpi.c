@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ranks of MPI. Only this file knows it. A call that fails ends the job: MPI_ERRORS_ARE_FATAL is
- * the usual handler, and it says why. */
+ * Ranks of MPI; no other file calls MPI. A call that fails ends the job: MPI_ERRORS_ARE_FATAL is
+ * the usual handler, and it prints the reason. */
 #include "ranks.h"
 
 #include "grow.h"

@@ -95,7 +95,7 @@ bool job_goes_backward(const struct job *j);
 /* Bytes of rows that a run copies so that those that meet lie together, and back (a part of
  * job_bytes). */
 double job_moved_bytes(struct job *j);
-/* Those copies of the forward pass again, after job_run; false where they cannot be told apart. */
+/* Repeats the copies of the forward pass after job_run; false where they cannot be timed alone. */
 bool job_gather(struct job *j);
 
 /* One measured run. Leaves memory and weights unchanged: a training step has a learning rate of 0.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The past that a layer or a model starts from: random rows that its sub-layers remember, drawn
- * from the seed by names, so that every case of a group computes the same; and its size in closed
+ * The context that a layer or a model starts from: random rows that its sub-layers remember, drawn
+ * from the seed by names, so that every case of a group computes the same. Also its size, in closed
  * form. */
 #include "workload.h"
 
@@ -70,7 +70,7 @@ static size_t kept_rows(const struct job *j, const struct sublayer *s)
     return (size_t)attention_kept(s, j->shape.M) * (size_t)j->shape.B;
 }
 
-/* What MEM_KV caches. */
+/* Keys and values that MEM_KV caches. */
 static size_t cached_bytes(const struct job *j, const struct sublayers *sublayers)
 {
     size_t floats = 0;

@@ -15,7 +15,7 @@ struct reference_rates {
 /* Measure them in this process, in about a tenth of a second. */
 enum status reference_rates_measure(struct reference_rates *out, int threads, struct err *e);
 
-/* What nearly every machine exceeds: for what is short at these rates, too. */
+/* Rates that nearly every machine exceeds: a case that is quick at these needs no measured ones. */
 extern const struct reference_rates reference_rates_least;
 
 /* May a reference leave rows out? Otherwise no rates are needed to choose them. */

@@ -82,7 +82,7 @@ struct report {
     double part_bytes[PART_COUNT];
 };
 
-/* Who computes, and where: the fields from gemm_from to cpus, and threads_seen. */
+/* The fields from gemm_from to cpus, and threads_seen. */
 void report_describe(struct report *r, const struct engine *g, const struct team *team);
 
 enum status report_send(const struct report *r, struct protocol *t, struct err *e);

@@ -9,7 +9,7 @@
 #include "report.h"
 #include "sample.h"
 
-/* What to do with the reference output in the shared file. */
+/* How a child uses the reference output in the shared file. */
 enum role {
     ROLE_NONE,    /* --no-check */
     ROLE_MAKE,    /* write this case's output */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a workload computes, one table row each: workload_attn.c is the attention core alone,
- * workload_layer.c one layer, workload_lm.c a whole model (segment, decode, train). job.c calls
- * these functions in their order and names no workload. */
+ * The workloads, one table row each: workload_attn.c (the attention core alone), workload_cross.c
+ * (attention to another sequence), workload_layer.c (one layer), workload_lm.c (a whole model:
+ * segment, decode, train). job.c calls their functions in order and names no workload. */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 
@@ -49,7 +49,7 @@ struct workload_ops {
     /* Closed form: the column model_predicted_bytes. */
     size_t (*predicted_bytes)(const struct job *j);
 
-    /* Which attention implementations run. */
+    /* The attention implementations that run. */
     void (*impl)(const struct job *j, const char **forward, const char **backward);
 
     /* The check of gradients: backward by the reference `ref` on what forward left; the i-th
@@ -76,7 +76,7 @@ size_t job_elements(int a, int b, int c);
 /* x[0..n) = N(0,1) from the case's seed, by name. */
 void job_draw(const struct job *j, const char *name, float *x, size_t n);
 
-/* What is compared with the reference: [B, rows, width]. */
+/* The output that is compared with the reference: [B, rows, width]. */
 void job_set_output(struct job *j, const float *out, int rows, int width);
 
 /* Random past for every sub-layer with memory. `x` [B,L,D] is work space. */

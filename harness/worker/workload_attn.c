@@ -41,7 +41,7 @@ static struct term_params term_params(const struct attn_job *t)
     return (struct term_params){all, all + t->at_layer, all + t->at_attn_extra};
 }
 
-/* What is added to the scores. They come from the attention below and go on to the one above. */
+/* Room for the numbers added to scores: those of the attention below, and those for the one above. */
 static void bind_scores(struct job *j)
 {
     struct attn *const at = &j->attn.attn;

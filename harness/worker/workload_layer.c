@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The workload layer: the sub-layers of one layer on a random stream with a random past. */
+ * The workload layer: the sub-layers of one layer on a random stream with random context. */
 #include "workload.h"
 
 #include "variants/model/attention/sublayer_attention.h"

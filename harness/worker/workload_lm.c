@@ -97,7 +97,7 @@ static enum status bind_evaluation(struct job *j, struct err *e)
     return st;
 }
 
-/* Of an embedding that is not also the output, only the rows that are read. */
+/* Only the rows that are read count of an embedding that is not also the output. */
 static double bytes(const struct job *j)
 {
     return job_bytes_of_weights(j) + 4.0 * (double)j->n_out -
