@@ -42,7 +42,8 @@ enum status past_is_carried(const struct config *c, int M, struct err *e)
 {
     if (M != MEM_ALL || mem_can(config_mem(c), MEM_STATE))
         return OK;
-    return fail(e, E_USAGE, "--mem all is not for %s, which carries no state  -> a number",
+    return fail(e, E_USAGE,
+                "--mem all does not apply to %s, which carries no state  -> give a number",
                 c->variant->name);
 }
 
@@ -55,8 +56,8 @@ enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const st
     if (past_is_carried(c, M, e) != OK)
         return E_USAGE;
     if (M == MEM_ALL && strcmp(word, mem_kind_name[MEM_RECOMPUTE]) == 0)
-        return fail(e, E_USAGE, "--mem all --mem-kind %s: all is in a state  -> --mem-kind state",
-                    word);
+        return fail(e, E_USAGE,
+                    "--mem all does not apply to --mem-kind %s  -> use --mem-kind state", word);
     *kind = mem_usual(mem, false);
     if (strcmp(word, "auto") == 0)
         return OK;
@@ -65,7 +66,7 @@ enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const st
             *kind = (enum mem_kind)k;
             return OK;
         }
-    return fail(e, E_USAGE, "--mem-kind %s is not for %s  -> %s", word, c->variant->name,
+    return fail(e, E_USAGE, "--mem-kind %s does not apply to %s  -> use %s", word, c->variant->name,
                 mem->state       ? "state or recompute"
                 : mem->recurrent ? "hidden or kv"
                                  : "recompute");
@@ -320,7 +321,8 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
         }
     }
     if (st == OK && tokens < 1)
-        st = fail(e, E_USAGE, "text %s has no token to score  -> a longer one", t->corpus.name);
+        st =
+            fail(e, E_USAGE, "text %s has no token to score  -> give a longer one", t->corpus.name);
     const bool whole = counting_is_whole(t->s->opt, t->batch),
                words = strcmp(t->text.unit, "word") == 0;
     *r = (struct score){.nll = total / tokens,

@@ -86,7 +86,8 @@ static enum status find_front(struct maker *m, struct err *e)
     }
     if (m->n_front == 0 && (o->count == COUNT_LM_EVAL || strcmp(o->bos, "each") == 0))
         return fail(e, E_USAGE,
-                    "no token begins a text here, as --count %s and --bos %s need  -> --bos ID",
+                    "--count %s and --bos %s need a token that begins a text, and the tokenizer "
+                    "has none  -> give --bos ID",
                     count_name[o->count], o->bos);
     if (m->n_front && counts_each(o))
         m->t->over = m->front[0];
@@ -303,13 +304,13 @@ enum status texts_fit(const struct texts *t, const struct options *o, const char
                         : "ids of the tokenizer that it was published with");
     if (!t->of_bytes && V < t->vocab && !o->tokens)
         return fail(e, E_IO,
-                    "tokenizer of %s: id %d is not below the model's vocabulary of %d  -> the "
+                    "tokenizer of %s: id %d is not below the model's vocabulary of %d  -> use the "
                     "tokenizer that it was published with",
                     o->ckpt, t->vocab - 1, V);
     if (t->of_bytes && V != t->vocab)
         return fail(e, E_IO,
-                    "checkpoint %s: vocabulary of %d, text %s has %d %ss  -> the text it was "
-                    "made for",
+                    "checkpoint %s has a vocabulary of %d, text %s has %d %ss  -> score the text "
+                    "that it was trained on",
                     o->ckpt, V, corpus, t->vocab, t->unit);
     return OK;
 }

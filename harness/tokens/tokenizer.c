@@ -38,7 +38,7 @@ enum status tokenizer_file(const struct tokenizer *t, const char *name, struct b
     if (st != OK)
         return st;
     if (stat(path, &s) == 0 && s.st_size > TOKENS_FILE_MOST)
-        return tokenizer_fail(t, E_IO, e, "%s has %lld bytes  -> at most %d", name,
+        return tokenizer_fail(t, E_IO, e, "%s has %lld bytes  -> use a file of at most %d", name,
                               (long long)s.st_size, TOKENS_FILE_MOST);
     const enum status read = file_read(out, path, e);
     if (read != OK || !is_lfs_pointer(out->data, out->n))
@@ -64,11 +64,11 @@ static enum status read_files(struct tokenizer *t, struct err *e)
     if (tokenizer_has(t, "vocab.txt"))
         return tokenizer_read_words(t, e);
     if (tokenizer_has(t, "vocab.pkl") || tokenizer_has(t, "vocab.bin"))
-        return tokenizer_fail(t, E_IO, e, "a pickle is not read  -> vocab.txt, one word per line");
+        return tokenizer_fail(t, E_IO, e,
+                              "a pickle is not read  -> give vocab.txt, one word a line");
     return tokenizer_fail(
         t, E_IO, e,
-        "has none of its files  -> tokenizer.json, vocab.json with merges.txt, or "
-        "vocab.txt");
+        "has no tokenizer  -> add tokenizer.json, vocab.json with merges.txt, or vocab.txt");
 }
 
 enum status tokenizer_open(struct tokenizer **t, const char *dir, struct err *e)

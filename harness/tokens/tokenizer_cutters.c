@@ -10,8 +10,8 @@ static enum status unknown_words(const struct tokenizer *t, const json_t *j, str
     const char *const pattern = word_of(json_object_get(j, "pattern"), "Regex");
 
     return tokenizer_fail(t, E_IO, e,
-                          "pre_tokenizer %.40s%s%.80s%s is not one of the known patterns  -> those "
-                          "of gpt2, Pythia, SmolLM2, Llama and Qwen",
+                          "pre_tokenizer %.40s%s%.80s%s is not one of the known patterns  -> use "
+                          "one of gpt2, Pythia, SmolLM2, Llama or Qwen",
                           word_of(j, "type"), *pattern ? " \"" : "", pattern, *pattern ? "\"" : "");
 }
 

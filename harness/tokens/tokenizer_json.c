@@ -89,6 +89,7 @@ enum status tokenizer_object(const struct tokenizer *t, const char *name, json_t
         return tokenizer_no_memory(t, e);
     return json_is_object(*out)
                ? OK
-               : tokenizer_fail(t, E_IO, e, "%s is no JSON object (byte %d %s)  -> a whole file",
-                                name, why.position, why.text);
+               : tokenizer_fail(t, E_IO, e,
+                                "%s is no JSON object (byte %d %s)  -> give a whole file", name,
+                                why.position, why.text);
 }

@@ -66,13 +66,14 @@ enum status tokenizer_put(struct tokenizer *t, const json_t *id, const char *tex
     struct err why;
 
     if (!json_is_integer(id))
-        return tokenizer_fail(t, E_IO, e, "token \"%.40s\" has no whole number  -> an id", text);
+        return tokenizer_fail(t, E_IO, e, "token \"%.40s\" has no whole number  -> give its id",
+                              text);
     char *const bytes = token_text(t, text, n, &length, &apart);
     if (!bytes)
         return tokenizer_no_memory(t, e);
     const enum status st = vocab_put(&t->vocab, json_integer_value(id), bytes, length, apart, &why);
     free(bytes);
-    return st == OK ? OK : tokenizer_fail(t, st, e, "%s  -> another file", why.msg);
+    return st == OK ? OK : tokenizer_fail(t, st, e, "%s  -> give another file", why.msg);
 }
 
 int32_t tokenizer_named(const struct tokenizer *t, const char *text)
@@ -100,7 +101,8 @@ static enum status read_bytes(struct tokenizer *t, struct err *e)
         const int n = snprintf(text, sizeof(text), t->bytes ? "%c" : "<0x%02X>", b);
         t->byte[b] = vocab_find(&t->vocab, text, (size_t)n);
         if (t->byte[b] < 0)
-            return tokenizer_fail(t, E_IO, e, "no token for byte 0x%02X  -> a whole vocabulary", b);
+            return tokenizer_fail(t, E_IO, e,
+                                  "no token for byte 0x%02X  -> give a whole vocabulary", b);
     }
     return OK;
 }
@@ -112,7 +114,7 @@ enum status tokenizer_read_vocab(struct tokenizer *t, json_t *vocab, struct err 
     enum status st = OK;
 
     if (!json_is_object(vocab))
-        return tokenizer_fail(t, E_IO, e, "no vocabulary  -> a whole file");
+        return tokenizer_fail(t, E_IO, e, "no vocabulary  -> give a whole file");
     json_object_foreach(vocab, text, id)
     {
         if (st == OK)
@@ -158,7 +160,8 @@ static enum status put_merge(struct tokenizer *t, const char *left, size_t n_lef
     }
     if (joint < 0)
         return tokenizer_fail(
-            t, E_IO, e, "merge \"%.*s %.*s\" joins what the vocabulary lacks  -> a whole file",
+            t, E_IO, e,
+            "merge \"%.*s %.*s\" joins tokens that the vocabulary lacks  -> give a whole file",
             (int)(n_left < 40 ? n_left : 40), left, (int)(n_right < 40 ? n_right : 40), right);
     if (merges_has(&t->merges, a, b)) /* programs differ in which of the two counts */
         return tokenizer_fail(t, E_IO, e, "merge \"%.*s %.*s\" stands twice  -> once",
@@ -176,7 +179,8 @@ static enum status put_merge_line(struct tokenizer *t, const char *line, size_t 
     const bool version = n >= 8 && memcmp(line, "#version", 8) == 0; /* no merge to the library */
 
     if (!blank || version || memchr(blank + 1, ' ', n - (size_t)(blank - line) - 1))
-        return tokenizer_fail(t, E_IO, e, "merge \"%.*s\" is no pair  -> two tokens and a space",
+        return tokenizer_fail(t, E_IO, e,
+                              "merge \"%.*s\" is no pair  -> write two tokens with a space between",
                               (int)(n < 40 ? n : 40), line);
     return put_merge(t, line, (size_t)(blank - line), blank + 1, n - (size_t)(blank - line) - 1, e);
 }
@@ -186,7 +190,7 @@ static enum status read_merges(struct tokenizer *t, const json_t *merges, struct
     const size_t n = json_array_size(merges);
     enum status st = json_is_array(merges)
                          ? merges_open(&t->merges, n, e)
-                         : tokenizer_fail(t, E_IO, e, "no merges  -> a whole file");
+                         : tokenizer_fail(t, E_IO, e, "no merges  -> give a whole file");
 
     for (size_t i = 0; st == OK && i < n; i++) {
         const json_t *const m = json_array_get(merges, i);
@@ -198,7 +202,7 @@ static enum status read_merges(struct tokenizer *t, const json_t *merges, struct
             st = put_merge(t, json_string_value(a), json_string_length(a), json_string_value(b),
                            json_string_length(b), e);
         else
-            st = tokenizer_fail(t, E_IO, e, "merge %zu is no pair  -> a whole file", i);
+            st = tokenizer_fail(t, E_IO, e, "merge %zu is no pair  -> give a whole file", i);
     }
     return st;
 }
@@ -247,7 +251,8 @@ static enum status check_model(const struct tokenizer *t, const json_t *model, s
     const char *const type = word_of(model, "type");
 
     if (*type && strcmp(type, "BPE") != 0)
-        return tokenizer_fail(t, E_IO, e, "model %.40s: not supported  -> a BPE tokenizer", type);
+        return tokenizer_fail(t, E_IO, e, "model %.40s: not supported  -> use a BPE tokenizer",
+                              type);
     const enum status st = tokenizer_keys(t, "model", model, keys, ARRAY_LEN(keys), e);
     if (st != OK)
         return st;
@@ -258,10 +263,12 @@ static enum status check_model(const struct tokenizer *t, const json_t *model, s
                               : is_text(model, "end_of_word_suffix") ? "end_of_word_suffix"
                                                                      : NULL;
     if (other)
-        return tokenizer_fail(t, E_IO, e, "model with %s: not supported  -> one without", other);
+        return tokenizer_fail(t, E_IO, e, "model with %s: not supported  -> use one without",
+                              other);
     if (!t->bytes && !flag_of(model, "byte_fallback", false))
-        return tokenizer_fail(t, E_IO, e,
-                              "model without bytes: not supported  -> ByteLevel or byte_fallback");
+        return tokenizer_fail(
+            t, E_IO, e,
+            "model without bytes: not supported  -> use one with ByteLevel or byte_fallback");
     return OK;
 }
 

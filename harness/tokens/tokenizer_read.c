@@ -32,10 +32,9 @@ static enum status check_normalizer(const struct tokenizer *t, const json_t *j, 
     for (size_t i = 0; good && i < ARRAY_LEN(kinds); i++)
         if (strcmp(kinds[i].type, type) == 0)
             return tokenizer_keys(t, "normalizer", j, kinds[i].keys, kinds[i].n, e);
-    return tokenizer_fail(t, E_IO, e,
-                          "normalizer %.40s: not supported  -> NFC, Prepend, Replace of a text, "
-                          "or none",
-                          type);
+    return tokenizer_fail(
+        t, E_IO, e,
+        "normalizer %.40s: not supported  -> use NFC, Prepend, Replace of a text, or none", type);
 }
 
 static enum status read_normalizer(struct tokenizer *t, const json_t *j, struct err *e)
@@ -119,7 +118,7 @@ static enum status check_added(const struct tokenizer *t, const json_t *j, struc
     if (st != OK)
         return st;
     if (!*word_of(j, "content"))
-        return tokenizer_fail(t, E_IO, e, "an added token without a text  -> a whole file");
+        return tokenizer_fail(t, E_IO, e, "an added token without a text  -> give a whole file");
     if (flag_of(j, "lstrip", false) || flag_of(j, "rstrip", false) ||
         flag_of(j, "single_word", false))
         return tokenizer_fail(
@@ -329,7 +328,7 @@ enum status tokenizer_read_pair(struct tokenizer *t, struct err *e)
     if (st == OK)
         st = tokenizer_file(t, "merges.txt", &merges, e);
     if (st == OK && utf8_valid(merges.data, merges.n) < merges.n)
-        st = tokenizer_fail(t, E_IO, e, "merges.txt is not UTF-8  -> a whole file");
+        st = tokenizer_fail(t, E_IO, e, "merges.txt is not UTF-8  -> give a whole file");
     if (st == OK)
         st = tokenizer_read_merges(t, &merges, e);
     if (st == OK)
