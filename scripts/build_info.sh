@@ -7,10 +7,24 @@ cd "$(dirname "$0")/.."
 
 git_here() { git -c safe.directory="$PWD" "$@" 2>/dev/null; }
 
+# The shortest name from 7 digits on that no reader of tables takes for a number: 2092200 and 20922e5 are
+# some, in hexadecimal too.
+short_commit() {
+    digits=7
+    while name=$(git_here rev-parse --short=$digits --verify HEAD); do
+        case $name in
+        *[a-df]*) break ;;
+        esac
+        [ $digits -lt 40 ] || break
+        digits=$((digits + 1))
+    done
+    [ -n "$name" ] && printf %s "$name"
+}
+
 commit=nogit
 dirty=false
 if [ "$(git_here rev-parse --show-prefix || echo outside)" = "" ]; then
-    if commit=$(git_here rev-parse --short=7 --verify HEAD); then
+    if commit=$(short_commit); then
         [ -z "$(git_here status --porcelain)" ] || dirty=true
     else
         commit=nogit
