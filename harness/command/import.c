@@ -139,6 +139,8 @@ static enum status write_alone(const struct weights *w, const char *dir, const s
     if (st == OK && !o->force && access(o->ckpt, F_OK) == 0)
         st = fail(e, E_IO, "checkpoint %s exists  -> --force overwrites it", o->ckpt);
     if (st == OK)
+        st = file_may_replace(o->ckpt, e);
+    if (st == OK)
         st = write_checkpoint(w, dir, o->ckpt, e);
     lock_release(&lock);
     return st;

@@ -52,7 +52,7 @@ static enum status check_files(const struct options *o, struct err *e)
             o->ckpt);
     if (!exists && o->resume)
         return fail(e, E_IO, "checkpoint %s does not exist  -> train without --resume", o->ckpt);
-    return OK;
+    return file_may_replace(o->ckpt, e);
 }
 
 /* --resume: what is not written again is as it was when the training began. */

@@ -174,6 +174,17 @@ enum status file_move(const char *from, const char *to, struct err *e)
     return rename(from, to) == 0 ? file_sync_parent(to, e) : file_fail(e, "replace", to, errno);
 }
 
+enum status file_may_replace(const char *path, struct err *e)
+{
+    struct stat s;
+
+    if (stat(path, &s) != 0 || S_ISREG(s.st_mode))
+        return OK;
+    if (S_ISDIR(s.st_mode))
+        return file_fail(e, "replace", path, EISDIR);
+    return fail(e, E_IO, "cannot replace %s: not a regular file  -> give another name", path);
+}
+
 enum status file_replace(const char *path, const void *data, size_t n, struct err *e)
 {
     enum status st;
@@ -183,6 +194,8 @@ enum status file_replace(const char *path, const void *data, size_t n, struct er
 
     if (length < 0 || length >= FILE_PATH)
         return file_fail(e, "write", path, ENAMETOOLONG);
+    if ((st = file_may_replace(path, e)) != OK)
+        return st;
     if (unlink(tmp) != 0 && errno != ENOENT)
         return file_fail(e, "remove", tmp, errno);
     if ((st = append_open(&a, tmp, true, e)) != OK)

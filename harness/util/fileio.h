@@ -35,6 +35,10 @@ int file_open_regular(const char *path, const char **why);
 
 enum status file_read(struct bytes *out, const char *path, struct err *e);
 
+/* E_IO unless `path` is a regular file, or nothing yet: a device or a pipe is not to become a file.
+ */
+enum status file_may_replace(const char *path, struct err *e);
+
 /* Write to PATH.tmp, sync, rename over PATH, sync the folder: readers see the old bytes or the new.
  */
 enum status file_replace(const char *path, const void *data, size_t n, struct err *e);

@@ -9,6 +9,8 @@
 #include "variants/model/lm.h"
 #include "variants/model/weights.h"
 
+#include <sys/stat.h>
+
 TestSuite(import, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* The logits of a few tokens. */
@@ -111,6 +113,27 @@ Test(import, overwrites_only_by_force)
     cr_expect_eq(access(path, F_OK), 0);
     folder_path(path, "c.lock");
     cr_expect_neq(access(path, F_OK), 0, "the lock is left");
+}
+
+/* A pipe or a device stays what it is, --force or not. */
+Test(import, no_file_in_place_of_a_pipe)
+{
+    static const char *const lines[] = {
+        "import model --ckpt pipe --force", "import model --ckpt pipe",
+        "train --variant xl --seq 4 --mem 4 --batch 1 --layers 1 --d-model 16 --heads 2 --corpus "
+        "model/config.json --ckpt pipe --force -q"};
+    char path[FILE_PATH];
+    struct stat is;
+
+    published_copy("gpt2_plain");
+    folder_path(path, "pipe");
+    cr_assert_eq(mkfifo(path, 0666), 0);
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct ran r = run_bench(folder, "%s", lines[i]);
+        expect_exit(&r, 7);
+        ran_free(&r);
+        cr_expect(stat(path, &is) == 0 && S_ISFIFO(is.st_mode), "%s", lines[i]);
+    }
 }
 
 /* As while a training writes it: --force does not break the lock. */

@@ -95,3 +95,26 @@ Test(fileio_paths, replaces_without_following_a_link)
     cr_expect_str_eq(b.data, "ours");
     free(b.data);
 }
+
+/* With root's rights, a report to /dev/null would make a file of it. */
+Test(fileio_paths, replaces_files_only)
+{
+    static const char *const made[] = {"pipe", "link", "folder"};
+    char path[FILE_PATH];
+    struct stat is;
+
+    folder_path(path, "pipe");
+    cr_assert_eq(mkfifo(path, 0666), 0);
+    folder_path(path, "link");
+    cr_assert_eq(symlink("pipe", path), 0);
+    folder_path(path, "folder");
+    cr_assert_eq(mkdir(path, 0777), 0);
+    for (size_t i = 0; i < ARRAY_LEN(made); i++) {
+        struct err e = {""};
+        folder_path(path, made[i]);
+        cr_expect_eq(file_replace(path, "x", 1, &e), E_IO, "%s", made[i]);
+        cr_expect(strstr(e.msg, "  -> "), "%s", e.msg);
+        cr_expect_eq(stat(path, &is), 0, "%s is gone", made[i]);
+        cr_expect_not(S_ISREG(is.st_mode), "%s is a file", made[i]);
+    }
+}
