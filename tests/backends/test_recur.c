@@ -28,23 +28,31 @@ static const struct member {
     enum recur_norm norm;
     int q_heads, k_heads; /* that share one: 0 = none shares */
     float strength;       /* of the decays: mean of -g */
+    bool resets;          /* some gates forget all: any g at which e^g is 0 or next to it */
 } members[] = {
-    {"linear", NO_DECAY, NO_ERASE, false, false, RECUR_SUM, 0, 0, 0},
-    {"retention", BY_HEAD, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 0.1f},
-    {"state space", BY_HEAD, NO_ERASE, false, false, RECUR_PLAIN, 2, 2, 0.5f},
-    {"one row for all", BY_CHANNEL, NO_ERASE, false, false, RECUR_PLAIN, 1, 1, 0.3f},
-    {"gated", BY_CHANNEL, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 0.2f},
-    {"gated strongly", BY_CHANNEL, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 20},
-    {"head strongly", BY_HEAD, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 30},
-    {"plain", NO_DECAY, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 0},
-    {"bonus", BY_CHANNEL, NO_ERASE, true, false, RECUR_PLAIN, 0, 0, 0.3f},
-    {"delta", NO_DECAY, BY_OWN_KEY, false, false, RECUR_PLAIN, 0, 0, 0},
-    {"gated delta", BY_HEAD, BY_OWN_KEY, false, false, RECUR_PLAIN, 0, 0, 0.2f},
-    {"channel delta", BY_CHANNEL, BY_OWN_KEY, false, false, RECUR_PLAIN, 0, 0, 0.2f},
-    {"rank one", BY_CHANNEL, FREE_RANK_ONE, false, false, RECUR_PLAIN, 0, 0, 0.3f},
-    {"rank one without decay", NO_DECAY, FREE_RANK_ONE, false, false, RECUR_PLAIN, 0, 0, 0},
-    {"matrix LSTM", BY_HEAD, NO_ERASE, false, true, RECUR_MLSTM, 0, 0, 0.2f},
-    {"gate without decay", NO_DECAY, NO_ERASE, false, true, RECUR_SUM, 0, 0, 0},
+    {"linear", NO_DECAY, NO_ERASE, false, false, RECUR_SUM, 0, 0, 0, false},
+    {"retention", BY_HEAD, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 0.1f, false},
+    {"state space", BY_HEAD, NO_ERASE, false, false, RECUR_PLAIN, 2, 2, 0.5f, false},
+    {"one row for all", BY_CHANNEL, NO_ERASE, false, false, RECUR_PLAIN, 1, 1, 0.3f, false},
+    {"gated", BY_CHANNEL, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 0.2f, false},
+    {"gated strongly", BY_CHANNEL, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 20, false},
+    {"head strongly", BY_HEAD, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 30, false},
+    {"plain", NO_DECAY, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 0, false},
+    {"bonus", BY_CHANNEL, NO_ERASE, true, false, RECUR_PLAIN, 0, 0, 0.3f, false},
+    {"delta", NO_DECAY, BY_OWN_KEY, false, false, RECUR_PLAIN, 0, 0, 0, false},
+    {"gated delta", BY_HEAD, BY_OWN_KEY, false, false, RECUR_PLAIN, 0, 0, 0.2f, false},
+    {"channel delta", BY_CHANNEL, BY_OWN_KEY, false, false, RECUR_PLAIN, 0, 0, 0.2f, false},
+    {"rank one", BY_CHANNEL, FREE_RANK_ONE, false, false, RECUR_PLAIN, 0, 0, 0.3f, false},
+    {"rank one without decay", NO_DECAY, FREE_RANK_ONE, false, false, RECUR_PLAIN, 0, 0, 0, false},
+    {"matrix LSTM", BY_HEAD, NO_ERASE, false, true, RECUR_MLSTM, 0, 0, 0.2f, false},
+    {"resets by head", BY_HEAD, NO_ERASE, false, false, RECUR_SUM, 0, 0, 0.2f, true},
+    {"resets by channel", BY_CHANNEL, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 0.2f, true},
+    {"resets and a bonus", BY_CHANNEL, NO_ERASE, true, false, RECUR_PLAIN, 0, 0, 0.2f, true},
+    {"resets and delta", BY_HEAD, BY_OWN_KEY, false, false, RECUR_PLAIN, 0, 0, 0.2f, true},
+    {"resets, channel delta", BY_CHANNEL, BY_OWN_KEY, false, false, RECUR_PLAIN, 0, 0, 0.2f, true},
+    {"resets, rank one", BY_CHANNEL, FREE_RANK_ONE, false, false, RECUR_PLAIN, 0, 0, 0.2f, true},
+    {"resets, matrix LSTM", BY_HEAD, NO_ERASE, false, true, RECUR_MLSTM, 0, 0, 0.2f, true},
+    {"gate without decay", NO_DECAY, NO_ERASE, false, true, RECUR_SUM, 0, 0, 0, false},
 };
 
 static const struct shape {
@@ -119,6 +127,11 @@ static struct problem make(const struct member *m, const struct shape *s)
     }
     for (size_t i = 0; i < p.n[G]; i++)
         p.in[G][i] = -m->strength * p.in[G][i] * p.in[G][i];
+    for (size_t i = 0; m->resets && i < p.n[G]; i++) {
+        static const float logs[] = {0, -INFINITY, 0, -88, -1e-3f, -1000, -INFINITY, -3e38f, 0};
+        const size_t at = rng_u32(7, 7, i) % (2 * ARRAY_LEN(logs)); /* others as they are */
+        p.in[G][i] = at < ARRAY_LEN(logs) ? logs[at] : p.in[G][i];
+    }
     for (size_t i = 0; i < p.n[BETA]; i++)
         p.in[BETA][i] = 2 / (1 + expf(-p.in[BETA][i]));
     if (m->erase == BY_OWN_KEY)

@@ -105,6 +105,12 @@ static inline float recur_operand(const struct recur *r, float x)
     return r->bf16 ? bf16_float(bf16_of(x)) : x;
 }
 
+/* Does a state keep nothing after log decay g, e^-42 = 2^-60.6 or less of it? The gradient of g is
+ * e^g times what the state gave and got. Where it is computed as a sum over later readers and
+ * writers, their rounding is left, which the slope of g = -e^y would enlarge. A write gate changes
+ * the unit of the state. */
+static inline bool recur_resets(const struct recur *r, float g) { return !r->i.at && g < -42; }
+
 /* The gradient's element where the operand's is. */
 static inline float *recur_grad_at(float *d, const struct recur_rows *r, int b, int t, int h)
 {

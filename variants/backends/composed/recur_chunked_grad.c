@@ -356,7 +356,10 @@ static void keys_grad(const struct chunk *c, const struct recur_grad *out, struc
         if (d_v)
             add_row(d_v, d->d_W + t * c->ld, r->dv);
         for (int x = 0; out->d_g && x < gw; x++)
-            recur_grad_at(out->d_g, &r->g, c->b, at, c->hs)[x] += (float)d->G[(t + 1) * gw + x];
+            recur_grad_at(out->d_g, &r->g, c->b, at, c->hs)[x] +=
+                recur_resets(r, recur_at(&r->g, c->b, at, c->hs)[x])
+                    ? 0
+                    : (float)d->G[(t + 1) * gw + x];
         if (out->d_i)
             *recur_grad_at(out->d_i, &r->i, c->b, at, c->hs) += (float)d_i;
     }

@@ -138,6 +138,15 @@ static void gather_values(const struct chunk *c)
     }
 }
 
+/* A log decay as it is summed. The exponential of less is 0 whatever else the sums have, and a
+ * difference of sums of it keeps what lies between two resets: one of infinities has no value. */
+static double summed(float g)
+{
+    enum { LEAST = -(1 << 20) };
+
+    return fmax((double)g, LEAST);
+}
+
 static void gather_decays(struct chunk *c)
 {
     const struct recur *r = c->r;
@@ -148,7 +157,7 @@ static void gather_decays(struct chunk *c)
     for (int i = 0; gw && i < c->n; i++) {
         const float *const g = recur_at(&r->g, c->b, c->t0 + i, c->hs);
         for (int x = 0; x < gw; x++) {
-            c->G[(i + 1) * gw + x] = c->G[i * gw + x] + (double)g[x];
+            c->G[(i + 1) * gw + x] = c->G[i * gw + x] + summed(g[x]);
             if (gw > 1)
                 c->w[i * gw + x] = expf(g[x]);
         }

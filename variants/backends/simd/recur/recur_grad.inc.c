@@ -414,6 +414,24 @@ static void begin_chunk(const struct chunk *c, struct grads *d, const float *beh
     clear(d->b, CHUNK * dkp);
 }
 
+/* The log decays of key `at`, from what all readers and writers behind it gave. */
+static void log_decay_back(const struct chunk *c, float *to, const float *G, int at)
+{
+    const struct recur *r = c->r;
+    const float *const g = recur_at(&r->g, c->b, at, c->hs);
+
+    if (by_channel(r)) {
+#pragma omp simd
+        for (int x = 0; x < r->dk; x++)
+            to[x] += recur_resets(r, g[x]) ? 0 : G[x];
+        return;
+    }
+    vf sum = v0();
+    for (ptrdiff_t x = 0; x < c->dkp; x += VL)
+        sum = vadd(sum, vld(G + x));
+    *to += recur_resets(r, *g) ? 0 : vsum(sum);
+}
+
 /* Row t of operands that belong to keys. */
 static void key_back(const struct chunk *c, const struct recur_grad *out, const struct grads *d,
                      int t)
@@ -443,14 +461,8 @@ static void key_back(const struct chunk *c, const struct recur_grad *out, const 
         add_row(grad_row(c, out->d_b, &r->b, at, c->hs, r->dk), d->b + t * dkp, r->dk, 1);
     if (out->d_i && r->i.at)
         *recur_grad_at(out->d_i, &r->i, c->b, at, c->hs) += dot(k, c->k + t * dkp, dkp);
-    if (out->d_g && by_channel(r))
-        add_row(grad_row(c, out->d_g, &r->g, at, c->hs, r->g_width), G, r->dk, 1);
-    else if (out->d_g && r->g_width) {
-        vf sum = v0();
-        for (ptrdiff_t x = 0; x < dkp; x += VL)
-            sum = vadd(sum, vld(G + x));
-        *grad_row(c, out->d_g, &r->g, at, c->hs, r->g_width) += vsum(sum);
-    }
+    if (out->d_g && r->g_width)
+        log_decay_back(c, grad_row(c, out->d_g, &r->g, at, c->hs, r->g_width), G, at);
 }
 
 /* From d_S behind the chunk to d_S before it; `behind` is the state there. */
