@@ -24,7 +24,8 @@ struct attn_job {
     /* With a backward pass. */
     bool trained; /* the scheme maps gradients of its tables to weights */
     struct attn_grad d;
-    float *d_o; /* [B,L,H,dh] */
+    float *d_o;    /* [B,L,H,dh] */
+    float *d_fade; /* d.d_fade as floats */
     void *scratch_grad;
 };
 

@@ -41,14 +41,26 @@ static struct term_params term_params(const struct attn_job *t)
     return (struct term_params){all, all + t->at_layer, all + t->at_attn_extra};
 }
 
+/* Numbers of its running sums. */
+static size_t sums_of(const struct attn *a)
+{
+    return (size_t)a->B * (size_t)a->H * (size_t)attn_keys(a);
+}
+
 /* Room for the numbers added to scores: those of the attention below, and those for the one above. */
 static void bind_scores(struct job *j)
 {
+    static const double counted[1]; /* while there is no arena */
     struct attn *const at = &j->attn.attn;
     const ptrdiff_t K = at->M + at->L;
     const size_t pairs = (size_t)at->B * (size_t)at->H * (size_t)at->L * (size_t)K;
     const struct around_call n = {.B = at->B, .L = at->L, .K = (int)K, .all = (int)K};
 
+    const size_t sums = around_sums_count(&j->config, n);
+    if (sums) {
+        const double *const at_sums = arena_take(&j->arena, PART_SCORES, sums * sizeof(*at_sums));
+        at->fade = around_sums(&j->config, n, at_sums ? at_sums : counted);
+    }
     if (around_adds(&j->config)) /* by what is computed from queries and rows */
         at->add = around_dense(&j->config, n,
                                arena_f32(&j->arena, PART_SCORES, around_add_floats(&j->config, n)));
@@ -171,6 +183,21 @@ static const void *values_of(const struct attn *a)
     return a->v ? (const void *)a->v : a->v_bf16 ? (const void *)a->v_bf16 : a->v_q8;
 }
 
+/* Of logarithms of gates, sigma(y) with normal y. */
+static void fill_sums(const struct job *j)
+{
+    const struct attn *const a = &j->attn.attn;
+    const size_t K = (size_t)attn_keys(a), n = sums_of(a);
+    double *const sums = (double *)a->fade.at;
+    float *const y = malloc(n * sizeof(*y));
+
+    NEED(y != NULL);
+    job_draw(j, "attn.fade", y, n);
+    for (size_t i = 0; i < n; i++)
+        sums[i] = (i % K ? sums[i - 1] : 0) - log1p(exp(-(double)y[i]));
+    free(y);
+}
+
 static void fill(struct job *j)
 {
     const struct config *c = &j->config;
@@ -187,8 +214,9 @@ static void fill(struct job *j)
         c->pos->pos_encoding(c, 0, s.L + s.M, t->pos_encoding);
     const struct around_call n = {.B = s.B, .L = s.L, .K = s.L + s.M, .all = s.L + s.M};
     if (around_adds(c))
-        job_draw(j, around_adds_to_pairs(c) ? "attn.scores" : "attn.fade", (float *)t->attn.add.at,
-                 around_add_floats(c, n));
+        job_draw(j, "attn.scores", (float *)t->attn.add.at, around_add_floats(c, n));
+    if (t->attn.fade.at)
+        fill_sums(j);
     if (c->score_residual)
         job_draw(j, "attn.scores", (float *)t->attn.add.at,
                  job_elements(s.B, c->H, s.L * (s.L + s.M)));
@@ -207,7 +235,7 @@ static void forward(struct job *j)
 
 /* The gradients of one attention call, each with its name and its length; 0 = no such term. The
  * first are written, the others added to. */
-enum { OPERANDS = 15, WRITTEN = 3, D_REL_K = 5, D_BIAS = 7 };
+enum { OPERANDS = 16, WRITTEN = 3, D_REL_K = 5, D_BIAS = 7 };
 struct operand {
     const char *name;
     float **at;
@@ -249,6 +277,7 @@ static void list_operands(struct operand out[OPERANDS], struct attn_job *t)
                     a->bias && t->trained ? table_floats(a, a->bias_head, 1) : 0},
         {"d_rel_q", &d->d_rel_q, a->rel_q ? table_floats(a, a->rel_head, a->dh) : 0},
         {"d_add", &d->d_add, a->add.at ? dense_floats(a) : 0},
+        {"d_fade", &t->d_fade, a->fade.at ? sums_of(a) : 0},
         {"d_mix_logits", &d->d_mix_logits, a->mix_logits ? mix : 0},
         {"d_mix_probs", &d->d_mix_probs, a->mix_probs ? mix : 0},
         {"d_sink_k", &d->d_sink_k, a->sink_k ? row * (size_t)a->sinks : 0},
@@ -273,6 +302,8 @@ static enum status bind_grad(struct job *j, struct err *e)
     list_operands(list, t);
     for (int i = 0; i < OPERANDS; i++)
         *list[i].at = list[i].n ? arena_f32(a, PART_GRADIENTS, list[i].n) : NULL;
+    if (t->attn.fade.at)
+        t->d.d_fade = arena_take(a, PART_GRADIENTS, sums_of(&t->attn) * sizeof(*t->d.d_fade));
     t->d_o = arena_f32(a, PART_GRADIENTS, j->n_out);
     t->d.d_o = t->d_o;
     t->scratch_grad = take_scratch(a, t->impl->need_backward(&t->attn, j->engine.threads));
@@ -291,7 +322,12 @@ static void backward_by(struct attn_job *t, const struct attn_impl *impl, const 
     for (int i = WRITTEN; i < OPERANDS; i++)
         if (list[i].n)
             memset(*list[i].at, 0, list[i].n * sizeof(float));
+    const size_t sums = t->d.d_fade ? sums_of(&t->attn) : 0;
+    for (size_t x = 0; x < sums; x++)
+        t->d.d_fade[x] = 0;
     impl->backward(g, &t->attn, &t->d, scratch);
+    for (size_t x = 0; x < sums; x++)
+        t->d_fade[x] = (float)t->d.d_fade[x];
 }
 
 static void backward(struct job *j, const struct engine *g)

@@ -52,6 +52,10 @@ static const struct more mores[] = {
     {T_SINK_LOGIT | T_WINDOWS | T_GAIN | T_WIDE_V, 0},
     {T_SINK_LOGIT | T_SINKS | T_CAP | T_NARROW_V, 0},
     {T_MIX_LOGITS | T_MIX_PROBS | T_SINK_LOGIT | T_SINKS | T_CAP | T_WIDE_V | T_REL_Q | T_STEPS, 1},
+    {T_FADE, 0},
+    {T_FADE | T_ADD | T_MASK | T_CAP, 4},
+    {T_FADE | T_WINDOWS | T_GAIN | T_SCORES_OUT | T_SINKS, 0},
+    {T_FADE | T_MIX_LOGITS | T_NO_CONTENT, 0},
 };
 enum { MORES = ARRAY_LEN(mores) };
 

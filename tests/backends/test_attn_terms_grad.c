@@ -48,6 +48,10 @@ static const struct more mores[] = {
     {T_SINK_LOGIT | T_WINDOWS | T_GAIN | T_WIDE_V, 0},
     {T_SINK_LOGIT | T_SINKS | T_CAP | T_NARROW_V, 0},
     {T_MIX_LOGITS | T_MIX_PROBS | T_SINK_LOGIT | T_SINKS | T_CAP | T_WIDE_V | T_REL_Q | T_STEPS, 1},
+    {T_FADE, 0},
+    {T_FADE | T_ADD | T_MASK | T_CAP, 4},
+    {T_FADE | T_WINDOWS | T_GAIN | T_SCORES_OUT | T_SINKS, 0},
+    {T_FADE | T_MIX_LOGITS | T_NO_CONTENT, 0},
 };
 enum { MORES = ARRAY_LEN(mores) };
 
@@ -85,9 +89,10 @@ static double number(const struct problem *p, bool size)
 
 static double value(void *ctx)
 {
-    const struct problem *p = ctx;
+    struct problem *p = ctx;
     const struct engine g = open_engine("ref", 1);
 
+    set_fade(&p->w);
     attend(&g, &p->w.x.a);
     return number(p, false);
 }
@@ -227,8 +232,6 @@ ParameterizedTest(int *m, attn_terms_grad, implementations_match_ref, .timeout =
         }
 }
 
-/* ---- what may not be touched, and what is added to ---------------------------------------- */
-
 static struct criterion_test_params everybody(void)
 {
     static int which[32];
@@ -239,6 +242,44 @@ static struct criterion_test_params everybody(void)
             which[n++] = i;
     return cr_make_param_array(int, which, n);
 }
+
+/* ---- long sums ---------------------------------------------------------------------------- */
+
+/* From sums over the keys to the terms that they are made of: d log f_t = sum of d_fade from t on.
+ * G sums to 0 along a row, so all pairs cancel but those on either side of t. Each of those is off
+ * by 16 U of its bound, and a gate of a half leaves some 2^4 on each side; what is off must not add
+ * up over the 2^11 rows, of whose bounds 2^8 are allowed. */
+ParameterizedTestParameters(attn_terms_grad, sums_of_what_fades_do_not_drift)
+{
+    return everybody();
+}
+ParameterizedTest(int *b, attn_terms_grad, sums_of_what_fades_do_not_drift, .timeout = 60)
+{
+    enum { ROWS = 1 << 11, PAIRS = 1 << 8 };
+    const struct shape s = {1, 1, 1, ROWS, 0, 8};
+    const struct engine g = open_engine(backends[*b]->name, 1), ref = open_engine("ref", 1);
+    struct problem got, want;
+
+    for (int i = 0; i < 2; i++) {
+        struct problem *const p = i ? &want : &got;
+        make_problem(p, &s, &schemes[0], &(struct more){T_FADE, 0});
+        for (int j = 0; j < ROWS; j++)
+            p->w.fade_sums[j] = -log(2) * j;
+        run(i ? &ref : &g, p);
+    }
+    double off = 0, worst = 0;
+    for (int t = ROWS - 1; t >= 0; t--) {
+        off += got.d.d_fade[t] - want.d.d_fade[t];
+        worst = fmax(worst, fabs(off));
+    }
+    double one = 0;
+    for (int n = 0; n < want.n; n++)
+        one = strcmp(want.operands[n].name, "d_fade") == 0 ? want.operands[n].one : one;
+    cr_expect_leq(worst, 16 * U * one * PAIRS, "%s: %.3g", g.backend->name, worst);
+    free_problem(&got), free_problem(&want);
+}
+
+/* ---- what may not be touched, and what is added to ---------------------------------------- */
 
 /* Only forward passes scores on. */
 ParameterizedTestParameters(attn_terms_grad, backward_hands_out_no_scores) { return everybody(); }

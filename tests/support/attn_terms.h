@@ -30,8 +30,12 @@ enum {
     T_NARROW_V = 1 << 16,
     T_CAP = 1 << 17,
     T_SINK_LOGIT = 1 << 18, /* without T_SINKS the sinks have neither keys nor values */
+    T_FADE = 1 << 19,
 };
 enum { T_HEADS = 8 };
+
+/* Running sums have come far: a float of one would be off by 1/32. */
+#define FADE_FROM (-0x1p20)
 
 struct more {
     int terms, pattern; /* pattern: of rule_pattern */
@@ -40,7 +44,9 @@ struct more {
 struct wide {
     struct operands x; /* x.a has everything */
     float *rel_q, *add, *scores_out, *mix_logits, *mix_probs, *sink_k, *sink_v;
-    size_t add_n, scores_n, mix_n, sink_n, sink_v_n;
+    float *fade;       /* [B,H,K] less FADE_FROM */
+    double *fade_sums; /* as a.fade reads them */
+    size_t add_n, scores_n, mix_n, sink_n, sink_v_n, fade_n;
     struct mask masks[3];
     uint8_t mask_of_head[T_HEADS];
     int windows[T_HEADS];
@@ -58,6 +64,25 @@ static inline void add_matrix(struct wide *w, int terms)
                                 .batch = terms & T_ADD_ALL_SEQUENCES ? 0 : batch,
                                 .head = terms & T_ADD_ALL_HEADS ? 0 : head,
                                 .row = terms & T_ADD_ALL_ROWS ? 0 : row};
+}
+
+static inline void set_fade(struct wide *w)
+{
+    for (size_t x = 0; x < w->fade_n; x++)
+        w->fade_sums[x] = FADE_FROM + (double)w->fade[x];
+}
+
+static inline void add_sums(struct wide *w, int terms)
+{
+    struct attn *a = &w->x.a;
+    const ptrdiff_t K = attn_keys(a);
+
+    w->fade_n = (size_t)(a->B * a->H * K);
+    w->fade = normal(w->fade_n, "fade", 0, 1);
+    w->fade_sums = calloc(w->fade_n, sizeof(*w->fade_sums));
+    set_fade(w);
+    if (terms & T_FADE)
+        a->fade = (struct fade){.at = w->fade_sums, .batch = a->H * K, .head = K};
 }
 
 static inline void hide_pairs(struct wide *w, const struct more *m)
@@ -118,6 +143,7 @@ static inline void make_wide(struct wide *w, const struct shape *s, const struct
     w->sink_v = normal(w->sink_v_n, "sink_v", 0, 1);
     w->scores_out = guarded(w->scores_n);
     add_matrix(w, m->terms);
+    add_sums(w, m->terms);
     hide_pairs(w, m);
     a->scores_out = m->terms & T_SCORES_OUT ? w->scores_out : NULL;
     a->gain = m->terms & T_GAIN ? 0.375f : 0;
@@ -140,6 +166,7 @@ static inline void make_wide(struct wide *w, const struct shape *s, const struct
 static inline void free_wide(struct wide *w)
 {
     free_operands(&w->x);
+    release(w->fade), free(w->fade_sums);
     release(w->rel_q), release(w->add), release(w->scores_out), release(w->mix_logits);
     release(w->mix_probs), release(w->sink_k), release(w->sink_v);
 }
@@ -190,6 +217,10 @@ static inline double loop_score(const struct attn *a, int b, int h, int i, int j
         x += (double)a->bias[h * a->bias_head + row];
     if (a->add.at)
         x += (double)a->add.at[b * a->add.batch + h * a->add.head + i * a->add.row + j];
+    if (a->fade.at) {
+        const double *const sums = a->fade.at + b * a->fade.batch + h * a->fade.head;
+        x += sums[a->M + i] - sums[j];
+    }
     return x;
 }
 
@@ -293,6 +324,8 @@ static inline double widest_score(const struct wide *w)
     S *= fabs((double)a->scale);
     if (a->bias)
         S += widest(a->bias, 1, (a->bias_head ? a->H : 1) * rows, one, 1);
+    if (a->fade.at)
+        S += 2 * widest(w->fade, 1, (int)w->fade_n, one, 1);
     return a->add.at ? S + widest(w->add, 1, (int)w->add_n, one, 1) : S;
 }
 

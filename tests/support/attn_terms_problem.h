@@ -15,12 +15,12 @@ struct operand {
     size_t n;
     double one;
 };
-enum { OPERANDS = 15 };
+enum { OPERANDS = 16 };
 
 struct problem {
     struct wide w;
     struct attn_grad d;
-    float *d_o, *d_scores;
+    float *d_o, *d_scores, *d_fade;
     struct operand operands[OPERANDS];
     int n;
 };
@@ -71,6 +71,9 @@ static inline void list_operands(struct problem *p, const struct shape *s)
     p->d.d_rel_q = operand(p, "d_rel_q", p->w.rel_q, rel, a->rel_q, true, q);
     p->d.d_bias = operand(p, "d_bias", x->bias, bias, a->bias, true, G);
     p->d.d_add = operand(p, "d_add", p->w.add, p->w.add_n, a->add.at, true, G);
+    p->d_fade = operand(p, "d_fade", p->w.fade, p->w.fade_n, a->fade.at, true, G);
+    p->d.d_fade = p->d_fade ? calloc(p->w.fade_n, sizeof(double)) : NULL;
+    set_fade(&p->w); /* of what `operand` has rounded */
     p->d.d_mix_logits = operand(p, "d_mix_logits", p->w.mix_logits, p->w.mix_n, a->mix_logits, true,
                                 G * widest_score(&p->w));
     p->d.d_mix_probs =
@@ -106,7 +109,7 @@ static inline void free_problem(struct problem *p)
 {
     for (int n = 0; n < p->n; n++)
         release(p->operands[n].d);
-    release(p->d_o), release(p->d_scores);
+    release(p->d_o), release(p->d_scores), free(p->d.d_fade);
     free_wide(&p->w);
 }
 
@@ -127,6 +130,8 @@ static inline void backward(const struct engine *g, const struct problem *p)
     for (int i = 0; i < 64; i++)
         cr_expect_eq(scratch[size + (size_t)i], 0xff, "scratch overrun");
     free(scratch);
+    for (size_t x = 0; p->d_fade && x < p->w.fade_n; x++)
+        p->d_fade[x] = (float)p->d.d_fade[x];
     for (int n = 0; n < p->n; n++)
         cr_expect(guards_intact(p->operands[n].d, p->operands[n].n), "%s", p->operands[n].name);
     cr_expect(guards_intact(p->w.scores_out, p->w.scores_n));

@@ -144,6 +144,36 @@ ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
     }
 }
 
+/* Sums over many positions must not lose what they are made of, and gradients that are 0 are not to
+ * be nothing but rounding. */
+ParameterizedTestParameters(job_grad, gradients_of_long_segments)
+{
+    static int which[32];
+    size_t n = 0;
+
+    for (int i = 0; backends[i]; i++)
+        if (backends[i]->adds == ELEM_F32 && backends[i] != &backend_ref)
+            which[n++] = i;
+    return cr_make_param_array(int, which, n);
+}
+ParameterizedTest(int *b, job_grad, gradients_of_long_segments, .timeout = 120)
+{
+    struct options o;
+    struct plan p;
+    char line[256];
+
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("%s cannot run here", backends[*b]->name);
+    snprintf(line, sizeof(line),
+             "-b %s -w layer -V fox,man --phase fwd_bwd --seq 512 --mem 0 --d-model 64 --heads 4 "
+             "--threads 2",
+             backends[*b]->name);
+    must_plan(&p, &o, line);
+    for (int c = 0; c < p.n; c++)
+        check_case(&p.cases[c]);
+    drop_plan(&p, &o);
+}
+
 /* ---- the check ---------------------------------------------------------------------------- */
 
 static void one_case(struct job *j, struct plan *p, struct options *o, const char *line)

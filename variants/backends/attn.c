@@ -110,6 +110,7 @@ void attn_check(const struct attn *a)
     CHECK(!a->v_bf16 || !a->v);
     CHECK(!a->v_q8 || (!a->v && !a->v_bf16 && !a->bf16));
     CHECK(!a->no_content || !(a->u || a->w || a->rel_k || a->rel_q || a->sinks));
+    CHECK(!a->fade.at || (!a->K && !a->q_step));
     CHECK(a->q_step >= 0 && (!a->q_step || a->k_step > 0));
     CHECK(a->sinks >= 0 && a->base >= 0 && (a->mask || !a->mask_of_head));
     CHECK(a->sinks ? a->sink_k || a->sink_logit : !a->sink_logit);
@@ -198,7 +199,7 @@ static double products(const struct attn *a, double pairs)
 
 double attn_flop(const struct attn *a)
 {
-    const double pairs = all_pairs(a), added = a->add.at ? pairs : 0;
+    const double pairs = all_pairs(a), added = a->add.at || a->fade.at ? pairs : 0;
 
     return a->B * (products(a, pairs) + tables_cost(a, pairs).flop + added);
 }
@@ -235,6 +236,7 @@ double attn_bytes(const struct attn *a)
         floats += a->B * (a->L * H * dh + K * a->Hkv * head_floats(a, a->dh)); /* q, k */
     floats += (a->rel_k ? tables : 0) + (a->rel_v ? tables : 0) + (a->rel_q ? tables : 0);
     floats += a->bias ? (a->bias_head ? H : 1) * rows : 0;
+    floats += a->fade.at ? 2 * a->B * H * K : 0;
     floats += (a->add.at ? added_floats(a) : 0) + (a->scores_out ? a->B * all_pairs(a) : 0);
     floats += (a->mix_logits ? H * H : 0) + (a->mix_probs ? H * H : 0);
     floats +=

@@ -8,7 +8,7 @@
 #include "mask.h"
 
 /*   x[h,i,j] = (q_i + u) . k_j + (q_i + w) . rel_k[dist] + k_j . rel_q[dist]
- *   s[h,i,j] = cap(scale * x) + bias[dist] + add[h,i,j]
+ *   s[h,i,j] = cap(scale * x) + bias[dist] + add[h,i,j] + fade[h,M+i] - fade[h,j]
  *   cap(y)   = soft_cap tanh(y / soft_cap)
  *   s[g]    <- sum_h mix_logits[g,h] s[h]
  *   p[h,i]   = softmax over the sinks n:        scale * (q_i + u) . sink_k[n] + sink_logit[n]
@@ -41,6 +41,14 @@ struct stride {
 struct dense {
     const float *at;
     ptrdiff_t batch, head, row; /* floats */
+};
+
+/* A running sum over the keys of (sequence, head), which only its differences reach: element
+ * (b,h,j) is at[b * batch + h * head + j]. A float of a sum of many logarithms is coarse where the
+ * difference of two neighbours is small. */
+struct fade {
+    const double *at;
+    ptrdiff_t batch, head;
 };
 
 struct attn {
@@ -80,15 +88,16 @@ struct attn {
         q_first; /* distances of pooled queries and keys; q_step = 0: dist = M+i-j */
 
     /* scores */
-    bool no_content;         /* x = 0: q, k are not read; u, w, rel_k, rel_q, sinks must be off */
-    float soft_cap;          /* 0 = off */
-    const float *rel_q;      /* as rel_k */
-    struct dense add;        /* [B,H,L,K] */
-    float *scores_out;       /* [B,H,L,K], only visible pairs are written */
-    float gain;              /* 0 = 1 */
-    const float *mix_logits; /* [H,H] new head, old head */
-    const float *mix_probs;  /* [H,H] */
-    int sinks;               /* extra keys that every query sees */
+    bool no_content;    /* x = 0: q, k are not read; u, w, rel_k, rel_q, sinks must be off */
+    float soft_cap;     /* 0 = off */
+    const float *rel_q; /* as rel_k */
+    struct dense add;   /* [B,H,L,K] */
+    struct fade fade;
+    float *scores_out;            /* [B,H,L,K], only visible pairs are written */
+    float gain;                   /* 0 = 1 */
+    const float *mix_logits;      /* [H,H] new head, old head */
+    const float *mix_probs;       /* [H,H] */
+    int sinks;                    /* extra keys that every query sees */
     const float *sink_k, *sink_v; /* [H,sinks,dh] [H,sinks,dv] */
     const float *sink_logit;      /* [H,sinks] */
 };
@@ -113,6 +122,8 @@ struct attn_grad {
     /* Shaped as add. It may be d_scores_out itself, if laid out alike: its values then count as
      * added. */
     float *d_add;
+    double
+        *d_fade; /* shaped as fade; the sums of G over queries and over keys are those of doubles */
     float *d_mix_logits, *d_mix_probs, *d_sink_k, *d_sink_v, *d_sink_logit;
 };
 
@@ -144,6 +155,12 @@ static inline int attn_window(const struct attn *a, int h)
 static inline ptrdiff_t attn_dense_at(const struct dense *d, int b, int h, int i)
 {
     return b * d->batch + h * d->head + i * d->row;
+}
+
+/* Where the fade of head h begins, or its gradient. */
+static inline ptrdiff_t attn_fade_at(const struct attn *a, int b, int h)
+{
+    return b * a->fade.batch + h * a->fade.head;
 }
 
 /* Where row (b,h,i) of scores_out begins. */
@@ -183,6 +200,7 @@ struct range attn_hull(const struct attn *a, int h, int n, int i, int rows);
     X(NO_CONTENT, a->no_content, "needs queries and keys")                                         \
     X(REL_Q, a->rel_q != NULL, "does not support relative queries")                                \
     X(ADD, a->add.at != NULL, "does not support a score term per pair")                            \
+    X(FADE, a->fade.at != NULL, "does not support keys that fade")                                 \
     X(SCORES_OUT, a->scores_out != NULL, "does not return the scores")                             \
     X(GAIN, a->gain != 0, "does not support a gain")                                               \
     X(MIX, attn_mixes(a), "does not support mixing of heads")                                      \
@@ -214,9 +232,9 @@ enum {
 
 /* Terms of the hand-written fused kernels. */
 enum {
-    TERMS_FUSED = TERMS_PLAIN | TERM_MASK | TERM_NO_CONTENT | TERM_ADD | TERM_SCORES_OUT |
-                  TERM_GAIN | TERM_SINKS | TERM_SOFT_CAP | TERM_SINK_LOGIT | TERM_BF16 | TERM_Q8 |
-                  TERM_ROUNDED
+    TERMS_FUSED = TERMS_PLAIN | TERM_MASK | TERM_NO_CONTENT | TERM_ADD | TERM_FADE |
+                  TERM_SCORES_OUT | TERM_GAIN | TERM_SINKS | TERM_SOFT_CAP | TERM_SINK_LOGIT |
+                  TERM_BF16 | TERM_Q8 | TERM_ROUNDED
 };
 
 unsigned attn_terms(const struct attn *a); /* enum attn_term */

@@ -92,6 +92,26 @@ static void add_grad(const struct grad_call *c, const struct block_at *at, const
     }
 }
 
+/* d's contribution to d_fade. Both sums of the same numbers, in double: what is summed over keys
+ * before position t then cancels but for the pairs on either side of it. */
+static void fade_grad(const struct grad_call *c, const struct block_at *at, const float *d)
+{
+    const struct attn *a = c->a;
+    double *const head = c->d->d_fade + attn_fade_at(a, at->b, at->h);
+
+    for (int i = 0; i < at->n; i++) {
+        const float *const from = d + i * composed_score_ld(a);
+        double *const keys = head + at->j0;
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int j = 0; j < at->cols; j++) {
+            sum += (double)from[j];
+            keys[j] -= (double)from[j];
+        }
+        head[a->M + at->i0 + i] += sum;
+    }
+}
+
 void composed_all_scores_grad(const struct grad_call *c, const struct block_at *at,
                               const struct grad_space *sp)
 {
@@ -107,9 +127,12 @@ void composed_all_scores_grad(const struct grad_call *c, const struct block_at *
     }
     if (attn_mixes(a))
         unmix_scores(c, at, sp);
-    for (int x = 0; x < team && a->add.at && c->d->d_add; x++) {
+    for (int x = 0; x < team; x++) {
         const struct block_at own = composed_of_head(a, at, at->h + x);
-        add_grad(c, &own, sp->d_w + x * square);
+        if (a->add.at && c->d->d_add)
+            add_grad(c, &own, sp->d_w + x * square);
+        if (c->d->d_fade)
+            fade_grad(c, &own, sp->d_w + x * square);
     }
 }
 

@@ -72,6 +72,17 @@ static void cap(float *s, float *slope, int n, float most)
     }
 }
 
+/* The differences are formed in double: the sums themselves may be large. */
+static void add_fade(const struct attn *a, const struct block_at *at, int i, float *s)
+{
+    const double *const head = a->fade.at + attn_fade_at(a, at->b, at->h);
+    const double own = head[a->M + at->i0 + i];
+
+#pragma omp simd
+    for (int j = 0; j < at->cols; j++)
+        s[j] += (float)(own - head[at->j0 + j]);
+}
+
 /* The scores of one head, without hiding. */
 static void head_scores(const struct engine *g, const struct attn *a, const struct block_at *at,
                         const struct space *sp, float *s, float *slope)
@@ -99,6 +110,8 @@ static void head_scores(const struct engine *g, const struct attn *a, const stru
             for (int j = 0; j < at->cols; j++)
                 s[i * ld + j] += add[at->j0 + j];
         }
+        if (a->fade.at)
+            add_fade(a, at, i, s + i * ld);
     }
 }
 

@@ -156,11 +156,16 @@ static void pair_grad(const struct item *t, const struct ref_row *row, int h, in
     const ptrdiff_t at = attn_dense_at(&a->add, t->b, h, i);
     float *add = t->d->d_add && a->add.at ? t->d->d_add + at : NULL;
     const double own = t->d->d_add == t->d->d_scores_out ? 0 : 1; /* otherwise g includes it */
+    double *const fade = t->d->d_fade ? t->d->d_fade + attn_fade_at(a, t->b, h) : NULL;
 
     for (struct range r = {0}; attn_next_keys(a, row->h, row->heads, i, &r);)
         for (int j = r.from; j < r.to; j++) {
             if (a->bias)
                 sum_at(t, h, SUM_BIAS)[attn_table_row(a, i, j)] += g[j];
+            if (fade) {
+                fade[a->M + i] += g[j];
+                fade[j] -= g[j];
+            }
             if (add)
                 add[j] = (float)(own * (double)add[j] + g[j]);
         }

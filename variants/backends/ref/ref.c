@@ -219,6 +219,7 @@ static void scores(const struct attn *a, int b, int h, int i, struct range r, do
     const int kv = h / (a->H / a->Hkv);
     const double *q_u = wide, *q_w = wide + a->dh;
     double *k_wide = wide + 2 * (ptrdiff_t)a->dh;
+    const double *fade = a->fade.at ? a->fade.at + attn_fade_at(a, b, h) : NULL;
 
     for (int j = r.from; j < r.to; j++) {
         const int row = attn_table_row(a, i, j);
@@ -236,6 +237,8 @@ static void scores(const struct attn *a, int b, int h, int i, struct range r, do
         if (a->soft_cap != 0)
             x = capped(a, x, slope + j);
         x += a->bias ? (double)a->bias[h * a->bias_head + row] : 0;
+        if (fade)
+            x += fade[a->M + i] - fade[j];
         s[j] = a->add.at ? x + (double)a->add.at[attn_dense_at(&a->add, b, h, i) + j] : x;
     }
 }

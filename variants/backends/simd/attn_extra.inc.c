@@ -23,8 +23,8 @@ static float far_score(const struct item *t, int i)
     return far * t->f->factor;
 }
 
-/* One query's scores against keys [j, j+n): s = cap(s) + add, output, s *= gain. `slope` receives
- * cap'; a cap excludes the band that is there otherwise. */
+/* One query's scores against keys [j, j+n): s = cap(s) + add + fade, output, s *= gain. `slope`
+ * receives cap'; a cap excludes the band that is there otherwise. */
 static void adjust_scores(const struct item *t, int i, float *s, float *slope, int j, int n)
 {
     const struct attn *a = t->f->a;
@@ -34,6 +34,8 @@ static void adjust_scores(const struct item *t, int i, float *s, float *slope, i
         cap_row(s, slope, LOG2E * a->soft_cap, n);
     if (a->add.at)
         add_dense(s, a->add.at + attn_dense_at(&a->add, t->b, t->h, query) + j, n);
+    if (a->fade.at)
+        add_fade(s, a, t->b, t->h, query, j, n);
     if (a->scores_out)
         output_scores(a, a->scores_out + attn_scores_at(a, t->b, t->h, query), s, far_score(t, i),
                       t->window, t->seen ? seen_row(t->seen, i) : NULL, query, j, n);

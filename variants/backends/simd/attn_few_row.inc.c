@@ -252,6 +252,8 @@ static void few_adjust(const struct attn *a, struct few_row *w, int b, int h, in
         cap_row(s, NULL, LOG2E * a->soft_cap, n);
     if (a->add.at)
         add_dense(s, a->add.at + attn_dense_at(&a->add, b, h, i) + j, n);
+    if (a->fade.at)
+        add_fade(s, a, b, h, i, j, n);
     if (a->scores_out)
         output_scores(a, a->scores_out + attn_scores_at(a, b, h, i), s, 0.0f, window, bits, i, j,
                       n);

@@ -61,6 +61,7 @@ static struct attn swap_operands(const struct attn *a, const float *d_o)
     s.no_content = false;
     s.mask = NULL; /* an item shares the other's bits */
     s.add.at = NULL;
+    s.fade.at = NULL;
     s.scores_out = NULL;
     s.gain = 0;
     s.dh = attn_dv(a);
@@ -275,8 +276,8 @@ static void fused_backward(const struct engine *g, const struct attn *a, const s
     attn_grad_check(a, d);
     c.a = &c.again;
     lay_out_backward(&c, threads, scratch);
-    c.adjusts =
-        a->soft_cap != 0 || a->gain != 0 || d->d_scores_out || d->d_add || row_sums_matter(&c);
+    c.adjusts = a->soft_cap != 0 || a->gain != 0 || d->d_scores_out || d->d_add || d->d_fade ||
+                row_sums_matter(&c);
     const size_t each = work_rows(a);
     float *const room = (float *)(void *)(c.work + threads);
     uint64_t *const bits = (uint64_t *)(void *)(room + 2 * (size_t)threads * each);

@@ -10,7 +10,25 @@ static bool row_sums_matter(const struct backward *c)
     return c->x.far_shared && c->a->rel_k && (c->a->sinks || c->d->d_scores_out);
 }
 
-/* One query's g against keys [j, j+n): g = gain g + d_scores_out, which is also added to d_add. */
+/* One query's g against keys [j, j+n) in d_fade. Both sums of the same numbers, in double: what is
+ * summed over keys before position t then cancels but for the pairs on either side of it. */
+static void add_fade_grad(const struct backward *c, const struct item *x, int i, const float *g,
+                          int j, int n)
+{
+    double *const head = c->d->d_fade + attn_fade_at(c->a, x->b, x->h);
+    double sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+    for (int e = 0; e < n; e++) {
+        const double d = (double)(LOG2E * g[e]);
+        sum += d;
+        head[j + e] -= d;
+    }
+    head[c->a->M + x->i0 + i] += sum;
+}
+
+/* One query's g against keys [j, j+n): g = gain g + d_scores_out, which is also added to d_add and
+ * d_fade. */
 static void add_score_grad(const struct backward *c, const struct item *x, int i, float *g, int j,
                            int n)
 {
@@ -36,6 +54,8 @@ static void add_score_grad(const struct backward *c, const struct item *x, int i
             vst_m(to + v, lanes, vfma(v1(LOG2E), vld(g + v), old));
         }
     }
+    if (c->d->d_fade)
+        add_fade_grad(c, x, i, g, j, n);
 }
 
 /* p and g of group `at` against sinks [j, j+n), and their contribution to dQ. */

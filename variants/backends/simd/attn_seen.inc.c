@@ -96,6 +96,17 @@ static void add_dense(float *s, const float *add, int n)
         vst(s + x, vfma(v1(LOG2E), vld_upto(add + x, n - x, v0()), vld(s + x)));
 }
 
+/* s += the difference of query i's own sum and those of keys [j, j+n), formed in double. */
+static void add_fade(float *s, const struct attn *a, int b, int h, int i, int j, int n)
+{
+    const double *const head = a->fade.at + attn_fade_at(a, b, h);
+    const double own = head[a->M + i];
+
+#pragma omp simd
+    for (int x = 0; x < n; x++)
+        s[x] += LOG2E * (float)(own - head[j + x]);
+}
+
 /* n scores become cap of them, in the same base; `slope` receives its derivative unless it is
  * NULL. */
 static void cap_row(float *s, float *slope, float most, int n)

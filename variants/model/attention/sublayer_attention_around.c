@@ -7,8 +7,8 @@
  *                   (Henry et al. 2020, arXiv:2010.04245; Qwen3 2025, arXiv:2505.09388)
  *   forget          s_ij += sum over t in (j, i] of log f_t
  *                   f_t   = sigma(W_f x_t + b_f) per head
- *                   (Lin et al. 2025, "Forgetting Transformer", arXiv:2503.02130). Softmax does not
- *                   see a constant of the query, so key j gets the sum up to the newest row.
+ *                   (Lin et al. 2025, "Forgetting Transformer", arXiv:2503.02130). One sum for
+ *                   each row, of which the core sees differences.
  *   value_residual  v <- m_0 v + m_1 v of the first attention, in all others
  *                   (Zhou et al. 2024, arXiv:2410.17897)
  *   diff            o   = (1 - l_0) rms((P_1 - l P_2) v)
@@ -27,13 +27,11 @@
 #include <math.h>
 #include <string.h>
 
-bool around_adds_to_pairs(const struct config *c)
+bool around_adds(const struct config *c)
 {
     return c->around.cope || c->around.local || c->around.man || c->around.predict.form ||
            c->around.camtl.on;
 }
-
-bool around_adds(const struct config *c) { return c->around.forget || around_adds_to_pairs(c); }
 
 bool around_hands_on(const struct config *c) { return c->around.predict.form; }
 
@@ -44,20 +42,30 @@ int around_task_width(const struct config *c)
 
 size_t around_add_floats(const struct config *c, struct around_call n)
 {
-    const size_t keys = (size_t)n.B * (size_t)n.all, pairs = keys * (size_t)n.L;
+    const size_t pairs = (size_t)n.B * (size_t)n.all * (size_t)n.L;
 
     if (c->around.camtl.on)
         return pairs;
-    return !around_adds(c) ? 0 : (size_t)c->H * (around_adds_to_pairs(c) ? pairs : keys);
+    return around_adds(c) ? (size_t)c->H * pairs : 0;
 }
 
 struct dense around_dense(const struct config *c, struct around_call n, const float *at)
 {
-    const ptrdiff_t row = around_adds_to_pairs(c) ? n.all : 0, head = row ? row * n.L : n.all;
+    const ptrdiff_t row = n.all, head = row * n.L;
 
     if (c->around.camtl.on)
         return (struct dense){.at = at, .batch = head, .row = row};
     return (struct dense){.at = at, .batch = c->H * head, .head = head, .row = row};
+}
+
+size_t around_sums_count(const struct config *c, struct around_call n)
+{
+    return c->around.forget ? (size_t)n.B * (size_t)c->H * (size_t)n.all : 0;
+}
+
+struct fade around_sums(const struct config *c, struct around_call n, const double *at)
+{
+    return (struct fade){.at = at, .batch = (ptrdiff_t)c->H * n.all, .head = n.all};
 }
 
 /* ---- parameters --------------------------------------------------------------------------- */
@@ -211,6 +219,7 @@ static struct around_work lay_out(const struct sublayer *s, float *base, struct 
     const bool gated = a->out_gate != OUT_GATE_NONE, norms = a->qk_norm;
     size_t at = 0;
     const struct around_work x = {
+        .sums_f = (double *)(void *)take(base, &at, a->forget, n.B * n.all, 2 * c->H),
         .raw_q = take(base, &at, norms && !backward, n.B * n.L, HD),
         .raw_k = take(base, &at, norms && !backward, n.B * n.K, kv_width),
         .raw_v = take(base, &at, around_mixes_values(s) && !backward, n.B * n.K, kv_width),
@@ -220,6 +229,7 @@ static struct around_work lay_out(const struct sublayer *s, float *base, struct 
         .by_vector = take(base, &at, a->cope, n.L, a->cope),
         .d_by_vector = take(base, &at, a->cope && backward, n.L, a->cope),
         .d_row = take(base, &at, a->man && backward, n.B, n.L),
+        .d_head_row = take(base, &at, a->man && backward, n.B * c->H, n.L),
         .film = take(base, &at, a->camtl.on, n.B, 2 * a->camtl.size),
         .mixture = take(base, &at, predicts(s), n.B * n.all * n.L, c->H),
         .lse = take(base, &at, predicts_twice(s) && !backward, n.B * n.L, c->H),
@@ -395,7 +405,7 @@ void around_fade(const struct engine *g, struct sublayer *s, const struct work *
     if (!s->c->around.forget)
         return;
     const struct around_work to = around_work_of(s, w->own[AT_AROUND], n, false);
-    CHECK(to.fade && to.add);
+    CHECK(to.fade && to.sums_f);
     project_map(g, around_param(s, AROUND_F), around_param(s, AROUND_F_BIAS),
                 (struct seq_rows){to.fade, (ptrdiff_t)n.K * H}, x, n.B, n.K);
     if (s->mem == MEM_KV)
@@ -407,11 +417,11 @@ void around_fade(const struct engine *g, struct sublayer *s, const struct work *
     }
     for (int b = 0; b < n.B; b++)
         for (int h = 0; h < H; h++) {
-            float *const add = to.add + ((ptrdiff_t)b * H + h) * n.all;
+            double *const sums = to.sums_f + ((ptrdiff_t)b * H + h) * n.all;
             double sum = 0;
-            for (int j = n.all - 1; j >= 0; j--) {
-                add[j] = (float)sum;
+            for (int j = 0; j < n.all; j++) {
                 sum += log_f(s, &to, n, b, h, j);
+                sums[j] = sum;
             }
         }
 }
@@ -422,6 +432,8 @@ void around_set_scores(const struct sublayer *s, const struct work *w, struct ar
     if (s->c->around.predict.form && w->above)
         a->scores_out = w->own[AT_SCORES];
     a->gain = a->gain != 0 ? a->gain : predict_gain(s);
+    if (s->c->around.forget)
+        a->fade = around_sums(s->c, n, around_work_of(s, w->own[AT_AROUND], n, false).sums_f);
     if (predicts_twice(s))
         a->add = (struct dense){w->own[AT_SCORES], (ptrdiff_t)s->c->H * n.L * n.all,
                                 (ptrdiff_t)n.L * n.all, n.all};

@@ -40,8 +40,7 @@ enum around_param {
 const struct param *around_param(const struct sublayer *s, enum around_param which);
 void around_params(const struct sublayer *s, const char *prefix, struct params *p);
 
-/* Does it add a term to the score of each pair, or of each key? */
-bool around_adds_to_pairs(const struct config *c);
+/* Does it add a term to the score of each pair? */
 bool around_adds(const struct config *c);
 
 /* Does it make its scores from those of the layer below, other than by adding them? The width of a
@@ -54,6 +53,10 @@ struct around_call;
 size_t around_add_floats(const struct config *c, struct around_call n);
 struct dense around_dense(const struct config *c, struct around_call n, const float *at);
 
+/* Running sums of log f [B,H,all]: how many, and where they are. */
+size_t around_sums_count(const struct config *c, struct around_call n);
+struct fade around_sums(const struct config *c, struct around_call n, const double *at);
+
 /* Are its values mixed with the first attention's? */
 bool around_mixes_values(const struct sublayer *s);
 
@@ -63,12 +66,13 @@ struct around_call {
     int B, L, K, all;
 };
 struct around_work {
+    double *sums_f;               /* [B,H,all] of log f up to each key; first, hence aligned */
     float *raw_q, *raw_k, *raw_v; /* projections before norms and mixing [B,L,H,dh] [B,K,Hkv,dh] */
     float *fade;                  /* [B,K,H] y, of which log f = -log(1 + e^-y) */
-    float *add;                   /* [B,H,all] what each key's scores lose, or [B,H,L,all] */
+    float *add;                   /* [B,H,L,all] */
     float *x, *by_vector;         /* contextual positions: [L,all] and [L,n] of one head */
     float *d_by_vector;           /* backward only */
-    float *d_row;                 /* backward only: [B,L] of the trained mask */
+    float *d_row, *d_head_row;    /* backward only: [B,L] [B,H,L] of the trained mask */
     float *o[2], *mixed;          /* [B,L,H,2 dh] of each map, and their difference */
     float *spare;                 /* [B,K] rows of queries or keys */
     float *film;          /* [B,2,n] what a task's scores are multiplied with, and what is added */

@@ -116,13 +116,17 @@ struct attn_grad around_map_grad(const struct sublayer *s, const struct work *w,
 void around_scores_grad(const struct sublayer *s, const struct work *w, struct around_call n,
                         struct attn_grad *d)
 {
+    if (s->c->around.forget) {
+        d->d_fade = gradients(s, w, n).sums_f;
+        memset(d->d_fade, 0, sizeof(double) * around_sums_count(s->c, n));
+    }
     if (!around_adds(s->c) || (s->c->around.predict.form && !predicts(s)) || predicts_twice(s))
         return;
     d->d_add = gradients(s, w, n).add;
     memset(d->d_add, 0, sizeof(float) * around_add_floats(s->c, n));
 }
 
-/* dlog f_t = sum of d_add_j over j < t;  dy = dlog f sigma(-y) */
+/* dlog f_t = sum of d_fade_j over j >= t;  dy = dlog f sigma(-y) */
 static void fade_grad(const struct sublayer *s, const struct around_work *x,
                       const struct around_work *d, struct around_call n)
 {
@@ -131,12 +135,12 @@ static void fade_grad(const struct sublayer *s, const struct around_work *x,
     CHECK(n.all == n.K);
     for (int b = 0; b < n.B; b++)
         for (int h = 0; h < H; h++) {
-            const float *const add = d->add + ((ptrdiff_t)b * H + h) * n.all;
+            const double *const sums = d->sums_f + ((ptrdiff_t)b * H + h) * n.all;
             double sum = 0;
-            for (int t = 0; t < n.all; t++) {
+            for (int t = n.all - 1; t >= 0; t--) {
                 const ptrdiff_t at = ((ptrdiff_t)b * n.K + t) * H + h;
+                sum += sums[t];
                 d->fade[at] = (float)(sum / (1 + exp((double)x->fade[at])));
-                sum += (double)add[t];
             }
         }
 }

@@ -94,15 +94,28 @@ static double sum_of(const float *d, struct range r)
     return sum;
 }
 
-/* dt *= 1 - e^add, of a query's n keys. */
-static void pass_back(float *dt, const float *add, struct range near, int n)
+/* dt = G in place becomes dt (.) y with y = 1 - e^add, of a query's n keys. Returns its sum.
+ * Without sinks G sums to 0, so that any number c gives it as the sum of G (y - c): a c in the
+ * middle of y leaves of G's own rounding the least. */
+static double pass_back(float *dt, const float *add, struct range near, int n, bool sinks)
 {
+    double all = 0, with_y = 0, sizes = 0, sizes_with_y = 0;
+
     for (int j = near.from; j < near.to; j++) {
-        const float by = (float)-expm1((double)add[j]);
+        const double y = -expm1((double)add[j]);
         const int from = j == near.from ? 0 : j, to = j == near.to - 1 ? n : j + 1;
-        for (int k = from; k < to; k++)
-            dt[k] *= by;
+        double sum = 0, size = 0;
+        for (int k = from; k < to; k++) {
+            sum += (double)dt[k];
+            size += fabs((double)dt[k]);
+            dt[k] *= (float)y;
+        }
+        all += sum;
+        with_y += y * sum;
+        sizes += size;
+        sizes_with_y += y * size;
     }
+    return sinks || sizes == 0 ? with_y : with_y - sizes_with_y / sizes * all;
 }
 
 /* dt = G (1 - m) in place of d_add, 1 - m = 1 - e^add; each sum by one thread. */
@@ -110,28 +123,28 @@ void man_grad(const struct engine *g, const struct sublayer *s, const struct wor
               struct around_call n, const struct attn *a, const struct attn_grad *d)
 {
     const float *const add = around_work_of(s, w->own[AT_AROUND], n, false).add;
-    float *const d_row = around_work_of(s, w->d_own[AT_AROUND], n, true).d_row, *const dt =
-                                                                                    d->d_add;
+    const struct around_work to = around_work_of(s, w->d_own[AT_AROUND], n, true);
+    float *const dt = d->d_add;
     const ptrdiff_t rows = (ptrdiff_t)a->B * a->H * a->L, all = n.all;
-    const struct range every = {0, n.all};
     float *const d_head = around_param(s, AROUND_MAN_HEAD)->grad;
     float *const d_distance = around_param(s, AROUND_MAN_DISTANCE)->grad;
 
 #pragma omp parallel for num_threads(g->threads)
     for (ptrdiff_t x = 0; x < rows; x++)
-        pass_back(dt + x * all, add + x * all, near_keys(s, a, (int)(x % a->L)), n.all);
+        to.d_head_row[x] = (float)pass_back(dt + x * all, add + x * all,
+                                            near_keys(s, a, (int)(x % a->L)), n.all, a->sinks > 0);
 #pragma omp parallel for num_threads(g->threads)
     for (int x = 0; x < a->B * a->L; x++) {
         double sum = 0;
         for (int h = 0; h < a->H; h++)
-            sum += sum_of(dt + (((ptrdiff_t)(x / a->L) * a->H + h) * a->L + x % a->L) * all, every);
-        d_row[x] = (float)sum;
+            sum += (double)to.d_head_row[((ptrdiff_t)(x / a->L) * a->H + h) * a->L + x % a->L];
+        to.d_row[x] = (float)sum;
     }
 #pragma omp parallel for num_threads(g->threads)
     for (int h = 0; h < a->H; h++) {
         double sum = 0;
         for (ptrdiff_t x = 0; x < (ptrdiff_t)a->B * a->L; x++)
-            sum += sum_of(dt + ((x / a->L * a->H + h) * a->L + x % a->L) * all, every);
+            sum += (double)to.d_head_row[(x / a->L * a->H + h) * a->L + x % a->L];
         d_head[h] += (float)sum;
     }
 #pragma omp parallel for num_threads(g->threads)

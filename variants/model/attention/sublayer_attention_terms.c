@@ -27,6 +27,7 @@ size_t attention_scores_floats(const struct sublayer *s, struct extent max)
 struct attn attention_for_impl(const struct sublayer *s)
 {
     static const float something = 0;
+    static const double sum = 0;
     static const uint16_t half = 0;
     static const uint32_t word = 0;
     struct attn a = masks_placeholder(&s->of.attention.prepared);
@@ -39,6 +40,8 @@ struct attn attention_for_impl(const struct sublayer *s)
         return streaming_for_impl(&a);
     if (s->c->score_residual || around_adds(s->c))
         a.add.at = &something;
+    if (s->c->around.forget)
+        a.fade.at = &sum;
     if (s->lazy)
         a.add.at = &something;
     else if (s->c->lazy_group > 1)
@@ -121,6 +124,7 @@ void attention_score_residual_grad(const struct sublayer *s, const struct work *
 struct attn attention_for_flop(const struct sublayer *s, int B, int L, int M)
 {
     static const float something = 0;
+    static const double sum = 0;
     struct attn a = s->of.attention.prepared;
 
     attention_resize(s, &a, L, M);
@@ -128,6 +132,8 @@ struct attn attention_for_flop(const struct sublayer *s, int B, int L, int M)
     masks_draw(&s->c->masks, s->nth, &a);
     if (around_adds(s->c))
         a.add.at = &something;
+    if (s->c->around.forget)
+        a.fade.at = &sum;
     if (s->c->score_residual && s->nth > 0) { /* one addition per pair forward, one backward */
         a.add.at = &something;
         a.scores_out = (float *)&something;
