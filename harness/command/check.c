@@ -2,8 +2,8 @@
  *
  * bench check: correctness only. Golden files through every backend, or every operation and every
  * variant on every backend over awkward shapes against the double reference. Each backend runs in a
- * process of its own, so that a crash costs one line, not the run (--isolate none: in this
- * process). */
+ * process of its own, and after a crash in another one from the next check on, so that it costs one
+ * line, not the run (--isolate none: in this process). */
 #include "check_tokens.h"
 #include "child_requests.h"
 #include "commands.h"
@@ -35,20 +35,24 @@ struct check {
     char now[256];             /* what is being checked */
     struct progress_line show; /* of one backend, in the process that checks it */
     int begun, total;          /* checks of it */
+    int from; /* the first one that is to be made: a child before has done others */
     struct protocol *protocol; /* of a child, to its parent; NULL = this process is the parent */
     char **files;              /* golden files; NULL = the awkward shapes */
     int n_files;
 };
 
-/* Report the next check first, so that a crash can be attributed; a lost parent is noticed
- * elsewhere. */
-static void say_now(struct check *c, const char *backend, const char *what)
+/* The next check: false if it is not to be made. Reported first, so that a crash can be attributed; a
+ * lost parent is noticed elsewhere. */
+static bool say_now(struct check *c, const char *backend, const char *what)
 {
+    if (c->begun++ < c->from)
+        return false;
     printable_copy(c->now, sizeof(c->now), what); /* one line, whatever the name of a file */
-    progress_at(&c->show, (double)c->begun++ / max_int(1, c->total), "checking %s: %s", backend,
+    progress_at(&c->show, (double)(c->begun - 1) / max_int(1, c->total), "checking %s: %s", backend,
                 c->now);
     if (c->protocol)
         protocol_write(c->protocol, &(struct err){""}, "now %s", c->now);
+    return true;
 }
 
 /* Report the result, so that a crash does not lose it. */
@@ -71,6 +75,7 @@ static void say_finding(struct check *c, const struct finding *f)
 {
     clear_line(c);
     finding_print(c->opt, f);
+    say_tally(c);
 }
 
 static void print_verdict(void *arg, const struct verdict *v)
@@ -104,12 +109,11 @@ static void check_golden(struct check *c, const struct engine *g)
     c->total = c->n_files;
     for (int i = 0; i < c->n_files; i++) {
         struct err e;
-        say_now(c, g->backend->name, c->files[i]);
-        if (golden_run(g, c->files[i], &c->tally, print_verdict, c, &e) != OK) {
-            print_failure(c, g->backend->name, "golden", c->files[i], e.msg);
-            c->bad_files++;
-        }
-        say_tally(c);
+        if (!say_now(c, g->backend->name, c->files[i]) ||
+            golden_run(g, c->files[i], &c->tally, print_verdict, c, &e) == OK)
+            continue;
+        c->bad_files++;
+        print_failure(c, g->backend->name, "golden", c->files[i], e.msg);
     }
 }
 
@@ -202,7 +206,8 @@ static void check_case(struct check *c, const struct bench_case *bcase)
     case_label(bcase, label, sizeof(label));
     const size_t n = strlen(label);
     snprintf(label + n, sizeof(label) - n, " batch=%d", bcase->batch);
-    say_now(c, bcase->backend->name, label);
+    if (!say_now(c, bcase->backend->name, label))
+        return;
     enum status st = case_as_ref(&ref, &opt, bcase, 0, &e);
     if (st == OK)
         st = run_job(&want, &ref, NULL, &e);
@@ -225,7 +230,6 @@ static void check_case(struct check *c, const struct bench_case *bcase)
     job_close(&got);
     job_close(&want);
     free(ref.repro);
-    say_tally(c);
 }
 
 /* ---- operations --------------------------------------------------------------------------- */
@@ -239,7 +243,8 @@ static void check_operations(struct check *c, const struct engine *g)
     for (int op = 0; op_case_name(op); op++) {
         char what[64];
         snprintf(what, sizeof(what), "operation %s", op_case_name(op));
-        say_now(c, g->backend->name, what);
+        if (!say_now(c, g->backend->name, what))
+            continue;
         struct op_result r;
         op_check(g, 1, op, 1 + op_case_count(op) / CASES, &r);
         const bool failed = r.failed > 0, skipped = !failed && r.refused[0];
@@ -263,7 +268,6 @@ static void check_operations(struct check *c, const struct engine *g)
                            .limit = NAN,
                            .detail = skipped ? r.refused : text,
                        });
-        say_tally(c);
     }
 }
 
@@ -326,9 +330,8 @@ static void check_shape(struct check *c, const struct backend *b, const struct s
     if (s->st == E_UNSUPPORTED) /* these variants do not support the shape */
         return;
     if (s->st != OK) {
-        print_failure(c, b->name, "case", s->line, s->why.msg);
         c->tally.failed++;
-        say_tally(c);
+        print_failure(c, b->name, "case", s->line, s->why.msg);
     }
     for (int k = 0; k < s->plan.n; k++)
         if (!s->plan.cases[k].unsupported)
@@ -367,9 +370,8 @@ static void check_backend(struct check *c, const struct backend *b)
     c->show.how = terminal_progress((enum progress)c->opt->progress, c->opt->quiet);
     progress_begin(&c->show, 0, "checking %s", b->name);
     if (engine_open(&g, b->name, THREADS, c->opt->impl, &e) != OK) {
-        print_failure(c, b->name, "backend", "open", e.msg);
         c->tally.failed++;
-        say_tally(c);
+        print_failure(c, b->name, "backend", "open", e.msg);
     } else if (c->files) {
         check_golden(c, &g);
     } else {
@@ -471,7 +473,8 @@ static enum status obey_check(struct server *s, const char *words, struct err *e
     char name[32];
     int bench = 0, at = 0;
 
-    if (sscanf(words, "%31s %d %n", name, &bench, &at) < 2 || at == 0 || !backend_find(name))
+    if (sscanf(words, "%31s %d %d %n", name, &bench, &c.from, &at) < 3 || at == 0 ||
+        !backend_find(name))
         return fail(e, E_CHILD, "unexpected request: check %.40s", words);
     enum status st = options_parse_again(&o, words + at, e);
     o.bench = o.bench && bench;
@@ -494,22 +497,26 @@ static void hear(void *arg, const char *name, const char *value)
     struct check *const c = arg;
     struct tally *const t = &c->tally;
 
-    if (strcmp(name, "now") == 0)
+    if (strcmp(name, "now") == 0) {
         snprintf(c->now, sizeof(c->now), "%s", value);
+        c->begun++;
+    }
     if (strcmp(name, "tally") == 0)
         sscanf(value, "%d %d %d %d %d", &t->tensors, &t->passed, &t->failed, &t->skipped,
                &c->bad_files);
 }
 
+/* The checks of a backend from number *from on; after a crash *from is what follows it. */
 static enum status check_in_child(struct check *c, const struct backend *b,
-                                  const struct child_setup *setup, const char *line, struct err *e)
+                                  const struct child_setup *setup, const char *line, int *from,
+                                  struct err *e)
 {
-    struct check of_child = {.now = "nothing yet"};
+    struct check of_child = {.now = "nothing yet", .begun = *from};
     struct child child;
     char *words;
 
     fflush(stdout);
-    NEED(asprintf(&words, "%s %d %s", b->name, c->tally.failed == 0, line) > 0);
+    NEED(asprintf(&words, "%s %d %d %s", b->name, c->tally.failed == 0, *from, line) > 0);
     enum status st = child_begin(&child, setup, &request_check, words, e);
     if (st == OK)
         st = child_answer(&child, hear, &of_child, e);
@@ -520,12 +527,14 @@ static enum status check_in_child(struct check *c, const struct backend *b,
     c->tally.failed += of_child.tally.failed;
     c->tally.skipped += of_child.tally.skipped;
     c->bad_files += of_child.bad_files;
+    const bool again = st != OK && st != E_INTERRUPTED && of_child.begun > *from;
+    *from = again ? of_child.begun : 0;
     if (st == OK || st == E_INTERRUPTED)
         return st;
     terminal_line_clear(&(struct terminal_line){
         terminal_progress((enum progress)c->opt->progress, c->opt->quiet) == PROGRESS_BAR});
-    print_failure(c, b->name, "backend", of_child.now, e->msg);
     c->tally.failed++;
+    print_failure(c, b->name, "backend", of_child.now, e->msg);
     return OK;
 }
 
@@ -553,10 +562,14 @@ static enum status check_all(struct check *c, struct err *e)
     if (st == OK)
         findings_begin(c->opt);
     for (int i = 0; st == OK && i < n; i++) {
-        if (c->opt->isolate == ISOLATE_NONE)
+        int from = 0;
+        if (c->opt->isolate == ISOLATE_NONE) {
             check_backend(c, chosen[i]);
-        else
-            st = check_in_child(c, chosen[i], &setup, line, e);
+            continue;
+        }
+        do
+            st = check_in_child(c, chosen[i], &setup, line, &from, e);
+        while (st == OK && from > 0);
     }
     child_setup_close(&setup);
     free(line);

@@ -4,6 +4,7 @@
  * models. */
 #include "tests/support/edited_file.h"
 #include "tests/support/program.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/base/safetensors.h"
 
@@ -196,6 +197,33 @@ Test(bad_files, a_float_that_is_no_number)
     change_golden(first_output, (float)(0.0 / 0.0));
     struct ran r = run_bench(folder, "check --golden . --backend ref");
     expect_exit(&r, 5);
+    ran_free(&r);
+}
+
+/* The file at which a child dies is one failure. Those before it keep their lines and their numbers,
+ * and those after it are checked. */
+Test(bad_files, a_golden_file_that_kills)
+{
+    if (SANITIZED)
+        cr_skip_test("the sanitizers' runtime has to be loaded first");
+    change_golden(first_output, 0.5f);
+    struct ran r = run_shell(folder, "mv " GOLDEN " a.safetensors; cp a.safetensors d.safetensors; "
+                                     "cp a.safetensors c_kills.safetensors");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    copy_golden(GOLDEN);
+    r = run_shell(folder,
+                  "exec env LD_PRELOAD=\"${BENCH%/*}/dies.so\" DIES_AT=c_kills \"$BENCH\" check "
+                  "--golden . --backend ref");
+    expect_exit(&r, 5);
+    static const char *const lines[] = {
+        "a.safetensors out.y: error ",
+        "c_kills.safetensors: killed by SIGABRT",
+        "d.safetensors out.y: error ",
+        "check: 4 files, 30 tensors, 28 passed, 3 failed",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+        cr_expect(strstr(r.out.data, lines[i]), "%s: %s", lines[i], r.out.data);
     ran_free(&r);
 }
 
