@@ -195,7 +195,7 @@ bool job_param_gradient(const struct params *p, int i, struct gradient *out)
 {
     if (i >= p->n)
         return false;
-    *out = (struct gradient){p->v[i].name, p->v[i].grad, p->v[i].n, false};
+    *out = (struct gradient){p->v[i].name, p->v[i].grad, p->v[i].n, 0};
     return true;
 }
 
@@ -235,9 +235,19 @@ enum status job_expect_gradients(struct job *j, float **want, struct err *e)
     return OK;
 }
 
+/* The magnitude below which numbers of a gradient are the rounding of their terms, which is all that
+ * is left where those cancel, up to 0: 16 U of the largest term, as where attention's operations are
+ * checked (backward_bounds in harness/check/op_attn.c). That is the bound of numbers of this size.
+ * Where nothing is known of the terms, a hundredth of the largest gradient stands for it. */
+static double rounding_floor(const struct gradient *d, struct bound bound, double largest)
+{
+    enum { ROUNDINGS = 16, NEGLIGIBLE = 100 };
+
+    return fmax(largest / NEGLIGIBLE, ROUNDINGS * 0x1p-24 / bound.rel * d->terms);
+}
+
 void job_check_gradients(const struct job *j, const float *want, struct agreement *a)
 {
-    enum { NEGLIGIBLE = 100 };
     const struct bound bound = job_bound(j->bcase);
     const size_t total = all_gradients(j, NULL);
     struct gradient d;
@@ -248,7 +258,7 @@ void job_check_gradients(const struct job *j, const float *want, struct agreemen
         largest = fmax(largest, fabs((double)want[i]));
     for (int i = 0; j->ops->gradient(j, i, &d); want += d.n, i++) {
         struct bound of_this = bound;
-        of_this.floor = d.of_all_pairs ? largest : largest / NEGLIGIBLE;
+        of_this.floor = rounding_floor(&d, bound, largest);
         const struct agreement one = agree(d.at, want, d.n, of_this);
         /* A single number has no mean square to compare with: it may be the rest of a sum that
          * cancels. NaN stays. */

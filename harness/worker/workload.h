@@ -12,9 +12,9 @@
 struct gradient {
     const char *name;
     const float *at;
-    size_t n;          /* 0 = no such term */
-    bool of_all_pairs; /* a sum of differences as large as any gradient: compared with the largest
-                        * gradient */
+    size_t n;     /* 0 = no such term */
+    double terms; /* size of the terms that it is the sum of, at least, if they may cancel; 0 = no
+                   * more is known than the largest gradient */
 };
 
 struct workload_ops {

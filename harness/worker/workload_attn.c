@@ -235,7 +235,26 @@ static void forward(struct job *j)
 
 /* The gradients of one attention call, each with its name and its length; 0 = no such term. The
  * first are written, the others added to. */
-enum { OPERANDS = 16, WRITTEN = 3, D_REL_K = 5, D_BIAS = 7 };
+enum {
+    D_Q,
+    D_K,
+    D_V,
+    D_U,
+    D_W,
+    D_REL_K,
+    D_REL_V,
+    D_BIAS,
+    D_REL_Q,
+    D_ADD,
+    D_FADE,
+    D_MIX_LOGITS,
+    D_MIX_PROBS,
+    D_SINK_K,
+    D_SINK_V,
+    D_SINK_LOGIT,
+    OPERANDS,
+    WRITTEN = D_U
+};
 struct operand {
     const char *name;
     float **at;
@@ -266,23 +285,24 @@ static void list_operands(struct operand out[OPERANDS], struct attn_job *t)
     const size_t keys = rows * (size_t)a->dh, values = rows * (size_t)attn_dv(a);
     const size_t mix = (size_t)a->H * (size_t)a->H;
     const struct operand all[OPERANDS] = {
-        {"d_q", &d->d_q, asked * queries},
-        {"d_k", &d->d_k, asked * keys},
-        {"d_v", &d->d_v, values},
-        {"d_u", &d->d_u, a->u ? row : 0},
-        {"d_w", &d->d_w, a->w ? row : 0},
+        [D_Q] = {"d_q", &d->d_q, asked * queries},
+        [D_K] = {"d_k", &d->d_k, asked * keys},
+        [D_V] = {"d_v", &d->d_v, values},
+        [D_U] = {"d_u", &d->d_u, a->u ? row : 0},
+        [D_W] = {"d_w", &d->d_w, a->w ? row : 0},
         [D_REL_K] = {"d_rel_k", &d->d_rel_k, a->rel_k ? table_floats(a, a->rel_head, a->dh) : 0},
-        {"d_rel_v", &d->d_rel_v, a->rel_v ? table_floats(a, a->rel_head, a->dh) : 0},
+        [D_REL_V] = {"d_rel_v", &d->d_rel_v, a->rel_v ? table_floats(a, a->rel_head, a->dh) : 0},
         [D_BIAS] = {"d_bias", &d->d_bias,
                     a->bias && t->trained ? table_floats(a, a->bias_head, 1) : 0},
-        {"d_rel_q", &d->d_rel_q, a->rel_q ? table_floats(a, a->rel_head, a->dh) : 0},
-        {"d_add", &d->d_add, a->add.at ? dense_floats(a) : 0},
-        {"d_fade", &t->d_fade, a->fade.at ? sums_of(a) : 0},
-        {"d_mix_logits", &d->d_mix_logits, a->mix_logits ? mix : 0},
-        {"d_mix_probs", &d->d_mix_probs, a->mix_probs ? mix : 0},
-        {"d_sink_k", &d->d_sink_k, a->sink_k ? row * (size_t)a->sinks : 0},
-        {"d_sink_v", &d->d_sink_v, a->sink_v ? row * (size_t)a->sinks : 0},
-        {"d_sink_logit", &d->d_sink_logit, a->sink_logit ? (size_t)a->H * (size_t)a->sinks : 0},
+        [D_REL_Q] = {"d_rel_q", &d->d_rel_q, a->rel_q ? table_floats(a, a->rel_head, a->dh) : 0},
+        [D_ADD] = {"d_add", &d->d_add, a->add.at ? dense_floats(a) : 0},
+        [D_FADE] = {"d_fade", &t->d_fade, a->fade.at ? sums_of(a) : 0},
+        [D_MIX_LOGITS] = {"d_mix_logits", &d->d_mix_logits, a->mix_logits ? mix : 0},
+        [D_MIX_PROBS] = {"d_mix_probs", &d->d_mix_probs, a->mix_probs ? mix : 0},
+        [D_SINK_K] = {"d_sink_k", &d->d_sink_k, a->sink_k ? row * (size_t)a->sinks : 0},
+        [D_SINK_V] = {"d_sink_v", &d->d_sink_v, a->sink_v ? row * (size_t)a->sinks : 0},
+        [D_SINK_LOGIT] = {"d_sink_logit", &d->d_sink_logit,
+                          a->sink_logit ? (size_t)a->H * (size_t)a->sinks : 0},
     };
 
     memcpy(out, all, sizeof(all));
@@ -350,6 +370,73 @@ static enum status reference_backward(struct job *j, const struct engine *ref, s
     return OK;
 }
 
+static double largest(const float *x, size_t n)
+{
+    double most = 0;
+
+    for (size_t i = 0; x && i < n; i++)
+        most = fmax(most, fabs((double)x[i]));
+    return most;
+}
+
+/* Of the gradients of scores, p (dA - delta): the largest delta = dO . O of a query, and the sum of
+ * a head's. A query's terms p dA add up to delta, hence are as large at least. */
+static void score_terms(const struct attn_job *t, double *one, double *all)
+{
+    const struct attn *a = &t->attn;
+    const int dv = attn_dv(a);
+
+    *one = *all = 0;
+    for (int h = 0; h < a->H; h++) {
+        double sum = 0;
+        for (int r = 0; r < a->B * a->L; r++) {
+            const ptrdiff_t at =
+                r / a->L * a->o_at.batch + r % a->L * a->o_at.row + (ptrdiff_t)h * dv;
+            double delta = 0;
+            for (int e = 0; e < dv; e++)
+                delta += (double)t->d_o[at + e] * (double)a->o[at + e];
+            *one = fmax(*one, fabs(delta));
+            sum += fabs(delta);
+        }
+        *all = fmax(*all, sum);
+    }
+}
+
+/* Size of the terms of operand i's gradient. Its elements are sums over the keys of a query, over
+ * the queries of a key, or over all of both. */
+static double terms_of(const struct attn_job *t, int i, const struct operand *list)
+{
+    const struct attn *a = &t->attn;
+    const double q = fabs((double)a->scale) * largest(a->q, list[D_Q].n);
+    const double k = fabs((double)a->scale) * largest(a->k, list[D_K].n);
+    double one, all;
+
+    score_terms(t, &one, &all);
+    switch (i) {
+    case D_Q:
+        return one * k;
+    case D_K:
+    case D_SINK_K:
+        return one * q;
+    case D_U:
+    case D_W:
+        return all * k;
+    case D_REL_K: /* one row may be of all pairs */
+        return (a->R + a->Rf == 1 ? all : one) * q;
+    case D_REL_Q:
+        return (a->R + a->Rf == 1 ? all : one) * k;
+    case D_ADD:
+    case D_FADE:
+        return one;
+    case D_BIAS:
+    case D_MIX_LOGITS:
+    case D_SINK_LOGIT:
+        return all;
+    default: /* sums of p, which do not cancel */
+        return 0;
+    }
+}
+
 static bool gradient(const struct job *j, int i, struct gradient *out)
 {
     struct attn_job attn = j->attn;
@@ -358,11 +445,8 @@ static bool gradient(const struct job *j, int i, struct gradient *out)
     if (i >= OPERANDS)
         return false;
     list_operands(list, &attn);
-    /* Where all pairs have the same key or table row, a softmax's gradients cancel to 0. */
-    const struct attn *const a = &j->attn.attn;
-    const bool same = attn_keys(a) == 1 || (i == D_REL_K && a->R + a->Rf == 1);
     *out = (struct gradient){list[i].name, *list[i].at, list[i].n,
-                             .of_all_pairs = same || i == D_BIAS};
+                             .terms = list[i].n ? terms_of(&attn, i, list) : 0};
     return true;
 }
 

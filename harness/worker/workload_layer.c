@@ -130,7 +130,7 @@ static bool gradient(const struct job *j, int i, struct gradient *out)
 
     if (i != at_input)
         return job_param_gradient(&j->layer.params, i, out);
-    *out = (struct gradient){"d_x", j->layer.d, j->n_out, false};
+    *out = (struct gradient){"d_x", j->layer.d, j->n_out, 0};
     return true;
 }
 
