@@ -52,6 +52,7 @@ static const struct more mores[] = {
     {T_FADE | T_ADD | T_MASK | T_CAP, 4},
     {T_FADE | T_WINDOWS | T_GAIN | T_SCORES_OUT | T_SINKS, 0},
     {T_FADE | T_MIX_LOGITS | T_NO_CONTENT, 0},
+    {T_ADD | T_SCORES_OUT | T_MIX_LOGITS | T_MIX_PROBS | T_MASK, 6},
 };
 enum { MORES = ARRAY_LEN(mores) };
 
@@ -327,24 +328,31 @@ ParameterizedTest(int *b, attn_terms_grad, hidden_pairs_keep_what_they_held)
 
 /* The gradient that arrives at the scores may be overwritten by the one of what was added to them.
  */
-ParameterizedTestParameters(attn_terms_grad, scores_and_added_may_share) { return everybody(); }
-ParameterizedTest(int *b, attn_terms_grad, scores_and_added_may_share)
+static void share(const struct engine *g, int more)
 {
-    const struct engine g = open_engine(backends[*b]->name, 1);
+    const struct where c = {2, 0, more};
     struct problem two, one;
 
-    make(&two, &(struct where){2, 0, 8}), make(&one, &(struct where){2, 0, 8});
+    make(&two, &c), make(&one, &c);
     const ptrdiff_t row = two.w.x.a.M + two.w.x.a.L, head = two.w.x.a.L * row;
     const struct dense dense = {two.w.add, two.w.x.a.H * head, head, row};
     float *own = one.d.d_add;
     two.w.x.a.add = one.w.x.a.add = dense;
     one.d.d_add = one.d_scores;
-    run(&g, &two), run(&g, &one);
+    run(g, &two), run(g, &one);
     for (size_t x = 0; x < one.w.scores_n; x++)
         cr_expect(isnan(one.d_scores[x]) || one.d_scores[x] == two.d.d_add[x], "%zu: %g, not %g", x,
                   (double)one.d_scores[x], (double)two.d.d_add[x]);
     one.d.d_add = own;
     free_problem(&two), free_problem(&one);
+}
+ParameterizedTestParameters(attn_terms_grad, scores_and_added_may_share) { return everybody(); }
+ParameterizedTest(int *b, attn_terms_grad, scores_and_added_may_share)
+{
+    const struct engine g = open_engine(backends[*b]->name, 1);
+
+    share(&g, 8);
+    share(&g, MORES - 1); /* of heads that mix */
 }
 
 /* A second backward pass doubles every term exactly. */

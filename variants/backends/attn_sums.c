@@ -93,6 +93,5 @@ void attn_grad_check(const struct attn *a, const struct attn_grad *d)
 
     CHECK((!d->d_add || a->add.at) && (!d->d_fade || a->fade.at));
     if (d->d_add && d->d_add == d->d_scores_out) /* in place */
-        CHECK(!attn_mixes(a) && a->add.row == K && a->add.head == head &&
-              a->add.batch == head * a->H);
+        CHECK(a->add.row == K && a->add.head == head && a->add.batch == head * a->H);
 }

@@ -58,6 +58,14 @@ enum status config_check_around(const struct config *c, struct err *e)
                     "%s: forgetting with a view of the future, sinks, steps or scores of the layer "
                     "before  -> none of them",
                     name);
+    /* The scores of a pair that only other heads see are mixed, too, but no head hands them on. */
+    if (c->attn_extra == &extra_talking && c->score_residual != SCORE_RESIDUAL_NONE &&
+        (c->head_windows.n || (c->masks.n > 1 && !c->layer_masks.n)))
+        return fail(
+            e, E_USAGE,
+            "%s: heads that mix and see different keys, with scores of the layer before  -> "
+            "the same mask or window for all heads",
+            name);
     if (c->around.cope &&
         (!c->causal || c->score_residual != SCORE_RESIDUAL_NONE || c->around.forget ||
          c->around.diff || c->pos->reserve || c->pos->rotate || c->attn_extra))
