@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char runjson_file[] = "run.json";
 static const char schema[] = "bench-run/" SCHEMA_VERSION;
@@ -147,15 +148,14 @@ int64_t runjson_counted(const char *dir)
     char path[FILE_PATH];
     const char *status;
     json_t *run, *count;
-    int64_t n = -1;
+    int64_t n = 0;
 
     if (load(&run, dir, path, &(struct err){""}) != OK)
-        return -1;
+        return access(path, F_OK) == 0 ? INT64_MAX : 0;
     json_object_foreach(json_object_get(run, "rows"), status, count)
     {
         const int64_t rows = json_integer_value(count);
-        if (rows >= 0 && rows <= INT32_MAX)
-            n = (n < 0 ? 0 : n) + rows;
+        n += rows >= 0 && rows <= INT32_MAX ? rows : 0;
     }
     json_decref(run);
     return n;

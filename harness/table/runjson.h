@@ -24,7 +24,8 @@ enum status runjson_create(const char *dir, const struct runjson *r, struct err 
 enum status runjson_finish(const char *dir, const char *finished_at_utc, int exit_code,
                            const int rows[ROW_STATUS_COUNT], struct err *e);
 
-/* The rows that it counted at its end, of all tables; -1 if that is not to be read. */
+/* The rows that it counted at its end, of all tables: 0 without the file, INT64_MAX if the file cannot
+ * be read. */
 int64_t runjson_counted(const char *dir);
 
 /* The command that made it; of files of versions that did not write it, the one of their argv. */

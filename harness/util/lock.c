@@ -80,6 +80,8 @@ enum status lock_take(struct lock *l, const char *path, const char *what, struct
         return OK;
     free(l->path);
     *l = (struct lock){0};
+    if (why == EINVAL)
+        return fail(e, E_IO, "cannot lock %s: not a regular file  -> remove it", path);
     if (why != EAGAIN)
         return file_fail(e, "lock", path, why);
     if (holder <= 0) /* on another machine, or one hands it to the next */

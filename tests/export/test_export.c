@@ -302,6 +302,28 @@ Test(export, figures_of_merit_of_a_part)
     ran_free(&r);
 }
 
+/* What a run counted is not known: no verdict in its favour. */
+Test(export, of_a_run_whose_json_is_damaged)
+{
+    static const char *const damage[] = {"printf '[[' >run.json", "rm run.json && mkfifo run.json"};
+
+    for (size_t i = 0; i < ARRAY_LEN(damage); i++) {
+        struct rundir dir;
+        made_open(&dir, "abcdef1");
+        made_row(&dir, &fast, "host", "ok", "", 4096);
+        made_close(&dir, "host", "CPU");
+        struct ran r = run_bench(folder, "export --to fom %s", dir.path);
+        expect_last_line(&r, "bench: all ok\n");
+        ran_free(&r);
+        r = run_shell(dir.path, damage[i]);
+        expect_exit(&r, 0);
+        ran_free(&r);
+        r = run_bench(folder, "export --to fom %s", dir.path);
+        expect_last_line(&r, "bench: 0 wrong, 0 failed, not finished\n");
+        ran_free(&r);
+    }
+}
+
 /* As the runs that stand in results/reference. */
 Test(export, of_a_run_without_perplexities)
 {

@@ -156,6 +156,8 @@ Test(gnuplot, a_hanging_one_ends_with_the_program)
 /* XML has neither controls nor bytes that are not UTF-8. */
 Test(gnuplot, captions_are_characters)
 {
+    static const char bad[] = {'X',        0x1b,       1,          0x7f, (char)0xff,
+                               (char)0xef, (char)0xbf, (char)0xbf, 'X'};
     struct bytes env;
     char path[FILE_PATH];
     struct err e;
@@ -166,7 +168,8 @@ Test(gnuplot, captions_are_characters)
     cr_assert_eq(file_read(&env, path, &e), OK, "%s", e.msg);
     char *const at = strstr(env.data, "X-1-2-3-X");
     cr_assert_not_null(at);
-    memcpy(at, "X\x1b\x01\x7f\xff\xef\xbf\xbfX", 9);
+    for (size_t i = 0; i < sizeof(bad); i++)
+        at[i] = bad[i];
     cr_assert_eq(file_replace(path, env.data, env.n, &e), OK, "%s", e.msg);
     free(env.data);
     struct ran r = run_bench(folder, "plot run --figure latency-seq");
