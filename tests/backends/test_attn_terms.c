@@ -266,27 +266,13 @@ ParameterizedTest(int *m, attn_terms, lower_blocks_change_no_bit, .timeout = 120
 
 /* ---- what is hidden ----------------------------------------------------------------------- */
 
-static bool anybody_sees(const struct attn *a, int j)
-{
-    for (int h = 0; h < a->H; h++)
-        for (int i = 0; i < a->L; i++)
-            if (loop_sees(a, h, i, j))
-                return true;
-    return false;
-}
-
-/* Other keys and values where no query looks, NaN in what is added to pairs that no head sees. */
+/* No numbers in keys and values where no query looks, and in what is added to pairs that no head
+ * sees. */
 static void poison(struct wide *w)
 {
     struct attn *a = &w->x.a;
 
-    for (int j = 0; j < attn_keys(a); j++)
-        for (int b = 0; b < a->B && !anybody_sees(a, j); b++) {
-            for (int e = 0; e < a->Hkv * a->dh; e++)
-                w->x.k[b * a->k_at.batch + j * a->k_at.row + e] *= -100;
-            for (int e = 0; e < a->Hkv * attn_dv(a); e++)
-                w->x.v[b * a->v_at.batch + j * a->v_at.row + e] = 1e6f;
-        }
+    poison_unseen(w);
     for (int x = 0; a->add.at && x < a->B * a->H * a->L; x++) {
         const int b = x / a->L / a->H, i = x % a->L;
         float *row = w->add + attn_dense_at(&a->add, b, x / a->L % a->H, i);
@@ -307,9 +293,15 @@ static void expect_no_influence(const struct engine *g, const struct where *c)
     make(&clean, c), make(&poisoned, c);
     poison(&poisoned);
     attend(g, &clean.x.a), attend(g, &poisoned.x.a);
-    cr_expect_arr_eq(clean.x.o, poisoned.x.o, clean.x.o_size * sizeof(float),
-                     "%s: shape %d, scheme %d, more %d: hidden pairs matter", g->backend->name,
-                     c->s, c->t, c->m);
+    const struct attn_impl *impl;
+    cr_assert_eq(engine_attn(g, &clean.x.a, &impl, NULL), OK);
+    /* Products of composed attention are then cut elsewhere. */
+    const double bound = strcmp(impl->name, "composed") == 0 ? wide_bound(&clean).out : 0;
+    for (size_t x = 0; x < clean.x.o_size; x++)
+        cr_expect(fabs((double)clean.x.o[x] - (double)poisoned.x.o[x]) <= bound,
+                  "%s: shape %d, scheme %d, more %d: hidden pairs matter: %g, not %g",
+                  g->backend->name, c->s, c->t, c->m, (double)poisoned.x.o[x],
+                  (double)clean.x.o[x]);
     cr_expect_arr_eq(clean.scores_out, poisoned.scores_out, clean.scores_n * sizeof(float));
     free_wide(&clean), free_wide(&poisoned);
 }

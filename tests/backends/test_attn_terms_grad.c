@@ -299,6 +299,24 @@ ParameterizedTest(int *b, attn_terms_grad, backward_hands_out_no_scores)
     free_problem(&p);
 }
 
+/* Keys and values that no query sees are no numbers, and no gradient notices. */
+ParameterizedTestParameters(attn_terms_grad, unseen_keys_do_not_matter) { return everybody(); }
+ParameterizedTest(int *b, attn_terms_grad, unseen_keys_do_not_matter, .timeout = 120)
+{
+    const struct engine g = open_engine(backends[*b]->name, 1);
+
+    for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
+        for (int m = 0; m < MORES; m++) {
+            const struct where c = {s, m % (int)ARRAY_LEN(schemes), m};
+            struct problem clean, poisoned;
+            make(&clean, &c), make(&poisoned, &c);
+            poison_unseen(&poisoned.w);
+            run(&g, &clean), run(&g, &poisoned);
+            compare(&g, &c, &poisoned, &clean);
+            free_problem(&clean), free_problem(&poisoned);
+        }
+}
+
 /* Hidden pairs keep their contents; visible ones are added to. */
 ParameterizedTestParameters(attn_terms_grad, hidden_pairs_keep_what_they_held)
 {

@@ -189,6 +189,29 @@ static inline bool loop_sees(const struct attn *a, int h, int i, int j)
            rule_visible(&a->mask[a->mask_of_head ? a->mask_of_head[h] : 0], key + n, key);
 }
 
+static inline bool anybody_sees(const struct attn *a, int j)
+{
+    for (int h = 0; h < a->H; h++)
+        for (int i = 0; i < a->L; i++)
+            if (loop_sees(a, h, i, j))
+                return true;
+    return false;
+}
+
+/* No numbers in keys and values where no query looks. */
+static inline void poison_unseen(struct wide *w)
+{
+    const struct attn *a = &w->x.a;
+
+    for (int j = 0; j < attn_keys(a); j++)
+        for (int b = 0; b < a->B && !anybody_sees(a, j); b++) {
+            for (int e = 0; e < a->Hkv * a->dh; e++)
+                w->x.k[b * a->k_at.batch + j * a->k_at.row + e] = e % 2 ? INFINITY : NAN;
+            for (int e = 0; e < a->Hkv * attn_dv(a); e++)
+                w->x.v[b * a->v_at.batch + j * a->v_at.row + e] = j % 2 ? -INFINITY : NAN;
+        }
+}
+
 /* Element e of row n of a table. */
 static inline double loop_table(const struct attn *a, const float *table, int h, int n, int e)
 {

@@ -103,6 +103,62 @@ static void find_rows(const struct attn *a, struct block_at *at)
     at->shift = a->R - 1 - attn_dist(a, at->i0, at->j0) - at->r0;
 }
 
+/* Does one of the rows see key j? Of all heads where they mix. */
+static bool any_row_sees(const struct attn *a, const struct block_at *at, int j)
+{
+    const int team = composed_team(a), h0 = at->h / team * team;
+
+    for (int h = h0; h < h0 + team; h++) {
+        const struct sight sight = attn_sight(a, h);
+        for (int i = at->i0; i < at->i0 + at->n; i++)
+            if (sight_visible(&sight, i, j))
+                return true;
+    }
+    return false;
+}
+
+static bool all_finite(const float *x, int n)
+{
+    float sum = 0; /* 0 times infinity is no number */
+
+#pragma omp simd reduction(+ : sum)
+    for (int e = 0; e < n; e++)
+        sum += 0 * x[e];
+    return sum == 0;
+}
+
+static bool is_hole(const struct attn *a, const struct block_at *at, int j)
+{
+    const int team = composed_team(a), kv = team > 1 ? 0 : at->kv, n = team > 1 ? a->Hkv : 1;
+    const float *const k = a->k + at->b * a->k_at.batch + j * a->k_at.row;
+    const float *const v = a->v + at->b * a->v_at.batch + j * a->v_at.row;
+
+    return !((a->no_content || all_finite(k + (ptrdiff_t)kv * a->dh, n * a->dh)) &&
+             all_finite(v + (ptrdiff_t)kv * attn_dv(a), n * attn_dv(a))) &&
+           !any_row_sees(a, at, j);
+}
+
+/* Without a mask or window every key from the first to the last is seen by some row. */
+static bool finds_holes(const struct attn *a, const struct block_at *at)
+{
+    bool found = false;
+
+    for (int j = 0; (a->mask || a->window || a->window_of_head) && !found && j < at->cols; j++)
+        found = is_hole(a, at, at->j0 + j);
+    return found;
+}
+
+bool composed_next_keys(const struct attn *a, const struct block_at *at, struct range *r)
+{
+    r->from = r->to;
+    while (at->holes && r->from < at->cols && is_hole(a, at, at->j0 + r->from))
+        r->from++;
+    r->to = at->holes ? r->from : at->cols;
+    while (r->to < at->cols && !is_hole(a, at, at->j0 + r->to))
+        r->to++;
+    return r->from < r->to;
+}
+
 struct block_at composed_locate(const struct attn *a, int b, int h, int block)
 {
     const int rows = composed_rows(a);
@@ -114,7 +170,14 @@ struct block_at composed_locate(const struct attn *a, int b, int h, int block)
     at.cols = max_int(1, keys.to - keys.from); /* products need at least one column, even a hidden
                                                 * one */
     find_rows(a, &at);
+    at.holes = finds_holes(a, &at);
     return at;
+}
+
+void composed_zero_rows(float *x, ptrdiff_t ld, int rows, int n)
+{
+    for (int i = 0; i < rows; i++)
+        memset(x + i * ld, 0, sizeof(*x) * (size_t)n);
 }
 
 struct block_at composed_of_head(const struct attn *a, const struct block_at *at, int h)
@@ -260,7 +323,13 @@ static void outputs(const struct engine *g, const struct attn *a, const struct b
     const ptrdiff_t ld = composed_score_ld(a), g_ld = composed_table_ld(a);
     const ptrdiff_t table = at->h * a->rel_head + (ptrdiff_t)at->r0 * a->dh;
 
-    add_values(g, a, at, false, w, ld, at->cols, v, a->v_at.row);
+    if (at->holes)
+        composed_zero_rows(a->o + at->b * a->o_at.batch + at->i0 * a->o_at.row +
+                               (ptrdiff_t)at->h * dv,
+                           a->o_at.row, at->n, dv);
+    for (struct range r = {0}; composed_next_keys(a, at, &r);)
+        add_values(g, a, at, at->holes, w + r.from, ld, r.to - r.from, v + r.from * a->v_at.row,
+                   a->v_at.row);
     if (a->rel_v) {
         composed_sum_by_row(at, w, ld, sp->g, g_ld);
         add_values(g, a, at, true, sp->g, g_ld, at->n_rel, a->rel_v + table, a->dh);

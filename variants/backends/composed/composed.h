@@ -24,7 +24,16 @@ struct block_at {
     int r0, n_rel;      /* table rows that the block's distances use */
     int shift;          /* key j of row i has table row clamp(j k_step + shift - i q_step, 0, */
     int q_step, k_step; /* n_rel-1), counted from j0, r0; steps are 1 unless positions are pooled */
+    bool
+        holes; /* keys or values that no row sees are no numbers, and 0 times them would not be 0 */
 };
+
+/* Advance r over keys of the block, counted from j0, that products with them may read: all but the
+ * holes. Start with a zeroed range. */
+bool composed_next_keys(const struct attn *a, const struct block_at *at, struct range *r);
+
+/* x [rows, n] = 0, to which products are added key by key. */
+void composed_zero_rows(float *x, ptrdiff_t ld, int rows, int n);
 
 /* Score matrices of the heads that are computed together: rows composed_ld apart, columns of sinks
  * after those of keys, `square` floats between heads. Where heads do not mix, s, p and w are the

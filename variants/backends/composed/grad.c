@@ -106,8 +106,11 @@ static void value_grad(const struct grad_call *c, const struct block_at *at, con
 
     mm_here(c->g, TN, at->cols, dv, at->n, 1, w, ld, d_o, a->o_at.row, 1, c->d->d_v + v_at,
             a->v_at.row);
-    mm_here(c->g, NT, at->n, at->cols, dv, 1, d_o, a->o_at.row, a->v + v_at, a->v_at.row, 0, d_w,
-            ld);
+    if (at->holes)
+        composed_zero_rows(d_w, ld, at->n, at->cols);
+    for (struct range r = {0}; composed_next_keys(a, at, &r);)
+        mm_here(c->g, NT, at->n, r.to - r.from, dv, 1, d_o, a->o_at.row,
+                a->v + v_at + r.from * a->v_at.row, a->v_at.row, 0, d_w + r.from, ld);
 }
 
 /* drel_v; sums [n, n_rel] receives the table's part of D by table row. */
@@ -178,8 +181,11 @@ static void content_grad(const struct grad_call *c, const struct block_at *at, c
 
     mm_here(c->g, TN, at->cols, a->dh, at->n, a->scale, d, ld, q, q_ld, 1, c->d->d_k + k_at,
             a->k_at.row);
-    mm_here(c->g, NN, at->n, a->dh, at->cols, a->scale, d, ld, a->k + k_at, a->k_at.row, 0, d_q,
-            a->q_at.row);
+    if (at->holes)
+        composed_zero_rows(d_q, a->q_at.row, at->n, a->dh);
+    for (struct range r = {0}; composed_next_keys(a, at, &r);)
+        mm_here(c->g, NN, at->n, a->dh, r.to - r.from, a->scale, d + r.from, ld,
+                a->k + k_at + r.from * a->k_at.row, a->k_at.row, at->holes, d_q, a->q_at.row);
     if (a->sink_k)
         composed_sink_keys(c, at, d, work);
     composed_add_columns(composed_sum(c, at, SUM_U), d_q, a->q_at.row, at->n, a->dh);

@@ -202,8 +202,10 @@ void composed_rel_q_grad(const struct grad_call *c, const struct block_at *at, c
         const ptrdiff_t k_at =
             at->b * a->k_at.batch + part.j0 * a->k_at.row + (ptrdiff_t)at->kv * a->dh;
         sum_by_key(a, &part, d + j, work);
-        mm_here(c->g, TN, part.n_rel, a->dh, part.cols, a->scale, work, sums_ld, a->k + k_at,
-                a->k_at.row, 1, composed_sum(c, at, SUM_REL_Q) + row, a->dh);
+        for (struct range r = {0}; composed_next_keys(a, &part, &r);)
+            mm_here(c->g, TN, part.n_rel, a->dh, r.to - r.from, a->scale, work + r.from * sums_ld,
+                    sums_ld, a->k + k_at + r.from * a->k_at.row, a->k_at.row, 1,
+                    composed_sum(c, at, SUM_REL_Q) + row, a->dh);
         mm_here(c->g, NN, part.cols, a->dh, part.n_rel, a->scale, work, sums_ld,
                 a->rel_q + at->h * a->rel_head + row, a->dh, 1, c->d->d_k + k_at, a->k_at.row);
     }

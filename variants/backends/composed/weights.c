@@ -83,6 +83,17 @@ static void add_fade(const struct attn *a, const struct block_at *at, int i, flo
         s[j] += (float)(own - head[at->j0 + j]);
 }
 
+/* The scores of keys that products do not read: other heads and a cap's slope multiply them by 0. */
+static void clear_holes(const struct attn *a, const struct block_at *at, float *s)
+{
+    const ptrdiff_t ld = composed_score_ld(a);
+    int done = 0;
+
+    for (struct range r = {0}; composed_next_keys(a, at, &r); done = r.to)
+        composed_zero_rows(s + done, ld, at->n, r.from - done);
+    composed_zero_rows(s + done, ld, at->n, at->cols - done);
+}
+
 /* The scores of one head, without hiding. */
 static void head_scores(const struct engine *g, const struct attn *a, const struct block_at *at,
                         const struct space *sp, float *s, float *slope)
@@ -100,6 +111,8 @@ static void head_scores(const struct engine *g, const struct attn *a, const stru
         add_relative_keys(g, a, at, sp, s);
     if (a->rel_q)
         add_relative_queries(g, a, at, sp, s);
+    if (at->holes)
+        clear_holes(a, at, s);
     for (int i = 0; i < at->n; i++) {
         if (a->soft_cap != 0)
             cap(s + i * ld, slope ? slope + i * ld : NULL, at->cols, a->soft_cap);

@@ -108,6 +108,7 @@ static size_t lay_out_backward(struct backward *c, int threads, float *base)
     c->x = layout(c->a, base);
     size_t at = c->x.floats;
     c->y = layout(&c->swapped, base ? base + at : NULL);
+    c->y.seen_by = c->a;
     at += c->y.floats;
     terms_in(c, NULL, &c->terms_floats);
     c->sums_floats = sum_rows(c->x.K) * (size_t)(c->x.d_pad + c->x.v_pad);

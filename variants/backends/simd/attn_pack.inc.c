@@ -6,14 +6,15 @@
 /* A call: its packed operands and their places. Offsets in floats. */
 struct fused {
     const struct attn *a;
-    int K, n_rel;    /* keys; rows of the tables */
-    int d_pad;       /* dh in whole vectors */
-    int dk;          /* lanes of a head of keys */
-    int dv, v_pad;   /* width of values; in whole vectors */
-    int row0;        /* key j of query i has table row clamp(j + row0 - i, 0, n_rel-1) */
-    bool far_shared; /* far keys share row 0, which is subtracted from the tables */
-    float factor;    /* scale log2 e, in the packed keys and key tables */
-    int bias_lo;     /* table row of the extended bias's first element */
+    const struct attn *seen_by; /* who sees which keys: `a`, or that with keys and values swapped */
+    int K, n_rel;               /* keys; rows of the tables */
+    int d_pad;                  /* dh in whole vectors */
+    int dk;                     /* lanes of a head of keys */
+    int dv, v_pad;              /* width of values; in whole vectors */
+    int row0;                   /* key j of query i has table row clamp(j + row0 - i, 0, n_rel-1) */
+    bool far_shared;            /* far keys share row 0, which is subtracted from the tables */
+    float factor;               /* scale log2 e, in the packed keys and key tables */
+    int bias_lo;                /* table row of the extended bias's first element */
     float *k, *v, *rel_k, *rel_v, *bias, *sink_k, *sink_v;
     ptrdiff_t k_head, v_head, rel_k_head, rel_v_head, bias_head; /* 0 = shared by heads */
     ptrdiff_t sink_k_head, sink_v_head;
@@ -42,10 +43,15 @@ static float *take(size_t *at, float *base, size_t n)
  * collide in L1 or need a page each: copying would cost more than it saves. */
 enum { IN_PLACE_KEYS = 768, IN_PLACE_ROW = 1024 };
 
-static bool values_in_place(const struct attn *a)
+/* Without a mask or window each key is seen by some query. */
+static bool hides_keys(const struct attn *a) { return a->mask || a->window || a->window_of_head; }
+
+static bool values_in_place(const struct fused *f)
 {
-    return PER_LANE == 1 && a->v && attn_keys(a) <= IN_PLACE_KEYS && attn_dv(a) % VL == 0 &&
-           a->v_at.row < IN_PLACE_ROW;
+    const struct attn *a = f->a;
+
+    return PER_LANE == 1 && !hides_keys(f->seen_by) && a->v && attn_keys(a) <= IN_PLACE_KEYS &&
+           attn_dv(a) % VL == 0 && a->v_at.row < IN_PLACE_ROW;
 }
 
 /* Lay out the scratch; base = NULL only counts. Packed values always get room, because strides may
@@ -55,6 +61,7 @@ static struct fused layout(const struct attn *a, float *base)
     const int K = attn_keys(a), n_rel = a->R + a->Rf, dv = attn_dv(a);
     const int d_pad = (int)round_up((size_t)a->dh, VL), v_pad = (int)round_up((size_t)dv, VL);
     struct fused f = {.a = a,
+                      .seen_by = a,
                       .K = K,
                       .n_rel = n_rel,
                       .d_pad = d_pad,
@@ -137,6 +144,60 @@ static void pack_keys_q8(const struct fused *f, int b, int h, int j, int n)
 }
 #endif
 
+/* ---- what no query sees ------------------------------------------------------------------- */
+
+/* The kernels multiply hidden values by 0, which is not 0 of an infinity or of what is no number. One
+ * that somebody sees is in the outputs anyway. */
+static bool any_query_sees(const struct attn *a, int kv, int j)
+{
+    const int group = a->H / a->Hkv;
+
+    for (int h = kv * group; h < (kv + 1) * group; h++) {
+        const struct sight sight = attn_sight(a, h);
+        for (int i = 0; i < a->L; i++)
+            if (sight_visible(&sight, i, j))
+                return true;
+    }
+    return false;
+}
+
+static bool finite_floats(const float *x, int n)
+{
+    float sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+    for (int e = 0; e < n; e++)
+        sum += 0 * x[e];
+    return sum == 0;
+}
+
+static bool finite_bf16(const uint16_t *x, int n)
+{
+    enum { EXPONENT = 0x7f80 };
+    int found = 0;
+
+    for (int e = 0; e < n; e++)
+        found |= (x[e] & EXPONENT) == EXPONENT;
+    return !found;
+}
+
+/* Row j of a head's packed values = 0. */
+static void clear_values(float *to, int K, int d, int j)
+{
+    const uint32_t kept = PER_LANE == 1 ? 0 : j % 2 ? 0xffff : 0xffff0000;
+    const int vectors = (d + VL - 1) / VL;
+
+    for (int v = 0; v < vectors; v++) {
+        float *const row = to + strip_at(vectors, lanes_for(K), v, j / PER_LANE);
+        for (int x = 0; x < VL; x++) {
+            uint32_t bits;
+            memcpy(&bits, row + x, sizeof(bits));
+            bits &= kept;
+            memcpy(row + x, &bits, sizeof(bits));
+        }
+    }
+}
+
 /* Keys and values [j, j+n) of one head. */
 static void pack_keys(const struct fused *f, int b, int h, int j, int n)
 {
@@ -163,8 +224,13 @@ static void pack_keys(const struct fused *f, int b, int h, int j, int n)
     }
     if (a->v_bf16)
         pack_key_values_bf16(to, f->K, a->v_bf16 + v, a->v_at.row, f->dv, j, n);
-    else if (!values_in_place(a))
+    else if (!values_in_place(f))
         pack_key_values(to, f->K, a->v + v, a->v_at.row, f->dv, j, n);
+    for (int x = j; hides_keys(f->seen_by) && x < j + n; x++)
+        if (!(a->v_bf16 ? finite_bf16(a->v_bf16 + v + x * a->v_at.row, f->dv)
+                        : finite_floats(a->v + v + x * a->v_at.row, f->dv)) &&
+            !any_query_sees(f->seen_by, h, x))
+            clear_values(to, f->K, f->dv, x);
 }
 
 /* Rows [r, r+n) of table `t`. Key tables go into panels, value tables into strips. */
