@@ -8,6 +8,7 @@
 #include "child_requests.h"
 #include "commands.h"
 #include "finding.h"
+#include "golden_files.h"
 #include "harness/check/golden.h"
 #include "harness/check/op_cases.h"
 #include "harness/measure/result.h"
@@ -17,16 +18,11 @@
 #include "harness/worker/child.h"
 #include "harness/worker/reference.h"
 #include "variants/base/printable.h"
-#include "variants/model/import/published.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 struct check {
     const struct options *opt;
@@ -37,8 +33,7 @@ struct check {
     int begun, total;          /* checks of it */
     int from; /* the first one that is to be made: a child before has done others */
     struct protocol *protocol; /* of a child, to its parent; NULL = this process is the parent */
-    char **files;              /* golden files; NULL = the awkward shapes */
-    int n_files;
+    struct golden_files files; /* golden files; none = the awkward shapes */
 };
 
 /* The next check: false if it is not to be made. Reported first, so that a crash can be attributed; a
@@ -106,14 +101,14 @@ static void print_failure(struct check *c, const char *backend, const char *kind
 
 static void check_golden(struct check *c, const struct engine *g)
 {
-    c->total = c->n_files;
-    for (int i = 0; i < c->n_files; i++) {
+    c->total = c->files.n;
+    for (int i = 0; i < c->files.n; i++) {
         struct err e;
-        if (!say_now(c, g->backend->name, c->files[i]) ||
-            golden_run(g, c->files[i], &c->tally, print_verdict, c, &e) == OK)
+        if (!say_now(c, g->backend->name, c->files.at[i]) ||
+            golden_run(g, c->files.at[i], &c->tally, print_verdict, c, &e) == OK)
             continue;
         c->bad_files++;
-        print_failure(c, g->backend->name, "golden", c->files[i], e.msg);
+        print_failure(c, g->backend->name, "golden", c->files.at[i], e.msg);
     }
 }
 
@@ -372,7 +367,7 @@ static void check_backend(struct check *c, const struct backend *b)
     if (engine_open(&g, b->name, THREADS, c->opt->impl, &e) != OK) {
         c->tally.failed++;
         print_failure(c, b->name, "backend", "open", e.msg);
-    } else if (c->files) {
+    } else if (c->files.at) {
         check_golden(c, &g);
     } else {
         check_all_of(c, &g);
@@ -382,86 +377,6 @@ static void check_backend(struct check *c, const struct backend *b)
     if (c->opt->bench && c->tally.failed == 0)
         op_bench(b);
     fflush(stdout);
-}
-
-/* ---- which files --------------------------------------------------------------------------- */
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* The golden file of a published model's folder. */
-#define EXPECTED "expect.safetensors"
-
-enum { MOST_FILES = 4096 };
-
-/* dir/name, if it is there; with `among` only if that is there, too. */
-static bool add_if_there(struct check *c, const char *dir, const char *name, const char *among)
-{
-    char path[FILE_PATH], beside[FILE_PATH];
-    struct err e;
-
-    if (c->n_files == MOST_FILES || file_join(path, dir, name, &e) != OK ||
-        (among && file_join(beside, dir, among, &e) != OK) || access(path, F_OK) != 0 ||
-        (among && access(beside, F_OK) != 0))
-        return false;
-    NEED(c->files[c->n_files++] = strdup(path));
-    return true;
-}
-
-/* A folder of golden files has files, and folders of published models. */
-static void add_entry(struct check *c, const char *dir, const char *name)
-{
-    static const char ending[] = ".safetensors";
-    const size_t n = strlen(name);
-    char path[FILE_PATH];
-    struct err e;
-
-    if (*name == '.')
-        return;
-    if (n > strlen(ending) && strcmp(name + n - strlen(ending), ending) == 0)
-        add_if_there(c, dir, name, NULL);
-    else if (file_join(path, dir, name, &e) == OK)
-        add_if_there(c, path, EXPECTED, PUBLISHED_CONFIG);
-}
-
-static enum status list_files(struct check *c, struct err *e)
-{
-    const char *path = c->opt->golden;
-    struct stat s;
-
-    if (stat(path, &s) != 0)
-        return fail(e, E_IO, "cannot read %s: %s  -> give a golden file or a folder of them", path,
-                    strerror(errno));
-    c->files = calloc(MOST_FILES, sizeof(*c->files));
-    NEED(c->files);
-    if (!S_ISDIR(s.st_mode)) {
-        NEED(c->files[c->n_files++] = strdup(path));
-        return OK;
-    }
-    if (add_if_there(c, path, EXPECTED, PUBLISHED_CONFIG))
-        return OK;
-    DIR *dir = opendir(path);
-    if (!dir)
-        return fail(e, E_IO, "cannot read %s: %s", path, strerror(errno));
-    for (const struct dirent *d; (d = readdir(dir));)
-        add_entry(c, path, d->d_name);
-    closedir(dir);
-    qsort(c->files, (size_t)c->n_files, sizeof(*c->files), by_name);
-    if (c->n_files == 0)
-        return fail(e, E_IO,
-                    "%s has no *.safetensors files  -> give a folder of golden files, or of a "
-                    "published model with " EXPECTED,
-                    path);
-    return OK;
-}
-
-static void free_files(struct check *c)
-{
-    for (int i = 0; i < c->n_files; i++)
-        free(c->files[i]);
-    free(c->files);
 }
 
 /* ---- one backend, one child ---------------------------------------------------------------- */
@@ -481,10 +396,10 @@ static enum status obey_check(struct server *s, const char *words, struct err *e
     if (st == OK)
         cpu_limit((enum isa)o.max_isa);
     if (st == OK && o.golden)
-        st = list_files(&c, e);
+        st = golden_files_list(&c.files, o.golden, e);
     if (st == OK)
         check_backend(&c, backend_find(name));
-    free_files(&c);
+    golden_files_free(&c.files);
     options_free(&o);
     return st == OK ? protocol_write(&s->protocol, e, "end") : st;
 }
@@ -555,7 +470,7 @@ static enum status check_all(struct check *c, struct err *e)
         st = lookup_backends(chosen, &n, c->opt, e);
 
     if (st == OK && c->opt->golden)
-        st = list_files(c, e);
+        st = golden_files_list(&c->files, c->opt->golden, e);
     if (st == OK)
         st = child_setup_open(&setup, c->opt, e);
     setup.patience_s = 0; /* a large file or shape may take long */
@@ -584,8 +499,8 @@ static int summary(const struct check *c)
 
     if (!rows || !c->opt->quiet)
         fprintf(rows ? stderr : stdout,
-                "check: %d file%s, %d tensor%s, %d passed, %d failed, %d skipped\n", c->n_files,
-                plural(c->n_files), t->tensors, plural(t->tensors), t->passed,
+                "check: %d file%s, %d tensor%s, %d passed, %d failed, %d skipped\n", c->files.n,
+                plural(c->files.n), t->tensors, plural(t->tensors), t->passed,
                 t->failed + c->bad_files, t->skipped);
     return t->failed > 0 ? EXIT_WRONG_NUMBERS : c->bad_files > 0 ? EXIT_BAD_FILE : EXIT_FINE;
 }
@@ -607,6 +522,6 @@ int cmd_check(struct options *opt)
                      : st == E_INTERRUPTED ? signals_exit_code()
                                            : report_error(st, &e);
 
-    free_files(&c);
+    golden_files_free(&c.files);
     return code;
 }

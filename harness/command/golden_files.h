@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which golden files a path stands for. */
+#ifndef GOLDEN_FILES_H
+#define GOLDEN_FILES_H
+
+#include "variants/base/base.h"
+
+struct golden_files {
+    char **at;
+    int n;
+};
+
+/* The file at `path`, or what a folder has, by name. Free `f` in either case. */
+enum status golden_files_list(struct golden_files *f, const char *path, struct err *e);
+void golden_files_free(struct golden_files *f);
+
+#endif
