@@ -42,10 +42,11 @@ static enum status filter_runs(const struct options *o, struct run *old, struct 
 static void note_unsampled(const struct run *r)
 {
     if (r->latency.n > 0 && r->samples.n == 0)
-        text_line(stderr,
-                  "note: %s has no raw samples: how its times differ is unclear  -> run again with "
-                  "--raw zst or csv",
-                  r->dir);
+        text_line(
+            stderr,
+            "note: %s has no raw samples: how its times differ is not known  -> run again with "
+            "--raw zst or csv",
+            r->dir);
 }
 
 static void note_builds(const struct run *run[SIDES])
@@ -72,7 +73,7 @@ static const char *machine_of(const struct run *r)
 /* The summary, on stderr; the exit code. */
 static int conclude(const struct comparisons *c, const struct options *o)
 {
-    int unclear = comparisons_count(c, VERDICT_UNCLEAR);
+    int undecided = comparisons_undecided(c);
 
     const int alone = c->unmatched[BEFORE] + c->unmatched[AFTER];
 
@@ -87,9 +88,9 @@ static int conclude(const struct comparisons *c, const struct options *o)
     if (c->other_machine > 0)
         return EXIT_NOT_TRUSTWORTHY;
     for (int i = 0; i < c->n; i++) /* a side that failed */
-        unclear += c->v[i].exact ? comparison_exact_verdict(&c->v[i]) == VERDICT_UNCLEAR
-                                 : c->v[i].change.n == 0;
-    return o->strict && unclear > 0 ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
+        undecided += c->v[i].exact ? comparison_exact_verdict(&c->v[i]) == VERDICT_UNCLEAR
+                                   : c->v[i].change.n == 0;
+    return o->strict && undecided > 0 ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
 }
 
 static enum status print(FILE *f, const struct comparisons *c, const struct options *o,

@@ -198,7 +198,7 @@ static struct interval paired(const struct result *a, const struct result *b, in
         x[i] = a->samples[i].wall_ns / a->samples[i].calls;
         y[i] = b->samples[i].wall_ns / b->samples[i].calls;
     }
-    const struct interval r = stats_log_ratio(x, y, n, 1, work);
+    const struct interval r = stats_log_ratio(x, y, n, work);
     *pairs = n;
     free(room);
     return r;

@@ -37,8 +37,7 @@ static enum status measure_pair(struct trial *g, const struct gate_case *k, stru
     if (st == OK && d->status == ROW_OK) {
         double *work = calloc((size_t)d->n * PAIRS_WORK + 1, sizeof(*work));
         NEED(work);
-        *out = change_of_pairs(d->pair, d->n, k->bcase->threads, k->threshold,
-                               g->ab_run.session.opt->seed, work);
+        *out = change_of_pairs(d->pair, d->n, k->bcase->threads, k->threshold, work);
         free(work);
     }
     ab_pairs_free(d);

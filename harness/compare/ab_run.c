@@ -178,7 +178,7 @@ static enum status compare_case(struct ab_run *l, struct comparison *c,
     if (st == OK && d.status == ROW_OK) {
         double *work = calloc((size_t)d.n * PAIRS_WORK + 1, sizeof(*work));
         NEED(work);
-        c->change = change_of_pairs(d.pair, d.n, bcase->threads, c->threshold, o->seed, work);
+        c->change = change_of_pairs(d.pair, d.n, bcase->threads, c->threshold, work);
         free(work);
     }
     if (st == OK)

@@ -79,7 +79,7 @@ static void compare_times(struct comparison *c, const struct pairing *b,
     c->change = pairing_change(b, before, after, paired, threads, c->threshold, seed, &together);
     if (paired && !together)
         add_note(c, "not measured together");
-    if (c->change.verdict == VERDICT_UNCLEAR && c->change.noisy) /* how many: samples_disturbed */
+    if (c->change.noisy) /* how many: samples_disturbed */
         add_note(c, "most samples were preempted");
 }
 

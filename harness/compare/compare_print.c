@@ -18,6 +18,13 @@ const char *comparison_word(const struct comparison *c)
     return verdict_name[c->exact ? comparison_exact_verdict(c) : c->change.verdict];
 }
 
+int comparisons_undecided(const struct comparisons *c)
+{
+    return comparisons_count(c, VERDICT_UNCLEAR) + comparisons_count(c, VERDICT_UNSHOWN) +
+           comparisons_count(c, VERDICT_PROBABLY_SLOWER) +
+           comparisons_count(c, VERDICT_PROBABLY_FASTER);
+}
+
 int comparisons_count(const struct comparisons *c, enum verdict v)
 {
     int n = 0;
@@ -50,7 +57,7 @@ static int reason_number(struct reasons *r, const char *text)
 /* " (1)", " (1, 2)" */
 static void marks_text(struct reasons *r, const struct comparison *c, char *buf, size_t size)
 {
-    const int cpu = c->change.n > 0 && c->change.basis == BASIS_CPU ? reason_number(r, BY_CPU) : 0;
+    const int cpu = c->change.n > 0 && change_by_cpu(&c->change) ? reason_number(r, BY_CPU) : 0;
     const int note = *c->note ? reason_number(r, c->note) : 0;
 
     *buf = '\0';
@@ -68,16 +75,25 @@ static void print_reasons(FILE *f, const struct reasons *r)
 
 /* ---- the table ---------------------------------------------------------------------------- */
 
-/* "-36.8 % [-37.4 -36.1]" */
-static void change_text(const struct interval *log, char *buf, size_t size)
+/* "-36.8 % [-37.4 -36.1]"; "-36.8 % (-38.0 to -30.2)": the range of few samples */
+static void change_text(const struct change *c, char *buf, size_t size)
 {
-    snprintf(buf, size, "%+.1f %% [%+.1f %+.1f]", change_pct(log->mid), change_pct(log->low),
-             change_pct(log->high));
+    snprintf(buf, size, c->few ? "%+.1f %% (%+.1f to %+.1f)" : "%+.1f %% [%+.1f %+.1f]",
+             change_pct(c->log.mid), change_pct(c->log.low), change_pct(c->log.high));
+}
+
+/* " probably slower (noisy)"; that CPU time was compared is a reason below the table */
+static void word_text(const struct comparison *c, char *buf, size_t size)
+{
+    const char *const remark = change_by_cpu(&c->change) ? "" : change_remark(&c->change);
+
+    snprintf(buf, size, " %s%s%s%s", comparison_word(c), *remark ? " (" : "", remark,
+             *remark ? ")" : "");
 }
 
 static void after_text(struct reasons *r, const struct comparison *c, char *buf, size_t size)
 {
-    char change[64], marks[32];
+    char change[64], marks[32], word[64] = "";
 
     marks_text(r, c, marks, sizeof(marks));
     if (c->exact) {
@@ -88,13 +104,13 @@ static void after_text(struct reasons *r, const struct comparison *c, char *buf,
         snprintf(buf, size, "-%s", marks);
         return;
     }
-    change_text(&c->change.log, change, sizeof(change));
+    change_text(&c->change, change, sizeof(change));
     if (c->change.verdict == VERDICT_SAME)
         snprintf(change, sizeof(change), "~ [%+.1f %+.1f]", change_pct(c->change.log.low),
                  change_pct(c->change.log.high));
-    const bool word = c->change.verdict != VERDICT_SAME || c->changed;
-    snprintf(buf, size, "%s  %s%s%s%s", units_ns(comparison_ns(c, AFTER)).s, change,
-             word ? " " : "", word ? comparison_word(c) : "", marks);
+    if (c->change.verdict != VERDICT_SAME || c->changed)
+        word_text(c, word, sizeof(word));
+    snprintf(buf, size, "%s  %s%s%s", units_ns(comparison_ns(c, AFTER)).s, change, word, marks);
 }
 
 static void before_text(const struct comparison *c, char *buf, size_t size)
@@ -371,18 +387,20 @@ void comparisons_print_means(FILE *f, const struct comparisons *c)
             name_index(names, &n, NAMES_ABREAST, c->v[i].name[AFTER]);
     for (int k = 0; k < n; k++) {
         char text[64];
-        int m = 0, unclear = 0;
+        int m = 0, undecided = 0;
         for (int i = 0; i < c->n; i++)
             if (strcmp(c->v[i].name[AFTER], names[k]) == 0 && isfinite(c->v[i].change.log.low))
                 changes[m++] = c->v[i].change;
-        const struct interval mean = change_mean(changes, m);
+        const struct change mean = change_mean(changes, m, 0);
         change_text(&mean, text, sizeof(text));
         for (int i = 0; i < m; i++)
-            unclear += changes[i].verdict == VERDICT_UNCLEAR;
+            undecided += changes[i].verdict != VERDICT_SAME &&
+                         changes[i].verdict != VERDICT_FASTER &&
+                         changes[i].verdict != VERDICT_SLOWER;
         if (m > 1)
             fprintf(f, "geometric mean of %d: %s %s", m, names[k], text);
-        if (m > 1 && unclear > 0)
-            fprintf(f, "  (%d unclear)", unclear);
+        if (m > 1 && undecided > 0)
+            fprintf(f, "  (%d undecided)", undecided);
         if (m > 1)
             fputc('\n', f);
     }

@@ -7,7 +7,7 @@
 #include "compare.h"
 #include "harness/util/text_table.h"
 
-/* "same", "faster", "slower", "unclear"; "changed" if an exact number differs and the time is not
+/* A word of verdict_name; "changed" if an exact number differs and the time is not
  * slower. */
 const char *comparison_word(const struct comparison *c);
 
@@ -17,6 +17,9 @@ enum status comparisons_print(FILE *f, const struct comparisons *c, enum format 
 
 /* Number of comparisons with times and this verdict. */
 int comparisons_count(const struct comparisons *c, enum verdict v);
+
+/* Those with times that are neither the same nor firmly faster or slower. */
+int comparisons_undecided(const struct comparisons *c);
 
 /* "geometric mean of 4: new -12.3 % [-12.9 -11.7]", one line per name; nothing below two. */
 void comparisons_print_means(FILE *f, const struct comparisons *c);

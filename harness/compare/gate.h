@@ -25,7 +25,7 @@ double gate_threshold(const struct change *identical, double threshold);
 /* Does the first round require a second? */
 bool gate_flagged(const struct gate_case *g);
 
-/* The verdict over both rounds; `note` explains a verdict milder than that of one round. */
+/* The verdict over both rounds, unclear where it is neither shown twice nor the same; `note` explains a verdict milder than that of one round. */
 enum verdict gate_verdict(const struct gate_case *g, char *note, size_t size);
 
 /* More instructions than the old program by more than 0.5 %. */

@@ -31,7 +31,7 @@ bool gate_flagged(const struct gate_case *g)
 
 enum verdict gate_verdict(const struct gate_case *g, char *note, size_t size)
 {
-    const enum verdict alike = verdict_of(g->identical.log, g->threshold);
+    const enum verdict alike = verdict_of(g->identical.log, g->threshold, 0);
 
     note[0] = '\0';
     if (!isfinite(change_noise(&g->identical))) {
@@ -39,7 +39,7 @@ enum verdict gate_verdict(const struct gate_case *g, char *note, size_t size)
         return VERDICT_UNCLEAR;
     }
     if (!gate_flagged(g))
-        return g->first.verdict;
+        return g->first.verdict == VERDICT_SAME ? VERDICT_SAME : VERDICT_UNCLEAR;
     if (alike == VERDICT_SLOWER || alike == VERDICT_FASTER) {
         snprintf(note, size, "identical programs differ by %+.1f %%",
                  change_pct(g->identical.log.mid));
@@ -73,7 +73,7 @@ static void print_case(FILE *f, const struct comparison *c)
                 units_ns(c->change.median[BEFORE]).s, units_ns(c->change.median[AFTER]).s,
                 change_pct(d->mid), change_pct(d->low), change_pct(d->high), 100 * c->threshold);
     fprintf(f, "%s | ", comparison_word(c));
-    if (c->change.n > 0 && c->change.basis == BASIS_CPU)
+    if (c->change.n > 0 && change_by_cpu(&c->change))
         fprintf(f, "times and change: CPU time%s", *c->note ? "; " : "");
     for (const char *note = c->note; *note; note++)
         fputs(*note == '|' ? "\\|" : (char[]){*note, '\0'}, f);

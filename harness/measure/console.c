@@ -68,26 +68,19 @@ static void time_left(const struct console *s, char *buf, size_t size)
         snprintf(buf, size, "  %s left", duration_text(fmax(0, left)).s);
 }
 
-/* "  noise 0.8 %": half of the median's 95 % interval by its order statistics, over the newest
- * samples. The row's own interval takes a bootstrap, which would take time from the cases measured
- * beside it. */
+/* "  noise 0.8 %": half of the median's 95 % interval over the newest samples. */
 static void noise_so_far(const struct result *r, char *buf, size_t size)
 {
-    enum {
-        NEWEST = 256,
-        ENOUGH = 6 /* with fewer samples no two of them enclose the median at 95 % */
-    };
+    enum { NEWEST = 256 };
     double per_call[NEWEST];
     const int newest = min_int(r->n, NEWEST);
     const int n = stats_usable(r->samples + r->n - newest, newest, per_call, NULL);
 
-    buf[0] = '\0';
-    if (n < ENOUGH)
-        return;
     stats_sort(per_call, n);
-    const int low = max_int(0, (int)floor((n - 1.96 * sqrt(n)) / 2) - 1), high = n - 1 - low;
-    const double half = (per_call[high] - per_call[low]) / 2 / stats_median(per_call, n);
-    snprintf(buf, size, "  noise %s", units_pct(100 * half).s);
+    const struct interval ci = stats_median_interval(per_call, n);
+    buf[0] = '\0';
+    if (isfinite(ci.low))
+        snprintf(buf, size, "  noise %s", units_pct(50 * (ci.high - ci.low) / ci.mid).s);
 }
 
 void console_progress(struct console *s, const struct result *r)
@@ -266,11 +259,18 @@ static void check_text(const struct result *r, char *buf, size_t size)
         snprintf(buf, size, "%s", r->bcase->opt->check ? "ok" : "none");
 }
 
-/* "few": fewer than 15 samples. */
+/* Fewer than INTERVAL_SAMPLES have no interval. */
+static void interval_text(const struct result *r, char *buf, size_t size)
+{
+    if (isfinite(r->sum.ci_low))
+        snprintf(buf, size, "[%s %s]", units_ns(r->sum.ci_low).s, units_ns(r->sum.ci_high).s);
+    else
+        snprintf(buf, size, "range of %d", r->sum.used);
+}
+
 static void noise_text(const struct result *r, char *buf, size_t size)
 {
-    snprintf(buf, size, "%s%s", units_pct(result_noise_pct(r)).s,
-             r->remarks & REMARK_FEW ? " few" : "");
+    snprintf(buf, size, "%s", r->remarks & REMARK_FEW ? "few" : units_pct(result_noise_pct(r)).s);
 }
 
 /* "xl:hidden", "gtrxl/highway:kv" */
@@ -311,7 +311,7 @@ static void print_case(struct console *s, const struct result *r, const struct l
     snprintf(seq, sizeof(seq), "%d", c->seq);
     mem_text(mem, c->mem);
     variant_text(c, variant, sizeof(variant));
-    snprintf(ci, sizeof(ci), "[%s %s]", units_ns(r->sum.ci_low).s, units_ns(r->sum.ci_high).s);
+    interval_text(r, ci, sizeof(ci));
     const struct unit_text tokens = units_rate(row->tokens_per_s),
                            gflop = units_rate(row->gflop_per_s),
                            peak = units_rate(row->peak_flops_pct),

@@ -87,9 +87,10 @@ void markdown_row(FILE *f, const struct result *r, const struct latency_row *row
         cell[CHECKED] = reason;
     } else {
         put(text[MEDIAN], NS * r->sum.median);
-        put(low, NS * r->sum.ci_low);
-        put(high, NS * r->sum.ci_high);
-        snprintf(text[INTERVAL], CELL, "%.20s to %.20s", low, high);
+        const bool interval = isfinite(r->sum.ci_low);
+        put(low, NS * (interval ? r->sum.ci_low : r->sum.min));
+        put(high, NS * (interval ? r->sum.ci_high : r->sum.max));
+        snprintf(text[INTERVAL], CELL, "%.20s to %.20s%s", low, high, interval ? "" : " (range)");
         put(text[TOKENS], row->tokens_per_s);
         put(text[GFLOP], row->gflop_per_s);
         put(text[PEAK], row->peak_flops_pct);
@@ -97,6 +98,8 @@ void markdown_row(FILE *f, const struct result *r, const struct latency_row *row
         put(text[RSS], MIB * r->report.rss_peak_bytes);
         cell[CHECKED] = r->bcase->opt->check ? "ok" : "none";
         put(text[NOISE], result_noise_pct(r));
+        if (r->remarks & REMARK_FEW)
+            strcpy(text[NOISE], "few");
         if (result_is_noisy(r))
             strcat(text[NOISE], " ~");
     }

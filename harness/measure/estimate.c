@@ -3,6 +3,8 @@
  * Estimates. */
 #include "estimate.h"
 
+#include "stats.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -85,11 +87,11 @@ double estimate_call_s(const struct bench_case *c, const struct speeds *speeds)
 static double run_s(const struct speeds *t, const struct bench_case *c, const struct cost *cost,
                     double call)
 {
-    enum { LEAST_CALLS = 3 };
     const struct options *o = c->opt;
     const double pause_ms = 2, flop_of_weight = 25; /* a random number on one thread */
     const double fill = cost->weights * flop_of_weight / (t->reference.products / t->threads);
-    const double timed = fmax(o->max_time_s, LEAST_CALLS * call);
+    const int least = call > o->max_time_s ? FEWEST_SAMPLES : INTERVAL_SAMPLES;
+    const double timed = fmax(o->max_time_s, least * call);
 
     return t->start_s + fill + call + fmax(o->warmup_ms * 1e-3, call) +
            timed * (1 + pause_ms / fmax(o->block_ms, call * 1e3));

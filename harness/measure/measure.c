@@ -15,7 +15,6 @@
 const char *const stop_name[] = {"ci", "time", "interrupted", "failed", "rounds"};
 
 enum {
-    LEAST_SAMPLES = 3,  /* per finished side */
     GROWTH = 10,        /* factor by which the calls of a warm-up block grow at most */
     PRIMED_BLOCKS = 20, /* calls longer than this many blocks are not primed */
     CHECK_INTERVAL = 8, /* recompute the interval after 1/8 more samples */
@@ -30,7 +29,7 @@ struct run {
     double call_ns;         /* the fastest call of its warm-up */
     double spent_ns;        /* timed and priming calls */
     struct sample *samples; /* [out->samples] */
-    double *work;           /* [2 out->samples], for the interval */
+    double *work;           /* [out->samples], for the interval */
     int next_check;         /* samples at which to recompute the interval */
 };
 
@@ -149,19 +148,24 @@ static bool narrow_enough(const struct schedule *s, struct run *r)
 {
     const int n = r->out->samples;
 
-    if (n < s->min_samples || n < LEAST_SAMPLES || n < r->next_check)
+    if (n < s->min_samples || n < INTERVAL_SAMPLES || n < r->next_check)
         return false;
     r->next_check = n + max_int(1, n / CHECK_INTERVAL);
 
     const int used = stats_usable(r->samples, n, r->work, NULL);
     stats_sort(r->work, used);
-    const struct interval ci = stats_median_interval(r->work, used, s->seed, r->work + used);
+    const struct interval ci = stats_median_interval(r->work, used);
     return (ci.high - ci.low) / 2 <= s->target_ci * ci.mid;
 }
 
-static bool out_of_time(const struct schedule *s, const struct run *r)
+/* Six samples have an interval. Where one block takes longer than the limit allows for all, few
+ * must do, and the row says `few`. */
+static bool out_of_time(const struct schedule *s, const struct run *r, double block_ns)
 {
-    return r->out->samples >= LEAST_SAMPLES && r->spent_ns >= s->max_time_s * 1e9;
+    const double limit_ns = s->max_time_s * 1e9;
+    const int least = block_ns > limit_ns ? FEWEST_SAMPLES : INTERVAL_SAMPLES;
+
+    return r->out->samples >= least && r->spent_ns >= limit_ns;
 }
 
 /* ---- rounds -------------------------------------------------------------------------------- */
@@ -171,7 +175,7 @@ static enum status make_room(struct run *r)
     const size_t n = (size_t)r->out->samples;
     const enum status st = GROW(r->samples, n, &r->out->err);
 
-    return st == OK ? grow_array(&r->work, n, 2 * sizeof(*r->work), &r->out->err) : st;
+    return st == OK ? GROW(r->work, n, &r->out->err) : st;
 }
 
 /* Rotate the launches of a side; the rotation is slower for later sides. */
@@ -207,7 +211,7 @@ static enum status step(struct session *m, int i, uint32_t round)
         return st;
     if (narrow_enough(m->s, r))
         return finish(m, i, STOP_CI);
-    if (out_of_time(m->s, r))
+    if (out_of_time(m->s, r, x.wall_ns))
         return finish(m, i, STOP_TIME);
     return OK;
 }

@@ -12,6 +12,9 @@
 
 enum { MAX_LAUNCHES = 4, MAX_REPEATS = 3 };
 
+/* Samples of a finished side with blocks longer than the time limit; INTERVAL_SAMPLES otherwise. */
+enum { FEWEST_SAMPLES = 3 };
+
 /* One thing that is measured, in one or several launches, so that no single memory layout decides.
  */
 struct side {
@@ -27,7 +30,8 @@ struct schedule {
      * many rounds without a disturbed block, or as soon as that is out of reach within MAX_REPEATS
      * times as many. */
     int rounds;
-    double max_time_s; /* per side, timed and priming calls together, warm-up not counted */
+    double max_time_s; /* per side, timed and priming calls together, warm-up not counted; a side
+                        * goes beyond it for the samples below */
     int min_samples;   /* stop by interval only after this many */
     double target_ci;  /* stop when half-width of the 95 % interval / median <= this; 0.01 = 1 % */
     double block_ms, warmup_ms;
@@ -62,8 +66,8 @@ typedef enum status sample_fn(void *arg, int side, const struct sample *s, const
  * lasts longer than 20 blocks: there a cold start is under a percent and priming would double the
  * cost.
  *
- * A side stops by interval or by time, whichever comes first, never with fewer than 3 samples
- * unless interrupted. One that fails leaves the rounds and the others continue. With `rounds` a
+ * A side stops by interval or by time, whichever comes first, never with fewer samples than have an
+ * interval unless interrupted; FEWEST_SAMPLES if one block takes longer than the time limit. One that fails leaves the rounds and the others continue. With `rounds` a
  * block has the same number of calls on every side, and one that fails ends the rounds for all.
  * Returns OK, E_INTERRUPTED if any side was, E_NOMEM before anything ran, or at once the first
  * error of `emit`, after which unfinished sides read STOP_INTERRUPTED. `out` has n entries. */

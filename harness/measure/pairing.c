@@ -73,9 +73,9 @@ struct change pairing_change(const struct pairing *p, const struct series *befor
 
     *together = pairs >= LEAST_PAIRS;
     if (*together)
-        return change_of_pairs(p->pair, pairs, threads, threshold, seed, p->work);
+        return change_of_pairs(p->pair, pairs, threads, threshold, p->work);
     collect_samples(p->sample[BEFORE], before);
     collect_samples(p->sample[AFTER], after);
-    return change_of_samples(p->sample[BEFORE], before->n, p->sample[AFTER], after->n, threshold,
-                             seed, p->work);
+    return change_of_samples(p->sample[BEFORE], before->n, p->sample[AFTER], after->n, threads,
+                             threshold, seed, p->work);
 }

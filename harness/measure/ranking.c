@@ -140,6 +140,11 @@ static struct interval interval_of(const struct latency_row *r)
     return (struct interval){r->ci95_low_ns, r->median_ns, r->ci95_high_ns};
 }
 
+static bool is_noisy(const struct latency_row *r)
+{
+    return remarks_of_row(r->status, r->status_detail) & REMARK_NOISY;
+}
+
 static struct change change_between(const struct maker *m, const struct latency_row *before,
                                     const struct latency_row *after)
 {
@@ -149,29 +154,29 @@ static struct change change_between(const struct maker *m, const struct latency_
     bool together;
 
     if (series[BEFORE].n == 0 || series[AFTER].n == 0)
-        return change_of_intervals(interval_of(before), interval_of(after), 0);
+        return change_of_intervals(interval_of(before), interval_of(after),
+                                   is_noisy(before) || is_noisy(after), 0);
     return pairing_change(&m->pairing, &series[BEFORE], &series[AFTER], true, (int)after->threads,
                           0, SEED, &together);
 }
 
-/* The changes of a shape from its leader. The contestant that is faster by more than chance, by the
- * largest ratio; -1 = none. Pairs may show what the medians of a busy machine do not. */
+/* The changes of a shape from its leader. The contestant with the least ratio below 1; -1 = none. */
 static int rank_shape(const struct maker *m, struct ranking *r, int s)
 {
     const int leader = r->leader[s];
+    double least = 0;
     int faster = -1;
 
     place_at(r, leader, s)->change = (struct change){0};
-    place_at(r, leader, s)->slower = false;
     for (int i = 0; i < r->n; i++) {
         struct place *const p = place_at(r, i, s);
         if (!p->row || i == leader)
             continue;
         p->change = change_between(m, place_at(r, leader, s)->row, p->row);
-        p->slower = p->change.verdict == VERDICT_SLOWER;
-        if (p->change.verdict == VERDICT_FASTER &&
-            (faster < 0 || p->change.log.mid < place_at(r, faster, s)->change.log.mid))
+        if (p->change.log.mid < least) {
+            least = p->change.log.mid;
             faster = i;
+        }
     }
     return faster;
 }
@@ -235,31 +240,30 @@ static void sort(struct ranking *r)
 static void sort_by_ratio(struct ranking *r)
 {
     for (int i = 2; i < r->n; i++)
-        for (int k = i; k > 1 && r->v[k].log.mid < r->v[k - 1].log.mid; k--)
+        for (int k = i; k > 1 && r->v[k].change.log.mid < r->v[k - 1].change.log.mid; k--)
             swap(r, k, k - 1);
 }
 
-/* The means of changes from v[0]. The contestant that is faster by more than chance; -1 = none.
+/* The means of changes from v[0]. The contestant with the least ratio below 1; -1 = none.
  * `changes` [shapes] is work space. */
 static int rank_means(const struct maker *m, struct ranking *r, struct change *changes)
 {
+    double least = 0;
     int faster = -1;
 
     for (int i = 0; i < r->n; i++) {
         struct contestant *const v = &r->v[i];
-        int n = 0, noisy = 0;
-        for (int s = 0; s < r->shapes; s++) {
-            if (!is_common(r, s) || i == 0)
-                continue;
-            changes[n] = r->leader[s] == 0
-                             ? place_at(r, i, s)->change
-                             : change_between(m, place_at(r, 0, s)->row, place_at(r, i, s)->row);
-            noisy += changes[n++].noisy;
-        }
-        v->log = i == 0 ? (struct interval){0, 0, 0} : change_mean(changes, n);
-        v->slower = v->log.low > 0 && 2 * noisy <= n;
-        if (v->log.high < 0 && 2 * noisy <= n && (faster < 0 || v->log.mid < r->v[faster].log.mid))
+        int n = 0;
+        for (int s = 0; s < r->shapes; s++)
+            if (i > 0 && is_common(r, s))
+                changes[n++] = r->leader[s] == 0 ? place_at(r, i, s)->change
+                                                 : change_between(m, place_at(r, 0, s)->row,
+                                                                  place_at(r, i, s)->row);
+        v->change = i == 0 ? (struct change){0} : change_mean(changes, n, 0);
+        if (v->change.log.mid < least) {
+            least = v->change.log.mid;
             faster = i;
+        }
     }
     return faster;
 }
@@ -309,6 +313,8 @@ static void add_bits(struct rankings *all, const struct run *run, struct ranking
                 scored[k].mem_tokens == row->mem_tokens && isfinite(scored[k].bits_per_unit)) {
                 r->v[i].bits = scored[k].bits_per_unit;
                 text_put(all->unit, sizeof(all->unit), scored[k].unit);
+                text_put(all->corpus, sizeof(all->corpus), scored[k].corpus);
+                all->floor_bits = log2(scored[k].ppl_floor);
                 found++;
             }
         if (found > 1)
@@ -359,7 +365,7 @@ enum status rankings_make(struct rankings *out, const struct run *run, enum rank
     enum status st = pairing_open(&m.pairing, run, run, e);
 
     NEED(todo && rows);
-    *out = (struct rankings){0};
+    *out = (struct rankings){.floor_bits = NAN};
     for (size_t i = 0; i < run->latency.n && st == OK; i++)
         todo[i] = takes_part(&m, row_at(run, i));
     for (size_t i = 0; i < run->latency.n && st == OK; i++) {

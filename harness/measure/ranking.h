@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rankings of variants and of backends: the rows of a run in order of time, with what is known of
- * the differences. A difference is a ratio to the leader with its 95 % interval; it is shown if the
- * interval lies above 1; rows whose samples were not kept have only their own intervals. Rows that
- * are not ok take no part. No variant stands on ref where another backend ran the same case. */
+ * the differences. A difference is a ratio to the leader with its interval and verdict (verdict.h,
+ * threshold 0); rows whose samples were not kept have only their own intervals. Ratios over pairs
+ * decide who leads, not medians: what disturbs both sides of a pair cancels. Rows that are not ok
+ * take no part. No variant stands on ref where another backend ran the same case. */
 #ifndef RANKING_H
 #define RANKING_H
 
@@ -14,15 +15,13 @@
 struct place {
     const struct latency_row *row; /* NULL: not measured */
     struct change change;          /* from the leader of the shape; of the leader: n = 0 */
-    bool slower;                   /* than the leader, by more than chance */
 };
 
 struct contestant {
     char name[TEXT_SIZE]; /* the variant, and what tells it from its other rows of the run */
     struct place *place;  /* [shapes] */
-    struct interval log;  /* ln of the ratio to the ranking's leader, geometric mean over the shapes
-                             that all contestants ran; NAN without such shapes */
-    bool slower;          /* than the ranking's leader, by more than chance */
+    struct change change; /* from the ranking's leader, geometric mean over the shapes that all
+                             contestants ran; its interval is NAN without such shapes */
     double bits;          /* bits per unit of text with its longest memory; NAN = not scored */
 };
 
@@ -39,7 +38,9 @@ struct ranking {
 struct rankings {
     struct ranking *v;
     int n;
-    char unit[TEXT_SIZE]; /* of contestant.bits; empty if there are none */
+    char unit[TEXT_SIZE];   /* of contestant.bits; empty if there are none */
+    char corpus[LINE_SIZE]; /* that they are of */
+    double floor_bits;      /* the least that it allows; NAN if it is not generated */
 };
 
 enum ranked { RANKED_VARIANTS, RANKED_BACKENDS };
@@ -53,12 +54,16 @@ void rankings_free(struct rankings *r);
 /* For people, `width` columns wide. */
 void rankings_print(FILE *f, const struct rankings *r, enum ranked what, int width, bool color);
 
-/* Both rankings of a run for people, each after an empty line. */
+/* Both rankings of a run for people, each after an empty line, and the answer. */
 enum status rankings_show(FILE *f, const struct run *run, int width, bool color, struct err *e);
+
+/* The answer in a sentence or two for each ranking: what to use, how much faster it is than the
+ * next, and what would decide what is undecided. */
+void rankings_answer(FILE *f, const struct rankings *r, enum ranked what, int width);
 
 /* For programs: of each contestant a line over all shapes, then one without `mean` for each case
  * that it ran. `verdict` is of the same words as for people; of the leader "fastest", or
- * "first" where another is not shown to be slower. */
+ * "first" where another is not shown to be slower. `remark` is change_remark. */
 void rankings_print_csv_header(FILE *f);
 void rankings_print_csv(FILE *f, const struct rankings *r, enum ranked what);
 

@@ -2,58 +2,26 @@
  *
  * Rankings as text: contestants over all shapes, then a line for each shape; and as CSV. */
 #include "harness/plan/case.h"
-#include "harness/table/keys.h"
-#include "harness/util/suggest.h"
 #include "harness/util/terminal.h"
+#include "harness/util/text.h"
 #include "harness/util/units.h"
-#include "ranking.h"
+#include "ranking_text.h"
 
 #include <math.h>
 #include <string.h>
 
-/* What is said of a contestant that is not shown to be slower than the leader. An interval above 1
- * of samples that were mostly preempted shows nothing either way. */
-static const char *unshown(const struct interval *log)
+/* "slower", "probably slower (noisy)", "no difference shown (CPU time)" */
+static void verdict_text(const struct change *c, char *buf, size_t size)
 {
-    return log->low > 0 ? "unclear: preempted" : "no difference shown";
+    const enum verdict v = c->verdict == VERDICT_SAME ? VERDICT_UNSHOWN : c->verdict;
+    const char *const remark = change_remark(c);
+
+    snprintf(buf, size, "%s%s%s%s", verdict_name[v], *remark ? " (" : "", remark,
+             *remark ? ")" : "");
 }
+
 static const char *const subject[] = {
     [RANKED_VARIANTS] = "variants", [RANKED_BACKENDS] = "backends"};
-
-/* Does the column have one value in the first shapes of all rankings? */
-static bool all_agree(const struct rankings *all, int column)
-{
-    const struct table *t = &tables[TABLE_LATENCY];
-    char num[2][NUMBER_SIZE];
-
-    for (int i = 1; i < all->n; i++)
-        if (strcmp(row_field(t, column, all->v[0].shape[0], num[0]),
-                   row_field(t, column, all->v[i].shape[0], num[1])) != 0)
-            return false;
-    return true;
-}
-
-/* "layer", "layer fwd_bwd threads=2": the workload, and what tells the rankings apart. */
-static void setting_text(const struct rankings *all, const struct ranking *r, char *buf,
-                         size_t size)
-{
-    static const char *const of_shape[] = {"variant",    "backend",  "workload", "seq_tokens",
-                                           "mem_tokens", "settings", NULL};
-    const struct table *t = &tables[TABLE_LATENCY];
-    const struct latency_row *row = r->shape[0];
-    size_t n = (size_t)snprintf(buf, size, "%s", row->workload);
-    char num[NUMBER_SIZE];
-
-    for (int i = 0; i < KEY_COUNT && n < size; i++) {
-        const char *const name = t->columns[i].name;
-        const int choice = chosen_find(name);
-        if (choice < 0 || choice == CASE_mem_kind || choice == CASE_kv_heads ||
-            (choice >= CASE_BEFORE_MODEL && choice <= SETTINGS_CHOICE) ||
-            word_index(name, of_shape) >= 0 || all_agree(all, i))
-            continue;
-        n += (size_t)snprintf(buf + n, size - n, " %s=%s", name, row_field(t, i, row, num));
-    }
-}
 
 /* "seq 128 mem 512", "geometric mean of 4 shapes" */
 static void shapes_text(const struct ranking *r, enum ranked what, char *buf, size_t size)
@@ -70,80 +38,102 @@ static void shapes_text(const struct ranking *r, enum ranked what, char *buf, si
         snprintf(buf, size, "geometric mean of %d %s%s", r->common, one, r->common == 1 ? "" : "s");
 }
 
-/* "1.24x [1.20 1.28]" */
-static void ratio_text(const struct interval *log, char *buf, size_t size)
+/* "1.24x [1.20 1.28]"; "1.24x (1.20 to 1.28)": the range of few samples */
+static void ratio_text(const struct change *c, char *buf, size_t size)
 {
-    const struct unit_text low = units_ratio(exp(log->low)), high = units_ratio(exp(log->high));
+    const struct unit_text low = units_ratio(exp(c->log.low)), high = units_ratio(exp(c->log.high));
 
-    if (isfinite(log->mid))
-        snprintf(buf, size, "%s [%.*s %.*s]", units_ratio(exp(log->mid)).s,
-                 (int)strcspn(low.s, "x"), low.s, (int)strcspn(high.s, "x"), high.s);
-    else
+    if (!isfinite(c->log.mid))
         snprintf(buf, size, "-");
+    else if (!isfinite(c->log.low))
+        snprintf(buf, size, "%s", units_ratio(exp(c->log.mid)).s);
+    else
+        snprintf(buf, size, c->few ? "%s (%.*s to %.*s)" : "%s [%.*s %.*s]",
+                 units_ratio(exp(c->log.mid)).s, (int)strcspn(low.s, "x"), low.s,
+                 (int)strcspn(high.s, "x"), high.s);
 }
 
-/* Its backend, if it is the same in all shapes. */
-static const char *backend_of(const struct ranking *r, const struct contestant *v)
-{
-    const char *name = NULL;
+/* Cells of a contestant; those of quality and backend may be left out. */
+enum { NAME, BACKEND, RATIO, QUALITY, SAID, CELLS, CELL = TEXT_SIZE + 16 };
 
-    for (int s = 0; s < r->shapes; s++)
-        if (v->place[s].row && name && strcmp(name, v->place[s].row->backend) != 0)
-            return "several";
-        else if (v->place[s].row)
-            name = v->place[s].row->backend;
-    return name ? name : "";
+static void fill_cells(char cell[CELLS][CELL], const struct ranking *r, int i, enum ranked what)
+{
+    const struct contestant *const v = &r->v[i];
+
+    snprintf(cell[NAME], CELL, "%s", v->name);
+    *cell[BACKEND] = *cell[QUALITY] = *cell[SAID] = '\0';
+    if (what == RANKED_VARIANTS)
+        contestant_backends(r, v, "/", cell[BACKEND], CELL);
+    if (i > 0)
+        ratio_text(&v->change, cell[RATIO], CELL);
+    else if (r->shapes == 1)
+        snprintf(cell[RATIO], CELL, "%s", units_ns(v->place[0].row->median_ns).s);
+    else
+        snprintf(cell[RATIO], CELL, "1");
+    if (isfinite(v->bits))
+        snprintf(cell[QUALITY], CELL, "%5.3f", v->bits);
+    if (i > 0 && isfinite(v->change.log.mid))
+        verdict_text(&v->change, cell[SAID], CELL);
 }
 
-static void print_contestants(FILE *f, const struct ranking *r, enum ranked what)
+static void print_cells(FILE *f, char cell[CELLS][CELL], const int width[CELLS])
 {
-    int name = 8;
+    int blanks = 2;
 
-    for (int i = 0; i < r->n; i++)
-        name = max_int(name, terminal_columns(r->v[i].name));
-    for (int i = 0; i < r->n; i++) {
-        const struct contestant *v = &r->v[i];
-        char ratio[64] = "", line[256];
-        size_t n = (size_t)snprintf(line, sizeof(line), "  %-*s", name, v->name);
-        if (what == RANKED_VARIANTS)
-            n += (size_t)snprintf(line + n, sizeof(line) - n, "  %-8s", backend_of(r, v));
-        if (r->shapes == 1)
-            n += (size_t)snprintf(line + n, sizeof(line) - n, "  %9s",
-                                  units_ns(v->place[0].row->median_ns).s);
-        if (isfinite(v->bits))
-            n += (size_t)snprintf(line + n, sizeof(line) - n, "  %5.3f bits", v->bits);
-        if (i > 0)
-            ratio_text(&v->log, ratio, sizeof(ratio));
-        snprintf(line + n, sizeof(line) - n, "  %-20s  %s", ratio,
-                 i == 0 || v->slower || !isfinite(v->log.mid) ? "" : unshown(&v->log));
-        for (n = strlen(line); n > 0 && line[n - 1] == ' '; n--)
-            line[n - 1] = '\0';
-        fprintf(f, "%s\n", line);
+    for (int k = 0; k < CELLS; k++) {
+        if (width[k] == 0)
+            continue;
+        if (*cell[k]) {
+            fprintf(f, "%*s%s", blanks, "", cell[k]);
+            blanks = 0;
+        }
+        blanks += width[k] - terminal_columns(cell[k]) + 2;
     }
+    fputc('\n', f);
+}
+
+/* "  quality: bits per symbol of copy:lag=192, less is better, 0.830 at best" */
+static void print_quality(FILE *f, const struct rankings *all)
+{
+    const char *const path = strrchr(all->corpus, '/');
+
+    fprintf(f, "  quality: bits per %s of ", all->unit);
+    text_print(f, path ? path + 1 : all->corpus);
+    fputs(", less is better", f);
+    if (isfinite(all->floor_bits))
+        fprintf(f, ", %.3f at best", all->floor_bits);
+    fputc('\n', f);
+}
+
+static void print_contestants(FILE *f, const struct rankings *all, const struct ranking *r,
+                              enum ranked what)
+{
+    char cell[CELLS][CELL], head[CELLS][CELL] = {"", "backend", "time vs best", "quality", ""};
+    int width[CELLS] = {0};
+    bool scored = false;
+
+    snprintf(head[NAME], CELL, "%s", what == RANKED_VARIANTS ? "variant" : "backend");
+    if (what == RANKED_BACKENDS)
+        *head[BACKEND] = '\0';
+    for (int i = 0; i < r->n; i++) {
+        scored = scored || isfinite(r->v[i].bits);
+        fill_cells(cell, r, i, what);
+        for (int k = 0; k < CELLS; k++)
+            width[k] = max_int(width[k], terminal_columns(cell[k]));
+    }
+    for (int k = 0; k < CELLS; k++)
+        if (width[k] > 0)
+            width[k] = max_int(width[k], terminal_columns(head[k]));
+    print_cells(f, head, width);
+    for (int i = 0; i < r->n; i++) {
+        fill_cells(cell, r, i, what);
+        print_cells(f, cell, width);
+    }
+    if (scored)
+        print_quality(f, all);
 }
 
 /* ---- a line for each shape ---------------------------------------------------------------- */
-
-struct line {
-    FILE *f;
-    int width, at, indent;
-};
-
-/* The text, on the next line if it does not fit. */
-static void put(struct line *l, const char *text)
-{
-    const int n = terminal_columns(text);
-
-    if (l->at > l->indent && l->at + 1 + n > l->width) {
-        fprintf(l->f, "\n%*s", l->indent, "");
-        l->at = l->indent;
-    } else if (l->at > l->indent) {
-        fputc(' ', l->f);
-        l->at++;
-    }
-    fputs(text, l->f);
-    l->at += n;
-}
 
 /* The contestant that follows `after` in this shape, by its ratio to the leader, which comes first;
  * -1 after the last. */
@@ -166,18 +156,24 @@ static int next_in_shape(const struct ranking *r, int s, int after)
     return next;
 }
 
+static bool is_shown(const struct change *c)
+{
+    return c->verdict != VERDICT_UNSHOWN && c->verdict != VERDICT_SAME;
+}
+
 static void print_shape(FILE *f, const struct ranking *r, int s, enum ranked what, int width)
 {
     const struct latency_row *row = r->shape[s];
     const struct contestant *first = &r->v[r->leader[s]];
-    struct line l = {f, width, 0, 6};
+    struct flow l = {f, width, 0, 6};
+    bool cpu = false;
     char text[TEXT_SIZE + 96], mem[MEM_TEXT];
 
     mem_text(mem, row->mem_tokens);
     snprintf(text, sizeof(text),
              "  %s%sseq %lld mem %s:", what == RANKED_BACKENDS ? row->variant : "",
              what == RANKED_BACKENDS ? " " : "", (long long)row->seq_tokens, mem);
-    put(&l, text);
+    flow_put(&l, text);
     for (int i = r->leader[s], n = 0; i >= 0; i = next_in_shape(r, s, i), n++) {
         const struct place *p = &r->v[i].place[s];
         const bool last = next_in_shape(r, s, i) < 0;
@@ -185,27 +181,52 @@ static void print_shape(FILE *f, const struct ranking *r, int s, enum ranked wha
             snprintf(text, sizeof(text), "%s %s%s", first->name, units_ns(p->row->median_ns).s,
                      last ? "" : ",");
         else
-            snprintf(text, sizeof(text), "%s %s%s%s", r->v[i].name, p->slower ? "" : "~",
-                     units_ratio(exp(p->change.log.mid)).s, last ? "" : ",");
-        put(&l, text);
+            snprintf(text, sizeof(text), "%s %s%s%s%s", r->v[i].name, p->change.noisy ? "~" : "",
+                     units_ratio(exp(p->change.log.mid)).s, is_shown(&p->change) ? "" : "?",
+                     last ? "" : ",");
+        cpu = cpu || (n > 0 && change_by_cpu(&p->change));
+        flow_put(&l, text);
     }
+    if (cpu)
+        flow_put(&l, "(CPU time)");
     fputc('\n', f);
+}
+
+/* What the marks of the lines mean, if there are any. */
+static void print_legend(FILE *f, const struct ranking *r)
+{
+    bool noisy = false, unshown = false;
+
+    for (int s = 0; s < r->shapes; s++)
+        for (int i = 0; i < r->n; i++) {
+            const struct change *const c = &r->v[i].place[s].change;
+            noisy = noisy || c->noisy;
+            unshown = unshown || (r->v[i].place[s].row && i != r->leader[s] && !is_shown(c));
+        }
+    if (noisy)
+        fputs("  ~: disturbed while measured\n", f);
+    if (unshown)
+        fputs("  ?: no difference from the first of its line shown\n", f);
 }
 
 enum status rankings_show(FILE *f, const struct run *run, int width, bool color, struct err *e)
 {
+    struct rankings r[] = {[RANKED_VARIANTS] = {0}, [RANKED_BACKENDS] = {0}};
     enum status st = OK;
 
     for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS && st == OK; what++) {
-        struct rankings r;
-        st = rankings_make(&r, run, what, e);
-        if (st != OK)
-            break;
-        if (r.n > 0)
+        st = rankings_make(&r[what], run, what, e);
+        if (st == OK && r[what].n > 0) {
             fputc('\n', f);
-        rankings_print(f, &r, what, width, color);
-        rankings_free(&r);
+            rankings_print(f, &r[what], what, width, color);
+        }
     }
+    if (st == OK && r[RANKED_VARIANTS].n + r[RANKED_BACKENDS].n > 0)
+        fputc('\n', f);
+    for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS && st == OK; what++)
+        rankings_answer(f, &r[what], what, width);
+    rankings_free(&r[RANKED_VARIANTS]);
+    rankings_free(&r[RANKED_BACKENDS]);
     return st;
 }
 
@@ -215,22 +236,22 @@ void rankings_print(FILE *f, const struct rankings *all, enum ranked what, int w
 
     for (int k = 0; k < all->n; k++) {
         const struct ranking *r = &all->v[k];
-        setting_text(all, r, setting, sizeof(setting));
+        ranking_setting(all, r, setting, sizeof(setting));
         shapes_text(r, what, shapes, sizeof(shapes));
         fprintf(f, "%s%s by time: %s, %s%s\n", color ? "\033[1m" : "", subject[what], setting,
                 shapes, color ? "\033[0m" : "");
-        print_contestants(f, r, what);
+        print_contestants(f, all, r, what);
         for (int s = 0; s < r->shapes && r->shapes > 1 && what == RANKED_VARIANTS; s++)
             print_shape(f, r, s, what, width);
         if (r->shapes > 1 && what == RANKED_VARIANTS)
-            fputs("  ~: not shown to differ from the first of its line\n", f);
+            print_legend(f, r);
     }
 }
 
 /* ---- CSV ---------------------------------------------------------------------------------- */
 
 static const char CSV_HEADER[] =
-    "subject,setting,mean,name,variant,backend,case_id,ratio,low,high,verdict,bits,unit\n";
+    "subject,setting,mean,name,variant,backend,case_id,ratio,low,high,verdict,bits,unit,remark\n";
 
 static void csv_text(FILE *f, const char *text)
 {
@@ -249,16 +270,16 @@ static void csv_number(FILE *f, double x)
 }
 
 /* `alone`: it leads, and each of the others is shown to be slower. */
-static void csv_change(FILE *f, const struct interval *log, bool leads, bool alone, bool slower)
+static void csv_change(FILE *f, const struct change *c, bool leads, bool alone)
 {
-    csv_number(f, exp(log->mid));
-    csv_number(f, exp(log->low));
-    csv_number(f, exp(log->high));
+    csv_number(f, exp(c->log.mid));
+    csv_number(f, exp(c->log.low));
+    csv_number(f, exp(c->log.high));
     fprintf(f, ",%s",
-            leads                 ? alone ? "fastest" : "first"
-            : !isfinite(log->mid) ? ""
-            : slower              ? "slower"
-                                  : unshown(log));
+            leads                   ? alone ? "fastest" : "first"
+            : !isfinite(c->log.mid) ? ""
+            : is_shown(c)           ? verdict_name[c->verdict]
+                                    : verdict_name[VERDICT_UNSHOWN]);
 }
 
 /* Is the first of the ranking, or the leader of shape `s`, shown to be faster than each other that
@@ -267,10 +288,11 @@ static bool is_alone(const struct ranking *r, int s)
 {
     const int leader = s < 0 ? 0 : r->leader[s];
 
-    for (int i = 0; i < r->n; i++)
-        if (i != leader &&
-            (s < 0 ? !r->v[i].slower : r->v[i].place[s].row && !r->v[i].place[s].slower))
+    for (int i = 0; i < r->n; i++) {
+        const struct change *const c = s < 0 ? &r->v[i].change : &r->v[i].place[s].change;
+        if (i != leader && (s < 0 || r->v[i].place[s].row) && c->verdict != VERDICT_SLOWER)
             return false;
+    }
     return true;
 }
 
@@ -296,28 +318,29 @@ void rankings_print_csv_header(FILE *f) { fputs(CSV_HEADER, f); }
 
 void rankings_print_csv(FILE *f, const struct rankings *all, enum ranked what)
 {
-    static const struct interval one = {0, 0, 0}, none = {NAN, NAN, NAN};
+    static const struct change one = {.n = 0}, none = {.log = {NAN, NAN, NAN}};
     char setting[256], shapes[64];
 
     for (int k = 0; k < all->n; k++) {
         const struct ranking *r = &all->v[k];
-        setting_text(all, r, setting, sizeof(setting));
+        ranking_setting(all, r, setting, sizeof(setting));
         shapes_text(r, what, shapes, sizeof(shapes));
         for (int i = 0; i < r->n; i++) {
             const struct contestant *v = &r->v[i];
             csv_names(f, what, setting, shapes, v, NULL);
-            csv_change(f, r->common > 0 ? &v->log : &none, i == 0 && r->common > 0, is_alone(r, -1),
-                       v->slower);
+            csv_change(f, r->common > 0 ? &v->change : &none, i == 0 && r->common > 0,
+                       is_alone(r, -1));
             csv_number(f, v->bits);
-            fprintf(f, ",%s\n", isfinite(v->bits) ? all->unit : "");
+            fprintf(f, ",%s,%s\n", isfinite(v->bits) ? all->unit : "",
+                    i > 0 ? change_remark(&v->change) : "");
             for (int s = 0; s < r->shapes; s++) {
                 const struct place *p = &v->place[s];
                 const bool leads = i == r->leader[s];
                 if (!p->row)
                     continue;
                 csv_names(f, what, setting, "", v, p->row);
-                csv_change(f, leads ? &one : &p->change.log, leads, is_alone(r, s), p->slower);
-                fputs(",,\n", f);
+                csv_change(f, leads ? &one : &p->change, leads, is_alone(r, s));
+                fprintf(f, ",,,%s\n", leads ? "" : change_remark(&p->change));
             }
         }
     }

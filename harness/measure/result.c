@@ -34,16 +34,15 @@ enum row_status row_status_of(enum status st)
 
 void result_finish(struct result *r)
 {
-    enum { FEW = 15 };
     double *work = malloc((size_t)max_int(1, r->n) * SUMMARY_WORK * sizeof(double));
 
     NEED(work);
-    r->sum = summarize(r->samples, r->n, r->bcase->opt->seed, work);
+    r->sum = summarize(r->samples, r->n, work);
     free(work);
     if (r->status != ROW_OK)
         return;
     r->remarks = (r->bcase->opt->check ? 0 : REMARK_UNCHECKED) | (r->sum.noisy ? REMARK_NOISY : 0) |
-                 (r->sum.samples < FEW ? REMARK_FEW : 0) |
+                 (r->sum.used < INTERVAL_SAMPLES ? REMARK_FEW : 0) |
                  (r->report.checked_rows < r->report.output_rows ? REMARK_SAMPLED : 0) |
                  (r->throttled > 0 ? REMARK_THROTTLED : 0);
     remarks_print(r->detail, sizeof(r->detail), r->remarks);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Order statistics, the percentile bootstrap, and the rule for disturbed samples. */
+ * Order statistics, the interval of a median, and the rule for disturbed samples. */
 #include "stats.h"
-
-#include "variants/base/rng.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -94,55 +92,53 @@ double stats_drift_pct(const double *x, int n, double *work)
     return 100 * (stats_median(work + half, half) / stats_median(work, half) - 1);
 }
 
-/* The value at place k (0 = smallest) of a resample that holds sorted[i] count[i] times. */
-static double resample_at(const double *sorted, const double *count, int k)
+/* The largest k with P(B <= k) <= 2.5 % for B successes of n fair coins; n >= INTERVAL_SAMPLES. */
+static int median_tail(int n)
 {
-    double seen = count[0];
-    int i = 0;
+    double log_term = -n * log(2), sum = exp(log_term);
+    int k = -1;
 
-    while (seen <= k)
-        seen += count[++i];
-    return sorted[i];
+    while (sum <= 0.025) {
+        k++;
+        log_term += log((double)(n - k) / (k + 1));
+        sum += exp(log_term);
+    }
+    return k;
 }
 
-struct interval stats_median_interval(const double *sorted, int n, uint64_t seed, double *work)
+struct interval stats_median_interval(const double *sorted, int n)
 {
-    const uint64_t stream = rng_stream("stats.bootstrap");
     struct interval ci = {.low = NAN, .mid = stats_median(sorted, n), .high = NAN};
-    double median[BOOTSTRAP_RESAMPLES];
 
-    if (n < 2 || isnan(ci.mid))
+    if (n < INTERVAL_SAMPLES || isnan(ci.mid))
         return ci;
-    /* A median needs only how often each rank was drawn: no resample is sorted. */
-    for (int r = 0; r < BOOTSTRAP_RESAMPLES; r++) {
-        memset(work, 0, (size_t)n * sizeof(*work));
-        for (int i = 0; i < n; i++) {
-            const uint64_t bits = rng_u32(seed, stream, (uint64_t)r * (uint64_t)n + (uint64_t)i);
-            work[bits * (uint64_t)n >> 32] += 1;
-        }
-        median[r] = (resample_at(sorted, work, (n - 1) / 2) + resample_at(sorted, work, n / 2)) / 2;
-    }
-    stats_sort(median, BOOTSTRAP_RESAMPLES);
-    ci.low = stats_quantile(median, BOOTSTRAP_RESAMPLES, 0.025);
-    ci.high = stats_quantile(median, BOOTSTRAP_RESAMPLES, 0.975);
+    const int k = median_tail(n);
+    ci.low = sorted[k];
+    ci.high = sorted[n - 1 - k];
     return ci;
 }
 
-struct interval stats_log_ratio(const double *after, const double *before, int n, uint64_t seed,
-                                double *work)
+struct interval stats_range(const double *sorted, int n)
+{
+    const bool none = n < 3 || meaningless(sorted, n);
+
+    return (struct interval){none ? NAN : sorted[0], stats_median(sorted, n),
+                             none ? NAN : sorted[n - 1]};
+}
+
+struct interval stats_log_ratio(const double *after, const double *before, int n, double *work)
 {
     for (int i = 0; i < n; i++)
         work[i] = after[i] > 0 && before[i] > 0 ? log(after[i] / before[i]) : NAN;
     stats_sort(work, n);
-    return stats_median_interval(work, n, seed, work + n);
+    return n < INTERVAL_SAMPLES ? stats_range(work, n) : stats_median_interval(work, n);
 }
 
-/* May the disturbed ones among n samples be left out? */
-static bool may_leave_out(int n, int disturbed)
+bool stats_may_leave_out(int n, int disturbed)
 {
     const int rest = n - disturbed;
 
-    return rest >= 5 && 2 * rest >= n;
+    return rest >= INTERVAL_SAMPLES && 2 * rest >= n;
 }
 
 static int count_disturbed(const struct sample *s, int n)
@@ -157,7 +153,7 @@ static int count_disturbed(const struct sample *s, int n)
 int stats_usable(const struct sample *s, int n, double *per_call, bool *noisy)
 {
     const int disturbed = count_disturbed(s, n);
-    const bool leave_out = may_leave_out(n, disturbed);
+    const bool leave_out = stats_may_leave_out(n, disturbed);
     int used = 0;
 
     for (int i = 0; i < n; i++)
@@ -179,7 +175,7 @@ static double cpu_median(const struct sample *s, int n, bool leave_out, double *
     return stats_median(work, used);
 }
 
-struct summary summarize(const struct sample *s, int n, uint64_t seed, double *work)
+struct summary summarize(const struct sample *s, int n, double *work)
 {
     double *const sorted = work, *const in_time = work + n, *const spare = work + 2 * n;
     struct summary m = {.samples = n, .disturbed = count_disturbed(s, n)};
@@ -190,7 +186,7 @@ struct summary summarize(const struct sample *s, int n, uint64_t seed, double *w
     memcpy(sorted, in_time, (size_t)m.used * sizeof(*sorted));
     stats_sort(sorted, m.used);
 
-    const struct interval ci = stats_median_interval(sorted, m.used, seed, spare);
+    const struct interval ci = stats_median_interval(sorted, m.used);
     m.median = ci.mid;
     m.ci_low = ci.low;
     m.ci_high = ci.high;
@@ -202,6 +198,6 @@ struct summary summarize(const struct sample *s, int n, uint64_t seed, double *w
     m.stddev = stats_stddev(in_time, m.used);
     m.mad = stats_mad(sorted, m.used, spare);
     m.drift_pct = stats_drift_pct(in_time, m.used, spare);
-    m.cpu_median = cpu_median(s, n, may_leave_out(n, m.disturbed), spare);
+    m.cpu_median = cpu_median(s, n, stats_may_leave_out(n, m.disturbed), spare);
     return m;
 }

@@ -8,10 +8,8 @@
 #ifndef STATS_H
 #define STATS_H
 
+#include "harness/table/remarks.h"
 #include "measure.h"
-
-/* A confidence level of 95 % by the percentile bootstrap, and the number of resamples. */
-enum { BOOTSTRAP_RESAMPLES = 1000 };
 
 /* Fewest samples for a percentile. */
 enum { P90_SAMPLES = 64, P99_SAMPLES = 662 };
@@ -43,21 +41,24 @@ struct interval {
     double low, mid, high;
 };
 
-/* The median and its percentile-bootstrap interval, a pure function of (sorted, seed). One value
- * has no interval: low and high are NAN. Two to five values give the whole range, which holds the
- * true median in 50, 75, 87 and 94 % of all cases instead of 95. Autocorrelated samples make the
- * interval too narrow. work [n]. */
-struct interval stats_median_interval(const double *sorted, int n, uint64_t seed, double *work);
+/* The median and the narrowest pair of order statistics, equally far from both ends, that holds the
+ * true median with a probability of 95 % or more, whatever the distribution: the k+1 smallest and
+ * the k+1 largest, where P(B <= k) <= 2.5 % for B of n fair coins. Below INTERVAL_SAMPLES there is
+ * none: low and high are NAN. Autocorrelated samples make the interval too narrow. */
+struct interval stats_median_interval(const double *sorted, int n);
 
-/* The median over pairs of ln(after[i] / before[i]) and its interval; pairs are resampled, so that
- * common disturbances cancel. NAN unless every value is above 0. work [2 n]. */
-struct interval stats_log_ratio(const double *after, const double *before, int n, uint64_t seed,
-                                double *work);
+/* The median and the whole range, which is no interval of 95 %; NAN below three values. */
+struct interval stats_range(const double *sorted, int n);
+
+/* The median over pairs of ln(after[i] / before[i]) with its interval, so that common disturbances
+ * cancel; below INTERVAL_SAMPLES with the range. NAN unless every value is above 0. work [n]. */
+struct interval stats_log_ratio(const double *after, const double *before, int n, double *work);
 
 /* Disturbed samples are left out of the statistics only while at least half of the samples, and at
- * least five, remain; otherwise all count and the row is noisy.
- *
- * per_call [n] = wall_ns / calls of the samples that count, in their order; returns their number.
+ * least INTERVAL_SAMPLES, remain; otherwise all count and the row is noisy. */
+bool stats_may_leave_out(int n, int disturbed);
+
+/* per_call [n] = wall_ns / calls of the samples that count, in their order; returns their number.
  * `noisy` may be NULL. */
 int stats_usable(const struct sample *s, int n, double *per_call, bool *noisy);
 
@@ -67,12 +68,12 @@ struct summary {
     int used;               /* samples behind the statistics below */
     bool noisy;             /* disturbed ones had to be used: row marked ~, status_detail "noisy" */
     double min, median, p90, p99, max, mean, stddev, mad;
-    double ci_low, ci_high; /* 95 % interval of the median */
+    double ci_low, ci_high; /* 95 % interval of the median; NAN below INTERVAL_SAMPLES */
     double cpu_median;      /* thread CPU time */
     double drift_pct;
     int64_t switches; /* involuntary, of all samples */
 };
 enum { SUMMARY_WORK = 3 }; /* doubles of work per sample */
-struct summary summarize(const struct sample *s, int n, uint64_t seed, double *work);
+struct summary summarize(const struct sample *s, int n, double *work);
 
 #endif

@@ -123,7 +123,8 @@ static double log_time(const struct study_row *r)
 }
 
 /* The mean over seeds of ln(contender / baseline) with Student's 95 % interval: trainings of one
- * seed ran in the same turn. NAN below two seeds that both have on one machine. */
+ * seed ran in the same turn. Below STUDY_LEAST_SEEDS that both have on one machine it has no
+ * interval. */
 static enum status paired_time(struct interval *out, const struct study_row *contender,
                                const struct study_row *baseline, const struct rows *rows,
                                struct err *err)
@@ -146,9 +147,10 @@ static enum status paired_time(struct interval *out, const struct study_row *con
             d[n++] = log_time(&r[i]) - with;
     }
     const struct group_stats s = group_stats(d, n);
-    const double half = n < 2 ? NAN : student_quantile(0.05, n - 1) * s.sd / sqrt(n);
+    const double half =
+        n < STUDY_LEAST_SEEDS ? NAN : student_quantile(0.05, n - 1) * s.sd / sqrt(n);
     *out =
-        (struct interval){.low = s.mean - half, .mid = n < 2 ? NAN : s.mean, .high = s.mean + half};
+        (struct interval){.low = s.mean - half, .mid = n < 1 ? NAN : s.mean, .high = s.mean + half};
     free(d);
     return OK;
 }
@@ -159,7 +161,7 @@ static void confront(struct study_entry *e, const struct study_entry *b, double 
     const char *const said = e->why;
 
     e->verdict = STUDY_NOT_TESTED;
-    e->time_verdict = VERDICT_UNCLEAR;
+    e->time_verdict = VERDICT_UNSHOWN;
     e->quality = (struct welch){{NAN, NAN, NAN}, NAN, NAN};
     if (e == b || !b)
         e->log_time = (struct interval){NAN, NAN, NAN};
@@ -171,9 +173,9 @@ static void confront(struct study_entry *e, const struct study_entry *b, double 
         e->why = "no rows of the baseline here";
         return;
     }
-    e->time_verdict = verdict_of(e->log_time, threshold);
+    e->time_verdict = verdict_of(e->log_time, threshold, 0);
     if (e->test.n < STUDY_LEAST_SEEDS) {
-        e->why = *said ? said : e->test.n ? "one seed only" : "no row with a score";
+        e->why = *said ? said : e->test.n ? "fewer than three seeds" : "no row with a score";
         return;
     }
     if (b->test.n < STUDY_LEAST_SEEDS) {
@@ -351,7 +353,7 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
 {
     char num[COLUMNS][NUMBER_SIZE];
     const char *text[COLUMNS];
-    const bool timed = isfinite(r->log_time.mid), baseline = r->row->baseline == 1;
+    const bool timed = isfinite(r->log_time.low), baseline = r->row->baseline == 1;
 
     for (int i = 0; i < COLUMNS; i++)
         text[i] = num[i];

@@ -22,8 +22,9 @@ enum study_verdict {
 };
 extern const char *const study_verdict_name[STUDY_VERDICT_COUNT + 1]; /* NULL-terminated */
 
-/* Fewest seeds that a difference is tested with: of the contender, and of the baseline. */
-enum { STUDY_LEAST_SEEDS = 2 };
+/* Fewest seeds that a difference is tested with, of the contender and of the baseline, and that a
+ * ratio of times has an interval with. */
+enum { STUDY_LEAST_SEEDS = 3 };
 
 /* How much of what the past tells about the answers of a generated text a model has learnt: from
  * the loss of the true source without any past (0) to that with all that is in reach (1). It has

@@ -8,22 +8,57 @@
 #include <math.h>
 #include <string.h>
 
-const char *const verdict_name[VERDICT_COUNT + 1] = {"same", "faster", "slower", "unclear"};
-const char *const basis_name[BASIS_COUNT] = {"pairs", "cpu", "unpaired"};
+const char *const verdict_name[VERDICT_COUNT + 1] = {
+    [VERDICT_SAME] = "same",
+    [VERDICT_FASTER] = "faster",
+    [VERDICT_SLOWER] = "slower",
+    [VERDICT_UNCLEAR] = "unclear",
+    [VERDICT_UNSHOWN] = "no difference shown",
+    [VERDICT_PROBABLY_FASTER] = "probably faster",
+    [VERDICT_PROBABLY_SLOWER] = "probably slower",
+};
+const char *const basis_name[BASIS_COUNT] = {"pairs", "cpu", "unpaired", "unpaired cpu"};
+
+enum { BOOTSTRAP_RESAMPLES = 1000 };
+
+static const double TRUSTED_FACTOR = 2; /* of doubtful data */
 
 double change_pct(double log) { return 100 * expm1(log); }
 
-enum verdict verdict_of(struct interval log, double threshold)
+bool change_by_cpu(const struct change *c)
+{
+    return c->basis == BASIS_CPU || c->basis == BASIS_MOMENTS_CPU;
+}
+
+const char *change_remark(const struct change *c)
+{
+    const bool probably =
+        c->verdict == VERDICT_PROBABLY_FASTER || c->verdict == VERDICT_PROBABLY_SLOWER;
+
+    return probably && c->noisy ? "noisy"
+           : probably && c->few ? "few samples"
+           : change_by_cpu(c)   ? "CPU time"
+                                : "";
+}
+
+enum verdict verdict_of(struct interval log, double threshold, double doubt)
 {
     const double t = log1p(threshold);
 
     if (!(isfinite(log.low) && isfinite(log.mid) && isfinite(log.high)))
-        return VERDICT_UNCLEAR;
+        return VERDICT_UNSHOWN;
     if (log.mid > t && log.low > 0)
-        return VERDICT_SLOWER;
+        return log.low > doubt ? VERDICT_SLOWER : VERDICT_PROBABLY_SLOWER;
     if (log.mid < -t && log.high < 0)
-        return VERDICT_FASTER;
-    return log.low >= -t && log.high <= t ? VERDICT_SAME : VERDICT_UNCLEAR;
+        return log.high < -doubt ? VERDICT_FASTER : VERDICT_PROBABLY_FASTER;
+    return log.low >= -t && log.high <= t && doubt <= 0 ? VERDICT_SAME : VERDICT_UNSHOWN;
+}
+
+/* The verdict, with doubt as far as the data are doubtful; `stretch` is wall time over CPU time. */
+static void judge(struct change *c, double threshold, double stretch)
+{
+    c->doubt = c->noisy ? log(fmax(TRUSTED_FACTOR, stretch)) : c->few ? log(TRUSTED_FACTOR) : 0;
+    c->verdict = verdict_of(c->log, threshold, c->doubt);
 }
 
 /* ---- pairs -------------------------------------------------------------------------------- */
@@ -37,13 +72,25 @@ static int count_disturbed(const struct pair *p, int n)
     return disturbed;
 }
 
-struct change change_of_pairs(const struct pair *p, int n, int threads, double threshold,
-                              uint64_t seed, double *work)
+/* The larger of both sides' median of wall time over CPU time. work [n]. */
+static double pairs_stretch(const struct pair *p, int n, double *work)
 {
-    enum { LEAST = 5 };
+    double most = 1;
+
+    for (int s = 0; s < SIDES; s++) {
+        for (int i = 0; i < n; i++)
+            work[i] = p[i].wall[s] / p[i].cpu[s];
+        stats_sort(work, n);
+        most = fmax(most, stats_median(work, n));
+    }
+    return most;
+}
+
+struct change change_of_pairs(const struct pair *p, int n, int threads, double threshold,
+                              double *work)
+{
     struct change c = {.n = n, .disturbed = count_disturbed(p, n), .basis = BASIS_PAIRS};
-    const int rest = n - c.disturbed;
-    const bool leave_out = rest >= LEAST && 2 * rest >= n;
+    const bool leave_out = stats_may_leave_out(n, c.disturbed);
     double *side[SIDES] = {work, work + n};
     int used = 0;
 
@@ -58,12 +105,13 @@ struct change change_of_pairs(const struct pair *p, int n, int threads, double t
             side[s][used] = c.basis == BASIS_CPU ? p[i].cpu[s] : p[i].wall[s];
         used++;
     }
-    c.log = stats_log_ratio(side[AFTER], side[BEFORE], used, seed, work + 2 * n);
+    c.few = used < INTERVAL_SAMPLES;
+    c.log = stats_log_ratio(side[AFTER], side[BEFORE], used, work + 2 * n);
     for (int s = 0; s < SIDES; s++) {
         stats_sort(side[s], used);
         c.median[s] = stats_median(side[s], used);
     }
-    c.verdict = c.noisy ? VERDICT_UNCLEAR : verdict_of(c.log, threshold);
+    judge(&c, threshold, pairs_stretch(p, n, work + 2 * n));
     return c;
 }
 
@@ -90,46 +138,89 @@ static double resampled_median(const double *sorted, int n, uint64_t seed, uint6
     }
 }
 
-struct change change_of_samples(const struct sample *before, int n_before,
-                                const struct sample *after, int n_after, double threshold,
-                                uint64_t seed, double *work)
+/* CPU time per call of all samples. */
+static void cpu_of(const struct sample *s, int n, double *per_call)
 {
-    const struct sample *samples[SIDES] = {before, after};
-    const int n[SIDES] = {n_before, n_after};
-    const uint64_t stream[SIDES] = {rng_stream("verdict.before"), rng_stream("verdict.after")};
-    double *sorted[SIDES] = {work, work + n_before}, *count = work + n_before + n_after;
-    struct change c = {.n = n_before + n_after, .basis = BASIS_MOMENTS};
-    double d[BOOTSTRAP_RESAMPLES];
-    int used[SIDES];
+    for (int i = 0; i < n; i++)
+        per_call[i] = s[i].cpu_ns / s[i].calls;
+}
 
-    c.log = (struct interval){NAN, NAN, NAN};
-    c.verdict = VERDICT_UNCLEAR;
+/* The larger of both sides' wall time over CPU time, by their sums. */
+static double samples_stretch(const struct sample *const samples[SIDES], const int n[SIDES])
+{
+    double most = 1;
+
     for (int s = 0; s < SIDES; s++) {
-        bool noisy;
-        used[s] = stats_usable(samples[s], n[s], sorted[s], &noisy);
-        stats_sort(sorted[s], used[s]);
-        c.median[s] = stats_median(sorted[s], used[s]);
-        c.noisy = c.noisy || noisy;
-        for (int i = 0; i < n[s]; i++)
-            c.disturbed += samples[s][i].disturbed;
+        double wall = 0, cpu = 0;
+        for (int i = 0; i < n[s]; i++) {
+            wall += samples[s][i].wall_ns;
+            cpu += samples[s][i].cpu_ns;
+        }
+        most = fmax(most, wall / cpu);
     }
-    if (used[BEFORE] < 2 || used[AFTER] < 2 || !(sorted[BEFORE][0] > 0 && sorted[AFTER][0] > 0) ||
-        isnan(c.median[BEFORE]) || isnan(c.median[AFTER]))
-        return c;
+    return most;
+}
+
+/* d between two sorted sides. `count` is work space for either. */
+static struct interval between(double *const sorted[SIDES], const int used[SIDES], bool few,
+                               uint64_t seed, double *count)
+{
+    const uint64_t stream[SIDES] = {rng_stream("verdict.before"), rng_stream("verdict.after")};
+    const double mid =
+        log(stats_median(sorted[AFTER], used[AFTER]) / stats_median(sorted[BEFORE], used[BEFORE]));
+    double d[BOOTSTRAP_RESAMPLES];
+
+    if (few)
+        return (struct interval){log(sorted[AFTER][0] / sorted[BEFORE][used[BEFORE] - 1]), mid,
+                                 log(sorted[AFTER][used[AFTER] - 1] / sorted[BEFORE][0])};
     for (int r = 0; r < BOOTSTRAP_RESAMPLES; r++)
         d[r] = log(resampled_median(sorted[AFTER], used[AFTER], seed, stream[AFTER], r, count) /
                    resampled_median(sorted[BEFORE], used[BEFORE], seed, stream[BEFORE], r, count));
     stats_sort(d, BOOTSTRAP_RESAMPLES);
-    c.log.low = stats_quantile(d, BOOTSTRAP_RESAMPLES, 0.025);
-    c.log.mid = log(c.median[AFTER] / c.median[BEFORE]);
-    c.log.high = stats_quantile(d, BOOTSTRAP_RESAMPLES, 0.975);
-    c.verdict = c.noisy ? VERDICT_UNCLEAR : verdict_of(c.log, threshold);
+    return (struct interval){stats_quantile(d, BOOTSTRAP_RESAMPLES, 0.025), mid,
+                             stats_quantile(d, BOOTSTRAP_RESAMPLES, 0.975)};
+}
+
+struct change change_of_samples(const struct sample *before, int n_before,
+                                const struct sample *after, int n_after, int threads,
+                                double threshold, uint64_t seed, double *work)
+{
+    const struct sample *const samples[SIDES] = {before, after};
+    const int n[SIDES] = {n_before, n_after};
+    double *const sorted[SIDES] = {work, work + n_before}, *count = work + n_before + n_after;
+    struct change c = {.n = n_before + n_after, .basis = BASIS_MOMENTS};
+    int used[SIDES];
+
+    c.log = (struct interval){NAN, NAN, NAN};
+    for (int s = 0; s < SIDES; s++) {
+        bool noisy;
+        used[s] = stats_usable(samples[s], n[s], sorted[s], &noisy);
+        c.noisy = c.noisy || noisy;
+        for (int i = 0; i < n[s]; i++)
+            c.disturbed += samples[s][i].disturbed;
+    }
+    if (c.noisy && threads == 1) {
+        c.basis = BASIS_MOMENTS_CPU;
+        c.noisy = false;
+    }
+    for (int s = 0; s < SIDES; s++) {
+        if (c.basis == BASIS_MOMENTS_CPU)
+            cpu_of(samples[s], used[s] = n[s], sorted[s]);
+        stats_sort(sorted[s], used[s]);
+        c.median[s] = stats_median(sorted[s], used[s]);
+        c.few = c.few || used[s] < INTERVAL_SAMPLES;
+    }
+    if (used[BEFORE] >= 3 && used[AFTER] >= 3 && sorted[BEFORE][0] > 0 && sorted[AFTER][0] > 0 &&
+        !isnan(c.median[BEFORE]) && !isnan(c.median[AFTER]))
+        c.log = between(sorted, used, c.few, seed, count);
+    judge(&c, threshold, samples_stretch(samples, n));
     return c;
 }
 
 /* ---- without samples ---------------------------------------------------------------------- */
 
-struct change change_of_intervals(struct interval before, struct interval after, double threshold)
+struct change change_of_intervals(struct interval before, struct interval after, bool noisy,
+                                  double threshold)
 {
     const double d = log(after.mid / before.mid), a = log(before.high / before.low) / 2,
                  b = log(after.high / after.low) / 2, half = sqrt(a * a + b * b);
@@ -138,31 +229,41 @@ struct change change_of_intervals(struct interval before, struct interval after,
         .log = {d - half, d, d + half},
         .median = {before.mid, after.mid},
         .basis = BASIS_MOMENTS,
+        .noisy = noisy,
     };
-    c.verdict = verdict_of(c.log, threshold);
+    judge(&c, threshold, 1);
     return c;
 }
 
 /* ---- over changes ------------------------------------------------------------------------- */
 
-struct interval change_mean(const struct change *c, int n)
+struct change change_mean(const struct change *c, int n, double threshold)
 {
-    double mid = 0, half = 0;
-    int used = 0;
+    struct change m = {.log = {NAN, NAN, NAN}, .median = {NAN, NAN}};
+    double mid = 0, below = 0, above = 0; /* squares of the distances to the ends */
 
     for (int i = 0; i < n; i++) {
         const struct interval x = c[i].log;
         if (!(isfinite(x.low) && isfinite(x.mid) && isfinite(x.high)))
             continue;
         mid += x.mid;
-        half += (x.high - x.low) / 2 * ((x.high - x.low) / 2);
-        used++;
+        below += (x.mid - x.low) * (x.mid - x.low);
+        above += (x.high - x.mid) * (x.high - x.mid);
+        m.doubt += c[i].doubt;
+        m.disturbed += c[i].disturbed;
+        m.noisy = m.noisy || c[i].noisy;
+        m.few = m.few || c[i].few;
+        if (change_by_cpu(&c[i]))
+            m.basis = c[i].basis;
+        m.n++;
     }
-    if (used == 0)
-        return (struct interval){NAN, NAN, NAN};
-    mid /= used;
-    half = sqrt(half) / used;
-    return (struct interval){mid - half, mid, mid + half};
+    if (m.n > 0) {
+        mid /= m.n;
+        m.doubt /= m.n;
+        m.log = (struct interval){mid - sqrt(below) / m.n, mid, mid + sqrt(above) / m.n};
+    }
+    m.verdict = verdict_of(m.log, threshold, m.doubt);
+    return m;
 }
 
 double change_noise(const struct change *identical)

@@ -56,7 +56,7 @@
     X(real, mean_ns, "ns", "mean of these means")                                                  \
     X(real, stddev_ns, "ns", "standard deviation of these means")                                  \
     X(real, mad_ns, "ns", "median absolute deviation of these means")                              \
-    X(real, ci95_low_ns, "ns", "95 % interval of the median, lower end")                           \
+    X(real, ci95_low_ns, "ns", "95 % interval of the median, lower end; empty below 6 samples")    \
     X(real, ci95_high_ns, "ns", "95 % interval of the median, upper end")                          \
     X(real, cpu_time_median_ns, "ns", "median CPU time of the calling thread per call")            \
     X(i64, involuntary_switches, "", "preemptions during all timed blocks")                        \

@@ -6,12 +6,14 @@
 #include "harness/util/grow.h"
 #include "harness/util/suggest.h"
 #include "range.h"
+#include "remarks.h"
 
 #include "variants/base/printable.h"
 
 #include <csv.h>
 #include <errno.h>
 #include <locale.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -357,6 +359,16 @@ enum status csv_rows(struct rows *out, const struct table *t, const char *path, 
     return st;
 }
 
+/* Older versions wrote the range of few samples as an interval. */
+static void drop_ranges(const struct rows *r)
+{
+    struct latency_row *const row = r->row;
+
+    for (size_t i = 0; i < r->n; i++)
+        if (row[i].samples != I64_EMPTY && row[i].samples < INTERVAL_SAMPLES)
+            row[i].ci95_low_ns = row[i].ci95_high_ns = NAN;
+}
+
 enum status table_read(struct rows *out, const struct table *t, const char *path, struct err *e)
 {
     struct bytes file;
@@ -365,6 +377,8 @@ enum status table_read(struct rows *out, const struct table *t, const char *path
     *out = (struct rows){0};
     if (st == OK)
         st = csv_rows(out, t, path, file.data, file.n, e);
+    if (t == &tables[TABLE_LATENCY])
+        drop_ranges(out);
     free(file.data);
     return st;
 }

@@ -194,7 +194,8 @@ enum status table_bytes(struct bytes *out, const struct table *t, const void *ro
  * out. Where the rows of a case are numbered (samples of a case, steps of a training), a row
  * replaces those before it whose number is not smaller than its own. Rows without a case_id are
  * cases of their own. In texts, controls and bytes that are not UTF-8 become escapes, so that
- * whoever prints one need not think of them. Numbers and words must be in the range of their column
+ * whoever prints one need not think of them. An interval of fewer than INTERVAL_SAMPLES samples,
+ * which older versions wrote, is none and stays empty. Numbers and words must be in the range of their column
  * (range.h). */
 enum status table_read(struct rows *out, const struct table *t, const char *path, struct err *e);
 void rows_free(struct rows *r);

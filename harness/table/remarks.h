@@ -7,10 +7,14 @@
 
 #include <stddef.h>
 
+/* Fewest samples whose range holds the true median in 95 % of all cases: it misses it in 2 of
+ * 2^n. */
+enum { INTERVAL_SAMPLES = 6 };
+
 enum remark {
     REMARK_UNCHECKED = 1,  /* not compared with the reference */
     REMARK_NOISY = 2,      /* disturbed samples had to be used */
-    REMARK_FEW = 4,        /* fewer than 15 samples */
+    REMARK_FEW = 4,        /* fewer than INTERVAL_SAMPLES: their median has no interval */
     REMARK_SAMPLED = 8,    /* some rows of the output were compared with the reference */
     REMARK_THROTTLED = 16, /* the CPU quota stopped it */
     REMARKS = 32,          /* above all */

@@ -132,7 +132,7 @@ struct manner {
 ParameterizedTestParameters(group, one_bad_child)
 {
     static struct manner manners[] = {
-        {"fine", ROW_OK, "few", true},
+        {"fine", ROW_OK, "", true},
         {"wrong", ROW_WRONG, "max_rel_err 3.1e-02 > 1e-04 at [0,17,201]", false},
         {"nmse", ROW_WRONG, "mean square error 2.0e-09 > 1e-10 of the reference", false},
         {"nan", ROW_WRONG, "max_rel_err nan > 1e-04 at [0,17,201]", false},
@@ -243,7 +243,7 @@ Test(group, unchecked_rows_say_so)
     c.opt.check = false;
     cr_expect_eq(run_crew(&c, "xl/avx2=wrong"), OK);
     cr_expect_eq(c.result[0].status, ROW_OK);
-    cr_expect_str_eq(c.result[0].detail, "unchecked few");
+    cr_expect_str_eq(c.result[0].detail, "unchecked");
     dismiss(&c);
 }
 

@@ -94,7 +94,7 @@ Test(measure, quiet_target_stops_by_interval_at_min_samples)
 
 Test(measure, stops_by_interval_only_when_it_is_narrow)
 {
-    double sorted[MOST_BLOCKS], work[MOST_BLOCKS];
+    double sorted[MOST_BLOCKS];
 
     for (uint64_t seed = 1; seed <= 5; seed++) {
         struct schedule s = usual_schedule;
@@ -104,7 +104,7 @@ Test(measure, stops_by_interval_only_when_it_is_narrow)
         cr_assert_eq(measure_fakes(&b, 1, &s), OK);
         const int n = stats_usable(b.diary.sample, b.diary.n, sorted, NULL);
         stats_sort(sorted, n);
-        const struct interval ci = stats_median_interval(sorted, n, seed, work);
+        const struct interval ci = stats_median_interval(sorted, n);
         cr_expect_eq(b.out[0].stop, STOP_CI, "seed %d", (int)seed);
         cr_expect_leq((ci.high - ci.low) / 2, 0.01 * ci.mid, "seed %d: [%g %g]", (int)seed, ci.low,
                       ci.high);
@@ -129,12 +129,13 @@ Test(measure, noisy_target_stops_by_time)
     cr_expect_geq(spent, 3e9);
 }
 
-Test(measure, time_wins_over_min_samples_but_not_over_three)
+/* Six samples have an interval; of blocks longer than the three seconds three must do. */
+Test(measure, time_wins_over_min_samples_but_not_over_six)
 {
     static const struct {
         double call_ns;
         int samples;
-    } rule[] = {{10e9, 3}, {1.5e9, 3}, {1e9, 3}, {0.9e9, 4}, {0.35e9, 9}, {50e6, 30}};
+    } rule[] = {{10e9, 3}, {3.1e9, 3}, {2.9e9, 6}, {1e9, 6}, {0.6e9, 6}, {0.35e9, 9}, {50e6, 30}};
 
     for (size_t k = 0; k < ARRAY_LEN(rule); k++) {
         struct schedule s = usual_schedule;
@@ -147,14 +148,14 @@ Test(measure, time_wins_over_min_samples_but_not_over_three)
     }
 }
 
-Test(measure, three_samples_are_the_least_for_the_interval_too)
+Test(measure, six_samples_are_the_least_for_the_interval_too)
 {
     struct schedule s = usual_schedule;
     struct bed b = {.fake = {{.call_ns = 1e6}}};
 
     s.min_samples = 0;
     cr_assert_eq(measure_fakes(&b, 1, &s), OK);
-    cr_expect(b.out[0].samples == 3 && b.out[0].stop == STOP_CI);
+    cr_expect(b.out[0].samples == 6 && b.out[0].stop == STOP_CI);
 }
 
 Test(measure, marks_preempted_blocks_and_numbers_rounds)
@@ -240,7 +241,7 @@ Test(measure, finished_targets_leave_the_rounds)
     struct bed b = {.fake = {{.call_ns = 1e6}, {.call_ns = 2e9}, {.call_ns = 1e6}}};
 
     cr_assert_eq(measure_fakes(&b, 3, &s), OK);
-    cr_expect(b.out[0].samples == 15 && b.out[1].samples == 3 && b.out[2].samples == 15);
+    cr_expect(b.out[0].samples == 15 && b.out[1].samples == 6 && b.out[2].samples == 15);
     cr_expect(b.out[1].stop == STOP_TIME && b.out[0].stop == STOP_CI);
     cr_expect(b.diary.done[0] == 1 && b.diary.done[1] == 1 && b.diary.done[2] == 1);
 }

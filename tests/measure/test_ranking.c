@@ -52,6 +52,8 @@ static struct rankings must_rank(const struct run *run, enum ranked what)
     return r;
 }
 
+static bool is_slower(const struct change *c) { return c->verdict == VERDICT_SLOWER; }
+
 static void expect_ratio(const struct interval *x, double ratio)
 {
     cr_expect(fabs(x->low - log(ratio)) < 1e-9 && fabs(x->high - log(ratio)) < 1e-9,
@@ -76,16 +78,17 @@ Test(ranking, variants_by_their_fastest_backends)
     cr_expect_str_eq(one->v[1].name, "xl");
     cr_expect_str_eq(one->v[1].place[0].row->backend, "avx512");
     cr_expect_str_eq(one->v[2].name, "linear");
-    expect_ratio(&one->v[1].log, 1.5);
-    expect_ratio(&one->v[2].log, 3);
-    cr_expect(!one->v[0].slower && one->v[1].slower && one->v[2].slower);
+    expect_ratio(&one->v[1].change.log, 1.5);
+    expect_ratio(&one->v[2].change.log, 3);
+    cr_expect(!is_slower(&one->v[0].change) && is_slower(&one->v[1].change) &&
+              is_slower(&one->v[2].change));
     rankings_free(&r);
 
     r = must_rank(&run, RANKED_BACKENDS);
     cr_assert_eq(r.n, 1);
     cr_assert_eq(r.v[0].n, 3); /* no case ran on all three */
     cr_expect_eq(r.v[0].common, 0);
-    cr_expect(isnan(r.v[0].v[1].log.mid) && !r.v[0].v[1].slower);
+    cr_expect(isnan(r.v[0].v[1].change.log.mid) && !is_slower(&r.v[0].v[1].change));
     rankings_free(&r);
     run_free(&run);
 }
@@ -109,9 +112,9 @@ Test(ranking, without_samples_rows_have_their_own_intervals)
     struct rankings r = must_rank(&run, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 3);
     const struct contestant *const rope = &r.v[0].v[2], *const linear = &r.v[0].v[1];
-    cr_expect_float_eq(rope->log.low, log(1.5) - half, 1e-12);
-    cr_expect_float_eq(rope->log.high, log(1.5) + half, 1e-12);
-    cr_expect(rope->slower && !linear->slower);
+    cr_expect_float_eq(rope->change.log.low, log(1.5) - half, 1e-12);
+    cr_expect_float_eq(rope->change.log.high, log(1.5) + half, 1e-12);
+    cr_expect(is_slower(&rope->change) && !is_slower(&linear->change));
     rankings_free(&r);
     run_free(&run);
 }
@@ -125,15 +128,16 @@ Test(ranking, csv_has_every_place)
         {{"rope", "avx2", "5", 512, 9000}, 0},
     };
     static const char *const lines[] = {
-        "subject,setting,mean,name,variant,backend,case_id,ratio,low,high,verdict,bits,unit",
-        "variants,\"layer\",\"geometric mean of 2 shapes\",\"rope\",\"\",\"\",\"\",1,1,1,fastest,,",
-        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"2\",1.2,1.2,1.2,slower,,",
-        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"4\",1,1,1,fastest,,",
-        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"5\",1,1,1,fastest,,",
+        "subject,setting,mean,name,variant,backend,case_id,ratio,low,high,verdict,bits,unit,remark",
+        "variants,\"layer\",\"geometric mean of 2 "
+        "shapes\",\"rope\",\"\",\"\",\"\",1,1,1,fastest,,,",
+        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"2\",1.2,1.2,1.2,slower,,,",
+        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"4\",1,1,1,fastest,,,",
+        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"5\",1,1,1,fastest,,,",
         ("variants,\"layer\",\"geometric mean of 2 shapes\",\"a\"\"b\",\"\",\"\",\"\","
-         "1.11803399,1.11803399,1.11803399,slower,,"),
-        "variants,\"layer\",\"\",\"a\"\"b\",\"a\"\"b\",\"avx2\",\"1\",1,1,1,fastest,,",
-        "variants,\"layer\",\"\",\"a\"\"b\",\"a\"\"b\",\"avx2\",\"3\",1.5,1.5,1.5,slower,,",
+         "1.11803399,1.11803399,1.11803399,slower,,,"),
+        "variants,\"layer\",\"\",\"a\"\"b\",\"a\"\"b\",\"avx2\",\"1\",1,1,1,fastest,,,",
+        "variants,\"layer\",\"\",\"a\"\"b\",\"a\"\"b\",\"avx2\",\"3\",1.5,1.5,1.5,slower,,,",
     };
     struct run run = run_of(v, ARRAY_LEN(v));
     struct rankings r = must_rank(&run, RANKED_VARIANTS);
@@ -169,7 +173,7 @@ Test(ranking, mean_over_shapes_that_all_ran)
     cr_expect_eq(one->shapes, 3);
     cr_expect_eq(one->common, 2);
     cr_expect_str_eq(one->v[0].name, "rope");
-    expect_ratio(&one->v[1].log, sqrt(1.0 / 1.2 * 1.5));
+    expect_ratio(&one->v[1].change.log, sqrt(1.0 / 1.2 * 1.5));
     cr_expect_str_eq(one->v[one->leader[0]].name, "xl");
     expect_ratio(&one->v[0].place[0].change.log, 1.2);
     cr_expect_str_eq(one->v[one->leader[1]].name, "rope");
@@ -194,8 +198,8 @@ Test(ranking, what_an_interval_does_not_show_is_a_tie)
 
     cr_assert(r.n == 1 && r.v[0].n == 3);
     cr_expect_str_eq(r.v[0].v[1].name, "rope");
-    cr_expect(!r.v[0].v[1].slower && !r.v[0].v[1].place[0].slower);
-    cr_expect(r.v[0].v[2].slower);
+    cr_expect(!is_slower(&r.v[0].v[1].change) && !is_slower(&r.v[0].v[1].place[0].change));
+    cr_expect(is_slower(&r.v[0].v[2].change));
 
     FILE *const f = open_memstream(&text, &size);
     rankings_print(f, &r, RANKED_VARIANTS, 80, false);
@@ -297,8 +301,8 @@ Test(ranking, pairs_count_more_than_medians)
     cr_assert(r.n == 1 && r.v[0].n == 2);
     cr_expect_str_eq(r.v[0].v[0].name, "rope");
     cr_expect_eq(r.v[0].leader[0], 0);
-    expect_ratio(&r.v[0].v[1].log, 1.5);
-    cr_expect(r.v[0].v[1].slower && r.v[0].v[1].place[0].slower);
+    expect_ratio(&r.v[0].v[1].change.log, 1.5);
+    cr_expect(is_slower(&r.v[0].v[1].change) && is_slower(&r.v[0].v[1].place[0].change));
     rankings_free(&r);
     run_free(&run);
 }

@@ -18,6 +18,8 @@ static struct rankings must_rank(const struct run *run, enum ranked what)
     return r;
 }
 
+static bool is_slower(const struct change *c) { return c->verdict == VERDICT_SLOWER; }
+
 static void expect_ratio(const struct interval *x, double ratio)
 {
     cr_expect(fabs(x->low - log(ratio)) < 1e-9 && fabs(x->high - log(ratio)) < 1e-9,
@@ -137,10 +139,10 @@ static bool slower_over_all(int noisy, bool *each)
     struct rankings r = must_rank(&run, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 2 && r.v[0].common == 3);
     cr_expect_str_eq(r.v[0].v[1].name, "rope");
-    expect_ratio(&r.v[0].v[1].log, 1.5);
+    expect_ratio(&r.v[0].v[1].change.log, 1.5);
     for (int s = 0; s < 3; s++)
-        each[s] = r.v[0].v[1].place[s].slower;
-    const bool slower = r.v[0].v[1].slower;
+        each[s] = is_slower(&r.v[0].v[1].place[s].change);
+    const bool slower = is_slower(&r.v[0].v[1].change);
     rankings_free(&r);
     run_free(&run);
     folder_remove();
@@ -176,13 +178,131 @@ Test(ranking_shapes, settings_are_not_mixed)
     cr_assert_eq(r.n, 2);
     cr_expect(r.v[0].shapes == 1 && r.v[1].shapes == 2);
     cr_expect_str_eq(r.v[0].v[0].name, "xl");
-    expect_ratio(&r.v[0].v[1].log, 2);
+    expect_ratio(&r.v[0].v[1].change.log, 2);
     cr_expect_str_eq(r.v[1].v[0].name, "rope");
-    expect_ratio(&r.v[1].v[1].log, sqrt(2.0 * 1000 / 700));
+    expect_ratio(&r.v[1].v[1].change.log, sqrt(2.0 * 1000 / 700));
     rankings_free(&r);
 
     r = must_rank(&run, RANKED_BACKENDS);
     cr_expect_eq(r.n, 0, "one backend is not ranked");
+    rankings_free(&r);
+    run_free(&run);
+}
+
+/* ---- the answer --------------------------------------------------------------------------- */
+
+static void expect_answer(const struct shaped *v, int n, enum ranked what, const char *want)
+{
+    struct rundir d;
+    char *text = NULL;
+    size_t size;
+
+    made_open(&d, "aaaa");
+    add_shaped(&d, v, n);
+    struct run run = read_back(&d);
+    struct rankings r = must_rank(&run, what);
+    FILE *const f = open_memstream(&text, &size);
+    rankings_answer(f, &r, what, 1000);
+    fclose(f);
+    cr_expect_str_eq(text, want);
+    free(text);
+    rankings_free(&r);
+    run_free(&run);
+    folder_remove();
+    folder_make();
+}
+
+Test(ranking_shapes, the_answer_follows_from_verdicts)
+{
+    const struct shaped v[] = {
+        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0},
+        {{"rope", "onednn", "2", 64, 1500}, 0, 2, 0},
+        {{"xl", "avx2", "3", 64, 67000}, 0, 2, 0},
+    };
+    expect_answer(v, 3, RANKED_VARIANTS,
+                  "Use gqa on avx2: 1.50 times as fast as rope, the next.\n");
+
+    /* Preempted: 1.5 is doubtful, 67 is not. */
+    const struct shaped busy[] = {
+        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 20},
+        {{"rope", "onednn", "2", 64, 1500}, 0, 2, 20},
+    };
+    expect_answer(busy, 2, RANKED_VARIANTS,
+                  "Probably use gqa on avx2: 1.50 times as fast as rope.\n");
+    const struct shaped far[] = {
+        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 20},
+        {{"vanilla", "avx2", "2", 64, 67000}, 0, 2, 20},
+    };
+    expect_answer(far, 2, RANKED_VARIANTS, "Use gqa on avx2: 67.0 times as fast as vanilla.\n");
+
+    /* One variant: the backends, over two shapes; one of them leads alike. */
+    const struct shaped one[] = {
+        {{"xl", "avx2", "1", 64, 1000}, 0, 1, 0},
+        {{"xl", "onednn", "2", 64, 1200}, 0, 1, 0},
+        {{"xl", "avx2", "3", 128, 2000}, 0, 1, 0},
+        {{"xl", "onednn", "4", 128, 2400}, 0, 1, 0},
+    };
+    expect_answer(one, 4, RANKED_BACKENDS,
+                  "Use avx2: 1.20 times as fast as onednn (mean of all shapes).\n");
+    expect_answer(one, 1, RANKED_BACKENDS, "");
+}
+
+/* `gqa` and `rope` are equal; how long it takes to tell a difference that shows but is not sure yet
+ * follows from the width of the interval. */
+Test(ranking_shapes, what_is_undecided_is_said)
+{
+    const struct shaped v[] = {
+        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0},
+        {{"rope", "avx2", "2", 64, 1000}, 0, 2, 0},
+        {{"xl", "avx2", "3", 64, 3000}, 0, 2, 0},
+    };
+    expect_answer(
+        v, 3, RANKED_VARIANTS,
+        "Use gqa on avx2 or rope on avx2: 3.00 times as fast as xl, the next. gqa against "
+        "rope is undecided: they differ by less than 0.0 %.\n");
+    expect_answer(v, 2, RANKED_VARIANTS,
+                  "No variant is shown to be the fastest. gqa against rope is undecided: they "
+                  "differ by less than 0.0 %.\n");
+}
+
+/* Twelve rounds of 0.11 s: rope is slower by 10 % in eight of them, faster by 5 % in four. The
+ * interval, from the 3rd to the 10th of the ratios, begins at -5 %: in logs 0.147 below a middle of
+ * 0.095. To begin at 0 it takes 1.32 s (0.147 / 0.095)^2 = 3.1 s. */
+Test(ranking_shapes, the_time_that_would_decide_it)
+{
+    static const struct made_case gqa = {"gqa", "avx2", "1", 64, 1e7},
+                                  rope = {"rope", "avx2", "2", 64, 1.1e7};
+    struct rundir d;
+    char *text = NULL;
+    size_t size;
+
+    made_open(&d, "aaaa");
+    for (int i = 0; i < 2; i++) {
+        const struct made_case *const c = i ? &rope : &gqa;
+        struct latency_row row = latency_row_empty();
+        const struct key_row k = made_key(&d, c, "host");
+        struct err e;
+        row_set_key(&tables[TABLE_LATENCY], &row, &k);
+        row.median_ns = c->ns;
+        row.samples = 12;
+        row.inner_calls = 10;
+        cr_assert_eq(rundir_write(&d, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+    }
+    for (int round = 0; round < 12; round++) {
+        made_sample(&d, gqa.id, round, gqa.ns, 0);
+        made_sample(&d, rope.id, round, gqa.ns * (round < 8 ? 1.1 : 0.95), 0);
+    }
+    struct run run = read_back(&d);
+    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    const struct change *const c = &r.v[0].v[1].change;
+    cr_expect(fabs(c->log.low - log(0.95)) < 1e-9 && fabs(c->log.high - log(1.1)) < 1e-9,
+              "%g [%g %g] of %d", c->log.mid, c->log.low, c->log.high, c->n);
+    FILE *const f = open_memstream(&text, &size);
+    rankings_answer(f, &r, RANKED_VARIANTS, 1000);
+    fclose(f);
+    cr_expect_str_eq(text, "No variant is shown to be the fastest. gqa against rope is undecided; "
+                           "--max-time 4 would decide it.\n");
+    free(text);
     rankings_free(&r);
     run_free(&run);
 }

@@ -18,12 +18,12 @@ static const struct peaks peaks = {.threads = 2,
                                    .l3 = 60e9,
                                    .dram = 20e9};
 
-/* 2400 flop, 360 bytes and 6 tokens a call. Blocks of two calls of 10 12 99 11 13 30 ns; the 99 is
+/* 2400 flop, 360 bytes and 6 tokens a call. Blocks of two calls of 10 12 99 11 13 30 12 ns; the 99 is
  * disturbed and leaves. */
 struct example {
     struct options o;
     struct plan plan;
-    struct sample sample[6];
+    struct sample sample[7];
     struct result r;
     struct key_row key;
     struct latency_row row;
@@ -31,19 +31,19 @@ struct example {
 
 static void open_example(struct example *x)
 {
-    static const double wall[] = {10, 12, 99, 11, 13, 30}, cpu[] = {8, 9, 70, 8, 10, 20};
+    static const double wall[] = {10, 12, 99, 11, 13, 30, 12}, cpu[] = {8, 9, 70, 8, 10, 20, 9};
 
     must_plan(&x->plan, &x->o, "-b ref -w attn -V xl --seq 3 --mem 4 --d-model 16 --heads 2");
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         x->sample[i] = (struct sample){.wall_ns = 2 * wall[i],
                                        .cpu_ns = 2 * cpu[i],
                                        .calls = 2,
                                        .involuntary_switches = i == 2 ? 5 : 0,
                                        .disturbed = i == 2};
     x->r = (struct result){.bcase = &x->plan.cases[0],
-                           .outcome = {.stop = STOP_TIME, .inner_calls = 2, .samples = 6},
+                           .outcome = {.stop = STOP_TIME, .inner_calls = 2, .samples = 7},
                            .samples = x->sample,
-                           .n = 6};
+                           .n = 7};
     x->r.report = (struct report){.bind_ns = 7e6,
                                   .flop = 2400,
                                   .bytes = 360,
@@ -79,21 +79,21 @@ Test(result, columns_of_times)
     open_example(&x);
     const struct latency_row *const row = row_of(&x, NULL);
 
-    IS(samples, 6);
+    IS(samples, 7);
     IS(samples_disturbed, 1);
     IS(inner_calls, 2);
     IS(involuntary_switches, 5);
     IS(min_ns, 10);
     IS(median_ns, 12);
     IS(max_ns, 30);
-    IS(mean_ns, 76.0 / 5);
-    /* Squares of -5.2 -3.2 -4.2 -2.2 14.8 add up to 278.8. */
-    IS(stddev_ns, sqrt(278.8 / 4));
-    IS(mad_ns, 1); /* of 2 0 1 1 18 */
-    cr_expect(row->ci95_low_ns >= 10 && row->ci95_low_ns < 12);
-    cr_expect(row->ci95_high_ns > 12 && row->ci95_high_ns <= 30);
-    IS(cpu_time_median_ns, 9);            /* of 8 8 9 10 20 */
-    IS(drift_pct, 100 * (21.5 / 11 - 1)); /* of 10 12 and 13 30 */
+    IS(mean_ns, 88.0 / 6);
+    /* Squares of 10 12 11 13 30 12 add up to 1578. */
+    IS(stddev_ns, sqrt((1578 - 88.0 * 88 / 6) / 5));
+    IS(mad_ns, 1);       /* of 2 0 1 1 18 0 */
+    IS(ci95_low_ns, 10); /* six have their range */
+    IS(ci95_high_ns, 30);
+    IS(cpu_time_median_ns, 9);            /* of 8 9 8 10 20 9 */
+    IS(drift_pct, 100 * (13.0 / 11 - 1)); /* of 10 12 11 and 13 30 12 */
     cr_expect(isnan(row->p90_ns) && isnan(row->p99_ns), "too few samples for them");
     cr_expect_str_eq(row->stop_reason, "time");
     close_example(&x);
@@ -200,12 +200,16 @@ Test(result, remarks)
     struct example x;
 
     open_example(&x);
-    cr_expect_str_eq(x.r.detail, "few");
+    cr_expect_str_eq(x.r.detail, "");
     x.o.check = false;
-    x.sample[0].disturbed = true; /* four remain, too few to leave two out */
+    x.sample[0].disturbed = true; /* five remain, too few to leave two out */
+    result_finish(&x.r);
+    cr_expect_eq(x.r.remarks, REMARK_UNCHECKED | REMARK_NOISY);
+    x.r.n = 5;
     result_finish(&x.r);
     cr_expect_eq(x.r.remarks, REMARK_UNCHECKED | REMARK_NOISY | REMARK_FEW);
     row_of(&x, NULL);
+    cr_expect(isnan(x.row.ci95_low_ns) && isnan(x.row.ci95_high_ns), "five have no interval");
     cr_expect(isnan(x.row.err_limit), "nothing was compared");
     close_example(&x);
 }

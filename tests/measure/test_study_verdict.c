@@ -304,3 +304,28 @@ Test(study_verdict, prints_a_row_each)
     study_verdicts_free(&v);
     free(t.row);
 }
+
+/* Two seeds have a ratio of times, but neither an interval nor a verdict, and no test of quality. */
+Test(study_verdict, nothing_below_three_seeds)
+{
+    for (int seeds = 2; seeds <= 3; seeds++) {
+        struct table_of_rows t = make_rows();
+        for (int seed = 1; seed <= seeds; seed++) {
+            struct study_row *const base = add(&t, "base", "s", seed, 2 + 0.01 * seed);
+            base->tokens = 1000;
+            base->train_s = 10 + 0.01 * seed;
+            struct study_row *const slow = add(&t, "slow", "s", seed, 2.1 - 0.01 * seed);
+            slow->tokens = 1000;
+            slow->train_s = 20;
+        }
+        struct study_verdicts v = verdicts(&t);
+        const struct study_entry *const slow = entry(&v, "slow", "s");
+        cr_expect(fabs(slow->log_time.mid - log(2)) < 0.01);
+        cr_expect_eq(isfinite(slow->log_time.low), seeds == 3);
+        cr_expect_eq(slow->time_verdict, seeds == 3 ? VERDICT_SLOWER : VERDICT_UNSHOWN);
+        cr_expect_eq(isfinite(slow->p), seeds == 3);
+        cr_expect_str_eq(slow->why, seeds == 3 ? "" : "fewer than three seeds");
+        study_verdicts_free(&v);
+        free(t.row);
+    }
+}

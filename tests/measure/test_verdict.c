@@ -39,21 +39,37 @@ Test(verdict, rule)
     } rule[] = {
         {{0, 0, 0}, VERDICT_SAME},
         {{-t, 0, t}, VERDICT_SAME},                     /* the ends are included */
-        {{-t, t / 2, t * 1.01}, VERDICT_UNCLEAR},       /* might be slower */
-        {{t / 2, t * 0.99, t * 1.5}, VERDICT_UNCLEAR},  /* slower, but by less than T */
+        {{-t, t / 2, t * 1.01}, VERDICT_UNSHOWN},       /* might be slower */
+        {{t / 2, t * 0.99, t * 1.5}, VERDICT_UNSHOWN},  /* slower, but by less than T */
         {{t * 0.1, t * 1.01, t * 1.5}, VERDICT_SLOWER}, /* above T, interval above 0 */
-        {{0, t * 2, t * 3}, VERDICT_UNCLEAR},           /* the interval touches 0 */
-        {{-t * 3, t * 2, t * 7}, VERDICT_UNCLEAR},      /* wide */
+        {{0, t * 2, t * 3}, VERDICT_UNSHOWN},           /* the interval touches 0 */
+        {{-t * 3, t * 2, t * 7}, VERDICT_UNSHOWN},      /* wide */
         {{-t * 1.5, -t * 1.01, -t * 0.1}, VERDICT_FASTER},
-        {{-t * 3, -t * 2, 0}, VERDICT_UNCLEAR},
-        {{NAN, 2 * t, NAN}, VERDICT_UNCLEAR}, /* one pair has no interval */
-        {{NAN, NAN, NAN}, VERDICT_UNCLEAR},
+        {{-t * 3, -t * 2, 0}, VERDICT_UNSHOWN},
+        {{NAN, 2 * t, NAN}, VERDICT_UNSHOWN}, /* one pair has no interval */
+        {{NAN, NAN, NAN}, VERDICT_UNSHOWN},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(rule); i++)
-        cr_expect_eq(verdict_of(rule[i].x, T), rule[i].want, "rule %zu: %s", i,
-                     verdict_name[verdict_of(rule[i].x, T)]);
+        cr_expect_eq(verdict_of(rule[i].x, T, 0), rule[i].want, "rule %zu: %s", i,
+                     verdict_name[verdict_of(rule[i].x, T, 0)]);
     cr_expect_lt(fabs(change_pct(log(1.25)) - 25), 1e-12);
+}
+
+/* Doubtful data show less by what they may be wrong, and never that there is no difference. */
+Test(verdict, of_doubtful_data)
+{
+    const struct {
+        struct interval x;
+        enum verdict want;
+    } rule[] = {
+        {{0.7, 1, 2}, VERDICT_SLOWER},    {{0.6, 1, 2}, VERDICT_PROBABLY_SLOWER},
+        {{0, 1, 2}, VERDICT_UNSHOWN},     {{-2, -1, -0.6}, VERDICT_PROBABLY_FASTER},
+        {{-2, -1, -0.7}, VERDICT_FASTER}, {{0, 0, 0}, VERDICT_UNSHOWN},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rule); i++)
+        cr_expect_eq(verdict_of(rule[i].x, T, 0.65), rule[i].want, "rule %zu", i);
 }
 
 /* Half-widths in logs of 0.03 and 0.04 give one of 0.05. */
@@ -62,16 +78,16 @@ Test(verdict, of_intervals_without_samples)
     const struct interval before = {1000 * exp(-0.03), 1000, 1000 * exp(0.03)},
                           after = {2000 * exp(-0.04), 2000, 2000 * exp(0.04)},
                           empty = {NAN, 1000, NAN};
-    const struct change c = change_of_intervals(before, after, 0);
+    const struct change c = change_of_intervals(before, after, false, 0);
 
     cr_expect_float_eq(c.log.mid, log(2), 1e-12);
     cr_expect_float_eq(c.log.low, log(2) - 0.05, 1e-12);
     cr_expect_float_eq(c.log.high, log(2) + 0.05, 1e-12);
     cr_expect_eq(c.verdict, VERDICT_SLOWER);
     cr_expect_eq(c.basis, BASIS_MOMENTS);
-    cr_expect_eq(change_of_intervals(after, before, 0).verdict, VERDICT_FASTER);
-    cr_expect_eq(change_of_intervals(before, before, 0).verdict, VERDICT_UNCLEAR);
-    cr_expect_eq(change_of_intervals(empty, after, 0).verdict, VERDICT_UNCLEAR);
+    cr_expect_eq(change_of_intervals(after, before, false, 0).verdict, VERDICT_FASTER);
+    cr_expect_eq(change_of_intervals(before, before, false, 0).verdict, VERDICT_UNSHOWN);
+    cr_expect_eq(change_of_intervals(empty, after, false, 0).verdict, VERDICT_UNSHOWN);
 }
 
 static struct pair pair_of(double before, double after, bool disturbed)
@@ -86,7 +102,7 @@ Test(verdict, of_equal_pairs_is_same)
 
     for (int i = 0; i < 15; i++)
         p[i] = pair_of(100 + i, 100 + i, false);
-    const struct change c = change_of_pairs(p, 15, 1, T, 1, work);
+    const struct change c = change_of_pairs(p, 15, 1, T, work);
     cr_expect(c.log.low == 0 && c.log.mid == 0 && c.log.high == 0);
     cr_expect(c.verdict == VERDICT_SAME && c.basis == BASIS_PAIRS && c.n == 15);
     cr_expect(c.median[BEFORE] == 107 && c.median[AFTER] == 107);
@@ -101,23 +117,30 @@ Test(verdict, pairs_cancel_drift)
 
     for (int i = 0; i < 16; i++)
         p[i] = pair_of(100 * (i + 1), 110 * (i + 1), false);
-    const struct change c = change_of_pairs(p, 16, 1, T, 1, work);
+    const struct change c = change_of_pairs(p, 16, 1, T, work);
     cr_expect(fabs(c.log.low - log(1.1)) < 1e-12 && fabs(c.log.high - log(1.1)) < 1e-12);
     cr_expect_eq(c.verdict, VERDICT_SLOWER);
 }
 
+/* Five pairs have a range, which shows a factor beyond two only; two have nothing. */
 Test(verdict, of_few_pairs)
 {
-    struct pair p[2] = {pair_of(100, 110, false), pair_of(100, 90, false)};
-    double work[2 * PAIRS_WORK];
+    struct pair p[5] = {pair_of(100, 110, false), pair_of(100, 130, false),
+                        pair_of(100, 120, false), pair_of(100, 140, false),
+                        pair_of(100, 190, false)};
+    double work[5 * PAIRS_WORK];
 
-    struct change c = change_of_pairs(p, 2, 1, T, 1, work);
-    cr_expect(fabs(c.log.low - log(0.9)) < 1e-12 && fabs(c.log.high - log(1.1)) < 1e-12);
-    cr_expect_eq(c.verdict, VERDICT_UNCLEAR);
-    c = change_of_pairs(p, 1, 1, T, 1, work);
-    cr_expect(isnan(c.log.low) && c.verdict == VERDICT_UNCLEAR);
-    c = change_of_pairs(p, 0, 1, T, 1, work);
-    cr_expect(isnan(c.log.mid) && c.verdict == VERDICT_UNCLEAR);
+    struct change c = change_of_pairs(p, 5, 1, T, work);
+    cr_expect(fabs(c.log.low - log(1.1)) < 1e-12 && fabs(c.log.high - log(1.9)) < 1e-12);
+    cr_expect(c.few && c.verdict == VERDICT_PROBABLY_SLOWER);
+    cr_expect_str_eq(change_remark(&c), "few samples");
+    for (int i = 0; i < 5; i++)
+        p[i].wall[AFTER] *= 2;
+    cr_expect_eq(change_of_pairs(p, 5, 1, T, work).verdict, VERDICT_SLOWER);
+    c = change_of_pairs(p, 2, 1, T, work);
+    cr_expect(isnan(c.log.low) && c.verdict == VERDICT_UNSHOWN);
+    c = change_of_pairs(p, 0, 1, T, work);
+    cr_expect(isnan(c.log.mid) && c.verdict == VERDICT_UNSHOWN);
 }
 
 Test(verdict, disturbed_pairs)
@@ -131,10 +154,10 @@ Test(verdict, disturbed_pairs)
         {15, 0, 1, BASIS_PAIRS, 1, VERDICT_SAME},
         {15, 7, 1, BASIS_PAIRS, 1, VERDICT_SAME},    /* eight remain */
         {15, 8, 1, BASIS_CPU, 2, VERDICT_SLOWER},    /* fewer than half */
-        {15, 8, 2, BASIS_PAIRS, 3, VERDICT_UNCLEAR}, /* threads: no CPU time to fall back on */
-        {9, 4, 1, BASIS_PAIRS, 1, VERDICT_SAME},
-        {8, 4, 1, BASIS_CPU, 2, VERDICT_SLOWER}, /* four remain */
-        {4, 0, 1, BASIS_PAIRS, 1, VERDICT_SAME},
+        {15, 8, 2, BASIS_PAIRS, 3, VERDICT_UNSHOWN}, /* threads: no CPU time to fall back on */
+        {10, 4, 1, BASIS_PAIRS, 1, VERDICT_SAME},
+        {9, 4, 1, BASIS_CPU, 2, VERDICT_SLOWER}, /* five remain */
+        {6, 0, 1, BASIS_PAIRS, 1, VERDICT_SAME},
     };
     struct pair p[15];
     double work[15 * PAIRS_WORK];
@@ -143,7 +166,7 @@ Test(verdict, disturbed_pairs)
         for (int i = 0; i < rule[k].n; i++)
             p[i] = (struct pair){
                 {100, i < rule[k].disturbed ? 300 : 100}, {50, 100}, i < rule[k].disturbed};
-        const struct change c = change_of_pairs(p, rule[k].n, rule[k].threads, T, 1, work);
+        const struct change c = change_of_pairs(p, rule[k].n, rule[k].threads, T, work);
         cr_expect(c.basis == rule[k].basis && c.verdict == rule[k].verdict, "rule %zu: %s %s", k,
                   basis_name[c.basis], verdict_name[c.verdict]);
         cr_expect_lt(fabs(c.log.mid - log(rule[k].ratio)), 1e-12, "rule %zu", k);
@@ -158,11 +181,21 @@ Test(verdict, mean_of_changes)
         {.log = {log(8) - 0.04, log(8), log(8) + 0.04}},
         {.log = {NAN, NAN, NAN}},
     };
-    const struct interval m = change_mean(c, 3), none = change_mean(c + 2, 1);
+    const struct interval m = change_mean(c, 3, 0).log, none = change_mean(c + 2, 1, 0).log;
 
     cr_expect_lt(fabs(m.mid - log(4)), 1e-12);
     cr_expect_lt(fabs(m.high - m.mid - 0.025), 1e-12, "3 and 4 make 5, over two");
     cr_expect(isnan(none.mid) && isnan(none.low));
+
+    /* The mean of one is that one, however lopsided; doubts add up. */
+    const struct change lopsided = {.log = {-0.05, 0.09, 0.1}, .doubt = 0.3};
+    const struct change same = change_mean(&lopsided, 1, 0);
+    cr_expect_lt(fabs(same.log.low + 0.05) + fabs(same.log.high - 0.1), 1e-12);
+    cr_expect_eq(same.verdict, VERDICT_UNSHOWN);
+    const struct change sure[] = {{.log = {0.25, 0.3, 0.35}},
+                                  {.log = {0.25, 0.3, 0.35}, .doubt = 0.7}};
+    cr_expect_eq(change_mean(sure, 1, 0).verdict, VERDICT_SLOWER);
+    cr_expect_eq(change_mean(sure, 2, 0).verdict, VERDICT_PROBABLY_SLOWER);
 }
 
 /* ---- two moments --------------------------------------------------------------------------- */
@@ -170,7 +203,8 @@ Test(verdict, mean_of_changes)
 static void fill(struct sample *s, int n, double ns, int disturbed)
 {
     for (int i = 0; i < n; i++)
-        s[i] = (struct sample){.wall_ns = ns * 2, .calls = 2, .disturbed = i < disturbed};
+        s[i] = (struct sample){
+            .wall_ns = ns * 2, .cpu_ns = ns, .calls = 2, .disturbed = i < disturbed};
 }
 
 Test(verdict, unpaired)
@@ -180,18 +214,22 @@ Test(verdict, unpaired)
 
     fill(a, 20, 100, 0);
     fill(b, 12, 120, 2);
-    struct change c = change_of_samples(a, 20, b, 12, T, 1, work);
+    struct change c = change_of_samples(a, 20, b, 12, 2, T, 1, work);
     cr_expect(c.verdict == VERDICT_SLOWER && c.basis == BASIS_MOMENTS && c.n == 32);
     cr_expect(fabs(c.log.low - log(1.2)) < 1e-12 && fabs(c.log.high - log(1.2)) < 1e-12);
     cr_expect(c.median[BEFORE] == 100 && c.median[AFTER] == 120 && c.disturbed == 2);
 
     fill(b, 12, 120, 8);
-    c = change_of_samples(a, 20, b, 12, T, 1, work);
-    cr_expect(c.noisy && c.verdict == VERDICT_UNCLEAR);
-    c = change_of_samples(a, 20, b, 1, T, 1, work);
-    cr_expect(isnan(c.log.mid) && c.verdict == VERDICT_UNCLEAR);
-    c = change_of_samples(a, 0, b, 0, T, 1, work);
-    cr_expect(isnan(c.log.mid) && c.verdict == VERDICT_UNCLEAR);
+    c = change_of_samples(a, 20, b, 12, 2, T, 1, work);
+    cr_expect(c.noisy && c.verdict == VERDICT_PROBABLY_SLOWER);
+    c = change_of_samples(a, 20, b, 12, 1, T, 1, work);
+    cr_expect(!c.noisy && c.basis == BASIS_MOMENTS_CPU && c.verdict == VERDICT_SLOWER);
+    cr_expect_str_eq(change_remark(&c), "CPU time");
+    cr_expect_lt(fabs(c.log.mid - log(1.2)), 1e-12);
+    c = change_of_samples(a, 20, b, 1, 2, T, 1, work);
+    cr_expect(isnan(c.log.mid) && c.verdict == VERDICT_UNSHOWN);
+    c = change_of_samples(a, 0, b, 0, 2, T, 1, work);
+    cr_expect(isnan(c.log.mid) && c.verdict == VERDICT_UNSHOWN);
 }
 
 /* One side does not vary, the other takes 1, 2, ..., n ns: the interval is that of a median of
@@ -207,10 +245,10 @@ Test(verdict, unpaired_interval_has_its_exact_ends)
     for (int i = 0; i < MOST_RANKS; i++)
         ranks[i].wall_ns = 2 * (i + 1);
     for (int n = 7; n <= MOST_RANKS; n += 2) {
-        struct change c = change_of_samples(one, n, ranks, n, T, 5, work);
+        struct change c = change_of_samples(one, n, ranks, n, 2, T, 5, work);
         /* Ranks are whole; logarithms of them are not exact. */
         expect_ends_of_ranks(n, round(2 * exp(c.log.low)) / 2, round(2 * exp(c.log.high)) / 2);
-        c = change_of_samples(ranks, n, one, n, T, 5, work);
+        c = change_of_samples(ranks, n, one, n, 2, T, 5, work);
         expect_ends_of_ranks(n, round(2 * exp(-c.log.high)) / 2, round(2 * exp(-c.log.low)) / 2);
     }
 }
@@ -232,7 +270,7 @@ Test(verdict, unpaired_interval_covers)
             a[i].wall_ns = 200 * exp(0.02 * normal(&s));
             b[i].wall_ns = 220 * exp(0.02 * normal(&s));
         }
-        const struct change c = change_of_samples(a, N, b, N, T, (uint64_t)t, work);
+        const struct change c = change_of_samples(a, N, b, N, 2, T, (uint64_t)t, work);
         below += log(1.1) < c.log.low;
         above += log(1.1) > c.log.high;
     }
@@ -264,6 +302,21 @@ static void simulate(struct pair *p, int n, double ratio, enum noise noise, stru
     }
 }
 
+/* Other programs take the CPU for a while: with each of its blocks either side meets them with
+ * probability `busy`, and then takes one to four times as long by the clock. CPU time grows by the
+ * caches that they empty: 0 to 3 %. */
+static void preempt(struct pair *p, int n, double busy, struct synthetic *s)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < SIDES; k++) {
+            if (uniform(s) >= busy)
+                continue;
+            p[i].wall[k] *= 1 + 3 * uniform(s);
+            p[i].cpu[k] *= 1 + 0.03 * uniform(s);
+            p[i].disturbed = true;
+        }
+}
+
 static const char repeats[] = "hundreds of verdicts; other tests give one, too";
 
 /* How many of the trials give `want` (for faster and slower: twice, as the gate requires). */
@@ -277,7 +330,7 @@ static int said(enum verdict want, double ratio, enum noise noise, int trials, s
         bool again = true;
         for (int round = 0; round < 2 && again; round++) {
             simulate(p, 15, ratio, noise, s);
-            again = change_of_pairs(p, 15, 1, T, (uint64_t)t, work).verdict == want;
+            again = change_of_pairs(p, 15, 1, T, work).verdict == want;
         }
         count += again;
     }
@@ -289,8 +342,10 @@ Test(verdict, simulated_machines, .timeout = 60)
     enum { TRIALS = 400 };
     if (SANITIZED)
         cr_skip_test("%s", repeats);
-    const double power[NOISE_COUNT] = {0.95, 0.95,
-                                       0.65}; /* a fifth at +30 % sometimes hides +20 % */
+    /* Of two modes 16 % of the pairs have the slower one before and none after. The interval
+     * begins at the 4th of 15 pairs, so it is above 0 if at most 3 are such: 79 %, twice 62.5 %,
+     * with a deviation of 2.4 % in 400 trials. */
+    const double power[NOISE_COUNT] = {0.95, 0.95, 0.625 - 3 * 0.024};
 
     for (int noise = 0; noise < NOISE_COUNT; noise++) {
         struct synthetic s = {100 + (uint64_t)noise, rng_stream("test.machines"), 0};
@@ -322,4 +377,63 @@ Test(verdict, small_changes_on_a_quiet_machine, .timeout = 60)
                   TRIALS);
     cr_expect_leq(three, 2, "seed %d: 3 %% alarmed %d times of %d", (int)s.seed, three, TRIALS);
     cr_expect_geq(same, 0.98 * TRIALS, "seed %d: %d of %d the same", (int)s.seed, same, TRIALS);
+}
+
+/* Of the verdicts on a machine where nine of ten blocks are preempted. */
+struct tally {
+    int of[VERDICT_COUNT], by_cpu;
+};
+
+static struct tally tell(double ratio, double busy, int pairs, int threads, int trials)
+{
+    struct synthetic s = {17, rng_stream("test.busy"), 0};
+    struct tally t = {0};
+    struct pair p[MOST];
+    double work[MOST * PAIRS_WORK];
+
+    for (int i = 0; i < trials; i++) {
+        simulate(p, pairs, ratio, WHITE, &s);
+        preempt(p, pairs, busy, &s);
+        const struct change c = change_of_pairs(p, pairs, threads, 0, work);
+        t.of[c.verdict]++;
+        t.by_cpu += change_by_cpu(&c);
+    }
+    return t;
+}
+
+/* Without a difference and with a threshold of 0, as in rankings, an interval of 95 % gives at most
+ * 5 % of wrong verdicts, sure and probable ones together: 40 of 800 with a deviation of 6.2, three
+ * of which are allowed. */
+Test(verdict, no_false_alarms_on_a_busy_machine, .timeout = 60)
+{
+    enum { TRIALS = 800, LIMIT = 40 + 19 };
+    static const int pairs[] = {6, 9, 15, 30};
+
+    for (size_t k = 0; k < ARRAY_LEN(pairs); k++)
+        for (int threads = 1; threads <= 2; threads++)
+            for (int busy = 0; busy <= 10; busy += 5) {
+                const struct tally t = tell(1, 0.09 * busy, pairs[k], threads, TRIALS);
+                const int alarms = t.of[VERDICT_SLOWER] + t.of[VERDICT_FASTER] +
+                                   t.of[VERDICT_PROBABLY_SLOWER] + t.of[VERDICT_PROBABLY_FASTER];
+                cr_expect_leq(alarms, LIMIT, "%d pairs, %d threads, busy %d: %d of %d", pairs[k],
+                              threads, busy, alarms, TRIALS);
+            }
+}
+
+/* 5 % is five deviations of a block: CPU time shows it in 15 pairs although the clock does not. A
+ * factor of 14 is no matter of probability, however busy the machine and with however few pairs. */
+Test(verdict, differences_are_found_on_a_busy_machine, .timeout = 60)
+{
+    enum { TRIALS = 400 };
+    const struct tally five = tell(1.05, 0.9, 15, 1, TRIALS);
+
+    cr_expect_geq(five.of[VERDICT_SLOWER], 0.95 * TRIALS, "%d of %d", five.of[VERDICT_SLOWER],
+                  TRIALS);
+    cr_expect_eq(five.by_cpu, TRIALS);
+    for (int threads = 1; threads <= 2; threads++)
+        for (int pairs = 3; pairs <= 15; pairs += 4) {
+            const struct tally t = tell(14, 0.9, pairs, threads, TRIALS);
+            cr_expect_geq(t.of[VERDICT_SLOWER], 0.99 * TRIALS, "%d pairs, %d threads: %d", pairs,
+                          threads, t.of[VERDICT_SLOWER]);
+        }
 }

@@ -3,12 +3,15 @@
  * The tables: the documented columns, rows that read back as they were written, and the printed
  * forms. */
 #include "harness/table/range.h"
-#include "tests/support/tmp_folder.h"
+#include "harness/table/remarks.h"
+#include "harness/table/run.h"
+#include "tests/support/run_folder.h"
 #include "variants/base/printable.h"
 
 #include <float.h>
 #include <jansson.h>
 #include <locale.h>
+#include <math.h>
 #include <string.h>
 
 TestSuite(record, .init = folder_make, .fini = folder_remove, .timeout = 60);
@@ -160,6 +163,8 @@ Test(record, every_table_reads_back_what_it_wrote)
             if (t->counter)
                 memcpy(row + t->columns[find_column(t, t->counter)].offset, &(int64_t){turn},
                        sizeof(int64_t));
+            if (k == TABLE_LATENCY) /* fewer have no interval */
+                ((struct latency_row *)row)->samples = INTERVAL_SAMPLES;
             if (find_column(t, "case_id") >= 0)
                 snprintf(row + t->columns[find_column(t, "case_id")].offset, TEXT_SIZE, "%d", turn);
             cr_assert_eq(table_write(&f, row, &e), OK, "%s", e.msg);
@@ -172,6 +177,33 @@ Test(record, every_table_reads_back_what_it_wrote)
         rows_free(&back);
         free(rows);
     }
+}
+
+/* Older versions wrote the range of three to five samples as an interval of 95 %. */
+Test(record, ranges_are_no_intervals)
+{
+    struct rundir d;
+    struct run run;
+    struct err e;
+
+    made_open(&d, "aaaa");
+    for (int samples = 5; samples <= 6; samples++) {
+        const struct made_case c = {"xl", "avx2", samples == 5 ? "five" : "six", 64, 1000};
+        struct latency_row row = latency_row_empty();
+        const struct key_row k = made_key(&d, &c, "host");
+        row_set_key(&tables[TABLE_LATENCY], &row, &k);
+        row.samples = samples;
+        row.ci95_low_ns = 990;
+        row.ci95_high_ns = 1010;
+        cr_assert_eq(rundir_write(&d, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+    }
+    made_close(&d, "host", "CPU");
+    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
+    const struct latency_row *const row = run.latency.row;
+    cr_assert_eq(run.latency.n, 2);
+    cr_expect(isnan(row[0].ci95_low_ns) && isnan(row[0].ci95_high_ns));
+    cr_expect(row[1].ci95_low_ns == 990 && row[1].ci95_high_ns == 1010);
+    run_free(&run);
 }
 
 Test(record, empty_rows_stay_empty)

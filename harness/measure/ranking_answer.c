@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a ranking says to do, in sentences that follow from its verdicts and intervals. */
+#include "harness/plan/case.h"
+#include "harness/table/keys.h"
+#include "harness/util/suggest.h"
+#include "harness/util/terminal.h"
+#include "harness/util/units.h"
+#include "ranking_text.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- pieces ------------------------------------------------------------------------------- */
+
+void flow_put(struct flow *l, const char *text)
+{
+    const int n = terminal_columns(text);
+
+    if (l->at > l->indent && l->at + 1 + n > l->width) {
+        fprintf(l->f, "\n%*s", l->indent, "");
+        l->at = l->indent;
+    } else if (l->at > l->indent) {
+        fputc(' ', l->f);
+        l->at++;
+    }
+    fputs(text, l->f);
+    l->at += n;
+}
+
+/* Does the column have one value in the first shapes of all rankings? */
+static bool all_agree(const struct rankings *all, int column)
+{
+    const struct table *t = &tables[TABLE_LATENCY];
+    char num[2][NUMBER_SIZE];
+
+    for (int i = 1; i < all->n; i++)
+        if (strcmp(row_field(t, column, all->v[0].shape[0], num[0]),
+                   row_field(t, column, all->v[i].shape[0], num[1])) != 0)
+            return false;
+    return true;
+}
+
+void ranking_setting(const struct rankings *all, const struct ranking *r, char *buf, size_t size)
+{
+    static const char *const of_shape[] = {"variant",    "backend",  "workload", "seq_tokens",
+                                           "mem_tokens", "settings", NULL};
+    const struct table *t = &tables[TABLE_LATENCY];
+    const struct latency_row *row = r->shape[0];
+    size_t n = (size_t)snprintf(buf, size, "%s", row->workload);
+    char num[NUMBER_SIZE];
+
+    for (int i = 0; i < KEY_COUNT && n < size; i++) {
+        const char *const name = t->columns[i].name;
+        const int choice = chosen_find(name);
+        if (choice < 0 || choice == CASE_mem_kind || choice == CASE_kv_heads ||
+            (choice >= CASE_BEFORE_MODEL && choice <= SETTINGS_CHOICE) ||
+            word_index(name, of_shape) >= 0 || all_agree(all, i))
+            continue;
+        n += (size_t)snprintf(buf + n, size - n, " %s=%s", name, row_field(t, i, row, num));
+    }
+}
+
+void contestant_backends(const struct ranking *r, const struct contestant *v, const char *between,
+                         char *buf, size_t size)
+{
+    size_t n = 0;
+
+    buf[0] = '\0';
+    for (int s = 0; s < r->shapes && n < size; s++) {
+        bool again = !v->place[s].row;
+        for (int k = 0; k < s && !again; k++)
+            again =
+                v->place[k].row && strcmp(v->place[k].row->backend, v->place[s].row->backend) == 0;
+        if (!again)
+            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? between : "",
+                                  v->place[s].row->backend);
+    }
+}
+
+/* ---- the answer --------------------------------------------------------------------------- */
+
+enum { SENTENCE = 1024 };
+
+static bool undecided(const struct change *c)
+{
+    return isfinite(c->log.mid) && (c->verdict == VERDICT_UNSHOWN || c->verdict == VERDICT_SAME);
+}
+
+/* Seconds of timed blocks of the case that was timed longest. */
+static double spent_s(const struct ranking *r)
+{
+    double most = 0;
+
+    for (int i = 0; i < r->n; i++)
+        for (int s = 0; s < r->shapes; s++) {
+            const struct latency_row *const row = r->v[i].place[s].row;
+            if (row && row->samples != I64_EMPTY && row->inner_calls != I64_EMPTY)
+                most = fmax(most, (double)row->samples * (double)row->inner_calls * row->median_ns *
+                                      1e-9);
+        }
+    return most;
+}
+
+/* The time after which the interval no longer has 1 inside if the ratio stays: its width goes as
+ * one over the root of the time. NAN: not known, or longer than anybody waits. */
+static double deciding_s(const struct ranking *r, const struct change *c)
+{
+    enum { LONGEST_S = 600 };
+    const struct interval *const x = &c->log;
+    const double near = x->mid > 0 ? x->mid - x->low : x->high - x->mid;
+    const double s = spent_s(r) * pow(near / x->mid, 2);
+
+    return s > 0 && s <= LONGEST_S ? s : NAN;
+}
+
+/* "1.50 to 2.00" */
+static void times_text(const struct change *c, char *buf, size_t size)
+{
+    const struct unit_text low = units_ratio(exp(c->log.low)), high = units_ratio(exp(c->log.high));
+
+    if (strcmp(low.s, high.s) == 0)
+        snprintf(buf, size, "%.*s", (int)strcspn(low.s, "x"), low.s);
+    else
+        snprintf(buf, size, "%.*s to %.*s", (int)strcspn(low.s, "x"), low.s,
+                 (int)strcspn(high.s, "x"), high.s);
+}
+
+static void name_text(const struct ranking *r, int i, enum ranked what, char *buf, size_t size)
+{
+    const size_t n =
+        (size_t)snprintf(buf, size, "%s%s", r->v[i].name, what == RANKED_VARIANTS ? " on " : "");
+
+    if (what == RANKED_VARIANTS && n < size)
+        contestant_backends(r, &r->v[i], " or ", buf + n, size - n);
+}
+
+/* "gqa on avx2", "gqa on avx2 or rope on onednn", "gqa on avx2 or one of 7 others" */
+static void say_candidates(const struct ranking *r, int ties, enum ranked what, char *buf,
+                           size_t size)
+{
+    enum { NAMED = 3 };
+    char name[2 * TEXT_SIZE];
+
+    name_text(r, 0, what, name, sizeof(name));
+    size_t n = (size_t)snprintf(buf, size, "%s", name);
+    if (ties > NAMED)
+        snprintf(buf + n, size - n, " or one of %d others", ties);
+    for (int i = 1; i < r->n && ties <= NAMED && n < size; i++) {
+        if (!undecided(&r->v[i].change))
+            continue;
+        name_text(r, i, what, name, sizeof(name));
+        n += (size_t)snprintf(buf + n, size - n, " or %s", name);
+    }
+}
+
+/* "Use gqa on avx2: 1.5 to 2 times as fast as rope, the next." `next` is the first that is not
+ * undecided; r->n if all `ties` are. */
+static void say_what_to_use(const struct ranking *r, int ties, int next, enum ranked what,
+                            char *buf, size_t size)
+{
+    char names[SENTENCE / 2], times[64];
+
+    if (next == r->n) {
+        snprintf(buf, size, "No %s is shown to be the fastest.",
+                 what == RANKED_VARIANTS ? "variant" : "backend");
+        return;
+    }
+    const struct change *const c = &r->v[next].change;
+    say_candidates(r, ties, what, names, sizeof(names));
+    times_text(c, times, sizeof(times));
+    snprintf(buf, size, "%s %s: %s times as fast as %s%s%s.",
+             c->verdict == VERDICT_SLOWER ? "Use" : "Probably use", names, times, r->v[next].name,
+             r->n > 2 ? ", the next" : "", r->shapes > 1 ? " (mean of all shapes)" : "");
+}
+
+/* "gqa against rope is undecided; --max-time 3 would decide it." */
+static void say_undecided(const struct ranking *r, int i, char *buf, size_t size)
+{
+    const struct change *const c = &r->v[i].change;
+    const double s = deciding_s(r, c);
+    size_t n =
+        (size_t)snprintf(buf, size, " %s against %s is undecided", r->v[0].name, r->v[i].name);
+
+    if (n >= size)
+        return;
+    if (c->noisy)
+        snprintf(buf + n, size - n, " on this busy machine.");
+    else if (isfinite(s))
+        snprintf(buf + n, size - n, "; --max-time %.0f would decide it.", ceil(s));
+    else if (isfinite(c->log.high))
+        snprintf(buf + n, size - n, ": they differ by less than %s.",
+                 units_pct(change_pct(fmax(fabs(c->log.low), fabs(c->log.high)))).s);
+    else
+        snprintf(buf + n, size - n, ".");
+}
+
+void rankings_answer(FILE *f, const struct rankings *all, enum ranked what, int width)
+{
+    char text[SENTENCE], setting[256];
+
+    for (int k = 0; k < all->n; k++) {
+        const struct ranking *const r = &all->v[k];
+        int ties = 0, tie = 0, next = r->n;
+        if (r->common == 0)
+            continue;
+        for (int i = r->n - 1; i > 0; i--)
+            if (undecided(&r->v[i].change)) {
+                tie = i;
+                ties++;
+            } else {
+                next = i;
+            }
+        struct flow l = {f, width, 0, 0};
+        ranking_setting(all, r, setting, sizeof(setting));
+        if (all->n > 1) {
+            snprintf(text, sizeof(text), "%s:", setting);
+            flow_put(&l, text);
+        }
+        say_what_to_use(r, ties, next, what, text, sizeof(text));
+        if (ties > 0) /* the first of those undecided is the closest question */
+            say_undecided(r, tie, text + strlen(text), sizeof(text) - strlen(text));
+        for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+            flow_put(&l, word);
+        fputc('\n', f);
+    }
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Pieces of text that the rankings for people and their answer have in common. */
+#ifndef RANKING_TEXT_H
+#define RANKING_TEXT_H
+
+#include "ranking.h"
+
+/* Words that go on to the next line where they do not fit. */
+struct flow {
+    FILE *f;
+    int width, at, indent;
+};
+void flow_put(struct flow *l, const char *text);
+
+/* "layer", "layer fwd_bwd threads=2": the workload, and what tells the rankings apart. */
+void ranking_setting(const struct rankings *all, const struct ranking *r, char *buf, size_t size);
+
+/* The backends of its shapes, each once, joined by `between`. */
+void contestant_backends(const struct ranking *r, const struct contestant *v, const char *between,
+                         char *buf, size_t size);
+
+#endif
