@@ -81,6 +81,10 @@ static void measure_peaks(struct sweep *w)
             st = peaks_measure(&w->s.setup, n, cpus, cpu_isa(), seconds, &w->peaks[w->n_peaks],
                                &why);
         free(cpus);
+        if (st == OK && w->peaks[w->n_peaks].busy > 0 && !w->s.opt->quiet)
+            console_note(&w->s.console,
+                         "other programs kept interrupting the measurement of peaks: %%peak stays "
+                         "empty  -> stop other jobs; bench topo --roofline repeats it");
         if (st == OK)
             w->n_peaks++;
         else
@@ -433,7 +437,7 @@ static enum status measure_all(struct sweep *w, struct err *e)
     if (st != OK)
         return st;
     measure_peaks(w);
-    if (w->n_peaks > 0)
+    if (w->n_peaks > 0 && w->peaks[w->n_peaks - 1].busy == 0)
         env_row_peaks(&w->s.env, &w->peaks[w->n_peaks - 1]);
     st = rundir_env(&w->s.dir, &w->s.env, e);
     if (st == OK)

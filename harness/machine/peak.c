@@ -121,6 +121,7 @@ struct load {
     double work;     /* flop or bytes per count and thread */
     uint64_t counts; /* per block */
     double *best;    /* work per second of all threads */
+    bool quiet;      /* some block was not preempted */
 };
 
 /* Pin the threads; each touches its own slice first, so that it is local and mapped. */
@@ -198,7 +199,9 @@ static bool run_round(const struct crew *c, struct load *l, int n, int *wrong)
 
     for (int i = 0; i < n; i++) {
         const double work = l[i].work * (double)l[i].counts * c->threads;
+        const int64_t switches = clock_switches();
         const double s = run_block(c, &l[i], wrong);
+        l[i].quiet |= clock_switches() == switches;
         rose |= work / s > 1.005 * *l[i].best;
         *l[i].best = fmax(*l[i].best, work / s);
         if (s < BLOCK_S / 2) /* calibration was disturbed */
@@ -267,8 +270,11 @@ enum status peak_run_in_process(const struct topo *t, int threads, const int *cp
                     bytes);
     c.buf = arena_take(&a, PART_SCRATCH, bytes);
     st = crew_settle(&c, e);
+    const int n = list_loads(&s, out, loads);
     if (st == OK)
-        st = run_loads(&c, loads, list_loads(&s, out, loads), seconds, e);
+        st = run_loads(&c, loads, n, seconds, e);
+    for (int i = 0; i < n; i++)
+        out->busy += !loads[i].quiet;
     arena_release(&a);
     return st;
 }

@@ -15,6 +15,8 @@ struct peaks {
     double flops[ISA_COUNT]; /* flop/s of all threads, of floats, at the level AVX512_BF16 of bf16;
                               * 0 = not available or not allowed */
     double l1, l2, l3, dram; /* bytes/s read by all threads; 0 = no such level, or not measured */
+    int busy; /* how many of these had every block preempted: they are of a busy machine, and no
+               * measure for others */
 };
 
 #define PEAK_TIME_S                                                                                \

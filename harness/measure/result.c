@@ -123,7 +123,7 @@ static enum isa isa_of(const char *name)
 
 static void put_roofline(struct latency_row *row, const struct result *r, const struct roofline *y)
 {
-    if (!y->peaks)
+    if (!y->peaks || y->peaks->busy > 0)
         return;
     const double flops = y->peaks->flops[isa_of(r->report.isa_used)]; /* flop/s */
     const double bytes = bandwidth_for(y, r->report.bytes);           /* bytes/s */

@@ -40,7 +40,9 @@ bool result_is_noisy(const struct result *r);
 
 /* Peaks, caches and the time of ref: for the columns of ratios. */
 struct roofline {
-    const struct peaks *peaks; /* for the row's threads; NULL = not measured */
+    const struct peaks
+        *peaks; /* for the row's threads; NULL = not measured; those of a busy machine
+                                * are no measure */
     const struct topo_facts *caches;
     double ref_median_ns; /* of the same problem and memory kind on ref; NAN = not in the group */
 };

@@ -53,6 +53,8 @@ static enum status obey(struct server *s, const char *words, struct err *e)
     options_free(&opt);
     if (st == OK)
         st = protocol_write(&s->protocol, e, "threads %d", p.threads);
+    if (st == OK)
+        st = protocol_write(&s->protocol, e, "busy %d", p.busy);
 #define X(name, member)                                                                            \
     if (st == OK)                                                                                  \
         st = protocol_write(&s->protocol, e, name " %.0f", p.member);
@@ -71,6 +73,8 @@ static void field(void *arg, const char *name, const char *value)
 
     if (strcmp(name, "threads") == 0)
         p->threads = atoi(value);
+    if (strcmp(name, "busy") == 0)
+        p->busy = atoi(value);
 #define X(its_name, member)                                                                        \
     if (strcmp(name, its_name) == 0)                                                               \
         p->member = strtod(value, NULL);

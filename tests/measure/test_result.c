@@ -195,6 +195,19 @@ Test(result, what_was_not_measured_is_empty)
     close_example(&x);
 }
 
+Test(result, peaks_of_a_busy_machine_are_no_measure)
+{
+    struct example x;
+    struct peaks busy = peaks;
+
+    open_example(&x);
+    busy.busy = 1;
+    row_of(&x, &busy);
+    cr_expect(isnan(x.row.peak_flops_pct) && isnan(x.row.peak_bw_pct) && !x.row.bound[0]);
+    cr_expect(x.row.gflop_per_s > 0);
+    close_example(&x);
+}
+
 Test(result, remarks)
 {
     struct example x;
