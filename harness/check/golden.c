@@ -5,6 +5,7 @@
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
+#include "variants/model/settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,12 @@ static const struct golden_kind *const kinds[] = {
 };
 
 /* ---- metadata and inputs ------------------------------------------------------------------ */
+
+/* Without a key it is 0 or none. */
+static bool says_nothing(const char *text)
+{
+    return !*text || strcmp(text, "0") == 0 || strcmp(text, "none") == 0;
+}
 
 const struct tensor *golden_need(const struct run *r, const char *name, enum dtype dtype, size_t n,
                                  enum status *st, struct err *e)
@@ -44,30 +51,63 @@ enum status golden_size(const struct run *r, const char *key, int most, int *out
     return safetensors_int(r->s, key, 0, 1, most, out, e);
 }
 
-enum status golden_variant(const struct run *r, const struct variant **out, struct err *e)
+const struct variant *golden_variant(struct run *r)
 {
-    const char *const name = safetensors_meta(r->s, "variant");
-
-    *out = name ? variant_find(name) : NULL;
-    return *out
-               ? OK
-               : safetensors_fail(r->s, e, "unknown variant \"%.64s\"  -> see: bench list variants",
-                                  name ? name : "");
+    return checkpoint_variant(r->s, &r->variant);
 }
 
-enum status golden_known_inputs(const struct run *r, const char *const *known, struct err *e)
+enum status golden_wiring(struct run *r, struct err *e)
 {
-    for (int i = 0; i < r->s->n_tensors; i++) {
-        const char *const name = r->s->tensors[i].name;
-        const char *const *k = known;
-        if (strncmp(name, "in.", 3) != 0)
+    const char *const wiring = safetensors_meta(r->s, "wiring");
+    const char *const norm = safetensors_meta(r->s, "norm");
+    struct err why;
+
+    if (!wiring || says_nothing(wiring))
+        return OK;
+    if (norm && !says_nothing(norm) && strcmp(norm, wiring) != 0)
+        return safetensors_fail(
+            r->s, e, "metadata wiring is \"%.64s\", norm \"%.64s\"  -> the same", wiring, norm);
+    if (config_set(&r->c, "norm", wiring, &why) != OK)
+        return safetensors_fail(r->s, e, "metadata wiring: %s", why.msg);
+    return checkpoint_check(r->s, &r->c, e);
+}
+
+enum status golden_norm_mode(struct run *r, struct err *e)
+{
+    const char *const mode = safetensors_meta(r->s, "pn_mode");
+
+    if (!mode || strcmp(mode, "train") == 0)
+        return OK;
+    if (strcmp(mode, "eval") != 0 || safetensors_find(r->s, "in.nu"))
+        return safetensors_fail(r->s, e, "pn_mode \"%.64s\"%s  -> train, or eval without in.nu",
+                                mode, strcmp(mode, "eval") == 0 ? " with in.nu" : "");
+    return config_set(&r->c, "pn_backward", "paper", e); /* the derivative, where nu is 0 */
+}
+
+enum status golden_config(struct run *r, struct err *e)
+{
+    enum status st = checkpoint_config_as(r->s, "param.", golden_variant(r), &r->c, e);
+
+    if (st == OK)
+        st = golden_wiring(r, e);
+    return st == OK ? golden_norm_mode(r, e) : st;
+}
+
+enum status golden_mask_random(struct run *r, int tokens, struct err *e)
+{
+    struct masks *const masks = &r->c.masks;
+
+    for (int k = 0; k < masks->n; k++) {
+        struct mask *const m = &masks->at[k];
+        const struct tensor *const t =
+            m->n_random ? safetensors_find(r->s, "in.mask_random") : NULL;
+        if (!t)
             continue;
-        while (*k && strcmp(name, *k) != 0)
-            k++;
-        if (!*k)
-            return safetensors_fail(
-                r->s, e, "unknown input \"%s\"  -> use the program that the file was made for",
-                name);
+        if (t->dtype != DTYPE_I32 || t->rank != 2 || t->shape[1] != m->n_random ||
+            t->shape[0] * (int64_t)m->block < tokens)
+            return safetensors_fail(r->s, e, "in.mask_random does not fit masks and lengths");
+        m->random = t->data;
+        m->random_blocks = t->shape[0];
     }
     return OK;
 }
@@ -161,7 +201,9 @@ static enum status fill_buffer(const struct run *r, const struct param *w, struc
     return OK;
 }
 
-enum status golden_buffers(const struct run *r, const struct params *p, struct err *e)
+/* Fill the buffers among the parameters from in.NAME, or from the input that has the last part of
+ * their name, with or without their layer behind it; one that is 0 at first may be left out. */
+static enum status fill_buffers(const struct run *r, const struct params *p, struct err *e)
 {
     enum status st = OK;
 
@@ -169,6 +211,97 @@ enum status golden_buffers(const struct run *r, const struct params *p, struct e
         if (p->v[i].buffer)
             st = fill_buffer(r, &p->v[i], e);
     return st;
+}
+
+/* The file's tensor of an array of a layer: all layers may be given one, but each carries its own.
+ * An array of the second sub-layer of a layer, "ff_shift", is "shift" where it stands alone. */
+static bool carried_input(const struct run *r, const struct sublayers *s, int i,
+                          const struct carried *c, char name[TENSOR_NAME])
+{
+    const bool alone = s->n == 1;
+
+    snprintf(name, TENSOR_NAME, "in.%s.%d", c->name, s->at[i].layer);
+    if (!alone && safetensors_find(r->s, name))
+        return true;
+    snprintf(name, TENSOR_NAME, "in.%s",
+             c->name + (alone && strncmp(c->name, "ff_", 3) == 0 ? 3 : 0));
+    return (alone || c->given) && safetensors_find(r->s, name);
+}
+
+/* Fill what layers are given or carry, from in.NAME. */
+static enum status fill_carried(const struct run *r, const struct sublayers *s, struct err *e)
+{
+    char name[TENSOR_NAME];
+    enum status st = OK;
+    struct carried c;
+
+    for (int i = 0; i < s->n; i++)
+        for (int k = 0;
+             st == OK && s->at[i].kind->carries && s->at[i].kind->carries(&s->at[i], k, &c); k++) {
+            if (c.n == 0 || !carried_input(r, s, i, &c, name))
+                continue;
+            const struct tensor *const t = golden_need(r, name, DTYPE_F32, c.n, &st, e);
+            if (t)
+                memcpy(c.at, t->data, c.n * sizeof(float));
+        }
+    return st;
+}
+
+/* ---- what nothing reads ------------------------------------------------------------------- */
+
+/* Keys that say nothing about what is computed, some of them with one value only. */
+static bool is_free(const char *key, const char *text)
+{
+    static const struct {
+        const char *key, *only;
+    } keys[] = {
+        {"name", NULL},         {"generator", NULL}, {"round", NULL},    {"margin", NULL},
+        {"grad_loss", NULL},    {"n_tokens", NULL},  {"mean_nll", NULL}, {"ppl", NULL},
+        {"qk_gain", NULL},      {"variant", NULL},   {"sinusoid", NULL}, {"form", "softmax"},
+        {"head_weight", "all"}, {"no_q_bias", "1"},  {"pool", "mean"},   {"pool_size", "2"}};
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        if (strcmp(keys[i].key, key) == 0)
+            return !keys[i].only || strcmp(keys[i].only, text) == 0;
+    return false;
+}
+
+/* What would decide something if anything read it must not be ignored; a part of a model may say
+ * what the model would be. */
+static enum status refuse_unread_keys(const struct run *r, struct err *e)
+{
+    const struct safetensors *const s = r->s;
+
+    for (int i = 0; i < s->n_meta; i++) {
+        const char *const key = s->meta[2 * i], *const text = s->meta[2 * i + 1];
+        if (!s->asked_meta[i] && !says_nothing(text) && !is_free(key, text) &&
+            !(r->c.variant && checkpoint_agrees(s, key, &r->c)))
+            return safetensors_fail(s, e,
+                                    "metadata %.64s is \"%.64s\", which nothing in a file of kind "
+                                    "%.64s obeys  -> use the program that the file was made for",
+                                    key, text, safetensors_meta(s, "kind"));
+    }
+    return OK;
+}
+
+static bool begins_with(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* Tensors but those of results, or those. */
+static enum status refuse_unread_tensors(const struct run *r, bool results, struct err *e)
+{
+    const struct safetensors *const s = r->s;
+
+    for (int i = 0; i < s->n_tensors; i++)
+        if (!s->asked_tensor[i] && begins_with(s->tensors[i].name, "out.") == results)
+            return safetensors_fail(
+                s, e, "tensor \"%s\" is %s  -> use the program that the file was made for",
+                s->tensors[i].name,
+                results ? "a result of nothing that the model computes"
+                        : "an input of nothing that the model has");
+    return OK;
 }
 
 /* ---- one file ----------------------------------------------------------------------------- */
@@ -187,7 +320,9 @@ static enum status place(struct run *r, const struct golden_kind *kind, struct e
         st = kind->bind(r, e);
     if (st == OK)
         st = kind->load ? kind->load(r, e) : checkpoint_load(r->s, "param.", r->weights, e);
-    return st;
+    if (st == OK && !kind->load)
+        st = fill_buffers(r, r->weights, e);
+    return st == OK ? fill_carried(r, r->list, e) : st;
 }
 
 /* Rows of the widest kind, and pairs of a query and a key. */
@@ -204,10 +339,12 @@ static enum status check_sizes(const struct run *r, struct err *e)
 static enum status run_kind(struct run *r, const struct golden_kind *kind, struct err *e)
 {
     const int before = r->tally->tensors;
+    const bool has_grad = r->grad;
     enum status st;
 
     if ((st = kind->read(r, e)) != OK || (st = check_sizes(r, e)) != OK ||
-        (st = place(r, kind, e)) != OK || (st = kind->forward(r, e)) != OK)
+        (st = place(r, kind, e)) != OK || (!kind->load && (st = refuse_unread_keys(r, e)) != OK) ||
+        (st = refuse_unread_tensors(r, false, e)) != OK || (st = kind->forward(r, e)) != OK)
         return st;
     if (r->y)
         golden_compare(r, "out.y", r->y, r->n_y);
@@ -224,6 +361,10 @@ static enum status run_kind(struct run *r, const struct golden_kind *kind, struc
     if (r->n_grad != golden_count_grad(r))
         return safetensors_fail(r->s, e, "has %d gradients, %d of them of something the model has",
                                 golden_count_grad(r), r->n_grad);
+    if (has_grad && !r->grad)
+        golden_skip_unread(r, "no backward pass");
+    if ((st = refuse_unread_tensors(r, true, e)) != OK)
+        return st;
     if (r->tally->tensors == before)
         return safetensors_fail(
             r->s, e,
@@ -268,6 +409,16 @@ static enum status read_tolerances(struct run *r, struct err *e)
     return st;
 }
 
+/* Gradients of results, which a file without gradients need not use. */
+static void pass_cotangents(const struct safetensors *s)
+{
+    static const char *const names[] = {"in.dy", "in.dy_global", "in.dscores_out", "in.do",
+                                        "in.dstate_s"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        (void)safetensors_find(s, names[i]);
+}
+
 enum status golden_run(const struct engine *g, const char *path, struct tally *t,
                        verdict_fn *report, void *arg, struct err *e)
 {
@@ -289,7 +440,10 @@ enum status golden_run(const struct engine *g, const char *path, struct tally *t
         r.own = calloc(1, kind->size + 1);
         NEED(r.own);
         r.weights = &r.params;
+        r.list = &r.sublayers;
         r.grad = golden_count_grad(&r) > 0;
+        if (!r.grad)
+            pass_cotangents(&s);
         st = run_kind(&r, kind, &why);
         if (kind->release)
             kind->release(&r);

@@ -95,6 +95,18 @@ void golden_compare_meta(struct run *r, const char *key, double got, double rela
         check(r, key, NULL, fabs(got - want), relative * fabs(want));
 }
 
+void golden_compare_total(struct run *r, const float *nll, size_t n)
+{
+    double total = 0, most = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        total += (double)nll[i];
+        most = fmax(most, (double)nll[i]);
+    }
+    golden_compare_meta(r, "total_nll", total,
+                        (double)n * fmax(r->tolerance * most, r->tolerance_abs) / total);
+}
+
 int golden_count_grad(const struct run *r)
 {
     int n = 0;
@@ -116,6 +128,17 @@ void golden_compare_grad(struct run *r, const struct params *p)
 void golden_skip_grad(struct run *r, const char *why)
 {
     for (int i = 0; i < r->s->n_tensors; i++)
-        if (is_gradient(r->s->tensors[i].name))
+        if (is_gradient(r->s->tensors[i].name)) {
+            r->s->asked_tensor[i] = true;
             check(r, r->s->tensors[i].name, why, 0, 0);
+        }
+}
+
+void golden_skip_unread(struct run *r, const char *why)
+{
+    for (int i = 0; i < r->s->n_tensors; i++)
+        if (!r->s->asked_tensor[i]) {
+            r->s->asked_tensor[i] = true;
+            check(r, r->s->tensors[i].name, why, 0, 0);
+        }
 }

@@ -7,6 +7,7 @@
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
+#include "variants/model/settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,26 +120,39 @@ static enum status read_order(struct run *r, int after, struct err *e)
 
 static enum status read_config(struct run *r, struct err *e)
 {
-    const struct variant *v = NULL;
-    int D = 0, H = 0, dh = 0, F = 0, after = 0, causal = 0;
-    double scale = 0;
+    const char *const scheme = safetensors_meta(r->s, "scheme");
+    int D = 0, H = 0, dh = 0, F = 0, after = 0, causal = 0, bias = 0;
+    double scale = 0, eps = 0;
+    struct err why;
     enum status st;
 
-    if ((st = golden_variant(r, &v, e)) != OK || (st = golden_extent(r, e)) != OK ||
+    if ((st = golden_extent(r, e)) != OK ||
         (st = golden_size(r, "d_model", GOLDEN_WIDE, &D, e)) != OK ||
         (st = golden_size(r, "n_head", GOLDEN_WIDE, &H, e)) != OK ||
         (st = golden_size(r, "d_head", GOLDEN_WIDE, &dh, e)) != OK ||
         (st = golden_size(r, "d_inner", GOLDEN_WIDE, &F, e)) != OK ||
         (st = safetensors_int(r->s, "dec_layers", 0, 0, MAX_SUBLAYERS, &after, e)) != OK ||
         (st = safetensors_int(r->s, "causal", 0, 0, 1, &causal, e)) != OK ||
-        (st = safetensors_real(r->s, "scale", 1, &scale, e)) != OK)
+        (st = safetensors_int(r->s, "attn_bias", 1, 0, 1, &bias, e)) != OK ||
+        (st = safetensors_real(r->s, "scale", 1, &scale, e)) != OK ||
+        (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK)
         return st;
-    r->max.M = 0;
-    r->c = config_default(v, D, H, dh, F, 1, 1);
+    if (r->max.M)
+        return safetensors_fail(r->s, e, "mem %d with blocks of layers  -> use mem 0", r->max.M);
+    r->c = config_default(golden_variant(r), D, H, dh, F, 1, 1);
     r->c.uv_per_layer = true;
     r->c.max_seq = r->max.L;
     r->c.causal = causal;
     r->c.scale = (float)scale;
+    r->c.ln_eps = (float)eps;
+    if (scheme && !(r->c.pos = pos_find(scheme)))
+        return safetensors_fail(r->s, e, "unknown scheme \"%.64s\"  -> xl", scheme);
+    if ((st = safetensors_int(r->s, "clamp_len", 0, 0, GOLDEN_WIDE, &r->c.clamp_len, e)) != OK)
+        return st;
+    if (safetensors_meta(r->s, "sinusoid") &&
+        config_set(&r->c, "sinusoid", safetensors_meta(r->s, "sinusoid"), &why) != OK)
+        return safetensors_fail(r->s, e, "%s", why.msg);
+    r->c.attn_bias = bias; /* of k, v and o; the file has none of q */
     if ((st = checkpoint_parts(r->s, "param.", &r->c, e)) != OK ||
         (st = read_order(r, after, e)) != OK)
         return st;

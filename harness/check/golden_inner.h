@@ -25,10 +25,12 @@ struct run {
     const char *name; /* of the file in verdicts: without its folder, unless the reader says */
     struct arena arena;
 
+    struct variant variant; /* room for one that is not in the registry */
     struct config c;
     struct extent max;
     struct params params, *weights; /* weights: what is loaded and compared; initially `params` */
     struct sublayers sublayers;     /* one, without wiring; for the kinds that use it */
+    struct sublayers *list;         /* whose arrays the file may give; initially `sublayers` */
     bool grad;                      /* the file has gradients and the backend can compute them */
     const struct tensor *x, *mem, *dy; /* in.x, rows remembered before it, in.dy; NULL = none */
     size_t n_y;                        /* numbers in y */
@@ -71,7 +73,17 @@ const struct tensor *golden_need(const struct run *r, const char *name, enum dty
 /* A number from 0, which it is without the key; one from 1 to `most`, which the file must have. */
 enum status golden_whole(const struct run *r, const char *key, int *out, struct err *e);
 enum status golden_size(const struct run *r, const char *key, int most, int *out, struct err *e);
-enum status golden_variant(const struct run *r, const struct variant **out, struct err *e);
+const struct variant *golden_variant(struct run *r);
+/* The file's model, in c. */
+enum status golden_config(struct run *r, struct err *e);
+/* Where norms and sums stand, under two keys that must agree: `norm`, which is none where there is
+ * no choice, and `wiring`. */
+enum status golden_wiring(struct run *r, struct err *e);
+/* A norm with stored statistics as in evaluation or in training. */
+enum status golden_norm_mode(struct run *r, struct err *e);
+/* in.mask_random [blocks of queries, random] holds the random blocks of the model's masks, for so
+ * many tokens of the stream. */
+enum status golden_mask_random(struct run *r, int tokens, struct err *e);
 /* batch, seq and mem, which is 0 if the file has none. */
 enum status golden_extent(struct run *r, struct err *e);
 /* E_IO if these are more than GOLDEN_ROWS. */
@@ -80,13 +92,6 @@ enum status golden_rows(const struct run *r, struct err *e);
 enum status golden_few(const struct run *r, double numbers, struct err *e);
 /* in.x [B,L,D], in.mem [B,M,D], and in.dy [B,L,width] if the file has gradients. */
 enum status golden_inputs(struct run *r, int width, struct err *e);
-/* E_IO naming an input of the file that is not in `known` (NULL-terminated): it would not be
- * tested. */
-enum status golden_known_inputs(const struct run *r, const char *const *known, struct err *e);
-
-/* Fill the buffers among the parameters from in.NAME, or from the input that has the last part of
- * their name, with or without their layer behind it; one that is 0 at first may be left out. */
-enum status golden_buffers(const struct run *r, const struct params *p, struct err *e);
 
 /* ---- comparisons -------------------------------------------------------------------------- */
 
@@ -101,10 +106,13 @@ void golden_compare_grad(struct run *r, const struct params *p);
 void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got, size_t n);
 /* A number of the metadata, if it is there, to a part `relative` of it. */
 void golden_compare_meta(struct run *r, const char *key, double got, double relative);
+/* total_nll, as far off as each of these losses may be. */
+void golden_compare_total(struct run *r, const float *nll, size_t n);
 /* Number of gradients in the file. */
 int golden_count_grad(const struct run *r);
-/* Report every gradient of the file as skipped. */
+/* Report every gradient of the file as skipped; every result that nothing has asked for. */
 void golden_skip_grad(struct run *r, const char *why);
+void golden_skip_unread(struct run *r, const char *why);
 
 /* ---- kinds that are one sub-layer --------------------------------------------------------- */
 
@@ -114,6 +122,9 @@ enum status golden_bind_sublayer(struct run *r, enum mem_kind kind, struct err *
 /* Remember r->mem by segments of at most L, as in use. Then pass in.x to the sub-layer. */
 struct sublayer_input golden_enter(struct run *r);
 void golden_backward_sublayer(struct run *r);
+
+/* Compare what the sub-layer's last forward pass shows: which keys it saw, and its arrays. */
+void golden_shown(struct run *r, const struct sublayer *s, const struct work *w);
 
 /* The probabilities of one attention, not requested from the implementation but derived from its
  * output: heads of all sequences are `head` floats apart, queries `row`. */

@@ -4,9 +4,6 @@
  * and sums, without embedding, context and output. */
 #include "golden_inner.h"
 
-#include "variants/model/checkpoint.h"
-#include "variants/model/settings.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,28 +34,13 @@ static enum status bind(struct run *r, struct err *e)
     return st;
 }
 
-/* These files may say where norms and sums stand under a key of its own. */
-static enum status read_wiring(struct run *r, struct err *e)
-{
-    const char *const word = safetensors_meta(r->s, "wiring");
-    struct err why;
-
-    if (!word)
-        return OK;
-    if (config_set(&r->c, "norm", word, &why) != OK)
-        return safetensors_fail(r->s, e, "metadata wiring: %s", why.msg);
-    return checkpoint_check(r->s, &r->c, e);
-}
-
 static enum status read(struct run *r, struct err *e)
 {
-    static const char *const inputs[] = {"in.x", "in.dy", NULL};
     struct layer_run *const o = r->own;
     enum status st;
 
-    if ((st = checkpoint_config(r->s, "param.", &r->c, e)) != OK ||
-        (st = read_wiring(r, e)) != OK || (st = golden_extent(r, e)) != OK ||
-        (st = golden_known_inputs(r, inputs, e)) != OK)
+    if ((st = golden_config(r, e)) != OK || (st = golden_extent(r, e)) != OK ||
+        (st = golden_mask_random(r, r->max.L, e)) != OK)
         return st;
     if (r->max.M || r->c.N != 1 || *r->c.order || r->c.pos->model_params)
         return safetensors_fail(r->s, e,
@@ -82,6 +64,8 @@ static enum status forward(struct run *r, struct err *e)
     sublayers_build_tables(&r->sublayers, r->g);
     memcpy(x, r->x->data, r->n_y * sizeof(float));
     sublayers_forward(&r->sublayers, r->g, r->y, x, r->max.B, r->max.L);
+    for (int i = 0; r->grad && i < r->sublayers.n; i++) /* else layers share what they show */
+        golden_shown(r, &r->sublayers.at[i], &r->sublayers.work[i]);
     (void)e;
     return OK;
 }

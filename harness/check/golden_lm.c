@@ -3,7 +3,6 @@
  * Golden files of whole language models (kind = lm), segment after segment with their memory. */
 #include "golden_inner.h"
 
-#include "variants/model/checkpoint.h"
 #include "variants/model/lm.h"
 
 #include <stdio.h>
@@ -15,7 +14,11 @@ struct lm_run {
     enum mem_kind kind;
     float *nll;
     int segments;
-    int grad_segment;   /* the segment whose gradients the file has; -1 = none */
+    bool keeps;       /* the file has losses of what layers keep for the backward pass */
+    int grad_segment; /* the segment whose gradients the file has; -1 = none */
+    int tokens;       /* of a sequence in all segments */
+    float *all_nll;   /* [batch,tokens] in all, segment after segment */
+    size_t n_nll;
     const char *begins; /* in names of tensors: "" = with an empty memory, "zeros." */
 };
 
@@ -25,11 +28,12 @@ static enum status bind(struct run *r, struct err *e)
     o->m.all_logits = true;
     enum status st = lm_bind(&o->m, r->g, o->kind, r->max, &r->arena, e);
 
-    r->grad = r->grad && o->grad_segment >= 0 && st == OK &&
-              sublayers_can_grad(&o->m.sublayers, r->g, NULL) == OK;
-    if (r->grad)
+    const bool can_grad = st == OK && sublayers_can_grad(&o->m.sublayers, r->g, NULL) == OK;
+    r->grad = r->grad && o->grad_segment >= 0 && can_grad;
+    if (r->grad || (o->keeps && can_grad))
         st = lm_bind_grad(&o->m, r->g, &r->arena, e);
     o->nll = arena_f32(&r->arena, PART_ACTIVATIONS, (size_t)r->max.B * (size_t)r->max.L);
+    o->all_nll = arena_f32(&r->arena, PART_ACTIVATIONS, (size_t)r->max.B * (size_t)o->tokens);
     return st;
 }
 
@@ -125,6 +129,35 @@ static void compare_carried(struct run *r, const struct lm *m, int segment)
     }
 }
 
+struct segment {
+    int L;
+    const int32_t *tokens, *targets; /* [B,L] */
+};
+
+static struct segment segment_of(const struct run *r, int segment, enum status *st, struct err *e)
+{
+    const int B = r->max.B, V = r->c.V;
+    char name[64];
+
+    snprintf(name, sizeof(name), "in.tokens.%d", segment);
+    const struct tensor *tokens = safetensors_find(r->s, name);
+    const int L = tokens && tokens->rank == 2 ? tokens->shape[1] : 0;
+    tokens = golden_need(r, name, DTYPE_I32, (size_t)B * (size_t)L, st, e);
+    snprintf(name, sizeof(name), "in.targets.%d", segment);
+    const struct tensor *targets = golden_need(r, name, DTYPE_I32, (size_t)B * (size_t)L, st, e);
+    if (*st == OK && (L < 1 || L > r->max.L))
+        *st = safetensors_fail(r->s, e, "segment %d has %d tokens, its metadata says at most %d",
+                               segment, L, r->max.L);
+    if (*st != OK)
+        return (struct segment){0};
+    const struct segment in = {L, tokens->data, targets->data};
+    for (int t = 0; *st == OK && t < B * L; t++)
+        if (in.tokens[t] < 0 || in.tokens[t] >= V || in.targets[t] < 0 || in.targets[t] >= V)
+            *st = safetensors_fail(r->s, e, "segment %d has a token outside the vocabulary of %d",
+                                   segment, V);
+    return in;
+}
+
 static enum status run_segment(struct run *r, struct lm_run *o, int segment, struct err *e)
 {
     struct lm *m = &o->m;
@@ -132,23 +165,11 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
     char name[64];
     enum status st = OK;
 
-    snprintf(name, sizeof(name), "in.tokens.%d", segment);
-    const struct tensor *tokens = safetensors_find(r->s, name);
-    const int L = tokens && tokens->rank == 2 ? tokens->shape[1] : 0;
-    tokens = golden_need(r, name, DTYPE_I32, (size_t)B * (size_t)L, &st, e);
-    snprintf(name, sizeof(name), "in.targets.%d", segment);
-    const struct tensor *targets = golden_need(r, name, DTYPE_I32, (size_t)B * (size_t)L, &st, e);
+    const struct segment in = segment_of(r, segment, &st, e);
+    const int L = in.L;
+    const int32_t *const token = in.tokens, *const target = in.targets;
     if (st != OK)
         return st;
-    if (L < 1 || L > m->max.L)
-        return safetensors_fail(r->s, e, "segment %d has %d tokens, its metadata says at most %d",
-                                segment, L, m->max.L);
-    const int32_t *token = tokens->data, *target = targets->data;
-    for (int t = 0; t < B * L; t++)
-        if (token[t] < 0 || token[t] >= m->c.V || target[t] < 0 || target[t] >= m->c.V)
-            return safetensors_fail(r->s, e, "segment %d has a token outside the vocabulary of %d",
-                                    segment, m->c.V);
-
     lm_seek(m, 0); /* in files, positions begin anew with each segment */
     lm_forward(m, r->g, token, B, L, L, target, o->nll);
     lm_all(m, r->g, B * L);
@@ -160,6 +181,8 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
         lm_commit(m, L);
         return OK;
     }
+    memcpy(o->all_nll + o->n_nll, o->nll, (size_t)(B * L) * sizeof(float));
+    o->n_nll += (size_t)(B * L);
     if (m->sublayers.kept) { /* else layers share the work space that it is computed from */
         const float aux = (float)lm_aux(m, B, L);
         snprintf(name, sizeof(name), "out.aux.%d", segment);
@@ -208,7 +231,7 @@ static enum status read(struct run *r, struct err *e)
     struct extent *max = &r->max;
     enum status st;
 
-    if ((st = checkpoint_config(r->s, "param.", c, e)) != OK ||
+    if ((st = golden_config(r, e)) != OK ||
         (st = golden_size(r, "batch", GOLDEN_WIDE, &max->B, e)) != OK ||
         (st = golden_whole(r, "n_seg", &o->segments, e)) != OK ||
         (st = safetensors_int(r->s, "grad_segment", -1, -1, GOLDEN_WIDE, &o->grad_segment, e)) !=
@@ -223,6 +246,10 @@ static enum status read(struct run *r, struct err *e)
     max->M = config_memory(c);
     if ((st = golden_rows(r, e)) != OK)
         return st;
+    for (int s = 0; st == OK && s < o->segments; s++)
+        o->tokens += segment_of(r, s, &st, e).L;
+    if (st != OK || (st = golden_mask_random(r, o->tokens, e)) != OK)
+        return st;
     if (max->M && !mem_can(config_mem(c), MEM_HIDDEN))
         return safetensors_fail(r->s, e,
                                 "mem %d with variant %s, which has no memory  -> use mem 0", max->M,
@@ -230,6 +257,10 @@ static enum status read(struct run *r, struct err *e)
     if ((st = lm_init(&o->m, c, e)) != OK)
         return st;
     r->weights = &o->m.params;
+    r->list = &o->m.sublayers;
+    (void)safetensors_meta(r->s, "total_nll"); /* compared with the losses */
+    o->keeps =
+        safetensors_find(r->s, "out.aux.0") || safetensors_find(r->s, "out.reconstruction.0");
     o->kind = max->M || c->slots.n || remembers_some(&o->m)  ? MEM_HIDDEN
               : sublayers_carry(&o->m.sublayers) && c->mixer ? MEM_STATE
                                                              : MEM_NONE;
@@ -239,12 +270,14 @@ static enum status read(struct run *r, struct err *e)
 static enum status forward(struct run *r, struct err *e)
 {
     struct lm_run *o = r->own;
-    enum status st = golden_buffers(r, &o->m.params, e);
+    enum status st = OK;
 
     lm_build_tables(&o->m, r->g);
     o->begins = "";
     for (int s = 0; st == OK && s < o->segments; s++)
         st = run_segment(r, o, s, e);
+    if (st == OK)
+        golden_compare_total(r, o->all_nll, o->n_nll);
     if (st != OK || !safetensors_find(r->s, "out.zeros.nll.0"))
         return st;
     o->begins = "zeros.";

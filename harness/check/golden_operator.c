@@ -7,6 +7,7 @@
 #include "variants/model/attention/sublayer_attention_around.h"
 #include "variants/model/checkpoint.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct operator_run {
@@ -74,23 +75,19 @@ static void check_visible(struct run *r, struct operator_run *o, const struct at
     golden_compare_whole(r, "out.visible", o->visible, (size_t)a->H * (size_t)(a->L * K));
 }
 
-/* in.mask_random [blocks of queries, random] holds the random blocks of the file's masks. */
-static enum status draw(struct run *r, int base, struct err *e)
+/* in.slopes [H]: what each head subtracts from the score of the distance 1. */
+static void check_slopes(struct run *r, const struct attn *a)
 {
-    const struct tensor *t = safetensors_find(r->s, "in.mask_random");
-    const int needs = base + r->max.M + r->max.L;
+    float *const slopes = calloc((size_t)a->H + 1, sizeof(*slopes));
 
-    for (int k = 0; t && k < r->c.masks.n; k++) {
-        struct mask *const m = &r->c.masks.at[k];
-        if (!m->n_random)
-            continue;
-        if (t->dtype != DTYPE_I32 || t->rank != 2 || t->shape[1] != m->n_random ||
-            t->shape[0] * (int64_t)m->block < needs)
-            return safetensors_fail(r->s, e, "in.mask_random does not fit masks and lengths");
-        m->random = t->data;
-        m->random_blocks = t->shape[0];
+    NEED(slopes);
+    for (int h = 0; h < a->H && a->bias && a->R > 1; h++) {
+        const float *const near = a->bias + h * a->bias_head + a->R - 1;
+        slopes[h] = near[0] - near[-1];
     }
-    return OK;
+    if (a->bias && a->R > 1)
+        golden_compare(r, "in.slopes", slopes, (size_t)a->H);
+    free(slopes);
 }
 
 /* Scores of pairs that are not visible are unspecified. */
@@ -138,6 +135,7 @@ static enum status forward(struct run *r, struct err *e)
     attention_unproject(r->g, s, w, from, (struct act){.y = r->y});
     check_buckets(r, o);
     check_visible(r, o, &o->a);
+    check_slopes(r, &o->a);
     if (o->scores_in)
         check_scores(r, o, "out.scores_out", w->own[AT_SCORES]);
     (void)e;
@@ -216,19 +214,16 @@ static enum status read_task(struct run *r, struct operator_run *o, struct err *
 
 static enum status read(struct run *r, struct err *e)
 {
-    /* Slopes follow from the number of heads. */
-    static const char *const inputs[] = {
-        "in.x",         "in.mem",         "in.dy", "in.slopes", "in.mask_random",
-        "in.scores_in", "in.dscores_out", "in.v0", "in.task",   NULL};
     struct operator_run *o = r->own;
     enum status st;
 
-    if ((st = checkpoint_config(r->s, "param.", &r->c, e)) != OK ||
-        (st = golden_extent(r, e)) != OK || (st = golden_whole(r, "base", &o->base, e)) != OK ||
-        (st = golden_known_inputs(r, inputs, e)) != OK || (st = draw(r, o->base, e)) != OK ||
+    if ((st = golden_config(r, e)) != OK || (st = golden_extent(r, e)) != OK ||
+        (st = golden_whole(r, "base", &o->base, e)) != OK ||
+        (st = golden_mask_random(r, o->base + r->max.M + r->max.L, e)) != OK ||
         (st = golden_inputs(r, r->c.D, e)) != OK || (st = read_scores(r, o, e)) != OK ||
         (st = read_values(r, o, e)) != OK || (st = read_task(r, o, e)) != OK)
         return st;
+    (void)safetensors_find(r->s, "in.slopes"); /* compared with those of the model */
     if (r->c.pos->model_params)
         r->c.pos->model_params(&r->c, &r->params);
     return sublayers_init_operator(&r->sublayers, &r->c, &r->params, 0, e);

@@ -10,14 +10,12 @@ enum { MOST = 1 << 12 };
 
 static enum status read_config(struct run *r, struct err *e)
 {
-    const struct variant *v = NULL;
     int D = 0;
     enum status st;
 
-    if ((st = golden_variant(r, &v, e)) != OK ||
-        (st = golden_size(r, "d_model", MOST, &D, e)) != OK)
+    if ((st = golden_size(r, "d_model", MOST, &D, e)) != OK)
         return st;
-    r->c = config_default(v, D, 1, D, D, 1, 0);
+    r->c = config_default(golden_variant(r), D, 1, D, D, 1, 0);
     if ((st = checkpoint_parts(r->s, "param.", &r->c, e)) != OK ||
         (st = checkpoint_check(r->s, &r->c, e)) != OK || (st = golden_extent(r, e)) != OK)
         return st;

@@ -5,6 +5,7 @@
  * one-hot values, so a kernel that never materialises them is tested as well. */
 #include "golden_inner.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,52 @@ void golden_backward_sublayer(struct run *r)
 
     s->kind->backward(r->g, s, w, sublayer_source_again(s, w, r->max.B, r->max.L), r->d_x,
                       r->dy->data, r->max.M);
+}
+
+/* ---- what a kind shows --------------------------------------------------------------------- */
+
+/* x[n] are indices or counts. */
+static void compare_indices(struct run *r, const char *name, const float *x, size_t n)
+{
+    int32_t *const whole = calloc(n + 1, sizeof(*whole));
+
+    NEED(whole);
+    for (size_t k = 0; k < n; k++)
+        whole[k] = (int32_t)x[k];
+    golden_compare_whole(r, name, whole, n);
+    free(whole);
+}
+
+static void check_visible(struct run *r, const struct sublayer *s)
+{
+    const size_t n = s->kind->visible(s, r->max, NULL);
+    int32_t *const seen = calloc(n + 1, sizeof(*seen));
+
+    NEED(seen);
+    s->kind->visible(s, r->max, seen);
+    golden_compare_whole(r, "out.visible", seen, n);
+    free(seen);
+}
+
+void golden_shown(struct run *r, const struct sublayer *s, const struct work *w)
+{
+    if (s->kind->visible)
+        check_visible(r, s);
+    for (int i = 0;; i++) {
+        struct shown shown = {0};
+        char name[TENSOR_NAME];
+        if (!s->kind->shows || !s->kind->shows(s, w, r->max, i, &shown))
+            return;
+        snprintf(name, sizeof(name), "out.%s", shown.name);
+        shown.to = calloc(shown.n + 1, sizeof(*shown.to));
+        NEED(shown.to);
+        s->kind->shows(s, w, r->max, i, &shown);
+        if (shown.whole)
+            compare_indices(r, name, shown.to, shown.n);
+        else
+            golden_compare(r, name, shown.to, shown.n);
+        free(shown.to);
+    }
 }
 
 /* ---- probabilities ------------------------------------------------------------------------ */

@@ -68,7 +68,7 @@ static enum status run(const char *backend, int threads, const char *path, struc
     return st == OK ? golden_run(&g, path, t, look, s, e) : st;
 }
 
-/* Expected tensors of a file; gradients are counted separately. */
+/* What a file expects, tensors and numbers; gradients are counted separately. */
 static void expected(const char *path, int *values, int *gradients)
 {
     struct safetensors s;
@@ -79,9 +79,11 @@ static void expected(const char *path, int *values, int *gradients)
     for (int i = 0; i < s.n_tensors; i++) {
         if (strncmp(s.tensors[i].name, "out.grad.", 9) == 0)
             (*gradients)++;
-        else if (strncmp(s.tensors[i].name, "out.", 4) == 0)
+        else if (strncmp(s.tensors[i].name, "out.", 4) == 0 ||
+                 strcmp(s.tensors[i].name, "in.slopes") == 0)
             (*values)++;
     }
+    *values += safetensors_meta(&s, "total_nll") != NULL;
     safetensors_close(&s);
 }
 
@@ -210,8 +212,8 @@ Test(golden, missing_or_misfit_tensors, .init = folder_make, .fini = folder_remo
     expect_refused(lm, (struct edit){.drop = "in.tokens.1"}, "\"in.tokens.1\"");
     /* A tensor of the file that the model lacks would leave the file half tested. */
     expect_refused(att, (struct edit){.key = "scheme", .value = "none"}, "\"param.attn.");
-    expect_refused(lm, (struct edit){.key = "scheme", .value = "none"}, "\"param.");
-    expect_refused(att, (struct edit){.rename = "in.dy", .new_name = "in.sy"}, "\"in.sy\"");
+    expect_refused(lm, (struct edit){.key = "scheme", .value = "none"}, "clip");
+    expect_refused(att, (struct edit){.rename = "in.dy", .new_name = "in.sy"}, "\"in.dy\"");
     expect_refused(lm, (struct edit){.key = "masks", .value = "spiral=3"}, "\"spiral=3\"");
     expect_refused(lm, (struct edit){.drop = "in.targets.0"}, "\"in.targets.0\"");
     expect_refused(lm, (struct edit){.reshape = "param.embed.weight"}, "\"param.embed.weight\"");
@@ -229,7 +231,7 @@ Test(golden, metadata_that_does_not_fit, .init = folder_make, .fini = folder_rem
     } cases[] = {
         {att, "kind", "video", "kind \"video\""},
         {att, "kind", NULL, "kind"},
-        {att, "variant", "nothing", "variant \"nothing\""},
+        {att, "variant", "nothing", "\"param.attn."}, /* it has no scheme: the name decides */
         {att, "seq", "nine", "seq"},
         {att, "seq", "7", "in.x"},
         {att, "seq", NULL, "seq"},
@@ -241,7 +243,9 @@ Test(golden, metadata_that_does_not_fit, .init = folder_make, .fini = folder_rem
         {att, "d_model", "10", "in.x"},
         {att, "n_head", "1", "param.attn"},
         {att, "tolerance", "small", "tolerance"},
-        {lm, "vocab", "3", "param.embed.weight"},
+        {lm, "vocab", "3", "segment 0"},
+        {lm, "vocab", "99", "param.embed.weight"},
+        {lm, "wiring", "pre", "wiring"},
         {lm, "n_seg", "9", "in.tokens"},
         {lm, "batch", "0", "batch"},
         {lm, "seq", "2", "segment 0"},
@@ -253,6 +257,49 @@ Test(golden, metadata_that_does_not_fit, .init = folder_make, .fini = folder_rem
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         expect_refused(cases[i].file, (struct edit){.key = cases[i].key, .value = cases[i].value},
                        cases[i].part);
+}
+
+/* What nothing reads, in every kind of file: a key, and a result. */
+Test(golden, what_nothing_reads_is_refused, .init = folder_make, .fini = folder_remove,
+     .timeout = 120)
+{
+    char *paths[FILES_MAX];
+    const int n = golden_files(paths);
+
+    for (int i = 0; i < n; i++) {
+        const char *const file = strrchr(paths[i], '/') + 1;
+        char result[TENSOR_NAME] = "";
+        struct safetensors s;
+        struct err e;
+        cr_assert_eq(safetensors_open(&s, paths[i], &e), OK, "%s", e.msg);
+        for (int k = 0; k < s.n_tensors; k++)
+            if (strncmp(s.tensors[k].name, "out.", 4) == 0 &&
+                strncmp(s.tensors[k].name, "out.grad.", 9) != 0)
+                snprintf(result, sizeof(result), "%s", s.tensors[k].name);
+        safetensors_close(&s);
+        expect_refused(file, (struct edit){.key = "slope_power", .value = "2"}, "slope_power");
+        expect_refused(file, (struct edit){.rename = result, .new_name = "out.nothing"},
+                       "\"out.nothing\"");
+        free(paths[i]);
+    }
+}
+
+/* An input that only other models have. */
+Test(golden, inputs_of_other_models_are_refused, .init = folder_make, .fini = folder_remove)
+{
+    static const struct {
+        const char *file, *input, *as;
+    } cases[] = {
+        {"favor_state.safetensors", "in.state_z", "in.state_m"},
+        {"lin_elu_state.safetensors", "in.state_s", "in.sum"},
+        {"clustered.safetensors", "in.planes", "in.omega"},
+        {"lm_hash.safetensors", "in.table", "in.mask_random"},
+        {"ffn_rwkv6.safetensors", "in.shift", "in.conv"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        expect_refused(cases[i].file,
+                       (struct edit){.rename = cases[i].input, .new_name = cases[i].as}, "in");
 }
 
 /* Tokens outside the vocabulary must not be looked up. */

@@ -147,7 +147,6 @@ Test(golden_parts, metadata_that_does_not_fit, .init = folder_make, .fini = fold
         {"rnn_gru.safetensors", "rnn_cell", "gru2", "rnn_cell \"gru2\""},
         {"rnn_gru.safetensors", "rnn_cell", "lstm", "rnn.w_ih"},
         {"rnn_plain_tail.safetensors", "rnn_window", "3", "in.tail"},
-        {"rnn_plain_tail.safetensors", "variant", "nosuch", "variant \"nosuch\""},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -125,6 +125,8 @@ Test(checkpoint, nonsense_names_its_key, .init = folder_make, .fini = folder_rem
          ": unknown scheme \"rotary\"  -> use the program that the file was made with"},
         {"mixer", "hyena",
          ": unknown mixer \"hyena\"  -> use the program that the file was made with"},
+        {"exit_tau", "0.75", ": metadata exit_tau is \"0.75\", which variant shaw does not obey"},
+        {"clamp_len", "3", ": metadata clamp_len is \"3\", which variant shaw does not obey"},
         {"rope_pairs", "thirds", ": unknown rope_pairs \"thirds\""},
         {"kv_heads", "3", ": shaw: --kv-heads 3 does not divide --heads 2  -> use a divisor"},
         {"sinusoid", "t2t",
@@ -240,7 +242,7 @@ Test(checkpoint, wrong_tensors, .init = folder_make, .fini = folder_remove)
          "tensor \"param.out.bias\" missing (file is variant shaw)"},
         {{.retype = "param.out.bias"}, "tensor \"param.out.bias\" is not F32 [29]"},
         {{.reshape = "param.embed.weight"}, "tensor \"param.embed.weight\" is not F32 [29,16]"},
-        {{.key = "scheme", .value = "none"}, "tensor \"param.layers.0.attn.rel_k\""},
+        {{.key = "norm_kind", .value = "rms"}, "tensor \"param.layers.0.ln1.bias\""},
         {{.key = "tied", .value = "0"}, "tensor \"param.out.weight\""},
         {{.key = "out_bias", .value = "0"}, "tensor \"param.out.bias\""},
         {{.key = "n_layer", .value = "1"}, "tensor \"param.layers.1."},
@@ -306,6 +308,34 @@ static void there_and_back(const struct config *c)
     cr_expect_arr_eq(got, want, (size_t)(6 * c->V) * sizeof(float), "%s", c->variant->name);
     free(want), free(got);
     model_close(&m), model_close(&n);
+}
+
+/* A key of another part, one that means nothing here, and a gate where there is none. */
+Test(checkpoint, keys_that_nothing_obeys, .init = folder_make, .fini = folder_remove)
+{
+    static const char *const keys[][2] = {
+        {"rope_base", "500"}, {"features", "8"}, {"wiring", "pre"}, {"out_gate", "sigmoid"}};
+    struct config c = config_default(variant_find("rwkv6"), 12, 2, 6, 24, 2, 23);
+    const struct provenance from = {.unit = "byte", .seed = 3};
+    char path[FILE_PATH], edited[FILE_PATH];
+    struct safetensors s;
+    struct config back;
+    struct model m;
+    struct err e = {""};
+
+    folder_path(path, "model.safetensors");
+    folder_path(edited, "edited.safetensors");
+    c.max_seq = 6;
+    model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 6, 0});
+    cr_assert_eq(checkpoint_save(path, &c, &m.lm.params, &from, &e), OK, "%s", e.msg);
+    model_close(&m);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        edited_file(edited, path, &(struct edit){.key = keys[i][0], .value = keys[i][1]});
+        cr_assert_eq(safetensors_open(&s, edited, &e), OK, "%s", e.msg);
+        cr_expect_eq(checkpoint_lm(&s, &back, &e), E_IO, "%s", keys[i][0]);
+        cr_expect(strstr(e.msg, keys[i][0]), "%s", e.msg);
+        safetensors_close(&s);
+    }
 }
 
 Test(checkpoint, saved_models_read_the_same, .init = folder_make, .fini = folder_remove,

@@ -206,7 +206,8 @@ static enum status read_meta(struct safetensors *s, json_t *meta, struct err *e)
     if (!json_is_object(meta))
         return file_error(s->path, e, E_IO, SAFETENSORS_META " is not an object" NOT_OURS);
     s->meta = calloc(2 * n + 1, sizeof(*s->meta));
-    if (!s->meta)
+    s->asked_meta = calloc(n + 1, sizeof(*s->asked_meta));
+    if (!s->meta || !s->asked_meta)
         return no_memory(s->path, e);
     s->n_meta = (int)n;
     json_object_foreach(meta, key, value)
@@ -249,8 +250,9 @@ static enum status read_all(struct safetensors *s, json_t *header, size_t data_a
     if (!json_is_object(header))
         return file_error(s->path, e, E_IO, "header is not a JSON object" NOT_OURS);
     s->tensors = calloc(json_object_size(header) + 1, sizeof(*s->tensors));
+    s->asked_tensor = calloc(json_object_size(header) + 1, sizeof(*s->asked_tensor));
     struct span *const spans = calloc(json_object_size(header) + 1, sizeof(*spans));
-    if (!s->tensors || !spans) {
+    if (!s->tensors || !s->asked_tensor || !spans) {
         free(spans);
         return no_memory(s->path, e);
     }
@@ -357,6 +359,8 @@ void safetensors_close(struct safetensors *s)
         free(s->meta[i]);
     free(s->meta);
     free(s->tensors);
+    free(s->asked_meta);
+    free(s->asked_tensor);
     free(s->path);
     *s = (struct safetensors){0};
 }
@@ -366,8 +370,11 @@ void safetensors_close(struct safetensors *s)
 const struct tensor *safetensors_find(const struct safetensors *s, const char *name)
 {
     for (int i = 0; i < s->n_tensors; i++)
-        if (strcmp(s->tensors[i].name, name) == 0)
+        if (strcmp(s->tensors[i].name, name) == 0) {
+            if (s->asked_tensor)
+                s->asked_tensor[i] = true;
             return &s->tensors[i];
+        }
     return NULL;
 }
 
@@ -376,8 +383,11 @@ const char *safetensors_meta(const struct safetensors *s, const char *key)
     char *const *pair = s->meta;
 
     for (int i = 0; i < s->n_meta; i++, pair += 2)
-        if (strcmp(pair[0], key) == 0)
+        if (strcmp(pair[0], key) == 0) {
+            if (s->asked_meta)
+                s->asked_meta[i] = true;
             return pair[1];
+        }
     return NULL;
 }
 

@@ -32,6 +32,7 @@ struct safetensors {
     char **meta; /* key, value, key, value, ... */
     int n_meta;  /* pairs */
     bool published;
+    bool *asked_tensor, *asked_meta; /* has anybody asked for it by name? NULL = not noted */
 };
 
 /* Map and check a file. E_IO with a message that names the file and what is wrong in it. */

@@ -6,10 +6,12 @@
 #include "keys.h"
 #include "lm.h"
 #include "settings.h"
+#include "sublayer/sublayer.h"
 #include "variants/parts/latent.h"
 #include "variants/parts/parts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- metadata ----------------------------------------------------------------------------- */
@@ -307,6 +309,23 @@ enum status checkpoint_check(const struct safetensors *s, const struct config *c
     return config_check(c, &why) == OK ? OK : safetensors_fail(s, e, "%s", why.msg);
 }
 
+bool checkpoint_agrees(const struct safetensors *s, const char *key, const struct config *c)
+{
+    struct err e;
+    struct reader r = {.s = s, .prefix = "", .e = &e};
+    const struct choice *row;
+
+    if (strcmp(key, "scheme") == 0)
+        return strcmp(word(&r, key), c->pos->name) == 0;
+    for (int i = 0; (row = model_key(i)); i++)
+        if (strcmp(choice_key(row), key) == 0 && !row->tensor) {
+            struct config said = *c;
+            read_row(&r, row, &said, &said);
+            return r.st == OK && choice_equal(row, &said, c);
+        }
+    return false;
+}
+
 enum status checkpoint_parts(const struct safetensors *s, const char *prefix, struct config *c,
                              struct err *e)
 {
@@ -332,12 +351,70 @@ enum status checkpoint_map(const struct safetensors *s, struct config *c, struct
 enum status checkpoint_config(const struct safetensors *s, const char *prefix, struct config *c,
                               struct err *e)
 {
-    struct reader r = {.s = s, .prefix = prefix, .e = e};
+    const struct reader r = {.s = s};
     const struct variant *const v = variant_find(word(&r, "variant"));
 
-    if (!v)
-        return safetensors_fail(s, e, "unknown variant \"%.64s\"  -> see: bench list variants",
+    return v ? checkpoint_config_as(s, prefix, v, c, e)
+             : safetensors_fail(s, e, "unknown variant \"%.64s\"  -> see: bench list variants",
                                 word(&r, "variant"));
+}
+
+/* The memory that the fields of a golden file ask for: compressed rows, states, or rows. */
+static const struct mem *memory_of(const struct reader *r, const struct variant *v)
+{
+    const struct mixer *const mixer = mixer_find(mixer_word(r));
+    const bool compresses = atoi(word(r, "cmem")) > 0;
+    const bool sums = mixer == &mixer_aan || (mixer && mixer->kind == &sublayer_linear);
+    const bool steps = mixer && mixer->kind == &sublayer_steps;
+
+    if (compresses != v->mem->compressed && (compresses || atoi(word(r, "mem")) > 0))
+        return compresses ? &mem_compressive : &mem_segment;
+    if (steps || sums)
+        return v->mem->state ? v->mem : sums ? &mem_sum : &mem_state;
+    return atoi(word(r, "mem")) > 0 && !v->mem->recurrent ? &mem_segment : v->mem;
+}
+
+const struct variant *checkpoint_variant(const struct safetensors *s, struct variant *room)
+{
+    const struct reader r = {.s = s};
+    const struct variant *const known = variant_find(word(&r, "variant"));
+    const struct variant plain = {.name = word(&r, "variant"),
+                                  .pos = pos_find("none"),
+                                  .mem = &mem_none,
+                                  .ffn = ffn_find("relu"),
+                                  .wiring = WIRING_POST};
+
+    *room = known ? *known : plain;
+    room->mem = memory_of(&r, room);
+    return known && room->mem == known->mem ? known : room;
+}
+
+/* A choice that the model does not have must not be said to differ. Whether tokens may see the
+ * future is for config_check to say; checkpoints say what no parameter depends on, and a clip,
+ * whatever the model has. */
+static void refuse_idle(struct reader *r, const struct config *c)
+{
+    const struct config usual = config_default(c->variant, c->D, c->H, c->dh, c->F, c->N, c->V);
+
+    for (int i = 0; r->st == OK && i < MODEL_CHOICE_COUNT; i++) {
+        const struct choice *const row = &model_choices[i];
+        const char *const text = word(r, choice_key(row));
+        if (i == CHOICE_direction || row->elsewhere || !row->applies || row->applies(c) ||
+            (!*r->prefix && (row->at_eval || i == CHOICE_clip)) || strcmp(text, "none") == 0 ||
+            strcmp(text, "0") == 0 || choice_equal(row, c, &usual))
+            continue;
+        r->st = safetensors_fail(r->s, r->e,
+                                 "metadata %s is \"%.64s\", which variant %s does not obey  -> "
+                                 "leave it out",
+                                 choice_key(row), text, c->variant->name);
+    }
+}
+
+enum status checkpoint_config_as(const struct safetensors *s, const char *prefix,
+                                 const struct variant *v, struct config *c, struct err *e)
+{
+    struct reader r = {.s = s, .prefix = prefix, .e = e};
+
     read_sizes(&r, v, c);
     if (r.st == OK)
         c->pos = read_pos(&r, v);
@@ -348,7 +425,11 @@ enum status checkpoint_config(const struct safetensors *s, const char *prefix, s
     read_extra(&r, c);
     read_map(&r, c);
     read_own(&r, c);
-    return r.st == OK ? checkpoint_check(s, c, e) : r.st;
+    if (r.st == OK)
+        r.st = checkpoint_check(s, c, e);
+    if (r.st == OK)
+        refuse_idle(&r, c);
+    return r.st;
 }
 
 /* ---- tensors ------------------------------------------------------------------------------ */
@@ -423,7 +504,7 @@ enum status checkpoint_load(const struct safetensors *s, const char *prefix, str
 
 /* ---- language models ---------------------------------------------------------------------- */
 
-/* What this program does not know may decide what the weights mean. */
+/* What nothing has read may decide what the weights mean. */
 static enum status no_strange_keys(const struct safetensors *s, struct err *e)
 {
     for (int i = 0; i < s->n_meta; i++) {
@@ -431,9 +512,11 @@ static enum status no_strange_keys(const struct safetensors *s, struct err *e)
         size_t k = 0;
         while (k < ARRAY_LEN(further_keys) && strcmp(further_keys[k], key) != 0)
             k++;
-        if (k == ARRAY_LEN(further_keys) && !row_of_key(key))
+        if (k == ARRAY_LEN(further_keys) && !s->asked_meta[i])
             return safetensors_fail(
-                s, e, "metadata %.64s is unknown  -> use the program that the file was made with",
+                s, e,
+                "metadata %.64s is of nothing that this model has  -> use the program that the "
+                "file was made with",
                 key);
     }
     return OK;

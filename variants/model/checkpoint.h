@@ -14,6 +14,16 @@
 enum status checkpoint_config(const struct safetensors *s, const char *prefix, struct config *c,
                               struct err *e);
 
+/* Likewise of a variant that is given: in golden files its name decides nothing that fields say. */
+enum status checkpoint_config_as(const struct safetensors *s, const char *prefix,
+                                 const struct variant *v, struct config *c, struct err *e);
+/* The variant of a golden file: the one of its name, or a plain one of a name that is unknown, with
+ * the memory that the file's fields ask for. `room` holds it if it is none of the registry. */
+const struct variant *checkpoint_variant(const struct safetensors *s, struct variant *room);
+
+/* Is the key a model's, and says what this model is? */
+bool checkpoint_agrees(const struct safetensors *s, const char *key, const struct config *c);
+
 /* Does it describe something in place of attention (struct mixer)? */
 bool checkpoint_mixes(const struct safetensors *s);
 

@@ -104,7 +104,10 @@ static bool has_layer_windows(const struct config *c)
 {
     return has_layers(c) && c->score_residual == SCORE_RESIDUAL_NONE;
 }
-static bool has_head_windows(const struct config *c) { return c->variant->head_windows != NULL; }
+static bool has_head_windows(const struct config *c)
+{
+    return c->variant->head_windows || c->head_windows.n;
+}
 static bool has_rope(const struct config *c) { return c->pos == &pos_rope; }
 static bool has_rope_factor(const struct config *c) { return has_rope(c) && c->rope_scaling; }
 static bool has_layer_bases(const struct config *c) { return has_rope(c) && has_layers(c); }

@@ -103,11 +103,9 @@ double aan_counted(const struct sublayer *s)
     return aan_goes_on(s) ? (double)count[0] * COUNT_LOW + (double)count[1] : 0;
 }
 
-static void count_on(struct sublayer *s, int L)
+void aan_count_from(struct sublayer *s, int64_t n)
 {
-    const int64_t n = (int64_t)aan_counted(s) + L, high = n / COUNT_LOW;
-
-    s->of.average.count[0] = (float)high;
+    s->of.average.count[0] = (float)(n / COUNT_LOW);
     s->of.average.count[1] = (float)(n % COUNT_LOW);
 }
 
@@ -231,7 +229,7 @@ static void aan_commit(struct sublayer *s, int L)
         return;
     t->sum = t->sum_next;
     t->sum_next = old;
-    count_on(s, L);
+    aan_count_from(s, (int64_t)aan_counted(s) + L);
 }
 
 static bool aan_carries(const struct sublayer *s, int i, struct carried *out)

@@ -15,6 +15,7 @@ enum { AAN_MU, AAN_HIDDEN, AAN_G, AAN_GATES, AAN_ARRAYS };
 
 static inline bool aan_goes_on(const struct sublayer *s) { return s->mem == MEM_STATE; }
 double aan_counted(const struct sublayer *s); /* rows in its sum */
+void aan_count_from(struct sublayer *s, int64_t n);
 
 void aan_backward(const struct engine *g, struct sublayer *s, const struct work *w,
                   struct sublayer_input from, float *d_in, const float *d_y, int skip);
