@@ -159,6 +159,8 @@ struct options {
     char **argv;
 
     /* private */
+    const struct variant *published; /* that ckpt is of, in a sweep; NULL: none */
+    int longest;                     /* tokens that it was made to see at once, 0 = any */
     unsigned char given[OPTION_MAX]; /* where each option's value comes from: enum option_source */
     unsigned char depth[OPTION_MAX]; /* of the @file that set it; 0: the command line */
     char **owned;

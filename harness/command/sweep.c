@@ -112,7 +112,17 @@ static bool scores_models(const struct sweep *w)
 static void tell_plan(struct sweep *w)
 {
     const struct estimate *t = &w->estimate;
+    int beyond = 0;
 
+    for (int i = 0; i < w->plan.n; i++)
+        beyond += case_beyond(&w->plan.cases[i]);
+    if (beyond > 0)
+        console_note(
+            &w->s.console,
+            "warning: %d case%s of more tokens at once than the %d that the model was made "
+            "for (its config.json)  -> --seq and --mem of that together, to time it as it "
+            "is used",
+            beyond, plural(beyond), w->s.opt->longest);
     if (w->s.opt->quiet)
         return;
     const struct duration_text all = duration_text(w->s.console.expected_s),

@@ -44,7 +44,8 @@ void result_finish(struct result *r)
     r->remarks = (r->bcase->opt->check ? 0 : REMARK_UNCHECKED) | (r->sum.noisy ? REMARK_NOISY : 0) |
                  (r->sum.used < INTERVAL_SAMPLES ? REMARK_FEW : 0) |
                  (r->report.checked_rows < r->report.output_rows ? REMARK_SAMPLED : 0) |
-                 (r->throttled > 0 ? REMARK_THROTTLED : 0);
+                 (r->throttled > 0 ? REMARK_THROTTLED : 0) |
+                 (case_beyond(r->bcase) ? REMARK_BEYOND : 0);
     remarks_print(r->detail, sizeof(r->detail), r->remarks);
 }
 

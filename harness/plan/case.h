@@ -143,6 +143,15 @@ static inline int case_past(const struct bench_case *c)
     return c->mem == MEM_ALL ? c->seq : c->mem;
 }
 
+/* Does it see more tokens at once than the published model that it measures was made for? */
+static inline bool case_beyond(const struct bench_case *c)
+{
+    const struct options *const o = c->opt;
+
+    return c->variant == o->published && o->longest > 0 && c->mem != MEM_ALL &&
+           (double)c->seq + c->mem > o->longest;
+}
+
 /* Fill c->config; variant, workload, mem, seq, mem_kind and layers must be set. */
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e);
 

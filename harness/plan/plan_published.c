@@ -53,6 +53,8 @@ enum status plan_published(struct options *o, struct err *e)
                                     .config = p.config,
                                     .opt = o};
     st = set_like(o, &like, e);
+    o->published = p.config.variant;
+    o->longest = p.endless ? 0 : p.context;
     published_close(&p);
     return st;
 }

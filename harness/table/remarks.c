@@ -11,11 +11,9 @@
 static const struct {
     enum remark remark;
     const char *word;
-} words[] = {{REMARK_UNCHECKED, "unchecked"},
-             {REMARK_NOISY, "noisy"},
-             {REMARK_FEW, "few"},
-             {REMARK_SAMPLED, "sampled"},
-             {REMARK_THROTTLED, "throttled"}};
+} words[] = {
+    {REMARK_UNCHECKED, "unchecked"}, {REMARK_NOISY, "noisy"},         {REMARK_FEW, "few"},
+    {REMARK_SAMPLED, "sampled"},     {REMARK_THROTTLED, "throttled"}, {REMARK_BEYOND, "beyond"}};
 
 void remarks_print(char *buf, size_t size, unsigned remarks)
 {

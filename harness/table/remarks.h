@@ -17,7 +17,8 @@ enum remark {
     REMARK_FEW = 4,        /* fewer than INTERVAL_SAMPLES: their median has no interval */
     REMARK_SAMPLED = 8,    /* some rows of the output were compared with the reference */
     REMARK_THROTTLED = 16, /* the CPU quota stopped it */
-    REMARKS = 32,          /* above all */
+    REMARK_BEYOND = 32,    /* more tokens at once than its model was made for */
+    REMARKS = 64,          /* above all */
 };
 
 /* status_detail of an ok row: the words, separated by blanks. */

@@ -367,6 +367,43 @@ Test(import, a_tokenizer_of_another_model)
     ran_free(&r);
 }
 
+static bool row_has(const struct ran *r, const char *row, const char *word)
+{
+    const char *const at = strstr(r->out.data, row), *const end = at ? strchr(at, '\n') : NULL;
+
+    cr_assert_not_null(end, "%s of %s", row, r->out.data);
+    const char *const found = strstr(at, word);
+    return found && found < end;
+}
+
+static void time_beyond(int made_for, bool beyond)
+{
+    published_set("max_position_embeddings", json_integer(made_for));
+    /* The second shard scores nothing. */
+    struct ran r = run_bench(
+        folder, "--ckpt model --corpus model/config.json --shard 2/2 --variant llama,vanilla "
+                "--workload segment --backend ref --seq 8,16 --mem 0,9 --threads 1 --pin none "
+                "--max-time 0.01 --warmup-ms 1 --raw none -q --format csv "
+                "--columns variant,seq_tokens,mem_tokens,status_detail");
+    expect_exit(&r, 0);
+    cr_expect_eq(strstr(r.err.data, "warning: 1 case of more tokens at once than the 16 that the "
+                                    "model was made for") != NULL,
+                 beyond, "%s", r.err.data);
+    cr_expect_eq(row_has(&r, "llama,16,9,", "beyond"), beyond);
+    cr_expect_not(row_has(&r, "llama,16,0,", "beyond"));
+    cr_expect_not(row_has(&r, "vanilla,16,9,", "beyond"), "no model of the checkpoint");
+    ran_free(&r);
+}
+
+/* Cases of more tokens than the model was made for are timed, with a word. */
+Test(import, timed_beyond_the_context)
+{
+    published_copy("qwen2_bias");
+    published_write("tokenizer.json", "{}", 2);
+    time_beyond(16, true);
+    time_beyond(25, false);
+}
+
 /* A config that is wrong is said before anything is scored. */
 Test(import, eval_reads_the_folder)
 {
