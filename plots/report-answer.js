@@ -53,27 +53,27 @@ function ratioText(row) {
 
 // Of the first: shown to be faster than each of the others, or not.
 const LEADS = ["fastest", "first"];
+const said = (row) => row.verdict + (row.remark ? ` (${row.remark})` : "");
 
 function rankingTable(run, lines, places) {
     const cases = new Map(run.latency.map((row) => [row.case_id, row]));
-    const variants = lines[0].subject === "variants", scored = lines.some((line) => line.bits !== "");
+    const variants = lines[0].subject === "variants", scored = lines.find((line) => line.bits !== "");
     const oneShape = lines[0].mean.startsWith("seq ");
+    const heads = [variants ? "variant" : "backend", ...(variants ? ["backend"] : []), "time vs best",
+        ...(scored ? [`bits per ${scored.unit}, less is better`] : []), ""];
     const body = make("tbody", {}, ...lines.map((line) => {
-        const own = places.filter((row) => row.name === line.name);
-        const backends = unique(own.map((row) => row.backend));
+        const own = places.filter((row) => row.name === line.name), leads = LEADS.includes(line.verdict);
         const time = oneShape ? cases.get(own[0]?.case_id) : undefined;
         const cells = [make("th", {scope: "row"}, line.name)];
         if (variants)
-            cells.push(make("td", {}, backends.length > 1 ? "several" : backends[0] ?? ""));
-        if (oneShape)
-            cells.push(make("td", {class: "n"}, time ? timeTexts(time.median_ns, "", "")[0] : "-"));
+            cells.push(make("td", {}, unique(own.map((row) => row.backend)).join("/")));
+        cells.push(make("td", {class: "n"}, !leads ? ratioText(line) : time ? timeTexts(time.median_ns, "", "")[0] : "1"));
         if (scored)
-            cells.push(make("td", {class: "n"}, line.bits === "" ? "-" : Number(line.bits).toFixed(3) + " bits"));
-        cells.push(make("td", {class: "n"}, LEADS.includes(line.verdict) ? "" : ratioText(line)),
-            make("td", {}, [...LEADS, "slower"].includes(line.verdict) ? "" : line.verdict));
-        return make("tr", {class: LEADS.includes(line.verdict) ? "best" : ""}, ...cells);
+            cells.push(make("td", {class: "n"}, line.bits === "" ? "-" : Number(line.bits).toFixed(3)));
+        cells.push(make("td", {}, leads ? "" : said(line)));
+        return make("tr", {class: leads ? "best" : ""}, ...cells);
     }));
-    return boxed(make("table", {class: "ranking"}, body));
+    return boxed(make("table", {class: "ranking"}, head(heads.map((text) => make("th", {scope: "col"}, text))), body));
 }
 
 // Those of one setting and several runs next to each other.
@@ -87,6 +87,45 @@ function drawRankings(place, runs) {
                     ...(runs.length > 1 ? [make("small", {}, run.name)] : [])),
                 rankingTable(run, lines, own.filter((row) => row.mean === ""))));
         }
+}
+
+// ---- studies and scores ----------------------------------------------------------------------
+
+const bracket = (low, high) => low === "" || high === "" ? "" : ` [${low} ${high}]`;
+
+// A table of texts: the first column names its row. Columns without a value in any row are left out.
+function factTable(heads, rows) {
+    const used = heads.map((_, i) => rows.some((row) => row[i] !== ""));
+    const kept = (row) => row.filter((_, i) => used[i]);
+    return boxed(make("table", {class: "facts"}, head(kept(heads).map((text) => make("th", {scope: "col"}, text))),
+        make("tbody", {}, ...rows.map((row) => make("tr", {}, ...kept(row).map((text, i) =>
+            make(i ? "td" : "th", i ? {class: /^[-+\d]/.test(text) ? "n" : ""} : {scope: "row"}, text)))))));
+}
+
+// What `bench study` prints: each contender against the baseline.
+function drawVerdicts(place, run) {
+    if (run.verdicts.length === 0)
+        return;
+    place.append(make("h3", {}, "Contenders against the baseline ", make("small", {},
+        "nats on the test text, less is better; [95 % interval]; verdicts corrected for all comparisons")),
+    factTable(["contender", "corpus", "size", "seeds", "test nats", "difference", "quality", "time ratio", "time", "note"],
+        run.verdicts.map((row) => [row.contender, row.corpus, row.size, row.seeds, row.test_nats,
+            row.diff_nats + bracket(row.ci95_low, row.ci95_high), row.verdict,
+            row.time_ratio + bracket(row.time_low, row.time_high), row.time_verdict, row.note])));
+}
+
+// What `bench eval` prints.
+function drawScores(place, run) {
+    const rows = run.perplexity.filter(isOk);
+    if (rows.length === 0 || run.latency.length > 0)
+        return;
+    const names = naming("perplexity", rows), three = (x) => x === "" ? "" : digits(Number(x), "");
+    place.append(make("h3", {}, "Perplexity ", make("small", {}, "less is better; [95 % interval]")),
+        factTable(["model", "checkpoint", "text", "backend", "seq", "mem", "bits", "per", "perplexity", "floor", "scored"],
+            rows.map((row) => [names.model(row), row.checkpoint.split("/").pop(), row.corpus.split("/").pop(), row.backend,
+                row.seq_tokens, memOf(row), three(row.bits_per_unit), row.unit,
+                three(row.ppl) + bracket(three(row.ppl_ci95_low), three(row.ppl_ci95_high)), three(row.ppl_floor),
+                row.tokens_scored])));
 }
 
 // ---- times -----------------------------------------------------------------------------------
@@ -105,7 +144,7 @@ function timeCell(row) {
     if (!row)
         return make("td", {class: "n"}, "-");
     const [time, interval] = timeTexts(row.median_ns, row.ci95_low_ns, row.ci95_high_ns);
-    const leads = [...LEADS, "no difference shown"].includes(placed(row)?.verdict);
+    const leads = LEADS.includes(placed(row)?.verdict);
     return make("td", {class: leads ? "n best" : "n", title: row.backend}, time, " ", make("small", {}, interval));
 }
 
@@ -124,15 +163,32 @@ function drawTimes(place, runs) {
                 make("th", {scope: "row"}, model, ...(runs.length > 1 ? [make("small", {}, run.name)] : [])),
                 ...shapes.map((shape) => timeCell(own.find((row) => shapeOf(row) === shapeOf(shape))))))));
         place.append(make("h3", {}, "Median times ", make("small", {},
-            `${setting}, on the fastest backend, [95 % interval]; bold: no variant is shown to be faster`)),
+            `${setting}, on the fastest backend, [95 % interval]; bold: first of its column, by pairs of blocks`)),
             boxed(make("table", {class: "times"}, head([make("th", {scope: "col"}, "variant"), ...heads]), body)));
     }
 }
 
+// On what, when, and how.
+function drawOrigin(place, run) {
+    const machine = run.env[0];
+    if (!machine)
+        return;
+    const facts = [machine.cpu_model, machine.cpus && `${machine.cpus} CPUs`, machine.started_at_utc,
+        machine.git_commit && `commit ${machine.git_commit}${machine.git_dirty === "1" ? ", modified" : ""}`];
+    const line = make("p", {class: "origin"}, facts.filter(Boolean).join(", "));
+    if (machine.argv)
+        line.append(make("br", {}), make("code", {}, machine.argv));
+    place.append(line);
+}
+
 function drawAnswer(place, runs) {
     const ranked = make("div", {class: "ranks"});
-    for (const run of runs)
+    for (const run of runs) {
         drawVerdict(place, run, runs.length > 1);
+        drawOrigin(place, run);
+        drawVerdicts(place, run);
+        drawScores(place, run);
+    }
     drawRankings(ranked, runs);
     place.append(ranked);
     drawTimes(place, runs);

@@ -49,7 +49,7 @@ function readRuns() {
         const {run: id} = section.dataset, n = (seen.get(id) ?? 0) + 1;
         seen.set(id, n);
         const run = {index, section, name: n > 1 ? `${id} (${n})` : id, shown: true, links: [],
-            latency: [], memory: [], perplexity: [], env: [], ranking: [], changes: [], train: [], study: []};
+            latency: [], memory: [], perplexity: [], env: [], ranking: [], changes: [], train: [], study: [], verdicts: []};
         for (const link of section.querySelectorAll("a[data-table]")) {
             const table = link.dataset.table;
             const rows = objectsOf(link);

@@ -131,6 +131,10 @@ class Explorer {
         for (const row of rows)
             if (row[this.y] !== "" && !all.has(series(row)))
                 all.set(series(row), {name: series(row), style: style(row), dash: row.run.index});
+        // Up to eight variants or backends have colours of their own, in the program's order: as looks.c.
+        const order = unique(Array.from(all.values(), (one) => one.style)).sort((a, b) => a - b);
+        for (const one of order.length <= COLOURS ? all.values() : [])
+            one.style = order.indexOf(one.style);
         const used = new Map(); // no two series look the same
         for (const one of all.values()) {
             const look = one.style + "/" + one.dash;

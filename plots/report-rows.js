@@ -134,7 +134,6 @@ function drawRows(place, runs) {
         if (rows.length === 0)
             continue;
         const part = make("details", {}, make("summary", {}, `${title}: ${rows.length} rows`));
-        part.open = table === "latency";
         drawTable(part, table, rows, runs);
         place.append(part);
     }

@@ -251,7 +251,7 @@ static enum status set_quick(const struct assignment *s, enum option_source from
                              struct err *e)
 {
     static const char *const stands_for[][2] = {
-        {"max-time", "0.1"}, {"min-samples", "5"}, {"warmup-ms", "20"}};
+        {"max-time", "0.1"}, {"min-samples", "6"}, {"warmup-ms", "20"}};
     enum status st = truth(s, &s->o->quick, e);
 
     for (size_t i = 0; i < ARRAY_LEN(stands_for) && st == OK && s->o->quick; i++) {

@@ -179,7 +179,7 @@ const struct option_spec option_specs[] = {
      .doc = "highest instruction set for oneDNN to use: sse41, avx2, avx512_core ..."},
 
     {"quick", 0, NULL, MEASURE, .kind = KIND_QUICK, AT(quick), .only = TIMES,
-     .doc = "short for --max-time 0.1 --min-samples 5 --warmup-ms 20; a sweep also takes "
+     .doc = "short for --max-time 0.1 --min-samples 6 --warmup-ms 20; a sweep also takes "
             "--backend fast --seq 128 --bytes 4096 unless given"},
     {"min-samples", 0, "N", "15", MEASURE, INT, .flags = IN_RUN, AT(min_samples), 1, 1000000,
      .only = TIMES,

@@ -22,10 +22,10 @@ struct page {
     struct err *e;
     const struct plot_data *run; /* the current run, and the items of its parts */
     int n_run, n_figure, n_missing, n_file;
-    bool command, unsampled, history;
-    struct plot_data all; /* the runs together: of the history */
-    char no_samples[WHY]; /* why the run's samples could not be read, or "" */
-    struct bytes ranking; /* of the run, as CSV */
+    bool command, unsampled, judged, history;
+    struct plot_data all;           /* the runs together: of the history */
+    char no_samples[WHY];           /* why the run's samples could not be read, or "" */
+    struct bytes ranking, verdicts; /* of the run, as CSV */
     struct plot plot;
     struct bytes svg;
     char (*why)[WHY]; /* [figure_count]: why it is not shown, or "" */
@@ -249,22 +249,24 @@ static void put_rows(struct page *p)
 }
 
 static void put_ranking(struct page *p) { print_csv_address(p->f, &p->ranking); }
+static void put_verdicts(struct page *p) { print_csv_address(p->f, &p->verdicts); }
 static void put_unsampled(struct page *p) { print_text(p->f, p->no_samples); }
 
 static const struct {
     const char *name;
     void (*put)(struct page *p);
 } values[] = {
-    {"title", put_title},     {"style", put_style},
-    {"script", put_script},   {"columns", put_columns},
-    {"run", put_run},         {"argv", put_argv},
-    {"number", put_number},   {"figure", put_figure},
-    {"heading", put_heading}, {"caption", put_caption},
-    {"note", put_note},       {"svg", put_svg},
-    {"numbers", put_numbers}, {"why", put_why},
-    {"table", put_table},     {"file", put_file_name},
-    {"rows", put_rows},       {"styles", put_styles},
-    {"ranking", put_ranking}, {"unsampled", put_unsampled},
+    {"title", put_title},       {"style", put_style},
+    {"script", put_script},     {"columns", put_columns},
+    {"run", put_run},           {"argv", put_argv},
+    {"number", put_number},     {"figure", put_figure},
+    {"heading", put_heading},   {"caption", put_caption},
+    {"note", put_note},         {"svg", put_svg},
+    {"numbers", put_numbers},   {"why", put_why},
+    {"table", put_table},       {"file", put_file_name},
+    {"rows", put_rows},         {"styles", put_styles},
+    {"ranking", put_ranking},   {"unsampled", put_unsampled},
+    {"verdicts", put_verdicts},
 };
 
 /* ---- parts -------------------------------------------------------------------------------- */
@@ -324,7 +326,7 @@ static bool next_history(struct page *p)
 static bool next_run(struct page *p)
 {
     p->n_figure = p->n_missing = p->n_file = -1;
-    p->command = p->unsampled = false;
+    p->command = p->unsampled = p->judged = false;
     memset(p->why, 0, (size_t)figure_count * sizeof(*p->why));
     p->run = &p->r->run[++p->n_run];
     if (p->n_run == p->r->runs)
@@ -349,6 +351,20 @@ static bool next_unsampled(struct page *p)
 
     p->unsampled = true;
     return first && p->no_samples[0];
+}
+
+/* Is it a study? */
+static bool next_judged(struct page *p)
+{
+    const bool first = !p->judged;
+
+    p->judged = true;
+    free(p->verdicts.data);
+    p->verdicts = (struct bytes){0};
+    if (!first || p->run->table[TABLE_STUDY].n == 0)
+        return false;
+    p->st = report_judge(&p->verdicts, p->run, p->e);
+    return p->st == OK;
 }
 
 static bool next_figure(struct page *p)
@@ -381,7 +397,7 @@ static const struct {
 } parts[] = {
     {"run", next_run},         {"command", next_command}, {"figure", next_figure},
     {"missing", next_missing}, {"table", next_table},     {"unsampled", next_unsampled},
-    {"history", next_history},
+    {"history", next_history}, {"judged", next_judged},
 };
 
 /* ---- the page ----------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "report_csv.h"
 
 #include "harness/measure/ranking.h"
+#include "harness/measure/study_verdict.h"
 #include "plot_run.h"
 #include "variants/backends/backend.h"
 #include "variants/variant.h"
@@ -77,5 +78,22 @@ enum status report_rank(struct bytes *out, char *unsampled, size_t size, const s
     if (f && bytes_close(f, out, st == OK ? e : &(struct err){""}) != OK && st == OK)
         st = E_NOMEM;
     plot_run_close(&run);
+    return st;
+}
+
+enum status report_judge(struct bytes *out, const struct plot_data *d, struct err *e)
+{
+    static const double usual_threshold = 0.02; /* --threshold */
+    struct study_verdicts v;
+    FILE *const f = bytes_open(out, e);
+    enum status st =
+        f ? study_verdicts_make(&v, &d->table[TABLE_STUDY], usual_threshold, e) : E_NOMEM;
+
+    if (st == OK) {
+        st = study_verdicts_print(f, &v, FORMAT_CSV, e);
+        study_verdicts_free(&v);
+    }
+    if (f && bytes_close(f, out, st == OK ? e : &(struct err){""}) != OK && st == OK)
+        st = E_NOMEM;
     return st;
 }

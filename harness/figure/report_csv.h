@@ -20,4 +20,7 @@ void report_print_rows(FILE *f, const struct plot_data *d, const struct plot_fil
 enum status report_rank(struct bytes *out, char *unsampled, size_t size, const struct plot_data *d,
                         struct err *e);
 
+/* What the run's study shows, as `bench study` prints it. */
+enum status report_judge(struct bytes *out, const struct plot_data *d, struct err *e);
+
 #endif

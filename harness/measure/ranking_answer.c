@@ -169,9 +169,14 @@ static void say_what_to_use(const struct ranking *r, int ties, int next, enum ra
     const struct change *const c = &r->v[next].change;
     say_candidates(r, ties, what, names, sizeof(names));
     times_text(c, times, sizeof(times));
-    snprintf(buf, size, "%s %s: %s times as fast as %s%s%s.",
-             c->verdict == VERDICT_SLOWER ? "Use" : "Probably use", names, times, r->v[next].name,
-             r->n > 2 ? ", the next" : "", r->shapes > 1 ? " (mean of all shapes)" : "");
+    size_t n = (size_t)snprintf(buf, size, "%s %s: %s times as fast as %s%s",
+                                c->verdict == VERDICT_SLOWER ? "Use" : "Probably use", names, times,
+                                r->v[next].name, r->n > 2 ? ", the next" : "");
+    if (r->common > 1 && n < size)
+        n += (size_t)snprintf(buf + n, size - n, " (mean of %d %ss)", r->common,
+                              what == RANKED_VARIANTS ? "shape" : "case");
+    if (n < size)
+        snprintf(buf + n, size - n, ".");
 }
 
 /* "gqa against rope is undecided; --max-time 3 would decide it." */

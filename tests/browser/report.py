@@ -85,7 +85,8 @@ def make_changed(known, folder, change):
 def make_reports(bench, folder):
     latest, *made = (os.path.join(folder, name) for name in ("latest", "known", "bare", "busy", "wrong", "again"))
     known, bare, busy, wrong, again = made
-    pages = [os.path.join(folder, name) for name in ("report.html", "known.html")]
+    pages = [os.path.join(folder, name) for name in ("report.html", "known.html", "study.html", "eval.html")]
+    reference = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../results/reference")
 
     def run(*words):
         subprocess.run([bench, *words], check=True, stdout=subprocess.DEVNULL)
@@ -102,6 +103,8 @@ def make_reports(bench, folder):
     shutil.copytree(known, again)  # of the same name
     run("report", latest, "-o", pages[0], "--force")
     run("report", *made, "-o", pages[1], "--force", "--figure", "backends")
+    run("report", os.path.join(reference, "recipes"), "-o", pages[2], "--force", "--figure", "study")
+    run("report", os.path.join(reference, "dtypes/eval/vanilla"), "-o", pages[3], "--force", "--figure", "perplexity-mem")
     return pages
 
 
@@ -117,7 +120,9 @@ def open_browser():
 class Page:
     """The reports, open in a browser."""
 
-    def __init__(self, report, known):
+    def __init__(self, report, known, study, scores):
+        self.study = "file://" + os.path.abspath(study)
+        self.scores = "file://" + os.path.abspath(scores)
         self.url = "file://" + os.path.abspath(report)
         self.known = "file://" + os.path.abspath(known)
         self.browser = open_browser()
@@ -147,6 +152,9 @@ class Page:
         check(name in names, "no column", name, "in", names)
         at = names.index(name)
         return at, self.table().find_elements(By.CSS_SELECTOR, "thead button")[at]
+
+    def open_rows(self):
+        self.run("document.querySelector('#rows details').open = true")
 
     def values(self, column):
         return self.run("return Array.from(document.querySelector('table.rows').tBodies[0].rows,"
@@ -251,12 +259,14 @@ def shows_known_rows(page):
         "21 of 70 samples were preempted by other processes."], page.texts(".verdict"))
     ranked = page.texts(".ranking tr")
     factor = f"{math.sqrt(1.6 / 1.5):.2f}"
-    check("one" in ranked and f"two{factor}x [{factor} {factor}]" in ranked, ranked)
+    check("one1" in ranked and f"two{factor}x [{factor} {factor}]slower" in ranked, ranked)
+    check("firstone/two1" in ranked, ranked)
     check(HOSTILE + "two1.00x [1.00 1.00]no difference shown" in ranked, ranked)
     cells = page.texts(".times td")
     check(cells == ["1.00 us [1.00 1.00]", "1.00 us [1.00 1.00]", "1.00 us [1.00 1.00]", "-", "-",
                     "1.00 us [1.00 1.00]"], cells)
-    check(len(page.texts(".times .best")) == 4, page.texts(".times .best"))
+    check(len(page.texts(".times .best")) == 3, page.texts(".times .best"))
+    check(not page.run("return document.querySelector('#rows details').open"), "the rows are not folded")
     column, _ = page.column("median_ns")
     times = [ns(text) for text in page.values(column)]
     check(times == [row[3] for row in KNOWN], times)
@@ -269,6 +279,46 @@ def shows_known_rows(page):
     left = page.texts("section:not([hidden]) .left")
     check(len(left) == 1 and f"latency: skipped, {HOSTILE} ./bench --case 5" in left[0], left)
     check("raw samples:" in left[0], left)
+
+
+@test
+def says_where_it_comes_from(page):
+    with open(os.path.join(os.path.dirname(page.url[7:]), "latest", "env.csv"), encoding="utf-8") as table:
+        row = next(csv.DictReader(table))
+    origin = page.texts(".origin")[0]
+    for name in ("cpu_model", "started_at_utc", "git_commit", "argv"):
+        check(row[name] in origin, name, row[name], "is not in", origin)
+    box = page.browser.find_element(By.CSS_SELECTOR, ".origin").rect
+    check(0 < box["height"] and box["y"] < 400, box)
+
+
+@test
+def studies_begin_with_verdicts(page):
+    page.load(url=page.study)
+    heads, rows = page.texts(".facts thead th"), page.texts(".facts tbody tr")
+    check({"contender", "difference", "quality", "time ratio"} <= set(heads), heads)
+    check("size" in heads or "note" in heads, heads)
+    check(any("better" in row or "worse" in row or "within noise" in row for row in rows), rows)
+    box = page.browser.find_element(By.CSS_SELECTOR, ".facts").rect
+    check(0 < box["height"] and box["y"] < 844, box)
+
+
+@test
+def scores_are_on_the_first_screen(page):
+    page.load(url=page.scores)
+    rows = page.texts(".facts tbody tr")
+    check(len(rows) > 0 and all("vanilla" in row for row in rows), rows)
+    check("perplexity" in page.texts(".facts thead th"), page.texts(".facts thead th"))
+    box = page.browser.find_element(By.CSS_SELECTOR, ".facts").rect
+    check(0 < box["height"] and box["y"] < 844, box)
+
+
+@test
+def colours_are_those_of_the_figures_of_gnuplot(page):
+    """Of up to eight variants no two share one."""
+    colours = page.run("return Array.from(document.querySelectorAll('#figures .legend')[0].querySelectorAll('svg'),"
+                       "s => s.classList[0])")
+    check(1 < len(colours) <= 8 and len(set(colours)) == len(colours), colours)
 
 
 @test
@@ -408,6 +458,7 @@ def shows_hostile_texts_as_texts(page):
 
 @test
 def sorts(page):
+    page.open_rows()
     column, button = page.column("median_ns")
     button.click()
     up = [ns(v) for v in page.values(column) if v]
@@ -425,6 +476,7 @@ def sorts(page):
 
 @test
 def filters(page):
+    page.open_rows()
     column, _ = page.column("variant")
     before = page.values(column)
     wanted = before[0]
@@ -443,6 +495,7 @@ def filters(page):
 
 @test
 def copies_a_line(page):
+    page.open_rows()
     page.browser.execute_cdp_cmd("Browser.grantPermissions", {
         "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
     button = page.browser.find_element(By.CSS_SELECTOR, "td.repro button.copy")
@@ -458,6 +511,7 @@ def copies_a_line(page):
 
 @test
 def tables_can_be_saved(page):
+    page.open_rows()
     check(page.texts("#rows details[open] a.save") == ["download CSV"], page.texts("#rows a.save"))
     for name in ("latency.csv", "memory.csv", "perplexity.csv", "env.csv"):
         text = page.run(

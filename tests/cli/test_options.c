@@ -158,7 +158,7 @@ Test(options, quick_stands_for_others)
     struct options o;
 
     must_parse(&o, "--quick --max-time 2");
-    cr_expect(o.max_time_s == 2 && o.min_samples == 5 && o.warmup_ms == 20);
+    cr_expect(o.max_time_s == 2 && o.min_samples == 6 && o.warmup_ms == 20);
     options_free(&o);
     must_parse(&o, "--max-time 2 --quick");
     cr_expect(o.max_time_s == 0.1);
@@ -297,7 +297,7 @@ Test(options, files_are_overridden_from_outside)
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         must_parse(&o, lines[i]);
         cr_expect(o.variants.n == 1 && strcmp(o.variants.v[0], "xl") == 0, "%s", lines[i]);
-        cr_expect(o.heads == 2 && o.max_time_s == 7 && o.min_samples == 5, "%s", lines[i]);
+        cr_expect(o.heads == 2 && o.max_time_s == 7 && o.min_samples == 6, "%s", lines[i]);
         cr_expect(o.seq.n == 2 && o.seq.v[0] == 8 && o.seq.v[1] == 16, "%s", lines[i]);
         cr_expect(o.mem.n == 2 && o.mem.v[0] == 1 && o.mem.v[1] == 2, "%s", lines[i]);
         cr_expect_eq(o.filters.n, 1, "%s", lines[i]);

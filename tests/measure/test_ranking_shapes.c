@@ -243,7 +243,7 @@ Test(ranking_shapes, the_answer_follows_from_verdicts)
         {{"xl", "onednn", "4", 128, 2400}, 0, 1, 0},
     };
     expect_answer(one, 4, RANKED_BACKENDS,
-                  "Use avx2: 1.20 times as fast as onednn (mean of all shapes).\n");
+                  "Use avx2: 1.20 times as fast as onednn (mean of 2 cases).\n");
     expect_answer(one, 1, RANKED_BACKENDS, "");
 }
 
