@@ -150,6 +150,21 @@ static void swap_attention(struct sublayers *sublayers, struct reference_impl *w
     }
 }
 
+/* What a sub-layer needs for its backward pass with the reference's attention: other work of it may
+ * need more than attention does. */
+static size_t scratch_with(struct sublayer *s, const struct reference_impl *with,
+                           const struct engine *ref)
+{
+    const struct attn_impl *const own = s->of.attention.impl;
+
+    if (!s->kind->scratch)
+        return 0;
+    s->of.attention.impl = with->impl;
+    const struct attn_need need = s->kind->scratch(s, ref, true);
+    s->of.attention.impl = own;
+    return need.scores_bytes + need.scratch_bytes;
+}
+
 static enum status find_reference_impls(const struct sublayers *sublayers,
                                         struct reference_impl *with, const struct engine *ref,
                                         size_t *most, struct err *e)
@@ -160,6 +175,8 @@ static enum status find_reference_impls(const struct sublayers *sublayers,
         if (sublayers->at[i].kind->attends) {
             const struct attn like = attention_for_impl(&sublayers->at[i]);
             st = job_find_reference_impl(&with[i], &like, ref, most, e);
+            const size_t all = st == OK ? scratch_with(&sublayers->at[i], &with[i], ref) : 0;
+            *most = all > *most ? all : *most;
         }
     return st;
 }

@@ -165,7 +165,8 @@ ParameterizedTest(int *b, job_grad, gradients_of_long_segments, .timeout = 120)
     if (backend_usable(backends[*b], NULL) != OK)
         cr_skip_test("%s cannot run here", backends[*b]->name);
     snprintf(line, sizeof(line),
-             "-b %s -w layer -V fox,man --phase fwd_bwd --seq 512 --mem 0 --d-model 64 --heads 4 "
+             "-b %s -w layer -V fox,man,compressive --phase fwd_bwd --seq 512 --mem 0,128 "
+             "--d-model 64 --heads 4 "
              "--threads 2",
              backends[*b]->name);
     must_plan(&p, &o, line);
