@@ -102,6 +102,40 @@ static int contestant_of(const struct maker *m, const struct latency_row *const 
     return -1;
 }
 
+static struct interval interval_of(const struct latency_row *r)
+{
+    return (struct interval){r->ci95_low_ns, r->median_ns, r->ci95_high_ns};
+}
+
+static bool is_noisy(const struct latency_row *r)
+{
+    return remarks_of_row(r->status, r->status_detail) & REMARK_NOISY;
+}
+
+static struct change change_between(const struct maker *m, const struct latency_row *before,
+                                    const struct latency_row *after)
+{
+    enum { SEED = 1 }; /* of the resampling: the same run is always ranked alike */
+    const struct series series[SIDES] = {run_series(m->run, before->case_id),
+                                         run_series(m->run, after->case_id)};
+    bool together;
+
+    if (series[BEFORE].n == 0 || series[AFTER].n == 0)
+        return change_of_intervals(interval_of(before), interval_of(after),
+                                   is_noisy(before) || is_noisy(after), 0);
+    return pairing_change(&m->pairing, &series[BEFORE], &series[AFTER], true, (int)after->threads,
+                          0, SEED, &together);
+}
+
+/* Of two rows of one contestant and shape; medians decide where the ratio is not known. */
+static bool is_faster(const struct maker *m, const struct latency_row *a,
+                      const struct latency_row *b)
+{
+    const double d = change_between(m, b, a).log.mid;
+
+    return isnan(d) ? a->median_ns < b->median_ns : d < 0;
+}
+
 static void list(const struct maker *m, const struct latency_row *const *rows, int n,
                  struct ranking *r)
 {
@@ -129,35 +163,10 @@ static void list(const struct maker *m, const struct latency_row *const *rows, i
     for (int i = 0; i < n; i++) {
         struct place *p =
             place_at(r, contestant_of(m, like, r->n, rows[i]), shape_of(m, r, rows[i]));
-        if (!p->row || rows[i]->median_ns < p->row->median_ns)
+        if (!p->row || is_faster(m, rows[i], p->row))
             p->row = rows[i];
     }
     free(like);
-}
-
-static struct interval interval_of(const struct latency_row *r)
-{
-    return (struct interval){r->ci95_low_ns, r->median_ns, r->ci95_high_ns};
-}
-
-static bool is_noisy(const struct latency_row *r)
-{
-    return remarks_of_row(r->status, r->status_detail) & REMARK_NOISY;
-}
-
-static struct change change_between(const struct maker *m, const struct latency_row *before,
-                                    const struct latency_row *after)
-{
-    enum { SEED = 1 }; /* of the resampling: the same run is always ranked alike */
-    const struct series series[SIDES] = {run_series(m->run, before->case_id),
-                                         run_series(m->run, after->case_id)};
-    bool together;
-
-    if (series[BEFORE].n == 0 || series[AFTER].n == 0)
-        return change_of_intervals(interval_of(before), interval_of(after),
-                                   is_noisy(before) || is_noisy(after), 0);
-    return pairing_change(&m->pairing, &series[BEFORE], &series[AFTER], true, (int)after->threads,
-                          0, SEED, &together);
 }
 
 /* The changes of a shape from its leader. The contestant with the least ratio below 1; -1 = none. */

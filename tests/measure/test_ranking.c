@@ -306,3 +306,32 @@ Test(ranking, pairs_count_more_than_medians)
     rankings_free(&r);
     run_free(&run);
 }
+
+/* So they do for the backend that a variant stands on. */
+Test(ranking, pairs_choose_the_backend)
+{
+    static const struct made_case v[] = {{"xl", "avx2", "1", 128, 1500},
+                                         {"xl", "avx512", "2", 128, 1000},
+                                         {"rope", "avx512", "3", 128, 3000}};
+    struct rundir d;
+    struct run run;
+    struct err e;
+
+    made_open(&d, "aaaa");
+    for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+        struct made_case row = v[i];
+        row.ns = i == 1 ? 2000 : row.ns; /* its median of a busy minute */
+        made_row(&d, &row, "host", "ok", "", 100);
+    }
+    for (int round = 0; round < 20; round++)
+        for (size_t i = 0; i < ARRAY_LEN(v); i++)
+            made_sample(&d, v[i].id, round, v[i].ns, 0);
+    made_close(&d, "host", "CPU");
+    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
+    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    cr_assert(r.n == 1 && r.v[0].n == 2);
+    cr_expect_str_eq(r.v[0].v[0].place[0].row->backend, "avx512");
+    expect_ratio(&r.v[0].v[1].change.log, 3);
+    rankings_free(&r);
+    run_free(&run);
+}
