@@ -370,6 +370,32 @@ ParameterizedTest(int *b, recur, of_rounded_operands, .timeout = 120)
     expect_forward(backends[*b]->name, true);
 }
 
+/* ---- not a number ------------------------------------------------------------------------- */
+
+/* A decay that is none makes what follows none: no clamp takes it for a number. */
+ParameterizedTestParameters(recur, decays_of_nan) { return every_backend(); }
+ParameterizedTest(int *b, recur, decays_of_nan, .timeout = 120)
+{
+    const struct engine g = open_engine(backends[*b]->name, 1);
+
+    for (size_t i = 0; i < ARRAY_LEN(members); i++)
+        for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
+            const int ahead = members[i].bonus; /* the decay is that of the next token's state */
+            if (members[i].decay == NO_DECAY || shapes[k].L == 0 ||
+                shapes[k].M + shapes[k].L <= ahead)
+                continue;
+            struct problem p = make(&members[i], &shapes[k]);
+            p.in[G][0] = NAN;
+            struct result t = run(&g, &p, false, false);
+            bool none = false;
+            for (int v = 0; v < p.r.dv; v++)
+                none = none || isnan(t.out[O][(p.r.L - 1) * p.r.H * p.r.dv + v]);
+            cr_expect(none, "%s, %s, shape %zu", g.backend->name, members[i].name, k);
+            drop_result(&t);
+            drop(&p);
+        }
+}
+
 /* ---- rounding ------------------------------------------------------------------------------ */
 
 /* Below a tie of two numbers of bf16, at it and above, and subnormal numbers. */

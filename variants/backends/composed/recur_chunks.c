@@ -144,7 +144,7 @@ static double summed(float g)
 {
     enum { LEAST = -(1 << 20) };
 
-    return fmax((double)g, LEAST);
+    return g < LEAST ? LEAST : (double)g; /* NaN stays */
 }
 
 static void gather_decays(struct chunk *c)
