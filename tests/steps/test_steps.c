@@ -11,6 +11,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -254,6 +255,40 @@ static double scalar_of(void *ctx)
     for (size_t i = 0; i < n; i++)
         sum += (double)p->weights[i] * (double)y[i];
     return sum;
+}
+
+static void build_rate(struct steps *t) { t->result = step_rate(t, STEPS_INPUT, 1, false, "r"); }
+
+/* e^w beyond float: an input of 0 forgets nothing, any other all, and where what is forgotten has no
+ * gradient nothing has one. NaN stays. */
+Test(steps, rates_beyond_float)
+{
+    static const struct list list = {"rate", build_rate, NULL};
+    struct problem p;
+
+    open_problem(&p, &list, "ref");
+    for (size_t i = 0; i < p.p.v[0].n; i++)
+        p.p.v[0].data[i] = 3000;
+    for (int i = 0; i < ROWS * D; i++)
+        p.x[i] = i % 3 == 0 ? 0 : i % 3 == 1 ? 1e-3f : 5;
+    p.x[7] = NAN;
+    steps_forward(&p.t, &p.r);
+    const float *const y = steps_matrix(&p.t, &p.r, p.t.result).at;
+    for (int i = 0; i < ROWS * D; i++)
+        cr_expect(i == 7       ? isnan(y[i])
+                  : i % 3 == 0 ? y[i] == 0
+                               : isfinite(y[i]) && expf(y[i]) == 0,
+                  "%d: %g", i, (double)y[i]);
+    p.x[7] = 5;
+    steps_forward(&p.t, &p.r);
+    params_zero_grad(&p.p);
+    memset(steps_gradient(&p.t, &p.r, p.t.result).at, 0, sizeof(float) * (size_t)(ROWS * D));
+    steps_backward(&p.t, &p.r);
+    for (int i = 0; i < ROWS * D; i++)
+        cr_expect_eq(p.d_x[i], 0, "%d: %g", i, (double)p.d_x[i]);
+    for (size_t i = 0; i < p.p.v[0].n; i++)
+        cr_expect_eq(p.p.v[0].grad[i], 0);
+    close_problem(&p);
 }
 
 ParameterizedTestParameters(steps, gradients) { return every_backend(); }

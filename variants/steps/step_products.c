@@ -4,6 +4,7 @@
 #include "steps.h"
 #include "variants/base/loops.h"
 
+#include <float.h>
 #include <math.h>
 
 enum { A, B_ }; /* inputs */
@@ -263,6 +264,22 @@ int step_skip(struct steps *t, int a, int b, int per, const char *name)
 
 enum { A_PER, W_PER }; /* numbers: columns of the result for one of a, and for one of w */
 
+/* Neither is infinite: an input of 0 keeps all and its gradient counts, whatever the rate; and 0 of
+ * the gradient of a decay that keeps nothing is 0. NaN stays. */
+static float rate_of(float w)
+{
+    const float rate = expf(w);
+
+    return rate > FLT_MAX ? -FLT_MAX : -rate;
+}
+
+static float decay_of(float rate, float a)
+{
+    const float y = rate * a;
+
+    return y < -FLT_MAX ? -FLT_MAX : y;
+}
+
 static void rate_forward(const struct step_call *c)
 {
     const float *const w = c->param[0]->data;
@@ -273,9 +290,9 @@ static void rate_forward(const struct step_call *c)
         const float *const a = matrix_row(&c->in[A], i);
         float *const y = matrix_row(&c->out[0], i);
         for (int h = 0; h < c->out->n / w_per; h++) {
-            const float rate = -expf(w[h]);
+            const float rate = rate_of(w[h]);
             for (int e = h * w_per; e < (h + 1) * w_per; e++)
-                y[e] = rate * a[e / a_per];
+                y[e] = decay_of(rate, a[e / a_per]);
         }
     }
 }
@@ -290,7 +307,7 @@ static void rate_backward(const struct step_call *c)
         const float *const d = matrix_row(&c->d_out[0], i);
         float *const d_a = matrix_row(&c->d_in[A], i);
         for (int h = 0; h < c->out->n / w_per; h++) {
-            const float rate = -expf(w->data[h]);
+            const float rate = rate_of(w->data[h]);
             for (int e = h * w_per; e < (h + 1) * w_per; e++)
                 d_a[e / a_per] += rate * d[e];
         }
