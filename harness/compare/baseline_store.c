@@ -168,7 +168,9 @@ enum status baseline_or_run(char path[FILE_PATH], const struct options *o, const
         return file_fail(e, "open", word, ENAMETOOLONG);
     if (is_folder(word) || baseline_name(word, NULL) != OK) {
         memcpy(path, word, strlen(word) + 1);
-        return is_folder(word) ? OK : file_fail(e, "open", word, errno);
+        return is_folder(word)           ? OK
+               : access(word, F_OK) == 0 ? file_fail(e, "open", word, ENOTDIR)
+                                         : file_fail(e, "open", word, errno);
     }
     enum status st = baseline_host(host_id, e);
     if (st == OK)

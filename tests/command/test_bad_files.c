@@ -55,6 +55,23 @@ Test(bad_files, that_are_no_files)
     }
 }
 
+/* A file in place of a run's folder. */
+Test(bad_files, that_are_no_folders)
+{
+    static const char *const lines[] = {
+        "compare ./text ./text",      "export ./text", "rerun 1 ./text", "plot ./text",
+        "report ./text -o page.html",
+    };
+
+    write_file("text", "x", 1);
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct ran r = run_bench(folder, "%s", lines[i]);
+        expect_exit(&r, 7);
+        expect_said(&r, "Not a directory  -> check the path");
+        ran_free(&r);
+    }
+}
+
 /* Texts from files and from the command line take no hold of the terminal. */
 Test(bad_files, control_characters)
 {
