@@ -224,8 +224,10 @@ enum status options_resumable(const struct options *o, const char *stored, const
         const char *const then = stored_value(stored, s->name, &len);
         char *const now = value_line(o, s);
         if (strlen(now) != (size_t)len || memcmp(then, now, (size_t)len) != 0)
-            st = fail(e, E_USAGE, "cannot resume %.200s: made with --%s %.*s, now %.120s", dir,
-                      s->name, len ? min_int(len, 120) : 4, len ? then : "none",
+            st = fail(e, E_USAGE,
+                      "cannot resume %.200s: made with --%s %.*s, now %.120s  -> give the options "
+                      "that it was begun with",
+                      dir, s->name, len ? min_int(len, 120) : 4, len ? then : "none",
                       *now ? now : "none");
         free(now);
     }

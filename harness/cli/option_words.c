@@ -239,7 +239,7 @@ static enum status read_text(char **text, const char *path, struct err *e)
     n = fread(buf, 1, FILE_BYTES_MAX + 1, f);
     buf[n] = '\0';
     if (ferror(f))
-        fail(e, E_IO, "cannot read @%s: %s", path, strerror(errno));
+        fail(e, E_IO, "cannot read @%s: %s  -> check the disk", path, strerror(errno));
     else if (n > FILE_BYTES_MAX || memchr(buf, '\0', n))
         fail(e, E_IO, "@%s is no file of options  -> write one option and its value a line", path);
     else

@@ -70,7 +70,7 @@ enum status golden_files_list(struct golden_files *f, const char *path, struct e
         return OK;
     DIR *dir = opendir(path);
     if (!dir)
-        return fail(e, E_IO, "cannot read %s: %s", path, strerror(errno));
+        return fail(e, E_IO, "cannot read %s: %s  -> check its permissions", path, strerror(errno));
     for (const struct dirent *d; (d = readdir(dir));)
         add_entry(f, path, d->d_name);
     closedir(dir);

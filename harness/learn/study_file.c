@@ -50,7 +50,7 @@ static enum status join(const char **out, struct line *l, int first, struct err 
 static enum status one_word(const struct line *l, const char **word, struct err *e)
 {
     if (l->words.n != 1)
-        return fail(e, E_USAGE, "%s takes one word, not %d", l->key, l->words.n);
+        return fail(e, E_USAGE, "%s takes one word, not %d  -> give one", l->key, l->words.n);
     *word = l->words.v[0].text;
     return OK;
 }
@@ -270,7 +270,7 @@ static enum status set_equal(struct line *l, struct err *e)
         return st;
     const int i = word_index(word, words);
     l->s->equal_parameters = i == 1;
-    return i >= 0 ? OK : fail(e, E_USAGE, "%s is yes or no, not \"%.60s\"", l->key, word);
+    return i >= 0 ? OK : fail(e, E_USAGE, "%s \"%.60s\"  -> write yes or no", l->key, word);
 }
 
 static enum status set_train(struct line *l, struct err *e) { return join(&l->s->train, l, 0, e); }
@@ -317,7 +317,7 @@ static enum status read_line(struct line *l, char *text, bool *seen, struct err 
     if (!text[blank] || text[blank] == '#')
         return OK;
     if (!equals)
-        return fail(e, E_USAGE, "no KEY = VALUE: \"%.60s\"", text + blank);
+        return fail(e, E_USAGE, "no KEY = VALUE: \"%.60s\"  -> write one a line", text + blank);
     *equals = '\0';
     char *const key = text + blank;
     key[strcspn(key, " \t")] = '\0';
@@ -332,7 +332,7 @@ static enum status read_line(struct line *l, char *text, bool *seen, struct err 
     l->key = keys[i].name;
     enum status st = words_split(&l->words, &l->s->words, equals + 1, NULL, 0, e);
     if (st == OK && l->words.n == 0)
-        st = fail(e, E_USAGE, "%s has no value", l->key);
+        st = fail(e, E_USAGE, "%s has no value  -> write KEY = VALUE", l->key);
     return st == OK ? keys[i].set(l, e) : st;
 }
 
@@ -391,7 +391,7 @@ enum status study_read(struct study *s, const char *path, struct err *e)
     st = file_read(&file, path, e);
     s->text = file.data;
     if (st == OK && memchr(file.data, '\0', file.n))
-        st = fail(e, E_USAGE, "%s is no text: it has a NUL byte", path);
+        st = fail(e, E_USAGE, "%s is no text: it has a NUL byte  -> give a study file", path);
     if (st == OK)
         st = read_lines(s, e);
     return st == OK ? check_whole(s, e) : st;

@@ -90,7 +90,8 @@ static enum status load_weights(struct trainer *t, const char *path, int *step, 
     st = checkpoint_lm(&s, &c, e);
     if (st == OK && (c.variant != want->variant || c.D != want->D || c.N != want->N))
         st = fail(e, E_USAGE,
-                  "cannot resume %s: made with --variant %s --d-model %d --layers %d, now %s %d %d",
+                  "cannot resume %s: made with --variant %s --d-model %d --layers %d, now %s %d %d "
+                  " -> give the options that it was begun with",
                   path, c.variant->name, c.D, c.N, want->variant->name, want->D, want->N);
     if (st == OK &&
         (!same_model(&c, want) || c.H != want->H || c.kv_heads != want->kv_heads || c.V != want->V))

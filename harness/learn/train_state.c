@@ -386,7 +386,9 @@ static enum status load_memory(struct trainer *t, const struct safetensors *s, s
     }
     memory_name(name, l); /* the first that did not fit, or one too many */
     if (st == OK && (memory_of(t, l) || safetensors_find(s, name)))
-        return fail(e, E_USAGE, "%s: \"%s\" was made with another --batch, --mem or --d-model",
+        return fail(e, E_USAGE,
+                    "%s: \"%s\" was made with another --batch, --mem or --d-model  -> give the "
+                    "options that it was begun with",
                     s->path, name);
     return st;
 }

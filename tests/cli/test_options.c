@@ -380,17 +380,23 @@ Test(options, resume_compares_what_matters)
     cr_expect_eq(options_resumable(&now, stored, "a", &e), OK, "%s", e.msg);
     now.default_threads = 4;
     cr_expect_eq(options_resumable(&now, stored, "results/x", &e), E_USAGE);
-    cr_expect_str_eq(e.msg, "cannot resume results/x: made with --threads 2, now 4");
+    cr_expect_str_eq(e.msg,
+                     "cannot resume results/x: made with --threads 2, now 4  -> give the options "
+                     "that it was begun with");
     options_free(&now);
 
     must_parse(&now, "--seq 128..512 --max-time 0.3 --d-model 256 --threads 2");
     cr_expect_eq(options_resumable(&now, stored, "results/x", &e), E_USAGE);
-    cr_expect_str_eq(e.msg, "cannot resume results/x: made with --d-model 512, now 256");
+    cr_expect_str_eq(
+        e.msg, "cannot resume results/x: made with --d-model 512, now 256  -> give the options "
+               "that it was begun with");
     options_free(&now);
 
     must_parse(&now, "--seq 128..512 --max-time 0.3 --impl fused --threads 2");
     cr_expect_eq(options_resumable(&now, stored, "results/x", &e), E_USAGE);
-    cr_expect_str_eq(e.msg, "cannot resume results/x: made with --impl none, now fused");
+    cr_expect_str_eq(
+        e.msg, "cannot resume results/x: made with --impl none, now fused  -> give the options "
+               "that it was begun with");
     options_free(&now);
     free(stored);
     options_free(&before);

@@ -65,6 +65,8 @@ Test(study_file, refuses_what_it_does_not_know)
     } bad[] = {
         {"variants = vanilla\nsteps: 3\n", "line 2"},
         {"variants = vanilla\nstep = 3\n", "line 2"}, /* an unknown key */
+        {"\nvanilla\n", "line 2"},
+        {"steps = 1 2\n", "line 1"},
         {"\n\nrates = 1e-3 1e-3\n", "line 3"},
         {"rates = fast\n", "line 1"},
         {"steps = 3\nsteps = 4\n", "line 2"},
@@ -92,6 +94,7 @@ Test(study_file, refuses_what_it_does_not_know)
         cr_expect_eq(read_text(&s, bad[i].text, &e), E_USAGE, "%s", bad[i].text);
         cr_expect(strstr(e.msg, bad[i].says), "%s: %s", bad[i].text, e.msg);
         cr_expect(strstr(e.msg, path), "%s", e.msg);
+        cr_expect(strstr(e.msg, "  -> "), "%s", e.msg);
         study_free(&s);
     }
     struct study s;
