@@ -4,4 +4,4 @@
 set -eu
 cd "$(dirname "$0")/.."
 make tests
-REWRITE_SCREENS=1 scripts/test.sh build/release --filter 'screens/*'
+REWRITE_SCREENS=1 scripts/test.sh build/release --filter '@(screens|exclusions)/*'

@@ -13,7 +13,11 @@
 #include "variants/parts/collab.h"
 
 const struct mixer mixer_collab = {
-    .name = "collab", .own = &collab_own, .kind = &sublayer_collab, .attends = true};
+    .name = "collab",
+    .own = &collab_own,
+    .kind = &sublayer_collab,
+    .attends = true,
+    .excludes = EXCLUDES(HAS_MASKS_OF_HEADS, HAS_ROTATED, HAS_NO_CONTENT, HAS_GROUPS)};
 
 const struct variant variant_collaborative = {
     .name = "collaborative",

@@ -12,8 +12,14 @@
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 
-const struct mixer mixer_etc = {
-    .name = "etc", .own = &etc_own, .kind = &sublayer_etc, .attends = true, .both = true};
+const struct mixer mixer_etc = {.name = "etc",
+                                .own = &etc_own,
+                                .kind = &sublayer_etc,
+                                .attends = true,
+                                .both = true,
+                                .excludes = EXCLUDES(HAS_CAUSAL, HAS_SAME_LENGTH, HAS_MASKS,
+                                                     HAS_LAYER_WINDOWS, HAS_ROTATED, HAS_SOFT_CAP,
+                                                     HAS_ATTN_BIAS)};
 
 const struct variant variant_etc = {
     .name = "etc",

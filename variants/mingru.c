@@ -36,15 +36,7 @@ static void usual(const struct config *c, void *own)
     *(struct numbers *)own = (struct numbers){true, c->variant == &variant_minlstm};
 }
 
-static enum status check(const struct config *c, const void *own, struct err *e)
-{
-    (void)own;
-    return c->kv_heads == c->H ? OK
-                               : fail(e, E_USAGE, "%s: kv_heads %d  -> as many as heads",
-                                      c->variant->name, c->kv_heads);
-}
-
-static const struct own own = {choices, OWN_SIZE(struct numbers), usual, check};
+static const struct own own = {choices, OWN_SIZE(struct numbers), usual, NULL};
 
 static const struct numbers *numbers_of(const struct steps *t)
 {
@@ -78,8 +70,11 @@ static void build(struct steps *t)
     t->result = step_recur(t, r);
 }
 
-const struct mixer mixer_mingru = {
-    .name = "mingru", .own = &own, .kind = &sublayer_steps, .build = build};
+const struct mixer mixer_mingru = {.name = "mingru",
+                                   .own = &own,
+                                   .kind = &sublayer_steps,
+                                   .build = build,
+                                   .excludes = EXCLUDES(HAS_GROUPS)};
 
 /* 4 D^2 weights: three maps as wide as 4/3 D, or four as wide as D. */
 static void sizes(int D, int H, int *dh, int *F)

@@ -17,8 +17,12 @@
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/latent.h"
 
-const struct mixer mixer_mla = {
-    .name = "mla", .own = &latent_own, .kind = &sublayer_latent, .attends = true};
+const struct mixer mixer_mla = {.name = "mla",
+                                .own = &latent_own,
+                                .kind = &sublayer_latent,
+                                .attends = true,
+                                /* all heads share the latents */
+                                .excludes = EXCLUDES(HAS_UNROTATED, HAS_GROUPS, HAS_ATTN_BIAS)};
 
 /* d = D / H coordinates that are not rotated and as many of values, d / 2 that are. */
 static void mla_sizes(int D, int H, int *dh, int *F)

@@ -16,8 +16,11 @@
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 
-const struct mixer mixer_nystrom = {
-    .name = "nystrom", .own = &nystrom_own, .kind = &sublayer_nystrom, .both = true};
+const struct mixer mixer_nystrom = {.name = "nystrom",
+                                    .own = &nystrom_own,
+                                    .kind = &sublayer_nystrom,
+                                    .both = true,
+                                    .excludes = EXCLUDES(HAS_CAUSAL)};
 
 const struct variant variant_nystrom = {
     .name = "nystrom",

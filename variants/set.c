@@ -15,8 +15,11 @@
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 
-const struct mixer mixer_isab = {
-    .name = "isab", .own = &isab_own, .kind = &sublayer_isab, .both = true};
+const struct mixer mixer_isab = {.name = "isab",
+                                 .own = &isab_own,
+                                 .kind = &sublayer_isab,
+                                 .both = true,
+                                 .excludes = EXCLUDES(HAS_CAUSAL, HAS_GROUPS, HAS_ATTN_BIAS)};
 
 const struct variant variant_set = {
     .name = "set",

@@ -147,8 +147,8 @@ Test(sublayer_list, orders_that_make_no_sense)
     } cases[] = {
         {"sfx", "order \"sfx\" has a 'x'  -> s attention", WIRING_PRE},
         {"ff", "order \"ff\" has no attention  -> ", WIRING_PRE},
-        {"sf", "norm rezero with an order of sub-layers  -> norm pre or post", WIRING_REZERO},
-        {"sf", "norm macaron_pre with an order", WIRING_MACARON_PRE},
+        {"sf", "order of sub-layers sf and --norm rezero exclude each other", WIRING_REZERO},
+        {"sf", "sf and --norm macaron_pre exclude", WIRING_MACARON_PRE},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

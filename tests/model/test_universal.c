@@ -260,7 +260,7 @@ Test(universal, choices_that_make_no_sense)
     } cases[] = {
         {0, 12, HALT_GRAVES, "none", "halting needs steps"},
         {3, 11, HALT_GRAVES, "none", "--d-model 11 is odd"},
-        {3, 12, HALT_NEVER, "sinusoid", "sinusoid positions beside those of its steps"},
+        {3, 12, HALT_NEVER, "sinusoid", "steps of depth and positions sinusoid exclude each other"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

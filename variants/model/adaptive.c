@@ -32,9 +32,6 @@ enum status adaptive_check(const struct config *c, struct err *e)
 
     if (!has_clusters(c))
         return OK;
-    if (c->pos->from_tokens || c->logit_cap != 0)
-        return fail(e, E_USAGE, "%s: clusters of words with %s  -> none", name,
-                    c->pos->from_tokens ? "words of another kind" : "a cap of logits");
     for (int i = 0; i < a->n; i++)
         if (a->cut[i] <= (i ? a->cut[i - 1] : 0) || (c->V && a->cut[i] >= c->V))
             return fail(e, E_USAGE,

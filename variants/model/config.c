@@ -5,6 +5,7 @@
 #include "choices.h"
 #include "config_around.h"
 #include "config_depth.h"
+#include "exclusions.h"
 #include "keys.h"
 #include "variants/model/content/content.h"
 #include "variants/model/sublayer/sublayer_list.h"
@@ -321,79 +322,17 @@ static enum status check_own(const struct config *c, struct err *e)
     return st;
 }
 
-static enum status check_positions(const struct config *c, struct err *e)
-{
-    if (c->pos->from_tokens && c->tied)
-        return fail(e, E_USAGE, "%s: %s words have no rows for the output  -> tied 0",
-                    c->variant->name, c->pos->name);
-    if (c->pos->past_only && !c->causal)
-        return fail(e, E_USAGE, "%s: %s positions know no future  -> causal attention",
-                    c->variant->name, c->pos->name);
-    if (c->pos->enter && config_mem(c)->recurrent)
-        return fail(e, E_USAGE,
-                    "%s: %s positions enter each layer, whose memory has rows without them  -> a "
-                    "variant without memory",
-                    c->variant->name, c->pos->name);
-    if (c->pos->no_content &&
-        (config_has_around(c) || c->attn_extra || c->qkv_map || c->kv_heads != c->H ||
-         c->score_residual != SCORE_RESIDUAL_NONE || config_mem(c)->compressed || *c->order))
-        return fail(e, E_USAGE,
-                    "%s: %s positions are all of the scores: terms of queries or keys, an order of "
-                    "sub-layers or a compressed memory  -> none of them",
-                    c->variant->name, c->pos->name);
-    if (c->pos->check && c->pos->check(c, e) != OK)
-        return E_USAGE;
-    return c->attn_extra && c->attn_extra->check ? c->attn_extra->check(c, e) : OK;
-}
-
-/* Keys are rotated by their slots when they are read: nothing else may tell where they stand. */
+/* Slots of a cache are positions of the newest keys besides. */
 static enum status check_streaming(const struct config *c, struct err *e)
 {
-    const char *const name = c->variant->name;
-
-    if (!c->stream_sinks)
+    if (c->stream_sinks == 0 || c->window > 0)
         return OK;
-    if (c->window < 1)
-        return fail(e, E_USAGE, "%s: stream_sinks %d without a window  -> window 1 or more", name,
-                    c->stream_sinks);
-    if (!c->pos->rotate || c->layer_rope_base.n)
-        return fail(e, E_USAGE, "%s: slots as positions with positions %s  -> rope", name,
-                    c->pos->name);
-    if (!c->causal || c->same_length || c->masks.n || c->layer_windows.n || c->head_windows.n ||
-        c->steps || c->stack.n || c->mixer || *c->order)
-        return fail(e, E_USAGE,
-                    "%s: slots as positions with a mask, windows of layers, steps, a mixer or an "
-                    "order of sub-layers  -> none of them",
-                    name);
-    if (config_has_around(c) || c->attn_extra || c->qkv_map || compressive_of(c)->rows ||
-        c->score_residual != SCORE_RESIDUAL_NONE)
-        return fail(e, E_USAGE, "%s: slots as positions with terms of attention  -> none", name);
-    return OK;
-}
-
-/* Layers that have the probabilities of another have nothing of their own in scores. */
-static enum status check_lazy(const struct config *c, struct err *e)
-{
-    if (c->lazy_group < 2)
-        return OK;
-    if (config_has_around(c) || c->attn_extra || c->qkv_map || c->masks.n || c->layer_windows.n ||
-        c->head_windows.n || c->score_residual != SCORE_RESIDUAL_NONE || c->pos->no_content ||
-        config_mem(c)->compressed)
-        return fail(
-            e, E_USAGE,
-            "%s: lazy_group %d with masks, windows of layers or terms of attention  -> none "
-            "of them",
-            c->variant->name, c->lazy_group);
-    if (c->mixer || c->stack.n || c->steps || *c->order || c->stream_sinks)
-        return fail(e, E_USAGE,
-                    "%s: lazy_group %d with a mixer, a stack, steps, slots or an order of "
-                    "sub-layers  -> none of them",
-                    c->variant->name, c->lazy_group);
-    return OK;
+    return fail(e, E_USAGE, "%s: stream_sinks %d without a window  -> window 1 or more",
+                c->variant->name, c->stream_sinks);
 }
 
 /* Cells of several tokens (sublayer_pool.c): up to so large ones, then every token has its row
- * again; they stand where a table of distances says, in a window that is computed anew. */
+ * again. */
 static enum status check_cells(const struct config *c, struct err *e)
 {
     const char *const name = c->variant->name, *const pools = strchr(c->order, SUB_POOLED);
@@ -411,26 +350,9 @@ static enum status check_cells(const struct config *c, struct err *e)
                     "%s: order \"%.64s\" does not pool rows and then give them back  -> 1 to %d "
                     "times p, behind them one u",
                     name, c->order, (int)POOL_LEVELS);
-    if (c->wiring != WIRING_POST || c->mixer || c->qkv_map || c->attn_extra ||
-        c->score_residual != SCORE_RESIDUAL_NONE || config_has_around(c))
-        return fail(e, E_USAGE,
-                    "%s: order \"%.64s\" with norm %s or terms of attention  -> post, "
-                    "none",
-                    name, c->order, wiring_name[c->wiring]);
-    if (c->window || c->layer_windows.n || c->head_windows.n || c->same_length || c->masks.n ||
-        c->steps)
-        return fail(e, E_USAGE, "%s: order \"%.64s\" with a mask or steps  -> none of them", name,
-                    c->order);
-    if (config_mem(c)->recurrent || !c->pos->terms_grad || c->pos->rotate || c->pos->enter ||
-        c->pos->positions)
-        return fail(e, E_USAGE,
-                    "%s: order \"%.64s\" with a memory or positions %s  -> positions "
-                    "that are tables of distances, and none",
-                    name, c->order, c->pos->name);
     return OK;
 }
 
-/* Sub-layers in an order of their own have tensors named for a norm each, and nothing else. */
 static enum status check_order(const struct config *c, struct err *e)
 {
     const char *const name = c->variant->name;
@@ -450,9 +372,6 @@ static enum status check_order(const struct config *c, struct err *e)
     if (*c->order && !strpbrk(c->order, "spu"))
         return fail(e, E_USAGE, "%s: order \"%.64s\" has no attention  -> an s somewhere", name,
                     c->order);
-    if (*c->order && c->wiring != WIRING_PRE && c->wiring != WIRING_POST)
-        return fail(e, E_USAGE, "%s: norm %s with an order of sub-layers  -> norm pre or post",
-                    name, wiring_name[c->wiring]);
     return check_cells(c, e);
 }
 
@@ -468,7 +387,6 @@ enum status config_check_state(const struct config *c, int keys, struct err *e)
                 c->variant->name, layer.H, keys, dv, (int)MAX_STATE);
 }
 
-/* Layers of a stack are recurrent mixers or plain attention, with rotated heads or no positions. */
 static enum status check_stack(const struct config *c, struct err *e)
 {
     const char *const name = c->variant->name;
@@ -476,67 +394,47 @@ static enum status check_stack(const struct config *c, struct err *e)
     if (!is_recurrent(c) || c->mixer->model_params)
         return fail(e, E_USAGE, "%s: a stack without a recurrent mixer  -> a variant with one",
                     name);
-    if (!c->causal || c->same_length || c->masks.n || c->head_windows.n || c->steps || *c->order ||
-        c->rnn_layers || c->qkv_map || c->attn_extra || c->score_residual != SCORE_RESIDUAL_NONE)
-        return fail(e, E_USAGE,
-                    "%s: a stack with a mask, steps, an order or terms of attention  -> none",
-                    name);
-    if (c->pos->reserve || c->pos->enter || c->pos->embed || c->pos->from_tokens)
-        return fail(e, E_USAGE, "%s: a stack with positions %s  -> rope or none", name,
-                    c->pos->name);
     if (c->recurrent.H < 0 || c->recurrent.dh < 0 || c->recurrent.dv < 0)
         return fail(e, E_USAGE, "%s: sizes of recurrent layers below 0  -> 1 or more", name);
     return OK;
 }
 
-/* What is not attention has nothing of what is done to scores. */
+/* Some gates of outputs are of recurrent mixers only, and keys that are queries of forms that choose
+ * by content. */
 static enum status check_mixer(const struct config *c, struct err *e)
 {
     const char *const name = c->variant->name;
-    const struct pos *const pos = c->pos;
+    const enum out_gate gate = c->around.out_gate;
 
-    if (!is_recurrent(c) && !gates_attention(c) && c->around.out_gate != OUT_GATE_NONE)
+    if (!is_recurrent(c) && !gates_attention(c) && gate != OUT_GATE_NONE)
         return fail(e, E_USAGE, "%s: out_gate %s is of recurrent mixers  -> elementwise, headwise",
-                    name, out_gate_name[c->around.out_gate]);
+                    name, out_gate_name[gate]);
+    if (!c->mixer && !c->stack.n && c->share_qk)
+        return fail(e, E_USAGE, "%s: share_qk without a mixer that chooses by content  -> 0", name);
     if (c->stack.n)
         return check_stack(c, e);
-    if (!c->mixer || c->mixer->content)
-        return content_check(c, e);
-    const bool attends = c->mixer->attends;
-    if (c->head_windows.n)
-        return fail(e, E_USAGE, "%s: windows of heads with mixer %s  -> none", name,
-                    c->mixer->name);
-    if (!attends && ((!c->causal && !c->mixer->both) || c->window || c->same_length || c->masks.n))
-        return fail(e, E_USAGE,
-                    "%s: a window, a mask or a view of the future with mixer %s, which only knows "
-                    "all of the past  -> none of them",
-                    name, c->mixer->name);
-    if (pos->reserve || pos->enter || pos->layer_params || c->attn_extra || c->qkv_map ||
-        c->score_residual != SCORE_RESIDUAL_NONE || config_has_around(c) ||
-        (!attends && (pos->rotate || c->around.soft_cap != 0)))
-        return fail(e, E_USAGE, "%s: positions %s or terms of attention with mixer %s  -> none",
-                    name, pos->name, c->mixer->name);
-    return OK;
+    return c->mixer && c->mixer->content ? content_check(c, e) : OK;
 }
 
-/* A feed-forward network that reads the row before needs that row of the segment before; one that
- * reads tokens has one for each row. */
+/* A feed-forward network that reads the row before needs that row of the segment before. */
 static enum status check_ffn(const struct config *c, struct err *e)
 {
-    if (c->ffn && c->ffn->read_tokens && strpbrk(c->order, "pu"))
-        return fail(e, E_USAGE, "%s: ffn %s on rows of several tokens  -> another --ffn",
-                    c->variant->name, c->ffn->name);
-    if (!c->ffn || !c->ffn->build)
+    if (!c->ffn || !c->ffn->build || config_mem(c)->state)
         return OK;
-    if (!config_mem(c)->state)
-        return fail(e, E_USAGE, "%s: ffn %s without states of its past  -> a variant that has them",
-                    c->variant->name, c->ffn->name);
-    if (strchr(c->order, SUB_HALF_FFN) || c->wiring == WIRING_MACARON_PRE ||
-        c->wiring == WIRING_MACARON_POST)
-        return fail(e, E_USAGE, "%s: ffn %s in halves  -> another --norm", c->variant->name,
-                    c->ffn->name);
-    return OK;
+    return fail(e, E_USAGE, "%s: ffn %s without states of its past  -> a variant that has them",
+                c->variant->name, c->ffn->name);
 }
+
+static enum status check_part(const struct pos *p, const struct config *c, struct err *e)
+{
+    return p && p->check ? p->check(c, e) : OK;
+}
+
+/* Checks of numbers, one after the other. */
+static enum status (*const checks[])(const struct config *c, struct err *e) = {
+    exclusions_check, check_own, config_check_around, adaptive_check, check_streaming,
+    check_mixer,      check_ffn, config_check_depth,  check_order,
+};
 
 enum status config_check(const struct config *c, struct err *e)
 {
@@ -565,24 +463,12 @@ enum status config_check(const struct config *c, struct err *e)
     if (c->norm_kind == NORM_UNBIASED && c->D < 2)
         return fail(e, E_USAGE, "%s: norm_kind unbiased of width %d  -> --d-model 2 or more", name,
                     c->D);
-    enum status st = check_positions(c, e);
+    enum status st = check_part(c->pos, c, e);
     if (st == OK)
-        st = check_own(c, e);
+        st = check_part(c->attn_extra, c, e);
     if (st == OK)
         st = masks_check(&c->masks, name, e);
-    if (st == OK)
-        st = config_check_around(c, e);
-    if (st == OK)
-        st = adaptive_check(c, e);
-    if (st == OK)
-        st = check_lazy(c, e);
-    if (st == OK)
-        st = check_streaming(c, e);
-    if (st == OK)
-        st = check_mixer(c, e);
-    if (st == OK)
-        st = check_ffn(c, e);
-    if (st == OK)
-        st = config_check_depth(c, e);
-    return st == OK ? check_order(c, e) : st;
+    for (size_t i = 0; i < ARRAY_LEN(checks) && st == OK; i++)
+        st = checks[i](c, e);
+    return st;
 }

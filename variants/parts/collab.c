@@ -29,15 +29,6 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     if ((int64_t)c->H * l->dk > WIDEST)
         return fail(e, E_USAGE, "%s: %d heads of dk %d are too wide  -> at most %d together", name,
                     c->H, l->dk, WIDEST);
-    if (c->pos->rotate || c->pos->no_content)
-        return fail(e, E_USAGE,
-                    "%s: positions %s of heads that share keys  -> none, or at the input", name,
-                    c->pos->name);
-    if (c->kv_heads != c->H)
-        return fail(e, E_USAGE, "%s: %d key/value heads of %d  -> all heads share the keys", name,
-                    c->kv_heads, c->H);
-    if (c->masks.n > 1)
-        return fail(e, E_USAGE, "%s: %d masks by head  -> one for all heads", name, c->masks.n);
     return OK;
 }
 

@@ -57,6 +57,7 @@ const struct pos extra_persistent = {
     .name = "persistent",
     .own = &persistent_own,
     .sinks = true,
+    .excludes = EXCLUDES(HAS_FORGET),
     .layer_params = persistent_params,
     .reserve = persistent_reserve,
     .terms_grad = persistent_terms_grad,

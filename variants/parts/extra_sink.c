@@ -20,6 +20,7 @@ static void sink_terms_grad(const struct pos_call *t) { t->d->d_sink_logit = t->
 const struct pos extra_sink = {
     .name = "sink",
     .sinks = true,
+    .excludes = EXCLUDES(HAS_FORGET),
     .layer_params = sink_params,
     .reserve = sink_reserve,
     .terms_grad = sink_terms_grad,

@@ -42,25 +42,7 @@ static double fade(const struct config *c, const struct param *z, int h, int n)
     return (span_of(c)->ramp + (double)z->data[h] - n) / span_of(c)->ramp;
 }
 
-static enum status span_check(const struct config *c, struct err *e)
-{
-    const char *name = c->variant->name;
-
-    if (c->pos->reserve && !c->pos->by_distance)
-        return fail(e, E_USAGE,
-                    "%s: a span needs a row for each distance, positions %s have others  -> such "
-                    "as xl, rope or none",
-                    name, c->pos->name);
-    if (!c->causal || c->clamp_len)
-        return fail(e, E_USAGE,
-                    "%s: a span requires causal attention and unclamped distances  -> "
-                    "causal, without --clamp-len",
-                    name);
-    if (c->masks.n)
-        return fail(e, E_USAGE, "%s: a span already acts as a window  -> no masks", name);
-    return OK;
-}
-
+/* A span is a window, and needs a row for each distance. */
 static void span_params(const struct config *c, const char *prefix, struct params *p)
 {
     params_bound(p, params_vector(p, INIT_ZERO, 0, c->H, prefix, "attn.span"), 0,
@@ -115,7 +97,7 @@ const struct pos extra_span = {
     .name = "span",
     .own = &span_own,
     .past_only = true,
-    .check = span_check,
+    .excludes = EXCLUDES(HAS_FUTURE, HAS_CLAMP, HAS_MASKS, HAS_HEAD_WINDOWS, HAS_UNEVEN),
     .layer_params = span_params,
     .reserve = span_reserve,
     .build_tables = span_build_tables,

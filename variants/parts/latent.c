@@ -44,13 +44,6 @@ static enum status check(const struct config *c, const void *own, struct err *e)
         (int64_t)c->H * (l->nope + (int64_t)config_dv(c)) > WIDEST)
         return fail(e, E_USAGE, "%s: %d heads of kv_rank %d or d_nope %d are too wide  -> fewer",
                     name, c->H, l->rank, l->nope);
-    if (c->pos != &pos_rope)
-        return fail(e, E_USAGE, "%s: positions %s  -> rope", name, c->pos->name);
-    if (c->kv_heads != c->H)
-        return fail(e, E_USAGE, "%s: %d key/value heads of %d  -> all heads share the latents",
-                    name, c->kv_heads, c->H);
-    if (c->attn_bias)
-        return fail(e, E_USAGE, "%s: biases of projections  -> none", name);
     return OK;
 }
 

@@ -7,6 +7,7 @@
 #define PART_H
 
 #include "choice.h"
+#include "exclude.h"
 #include "params.h"
 
 struct config;
@@ -61,7 +62,9 @@ struct pos {
     bool clamps;      /* distances beyond config.clamp_len share a row */
     bool sinks;       /* keys that every query sees */
     bool by_distance; /* unclamped, its tables have a row for each distance, and no bias */
-    /* E_USAGE if its own fields of the config make no sense. */
+    bool by_steps;    /* one memory of all layers can have it (model/feedback.h) */
+    const enum feature *excludes; /* up to HAS_NO_MORE; NULL = none besides those of all */
+    /* E_USAGE if its own numbers make no sense. */
     enum status (*check)(const struct config *c, struct err *e);
     /* Longest window that it has positions for; NULL = unlimited. */
     int (*positions)(const struct config *c);
@@ -232,7 +235,8 @@ struct mixer {
     /* Attention whose pairs are chosen by content (model/content/content.h): rotated positions
      * apply to it, but no window or mask. */
     const struct content *content;
-    bool both; /* it may see the keys after a query, if its numbers say so */
+    bool both;                    /* it may see the keys after a query, if its numbers say so */
+    const enum feature *excludes; /* as of struct pos */
 };
 
 #endif

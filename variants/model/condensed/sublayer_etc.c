@@ -26,15 +26,9 @@ static void usual(const struct config *c, void *own)
 static enum status check(const struct config *c, const void *own, struct err *e)
 {
     (void)own;
-    if (c->causal || c->window < 1)
-        return fail(e, E_USAGE, "%s: global rows see all, the others a window  -> both, window 1",
-                    c->variant->name);
-    if (c->pos->rotate || c->masks.n || c->layer_windows.n || c->same_length ||
-        c->around.soft_cap != 0 || c->attn_bias)
-        return fail(e, E_USAGE,
-                    "%s: positions %s, masks, windows of layers, a cap or biases of attention  -> "
-                    "none of them",
-                    c->variant->name, c->pos->name);
+    if (c->window < 1)
+        return fail(e, E_USAGE, "%s: window %d of rows that are not global  -> 1 or more",
+                    c->variant->name, c->window);
     return OK;
 }
 

@@ -27,19 +27,7 @@ static void usual(const struct config *c, void *own)
     *(struct isab *)own = (struct isab){.inducing = 32};
 }
 
-static enum status check(const struct config *c, const void *own, struct err *e)
-{
-    (void)own;
-    if (c->causal)
-        return fail(e, E_USAGE, "%s: rows that read the whole text in causal attention  -> both",
-                    c->variant->name);
-    if (c->kv_heads != c->H || c->attn_bias)
-        return fail(e, E_USAGE, "%s: shared key/value heads or biases of attention  -> neither",
-                    c->variant->name);
-    return OK;
-}
-
-const struct own isab_own = {choices, OWN_SIZE(struct isab), usual, check};
+const struct own isab_own = {choices, OWN_SIZE(struct isab), usual, NULL};
 
 static const struct isab *numbers(const struct config *c) { return config_own(c, SLOT_MIXER); }
 

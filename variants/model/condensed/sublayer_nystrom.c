@@ -37,9 +37,6 @@ static enum status check(const struct config *c, const void *own, struct err *e)
 {
     const struct nystrom *const n = own;
 
-    if (c->causal)
-        return fail(e, E_USAGE, "%s: means of the whole text in causal attention  -> both",
-                    c->variant->name);
     if (n->taps && n->taps % 2 == 0)
         return fail(e, E_USAGE, "%s: a convolution of %d taps has no middle  -> %d",
                     c->variant->name, n->taps, n->taps + 1);

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-const struct pos pos_none = {.name = "none"};
+const struct pos pos_none = {.name = "none", .by_steps = true};
 
 void sinusoid_row(float *row, int D, int64_t position, enum sinusoid order)
 {

@@ -29,6 +29,7 @@ static void alibi_build_tables(const struct pos_call *t)
 
 const struct pos pos_alibi = {
     .name = "alibi",
+    .by_steps = true,
     .past_only = true,
     .reserve = bias_reserve,
     .build_tables = alibi_build_tables,

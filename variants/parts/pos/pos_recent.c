@@ -34,6 +34,7 @@ static void recent_terms_grad(const struct pos_call *t)
 
 const struct pos pos_recent = {
     .name = "recent",
+    .by_steps = true,
     .past_only = true,
     .clips = true,
     .check = recent_check,

@@ -44,10 +44,6 @@ static enum status tupe_check(const struct config *c, struct err *e)
         return fail(e, E_USAGE,
                     "tupe: a table of %d positions, windows of up to %d  -> shorter ones",
                     tupe_positions(c), c->max_seq);
-    if (c->variant->mem->recurrent)
-        return fail(e, E_USAGE,
-                    "%s: tupe knows the positions of one window only  -> a variant without memory",
-                    c->variant->name);
     if (tupe_of(c)->bias && tupe_of(c)->t5.shared)
         return fail(e, E_USAGE, "%s: tupe_bias is of each layer  -> share_attn_bias 0",
                     c->variant->name);
@@ -236,6 +232,7 @@ const struct pos pos_tupe = {
     .name = "tupe",
     .own = &tupe_own,
     .past_only = true,
+    .excludes = EXCLUDES(HAS_CACHED), /* it knows one window */
     .check = tupe_check,
     .positions = tupe_positions,
     .layer_params = tupe_params,
