@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <string.h>
 
-const char *const list_words[] = {"variants", "families",  "backends", "cases",  "columns",
-                                  "sources",  "baselines", "systems",  "models", NULL};
+const char *const list_words[] = {"variants", "families", "parts",   "backends",
+                                  "cases",    "columns",  "sources", "baselines",
+                                  "systems",  "models",   NULL};
 const char *const baseline_words[] = {"save", "list", "show", "rm", NULL};
 const char *const completion_words[] = {"bash", "zsh", "fish", NULL};
 
@@ -29,8 +30,8 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{NULL, NULL}}},
     [CMD_LIST] = {
         "list", "WHAT [DIR]", 2, "list what is built in, or the cases that a sweep would measure",
-        "WHAT is variants, families, backends, cases, columns, sources, systems, baselines or "
-        "models. models lists the checkpoints and the published models in DIR.",
+        "WHAT is variants, families, parts, backends, cases, columns, sources, systems, baselines or "
+        "models. parts lists what a model may have, and what that excludes; models lists the checkpoints and the published models in DIR.",
         {{"bench list variants", "variants, their options and papers"},
          {"bench list cases --variant xl --seq 128..1024", "the plan of a sweep; nothing runs"},
          {"bench list columns --format md", "what every column of the tables means"}},

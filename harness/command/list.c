@@ -13,6 +13,7 @@
 #include "list_cases.h"
 #include "list_models.h"
 #include "variants/model/attention/sublayer_attention.h"
+#include "variants/model/exclusions.h"
 #include "variants/systems.h"
 
 #include <stdlib.h>
@@ -182,6 +183,33 @@ static int list_families(const struct options *o)
     return finish(&s, o, st, &e);
 }
 
+/* What a model may have, and what does not go with it. */
+static int list_parts(const struct options *o)
+{
+    static const struct text_table_column columns[] = {
+        {.name = "part", .least = 24},
+        {.name = "excludes", .least = 40},
+    };
+    struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    char part[FEATURE_TEXT], other[FEATURE_TEXT];
+    struct err e;
+    enum status st = options_refuse(o, "list parts", NO_OPTION, &e);
+
+    for (int i = 0; st == OK && exclusions_name(part, i); i++) {
+        struct bytes excluded;
+        FILE *const to = bytes_open(&excluded, NULL);
+        int n = 0;
+        NEED(to);
+        for (int j = 0; exclusions_name(other, j); j++)
+            if (exclusions_between(i, j))
+                fprintf(to, "%s%s", n++ ? "; " : "", other);
+        NEED(bytes_close(to, &excluded, NULL) == OK);
+        st = text_table_add(&s, (const char *const[]){part, excluded.data}, &e);
+        free(excluded.data);
+    }
+    return finish(&s, o, st, &e);
+}
+
 /* Each system of the founding papers, and the variant that implements it, or why none does. As Markdown this is the whole of docs/systems.md. */
 static int list_systems(const struct options *o)
 {
@@ -307,6 +335,8 @@ int cmd_list(struct options *opt)
         return list_columns(opt);
     if (strcmp(what, "families") == 0)
         return list_families(opt);
+    if (strcmp(what, "parts") == 0)
+        return list_parts(opt);
     if (strcmp(what, "systems") == 0)
         return list_systems(opt);
     if (strcmp(what, "sources") == 0)
@@ -317,7 +347,8 @@ int cmd_list(struct options *opt)
         return list_models(opt);
     if (!*what)
         fail(&e, E_USAGE,
-             "list needs a word  -> write variants, families, backends, cases, columns, sources, "
+             "list needs a word  -> write variants, families, parts, backends, cases, columns, "
+             "sources, "
              "systems, models or baselines");
     else
         unknown_word(&e, "list", what, list_words, NULL);
