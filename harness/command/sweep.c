@@ -375,10 +375,12 @@ static void tell_noise(struct sweep *w)
             w->preempted, w->samples);
     if (w->noisy > 0)
         console_note(&w->s.console,
-                     "warning: %d of %d row%s noisy (~): up to %s, the goal is %s  -> stop other "
-                     "jobs or raise --max-time",
+                     "warning: %d of %d row%s noisy (~): %s%s, the goal is %s  -> stop other jobs "
+                     "or raise --max-time",
                      w->noisy, w->s.rows[ROW_OK], w->s.rows[ROW_OK] == 1 ? "" : "s",
-                     units_pct(w->noisiest_pct).s, units_pct(w->s.opt->target_ci_pct).s);
+                     w->noisiest_pct > 0 ? "up to " : "too few samples for an interval",
+                     w->noisiest_pct > 0 ? units_pct(w->noisiest_pct).s : "",
+                     units_pct(w->s.opt->target_ci_pct).s);
 }
 
 /* All rows that the run has by now, also of those before --resume: their rankings, or as one

@@ -54,7 +54,7 @@ enum verdict verdict_of(struct interval log, double threshold, double doubt)
     return log.low >= -t && log.high <= t && doubt <= 0 ? VERDICT_SAME : VERDICT_UNSHOWN;
 }
 
-/* The verdict, with doubt as far as the data are doubtful; `stretch` is wall time over CPU time. */
+/* The verdict, with doubt as far as the data are doubtful; `stretch` of wall time over CPU time. */
 static void judge(struct change *c, double threshold, double stretch)
 {
     c->doubt = c->noisy ? log(fmax(TRUSTED_FACTOR, stretch)) : c->few ? log(TRUSTED_FACTOR) : 0;
@@ -72,18 +72,14 @@ static int count_disturbed(const struct pair *p, int n)
     return disturbed;
 }
 
-/* The larger of both sides' median of wall time over CPU time. work [n]. */
+/* How much more wall time over CPU time one side has than the other, by the median over pairs.
+ * work [n]. */
 static double pairs_stretch(const struct pair *p, int n, double *work)
 {
-    double most = 1;
-
-    for (int s = 0; s < SIDES; s++) {
-        for (int i = 0; i < n; i++)
-            work[i] = p[i].wall[s] / p[i].cpu[s];
-        stats_sort(work, n);
-        most = fmax(most, stats_median(work, n));
-    }
-    return most;
+    for (int i = 0; i < n; i++)
+        work[i] = log(p[i].wall[AFTER] / p[i].cpu[AFTER] * p[i].cpu[BEFORE] / p[i].wall[BEFORE]);
+    stats_sort(work, n);
+    return exp(fabs(stats_median(work, n)));
 }
 
 struct change change_of_pairs(const struct pair *p, int n, int threads, double threshold,
@@ -145,10 +141,10 @@ static void cpu_of(const struct sample *s, int n, double *per_call)
         per_call[i] = s[i].cpu_ns / s[i].calls;
 }
 
-/* The larger of both sides' wall time over CPU time, by their sums. */
+/* The same by the sums of both sides. */
 static double samples_stretch(const struct sample *const samples[SIDES], const int n[SIDES])
 {
-    double most = 1;
+    double stretch[SIDES];
 
     for (int s = 0; s < SIDES; s++) {
         double wall = 0, cpu = 0;
@@ -156,9 +152,9 @@ static double samples_stretch(const struct sample *const samples[SIDES], const i
             wall += samples[s][i].wall_ns;
             cpu += samples[s][i].cpu_ns;
         }
-        most = fmax(most, wall / cpu);
+        stretch[s] = wall / cpu;
     }
-    return most;
+    return exp(fabs(log(stretch[AFTER] / stretch[BEFORE])));
 }
 
 /* d between two sorted sides. `count` is work space for either. */

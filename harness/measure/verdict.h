@@ -65,8 +65,8 @@ enum verdict verdict_of(struct interval log, double threshold, double doubt);
 /* d is the median over pairs of ln(after/before). Disturbed pairs are left out while
  * stats_may_leave_out allows it; else a case of one thread is compared by CPU time. Others are
  * noisy: preemption hits both sides, but blocks shorter than a time slice can escape what longer
- * ones meet. It is trusted for no more than a factor of two, or of wall time over CPU time where
- * that is more. So are few pairs. */
+ * ones meet. So they are doubted by a factor of two, or that by which one side has more wall time
+ * over CPU time than the other, if it is larger. Few pairs are doubted by two. */
 enum { PAIRS_WORK = 5 }; /* doubles of work per pair */
 struct change change_of_pairs(const struct pair *p, int n, int threads, double threshold,
                               double *work);

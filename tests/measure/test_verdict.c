@@ -174,6 +174,22 @@ Test(verdict, disturbed_pairs)
     }
 }
 
+/* Nine times the wall time: where preemption stretches both sides tenfold it is no doubt, where it
+ * stretches one of them it may be all that there is. */
+Test(verdict, doubt_is_what_one_side_is_stretched_more)
+{
+    struct pair p[8];
+    double work[8 * PAIRS_WORK];
+
+    for (int both = 0; both <= 1; both++) {
+        for (int i = 0; i < 8; i++)
+            p[i] = (struct pair){{100, 900}, {both ? 10 : 100, 90}, true};
+        const struct change c = change_of_pairs(p, 8, 2, T, work);
+        cr_expect_eq(c.verdict, both ? VERDICT_SLOWER : VERDICT_PROBABLY_SLOWER);
+        cr_expect_lt(fabs(c.doubt - log(both ? 2 : 10)), 1e-12);
+    }
+}
+
 Test(verdict, mean_of_changes)
 {
     const struct change c[] = {
