@@ -57,13 +57,6 @@ static bool gates_attention(const struct config *c)
     return c->around.out_gate == OUT_GATE_ELEMENTWISE || c->around.out_gate == OUT_GATE_HEADWISE;
 }
 
-bool config_has_around(const struct config *c)
-{
-    return c->around.qk_norm || c->around.forget || c->around.cope || c->around.diff ||
-           c->around.local || c->around.man || c->around.value_residual || c->around.agg ||
-           c->around.predict.form || c->around.camtl.on || gates_attention(c);
-}
-
 /* Linear attention has nothing but attention's maps around it. */
 static bool is_recurrent(const struct config *c)
 {

@@ -1,29 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the attention of a model sees: windows and masks of its layers and heads, the keys after a
- * query, another sequence. */
+ * What the attention of a model sees: windows and masks of its layers and heads. */
 #include "variants/parts/masks.h"
-#include "variants/parts/mem.h"
-
-#include <string.h>
-
-bool config_can_look_ahead(const struct config *c)
-{
-    return !c->pos->past_only && !(c->attn_extra && c->attn_extra->past_only) && !c->mixer &&
-           !c->stack.n && !c->rnn_layers && !c->stream_sinks && !c->around.forget &&
-           !c->around.cope && !config_mem(c)->compressed && !strpbrk(c->subs, "cw");
-}
-
-bool config_can_cross(const struct config *c)
-{
-    const bool plain =
-        !c->mixer && !c->stack.n && !c->qkv_map && !c->stream_sinks && !c->attn_extra;
-    const bool placed = c->pos->reserve || c->pos->rotate;
-    const bool hides = c->masks.n || c->layer_windows.n || c->head_windows.n;
-
-    return plain && !placed && !hides && !config_has_around(c) && c->lazy_group < 2 &&
-           c->score_residual == SCORE_RESIDUAL_NONE;
-}
 
 int config_window(const struct config *c, int layer)
 {

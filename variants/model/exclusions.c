@@ -219,6 +219,29 @@ static enum feature first_of(const struct config *c, const enum feature *exclude
     return excluded ? *excluded : HAS_NO_MORE;
 }
 
+bool config_has_around(const struct config *c)
+{
+    return first_of(c, EXCLUDES(AROUND)) != HAS_NO_MORE;
+}
+
+bool config_can_look_ahead(const struct config *c)
+{
+    const enum feature *const past = EXCLUDES(HAS_PAST_ONLY, HAS_MIXER, HAS_STACK, HAS_RNN,
+                                              HAS_STREAM, HAS_FORGET, HAS_COPE, HAS_COMPRESSED);
+
+    return first_of(c, past) == HAS_NO_MORE && !(c->attn_extra && c->attn_extra->past_only) &&
+           !strpbrk(c->subs, "cw");
+}
+
+bool config_can_cross(const struct config *c)
+{
+    const enum feature *const own =
+        EXCLUDES(HAS_MIXER, HAS_STACK, HAS_STREAM, HAS_LAZY, HAS_TABLES, HAS_ROTATED, HAS_MASKS,
+                 HAS_LAYER_WINDOWS, HAS_HEAD_WINDOWS, TERMS);
+
+    return first_of(c, own) == HAS_NO_MORE;
+}
+
 /* What is said of a part, before its name. */
 struct excluder {
     const char *said, *name;
