@@ -245,6 +245,11 @@ static void expect_verdict(const char *const status[], int64_t exit_code, const 
     expect_exit(&r, 0);
     expect_last_line(&r, line);
     ran_free(&r);
+    r = run_bench(folder, "export --to junit %s", dir.path);
+    expect_exit(&r, 0);
+    cr_expect_eq(strstr(r.out.data, "failures=\"0\" errors=\"0\"") != NULL,
+                 strcmp(line, "bench: all ok\n") == 0, "%s of %s", r.out.data, line);
+    ran_free(&r);
 }
 
 Test(export, all_ok_only_if_every_planned_case_is)
