@@ -7,7 +7,7 @@
  *
  * A task's vector z scales and moves the columns of trained matrices, which are added to the scores
  * of places in the same block. Every sequence has its task; without one z is 0. Equations:
- * variants/model/attention/sublayer_attention_camtl.c. */
+ * variants/model/attention/term_camtl.c. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

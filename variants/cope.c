@@ -6,7 +6,7 @@
  *   s_ij = (q_i . k_j + q_i . e[p_ij]) / sqrt(dh)
  *   p_ij = sum over t from j to i: sigma(q_i . k_t / sqrt(dh))
  *
- * Each query counts the keys that matter to it (sublayer_attention_cope.c). */
+ * Each query counts the keys that matter to it (term_cope.c). */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

@@ -6,7 +6,7 @@
  *   y = W_o concat(o)
  *
  * A head is the difference of two softmaxes over values twice as wide, so that what both attend to
- * cancels; l is trained (sublayer_attention_around.c). With H heads, those of queries and keys are
+ * cancels; l is trained (head_diff.c). With H heads, those of queries and keys are
  * D / 2H wide: weights and cache are those of 2H plain heads of that width. */
 #include "variant.h"
 #include "variants/parts/parts.h"

@@ -7,7 +7,7 @@
  *
  * Each query computes a distance P that it prefers and a width D, both up to a span of 64 tokens.
  * In the paper P is a place in the text (gauss_form published, in files). Equations:
- * variants/model/attention/sublayer_attention_local.c. */
+ * variants/model/attention/term_localness.c. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

@@ -6,7 +6,7 @@
  *   p_ij ~ sigma(w . x_i + d[dist] + u_h) e^(q_i . k_j / sqrt(dh))
  *
  * A mask of numbers between 0 and 1, made of the query's row, the distance and the head. Equations:
- * variants/model/attention/sublayer_attention_man.c. */
+ * variants/model/attention/term_man.c. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

@@ -7,7 +7,7 @@
  *
  * A convolution over the scores of the layer below, whose channels are the heads, predicts those of
  * a layer; it reads rows of earlier queries and the own one only. Positions are added to the input.
- * Equations: variants/model/attention/sublayer_attention_predict.c. */
+ * Equations: variants/model/attention/term_predict.c. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

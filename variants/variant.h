@@ -148,7 +148,8 @@ extern const char *const cond_name[COND_KINDS + 1]; /* "none" "soft" "hard" NULL
 enum direction { DIRECTION_BOTH, DIRECTION_CAUSAL, DIRECTION_COUNT };
 extern const char *const direction_name[DIRECTION_COUNT + 1]; /* "both" "causal" NULL */
 
-/* What attention does besides its scores and positions; equations: sublayer_attention_around.c. */
+/* What attention does besides its scores and positions; equations: model/attention/term_NAME.c and
+ * head_NAME.c. */
 enum out_gate {
     OUT_GATE_NONE,
     OUT_GATE_ELEMENTWISE, /* of attention: a logistic of each number, or of each head */
@@ -159,11 +160,11 @@ enum out_gate {
 };
 extern const char *const out_gate_name[OUT_GATE_COUNT + 1]; /* "none" "elementwise" ... NULL */
 
-/* How the outputs of heads become rows: by W_o, or as sublayer_attention_capsules.c says. */
+/* How the outputs of heads become rows: by W_o, or as head_capsules.c says. */
 enum agg { AGG_LINEAR, AGG_DYNAMIC, AGG_KINDS };
 extern const char *const agg_name[AGG_KINDS + 1]; /* "none" "dynamic" NULL */
 
-/* How scores follow from those of the layer below, sublayer_attention_predict.c. */
+/* How scores follow from those of the layer below, term_predict.c. */
 enum predict_form { PREDICT_NONE, PREDICT_CONVEX, PREDICT_EVOLVING, PREDICT_FORMS };
 extern const char *const predict_form_name[PREDICT_FORMS + 1]; /* "none" "convex" "evolving" NULL */
 struct predict {
@@ -172,7 +173,7 @@ struct predict {
     int rows, cols;    /* of the convolution */
 };
 
-/* Scores of places in the same block that a task's vector changes, sublayer_attention_camtl.c. */
+/* Scores of places in the same block that a task's vector changes, term_camtl.c. */
 struct camtl {
     bool on;
     int blocks, size; /* blocks 0 = as many as the longest window needs */

@@ -4,7 +4,7 @@
  * rows of tables they read, its probabilities and gradients. */
 #include "golden_inner.h"
 
-#include "variants/model/attention/sublayer_attention_around.h"
+#include "variants/model/attention/around.h"
 #include "variants/model/checkpoint.h"
 
 #include <stdlib.h>
@@ -170,7 +170,7 @@ static void finish(struct run *r)
     struct attn maps[2];
 
     for (int map = 0; map < config_maps(&r->c); map++)
-        maps[map] = around_map(s, w, n, &o->a, map);
+        maps[map] = around_softmax(s, w, n, &o->a, map);
     golden_probs(r, maps, config_maps(&r->c), s->of.attention.impl, w->scratch);
 }
 

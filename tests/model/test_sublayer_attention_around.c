@@ -4,6 +4,7 @@
  * values of layers follow their lists, and what makes no sense together is refused. Golden files
  * test the equations. */
 #include "tests/support/model.h"
+#include "variants/model/attention/around.h"
 #include "variants/parts/parts.h"
 
 enum { TEXT = 21, SEGMENT = 7, MEMORY = 14 };
@@ -117,6 +118,64 @@ Test(sublayer_attention_around, no_positions_where_the_base_is_0)
     expect_plain("base 0", &c, NULL, &like);
     c = like, c.around.cope = 5;
     expect_plain("cope", &c, no_vectors, &like);
+}
+
+/* Note in `users` who has each float; outside of them there is no array. */
+static void use(int *users, const float *base, size_t n, const float *at, size_t floats)
+{
+    cr_assert(!floats || (at >= base && at + floats <= base + n));
+    for (size_t i = 0; i < floats; i++)
+        users[at - base + (ptrdiff_t)i]++;
+}
+
+/* The arrays of all parts fill their work space, and each float belongs to one of them. */
+static void expect_apart(const struct sublayer *s, struct extent max, bool backward)
+{
+    const struct around_call n = {max.B, max.L, max.M + max.L, max.M + max.L};
+    const size_t all = around_array(s, max, backward).n_kept;
+    float *const base = calloc(all, sizeof(*base));
+    int *const users = calloc(all, sizeof(*users));
+    struct work w = {0};
+
+    cr_assert(base && users && s->n_parts > 1);
+    *(backward ? &w.d_own[AT_AROUND] : &w.own[AT_AROUND]) = base;
+    use(users, base, all, base, around_add_floats(s->c, n) + 2 * around_sums_count(s->c, n));
+    for (int i = 0; i < s->n_parts; i++) {
+        const struct part_call t = around_part_call(NULL, s, &w, n, i);
+        size_t floats[AROUND_ARRAYS] = {0};
+        if (s->parts[i].part->arrays)
+            s->parts[i].part->arrays(s, n, backward, floats);
+        for (int k = 0; k < AROUND_ARRAYS; k++)
+            use(users, base, all, backward ? t.d_at[k] : t.at[k], floats[k]);
+    }
+    for (size_t i = 0; i < all; i++)
+        cr_expect_eq(users[i], 1, "float %zu has %d users", i, users[i]);
+    free(base), free(users);
+}
+
+static void expect_parts_apart(struct around around)
+{
+    struct config c = plain();
+    struct params p = {0};
+    struct sublayers s = {0};
+
+    c.around = around;
+    cr_assert_eq(sublayers_init_operator(&s, &c, &p, 0, NULL), OK);
+    expect_apart(s.at, (struct extent){2, 5, 3}, false);
+    expect_apart(s.at, (struct extent){2, 5, 3}, true);
+    sublayers_free(&s);
+    params_free(&p);
+}
+
+Test(sublayer_attention_around, arrays_of_parts_do_not_overlap)
+{
+    expect_parts_apart((struct around){
+        .qk_norm = true, .forget = true, .value_residual = true, .out_gate = OUT_GATE_ELEMENTWISE});
+    expect_parts_apart((struct around){
+        .qk_norm = true, .diff = true, .value_residual = true, .out_gate = OUT_GATE_HEADWISE});
+    expect_parts_apart((struct around){.man = true, .out_gate = OUT_GATE_HEADWISE});
+    expect_parts_apart(
+        (struct around){.predict = {PREDICT_EVOLVING, 0.5f, 0.5f, 3, 3}, .value_residual = true});
 }
 
 /* The window of a layer is that of all or its own, whichever is shorter. */

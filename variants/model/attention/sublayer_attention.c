@@ -3,8 +3,7 @@
  * Attention as a kind of sub-layer: q of the new rows, k and v of memory and new rows, the
  * attention that the position scheme describes, W_o. Remembers hidden states (by the wiring) or
  * keys and values (here). */
-#include "sublayer_attention.h"
-#include "sublayer_attention_around.h"
+#include "around.h"
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 #include "variants/model/sublayer/sublayer_inner.h"
@@ -21,7 +20,7 @@ struct attn attn_of_config(const struct config *c, int B, int L, int M)
         .L = L,
         .M = M,
         .dh = c->dh,
-        .dv = c->around.diff ? config_maps(c) * c->dh : 0,
+        .dv = config_maps(c) > 1 ? config_maps(c) * c->dh : 0,
         .window = config_window(c, 0),
         .causal = c->causal,
         .scale = c->scale,
@@ -86,14 +85,11 @@ static int attention_caches(const struct sublayer *s)
 {
     const struct config *const c = s->c;
 
-    return (s->asks ? 2 : 1) * cached_floats(c) + (c->around.forget ? c->H : 0);
+    return (s->asks ? 2 : 1) * cached_floats(c) + around_cached(c);
 }
 
 /* Is anything but the core done with keys or values that are remembered? */
-static bool reads_cache(const struct config *c)
-{
-    return c->stream_sinks || c->around.cope || c->around.diff || c->around.value_residual;
-}
+static bool reads_cache(const struct config *c) { return c->stream_sinks || around_reads_cache(c); }
 
 /* Does the core multiply numbers of bf16? It is trained in f32. */
 static bool multiplies_bf16(const struct sublayer *s, const struct engine *g)
@@ -109,6 +105,7 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
     struct attention *t = &s->of.attention;
     const int cached = cached_floats(c);
 
+    CHECK(around_complete(s));
     if (narrow(s) && reads_cache(c))
         return kv_unsupported(c, e);
     *t = (struct attention){.pos = s->own + project_n_params(s)};
@@ -117,8 +114,8 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
         if (s->asks)
             cache_bind(&t->keys, max.B, max.L, kept, cached, a);
         cache_bind(&t->values, max.B, max.L, kept, cached, a);
-        if (c->around.forget)
-            cache_bind(&t->fades, max.B, max.L, kept, c->H, a);
+        if (around_cached(c))
+            cache_bind(&t->beside, max.B, max.L, kept, around_cached(c), a);
     }
     struct cache *const caches[] = {&t->keys, &t->values, &s->memory};
     for (size_t i = 0; i < ARRAY_LEN(caches); i++)
@@ -174,8 +171,8 @@ static void attention_arrays(const struct sublayer *s, struct extent max,
     const size_t scores = attention_scores_floats(s, max);
     out[AT_SCORES] = (struct array){scores, scores, false, PART_SCORES};
     out[AT_POOLED] = (struct array){pooled, pooled, false, PART_ACTIVATIONS};
-    out[AT_AROUND] = around_array(s, max);
-    out[AT_V0] = around_first_values(s, max, false);
+    out[AT_AROUND] = around_array(s, max, false);
+    out[AT_V0] = around_shared(s, max, false);
     out[AT_SLOTS] = streaming_array(s, max);
 }
 
@@ -194,8 +191,8 @@ static void attention_arrays_grad(const struct sublayer *s, struct extent max,
     out[AT_SCORES].n = 0;
     out[AT_SCORES].shared = true;
     out[AT_QKV_MAP] = attention_map_array_grad(s, max);
-    out[AT_AROUND] = around_array_grad(s, max);
-    out[AT_V0] = around_first_values(s, max, true);
+    out[AT_AROUND] = around_array(s, max, true);
+    out[AT_V0] = around_shared(s, max, true);
 }
 
 static struct attn_need attention_scratch(const struct sublayer *s, const struct engine *g,
@@ -347,12 +344,12 @@ static void project_kv(const struct engine *g, struct sublayer *s, const struct 
         around_keys(g, s, w, n, k);
     }
     around_values(g, s, w, n, v, end);
-    around_fade(g, s, w, n, from.at);
+    around_source(g, s, w, n, from.at);
     keep_rows(g, s, &s->of.attention.values, v, from.B, rows);
     if (!s->asks)
         return;
     attention_rotate(g, s, k, from.B, rows, config_maps(s->c) * s->c->kv_heads, end - rows, false);
-    around_split(g, s, w, n, k, rows, s->c->kv_heads, false);
+    around_turned(g, s, w, n, k, rows, s->c->kv_heads, false);
     keep_rows(g, s, &s->of.attention.keys, k, from.B, rows);
 }
 
@@ -392,7 +389,7 @@ struct attn attention_operands(const struct sublayer *s, const struct work *w, i
     a.base = attention_base(s);
     masks_draw(&s->c->masks, s->nth, &a);
     attention_score_residual(s, w, &a);
-    around_set_scores(s, w, attention_call(s, B, L), &a);
+    around_scores(s, w, attention_call(s, B, L), &a);
     a.q_at.batch = a.o_at.batch = a.L * HD;
     if (narrow(s) && s->c->kv_dtype == ELEM_Q8) {
         a.k_q8 = s->asks ? (const uint32_t *)(const void *)cache_rows(&t->keys, 0) : NULL;
@@ -447,22 +444,13 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
         project_rows(g, s, ATTN_Q, q, fresh, from.B, query_rows);
         around_queries(g, s, w, n, q);
         attention_rotate(g, s, q, from.B, query_rows, config_maps(c) * c->H, end - from.L, false);
-        around_split(g, s, w, n, q, query_rows, c->H, false);
+        around_turned(g, s, w, n, q, query_rows, c->H, false);
         if (s->of.attention.prepared.bf16 && !s->of.attention.impl->rounds)
             round_rows(g, q, from.B, query_rows, (int)HD);
     }
     project_kv(g, s, w, k, v, from, end);
     const struct attn a = attention_operands(s, w, from.B, from.L);
-    if (c->around.cope)
-        cope_add(g, s, w, n, &a);
-    if (c->around.local)
-        local_add(g, s, w, n, &a);
-    if (c->around.man)
-        man_add(g, s, w, n, &a, fresh);
-    if (c->around.predict.form)
-        predict_add(g, s, w, n, &a);
-    if (c->around.camtl.on)
-        camtl_add(s, w, n, &a);
+    around_add(g, s, w, n, &a, fresh);
     return c->stream_sinks ? streaming_attn(g, s, w, &a) : a;
 }
 
@@ -471,11 +459,9 @@ void attention_unproject(const struct engine *g, const struct sublayer *s, struc
 {
     const struct around_call n = attention_call(s, from.B, from.L);
 
-    around_gate(g, s, w, n, query_source(s, w, attention_mapped_again(s, w, from)));
-    const float *const o = around_output(s, w, n);
-    if (s->c->around.agg)
-        capsules_out(g, s, w, n, o, epilogue);
-    else
+    around_output(g, s, w, n, query_source(s, w, attention_mapped_again(s, w, from)));
+    const float *const o = around_rows(s, w, n);
+    if (!around_unproject(g, s, w, n, o, epilogue))
         project_out(g, s, w, o, n.B * n.L, epilogue);
 }
 
@@ -484,15 +470,13 @@ void attention_core(const struct engine *g, const struct sublayer *s, const stru
 {
     const struct around_call n = attention_call(s, a->B, s->pools ? 2 * a->L : a->L);
 
-    if (s->c->around.predict.form) {
-        predict_core(g, s, w, n, a);
+    if (around_core(g, s, w, n, a))
         return;
-    }
     for (int map = 0; map < config_maps(s->c); map++) {
-        const struct attn one = around_map(s, w, n, a, map);
+        const struct attn one = around_softmax(s, w, n, a, map);
         s->of.attention.impl->forward(g, &one, w->scratch);
     }
-    around_difference(g, s, w, n);
+    around_join(g, s, w, n);
 }
 
 static void attention_forward(const struct engine *g, struct sublayer *s, struct work *w,
@@ -522,8 +506,8 @@ static void attention_commit(struct sublayer *s, int L)
         if (s->asks)
             cache_commit(&s->of.attention.keys, L);
         cache_commit(&s->of.attention.values, L);
-        if (s->c->around.forget)
-            cache_commit(&s->of.attention.fades, L);
+        if (s->of.attention.beside.n)
+            cache_commit(&s->of.attention.beside, L);
     }
 }
 
@@ -537,7 +521,7 @@ static void attention_forget(struct sublayer *s)
 {
     cache_clear(&s->of.attention.keys);
     cache_clear(&s->of.attention.values);
-    cache_clear(&s->of.attention.fades);
+    cache_clear(&s->of.attention.beside);
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */
@@ -554,8 +538,7 @@ static double attention_flop(const struct sublayer *s, int B, int L, int M)
     const double q_in = s->asks ? in : 0;
     return config_maps(c) * attn_flop(&a) + 2 * rows * (q_in + c->D) * HD /* W_q, W_o */
            + 2 * projected * (q_in + in) * kv_width                       /* W_k, W_v */
-           + cope_flop(s, &a) + local_flop(s, &a) + man_flop(s, &a) + predict_flop(s, &a) +
-           around_flop(s, rows, projected) + attention_map_flop(s, projected);
+           + around_flop(s, &a, rows, projected) + attention_map_flop(s, projected);
 }
 
 const struct sublayer_kind sublayer_attention = {

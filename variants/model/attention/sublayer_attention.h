@@ -13,7 +13,7 @@
  * those of new rows on their way there. Those of gradients have the same shapes, with the tables'
  * last. AT_SCORES: [B,H,L,K] score residual for the next attention. AT_POOLED: [B,L/2,D] query
  * rows, if they are means. AT_AROUND, AT_V0: what is done around the core,
- * sublayer_attention_around.h. AT_SLOTS: queries and keys rotated by slots. */
+ * around.h. AT_SLOTS: queries and keys rotated by slots. */
 enum {
     AT_Q,
     AT_K,
@@ -99,7 +99,7 @@ void attention_core(const struct engine *g, const struct sublayer *s, const stru
 void attention_unproject(const struct engine *g, const struct sublayer *s, struct work *w,
                          struct sublayer_input from, struct act epilogue);
 
-/* The sizes of a call of L new rows (sublayer_attention_around.h). */
+/* The sizes of a call of L new rows (around.h). */
 struct around_call attention_call(const struct sublayer *s, int B, int L);
 
 /* Backward, sublayer_attention_grad.c; _projections: given the rows that q, k and v were projected

@@ -2,8 +2,7 @@
  *
  * Attention as a kind of sub-layer, backward: W_o, the implementation's own backward pass, the
  * position scheme's tables, and the projections of memory and new rows. */
-#include "sublayer_attention.h"
-#include "sublayer_attention_around.h"
+#include "around.h"
 
 /* From d_y to the gradients of q, k, v and of the position scheme's weights. */
 static void core_backward(const struct engine *g, struct sublayer *s, const struct work *w,
@@ -22,36 +21,25 @@ static void core_backward(const struct engine *g, struct sublayer *s, const stru
         d.d_q = w->d_own[AT_Q];
         d.d_k = w->d_own[AT_K];
     }
-    if (c->around.agg)
-        capsules_out_grad(g, s, w, n, w->d_own[AT_O], d_y, around_output(s, w, n));
-    else
-        project_out_grad(g, s, w->d_own[AT_O], d_y, around_output(s, w, n), B * a.L);
+    const float *const o = around_rows(s, w, n);
+    if (!around_unproject_grad(g, s, w, n, w->d_own[AT_O], d_y, o))
+        project_out_grad(g, s, w->d_own[AT_O], d_y, o, B * a.L);
     around_output_grad(g, s, w, n, w->d_own[AT_O]);
     if (!s->lazy)
         terms_grad(c, &p, t->reach, &a, w->d_own[AT_D_TABLES], &d);
     attention_score_residual_grad(s, w, &a, &d);
-    around_scores_grad(s, w, n, &d);
-    if (c->around.predict.form) {
-        predict_scores_grad(g, s, w, &a, &d);
-        predict_core_grad(g, s, w, n, &a, &d);
-    }
-    for (int map = 0; map < config_maps(c) && !c->around.predict.form; map++) {
-        const struct attn one = around_map(s, w, n, &a, map);
-        const struct attn_grad d_one = around_map_grad(s, w, n, &d, map);
+    around_scores_grad(g, s, w, n, &a, &d);
+    const bool done = around_core_grad(g, s, w, n, &a, &d);
+    for (int map = 0; map < config_maps(c) && !done; map++) {
+        const struct attn one = around_softmax(s, w, n, &a, map);
+        const struct attn_grad d_one = around_softmax_grad(s, w, n, &d, map);
         t->impl->backward(g, &one, &d_one, w->d_scratch);
     }
-    if (c->around.cope)
-        cope_grad(g, s, w, n, &a, &d);
-    if (c->around.local)
-        local_grad(g, s, w, n, &a, &d);
-    if (c->around.man)
-        man_grad(g, s, w, n, &a, &d);
-    if (c->around.camtl.on)
-        camtl_grad(s, w, n, &a, &d);
+    around_add_grad(g, s, w, n, &a, &d);
     const struct seq_rows d_q = {d.d_q, a.q_at.batch}, d_k = {d.d_k, a.k_at.batch};
     if (s->asks) {
-        around_split(g, s, w, n, d_q, a.L, c->H, true);
-        around_split(g, s, w, n, d_k, a.M + a.L, c->kv_heads, true);
+        around_turned(g, s, w, n, d_q, a.L, c->H, true);
+        around_turned(g, s, w, n, d_k, a.M + a.L, c->kv_heads, true);
         attention_rotate(g, s, d_q, B, a.L, config_maps(c) * c->H, base + a.M, true);
         attention_rotate(g, s, d_k, B, a.M + a.L, config_maps(c) * c->kv_heads, base, true);
         around_operands_grad(g, s, w, n, &d);
@@ -90,6 +78,5 @@ double attention_grad_flop(const struct sublayer *s, int B, int L, int M)
            4 * rows * (q_in + c->D) * HD            /* W_q, W_o: dX and dW */
            + 2 * projected * (q_in + in) * kv_width /* dW_k, dW_v */
            + 2 * reached * (q_in + in) * kv_width   /* dX through them */
-           + 2 * (cope_flop(s, &a) + local_flop(s, &a) + man_flop(s, &a) + predict_flop(s, &a)) +
-           2 * around_flop(s, rows, reached) + 2 * attention_map_flop(s, projected);
+           + 2 * around_flop(s, &a, rows, reached) + 2 * attention_map_flop(s, projected);
 }

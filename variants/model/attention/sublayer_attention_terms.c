@@ -2,7 +2,7 @@
  *
  * Attention as a kind of sub-layer: the terms of its scores besides queries and keys, that is, the
  * model's schemes and the score residual from one attention to the next. */
-#include "sublayer_attention_around.h"
+#include "around.h"
 #include "variants/model/sublayer/sublayer_list.h"
 #include "variants/parts/masks.h"
 
@@ -19,7 +19,7 @@ size_t attention_scores_floats(const struct sublayer *s, struct extent max)
 {
     const size_t pairs = (size_t)max.L * (size_t)(max.M + max.L);
 
-    return s->c->score_residual || s->c->lazy_group > 1 || s->c->around.predict.form
+    return s->c->score_residual || s->c->lazy_group > 1 || around_hands_on(s->c)
                ? (size_t)max.B * (size_t)s->c->H * pairs
                : 0;
 }
@@ -27,7 +27,6 @@ size_t attention_scores_floats(const struct sublayer *s, struct extent max)
 struct attn attention_for_impl(const struct sublayer *s)
 {
     static const float something = 0;
-    static const double sum = 0;
     static const uint16_t half = 0;
     static const uint32_t word = 0;
     struct attn a = masks_placeholder(&s->of.attention.prepared);
@@ -38,17 +37,16 @@ struct attn attention_for_impl(const struct sublayer *s)
         a.v_q8 = &word;
     if (s->c->stream_sinks)
         return streaming_for_impl(&a);
-    if (s->c->score_residual || around_adds(s->c))
+    around_placeholder(s->c, &a);
+    if (s->c->score_residual)
         a.add.at = &something;
-    if (s->c->around.forget)
-        a.fade.at = &sum;
     if (s->lazy)
         a.add.at = &something;
     else if (s->c->lazy_group > 1)
         a.scores_out = (float *)&something;
-    if (s->c->around.predict.form) {
+    if (around_hands_on(s->c)) {
         a.scores_out = (float *)&something;
-        a.gain = predict_gain(s);
+        a.gain = around_gain(s);
     }
     if (!s->c->score_residual)
         return a;
@@ -124,16 +122,12 @@ void attention_score_residual_grad(const struct sublayer *s, const struct work *
 struct attn attention_for_flop(const struct sublayer *s, int B, int L, int M)
 {
     static const float something = 0;
-    static const double sum = 0;
     struct attn a = s->of.attention.prepared;
 
     attention_resize(s, &a, L, M);
     a.B = B;
     masks_draw(&s->c->masks, s->nth, &a);
-    if (around_adds(s->c))
-        a.add.at = &something;
-    if (s->c->around.forget)
-        a.fade.at = &sum;
+    around_placeholder(s->c, &a);
     if (s->c->score_residual && s->nth > 0) { /* one addition per pair forward, one backward */
         a.add.at = &something;
         a.scores_out = (float *)&something;

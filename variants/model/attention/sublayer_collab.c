@@ -108,7 +108,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
         cache_bind(&t->keys, max.B, max.L, max.M, collab_of(c)->dk, a);
         cache_bind(&t->values, max.B, max.L, max.M, c->H * config_dv(c), a);
         if (collab_of(c)->content_bias)
-            cache_bind(&t->fades, max.B, max.L, max.M, c->H, a);
+            cache_bind(&t->beside, max.B, max.L, max.M, c->H, a);
     }
     t->prepared = core(c, max.L, remembers ? max.M : 0);
     t->prepared.window = config_window(c, s->layer);
@@ -208,7 +208,7 @@ static void project_kv(const struct engine *g, struct sublayer *s, const struct 
                 rows);
     if (collab_of(c)->content_bias)
         project_map(g, collab_param(s, CO_W_CONTENT), NULL,
-                    new_rows(s, &t->fades, w->own[CO_CONTENT], rows, c->H), from.at, from.B, rows);
+                    new_rows(s, &t->beside, w->own[CO_CONTENT], rows, c->H), from.at, from.B, rows);
 }
 
 /* The queries of every head, from `rows` shared ones. */
@@ -229,7 +229,7 @@ static void add_content(const struct sublayer *s, const struct work *w, int B, i
 {
     const ptrdiff_t H = s->c->H;
     const struct seq_rows from =
-        all_rows(s, &s->of.attention.fades, w->own[CO_CONTENT], K, s->c->H);
+        all_rows(s, &s->of.attention.beside, w->own[CO_CONTENT], K, s->c->H);
 
     for (ptrdiff_t i = 0; collab_of(s->c)->content_bias && i < (ptrdiff_t)B * K * H; i++) {
         const ptrdiff_t h = i % H, j = i / H % K, b = i / H / K;
@@ -296,14 +296,14 @@ static void commit(struct sublayer *s, int L)
     cache_commit(&s->of.attention.keys, L);
     cache_commit(&s->of.attention.values, L);
     if (collab_of(s->c)->content_bias)
-        cache_commit(&s->of.attention.fades, L);
+        cache_commit(&s->of.attention.beside, L);
 }
 
 static void forget(struct sublayer *s)
 {
     cache_clear(&s->of.attention.keys);
     cache_clear(&s->of.attention.values);
-    cache_clear(&s->of.attention.fades);
+    cache_clear(&s->of.attention.beside);
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */

@@ -108,7 +108,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
         cache_bind(&t->keys, max.B, max.L, max.M, c->H * c->dh, a);
         cache_bind(&t->values, max.B, max.L, max.M, c->H * c->dh, a);
         if (numbers_of(c))
-            cache_bind(&t->fades, max.B, max.L, max.M, c->H * numbers_of(c), a);
+            cache_bind(&t->beside, max.B, max.L, max.M, c->H * numbers_of(c), a);
     }
     t->largest = (struct extent){max.B, max.L, remembers ? max.M : 0};
     t->prepared = content_of(s)->core(s, t->largest);
@@ -256,7 +256,7 @@ struct content_call content_call_of(const struct engine *g, const struct sublaye
     if (raw)
         n.raw_k = c->share_qk ? n.raw_q : (struct head_rows){w->own[CT_RAW_K], projected * HD, HD};
     if (nr)
-        n.numbers = kv ? (struct head_rows){cache_rows(&t->fades, 0), cache_stride(&t->fades), nr}
+        n.numbers = kv ? (struct head_rows){cache_rows(&t->beside, 0), cache_stride(&t->beside), nr}
                        : (struct head_rows){w->own[CT_NUMBERS], K * nr, nr};
     return n;
 }
@@ -319,7 +319,7 @@ static void make_operands(const struct engine *g, struct sublayer *s, struct wor
     const struct seq_rows all = {w->own[CT_RAW_Q], rows * HD};
 
     if (kv && numbers_of(c))
-        cache_reserve(&t->fades, rows);
+        cache_reserve(&t->beside, rows);
     if (c->share_qk) {
         project(g, s, CONTENT_Q, all, from, 0);
         unit_rows(s, k, all, B, rows, g->threads);
@@ -375,14 +375,14 @@ static void commit(struct sublayer *s, int L)
     cache_commit(&t->keys, L);
     cache_commit(&t->values, L);
     if (numbers_of(s->c))
-        cache_commit(&t->fades, L);
+        cache_commit(&t->beside, L);
 }
 
 static void forget(struct sublayer *s)
 {
     cache_clear(&s->of.attention.keys);
     cache_clear(&s->of.attention.values);
-    cache_clear(&s->of.attention.fades);
+    cache_clear(&s->of.attention.beside);
 }
 
 /* ---- what it shows, and costs ------------------------------------------------------------- */

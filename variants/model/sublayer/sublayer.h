@@ -225,8 +225,8 @@ struct attention {
     struct feedback *feedback;    /* the model's memory, of sublayer_feedback; NULL = none */
     int seen;                     /* rows of it that the next forward attends to */
     bool again;                   /* this forward is part of backward */
-    struct cache fades;           /* likewise log f [B,rows,H] where attention forgets, or the
-                                   * numbers of rows (content.h) */
+    struct cache beside;          /* likewise what else is remembered of rows: by a term of scores
+                                   * (around.h), or the numbers of rows (content.h) */
     struct extent largest, last;  /* content.h: of the bound, and of the last forward pass */
     int workers;                  /* content.h: threads that there is work space for */
     struct engine inner;          /* content.h: that of its core */
@@ -303,6 +303,15 @@ struct reading {
 
 /* ---- a sub-layer -------------------------------------------------------------------------- */
 
+/* What attention does around its core (attention/around.h), in order, and where the parameters of
+ * each begin. */
+enum { MAX_AROUND = 11 };
+struct around_part;
+struct part_of {
+    const struct around_part *part;
+    int param;
+};
+
 struct sublayer {
     const struct sublayer_kind *kind;
     const struct config *c;
@@ -325,8 +334,10 @@ struct sublayer {
     const struct param *model, *own, *norm, *gate, *alpha; /* model: those of all layers */
     const struct param *qkv_map;                           /* those of c->qkv_map */
     const struct param *attn_extra;                        /* those of c->attn_extra */
-    const struct param *around;                            /* those of c->around */
+    const struct param *around;                            /* those of parts */
     const struct param *skip;                              /* of its gate */
+    int n_parts;
+    struct part_of parts[MAX_AROUND];
     struct reading reading;
     double n_open, n_rows; /* positions of the last forward: that it served, all */
     enum mem_kind mem;

@@ -4,7 +4,7 @@
 #include "sublayer_compress.h"
 #include "sublayer_list.h"
 #include "sublayer_skip.h"
-#include "variants/model/attention/sublayer_attention_around.h"
+#include "variants/model/attention/around.h"
 #include "variants/model/attention/sublayer_lsra.h"
 #include "variants/parts/norm.h"
 
@@ -176,10 +176,8 @@ static void declare_own(struct sublayer *s, const struct names *n, struct params
         s->at_attn_extra = p->n;
         s->c->attn_extra->layer_params(s->c, n->own, p);
     }
-    if (s->kind == &sublayer_attention) {
-        s->at_around = p->n;
+    if (s->kind == &sublayer_attention)
         around_params(s, n->own, p);
-    }
 }
 
 /* The sub-layer of the same kind before the k-th of a layer whose weights it has; -1 = none. */
@@ -201,6 +199,8 @@ static void share_weights(struct sublayer *s, const struct sublayer *with)
     s->at_compress = with->at_compress;
     s->at_attn_extra = with->at_attn_extra;
     s->at_around = with->at_around;
+    s->n_parts = with->n_parts;
+    memcpy(s->parts, with->parts, sizeof(s->parts));
 }
 
 /* The parameters of the `count` sub-layers of a layer, in the order of checkpoints: those that mix

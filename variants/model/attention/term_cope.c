@@ -9,10 +9,30 @@
  *
  * The product with all keys stands beside attention's own and costs as much; what it yields is
  * added to the scores per pair. */
-#include "sublayer_attention_around.h"
+#include "around.h"
 
 #include <math.h>
 #include <string.h>
+
+enum { X, BY_VECTOR, D_BY_VECTOR }; /* [L,all] and [L,n] of one head; of backward */
+
+static bool on(const struct config *c) { return c->around.cope > 0; }
+
+static void declare(const struct sublayer *s, const char *prefix, struct params *p)
+{
+    params_add(p, INIT_OFF, 0, 2, (const int[]){s->c->around.cope, s->c->dh}, "%sattn.cope.weight",
+               prefix);
+}
+
+static void arrays(const struct sublayer *s, struct around_call n, bool backward,
+                   size_t floats[AROUND_ARRAYS])
+{
+    const size_t L = (size_t)n.L;
+
+    floats[X] = L * (size_t)n.all;
+    floats[BY_VECTOR] = L * (size_t)s->c->around.cope;
+    floats[D_BY_VECTOR] = backward ? floats[BY_VECTOR] : 0;
+}
 
 /* One head of one sequence: its operands, and [L,all] products, [L,n] those with the vectors. */
 struct head {
@@ -22,16 +42,16 @@ struct head {
     int n, h;
 };
 
-static struct head head_of(const struct sublayer *s, const struct around_work *w,
-                           const struct attn *a, int b, int h)
+static struct head head_of(const struct part_call *t, float *const *at, const struct attn *a, int b,
+                           int h)
 {
     return (struct head){.a = a,
                          .q = a->q + b * a->q_at.batch + (ptrdiff_t)h * a->dh,
                          .k = a->k + b * a->k_at.batch + (ptrdiff_t)(h / (a->H / a->Hkv)) * a->dh,
-                         .e = around_param(s, AROUND_COPE)->data,
-                         .x = w->x,
-                         .by_vector = w->by_vector,
-                         .n = s->c->around.cope,
+                         .e = t->param->data,
+                         .x = at[X],
+                         .by_vector = at[BY_VECTOR],
+                         .n = t->s->c->around.cope,
                          .h = h};
 }
 
@@ -79,18 +99,18 @@ static void add_row(const struct head *t, int i, float *add)
     }
 }
 
-void cope_add(const struct engine *g, const struct sublayer *s, const struct work *w,
-              struct around_call n, const struct attn *a)
+static void add(const struct part_call *t, const struct attn *a, struct seq_rows rows)
 {
-    const struct around_work at = around_work_of(s, w->own[AT_AROUND], n, false);
+    const int all = t->n.all;
 
+    (void)rows;
     for (int x = 0; x < a->B * a->H; x++) {
-        const struct head t = head_of(s, &at, a, x / a->H, x % a->H);
-        float *const add = at.add + (ptrdiff_t)x * a->L * n.all;
-        products(g, &t);
-#pragma omp parallel for num_threads(g->threads)
+        const struct head head = head_of(t, t->at, a, x / a->H, x % a->H);
+        float *const to = t->add + (ptrdiff_t)x * a->L * all;
+        products(t->g, &head);
+#pragma omp parallel for num_threads(t->g->threads)
         for (int i = 0; i < a->L; i++)
-            add_row(&t, i, add + (ptrdiff_t)i * n.all);
+            add_row(&head, i, to + (ptrdiff_t)i * all);
     }
 }
 
@@ -127,12 +147,11 @@ static void row_grad(const struct head *t, int i, float *d, float *d_by_vector)
 }
 
 /* From dX and the gradient of the products with vectors to those of queries, keys and vectors. */
-static void operands_grad(const struct engine *g, const struct sublayer *s, const struct head *t,
-                          const float *d_by_vector, float *d_q, float *d_k)
+static void operands_grad(const struct engine *g, const struct head *t, const float *d_by_vector,
+                          float *d_e, float *d_q, float *d_k)
 {
     const struct attn *a = t->a;
     const int all = attn_keys(a);
-    float *const d_e = around_param(s, AROUND_COPE)->grad;
 
     mm(g, NN, a->L, a->dh, all, a->scale, t->x, all, t->k, a->k_at.row, 1, d_q, a->q_at.row);
     mm(g, TN, all, a->dh, a->L, a->scale, t->x, all, t->q, a->q_at.row, 1, d_k, a->k_at.row);
@@ -140,31 +159,36 @@ static void operands_grad(const struct engine *g, const struct sublayer *s, cons
     mm(g, TN, t->n, a->dh, a->L, 1, d_by_vector, t->n, t->q, a->q_at.row, 1, d_e, a->dh);
 }
 
-void cope_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-               struct around_call n, const struct attn *a, const struct attn_grad *d)
+static void add_grad(const struct part_call *t, const struct attn *a, const struct attn_grad *d)
 {
-    const struct around_work at = around_work_of(s, w->d_own[AT_AROUND], n, true);
+    float *const d_by_vector = t->d_at[D_BY_VECTOR];
 
     for (int x = 0; x < a->B * a->H; x++) {
         const int b = x / a->H, h = x % a->H, kv = h / (a->H / a->Hkv);
-        const struct head t = head_of(s, &at, a, b, h);
-        float *const d_add = d->d_add + (ptrdiff_t)x * a->L * n.all;
-        products(g, &t);
-#pragma omp parallel for num_threads(g->threads)
+        const struct head head = head_of(t, t->d_at, a, b, h);
+        float *const d_add = d->d_add + (ptrdiff_t)x * a->L * t->n.all;
+        products(t->g, &head);
+#pragma omp parallel for num_threads(t->g->threads)
         for (int i = 0; i < a->L; i++)
-            row_grad(&t, i, d_add + (ptrdiff_t)i * n.all, at.d_by_vector + (ptrdiff_t)i * t.n);
-        operands_grad(g, s, &t, at.d_by_vector, d->d_q + b * a->q_at.batch + (ptrdiff_t)h * a->dh,
+            row_grad(&head, i, d_add + (ptrdiff_t)i * t->n.all,
+                     d_by_vector + (ptrdiff_t)i * head.n);
+        operands_grad(t->g, &head, d_by_vector, t->param->grad,
+                      d->d_q + b * a->q_at.batch + (ptrdiff_t)h * a->dh,
                       d->d_k + b * a->k_at.batch + (ptrdiff_t)kv * a->dh);
     }
 }
 
-double cope_flop(const struct sublayer *s, const struct attn *a)
+static double flop(const struct part_cost *t)
 {
-    double pairs = 0;
-
-    for (int h = 0; s->c->around.cope && h < a->H; h++)
-        pairs += attn_pairs(a, h);
-    return s->c->around.cope
-               ? 2.0 * a->B * a->dh * (pairs + (double)a->H * a->L * s->c->around.cope)
-               : 0;
+    return 2.0 * t->a->B * t->a->dh *
+           (around_pairs(t->a) + (double)t->a->H * t->a->L * t->s->c->around.cope);
 }
+
+const struct around_part term_cope = {
+    .on = on,
+    .reads_cache = true,
+    .params = declare,
+    .arrays = arrays,
+    .flop = flop,
+    .term = {.added = ADDS_TO_PAIRS, .add = add, .add_grad = add_grad},
+};

@@ -10,9 +10,22 @@
  *
  * relative: x is the distance and S a span of tokens, so that segments may be cut anywhere;
  * published: x is j and S the number of keys. */
-#include "sublayer_attention_around.h"
+#include "around.h"
 
 #include <math.h>
+
+enum { W, PLACE, WIDTH };
+
+static bool on(const struct config *c) { return c->around.local != LOCAL_NONE; }
+
+static void declare(const struct sublayer *s, const char *prefix, struct params *p)
+{
+    const int H = s->c->H, dh = s->c->dh;
+
+    params_add(p, INIT_LINEAR, 0, 3, (const int[]){H, dh, dh}, "%sattn.gauss.w", prefix);
+    params_add(p, INIT_ZERO, 0, 2, (const int[]){H, dh}, "%sattn.gauss.up", prefix);
+    params_add(p, INIT_ZERO, 0, 2, (const int[]){H, dh}, "%sattn.gauss.ud", prefix);
+}
 
 /* One head: its weights, and the query that is looked at. */
 struct head {
@@ -23,18 +36,19 @@ struct head {
     double S;
 };
 
-static struct head head_of(const struct sublayer *s, const struct attn *a, int h)
+static struct head head_of(const struct part_call *t, const struct attn *a, int h)
 {
     const ptrdiff_t dh = a->dh;
-    const bool relative = s->c->around.local == LOCAL_RELATIVE;
+    const struct around *const form = &t->s->c->around;
+    const bool relative = form->local == LOCAL_RELATIVE;
 
     return (struct head){.a = a,
-                         .W = around_param(s, AROUND_LOCAL_W)->data + h * dh * dh,
-                         .place = around_param(s, AROUND_LOCAL_PLACE)->data + h * dh,
-                         .width = around_param(s, AROUND_LOCAL_WIDTH)->data + h * dh,
+                         .W = t->param[W].data + h * dh * dh,
+                         .place = t->param[PLACE].data + h * dh,
+                         .width = t->param[WIDTH].data + h * dh,
                          .h = h,
                          .relative = relative,
-                         .S = relative ? (double)s->c->around.local_span : attn_keys(a)};
+                         .S = relative ? (double)form->local_span : attn_keys(a)};
 }
 
 static ptrdiff_t query_at(const struct head *t, int b, int i)
@@ -75,19 +89,17 @@ static double off(const struct head *t, struct bell at, int i, int j)
     return (t->relative ? attn_dist(t->a, i, j) : j) - at.P;
 }
 
-void local_add(const struct engine *g, const struct sublayer *s, const struct work *w,
-               struct around_call n, const struct attn *a)
+static void add(const struct part_call *t, const struct attn *a, struct seq_rows rows)
 {
-    float *const add = around_work_of(s, w->own[AT_AROUND], n, false).add;
-
-#pragma omp parallel for num_threads(g->threads)
+    (void)rows;
+#pragma omp parallel for num_threads(t->g->threads)
     for (int row = 0; row < a->B * a->H * a->L; row++) {
         const int i = row % a->L, b = row / a->L / a->H;
-        const struct head t = head_of(s, a, row / a->L % a->H);
-        const struct bell at = bell_of(&t, a->q + query_at(&t, b, i));
-        for (int j = 0; j < n.all; j++) {
-            const double x = off(&t, at, i, j) / at.D;
-            add[(ptrdiff_t)row * n.all + j] = (float)(-2 * x * x);
+        const struct head head = head_of(t, a, row / a->L % a->H);
+        const struct bell at = bell_of(&head, a->q + query_at(&head, b, i));
+        for (int j = 0; j < t->n.all; j++) {
+            const double x = off(&head, at, i, j) / at.D;
+            t->add[(ptrdiff_t)row * t->n.all + j] = (float)(-2 * x * x);
         }
     }
 }
@@ -111,13 +123,13 @@ static struct bell bell_grad(const struct head *t, struct bell at, int i, const 
     return d;
 }
 
-static void query_grad(const struct sublayer *s, const struct head *t, const float *q,
-                       struct bell d, float *d_q)
+static void query_grad(const struct param *p, const struct head *t, const float *q, struct bell d,
+                       float *d_q)
 {
     const ptrdiff_t dh = t->a->dh, of_head = t->h * dh;
-    float *const d_W = around_param(s, AROUND_LOCAL_W)->grad + of_head * dh;
-    float *const d_place = around_param(s, AROUND_LOCAL_PLACE)->grad + of_head;
-    float *const d_width = around_param(s, AROUND_LOCAL_WIDTH)->grad + of_head;
+    float *const d_W = p[W].grad + of_head * dh;
+    float *const d_place = p[PLACE].grad + of_head;
+    float *const d_width = p[WIDTH].grad + of_head;
 
     for (int e = 0; e < dh; e++) {
         const double y = hidden(t, q, e);
@@ -132,28 +144,31 @@ static void query_grad(const struct sublayer *s, const struct head *t, const flo
     }
 }
 
-void local_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                struct around_call n, const struct attn *a, const struct attn_grad *d)
+static void add_grad(const struct part_call *t, const struct attn *a, const struct attn_grad *d)
 {
-    (void)w;
-#pragma omp parallel for num_threads(g->threads)
+    const int all = t->n.all;
+
+#pragma omp parallel for num_threads(t->g->threads)
     for (int h = 0; h < a->H; h++) {
-        const struct head t = head_of(s, a, h);
+        const struct head head = head_of(t, a, h);
         for (int row = 0; row < a->B * a->L; row++) {
             const int b = row / a->L, i = row % a->L;
-            const ptrdiff_t at = query_at(&t, b, i);
-            const float *const G = d->d_add + (((ptrdiff_t)b * a->H + h) * a->L + i) * n.all;
-            const struct bell bell = bell_of(&t, a->q + at);
-            query_grad(s, &t, a->q + at, bell_grad(&t, bell, i, G, n.all), d->d_q + at);
+            const ptrdiff_t at = query_at(&head, b, i);
+            const float *const G = d->d_add + (((ptrdiff_t)b * a->H + h) * a->L + i) * all;
+            const struct bell bell = bell_of(&head, a->q + at);
+            query_grad(t->param, &head, a->q + at, bell_grad(&head, bell, i, G, all), d->d_q + at);
         }
     }
 }
 
-double local_flop(const struct sublayer *s, const struct attn *a)
+static double flop(const struct part_cost *t)
 {
-    double pairs = 0;
-
-    for (int h = 0; s->c->around.local && h < a->H; h++)
-        pairs += attn_pairs(a, h);
-    return s->c->around.local ? a->B * (3 * pairs + 2.0 * a->H * a->L * a->dh * (a->dh + 2)) : 0;
+    return t->a->B * (3 * around_pairs(t->a) + 2.0 * t->a->H * t->a->L * t->a->dh * (t->a->dh + 2));
 }
+
+const struct around_part term_localness = {
+    .on = on,
+    .params = declare,
+    .flop = flop,
+    .term = {.added = ADDS_TO_PAIRS, .add = add, .add_grad = add_grad},
+};

@@ -9,15 +9,36 @@
  *
  * The last two say the same. x_i is the row that query i is projected from; distances beyond `clip`
  * share a row, on either side. */
-#include "sublayer_attention_around.h"
+#include "around.h"
 
 #include <math.h>
 
-static double of_distance(const struct sublayer *s, int dist)
-{
-    const int clip = s->c->clip;
+enum { OF_ROW, OF_DISTANCE, OF_HEAD };
+enum { D_ROW, D_HEAD_ROW }; /* of backward: [B,L] [B,H,L] factors of the gradients of rows */
 
-    return (double)around_param(s, AROUND_MAN_DISTANCE)->data[clip + clamp_int(dist, -clip, clip)];
+static bool on(const struct config *c) { return c->around.man; }
+
+static void declare(const struct sublayer *s, const char *prefix, struct params *p)
+{
+    params_vector(p, INIT_ZERO, 0, attention_width(s->c), prefix, "attn.dman.w");
+    params_vector(p, INIT_ZERO, 0, 2 * s->c->clip + 1, prefix, "attn.dman.p");
+    params_vector(p, INIT_ZERO, 0, s->c->H, prefix, "attn.dman.u");
+}
+
+static void arrays(const struct sublayer *s, struct around_call n, bool backward,
+                   size_t floats[AROUND_ARRAYS])
+{
+    if (!backward)
+        return;
+    floats[D_ROW] = (size_t)n.B * (size_t)n.L;
+    floats[D_HEAD_ROW] = floats[D_ROW] * (size_t)s->c->H;
+}
+
+static double of_distance(const struct part_call *t, int dist)
+{
+    const int clip = t->s->c->clip;
+
+    return (double)t->param[OF_DISTANCE].data[clip + clamp_int(dist, -clip, clip)];
 }
 
 /* The keys at distances -clip to clip of query i: all others have the value of the nearest of them.
@@ -43,33 +64,31 @@ static void extend(float *x, struct range r, int n)
 
 /* log sigma(t): t is rounded to a float before, an error of |t| 2^-24 at most, which the slope, at
  * most 1, does not enlarge; that of the operation is in harness/check/op_act.c. */
-void man_add(const struct engine *g, const struct sublayer *s, const struct work *w,
-             struct around_call n, const struct attn *a, struct seq_rows x)
+static void add(const struct part_call *t, const struct attn *a, struct seq_rows x)
 {
-    float *const add = around_work_of(s, w->own[AT_AROUND], n, false).add;
-    const struct param *const W = around_param(s, AROUND_MAN_ROW);
-    const int in = W->shape[0];
+    const struct param *const W = &t->param[OF_ROW];
+    const int in = W->shape[0], all = t->n.all;
 
-#pragma omp parallel for num_threads(g->threads)
+#pragma omp parallel for num_threads(t->g->threads)
     for (int row = 0; row < a->B * a->L; row++) {
         const int b = row / a->L, i = row % a->L;
-        const struct range near = near_keys(s, a, i);
+        const struct range near = near_keys(t->s, a, i);
         const float *const x_i = x.at + b * x.stride + (ptrdiff_t)i * in;
         double of_row = 0;
         for (int e = 0; e < in; e++)
             of_row += (double)W->data[e] * (double)x_i[e];
         for (int h = 0; h < a->H; h++) {
-            const double own = of_row + (double)around_param(s, AROUND_MAN_HEAD)->data[h];
-            float *const to = add + (((ptrdiff_t)b * a->H + h) * a->L + i) * n.all;
+            const double own = of_row + (double)t->param[OF_HEAD].data[h];
+            float *const to = t->add + (((ptrdiff_t)b * a->H + h) * a->L + i) * all;
             for (int j = near.from; j < near.to; j++)
-                to[j] = (float)(own + of_distance(s, attn_dist(a, i, j)));
-            g->ops.act(&(struct act){.kind = ACT_LOG_SIGMOID,
-                                     .y = to + near.from,
-                                     .x = to + near.from,
-                                     .rows = 1,
-                                     .n = near.to - near.from,
-                                     .threads = 1});
-            extend(to, near, n.all);
+                to[j] = (float)(own + of_distance(t, attn_dist(a, i, j)));
+            t->g->ops.act(&(struct act){.kind = ACT_LOG_SIGMOID,
+                                        .y = to + near.from,
+                                        .x = to + near.from,
+                                        .rows = 1,
+                                        .n = near.to - near.from,
+                                        .threads = 1});
+            extend(to, near, all);
         }
     }
 }
@@ -119,35 +138,33 @@ static double pass_back(float *dt, const float *add, struct range near, int n, b
 }
 
 /* dt = G (1 - m) in place of d_add, 1 - m = 1 - e^add; each sum by one thread. */
-void man_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-              struct around_call n, const struct attn *a, const struct attn_grad *d)
+static void add_grad(const struct part_call *t, const struct attn *a, const struct attn_grad *d)
 {
-    const float *const add = around_work_of(s, w->own[AT_AROUND], n, false).add;
-    const struct around_work to = around_work_of(s, w->d_own[AT_AROUND], n, true);
+    const struct sublayer *const s = t->s;
+    float *const d_row = t->d_at[D_ROW], *const d_head_row = t->d_at[D_HEAD_ROW];
     float *const dt = d->d_add;
-    const ptrdiff_t rows = (ptrdiff_t)a->B * a->H * a->L, all = n.all;
-    float *const d_head = around_param(s, AROUND_MAN_HEAD)->grad;
-    float *const d_distance = around_param(s, AROUND_MAN_DISTANCE)->grad;
+    const ptrdiff_t rows = (ptrdiff_t)a->B * a->H * a->L, all = t->n.all;
+    float *const d_head = t->param[OF_HEAD].grad, *const d_distance = t->param[OF_DISTANCE].grad;
 
-#pragma omp parallel for num_threads(g->threads)
+#pragma omp parallel for num_threads(t->g->threads)
     for (ptrdiff_t x = 0; x < rows; x++)
-        to.d_head_row[x] = (float)pass_back(dt + x * all, add + x * all,
-                                            near_keys(s, a, (int)(x % a->L)), n.all, a->sinks > 0);
-#pragma omp parallel for num_threads(g->threads)
+        d_head_row[x] = (float)pass_back(dt + x * all, t->add + x * all,
+                                         near_keys(s, a, (int)(x % a->L)), t->n.all, a->sinks > 0);
+#pragma omp parallel for num_threads(t->g->threads)
     for (int x = 0; x < a->B * a->L; x++) {
         double sum = 0;
         for (int h = 0; h < a->H; h++)
-            sum += (double)to.d_head_row[((ptrdiff_t)(x / a->L) * a->H + h) * a->L + x % a->L];
-        to.d_row[x] = (float)sum;
+            sum += (double)d_head_row[((ptrdiff_t)(x / a->L) * a->H + h) * a->L + x % a->L];
+        d_row[x] = (float)sum;
     }
-#pragma omp parallel for num_threads(g->threads)
+#pragma omp parallel for num_threads(t->g->threads)
     for (int h = 0; h < a->H; h++) {
         double sum = 0;
         for (ptrdiff_t x = 0; x < (ptrdiff_t)a->B * a->L; x++)
-            sum += (double)to.d_head_row[(x / a->L * a->H + h) * a->L + x % a->L];
+            sum += (double)d_head_row[(x / a->L * a->H + h) * a->L + x % a->L];
         d_head[h] += (float)sum;
     }
-#pragma omp parallel for num_threads(g->threads)
+#pragma omp parallel for num_threads(t->g->threads)
     for (int r = 0; r < 2 * s->c->clip + 1; r++) {
         double sum = 0;
         for (ptrdiff_t x = 0; x < rows; x++)
@@ -156,11 +173,25 @@ void man_grad(const struct engine *g, const struct sublayer *s, const struct wor
     }
 }
 
-double man_flop(const struct sublayer *s, const struct attn *a)
+static void input_grad(const struct part_call *t, struct sublayer_input from, float *d_in, int skip)
 {
-    double pairs = 0;
+    struct param row = t->param[OF_ROW]; /* a map to one number */
 
-    for (int h = 0; s->c->around.man && h < a->H; h++)
-        pairs += attn_pairs(a, h);
-    return s->c->around.man ? a->B * (3 * pairs + 2.0 * a->L * attention_width(s->c)) : 0;
+    row.rank = 2;
+    row.shape[1] = row.shape[0];
+    row.shape[0] = 1;
+    around_map_grad(t, &row, from, t->d_at[D_ROW], d_in, t->n.L, skip);
 }
+
+static double flop(const struct part_cost *t)
+{
+    return t->a->B * (3 * around_pairs(t->a) + 2.0 * t->a->L * attention_width(t->s->c));
+}
+
+const struct around_part term_man = {
+    .on = on,
+    .params = declare,
+    .arrays = arrays,
+    .flop = flop,
+    .term = {.added = ADDS_TO_PAIRS, .add = add, .add_grad = add_grad, .input_grad = input_grad},
+};

@@ -14,7 +14,7 @@
  *   b_hn += y_n . V_hn
  *
  * The votes are products of the backend; the rest is a loop over positions. */
-#include "sublayer_attention_around.h"
+#include "around.h"
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
@@ -22,6 +22,34 @@
 #include <string.h>
 
 static const double squash_eps = 1e-9;
+
+/* [B,L,H,D] votes of heads; of every iteration [B,L,iters,H,capsules] and [B,L,iters,D]; [B,L,H,
+ * capsules]. Backward: the gradient of votes, and work space, of which sums are [B,L,2,D]. */
+enum { VOTES, SHARES, SUMS, AGREED };
+
+static bool on(const struct config *c) { return c->around.agg != AGG_LINEAR; }
+
+static void declare(const struct sublayer *s, const char *prefix, struct params *p)
+{
+    const struct config *const c = s->c;
+    const int n = c->around.capsules;
+
+    params_add(p, INIT_LINEAR, 0, 4, (const int[]){c->H, n, c->D / n, c->dh}, "%sattn.agg.weight",
+               prefix);
+}
+
+static void arrays(const struct sublayer *s, struct around_call n, bool backward,
+                   size_t floats[AROUND_ARRAYS])
+{
+    const struct around *const a = &s->c->around;
+    const size_t rows = (size_t)n.B * (size_t)n.L, D = (size_t)s->c->D;
+    const size_t shares = (size_t)s->c->H * (size_t)a->capsules, iters = (size_t)a->agg_iters;
+
+    floats[VOTES] = rows * (size_t)s->c->H * D;
+    floats[SHARES] = backward ? 0 : rows * iters * shares;
+    floats[SUMS] = rows * (backward ? 2 : iters) * D;
+    floats[AGREED] = rows * shares;
+}
 
 /* One position: votes [H,D], and of every iteration shares c [H,N] and sums S [D]. */
 struct position {
@@ -31,9 +59,9 @@ struct position {
     float *shares, *sums;
 };
 
-static struct position position_of(const struct config *c, const struct around_work *x,
-                                   ptrdiff_t row)
+static struct position position_of(const struct part_call *t, ptrdiff_t row)
 {
+    const struct config *const c = t->s->c;
     const ptrdiff_t H = c->H, N = c->around.capsules, iters = c->around.agg_iters;
 
     return (struct position){.H = c->H,
@@ -41,9 +69,9 @@ static struct position position_of(const struct config *c, const struct around_w
                              .D = c->D,
                              .width = c->D / (int)N,
                              .iters = (int)iters,
-                             .votes = x->votes + row * H * c->D,
-                             .shares = x->shares + row * iters * H * N,
-                             .sums = x->sums + row * iters * c->D};
+                             .votes = t->at[VOTES] + row * H * c->D,
+                             .shares = t->at[SHARES] + row * iters * H * N,
+                             .sums = t->at[SUMS] + row * iters * c->D};
 }
 
 /* squash(x) = factor(|x|^2) x, and its slope by |x|^2 */
@@ -102,36 +130,33 @@ static void agree(const struct position *p, float *y, float *b)
 }
 
 /* V_h [rows,D] = W_h o_h for every head. */
-static void vote(const struct engine *g, const struct sublayer *s, float *votes, const float *o,
-                 int rows)
+static void vote(const struct part_call *t, const float *o, int rows)
 {
-    const struct config *const c = s->c;
+    const struct config *const c = t->s->c;
     const ptrdiff_t dh = c->dh, D = c->D;
 
     for (int h = 0; h < c->H; h++)
-        mm(g, NT, rows, c->D, c->dh, 1, o + h * dh, c->H * dh,
-           around_param(s, AROUND_AGG)->data + h * D * dh, dh, 0, votes + h * D, c->H * D);
+        mm(t->g, NT, rows, c->D, c->dh, 1, o + h * dh, c->H * dh, t->param->data + h * D * dh, dh,
+           0, t->at[VOTES] + h * D, c->H * D);
 }
 
-void capsules_out(const struct engine *g, const struct sublayer *s, struct work *w,
-                  struct around_call n, const float *o, struct act epilogue)
+static void unproject(const struct part_call *t, const float *o, struct act epilogue)
 {
-    const struct config *const c = s->c;
-    const struct around_work x = around_work_of(s, w->own[AT_AROUND], n, false);
-    const int rows = n.B * n.L;
+    const struct config *const c = t->s->c;
+    const int rows = t->n.B * t->n.L;
 
-    vote(g, s, x.votes, o, rows);
-#pragma omp parallel for num_threads(g->threads)
+    vote(t, o, rows);
+#pragma omp parallel for num_threads(t->g->threads)
     for (int row = 0; row < rows; row++) {
-        const struct position p = position_of(c, &x, row);
-        agree(&p, w->y + (ptrdiff_t)row * c->D,
-              x.agreed + (ptrdiff_t)row * c->H * c->around.capsules);
+        const struct position p = position_of(t, row);
+        agree(&p, t->w->y + (ptrdiff_t)row * c->D,
+              t->at[AGREED] + (ptrdiff_t)row * c->H * c->around.capsules);
     }
-    epilogue.x = w->y;
+    epilogue.x = t->w->y;
     epilogue.rows = rows;
     epilogue.n = c->D;
-    epilogue.threads = g->threads;
-    g->ops.act(&epilogue);
+    epilogue.threads = t->g->threads;
+    t->g->ops.act(&epilogue);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
@@ -185,33 +210,40 @@ static void agree_grad(const struct position *p, float *d_V, float *d_y, float *
     }
 }
 
-void capsules_out_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                       struct around_call n, float *d_o, const float *d_y, const float *o)
+static void unproject_grad(const struct part_call *t, float *d_o, const float *d_y, const float *o)
 {
-    const struct config *const c = s->c;
-    const struct around_work x = around_work_of(s, w->own[AT_AROUND], n, false),
-                             d = around_work_of(s, w->d_own[AT_AROUND], n, true);
-    const struct param *const W = around_param(s, AROUND_AGG);
+    const struct config *const c = t->s->c;
+    const struct param *const W = t->param;
     const ptrdiff_t dh = c->dh, D = c->D, HD = c->H * D;
-    const int rows = n.B * n.L;
+    const int rows = t->n.B * t->n.L;
+    float *const d_votes = t->d_at[VOTES];
 
-#pragma omp parallel for num_threads(g->threads)
+#pragma omp parallel for num_threads(t->g->threads)
     for (int row = 0; row < rows; row++) {
-        const struct position p = position_of(c, &x, row);
-        float *const d_row = d.sums + row * 2 * D;
+        const struct position p = position_of(t, row);
+        float *const d_row = t->d_at[SUMS] + row * 2 * D;
         memcpy(d_row, d_y + row * D, sizeof(float) * (size_t)D);
-        agree_grad(&p, d.votes + row * HD, d_row, d_row + D,
-                   d.agreed + (ptrdiff_t)row * c->H * c->around.capsules);
+        agree_grad(&p, d_votes + row * HD, d_row, d_row + D,
+                   t->d_at[AGREED] + (ptrdiff_t)row * c->H * c->around.capsules);
     }
     for (int h = 0; h < c->H; h++) {
-        mm(g, TN, c->D, c->dh, rows, 1, d.votes + h * D, HD, o + h * dh, c->H * dh, 1,
+        mm(t->g, TN, c->D, c->dh, rows, 1, d_votes + h * D, HD, o + h * dh, c->H * dh, 1,
            W->grad + h * D * dh, dh);
-        mm(g, NN, rows, c->dh, c->D, 1, d.votes + h * D, HD, W->data + h * D * dh, dh, 0,
+        mm(t->g, NN, rows, c->dh, c->D, 1, d_votes + h * D, HD, W->data + h * D * dh, dh, 0,
            d_o + h * dh, c->H * dh);
     }
 }
 
-double capsules_flop(const struct config *c, double rows)
+/* Of agreeing, without the votes, which cost what W_o does. */
+static double flop(const struct part_cost *t)
 {
-    return c->around.agg ? 4 * rows * c->around.agg_iters * c->H * c->D : 0;
+    return 4 * t->rows * t->s->c->around.agg_iters * t->s->c->H * t->s->c->D;
 }
+
+const struct around_part head_capsules = {
+    .on = on,
+    .params = declare,
+    .arrays = arrays,
+    .flop = flop,
+    .map = {.unproject = unproject, .unproject_grad = unproject_grad},
+};

@@ -8,17 +8,41 @@
  *   S_ik += A_j[i mod n, k mod n] gamma[k mod n] + beta[k mod n]      where j = i/n = k/n
  *
  * It is the same for all heads. Plain loops: they cost L n of L L pairs. */
-#include "sublayer_attention_around.h"
+#include "around.h"
 
 #include <string.h>
 
-int camtl_blocks(const struct config *c)
+enum { MATRICES, GAMMA, GAMMA_BIAS, BETA, BETA_BIAS };
+enum { FILM }; /* [B,2,n] gamma and beta, or their gradients */
+
+static bool on(const struct config *c) { return c->around.camtl.on; }
+static int task_width(const struct config *c) { return c->around.camtl.task; }
+
+static int blocks_of(const struct config *c)
 {
     const struct camtl *const t = &c->around.camtl;
 
     const int places = max_int(1, c->max_seq + c->mem_len);
 
     return t->blocks ? t->blocks : (places + t->size - 1) / t->size;
+}
+
+static void declare(const struct sublayer *s, const char *prefix, struct params *p)
+{
+    const int n = s->c->around.camtl.size, task = s->c->around.camtl.task;
+
+    params_add(p, INIT_EYE, 0, 3, (const int[]){blocks_of(s->c), n, n}, "%sattn.camtl.a", prefix);
+    params_matrix(p, n, task, prefix, "attn.camtl.gamma.weight");
+    params_vector(p, INIT_ONE, 0, n, prefix, "attn.camtl.gamma.bias");
+    params_matrix(p, n, task, prefix, "attn.camtl.beta.weight");
+    params_vector(p, INIT_ZERO, 0, n, prefix, "attn.camtl.beta.bias");
+}
+
+static void arrays(const struct sublayer *s, struct around_call n, bool backward,
+                   size_t floats[AROUND_ARRAYS])
+{
+    (void)backward;
+    floats[FILM] = (size_t)n.B * 2 * (size_t)s->c->around.camtl.size;
 }
 
 /* y [n] = W z + b of one sequence. */
@@ -49,25 +73,25 @@ static struct range block_of(const struct sublayer *s, int i, int K)
     return (struct range){min_int(first, K), min_int(first + n, K)};
 }
 
-void camtl_add(const struct sublayer *s, const struct work *w, struct around_call n,
-               const struct attn *a)
+static void add(const struct part_call *t, const struct attn *a, struct seq_rows x)
 {
-    const struct around_work x = around_work_of(s, w->own[AT_AROUND], n, false);
+    const struct sublayer *const s = t->s;
+    const struct param *const p = t->param;
     const ptrdiff_t size = s->c->around.camtl.size;
-    const float *const A = around_param(s, AROUND_CAMTL_A)->data;
+    const float *const A = p[MATRICES].data;
+    const int all = t->n.all;
 
-    CHECK(n.all <= camtl_blocks(s->c) * size);
+    (void)x;
+    CHECK(all <= blocks_of(s->c) * size);
     for (int b = 0; b < a->B; b++) {
-        float *const gamma = x.film + b * 2 * size, *const beta = gamma + size;
-        map_task(around_param(s, AROUND_CAMTL_GAMMA), around_param(s, AROUND_CAMTL_GAMMA_BIAS),
-                 gamma, task_of(s, b));
-        map_task(around_param(s, AROUND_CAMTL_BETA), around_param(s, AROUND_CAMTL_BETA_BIAS), beta,
-                 task_of(s, b));
+        float *const gamma = t->at[FILM] + b * 2 * size, *const beta = gamma + size;
+        map_task(&p[GAMMA], &p[GAMMA_BIAS], gamma, task_of(s, b));
+        map_task(&p[BETA], &p[BETA_BIAS], beta, task_of(s, b));
         for (int i = 0; i < a->L; i++) {
             const ptrdiff_t row = a->M + i; /* of the stacked matrices [m n, n] */
-            const struct range keys = block_of(s, a->M + i, n.all);
-            float *const to = x.add + ((ptrdiff_t)b * a->L + i) * n.all;
-            memset(to, 0, sizeof(float) * (size_t)n.all);
+            const struct range keys = block_of(s, a->M + i, all);
+            float *const to = t->add + ((ptrdiff_t)b * a->L + i) * all;
+            memset(to, 0, sizeof(float) * (size_t)all);
             for (int j = keys.from; j < keys.to; j++)
                 to[j] = A[row * size + j % size] * gamma[j % size] + beta[j % size];
         }
@@ -92,33 +116,37 @@ static void map_task_grad(const struct param *W, const struct param *b, const fl
     }
 }
 
-void camtl_grad(const struct sublayer *s, const struct work *w, struct around_call n,
-                const struct attn *a, const struct attn_grad *d)
+/* d->d_add is summed over heads. */
+static void add_grad(const struct part_call *t, const struct attn *a, const struct attn_grad *d)
 {
-    const struct around_work x = around_work_of(s, w->own[AT_AROUND], n, false),
-                             to = around_work_of(s, w->d_own[AT_AROUND], n, true);
+    const struct sublayer *const s = t->s;
+    const struct param *const p = t->param, *const A = &p[MATRICES];
     const ptrdiff_t size = s->c->around.camtl.size;
-    const struct param *const A = around_param(s, AROUND_CAMTL_A);
-    float *const d_task = s->of.attention.d_task;
+    float *const d_task = s->of.attention.d_task, *const d_film = t->d_at[FILM];
 
-    memset(to.film, 0, sizeof(float) * (size_t)(a->B * 2 * size));
+    memset(d_film, 0, sizeof(float) * (size_t)(a->B * 2 * size));
     for (int b = 0; b < a->B; b++) {
-        const float *const gamma = x.film + b * 2 * size, *const z = task_of(s, b);
-        float *const d_gamma = to.film + b * 2 * size, *const d_beta = d_gamma + size;
+        const float *const gamma = t->at[FILM] + b * 2 * size, *const z = task_of(s, b);
+        float *const d_gamma = d_film + b * 2 * size, *const d_beta = d_gamma + size;
         float *const d_z = d_task ? d_task + (ptrdiff_t)b * s->c->around.camtl.task : NULL;
         for (int i = 0; i < a->L; i++) {
             const ptrdiff_t row = (a->M + i) * size;
-            const struct range keys = block_of(s, a->M + i, n.all);
-            const float *const G = d->d_add + ((ptrdiff_t)b * a->L + i) * n.all;
+            const struct range keys = block_of(s, a->M + i, t->n.all);
+            const float *const G = d->d_add + ((ptrdiff_t)b * a->L + i) * t->n.all;
             for (int j = keys.from; j < keys.to; j++) {
                 A->grad[row + j % size] += G[j] * gamma[j % size];
                 d_gamma[j % size] += G[j] * A->data[row + j % size];
                 d_beta[j % size] += G[j];
             }
         }
-        map_task_grad(around_param(s, AROUND_CAMTL_GAMMA), around_param(s, AROUND_CAMTL_GAMMA_BIAS),
-                      d_gamma, z, d_z);
-        map_task_grad(around_param(s, AROUND_CAMTL_BETA), around_param(s, AROUND_CAMTL_BETA_BIAS),
-                      d_beta, z, d_z);
+        map_task_grad(&p[GAMMA], &p[GAMMA_BIAS], d_gamma, z, d_z);
+        map_task_grad(&p[BETA], &p[BETA_BIAS], d_beta, z, d_z);
     }
 }
+
+const struct around_part term_camtl = {
+    .on = on,
+    .params = declare,
+    .arrays = arrays,
+    .term = {.added = ADDS_TO_PAIRS_OF_ALL, .task = task_width, .add = add, .add_grad = add_grad},
+};

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The parts around the core of attention, one after the other. */
+#include "around.h"
+
+static const struct around_part *const all_parts[] = {
+#define X(name) &name,
+    AROUND_PARTS(X)
+#undef X
+};
+_Static_assert(ARRAY_LEN(all_parts) <= MAX_AROUND, "a sub-layer may have them all");
+
+/* ---- what a config has -------------------------------------------------------------------- */
+
+/* The part that adds to scores; NULL = none. */
+static const struct score_term *term_of(const struct config *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(all_parts); i++)
+        if (all_parts[i]->term.added && all_parts[i]->on(c))
+            return &all_parts[i]->term;
+    return NULL;
+}
+
+static enum added added_of(const struct config *c)
+{
+    const struct score_term *const term = term_of(c);
+
+    return term ? term->added : ADDS_NOTHING;
+}
+
+bool around_adds(const struct config *c)
+{
+    return added_of(c) == ADDS_TO_PAIRS || added_of(c) == ADDS_TO_PAIRS_OF_ALL;
+}
+
+bool around_hands_on(const struct config *c)
+{
+    const struct score_term *const term = term_of(c);
+
+    return term && term->core;
+}
+
+float around_gain(const struct sublayer *s)
+{
+    return around_hands_on(s->c) ? term_of(s->c)->core->gain(s) : 0;
+}
+
+int around_task_width(const struct config *c)
+{
+    const struct score_term *const term = term_of(c);
+
+    return term && term->task ? term->task(c) : 0;
+}
+
+int around_cached(const struct config *c)
+{
+    const struct score_term *const term = term_of(c);
+
+    return term && term->cached ? term->cached(c) : 0;
+}
+
+bool around_reads_cache(const struct config *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(all_parts); i++)
+        if (all_parts[i]->reads_cache && all_parts[i]->on(c))
+            return true;
+    return false;
+}
+
+size_t around_add_floats(const struct config *c, struct around_call n)
+{
+    const size_t pairs = (size_t)n.B * (size_t)n.all * (size_t)n.L;
+
+    if (added_of(c) == ADDS_TO_PAIRS_OF_ALL)
+        return pairs;
+    return around_adds(c) ? (size_t)c->H * pairs : 0;
+}
+
+struct dense around_dense(const struct config *c, struct around_call n, const float *at)
+{
+    const ptrdiff_t row = n.all, head = row * n.L;
+
+    if (added_of(c) == ADDS_TO_PAIRS_OF_ALL)
+        return (struct dense){.at = at, .batch = head, .row = row};
+    return (struct dense){.at = at, .batch = c->H * head, .head = head, .row = row};
+}
+
+size_t around_sums_count(const struct config *c, struct around_call n)
+{
+    return added_of(c) == ADDS_SUMS ? (size_t)n.B * (size_t)c->H * (size_t)n.all : 0;
+}
+
+struct fade around_sums(const struct config *c, struct around_call n, const double *at)
+{
+    return (struct fade){.at = at, .batch = (ptrdiff_t)c->H * n.all, .head = n.all};
+}
+
+void around_placeholder(const struct config *c, struct attn *a)
+{
+    static const float something = 0;
+    static const double sum = 0;
+
+    if (around_adds(c))
+        a->add.at = &something;
+    if (added_of(c) == ADDS_SUMS)
+        a->fade.at = &sum;
+}
+
+/* ---- declaration and work space ----------------------------------------------------------- */
+
+void around_params(struct sublayer *s, const char *prefix, struct params *p)
+{
+    s->at_around = p->n;
+    s->n_parts = 0;
+    for (size_t i = 0; i < ARRAY_LEN(all_parts); i++)
+        if (all_parts[i]->on(s->c)) {
+            s->parts[s->n_parts].part = all_parts[i];
+            s->parts[s->n_parts++].param = p->n - s->at_around;
+            if (all_parts[i]->params)
+                all_parts[i]->params(s, prefix, p);
+        }
+}
+
+bool around_complete(const struct sublayer *s)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(all_parts); i++)
+        n += all_parts[i]->on(s->c);
+    return n == s->n_parts;
+}
+
+/* Where the arrays of the i-th part begin in `base`, NULL = count; returns floats up to their end.
+ * What is added to scores comes before all of them, hence aligned. */
+static size_t place(const struct sublayer *s, int i, struct around_call n, bool backward,
+                    float *base, float *at[AROUND_ARRAYS])
+{
+    size_t end = around_add_floats(s->c, n) + 2 * around_sums_count(s->c, n);
+
+    for (int part = 0; part <= i; part++) {
+        size_t floats[AROUND_ARRAYS] = {0};
+        if (s->parts[part].part->arrays)
+            s->parts[part].part->arrays(s, n, backward, floats);
+        for (int k = 0; k < AROUND_ARRAYS; k++) {
+            at[k] = base && floats[k] ? base + end : NULL;
+            end += floats[k];
+        }
+    }
+    return end;
+}
+
+struct part_call around_part_call(const struct engine *g, const struct sublayer *s,
+                                  const struct work *w, struct around_call n, int i)
+{
+    float *const base = w->own[AT_AROUND], *const d_base = w->d_own[AT_AROUND];
+    struct part_call t = {.g = g, .s = s, .w = w, .n = n, .param = s->around + s->parts[i].param};
+
+    if (s->parts[i].part->term.added) {
+        t.add = base;
+        t.d_add = d_base;
+        t.sums = (double *)(void *)base;
+        t.d_sums = (double *)(void *)d_base;
+    }
+    place(s, i, n, false, base, t.at);
+    place(s, i, n, true, d_base, t.d_at);
+    return t;
+}
+
+struct array around_array(const struct sublayer *s, struct extent max, bool backward)
+{
+    const struct around_call n = {.B = max.B,
+                                  .L = max.L,
+                                  .K = s->mem == MEM_KV ? max.L : max.M + max.L,
+                                  .all = max.M + max.L};
+    float *at[AROUND_ARRAYS];
+    const size_t floats = s->n_parts ? place(s, s->n_parts - 1, n, backward, NULL, at) : 0;
+
+    return (struct array){backward ? 0 : floats, floats, backward, PART_ACTIVATIONS};
+}
+
+struct array around_shared(const struct sublayer *s, struct extent max, bool backward)
+{
+    for (int i = 0; i < s->n_parts; i++)
+        if (s->parts[i].part->map.shared)
+            return s->parts[i].part->map.shared(s, max, backward);
+    return (struct array){0};
+}
+
+/* ---- forward ------------------------------------------------------------------------------ */
+
+void around_queries(const struct engine *g, const struct sublayer *s, const struct work *w,
+                    struct around_call n, struct seq_rows q)
+{
+    AROUND_EACH(map.queries, g, s, w, n, q);
+}
+
+void around_keys(const struct engine *g, const struct sublayer *s, const struct work *w,
+                 struct around_call n, struct seq_rows k)
+{
+    AROUND_EACH(map.keys, g, s, w, n, k);
+}
+
+void around_values(const struct engine *g, const struct sublayer *s, const struct work *w,
+                   struct around_call n, struct seq_rows v, int64_t end)
+{
+    AROUND_EACH(map.values, g, s, w, n, v, end);
+}
+
+void around_turned(const struct engine *g, const struct sublayer *s, const struct work *w,
+                   struct around_call n, struct seq_rows x, int rows, int heads, bool back)
+{
+    AROUND_EACH(map.turned, g, s, w, n, x, rows, heads, back);
+}
+
+void around_source(const struct engine *g, struct sublayer *s, const struct work *w,
+                   struct around_call n, struct seq_rows x)
+{
+    if (s->of.attention.beside.n)
+        cache_reserve(&s->of.attention.beside, n.K);
+    AROUND_EACH(term.source, g, s, w, n, x);
+}
+
+void around_scores(const struct sublayer *s, const struct work *w, struct around_call n,
+                   struct attn *a)
+{
+    for (int i = 0; i < s->n_parts; i++) {
+        const struct score_term *const term = &s->parts[i].part->term;
+        const struct part_call t = around_part_call(NULL, s, w, n, i);
+        if (term->core)
+            term->core->scores(&t, a);
+        else if (term->added == ADDS_SUMS)
+            a->fade = around_sums(s->c, n, t.sums);
+        else if (term->added)
+            a->add = around_dense(s->c, n, t.add);
+    }
+}
+
+void around_add(const struct engine *g, const struct sublayer *s, const struct work *w,
+                struct around_call n, const struct attn *a, struct seq_rows x)
+{
+    AROUND_EACH(term.add, g, s, w, n, a, x);
+}
+
+bool around_core(const struct engine *g, const struct sublayer *s, const struct work *w,
+                 struct around_call n, const struct attn *a)
+{
+    for (int i = 0; i < s->n_parts; i++)
+        if (s->parts[i].part->term.core) {
+            const struct part_call t = around_part_call(g, s, w, n, i);
+            s->parts[i].part->term.core->run(&t, a);
+            return true;
+        }
+    return false;
+}
+
+struct attn around_softmax(const struct sublayer *s, const struct work *w, struct around_call n,
+                           const struct attn *a, int map)
+{
+    for (int i = 0; i < s->n_parts; i++)
+        if (s->parts[i].part->map.softmax) {
+            const struct part_call t = around_part_call(NULL, s, w, n, i);
+            return s->parts[i].part->map.softmax(&t, a, map);
+        }
+    return *a;
+}
+
+void around_join(const struct engine *g, const struct sublayer *s, const struct work *w,
+                 struct around_call n)
+{
+    AROUND_EACH(map.join, g, s, w, n, w->own[AT_O]);
+}
+
+void around_output(const struct engine *g, const struct sublayer *s, const struct work *w,
+                   struct around_call n, struct seq_rows x)
+{
+    AROUND_EACH(map.output, g, s, w, n, x);
+}
+
+const float *around_rows(const struct sublayer *s, const struct work *w, struct around_call n)
+{
+    for (int i = 0; i < s->n_parts; i++)
+        if (s->parts[i].part->map.rows) {
+            const struct part_call t = around_part_call(NULL, s, w, n, i);
+            return s->parts[i].part->map.rows(&t);
+        }
+    return w->own[AT_O];
+}
+
+bool around_unproject(const struct engine *g, const struct sublayer *s, const struct work *w,
+                      struct around_call n, const float *o, struct act epilogue)
+{
+    for (int i = 0; i < s->n_parts; i++)
+        if (s->parts[i].part->map.unproject) {
+            const struct part_call t = around_part_call(g, s, w, n, i);
+            s->parts[i].part->map.unproject(&t, o, epilogue);
+            return true;
+        }
+    return false;
+}
+
+/* ---- cost --------------------------------------------------------------------------------- */
+
+double around_pairs(const struct attn *a)
+{
+    double pairs = 0;
+
+    for (int h = 0; h < a->H; h++)
+        pairs += attn_pairs(a, h);
+    return pairs;
+}
+
+double around_flop(const struct sublayer *s, const struct attn *a, double rows, double projected)
+{
+    const struct part_cost t = {s, a, rows, projected};
+    double flop = 0;
+
+    for (int i = 0; i < s->n_parts; i++)
+        if (s->parts[i].part->flop)
+            flop += s->parts[i].part->flop(&t);
+    return flop;
+}

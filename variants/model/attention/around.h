@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What attention does around its core (struct around), in parts: a part adds a term to scores, or
+ * maps the queries, keys, values or outputs of heads. Each is a file, term_NAME.c or head_NAME.c,
+ * and a word of AROUND_PARTS; attention runs those that its config has and names none. */
+#ifndef AROUND_H
+#define AROUND_H
+
+#include "sublayer_attention.h"
+
+/* A call of B sequences, L queries, K projected rows and `all` keys. */
+struct around_call {
+    int B, L, K, all;
+};
+
+/* The same for one part. Arrays are those that it has asked for, NULL where it has none. */
+enum { AROUND_ARRAYS = 6 };
+struct part_call {
+    const struct engine *g;
+    const struct sublayer *s;
+    const struct work *w;
+    struct around_call n;
+    const struct param *param;  /* the first of its parameters */
+    float *at[AROUND_ARRAYS];   /* of forward */
+    float *d_at[AROUND_ARRAYS]; /* of backward */
+    float *add, *d_add;         /* what the term adds to scores, and its gradient */
+    double *sums, *d_sums;      /* or its running sums */
+};
+
+/* What a term adds to scores: differences of running sums [B,H,all] (struct fade), or numbers of
+ * pairs, [B,H,L,all], or [B,L,all] of all heads. One term at most adds (config_check). */
+enum added { ADDS_NOTHING, ADDS_SUMS, ADDS_TO_PAIRS, ADDS_TO_PAIRS_OF_ALL };
+
+/* Scores that are made of those of the layer below in another way than by adding them, and handed
+ * on in AT_SCORES. The gain of its call of the core, 0 = 1; what the core has as its scores, and
+ * the core; backward likewise. */
+struct score_core {
+    float (*gain)(const struct sublayer *s);
+    void (*scores)(const struct part_call *t, struct attn *a);
+    void (*run)(const struct part_call *t, const struct attn *a);
+    void (*scores_grad)(const struct part_call *t, const struct attn *a, struct attn_grad *d);
+    void (*run_grad)(const struct part_call *t, const struct attn *a, const struct attn_grad *d);
+};
+
+/* Unused hooks are NULL, here and below. */
+struct score_term {
+    enum added added;
+    const struct score_core *core;
+    int (*task)(const struct config *c);   /* width of a task's vector that it reads */
+    int (*cached)(const struct config *c); /* floats of a remembered row beside keys and values */
+    /* What it takes from the n.K rows x that keys are projected from; what is remembered of them
+     * goes after the M rows of of.attention.beside, which has room. */
+    void (*source)(const struct part_call *t, struct seq_rows x);
+    /* t->add, or t->sums, from the attention, whose q and k are set, and the rows that queries are projected
+     * from. Backward: from d->d_add or d_fade, which may be overwritten, to weights, and added to the
+     * gradients of q and k. */
+    void (*add)(const struct part_call *t, const struct attn *a, struct seq_rows x);
+    void (*add_grad)(const struct part_call *t, const struct attn *a, const struct attn_grad *d);
+    /* Weight gradients, and those of the source rows [B, K-skip, in], added to d_in. */
+    void (*input_grad)(const struct part_call *t, struct sublayer_input from, float *d_in,
+                       int skip);
+};
+
+struct head_map {
+    /* Projected queries, keys, or values that end at stream position `end`, in place; queries and
+     * keys before they are rotated, `turned` after that, or `back`. */
+    void (*queries)(const struct part_call *t, struct seq_rows q);
+    void (*keys)(const struct part_call *t, struct seq_rows k);
+    void (*values)(const struct part_call *t, struct seq_rows v, int64_t end);
+    void (*turned)(const struct part_call *t, struct seq_rows x, int rows, int heads, bool back);
+    /* The gradients of q, k and v, from what the core read to what was projected. */
+    void (*operands_grad)(const struct part_call *t, struct attn_grad *d);
+    /* The array that all attentions share. */
+    struct array (*shared)(const struct sublayer *s, struct extent max, bool backward);
+    /* One of several softmaxes (config_maps), and their outputs joined in AT_O. */
+    struct attn (*softmax)(const struct part_call *t, const struct attn *a, int map);
+    struct attn_grad (*softmax_grad)(const struct part_call *t, const struct attn_grad *d, int map);
+    void (*join)(const struct part_call *t, float *o);
+    void (*join_grad)(const struct part_call *t, float *d_o);
+    /* The output, of which W_o reads `rows` in place of AT_O; x are the rows that queries are
+     * projected from. */
+    void (*output)(const struct part_call *t, struct seq_rows x);
+    const float *(*rows)(const struct part_call *t);
+    void (*output_grad)(const struct part_call *t, float *d_o);
+    /* In place of W_o: outputs o of heads to w->y, followed by `epilogue`. */
+    void (*unproject)(const struct part_call *t, const float *o, struct act epilogue);
+    void (*unproject_grad)(const struct part_call *t, float *d_o, const float *d_y, const float *o);
+    void (*input_grad)(const struct part_call *t, struct sublayer_input from, float *d_in,
+                       int skip);
+};
+
+/* What FLOP follow from: the attention `a`, rows of queries and projected rows. */
+struct part_cost {
+    const struct sublayer *s;
+    const struct attn *a;
+    double rows, projected;
+};
+
+/* A part is one or the other. */
+struct around_part {
+    bool (*on)(const struct config *c);
+    bool reads_cache; /* it reads remembered keys or values */
+    void (*params)(const struct sublayer *s, const char *prefix, struct params *p);
+    /* Floats of its arrays, which are zeros before. */
+    void (*arrays)(const struct sublayer *s, struct around_call n, bool backward,
+                   size_t floats[AROUND_ARRAYS]);
+    double (*flop)(const struct part_cost *t); /* useful FLOP, forward */
+    struct score_term term;
+    struct head_map map;
+};
+
+/* Every part, in the order in which they declare their parameters. */
+/* clang-format off */
+#define AROUND_PARTS(X) \
+    X(head_qk_norm) X(term_forget) X(head_values) X(head_gate) X(head_diff) X(term_cope) \
+    X(term_localness) X(term_man) X(term_predict) X(term_camtl) X(head_capsules)
+/* clang-format on */
+#define X(name) extern const struct around_part name;
+AROUND_PARTS(X)
+#undef X
+
+/* Find the parts of a sub-layer and declare their parameters; has it all that its config names? */
+void around_params(struct sublayer *s, const char *prefix, struct params *p);
+bool around_complete(const struct sublayer *s);
+
+/* Does its term add to the score of each pair? Numbers of what is added, and where they are; of
+ * running sums. */
+bool around_adds(const struct config *c);
+size_t around_add_floats(const struct config *c, struct around_call n);
+struct dense around_dense(const struct config *c, struct around_call n, const float *at);
+size_t around_sums_count(const struct config *c, struct around_call n);
+struct fade around_sums(const struct config *c, struct around_call n, const double *at);
+/* Point what the term adds somewhere: to select implementations and to count FLOP. */
+void around_placeholder(const struct config *c, struct attn *a);
+/* Does it make its scores from those of the layer below, other than by adding them? The gain, see
+ * struct score_core. The width of a task's vector, 0 = it reads none. Floats of struct
+ * score_term. */
+bool around_hands_on(const struct config *c);
+float around_gain(const struct sublayer *s);
+int around_task_width(const struct config *c);
+int around_cached(const struct config *c);
+bool around_reads_cache(const struct config *c);
+
+/* Work space of all parts, of forward or backward; the shared array. */
+struct array around_array(const struct sublayer *s, struct extent max, bool backward);
+struct array around_shared(const struct sublayer *s, struct extent max, bool backward);
+
+/* The hooks of all parts, in order. */
+void around_queries(const struct engine *g, const struct sublayer *s, const struct work *w,
+                    struct around_call n, struct seq_rows q);
+void around_keys(const struct engine *g, const struct sublayer *s, const struct work *w,
+                 struct around_call n, struct seq_rows k);
+void around_values(const struct engine *g, const struct sublayer *s, const struct work *w,
+                   struct around_call n, struct seq_rows v, int64_t end);
+void around_turned(const struct engine *g, const struct sublayer *s, const struct work *w,
+                   struct around_call n, struct seq_rows x, int rows, int heads, bool back);
+void around_source(const struct engine *g, struct sublayer *s, const struct work *w,
+                   struct around_call n, struct seq_rows x);
+void around_scores(const struct sublayer *s, const struct work *w, struct around_call n,
+                   struct attn *a);
+void around_add(const struct engine *g, const struct sublayer *s, const struct work *w,
+                struct around_call n, const struct attn *a, struct seq_rows x);
+/* The core itself; false if no part has one. One of its softmaxes, and all joined. */
+bool around_core(const struct engine *g, const struct sublayer *s, const struct work *w,
+                 struct around_call n, const struct attn *a);
+struct attn around_softmax(const struct sublayer *s, const struct work *w, struct around_call n,
+                           const struct attn *a, int map);
+void around_join(const struct engine *g, const struct sublayer *s, const struct work *w,
+                 struct around_call n);
+void around_output(const struct engine *g, const struct sublayer *s, const struct work *w,
+                   struct around_call n, struct seq_rows x);
+/* The rows that W_o reads; what is in its place, false = nothing. */
+const float *around_rows(const struct sublayer *s, const struct work *w, struct around_call n);
+bool around_unproject(const struct engine *g, const struct sublayer *s, const struct work *w,
+                      struct around_call n, const float *o, struct act epilogue);
+
+/* Backward, around_grad.c, likewise. around_scores_grad also makes room for the gradient of what is
+ * added. */
+bool around_unproject_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                           struct around_call n, float *d_o, const float *d_y, const float *o);
+void around_output_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                        struct around_call n, float *d_o);
+void around_scores_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                        struct around_call n, const struct attn *a, struct attn_grad *d);
+bool around_core_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                      struct around_call n, const struct attn *a, const struct attn_grad *d);
+struct attn_grad around_softmax_grad(const struct sublayer *s, const struct work *w,
+                                     struct around_call n, const struct attn_grad *d, int map);
+void around_add_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                     struct around_call n, const struct attn *a, const struct attn_grad *d);
+void around_operands_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                          struct around_call n, struct attn_grad *d);
+void around_input_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                       struct around_call n, struct sublayer_input from, float *d_in, int skip);
+
+/* Of the attention `a`, for rows of queries and projected rows, forward. */
+double around_flop(const struct sublayer *s, const struct attn *a, double rows, double projected);
+
+/* ---- for parts ---------------------------------------------------------------------------- */
+
+/* Zeros for the gradient of what the term adds. */
+float *around_add_zeros(const struct part_call *t);
+
+/* What a call is to one part; the i-th of its sub-layer. */
+struct part_call around_part_call(const struct engine *g, const struct sublayer *s,
+                                  const struct work *w, struct around_call n, int i);
+/* Run a hook of all parts of `s`. */
+#define AROUND_EACH(hook, g, s, w, n, ...)                                                         \
+    for (int i_ = 0; i_ < (s)->n_parts; i_++)                                                      \
+        if ((s)->parts[i_].part->hook) {                                                           \
+            const struct part_call t_ = around_part_call(g, s, w, n, i_);                          \
+            (s)->parts[i_].part->hook(&t_, __VA_ARGS__);                                           \
+        }
+
+/* y = x W^T of a map of source rows, backward: its weight gradient, and that of the rows, added to
+ * d_in; d_y are of the last `rows` rows. */
+void around_map_grad(const struct part_call *t, const struct param *W, struct sublayer_input from,
+                     const float *d_y, float *d_in, int rows, int skip);
+
+/* The gradients of a root mean square norm of n rows, in place of d. */
+void around_norm_grad(const struct part_call *t, const struct param *weight, float *d,
+                      const float *raw, float *stats, int rows);
+
+/* Visible pairs of all heads. */
+double around_pairs(const struct attn *a);
+
+#endif
