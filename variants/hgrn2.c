@@ -143,7 +143,9 @@ static void build(struct steps *t)
 
 static void model_params(const struct config *c, struct params *p)
 {
-    params_add(p, INIT_CONST, 1, 2, (const int[]){c->N, c->H * c->dh}, "lower_bounds");
+    const struct config layer = config_of_layers(c, false);
+
+    params_add(p, INIT_CONST, 1, 2, (const int[]){c->N, layer.H * layer.dh}, "lower_bounds");
 }
 
 static void usual(const struct config *c, void *own)

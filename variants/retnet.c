@@ -33,8 +33,8 @@ static void build(struct steps *t)
     const struct qkv x = mix_qkv(t, false);
     struct recurrence r = mix_recurrence(t, x);
 
-    r.q = step_rotate(t, x.q, t->c->dh, 10000, false);
-    r.k = step_rotate(t, x.k, t->c->dh, 10000, false);
+    r.q = step_rotate(t, x.q, t->c->dh, 10000, mix_of(t)->pairs);
+    r.k = step_rotate(t, x.k, t->c->dh, 10000, mix_of(t)->pairs);
     r.g = step_writes(t, steps_add(t, &kind), t->c->H);
     mix_output(t, step_recur(t, r));
 }

@@ -178,7 +178,7 @@ static int values_of(struct steps *t, int x, int v)
         .name = "blend", .forward = blend, .backward = blend_grad};
     const int width = mix_values(t), first = steps_first(t, width);
 
-    if (t->layer == 0 && !t->alone) {
+    if (t->layer == 0 && !(t->alone && mix_of(t)->moves_first)) {
         step_copy_to(t, first, v);
         return v;
     }
@@ -230,7 +230,8 @@ static void usual(const struct config *c, void *own)
                            .norm_weights = c->H * config_dv(c),
                            .norm_bias = true,
                            .gate_tau = 1,
-                           .beta_max = 1});
+                           .beta_max = 1,
+                           .moves_first = true});
 }
 
 static const struct own own = MIX_OWN(usual);

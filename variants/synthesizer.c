@@ -12,10 +12,14 @@
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 
-const struct mixer mixer_synth_dense = {
-    .name = "synth_dense", .own = &synthesizer_own, .kind = &sublayer_synthesizer};
-const struct mixer mixer_synth_random = {
-    .name = "synth_random", .own = &synthesizer_own, .kind = &sublayer_synthesizer};
+const struct mixer mixer_synth_dense = {.name = "synth_dense",
+                                        .own = &synthesizer_own,
+                                        .kind = &sublayer_synthesizer,
+                                        .windowed = true};
+const struct mixer mixer_synth_random = {.name = "synth_random",
+                                         .own = &synthesizer_own,
+                                         .kind = &sublayer_synthesizer,
+                                         .windowed = true};
 
 const struct variant variant_synthesizer = {
     .name = "synthesizer",

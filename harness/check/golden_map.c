@@ -6,6 +6,7 @@
 #include "variants/model/checkpoint.h"
 #include "variants/parts/dextra.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct map_run {
@@ -28,6 +29,23 @@ static enum status bind(struct run *r, struct err *e)
     o->more = arena_f32(a, PART_SCRATCH, c->qkv_map->work_grad(c, 0, o->rows));
     (void)e;
     return OK;
+}
+
+/* Groups and widths are those of the weights [groups, width/groups, ..]; the last one is d_out
+ * wide. */
+static void read_shapes(const struct run *r, struct dextra *own, int depth)
+{
+    char name[TENSOR_NAME];
+
+    for (int i = 0; i < depth; i++) {
+        snprintf(name, sizeof(name), "param.dextra.glt.%d.weight", i);
+        const struct tensor *const t = safetensors_find(r->s, name);
+        if (!t || t->rank != 3 || t->shape[0] < 1 ||
+            (int64_t)t->shape[0] * t->shape[1] > UINT16_MAX)
+            continue;
+        own->given[i].groups = (uint16_t)t->shape[0];
+        own->given[i].width = (uint16_t)(t->shape[0] * t->shape[1]);
+    }
 }
 
 static enum status read(struct run *r, struct err *e)
@@ -60,6 +78,7 @@ static enum status read(struct run *r, struct err *e)
     struct dextra *const own = (void *)c->own[SLOT_QKV_MAP].bytes;
     own->depth[0] = own->depth[1] = depth;
     own->width[0] = own->width[1] = (float)width;
+    read_shapes(r, own, depth);
     if ((st = checkpoint_check(r->s, c, e)) != OK)
         return st;
     o->rows = r->max.B * r->max.L;

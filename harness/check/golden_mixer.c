@@ -225,10 +225,13 @@ static enum status read(struct run *r, struct err *e)
     enum status st;
 
     struct joined *const o = r->own;
+    struct err why;
 
     if ((st = golden_config(r, e)) != OK || (st = golden_extent(r, e)) != OK ||
         (st = read_width(r, &width, e)) != OK || (st = golden_inputs(r, width, e)) != OK)
         return st;
+    if (!safetensors_find(r->s, "param.attn.v0")) /* it is the first layer, if that matters */
+        (void)config_set(&r->c, "moves_first", "0", &why);
     join_state_and_memory(r);
     if ((st = join_global(r, e)) != OK || (st = golden_whole(r, "base", &o->base, e)) != OK ||
         (st = golden_mask_random(r, o->base + r->max.M + r->max.L, e)) != OK)

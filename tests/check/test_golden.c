@@ -9,6 +9,7 @@
 #include <criterion/parameterized.h>
 #include <dirent.h>
 #include <math.h>
+#include <unistd.h>
 
 enum { FILES_MAX = 512, FILES_AT_LEAST = 56 };
 static const char golden[] = "tests/golden";
@@ -281,6 +282,30 @@ Test(golden, what_nothing_reads_is_refused, .init = folder_make, .fini = folder_
         expect_refused(file, (struct edit){.rename = result, .new_name = "out.nothing"},
                        "\"out.nothing\"");
         free(paths[i]);
+    }
+}
+
+/* Files that must be refused, each named for what is wrong with it. */
+Test(golden, shared_files_to_refuse)
+{
+    static const struct {
+        const char *file, *part;
+    } cases[] = {{"unknown_key", "slope_power"},
+                 {"unknown_input_lm", "in.mask_random"},
+                 {"norm_and_wiring_disagree", "wiring"}};
+    const char *const shared = getenv("BENCH_SHARED");
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char path[FILE_PATH];
+        struct tally t;
+        struct seen s;
+        struct err e = {""};
+        snprintf(path, sizeof(path), "%s/goldens4/refuse/%s.safetensors", shared ? shared : "",
+                 cases[i].file);
+        if (!shared || access(path, R_OK) != 0)
+            cr_skip_test("no golden files in $BENCH_SHARED/goldens4");
+        cr_expect_eq(run("ref", 1, path, &t, &s, &e), E_IO, "%s", cases[i].file);
+        cr_expect(strstr(e.msg, cases[i].part), "\"%s\" does not name %s", e.msg, cases[i].part);
     }
 }
 

@@ -253,8 +253,8 @@ static void change_parts(struct seen *s, const struct config *c)
     for (enum part_slot slot = 0; slot < SLOT_COUNT; slot++) {
         const struct own *const own = config_own_of(c, slot);
         for (const struct choice *row = own ? own->choices : NULL; row && row->name; row++) {
-            if (is_seen(s, row))
-                continue;
+            if (is_seen(s, row) || row->elsewhere || row->of_input)
+                continue; /* no key says it */
             cr_assert_lt(s->n, MOST);
             if (change(c, row, c->own[slot].bytes - (const unsigned char *)c) > 0)
                 s->row[s->n++] = row;

@@ -271,16 +271,19 @@ static void norm_by_hand(struct rows_by_hand *r, double eps)
     }
 }
 
-/* Means of whole pairs: a last row without a partner is in none. */
-static void pool_by_hand(struct rows_by_hand *r)
+/* Means of pairs: a last row without a partner is in none, or alone where the future is seen. */
+static void pool_by_hand(struct rows_by_hand *r, bool causal)
 {
-    r->n /= 2;
+    const int rows = r->n;
+
+    r->n = (rows + !causal) / 2;
     for (int i = 0; i < r->n; i++)
         for (int e = 0; e < WIDTH; e++)
-            r->at[i][e] = 0.5 * (r->at[2 * i][e] + r->at[2 * i + 1][e]);
+            r->at[i][e] =
+                2 * i + 1 < rows ? 0.5 * (r->at[2 * i][e] + r->at[2 * i + 1][e]) : r->at[2 * i][e];
 }
 
-/* Token t has the group of `size` that it is in, if that is whole; causal: the last group whose
+/* Token t has the group of `size` that it is in; causal: the last group whose
  * tokens are all at t or before it. */
 static void join_by_hand(struct rows_by_hand *r, const struct rows_by_hand *tokens, int size,
                          bool causal)
@@ -308,7 +311,7 @@ static struct rows_by_hand means_by_hand(const struct pool_case *t, int T)
         if (*letter == 'p' && size == 1)
             tokens = r;
         if (*letter == 'p')
-            pool_by_hand(&r), size *= 2;
+            pool_by_hand(&r, t->c.causal), size *= 2;
         if (*letter == 'u')
             join_by_hand(&r, &tokens, size, t->c.causal);
         norm_by_hand(&r, (double)t->c.ln_eps);

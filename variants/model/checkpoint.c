@@ -112,17 +112,24 @@ static void read_rows_of(struct reader *r, const struct choice *row, int *at,
         *at = t->shape[0];
 }
 
-/* How large an axis of an input is: of in.NAME, or of that of the first layer; as usual without. */
-static void read_size_of(struct reader *r, const struct choice *row, int *at)
+/* in.NAME, or that of the first layer. */
+static const struct tensor *find_input(const struct reader *r, const char *name)
 {
     const struct tensor *t;
     char full[TENSOR_NAME];
 
-    snprintf(full, sizeof(full), "in.%s", row->input);
-    if (!(t = safetensors_find(r->s, full))) {
-        snprintf(full, sizeof(full), "in.%s.0", row->input);
-        t = safetensors_find(r->s, full);
-    }
+    snprintf(full, sizeof(full), "in.%s", name);
+    if ((t = safetensors_find(r->s, full)))
+        return t;
+    snprintf(full, sizeof(full), "in.%s.0", name);
+    return safetensors_find(r->s, full);
+}
+
+/* How large an axis of an input is; as usual without. */
+static void read_size_of(struct reader *r, const struct choice *row, int *at)
+{
+    const struct tensor *const t = find_input(r, row->input);
+
     if (t && t->rank > row->axis && t->shape[row->axis] >= row->least &&
         t->shape[row->axis] <= row->most)
         *at = t->shape[row->axis];
@@ -173,11 +180,14 @@ static void read_row(struct reader *r, const struct choice *row, void *base, con
     void *const at = (char *)base + row->at;
     struct err why;
 
-    if (r->st != OK || row->elsewhere)
+    if (r->st != OK || row->elsewhere || choice_is_idle(row, c))
         return;
     if (row->tensor)
         *(bool *)at = find_tensor(r, c, row->tensor) != NULL;
-    else if (!text || (strcmp(text, "none") == 0 && !has_word(row, text)))
+    else if (row->of_input) {
+        const struct tensor *const t = find_input(r, row->of_input);
+        *(bool *)at = t && t->rank > row->axis;
+    } else if (!text || (strcmp(text, "none") == 0 && !has_word(row, text)))
         row->rows_of ? read_rows_of(r, row, at, c)
         : row->input ? read_size_of(r, row, at)
                      : CHECK(!row->absent || choice_parse(row, base, row->absent, NULL) == OK);
@@ -234,7 +244,10 @@ static void read_extra(struct reader *r, struct config *c)
 {
     c->attn_extra = NULL;
     for (const struct extra_key *k = extra_keys; k->key; k++) {
-        if (whole(r, k->key, MAX_WIDTH) == 0)
+        double said = 0; /* a flag, or a number of its own */
+        if (r->st == OK)
+            r->st = safetensors_real(r->s, k->key, 0, &said, r->e);
+        if (r->st != OK || said == 0)
             continue;
         if (c->attn_extra && r->st == OK)
             r->st = safetensors_fail(r->s, r->e, "both %s and %s  -> one of them at most",

@@ -41,9 +41,11 @@ static void put_row(struct meta *m, const struct choice *row, const void *base)
 {
     char text[CHOICE_TEXT];
 
-    if (row->elsewhere || (row->tensor && !row->print))
+    if (row->elsewhere || ((row->tensor || row->of_input) && !row->print))
         return;
     choice_print(text, row, base);
+    if (row->if_other && strcmp(text, row->absent) == 0)
+        return;
     if (row->in_digits)
         snprintf(text, sizeof(text), "%d", *(const int *)((const char *)base + row->at));
     put(m, choice_key(row), "%s", *text ? text : "none");

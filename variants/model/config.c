@@ -89,6 +89,7 @@ struct config config_of_layers(const struct config *c, bool attends)
             one.scale = c->recurrent.scale;
         }
         one.kv_heads = one.H;
+        one.attn_extra = NULL;
     }
     return one;
 }
@@ -384,7 +385,7 @@ static enum status check_stack(const struct config *c, struct err *e)
 {
     const char *const name = c->variant->name;
 
-    if (!is_recurrent(c) || c->mixer->model_params)
+    if (!is_recurrent(c))
         return fail(e, E_USAGE, "%s: a stack without a recurrent mixer  -> a variant with one",
                     name);
     if (c->recurrent.H < 0 || c->recurrent.dh < 0 || c->recurrent.dv < 0)

@@ -16,6 +16,14 @@ static bool is_content(const struct config *c)
     return c->mixer && !c->stack.n && c->mixer->content;
 }
 
+/* Is it defined where queries see later keys? */
+static bool chooses_ahead(const struct config *c)
+{
+    const struct content *const form = c->mixer->content;
+
+    return form->both || (form->both_ahead && content_looks_ahead(c));
+}
+
 /* Does something without keys stand in place of attention? */
 static bool is_blind(const struct config *c)
 {
@@ -131,7 +139,9 @@ static const struct {
     /* there are no scores to add to */
     {HAS_MIXER, EXCLUDES(TERMS, HAS_HEAD_WINDOWS, HAS_TABLES, HAS_ENTERS)},
     /* no keys: it reads all of the past, in order */
-    {HAS_BLIND, EXCLUDES(HAS_WINDOW, HAS_SAME_LENGTH, HAS_MASKS, HAS_ROTATED, HAS_SOFT_CAP)},
+    {HAS_BLIND, EXCLUDES(HAS_SAME_LENGTH, HAS_MASKS, HAS_ROTATED, HAS_SOFT_CAP)},
+    /* its past has no newest rows */
+    {HAS_UNWINDOWED, EXCLUDES(HAS_WINDOW)},
     /* it reads the past only */
     {HAS_PAST_MIXER, EXCLUDES(HAS_FUTURE)},
     /* it chooses its pairs itself */
@@ -143,7 +153,7 @@ static const struct {
     {HAS_CONTENT_WHOLE, EXCLUDES(HAS_CAUSAL)},
     /* its layers are recurrent mixers, or attention with rotated positions or none */
     {HAS_STACK, EXCLUDES(HAS_FUTURE, HAS_SAME_LENGTH, HAS_MASKS, HAS_HEAD_WINDOWS, HAS_STEPS,
-                         HAS_ORDER, HAS_RNN, HAS_QKV_MAP, HAS_EXTRA, HAS_SCORE_RESIDUAL, HAS_TABLES,
+                         HAS_ORDER, HAS_RNN, HAS_QKV_MAP, HAS_SCORE_RESIDUAL, HAS_TABLES,
                          HAS_ENTERS, HAS_EMBEDS, HAS_WORDS)},
 
     /* each sub-layer has one norm */

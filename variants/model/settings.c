@@ -141,7 +141,7 @@ enum status config_set(struct config *c, const char *key, const char *text, stru
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
         const struct own *const own = config_own_of(c, s);
         for (row = own ? own->choices : NULL; row && row->name; row++)
-            if (strcmp(choice_key(row), key) == 0)
+            if (strcmp(choice_key(row), key) == 0 && !choice_is_idle(row, c))
                 return choice_parse(row, c->own[s].bytes, text, e);
     }
     return fail(e, E_USAGE, "%s: has no %s  -> see its parts", c->variant->name, key);

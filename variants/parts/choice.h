@@ -55,12 +55,14 @@ struct choice {
     bool zero_is_absent; /* CODEC_INT */
     bool in_digits;      /* CODEC_WORD: files have its number, up to `most` */
     bool elsewhere;      /* files say it in other keys */
+    bool if_other;       /* checkpoints say it only where it is not what `absent` says */
     const char *tensor;  /* a bool, true where the file has this tensor; no key is read */
     const char *rows_of; /* CODEC_INT: where the key is missing, the rows of this tensor, if any */
     /* CODEC_INT: where the key is missing, the size of this axis of the input of that name in
      * golden files, if there is one. */
     const char *input;
     int axis;
+    const char *of_input; /* a bool, true where the input of that name has `axis`; no key is read */
     bool (*applies)(const struct config *c); /* NULL = always */
     void (*print)(char text[CHOICE_TEXT], const void *base);
     enum status (*parse)(void *base, const char *text, struct err *e);
@@ -100,6 +102,12 @@ enum status choice_check(const struct choice *row, const void *base, struct err 
 static inline const char *choice_key(const struct choice *row)
 {
     return row->key ? row->key : row->name;
+}
+
+/* A row of a part that this model's does not have, under a key that another part may have, too. */
+static inline bool choice_is_idle(const struct choice *row, const struct config *c)
+{
+    return row->if_other && row->applies && !row->applies(c);
 }
 
 bool choice_equal(const struct choice *row, const void *a, const void *b);

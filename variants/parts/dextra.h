@@ -21,6 +21,10 @@ struct dextra {
     int groups;     /* most groups */
     bool shuffle, norm;
     int act;
+    /* Groups and width of each transform, of a file whose weights say them; 0 = as computed. */
+    struct dextra_given {
+        uint16_t groups, width;
+    } given[MAX_DEXTRA_DEPTH];
 };
 extern const struct own dextra_own;
 static inline const struct dextra *dextra_of(const struct config *c)

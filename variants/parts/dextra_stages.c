@@ -139,11 +139,19 @@ static void dextra_usual(const struct config *c, void *own)
 
 static enum status dextra_check(const struct config *c, const void *own, struct err *e)
 {
-    const int n = ((const struct dextra *)own)->listed;
+    const struct dextra *const d = own;
+    const int n = d->listed, into = d->form == DEXTRA_CODE ? c->H * c->dh : c->D;
 
     if (n && n != c->N)
         return fail(e, E_USAGE, "%s: a map of %d layers in a model of %d  -> such as 4,8",
                     c->variant->name, n, c->N);
+    for (int i = 0; i < d->depth[0]; i++) {
+        const struct dextra_given at = d->given[i];
+        const int in = into + (i && d->given[i - 1].width ? d->given[i - 1].width : 0);
+        if (at.groups && (at.width % at.groups || in % at.groups || into % at.groups))
+            return fail(e, E_USAGE, "%s: transform %d from %d to %d in %d groups  -> a divisor",
+                        c->variant->name, i, in, at.width, at.groups);
+    }
     return OK;
 }
 
@@ -198,10 +206,12 @@ struct stages dextra_stages(const struct config *c, int nth)
     if (code)
         add(&s, (struct stage){"in", 1, c->D, 0, base, true, false, norm, true, 0});
     for (int i = 0, before = 0; i < n; i++) {
-        const int groups = groups_of(c, i, n, base);
+        const struct dextra_given given = own->given[i];
+        const int groups = given.groups ? given.groups : groups_of(c, i, n, base);
         const int unit = max_int(code ? ROUND : 1,
                                  max_int(groups, groups_of(c, min_int(i + 1, n - 1), n, base)));
-        const int width = (width_of(i, n, base, widest) + unit - 1) / unit * unit;
+        const int computed = (width_of(i, n, base, widest) + unit - 1) / unit * unit;
+        const int width = given.width ? given.width : computed;
         struct stage t = {.groups = groups,
                           .a = base,
                           .b = before,

@@ -48,10 +48,12 @@
     X(QKV_MAP, "map", c->qkv_map->name, "before queries, keys and values", c->qkv_map)             \
     X(MIXER, "mixer", c->mixer->name, "in place of attention", c->mixer && !c->stack.n)            \
     X(BLIND, "mixer", c->mixer->name, "without keys", is_blind(c))                                 \
+    X(UNWINDOWED, "mixer", c->mixer->name, "without windows",                                      \
+      is_blind(c) && !c->mixer->windowed)                                                          \
     X(PAST_MIXER, "mixer", c->mixer->name, "of all of the past", is_blind(c) && !c->mixer->both)   \
     X(CONTENT, "mixer", c->mixer->name, "that chooses by content", is_content(c))                  \
     X(CONTENT_PAST, "mixer", c->mixer->name, "that chooses in the past only",                      \
-      is_content(c) && !c->mixer->content->both)                                                   \
+      is_content(c) && !chooses_ahead(c))                                                           \
     X(CONTENT_WHOLE, "mixer", c->mixer->name, "that chooses in a whole text only",                 \
       is_content(c) && !c->mixer->content->past)                                                   \
     X(STACK, "--stack", NULL, "", c->stack.n > 0)                                                  \

@@ -13,12 +13,13 @@
 #include <math.h>
 
 struct span {
-    int ramp, max; /* tokens of the soft end; longest span */
-    float cost;    /* what the mean span of a layer adds to the loss, per token */
+    float ramp; /* tokens of the soft end */
+    int max;    /* longest span */
+    float cost; /* what the mean span of a layer adds to the loss, per token */
 };
 
 static const struct choice span_choices[] = {
-    ROW_INT(struct span, ramp, "span_ramp", 1, 1 << 20, "tokens of the soft end"),
+    ROW_REAL(struct span, ramp, "span_ramp", FLT_MIN, 1 << 20, "tokens of the soft end"),
     ROW_INT(struct span, max, "span_max", 0, 1 << 20, "tokens of the longest span",
             .scope = SCOPE_CORE, .setting = true),
     ROW_REAL(struct span, cost, "span_cost", 0, FLT_MAX,
@@ -39,7 +40,9 @@ static const struct span *span_of(const struct config *c) { return config_own(c,
 /* m before clipping. */
 static double fade(const struct config *c, const struct param *z, int h, int n)
 {
-    return (span_of(c)->ramp + (double)z->data[h] - n) / span_of(c)->ramp;
+    const double ramp = (double)span_of(c)->ramp;
+
+    return (ramp + (double)z->data[h] - n) / ramp;
 }
 
 /* A span is a window, and needs a row for each distance. */
@@ -65,7 +68,7 @@ static void span_build_tables(const struct pos_call *t)
     struct attn *const a = t->a;
 
     for (int h = 0; h < c->H; h++) {
-        const int ends = (int)ceil(span_of(c)->ramp + (double)t->layer->data[h]);
+        const int ends = (int)ceil((double)span_of(c)->ramp + (double)t->layer->data[h]);
         ((int *)a->window_of_head)[h] = a->window ? min_int(a->window, ends) : ends;
         for (int n = 0; n < a->R; n++)
             bias_of(a, h)[-n] = n < ends ? (float)log(fmin(1, fade(c, t->layer, h, n))) : 0;
@@ -87,7 +90,7 @@ static void span_build_tables_grad(const struct pos_call *t)
         for (int n = 0; n < t->a->R; n++) {
             const double m = fade(c, t->layer, h, n);
             if (m > 0 && m < 1)
-                d_z += (double)bias_grad_of(t->a, t->d, h)[-n] / (span_of(c)->ramp * m);
+                d_z += (double)bias_grad_of(t->a, t->d, h)[-n] / ((double)span_of(c)->ramp * m);
         }
         t->layer->grad[h] += (float)d_z;
     }

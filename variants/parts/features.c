@@ -26,6 +26,7 @@ static const struct choice linear_choices[] = {
              .absent = "0"),
     ROW_REAL(struct linear, least, "feature_eps", 0, FLT_MAX, "what each feature begins with",
              .applies = has_least, .absent = "0"),
+    ROW_FLAG(struct linear, apart, "omega_of_heads", NULL, .of_input = "omega", .axis = 2),
     {0},
 };
 
@@ -47,6 +48,9 @@ static enum status linear_check(const struct config *c, const void *own, struct 
                     "%s: lin_eps %g with mixer %s, whose features have a scale of their own in "
                     "each row  -> 0",
                     c->variant->name, (double)l->eps, c->mixer->name);
+    if (l->apart && c->kv_heads != c->H)
+        return fail(e, E_USAGE, "%s: kv_heads %d with directions of each head  -> as many as heads",
+                    c->variant->name, c->kv_heads);
     const struct config layer = config_of_layers(c, false);
     return config_check_state(c, features_count(&layer), e);
 }
@@ -60,9 +64,12 @@ int features_count(const struct config *c)
                                          : linear_of(c)->features;
 }
 
+/* Of directions: one for all heads, or each its own. */
+static int sets(const struct config *c) { return linear_of(c)->apart ? c->H : 1; }
+
 size_t features_floats(const struct config *c)
 {
-    return is_random(c) ? (size_t)linear_of(c)->features * (size_t)c->dh : 0;
+    return is_random(c) ? (size_t)(sets(c) * linear_of(c)->features) * (size_t)c->dh : 0;
 }
 
 /* ---- directions --------------------------------------------------------------------------- */
@@ -89,7 +96,7 @@ void features_draw(const struct config *c, float *directions)
     const int dh = c->dh;
 
     rng_normal(directions, features_floats(c), SEED, rng_stream("features.directions"), 0, 1);
-    for (int r = 0; r < linear_of(c)->features; r++) {
+    for (int r = 0; r < sets(c) * linear_of(c)->features; r++) {
         float *const w = directions + (ptrdiff_t)r * dh;
         double square = 0; /* squared length of another Gaussian vector */
         for (int e = 0; e < dh; e++) {
@@ -98,7 +105,7 @@ void features_draw(const struct config *c, float *directions)
             rng_normal(&x, 1, SEED, stream + (uint64_t)e, 0, 1);
             square += (double)x * (double)x;
         }
-        orthogonalize(w, r % dh, dh, sqrt(square));
+        orthogonalize(w, r % linear_of(c)->features % dh, dh, sqrt(square));
     }
 }
 
@@ -107,7 +114,7 @@ float features_top(const struct config *c, const float *directions)
 {
     float top = 0;
 
-    for (int r = 0; r < linear_of(c)->features; r++) {
+    for (int r = 0; r < sets(c) * linear_of(c)->features; r++) {
         const float *const w = directions + (ptrdiff_t)r * c->dh;
         top = fmaxf(top, (float)(dot_in_order(w, w, c->dh) / 2));
     }
@@ -122,14 +129,17 @@ static float input_scale(const struct config *c)
     return (float)pow(c->dh, -0.25);
 } /* x' = this x */
 
-/* f (+)= sign x' w^T, or another product of such a half with the directions. */
-static struct gemm product(const struct engine *g, const struct config *c,
-                           const struct directions *of, float *f, const float *x, int rows,
-                           int half)
+/* f = beta f + sign x' w^T of rows of heads; each set of directions has its heads, which lie
+ * between those of the other sets. */
+static void product(const struct engine *g, const struct config *c, const struct directions *of,
+                    float *f, const float *x, int rows, int half, float beta)
 {
-    return mm_of(g, NT, rows, linear_of(c)->features, c->dh,
-                 half ? -input_scale(c) : input_scale(c), x, c->dh, of->w, c->dh, 1,
-                 f + (ptrdiff_t)half * linear_of(c)->features, features_count(c));
+    const int n = sets(c), r = linear_of(c)->features, m = features_count(c);
+
+    for (int h = 0; h < n; h++)
+        mm(g, NT, rows / n, r, c->dh, half ? -input_scale(c) : input_scale(c),
+           x + (ptrdiff_t)h * c->dh, (ptrdiff_t)n * c->dh, of->w + (ptrdiff_t)h * r * c->dh, c->dh,
+           beta, f + (ptrdiff_t)h * m + (ptrdiff_t)half * r, (ptrdiff_t)n * m);
 }
 
 /* Fill rows of f with -|x'|^2 / 2 - top. */
@@ -205,10 +215,7 @@ static void finish_relu(const struct engine *g, const struct config *c, float *f
 static void plain_forward(const struct engine *g, const struct config *c,
                           const struct directions *of, float *f, const float *x, int rows)
 {
-    struct gemm p = product(g, c, of, f, x, rows, 0);
-
-    p.beta = 0;
-    g->ops.gemm(&p);
+    product(g, c, of, f, x, rows, 0, 0);
     if (is_trig(c))
         finish_trig(g, c, f, x, rows);
     else
@@ -233,10 +240,8 @@ void features_forward(const struct engine *g, const struct config *c, const stru
 
     if (is_random(c)) {
         begin(g, c, of, f, x, rows);
-        for (int half = 0; half <= both_signs(c); half++) {
-            const struct gemm p = product(g, c, of, f, x, rows, half);
-            g->ops.gemm(&p);
-        }
+        for (int half = 0; half <= both_signs(c); half++)
+            product(g, c, of, f, x, rows, half, 1);
         if (query)
             subtract_row_max(g, f, rows, m);
     }
@@ -324,8 +329,11 @@ void features_backward(const struct engine *g, const struct config *c, const str
         through_relu(g, c, d_x, d_f, f, rows);
     else
         through_exp(g, c, d_x, d_f, f, x, rows);
+    const int n = sets(c), r = linear_of(c)->features, m = features_count(c);
     for (int half = 0; half <= both_signs(c); half++)
-        mm(g, NN, rows, c->dh, linear_of(c)->features, half ? -input_scale(c) : input_scale(c),
-           d_f + (ptrdiff_t)half * linear_of(c)->features, features_count(c), of->w, c->dh, 1, d_x,
-           c->dh);
+        for (int h = 0; h < n; h++)
+            mm(g, NN, rows / n, c->dh, r, half ? -input_scale(c) : input_scale(c),
+               d_f + (ptrdiff_t)h * m + (ptrdiff_t)half * r, (ptrdiff_t)n * m,
+               of->w + (ptrdiff_t)h * r * c->dh, c->dh, 1, d_x + (ptrdiff_t)h * c->dh,
+               (ptrdiff_t)n * c->dh);
 }

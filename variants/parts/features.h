@@ -24,6 +24,7 @@ struct linear {
     int features; /* random ones */
     float eps;    /* of divisors (struct recur) */
     float least;  /* what each feature of RELU begins with */
+    bool apart;   /* each head has directions of its own */
 };
 extern const struct own linear_own;
 static inline const struct linear *linear_of(const struct config *c)
@@ -33,7 +34,7 @@ static inline const struct linear *linear_of(const struct config *c)
 
 /* Random directions of a model. */
 struct directions {
-    const float *w; /* [features,dh]; NULL if the map has none */
+    const float *w; /* [features,dh], or so of each head; NULL if the map has none */
     float top;      /* before scaling, no feature of a key exceeds exp(top) */
 };
 

@@ -22,7 +22,7 @@ struct own {
     /* E_USAGE if the numbers make no sense; NULL = all do. */
     enum status (*check)(const struct config *c, const void *own, struct err *e);
 };
-enum { MAX_OWN = 64 };
+enum { MAX_OWN = 192 };
 #define OWN_SIZE(type) sizeof(char[sizeof(type) <= MAX_OWN ? (int)sizeof(type) : -1])
 
 /* Rows of heads that a scheme rotates: projected queries or keys, or, backwards, their
@@ -237,6 +237,7 @@ struct mixer {
     const struct content *content;
     bool both;                    /* it may see the keys after a query, if its numbers say so */
     const enum feature *excludes; /* as of struct pos */
+    bool windowed;                /* it does not attend, but a window applies to it */
 };
 
 #endif

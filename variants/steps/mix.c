@@ -4,6 +4,7 @@
 #include "mix.h"
 #include "variants/backends/recur.h"
 #include "variants/parts/features.h"
+#include "variants/parts/parts.h"
 
 #include <math.h>
 
@@ -21,6 +22,8 @@ static struct mix usual_of(const struct config *c)
 }
 
 static bool has_conv(const struct config *c) { return usual_of(c).conv_width > 0; }
+static const char *const pairs_words[] = {"interleaved", "half", NULL};
+static bool rotates(const struct config *c) { return c->mixer == &mixer_retnet; }
 static bool has_groups(const struct config *c) { return usual_of(c).groups > 0; }
 static bool has_lora(const struct config *c) { return usual_of(c).lora > 0; }
 
@@ -40,6 +43,9 @@ const struct choice mix_choices[] = {
     ROW_REAL(struct mix, beta_max, "beta_max", 0, 2, NULL, .absent = "1"),
     ROW_FLAG(struct mix, norm_whole, "norm_whole", NULL, .absent = "0"),
     ROW_FLAG(struct mix, norm_bias, "norm_bias", NULL, .tensor = "attn.norm.bias"),
+    ROW_WORD(struct mix, pairs, "rope_pairs", pairs_words, NULL, .applies = rotates,
+             .absent = "interleaved", .if_other = true),
+    ROW_FLAG(struct mix, moves_first, "moves_first", NULL, .elsewhere = true),
     {0},
 };
 

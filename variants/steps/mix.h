@@ -21,6 +21,8 @@ struct mix {
     float beta_max;   /* 2 allows negative eigenvalues */
     bool norm_whole;  /* one norm over all heads */
     bool norm_bias;
+    int pairs;        /* which columns of a head are rotated together: 0 = neighbours, 1 = halves */
+    bool moves_first; /* a layer alone moves its values towards the first layer's */
 };
 
 /* A mixer's own numbers, with what they usually are. */

@@ -468,7 +468,7 @@ void attention_unproject(const struct engine *g, const struct sublayer *s, struc
 void attention_core(const struct engine *g, const struct sublayer *s, const struct work *w,
                     const struct attn *a)
 {
-    const struct around_call n = attention_call(s, a->B, s->pools ? 2 * a->L : a->L);
+    const struct around_call n = attention_call(s, a->B, s->pools ? a->M + a->L : a->L);
 
     if (around_core(g, s, w, n, a))
         return;

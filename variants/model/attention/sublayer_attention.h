@@ -34,7 +34,7 @@ void attention_resize(const struct sublayer *s, struct attn *a, int L, int M);
 /* Query rows of L source rows. */
 static inline int attention_query_rows(const struct sublayer *s, int L)
 {
-    return s->pools ? L / 2 : L;
+    return s->pools ? (L + !s->c->causal) / 2 : L;
 }
 
 /* Width of the rows that q, k and v are projected from: D, or that of qkv_map. */

@@ -34,6 +34,7 @@ struct content_call {
 
 struct content {
     bool past, both; /* is it defined with a view of the past only; of the future, too? */
+    bool both_ahead; /* of the future only in the form that looks ahead anyway */
     bool no_memory;  /* keys of an earlier segment mean nothing to it */
     /* Numbers of a row and head; NULL = none. number: fill in those of the projected rows. */
     int (*numbers)(const struct config *c);

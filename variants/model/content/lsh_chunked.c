@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Hashing as published: in each round rows in the order of (bucket, position) are cut into chunks
- * of `lsh_chunk`; a query sees its own chunk and the one before it, causal by position. Before the
+ * of `lsh_chunk`; a query sees its own chunk and the one before it, causal by position unless
+ * attention sees the future. Before the
  * first chunk of a round comes the last one of the round before, before that of the first round the
  * last of all. The own row counts where nothing else is visible, with a score of -5e4. What is
  * visible in round r gives o_r and z_r, the logarithm of its sum:
@@ -109,7 +110,7 @@ static int add_chunk(const struct head *t, int r, int in, int chunk, int i, int 
     for (int x = chunk * c; x < (chunk + 1) * c; x++) {
         const int j = t->room.order[(ptrdiff_t)in * L + x];
         const bool same = lsh_bucket(t->n, t->b, t->h, i, r) == lsh_bucket(t->n, t->b, t->h, j, r);
-        if (j <= i && (same || !t->l->within))
+        if ((j <= i || !t->n->a.causal) && (same || !t->l->within))
             keys[n++] = j;
     }
     return n;

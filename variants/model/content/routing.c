@@ -440,6 +440,7 @@ static void gather(const struct content_call *n)
 
 const struct content content_routing = {
     .past = true,
+    .both_ahead = true,
     .numbers = numbers,
     .number = number,
     .params = params,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Routing as published: every centroid takes the w queries and the w keys that are nearest to it,
- * among all of the segment; inside, attention is causal by position. A query that is taken n times
+ * among all of the segment; inside, attention is causal by position, or not at all. A query that is taken n times
  * has the mean of its n results, one that is not taken has 0. What a row becomes thus depends on
  * rows after it: this is no language model. */
 #include "plain.h"
@@ -87,8 +87,8 @@ static struct plain_row row_of(const struct content_call *n, const struct room *
     const bool last = routing_of(n->s->c)->self_last;
     int count = 0;
 
-    for (int j = 0; j < i + !last; j++)
-        if (r->as_key[j])
+    for (int j = 0; j < (n->a.causal ? i + 1 : n->a.L); j++)
+        if (r->as_key[j] && !(last && j == i))
             r->keys[count++] = j;
     if (last && count == 0 && r->as_key[i])
         r->keys[count++] = i;

@@ -265,7 +265,7 @@ void sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w
     if (s->kind->enter)
         s->kind->enter(s, x, B, L);
     const struct sublayer_input from = sublayer_source(g, s, w, w->reads ? w->reads : x, B, L);
-    const int rows = s->pools ? B * (L / 2) : B * L;
+    const int rows = B * (s->pools ? pool_groups(s->c, L, 1) : L);
     if (s->pools)
         x = pool_rows(s, w, x, B, L);
     s->kind->forward(g, s, w, from, epilogue(s, w, to, x));

@@ -111,7 +111,7 @@ void sublayer_backward(const struct engine *g, struct sublayer *s, struct work *
     const struct sublayer_input from = sublayer_source_again(s, w, B, L);
     const int skip =
         first ? 0 : from.M; /* otherwise the norm, which has weights, applies to memory */
-    const int rows = s->pools ? B * (L / 2) : B * L;
+    const int rows = B * (s->pools ? pool_groups(s->c, L, 1) : L);
 
     sublayer_reconstruction_grad(g, s, w, B, L);
     if (wiring_norms_after(s->wiring))

@@ -25,14 +25,22 @@ float sublayer_factor(const struct sublayer *s);
 
 /* ---- pool groups, sublayer_pool.c --------------------------------------------------------- */
 
-/* Rows of a sequence of L tokens before and after a sub-layer; only whole pool groups count. */
+/* Pool groups of 2^level tokens among L; in the causal form only whole ones count. */
+static inline int pool_groups(const struct config *c, int L, int level)
+{
+    return (L + (c->causal ? 0 : (1 << level) - 1)) >> level;
+}
+/* Rows of a sequence of L tokens before and after a sub-layer. */
 static inline int rows_before(const struct sublayer *s, int L)
 {
-    return L >> (s->level - s->pools);
+    return pool_groups(s->c, L, s->level - s->pools);
 }
-static inline int rows_after(const struct sublayer *s, int L) { return L >> s->level; }
+static inline int rows_after(const struct sublayer *s, int L)
+{
+    return pool_groups(s->c, L, s->level);
+}
 
-/* The means of two rows [B,L/2,D] of x [B,L,D], in w: its query rows and residual input. Backward:
+/* The means of two rows [B,groups,D] of x [B,L,D], in w: its query rows and residual input. Backward:
  * d from [B,L/2,D] to [B,L,D], the gradient of x without the part through f, which is added. */
 float *pool_rows(const struct sublayer *s, struct work *w, const float *x, int B, int L);
 void pool_rows_grad(const struct sublayer *s, const struct work *w, float *d, int B, int L);

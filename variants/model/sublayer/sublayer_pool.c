@@ -7,9 +7,9 @@
  *   x_t = u_t + top_(group of t)      u: the stream before pooling
  *
  * Causal, which is not published: a group is complete with its last token, and a token reads the
- * newest complete one. As published, not causal: a token reads the group that it is in. Zeros where
- * there is none: only whole groups count, so in the causal form a row never depends on later
- * tokens. */
+ * newest complete one, or zeros: only whole groups count, so a row never depends on later tokens.
+ * As published, not causal: a token reads the group that it is in, and a last row without a second
+ * is a group alone. */
 #include "sublayer_inner.h"
 #include "variants/model/attention/sublayer_attention.h"
 
@@ -25,14 +25,15 @@ static void add_rows(float *dst, const float *x, int n)
 
 float *pool_rows(const struct sublayer *s, struct work *w, const float *x, int B, int L)
 {
-    const int D = s->c->D, groups = L / 2;
+    const int D = s->c->D, groups = pool_groups(s->c, L, 1);
     float *const y = w->own[AT_POOLED];
 
     for (int b = 0; b < B; b++)
         for (int i = 0; i < groups; i++) {
             const float *const one = x + ((ptrdiff_t)b * L + 2 * i) * D;
+            const float *const other = 2 * i + 1 < L ? one + D : one;
             for (int e = 0; e < D; e++)
-                y[((ptrdiff_t)b * groups + i) * D + e] = (one[e] + one[D + e]) / 2;
+                y[((ptrdiff_t)b * groups + i) * D + e] = (one[e] + other[e]) / 2;
         }
     return y;
 }
@@ -40,37 +41,36 @@ float *pool_rows(const struct sublayer *s, struct work *w, const float *x, int B
 /* From the last row to the first, so that none is overwritten before it is read. */
 void pool_rows_grad(const struct sublayer *s, const struct work *w, float *d, int B, int L)
 {
-    const int D = s->c->D, groups = L / 2;
+    const int D = s->c->D, groups = pool_groups(s->c, L, 1);
     const float *const d_asking = w->d_own[AT_POOLED];
 
     for (int b = B - 1; b >= 0; b--)
         for (int j = L - 1; j >= 0; j--) {
             const ptrdiff_t group = ((ptrdiff_t)b * groups + j / 2) * D;
             float *const to = d + ((ptrdiff_t)b * L + j) * D;
+            const float share = j / 2 >= groups ? 0 : (j | 1) < L ? 0.5f : 1;
             for (int e = 0; e < D; e++)
-                to[e] = j / 2 < groups ? (d[group + e] + d_asking[group + e]) / 2 : 0;
+                to[e] = share != 0 ? share * (d[group + e] + d_asking[group + e]) : 0;
         }
 }
 
 /* ---- a row for each token ----------------------------------------------------------------- */
 
-/* The group that token t of L reads; -1 = none. */
-static int group_of(const struct sublayers *s, int t, int level, int L)
+/* The group that token t reads; -1 = none. */
+static int group_of(const struct sublayers *s, int t, int level)
 {
-    if (s->at->c->causal)
-        return ((t + 1) >> level) - 1;
-    return t >> level < L >> level ? t >> level : -1;
+    return s->at->c->causal ? ((t + 1) >> level) - 1 : t >> level;
 }
 
 /* x from [B,groups,D] to [B,L,D], from the last row to the first as above. */
 static void join(const struct sublayers *s, int level, const float *unpooled, float *x, int B,
                  int L)
 {
-    const int D = s->at->c->D, groups = L >> level;
+    const int D = s->at->c->D, groups = pool_groups(s->at->c, L, level);
 
     for (int b = B - 1; b >= 0; b--)
         for (int t = L - 1; t >= 0; t--) {
-            const int group = group_of(s, t, level, L);
+            const int group = group_of(s, t, level);
             const ptrdiff_t at = ((ptrdiff_t)b * L + t) * D;
             const float *const top = x + ((ptrdiff_t)b * groups + group) * D;
             for (int e = 0; e < D; e++)
@@ -81,11 +81,11 @@ static void join(const struct sublayers *s, int level, const float *unpooled, fl
 /* d from [B,L,D] to [B,groups,D]: sums over the tokens that read a group, from the first row on. */
 static void join_grad(const struct sublayers *s, int level, float *d, int B, int L)
 {
-    const int D = s->at->c->D, groups = L >> level;
+    const int D = s->at->c->D, groups = pool_groups(s->at->c, L, level);
 
     for (int b = 0; b < B; b++)
         for (int t = 0, before = -1; t < L; t++) {
-            const int group = group_of(s, t, level, L);
+            const int group = group_of(s, t, level);
             float *const to = d + ((ptrdiff_t)b * groups + group) * D;
             const float *const from = d + ((ptrdiff_t)b * L + t) * D;
             if (group < 0)

@@ -2,6 +2,7 @@
  *
  * Queries, keys, values and outputs: the linear maps around attention or its replacement. */
 #include "sublayer_project.h"
+#include "sublayer_inner.h"
 #include "variants/parts/linear.h"
 
 /* Of the four maps, those that are missing: the first, or the last, which capsules replace. */
@@ -155,9 +156,10 @@ void project_pooled_backward(const struct engine *g, const struct sublayer *s,
                              struct sublayer_input from, const float *pooled, float *d_in,
                              float *d_pooled, struct project_grad d)
 {
-    const ptrdiff_t n = (ptrdiff_t)(from.L / 2) * s->c->D;
+    const int groups = pool_groups(s->c, from.L, 1);
+    const ptrdiff_t n = (ptrdiff_t)groups * s->c->D;
 
     kv_backward(g, s, s->c->D, from, d_in, d, 0);
     q_backward(g, s, (struct seq_rows){(float *)pooled, n}, (struct seq_rows){d_pooled, n}, d.d_q,
-               from.B, from.L / 2, 0);
+               from.B, groups, 0);
 }

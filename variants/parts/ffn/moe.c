@@ -6,7 +6,7 @@
  *
  *   p   = softmax(W_r x)
  *   g   = p for k = 1, p / (sum of the k) otherwise
- *   y   = sum over the k largest: g_e (W_2e relu(W_1e x + b_1e) + b_2e)
+ *   y   = sum over the k largest: g_e (W_2e act(W_1e x + b_1e) + b_2e)      act = relu, usually
  *   aux = E sum_e f_e mean(p_e)
  *
  * f_e is the share of rows whose first choice is e, a constant in backward.
@@ -51,6 +51,15 @@ int moe_k(const struct config *c)
 static int w1_of(const struct config *c) { return moe_by_token(c) ? ROUTER : ROUTER + 1; }
 static bool by_best(const struct config *c) { return c->ffn == &ffn_moe; }
 
+static const char *const act_name[] = {"relu", "gelu", "gelu_tanh", "swish", NULL};
+
+enum act_kind moe_act(const struct config *c)
+{
+    static const enum act_kind kind[] = {ACT_RELU, ACT_GELU, ACT_GELU_TANH, ACT_SWISH};
+
+    return kind[moe_of(c)->act];
+}
+
 static const struct choice moe_choices[] = {
     ROW_INT(struct moe, experts, "experts", 1, MOE_EXPERTS, "feed-forward networks of a layer",
             .scope = SCOPE_LAYER, .setting = true),
@@ -63,6 +72,7 @@ static const struct choice moe_choices[] = {
     ROW_INT(struct moe, groups, "moe_groups", 1, MOE_EXPERTS,
             "groups of experts, each of which serves a token", .scope = SCOPE_LAYER,
             .setting = true, .applies = moe_in_groups),
+    ROW_WORD(struct moe, act, "moe_act", act_name, NULL, .absent = "relu", .if_other = true),
     {0},
 };
 
@@ -222,6 +232,28 @@ static const struct param *bias_of(const struct config *c, const struct param *b
     return c->ffn_bias ? bias : NULL;
 }
 
+/* Backward of ReLU reads its output, of others what they were given. */
+static void hidden_units(const struct engine *g, const struct config *c, const struct expert *x,
+                         float *hidden, float *pre, const float *in)
+{
+    const struct param *const bias = bias_of(c, &x->b1);
+
+    if (!pre) {
+        linear_forward(g, &x->w1, bias, hidden, in, x->n,
+                       (struct act){.kind = moe_act(c), .y = hidden});
+        return;
+    }
+    const struct gemm product = linear_product(g, &x->w1, pre, in, x->n);
+    g->ops.gemm(&product);
+    g->ops.act(&(struct act){.kind = moe_act(c),
+                             .y = hidden,
+                             .x = pre,
+                             .bias = bias ? bias->data : NULL,
+                             .rows = x->n,
+                             .n = c->F,
+                             .threads = g->threads});
+}
+
 static void moe_forward(const struct engine *g, const struct config *c, const struct param *param,
                         float *y, const float *x, int rows, float *work, bool keep,
                         struct act epilogue, const struct dropout *drop)
@@ -236,8 +268,7 @@ static void moe_forward(const struct engine *g, const struct config *c, const st
         const struct expert x_e = expert_of(c, param, &w, e);
         float *hidden = w.hidden + x_e.at * F;
         if (x_e.n)
-            linear_forward(g, &x_e.w1, bias_of(c, &x_e.b1), hidden, w.in + x_e.at * D, x_e.n,
-                           (struct act){.kind = c->ffn->act, .y = hidden});
+            hidden_units(g, c, &x_e, hidden, w.pre ? w.pre + x_e.at * F : NULL, w.in + x_e.at * D);
     }
     dropout(drop, DROP_HIDDEN, w.hidden, (size_t)(w.first[moe_of(c)->experts] * F), g->threads);
     for (int e = 0; e < moe_of(c)->experts; e++) {
@@ -301,16 +332,18 @@ static void expert_backward(const struct engine *g, const struct config *c, cons
                             const struct moe_work *w, float *d_hidden, float *d_out)
 {
     const float *in = w->in + x->at * c->D, *hidden = w->hidden + x->at * c->F;
+    const float *const pre = w->pre ? w->pre + x->at * c->F : NULL;
     const int n = x->n;
 
     if (c->ffn_bias)
         linear_bias_grad(g, &x->b2, d_out, n);
     linear_weight_grad(g, &x->w2, d_out, hidden, n);
-    g->ops.act_grad(&(struct act_grad){.kind = c->ffn->act,
+    g->ops.act_grad(&(struct act_grad){.kind = moe_act(c),
                                        .d_x = d_hidden,
                                        .d_bias = c->ffn_bias ? x->b1.grad : NULL,
                                        .d_y = d_hidden,
-                                       .x = hidden,
+                                       .x = pre ? pre : hidden,
+                                       .bias = pre && c->ffn_bias ? x->b1.data : NULL,
                                        .rows = n,
                                        .n = c->F,
                                        .threads = g->threads});
@@ -376,10 +409,9 @@ static struct ffn_choice moe_chose(const struct config *c, int rows, const float
                                (size_t)rows * (size_t)moe_k(c)};
 }
 
-/* Of the activation backward needs only the output. */
 #define EXPERTS                                                                                    \
-    .own = &moe_own, .by_expert = true, .act = ACT_RELU, .params = moe_params, .flop = moe_flop,   \
-    .work = moe_work, .work_grad = moe_work_grad, .forward = moe_forward, .backward = moe_backward
+    .own = &moe_own, .by_expert = true, .params = moe_params, .flop = moe_flop, .work = moe_work,  \
+    .work_grad = moe_work_grad, .forward = moe_forward, .backward = moe_backward
 
 const struct ffn ffn_moe = {
     .name = "moe",

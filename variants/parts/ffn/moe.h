@@ -14,9 +14,11 @@ struct moe {
     int experts, k, capacity; /* E, those of a row, rows of one (0 = any number) */
     float aux_coef;           /* weight of the auxiliary loss */
     int groups;               /* of experts, each of which serves a row: ffn_proto */
+    int act;                  /* of hidden units: enum moe_act */
 };
 static inline const struct moe *moe_of(const struct config *c) { return config_own(c, SLOT_FFN); }
 
+enum act_kind moe_act(const struct config *c);
 /* How rows choose: the best of all experts, the best of each group, by their token. */
 bool moe_in_groups(const struct config *c);
 bool moe_by_token(const struct config *c);
@@ -35,6 +37,7 @@ struct moe_work {
     int32_t *first;  /* [E+1] first place of each expert */
     float *in;       /* [places,D] */
     float *hidden;   /* [places,F] */
+    float *pre;      /* [places,F] before the activation and without bias, unless that is ReLU */
     float *out;      /* [places,D] */
 };
 size_t moe_work_floats(const struct config *c, int rows);

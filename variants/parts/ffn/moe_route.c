@@ -28,7 +28,7 @@ size_t moe_work_floats(const struct config *c, int rows)
                  F = (size_t)c->F;
 
     return probabilities(c, rows) + 4 * n * (size_t)moe_k(c) + E + 1 +
-           moe_most_places(c, rows) * (2 * D + F);
+           moe_most_places(c, rows) * (2 * D + (moe_act(c) == ACT_RELU ? 1 : 2) * F);
 }
 
 struct moe_work moe_work_of(const struct config *c, int rows, const float *work)
@@ -46,7 +46,8 @@ struct moe_work moe_work_of(const struct config *c, int rows, const float *work)
     w.first = (int32_t *)at, at += E + 1;
     w.in = at, at += places * (size_t)c->D;
     w.hidden = at, at += places * (size_t)c->F;
-    w.out = at;
+    w.out = at, at += places * (size_t)c->D;
+    w.pre = moe_act(c) == ACT_RELU ? NULL : at;
     return w;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * DeBERTa's disentangled positions (He et al. 2021): a table of keys and one of queries for
- * distances 0..c, W_pk E[d(n)] and W_pq E[d(-n)] with d(n) = clip(n + c, 0, 2c-1). Rows that share
- * an embedding are repeated, so that R = c + 1 holds for both. */
+ * distances, W_pk E[d(n)] and W_pq E[d(-n)] with d(n) = clip(n + c, 0, 2c-1). Rows that share an
+ * embedding are repeated, so that distances to c in the past, and to c in the future where attention
+ * sees it, have one each in both. */
 #include "variants/parts/parts.h"
 
 #include <string.h>
@@ -33,6 +34,9 @@ static int reach(const struct config *c) { return max_int(1, c->clip); }
 
 static int distances(const struct config *c, int K) { return min_int(K, reach(c) + 1); }
 
+/* Those of the future. */
+static int ahead(const struct config *c, int K) { return c->causal ? 0 : min_int(K - 1, reach(c)); }
+
 /* The embedding of distance n in term `which`. */
 static int row_of(const struct config *c, int which, int n)
 {
@@ -51,31 +55,33 @@ static void deberta_params(const struct config *c, const char *prefix, struct pa
         params_vector(p, INIT_ZERO, 0, c->H * c->dh, prefix, "attn.pos_q.bias");
 }
 
-static size_t table_floats(const struct config *c, int R)
+static size_t table_floats(const struct config *c, int rows)
 {
-    return (size_t)c->H * (size_t)R * (size_t)c->dh;
+    return (size_t)c->H * (size_t)rows * (size_t)c->dh;
 }
 
-/* The tables are followed by the embeddings of their rows, [R,D]. */
+/* The tables are followed by the embeddings of their rows, [R+Rf,D]. */
 static void deberta_reserve(const struct pos_call *t)
 {
     const struct config *const c = t->c;
     struct attn *const a = t->a;
 
     a->R = distances(c, t->K);
-    a->Rf = 0;
-    a->rel_head = (ptrdiff_t)a->R * c->dh;
-    const size_t n = table_floats(c, a->R);
-    float *const at = arena_f32(t->arena, PART_REL_POS, 2 * n + (size_t)a->R * (size_t)c->D);
+    a->Rf = ahead(c, t->K);
+    const int rows = a->R + a->Rf;
+    a->rel_head = (ptrdiff_t)rows * c->dh;
+    const size_t n = table_floats(c, rows);
+    float *const at = arena_f32(t->arena, PART_REL_POS, 2 * n + (size_t)rows * (size_t)c->D);
     a->rel_k = at;
     a->rel_q = at + n;
 }
 
-/* x [R,D]: the embeddings of distances R-1 .. 0. */
-static void gather(const struct config *c, const struct param *layer, int which, int R, float *x)
+/* x [R+Rf,D]: the embeddings of distances R-1 .. -Rf. */
+static void gather(const struct config *c, const struct param *layer, int which,
+                   const struct attn *a, float *x)
 {
-    for (int n = 0; n < R; n++)
-        memcpy(x + (ptrdiff_t)(R - 1 - n) * c->D,
+    for (int n = -a->Rf; n < a->R; n++)
+        memcpy(x + (ptrdiff_t)(a->R - 1 - n) * c->D,
                layer[EMBED].data + (ptrdiff_t)row_of(c, which, n) * c->D,
                sizeof(float) * (size_t)c->D);
 }
@@ -87,13 +93,16 @@ static const float *head_of(const struct config *c, const float *W, int h)
 }
 
 static void build_table(const struct engine *g, const struct config *c, const struct param *layer,
-                        int which, int R, float *table, float *x)
+                        int which, const struct attn *a, float *table, float *x)
 {
-    gather(c, layer, which, R, x);
+    const int rows = a->R + a->Rf;
+
+    gather(c, layer, which, a, x);
     for (int h = 0; h < c->H; h++) {
-        float *const to = table + (ptrdiff_t)h * R * c->dh;
-        mm(g, NT, R, c->dh, c->D, 1, x, c->D, head_of(c, layer[which].data, h), c->D, 0, to, c->dh);
-        for (int i = 0; which == POS_Q && deberta_of(c)->q_bias && i < R * c->dh; i++)
+        float *const to = table + (ptrdiff_t)h * rows * c->dh;
+        mm(g, NT, rows, c->dh, c->D, 1, x, c->D, head_of(c, layer[which].data, h), c->D, 0, to,
+           c->dh);
+        for (int i = 0; which == POS_Q && deberta_of(c)->q_bias && i < rows * c->dh; i++)
             to[i] += layer[POS_Q_BIAS].data[h * c->dh + i % c->dh];
     }
 }
@@ -103,15 +112,15 @@ static void deberta_build_tables(const struct pos_call *t)
     const struct config *const c = t->c;
     struct attn *const a = t->a;
     float *const at = (float *)a->rel_k;
-    const size_t n = table_floats(c, a->R);
+    const size_t n = table_floats(c, a->R + a->Rf);
 
-    build_table(t->g, c, t->layer, POS_K, a->R, at, at + 2 * n);
-    build_table(t->g, c, t->layer, POS_Q, a->R, at + n, at + 2 * n);
+    build_table(t->g, c, t->layer, POS_K, a, at, at + 2 * n);
+    build_table(t->g, c, t->layer, POS_Q, a, at + n, at + 2 * n);
 }
 
 static double deberta_build_tables_flop(const struct config *c, int K)
 {
-    return 4.0 * distances(c, K) * c->D * c->H * c->dh;
+    return 4.0 * (distances(c, K) + ahead(c, K)) * c->D * c->H * c->dh;
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
@@ -119,9 +128,9 @@ static double deberta_build_tables_flop(const struct config *c, int K)
 /* Gradients of the tables, then embeddings of their rows and their gradient. */
 static size_t deberta_n_tables_grad(const struct config *c, int K)
 {
-    const int R = distances(c, K);
+    const int rows = distances(c, K) + ahead(c, K);
 
-    return 2 * table_floats(c, R) + 2 * (size_t)R * (size_t)c->D;
+    return 2 * table_floats(c, rows) + 2 * (size_t)rows * (size_t)c->D;
 }
 
 static void deberta_terms_grad(const struct pos_call *t)
@@ -134,26 +143,27 @@ static void deberta_terms_grad(const struct pos_call *t)
     t->d->d_rel_q = tables + n;
 }
 
-/* Backward of one map: d_table holds R rows per head, `step` floats between heads. */
+/* Backward of one map: d_table holds R+Rf rows per head, a->rel_head floats between heads. */
 static void map_grad(const struct engine *g, const struct config *c, const struct param *layer,
-                     int which, int R, const float *d_table, ptrdiff_t step, float *x)
+                     int which, const struct attn *a, const float *d_table, float *x)
 {
-    float *const d_x = x + (ptrdiff_t)R * c->D;
+    const int rows = a->R + a->Rf;
+    float *const d_x = x + (ptrdiff_t)rows * c->D;
 
-    gather(c, layer, which, R, x);
+    gather(c, layer, which, a, x);
     for (int h = 0; h < c->H; h++) {
-        const float *const d = d_table + h * step;
-        mm(g, TN, c->dh, c->D, R, 1, d, c->dh, x, c->D, 1,
+        const float *const d = d_table + h * a->rel_head;
+        mm(g, TN, c->dh, c->D, rows, 1, d, c->dh, x, c->D, 1,
            (float *)head_of(c, layer[which].grad, h), c->D);
-        mm(g, NN, R, c->D, c->dh, 1, d, c->dh, head_of(c, layer[which].data, h), c->D, h ? 1 : 0,
+        mm(g, NN, rows, c->D, c->dh, 1, d, c->dh, head_of(c, layer[which].data, h), c->D, h ? 1 : 0,
            d_x, c->D);
-        for (int i = 0; which == POS_Q && deberta_of(c)->q_bias && i < R * c->dh; i++)
+        for (int i = 0; which == POS_Q && deberta_of(c)->q_bias && i < rows * c->dh; i++)
             layer[POS_Q_BIAS].grad[h * c->dh + i % c->dh] += d[i];
     }
-    for (int n = 0; n < R; n++)
+    for (int n = -a->Rf; n < a->R; n++)
         for (int e = 0; e < c->D; e++)
             layer[EMBED].grad[(ptrdiff_t)row_of(c, which, n) * c->D + e] +=
-                d_x[(ptrdiff_t)(R - 1 - n) * c->D + e];
+                d_x[(ptrdiff_t)(a->R - 1 - n) * c->D + e];
 }
 
 static void deberta_build_tables_grad(const struct pos_call *t)
@@ -163,15 +173,14 @@ static void deberta_build_tables_grad(const struct pos_call *t)
     struct attn_grad *const d = t->d;
     float *const x = d->d_rel_k + 2 * (ptrdiff_t)c->H * a->rel_head;
 
-    map_grad(t->g, c, t->layer, POS_K, a->R, d->d_rel_k, a->rel_head, x);
-    map_grad(t->g, c, t->layer, POS_Q, a->R, d->d_rel_q, a->rel_head, x);
+    map_grad(t->g, c, t->layer, POS_K, a, d->d_rel_k, x);
+    map_grad(t->g, c, t->layer, POS_Q, a, d->d_rel_q, x);
 }
 
 const struct pos pos_deberta = {
     .name = "deberta",
     .own = &deberta_own,
     .clips = true,
-    .past_only = true,
     .layer_params = deberta_params,
     .reserve = deberta_reserve,
     .build_tables = deberta_build_tables,
