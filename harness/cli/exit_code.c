@@ -3,6 +3,8 @@
  * The exit code of each status. */
 #include "exit_code.h"
 
+#include "harness/util/text.h"
+
 #include <stdio.h>
 
 const struct exit_meaning exit_meanings[] = {
@@ -46,6 +48,6 @@ int exit_of(enum status st)
 
 int report_error(enum status st, const struct err *e)
 {
-    fprintf(stderr, "bench: %s\n", e->msg);
+    text_line(stderr, "bench: %s", e->msg);
     return exit_of(st);
 }

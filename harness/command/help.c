@@ -8,6 +8,7 @@
 #include "harness/util/fileio.h"
 #include "harness/util/suggest.h"
 #include "harness/util/terminal.h"
+#include "harness/util/text.h"
 #include "variants/backends/backend.h"
 #include "variants/model/settings.h"
 
@@ -114,30 +115,10 @@ static void print_figures(FILE *f)
         fprintf(f, "  %-17s %s\n", figures[i].name, figures[i].title);
 }
 
-/* `text`, from column `at` on; its further lines start at column `indent`. Lines end where the text
- * says, and between words that would pass the margin. */
+/* `text`, from column `at` on; its further lines start at column `indent`. */
 static void fill(FILE *f, const char *text, int at, int indent)
 {
-    const int width = page_width() - 1;
-    bool first = true; /* word of its line */
-
-    for (; *text; text++) {
-        const int n = (int)strcspn(text, " \n");
-        if (!first && at + 1 + n > width) {
-            fprintf(f, "\n%*s", indent, "");
-            at = indent, first = true;
-        }
-        at += fprintf(f, "%s%.*s", first ? "" : " ", n, text);
-        text += n;
-        first = *text == '\n';
-        if (first) {
-            fprintf(f, "\n%*s", indent, "");
-            at = indent;
-        }
-        if (!*text)
-            break;
-    }
-    fputc('\n', f);
+    text_fill(f, text, at, indent, page_width() - 1);
 }
 
 static int by_name(const void *a, const void *b)

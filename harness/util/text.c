@@ -3,6 +3,7 @@
  * Bytes of unknown origin as one line of UTF-8. */
 #include "text.h"
 #include "fileio.h"
+#include "terminal.h"
 
 #include "variants/base/base.h"
 #include "variants/base/printable.h"
@@ -83,12 +84,52 @@ void text_print(FILE *f, const char *text)
 
 void text_vline(FILE *f, const char *fmt, va_list ap)
 {
+    enum { INDENT = 2 };
     char *text;
+    struct bytes safe;
+    FILE *const escaped = bytes_open(&safe, NULL);
 
-    NEED(vasprintf(&text, fmt, ap) >= 0);
-    text_print(f, text);
-    fputc('\n', f);
+    NEED(vasprintf(&text, fmt, ap) >= 0 && escaped);
+    text_print(escaped, text);
+    NEED(bytes_close(escaped, &safe, NULL) == OK);
+    text_fill(f, safe.data, 0, INDENT, terminal_width(fileno(f)));
+    free(safe.data);
     free(text);
+}
+
+/* Columns of text[0..n). */
+static int columns_of(const char *text, size_t n)
+{
+    int columns = 0;
+
+    for (size_t i = 0; i < n; i++)
+        columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return columns;
+}
+
+void text_fill(FILE *f, const char *text, int at, int indent, int width)
+{
+    bool first = true; /* word of its line */
+
+    for (;; text++) {
+        const size_t bytes = strcspn(text, " \n");
+        const int columns = columns_of(text, bytes);
+        if (!first && columns > 0 && columns >= width - at) {
+            fprintf(f, "\n%*s", indent, "");
+            at = indent, first = true;
+        }
+        fprintf(f, "%s%.*s", first ? "" : " ", (int)bytes, text);
+        at += !first + columns;
+        text += bytes;
+        first = *text == '\n';
+        if (first) {
+            fprintf(f, "\n%*s", indent, "");
+            at = indent;
+        }
+        if (!*text)
+            break;
+    }
+    fputc('\n', f);
 }
 
 void text_line(FILE *f, const char *fmt, ...)

@@ -20,10 +20,15 @@ char *text_exact(const char *src);
 /* Print $'...'. */
 void text_print_quoted(FILE *f, const char *src);
 
-/* Print one line and end it. Control characters and bytes that are not UTF-8 are printed as
- * escapes, so that a name or a string of a file cannot take hold of the terminal. */
+/* Print one line and end it; on a terminal it breaks between words. Control characters and bytes
+ * that are not UTF-8 are printed as escapes, so that a name or a string of a file cannot take hold
+ * of the terminal. */
 void text_line(FILE *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_vline(FILE *f, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+
+/* Print `text`, whose first column is `at`, and end the line. It breaks where the text does, and
+ * between words that would pass `width`; further lines start at column `indent`. */
+void text_fill(FILE *f, const char *text, int at, int indent, int width);
 
 /* An empty line, then the text as a line. */
 void text_heading(FILE *f, const char *text);
