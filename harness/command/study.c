@@ -115,6 +115,7 @@ static enum status write_row(struct study_run *w, const struct study_job *j, str
     text_put(row->status, TEXT_SIZE, row_status_name[status]);
     text_put(row->status_detail, LINE_SIZE, detail);
     enum status st = table_write(&w->table, row, e);
+    w->s.dir.has_rows = true;
     if (st == OK)
         st = grow_array(&w->rows.row, w->rows.n, sizeof(*row), e);
     if (st != OK)
@@ -440,6 +441,7 @@ static enum status open_folder(struct study_run *w, struct err *e)
         st = table_create(&w->table, t, path, e);
     else if (st == OK)
         st = table_resume(&w->table, t, path, &w->rows, e);
+    w->s.dir.has_rows = w->s.dir.has_rows || w->rows.n > 0;
     for (size_t i = 0; i < w->rows.n && st == OK; i++)
         if (row_is_final(t, (const struct study_row *)w->rows.row + i)) /* others run again */
             count_row(w, (const struct study_row *)w->rows.row + i);
@@ -541,7 +543,7 @@ static enum status run_study(struct study_run *w, struct err *e)
     st = session_end(&w->s, st, e);
     if (st == E_INTERRUPTED)
         session_say_how_to_resume(&w->s);
-    else if (!w->s.opt->quiet)
+    else if (!w->s.opt->quiet && w->s.dir.has_rows)
         console_note(&w->s.console, "wrote %s/{study,perplexity,env}.csv", w->s.dir.path);
     return st;
 }

@@ -547,7 +547,7 @@ enum status perplexity_eval(struct session *s, struct err *e)
     st = session_end(s, st, e);
     if (st == E_INTERRUPTED)
         session_say_how_to_resume(s);
-    else if (!o->quiet)
+    else if (!o->quiet && s->dir.has_rows)
         console_note(&s->console, "wrote %s/perplexity.csv", s->dir.path);
     return st;
 }

@@ -231,6 +231,8 @@ enum status session_end(struct session *s, enum status st, struct err *e)
         io = rundir_close(&s->dir, &why);
     else
         rundir_close(&s->dir, &(struct err){""});
+    if (!s->dir.has_rows && !s->opt->resume && st != OK && st != E_INTERRUPTED)
+        rundir_remove(&s->dir); /* refused before it began */
     console_flush(&s->console);
     if (io == OK && s->console.out_error && s->console.out_error != EPIPE)
         io = file_fail(&why, "write to", "standard output", s->console.out_error);

@@ -5,6 +5,7 @@
 
 #include "harness/util/suggest.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,8 +74,10 @@ static enum status make_folder(struct rundir *r, const char *out_dir, const char
                 out_dir, stamp, FOLDERS_MAX - 1);
 }
 
-/* A new link, renamed over the old one: `latest` always exists. */
-static enum status link_latest(const char *out_dir, const char *run_id, struct err *e)
+/* A new link, renamed over the old one: `latest` always exists. `before` gets what it pointed to, ""
+ * if there was none. */
+static enum status link_latest(const char *out_dir, const char *run_id, char before[TEXT_SIZE],
+                               struct err *e)
 {
     char link[FILE_PATH], tmp[FILE_PATH], name[TEXT_SIZE];
     enum status st = file_join(link, out_dir, "latest", e);
@@ -84,6 +87,8 @@ static enum status link_latest(const char *out_dir, const char *run_id, struct e
         st = file_join(tmp, out_dir, name, e);
     if (st != OK)
         return st;
+    const ssize_t n = readlink(link, before, TEXT_SIZE - 1);
+    before[n > 0 ? n : 0] = '\0';
     unlink(tmp);
     if (symlink(run_id, tmp) != 0)
         return file_fail(e, "create", tmp, errno);
@@ -95,6 +100,33 @@ static enum status link_latest(const char *out_dir, const char *run_id, struct e
     return file_sync_dir(out_dir, e);
 }
 
+/* The folder above that of the run. */
+static void out_dir_of(char out_dir[FILE_PATH], const struct rundir *r)
+{
+    memcpy(out_dir, r->path, strlen(r->path) + 1);
+    char *const slash = strrchr(out_dir, '/');
+    CHECK(slash);
+    slash[slash == out_dir] = '\0';
+}
+
+/* `latest` points to what it pointed to before, unless another run has moved it since. */
+static void unlink_latest(const struct rundir *r)
+{
+    char out_dir[FILE_PATH], link[FILE_PATH], now[TEXT_SIZE];
+
+    out_dir_of(out_dir, r);
+    if (file_join(link, out_dir, "latest", NULL) != OK)
+        return;
+    const ssize_t n = readlink(link, now, sizeof(now) - 1);
+    now[n > 0 ? n : 0] = '\0';
+    if (strcmp(now, r->run_id) != 0)
+        return;
+    if (r->before[0])
+        (void)link_latest(out_dir, r->before, now, NULL);
+    else
+        unlink(link);
+}
+
 static void rundir_init(struct rundir *r)
 {
     *r = (struct rundir){.samples = {.out = {.fd = -1}}};
@@ -102,20 +134,21 @@ static void rundir_init(struct rundir *r)
         r->table[i] = (struct table_file){.table = &tables[i], .out = {.fd = -1}};
 }
 
-/* Remove a folder that could not be filled. */
-static void remove_folder(const struct rundir *r, const struct runjson *json)
+/* The names in a folder; only files and empty folders go: whatever else is there, stays. */
+void rundir_remove(const struct rundir *r)
 {
     char path[FILE_PATH];
-    for (int i = 0; i < TABLE_COUNT; i++)
-        if (file_join(path, r->path, tables[i].file, NULL) == OK)
-            unlink(path);
-    if (file_join(path, r->path, raw_file[RAW_ZST], NULL) == OK)
-        unlink(path);
-    if (file_join(path, r->path, runjson_file, NULL) == OK)
-        unlink(path);
-    if (json->file_name && file_join(path, r->path, json->file_name, NULL) == OK)
-        unlink(path);
+    DIR *const d = opendir(r->path);
+    const struct dirent *entry;
+
+    while (d && (entry = readdir(d)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            file_join(path, r->path, entry->d_name, NULL) == OK)
+            (void)remove(path);
+    if (d)
+        closedir(d);
     rmdir(r->path);
+    unlink_latest(r);
 }
 
 static enum status take_lock(struct rundir *r, struct err *e)
@@ -171,10 +204,10 @@ enum status rundir_create(struct rundir *r, const char *out_dir, const char *com
         return st;
     st = fill_folder(r, raw, json, e);
     if (st == OK)
-        st = link_latest(out, r->run_id, e);
+        st = link_latest(out, r->run_id, r->before, e);
     if (st != OK) {
         rundir_close(r, NULL);
-        remove_folder(r, json);
+        rundir_remove(r);
     }
     return st;
 }
@@ -224,6 +257,7 @@ static enum status note_done(struct rundir *r, enum table_id table, const struct
     struct id_set *s = &r->done[table];
 
     r->doubled += rows->doubled;
+    r->has_rows = r->has_rows || rows->n > 0;
     s->id = calloc(rows->n + 1, sizeof(*s->id));
     if (!s->id)
         return fail(e, E_NOMEM, "no memory for %zu case ids", rows->n);
@@ -288,6 +322,7 @@ bool rundir_done(const struct rundir *r, enum table_id table, const char *case_i
 enum status rundir_write(struct rundir *r, enum table_id table, const void *row, struct err *e)
 {
     CHECK(table < TABLE_ENV);
+    r->has_rows = true;
     return table_write(&r->table[table], row, e);
 }
 

@@ -27,7 +27,9 @@ struct rundir {
     /* Of a resumed run: the cases already done, and their number by enum row_status. */
     struct id_set done[TABLE_ENV];
     int had[ROW_STATUS_COUNT];
-    size_t doubled; /* rows of it that later ones replace: see struct rows */
+    size_t doubled;         /* rows of it that later ones replace: see struct rows */
+    bool has_rows;          /* written by now, or by the run that is resumed */
+    char before[TEXT_SIZE]; /* what DIR/latest pointed to, "" = nothing */
 };
 
 /* "2026-11-21T06:01:02Z" */
@@ -55,6 +57,9 @@ enum status rundir_write(struct rundir *r, enum table_id table, const void *row,
 
 /* Replace the one row of env.csv: at the start, and again at the end. */
 enum status rundir_env(struct rundir *r, const struct env_row *row, struct err *e);
+
+/* Remove the folder of a run that is closed and has no row; DIR/latest points where it did. */
+void rundir_remove(const struct rundir *r);
 
 /* Close everything and let other processes write; the first error counts. Always releases. */
 enum status rundir_close(struct rundir *r, struct err *e);

@@ -391,3 +391,42 @@ Test(rundir, env_has_one_row)
     cr_expect_eq(count_rows(&r, TABLE_ENV), 1);
     close_run(&r);
 }
+
+static void expect_latest(const char *run_id)
+{
+    char path[FILE_PATH], target[TEXT_SIZE] = "";
+
+    folder_path(path, "latest");
+    const ssize_t n = readlink(path, target, sizeof(target) - 1);
+    cr_expect_str_eq(n > 0 ? target : "", run_id);
+}
+
+/* A run that was refused before its first row. */
+Test(rundir, removed_leaves_nothing)
+{
+    struct rundir first, refused, later;
+    char id[TEXT_SIZE];
+    struct stat s;
+
+    create(&refused, RAW_CSV);
+    close_run(&refused);
+    rundir_remove(&refused);
+    cr_expect_neq(stat(refused.path, &s), 0);
+    expect_latest("");
+
+    create(&first, RAW_CSV);
+    close_run(&first);
+    memcpy(id, first.run_id, sizeof(id));
+    create(&refused, RAW_CSV);
+    close_run(&refused);
+    expect_latest(refused.run_id);
+    rundir_remove(&refused);
+    expect_latest(id);
+
+    create(&refused, RAW_CSV);
+    create(&later, RAW_CSV);
+    close_run(&refused);
+    rundir_remove(&refused);
+    expect_latest(later.run_id);
+    close_run(&later);
+}
