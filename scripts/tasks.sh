@@ -61,7 +61,7 @@ tasks=(
     '.'
 
     'What do I send to a colleague?'
-    './bench report results/latest -o report.html'
+    './bench report'
     ''
     '[.]html'
 

@@ -9,7 +9,10 @@
 #include "harness/util/signals.h"
 #include "harness/util/suggest.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static enum status write_page(struct report *r, const char *path, struct err *e)
@@ -29,33 +32,46 @@ static enum status write_page(struct report *r, const char *path, struct err *e)
     return st;
 }
 
-static enum status check(const struct options *o, struct err *e)
+/* --out, or report.html in the folder of the last run, which is replaced as its figures are. */
+static enum status choose_file(char path[FILE_PATH], const struct options *o, const char *dir,
+                               struct err *e)
 {
-    const bool given = o->given[option_find("out")] == FROM_USER;
+    struct stat s;
 
-    if (o->words.n == 0)
-        return fail(e, E_USAGE, "report needs a run  -> bench report %s/latest -o report.html",
-                    given ? "results" : o->out);
-    if (!given)
-        return fail(e, E_USAGE, "report needs a file  -> bench report %s -o report.html",
-                    o->words.v[0]);
-    if (access(o->out, F_OK) == 0 && !o->force)
+    if (o->given[option_find("out")] != FROM_USER)
+        return file_join(path, dir, "report.html", e);
+    const bool exists = stat(o->out, &s) == 0;
+    if (exists && S_ISDIR(s.st_mode))
+        return fail(e, E_IO, "%s is a folder  -> name a file, such as %s/report.html", o->out,
+                    o->out);
+    if (exists && !o->force)
         return fail(e, E_IO, "%s exists  -> overwrite it with --force", o->out);
-    return plot_check_names(&o->figures, e);
+    if (strlen(o->out) >= FILE_PATH)
+        return file_fail(e, "write", o->out, ENAMETOOLONG);
+    memcpy(path, o->out, strlen(o->out) + 1);
+    return OK;
 }
 
 int cmd_report(struct options *opt)
 {
-    struct plot_data *const runs = calloc((size_t)opt->words.n + 1, sizeof(*runs));
+    const bool given = opt->given[option_find("out")] == FROM_USER;
+    char latest[FILE_PATH];
+    const char *usual = latest;
+    const struct names words = opt->words.n > 0 ? opt->words : (struct names){&usual, 1};
+    struct plot_data *const runs = calloc((size_t)words.n, sizeof(*runs));
     struct report r = {
         .run = runs,
         .figures = &opt->figures,
     };
+    char path[FILE_PATH];
     struct err e;
-    enum status st = runs ? check(opt, &e) : fail(&e, E_NOMEM, "no memory for runs  -> free some");
+    enum status st = runs ? file_join(latest, given ? "results" : opt->out, "latest", &e)
+                          : fail(&e, E_NOMEM, "no memory for runs  -> free some");
 
-    for (int i = 0; runs && i < opt->words.n && st == OK; i++) {
-        st = plot_read(&runs[i], opt->words.v[i], &e);
+    if (st == OK)
+        st = plot_check_names(&opt->figures, &e);
+    for (int i = 0; runs && i < words.n && st == OK; i++) {
+        st = plot_read(&runs[i], words.v[i], &e);
         if (st == OK) {
             r.runs++;
             if (!opt->quiet)
@@ -65,7 +81,9 @@ int cmd_report(struct options *opt)
         }
     }
     if (st == OK)
-        st = write_page(&r, opt->out, &e);
+        st = choose_file(path, opt, runs[words.n - 1].dir, &e);
+    if (st == OK)
+        st = write_page(&r, path, &e);
     for (int i = 0; i < r.runs && st == OK && !opt->quiet; i++) {
         if (r.runs > 1)
             text_heading(stderr, runs[i].dir);
@@ -81,6 +99,6 @@ int cmd_report(struct options *opt)
     if (r.warnings > 0)
         text_line(stderr, "warning: %d figure%s missing: %s", r.warnings,
                   r.warnings == 1 ? " is" : "s are", r.why.msg);
-    printf("%s\n", opt->out);
+    printf("%s\n", path);
     return opt->strict && r.warnings > 0 ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
 }

@@ -183,8 +183,8 @@ Test(report, refusals)
         int code;
         const char *said;
     } bad[] = {
-        {"report -o page.html", 2, "report needs a run"},
-        {"report run", 2, "report needs a file  -> bench report run -o report.html"},
+        {"report -o page.html", 7, "results/latest"},
+        {"report run -o .", 7, ". is a folder  -> name a file, such as ./report.html"},
         {"report run -o old.html", 7, "old.html exists  -> overwrite it with --force"},
         {"report run -o page.html --figure nosuch", 2, "figure"},
         {"report run -o page.html --format csv", 2, "--format does not apply to report"},
