@@ -143,6 +143,9 @@ all: $(BIN)/bench ## build $(BIN)/bench and leave ./bench at the top (default)
 	@$(foreach l,$(LEFT_OUT),echo 'left out: $(subst _, ,$(subst :,  -> install ,$l))';)
 
 show = $(if $(V),,@echo '  $1';)
+# "[12/543] ": which of the objects that are still missing it is; nothing for those that are made anew.
+TO_MAKE := $(filter-out $(wildcard $(BUILD)/*.o $(OBJ) $(TEST_OBJ)),$(if $(filter tests,$(MAKECMDGOALS)),$(sort $(OBJ) $(TEST_OBJ)),$(OBJ)))
+count = $(eval STARTED += x)$(if $(word $(words $(STARTED)),$(TO_MAKE)),[$(words $(STARTED))/$(words $(TO_MAKE))] )
 
 tests: $(BIN)/bench $(BIN)/run_tests $(PRELOAD)
 
@@ -173,7 +176,7 @@ $(BUILD)/tests/%.o: private ISA := -Wno-pedantic -Wno-missing-prototypes $(if $(
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
 	@mkdir -p $(@D)
-	$(call show,cc $<)$(CC) $(FLAGS) $(ANYWHERE) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
+	$(call show,$(count)cc $<)$(CC) $(FLAGS) $(ANYWHERE) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
 
 # The analyzer gives a function up after so many states; with its default, 225000, lint takes several times
 # as long.
@@ -203,9 +206,9 @@ hooks: ## run format and lint before each commit, check its subject
 	git config core.hooksPath .githooks
 
 # make starts again after deps, so that the header probes above see the new packages.
-demo: deps ## build, then one sweep: Transformer-XL with 512 tokens of memory
+demo: deps ## build, then a quick look: the classic four
 	@$(MAKE) all
-	./bench --variant xl --mem 512 --format table
+	./bench --quick --format table
 test: deps ## every suite, or those of FILTER='SUITE/*'; the last line counts
 	@$(MAKE) tests
 	@scripts/test.sh $(BIN) $(FILTER:%=--filter '%')

@@ -27,7 +27,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
          {"bench @harness/sweeps/headline.args --variant xl",
           "options from a file; those beside it replace them"}},
         NULL,
-        {{NULL, NULL}}},
+        {{"backend", "fast"}}},
     [CMD_LIST] = {
         "list", "WHAT [DIR]", 2, "list what is built in, or the cases that a sweep would measure",
         "WHAT is variants, families, parts, backends, cases, columns, sources, systems, baselines or "
@@ -36,7 +36,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
          {"bench list cases --variant xl --seq 128..1024", "the plan of a sweep; nothing runs"},
          {"bench list columns --format md", "what every column of the tables means"}},
         list_words,
-        {{NULL, NULL}}},
+        {{"backend", "fast"}}},
     [CMD_CHECK] = {
         "check", NULL, 0, "check correctness against the reference or golden files",
         "Checks every operation and every chosen variant on every chosen backend, over awkward "
@@ -166,7 +166,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
          {"bench compare --exec old=build/old/bench --exec new=./bench --variant xl",
           "two programs, measured in turns"}},
         NULL,
-        {{NULL, NULL}}},
+        {{"backend", "fast"}}},
     [CMD_GATE] = {
         "gate", NULL, 0, "time two programs in turns; exit code 3 if the new one is slower",
         "The old program against itself (A/A) tells the noise, which may raise the threshold. "
@@ -177,7 +177,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
          {"bench gate --exec old=OLD --instructions --variant xl --backend avx2",
           "count instructions too"}},
         NULL,
-        {{"threshold", "5"}}},
+        {{"threshold", "5"}, {"backend", "fast"}}},
     [CMD_BASELINE] = {
         "baseline", "WHAT", 3, "save, list, show or remove (rm) runs kept for this machine",
         "WHAT is save NAME [RUN], list, show NAME or rm NAME.",
@@ -206,7 +206,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
          {"bench slurm @harness/sweeps/headline.args --nodes 2 --partial",
           "merge the finished shards even if a task failed"}},
         NULL,
-        {{NULL, NULL}}},
+        {{"backend", "fast"}}},
     [CMD_PLOT] = {
         "plot", "[RUN...]", INT_MAX, "draw figures of runs (gnuplot); --term draws in the terminal",
         "Without RUN, draws the latest run. Files go to RUN/plots unless --out names a folder.",
@@ -226,11 +226,12 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         NULL,
         {{NULL, NULL}}},
     [CMD_REPORT] = {
-        "report", "RUN...", INT_MAX, "write runs as one page of HTML: -o FILE", "",
-        {{"bench report results/latest -o report.html", "one run"},
+        "report", "[RUN...]", INT_MAX, "write runs as one page of HTML that opens offline",
+        "Without RUN, reports on the latest run. The page is report.html in the folder of the (last) "
+        "run unless --out names a file.",
+        {{"bench report", "the latest run"},
          {"bench report results/old results/new -o both.html", "several runs"},
-         {"bench report results/latest -o report.html --figure latency-seq --force",
-          "only some figures; replaces the file"}},
+         {"bench report results/latest --figure latency-seq", "only some figures"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_EXPORT] = {

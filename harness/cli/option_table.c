@@ -237,7 +237,7 @@ const struct option_spec option_specs[] = {
      .own = {{FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(EXPORT), "folder of runs and "
                                                                       "baselines"},
              {DRAWS, "folder of the figures (default: RUN/plots)"},
-             {FOR(REPORT), "the file to write"}}},
+             {FOR(REPORT), "the file to write (default: RUN/report.html)"}}},
     {"format", 0, "FORMAT", "auto", OUTPUT, WORD, AT(format), .words = format_name,
      .only = PRINTS | FOR(TOPO) | DRAWS | FOR(STUDY) | FOR(RECL),
      .doc = "format of standard output: table, csv, jsonl, json, md; auto: table on a terminal, "

@@ -3,6 +3,7 @@
  * bench list cases. */
 #include "list_cases.h"
 #include "commands.h"
+#include "harness/cli/command_table.h"
 #include "harness/machine/env.h"
 #include "harness/plan/plan.h"
 #include "harness/util/text_table.h"
@@ -83,7 +84,7 @@ int list_cases(struct options *opt)
     if (st == OK)
         st = text_table_select(&s, &opt->columns, &e);
     if (st == OK)
-        st = plan_published(opt, &e);
+        st = plan_published(opt, NULL, &e);
     if (st == OK)
         st = plan_asked(&p, opt, &e);
     for (int i = 0; i < p.n && st == OK; i++)
@@ -91,7 +92,7 @@ int list_cases(struct options *opt)
     s.quiet = opt->quiet;
     if (st == OK) {
         text_table_print(stdout, &s, (enum format)opt->format);
-        if (!opt->quiet)
+        if (!opt->quiet && command_find(opt->command) == CMD_LIST) /* a sweep says more */
             fprintf(stderr, "%d case%s in %d group%s\n", p.n, plural(p.n), p.groups,
                     plural(p.groups));
     }

@@ -20,7 +20,6 @@ enum status study_estimate(double **expected, const struct session *s,
     const struct study_job *const job = plan->jobs;
     const int threads = plan->n > 0 ? job[0].model->o.threads.v[0] : 0;
     int *const cpus = calloc((size_t)max_int(1, threads), sizeof(*cpus));
-    const double seconds = PEAK_TIME_S / 8; /* an estimate needs no better */
     struct err why;
 
     double *const of = calloc((size_t)max_int(1, plan->n), sizeof(*of));
@@ -28,7 +27,7 @@ enum status study_estimate(double **expected, const struct session *s,
     NEED(of);
     *expected = of;
     if (threads > 0 && topo_plan(s->topo, s->opt->pin, threads, cpus, &why) == OK &&
-        peaks_measure(&s->setup, threads, cpus, cpu_isa(), seconds, &peaks, &why) == OK)
+        peaks_measure(&s->setup, threads, cpus, cpu_isa(), PEAK_TIME_S, &peaks, &why) == OK)
         speeds.n_peaks = 1;
     free(cpus);
     enum status st = reference_rates_in_child(&s->setup, &speeds.reference, e);

@@ -30,7 +30,8 @@ struct sweep {
     int noisy; /* rows */
     double noisiest_pct;
     int samples, preempted;
-    int throttled; /* rows */
+    int throttled;  /* rows */
+    int vocabulary; /* of the published model that is timed, 0 = none */
 };
 
 /* Share of the free memory that cases may take; the rest is for the page cache and a margin. */
@@ -67,8 +68,10 @@ static const struct peaks *peaks_for(const struct sweep *w, int threads)
 /* Peaks belong to a number of threads; a failure costs columns, not the run. */
 static void measure_peaks(struct sweep *w)
 {
-    const double seconds = fmin(PEAK_TIME_S, w->s.opt->max_time_s); /* no more than for a case */
+    const double brief_s = 0.02, most_s = w->s.opt->dry_run ? brief_s : PEAK_TIME_S;
+    const double seconds = fmin(most_s, w->s.opt->max_time_s); /* no more than for a case */
 
+    progress_begin(&w->s.console.wait, 0, "measuring the peaks of this machine");
     for (int i = 0; i < w->plan.n; i++) {
         const int n = w->plan.cases[i].threads;
         struct err why;
@@ -90,6 +93,7 @@ static void measure_peaks(struct sweep *w)
         else
             session_warn(&w->s, why.msg);
     }
+    progress_end(&w->s.console.wait);
 }
 
 /* ---- how long it will take ----------------------------------------------------------------- */
@@ -133,6 +137,28 @@ static void tell_plan(struct sweep *w)
                  t->checks >= 1 ? " of checks" : "");
 }
 
+/* What the defaults leave out, and what the timed model lacks of the published one. */
+static void tell_left_out(struct sweep *w)
+{
+    const struct bench_case *lm = w->plan.cases, *const end = lm + w->plan.n;
+    const struct options *const o = w->s.opt;
+
+    if (o->quiet)
+        return;
+    if (!options_given(o, "backend") && !o->quick)
+        console_note(&w->s.console,
+                     "note: ref, the slow reference, is left out  -> --backend auto includes it; "
+                     "--quick: a first look%s",
+                     o->argc <= 1 ? ", some 15 s" : "");
+    while (lm < end && !workload_is_model(lm->workload))
+        lm++;
+    if (lm < end && w->vocabulary > lm->config.V)
+        console_note(&w->s.console,
+                     "note: times are those of a model with a vocabulary of %d; the embedding and "
+                     "output layer for the %d symbols of %s are left out",
+                     lm->config.V, w->vocabulary, o->ckpt);
+}
+
 static enum status estimate_by(struct sweep *w, const struct speeds *speeds, struct err *e)
 {
     free(w->estimate.cases);
@@ -158,7 +184,9 @@ static enum status estimate(struct sweep *w, struct err *e)
 
     if (st == OK && w->s.console.expected_s > short_s) {
         const int64_t start = clock_wall_ns();
+        progress_begin(&w->s.console.wait, 0, "measuring the speed of the reference");
         st = reference_rates_in_child(&w->s.setup, &speeds.reference, e);
+        progress_end(&w->s.console.wait);
         speeds.start_s = (double)(clock_wall_ns() - start) * 1e-9 - speeds.reference.spent_s;
         if (st == OK)
             st = estimate_by(w, &speeds, e);
@@ -310,6 +338,7 @@ static enum status run_group(struct sweep *w, const struct bench_case *const *ca
         return fail(e, E_NOMEM, "no memory for the results of a group");
     env_gather(w->s.topo, &w->s.facts);
     w->s.setup.memory_bytes = MEMORY_SHARE * (double)w->s.facts.memory_free_bytes;
+    progress_begin(&w->s.console.wait, 0, "starting %d process%s", n, n == 1 ? "" : "es");
     enum status st = group_measure(cases, n, &w->s.setup, &hooks, results, e);
     enum status io = samples_flush(&w->s.dir.samples, &why);
     for (int i = 0; i < n && io == OK; i++)
@@ -418,7 +447,10 @@ static void say_goodbye(struct sweep *w, int code)
         session_say_how_to_resume(&w->s);
     } else if (!w->s.opt->quiet) {
         console_note(&w->s.console, "wrote %s/{latency,memory,perplexity,env}.csv", w->s.dir.path);
-        console_note(&w->s.console, "next: bench plot, or bench report -o report.html");
+        const bool usual = !options_given(w->s.opt, "out"); /* then it is the latest of `results` */
+        const char *const space = usual ? "" : " ", *const run = usual ? "" : w->s.dir.path;
+        console_note(&w->s.console, "next: bench plot%s%s, or bench report%s%s", space, run, space,
+                     run);
     }
 }
 
@@ -448,6 +480,7 @@ static enum status measure_all(struct sweep *w, struct err *e)
 
     if (st != OK)
         return st;
+    tell_left_out(w);
     measure_peaks(w);
     if (w->n_peaks > 0 && w->peaks[w->n_peaks - 1].busy == 0)
         env_row_peaks(&w->s.env, &w->peaks[w->n_peaks - 1]);
@@ -479,6 +512,34 @@ static int sweep_all(struct sweep *w, enum status st, struct err *e)
     return code == EXIT_FINE ? baseline_finish(o, w->s.dir.path) : code;
 }
 
+/* --dry-run: the cases, and how long they would take, by short measurements of this machine. */
+static int dry_run(struct sweep *w, struct options *o)
+{
+    const int code = list_cases(o);
+    struct err e;
+
+    if (code != EXIT_FINE || o->quiet)
+        return code;
+    enum status st = session_open(&w->s, o, &e);
+    if (st == OK)
+        st = plan_asked(&w->plan, o, &e);
+    if (st == OK) {
+        w->peaks = calloc((size_t)w->plan.n, sizeof(*w->peaks));
+        NEED(w->peaks);
+        measure_peaks(w);
+        st = estimate(w, &e);
+    }
+    return st == OK ? EXIT_FINE : report_error(st, &e);
+}
+
+static void sweep_free(struct sweep *w)
+{
+    plan_free(&w->plan);
+    session_close(&w->s);
+    free(w->peaks);
+    free(w->estimate.cases);
+}
+
 int cmd_sweep(struct options *opt)
 {
     struct sweep w = {0};
@@ -488,9 +549,12 @@ int cmd_sweep(struct options *opt)
     enum status st = session_continue(opt, &e);
     if (st != OK)
         return report_error(st, &e);
-    if (opt->dry_run)
-        return list_cases(opt);
-    st = plan_published(opt, &e);
+    if (opt->dry_run) {
+        code = dry_run(&w, opt);
+        sweep_free(&w);
+        return code;
+    }
+    st = plan_published(opt, &w.vocabulary, &e);
     if (st == OK)
         st = session_open(&w.s, opt, &e);
     if (st == OK)
@@ -500,9 +564,6 @@ int cmd_sweep(struct options *opt)
     } else {
         code = sweep_all(&w, st, &e);
     }
-    plan_free(&w.plan);
-    session_close(&w.s);
-    free(w.peaks);
-    free(w.estimate.cases);
+    sweep_free(&w);
     return code;
 }

@@ -141,8 +141,7 @@ enum status lookup_backends(const struct backend *out[MAX_LOOKUP], int *n,
                     !(fast && backends[k] == &backend_ref))
                     add(chosen, n, backends[k]);
             if (*n == 0)
-                return fail(e, E_UNSUPPORTED,
-                            "--backend fast: only ref is usable here  -> use --backend ref");
+                add(chosen, n, &backend_ref); /* the only one here */
             continue;
         }
         if (!one)

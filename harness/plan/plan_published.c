@@ -38,7 +38,7 @@ static enum status set_like(struct options *o, const struct bench_case *c, struc
     return st == OK && *text ? set(o, chosen_at(SETTINGS_CHOICE).option, text, e) : st;
 }
 
-enum status plan_published(struct options *o, struct err *e)
+enum status plan_published(struct options *o, int *vocabulary, struct err *e)
 {
     struct published p;
 
@@ -52,6 +52,8 @@ enum status plan_published(struct options *o, struct err *e)
                                     .layers = p.config.N,
                                     .config = p.config,
                                     .opt = o};
+    if (vocabulary)
+        *vocabulary = p.config.V;
     st = set_like(o, &like, e);
     o->published = p.config.variant;
     o->longest = p.endless ? 0 : p.context;

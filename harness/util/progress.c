@@ -34,14 +34,14 @@ struct duration_text duration_text(double seconds)
     return t;
 }
 
-/* "  12 / 40 s", "  43 %, 2 min 5 s left" */
+/* "  12 s (40 s expected)", "  43 %, 2 min 5 s left" */
 static void how_far(const struct progress_line *p, double spent_s, char *buf, size_t size)
 {
     if (p->share > p->before)
         snprintf(buf, size, "  %.0f %%, %s left", 100 * p->share,
                  duration_text(spent_s * (1 - p->share) / (p->share - p->before)).s);
-    else if (p->expected_s > 0)
-        snprintf(buf, size, "  %.0f / %.0f s", spent_s, p->expected_s);
+    else if (p->expected_s >= 1)
+        snprintf(buf, size, "  %.0f s (%s expected)", spent_s, duration_text(p->expected_s).s);
     else
         snprintf(buf, size, "  %.0f s", spent_s);
 }
@@ -61,7 +61,8 @@ static void show(struct progress_line *p, double now)
 
 void progress_tick(struct progress_line *p)
 {
-    const double silent_s = 2, again_s = p->how == PROGRESS_BAR ? 0.2 : 30, now = now_s();
+    const bool bar = p->how == PROGRESS_BAR;
+    const double silent_s = bar ? 0.3 : 2, again_s = bar ? 0.2 : 30, now = now_s();
     const bool told = p->told_s > p->begun_s;
 
     if (p->how == PROGRESS_NONE || p->begun_s <= 0)

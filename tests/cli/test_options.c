@@ -33,7 +33,7 @@ Test(options, presets)
     must_parse(&o, "");
     cr_expect_str_eq(o.command, "sweep");
     cr_expect(o.variants.n == 1 && strcmp(o.variants.v[0], "base") == 0);
-    cr_expect(o.backends.n == 1 && strcmp(o.backends.v[0], "auto") == 0);
+    cr_expect(o.backends.n == 1 && strcmp(o.backends.v[0], "fast") == 0);
     cr_expect(o.workloads.n == 1 && strcmp(o.workloads.v[0], "layer") == 0);
     cr_expect(o.seq.n == 4 && o.seq.v[0] == 128 && o.seq.v[3] == 1024);
     cr_expect(o.mem.n == 2 && o.mem.v[0] == 0 && o.mem.v[1] == 512);
