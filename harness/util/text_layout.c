@@ -12,18 +12,22 @@ enum { GAP = 2 };
 
 /* ---- widths ---------------------------------------------------------------------------------- */
 
-static int least_of(const struct text_table_column *c, int natural)
+/* `tight`: texts wrap even where a column would rather not. */
+static int least_of(const struct text_table_column *c, int natural, bool tight)
 {
-    return c->least > 0 ? min_int(natural, max_int(c->least, terminal_columns(c->name))) : natural;
+    enum { TIGHT = 8 };
+    const int least = c->least > 0 ? c->least : tight && !c->number ? TIGHT : 0;
+
+    return least > 0 ? min_int(natural, max_int(least, terminal_columns(c->name))) : natural;
 }
 
 static long least_sum(const struct text_layout *l, const struct text_table_column *column,
-                      const int *natural)
+                      const int *natural, bool tight)
 {
     long sum = -GAP;
 
     for (int k = 0; k < l->n; k++)
-        sum += GAP + least_of(&column[l->at[k]], natural[l->at[k]]);
+        sum += GAP + least_of(&column[l->at[k]], natural[l->at[k]], tight);
     return sum;
 }
 
@@ -50,11 +54,12 @@ void text_layout_fit(struct text_layout *l, const struct text_table_column *colu
     *l = (struct text_layout){.n = n};
     for (int k = 0; k < n; k++)
         l->at[k] = k;
-    while (least_sum(l, column, natural) > width && leave_out_one(l, column))
+    while (least_sum(l, column, natural, false) > width && leave_out_one(l, column))
         ;
-    long room = width - least_sum(l, column, natural);
+    const bool tight = least_sum(l, column, natural, false) > width;
+    long room = width - least_sum(l, column, natural, tight);
     for (int k = 0; k < l->n; k++)
-        l->width[k] = least_of(&column[l->at[k]], natural[l->at[k]]);
+        l->width[k] = least_of(&column[l->at[k]], natural[l->at[k]], tight);
     for (bool more = true; more;) { /* all that wrap grow alike */
         more = false;
         for (int k = 0; k < l->n && room > 0; k++)

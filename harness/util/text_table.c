@@ -133,12 +133,16 @@ void text_row_print(FILE *f, enum format format, const struct text_table_column 
 
 static void tell_left_out(const struct text_layout *l, int width)
 {
-    if (!l->left_out[0])
-        return;
-    fprintf(stderr, "note: %d columns are too narrow for ", width);
-    for (int i = 0; l->left_out[i]; i++)
-        fprintf(stderr, "%s%s", i ? ", " : "", l->left_out[i]);
-    fputs("  -> widen the terminal; --format csv has them all\n", stderr);
+    char names[TEXT_TABLE_COLUMNS * 32] = "";
+    size_t n = 0;
+
+    for (int i = 0; l->left_out[i] && n < sizeof(names); i++)
+        n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", l->left_out[i]);
+    if (n > 0)
+        text_line(stderr,
+                  "note: %d columns are too narrow for %s  -> widen the terminal; --format csv has "
+                  "them all",
+                  width, names);
 }
 
 static void print_aligned(FILE *f, const struct text_table *s,
@@ -181,6 +185,15 @@ static void print_rows(FILE *f, const struct text_table *s, enum format format,
         fputs("\n]\n", f);
 }
 
+/* Does no row have a text in column c? */
+static bool is_empty(const struct text_table *s, int c)
+{
+    for (int row = 0; row < s->rows; row++)
+        if (*s->text[row * s->columns + c])
+            return false;
+    return s->rows > 0;
+}
+
 void text_table_print(FILE *f, const struct text_table *s, enum format format)
 {
     struct text_table_column column[TEXT_TABLE_COLUMNS];
@@ -191,7 +204,7 @@ void text_table_print(FILE *f, const struct text_table *s, enum format format)
         format = format_is_table(format, f) ? FORMAT_TABLE : FORMAT_CSV;
     for (int k = 0; k < (s->shown ? s->shown : s->columns); k++) {
         const int c = s->shown ? s->at[k] : k;
-        if (format == FORMAT_TABLE && !s->shown && s->column[c].wide)
+        if (format == FORMAT_TABLE && !s->shown && (s->column[c].wide || is_empty(s, c)))
             continue;
         column[n] = s->column[c];
         column[n].spare = column[n].spare && !s->shown;

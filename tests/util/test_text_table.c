@@ -77,3 +77,27 @@ Test(text_table, json_is_one_document)
                      "\"paper\":null},\n"
                      "{\"name\":\"dot·dot\",\"n\":3,\"about\":null,\"paper\":\"short\"}\n]\n");
 }
+
+/* Without texts that would rather wrap, the others do; a column that is empty is not shown. */
+static void print_narrow(void *arg)
+{
+    static const struct text_table_column columns[] = {
+        {.name = "first"}, {.name = "nothing"}, {.name = "second"}};
+    static const char *const text[] = {"several words that wrap", "", "and several others here"};
+    struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    struct err e;
+
+    (void)arg;
+    CHECK(text_table_add(&s, text, &e) == OK);
+    text_table_print(stdout, &s, FORMAT_TABLE);
+    text_table_free(&s);
+}
+
+Test(text_table, narrow_without_columns_that_wrap)
+{
+    struct view v;
+
+    watch(&v, ON_STDOUT, 24, print_narrow, NULL);
+    cr_expect_leq(widest(v.screen), 24, "%s", v.screen);
+    cr_expect_not(strstr(v.screen, "nothing"), "%s", v.screen);
+}
