@@ -263,15 +263,15 @@ static struct config without_settings(const struct config *c)
 
 void settings_print(char text[SETTINGS_TEXT], const struct config *c, bool changed, bool core)
 {
-    const struct config plain = changed ? without_settings(c) : *c;
+    const struct config plain = without_settings(c);
     const struct choice *row;
     size_t n = 0;
 
     *text = '\0';
     for (struct settings all = {0}; (row = setting_next(&all));) {
         char value[CHOICE_TEXT];
-        if (!applies(row, c, core) ||
-            (changed && choice_equal(row, base_of(row, c), base_of(row, &plain))))
+        if (!applies(row, c, core) || ((changed || row->if_changed) &&
+                                       choice_equal(row, base_of(row, c), base_of(row, &plain))))
             continue;
         choice_print(value, row, base_of(row, c));
         n += (size_t)snprintf(text + n, SETTINGS_TEXT - n, "%s%s=%s", n ? "," : "", row->name,

@@ -27,7 +27,8 @@ enum status settings_parse(struct config *c, const char *text, bool core, struct
 /* E_USAGE where they do not fit a model that is made for its memory. */
 enum status settings_fit(const struct config *c, struct err *e);
 /* Those that apply, with their values, as settings_parse reads them; "" where there is none. With
- * `changed` only those whose value is not what the model has without settings. */
+ * `changed`, and of rows that say `if_changed`, only those whose value is not what the model has
+ * without settings. */
 void settings_print(char text[SETTINGS_TEXT], const struct config *c, bool changed, bool core);
 
 /* The row that has this key in files, of a model or of any part; NULL. */

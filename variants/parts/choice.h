@@ -45,8 +45,9 @@ struct choice {
     const char *const *words;
     const struct registry *from;
     enum scope scope;
-    bool special; /* only some variants have it: `bench list variants` says which */
-    bool setting; /* a number of --set and of the column `settings`; CODEC_INT or CODEC_FLAG */
+    bool special;    /* only some variants have it: `bench list variants` says which */
+    bool setting;    /* a number of --set and of the column `settings`; CODEC_INT or CODEC_FLAG */
+    bool if_changed; /* a setting that the column has only where it is not as usual */
     /* No parameter depends on it: a checkpoint may be scored with another value (`bench eval`). */
     bool at_eval;
     /* In files: */

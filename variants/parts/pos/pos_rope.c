@@ -35,9 +35,13 @@ struct rope {
     float low, high;            /* turns in the original context; llama3 */
 };
 
+/* Latent attention has its own number, d_rope. */
+static bool has_own_dim(const struct config *c) { return !has_latents(c); }
+
 static const struct choice rope_choices[] = {
     ROW_INT(struct rope, dim, "rope_dim", 0, 1 << 20, "coordinates of a head that are rotated",
-            .zero_is_absent = true),
+            .zero_is_absent = true, .scope = SCOPE_LAYER, .setting = true, .if_changed = true,
+            .applies = has_own_dim),
     ROW_WIDE(struct rope, base, "rope_base", 0, INFINITY, "of the frequencies"),
     ROW_WORD(struct rope, pairs, "rope_pairs", pairs_name, "which coordinates are rotated together",
              .absent = "interleaved"),
