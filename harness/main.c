@@ -84,8 +84,10 @@ static enum status check_words(int command, const struct options *o, struct err 
 
 static void print_help(const struct options *o, int command)
 {
-    if (o->command_given || o->usage)
-        help_command(stdout, command, o->usage);
+    if (o->usage)
+        help_usage(stdout, command);
+    else if (o->command_given || o->help_all)
+        help_command(stdout, command, o->help_all);
     else
         help_general(stdout);
 }
@@ -108,7 +110,10 @@ static int dispatch(struct options *o)
     const int command = find_command(o->command, &e);
     if (command < 0)
         return report_error(E_USAGE, &e);
-    if (o->help || o->usage) {
+    const bool helps = command == CMD_HELP && o->words.n > 0; /* with --help-all, about another */
+    const bool asks = command_specs[command].n_words == 0 && o->words.n == 1 &&
+                      strcmp(o->words.v[0], "help") == 0; /* "bench train help" */
+    if (!helps && (o->help || o->help_all || o->usage || asks)) {
         print_help(o, command);
         return EXIT_FINE;
     }

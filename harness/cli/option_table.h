@@ -66,6 +66,7 @@ struct option_spec {
     int lo, hi;
     const char *const *words; /* NULL-terminated */
     unsigned only;            /* the commands that take it: bits 1 << enum command_id */
+    unsigned usual;           /* those whose help shows it first; without any, help shows all */
     const struct choice *row; /* KIND_CHOICE */
 };
 

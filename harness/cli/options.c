@@ -407,7 +407,7 @@ static enum status parse(struct options *o, int argc, char **argv, const struct 
                                  e);
     if (st == OK && o->quick && command_find(o->command) == CMD_SWEEP)
         st = quick_sweep(o, e);
-    const bool runs = !(o->help || o->usage || o->version);
+    const bool runs = !(o->help || o->help_all || o->usage || o->version);
     if (st == OK && runs)
         st = check_owners(o, e);
     if (st == OK && runs)

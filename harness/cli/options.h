@@ -125,7 +125,7 @@ struct options {
 
     /* train */
     int steps, stop_at; /* stop_at 0 = at the end */
-    int lr_warmup, eval_every;
+    int lr_warmup, eval_every, log_every;
     int schedule;   /* enum lr_schedule */
     double minutes; /* 0 = by steps */
     double lr, grad_clip, weight_decay;
@@ -153,7 +153,7 @@ struct options {
     /* export */
     int to; /* enum export_to */
 
-    bool help, usage, version;
+    bool help, help_all, usage, version;
 
     int argc; /* the program's arguments */
     char **argv;

@@ -151,6 +151,17 @@ static char *option_form(const struct option_spec *s)
     return form;
 }
 
+static void print_option(FILE *f, const struct option_spec *s, int command)
+{
+    char *const form = option_form(s), *const text = option_text(s, command);
+    const char key[] = {'-', (char)s->key, ',', '\0'};
+    const int at = fprintf(f, "  %3s %-*s", s->key ? key : "", TEXT_COLUMN - 6, form);
+
+    fill(f, text, at, TEXT_COLUMN);
+    free(text);
+    free(form);
+}
+
 static void print_options(FILE *f, int command)
 {
     const struct option_spec *list[OPTION_MAX];
@@ -159,18 +170,33 @@ static void print_options(FILE *f, int command)
         const int n = options_of(command, (enum option_group)g, list);
         if (n > 0)
             fprintf(f, "\n %s\n", option_group_title[g]);
-        for (int i = 0; i < n; i++) {
-            char *const form = option_form(list[i]), *const text = option_text(list[i], command);
-            const char key[] = {'-', (char)list[i]->key, ',', '\0'};
-            const int at = fprintf(f, "  %3s %-*s", list[i]->key ? key : "", TEXT_COLUMN - 6, form);
-            fill(f, text, at, TEXT_COLUMN);
-            free(text);
-            free(form);
-        }
+        for (int i = 0; i < n; i++)
+            print_option(f, list[i], command);
     }
 }
 
-static void print_usage(FILE *f, int command)
+/* Those that most users of the command need, its own first; returns their number. */
+static int print_usual(FILE *f, int command)
+{
+    int n = 0;
+
+    for (int own = 1; own >= 0; own--)
+        for (int i = 0; i < option_count; i++) {
+            const struct option_spec *const s = &option_specs[i];
+            if (!(s->usual & 1u << command) || (s->group == GROUP_OTHER) != own)
+                continue;
+            if (n++ == 0)
+                fputs("\nUsual options (lists a,b; ranges lo..hi, lo..hi*k, lo..hi+k; k, Ki, M, "
+                      "Mi):\n",
+                      f);
+            print_option(f, s, command);
+        }
+    if (n > 0)
+        fprintf(f, "\nbench %s --help-all lists all options.\n", command_specs[command].name);
+    return n;
+}
+
+void help_usage(FILE *f, int command)
 {
     const struct option_spec *list[OPTION_MAX];
     const char *const words = command_specs[command].words;
@@ -195,19 +221,16 @@ static void print_usage(FILE *f, int command)
     free(text);
 }
 
-void help_command(FILE *f, int command, bool usage)
+void help_command(FILE *f, int command, bool all)
 {
     const struct command_spec *const c = &command_specs[command];
 
-    if (usage) {
-        print_usage(f, command);
-        return;
-    }
     fprintf(f, "Usage: bench %s [OPTION...]%s%s\n%c%s.\n", c->name, c->words ? " " : "",
             c->words ? c->words : "", toupper((unsigned char)*c->doc), c->doc + 1);
     if (*c->about)
         fill(f, c->about, 0, 0);
-    print_options(f, command);
+    if (all || print_usual(f, command) == 0)
+        print_options(f, command);
     if (command == CMD_PLOT || command == CMD_REPORT)
         print_figures(f);
     print_examples(f, c);
@@ -224,7 +247,8 @@ void help_general(FILE *f)
     for (int i = 0; i < COMMAND_COUNT; i++)
         if (command_specs[i].doc)
             fprintf(f, "  %-10s %s\n", command_specs[i].name, command_specs[i].doc);
-    fputs("\nbench help COMMAND, or bench COMMAND --help, lists its options.\n"
+    fputs("\nbench help COMMAND, or bench COMMAND --help, lists its usual options,\n"
+          "bench COMMAND --help-all all of them.\n"
           "@FILE reads options from a file (# comments, other files); those beside it come\n"
           "first. Every option is also read from the environment: BENCH_MAX_TIME.\n",
           f);
@@ -253,6 +277,6 @@ int cmd_help(struct options *opt)
     names[n] = "man";
     if (word_index(opt->words.v[0], names) < 0)
         return report_error(unknown_word(&e, "command", opt->words.v[0], names, NULL), &e);
-    help_command(stdout, command_find(opt->words.v[0]), false);
+    help_command(stdout, command_find(opt->words.v[0]), opt->help_all);
     return EXIT_FINE;
 }

@@ -18,8 +18,11 @@ char *option_text(const struct option_spec *s, int command);
 
 extern const char *const option_group_title[GROUP_COUNT];
 
-/* The page of one command; `usage` prints its usage line alone. */
-void help_command(FILE *f, int command, bool usage);
+/* The page of one command, with its usual options or with all. */
+void help_command(FILE *f, int command, bool all);
+
+/* Its usage line, with all options. */
+void help_usage(FILE *f, int command);
 
 /* The page of the program. */
 void help_general(FILE *f);

@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH = 4200, REPORT_EVERY = 50 /* steps */ };
+enum { PATH = 4200 };
 
 struct session_of_training {
     const struct options *opt;
@@ -276,7 +276,7 @@ static enum status loop(struct session_of_training *s, struct err *e)
         end = ranks_any(&s->ranks, finished(s));
         if (end || s->t.optimizer.step % s->opt->eval_every == 0)
             st = validate(s, &last, e);
-        else if (s->t.optimizer.step % REPORT_EVERY == 0) {
+        else if (s->t.optimizer.step % s->opt->log_every == 0) {
             st = report(s, &last, NULL, e);
             s->report_ns = clock_wall_ns();
         }

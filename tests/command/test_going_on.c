@@ -256,3 +256,14 @@ Test(going_on, rerun_obeys_the_environment)
              again);
     must_run(line, 1);
 }
+
+/* ---- what a training tells ------------------------------------------------------------------ */
+
+/* A row each 5 steps, and the last one. */
+Test(going_on, a_training_logs_as_often_as_asked)
+{
+    must_run("$BENCH train --variant rope --ckpt m --steps 17 --log-every 5 --seq 4 --mem 0 "
+             "--d-model 8 --heads 2 --layers 1 --batch 1 --set rope_dim=2 && "
+             "test $(tail -n +2 m.train.csv | wc -l) = 4",
+             0);
+}

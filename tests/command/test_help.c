@@ -44,8 +44,8 @@ Test(help, a_page_for_each_command_with_its_options)
         const struct command_spec *const spec = &command_specs[c];
         if (!spec->doc)
             continue;
-        struct ran r = run_bench(folder, "help %s", spec->name);
-        struct ran same = run_bench(folder, "%s --help", spec->name);
+        struct ran r = run_bench(folder, "help %s --help-all", spec->name);
+        struct ran same = run_bench(folder, "%s --help-all", spec->name);
         expect_exit(&r, 0);
         cr_expect_str_eq(r.out.data, same.out.data);
         cr_expect_leq(widest(r.out.data), 80, "%s", r.out.data);
@@ -61,6 +61,42 @@ Test(help, a_page_for_each_command_with_its_options)
         ran_free(&same);
         ran_free(&r);
     }
+}
+
+/* The first page has the usual options, about fifteen, and says where the others are. */
+Test(help, a_page_of_usual_options)
+{
+    enum { FEW = 18 };
+
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        int usual = 0, all = 0;
+        for (int i = 0; i < option_count; i++) {
+            const bool here = option_specs[i].usual & 1u << c;
+            usual += here;
+            all += option_is_for(&option_specs[i], c);
+            cr_expect(!here || option_is_for(&option_specs[i], c), "%s --%s", command_specs[c].name,
+                      option_specs[i].name);
+        }
+        if (!command_specs[c].doc)
+            continue;
+        struct ran r = run_bench(folder, "help %s", command_specs[c].name);
+        struct ran same = run_bench(folder, "%s --help", command_specs[c].name);
+        char *const lines = option_lines(r.out.data);
+        expect_exit(&r, 0);
+        cr_expect_str_eq(r.out.data, same.out.data);
+        cr_expect_leq(widest(r.out.data), 80, "%s", r.out.data);
+        cr_expect_leq(usual, FEW, "%s", command_specs[c].name);
+        cr_expect_eq(count(lines, "\n"), usual > 0 ? usual : all, "%s", r.out.data);
+        cr_expect_eq(strstr(r.out.data, "--help-all lists all") != NULL, usual > 0);
+        free(lines);
+        ran_free(&same);
+        ran_free(&r);
+    }
+    struct ran word = run_bench(folder, "train help"), page = run_bench(folder, "help train");
+    expect_exit(&word, 0);
+    cr_expect_str_eq(word.out.data, page.out.data);
+    ran_free(&word);
+    ran_free(&page);
 }
 
 /* A page is of one command: its texts do not say "plot: ...", nor do its options' defaults. */

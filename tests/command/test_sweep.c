@@ -268,3 +268,71 @@ Test(sweep, a_check_of_some_rows)
         ran_free(&r);
     }
 }
+
+/* ---- what is left out ----------------------------------------------------------------------- */
+
+static void expect_notes(struct ran *r, const char *text, bool there)
+{
+    expect_exit(r, 0);
+    cr_expect_eq(strstr(r->err.data, text) != NULL, there, "%s\n%s", text, r->err.data);
+    ran_free(r);
+}
+
+/* A published model is timed with a small vocabulary, which changes its tokens per second. */
+Test(sweep, says_what_the_timed_model_lacks)
+{
+    char path[FILE_PATH];
+
+    cr_assert(realpath("tests/counted", path));
+    struct ran r = run_bench(folder,
+                             "--ckpt %s/pairs --corpus %s/text.txt --workload decode,segment --seq "
+                             "4 --mem 8 --quick --out r",
+                             path, path);
+    expect_notes(&r, "1150", true);
+    r = run_bench(
+        folder,
+        "--ckpt %s/pairs --corpus %s/text.txt --workload layer --seq 4 --mem 8 --quick --out r",
+        path, path);
+    expect_notes(&r, "1150", false);
+}
+
+Test(sweep, leaves_ref_out_and_says_so)
+{
+#define SMALL                                                                                      \
+    "--variant rope --seq 4 --mem 0 --d-model 8 --heads 2 --ckpt none --max-time 0.003 "           \
+    "--min-samples 3 --warmup-ms 0 --out r "
+    struct ran r = run_bench(folder, SMALL);
+    expect_notes(&r, "--backend auto", true);
+    struct rows rows = latency_of("r/latest");
+    for (size_t i = 0; i < rows.n; i++)
+        cr_expect(rows.n == 1 ||
+                  strcmp(((const struct latency_row *)rows.row)[i].backend, "ref") != 0);
+    rows_free(&rows);
+    r = run_bench(folder, SMALL "--backend auto");
+    expect_notes(&r, "left out", false);
+    rows = latency_of("r/latest");
+    cr_expect_str_eq(((const struct latency_row *)rows.row)[0].backend, "ref");
+    rows_free(&rows);
+    r = run_bench(folder, SMALL "--max-isa ref --backend fast"); /* the libraries may remain */
+    expect_exit(&r, 0);
+    ran_free(&r);
+#undef SMALL
+}
+
+/* --dry-run says how long, without a folder. */
+Test(sweep, a_dry_run_names_time)
+{
+    struct ran r = run_bench(folder, "-n --variant rope --seq 64 --mem 0 --out nowhere");
+    expect_notes(&r, " about ", true);
+    r = run_bench(folder, "list cases --variant rope --seq 64 --mem 0");
+    expect_notes(&r, " about ", false);
+    cr_expect_neq(access("nowhere", F_OK), 0);
+}
+
+/* The next step is about this run. */
+Test(sweep, next_names_the_run)
+{
+    struct ran r = run_bench(folder, "--variant rope --backend ref --seq 4 --mem 0 --d-model 8 "
+                                     "--heads 2 --ckpt none --quick --out r");
+    expect_notes(&r, "next: bench plot r/2", true);
+}

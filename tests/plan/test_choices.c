@@ -396,7 +396,7 @@ Test(choices, rows_of_cases_are_the_same_everywhere)
 Test(choices, rows_are_options_and_columns)
 {
     static const enum table_id of_cases[] = {TABLE_LATENCY, TABLE_MEMORY, TABLE_PERPLEXITY};
-    struct ran r = run_bench("/tmp", "help sweep");
+    struct ran r = run_bench("/tmp", "help sweep --help-all");
 
     for (int i = 0; i < CHOICE_COLUMNS; i++) {
         const struct chosen row = chosen_at(i);
