@@ -81,10 +81,10 @@ Test(text_table, json_is_one_document)
 /* Without texts that would rather wrap, the others do; a column that is empty is not shown. */
 static void print_narrow(void *arg)
 {
-    static const struct text_table_column columns[] = {
+    static const struct text_table_column narrow[] = {
         {.name = "first"}, {.name = "nothing"}, {.name = "second"}};
     static const char *const text[] = {"several words that wrap", "", "and several others here"};
-    struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    struct text_table s = {.column = narrow, .columns = ARRAY_LEN(narrow)};
     struct err e;
 
     (void)arg;
