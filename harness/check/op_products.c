@@ -173,6 +173,7 @@ static int product_mode(int shape, int ending)
 
 static void act_make(struct trial *t, int at)
 {
+    static const float factor = -0.75f;
     const bool large = at >= N_SHAPES * ACT_MODES * PLACES;
     const int ending = large ? WITH_BIAS | WITH_RELU : pick(&at, ACT_MODES * PLACES);
     const int *shape = large ? act_large : shapes[at];
@@ -187,6 +188,7 @@ static void act_make(struct trial *t, int at)
     t->a.act = (struct act){.kind = t->mode & WITH_RELU ? ACT_RELU : ACT_NONE,
                             .bias = t->mode & WITH_BIAS ? bias : NULL,
                             .add = t->mode & WITH_ADD ? operand(t, size, "add", 0, 1) : NULL,
+                            .factor = large || (at + ending) % 3 ? NULL : &factor,
                             .rows = shape[0],
                             .n = shape[1]};
     const float *old = old_c(t, size);
@@ -210,7 +212,8 @@ static void act_run(const struct engine *g, struct trial *t, float *const *out)
     engine_gemm_act(g, &p, &o);
 }
 
-/* The product's bound; bias, add and the reference's two stores round once each. */
+/* The product's bound; bias, factor, which is below 1, add and the reference's two stores round once
+ * each. */
 static void act_bounds(struct trial *t)
 {
     const struct gemm *g = &t->a.gemm;
@@ -226,7 +229,7 @@ static void act_bounds(struct trial *t)
             const double bias = o->bias ? fabs((double)o->bias[j]) : 0;
             const double add = o->add ? fabs((double)o->add[at]) : 0;
             const double product = product_bound(g, was, i, j);
-            t->out[0].bound[at] = product + 4 * (product / (g->k + 4) + U * (bias + add)) +
+            t->out[0].bound[at] = product + 5 * (product / (g->k + 4) + U * (bias + add)) +
                                   4 * U * fabs((double)g->beta * was);
         }
 }

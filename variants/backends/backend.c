@@ -142,8 +142,8 @@ enum status engine_train_in(struct engine *g, enum elem elem, struct err *e)
 void engine_gemm_act(const struct engine *g, const struct gemm *p, const struct act *epilogue)
 {
     CHECK(epilogue->x == p->c && p->ldc == p->n && epilogue->n == p->n && epilogue->rows == p->m);
-    const bool idle =
-        epilogue->kind == ACT_NONE && !epilogue->bias && !epilogue->add && epilogue->y == p->c;
+    const bool idle = epilogue->kind == ACT_NONE && !epilogue->bias && !epilogue->add &&
+                      !epilogue->factor && epilogue->y == p->c;
     if (g->gemm_act && !idle) {
         g->gemm_act(p, epilogue);
         return;

@@ -58,8 +58,8 @@ static void norm_inherited(const struct norm *o)
  * one destination cannot also store the pre-activation. So there is no gemm_gate. */
 static void gemm_act_onednn(const struct gemm *g, const struct act *epilogue)
 {
-    const bool expressible =
-        epilogue->kind == ACT_NONE || epilogue->kind == ACT_RELU; /* others: inherited */
+    const bool expressible = (epilogue->kind == ACT_NONE || epilogue->kind == ACT_RELU) &&
+                             !epilogue->factor; /* others: inherited */
     const bool plain = g->alpha == 1 && (g->beta == 0 || epilogue->y == g->c);
     struct gemm p = *g;
 
