@@ -28,11 +28,40 @@ static void build_linear(struct steps *t)
     t->result = step_affine(t, to, 5, "c");
 }
 
+/* Functions behind maps: with a bias of the map, one of their own, or both; of columns of a map. */
+static void build_ends(struct steps *t)
+{
+    const int a = step_apply(t, step_affine(t, STEPS_INPUT, 5, "a"), CURVE_RELU, 1);
+    const int b = step_apply(t, step_affine(t, a, 6, "b"), CURVE_SIGMOID, 2);
+    const int c = step_curve(t, step_linear(t, b, 6, "c"), CURVE_SOFTPLUS, 1, "c1", INIT_NORMAL, 1);
+    const int d = step_curve(t, step_affine(t, c, 6, "d"), CURVE_TANH, 1, "d1", INIT_NORMAL, 1);
+    const int e = step_apply(t, step_affine(t, d, 6, "e"), CURVE_RELU, -1);
+    const int two = step_linear(t, STEPS_INPUT, 6, "f"); /* read by two */
+    const int f = step_times(t, step_apply(t, two, CURVE_SILU, 1), two);
+    const int to = steps_value(t, 9);
+
+    step_affine_to(t, steps_columns(t, to, 3, 6), e, "g");
+    step_linear_to(t, steps_columns(t, to, 0, 3), e, "h");
+    const int g = step_apply(t, steps_columns(t, to, 3, 6), CURVE_EXP, 0.5f);
+    t->result = step_plus(t, f, g);
+}
+
 static void build_conv(struct steps *t) { t->result = step_conv(t, STEPS_INPUT, 4, true); }
 static void build_conv_of_one(struct steps *t)
 {
     t->result = step_conv(t, steps_columns(t, STEPS_INPUT, 2, 5), 1, false);
 }
+static void build_mean(struct steps *t)
+{
+    const int mean = step_mean(t, steps_columns(t, STEPS_INPUT, 3, 8), "sum", "count");
+    const int large = step_apply(t, mean, CURVE_NONE, 500); /* of a thousand rows */
+    const int y = step_linear(t, STEPS_INPUT, 8, "y"), both = steps_value(t, 16);
+
+    step_copy_to(t, steps_columns(t, both, 8, 8), y);
+    step_linear_to(t, steps_columns(t, both, 0, 8), STEPS_INPUT, "z");
+    t->result = step_blend(t, large, steps_columns(t, both, 0, 8), y, steps_columns(t, both, 8, 8));
+}
+
 static void build_shift(struct steps *t) { t->result = step_shift(t, STEPS_INPUT, "shift"); }
 
 static void build_mixes(struct steps *t)
@@ -130,8 +159,10 @@ struct list {
 
 static const struct list lists[] = {
     {"linear", build_linear, NULL},
+    {"ends", build_ends, NULL},
     {"conv", build_conv, NULL},
     {"conv of one", build_conv_of_one, NULL},
+    {"mean", build_mean, NULL},
     {"shift", build_shift, NULL},
     {"mixes", build_mixes, NULL},
     {"blocks", build_blocks, NULL},
@@ -218,8 +249,9 @@ static void open_in(struct problem *p, const struct list *list, const char *back
     p->x = normal(ROWS * D, "x", 0, 0.7f);
     quantise(p->x, ROWS * D);
     p->d_x = guarded(ROWS * D);
-    p->values = guarded(steps_floats(&p->t, ROWS));
-    p->d_values = guarded(steps_floats(&p->t, ROWS));
+    p->values = guarded(steps_floats(&p->t, ROWS, true));
+    p->d_values = guarded(steps_floats(&p->t, ROWS, false));
+    p->r.kept = true;
     p->weights = normal((size_t)(ROWS * p->t.value[p->t.result].width), "weights", 0, 1);
     begin_states(p);
     p->r.g = &p->g;
@@ -365,6 +397,70 @@ Test(steps, segments)
     }
 }
 
+/* Without a backward pass the same steps run in less room, and have the same bits: functions behind
+ * maps are the same function of the same sums. */
+ParameterizedTestParameters(steps, need_no_more_room_than_they_say) { return every_backend(); }
+ParameterizedTest(int *b, steps, need_no_more_room_than_they_say)
+{
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("not here");
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
+        struct problem kept, live;
+        open_problem(&kept, &lists[k], backends[*b]->name);
+        open_problem(&live, &lists[k], backends[*b]->name);
+        const size_t n = steps_floats(&live.t, ROWS, false);
+        const size_t result = sizeof(float) * (size_t)(ROWS * kept.t.value[kept.t.result].width);
+        cr_expect_leq(n, steps_floats(&live.t, ROWS, true), "%s", lists[k].name);
+        live.r.values = guarded(n);
+        live.r.kept = false;
+        scalar_of(&kept);
+        scalar_of(&live);
+        cr_expect_arr_eq(steps_matrix(&live.t, &live.r, live.t.result).at,
+                         steps_matrix(&kept.t, &kept.r, kept.t.result).at, result, "%s, %s",
+                         backends[*b]->name, lists[k].name);
+        cr_expect(guards_intact(live.r.values, n), "%s", lists[k].name);
+        for (int i = 0; i < live.t.n_states; i++) {
+            const size_t state = sizeof(float) * (size_t)(B * live.t.state[i].n);
+            if (live.t.state[i].given)
+                continue;
+            float *const want = malloc(state);
+            memcpy(want, live.r.after[i], state);
+            memset(live.r.after[i], 0xff, state);
+            steps_remember(&live.t, &live.r);
+            cr_expect_arr_eq(live.r.after[i], want, state, "%s, %s", lists[k].name,
+                             live.t.state[i].name);
+            free(want);
+        }
+        release(live.r.values);
+        close_problem(&kept), close_problem(&live);
+    }
+}
+
+/* A chain has the room of two of its values; what only backward reads has none. */
+static void build_chain(struct steps *t)
+{
+    int x = STEPS_INPUT;
+
+    for (int i = 0; i < 6; i++) {
+        const char name[] = {(char)('a' + i), '\0'};
+        x = step_apply(t, step_affine(t, x, 5 + i, name), CURVE_SIGMOID, 1);
+    }
+    t->result = x;
+}
+
+Test(steps, room_goes_to_later_values)
+{
+    const struct config c = {.D = D};
+    struct params p = {0};
+    struct steps t;
+
+    steps_make(&t, build_chain, &c, 0, false, "", &p);
+    cr_expect_eq(t.n, 6);
+    cr_expect_eq(steps_floats(&t, 1, true), 2 * (5 + 6 + 7 + 8 + 9 + 10));
+    cr_expect_eq(steps_floats(&t, 1, false), 9 + 10);
+    params_free(&p);
+}
+
 /* ---- element types --------------------------------------------------------------------------- */
 
 enum { OPERANDS = 9 }; /* columns that are q, k or v; the others are decays */
@@ -459,8 +555,9 @@ Test(steps, values_lie_one_after_the_other)
     struct steps t;
 
     steps_make(&t, build_places, &c, 1, false, "layers.1.attn.", &p);
-    const struct steps_run r = {.B = 1, .L = 3, .x = x, .values = values, .first = first};
-    cr_expect_eq(steps_floats(&t, 3), 3 * 9); /* neither the input nor what layers share */
+    const struct steps_run r = {
+        .B = 1, .L = 3, .x = x, .values = values, .first = first, .kept = true};
+    cr_expect_eq(steps_floats(&t, 3, true), 3 * 9); /* neither the input nor what layers share */
     const struct matrix inner = steps_matrix(&t, &r, 4);
     cr_expect(inner.at == values + 2 && inner.row == 5 && inner.n == 2);
     cr_expect_eq(steps_matrix(&t, &r, 2).at, first);

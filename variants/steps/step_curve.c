@@ -3,55 +3,68 @@
  * Steps that apply one function to each number, an activation of the backend:
  *
  *   y = factor f(x + bias) */
-#include "steps.h"
-
-enum { KIND };         /* numbers */
-enum { FACTOR, BETA }; /* 0 = none */
+#include "curve.h"
 
 static const float *number(const float *x) { return *x == 0 ? NULL : x; }
 
+struct act curve_act(const struct step_call *c, const struct param *bias)
+{
+    return (struct act){.kind = (enum act_kind)c->s->n[CURVE_KIND],
+                        .bias = bias ? bias->data : NULL,
+                        .beta = number(&c->s->x[CURVE_BETA]),
+                        .factor = number(&c->s->x[CURVE_FACTOR]),
+                        .rows = c->B * c->L,
+                        .n = c->out->n,
+                        .threads = c->g->threads};
+}
+
+struct act_grad curve_act_grad(const struct step_call *c, const struct param *bias)
+{
+    const struct act of = curve_act(c, bias);
+
+    return (struct act_grad){.kind = of.kind,
+                             .d_bias = bias ? bias->grad : NULL,
+                             .bias = of.bias,
+                             .beta = of.beta,
+                             .factor = of.factor,
+                             .rows = of.rows,
+                             .n = of.n,
+                             .threads = of.threads};
+}
+
 static void forward(const struct step_call *c)
 {
-    c->g->ops.act(&(struct act){.kind = (enum act_kind)c->s->n[KIND],
-                                .y = c->out->at,
-                                .x = c->in->at,
-                                .x_row = c->in->row,
-                                .bias = c->param[0] ? c->param[0]->data : NULL,
-                                .beta = number(&c->s->x[BETA]),
-                                .factor = number(&c->s->x[FACTOR]),
-                                .rows = c->B * c->L,
-                                .n = c->in->n,
-                                .threads = c->g->threads});
+    struct act f = curve_act(c, c->param[0]);
+
+    f.y = c->out->at;
+    f.x = c->in->at;
+    f.x_row = c->in->row;
+    c->g->ops.act(&f);
 }
 
 /* The output's gradient becomes that of x + bias. */
 static void backward(const struct step_call *c)
 {
-    c->g->ops.act_grad(&(struct act_grad){.kind = (enum act_kind)c->s->n[KIND],
-                                          .d_x = c->d_out->at,
-                                          .d_bias = c->param[0] ? c->param[0]->grad : NULL,
-                                          .d_y = c->d_out->at,
-                                          .x = c->in->at,
-                                          .x_row = c->in->row,
-                                          .bias = c->param[0] ? c->param[0]->data : NULL,
-                                          .beta = number(&c->s->x[BETA]),
-                                          .factor = number(&c->s->x[FACTOR]),
-                                          .rows = c->B * c->L,
-                                          .n = c->in->n,
-                                          .threads = c->g->threads});
+    struct act_grad f = curve_act_grad(c, c->param[0]);
+
+    f.d_x = c->d_out->at;
+    f.d_y = c->d_out->at;
+    f.x = c->in->at;
+    f.x_row = c->in->row;
+    c->g->ops.act_grad(&f);
     step_add_gradient(c, 0);
 }
 
-static const struct step_kind kind = {.name = "curve", .forward = forward, .backward = backward};
+const struct step_kind curve_kind = {.name = "curve", .forward = forward, .backward = backward};
 
 static struct step *curve_of(struct steps *t, int x, enum curve curve, float factor)
 {
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = steps_add(t, &curve_kind);
 
     CHECK(factor != 0);
-    s->n[KIND] = curve == CURVE_CAP ? ACT_TANH : (int)curve;
-    s->x[FACTOR] = factor == 1 ? 0 : factor;
-    s->x[BETA] = curve == CURVE_CAP ? 1 / factor : 0;
+    s->n[CURVE_KIND] = curve == CURVE_CAP ? ACT_TANH : (int)curve;
+    s->x[CURVE_FACTOR] = factor == 1 ? 0 : factor;
+    s->x[CURVE_BETA] = curve == CURVE_CAP ? 1 / factor : 0;
     step_reads(t, s, x);
     return s;
 }

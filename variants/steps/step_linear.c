@@ -1,29 +1,66 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps that are linear maps: y = x W^T (+ bias), rows of x and y being columns of wider ones. */
-#include "steps.h"
+ * Steps that are linear maps: y = x W^T (+ bias), rows of x and y being columns of wider ones. A
+ * function of each number that alone reads a map's rows becomes its end: y = f(x W^T + bias). */
+#include "curve.h"
+#include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 
 #include <stdio.h>
 
 enum { WEIGHT, BIAS };
+enum { RESULT, PRODUCT }; /* outputs; the product is there if backward reads it */
 
 static int rows_of(const struct step_call *c) { return c->B * c->L; }
 
-static void forward(const struct step_call *c)
-{
-    struct gemm p = linear_product(c->g, c->param[WEIGHT], c->out->at, c->in->at, rows_of(c));
+static bool has_curve(const struct step *s) { return s->n[CURVE_KIND] != ACT_NONE; }
 
-    p.lda = c->in->row;
-    p.ldc = c->out->row;
-    c->g->ops.gemm(&p);
-    for (int i = 0; c->param[BIAS] && i < rows_of(c); i++) {
-        const float *const b = c->param[BIAS]->data;
+/* To rows that are columns of wider ones. */
+static void add_bias(const struct step_call *c)
+{
+    const float *const bias = c->param[BIAS]->data;
+
+#pragma omp parallel for num_threads(team_for(c->g->threads, (double)rows_of(c) * c->out->n))
+    for (int i = 0; i < rows_of(c); i++) {
         float *const y = matrix_row(c->out, i);
 #pragma omp simd
         for (int e = 0; e < c->out->n; e++)
-            y[e] += b[e];
+            y[e] += bias[e];
     }
+}
+
+static void forward(const struct step_call *c)
+{
+    const struct matrix *const to = c->out[PRODUCT].at ? &c->out[PRODUCT] : &c->out[RESULT];
+    struct gemm p = linear_product(c->g, c->param[WEIGHT], to->at, c->in->at, rows_of(c));
+    struct act f = curve_act(c, c->param[BIAS]);
+
+    p.lda = c->in->row;
+    p.ldc = to->row;
+    f.x = to->at;
+    f.y = c->out[RESULT].at;
+    if (to == &c->out[RESULT] && to->row == to->n) {
+        engine_gemm_act(c->g, &p, &f);
+        return;
+    }
+    c->g->ops.gemm(&p);
+    if (to == &c->out[PRODUCT])
+        c->g->ops.act(&f);
+    else if (c->param[BIAS])
+        add_bias(c);
+}
+
+/* The result's gradient becomes that of the product. */
+static void curve_backward(const struct step_call *c)
+{
+    const bool kept = c->out[PRODUCT].at;
+    struct act_grad f = curve_act_grad(c, c->param[BIAS]);
+
+    f.d_x = c->d_out->at;
+    f.d_y = c->d_out->at;
+    f.x = kept ? c->out[PRODUCT].at : c->out[RESULT].at;
+    f.bias = kept ? f.bias : NULL; /* of ReLU, whose output says the same */
+    c->g->ops.act_grad(&f);
 }
 
 static void backward(const struct step_call *c)
@@ -32,13 +69,39 @@ static void backward(const struct step_call *c)
     struct gemm of_w = linear_weight_product(c->g, w, c->d_out->at, c->in->at, rows_of(c));
     struct gemm of_x = linear_input_product(c->g, w, c->d_in->at, c->d_out->at, rows_of(c), 1);
 
+    if (has_curve(c->s))
+        curve_backward(c);
+    else if (c->param[BIAS])
+        matrix_add_columns(&c->d_out[0], rows_of(c), c->param[BIAS]->grad);
     of_w.lda = of_x.lda = c->d_out->row;
     of_w.ldb = c->in->row;
     of_x.ldc = c->d_in->row;
     c->g->ops.gemm(&of_w);
     c->g->ops.gemm(&of_x);
-    if (c->param[BIAS])
-        matrix_add_columns(&c->d_out[0], rows_of(c), c->param[BIAS]->grad);
+}
+
+/* Its output stands for ReLU's input in backward, so the product is not kept. */
+static bool joins(struct steps *t, struct step *s, const struct step *next)
+{
+    const int product = s->out[RESULT];
+    const bool relu = next->n[CURVE_KIND] == ACT_RELU && next->x[CURVE_FACTOR] == 0;
+
+    if (next->kind != &curve_kind || next->n[CURVE_KIND] == ACT_NONE ||
+        (s->param[BIAS] >= 0 && next->param[0] >= 0))
+        return false;
+    s->n[CURVE_KIND] = next->n[CURVE_KIND];
+    s->x[CURVE_FACTOR] = next->x[CURVE_FACTOR];
+    s->x[CURVE_BETA] = next->x[CURVE_BETA];
+    if (next->param[0] >= 0)
+        s->param[BIAS] = next->param[0];
+    s->out[RESULT] = next->out[0];
+    if (relu)
+        steps_drop(t, product);
+    else {
+        s->out[PRODUCT] = product;
+        t->value[product].of_backward = true;
+    }
+    return true;
 }
 
 static double flop(const struct step *s, int B, int L)
@@ -47,7 +110,7 @@ static double flop(const struct step *s, int B, int L)
 }
 
 static const struct step_kind kind = {
-    .name = "linear", .forward = forward, .backward = backward, .flop = flop};
+    .name = "linear", .forward = forward, .backward = backward, .joins = joins, .flop = flop};
 
 static struct step *linear_of(struct steps *t, int x, int width, const char *name)
 {
@@ -70,12 +133,21 @@ void step_linear_to(struct steps *t, int to, int x, const char *name)
     step_writes_to(t, linear_of(t, x, t->value[to].width, name), to);
 }
 
-int step_affine(struct steps *t, int x, int width, const char *name)
+void step_affine_to(struct steps *t, int to, int x, const char *name)
 {
+    const int width = t->value[to].width;
     struct step *const s = linear_of(t, x, width, name);
     char bias[48];
 
     snprintf(bias, sizeof(bias), "%s.bias", name);
     step_vector(t, s, INIT_ZERO, 0, width, bias);
-    return step_writes(t, s, width);
+    step_writes_to(t, s, to);
+}
+
+int step_affine(struct steps *t, int x, int width, const char *name)
+{
+    const int to = steps_value(t, width);
+
+    step_affine_to(t, to, x, name);
+    return to;
 }

@@ -72,7 +72,7 @@ int step_rotate(struct steps *t, int x, int width, double base, bool halves)
     struct step *const s = steps_add(t, &rotate);
 
     CHECK(t->value[x].width % width == 0);
-    t->positions = true;
+    t->positions = "position";
     s->n[WIDTH] = width;
     s->n[HALVES] = halves;
     s->x[BASE] = (float)base;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lists of steps: built, then run forwards and backwards. */
-#include "steps.h"
+ * Lists of steps: built, then run forwards and backwards. What is decided between: steps_plan.c. */
+#include "steps_plan.h"
 #include "variants/base/loops.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 int steps_value(struct steps *t, int width)
 {
     CHECK(t->n_values < MAX_VALUES && width > 0);
-    t->value[t->n_values] = (struct value){t->n_values, 0, width, t->width};
+    t->value[t->n_values] = (struct value){.of = t->n_values, .width = width, .before = t->width};
     t->width += width;
     return t->n_values++;
 }
@@ -29,8 +29,20 @@ int steps_columns(struct steps *t, int value, int first, int n)
     const struct value *const of = &t->value[value];
 
     CHECK(t->n_values < MAX_VALUES && first >= 0 && n > 0 && first + n <= of->width);
-    t->value[t->n_values] = (struct value){of->of, of->at + first, n, of->before};
+    t->value[t->n_values] = (struct value){.of = of->of, .at = of->at + first, .width = n};
     return t->n_values++;
+}
+
+void steps_drop(struct steps *t, int value)
+{
+    const struct value of = t->value[value];
+
+    CHECK(of.of == value && value != t->first);
+    t->width -= of.width;
+    t->value[value].width = 0;
+    for (int i = 0; i < t->n_values; i++)
+        if (t->value[i].before > of.before)
+            t->value[i].before -= of.width;
 }
 
 struct step *steps_add(struct steps *t, const struct step_kind *kind)
@@ -132,6 +144,16 @@ void step_tensor(struct steps *t, struct step *s, enum init init, float arg, int
     step_shares(s, steps_tensor(t, init, arg, rank, shape, name));
 }
 
+void steps_residual(struct steps *t)
+{
+    int last = t->declares ? t->declares->n - 1 : -1;
+
+    while (last >= 0 && t->declares->v[last].rank != 2)
+        last--;
+    if (last >= 0)
+        params_residual(t->declares, last);
+}
+
 void steps_ramp(struct steps *t, struct ramp ramp)
 {
     if (t->declares)
@@ -149,30 +171,6 @@ void step_vector(struct steps *t, struct step *s, enum init init, float arg, int
                  const char *name)
 {
     step_tensor(t, s, init, arg, 1, &n, name);
-}
-
-static bool overlap(const struct steps *t, int a, int b)
-{
-    const struct value *const x = &t->value[a], *const y = &t->value[b];
-
-    return x->of == y->of && x->at < y->at + y->width && y->at < x->at + x->width;
-}
-
-/* Does a step after the i-th read this value? */
-static bool read_later(const struct steps *t, int i, int value)
-{
-    for (int k = i + 1; k < t->n; k++)
-        for (int in = 0; in < STEP_IN; in++)
-            if (t->step[k].in[in] >= 0 && overlap(t, t->step[k].in[in], value))
-                return true;
-    return t->result == value;
-}
-
-static void check_overwritten(const struct steps *t)
-{
-    for (int i = 0; i < t->n; i++)
-        for (int in = 0; t->step[i].kind->overwrites && in < STEP_IN; in++)
-            CHECK(t->step[i].in[in] < 0 || !read_later(t, i, t->step[i].in[in]));
 }
 
 void steps_make(struct steps *t, steps_build *build, const struct config *c, int layer, bool alone,
@@ -195,7 +193,7 @@ void steps_make(struct steps *t, steps_build *build, const struct config *c, int
         params_residual(p, params_map(p, c->D, t->value[t->result].width, prefix, t->last));
     if (p && t->last_bias)
         params_vector(p, INIT_ZERO, 0, c->D, prefix, t->last_bias);
-    check_overwritten(t);
+    steps_plan(t);
     t->prefix = NULL; /* the caller's */
     t->declares = NULL;
 }
@@ -226,7 +224,10 @@ void matrix_add_columns(const struct matrix *m, int rows, float *sums)
 
 /* ---- costs -------------------------------------------------------------------------------- */
 
-size_t steps_floats(const struct steps *t, size_t rows) { return rows * (size_t)t->width; }
+size_t steps_floats(const struct steps *t, size_t rows, bool kept)
+{
+    return rows * (size_t)(kept ? t->width : t->live_width);
+}
 
 size_t steps_scratch(const struct steps *t, const struct engine *g, int B, int L, bool backward)
 {
@@ -259,21 +260,23 @@ const char *steps_impl(const struct steps *t, const struct engine *g, int B, int
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* Values lie one after the other, each whole. */
+/* Each value lies whole; if all are kept, one after the other. */
 static struct matrix matrix_in(const struct steps *t, const struct steps_run *r, int value,
                                bool gradient)
 {
-    if (value < 0)
+    const bool kept = r->kept && !gradient;
+
+    if (value < 0 || (!kept && t->value[value].of_backward))
         return (struct matrix){0};
-    const struct value *const v = &t->value[value];
+    const struct value *const v = &t->value[value], *const of = &t->value[v->of];
     float *at = gradient ? r->d_values : r->values;
     if (v->of == STEPS_INPUT)
         at = gradient ? r->d_x : (float *)r->x;
     else if (v->of == t->first)
         at = gradient ? r->d_first : r->first;
     else
-        at += (ptrdiff_t)v->before * r->B * r->L;
-    return (struct matrix){at + v->at, t->value[v->of].width, v->width};
+        at += (ptrdiff_t)(kept ? of->before : of->live_before) * r->B * r->L;
+    return (struct matrix){at + v->at, of->width, v->width};
 }
 
 struct matrix steps_matrix(const struct steps *t, const struct steps_run *r, int value)
@@ -325,6 +328,15 @@ void steps_forward(const struct steps *t, const struct steps_run *r)
     }
 }
 
+void steps_remember(const struct steps *t, const struct steps_run *r)
+{
+    for (int i = 0; i < t->n; i++) {
+        const struct step_call c = call_of(t, r, &t->step[i], false);
+        if (c.s->to_states)
+            c.s->kind->forward(&c);
+    }
+}
+
 /* Does a step write the whole of this value's gradient, to which others add later? */
 static bool is_overwritten(const struct steps *t, int value)
 {
@@ -335,24 +347,26 @@ static bool is_overwritten(const struct steps *t, int value)
     return false;
 }
 
-/* Zero the gradients that steps add to. */
-static void clear(const struct steps *t, const struct steps_run *r, size_t rows)
+/* Zero the gradients that the i-th step is the first to add to. */
+static void clear(const struct steps *t, const struct steps_run *r, int i)
 {
-    for (int i = STEPS_INPUT + 1; i < t->n_values; i++) {
-        const size_t width = (size_t)t->value[i].width;
-        if (t->value[i].of == i && i != t->first && i != t->result && !is_overwritten(t, i))
-            memset(steps_gradient(t, r, i).at, 0, rows * width * sizeof(float));
+    const size_t rows = (size_t)r->B * (size_t)r->L;
+
+    for (int k = STEPS_INPUT + 1; k < t->n_values; k++) {
+        const struct value *const v = &t->value[k];
+        if (v->of == k && v->to == i && !v->of_backward && v->width > 0 && k != t->first &&
+            !is_overwritten(t, k))
+            memset(steps_gradient(t, r, k).at, 0, rows * (size_t)v->width * sizeof(float));
     }
 }
 
 void steps_backward(const struct steps *t, const struct steps_run *r)
 {
-    const size_t rows = (size_t)r->B * (size_t)r->L;
-
-    memset(r->d_x, 0, rows * (size_t)t->c->D * sizeof(float));
-    clear(t, r, rows);
+    CHECK(r->kept);
+    memset(r->d_x, 0, (size_t)r->B * (size_t)r->L * (size_t)t->c->D * sizeof(float));
     for (int i = t->n - 1; i >= 0; i--) {
         const struct step_call c = call_of(t, r, &t->step[i], true);
+        clear(t, r, i);
         c.s->kind->backward(&c);
     }
 }

@@ -6,7 +6,8 @@
  * its steps in order, which declares its parameters, its states and its work space at once.
  *
  * Values are numbered; value STEPS_INPUT is the layer's input. Columns of a value are a value too.
- * No step changes what another one has written, so all values are there when backward runs. */
+ * No step changes what another one has written, so all values are there when backward runs. Where no
+ * backward pass follows, the room of a value that has been read by all goes to later ones. */
 #ifndef STEPS_H
 #define STEPS_H
 
@@ -36,6 +37,7 @@ struct matrix {
 static inline float *matrix_row(const struct matrix *m, ptrdiff_t i) { return m->at + i * m->row; }
 
 struct step;
+struct steps;
 
 /* One step of one call: B sequences of L rows each, in this order. */
 struct step_call {
@@ -65,6 +67,9 @@ struct step_kind {
      * instead, so no other step may read its inputs after it: copy them first. */
     void (*backward)(const struct step_call *c);
     bool overwrites;
+    /* Make `next`, which alone reads the whole of its output, a part of this step; false if it
+     * cannot be. NULL = never. */
+    bool (*joins)(struct steps *t, struct step *s, const struct step *next);
     /* Bytes, for up to B sequences of L rows; NULL = none. */
     size_t (*scratch)(const struct engine *g, const struct step *s, int B, int L, bool backward);
     /* The implementation that runs it; NULL = none of its own. */
@@ -80,12 +85,16 @@ struct step {
     int width[STEP_IN], result; /* of its inputs and of its first output */
     int n[STEP_NUMBERS];        /* what they mean is the kind's */
     float x[STEP_NUMBERS];
+    bool to_states; /* a state, or what layers share, depends on it */
 };
 
-/* `width` columns from `at` on of value `of`, which is not a part of another one; that has `before`
- * columns of others before it. */
+/* `width` columns from `at` on of value `of`, which is not a part of another one. That has `before`
+ * columns of others before it where a backward pass follows; its gradient, and without a backward
+ * pass the value itself, has `live_before`: it shares its room with values that the steps [from, to]
+ * do not read or write. */
 struct value {
-    int of, at, width, before;
+    int of, at, width, before, live_before, from, to;
+    bool of_backward; /* backward alone reads it, and it has no gradient */
 };
 
 /* A state that a step carries from segment to segment: [B, n] floats, `start` at the start. A given
@@ -108,12 +117,14 @@ struct steps {
     struct value value[MAX_VALUES];
     struct state state[MAX_STATES];
     int width;         /* of all values but the input, together */
+    int live_width;    /* of the most that live at one time */
     const char *model; /* parameters that all layers share, if any */
     /* Computes given states from these, if there are any, or from each other. */
     void (*tables)(const struct steps *t, const struct param *model, float *const state[]);
     /* A value of the first of these layers that the others read; -1 = none. */
     int first;
-    bool positions;   /* a step reads positions in the stream */
+    const char
+        *positions;   /* name in files of the row's position, which a step reads; NULL = none */
     bool alone;       /* a bare operator: it counts as one of several layers, not as the first */
     const char *last; /* the layer's last map, W_o; NULL = none, the result is the output */
     const char *last_bias; /* NULL = none */
@@ -133,6 +144,8 @@ void steps_make(struct steps *t, steps_build *build, const struct config *c, int
 /* A new value; columns [first, first + n) of one. */
 int steps_value(struct steps *t, int width);
 int steps_columns(struct steps *t, int value, int first, int n);
+/* Nothing reads or writes this value any more. */
+void steps_drop(struct steps *t, int value);
 /* A step of this kind, with nothing set; add inputs and outputs in order. */
 struct step *steps_add(struct steps *t, const struct step_kind *kind);
 void step_reads(struct steps *t, struct step *s, int value); /* NO_VALUE keeps the place */
@@ -151,17 +164,21 @@ void step_vector(struct steps *t, struct step *s, enum init init, float arg, int
 void step_tensor(struct steps *t, struct step *s, enum init init, float arg, int rank,
                  const int *shape, const char *name);
 void step_shares(struct step *s, int param);
-/* The parameter that was declared last begins as this ramp (parts/params.h). */
+/* The matrix that was declared last ends the layer (params_residual); the parameter begins as this
+ * ramp (parts/params.h). */
+void steps_residual(struct steps *t);
 void steps_ramp(struct steps *t, struct ramp ramp);
 
 /* ---- kinds of steps ------------------------------------------------------------------------
  *
  * Each returns the value it computes; x, a, b are values. Names are those of parameters. */
 
-/* W x, with "NAME.weight" [width, n]; affine: plus "NAME.bias". _to: into columns of a value. */
+/* W x, with "NAME.weight" [width, n]; affine: plus "NAME.bias". _to: into columns of a value. A
+ * function that alone reads their result runs as their epilogue. */
 int step_linear(struct steps *t, int x, int width, const char *name);
 int step_affine(struct steps *t, int x, int width, const char *name);
 void step_linear_to(struct steps *t, int to, int x, const char *name);
+void step_affine_to(struct steps *t, int to, int x, const char *name);
 
 /* Depth-wise causal convolution of `taps` rows, then SiLU; "conv.weight" [width, taps] (and
  * "conv.bias"). Its state is the rows before: "conv" [B, taps-1, width]. */
@@ -170,10 +187,15 @@ int step_conv(struct steps *t, int x, int taps, bool bias);
 /* x_{t-1} - x_t; its state is the last row: NAME [B, width]. */
 int step_shift(struct steps *t, int x, const char *name);
 
+/* The mean of all rows so far. Its state is their sum: NAME [B, width], and their number, the
+ * position of the next row, which files call `count`. */
+int step_mean(struct steps *t, int x, const char *name, const char *count);
+
 /* apply: y = factor f(x); for CAP y = factor tanh(x / factor). curve: of x + bias, a vector of that
  * name. */
 enum curve {
     CURVE_NONE = ACT_NONE,
+    CURVE_RELU = ACT_RELU,
     CURVE_RELU_SQUARED = ACT_RELU_SQUARED,
     CURVE_TANH = ACT_TANH,
     CURVE_SIGMOID = ACT_SIGMOID,
@@ -195,6 +217,7 @@ void step_copy_to(struct steps *t, int to, int a);
 int step_scale(struct steps *t, int a, const char *name, float initial); /* a (.) w */
 int step_times(struct steps *t, int a, int b);
 int step_plus(struct steps *t, int a, int b);
+int step_blend(struct steps *t, int f, int a, int g, int b); /* f (.) a + g (.) b */
 int step_skip(struct steps *t, int a, int b, int per, const char *name);
 /* -exp(w) a, w "NAME". Each number of w is for a group of `per` columns of a, or with `wide` each
  * column of a for a group of `per` numbers of w [n, per], which are then the columns of the result,
@@ -250,8 +273,9 @@ int step_recur(struct steps *t, struct recurrence r);
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* Floats of all values, for up to `rows` rows; bytes of scratch. */
-size_t steps_floats(const struct steps *t, size_t rows);
+/* Floats of values, for up to `rows` rows: of all, if a backward pass follows, or of those that live
+ * at one time, as their gradients do; bytes of scratch. */
+size_t steps_floats(const struct steps *t, size_t rows, bool kept);
 size_t steps_scratch(const struct steps *t, const struct engine *g, int B, int L, bool backward);
 double steps_flop(const struct steps *t, int B, int L);
 /* Name of the implementation that runs the recurrence in it. */
@@ -266,13 +290,16 @@ struct steps_run {
     int64_t position;
     const float *x;         /* [B L, D] */
     float *values;          /* steps_floats */
+    bool kept;              /* a backward pass follows */
     float *first, *d_first; /* [B L, width] of the value that layers share */
     float *before[MAX_STATES], *after[MAX_STATES];
-    float *d_x, *d_values; /* backward: likewise */
+    float *d_x, *d_values; /* backward: likewise, as if not kept */
     void *scratch;
 };
 void steps_forward(const struct steps *t, const struct steps_run *r);
-/* d_values of the result is given; d_x [B L, D] and everything else is overwritten. */
+/* Of that, what states and the value that layers share need. */
+void steps_remember(const struct steps *t, const struct steps_run *r);
+/* After a kept run: d_values of the result is given; d_x [B L, D] and everything else is overwritten. */
 void steps_backward(const struct steps *t, const struct steps_run *r);
 /* The value in a run, and its gradient. */
 struct matrix steps_matrix(const struct steps *t, const struct steps_run *r, int value);

@@ -2,7 +2,7 @@
  *
  * A list of steps as a kind of sub-layer, in place of attention or of the feed-forward network: its
  * steps, then its last map. Its memory is the states of its steps, which include all past rows; of
- * linear attention it may be rows before the segment instead, run again in front of each. */
+ * sums it may be rows before the segment instead, run again in front of each. */
 #include "sublayer.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/parts.h"
@@ -33,7 +33,9 @@ static void steps_params(const struct sublayer *s, const char *prefix, const cha
     char names[64];
 
     snprintf(names, sizeof(names), "%s%s", in_place_of_ffn(s) ? own : prefix,
-             in_place_of_ffn(s) ? "" : "attn.");
+             in_place_of_ffn(s) ? ""
+             : given            ? given
+                                : "attn.");
     steps_make(&t, s->build, s->c, s->layer, s->bare, names, p);
 }
 
@@ -175,9 +177,10 @@ static void steps_arrays(const struct sublayer *s, struct extent max, struct arr
 {
     const struct steps *const t = &s->of.steps.steps;
     const size_t rows = (size_t)max.B * (size_t)most_rows(s, max);
-    const size_t n = steps_floats(t, rows), copied = keeps_rows(s) ? rows : 0;
+    const size_t copied = keeps_rows(s) ? rows : 0;
 
-    out[VALUES] = (struct array){n, n, false, PART_ACTIVATIONS};
+    out[VALUES] = (struct array){steps_floats(t, rows, false), steps_floats(t, rows, true), false,
+                                 PART_ACTIVATIONS};
     out[FIRST] = (struct array){first_floats(s, max), 0, true, PART_ACTIVATIONS};
     out[ROWS] = (struct array){copied * (size_t)s->c->D, 0, true, PART_ACTIVATIONS};
     out[RESULT] =
@@ -188,8 +191,7 @@ static void steps_arrays_grad(const struct sublayer *s, struct extent max,
                               struct array out[SUB_ARRAYS])
 {
     steps_arrays(s, max, out);
-    out[VALUES].n = 0;
-    out[VALUES].shared = true;
+    out[VALUES] = (struct array){0, out[VALUES].n, true, PART_ACTIVATIONS};
     out[FIRST] = (struct array){0, first_floats(s, max), true, PART_ACTIVATIONS};
     for (int i = ROWS; i <= RESULT; i++)
         out[i] = (struct array){0, out[i].n, true, PART_ACTIVATIONS};
@@ -227,6 +229,7 @@ static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
                           .position = position_of(s),
                           .x = from.at.at,
                           .values = w->own[VALUES],
+                          .kept = w->x != NULL,
                           .first = m->first ? m->first : w->own[FIRST],
                           .scratch = w->scratch};
 
@@ -319,12 +322,12 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-static void steps_remember(const struct engine *g, struct sublayer *s, struct work *w,
-                           struct sublayer_input from)
+static void steps_sublayer_remember(const struct engine *g, struct sublayer *s, struct work *w,
+                                    struct sublayer_input from)
 {
     const struct steps_run r = run_of(g, s, w, from);
 
-    steps_forward(&s->of.steps.steps, &r);
+    steps_remember(&s->of.steps.steps, &r);
 }
 
 static void steps_commit(struct sublayer *s, int L)
@@ -348,7 +351,7 @@ static bool steps_carries(const struct sublayer *s, int i, struct carried *out)
     if (i == m->steps.n_states && m->first)
         *out = (struct carried){"v_first", m->first, first_floats(s, m->max), true, false};
     else if (i == m->steps.n_states && m->position)
-        *out = (struct carried){"position", m->position, 2, false, true};
+        *out = (struct carried){m->steps.positions, m->position, 2, false, true};
     else if (i < m->steps.n_states)
         *out =
             (struct carried){m->steps.state[i].name, m->before[i],
@@ -390,7 +393,7 @@ static double steps_sublayer_grad_flop(const struct sublayer *s, int B, int L, i
         .keeps = rows, .arrays = steps_arrays, .arrays_grad = steps_arrays_grad,                   \
         .scratch = scratch_of, .build_tables = steps_build_tables,                                 \
         .forward = steps_sublayer_forward, .backward = steps_sublayer_backward,                    \
-        .remember = steps_remember, .commit = steps_commit, .forget = steps_forget,                \
+        .remember = steps_sublayer_remember, .commit = steps_commit, .forget = steps_forget,       \
         .carries = steps_carries, .impl = steps_impl_names, .flop = steps_sublayer_flop,           \
         .grad_flop = steps_sublayer_grad_flop,                                                     \
     }
