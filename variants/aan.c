@@ -12,8 +12,25 @@
 #include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
+#include "variants/steps/steps.h"
 
-const struct mixer mixer_aan = {.name = "aan", .kind = &sublayer_aan};
+static void build(struct steps *t)
+{
+    const int D = t->c->D, mean = step_mean(t, STEPS_INPUT, "sum", "count");
+    const int hidden = step_apply(t, step_affine(t, mean, t->c->F, "ff.1"), CURVE_RELU, 1);
+    const int both = steps_value(t, 2 * D), g = steps_columns(t, both, D, D);
+
+    step_affine_to(t, g, hidden, "ff.2");
+    steps_residual(t);
+    step_copy_to(t, steps_columns(t, both, 0, D), STEPS_INPUT);
+    const int share = step_apply(t, step_affine(t, both, 2 * D, "gate"), CURVE_SIGMOID, 1);
+    t->result =
+        step_blend(t, steps_columns(t, share, 0, D), STEPS_INPUT, steps_columns(t, share, D, D), g);
+    t->last = NULL;
+}
+
+const struct mixer mixer_aan = {
+    .name = "aan", .kind = &sublayer_sums, .prefix = "aan.", .counts = true, .build = build};
 
 const struct variant variant_aan = {
     .name = "aan",

@@ -18,7 +18,7 @@
 const struct mixer mixer_linear_elu = {
     .name = "linear_elu",
     .own = &linear_own,
-    .kind = &sublayer_linear,
+    .kind = &sublayer_sums,
     .build = mix_linear,
     .features = FEATURES_ELU,
     .eps = 1e-6f,

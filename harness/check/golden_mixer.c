@@ -6,7 +6,6 @@
 
 #include "variants/model/checkpoint.h"
 #include "variants/model/settings.h"
-#include "variants/model/sublayer/sublayer_aan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,6 +153,8 @@ static void release(struct run *r)
     free((void *)o->d_all.data);
 }
 
+static bool counts(const struct run *r) { return r->c.mixer && r->c.mixer->counts; }
+
 static enum status run_forward(struct run *r, struct err *e)
 {
     struct sublayer *const s = r->sublayers.at;
@@ -162,10 +163,8 @@ static enum status run_forward(struct run *r, struct err *e)
     if (r->c.pos->pos_encoding)
         r->c.pos->pos_encoding(&r->c, 0, r->max.L + r->max.M, r->sublayers.pos_encoding);
     sublayers_build_tables(&r->sublayers, r->g);
-    if (s->kind == &sublayer_aan)
-        aan_count_from(s, o->count);
-    if (s->kind == &sublayer_steps)
-        sublayer_steps_seek(s, o->base);
+    if (s->kind == &sublayer_steps || counts(r))
+        sublayer_steps_seek(s, counts(r) ? o->count : o->base);
     else
         s->memory.seen = o->base; /* rows that have been forgotten */
     const struct sublayer_input from = golden_enter(r);
@@ -237,9 +236,7 @@ static enum status read(struct run *r, struct err *e)
         (st = golden_mask_random(r, o->base + r->max.M + r->max.L, e)) != OK)
         return st;
     st = sublayers_init_operator(&r->sublayers, &r->c, &r->params, 0, e);
-    return st == OK && r->sublayers.at->kind == &sublayer_aan
-               ? golden_whole(r, "count", &o->count, e)
-               : st;
+    return st == OK && counts(r) ? golden_whole(r, "count", &o->count, e) : st;
 }
 
 static bool claims_operator(const struct safetensors *s)

@@ -377,7 +377,7 @@ static const struct mem *memory_of(const struct reader *r, const struct variant 
 {
     const struct mixer *const mixer = mixer_find(mixer_word(r));
     const bool compresses = atoi(word(r, "cmem")) > 0;
-    const bool sums = mixer == &mixer_aan || (mixer && mixer->kind == &sublayer_linear);
+    const bool sums = mixer && mixer->kind == &sublayer_sums;
     const bool steps = mixer && mixer->kind == &sublayer_steps;
 
     if (compresses != v->mem->compressed && (compresses || atoi(word(r, "mem")) > 0))

@@ -230,6 +230,8 @@ struct mixer {
     float eps;
     bool gated; /* the output has the gate of struct around, of recurrent mixers */
     void (*build)(struct steps *t);
+    const char *prefix; /* of the tensors of its steps in a layer; NULL = "attn." */
+    bool counts;        /* its state is a sum of rows, whose number files call "count" */
     void (*model_params)(const struct config *c, struct params *p); /* that all layers share */
     bool attends; /* a softmax over keys: windows, masks and rotated positions apply to it */
     /* Attention whose pairs are chosen by content (model/content/content.h): rotated positions

@@ -204,9 +204,9 @@ struct compressed {
 };
 
 extern const struct sublayer_kind sublayer_cpe, sublayer_sep, sublayer_rnn, sublayer_attention,
-    sublayer_ffn, sublayer_linear, sublayer_aan, sublayer_latent, sublayer_collab,
-    sublayer_synthesizer, sublayer_steps, sublayer_steps_ffn, sublayer_linformer, sublayer_mca,
-    sublayer_tree, sublayer_nystrom, sublayer_pooling, sublayer_etc, sublayer_isab, sublayer_lsra,
+    sublayer_ffn, sublayer_sums, sublayer_latent, sublayer_collab, sublayer_synthesizer,
+    sublayer_steps, sublayer_steps_ffn, sublayer_linformer, sublayer_mca, sublayer_tree,
+    sublayer_nystrom, sublayer_pooling, sublayer_etc, sublayer_isab, sublayer_lsra,
     sublayer_feedback, sublayer_read, sublayer_content;
 extern const struct own synthesizer_own, linformer_own, mca_own, tree_own, nystrom_own, pooling_own,
     etc_own, isab_own;
@@ -263,13 +263,6 @@ struct pooled {
 struct etc_memory {
     struct attention attention;
     struct mask mask; /* of long queries */
-};
-
-/* State of average attention: the sum [B,D] of all committed rows and their count, as high and low
- * part; sum_next as above. */
-struct average_memory {
-    int B;
-    float *sum, *sum_next, *count;
 };
 
 /* A mixer that is a list of steps, with its states of all committed rows; `after` includes the last
@@ -354,7 +347,6 @@ struct sublayer {
         struct tree tree;
         struct pooled pooled;
         struct etc_memory etc;
-        struct average_memory average;
         struct steps_memory steps;
     } of;
 };

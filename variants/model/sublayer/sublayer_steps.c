@@ -29,6 +29,7 @@ static bool in_place_of_ffn(const struct sublayer *s) { return s->kind == &subla
 static void steps_params(const struct sublayer *s, const char *prefix, const char *own,
                          struct params *p)
 {
+    const char *const given = s->c->mixer ? s->c->mixer->prefix : NULL;
     struct steps t;
     char names[64];
 
@@ -49,10 +50,10 @@ static bool goes_on(const struct sublayer *s)
 
 static bool keeps_rows(const struct sublayer *s)
 {
-    return s->kind == &sublayer_linear && s->mem == MEM_HIDDEN;
+    return s->kind == &sublayer_sums && s->mem == MEM_HIDDEN;
 }
 
-static int linear_keeps(const struct config *c, enum mem_kind mem, int M)
+static int sums_keep(const struct config *c, enum mem_kind mem, int M)
 {
     (void)c;
     return mem == MEM_HIDDEN ? M : -1;
@@ -399,4 +400,4 @@ static double steps_sublayer_grad_flop(const struct sublayer *s, int B, int L, i
     }
 const struct sublayer_kind sublayer_steps = STEPS_KIND("steps", DROP_ATTENTION, NULL);
 const struct sublayer_kind sublayer_steps_ffn = STEPS_KIND("steps_ffn", DROP_FFN, NULL);
-const struct sublayer_kind sublayer_linear = STEPS_KIND("linear", DROP_ATTENTION, linear_keeps);
+const struct sublayer_kind sublayer_sums = STEPS_KIND("sums", DROP_ATTENTION, sums_keep);
