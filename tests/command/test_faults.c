@@ -177,7 +177,7 @@ static bool is_child(pid_t pid)
         return false;
     const size_t n = fread(words, 1, sizeof(words) - 1, f);
     fclose(f);
-    return n > 11 && memcmp(words, "bench\0cell", 11) == 0;
+    return n > 13 && memcmp(words, "bench\0worker", 13) == 0;
 }
 
 /* The measuring children, once there are `want` of them. */

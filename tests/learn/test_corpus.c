@@ -121,7 +121,7 @@ Test(corpus, refuses_what_is_no_text)
     unlink(path);
 
     text_file(path, "x", 1);
-    expect_refused(path, 0, E_IO, "1 bytes");
+    expect_refused(path, 0, E_IO, "1 byte");
     unlink(path);
     text_file(path, "xyz", 3);
     expect_refused(path, 1, E_USAGE, "2 or more");

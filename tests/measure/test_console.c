@@ -67,7 +67,7 @@ static void play(void *arg)
             CHECK(ioctl(STDOUT_FILENO, TIOCSWINSZ, &size) == 0);
         draw_case(&show, &s->p.cases[i], s);
     }
-    console_note(&show, "the end");
+    console_note(&show, "finished");
 }
 
 static void watch_rows(struct view *v, int where, int columns, struct scene s)
@@ -209,7 +209,7 @@ ParameterizedTest(int *columns, screen, line_fits)
     static struct view v;
 
     watch_rows(&v, ON_STDERR, *columns, (struct scene){.line = AWKWARD, .progress = true});
-    char *const end = strstr(v.screen, "the end\n");
+    char *const end = strstr(v.screen, "finished\n");
     cr_assert_not_null(end, "%s", v.screen);
     *end = '\0';
     cr_expect_lt(widest(v.screen), max_int(2, *columns), "%s", v.screen);
@@ -232,7 +232,7 @@ Test(screen, progress_is_cleared_before_anything_else)
     cr_expect_leq(widest(v.screen), 200);
     what_remains(v.screen);
     cr_expect_eq(count(v.screen, "samples"), 0, "%s", v.screen);
-    cr_expect_eq(count(v.screen, "\nthe end\n"), 1, "%s", v.screen);
+    cr_expect_eq(count(v.screen, "\nfinished\n"), 1, "%s", v.screen);
 }
 
 /* ---- the program -------------------------------------------------------------------------- */

@@ -431,7 +431,8 @@ Test(pos_bias, choices_that_make_no_sense)
     cr_expect_eq(config_check(&c, &e), OK, "%s", e.msg);
     c.causal = false;
     cr_expect_eq(config_check(&c, &e), E_USAGE);
-    cr_expect_str_eq(e.msg, "t5: t5 positions know no future  -> causal attention");
+    cr_expect_str_eq(e.msg, "t5: positions t5 and --direction both exclude each other  -> leave "
+                            "one of them out");
     c.causal = true;
     cr_expect_eq(config_set(&c, "t5_buckets", "1", &e), E_USAGE);
     set_number(&c, "t5_buckets", 32);

@@ -274,7 +274,7 @@ static enum status read_header(struct safetensors *s, struct err *e)
         return file_error(s->path, e, E_IO, LFS_POINTER_SAYS);
     if (length > HEADER_MAX)
         return file_error(s->path, e, E_IO,
-                          "is no safetensors file: header of %llu bytes, the limit is %d  -> give "
+                          "not a safetensors file: header of %llu bytes, the limit is %d  -> give "
                           "a safetensors file",
                           (unsigned long long)length, HEADER_MAX);
     if (length > s->size - LENGTH_FIELD)
@@ -312,7 +312,8 @@ static enum status map_file(struct safetensors *s, struct err *e)
     }
     s->size = (size_t)info.st_size;
     if (s->size < LENGTH_FIELD) {
-        st = file_error(s->path, e, E_IO, "%zu bytes are too few" NOT_OURS, s->size);
+        st = file_error(s->path, e, E_IO, "not a safetensors file: %zu bytes are too few" NOT_OURS,
+                        s->size);
         goto out;
     }
     void *map = mmap(NULL, s->size, PROT_READ, MAP_PRIVATE, fd, 0);
