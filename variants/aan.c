@@ -30,7 +30,13 @@ static void build(struct steps *t)
 }
 
 const struct mixer mixer_aan = {
-    .name = "aan", .kind = &sublayer_sums, .prefix = "aan.", .counts = true, .build = build};
+    .name = "aan",
+    .kind = &sublayer_sums,
+    .prefix = "aan.",
+    .counts = true,
+    .has_ffn = true,
+    .build = build,
+};
 
 const struct variant variant_aan = {
     .name = "aan",

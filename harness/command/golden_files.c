@@ -20,7 +20,12 @@ static int by_name(const void *a, const void *b)
 /* The golden file of a published model's folder. */
 #define EXPECTED "expect.safetensors"
 
-enum { MOST_FILES = 4096 };
+static void add(struct golden_files *f, const char *path)
+{
+    if ((f->n & (f->n - 1)) == 0) /* full: there is room for the next power of two */
+        NEED(f->at = realloc(f->at, 2 * (size_t)max_int(1, f->n) * sizeof(*f->at)));
+    NEED(f->at[f->n++] = strdup(path));
+}
 
 /* dir/name, if it is there; with `among` only if that is there, too. */
 static bool add_if_there(struct golden_files *f, const char *dir, const char *name,
@@ -29,11 +34,11 @@ static bool add_if_there(struct golden_files *f, const char *dir, const char *na
     char path[FILE_PATH], beside[FILE_PATH];
     struct err e;
 
-    if (f->n == MOST_FILES || file_join(path, dir, name, &e) != OK ||
+    if (file_join(path, dir, name, &e) != OK ||
         (among && file_join(beside, dir, among, &e) != OK) || access(path, F_OK) != 0 ||
         (among && access(beside, F_OK) != 0))
         return false;
-    NEED(f->at[f->n++] = strdup(path));
+    add(f, path);
     return true;
 }
 
@@ -60,10 +65,8 @@ enum status golden_files_list(struct golden_files *f, const char *path, struct e
     if (stat(path, &s) != 0)
         return fail(e, E_IO, "cannot read %s: %s  -> give a golden file or a folder of them", path,
                     strerror(errno));
-    f->at = calloc(MOST_FILES, sizeof(*f->at));
-    NEED(f->at);
     if (!S_ISDIR(s.st_mode)) {
-        NEED(f->at[f->n++] = strdup(path));
+        add(f, path);
         return OK;
     }
     if (add_if_there(f, path, EXPECTED, PUBLISHED_CONFIG))

@@ -405,6 +405,9 @@ static enum status check_mixer(const struct config *c, struct err *e)
                     name, out_gate_name[gate]);
     if (!c->mixer && !c->stack.n && c->share_qk)
         return fail(e, E_USAGE, "%s: share_qk without a mixer that chooses by content  -> 0", name);
+    if (c->mixer && c->mixer->has_ffn && c->F < 1)
+        return fail(e, E_USAGE, "%s: mixer %s with a feed-forward network of width 0  -> 1 or more",
+                    name, c->mixer->name);
     if (c->stack.n)
         return check_stack(c, e);
     return c->mixer && c->mixer->content ? content_check(c, e) : OK;

@@ -240,6 +240,7 @@ struct mixer {
     bool both;                    /* it may see the keys after a query, if its numbers say so */
     const enum feature *excludes; /* as of struct pos */
     bool windowed;                /* it does not attend, but a window applies to it */
+    bool has_ffn;                 /* a feed-forward network of width F is part of it */
 };
 
 #endif
