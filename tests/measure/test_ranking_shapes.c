@@ -191,7 +191,8 @@ Test(ranking_shapes, settings_are_not_mixed)
 
 /* ---- the answer --------------------------------------------------------------------------- */
 
-static void expect_answer(const struct shaped *v, int n, enum ranked what, const char *want)
+static void expect_answer_of(const struct shaped *v, int n, void (*scores)(struct rundir *),
+                             enum ranked what, const char *want)
 {
     struct rundir d;
     char *text = NULL;
@@ -199,6 +200,8 @@ static void expect_answer(const struct shaped *v, int n, enum ranked what, const
 
     made_open(&d, "aaaa");
     add_shaped(&d, v, n);
+    if (scores)
+        scores(&d);
     struct run run = read_back(&d);
     struct rankings r = must_rank(&run, what);
     FILE *const f = open_memstream(&text, &size);
@@ -210,6 +213,36 @@ static void expect_answer(const struct shaped *v, int n, enum ranked what, const
     run_free(&run);
     folder_remove();
     folder_make();
+}
+
+static void expect_answer(const struct shaped *v, int n, enum ranked what, const char *want)
+{
+    expect_answer_of(v, n, NULL, what, want);
+}
+
+static void gqa_predicts_worse(struct rundir *d)
+{
+    add_score(d, "gqa", "s1", 0, 4), add_score(d, "rope", "s2", 0, 1.5);
+}
+
+static void gqa_predicts_better(struct rundir *d)
+{
+    add_score(d, "gqa", "s1", 0, 1.5), add_score(d, "rope", "s2", 0, 4);
+}
+
+/* The fast one is not taken for the good one. */
+Test(ranking_shapes, the_answer_names_the_better_model)
+{
+    const struct shaped v[] = {
+        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0},
+        {{"rope", "onednn", "2", 64, 1500}, 0, 2, 0},
+    };
+    expect_answer_of(
+        v, 2, gqa_predicts_worse, RANKED_VARIANTS,
+        "Use gqa on avx2: 1.50 times as fast as rope. Quality: rope 1.500 bits per word, "
+        "gqa 4.000; less is better.\n");
+    expect_answer_of(v, 2, gqa_predicts_better, RANKED_VARIANTS,
+                     "Use gqa on avx2: 1.50 times as fast as rope.\n");
 }
 
 Test(ranking_shapes, the_answer_follows_from_verdicts)
