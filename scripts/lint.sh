@@ -55,7 +55,7 @@ say < <(grep -nHE '^ *# *include "' "${files[@]}" | sed -E 's/^([^:]*):([0-9]+):
 
 # harness/ uses registries and the table of choices: it names no variant, gate, feed-forward network,
 # position scheme, norm, halt, recurrent cell or mask. Some words have a second meaning in harness/.
-own_words='none|layer|scale|pre|glu|summary|man|linear|set|stride'
+own_words='none|sinusoid|layer|scale|pre|glu|summary|man|linear|set|stride'
 names=$({
     sed -n '/define VARIANTS/,/clang-format on/p' variants/list.h
     sed -nE '/define (GATES|FFNS|POSITIONS)/,/[^\\]$/p' variants/parts/parts.h

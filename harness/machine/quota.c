@@ -33,7 +33,7 @@ static bool read_line(const char *path, const char *key, char line[256])
  * quota. */
 static double quota_of(const char *group, bool two)
 {
-    char path[PATH + 32], line[256];
+    char path[2 * PATH + 32], line[256];
     double used = NAN, period = NAN;
 
     snprintf(path, sizeof(path), "%s/%s", group, two ? "cpu.max" : "cpu.cfs_quota_us");

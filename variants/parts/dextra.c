@@ -228,7 +228,7 @@ static void dextra_forward(const struct engine *g, const struct config *c, int n
                            const struct param *w, const float *x, int rows, float *work)
 {
     const struct stages s = dextra_stages(c, nth);
-    struct result result[ARRAY_LEN(s.at)];
+    struct result result[ARRAY_LEN(s.at)] = {0};
     float *const unshuffled = lay_out(&s, rows, work, result);
 
     for (int i = 0; i < s.n; i++) {

@@ -103,8 +103,10 @@ static int free_place(const struct steps *t, const bool *placed, int value, int 
     for (int i = 0; i < t->n_values; i++) {
         const struct value *const v = &t->value[i];
         if (placed[i] && v->from <= x->to && x->from <= v->to && v->live_before < at + x->width &&
-            at < v->live_before + v->width)
-            return free_place(t, placed, value, v->live_before + v->width);
+            at < v->live_before + v->width) {
+            at = v->live_before + v->width;
+            i = -1; /* all others again */
+        }
     }
     return at;
 }

@@ -205,6 +205,7 @@ static const float *wide_key(const struct attn *a, int b, int kv, int j, double 
     const ptrdiff_t at = row + (ptrdiff_t)kv * a->dh;
     const uint32_t *const head = a->k_q8 ? a->k_q8 + row + kv * q8_head_words(a->dh) : NULL;
 
+    CHECK(head || a->k_bf16 || a->k);
     for (int e = 0; (a->rel_q || !a->k) && e < a->dh; e++)
         to[e] = (double)(head        ? q8_head_number(head, e)
                          : a->k_bf16 ? bf16_float(a->k_bf16[at + e])

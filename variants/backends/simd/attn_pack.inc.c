@@ -48,10 +48,9 @@ static bool hides_keys(const struct attn *a) { return a->mask || a->window || a-
 
 static bool values_in_place(const struct fused *f)
 {
-    const struct attn *a = f->a;
-
-    return PER_LANE == 1 && !hides_keys(f->seen_by) && a->v && attn_keys(a) <= IN_PLACE_KEYS &&
-           attn_dv(a) % VL == 0 && a->v_at.row < IN_PLACE_ROW;
+    return PER_LANE == 1 && !hides_keys(f->seen_by) && f->a->v &&
+           attn_keys(f->a) <= IN_PLACE_KEYS && attn_dv(f->a) % VL == 0 &&
+           f->a->v_at.row < IN_PLACE_ROW;
 }
 
 /* Lay out the scratch; base = NULL only counts. Packed values always get room, because strides may

@@ -36,7 +36,8 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
 static void arrays(const struct sublayer *s, struct around_call n, bool backward,
                    size_t floats[AROUND_ARRAYS])
 {
-    const size_t HD = (size_t)config_q_width(s->c), heads = (size_t)(config_maps(s->c) * s->c->H);
+    const size_t HD = (size_t)config_q_width(s->c),
+                 heads = (size_t)config_maps(s->c) * (size_t)s->c->H;
     const size_t rows = (size_t)n.B * (size_t)n.L, kv_rows = (size_t)n.B * (size_t)n.K;
 
     floats[O_2] = rows * HD;

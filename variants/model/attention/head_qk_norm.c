@@ -24,7 +24,7 @@ static void arrays(const struct sublayer *s, struct around_call n, bool backward
                    size_t floats[AROUND_ARRAYS])
 {
     const size_t rows = (size_t)n.B * (size_t)n.L, kv_rows = (size_t)n.B * (size_t)n.K;
-    const size_t heads = (size_t)(config_maps(s->c) * s->c->H);
+    const size_t heads = (size_t)config_maps(s->c) * (size_t)s->c->H;
 
     if (backward) {
         floats[STATS] = kv_rows * heads * NORM_STATS;

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which checkpoints are language models that can be scored: nothing in them is unread, they are
+ * causal, and in what no option chooses they are as their variant. */
+#include "checkpoint.h"
+#include "lm.h"
+
+#include <string.h>
+
+/* Keys that say more than one field, and where weights come from. All others are rows: of the model
+ * (keys.h) and of its parts. */
+static const char *const further_keys[] = {
+    "format",  "kind", "variant", "pos",  "scheme", "form",   "mixer",       "synth",  "ut",
+    "talking", "sink", "step",    "seed", "unit",   "corpus", "corpus_xxh3", "source", "tokenizer",
+};
+
+/* What nothing has read may decide what the weights mean. */
+static enum status no_strange_keys(const struct safetensors *s, struct err *e)
+{
+    for (int i = 0; i < s->n_meta; i++) {
+        const char *const key = s->meta[2 * i];
+        size_t k = 0;
+        while (k < ARRAY_LEN(further_keys) && strcmp(further_keys[k], key) != 0)
+            k++;
+        if (k == ARRAY_LEN(further_keys) && !s->asked_meta[i])
+            return safetensors_fail(
+                s, e,
+                "metadata %.64s is of nothing that this model has  -> use the program that the "
+                "file was made with",
+                key);
+    }
+    return OK;
+}
+
+#define AROUND_KEYS                                                                                \
+    "qk_norm, soft_cap, logit_cap, out_gate, forget, diff, cope, gauss_form, dman, "               \
+    "value_residual, pred_form, camtl or agg"
+
+static bool around_differs(const struct config *a, const struct config *b)
+{
+    const struct around *const x = &a->around, *const y = &b->around;
+
+    return x->qk_norm != y->qk_norm || x->soft_cap != y->soft_cap || a->logit_cap != b->logit_cap ||
+           x->out_gate != y->out_gate || x->forget != y->forget || x->diff != y->diff ||
+           (x->cope > 0) != (y->cope > 0) || x->local != y->local || x->man != y->man ||
+           x->value_residual != y->value_residual || x->agg != y->agg ||
+           x->camtl.on != y->camtl.on || x->predict.form != y->predict.form ||
+           x->predict.alpha != y->predict.alpha || x->predict.beta != y->predict.beta;
+}
+
+/* Rows are reported under the variant's name: in what no option chooses it is as the variant. */
+static enum status as_its_variant(const struct safetensors *s, const struct config *c,
+                                  struct err *e)
+{
+    const struct config own = config_default(c->variant, c->D, c->H, c->dh, c->F, c->N, c->V);
+    const char *const key = c->pos != own.pos                 ? "pos or scheme"
+                            : c->mixer != own.mixer           ? "mixer"
+                            : c->attn_extra != own.attn_extra ? "talking, persistent, span or sink"
+                            : c->qkv_map != own.qkv_map       ? "dextra"
+                            : c->score_residual != own.score_residual ? "realformer"
+                            : around_differs(c, &own)                 ? AROUND_KEYS
+                            : c->rnn_layers != own.rnn_layers         ? "rnn_layers"
+                            : (c->steps > 0) != (own.steps > 0)       ? "steps"
+                            : strcmp(c->order, own.order) != 0        ? "order"
+                            : strcmp(c->subs, own.subs) != 0          ? "subs"
+                            : c->transparent != own.transparent       ? "transparent"
+                            : c->recur != own.recur                   ? "recur"
+                            : c->feedback.on != own.feedback.on       ? "feedback"
+                            : (c->slots.n > 0) != (own.slots.n > 0)   ? "slots"
+                            : c->exit != own.exit                     ? "exit"
+                            : c->cond != own.cond                     ? "cond"
+                                                                      : NULL;
+
+    return key ? safetensors_fail(s, e,
+                                  "metadata %s is not that of variant %s  -> is it of another "
+                                  "variant?",
+                                  key, c->variant->name)
+               : OK;
+}
+
+enum status checkpoint_lm(const struct safetensors *s, struct config *c, struct err *e)
+{
+    enum status st = checkpoint_config(s, "", c, e);
+    struct err why;
+    struct lm m;
+
+    if (st == OK)
+        st = no_strange_keys(s, e);
+    if (st == OK && !c->causal)
+        st = safetensors_fail(s, e,
+                              "metadata causal is 0: tokens see those that they are to predict  -> "
+                              "a causal model");
+    if (st == OK && c->V < 1)
+        st = safetensors_fail(s, e, "metadata vocab is missing  -> a language model has it");
+    if (st != OK)
+        return st;
+    if ((st = lm_init(&m, c, &why)) != OK) /* for want of memory it is not the file's fault */
+        return st == E_NOMEM ? fail(e, st, "%s", why.msg) : safetensors_fail(s, e, "%s", why.msg);
+    st = checkpoint_fits(s, "", &m.params, e);
+    lm_free(&m);
+    return st == OK ? as_its_variant(s, c, e) : st;
+}
