@@ -213,17 +213,6 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
     return OK;
 }
 
-/* Does any sub-layer remember rows although attention has no memory? */
-static bool remembers_some(const struct lm *m)
-{
-    for (int i = 0; i < m->sublayers.n; i++) {
-        const struct sublayer *const s = &m->sublayers.at[i];
-        if (s->kind->keeps && s->kind->keeps(s->c, MEM_HIDDEN, 0) > 0)
-            return mem_can(config_mem(&m->c), MEM_HIDDEN);
-    }
-    return false;
-}
-
 static enum status read(struct run *r, struct err *e)
 {
     struct lm_run *o = r->own;
@@ -261,9 +250,10 @@ static enum status read(struct run *r, struct err *e)
     (void)safetensors_meta(r->s, "total_nll"); /* compared with the losses */
     o->keeps =
         safetensors_find(r->s, "out.aux.0") || safetensors_find(r->s, "out.reconstruction.0");
-    o->kind = max->M || c->slots.n || remembers_some(&o->m)  ? MEM_HIDDEN
-              : sublayers_carry(&o->m.sublayers) && c->mixer ? MEM_STATE
-                                                             : MEM_NONE;
+    /* A stream goes on, whatever is kept of it: with mem 0 positions in it still count on. */
+    o->kind = mem_can(config_mem(c), MEM_HIDDEN) || c->slots.n ? MEM_HIDDEN
+              : sublayers_carry(&o->m.sublayers) && c->mixer   ? MEM_STATE
+                                                               : MEM_NONE;
     return OK;
 }
 

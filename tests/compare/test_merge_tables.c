@@ -109,7 +109,7 @@ static void expect_counts(const char *merged)
 Test(merge_tables, every_table_is_of_the_merged_run)
 {
     for (int n = 1; n <= 3; n++) {
-        char path[3][FILE_PATH] = {"", "", ""}, merged[FILE_PATH], out[16];
+        char path[3][FILE_PATH] = {"", "", ""}, merged[FILE_PATH], out[24];
         struct run run;
         struct err e;
         for (int i = 1; i <= n; i++)

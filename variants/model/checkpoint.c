@@ -369,8 +369,9 @@ static const struct mem *memory_of(const struct reader *r, const struct variant 
 {
     const struct mixer *const mixer = mixer_find(mixer_word(r));
     const bool compresses = atoi(word(r, "cmem")) > 0;
+    const struct ffn *const ffn = ffn_find(word(r, "ffn"));
     const bool sums = mixer && mixer->kind == &sublayer_sums;
-    const bool steps = mixer && mixer->kind == &sublayer_steps;
+    const bool steps = (mixer && mixer->kind == &sublayer_steps) || (ffn && ffn->build);
 
     if (compresses != v->mem->compressed && (compresses || atoi(word(r, "mem")) > 0))
         return compresses ? &mem_compressive : &mem_segment;
@@ -385,6 +386,7 @@ const struct variant *checkpoint_variant(const struct safetensors *s, struct var
     const struct variant *const known = variant_find(word(&r, "variant"));
     const struct variant plain = {.name = word(&r, "variant"),
                                   .pos = pos_find("none"),
+                                  .mixer = mixer_find(mixer_word(&r)),
                                   .mem = &mem_none,
                                   .ffn = ffn_find("relu"),
                                   .wiring = WIRING_POST};
@@ -394,12 +396,23 @@ const struct variant *checkpoint_variant(const struct safetensors *s, struct var
     return known && room->mem == known->mem ? known : room;
 }
 
+/* Its variant, or the first one of its mixer if no variant has the name. */
+static const struct variant *kin_of(const struct config *c)
+{
+    if (variant_find(c->variant->name) || !c->mixer)
+        return c->variant;
+    for (int i = 0; variants[i]; i++)
+        if (variants[i]->mixer == c->mixer)
+            return variants[i];
+    return c->variant;
+}
+
 /* A choice that the model does not have must not be said to differ. Whether tokens may see the
  * future is for config_check to say; checkpoints say what no parameter depends on, and a clip,
  * whatever the model has. */
 static void refuse_idle(struct reader *r, const struct config *c)
 {
-    const struct config usual = config_default(c->variant, c->D, c->H, c->dh, c->F, c->N, c->V);
+    const struct config usual = config_default(kin_of(c), c->D, c->H, c->dh, c->F, c->N, c->V);
 
     for (int i = 0; r->st == OK && i < MODEL_CHOICE_COUNT; i++) {
         const struct choice *const row = &model_choices[i];
