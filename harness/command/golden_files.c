@@ -77,12 +77,12 @@ enum status golden_files_list(struct golden_files *f, const char *path, struct e
     for (const struct dirent *d; (d = readdir(dir));)
         add_entry(f, path, d->d_name);
     closedir(dir);
-    qsort(f->at, (size_t)f->n, sizeof(*f->at), by_name);
     if (f->n == 0)
         return fail(e, E_IO,
                     "%s has no *.safetensors files  -> give a folder of golden files, or of a "
                     "published model with " EXPECTED,
                     path);
+    qsort(f->at, (size_t)f->n, sizeof(*f->at), by_name);
     return OK;
 }
 

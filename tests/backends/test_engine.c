@@ -167,5 +167,5 @@ Test(engine, refusal_carries_its_reason)
     a.q_step = a.k_step = 1;
     cr_expect_eq(engine_attn(&g, &a, &impl, &e), E_UNSUPPORTED);
     cr_expect_str_eq(e.msg, "backend avx2 cannot run this attention (fused: does not support "
-                            "position steps)  -> another backend");
+                            "position steps)  -> use another backend");
 }

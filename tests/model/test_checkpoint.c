@@ -133,7 +133,7 @@ Test(checkpoint, nonsense_names_its_key, .init = folder_make, .fini = folder_rem
          ": unknown sinusoid \"t2t\"  -> use the program that the file was made with"},
         {"gate", "gru", ": shaw: norm post with a gate  -> gates belong to norm reorder"},
         {"norm", "reorder", ": shaw: norm reorder without a gate"},
-        {"rel_rows", "6", ": shaw: 6 table rows for clip 4  -> 5 (causal) or 9 (full)"},
+        {"rel_rows", "6", ": shaw: 6 table rows for clip 4  -> use 5 (causal) or 9 (full)"},
         {"clip", "-1", "clip"},
         {"clip", "4.5", "clip"},
         {"n_head", "0", "n_head"},

@@ -304,7 +304,7 @@ Test(compressive, keeps_hidden_states_only)
     cr_assert_eq(lm_init(&m.lm, &c, &e), OK);
     cr_expect_eq(lm_bind(&m.lm, &m.g, MEM_KV, (struct extent){B, L, 13}, &m.arena, &e),
                  E_UNSUPPORTED);
-    cr_expect(strstr(e.msg, "-> --mem-kind hidden"), "%s", e.msg);
+    cr_expect(strstr(e.msg, "-> use --mem-kind hidden"), "%s", e.msg);
     lm_free(&m.lm);
     arena_release(&m.arena);
 }

@@ -142,7 +142,7 @@ Test(config, tables_are_causal_or_full)
     c.rel_rows = 9;
     cr_expect_eq(config_check(&c, NULL), OK);
     c.rel_rows = 6;
-    expect_refused(&c, "shaw: 6 table rows for clip 4  -> 5 (causal) or 9 (full)");
+    expect_refused(&c, "shaw: 6 table rows for clip 4  -> use 5 (causal) or 9 (full)");
     c.clip = 0, c.rel_rows = 1;
     cr_expect_eq(config_check(&c, NULL), OK);
 }

@@ -385,7 +385,7 @@ Test(pools, invalid_orders_are_refused)
     for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
         const struct config c = pool_config(orders[i], true);
         cr_expect_eq(config_check(&c, &e), E_USAGE, "%s", orders[i]);
-        cr_expect(strstr(e.msg, "  -> 1 to 8 times p, behind them one u"), "%s", e.msg);
+        cr_expect(strstr(e.msg, "  -> use 1 to 8 times p, behind them one u"), "%s", e.msg);
     }
 }
 

@@ -75,7 +75,8 @@ Test(settings, settings_are_refused_with_what_would_do)
         {"-V mla --set d_rope=1", "--set d_rope=1: "},
         {"-V mla --set kv_rank=0", "--set kv_rank=0: "},
         {"-V mla --set d_value=2000000", "--set d_value=2000000: "},
-        {"-V compressive --set cmem=64 --mem 64", "--set cmem=64 of 64 rows of memory  -> fewer"},
+        {"-V compressive --set cmem=64 --mem 64",
+         "--set cmem=64 of 64 rows of memory  -> use fewer"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -145,7 +145,7 @@ Test(sublayer_list, orders_that_make_no_sense)
         const char *order, *says;
         enum wiring wiring;
     } cases[] = {
-        {"sfx", "order \"sfx\" has a 'x'  -> s attention", WIRING_PRE},
+        {"sfx", "order \"sfx\" has a 'x'  -> write s for attention", WIRING_PRE},
         {"ff", "order \"ff\" has no attention  -> ", WIRING_PRE},
         {"sf", "order of sub-layers sf and --norm rezero exclude each other", WIRING_REZERO},
         {"sf", "sf and --norm macaron_pre exclude", WIRING_MACARON_PRE},

@@ -395,12 +395,14 @@ Test(moe, configurations_without_sense)
     struct config c = moe(4, 5, 0, true);
     char text[160];
 
-    snprintf(text, sizeof(text), "%s: 5 of 4 experts for each row  -> moe_k of at most 4", name);
+    snprintf(text, sizeof(text), "%s: 5 of 4 experts for each row  -> use moe_k of at most 4",
+             name);
     expect_refused(&c, text);
     cr_expect_eq(config_set(&c, "moe_k", "0", NULL), E_USAGE);
     cr_expect_eq(config_set(&c, "capacity", "-1", NULL), E_USAGE);
     set_number(&c, "moe_k", 1);
     c.norm_kind = NORM_UNBIASED, c.D = 1, c.pos = &pos_none;
-    snprintf(text, sizeof(text), "%s: norm_kind unbiased of width 1  -> --d-model 2 or more", name);
+    snprintf(text, sizeof(text), "%s: norm_kind unbiased of width 1  -> use --d-model 2 or more",
+             name);
     expect_refused(&c, text);
 }

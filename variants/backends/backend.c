@@ -129,12 +129,13 @@ enum isa engine_isa(const struct engine *g, enum elem elem)
 enum status engine_train_in(struct engine *g, enum elem elem, struct err *e)
 {
     if (elem == ELEM_Q8)
-        return fail(e, E_UNSUPPORTED, "weights are not trained in q8  -> f32 or bf16");
+        return fail(e, E_UNSUPPORTED, "weights are not trained in q8  -> use f32 or bf16");
     if (elem == ELEM_BF16 && !g->can_round)
-        return fail(e, E_UNSUPPORTED,
-                    "unsupported in bf16: products of %s do not round both operands  -> another "
-                    "backend",
-                    g->from[OP_gemm]);
+        return fail(
+            e, E_UNSUPPORTED,
+            "unsupported in bf16: products of %s do not round both operands  -> use another "
+            "backend",
+            g->from[OP_gemm]);
     g->rounds = elem == ELEM_BF16;
     return OK;
 }
@@ -189,7 +190,8 @@ enum status engine_attn(const struct engine *g, const struct attn *a, const stru
     if (refusals[0] == '\0')
         return fail(e, E_UNSUPPORTED, "backend %s has no implementation \"%s\"  -> it has %s",
                     g->backend->name, g->impl, names);
-    return fail(e, E_UNSUPPORTED, "backend %s cannot run this attention (%s)  -> another backend",
+    return fail(e, E_UNSUPPORTED,
+                "backend %s cannot run this attention (%s)  -> use another backend",
                 g->backend->name, refusals);
 }
 
@@ -199,6 +201,6 @@ enum status engine_attn_backward(const struct engine *g, const struct attn_impl 
     if (impl->backward)
         return OK;
     return fail(e, E_UNSUPPORTED,
-                "backend %s has no backward pass for its attention %s  -> another backend",
+                "backend %s has no backward pass for its attention %s  -> use another backend",
                 g->backend->name, impl->name);
 }

@@ -130,7 +130,7 @@ static enum status read_tensor(const struct safetensors *s, struct tensor *t, st
 
     if (strlen(name) >= TENSOR_NAME)
         return file_error(s->path, e, E_IO,
-                          "tensor \"%.32s...\": its name has %zu bytes  -> at most %d", name,
+                          "tensor \"%.32s...\": its name has %zu bytes  -> use at most %d", name,
                           strlen(name), TENSOR_NAME - 1);
     strcpy(t->name, name);
     if (!dtype)

@@ -67,8 +67,9 @@ static const struct pos *read_pos(struct reader *r, const struct variant *v)
     if (!safetensors_meta(r->s, "scheme"))
         return v->mem->recurrent ? v->pos : absolute;
     if (relative != pos_find("none") && absolute != pos_find("none"))
-        r->st = safetensors_fail(r->s, r->e, "pos \"%s\" and scheme \"%s\"  -> one of them is none",
-                                 absolute->name, relative->name);
+        r->st =
+            safetensors_fail(r->s, r->e, "pos \"%s\" and scheme \"%s\"  -> leave one of them out",
+                             absolute->name, relative->name);
     return relative == pos_find("none") ? absolute : relative;
 }
 
@@ -242,7 +243,7 @@ static void read_extra(struct reader *r, struct config *c)
         if (r->st != OK || said == 0)
             continue;
         if (c->attn_extra && r->st == OK)
-            r->st = safetensors_fail(r->s, r->e, "both %s and %s  -> one of them at most",
+            r->st = safetensors_fail(r->s, r->e, "both %s and %s  -> leave one of them out",
                                      c->attn_extra->name, k->key);
         c->attn_extra = k->extra;
     }
@@ -272,7 +273,7 @@ static void read_sizes(struct reader *r, const struct variant *v, struct config 
     for (int i = 0; i < MODEL_SIZES; i++)
         read_row(r, model_key(i), &said, &said);
     if (r->st == OK && !(said.D && said.H))
-        r->st = safetensors_fail(r->s, r->e, "metadata %s is missing  -> a file of a model has it",
+        r->st = safetensors_fail(r->s, r->e, "metadata %s is missing  -> give the file of a model",
                                  said.D ? "n_head" : "d_model");
     if (r->st != OK)
         return;

@@ -91,7 +91,7 @@ enum status checkpoint_lm(const struct safetensors *s, struct config *c, struct 
                               "metadata causal is 0: tokens see those that they are to predict  -> "
                               "a causal model");
     if (st == OK && c->V < 1)
-        st = safetensors_fail(s, e, "metadata vocab is missing  -> a language model has it");
+        st = safetensors_fail(s, e, "metadata vocab is missing  -> give a language model");
     if (st != OK)
         return st;
     if ((st = lm_init(&m, c, &why)) != OK) /* for want of memory it is not the file's fault */

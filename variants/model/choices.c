@@ -48,7 +48,7 @@ static enum status parse_direction(void *config, const char *text, struct err *e
     while (i < DIRECTION_COUNT && strcmp(direction_name[i], text) != 0)
         i++;
     if (i == DIRECTION_COUNT)
-        return fail(e, E_USAGE, "direction \"%.60s\" is unknown  -> causal, both", text);
+        return fail(e, E_USAGE, "direction \"%.60s\" is unknown  -> use causal, both", text);
     ((struct config *)config)->causal = i;
     return OK;
 }
@@ -85,8 +85,8 @@ static enum status parse_stack(void *config, const char *text, struct err *e)
         const struct pos *const pos = nope ? pos_find("none") : pos_find(word);
         if (stack.n == MAX_STACK || (!mixes && !pos))
             return fail(e, E_USAGE,
-                        "stack \"%.60s\": cannot use \"%s\"  -> up to %d of %s, rope, nope", text,
-                        word, (int)MAX_STACK, c->mixer ? c->mixer->name : "a mixer");
+                        "stack \"%.60s\": cannot use \"%s\"  -> write up to %d of %s, rope, nope",
+                        text, word, (int)MAX_STACK, c->mixer ? c->mixer->name : "a mixer");
         if (!mixes && strcmp(word, "none") != 0)
             c->pos = pos;
         stack.attends[stack.n++] = !mixes;
@@ -208,9 +208,10 @@ static enum status parse_list(struct layer_list *list, const char *text, const c
         const double x = strtod(at, &end);
         if (end == at || !(x >= 0 && x <= most) || list->n == MAX_LAYER_LIST ||
             (*end != ',' && *end != '\0'))
-            return fail(e, E_USAGE,
-                        "%s \"%.60s\": not up to %d numbers from 0 to %.0f  -> such as 4096,0", key,
-                        text, (int)MAX_LAYER_LIST, most);
+            return fail(
+                e, E_USAGE,
+                "%s \"%.60s\": not up to %d numbers from 0 to %.0f  -> write for example 4096,0",
+                key, text, (int)MAX_LAYER_LIST, most);
         list->at[list->n++] = x;
         at = *end == ',' ? end + 1 : NULL;
     }
@@ -229,7 +230,7 @@ static enum status parse_windows(void *config, const char *text, struct err *e)
 
     for (int i = 0; st == OK && i < list.n; i++)
         if (list.at[i] != (int)list.at[i])
-            return fail(e, E_USAGE, "layer_windows \"%.60s\"  -> whole numbers", text);
+            return fail(e, E_USAGE, "layer_windows \"%.60s\"  -> write whole numbers", text);
     if (st == OK)
         ((struct config *)config)->layer_windows = list;
     return st;
@@ -247,7 +248,7 @@ static enum status parse_layer_masks(void *config, const char *text, struct err 
 
     for (int i = 0; st == OK && i < list.n; i++)
         if (list.at[i] != (int)list.at[i])
-            return fail(e, E_USAGE, "mask_layers \"%.60s\"  -> whole numbers", text);
+            return fail(e, E_USAGE, "mask_layers \"%.60s\"  -> write whole numbers", text);
     if (st == OK)
         ((struct config *)config)->layer_masks = list;
     return st;
@@ -283,7 +284,8 @@ static enum status parse_dims(void *config, const char *text, struct err *e)
                   text[end] || r.H < 1 || r.dh < 1 || r.dv < 1 || !(scale >= 0 && scale < 1e6) ||
                   (int64_t)r.H * r.dh > MAX_WIDTH || (int64_t)r.H * r.dv > MAX_WIDTH))
         return fail(e, E_USAGE,
-                    "layer_dims \"%.60s\": not heads, widths of keys and values, scale  -> such as "
+                    "layer_dims \"%.60s\": not heads, widths of keys and values, scale  -> write "
+                    "for example "
                     "8/32/64/0.18",
                     text);
     r.scale = (float)scale;
@@ -320,7 +322,7 @@ static enum status parse_scaling(void *config, const char *text, struct err *e)
         i++;
     if (!rope_scaling_name[i])
         return fail(e, E_USAGE,
-                    "rope_scaling \"%.60s\" is unknown  -> none, linear, ntk, yarn, "
+                    "rope_scaling \"%.60s\" is unknown  -> use none, linear, ntk, yarn, "
                     "llama3",
                     text);
     c->rope_scaling = (enum rope_scaling)i;
@@ -348,7 +350,7 @@ static enum status parse_pos(void *config, const char *text, struct err *e)
             ((struct config *)config)->pos = pos_find(text);
             return OK;
         }
-    return fail(e, E_USAGE, "pos \"%.60s\" is unknown  -> none, sinusoid", text);
+    return fail(e, E_USAGE, "pos \"%.60s\" is unknown  -> use none, sinusoid", text);
 }
 
 /* ---- words in clusters ----------------------------------------------------------------------- */
@@ -400,7 +402,8 @@ static enum status parse_cutoffs(void *config, const char *text, struct err *e)
 
     now.n = parse_numbers(now.cut, MAX_CLUSTERS - 1, MAX_WIDTH, text);
     if (now.n < 0)
-        return fail(e, E_USAGE, "cutoffs \"%.60s\": not up to %d numbers  -> such as 20,40", text,
+        return fail(e, E_USAGE,
+                    "cutoffs \"%.60s\": not up to %d numbers  -> write for example 20,40", text,
                     MAX_CLUSTERS - 1);
     *a = now;
     return OK;
@@ -424,7 +427,8 @@ static enum status parse_tie(void *config, const char *text, struct err *e)
 
     if (n < 0)
         return fail(e, E_USAGE,
-                    "tie_projs \"%.60s\": not 0 or 1 for each cluster  -> such as 0,1,1", text);
+                    "tie_projs \"%.60s\": not 0 or 1 for each cluster  -> write for example 0,1,1",
+                    text);
     a->n_tie = n;
     for (int i = 0; i < n; i++)
         a->tie[i] = tie[i];
@@ -444,7 +448,8 @@ static enum status parse_width(void *config, const char *text, struct err *e)
     int width = 0;
 
     if (parse_numbers(&width, 1, MAX_WIDTH, text) < 0)
-        return fail(e, E_USAGE, "d_embed \"%.60s\"  -> a number up to %d", text, (int)MAX_WIDTH);
+        return fail(e, E_USAGE, "d_embed \"%.60s\"  -> use a number up to %d", text,
+                    (int)MAX_WIDTH);
     ((struct config *)config)->adaptive.E = width;
     return OK;
 }

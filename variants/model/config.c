@@ -321,7 +321,7 @@ static enum status check_streaming(const struct config *c, struct err *e)
 {
     if (c->stream_sinks == 0 || c->window > 0)
         return OK;
-    return fail(e, E_USAGE, "%s: stream_sinks %d without a window  -> window 1 or more",
+    return fail(e, E_USAGE, "%s: stream_sinks %d without a window  -> use window 1 or more",
                 c->variant->name, c->stream_sinks);
 }
 
@@ -340,10 +340,11 @@ static enum status check_cells(const struct config *c, struct err *e)
         return OK;
     if (!pools || !joins || last > joins || joins != strrchr(c->order, SUB_UNPOOLED) ||
         levels > POOL_LEVELS)
-        return fail(e, E_USAGE,
-                    "%s: order \"%.64s\" does not pool rows and then give them back  -> 1 to %d "
-                    "times p, behind them one u",
-                    name, c->order, (int)POOL_LEVELS);
+        return fail(
+            e, E_USAGE,
+            "%s: order \"%.64s\" does not pool rows and then give them back  -> use 1 to %d "
+            "times p, behind them one u",
+            name, c->order, (int)POOL_LEVELS);
     return OK;
 }
 
@@ -356,15 +357,16 @@ static enum status check_order(const struct config *c, struct err *e)
         c->variant->order(order, c->N);
     if (c->variant->order && !*order)
         return fail(e, E_USAGE,
-                    "%s: %d layers are too many for an order of their own  -> at most %d", name,
+                    "%s: %d layers are too many for an order of their own  -> use at most %d", name,
                     c->N, (MAX_ORDER - 1) / 2);
     for (const char *at = c->order; *at; at++)
         if (!sublayer_letter(*at) || strchr("lxe", *at))
-            return fail(e, E_USAGE,
-                        "%s: order \"%.64s\" has a '%c'  -> s attention, f feed-forward", name,
-                        c->order, *at);
+            return fail(
+                e, E_USAGE,
+                "%s: order \"%.64s\" has a '%c'  -> write s for attention, f for feed-forward",
+                name, c->order, *at);
     if (*c->order && !strpbrk(c->order, "spu"))
-        return fail(e, E_USAGE, "%s: order \"%.64s\" has no attention  -> an s somewhere", name,
+        return fail(e, E_USAGE, "%s: order \"%.64s\" has no attention  -> add an s", name,
                     c->order);
     return check_cells(c, e);
 }
@@ -377,7 +379,7 @@ enum status config_check_state(const struct config *c, int keys, struct err *e)
     if ((double)layer.H * keys * dv <= MAX_STATE)
         return OK;
     return fail(e, E_USAGE,
-                "%s: n_head %d with states of %d by %d is too large  -> at most %d together",
+                "%s: n_head %d with states of %d by %d is too large  -> use at most %d together",
                 c->variant->name, layer.H, keys, dv, (int)MAX_STATE);
 }
 
@@ -386,10 +388,10 @@ static enum status check_stack(const struct config *c, struct err *e)
     const char *const name = c->variant->name;
 
     if (!is_recurrent(c))
-        return fail(e, E_USAGE, "%s: a stack without a recurrent mixer  -> a variant with one",
+        return fail(e, E_USAGE, "%s: a stack without a recurrent mixer  -> use a variant with one",
                     name);
     if (c->recurrent.H < 0 || c->recurrent.dh < 0 || c->recurrent.dv < 0)
-        return fail(e, E_USAGE, "%s: sizes of recurrent layers below 0  -> 1 or more", name);
+        return fail(e, E_USAGE, "%s: sizes of recurrent layers below 0  -> use 1 or more", name);
     return OK;
 }
 
@@ -401,13 +403,16 @@ static enum status check_mixer(const struct config *c, struct err *e)
     const enum out_gate gate = c->around.out_gate;
 
     if (!is_recurrent(c) && !gates_attention(c) && gate != OUT_GATE_NONE)
-        return fail(e, E_USAGE, "%s: out_gate %s is of recurrent mixers  -> elementwise, headwise",
-                    name, out_gate_name[gate]);
+        return fail(e, E_USAGE,
+                    "%s: out_gate %s is of recurrent mixers  -> use elementwise, headwise", name,
+                    out_gate_name[gate]);
     if (!c->mixer && !c->stack.n && c->share_qk)
-        return fail(e, E_USAGE, "%s: share_qk without a mixer that chooses by content  -> 0", name);
+        return fail(e, E_USAGE, "%s: share_qk without a mixer that chooses by content  -> use 0",
+                    name);
     if (c->mixer && c->mixer->has_ffn && c->F < 1)
-        return fail(e, E_USAGE, "%s: mixer %s with a feed-forward network of width 0  -> 1 or more",
-                    name, c->mixer->name);
+        return fail(e, E_USAGE,
+                    "%s: mixer %s with a feed-forward network of width 0  -> use 1 or more", name,
+                    c->mixer->name);
     if (c->stack.n)
         return check_stack(c, e);
     return c->mixer && c->mixer->content ? content_check(c, e) : OK;
@@ -418,7 +423,7 @@ static enum status check_ffn(const struct config *c, struct err *e)
 {
     if (!c->ffn || !c->ffn->build || config_mem(c)->state)
         return OK;
-    return fail(e, E_USAGE, "%s: ffn %s without states of its past  -> a variant that has them",
+    return fail(e, E_USAGE, "%s: ffn %s without states of its past  -> use a variant that has them",
                 c->variant->name, c->ffn->name);
 }
 
@@ -440,11 +445,13 @@ enum status config_check(const struct config *c, struct err *e)
     if (check_numbers(c, e) != OK)
         return E_USAGE;
     if ((int64_t)c->H * c->dh > MAX_WIDTH)
-        return fail(e, E_USAGE, "%s: n_head %d of d_head %d is too wide  -> at most %d together",
-                    name, c->H, c->dh, (int)MAX_WIDTH);
+        return fail(e, E_USAGE,
+                    "%s: n_head %d of d_head %d is too wide  -> use at most %d together", name,
+                    c->H, c->dh, (int)MAX_WIDTH);
     if ((int64_t)c->H * config_dv(c) > MAX_WIDTH)
-        return fail(e, E_USAGE, "%s: n_head %d of d_value %d is too wide  -> at most %d together",
-                    name, c->H, c->dv, (int)MAX_WIDTH);
+        return fail(e, E_USAGE,
+                    "%s: n_head %d of d_value %d is too wide  -> use at most %d together", name,
+                    c->H, c->dv, (int)MAX_WIDTH);
     if (c->pos->sinusoids && c->D % 2)
         return fail(e, E_USAGE, "%s: --d-model %d is odd  -> sinusoids come in pairs, give %d",
                     name, c->D, c->D + 1);
@@ -452,14 +459,14 @@ enum status config_check(const struct config *c, struct err *e)
         return fail(e, E_USAGE, "%s: norm %s %s a gate  -> gates belong to norm reorder", name,
                     wiring_name[c->wiring], c->gate ? "with" : "without");
     if (c->rel_rows != c->clip + 1 && c->rel_rows != 2 * c->clip + 1)
-        return fail(e, E_USAGE, "%s: %d table rows for clip %d  -> %d (causal) or %d (full)", name,
-                    c->rel_rows, c->clip, c->clip + 1, 2 * c->clip + 1);
+        return fail(e, E_USAGE, "%s: %d table rows for clip %d  -> use %d (causal) or %d (full)",
+                    name, c->rel_rows, c->clip, c->clip + 1, 2 * c->clip + 1);
     if (c->kv_heads < 1 || c->H % c->kv_heads)
         return fail(e, E_USAGE, "%s: --kv-heads %d does not divide --heads %d  -> use a divisor",
                     name, c->kv_heads, c->H);
     if (c->norm_kind == NORM_UNBIASED && c->D < 2)
-        return fail(e, E_USAGE, "%s: norm_kind unbiased of width %d  -> --d-model 2 or more", name,
-                    c->D);
+        return fail(e, E_USAGE, "%s: norm_kind unbiased of width %d  -> use --d-model 2 or more",
+                    name, c->D);
     enum status st = check_part(c->pos, c, e);
     if (st == OK)
         st = check_part(c->attn_extra, c, e);

@@ -16,13 +16,14 @@ static enum status check_subs(const struct config *c, struct err *e)
         return OK;
     for (const char *at = c->subs; *at; at++)
         if (!strchr("sfcwlxd", *at) || (*at != SUB_ATTENTION && strchr(at + 1, *at)))
-            return fail(e, E_USAGE,
-                        "%s: layers of \"%s\"  -> s attention, and once each f feed-forward, c "
-                        "convolution at the input, w convolution, x slots, d attention with a "
-                        "trained mask; l attention of a part of the channels",
-                        name, c->subs);
+            return fail(
+                e, E_USAGE,
+                "%s: layers of \"%s\"  -> write s for attention, and once each f feed-forward, c "
+                "convolution at the input, w convolution, x slots, d attention with a "
+                "trained mask; l attention of a part of the channels",
+                name, c->subs);
     if (!strpbrk(c->subs, "sl") || (strchr(c->subs, SUB_ATTENTION) && strchr(c->subs, SUB_LSRA)))
-        return fail(e, E_USAGE, "%s: layers of \"%s\"  -> an s somewhere, or one l", name, c->subs);
+        return fail(e, E_USAGE, "%s: layers of \"%s\"  -> add an s, or one l", name, c->subs);
     return OK;
 }
 
@@ -32,14 +33,15 @@ static enum status check_lsra(const struct config *c, struct err *e)
     const struct lsra *const t = &c->lsra;
 
     if (!strchr(c->subs, SUB_LSRA))
-        return t->split == 0 ? OK
-                             : fail(e, E_USAGE, "%s: lsra_split %d without an l in \"%s\"  -> 0",
-                                    name, t->split, c->subs);
+        return t->split == 0
+                   ? OK
+                   : fail(e, E_USAGE, "%s: lsra_split %d without an l in \"%s\"  -> use 0", name,
+                          t->split, c->subs);
     if (t->split < 1 || t->split >= c->D || t->kernel < 1 || t->heads < 1 ||
         (c->D - t->split) % t->heads)
         return fail(e, E_USAGE,
                     "%s: %d of %d channels attend, and %d groups share a convolution of %d rows  "
-                    "-> a part of the channels, and groups of one width",
+                    "-> use a part of the channels, and groups of one width",
                     name, t->split, c->D, t->heads, t->kernel);
     return OK;
 }
@@ -51,12 +53,13 @@ static enum status check_slots(const struct config *c, struct err *e)
     const bool reads = strchr(c->subs, SUB_READ);
 
     if (reads != (c->slots.n > 0))
-        return fail(e, E_USAGE, "%s: %d slots and layers of \"%s\"  -> 1 or more, and an x", name,
-                    c->slots.n, c->subs);
+        return fail(e, E_USAGE, "%s: %d slots and layers of \"%s\"  -> use 1 or more, and an x",
+                    name, c->slots.n, c->subs);
     if (!reads)
         return OK;
     if (!(c->slots.temp > 0))
-        return fail(e, E_USAGE, "%s: slot_temp %g  -> more than 0", name, (double)c->slots.temp);
+        return fail(e, E_USAGE, "%s: slot_temp %g  -> use more than 0", name,
+                    (double)c->slots.temp);
     return OK;
 }
 
@@ -68,14 +71,14 @@ static enum status check_steps(const struct config *c, struct err *e)
         return fail(e, E_USAGE, "%s: halting %s without steps  -> halting needs steps", name,
                     halt_name[c->halt]);
     if (c->steps * c->N > MAX_LAYERS)
-        return fail(e, E_USAGE, "%s: %d steps of %d layers  -> at most %d together", name, c->steps,
-                    c->N, (int)MAX_LAYERS);
+        return fail(e, E_USAGE, "%s: %d steps of %d layers  -> use at most %d together", name,
+                    c->steps, c->N, (int)MAX_LAYERS);
     if (c->steps && c->D % 2)
         return fail(e, E_USAGE, "%s: --d-model %d is odd  -> sinusoids come in pairs, give %d",
                     name, c->D, c->D + 1);
     return c->halt_eps < 1
                ? OK
-               : fail(e, E_USAGE, "%s: halt_eps %g halts nothing  -> from 0 to less than 1", name,
+               : fail(e, E_USAGE, "%s: halt_eps %g halts nothing  -> use 0 to less than 1", name,
                       (double)c->halt_eps);
 }
 

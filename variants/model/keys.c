@@ -35,7 +35,7 @@ static void print_order(char text[CHOICE_TEXT], const void *config)
 static enum status parse_order(void *config, const char *text, struct err *e)
 {
     if (strlen(text) >= MAX_ORDER)
-        return fail(e, E_USAGE, "order \"%.60s\" is too long  -> fewer than %d letters", text,
+        return fail(e, E_USAGE, "order \"%.60s\" is too long  -> use fewer than %d letters", text,
                     (int)MAX_ORDER);
     strcpy(((struct config *)config)->order, text);
     return OK;
@@ -44,7 +44,7 @@ static enum status parse_order(void *config, const char *text, struct err *e)
 static enum status parse_subs(void *config, const char *text, struct err *e)
 {
     if (strlen(text) >= MAX_SUBS || !*text)
-        return fail(e, E_USAGE, "subs \"%.60s\"  -> 1 to %d letters", text, MAX_SUBS - 1);
+        return fail(e, E_USAGE, "subs \"%.60s\"  -> use 1 to %d letters", text, MAX_SUBS - 1);
     strcpy(((struct config *)config)->subs, text);
     return OK;
 }
@@ -68,7 +68,8 @@ static enum status parse_longest(void *config, const char *text, struct err *e)
         char *end;
         const long n = strtol(at, &end, 10);
         if (end == at || n < 1 || n > MAX_DISTANCE || (*end != ',' && *end != '\0'))
-            return fail(e, E_USAGE, "seq \"%.60s\" is no list of lengths  -> such as 128 or 6,6,8",
+            return fail(e, E_USAGE,
+                        "seq \"%.60s\" is no list of lengths  -> write for example 128 or 6,6,8",
                         text);
         most = n > most ? n : most;
         at = *end == ',' ? end + 1 : NULL;

@@ -18,7 +18,7 @@ enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, 
 
     if (m->kind == MEM_KV)
         return fail(e, E_UNSUPPORTED,
-                    "training cannot keep memory as keys and values: their weights change  -> "
+                    "training cannot keep memory as keys and values: their weights change  -> use "
                     "--mem-kind hidden");
     const enum status st = sublayers_bind_grad(&m->sublayers, g, a, e);
     if (st != OK)

@@ -30,14 +30,14 @@ enum status seq2seq_config(const struct safetensors *s, struct config *c, int *d
         st = safetensors_int(s, sizes[i], 0, 1, i < 5 ? MOST : MOST_LAYERS, &n[i], e);
     for (int i = 0; st == OK && i < (int)ARRAY_LEN(sizes); i++)
         if (n[i] == 0)
-            return safetensors_fail(s, e, "metadata %s is missing  -> 1 or more", sizes[i]);
+            return safetensors_fail(s, e, "metadata %s is missing  -> use 1 or more", sizes[i]);
     if (st != OK || (st = safetensors_real(s, "scale", 1, &scale, e)) != OK ||
         (st = safetensors_real(s, "emb_scale", 1, &emb_scale, e)) != OK ||
         (st = safetensors_real(s, "ln_eps", 1e-5, &ln_eps, e)) != OK ||
         (st = safetensors_int(s, "transparent", 0, 0, 1, &blends, e)) != OK)
         return st;
     if (!pos || (pos != pos_find("none") && !(pos->embed && pos->sinusoids && !pos->model_params)))
-        return safetensors_fail(s, e, "pos \"%.64s\"  -> sinusoid, none", word ? word : "");
+        return safetensors_fail(s, e, "pos \"%.64s\"  -> use sinusoid, none", word ? word : "");
     *c = config_default(variants[0], n[0], n[1], n[2], n[3], n[5], n[4]);
     if ((st = checkpoint_parts(s, "param.dec.0.", c, e)) != OK ||
         (st = safetensors_int(s, "window", 0, 0, MOST, &c->window, e)) != OK)

@@ -239,7 +239,8 @@ enum status settings_fit(const struct config *c, struct err *e)
     const int cmem = compressive_of(c)->rows;
 
     if (cmem > 0 && cmem >= c->mem_len)
-        return fail(e, E_USAGE, "--set cmem=%d of %d rows of memory  -> fewer", cmem, c->mem_len);
+        return fail(e, E_USAGE, "--set cmem=%d of %d rows of memory  -> use fewer", cmem,
+                    c->mem_len);
     return OK;
 }
 

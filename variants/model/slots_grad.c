@@ -59,7 +59,7 @@ enum status slots_bind_grad(struct slots *t, struct arena *a, struct err *e)
     const size_t rows = B * L * (size_t)config_q_width(t->c);
 
     if (!make_room(t))
-        return fail(e, E_NOMEM, "no memory for %d segments  -> a lower replay", entries(t));
+        return fail(e, E_NOMEM, "no memory for %d segments  -> use a lower replay", entries(t));
     float **const of_slots[] = {&t->d, &t->d_next, &t->d_r, &t->kept};
     for (size_t i = 0; i < ARRAY_LEN(of_slots); i++)
         *of_slots[i] = arena_f32(a, PART_ACTIVATIONS, slot_floats(t, t->max.B));

@@ -60,14 +60,14 @@ enum status weights_tokenizer(const struct weights *w, char folder[PUBLISHED_PAT
     if (!name)
         return OK;
     if (!*name || *name == '.' || strchr(name, '/'))
-        return safetensors_fail(&w->file, e, "metadata tokenizer is \"%.60s\"  -> a plain name",
-                                name);
+        return safetensors_fail(&w->file, e,
+                                "metadata tokenizer is \"%.60s\"  -> write a plain name", name);
     const int n = slash
                       ? snprintf(folder, PUBLISHED_PATH, "%.*s/%s", (int)(slash - path), path, name)
                       : snprintf(folder, PUBLISHED_PATH, "%s", name);
     return n < PUBLISHED_PATH
                ? OK
-               : safetensors_fail(&w->file, e, "its path is too long  -> a shorter one");
+               : safetensors_fail(&w->file, e, "its path is too long  -> use a shorter one");
 }
 
 void weights_xxh3(const struct weights *w, char text[17])

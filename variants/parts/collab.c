@@ -27,8 +27,8 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     const char *const name = c->variant->name;
 
     if ((int64_t)c->H * l->dk > WIDEST)
-        return fail(e, E_USAGE, "%s: %d heads of dk %d are too wide  -> at most %d together", name,
-                    c->H, l->dk, WIDEST);
+        return fail(e, E_USAGE, "%s: %d heads of dk %d are too wide  -> use at most %d together",
+                    name, c->H, l->dk, WIDEST);
     return OK;
 }
 

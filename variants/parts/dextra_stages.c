@@ -65,7 +65,8 @@ static enum status read_ends(struct dextra *own, const char *key, const char *te
     for (double value; at; n++) {
         value = next_number(&at, most);
         if (isnan(value))
-            return fail(e, E_USAGE, "%s \"%s\" is no list of numbers up to %g  -> such as 4,8", key,
+            return fail(e, E_USAGE,
+                        "%s \"%s\" is no list of numbers up to %g  -> write for example 4,8", key,
                         text, most);
         out[n > 0] = value;
         out[1] = value;
@@ -75,7 +76,8 @@ static enum status read_ends(struct dextra *own, const char *key, const char *te
         const double line = out[0] + (out[1] - out[0]) * i / (n - 1),
                      value = next_number(&at, most);
         if (fabs((whole ? floor(line) : line) - value) > 1e-4 * value)
-            return fail(e, E_USAGE, "%s \"%s\" is not a line over %d layers  -> such as 4,8", key,
+            return fail(e, E_USAGE,
+                        "%s \"%s\" is not a line over %d layers  -> write for example 4,8", key,
                         text, n);
     }
     if (n > 2)
@@ -143,13 +145,13 @@ static enum status dextra_check(const struct config *c, const void *own, struct 
     const int n = d->listed, into = d->form == DEXTRA_CODE ? c->H * c->dh : c->D;
 
     if (n && n != c->N)
-        return fail(e, E_USAGE, "%s: a map of %d layers in a model of %d  -> such as 4,8",
+        return fail(e, E_USAGE, "%s: a map of %d layers in a model of %d  -> write for example 4,8",
                     c->variant->name, n, c->N);
     for (int i = 0; i < d->depth[0]; i++) {
         const struct dextra_given at = d->given[i];
         const int in = into + (i && d->given[i - 1].width ? d->given[i - 1].width : 0);
         if (at.groups && (at.width % at.groups || in % at.groups || into % at.groups))
-            return fail(e, E_USAGE, "%s: transform %d from %d to %d in %d groups  -> a divisor",
+            return fail(e, E_USAGE, "%s: transform %d from %d to %d in %d groups  -> use a divisor",
                         c->variant->name, i, in, at.width, at.groups);
     }
     return OK;

@@ -46,10 +46,11 @@ static enum status linear_check(const struct config *c, const void *own, struct 
     if (l->eps > 0 && is_random(c))
         return fail(e, E_USAGE,
                     "%s: lin_eps %g with mixer %s, whose features have a scale of their own in "
-                    "each row  -> 0",
+                    "each row  -> use 0",
                     c->variant->name, (double)l->eps, c->mixer->name);
     if (l->apart && c->kv_heads != c->H)
-        return fail(e, E_USAGE, "%s: kv_heads %d with directions of each head  -> as many as heads",
+        return fail(e, E_USAGE,
+                    "%s: kv_heads %d with directions of each head  -> give as many as heads",
                     c->variant->name, c->kv_heads);
     const struct config layer = config_of_layers(c, false);
     return config_check_state(c, features_count(&layer), e);

@@ -37,13 +37,15 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     const char *const name = c->variant->name;
 
     if (l->nope + l->rope != c->dh)
-        return fail(e, E_USAGE,
-                    "%s: d_nope %d and d_rope %d of a head of width %d  -> --d-head %d, or others",
-                    name, l->nope, l->rope, c->dh, l->nope + l->rope);
+        return fail(
+            e, E_USAGE,
+            "%s: d_nope %d and d_rope %d of a head of width %d  -> use --d-head %d, or others",
+            name, l->nope, l->rope, c->dh, l->nope + l->rope);
     if ((int64_t)c->H * (l->rank + l->rope) > WIDEST ||
         (int64_t)c->H * (l->nope + (int64_t)config_dv(c)) > WIDEST)
-        return fail(e, E_USAGE, "%s: %d heads of kv_rank %d or d_nope %d are too wide  -> fewer",
-                    name, c->H, l->rank, l->nope);
+        return fail(e, E_USAGE,
+                    "%s: %d heads of kv_rank %d or d_nope %d are too wide  -> use fewer", name,
+                    c->H, l->rank, l->nope);
     return OK;
 }
 

@@ -61,14 +61,14 @@ static enum status parse_masks(struct masks *m, const char *text, struct err *e)
         if (!read || !field || value < 0 || (at[end] && !strchr(",;", at[end])))
             return fail(
                 e, E_USAGE,
-                "--mask \"%.80s\": cannot parse \"%.20s\"  -> window, dilation, block, "
+                "--mask \"%.80s\": cannot parse \"%.20s\"  -> use window, dilation, block, "
                 "back, memory, stride, fixed, summary, global, random, such as window=64,global=4",
                 text, at);
         *field = value;
         at += end;
         more = *at != '\0';
         if (*at == ';' && m->n == MAX_MASKS)
-            return fail(e, E_USAGE, "--mask \"%.80s\": more than %d masks  -> fewer", text,
+            return fail(e, E_USAGE, "--mask \"%.80s\": more than %d masks  -> use fewer", text,
                         MAX_MASKS);
         m->n += *at == ';';
     }
@@ -81,7 +81,7 @@ enum status masks_parse(struct masks *m, const char *text, const char *heads, st
 
     *m = (struct masks){0};
     if (strlen(text) >= MASK_TEXT)
-        return fail(e, E_USAGE, "--mask has more than %d characters  -> fewer masks",
+        return fail(e, E_USAGE, "--mask has more than %d characters  -> use fewer masks",
                     MASK_TEXT - 1);
     if (*text)
         st = parse_masks(m, text, e);
@@ -131,11 +131,11 @@ enum status head_windows_parse(struct head_windows *w, const char *text, struct 
         if (to == WINDOW_ROWS || w->heads[to] == WINDOW_HEADS ||
             sscanf(at, "%9d%n", &value, &end) != 1 || value < 0 ||
             (at[end] && !strchr(",;", at[end])) || (at[end] && !at[end + 1]))
-            return fail(
-                e, E_USAGE,
-                "head_windows \"%.60s\": not up to %d rows of %d numbers from 0  -> such as "
-                "64,256;512,0",
-                text, (int)WINDOW_ROWS, (int)WINDOW_HEADS);
+            return fail(e, E_USAGE,
+                        "head_windows \"%.60s\": not up to %d rows of %d numbers from 0  -> write "
+                        "for example "
+                        "64,256;512,0",
+                        text, (int)WINDOW_ROWS, (int)WINDOW_HEADS);
         w->n = to + 1;
         w->at[to][w->heads[to]++] = value;
         at += end + (at[end] != '\0');
@@ -166,13 +166,13 @@ enum { MOST_RANDOM = 4096 };
 static const char *contradiction(const struct mask *m)
 {
     if (!(m->window || m->block || m->stride || m->fixed || m->global))
-        return "hides nothing  -> a window, block, stride, fixed or global";
+        return "hides nothing  -> use a window, block, stride, fixed or global";
     if (m->dilation && !m->window)
         return "dilation without a window  -> add window";
     if ((m->back || m->memory || m->n_random) && !m->block)
         return "back, memory and random need blocks  -> add block";
     if (m->n_random > MOST_RANDOM)
-        return "has too many random blocks  -> at most 4096";
+        return "has too many random blocks  -> use at most 4096";
     if (m->fixed ? m->summary < 1 || m->summary > m->fixed : m->summary)
         return "fixed needs summary  -> give both, summary from 1 to fixed";
     return NULL;

@@ -49,9 +49,10 @@ static enum status ada_check(const struct config *c, const void *own, struct err
     const struct ada *const a = own;
 
     if (a->c == 0)
-        return fail(e, E_USAGE, "%s: ada_c 0 makes every row 0  -> more than 0", c->variant->name);
+        return fail(e, E_USAGE, "%s: ada_c 0 makes every row 0  -> use more than 0",
+                    c->variant->name);
     if (a->std == ADA_UNBIASED && c->D < 2)
-        return fail(e, E_USAGE, "%s: ada_std unbiased of width %d  -> --d-model 2 or more",
+        return fail(e, E_USAGE, "%s: ada_std unbiased of width %d  -> use --d-model 2 or more",
                     c->variant->name, c->D);
     return OK;
 }

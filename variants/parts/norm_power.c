@@ -59,7 +59,7 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     const struct power *const p = own;
 
     if (p->groups && c->D % p->groups)
-        return fail(e, E_USAGE, "%s: pn_group %d does not divide --d-model %d  -> a divisor",
+        return fail(e, E_USAGE, "%s: pn_group %d does not divide --d-model %d  -> use a divisor",
                     c->variant->name, p->groups, c->D);
     return OK;
 }

@@ -158,14 +158,15 @@ static bool is_weight(const struct param *w)
 enum status params_hold(struct params *p, enum elem elem, const struct engine *g, struct err *e)
 {
     if (g->lacks[elem])
-        return fail(e, E_UNSUPPORTED, "unsupported in %s: %s  -> another backend", elem_name[elem],
-                    g->lacks[elem]);
+        return fail(e, E_UNSUPPORTED, "unsupported in %s: %s  -> use another backend",
+                    elem_name[elem], g->lacks[elem]);
     for (int i = 0; i < p->n; i++) {
         struct param *const w = &p->v[i];
         if (elem != ELEM_F32 && is_weight(w) && !w->narrows && !w->wide)
-            return fail(e, E_UNSUPPORTED,
-                        "unsupported in %s: %s is not read by plain products only  -> --dtype f32",
-                        elem_name[elem], w->name);
+            return fail(
+                e, E_UNSUPPORTED,
+                "unsupported in %s: %s is not read by plain products only  -> use --dtype f32",
+                elem_name[elem], w->name);
         w->elem = w->narrows ? elem : ELEM_F32;
     }
     return OK;

@@ -75,7 +75,7 @@ int mix_d_value(int D, int H, int dh)
 static enum status refuse(const struct config *c, struct err *e, const char *what, double n,
                           const char *instead)
 {
-    return fail(e, E_USAGE, "%s: %s %g  -> %s", c->variant->name, what, n, instead);
+    return fail(e, E_USAGE, "%s: %s %g  -> use %s", c->variant->name, what, n, instead);
 }
 
 enum status mix_check(const struct config *c, const void *own, struct err *e)

@@ -122,7 +122,7 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
         caches[i]->stay = min_int(c->stream_sinks, caches[i]->keep);
     if (compressive_of(c)->rows && s->mem == MEM_KV)
         return fail(e, E_UNSUPPORTED,
-                    "compressing memory needs the rows themselves  -> --mem-kind hidden");
+                    "compressing memory needs the rows themselves  -> use --mem-kind hidden");
     const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
     t->reach = max.M + max.L;
     t->prepared = attn_of_config(c, max.B, max.L, remembers ? max.M : 0);

@@ -27,7 +27,7 @@ static enum status check(const struct config *c, const void *own, struct err *e)
 {
     (void)own;
     if (c->window < 1)
-        return fail(e, E_USAGE, "%s: window %d of rows that are not global  -> 1 or more",
+        return fail(e, E_USAGE, "%s: window %d of rows that are not global  -> use 1 or more",
                     c->variant->name, c->window);
     return OK;
 }
@@ -85,7 +85,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
 {
     (void)a;
     if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
-        return fail(e, E_UNSUPPORTED, "%s: global rows read a whole text  -> --mem 0",
+        return fail(e, E_UNSUPPORTED, "%s: global rows read a whole text  -> use --mem 0",
                     s->c->variant->name);
     s->of.etc =
         (struct etc_memory){.mask = {.window = s->c->window, .global = globals(s->c, max.L)}};

@@ -134,10 +134,10 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
 
     (void)a;
     if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
-        return fail(e, E_UNSUPPORTED, "%s: learned rows read a whole text  -> --mem 0",
+        return fail(e, E_UNSUPPORTED, "%s: learned rows read a whole text  -> use --mem 0",
                     c->variant->name);
     if (!s->bare && config_q_width(c) != c->D)
-        return fail(e, E_UNSUPPORTED, "%s: heads of width %d in a stream of %d  -> --d-head %d",
+        return fail(e, E_UNSUPPORTED, "%s: heads of width %d in a stream of %d  -> use --d-head %d",
                     c->variant->name, config_q_width(c), c->D, c->D / c->H);
     s->of.attention = (struct attention){.prepared = core(c, max.B, most, most)};
     return engine_attn(g, &s->of.attention.prepared, &s->of.attention.impl, e);

@@ -37,10 +37,10 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     const struct linformer *const l = own;
 
     if (c->causal && !l->block)
-        return fail(e, E_USAGE, "%s: rows of the whole text in causal attention  -> lin_block",
+        return fail(e, E_USAGE, "%s: rows of the whole text in causal attention  -> use lin_block",
                     c->variant->name);
     if (!c->causal && l->block)
-        return fail(e, E_USAGE, "%s: lin_block %d with a view of the future  -> 0",
+        return fail(e, E_USAGE, "%s: lin_block %d with a view of the future  -> use 0",
                     c->variant->name, l->block);
     return OK;
 }
@@ -105,10 +105,10 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     const int M = s->mem == MEM_HIDDEN || s->mem == MEM_KV ? max.M : 0;
 
     if (!of.size && (M || s->mem == MEM_KV || s->mem == MEM_HIDDEN))
-        return fail(e, E_UNSUPPORTED, "%s: rows of a whole text have no past  -> --mem 0",
+        return fail(e, E_UNSUPPORTED, "%s: rows of a whole text have no past  -> use --mem 0",
                     c->variant->name);
     if (!of.size && max.L > columns(c))
-        return fail(e, E_UNSUPPORTED, "%s: a text of %d, maps of %d tokens  -> a shorter one",
+        return fail(e, E_UNSUPPORTED, "%s: a text of %d, maps of %d tokens  -> use a shorter one",
                     c->variant->name, max.L, columns(c));
     condensed_bind(s, of, max, a);
     struct attention *const t = &s->of.attention;

@@ -117,7 +117,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     const int L = c->causal ? (max.L + stride - 1) / stride : max.L;
 
     if (!c->causal && (s->mem == MEM_HIDDEN || s->mem == MEM_KV))
-        return fail(e, E_UNSUPPORTED, "%s: a view of the future has no past  -> --mem 0",
+        return fail(e, E_UNSUPPORTED, "%s: a view of the future has no past  -> use --mem 0",
                     c->variant->name);
     condensed_bind(s, grouping(c), max, a);
     s->of.attention.prepared = core(s, max.B, L, max_int(1, all));

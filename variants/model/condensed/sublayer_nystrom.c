@@ -38,7 +38,7 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     const struct nystrom *const n = own;
 
     if (n->taps && n->taps % 2 == 0)
-        return fail(e, E_USAGE, "%s: a convolution of %d taps has no middle  -> %d",
+        return fail(e, E_USAGE, "%s: a convolution of %d taps has no middle  -> use %d",
                     c->variant->name, n->taps, n->taps + 1);
     return OK;
 }
@@ -77,7 +77,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
 {
     (void)a;
     if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
-        return fail(e, E_UNSUPPORTED, "%s: means of a whole text have no past  -> --mem 0",
+        return fail(e, E_UNSUPPORTED, "%s: means of a whole text have no past  -> use --mem 0",
                     s->c->variant->name);
     struct attention *const t = &s->of.attention;
     *t = (struct attention){.prepared = attn_of_config(s->c, max.B, max.L, 0)};

@@ -32,7 +32,7 @@ static enum status parse_pool(void *own, const char *text, struct err *e)
 
     p->max = strcmp(text, "max") == 0;
     if (!p->max && strcmp(text, "mean") != 0 && !p->weighted)
-        return fail(e, E_USAGE, "pf_pool \"%.60s\"  -> mean, max or weights", text);
+        return fail(e, E_USAGE, "pf_pool \"%.60s\"  -> use mean, max or weights", text);
     return OK;
 }
 
@@ -131,7 +131,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
 {
     if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
         return fail(e, E_UNSUPPORTED,
-                    "%s: pooled rows are of one window of text  -> --mem-kind recompute",
+                    "%s: pooled rows are of one window of text  -> use --mem-kind recompute",
                     s->c->variant->name);
     s->of.pooled = (struct pooled){.window = {.window = numbers(s->c)->window}};
     if (numbers(s->c)->weighted)

@@ -101,7 +101,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
 
     if (remembers && (content_of(s)->no_memory || content_looks_ahead(c)))
         return fail(e, E_UNSUPPORTED,
-                    "%s: its keys are those of one window  -> --mem-kind recompute, or no past",
+                    "%s: its keys are those of one window  -> use --mem-kind recompute, or no past",
                     c->variant->name);
     *t = (struct attention){.reach = max.M + max.L, .workers = g->threads};
     if (s->mem == MEM_KV) {

@@ -16,7 +16,7 @@ enum status content_check(const struct config *c, struct err *e)
 {
     const char *const why = content_looks_ahead(c);
     if (why && !content_is_alone(c))
-        return fail(e, E_USAGE, "%s: no language model: %s  -> attention or a layer alone",
+        return fail(e, E_USAGE, "%s: no language model: %s  -> use attention or a layer alone",
                     c->variant->name, why);
     return OK;
 }

@@ -59,8 +59,8 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     const struct informer *const i = own;
 
     if ((int64_t)sampled_rows(c) * i->sample > 1 << 28)
-        return fail(e, E_USAGE, "%s: samples of %d keys for %d queries  -> fewer", c->variant->name,
-                    i->sample, sampled_rows(c));
+        return fail(e, E_USAGE, "%s: samples of %d keys for %d queries  -> use fewer",
+                    c->variant->name, i->sample, sampled_rows(c));
     return OK;
 }
 

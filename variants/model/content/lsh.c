@@ -57,12 +57,13 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     if (!c->share_qk)
         return fail(e, E_USAGE, "%s: queries and keys of different rows  -> share_qk 1", name);
     if (l->form == LSH_CHUNKED && (l->chunk < 1 || c->max_seq % l->chunk))
-        return fail(e, E_USAGE, "%s: lsh_chunk %d does not divide %d rows  -> a divisor", name,
+        return fail(e, E_USAGE, "%s: lsh_chunk %d does not divide %d rows  -> use a divisor", name,
                     l->chunk, c->max_seq);
     if (l->form == LSH_CHUNKED && !l->duplicates && !l->within)
-        return fail(e, E_USAGE, "%s: lsh_duplicates 0 without lsh_within  -> lsh_within 1", name);
+        return fail(e, E_USAGE, "%s: lsh_duplicates 0 without lsh_within  -> use lsh_within 1",
+                    name);
     if ((int64_t)c->H * c->dh * l->rounds * l->half > 1 << 28)
-        return fail(e, E_USAGE, "%s: %d rounds of %d buckets are too many  -> fewer", name,
+        return fail(e, E_USAGE, "%s: %d rounds of %d buckets are too many  -> use fewer", name,
                     l->rounds, 2 * l->half);
     return OK;
 }

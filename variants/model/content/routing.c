@@ -56,10 +56,10 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     const struct routing *const r = own;
 
     if (r->route == ROUTE_TOPK && !r->window)
-        return fail(e, E_USAGE, "%s: route topk of no rows  -> route_window 1 or more",
+        return fail(e, E_USAGE, "%s: route topk of no rows  -> use route_window 1 or more",
                     c->variant->name);
     if ((int64_t)c->H * r->clusters * c->dh > 1 << 28)
-        return fail(e, E_USAGE, "%s: %d clusters of %d heads are too many  -> fewer",
+        return fail(e, E_USAGE, "%s: %d clusters of %d heads are too many  -> use fewer",
                     c->variant->name, r->clusters, c->H);
     return OK;
 }

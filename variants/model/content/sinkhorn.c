@@ -65,18 +65,18 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     const char *const name = c->variant->name;
 
     if (!(s->temp > 0))
-        return fail(e, E_USAGE, "%s: sort_temp %g  -> more than 0", name, (double)s->temp);
+        return fail(e, E_USAGE, "%s: sort_temp %g  -> use more than 0", name, (double)s->temp);
     if (c->max_seq / s->block > MOST_BLOCKS)
-        return fail(e, E_USAGE, "%s: %d rows in blocks of %d  -> at most %d blocks", name,
+        return fail(e, E_USAGE, "%s: %d rows in blocks of %d  -> use at most %d blocks", name,
                     c->max_seq, s->block, (int)MOST_BLOCKS);
     if (!c->causal && c->max_seq % s->block)
-        return fail(e, E_USAGE, "%s: sort_block %d does not divide %d rows  -> a divisor", name,
+        return fail(e, E_USAGE, "%s: sort_block %d does not divide %d rows  -> use a divisor", name,
                     s->block, c->max_seq);
     if (s->noise && ((int64_t)s->noise * s->block < c->max_seq || s->noise_batch < 1))
-        return fail(e, E_USAGE, "%s: noise of %d blocks of %d rows for %d  -> as many blocks", name,
-                    s->noise, s->block, c->max_seq);
+        return fail(e, E_USAGE, "%s: noise of %d blocks of %d rows for %d  -> give as many blocks",
+                    name, s->noise, s->block, c->max_seq);
     if ((int64_t)s->noise * s->noise * s->noise_batch * c->H > 1 << 28)
-        return fail(e, E_USAGE, "%s: noise of %d blocks is too much  -> fewer", name, s->noise);
+        return fail(e, E_USAGE, "%s: noise of %d blocks is too much  -> use fewer", name, s->noise);
     return OK;
 }
 

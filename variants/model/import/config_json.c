@@ -80,14 +80,14 @@ enum status import_json(json_t **out, const char *checkpoint, const char *path, 
         return fail(e, E_NOMEM, "checkpoint %s: no memory for %s  -> free some", checkpoint, name);
     if (!*out)
         return fail(e, E_IO,
-                    "checkpoint %s: %s is not JSON at its line %d: %.120s  -> a whole file",
+                    "checkpoint %s: %s is not JSON at its line %d: %.120s  -> give the whole file",
                     checkpoint, name, why.line, why.text);
     if (json_is_object(*out))
         return OK;
     json_decref(*out);
     *out = NULL;
-    return fail(e, E_IO, "checkpoint %s: %s is not a JSON object  -> a whole file", checkpoint,
-                name);
+    return fail(e, E_IO, "checkpoint %s: %s is not a JSON object  -> give the whole file",
+                checkpoint, name);
 }
 
 enum status config_json_open(struct config_json *j, const char *path, const char *file,
@@ -142,7 +142,7 @@ static const json_t *value_at(struct config_json *j, const char *key)
     for (const struct alias *a = j->aliases; a && a->key; a++) {
         const json_t *const other = strcmp(a->key, key) == 0 ? value_named(j, a->also) : NULL;
         if (found && other && !json_equal(found, other))
-            config_json_refuse(j, "%s has another value than %s  -> one of them", key, a->also);
+            config_json_refuse(j, "%s has another value than %s  -> use one of them", key, a->also);
         found = found ? found : other;
     }
     return found;
@@ -175,7 +175,7 @@ static void refuse_value(struct config_json *j, const char *key, const json_t *v
     char text[64];
 
     config_json_text(text, sizeof(text), value);
-    config_json_refuse(j, "%s %s is %s  -> a published config", key, text, what);
+    config_json_refuse(j, "%s %s is %s  -> use a published config", key, text, what);
 }
 
 int config_json_whole(struct config_json *j, const char *key, int absent, int least, int most)
@@ -185,7 +185,7 @@ int config_json_whole(struct config_json *j, const char *key, int absent, int le
     char what[64];
 
     if (!value && absent == REQUIRED)
-        config_json_refuse(j, "%s is missing from config.json  -> a complete config", key);
+        config_json_refuse(j, "%s is missing from config.json  -> give a complete config", key);
     if (!value || j->st != OK)
         return absent == REQUIRED ? least : absent;
     if (json_is_integer(value) && n >= least && n <= most)

@@ -74,7 +74,7 @@ static void more(struct config_json *j)
     const int dh = D / H;
 
     if (D % H)
-        config_json_refuse(j, "gpt2 with n_head %d of n_embd %d  -> a divisor", H, D);
+        config_json_refuse(j, "gpt2 with n_head %d of n_embd %d  -> use a divisor", H, D);
     import_put_common(j, "learned");
     config_json_put(j, "pos", "learned");
     config_json_put(j, "scheme", "none");

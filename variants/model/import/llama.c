@@ -73,15 +73,15 @@ static void check_layer_types(struct config_json *j, const char *wanted)
         (size_t)config_json_whole(j, "num_hidden_layers", REQUIRED, 1, MAX_LAYERS);
 
     if (types && !json_is_array(types))
-        config_json_refuse(j, "layer_types is not a list  -> a published config");
+        config_json_refuse(j, "layer_types is not a list  -> use a published config");
     if (types && json_array_size(types) != layers)
-        config_json_refuse(j, "layer_types has %zu, num_hidden_layers is %zu  -> as many",
+        config_json_refuse(j, "layer_types has %zu, num_hidden_layers is %zu  -> give as many",
                            json_array_size(types), layers);
     json_array_foreach(types, i, type) if (!json_is_string(type) ||
                                            strcmp(json_string_value(type), wanted) != 0)
         config_json_refuse(
             j,
-            "%s with layer_types of two kinds or another: not supported  -> %s in all, "
+            "%s with layer_types of two kinds or another: not supported  -> use %s in all, "
             "windows in some (sliding_attention) are not",
             j->family, wanted);
 }
@@ -107,15 +107,15 @@ static void put_llama(struct config_json *j, const char *variant, int kv_absent,
 
     if (!config_json_at(j, "head_dim") && !head_absent && D % H)
         config_json_refuse(j,
-                           "%s with num_attention_heads %d of hidden_size %d  -> a divisor, or "
+                           "%s with num_attention_heads %d of hidden_size %d  -> use a divisor, or "
                            "a head_dim",
                            j->family, H, D);
     if (kv < 1 || H % kv)
-        config_json_refuse(j, "%s with num_key_value_heads %d of %d heads  -> a divisor", j->family,
-                           kv, H);
+        config_json_refuse(j, "%s with num_key_value_heads %d of %d heads  -> use a divisor",
+                           j->family, kv, H);
     if (dh % 2)
         config_json_refuse(j,
-                           "%s with head_dim %d: coordinates are rotated in pairs  -> an even "
+                           "%s with head_dim %d: coordinates are rotated in pairs  -> use an even "
                            "number",
                            j->family, dh);
     import_put_common(j, variant);
@@ -143,7 +143,7 @@ static void mistral(struct config_json *j)
 
     put_llama(j, "llama", KV_HEADS, 0);
     if (json_is_integer(said) && json_integer_value(said) == 0)
-        config_json_refuse(j, "mistral with sliding_window 0  -> null or 1 or more");
+        config_json_refuse(j, "mistral with sliding_window 0  -> use null or 1 or more");
     const int window = off ? 0 : config_json_whole(j, "sliding_window", WINDOW, 1, MAX_DISTANCE);
     config_json_put(j, "window", "%d", window);
     config_json_put(j, "attn_bias", "0");
@@ -159,7 +159,7 @@ static void refuse_some_windows(struct config_json *j)
     if (config_json_flag(j, "use_sliding_window", false))
         config_json_refuse(j,
                            "%s with use_sliding_window: windows in some layers only are not "
-                           "supported (sliding_window)  -> a model without",
+                           "supported (sliding_window)  -> use a model without",
                            j->family);
     check_layer_types(j, "full_attention");
 }

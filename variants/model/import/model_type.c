@@ -49,5 +49,6 @@ void import_put_ffn(struct config_json *j, const char *key, const char *absent,
         }
         snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", a->published);
     }
-    config_json_refuse(j, "%s with %s %.40s: not supported  -> %s", j->family, key, word, known);
+    config_json_refuse(j, "%s with %s %.40s: not supported  -> use %s", j->family, key, word,
+                       known);
 }

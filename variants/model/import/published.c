@@ -34,7 +34,7 @@ enum status published_folder(char dir[PUBLISHED_PATH], const char *path, struct 
                                   : snprintf(dir, PUBLISHED_PATH, ".");
     return n + 64 < PUBLISHED_PATH
                ? OK
-               : fail(e, E_IO, "checkpoint %.200s...: its path is too long  -> a shorter one",
+               : fail(e, E_IO, "checkpoint %.200s...: its path is too long  -> use a shorter one",
                       path);
 }
 
@@ -74,7 +74,7 @@ static void check_architectures(struct config_json *j)
     size_t i;
 
     if (names && !json_is_array(names))
-        config_json_refuse(j, "architectures is not a list  -> a published config");
+        config_json_refuse(j, "architectures is not a list  -> use a published config");
     json_array_foreach(names, i, name)
     {
         const char *const text = json_is_string(name) ? json_string_value(name) : "";
@@ -107,12 +107,13 @@ static void find_family(struct published *p, struct config_json *j)
     const char *const name = config_json_word(j, "model_type", NULL);
 
     if (j->st == OK && !name)
-        config_json_refuse(j, "model_type is missing from config.json  -> a complete config");
+        config_json_refuse(j, "model_type is missing from config.json  -> give a complete config");
     if (j->st != OK)
         return;
     p->rows = model_type_find(name);
     if (!p->rows) {
-        config_json_refuse(j, "model_type \"%.60s\" is not known  -> %s", name, model_type_names());
+        config_json_refuse(j, "model_type \"%.60s\" is not known  -> use %s", name,
+                           model_type_names());
         return;
     }
     p->family = j->family = p->rows->name;
@@ -221,7 +222,7 @@ static enum status check_param(const struct published *p, const struct param *w,
     struct shard_tensor *const t = shards_find(&p->shards, name);
     if (!t)
         return fail(e, E_IO,
-                    "checkpoint %s: tensor \"%s\" missing (%s is %d)  -> all files of one "
+                    "checkpoint %s: tensor \"%s\" missing (%s is %d)  -> give all files of one "
                     "model",
                     p->path, name, p->rows->layers, p->config.N);
     t->used = true;
@@ -255,7 +256,7 @@ static enum status check_rest(const struct published *p, struct err *e)
         if (!ties_find(&first, p, t->t->name))
             return fail(e, E_IO,
                         "checkpoint %s: tensor \"%s\" belongs to nothing that config.json "
-                        "describes  -> a model of another kind",
+                        "describes  -> use a model of another kind",
                         p->path, t->t->name);
         const enum status st = ties_check_shape(p, t->t, first, e);
         if (st != OK)

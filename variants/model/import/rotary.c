@@ -30,7 +30,7 @@ static const json_t *object_at(struct config_json *j, const char *key)
     const json_t *const object = config_json_at(j, key);
 
     if (object && !json_is_object(object))
-        config_json_refuse(j, "%s is not an object  -> a published config", key);
+        config_json_refuse(j, "%s is not an object  -> use a published config", key);
     return json_object_size(object) > 0 ? object : NULL;
 }
 
@@ -45,7 +45,7 @@ static double number_in(struct config_json *j, const json_t *object, const char 
     if (!value || (json_is_number(value) && x >= least && x <= most))
         return value ? x : absent;
     config_json_text(text, sizeof(text), value);
-    config_json_refuse(j, "%s with %s of %s %s: no number from %g to %g  -> a complete config",
+    config_json_refuse(j, "%s with %s of %s %s: no number from %g to %g  -> give a complete config",
                        j->family, key, name, text, least, most);
     return absent;
 }
@@ -57,7 +57,7 @@ static const char *word_in(struct config_json *j, const json_t *object, const ch
     const json_t *const value = json_object_get(object, key);
 
     if (value && !json_is_null(value) && !json_is_string(value))
-        config_json_refuse(j, "%s of %s is not a text  -> a published config", key, name);
+        config_json_refuse(j, "%s of %s is not a text  -> use a published config", key, name);
     return json_string_value(value);
 }
 
@@ -68,7 +68,7 @@ static const char *kind_of(struct config_json *j, const json_t *object, const ch
     const char *const older = word_in(j, object, name, "type");
 
     if (kind && older && strcmp(kind, older) != 0)
-        config_json_refuse(j, "%s with rope_type %.40s, type %.40s  -> one of them", name, kind,
+        config_json_refuse(j, "%s with rope_type %.40s, type %.40s  -> use one of them", name, kind,
                            older);
     return kind ? kind : older;
 }
@@ -117,16 +117,16 @@ static void read_spellings(struct config_json *j, struct spellings *s)
 
     s->kind = kind ? kind : "default";
     if (s->old && !kind)
-        config_json_refuse(j, OLD " has no rope_type  -> a complete config");
+        config_json_refuse(j, OLD " has no rope_type  -> give a complete config");
     if (other != kind && strcmp(other ? other : "default", s->kind) != 0)
-        config_json_refuse(j, OLD " is %.40s, " NEW " is %.40s  -> one of them", s->kind,
+        config_json_refuse(j, OLD " is %.40s, " NEW " is %.40s  -> use one of them", s->kind,
                            other ? other : "default");
     if (!s->old || !s->new)
         return;
     const char *const odd =
         differs(s->old, s->new) ? differs(s->old, s->new) : differs(s->new, s->old);
     if (odd)
-        config_json_refuse(j, OLD " and " NEW " have another %.40s  -> one of them", odd);
+        config_json_refuse(j, OLD " and " NEW " have another %.40s  -> use one of them", odd);
 }
 
 /* A number that may stand in four places, and must be the same in all where it does: in both
@@ -141,10 +141,10 @@ static double agreed(struct config_json *j, const struct spellings *s, const cha
     const bool said = config_json_at(j, own);
 
     if (within && said && beside != x)
-        config_json_refuse(j, "%s with %s %g, %s of " NEW " %g  -> one of them", j->family, own,
+        config_json_refuse(j, "%s with %s %g, %s of " NEW " %g  -> use one of them", j->family, own,
                            beside, key, x);
     if (config_json_real(j, key, x, least, most) != x)
-        config_json_refuse(j, "%s with %s %g, %s %g%s  -> one of them", j->family, key,
+        config_json_refuse(j, "%s with %s %g, %s %g%s  -> use one of them", j->family, key,
                            config_json_real(j, key, x, least, most), own, x,
                            said ? "" : " where it is absent");
     const json_t *const objects[] = {s->old, s->new};
@@ -152,8 +152,8 @@ static double agreed(struct config_json *j, const struct spellings *s, const cha
         const char *const name = i ? NEW : OLD;
         const double y = number_in(j, objects[i], name, key, x, least, most);
         if (y != x)
-            config_json_refuse(j, "%s with %s of %s %g, %s %g%s  -> one of them", j->family, key,
-                               name, y, own, x, said ? "" : " where it is absent");
+            config_json_refuse(j, "%s with %s of %s %g, %s %g%s  -> use one of them", j->family,
+                               key, name, y, own, x, said ? "" : " where it is absent");
     }
     return x;
 }
@@ -184,13 +184,14 @@ static void refuse_rest(struct config_json *j, const struct spellings *s, size_t
         for (int i = 0; i < 5 && kinds[kind].numbers[i]; i++)
             known = known || strcmp(key, kinds[kind].numbers[i]) == 0;
         if (json_is_object(value))
-            config_json_refuse(j,
-                               "%s with %s of \"%.40s\" alone: not supported  -> the same in all "
-                               "layers",
-                               j->family, s->name, key);
+            config_json_refuse(
+                j,
+                "%s with %s of \"%.40s\" alone: not supported  -> use the same in all "
+                "layers",
+                j->family, s->name, key);
         if (!known)
             config_json_refuse(j,
-                               "%s with %.40s of %s %s: not supported  -> a rope_type that "
+                               "%s with %.40s of %s %s: not supported  -> use a rope_type that "
                                "has it",
                                j->family, key, s->name, s->kind);
     }
@@ -202,7 +203,7 @@ static double needed(struct config_json *j, const struct spellings *s, const cha
     enum { MOST = 1 << 24 };
 
     if (!json_object_get(s->how, key))
-        config_json_refuse(j, "%s with %s %s: %s is missing  -> a complete config", j->family,
+        config_json_refuse(j, "%s with %s %s: %s is missing  -> give a complete config", j->family,
                            s->name, s->kind, key);
     return number_in(j, s->how, s->name, key, 1, 1e-6, MOST);
 }
@@ -214,10 +215,10 @@ static double original(struct config_json *j, const struct spellings *s)
     const double beside = config_json_real(j, ORIGINAL, x, 1, INT32_MAX);
 
     if (x != floor(x))
-        config_json_refuse(j, ORIGINAL " %g of %s is not a whole number  -> a published config", x,
-                           s->name);
+        config_json_refuse(j, ORIGINAL " %g of %s is not a whole number  -> use a published config",
+                           x, s->name);
     if (beside != x)
-        config_json_refuse(j, ORIGINAL " %g, %g of %s  -> one of them", beside, x, s->name);
+        config_json_refuse(j, ORIGINAL " %g, %g of %s  -> use one of them", beside, x, s->name);
     return x;
 }
 
@@ -228,7 +229,7 @@ static void put_scaling(struct config_json *j, const struct spellings *s)
     while (kind < ARRAY_LEN(kinds) && strcmp(kinds[kind].kind, s->kind) != 0)
         kind++;
     if (kind == ARRAY_LEN(kinds)) {
-        config_json_refuse(j, "%s with %s %.40s: not supported  -> none, linear or llama3",
+        config_json_refuse(j, "%s with %s %.40s: not supported  -> use none, linear or llama3",
                            j->family, s->name, s->kind);
         return;
     }
@@ -238,8 +239,8 @@ static void put_scaling(struct config_json *j, const struct spellings *s)
         return;
     const double factor = needed(j, s, "factor");
     if (factor < 1)
-        config_json_refuse(j, "%s with %s %s: factor %g  -> 1 or more", j->family, s->name, s->kind,
-                           factor);
+        config_json_refuse(j, "%s with %s %s: factor %g  -> use 1 or more", j->family, s->name,
+                           s->kind, factor);
     config_json_put(j, "rope_scaling", "%s", s->kind);
     config_json_put(j, "rope_factor", "%.9g", factor);
     if (strcmp(s->kind, "llama3") != 0)
@@ -262,8 +263,8 @@ static int rotated(struct config_json *j, const struct rotary *r, double share, 
     const int dim = (int)floor(head * share);
 
     if (r->whole && share != 1)
-        config_json_refuse(j, "%s with %s %g: a part of each head, not supported  -> 1", j->family,
-                           r->share, share);
+        config_json_refuse(j, "%s with %s %g: a part of each head, not supported  -> use 1",
+                           j->family, r->share, share);
     if (dim < 2 || dim % 2)
         config_json_refuse(j, "%s with %s %g: %d coordinates of %d%s  -> not supported", j->family,
                            r->share, share, dim, head, dim < 2 ? "" : " are an odd number");

@@ -93,7 +93,7 @@ static enum status nothing_there(const struct around *a, const char *checkpoint,
                     "checkpoint %s: has %.80s and no " SINGLE "  -> give that file, if it is the "
                     "model",
                     checkpoint, a->single);
-    return fail(e, E_IO, "checkpoint %s: no " SINGLE "  -> the folder of a published model",
+    return fail(e, E_IO, "checkpoint %s: no " SINGLE "  -> give the folder of a published model",
                 checkpoint);
 }
 
@@ -124,7 +124,7 @@ static int by_name(const void *a, const void *b)
 static enum status make_list(struct shards *s, int most, const char *checkpoint, struct err *e)
 {
     if (most > MAX_TENSORS)
-        return fail(e, E_IO, "checkpoint %s: %d tensors  -> at most %d", checkpoint, most,
+        return fail(e, E_IO, "checkpoint %s: %d tensors  -> use at most %d", checkpoint, most,
                     (int)MAX_TENSORS);
     s->tensors = calloc((size_t)most + 1, sizeof(*s->tensors));
     return s->tensors ? OK
@@ -159,12 +159,12 @@ static enum status list_files(const char *names[MAX_FILES], int *n, const json_t
         const char *const name = json_string_value(file);
         int i = 0;
         if (!name || !is_plain(name))
-            return fail(e, E_IO, "checkpoint %s: index names \"%.80s\"  -> plain file names only",
+            return fail(e, E_IO, "checkpoint %s: index names \"%.80s\"  -> write plain file names",
                         checkpoint, name ? name : "");
         while (i < *n && strcmp(names[i], name) != 0)
             i++;
         if (i == *n && *n == MAX_FILES)
-            return fail(e, E_IO, "checkpoint %s: index names more than %d files  -> fewer",
+            return fail(e, E_IO, "checkpoint %s: index names more than %d files  -> use fewer",
                         checkpoint, (int)MAX_FILES);
         if (i == *n)
             names[(*n)++] = name;
@@ -180,7 +180,7 @@ static enum status open_files(struct shards *s, const char *const *names, int n,
 
     for (int i = 0; st == OK && i < n; i++) {
         if (!join(path, dir, names[i]))
-            return fail(e, E_IO, "checkpoint %s: its path is too long  -> a shorter one",
+            return fail(e, E_IO, "checkpoint %s: its path is too long  -> use a shorter one",
                         checkpoint);
         st = add_file(s, path, e);
     }
@@ -192,7 +192,7 @@ static enum status no_doubles(const struct shards *s, const char *checkpoint, st
 {
     for (int i = 1; i < s->n_tensors; i++)
         if (strcmp(s->tensors[i].t->name, s->tensors[i - 1].t->name) == 0)
-            return fail(e, E_IO, "checkpoint %s: tensor \"%s\" is in two files  -> one of them",
+            return fail(e, E_IO, "checkpoint %s: tensor \"%s\" is in two files  -> use one of them",
                         checkpoint, s->tensors[i].t->name);
     return OK;
 }
@@ -230,7 +230,7 @@ static enum status take_tensors(struct shards *s, const json_t *map, const char 
         if (!t || !is_named(t->in, json_string_value(file)))
             return fail(e, E_IO,
                         "checkpoint %s: index wants \"%.95s\" in %.95s, which lacks it  "
-                        "-> all files of one model",
+                        "-> give all files of one model",
                         checkpoint, name, json_string_value(file));
     }
     return OK;
@@ -248,7 +248,8 @@ static enum status open_index(struct shards *s, const char *checkpoint, const ch
         return st;
     const json_t *const map = json_object_get(index, "weight_map");
     if (!json_is_object(map) || json_object_size(map) == 0)
-        st = fail(e, E_IO, "checkpoint %s: index has no weight_map  -> a whole index", checkpoint);
+        st = fail(e, E_IO, "checkpoint %s: index has no weight_map  -> give the whole index",
+                  checkpoint);
     if (st == OK)
         st = list_files(names, &n, map, checkpoint, e);
     if (st == OK)
@@ -272,7 +273,8 @@ static enum status open_around(struct shards *s, const char *checkpoint, const c
     if (a.n_whole != 1)
         return nothing_there(&a, checkpoint, e);
     if (!join(path, dir, a.whole))
-        return fail(e, E_IO, "checkpoint %s: its path is too long  -> a shorter one", checkpoint);
+        return fail(e, E_IO, "checkpoint %s: its path is too long  -> use a shorter one",
+                    checkpoint);
     return open_single(s, checkpoint, path, e);
 }
 
@@ -284,7 +286,8 @@ enum status shards_open(struct shards *s, const char *checkpoint, const char *di
 
     *s = (struct shards){0};
     if (!join(path, dir, SINGLE) || !join(index, dir, INDEX))
-        return fail(e, E_IO, "checkpoint %s: its path is too long  -> a shorter one", checkpoint);
+        return fail(e, E_IO, "checkpoint %s: its path is too long  -> use a shorter one",
+                    checkpoint);
     if (file)
         st = open_single(s, checkpoint, file, e);
     else if (access(index, F_OK) == 0)

@@ -90,7 +90,7 @@ static void refuse_quantized(struct config_json *j)
 
     if (how) /* an empty one is an error to the publisher's program, too */
         config_json_refuse(
-            j, "quantization_config (%.40s): not supported  -> the model it was made from",
+            j, "quantization_config (%.40s): not supported  -> use the model it was made from",
             method ? method : "unknown");
 }
 
@@ -101,7 +101,7 @@ void import_refuse_strangers(struct config_json *j)
 
     refuse_quantized(j);
     if (!config_json_flag(j, "is_causal", true))
-        config_json_refuse(j, "%s with is_causal false: not supported  -> true", j->family);
+        config_json_refuse(j, "%s with is_causal false: not supported  -> use true", j->family);
     json_object_foreach(j->root, key, value)
     {
         char text[64];
@@ -111,7 +111,7 @@ void import_refuse_strangers(struct config_json *j)
         config_json_refuse(
             j,
             "%s with %.60s %s: %s has no such key, and it may change what is "
-            "computed  -> a model without it, or take the key out if nothing uses it",
+            "computed  -> use a model without it, or take the key out if nothing uses it",
             j->family, key, text, j->family);
     }
 }

@@ -87,7 +87,7 @@ static int read_cutoffs(struct config_json *j, int cut[MAX_CLUSTERS])
             cut[n++] = usual[k];
     if (list && (!json_is_array(list) || json_array_size(list) >= MAX_CLUSTERS))
         config_json_refuse(j,
-                           "cutoffs is not a list of up to %d words  -> such as "
+                           "cutoffs is not a list of up to %d words  -> write for example "
                            "20000,40000,200000",
                            MAX_CLUSTERS - 1);
     json_array_foreach(list, i, value)
@@ -97,10 +97,11 @@ static int read_cutoffs(struct config_json *j, int cut[MAX_CLUSTERS])
         if (j->st != OK)
             break;
         if (!json_is_integer(value) || x <= before || x > MAX_WIDTH)
-            config_json_refuse(j,
-                               "transfo-xl with cutoffs %d,%lld: not increasing  -> such as "
-                               "20000,40000,200000",
-                               before, (long long)x);
+            config_json_refuse(
+                j,
+                "transfo-xl with cutoffs %d,%lld: not increasing  -> write for example "
+                "20000,40000,200000",
+                before, (long long)x);
         cut[n++] = (int)x;
     }
     return n;
@@ -120,7 +121,8 @@ static void read_ties(struct config_json *j, bool tie[MAX_CLUSTERS], int n)
     for (int i = 0; list && j->st == OK && i < n; i++) {
         const json_t *const one = json_array_get(list, (size_t)i);
         if (!json_is_boolean(one))
-            config_json_refuse(j, "transfo-xl with tie_projs of other values  -> true or false");
+            config_json_refuse(j,
+                               "transfo-xl with tie_projs of other values  -> use true or false");
         tie[i] = json_is_true(one);
     }
 }
@@ -171,11 +173,11 @@ static void refuse_others(struct config_json *j)
     const int sampled = config_json_whole(j, "sample_softmax", -1, -MAX_WIDTH, MAX_WIDTH);
 
     if (kind != 0)
-        config_json_refuse(j, "transfo-xl with attn_type %d: not supported  -> 0", kind);
+        config_json_refuse(j, "transfo-xl with attn_type %d: not supported  -> use 0", kind);
     if (!config_json_flag(j, "adaptive", true))
-        config_json_refuse(j, "transfo-xl with adaptive false: not supported  -> true");
+        config_json_refuse(j, "transfo-xl with adaptive false: not supported  -> use true");
     if (config_json_whole(j, "ext_len", 0, 0, MAX_WIDTH) != 0)
-        config_json_refuse(j, "transfo-xl with an ext_len: not supported  -> 0");
+        config_json_refuse(j, "transfo-xl with an ext_len: not supported  -> use 0");
     if (sampled > 0)
         config_json_refuse(j, "transfo-xl with sample_softmax %d: not supported  -> -1", sampled);
 }

@@ -56,7 +56,7 @@ enum mem_kind mem_usual(const struct mem *m, bool decode)
 enum status kv_unsupported(const struct config *c, struct err *e)
 {
     return fail(e, E_UNSUPPORTED,
-                "unsupported: what %s caches is not read as %s  -> --kv-dtype f32",
+                "unsupported: what %s caches is not read as %s  -> use --kv-dtype f32",
                 c->variant->name, elem_name[c->kv_dtype]);
 }
 

@@ -39,7 +39,7 @@ enum status sublayers_can_grad(const struct sublayers *s, const struct engine *g
     enum status st = OK;
 
     if (s->at->c->cond == COND_HARD)
-        return fail(e, E_UNSUPPORTED, "%s: hard gates have no backward pass  -> cond soft",
+        return fail(e, E_UNSUPPORTED, "%s: hard gates have no backward pass  -> use cond soft",
                     s->at->c->variant->name);
     for (int i = 0; i < s->n && st == OK; i++)
         if (s->at[i].kind->can_grad)

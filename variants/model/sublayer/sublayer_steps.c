@@ -136,7 +136,7 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
     struct steps_memory *const m = &s->of.steps;
 
     if (!goes_on(s) && !keeps_rows(s) && (s->mem == MEM_HIDDEN || s->mem == MEM_KV))
-        return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> --mem-kind state",
+        return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> use --mem-kind state",
                     s->c->variant->name);
     *m = (struct steps_memory){.max = max};
     steps_make(&m->steps, s->build, s->c, s->layer, s->bare, "", NULL);

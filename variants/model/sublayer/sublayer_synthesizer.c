@@ -100,7 +100,7 @@ static enum status syn_bind(struct sublayer *s, const struct engine *g, struct e
     (void)a;
     if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
         return fail(e, E_UNSUPPORTED,
-                    "%s: synthesized scores are limited to one window  -> --mem-kind "
+                    "%s: synthesized scores are limited to one window  -> use --mem-kind "
                     "recompute",
                     g->backend->name);
     if (max.L > places(s->c))

@@ -54,7 +54,7 @@ static enum status pkm_check(const struct config *c, const void *own, struct err
     const struct pkm *const k = own;
 
     if (k->top > k->keys)
-        return fail(e, E_USAGE, "%s: pkm_top %d of %d keys  -> at most %d", c->variant->name,
+        return fail(e, E_USAGE, "%s: pkm_top %d of %d keys  -> use at most %d", c->variant->name,
                     k->top, k->keys, k->keys);
     return OK;
 }

@@ -87,13 +87,13 @@ static enum status moe_check(const struct config *c, const void *own, struct err
     const struct moe *const m = own;
 
     if (moe_in_groups(c) && m->experts % m->groups)
-        return fail(e, E_USAGE, "%s: moe_groups %d does not divide %d experts  -> a divisor",
+        return fail(e, E_USAGE, "%s: moe_groups %d does not divide %d experts  -> use a divisor",
                     c->variant->name, m->groups, m->experts);
     if (!by_best(c) && m->capacity)
-        return fail(e, E_USAGE, "%s: capacity %d with ffn %s, which has none  -> 0",
+        return fail(e, E_USAGE, "%s: capacity %d with ffn %s, which has none  -> use 0",
                     c->variant->name, m->capacity, c->ffn->name);
     if (by_best(c) && m->k > m->experts)
-        return fail(e, E_USAGE, "%s: %d of %d experts for each row  -> moe_k of at most %d",
+        return fail(e, E_USAGE, "%s: %d of %d experts for each row  -> use moe_k of at most %d",
                     c->variant->name, m->k, m->experts, m->experts);
     return OK;
 }

@@ -36,7 +36,8 @@ static enum status parse_centres(void *own, const char *text, struct err *e)
         const double x = strtod(at, &end);
         if (end == at || o->n == MAX_CENTRES || !(x > -1e6 && x < 1e6) ||
             (*end != ',' && *end != '\0'))
-            return fail(e, E_USAGE, "hard_centre \"%.60s\": not up to %d distances  -> such as 1,0",
+            return fail(e, E_USAGE,
+                        "hard_centre \"%.60s\": not up to %d distances  -> write for example 1,0",
                         text, (int)MAX_CENTRES);
         o->centre[o->n++] = (float)x;
         at = *end == ',' ? end + 1 : NULL;

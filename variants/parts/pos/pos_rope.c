@@ -108,14 +108,14 @@ static enum status rope_check(const struct config *c, struct err *e)
     if (!c->layer_rope_base.n && rope_of(c)->base == 0)
         return fail(e, E_USAGE, "rope: base 0  -> use more than 1");
     if (c->rope_scaling == ROPE_NTK && dim_of(c) < 4)
-        return fail(e, E_USAGE, "rope: ntk scaling of %d coordinates  -> 4 or more", dim_of(c));
+        return fail(e, E_USAGE, "rope: ntk scaling of %d coordinates  -> use 4 or more", dim_of(c));
     if (c->rope_scaling == ROPE_YARN &&
         !(rope_of(c)->beta_slow > 0 && rope_of(c)->beta_fast > rope_of(c)->beta_slow))
-        return fail(e, E_USAGE, "rope: %g to %g turns  -> more than 0, the fast ones more",
+        return fail(e, E_USAGE, "rope: %g to %g turns  -> use more than 0, the fast ones more",
                     (double)rope_of(c)->beta_slow, (double)rope_of(c)->beta_fast);
     if (c->rope_scaling == ROPE_LLAMA3 &&
         !(rope_of(c)->low > 0 && rope_of(c)->high > rope_of(c)->low))
-        return fail(e, E_USAGE, "rope: %g to %g turns  -> more than 0, the high ones more",
+        return fail(e, E_USAGE, "rope: %g to %g turns  -> use more than 0, the high ones more",
                     (double)rope_of(c)->low, (double)rope_of(c)->high);
     return OK;
 }

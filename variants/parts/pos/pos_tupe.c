@@ -42,10 +42,10 @@ static enum status tupe_check(const struct config *c, struct err *e)
 {
     if (tupe_positions(c) < c->max_seq)
         return fail(e, E_USAGE,
-                    "tupe: a table of %d positions, windows of up to %d  -> shorter ones",
+                    "tupe: a table of %d positions, windows of up to %d  -> use shorter ones",
                     tupe_positions(c), c->max_seq);
     if (tupe_of(c)->bias && tupe_of(c)->t5.shared)
-        return fail(e, E_USAGE, "%s: tupe_bias is of each layer  -> share_attn_bias 0",
+        return fail(e, E_USAGE, "%s: tupe_bias is of each layer  -> use share_attn_bias 0",
                     c->variant->name);
     return tupe_of(c)->bias ? pos_t5.check(c, e) : OK;
 }
