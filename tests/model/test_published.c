@@ -304,12 +304,14 @@ Test(published, indices)
 Test(published, index_with_files_exchanged)
 {
     published_copy("llama_tied_sharded");
-    json_t *const map = json_object_get(published_json(index_name), "weight_map");
+    json_t *const index = published_json(index_name), *const map =
+                                                          json_object_get(index, "weight_map");
     const char *const norm = json_string_value(json_object_get(map, "model.norm.weight"));
     const char *const embed = json_string_value(json_object_get(map, "model.embed_tokens.weight"));
     cr_assert(strcmp(norm, embed) != 0, "%s", norm);
     change_index("model.norm.weight", embed);
     change_index("model.embed_tokens.weight", norm);
+    json_decref(index);
     published_refused("exchanged", "which lacks it");
 }
 
