@@ -118,10 +118,10 @@ Test(import, overwrites_only_by_force)
 /* A pipe or a device stays what it is, --force or not. */
 Test(import, no_file_in_place_of_a_pipe)
 {
-    static const char *const lines[] = {
-        "import model --ckpt pipe --force", "import model --ckpt pipe",
-        "train --variant xl --seq 4 --mem 4 --batch 1 --layers 1 --d-model 16 --heads 2 --corpus "
-        "model/config.json --ckpt pipe --force -q"};
+    static const char *const lines[] = {"import model --ckpt pipe --force",
+                                        "import model --ckpt pipe",
+                                        "train --variant xl --seq 4 --mem 4 --batch 1 --corpus "
+                                        "model/config.json --ckpt pipe --force"};
     char path[FILE_PATH];
     struct stat is;
 
