@@ -118,10 +118,10 @@ Test(import, overwrites_only_by_force)
 /* A pipe or a device stays what it is, --force or not. */
 Test(import, no_file_in_place_of_a_pipe)
 {
+    static const char train[] = "train --variant xl --seq 4 --mem 4 --batch 1 --corpus "
+                                "model/config.json --ckpt pipe --force";
     static const char *const lines[] = {"import model --ckpt pipe --force",
-                                        "import model --ckpt pipe",
-                                        "train --variant xl --seq 4 --mem 4 --batch 1 --corpus "
-                                        "model/config.json --ckpt pipe --force"};
+                                        "import model --ckpt pipe", train};
     char path[FILE_PATH];
     struct stat is;
 
