@@ -153,7 +153,8 @@ static char *command_at(const char *at)
     return words;
 }
 
-/* Taken by the command that it names; a sweep has cases. */
+/* Taken by the command that it names; a sweep has cases, unless this machine or build lacks a backend
+ * that it names (exit code 6). */
 static void expect_taken(const char *page, const char *words)
 {
     struct options o = {0};
@@ -167,7 +168,7 @@ static void expect_taken(const char *page, const char *words)
                       "%s: bench %s: no --%s", page, words, option_specs[i].name);
     if (st == OK && strcmp(o.command, "sweep") == 0 && !o.ckpt && !o.resume) {
         struct ran r = run_bench(".", "%.*s -n -q", (int)strcspn(words, "#"), words);
-        cr_expect_eq(r.code, 0, "%s: bench %s: %s", page, words, r.err.data);
+        cr_expect(r.code == 0 || r.code == 6, "%s: bench %s: %s", page, words, r.err.data);
         ran_free(&r);
     }
     options_free(&o);
