@@ -130,11 +130,11 @@ static bool all_finite(const float *x, int n)
 static bool is_hole(const struct attn *a, const struct block_at *at, int j)
 {
     const int team = composed_team(a), kv = team > 1 ? 0 : at->kv, n = team > 1 ? a->Hkv : 1;
-    const float *const k = a->k + at->b * a->k_at.batch + j * a->k_at.row;
-    const float *const v = a->v + at->b * a->v_at.batch + j * a->v_at.row;
+    const ptrdiff_t k = at->b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh;
+    const ptrdiff_t v = at->b * a->v_at.batch + j * a->v_at.row + (ptrdiff_t)kv * attn_dv(a);
 
-    return !((a->no_content || all_finite(k + (ptrdiff_t)kv * a->dh, n * a->dh)) &&
-             all_finite(v + (ptrdiff_t)kv * attn_dv(a), n * attn_dv(a))) &&
+    return !((a->no_content || all_finite(a->k + k, n * a->dh)) &&
+             all_finite(a->v + v, n * attn_dv(a))) &&
            !any_row_sees(a, at, j);
 }
 
