@@ -4,10 +4,12 @@
 #ifndef CLOCK_H
 #define CLOCK_H
 
+#include "variants/base/base.h"
+
 #include <stdint.h>
+#include <time.h>
 
 int64_t clock_wall_ns(void); /* monotonic; only differences mean something */
-int64_t clock_cpu_ns(void);  /* CPU time of the calling thread */
 
 /* Involuntary context switches of all threads of this process since it started. */
 int64_t clock_switches(void);
@@ -15,16 +17,27 @@ int64_t clock_switches(void);
 /* Sleep; a signal does not shorten it. Returns at once for 0 or less. */
 void clock_sleep_ms(double ms);
 
-/* Between clock_start and clock_stop, on one thread. */
-struct clock_mark {
-    int64_t wall_ns, cpu_ns, switches;
+/* The clocks of a team of OpenMP threads, read by its first one before and after a block.
+ *
+ * The CPU time of a block is that of the thread that took most. Other programs do not count in it:
+ * a thread that waits for a preempted one spins for about 0.2 ms (GOMP_SPINCOUNT of
+ * env_child_environment), then sleeps. The sum over threads would be their work, not the time that
+ * it takes them. Without other programs the time is no less than the longest, and more by what all
+ * threads sleep while they wait for each other in turn: see `doubt` in measure/verdict.h. */
+struct clocks {
+    int threads;
+    clockid_t *id;                      /* of each thread's CPU time */
+    int64_t *cpu_ns, wall_ns, switches; /* at the start */
 };
 struct clock_span {
     double wall_ns, cpu_ns;
     uint32_t switches;
 };
-struct clock_mark clock_start(void);
-struct clock_span clock_stop(const struct clock_mark *start);
+/* The team is the one that the next region of `threads` threads has. */
+enum status clocks_open(struct clocks *c, int threads, struct err *e);
+void clocks_start(struct clocks *c);
+struct clock_span clocks_stop(const struct clocks *c);
+void clocks_close(struct clocks *c);
 
 /* Properties of the monotonic clock, measured in about a millisecond. */
 struct clock_facts {

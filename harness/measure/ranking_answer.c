@@ -189,13 +189,15 @@ static void say_undecided(const struct ranking *r, int i, char *buf, size_t size
 
     if (n >= size)
         return;
-    if (c->noisy)
+    if (c->few)
+        snprintf(buf + n, size - n, ": too few samples.");
+    else if (c->doubt > 0)
         snprintf(buf + n, size - n, " on this busy machine.");
     else if (isfinite(s))
         snprintf(buf + n, size - n, "; --max-time %.0f would decide it.", ceil(s));
     else if (isfinite(c->log.high))
         snprintf(buf + n, size - n, ": they differ by less than %s.",
-                 units_pct(change_pct(fmax(fabs(c->log.low), fabs(c->log.high)))).s);
+                 units_pct(fmax(0.1, change_pct(fmax(fabs(c->log.low), fabs(c->log.high))))).s);
     else
         snprintf(buf + n, size - n, ".");
 }

@@ -51,13 +51,16 @@ enum verdict verdict_of(struct interval log, double threshold, double doubt)
         return log.low > doubt ? VERDICT_SLOWER : VERDICT_PROBABLY_SLOWER;
     if (log.mid < -t && log.high < 0)
         return log.high < -doubt ? VERDICT_FASTER : VERDICT_PROBABLY_FASTER;
-    return log.low >= -t && log.high <= t && doubt <= 0 ? VERDICT_SAME : VERDICT_UNSHOWN;
+    return log.low - doubt >= -t && log.high + doubt <= t ? VERDICT_SAME : VERDICT_UNSHOWN;
 }
 
-/* The verdict, with doubt as far as the data are doubtful; `stretch` of wall time over CPU time. */
-static void judge(struct change *c, double threshold, double stretch)
+/* The verdict, with doubt as far as the data are doubtful. `stretch`: the least wall time over CPU
+ * time of each side. */
+static void judge(struct change *c, double threshold, int threads, const double stretch[SIDES])
 {
-    c->doubt = c->noisy ? log(fmax(TRUSTED_FACTOR, stretch)) : c->few ? log(TRUSTED_FACTOR) : 0;
+    c->doubt = c->noisy || c->few ? log(TRUSTED_FACTOR) : 0;
+    if (change_by_cpu(c) && threads > 1)
+        c->doubt = fmax(c->doubt, fabs(log(stretch[AFTER] / stretch[BEFORE])));
     c->verdict = verdict_of(c->log, threshold, c->doubt);
 }
 
@@ -72,33 +75,23 @@ static int count_disturbed(const struct pair *p, int n)
     return disturbed;
 }
 
-/* How much more wall time over CPU time one side has than the other, by the median over pairs.
- * work [n]. */
-static double pairs_stretch(const struct pair *p, int n, double *work)
-{
-    for (int i = 0; i < n; i++)
-        work[i] = log(p[i].wall[AFTER] / p[i].cpu[AFTER] * p[i].cpu[BEFORE] / p[i].wall[BEFORE]);
-    stats_sort(work, n);
-    return exp(fabs(stats_median(work, n)));
-}
-
 struct change change_of_pairs(const struct pair *p, int n, int threads, double threshold,
                               double *work)
 {
     struct change c = {.n = n, .disturbed = count_disturbed(p, n), .basis = BASIS_PAIRS};
     const bool leave_out = stats_may_leave_out(n, c.disturbed);
-    double *side[SIDES] = {work, work + n};
+    double *side[SIDES] = {work, work + n}, stretch[SIDES] = {INFINITY, INFINITY};
     int used = 0;
 
-    if (c.disturbed > 0 && !leave_out) {
-        c.basis = threads == 1 ? BASIS_CPU : BASIS_PAIRS;
-        c.noisy = threads != 1;
-    }
+    if (c.disturbed > 0 && !leave_out)
+        c.basis = BASIS_CPU;
     for (int i = 0; i < n; i++) {
         if (leave_out && p[i].disturbed)
             continue;
-        for (int s = 0; s < SIDES; s++)
+        for (int s = 0; s < SIDES; s++) {
             side[s][used] = c.basis == BASIS_CPU ? p[i].cpu[s] : p[i].wall[s];
+            stretch[s] = fmin(stretch[s], p[i].wall[s] / p[i].cpu[s]);
+        }
         used++;
     }
     c.few = used < INTERVAL_SAMPLES;
@@ -107,7 +100,7 @@ struct change change_of_pairs(const struct pair *p, int n, int threads, double t
         stats_sort(side[s], used);
         c.median[s] = stats_median(side[s], used);
     }
-    judge(&c, threshold, pairs_stretch(p, n, work + 2 * n));
+    judge(&c, threshold, threads, stretch);
     return c;
 }
 
@@ -134,27 +127,16 @@ static double resampled_median(const double *sorted, int n, uint64_t seed, uint6
     }
 }
 
-/* CPU time per call of all samples. */
-static void cpu_of(const struct sample *s, int n, double *per_call)
+/* CPU time per call of all samples; returns the least wall time over CPU time. */
+static double cpu_of(const struct sample *s, int n, double *per_call)
 {
-    for (int i = 0; i < n; i++)
+    double stretch = INFINITY;
+
+    for (int i = 0; i < n; i++) {
         per_call[i] = s[i].cpu_ns / s[i].calls;
-}
-
-/* The same by the sums of both sides. */
-static double samples_stretch(const struct sample *const samples[SIDES], const int n[SIDES])
-{
-    double stretch[SIDES];
-
-    for (int s = 0; s < SIDES; s++) {
-        double wall = 0, cpu = 0;
-        for (int i = 0; i < n[s]; i++) {
-            wall += samples[s][i].wall_ns;
-            cpu += samples[s][i].cpu_ns;
-        }
-        stretch[s] = wall / cpu;
+        stretch = fmin(stretch, s[i].wall_ns / s[i].cpu_ns);
     }
-    return exp(fabs(log(stretch[AFTER] / stretch[BEFORE])));
+    return stretch;
 }
 
 /* d between two sorted sides. `count` is work space for either. */
@@ -185,23 +167,23 @@ struct change change_of_samples(const struct sample *before, int n_before,
     const int n[SIDES] = {n_before, n_after};
     double *const sorted[SIDES] = {work, work + n_before}, *count = work + n_before + n_after;
     struct change c = {.n = n_before + n_after, .basis = BASIS_MOMENTS};
+    double stretch[SIDES] = {1, 1};
     int used[SIDES];
+    bool disturbed = false;
 
     c.log = (struct interval){NAN, NAN, NAN};
     for (int s = 0; s < SIDES; s++) {
         bool noisy;
         used[s] = stats_usable(samples[s], n[s], sorted[s], &noisy);
-        c.noisy = c.noisy || noisy;
+        disturbed = disturbed || noisy;
         for (int i = 0; i < n[s]; i++)
             c.disturbed += samples[s][i].disturbed;
     }
-    if (c.noisy && threads == 1) {
+    if (disturbed)
         c.basis = BASIS_MOMENTS_CPU;
-        c.noisy = false;
-    }
     for (int s = 0; s < SIDES; s++) {
         if (c.basis == BASIS_MOMENTS_CPU)
-            cpu_of(samples[s], used[s] = n[s], sorted[s]);
+            stretch[s] = cpu_of(samples[s], used[s] = n[s], sorted[s]);
         stats_sort(sorted[s], used[s]);
         c.median[s] = stats_median(sorted[s], used[s]);
         c.few = c.few || used[s] < INTERVAL_SAMPLES;
@@ -209,7 +191,7 @@ struct change change_of_samples(const struct sample *before, int n_before,
     if (used[BEFORE] >= 3 && used[AFTER] >= 3 && sorted[BEFORE][0] > 0 && sorted[AFTER][0] > 0 &&
         !isnan(c.median[BEFORE]) && !isnan(c.median[AFTER]))
         c.log = between(sorted, used, c.few, seed, count);
-    judge(&c, threshold, samples_stretch(samples, n));
+    judge(&c, threshold, threads, stretch);
     return c;
 }
 
@@ -227,7 +209,7 @@ struct change change_of_intervals(struct interval before, struct interval after,
         .basis = BASIS_MOMENTS,
         .noisy = noisy,
     };
-    judge(&c, threshold, 1);
+    judge(&c, threshold, 1, NULL);
     return c;
 }
 

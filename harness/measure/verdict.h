@@ -31,10 +31,10 @@ struct pair {
 /* The data of a change. */
 enum basis {
     BASIS_PAIRS,       /* wall time of blocks that ran next to each other */
-    BASIS_CPU,         /* thread CPU time of such blocks: too many were preempted */
+    BASIS_CPU,         /* CPU time of such blocks: too many were preempted */
     BASIS_MOMENTS,     /* wall time from two different times: differences of the machine are part of
                         * the change */
-    BASIS_MOMENTS_CPU, /* thread CPU time from two different times */
+    BASIS_MOMENTS_CPU, /* CPU time from two different times */
     BASIS_COUNT
 };
 extern const char *const basis_name[BASIS_COUNT]; /* "pairs" "cpu" "unpaired" "unpaired cpu" */
@@ -46,7 +46,7 @@ struct change {
     enum verdict verdict;
     enum basis basis;
     int n, disturbed; /* pairs (or samples of both sides), and the number of them preempted */
-    bool noisy;       /* too many were preempted, and there is no CPU time to fall back on */
+    bool noisy;       /* too many were preempted, and no samples tell their CPU time */
     bool few;         /* fewer than INTERVAL_SAMPLES */
 };
 
@@ -57,22 +57,22 @@ bool change_by_cpu(const struct change *c);
 const char *change_remark(const struct change *c);
 
 /* `threshold` is a fraction, 0.05 for 5 %. slower: d is above ln(1+T) and its interval above
- * `doubt`; probably slower: the interval is above 0 only; faster: the mirror image; same: without
- * doubt the whole interval is inside +-ln(1+T); unshown: anything else, also an interval that is
+ * `doubt`; probably slower: the interval is above 0 only; faster: the mirror image; same: the
+ * interval, wider by `doubt` at both ends, is inside +-ln(1+T); unshown: anything else, also an interval that is
  * not a number. */
 enum verdict verdict_of(struct interval log, double threshold, double doubt);
 
 /* d is the median over pairs of ln(after/before). Disturbed pairs are left out while
- * stats_may_leave_out allows it; else a case of one thread is compared by CPU time. Others are
- * noisy: preemption hits both sides, but blocks shorter than a time slice can escape what longer
- * ones meet. So they are doubted by a factor of two, or that by which one side has more wall time
- * over CPU time than the other, if it is larger. Few pairs are doubted by two. */
-enum { PAIRS_WORK = 5 }; /* doubles of work per pair */
+ * stats_may_leave_out allows it; else CPU time is compared. That of a team lacks what its threads
+ * slept while they waited for each other (machine/clock.h). A side's least wall time over CPU time
+ * is an upper bound of what it lacks, reached where one block was not disturbed. So a team is
+ * doubted by the factor between these bounds. Few pairs are doubted by a factor of two. */
+enum { PAIRS_WORK = 3 }; /* doubles of work per pair */
 struct change change_of_pairs(const struct pair *p, int n, int threads, double threshold,
                               double *work);
 
 /* Unpaired samples: d = ln(median after / median before), each side resampled by itself by the
- * percentile bootstrap; by CPU time, noisy, or few as above. */
+ * percentile bootstrap; by CPU time, doubted, or few as above. */
 struct change change_of_samples(const struct sample *before, int n_before,
                                 const struct sample *after, int n_after, int threads,
                                 double threshold, uint64_t seed,

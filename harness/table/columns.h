@@ -58,7 +58,7 @@
     X(real, mad_ns, "ns", "median absolute deviation of these means")                              \
     X(real, ci95_low_ns, "ns", "95 % interval of the median, lower end; empty below 6 samples")    \
     X(real, ci95_high_ns, "ns", "95 % interval of the median, upper end")                          \
-    X(real, cpu_time_median_ns, "ns", "median CPU time of the calling thread per call")            \
+    X(real, cpu_time_median_ns, "ns", "median CPU time per call, of the thread with most of it")   \
     X(i64, involuntary_switches, "", "preemptions during all timed blocks")                        \
     X(text, stop_reason, "", "why sampling ended: ci, time, interrupted or failed")                \
     X(real, drift_pct, "%", "change of the level from the first to the last samples")              \
@@ -313,7 +313,7 @@
     X(i64, sample, "", "number of the sample in its case, from 0")                                 \
     X(i64, round, "", "round in which it was taken: samples of one round are pairs")               \
     X(real, wall_ns, "ns", "wall time of the block")                                               \
-    X(real, cpu_ns, "ns", "CPU time of the calling thread in the block")                           \
+    X(real, cpu_ns, "ns", "CPU time in the block of the thread with most of it")                   \
     X(i64, calls, "", "calls in the block")                                                        \
     X(i64, involuntary_switches, "", "preemptions during the block")                               \
     X(i64, disturbed, "0/1", "1: left out of the medians while enough samples remain")

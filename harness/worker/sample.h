@@ -9,7 +9,7 @@
 
 /* One block: `calls` back-to-back calls of the timed function. */
 struct sample {
-    double wall_ns, cpu_ns; /* of the whole block; cpu of the calling thread */
+    double wall_ns, cpu_ns; /* of the whole block; cpu of the thread that took most of it */
     uint32_t calls;
     uint32_t round;                /* filled in by measure() */
     uint32_t involuntary_switches; /* of the whole process during the block */

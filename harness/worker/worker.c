@@ -4,7 +4,6 @@
  * to the node before its first touch, the result is checked before the first timed call. */
 #include "worker.h"
 
-#include "harness/machine/clock.h"
 #include "reference_cost.h"
 #include "workload.h"
 
@@ -156,6 +155,8 @@ enum status worker_open(struct worker *s, const struct bench_case *c, enum role 
     if (st == OK)
         st = pin_team(&s->team, s->topo, c->opt->pin, c->threads, e);
     if (st == OK)
+        st = clocks_open(&s->clocks, c->threads, e);
+    if (st == OK)
         st = job_open(&s->job, c, e);
     if (st != OK)
         return st;
@@ -280,9 +281,9 @@ static void cold_block(struct worker *s, uint32_t calls, struct sample *out)
 {
     for (uint32_t i = 0; i < calls; i++) {
         flush_caches(s);
-        const struct clock_mark start = clock_start();
+        clocks_start(&s->clocks);
         job_run(&s->job);
-        const struct clock_span span = clock_stop(&start);
+        const struct clock_span span = clocks_stop(&s->clocks);
         out->wall_ns += span.wall_ns;
         out->cpu_ns += span.cpu_ns;
         out->involuntary_switches += span.switches;
@@ -291,11 +292,11 @@ static void cold_block(struct worker *s, uint32_t calls, struct sample *out)
 
 #ifdef SLOW_PCT
 /* A test build that is SLOW_PCT % slower in the timed region only: the gate must notice. */
-static void take_longer(const struct clock_mark *start)
+static void take_longer(const struct clocks *c)
 {
-    const double cpu_ns = clock_stop(start).cpu_ns * (1 + SLOW_PCT / 100.0);
+    const double cpu_ns = clocks_stop(c).cpu_ns * (1 + SLOW_PCT / 100.0);
 
-    while (clock_stop(start).cpu_ns < cpu_ns)
+    while (clocks_stop(c).cpu_ns < cpu_ns)
         ;
 }
 #endif
@@ -312,13 +313,13 @@ enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *o
     }
     if (prime)
         job_run(&s->job);
-    const struct clock_mark start = clock_start();
+    clocks_start(&s->clocks);
     for (uint32_t i = 0; i < calls; i++)
         job_run(&s->job);
 #ifdef SLOW_PCT
-    take_longer(&start);
+    take_longer(&s->clocks);
 #endif
-    const struct clock_span span = clock_stop(&start);
+    const struct clock_span span = clocks_stop(&s->clocks);
     out->wall_ns = span.wall_ns;
     out->cpu_ns = span.cpu_ns;
     out->involuntary_switches = span.switches;
@@ -332,6 +333,7 @@ void worker_close(struct worker *s)
     if (s->own_topo)
         topo_close(s->topo);
     free(s->flush);
+    clocks_close(&s->clocks);
     s->topo = NULL;
     s->flush = NULL;
 }

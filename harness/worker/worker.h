@@ -5,6 +5,7 @@
 #ifndef WORKER_H
 #define WORKER_H
 
+#include "harness/machine/clock.h"
 #include "job.h"
 #include "report.h"
 #include "sample.h"
@@ -21,6 +22,7 @@ struct worker {
     struct topo *topo;
     bool own_topo;
     struct team team;
+    struct clocks clocks;
     struct job job;
     enum role role;
     int reference;            /* file descriptor */

@@ -6,12 +6,25 @@
 #include "tests/support/fake_target.h"
 
 #include <criterion/criterion.h>
+#include <omp.h>
+
+static struct clocks open_clocks(int threads)
+{
+    struct clocks c;
+    struct err e;
+
+    cr_assert_eq(clocks_open(&c, threads, &e), OK, "%s", e.msg);
+    return c;
+}
 
 Test(clock, pause_takes_wall_time_and_no_cpu_time)
 {
-    const struct clock_mark start = clock_start();
+    struct clocks c = open_clocks(1);
+
+    clocks_start(&c);
     clock_sleep_ms(20);
-    const struct clock_span span = clock_stop(&start);
+    const struct clock_span span = clocks_stop(&c);
+    clocks_close(&c);
 
     cr_expect_geq(span.wall_ns, 20e6);
     cr_expect_lt(span.cpu_ns, 10e6);
@@ -20,20 +33,47 @@ Test(clock, pause_takes_wall_time_and_no_cpu_time)
 
 Test(clock, work_takes_cpu_time)
 {
-    const struct clock_mark start = clock_start();
-    while (clock_cpu_ns() - start.cpu_ns < 5000000)
+    struct clocks c = open_clocks(1);
+
+    clocks_start(&c);
+    while (clocks_stop(&c).cpu_ns < 5e6)
         ;
-    const struct clock_span span = clock_stop(&start);
+    const struct clock_span span = clocks_stop(&c);
+    clocks_close(&c);
 
     cr_expect_geq(span.cpu_ns, 5e6);
     cr_expect_geq(span.wall_ns, 0.9 * 5e6);
 }
 
+static void spend(double ns)
+{
+    struct timespec t, u;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    do
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &u);
+    while ((double)(u.tv_sec - t.tv_sec) * 1e9 + (double)(u.tv_nsec - t.tv_nsec) < ns);
+}
+
+/* 20 ms of the second thread and 5 ms of the first: not their sum. */
+Test(clock, a_team_takes_what_its_busiest_thread_takes)
+{
+    struct clocks c = open_clocks(2);
+
+    clocks_start(&c);
+#pragma omp parallel num_threads(2)
+    spend(omp_get_thread_num() == 1 ? 20e6 : 5e6);
+    const struct clock_span span = clocks_stop(&c);
+    clocks_close(&c);
+
+    cr_expect(span.cpu_ns >= 20e6 && span.cpu_ns < 25e6, "%g ms", span.cpu_ns / 1e6);
+}
+
 /* Switches are counted from the start: here, from one that was a million ago. */
 Test(clock, switches_since_the_start)
 {
-    const struct clock_mark start = {.switches = clock_switches() - 1000000};
-    const struct clock_span span = clock_stop(&start);
+    const struct clock_span span =
+        clocks_stop(&(struct clocks){.switches = clock_switches() - 1000000});
 
     cr_expect(span.switches >= 1000000 && span.switches < 1001000, "%u", span.switches);
 }

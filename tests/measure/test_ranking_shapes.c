@@ -27,10 +27,11 @@ static void expect_ratio(const struct interval *x, double ratio)
 }
 
 /* A row of a shape: memory and threads, too; twenty rounds of blocks, of which the first
- * `disturbed` were preempted. */
+ * `disturbed` were preempted. A team that `sleeps` has half the time of its blocks as CPU time. */
 struct shaped {
     struct made_case is;
     int mem, threads, disturbed;
+    bool sleeps;
 };
 
 static void add_shaped(struct rundir *d, const struct shaped *v, int n)
@@ -50,7 +51,8 @@ static void add_shaped(struct rundir *d, const struct shaped *v, int n)
     }
     for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < n; i++)
-            made_sample(d, v[i].is.id, round, v[i].is.ns, round < v[i].disturbed);
+            made_slept_sample(d, v[i].is.id, round, v[i].is.ns, round < v[i].disturbed,
+                              v[i].sleeps ? 0.5 : 1);
 }
 
 static struct run read_back(struct rundir *d)
@@ -92,10 +94,14 @@ static const struct contestant *named(const struct ranking *r, const char *name)
 Test(ranking_shapes, perplexity_is_that_of_the_longest_memory)
 {
     static const struct shaped v[] = {
-        {{"xl", "avx2", "1", 64, 1000}, 128, 1, 0},   {{"xl", "avx2", "2", 64, 1500}, 512, 1, 0},
-        {{"xl", "avx2", "3", 64, 900}, 0, 1, 0},      {{"rope", "avx2", "4", 64, 2000}, 0, 1, 0},
-        {{"rope", "avx2", "5", 64, 2500}, 128, 1, 0}, {{"gqa", "avx2", "6", 64, 3000}, 0, 1, 0},
-        {{"window", "avx2", "7", 64, 3500}, 0, 1, 0}, {{"window", "avx2", "8", 64, 3600}, 64, 1, 0},
+        {{"xl", "avx2", "1", 64, 1000}, 128, 1, 0, false},
+        {{"xl", "avx2", "2", 64, 1500}, 512, 1, 0, false},
+        {{"xl", "avx2", "3", 64, 900}, 0, 1, 0, false},
+        {{"rope", "avx2", "4", 64, 2000}, 0, 1, 0, false},
+        {{"rope", "avx2", "5", 64, 2500}, 128, 1, 0, false},
+        {{"gqa", "avx2", "6", 64, 3000}, 0, 1, 0, false},
+        {{"window", "avx2", "7", 64, 3500}, 0, 1, 0, false},
+        {{"window", "avx2", "8", 64, 3600}, 64, 1, 0, false},
     };
     struct rundir d;
 
@@ -119,8 +125,8 @@ Test(ranking_shapes, perplexity_is_that_of_the_longest_memory)
     run_free(&run);
 }
 
-/* Three lengths, two threads; `noisy` of them had both sides preempted more often than not, which
- * threads' CPU time cannot mend. */
+/* Three lengths, two threads. In `noisy` of them both sides were preempted more often than not, and
+ * the faster one by CPU time slept half of each block: in doubt by 2. */
 static bool slower_over_all(int noisy, bool *each)
 {
     static const char *const id[] = {"1", "2", "3", "4", "5", "6"};
@@ -128,11 +134,14 @@ static bool slower_over_all(int noisy, bool *each)
     struct rundir d;
 
     for (int i = 0; i < 6; i++)
-        v[i] = (struct shaped){
-            {i % 2 ? "rope" : "xl", "avx2", id[i], 64 << i / 2, i % 2 ? 1500 : 1000},
-            0,
-            2,
-            i / 2 < noisy ? 15 : 0};
+        v[i] = (struct shaped){{i % 2 ? "rope" : "xl", "avx2", id[i], 64 << i / 2,
+                                i % 2 == 0      ? 1000
+                                : i / 2 < noisy ? 750
+                                                : 1500},
+                               0,
+                               2,
+                               i / 2 < noisy ? 15 : 0,
+                               i % 2 == 0 && i / 2 < noisy};
     made_open(&d, "aaaa");
     add_shaped(&d, v, 6);
     struct run run = read_back(&d);
@@ -165,9 +174,12 @@ Test(ranking_shapes, noise_in_most_shapes_is_no_verdict)
 Test(ranking_shapes, settings_are_not_mixed)
 {
     static const struct shaped v[] = {
-        {{"xl", "avx2", "1", 64, 1000}, 0, 1, 0},  {{"rope", "avx2", "2", 64, 2000}, 0, 1, 0},
-        {{"xl", "avx2", "3", 64, 800}, 0, 2, 0},   {{"rope", "avx2", "4", 64, 400}, 0, 2, 0},
-        {{"xl", "avx2", "5", 64, 1000}, 64, 2, 0}, {{"rope", "avx2", "6", 64, 700}, 64, 2, 0},
+        {{"xl", "avx2", "1", 64, 1000}, 0, 1, 0, false},
+        {{"rope", "avx2", "2", 64, 2000}, 0, 1, 0, false},
+        {{"xl", "avx2", "3", 64, 800}, 0, 2, 0, false},
+        {{"rope", "avx2", "4", 64, 400}, 0, 2, 0, false},
+        {{"xl", "avx2", "5", 64, 1000}, 64, 2, 0, false},
+        {{"rope", "avx2", "6", 64, 700}, 64, 2, 0, false},
     };
     struct rundir d;
 
@@ -234,8 +246,8 @@ static void gqa_predicts_better(struct rundir *d)
 Test(ranking_shapes, the_answer_names_the_better_model)
 {
     const struct shaped v[] = {
-        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0},
-        {{"rope", "onednn", "2", 64, 1500}, 0, 2, 0},
+        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0, false},
+        {{"rope", "onednn", "2", 64, 1500}, 0, 2, 0, false},
     };
     expect_answer_of(
         v, 2, gqa_predicts_worse, RANKED_VARIANTS,
@@ -248,32 +260,32 @@ Test(ranking_shapes, the_answer_names_the_better_model)
 Test(ranking_shapes, the_answer_follows_from_verdicts)
 {
     const struct shaped v[] = {
-        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0},
-        {{"rope", "onednn", "2", 64, 1500}, 0, 2, 0},
-        {{"xl", "avx2", "3", 64, 67000}, 0, 2, 0},
+        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0, false},
+        {{"rope", "onednn", "2", 64, 1500}, 0, 2, 0, false},
+        {{"xl", "avx2", "3", 64, 67000}, 0, 2, 0, false},
     };
     expect_answer(v, 3, RANKED_VARIANTS,
                   "Use gqa on avx2: 1.50 times as fast as rope, the next.\n");
 
-    /* Preempted: 1.5 is doubtful, 67 is not. */
+    /* Preempted, and a team that slept half the time: 1.5 by CPU time is doubtful, 67 is not. */
     const struct shaped busy[] = {
-        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 20},
-        {{"rope", "onednn", "2", 64, 1500}, 0, 2, 20},
+        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 20, true},
+        {{"rope", "onednn", "2", 64, 750}, 0, 2, 20, false},
     };
     expect_answer(busy, 2, RANKED_VARIANTS,
                   "Probably use gqa on avx2: 1.50 times as fast as rope.\n");
     const struct shaped far[] = {
-        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 20},
-        {{"vanilla", "avx2", "2", 64, 67000}, 0, 2, 20},
+        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 20, true},
+        {{"vanilla", "avx2", "2", 64, 33500}, 0, 2, 20, false},
     };
     expect_answer(far, 2, RANKED_VARIANTS, "Use gqa on avx2: 67.0 times as fast as vanilla.\n");
 
     /* One variant: the backends, over two shapes; one of them leads alike. */
     const struct shaped one[] = {
-        {{"xl", "avx2", "1", 64, 1000}, 0, 1, 0},
-        {{"xl", "onednn", "2", 64, 1200}, 0, 1, 0},
-        {{"xl", "avx2", "3", 128, 2000}, 0, 1, 0},
-        {{"xl", "onednn", "4", 128, 2400}, 0, 1, 0},
+        {{"xl", "avx2", "1", 64, 1000}, 0, 1, 0, false},
+        {{"xl", "onednn", "2", 64, 1200}, 0, 1, 0, false},
+        {{"xl", "avx2", "3", 128, 2000}, 0, 1, 0, false},
+        {{"xl", "onednn", "4", 128, 2400}, 0, 1, 0, false},
     };
     expect_answer(one, 4, RANKED_BACKENDS,
                   "Use avx2: 1.20 times as fast as onednn (mean of 2 cases).\n");
@@ -285,17 +297,17 @@ Test(ranking_shapes, the_answer_follows_from_verdicts)
 Test(ranking_shapes, what_is_undecided_is_said)
 {
     const struct shaped v[] = {
-        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0},
-        {{"rope", "avx2", "2", 64, 1000}, 0, 2, 0},
-        {{"xl", "avx2", "3", 64, 3000}, 0, 2, 0},
+        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0, false},
+        {{"rope", "avx2", "2", 64, 1000}, 0, 2, 0, false},
+        {{"xl", "avx2", "3", 64, 3000}, 0, 2, 0, false},
     };
     expect_answer(
         v, 3, RANKED_VARIANTS,
         "Use gqa on avx2 or rope on avx2: 3.00 times as fast as xl, the next. gqa against "
-        "rope is undecided: they differ by less than 0.0 %.\n");
+        "rope is undecided: they differ by less than 0.1 %.\n");
     expect_answer(v, 2, RANKED_VARIANTS,
                   "No variant is shown to be the fastest. gqa against rope is undecided: they "
-                  "differ by less than 0.0 %.\n");
+                  "differ by less than 0.1 %.\n");
 }
 
 /* Twelve rounds of 0.11 s: rope is slower by 10 % in eight of them, faster by 5 % in four. The

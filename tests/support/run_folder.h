@@ -56,8 +56,9 @@ static inline void made_row(struct rundir *r, const struct made_case *c, const c
     cr_assert_eq(rundir_write(r, TABLE_LATENCY, &latency, &e), OK, "%s", e.msg);
 }
 
-static inline void made_sample(struct rundir *r, const char *id, int round, double ns,
-                               int disturbed)
+/* `cpu`: CPU time over wall time. */
+static inline void made_slept_sample(struct rundir *r, const char *id, int round, double ns,
+                                     int disturbed, double cpu)
 {
     struct sample_row row = sample_row_empty();
     struct err e;
@@ -67,9 +68,15 @@ static inline void made_sample(struct rundir *r, const char *id, int round, doub
     row.sample = row.round = round;
     row.calls = 10;
     row.wall_ns = 10 * ns;
-    row.cpu_ns = 9 * ns;
+    row.cpu_ns = 10 * ns * cpu;
     row.involuntary_switches = row.disturbed = disturbed;
     cr_assert_eq(samples_write(&r->samples, &row, &e), OK, "%s", e.msg);
+}
+
+static inline void made_sample(struct rundir *r, const char *id, int round, double ns,
+                               int disturbed)
+{
+    made_slept_sample(r, id, round, ns, disturbed, 0.9);
 }
 
 /* A perplexity of weights and text with these hashes. */
