@@ -4,16 +4,15 @@
  * no OpenMP region, no BLAS, and computes nothing that is measured. */
 #include "commands.h"
 #include "harness/compare/baseline.h"
-#include "harness/export/export.h"
 #include "harness/learn/perplexity.h"
 #include "harness/machine/clock.h"
 #include "harness/measure/estimate.h"
-#include "harness/measure/ranking.h"
 #include "harness/measure/session.h"
 #include "harness/util/units.h"
 #include "harness/worker/peak_child.h"
 #include "harness/worker/rates_child.h"
 #include "list_cases.h"
+#include "run_summary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -166,9 +165,21 @@ static enum status estimate_by(struct sweep *w, const struct speeds *speeds, str
     if (st != OK)
         return st;
     w->s.console.expected_s = w->estimate.total;
-    if (scores_models(w))
-        w->s.console.expected_s += sweep_perplexity_s(&w->s, &w->plan, speeds);
+    const double scores = scores_models(w) ? sweep_perplexity_s(&w->s, &w->plan, speeds) : 0;
+    w->s.console.expected_s += isfinite(scores) ? scores : 0;
     return OK;
+}
+
+/* Does the resumed run have all its rows? */
+static bool is_complete(struct sweep *w)
+{
+    const struct speeds any = {
+        .reference = reference_rates_least, .threads = 1, .start_s = 1, .peaks = w->peaks};
+
+    for (int i = 0; i < w->plan.n; i++)
+        if (!is_done(w, &w->plan.cases[i]))
+            return false;
+    return !scores_models(w) || sweep_perplexity_s(&w->s, &w->plan, &any) == 0;
 }
 
 /* Rates are measured, which takes some tenths of a second, unless the plan is short without. */
@@ -412,45 +423,16 @@ static void tell_noise(struct sweep *w)
                      units_pct(w->s.opt->target_ci_pct).s);
 }
 
-/* All rows that the run has by now, also of those before --resume: their rankings, or as one
- * document. */
-static void tell_run(struct sweep *w)
-{
-    struct run run = {0};
-    struct err e;
-    const enum format format = w->s.console.format;
-
-    if ((format != FORMAT_TABLE && !console_at_end(format)) ||
-        run_read(&run, w->s.dir.path, &e) != OK)
-        return;
-    console_flush(&w->s.console);
-    if (console_at_end(format)) {
-        const enum status st = format == FORMAT_JSON
-                                   ? export_json(stdout, &run, &w->s.opt->columns, &e)
-                                   : export_run(stdout, EXPORT_FOM, &run, &e);
-        if (st != OK)
-            console_note(&w->s.console, "bench: %s", e.msg);
-        run_free(&run);
-        return;
-    }
-    (void)rankings_show(stdout, &run, terminal_width(STDOUT_FILENO), w->s.console.color, &e);
-    run_free(&run);
-    console_flush(&w->s.console);
-}
-
 static void say_goodbye(struct sweep *w, int code)
 {
     if (!w->s.opt->quiet)
         tell_noise(w);
-    tell_run(w);
+    run_summary(&w->s);
     if (code >= EXIT_SIGINT) {
         session_say_how_to_resume(&w->s);
     } else if (!w->s.opt->quiet) {
         console_note(&w->s.console, "wrote %s/{latency,memory,perplexity,env}.csv", w->s.dir.path);
-        const bool usual = !options_given(w->s.opt, "out"); /* then it is the latest of `results` */
-        const char *const space = usual ? "" : " ", *const run = usual ? "" : w->s.dir.path;
-        console_note(&w->s.console, "next: bench plot%s%s, or bench report%s%s", space, run, space,
-                     run);
+        say_what_next(&w->s);
     }
 }
 
@@ -474,12 +456,28 @@ static enum status score_models(struct sweep *w, struct err *e)
     return scores_models(w) ? sweep_perplexity(&w->s, &w->plan, e) : OK;
 }
 
+/* A document is printed again; verdicts are not. */
+static enum status finish_complete(struct sweep *w, struct err *e)
+{
+    const enum status st = session_end(&w->s, OK, e);
+
+    if (console_at_end(w->s.console.format))
+        run_summary(&w->s);
+    if (!w->s.opt->quiet) {
+        console_note(&w->s.console, "%s is complete, nothing to resume", w->s.dir.path);
+        say_what_next(&w->s);
+    }
+    return st;
+}
+
 static enum status measure_all(struct sweep *w, struct err *e)
 {
     enum status st = session_begin(&w->s, e);
 
     if (st != OK)
         return st;
+    if (w->s.opt->resume && is_complete(w))
+        return finish_complete(w, e);
     tell_left_out(w);
     measure_peaks(w);
     if (w->n_peaks > 0 && w->peaks[w->n_peaks - 1].busy == 0)

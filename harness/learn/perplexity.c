@@ -433,7 +433,7 @@ double sweep_perplexity_s(struct session *s, const struct plan *plan, const stru
 {
     struct sum_of_times sum = {.speeds = speeds};
 
-    return visit_weights(s, plan, add_time, &sum, &(struct err){""}) == OK ? sum.s : 0;
+    return visit_weights(s, plan, add_time, &sum, &(struct err){""}) == OK ? sum.s : NAN;
 }
 
 /* ---- study -------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 /* Before anything is measured: can the given checkpoint be used for this plan? */
 enum status sweep_perplexity_check(const struct options *o, const struct plan *plan, struct err *e);
 
-/* Seconds that these rows will take; 0 = unknown. */
+/* Seconds that the rows which the run lacks will take; NAN = unknown. */
 double sweep_perplexity_s(struct session *s, const struct plan *plan, const struct speeds *speeds);
 
 /* Rows for every variant of the plan that has weights: --ckpt, or

@@ -25,6 +25,11 @@ void console_flush(struct console *s)
 
 bool console_at_end(enum format format) { return format == FORMAT_JSON || format == FORMAT_FOM; }
 
+bool console_is_to_paste(const struct console *s)
+{
+    return s->format == FORMAT_MD && s->opt->columns.n == 0;
+}
+
 enum status console_open(struct console *s, const struct options *opt, const struct table *t,
                          int cases, struct err *e)
 {
@@ -100,7 +105,7 @@ void console_progress(struct console *s, const struct result *r)
     if (bar)
         terminal_line_put(&s->wait.line, line);
     else
-        fprintf(stderr, "%s\n", line);
+        terminal_line_print(line);
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */
@@ -362,22 +367,23 @@ static void print_markdown(struct console *s, const struct result *r, const stru
 void console_row(struct console *s, const struct result *r, const struct latency_row *row)
 {
     const struct table *t = &tables[TABLE_LATENCY];
-    char label[160];
+    char label[160], line[sizeof(label) + LINE_SIZE + 64];
 
     s->done++;
     s->last_told_s = now_s();
     progress_end(&s->wait);
     if (s->wait.how == PROGRESS_PLAIN) {
         case_label(r->bcase, label, sizeof(label));
-        fprintf(stderr, "[%d/%d] %s  %s  %s\n", s->done, s->cases, label,
-                row_status_name[r->status],
-                r->status == ROW_OK ? units_ns(r->sum.median).s : r->detail);
+        snprintf(line, sizeof(line), "[%d/%d] %s  %s  %s", s->done, s->cases, label,
+                 row_status_name[r->status],
+                 r->status == ROW_OK ? units_ns(r->sum.median).s : r->detail);
+        terminal_line_print(line);
     }
     if (s->format == FORMAT_TABLE && s->opt->columns.n > 0)
         print_chosen(s, t, row);
     else if (s->format == FORMAT_TABLE)
         print_case(s, r, row);
-    else if (s->format == FORMAT_MD && s->opt->columns.n == 0)
+    else if (console_is_to_paste(s))
         print_markdown(s, r, row);
     else if (!console_at_end(s->format)) {
         if (!s->started)

@@ -35,6 +35,9 @@ enum status console_open(struct console *s, const struct options *opt, const str
 /* Is the output of this format one document, which is printed at the end of the run? */
 bool console_at_end(enum format format);
 
+/* Is it Markdown for people? That names the machine and ends with the verdicts. */
+bool console_is_to_paste(const struct console *s);
+
 /* Print a finished case's row. */
 void console_row(struct console *s, const struct result *r, const struct latency_row *row);
 

@@ -128,8 +128,12 @@ static void greet(struct session *s)
     if (s->opt->quiet)
         return;
     env_summary(&s->facts, machine, sizeof(machine));
-    console_note(&s->console, "bench %s (%s%s)  %s", build_version, build_commit,
-                 build_dirty ? ", modified" : "", machine);
+    if (console_is_to_paste(&s->console))
+        printf("bench %s (%s%s)  %s\n\n", build_version, build_commit,
+               build_dirty ? ", modified" : "", machine);
+    else
+        console_note(&s->console, "bench %s (%s%s)  %s", build_version, build_commit,
+                     build_dirty ? ", modified" : "", machine);
 }
 
 static void tick(void *arg)

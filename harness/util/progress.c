@@ -55,7 +55,7 @@ static void show(struct progress_line *p, double now)
     if (p->how == PROGRESS_BAR)
         terminal_line_put(&p->line, text);
     else
-        fprintf(stderr, "%s\n", text);
+        terminal_line_print(text);
     p->told_s = now;
 }
 

@@ -92,6 +92,12 @@ void terminal_line_put(struct terminal_line *l, char *text)
     l->shown = true;
 }
 
+void terminal_line_print(char *text)
+{
+    terminal_cut(text, terminal_width(STDERR_FILENO));
+    fprintf(stderr, "%s\n", text);
+}
+
 void terminal_line_clear(struct terminal_line *l)
 {
     if (l->shown)

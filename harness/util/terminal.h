@@ -35,5 +35,6 @@ struct terminal_line {
 };
 void terminal_line_put(struct terminal_line *l, char *text); /* `text` is cut to fit */
 void terminal_line_clear(struct terminal_line *l);           /* before anything else is printed */
+void terminal_line_print(char *text); /* one that stays; also cut to fit a terminal */
 
 #endif

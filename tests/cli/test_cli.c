@@ -2,6 +2,7 @@
  *
  * The command line for users: which output goes to which stream, the answer to every mistake, and
  * the exit code for scripts. */
+#include "harness/cli/build.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
@@ -408,6 +409,16 @@ Test(cli, markdown_to_paste)
                  3, "%s", row);
     cr_expect(0 < low && low <= median && median <= high, "%s", row);
     cr_expect_eq(count_of(r.out.data, "\n**"), 1, "a heading for each workload: %s", r.out.data);
+    ran_free(&r);
+
+    /* Which program on which machine, and what follows: all on standard output. */
+    r = run_bench(folder, "--format md --variant xl,rope --backend ref --workload attn --seq 4 "
+                          "--mem 0 " TINY);
+    expect_exit(&r, 0);
+    cr_expect_eq(strncmp(r.out.data, "bench ", 6), 0, "%s", r.out.data);
+    cr_expect(strstr(r.out.data, build_commit) && strstr(r.out.data, "CPU"), "%s", r.out.data);
+    cr_expect_eq(count_of(r.out.data, "\n```text\nvariants by time: attn"), 1, "%s", r.out.data);
+    cr_expect_str_eq(strrchr(r.out.data, '.'), ".\n```\n");
     ran_free(&r);
 }
 

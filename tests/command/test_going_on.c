@@ -50,6 +50,17 @@ Test(going_on, a_run_with_nothing_but_resume)
     expect_rows("results/latest", MANY_CASES);
 }
 
+/* It says so, measures nothing, and prints its document again. */
+Test(going_on, a_complete_run_has_nothing_to_resume)
+{
+    must_run("$BENCH -q " MANY, 0);
+    must_run("cp results/latest/latency.csv whole", 0);
+    must_run("$BENCH --resume 2>&1 | grep -q 'is complete, nothing to resume'", 0);
+    must_run("$BENCH --resume 2>&1 | grep -qE 'cases in|wrote|by time'", 1);
+    must_run("$BENCH -q --resume --format json | grep -q benchmarks", 0);
+    must_run("cmp results/latest/latency.csv whole", 0);
+}
+
 /* What the environment says now is not what it said then. */
 Test(going_on, a_run_keeps_its_options)
 {
