@@ -9,15 +9,23 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+enum { GONE = -1 };
+
+/* GONE for a thread that has ended. */
 static int64_t read_ns(clockid_t id)
 {
     struct timespec t;
 
-    CHECK(clock_gettime(id, &t) == 0);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return clock_gettime(id, &t) == 0 ? (int64_t)t.tv_sec * 1000000000 + t.tv_nsec : GONE;
 }
 
-int64_t clock_wall_ns(void) { return read_ns(CLOCK_MONOTONIC); }
+int64_t clock_wall_ns(void)
+{
+    const int64_t ns = read_ns(CLOCK_MONOTONIC);
+
+    CHECK(ns != GONE);
+    return ns;
+}
 
 int64_t clock_switches(void)
 {
@@ -37,17 +45,25 @@ void clock_sleep_ms(double ms)
         ;
 }
 
-enum status clocks_open(struct clocks *c, int threads, struct err *e)
+/* The clocks of the threads that the team has now: GNU's runtime ends those that a smaller region
+ * does not need. */
+static int find_team(const struct clocks *c)
 {
     int known = 0;
 
+#pragma omp parallel num_threads(c->threads) reduction(+ : known)
+    known += pthread_getcpuclockid(pthread_self(), &c->id[omp_get_thread_num()]) == 0;
+    return known;
+}
+
+enum status clocks_open(struct clocks *c, int threads, struct err *e)
+{
     *c = (struct clocks){.threads = threads};
     c->id = calloc((size_t)threads, sizeof(*c->id));
     c->cpu_ns = calloc((size_t)threads, sizeof(*c->cpu_ns));
     if (!c->id || !c->cpu_ns)
         return fail(e, E_NOMEM, "no memory for the clocks of %d threads", threads);
-#pragma omp parallel num_threads(threads) reduction(+ : known)
-    known += pthread_getcpuclockid(pthread_self(), &c->id[omp_get_thread_num()]) == 0;
+    const int known = find_team(c);
     return known == threads
                ? OK
                : fail(e, E_UNSUPPORTED, "CPU time is known of %d of %d threads", known, threads);
@@ -60,13 +76,26 @@ void clocks_close(struct clocks *c)
     *c = (struct clocks){0};
 }
 
+static bool read_team(struct clocks *c)
+{
+    bool all = true;
+
+    for (int t = 0; t < c->threads; t++) {
+        c->cpu_ns[t] = read_ns(c->id[t]);
+        all = all && c->cpu_ns[t] != GONE;
+    }
+    return all;
+}
+
 /* The wall clock is read last at the start and first at the stop: the other readings are system
  * calls, whose cost must not count. */
 void clocks_start(struct clocks *c)
 {
     c->switches = clock_switches();
-    for (int t = 0; t < c->threads; t++)
-        c->cpu_ns[t] = read_ns(c->id[t]);
+    if (!read_team(c)) {
+        find_team(c);
+        read_team(c);
+    }
     c->wall_ns = clock_wall_ns();
 }
 
@@ -76,8 +105,9 @@ struct clock_span clocks_stop(const struct clocks *c)
     int64_t most = 0;
 
     for (int t = 0; t < c->threads; t++) {
-        const int64_t cpu = read_ns(c->id[t]) - c->cpu_ns[t];
-        most = cpu > most ? cpu : most;
+        const int64_t now = read_ns(c->id[t]), cpu = now - c->cpu_ns[t];
+        if (now != GONE && c->cpu_ns[t] != GONE && cpu > most)
+            most = cpu;
     }
     return (struct clock_span){
         .wall_ns = (double)(wall - c->wall_ns),

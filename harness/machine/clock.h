@@ -22,7 +22,8 @@ void clock_sleep_ms(double ms);
  * The CPU time of a block is that of the thread that took most. Other programs do not count in it:
  * a thread that waits for a preempted one spins for about 0.2 ms (GOMP_SPINCOUNT of
  * env_child_environment), then sleeps. The sum over threads would be their work, not the time that
- * it takes them. Without other programs the time is no less than the longest, and more by what all
+ * it takes them. A thread that ends before the block does, as GNU's runtime ends those that a
+ * smaller region does not need, is not counted. Without other programs the time is no less than the longest, and more by what all
  * threads sleep while they wait for each other in turn: see `doubt` in measure/verdict.h. */
 struct clocks {
     int threads;

@@ -69,6 +69,22 @@ Test(clock, a_team_takes_what_its_busiest_thread_takes)
     cr_expect(span.cpu_ns >= 20e6 && span.cpu_ns < 25e6, "%g ms", span.cpu_ns / 1e6);
 }
 
+/* A smaller region ends threads, in a block and between blocks. */
+Test(clock, teams_change_their_threads)
+{
+    struct clocks c = open_clocks(4);
+
+    for (int block = 0; block < 3; block++) {
+        clocks_start(&c);
+        for (int n = 4; n >= 1; n--)
+#pragma omp parallel num_threads(n)
+            spend(1e6);
+        const struct clock_span span = clocks_stop(&c);
+        cr_expect(span.cpu_ns >= 4e6 && span.cpu_ns < 8e6, "%g ms", span.cpu_ns / 1e6);
+    }
+    clocks_close(&c);
+}
+
 /* Switches are counted from the start: here, from one that was a million ago. */
 Test(clock, switches_since_the_start)
 {
