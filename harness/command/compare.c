@@ -188,6 +188,8 @@ static int compare_programs(struct options *o)
     enum status st = ab_run_open(&ab_run, o, 0, &e);
 
     if (st == OK)
+        st = ab_run_estimate(&ab_run, 1, &e);
+    if (st == OK)
         st = ab_run_compare(&ab_run, &c, threshold_of(o), &e);
     struct err print_e;
     const enum status printed =

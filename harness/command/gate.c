@@ -356,6 +356,8 @@ int cmd_gate(struct options *opt)
     if (st != OK)
         return report_error(st, &e);
     st = ab_run_open(&g.ab_run, opt, 1, &e);
+    if (st == OK)
+        st = ab_run_estimate(&g.ab_run, 2, &e); /* A/A and A/B */
     if (st == OK && g.ab_run.plan.n > 0)
         st = run(&g, &e);
     if (st != OK && st != E_INTERRUPTED)

@@ -531,8 +531,8 @@ static enum status run_study(struct study_run *w, struct err *e)
     if (st == OK)
         st = study_estimate(&w->expected, &w->s, &w->plan, e);
     if (st == OK && !w->s.opt->quiet)
-        console_note(&w->s.console, "%d job%s, %d done; about %s of training", w->plan.n,
-                     plural(w->plan.n), w->s.console.done, duration_text(left_s(w)).s);
+        console_note(&w->s.console, "%d job%s, %d done; about %s", w->plan.n, plural(w->plan.n),
+                     w->s.console.done, duration_text(left_s(w)).s);
     if (st == OK)
         st = run_all(w, e);
     const enum status closed = table_close(&w->table, st == OK ? e : &(struct err){""});

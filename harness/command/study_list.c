@@ -5,8 +5,6 @@
 
 #include "harness/util/progress.h"
 #include "harness/util/units.h"
-#include "harness/worker/peak_child.h"
-#include "harness/worker/rates_child.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,24 +14,18 @@ enum status study_estimate(double **expected, const struct session *s,
                            const struct study_plan *plan, struct err *e)
 {
     struct peaks peaks = {0};
-    struct speeds speeds = {.threads = max_int(1, s->setup.reference_threads), .peaks = &peaks};
+    struct speeds speeds;
     const struct study_job *const job = plan->jobs;
-    const int threads = plan->n > 0 ? job[0].model->o.threads.v[0] : 0;
-    int *const cpus = calloc((size_t)max_int(1, threads), sizeof(*cpus));
-    struct err why;
-
     double *const of = calloc((size_t)max_int(1, plan->n), sizeof(*of));
-    NEED(cpus);
+
     NEED(of);
     *expected = of;
-    if (threads > 0 && topo_plan(s->topo, s->opt->pin, threads, cpus, &why) == OK &&
-        peaks_measure(&s->setup, threads, cpus, cpu_isa(), PEAK_TIME_S, &peaks, &why) == OK)
-        speeds.n_peaks = 1;
-    free(cpus);
-    enum status st = reference_rates_in_child(&s->setup, &speeds.reference, e);
+    const enum status st = speeds_measure(&speeds, &peaks, &s->setup, s->topo, s->opt->pin,
+                                          plan->n > 0 ? job[0].model->o.threads.v[0] : 0, e);
     for (int i = 0; i < plan->n && st == OK; i++) {
-        const bool again = i > 0 && job[i].model == job[i - 1].model;
-        of[i] = again ? of[i - 1] : study_job_s(&job[i], &speeds);
+        const bool again =
+            i > 0 && job[i].model == job[i - 1].model && job[i].role == job[i - 1].role;
+        of[i] = again ? of[i - 1] : study_job_s(plan->study, &job[i], &speeds);
     }
     return st;
 }
@@ -98,8 +90,7 @@ enum status study_list(const struct study_plan *plan, const double *expected,
     if (st == OK)
         text_table_print(stdout, &t, (enum format)opt->format);
     if (st == OK && !opt->quiet)
-        fprintf(stderr, "%d job%s, about %s of training\n", plan->n, plural(plan->n),
-                duration_text(sum).s);
+        fprintf(stderr, "%d job%s, about %s\n", plan->n, plural(plan->n), duration_text(sum).s);
     text_table_free(&t);
     return st;
 }

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LAUNCHES = 2 /* processes per side */, GAP_MS = 2 };
+enum { GAP_MS = 2 };
 
 struct ab_rotation {
-    struct child child[SIDES][LAUNCHES];
+    struct child child[SIDES][AB_LAUNCHES];
     struct ab_run *ab_run;
     const struct bench_case *bcase;
     struct ab_pairs *ab_pairs;
@@ -64,7 +64,7 @@ static enum status launch_all(struct ab_rotation *r, const struct ab_side *const
 {
     double bytes = 0;
 
-    for (int k = 0; k < LAUNCHES; k++)
+    for (int k = 0; k < AB_LAUNCHES; k++)
         for (int s = 0; s < SIDES; s++) {
             struct child *child = &r->child[s][k];
             struct err why;
@@ -116,8 +116,8 @@ static enum status measure_pairs(struct ab_rotation *r, const struct ab_side *co
     struct err why;
 
     for (int i = 0; i < SIDES; i++) {
-        side[i] = (struct side){.block = child_block, .launches = LAUNCHES};
-        for (int k = 0; k < LAUNCHES; k++)
+        side[i] = (struct side){.block = child_block, .launches = AB_LAUNCHES};
+        for (int k = 0; k < AB_LAUNCHES; k++)
             side[i].launch[k] = &r->child[i][k];
     }
     const enum status st = measure(side, SIDES, &s, keep, r, out, &why);
@@ -141,13 +141,13 @@ enum status ab_pairs_run(struct ab_pairs *d, struct ab_run *l, const struct benc
     if (!d->pair)
         return fail(e, E_NOMEM, "no memory for %d pairs", pairs * MAX_REPEATS);
     for (int s = 0; s < SIDES; s++)
-        for (int k = 0; k < LAUNCHES; k++)
+        for (int k = 0; k < AB_LAUNCHES; k++)
             r.child[s][k].protocol.fd = -1;
     enum status st = launch_all(&r, side, reference, e);
     if (st == OK && d->status == ROW_OK)
         st = measure_pairs(&r, side, pairs, salt, e);
     for (int s = 0; s < SIDES; s++)
-        for (int k = 0; k < LAUNCHES; k++)
+        for (int k = 0; k < AB_LAUNCHES; k++)
             child_close(&r.child[s][k]);
     return st;
 }

@@ -4,6 +4,7 @@
 #include "ab_run.h"
 
 #include "harness/cli/exit_code.h"
+#include "harness/measure/estimate.h"
 #include "harness/util/lock.h"
 #include "harness/util/signals.h"
 #include "harness/util/units.h"
@@ -113,6 +114,25 @@ int ab_run_exit_code(const struct ab_run *l, enum status st)
     if (st != OK)
         return exit_of(st);
     return l->wrong > 0 ? EXIT_WRONG_NUMBERS : l->failed > 0 ? EXIT_SOME_FAILED : EXIT_FINE;
+}
+
+enum status ab_run_estimate(struct ab_run *l, int runs, struct err *e)
+{
+    const struct options *const o = l->session.opt;
+    struct peaks peaks = {0};
+    struct speeds speeds;
+    double sum = 0;
+
+    if (o->quiet || l->plan.n == 0)
+        return OK;
+    const enum status st = speeds_measure(&speeds, &peaks, &l->session.setup, l->session.topo,
+                                          o->pin, l->plan.cases[0].threads, e);
+    for (int i = 0; i < l->plan.n && st == OK; i++)
+        sum += estimate_pairs_s(&l->plan.cases[i], &speeds, runs, AB_LAUNCHES, o->min_samples);
+    if (st == OK)
+        console_note(&l->session.console, "%d case%s, about %s", l->plan.n, plural(l->plan.n),
+                     duration_text(sum).s);
+    return st;
 }
 
 /* ---- cases -------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Two programs on the same cases, measured in turns: pairs of blocks (old, new) in random order
- * inside the pair, from at least two process launches per side, so that neither a slow minute nor a
+ * inside the pair, from two process launches per side, so that neither a slow minute nor a
  * favourable memory layout biases the result. Disturbed pairs are repeated, at most to three times
  * as many. */
 #ifndef AB_RUN_H
@@ -32,10 +32,15 @@ struct ab_pairs {
     char detail[LINE_SIZE]; /* which side, and why */
 };
 
+enum { AB_LAUNCHES = 2 }; /* processes per side */
+
 /* Read --exec (`new` without a path is this program), inspect the machine, plan. Threads are
  * `threads` if --threads was not given, 0 = as in a sweep. */
 enum status ab_run_open(struct ab_run *l, struct options *opt, int threads, struct err *e);
 void ab_run_close(struct ab_run *l);
+
+/* Say how long the cases will take, each measured `runs` times in pairs. */
+enum status ab_run_estimate(struct ab_run *l, int runs, struct err *e);
 int ab_run_exit_code(const struct ab_run *l, enum status st);
 
 /* Measure `pairs` undisturbed pairs of the case with fresh processes. `salt` distinguishes runs of

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <xxhash.h>
 
 const char *const study_role_name[] = {"tune", "final"};
@@ -391,8 +392,32 @@ void study_plan_free(struct study_plan *p)
     *p = (struct study_plan){0};
 }
 
-double study_job_s(const struct study_job *j, const struct speeds *speeds)
+/* Segments that score the job's model, and the processes that do it. */
+static double scored_segments(const struct study *s, const struct study_job *j, int *processes)
 {
+    char *const line = study_eval_line(s, j, "study");
+    struct options o = {0};
+    struct stat text;
+    double segments = 0;
+    struct err e;
+
+    *processes = 0;
+    if (j->role == STUDY_FINAL && options_parse_again(&o, line, &e) == OK) {
+        const bool file = stat(j->model->corpus->test, &text) == 0;
+        const double all = file ? (double)text.st_size : SOURCE_TOKENS;
+        *processes = o.seq.n * o.mem.n;
+        for (int i = 0; i < o.seq.n; i++)
+            segments += o.mem.n * (o.bytes > 0 ? fmin(o.bytes, all) : all) / o.seq.v[i];
+    }
+    options_free(&o);
+    free(line);
+    return segments;
+}
+
+double study_job_s(const struct study *s, const struct study_job *j, const struct speeds *speeds)
+{
+    const double alone = 0.5;   /* a segment's forward pass by itself, of its share of a step */
+    const double rest_s = 4e-4; /* of a step besides products, measured with one small layer */
     const struct study_model *const m = j->model;
     const struct options *const o = &m->o;
     const struct bench_case c = {.variant = m->config.variant,
@@ -408,5 +433,13 @@ double study_job_s(const struct study_job *j, const struct speeds *speeds)
                                  .config = m->config,
                                  .opt = o};
 
-    return *m->why ? 0 : m->steps * estimate_call_s(&c, speeds);
+    if (*m->why)
+        return 0;
+    const double step = estimate_call_s(&c, speeds) + rest_s;
+    const double segment = alone * step / o->batch.v[0];
+    const int validations = (m->steps + o->eval_every - 1) / o->eval_every;
+    int processes;
+    const double scored = scored_segments(s, j, &processes);
+    return m->steps * step + segment * (validations * (double)VALID_TOKENS / o->seq.v[0] + scored) +
+           speeds->start_s * (1 + processes);
 }

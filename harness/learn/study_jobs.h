@@ -56,7 +56,7 @@ char *study_train_line(const struct study_job *j, double lr);
 /* The malloc'ed command that scores `ckpt`, which it trained. */
 char *study_eval_line(const struct study *s, const struct study_job *j, const char *ckpt);
 
-/* Seconds of a job, scores not included; 0 = unknown. */
-double study_job_s(const struct study_job *j, const struct speeds *speeds);
+/* Seconds of a job: training, validations, scores; 0 = unknown. */
+double study_job_s(const struct study *s, const struct study_job *j, const struct speeds *speeds);
 
 #endif

@@ -67,7 +67,7 @@ static size_t symbols_needed(const struct options *o)
 
 static enum status open_texts(struct trainer *t, struct err *e)
 {
-    enum { VALID_SHARE = 20, MAX_VALID = 32768 };
+    enum { VALID_SHARE = 20 };
     const struct options *o = t->opt;
     const bool generated = synthetic_named(o->corpus);
     enum status st = corpus_open(&t->corpus, o->corpus, SPLIT_TRAIN,
@@ -87,8 +87,8 @@ static enum status open_texts(struct trainer *t, struct err *e)
         t->text.n -= n;
         t->valid = (struct text_part){t->corpus.bytes + t->text.n, n};
     }
-    if (st == OK && t->valid.n > MAX_VALID)
-        t->valid.n = MAX_VALID;
+    if (st == OK && t->valid.n > VALID_TOKENS)
+        t->valid.n = VALID_TOKENS;
     if (st == OK && (t->text.n / (size_t)t->all_B <= (size_t)t->L || t->valid.n < 2))
         st = fail(e, E_USAGE,
                   "text %s: %zu symbols are too few for --batch %d --seq %d  -> lower them",

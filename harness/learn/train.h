@@ -70,6 +70,9 @@ struct step_report trainer_step(struct trainer *t, double progress);
 /* Where in its part of the text the next segment of each sequence begins. */
 size_t trainer_position(const struct trainer *t);
 
+/* Symbols of the validation text, at most. */
+enum { VALID_TOKENS = 32768 };
+
 /* Mean nats per token on the validation text, from empty memory; `floor` is the true source's loss
  * on the same tokens (NAN for a file). */
 struct validation {

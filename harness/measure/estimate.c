@@ -3,6 +3,8 @@
  * Estimates. */
 #include "estimate.h"
 
+#include "harness/machine/clock.h"
+#include "harness/worker/rates_child.h"
 #include "stats.h"
 
 #include <math.h>
@@ -24,10 +26,28 @@ const struct case_estimate *estimate_of(const struct estimate *t, const struct b
     return &t->cases[c - t->plan->cases];
 }
 
+enum status speeds_measure(struct speeds *s, struct peaks *peaks, const struct child_setup *setup,
+                           const struct topo *topo, const char *pin, int threads, struct err *e)
+{
+    int *const cpus = calloc((size_t)max_int(1, threads), sizeof(*cpus));
+    struct err why;
+
+    NEED(cpus);
+    *s = (struct speeds){.threads = max_int(1, setup->reference_threads), .peaks = peaks};
+    if (threads > 0 && topo_plan(topo, pin, threads, cpus, &why) == OK &&
+        peaks_measure(setup, threads, cpus, cpu_isa(), PEAK_TIME_S, peaks, &why) == OK)
+        s->n_peaks = 1;
+    free(cpus);
+    const int64_t start = clock_wall_ns();
+    const enum status st = reference_rates_in_child(setup, &s->reference, e);
+    s->start_s = (double)(clock_wall_ns() - start) * 1e-9 - s->reference.spent_s;
+    return st;
+}
+
 /* FLOP per second that kernels reach; 0 = unknown. */
 static double flops_of(const struct speeds *t, const struct bench_case *c)
 {
-    const double efficiency = 0.3; /* of the peak, in the reference results */
+    const double efficiency = 0.45; /* of the peak: 0.25 with 32 dimensions, 0.75 with 512 */
     const enum isa isa = c->backend->needs > ISA_BASE ? c->backend->needs : cpu_isa();
 
     for (int i = 0; i < t->n_peaks; i++)
@@ -83,18 +103,40 @@ double estimate_call_s(const struct bench_case *c, const struct speeds *speeds)
     return call_s(speeds, c, &cost);
 }
 
-/* Start, placing, the checked call, warm-up, and blocks with a pause before each. */
+static const double PAUSE_S = 0.002; /* before each block */
+
+/* Start, placing, the checked call, warm-up. */
+static double launch_s(const struct speeds *t, const struct bench_case *c, const struct cost *cost,
+                       double call)
+{
+    const double flop_of_weight = 25; /* a random number on one thread */
+    const double fill = cost->weights * flop_of_weight / (t->reference.products / t->threads);
+
+    return t->start_s + fill + call + fmax(c->opt->warmup_ms * 1e-3, call);
+}
+
+/* The same, and blocks with a pause before each. */
 static double run_s(const struct speeds *t, const struct bench_case *c, const struct cost *cost,
                     double call)
 {
     const struct options *o = c->opt;
-    const double pause_ms = 2, flop_of_weight = 25; /* a random number on one thread */
-    const double fill = cost->weights * flop_of_weight / (t->reference.products / t->threads);
     const int least = call > o->max_time_s ? FEWEST_SAMPLES : INTERVAL_SAMPLES;
     const double timed = fmax(o->max_time_s, least * call);
 
-    return t->start_s + fill + call + fmax(o->warmup_ms * 1e-3, call) +
-           timed * (1 + pause_ms / fmax(o->block_ms, call * 1e3));
+    return launch_s(t, c, cost, call) + timed * (1 + PAUSE_S / fmax(o->block_ms * 1e-3, call));
+}
+
+double estimate_pairs_s(const struct bench_case *c, const struct speeds *t, int runs, int launches,
+                        int pairs)
+{
+    const struct cost cost = cost_of(c, &t->reference);
+    const double call = call_s(t, c, &cost);
+    const double checked =
+        launch_s(t, c, &cost, call) + cost.backward * t->threads / c->threads; /* gradients */
+
+    return cost.forward + cost.backward +
+           2 * runs *
+               (launches * checked + pairs * (fmax(c->opt->block_ms * 1e-3, call) + PAUSE_S));
 }
 
 /* Is the case the first of its group that needs a reference made? A ref case makes its own. */

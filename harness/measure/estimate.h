@@ -6,9 +6,8 @@
 #ifndef ESTIMATE_H
 #define ESTIMATE_H
 
-#include "harness/machine/peak.h"
 #include "harness/plan/plan.h"
-#include "harness/worker/child.h"
+#include "harness/worker/peak_child.h"
 #include "harness/worker/reference_cost.h"
 
 /* Speeds of this machine, per second. */
@@ -20,6 +19,10 @@ struct speeds {
                                 * as the reference */
     int n_peaks;
 };
+
+/* Measure them for so many threads, in some tenths of a second; *peaks belongs to them. */
+enum status speeds_measure(struct speeds *s, struct peaks *peaks, const struct child_setup *setup,
+                           const struct topo *topo, const char *pin, int threads, struct err *e);
 
 /* Seconds of a case. */
 struct case_estimate {
@@ -47,6 +50,11 @@ enum status estimate_plan(struct estimate *out, const struct plan *plan,
 /* Of a case of that plan. */
 const struct case_estimate *estimate_of(const struct estimate *t, const struct bench_case *c);
 double case_estimate_s(const struct case_estimate *c);
+
+/* Seconds of a comparison of two programs: the reference, then `runs` times `launches` checked
+ * processes of each program and `pairs` pairs of blocks. */
+double estimate_pairs_s(const struct bench_case *c, const struct speeds *speeds, int runs,
+                        int launches, int pairs);
 
 /* Seconds of one call of a case; 0 if it cannot be opened. */
 double estimate_call_s(const struct bench_case *c, const struct speeds *speeds);

@@ -232,10 +232,44 @@ Test(study_file, plans_every_variant)
         const struct study_model *const m = p.plan.jobs[i].model;
         cr_expect((m->parameters > 0) == !*m->why, "%s", m->variant->name);
         unequal += *m->why != '\0';
-        cr_expect_geq(study_job_s(&p.plan.jobs[i], &speeds), 0);
+        cr_expect_geq(study_job_s(p.plan.study, &p.plan.jobs[i], &speeds), 0);
     }
     cr_expect_lt(unequal, p.plan.n / 4);
     plan_end(&p);
+}
+
+/* A training starts a process, each score another; a text twice as long takes twice the scoring. */
+Test(study_file, estimates_count_scores)
+{
+    struct planned p;
+    struct speeds speeds = {.threads = 1,
+                            .reference = {.products = 1e9, .attention = 1e8, .backward = 1e8}};
+    double s[2][2]; /* bytes 1000, 2000; tune, final */
+
+    for (int twice = 0; twice <= 1; twice++) {
+        plan_text(&p,
+                  twice ? "variant = v: --variant xl\nsize = s: --layers 1 --d-model 32 --heads 4\n"
+                          "corpus = c: copy:lag=8\nrates = 1e-3, 2e-3\nsteps = 10\n"
+                          "train = --seq 16 --mem 16\neval = --mem 0,16,32 --bytes 2000\n"
+                        : "variant = v: --variant xl\nsize = s: --layers 1 --d-model 32 --heads 4\n"
+                          "corpus = c: copy:lag=8\nrates = 1e-3, 2e-3\nsteps = 10\n"
+                          "train = --seq 16 --mem 16\neval = --mem 0,16,32 --bytes 1000\n",
+                  "--backend ref");
+        cr_assert_eq(p.st, OK, "%s", p.e.msg);
+        for (int i = 0; i < p.plan.n; i++) {
+            const struct study_job *const j = &p.plan.jobs[i];
+            const double quick = study_job_s(p.plan.study, j, &speeds);
+            speeds.start_s = 5;
+            const double slow = study_job_s(p.plan.study, j, &speeds);
+            speeds.start_s = 0;
+            cr_expect_float_eq(slow - quick, j->role == STUDY_FINAL ? 20 : 5, 1e-9);
+            s[twice][j->role] = quick;
+        }
+        plan_end(&p);
+    }
+    cr_expect_float_eq(s[0][STUDY_TUNE], s[1][STUDY_TUNE], 1e-12);
+    cr_expect_float_eq(s[1][STUDY_FINAL] - s[0][STUDY_FINAL], s[0][STUDY_FINAL] - s[0][STUDY_TUNE],
+                       1e-9);
 }
 
 Test(study_file, refuses_options_that_are_not_the_files)

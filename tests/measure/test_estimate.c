@@ -161,3 +161,21 @@ Test(estimate, every_case_by_its_own_shape)
         }
     drop(&t, &p, &o);
 }
+
+/* Two programs of two processes each, twice: eight starts, and 60 blocks of 5 ms with a pause of 2
+ * before each. */
+Test(estimate, pairs_of_two_programs)
+{
+    struct speeds slow = speeds;
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o, LINE "--backend ref --block-ms 5");
+    const double of_15 = estimate_pairs_s(&p.cases[0], &speeds, 2, 2, 15);
+    const double of_30 = estimate_pairs_s(&p.cases[0], &speeds, 2, 2, 30);
+    slow.start_s = 3;
+    cr_expect_float_eq(estimate_pairs_s(&p.cases[0], &slow, 2, 2, 15) - of_15, 24, 1e-9);
+    const double block = fmax(0.005, estimate_call_s(&p.cases[0], &speeds));
+    cr_expect_float_eq(of_30 - of_15, 60 * (block + 0.002), 1e-9);
+    drop_plan(&p, &o);
+}
