@@ -53,13 +53,13 @@ tasks=(
     'A sweep was interrupted. How does it go on?'
     './bench --resume'
     ''
-    '^[0-9]+ cases|^layer|^ +seq|^ +(512|1024) |complete'
+    '^[0-9]+ cases|^ +1024 |^(Use|Probably|No) |^[$]|complete'
     $'^variants by time: layer\n is complete, nothing to resume'
 
     'What do I paste into an issue?'
     './bench --variant xl --seq 128,512 --mem 512 --quick --ckpt none --format md'
     "$small --variant xl,rope --seq 16,32"
-    '^bench |^[*][*]|^[|] (seq|512)|^[|]-|by time|^ +(avx|onednn|openblas)|^(Use|Probably|No) '
+    '^bench |^[*][*]|^[|] (seq|512)|^[|]-|by time|^(Use|Probably|No) '
     $'^bench [0-9.]+ [(].*[)]  .*CPU\n^[*][*]layer \n^(variants|backends) by time'
 
     'What does it look like?'
@@ -130,7 +130,7 @@ for ((i = 0; i < ${#tasks[@]}; i += 5)); do
     [ -z "$tiny" ] || command="$command ${tasks[i + 2]}"
     output=$(on_terminal "$command" && exit "$code") || code=$?
     # Once more: there is nothing left.
-    [ "${tasks[i + 1]}" != './bench --resume' ] || output+=$'\n'$(on_terminal "$command")
+    [ "${tasks[i + 1]}" != './bench --resume' ] || output+=$'\n$ ./bench --resume\n'$(on_terminal "$command")
     printf '\n## %d. %s\n\n    $ %s\n%s\n' $((i / 5 + 1)) "${tasks[i]}" "${tasks[i + 1]}" "$(abridged "${tasks[i + 3]}" <<<"$output")"
     if [ "$code" -ne 0 ]; then
         printf 'tasks.sh: exit code %d of: %s\n%s\n' "$code" "$command" "$output" >&2
