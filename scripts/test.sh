@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: MIT
 # test.sh BUILD [CRITERION OPTION...]: run BUILD/run_tests, name every skip and every failure, end with
 # "N passed, N failed, N skipped". Criterion's own last line leaves out skips: its TAP report has them.
+# Exit code 1: a failure; 77: the filter matches no test.
 # The suites find the program under test in $BENCH.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/.." || exit 2
+case ${1:--} in
+-*) echo "test.sh: no build folder  -> scripts/test.sh build/release [--filter 'SUITE/*']" >&2 && exit 2 ;;
+esac
 build=$1
 shift
 tap=$build/tests.tap
@@ -65,7 +69,7 @@ awk -v rc="$rc" -v n_reports="$n_reports" '
     at != ""        { sub(/^ +/, ""); if (++told[test] <= 3) said[test] = said[test] "\n    " at " " $0; at = "" }
     # Left out by --filter: this is all that Criterion reports of it.
     /^ok .*# SKIP test was skipped$/ { skipped++; next }
-    /^ok .*# SKIP / { skipped++; sub(/^ok - /, ""); sub(/ *# SKIP /, ": "); why[$0]++; next }
+    /^ok .*# SKIP / { skipped++; named++; sub(/^ok - /, ""); sub(/ *# SKIP /, ": "); why[$0]++; next }
     /^ok /          { passed++ }
     END {
         for (w in why) print "skipped " w (why[w] > 1 ? " (" why[w] " times)" : "") | "sort"
@@ -77,5 +81,5 @@ awk -v rc="$rc" -v n_reports="$n_reports" '
         if (rc != 0 && !failed) { print "the test runner ended with status " rc; failed = 1 }
         if (planned == 0) { print "no test ran"; failed++ }
         printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
-        exit failed > 0
-    }' "$tap" 2>&1 || exit 1
+        exit failed > 0 ? 1 : passed == 0 && !named ? 77 : 0
+    }' "$tap" 2>&1 || exit $?

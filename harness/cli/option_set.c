@@ -261,8 +261,8 @@ static enum status set_quick(const struct assignment *s, enum option_source from
             continue;
         st = one.spec->kind == KIND_INT
                  ? number_parse(field(&one), one.label, one.value, one.spec->lo, one.spec->hi, e)
-                 : decimal_parse(field(&one), one.label, one.value, one.spec->lo, one.spec->hi,
-                                 false, e);
+                 : decimal_parse(field(&one), one.label, one.value, one.spec->lo, one.spec->hi, 0,
+                                 e);
     }
     return st;
 }
@@ -283,8 +283,9 @@ static enum status set_kind(const struct assignment *s, enum option_source from,
     case KIND_SEED:
         return set_seed(s, e);
     case KIND_DECIMAL:
-        return decimal_parse(field(s), s->label, s->value, spec->lo, spec->hi, spec->flags & ABOVE,
-                             e);
+        return decimal_parse(
+            field(s), s->label, s->value, spec->lo, spec->hi,
+            (spec->flags & ABOVE ? OPEN_LOW : 0) | (spec->flags & BELOW ? OPEN_HIGH : 0), e);
     case KIND_WORD:
         return set_word(s, e);
     case KIND_TEXT:

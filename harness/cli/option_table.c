@@ -457,7 +457,7 @@ const struct option_spec option_specs[] = {
     {"init", 0, "NAME", "usual", OTHER, WORD, .flags = IN_TRAINING, AT(init), .words = init_name, .only = FOR(TRAIN),
      .doc = "usual, or depth (weights of maps to the residual stream divided by the root of the "
             "number of sub-layers)"},
-    {"dropout", 0, "P", "0", OTHER, DECIMAL, .flags = IN_TRAINING, AT(dropout), 0, 1, .only = FOR(TRAIN),
+    {"dropout", 0, "P", "0", OTHER, DECIMAL, .flags = IN_TRAINING | BELOW, AT(dropout), 0, 1, .only = FOR(TRAIN),
      .doc = "probability of dropping an activation, below 1"},
     {"eval-every", 0, "N", "250", OTHER, INT, .flags = IN_TRAINING, AT(eval_every), 1, INT_MAX, .only = FOR(TRAIN),
      .usual = FOR(TRAIN),

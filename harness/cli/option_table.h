@@ -44,6 +44,7 @@ enum option_flags {
     OR_CPUS = 8, /* KIND_TEXT with words: or a list of numbers */
     NO_ENV = 16, /* not read from the environment */
     IN_TRAINING = 32, /* of a training, which goes on with it */
+    BELOW = 64,       /* KIND_DECIMAL: less than hi */
 };
 
 enum { OWN_DOCS = 5 };

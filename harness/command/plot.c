@@ -84,7 +84,7 @@ static enum status draw_figure(struct drawing *g, const struct plot_data *d, con
 
     if (st != OK)
         return st;
-    if (p.why[0] && (!g->opt->quiet || p.n == 0))
+    if (p.why[0] && (p.n == 0 ? g->opt->figures.n > 0 : !g->opt->quiet))
         text_line(stderr, "%s %s: %s", p.n == 0 ? "left out" : "note:", f->name, p.why);
     if (p.n == 0)
         goto out;
@@ -135,17 +135,6 @@ static enum status folder_of(char dir[FILE_PATH], struct drawing *g, const char 
     return st;
 }
 
-/* Prints the rankings of a run. */
-static enum status rank(struct drawing *g, const struct plot_data *d, const char *run, int runs)
-{
-    if (g->opt->quiet)
-        return OK;
-    fflush(stdout);
-    if (runs > 1)
-        text_heading(stderr, run);
-    return plot_run_rank(d, terminal_color((enum color)g->opt->color, STDERR_FILENO), &g->e);
-}
-
 static enum status draw_run(struct drawing *g, const char *run, int runs)
 {
     struct plot_data d;
@@ -167,8 +156,6 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
         if (*g->stop)
             st = fail(&g->e, E_INTERRUPTED, "interrupted");
     }
-    if (st == OK)
-        st = rank(g, &d, run, runs);
     plot_data_free(&d);
     return st;
 }
@@ -286,6 +273,9 @@ static int finish(const struct drawing *g, enum status st)
         return report_error(st, &g->e);
     if (g->drawn == 0 && g->misfit.msg[0])
         return report_error(E_USAGE, &g->misfit);
+    if (g->drawn == 0 && g->opt->figures.n == 0)
+        text_line(stderr, "no figure has what it needs in this run  -> name one with --figure, to "
+                          "see what that lacks");
     return g->drawn > 0 ? EXIT_FINE : EXIT_NOTHING_TO_DO;
 }
 

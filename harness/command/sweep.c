@@ -398,6 +398,8 @@ static enum status run_all(struct sweep *w, struct err *e)
 /* How far the numbers can be trusted. */
 static void tell_noise(struct sweep *w)
 {
+    if (!w->s.opt->check && w->s.rows[ROW_OK] > 0)
+        console_note(&w->s.console, "!: not compared with the reference (--no-check)");
     if (w->throttled > 0)
         console_note(
             &w->s.console,

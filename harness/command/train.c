@@ -67,8 +67,13 @@ static enum status take_options(struct options *o, struct err *e)
     enum status st = check_files(o, e);
     if (st != OK)
         return st;
-    char *const stored = trainer_options(o->ckpt);
+    char *const stored = trainer_options(o->ckpt), *const best = strrchr(o->ckpt, '.');
     NEED(stored);
+    if (!*stored && best && strcmp(best, ".best") == 0) {
+        free(stored);
+        return fail(e, E_IO, "%.300s has no state of the optimiser  -> resume --ckpt %.*s", o->ckpt,
+                    (int)(best - o->ckpt), o->ckpt);
+    }
     st = options_continue(o, stored, CONTINUED_TRAINING, e);
     free(stored);
     if (st == OK)
@@ -342,6 +347,9 @@ static enum status train_here(const struct options *o, const struct ranks *ranks
     if (!o->quiet && writes(&s) && step > s.begun_at)
         fprintf(stderr, "wrote %s (step %d), %s.best (best), %s.opt, %s.train.csv\n", o->ckpt, step,
                 o->ckpt, o->ckpt, o->ckpt);
+    if (!o->quiet && writes(&s) && step == s.begun_at && o->minutes <= 0)
+        text_line(stderr, "%d of %d steps are done  -> train on with --resume --steps N", step,
+                  o->steps);
     return *s.stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
 }
 

@@ -277,6 +277,9 @@ enum status export_fom(FILE *f, const struct run *r, const struct measures *m, s
 
     (void)e;
     for (int i = 0; i < m->n; i++)
+        if (i == 0 || strcmp(m->v[i].case_id, m->v[i - 1].case_id) != 0)
+            fprintf(f, "# %s: %s\n", m->v[i].case_id, m->v[i].name);
+    for (int i = 0; i < m->n; i++)
         put_merit(f, m->v[i].case_id, m->v[i].what, m->v[i].value, m->v[i].unit);
     for (size_t i = 0; i < r->latency.n; i++)
         count_bad(&bad, row[i].status);

@@ -532,11 +532,13 @@ static enum status make_folder(const char *path, struct err *e)
 enum status perplexity_eval(struct session *s, struct err *e)
 {
     const struct options *o = s->opt;
-    struct subject t = {.opt = o, .ckpt = o->ckpt, .corpus = o->corpus, .counts = true};
+    char ckpt[FILE_PATH];
+    struct subject t = {.opt = o, .ckpt = ckpt, .corpus = o->corpus, .counts = true};
     enum status st = OK;
 
     if (!o->ckpt)
         return fail(e, E_USAGE, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE");
+    (void)options_locate(ckpt, FILE_PATH, o->ckpt); /* reading says what is wrong */
     if ((st = subject_backend(&t, o, e)) != OK || (st = subject_open(&t, o, e)) != OK ||
         (st = can_score(&t, o, e)) != OK ||
         (st = console_open(&s->console, o, &tables[TABLE_PERPLEXITY],

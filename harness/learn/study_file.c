@@ -199,7 +199,7 @@ static enum status add_rate(struct line *l, const char *text, struct err *e)
 {
     struct study *const s = l->s;
     double rate = 0;
-    const enum status st = decimal_parse(&rate, l->key, text, 0, 10, true, e);
+    const enum status st = decimal_parse(&rate, l->key, text, 0, 10, OPEN_LOW, e);
 
     if (st != OK)
         return st;

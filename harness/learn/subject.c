@@ -163,6 +163,14 @@ enum status subject_open(struct subject *t, const struct options *opt, struct er
         st = corpus_open(&corpus, t->corpus, SPLIT_TEST, (size_t)opt->bytes, e);
     if (st != OK)
         return st;
+    if (t->made_of[0] && corpus.vocab != t->config.V) {
+        st = fail(e, E_IO,
+                  "checkpoint %.300s has %d symbols, text %.300s has %d  -> score what it was "
+                  "trained on: --corpus %s",
+                  t->ckpt, t->config.V, t->corpus, corpus.vocab, t->made_of);
+        corpus_close(&corpus);
+        return st;
+    }
     snprintf(t->corpus_xxh3, sizeof(t->corpus_xxh3), "%s", corpus.xxh3);
     t->tokens = corpus.n;
     corpus_close(&corpus);

@@ -22,8 +22,9 @@ static const char *advice(int error)
     case EPERM:
     case EROFS:
         return "give a folder that you may write with --out";
-    case ENOENT:
     case ENOTDIR:
+        return "give a folder, such as that of the file";
+    case ENOENT:
     case EISDIR:
     case EEXIST:
         return "check the path";

@@ -210,7 +210,7 @@ enum status number_parse(int *out, const char *label, const char *text, int lo, 
 }
 
 enum status decimal_parse(double *out, const char *label, const char *text, double lo, double hi,
-                          bool above, struct err *e)
+                          int open, struct err *e)
 {
     char *end;
     const double x = strtod(text, &end);
@@ -218,11 +218,12 @@ enum status decimal_parse(double *out, const char *label, const char *text, doub
     if (!*text || *end || !isfinite(x) || strpbrk(text, "xXnN \t"))
         return fail(e, E_USAGE, "%s \"%.60s\": not a number  -> write one such as 3 or 0.5", label,
                     text);
-    if (x < lo || (above && x <= lo))
+    if (x < lo || (open & OPEN_LOW && x <= lo))
         return fail(e, E_USAGE, "%s %.60s is too small  -> use %s %g", label, text,
-                    above ? "more than" : "at least", lo);
-    if (x > hi)
-        return fail(e, E_USAGE, "%s %.60s is too large  -> use at most %g", label, text, hi);
+                    open & OPEN_LOW ? "more than" : "at least", lo);
+    if (x > hi || (open & OPEN_HIGH && x >= hi))
+        return fail(e, E_USAGE, "%s %.60s is too large  -> use %s %g", label, text,
+                    open & OPEN_HIGH ? "less than" : "at most", hi);
     *out = x;
     return OK;
 }

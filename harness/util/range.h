@@ -36,8 +36,9 @@ enum status range_parse_words(struct ints *out, const char *label, const char *t
 enum status number_parse(int *out, const char *label, const char *text, int lo, int hi,
                          struct err *e);
 
-/* A finite decimal number in [lo, hi], or in (lo, hi] if `above`. */
+/* A finite decimal number in [lo, hi]; `open` ends are left out. */
+enum { OPEN_LOW = 1, OPEN_HIGH = 2 };
 enum status decimal_parse(double *out, const char *label, const char *text, double lo, double hi,
-                          bool above, struct err *e);
+                          int open, struct err *e);
 
 #endif

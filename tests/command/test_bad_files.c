@@ -67,7 +67,7 @@ Test(bad_files, that_are_no_folders)
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         struct ran r = run_bench(folder, "%s", lines[i]);
         expect_exit(&r, 7);
-        expect_said(&r, "Not a directory  -> check the path");
+        expect_said(&r, "Not a directory  -> give a folder");
         ran_free(&r);
     }
 }

@@ -73,8 +73,8 @@ struct place {
 ParameterizedTestParameters(faults, places_that_cannot_be_written)
 {
     static struct place places[] = {
-        {"file", "bench: cannot create file: Not a directory  -> check the path"},
-        {"file/below", "bench: cannot create file/below: Not a directory  -> check the path"},
+        {"file", "bench: cannot create file: Not a directory  -> give a folder"},
+        {"file/below", "bench: cannot create file/below: Not a directory  -> give a folder"},
         {"/proc/nowhere/below", "bench: cannot create /proc/nowhere: "},
         {"''", "bench: --out has an empty value  -> "},
     };

@@ -127,6 +127,15 @@ Test(going_on, a_training_with_nothing_but_its_checkpoint)
     must_run("cmp m whole/m && cmp m.best whole/m.best", 0);
 }
 
+/* One that has come to its end, and a file that only scores. */
+Test(going_on, a_training_that_cannot_go_on)
+{
+    must_run("$BENCH " TRAIN, 0);
+    must_run("$BENCH train --ckpt m --resume 2>&1 | grep -q '^6 of 6 steps are done  -> '", 0);
+    must_run("$BENCH train --ckpt m.best --resume 2>&1 | grep -q 'no state.* -> resume --ckpt m$'",
+             0);
+}
+
 Test(going_on, a_training_under_another_name)
 {
     must_run("mkdir whole && cd whole && $BENCH " TRAIN, 0);

@@ -202,7 +202,8 @@ Test(export, figures_of_merit_of_a_sweep)
         snprintf(line, sizeof(line), "fom %s time %.9g ns\n", row[i].case_id, row[i].median_ns);
         cr_expect(strstr(r.out.data, line), "no %s in %s", line, r.out.data);
     }
-    cr_expect_eq(count_of(r.out.data, "\n"), 5, "a time and an arena of each: %s", r.out.data);
+    cr_expect(strstr(r.out.data, ": xl attn seq=4 mem=0 ref\n"), "%s", r.out.data);
+    cr_expect_eq(count_of(r.out.data, "\n"), 7, "a name, a time, an arena of each: %s", r.out.data);
     expect_last_line(&r, "bench: all ok\n");
     rows_free(&rows);
     ran_free(&r);

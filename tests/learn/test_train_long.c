@@ -149,7 +149,7 @@ Test(train_long, dropout_of_everything_is_refused)
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         struct ran r = run_bench(folder, "train --variant xl --ckpt x --dropout %s", all[i]);
         expect_exit(&r, 2);
-        expect_said(&r, "--dropout 1 drops everything  -> use less than 1");
+        expect_said(&r, "  -> use less than 1");
         ran_free(&r);
     }
 }
