@@ -189,7 +189,10 @@ void row_label(const struct latency_row *row, const struct axis *without, char *
         snprintf(before, sizeof(before), "%s=", choice->name);
         if (choice->special && (choice->codec != CODEC_TEXT || choice->words))
             add_word(buf, size, row, find_column(t, choice->name), before,
-                     choice->words ? choice->words[0] : "0", but);
+                     choice->words == elem_name ? elem_name[ELEM_F32]
+                     : choice->words            ? "none"
+                                                : "0",
+                     but);
     }
     add_word(buf, size, row, KEY_batch_size, "batch=", "1", but);
     add_word(buf, size, row, KEY_layers, "layers=", "1", but);
