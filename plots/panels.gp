@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 # A grid of panels, row by row. The figure has set: title, x_title, y_title, log_y, `draw` (the plot
 # command of panel r, c), and what it wants of: panel_w, panel_h, y_scale, slopes (z is a number to
-# print, named slope_name), own_yrange (the figure sets it), free_y (each panel has its own), prepare
-# (a command in front of each plot), y_titles (by row, in turn, with | between; only the first is
-# scaled).
+# print, named slope_name), own_yrange (the figure sets it), free_y (each panel has its own), one_y (all
+# have one), prepare (a command in front of each plot), y_titles (by row, in turn, with | between; only
+# the first is scaled).
 if (!exists("slopes")) slopes = 0
 if (!exists("slope_name")) slope_name = "slope"
 if (!exists("y_scale")) y_scale = 1
 if (!exists("own_yrange")) own_yrange = 0
 if (!exists("free_y")) free_y = 0
+if (!exists("one_y")) one_y = 0
 if (!exists("prepare")) prepare = ""
 if (!exists("y_titles")) y_titles = y_title
 n_titles = 1 + (strstrt(y_titles, "|") > 0)
@@ -36,9 +37,9 @@ set format y "%g"
 y_fits = strlen(y_title) * cw < panel_h
 set xlabel x_title offset 0, dumb ? 0 : 0.4
 array slope[n_series]
-in_row(k, l) = column("row") == k && (!free_y || column("column") == l)
+in_row(k, l) = one_y || column("row") == k && (!free_y || column("column") == l)
 scaled(k, l, what) = in_row(k, l) && (!log_y || column(what) > 0) ? column(what) * scale_of(k) : NaN
-# One scale for the panels of a row, so that they can be compared. (stats obeys ranges.)
+# One scale for the panels of a row, or of all rows, so that they can be compared. (stats obeys ranges.)
 measure = 'set autoscale y; undefine mid_* low_* high_*; ' \
     .'stats data using (scaled(r, l, "y")) name "mid" nooutput; ' \
     .'stats data using (scaled(r, l, "low")) name "low" nooutput; ' \

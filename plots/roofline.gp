@@ -41,11 +41,13 @@ leaves(i) = peak_max / ceiling[i]
 in_sight(i) = leaves(i) > 2.5 * enters(i)
 roof(i, x) = bounds[i] == 1 ? (x * read_max >= ceiling[i] ? ceiling[i] : NaN) : bounds[i] == 2 && in_sight(i) ? (x * ceiling[i] <= peak_max ? x * ceiling[i] : NaN) : NaN
 roof_dash(i) = bounds[i] == 1 ? 1 : 2
-# The names of the ceilings, each further along than the one before: they may lie close together.
+# The names of the ceilings, each further along than the one before, of bandwidths on the other side
+# of its line: they may lie close together.
+beside(i) = rank[i] % 2 ? -1 : 1
 name_x(i) = x_high * (x_low / x_high)**(0.02 + 0.2 * (n_flops - 1 - rank[i]))
 n_flops = 0
 do for [i = 1:n_series] { n_flops = n_flops + (bounds[i] == 1) }
-name_y(i) = ceiling[i] * enters(i) * (leaves(i) / enters(i))**(0.08 + 0.17 * rank[i])
+name_y(i) = ceiling[i] * enters(i) * (leaves(i) / enters(i))**(0.08 + 0.12 * rank[i])
 prepare = log_ticks.'; slant = 180 / pi * atan2(inner_h / log(y_high / y_low), ' \
     .'inner_w / log(x_high / x_low)); ' \
     .'do for [i = 1:n_series] { if (bounds[i] == 1) { set label 200 + i sprintf("%s %.0f", ' \
@@ -53,7 +55,7 @@ prepare = log_ticks.'; slant = 180 / pi * atan2(inner_h / log(y_high / y_low), '
     .' font small }; ' \
     .'if (bounds[i] == 2 && in_sight(i)) { set label 200 + i sprintf("%s %.0f GB/s", name[i][6:], ' \
     .'ceiling[i]) at name_y(i) / ceiling[i], name_y(i)' \
-    .' left offset dumb ? 4 : 0.4, dumb ? 0 : -0.6 rotate by slant tc rgb 0x555555 font small front } }'
+    .' left offset dumb ? 4 : 0.4, dumb ? 0 : -beside(i) rotate by slant tc rgb 0x555555 font small front } }'
 set samples 500
 draw = 'plot for [i = 1:n_series] roof(i, x) with lines lc rgb 0x777777 lw 1 dt roof_dash(i)' \
     .', for [s = 0:n_series - 1] data using (xs(s, 0)):"y"' \

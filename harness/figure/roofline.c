@@ -5,6 +5,8 @@
 
 #include "variants/base/cpu.h"
 
+#include <string.h>
+
 enum { KIND_POINT, KIND_FLOPS, KIND_BANDWIDTH, SERIES_IN_ONE = 16 };
 
 static bool has_peaks(const struct plot_data *d)
@@ -69,6 +71,11 @@ static bool collide(const struct plot *p)
     return hidden * ONE_IN > p->n;
 }
 
+static double ceiling_of(const struct plot_data *d, const char *column)
+{
+    return plot_number(&tables[TABLE_ENV], d->table[TABLE_ENV].row, column);
+}
+
 enum status roofline_ceilings(struct plot *p, const struct plot_data *d, struct err *e)
 {
     const struct {
@@ -95,10 +102,18 @@ enum status roofline_ceilings(struct plot *p, const struct plot_data *d, struct 
     else if (p->columns.n > 1 && p->series.n * p->columns.n <= SERIES_IN_ONE && !collide(p))
         st = plot_join_backends(p, e);
     p->abreast = 2;
-    for (size_t i = 0; i < ARRAY_LEN(ceilings) && st == OK; i++)
-        st = add_ceiling(
-            p, ceilings[i].name, ceilings[i].kind,
-            plot_number(&tables[TABLE_ENV], d->table[TABLE_ENV].row, ceilings[i].column), (int)i,
-            e);
+    const double same = 0.05; /* as one line: the names would lie on each other */
+    char names[TEXT_SIZE] = "";
+    for (size_t i = 0; i < ARRAY_LEN(ceilings) && st == OK; i++) {
+        const double peak = ceiling_of(d, ceilings[i].column);
+        const bool joined = ceilings[i].kind == KIND_FLOPS && ceilings[i + 1].kind == KIND_FLOPS &&
+                            fabs(ceiling_of(d, ceilings[i + 1].column) / peak - 1) < same;
+        const size_t n = strlen(names);
+        snprintf(names + n, sizeof(names) - n, "%s%s", n ? " and " : "", ceilings[i].name);
+        if (joined)
+            continue;
+        st = add_ceiling(p, names, ceilings[i].kind, peak, (int)i, e);
+        names[0] = '\0';
+    }
     return st;
 }
