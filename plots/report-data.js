@@ -98,7 +98,7 @@ function naming(table, rows) {
     const ofWorkload = (row) => row.workload, ofVariant = (row) => keyOf(row, ["workload", "variant"]);
     const settings = differing(ofWorkload, SETTING), choices = differing(ofVariant, MODEL);
     const words = (row, names) => names.filter((name) => row[name] !== "").map((name) =>
-        name === "mem_kind" ? row[name] : `${humanName(name)}=${row[name]}`);
+        name === "mem_kind" || name === "checkpoint" ? row[name].split("/").pop() : `${humanName(name)}=${row[name]}`);
     return {
         setting: (row, but) => [row.workload].concat(words(row, settings.get(ofWorkload(row))
             .filter((name) => !but.includes(name)))).join(" "),

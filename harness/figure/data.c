@@ -2,9 +2,9 @@
  *
  * The data of a folder: the tables of a run, the curves of training runs, and comparisons. */
 #include "figure.h"
-#include "harness/util/grow.h"
 
 #include "harness/table/case_row.h"
+#include "harness/util/grow.h"
 #include "harness/util/suggest.h"
 #include "variants/backends/backend.h"
 
@@ -77,6 +77,23 @@ static enum status read_file(struct plot_data *d, const char *name, struct err *
     return st == OK && d->n_changes > before ? keep_file(d, name, NULL, -1, e) : st;
 }
 
+/* Weights of a study are files named by a hash: who trained them with which seed tells more. */
+static void name_weights(struct plot_data *d)
+{
+    const struct study_row *const study = d->table[TABLE_STUDY].row;
+    struct perplexity_row *const score = d->table[TABLE_PERPLEXITY].row;
+
+    for (size_t i = 0; i < d->table[TABLE_PERPLEXITY].n; i++)
+        for (size_t k = 0; k < d->table[TABLE_STUDY].n; k++) {
+            const bool own = strcmp(study[k].contender, score[i].variant) == 0;
+            if (!*study[k].checkpoint || !ends_with(score[i].checkpoint, study[k].checkpoint))
+                continue;
+            snprintf(score[i].checkpoint, sizeof(score[i].checkpoint), "%s%sseed %lld",
+                     own ? "" : study[k].contender, own ? "" : " ", (long long)study[k].seed);
+            break;
+        }
+}
+
 enum status plot_read(struct plot_data *d, const char *dir, struct err *e)
 {
     struct dirent **list;
@@ -96,7 +113,9 @@ enum status plot_read(struct plot_data *d, const char *dir, struct err *e)
     free(list);
     if (st == OK && d->n_files == 0)
         st = fail(e, E_IO, "%s has no tables of bench  -> give the folder of a run", dir);
-    if (st != OK)
+    if (st == OK)
+        name_weights(d);
+    else
         plot_data_free(d);
     return st;
 }

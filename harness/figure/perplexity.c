@@ -15,7 +15,8 @@ static bool differs(const struct column *c, const struct perplexity_row *row,
     const struct perplexity_row *const v = d->table[TABLE_PERPLEXITY].row;
 
     for (size_t i = 0; i < d->table[TABLE_PERPLEXITY].n; i++)
-        if (strcmp(v[i].checkpoint, row->checkpoint) == 0 && !plot_same_value(c, &v[i], row))
+        if (strcmp(v[i].checkpoint, row->checkpoint) == 0 &&
+            strcmp(v[i].variant, row->variant) == 0 && !plot_same_value(c, &v[i], row))
             return true;
     return false;
 }

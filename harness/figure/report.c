@@ -26,6 +26,7 @@ struct page {
     struct plot_data all;           /* the runs together: of the history */
     char no_samples[WHY];           /* why the run's samples could not be read, or "" */
     struct bytes ranking, verdicts; /* of the run, as CSV */
+    struct bytes answer;            /* in sentences, one a line */
     struct plot plot;
     struct bytes svg;
     char (*why)[WHY]; /* [figure_count]: why it is not shown, or "" */
@@ -249,6 +250,7 @@ static void put_rows(struct page *p)
 }
 
 static void put_ranking(struct page *p) { print_csv_address(p->f, &p->ranking); }
+static void put_answer(struct page *p) { print_text(p->f, p->answer.data ? p->answer.data : ""); }
 static void put_verdicts(struct page *p) { print_csv_address(p->f, &p->verdicts); }
 static void put_unsampled(struct page *p) { print_text(p->f, p->no_samples); }
 
@@ -266,7 +268,7 @@ static const struct {
     {"table", put_table},       {"file", put_file_name},
     {"rows", put_rows},         {"styles", put_styles},
     {"ranking", put_ranking},   {"unsampled", put_unsampled},
-    {"verdicts", put_verdicts},
+    {"verdicts", put_verdicts}, {"answer", put_answer},
 };
 
 /* ---- parts -------------------------------------------------------------------------------- */
@@ -332,8 +334,10 @@ static bool next_run(struct page *p)
     if (p->n_run == p->r->runs)
         return false;
     free(p->ranking.data);
-    p->ranking = (struct bytes){0};
-    p->st = report_rank(&p->ranking, p->no_samples, sizeof(p->no_samples), p->run, p->e);
+    free(p->answer.data);
+    p->ranking = p->answer = (struct bytes){0};
+    p->st =
+        report_rank(&p->ranking, &p->answer, p->no_samples, sizeof(p->no_samples), p->run, p->e);
     return true;
 }
 
@@ -445,6 +449,7 @@ enum status report_write(FILE *f, struct report *r, struct err *e)
         p.st = form_fill(&form, text.data, e);
     drop_figure(&p);
     free(p.ranking.data);
+    free(p.answer.data);
     free(p.why);
     free(text.data);
     return p.st;

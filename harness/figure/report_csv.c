@@ -9,6 +9,7 @@
 #include "variants/backends/backend.h"
 #include "variants/variant.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 void report_print_columns(FILE *f)
@@ -50,7 +51,7 @@ void report_print_rows(FILE *f, const struct plot_data *d, const struct plot_fil
 
 /* ---- rankings ----------------------------------------------------------------------------- */
 
-static enum status print_rankings(FILE *f, const struct run *run, struct err *e)
+static enum status print_rankings(FILE *f, FILE *answer, const struct run *run, struct err *e)
 {
     enum status st = OK;
 
@@ -61,21 +62,25 @@ static enum status print_rankings(FILE *f, const struct run *run, struct err *e)
         if (st != OK)
             break;
         rankings_print_csv(f, &r, what);
+        rankings_answer(answer, &r, what, INT_MAX);
         rankings_free(&r);
     }
     return st;
 }
 
-enum status report_rank(struct bytes *out, char *unsampled, size_t size, const struct plot_data *d,
-                        struct err *e)
+enum status report_rank(struct bytes *out, struct bytes *answer, char *unsampled, size_t size,
+                        const struct plot_data *d, struct err *e)
 {
     struct plot_run run;
 
     plot_run_open(&run, d);
     text_put(unsampled, size, run.unsampled);
-    FILE *const f = bytes_open(out, e);
-    enum status st = f ? print_rankings(f, &run.run, e) : E_NOMEM;
-    if (f && bytes_close(f, out, st == OK ? e : &(struct err){""}) != OK && st == OK)
+    FILE *const f = bytes_open(out, e), *const said = bytes_open(answer, e);
+    enum status st = f && said ? print_rankings(f, said, &run.run, e) : E_NOMEM;
+    struct err *const why = st == OK ? e : &(struct err){""};
+    if (f && bytes_close(f, out, why) != OK)
+        st = E_NOMEM;
+    if (said && bytes_close(said, answer, why) != OK)
         st = E_NOMEM;
     plot_run_close(&run);
     return st;

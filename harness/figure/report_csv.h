@@ -15,10 +15,10 @@ void report_print_styles(FILE *f);
 /* The rows that the figures are made of, so that the page is consistent. */
 void report_print_rows(FILE *f, const struct plot_data *d, const struct plot_file *file);
 
-/* The rankings of variants and backends. If the run's samples cannot be read, unsampled[size] says
+/* The rankings of variants and backends, and the sentences that follow from them. If the run's samples cannot be read, unsampled[size] says
  * why, else it is empty; the rows' own intervals then take the place of the samples. */
-enum status report_rank(struct bytes *out, char *unsampled, size_t size, const struct plot_data *d,
-                        struct err *e);
+enum status report_rank(struct bytes *out, struct bytes *answer, char *unsampled, size_t size,
+                        const struct plot_data *d, struct err *e);
 
 /* What the run's study shows, as `bench study` prints it. */
 enum status report_judge(struct bytes *out, const struct plot_data *d, struct err *e);
