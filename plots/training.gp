@@ -18,7 +18,8 @@ y_from = loss_min - 0.06 * (later_max - loss_min)
 y_to = later_max + 0.12 * (later_max - loss_min)
 if (y_to <= y_from) { y_to = loss_max + 0.1 * abs(loss_max); y_from = loss_min - 0.1 * abs(loss_min) }
 # Marks of the first step are whole.
-set xrange [steps_min - 0.02 * (steps_max - steps_min):steps_max + 0.02 * (steps_max - steps_min)]
+room = steps_max > steps_min ? 0.02 * (steps_max - steps_min) : 1
+set xrange [steps_min - room:steps_max + room]
 own_yrange = 1
 set yrange [y_from:y_to]
 draw = 'plot for [s = 0:n_series - 1] data using (xs(s, 0)):"y"' \

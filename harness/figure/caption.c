@@ -51,6 +51,17 @@ static void append(char *buf, size_t size, const char *with, const char *text)
         snprintf(buf + n, size - n, "%s%s", n ? with : "", text);
 }
 
+/* Text and sizes of trainings that share them. */
+static void say_what_was_trained(struct plot *p, const struct plot_data *d)
+{
+    bool same = d->n_train > 0;
+
+    for (int i = 1; i < d->n_train; i++)
+        same = same && strcmp(d->train[i].made_of, d->train[0].made_of) == 0;
+    if (same)
+        append(p->what, sizeof(p->what), ", ", d->train[0].made_of);
+}
+
 static void say_what(struct plot *p, const struct plot_data *d)
 {
     const struct table *const t = &tables[p->figure->table];
@@ -67,6 +78,8 @@ static void say_what(struct plot *p, const struct plot_data *d)
         if (!goes_without_saying(&t->columns[k], value))
             append(p->what, sizeof(p->what), ", ", value);
     }
+    if (p->figure->table == TABLE_TRAIN)
+        say_what_was_trained(p, d);
     for (int i = 0; i < d->n_runs; i++)
         reference = reference || plot_leaves_out_reference(&d->runs[i], p->figure->table);
     if (row && (reference || plot_leaves_out_reference(d, p->figure->table)))

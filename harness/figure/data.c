@@ -7,6 +7,7 @@
 #include "harness/util/grow.h"
 #include "harness/util/suggest.h"
 #include "variants/backends/backend.h"
+#include "variants/base/safetensors.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,6 +18,29 @@ static bool ends_with(const char *text, const char *end)
 {
     const size_t n = strlen(text), m = strlen(end);
     return n > m && strcmp(text + n - m, end) == 0;
+}
+
+/* "copy:lag=192, layers 2, d_model 64, heads 4" */
+static void read_made_of(struct plot_train *t, const char *table)
+{
+    static const char *const facts[][2] = {
+        {"corpus", ""}, {"n_layer", "layers "}, {"d_model", "d_model "}, {"n_head", "heads "}};
+    const int n = (int)(strlen(table) - strlen(tables[TABLE_TRAIN].file)) - 1; /* without the dot */
+    struct safetensors s;
+    char path[FILE_PATH];
+    size_t used = 0;
+
+    if (n <= 0 || snprintf(path, sizeof(path), "%.*s", n, table) >= FILE_PATH ||
+        safetensors_open(&s, path, &(struct err){""}) != OK)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(facts) && used < sizeof(t->made_of); i++) {
+        const char *const value = safetensors_meta(&s, facts[i][0]);
+        const char *const slash = value ? strrchr(value, '/') : NULL;
+        if (value)
+            used += (size_t)snprintf(t->made_of + used, sizeof(t->made_of) - used, "%s%s%s",
+                                     used ? ", " : "", facts[i][1], slash ? slash + 1 : value);
+    }
+    safetensors_close(&s);
 }
 
 static enum status read_train(struct plot_data *d, const char *path, const char *name,
@@ -32,6 +56,7 @@ static enum status read_train(struct plot_data *d, const char *path, const char 
     snprintf(t->name, TEXT_SIZE, "%.*s", n > 0 ? n - 1 : 0, name); /* without the dot */
     if (ends_with(t->name, ".safetensors"))
         t->name[strlen(t->name) - strlen(".safetensors")] = '\0';
+    read_made_of(t, path);
     d->n_train++;
     return OK;
 }

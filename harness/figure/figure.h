@@ -23,6 +23,7 @@ struct plot_change {
 /* The rows of a training run's table. */
 struct plot_train {
     char name[TEXT_SIZE]; /* of the file, without its ending */
+    char made_of[256];    /* text and sizes, by the checkpoint beside it; empty if there is none */
     struct rows rows;
 };
 

@@ -89,6 +89,54 @@ Test(plot_files, says_what_was_asked)
     expect_said(&r, "variants by time");
     cr_expect_str_eq(r.out.data, "page.html\n");
     ran_free(&r);
+    struct bytes page = must_load("page.html");
+    cr_expect(strstr(page.data, "data-answer=\"No variant is shown") ||
+              strstr(page.data, "data-answer=\"Use ") ||
+              strstr(page.data, "data-answer=\"Probably use "));
+    free(page.data);
+}
+
+/* By the checkpoint beside the curve. */
+Test(plot_files, a_training_names_its_text_and_sizes)
+{
+    need_gnuplot();
+    struct ran r = run_bench(folder, "train --variant xl --layers 1 --d-model 8 --heads 2 --seq 4 "
+                                     "--mem 4 --batch 2 --steps 2 --backend ref --threads 1 "
+                                     "--corpus copy:lag=3,alphabet=4 --ckpt m -q");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "plot . --figure training -o .");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct bytes svg = must_load("training.svg");
+    cr_expect(strstr(svg.data, "copy:lag=3,alphabet=4, layers 1, d_model 8, heads 2"));
+    free(svg.data);
+}
+
+/* What a study trained is named by its seed, not by the hash of its file. */
+Test(plot_files, weights_of_a_study_are_named_by_seed)
+{
+    static const char study[] = "variants = rope\nbaseline = rope\n"
+                                "size = s: --layers 1 --d-model 8 --heads 2\n"
+                                "corpus = c: copy:lag=3,alphabet=4\nrates = 1e-3\nseeds = 2\n"
+                                "baseline-seeds = 2\nsteps = 2\neval = --mem 0,4 --bytes 64\n"
+                                "train = --seq 4 --mem 4 --batch 2\n";
+
+    need_gnuplot();
+    struct err e;
+    char path[FILE_PATH];
+    cr_assert_eq(file_join(path, folder, "tiny.study", &e), OK);
+    cr_assert_eq(file_replace(path, study, sizeof(study) - 1, &e), OK, "%s", e.msg);
+    struct ran r = run_bench(folder, "study tiny.study --backend ref --threads 1 -q -o r");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "plot r/latest --figure perplexity-mem --format csv -o .");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct bytes points = must_load("perplexity-mem.csv");
+    cr_expect(strstr(points.data, "seed 1") && strstr(points.data, "seed 2"), "%s", points.data);
+    cr_expect_not(strstr(points.data, "safetensors"), "%s", points.data);
+    free(points.data);
 }
 
 Test(plot_files, the_legend_draws_what_the_curve_draws)
