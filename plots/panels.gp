@@ -64,7 +64,11 @@ do for [r = 0:n_rows - 1] {
             set tmargin at screen 1 - (head_h + i * panel_h + top_h * ch) / page_h
             set bmargin at screen 1 - (head_h + (i + 1) * panel_h - 3.2 * ch) / page_h
             set title panel[r * n_columns + c + 1] offset 0, slopes && !dumb ? 0.2 : -0.6
-            if (j == 0 && (y_fits || dumb || r == n_rows / 2)) { set ylabel y_title_of(r) offset dumb ? 0 : 0.5, 0 } else { unset ylabel }
+            unset ylabel
+            if (j == 0 && (y_fits || dumb || r == n_rows / 2)) {
+                # An SVG's own label would be placed by the width that gnuplot guesses for the ticks.
+                if (dumb) { set ylabel y_title_of(r) } else { set label 900 y_title_of(r) at screen 0.75 * ch / page_w, graph 0.5 center rotate by 90 }
+            }
             if (slopes && !dumb) {
                 do for [s = 1:n_series] { slope[s] = NaN }
                 stats data using (column("row") == r && column("column") == c && column("kind") == 0 ? (slope[int(column("index")) + 1] = column("z"), 0) : NaN) nooutput
