@@ -5,6 +5,7 @@
 #include "harness/compare/ab_run.h"
 #include "harness/compare/baseline.h"
 #include "harness/compare/compare_print.h"
+#include "harness/util/text.h"
 #include "harness/util/units.h"
 
 #include <stdio.h>
@@ -134,8 +135,9 @@ int compare_two(const struct options *o, const char *before, const char *after, 
         note_unsampled(&old);
         note_unsampled(&new);
         note_builds((const struct run *[]){&old, &new});
-        fprintf(stderr, "note: two moments, unpaired: what else changed on the machine in between "
-                        "is part of every difference  (--exec measures two programs in turns)\n");
+        text_line(stderr,
+                  "note: two moments, unpaired: what else changed on the machine in between "
+                  "is part of every difference  -> measure two programs in turns with --exec");
     }
     if (st == OK)
         st = print(f, &c, o, format, &e);

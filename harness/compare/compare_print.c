@@ -4,6 +4,7 @@
 #include "compare_print.h"
 
 #include "harness/util/terminal.h"
+#include "harness/util/text.h"
 #include "harness/util/units.h"
 
 #include <stdlib.h>
@@ -253,7 +254,7 @@ static enum status print_table(FILE *f, const struct comparisons *c, struct err 
     if (st == OK)
         print_reasons(f, &r);
     if (st == OK && any_pairs(c))
-        fputs("times: the median of each side; changes: the median over pairs of blocks\n", f);
+        text_line(f, "times: the median of each side; changes: the median over pairs of blocks");
     free(r.text);
     return st;
 }

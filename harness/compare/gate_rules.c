@@ -6,6 +6,7 @@
 #include "compare_print.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/option_words.h"
+#include "harness/util/text.h"
 #include "harness/util/units.h"
 
 #include <stdio.h>
@@ -132,13 +133,13 @@ void gate_say(FILE *f, const struct trial *g)
 {
     const int unclear = comparisons_count(&g->all, VERDICT_UNCLEAR);
 
-    fprintf(f, "gate: %d case%s, %d slower, %d faster, %d same, %d unclear, %d without times\n",
-            g->all.n, plural(g->all.n), comparisons_count(&g->all, VERDICT_SLOWER),
-            comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
-            unclear, without_times(g));
+    text_line(f, "gate: %d case%s, %d slower, %d faster, %d same, %d unclear, %d without times",
+              g->all.n, plural(g->all.n), comparisons_count(&g->all, VERDICT_SLOWER),
+              comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
+              unclear, without_times(g));
     if (unclear > 0)
-        fprintf(f,
-                "warning: %d case%s unclear  -> measure on a quieter machine, or raise "
-                "--min-samples; --strict makes this exit code 4\n",
-                unclear, unclear == 1 ? " is" : "s are");
+        text_line(f,
+                  "warning: %d case%s unclear  -> measure on a quieter machine, or raise "
+                  "--min-samples; --strict makes this exit code 4",
+                  unclear, unclear == 1 ? " is" : "s are");
 }

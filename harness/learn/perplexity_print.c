@@ -4,6 +4,7 @@
 #include "perplexity.h"
 
 #include "counting.h"
+#include "harness/util/terminal.h"
 #include "harness/util/units.h"
 #include "score.h"
 
@@ -45,6 +46,17 @@ static void put_cell(struct screen *s, const char *name, const char *text, int l
     s->width[s->n] = (s->n > 0) + max_int(max_int(least, (int)strlen(name)), (int)strlen(text));
     s->column[s->n] = (struct text_table_column){.name = name, .number = true};
     s->cell[s->n++] = text;
+}
+
+/* The last ones, until the others fit on the terminal. */
+static void drop_columns(struct screen *s, int room)
+{
+    int width = 0;
+
+    for (int k = 0; k < s->n; k++)
+        width += s->width[k];
+    while (s->n > BITS + 1 && width > room)
+        width -= s->width[--s->n];
 }
 
 /* Choices of the model that options have given: these tell the rows apart. */
@@ -123,6 +135,8 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
             put_choices(&s, row, opt);
         put_cell(&s, name[k], k == INTERVAL && !ok ? row->status_detail : text[k], least[k]);
     }
+    if (!md)
+        drop_columns(&s, terminal_width(fileno(f)));
     if (first) {
         fprintf(f, md ? "**%s  %s  %s**\n\n" : "%s  %s  %s\n", row->variant, row->backend,
                 row->checkpoint);

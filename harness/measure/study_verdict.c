@@ -4,6 +4,7 @@
 #include "study_verdict.h"
 
 #include "harness/util/grow.h"
+#include "harness/util/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -398,12 +399,14 @@ enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum f
         st = add_row(&t, v, &v->v[i], e);
     if (st == OK)
         text_table_print(f, &t, format);
-    if (st == OK && people && isfinite(v->noise))
-        fprintf(
+    if (st == OK && people && isfinite(v->noise)) {
+        fputc('\n', f);
+        text_line(
             f,
-            "\nnoise floor: %.4f nats, the seed standard deviation of the baseline (pooled over "
-            "%d); p and verdict are corrected for %d comparison%s\n",
+            "noise floor: %.4f nats, the seed standard deviation of the baseline (pooled over "
+            "%d); p and verdict are corrected for %d comparison%s",
             v->noise, v->noise_of, v->tested, v->tested == 1 ? "" : "s");
+    }
     text_table_free(&t);
     return st;
 }
