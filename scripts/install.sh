@@ -19,6 +19,7 @@ case $what in
 install)
     [ -n "$bench" ] || { echo "install.sh: no program  -> install.sh install build/release/bench" >&2; exit 2; }
     install -D -m 755 "$bench" "$root/bin/bench"
+    ! command -v strip >/dev/null || strip --strip-debug "$root/bin/bench" # nine tenths of its size
     install -d -m 755 "$(dirname "$man")" "$(dirname "$bash")" "$(dirname "$zsh")" "$(dirname "$fish")"
     "$bench" help man >"$man"
     "$bench" completion bash >"$bash"

@@ -10,9 +10,12 @@
 #include "harness/util/units.h"
 #include "harness/worker/reference.h"
 
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const double MEMORY_SHARE = 0.9; /* of the free memory */
@@ -32,6 +35,36 @@ static enum status use_program(struct ab_side *p, const char *path, struct err *
                        "--exec %s=%.400s is no program  -> build it and give its path, as "
                        "scripts/gate.sh COMMIT does",
                        p->name, path);
+}
+
+void ab_side_version(const struct ab_side *p, char *buf, size_t size)
+{
+    char program[FILE_PATH], flag[] = "--version";
+    char *const argv[] = {program, flag, NULL};
+    posix_spawn_file_actions_t files;
+    int fd[2];
+    pid_t pid;
+
+    *buf = '\0';
+    memcpy(program, p->path, sizeof(program));
+    if (pipe2(fd, O_CLOEXEC) != 0)
+        return;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, fd[1], STDOUT_FILENO);
+    const bool runs = posix_spawn(&pid, p->path, &files, NULL, argv, environ) == 0;
+    posix_spawn_file_actions_destroy(&files);
+    close(fd[1]);
+    FILE *const f = fdopen(fd[0], "r");
+    NEED(f);
+    if (runs && fgets(buf, (int)size, f) && strncmp(buf, "bench ", 6) == 0)
+        buf[strcspn(buf, "\n")] = '\0';
+    else
+        *buf = '\0';
+    while (fgetc(f) != EOF) /* it may not wait for a reader */
+        ;
+    fclose(f);
+    if (runs)
+        waitpid(pid, NULL, 0);
 }
 
 static enum status read_programs(struct ab_run *l, const struct options *o, struct err *e)

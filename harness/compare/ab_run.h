@@ -34,6 +34,9 @@ struct ab_pairs {
 
 enum { AB_LAUNCHES = 2 }; /* processes per side */
 
+/* "bench 0.3.0 (1a2b3c4)", as the program itself says; "" if it does not. */
+void ab_side_version(const struct ab_side *p, char *buf, size_t size);
+
 /* Read --exec (`new` without a path is this program), inspect the machine, plan. Threads are
  * `threads` if --threads was not given, 0 = as in a sweep. */
 enum status ab_run_open(struct ab_run *l, struct options *opt, int threads, struct err *e);

@@ -84,8 +84,11 @@ static void print_case(FILE *f, const struct comparison *c)
 void gate_markdown(FILE *f, const struct trial *g, int code)
 {
     const struct options *o = g->ab_run.session.opt;
-    char machine[256];
+    char machine[256], version[SIDES][64];
     int changed = 0;
+
+    for (int s = 0; s < SIDES; s++)
+        ab_side_version(&g->ab_run.program[s], version[s], sizeof(version[s]));
 
     for (int i = 0; i < g->all.n; i++)
         changed += g->all.v[i].changed;
@@ -102,10 +105,10 @@ void gate_markdown(FILE *f, const struct trial *g, int code)
             comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
             comparisons_count(&g->all, VERDICT_UNCLEAR), changed);
     fprintf(f,
-            "old `%s`, new `%s`; %s; pairs of %.3g ms blocks, two launches a side, threshold "
+            "old `%s` %s, new `%s` %s; %s; pairs of %.3g ms blocks, two launches a side, threshold "
             "the larger of %.3g %% and three times the A/A noise.\n\n",
-            g->ab_run.program[BEFORE].path, g->ab_run.program[AFTER].path, machine, o->block_ms,
-            100 * g->threshold);
+            g->ab_run.program[BEFORE].path, version[BEFORE], g->ab_run.program[AFTER].path,
+            version[AFTER], machine, o->block_ms, 100 * g->threshold);
     fputs("Times are the median of each side; a change is the median over pairs of blocks that ran "
           "next to each other, so the two need not agree to the last percent.\n\n"
           "| case | old, median | new, median | change of pairs [95 %] | threshold | verdict | "

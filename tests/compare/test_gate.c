@@ -5,6 +5,8 @@
  * machine. */
 #include "harness/compare/callgrind.h"
 #include "harness/compare/gate.h"
+
+#include "harness/cli/build.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
@@ -143,6 +145,20 @@ Test(gate, of_a_program_with_itself)
     r = run_shell(folder, "cat s.md");
     cr_expect(strstr(r.out.data, "## bench gate: no regression"), "%s", r.out.data);
     cr_expect(strstr(r.out.data, "gate --exec old=old --exec new=old"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+/* A path says little on another machine: what each program is stands beside it. */
+Test(gate, summary_names_both_programs)
+{
+    char is[160];
+    struct ran r = run_shell(
+        folder, "\"$BENCH\" gate --exec old=\"$BENCH\" --summary s.md -q " ONE_CASE "; cat s.md");
+
+    snprintf(is, sizeof(is), "bench` bench %s (%s", build_version, build_commit);
+    const char *const first = strstr(r.out.data, is);
+    cr_assert(first, "no %s in %s", is, r.out.data);
+    cr_expect(strstr(first + 1, is), "%s", first);
     ran_free(&r);
 }
 
