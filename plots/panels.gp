@@ -67,7 +67,7 @@ do for [r = 0:n_rows - 1] {
             unset ylabel
             if (j == 0 && (y_fits || dumb || r == n_rows / 2)) {
                 # An SVG's own label would be placed by the width that gnuplot guesses for the ticks.
-                if (dumb) { set ylabel y_title_of(r) } else { set label 900 y_title_of(r) at screen 0.75 * ch / page_w, graph 0.5 center rotate by 90 }
+                if (dumb) { set ylabel y_title_of(r) } else { set label 900 y_title_of(r) at screen 0.6 * ch / page_w, graph 0.5 center rotate by 90 }
             }
             if (slopes && !dumb) {
                 do for [s = 1:n_series] { slope[s] = NaN }

@@ -141,7 +141,8 @@ const struct figure figures[] = {
      .table = TABLE_LATENCY,
      .x = "mem_tokens",
      .series = ROLE_SIZE | ROLE_CONDITION | ROLE_MODEL,
-     .need = 1,
+     .need = 2,
+     .counted = "context lengths",
      .nothing = "latency.csv has no decode times of a recomputed window and of a memory with the "
                 "same context (ref does not count)",
      .point = speed_point,

@@ -136,7 +136,8 @@ enum status speed_slowdown(struct plot *p, const struct plot_data *d, struct err
     }
     if (!variant || !others) {
         p->n = 0;
-        snprintf(p->why, sizeof(p->why), "%s", p->figure->nothing);
+        if (!p->why[0]) /* else: too few lengths */
+            snprintf(p->why, sizeof(p->why), "%s", p->figure->nothing);
         return OK;
     }
     enum status st = add_slowdown(p, variant, e);

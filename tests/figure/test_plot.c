@@ -362,24 +362,47 @@ Test(plot, eval_speed_compares_one_shape_with_itself)
     struct rundir r;
 
     made_open(&r, "aaaa");
-    for (int threads = 1; threads <= 2; threads++)
-        for (int kind = 0; kind < 3; kind++) {
-            struct key_row k = key_of(&r, variants[kind]->name, "one", 1, 800);
-            text_put(k.workload, TEXT_SIZE, workload_name[WORK_DECODE]);
-            text_put(k.mem_kind, TEXT_SIZE, mem_kind_name[kind == 2 ? MEM_KV : MEM_RECOMPUTE]);
-            k.threads = threads;
-            put_latency(&r, &k, kind == 2 ? 1e6 : 1e9 / threads + kind, 10, 1);
-        }
+    for (int i = 0; i < 2 * 2 * 3; i++) {
+        const int threads = 1 + i / 6, mem = i / 3 % 2 ? 800 : 400, kind = i % 3;
+        struct key_row k = key_of(&r, variants[kind]->name, "one", 1, mem);
+        text_put(k.workload, TEXT_SIZE, workload_name[WORK_DECODE]);
+        text_put(k.mem_kind, TEXT_SIZE, mem_kind_name[kind == 2 ? MEM_KV : MEM_RECOMPUTE]);
+        k.threads = threads;
+        put_latency(&r, &k, kind == 2 ? 1e6 : 1e9 / threads + kind, 10, 1);
+    }
     put_env(&r, 1);
     struct plot p = must_plot(r.path, "eval-speed");
-    double slower[4];
+    double slower[5], low = INFINITY, high = 0;
     int n = 0;
     cr_expect_eq(p.series.n, 3 * 2 + 1, "threads are told apart");
     for (int i = 0; i < p.n; i++)
-        if (p.point[i].kind == 1 && n < 4)
+        if (p.point[i].kind == 1 && n < 5)
             slower[n++] = p.point[i].y;
-    cr_assert_eq(n, 2);
-    cr_expect_float_eq(fmax(slower[0], slower[1]), 1000, 1e-9);
-    cr_expect_float_eq(fmin(slower[0], slower[1]), 500, 1e-9);
+    cr_assert_eq(n, 4, "of two lengths each");
+    for (int i = 0; i < n; i++) {
+        low = fmin(low, slower[i]);
+        high = fmax(high, slower[i]);
+    }
+    cr_expect_float_eq(high, 1000, 1e-9);
+    cr_expect_float_eq(low, 500, 1e-9);
+    plot_free(&p);
+}
+
+/* One length is no curve. */
+Test(plot, eval_speed_of_one_length)
+{
+    struct rundir r;
+
+    made_open(&r, "aaaa");
+    for (int kind = 0; kind < 2; kind++) {
+        struct key_row k = key_of(&r, variants[2 * kind]->name, "one", 1, 800);
+        text_put(k.workload, TEXT_SIZE, workload_name[WORK_DECODE]);
+        text_put(k.mem_kind, TEXT_SIZE, mem_kind_name[kind ? MEM_KV : MEM_RECOMPUTE]);
+        put_latency(&r, &k, kind ? 2e6 : 1e9, 10, 1);
+    }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "eval-speed");
+    cr_expect_eq(p.n, 0);
+    cr_expect(strstr(p.why, "fewer than two context lengths"), "%s", p.why);
     plot_free(&p);
 }
