@@ -3,6 +3,7 @@
  * Comparisons as text. */
 #include "compare_print.h"
 
+#include "compare_labels.h"
 #include "harness/util/terminal.h"
 #include "harness/util/text.h"
 #include "harness/util/units.h"
@@ -247,15 +248,27 @@ static bool any_pairs(const struct comparisons *c)
 static enum status print_table(FILE *f, const struct comparisons *c, struct err *e)
 {
     struct reasons r = {.text = calloc(2 * (size_t)c->n + 1, sizeof(*r.text))};
+    struct comparisons own = *c; /* with shorter labels */
+    char shared[sizeof(c->v->label)];
 
-    if (!r.text)
+    own.v = calloc((size_t)c->n + 1, sizeof(*own.v));
+    if (!r.text || !own.v) {
+        free(r.text);
+        free(own.v);
         return fail(e, E_NOMEM, "no memory for %d rows", c->n);
-    const enum status st = print_columns(f, &r, c, e);
+    }
+    if (c->n > 0)
+        memcpy(own.v, c->v, (size_t)c->n * sizeof(*own.v));
+    comparisons_share(own.v, own.n, shared);
+    if (*shared)
+        text_line(f, "%s", shared);
+    const enum status st = print_columns(f, &r, &own, e);
     if (st == OK)
         print_reasons(f, &r);
     if (st == OK && any_pairs(c))
         text_line(f, "times: the median of each side; changes: the median over pairs of blocks");
     free(r.text);
+    free(own.v);
     return st;
 }
 
