@@ -511,12 +511,6 @@ static void attention_commit(struct sublayer *s, int L)
     }
 }
 
-static void attention_impl(const struct sublayer *s, const char **forward, const char **backward)
-{
-    *forward = s->of.attention.impl->name;
-    *backward = s->of.attention.impl->backward_by;
-}
-
 static void attention_forget(struct sublayer *s)
 {
     cache_clear(&s->of.attention.keys);
@@ -564,7 +558,6 @@ const struct sublayer_kind sublayer_attention = {
     .remember = attention_remember,
     .commit = attention_commit,
     .forget = attention_forget,
-    .impl = attention_impl,
     .flop = attention_flop,
     .grad_flop = attention_grad_flop,
 };

@@ -118,11 +118,6 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     return engine_attn(g, &one, &t->impl, e);
 }
 
-static enum status can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
-{
-    return engine_attn_backward(g, s->of.attention.impl, e);
-}
-
 static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
     const struct config *const c = s->c;
@@ -149,14 +144,8 @@ static void arrays_grad(const struct sublayer *s, struct extent max, struct arra
 {
     const size_t keys = (size_t)(max.M + max.L) * (size_t)s->c->H * (size_t)collab_of(s->c)->dk;
 
-    arrays(s, max, out);
-    out[CO_LSE].n_kept = 0;
-    out[CO_KEYS].n_kept = out[CO_KEYS_GRAD].n_kept = keys;
-    for (int i = 0; i < SUB_ARRAYS; i++) {
-        out[i].n = 0;
-        out[i].shared = true;
-        out[i].part = PART_ACTIVATIONS;
-    }
+    sublayer_arrays_grad(s, max, out);
+    out[CO_KEYS] = out[CO_KEYS_GRAD] = (struct array){0, keys, true, PART_ACTIVATIONS};
 }
 
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
@@ -165,12 +154,6 @@ static struct attn_need scratch(const struct sublayer *s, const struct engine *g
     const struct attn one = asked(s, attention_for_impl(s));
 
     return backward ? impl->need_backward(&one, g->threads) : impl->need(&one, g->threads);
-}
-
-static void impl(const struct sublayer *s, const char **forward, const char **backward)
-{
-    *forward = s->of.attention.impl->name;
-    *backward = s->of.attention.impl->backward_by;
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -346,7 +329,6 @@ const struct sublayer_kind sublayer_collab = {
     .keeps = keeps,
     .caches = caches,
     .bind = bind,
-    .can_grad = can_grad,
     .arrays = arrays,
     .arrays_grad = arrays_grad,
     .scratch = scratch,
@@ -355,7 +337,6 @@ const struct sublayer_kind sublayer_collab = {
     .remember = remember,
     .commit = commit,
     .forget = forget,
-    .impl = impl,
     .flop = flop,
     .grad_flop = collab_grad_flop,
 };

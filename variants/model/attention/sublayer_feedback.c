@@ -58,11 +58,6 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     return engine_attn(g, &copy, &t->impl, e);
 }
 
-static enum status can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
-{
-    return engine_attn_backward(g, s->of.attention.impl, e);
-}
-
 static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
     const size_t q = (size_t)max.B * (size_t)config_q_width(s->c);
@@ -214,12 +209,6 @@ static void forget(struct sublayer *s)
         feedback_forget(s->of.attention.feedback);
 }
 
-static void impl(const struct sublayer *s, const char **forward_by, const char **backward_by)
-{
-    *forward_by = s->of.attention.impl->name;
-    *backward_by = s->of.attention.impl->backward_by;
-}
-
 /* ---- cost ----------------------------------------------------------------------------------- */
 
 static double core_flop(const struct sublayer *s, int B, int L, int M, bool back)
@@ -266,7 +255,6 @@ const struct sublayer_kind sublayer_feedback = {
     .keeps = keeps_none,
     .caches = feedback_caches,
     .bind = bind,
-    .can_grad = can_grad,
     .arrays = arrays,
     .arrays_grad = arrays_grad,
     .scratch = scratch,
@@ -276,7 +264,6 @@ const struct sublayer_kind sublayer_feedback = {
     .take = take,
     .commit = commit,
     .forget = forget,
-    .impl = impl,
     .flop = flop,
     .grad_flop = grad_flop,
 };

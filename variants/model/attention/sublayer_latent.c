@@ -106,11 +106,6 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     return engine_attn(g, &asked, &t->impl, e);
 }
 
-static enum status can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
-{
-    return engine_attn_backward(g, s->of.attention.impl, e);
-}
-
 static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
     const struct config *const c = s->c;
@@ -141,14 +136,9 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
 
 static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
-    arrays(s, max, out);
-    out[LA_LSE].n_kept = 0;
+    sublayer_arrays_grad(s, max, out);
     if (latent_absorbs(s->c))
         out[LA_V].n_kept = out[LA_LATENT].n_kept;
-    for (int i = 0; i < SUB_ARRAYS; i++) {
-        out[i].n = 0;
-        out[i].shared = true;
-    }
 }
 
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
@@ -163,12 +153,6 @@ static void build_tables(const struct engine *g, struct sublayer *s, const float
 {
     (void)g;
     s->of.attention.pos_encoding = pos_encoding;
-}
-
-static void impl(const struct sublayer *s, const char **forward, const char **backward)
-{
-    *forward = s->of.attention.impl->name;
-    *backward = s->of.attention.impl->backward_by;
 }
 
 /* ---- queries and latents ------------------------------------------------------------------ */
@@ -455,7 +439,6 @@ const struct sublayer_kind sublayer_latent = {
     .keeps = keeps,
     .caches = caches,
     .bind = bind,
-    .can_grad = can_grad,
     .arrays = arrays,
     .arrays_grad = arrays_grad,
     .scratch = scratch,
@@ -467,7 +450,6 @@ const struct sublayer_kind sublayer_latent = {
     .forget = forget,
     .shows = shows,
     .ends_in = latent_operands,
-    .impl = impl,
     .flop = flop,
     .grad_flop = latent_grad_flop,
 };

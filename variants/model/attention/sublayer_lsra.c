@@ -518,13 +518,6 @@ static void lsra_forget(struct sublayer *s)
     give_back(s, &a);
 }
 
-static void lsra_impl(const struct sublayer *s, const char **forward, const char **backward)
-{
-    const struct sublayer a = narrowed(s);
-
-    a.kind->impl(&a, forward, backward);
-}
-
 /* ---- cost ----------------------------------------------------------------------------------- */
 
 static double conv_flop(const struct sublayer *s, int B, int L, bool tail)
@@ -573,7 +566,6 @@ const struct sublayer_kind sublayer_lsra = {
     .remember = lsra_remember,
     .commit = lsra_commit,
     .forget = lsra_forget,
-    .impl = lsra_impl,
     .flop = lsra_flop,
     .grad_flop = lsra_grad_flop,
 };

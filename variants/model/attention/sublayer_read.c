@@ -102,10 +102,7 @@ static struct attn_need read_scratch(const struct sublayer *s, const struct engi
 
     for (int i = -1; i < cross_calls(&t); i++) {
         const struct attn a = i < 0 ? cross_attn(&t) : cross_call(&t, i);
-        const struct attn_need need =
-            (backward ? t.impl->need_backward : t.impl->need)(&a, g->threads);
-        if (need.scores_bytes + need.scratch_bytes > most.scores_bytes + most.scratch_bytes)
-            most = need;
+        most = larger_need((backward ? t.impl->need_backward : t.impl->need)(&a, g->threads), most);
     }
     return most;
 }

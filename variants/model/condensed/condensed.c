@@ -211,17 +211,6 @@ struct attn_need condensed_scratch(const struct sublayer *s, const struct engine
     return (backward ? t->impl->need_backward : t->impl->need)(&t->prepared, g->threads);
 }
 
-enum status condensed_can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
-{
-    return engine_attn_backward(g, s->of.attention.impl, e);
-}
-
-void condensed_impl(const struct sublayer *s, const char **forward, const char **backward)
-{
-    *forward = s->of.attention.impl->name;
-    *backward = s->of.attention.impl->backward_by;
-}
-
 double condensed_maps_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *const c = s->c;

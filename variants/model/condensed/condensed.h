@@ -71,8 +71,6 @@ void condensed_forget(struct sublayer *s);
 
 /* Work space of the implementation that runs of.attention.prepared. */
 struct attn_need condensed_scratch(const struct sublayer *s, const struct engine *g, bool backward);
-enum status condensed_can_grad(const struct sublayer *s, const struct engine *g, struct err *e);
-void condensed_impl(const struct sublayer *s, const char **forward, const char **backward);
 
 /* FLOP of the four projections of L new rows after M. */
 double condensed_maps_flop(const struct sublayer *s, int B, int L, int M);

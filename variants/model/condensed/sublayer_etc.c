@@ -3,6 +3,7 @@
  * Global and long rows as a kind of sub-layer (variants/etc.c): two calls of an implementation of
  * attention, of the long queries with a mask and of the global ones to everything. Keys and values
  * of a call are [of global rows; of long ones]. */
+#include "condensed.h"
 #include "variants/model/attention/sublayer_attention.h"
 
 #include <string.h>
@@ -108,40 +109,15 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
     out[ET_LSE] = (struct array){0, B * L * (size_t)c->H, false, PART_ACTIVATIONS};
 }
 
-static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
-{
-    arrays(s, max, out);
-    out[ET_LSE].n_kept = 0;
-    for (int i = 0; i <= ET_LSE; i++) {
-        out[i].n = 0;
-        out[i].shared = true;
-    }
-}
-
 /* Of either call, of the longest text. */
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
     const struct attention *const t = &s->of.attention;
     const int L = t->prepared.L + t->prepared.M, G = t->prepared.M;
     const struct attn global = core(s, GLOBAL, t->prepared.B, L, max_int(1, G));
-    const struct attn_need one =
-        (backward ? t->impl->need_backward : t->impl->need)(&t->prepared, g->threads);
-    const struct attn_need other =
-        (backward ? t->impl->need_backward : t->impl->need)(&global, g->threads);
 
-    return one.scores_bytes + one.scratch_bytes > other.scores_bytes + other.scratch_bytes ? one
-                                                                                           : other;
-}
-
-static enum status can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
-{
-    return engine_attn_backward(g, s->of.attention.impl, e);
-}
-
-static void impl(const struct sublayer *s, const char **forward, const char **backward)
-{
-    *forward = s->of.attention.impl->name;
-    *backward = s->of.attention.impl->backward_by;
+    return larger_need(condensed_scratch(s, g, backward),
+                       (backward ? t->impl->need_backward : t->impl->need)(&global, g->threads));
 }
 
 /* ---- a call ------------------------------------------------------------------------------- */
@@ -304,12 +280,9 @@ const struct sublayer_kind sublayer_etc = {
     .place = DROP_ATTENTION,
     .params = params,
     .bind = bind,
-    .can_grad = can_grad,
     .arrays = arrays,
-    .arrays_grad = arrays_grad,
     .scratch = scratch,
     .forward = forward,
     .backward = backward,
-    .impl = impl,
     .cost = cost,
 };

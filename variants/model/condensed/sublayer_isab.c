@@ -2,6 +2,7 @@
  *
  * Attention through learned rows as a kind of sub-layer (variants/set.c): two blocks of cross
  * attention with a sum and a linear map of their own. */
+#include "condensed.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/linear.h"
 
@@ -155,30 +156,8 @@ static void arrays_grad(const struct sublayer *s, struct extent max, struct arra
 {
     const size_t rows = (size_t)max.B * (size_t)max_int(max.L, numbers(s->c)->inducing);
 
-    arrays(s, max, out);
+    sublayer_arrays_grad(s, max, out);
     out[IS_STATS] = (struct array){0, NORM_STATS * rows, true, PART_SCRATCH};
-    for (int i = 0; i < IS_STATS; i++) {
-        out[i].n = 0;
-        out[i].shared = true;
-    }
-}
-
-static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
-{
-    const struct attention *const t = &s->of.attention;
-
-    return (backward ? t->impl->need_backward : t->impl->need)(&t->prepared, g->threads);
-}
-
-static enum status can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
-{
-    return engine_attn_backward(g, s->of.attention.impl, e);
-}
-
-static void impl(const struct sublayer *s, const char **forward, const char **backward)
-{
-    *forward = s->of.attention.impl->name;
-    *backward = s->of.attention.impl->backward_by;
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -377,12 +356,10 @@ const struct sublayer_kind sublayer_isab = {
     .place = DROP_ATTENTION,
     .params = params,
     .bind = bind,
-    .can_grad = can_grad,
     .arrays = arrays,
     .arrays_grad = arrays_grad,
-    .scratch = scratch,
+    .scratch = condensed_scratch,
     .forward = forward,
     .backward = backward,
-    .impl = impl,
     .cost = cost,
 };

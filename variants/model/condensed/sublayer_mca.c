@@ -140,14 +140,9 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
 
 static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
-    arrays(s, max, out);
-    out[CO_LSE].n_kept = 0;
+    sublayer_arrays_grad(s, max, out);
     out[MC_ONE_K] = out[CO_FAR_K];
     out[MC_ONE_V] = out[CO_FAR_V];
-    for (int i = 0; i <= MC_ONE_V; i++) {
-        out[i].n = 0;
-        out[i].shared = true;
-    }
 }
 
 static size_t cached(const struct sublayer *s, int M)
@@ -445,7 +440,6 @@ const struct sublayer_kind sublayer_mca = {
     .keeps = condensed_keeps,
     .cached = cached,
     .bind = bind,
-    .can_grad = condensed_can_grad,
     .arrays = arrays,
     .arrays_grad = arrays_grad,
     .scratch = condensed_scratch,
@@ -454,6 +448,5 @@ const struct sublayer_kind sublayer_mca = {
     .remember = remember,
     .commit = condensed_commit,
     .forget = condensed_forget,
-    .impl = condensed_impl,
     .cost = cost,
 };

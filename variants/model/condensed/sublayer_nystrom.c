@@ -109,13 +109,9 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
 
 static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
-    arrays(s, max, out);
-    out[CO_LSE].n_kept = out[NY_LSE].n_kept = out[NY_SUM].n_kept = 0;
+    sublayer_arrays_grad(s, max, out);
+    out[NY_SUM].n_kept = 0;
     out[NY_Z].n_kept = out[NY_Z].n_kept / (size_t)matrices(s->c) * GRADIENTS;
-    for (int i = 0; i <= NY_SUM; i++) {
-        out[i].n = 0;
-        out[i].shared = true;
-    }
 }
 
 /* ---- landmarks ---------------------------------------------------------------------------- */
@@ -218,12 +214,8 @@ static struct attn_need scratch(const struct sublayer *s, const struct engine *g
     struct attn own_keys = s->of.attention.prepared;
 
     own_keys.Hkv = own_keys.H;
-    const struct attn_need shared = condensed_scratch(s, g, backward);
-    const struct attn_need own =
-        (backward ? impl->need_backward : impl->need)(&own_keys, g->threads);
-    return own.scores_bytes + own.scratch_bytes > shared.scores_bytes + shared.scratch_bytes
-               ? own
-               : shared;
+    return larger_need((backward ? impl->need_backward : impl->need)(&own_keys, g->threads),
+                       condensed_scratch(s, g, backward));
 }
 
 /* One head of one sequence, in the arrays `own`, with so many matrices of a head. */
@@ -417,13 +409,11 @@ const struct sublayer_kind sublayer_nystrom = {
     .place = DROP_ATTENTION,
     .params = params,
     .bind = bind,
-    .can_grad = condensed_can_grad,
     .arrays = arrays,
     .arrays_grad = arrays_grad,
     .scratch = scratch,
     .forward = forward,
     .backward = backward,
-    .impl = condensed_impl,
     .cost = cost,
     .amplifies = amplifies,
 };

@@ -3,6 +3,7 @@
  * Attention in a window and then to pooled rows of a wider one, as a kind of sub-layer
  * (variants/poolingformer.c). The second attention runs in a plain loop: a query sees a range of
  * cells, pooled rows, that no kernel has as data. */
+#include "condensed.h"
 #include "ranges.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/linear.h"
@@ -156,35 +157,10 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
     out[PO_LSE].n_kept = 2 * rows * (size_t)c->H;
 }
 
-static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
-{
-    arrays(s, max, out);
-    out[PO_LSE].n_kept = 0;
-    for (int i = 0; i <= PO_CELL_V; i++) {
-        out[i].n = 0;
-        out[i].shared = true;
-    }
-}
-
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
-    const struct attention *const t = &s->of.attention;
-    const struct attn_need loop = ranges_need(cells(s->c, t->prepared.L), g->threads);
-    const struct attn_need need =
-        (backward ? t->impl->need_backward : t->impl->need)(&t->prepared, g->threads);
-
-    return need.scores_bytes + need.scratch_bytes > loop.scores_bytes ? need : loop;
-}
-
-static enum status can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
-{
-    return engine_attn_backward(g, s->of.attention.impl, e);
-}
-
-static void impl(const struct sublayer *s, const char **forward, const char **backward)
-{
-    *forward = s->of.attention.impl->name;
-    *backward = s->of.attention.impl->backward_by;
+    return larger_need(condensed_scratch(s, g, backward),
+                       ranges_need(cells(s->c, s->of.attention.prepared.L), g->threads));
 }
 
 /* ---- pooling ------------------------------------------------------------------------------ */
@@ -481,12 +457,9 @@ const struct sublayer_kind sublayer_pooling = {
     .place = DROP_ATTENTION,
     .params = params,
     .bind = bind,
-    .can_grad = can_grad,
     .arrays = arrays,
-    .arrays_grad = arrays_grad,
     .scratch = scratch,
     .forward = forward,
     .backward = backward,
-    .impl = impl,
     .cost = cost,
 };

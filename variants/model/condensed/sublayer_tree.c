@@ -236,26 +236,10 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
     out[TR_K] = out[TR_V] = (struct array){nodes, nodes, false, PART_ACTIVATIONS};
 }
 
-static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
-{
-    arrays(s, max, out);
-    out[CO_LSE].n_kept = 0;
-    for (int i = 0; i <= TR_V; i++) {
-        out[i].n = 0;
-        out[i].shared = true;
-    }
-}
-
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
     (void)backward;
     return ranges_need(most_seen(s->c, s->of.tree.rows), g->threads);
-}
-
-static enum status can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
-{
-    (void)s, (void)g, (void)e;
-    return OK;
 }
 
 static void impl(const struct sublayer *s, const char **forward, const char **backward)
@@ -489,9 +473,7 @@ const struct sublayer_kind sublayer_tree = {
     .keeps = condensed_keeps,
     .cached = cached,
     .bind = bind,
-    .can_grad = can_grad,
     .arrays = arrays,
-    .arrays_grad = arrays_grad,
     .scratch = scratch,
     .forward = forward,
     .backward = backward,

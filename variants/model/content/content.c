@@ -145,12 +145,8 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
 
 static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
-    arrays(s, max, out);
-    out[CT_LSE].n_kept = out[CT_NUMBERS].n_kept = 0;
-    for (int i = 0; i < SUB_ARRAYS; i++) {
-        out[i].n = 0;
-        out[i].shared = true;
-    }
+    sublayer_arrays_grad(s, max, out);
+    out[CT_NUMBERS].n_kept = 0;
 }
 
 /* ---- work space --------------------------------------------------------------------------- */

@@ -135,9 +135,11 @@ struct sublayer_kind {
     /* Count or place its own state; select its implementation. */
     enum status (*bind)(struct sublayer *s, const struct engine *g, struct extent max,
                         struct arena *a, struct err *e);
-    /* OK, or E_UNSUPPORTED if it has no backward pass. */
+    /* OK, or E_UNSUPPORTED if it has no backward pass. NULL = as its implementation of attention
+     * says, if it has one. */
     enum status (*can_grad)(const struct sublayer *s, const struct engine *g, struct err *e);
-    /* Its arrays for up to `max`: of forward, and further ones of backward (n_kept only). */
+    /* Its arrays for up to `max`: of forward, and further ones of backward (n_kept only), which may
+     * be NULL for those of sublayer_arrays_grad. */
     void (*arrays)(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS]);
     void (*arrays_grad)(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS]);
     struct attn_need (*scratch)(const struct sublayer *s, const struct engine *g, bool backward);
@@ -177,7 +179,7 @@ struct sublayer_kind {
     /* The attention executed by its last forward pass of B sequences of L rows, for inspection;
      * NULL = none. */
     struct attn (*ends_in)(const struct sublayer *s, const struct work *w, int B, int L);
-    /* Names of its implementations, forward and backward; NULL = nothing of its own. */
+    /* Names of its implementations, forward and backward; NULL = those of attention, or nothing. */
     void (*impl)(const struct sublayer *s, const char **forward, const char **backward);
     /* Useful FLOP of a call with M rows of memory: products, each visible pair once. Either both,
      * or cost in place of them. */
@@ -353,6 +355,16 @@ struct sublayer {
 
 /* E_UNSUPPORTED: what its MEM_KV caches cannot have the type that the model says. */
 enum status kv_unsupported(const struct config *c, struct err *e);
+
+/* The arrays of a backward pass: gradients of those of forward, which all sub-layers share. What
+ * forward writes only if backward follows has none. */
+void sublayer_arrays_grad(const struct sublayer *s, struct extent max,
+                          struct array out[SUB_ARRAYS]);
+static inline struct attn_need larger_need(struct attn_need a, struct attn_need b)
+{
+    return a.scores_bytes + a.scratch_bytes > b.scores_bytes + b.scratch_bytes ? a : b;
+}
+
 /* Look up the parameters in a list that has been placed; count or place memory and tables. */
 enum status sublayer_bind(struct sublayer *s, const struct engine *g, const struct params *p,
                           int at_model, enum mem_kind mem, struct extent max, struct arena *a,

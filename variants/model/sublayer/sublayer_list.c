@@ -34,6 +34,13 @@ enum status sublayers_bind(struct sublayers *s, const struct engine *g, const st
     return OK;
 }
 
+static enum status can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
+{
+    if (s->kind->can_grad)
+        return s->kind->can_grad(s, g, e);
+    return s->kind->attends ? engine_attn_backward(g, s->of.attention.impl, e) : OK;
+}
+
 enum status sublayers_can_grad(const struct sublayers *s, const struct engine *g, struct err *e)
 {
     enum status st = OK;
@@ -42,8 +49,7 @@ enum status sublayers_can_grad(const struct sublayers *s, const struct engine *g
         return fail(e, E_UNSUPPORTED, "%s: hard gates have no backward pass  -> use cond soft",
                     s->at->c->variant->name);
     for (int i = 0; i < s->n && st == OK; i++)
-        if (s->at[i].kind->can_grad)
-            st = s->at[i].kind->can_grad(&s->at[i], g, e);
+        st = can_grad(&s->at[i], g, e);
     return st;
 }
 
@@ -210,11 +216,18 @@ void sublayers_impl(const struct sublayers *s, const char **forward, const char 
 {
     *forward = "";
     *backward = NULL;
-    for (int i = 0; i < s->n; i++)
-        if (s->at[i].kind->impl) {
-            s->at[i].kind->impl(&s->at[i], forward, backward);
+    for (int i = 0; i < s->n; i++) {
+        const struct sublayer *const at = &s->at[i];
+        if (at->kind->impl) {
+            at->kind->impl(at, forward, backward);
             return;
         }
+        if (at->kind->attends) {
+            *forward = at->of.attention.impl->name;
+            *backward = at->of.attention.impl->backward_by;
+            return;
+        }
+    }
 }
 
 bool sublayers_carry(const struct sublayers *s)

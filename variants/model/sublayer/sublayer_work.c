@@ -26,11 +26,23 @@ static struct extent extent_of(const struct sublayer *s, struct extent max)
     return max;
 }
 
+void sublayer_arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
+{
+    s->kind->arrays(s, max, out);
+    for (int i = 0; i < SUB_ARRAYS; i++) {
+        out[i].n_kept = out[i].n ? out[i].n_kept : 0;
+        out[i].n = 0;
+        out[i].shared = true;
+    }
+}
+
 /* The largest arrays that any sub-layer of the i-th's kind asks for. */
 static void arrays_of_kind(const struct sublayers *s, int i, bool backward,
                            struct array out[SUB_ARRAYS])
 {
     const struct sublayer_kind *const kind = s->at[i].kind;
+    void (*const arrays_grad)(const struct sublayer *, struct extent, struct array *) =
+        kind->arrays_grad ? kind->arrays_grad : sublayer_arrays_grad;
 
     for (int k = 0; k < SUB_ARRAYS; k++)
         out[k] = (struct array){0};
@@ -38,7 +50,7 @@ static void arrays_of_kind(const struct sublayers *s, int i, bool backward,
         struct array one[SUB_ARRAYS] = {{0}};
         if (s->at[j].kind != kind)
             continue;
-        (backward ? kind->arrays_grad : kind->arrays)(&s->at[j], extent_of(&s->at[j], s->max), one);
+        (backward ? arrays_grad : kind->arrays)(&s->at[j], extent_of(&s->at[j], s->max), one);
         for (int k = 0; k < SUB_ARRAYS; k++) {
             one[k].n = one[k].n > out[k].n ? one[k].n : out[k].n;
             one[k].n_kept = one[k].n_kept > out[k].n_kept ? one[k].n_kept : out[k].n_kept;
@@ -58,9 +70,7 @@ static void *scratch_of_kind(const struct sublayers *s, int i, const struct engi
     for (int j = 0; j < s->n; j++) {
         if (s->at[j].kind != kind)
             continue;
-        const struct attn_need need = kind->scratch(&s->at[j], g, backward);
-        if (need.scores_bytes + need.scratch_bytes > most.scores_bytes + most.scratch_bytes)
-            most = need;
+        most = larger_need(kind->scratch(&s->at[j], g, backward), most);
     }
     /* Scores first: they are the larger part and the ledger has a column for them. */
     void *const at = arena_take(a, PART_SCRATCH, most.scores_bytes + most.scratch_bytes);
