@@ -162,10 +162,9 @@ static struct attn_need scratch(const struct sublayer *s, const struct engine *g
 static struct seq_rows new_rows(const struct sublayer *s, struct cache *cache, float *array,
                                 int rows, int n)
 {
-    if (s->mem != MEM_KV)
-        return (struct seq_rows){array, (ptrdiff_t)rows * n};
-    cache_reserve(cache, rows);
-    return (struct seq_rows){cache_rows(cache, 0) + (ptrdiff_t)cache->M * n, cache_stride(cache)};
+    if (s->mem == MEM_KV)
+        return cache_new_rows(cache, rows);
+    return (struct seq_rows){array, (ptrdiff_t)rows * n};
 }
 
 /* Those of memory and new rows. */

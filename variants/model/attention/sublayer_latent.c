@@ -253,13 +253,9 @@ static void make_latents(const struct engine *g, const struct sublayer *s, const
 /* Where the latents of so many source rows go. */
 static struct seq_rows new_latents(struct sublayer *s, const struct work *w, int rows)
 {
-    struct cache *const cache = &s->of.attention.keys;
-
-    if (s->mem != MEM_KV)
-        return (struct seq_rows){w->own[LA_LATENT], (ptrdiff_t)rows * latent_width(s->c)};
-    cache_reserve(cache, rows);
-    return (struct seq_rows){cache_rows(cache, 0) + (ptrdiff_t)cache->M * cache->n,
-                             cache_stride(cache)};
+    if (s->mem == MEM_KV)
+        return cache_new_rows(&s->of.attention.keys, rows);
+    return (struct seq_rows){w->own[LA_LATENT], (ptrdiff_t)rows * latent_width(s->c)};
 }
 
 /* Those of memory and new rows. */

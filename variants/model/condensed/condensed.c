@@ -75,13 +75,6 @@ void condensed_arrays(const struct sublayer *s, struct grouping of, struct exten
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-static struct seq_rows behind(struct cache *cache, int rows)
-{
-    cache_reserve(cache, rows);
-    return (struct seq_rows){cache_rows(cache, 0) + (ptrdiff_t)cache->M * cache->n,
-                             cache_stride(cache)};
-}
-
 /* Cached rows of the group that is not complete; those before them belong to far rows. */
 static int waiting(const struct grouped *t)
 {
@@ -148,9 +141,9 @@ struct stretch condensed_project(const struct engine *g, struct sublayer *s, con
     const struct seq_rows fresh = {from.at.at + (ptrdiff_t)from.M * s->c->D, from.at.stride};
     const struct seq_rows q = {w->own[CO_Q], (ptrdiff_t)from.L * config_q_width(s->c)};
     const struct seq_rows k =
-        kv ? behind(&t->attention.keys, rows) : (struct seq_rows){w->own[CO_K], all};
+        kv ? cache_new_rows(&t->attention.keys, rows) : (struct seq_rows){w->own[CO_K], all};
     const struct seq_rows v =
-        kv ? behind(&t->attention.values, rows) : (struct seq_rows){w->own[CO_V], all};
+        kv ? cache_new_rows(&t->attention.values, rows) : (struct seq_rows){w->own[CO_V], all};
 
     if (queries)
         project_rows(g, s, ATTN_Q, q, fresh, from.B, from.L);
@@ -175,6 +168,20 @@ void condensed_in_grad(const struct engine *g, const struct sublayer *s, const s
     const struct project_grad d = {w->d_own[CO_Q], w->d_own[CO_K], w->d_own[CO_V]};
 
     project_backward(g, s, s->c->D, from, d_in, d, skip);
+}
+
+void condensed_clear(struct seq_rows x, int B)
+{
+    memset(x.at, 0, sizeof(float) * (size_t)(B * x.stride));
+}
+
+void condensed_add(struct seq_rows to, struct seq_rows from, int B, int rows, int width)
+{
+    const ptrdiff_t n = (ptrdiff_t)rows * width;
+
+    for (int b = 0; b < B; b++)
+        for (ptrdiff_t i = 0; i < n; i++)
+            to.at[b * to.stride + i] += from.at[b * from.stride + i];
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */

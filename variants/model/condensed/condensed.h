@@ -65,6 +65,10 @@ void condensed_out_grad(const struct engine *g, const struct sublayer *s, const 
 void condensed_in_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
                        struct sublayer_input from, float *d_in, int skip);
 
+/* Gradients of rows: 0; the first `rows` rows of each sequence added to others. */
+void condensed_clear(struct seq_rows x, int B);
+void condensed_add(struct seq_rows to, struct seq_rows from, int B, int rows, int width);
+
 /* Rows of the last call become memory. */
 void condensed_commit(struct sublayer *s, int L);
 void condensed_forget(struct sublayer *s);

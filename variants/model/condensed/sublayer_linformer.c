@@ -253,26 +253,12 @@ static void run_blocks(const struct engine *g, const struct sublayer *s, const s
     }
 }
 
-static void add_rows(struct seq_rows to, struct seq_rows from, int B, int rows, int width)
-{
-    const ptrdiff_t n = (ptrdiff_t)rows * width;
-
-    for (int b = 0; b < B; b++)
-        for (ptrdiff_t i = 0; i < n; i++)
-            to.at[b * to.stride + i] += from.at[b * from.stride + i];
-}
-
 /* The gradients of one block's rows: of the far ones, and of its own tokens. */
 static void share(struct seq_rows d, struct seq_rows d_far, struct seq_rows one,
                   const struct block *u, int B, int width)
 {
-    add_rows(d_far, one, B, u->far, width);
-    add_rows(row_of(d, u->from, width), row_of(one, u->far, width), B, u->to - u->from, width);
-}
-
-static void clear(struct seq_rows x, int B)
-{
-    memset(x.at, 0, sizeof(float) * (size_t)(B * x.stride));
+    condensed_add(d_far, one, B, u->far, width);
+    condensed_add(row_of(d, u->from, width), row_of(one, u->far, width), B, u->to - u->from, width);
 }
 
 /* From the last block to the first: the gradients of a block's far rows come from those after it,
@@ -288,7 +274,8 @@ static void blocks_grad(const struct engine *g, const struct sublayer *s, const 
                           one_v = {w->d_own[LI_ONE_V], t->far_v.stride};
     struct block u;
 
-    clear(d_k, B), clear(d_v, B), clear(far_k, B), clear(far_v, B);
+    condensed_clear(d_k, B), condensed_clear(d_v, B), condensed_clear(far_k, B),
+        condensed_clear(far_v, B);
     for (int end = t->rows; end > 0; end = u.from) {
         u = block_at(t, grouping(s->c), end - 1);
         if (u.complete) {
@@ -351,7 +338,7 @@ static void whole_grad(const struct engine *g, const struct sublayer *s, const s
                                 .d_v = w->d_own[CO_FAR_V]};
     const struct seq_rows d_k = {w->d_own[CO_K], t->k.stride}, d_v = {w->d_own[CO_V], t->v.stride};
 
-    clear(d_k, B), clear(d_v, B);
+    condensed_clear(d_k, B), condensed_clear(d_v, B);
     s->of.attention.impl->backward(g, &a, &d, w->d_scratch);
     map_grad(g, map_of(s, false), d_k, far_of(s->c, d.d_k), t->k, B, L, width);
     map_grad(g, map_of(s, true), d_v, far_of(s->c, d.d_v), t->v, B, L, width);

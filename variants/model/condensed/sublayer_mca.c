@@ -331,13 +331,6 @@ static void run_classes(const struct engine *g, const struct sublayer *s, const 
     }
 }
 
-static void add_rows(struct seq_rows to, const float *from, int B, int rows, int width)
-{
-    for (int b = 0; b < B; b++)
-        for (ptrdiff_t i = 0; i < (ptrdiff_t)rows * width; i++)
-            to.at[b * to.stride + i] += from[b * to.stride + i];
-}
-
 static void classes_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
                          const struct stretch *t, int B, int L)
 {
@@ -345,8 +338,8 @@ static void classes_grad(const struct engine *g, const struct sublayer *s, const
     const struct seq_rows far_k = {w->d_own[CO_FAR_K], t->far_k.stride},
                           far_v = {w->d_own[CO_FAR_V], t->far_v.stride};
 
-    memset(far_k.at, 0, sizeof(float) * (size_t)(B * far_k.stride));
-    memset(far_v.at, 0, sizeof(float) * (size_t)(B * far_v.stride));
+    condensed_clear(far_k, B);
+    condensed_clear(far_v, B);
     memset(w->d_own[CO_Q], 0, sizeof(float) * (size_t)(B * L) * (size_t)config_q_width(s->c));
     for (int nth = 0; nth < classes(s->c, L); nth++) {
         const struct class of = class_of(s->c, t, L, nth);
@@ -361,8 +354,8 @@ static void classes_grad(const struct engine *g, const struct sublayer *s, const
                                     .d_sink_k = null_of(s, false)->grad,
                                     .d_sink_v = null_of(s, true)->grad};
         s->of.attention.impl->backward(g, &a, &d, w->d_scratch);
-        add_rows(far_k, d.d_k, B, attn_keys(&a), width);
-        add_rows(far_v, d.d_v, B, attn_keys(&a), width);
+        condensed_add(far_k, (struct seq_rows){d.d_k, far_k.stride}, B, attn_keys(&a), width);
+        condensed_add(far_v, (struct seq_rows){d.d_v, far_v.stride}, B, attn_keys(&a), width);
     }
 }
 
@@ -399,8 +392,8 @@ static void backward(const struct engine *g, struct sublayer *s, const struct wo
 
     condensed_out_grad(g, s, w, d_y, B * L);
     classes_grad(g, s, w, &t, B, L);
-    memset(d_k.at, 0, sizeof(float) * (size_t)(B * d_k.stride));
-    memset(d_v.at, 0, sizeof(float) * (size_t)(B * d_v.stride));
+    condensed_clear(d_k, B);
+    condensed_clear(d_v, B);
     convolve_grad(g, s, false, d_k, far_k, &t, w->own[MC_K], w->d_own[MC_K], B);
     convolve_grad(g, s, true, d_v, far_v, &t, w->own[MC_V], w->d_own[MC_V], B);
     condensed_in_grad(g, s, w, from, d_in, skip);

@@ -256,19 +256,12 @@ struct operands {
     int K;
 };
 
-static struct seq_rows behind(struct cache *cache, int rows)
-{
-    cache_reserve(cache, rows);
-    return (struct seq_rows){cache_rows(cache, 0) + (ptrdiff_t)cache->M * cache->n,
-                             cache_stride(cache)};
-}
-
 /* Means of the new rows of level `l`, from those of the level below that end with the same token
  * and in its middle. Rows that would begin before the first token are no nodes. */
 static void add_means(struct cache *level, const struct cache *below, int l, int B, int L)
 {
     const int width = level->n, half = 1 << (l - 1);
-    const struct seq_rows to = behind(level, L);
+    const struct seq_rows to = cache_new_rows(level, L);
 
     for (int b = 0; b < B; b++)
         for (int i = 0; i < L; i++) {
@@ -332,8 +325,10 @@ static struct operands project(const struct engine *g, struct sublayer *s, const
 
     if (queries)
         project_rows(g, s, ATTN_Q, q, fresh, from.B, from.L);
-    project_rows(g, s, ATTN_K, kv ? behind(&t->keys[0], rows) : own_k, from.at, from.B, rows);
-    project_rows(g, s, ATTN_V, kv ? behind(&t->values[0], rows) : own_v, from.at, from.B, rows);
+    project_rows(g, s, ATTN_K, kv ? cache_new_rows(&t->keys[0], rows) : own_k, from.at, from.B,
+                 rows);
+    project_rows(g, s, ATTN_V, kv ? cache_new_rows(&t->values[0], rows) : own_v, from.at, from.B,
+                 rows);
     if (kv)
         return cached_operands(s, from.B, from.L);
     const struct operands of = own_operands(s, w->own, from);

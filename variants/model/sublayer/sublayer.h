@@ -35,6 +35,13 @@ struct seq_rows {
     ptrdiff_t stride;
 };
 
+/* Where so many new rows of a cache go. */
+static inline struct seq_rows cache_new_rows(struct cache *c, int rows)
+{
+    cache_reserve(c, rows);
+    return (struct seq_rows){cache_rows(c, 0) + (ptrdiff_t)c->M * c->n, cache_stride(c)};
+}
+
 /* ---- work space --------------------------------------------------------------------------- */
 
 enum { SUB_ARRAYS = 12 }; /* most arrays of a kind */
