@@ -40,8 +40,8 @@ function drawVerdict(place, run, several) {
         : ok.length === 0 || unchecked > 0 || 2 * preempted > samples ? "doubtful" : "good";
     line.className = "verdict " + mood;
     place.append(line);
-    for (const text of run.section.dataset.answer.split("\n").filter((text) => text !== ""))
-        place.append(make("p", {class: "answer"}, text));
+    if (run.section.dataset.answer !== "")
+        place.append(make("p", {class: "answer"}, run.section.dataset.answer));
 }
 
 // ---- rankings --------------------------------------------------------------------------------

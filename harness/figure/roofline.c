@@ -32,7 +32,7 @@ static enum status add_ceiling(struct plot *p, const char *name, int kind, doubl
                                struct err *e)
 {
     struct plot_point point = plot_point_empty();
-    char series[TEXT_SIZE];
+    char series[PLOT_TEXT];
 
     if (!(peak > 0))
         return OK;
