@@ -12,7 +12,7 @@
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 
-const struct mixer mixer_tree = {.name = "tree", .own = &tree_own, .kind = &sublayer_tree};
+const struct mixer mixer_tree = {.name = "tree", .numbers = &tree_numbers, .kind = &sublayer_tree};
 
 const struct variant variant_bp = {
     .name = "bp",

@@ -11,7 +11,7 @@
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_clustered = {.name = "clustered",
-                                      .own = &clustered_own,
+                                      .numbers = &clustered_numbers,
                                       .kind = &sublayer_content,
                                       .attends = true,
                                       .content = &content_clustered};

@@ -14,7 +14,7 @@
 
 const struct mixer mixer_collab = {
     .name = "collab",
-    .own = &collab_own,
+    .numbers = &collab_numbers,
     .kind = &sublayer_collab,
     .attends = true,
     .excludes = EXCLUDES(HAS_MASKS_OF_HEADS, HAS_ROTATED, HAS_NO_CONTENT, HAS_GROUPS)};

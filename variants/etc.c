@@ -13,7 +13,7 @@
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_etc = {.name = "etc",
-                                .own = &etc_own,
+                                .numbers = &etc_numbers,
                                 .kind = &sublayer_etc,
                                 .attends = true,
                                 .both = true,

@@ -24,14 +24,14 @@ static void build(struct steps *t)
     mix_output(t, step_recur(t, r));
 }
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
-    mix_usual(c, own, (struct mix){.conv_width = 4, .gate_tau = 1, .beta_max = 1});
+    mix_usual(c, numbers, (struct mix){.conv_width = 4, .gate_tau = 1, .beta_max = 1});
 }
 
-static const struct own own = MIX_OWN(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(usual);
 const struct mixer mixer_gdn = {
-    .name = "gdn", .own = &own, .kind = &sublayer_steps, .gated = true, .build = build};
+    .name = "gdn", .numbers = &numbers, .kind = &sublayer_steps, .gated = true, .build = build};
 
 const struct variant variant_gdn = {
     .name = "gdn",

@@ -148,14 +148,14 @@ static void model_params(const struct config *c, struct params *p)
     params_add(p, INIT_CONST, 1, 2, (const int[]){c->N, layer.H * layer.dh}, "lower_bounds");
 }
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
-    mix_usual(c, own, (struct mix){.norm_whole = true, .gate_tau = 1, .beta_max = 1});
+    mix_usual(c, numbers, (struct mix){.norm_whole = true, .gate_tau = 1, .beta_max = 1});
 }
 
-static const struct own own = MIX_OWN(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(usual);
 const struct mixer mixer_hgrn2 = {.name = "hgrn2",
-                                  .own = &own,
+                                  .numbers = &numbers,
                                   .kind = &sublayer_steps,
                                   .gated = true,
                                   .build = build,

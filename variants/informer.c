@@ -11,7 +11,7 @@
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_informer = {.name = "informer",
-                                     .own = &informer_own,
+                                     .numbers = &informer_numbers,
                                      .kind = &sublayer_content,
                                      .attends = true,
                                      .content = &content_informer};

@@ -26,16 +26,16 @@ static void build(struct steps *t)
     mix_output(t, step_recur(t, r));
 }
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     mix_usual(
-        c, own,
+        c, numbers,
         (struct mix){.conv_width = 4, .lora = min_int(16, c->D), .gate_tau = 1, .beta_max = 1});
 }
 
-static const struct own own = MIX_OWN(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(usual);
 const struct mixer mixer_kda = {
-    .name = "kda", .own = &own, .kind = &sublayer_steps, .gated = true, .build = build};
+    .name = "kda", .numbers = &numbers, .kind = &sublayer_steps, .gated = true, .build = build};
 
 const struct variant variant_kda = {
     .name = "kda",

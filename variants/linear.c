@@ -17,7 +17,7 @@
 
 const struct mixer mixer_linear_elu = {
     .name = "linear_elu",
-    .own = &linear_own,
+    .numbers = &linear_numbers,
     .kind = &sublayer_sums,
     .build = mix_linear,
     .features = FEATURES_ELU,

@@ -14,7 +14,7 @@
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_linformer = {
-    .name = "linformer", .own = &linformer_own, .kind = &sublayer_linformer, .both = true};
+    .name = "linformer", .numbers = &linformer_numbers, .kind = &sublayer_linformer, .both = true};
 
 const struct variant variant_linformer = {
     .name = "linformer",

@@ -38,9 +38,9 @@ static void build(struct steps *t)
     t->result = step_times(t, o, z);
 }
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
-    mix_usual(c, own,
+    mix_usual(c, numbers,
               (struct mix){.conv_width = 4,
                            .lora = (c->D + 15) / 16,
                            .head_norm = MIX_UNNORMED,
@@ -48,9 +48,9 @@ static void usual(const struct config *c, void *own)
                            .beta_max = 1});
 }
 
-static const struct own own = MIX_OWN(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(usual);
 const struct mixer mixer_mamba = {
-    .name = "mamba", .own = &own, .kind = &sublayer_steps, .build = build};
+    .name = "mamba", .numbers = &numbers, .kind = &sublayer_steps, .build = build};
 
 /* 16 numbers for each channel, as published. */
 static void sizes(int D, int H, int *dh, int *F)

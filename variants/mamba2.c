@@ -36,16 +36,16 @@ static void build(struct steps *t)
     t->result = mix_normed(t, step_times(t, o, z));
 }
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
-    mix_usual(c, own,
+    mix_usual(c, numbers,
               (struct mix){
                   .conv_width = 4, .groups = 1, .norm_whole = true, .gate_tau = 1, .beta_max = 1});
 }
 
-static const struct own own = MIX_OWN(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(usual);
 const struct mixer mixer_mamba2 = {
-    .name = "mamba2", .own = &own, .kind = &sublayer_steps, .build = build};
+    .name = "mamba2", .numbers = &numbers, .kind = &sublayer_steps, .build = build};
 
 /* 4 D^2 weights: all heads together are 4/3 as wide as the model. */
 static int d_value(int D, int H, int dh)

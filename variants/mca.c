@@ -13,7 +13,7 @@
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_mca = {
-    .name = "mca", .own = &mca_own, .kind = &sublayer_mca, .both = true};
+    .name = "mca", .numbers = &mca_numbers, .kind = &sublayer_mca, .both = true};
 
 const struct variant variant_mca = {
     .name = "mca",

@@ -31,16 +31,16 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
-    *(struct numbers *)own = (struct numbers){true, c->variant == &variant_minlstm};
+    *(struct numbers *)numbers = (struct numbers){true, c->variant == &variant_minlstm};
 }
 
-static const struct own own = {choices, OWN_SIZE(struct numbers), usual, NULL};
+static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct numbers), usual, NULL};
 
 static const struct numbers *numbers_of(const struct steps *t)
 {
-    return config_own(t->c, SLOT_MIXER);
+    return config_numbers(t->c, SLOT_MIXER);
 }
 
 /* What decides the share that is written, sigma(x), and the log of what stays, log sigma(-x): with
@@ -71,7 +71,7 @@ static void build(struct steps *t)
 }
 
 const struct mixer mixer_mingru = {.name = "mingru",
-                                   .own = &own,
+                                   .numbers = &numbers,
                                    .kind = &sublayer_steps,
                                    .build = build,
                                    .excludes = EXCLUDES(HAS_GROUPS)};

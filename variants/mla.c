@@ -18,7 +18,7 @@
 #include "variants/parts/latent.h"
 
 const struct mixer mixer_mla = {.name = "mla",
-                                .own = &latent_own,
+                                .numbers = &latent_numbers,
                                 .kind = &sublayer_latent,
                                 .attends = true,
                                 /* all heads share the latents */

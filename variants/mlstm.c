@@ -38,9 +38,9 @@ static void build(struct steps *t)
     mix_output(t, step_recur(t, r));
 }
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
-    mix_usual(c, own,
+    mix_usual(c, numbers,
               (struct mix){.head_norm = MIX_LAYER,
                            .norm_weights = c->H * config_dv(c),
                            .gate_tau = 1,
@@ -48,9 +48,9 @@ static void usual(const struct config *c, void *own)
                            .beta_max = 1});
 }
 
-static const struct own own = MIX_OWN(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(usual);
 const struct mixer mixer_mlstm = {
-    .name = "mlstm", .own = &own, .kind = &sublayer_steps, .gated = true, .build = build};
+    .name = "mlstm", .numbers = &numbers, .kind = &sublayer_steps, .gated = true, .build = build};
 
 const struct variant variant_mlstm = {
     .name = "mlstm",

@@ -17,7 +17,7 @@
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_nystrom = {.name = "nystrom",
-                                    .own = &nystrom_own,
+                                    .numbers = &nystrom_numbers,
                                     .kind = &sublayer_nystrom,
                                     .both = true,
                                     .excludes = EXCLUDES(HAS_CAUSAL)};

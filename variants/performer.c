@@ -16,25 +16,25 @@
 #include "variants/steps/mix.h"
 
 const struct mixer mixer_favor = {.name = "favor",
-                                  .own = &linear_own,
+                                  .numbers = &linear_numbers,
                                   .kind = &sublayer_sums,
                                   .build = mix_linear,
                                   .features = FEATURES_EXP};
 
 const struct mixer mixer_favor_hyp = {.name = "favor_hyp",
-                                      .own = &linear_own,
+                                      .numbers = &linear_numbers,
                                       .kind = &sublayer_sums,
                                       .build = mix_linear,
                                       .features = FEATURES_COSH};
 
 const struct mixer mixer_favor_trig = {.name = "favor_trig",
-                                       .own = &linear_own,
+                                       .numbers = &linear_numbers,
                                        .kind = &sublayer_sums,
                                        .build = mix_linear,
                                        .features = FEATURES_TRIG};
 
 const struct mixer mixer_favor_relu = {.name = "favor_relu",
-                                       .own = &linear_own,
+                                       .numbers = &linear_numbers,
                                        .kind = &sublayer_sums,
                                        .build = mix_linear,
                                        .features = FEATURES_RELU};

@@ -15,7 +15,7 @@
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_pooling = {
-    .name = "pooling", .own = &pooling_own, .kind = &sublayer_pooling, .both = true};
+    .name = "pooling", .numbers = &pooling_numbers, .kind = &sublayer_pooling, .both = true};
 
 const struct variant variant_poolingformer = {
     .name = "poolingformer",

@@ -12,7 +12,7 @@
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_lsh = {.name = "lsh",
-                                .own = &lsh_own,
+                                .numbers = &lsh_numbers,
                                 .kind = &sublayer_content,
                                 .attends = true,
                                 .content = &content_lsh};

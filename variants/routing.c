@@ -12,7 +12,7 @@
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_routing = {.name = "routing",
-                                    .own = &routing_own,
+                                    .numbers = &routing_numbers,
                                     .kind = &sublayer_content,
                                     .attends = true,
                                     .content = &content_routing};

@@ -55,9 +55,9 @@ static void build(struct steps *t)
 #undef SHIFTED
 }
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
-    mix_usual(c, own,
+    mix_usual(c, numbers,
               (struct mix){.lora = min_int(32, c->D),
                            .head_norm = MIX_LAYER,
                            .norm_weights = c->H * config_dv(c),
@@ -66,9 +66,9 @@ static void usual(const struct config *c, void *own)
                            .beta_max = 1});
 }
 
-static const struct own own = MIX_OWN(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(usual);
 const struct mixer mixer_rwkv6 = {
-    .name = "rwkv6", .own = &own, .kind = &sublayer_steps, .build = build};
+    .name = "rwkv6", .numbers = &numbers, .kind = &sublayer_steps, .build = build};
 
 /* ---- channel mix --------------------------------------------------------------------------- */
 

@@ -222,9 +222,9 @@ static void build(struct steps *t)
 #undef SHIFTED
 }
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
-    mix_usual(c, own,
+    mix_usual(c, numbers,
               (struct mix){.lora = min_int(64, c->D),
                            .head_norm = MIX_LAYER,
                            .norm_weights = c->H * config_dv(c),
@@ -234,9 +234,9 @@ static void usual(const struct config *c, void *own)
                            .moves_first = true});
 }
 
-static const struct own own = MIX_OWN(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(usual);
 const struct mixer mixer_rwkv7 = {
-    .name = "rwkv7", .own = &own, .kind = &sublayer_steps, .build = build};
+    .name = "rwkv7", .numbers = &numbers, .kind = &sublayer_steps, .build = build};
 
 static void build_ffn(struct steps *t)
 {

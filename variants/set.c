@@ -16,7 +16,7 @@
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_isab = {.name = "isab",
-                                 .own = &isab_own,
+                                 .numbers = &isab_numbers,
                                  .kind = &sublayer_isab,
                                  .both = true,
                                  .excludes = EXCLUDES(HAS_CAUSAL, HAS_GROUPS, HAS_ATTN_BIAS)};

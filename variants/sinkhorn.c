@@ -12,7 +12,7 @@
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_sinkhorn = {.name = "sinkhorn",
-                                     .own = &sinkhorn_own,
+                                     .numbers = &sinkhorn_numbers,
                                      .kind = &sublayer_content,
                                      .attends = true,
                                      .content = &content_sinkhorn};

@@ -13,11 +13,11 @@
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_synth_dense = {.name = "synth_dense",
-                                        .own = &synthesizer_own,
+                                        .numbers = &synthesizer_numbers,
                                         .kind = &sublayer_synthesizer,
                                         .windowed = true};
 const struct mixer mixer_synth_random = {.name = "synth_random",
-                                         .own = &synthesizer_own,
+                                         .numbers = &synthesizer_numbers,
                                          .kind = &sublayer_synthesizer,
                                          .windowed = true};
 

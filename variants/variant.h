@@ -413,23 +413,22 @@ struct config {
     float logit_cap; /* logits become cap tanh(logits / cap); 0 = off */
     struct adaptive adaptive;
     enum mem_start mem_start;
-    /* What the parts have of their own: the struct of each (struct own), zeros where it has none.
-     */
+    /* The numbers of each part, in its own struct (struct part_numbers); zeros where it has none. */
     union part_values {
         double align;
-        unsigned char bytes[MAX_OWN];
-    } own[SLOT_COUNT];
+        unsigned char bytes[MAX_NUMBERS];
+    } numbers[SLOT_COUNT];
 };
 
 /* What the part in a slot has of its own; NULL = nothing. */
-const struct own *config_own_of(const struct config *c, enum part_slot slot);
+const struct part_numbers *config_numbers_of(const struct config *c, enum part_slot slot);
 /* The part's struct. Only the part itself knows which. */
-static inline const void *config_own(const struct config *c, enum part_slot slot)
+static inline const void *config_numbers(const struct config *c, enum part_slot slot)
 {
-    return c->own[slot].bytes;
+    return c->numbers[slot].bytes;
 }
 /* Give all parts their usual numbers: after a part, mem_len or a size has been replaced. */
-void config_own_reset(struct config *c);
+void config_numbers_reset(struct config *c);
 
 /* The variant's defaults for these sizes: scale 1/sqrt(dh), causal, tied, out_bias, emb_scale
  * sqrt(D), ln_eps 1e-5, clip 16, uv shared, and the usual numbers of its parts. */

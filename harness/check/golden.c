@@ -437,8 +437,8 @@ enum status golden_run(const struct engine *g, const char *path, struct tally *t
     if (st != OK)
         return st;
     if ((st = read_tolerances(&r, e)) == OK && (st = find_kind(&r, &kind, e)) == OK) {
-        r.own = calloc(1, kind->size + 1);
-        NEED(r.own);
+        r.data = calloc(1, kind->size + 1);
+        NEED(r.data);
         r.weights = &r.params;
         r.list = &r.sublayers;
         r.grad = golden_count_grad(&r) > 0;
@@ -450,7 +450,7 @@ enum status golden_run(const struct engine *g, const char *path, struct tally *t
         sublayers_free(&r.sublayers);
         params_free(&r.params);
         arena_release(&r.arena);
-        free(r.own);
+        free(r.data);
         if (st == E_IO)
             fail(e, st, "%s", why.msg);
         else if (st != OK) /* of what runs it, which does not know of files */

@@ -17,7 +17,7 @@ struct cross_run {
 
 static enum status bind(struct run *r, struct err *e)
 {
-    struct cross_run *const o = r->own;
+    struct cross_run *const o = r->data;
     struct arena *const a = &r->arena;
 
     params_place(&r->params, a);
@@ -36,7 +36,7 @@ static enum status bind(struct run *r, struct err *e)
 /* in.ctx says how many rows a context has. */
 static enum status read_context(struct run *r, struct err *e)
 {
-    struct cross_run *const o = r->own;
+    struct cross_run *const o = r->data;
     const struct tensor *const lengths = safetensors_find(r->s, "in.ctx_len");
     enum status st = golden_size(r, "d_ctx", GOLDEN_WIDE, &o->t.ctx_width, e);
 
@@ -62,7 +62,7 @@ static enum status read_context(struct run *r, struct err *e)
 
 static enum status read(struct run *r, struct err *e)
 {
-    struct cross_run *const o = r->own;
+    struct cross_run *const o = r->data;
     struct config *const c = &r->c;
     int D = 0, H = 0, dh = 0;
     double scale = 0;
@@ -91,7 +91,7 @@ static enum status read(struct run *r, struct err *e)
 
 static enum status forward(struct run *r, struct err *e)
 {
-    const struct cross_run *const o = r->own;
+    const struct cross_run *const o = r->data;
 
     params_pack(&r->params, r->g);
     cross_context(r->g, &o->t, o->ctx->data);
@@ -102,7 +102,7 @@ static enum status forward(struct run *r, struct err *e)
 
 static void backward(struct run *r)
 {
-    const struct cross_run *const o = r->own;
+    const struct cross_run *const o = r->data;
 
     cross_backward(r->g, &o->t, r->d_x, o->d_ctx, r->dy->data, r->x->data, o->ctx->data);
     golden_compare(r, GRADIENT "ctx", o->d_ctx, o->ctx->n);
@@ -111,7 +111,7 @@ static void backward(struct run *r)
 /* Probabilities [B,H,L,S]; those of rows that do not count are 0. */
 static void finish(struct run *r)
 {
-    const struct cross_run *const o = r->own;
+    const struct cross_run *const o = r->data;
     const ptrdiff_t head = (ptrdiff_t)o->t.L * o->t.S, of_sequence = head * r->c.H;
     const size_t n = (size_t)r->max.B * (size_t)of_sequence;
     float *const probs = calloc(n, sizeof(*probs));

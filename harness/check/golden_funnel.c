@@ -62,7 +62,7 @@ static enum status bind(struct run *r, struct err *e)
 {
     const enum status st = golden_bind_sublayer(r, MEM_NONE, e);
 
-    name_params(r, r->own);
+    name_params(r, r->data);
     return st;
 }
 
@@ -82,7 +82,7 @@ static bool add_layer(struct config *c, char letter)
 /* Layers of each block, "1,2,1", and those after the blocks. */
 static enum status read_order(struct run *r, int after, struct err *e)
 {
-    struct funnel_run *const o = r->own;
+    struct funnel_run *const o = r->data;
     struct config *const c = &r->c;
     const char *const text = safetensors_meta(r->s, "blocks"), *at = text;
     bool fits = true;
@@ -161,7 +161,7 @@ static enum status read_config(struct run *r, struct err *e)
 
 static enum status read(struct run *r, struct err *e)
 {
-    struct funnel_run *const o = r->own;
+    struct funnel_run *const o = r->data;
     enum status st;
 
     if ((st = read_config(r, e)) != OK || (st = golden_inputs(r, r->c.D, e)) != OK ||
@@ -176,7 +176,7 @@ static enum status read(struct run *r, struct err *e)
 /* The output of the last block is compared before the sub-layers after it run. */
 static enum status forward(struct run *r, struct err *e)
 {
-    struct funnel_run *const o = r->own;
+    struct funnel_run *const o = r->data;
     struct sublayers *const s = &r->sublayers;
     const int B = r->max.B, L = r->max.L, last = o->joins - 1;
 
@@ -204,7 +204,7 @@ static void backward(struct run *r)
     sublayers_backward(&r->sublayers, r->g, r->d_x, r->max.B, r->max.L);
 }
 
-static void release(struct run *r) { free(((struct funnel_run *)r->own)->file.v); }
+static void release(struct run *r) { free(((struct funnel_run *)r->data)->file.v); }
 
 static bool claims(const struct safetensors *s) { return safetensors_meta(s, "blocks"); }
 

@@ -15,7 +15,7 @@ struct hier_run {
 
 static enum status bind_all(struct run *r, bool backward, struct err *e)
 {
-    struct hier_run *const o = r->own;
+    struct hier_run *const o = r->data;
     struct arena *const a = &r->arena;
 
     params_place(&r->params, a);
@@ -40,7 +40,7 @@ static enum status bind(struct run *r, struct err *e)
 
 static enum status read(struct run *r, struct err *e)
 {
-    struct hier_run *const o = r->own;
+    struct hier_run *const o = r->data;
     struct config *const c = &r->c;
     const char *const fold = safetensors_meta(r->s, "hier_fold");
     int D = 0, H = 0, dh = 0, F = 0, chunk = 0;
@@ -80,7 +80,7 @@ static enum status read(struct run *r, struct err *e)
 
 static enum status forward(struct run *r, struct err *e)
 {
-    struct hier_run *const o = r->own;
+    struct hier_run *const o = r->data;
 
     params_pack(&r->params, r->g);
     hierarchy_forward(&o->t, r->g, r->y, r->x->data);
@@ -91,14 +91,14 @@ static enum status forward(struct run *r, struct err *e)
 
 static void backward(struct run *r)
 {
-    struct hier_run *const o = r->own;
+    struct hier_run *const o = r->data;
 
     hierarchy_backward(&o->t, r->g, r->d_x, r->dy->data);
 }
 
 static void release(struct run *r)
 {
-    struct hier_run *const o = r->own;
+    struct hier_run *const o = r->data;
 
     hierarchy_free(&o->t);
 }

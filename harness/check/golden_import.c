@@ -75,7 +75,7 @@ enum status import_ids(const struct run *r, const struct tensor **ids, struct er
 
 static enum status read(struct run *r, struct err *e)
 {
-    struct import_run *o = r->own;
+    struct import_run *o = r->data;
     enum status st = import_open(r, &o->weights, o->name, e);
 
     if (st == OK)
@@ -101,7 +101,7 @@ static enum status read(struct run *r, struct err *e)
 
 static enum status bind(struct run *r, struct err *e)
 {
-    struct import_run *o = r->own;
+    struct import_run *o = r->data;
     const size_t rows = (size_t)r->max.B * (size_t)r->max.L;
     const struct extent cut = {r->max.B, r->max.L, o->segments ? r->max.L : 0};
     enum status st = lm_bind(&o->whole, r->g, MEM_NONE, r->max, &r->arena, e);
@@ -123,7 +123,7 @@ static enum status bind(struct run *r, struct err *e)
 
 static enum status load(struct run *r, struct err *e)
 {
-    struct import_run *o = r->own;
+    struct import_run *o = r->data;
     const enum status st = weights_load(&o->weights, &o->whole.params, e);
 
     if (st != OK)
@@ -186,7 +186,7 @@ static void compare_segments(struct run *r, struct import_run *o)
 
 static enum status forward(struct run *r, struct err *e)
 {
-    struct import_run *o = r->own;
+    struct import_run *o = r->data;
     const int32_t *const ids = o->ids->data;
     const int B = r->max.B, T = r->max.L;
 
@@ -205,7 +205,7 @@ static enum status forward(struct run *r, struct err *e)
 
 static void release(struct run *r)
 {
-    struct import_run *o = r->own;
+    struct import_run *o = r->data;
 
     lm_free(&o->whole);
     lm_free(&o->kept);

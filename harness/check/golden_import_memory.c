@@ -26,7 +26,7 @@ static bool claims(const struct safetensors *s) { return safetensors_find(s, "ou
 
 static enum status read(struct run *r, struct err *e)
 {
-    struct memory_run *o = r->own;
+    struct memory_run *o = r->data;
     enum status st = import_open(r, &o->weights, o->name, e);
 
     if (st == OK)
@@ -50,7 +50,7 @@ static enum status read(struct run *r, struct err *e)
 
 static enum status bind(struct run *r, struct err *e)
 {
-    struct memory_run *o = r->own;
+    struct memory_run *o = r->data;
     const size_t rows = (size_t)r->max.B * (size_t)r->max.L;
 
     o->m.all_logits = true;
@@ -62,7 +62,7 @@ static enum status bind(struct run *r, struct err *e)
 
 static enum status load(struct run *r, struct err *e)
 {
-    struct memory_run *o = r->own;
+    struct memory_run *o = r->data;
     const enum status st = weights_load(&o->weights, &o->m.params, e);
 
     if (st == OK)
@@ -125,7 +125,7 @@ static double run_all(struct run *r, struct memory_run *o, const char *begins)
 
 static enum status forward(struct run *r, struct err *e)
 {
-    struct memory_run *o = r->own;
+    struct memory_run *o = r->data;
 
     golden_compare_meta(r, "total_nll", run_all(r, o, ""), IMPORT_TOTAL);
     if (!safetensors_find(r->s, "out.zeros.nll.0"))
@@ -138,7 +138,7 @@ static enum status forward(struct run *r, struct err *e)
 
 static void release(struct run *r)
 {
-    struct memory_run *o = r->own;
+    struct memory_run *o = r->data;
 
     lm_free(&o->m);
     weights_close(&o->weights);

@@ -21,7 +21,7 @@ struct run {
     void *arg;
     double tolerance, tolerance_abs, tolerance_grad, tolerance_grad_abs;
     int n_grad;       /* gradients compared */
-    void *own;        /* golden_kind.size bytes for the reader, initially zero */
+    void *data;       /* golden_kind.size bytes for the reader, initially zero */
     const char *name; /* of the file in verdicts: without its folder, unless the reader says */
     struct arena arena;
 

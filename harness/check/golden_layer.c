@@ -30,13 +30,13 @@ static enum status bind(struct run *r, struct err *e)
     const enum status st = golden_bind_sublayer(r, MEM_NONE, e);
 
     if (st == OK)
-        name_params(r, r->own);
+        name_params(r, r->data);
     return st;
 }
 
 static enum status read(struct run *r, struct err *e)
 {
-    struct layer_run *const o = r->own;
+    struct layer_run *const o = r->data;
     enum status st;
 
     if ((st = golden_config(r, e)) != OK || (st = golden_extent(r, e)) != OK ||
@@ -78,7 +78,7 @@ static void backward(struct run *r)
 
 static void release(struct run *r)
 {
-    struct layer_run *const o = r->own;
+    struct layer_run *const o = r->data;
 
     free(o->file.v);
 }

@@ -24,7 +24,7 @@ struct lm_run {
 
 static enum status bind(struct run *r, struct err *e)
 {
-    struct lm_run *o = r->own;
+    struct lm_run *o = r->data;
     o->m.all_logits = true;
     enum status st = lm_bind(&o->m, r->g, o->kind, r->max, &r->arena, e);
 
@@ -215,7 +215,7 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
 
 static enum status read(struct run *r, struct err *e)
 {
-    struct lm_run *o = r->own;
+    struct lm_run *o = r->data;
     struct config *c = &r->c;
     struct extent *max = &r->max;
     enum status st;
@@ -259,7 +259,7 @@ static enum status read(struct run *r, struct err *e)
 
 static enum status forward(struct run *r, struct err *e)
 {
-    struct lm_run *o = r->own;
+    struct lm_run *o = r->data;
     enum status st = OK;
 
     lm_build_tables(&o->m, r->g);
@@ -279,7 +279,7 @@ static enum status forward(struct run *r, struct err *e)
 
 static void release(struct run *r)
 {
-    struct lm_run *o = r->own;
+    struct lm_run *o = r->data;
 
     lm_free(&o->m);
 }

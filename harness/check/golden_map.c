@@ -16,7 +16,7 @@ struct map_run {
 
 static enum status bind(struct run *r, struct err *e)
 {
-    struct map_run *o = r->own;
+    struct map_run *o = r->data;
     struct arena *a = &r->arena;
     const struct config *c = &r->c;
 
@@ -50,7 +50,7 @@ static void read_shapes(const struct run *r, struct dextra *own, int depth)
 
 static enum status read(struct run *r, struct err *e)
 {
-    struct map_run *o = r->own;
+    struct map_run *o = r->data;
     struct config *c = &r->c;
     double eps = 0, width = 0;
     int D = 0, dh = 0, depth = 0;
@@ -75,10 +75,10 @@ static enum status read(struct run *r, struct err *e)
                                 safetensors_meta(r->s, "dextra") ? safetensors_meta(r->s, "dextra")
                                                                  : "",
                                 width, (int)MAX_DEXTRA_WIDTH);
-    struct dextra *const own = (void *)c->own[SLOT_QKV_MAP].bytes;
-    own->depth[0] = own->depth[1] = depth;
-    own->width[0] = own->width[1] = (float)width;
-    read_shapes(r, own, depth);
+    struct dextra *const numbers = (void *)c->numbers[SLOT_QKV_MAP].bytes;
+    numbers->depth[0] = numbers->depth[1] = depth;
+    numbers->width[0] = numbers->width[1] = (float)width;
+    read_shapes(r, numbers, depth);
     if ((st = checkpoint_check(r->s, c, e)) != OK)
         return st;
     o->rows = r->max.B * r->max.L;
@@ -88,7 +88,7 @@ static enum status read(struct run *r, struct err *e)
 
 static enum status forward(struct run *r, struct err *e)
 {
-    const struct map_run *o = r->own;
+    const struct map_run *o = r->data;
 
     memcpy(o->x, r->x->data, r->x->n * sizeof(float));
     r->c.qkv_map->forward(r->g, &r->c, 0, r->params.v, o->x, o->rows, r->y);
@@ -98,7 +98,7 @@ static enum status forward(struct run *r, struct err *e)
 
 static void backward(struct run *r)
 {
-    const struct map_run *o = r->own;
+    const struct map_run *o = r->data;
 
     memcpy(o->d_y, r->dy->data, r->n_y * sizeof(float));
     r->c.qkv_map->backward(r->g, &r->c, 0, r->params.v, r->d_x, o->d_y, o->x, o->rows, r->y,

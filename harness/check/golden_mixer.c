@@ -60,7 +60,7 @@ static struct tensor join(const struct run *r, int rows, const struct tensor *me
 /* Put these rows in front of x and dy. */
 static void use_joined(struct run *r, const struct tensor *x, const struct tensor *dy)
 {
-    struct joined *const o = r->own;
+    struct joined *const o = r->data;
 
     o->all = join(r, o->M, x, r->x);
     r->x = &o->all;
@@ -73,7 +73,7 @@ static void use_joined(struct run *r, const struct tensor *x, const struct tenso
 
 static void join_state_and_memory(struct run *r)
 {
-    struct joined *const o = r->own;
+    struct joined *const o = r->data;
 
     if (!r->mem || !safetensors_find(r->s, "in.state_s"))
         return;
@@ -86,7 +86,7 @@ static void join_state_and_memory(struct run *r)
 /* in.g [B,G,D], which the model is told the number of. */
 static enum status join_global(struct run *r, struct err *e)
 {
-    struct joined *const o = r->own;
+    struct joined *const o = r->data;
     const struct tensor *const g = safetensors_find(r->s, "in.g");
     const struct tensor *dy = NULL;
     enum status st = OK;
@@ -111,7 +111,7 @@ static enum status join_global(struct run *r, struct err *e)
 
 static void compare_global(struct run *r, const char *name, const float *rows)
 {
-    const struct joined *const o = r->own;
+    const struct joined *const o = r->data;
     const size_t D = (size_t)r->c.D, M = (size_t)o->M * D, all = (size_t)r->max.L * D;
     float *const first = calloc((size_t)r->max.B * M, sizeof(*first));
 
@@ -125,7 +125,7 @@ static void compare_global(struct run *r, const char *name, const float *rows)
 /* Only the rows that the file has results of under their usual name. */
 static void without_joined(struct run *r, float *rows, const char *of_global)
 {
-    const struct joined *const o = r->own;
+    const struct joined *const o = r->data;
     const size_t D = (size_t)r->c.D, M = (size_t)o->M * D, L = (size_t)r->max.L * D - M;
 
     if (o->global)
@@ -136,7 +136,7 @@ static void without_joined(struct run *r, float *rows, const char *of_global)
 
 static void backward(struct run *r)
 {
-    const struct joined *const o = r->own;
+    const struct joined *const o = r->data;
 
     golden_backward_sublayer(r);
     if (!o->M)
@@ -147,7 +147,7 @@ static void backward(struct run *r)
 
 static void release(struct run *r)
 {
-    struct joined *const o = r->own;
+    struct joined *const o = r->data;
 
     free((void *)o->all.data);
     free((void *)o->d_all.data);
@@ -158,7 +158,7 @@ static bool counts(const struct run *r) { return r->c.mixer && r->c.mixer->count
 static enum status run_forward(struct run *r, struct err *e)
 {
     struct sublayer *const s = r->sublayers.at;
-    const struct joined *const o = r->own;
+    const struct joined *const o = r->data;
 
     if (r->c.pos->pos_encoding)
         r->c.pos->pos_encoding(&r->c, 0, r->max.L + r->max.M, r->sublayers.pos_encoding);
@@ -186,7 +186,7 @@ static void probs(struct run *r, const struct sublayer *s, const struct work *w)
 {
     const struct attn a = s->kind->ends_in(s, w, r->max.B, r->max.L);
 
-    golden_probs(r, &a, 1, s->of.attention.impl, w->scratch);
+    golden_probs(r, &a, 1, s->state.attention.impl, w->scratch);
 }
 
 static void finish(struct run *r)
@@ -223,7 +223,7 @@ static enum status read(struct run *r, struct err *e)
     int width = 0;
     enum status st;
 
-    struct joined *const o = r->own;
+    struct joined *const o = r->data;
     struct err why;
 
     if ((st = golden_config(r, e)) != OK || (st = golden_extent(r, e)) != OK ||

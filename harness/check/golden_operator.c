@@ -25,7 +25,7 @@ struct operator_run {
 
 static enum status bind(struct run *r, struct err *e)
 {
-    struct operator_run *o = r->own;
+    struct operator_run *o = r->data;
     struct arena *a = &r->arena;
     const size_t K = (size_t)r->max.L + (size_t)r->max.M;
 
@@ -55,7 +55,7 @@ static int row_of_distance(const struct attn *a, const struct param *table, int 
 static void check_buckets(struct run *r, struct operator_run *o)
 {
     const struct param *table = params_find(&r->params, "attn.rel_bias");
-    const struct attn *a = &r->sublayers.at->of.attention.prepared;
+    const struct attn *a = &r->sublayers.at->state.attention.prepared;
     const int K = r->max.L + r->max.M;
 
     for (int n = 0; n < K; n++)
@@ -109,14 +109,14 @@ static void link_scores(struct run *r, struct operator_run *o)
 
     if (!o->scores_in)
         return;
-    o->below.own[AT_SCORES] = (float *)o->scores_in->data;
+    o->below.array[AT_SCORES] = (float *)o->scores_in->data;
     w->below = &o->below;
     w->above = &o->above;
 }
 
 static enum status forward(struct run *r, struct err *e)
 {
-    struct operator_run *o = r->own;
+    struct operator_run *o = r->data;
     struct sublayer *const s = r->sublayers.at;
     struct work *const w = r->sublayers.work;
 
@@ -127,9 +127,9 @@ static enum status forward(struct run *r, struct err *e)
     s->memory.seen = o->base; /* rows that have been forgotten */
     const struct sublayer_input from = golden_enter(r);
     if (o->first_values)
-        memcpy(w->own[AT_V0], o->first_values->data, o->first_values->n * sizeof(float));
+        memcpy(w->array[AT_V0], o->first_values->data, o->first_values->n * sizeof(float));
     if (o->task)
-        s->of.attention.task = o->task->data;
+        s->state.attention.task = o->task->data;
     o->a = attention_project(r->g, s, w, from);
     attention_core(r->g, s, w, &o->a);
     attention_unproject(r->g, s, w, from, (struct act){.y = r->y});
@@ -137,7 +137,7 @@ static enum status forward(struct run *r, struct err *e)
     check_visible(r, o, &o->a);
     check_slopes(r, &o->a);
     if (o->scores_in)
-        check_scores(r, o, "out.scores_out", w->own[AT_SCORES]);
+        check_scores(r, o, "out.scores_out", w->array[AT_SCORES]);
     (void)e;
     return OK;
 }
@@ -145,14 +145,14 @@ static enum status forward(struct run *r, struct err *e)
 /* The scores' gradient is the sum over both of their paths. */
 static void backward(struct run *r)
 {
-    struct operator_run *o = r->own;
-    float *const d_scores = r->sublayers.work->d_own[AT_SCORES];
+    struct operator_run *o = r->data;
+    float *const d_scores = r->sublayers.work->d_array[AT_SCORES];
 
     if (o->d_scores_out)
         memcpy(d_scores, o->d_scores_out->data, o->d_scores_out->n * sizeof(float));
     if (o->task) {
         memset(o->d_task, 0, o->task->n * sizeof(float));
-        r->sublayers.at->of.attention.d_task = o->d_task;
+        r->sublayers.at->state.attention.d_task = o->d_task;
     }
     golden_backward_sublayer(r);
     if (o->task)
@@ -163,7 +163,7 @@ static void backward(struct run *r)
 
 static void finish(struct run *r)
 {
-    const struct operator_run *o = r->own;
+    const struct operator_run *o = r->data;
     const struct sublayer *const s = r->sublayers.at;
     const struct work *const w = r->sublayers.work;
     const struct around_call n = attention_call(s, r->max.B, r->max.L);
@@ -171,7 +171,7 @@ static void finish(struct run *r)
 
     for (int map = 0; map < config_maps(&r->c); map++)
         maps[map] = around_softmax(s, w, n, &o->a, map);
-    golden_probs(r, maps, config_maps(&r->c), s->of.attention.impl, w->scratch);
+    golden_probs(r, maps, config_maps(&r->c), s->state.attention.impl, w->scratch);
 }
 
 static enum status read_scores(struct run *r, struct operator_run *o, struct err *e)
@@ -214,7 +214,7 @@ static enum status read_task(struct run *r, struct operator_run *o, struct err *
 
 static enum status read(struct run *r, struct err *e)
 {
-    struct operator_run *o = r->own;
+    struct operator_run *o = r->data;
     enum status st;
 
     if ((st = golden_config(r, e)) != OK || (st = golden_extent(r, e)) != OK ||

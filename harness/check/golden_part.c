@@ -26,7 +26,7 @@ struct part_run {
 /* The config of a part, whose name is under `key`. */
 static enum status read_part(struct run *r, const char *key, struct err *e)
 {
-    struct part_run *o = r->own;
+    struct part_run *o = r->data;
     struct config *c = &r->c;
     int D = 0;
     double eps;
@@ -67,7 +67,7 @@ static enum status read_norm(struct run *r, struct err *e)
  * choose something of. */
 static enum status read_tokens(struct run *r, struct err *e)
 {
-    struct part_run *const o = r->own;
+    struct part_run *const o = r->data;
     enum status st = OK;
 
     o->tokens = golden_need(r, "in.tokens", DTYPE_I32, (size_t)o->rows, &st, e);
@@ -101,7 +101,7 @@ static enum status read_ffn(struct run *r, struct err *e)
 
 static enum status bind(struct run *r, struct err *e)
 {
-    struct part_run *o = r->own;
+    struct part_run *o = r->data;
     struct arena *a = &r->arena;
     const struct config *c = &r->c;
     const size_t n = r->x->n;
@@ -122,7 +122,7 @@ static enum status bind(struct run *r, struct err *e)
 
 static enum status norm_forward(struct run *r, struct err *e)
 {
-    const struct part_run *o = r->own;
+    const struct part_run *o = r->data;
 
     memcpy(o->x, r->x->data, r->x->n * sizeof(float));
     norm_apply(r->g, &r->c, r->params.v, r->y, o->x, NULL, o->rows);
@@ -132,7 +132,7 @@ static enum status norm_forward(struct run *r, struct err *e)
 
 static void norm_grad(struct run *r)
 {
-    const struct part_run *o = r->own;
+    const struct part_run *o = r->data;
 
     norm_backward(r->g, &r->c, r->params.v, r->d_x, r->dy->data, o->x, o->stats, o->rows, o->rows);
 }
@@ -167,7 +167,7 @@ static void compare_table(struct run *r, const struct tensor *freq)
 
 static enum status ffn_forward(struct run *r, struct err *e)
 {
-    const struct part_run *o = r->own;
+    const struct part_run *o = r->data;
     const struct config *c = &r->c;
 
     memcpy(o->x, r->x->data, r->x->n * sizeof(float));
@@ -190,7 +190,7 @@ static enum status ffn_forward(struct run *r, struct err *e)
 
 static void ffn_backward(struct run *r)
 {
-    const struct part_run *o = r->own;
+    const struct part_run *o = r->data;
 
     r->c.ffn->backward(r->g, &r->c, r->params.v, r->d_x, r->dy->data, o->x, o->rows, o->work,
                        o->more, &none);

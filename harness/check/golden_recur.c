@@ -146,7 +146,7 @@ static enum status check_operands(const struct run *run, const struct recur_file
 
 static enum status read(struct run *run, struct err *e)
 {
-    struct recur_file *const f = run->own;
+    struct recur_file *const f = run->data;
     struct recur *const r = &f->r;
     enum status st = read_sizes(run, f, e);
 
@@ -172,7 +172,7 @@ static enum status read(struct run *run, struct err *e)
 
 static enum status bind(struct run *run, struct err *e)
 {
-    struct recur_file *const f = run->own;
+    struct recur_file *const f = run->data;
     struct recur *const r = &f->r;
     struct arena *const a = &run->arena;
     const size_t rows = (size_t)r->B * (size_t)r->L * (size_t)r->H;
@@ -198,7 +198,7 @@ static enum status bind(struct run *run, struct err *e)
 
 static enum status forward(struct run *run, struct err *e)
 {
-    struct recur_file *const f = run->own;
+    struct recur_file *const f = run->data;
     struct recur *const r = &f->r;
     const struct recur_impl *const impl = engine_recur(run->g, r, run->grad);
     const size_t states = (size_t)r->B * (size_t)r->Hs;

@@ -17,7 +17,7 @@ struct seq2seq_run {
 
 static enum status bind_all(struct run *r, bool backward, struct err *e)
 {
-    struct seq2seq_run *const o = r->own;
+    struct seq2seq_run *const o = r->data;
 
     o->nll = arena_f32(&r->arena, PART_ACTIVATIONS, (size_t)r->max.B * (size_t)r->max.L);
     return seq2seq_bind(&o->t, r->g, backward, &r->arena, e);
@@ -51,7 +51,7 @@ static const int32_t *numbers(const struct run *r, const char *name, int n, int 
 
 static enum status read(struct run *r, struct err *e)
 {
-    struct seq2seq_run *const o = r->own;
+    struct seq2seq_run *const o = r->data;
     struct config *const c = &r->c;
     int layers = 0, S = 0;
     bool transparent = false;
@@ -84,7 +84,7 @@ static enum status read(struct run *r, struct err *e)
 
 static enum status forward(struct run *r, struct err *e)
 {
-    struct seq2seq_run *const o = r->own;
+    struct seq2seq_run *const o = r->data;
     struct seq2seq *const t = &o->t;
     const size_t rows = (size_t)t->B * (size_t)t->L;
 
@@ -104,7 +104,7 @@ static enum status forward(struct run *r, struct err *e)
 
 static void release(struct run *r)
 {
-    struct seq2seq_run *const o = r->own;
+    struct seq2seq_run *const o = r->data;
 
     seq2seq_free(&o->t);
 }

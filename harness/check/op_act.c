@@ -68,7 +68,7 @@ static void act_make(struct trial *t, int at)
                             .rows = t->rows,
                             .n = t->n};
     output(t, "y", t->size, t->over ? x : NULL);
-    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, spread %g, mode %d", t->kind, t->rows, t->n,
+    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, spread %g, mode %d", t->kind, t->rows, t->n,
              (double)spreads[spread], mode);
 }
 
@@ -138,7 +138,7 @@ static void act_grad_make(struct trial *t, int at)
         output_sums(t, "d_bias", n);
     if (swish)
         output_sums(t, "d_beta", 1);
-    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, spread %g, mode %d", t->kind, t->rows, t->n,
+    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, spread %g, mode %d", t->kind, t->rows, t->n,
              (double)spreads[spread], mode);
 }
 
@@ -213,7 +213,7 @@ static void glu_make(struct trial *t, int at)
                             .rows = t->rows,
                             .n = t->n};
     output(t, "y", t->size, NULL);
-    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, spread %g%s", t->kind, t->rows, t->n,
+    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, spread %g%s", t->kind, t->rows, t->n,
              (double)spreads[spread], bias ? ", biases" : "");
 }
 
@@ -272,7 +272,7 @@ static void glu_grad_make(struct trial *t, int at)
         output_sums(t, "d_a_bias", n);
         output_sums(t, "d_b_bias", n);
     }
-    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, spread %g, mode %d", t->kind, t->rows, t->n,
+    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, spread %g, mode %d", t->kind, t->rows, t->n,
              (double)spreads[spread], mode);
 }
 

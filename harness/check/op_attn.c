@@ -80,7 +80,7 @@ static struct shape shape_of(int at, int scheme)
 
 static void describe(struct trial *t, const struct shape *s, int scheme)
 {
-    snprintf(t->what, sizeof(t->what), "scheme %d, B %d H %d Hkv %d L %d M %d dh %d", scheme, s->B,
+    snprintf(t->name, sizeof(t->name), "scheme %d, B %d H %d Hkv %d L %d M %d dh %d", scheme, s->B,
              s->H, s->Hkv, s->L, s->M, s->dh);
 }
 

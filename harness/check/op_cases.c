@@ -31,7 +31,7 @@ static const struct op_row *row_of(int op)
 
 bool library_adds(const struct engine *g, int op)
 {
-    return backend_find(g->from[op < 0 ? OP_gemm : op])->core != NULL;
+    return backend_find(g->provider[op < 0 ? OP_gemm : op])->core != NULL;
 }
 
 const char *op_case_name(int op) { return row_of(op) ? row_of(op)->name : NULL; }
@@ -333,7 +333,7 @@ static void check_on(struct trial *t, const struct op_row *row, const struct eng
     if (outcome == REFUSED)
         snprintf(r->refused, sizeof(r->refused), "%s", t->refusal.msg);
     if (outcome == WRONG && r->failed++ == 0)
-        snprintf(r->first, sizeof(r->first), "%s: %s", t->what, text);
+        snprintf(r->first, sizeof(r->first), "%s: %s", t->name, text);
 }
 
 void op_check(const struct engine *g, int n, int op, int step, struct op_result *r)
@@ -370,7 +370,7 @@ static double time_once(struct trial *t, const struct op_row *row, const struct 
 /* Does the backend implement this itself, or does it only inherit it? */
 static bool has(const struct engine *g, const struct op_row *row)
 {
-    return row->has ? row->has(g) : strcmp(g->from[row->op], g->backend->name) == 0;
+    return row->has ? row->has(g) : strcmp(g->provider[row->op], g->backend->name) == 0;
 }
 
 /* The number is the fastest of the turns: what the code can do, not what a user will see; sweeps

@@ -37,7 +37,7 @@ static void gate_make(struct trial *t, int at)
                                  .rows = t->rows,
                                  .n = t->n};
     output(t, "out", t->size, x);
-    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, spread %g%s", t->kind, t->rows, t->n,
+    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, spread %g%s", t->kind, t->rows, t->n,
              (double)sd, over ? ", in place" : "");
 }
 
@@ -111,7 +111,7 @@ static void gate_grad_make(struct trial *t, int at)
         output(t, "d_c", wide, c);
     if (has_b(t->kind))
         output_sums(t, "d_b", n);
-    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d%s", t->kind, t->rows, t->n,
+    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d%s", t->kind, t->rows, t->n,
              over ? ", in place" : "");
 }
 
@@ -177,7 +177,7 @@ static void cell_make(struct trial *t, int at)
     output(t, "out", t->size, state);
     if (lstm)
         output(t, "c_out", t->size, c);
-    snprintf(t->what, sizeof(t->what), "%s, %dx%d, mode %d", rnn_cell_name[t->kind], t->rows, t->n,
+    snprintf(t->name, sizeof(t->name), "%s, %dx%d, mode %d", rnn_cell_name[t->kind], t->rows, t->n,
              mode);
 }
 
@@ -235,14 +235,14 @@ static void cell_grad_make(struct trial *t, int at)
                                 .threads = 1};
     backend_ref.ops.rnn_cell(&of);
     float *d_out = operand(t, t->size, "d_out", 0, 1);
-    t->a.cell_grad = (struct rnn_step_grad){.of = of, .d_out = d_out};
+    t->a.cell_grad = (struct rnn_step_grad){.step = of, .d_out = d_out};
     output(t, "d_x", G * t->size, NULL);
     output(t, "d_h", G * t->size, NULL);
     if (t->kind == CELL_GRU)
         output(t, "d_state", t->size, d_out);
     if (t->kind == CELL_LSTM)
         output(t, "d_c", t->size, operand(t, t->size, "d_c", 0, 1));
-    snprintf(t->what, sizeof(t->what), "%s, %dx%d, mode %d", rnn_cell_name[t->kind], t->rows, t->n,
+    snprintf(t->name, sizeof(t->name), "%s, %dx%d, mode %d", rnn_cell_name[t->kind], t->rows, t->n,
              mode);
 }
 
@@ -257,7 +257,7 @@ static void cell_grad_run(const struct engine *g, struct trial *t, float *const 
     o.d_c = t->kind == CELL_LSTM ? out[2] : NULL;
     if (t->in_place && gru)
         o.d_out = out[2];
-    o.of.threads = g->threads;
+    o.step.threads = g->threads;
     g->ops.rnn_cell_grad(&o);
     if (o.d_h == out[0])
         memcpy(out[1], out[0], t->out[0].n * sizeof(float));

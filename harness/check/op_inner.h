@@ -45,7 +45,7 @@ struct trial {
     ptrdiff_t ld;
     size_t size;  /* rows * n */
     double scale; /* of the bound */
-    char what[128];
+    char name[128];
     struct {
         struct gemm gemm;
         struct softmax softmax;

@@ -65,7 +65,7 @@ static void norm_make(struct trial *t, int at)
     if (adaptive)
         adapt(&t->a.norm);
     output(t, "y", t->size, x);
-    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, mode %d", t->kind, t->rows, t->n, mode);
+    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, mode %d", t->kind, t->rows, t->n, mode);
 }
 
 static void norm_run(const struct engine *g, struct trial *t, float *const *out)
@@ -136,7 +136,7 @@ static void norm_grad_make(struct trial *t, int at)
         output_sums(t, "d_weight", t->kind == NORM_SCALE ? 1 : n);
     if (!adaptive && (centred || heads))
         output_sums(t, "d_bias", n);
-    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, %d heads%s", t->kind, t->rows, t->n, heads,
+    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, %d heads%s", t->kind, t->rows, t->n, heads,
              over ? ", in place" : "");
 }
 

@@ -78,7 +78,7 @@ static void gemm_make(struct trial *t, int at)
     t->a.gemm.ldc += large ? 0 : 2;
     const size_t n = (size_t)(shape[0] * t->a.gemm.ldc);
     output(t, "c", n, old_c(t, n));
-    snprintf(t->what, sizeof(t->what), "m, n, k = %d, %d, %d, mode %d", shape[0], shape[1],
+    snprintf(t->name, sizeof(t->name), "m, n, k = %d, %d, %d, mode %d", shape[0], shape[1],
              shape[2], mode);
 }
 
@@ -141,7 +141,7 @@ static void narrow_make(struct trial *t, int at, enum elem elem)
     g->b_narrow = to;
     const size_t size = (size_t)(shape[0] * g->ldc);
     output(t, "c", size, old_c(t, size));
-    snprintf(t->what, sizeof(t->what), "m, n, k = %d, %d, %d, mode %d", shape[0], n, k, mode);
+    snprintf(t->name, sizeof(t->name), "m, n, k = %d, %d, %d, mode %d", shape[0], n, k, mode);
 }
 
 static void bf16_make(struct trial *t, int at) { narrow_make(t, at, ELEM_BF16); }
@@ -195,7 +195,7 @@ static void act_make(struct trial *t, int at)
     output(t, "y", size, t->kind == OVER_C ? old : t->kind == OVER_ADD ? t->a.act.add : NULL);
     if (t->kind != OVER_C)
         output(t, "c", size, old);
-    snprintf(t->what, sizeof(t->what), "m, n, k = %d, %d, %d, product %d, act %d, place %d",
+    snprintf(t->name, sizeof(t->name), "m, n, k = %d, %d, %d, product %d, act %d, place %d",
              shape[0], shape[1], shape[2], mode, t->mode, t->kind);
 }
 
@@ -265,7 +265,7 @@ static void gate_make(struct trial *t, int at)
                                  .n = n};
     output(t, "out", size, t->a.gate.x);
     output(t, "pre", (size_t)(m * t->ld), operand(t, (size_t)(m * t->ld), "pre", 0, 1));
-    snprintf(t->what, sizeof(t->what), "m, n, k = %d, %d, %d, product %d, gate %d%s", m, n,
+    snprintf(t->name, sizeof(t->name), "m, n, k = %d, %d, %d, product %d, gate %d%s", m, n,
              shape[2], product, t->kind, t->over ? " in place" : "");
 }
 

@@ -11,15 +11,15 @@
 static const struct form {
     const char *name;
     int decay; /* 0, 1 per head, 2 per channel */
-    bool own, rank_one, bonus, gate;
+    bool own_key, rank_one, bonus, gate;
     enum recur_norm norm;
 } forms[] = {
     {.name = "head decay", .decay = 1},
     {.name = "channel decay", .decay = 2},
-    {.name = "own-key erase", .decay = 1, .own = true},
+    {.name = "own-key erase", .decay = 1, .own_key = true},
     {.name = "rank one", .decay = 2, .rank_one = true},
     {.name = "bonus", .decay = 2, .bonus = true},
-    {.name = "own-key erase, channels", .decay = 2, .own = true},
+    {.name = "own-key erase, channels", .decay = 2, .own_key = true},
     {.name = "write gate", .decay = 1, .gate = true, .norm = RECUR_MLSTM},
     {.name = "sum", .norm = RECUR_SUM},
 };
@@ -51,7 +51,7 @@ static void make_recur(struct trial *t, const struct form *f, const struct size 
     const size_t states = (size_t)s->B * (size_t)s->Hs;
     const float sd = 0.5f / sqrtf((float)s->dk);
     float *const g = gw ? operand_positive(t, keys * (size_t)gw, "g") : NULL;
-    float *const beta = f->own ? constant(t, keys, 0.75f) : NULL;
+    float *const beta = f->own_key ? constant(t, keys, 0.75f) : NULL;
     float *const a = f->rank_one ? operand(t, keys * dk, "a", 0, sd) : NULL;
     float *const b = f->rank_one ? operand(t, keys * dk, "b", 0, sd) : NULL;
 
@@ -83,7 +83,7 @@ static void make_recur(struct trial *t, const struct form *f, const struct size 
         .z0 = f->norm ? operand_positive(t, states * dk, "z") : NULL,
         .m0 = f->gate ? constant(t, states, 0.25f) : NULL,
     };
-    snprintf(t->what, sizeof(t->what), "%s, B %d H %d Hs %d L %d dk %d dv %d%s", f->name, s->B,
+    snprintf(t->name, sizeof(t->name), "%s, B %d H %d Hs %d L %d dk %d dv %d%s", f->name, s->B,
              s->H, s->Hs, s->L, s->dk, s->dv, t->over ? ", in place" : "");
 }
 

@@ -80,7 +80,7 @@ static void softmax_make(struct trial *t, int at)
                                     .shift = c->shift};
     output(t, "s", (size_t)(rows * t->ld), s);
     output(t, "lse", (size_t)rows, NULL);
-    snprintf(t->what, sizeof(t->what), "case %d, %dx%d, hostile %d",
+    snprintf(t->name, sizeof(t->name), "case %d, %dx%d, hostile %d",
              large ? -1 : which % (int)ARRAY_LEN(softmax_cases), rows, n, hostile);
 }
 
@@ -140,7 +140,7 @@ static void softmax_grad_make(struct trial *t, int at)
         .n_rel = n_rel,
         .shift = t->rows / 2 - t->n / 3};
     output(t, "d", t->size, operand(t, t->size, "d_out", 0, 1));
-    snprintf(t->what, sizeof(t->what), "%dx%d%s", t->rows, t->n, rel ? ", rel" : "");
+    snprintf(t->name, sizeof(t->name), "%dx%d%s", t->rows, t->n, rel ? ", rel" : "");
 }
 
 static void softmax_grad_run(const struct engine *g, struct trial *t, float *const *out)
@@ -182,7 +182,7 @@ static void nll_make(struct trial *t, int at)
     t->scale = 2 * largest(x, t->size);
     t->a.nll = (struct nll_op){.logits = x, .target = t->target, .rows = rows, .n = n};
     output(t, "nll", (size_t)rows, NULL);
-    snprintf(t->what, sizeof(t->what), "%dx%d, spread %g", rows, n, (double)nll_spreads[spread]);
+    snprintf(t->name, sizeof(t->name), "%dx%d, spread %g", rows, n, (double)nll_spreads[spread]);
 }
 
 static void nll_run(const struct engine *g, struct trial *t, float *const *out)
@@ -223,7 +223,7 @@ static void nll_grad_make(struct trial *t, int at)
                                       .rows = rows,
                                       .n = t->n};
     output(t, "d_logits", t->size, x);
-    snprintf(t->what, sizeof(t->what), "%dx%d%s%s", rows, t->n, z ? ", z" : "",
+    snprintf(t->name, sizeof(t->name), "%dx%d%s%s", rows, t->n, z ? ", z" : "",
              over ? ", in place" : "");
 }
 

@@ -102,13 +102,13 @@ const struct option_spec option_specs[] = {
      .only = MODELS | FOR(CHECK),
      .usual = SWEEPS | FOR(TRAIN) | FOR(COMPARE) | FOR(GATE),
      .doc = "variants, base (the classic four), all, or family:NAME, such as family:sparse",
-     .own = {{FOR(TRAIN), "the variant to train"}}},
+     .docs = {{FOR(TRAIN), "the variant to train"}}},
     {"backend", 'b', "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(backends),
      .only = MODELS | FOR(CHECK) | FOR(EVAL) | FOR(STUDY),
      .usual = SWEEPS | FOR(EVAL) | FOR(COMPARE) | FOR(GATE),
      .doc = "backends that run them; auto: all that this CPU and build support; fast: those except "
             "ref",
-     .own = {{FOR(TRAIN), "backend to train on (default: the fastest)"},
+     .docs = {{FOR(TRAIN), "backend to train on (default: the fastest)"},
              {FOR(EVAL), "backend to score on; of several, the fastest is used"}}},
     {"workload", 'w', "LIST", "layer", AXIS, NAMES, .flags = IN_RUN, AT(workloads),
      .words = workload_words, .only = PLANS,
@@ -127,7 +127,7 @@ const struct option_spec option_specs[] = {
      .usual = MODELS | FOR(EVAL),
      .doc = "tokens of context before the segment; all: a recurrent state carried from the first "
             "token on",
-     .own = {{FOR(TRAIN), "tokens of context before the segment, which layers with a memory keep "
+     .docs = {{FOR(TRAIN), "tokens of context before the segment, which layers with a memory keep "
                           "and others run again; all: a recurrent state carried from the first "
                           "token on"}}},
     {"mem-kind", 0, "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(mem_kinds),
@@ -138,12 +138,12 @@ const struct option_spec option_specs[] = {
      .only = MODELS | FOR(EVAL),
      .usual = SWEEPS | FOR(TRAIN),
      .doc = "sequences run together",
-     .own = {{FOR(EVAL), "streams to cut the text into, with --count stream or xl"}}},
+     .docs = {{FOR(EVAL), "streams to cut the text into, with --count stream or xl"}}},
     {"layers", 'N', "RANGE", NULL, "4", AXIS, INTS, .flags = IN_RUN, AT(layers), 1, MAX_LAYERS,
      .only = MODELS,
      .usual = SWEEPS | FOR(TRAIN),
      .doc = "layers of the model in segment, decode and train; attn and layer run one",
-     .own = {{FOR(TRAIN), "layers of the model"}}},
+     .docs = {{FOR(TRAIN), "layers of the model"}}},
     {"d-model", 0, "N", "512", AXIS, INT, .flags = IN_RUN, AT(d_model), 1, MAX_WIDTH,
      .only = MODELS,
      .usual = SWEEPS | FOR(TRAIN),
@@ -168,13 +168,13 @@ const struct option_spec option_specs[] = {
      AT(threads), 1, THREADS_MAX, .only = MODELS | FOR(EVAL) | FOR(TOPO) | FOR(DOCTOR) | FOR(STUDY),
      .usual = MODELS | FOR(EVAL),
      .doc = "threads of a case",
-     .own = {{FOR(TOPO), "threads to place"},
+     .docs = {{FOR(TOPO), "threads to place"},
              {FOR(TRAIN), "threads"}}},
     {"filter", 0, "EXPR", AXIS, .kind = KIND_FILTER, .flags = IN_RUN, AT(filters),
      .only = PLANS | DRAWS | FOR(EXPORT),
      .usual = FOR(COMPARE) | FOR(GATE) | FOR(LIST),
      .doc = "only cases with key:value, !key:value, key<=N; all must hold",
-     .own = {{DRAWS | FOR(EXPORT), "only rows with key:value, !key:value, key<=N; all must hold"},
+     .docs = {{DRAWS | FOR(EXPORT), "only rows with key:value, !key:value, key<=N; all must hold"},
              {FOR(COMPARE), "only cases, or rows of the runs, with key:value, !key:value, "
                             "key<=N; all must hold"}}},
     {"impl", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(impl), .only = COMPUTES,
@@ -220,7 +220,7 @@ const struct option_spec option_specs[] = {
      .only = PLANS | FOR(CHECK) | FOR(TRAIN),
      .usual = FOR(TRAIN),
      .doc = "seed of weights, inputs and order",
-     .own = {{FOR(TRAIN), "seed of weights, text and dropout"}}},
+     .docs = {{FOR(TRAIN), "seed of weights, text and dropout"}}},
     {"no-check", 0, NULL, MEASURE, .kind = KIND_OFF, .flags = IN_RUN, AT(check), .only = TIMES,
      .doc = "skip the comparison with the reference; rows are marked unchecked"},
     {"check-time", 0, "S", NULL, "--max-time", MEASURE, DECIMAL, .flags = IN_RUN | ABOVE,
@@ -232,7 +232,7 @@ const struct option_spec option_specs[] = {
     {"isolate", 0, "HOW", "exec", MEASURE, WORD, .flags = IN_RUN, AT(isolate),
      .words = isolate_name, .only = COMPUTES | FOR(RERUN) | FOR(TOPO) | FOR(DOCTOR),
      .doc = "process of a case: exec (a new program), fork (a copy), none (this one)",
-     .own = {{FOR(TRAIN) | FOR(CHECK), "process to run in: exec (a new program), fork (a copy), "
+     .docs = {{FOR(TRAIN) | FOR(CHECK), "process to run in: exec (a new program), fork (a copy), "
                                        "none (this one)"}}},
 
     {"pin", 0, "POLICY", "compact", PLACE, .kind = KIND_TEXT, .flags = IN_CASE | OR_CPUS, AT(pin),
@@ -250,7 +250,7 @@ const struct option_spec option_specs[] = {
          FOR(REPORT) | FOR(EXPORT),
      .usual = FOR(SWEEP) | FOR(EVAL) | FOR(COMPARE) | FOR(SLURM),
      .doc = "parent of the run's folder",
-     .own = {{FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(EXPORT), "folder of runs and "
+     .docs = {{FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(EXPORT), "folder of runs and "
                                                                       "baselines"},
              {DRAWS, "folder of the figures (default: RUN/plots)"},
              {FOR(REPORT), "the file to write (default: RUN/report.html)"}}},
@@ -260,7 +260,7 @@ const struct option_spec option_specs[] = {
      .doc = "format of standard output: table, csv, jsonl, json, md; auto: table on a terminal, "
             "csv otherwise; fom (sweep, eval, rerun, study): figures of merit, one a line, then "
             "success or failure",
-     .own = {{DRAWS, "svg (auto), png, pdf, or csv (the points of each figure)"}}},
+     .docs = {{DRAWS, "svg (auto), png, pdf, or csv (the points of each figure)"}}},
     {"columns", 0, "LIST", OUTPUT, NAMES, AT(columns), .only = PRINTS,
      .usual = FOR(LIST),
      .doc = "columns to print"},
@@ -272,7 +272,7 @@ const struct option_spec option_specs[] = {
      .usual = FOR(SWEEP) | FOR(EVAL) | FOR(TRAIN),
      .doc = "continue an interrupted run (the latest, or --resume=DIR) with its options; failed "
             "and timed-out rows are measured again, skipped and wrong rows stay",
-     .own = {{FOR(TRAIN), "continue the training of --ckpt with its options"}}},
+     .docs = {{FOR(TRAIN), "continue the training of --ckpt with its options"}}},
     {"progress", 0, "HOW", "auto", OUTPUT, WORD, AT(progress), .words = progress_name,
      .only = RUNS_AND_PLANS | FOR(TRAIN) | FOR(CHECK) | FOR(STUDY),
      .doc = "how to show progress: auto, bar, plain (lines), none"},
@@ -283,7 +283,7 @@ const struct option_spec option_specs[] = {
      .doc = "print only results and errors"},
     {"verbose", 'v', NULL, OUTPUT, .kind = KIND_COUNT, AT(verbose), .only = SWEEPS | FOR(RERUN) | FOR(CHECK),
      .doc = "also print implementations and numbers of samples",
-     .own = {{FOR(CHECK), "also print what passed"}}},
+     .docs = {{FOR(CHECK), "also print what passed"}}},
     {"strict", 0, NULL, OUTPUT, FLAG, AT(strict), .only = RUNS_AND_PLANS | FOR(DOCTOR) | FOR(REPORT) | FOR(STUDY),
      .doc = "warnings become exit code 4"},
     {"fail-fast", 0, NULL, OUTPUT, FLAG, AT(fail_fast), .only = SWEEPS,
@@ -302,7 +302,7 @@ const struct option_spec option_specs[] = {
     {"partial", 0, NULL, OUTPUT, FLAG, AT(partial), .only = FOR(MERGE) | FOR(SLURM),
      .usual = FOR(SLURM),
      .doc = "merge even if shards are missing",
-     .own = {{FOR(SLURM), "merge the finished shards even if others failed"}}},
+     .docs = {{FOR(SLURM), "merge the finished shards even if others failed"}}},
     {"nodes", 0, "N", "1", OUTPUT, INT, AT(nodes), 1, 10000, .only = FOR(SLURM),
      .usual = FOR(SLURM),
      .doc = "nodes that measure at the same time, one shard each"},
@@ -313,7 +313,7 @@ const struct option_spec option_specs[] = {
      .only = FOR(SWEEP) | FOR(TRAIN) | FOR(IMPORT) | FOR(BASELINE) | DRAWS | FOR(REPORT),
      .usual = FOR(TRAIN),
      .doc = "overwrite what exists",
-     .own = {{FOR(SWEEP) | FOR(BASELINE), "overwrite a baseline of that name"},
+     .docs = {{FOR(SWEEP) | FOR(BASELINE), "overwrite a baseline of that name"},
              {FOR(TRAIN) | FOR(IMPORT), "overwrite the checkpoint"},
              {DRAWS, "overwrite figures in --out"},
              {FOR(REPORT), "overwrite the file"}}},
@@ -323,7 +323,7 @@ const struct option_spec option_specs[] = {
     {"tokens", 0, "DIR|FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(tokens),
      .only = FOR(CHECK) | FOR(EVAL),
      .doc = "tokenizer to test: it must produce the token ids of --golden FILE",
-     .own = {{FOR(EVAL), "ids of the text, made elsewhere: .npy, llm.c's .bin, or bare ids, "
+     .docs = {{FOR(EVAL), "ids of the text, made elsewhere: .npy, llm.c's .bin, or bare ids, "
                          "little-endian"}}},
     {"tokens-type", 0, "TYPE", "auto", OTHER, WORD, .flags = IN_RUN, AT(tokens_type),
      .words = id_type_name, .only = FOR(EVAL),
@@ -369,14 +369,14 @@ const struct option_spec option_specs[] = {
      .only = SWEEPS | FOR(EVAL) | FOR(TRAIN) | FOR(GATE) | FOR(IMPORT),
      .usual = FOR(EVAL) | FOR(TRAIN),
      .doc = "model to score: a checkpoint, or the folder of a published model",
-     .own = {{SWEEPS, "model to score; none: do not score the shipped ones"},
+     .docs = {{SWEEPS, "model to score; none: do not score the shipped ones"},
              {FOR(TRAIN) | FOR(IMPORT), "checkpoint to write"}}},
     {"corpus", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(corpus),
      .only = SWEEPS | FOR(EVAL) | FOR(TRAIN) | FOR(GATE),
      .usual = FOR(EVAL) | FOR(TRAIN),
      .doc = "text to score: a file, or a generated source, such as copy:lag=192,p=0.9,alphabet=16 "
             "(bench list sources)",
-     .own = {{FOR(TRAIN), "text to train on: a file, or a generated source, such as "
+     .docs = {{FOR(TRAIN), "text to train on: a file, or a generated source, such as "
                           "copy:lag=192,p=0.9,alphabet=16 (bench list sources)"}}},
     {"bytes", 0, "N", "0", OTHER, INT, .flags = IN_RUN, AT(bytes), 0, INT_MAX, .only = SWEEPS | FOR(EVAL) | FOR(GATE),
      .usual = FOR(EVAL),
@@ -392,7 +392,7 @@ const struct option_spec option_specs[] = {
      .only = FOR(COMPARE) | DRAWS | FOR(REPORT),
      .usual = FOR(COMPARE),
      .doc = "value of --axis to compare the others with",
-     .own = {{DRAWS | FOR(REPORT), "backend to compare the others with (ref is drawn only if named "
+     .docs = {{DRAWS | FOR(REPORT), "backend to compare the others with (ref is drawn only if named "
                                    "here, or alone)"}}},
     {"exec", 0, "SIDE=PATH", OTHER, NAMES, AT(exec), .only = FOR(COMPARE) | FOR(GATE),
      .usual = FOR(COMPARE) | FOR(GATE),
@@ -409,7 +409,7 @@ const struct option_spec option_specs[] = {
      .doc = "append the result to FILE as Markdown"},
     {"figure", 0, "LIST", OTHER, NAMES, AT(figures), .only = FOR(PLOT) | FOR(REPORT),
      .doc = "only these figures",
-     .own = {{FOR(REPORT), "only these gnuplot figures"}}},
+     .docs = {{FOR(REPORT), "only these gnuplot figures"}}},
     {"size", 0, "WxH", OTHER, .kind = KIND_TEXT, AT(size), .only = DRAWS,
      .doc = "size of each figure in pixels of 1/96 inch (default: as large as it needs)"},
     {"dpi", 0, "N", "96", OTHER, INT, AT(dpi), 48, 1200, .only = DRAWS,
@@ -493,7 +493,7 @@ int option_find(const char *name)
 const char *option_doc(const struct option_spec *s, int command)
 {
     for (int i = 0; command >= 0 && i < OWN_DOCS; i++)
-        if (s->own[i].only & 1u << command)
-            return s->own[i].doc;
+        if (s->docs[i].only & 1u << command)
+            return s->docs[i].doc;
     return s->doc;
 }

@@ -59,7 +59,7 @@ struct option_spec {
     struct { /* what it means to some of its commands */
         unsigned only;
         const char *doc;
-    } own[OWN_DOCS];
+    } docs[OWN_DOCS];
     enum option_group group;
     enum option_kind kind;
     unsigned flags;

@@ -85,7 +85,7 @@ static void print_verdict(void *arg, const struct verdict *v)
                                                         : FINDING_FAILED,
                        .backend = v->backend,
                        .kind = "golden",
-                       .what = what,
+                       .subject = what,
                        .error = v->skipped ? NAN : v->error,
                        .limit = v->skipped ? NAN : v->limit,
                        .detail = v->skipped ? v->skipped : "",
@@ -210,7 +210,7 @@ static void check_case(struct check *c, const struct bench_case *bcase)
         st = run_job(&got, bcase, &gradients, &e);
     struct finding f = {.backend = bcase->backend->name,
                         .kind = "case",
-                        .what = label,
+                        .subject = label,
                         .case_id = bcase->case_id,
                         .error = NAN,
                         .limit = NAN};
@@ -258,7 +258,7 @@ static void check_operations(struct check *c, const struct engine *g)
                                                : FINDING_PASSED,
                            .backend = g->backend->name,
                            .kind = "operation",
-                           .what = op_case_name(op),
+                           .subject = op_case_name(op),
                            .error = NAN,
                            .limit = NAN,
                            .detail = skipped ? r.refused : text,

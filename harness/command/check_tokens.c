@@ -26,7 +26,7 @@ static void report(void *arg, int line, const char *why)
     finding_print(t->opt, &(struct finding){.result = *why ? FINDING_FAILED : FINDING_PASSED,
                                             .backend = "",
                                             .kind = "tokens",
-                                            .what = what,
+                                            .subject = what,
                                             .error = NAN,
                                             .limit = NAN,
                                             .detail = why});

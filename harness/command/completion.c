@@ -259,8 +259,8 @@ static void fish_line(FILE *f, const struct option_spec *s, const char *doc)
 static void fish_option(FILE *f, const struct option_spec *s)
 {
     fish_line(f, s, s->doc);
-    for (int i = 0; i < OWN_DOCS && s->own[i].doc; i++)
-        fish_line(f, s, s->own[i].doc);
+    for (int i = 0; i < OWN_DOCS && s->docs[i].doc; i++)
+        fish_line(f, s, s->docs[i].doc);
 }
 
 static void print_fish(FILE *f)

@@ -69,7 +69,7 @@ static void print_line(const struct finding *f)
 {
     char clean[512];
 
-    text_put(clean, sizeof(clean), f->what);
+    text_put(clean, sizeof(clean), f->subject);
     printf("%-8s %-9s %s", result_shown[f->result], f->backend, clean);
     if (isfinite(f->limit))
         printf(": error %.3g, limit %.3g", f->error, f->limit);
@@ -84,7 +84,7 @@ void finding_print(const struct options *o, const struct finding *f)
     const char *const text[COLUMN_COUNT] = {[RESULT] = result_name[f->result],
                                             [BACKEND] = f->backend,
                                             [KIND] = f->kind,
-                                            [WHAT] = f->what,
+                                            [WHAT] = f->subject,
                                             [CASE_ID] = f->case_id,
                                             [ERROR] = error,
                                             [LIMIT] = limit,

@@ -11,7 +11,7 @@ enum finding_result { FINDING_PASSED, FINDING_FAILED, FINDING_SKIPPED };
 struct finding {
     enum finding_result result;
     const char *backend, *kind; /* "golden" "operation" "case" "backend" */
-    const char *what;           /* a file's tensor, an operation, a case */
+    const char *subject;        /* a file's tensor, an operation, a case */
     const char *case_id;        /* of a case; NULL = none */
     double error, limit;        /* limit NAN = not compared */
     const char *detail;         /* in words */

@@ -55,7 +55,7 @@ static void print_axes(char *list, size_t size, const struct variant *v)
     size_t n = 0;
 
     c.mem_len = 8;
-    config_own_reset(&c);
+    config_numbers_reset(&c);
     *list = '\0';
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         if (model_choices[i].special && choice_applies(&model_choices[i], &c, SCOPE_MODEL))

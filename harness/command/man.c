@@ -61,14 +61,14 @@ static void put_owners(FILE *f, const struct option_spec *s)
 /* Its meaning for single commands: "plot: ...". */
 static void put_own(FILE *f, const struct option_spec *s)
 {
-    for (int i = 0; i < OWN_DOCS && s->own[i].doc; i++) {
+    for (int i = 0; i < OWN_DOCS && s->docs[i].doc; i++) {
         int n = 0;
         fputs(".br\n", f);
         for (int c = 0; c < COMMAND_COUNT; c++)
-            if (s->own[i].only & 1u << c && command_specs[c].doc)
+            if (s->docs[i].only & 1u << c && command_specs[c].doc)
                 fprintf(f, "%s%s", n++ ? ", " : "", command_specs[c].name);
         fputs(": ", f);
-        put_line(f, s->own[i].doc);
+        put_line(f, s->docs[i].doc);
     }
 }
 

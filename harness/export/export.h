@@ -26,7 +26,7 @@ void export_study_fom(FILE *f, const struct rows *study, bool ended);
 struct measure {
     const char *name; /* of the case, unique in the run */
     const char *case_id;
-    const char *what;              /* "time" "arena" "perplexity" */
+    const char *quantity;          /* "time" "arena" "perplexity" */
     const char *unit;              /* "ns" "bytes" "" */
     double value, low, high;       /* low and high NAN = no interval */
     const struct latency_row *row; /* NULL: a perplexity */

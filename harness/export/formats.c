@@ -11,9 +11,9 @@
 /* "NAME" for times, "NAME arena" for other measures of the same case. */
 static void full_name(const struct measure *m, char *buf, size_t size)
 {
-    const bool time = strcmp(m->what, "time") == 0;
+    const bool time = strcmp(m->quantity, "time") == 0;
 
-    snprintf(buf, size, "%s%s%s", m->name, time ? "" : " ", time ? "" : m->what);
+    snprintf(buf, size, "%s%s%s", m->name, time ? "" : " ", time ? "" : m->quantity);
 }
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
@@ -42,7 +42,7 @@ enum status export_action(FILE *f, const struct run *r, const struct measures *m
         full_name(&m->v[i], name, sizeof(name));
         json_t *const one =
             json_pack("{s:s, s:s, s:f}", "name", name, "unit",
-                      *m->v[i].unit ? m->v[i].unit : m->v[i].what, "value", m->v[i].value);
+                      *m->v[i].unit ? m->v[i].unit : m->v[i].quantity, "value", m->v[i].value);
         if (isfinite(m->v[i].low)) {
             snprintf(range, sizeof(range), "%.6g to %.6g", m->v[i].low, m->v[i].high);
             json_object_set_new(one, "range", json_string(range));
@@ -64,7 +64,7 @@ enum status export_bencher(FILE *f, const struct run *r, const struct measures *
 
     for (int i = 0; i < m->n; i++) {
         const struct measure *const v = &m->v[i];
-        const char *const slug = strcmp(v->what, "time") == 0 ? "latency" : v->what;
+        const char *const slug = strcmp(v->quantity, "time") == 0 ? "latency" : v->quantity;
         json_t *of_case = json_object_get(doc, v->name);
         if (!of_case) {
             json_object_set_new(doc, v->name, json_object());
@@ -143,7 +143,7 @@ enum status export_openmetrics(FILE *f, const struct run *r, const struct measur
         for (int i = 0; i < m->n; i++) {
             double x;
             memcpy(&x, (const char *)&m->v[i] + families[k].at, sizeof(x));
-            if (strcmp(m->v[i].what, families[k].what) == 0 && isfinite(x))
+            if (strcmp(m->v[i].quantity, families[k].what) == 0 && isfinite(x))
                 put_sample(f, families[k].family, r, &m->v[i], families[k].scale * x);
         }
     }
@@ -280,7 +280,7 @@ enum status export_fom(FILE *f, const struct run *r, const struct measures *m, s
         if (i == 0 || strcmp(m->v[i].case_id, m->v[i - 1].case_id) != 0)
             fprintf(f, "# %s: %s\n", m->v[i].case_id, m->v[i].name);
     for (int i = 0; i < m->n; i++)
-        put_merit(f, m->v[i].case_id, m->v[i].what, m->v[i].value, m->v[i].unit);
+        put_merit(f, m->v[i].case_id, m->v[i].quantity, m->v[i].value, m->v[i].unit);
     for (size_t i = 0; i < r->latency.n; i++)
         count_bad(&bad, row[i].status);
     for (size_t i = 0; i < r->perplexity.n; i++)

@@ -76,7 +76,7 @@ static enum status add_bar(struct plot *p, const void *m, int row, int bar, cons
     for (size_t k = 0; k < ARRAY_LEN(parts) && st == OK; k++) {
         struct plot_point point = plot_point_empty();
         point.row = row;
-        point.from = m;
+        point.source = m;
         point.x = bar;
         point.y = plot_number(&tables[TABLE_MEMORY], m, parts[k].column);
         if (!(point.y > 0))
@@ -185,7 +185,7 @@ static enum status add_backend(struct plot *p, struct plot_names *groups, const 
         return st;
     point.row = panel;
     point.x = group;
-    point.from = row;
+    point.source = row;
     plot_ratio(&point, &times[0], &times[1]);
     if (row == base)
         point.low = point.high = NAN;

@@ -35,7 +35,7 @@ static bool is_common(const struct plot *p, const struct column *c)
     const void *first = NULL;
 
     for (int i = 0; i < p->n; i++) {
-        const void *const row = p->point[i].from;
+        const void *const row = p->point[i].source;
         if (row && first && !plot_same_value(c, first, row))
             return false;
         first = first ? first : row;
@@ -59,7 +59,7 @@ static void say_what_was_trained(struct plot *p, const struct plot_data *d)
     for (int i = 1; i < d->n_train; i++)
         same = same && strcmp(d->train[i].made_of, d->train[0].made_of) == 0;
     if (same)
-        append(p->what, sizeof(p->what), ", ", d->train[0].made_of);
+        append(p->subject, sizeof(p->subject), ", ", d->train[0].made_of);
 }
 
 static void say_what(struct plot *p, const struct plot_data *d)
@@ -69,21 +69,21 @@ static void say_what(struct plot *p, const struct plot_data *d)
     bool reference = false;
 
     for (int i = 0; i < p->n; i++)
-        row = row ? row : p->point[i].from;
+        row = row ? row : p->point[i].source;
     for (int k = 0; row && k < t->n; k++) {
         char value[PLOT_TEXT];
         if (!is_shown(t, &t->columns[k]) || !is_common(p, &t->columns[k]))
             continue;
         plot_value(value, sizeof(value), t, row, &t->columns[k]);
         if (!goes_without_saying(&t->columns[k], value))
-            append(p->what, sizeof(p->what), ", ", value);
+            append(p->subject, sizeof(p->subject), ", ", value);
     }
     if (p->figure->table == TABLE_TRAIN)
         say_what_was_trained(p, d);
     for (int i = 0; i < d->n_runs; i++)
         reference = reference || plot_leaves_out_reference(&d->runs[i], p->figure->table);
     if (row && (reference || plot_leaves_out_reference(d, p->figure->table)))
-        append(p->what, sizeof(p->what), "; ", "without the reference");
+        append(p->subject, sizeof(p->subject), "; ", "without the reference");
 }
 
 static void say_where(struct plot *p, const struct plot_data *d)
@@ -103,7 +103,7 @@ static void say_where(struct plot *p, const struct plot_data *d)
 
 void plot_caption(struct plot *p, const struct plot_data *d)
 {
-    if (!p->what[0])
+    if (!p->subject[0])
         say_what(p, d);
     if (!p->where[0])
         say_where(p, d);

@@ -161,7 +161,7 @@ static enum status draw(struct bytes *out, const struct plot *p, enum plot_form 
     n += quote(command + n, sizeof(command) - n, "here", here);
     n += quote(command + n, sizeof(command) - n, "out", form == PLOT_TERMINAL ? "" : path[picture]);
     n += quote(command + n, sizeof(command) - n, "title", p->figure->title);
-    n += quote(command + n, sizeof(command) - n, "what", p->what);
+    n += quote(command + n, sizeof(command) - n, "what", p->subject);
     n += quote(command + n, sizeof(command) - n, "where", p->where);
     if (p->page.width > 0)
         n += (size_t)snprintf(command + n, sizeof(command) - n, "size_w=%d;size_h=%d;",

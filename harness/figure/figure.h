@@ -82,7 +82,7 @@ struct plot_point {
     int row, column, series, kind;
     double x, y, low, high, z; /* NAN = empty */
     char label[PLOT_TEXT];
-    const void *from; /* the row of the table that it was made from, or NULL */
+    const void *source; /* the row of the table that it was made from, or NULL */
 };
 
 struct plot {
@@ -92,7 +92,7 @@ struct plot {
     struct plot_names rows, columns, series;
     int abreast;   /* columns continue in the next row after so many; 0 = never */
     char why[256]; /* without points: the reason; else a remark on what is not shown, or "" */
-    char what[512], where[512]; /* what all points have in common; machine and program */
+    char subject[512], where[512]; /* what all points have in common; machine and program */
     struct plot_page {
         int width, height; /* pixels of 1/96 inch; 0: as much as the figure needs */
         int dpi;           /* of a PNG; 0: 96 */

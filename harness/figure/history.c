@@ -75,7 +75,7 @@ static enum status add_run(struct plot *p, const void *wanted, int panel, const 
         struct plot_point a = plot_point_empty();
         if (!rows_alike(k->table, wanted, row, NULL))
             continue;
-        a.from = row;
+        a.source = row;
         a.row = panel;
         a.x = at;
         a.y = row->median_ns;

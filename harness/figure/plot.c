@@ -43,7 +43,7 @@ static bool read_point(struct plot_point *out, const struct figure *f, const voi
     const struct column *const label = plot_column(t, f->label);
 
     *out = plot_point_empty();
-    out->from = row;
+    out->source = row;
     out->x = plot_number(t, row, f->x);
     out->y = plot_number(t, row, f->y);
     out->low = plot_number(t, row, f->low);

@@ -66,9 +66,9 @@ static const struct plot_point *window_of(const struct plot *p, int n, const cha
 
     for (int i = 0; i < n; i++) {
         const struct plot_point *const b = &p->point[i];
-        const struct latency_row *const r = b->from;
+        const struct latency_row *const r = b->source;
         if (!is_window(r) || strcmp(r->variant, variant) != 0 || b->column != a->column ||
-            b->x != a->x || !plot_same(r, a->from, ROLE_SIZE | ROLE_CONDITION))
+            b->x != a->x || !plot_same(r, a->source, ROLE_SIZE | ROLE_CONDITION))
             continue;
         if (found)
             return NULL;
@@ -85,7 +85,8 @@ static enum status add_slowdown(struct plot *p, const char *variant, struct err 
 
     for (int i = 0; i < n && st == OK; i++) {
         struct plot_point a = p->point[i];
-        const struct plot_point *const w = is_window(a.from) ? NULL : window_of(p, n, variant, &a);
+        const struct plot_point *const w =
+            is_window(a.source) ? NULL : window_of(p, n, variant, &a);
         if (!w)
             continue;
         const double slower[] = {w->y / a.y, w->z / a.z};
@@ -129,7 +130,7 @@ enum status speed_slowdown(struct plot *p, const struct plot_data *d, struct err
     (void)d;
 
     for (int i = 0; i < p->n; i++) {
-        const struct latency_row *const r = p->point[i].from;
+        const struct latency_row *const r = p->point[i].source;
         others = others || !is_window(r);
         if (is_window(r) && !variant)
             variant = r->variant;

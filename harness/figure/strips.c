@@ -50,7 +50,7 @@ static enum status add_case(struct plot *p, const struct picked *k, int at, cons
     enum status st = OK;
     int n = 0;
 
-    a.from = row;
+    a.source = row;
     for (size_t i = 0; i < all->n && st == OK; i++) {
         const struct sample_row *const s = &sample[i];
         if (strcmp(s->case_id, row->case_id) != 0 || !(s->wall_ns > 0) || s->calls < 1)

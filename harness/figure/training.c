@@ -17,7 +17,7 @@ static enum status add_row(struct plot *p, const struct train_row *r, int series
     for (int k = 0; k < (int)ARRAY_LEN(y) && st == OK; k++) {
         struct plot_point a = plot_point_empty();
         a.series = series;
-        a.from = r;
+        a.source = r;
         a.kind = k;
         a.x = (double)r->step;
         a.y = y[k];

@@ -16,7 +16,7 @@
 /* Input and state of a ranking. */
 struct maker {
     const struct run *run;
-    enum ranked what;
+    enum ranked ranked;
     struct pairing pairing;
 };
 
@@ -43,7 +43,7 @@ static bool takes_part(const struct maker *m, const struct latency_row *r)
 
     if (strcmp(r->status, row_status_name[ROW_OK]) != 0 || !(r->median_ns > 0))
         return false;
-    for (size_t i = 0; i < run->latency.n && m->what == RANKED_VARIANTS && is_ref(r); i++) {
+    for (size_t i = 0; i < run->latency.n && m->ranked == RANKED_VARIANTS && is_ref(r); i++) {
         const struct latency_row *other = row_at(run, i);
         if (!is_ref(other) && strcmp(other->status, row_status_name[ROW_OK]) == 0 &&
             same_problem(r, other))
@@ -64,14 +64,15 @@ static bool same_shape(const struct maker *m, const struct latency_row *a,
 {
     static const char *const but[] = {"variant", "backend", NULL};
 
-    return m->what == RANKED_BACKENDS ? same_problem(a, b)
-                                      : rows_alike(&tables[TABLE_LATENCY], a, b, but);
+    return m->ranked == RANKED_BACKENDS ? same_problem(a, b)
+                                        : rows_alike(&tables[TABLE_LATENCY], a, b, but);
 }
 
 static bool same_contestant(const struct maker *m, const struct latency_row *a,
                             const struct latency_row *b)
 {
-    return m->what == RANKED_BACKENDS ? strcmp(a->backend, b->backend) == 0 : rows_same_model(a, b);
+    return m->ranked == RANKED_BACKENDS ? strcmp(a->backend, b->backend) == 0
+                                        : rows_same_model(a, b);
 }
 
 /* ---- one setting -------------------------------------------------------------------------- */
@@ -155,7 +156,7 @@ static void list(const struct maker *m, const struct latency_row *const *rows, i
         r->v[i].place = calloc((size_t)r->shapes, sizeof(*r->v[i].place));
         r->v[i].bits = NAN;
         NEED(r->v[i].place);
-        if (m->what == RANKED_BACKENDS)
+        if (m->ranked == RANKED_BACKENDS)
             text_put(r->v[i].name, TEXT_SIZE, like[i]->backend);
         else
             row_model_name(like[i], &m->run->latency, r->v[i].name, TEXT_SIZE);
@@ -367,7 +368,7 @@ static int rows_of_setting(const struct run *run, size_t first, bool *todo,
 enum status rankings_make(struct rankings *out, const struct run *run, enum ranked what,
                           struct err *e)
 {
-    struct maker m = {.run = run, .what = what};
+    struct maker m = {.run = run, .ranked = what};
     bool *todo = calloc(run->latency.n + 1, sizeof(*todo));
     const struct latency_row **rows =
         calloc(run->latency.n + 1, sizeof(const struct latency_row *));

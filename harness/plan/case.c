@@ -146,7 +146,7 @@ enum status config_from_options(struct config *to, const struct variant *v,
         if (given->n && choice_applies(&model_choices[i], to, scope))
             st = choice_parse(&model_choices[i], to, given->v[at ? at[i] : 0], e);
     }
-    config_own_reset(to);
+    config_numbers_reset(to);
     if (st == OK)
         st = settings_parse(to, opt->settings, scope == SCOPE_CORE, e);
     if (st == OK && scope != SCOPE_CORE)
@@ -211,7 +211,7 @@ struct config case_usual_config(const struct bench_case *c)
     usual.mem_len = c->config.mem_len;
     if (c->workload == WORK_DECODE)
         model_choices_decode(&usual);
-    config_own_reset(&usual);
+    config_numbers_reset(&usual);
     return usual;
 }
 

@@ -48,8 +48,8 @@ struct bench_case {
  * of the model. */
 /* clang-format off */
 #define CASE_CHOICES(X)                                                                            \
-    X(variant, text, ENTRY, variant, "variant", "", "kind of attention", .from = &variant_registry) \
-    X(backend, text, ENTRY, backend, "backend", "", "backend that ran it", .from = &backend_registry) \
+    X(variant, text, ENTRY, variant, "variant", "", "kind of attention", .list = &variant_registry) \
+    X(backend, text, ENTRY, backend, "backend", "", "backend that ran it", .list = &backend_registry) \
     X(workload, text, WORD, workload, "workload", "", "what a measured call runs",                  \
       .words = workload_name)                                                                      \
     X(seq_tokens, i64, INT, seq, "seq", "tokens", "new tokens per sequence", .scope = SCOPE_CORE) \

@@ -48,10 +48,10 @@ static void how_far(const struct progress_line *p, double spent_s, char *buf, si
 
 static void show(struct progress_line *p, double now)
 {
-    char far[80], text[sizeof(p->what) + sizeof(far)];
+    char far[80], text[sizeof(p->text) + sizeof(far)];
 
     how_far(p, now - p->begun_s, far, sizeof(far));
-    snprintf(text, sizeof(text), "%s%s", p->what, far);
+    snprintf(text, sizeof(text), "%s%s", p->text, far);
     if (p->how == PROGRESS_BAR)
         terminal_line_put(&p->line, text);
     else
@@ -77,7 +77,7 @@ void progress_begin(struct progress_line *p, double expected_s, const char *fmt,
 
     progress_end(p);
     va_start(ap, fmt);
-    vsnprintf(p->what, sizeof(p->what), fmt, ap);
+    vsnprintf(p->text, sizeof(p->text), fmt, ap);
     va_end(ap);
     p->expected_s = expected_s;
     p->share = p->before = 0;
@@ -90,7 +90,7 @@ void progress_at(struct progress_line *p, double share, const char *fmt, ...)
 
     if (fmt) {
         va_start(ap, fmt);
-        vsnprintf(p->what, sizeof(p->what), fmt, ap);
+        vsnprintf(p->text, sizeof(p->text), fmt, ap);
         va_end(ap);
     }
     p->share = share;

@@ -10,7 +10,7 @@
 struct progress_line {
     enum progress how; /* never AUTO: see terminal_progress */
     struct terminal_line line;
-    char what[320];
+    char text[320];
     double begun_s, told_s; /* on a clock of this file; 0 = nothing is going on */
     double expected_s;      /* of all of it; 0 = unknown */
     double share, before;   /* done, 0 to 1, 0 = unknown; and done before it began */

@@ -144,8 +144,8 @@ static void swap_attention(struct sublayers *sublayers, struct reference_impl *w
         const struct reference_impl ours = with[i];
         if (!s->kind->attends)
             continue;
-        with[i] = (struct reference_impl){s->of.attention.impl, sublayers->work[i].d_scratch};
-        s->of.attention.impl = ours.impl;
+        with[i] = (struct reference_impl){s->state.attention.impl, sublayers->work[i].d_scratch};
+        s->state.attention.impl = ours.impl;
         sublayers->work[i].d_scratch = ours.scratch;
     }
 }
@@ -155,13 +155,13 @@ static void swap_attention(struct sublayers *sublayers, struct reference_impl *w
 static size_t scratch_with(struct sublayer *s, const struct reference_impl *with,
                            const struct engine *ref)
 {
-    const struct attn_impl *const own = s->of.attention.impl;
+    const struct attn_impl *const own = s->state.attention.impl;
 
     if (!s->kind->scratch)
         return 0;
-    s->of.attention.impl = with->impl;
+    s->state.attention.impl = with->impl;
     const struct attn_need need = s->kind->scratch(s, ref, true);
-    s->of.attention.impl = own;
+    s->state.attention.impl = own;
     return need.scores_bytes + need.scratch_bytes;
 }
 

@@ -17,15 +17,15 @@ static void name_rows(char *buf, size_t size, const struct engine *g)
     for (size_t i = 0; i < ARRAY_LEN(rows) && n < size; i++) {
         bool named = false;
         for (size_t k = 0; k < i; k++)
-            named |= g->from[rows[k]] == g->from[rows[i]];
+            named |= g->provider[rows[k]] == g->provider[rows[i]];
         if (!named)
-            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "+" : "", g->from[rows[i]]);
+            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "+" : "", g->provider[rows[i]]);
     }
 }
 
 void report_describe(struct report *r, const struct engine *g, const struct team *team)
 {
-    snprintf(r->gemm_from, sizeof(r->gemm_from), "%s", g->from[OP_gemm]);
+    snprintf(r->gemm_from, sizeof(r->gemm_from), "%s", g->provider[OP_gemm]);
     name_rows(r->rows_from, sizeof(r->rows_from), g);
     snprintf(r->isa_used, sizeof(r->isa_used), "%s", isa_name[g->isa]);
     if (g->backend->core)

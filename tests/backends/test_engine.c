@@ -73,7 +73,7 @@ Test(engine, operations_come_from_the_nearest_that_has_them)
             cr_expect_eq(g.backend, backends[i]);
             cr_expect_eq(g.threads, 2);
             for (int op = 0; op < OP_COUNT; op++)
-                cr_expect_str_eq(g.from[op], provider(backends[i], op, level), "%s of %s at %s",
+                cr_expect_str_eq(g.provider[op], provider(backends[i], op, level), "%s of %s at %s",
                                  op_name[op], backends[i]->name, isa_name[level]);
         }
     }
@@ -87,9 +87,9 @@ Test(engine, mask_lowers_the_rows_of_a_library)
     for (enum isa level = 0; level <= cpu_isa_unmasked(); level++) {
         cpu_limit(level);
         const struct engine g = must_open("openblas", NULL);
-        cr_expect_str_eq(g.from[OP_gemm], "openblas");
-        cr_expect_str_eq(g.from[OP_softmax], rows[level]);
-        cr_expect_str_eq(g.from[OP_norm], rows[level]);
+        cr_expect_str_eq(g.provider[OP_gemm], "openblas");
+        cr_expect_str_eq(g.provider[OP_softmax], rows[level]);
+        cr_expect_str_eq(g.provider[OP_norm], rows[level]);
         cr_expect_str_eq(g.attn[0]->name, "composed");
     }
 }
@@ -113,7 +113,7 @@ Test(engine, simd_runs_at_its_own_level)
     const struct engine g = must_open("avx2", NULL);
 
     cr_expect_eq(g.isa, ISA_AVX2);
-    cr_expect_str_eq(g.from[OP_gemm], "avx2");
+    cr_expect_str_eq(g.provider[OP_gemm], "avx2");
     cr_expect_str_eq(g.attn[0]->name, "fused");
 }
 

@@ -29,17 +29,17 @@ static void make_cell(struct case_of_cell *t, enum rnn_cell_kind kind, int rows,
     t->out = guarded(size), t->c_out = guarded(size), t->d_state = guarded(size);
     t->d_c = guarded(size), t->d_x = guarded(G * size), t->d_h = guarded(G * size);
     memcpy(t->d_c, t->d_c_in, size * sizeof(float));
-    t->o.of = (struct rnn_step){.kind = kind,
-                                .out = t->out,
-                                .c_out = t->c_out,
-                                .x = t->x,
-                                .x_row = repeated ? 0 : (ptrdiff_t)G * n,
-                                .h = first ? NULL : t->h,
-                                .b = t->b,
-                                .state = first ? NULL : t->state,
-                                .c = first ? NULL : t->c,
-                                .rows = rows,
-                                .n = n};
+    t->o.step = (struct rnn_step){.kind = kind,
+                                  .out = t->out,
+                                  .c_out = t->c_out,
+                                  .x = t->x,
+                                  .x_row = repeated ? 0 : (ptrdiff_t)G * n,
+                                  .h = first ? NULL : t->h,
+                                  .b = t->b,
+                                  .state = first ? NULL : t->state,
+                                  .c = first ? NULL : t->c,
+                                  .rows = rows,
+                                  .n = n};
     t->o.d_x = t->d_x, t->o.d_h = t->d_h, t->o.d_state = t->d_state, t->o.d_c = t->d_c;
     t->o.d_out = t->d_out;
 }
@@ -61,7 +61,7 @@ struct by_equations {
 
 static struct by_equations equations(const struct case_of_cell *t, int i, int e)
 {
-    const struct rnn_step *o = &t->o.of;
+    const struct rnn_step *o = &t->o.step;
     const int n = o->n, at = i * n + e;
     const double state = o->state ? (double)t->state[at] : 0, c = o->c ? (double)t->c[at] : 0;
     const double g = (double)t->d_out[at];
@@ -101,7 +101,7 @@ static struct by_equations equations(const struct case_of_cell *t, int i, int e)
  * product adds a few U of numbers below 1, times g and d_c in the gradients. */
 static void expect_cell(const struct case_of_cell *t)
 {
-    const struct rnn_step *o = &t->o.of;
+    const struct rnn_step *o = &t->o.step;
     const bool gru = o->kind == CELL_GRU, lstm = o->kind == CELL_LSTM;
     const double scale = 16, bound = 16 * U * scale; /* S: four normal numbers; 16 roundings */
     double worst = 0;
@@ -142,8 +142,8 @@ Test(rnn_cells, cells)
                 struct case_of_cell t;
                 make_cell(&t, (enum rnn_cell_kind)kind, sizes[s][0], sizes[s][1], turn & 1,
                           turn & 2);
-                t.o.of.threads = 1;
-                backend_ref.ops.rnn_cell(&t.o.of);
+                t.o.step.threads = 1;
+                backend_ref.ops.rnn_cell(&t.o.step);
                 backend_ref.ops.rnn_cell_grad(&t.o);
                 expect_cell(&t);
                 drop_cell(&t);

@@ -133,9 +133,9 @@ Test(help, own_texts)
     cr_expect(strstr(compare.out.data, "--axis"), "%s", compare.out.data);
     cr_expect_not(strstr(plot.out.data, "--axis"), "%s", plot.out.data);
     for (int i = 0; i < option_count; i++)
-        for (int k = 0; k < OWN_DOCS && option_specs[i].own[k].doc; k++)
-            cr_expect_eq(option_specs[i].own[k].only & ~option_specs[i].only, 0,
-                         "--%s is not of %x", option_specs[i].name, option_specs[i].own[k].only);
+        for (int k = 0; k < OWN_DOCS && option_specs[i].docs[k].doc; k++)
+            cr_expect_eq(option_specs[i].docs[k].only & ~option_specs[i].only, 0,
+                         "--%s is not of %x", option_specs[i].name, option_specs[i].docs[k].only);
     ran_free(&plot);
     ran_free(&compare);
 }

@@ -42,10 +42,10 @@ Test(plot_caption, says_what_is_common_and_where)
     cr_assert_eq(rundir_env(&r, &env, &e), OK, "%s", e.msg);
     cr_assert_eq(rundir_close(&r, &e), OK, "%s", e.msg);
     struct plot p = must_plot(r.path, "latency-seq");
-    cr_expect(strstr(p.what, "attn"), "%s", p.what);
-    cr_expect(strstr(p.what, "mem 32"), "%s", p.what);
-    cr_expect(strstr(p.what, "threads 1"), "%s", p.what);
-    cr_expect_not(strstr(p.what, "seq"), "what differs is not common: %s", p.what);
+    cr_expect(strstr(p.subject, "attn"), "%s", p.subject);
+    cr_expect(strstr(p.subject, "mem 32"), "%s", p.subject);
+    cr_expect(strstr(p.subject, "threads 1"), "%s", p.subject);
+    cr_expect_not(strstr(p.subject, "seq"), "what differs is not common: %s", p.subject);
     cr_expect_str_eq(p.where, "Some CPU, 2026-11-22, bench 9.9 abcdef1");
     plot_free(&p);
 }
@@ -66,14 +66,14 @@ Test(plot_caption, the_reference_is_left_out_unless_it_is_the_base_or_alone)
     cr_expect_eq(p.columns.n, 2);
     for (int c = 0; c < p.columns.n; c++)
         cr_expect_not(plot_is_reference(p.columns.v[c].text));
-    cr_expect(strstr(p.what, "reference"), "%s", p.what);
+    cr_expect(strstr(p.subject, "reference"), "%s", p.subject);
     plot_free(&p);
 
     cr_assert_eq(plot_read(&d, r.path, &e), OK, "%s", e.msg);
     cr_assert_eq(plot_set_base(&d, reference(), &e), OK, "%s", e.msg);
     cr_assert_eq(plot_make(&p, plot_figure("latency-seq"), &d, &e), OK, "%s", e.msg);
     cr_expect_eq(p.columns.n, 3);
-    cr_expect_not(strstr(p.what, "reference"), "%s", p.what);
+    cr_expect_not(strstr(p.subject, "reference"), "%s", p.subject);
     plot_free(&p);
 
     cr_assert_eq(plot_set_base(&d, NULL, &e), OK);

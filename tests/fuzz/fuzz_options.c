@@ -67,7 +67,7 @@ static void settings(const char *text)
         char printed[SETTINGS_TEXT], again[SETTINGS_TEXT];
         struct err e;
         c.mem_len = 16;
-        config_own_reset(&c);
+        config_numbers_reset(&c);
         back = c;
         if (settings_parse(&c, text, false, &e) != OK)
             continue;

@@ -17,7 +17,7 @@ static struct config small(const char *variant)
     struct config c = config_default(variant_find(variant), 24, 3, 7, 17, 2, 13);
 
     c.max_seq = TEXT;
-    config_own_reset(&c);
+    config_numbers_reset(&c);
     return c;
 }
 
@@ -140,7 +140,7 @@ static double step_of(float decay)
     struct model m;
     double squares = 0;
 
-    ((struct routing *)c.own[SLOT_MIXER].bytes)->mu_decay = decay;
+    ((struct routing *)c.numbers[SLOT_MIXER].bytes)->mu_decay = decay;
     m = (struct model){0};
     cr_assert_eq(engine_open(&m.g, "ref", 1, NULL, NULL), OK);
     cr_assert_eq(lm_init(&m.lm, &c, NULL), OK);
@@ -198,7 +198,7 @@ static double moved(const char *variant, const char *numbers, int L, int M)
     struct err e = {""};
 
     c.max_seq = L;
-    config_own_reset(&c);
+    config_numbers_reset(&c);
     cr_assert_eq(settings_parse(&c, numbers, false, &e), OK, "%s", e.msg);
     return c.mixer->content->moved_rows(&c, L, M);
 }
@@ -240,7 +240,7 @@ Test(content, gathers_of_real_groups)
     /* each row is in one group, however large these are: 16 bytes a number and head */
     cr_expect_eq(sublayers_moves(s, 1, ROWS, 0), 4.0 * DH * HEADS * 4 * ROWS);
     float before[ROWS * HEADS * DH];
-    const float *const o = s->work[0].own[CT_O];
+    const float *const o = s->work[0].array[CT_O];
     memcpy(before, o, sizeof(before));
     cr_expect(sublayers_gather(s, &m.g, 1, ROWS));
     /* nothing was computed in between: every output came back from the last group that ran there */

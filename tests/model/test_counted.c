@@ -96,10 +96,10 @@ static bool expect_flop(int v)
         struct sublayer *const s = &m.lm.sublayers.at[i];
         if (s->kind != &sublayer_attention)
             continue;
-        counted.impl = s->of.attention.impl;
+        counted.impl = s->state.attention.impl;
         count = *counted.impl;
         count.forward = count_pairs;
-        s->of.attention.impl = &count;
+        s->state.attention.impl = &count;
     }
     model_segment(&m, 0, B, M, L, L);
     const double said = lm_flop(&m.lm, B, L, M, L), found = counted.products + counted.pairs;

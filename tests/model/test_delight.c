@@ -350,9 +350,9 @@ Test(delight, checkpoints_keep_the_map, .init = folder_make, .fini = folder_remo
         struct err e = {""};
         c.N = 3;
         c.max_seq = 7;
-        struct dextra *const own = (void *)c.own[SLOT_QKV_MAP].bytes;
-        own->depth[1] += 3;
-        own->width[1] += 0.7f;
+        struct dextra *const numbers = (void *)c.numbers[SLOT_QKV_MAP].bytes;
+        numbers->depth[1] += 3;
+        numbers->width[1] += 0.7f;
         folder_path(path, "model.safetensors");
         model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 7, 0});
         cr_assert_eq(checkpoint_save(path, &c, &m.lm.params, &from, &e), OK, "%s", e.msg);

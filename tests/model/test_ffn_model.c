@@ -25,7 +25,7 @@ static bool model_of(struct config *c, int i)
     *c = config_default(variant_find(i % 2 ? "xl" : "vanilla"), 12, 3, 4, 17, 2, 11);
     c->ffn = ffns[i / NORM_KIND_COUNT];
     c->norm_kind = (enum norm_kind)(i % NORM_KIND_COUNT);
-    config_own_reset(c);
+    config_numbers_reset(c);
     c->wiring = i % 3 ? WIRING_PRE : WIRING_POST;
     c->final_ln = i % 3;
     c->ffn_bias = i % 5;

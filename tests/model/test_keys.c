@@ -89,9 +89,9 @@ static void there_and_back(const struct config *c, const char *changed)
             row != &model_choices[CHOICE_kv_dtype])
             expect_row(row, &back, c, c, changed);
     for (enum part_slot slot = 0; slot < SLOT_COUNT; slot++) {
-        const struct own *const own = config_own_of(c, slot);
-        for (row = own ? own->choices : NULL; row && row->name; row++)
-            expect_row(row, config_own(&back, slot), config_own(c, slot), c, changed);
+        const struct part_numbers *const numbers = config_numbers_of(c, slot);
+        for (row = numbers ? numbers->choices : NULL; row && row->name; row++)
+            expect_row(row, config_numbers(&back, slot), config_numbers(c, slot), c, changed);
     }
 }
 
@@ -118,7 +118,7 @@ static struct config small(const struct variant *v)
 
     c.mem_len = v->mem->recurrent || v->mem->state ? 6 : 0;
     c.max_seq = 8;
-    config_own_reset(&c);
+    config_numbers_reset(&c);
     return c;
 }
 
@@ -161,14 +161,14 @@ static void follow(struct config *c, const struct choice *row)
         c->rel_rows = c->clip + 1;
     if (row->at == offsetof(struct config, H))
         c->kv_heads = c->H;
-    struct latent *const latent = (struct latent *)c->own[SLOT_MIXER].bytes;
+    struct latent *const latent = (struct latent *)c->numbers[SLOT_MIXER].bytes;
     if (strcmp(row->name, "d_nope") == 0)
         latent->rope = c->dh - latent->nope;
     if (strcmp(row->name, "d_rope") == 0)
         latent->nope = c->dh - latent->rope;
     if (row->at == offsetof(struct config, recurrent) || /* widths of norms */
         row->at == offsetof(struct config, norm_kind))
-        config_own_reset(c);
+        config_numbers_reset(c);
 }
 
 /* Other values of the row at `base`, a part of `c`, that make a model: each goes there and back. */
@@ -251,12 +251,13 @@ static bool is_seen(const struct seen *s, const struct choice *row)
 static void change_parts(struct seen *s, const struct config *c)
 {
     for (enum part_slot slot = 0; slot < SLOT_COUNT; slot++) {
-        const struct own *const own = config_own_of(c, slot);
-        for (const struct choice *row = own ? own->choices : NULL; row && row->name; row++) {
+        const struct part_numbers *const numbers = config_numbers_of(c, slot);
+        for (const struct choice *row = numbers ? numbers->choices : NULL; row && row->name;
+             row++) {
             if (is_seen(s, row) || row->elsewhere || row->of_input)
                 continue; /* no key says it */
             cr_assert_lt(s->n, MOST);
-            if (change(c, row, c->own[slot].bytes - (const unsigned char *)c) > 0)
+            if (change(c, row, c->numbers[slot].bytes - (const unsigned char *)c) > 0)
                 s->row[s->n++] = row;
             else
                 cr_expect(!has(c, row), "%s takes no other %s", c->variant->name, row->name);
@@ -275,7 +276,7 @@ Test(keys, every_row_of_a_part)
     for (int i = 0; ffns[i]; i++) { /* no variant has each of them */
         struct config c = small(variant_find(ffns[i]->build ? "linear" : "vanilla"));
         c.ffn = ffns[i];
-        config_own_reset(&c);
+        config_numbers_reset(&c);
         change_parts(&seen, &c);
     }
     cr_expect_gt(seen.n, 20);
@@ -299,13 +300,13 @@ Test(keys, every_part)
             continue;
         c.pos = positions[i];
         c.tied = !c.pos->from_tokens; /* words without rows for the output */
-        config_own_reset(&c);
+        config_numbers_reset(&c);
         there_and_back(&c, positions[i]->name);
     }
     for (size_t i = 0; i < ARRAY_LEN(extras); i++) {
         struct config c = small(variant_find("xl"));
         c.attn_extra = extras[i];
-        config_own_reset(&c);
+        config_numbers_reset(&c);
         there_and_back(&c, extras[i]->name);
     }
     for (int i = 0; mixers[i]; i++) {
@@ -319,7 +320,7 @@ Test(keys, every_part)
                                              : mixers[i]->attends ? "mla"
                                                                   : "linear"));
         c.mixer = mixers[i];
-        config_own_reset(&c);
+        config_numbers_reset(&c);
         there_and_back(&c, mixers[i]->name);
     }
 }

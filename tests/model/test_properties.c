@@ -204,8 +204,8 @@ static void start_at(struct model *m, int64_t position)
         struct sublayer *const s = &m->lm.sublayers.at[i];
         s->memory.seen = position;
         if (s->kind == &sublayer_attention || s->kind == &sublayer_latent)
-            s->of.attention.keys.seen = s->of.attention.values.seen = s->of.attention.beside.seen =
-                position;
+            s->state.attention.keys.seen = s->state.attention.values.seen =
+                s->state.attention.beside.seen = position;
         if (s->kind == &sublayer_steps)
             sublayer_steps_seek(s, position);
     }

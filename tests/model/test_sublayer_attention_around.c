@@ -96,7 +96,7 @@ Test(sublayer_attention_around, neutral_forms_are_plain)
     c = like, c.logit_cap = 1e6f;
     expect_plain("logit_cap", &c, NULL, &like);
     c = like, c.attn_extra = &extra_sink;
-    config_own_reset(&c);
+    config_numbers_reset(&c);
     expect_plain("sink", &c, empty_sink, &like);
     for (enum out_gate o = OUT_GATE_ELEMENTWISE; o <= OUT_GATE_HEADWISE; o++) {
         c = like, c.around.out_gate = o;
@@ -113,7 +113,7 @@ Test(sublayer_attention_around, no_positions_where_the_base_is_0)
     struct config like = plain(), c = like;
 
     like.pos = &pos_none;
-    config_own_reset(&like);
+    config_numbers_reset(&like);
     c.layer_rope_base = (struct layer_list){1, {0}};
     expect_plain("base 0", &c, NULL, &like);
     c = like, c.around.cope = 5;
@@ -138,7 +138,7 @@ static void expect_apart(const struct sublayer *s, struct extent max, bool backw
     struct work w = {0};
 
     cr_assert(base && users && s->n_parts > 1);
-    *(backward ? &w.d_own[AT_AROUND] : &w.own[AT_AROUND]) = base;
+    *(backward ? &w.d_array[AT_AROUND] : &w.array[AT_AROUND]) = base;
     use(users, base, all, base, around_add_floats(s->c, n) + 2 * around_sums_count(s->c, n));
     for (int i = 0; i < s->n_parts; i++) {
         const struct part_call t = around_part_call(NULL, s, &w, n, i);
@@ -213,12 +213,12 @@ Test(sublayer_attention_around, contradictions_are_refused)
     c = with("diff"), c.around.forget = true;
     expect_refused("differences that forget", &c);
     c = with("cope"), c.pos = &pos_rope;
-    config_own_reset(&c);
+    config_numbers_reset(&c);
     expect_refused("contextual and rotary positions", &c);
     c = with("linear"), c.around.qk_norm = true;
     expect_refused("normed keys of a mixer", &c);
     c = with("compressive"), c.mem_len = 16, c.around.qk_norm = true;
-    config_own_reset(&c);
+    config_numbers_reset(&c);
     expect_refused("normed keys of compressed memory", &c);
     c = with("xl"), c.layer_rope_base = (struct layer_list){1, {100}};
     expect_refused("bases without rotation", &c);

@@ -110,8 +110,8 @@ static double bound_of(const struct layer *y, const struct config *c)
     const size_t head = (size_t)latent_head(c) * (size_t)l->rank, D = (size_t)c->D;
     const int width = c->H * c->dv;
     const double q =
-        longest(w->own[LA_Q], (size_t)SEQUENCES * SEGMENT * (size_t)c->H, (size_t)c->dh, l->nope);
-    const double latent = longest(w->own[LA_LATENT], (size_t)SEQUENCES * (MEMORY + SEGMENT),
+        longest(w->array[LA_Q], (size_t)SEQUENCES * SEGMENT * (size_t)c->H, (size_t)c->dh, l->nope);
+    const double latent = longest(w->array[LA_LATENT], (size_t)SEQUENCES * (MEMORY + SEGMENT),
                                   (size_t)latent_width(c), l->rank);
     double w_uk = 0, w_uv = 0;
 

@@ -55,7 +55,7 @@ static const struct choice rows[] = {
     ROW(REAL, AT(real), .least = 0, .most = 1),
     ROW(WIDE, AT(wide), .least = 0, .most = 1e6),
     ROW(WORD, AT(colour), .words = colour_name),
-    ROW(ENTRY, AT(ware), .from = &ware_registry),
+    ROW(ENTRY, AT(ware), .list = &ware_registry),
     ROW(TEXT, AT(word), .print = print_word, .parse = parse_word),
 };
 

@@ -35,7 +35,7 @@ static int top_of(const struct config *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
         const struct config like = config_of(&forms[i], c->D);
-        if (memcmp(like.own[SLOT_FFN].bytes, c->own[SLOT_FFN].bytes, MAX_OWN) == 0)
+        if (memcmp(like.numbers[SLOT_FFN].bytes, c->numbers[SLOT_FFN].bytes, MAX_NUMBERS) == 0)
             return forms[i].top;
     }
     return 0;

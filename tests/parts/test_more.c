@@ -144,7 +144,7 @@ Test(span, keys_fade)
     open(&m, &c);
     set_span(&m, 1.0f);
     lm_build_tables(&m.lm, &m.g);
-    a = sublayers_attention(&m.lm.sublayers, 0)->of.attention.prepared;
+    a = sublayers_attention(&m.lm.sublayers, 0)->state.attention.prepared;
     static const double want[] = {1, 1, 0.75, 0.5, 0.25};
     for (int h = 0; h < H; h++) {
         cr_expect_eq(a.window_of_head[h], 5);
@@ -191,7 +191,7 @@ Test(span, with_every_kind_of_positions)
         struct model m;
         c.pos = pos_find(fits[i]);
         c.max_seq = T;
-        config_own_reset(&c);
+        config_numbers_reset(&c);
         open(&m, &c);
         set_span(&m, 1);
         lm_build_tables(&m.lm, &m.g);
@@ -200,7 +200,7 @@ Test(span, with_every_kind_of_positions)
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         struct config c = of("span", 1);
         c.pos = pos_find(refused[i]);
-        config_own_reset(&c);
+        config_numbers_reset(&c);
         cr_expect_eq(config_check(&c, NULL), E_USAGE, "%s", refused[i]);
     }
 }
@@ -226,7 +226,7 @@ Test(persistent, shares_of_the_softmax)
         memset(tensor(&m, "sub.%d.attn.pers_v", 0), 0, sizeof(float) * (size_t)(H * counts[k] * 5));
         free(model_stream(&m, 0, BATCH, T, T));
         shares[k] = guarded(BATCH * T * 15);
-        memcpy(shares[k], m.lm.sublayers.work[0].own[AT_O], sizeof(float) * BATCH * T * 15);
+        memcpy(shares[k], m.lm.sublayers.work[0].array[AT_O], sizeof(float) * BATCH * T * 15);
         model_close(&m);
     }
     for (int i = 0; i < BATCH * T * 15; i++) /* v/2 and v/4 */
@@ -309,8 +309,8 @@ Test(realformer, a_silent_layer_repeats_the_one_below)
         memset(tensor(&m, "layers.%d.attn.bias_v", 1), 0, sizeof(float) * 15);
         lm_build_tables(&m.lm, &m.g);
         model_segment(&m, 0, BATCH, 0, T, T);
-        const float *const S = m.lm.sublayers.work[0].own[AT_SCORES];
-        const float *const lse = m.lm.sublayers.work[2].own[AT_LSE];
+        const float *const S = m.lm.sublayers.work[0].array[AT_SCORES];
+        const float *const lse = m.lm.sublayers.work[2].array[AT_LSE];
         for (int row = 0; row < BATCH * H * T; row++) {
             double sum = 0;
             for (int j = 0; j <= row % T; j++)

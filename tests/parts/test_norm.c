@@ -24,7 +24,7 @@ static void open_norm(struct normed *t, enum norm_kind kind)
 {
     *t = (struct normed){.c = config_default(variants[0], D, 3, 10, 17, 1, 9)};
     t->c.norm_kind = kind;
-    config_own_reset(&t->c);
+    config_numbers_reset(&t->c);
     norm_params(&t->c, "", "norm", &t->p);
     for (int i = 0; i < t->p.n; i++) {
         struct param *const w = &t->p.v[i];

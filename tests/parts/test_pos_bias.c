@@ -204,7 +204,7 @@ static void open_lowered(struct prepared *t, const struct pos *pos, bool per_lay
 
     *t = (struct prepared){.c = config_default(variant_find("alibi"), 24, HEADS, 4, 8, 1, 0)};
     t->c.pos = pos;
-    config_own_reset(&t->c);
+    config_numbers_reset(&t->c);
     if (pos == &pos_t5) {
         set_number(&t->c, "t5_buckets", 8);
         set_number(&t->c, "t5_max_distance", 20);

@@ -411,7 +411,7 @@ Test(positions, gaussian_biases)
             struct laid t;
             c.pos = schemes[i];
             c.causal = (enum direction)causal;
-            config_own_reset(&c);
+            config_numbers_reset(&c);
             open_laid(&t, c, FARTHEST + 1);
             for (size_t k = 0; k < ARRAY_LEN(far); k++)
                 for (int side = 1; side >= (causal ? 1 : -1); side -= 2)

@@ -21,7 +21,7 @@ static struct config model_of(const struct variant *v)
     struct config c = config_default(v, 24, 2, 12, 48, 2, 16);
 
     c.mem_len = 64;
-    config_own_reset(&c);
+    config_numbers_reset(&c);
     return c;
 }
 

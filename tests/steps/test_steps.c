@@ -201,7 +201,7 @@ static struct config config_of(const char *mixer)
     c.mixer = mixer_find(mixer);
     c.kv_heads = 2;
     c.attn_bias = true;
-    config_own_reset(&c);
+    config_numbers_reset(&c);
     return c;
 }
 

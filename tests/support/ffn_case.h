@@ -33,7 +33,7 @@ static inline struct config ffn_config(const struct ffn *ffn, int D, int F)
     struct config c = config_default(variants[0], D, 1, D, F, 1, 9);
 
     c.ffn = ffn;
-    config_own_reset(&c);
+    config_numbers_reset(&c);
     return c;
 }
 

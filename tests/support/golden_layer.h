@@ -15,8 +15,8 @@ struct layer {
     struct attn a;
     struct attn_grad d;
     int D;
-    float *x;       /* [B,K,D] memory and input */
-    float *own[32]; /* allocations to free */
+    float *x;         /* [B,K,D] memory and input */
+    float *array[32]; /* allocations to free */
     size_t own_n[32];
     int n_own;
     struct mask masks[4];
@@ -59,10 +59,10 @@ static inline float *take(struct layer *l, size_t n)
 {
     float *x = guarded(n);
 
-    cr_assert_lt(l->n_own, (int)ARRAY_LEN(l->own));
+    cr_assert_lt(l->n_own, (int)ARRAY_LEN(l->array));
     memset(x, 0, n * sizeof(*x));
     l->own_n[l->n_own] = n;
-    return l->own[l->n_own++] = x;
+    return l->array[l->n_own++] = x;
 }
 
 /* y [rows, out] = x [rows, in] W^T of the named weight. */
@@ -291,8 +291,8 @@ static inline void open_layer(struct layer *l, const char *file)
 static inline void close_layer(struct layer *l)
 {
     for (int n = 0; n < l->n_own; n++) {
-        cr_expect(guards_intact(l->own[n], l->own_n[n]));
-        release(l->own[n]);
+        cr_expect(guards_intact(l->array[n], l->own_n[n]));
+        release(l->array[n]);
     }
     safetensors_close(&l->s);
 }

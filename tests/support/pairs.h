@@ -269,7 +269,7 @@ static bool text(struct config *c, int n)
 static bool compresses(struct config *c, int n)
 {
     if (n == 0 && c->variant->mem->compressed) {
-        ((struct compressive *)(void *)c->own[SLOT_MEM].bytes)->rows = 2;
+        ((struct compressive *)(void *)c->numbers[SLOT_MEM].bytes)->rows = 2;
         c->mem_len = 4;
     }
     return n == 0;
@@ -311,7 +311,7 @@ static bool pairs_taken(const struct config *of, const struct change *x, const s
         x->make(&c, x->n);
     if (y->part)
         y->make(&c, y->n);
-    config_own_reset(&c);
+    config_numbers_reset(&c);
     if (!x->part)
         x->make(&c, x->n);
     if (!y->part)

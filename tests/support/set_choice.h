@@ -21,10 +21,10 @@ static inline void set_choice(struct config *c, const char *name, const char *te
 static inline void expect_same_own(const struct config *a, const struct config *b)
 {
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
-        const struct own *const own = config_own_of(a, s);
-        cr_assert_eq(own, config_own_of(b, s));
-        for (const struct choice *row = own ? own->choices : NULL; row && row->name; row++)
-            cr_expect(choice_equal(row, config_own(a, s), config_own(b, s)), "%s: %s",
+        const struct part_numbers *const numbers = config_numbers_of(a, s);
+        cr_assert_eq(numbers, config_numbers_of(b, s));
+        for (const struct choice *row = numbers ? numbers->choices : NULL; row && row->name; row++)
+            cr_expect(choice_equal(row, config_numbers(a, s), config_numbers(b, s)), "%s: %s",
                       a->variant->name, row->name);
     }
 }

@@ -255,7 +255,7 @@ Test(job_grad, check_detects_a_missing_store)
             const struct attn_impl **impl =
                 j.bcase->workload == WORK_ATTN
                     ? &j.attn.impl
-                    : &sublayers_attention(sublayers, 0)->of.attention.impl;
+                    : &sublayers_attention(sublayers, 0)->state.attention.impl;
             struct attn_impl broken = **impl;
             broken.backward = forgetful;
             *impl = &broken;

@@ -205,7 +205,7 @@ Test(serve, rows_are_named_after_all_that_give_them)
                  backends[b]->name);
         must_plan(&p, &o, line);
         cr_assert_eq(worker_open(&s, &p.cases[0], ROLE_NONE, -1, NULL, &e), OK, "%s", e.msg);
-        const char *const *from = s.job.engine.from;
+        const char *const *from = s.job.engine.provider;
         cr_expect(strncmp(s.report.rows_from, from[OP_softmax], strlen(from[OP_softmax])) == 0);
         cr_expect(strstr(s.report.rows_from, from[OP_norm]), "%s", s.report.rows_from);
         cr_expect(strstr(s.report.rows_from, from[OP_gate]), "%s", s.report.rows_from);

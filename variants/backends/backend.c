@@ -86,7 +86,7 @@ static void inherit(struct engine *g)
 #define X(op, type)                                                                                \
     if (!g->ops.op && b->ops.op) {                                                                 \
         g->ops.op = b->ops.op;                                                                     \
-        g->from[OP_##op] = b->name;                                                                \
+        g->provider[OP_##op] = b->name;                                                            \
     }
         OPS(X)
 #undef X
@@ -116,7 +116,7 @@ enum status engine_open(struct engine *g, const char *name, int threads, const c
     g->isa = engine_isa(g, ELEM_F32);
     inherit(g);
     for (int op = 0; op < OP_COUNT; op++)
-        CHECK(g->from[op]);
+        CHECK(g->provider[op]);
     CHECK(g->attn && g->recur);
     return OK;
 }
@@ -135,7 +135,7 @@ enum status engine_train_in(struct engine *g, enum elem elem, struct err *e)
             e, E_UNSUPPORTED,
             "unsupported in bf16: products of %s do not round both operands  -> use another "
             "backend",
-            g->from[OP_gemm]);
+            g->provider[OP_gemm]);
     g->rounds = elem == ELEM_BF16;
     return OK;
 }

@@ -289,7 +289,7 @@ struct gate_grad {
  * may alias d_out. d_c [rows,n], LSTM only: on entry the gradient of c_out apart from the part
  * through out, on return that of c. */
 struct rnn_step_grad {
-    struct rnn_step of;
+    struct rnn_step step;
     float *d_x, *d_h, *d_state, *d_c;
     const float *d_out;
 };
@@ -406,7 +406,7 @@ enum status backend_usable(const struct backend *b, struct err *e);
 struct engine {
     const struct backend *backend;
     struct ops ops;
-    const char *from[OP_COUNT]; /* the backend that provides each op */
+    const char *provider[OP_COUNT]; /* the backend that provides each op */
     const struct attn_impl *const *attn;
     const struct recur_impl *const *recur, *const *recur_rows; /* the second NULL = none */
     /* From the backend that provides gemm; or NULL. */

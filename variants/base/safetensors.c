@@ -43,7 +43,7 @@ static const struct type {
 /* Where a tensor lies, from the end of the header. */
 struct span {
     size_t begin, end;
-    struct tensor *of;
+    struct tensor *tensor;
 };
 
 /* Every error about a file names it. */
@@ -179,7 +179,7 @@ static enum status place_tensors(const struct safetensors *s, struct span *spans
             return file_error(s->path, e, E_IO,
                               "tensor \"%s\" begins at %zu, the one before it ends at %zu"
                               "  -> store tensors back to back",
-                              spans[i].of->name, spans[i].begin, at);
+                              spans[i].tensor->name, spans[i].begin, at);
         at = spans[i].end;
     }
     if (data_at + at != s->size)
@@ -192,7 +192,7 @@ static enum status place_tensors(const struct safetensors *s, struct span *spans
                           "  -> pad the header with spaces to a multiple of 8",
                           data_at, ELEMENT_BYTES);
     for (int i = 0; i < s->n_tensors; i++)
-        spans[i].of->data = s->map + data_at + spans[i].begin;
+        spans[i].tensor->data = s->map + data_at + spans[i].begin;
     return OK;
 }
 

@@ -257,11 +257,11 @@ static void read_map(struct reader *r, struct config *c)
 /* The numbers of the parts, once these are known. */
 static void read_own(struct reader *r, struct config *c)
 {
-    config_own_reset(c);
+    config_numbers_reset(c);
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
-        const struct own *const own = config_own_of(c, s);
-        for (const struct choice *row = own ? own->choices : NULL; row && row->name; row++)
-            read_row(r, row, c->own[s].bytes, c);
+        const struct part_numbers *const numbers = config_numbers_of(c, s);
+        for (const struct choice *row = numbers ? numbers->choices : NULL; row && row->name; row++)
+            read_row(r, row, c->numbers[s].bytes, c);
     }
 }
 

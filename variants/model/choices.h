@@ -27,7 +27,7 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
 /* clang-format off */
 #define MODEL_CHOICES(X)                                                                           \
     X(gate, text, ENTRY, gate, "gate", "LIST", "the variant's own", "",                            \
-      "residual gate", "; empty where the variant has none", LAYER, .from = &gate_registry,        \
+      "residual gate", "; empty where the variant has none", LAYER, .list = &gate_registry,        \
       .special = true, .applies = has_gate)                                                        \
     X(rnn_cell, text, WORD, rnn_cell, "rnn-cell", "LIST", "the variant's own", "",                 \
       "cell of the recurrence before attention", "; empty where there is none", LAYER,             \
@@ -125,7 +125,7 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "place of norms and sums", "; empty for attention alone", LAYER, .words = wiring_name,       \
       .key = "norm", .absent = "post")                                                             \
     X(ffn, text, ENTRY, ffn, "ffn", "LIST", "the variant's own", "",                               \
-      "feed-forward network", "; empty where there is none", LAYER, .from = &ffn_registry,         \
+      "feed-forward network", "; empty where there is none", LAYER, .list = &ffn_registry,         \
       .applies = has_ffn)                                                                          \
     X(norm, text, WORD, norm_kind, "norm-kind", "LIST", "the variant's own", "",                   \
       "kind of norm", "; empty where there are none", LAYER, .words = norm_kind_name,              \

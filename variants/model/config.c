@@ -239,44 +239,44 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
     }
     CHECK(config_set_masks(&c, v, "", "", NULL) == OK);
     CHECK(head_windows_parse(&c.head_windows, v->head_windows ? v->head_windows : "", NULL) == OK);
-    config_own_reset(&c);
+    config_numbers_reset(&c);
     if (has_collab(&c)) /* each head has its share of what they have together */
         c.scale = (float)sqrt((double)H / collab_of(&c)->dk);
     return c;
 }
 
-const struct own *config_own_of(const struct config *c, enum part_slot slot)
+const struct part_numbers *config_numbers_of(const struct config *c, enum part_slot slot)
 {
     switch (slot) {
     case SLOT_FFN:
-        return c->ffn ? c->ffn->own : NULL;
+        return c->ffn ? c->ffn->numbers : NULL;
     case SLOT_MIXER:
-        return c->mixer ? c->mixer->own : NULL;
+        return c->mixer ? c->mixer->numbers : NULL;
     case SLOT_MEM:
-        return c->variant ? c->variant->mem->own : NULL;
+        return c->variant ? c->variant->mem->numbers : NULL;
     case SLOT_EXTRA:
-        return c->attn_extra ? c->attn_extra->own : NULL;
+        return c->attn_extra ? c->attn_extra->numbers : NULL;
     case SLOT_POS:
-        return c->pos ? c->pos->own : NULL;
+        return c->pos ? c->pos->numbers : NULL;
     case SLOT_QKV_MAP:
-        return c->qkv_map ? c->qkv_map->own : NULL;
+        return c->qkv_map ? c->qkv_map->numbers : NULL;
     case SLOT_GATE:
-        return c->gate ? c->gate->own : NULL;
+        return c->gate ? c->gate->numbers : NULL;
     case SLOT_NORM:
-        return norm_owns[c->norm_kind];
+        return norm_numbers[c->norm_kind];
     case SLOT_COUNT:
         break;
     }
     return NULL;
 }
 
-void config_own_reset(struct config *c)
+void config_numbers_reset(struct config *c)
 {
-    memset(c->own, 0, sizeof(c->own));
+    memset(c->numbers, 0, sizeof(c->numbers));
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
-        const struct own *const own = config_own_of(c, s);
-        if (own && own->usual)
-            own->usual(c, c->own[s].bytes);
+        const struct part_numbers *const numbers = config_numbers_of(c, s);
+        if (numbers && numbers->usual)
+            numbers->usual(c, c->numbers[s].bytes);
     }
 }
 
@@ -297,9 +297,9 @@ static enum status check_numbers(const struct config *c, struct err *e)
     for (int i = 0; st == OK && (row = model_key(i)); i++)
         st = choice_check(row, c, &why);
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
-        const struct own *const own = config_own_of(c, s);
-        for (row = own ? own->choices : NULL; st == OK && row && row->name; row++)
-            st = choice_check(row, config_own(c, s), &why);
+        const struct part_numbers *const numbers = config_numbers_of(c, s);
+        for (row = numbers ? numbers->choices : NULL; st == OK && row && row->name; row++)
+            st = choice_check(row, config_numbers(c, s), &why);
     }
     return st == OK ? OK : fail(e, st, "%s: %s", c->variant->name, why.msg);
 }
@@ -309,9 +309,9 @@ static enum status check_own(const struct config *c, struct err *e)
     enum status st = OK;
 
     for (enum part_slot s = 0; s < SLOT_COUNT && st == OK; s++) {
-        const struct own *const own = config_own_of(c, s);
-        if (own && own->check)
-            st = own->check(c, config_own(c, s), e);
+        const struct part_numbers *const numbers = config_numbers_of(c, s);
+        if (numbers && numbers->check)
+            st = numbers->check(c, config_numbers(c, s), e);
     }
     return st;
 }

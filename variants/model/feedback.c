@@ -40,7 +40,7 @@ const struct param *feedback_weight(const struct feedback *t, int store, bool va
 {
     const int which = values ? ATTN_V : ATTN_K;
 
-    return t->c->feedback.shared ? &t->weight[which] : &layer(t, store)->own[which];
+    return t->c->feedback.shared ? &t->weight[which] : &layer(t, store)->weights[which];
 }
 
 const struct param *feedback_norm(const struct feedback *t, int store)
@@ -81,7 +81,7 @@ enum status feedback_bind(struct feedback *t, const struct config *c, struct sub
         cache_bind(&caches[i], max.B, reach, kv ? max.M : 0, config_kv_width(c), a);
     for (int l = 0; l < c->N; l++) {
         struct sublayer *const s = layer(t, l);
-        s->of.attention.feedback = t;
+        s->state.attention.feedback = t;
         if (l == 0 && t->mem == MEM_HIDDEN)
             cache_bind(&s->memory, max.B, max.L, max.M, c->D, a);
     }
@@ -193,7 +193,7 @@ void feedback_run(struct feedback *t, const struct engine *g, int step, int B, i
     for (int l = 0; l < t->c->N; l++) {
         const int first = sublayers_first(s, l);
         float *const next = feedback_state(t, l + 1);
-        struct attention *const a = &layer(t, l)->of.attention;
+        struct attention *const a = &layer(t, l)->state.attention;
         a->seen = t->past + step;
         a->again = again;
         sublayers_part_forward(s, g, first, sublayers_first(s, l + 1) - first, next, x, B, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The keys under which files store struct config, a row each. Rows that users choose are in
- * choices.h, numbers of parts in the rows of their `struct own`. Everything that reads, writes or
+ * choices.h, numbers of parts in the rows of their `struct part_numbers`. Everything that reads, writes or
  * compares models in files loops over these rows. */
 #ifndef KEYS_H
 #define KEYS_H

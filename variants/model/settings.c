@@ -13,21 +13,21 @@
 /* ---- rows --------------------------------------------------------------------------------- */
 
 /* What each part has of its own, by slot. */
-#define FFN(name) &ffn_##name.own,
-#define MIXER(name) &mixer_##name.own,
-#define MEM(name) &mem_##name.own,
-#define EXTRA(name) &extra_##name.own,
-#define POSITION(name) &pos_##name.own,
-#define QKV_MAP(name) &qkv_map_##name.own,
-#define GATE(name) &gate_##name.own,
-#define NORM(kind) &norm_owns[kind],
-static const struct own *const *const owns[] = {FFNS(FFN) MIXERS(MIXER) MEMS(MEM) EXTRAS(
+#define FFN(name) &ffn_##name.numbers,
+#define MIXER(name) &mixer_##name.numbers,
+#define MEM(name) &mem_##name.numbers,
+#define EXTRA(name) &extra_##name.numbers,
+#define POSITION(name) &pos_##name.numbers,
+#define QKV_MAP(name) &qkv_map_##name.numbers,
+#define GATE(name) &gate_##name.numbers,
+#define NORM(kind) &norm_numbers[kind],
+static const struct part_numbers *const *const owns[] = {FFNS(FFN) MIXERS(MIXER) MEMS(MEM) EXTRAS(
     EXTRA) POSITIONS(POSITION) QKV_MAPS(QKV_MAP) GATES(GATE) NORM(NORM_ADA) NORM(NORM_POWER)};
 
 /* The rows of the i-th part; NULL where it has none or shares those of one before it. */
 static const struct choice *part_rows(size_t i)
 {
-    const struct own *const own = *owns[i];
+    const struct part_numbers *const own = *owns[i];
 
     for (size_t k = 0; own && k < i; k++)
         if (*owns[k] && (*owns[k])->choices == own->choices)
@@ -107,9 +107,9 @@ static const void *base_of(const struct choice *row, const struct config *c)
     if (is_of_model(row))
         return c;
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
-        const struct own *const own = config_own_of(c, s);
-        if (own && is_in(row, own->choices))
-            return config_own(c, s);
+        const struct part_numbers *const numbers = config_numbers_of(c, s);
+        if (numbers && is_in(row, numbers->choices))
+            return config_numbers(c, s);
     }
     return NULL;
 }
@@ -139,10 +139,10 @@ enum status config_set(struct config *c, const char *key, const char *text, stru
         if (strcmp(choice_key(row), key) == 0)
             return choice_parse(row, c, text, e);
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
-        const struct own *const own = config_own_of(c, s);
-        for (row = own ? own->choices : NULL; row && row->name; row++)
+        const struct part_numbers *const numbers = config_numbers_of(c, s);
+        for (row = numbers ? numbers->choices : NULL; row && row->name; row++)
             if (strcmp(choice_key(row), key) == 0 && !choice_is_idle(row, c))
-                return choice_parse(row, c->own[s].bytes, text, e);
+                return choice_parse(row, c->numbers[s].bytes, text, e);
     }
     return fail(e, E_USAGE, "%s: has no %s  -> see its parts", c->variant->name, key);
 }
@@ -251,7 +251,7 @@ static struct config without_settings(const struct config *c)
     const struct choice *row;
     struct config plain = *c;
 
-    config_own_reset(&plain);
+    config_numbers_reset(&plain);
     for (struct settings all = {0}; (row = setting_next(&all));) {
         char text[CHOICE_TEXT];
         if (base_of(row, c) != c)

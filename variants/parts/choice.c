@@ -23,7 +23,7 @@ const char *choice_word(const struct choice *row, int i)
 {
     if (row->words)
         return row->words[i];
-    const void *const entry = row->from ? row->from->at(i) : NULL;
+    const void *const entry = row->list ? row->list->at(i) : NULL;
     return entry ? *(const char *const *)entry : NULL;
 }
 
@@ -163,7 +163,7 @@ enum status choice_parse(const struct choice *row, void *base, const char *text,
         *(int *)at = i;
         return OK;
     case CODEC_ENTRY:
-        entry = registry_find(row->from, text);
+        entry = registry_find(row->list, text);
         if (!entry)
             return not_a_word(row, text, e);
         memcpy(at, &entry, sizeof(entry));

@@ -24,7 +24,7 @@ enum codec {
 
 /* A list of parts with names. */
 struct registry {
-    const char *what;         /* "gate" */
+    const char *noun;         /* "gate" */
     const void *(*at)(int i); /* the i-th, whose first member is its name; NULL after the last */
 };
 const void *registry_find(const struct registry *r,
@@ -43,7 +43,7 @@ struct choice {
     size_t at;          /* offset in the struct that it belongs to */
     double least, most; /* CODEC_INT, CODEC_REAL, CODEC_WIDE */
     const char *const *words;
-    const struct registry *from;
+    const struct registry *list;
     enum scope scope;
     bool special;    /* only some variants have it: `bench list variants` says which */
     bool setting;    /* a number of --set and of the column `settings`; CODEC_INT or CODEC_FLAG */

@@ -16,14 +16,14 @@ static const struct choice collab_choices[] = {
 
 int collab_usual_dk(int H, int dh) { return max_int(1, H * dh / 2); }
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
-    *(struct collab *)own = (struct collab){.dk = collab_usual_dk(c->H, c->dh)};
+    *(struct collab *)numbers = (struct collab){.dk = collab_usual_dk(c->H, c->dh)};
 }
 
-static enum status check(const struct config *c, const void *own, struct err *e)
+static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct collab *const l = own;
+    const struct collab *const l = numbers;
     const char *const name = c->variant->name;
 
     if ((int64_t)c->H * l->dk > WIDEST)
@@ -32,4 +32,5 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     return OK;
 }
 
-const struct own collab_own = {collab_choices, OWN_SIZE(struct collab), usual, check};
+const struct part_numbers collab_numbers = {collab_choices, NUMBERS_SIZE(struct collab), usual,
+                                            check};

@@ -12,13 +12,13 @@ struct collab {
     bool content_bias; /* a score of the key's row alone, too */
 };
 
-extern const struct own collab_own;
+extern const struct part_numbers collab_numbers;
 
 static inline bool has_collab(const struct config *c) { return c->mixer == &mixer_collab; }
 /* Only of a model that has them. */
 static inline const struct collab *collab_of(const struct config *c)
 {
-    return config_own(c, SLOT_MIXER);
+    return config_numbers(c, SLOT_MIXER);
 }
 
 /* As many coordinates by default. */

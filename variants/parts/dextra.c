@@ -281,7 +281,7 @@ static void dextra_backward(const struct engine *g, const struct config *c, int 
 
 const struct qkv_map qkv_map_dextra = {
     .name = "dextra",
-    .own = &dextra_own,
+    .numbers = &dextra_numbers,
     .width = dextra_width,
     .params = dextra_params,
     .flop = dextra_flop,

@@ -26,10 +26,10 @@ struct dextra {
         uint16_t groups, width;
     } given[MAX_DEXTRA_DEPTH];
 };
-extern const struct own dextra_own;
+extern const struct part_numbers dextra_numbers;
 static inline const struct dextra *dextra_of(const struct config *c)
 {
-    return config_own(c, SLOT_QKV_MAP);
+    return config_numbers(c, SLOT_QKV_MAP);
 }
 enum act_kind dextra_act(const struct config *c);
 

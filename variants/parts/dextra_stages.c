@@ -132,16 +132,16 @@ static const struct choice dextra_choices[] = {
     {0},
 };
 
-static void dextra_usual(const struct config *c, void *own)
+static void dextra_usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct dextra *)own = (struct dextra){
+    *(struct dextra *)numbers = (struct dextra){
         .depth = {4, 8}, .width = {2, 3}, .groups = 8, .shuffle = true, .act = GLT_GELU};
 }
 
-static enum status dextra_check(const struct config *c, const void *own, struct err *e)
+static enum status dextra_check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct dextra *const d = own;
+    const struct dextra *const d = numbers;
     const int n = d->listed, into = d->form == DEXTRA_CODE ? c->H * c->dh : c->D;
 
     if (n && n != c->N)
@@ -157,7 +157,8 @@ static enum status dextra_check(const struct config *c, const void *own, struct 
     return OK;
 }
 
-const struct own dextra_own = {dextra_choices, OWN_SIZE(struct dextra), dextra_usual, dextra_check};
+const struct part_numbers dextra_numbers = {dextra_choices, NUMBERS_SIZE(struct dextra),
+                                            dextra_usual, dextra_check};
 
 /* ---- stages ------------------------------------------------------------------------------- */
 

@@ -16,17 +16,17 @@ static const struct choice persistent_choices[] = {
     {0},
 };
 
-static void persistent_usual(const struct config *c, void *own)
+static void persistent_usual(const struct config *c, void *numbers)
 {
-    *(struct persistent *)own = (struct persistent){.n = c->F};
+    *(struct persistent *)numbers = (struct persistent){.n = c->F};
 }
 
-static const struct own persistent_own = {persistent_choices, OWN_SIZE(struct persistent),
-                                          persistent_usual, NULL};
+static const struct part_numbers persistent_numbers = {
+    persistent_choices, NUMBERS_SIZE(struct persistent), persistent_usual, NULL};
 
 static const struct persistent *persistent_of(const struct config *c)
 {
-    return config_own(c, SLOT_EXTRA);
+    return config_numbers(c, SLOT_EXTRA);
 }
 
 static void persistent_params(const struct config *c, const char *prefix, struct params *p)
@@ -55,7 +55,7 @@ static void persistent_terms_grad(const struct pos_call *t)
 
 const struct pos extra_persistent = {
     .name = "persistent",
-    .own = &persistent_own,
+    .numbers = &persistent_numbers,
     .sinks = true,
     .excludes = EXCLUDES(HAS_FORGET),
     .layer_params = persistent_params,

@@ -27,15 +27,16 @@ static const struct choice span_choices[] = {
     {0},
 };
 
-static void span_usual(const struct config *c, void *own)
+static void span_usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct span *)own = (struct span){.ramp = 32, .max = 8192, .cost = 2e-6f};
+    *(struct span *)numbers = (struct span){.ramp = 32, .max = 8192, .cost = 2e-6f};
 }
 
-static const struct own span_own = {span_choices, OWN_SIZE(struct span), span_usual, NULL};
+static const struct part_numbers span_numbers = {span_choices, NUMBERS_SIZE(struct span),
+                                                 span_usual, NULL};
 
-static const struct span *span_of(const struct config *c) { return config_own(c, SLOT_EXTRA); }
+static const struct span *span_of(const struct config *c) { return config_numbers(c, SLOT_EXTRA); }
 
 /* m before clipping. */
 static double fade(const struct config *c, const struct param *z, int h, int n)
@@ -98,7 +99,7 @@ static void span_build_tables_grad(const struct pos_call *t)
 
 const struct pos extra_span = {
     .name = "span",
-    .own = &span_own,
+    .numbers = &span_numbers,
     .past_only = true,
     .excludes = EXCLUDES(HAS_FUTURE, HAS_CLAMP, HAS_MASKS, HAS_HEAD_WINDOWS, HAS_UNEVEN),
     .layer_params = span_params,

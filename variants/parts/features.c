@@ -30,18 +30,18 @@ static const struct choice linear_choices[] = {
     {0},
 };
 
-static void linear_usual(const struct config *c, void *own)
+static void linear_usual(const struct config *c, void *numbers)
 {
-    *(struct linear *)own = (struct linear){
+    *(struct linear *)numbers = (struct linear){
         .features = is_random(c) && c->dh > 2 ? (int)(c->dh * log(c->dh)) : 1, /* as published */
         .eps = c->mixer->eps,
         .least = is_relu(c) ? 1e-3f : 0,
     };
 }
 
-static enum status linear_check(const struct config *c, const void *own, struct err *e)
+static enum status linear_check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct linear *const l = own;
+    const struct linear *const l = numbers;
 
     if (l->eps > 0 && is_random(c))
         return fail(e, E_USAGE,
@@ -56,7 +56,8 @@ static enum status linear_check(const struct config *c, const void *own, struct 
     return config_check_state(c, features_count(&layer), e);
 }
 
-const struct own linear_own = {linear_choices, OWN_SIZE(struct linear), linear_usual, linear_check};
+const struct part_numbers linear_numbers = {linear_choices, NUMBERS_SIZE(struct linear),
+                                            linear_usual, linear_check};
 
 int features_count(const struct config *c)
 {

@@ -26,10 +26,10 @@ struct linear {
     float least;  /* what each feature of RELU begins with */
     bool apart;   /* each head has directions of its own */
 };
-extern const struct own linear_own;
+extern const struct part_numbers linear_numbers;
 static inline const struct linear *linear_of(const struct config *c)
 {
-    return config_own(c, SLOT_MIXER);
+    return config_numbers(c, SLOT_MIXER);
 }
 
 /* Random directions of a model. */

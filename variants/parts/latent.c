@@ -23,17 +23,17 @@ static const struct choice latent_choices[] = {
 
 int latent_rope(int dh) { return 2 * max_int(1, dh / 6); }
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     const int rope = latent_rope(c->dh);
 
-    *(struct latent *)own =
+    *(struct latent *)numbers =
         (struct latent){.nope = c->dh - rope, .rope = rope, .rank = max_int(1, c->D / 2)};
 }
 
-static enum status check(const struct config *c, const void *own, struct err *e)
+static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct latent *const l = own;
+    const struct latent *const l = numbers;
     const char *const name = c->variant->name;
 
     if (l->nope + l->rope != c->dh)
@@ -49,4 +49,5 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     return OK;
 }
 
-const struct own latent_own = {latent_choices, OWN_SIZE(struct latent), usual, check};
+const struct part_numbers latent_numbers = {latent_choices, NUMBERS_SIZE(struct latent), usual,
+                                            check};

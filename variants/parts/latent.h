@@ -13,13 +13,13 @@ struct latent {
     int q_rank;     /* width that queries are compressed to; 0 = they are not */
 };
 
-extern const struct own latent_own;
+extern const struct part_numbers latent_numbers;
 
 static inline bool has_latents(const struct config *c) { return c->mixer == &mixer_mla; }
 /* Only of a model that has latents. */
 static inline const struct latent *latent_of(const struct config *c)
 {
-    return config_own(c, SLOT_MIXER);
+    return config_numbers(c, SLOT_MIXER);
 }
 /* Floats of a remembered row: the latent and the rotated coordinates of its key. */
 static inline int latent_width(const struct config *c)

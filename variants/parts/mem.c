@@ -20,14 +20,14 @@ static const struct choice compressive_choices[] = {
     {0},
 };
 
-static void compressive_usual(const struct config *c, void *own)
+static void compressive_usual(const struct config *c, void *numbers)
 {
-    *(struct compressive *)own =
+    *(struct compressive *)numbers =
         (struct compressive){.form = COMPRESS_CONV, .rows = c->mem_len / 2, .ratio = 4};
 }
 
-static const struct own compressive_own = {compressive_choices, OWN_SIZE(struct compressive),
-                                           compressive_usual, NULL};
+static const struct part_numbers compressive_numbers = {
+    compressive_choices, NUMBERS_SIZE(struct compressive), compressive_usual, NULL};
 
 /* Each layer caches its inputs for the last mem_len tokens or, at evaluation, the keys and values
  * projected from them. That is exact, because k contains no relative positions. */
@@ -44,7 +44,7 @@ const struct mem mem_hybrid = {.name = "hybrid", .recurrent = true, .state = tru
 
 /* As segment, but rows too old for the memory are compressed instead of dropped. */
 const struct mem mem_compressive = {
-    .name = "compressive", .own = &compressive_own, .recurrent = true, .compressed = true};
+    .name = "compressive", .numbers = &compressive_numbers, .recurrent = true, .compressed = true};
 
 /* No cache: the window is recomputed for every segment. */
 const struct mem mem_none = {.name = "none", .recurrent = false};

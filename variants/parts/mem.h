@@ -18,7 +18,7 @@ struct compressive {
 /* Zeros for a model whose memory has no such rows. */
 static inline const struct compressive *compressive_of(const struct config *c)
 {
-    return config_own(c, SLOT_MEM);
+    return config_numbers(c, SLOT_MEM);
 }
 
 #endif

@@ -38,15 +38,15 @@ static const struct choice ada_choices[] = {
     {0},
 };
 
-static void ada_usual(const struct config *c, void *own)
+static void ada_usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct ada *)own = (struct ada){.c = 1, .k = 0.1f};
+    *(struct ada *)numbers = (struct ada){.c = 1, .k = 0.1f};
 }
 
-static enum status ada_check(const struct config *c, const void *own, struct err *e)
+static enum status ada_check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct ada *const a = own;
+    const struct ada *const a = numbers;
 
     if (a->c == 0)
         return fail(e, E_USAGE, "%s: ada_c 0 makes every row 0  -> use more than 0",
@@ -57,11 +57,12 @@ static enum status ada_check(const struct config *c, const void *own, struct err
     return OK;
 }
 
-static const struct own ada_own = {ada_choices, OWN_SIZE(struct ada), ada_usual, ada_check};
+static const struct part_numbers ada_numbers = {ada_choices, NUMBERS_SIZE(struct ada), ada_usual,
+                                                ada_check};
 
-const struct own *const norm_owns[NORM_KIND_COUNT] = {
-    [NORM_ADA] = &ada_own,
-    [NORM_POWER] = &power_own,
+const struct part_numbers *const norm_numbers[NORM_KIND_COUNT] = {
+    [NORM_ADA] = &ada_numbers,
+    [NORM_POWER] = &power_numbers,
 };
 
 /* ---- all kinds ---------------------------------------------------------------------------- */
@@ -94,7 +95,7 @@ static enum norm_kind op_of(const struct config *c, struct ada *ada)
         *ada = (struct ada){0};
         return c->norm_kind;
     }
-    *ada = *(const struct ada *)config_own(c, SLOT_NORM);
+    *ada = *(const struct ada *)config_numbers(c, SLOT_NORM);
     return ada->std == ADA_UNBIASED ? NORM_UNBIASED : NORM_LAYER;
 }
 

@@ -8,7 +8,7 @@
 #include "variants/variant.h"
 
 /* What each kind has of its own; NULL = nothing. */
-extern const struct own *const norm_owns[NORM_KIND_COUNT];
+extern const struct part_numbers *const norm_numbers[NORM_KIND_COUNT];
 
 /* Append the parameters of one norm: "layers.0." and "ln1" make "layers.0.ln1.weight". AdaNorm has
  * none. */

@@ -46,17 +46,17 @@ static const struct choice choices[] = {
     {0},
 };
 
-static const struct power *power_of(const struct config *c) { return config_own(c, SLOT_NORM); }
+static const struct power *power_of(const struct config *c) { return config_numbers(c, SLOT_NORM); }
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct power *)own = (struct power){.alpha = 0.9f};
+    *(struct power *)numbers = (struct power){.alpha = 0.9f};
 }
 
-static enum status check(const struct config *c, const void *own, struct err *e)
+static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct power *const p = own;
+    const struct power *const p = numbers;
 
     if (p->groups && c->D % p->groups)
         return fail(e, E_USAGE, "%s: pn_group %d does not divide --d-model %d  -> use a divisor",
@@ -64,7 +64,7 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     return OK;
 }
 
-const struct own power_own = {choices, OWN_SIZE(struct power), usual, check};
+const struct part_numbers power_numbers = {choices, NUMBERS_SIZE(struct power), usual, check};
 
 void power_params(const struct config *c, const char *prefix, const char *name, struct params *p)
 {

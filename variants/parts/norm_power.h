@@ -7,7 +7,7 @@
 
 #include "variants/variant.h"
 
-extern const struct own power_own;
+extern const struct part_numbers power_numbers;
 
 /* weight, bias, and the statistics phi and nu, [D] each. */
 void power_params(const struct config *c, const char *prefix, const char *name, struct params *p);

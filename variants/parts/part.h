@@ -15,15 +15,15 @@ struct steps;
 
 /* A part's own numbers: a struct, and a row for each number that may be chosen. A config keeps one
  * such struct for each kind of part. */
-struct own {
-    const struct choice *choices;                     /* of that struct; the last row has no name */
-    size_t size;                                      /* OWN_SIZE(struct) */
-    void (*usual)(const struct config *c, void *own); /* fills in zeros; NULL = they stay */
+struct part_numbers {
+    const struct choice *choices; /* of that struct; the last row has no name */
+    size_t size;                  /* NUMBERS_SIZE(struct) */
+    void (*usual)(const struct config *c, void *numbers); /* fills in zeros; NULL = they stay */
     /* E_USAGE if the numbers make no sense; NULL = all do. */
-    enum status (*check)(const struct config *c, const void *own, struct err *e);
+    enum status (*check)(const struct config *c, const void *numbers, struct err *e);
 };
-enum { MAX_OWN = 192 };
-#define OWN_SIZE(type) sizeof(char[sizeof(type) <= MAX_OWN ? (int)sizeof(type) : -1])
+enum { MAX_NUMBERS = 192 };
+#define NUMBERS_SIZE(type) sizeof(char[sizeof(type) <= MAX_NUMBERS ? (int)sizeof(type) : -1])
 
 /* Rows of heads that a scheme rotates: projected queries or keys, or, backwards, their
  * gradients. */
@@ -53,7 +53,7 @@ struct pos_call {
  * to the first of each (in the order added). Unused hooks are NULL. */
 struct pos {
     const char *name;
-    const struct own *own; /* of this and the other kinds: NULL = none */
+    const struct part_numbers *numbers; /* of this and the other kinds: NULL = none */
     const char *form; /* golden files name it so, under the key of that name; NULL = they don't */
     bool past_only;   /* not defined for future keys */
     bool no_content;  /* scores are positions only: no queries and keys */
@@ -118,7 +118,7 @@ struct pos {
 /* A gate g(x, y); y is the sub-module's output after ReLU. */
 struct gate {
     const char *name;
-    const struct own *own;
+    const struct part_numbers *numbers;
     int n_matrices; /* D x D products per row */
     void (*params)(const struct config *c, const char *prefix, struct params *p);
     /* Work space per row and unit of D, in floats. */
@@ -147,7 +147,7 @@ struct ffn_choice {
 };
 struct ffn {
     const char *name;
-    const struct own *own;
+    const struct part_numbers *numbers;
     void (*build)(struct steps *t); /* its steps, in place of all that follows; NULL = none */
     bool mixes;                     /* a row's output may depend on the other rows */
     bool no_hidden;                 /* it has no hidden units: F means nothing */
@@ -185,7 +185,7 @@ struct ffn {
  * the output y [rows,width] is at its beginning, and backward reads all of it. */
 struct qkv_map {
     const char *name;
-    const struct own *own;
+    const struct part_numbers *numbers;
     int (*width)(const struct config *c);
     void (*params)(const struct config *c, int nth, const char *prefix, struct params *p);
     double (*flop)(const struct config *c, int nth, int rows);
@@ -203,7 +203,7 @@ struct qkv_map {
 /* How past tokens reach a layer. */
 struct mem {
     const char *name;
-    const struct own *own;
+    const struct part_numbers *numbers;
     bool recurrent;  /* caches rows of earlier segments; otherwise the window is recomputed */
     bool compressed; /* recurrent, and half of its rows are compressed; needs hidden states */
     bool state;      /* carries a state of fixed size instead of rows, or in some of its layers */
@@ -224,7 +224,7 @@ enum feature_map {
 };
 struct mixer {
     const char *name;
-    const struct own *own;
+    const struct part_numbers *numbers;
     const struct sublayer_kind *kind;
     enum feature_map features;
     float eps;

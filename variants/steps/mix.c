@@ -16,8 +16,8 @@ static struct mix usual_of(const struct config *c)
 {
     struct mix m = {0};
 
-    if (c->mixer && c->mixer->own && c->mixer->own->choices == mix_choices)
-        c->mixer->own->usual(c, &m);
+    if (c->mixer && c->mixer->numbers && c->mixer->numbers->choices == mix_choices)
+        c->mixer->numbers->usual(c, &m);
     return m;
 }
 
@@ -49,15 +49,15 @@ const struct choice mix_choices[] = {
     {0},
 };
 
-const struct mix *mix_of(const struct steps *t) { return config_own(t->c, SLOT_MIXER); }
+const struct mix *mix_of(const struct steps *t) { return config_numbers(t->c, SLOT_MIXER); }
 
-void mix_usual(const struct config *c, void *own, struct mix m)
+void mix_usual(const struct config *c, void *numbers, struct mix m)
 {
     const struct config layer = config_of_layers(c, false);
 
     if (m.norm_weights == 0)
         m.norm_weights = m.norm_whole ? layer.H * config_dv(&layer) : config_dv(&layer);
-    *(struct mix *)own = m;
+    *(struct mix *)numbers = m;
 }
 
 void mix_sizes(int D, int H, int *dh, int *F)
@@ -78,9 +78,9 @@ static enum status refuse(const struct config *c, struct err *e, const char *wha
     return fail(e, E_USAGE, "%s: %s %g  -> use %s", c->variant->name, what, n, instead);
 }
 
-enum status mix_check(const struct config *c, const void *own, struct err *e)
+enum status mix_check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct mix *const m = own;
+    const struct mix *const m = numbers;
     const struct config layer = config_of_layers(c, false);
     const int dv = config_dv(&layer);
 

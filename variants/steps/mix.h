@@ -26,14 +26,14 @@ struct mix {
 };
 
 /* A mixer's own numbers, with what they usually are. */
-#define MIX_OWN(usual)                                                                             \
+#define MIX_NUMBERS(usual)                                                                         \
     {                                                                                              \
-        mix_choices, OWN_SIZE(struct mix), usual, mix_check                                        \
+        mix_choices, NUMBERS_SIZE(struct mix), usual, mix_check                                    \
     }
 extern const struct choice mix_choices[];
-enum status mix_check(const struct config *c, const void *own, struct err *e);
+enum status mix_check(const struct config *c, const void *numbers, struct err *e);
 /* Store these numbers, with the weights of norms where none are said: a head's, or all. */
-void mix_usual(const struct config *c, void *own, struct mix m);
+void mix_usual(const struct config *c, void *numbers, struct mix m);
 const struct mix *mix_of(const struct steps *t);
 
 /* Sizes of a variant whose keys are half as wide as its values, which keeps the projections at

@@ -94,7 +94,7 @@ static void weight_grad(const struct item *t, const struct ref_row *row, int i)
         for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
             for (int j = r.from; j < r.to; j++) {
                 const struct ref_value v = ref_value_at(a, t->b, h, i, j, 0);
-                t->d_w[x * ref_ld(a) + j] = (v.own ? ref_dot(d_o_wide, v.own, dv) : 0) +
+                t->d_w[x * ref_ld(a) + j] = (v.self ? ref_dot(d_o_wide, v.self, dv) : 0) +
                                             (v.rel ? ref_dot(d_o_wide, v.rel, dv) : 0);
             }
     }

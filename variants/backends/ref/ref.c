@@ -350,8 +350,8 @@ static void output(const struct attn *a, int b, int i, const struct ref_row *row
         for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
             for (int j = r.from; j < r.to; j++) {
                 const struct ref_value v = ref_value_at(a, b, h, i, j, e0);
-                if (v.own)
-                    ref_add(out, w[j], v.own, n);
+                if (v.self)
+                    ref_add(out, w[j], v.self, n);
                 for (int e = 0; v.own_bf16 && e < n; e++)
                     out[e] += w[j] * (double)bf16_float(v.own_bf16[e]);
                 for (int e = 0; v.own_q8 && e < n; e++)

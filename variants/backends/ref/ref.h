@@ -32,7 +32,7 @@ bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r);
 
 /* Elements from `e` on of the value of key or sink j: own + rel. */
 struct ref_value {
-    const float *own, *rel;   /* NULL: 0 */
+    const float *self, *rel;  /* NULL: 0 */
     const uint16_t *own_bf16; /* in place of own */
     const uint32_t *own_q8;   /* likewise, the whole head */
 };

@@ -93,7 +93,7 @@ static double lstm_grad(const struct unit *u, double c_out, double d_out, double
 
 static void rnn_cell_grad_unit(const struct rnn_step_grad *o, int i, int e)
 {
-    const struct rnn_step *c = &o->of;
+    const struct rnn_step *c = &o->step;
     const struct unit u = unit_at(c, i, e);
     const int gates = rnn_cell_gates(c->kind);
     const ptrdiff_t at = (ptrdiff_t)i * c->n + e, row = (ptrdiff_t)i * gates * c->n;
@@ -119,8 +119,8 @@ static void rnn_cell_grad_unit(const struct rnn_step_grad *o, int i, int e)
 
 void rnn_cell_grad_ref(const struct rnn_step_grad *o)
 {
-#pragma omp parallel for num_threads(o->of.threads)
-    for (int i = 0; i < o->of.rows; i++)
-        for (int e = 0; e < o->of.n; e++)
+#pragma omp parallel for num_threads(o->step.threads)
+    for (int i = 0; i < o->step.rows; i++)
+        for (int e = 0; e < o->step.n; e++)
             rnn_cell_grad_unit(o, i, e);
 }

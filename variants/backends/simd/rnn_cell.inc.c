@@ -85,7 +85,7 @@ VEC_INLINE vf gru_grad_lanes(const struct rnn_step_grad *o, const struct rnn_cel
     const vf h = cell_h(u, 2), a_z = cell_sum(u, 1), a_r = cell_sum(u, 0);
     const vf r = vlogistic(a_r), z = vlogistic(a_z), rest = vlogistic(vsub(v0(), a_z));
     const vf m = vtanh(vfma(r, h, cell_x(u, 2)));
-    const vf state = cell_load(o->of.state, at, u->left);
+    const vf state = cell_load(o->step.state, at, u->left);
 
     vst_upto(o->d_state + at, u->left, vmul(d_out, z));
     d[2] = vmul(vmul(d_out, rest), one_minus_square(m));
@@ -99,13 +99,13 @@ VEC_INLINE void lstm_grad_lanes(const struct rnn_step_grad *o, const struct rnn_
 {
     const vf i = vlogistic(cell_sum(u, 0)), f = vlogistic(cell_sum(u, 1));
     const vf g = vtanh(cell_sum(u, 2)), out = vlogistic(cell_sum(u, 3));
-    const vf t = vtanh(vld_upto(o->of.c_out + at, u->left, v0()));
+    const vf t = vtanh(vld_upto(o->step.c_out + at, u->left, v0()));
     const vf all =
         vfma(vmul(d_out, out), one_minus_square(t), vld_upto(o->d_c + at, u->left, v0()));
 
     vst_upto(o->d_c + at, u->left, vmul(all, f));
     d[0] = vmul(vmul(all, g), vmul(i, one_minus(i)));
-    d[1] = vmul(vmul(all, cell_load(o->of.c, at, u->left)), vmul(f, one_minus(f)));
+    d[1] = vmul(vmul(all, cell_load(o->step.c, at, u->left)), vmul(f, one_minus(f)));
     d[2] = vmul(vmul(all, i), one_minus_square(g));
     d[3] = vmul(vmul(d_out, t), vmul(out, one_minus(out)));
 }
@@ -113,7 +113,7 @@ VEC_INLINE void lstm_grad_lanes(const struct rnn_step_grad *o, const struct rnn_
 static void rnn_cell_grad_rows(const void *arg, int first, int last)
 {
     const struct rnn_step_grad *o = arg;
-    const struct rnn_step *c = &o->of;
+    const struct rnn_step *c = &o->step;
     const int gates = rnn_cell_gates(c->kind);
 
     for (int i = first; i < last; i++)
@@ -140,5 +140,5 @@ static void rnn_cell_grad_rows(const void *arg, int first, int last)
 
 static void rnn_cell_grad(const struct rnn_step_grad *o)
 {
-    each_row(rnn_cell_grad_rows, o, o->of.rows, o->of.n, o->of.threads);
+    each_row(rnn_cell_grad_rows, o, o->step.rows, o->step.n, o->step.threads);
 }

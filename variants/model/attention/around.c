@@ -152,7 +152,7 @@ static size_t place(const struct sublayer *s, int i, struct around_call n, bool 
 struct part_call around_part_call(const struct engine *g, const struct sublayer *s,
                                   const struct work *w, struct around_call n, int i)
 {
-    float *const base = w->own[AT_AROUND], *const d_base = w->d_own[AT_AROUND];
+    float *const base = w->array[AT_AROUND], *const d_base = w->d_array[AT_AROUND];
     struct part_call t = {.g = g, .s = s, .w = w, .n = n, .param = s->around + s->parts[i].param};
 
     if (s->parts[i].part->term.added) {
@@ -215,8 +215,8 @@ void around_turned(const struct engine *g, const struct sublayer *s, const struc
 void around_source(const struct engine *g, struct sublayer *s, const struct work *w,
                    struct around_call n, struct seq_rows x)
 {
-    if (s->of.attention.beside.n)
-        cache_reserve(&s->of.attention.beside, n.K);
+    if (s->state.attention.beside.n)
+        cache_reserve(&s->state.attention.beside, n.K);
     AROUND_EACH(term.source, g, s, w, n, x);
 }
 
@@ -267,7 +267,7 @@ struct attn around_softmax(const struct sublayer *s, const struct work *w, struc
 void around_join(const struct engine *g, const struct sublayer *s, const struct work *w,
                  struct around_call n)
 {
-    AROUND_EACH(map.join, g, s, w, n, w->own[AT_O]);
+    AROUND_EACH(map.join, g, s, w, n, w->array[AT_O]);
 }
 
 void around_output(const struct engine *g, const struct sublayer *s, const struct work *w,
@@ -283,7 +283,7 @@ const float *around_rows(const struct sublayer *s, const struct work *w, struct 
             const struct part_call t = around_part_call(NULL, s, w, n, i);
             return s->parts[i].part->map.rows(&t);
         }
-    return w->own[AT_O];
+    return w->array[AT_O];
 }
 
 bool around_unproject(const struct engine *g, const struct sublayer *s, const struct work *w,

@@ -49,11 +49,11 @@ struct score_term {
     int (*task)(const struct config *c);   /* width of a task's vector that it reads */
     int (*cached)(const struct config *c); /* floats of a remembered row beside keys and values */
     /* What it takes from the n.K rows x that keys are projected from; what is remembered of them
-     * goes after the M rows of of.attention.beside, which has room. */
+     * goes after the M rows of state.attention.beside, which has room. */
     void (*source)(const struct part_call *t, struct seq_rows x);
-    /* t->add, or t->sums, from the attention, whose q and k are set, and the rows that queries are projected
-     * from. Backward: from d->d_add or d_fade, which may be overwritten, to weights, and added to the
-     * gradients of q and k. */
+    /* t->add, or t->sums, from the attention, whose q and k are set, and the rows that queries are
+     * projected from. Backward: from d->d_add or d_fade, which may be overwritten, to weights, and
+     * added to the gradients of q and k. */
     void (*add)(const struct part_call *t, const struct attn *a, struct seq_rows x);
     void (*add_grad)(const struct part_call *t, const struct attn *a, const struct attn_grad *d);
     /* Weight gradients, and those of the source rows [B, K-skip, in], added to d_in. */

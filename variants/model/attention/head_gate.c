@@ -35,7 +35,7 @@ static void output(const struct part_call *t, struct seq_rows x)
     const struct engine *const g = t->g;
     const ptrdiff_t HD = config_q_width(t->s->c), width = width_of(t->s->c);
     const ptrdiff_t rows = (ptrdiff_t)t->n.B * t->n.L, each = HD / width; /* that share a gate */
-    const float *const o = t->w->own[AT_O];
+    const float *const o = t->w->array[AT_O];
     float *const gate = t->at[GATE], *const gated = t->at[GATED];
 
     CHECK(o && gate && gated);
@@ -59,7 +59,7 @@ static void output_grad(const struct part_call *t, float *d_o)
 {
     const ptrdiff_t width = t->param->shape[0], each = config_q_width(t->s->c) / width;
     const ptrdiff_t rows = (ptrdiff_t)t->n.B * t->n.L;
-    const float *const o = t->w->own[AT_O], *const gate = t->at[GATE];
+    const float *const o = t->w->array[AT_O], *const gate = t->at[GATE];
     float *const d_gate = t->d_at[GATE];
 #pragma omp parallel for num_threads(team_for(t->g->threads, rows *width *each))
     for (ptrdiff_t y = 0; y < rows * width; y++) {

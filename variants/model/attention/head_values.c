@@ -47,10 +47,10 @@ static struct seq_rows first_values(const struct part_call *t, int64_t end)
 {
     const struct sublayer *const s = t->s;
     const int kv_width = config_kv_width(s->c);
-    const struct cache *const cache = &s->first->of.attention.values;
+    const struct cache *const cache = &s->first->state.attention.values;
 
     if (s->mem != MEM_KV)
-        return (struct seq_rows){t->w->own[AT_V0], (ptrdiff_t)t->n.K * kv_width};
+        return (struct seq_rows){t->w->array[AT_V0], (ptrdiff_t)t->n.K * kv_width};
     const ptrdiff_t row = (ptrdiff_t)(end - t->n.K - cache_base(cache));
     CHECK(row >= 0);
     return (struct seq_rows){cache_rows(cache, 0) + row * kv_width, cache_stride(cache)};
@@ -62,7 +62,7 @@ static void values(const struct part_call *t, struct seq_rows v, int64_t end)
 
     if (!mixes(t->s)) { /* a cache is read where it is */
         for (int b = 0; b < t->n.B && t->s->mem != MEM_KV; b++)
-            memcpy(t->w->own[AT_V0] + b * row, v.at + b * v.stride, sizeof(float) * (size_t)row);
+            memcpy(t->w->array[AT_V0] + b * row, v.at + b * v.stride, sizeof(float) * (size_t)row);
         return;
     }
     const struct seq_rows first = first_values(t, end);
@@ -84,7 +84,7 @@ static void values(const struct part_call *t, struct seq_rows v, int64_t end)
 static void operands_grad(const struct part_call *t, struct attn_grad *d)
 {
     const ptrdiff_t all = (ptrdiff_t)t->n.B * t->n.K * config_kv_width(t->s->c);
-    float *const d_first = t->w->d_own[AT_V0], *const d_v = d->d_v;
+    float *const d_first = t->w->d_array[AT_V0], *const d_v = d->d_v;
 
     if (!t->w->above || t->s->bare) /* nothing has arrived yet */
         memset(d_first, 0, sizeof(float) * (size_t)all);
@@ -97,7 +97,7 @@ static void operands_grad(const struct part_call *t, struct attn_grad *d)
     const struct param *const mix = t->param;
     const float m0 = mix->data[0], m1 = mix->data[1];
     mix->grad[0] += (float)dot_in_order(d_v, t->at[RAW_V], all);
-    mix->grad[1] += (float)dot_in_order(d_v, t->w->own[AT_V0], all);
+    mix->grad[1] += (float)dot_in_order(d_v, t->w->array[AT_V0], all);
 #pragma omp parallel for simd num_threads(team_for(t->g->threads, all))
     for (ptrdiff_t e = 0; e < all; e++) {
         d_first[e] += m1 * d_v[e];

@@ -102,13 +102,13 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
                                   struct arena *a, struct err *e)
 {
     const struct config *c = s->c;
-    struct attention *t = &s->of.attention;
+    struct attention *t = &s->state.attention;
     const int cached = cached_floats(c);
 
     CHECK(around_complete(s));
     if (narrow(s) && reads_cache(c))
         return kv_unsupported(c, e);
-    *t = (struct attention){.pos = s->own + project_n_params(s)};
+    *t = (struct attention){.pos = s->weights + project_n_params(s)};
     if (s->mem == MEM_KV) {
         const int kept = attention_kept(s, max.M);
         if (s->asks)
@@ -144,7 +144,7 @@ static enum status attention_can_grad(const struct sublayer *s, const struct eng
         return fail(e, E_UNSUPPORTED,
                     "%s is for inference: a cache of slots has no backward pass  -> train rope",
                     s->c->variant->name);
-    return engine_attn_backward(g, s->of.attention.impl, e);
+    return engine_attn_backward(g, s->state.attention.impl, e);
 }
 
 static void attention_arrays(const struct sublayer *s, struct extent max,
@@ -185,7 +185,7 @@ static void attention_arrays_grad(const struct sublayer *s, struct extent max,
         out[i].shared = true;
     }
     out[AT_D_TABLES] =
-        (struct array){0, terms_n_tables_grad(s->c, s->of.attention.reach), true, PART_REL_POS};
+        (struct array){0, terms_n_tables_grad(s->c, s->state.attention.reach), true, PART_REL_POS};
     out[AT_POOLED].n = 0;
     out[AT_POOLED].shared = true;
     out[AT_SCORES].n = 0;
@@ -198,7 +198,7 @@ static void attention_arrays_grad(const struct sublayer *s, struct extent max,
 static struct attn_need attention_scratch(const struct sublayer *s, const struct engine *g,
                                           bool backward)
 {
-    const struct attn_impl *impl = s->of.attention.impl;
+    const struct attn_impl *impl = s->state.attention.impl;
     const struct attn copy = attention_for_impl(s);
 
     struct attn_need need =
@@ -216,7 +216,7 @@ static struct attn_need attention_scratch(const struct sublayer *s, const struct
 static void attention_build_tables(const struct engine *g, struct sublayer *s,
                                    const float *pos_encoding)
 {
-    struct attention *t = &s->of.attention;
+    struct attention *t = &s->state.attention;
 
     t->pos_encoding = pos_encoding;
     const struct term_params p = attention_term_params(s);
@@ -232,20 +232,20 @@ static void attention_enter(const struct sublayer *s, float *x, int B, int L)
     if (!s->c->pos->enter)
         return;
     CHECK(s->mem != MEM_HIDDEN); /* memory would need rows without the added positions */
-    s->c->pos->enter(s->c, s->of.attention.pos, x, B, L);
+    s->c->pos->enter(s->c, s->state.attention.pos, x, B, L);
 }
 
 static void attention_enter_grad(const struct sublayer *s, const float *d_x, int B, int L)
 {
     if (s->c->pos->enter_grad)
-        s->c->pos->enter_grad(s->c, s->of.attention.pos, d_x, B, L);
+        s->c->pos->enter_grad(s->c, s->state.attention.pos, d_x, B, L);
 }
 
 /* Where `rows` new rows of keys (AT_K) or values (AT_V) are computed: in the cache, after those
  * that are there, or on their way to a narrower one. */
 static struct seq_rows new_rows(struct sublayer *s, const struct work *w, int which, int rows)
 {
-    struct attention *const t = &s->of.attention;
+    struct attention *const t = &s->state.attention;
     struct cache *const cache = which == AT_K ? &t->keys : &t->values;
 
     if (s->mem == MEM_KV)
@@ -253,7 +253,7 @@ static struct seq_rows new_rows(struct sublayer *s, const struct work *w, int wh
     if (s->mem == MEM_KV && !narrow(s))
         return (struct seq_rows){cache_rows(cache, 0) + (ptrdiff_t)cache->M * cache->n,
                                  cache_stride(cache)};
-    return (struct seq_rows){w->own[which], (ptrdiff_t)rows * config_kv_width(s->c)};
+    return (struct seq_rows){w->array[which], (ptrdiff_t)rows * config_kv_width(s->c)};
 }
 
 /* Rows of q, k or v of `width` numbers become numbers of bf16. */
@@ -285,14 +285,14 @@ static void keep_rows(const struct engine *g, const struct sublayer *s, struct c
 {
     if (narrow(s))
         store_rows(g, s, cache, x, B, rows);
-    else if (s->of.attention.prepared.bf16 && !s->of.attention.impl->rounds)
+    else if (s->state.attention.prepared.bf16 && !s->state.attention.impl->rounds)
         round_rows(g, x, B, rows, config_kv_width(s->c));
 }
 
 /* Of rows that it has projected: keys, or values where there are none. */
 static const struct cache *attention_cache(const struct sublayer *s)
 {
-    return s->asks ? &s->of.attention.keys : &s->of.attention.values;
+    return s->asks ? &s->state.attention.keys : &s->state.attention.values;
 }
 
 int64_t attention_base(const struct sublayer *s)
@@ -303,7 +303,7 @@ int64_t attention_base(const struct sublayer *s)
 void attention_turn(const struct engine *g, const struct sublayer *s, struct seq_rows x, int B,
                     int rows, int heads, int width, int64_t position, bool back)
 {
-    s->c->pos->rotate(g, s->c, s->of.attention.pos_encoding,
+    s->c->pos->rotate(g, s->c, s->state.attention.pos_encoding,
                       &(struct rotation){.x = x.at,
                                          .stride = x.stride,
                                          .B = B,
@@ -345,12 +345,12 @@ static void project_kv(const struct engine *g, struct sublayer *s, const struct 
     }
     around_values(g, s, w, n, v, end);
     around_source(g, s, w, n, from.at);
-    keep_rows(g, s, &s->of.attention.values, v, from.B, rows);
+    keep_rows(g, s, &s->state.attention.values, v, from.B, rows);
     if (!s->asks)
         return;
     attention_rotate(g, s, k, from.B, rows, config_maps(s->c) * s->c->kv_heads, end - rows, false);
     around_turned(g, s, w, n, k, rows, s->c->kv_heads, false);
-    keep_rows(g, s, &s->of.attention.keys, k, from.B, rows);
+    keep_rows(g, s, &s->state.attention.keys, k, from.B, rows);
 }
 
 int attention_memory(const struct sublayer *s)
@@ -375,7 +375,7 @@ void attention_resize(const struct sublayer *s, struct attn *a, int L, int M)
 
 struct attn attention_operands(const struct sublayer *s, const struct work *w, int B, int L)
 {
-    const struct attention *t = &s->of.attention;
+    const struct attention *t = &s->state.attention;
     const bool kv = s->mem == MEM_KV;
     const ptrdiff_t HD = config_q_width(s->c), kv_width = config_kv_width(s->c);
     const int M = attention_memory(s);
@@ -383,9 +383,9 @@ struct attn attention_operands(const struct sublayer *s, const struct work *w, i
 
     attention_resize(s, &a, L, M);
     a.B = B;
-    a.q = w->own[AT_Q];
-    a.o = w->own[AT_O];
-    a.lse = w->own[AT_LSE];
+    a.q = w->array[AT_Q];
+    a.o = w->array[AT_O];
+    a.lse = w->array[AT_LSE];
     a.base = attention_base(s);
     masks_draw(&s->c->masks, s->nth, &a);
     attention_score_residual(s, w, &a);
@@ -406,8 +406,8 @@ struct attn attention_operands(const struct sublayer *s, const struct work *w, i
         return a;
     }
     a.unrounded = a.bf16 && t->impl->rounds;
-    a.k = !s->asks ? NULL : kv ? cache_rows(&t->keys, 0) : w->own[AT_K];
-    a.v = kv ? cache_rows(&t->values, 0) : w->own[AT_V];
+    a.k = !s->asks ? NULL : kv ? cache_rows(&t->keys, 0) : w->array[AT_K];
+    a.v = kv ? cache_rows(&t->values, 0) : w->array[AT_V];
     a.k_at.batch = a.v_at.batch = kv ? cache_stride(&t->values) : (M + L) * kv_width;
     return a;
 }
@@ -418,7 +418,7 @@ static struct seq_rows query_source(const struct sublayer *s, const struct work 
 {
     const ptrdiff_t pooled = (ptrdiff_t)attention_query_rows(s, from.L) * s->c->D;
 
-    return s->pools ? (struct seq_rows){w->own[AT_POOLED], pooled}
+    return s->pools ? (struct seq_rows){w->array[AT_POOLED], pooled}
                     : (struct seq_rows){from.at.at + (ptrdiff_t)from.M * attention_width(s->c),
                                         from.at.stride};
 }
@@ -434,7 +434,7 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
     from = attention_mapped(g, s, w, from);
     const int query_rows = attention_query_rows(s, from.L);
     const struct seq_rows fresh = query_source(s, w, from);
-    const struct seq_rows q = {w->own[AT_Q], query_rows * HD};
+    const struct seq_rows q = {w->array[AT_Q], query_rows * HD};
     const struct seq_rows k = s->asks ? new_rows(s, w, AT_K, K) : (struct seq_rows){0};
     const struct seq_rows v = new_rows(s, w, AT_V, K);
 
@@ -445,7 +445,7 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
         around_queries(g, s, w, n, q);
         attention_rotate(g, s, q, from.B, query_rows, config_maps(c) * c->H, end - from.L, false);
         around_turned(g, s, w, n, q, query_rows, c->H, false);
-        if (s->of.attention.prepared.bf16 && !s->of.attention.impl->rounds)
+        if (s->state.attention.prepared.bf16 && !s->state.attention.impl->rounds)
             round_rows(g, q, from.B, query_rows, (int)HD);
     }
     project_kv(g, s, w, k, v, from, end);
@@ -474,7 +474,7 @@ void attention_core(const struct engine *g, const struct sublayer *s, const stru
         return;
     for (int map = 0; map < config_maps(s->c); map++) {
         const struct attn one = around_softmax(s, w, n, a, map);
-        s->of.attention.impl->forward(g, &one, w->scratch);
+        s->state.attention.impl->forward(g, &one, w->scratch);
     }
     around_join(g, s, w, n);
 }
@@ -504,18 +504,18 @@ static void attention_commit(struct sublayer *s, int L)
 {
     if (s->mem == MEM_KV) {
         if (s->asks)
-            cache_commit(&s->of.attention.keys, L);
-        cache_commit(&s->of.attention.values, L);
-        if (s->of.attention.beside.n)
-            cache_commit(&s->of.attention.beside, L);
+            cache_commit(&s->state.attention.keys, L);
+        cache_commit(&s->state.attention.values, L);
+        if (s->state.attention.beside.n)
+            cache_commit(&s->state.attention.beside, L);
     }
 }
 
 static void attention_forget(struct sublayer *s)
 {
-    cache_clear(&s->of.attention.keys);
-    cache_clear(&s->of.attention.values);
-    cache_clear(&s->of.attention.beside);
+    cache_clear(&s->state.attention.keys);
+    cache_clear(&s->state.attention.values);
+    cache_clear(&s->state.attention.beside);
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */

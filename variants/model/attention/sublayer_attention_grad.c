@@ -9,24 +9,24 @@ static void core_backward(const struct engine *g, struct sublayer *s, const stru
                           const float *d_y, int B, int L)
 {
     const struct config *c = s->c;
-    const struct attention *t = &s->of.attention;
+    const struct attention *t = &s->state.attention;
     struct attn a = attention_operands(s, w, B, L);
     const int64_t base = attention_base(s);
     const struct term_params p = attention_term_params(s);
-    struct attn_grad d = {.d_o = w->d_own[AT_O], .d_v = w->d_own[AT_V]};
+    struct attn_grad d = {.d_o = w->d_array[AT_O], .d_v = w->d_array[AT_V]};
 
     const struct around_call n = attention_call(s, B, L);
 
     if (s->asks) {
-        d.d_q = w->d_own[AT_Q];
-        d.d_k = w->d_own[AT_K];
+        d.d_q = w->d_array[AT_Q];
+        d.d_k = w->d_array[AT_K];
     }
     const float *const o = around_rows(s, w, n);
-    if (!around_unproject_grad(g, s, w, n, w->d_own[AT_O], d_y, o))
-        project_out_grad(g, s, w->d_own[AT_O], d_y, o, B * a.L);
-    around_output_grad(g, s, w, n, w->d_own[AT_O]);
+    if (!around_unproject_grad(g, s, w, n, w->d_array[AT_O], d_y, o))
+        project_out_grad(g, s, w->d_array[AT_O], d_y, o, B * a.L);
+    around_output_grad(g, s, w, n, w->d_array[AT_O]);
     if (!s->lazy)
-        terms_grad(c, &p, t->reach, &a, w->d_own[AT_D_TABLES], &d);
+        terms_grad(c, &p, t->reach, &a, w->d_array[AT_D_TABLES], &d);
     attention_score_residual_grad(s, w, &a, &d);
     around_scores_grad(g, s, w, n, &a, &d);
     const bool done = around_core_grad(g, s, w, n, &a, &d);
@@ -52,12 +52,12 @@ void attention_backward_projections(const struct engine *g, struct sublayer *s,
                                     const struct work *w, struct sublayer_input from, float *d_in,
                                     const float *d_y, int skip)
 {
-    const struct project_grad d = {w->d_own[AT_Q], w->d_own[AT_K], w->d_own[AT_V]};
+    const struct project_grad d = {w->d_array[AT_Q], w->d_array[AT_K], w->d_array[AT_V]};
 
     CHECK(s->mem != MEM_KV);
     core_backward(g, s, w, d_y, from.B, from.L);
     if (s->pools)
-        project_pooled_backward(g, s, from, w->own[AT_POOLED], d_in, w->d_own[AT_POOLED], d);
+        project_pooled_backward(g, s, from, w->array[AT_POOLED], d_in, w->d_array[AT_POOLED], d);
     else
         project_backward(g, s, attention_width(s->c), from, d_in, d, skip);
     around_input_grad(g, s, w, attention_call(s, from.B, from.L), from, d_in, skip);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * qkv_map, the map before q, k and v: source rows go through it before they are projected, and
- * gradients on their way back. It works in w->own[AT_BEFORE]: its output, what it keeps, and its
+ * gradients on their way back. It works in w->array[AT_BEFORE]: its output, what it keeps, and its
  * input rows if they had to be copied together. */
 #include "sublayer_attention.h"
 
@@ -41,7 +41,7 @@ static const float *contiguous_rows(const struct sublayer *s, const struct work 
 
     if (from.B == 1 || from.at.stride == n)
         return from.at.at;
-    float *const x = w->own[AT_QKV_MAP] + s->c->qkv_map->work(s->c, s->nth, from.B * K);
+    float *const x = w->array[AT_QKV_MAP] + s->c->qkv_map->work(s->c, s->nth, from.B * K);
     for (int b = 0; b < from.B; b++)
         memcpy(x + b * n, from.at.at + b * from.at.stride, sizeof(float) * (size_t)n);
     return x;
@@ -52,8 +52,8 @@ struct sublayer_input attention_mapped_again(const struct sublayer *s, const str
 {
     if (!s->c->qkv_map)
         return from;
-    from.at =
-        (struct seq_rows){w->own[AT_QKV_MAP], (ptrdiff_t)(from.M + from.L) * attention_width(s->c)};
+    from.at = (struct seq_rows){w->array[AT_QKV_MAP],
+                                (ptrdiff_t)(from.M + from.L) * attention_width(s->c)};
     return from;
 }
 
@@ -63,7 +63,7 @@ struct sublayer_input attention_mapped(const struct engine *g, const struct subl
     if (!s->c->qkv_map)
         return from;
     s->c->qkv_map->forward(g, s->c, s->nth, s->qkv_map, contiguous_rows(s, w, from),
-                           from.B * (from.M + from.L), w->own[AT_QKV_MAP]);
+                           from.B * (from.M + from.L), w->array[AT_QKV_MAP]);
     return attention_mapped_again(s, w, from);
 }
 
@@ -79,12 +79,12 @@ void attention_backward(const struct engine *g, struct sublayer *s, const struct
     }
     const int K = from.M + from.L, rows = from.B * K;
     const ptrdiff_t all = (ptrdiff_t)K * c->D, wanted = (ptrdiff_t)(K - skip) * c->D;
-    float *const d_mapped = w->d_own[AT_QKV_MAP];
+    float *const d_mapped = w->d_array[AT_QKV_MAP];
     float *const d_x = d_mapped + (size_t)rows * (size_t)attention_width(c);
 
     attention_backward_projections(g, s, w, attention_mapped_again(s, w, from), d_mapped, d_y, 0);
     c->qkv_map->backward(g, c, s->nth, s->qkv_map, d_x, d_mapped, contiguous_rows(s, w, from), rows,
-                         w->own[AT_QKV_MAP], d_x + (size_t)rows * (size_t)c->D);
+                         w->array[AT_QKV_MAP], d_x + (size_t)rows * (size_t)c->D);
     for (int b = 0; b < from.B; b++)
         memcpy(d_in + b * wanted, d_x + (b + 1) * all - wanted, sizeof(float) * (size_t)wanted);
 }

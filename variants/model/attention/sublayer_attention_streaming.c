@@ -117,7 +117,7 @@ struct attn streaming_attn(const struct engine *g, const struct sublayer *s, con
                            const struct attn *a)
 {
     const struct config *const c = s->c;
-    const struct slots to = slots_of(c, w->own[AT_SLOTS], a->B, a->L);
+    const struct slots to = slots_of(c, w->array[AT_SLOTS], a->B, a->L);
     const bool two = a->L > 1;
     const int heads = two ? 2 : 1, K = attn_keys(a);
     struct attn own = streaming_for_impl(a);

@@ -10,7 +10,7 @@
 
 struct term_params attention_term_params(const struct sublayer *s)
 {
-    return (struct term_params){s->model, s->of.attention.pos, s->attn_extra};
+    return (struct term_params){s->model, s->state.attention.pos, s->attn_extra};
 }
 
 /* ---- score residual ----------------------------------------------------------------------- */
@@ -29,7 +29,7 @@ struct attn attention_for_impl(const struct sublayer *s)
     static const float something = 0;
     static const uint16_t half = 0;
     static const uint32_t word = 0;
-    struct attn a = masks_placeholder(&s->of.attention.prepared);
+    struct attn a = masks_placeholder(&s->state.attention.prepared);
 
     if (s->mem == MEM_KV && s->c->kv_dtype == ELEM_BF16)
         a.v_bf16 = &half;
@@ -64,16 +64,16 @@ static void lazy_scores(const struct sublayer *s, const struct work *w, struct a
     for (int i = 0; i < s->lazy; i++)
         first = first->below;
     if (s->lazy)
-        a->add = (struct dense){first->own[AT_SCORES], head * a->H, head, K};
+        a->add = (struct dense){first->array[AT_SCORES], head * a->H, head, K};
     else if (w->above)
-        a->scores_out = w->own[AT_SCORES];
+        a->scores_out = w->array[AT_SCORES];
 }
 
 /* Their gradient gathers over the group and then reaches its first layer. */
 static void lazy_scores_grad(const struct sublayer *s, const struct work *w, size_t n,
                              struct attn_grad *d)
 {
-    float *const G = w->d_own[AT_SCORES];
+    float *const G = w->d_array[AT_SCORES];
     const bool last = !w->above || s->lazy == s->c->lazy_group - 1;
 
     if (last)
@@ -93,9 +93,9 @@ void attention_score_residual(const struct sublayer *s, const struct work *w, st
     if (!s->c->score_residual)
         return;
     if (w->below)
-        a->add = (struct dense){w->below->own[AT_SCORES], head * a->H, head, K};
+        a->add = (struct dense){w->below->array[AT_SCORES], head * a->H, head, K};
     if (w->above)
-        a->scores_out = w->own[AT_SCORES];
+        a->scores_out = w->array[AT_SCORES];
     if (s->c->score_residual == SCORE_RESIDUAL_MEAN)
         a->gain = 1 / (float)(s->nth + 1);
 }
@@ -103,7 +103,7 @@ void attention_score_residual(const struct sublayer *s, const struct work *w, st
 void attention_score_residual_grad(const struct sublayer *s, const struct work *w,
                                    const struct attn *a, struct attn_grad *d)
 {
-    float *const G = w->d_own[AT_SCORES];
+    float *const G = w->d_array[AT_SCORES];
     const size_t n = (size_t)a->B * (size_t)a->H * (size_t)a->L * (size_t)attn_keys(a);
 
     if (s->c->lazy_group > 1)
@@ -122,7 +122,7 @@ void attention_score_residual_grad(const struct sublayer *s, const struct work *
 struct attn attention_for_flop(const struct sublayer *s, int B, int L, int M)
 {
     static const float something = 0;
-    struct attn a = s->of.attention.prepared;
+    struct attn a = s->state.attention.prepared;
 
     attention_resize(s, &a, L, M);
     a.B = B;

@@ -20,7 +20,8 @@
 
 /* ---- parameters --------------------------------------------------------------------------- */
 
-static void params(const struct sublayer *s, const char *prefix, const char *own, struct params *p)
+static void params(const struct sublayer *s, const char *prefix, const char *inner,
+                   struct params *p)
 {
     static const char *const names[][2] = {{"attn.q.weight", "attn.q.bias"},
                                            {"attn.k.weight", "attn.k.bias"},
@@ -30,7 +31,7 @@ static void params(const struct sublayer *s, const char *prefix, const char *own
     const int dk = collab_of(c)->dk, V = c->H * config_dv(c);
     const int rows[] = {dk, dk, V, c->D}, columns[] = {c->D, c->D, c->D, V};
 
-    (void)own;
+    (void)inner;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         params_matrix(p, rows[i], columns[i], prefix, names[i][0]);
     params_residual(p, p->n - 1);
@@ -45,13 +46,14 @@ static void params(const struct sublayer *s, const char *prefix, const char *own
 const struct param *collab_param(const struct sublayer *s, enum collab_param which)
 {
     CHECK(which < CO_W_CONTENT || collab_of(s->c)->content_bias);
-    return s->own + which;
+    return s->weights + which;
 }
 
 const struct param *collab_bias(const struct sublayer *s, enum collab_param which)
 {
     CHECK(which <= CO_W_O);
-    return s->c->attn_bias ? s->own + CO_W_CONTENT + collab_of(s->c)->content_bias + which : NULL;
+    return s->c->attn_bias ? s->weights + CO_W_CONTENT + collab_of(s->c)->content_bias + which
+                           : NULL;
 }
 
 /* ---- binding ------------------------------------------------------------------------------ */
@@ -101,7 +103,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
 {
     const struct config *const c = s->c;
     const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
-    struct attention *const t = &s->of.attention;
+    struct attention *const t = &s->state.attention;
 
     *t = (struct attention){.reach = max.M + max.L};
     if (s->mem == MEM_KV) {
@@ -150,7 +152,7 @@ static void arrays_grad(const struct sublayer *s, struct extent max, struct arra
 
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
-    const struct attn_impl *const impl = s->of.attention.impl;
+    const struct attn_impl *const impl = s->state.attention.impl;
     const struct attn one = asked(s, attention_for_impl(s));
 
     return backward ? impl->need_backward(&one, g->threads) : impl->need(&one, g->threads);
@@ -180,17 +182,18 @@ static void project_kv(const struct engine *g, struct sublayer *s, const struct 
                        struct sublayer_input from)
 {
     const struct config *const c = s->c;
-    struct attention *const t = &s->of.attention;
+    struct attention *const t = &s->state.attention;
     const int rows = from.M + from.L, dk = collab_of(c)->dk;
 
     project_map(g, collab_param(s, CO_W_K), collab_bias(s, CO_W_K),
-                new_rows(s, &t->keys, w->own[CO_K], rows, dk), from.at, from.B, rows);
+                new_rows(s, &t->keys, w->array[CO_K], rows, dk), from.at, from.B, rows);
     project_map(g, collab_param(s, CO_W_V), collab_bias(s, CO_W_V),
-                new_rows(s, &t->values, w->own[CO_V], rows, c->H * config_dv(c)), from.at, from.B,
+                new_rows(s, &t->values, w->array[CO_V], rows, c->H * config_dv(c)), from.at, from.B,
                 rows);
     if (collab_of(c)->content_bias)
         project_map(g, collab_param(s, CO_W_CONTENT), NULL,
-                    new_rows(s, &t->beside, w->own[CO_CONTENT], rows, c->H), from.at, from.B, rows);
+                    new_rows(s, &t->beside, w->array[CO_CONTENT], rows, c->H), from.at, from.B,
+                    rows);
 }
 
 /* The queries of every head, from `rows` shared ones. */
@@ -203,7 +206,7 @@ static void weigh_queries(const struct engine *g, const struct sublayer *s, cons
 #pragma omp parallel for num_threads(team_for(g->threads, (ptrdiff_t)rows *H *dk))
     for (ptrdiff_t i = 0; i < rows * H; i++)
         for (ptrdiff_t e = 0; e < dk; e++)
-            w->own[CO_Q][i * dk + e] = w->own[CO_Q_LOW][i / H * dk + e] * mix[i % H * dk + e];
+            w->array[CO_Q][i * dk + e] = w->array[CO_Q_LOW][i / H * dk + e] * mix[i % H * dk + e];
 }
 
 /* scale c_h . x_j as the core adds it, [B,H,K]. */
@@ -211,34 +214,34 @@ static void add_content(const struct sublayer *s, const struct work *w, int B, i
 {
     const ptrdiff_t H = s->c->H;
     const struct seq_rows from =
-        all_rows(s, &s->of.attention.beside, w->own[CO_CONTENT], K, s->c->H);
+        all_rows(s, &s->state.attention.beside, w->array[CO_CONTENT], K, s->c->H);
 
     for (ptrdiff_t i = 0; collab_of(s->c)->content_bias && i < (ptrdiff_t)B * K * H; i++) {
         const ptrdiff_t h = i % H, j = i / H % K, b = i / H / K;
-        w->own[CO_ADD][(b * H + h) * K + j] = s->c->scale * from.at[b * from.stride + j * H + h];
+        w->array[CO_ADD][(b * H + h) * K + j] = s->c->scale * from.at[b * from.stride + j * H + h];
     }
 }
 
 struct attn collab_core(const struct sublayer *s, const struct work *w, int L, int b)
 {
     const struct config *const c = s->c;
-    const struct attention *const t = &s->of.attention;
+    const struct attention *const t = &s->state.attention;
     const int M = attention_memory(s), K = M + L, dk = collab_of(c)->dk, V = c->H * config_dv(c);
-    const struct seq_rows k = all_rows(s, &t->keys, w->own[CO_K], K, dk);
-    const struct seq_rows v = all_rows(s, &t->values, w->own[CO_V], K, V);
+    const struct seq_rows k = all_rows(s, &t->keys, w->array[CO_K], K, dk);
+    const struct seq_rows v = all_rows(s, &t->values, w->array[CO_V], K, V);
     struct attn a = core(c, L, M);
 
     a.window = t->prepared.window;
     a.mask = t->prepared.mask;
     a.base = attention_base(s);
     masks_draw(&c->masks, s->nth, &a);
-    a.q = w->own[CO_Q] + (ptrdiff_t)b * L * c->H * dk;
+    a.q = w->array[CO_Q] + (ptrdiff_t)b * L * c->H * dk;
     a.k = k.at + b * k.stride;
     a.v = v.at + b * v.stride;
-    a.o = w->own[CO_O] + (ptrdiff_t)b * L * V;
-    a.lse = w->own[CO_LSE] ? w->own[CO_LSE] + (ptrdiff_t)b * c->H * L : NULL;
+    a.o = w->array[CO_O] + (ptrdiff_t)b * L * V;
+    a.lse = w->array[CO_LSE] ? w->array[CO_LSE] + (ptrdiff_t)b * c->H * L : NULL;
     if (collab_of(c)->content_bias)
-        a.add.at = w->own[CO_ADD] + (ptrdiff_t)b * c->H * K;
+        a.add.at = w->array[CO_ADD] + (ptrdiff_t)b * c->H * K;
     return a;
 }
 
@@ -250,15 +253,15 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     const struct seq_rows fresh = {from.at.at + (ptrdiff_t)from.M * c->D, from.at.stride};
 
     project_map(g, collab_param(s, CO_W_Q), collab_bias(s, CO_W_Q),
-                (struct seq_rows){w->own[CO_Q_LOW], (ptrdiff_t)L * dk}, fresh, B, L);
+                (struct seq_rows){w->array[CO_Q_LOW], (ptrdiff_t)L * dk}, fresh, B, L);
     weigh_queries(g, s, w, B * L);
     project_kv(g, s, w, from);
     add_content(s, w, B, K);
     for (int b = 0; b < B; b++) {
         const struct attn a = collab_core(s, w, L, b);
-        s->of.attention.impl->forward(g, &a, w->scratch);
+        s->state.attention.impl->forward(g, &a, w->scratch);
     }
-    linear_forward(g, collab_param(s, CO_W_O), collab_bias(s, CO_W_O), w->y, w->own[CO_O], B * L,
+    linear_forward(g, collab_param(s, CO_W_O), collab_bias(s, CO_W_O), w->y, w->array[CO_O], B * L,
                    epilogue);
 }
 
@@ -275,17 +278,17 @@ static void commit(struct sublayer *s, int L)
 {
     if (s->mem != MEM_KV)
         return;
-    cache_commit(&s->of.attention.keys, L);
-    cache_commit(&s->of.attention.values, L);
+    cache_commit(&s->state.attention.keys, L);
+    cache_commit(&s->state.attention.values, L);
     if (collab_of(s->c)->content_bias)
-        cache_commit(&s->of.attention.beside, L);
+        cache_commit(&s->state.attention.beside, L);
 }
 
 static void forget(struct sublayer *s)
 {
-    cache_clear(&s->of.attention.keys);
-    cache_clear(&s->of.attention.values);
-    cache_clear(&s->of.attention.beside);
+    cache_clear(&s->state.attention.keys);
+    cache_clear(&s->state.attention.values);
+    cache_clear(&s->state.attention.beside);
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */

@@ -14,23 +14,23 @@ static void core_grad(const struct engine *g, const struct sublayer *s, const st
 {
     struct attn a = collab_core(s, w, L, b);
     const ptrdiff_t H = s->c->H, K = attn_keys(&a), n = K * a.dh;
-    float *const keys = w->d_own[CO_KEYS], *const d_keys = w->d_own[CO_KEYS_GRAD];
-    float *const d_k = w->d_own[CO_K] + b * n;
+    float *const keys = w->d_array[CO_KEYS], *const d_keys = w->d_array[CO_KEYS_GRAD];
+    float *const d_k = w->d_array[CO_K] + b * n;
 
     for (ptrdiff_t h = 0; h < H; h++)
         memcpy(keys + h * n, a.k, sizeof(float) * (size_t)n);
     const struct attn_grad d = {
-        .d_o = w->d_own[CO_O] + (a.o - w->own[CO_O]),
-        .d_q = w->d_own[CO_Q] + (a.q - w->own[CO_Q]),
+        .d_o = w->d_array[CO_O] + (a.o - w->array[CO_O]),
+        .d_q = w->d_array[CO_Q] + (a.q - w->array[CO_Q]),
         .d_k = d_keys,
-        .d_v = w->d_own[CO_V] + (a.v - w->own[CO_V]),
-        .d_add = a.add.at ? w->d_own[CO_ADD] + (a.add.at - w->own[CO_ADD]) : NULL,
+        .d_v = w->d_array[CO_V] + (a.v - w->array[CO_V]),
+        .d_add = a.add.at ? w->d_array[CO_ADD] + (a.add.at - w->array[CO_ADD]) : NULL,
     };
     a.k = keys;
     a.k_at = (struct stride){n, a.dh};
     if (d.d_add)
         memset(d.d_add, 0, sizeof(float) * (size_t)(H * K));
-    s->of.attention.impl->backward(g, &a, &d, w->d_scratch);
+    s->state.attention.impl->backward(g, &a, &d, w->d_scratch);
     memcpy(d_k, d_keys, sizeof(float) * (size_t)n);
     for (ptrdiff_t h = 1; h < H; h++)
         for (ptrdiff_t e = 0; e < n; e++)
@@ -42,13 +42,13 @@ static void weigh_queries_grad(const struct sublayer *s, const struct work *w, i
 {
     const ptrdiff_t H = s->c->H, dk = collab_of(s->c)->dk;
     const struct param *const mix = collab_param(s, CO_W_MIX);
-    float *const d_low = w->d_own[CO_Q_LOW];
+    float *const d_low = w->d_array[CO_Q_LOW];
 
     memset(d_low, 0, sizeof(float) * (size_t)(rows * dk));
     for (ptrdiff_t i = 0; i < rows; i++)
         for (ptrdiff_t h = 0; h < H; h++) {
-            const float *const d = w->d_own[CO_Q] + (i * H + h) * dk;
-            const float *const q = w->own[CO_Q_LOW] + i * dk;
+            const float *const d = w->d_array[CO_Q] + (i * H + h) * dk;
+            const float *const q = w->array[CO_Q_LOW] + i * dk;
             for (ptrdiff_t e = 0; e < dk; e++) {
                 d_low[i * dk + e] += d[e] * mix->data[h * dk + e];
                 mix->grad[h * dk + e] += d[e] * q[e];
@@ -62,8 +62,8 @@ static void content_grad(const struct sublayer *s, const struct work *w, int B, 
     const ptrdiff_t H = s->c->H;
 
     for (ptrdiff_t i = 0; i < (ptrdiff_t)B * K * H; i++)
-        w->d_own[CO_CONTENT][i] =
-            s->c->scale * w->d_own[CO_ADD][(i / H / K * H + i % H) * K + i / H % K];
+        w->d_array[CO_CONTENT][i] =
+            s->c->scale * w->d_array[CO_ADD][(i / H / K * H + i % H) * K + i / H % K];
 }
 
 /* A map of rows x, and the gradient d_x of them without the first `skip` of each sequence. */
@@ -93,25 +93,25 @@ void collab_backward(const struct engine *g, struct sublayer *s, const struct wo
     const struct seq_rows d_all = {d_in, (K - skip) * D};
 
     CHECK(s->mem != MEM_KV);
-    linear_weight_grad(g, out, d_y, w->own[CO_O], B * L);
+    linear_weight_grad(g, out, d_y, w->array[CO_O], B * L);
     if (bias)
         linear_bias_grad(g, bias, d_y, B * L);
-    linear_input_grad(g, out, w->d_own[CO_O], d_y, B * L, 0);
+    linear_input_grad(g, out, w->d_array[CO_O], d_y, B * L, 0);
     for (int b = 0; b < B; b++)
         core_grad(g, s, w, L, b);
     weigh_queries_grad(s, w, B * L);
     struct map_rows map = {.x = from.at, .d_x = d_all, .B = B, .rows = K, .skip = skip};
     map.weight = collab_param(s, CO_W_K);
     map.bias = collab_bias(s, CO_W_K);
-    map_grad(g, map, w->d_own[CO_K], 0);
+    map_grad(g, map, w->d_array[CO_K], 0);
     map.weight = collab_param(s, CO_W_V);
     map.bias = collab_bias(s, CO_W_V);
-    map_grad(g, map, w->d_own[CO_V], 1);
+    map_grad(g, map, w->d_array[CO_V], 1);
     if (collab_of(s->c)->content_bias) {
         content_grad(s, w, B, K);
         map.weight = collab_param(s, CO_W_CONTENT);
         map.bias = NULL;
-        map_grad(g, map, w->d_own[CO_CONTENT], 1);
+        map_grad(g, map, w->d_array[CO_CONTENT], 1);
     }
     const struct map_rows queries = {
         .weight = collab_param(s, CO_W_Q),
@@ -121,5 +121,5 @@ void collab_backward(const struct engine *g, struct sublayer *s, const struct wo
         .B = B,
         .rows = L,
     };
-    map_grad(g, queries, w->d_own[CO_Q_LOW], 1);
+    map_grad(g, queries, w->d_array[CO_Q_LOW], 1);
 }

@@ -13,12 +13,12 @@
 enum { F_Q, F_O, F_LSE }; /* [B,H,dh] [B,H,dh] [B,H] */
 enum { F_D_Q, F_D_O, F_D_K, F_D_V, F_D_TABLES };
 
-static void feedback_own(const struct sublayer *s, const char *prefix, const char *own,
+static void feedback_own(const struct sublayer *s, const char *prefix, const char *inner,
                          struct params *p)
 {
     const struct config *const c = s->c;
 
-    (void)own;
+    (void)inner;
     params_map(p, config_q_width(c), c->D, prefix, "attn.q.weight");
     for (int i = 0; i < 2 && !c->feedback.shared; i++)
         params_map(p, config_kv_width(c), c->D, prefix, i ? "attn.v.weight" : "attn.k.weight");
@@ -29,7 +29,7 @@ static void feedback_own(const struct sublayer *s, const char *prefix, const cha
 
 static const struct param *out_weight(const struct sublayer *s)
 {
-    return &s->own[s->c->feedback.shared ? 1 : ATTN_O];
+    return &s->weights[s->c->feedback.shared ? 1 : ATTN_O];
 }
 
 static int keeps_none(const struct config *c, enum mem_kind mem, int M)
@@ -47,7 +47,7 @@ static int feedback_caches(const struct sublayer *s)
 static enum status bind(struct sublayer *s, const struct engine *g, struct extent max,
                         struct arena *a, struct err *e)
 {
-    struct attention *const t = &s->of.attention;
+    struct attention *const t = &s->state.attention;
 
     *t = (struct attention){.pos = out_weight(s) + 1, .reach = max.M + max.L};
     t->prepared = attn_of_config(s->c, max.B, max.L, max.M);
@@ -69,7 +69,7 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
 
 static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
-    const struct attention *const t = &s->of.attention;
+    const struct attention *const t = &s->state.attention;
     const size_t q = (size_t)max.B * (size_t)config_q_width(s->c);
     const int rows = max.M + max.L;
     const size_t kv = (size_t)max.B * (size_t)rows * (size_t)config_kv_width(s->c);
@@ -82,7 +82,7 @@ static void arrays_grad(const struct sublayer *s, struct extent max, struct arra
 /* Backward runs forward again, in the room of both. */
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
-    const struct attn_impl *const impl = s->of.attention.impl;
+    const struct attn_impl *const impl = s->state.attention.impl;
     const struct attn copy = attention_for_impl(s);
     const struct attn_need forward = impl->need(&copy, g->threads);
 
@@ -97,7 +97,7 @@ static struct attn_need scratch(const struct sublayer *s, const struct engine *g
 
 static void build_tables(const struct engine *g, struct sublayer *s, const float *pos_encoding)
 {
-    struct attention *const t = &s->of.attention;
+    struct attention *const t = &s->state.attention;
     const struct term_params p = attention_term_params(s);
 
     t->pos_encoding = pos_encoding;
@@ -106,16 +106,16 @@ static void build_tables(const struct engine *g, struct sublayer *s, const float
 
 static struct attn call_of(const struct sublayer *s, const struct work *w, int B)
 {
-    const struct attention *const t = &s->of.attention;
+    const struct attention *const t = &s->state.attention;
     const struct feedback *const model = t->feedback;
     const int store = feedback_store(s->c, s->layer);
     struct attn a = t->prepared;
 
     attn_resize(&a, 1, t->seen - 1);
     a.B = B;
-    a.q = w->own[F_Q];
-    a.o = w->own[F_O];
-    a.lse = w->own[F_LSE];
+    a.q = w->array[F_Q];
+    a.o = w->array[F_O];
+    a.lse = w->array[F_LSE];
     a.k = cache_rows(&model->keys[store], 0);
     a.v = cache_rows(&model->values[store], 0);
     a.q_at.batch = a.q_at.row;
@@ -127,7 +127,7 @@ static struct attn call_of(const struct sublayer *s, const struct work *w, int B
 static void forward(const struct engine *g, struct sublayer *s, struct work *w,
                     struct sublayer_input from, struct act epilogue)
 {
-    const struct attention *const t = &s->of.attention;
+    const struct attention *const t = &s->state.attention;
     const int B = from.B;
 
     CHECK(t->feedback && from.L == 1 && from.M == 0);
@@ -140,18 +140,18 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
         g->ops.act(&epilogue);
         return;
     }
-    linear_forward(g, &s->own[ATTN_Q], NULL, w->own[F_Q], from.at.at, B,
-                   (struct act){.y = w->own[F_Q]});
+    linear_forward(g, &s->weights[ATTN_Q], NULL, w->array[F_Q], from.at.at, B,
+                   (struct act){.y = w->array[F_Q]});
     const struct attn a = call_of(s, w, B);
     t->impl->forward(g, &a, t->again ? w->d_scratch : w->scratch);
-    linear_forward(g, out_weight(s), NULL, w->y, w->own[F_O], B, epilogue);
+    linear_forward(g, out_weight(s), NULL, w->y, w->array[F_O], B, epilogue);
 }
 
 /* Gradients of the first `seen` keys or values are added to the model's. The core's have the rows
  * of the cache, this array fewer. */
 static void gather(const struct sublayer *s, float *to, const float *from, int B, ptrdiff_t stride)
 {
-    const size_t n = (size_t)s->of.attention.seen * (size_t)config_kv_width(s->c);
+    const size_t n = (size_t)s->state.attention.seen * (size_t)config_kv_width(s->c);
 
     for (int b = 0; b < B; b++)
         for (size_t i = 0; i < n; i++)
@@ -161,7 +161,7 @@ static void gather(const struct sublayer *s, float *to, const float *from, int B
 static void backward(const struct engine *g, struct sublayer *s, const struct work *w,
                      struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
-    const struct attention *const t = &s->of.attention;
+    const struct attention *const t = &s->state.attention;
     const struct feedback *const model = t->feedback;
     const struct term_params p = attention_term_params(s);
     const size_t store = (size_t)feedback_store(s->c, s->layer);
@@ -173,20 +173,20 @@ static void backward(const struct engine *g, struct sublayer *s, const struct wo
         memset(d_in, 0, sizeof(float) * (size_t)B * (size_t)s->c->D);
         return;
     }
-    struct attn_grad d = {.d_o = w->d_own[F_D_O],
-                          .d_q = w->d_own[F_D_Q],
-                          .d_k = w->d_own[F_D_K],
-                          .d_v = w->d_own[F_D_V]};
+    struct attn_grad d = {.d_o = w->d_array[F_D_O],
+                          .d_q = w->d_array[F_D_Q],
+                          .d_k = w->d_array[F_D_K],
+                          .d_v = w->d_array[F_D_V]};
     struct attn a = call_of(s, w, B);
-    linear_weight_grad(g, out_weight(s), d_y, w->own[F_O], B);
-    linear_input_grad(g, out_weight(s), w->d_own[F_D_O], d_y, B, 0);
-    terms_grad(s->c, &p, t->reach, &a, w->d_own[F_D_TABLES], &d);
+    linear_weight_grad(g, out_weight(s), d_y, w->array[F_O], B);
+    linear_input_grad(g, out_weight(s), w->d_array[F_D_O], d_y, B, 0);
+    terms_grad(s->c, &p, t->reach, &a, w->d_array[F_D_TABLES], &d);
     t->impl->backward(g, &a, &d, w->d_scratch);
     terms_build_tables_grad(g, s->c, &p, w->pos_encoding, &a, &d);
     gather(s, model->d_keys + store * floats, d.d_k, B, a.k_at.batch);
     gather(s, model->d_values + store * floats, d.d_v, B, a.v_at.batch);
-    linear_weight_grad(g, &s->own[ATTN_Q], d.d_q, from.at.at, B);
-    linear_input_grad(g, &s->own[ATTN_Q], d_in, d.d_q, B, 0);
+    linear_weight_grad(g, &s->weights[ATTN_Q], d.d_q, from.at.at, B);
+    linear_input_grad(g, &s->weights[ATTN_Q], d_in, d.d_q, B, 0);
 }
 
 /* ---- memory: the first sub-layer's is the model's ------------------------------------------- */
@@ -194,26 +194,26 @@ static void backward(const struct engine *g, struct sublayer *s, const struct wo
 static void take(const struct engine *g, struct sublayer *s, const float *x, int B, int rows)
 {
     if (s->nth == 0)
-        feedback_remember(s->of.attention.feedback, g, x, B, rows);
+        feedback_remember(s->state.attention.feedback, g, x, B, rows);
 }
 
 static void commit(struct sublayer *s, int L)
 {
     if (s->nth == 0)
-        feedback_commit(s->of.attention.feedback, L);
+        feedback_commit(s->state.attention.feedback, L);
 }
 
 static void forget(struct sublayer *s)
 {
     if (s->nth == 0)
-        feedback_forget(s->of.attention.feedback);
+        feedback_forget(s->state.attention.feedback);
 }
 
 /* ---- cost ----------------------------------------------------------------------------------- */
 
 static double core_flop(const struct sublayer *s, int B, int L, int M, bool back)
 {
-    struct attn a = s->of.attention.prepared;
+    struct attn a = s->state.attention.prepared;
     double flop = 0;
 
     a.B = B;

@@ -28,12 +28,13 @@
 
 /* ---- parameters --------------------------------------------------------------------------- */
 
-static void params(const struct sublayer *s, const char *prefix, const char *own, struct params *p)
+static void params(const struct sublayer *s, const char *prefix, const char *inner,
+                   struct params *p)
 {
     const struct config *const c = s->c;
     const struct latent *const l = latent_of(c);
 
-    (void)own;
+    (void)inner;
     if (l->q_rank) {
         params_matrix(p, l->q_rank, c->D, prefix, "attn.q_a.weight");
         params_vector(p, INIT_ONE, 0, l->q_rank, prefix, "attn.q_norm.weight");
@@ -52,7 +53,7 @@ const struct param *latent_param(const struct sublayer *s, enum latent_param whi
     const bool compressed = latent_of(s->c)->q_rank != 0;
 
     CHECK(compressed || which >= MLA_Q_B);
-    return s->own + (int)which - (compressed ? 0 : MLA_Q_B);
+    return s->weights + (int)which - (compressed ? 0 : MLA_Q_B);
 }
 
 /* ---- binding ------------------------------------------------------------------------------ */
@@ -93,7 +94,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
                         struct arena *a, struct err *e)
 {
     const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
-    struct attention *const t = &s->of.attention;
+    struct attention *const t = &s->state.attention;
 
     *t = (struct attention){.reach = max.M + max.L};
     if (s->mem == MEM_KV)
@@ -143,7 +144,7 @@ static void arrays_grad(const struct sublayer *s, struct extent max, struct arra
 
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
-    const struct attn_impl *const impl = s->of.attention.impl;
+    const struct attn_impl *const impl = s->state.attention.impl;
     const struct attn asked = attention_for_impl(s);
 
     return backward ? impl->need_backward(&asked, g->threads) : impl->need(&asked, g->threads);
@@ -152,7 +153,7 @@ static struct attn_need scratch(const struct sublayer *s, const struct engine *g
 static void build_tables(const struct engine *g, struct sublayer *s, const float *pos_encoding)
 {
     (void)g;
-    s->of.attention.pos_encoding = pos_encoding;
+    s->state.attention.pos_encoding = pos_encoding;
 }
 
 /* ---- queries and latents ------------------------------------------------------------------ */
@@ -219,9 +220,9 @@ static void make_queries(const struct engine *g, const struct sublayer *s, const
 {
     const struct config *const c = s->c;
     const int low = latent_of(c)->q_rank;
-    const struct seq_rows q = {w->own[LA_Q], (ptrdiff_t)L * c->H * c->dh};
-    const struct seq_rows raw = {w->own[LA_Q_RAW], (ptrdiff_t)L * low},
-                          normed = {w->own[LA_Q_LOW], (ptrdiff_t)L * low};
+    const struct seq_rows q = {w->array[LA_Q], (ptrdiff_t)L * c->H * c->dh};
+    const struct seq_rows raw = {w->array[LA_Q_RAW], (ptrdiff_t)L * low},
+                          normed = {w->array[LA_Q_LOW], (ptrdiff_t)L * low};
 
     if (low) {
         project_map(g, latent_param(s, MLA_Q_A), NULL, raw, x, B, L);
@@ -240,7 +241,7 @@ static void make_latents(const struct engine *g, const struct sublayer *s, const
     const struct param *const W = latent_param(s, MLA_KV_A), *norm = latent_param(s, MLA_KV_NORM);
     const int rank = latent_of(c)->rank, width = latent_width(c), rows = from.M + from.L;
     const struct latent_rows x = {from.at.at, from.at.stride, c->D};
-    const struct latent_rows raw = {w->own[LA_RAW], (ptrdiff_t)rows * rank, rank};
+    const struct latent_rows raw = {w->array[LA_RAW], (ptrdiff_t)rows * rank, rank};
     const struct latent_rows rotated = {to.at + rank, to.stride, width};
 
     product(g, W, 0, rank, raw, x, from.B, rows);
@@ -254,18 +255,18 @@ static void make_latents(const struct engine *g, const struct sublayer *s, const
 static struct seq_rows new_latents(struct sublayer *s, const struct work *w, int rows)
 {
     if (s->mem == MEM_KV)
-        return cache_new_rows(&s->of.attention.keys, rows);
-    return (struct seq_rows){w->own[LA_LATENT], (ptrdiff_t)rows * latent_width(s->c)};
+        return cache_new_rows(&s->state.attention.keys, rows);
+    return (struct seq_rows){w->array[LA_LATENT], (ptrdiff_t)rows * latent_width(s->c)};
 }
 
 /* Those of memory and new rows. */
 static struct latent_rows all_latents(const struct sublayer *s, const struct work *w, int K)
 {
-    const struct cache *const cache = &s->of.attention.keys;
+    const struct cache *const cache = &s->state.attention.keys;
     const int width = latent_width(s->c);
 
     if (s->mem != MEM_KV)
-        return (struct latent_rows){w->own[LA_LATENT], (ptrdiff_t)K * width, width};
+        return (struct latent_rows){w->array[LA_LATENT], (ptrdiff_t)K * width, width};
     return (struct latent_rows){cache_rows(cache, 0), cache_stride(cache), width};
 }
 
@@ -278,16 +279,16 @@ struct attn latent_operands(const struct sublayer *s, const struct work *w, int 
     const struct latent_rows rows = all_latents(s, w, M + L);
     struct attn a = core(s->c, B, L, M);
 
-    a.window = s->of.attention.prepared.window;
-    a.mask = s->of.attention.prepared.mask;
-    a.mask_of_head = s->of.attention.prepared.mask_of_head;
+    a.window = s->state.attention.prepared.window;
+    a.mask = s->state.attention.prepared.mask;
+    a.mask_of_head = s->state.attention.prepared.mask_of_head;
     a.base = attention_base(s);
     masks_draw(&s->c->masks, s->nth, &a);
-    a.q = w->own[absorbs ? LA_WIDE_Q : LA_Q];
-    a.k = absorbs ? rows.at : w->own[LA_K];
-    a.v = absorbs ? rows.at : w->own[LA_V];
-    a.o = w->own[absorbs ? LA_WIDE_O : LA_O];
-    a.lse = w->own[LA_LSE];
+    a.q = w->array[absorbs ? LA_WIDE_Q : LA_Q];
+    a.k = absorbs ? rows.at : w->array[LA_K];
+    a.v = absorbs ? rows.at : w->array[LA_V];
+    a.o = w->array[absorbs ? LA_WIDE_O : LA_O];
+    a.lse = w->array[LA_LSE];
     if (absorbs)
         a.k_at.batch = a.v_at.batch = rows.batch;
     return a;
@@ -304,12 +305,12 @@ static void expand(const struct engine *g, const struct sublayer *s, const struc
     const int rank = latent_of(c)->rank, H = c->H, n = W->shape[0];
     const struct latent_rows from = all_latents(s, w, K);
 
-    product(g, W, 0, n, (struct latent_rows){w->own[LA_UP], (ptrdiff_t)K * n, n}, from, B, K);
+    product(g, W, 0, n, (struct latent_rows){w->array[LA_UP], (ptrdiff_t)K * n, n}, from, B, K);
 #pragma omp parallel for num_threads(team_for(g->threads, (ptrdiff_t)B *K *n))
     for (ptrdiff_t i = 0; i < (ptrdiff_t)B * K; i++) {
         const float *const rotated = from.at + i / K * from.batch + i % K * from.row + rank;
-        const float *x = w->own[LA_UP] + i * n;
-        float *k = w->own[LA_K] + i * H * c->dh, *v = w->own[LA_V] + i * H * config_dv(c);
+        const float *x = w->array[LA_UP] + i * n;
+        float *k = w->array[LA_K] + i * H * c->dh, *v = w->array[LA_V] + i * H * config_dv(c);
         for (int h = 0; h < H; h++, x += up, k += dh, v += dv) {
             memcpy(k, x, nope * sizeof(float));
             memcpy(k + nope, rotated, rope * sizeof(float));
@@ -326,8 +327,8 @@ static void absorb_queries(const struct engine *g, const struct sublayer *s, con
     const struct param *const W = latent_param(s, MLA_KV_B);
     const int nope = latent_of(c)->nope, rank = latent_of(c)->rank, width = latent_width(c);
     const size_t rope = (size_t)latent_of(c)->rope;
-    const float *const q = w->own[LA_Q];
-    float *const to = w->own[LA_WIDE_Q];
+    const float *const q = w->array[LA_Q];
+    float *const to = w->array[LA_WIDE_Q];
 
     for (int h = 0; h < c->H; h++)
         mm(g, NN, rows, rank, nope, 1, q + (ptrdiff_t)h * c->dh, (ptrdiff_t)c->H * c->dh,
@@ -346,9 +347,9 @@ static void absorb_outputs(const struct engine *g, const struct sublayer *s, con
     const int rank = latent_of(c)->rank, nope = latent_of(c)->nope, dv = config_dv(c);
 
     for (int h = 0; h < c->H; h++)
-        mm(g, NT, rows, dv, rank, 1, w->own[LA_WIDE_O] + (ptrdiff_t)h * rank,
+        mm(g, NT, rows, dv, rank, 1, w->array[LA_WIDE_O] + (ptrdiff_t)h * rank,
            (ptrdiff_t)c->H * rank, W->data + ((ptrdiff_t)h * latent_head(c) + nope) * rank, rank, 0,
-           w->own[LA_O] + (ptrdiff_t)h * dv, (ptrdiff_t)c->H * dv);
+           w->array[LA_O] + (ptrdiff_t)h * dv, (ptrdiff_t)c->H * dv);
 }
 
 static void forward(const struct engine *g, struct sublayer *s, struct work *w,
@@ -366,10 +367,10 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     else
         expand(g, s, w, B, M + L);
     const struct attn a = latent_operands(s, w, B, L);
-    s->of.attention.impl->forward(g, &a, w->scratch);
+    s->state.attention.impl->forward(g, &a, w->scratch);
     if (latent_absorbs(c))
         absorb_outputs(g, s, w, B * L);
-    linear_forward(g, latent_param(s, MLA_O), NULL, w->y, w->own[LA_O], B * L, epilogue);
+    linear_forward(g, latent_param(s, MLA_O), NULL, w->y, w->array[LA_O], B * L, epilogue);
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -385,10 +386,10 @@ static void remember(const struct engine *g, struct sublayer *s, struct work *w,
 static void commit(struct sublayer *s, int L)
 {
     if (s->mem == MEM_KV)
-        cache_commit(&s->of.attention.keys, L);
+        cache_commit(&s->state.attention.keys, L);
 }
 
-static void forget(struct sublayer *s) { cache_clear(&s->of.attention.keys); }
+static void forget(struct sublayer *s) { cache_clear(&s->state.attention.keys); }
 
 static bool shows(const struct sublayer *s, const struct work *w, struct extent now, int i,
                   struct shown *out)
@@ -399,7 +400,7 @@ static bool shows(const struct sublayer *s, const struct work *w, struct extent 
     out->name = "latent";
     out->n = rows * (size_t)latent_width(s->c);
     if (out->to)
-        memcpy(out->to, w->own[LA_LATENT], out->n * sizeof(float));
+        memcpy(out->to, w->array[LA_LATENT], out->n * sizeof(float));
     return i == 0;
 }
 

@@ -84,12 +84,12 @@ static void expand_grad(const struct engine *g, const struct sublayer *s, const 
     const int nope = latent_of(c)->nope, rope = latent_of(c)->rope, rank = latent_of(c)->rank;
     const int H = c->H, dv = config_dv(c), up = latent_head(c), width = latent_width(c);
     const struct slice W = {latent_param(s, MLA_KV_B), 0, H * up};
-    float *const d = w->d_own[LA_LATENT], *const d_up = w->d_own[LA_UP];
+    float *const d = w->d_array[LA_LATENT], *const d_up = w->d_array[LA_UP];
 
 #pragma omp parallel for num_threads(team_for(g->threads, (ptrdiff_t)B *K *H *up))
     for (ptrdiff_t i = 0; i < (ptrdiff_t)B * K; i++) {
         float *const rotated = d + i * width + rank, *to = d_up + i * H * up;
-        const float *d_k = w->d_own[LA_K] + i * H * c->dh, *d_v = w->d_own[LA_V] + i * H * dv;
+        const float *d_k = w->d_array[LA_K] + i * H * c->dh, *d_v = w->d_array[LA_V] + i * H * dv;
         memset(rotated, 0, sizeof(float) * (size_t)rope);
         for (int h = 0; h < H; h++, to += up, d_k += c->dh, d_v += dv) {
             memcpy(to, d_k, sizeof(float) * (size_t)nope);
@@ -99,7 +99,7 @@ static void expand_grad(const struct engine *g, const struct sublayer *s, const 
         }
     }
     const struct latent_rows d_y = together(d_up, H * up);
-    weight_grad(g, W, d_y, together(w->own[LA_LATENT], width), 1, B * K);
+    weight_grad(g, W, d_y, together(w->array[LA_LATENT], width), 1, B * K);
     input_grad(g, W, together(d, width), d_y, 1, B * K, 0);
 }
 
@@ -111,10 +111,10 @@ static void absorb_outputs_grad(const struct engine *g, const struct sublayer *s
     const int rank = latent_of(c)->rank, dv = config_dv(c);
 
     for (int h = 0; h < c->H; h++) {
-        const struct latent_rows d_o = together(w->d_own[LA_O] + h * dv, c->H * dv);
-        weight_grad(g, up_values(s, h), d_o, together(w->own[LA_WIDE_O] + h * rank, c->H * rank), 1,
-                    rows);
-        input_grad(g, up_values(s, h), together(w->d_own[LA_WIDE_O] + h * rank, c->H * rank), d_o,
+        const struct latent_rows d_o = together(w->d_array[LA_O] + h * dv, c->H * dv);
+        weight_grad(g, up_values(s, h), d_o, together(w->array[LA_WIDE_O] + h * rank, c->H * rank),
+                    1, rows);
+        input_grad(g, up_values(s, h), together(w->d_array[LA_WIDE_O] + h * rank, c->H * rank), d_o,
                    1, rows, 0);
     }
 }
@@ -126,10 +126,10 @@ static void absorb_grad(const struct engine *g, const struct sublayer *s, const 
     const struct config *const c = s->c;
     const int nope = latent_of(c)->nope, rank = latent_of(c)->rank, width = latent_width(c);
     const size_t rope = (size_t)latent_of(c)->rope;
-    float *const d_wide = w->d_own[LA_WIDE_Q], *const d_q = w->d_own[LA_Q];
+    float *const d_wide = w->d_array[LA_WIDE_Q], *const d_q = w->d_array[LA_Q];
 
     for (int h = 0; h < c->H; h++) {
-        const struct latent_rows q = together(w->own[LA_Q] + h * c->dh, c->H * c->dh);
+        const struct latent_rows q = together(w->array[LA_Q] + h * c->dh, c->H * c->dh);
         const struct latent_rows d_y = together(d_wide + h * width, c->H * width);
         const struct slice W = up_keys(s, h);
         weight_grad(g, W, q, d_y, 1, rows); /* q~ = q W: the sides change places */
@@ -140,7 +140,7 @@ static void absorb_grad(const struct engine *g, const struct sublayer *s, const 
         memcpy(d_q + i * c->dh + nope, d_wide + i * width + rank, rope * sizeof(float));
     for (ptrdiff_t i = 0; i < latents; i++)
         for (int e = 0; e < rank; e++)
-            w->d_own[LA_LATENT][i * width + e] += w->d_own[LA_V][i * width + e];
+            w->d_array[LA_LATENT][i * width + e] += w->d_array[LA_V][i * width + e];
 }
 
 /* ---- queries and latents ------------------------------------------------------------------ */
@@ -151,7 +151,7 @@ static void queries_grad(const struct engine *g, const struct sublayer *s, const
     const struct config *const c = s->c;
     const int low = latent_of(c)->q_rank, n = c->H * c->dh;
     const struct slice W = {latent_param(s, MLA_Q_B), 0, n};
-    struct latent_rows d = {w->d_own[LA_Q], (ptrdiff_t)L * n, n};
+    struct latent_rows d = {w->d_array[LA_Q], (ptrdiff_t)L * n, n};
 
     if (!low) {
         weight_grad(g, W, d, x, B, L);
@@ -159,10 +159,10 @@ static void queries_grad(const struct engine *g, const struct sublayer *s, const
         return;
     }
     const struct slice down = {latent_param(s, MLA_Q_A), 0, low};
-    const struct latent_rows d_low = {w->d_own[LA_Q_LOW], (ptrdiff_t)L * low, low};
-    weight_grad(g, W, together(d.at, n), together(w->own[LA_Q_LOW], low), 1, B * L);
+    const struct latent_rows d_low = {w->d_array[LA_Q_LOW], (ptrdiff_t)L * low, low};
+    weight_grad(g, W, together(d.at, n), together(w->array[LA_Q_LOW], low), 1, B * L);
     input_grad(g, W, together(d_low.at, low), together(d.at, n), 1, B * L, 0);
-    norm_grad(g, s, w, latent_param(s, MLA_Q_NORM), d_low.at, w->own[LA_Q_RAW], B * L);
+    norm_grad(g, s, w, latent_param(s, MLA_Q_NORM), d_low.at, w->array[LA_Q_RAW], B * L);
     weight_grad(g, down, d_low, x, B, L);
     input_grad(g, down, d_x, d_low, B, L, 1);
 }
@@ -174,15 +174,15 @@ static void latents_grad(const struct engine *g, const struct sublayer *s, const
     const struct config *const c = s->c;
     const int rank = latent_of(c)->rank, rope = latent_of(c)->rope, width = latent_width(c);
     const struct slice low = {latent_param(s, MLA_KV_A), 0, rank}, rotated = {low.W, rank, rope};
-    const struct latent_rows raw = {w->d_own[LA_RAW], (ptrdiff_t)K * rank, rank};
-    float *const d = w->d_own[LA_LATENT];
+    const struct latent_rows raw = {w->d_array[LA_RAW], (ptrdiff_t)K * rank, rank};
+    float *const d = w->d_array[LA_LATENT];
     const struct latent_rows d_r = {d + rank, (ptrdiff_t)K * width, width};
 
     for (ptrdiff_t i = 0; i < (ptrdiff_t)B * K; i++)
         memcpy(raw.at + i * rank, d + i * width, sizeof(float) * (size_t)rank);
     for (int b = 0; b < B; b++)
         norm_grad(g, s, w, latent_param(s, MLA_KV_NORM), raw.at + b * raw.batch,
-                  w->own[LA_RAW] + b * raw.batch, K);
+                  w->array[LA_RAW] + b * raw.batch, K);
     weight_grad(g, low, raw, x, B, K);
     weight_grad(g, rotated, d_r, x, B, K);
     input_grad(g, low, d_x, (struct latent_rows){raw.at + (ptrdiff_t)skip * rank, raw.batch, rank},
@@ -201,25 +201,25 @@ void latent_backward(const struct engine *g, struct sublayer *s, const struct wo
     const int64_t base = attention_base(s);
     const struct attn a = latent_operands(s, w, B, L);
     const struct attn_grad d = {
-        .d_o = w->d_own[absorbs ? LA_WIDE_O : LA_O],
-        .d_q = w->d_own[absorbs ? LA_WIDE_Q : LA_Q],
-        .d_k = w->d_own[absorbs ? LA_LATENT : LA_K],
-        .d_v = w->d_own[LA_V],
+        .d_o = w->d_array[absorbs ? LA_WIDE_O : LA_O],
+        .d_q = w->d_array[absorbs ? LA_WIDE_Q : LA_Q],
+        .d_k = w->d_array[absorbs ? LA_LATENT : LA_K],
+        .d_v = w->d_array[LA_V],
     };
     const struct param *const out = latent_param(s, MLA_O);
 
     CHECK(s->mem != MEM_KV);
-    linear_weight_grad(g, out, d_y, w->own[LA_O], B * L);
-    linear_input_grad(g, out, w->d_own[LA_O], d_y, B * L, 0);
+    linear_weight_grad(g, out, d_y, w->array[LA_O], B * L);
+    linear_input_grad(g, out, w->d_array[LA_O], d_y, B * L, 0);
     if (absorbs)
         absorb_outputs_grad(g, s, w, B * L);
-    s->of.attention.impl->backward(g, &a, &d, w->d_scratch);
+    s->state.attention.impl->backward(g, &a, &d, w->d_scratch);
     if (absorbs)
         absorb_grad(g, s, w, B * L, B * K);
     else
         expand_grad(g, s, w, B, K);
-    const struct seq_rows d_q = {w->d_own[LA_Q], (ptrdiff_t)L * c->H * c->dh};
-    const struct seq_rows d_latent = {w->d_own[LA_LATENT], (ptrdiff_t)K * width};
+    const struct seq_rows d_q = {w->d_array[LA_Q], (ptrdiff_t)L * c->H * c->dh};
+    const struct seq_rows d_latent = {w->d_array[LA_LATENT], (ptrdiff_t)K * width};
     latent_rotate(g, s, d_q, B, L, c->H, c->dh, base + M, true);
     latent_rotate(g, s, d_latent, B, K, 1, width, base, true);
     const struct latent_rows x = {from.at.at, from.at.stride, c->D};

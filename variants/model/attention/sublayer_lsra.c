@@ -51,19 +51,19 @@ static struct sublayer narrowed(const struct sublayer *s)
 
     a.kind = &sublayer_attention;
     a.c = s->narrow;
-    a.own = s->own ? s->own + C_PARAMS : NULL;
+    a.weights = s->weights ? s->weights + C_PARAMS : NULL;
     a.memory = (struct cache){.keep = s->reach, .M = M, .seen = s->memory.seen};
     return a;
 }
 
 static void give_back(struct sublayer *s, const struct sublayer *a)
 {
-    s->of.attention = a->of.attention;
+    s->state.attention = a->state.attention;
 }
 
 /* ---- declaration and binding ---------------------------------------------------------------- */
 
-static void lsra_params(const struct sublayer *s, const char *prefix, const char *own,
+static void lsra_params(const struct sublayer *s, const char *prefix, const char *inner,
                         struct params *p)
 {
     const struct lsra *const t = &s->c->lsra;
@@ -78,7 +78,7 @@ static void lsra_params(const struct sublayer *s, const char *prefix, const char
         params_matrix(p, t->heads, t->kernel, prefix, "conv.weight");
     params_residual(p, params_matrix(p, d_conv, d_conv, prefix, "conv.out.weight"));
     params_vector(p, INIT_ZERO, 0, d_conv, prefix, "conv.out.bias");
-    a.kind->params(&a, prefix, own, p);
+    a.kind->params(&a, prefix, inner, p);
 }
 
 static int lsra_keeps(const struct config *c, enum mem_kind mem, int M)
@@ -223,8 +223,8 @@ static struct lsra_call now(const struct sublayer *s, const struct work *w,
     struct lsra_call n =
         call_of(s, from.B, from.L, attended(s, from.M), min_int(from.M, taps_before(s)));
 
-    CHECK(w->own[AT_ROOM]);
-    lay_out(&n, w->own[AT_ROOM]);
+    CHECK(w->array[AT_ROOM]);
+    lay_out(&n, w->array[AT_ROOM]);
     return n;
 }
 
@@ -365,7 +365,7 @@ static struct seq_rows tap_rows(const struct lsra_call *n, float *at)
 static void conv_forward(const struct engine *g, const struct sublayer *s,
                          const struct lsra_call *n)
 {
-    const struct param *const w = s->own;
+    const struct param *const w = s->weights;
     const int rows = n->B * (n->T + n->L), k = s->c->lsra.kernel;
     float *const first = s->c->lsra.glu ? n->in : n->c;
 
@@ -394,7 +394,7 @@ static void conv_forward(const struct engine *g, const struct sublayer *s,
 static void conv_backward(const struct engine *g, const struct sublayer *s,
                           const struct lsra_call *n)
 {
-    const struct param *const w = s->own;
+    const struct param *const w = s->weights;
     const int rows = n->B * (n->T + n->L), k = s->c->lsra.kernel;
     const bool dynamic = s->c->lsra.dynamic, glu = s->c->lsra.glu;
     const ptrdiff_t groups = dynamic ? (ptrdiff_t)n->B * n->L : 1;
@@ -479,8 +479,8 @@ static void lsra_backward(const struct engine *g, struct sublayer *s, const stru
     const int skipped = skip ? n.M : 0;
     const struct sublayer_input rows = {{(float *)d_y, (ptrdiff_t)n.L * s->c->D}, n.B, 0, n.L};
 
-    CHECK(w->d_own[AT_ROOM]);
-    lay_out_grad(&n, w->d_own[AT_ROOM]);
+    CHECK(w->d_array[AT_ROOM]);
+    lay_out_grad(&n, w->d_array[AT_ROOM]);
     take(g, n.d_y, rows, s->c->D, n.L, 0, n.d_attn);
     take(g, n.d_out, rows, s->c->D, n.L, n.d_attn, n.d_conv);
     a.kind->backward(g, &a, w, attention_input(&n, n.x), n.d_x, n.d_y, skipped);

@@ -12,7 +12,7 @@
 
 enum { X_Q, X_K, X_V, X_O, X_LSE, X_D_CTX = X_LSE };
 
-static void read_params(const struct sublayer *s, const char *prefix, const char *own,
+static void read_params(const struct sublayer *s, const char *prefix, const char *inner,
                         struct params *p)
 {
     static const char *const names[ATTN_WEIGHTS][2] = {{"q.weight", "q.bias"},
@@ -25,14 +25,14 @@ static void read_params(const struct sublayer *s, const char *prefix, const char
 
     (void)prefix;
     for (int i = 0; i < ATTN_WEIGHTS; i++)
-        params_matrix(p, rows[i], i == ATTN_O ? q : c->D, own, names[i][0]);
+        params_matrix(p, rows[i], i == ATTN_O ? q : c->D, inner, names[i][0]);
     params_residual(p, p->n - 1);
     for (int i = 0; i < ATTN_WEIGHTS && c->attn_bias; i++)
-        params_vector(p, INIT_ZERO, 0, rows[i], own, names[i][1]);
+        params_vector(p, INIT_ZERO, 0, rows[i], inner, names[i][1]);
 }
 
-/* A call of B sequences of L rows; `own` are the arrays of forward. */
-static struct cross call_of(const struct sublayer *s, int B, int L, float *const own[SUB_ARRAYS])
+/* A call of B sequences of L rows; `array` are the arrays of forward. */
+static struct cross call_of(const struct sublayer *s, int B, int L, float *const array[SUB_ARRAYS])
 {
     const struct reading *const r = &s->reading;
 
@@ -41,14 +41,14 @@ static struct cross call_of(const struct sublayer *s, int B, int L, float *const
                           .L = L,
                           .S = r->self ? L : r->S,
                           .ctx_width = s->c->D,
-                          .weights = s->own,
+                          .weights = s->weights,
                           .seen = r->seen,
                           .impl = r->impl,
-                          .q = own[X_Q],
-                          .k = own[X_K],
-                          .v = own[X_V],
-                          .o = own[X_O],
-                          .lse = own[X_LSE]};
+                          .q = array[X_Q],
+                          .k = array[X_K],
+                          .v = array[X_V],
+                          .o = array[X_O],
+                          .lse = array[X_LSE]};
 }
 
 static float *const none[SUB_ARRAYS];
@@ -115,7 +115,7 @@ static const float *context(const struct sublayer *s, struct sublayer_input from
 static void read_forward(const struct engine *g, struct sublayer *s, struct work *w,
                          struct sublayer_input from, struct act epilogue)
 {
-    struct cross t = call_of(s, from.B, from.L, w->own);
+    struct cross t = call_of(s, from.B, from.L, w->array);
 
     CHECK(from.M == 0 && context(s, from));
     t.scratch = w->scratch;
@@ -131,15 +131,15 @@ static void read_forward(const struct engine *g, struct sublayer *s, struct work
 static void read_backward(const struct engine *g, struct sublayer *s, const struct work *w,
                           struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
-    struct cross t = call_of(s, from.B, from.L, w->own);
-    float *const d_ctx = w->d_own[X_D_CTX], *const to = s->reading.self ? d_in : s->reading.d_ctx;
+    struct cross t = call_of(s, from.B, from.L, w->array);
+    float *const d_ctx = w->d_array[X_D_CTX], *const to = s->reading.self ? d_in : s->reading.d_ctx;
     const int rows = from.B * t.S;
 
     (void)skip;
-    t.d_q = w->d_own[X_Q];
-    t.d_k = w->d_own[X_K];
-    t.d_v = w->d_own[X_V];
-    t.d_o = w->d_own[X_O];
+    t.d_q = w->d_array[X_Q];
+    t.d_k = w->d_array[X_K];
+    t.d_v = w->d_array[X_V];
+    t.d_o = w->d_array[X_O];
     t.d_scratch = w->d_scratch;
     cross_backward(g, &t, d_in, d_ctx, d_y, from.at.at, context(s, from));
     if (to)

@@ -60,7 +60,7 @@ static void map_task(const struct param *W, const struct param *b, float *y, con
 
 static const float *task_of(const struct sublayer *s, int b)
 {
-    const float *const task = s->of.attention.task;
+    const float *const task = s->state.attention.task;
 
     return task ? task + (ptrdiff_t)b * s->c->around.camtl.task : NULL;
 }
@@ -122,7 +122,7 @@ static void add_grad(const struct part_call *t, const struct attn *a, const stru
     const struct sublayer *const s = t->s;
     const struct param *const p = t->param, *const A = &p[MATRICES];
     const ptrdiff_t size = s->c->around.camtl.size;
-    float *const d_task = s->of.attention.d_task, *const d_film = t->d_at[FILM];
+    float *const d_task = s->state.attention.d_task, *const d_film = t->d_at[FILM];
 
     memset(d_film, 0, sizeof(float) * (size_t)(a->B * 2 * size));
     for (int b = 0; b < a->B; b++) {

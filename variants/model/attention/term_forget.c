@@ -41,14 +41,14 @@ static double log_f(const struct part_call *t, int b, int h, int j)
 
     if (fresh >= 0)
         return (double)log_sigma((double)t->at[FADE][((ptrdiff_t)b * t->n.K + fresh) * H + h]);
-    return (double)cache_rows(&t->s->of.attention.beside, b)[(ptrdiff_t)j * H + h];
+    return (double)cache_rows(&t->s->state.attention.beside, b)[(ptrdiff_t)j * H + h];
 }
 
 static void source(const struct part_call *t, struct seq_rows x)
 {
     const int H = t->s->c->H, all = t->n.all;
     const ptrdiff_t fresh = (ptrdiff_t)t->n.K * H;
-    const struct cache *const cache = &t->s->of.attention.beside;
+    const struct cache *const cache = &t->s->state.attention.beside;
 
     CHECK(t->at[FADE] && t->sums);
     project_map(t->g, &t->param[F], &t->param[F_BIAS], (struct seq_rows){t->at[FADE], fresh}, x,

@@ -114,7 +114,7 @@ static size_t pairs_of(const struct attn *a)
 static void set_scores(const struct part_call *t, struct attn *a)
 {
     const struct sublayer *const s = t->s;
-    float *const S = t->w->own[AT_SCORES];
+    float *const S = t->w->array[AT_SCORES];
 
     if (t->w->above)
         a->scores_out = S;
@@ -132,7 +132,7 @@ static void add(const struct part_call *t, const struct attn *a, struct seq_rows
         return;
     if (predicts(t->s)) {
         const struct field f = field_of(t, a);
-        only_visible(t->g, a, t->at[MIXTURE], t->w->below->own[AT_SCORES]);
+        only_visible(t->g, a, t->at[MIXTURE], t->w->below->array[AT_SCORES]);
         convolve(&f, t->add, t->at[MIXTURE]);
 #pragma omp parallel for simd num_threads(t->g->threads)
         for (size_t i = 0; i < pairs_of(a); i++)
@@ -147,8 +147,8 @@ static void evolve(const struct part_call *t, const struct attn *a)
 {
     const struct predict *const p = &t->s->c->around.predict;
     const struct field f = field_of(t, a);
-    const float *const below = t->w->below->own[AT_SCORES];
-    float *const S = t->w->own[AT_SCORES], *const mixture = t->at[MIXTURE];
+    const float *const below = t->w->below->array[AT_SCORES];
+    float *const S = t->w->array[AT_SCORES], *const mixture = t->at[MIXTURE];
 
 #pragma omp parallel for simd num_threads(t->g->threads)
     for (size_t i = 0; i < pairs_of(a); i++)
@@ -187,7 +187,7 @@ static struct attn core_of_sums(const struct attn *a)
 /* It leaves S for the next attention. */
 static void run(const struct part_call *t, const struct attn *a)
 {
-    const struct attn_impl *const impl = t->s->of.attention.impl;
+    const struct attn_impl *const impl = t->s->state.attention.impl;
     const float by = gain(t->s);
 
     if (predicts_twice(t->s)) {
@@ -210,7 +210,7 @@ static void run(const struct part_call *t, const struct attn *a)
 
 static void scores_grad(const struct part_call *t, const struct attn *a, struct attn_grad *d)
 {
-    float *const G = t->w->d_own[AT_SCORES];
+    float *const G = t->w->d_array[AT_SCORES];
     const float by = gain(t->s);
 
     if (!t->w->above)
@@ -236,7 +236,7 @@ static void evolve_grad(const struct part_call *t, const struct attn *a, const s
     const struct field f = field_of(t, a);
     const struct attn scores = core_of_scores(t, a);
     struct attn_grad d_scores = *d;
-    float *const G = t->w->d_own[AT_SCORES], *const ds = t->d_add;
+    float *const G = t->w->d_array[AT_SCORES], *const ds = t->d_add;
     float *const d_mixture = t->d_at[MIXTURE], *const zeros = t->d_at[ZEROS];
 
     only_visible(t->g, a, G, G);
@@ -259,13 +259,13 @@ static void evolve_grad(const struct part_call *t, const struct attn *a, const s
     d_scores.d_add = NULL;
     d_scores.d_v = t->d_at[D_V]; /* nothing, since d_o is 0 */
     d_scores.d_rel_v = NULL;
-    t->s->of.attention.impl->backward(t->g, &scores, &d_scores, t->w->d_scratch);
+    t->s->state.attention.impl->backward(t->g, &scores, &d_scores, t->w->d_scratch);
 }
 
 /* It leaves the gradient of S below. */
 static void run_grad(const struct part_call *t, const struct attn *a, const struct attn_grad *d)
 {
-    const struct attn_impl *const impl = t->s->of.attention.impl;
+    const struct attn_impl *const impl = t->s->state.attention.impl;
 
     if (predicts_twice(t->s)) {
         const struct attn sums = core_of_sums(a);
@@ -280,7 +280,7 @@ static void run_grad(const struct part_call *t, const struct attn *a, const stru
         return;
     const struct field f = field_of(t, a);
     const float alpha = t->s->c->around.predict.alpha;
-    float *const G = t->w->d_own[AT_SCORES];
+    float *const G = t->w->d_array[AT_SCORES];
 #pragma omp parallel for simd num_threads(t->g->threads)
     for (size_t i = 0; i < pairs_of(a); i++)
         d->d_add[i] *= alpha / (1 - alpha);

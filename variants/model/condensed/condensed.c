@@ -44,7 +44,7 @@ size_t condensed_cached(const struct sublayer *s, struct grouping of, int M)
 
 void condensed_bind(struct sublayer *s, struct grouping of, struct extent max, struct arena *a)
 {
-    struct grouped *const t = &s->of.grouped;
+    struct grouped *const t = &s->state.grouped;
     const int width = config_kv_width(s->c), tail = tail_rows(of, max.M);
     const int room = condensed_room(of, tail + max.L), far = far_rows(of, max.M);
 
@@ -123,27 +123,27 @@ struct stretch condensed_again(const struct sublayer *s, const struct work *w,
     const ptrdiff_t room = (ptrdiff_t)condensed_room(of, rows) * width;
 
     CHECK(s->mem != MEM_KV);
-    return (struct stretch){.k = {w->own[CO_K], all},
-                            .v = {w->own[CO_V], all},
+    return (struct stretch){.k = {w->array[CO_K], all},
+                            .v = {w->array[CO_V], all},
                             .rows = rows,
                             .first = cache_base(&s->memory),
-                            .far_k = {w->own[CO_FAR_K], room},
-                            .far_v = {w->own[CO_FAR_V], room}};
+                            .far_k = {w->array[CO_FAR_K], room},
+                            .far_v = {w->array[CO_FAR_V], room}};
 }
 
 struct stretch condensed_project(const struct engine *g, struct sublayer *s, const struct work *w,
                                  struct sublayer_input from, struct grouping of, bool queries)
 {
-    struct grouped *const t = &s->of.grouped;
+    struct grouped *const t = &s->state.grouped;
     const bool kv = s->mem == MEM_KV;
     const int rows = from.M + from.L;
     const ptrdiff_t all = (ptrdiff_t)rows * config_kv_width(s->c);
     const struct seq_rows fresh = {from.at.at + (ptrdiff_t)from.M * s->c->D, from.at.stride};
-    const struct seq_rows q = {w->own[CO_Q], (ptrdiff_t)from.L * config_q_width(s->c)};
+    const struct seq_rows q = {w->array[CO_Q], (ptrdiff_t)from.L * config_q_width(s->c)};
     const struct seq_rows k =
-        kv ? cache_new_rows(&t->attention.keys, rows) : (struct seq_rows){w->own[CO_K], all};
+        kv ? cache_new_rows(&t->attention.keys, rows) : (struct seq_rows){w->array[CO_K], all};
     const struct seq_rows v =
-        kv ? cache_new_rows(&t->attention.values, rows) : (struct seq_rows){w->own[CO_V], all};
+        kv ? cache_new_rows(&t->attention.values, rows) : (struct seq_rows){w->array[CO_V], all};
 
     if (queries)
         project_rows(g, s, ATTN_Q, q, fresh, from.B, from.L);
@@ -159,13 +159,13 @@ struct stretch condensed_project(const struct engine *g, struct sublayer *s, con
 void condensed_out_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
                         const float *d_y, int rows)
 {
-    project_out_grad(g, s, w->d_own[CO_O], d_y, w->own[CO_O], rows);
+    project_out_grad(g, s, w->d_array[CO_O], d_y, w->array[CO_O], rows);
 }
 
 void condensed_in_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
                        struct sublayer_input from, float *d_in, int skip)
 {
-    const struct project_grad d = {w->d_own[CO_Q], w->d_own[CO_K], w->d_own[CO_V]};
+    const struct project_grad d = {w->d_array[CO_Q], w->d_array[CO_K], w->d_array[CO_V]};
 
     project_backward(g, s, s->c->D, from, d_in, d, skip);
 }
@@ -189,7 +189,7 @@ void condensed_add(struct seq_rows to, struct seq_rows from, int B, int rows, in
 /* Far rows of a call follow those that are seen, which may be fewer than are cached. */
 void condensed_commit(struct sublayer *s, int L)
 {
-    struct grouped *const t = &s->of.grouped;
+    struct grouped *const t = &s->state.grouped;
 
     if (s->mem != MEM_KV)
         return;
@@ -201,7 +201,7 @@ void condensed_commit(struct sublayer *s, int L)
 
 void condensed_forget(struct sublayer *s)
 {
-    struct grouped *const t = &s->of.grouped;
+    struct grouped *const t = &s->state.grouped;
 
     cache_clear(&t->attention.keys);
     cache_clear(&t->attention.values);
@@ -213,7 +213,7 @@ void condensed_forget(struct sublayer *s)
 
 struct attn_need condensed_scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
-    const struct attention *const t = &s->of.attention;
+    const struct attention *const t = &s->state.attention;
 
     return (backward ? t->impl->need_backward : t->impl->need)(&t->prepared, g->threads);
 }

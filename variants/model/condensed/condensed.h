@@ -37,7 +37,7 @@ int stretch_groups(const struct stretch *t, int size);
 /* The weights behind those of the projections. */
 static inline const struct param *condensed_weights(const struct sublayer *s)
 {
-    return s->own + project_n_params(s);
+    return s->weights + project_n_params(s);
 }
 
 int condensed_keeps(const struct config *c, enum mem_kind mem, int M);
@@ -73,7 +73,7 @@ void condensed_add(struct seq_rows to, struct seq_rows from, int B, int rows, in
 void condensed_commit(struct sublayer *s, int L);
 void condensed_forget(struct sublayer *s);
 
-/* Work space of the implementation that runs of.attention.prepared. */
+/* Work space of the implementation that runs state.attention.prepared. */
 struct attn_need condensed_scratch(const struct sublayer *s, const struct engine *g, bool backward);
 
 /* FLOP of the four projections of L new rows after M. */

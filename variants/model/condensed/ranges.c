@@ -35,7 +35,7 @@ static struct query query_at(const struct ranges *a, int b, int h, int i)
 {
     struct query x = {.b = b, .kv = h / (a->H / a->Hkv)};
 
-    x.lists = a->seen(a->of, i, x.r);
+    x.lists = a->seen(a->context, i, x.r);
     x.at = (((ptrdiff_t)b * a->L + i) * a->H + h) * a->dh;
     x.lse = ((ptrdiff_t)b * a->H + h) * a->L + i;
     return x;
@@ -141,7 +141,7 @@ double ranges_pairs(const struct ranges *a)
     double pairs = 0;
 
     for (int i = 0; i < a->L; i++)
-        for (int l = a->seen(a->of, i, r) - 1; l >= 0; l--)
+        for (int l = a->seen(a->context, i, r) - 1; l >= 0; l--)
             pairs += r[l].to - r[l].from;
     return pairs * a->B * a->H;
 }

@@ -27,7 +27,7 @@ struct ranges {
     float *lse;             /* [B,H,L] or NULL */
     /* The range of each list that query i sees; returns the number of lists. */
     int (*seen)(const void *of, int i, struct range out[RANGE_LISTS]);
-    const void *of;
+    const void *context;
     int most; /* no query sees more rows */
 };
 

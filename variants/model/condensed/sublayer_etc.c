@@ -18,29 +18,29 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct etc *)own = (struct etc){.global = 16};
+    *(struct etc *)numbers = (struct etc){.global = 16};
 }
 
-static enum status check(const struct config *c, const void *own, struct err *e)
+static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
-    (void)own;
+    (void)numbers;
     if (c->window < 1)
         return fail(e, E_USAGE, "%s: window %d of rows that are not global  -> use 1 or more",
                     c->variant->name, c->window);
     return OK;
 }
 
-const struct own etc_own = {choices, OWN_SIZE(struct etc), usual, check};
+const struct part_numbers etc_numbers = {choices, NUMBERS_SIZE(struct etc), usual, check};
 
 /* Of L rows, one of which at least is long. */
 static int globals(const struct config *c, int L)
 {
-    const struct etc *const own = config_own(c, SLOT_MIXER);
+    const struct etc *const etc = config_numbers(c, SLOT_MIXER);
 
-    return min_int(own->global, L - 1);
+    return min_int(etc->global, L - 1);
 }
 
 /* Of long queries, then of global ones: queries [B,rows,H,dh], keys and values [B,G+L,Hkv,dh],
@@ -49,7 +49,8 @@ enum { LONG, GLOBAL, CALLS };
 enum { ET_Q, ET_K, ET_V, ET_O, ET_CALL, ET_LSE = CALLS * ET_CALL };
 enum { MAP_Q, MAP_KG, MAP_KL, MAP_VG, MAP_VL, MAP_O, MAPS };
 
-static void params(const struct sublayer *s, const char *prefix, const char *own, struct params *p)
+static void params(const struct sublayer *s, const char *prefix, const char *inner,
+                   struct params *p)
 {
     static const char *const calls[] = {"long", "glob"}, *const names[] = {"q",  "kg", "kl",
                                                                            "vg", "vl", "o"};
@@ -57,7 +58,7 @@ static void params(const struct sublayer *s, const char *prefix, const char *own
     const int q = config_q_width(c), k = config_kv_width(c);
     const int rows[] = {q, k, k, k, k, c->D};
 
-    (void)own;
+    (void)inner;
     for (int call = 0; call < CALLS; call++)
         for (int i = 0; i < MAPS; i++)
             params_add(p, INIT_LINEAR, 0, 2, (const int[]){rows[i], i == MAP_O ? q : c->D},
@@ -75,7 +76,7 @@ static struct attn core(const struct sublayer *s, int call, int B, int L, int G)
     a.window = 0;
     a.k_at.batch = a.v_at.batch = k;
     if (call == LONG)
-        a.mask = &s->of.etc.mask;
+        a.mask = &s->state.etc.mask;
     else
         a.K = L;
     return a;
@@ -88,10 +89,10 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
         return fail(e, E_UNSUPPORTED, "%s: global rows read a whole text  -> use --mem 0",
                     s->c->variant->name);
-    s->of.etc =
+    s->state.etc =
         (struct etc_memory){.mask = {.window = s->c->window, .global = globals(s->c, max.L)}};
-    s->of.attention.prepared = core(s, LONG, max.B, max.L, globals(s->c, max.L));
-    return engine_attn(g, &s->of.attention.prepared, &s->of.attention.impl, e);
+    s->state.attention.prepared = core(s, LONG, max.B, max.L, globals(s->c, max.L));
+    return engine_attn(g, &s->state.attention.prepared, &s->state.attention.impl, e);
 }
 
 static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
@@ -102,9 +103,9 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
 
     for (int call = 0; call < CALLS; call++) {
         const size_t q = B * (call == LONG ? L : G) * (size_t)config_q_width(c);
-        struct array *const own = out + (ptrdiff_t)call * ET_CALL;
-        own[ET_Q] = own[ET_O] = (struct array){q, q, false, PART_ACTIVATIONS};
-        own[ET_K] = own[ET_V] = (struct array){k, k, false, PART_ACTIVATIONS};
+        struct array *const array = out + (ptrdiff_t)call * ET_CALL;
+        array[ET_Q] = array[ET_O] = (struct array){q, q, false, PART_ACTIVATIONS};
+        array[ET_K] = array[ET_V] = (struct array){k, k, false, PART_ACTIVATIONS};
     }
     out[ET_LSE] = (struct array){0, B * L * (size_t)c->H, false, PART_ACTIVATIONS};
 }
@@ -112,7 +113,7 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
 /* Of either call, of the longest text. */
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
-    const struct attention *const t = &s->of.attention;
+    const struct attention *const t = &s->state.attention;
     const int L = t->prepared.L + t->prepared.M, G = t->prepared.M;
     const struct attn global = core(s, GLOBAL, t->prepared.B, L, max_int(1, G));
 
@@ -124,7 +125,7 @@ static struct attn_need scratch(const struct sublayer *s, const struct engine *g
 
 static const struct param *map(const struct sublayer *s, int call, int which)
 {
-    return s->own + (ptrdiff_t)call * MAPS + which;
+    return s->weights + (ptrdiff_t)call * MAPS + which;
 }
 
 /* Rows [first, first + rows) of the texts, and rows of queries of a call. */
@@ -145,15 +146,15 @@ static struct seq_rows rows_of(const float *x, int L, int first, int width)
 static struct attn operands(const struct sublayer *s, const struct work *w, int call, int B, int L)
 {
     const int G = globals(s->c, L);
-    float *const *const own = w->own + (ptrdiff_t)call * ET_CALL;
+    float *const *const array = w->array + (ptrdiff_t)call * ET_CALL;
     const ptrdiff_t before = call == LONG ? 0 : (ptrdiff_t)B * (L - G) * s->c->H;
     struct attn a = core(s, call, B, L, G);
 
-    a.q = own[ET_Q];
-    a.k = own[ET_K];
-    a.v = own[ET_V];
-    a.o = own[ET_O];
-    a.lse = w->own[ET_LSE] ? w->own[ET_LSE] + before : NULL;
+    a.q = array[ET_Q];
+    a.k = array[ET_K];
+    a.v = array[ET_V];
+    a.o = array[ET_O];
+    a.lse = w->array[ET_LSE] ? w->array[ET_LSE] + before : NULL;
     return a;
 }
 
@@ -164,14 +165,14 @@ static void project(const struct engine *g, const struct sublayer *s, const stru
 {
     const int G = globals(s->c, L), D = s->c->D, k = config_kv_width(s->c);
     const int q = config_q_width(s->c);
-    float *const *const own = w->own + (ptrdiff_t)call * ET_CALL;
+    float *const *const array = w->array + (ptrdiff_t)call * ET_CALL;
     const struct piece of = queries_of(call, L, G);
 
-    project_map(g, map(s, call, MAP_Q), NULL, rows_of(own[ET_Q], of.rows, 0, q),
+    project_map(g, map(s, call, MAP_Q), NULL, rows_of(array[ET_Q], of.rows, 0, q),
                 rows_of(x, L, of.first, D), B, of.rows);
     for (int values = 0; values < 2; values++) {
         const int global = values ? MAP_VG : MAP_KG, far = values ? MAP_VL : MAP_KL;
-        float *const to = own[values ? ET_V : ET_K];
+        float *const to = array[values ? ET_V : ET_K];
         if (G)
             project_map(g, map(s, call, global), NULL, rows_of(to, L, 0, k), rows_of(x, L, 0, D), B,
                         G);
@@ -186,14 +187,14 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     const int B = from.B, L = from.L, D = s->c->D, q = config_q_width(s->c);
 
     CHECK(from.M == 0);
-    s->of.etc.mask.global = globals(s->c, L);
+    s->state.etc.mask.global = globals(s->c, L);
     for (int call = 0; call < CALLS; call++) {
-        const struct piece of = queries_of(call, L, s->of.etc.mask.global);
+        const struct piece of = queries_of(call, L, s->state.etc.mask.global);
         if (of.rows == 0)
             continue;
         project(g, s, w, call, from.at.at, B, L);
         const struct attn a = operands(s, w, call, B, L);
-        s->of.attention.impl->forward(g, &a, w->scratch);
+        s->state.attention.impl->forward(g, &a, w->scratch);
         project_map(g, map(s, call, MAP_O), NULL, rows_of(w->y, L, of.first, D),
                     rows_of(a.o, of.rows, 0, q), B, of.rows);
     }
@@ -221,15 +222,15 @@ static void call_grad(const struct engine *g, const struct sublayer *s, const st
 {
     const int G = globals(s->c, L), D = s->c->D, k = config_kv_width(s->c);
     const int q = config_q_width(s->c);
-    float *const *const d_own = w->d_own + (ptrdiff_t)call * ET_CALL;
+    float *const *const d_array = w->d_array + (ptrdiff_t)call * ET_CALL;
     const struct piece of = queries_of(call, L, G);
     const struct attn a = operands(s, w, call, B, L);
     const struct attn_grad d = {
-        .d_o = d_own[ET_O], .d_q = d_own[ET_Q], .d_k = d_own[ET_K], .d_v = d_own[ET_V]};
+        .d_o = d_array[ET_O], .d_q = d_array[ET_Q], .d_k = d_array[ET_K], .d_v = d_array[ET_V]};
 
     map_grad(g, map(s, call, MAP_O), rows_of(d.d_o, of.rows, 0, q), rows_of(d_y, L, of.first, D),
              rows_of(a.o, of.rows, 0, q), B, of.rows, 0);
-    s->of.attention.impl->backward(g, &a, &d, w->d_scratch);
+    s->state.attention.impl->backward(g, &a, &d, w->d_scratch);
     map_grad(g, map(s, call, MAP_Q), rows_of(d_in, L, of.first, D), rows_of(d.d_q, of.rows, 0, q),
              rows_of(x, L, of.first, D), B, of.rows, 1);
     for (int values = 0; values < 2; values++) {
@@ -247,10 +248,10 @@ static void backward(const struct engine *g, struct sublayer *s, const struct wo
     const int B = from.B, L = from.L;
 
     CHECK(skip == 0);
-    s->of.etc.mask.global = globals(s->c, L);
+    s->state.etc.mask.global = globals(s->c, L);
     memset(d_in, 0, sizeof(float) * (size_t)(B * L) * (size_t)s->c->D);
     for (int call = 0; call < CALLS; call++)
-        if (queries_of(call, L, s->of.etc.mask.global).rows)
+        if (queries_of(call, L, s->state.etc.mask.global).rows)
             call_grad(g, s, w, call, from.at.at, d_in, d_y, B, L);
 }
 

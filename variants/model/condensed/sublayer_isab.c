@@ -22,15 +22,15 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct isab *)own = (struct isab){.inducing = 32};
+    *(struct isab *)numbers = (struct isab){.inducing = 32};
 }
 
-const struct own isab_own = {choices, OWN_SIZE(struct isab), usual, NULL};
+const struct part_numbers isab_numbers = {choices, NUMBERS_SIZE(struct isab), usual, NULL};
 
-static const struct isab *numbers(const struct config *c) { return config_own(c, SLOT_MIXER); }
+static const struct isab *numbers(const struct config *c) { return config_numbers(c, SLOT_MIXER); }
 
 /* The arrays of each block, one behind the other; work space of norms, of gradients. */
 enum { IS_BLOCK, IS_STATS = 2 };
@@ -73,7 +73,7 @@ static struct block block_at(const struct sublayer *s, int nth, float *at, int B
 {
     const struct config *const c = s->c;
     const int m = numbers(c)->inducing, W = config_q_width(c);
-    struct block b = {.w = s->own + 1 + (ptrdiff_t)nth * params_of_block(c),
+    struct block b = {.w = s->weights + 1 + (ptrdiff_t)nth * params_of_block(c),
                       .norms = numbers(c)->norms,
                       .B = B,
                       .H = c->H,
@@ -95,13 +95,14 @@ static struct block block_at(const struct sublayer *s, int nth, float *at, int B
 
 /* ---- parameters and binding --------------------------------------------------------------- */
 
-static void params(const struct sublayer *s, const char *prefix, const char *own, struct params *p)
+static void params(const struct sublayer *s, const char *prefix, const char *inner,
+                   struct params *p)
 {
     static const char names[] = "qkvo";
     const struct config *const c = s->c;
     const int W = config_q_width(c);
 
-    (void)own;
+    (void)inner;
     params_add(p, INIT_LINEAR, 0, 2, (const int[]){numbers(c)->inducing, W}, "%sinducing", prefix);
     for (int nth = 0; nth < 2; nth++) {
         const int in[] = {nth ? c->D : W, nth ? W : c->D, nth ? W : c->D, W};
@@ -140,8 +141,8 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     if (!s->bare && config_q_width(c) != c->D)
         return fail(e, E_UNSUPPORTED, "%s: heads of width %d in a stream of %d  -> use --d-head %d",
                     c->variant->name, config_q_width(c), c->D, c->D / c->H);
-    s->of.attention = (struct attention){.prepared = core(c, max.B, most, most)};
-    return engine_attn(g, &s->of.attention.prepared, &s->of.attention.impl, e);
+    s->state.attention = (struct attention){.prepared = core(c, max.B, most, most)};
+    return engine_attn(g, &s->state.attention.prepared, &s->state.attention.impl, e);
 }
 
 static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
@@ -209,7 +210,7 @@ static void run(const struct engine *g, const struct sublayer *s, const struct w
 
     map(g, b, WEIGHT_K, b->k, x, b->B * b->nx);
     map(g, b, WEIGHT_V, b->v, x, b->B * b->nx);
-    s->of.attention.impl->forward(g, &a, w->scratch);
+    s->state.attention.impl->forward(g, &a, w->scratch);
     g->ops.act(&(struct act){
         .y = b->s, .x = b->q, .add = b->a, .rows = rows, .n = b->W, .threads = g->threads});
     norm(g, b, NORM_0, b->h, b->s);
@@ -228,12 +229,12 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
                     struct sublayer_input from, struct act epilogue)
 {
     const int B = from.B, L = from.L;
-    const struct block first = block_at(s, 0, w->own[IS_BLOCK], B, L),
-                       second = block_at(s, 1, w->own[IS_BLOCK + 1], B, L);
+    const struct block first = block_at(s, 0, w->array[IS_BLOCK], B, L),
+                       second = block_at(s, 1, w->array[IS_BLOCK + 1], B, L);
     const size_t learned = (size_t)first.nq * (size_t)first.W;
 
     CHECK(from.M == 0);
-    map(g, &first, WEIGHT_Q, first.q, s->own->data, first.nq);
+    map(g, &first, WEIGHT_Q, first.q, s->weights->data, first.nq);
     for (int b = 1; b < B; b++)
         memcpy(first.q + (size_t)b * learned, first.q, learned * sizeof(float));
     run(g, s, w, &first, from.at.at);
@@ -290,7 +291,7 @@ static void run_grad(const struct engine *g, const struct sublayer *s, const str
     const int rows = b->B * b->nq;
     const size_t bytes = sizeof(float) * (size_t)rows * (size_t)b->W;
 
-    norm_back(g, b, NORM_1, d->t, d_y, b->t, w->d_own[IS_STATS]);
+    norm_back(g, b, NORM_1, d->t, d_y, b->t, w->d_array[IS_STATS]);
     g->ops.act_grad(&(struct act_grad){.kind = ACT_RELU,
                                        .d_x = d->r,
                                        .d_y = d->t,
@@ -299,9 +300,9 @@ static void run_grad(const struct engine *g, const struct sublayer *s, const str
                                        .n = b->W,
                                        .threads = g->threads});
     map_grad(g, b, WEIGHT_O, d->t, d->r, b->h, rows, 1);
-    norm_back(g, b, NORM_0, d->s, d->t, b->s, w->d_own[IS_STATS]);
+    norm_back(g, b, NORM_0, d->s, d->t, b->s, w->d_array[IS_STATS]);
     memcpy(d->a, d->s, bytes);
-    s->of.attention.impl->backward(g, &a, &of, w->d_scratch);
+    s->state.attention.impl->backward(g, &a, &of, w->d_scratch);
     g->ops.act(&(struct act){
         .y = d->s, .x = d->s, .add = d->q, .rows = rows, .n = b->W, .threads = g->threads});
     map_grad(g, b, WEIGHT_K, d_x, d->k, x, b->B * b->nx, beta);
@@ -312,10 +313,10 @@ static void backward(const struct engine *g, struct sublayer *s, const struct wo
                      struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
     const int B = from.B, L = from.L;
-    const struct block first = block_at(s, 0, w->own[IS_BLOCK], B, L),
-                       second = block_at(s, 1, w->own[IS_BLOCK + 1], B, L),
-                       d_first = block_at(s, 0, w->d_own[IS_BLOCK], B, L),
-                       d_second = block_at(s, 1, w->d_own[IS_BLOCK + 1], B, L);
+    const struct block first = block_at(s, 0, w->array[IS_BLOCK], B, L),
+                       second = block_at(s, 1, w->array[IS_BLOCK + 1], B, L),
+                       d_first = block_at(s, 0, w->d_array[IS_BLOCK], B, L),
+                       d_second = block_at(s, 1, w->d_array[IS_BLOCK + 1], B, L);
     const size_t learned = (size_t)first.nq * (size_t)first.W;
 
     CHECK(skip == 0);
@@ -325,9 +326,9 @@ static void backward(const struct engine *g, struct sublayer *s, const struct wo
     for (size_t b = 1; b < (size_t)B; b++)
         for (size_t i = 0; i < learned; i++)
             d_first.s[i] += d_first.s[b * learned + i];
-    map_grad(g, &first, WEIGHT_Q, d_first.q, d_first.s, s->own->data, first.nq, 0);
+    map_grad(g, &first, WEIGHT_Q, d_first.q, d_first.s, s->weights->data, first.nq, 0);
     for (size_t i = 0; i < learned; i++)
-        s->own->grad[i] += d_first.q[i];
+        s->weights->grad[i] += d_first.q[i];
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */

@@ -25,16 +25,16 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
-    *(struct linformer *)own = c->variant->bidirectional
-                                   ? (struct linformer){.rank = 128, .own_v = true}
-                                   : (struct linformer){.rank = 16, .block = 64, .own_v = true};
+    *(struct linformer *)numbers = c->variant->bidirectional
+                                       ? (struct linformer){.rank = 128, .own_v = true}
+                                       : (struct linformer){.rank = 16, .block = 64, .own_v = true};
 }
 
-static enum status check(const struct config *c, const void *own, struct err *e)
+static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct linformer *const l = own;
+    const struct linformer *const l = numbers;
 
     if (c->causal && !l->block)
         return fail(e, E_USAGE, "%s: rows of the whole text in causal attention  -> use lin_block",
@@ -45,9 +45,13 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     return OK;
 }
 
-const struct own linformer_own = {choices, OWN_SIZE(struct linformer), usual, check};
+const struct part_numbers linformer_numbers = {choices, NUMBERS_SIZE(struct linformer), usual,
+                                               check};
 
-static const struct linformer *numbers(const struct config *c) { return config_own(c, SLOT_MIXER); }
+static const struct linformer *numbers(const struct config *c)
+{
+    return config_numbers(c, SLOT_MIXER);
+}
 
 static struct grouping grouping(const struct config *c)
 {
@@ -65,11 +69,12 @@ static int columns(const struct config *c)
 /* Arrays of backward: gradients of one block's rows [B,room,Hkv,dh]. */
 enum { LI_ONE_K = CO_FORM, LI_ONE_V };
 
-static void params(const struct sublayer *s, const char *prefix, const char *own, struct params *p)
+static void params(const struct sublayer *s, const char *prefix, const char *inner,
+                   struct params *p)
 {
     const struct config *const c = s->c;
 
-    (void)own;
+    (void)inner;
     project_params(c, c->D, c->D, true, prefix, p);
     params_matrix(p, numbers(c)->rank, columns(c), prefix, "attn.proj_k.weight");
     if (numbers(c)->own_v)
@@ -111,7 +116,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
         return fail(e, E_UNSUPPORTED, "%s: a text of %d, maps of %d tokens  -> use a shorter one",
                     c->variant->name, max.L, columns(c));
     condensed_bind(s, of, max, a);
-    struct attention *const t = &s->of.attention;
+    struct attention *const t = &s->state.attention;
     t->prepared =
         core(c, max.B, L, of.size ? (M + max.L) / of.size * of.rows : 0, max_int(0, of.size - L));
     return engine_attn(g, &t->prepared, &t->impl, e);
@@ -214,13 +219,13 @@ static struct attn attend(const struct sublayer *s, const struct work *w, const 
               width);
     copy_rows(row_of(t->far_v, u->far, width), row_of(t->v, u->from, width), B, u->to - u->from,
               width);
-    a.q = w->own[CO_Q] + at;
-    a.o = w->own[CO_O] + at;
+    a.q = w->array[CO_Q] + at;
+    a.o = w->array[CO_O] + at;
     a.q_at.batch = a.o_at.batch = (ptrdiff_t)L * config_q_width(c);
     a.k = t->far_k.at;
     a.v = t->far_v.at;
     a.k_at.batch = a.v_at.batch = t->far_k.stride;
-    a.lse = w->own[CO_LSE] ? w->own[CO_LSE] + (ptrdiff_t)(first - new) * B * c->H : NULL;
+    a.lse = w->array[CO_LSE] ? w->array[CO_LSE] + (ptrdiff_t)(first - new) * B * c->H : NULL;
     return a;
 }
 
@@ -247,7 +252,7 @@ static void run_blocks(const struct engine *g, const struct sublayer *s, const s
         u = block_at(t, grouping(s->c), i);
         if (queries && u.to > t->rows - L) {
             const struct attn a = attend(s, w, t, &u, B, L);
-            s->of.attention.impl->forward(g, &a, w->scratch);
+            s->state.attention.impl->forward(g, &a, w->scratch);
         }
         condense(g, s, t, &u, B);
     }
@@ -267,11 +272,12 @@ static void blocks_grad(const struct engine *g, const struct sublayer *s, const 
                         const struct stretch *t, int B, int L)
 {
     const int width = config_kv_width(s->c), new = t->rows - L;
-    const struct seq_rows d_k = {w->d_own[CO_K], t->k.stride}, d_v = {w->d_own[CO_V], t->v.stride};
-    const struct seq_rows far_k = {w->d_own[CO_FAR_K], t->far_k.stride},
-                          far_v = {w->d_own[CO_FAR_V], t->far_v.stride};
-    const struct seq_rows one_k = {w->d_own[LI_ONE_K], t->far_k.stride},
-                          one_v = {w->d_own[LI_ONE_V], t->far_v.stride};
+    const struct seq_rows d_k = {w->d_array[CO_K], t->k.stride},
+                          d_v = {w->d_array[CO_V], t->v.stride};
+    const struct seq_rows far_k = {w->d_array[CO_FAR_K], t->far_k.stride},
+                          far_v = {w->d_array[CO_FAR_V], t->far_v.stride};
+    const struct seq_rows one_k = {w->d_array[LI_ONE_K], t->far_k.stride},
+                          one_v = {w->d_array[LI_ONE_V], t->far_v.stride};
     struct block u;
 
     condensed_clear(d_k, B), condensed_clear(d_v, B), condensed_clear(far_k, B),
@@ -287,11 +293,11 @@ static void blocks_grad(const struct engine *g, const struct sublayer *s, const 
         if (u.to <= new)
             continue;
         const struct attn a = attend(s, w, t, &u, B, L);
-        const struct attn_grad d = {.d_o = w->d_own[CO_O] + (a.o - w->own[CO_O]),
-                                    .d_q = w->d_own[CO_Q] + (a.q - w->own[CO_Q]),
+        const struct attn_grad d = {.d_o = w->d_array[CO_O] + (a.o - w->array[CO_O]),
+                                    .d_q = w->d_array[CO_Q] + (a.q - w->array[CO_Q]),
                                     .d_k = one_k.at,
                                     .d_v = one_v.at};
-        s->of.attention.impl->backward(g, &a, &d, w->d_scratch);
+        s->state.attention.impl->backward(g, &a, &d, w->d_scratch);
         share(d_k, far_k, one_k, &u, B, width);
         share(d_v, far_v, one_v, &u, B, width);
     }
@@ -308,11 +314,11 @@ static struct attn whole_operands(const struct sublayer *s, const struct work *w
 {
     struct attn a = core(s->c, B, L, 0, 0);
 
-    a.q = w->own[CO_Q];
-    a.k = w->own[CO_FAR_K];
-    a.v = w->own[CO_FAR_V];
-    a.o = w->own[CO_O];
-    a.lse = w->own[CO_LSE];
+    a.q = w->array[CO_Q];
+    a.k = w->array[CO_FAR_K];
+    a.v = w->array[CO_FAR_V];
+    a.o = w->array[CO_O];
+    a.lse = w->array[CO_LSE];
     return a;
 }
 
@@ -322,9 +328,9 @@ static void run_whole(const struct engine *g, const struct sublayer *s, const st
     const int width = config_kv_width(s->c);
     const struct attn a = whole_operands(s, w, B, L);
 
-    map(g, map_of(s, false), far_of(s->c, w->own[CO_FAR_K]), t->k, B, L, width);
-    map(g, map_of(s, true), far_of(s->c, w->own[CO_FAR_V]), t->v, B, L, width);
-    s->of.attention.impl->forward(g, &a, w->scratch);
+    map(g, map_of(s, false), far_of(s->c, w->array[CO_FAR_K]), t->k, B, L, width);
+    map(g, map_of(s, true), far_of(s->c, w->array[CO_FAR_V]), t->v, B, L, width);
+    s->state.attention.impl->forward(g, &a, w->scratch);
 }
 
 static void whole_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
@@ -332,14 +338,15 @@ static void whole_grad(const struct engine *g, const struct sublayer *s, const s
 {
     const int width = config_kv_width(s->c);
     const struct attn a = whole_operands(s, w, B, L);
-    const struct attn_grad d = {.d_o = w->d_own[CO_O],
-                                .d_q = w->d_own[CO_Q],
-                                .d_k = w->d_own[CO_FAR_K],
-                                .d_v = w->d_own[CO_FAR_V]};
-    const struct seq_rows d_k = {w->d_own[CO_K], t->k.stride}, d_v = {w->d_own[CO_V], t->v.stride};
+    const struct attn_grad d = {.d_o = w->d_array[CO_O],
+                                .d_q = w->d_array[CO_Q],
+                                .d_k = w->d_array[CO_FAR_K],
+                                .d_v = w->d_array[CO_FAR_V]};
+    const struct seq_rows d_k = {w->d_array[CO_K], t->k.stride},
+                          d_v = {w->d_array[CO_V], t->v.stride};
 
     condensed_clear(d_k, B), condensed_clear(d_v, B);
-    s->of.attention.impl->backward(g, &a, &d, w->d_scratch);
+    s->state.attention.impl->backward(g, &a, &d, w->d_scratch);
     map_grad(g, map_of(s, false), d_k, far_of(s->c, d.d_k), t->k, B, L, width);
     map_grad(g, map_of(s, true), d_v, far_of(s->c, d.d_v), t->v, B, L, width);
 }
@@ -355,7 +362,7 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
         run_blocks(g, s, w, &t, from.B, from.L, true);
     else
         run_whole(g, s, w, &t, from.B, from.L);
-    project_out(g, s, w, w->own[CO_O], from.B * from.L, epilogue);
+    project_out(g, s, w, w->array[CO_O], from.B * from.L, epilogue);
 }
 
 static void backward(const struct engine *g, struct sublayer *s, const struct work *w,

@@ -24,15 +24,15 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct mca *)own = (struct mca){.stride = 3};
+    *(struct mca *)numbers = (struct mca){.stride = 3};
 }
 
-const struct own mca_own = {choices, OWN_SIZE(struct mca), usual, NULL};
+const struct part_numbers mca_numbers = {choices, NUMBERS_SIZE(struct mca), usual, NULL};
 
-static const struct mca *numbers(const struct config *c) { return config_own(c, SLOT_MIXER); }
+static const struct mca *numbers(const struct config *c) { return config_numbers(c, SLOT_MIXER); }
 
 static struct grouping grouping(const struct config *c)
 {
@@ -57,11 +57,12 @@ static void add_convolution(const struct config *c, const char *prefix, const ch
                prefix, name);
 }
 
-static void params(const struct sublayer *s, const char *prefix, const char *own, struct params *p)
+static void params(const struct sublayer *s, const char *prefix, const char *inner,
+                   struct params *p)
 {
     const struct config *const c = s->c;
 
-    (void)own;
+    (void)inner;
     project_params(c, c->D, c->D, true, prefix, p);
     add_convolution(c, prefix, "conv_k", p);
     if (!numbers(c)->share)
@@ -120,8 +121,8 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
         return fail(e, E_UNSUPPORTED, "%s: a view of the future has no past  -> use --mem 0",
                     c->variant->name);
     condensed_bind(s, grouping(c), max, a);
-    s->of.attention.prepared = core(s, max.B, L, max_int(1, all));
-    return engine_attn(g, &s->of.attention.prepared, &s->of.attention.impl, e);
+    s->state.attention.prepared = core(s, max.B, L, max_int(1, all));
+    return engine_attn(g, &s->state.attention.prepared, &s->state.attention.impl, e);
 }
 
 /* Far rows of the last, short group, too. */
@@ -291,13 +292,13 @@ static struct attn attend(const struct sublayer *s, const struct work *w, const 
     const ptrdiff_t before = (ptrdiff_t)of->first * ((L + of->step - 1) / of->step);
     struct attn a = core(s, B, of->n - of->blind, of->seen);
 
-    a.q = w->own[CO_Q] + at;
-    a.o = w->own[CO_O] + at;
+    a.q = w->array[CO_Q] + at;
+    a.o = w->array[CO_O] + at;
     a.q_at = a.o_at = (struct stride){L * width, of->step * width};
     a.k = t->far_k.at;
     a.v = t->far_v.at;
     a.k_at.batch = a.v_at.batch = t->far_k.stride;
-    a.lse = w->own[CO_LSE] ? w->own[CO_LSE] + before * B * c->H : NULL;
+    a.lse = w->array[CO_LSE] ? w->array[CO_LSE] + before * B * c->H : NULL;
     return a;
 }
 
@@ -323,11 +324,11 @@ static void run_classes(const struct engine *g, const struct sublayer *s, const 
 {
     for (int nth = 0; nth < classes(s->c, L); nth++) {
         const struct class of = class_of(s->c, t, L, nth);
-        blind_rows(s, &of, w->own[CO_O], B, L, false);
+        blind_rows(s, &of, w->array[CO_O], B, L, false);
         if (of.blind == of.n)
             continue;
         const struct attn a = attend(s, w, t, &of, B, L);
-        s->of.attention.impl->forward(g, &a, w->scratch);
+        s->state.attention.impl->forward(g, &a, w->scratch);
     }
 }
 
@@ -335,25 +336,25 @@ static void classes_grad(const struct engine *g, const struct sublayer *s, const
                          const struct stretch *t, int B, int L)
 {
     const int width = config_kv_width(s->c);
-    const struct seq_rows far_k = {w->d_own[CO_FAR_K], t->far_k.stride},
-                          far_v = {w->d_own[CO_FAR_V], t->far_v.stride};
+    const struct seq_rows far_k = {w->d_array[CO_FAR_K], t->far_k.stride},
+                          far_v = {w->d_array[CO_FAR_V], t->far_v.stride};
 
     condensed_clear(far_k, B);
     condensed_clear(far_v, B);
-    memset(w->d_own[CO_Q], 0, sizeof(float) * (size_t)(B * L) * (size_t)config_q_width(s->c));
+    memset(w->d_array[CO_Q], 0, sizeof(float) * (size_t)(B * L) * (size_t)config_q_width(s->c));
     for (int nth = 0; nth < classes(s->c, L); nth++) {
         const struct class of = class_of(s->c, t, L, nth);
-        blind_rows(s, &of, w->d_own[CO_O], B, L, true);
+        blind_rows(s, &of, w->d_array[CO_O], B, L, true);
         if (of.blind == of.n)
             continue;
         const struct attn a = attend(s, w, t, &of, B, L);
-        const struct attn_grad d = {.d_o = w->d_own[CO_O] + (a.o - w->own[CO_O]),
-                                    .d_q = w->d_own[CO_Q] + (a.q - w->own[CO_Q]),
-                                    .d_k = w->d_own[MC_ONE_K],
-                                    .d_v = w->d_own[MC_ONE_V],
+        const struct attn_grad d = {.d_o = w->d_array[CO_O] + (a.o - w->array[CO_O]),
+                                    .d_q = w->d_array[CO_Q] + (a.q - w->array[CO_Q]),
+                                    .d_k = w->d_array[MC_ONE_K],
+                                    .d_v = w->d_array[MC_ONE_V],
                                     .d_sink_k = null_of(s, false)->grad,
                                     .d_sink_v = null_of(s, true)->grad};
-        s->of.attention.impl->backward(g, &a, &d, w->d_scratch);
+        s->state.attention.impl->backward(g, &a, &d, w->d_scratch);
         condensed_add(far_k, (struct seq_rows){d.d_k, far_k.stride}, B, attn_keys(&a), width);
         condensed_add(far_v, (struct seq_rows){d.d_v, far_v.stride}, B, attn_keys(&a), width);
     }
@@ -366,8 +367,8 @@ static void remember(const struct engine *g, struct sublayer *s, struct work *w,
 {
     const struct stretch t = condensed_project(g, s, w, from, grouping(s->c), false);
 
-    convolve(g, s, false, &t, w->own[MC_K], from.B);
-    convolve(g, s, true, &t, w->own[MC_V], from.B);
+    convolve(g, s, false, &t, w->array[MC_K], from.B);
+    convolve(g, s, true, &t, w->array[MC_V], from.B);
 }
 
 static void forward(const struct engine *g, struct sublayer *s, struct work *w,
@@ -375,10 +376,10 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
 {
     const struct stretch t = condensed_project(g, s, w, from, grouping(s->c), true);
 
-    convolve(g, s, false, &t, w->own[MC_K], from.B);
-    convolve(g, s, true, &t, w->own[MC_V], from.B);
+    convolve(g, s, false, &t, w->array[MC_K], from.B);
+    convolve(g, s, true, &t, w->array[MC_V], from.B);
     run_classes(g, s, w, &t, from.B, from.L);
-    project_out(g, s, w, w->own[CO_O], from.B * from.L, epilogue);
+    project_out(g, s, w, w->array[CO_O], from.B * from.L, epilogue);
 }
 
 static void backward(const struct engine *g, struct sublayer *s, const struct work *w,
@@ -386,16 +387,17 @@ static void backward(const struct engine *g, struct sublayer *s, const struct wo
 {
     const struct stretch t = condensed_again(s, w, from, grouping(s->c));
     const int B = from.B, L = from.L;
-    const struct seq_rows d_k = {w->d_own[CO_K], t.k.stride}, d_v = {w->d_own[CO_V], t.v.stride};
-    const struct seq_rows far_k = {w->d_own[CO_FAR_K], t.far_k.stride},
-                          far_v = {w->d_own[CO_FAR_V], t.far_v.stride};
+    const struct seq_rows d_k = {w->d_array[CO_K], t.k.stride},
+                          d_v = {w->d_array[CO_V], t.v.stride};
+    const struct seq_rows far_k = {w->d_array[CO_FAR_K], t.far_k.stride},
+                          far_v = {w->d_array[CO_FAR_V], t.far_v.stride};
 
     condensed_out_grad(g, s, w, d_y, B * L);
     classes_grad(g, s, w, &t, B, L);
     condensed_clear(d_k, B);
     condensed_clear(d_v, B);
-    convolve_grad(g, s, false, d_k, far_k, &t, w->own[MC_K], w->d_own[MC_K], B);
-    convolve_grad(g, s, true, d_v, far_v, &t, w->own[MC_V], w->d_own[MC_V], B);
+    convolve_grad(g, s, false, d_k, far_k, &t, w->array[MC_K], w->d_array[MC_K], B);
+    convolve_grad(g, s, true, d_v, far_v, &t, w->array[MC_V], w->d_array[MC_V], B);
     condensed_in_grad(g, s, w, from, d_in, skip);
 }
 

@@ -27,15 +27,15 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct nystrom *)own = (struct nystrom){.landmarks = 64, .iterations = 6, .taps = 33};
+    *(struct nystrom *)numbers = (struct nystrom){.landmarks = 64, .iterations = 6, .taps = 33};
 }
 
-static enum status check(const struct config *c, const void *own, struct err *e)
+static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct nystrom *const n = own;
+    const struct nystrom *const n = numbers;
 
     if (n->taps && n->taps % 2 == 0)
         return fail(e, E_USAGE, "%s: a convolution of %d taps has no middle  -> use %d",
@@ -43,9 +43,12 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     return OK;
 }
 
-const struct own nystrom_own = {choices, OWN_SIZE(struct nystrom), usual, check};
+const struct part_numbers nystrom_numbers = {choices, NUMBERS_SIZE(struct nystrom), usual, check};
 
-static const struct nystrom *numbers(const struct config *c) { return config_own(c, SLOT_MIXER); }
+static const struct nystrom *numbers(const struct config *c)
+{
+    return config_numbers(c, SLOT_MIXER);
+}
 
 /* Of a text of L tokens: no more than these. */
 static int landmarks(const struct config *c, int L) { return min_int(numbers(c)->landmarks, L); }
@@ -59,11 +62,12 @@ enum { GRADIENTS = 2 };
 
 static const struct grouping none = {0};
 
-static void params(const struct sublayer *s, const char *prefix, const char *own, struct params *p)
+static void params(const struct sublayer *s, const char *prefix, const char *inner,
+                   struct params *p)
 {
     const struct config *const c = s->c;
 
-    (void)own;
+    (void)inner;
     project_params(c, c->D, c->D, true, prefix, p);
     if (numbers(c)->taps)
         params_add(p, INIT_UNIFORM_BOTH, 1 / sqrtf((float)numbers(c)->taps), 2,
@@ -79,7 +83,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
         return fail(e, E_UNSUPPORTED, "%s: means of a whole text have no past  -> use --mem 0",
                     s->c->variant->name);
-    struct attention *const t = &s->of.attention;
+    struct attention *const t = &s->state.attention;
     *t = (struct attention){.prepared = attn_of_config(s->c, max.B, max.L, 0)};
     t->prepared.K = max.L;
     return engine_attn(g, &t->prepared, &t->impl, e);
@@ -180,11 +184,11 @@ static struct attn to_keys(const struct sublayer *s, const struct work *w, int B
 
     a.K = L;
     a.k_at.batch = a.v_at.batch = L * a.k_at.row;
-    a.q = w->own[NY_Q];
-    a.k = w->own[CO_K];
-    a.v = w->own[CO_V];
-    a.o = w->own[NY_O];
-    a.lse = w->own[NY_LSE];
+    a.q = w->array[NY_Q];
+    a.k = w->array[CO_K];
+    a.v = w->array[CO_V];
+    a.o = w->array[NY_O];
+    a.lse = w->array[NY_LSE];
     return a;
 }
 
@@ -199,33 +203,33 @@ static struct attn to_landmarks(const struct sublayer *s, const struct work *w, 
     a.K = m;
     a.Hkv = c->H;
     a.k_at = a.v_at = (struct stride){m * row, row};
-    a.q = w->own[CO_Q];
-    a.k = w->own[CO_FAR_K];
-    a.v = w->own[CO_FAR_V];
-    a.o = w->own[CO_O];
-    a.lse = w->own[CO_LSE];
+    a.q = w->array[CO_Q];
+    a.k = w->array[CO_FAR_K];
+    a.v = w->array[CO_FAR_V];
+    a.o = w->array[CO_O];
+    a.lse = w->array[CO_LSE];
     return a;
 }
 
 /* The second may have more heads of keys than the one that the implementation was chosen for. */
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
-    const struct attn_impl *const impl = s->of.attention.impl;
-    struct attn own_keys = s->of.attention.prepared;
+    const struct attn_impl *const impl = s->state.attention.impl;
+    struct attn own_keys = s->state.attention.prepared;
 
     own_keys.Hkv = own_keys.H;
     return larger_need((backward ? impl->need_backward : impl->need)(&own_keys, g->threads),
                        condensed_scratch(s, g, backward));
 }
 
-/* One head of one sequence, in the arrays `own`, with so many matrices of a head. */
+/* One head of one sequence, in the arrays `array`, with so many matrices of a head. */
 static struct nystrom_head head_at(const struct engine *g, const struct config *c,
-                                   float *const own[SUB_ARRAYS], int all, int L, int at)
+                                   float *const array[SUB_ARRAYS], int all, int L, int at)
 {
     const int m = landmarks(c, L), H = c->H;
     const ptrdiff_t row = config_q_width(c);
     const ptrdiff_t first = (ptrdiff_t)(at / H) * m * row + (ptrdiff_t)(at % H) * c->dh;
-    float *const a = own[NY_Z] + (ptrdiff_t)at * m * m * all;
+    float *const a = array[NY_Z] + (ptrdiff_t)at * m * m * all;
 
     return (struct nystrom_head){.g = g,
                                  .m = m,
@@ -233,10 +237,10 @@ static struct nystrom_head head_at(const struct engine *g, const struct config *
                                  .iterations = numbers(c)->iterations,
                                  .row = row,
                                  .scale = c->scale,
-                                 .q = own[NY_Q] + first,
-                                 .k = own[CO_FAR_K] + first,
-                                 .o = own[NY_O] + first,
-                                 .to = own[CO_FAR_V] + first,
+                                 .q = array[NY_Q] + first,
+                                 .k = array[CO_FAR_K] + first,
+                                 .o = array[NY_O] + first,
+                                 .to = array[CO_FAR_V] + first,
                                  .a = a,
                                  .z = a + (ptrdiff_t)m * m};
 }
@@ -264,13 +268,13 @@ static void convolve(const struct engine *g, const struct sublayer *s, const str
     const ptrdiff_t row = config_q_width(c), v_row = config_kv_width(c);
     const float *const weights = condensed_weights(s)->data;
 
-    memcpy(w->own[NY_SUM], w->own[CO_O], sizeof(float) * (size_t)(B * L) * (size_t)row);
+    memcpy(w->array[NY_SUM], w->array[CO_O], sizeof(float) * (size_t)(B * L) * (size_t)row);
 #pragma omp parallel for num_threads(team_for(g->threads, B *L *row))
     for (int at = 0; at < B * c->H; at++) {
         const int b = at / c->H, h = at % c->H;
-        float *const y = w->own[NY_SUM] + (ptrdiff_t)b * L * row + (ptrdiff_t)h * dh;
+        float *const y = w->array[NY_SUM] + (ptrdiff_t)b * L * row + (ptrdiff_t)h * dh;
         const float *const v =
-            w->own[CO_V] + (ptrdiff_t)b * L * v_row + (ptrdiff_t)(h / group) * dh;
+            w->array[CO_V] + (ptrdiff_t)b * L * v_row + (ptrdiff_t)(h / group) * dh;
         for (int t = 0; t < taps; t++) {
             const struct tap tap = tap_of(c, t, L);
             for (int i = tap.from; i < tap.to; i++)
@@ -294,7 +298,7 @@ static void convolve_grad(const struct engine *g, const struct sublayer *s, cons
         for (int at = 0; at < B * group; at++) {
             const int b = at / group, h = kv * group + at % group;
             const ptrdiff_t values = (ptrdiff_t)b * L * v_row + (ptrdiff_t)kv * dh;
-            const float *const d = w->d_own[CO_O] + (ptrdiff_t)b * L * row + (ptrdiff_t)h * dh;
+            const float *const d = w->d_array[CO_O] + (ptrdiff_t)b * L * row + (ptrdiff_t)h * dh;
             for (int t = 0; t < taps; t++) {
                 const struct tap tap = tap_of(c, t, L);
                 const float weight = W->data[h * taps + t];
@@ -302,8 +306,8 @@ static void convolve_grad(const struct engine *g, const struct sublayer *s, cons
                 for (int i = tap.from; i < tap.to; i++)
                     for (int e = 0; e < dh; e++) {
                         const ptrdiff_t from = values + (i + tap.by) * v_row + e;
-                        w->d_own[CO_V][from] += weight * d[i * row + e];
-                        sum += w->own[CO_V][from] * d[i * row + e];
+                        w->d_array[CO_V][from] += weight * d[i * row + e];
+                        sum += w->array[CO_V][from] * d[i * row + e];
                     }
                 W->grad[h * taps + t] += sum;
             }
@@ -314,7 +318,7 @@ static void convolve_grad(const struct engine *g, const struct sublayer *s, cons
 
 static const float *outputs(const struct sublayer *s, const struct work *w)
 {
-    return w->own[numbers(s->c)->taps ? NY_SUM : CO_O];
+    return w->array[numbers(s->c)->taps ? NY_SUM : CO_O];
 }
 
 static void forward(const struct engine *g, struct sublayer *s, struct work *w,
@@ -324,17 +328,17 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     const int B = from.B, L = from.L, heads = B * c->H;
 
     condensed_project(g, s, w, from, none, true);
-    means(g, w->own[NY_Q], w->own[CO_Q], rows_of(c, B, L, false));
-    means(g, w->own[CO_FAR_K], w->own[CO_K], rows_of(c, B, L, true));
+    means(g, w->array[NY_Q], w->array[CO_Q], rows_of(c, B, L, false));
+    means(g, w->array[CO_FAR_K], w->array[CO_K], rows_of(c, B, L, true));
     const struct attn first = to_keys(s, w, B, L);
-    s->of.attention.impl->forward(g, &first, w->scratch);
+    s->state.attention.impl->forward(g, &first, w->scratch);
 #pragma omp parallel for num_threads(g->threads)
     for (int at = 0; at < heads; at++) {
-        const struct nystrom_head n = head_at(g, c, w->own, matrices(c), L, at);
+        const struct nystrom_head n = head_at(g, c, w->array, matrices(c), L, at);
         nystrom_invert(&n);
     }
     const struct attn second = to_landmarks(s, w, B, L);
-    s->of.attention.impl->forward(g, &second, w->scratch);
+    s->state.attention.impl->forward(g, &second, w->scratch);
     if (numbers(c)->taps)
         convolve(g, s, w, B, L);
     project_out(g, s, w, outputs(s, w), B * L, epilogue);
@@ -346,25 +350,27 @@ static void backward(const struct engine *g, struct sublayer *s, const struct wo
     const struct config *const c = s->c;
     const int B = from.B, L = from.L, heads = B * c->H;
     const struct attn first = to_keys(s, w, B, L), second = to_landmarks(s, w, B, L);
-    const struct attn_grad d_second = {.d_o = w->d_own[CO_O],
-                                       .d_q = w->d_own[CO_Q],
-                                       .d_k = w->d_own[CO_FAR_K],
-                                       .d_v = w->d_own[CO_FAR_V]};
-    const struct attn_grad d_first = {
-        .d_o = w->d_own[NY_O], .d_q = w->d_own[NY_Q], .d_k = w->d_own[CO_K], .d_v = w->d_own[CO_V]};
+    const struct attn_grad d_second = {.d_o = w->d_array[CO_O],
+                                       .d_q = w->d_array[CO_Q],
+                                       .d_k = w->d_array[CO_FAR_K],
+                                       .d_v = w->d_array[CO_FAR_V]};
+    const struct attn_grad d_first = {.d_o = w->d_array[NY_O],
+                                      .d_q = w->d_array[NY_Q],
+                                      .d_k = w->d_array[CO_K],
+                                      .d_v = w->d_array[CO_V]};
 
-    project_out_grad(g, s, w->d_own[CO_O], d_y, outputs(s, w), B * L);
-    s->of.attention.impl->backward(g, &second, &d_second, w->d_scratch);
+    project_out_grad(g, s, w->d_array[CO_O], d_y, outputs(s, w), B * L);
+    s->state.attention.impl->backward(g, &second, &d_second, w->d_scratch);
 #pragma omp parallel for num_threads(g->threads)
     for (int at = 0; at < heads; at++) {
-        const struct nystrom_head n = head_at(g, c, w->own, matrices(c), L, at);
-        const struct nystrom_head d = head_at(g, c, w->d_own, GRADIENTS, L, at);
+        const struct nystrom_head n = head_at(g, c, w->array, matrices(c), L, at);
+        const struct nystrom_head d = head_at(g, c, w->d_array, GRADIENTS, L, at);
         nystrom_invert_grad(&n, &d);
     }
-    s->of.attention.impl->backward(g, &first, &d_first, w->d_scratch);
-    means_grad(g, w->d_own[CO_Q], w->d_own[NY_Q], rows_of(c, B, L, false));
-    means_grad(g, w->d_own[CO_Q], w->d_own[CO_FAR_V], rows_of(c, B, L, false)); /* of A_2 */
-    means_grad(g, w->d_own[CO_K], w->d_own[CO_FAR_K], rows_of(c, B, L, true));
+    s->state.attention.impl->backward(g, &first, &d_first, w->d_scratch);
+    means_grad(g, w->d_array[CO_Q], w->d_array[NY_Q], rows_of(c, B, L, false));
+    means_grad(g, w->d_array[CO_Q], w->d_array[CO_FAR_V], rows_of(c, B, L, false)); /* of A_2 */
+    means_grad(g, w->d_array[CO_K], w->d_array[CO_FAR_K], rows_of(c, B, L, true));
     if (numbers(c)->taps)
         convolve_grad(g, s, w, B, L);
     condensed_in_grad(g, s, w, from, d_in, skip);

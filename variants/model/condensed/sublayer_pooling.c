@@ -19,17 +19,17 @@ struct pooling {
     bool max;           /* otherwise the maximum, or the mean */
 };
 
-static void print_pool(char text[CHOICE_TEXT], const void *own)
+static void print_pool(char text[CHOICE_TEXT], const void *numbers)
 {
-    const struct pooling *const p = own;
+    const struct pooling *const p = numbers;
 
     snprintf(text, CHOICE_TEXT, "%s", p->weighted ? "weights" : p->max ? "max" : "mean");
 }
 
 /* Files whose tensors have weights are free to name them. */
-static enum status parse_pool(void *own, const char *text, struct err *e)
+static enum status parse_pool(void *numbers, const char *text, struct err *e)
 {
-    struct pooling *const p = own;
+    struct pooling *const p = numbers;
 
     p->max = strcmp(text, "max") == 0;
     if (!p->max && strcmp(text, "mean") != 0 && !p->weighted)
@@ -53,15 +53,19 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct pooling *)own = (struct pooling){.window = 128, .wide = 512, .kernel = 5, .stride = 4};
+    *(struct pooling *)numbers =
+        (struct pooling){.window = 128, .wide = 512, .kernel = 5, .stride = 4};
 }
 
-const struct own pooling_own = {choices, OWN_SIZE(struct pooling), usual, NULL};
+const struct part_numbers pooling_numbers = {choices, NUMBERS_SIZE(struct pooling), usual, NULL};
 
-static const struct pooling *numbers(const struct config *c) { return config_own(c, SLOT_MIXER); }
+static const struct pooling *numbers(const struct config *c)
+{
+    return config_numbers(c, SLOT_MIXER);
+}
 
 /* Cells of L rows; only whole ones. */
 static int cells(const struct config *c, int L)
@@ -77,14 +81,15 @@ enum { PO_Q, PO_K, PO_V, PO_O, PO_LSE, PO_Y, PO_Q2, PO_K2, PO_V2, PO_O2, PO_CELL
 
 /* ---- parameters --------------------------------------------------------------------------- */
 
-static void params(const struct sublayer *s, const char *prefix, const char *own, struct params *p)
+static void params(const struct sublayer *s, const char *prefix, const char *inner,
+                   struct params *p)
 {
     static const char names[] = "qkvo";
     const struct config *const c = s->c;
     const int q = config_q_width(c), k = config_kv_width(c);
     const int rows[] = {q, k, k, c->D};
 
-    (void)own;
+    (void)inner;
     for (int nth = 1; nth <= 2; nth++) {
         for (int i = 0; i < ATTN_WEIGHTS; i++)
             params_add(p, INIT_LINEAR, 0, 2, (const int[]){rows[i], i == ATTN_O ? q : c->D},
@@ -100,7 +105,7 @@ static void params(const struct sublayer *s, const char *prefix, const char *own
  */
 static const struct param *weight(const struct sublayer *s, bool second, int which)
 {
-    return s->own + (second ? (s->c->attn_bias ? 2 : 1) * ATTN_WEIGHTS : 0) + which;
+    return s->weights + (second ? (s->c->attn_bias ? 2 : 1) * ATTN_WEIGHTS : 0) + which;
 }
 
 static const struct param *bias(const struct sublayer *s, bool second, int which)
@@ -123,7 +128,7 @@ static struct attn core(const struct sublayer *s, int B, int L)
     if (s->c->causal)
         a.window = numbers(s->c)->window;
     else
-        a.mask = &s->of.pooled.window;
+        a.mask = &s->state.pooled.window;
     return a;
 }
 
@@ -134,11 +139,11 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
         return fail(e, E_UNSUPPORTED,
                     "%s: pooled rows are of one window of text  -> use --mem-kind recompute",
                     s->c->variant->name);
-    s->of.pooled = (struct pooled){.window = {.window = numbers(s->c)->window}};
+    s->state.pooled = (struct pooled){.window = {.window = numbers(s->c)->window}};
     if (numbers(s->c)->weighted)
-        s->of.pooled.shares = arena_f32(a, PART_SCRATCH, (size_t)numbers(s->c)->kernel);
-    s->of.attention.prepared = core(s, max.B, max.L);
-    return engine_attn(g, &s->of.attention.prepared, &s->of.attention.impl, e);
+        s->state.pooled.shares = arena_f32(a, PART_SCRATCH, (size_t)numbers(s->c)->kernel);
+    s->state.attention.prepared = core(s, max.B, max.L);
+    return engine_attn(g, &s->state.attention.prepared, &s->state.attention.impl, e);
 }
 
 static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
@@ -160,7 +165,7 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
     return larger_need(condensed_scratch(s, g, backward),
-                       ranges_need(cells(s->c, s->of.attention.prepared.L), g->threads));
+                       ranges_need(cells(s->c, s->state.attention.prepared.L), g->threads));
 }
 
 /* ---- pooling ------------------------------------------------------------------------------ */
@@ -275,11 +280,11 @@ static struct attn first_of(const struct sublayer *s, const struct work *w, int 
 {
     struct attn a = core(s, B, L);
 
-    a.q = w->own[PO_Q];
-    a.k = w->own[PO_K];
-    a.v = w->own[PO_V];
-    a.o = w->own[PO_O];
-    a.lse = w->own[PO_LSE];
+    a.q = w->array[PO_Q];
+    a.k = w->array[PO_K];
+    a.v = w->array[PO_V];
+    a.o = w->array[PO_O];
+    a.lse = w->array[PO_LSE];
     return a;
 }
 
@@ -320,13 +325,13 @@ static struct ranges second_of(const struct sublayer *s, const struct work *w,
         .Hkv = c->kv_heads,
         .dh = c->dh,
         .scale = c->scale,
-        .q = w->own[PO_Q2],
-        .k = rows_of(w->own[PO_CELL_K], c, sight->cells),
-        .v = rows_of(w->own[PO_CELL_V], c, sight->cells),
-        .o = w->own[PO_O2],
-        .lse = w->own[PO_LSE] ? w->own[PO_LSE] + (ptrdiff_t)B * L * c->H : NULL,
+        .q = w->array[PO_Q2],
+        .k = rows_of(w->array[PO_CELL_K], c, sight->cells),
+        .v = rows_of(w->array[PO_CELL_V], c, sight->cells),
+        .o = w->array[PO_O2],
+        .lse = w->array[PO_LSE] ? w->array[PO_LSE] + (ptrdiff_t)B * L * c->H : NULL,
         .seen = seen_by,
-        .of = sight,
+        .context = sight,
         .most = sight->cells,
     };
 }
@@ -335,7 +340,7 @@ static void project(const struct engine *g, const struct sublayer *s, const stru
                     bool second, const float *x, int rows)
 {
     for (int i = ATTN_Q; i <= ATTN_V; i++) {
-        float *const y = w->own[(second ? PO_Q2 : PO_Q) + i];
+        float *const y = w->array[(second ? PO_Q2 : PO_Q) + i];
         linear_forward(g, weight(s, second, i), bias(s, second, i), y, x, rows,
                        (struct act){.y = y});
     }
@@ -352,15 +357,15 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
 
     CHECK(from.M == 0);
     project(g, s, w, false, from.at.at, rows);
-    s->of.attention.impl->forward(g, &first, w->scratch);
-    linear_forward(g, weight(s, false, ATTN_O), bias(s, false, ATTN_O), w->own[PO_Y], w->own[PO_O],
-                   rows, (struct act){.y = w->own[PO_Y]});
-    project(g, s, w, true, w->own[PO_Y], rows);
-    pool(g, s, false, w->own[PO_CELL_K], w->own[PO_K2], NULL, s->of.pooled.shares, B, L);
-    pool(g, s, true, w->own[PO_CELL_V], w->own[PO_V2], NULL, s->of.pooled.shares, B, L);
+    s->state.attention.impl->forward(g, &first, w->scratch);
+    linear_forward(g, weight(s, false, ATTN_O), bias(s, false, ATTN_O), w->array[PO_Y],
+                   w->array[PO_O], rows, (struct act){.y = w->array[PO_Y]});
+    project(g, s, w, true, w->array[PO_Y], rows);
+    pool(g, s, false, w->array[PO_CELL_K], w->array[PO_K2], NULL, s->state.pooled.shares, B, L);
+    pool(g, s, true, w->array[PO_CELL_V], w->array[PO_V2], NULL, s->state.pooled.shares, B, L);
     ranges_forward(g, &second, w->scratch);
-    memcpy(w->y, w->own[PO_Y], sizeof(float) * (size_t)rows * (size_t)s->c->D);
-    struct gemm p = linear_product(g, weight(s, true, ATTN_O), w->y, w->own[PO_O2], rows);
+    memcpy(w->y, w->array[PO_Y], sizeof(float) * (size_t)rows * (size_t)s->c->D);
+    struct gemm p = linear_product(g, weight(s, true, ATTN_O), w->y, w->array[PO_O2], rows);
     p.beta = 1;
     g->ops.gemm(&p);
     epilogue.x = w->y;
@@ -383,33 +388,33 @@ static void map_grad(const struct engine *g, const struct sublayer *s, bool seco
     linear_input_grad(g, weight(s, second, which), d_x, d_y, rows, beta);
 }
 
-/* To the gradients of both attentions' operands; that of y1 gathers in d_own[PO_Y]. */
+/* To the gradients of both attentions' operands; that of y1 gathers in d_array[PO_Y]. */
 static void second_grad(const struct engine *g, struct sublayer *s, const struct work *w,
                         const float *d_y, int B, int L)
 {
     const struct sight_of sight = {s->c, cells(s->c, L)};
     const struct ranges call = second_of(s, w, &sight, B, L);
-    const struct ranges_grad d = {w->d_own[PO_O2], w->d_own[PO_Q2],
-                                  rows_of(w->d_own[PO_CELL_K], s->c, sight.cells),
-                                  rows_of(w->d_own[PO_CELL_V], s->c, sight.cells)};
+    const struct ranges_grad d = {w->d_array[PO_O2], w->d_array[PO_Q2],
+                                  rows_of(w->d_array[PO_CELL_K], s->c, sight.cells),
+                                  rows_of(w->d_array[PO_CELL_V], s->c, sight.cells)};
     const size_t k = (size_t)B * (size_t)config_kv_width(s->c) * sizeof(float);
     const int rows = B * L;
 
-    memcpy(w->d_own[PO_Y], d_y, sizeof(float) * (size_t)rows * (size_t)s->c->D);
-    map_grad(g, s, true, ATTN_O, w->d_own[PO_O2], d_y, w->own[PO_O2], rows, 0);
+    memcpy(w->d_array[PO_Y], d_y, sizeof(float) * (size_t)rows * (size_t)s->c->D);
+    map_grad(g, s, true, ATTN_O, w->d_array[PO_O2], d_y, w->array[PO_O2], rows, 0);
     if (sight.cells) {
-        memset(w->d_own[PO_CELL_K], 0, k * (size_t)sight.cells);
-        memset(w->d_own[PO_CELL_V], 0, k * (size_t)sight.cells);
+        memset(w->d_array[PO_CELL_K], 0, k * (size_t)sight.cells);
+        memset(w->d_array[PO_CELL_V], 0, k * (size_t)sight.cells);
     }
     ranges_backward(g, &call, &d, w->d_scratch);
-    memset(w->d_own[PO_K2], 0, k * (size_t)L);
-    memset(w->d_own[PO_V2], 0, k * (size_t)L);
-    pool(g, s, false, w->d_own[PO_CELL_K], w->own[PO_K2], w->d_own[PO_K2], s->of.pooled.shares, B,
-         L);
-    pool(g, s, true, w->d_own[PO_CELL_V], w->own[PO_V2], w->d_own[PO_V2], s->of.pooled.shares, B,
-         L);
+    memset(w->d_array[PO_K2], 0, k * (size_t)L);
+    memset(w->d_array[PO_V2], 0, k * (size_t)L);
+    pool(g, s, false, w->d_array[PO_CELL_K], w->array[PO_K2], w->d_array[PO_K2],
+         s->state.pooled.shares, B, L);
+    pool(g, s, true, w->d_array[PO_CELL_V], w->array[PO_V2], w->d_array[PO_V2],
+         s->state.pooled.shares, B, L);
     for (int i = ATTN_Q; i <= ATTN_V; i++)
-        map_grad(g, s, true, i, w->d_own[PO_Y], w->d_own[PO_Q2 + i], w->own[PO_Y], rows, 1);
+        map_grad(g, s, true, i, w->d_array[PO_Y], w->d_array[PO_Q2 + i], w->array[PO_Y], rows, 1);
 }
 
 static void backward(const struct engine *g, struct sublayer *s, const struct work *w,
@@ -417,15 +422,17 @@ static void backward(const struct engine *g, struct sublayer *s, const struct wo
 {
     const int B = from.B, L = from.L, rows = B * L;
     const struct attn first = first_of(s, w, B, L);
-    const struct attn_grad d = {
-        .d_o = w->d_own[PO_O], .d_q = w->d_own[PO_Q], .d_k = w->d_own[PO_K], .d_v = w->d_own[PO_V]};
+    const struct attn_grad d = {.d_o = w->d_array[PO_O],
+                                .d_q = w->d_array[PO_Q],
+                                .d_k = w->d_array[PO_K],
+                                .d_v = w->d_array[PO_V]};
 
     CHECK(skip == 0);
     second_grad(g, s, w, d_y, B, L);
-    map_grad(g, s, false, ATTN_O, w->d_own[PO_O], w->d_own[PO_Y], w->own[PO_O], rows, 0);
-    s->of.attention.impl->backward(g, &first, &d, w->d_scratch);
+    map_grad(g, s, false, ATTN_O, w->d_array[PO_O], w->d_array[PO_Y], w->array[PO_O], rows, 0);
+    s->state.attention.impl->backward(g, &first, &d, w->d_scratch);
     for (int i = ATTN_Q; i <= ATTN_V; i++)
-        map_grad(g, s, false, i, d_in, w->d_own[PO_Q + i], from.at.at, rows, i != ATTN_Q);
+        map_grad(g, s, false, i, d_in, w->d_array[PO_Q + i], from.at.at, rows, i != ATTN_Q);
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */
@@ -437,7 +444,7 @@ static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
     const struct attn first = core(s, B, L);
     const struct sight_of sight = {c, cells(c, L)};
     const struct ranges second = {
-        .B = B, .L = L, .H = c->H, .seen = seen_by, .of = &sight, .most = sight.cells};
+        .B = B, .L = L, .H = c->H, .seen = seen_by, .context = &sight, .most = sight.cells};
     const double pairs = 4 * ranges_pairs(&second) * c->dh, rows = (double)B * L;
     const double per_row = (double)config_q_width(c) + config_kv_width(c);
 

@@ -25,17 +25,17 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct numbers *)own = (struct numbers){.tree = 8};
+    *(struct numbers *)numbers = (struct numbers){.tree = 8};
 }
 
-const struct own tree_own = {choices, OWN_SIZE(struct numbers), usual, NULL};
+const struct part_numbers tree_numbers = {choices, NUMBERS_SIZE(struct numbers), usual, NULL};
 
 static int newest(const struct config *c)
 {
-    const struct numbers *const n = config_own(c, SLOT_MIXER);
+    const struct numbers *const n = config_numbers(c, SLOT_MIXER);
 
     return n->tree;
 }
@@ -46,9 +46,10 @@ static const struct grouping none = {0};
 /* Nodes above level 0 and their gradients, levels one after the other. */
 enum { TR_K = CO_FORM, TR_V };
 
-static void params(const struct sublayer *s, const char *prefix, const char *own, struct params *p)
+static void params(const struct sublayer *s, const char *prefix, const char *inner,
+                   struct params *p)
 {
-    (void)own;
+    (void)inner;
     project_params(s->c, s->c->D, s->c->D, true, prefix, p);
 }
 
@@ -202,7 +203,7 @@ static int kept_of(const struct config *c, int l, int M)
 static enum status bind(struct sublayer *s, const struct engine *g, struct extent max,
                         struct arena *a, struct err *e)
 {
-    struct tree *const t = &s->of.tree;
+    struct tree *const t = &s->state.tree;
     const int width = config_kv_width(s->c);
 
     (void)g, (void)e;
@@ -221,7 +222,7 @@ static size_t cached(const struct sublayer *s, int M)
 {
     size_t rows = 0;
 
-    for (int l = 0; l < s->of.tree.levels; l++)
+    for (int l = 0; l < s->state.tree.levels; l++)
         rows += (size_t)kept_of(s->c, l, M);
     return 2 * rows * (size_t)config_kv_width(s->c);
 }
@@ -239,7 +240,7 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
     (void)backward;
-    return ranges_need(most_seen(s->c, s->of.tree.rows), g->threads);
+    return ranges_need(most_seen(s->c, s->state.tree.rows), g->threads);
 }
 
 static void impl(const struct sublayer *s, const char **forward, const char **backward)
@@ -290,7 +291,7 @@ static struct range_rows nodes_of(const struct tree *t, const struct cache *leve
 
 static struct operands cached_operands(struct sublayer *s, int B, int L)
 {
-    struct tree *const t = &s->of.tree;
+    struct tree *const t = &s->state.tree;
     const int K = t->M + L;
 
     for (int l = 1; l < t->levels; l++) {
@@ -300,7 +301,7 @@ static struct operands cached_operands(struct sublayer *s, int B, int L)
     return (struct operands){.k = nodes_of(t, t->keys, K), .v = nodes_of(t, t->values, K), .K = K};
 }
 
-/* Of rows and nodes in `at`, which is w->own or w->d_own. */
+/* Of rows and nodes in `at`, which is w->array or w->d_array. */
 static struct operands own_operands(const struct sublayer *s, float *const at[SUB_ARRAYS],
                                     struct sublayer_input from)
 {
@@ -315,13 +316,13 @@ static struct operands own_operands(const struct sublayer *s, float *const at[SU
 static struct operands project(const struct engine *g, struct sublayer *s, const struct work *w,
                                struct sublayer_input from, bool queries)
 {
-    struct tree *const t = &s->of.tree;
+    struct tree *const t = &s->state.tree;
     const bool kv = s->mem == MEM_KV;
     const int rows = from.M + from.L, width = config_kv_width(s->c);
-    const struct seq_rows own_k = {w->own[CO_K], (ptrdiff_t)rows * width},
-                          own_v = {w->own[CO_V], (ptrdiff_t)rows * width};
+    const struct seq_rows own_k = {w->array[CO_K], (ptrdiff_t)rows * width},
+                          own_v = {w->array[CO_V], (ptrdiff_t)rows * width};
     const struct seq_rows fresh = {from.at.at + (ptrdiff_t)from.M * s->c->D, from.at.stride};
-    const struct seq_rows q = {w->own[CO_Q], (ptrdiff_t)from.L * config_q_width(s->c)};
+    const struct seq_rows q = {w->array[CO_Q], (ptrdiff_t)from.L * config_q_width(s->c)};
 
     if (queries)
         project_rows(g, s, ATTN_Q, q, fresh, from.B, from.L);
@@ -331,7 +332,7 @@ static struct operands project(const struct engine *g, struct sublayer *s, const
                  rows);
     if (kv)
         return cached_operands(s, from.B, from.L);
-    const struct operands of = own_operands(s, w->own, from);
+    const struct operands of = own_operands(s, w->array, from);
     build(g, &of.k, from.B, width);
     build(g, &of.v, from.B, width);
     return of;
@@ -362,14 +363,14 @@ static struct ranges call_of(const struct sublayer *s, const struct work *w,
                            .Hkv = c->kv_heads,
                            .dh = c->dh,
                            .scale = c->scale,
-                           .q = w->own[CO_Q],
+                           .q = w->array[CO_Q],
                            .k = of->k,
                            .v = of->v,
-                           .o = w->own[CO_O],
-                           .lse = w->own[CO_LSE],
+                           .o = w->array[CO_O],
+                           .lse = w->array[CO_LSE],
                            .seen = seen_by,
-                           .of = sight,
-                           .most = most_seen(c, s->of.tree.rows)};
+                           .context = sight,
+                           .most = most_seen(c, s->state.tree.rows)};
 }
 
 static void forward(const struct engine *g, struct sublayer *s, struct work *w,
@@ -380,25 +381,26 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     const struct ranges call = call_of(s, w, &of, &sight, from.B, from.L);
 
     ranges_forward(g, &call, w->scratch);
-    project_out(g, s, w, w->own[CO_O], from.B * from.L, epilogue);
+    project_out(g, s, w, w->array[CO_O], from.B * from.L, epilogue);
 }
 
 static void backward(const struct engine *g, struct sublayer *s, const struct work *w,
                      struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
-    const struct operands of = own_operands(s, w->own, from), d = own_operands(s, w->d_own, from);
+    const struct operands of = own_operands(s, w->array, from),
+                          d = own_operands(s, w->d_array, from);
     const struct sight_of sight = {s->c, from.M};
     const struct ranges call = call_of(s, w, &of, &sight, from.B, from.L);
-    const struct ranges_grad d_call = {w->d_own[CO_O], w->d_own[CO_Q], d.k, d.v};
+    const struct ranges_grad d_call = {w->d_array[CO_O], w->d_array[CO_Q], d.k, d.v};
     const size_t row = (size_t)from.B * (size_t)config_kv_width(s->c) * sizeof(float);
     const int B = from.B, width = config_kv_width(s->c);
 
     condensed_out_grad(g, s, w, d_y, B * from.L);
-    memset(w->d_own[CO_K], 0, row * (size_t)of.K);
-    memset(w->d_own[CO_V], 0, row * (size_t)of.K);
+    memset(w->d_array[CO_K], 0, row * (size_t)of.K);
+    memset(w->d_array[CO_V], 0, row * (size_t)of.K);
     if (of.k.lists > 1) {
-        memset(w->d_own[TR_K], 0, row * (size_t)nodes_above(of.K));
-        memset(w->d_own[TR_V], 0, row * (size_t)nodes_above(of.K));
+        memset(w->d_array[TR_K], 0, row * (size_t)nodes_above(of.K));
+        memset(w->d_array[TR_V], 0, row * (size_t)nodes_above(of.K));
     }
     ranges_backward(g, &call, &d_call, w->d_scratch);
     build_grad(g, &d.k, B, width);
@@ -416,7 +418,7 @@ static void remember(const struct engine *g, struct sublayer *s, struct work *w,
 
 static void commit(struct sublayer *s, int L)
 {
-    struct tree *const t = &s->of.tree;
+    struct tree *const t = &s->state.tree;
 
     for (int l = 0; l < t->levels; l++) {
         cache_commit(&t->keys[l], L);
@@ -427,7 +429,7 @@ static void commit(struct sublayer *s, int L)
 
 static void forget(struct sublayer *s)
 {
-    struct tree *const t = &s->of.tree;
+    struct tree *const t = &s->state.tree;
 
     for (int l = 0; l < t->levels; l++) {
         cache_clear(&t->keys[l]);

@@ -40,16 +40,17 @@ static const struct choice choices[] = {
 
 static const struct clustered *clustered_of(const struct config *c)
 {
-    return config_own(c, SLOT_MIXER);
+    return config_numbers(c, SLOT_MIXER);
 }
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct clustered *)own = (struct clustered){.clusters = 100, .bits = 63, .lloyd = 10};
+    *(struct clustered *)numbers = (struct clustered){.clusters = 100, .bits = 63, .lloyd = 10};
 }
 
-const struct own clustered_own = {choices, OWN_SIZE(struct clustered), usual, NULL};
+const struct part_numbers clustered_numbers = {choices, NUMBERS_SIZE(struct clustered), usual,
+                                               NULL};
 
 static void params(const struct sublayer *s, const char *prefix, struct params *p)
 {
@@ -146,7 +147,7 @@ static struct head head_of(const struct content_call *n, int head)
 {
     const struct config *const c = n->s->c;
     const int worker = omp_get_thread_num();
-    const size_t bytes = room_at(c, n->s->of.attention.largest.L, NULL).bytes;
+    const size_t bytes = room_at(c, n->s->state.attention.largest.L, NULL).bytes;
     char *const all = content_own_scratch(n), *const mine = all + (size_t)worker * bytes;
     const size_t floats = kept_at(c, n->a.L, NULL).floats;
 

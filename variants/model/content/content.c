@@ -21,7 +21,8 @@
 
 static int n_weights(const struct config *c) { return c->share_qk ? 3 : 4; }
 
-static void params(const struct sublayer *s, const char *prefix, const char *own, struct params *p)
+static void params(const struct sublayer *s, const char *prefix, const char *inner,
+                   struct params *p)
 {
     static const char *const names[][2] = {{"attn.q.weight", "attn.q.bias"},
                                            {"attn.k.weight", "attn.k.bias"},
@@ -30,7 +31,7 @@ static void params(const struct sublayer *s, const char *prefix, const char *own
     const struct config *const c = s->c;
     const int HD = c->H * c->dh;
 
-    (void)own;
+    (void)inner;
     for (int bias = 0; bias <= c->attn_bias; bias++)
         for (int i = CONTENT_Q; i <= CONTENT_O; i++) {
             const int out = i == CONTENT_O ? c->D : HD, in = i == CONTENT_O ? HD : c->D;
@@ -48,7 +49,7 @@ static void params(const struct sublayer *s, const char *prefix, const char *own
 const struct param *content_weight(const struct sublayer *s, int which)
 {
     CHECK(!s->c->share_qk || which != CONTENT_K);
-    return s->own + which - (s->c->share_qk && which > CONTENT_K);
+    return s->weights + which - (s->c->share_qk && which > CONTENT_K);
 }
 
 const struct param *content_bias(const struct sublayer *s, int which)
@@ -58,7 +59,7 @@ const struct param *content_bias(const struct sublayer *s, int which)
 
 const struct param *content_buffer(const struct sublayer *s, int i)
 {
-    return s->own + n_weights(s->c) * (1 + s->c->attn_bias) + i;
+    return s->weights + n_weights(s->c) * (1 + s->c->attn_bias) + i;
 }
 
 static int numbers_of(const struct config *c)
@@ -96,7 +97,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
                         struct arena *a, struct err *e)
 {
     const struct config *const c = s->c;
-    struct attention *const t = &s->of.attention;
+    struct attention *const t = &s->state.attention;
     const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
 
     if (remembers && (content_of(s)->no_memory || content_looks_ahead(c)))
@@ -118,7 +119,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
 
 static enum status can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
 {
-    return engine_attn_backward(g, s->of.attention.impl, e);
+    return engine_attn_backward(g, s->state.attention.impl, e);
 }
 
 static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
@@ -154,8 +155,8 @@ static void arrays_grad(const struct sublayer *s, struct extent max, struct arra
 /* Of a thread's core. The reference's implementation may run instead (content_impl). */
 static size_t core_bytes(const struct sublayer *s, bool backward)
 {
-    const struct attn *const a = &s->of.attention.prepared;
-    const struct attn_impl *const impls[] = {s->of.attention.impl, backend_ref.attn[0]};
+    const struct attn *const a = &s->state.attention.prepared;
+    const struct attn_impl *const impls[] = {s->state.attention.impl, backend_ref.attn[0]};
     size_t most = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(impls); i++)
@@ -170,7 +171,7 @@ static size_t core_bytes(const struct sublayer *s, bool backward)
 
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
-    const struct attention *const t = &s->of.attention;
+    const struct attention *const t = &s->state.attention;
     const size_t own =
         content_of(s)->scratch ? content_of(s)->scratch(s, t->largest, t->workers) : 0;
 
@@ -180,7 +181,7 @@ static struct attn_need scratch(const struct sublayer *s, const struct engine *g
 
 int content_team(const struct content_call *n)
 {
-    return min_int(n->g->threads, n->s->of.attention.workers);
+    return min_int(n->g->threads, n->s->state.attention.workers);
 }
 
 void *content_core_scratch(const struct content_call *n, int worker)
@@ -190,17 +191,17 @@ void *content_core_scratch(const struct content_call *n, int worker)
 
 void *content_own_scratch(const struct content_call *n)
 {
-    return content_core_scratch(n, n->s->of.attention.workers);
+    return content_core_scratch(n, n->s->state.attention.workers);
 }
 
 const struct attn_impl *content_impl(const struct content_call *n)
 {
-    return n->g->backend == &backend_ref ? backend_ref.attn[0] : n->s->of.attention.impl;
+    return n->g->backend == &backend_ref ? backend_ref.attn[0] : n->s->state.attention.impl;
 }
 
 struct engine content_alone(const struct content_call *n)
 {
-    struct engine one = n->g->backend == &backend_ref ? *n->g : n->s->of.attention.inner;
+    struct engine one = n->g->backend == &backend_ref ? *n->g : n->s->state.attention.inner;
 
     one.threads = 1;
     one.wanted = NULL;
@@ -217,13 +218,13 @@ void content_each_head(const struct content_call *n, content_head *run, const st
 static void build_tables(const struct engine *g, struct sublayer *s, const float *pos_encoding)
 {
     (void)g;
-    s->of.attention.pos_encoding = pos_encoding;
+    s->state.attention.pos_encoding = pos_encoding;
 }
 
 static void impl(const struct sublayer *s, const char **forward, const char **backward)
 {
-    *forward = s->of.attention.impl->name;
-    *backward = s->of.attention.impl->backward_by;
+    *forward = s->state.attention.impl->name;
+    *backward = s->state.attention.impl->backward_by;
 }
 
 /* ---- operands ----------------------------------------------------------------------------- */
@@ -232,28 +233,29 @@ struct content_call content_call_of(const struct engine *g, const struct sublaye
                                     const struct work *w, int B, int L)
 {
     const struct config *const c = s->c;
-    const struct attention *const t = &s->of.attention;
+    const struct attention *const t = &s->state.attention;
     const bool kv = s->mem == MEM_KV, raw = content_keeps_raw(c);
     const int M = attention_memory(s), K = M + L, projected = kv ? L : K;
     const ptrdiff_t HD = (ptrdiff_t)c->H * c->dh, nr = (ptrdiff_t)c->H * numbers_of(c);
-    struct content_call n = {.g = g, .s = s, .first = K - projected, .kept = w->own[CT_KEPT]};
+    struct content_call n = {.g = g, .s = s, .first = K - projected, .kept = w->array[CT_KEPT]};
 
     n.a = attn_of_config(c, B, L, M);
     n.a.window = 0;
-    n.a.q = w->own[CT_Q];
-    n.a.k = kv ? cache_rows(&t->keys, 0) : w->own[CT_K];
-    n.a.v = kv ? cache_rows(&t->values, 0) : w->own[CT_V];
+    n.a.q = w->array[CT_Q];
+    n.a.k = kv ? cache_rows(&t->keys, 0) : w->array[CT_K];
+    n.a.v = kv ? cache_rows(&t->values, 0) : w->array[CT_V];
     n.a.k_at.batch = n.a.v_at.batch = kv ? cache_stride(&t->keys) : K * HD;
-    n.a.o = w->own[CT_O];
-    n.a.lse = w->own[CT_LSE];
+    n.a.o = w->array[CT_O];
+    n.a.lse = w->array[CT_LSE];
     n.a.base = attention_base(s);
     if (raw)
-        n.raw_q = (struct head_rows){w->own[CT_RAW_Q], (c->share_qk ? projected : L) * HD, HD};
+        n.raw_q = (struct head_rows){w->array[CT_RAW_Q], (c->share_qk ? projected : L) * HD, HD};
     if (raw)
-        n.raw_k = c->share_qk ? n.raw_q : (struct head_rows){w->own[CT_RAW_K], projected * HD, HD};
+        n.raw_k =
+            c->share_qk ? n.raw_q : (struct head_rows){w->array[CT_RAW_K], projected * HD, HD};
     if (nr)
         n.numbers = kv ? (struct head_rows){cache_rows(&t->beside, 0), cache_stride(&t->beside), nr}
-                       : (struct head_rows){w->own[CT_NUMBERS], K * nr, nr};
+                       : (struct head_rows){w->array[CT_NUMBERS], K * nr, nr};
     return n;
 }
 
@@ -304,15 +306,15 @@ static void make_operands(const struct engine *g, struct sublayer *s, struct wor
                           struct sublayer_input from, int L)
 {
     const struct config *const c = s->c;
-    struct attention *const t = &s->of.attention;
+    struct attention *const t = &s->state.attention;
     const bool kv = s->mem == MEM_KV, raw = content_keeps_raw(c);
     const int rows = from.M + from.L, B = from.B, M = attention_memory(s);
     const ptrdiff_t HD = (ptrdiff_t)c->H * c->dh;
     const int64_t end = attention_base(s) + M + from.L;
-    const struct seq_rows k = new_rows(&t->keys, w->own[CT_K], rows, HD, kv);
-    const struct seq_rows v = new_rows(&t->values, w->own[CT_V], rows, HD, kv);
-    const struct seq_rows q = {w->own[CT_Q], L * HD};
-    const struct seq_rows all = {w->own[CT_RAW_Q], rows * HD};
+    const struct seq_rows k = new_rows(&t->keys, w->array[CT_K], rows, HD, kv);
+    const struct seq_rows v = new_rows(&t->values, w->array[CT_V], rows, HD, kv);
+    const struct seq_rows q = {w->array[CT_Q], L * HD};
+    const struct seq_rows all = {w->array[CT_RAW_Q], rows * HD};
 
     if (kv && numbers_of(c))
         cache_reserve(&t->beside, rows);
@@ -325,9 +327,9 @@ static void make_operands(const struct engine *g, struct sublayer *s, struct wor
         if (L)
             project(g, s, CONTENT_Q, q, from, rows - L);
         if (raw)
-            copy_rows((struct seq_rows){w->own[CT_RAW_K], rows * HD}, k, B, rows * HD);
+            copy_rows((struct seq_rows){w->array[CT_RAW_K], rows * HD}, k, B, rows * HD);
         if (raw)
-            copy_rows((struct seq_rows){w->own[CT_RAW_Q], L * HD}, q, B, L * HD);
+            copy_rows((struct seq_rows){w->array[CT_RAW_Q], L * HD}, q, B, L * HD);
     }
     project(g, s, CONTENT_V, v, from, 0);
     if (numbers_of(c)) {
@@ -347,10 +349,10 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     make_operands(g, s, w, from, L);
     struct content_call n = content_call_of(g, s, w, B, L);
     n.scratch = w->scratch;
-    s->of.attention.last = (struct extent){B, L, n.a.M};
+    s->state.attention.last = (struct extent){B, L, n.a.M};
     content_of(s)->forward(&n);
-    linear_forward(g, content_weight(s, CONTENT_O), content_bias(s, CONTENT_O), w->y, w->own[CT_O],
-                   B * L, epilogue);
+    linear_forward(g, content_weight(s, CONTENT_O), content_bias(s, CONTENT_O), w->y,
+                   w->array[CT_O], B * L, epilogue);
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -364,7 +366,7 @@ static void remember(const struct engine *g, struct sublayer *s, struct work *w,
 
 static void commit(struct sublayer *s, int L)
 {
-    struct attention *const t = &s->of.attention;
+    struct attention *const t = &s->state.attention;
 
     if (s->mem != MEM_KV)
         return;
@@ -376,16 +378,16 @@ static void commit(struct sublayer *s, int L)
 
 static void forget(struct sublayer *s)
 {
-    cache_clear(&s->of.attention.keys);
-    cache_clear(&s->of.attention.values);
-    cache_clear(&s->of.attention.beside);
+    cache_clear(&s->state.attention.keys);
+    cache_clear(&s->state.attention.values);
+    cache_clear(&s->state.attention.beside);
 }
 
 /* ---- what it shows, and costs ------------------------------------------------------------- */
 
 static double aux(const struct sublayer *s, const struct work *w, int rows)
 {
-    const struct extent now = s->of.attention.last;
+    const struct extent now = s->state.attention.last;
 
     CHECK(now.B * now.L == rows);
     if (!content_of(s)->aux)

@@ -156,6 +156,7 @@ const struct param *content_bias(const struct sublayer *s, int which);
 
 extern const struct content content_routing, content_lsh, content_sinkhorn, content_clustered,
     content_informer;
-extern const struct own routing_own, lsh_own, sinkhorn_own, clustered_own, informer_own;
+extern const struct part_numbers routing_numbers, lsh_numbers, sinkhorn_numbers, clustered_numbers,
+    informer_numbers;
 
 #endif

@@ -67,26 +67,27 @@ void content_backward(const struct engine *g, struct sublayer *s, const struct w
     const int B = from.B, L = from.L, M = from.M, K = M + L;
     const ptrdiff_t HD = (ptrdiff_t)c->H * c->dh;
     const int64_t base = attention_base(s);
-    float *const d_q = w->d_own[CT_Q], *const d_k = w->d_own[CT_K], *const d_v = w->d_own[CT_V];
+    float *const d_q = w->d_array[CT_Q], *const d_k = w->d_array[CT_K],
+                 *const d_v = w->d_array[CT_V];
     struct content_call n = content_call_of(g, s, w, B, L);
 
     CHECK(s->mem != MEM_KV);
     n.scratch = w->d_scratch;
     n.grad = true;
-    linear_weight_grad(g, content_weight(s, CONTENT_O), d_y, w->own[CT_O], B * L);
+    linear_weight_grad(g, content_weight(s, CONTENT_O), d_y, w->array[CT_O], B * L);
     if (c->attn_bias)
         linear_bias_grad(g, content_bias(s, CONTENT_O), d_y, B * L);
-    linear_input_grad(g, content_weight(s, CONTENT_O), w->d_own[CT_O], d_y, B * L, 0);
+    linear_input_grad(g, content_weight(s, CONTENT_O), w->d_array[CT_O], d_y, B * L, 0);
     memset(d_q, 0, sizeof(float) * (size_t)(B * L * HD));
     memset(d_k, 0, sizeof(float) * (size_t)(B * K * HD));
     memset(d_v, 0, sizeof(float) * (size_t)(B * K * HD));
     content_of(s)->backward(
-        &n, &(struct attn_grad){.d_o = w->d_own[CT_O], .d_q = d_q, .d_k = d_k, .d_v = d_v});
+        &n, &(struct attn_grad){.d_o = w->d_array[CT_O], .d_q = d_q, .d_k = d_k, .d_v = d_v});
     attention_rotate(g, s, (struct seq_rows){d_q, L * HD}, B, L, c->H, base + M, true);
     attention_rotate(g, s, (struct seq_rows){d_k, K * HD}, B, K, c->H, base, true);
     const struct head_rows of_q = {d_q, L * HD, HD}, of_k = {d_k, K * HD, HD};
     if (c->share_qk) {
-        float *const d_raw = w->d_own[CT_RAW_Q];
+        float *const d_raw = w->d_array[CT_RAW_Q];
         share_grad(&n, d_k, d_q, d_raw);
         const struct head_rows raw = {d_raw, K * HD, HD};
         if (content_of(s)->raw_grad)

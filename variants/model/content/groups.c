@@ -35,7 +35,7 @@ static void *take(char *base, size_t *at, size_t bytes)
 
 static struct gathered gathered_at(const struct sublayer *s, char *base, size_t *bytes)
 {
-    const struct extent max = s->of.attention.largest;
+    const struct extent max = s->state.attention.largest;
     const size_t L = (size_t)max.L, K = L + (size_t)max.M, dh = (size_t)s->c->dh;
     const size_t q = L * dh * sizeof(float), k = K * dh * sizeof(float);
     const size_t words = (size_t)bits_words((int)K);
@@ -119,7 +119,7 @@ struct attn groups_core(const struct sublayer *s, struct extent max)
 
 struct run {
     const struct content_call *n;
-    const struct groups *what;
+    const struct groups *groups;
     const struct attn_grad *d; /* NULL = forward */
     struct space space;
     int K;
@@ -129,19 +129,19 @@ struct run {
 
 static int number(const struct run *r, int b, int h, int j, int which)
 {
-    const int each = r->what->numbers;
+    const int each = r->groups->numbers;
 
     return (int)head_row(r->n->numbers, b, j, h, each)[which];
 }
 
 static int key_number(const struct run *r, int b, int h, int j)
 {
-    return number(r, b, h, j, r->what->at_key);
+    return number(r, b, h, j, r->groups->at_key);
 }
 
 static int query_number(const struct run *r, int b, int h, int j)
 {
-    return number(r, b, h, j, r->what->at_query);
+    return number(r, b, h, j, r->groups->at_query);
 }
 
 static int32_t *members_of(const struct run *r, int head)
@@ -151,13 +151,13 @@ static int32_t *members_of(const struct run *r, int head)
 
 static int32_t *starts_of(const struct run *r, int head)
 {
-    return r->space.starts + (ptrdiff_t)head * (r->what->n + 1);
+    return r->space.starts + (ptrdiff_t)head * (r->groups->n + 1);
 }
 
 /* A counting sort by number; a query stands in its group even where its key is in another. */
 static void sort_head(const struct run *r, int head, int32_t *fill)
 {
-    const int M = r->n->a.M, n = r->what->n, b = head / r->n->a.H, h = head % r->n->a.H;
+    const int M = r->n->a.M, n = r->groups->n, b = head / r->n->a.H, h = head % r->n->a.H;
     int32_t *const members = members_of(r, head), *const starts = starts_of(r, head);
 
     memset(fill, 0, sizeof(*fill) * (size_t)n);
@@ -302,7 +302,7 @@ static int most_before(const struct groups *what)
  * position is a key, or with self_last the member before. */
 static void plain_group(const struct group *p)
 {
-    const struct groups *const what = p->r->what;
+    const struct groups *const what = p->r->groups;
     const int M = p->r->n->a.M, before = most_before(what), late = what->self_last;
     int first = 0;
 
@@ -356,7 +356,7 @@ static bool is_query(const struct group *p, int m)
  * the newest keys at each member. */
 static int set_bits(const struct group *p)
 {
-    const struct groups *const what = p->r->what;
+    const struct groups *const what = p->r->groups;
     const int words = bits_words(p->n);
     int oldest = 0, keys = 0, queries = 0;
 
@@ -438,14 +438,14 @@ static void run_all(const struct content_call *n, const struct groups *what,
     char *const room = content_own_scratch(n);
 
     CHECK(room);
-    const struct run r = {
-        .n = n,
-        .what = what,
-        .d = d,
-        .dry = dry,
-        .space = space_of(s, s->of.attention.largest, groups, s->of.attention.workers, room, NULL),
-        .K = n->a.M + n->a.L,
-        .shared = s->c->share_qk};
+    const struct run r = {.n = n,
+                          .groups = what,
+                          .d = d,
+                          .dry = dry,
+                          .space = space_of(s, s->state.attention.largest, groups,
+                                            s->state.attention.workers, room, NULL),
+                          .K = n->a.M + n->a.L,
+                          .shared = s->c->share_qk};
     /* Keys that several groups have are added to by one thread. */
     const int per_item = d && !r.shared ? groups : 1;
 
@@ -482,7 +482,7 @@ void groups_backward(const struct content_call *n, const struct groups *what,
 bool groups_visible(const struct content_call *n, const struct groups *what, int b, int h, int i,
                     int j)
 {
-    const struct run r = {.n = n, .what = what};
+    const struct run r = {.n = n, .groups = what};
     const int own = n->a.M + i, c = query_number(&r, b, h, own);
     const bool member = key_number(&r, b, h, own) == c;
     int left = what->newest ? what->newest - (member && what->own_counts) : INT_MAX;

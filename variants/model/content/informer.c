@@ -39,14 +39,14 @@ static const struct choice choices[] = {
 
 static const struct informer *informer_of(const struct config *c)
 {
-    return config_own(c, SLOT_MIXER);
+    return config_numbers(c, SLOT_MIXER);
 }
 
 /* 5 ceil(ln 1024) */
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct informer *)own = (struct informer){.top = 35, .sample = 35};
+    *(struct informer *)numbers = (struct informer){.top = 35, .sample = 35};
 }
 
 static int sampled_rows(const struct config *c)
@@ -54,9 +54,9 @@ static int sampled_rows(const struct config *c)
     return informer_of(c)->rows ? informer_of(c)->rows : max_int(1, c->max_seq);
 }
 
-static enum status check(const struct config *c, const void *own, struct err *e)
+static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct informer *const i = own;
+    const struct informer *const i = numbers;
 
     if ((int64_t)sampled_rows(c) * i->sample > 1 << 28)
         return fail(e, E_USAGE, "%s: samples of %d keys for %d queries  -> use fewer",
@@ -64,7 +64,7 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     return OK;
 }
 
-const struct own informer_own = {choices, OWN_SIZE(struct informer), usual, check};
+const struct part_numbers informer_numbers = {choices, NUMBERS_SIZE(struct informer), usual, check};
 
 static void params(const struct sublayer *s, const char *prefix, struct params *p)
 {
@@ -135,7 +135,7 @@ struct head {
 static struct head head_of(const struct content_call *n, int head)
 {
     const struct config *const c = n->s->c;
-    const size_t bytes = room_at(c, n->s->of.attention.largest.L, NULL).bytes;
+    const size_t bytes = room_at(c, n->s->state.attention.largest.L, NULL).bytes;
     char *const all = content_own_scratch(n);
     char *const mine = all + (size_t)omp_get_thread_num() * bytes;
 

@@ -40,18 +40,18 @@ static const struct choice choices[] = {
     {0},
 };
 
-const struct lsh *lsh_of(const struct config *c) { return config_own(c, SLOT_MIXER); }
+const struct lsh *lsh_of(const struct config *c) { return config_numbers(c, SLOT_MIXER); }
 
 /* 8 buckets of 1024 tokens, of which a query sees the 64 newest; one round, so that groups do. */
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct lsh *)own = (struct lsh){.rounds = 1, .half = 4, .window = 64, .duplicates = true};
+    *(struct lsh *)numbers = (struct lsh){.rounds = 1, .half = 4, .window = 64, .duplicates = true};
 }
 
-static enum status check(const struct config *c, const void *own, struct err *e)
+static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct lsh *const l = own;
+    const struct lsh *const l = numbers;
     const char *const name = c->variant->name;
 
     if (!c->share_qk)
@@ -68,7 +68,7 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     return OK;
 }
 
-const struct own lsh_own = {choices, OWN_SIZE(struct lsh), usual, check};
+const struct part_numbers lsh_numbers = {choices, NUMBERS_SIZE(struct lsh), usual, check};
 
 static void params(const struct sublayer *s, const char *prefix, struct params *p)
 {
@@ -189,7 +189,7 @@ static void run_bits(const struct content_call *n, const struct attn_grad *d)
     const struct attn_impl *const impl = content_impl(n);
     const struct engine alone = content_alone(n);
     const int words = bits_words(all->M + all->L);
-    const size_t bytes = bits_bytes(n->s, n->s->of.attention.largest);
+    const size_t bytes = bits_bytes(n->s, n->s->state.attention.largest);
 
 #pragma omp parallel for schedule(static, 1) num_threads(content_team(n))
     for (int head = 0; head < all->B * all->H; head++) {

@@ -220,7 +220,7 @@ static void query_backward(const struct head *t, int i, const struct attn_grad *
 
 static void run_head(const struct content_call *n, int head, const struct attn_grad *d)
 {
-    const size_t bytes = room_of(n->s, n->s->of.attention.largest.L, NULL).bytes;
+    const size_t bytes = room_of(n->s, n->s->state.attention.largest.L, NULL).bytes;
     const struct lsh *const l = lsh_of(n->s->c);
     char *const all = content_own_scratch(n);
 

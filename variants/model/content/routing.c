@@ -41,19 +41,19 @@ static const struct choice choices[] = {
     {0},
 };
 
-const struct routing *routing_of(const struct config *c) { return config_own(c, SLOT_MIXER); }
+const struct routing *routing_of(const struct config *c) { return config_numbers(c, SLOT_MIXER); }
 
 /* 8 clusters of 1024 tokens, of which a query sees the 64 newest. */
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct routing *)own =
+    *(struct routing *)numbers =
         (struct routing){.clusters = 8, .window = 64, .mu_decay = 0.999f, .commit_coef = 1e-4f};
 }
 
-static enum status check(const struct config *c, const void *own, struct err *e)
+static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct routing *const r = own;
+    const struct routing *const r = numbers;
 
     if (r->route == ROUTE_TOPK && !r->window)
         return fail(e, E_USAGE, "%s: route topk of no rows  -> use route_window 1 or more",
@@ -64,7 +64,7 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     return OK;
 }
 
-const struct own routing_own = {choices, OWN_SIZE(struct routing), usual, check};
+const struct part_numbers routing_numbers = {choices, NUMBERS_SIZE(struct routing), usual, check};
 
 static void params(const struct sublayer *s, const char *prefix, struct params *p)
 {

@@ -145,7 +145,7 @@ static void head_backward(const struct content_call *n, const struct room *r, in
 
 static void run_head(const struct content_call *n, int head, const struct attn_grad *d)
 {
-    const size_t bytes = room_of(n->s->of.attention.largest.L, NULL).bytes;
+    const size_t bytes = room_of(n->s->state.attention.largest.L, NULL).bytes;
     char *const all = content_own_scratch(n);
 
     CHECK(all && n->a.M == 0);

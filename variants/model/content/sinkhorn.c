@@ -50,18 +50,18 @@ static const struct choice choices[] = {
     {0},
 };
 
-const struct sinkhorn *sinkhorn_of(const struct config *c) { return config_own(c, SLOT_MIXER); }
+const struct sinkhorn *sinkhorn_of(const struct config *c) { return config_numbers(c, SLOT_MIXER); }
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct sinkhorn *)own =
+    *(struct sinkhorn *)numbers =
         (struct sinkhorn){.block = 64, .iters = 4, .temp = 0.75f, .noise_batch = 1};
 }
 
-static enum status check(const struct config *c, const void *own, struct err *e)
+static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct sinkhorn *const s = own;
+    const struct sinkhorn *const s = numbers;
     const char *const name = c->variant->name;
 
     if (!(s->temp > 0))
@@ -80,7 +80,7 @@ static enum status check(const struct config *c, const void *own, struct err *e)
     return OK;
 }
 
-const struct own sinkhorn_own = {choices, OWN_SIZE(struct sinkhorn), usual, check};
+const struct part_numbers sinkhorn_numbers = {choices, NUMBERS_SIZE(struct sinkhorn), usual, check};
 
 static void params(const struct sublayer *s, const char *prefix, struct params *p)
 {
@@ -167,7 +167,7 @@ static size_t scratch(const struct sublayer *s, struct extent max, int threads)
 
 static struct room my_room(const struct content_call *n)
 {
-    const struct attention *const t = &n->s->of.attention;
+    const struct attention *const t = &n->s->state.attention;
     char *const all = content_own_scratch(n);
 
     CHECK(all);

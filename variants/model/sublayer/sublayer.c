@@ -75,7 +75,7 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
         !s->kind->narrows)
         return kv_unsupported(s->c, e);
     s->model = &p->v[at_model];
-    s->own = found(p, s->at_own);
+    s->weights = found(p, s->at_weights);
     s->norm = found(p, s->at_norm);
     s->gate = found(p, s->at_gate);
     s->alpha = found(p, s->at_alpha);

@@ -65,7 +65,7 @@ struct work {
     float *y;    /* [B,L,D] f of them */
     float *sum;  /* [B,L,D] input of the norm after the sum (post); NULL = computed in the stream */
     float *gate; /* [B*L, gate->work * D] */
-    float *own[SUB_ARRAYS]; /* the kind's */
+    float *array[SUB_ARRAYS]; /* the kind's */
     /* The previous and the next sub-layer of its kind; NULL if there is none. At inference they
      * have the same arrays. */
     const struct work *below, *above;
@@ -82,7 +82,7 @@ struct work {
     float *stats;     /* of norm_backward */
     float *d_open;    /* [B*L] */
     float open_slope; /* gradient by each gate, set before every backward pass */
-    float *d_own[SUB_ARRAYS];
+    float *d_array[SUB_ARRAYS];
     void *d_scratch;
 };
 
@@ -125,12 +125,13 @@ struct sublayer_kind {
     /* The newest so many of them have the name "tail" there, too; NULL = none. */
     int (*tail)(const struct config *c);
     bool mixes;            /* a position's output depends on others'; declared first in a layer */
-    bool attends;          /* it runs the implementation of attention in of.attention */
+    bool attends;          /* it runs the implementation of attention in state.attention */
     enum drop_place place; /* of its output */
     bool wide;             /* alone, its output is as wide as all heads, not as the stream */
-    /* `own` is the prefix of tensors that a layer may have several of, such as a feed-forward
+    /* `inner` is the prefix of tensors that a layer may have several of, such as a feed-forward
      * network's or attention's; `prefix` that of all others. */
-    void (*params)(const struct sublayer *s, const char *prefix, const char *own, struct params *p);
+    void (*params)(const struct sublayer *s, const char *prefix, const char *inner,
+                   struct params *p);
     /* Rows of its input that it remembers for this kind of memory, if M are asked for; -1 = it has
      * no such memory and reads new rows in place. NULL = always -1. */
     int (*keeps)(const struct config *c, enum mem_kind mem, int M);
@@ -217,8 +218,8 @@ extern const struct sublayer_kind sublayer_cpe, sublayer_sep, sublayer_rnn, subl
     sublayer_steps, sublayer_steps_ffn, sublayer_linformer, sublayer_mca, sublayer_tree,
     sublayer_nystrom, sublayer_pooling, sublayer_etc, sublayer_isab, sublayer_lsra,
     sublayer_feedback, sublayer_read, sublayer_content;
-extern const struct own synthesizer_own, linformer_own, mca_own, tree_own, nystrom_own, pooling_own,
-    etc_own, isab_own;
+extern const struct part_numbers synthesizer_numbers, linformer_numbers, mca_numbers, tree_numbers,
+    nystrom_numbers, pooling_numbers, etc_numbers, isab_numbers;
 
 /* Attention's own state. */
 struct feedback;
@@ -332,12 +333,12 @@ struct sublayer {
     bool pools;                   /* its queries are means of two of the rows before it */
     bool joins;                   /* before it every token gets its own row again */
     /* Its parameters: indices in the model's list, -1 = none; once bound, pointers. */
-    int at_own, at_norm, at_gate, at_alpha, at_qkv_map, at_attn_extra, at_around, at_skip;
-    const struct param *model, *own, *norm, *gate, *alpha; /* model: those of all layers */
-    const struct param *qkv_map;                           /* those of c->qkv_map */
-    const struct param *attn_extra;                        /* those of c->attn_extra */
-    const struct param *around;                            /* those of parts */
-    const struct param *skip;                              /* of its gate */
+    int at_weights, at_norm, at_gate, at_alpha, at_qkv_map, at_attn_extra, at_around, at_skip;
+    const struct param *model, *weights, *norm, *gate, *alpha; /* model: those of all layers */
+    const struct param *qkv_map;                               /* those of c->qkv_map */
+    const struct param *attn_extra;                            /* those of c->attn_extra */
+    const struct param *around;                                /* those of parts */
+    const struct param *skip;                                  /* of its gate */
     int n_parts;
     struct part_of parts[MAX_AROUND];
     struct reading reading;
@@ -357,7 +358,7 @@ struct sublayer {
         struct pooled pooled;
         struct etc_memory etc;
         struct steps_memory steps;
-    } of;
+    } state;
 };
 
 /* E_UNSUPPORTED: what its MEM_KV caches cannot have the type that the model says. */

@@ -27,27 +27,27 @@ static int kernel_of(const struct sublayer *s)
     return is_sep(s) ? s->c->sep_kernel : s->c->cpe_kernel;
 }
 
-static void taps_params(int kernel, int D, const char *own, const char *name, struct params *p)
+static void taps_params(int kernel, int D, const char *inner, const char *name, struct params *p)
 {
     params_add(p, INIT_UNIFORM_BOTH, 1 / sqrtf((float)kernel), 2, (const int[]){kernel, D}, "%s%s",
-               own, name);
+               inner, name);
 }
 
-static void cpe_params(const struct sublayer *s, const char *prefix, const char *own,
+static void cpe_params(const struct sublayer *s, const char *prefix, const char *inner,
                        struct params *p)
 {
     (void)prefix;
-    taps_params(s->c->cpe_kernel, s->c->D, own, "weight", p);
-    params_vector(p, INIT_ZERO, 0, s->c->D, own, "bias");
+    taps_params(s->c->cpe_kernel, s->c->D, inner, "weight", p);
+    params_vector(p, INIT_ZERO, 0, s->c->D, inner, "bias");
 }
 
-static void sep_params(const struct sublayer *s, const char *prefix, const char *own,
+static void sep_params(const struct sublayer *s, const char *prefix, const char *inner,
                        struct params *p)
 {
     (void)prefix;
-    taps_params(s->c->sep_kernel, s->c->D, own, "depth", p);
-    params_residual(p, params_map(p, s->c->D, s->c->D, own, "point.weight"));
-    params_vector(p, INIT_ZERO, 0, s->c->D, own, "point.bias");
+    taps_params(s->c->sep_kernel, s->c->D, inner, "depth", p);
+    params_residual(p, params_map(p, s->c->D, s->c->D, inner, "point.weight"));
+    params_vector(p, INIT_ZERO, 0, s->c->D, inner, "point.bias");
 }
 
 static int keeps(int kernel, enum mem_kind mem)
@@ -95,7 +95,7 @@ static void convolve(const struct engine *g, const struct sublayer *s, struct su
                      const float *bias, float *u)
 {
     const int D = s->c->D, k = kernel_of(s);
-    const float *const w = s->own[TAPS].data;
+    const float *const w = s->weights[TAPS].data;
 
 #pragma omp parallel for num_threads(team(g, from, D))
     for (int row = 0; row < from.B * from.L; row++) {
@@ -119,7 +119,7 @@ static void input_grad(const struct engine *g, const struct sublayer *s, struct 
                        float *d_in, const float *d_u, int skip)
 {
     const int D = s->c->D, k = kernel_of(s), rows = from.M + from.L - skip;
-    const float *const w = s->own[TAPS].data;
+    const float *const w = s->weights[TAPS].data;
 
 #pragma omp parallel for num_threads(team(g, from, D))
     for (int row = 0; row < from.B * rows; row++) {
@@ -144,7 +144,7 @@ static void taps_grad(const struct engine *g, const struct sublayer *s, struct s
 
 #pragma omp parallel for num_threads(team(g, from, D))
     for (int tap = 0; tap < k; tap++) {
-        float *const to = s->own[TAPS].grad + (ptrdiff_t)tap * D;
+        float *const to = s->weights[TAPS].grad + (ptrdiff_t)tap * D;
         for (int b = 0; b < from.B; b++)
             for (int i = max_int(0, k - 1 - tap - from.M); i < from.L; i++) {
                 const float *const d = d_u + ((ptrdiff_t)b * from.L + i) * D;
@@ -162,7 +162,7 @@ static void taps_grad(const struct engine *g, const struct sublayer *s, struct s
 static void cpe_forward(const struct engine *g, struct sublayer *s, struct work *w,
                         struct sublayer_input from, struct act epilogue)
 {
-    convolve(g, s, from, s->own[BIAS].data, w->y);
+    convolve(g, s, from, s->weights[BIAS].data, w->y);
     epilogue.x = w->y;
     epilogue.rows = from.B * from.L;
     epilogue.n = s->c->D;
@@ -174,7 +174,7 @@ static void cpe_backward(const struct engine *g, struct sublayer *s, const struc
                          struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
     (void)w;
-    linear_bias_grad(g, &s->own[BIAS], d_y, from.B * from.L);
+    linear_bias_grad(g, &s->weights[BIAS], d_y, from.B * from.L);
     taps_grad(g, s, from, d_y);
     input_grad(g, s, from, d_in, d_y, skip);
 }
@@ -182,20 +182,20 @@ static void cpe_backward(const struct engine *g, struct sublayer *s, const struc
 static void sep_forward(const struct engine *g, struct sublayer *s, struct work *w,
                         struct sublayer_input from, struct act epilogue)
 {
-    convolve(g, s, from, NULL, w->own[SUM]);
-    linear_forward(g, &s->own[POINT], &s->own[POINT_BIAS], w->y, w->own[SUM], from.B * from.L,
-                   epilogue);
+    convolve(g, s, from, NULL, w->array[SUM]);
+    linear_forward(g, &s->weights[POINT], &s->weights[POINT_BIAS], w->y, w->array[SUM],
+                   from.B * from.L, epilogue);
 }
 
 static void sep_backward(const struct engine *g, struct sublayer *s, const struct work *w,
                          struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
     const int rows = from.B * from.L;
-    float *const d_u = w->d_own[D_SUM];
+    float *const d_u = w->d_array[D_SUM];
 
-    linear_bias_grad(g, &s->own[POINT_BIAS], d_y, rows);
-    linear_weight_grad(g, &s->own[POINT], d_y, w->own[SUM], rows);
-    linear_input_grad(g, &s->own[POINT], d_u, d_y, rows, 0);
+    linear_bias_grad(g, &s->weights[POINT_BIAS], d_y, rows);
+    linear_weight_grad(g, &s->weights[POINT], d_y, w->array[SUM], rows);
+    linear_input_grad(g, &s->weights[POINT], d_u, d_y, rows, 0);
     taps_grad(g, s, from, d_u);
     input_grad(g, s, from, d_in, d_u, skip);
 }

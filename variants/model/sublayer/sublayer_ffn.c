@@ -35,8 +35,8 @@ static void ffn_forward(const struct engine *g, struct sublayer *s, struct work 
     const int rows = from.B * from.L;
 
     if (s->c->ffn->read_tokens)
-        s->c->ffn->read_tokens(s->c, s->own, w->tokens, rows, w->own[WORK]);
-    s->c->ffn->forward(g, s->c, s->own, w->y, from.at.at, rows, w->own[WORK], w->x != NULL,
+        s->c->ffn->read_tokens(s->c, s->weights, w->tokens, rows, w->array[WORK]);
+    s->c->ffn->forward(g, s->c, s->weights, w->y, from.at.at, rows, w->array[WORK], w->x != NULL,
                        epilogue, &w->drop);
 }
 
@@ -44,13 +44,13 @@ static void ffn_backward(const struct engine *g, struct sublayer *s, const struc
                          struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
     (void)skip;
-    s->c->ffn->backward(g, s->c, s->own, d_in, d_y, from.at.at, from.B * from.L, w->own[WORK],
-                        w->d_own[WORK], &w->drop);
+    s->c->ffn->backward(g, s->c, s->weights, d_in, d_y, from.at.at, from.B * from.L, w->array[WORK],
+                        w->d_array[WORK], &w->drop);
 }
 
 static double ffn_aux(const struct sublayer *s, const struct work *w, int rows)
 {
-    return s->c->ffn->aux ? s->c->ffn->aux(s->c, rows, w->own[WORK]) : 0;
+    return s->c->ffn->aux ? s->c->ffn->aux(s->c, rows, w->array[WORK]) : 0;
 }
 
 static double ffn_flop(const struct sublayer *s, int B, int L, int M)

@@ -38,7 +38,7 @@ static enum status can_grad(const struct sublayer *s, const struct engine *g, st
 {
     if (s->kind->can_grad)
         return s->kind->can_grad(s, g, e);
-    return s->kind->attends ? engine_attn_backward(g, s->of.attention.impl, e) : OK;
+    return s->kind->attends ? engine_attn_backward(g, s->state.attention.impl, e) : OK;
 }
 
 enum status sublayers_can_grad(const struct sublayers *s, const struct engine *g, struct err *e)
@@ -223,8 +223,8 @@ void sublayers_impl(const struct sublayers *s, const char **forward, const char 
             return;
         }
         if (at->kind->attends) {
-            *forward = at->of.attention.impl->name;
-            *backward = at->of.attention.impl->backward_by;
+            *forward = at->state.attention.impl->name;
+            *backward = at->state.attention.impl->backward_by;
             return;
         }
     }

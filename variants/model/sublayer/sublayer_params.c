@@ -16,7 +16,7 @@ static const struct letter {
     char letter;
     const struct sublayer_kind *kind;
     float scale;
-    const char *own; /* prefix of its tensors in a layer, if they have one */
+    const char *inner; /* prefix of its tensors in a layer, if they have one */
 } letters[] = {
     {SUB_ATTENTION, &sublayer_attention, 1, ""}, {SUB_FFN, &sublayer_ffn, 1, "ff."},
     {SUB_HALF_FFN, &sublayer_ffn, 0.5f, "ff."},  {SUB_RNN, &sublayer_rnn, 1, "rnn."},
@@ -40,7 +40,7 @@ static bool macaron(enum wiring w) { return w == WIRING_MACARON_PRE || w == WIRI
 
 /* Prefixes of the tensors of one sub-layer. */
 struct names {
-    char prefix[32], own[48], gate[64], norm[16];
+    char prefix[32], inner[48], gate[64], norm[16];
 };
 
 /* The k-th sub-layer of layer l of this macaron. */
@@ -49,7 +49,7 @@ static struct names in_macaron(int l, int k)
     struct names n;
 
     snprintf(n.prefix, sizeof(n.prefix), "layers.%d.", l);
-    snprintf(n.own, sizeof(n.own), "%s%s", n.prefix, k == 0 ? "ff0." : k == 1 ? "" : "ff.");
+    snprintf(n.inner, sizeof(n.inner), "%s%s", n.prefix, k == 0 ? "ff0." : k == 1 ? "" : "ff.");
     snprintf(n.gate, sizeof(n.gate), "%sgate%d.", n.prefix, k + 1);
     snprintf(n.norm, sizeof(n.norm), "ln%d", k);
     return n;
@@ -64,7 +64,7 @@ static struct names in_layer(int l, char letter)
     struct names n;
 
     snprintf(n.prefix, sizeof(n.prefix), "layers.%d.", l);
-    snprintf(n.own, sizeof(n.own), "%s%s", n.prefix, letter_find(letter)->own);
+    snprintf(n.inner, sizeof(n.inner), "%s%s", n.prefix, letter_find(letter)->inner);
     snprintf(n.gate, sizeof(n.gate), "%sgate%s.", n.prefix, which);
     snprintf(n.norm, sizeof(n.norm), "ln%s", which);
     return n;
@@ -76,7 +76,7 @@ static struct names rnn_in_layer(int l, int r)
     struct names n;
 
     snprintf(n.prefix, sizeof(n.prefix), "layers.%d.", l);
-    snprintf(n.own, sizeof(n.own), "%srnn.%d.", n.prefix, r);
+    snprintf(n.inner, sizeof(n.inner), "%srnn.%d.", n.prefix, r);
     snprintf(n.gate, sizeof(n.gate), "%sgater.%d.", n.prefix, r);
     snprintf(n.norm, sizeof(n.norm), "lnr.%d", r);
     return n;
@@ -88,7 +88,7 @@ static struct names in_order(int i, char letter)
     struct names n;
 
     snprintf(n.prefix, sizeof(n.prefix), "sub.%d.", i);
-    snprintf(n.own, sizeof(n.own), "%s%s", n.prefix, letter_find(letter)->own);
+    snprintf(n.inner, sizeof(n.inner), "%s%s", n.prefix, letter_find(letter)->inner);
     snprintf(n.gate, sizeof(n.gate), "%sgate.", n.prefix);
     snprintf(n.norm, sizeof(n.norm), "ln");
     return n;
@@ -146,7 +146,7 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
         .level = letter == SUB_UNPOOLED ? 0 : (i ? s->at[i - 1].level : 0) + pools,
         .pools = pools,
         .joins = letter == SUB_UNPOOLED,
-        .at_own = -1,
+        .at_weights = -1,
         .at_norm = -1,
         .at_gate = -1,
         .at_alpha = -1,
@@ -164,20 +164,20 @@ static void declare_own(struct sublayer *s, const struct names *n, struct params
     if (compressive_of(s->c)->rows && compressive_of(s->c)->form == COMPRESS_CONV &&
         s->kind == &sublayer_attention) {
         s->at_compress = p->n;
-        compressed_params(s->c, n->own, p);
+        compressed_params(s->c, n->inner, p);
     }
     if (qkv_map && s->kind == &sublayer_attention) {
         s->at_qkv_map = p->n;
-        qkv_map->params(s->c, s->nth, n->own, p);
+        qkv_map->params(s->c, s->nth, n->inner, p);
     }
-    s->at_own = p->n;
-    s->kind->params(s, n->prefix, n->own, p);
+    s->at_weights = p->n;
+    s->kind->params(s, n->prefix, n->inner, p);
     if (s->c->attn_extra && s->kind == &sublayer_attention) {
         s->at_attn_extra = p->n;
-        s->c->attn_extra->layer_params(s->c, n->own, p);
+        s->c->attn_extra->layer_params(s->c, n->inner, p);
     }
     if (s->kind == &sublayer_attention)
-        around_params(s, n->own, p);
+        around_params(s, n->inner, p);
 }
 
 /* The sub-layer of the same kind before the k-th of a layer whose weights it has; -1 = none. */
@@ -193,7 +193,7 @@ static int twin_of(const struct config *c, const struct sublayer *at, int k)
 
 static void share_weights(struct sublayer *s, const struct sublayer *with)
 {
-    s->at_own = with->at_own;
+    s->at_weights = with->at_weights;
     s->at_norm = with->at_norm;
     s->at_qkv_map = with->at_qkv_map;
     s->at_compress = with->at_compress;
@@ -362,7 +362,7 @@ enum status sublayers_init_bare(struct sublayers *s, const struct config *c, cha
     begin(s, 0, 0, c, letter);
     s->at->bare = true;
     s->at->wiring = WIRING_POST; /* no norm before f: source rows are used unchanged */
-    snprintf(n.own, sizeof(n.own), "%s", letter_find(letter)->own);
+    snprintf(n.inner, sizeof(n.inner), "%s", letter_find(letter)->inner);
     declare_own(s->at, &n, p);
     return OK;
 }

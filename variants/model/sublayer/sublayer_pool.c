@@ -26,7 +26,7 @@ static void add_rows(float *dst, const float *x, int n)
 float *pool_rows(const struct sublayer *s, struct work *w, const float *x, int B, int L)
 {
     const int D = s->c->D, groups = pool_groups(s->c, L, 1);
-    float *const y = w->own[AT_POOLED];
+    float *const y = w->array[AT_POOLED];
 
     for (int b = 0; b < B; b++)
         for (int i = 0; i < groups; i++) {
@@ -42,7 +42,7 @@ float *pool_rows(const struct sublayer *s, struct work *w, const float *x, int B
 void pool_rows_grad(const struct sublayer *s, const struct work *w, float *d, int B, int L)
 {
     const int D = s->c->D, groups = pool_groups(s->c, L, 1);
-    const float *const d_asking = w->d_own[AT_POOLED];
+    const float *const d_asking = w->d_array[AT_POOLED];
 
     for (int b = B - 1; b >= 0; b--)
         for (int j = L - 1; j >= 0; j--) {

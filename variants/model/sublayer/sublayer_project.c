@@ -31,7 +31,7 @@ void project_params(const struct config *c, int in, int kv_in, bool asks, const 
 const struct param *project_weight(const struct sublayer *s, int which)
 {
     CHECK(which >= missing(s->asks) && which < after_last(s->c));
-    return s->own + which - missing(s->asks);
+    return s->weights + which - missing(s->asks);
 }
 
 int project_n_params(const struct sublayer *s)

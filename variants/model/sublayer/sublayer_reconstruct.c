@@ -104,10 +104,10 @@ static void project_all(const struct engine *g, const struct sublayer *s, struct
         norm_apply(g, c, s->norm, r->fresh, fresh, NULL, r->rows[1]);
         r->x[1] = r->fresh;
     }
-    project(g, &s->own[ATTN_Q], r->q, source + (ptrdiff_t)from.M * c->D, from.L);
+    project(g, &s->weights[ATTN_Q], r->q, source + (ptrdiff_t)from.M * c->D, from.L);
     for (int i = 0; i < 2; i++) {
-        project(g, &s->own[ATTN_K], r->k[i], r->x[i], r->rows[i]);
-        project(g, &s->own[ATTN_V], r->v[i], r->x[i], r->rows[i]);
+        project(g, &s->weights[ATTN_K], r->k[i], r->x[i], r->rows[i]);
+        project(g, &s->weights[ATTN_V], r->v[i], r->x[i], r->rows[i]);
     }
 }
 
@@ -184,8 +184,8 @@ static void fresh_grad(const struct engine *g, const struct sublayer *s, struct 
     const struct config *c = s->c;
     const int n = r->rows[1];
 
-    linear_input_grad(g, &s->own[ATTN_K], r->d_fresh, r->d_k, n, 0);
-    linear_input_grad(g, &s->own[ATTN_V], r->d_fresh, r->d_v, n, 1);
+    linear_input_grad(g, &s->weights[ATTN_K], r->d_fresh, r->d_k, n, 0);
+    linear_input_grad(g, &s->weights[ATTN_V], r->d_fresh, r->d_v, n, 1);
     if (wiring_norms_first(s->wiring))
         norm_input_grad(g, c, s->norm, r->d_fresh, r->d_fresh,
                         s->compressed.fresh + (ptrdiff_t)b * n * c->D, r->stats, n);

@@ -8,7 +8,7 @@
 #include "sublayer_rnn.h"
 #include "variants/parts/linear.h"
 
-static void rnn_params(const struct sublayer *s, const char *prefix, const char *own,
+static void rnn_params(const struct sublayer *s, const char *prefix, const char *inner,
                        struct params *p)
 {
     const struct config *const c = s->c;
@@ -16,10 +16,10 @@ static void rnn_params(const struct sublayer *s, const char *prefix, const char 
     const int rows = rnn_cell_gates(c->rnn_cell) * c->D;
 
     (void)prefix;
-    params_map(p, rows, c->D, own, "w_ih");
-    params_map(p, rows, c->D, own, "w_hh");
-    params_vector(p, INIT_ZERO, 0, rows, own, "b_ih");
-    params_vector(p, INIT_ZERO, 0, rows, own, "b_hh");
+    params_map(p, rows, c->D, inner, "w_ih");
+    params_map(p, rows, c->D, inner, "w_hh");
+    params_vector(p, INIT_ZERO, 0, rows, inner, "b_ih");
+    params_vector(p, INIT_ZERO, 0, rows, inner, "b_hh");
 }
 
 static int rnn_keeps(const struct config *c, enum mem_kind mem, int M)
@@ -72,7 +72,7 @@ struct rnn rnn_of(const struct engine *g, const struct sublayer *s, struct subla
     const struct config *c = s->c;
 
     return (struct rnn){.g = g,
-                        .w = s->own,
+                        .w = s->weights,
                         .kind = c->rnn_cell,
                         .B = from.B,
                         .M = from.M,
@@ -143,10 +143,10 @@ static void rnn_forward(const struct engine *g, struct sublayer *s, struct work 
 {
     struct rnn r = rnn_of(g, s, from);
 
-    r.x = w->own[RNN_X];
-    r.h = w->own[RNN_H];
-    r.state = w->own[RNN_STATE];
-    r.cell = w->own[RNN_CELL];
+    r.x = w->array[RNN_X];
+    r.h = w->array[RNN_H];
+    r.state = w->array[RNN_STATE];
+    r.cell = w->array[RNN_CELL];
     rnn_project(&r, from);
     rnn_run(&r);
     epilogue.x = r.state;

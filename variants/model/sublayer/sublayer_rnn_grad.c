@@ -20,7 +20,7 @@ static void cell_backward(const struct rnn *r, int s, struct sides d, float *d_s
         const struct rnn_step of = rnn_step_at(r, s, part / 2, padded);
         const ptrdiff_t row = (ptrdiff_t)(part / 2) * r->L + (padded ? 0 : rnn_padded(r, s));
         if (of.rows)
-            r->g->ops.rnn_cell_grad(&(struct rnn_step_grad){.of = of,
+            r->g->ops.rnn_cell_grad(&(struct rnn_step_grad){.step = of,
                                                             .d_x = d.x + row * r->gates * r->D,
                                                             .d_h = d.h + row * r->gates * r->D,
                                                             .d_state = d_state + row * r->D,
@@ -91,24 +91,24 @@ void rnn_backward(const struct engine *g, struct sublayer *s, const struct work 
     const size_t state = (size_t)(r.B * r.L) * (size_t)r.D;
     const size_t source = (size_t)(r.B * (r.M + r.L)) * (size_t)r.D;
     const bool lstm = r.kind == CELL_LSTM;
-    struct sides d = {w->d_own[RNN_D_SIDES], w->d_own[RNN_D_SIDES]};
-    float *const d_state = w->d_own[RNN_D_STATE], *const d_c = lstm ? d_state + state : NULL;
+    struct sides d = {w->d_array[RNN_D_SIDES], w->d_array[RNN_D_SIDES]};
+    float *const d_state = w->d_array[RNN_D_STATE], *const d_c = lstm ? d_state + state : NULL;
 
     if (r.kind == CELL_GRU)
         d.h += state * (size_t)r.gates;
     r.step = r.B * r.L;
-    r.x = w->own[RNN_X];
-    r.h = w->d_own[RNN_HS];
-    r.state = w->d_own[RNN_STATES];
-    r.cell = w->d_own[RNN_CELLS];
+    r.x = w->array[RNN_X];
+    r.h = w->d_array[RNN_HS];
+    r.state = w->d_array[RNN_STATES];
+    r.cell = w->d_array[RNN_CELLS];
     rnn_project(&r, from);
     rnn_run(&r);
 
     memcpy(d_state, d_y, state * sizeof(float));
     if (lstm)
         memset(d_c, 0, state * sizeof(float));
-    memset(w->d_own[RNN_D_X], 0, source * (size_t)r.gates * sizeof(float));
+    memset(w->d_array[RNN_D_X], 0, source * (size_t)r.gates * sizeof(float));
     for (int i = r.window - 1; i >= 0; i--)
-        step_backward(&r, i, d, w->d_own[RNN_D_X], d_state, d_c);
-    project_backward(&r, from, d_in, w->d_own[RNN_D_X], skip);
+        step_backward(&r, i, d, w->d_array[RNN_D_X], d_state, d_c);
+    project_backward(&r, from, d_in, w->d_array[RNN_D_X], skip);
 }

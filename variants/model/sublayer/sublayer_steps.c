@@ -16,24 +16,24 @@ enum { VALUES, FIRST, ROWS, RESULT };
 
 static const struct param *last_map(const struct sublayer *s)
 {
-    return &s->own[s->of.steps.steps.n_params];
+    return &s->weights[s->state.steps.steps.n_params];
 }
 
 static const struct param *last_bias(const struct sublayer *s)
 {
-    return s->of.steps.steps.last_bias ? last_map(s) + 1 : NULL;
+    return s->state.steps.steps.last_bias ? last_map(s) + 1 : NULL;
 }
 
 static bool in_place_of_ffn(const struct sublayer *s) { return s->kind == &sublayer_steps_ffn; }
 
-static void steps_params(const struct sublayer *s, const char *prefix, const char *own,
+static void steps_params(const struct sublayer *s, const char *prefix, const char *inner,
                          struct params *p)
 {
     const char *const given = s->c->mixer ? s->c->mixer->prefix : NULL;
     struct steps t;
     char names[64];
 
-    snprintf(names, sizeof(names), "%s%s", in_place_of_ffn(s) ? own : prefix,
+    snprintf(names, sizeof(names), "%s%s", in_place_of_ffn(s) ? inner : prefix,
              in_place_of_ffn(s) ? ""
              : given            ? given
                                 : "attn.");
@@ -67,31 +67,31 @@ static int most_rows(const struct sublayer *s, struct extent max)
 
 static size_t state_floats(const struct sublayer *s, int i)
 {
-    const struct state *const state = &s->of.steps.steps.state[i];
+    const struct state *const state = &s->state.steps.steps.state[i];
 
-    return (state->given ? 1 : (size_t)s->of.steps.max.B) * (size_t)state->n;
+    return (state->given ? 1 : (size_t)s->state.steps.max.B) * (size_t)state->n;
 }
 
 /* Is the i-th state there, and does each call change it? It begins where the call before has ended,
  * or at the first row of memory. */
 static bool is_kept(const struct sublayer *s, int i)
 {
-    return goes_on(s) || keeps_rows(s) || s->of.steps.steps.state[i].given;
+    return goes_on(s) || keeps_rows(s) || s->state.steps.steps.state[i].given;
 }
 
 static bool advances(const struct sublayer *s, int i)
 {
-    return is_kept(s, i) && !s->of.steps.steps.state[i].given;
+    return is_kept(s, i) && !s->state.steps.steps.state[i].given;
 }
 
 static void begin_state(struct sublayer *s, int i)
 {
-    const struct state *const state = &s->of.steps.steps.state[i];
+    const struct state *const state = &s->state.steps.steps.state[i];
 
     if (state->draw)
-        state->draw(s->c, s->of.steps.before[i]);
+        state->draw(s->c, s->state.steps.before[i]);
     for (size_t e = 0; !state->draw && e < state_floats(s, i); e++)
-        s->of.steps.before[i][e] = state->start;
+        s->state.steps.before[i][e] = state->start;
 }
 
 /* As two floats, because one would round from 2^24 on. */
@@ -99,7 +99,7 @@ enum { POSITION_LOW = 1 << 20 };
 
 static int64_t position_of(const struct sublayer *s)
 {
-    const float *const at = s->of.steps.position;
+    const float *const at = s->state.steps.position;
 
     return at ? (int64_t)at[0] * POSITION_LOW + (int64_t)at[1] : 0;
 }
@@ -107,7 +107,7 @@ static int64_t position_of(const struct sublayer *s)
 void sublayer_steps_seek(struct sublayer *s, int64_t position)
 {
     const int64_t high = position / POSITION_LOW, low = position % POSITION_LOW;
-    float *const at = s->of.steps.position;
+    float *const at = s->state.steps.position;
 
     if (!at)
         return;
@@ -118,14 +118,14 @@ void sublayer_steps_seek(struct sublayer *s, int64_t position)
 static void steps_forget(struct sublayer *s)
 {
     sublayer_steps_seek(s, 0);
-    for (int i = 0; i < s->of.steps.steps.n_states; i++)
+    for (int i = 0; i < s->state.steps.steps.n_states; i++)
         if (advances(s, i))
             begin_state(s, i);
 }
 
 static size_t first_floats(const struct sublayer *s, struct extent max)
 {
-    const struct steps *const t = &s->of.steps.steps;
+    const struct steps *const t = &s->state.steps.steps;
 
     return t->first < 0 ? 0 : (size_t)(max.B * max.L) * (size_t)t->value[t->first].width;
 }
@@ -133,7 +133,7 @@ static size_t first_floats(const struct sublayer *s, struct extent max)
 static enum status steps_bind(struct sublayer *s, const struct engine *g, struct extent max,
                               struct arena *a, struct err *e)
 {
-    struct steps_memory *const m = &s->of.steps;
+    struct steps_memory *const m = &s->state.steps;
 
     if (!goes_on(s) && !keeps_rows(s) && (s->mem == MEM_HIDDEN || s->mem == MEM_KV))
         return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> use --mem-kind state",
@@ -167,7 +167,7 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
 static void steps_build_tables(const struct engine *g, struct sublayer *s,
                                const float *pos_encoding)
 {
-    struct steps_memory *const m = &s->of.steps;
+    struct steps_memory *const m = &s->state.steps;
 
     (void)g, (void)pos_encoding;
     if (m->steps.tables)
@@ -176,7 +176,7 @@ static void steps_build_tables(const struct engine *g, struct sublayer *s,
 
 static void steps_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
-    const struct steps *const t = &s->of.steps.steps;
+    const struct steps *const t = &s->state.steps.steps;
     const size_t rows = (size_t)max.B * (size_t)most_rows(s, max);
     const size_t copied = keeps_rows(s) ? rows : 0;
 
@@ -200,10 +200,10 @@ static void steps_arrays_grad(const struct sublayer *s, struct extent max,
 
 static struct attn_need scratch_of(const struct sublayer *s, const struct engine *g, bool backward)
 {
-    const struct extent max = s->of.steps.max;
+    const struct extent max = s->state.steps.max;
 
-    return (struct attn_need){
-        .scratch_bytes = steps_scratch(&s->of.steps.steps, g, max.B, most_rows(s, max), backward)};
+    return (struct attn_need){.scratch_bytes = steps_scratch(&s->state.steps.steps, g, max.B,
+                                                             most_rows(s, max), backward)};
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -219,25 +219,25 @@ static void copy_rows(float *to, ptrdiff_t to_stride, const float *from, ptrdiff
 static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
                                const struct work *w, struct sublayer_input from)
 {
-    const struct steps_memory *const m = &s->of.steps;
+    const struct steps_memory *const m = &s->state.steps;
     const int K = from.M + from.L;
     const ptrdiff_t row = (ptrdiff_t)K * s->c->D;
     struct steps_run r = {.g = g,
-                          .params = s->own,
+                          .params = s->weights,
                           .model = m->shared,
                           .B = from.B,
                           .L = K,
                           .position = position_of(s),
                           .x = from.at.at,
-                          .values = w->own[VALUES],
+                          .values = w->array[VALUES],
                           .kept = w->x != NULL,
-                          .first = m->first ? m->first : w->own[FIRST],
+                          .first = m->first ? m->first : w->array[FIRST],
                           .scratch = w->scratch};
 
     CHECK(keeps_rows(s) || (from.M == 0 && (from.B == 1 || from.at.stride == row)));
     if (keeps_rows(s)) {
-        copy_rows(w->own[ROWS], row, from.at.at, from.at.stride, from.B, (size_t)row);
-        r.x = w->own[ROWS];
+        copy_rows(w->array[ROWS], row, from.at.at, from.at.stride, from.B, (size_t)row);
+        r.x = w->array[ROWS];
     }
     for (int i = 0; i < m->steps.n_states; i++)
         r.before[i] = keeps_rows(s) && advances(s, i) ? NULL : m->before[i];
@@ -249,21 +249,22 @@ static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
 static const float *new_results(const struct sublayer *s, const struct work *w,
                                 const struct steps_run *r, struct sublayer_input from)
 {
-    const struct steps *const t = &s->of.steps.steps;
+    const struct steps *const t = &s->state.steps.steps;
     const float *const all = steps_matrix(t, r, t->result).at;
     const ptrdiff_t n = t->value[t->result].width;
 
     if (!keeps_rows(s))
         return all;
-    copy_rows(w->own[RESULT], from.L * n, all + from.M * n, r->L * n, from.B, (size_t)(from.L * n));
-    return w->own[RESULT];
+    copy_rows(w->array[RESULT], from.L * n, all + from.M * n, r->L * n, from.B,
+              (size_t)(from.L * n));
+    return w->array[RESULT];
 }
 
 /* Into the result's gradient from that of its new rows; those of memory have none. */
 static void put_new_grads(const struct sublayer *s, const struct steps_run *r,
                           struct sublayer_input from, const float *d_new)
 {
-    const struct steps *const t = &s->of.steps.steps;
+    const struct steps *const t = &s->state.steps.steps;
     const ptrdiff_t n = t->value[t->result].width;
     float *const all = steps_gradient(t, r, t->result).at;
 
@@ -274,7 +275,7 @@ static void put_new_grads(const struct sublayer *s, const struct steps_run *r,
 static void steps_sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w,
                                    struct sublayer_input from, struct act epilogue)
 {
-    const struct steps *const t = &s->of.steps.steps;
+    const struct steps *const t = &s->state.steps.steps;
     const struct steps_run r = run_of(g, s, w, from);
 
     steps_forward(t, &r);
@@ -294,17 +295,17 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
                                     const struct work *w, struct sublayer_input from, float *d_in,
                                     const float *d_y, int skip)
 {
-    const struct steps *const t = &s->of.steps.steps;
+    const struct steps *const t = &s->state.steps.steps;
     const int rows = from.B * from.L;
     struct steps_run r = run_of(g, s, w, from);
 
-    r.d_x = keeps_rows(s) ? w->d_own[ROWS] : d_in;
-    r.d_values = w->d_own[VALUES];
-    r.d_first = w->d_own[FIRST];
+    r.d_x = keeps_rows(s) ? w->d_array[ROWS] : d_in;
+    r.d_values = w->d_array[VALUES];
+    r.d_first = w->d_array[FIRST];
     r.scratch = w->d_scratch;
     if (r.d_first && !w->above) /* the last layer, which is the first one here */
-        memset(r.d_first, 0, first_floats(s, s->of.steps.max) * sizeof(float));
-    float *const d = keeps_rows(s) ? w->d_own[RESULT] : steps_gradient(t, &r, t->result).at;
+        memset(r.d_first, 0, first_floats(s, s->state.steps.max) * sizeof(float));
+    float *const d = keeps_rows(s) ? w->d_array[RESULT] : steps_gradient(t, &r, t->result).at;
     if (t->last) {
         linear_weight_grad(g, last_map(s), d_y, new_results(s, w, &r, from), rows);
         if (t->last_bias)
@@ -328,12 +329,12 @@ static void steps_sublayer_remember(const struct engine *g, struct sublayer *s, 
 {
     const struct steps_run r = run_of(g, s, w, from);
 
-    steps_remember(&s->of.steps.steps, &r);
+    steps_remember(&s->state.steps.steps, &r);
 }
 
 static void steps_commit(struct sublayer *s, int L)
 {
-    struct steps_memory *const m = &s->of.steps;
+    struct steps_memory *const m = &s->state.steps;
 
     sublayer_steps_seek(s, position_of(s) + L);
     for (int i = 0; i < m->steps.n_states; i++) {
@@ -347,7 +348,7 @@ static void steps_commit(struct sublayer *s, int L)
 
 static bool steps_carries(const struct sublayer *s, int i, struct carried *out)
 {
-    const struct steps_memory *const m = &s->of.steps;
+    const struct steps_memory *const m = &s->state.steps;
 
     if (i == m->steps.n_states && m->first)
         *out = (struct carried){"v_first", m->first, first_floats(s, m->max), true, false};
@@ -367,7 +368,7 @@ static bool steps_carries(const struct sublayer *s, int i, struct carried *out)
 
 static void steps_impl_names(const struct sublayer *s, const char **forward, const char **backward)
 {
-    const struct steps_memory *const m = &s->of.steps;
+    const struct steps_memory *const m = &s->state.steps;
 
     *forward = m->impl;
     *backward = strcmp(m->impl, m->impl_grad) == 0 ? NULL : m->impl_grad;
@@ -376,7 +377,7 @@ static void steps_impl_names(const struct sublayer *s, const char **forward, con
 /* A state has all past rows already. */
 static double steps_sublayer_flop(const struct sublayer *s, int B, int L, int M)
 {
-    const struct steps *const t = &s->of.steps.steps;
+    const struct steps *const t = &s->state.steps.steps;
 
     return steps_flop(t, B, L + (keeps_rows(s) ? M : 0)) +
            (t->last ? 2.0 * B * L * s->c->D * t->value[t->result].width : 0);

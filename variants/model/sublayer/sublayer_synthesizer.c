@@ -32,23 +32,24 @@ static const struct choice synthesizer_choices[] = {
     {0},
 };
 
-const struct own synthesizer_own = {synthesizer_choices, OWN_SIZE(struct synthesizer), NULL, NULL};
+const struct part_numbers synthesizer_numbers = {synthesizer_choices,
+                                                 NUMBERS_SIZE(struct synthesizer), NULL, NULL};
 
 static int hidden(const struct config *c)
 {
-    const struct synthesizer *const own = config_own(c, SLOT_MIXER);
+    const struct synthesizer *const numbers = config_numbers(c, SLOT_MIXER);
 
-    return own->inner ? own->inner : c->dh;
+    return numbers->inner ? numbers->inner : c->dh;
 }
 
-static void syn_params(const struct sublayer *s, const char *prefix, const char *own,
+static void syn_params(const struct sublayer *s, const char *prefix, const char *inner,
                        struct params *p)
 {
     const struct config *const c = s->c;
 
     const int HD = c->H * c->dh, kv_width = c->kv_heads * c->dh, T = max_int(1, places(c));
 
-    (void)own;
+    (void)inner;
     params_matrix(p, kv_width, c->D, prefix, "attn.v.weight");
     params_residual(p, params_matrix(p, c->D, HD, prefix, "attn.o.weight"));
     if (c->attn_bias) {
@@ -68,12 +69,12 @@ static void syn_params(const struct sublayer *s, const char *prefix, const char 
 
 static const struct param *bias(const struct sublayer *s, int which)
 {
-    return s->c->attn_bias ? &s->own[SYN_WEIGHTS + which] : NULL;
+    return s->c->attn_bias ? &s->weights[SYN_WEIGHTS + which] : NULL;
 }
 
 static const struct param *of_scores(const struct sublayer *s)
 {
-    return s->own + (s->c->attn_bias ? 2 : 1) * SYN_WEIGHTS;
+    return s->weights + (s->c->attn_bias ? 2 : 1) * SYN_WEIGHTS;
 }
 
 /* ---- binding ------------------------------------------------------------------------------ */
@@ -95,7 +96,7 @@ static enum status syn_bind(struct sublayer *s, const struct engine *g, struct e
                             struct arena *a, struct err *e)
 {
     static const float something = 0;
-    struct attention *t = &s->of.attention;
+    struct attention *t = &s->state.attention;
 
     (void)a;
     if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
@@ -113,7 +114,7 @@ static enum status syn_bind(struct sublayer *s, const struct engine *g, struct e
 
 static enum status syn_can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
 {
-    return engine_attn_backward(g, s->of.attention.impl, e);
+    return engine_attn_backward(g, s->state.attention.impl, e);
 }
 
 static void syn_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
@@ -144,7 +145,7 @@ static void syn_arrays_grad(const struct sublayer *s, struct extent max,
 
 static struct attn_need syn_scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
-    const struct attention *t = &s->of.attention;
+    const struct attention *t = &s->state.attention;
 
     return backward ? t->impl->need_backward(&t->prepared, g->threads)
                     : t->impl->need(&t->prepared, g->threads);
@@ -152,8 +153,8 @@ static struct attn_need syn_scratch(const struct sublayer *s, const struct engin
 
 static void syn_impl(const struct sublayer *s, const char **forward, const char **backward)
 {
-    *forward = s->of.attention.impl->name;
-    *backward = s->of.attention.impl->backward_by;
+    *forward = s->state.attention.impl->name;
+    *backward = s->state.attention.impl->backward_by;
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -177,26 +178,26 @@ static void make_scores(const struct engine *g, const struct sublayer *s, const 
     const struct param *const W = of_scores(s);
     const int f = hidden(c);
 
-    linear_forward(g, &W[DENSE_1], &W[DENSE_1_BIAS], w->own[SY_HIDDEN], x, B * L,
-                   (struct act){.kind = ACT_RELU, .y = w->own[SY_HIDDEN]});
+    linear_forward(g, &W[DENSE_1], &W[DENSE_1_BIAS], w->array[SY_HIDDEN], x, B * L,
+                   (struct act){.kind = ACT_RELU, .y = w->array[SY_HIDDEN]});
     for (int at = 0; at < B * c->H; at++) {
         const int b = at / c->H, h = at % c->H;
-        float *const to = w->own[SY_SCORES] + (ptrdiff_t)at * L * L;
+        float *const to = w->array[SY_SCORES] + (ptrdiff_t)at * L * L;
         for (int i = 0; i < L; i++)
             memcpy(to + (ptrdiff_t)i * L, W[DENSE_2_BIAS].data + head_at(c, h, 1),
                    sizeof(float) * (size_t)L);
-        mm(g, NT, L, L, f, 1, units_of(c, w->own[SY_HIDDEN], b, h, L), (ptrdiff_t)c->H * f,
+        mm(g, NT, L, L, f, 1, units_of(c, w->array[SY_HIDDEN], b, h, L), (ptrdiff_t)c->H * f,
            W[DENSE_2].data + head_at(c, h, f), f, 1, to, L);
     }
 }
 
 static struct attn syn_operands(const struct sublayer *s, const struct work *w, int B, int L)
 {
-    struct attn a = core(s, B, L, w->own[SY_SCORES]);
+    struct attn a = core(s, B, L, w->array[SY_SCORES]);
 
-    a.v = w->own[SY_V];
-    a.o = w->own[SY_O];
-    a.lse = w->own[SY_LSE];
+    a.v = w->array[SY_V];
+    a.o = w->array[SY_O];
+    a.lse = w->array[SY_LSE];
     return a;
 }
 
@@ -206,13 +207,13 @@ static void syn_forward(const struct engine *g, struct sublayer *s, struct work 
     const int B = from.B, L = from.L;
 
     CHECK(from.M == 0 && L <= places(s->c));
-    linear_forward(g, &s->own[SYN_V], bias(s, SYN_V), w->own[SY_V], from.at.at, B * L,
-                   (struct act){.y = w->own[SY_V]});
+    linear_forward(g, &s->weights[SYN_V], bias(s, SYN_V), w->array[SY_V], from.at.at, B * L,
+                   (struct act){.y = w->array[SY_V]});
     if (dense(s->c))
         make_scores(g, s, w, from.at.at, B, L);
     const struct attn a = syn_operands(s, w, B, L);
-    s->of.attention.impl->forward(g, &a, w->scratch);
-    linear_forward(g, &s->own[SYN_O], bias(s, SYN_O), w->y, w->own[SY_O], B * L, epilogue);
+    s->state.attention.impl->forward(g, &a, w->scratch);
+    linear_forward(g, &s->weights[SYN_O], bias(s, SYN_O), w->y, w->array[SY_O], B * L, epilogue);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
@@ -229,11 +230,11 @@ static void scores_grad(const struct engine *g, const struct sublayer *s, const 
 
     for (int at = 0; at < B * c->H; at++) {
         const int b = at / c->H, h = at % c->H;
-        const float *const d = w->d_own[SY_SCORES] + (ptrdiff_t)at * L * L;
+        const float *const d = w->d_array[SY_SCORES] + (ptrdiff_t)at * L * L;
         float *const d_bias = W[DENSE_2_BIAS].grad + head_at(c, h, 1);
         mm(g, NN, L, f, L, 1, d, L, W[DENSE_2].data + head_at(c, h, f), f, 0,
-           units_of(c, w->d_own[SY_HIDDEN], b, h, L), row);
-        mm(g, TN, L, f, L, 1, d, L, units_of(c, w->own[SY_HIDDEN], b, h, L), row, 1,
+           units_of(c, w->d_array[SY_HIDDEN], b, h, L), row);
+        mm(g, TN, L, f, L, 1, d, L, units_of(c, w->array[SY_HIDDEN], b, h, L), row, 1,
            W[DENSE_2].grad + head_at(c, h, f), f);
         for (ptrdiff_t i = 0; i < (ptrdiff_t)L * L; i++)
             d_bias[i % L] += d[i];
@@ -249,15 +250,15 @@ static void dense_backward(const struct engine *g, const struct sublayer *s, con
 
     scores_grad(g, s, w, B, L);
     g->ops.act_grad(&(struct act_grad){.kind = ACT_RELU,
-                                       .d_x = w->d_own[SY_HIDDEN],
+                                       .d_x = w->d_array[SY_HIDDEN],
                                        .d_bias = W[DENSE_1_BIAS].grad,
-                                       .d_y = w->d_own[SY_HIDDEN],
-                                       .x = w->own[SY_HIDDEN],
+                                       .d_y = w->d_array[SY_HIDDEN],
+                                       .x = w->array[SY_HIDDEN],
                                        .rows = B * L,
                                        .n = c->H * hidden(c),
                                        .threads = g->threads});
-    linear_weight_grad(g, &W[DENSE_1], w->d_own[SY_HIDDEN], x, B * L);
-    linear_input_grad(g, &W[DENSE_1], d_in, w->d_own[SY_HIDDEN], B * L, 1);
+    linear_weight_grad(g, &W[DENSE_1], w->d_array[SY_HIDDEN], x, B * L);
+    linear_input_grad(g, &W[DENSE_1], d_in, w->d_array[SY_HIDDEN], B * L, 1);
 }
 
 static void syn_backward(const struct engine *g, struct sublayer *s, const struct work *w,
@@ -267,22 +268,22 @@ static void syn_backward(const struct engine *g, struct sublayer *s, const struc
     const size_t pairs = (size_t)B * (size_t)s->c->H * (size_t)L * (size_t)L;
     const struct attn a = syn_operands(s, w, B, L);
     const struct attn_grad d = {
-        .d_o = w->d_own[SY_O],
-        .d_v = w->d_own[SY_V],
-        .d_add = dense(s->c) ? w->d_own[SY_SCORES] : of_scores(s)->grad,
+        .d_o = w->d_array[SY_O],
+        .d_v = w->d_array[SY_V],
+        .d_add = dense(s->c) ? w->d_array[SY_SCORES] : of_scores(s)->grad,
     };
 
     CHECK(skip == 0);
-    linear_weight_grad(g, &s->own[SYN_O], d_y, w->own[SY_O], B * L);
-    linear_input_grad(g, &s->own[SYN_O], w->d_own[SY_O], d_y, B * L, 0);
+    linear_weight_grad(g, &s->weights[SYN_O], d_y, w->array[SY_O], B * L);
+    linear_input_grad(g, &s->weights[SYN_O], w->d_array[SY_O], d_y, B * L, 0);
     if (dense(s->c))
-        memset(w->d_own[SY_SCORES], 0, pairs * sizeof(float));
-    s->of.attention.impl->backward(g, &a, &d, w->d_scratch);
-    linear_weight_grad(g, &s->own[SYN_V], w->d_own[SY_V], from.at.at, B * L);
-    linear_input_grad(g, &s->own[SYN_V], d_in, w->d_own[SY_V], B * L, 0);
+        memset(w->d_array[SY_SCORES], 0, pairs * sizeof(float));
+    s->state.attention.impl->backward(g, &a, &d, w->d_scratch);
+    linear_weight_grad(g, &s->weights[SYN_V], w->d_array[SY_V], from.at.at, B * L);
+    linear_input_grad(g, &s->weights[SYN_V], d_in, w->d_array[SY_V], B * L, 0);
     if (s->c->attn_bias) {
         linear_bias_grad(g, bias(s, SYN_O), d_y, B * L);
-        linear_bias_grad(g, bias(s, SYN_V), w->d_own[SY_V], B * L);
+        linear_bias_grad(g, bias(s, SYN_V), w->d_array[SY_V], B * L);
     }
     if (dense(s->c))
         dense_backward(g, s, w, from.at.at, d_in, B, L);

@@ -138,7 +138,7 @@ void works_bind(struct sublayers *s, const struct engine *g, struct arena *a)
 
     for (int i = 0; i < s->n; i++) {
         struct work *const w = &s->work[i];
-        struct array own[SUB_ARRAYS];
+        struct array wanted[SUB_ARRAYS];
         if (first_of_kind(s, i) != w) {
             *w = *first_of_kind(s, i);
             w->below = w->above = NULL;
@@ -146,9 +146,9 @@ void works_bind(struct sublayers *s, const struct engine *g, struct arena *a)
         }
         *w = (struct work){.pos_encoding = s->pos_encoding};
         w->n = take(a, PART_ACTIVATIONS, normed_floats(s, i));
-        arrays_of_kind(s, i, false, own);
+        arrays_of_kind(s, i, false, wanted);
         for (int k = 0; k < SUB_ARRAYS; k++)
-            w->own[k] = take(a, own[k].part, own[k].n);
+            w->array[k] = take(a, wanted[k].part, wanted[k].n);
         w->y = i ? s->work[0].y : take(a, PART_ACTIVATIONS, stream);
         w->gate = i ? s->work[0].gate : take(a, PART_ACTIVATIONS, gate_floats(s, false));
         w->scratch = scratch_of_kind(s, i, g, false, a);
@@ -172,7 +172,7 @@ static void bind_kept(struct sublayers *s, int i, struct arena *a)
     const bool operand = sublayer->wiring == WIRING_REORDER || sublayer->alpha ||
                          sublayer->skip; /* y itself is read by backward */
     struct work *const w = &s->work[i];
-    struct array own[SUB_ARRAYS];
+    struct array wanted[SUB_ARRAYS];
 
     w->x = i == 1 && s->mid ? s->mid : take(a, PART_ACTIVATIONS, stream);
     if (wiring_norms_first(sublayer->wiring) && !own_n)
@@ -183,10 +183,10 @@ static void bind_kept(struct sublayers *s, int i, struct arena *a)
         w->y = take(a, PART_ACTIVATIONS, stream);
         w->gate = take(a, PART_ACTIVATIONS, gate_floats(s, false));
     }
-    arrays_of_kind(s, i, false, own);
+    arrays_of_kind(s, i, false, wanted);
     for (int k = 0; k < SUB_ARRAYS; k++)
-        if (!own[k].shared && !(own_n && own[k].n == own[k].n_kept))
-            w->own[k] = take(a, own[k].part, own[k].n_kept);
+        if (!wanted[k].shared && !(own_n && wanted[k].n == wanted[k].n_kept))
+            w->array[k] = take(a, wanted[k].part, wanted[k].n_kept);
 }
 
 /* The longest source of a sub-layer, memory included. */
@@ -231,10 +231,11 @@ static void bind_shared_by_kind(struct sublayers *s, const struct engine *g, str
 {
     for (int i = 0; i < s->n; i++) {
         struct work *const w = &s->work[i], *const first = first_of_kind(s, i);
-        struct array own[SUB_ARRAYS];
-        arrays_of_kind(s, i, true, own);
+        struct array wanted[SUB_ARRAYS];
+        arrays_of_kind(s, i, true, wanted);
         for (int k = 0; k < SUB_ARRAYS; k++)
-            w->d_own[k] = first == w ? take(a, own[k].part, own[k].n_kept) : first->d_own[k];
+            w->d_array[k] =
+                first == w ? take(a, wanted[k].part, wanted[k].n_kept) : first->d_array[k];
         w->d_scratch = first == w ? scratch_of_kind(s, i, g, true, a) : first->d_scratch;
     }
 }

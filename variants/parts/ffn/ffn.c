@@ -24,13 +24,14 @@ static const struct choice swish_choices[] = {
     {0},
 };
 
-static const struct own swish_own = {swish_choices, OWN_SIZE(struct swish), NULL, NULL};
+static const struct part_numbers swish_numbers = {swish_choices, NUMBERS_SIZE(struct swish), NULL,
+                                                  NULL};
 
 static bool has_beta(const struct config *c)
 {
-    const struct swish *const own = config_own(c, SLOT_FFN);
+    const struct swish *const numbers = config_numbers(c, SLOT_FFN);
 
-    return c->ffn->own == &swish_own && own->beta;
+    return c->ffn->numbers == &swish_numbers && numbers->beta;
 }
 
 static void plain_params(const struct config *c, const char *prefix, struct params *p)
@@ -140,4 +141,4 @@ static void plain_backward(const struct engine *g, const struct config *c, const
 const struct ffn ffn_relu = {.name = "relu", PLAIN(ACT_RELU)};
 const struct ffn ffn_gelu = {.name = "gelu", PLAIN(ACT_GELU)};
 const struct ffn ffn_gelu_tanh = {.name = "gelu_tanh", PLAIN(ACT_GELU_TANH)};
-const struct ffn ffn_swish = {.name = "swish", .own = &swish_own, PLAIN(ACT_SWISH)};
+const struct ffn ffn_swish = {.name = "swish", .numbers = &swish_numbers, PLAIN(ACT_SWISH)};

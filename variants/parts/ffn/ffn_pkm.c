@@ -41,17 +41,17 @@ static const struct choice pkm_choices[] = {
     {0},
 };
 
-static const struct pkm *pkm_of(const struct config *c) { return config_own(c, SLOT_FFN); }
+static const struct pkm *pkm_of(const struct config *c) { return config_numbers(c, SLOT_FFN); }
 
-static void pkm_usual(const struct config *c, void *own)
+static void pkm_usual(const struct config *c, void *numbers)
 {
-    *(struct pkm *)own =
+    *(struct pkm *)numbers =
         (struct pkm){.heads = 4, .keys = 128, .half = max_int(1, c->D / 4), .top = 32};
 }
 
-static enum status pkm_check(const struct config *c, const void *own, struct err *e)
+static enum status pkm_check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct pkm *const k = own;
+    const struct pkm *const k = numbers;
 
     if (k->top > k->keys)
         return fail(e, E_USAGE, "%s: pkm_top %d of %d keys  -> use at most %d", c->variant->name,
@@ -59,7 +59,8 @@ static enum status pkm_check(const struct config *c, const void *own, struct err
     return OK;
 }
 
-static const struct own pkm_own = {pkm_choices, OWN_SIZE(struct pkm), pkm_usual, pkm_check};
+static const struct part_numbers pkm_numbers = {pkm_choices, NUMBERS_SIZE(struct pkm), pkm_usual,
+                                                pkm_check};
 
 /* ---- parameters and work space ------------------------------------------------------------ */
 
@@ -405,7 +406,7 @@ static struct ffn_choice pkm_chose(const struct config *c, int rows, const float
 
 const struct ffn ffn_pkm = {
     .name = "pkm",
-    .own = &pkm_own,
+    .numbers = &pkm_numbers,
     .no_hidden = true,
     .params = pkm_params,
     .flop = pkm_flop,

@@ -76,15 +76,15 @@ static const struct choice moe_choices[] = {
     {0},
 };
 
-static void moe_usual(const struct config *c, void *own)
+static void moe_usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct moe *)own = (struct moe){.experts = 4, .k = 1, .aux_coef = 0.01f, .groups = 2};
+    *(struct moe *)numbers = (struct moe){.experts = 4, .k = 1, .aux_coef = 0.01f, .groups = 2};
 }
 
-static enum status moe_check(const struct config *c, const void *own, struct err *e)
+static enum status moe_check(const struct config *c, const void *numbers, struct err *e)
 {
-    const struct moe *const m = own;
+    const struct moe *const m = numbers;
 
     if (moe_in_groups(c) && m->experts % m->groups)
         return fail(e, E_USAGE, "%s: moe_groups %d does not divide %d experts  -> use a divisor",
@@ -98,7 +98,8 @@ static enum status moe_check(const struct config *c, const void *own, struct err
     return OK;
 }
 
-static const struct own moe_own = {moe_choices, OWN_SIZE(struct moe), moe_usual, moe_check};
+static const struct part_numbers moe_numbers = {moe_choices, NUMBERS_SIZE(struct moe), moe_usual,
+                                                moe_check};
 
 static void moe_params(const struct config *c, const char *prefix, struct params *p)
 {
@@ -410,8 +411,8 @@ static struct ffn_choice moe_chose(const struct config *c, int rows, const float
 }
 
 #define EXPERTS                                                                                    \
-    .own = &moe_own, .by_expert = true, .params = moe_params, .flop = moe_flop, .work = moe_work,  \
-    .work_grad = moe_work_grad, .forward = moe_forward, .backward = moe_backward
+    .numbers = &moe_numbers, .by_expert = true, .params = moe_params, .flop = moe_flop,            \
+    .work = moe_work, .work_grad = moe_work_grad, .forward = moe_forward, .backward = moe_backward
 
 const struct ffn ffn_moe = {
     .name = "moe",

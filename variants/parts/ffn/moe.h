@@ -16,7 +16,10 @@ struct moe {
     int groups;               /* of experts, each of which serves a row: ffn_proto */
     int act;                  /* of hidden units: enum moe_act */
 };
-static inline const struct moe *moe_of(const struct config *c) { return config_own(c, SLOT_FFN); }
+static inline const struct moe *moe_of(const struct config *c)
+{
+    return config_numbers(c, SLOT_FFN);
+}
 
 enum act_kind moe_act(const struct config *c);
 /* How rows choose: the best of all experts, the best of each group, by their token. */

@@ -26,9 +26,13 @@ static const struct choice deberta_choices[] = {
     {0},
 };
 
-static const struct own deberta_own = {deberta_choices, OWN_SIZE(struct deberta), NULL, NULL};
+static const struct part_numbers deberta_numbers = {deberta_choices, NUMBERS_SIZE(struct deberta),
+                                                    NULL, NULL};
 
-static const struct deberta *deberta_of(const struct config *c) { return config_own(c, SLOT_POS); }
+static const struct deberta *deberta_of(const struct config *c)
+{
+    return config_numbers(c, SLOT_POS);
+}
 
 static int reach(const struct config *c) { return max_int(1, c->clip); }
 
@@ -179,7 +183,7 @@ static void deberta_build_tables_grad(const struct pos_call *t)
 
 const struct pos pos_deberta = {
     .name = "deberta",
-    .own = &deberta_own,
+    .numbers = &deberta_numbers,
     .clips = true,
     .layer_params = deberta_params,
     .reserve = deberta_reserve,

@@ -26,7 +26,10 @@ struct floater {
     float step; /* e */
 };
 
-static const struct floater *floater_of(const struct config *c) { return config_own(c, SLOT_POS); }
+static const struct floater *floater_of(const struct config *c)
+{
+    return config_numbers(c, SLOT_POS);
+}
 
 static const struct choice floater_choices[] = {
     ROW_INT(struct floater, inner, "ode_inner", 1, 1 << 16,
@@ -36,12 +39,13 @@ static const struct choice floater_choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *own)
+static void usual(const struct config *c, void *numbers)
 {
-    *(struct floater *)own = (struct floater){.inner = max_int(1, c->D / 8), .step = 0.1f};
+    *(struct floater *)numbers = (struct floater){.inner = max_int(1, c->D / 8), .step = 0.1f};
 }
 
-static const struct own floater_own = {floater_choices, OWN_SIZE(struct floater), usual, NULL};
+static const struct part_numbers floater_numbers = {floater_choices, NUMBERS_SIZE(struct floater),
+                                                    usual, NULL};
 
 static void floater_params(const struct config *c, struct params *p)
 {
@@ -196,7 +200,7 @@ static void floater_embed_grad(const struct config *c, const struct param *w, fl
 
 const struct pos pos_floater = {
     .name = "floater",
-    .own = &floater_own,
+    .numbers = &floater_numbers,
     .model_params = floater_params,
     .n_pos_encoding = floater_n_encoding,
     .encode = floater_encode,

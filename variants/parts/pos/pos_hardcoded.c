@@ -15,9 +15,9 @@ struct hardcoded {
     float centre[MAX_CENTRES], sigma; /* tokens back */
 };
 
-static void print_centres(char text[CHOICE_TEXT], const void *own)
+static void print_centres(char text[CHOICE_TEXT], const void *numbers)
 {
-    const struct hardcoded *const o = own;
+    const struct hardcoded *const o = numbers;
     size_t n = 0;
 
     *text = '\0';
@@ -26,9 +26,9 @@ static void print_centres(char text[CHOICE_TEXT], const void *own)
                               (double)o->centre[i]);
 }
 
-static enum status parse_centres(void *own, const char *text, struct err *e)
+static enum status parse_centres(void *numbers, const char *text, struct err *e)
 {
-    struct hardcoded *const o = own;
+    struct hardcoded *const o = numbers;
     const char *at = text;
 
     for (o->n = 0; at;) {
@@ -53,19 +53,19 @@ static const struct choice hardcoded_choices[] = {
     {0},
 };
 
-static void hardcoded_usual(const struct config *c, void *own)
+static void hardcoded_usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct hardcoded *)own = (struct hardcoded){.n = 2, .centre = {1, 0}, .sigma = 1};
+    *(struct hardcoded *)numbers = (struct hardcoded){.n = 2, .centre = {1, 0}, .sigma = 1};
 }
 
-static const struct own hardcoded_own = {hardcoded_choices, OWN_SIZE(struct hardcoded),
-                                         hardcoded_usual, NULL};
+static const struct part_numbers hardcoded_numbers = {
+    hardcoded_choices, NUMBERS_SIZE(struct hardcoded), hardcoded_usual, NULL};
 
 static void hardcoded_build_tables(const struct pos_call *t)
 {
     struct attn *const a = t->a;
-    const struct hardcoded *const o = config_own(t->c, SLOT_POS);
+    const struct hardcoded *const o = config_numbers(t->c, SLOT_POS);
 
     for (int h = 0; h < t->c->H; h++)
         for (int n = -a->Rf; n < a->R; n++) {
@@ -77,7 +77,7 @@ static void hardcoded_build_tables(const struct pos_call *t)
 const struct pos pos_hardcoded = {
     .name = "hardcoded",
     .form = "hard",
-    .own = &hardcoded_own,
+    .numbers = &hardcoded_numbers,
     .no_content = true,
     .reserve = bias_reserve,
     .build_tables = hardcoded_build_tables,

@@ -60,21 +60,22 @@ static const struct choice rope_choices[] = {
     {0},
 };
 
-static void rope_usual(const struct config *c, void *own)
+static void rope_usual(const struct config *c, void *numbers)
 {
-    *(struct rope *)own = (struct rope){.dim = c->dh - c->dh % 2,
-                                        .base = 10000,
-                                        .pairs = has_latents(c) ? ADJACENT : HALVES,
-                                        .original = 4096,
-                                        .beta_fast = 32,
-                                        .beta_slow = 1,
-                                        .low = 1,
-                                        .high = 4};
+    *(struct rope *)numbers = (struct rope){.dim = c->dh - c->dh % 2,
+                                            .base = 10000,
+                                            .pairs = has_latents(c) ? ADJACENT : HALVES,
+                                            .original = 4096,
+                                            .beta_fast = 32,
+                                            .beta_slow = 1,
+                                            .low = 1,
+                                            .high = 4};
 }
 
-static const struct own rope_own = {rope_choices, OWN_SIZE(struct rope), rope_usual, NULL};
+static const struct part_numbers rope_numbers = {rope_choices, NUMBERS_SIZE(struct rope),
+                                                 rope_usual, NULL};
 
-static const struct rope *rope_of(const struct config *c) { return config_own(c, SLOT_POS); }
+static const struct rope *rope_of(const struct config *c) { return config_numbers(c, SLOT_POS); }
 
 /* Coordinates of a head that are rotated. Latent attention has its own number. */
 static int dim_of(const struct config *c)
@@ -249,7 +250,7 @@ static void rope_rotate(const struct engine *g, const struct config *c, const fl
 
 const struct pos pos_rope = {
     .name = "rope",
-    .own = &rope_own,
+    .numbers = &rope_numbers,
     .check = rope_check,
     .n_pos_encoding = rope_n_pos_encoding,
     .pos_encoding = rope_pos_encoding,

@@ -11,15 +11,15 @@
 
 static const struct choice t5_choices[] = {T5_CHOICES(struct t5, ){0}};
 
-void t5_usual(const struct config *c, void *own)
+void t5_usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct t5 *)own = (struct t5){.buckets = 32, .max_distance = 128, .shared = true};
+    *(struct t5 *)numbers = (struct t5){.buckets = 32, .max_distance = 128, .shared = true};
 }
 
-static const struct own t5_own = {t5_choices, OWN_SIZE(struct t5), t5_usual, NULL};
+static const struct part_numbers t5_own = {t5_choices, NUMBERS_SIZE(struct t5), t5_usual, NULL};
 
-static const struct t5 *t5_of(const struct config *c) { return config_own(c, SLOT_POS); }
+static const struct t5 *t5_of(const struct config *c) { return config_numbers(c, SLOT_POS); }
 
 /* The first half of the buckets holds one distance each; the others grow geometrically up to
  * max_distance, the last holds everything farther. The formula assumes exact arithmetic: 1e-9 is
@@ -104,7 +104,7 @@ static void t5_lower_grad(const struct pos_call *t)
 
 const struct pos pos_t5 = {
     .name = "t5",
-    .own = &t5_own,
+    .numbers = &t5_own,
     .past_only = true,
     .check = t5_check,
     .model_params = t5_model_params,

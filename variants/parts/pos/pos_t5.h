@@ -31,6 +31,6 @@ struct t5 {
          .at = offsetof(type, at_ shared),                                                         \
          .absent = "0"},
 
-void t5_usual(const struct config *c, void *own);
+void t5_usual(const struct config *c, void *numbers);
 
 #endif

@@ -29,9 +29,10 @@ static const struct choice tener_choices[] = {
     {0},
 };
 
-static const struct own tener_own = {tener_choices, OWN_SIZE(struct tener), NULL, NULL};
+static const struct part_numbers tener_numbers = {tener_choices, NUMBERS_SIZE(struct tener), NULL,
+                                                  NULL};
 
-static const struct tener *tener_of(const struct config *c) { return config_own(c, SLOT_POS); }
+static const struct tener *tener_of(const struct config *c) { return config_numbers(c, SLOT_POS); }
 
 static void tener_params(const struct config *c, const char *prefix, struct params *p)
 {
@@ -90,7 +91,7 @@ static void tener_terms_grad(const struct pos_call *t)
 
 const struct pos pos_tener = {
     .name = "tener",
-    .own = &tener_own,
+    .numbers = &tener_numbers,
     .layer_params = tener_params,
     .reserve = tener_reserve,
     .build_tables = tener_build_tables,

@@ -21,17 +21,18 @@ static const struct choice tupe_choices[] = {
     {0},
 };
 
-static void tupe_usual(const struct config *c, void *own)
+static void tupe_usual(const struct config *c, void *numbers)
 {
-    struct tupe *const t = own;
+    struct tupe *const t = numbers;
 
     t5_usual(c, &t->t5);
     t->t5.shared = false;
 }
 
-static const struct own tupe_own = {tupe_choices, OWN_SIZE(struct tupe), tupe_usual, NULL};
+static const struct part_numbers tupe_numbers = {tupe_choices, NUMBERS_SIZE(struct tupe),
+                                                 tupe_usual, NULL};
 
-static const struct tupe *tupe_of(const struct config *c) { return config_own(c, SLOT_POS); }
+static const struct tupe *tupe_of(const struct config *c) { return config_numbers(c, SLOT_POS); }
 
 static int tupe_positions(const struct config *c)
 {
@@ -230,7 +231,7 @@ static void tupe_build_tables_grad(const struct pos_call *call)
 
 const struct pos pos_tupe = {
     .name = "tupe",
-    .own = &tupe_own,
+    .numbers = &tupe_numbers,
     .past_only = true,
     .excludes = EXCLUDES(HAS_CACHED), /* it knows one window */
     .check = tupe_check,
