@@ -255,7 +255,7 @@ static void read_map(struct reader *r, struct config *c)
 }
 
 /* The numbers of the parts, once these are known. */
-static void read_own(struct reader *r, struct config *c)
+static void read_numbers(struct reader *r, struct config *c)
 {
     config_numbers_reset(c);
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
@@ -341,7 +341,7 @@ enum status checkpoint_parts(const struct safetensors *s, const char *prefix, st
     for (int i = 0; (row = model_key(i)); i++)
         if (row->scope == SCOPE_LAYER)
             read_row(&r, row, c, c);
-    read_own(&r, c);
+    read_numbers(&r, c);
     return r.st;
 }
 
@@ -350,7 +350,7 @@ enum status checkpoint_map(const struct safetensors *s, struct config *c, struct
     struct reader r = {.s = s, .prefix = "", .e = e};
 
     read_map(&r, c);
-    read_own(&r, c);
+    read_numbers(&r, c);
     return r.st;
 }
 
@@ -443,7 +443,7 @@ enum status checkpoint_config_as(const struct safetensors *s, const char *prefix
     read_mixer(&r, c);
     read_extra(&r, c);
     read_map(&r, c);
-    read_own(&r, c);
+    read_numbers(&r, c);
     if (r.st == OK)
         r.st = checkpoint_check(s, c, e);
     if (r.st == OK)

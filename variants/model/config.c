@@ -304,7 +304,7 @@ static enum status check_numbers(const struct config *c, struct err *e)
     return st == OK ? OK : fail(e, st, "%s: %s", c->variant->name, why.msg);
 }
 
-static enum status check_own(const struct config *c, struct err *e)
+static enum status check_part_numbers(const struct config *c, struct err *e)
 {
     enum status st = OK;
 
@@ -434,8 +434,8 @@ static enum status check_part(const struct pos *p, const struct config *c, struc
 
 /* Checks of numbers, one after the other. */
 static enum status (*const checks[])(const struct config *c, struct err *e) = {
-    exclusions_check, check_own, config_check_around, adaptive_check, check_streaming,
-    check_mixer,      check_ffn, config_check_depth,  check_order,
+    exclusions_check, check_part_numbers, config_check_around, adaptive_check, check_streaming,
+    check_mixer,      check_ffn,          config_check_depth,  check_order,
 };
 
 enum status config_check(const struct config *c, struct err *e)

@@ -21,18 +21,19 @@
 #define QKV_MAP(name) &qkv_map_##name.numbers,
 #define GATE(name) &gate_##name.numbers,
 #define NORM(kind) &norm_numbers[kind],
-static const struct part_numbers *const *const owns[] = {FFNS(FFN) MIXERS(MIXER) MEMS(MEM) EXTRAS(
-    EXTRA) POSITIONS(POSITION) QKV_MAPS(QKV_MAP) GATES(GATE) NORM(NORM_ADA) NORM(NORM_POWER)};
+static const struct part_numbers *const *const of_parts[] = {
+    FFNS(FFN) MIXERS(MIXER) MEMS(MEM) EXTRAS(EXTRA) POSITIONS(POSITION) QKV_MAPS(QKV_MAP)
+        GATES(GATE) NORM(NORM_ADA) NORM(NORM_POWER)};
 
 /* The rows of the i-th part; NULL where it has none or shares those of one before it. */
 static const struct choice *part_rows(size_t i)
 {
-    const struct part_numbers *const own = *owns[i];
+    const struct part_numbers *const numbers = *of_parts[i];
 
-    for (size_t k = 0; own && k < i; k++)
-        if (*owns[k] && (*owns[k])->choices == own->choices)
+    for (size_t k = 0; numbers && k < i; k++)
+        if (*of_parts[k] && (*of_parts[k])->choices == numbers->choices)
             return NULL;
-    return own ? own->choices : NULL;
+    return numbers ? numbers->choices : NULL;
 }
 
 /* The next row of all, a setting or not. */
@@ -45,7 +46,7 @@ static const struct choice *next_row(struct settings *walk)
         walk->key = -1;
     }
     while (!walk->row || !walk->row->name) {
-        if (walk->parts == ARRAY_LEN(owns))
+        if (walk->parts == ARRAY_LEN(of_parts))
             return NULL;
         walk->row = part_rows(walk->parts++);
     }
