@@ -21,5 +21,5 @@ const struct variant variant_camtl = {
     .wiring = WIRING_POST,
     .attn_bias = true,
     .bidirectional = true,
-    .around = {.camtl = {true, .size = 64, .task = 16}},
+    .around = {&term_camtl},
 };

@@ -25,5 +25,5 @@ const struct variant variant_capsules = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
-    .around = {.agg = AGG_DYNAMIC, .agg_iters = 3},
+    .around = {&head_capsules},
 };

@@ -20,5 +20,5 @@ const struct variant variant_cope = {
     .wiring = WIRING_PRE,
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
-    .around = {.cope = 64},
+    .around = {&term_cope},
 };

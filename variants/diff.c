@@ -28,5 +28,5 @@ const struct variant variant_diff = {
     .norm_kind = NORM_RMS,
     .sizes = diff_sizes,
     .bare_ffn = true,
-    .around = {.diff = true},
+    .around = {&head_diff},
 };

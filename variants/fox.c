@@ -20,5 +20,5 @@ const struct variant variant_fox = {
     .wiring = WIRING_PRE,
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
-    .around = {.forget = true},
+    .around = {&term_forget},
 };

@@ -19,5 +19,5 @@ const struct variant variant_gated = {
     .wiring = WIRING_PRE,
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
-    .around = {.out_gate = OUT_GATE_ELEMENTWISE},
+    .out_gate = OUT_GATE_ELEMENTWISE,
 };

@@ -41,7 +41,7 @@ const struct variant variant_gdn = {
     .mem = &mem_state,
     .ffn = &ffn_swiglu,
     .mixer = &mixer_gdn,
-    .around = {.out_gate = OUT_GATE_SWISH},
+    .out_gate = OUT_GATE_SWISH,
     .wiring = WIRING_PRE,
     .norm_kind = NORM_RMS,
     .bare_ffn = true,

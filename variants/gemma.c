@@ -21,7 +21,7 @@ const struct variant variant_gemma = {
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
     .kv_heads = 2,
-    .around = {.soft_cap = 50},
+    .soft_cap = 50,
     .logit_cap = 30,
     .layer_windows = {2, {4096, 0}},
 };

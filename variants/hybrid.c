@@ -20,7 +20,7 @@ extern const struct variant variant_gla, variant_mamba2, variant_gdn, variant_kd
         .mixer = &mixer_##base,                                                                    \
         .stack = {4, {false, false, false, true}},                                                 \
         .recurrent = &variant_##base,                                                              \
-        .around = {.out_gate = gate},                                                              \
+        .out_gate = gate,                                                                          \
         .wiring = WIRING_PRE,                                                                      \
         .norm_kind = NORM_RMS,                                                                     \
         .bare_ffn = true,                                                                          \

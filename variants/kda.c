@@ -45,7 +45,7 @@ const struct variant variant_kda = {
     .mem = &mem_state,
     .ffn = &ffn_swiglu,
     .mixer = &mixer_kda,
-    .around = {.out_gate = OUT_GATE_SIGMOID},
+    .out_gate = OUT_GATE_SIGMOID,
     .wiring = WIRING_PRE,
     .norm_kind = NORM_RMS,
     .bare_ffn = true,

@@ -19,5 +19,5 @@ const struct variant variant_localness = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
-    .around = {.local = LOCAL_RELATIVE, .local_span = 64},
+    .around = {&term_localness},
 };

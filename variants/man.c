@@ -18,5 +18,5 @@ const struct variant variant_man = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
-    .around = {.man = true},
+    .around = {&term_man},
 };

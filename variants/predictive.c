@@ -20,5 +20,5 @@ const struct variant variant_predictive = {
     .mem = &mem_none,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
-    .around = {.predict = {PREDICT_CONVEX, .alpha = 0.5f, .beta = 0.5f, .rows = 3, .cols = 3}},
+    .around = {&term_predict},
 };

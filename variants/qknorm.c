@@ -20,5 +20,5 @@ const struct variant variant_qknorm = {
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
     .kv_heads = 2,
-    .around = {.qk_norm = true},
+    .around = {&head_qk_norm},
 };

@@ -105,7 +105,7 @@ const struct variant variant_rwkv6 = {
     .mem = &mem_state,
     .ffn = &ffn_rwkv6,
     .mixer = &mixer_rwkv6,
-    .around = {.out_gate = OUT_GATE_SWISH},
+    .out_gate = OUT_GATE_SWISH,
     .head_eps = 64e-5f,
     .wiring = WIRING_PRE,
     .sizes = sizes,

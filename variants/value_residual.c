@@ -19,5 +19,5 @@ const struct variant variant_value_residual = {
     .wiring = WIRING_PRE,
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
-    .around = {.value_residual = true},
+    .around = {&head_values},
 };

@@ -148,8 +148,7 @@ extern const char *const cond_name[COND_KINDS + 1]; /* "none" "soft" "hard" NULL
 enum direction { DIRECTION_BOTH, DIRECTION_CAUSAL, DIRECTION_COUNT };
 extern const char *const direction_name[DIRECTION_COUNT + 1]; /* "both" "causal" NULL */
 
-/* What attention does besides its scores and positions; equations: model/attention/term_NAME.c and
- * head_NAME.c. */
+/* What multiplies the outputs of heads; equations: model/attention/head_gate.c, steps/mix.h. */
 enum out_gate {
     OUT_GATE_NONE,
     OUT_GATE_ELEMENTWISE, /* of attention: a logistic of each number, or of each head */
@@ -160,45 +159,7 @@ enum out_gate {
 };
 extern const char *const out_gate_name[OUT_GATE_COUNT + 1]; /* "none" "elementwise" ... NULL */
 
-/* How the outputs of heads become rows: by W_o, or as head_capsules.c says. */
-enum agg { AGG_LINEAR, AGG_DYNAMIC, AGG_KINDS };
-extern const char *const agg_name[AGG_KINDS + 1]; /* "none" "dynamic" NULL */
-
-/* How scores follow from those of the layer below, term_predict.c. */
-enum predict_form { PREDICT_NONE, PREDICT_CONVEX, PREDICT_EVOLVING, PREDICT_FORMS };
-extern const char *const predict_form_name[PREDICT_FORMS + 1]; /* "none" "convex" "evolving" NULL */
-struct predict {
-    enum predict_form form;
-    float alpha, beta; /* of the convolution, and of the scores below in what it reads */
-    int rows, cols;    /* of the convolution */
-};
-
-/* Scores of places in the same block that a task's vector changes, term_camtl.c. */
-struct camtl {
-    bool on;
-    int blocks, size; /* blocks 0 = as many as the longest window needs */
-    int task;         /* width of a task's vector */
-};
-
-enum localness { LOCAL_NONE, LOCAL_RELATIVE, LOCAL_PUBLISHED, LOCAL_KINDS };
-extern const char *const localness_name[LOCAL_KINDS + 1]; /* "none" "relative" "published" NULL */
-
-struct around {
-    bool qk_norm;         /* queries and keys are normed, head by head */
-    bool forget;          /* each key fades with what comes after it */
-    bool value_residual;  /* values are mixed with the first attention's */
-    int cope;             /* contextual positions told apart; 0 = none */
-    enum localness local; /* each query has a place that it prefers keys near to */
-    float local_span;     /* tokens, of LOCAL_RELATIVE */
-    bool man;             /* scores have the logarithm of a trained mask; clip as in pos_shaw */
-    enum agg agg;
-    int capsules, agg_iters; /* of AGG_DYNAMIC: parts of the output, iterations */
-    struct predict predict;
-    struct camtl camtl;
-    bool diff;              /* each head is the difference of two */
-    enum out_gate out_gate; /* what multiplies the output of a head */
-    float soft_cap;         /* of scores (struct attn); 0 = off */
-};
+enum { MOST_AROUND = 4 }; /* parts of attention that a variant names */
 
 /* How latent attention computes (sublayer_latent.c). */
 enum mla_form { MLA_EXPANDED, MLA_ABSORBED, MLA_FORMS };
@@ -254,9 +215,12 @@ struct variant {
     bool attn_bias;   /* projections have biases by default */
     bool bare_top;    /* no norm after the last layer, even if norms come first */
     const char *mask; /* default sparse masks, as text for masks_parse; NULL = none */
-    struct around around;
-    float head_eps;  /* of norms of a head; 0 = 1e-5 */
-    float logit_cap; /* see struct config */
+    /* Its parts of attention (around_parts.h), with their usual numbers. */
+    const struct around_part *around[MOST_AROUND];
+    enum out_gate out_gate; /* default */
+    float soft_cap;         /* see struct config */
+    float head_eps;         /* of norms of a head; 0 = 1e-5 */
+    float logit_cap;        /* see struct config */
     struct { /* of pos_shaw by default: tables of each head, none of values, clip (0 = 16) */
         bool per_head, keys_only;
         int clip;
@@ -318,8 +282,15 @@ enum part_slot {
     SLOT_QKV_MAP,
     SLOT_GATE,
     SLOT_NORM,
-    SLOT_COUNT
+    /* One for each part of attention, of which a model may have several: SLOT_term_NAME. */
+    SLOT_AROUND,
+    SLOT_BEFORE_AROUND = SLOT_AROUND - 1,
+#define X(name) SLOT_##name,
+    AROUND_PARTS(X)
+#undef X
+        SLOT_COUNT
 };
+enum { AROUND_COUNT = SLOT_COUNT - SLOT_AROUND };
 
 /* One model of a variant. The shape alphabet has one meaning in the whole tree:
  * B sequences, L new positions, M remembered ones, K = M+L, D model width, H heads, dh head width
@@ -360,10 +331,10 @@ struct config {
     /* The second scheme, for terms other than positions: its hooks check, layer_params, reserve,
      * build_tables and their backward are called after those of pos; NULL = none. */
     const struct pos *attn_extra;
-    struct around around;
-    float head_eps;    /* of norms of a head */
-    float lambda_init; /* of differences; 0 = by the layer */
-    enum mla_form mla; /* of latent attention */
+    enum out_gate out_gate; /* a choice, and recurrent mixers have it, too */
+    float soft_cap;         /* of scores, a number of the core (struct attn); 0 = off */
+    float head_eps;         /* of norms of a head, in attention and mixers */
+    enum mla_form mla;      /* of latent attention */
     /* Layers that alternate between the mixer and attention; `recurrent` has the mixer's sizes. */
     struct stack stack;
     struct recurrent_sizes {
@@ -435,15 +406,19 @@ void config_numbers_reset(struct config *c);
 struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V);
 
 /* Softmaxes of a head. It has as many queries and keys, and values and outputs are as many times as
- * wide; so are rows of all heads. */
-static inline int config_maps(const struct config *c) { return c->around.diff ? 2 : 1; }
+ * wide; so are rows of all heads. Only head_diff.c has two, if its first number says so; widths are
+ * asked for in every call, so that no list is searched here. */
+static inline int config_maps(const struct config *c)
+{
+    return *(const bool *)config_numbers(c, SLOT_head_diff) ? 2 : 1;
+}
 static inline int config_q_width(const struct config *c) { return config_maps(c) * c->H * c->dh; }
 static inline int config_kv_width(const struct config *c)
 {
     return config_maps(c) * c->kv_heads * c->dh;
 }
 
-/* Does attention do more than project, attend and project (struct around)? */
+/* Does attention do more than project, attend and project (around_parts.h)? */
 bool config_has_around(const struct config *c);
 /* Can its queries see the keys after them? */
 bool config_can_look_ahead(const struct config *c);

@@ -196,7 +196,7 @@ static enum status read_values(struct run *r, struct operator_run *o, struct err
     const size_t n = (size_t)(m.B * (m.M + m.L)) * (size_t)config_kv_width(&r->c);
     enum status st = OK;
 
-    if (r->c.around.value_residual)
+    if (around_shares(&r->c))
         o->first_values = golden_need(r, "in.v0", DTYPE_F32, n, &st, e);
     return st;
 }

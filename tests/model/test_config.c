@@ -94,7 +94,6 @@ Test(config, sinusoids_need_an_even_width)
         char text[128];
         c.D = 47;
         c.lsra.heads = c.lsra.split ? 1 : 0; /* groups of one width */
-        c.around.capsules = c.around.agg ? 1 : 0;
         config_numbers_reset(&c);
         snprintf(text, sizeof(text), "%s: --d-model 47 is odd  -> sinusoids come in pairs, give 48",
                  c.variant->name);

@@ -3,6 +3,7 @@
  * FLOP of every variant of the registry, counted as it runs: products by an operation that counts
  * what it multiplies, attention pair by pair by the rule of visibility; and bytes of its operands. */
 #include "tests/support/model.h"
+#include "variants/model/attention/around.h"
 
 enum { B = 2, L = 7, MOST_MEM = 5 };
 
@@ -65,8 +66,8 @@ static bool products_only(const struct lm *m)
         if ((s->kind != &sublayer_attention && s->kind != &sublayer_ffn) || s->level || s->skip)
             return false;
     }
-    return !m->c.around.agg && !m->c.around.cope && m->at_halt < 0 && m->at_blend < 0 &&
-           m->at_feedback < 0 && m->at_slots < 0 && !m->c.exit;
+    return !around_has(&m->c, SLOT_head_capsules) && !around_has(&m->c, SLOT_term_cope) &&
+           m->at_halt < 0 && m->at_blend < 0 && m->at_feedback < 0 && m->at_slots < 0 && !m->c.exit;
 }
 
 /* Exactly, where all of it is counted here: returns whether it is. Otherwise nearly as much at

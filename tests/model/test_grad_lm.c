@@ -133,3 +133,22 @@ EACH_FORM(grad_lm, is_the_derivative_with_dropout, false)
     if (!corners_everywhere(&c) && has_derivatives(&c))
         expect_derivatives_somewhere(&c, 0.125f);
 }
+
+/* Several parts of attention at once, as files may have them: each finds what those before it have
+ * left. */
+Test(grad_lm, is_the_derivative_of_parts_together, .timeout = 300)
+{
+    static const char *const parts[][5] = {{"qk_norm", "diff", "value_residual"},
+                                           {"qk_norm", "forget", "value_residual"},
+                                           {"qk_norm", "dman", "value_residual"}};
+
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        for (enum out_gate gate = OUT_GATE_NONE; gate <= OUT_GATE_HEADWISE; gate++) {
+            struct config c = config_default(variant_find("rope"), 12, 3, 5, 17, 2, 11);
+            c.max_seq = 64;
+            c.out_gate = gate;
+            for (int k = 0; parts[i][k]; k++)
+                set_choice(&c, parts[i][k], "1");
+            expect_derivatives_somewhere(&c, 0);
+        }
+}

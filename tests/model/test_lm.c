@@ -6,7 +6,7 @@
  */
 #include "tests/support/model.h"
 #include "tests/support/sanitized.h"
-#include "variants/model/attention/sublayer_attention.h"
+#include "variants/model/attention/around.h"
 
 enum { TEXT = 26 };
 
@@ -31,7 +31,7 @@ static void expect_same(const float *got, const float *want, size_t n, const cha
 static void expect_stream(const struct config *c, const float *got, const float *want, size_t n,
                           const char *what, int x, int y)
 {
-    if (!c->around.forget)
+    if (!around_has(c, SLOT_term_forget))
         expect_same(got, want, n, what, x, y);
     cr_assert_lt(case_error(got, want, n), 1.0, "%s: %s %d, %d", form_now, what, x, y);
 }

@@ -7,6 +7,7 @@
 #include "tests/support/model.h"
 #include "tests/support/property.h"
 #include "tests/support/sanitized.h"
+#include "variants/model/attention/around.h"
 
 enum { LONGEST = 131, V = 11 };
 
@@ -84,7 +85,7 @@ static void expect_causal(const struct config *c, const char *backend, int L)
         const int from = max_int(1, cuts[i]);
         float *const got = logits_changed(&m, L, from);
         const size_t before = (size_t)(from * V);
-        const bool exact = strcmp(backend, "ref") == 0 && !c->around.forget;
+        const bool exact = strcmp(backend, "ref") == 0 && !around_has(c, SLOT_term_forget);
         if (c->causal)
             cr_assert(exact ? memcmp(got, want, sizeof(float) * before) == 0
                             : case_error(got, want, before) < 0.1,

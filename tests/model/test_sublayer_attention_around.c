@@ -87,11 +87,11 @@ Test(sublayer_attention_around, neutral_forms_are_plain)
     struct config c = plain();
     const struct config like = c;
 
-    c.around.forget = true;
+    set_choice(&c, "forget", "1");
     expect_plain("forget", &c, never_forgets, &like);
-    c = like, c.around.value_residual = true;
+    c = like, set_choice(&c, "value_residual", "1");
     expect_plain("value_residual", &c, own_values, &like);
-    c = like, c.around.soft_cap = 1e6f;
+    c = like, c.soft_cap = 1e6f;
     expect_plain("soft_cap", &c, NULL, &like);
     c = like, c.logit_cap = 1e6f;
     expect_plain("logit_cap", &c, NULL, &like);
@@ -99,7 +99,7 @@ Test(sublayer_attention_around, neutral_forms_are_plain)
     config_numbers_reset(&c);
     expect_plain("sink", &c, empty_sink, &like);
     for (enum out_gate o = OUT_GATE_ELEMENTWISE; o <= OUT_GATE_HEADWISE; o++) {
-        c = like, c.around.out_gate = o;
+        c = like, c.out_gate = o;
         expect_plain("out_gate", &c, half_open, &like);
     }
     c = like, c.layer_windows = (struct layer_list){2, {MEMORY + SEGMENT, 0}};
@@ -116,7 +116,7 @@ Test(sublayer_attention_around, no_positions_where_the_base_is_0)
     config_numbers_reset(&like);
     c.layer_rope_base = (struct layer_list){1, {0}};
     expect_plain("base 0", &c, NULL, &like);
-    c = like, c.around.cope = 5;
+    c = like, set_choice(&c, "cope", "5");
     expect_plain("cope", &c, no_vectors, &like);
 }
 
@@ -153,13 +153,15 @@ static void expect_apart(const struct sublayer *s, struct extent max, bool backw
     free(base), free(users);
 }
 
-static void expect_parts_apart(struct around around)
+static void expect_parts_apart(const char *const keys[][2], enum out_gate gate)
 {
     struct config c = plain();
     struct params p = {0};
     struct sublayers s = {0};
 
-    c.around = around;
+    c.out_gate = gate;
+    for (int i = 0; keys[i][0]; i++)
+        set_choice(&c, keys[i][0], keys[i][1]);
     cr_assert_eq(sublayers_init_operator(&s, &c, &p, 0, NULL), OK);
     expect_apart(s.at, (struct extent){2, 5, 3}, false);
     expect_apart(s.at, (struct extent){2, 5, 3}, true);
@@ -169,13 +171,23 @@ static void expect_parts_apart(struct around around)
 
 Test(sublayer_attention_around, arrays_of_parts_do_not_overlap)
 {
-    expect_parts_apart((struct around){
-        .qk_norm = true, .forget = true, .value_residual = true, .out_gate = OUT_GATE_ELEMENTWISE});
-    expect_parts_apart((struct around){
-        .qk_norm = true, .diff = true, .value_residual = true, .out_gate = OUT_GATE_HEADWISE});
-    expect_parts_apart((struct around){.man = true, .out_gate = OUT_GATE_HEADWISE});
-    expect_parts_apart(
-        (struct around){.predict = {PREDICT_EVOLVING, 0.5f, 0.5f, 3, 3}, .value_residual = true});
+    static const char *const fades[][2] = {
+        {"qk_norm", "1"}, {"forget", "1"}, {"value_residual", "1"}, {0}};
+    static const char *const differs[][2] = {
+        {"qk_norm", "1"}, {"diff", "1"}, {"value_residual", "1"}, {0}};
+    static const char *const masks[][2] = {{"dman", "1"}, {0}};
+    static const char *const predicts[][2] = {{"pred_form", "evolving"},
+                                              {"pred_alpha", "0.5"},
+                                              {"pred_beta", "0.5"},
+                                              {"pred_rows", "3"},
+                                              {"pred_cols", "3"},
+                                              {"value_residual", "1"},
+                                              {0}};
+
+    expect_parts_apart(fades, OUT_GATE_ELEMENTWISE);
+    expect_parts_apart(differs, OUT_GATE_HEADWISE);
+    expect_parts_apart(masks, OUT_GATE_HEADWISE);
+    expect_parts_apart(predicts, OUT_GATE_NONE);
 }
 
 /* The window of a layer is that of all or its own, whichever is shorter. */
@@ -210,15 +222,16 @@ Test(sublayer_attention_around, contradictions_are_refused)
     expect_refused("forgetting with a sink", &c);
     c = with("fox"), c.causal = false;
     expect_refused("forgetting the future", &c);
-    c = with("diff"), c.around.forget = true;
+    c = with("diff"), set_choice(&c, "forget", "1");
     expect_refused("differences that forget", &c);
     c = with("cope"), c.pos = &pos_rope;
     config_numbers_reset(&c);
     expect_refused("contextual and rotary positions", &c);
-    c = with("linear"), c.around.qk_norm = true;
+    c = with("linear"), set_choice(&c, "qk_norm", "1");
     expect_refused("normed keys of a mixer", &c);
-    c = with("compressive"), c.mem_len = 16, c.around.qk_norm = true;
+    c = with("compressive"), c.mem_len = 16;
     config_numbers_reset(&c);
+    set_choice(&c, "qk_norm", "1");
     expect_refused("normed keys of compressed memory", &c);
     c = with("xl"), c.layer_rope_base = (struct layer_list){1, {100}};
     expect_refused("bases without rotation", &c);

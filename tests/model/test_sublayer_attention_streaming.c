@@ -124,7 +124,7 @@ Test(attention_streaming, choices)
     cr_expect_eq(config_check(&other, &e), E_USAGE);
     other = c, other.same_length = true;
     cr_expect_eq(config_check(&other, &e), E_USAGE);
-    other = c, other.around.qk_norm = true;
+    other = c, set_choice(&other, "qk_norm", "1");
     cr_expect_eq(config_check(&other, &e), E_USAGE);
     other = c, other.causal = false;
     cr_expect_eq(config_check(&other, &e), E_USAGE);

@@ -167,7 +167,7 @@ ParameterizedTest(int *b, sublayer_latent, forms_agree_in_models, .timeout = 120
         struct config c = awkward(k % 2 ? 6 : 0, MLA_EXPANDED);
         cr_assert_eq(config_set_masks(&c, c.variant, masks[k / 2], "", NULL), OK);
         c.window = MEMORY - (int)k; /* the same keys in any segments */
-        c.around.soft_cap = k == 0 ? 2 : 0;
+        c.soft_cap = k == 0 ? 2 : 0;
         const size_t n = (size_t)SEQUENCES * TEXT * (size_t)c.V;
         float *const want = logits(&c, "ref", MEM_HIDDEN, SEGMENT);
         for (int form = 0; form < MLA_FORMS; form++)
@@ -248,7 +248,7 @@ Test(sublayer_latent, other_sizes_are_refused)
     expect_refused("biases", &c);
     c = plain, c.pos = &pos_none;
     expect_refused("no positions", &c);
-    c = plain, c.around.qk_norm = true;
+    c = plain, set_choice(&c, "qk_norm", "1");
     expect_refused("norms of heads", &c);
     c = plain, c.attn_extra = &extra_talking;
     expect_refused("a second scheme", &c);

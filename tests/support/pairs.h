@@ -4,6 +4,7 @@
 #ifndef PAIRS_H
 #define PAIRS_H
 
+#include "variants/model/settings.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/mem.h"
 #include "variants/parts/parts.h"
@@ -47,7 +48,7 @@ static bool words(struct config *c, int n)
     else if (n < WIRING_COUNT + NORM_KIND_COUNT)
         c->norm_kind = (enum norm_kind)(n - WIRING_COUNT);
     else if (n < WIRING_COUNT + NORM_KIND_COUNT + OUT_GATE_COUNT)
-        c->around.out_gate = (enum out_gate)(n - WIRING_COUNT - NORM_KIND_COUNT);
+        c->out_gate = (enum out_gate)(n - WIRING_COUNT - NORM_KIND_COUNT);
     else
         return false;
     return true;
@@ -194,49 +195,44 @@ static bool depth(struct config *c, int n)
     }
 }
 
+static bool set_parts(struct config *c, const char *const keys[][2])
+{
+    for (int i = 0; keys[i][0]; i++)
+        CHECK(config_set(c, keys[i][0], keys[i][1], NULL) == OK);
+    return true;
+}
+
 static bool scores(struct config *c, int n)
 {
-    struct around *const a = &c->around;
+#define PREDICTED                                                                                  \
+    {"pred_alpha", "0.5"}, {"pred_beta", "0.5"}, {"pred_rows", "3"}, { "pred_cols", "3" }
+    static const char *const parts[][6][2] = {
+        {{"qk_norm", "1"}},
+        {{"forget", "1"}},
+        {{"cope", "4"}},
+        {{"gauss_form", "relative"}, {"gauss_span", "4"}},
+        {{"gauss_form", "published"}, {"gauss_span", "4"}},
+        {{"dman", "1"}},
+        {{"value_residual", "1"}},
+        {{"agg", "dynamic"}, {"capsules", "2"}, {"agg_iters", "2"}},
+        {{"pred_form", "convex"}, PREDICTED},
+        {{"pred_form", "evolving"}, PREDICTED},
+        {{"camtl", "1"}, {"camtl_m", "0"}, {"camtl_n", "4"}, {"task_dim", "3"}},
+        {{"diff", "1"}}};
+#undef PREDICTED
+    enum { PARTS = ARRAY_LEN(parts) };
 
-    switch (n) {
+    if (n < PARTS)
+        return set_parts(c, parts[n]);
+    switch (n - PARTS) {
     case 0:
-        return a->qk_norm = true;
+        c->soft_cap = 10;
+        return true;
     case 1:
-        return a->forget = true;
-    case 2:
-        a->cope = 4;
-        return true;
-    case 3:
-    case 4:
-        a->local = n == 3 ? LOCAL_RELATIVE : LOCAL_PUBLISHED;
-        a->local_span = 4;
-        return true;
-    case 5:
-        return a->man = true;
-    case 6:
-        return a->value_residual = true;
-    case 7:
-        a->agg = AGG_DYNAMIC;
-        a->capsules = 2;
-        a->agg_iters = 2;
-        return true;
-    case 8:
-    case 9:
-        a->predict = (struct predict){n == 8 ? PREDICT_CONVEX : PREDICT_EVOLVING, 0.5f, 0.5f, 3, 3};
-        return true;
-    case 10:
-        a->camtl = (struct camtl){true, 0, 4, 3};
-        return true;
-    case 11:
-        return a->diff = true;
-    case 12:
-        a->soft_cap = 10;
-        return true;
-    case 13:
         return c->attn_bias = true;
-    case 14:
+    case 2:
         return c->share_qk = true;
-    case 15:
+    case 3:
         c->kv_heads = 2;
         return true;
     default:

@@ -5,7 +5,7 @@
 #include "choices.h"
 #include "keys.h"
 #include "settings.h"
-#include "sublayer/sublayer.h"
+#include "variants/model/attention/around.h"
 #include "variants/parts/latent.h"
 #include "variants/parts/parts.h"
 
@@ -254,14 +254,17 @@ static void read_map(struct reader *r, struct config *c)
     c->qkv_map = strcmp(word(r, "dextra"), "none") == 0 ? NULL : &qkv_map_dextra;
 }
 
-/* The numbers of the parts, once these are known. */
-static void read_numbers(struct reader *r, struct config *c)
+/* The numbers of the parts in the slots before `end`, once these are known. */
+static void read_numbers(struct reader *r, struct config *c, enum part_slot end)
 {
     config_numbers_reset(c);
-    for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
+    for (enum part_slot s = 0; s < end; s++) {
         const struct part_numbers *const numbers = config_numbers_of(c, s);
         for (const struct choice *row = numbers ? numbers->choices : NULL; row && row->name; row++)
             read_row(r, row, c->numbers[s].bytes, c);
+        if (s >= SLOT_AROUND && around_of(s)->form &&
+            strcmp(around_of(s)->form, word(r, "form")) == 0)
+            around_switch_on(c, s);
     }
 }
 
@@ -290,15 +293,9 @@ static void read_rows(struct reader *r, struct config *c)
     c->kv_heads = c->rel_rows = 0;
     for (int i = MODEL_SIZES; (row = model_key(i)); i++)
         read_row(r, row, c, c);
-    if (strcmp(word(r, "form"), "dman") == 0) /* golden files */
-        c->around.man = true;
-    if (strcmp(word(r, "form"), "camtl") == 0)
-        c->around.camtl.on = true;
     if (!c->lsra.split) /* other parts have a kernel of this name, too */
         c->lsra.kernel = 0;
-    if (c->around.predict.rows && !safetensors_meta(r->s, "pred_form"))
-        c->around.predict.form = PREDICT_CONVEX;                  /* golden files */
-    if (c->feedback.on && c->rel_k && c->pos == pos_find("none")) /* likewise */
+    if (c->feedback.on && c->rel_k && c->pos == pos_find("none")) /* golden files */
         c->pos = &pos_recent;
     if (whole(r, "ut", 1) == 0)
         c->steps = 0;
@@ -329,6 +326,15 @@ bool checkpoint_agrees(const struct safetensors *s, const char *key, const struc
             read_row(&r, row, &said, &said);
             return r.st == OK && choice_equal(row, &said, c);
         }
+    for (enum part_slot slot = SLOT_AROUND; slot < SLOT_COUNT; slot++) {
+        const struct part_numbers *const numbers = config_numbers_of(c, slot);
+        for (row = numbers ? numbers->choices : NULL; row && row->name; row++)
+            if (strcmp(choice_key(row), key) == 0) {
+                union part_values said = c->numbers[slot];
+                read_row(&r, row, said.bytes, c);
+                return r.st == OK && choice_equal(row, said.bytes, config_numbers(c, slot));
+            }
+    }
     return false;
 }
 
@@ -341,7 +347,7 @@ enum status checkpoint_parts(const struct safetensors *s, const char *prefix, st
     for (int i = 0; (row = model_key(i)); i++)
         if (row->scope == SCOPE_LAYER)
             read_row(&r, row, c, c);
-    read_numbers(&r, c);
+    read_numbers(&r, c, SLOT_AROUND);
     return r.st;
 }
 
@@ -350,7 +356,7 @@ enum status checkpoint_map(const struct safetensors *s, struct config *c, struct
     struct reader r = {.s = s, .prefix = "", .e = e};
 
     read_map(&r, c);
-    read_numbers(&r, c);
+    read_numbers(&r, c, SLOT_AROUND);
     return r.st;
 }
 
@@ -443,7 +449,7 @@ enum status checkpoint_config_as(const struct safetensors *s, const char *prefix
     read_mixer(&r, c);
     read_extra(&r, c);
     read_map(&r, c);
-    read_numbers(&r, c);
+    read_numbers(&r, c, SLOT_COUNT);
     if (r.st == OK)
         r.st = checkpoint_check(s, c, e);
     if (r.st == OK)

@@ -4,6 +4,7 @@
  * causal, and in what no option chooses they are as their variant. */
 #include "checkpoint.h"
 #include "lm.h"
+#include "variants/model/attention/around.h"
 
 #include <string.h>
 
@@ -32,20 +33,22 @@ static enum status no_strange_keys(const struct safetensors *s, struct err *e)
     return OK;
 }
 
-#define AROUND_KEYS                                                                                \
-    "qk_norm, soft_cap, logit_cap, out_gate, forget, diff, cope, gauss_form, dman, "               \
-    "value_residual, pred_form, camtl or agg"
-
-static bool around_differs(const struct config *a, const struct config *b)
+/* Of what is around the core of attention, the key in which two models differ; NULL = none. Numbers
+ * of parts may be the file's own. */
+static const char *around_differs(const struct config *a, const struct config *b)
 {
-    const struct around *const x = &a->around, *const y = &b->around;
-
-    return x->qk_norm != y->qk_norm || x->soft_cap != y->soft_cap || a->logit_cap != b->logit_cap ||
-           x->out_gate != y->out_gate || x->forget != y->forget || x->diff != y->diff ||
-           (x->cope > 0) != (y->cope > 0) || x->local != y->local || x->man != y->man ||
-           x->value_residual != y->value_residual || x->agg != y->agg ||
-           x->camtl.on != y->camtl.on || x->predict.form != y->predict.form ||
-           x->predict.alpha != y->predict.alpha || x->predict.beta != y->predict.beta;
+    for (enum part_slot s = SLOT_AROUND; s < SLOT_COUNT; s++) {
+        const struct part_numbers *const numbers = config_numbers_of(a, s);
+        const struct choice *const first = numbers ? numbers->choices : NULL;
+        if (first && (around_has(a, s) != around_has(b, s) ||
+                      (first->codec == CODEC_WORD &&
+                       !choice_equal(first, config_numbers(a, s), config_numbers(b, s)))))
+            return choice_key(first);
+    }
+    return a->soft_cap != b->soft_cap     ? "soft_cap"
+           : a->logit_cap != b->logit_cap ? "logit_cap"
+           : a->out_gate != b->out_gate   ? "out_gate"
+                                          : NULL;
 }
 
 /* Rows are reported under the variant's name: in what no option chooses it is as the variant. */
@@ -58,7 +61,7 @@ static enum status as_its_variant(const struct safetensors *s, const struct conf
                             : c->attn_extra != own.attn_extra ? "talking, persistent, span or sink"
                             : c->qkv_map != own.qkv_map       ? "dextra"
                             : c->score_residual != own.score_residual ? "realformer"
-                            : around_differs(c, &own)                 ? AROUND_KEYS
+                            : around_differs(c, &own)                 ? around_differs(c, &own)
                             : c->rnn_layers != own.rnn_layers         ? "rnn_layers"
                             : (c->steps > 0) != (own.steps > 0)       ? "steps"
                             : strcmp(c->order, own.order) != 0        ? "order"

@@ -4,7 +4,7 @@
 #include "choices.h"
 #include "adaptive.h"
 #include "settings.h"
-#include "sublayer/sublayer.h"
+#include "variants/model/attention/around.h"
 #include "variants/parts/latent.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/parts.h"
@@ -24,7 +24,7 @@ static bool has_exit_tau(const struct config *c) { return c->exit == EXIT_ENTROP
 static bool has_exit_patience(const struct config *c) { return c->exit == EXIT_PATIENCE; }
 static bool has_clip(const struct config *c)
 {
-    return c->pos->clips || c->around.man || strchr(c->subs, SUB_MASKED);
+    return c->pos->clips || around_clips(c) || strchr(c->subs, SUB_MASKED);
 }
 /* An adaptive span tells all distances apart. */
 static bool has_clamp(const struct config *c)

@@ -117,7 +117,7 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "factor by which --rope-scaling lengthens the context", "; empty without it", LAYER,         \
       .least = 1, .most = 1 << 20, .special = true, .applies = has_rope_factor,                    \
       .at_eval = true, .absent = "1")                                                              \
-    X(out_gate, text, WORD, around.out_gate, "out-gate", "LIST", "the variant's own", "",          \
+    X(out_gate, text, WORD, out_gate, "out-gate", "LIST", "the variant's own", "",          \
       "gate on the output of attention: elementwise, headwise; of recurrent mixers: swish, sigmoid", \
       "; empty where it is not a choice", LAYER, .words = out_gate_name,                           \
       .special = true, .applies = has_out_gate, .absent = "none")                                  \

@@ -3,10 +3,10 @@
  * One model of a variant: defaults, and the choices that make no sense together. */
 #include "adaptive.h"
 #include "choices.h"
-#include "config_around.h"
 #include "config_depth.h"
 #include "exclusions.h"
 #include "keys.h"
+#include "variants/model/attention/around.h"
 #include "variants/model/content/content.h"
 #include "variants/model/sublayer/sublayer_list.h"
 #include "variants/parts/collab.h"
@@ -35,12 +35,6 @@ const char *const transparent_name[TRANSPARENT_KINDS + 1] = {"none", "top", NULL
 const char *const cpe_layers_name[CPE_LAYERS + 1] = {"all", "first", NULL};
 const char *const direction_name[DIRECTION_COUNT + 1] = {"both", "causal", NULL};
 
-const char *const agg_name[AGG_KINDS + 1] = {"none", "dynamic", NULL};
-
-const char *const predict_form_name[PREDICT_FORMS + 1] = {"none", "convex", "evolving", NULL};
-
-const char *const localness_name[LOCAL_KINDS + 1] = {"none", "relative", "published", NULL};
-
 const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
 
 const char *const score_residual_name[SCORE_RESIDUAL_COUNT + 1] = {"none", "sum", "mean", NULL};
@@ -54,7 +48,7 @@ const char *const rope_scaling_name[ROPE_SCALINGS + 1] = {"none", "linear", "ntk
 /* Is its output gate one of attention, or one of recurrent mixers? */
 static bool gates_attention(const struct config *c)
 {
-    return c->around.out_gate == OUT_GATE_ELEMENTWISE || c->around.out_gate == OUT_GATE_HEADWISE;
+    return c->out_gate == OUT_GATE_ELEMENTWISE || c->out_gate == OUT_GATE_HEADWISE;
 }
 
 /* Linear attention has nothing but attention's maps around it. */
@@ -80,7 +74,7 @@ struct config config_of_layers(const struct config *c, bool attends)
 
     if (c->stack.n && attends) {
         one.mixer = NULL;
-        one.around.out_gate = gates_attention(c) ? c->around.out_gate : OUT_GATE_NONE;
+        one.out_gate = gates_attention(c) ? c->out_gate : OUT_GATE_NONE;
     } else if (c->stack.n) {
         if (c->recurrent.H) {
             one.H = c->recurrent.H;
@@ -98,7 +92,7 @@ struct config config_of_masks(const struct config *c)
 {
     struct config one = *c;
 
-    one.around.man = true;
+    around_switch_on(&one, SLOT_term_man);
     one.window = one.layer_windows.n = 0;
     return one;
 }
@@ -164,7 +158,8 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .qkv_map = v->qkv_map,
         .mixer = v->mixer,
         .attn_extra = v->attn_extra,
-        .around = v->around,
+        .out_gate = v->out_gate,
+        .soft_cap = v->soft_cap,
         .head_eps = v->head_eps > 0 ? v->head_eps : 1e-5f,
         .logit_cap = v->logit_cap,
         .adaptive = {.div = 1},
@@ -223,9 +218,6 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .ponder_tau = 0.01f,
     };
 
-    if (v->around.agg) /* as many as heads, as far as they divide the width */
-        for (c.around.capsules = max_int(1, H); D % c.around.capsules;)
-            c.around.capsules--;
     snprintf(c.subs, sizeof(c.subs), "%s", v->subs ? v->subs : USUAL_SUBS);
     if (strchr(c.subs, SUB_LSRA))
         c.lsra = lsra_usual(D, H);
@@ -264,10 +256,18 @@ const struct part_numbers *config_numbers_of(const struct config *c, enum part_s
         return c->gate ? c->gate->numbers : NULL;
     case SLOT_NORM:
         return norm_numbers[c->norm_kind];
-    case SLOT_COUNT:
-        break;
+    default:
+        return around_of(slot)->numbers;
     }
-    return NULL;
+}
+
+/* Does its variant have what is in the slot? Every model has the numbers of all parts of attention. */
+static bool is_usual(const struct config *c, enum part_slot slot)
+{
+    for (int i = 0; slot >= SLOT_AROUND && c->variant && i < MOST_AROUND; i++)
+        if (c->variant->around[i] == around_of(slot))
+            return true;
+    return slot < SLOT_AROUND;
 }
 
 void config_numbers_reset(struct config *c)
@@ -275,7 +275,7 @@ void config_numbers_reset(struct config *c)
     memset(c->numbers, 0, sizeof(c->numbers));
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
         const struct part_numbers *const numbers = config_numbers_of(c, s);
-        if (numbers && numbers->usual)
+        if (numbers && numbers->usual && is_usual(c, s))
             numbers->usual(c, c->numbers[s].bytes);
     }
 }
@@ -310,7 +310,7 @@ static enum status check_part_numbers(const struct config *c, struct err *e)
 
     for (enum part_slot s = 0; s < SLOT_COUNT && st == OK; s++) {
         const struct part_numbers *const numbers = config_numbers_of(c, s);
-        if (numbers && numbers->check)
+        if (numbers && numbers->check && (s < SLOT_AROUND || around_has(c, s)))
             st = numbers->check(c, config_numbers(c, s), e);
     }
     return st;
@@ -323,6 +323,15 @@ static enum status check_streaming(const struct config *c, struct err *e)
         return OK;
     return fail(e, E_USAGE, "%s: stream_sinks %d without a window  -> use window 1 or more",
                 c->variant->name, c->stream_sinks);
+}
+
+static enum status check_layer_masks(const struct config *c, struct err *e)
+{
+    for (int i = 0; i < c->layer_masks.n; i++)
+        if (c->layer_masks.at[i] >= c->masks.n)
+            return fail(e, E_USAGE, "%s: mask %.0f of a layer, of %d masks  -> count from 0",
+                        c->variant->name, c->layer_masks.at[i], c->masks.n);
+    return OK;
 }
 
 /* Cells of several tokens (sublayer_pool.c): up to so large ones, then every token has its row
@@ -400,7 +409,7 @@ static enum status check_stack(const struct config *c, struct err *e)
 static enum status check_mixer(const struct config *c, struct err *e)
 {
     const char *const name = c->variant->name;
-    const enum out_gate gate = c->around.out_gate;
+    const enum out_gate gate = c->out_gate;
 
     if (!is_recurrent(c) && !gates_attention(c) && gate != OUT_GATE_NONE)
         return fail(e, E_USAGE,
@@ -434,8 +443,8 @@ static enum status check_part(const struct pos *p, const struct config *c, struc
 
 /* Checks of numbers, one after the other. */
 static enum status (*const checks[])(const struct config *c, struct err *e) = {
-    exclusions_check, check_part_numbers, config_check_around, adaptive_check, check_streaming,
-    check_mixer,      check_ffn,          config_check_depth,  check_order,
+    exclusions_check, check_part_numbers, check_layer_masks,  adaptive_check, check_streaming,
+    check_mixer,      check_ffn,          config_check_depth, check_order,
 };
 
 enum status config_check(const struct config *c, struct err *e)

@@ -4,6 +4,7 @@
  * stays in the checks of config.c and of the parts. */
 #include "exclusions.h"
 #include "adaptive.h"
+#include "variants/model/attention/around.h"
 #include "variants/model/content/content.h"
 #include "variants/parts/mem.h"
 #include "variants/parts/parts.h"
@@ -30,6 +31,12 @@ static bool is_blind(const struct config *c)
     return c->mixer && !c->stack.n && !c->mixer->content && !c->mixer->attends;
 }
 
+/* Is its output gate one of attention? */
+static bool gates_heads(const struct config *c)
+{
+    return c->out_gate == OUT_GATE_ELEMENTWISE || c->out_gate == OUT_GATE_HEADWISE;
+}
+
 static bool has(const struct config *c, enum feature f)
 {
     switch (f) {
@@ -38,11 +45,9 @@ static bool has(const struct config *c, enum feature f)
         return has_it;
         FEATURES(X)
 #undef X
-    case HAS_NO_MORE:
-    case FEATURES_END:
-        break;
+    default:
+        return false;
     }
-    return false;
 }
 
 /* Of a feature that the model has; NULL = `said` says it all. */
@@ -54,30 +59,33 @@ static const char *value_of(const struct config *c, enum feature f)
         return value;
         FEATURES(X)
 #undef X
-    case HAS_NO_MORE:
-    case FEATURES_END:
-        break;
+    default:
+        return NULL;
     }
-    return NULL;
 }
 
-static const struct {
+struct words {
     const char *said, *kind;
-} words[FEATURES_END] = {
-#define X(name, said, value, kind, has_it) [HAS_##name] = {said, kind},
-    FEATURES(X)
-#undef X
 };
+
+static struct words words_of(enum feature f)
+{
+    switch (f) {
+#define X(name, said, value, kind, has_it)                                                         \
+    case HAS_##name:                                                                               \
+        return (struct words){said, kind};
+        FEATURES(X)
+#undef X
+    default:
+        return (struct words){0};
+    }
+}
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* What is done to queries, keys, scores or the outputs of heads (struct around). */
-#define AROUND                                                                                     \
-    HAS_QK_NORM, HAS_FORGET, HAS_COPE, HAS_LOCAL, HAS_MAN, HAS_PREDICT, HAS_CAMTL, HAS_DIFF,       \
-        HAS_CAPSULES, HAS_VALUE_RESIDUAL, HAS_OUT_GATE
+/* What is done to queries, keys, scores or the outputs of heads. */
+#define AROUND HAS_PARTS, HAS_OUT_GATE
 #define TERMS AROUND, HAS_EXTRA, HAS_QKV_MAP, HAS_SCORE_RESIDUAL
-/* Terms of pairs: one of them at a time. */
-#define PAIRS HAS_FORGET, HAS_COPE, HAS_PREDICT, HAS_DIFF, HAS_SCORE_RESIDUAL
 
 static const struct {
     enum feature feature;
@@ -94,30 +102,10 @@ static const struct {
     /* layers are counted one after the other */
     {HAS_ROPE_BASES, EXCLUDES(HAS_UNROTATED, HAS_STEPS, HAS_ORDER)},
 
-    /* each layer sums gates over the past */
-    {HAS_FORGET, EXCLUDES(HAS_FUTURE, HAS_SCORE_RESIDUAL, HAS_STEPS)},
-    /* they count towards the past, and scores have one set of positions */
-    {HAS_COPE, EXCLUDES(HAS_FUTURE, HAS_SCORE_RESIDUAL, HAS_FORGET, HAS_DIFF, HAS_TABLES,
-                        HAS_ROTATED, HAS_EXTRA)},
-    /* the second softmax has no tables */
-    {HAS_DIFF, EXCLUDES(HAS_TABLES, HAS_EXTRA, HAS_FORGET, HAS_SCORE_RESIDUAL, HAS_CAPSULES)},
-    /* one term of pairs */
-    {HAS_LOCAL, EXCLUDES(PAIRS, HAS_MAN, HAS_CAMTL)},
-    /* with a memory it is not known where the text begins */
-    {HAS_LOCAL_TEXT, EXCLUDES(HAS_MEMORY)},
-    /* one term of pairs */
-    {HAS_MAN, EXCLUDES(PAIRS, HAS_CAMTL)},
-    /* one term of pairs, and its keys are all of the past */
-    {HAS_MASKED,
-     EXCLUDES(PAIRS, HAS_LOCAL, HAS_MAN, HAS_CAMTL, HAS_MIXER, HAS_LAZY, HAS_SAME_LENGTH)},
-    /* one term of pairs */
-    {HAS_CAMTL, EXCLUDES(PAIRS)},
-    /* scores that are handed on are all that there is in the next layer's */
-    {HAS_PREDICT,
-     EXCLUDES(HAS_FORGET, HAS_COPE, HAS_LOCAL, HAS_MAN, HAS_DIFF, HAS_EXTRA, HAS_SCORE_RESIDUAL,
-              HAS_STACK, HAS_ORDER, HAS_STEPS, HAS_SUBS, HAS_STREAM)},
-    /* all steps are one layer */
-    {HAS_VALUE_RESIDUAL, EXCLUDES(HAS_STEPS)},
+    /* one term is added to scores */
+    {HAS_TERMS, EXCLUDES(HAS_TERMS, HAS_SCORE_RESIDUAL)},
+    /* one term of scores, and its keys are all of the past */
+    {HAS_MASKED, EXCLUDES(HAS_TERMS, HAS_SCORE_RESIDUAL, HAS_MIXER, HAS_LAZY, HAS_SAME_LENGTH)},
     /* compressed rows have neither norms nor gates of heads */
     {HAS_COMPRESSED_ROWS, EXCLUDES(AROUND)},
     /* layers that reuse probabilities compute no scores */
@@ -163,8 +151,7 @@ static const struct {
      EXCLUDES(HAS_NOT_POST, HAS_MIXER, TERMS, HAS_WINDOW, HAS_LAYER_WINDOWS, HAS_HEAD_WINDOWS,
               HAS_SAME_LENGTH, HAS_MASKS, HAS_STEPS, HAS_CACHED, HAS_UNPOOLED, HAS_FFN_TOKENS)},
     /* each sub-layer has one norm, and layers have no number of attentions in common */
-    {HAS_SUBS, EXCLUDES(HAS_NOT_PLAIN, HAS_ORDER, HAS_STEPS, HAS_STACK, HAS_SCORE_RESIDUAL,
-                        HAS_VALUE_RESIDUAL)},
+    {HAS_SUBS, EXCLUDES(HAS_NOT_PLAIN, HAS_ORDER, HAS_STEPS, HAS_STACK, HAS_SCORE_RESIDUAL)},
     /* its attention is narrower than the model and has no terms but biases of positions */
     {HAS_LSRA, EXCLUDES(AROUND, HAS_EXTRA, HAS_QKV_MAP, HAS_LAZY, HAS_STREAM, HAS_MIXER,
                         HAS_COMPRESSED, HAS_ENTERS, HAS_NO_CONTENT, HAS_ENCODED)},
@@ -203,13 +190,60 @@ static const struct {
     {HAS_CLUSTERS, EXCLUDES(HAS_LOGIT_CAP)},
 };
 
+/* ---- parts of attention --------------------------------------------------------------------- */
+
+/* The part that a feature is, or of which it is the special form; NULL = none. */
+struct own_part {
+    const struct around_part *part;
+    bool special;
+};
+static struct own_part part_of(enum feature f)
+{
+#define X(name) [HAS_##name] = {&name, false}, [HAS_##name##_special] = {&name, true},
+    static const struct own_part parts[FEATURES_END] = {AROUND_PARTS(X)};
+#undef X
+    return parts[f];
+}
+
+/* What it excludes itself; NULL = nothing. */
+static const enum feature *excludes_of(enum feature f)
+{
+    const struct own_part p = part_of(f);
+
+    return !p.part ? NULL : p.special ? p.part->special.excludes : p.part->excludes;
+}
+
+/* Is f what a list names so? */
+static bool names(enum feature listed, enum feature f)
+{
+    const struct own_part p = part_of(f);
+    const bool whole = p.part && p.part->said && !p.special;
+
+    switch (listed) {
+    case HAS_PARTS:
+        return whole;
+    case HAS_TERMS:
+        return whole && p.part->term.added;
+    default:
+        return listed == f;
+    }
+}
+
+static bool is_among(const enum feature *excluded, enum feature f)
+{
+    while (excluded && *excluded != HAS_NO_MORE && !names(*excluded, f))
+        excluded++;
+    return excluded && *excluded != HAS_NO_MORE;
+}
+
 /* ---- a model -------------------------------------------------------------------------------- */
 
 static void name_of(char text[FEATURE_TEXT], const struct config *c, enum feature f)
 {
     const char *const value = value_of(c, f);
 
-    snprintf(text, FEATURE_TEXT, "%s%s%.64s", words[f].said, value ? " " : "", value ? value : "");
+    snprintf(text, FEATURE_TEXT, "%s%s%.64s", words_of(f).said, value ? " " : "",
+             value ? value : "");
 }
 
 static enum status refuse(const struct config *c, const char *a, enum feature f, struct err *e)
@@ -221,12 +255,23 @@ static enum status refuse(const struct config *c, const char *a, enum feature f,
                 c->variant->name, a, b);
 }
 
-/* The first of a list that the model has; HAS_NO_MORE = none. */
+/* The first of a list that the model has besides `self`; HAS_NO_MORE = none. */
+static enum feature first_besides(const struct config *c, const enum feature *excluded,
+                                  enum feature self)
+{
+    for (; excluded && *excluded != HAS_NO_MORE; excluded++) {
+        const bool one = *excluded < FEATURES_END;
+        const enum feature last = one ? *excluded : FEATURES_END - 1;
+        for (enum feature f = one ? *excluded : HAS_NO_MORE + 1; f <= last; f++)
+            if (f != self && names(*excluded, f) && has(c, f))
+                return f;
+    }
+    return HAS_NO_MORE;
+}
+
 static enum feature first_of(const struct config *c, const enum feature *excluded)
 {
-    while (excluded && *excluded != HAS_NO_MORE && !has(c, *excluded))
-        excluded++;
-    return excluded ? *excluded : HAS_NO_MORE;
+    return first_besides(c, excluded, HAS_NO_MORE);
 }
 
 bool config_has_around(const struct config *c)
@@ -236,9 +281,12 @@ bool config_has_around(const struct config *c)
 
 bool config_can_look_ahead(const struct config *c)
 {
-    const enum feature *const past = EXCLUDES(HAS_PAST_ONLY, HAS_MIXER, HAS_STACK, HAS_RNN,
-                                              HAS_STREAM, HAS_FORGET, HAS_COPE, HAS_COMPRESSED);
+    const enum feature *const past =
+        EXCLUDES(HAS_PAST_ONLY, HAS_MIXER, HAS_STACK, HAS_RNN, HAS_STREAM, HAS_COMPRESSED);
 
+    for (enum part_slot s = SLOT_AROUND; s < SLOT_COUNT; s++)
+        if (is_among(around_of(s)->excludes, HAS_FUTURE) && around_has(c, s))
+            return false;
     return first_of(c, past) == HAS_NO_MORE && !(c->attn_extra && c->attn_extra->past_only) &&
            !strpbrk(c->subs, "cw");
 }
@@ -264,12 +312,12 @@ static struct excluder of_pos(const struct pos *p)
 }
 static struct excluder of_extra(const struct pos *p)
 {
-    return p ? (struct excluder){words[HAS_EXTRA].said, p->name, p->excludes}
+    return p ? (struct excluder){words_of(HAS_EXTRA).said, p->name, p->excludes}
              : (struct excluder){0};
 }
 static struct excluder of_mixer(const struct mixer *m)
 {
-    return m ? (struct excluder){words[HAS_MIXER].said, m->name, m->excludes}
+    return m ? (struct excluder){words_of(HAS_MIXER).said, m->name, m->excludes}
              : (struct excluder){0};
 }
 
@@ -278,10 +326,24 @@ static void part_name(char text[FEATURE_TEXT], const struct excluder *p)
     snprintf(text, FEATURE_TEXT, "%s %s", p->said, p->name);
 }
 
+/* OK, unless the model has f, and besides one of the list. */
+static enum status check_feature(const struct config *c, enum feature f,
+                                 const enum feature *excluded, struct err *e)
+{
+    const enum feature other = f == HAS_NO_MORE ? HAS_NO_MORE : first_besides(c, excluded, f);
+    char name[FEATURE_TEXT];
+
+    if (other == HAS_NO_MORE)
+        return OK;
+    name_of(name, c, f);
+    return refuse(c, name, other, e);
+}
+
 enum status exclusions_check(const struct config *c, struct err *e)
 {
     const struct excluder parts[] = {of_pos(c->pos), of_extra(c->attn_extra), of_mixer(c->mixer)};
     char name[FEATURE_TEXT];
+    enum status st = OK;
 
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         const enum feature f = first_of(c, parts[i].excludes);
@@ -290,15 +352,12 @@ enum status exclusions_check(const struct config *c, struct err *e)
         part_name(name, &parts[i]);
         return refuse(c, name, f, e);
     }
-    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-        const enum feature f =
-            has(c, table[i].feature) ? first_of(c, table[i].excludes) : HAS_NO_MORE;
-        if (f == HAS_NO_MORE)
-            continue;
-        name_of(name, c, table[i].feature);
-        return refuse(c, name, f, e);
-    }
-    return OK;
+    for (size_t i = 0; i < ARRAY_LEN(table) && st == OK; i++)
+        st = check_feature(c, first_of(c, EXCLUDES(table[i].feature)), table[i].excludes, e);
+    for (enum feature f = HAS_NO_MORE + 1; f < FEATURES_END && st == OK; f++)
+        if (excludes_of(f) && has(c, f))
+            st = check_feature(c, f, excludes_of(f), e);
+    return st;
 }
 
 /* ---- lists ---------------------------------------------------------------------------------- */
@@ -323,14 +382,26 @@ static bool part_at(struct excluder *part, int i)
     return false;
 }
 
+/* The feature of entry i: those that are said. Those from FEATURES_END on are parts that exclude
+ * features by themselves. */
+static enum feature feature_at(int i)
+{
+    enum feature f = HAS_NO_MORE + 1;
+
+    for (; f < FEATURES_END; f++)
+        if (words_of(f).said && i-- == 0)
+            return f;
+    return f + (unsigned)i;
+}
+
 bool exclusions_name(char name[FEATURE_TEXT], int i)
 {
-    const enum feature f = (enum feature)(i + 1);
+    const enum feature f = feature_at(i);
+    const struct words w = words_of(f);
     struct excluder part;
 
     if (f < FEATURES_END) {
-        snprintf(name, FEATURE_TEXT, "%s%s%s", words[f].said, *words[f].kind ? " " : "",
-                 words[f].kind);
+        snprintf(name, FEATURE_TEXT, "%s%s%s", w.said, *w.kind ? " " : "", w.kind);
         return true;
     }
     if (!part_at(&part, (int)f - FEATURES_END))
@@ -339,27 +410,20 @@ bool exclusions_name(char name[FEATURE_TEXT], int i)
     return true;
 }
 
-static bool is_among(const enum feature *excluded, enum feature f)
-{
-    while (*excluded != HAS_NO_MORE && *excluded != f)
-        excluded++;
-    return *excluded == f;
-}
-
 /* Does the list of entry i have j? */
 static bool lists(int i, int j)
 {
-    const enum feature f = (enum feature)(i + 1), other = (enum feature)(j + 1);
+    const enum feature f = feature_at(i), other = feature_at(j);
     struct excluder part;
     bool found = false;
 
-    if (other >= FEATURES_END)
+    if (other >= FEATURES_END || f == other)
         return false;
     if (f >= FEATURES_END)
         return part_at(&part, (int)f - FEATURES_END) && is_among(part.excludes, other);
     for (size_t k = 0; k < ARRAY_LEN(table); k++)
-        found = found || (table[k].feature == f && is_among(table[k].excludes, other));
-    return found;
+        found = found || (names(table[k].feature, f) && is_among(table[k].excludes, other));
+    return found || is_among(excludes_of(f), other);
 }
 
 bool exclusions_between(int i, int j) { return lists(i, j) || lists(j, i); }

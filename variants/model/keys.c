@@ -18,9 +18,6 @@ static const char *const sinusoid_name[] = {
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
 static bool has_cpe(const struct config *c) { return strchr(c->subs, SUB_CPE); }
 static bool has_sep(const struct config *c) { return strchr(c->subs, SUB_SEP); }
-static bool has_capsules(const struct config *c) { return c->around.agg != AGG_LINEAR; }
-static bool is_predicted(const struct config *c) { return c->around.predict.form; }
-static bool has_tasks(const struct config *c) { return c->around.camtl.on; }
 static bool has_lsra(const struct config *c) { return strchr(c->subs, SUB_LSRA); }
 static bool has_feedback(const struct config *c) { return c->feedback.on; }
 static bool has_slots(const struct config *c) { return strchr(c->subs, SUB_READ); }
@@ -184,42 +181,9 @@ static const struct choice others[] = {
     ROW_INT(struct config, lazy_group, "lazy_group", 0, MAX_LAYERS,
             "layers that share probabilities", .scope = SCOPE_MODEL, .setting = true,
             .applies = is_lazy, .absent = "0"),
-    ROW_FLAG(struct config, around.qk_norm, "qk_norm", NULL, .absent = "0"),
     ROW_REAL(struct config, head_eps, "head_eps", 0, FLT_MAX, NULL, .absent = "1e-5"),
-    ROW_REAL(struct config, around.soft_cap, "soft_cap", 0, FLT_MAX, NULL, .absent = "0"),
+    ROW_REAL(struct config, soft_cap, "soft_cap", 0, FLT_MAX, NULL, .absent = "0"),
     ROW_REAL(struct config, logit_cap, "logit_cap", 0, FLT_MAX, NULL, .absent = "0"),
-    ROW_FLAG(struct config, around.forget, "forget", NULL, .absent = "0"),
-    ROW_INT(struct config, around.cope, "cope", 0, 1 << 16, NULL, .absent = "0"),
-    ROW_WORD(struct config, around.local, "gauss_form", localness_name, NULL, .absent = "none"),
-    ROW_REAL(struct config, around.local_span, "gauss_span", 0, MAX_DISTANCE, NULL, .absent = "0"),
-    ROW_FLAG(struct config, around.man, "dman", NULL, .absent = "0"),
-    ROW_FLAG(struct config, around.camtl.on, "camtl", NULL, .absent = "0"),
-    ROW_INT(struct config, around.camtl.blocks, "camtl_m", 0, MAX_WIDTH, NULL, .absent = "0"),
-    ROW_INT(struct config, around.camtl.size, "camtl_n", 0, 1 << 12,
-            "places of a block whose scores depend on the task", .scope = SCOPE_LAYER,
-            .setting = true, .applies = has_tasks, .absent = "0"),
-    ROW_INT(struct config, around.camtl.task, "task_dim", 0, MAX_WIDTH,
-            "numbers of a task's vector", .scope = SCOPE_LAYER, .setting = true,
-            .applies = has_tasks, .absent = "0"),
-    ROW_WORD(struct config, around.predict.form, "pred_form", predict_form_name, NULL,
-             .absent = "none"),
-    ROW_REAL(struct config, around.predict.alpha, "pred_alpha", 0, 1, NULL, .absent = "0"),
-    ROW_REAL(struct config, around.predict.beta, "pred_beta", 0, 1, NULL, .absent = "0"),
-    ROW_INT(struct config, around.predict.rows, "pred_rows", 0, 1 << 10,
-            "queries that a convolution over scores reads", .scope = SCOPE_LAYER, .setting = true,
-            .applies = is_predicted, .absent = "0"),
-    ROW_INT(struct config, around.predict.cols, "pred_cols", 0, 1 << 10, "keys that it reads",
-            .scope = SCOPE_LAYER, .setting = true, .applies = is_predicted, .absent = "0"),
-    ROW_WORD(struct config, around.agg, "agg", agg_name, NULL, .absent = "none"),
-    ROW_INT(struct config, around.capsules, "capsules", 0, MAX_WIDTH,
-            "parts of a row that heads vote on", .scope = SCOPE_LAYER, .setting = true,
-            .applies = has_capsules, .absent = "0"),
-    ROW_INT(struct config, around.agg_iters, "agg_iters", 0, 1 << 10,
-            "iterations in which heads agree", .scope = SCOPE_LAYER, .setting = true,
-            .applies = has_capsules, .absent = "3"),
-    ROW_FLAG(struct config, around.diff, "diff", NULL, .absent = "0"),
-    ROW_REAL(struct config, lambda_init, "lambda_init", 0, 1, NULL, .absent = "0"),
-    ROW_FLAG(struct config, around.value_residual, "value_residual", NULL, .absent = "0"),
     ROW_INT(struct config, steps, "steps", 0, MAX_LAYERS, NULL, .absent = "0"),
     ROW_INT(struct config, step_base, "step_base", 0, 1 << 20, NULL),
     ROW_REAL(struct config, halt_eps, "halt_eps", 0, 1, NULL),

@@ -3,6 +3,7 @@
  * Settings: finding them among the rows of the parts, and their text. */
 #include "settings.h"
 #include "keys.h"
+#include "variants/model/attention/around.h"
 #include "variants/parts/mem.h"
 #include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
@@ -12,7 +13,8 @@
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
-/* What each part has of its own, by slot. */
+/* What each part has of its own. */
+#define AROUND(name) &name.numbers,
 #define FFN(name) &ffn_##name.numbers,
 #define MIXER(name) &mixer_##name.numbers,
 #define MEM(name) &mem_##name.numbers,
@@ -22,8 +24,8 @@
 #define GATE(name) &gate_##name.numbers,
 #define NORM(kind) &norm_numbers[kind],
 static const struct part_numbers *const *const of_parts[] = {
-    FFNS(FFN) MIXERS(MIXER) MEMS(MEM) EXTRAS(EXTRA) POSITIONS(POSITION) QKV_MAPS(QKV_MAP)
-        GATES(GATE) NORM(NORM_ADA) NORM(NORM_POWER)};
+    AROUND_PARTS(AROUND) FFNS(FFN) MIXERS(MIXER) MEMS(MEM) EXTRAS(EXTRA) POSITIONS(POSITION)
+        QKV_MAPS(QKV_MAP) GATES(GATE) NORM(NORM_ADA) NORM(NORM_POWER)};
 
 /* The rows of the i-th part; NULL where it has none or shares those of one before it. */
 static const struct choice *part_rows(size_t i)

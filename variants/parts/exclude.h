@@ -5,11 +5,17 @@
  *
  * X(name, said, value, kind, has): in messages a feature is `said` and, where there is one, its
  * `value`; in lists it is `said` and its `kind`. `has` and `value` read the model `c`; they stand
- * in exclusions.c. */
+ * in exclusions.c. Parts of attention say it themselves; `said` NULL = it is not said. */
 #ifndef EXCLUDE_H
 #define EXCLUDE_H
 
+#include "around_parts.h"
+
 /* clang-format off */
+#define PART_FEATURES(name) \
+    X(name, name.said, NULL, "", around_has(c, SLOT_##name)) \
+    X(name##_special, name.special.said ? name.said : NULL, name.special.said, name.special.said, \
+      name.special.has && name.special.has(c))
 #define FEATURES(X)                                                                                \
     /* which keys a query sees */                                                                  \
     X(FUTURE, "--direction both", NULL, "", !c->causal)                                            \
@@ -58,21 +64,10 @@
       is_content(c) && !c->mixer->content->past)                                                   \
     X(STACK, "--stack", NULL, "", c->stack.n > 0)                                                  \
     /* scores and outputs of heads */                                                              \
-    X(QK_NORM, "qk_norm", NULL, "", c->around.qk_norm)                                             \
-    X(FORGET, "forgetting", NULL, "", c->around.forget)                                            \
-    X(COPE, "contextual positions", NULL, "", c->around.cope > 0)                                  \
-    X(LOCAL, "preferred places", NULL, "", c->around.local)                                        \
-    X(LOCAL_TEXT, "preferred places", "counted from the text's beginning",                         \
-      "counted from the text's beginning", c->around.local == LOCAL_PUBLISHED)                     \
-    X(MAN, "trained masks", NULL, "", c->around.man)                                               \
-    X(PREDICT, "predicted scores", NULL, "", c->around.predict.form)                               \
-    X(CAMTL, "scores of a task", NULL, "", c->around.camtl.on)                                     \
-    X(DIFF, "differences of heads", NULL, "", c->around.diff)                                      \
-    X(CAPSULES, "capsules", NULL, "", c->around.agg)                                               \
-    X(VALUE_RESIDUAL, "values of the first layer", NULL, "", c->around.value_residual)             \
-    X(OUT_GATE, "--out-gate", out_gate_name[c->around.out_gate], "elementwise or headwise",        \
-      c->around.out_gate == OUT_GATE_ELEMENTWISE || c->around.out_gate == OUT_GATE_HEADWISE)       \
-    X(SOFT_CAP, "a cap of scores", NULL, "", c->around.soft_cap != 0)                              \
+    AROUND_PARTS(PART_FEATURES)                                                                    \
+    X(OUT_GATE, "--out-gate", out_gate_name[c->out_gate], "elementwise or headwise",               \
+      gates_heads(c))                                                                              \
+    X(SOFT_CAP, "a cap of scores", NULL, "", c->soft_cap != 0)                                     \
     X(SCORE_RESIDUAL, "scores of the layer before", NULL, "", c->score_residual)                   \
     X(SIGHT_OF_SCORES, "scores of the layer before, of heads that see different keys", NULL, "",    \
       c->score_residual && (c->head_windows.n || (c->masks.n > 1 && !c->layer_masks.n)))           \
@@ -122,7 +117,13 @@
 /* clang-format on */
 
 #define X(name, ...) HAS_##name,
-enum feature { HAS_NO_MORE, FEATURES(X) FEATURES_END };
+enum feature {
+    HAS_NO_MORE,
+    FEATURES(X) FEATURES_END,
+    /* in lists of what is excluded: each part of attention, each term of scores */
+    HAS_PARTS,
+    HAS_TERMS
+};
 #undef X
 #define EXCLUDES(...) ((const enum feature[]){__VA_ARGS__, HAS_NO_MORE})
 

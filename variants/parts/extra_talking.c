@@ -29,7 +29,8 @@ static void talking_terms_grad(const struct pos_call *t)
 const struct pos extra_talking = {
     .name = "talking",
     /* The scores of a pair that only other heads see are mixed, but no head hands them on. */
-    .excludes = EXCLUDES(HAS_LOCAL, HAS_MAN, HAS_MASKED, HAS_CAMTL, HAS_SIGHT_OF_SCORES),
+    .excludes =
+        EXCLUDES(HAS_term_localness, HAS_term_man, HAS_MASKED, HAS_term_camtl, HAS_SIGHT_OF_SCORES),
     .layer_params = talking_params,
     .reserve = talking_reserve,
     .terms_grad = talking_terms_grad,

@@ -228,7 +228,7 @@ struct mixer {
     const struct sublayer_kind *kind;
     enum feature_map features;
     float eps;
-    bool gated; /* the output has the gate of struct around, of recurrent mixers */
+    bool gated; /* the output has a gate (out_gate), of recurrent mixers */
     void (*build)(struct steps *t);
     const char *prefix; /* of the tensors of its steps in a layer; NULL = "attn." */
     bool counts;        /* its state is a sum of rows, whose number files call "count" */

@@ -196,7 +196,7 @@ int mix_normed(struct steps *t, int o)
 
 void mix_output(struct steps *t, int o)
 {
-    const enum out_gate gate = t->c->around.out_gate;
+    const enum out_gate gate = t->c->out_gate;
 
     t->result = mix_normed(t, o);
     if (gate == OUT_GATE_NONE)

@@ -3,21 +3,50 @@
  * The parts around the core of attention, one after the other. */
 #include "around.h"
 
-static const struct around_part *const all_parts[] = {
-#define X(name) &name,
+static const struct around_part *const parts[SLOT_COUNT] = {
+#define X(name) [SLOT_##name] = &name,
     AROUND_PARTS(X)
 #undef X
 };
-_Static_assert(ARRAY_LEN(all_parts) <= MAX_AROUND, "a sub-layer may have them all");
 
 /* ---- what a config has -------------------------------------------------------------------- */
+
+const struct around_part *around_of(enum part_slot slot) { return parts[slot]; }
+
+bool around_has(const struct config *c, enum part_slot slot)
+{
+    const struct around_part *const part = parts[slot];
+
+    if (part->on)
+        return part->on(c);
+    const struct choice *const first = part->numbers->choices;
+    const void *const at = (const char *)config_numbers(c, slot) + first->at;
+    return first->codec == CODEC_FLAG ? *(const bool *)at : *(const int *)at != 0;
+}
+
+void around_switch_on(struct config *c, enum part_slot slot)
+{
+    const struct part_numbers *const numbers = parts[slot]->numbers;
+    union part_values usual = {0};
+    char text[CHOICE_TEXT];
+
+    numbers->usual(c, usual.bytes);
+    choice_print(text, numbers->choices, usual.bytes);
+    CHECK(choice_parse(numbers->choices, c->numbers[slot].bytes, text, NULL) == OK);
+}
+
+void around_switch_usual(const struct config *c, void *numbers)
+{
+    (void)c;
+    ((struct around_switch *)numbers)->on = true;
+}
 
 /* The part that adds to scores; NULL = none. */
 static const struct score_term *term_of(const struct config *c)
 {
-    for (size_t i = 0; i < ARRAY_LEN(all_parts); i++)
-        if (all_parts[i]->term.added && all_parts[i]->on(c))
-            return &all_parts[i]->term;
+    for (enum part_slot i = SLOT_AROUND; i < SLOT_COUNT; i++)
+        if (parts[i]->term.added && around_has(c, i))
+            return &parts[i]->term;
     return NULL;
 }
 
@@ -61,8 +90,32 @@ int around_cached(const struct config *c)
 
 bool around_reads_cache(const struct config *c)
 {
-    for (size_t i = 0; i < ARRAY_LEN(all_parts); i++)
-        if (all_parts[i]->reads_cache && all_parts[i]->on(c))
+    for (enum part_slot i = SLOT_AROUND; i < SLOT_COUNT; i++)
+        if (parts[i]->reads_cache && around_has(c, i))
+            return true;
+    return false;
+}
+
+bool around_clips(const struct config *c)
+{
+    for (enum part_slot i = SLOT_AROUND; i < SLOT_COUNT; i++)
+        if (parts[i]->clips && around_has(c, i))
+            return true;
+    return false;
+}
+
+bool around_shares(const struct config *c)
+{
+    for (enum part_slot i = SLOT_AROUND; i < SLOT_COUNT; i++)
+        if (parts[i]->map.shared && around_has(c, i))
+            return true;
+    return false;
+}
+
+bool around_unprojects(const struct config *c)
+{
+    for (enum part_slot i = SLOT_AROUND; i < SLOT_COUNT; i++)
+        if (parts[i]->map.unproject && around_has(c, i))
             return true;
     return false;
 }
@@ -112,12 +165,12 @@ void around_params(struct sublayer *s, const char *prefix, struct params *p)
 {
     s->at_around = p->n;
     s->n_parts = 0;
-    for (size_t i = 0; i < ARRAY_LEN(all_parts); i++)
-        if (all_parts[i]->on(s->c)) {
-            s->parts[s->n_parts].part = all_parts[i];
+    for (enum part_slot i = SLOT_AROUND; i < SLOT_COUNT; i++)
+        if (around_has(s->c, i)) {
+            s->parts[s->n_parts].part = parts[i];
             s->parts[s->n_parts++].param = p->n - s->at_around;
-            if (all_parts[i]->params)
-                all_parts[i]->params(s, prefix, p);
+            if (parts[i]->params)
+                parts[i]->params(s, prefix, p);
         }
 }
 
@@ -125,8 +178,8 @@ bool around_complete(const struct sublayer *s)
 {
     int n = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(all_parts); i++)
-        n += all_parts[i]->on(s->c);
+    for (enum part_slot i = SLOT_AROUND; i < SLOT_COUNT; i++)
+        n += around_has(s->c, i);
     return n == s->n_parts;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What attention does around its core (struct around), in parts: a part adds a term to scores, or
- * maps the queries, keys, values or outputs of heads. Each is a file, term_NAME.c or head_NAME.c,
- * and a word of AROUND_PARTS; attention runs those that its config has and names none. */
+ * What attention does around its core, in parts: a part adds a term to scores, or maps the queries,
+ * keys, values or outputs of heads. Each is a file, term_NAME.c or head_NAME.c, and a word of
+ * AROUND_PARTS; attention runs those that its config has and names none. */
 #ifndef AROUND_H
 #define AROUND_H
 
@@ -75,6 +75,8 @@ struct head_map {
     /* One of several softmaxes (config_maps), and their outputs joined in AT_O. */
     struct attn (*softmax)(const struct part_call *t, const struct attn *a, int map);
     struct attn_grad (*softmax_grad)(const struct part_call *t, const struct attn_grad *d, int map);
+    /* The gradients of operands that all of them have read, before operands_grad. */
+    void (*softmaxes_grad)(const struct part_call *t, struct attn_grad *d);
     void (*join)(const struct part_call *t, float *o);
     void (*join_grad)(const struct part_call *t, float *d_o);
     /* The output, of which W_o reads `rows` in place of AT_O; x are the rows that queries are
@@ -98,7 +100,20 @@ struct part_cost {
 
 /* A part is one or the other. */
 struct around_part {
-    bool (*on)(const struct config *c);
+    const char *said; /* by users, in messages and lists; NULL = by its option */
+    /* In the slot SLOT_NAME of every model. The first row says whether a model has the part: 0, or
+     * the first word, if not; its usual value is another. Files without a row's key say `absent`. */
+    const struct part_numbers *numbers;
+    bool (*on)(const struct config *c); /* in place of a first row: a choice says it */
+    const char *form; /* golden files may say so, under the key of that name, that they have it */
+    const enum feature *excludes; /* besides what all exclude (model/exclusions.c) */
+    /* A form of it that excludes more; `said` after that of the part. */
+    struct {
+        const char *said;
+        bool (*has)(const struct config *c);
+        const enum feature *excludes;
+    } special;
+    bool clips;       /* distances beyond config.clip share a row */
     bool reads_cache; /* it reads remembered keys or values */
     void (*params)(const struct sublayer *s, const char *prefix, struct params *p);
     /* Floats of its arrays, which are zeros before. */
@@ -109,15 +124,10 @@ struct around_part {
     struct head_map map;
 };
 
-/* Every part, in the order in which they declare their parameters. */
-/* clang-format off */
-#define AROUND_PARTS(X) \
-    X(head_qk_norm) X(term_forget) X(head_values) X(head_gate) X(head_diff) X(term_cope) \
-    X(term_localness) X(term_man) X(term_predict) X(term_camtl) X(head_capsules)
-/* clang-format on */
-#define X(name) extern const struct around_part name;
-AROUND_PARTS(X)
-#undef X
+/* The part of a slot; whether a model has it; let it have it, its other numbers as they are. */
+const struct around_part *around_of(enum part_slot slot);
+bool around_has(const struct config *c, enum part_slot slot);
+void around_switch_on(struct config *c, enum part_slot slot);
 
 /* Find the parts of a sub-layer and declare their parameters; has it all that its config names? */
 void around_params(struct sublayer *s, const char *prefix, struct params *p);
@@ -140,6 +150,11 @@ float around_gain(const struct sublayer *s);
 int around_task_width(const struct config *c);
 int around_cached(const struct config *c);
 bool around_reads_cache(const struct config *c);
+/* Has it a part that clips distances, one that reads what the first attention leaves, one in place
+ * of W_o? */
+bool around_clips(const struct config *c);
+bool around_shares(const struct config *c);
+bool around_unprojects(const struct config *c);
 
 /* Work space of all parts, of forward or backward; the shared array. */
 struct array around_array(const struct sublayer *s, struct extent max, bool backward);
@@ -197,6 +212,17 @@ void around_input_grad(const struct engine *g, const struct sublayer *s, const s
 double around_flop(const struct sublayer *s, const struct attn *a, double rows, double projected);
 
 /* ---- for parts ---------------------------------------------------------------------------- */
+
+/* The numbers of a part that has only one, whether a model has it: the row's key, help and further
+ * members. */
+struct around_switch {
+    bool on;
+};
+void around_switch_usual(const struct config *c, void *numbers);
+#define AROUND_SWITCH(...)                                                                         \
+    (&(const struct part_numbers){                                                                 \
+        (const struct choice[]){ROW_FLAG(struct around_switch, on, __VA_ARGS__), {0}},             \
+        NUMBERS_SIZE(struct around_switch), around_switch_usual, NULL})
 
 /* Zeros for the gradient of what the term adds. */
 float *around_add_zeros(const struct part_call *t);

@@ -78,6 +78,7 @@ void around_add_grad(const struct engine *g, const struct sublayer *s, const str
 void around_operands_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
                           struct around_call n, struct attn_grad *d)
 {
+    AROUND_EACH(map.softmaxes_grad, g, s, w, n, d);
     for (int i = s->n_parts - 1; i >= 0; i--)
         if (s->parts[i].part->map.operands_grad) {
             const struct part_call t = around_part_call(g, s, w, n, i);

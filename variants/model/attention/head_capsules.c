@@ -16,6 +16,7 @@
  * The votes are products of the backend; the rest is a loop over positions. */
 #include "around.h"
 #include "variants/base/loops.h"
+#include "variants/model/choices.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
 #include <math.h>
@@ -27,12 +28,58 @@ static const double squash_eps = 1e-9;
  * capsules]. Backward: the gradient of votes, and work space, of which sums are [B,L,2,D]. */
 enum { VOTES, SHARES, SUMS, AGREED };
 
-static bool on(const struct config *c) { return c->around.agg != AGG_LINEAR; }
+enum agg { AGG_LINEAR, AGG_DYNAMIC };
+struct capsules {
+    enum agg form;
+    int n, iters;
+};
+
+static const struct capsules *capsules_of(const struct config *c)
+{
+    return config_numbers(c, SLOT_head_capsules);
+}
+
+static bool on(const struct config *c) { return capsules_of(c)->form != AGG_LINEAR; }
+
+static const char *const agg_name[] = {"none", "dynamic", NULL};
+
+static const struct choice choices[] = {
+    ROW_WORD(struct capsules, form, "agg", agg_name, NULL, .absent = "none"),
+    ROW_INT(struct capsules, n, "capsules", 0, MAX_WIDTH, "parts of a row that heads vote on",
+            .scope = SCOPE_LAYER, .setting = true, .applies = on, .absent = "0"),
+    ROW_INT(struct capsules, iters, "agg_iters", 0, 1 << 10, "iterations in which heads agree",
+            .scope = SCOPE_LAYER, .setting = true, .applies = on, .absent = "3"),
+    {0},
+};
+
+/* As many as heads, as far as they divide the width. */
+static void usual(const struct config *c, void *numbers)
+{
+    struct capsules t = {AGG_DYNAMIC, max_int(1, c->H), 3};
+
+    while (c->D % t.n)
+        t.n--;
+    *(struct capsules *)numbers = t;
+}
+
+static enum status check(const struct config *c, const void *numbers, struct err *e)
+{
+    const struct capsules *const t = numbers;
+
+    if (t->n >= 1 && c->D % t->n == 0 && t->iters >= 1 &&
+        (int64_t)c->H * c->D * t->iters <= 1 << 30)
+        return OK;
+    return fail(e, E_USAGE,
+                "%s: %d capsules of %d channels, %d iterations  -> use a divisor, 1 or more",
+                c->variant->name, t->n, c->D, t->iters);
+}
+
+static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct capsules), usual, check};
 
 static void declare(const struct sublayer *s, const char *prefix, struct params *p)
 {
     const struct config *const c = s->c;
-    const int n = c->around.capsules;
+    const int n = capsules_of(c)->n;
 
     params_add(p, INIT_LINEAR, 0, 4, (const int[]){c->H, n, c->D / n, c->dh}, "%sattn.agg.weight",
                prefix);
@@ -41,9 +88,9 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
 static void arrays(const struct sublayer *s, struct around_call n, bool backward,
                    size_t floats[AROUND_ARRAYS])
 {
-    const struct around *const a = &s->c->around;
+    const struct capsules *const t = capsules_of(s->c);
     const size_t rows = (size_t)n.B * (size_t)n.L, D = (size_t)s->c->D;
-    const size_t shares = (size_t)s->c->H * (size_t)a->capsules, iters = (size_t)a->agg_iters;
+    const size_t shares = (size_t)s->c->H * (size_t)t->n, iters = (size_t)t->iters;
 
     floats[VOTES] = rows * (size_t)s->c->H * D;
     floats[SHARES] = backward ? 0 : rows * iters * shares;
@@ -62,7 +109,7 @@ struct position {
 static struct position position_of(const struct part_call *t, ptrdiff_t row)
 {
     const struct config *const c = t->s->c;
-    const ptrdiff_t H = c->H, N = c->around.capsules, iters = c->around.agg_iters;
+    const ptrdiff_t H = c->H, N = capsules_of(c)->n, iters = capsules_of(c)->iters;
 
     return (struct position){.H = c->H,
                              .N = (int)N,
@@ -150,7 +197,7 @@ static void unproject(const struct part_call *t, const float *o, struct act epil
     for (int row = 0; row < rows; row++) {
         const struct position p = position_of(t, row);
         agree(&p, t->w->y + (ptrdiff_t)row * c->D,
-              t->at[AGREED] + (ptrdiff_t)row * c->H * c->around.capsules);
+              t->at[AGREED] + (ptrdiff_t)row * c->H * capsules_of(c)->n);
     }
     epilogue.x = t->w->y;
     epilogue.rows = rows;
@@ -224,7 +271,7 @@ static void unproject_grad(const struct part_call *t, float *d_o, const float *d
         float *const d_row = t->d_at[SUMS] + row * 2 * D;
         memcpy(d_row, d_y + row * D, sizeof(float) * (size_t)D);
         agree_grad(&p, d_votes + row * HD, d_row, d_row + D,
-                   t->d_at[AGREED] + (ptrdiff_t)row * c->H * c->around.capsules);
+                   t->d_at[AGREED] + (ptrdiff_t)row * c->H * capsules_of(c)->n);
     }
     for (int h = 0; h < c->H; h++) {
         mm(t->g, TN, c->D, c->dh, rows, 1, d_votes + h * D, HD, o + h * dh, c->H * dh, 1,
@@ -237,11 +284,12 @@ static void unproject_grad(const struct part_call *t, float *d_o, const float *d
 /* Of agreeing, without the votes, which cost what W_o does. */
 static double flop(const struct part_cost *t)
 {
-    return 4 * t->rows * t->s->c->around.agg_iters * t->s->c->H * t->s->c->D;
+    return 4 * t->rows * capsules_of(t->s->c)->iters * t->s->c->H * t->s->c->D;
 }
 
 const struct around_part head_capsules = {
-    .on = on,
+    .said = "capsules",
+    .numbers = &numbers,
     .params = declare,
     .arrays = arrays,
     .flop = flop,

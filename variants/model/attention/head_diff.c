@@ -20,7 +20,25 @@ enum { LAMBDA_Q1, LAMBDA_K1, LAMBDA_Q2, LAMBDA_K2, NORM };
  * values of the second, of norms. */
 enum { O_1, O_2, MIXED, SPARE, D_V, STATS };
 
-static bool on(const struct config *c) { return c->around.diff; }
+struct diff {
+    bool on;           /* config_maps() reads it */
+    float lambda_init; /* l_0; 0 = by the layer */
+};
+_Static_assert(offsetof(struct diff, on) == 0, "config_maps() reads it there");
+
+static const struct choice choices[] = {
+    ROW_FLAG(struct diff, on, "diff", NULL, .absent = "0"),
+    ROW_REAL(struct diff, lambda_init, "lambda_init", 0, 1, NULL, .absent = "0"),
+    {0},
+};
+
+static void usual(const struct config *c, void *numbers)
+{
+    (void)c;
+    *(struct diff *)numbers = (struct diff){.on = true};
+}
+
+static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct diff), usual, NULL};
 
 static void declare(const struct sublayer *s, const char *prefix, struct params *p)
 {
@@ -84,7 +102,8 @@ static struct attn softmax(const struct part_call *t, const struct attn *a, int 
 
 static double lambda_init(const struct sublayer *s)
 {
-    const double given = (double)s->c->lambda_init;
+    const struct diff *const own = config_numbers(s->c, SLOT_head_diff);
+    const double given = (double)own->lambda_init;
 
     return given != 0 ? given : 0.8 - 0.6 * exp(-0.3 * s->layer);
 }
@@ -177,7 +196,7 @@ static struct attn_grad softmax_grad(const struct part_call *t, const struct att
     return one;
 }
 
-static void operands_grad(const struct part_call *t, struct attn_grad *d)
+static void softmaxes_grad(const struct part_call *t, struct attn_grad *d)
 {
     const ptrdiff_t all = (ptrdiff_t)t->n.B * t->n.K * config_kv_width(t->s->c);
 
@@ -186,7 +205,11 @@ static void operands_grad(const struct part_call *t, struct attn_grad *d)
 }
 
 const struct around_part head_diff = {
-    .on = on,
+    .said = "differences of heads",
+    .numbers = &numbers,
+    /* the second softmax has no tables and no terms */
+    .excludes = EXCLUDES(HAS_TABLES, HAS_EXTRA, HAS_TERMS, HAS_SCORE_RESIDUAL, HAS_head_capsules,
+                         HAS_MASKED),
     .reads_cache = true,
     .params = declare,
     .arrays = arrays,
@@ -195,5 +218,5 @@ const struct around_part head_diff = {
             .join = join,
             .join_grad = join_grad,
             .softmax_grad = softmax_grad,
-            .operands_grad = operands_grad},
+            .softmaxes_grad = softmaxes_grad},
 };

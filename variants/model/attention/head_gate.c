@@ -9,11 +9,11 @@
 
 enum { GATE, GATED }; /* [B,L,H or H*dh] the gate, or its gradient; [B,L,H*dh] the gated output */
 
-static bool on(const struct config *c) { return c->around.out_gate != OUT_GATE_NONE; }
+static bool on(const struct config *c) { return c->out_gate != OUT_GATE_NONE; }
 
 static int width_of(const struct config *c)
 {
-    return c->around.out_gate == OUT_GATE_HEADWISE ? c->H : config_q_width(c);
+    return c->out_gate == OUT_GATE_HEADWISE ? c->H : config_q_width(c);
 }
 
 static void declare(const struct sublayer *s, const char *prefix, struct params *p)

@@ -12,8 +12,6 @@
 enum { Q_WEIGHT, K_WEIGHT };
 enum { RAW_Q, RAW_K, STATS }; /* projections before the norm [B,L,H,dh] [B,K,Hkv,dh]; of backward */
 
-static bool on(const struct config *c) { return c->around.qk_norm; }
-
 static void declare(const struct sublayer *s, const char *prefix, struct params *p)
 {
     params_vector(p, INIT_ONE, 0, s->c->dh, prefix, "attn.q_norm.weight");
@@ -78,7 +76,8 @@ static void operands_grad(const struct part_call *t, struct attn_grad *d)
 }
 
 const struct around_part head_qk_norm = {
-    .on = on,
+    .said = "qk_norm",
+    .numbers = AROUND_SWITCH("qk_norm", NULL, .absent = "0"),
     .params = declare,
     .arrays = arrays,
     .map = {.queries = queries, .keys = keys, .operands_grad = operands_grad},

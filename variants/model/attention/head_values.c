@@ -11,8 +11,6 @@
 
 enum { RAW_V }; /* [B,K,Hkv,dh] before they are mixed */
 
-static bool on(const struct config *c) { return c->around.value_residual; }
-
 /* Is it not the first? */
 static bool mixes(const struct sublayer *s) { return s->bare || s->nth > 0; }
 
@@ -106,7 +104,9 @@ static void operands_grad(const struct part_call *t, struct attn_grad *d)
 }
 
 const struct around_part head_values = {
-    .on = on,
+    .said = "values of the first layer",
+    .numbers = AROUND_SWITCH("value_residual", NULL, .absent = "0"),
+    .excludes = EXCLUDES(HAS_STEPS, HAS_SUBS), /* of one layer, or with several attentions */
     .reads_cache = true,
     .params = declare,
     .arrays = arrays,

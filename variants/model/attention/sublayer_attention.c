@@ -25,7 +25,7 @@ struct attn attn_of_config(const struct config *c, int B, int L, int M)
         .causal = c->causal,
         .scale = c->scale,
         .no_content = c->pos->no_content,
-        .soft_cap = c->around.soft_cap,
+        .soft_cap = c->soft_cap,
         .q_at = {.batch = L * row, .row = row},
         .k_at = {.batch = (M + L) * kv_row, .row = kv_row},
         .v_at = {.batch = (M + L) * kv_row, .row = kv_row},

@@ -90,7 +90,7 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
                               struct sublayer_input from);
 struct attn attention_operands(const struct sublayer *s, const struct work *w, int B, int L);
 
-/* Run the implementation on them: all maps of the heads (struct around), and their difference. */
+/* Run the implementation on them: all maps of the heads (head_diff.c), and their difference. */
 void attention_core(const struct engine *g, const struct sublayer *s, const struct work *w,
                     const struct attn *a);
 

@@ -9,18 +9,63 @@
  *
  * It is the same for all heads. Plain loops: they cost L n of L L pairs. */
 #include "around.h"
+#include "variants/model/choices.h"
 
 #include <string.h>
 
 enum { MATRICES, GAMMA, GAMMA_BIAS, BETA, BETA_BIAS };
 enum { FILM }; /* [B,2,n] gamma and beta, or their gradients */
 
-static bool on(const struct config *c) { return c->around.camtl.on; }
-static int task_width(const struct config *c) { return c->around.camtl.task; }
+struct camtl {
+    bool on;
+    int blocks, size; /* blocks 0 = as many as the longest window needs */
+    int task;         /* width of a task's vector */
+};
+
+static const struct camtl *camtl_of(const struct config *c)
+{
+    return config_numbers(c, SLOT_term_camtl);
+}
+
+static bool on(const struct config *c) { return camtl_of(c)->on; }
+
+static const struct choice choices[] = {
+    ROW_FLAG(struct camtl, on, "camtl", NULL, .absent = "0"),
+    ROW_INT(struct camtl, blocks, "camtl_m", 0, MAX_WIDTH, NULL, .absent = "0"),
+    ROW_INT(struct camtl, size, "camtl_n", 0, 1 << 12,
+            "places of a block whose scores depend on the task", .scope = SCOPE_LAYER,
+            .setting = true, .applies = on, .absent = "0"),
+    ROW_INT(struct camtl, task, "task_dim", 0, MAX_WIDTH, "numbers of a task's vector",
+            .scope = SCOPE_LAYER, .setting = true, .applies = on, .absent = "0"),
+    {0},
+};
+
+static void usual(const struct config *c, void *numbers)
+{
+    (void)c;
+    *(struct camtl *)numbers = (struct camtl){true, .size = 64, .task = 16};
+}
+
+static enum status check(const struct config *c, const void *numbers, struct err *e)
+{
+    const struct camtl *const t = numbers;
+    const int64_t places = (int64_t)c->max_seq + c->mem_len;
+
+    if (t->task >= 1 && t->size >= 1 && (!t->blocks || places <= (int64_t)t->blocks * t->size))
+        return OK;
+    return fail(e, E_USAGE,
+                "%s: tasks of %d numbers, %d blocks of %d places for %d of a window  -> use 1 or "
+                "more, as many places",
+                c->variant->name, t->task, t->blocks, t->size, (int)places);
+}
+
+static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct camtl), usual, check};
+
+static int task_width(const struct config *c) { return camtl_of(c)->task; }
 
 static int blocks_of(const struct config *c)
 {
-    const struct camtl *const t = &c->around.camtl;
+    const struct camtl *const t = camtl_of(c);
 
     const int places = max_int(1, c->max_seq + c->mem_len);
 
@@ -29,7 +74,7 @@ static int blocks_of(const struct config *c)
 
 static void declare(const struct sublayer *s, const char *prefix, struct params *p)
 {
-    const int n = s->c->around.camtl.size, task = s->c->around.camtl.task;
+    const int n = camtl_of(s->c)->size, task = task_width(s->c);
 
     params_add(p, INIT_EYE, 0, 3, (const int[]){blocks_of(s->c), n, n}, "%sattn.camtl.a", prefix);
     params_matrix(p, n, task, prefix, "attn.camtl.gamma.weight");
@@ -42,7 +87,7 @@ static void arrays(const struct sublayer *s, struct around_call n, bool backward
                    size_t floats[AROUND_ARRAYS])
 {
     (void)backward;
-    floats[FILM] = (size_t)n.B * 2 * (size_t)s->c->around.camtl.size;
+    floats[FILM] = (size_t)n.B * 2 * (size_t)camtl_of(s->c)->size;
 }
 
 /* y [n] = W z + b of one sequence. */
@@ -62,13 +107,13 @@ static const float *task_of(const struct sublayer *s, int b)
 {
     const float *const task = s->state.attention.task;
 
-    return task ? task + (ptrdiff_t)b * s->c->around.camtl.task : NULL;
+    return task ? task + (ptrdiff_t)b * task_width(s->c) : NULL;
 }
 
 /* The keys in the block of the query at place i. */
 static struct range block_of(const struct sublayer *s, int i, int K)
 {
-    const int n = s->c->around.camtl.size, first = i / n * n;
+    const int n = camtl_of(s->c)->size, first = i / n * n;
 
     return (struct range){min_int(first, K), min_int(first + n, K)};
 }
@@ -77,7 +122,7 @@ static void add(const struct part_call *t, const struct attn *a, struct seq_rows
 {
     const struct sublayer *const s = t->s;
     const struct param *const p = t->param;
-    const ptrdiff_t size = s->c->around.camtl.size;
+    const ptrdiff_t size = camtl_of(s->c)->size;
     const float *const A = p[MATRICES].data;
     const int all = t->n.all;
 
@@ -121,14 +166,14 @@ static void add_grad(const struct part_call *t, const struct attn *a, const stru
 {
     const struct sublayer *const s = t->s;
     const struct param *const p = t->param, *const A = &p[MATRICES];
-    const ptrdiff_t size = s->c->around.camtl.size;
+    const ptrdiff_t size = camtl_of(s->c)->size;
     float *const d_task = s->state.attention.d_task, *const d_film = t->d_at[FILM];
 
     memset(d_film, 0, sizeof(float) * (size_t)(a->B * 2 * size));
     for (int b = 0; b < a->B; b++) {
         const float *const gamma = t->at[FILM] + b * 2 * size, *const z = task_of(s, b);
         float *const d_gamma = d_film + b * 2 * size, *const d_beta = d_gamma + size;
-        float *const d_z = d_task ? d_task + (ptrdiff_t)b * s->c->around.camtl.task : NULL;
+        float *const d_z = d_task ? d_task + (ptrdiff_t)b * task_width(s->c) : NULL;
         for (int i = 0; i < a->L; i++) {
             const ptrdiff_t row = (a->M + i) * size;
             const struct range keys = block_of(s, a->M + i, t->n.all);
@@ -145,7 +190,9 @@ static void add_grad(const struct part_call *t, const struct attn *a, const stru
 }
 
 const struct around_part term_camtl = {
-    .on = on,
+    .said = "scores of a task",
+    .numbers = &numbers,
+    .form = "camtl",
     .params = declare,
     .arrays = arrays,
     .term = {.added = ADDS_TO_PAIRS_OF_ALL, .task = task_width, .add = add, .add_grad = add_grad},

@@ -16,11 +16,31 @@
 
 enum { X, BY_VECTOR, D_BY_VECTOR }; /* [L,all] and [L,n] of one head; of backward */
 
-static bool on(const struct config *c) { return c->around.cope > 0; }
+struct cope {
+    int n; /* positions told apart; 0 = none */
+};
+
+static const struct choice choices[] = {
+    ROW_INT(struct cope, n, "cope", 0, 1 << 16, NULL, .absent = "0"),
+    {0},
+};
+
+static void usual(const struct config *c, void *numbers)
+{
+    (void)c;
+    *(struct cope *)numbers = (struct cope){64};
+}
+
+static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct cope), usual, NULL};
+
+static int vectors(const struct sublayer *s)
+{
+    return ((const struct cope *)config_numbers(s->c, SLOT_term_cope))->n;
+}
 
 static void declare(const struct sublayer *s, const char *prefix, struct params *p)
 {
-    params_add(p, INIT_OFF, 0, 2, (const int[]){s->c->around.cope, s->c->dh}, "%sattn.cope.weight",
+    params_add(p, INIT_OFF, 0, 2, (const int[]){vectors(s), s->c->dh}, "%sattn.cope.weight",
                prefix);
 }
 
@@ -30,7 +50,7 @@ static void arrays(const struct sublayer *s, struct around_call n, bool backward
     const size_t L = (size_t)n.L;
 
     floats[X] = L * (size_t)n.all;
-    floats[BY_VECTOR] = L * (size_t)s->c->around.cope;
+    floats[BY_VECTOR] = L * (size_t)vectors(s);
     floats[D_BY_VECTOR] = backward ? floats[BY_VECTOR] : 0;
 }
 
@@ -51,7 +71,7 @@ static struct head head_of(const struct part_call *t, float *const *at, const st
                          .e = t->param->data,
                          .x = at[X],
                          .by_vector = at[BY_VECTOR],
-                         .n = t->s->c->around.cope,
+                         .n = vectors(t->s),
                          .h = h};
 }
 
@@ -181,11 +201,14 @@ static void add_grad(const struct part_call *t, const struct attn *a, const stru
 static double flop(const struct part_cost *t)
 {
     return 2.0 * t->a->B * t->a->dh *
-           (around_pairs(t->a) + (double)t->a->H * t->a->L * t->s->c->around.cope);
+           (around_pairs(t->a) + (double)t->a->H * t->a->L * vectors(t->s));
 }
 
 const struct around_part term_cope = {
-    .on = on,
+    .said = "contextual positions",
+    .numbers = &numbers,
+    /* they count towards the past, and scores have one set of positions */
+    .excludes = EXCLUDES(HAS_FUTURE, HAS_TABLES, HAS_ROTATED, HAS_EXTRA),
     .reads_cache = true,
     .params = declare,
     .arrays = arrays,

@@ -15,7 +15,6 @@
 enum { F, F_BIAS };
 enum { FADE }; /* [B,K,H] y, of which log f = -log(1 + e^-y), or its gradient */
 
-static bool on(const struct config *c) { return c->around.forget; }
 static int cached(const struct config *c) { return c->H; }
 
 static void declare(const struct sublayer *s, const char *prefix, struct params *p)
@@ -100,7 +99,9 @@ static double flop(const struct part_cost *t)
 }
 
 const struct around_part term_forget = {
-    .on = on,
+    .said = "forgetting",
+    .numbers = AROUND_SWITCH("forget", NULL, .absent = "0"),
+    .excludes = EXCLUDES(HAS_FUTURE, HAS_STEPS), /* each layer sums gates over the past */
     .params = declare,
     .arrays = arrays,
     .flop = flop,

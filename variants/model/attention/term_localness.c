@@ -11,12 +11,43 @@
  * relative: x is the distance and S a span of tokens, so that segments may be cut anywhere;
  * published: x is j and S the number of keys. */
 #include "around.h"
+#include "variants/model/choices.h"
 
 #include <math.h>
 
 enum { W, PLACE, WIDTH };
 
-static bool on(const struct config *c) { return c->around.local != LOCAL_NONE; }
+enum localness { LOCAL_NONE, LOCAL_RELATIVE, LOCAL_PUBLISHED };
+struct local {
+    enum localness form;
+    float span; /* tokens, of LOCAL_RELATIVE */
+};
+
+static const char *const form_name[] = {"none", "relative", "published", NULL};
+
+static const struct choice choices[] = {
+    ROW_WORD(struct local, form, "gauss_form", form_name, NULL, .absent = "none"),
+    ROW_REAL(struct local, span, "gauss_span", 0, MAX_DISTANCE, NULL, .absent = "0"),
+    {0},
+};
+
+static void usual(const struct config *c, void *numbers)
+{
+    (void)c;
+    *(struct local *)numbers = (struct local){LOCAL_RELATIVE, 64};
+}
+
+static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct local), usual, NULL};
+
+static const struct local *local_of(const struct config *c)
+{
+    return config_numbers(c, SLOT_term_localness);
+}
+
+static bool counts_from_text(const struct config *c)
+{
+    return local_of(c)->form == LOCAL_PUBLISHED;
+}
 
 static void declare(const struct sublayer *s, const char *prefix, struct params *p)
 {
@@ -39,8 +70,8 @@ struct head {
 static struct head head_of(const struct part_call *t, const struct attn *a, int h)
 {
     const ptrdiff_t dh = a->dh;
-    const struct around *const form = &t->s->c->around;
-    const bool relative = form->local == LOCAL_RELATIVE;
+    const struct local *const own = local_of(t->s->c);
+    const bool relative = own->form == LOCAL_RELATIVE;
 
     return (struct head){.a = a,
                          .W = t->param[W].data + h * dh * dh,
@@ -48,7 +79,7 @@ static struct head head_of(const struct part_call *t, const struct attn *a, int 
                          .width = t->param[WIDTH].data + h * dh,
                          .h = h,
                          .relative = relative,
-                         .S = relative ? (double)form->local_span : attn_keys(a)};
+                         .S = relative ? (double)own->span : attn_keys(a)};
 }
 
 static ptrdiff_t query_at(const struct head *t, int b, int i)
@@ -167,7 +198,10 @@ static double flop(const struct part_cost *t)
 }
 
 const struct around_part term_localness = {
-    .on = on,
+    .said = "preferred places",
+    .numbers = &numbers,
+    /* with a memory it is not known where the text begins */
+    .special = {"counted from the text's beginning", counts_from_text, EXCLUDES(HAS_MEMORY)},
     .params = declare,
     .flop = flop,
     .term = {.added = ADDS_TO_PAIRS, .add = add, .add_grad = add_grad},

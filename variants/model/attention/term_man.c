@@ -16,8 +16,6 @@
 enum { OF_ROW, OF_DISTANCE, OF_HEAD };
 enum { D_ROW, D_HEAD_ROW }; /* of backward: [B,L] [B,H,L] factors of the gradients of rows */
 
-static bool on(const struct config *c) { return c->around.man; }
-
 static void declare(const struct sublayer *s, const char *prefix, struct params *p)
 {
     params_vector(p, INIT_ZERO, 0, attention_width(s->c), prefix, "attn.dman.w");
@@ -189,7 +187,10 @@ static double flop(const struct part_cost *t)
 }
 
 const struct around_part term_man = {
-    .on = on,
+    .said = "trained masks",
+    .numbers = AROUND_SWITCH("dman", NULL, .absent = "0"),
+    .form = "dman",
+    .clips = true,
     .params = declare,
     .arrays = arrays,
     .flop = flop,

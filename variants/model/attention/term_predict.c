@@ -24,24 +24,70 @@ enum { WEIGHT, BIAS };
  * [B,L,H,dh], and values of that call. */
 enum { MIXTURE, LSE, ZEROS, D_V };
 
-static bool on(const struct config *c) { return c->around.predict.form != PREDICT_NONE; }
+enum predict_form { PREDICT_NONE, PREDICT_CONVEX, PREDICT_EVOLVING };
+struct predict {
+    enum predict_form form;
+    float alpha, beta; /* of the convolution, and of the scores below in what it reads */
+    int rows, cols;    /* of the convolution */
+};
+
+static const struct predict *predict_of(const struct config *c)
+{
+    return config_numbers(c, SLOT_term_predict);
+}
+
+static bool on(const struct config *c) { return predict_of(c)->form != PREDICT_NONE; }
+
+static const char *const form_name[] = {"none", "convex", "evolving", NULL};
+
+/* Golden files leave the form to the variant. */
+static const struct choice choices[] = {
+    ROW_WORD(struct predict, form, "pred_form", form_name, NULL),
+    ROW_REAL(struct predict, alpha, "pred_alpha", 0, 1, NULL, .absent = "0"),
+    ROW_REAL(struct predict, beta, "pred_beta", 0, 1, NULL, .absent = "0"),
+    ROW_INT(struct predict, rows, "pred_rows", 0, 1 << 10,
+            "queries that a convolution over scores reads", .scope = SCOPE_LAYER, .setting = true,
+            .applies = on, .absent = "0"),
+    ROW_INT(struct predict, cols, "pred_cols", 0, 1 << 10, "keys that it reads",
+            .scope = SCOPE_LAYER, .setting = true, .applies = on, .absent = "0"),
+    {0},
+};
+
+static void usual(const struct config *c, void *numbers)
+{
+    (void)c;
+    *(struct predict *)numbers = (struct predict){PREDICT_CONVEX, 0.5f, 0.5f, 3, 3};
+}
+
+static enum status check(const struct config *c, const void *numbers, struct err *e)
+{
+    const struct predict *const p = numbers;
+
+    if (p->rows >= 1 && p->cols >= 1 && (p->form != PREDICT_CONVEX || p->alpha < 1))
+        return OK;
+    return fail(e, E_USAGE,
+                "%s: pred_rows %d, pred_cols %d, pred_alpha %g  -> use 1 or more, below 1",
+                c->variant->name, p->rows, p->cols, (double)p->alpha);
+}
+
+static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct predict), usual, check};
 
 /* Has this attention scores below; are its own computed first? */
 static bool predicts(const struct sublayer *s) { return s->bare || s->nth > 0; }
 static bool predicts_twice(const struct sublayer *s)
 {
-    return predicts(s) && s->c->around.predict.form == PREDICT_EVOLVING;
+    return predicts(s) && predict_of(s->c)->form == PREDICT_EVOLVING;
 }
 
 static float gain(const struct sublayer *s)
 {
-    return predicts(s) && !predicts_twice(s) ? 1 - s->c->around.predict.alpha : 0;
+    return predicts(s) && !predicts_twice(s) ? 1 - predict_of(s->c)->alpha : 0;
 }
 
 static void declare(const struct sublayer *s, const char *prefix, struct params *p)
 {
     const struct config *const c = s->c;
-    const struct predict *const t = &c->around.predict;
+    const struct predict *const t = predict_of(c);
 
     if (!predicts(s))
         return;
@@ -68,7 +114,7 @@ static void arrays(const struct sublayer *s, struct around_call n, bool backward
 
 static struct field field_of(const struct part_call *t, const struct attn *a)
 {
-    const struct predict *const p = &t->s->c->around.predict;
+    const struct predict *const p = predict_of(t->s->c);
 
     return (struct field){.B = a->B,
                           .H = a->H,
@@ -125,7 +171,7 @@ static void set_scores(const struct part_call *t, struct attn *a)
 
 static void add(const struct part_call *t, const struct attn *a, struct seq_rows rows)
 {
-    const float alpha = t->s->c->around.predict.alpha;
+    const float alpha = predict_of(t->s->c)->alpha;
 
     (void)rows;
     if (predicts_twice(t->s))
@@ -145,7 +191,7 @@ static void add(const struct part_call *t, const struct attn *a, struct seq_rows
 /* S of evolving scores, after the call of the core for s. */
 static void evolve(const struct part_call *t, const struct attn *a)
 {
-    const struct predict *const p = &t->s->c->around.predict;
+    const struct predict *const p = predict_of(t->s->c);
     const struct field f = field_of(t, a);
     const float *const below = t->w->below->array[AT_SCORES];
     float *const S = t->w->array[AT_SCORES], *const mixture = t->at[MIXTURE];
@@ -232,7 +278,7 @@ static void scores_grad(const struct part_call *t, const struct attn *a, struct 
 /* dt, and then d S below and ds, which the core takes to its operands. */
 static void evolve_grad(const struct part_call *t, const struct attn *a, const struct attn_grad *d)
 {
-    const struct predict *const p = &t->s->c->around.predict;
+    const struct predict *const p = predict_of(t->s->c);
     const struct field f = field_of(t, a);
     const struct attn scores = core_of_scores(t, a);
     struct attn_grad d_scores = *d;
@@ -279,7 +325,7 @@ static void run_grad(const struct part_call *t, const struct attn *a, const stru
     if (!predicts(t->s))
         return;
     const struct field f = field_of(t, a);
-    const float alpha = t->s->c->around.predict.alpha;
+    const float alpha = predict_of(t->s->c)->alpha;
     float *const G = t->w->d_array[AT_SCORES];
 #pragma omp parallel for simd num_threads(t->g->threads)
     for (size_t i = 0; i < pairs_of(a); i++)
@@ -292,7 +338,7 @@ static void run_grad(const struct part_call *t, const struct attn *a, const stru
 
 static double flop(const struct part_cost *t)
 {
-    const struct predict *const p = &t->s->c->around.predict;
+    const struct predict *const p = predict_of(t->s->c);
 
     return predicts(t->s) ? 2.0 * t->a->B * t->a->H * p->rows * p->cols * around_pairs(t->a) : 0;
 }
@@ -306,7 +352,10 @@ static const struct score_core core = {
 };
 
 const struct around_part term_predict = {
-    .on = on,
+    .said = "predicted scores",
+    .numbers = &numbers,
+    /* scores that are handed on are all that there is in the next layer's */
+    .excludes = EXCLUDES(HAS_EXTRA, HAS_STACK, HAS_ORDER, HAS_STEPS, HAS_SUBS, HAS_STREAM),
     .params = declare,
     .arrays = arrays,
     .flop = flop,

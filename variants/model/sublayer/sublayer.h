@@ -308,7 +308,6 @@ struct reading {
 
 /* What attention does around its core (attention/around.h), in order, and where the parameters of
  * each begin. */
-enum { MAX_AROUND = 11 };
 struct around_part;
 struct part_of {
     const struct around_part *part;
@@ -324,6 +323,7 @@ struct sublayer {
     int layer;   /* that it belongs to */
     bool bare;   /* alone: it counts as one of several */
     bool asks;   /* attention: it has queries and keys */
+    bool bare_o; /* attention: it has no W_o, but a part in place of it (around.h) */
     int lazy;    /* it reuses the probabilities of the lazy-th attention before it; 0: its own */
     const struct config *narrow;  /* of a part of the channels; NULL = none */
     int reach;                    /* remembered rows that this part may read */
@@ -340,7 +340,7 @@ struct sublayer {
     const struct param *around;                                /* those of parts */
     const struct param *skip;                                  /* of its gate */
     int n_parts;
-    struct part_of parts[MAX_AROUND];
+    struct part_of parts[AROUND_COUNT];
     struct reading reading;
     double n_open, n_rows; /* positions of the last forward: that it served, all */
     enum mem_kind mem;

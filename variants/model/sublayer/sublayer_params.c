@@ -139,6 +139,7 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
         .nth = nth,
         .layer = layer,
         .asks = !c->pos->no_content && lazy == 0,
+        .bare_o = around_unprojects(c),
         .lazy = lazy,
         .narrow = s->narrow,
         .reading = {.S = c->slots.n, .self = letter == SUB_READ_BOTH},

@@ -3,11 +3,12 @@
  * Queries, keys, values and outputs: the linear maps around attention or its replacement. */
 #include "sublayer_project.h"
 #include "sublayer_inner.h"
+#include "variants/model/attention/around.h"
 #include "variants/parts/linear.h"
 
-/* Of the four maps, those that are missing: the first, or the last, which capsules replace. */
+/* Of the four maps, those that are missing: the first, or the last. */
 static int missing(bool asks) { return asks ? 0 : ATTN_V; }
-static int after_last(const struct config *c) { return c->around.agg ? ATTN_O : ATTN_WEIGHTS; }
+static int after_last(bool bare_o) { return bare_o ? ATTN_O : ATTN_WEIGHTS; }
 
 void project_params(const struct config *c, int in, int kv_in, bool asks, const char *prefix,
                     struct params *p)
@@ -19,29 +20,31 @@ void project_params(const struct config *c, int in, int kv_in, bool asks, const 
     const int HD = config_q_width(c), kv_width = config_kv_width(c);
     const int rows[ATTN_WEIGHTS] = {HD, kv_width, kv_width, c->D};
     const int columns[ATTN_WEIGHTS] = {in, kv_in, kv_in, HD};
+    const bool bare_o = around_unprojects(c);
 
-    for (int i = missing(asks); i < after_last(c); i++)
+    for (int i = missing(asks); i < after_last(bare_o); i++)
         params_map(p, rows[i], columns[i], prefix, names[i][0]);
-    if (after_last(c) > ATTN_O)
+    if (!bare_o)
         params_residual(p, p->n - 1);
-    for (int i = missing(asks); i < after_last(c) && c->attn_bias; i++)
+    for (int i = missing(asks); i < after_last(bare_o) && c->attn_bias; i++)
         params_vector(p, INIT_ZERO, 0, rows[i], prefix, names[i][1]);
 }
 
 const struct param *project_weight(const struct sublayer *s, int which)
 {
-    CHECK(which >= missing(s->asks) && which < after_last(s->c));
+    CHECK(which >= missing(s->asks) && which < after_last(s->bare_o));
     return s->weights + which - missing(s->asks);
 }
 
 int project_n_params(const struct sublayer *s)
 {
-    return (s->c->attn_bias ? 2 : 1) * (after_last(s->c) - missing(s->asks));
+    return (s->c->attn_bias ? 2 : 1) * (after_last(s->bare_o) - missing(s->asks));
 }
 
 static const struct param *bias(const struct sublayer *s, int which)
 {
-    return s->c->attn_bias ? project_weight(s, which) + after_last(s->c) - missing(s->asks) : NULL;
+    return s->c->attn_bias ? project_weight(s, which) + after_last(s->bare_o) - missing(s->asks)
+                           : NULL;
 }
 
 /* Treat sequences with contiguous rows as one. */

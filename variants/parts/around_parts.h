@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The parts of attention, in the order in which they declare their parameters: NAME is a word here
+ * and is defined in model/attention/NAME.c. term_NAME adds to scores, head_NAME maps queries, keys,
+ * values or outputs of heads. The hooks that a part has: model/attention/around.h. */
+#ifndef AROUND_PARTS_H
+#define AROUND_PARTS_H
+
+/* clang-format off */
+#define AROUND_PARTS(X) \
+    X(head_qk_norm) X(term_forget) X(head_gate) X(term_cope) X(term_localness) X(term_man) \
+    X(term_predict) X(term_camtl) X(head_diff) X(head_capsules) X(head_values)
+/* clang-format on */
+
+#define X(name) extern const struct around_part name;
+struct around_part;
+AROUND_PARTS(X)
+#undef X
+
+#endif
