@@ -64,6 +64,14 @@ Test(exclusions, the_message_names_two)
          "out"},
         {"span", "clamp_len", "4",
          "span: attention with span and --clamp-len exclude each other  -> leave one of them out"},
+        {"fox", "cope", "5",
+         "fox: forgetting and contextual positions exclude each other  -> leave one of them out"},
+        {"diff", "dman", "1",
+         "diff: differences of heads and trained masks exclude each other  -> leave one of them "
+         "out"},
+        {"fox", "realformer", "sum",
+         "fox: forgetting and scores of the layer before exclude each other  -> leave one of them "
+         "out"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -111,6 +111,34 @@ static void expect_language_model(const struct config *c)
     safetensors_close(&s);
 }
 
+/* What no option chooses is as the variant has it, or the key is named in which it is not. */
+Test(keys, another_part_is_of_another_variant)
+{
+    static const struct {
+        const char *variant, *key, *value;
+    } cases[] = {{"rope", "forget", "1"},
+                 {"fox", "forget", "0"},
+                 {"localness", "gauss_form", "published"},
+                 {"rope", "soft_cap", "30"}};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct config c = config_default(variant_find(cases[i].variant), 12, 2, 6, 16, 2, 11);
+        char path[FILE_PATH], says[64];
+        struct safetensors s;
+        struct config back;
+        struct err e = {""};
+        c.max_seq = 8;
+        set_choice(&c, cases[i].key, cases[i].value);
+        folder_path(path, "model.safetensors");
+        save(path, &c);
+        cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+        cr_expect_neq(checkpoint_lm(&s, &back, &e), OK, "%s", cases[i].key);
+        snprintf(says, sizeof(says), "metadata %s is not that", cases[i].key);
+        cr_expect(strstr(e.msg, says), "%s", e.msg);
+        safetensors_close(&s);
+    }
+}
+
 /* ---- changes ------------------------------------------------------------------------------ */
 
 static struct config small(const struct variant *v)
