@@ -31,12 +31,6 @@ static bool is_blind(const struct config *c)
     return c->mixer && !c->stack.n && !c->mixer->content && !c->mixer->attends;
 }
 
-/* Is its output gate one of attention? */
-static bool gates_heads(const struct config *c)
-{
-    return c->out_gate == OUT_GATE_ELEMENTWISE || c->out_gate == OUT_GATE_HEADWISE;
-}
-
 static bool has(const struct config *c, enum feature f)
 {
     switch (f) {

@@ -66,7 +66,7 @@
     /* scores and outputs of heads */                                                              \
     AROUND_PARTS(PART_FEATURES)                                                                    \
     X(OUT_GATE, "--out-gate", out_gate_name[c->out_gate], "elementwise or headwise",               \
-      gates_heads(c))                                                                              \
+      c->out_gate == OUT_GATE_ELEMENTWISE || c->out_gate == OUT_GATE_HEADWISE)                     \
     X(SOFT_CAP, "a cap of scores", NULL, "", c->soft_cap != 0)                                     \
     X(SCORE_RESIDUAL, "scores of the layer before", NULL, "", c->score_residual)                   \
     X(SIGHT_OF_SCORES, "scores of the layer before, of heads that see different keys", NULL, "",    \

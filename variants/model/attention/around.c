@@ -88,37 +88,17 @@ int around_cached(const struct config *c)
     return term && term->cached ? term->cached(c) : 0;
 }
 
-bool around_reads_cache(const struct config *c)
-{
-    for (enum part_slot i = SLOT_AROUND; i < SLOT_COUNT; i++)
-        if (parts[i]->reads_cache && around_has(c, i))
-            return true;
-    return false;
-}
+/* Has the model a part with this member? */
+#define ANY_WITH(member)                                                                           \
+    for (enum part_slot i = SLOT_AROUND; i < SLOT_COUNT; i++)                                      \
+        if (parts[i]->member && around_has(c, i))                                                  \
+            return true;                                                                           \
+    return false
 
-bool around_clips(const struct config *c)
-{
-    for (enum part_slot i = SLOT_AROUND; i < SLOT_COUNT; i++)
-        if (parts[i]->clips && around_has(c, i))
-            return true;
-    return false;
-}
-
-bool around_shares(const struct config *c)
-{
-    for (enum part_slot i = SLOT_AROUND; i < SLOT_COUNT; i++)
-        if (parts[i]->map.shared && around_has(c, i))
-            return true;
-    return false;
-}
-
-bool around_unprojects(const struct config *c)
-{
-    for (enum part_slot i = SLOT_AROUND; i < SLOT_COUNT; i++)
-        if (parts[i]->map.unproject && around_has(c, i))
-            return true;
-    return false;
-}
+bool around_reads_cache(const struct config *c) { ANY_WITH(reads_cache); }
+bool around_clips(const struct config *c) { ANY_WITH(clips); }
+bool around_shares(const struct config *c) { ANY_WITH(map.shared); }
+bool around_unprojects(const struct config *c) { ANY_WITH(map.unproject); }
 
 size_t around_add_floats(const struct config *c, struct around_call n)
 {
