@@ -42,6 +42,7 @@ const struct variant variant_aan = {
     .name = "aan",
     .paper = "Zhang et al. 2018, arXiv:1805.00631",
     .about = "a gated average of all positions so far",
+    .control = "vanilla",
     .pos = &pos_sinusoid,
     .mem = &mem_sum,
     .ffn = &ffn_relu,

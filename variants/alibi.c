@@ -14,6 +14,7 @@ const struct variant variant_alibi = {
     .name = "alibi",
     .paper = "Press et al. 2022, arXiv:2108.12409",
     .about = "scores decrease linearly with distance, one slope per head",
+    .control = "vanilla",
     .pos = &pos_alibi,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

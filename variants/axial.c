@@ -14,6 +14,7 @@ const struct variant variant_axial = {
     .name = "axial",
     .paper = "Ho et al. 2019, arXiv:1912.12180",
     .about = "half of the heads see their row of 64 tokens, half their column",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -15,6 +15,7 @@ const struct variant variant_bert = {
     .name = "bert",
     .paper = "Devlin et al. 2019, arXiv:1810.04805",
     .about = "as learned, in both directions; GELU and biases",
+    .control = "learned --direction both --ffn gelu",
     .pos = &pos_learned,
     .mem = &mem_none,
     .ffn = &ffn_gelu,

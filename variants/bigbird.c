@@ -13,6 +13,7 @@ const struct variant variant_bigbird = {
     .name = "bigbird",
     .paper = "Zaheer et al. 2020, arXiv:2007.14062",
     .about = "two blocks of 16, the first block of the stream and two random ones",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -13,6 +13,7 @@ const struct variant variant_block = {
     .name = "block",
     .paper = "Parmar et al. 2018, arXiv:1802.05751",
     .about = "the query's block of 32 and the one before",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

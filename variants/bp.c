@@ -18,6 +18,7 @@ const struct variant variant_bp = {
     .name = "bp",
     .paper = "Ye et al. 2019, arXiv:1911.04070",
     .about = "keys are tokens near by and means of ever longer spans farther away",
+    .control = "vanilla",
     .pos = &pos_sinusoid,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -15,6 +15,7 @@ const struct variant variant_camtl = {
     .name = "camtl",
     .paper = "Pilault et al. 2021, arXiv:2009.09139",
     .about = "blocks of scores that a task's vector scales, in both directions",
+    .control = "bert",
     .pos = &pos_learned,
     .mem = &mem_none,
     .ffn = &ffn_gelu,

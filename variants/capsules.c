@@ -21,6 +21,7 @@ const struct variant variant_capsules = {
     .name = "capsules",
     .paper = "Li et al. 2019, arXiv:1904.03100",
     .about = "as alibi; heads agree on their output by dynamic routing, in place of W_o",
+    .control = "alibi",
     .pos = &pos_alibi,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -20,6 +20,7 @@ const struct variant variant_clustered = {
     .name = "clustered",
     .paper = "Vyas et al. 2020, arXiv:2007.04825",
     .about = "queries of a cluster share the attention of their mean; bidirectional",
+    .control = "learned --direction both --ffn gelu",
     .pos = &pos_learned,
     .mem = &mem_none,
     .mixer = &mixer_clustered,

@@ -23,6 +23,7 @@ const struct variant variant_collaborative = {
     .name = "collaborative",
     .paper = "Cordonnier et al. 2020, arXiv:2006.16362",
     .about = "heads weigh the coordinates of shared queries and keys",
+    .control = "vanilla",
     .pos = &pos_none,
     .mem = &mem_segment,
     .mixer = &mixer_collab,

@@ -13,6 +13,7 @@ const struct variant variant_complex = {
     .name = "complex",
     .paper = "Wang et al. 2020, arXiv:1912.12333",
     .about = "as vanilla; words have a radius, a frequency and a phase for each coordinate",
+    .control = "vanilla",
     .pos = &pos_complex,
     .mem = &mem_none,
     .ffn = &ffn_relu,

@@ -16,6 +16,7 @@ const struct variant variant_compressive = {
     .name = "compressive",
     .paper = "Rae et al. 2019, arXiv:1911.05507",
     .about = "Transformer-XL with its oldest memory compressed, four rows to one",
+    .control = "xl",
     .pos = &pos_xl,
     .mem = &mem_compressive,
     .ffn = &ffn_relu,

@@ -14,6 +14,7 @@ const struct variant variant_conditional = {
     .name = "conditional",
     .paper = "Bapna et al. 2020, arXiv:2002.07106",
     .about = "as alibi; a gate for each sub-layer and position, within a budget",
+    .control = "alibi --norm pre",
     .pos = &pos_alibi,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -14,6 +14,7 @@ const struct variant variant_cope = {
     .name = "cope",
     .paper = "Golovneva et al. 2024, arXiv:2405.18719",
     .about = "positions count the keys that the query attends to",
+    .control = "nope",
     .pos = &pos_none,
     .mem = &mem_segment,
     .ffn = &ffn_swiglu,

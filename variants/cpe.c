@@ -14,6 +14,7 @@ const struct variant variant_cpe = {
     .name = "cpe",
     .paper = "Chu et al. 2021, arXiv:2102.10882",
     .about = "a short convolution in front of each layer, no positions",
+    .control = "vanilla",
     .pos = &pos_none,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -15,6 +15,7 @@ const struct variant variant_deberta = {
     .name = "deberta",
     .paper = "He et al. 2021, arXiv:2006.03654",
     .about = "content-to-position and position-to-content scores",
+    .control = "vanilla",
     .pos = &pos_deberta,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -24,6 +24,7 @@ const struct variant variant_delight = {
     .name = "delight",
     .paper = "Mehta et al. 2020, arXiv:2008.00623",
     .about = "narrow attention after deep group linear transforms, small feed-forward",
+    .control = "alibi",
     .pos = &pos_alibi,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

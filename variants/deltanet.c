@@ -36,6 +36,7 @@ const struct variant variant_deltanet = {
     .name = "deltanet",
     .paper = "Yang et al. 2024, arXiv:2406.06484",
     .about = "a state that erases what it returns for a key before it writes",
+    .control = "linear --norm pre --norm-kind rms --ffn swiglu",
     .pos = &pos_none,
     .mem = &mem_state,
     .ffn = &ffn_swiglu,

@@ -21,6 +21,7 @@ const struct variant variant_diff = {
     .name = "diff",
     .paper = "Ye et al. 2024, arXiv:2410.05258",
     .about = "each head the difference of two softmaxes over values twice as wide",
+    .control = "yarn --rope-scaling none",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_swiglu,

@@ -12,6 +12,7 @@ const struct variant variant_dilated_heads = {
     .name = "dilated-heads",
     .paper = "Beltagy et al. 2020, arXiv:2004.05150",
     .about = "windows of 64 keys, spaced by 1, 2, 4 or 8 for the heads in turn",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

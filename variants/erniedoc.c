@@ -18,6 +18,7 @@ const struct variant variant_erniedoc = {
     .alias = "ernie_doc",
     .paper = "Ding et al. 2021, arXiv:2012.15688",
     .about = "Transformer-XL whose layers remember what left them",
+    .control = "xl",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

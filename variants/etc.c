@@ -25,6 +25,7 @@ const struct variant variant_etc = {
     .name = "etc",
     .paper = "Ainslie et al. 2020, arXiv:2004.08483",
     .about = "the first rows see all and are seen by all, the others a window",
+    .control = "learned --direction both --ffn gelu",
     .pos = &pos_learned,
     .mem = &mem_none,
     .ffn = &ffn_gelu,

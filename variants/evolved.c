@@ -14,6 +14,7 @@ const struct variant variant_evolved = {
     .alias = "sepconv",
     .paper = "So et al. 2019, arXiv:1901.11117",
     .about = "a separable convolution between two attentions with the same weights",
+    .control = "alibi --norm pre --ffn swish",
     .pos = &pos_alibi,
     .mem = &mem_segment,
     .ffn = &ffn_swish,

@@ -13,6 +13,7 @@ const struct variant variant_exit = {
     .name = "exit",
     .paper = "Xin et al. 2020, arXiv:2004.12993",
     .about = "a position stops after the layer whose prediction is certain",
+    .control = "alibi --norm pre",
     EXIT_PARTS,
     .exit = EXIT_ENTROPY,
 };
@@ -21,6 +22,7 @@ const struct variant variant_exit_patience = {
     .name = "exit-patience",
     .paper = "Zhou et al. 2020, arXiv:2006.04152",
     .about = "a position stops when its prediction stays the same for two layers",
+    .control = "alibi --norm pre",
     EXIT_PARTS,
     .exit = EXIT_PATIENCE,
 };

@@ -14,6 +14,7 @@ const struct variant variant_feedback = {
     .name = "feedback",
     .paper = "Fan et al. 2020, arXiv:2002.09402",
     .about = "one memory of all layers for all layers, token by token",
+    .control = "alibi",
     .pos = &pos_alibi,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

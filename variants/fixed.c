@@ -14,6 +14,7 @@ const struct variant variant_fixed = {
     .name = "fixed",
     .paper = "Child et al. 2019, arXiv:1904.10509",
     .about = "half of the heads see their block of 32, half the last 4 keys of every block",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

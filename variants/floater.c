@@ -16,6 +16,7 @@ const struct variant variant_floater = {
     .name = "floater",
     .paper = "Liu et al. 2020, arXiv:2003.09229",
     .about = "as vanilla; positions follow a trained differential equation",
+    .control = "vanilla",
     .pos = &pos_floater,
     .mem = &mem_none,
     .ffn = &ffn_relu,

@@ -14,6 +14,7 @@ const struct variant variant_fox = {
     .name = "fox",
     .paper = "Lin et al. 2025, arXiv:2503.02130",
     .about = "scores fade by a gate of the tokens in between; no positions",
+    .control = "nope",
     .pos = &pos_none,
     .mem = &mem_segment,
     .ffn = &ffn_swiglu,

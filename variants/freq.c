@@ -13,6 +13,7 @@ const struct variant variant_freq = {
     .name = "freq",
     .paper = "Vaswani et al. 2017, arXiv:1706.03762, section 3.5",
     .about = "as vanilla; frequencies are trained",
+    .control = "vanilla",
     .pos = &pos_freq,
     .mem = &mem_none,
     .ffn = &ffn_relu,

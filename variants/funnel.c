@@ -35,6 +35,7 @@ const struct variant variant_funnel = {
     .name = "funnel",
     .paper = "Dai et al. 2020, arXiv:2006.03236",
     .about = "middle layers work on means of two tokens; causal",
+    .control = "xl --ffn gelu_tanh",
     .pos = &pos_xl,
     .mem = &mem_none,
     .ffn = &ffn_gelu_tanh,

@@ -13,6 +13,7 @@ const struct variant variant_gated = {
     .name = "gated",
     .paper = "Qiu et al. 2025, arXiv:2505.06708",
     .about = "the output of each head multiplied by a sigmoid gate",
+    .control = "gated --out-gate none",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_swiglu,

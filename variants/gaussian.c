@@ -11,6 +11,7 @@ const struct variant variant_gaussian = {
     .name = "gaussian",
     .paper = "Guo et al. 2019, AAAI 33",
     .about = "less for keys far away: the square of the distance, learned weights",
+    .control = "vanilla",
     .pos = &pos_gaussian,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

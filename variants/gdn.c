@@ -37,6 +37,7 @@ const struct variant variant_gdn = {
     .name = "gdn",
     .paper = "Yang et al. 2024, arXiv:2412.06464",
     .about = "the delta rule on a state that decays",
+    .control = "deltanet --out-gate swish",
     .pos = &pos_none,
     .mem = &mem_state,
     .ffn = &ffn_swiglu,

@@ -14,6 +14,7 @@ const struct variant variant_gemma = {
     .name = "gemma",
     .paper = "Gemma Team 2024, arXiv:2408.00118",
     .about = "capped scores and logits; windows in every other layer",
+    .control = "yarn --rope-scaling none --kv-heads 2 --ffn geglu",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_geglu,

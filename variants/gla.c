@@ -38,6 +38,7 @@ const struct variant variant_gla = {
     .name = "gla",
     .paper = "Yang et al. 2024, arXiv:2312.06635",
     .about = "a state whose channels decay at rates read from the row",
+    .control = "retnet",
     .pos = &pos_none,
     .mem = &mem_state,
     .ffn = &ffn_swiglu,

@@ -16,6 +16,7 @@ const struct variant variant_gqa = {
     .name = "gqa",
     .paper = "Ainslie et al. 2023, arXiv:2305.13245",
     .about = "two key/value heads shared by all query heads; --kv-heads",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

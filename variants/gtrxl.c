@@ -16,6 +16,7 @@ const struct variant variant_gtrxl = {
     .name = "gtrxl",
     .paper = "Parisotto et al. 2019, arXiv:1910.06764",
     .about = "Transformer-XL with norms first and gated residuals",
+    .control = "xl",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .gate = &gate_gru,

@@ -13,6 +13,7 @@ const struct variant variant_hardcoded = {
     .name = "hardcoded",
     .paper = "You et al. 2020, arXiv:2005.00742",
     .about = "scores by distance alone: each head a bell curve around the token or the one before",
+    .control = "vanilla",
     .pos = &pos_hardcoded,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -15,6 +15,7 @@ const struct variant variant_hash = {
     .name = "hash",
     .paper = "Roller et al. 2021, arXiv:2106.04426",
     .about = "Transformer-XL; four feed-forward networks, chosen by the token",
+    .control = "xl",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_hash,

@@ -165,6 +165,7 @@ const struct variant variant_hgrn2 = {
     .name = "hgrn2",
     .paper = "Qin et al. 2024, arXiv:2404.07904",
     .about = "a state whose channels write what they forget",
+    .control = "linear --norm pre --norm-kind rms --ffn swiglu",
     .pos = &pos_none,
     .mem = &mem_state,
     .ffn = &ffn_swiglu,

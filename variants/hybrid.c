@@ -14,6 +14,7 @@ extern const struct variant variant_gla, variant_mamba2, variant_gdn, variant_kd
         .name = word,                                                                              \
         .paper = doc,                                                                              \
         .about = "as " #base "; every fourth layer attends",                                       \
+        .control = #base,                                                                          \
         .pos = &pos_rope,                                                                          \
         .mem = &mem_hybrid,                                                                        \
         .ffn = &ffn_swiglu,                                                                        \

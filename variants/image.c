@@ -13,6 +13,7 @@ const struct variant variant_image = {
     .name = "image",
     .paper = "Parmar et al. 2018, arXiv:1802.05751",
     .about = "block of 64 tokens and the 64 before that block",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -20,6 +20,7 @@ const struct variant variant_informer = {
     .name = "informer",
     .paper = "Zhou et al. 2020, arXiv:2012.07436",
     .about = "only the queries with the most uneven scores attend; bidirectional",
+    .control = "vanilla --direction both --ffn gelu",
     .pos = &pos_sinusoid,
     .mem = &mem_none,
     .mixer = &mixer_informer,

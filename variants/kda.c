@@ -41,6 +41,7 @@ const struct variant variant_kda = {
     .name = "kda",
     .paper = "Kimi Team 2025, arXiv:2510.26692",
     .about = "the delta rule on a state whose channels decay by themselves",
+    .control = "gdn --out-gate sigmoid",
     .pos = &pos_none,
     .mem = &mem_state,
     .ffn = &ffn_swiglu,

@@ -13,6 +13,7 @@ const struct variant variant_kerple = {
     .name = "kerple",
     .paper = "Chi et al. 2022, arXiv:2205.09921",
     .about = "scores decrease with the logarithm of distance, at a learned rate",
+    .control = "vanilla --norm pre",
     .pos = &pos_kerple,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -14,6 +14,7 @@ const struct variant variant_lazy = {
     .alias = "lazyformer",
     .paper = "Ying et al. 2021, arXiv:2102.12702",
     .about = "as alibi; every second layer has the probabilities of the one before",
+    .control = "alibi",
     .pos = &pos_alibi,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

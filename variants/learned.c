@@ -15,6 +15,7 @@ const struct variant variant_learned = {
     .name = "learned",
     .paper = "Radford et al. 2018; Gehring et al. 2017, arXiv:1705.03122",
     .about = "a learned table of positions at the input, no recurrence",
+    .control = "vanilla",
     .pos = &pos_learned,
     .mem = &mem_none,
     .ffn = &ffn_relu,

@@ -28,6 +28,7 @@ const struct variant variant_linear = {
     .name = "linear",
     .paper = "Katharopoulos et al. 2020, arXiv:2006.16236",
     .about = "products of features replace softmax; the state is one matrix",
+    .control = "vanilla",
     .pos = &pos_sinusoid,
     .mem = &mem_sum,
     .ffn = &ffn_relu,

@@ -21,6 +21,7 @@ const struct variant variant_lite = {
     .name = "lite",
     .paper = "Wu et al. 2020, arXiv:2004.11886",
     .about = "half of the channels attend, half go through a dynamic convolution",
+    .control = "alibi",
     .pos = &pos_alibi,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -16,6 +16,7 @@ const struct variant variant_llama = {
     .name = "llama",
     .paper = "Touvron et al. 2023, arXiv:2302.13971",
     .about = "rotary positions, rms norms, swiglu without biases, few key/value heads",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_swiglu,

@@ -15,6 +15,7 @@ const struct variant variant_localness = {
     .name = "localness",
     .paper = "Yang et al. 2018, arXiv:1810.10182",
     .about = "every query prefers keys near a distance that it computes",
+    .control = "vanilla",
     .pos = &pos_none,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -14,6 +14,7 @@ const struct variant variant_longformer = {
     .name = "longformer",
     .paper = "Beltagy et al. 2020, arXiv:2004.05150",
     .about = "the newest 64 keys and the first 4 of the stream",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -16,6 +16,7 @@ const struct variant variant_macaron = {
     .name = "macaron",
     .paper = "Lu et al. 2019, arXiv:1906.02762",
     .about = "Transformer-XL with half a feed-forward before and after attention",
+    .control = "xl --norm pre",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -70,6 +70,7 @@ const struct variant variant_mamba = {
     .name = "mamba",
     .paper = "Gu and Dao 2023, arXiv:2312.00752",
     .about = "a state space for each channel, its step size read from the row",
+    .control = "linear --norm pre --norm-kind rms --ffn swiglu",
     .pos = &pos_none,
     .mem = &mem_state,
     .ffn = &ffn_swiglu,

@@ -58,6 +58,7 @@ const struct variant variant_mamba2 = {
     .name = "mamba2",
     .paper = "Dao and Gu 2024, arXiv:2405.21060",
     .about = "a state space whose step size is read from the row",
+    .control = "linear --norm pre --norm-kind rms --ffn swiglu",
     .pos = &pos_none,
     .mem = &mem_state,
     .ffn = &ffn_swiglu,

@@ -14,6 +14,7 @@ const struct variant variant_man = {
     .name = "man",
     .paper = "Fan et al. 2021, arXiv:2103.13597",
     .about = "a trained mask by row, distance and head",
+    .control = "vanilla",
     .pos = &pos_none,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -19,6 +19,7 @@ const struct variant variant_mca = {
     .name = "mca",
     .paper = "Liu et al. 2018, arXiv:1801.10198",
     .about = "keys and values of several tokens are convolved into one",
+    .control = "vanilla",
     .pos = &pos_sinusoid,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

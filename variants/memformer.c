@@ -15,6 +15,7 @@ const struct variant variant_memformer = {
     .name = "memformer",
     .paper = "Wu et al. 2020, arXiv:2010.06891",
     .about = "slots that every layer reads and each segment rewrites",
+    .control = "alibi --norm pre",
     .pos = &pos_alibi,
     .mem = &mem_hybrid,
     .ffn = &ffn_relu,

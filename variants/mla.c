@@ -43,6 +43,7 @@ const struct variant variant_mla = {
     .name = "mla",
     .paper = "DeepSeek-AI 2024, arXiv:2405.04434",
     .about = "keys and values of all heads made of one latent per token, which is cached",
+    .control = "yarn --rope-scaling none",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .mixer = &mixer_mla,

@@ -56,6 +56,7 @@ const struct variant variant_mlstm = {
     .name = "mlstm",
     .paper = "Beck et al. 2024, arXiv:2405.04517",
     .about = "a matrix state with exponential input and forget gates",
+    .control = "linear --norm pre --norm-kind rms --ffn swiglu",
     .pos = &pos_none,
     .mem = &mem_state,
     .ffn = &ffn_swiglu,

@@ -13,6 +13,7 @@ const struct variant variant_mqa = {
     .name = "mqa",
     .paper = "Shazeer 2019, arXiv:1911.02150",
     .about = "one key/value head shared by all query heads",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

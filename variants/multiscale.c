@@ -13,6 +13,7 @@ const struct variant variant_multiscale = {
     .name = "multiscale",
     .paper = "Guo et al. 2020, arXiv:1912.00544",
     .about = "every head has a window of its own, short ones in low layers",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -14,6 +14,7 @@ const struct variant variant_music = {
     .name = "music",
     .paper = "Huang et al. 2019, arXiv:1809.04281",
     .about = "as shaw; keys only, in each head, for 1024 distances",
+    .control = "shaw",
     .pos = &pos_shaw,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

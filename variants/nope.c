@@ -13,6 +13,7 @@ const struct variant variant_nope = {
     .name = "nope",
     .paper = "Kazemnejad et al. 2023, arXiv:2305.19466",
     .about = "no positions: only the causal mask orders tokens",
+    .control = "yarn --rope-scaling none",
     .pos = &pos_none,
     .mem = &mem_segment,
     .ffn = &ffn_swiglu,

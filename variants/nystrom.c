@@ -26,6 +26,7 @@ const struct variant variant_nystrom = {
     .name = "nystrom",
     .paper = "Xiong et al. 2021, arXiv:2102.03902",
     .about = "attention through means of parts of the text",
+    .control = "bert --norm pre",
     .pos = &pos_learned,
     .mem = &mem_none,
     .ffn = &ffn_gelu,

@@ -43,6 +43,7 @@ const struct variant variant_performer = {
     .name = "performer",
     .paper = "Choromanski et al. 2021, arXiv:2009.14794",
     .about = "linear attention with random features for the exponential",
+    .control = "linear",
     .pos = &pos_sinusoid,
     .mem = &mem_sum,
     .ffn = &ffn_relu,

@@ -15,6 +15,7 @@ const struct variant variant_pkm = {
     .name = "pkm",
     .paper = "Lample et al. 2019, arXiv:1907.05242",
     .about = "Transformer-XL; tokens read from a large table instead of a feed-forward network",
+    .control = "xl",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_pkm,

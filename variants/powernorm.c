@@ -15,6 +15,7 @@ const struct variant variant_powernorm = {
     .name = "powernorm",
     .paper = "Shen et al. 2020, arXiv:2003.07845",
     .about = "Transformer-XL with channels divided by their running quadratic means",
+    .control = "xl",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -16,6 +16,7 @@ const struct variant variant_predictive = {
     .alias = "evolving",
     .paper = "Wang et al. 2021, arXiv:2102.12895",
     .about = "as vanilla; a convolution over the scores of the layer below predicts scores",
+    .control = "vanilla",
     .pos = &pos_sinusoid,
     .mem = &mem_none,
     .ffn = &ffn_relu,

@@ -17,6 +17,7 @@ const struct variant variant_prototypes = {
     .paper = "Yang et al. 2021, arXiv:2105.15082",
     .about =
         "Transformer-XL; four feed-forward networks in two groups, each token takes one of each",
+    .control = "xl",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_proto,

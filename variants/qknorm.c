@@ -13,6 +13,7 @@ const struct variant variant_qknorm = {
     .name = "qknorm",
     .paper = "Henry et al. 2020, arXiv:2010.04245",
     .about = "queries and keys normed before they are rotated",
+    .control = "yarn --rope-scaling none --kv-heads 2",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_swiglu,

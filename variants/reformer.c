@@ -21,6 +21,7 @@ const struct variant variant_reformer = {
     .name = "reformer",
     .paper = "Kitaev et al. 2020, arXiv:2001.04451",
     .about = "each token sees the newest tokens with its own hash",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .mixer = &mixer_lsh,

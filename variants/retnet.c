@@ -52,6 +52,7 @@ const struct variant variant_retnet = {
     .name = "retnet",
     .paper = "Sun et al. 2023, arXiv:2307.08621",
     .about = "a state that decays at a constant rate per head",
+    .control = "linear --norm pre --norm-kind rms --ffn swiglu",
     .pos = &pos_none,
     .mem = &mem_state,
     .ffn = &ffn_swiglu,

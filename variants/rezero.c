@@ -14,6 +14,7 @@ const struct variant variant_rezero = {
     .name = "rezero",
     .paper = "Bachlechner et al. 2020, arXiv:2003.04887",
     .about = "Transformer-XL with one residual weight per layer instead of norms",
+    .control = "xl",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -17,6 +17,7 @@ const struct variant variant_rope = {
     .alias = "roformer",
     .paper = "Su et al. 2021, arXiv:2104.09864",
     .about = "queries and keys rotated by their positions",
+    .control = "vanilla --norm pre",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -21,6 +21,7 @@ const struct variant variant_routing = {
     .name = "routing",
     .paper = "Roy et al. 2020, arXiv:2003.05997",
     .about = "each token sees the newest tokens of its own cluster",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .mixer = &mixer_routing,

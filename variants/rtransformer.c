@@ -17,6 +17,7 @@ const struct variant variant_rtransformer = {
     .name = "rtransformer",
     .paper = "Wang et al. 2019, arXiv:1907.05572",
     .about = "a recurrent cell over short windows before attention, no positions",
+    .control = "vanilla --norm pre --norm-kind unbiased",
     .pos = &pos_none,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

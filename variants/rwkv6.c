@@ -101,6 +101,7 @@ const struct variant variant_rwkv6 = {
     .name = "rwkv6",
     .paper = "Peng et al. 2024, arXiv:2404.05892",
     .about = "a state with decays, a bonus and token shifts read from the row",
+    .control = "linear --norm pre --ffn rwkv6",
     .pos = &pos_none,
     .mem = &mem_state,
     .ffn = &ffn_rwkv6,

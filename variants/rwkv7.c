@@ -257,6 +257,7 @@ const struct variant variant_rwkv7 = {
     .name = "rwkv7",
     .paper = "Peng et al. 2025, arXiv:2503.14456",
     .about = "a state that decays and erases by channel, with token shifts",
+    .control = "linear --norm pre --ffn rwkv7",
     .pos = &pos_none,
     .mem = &mem_state,
     .ffn = &ffn_rwkv7,

@@ -25,6 +25,7 @@ const struct variant variant_set = {
     .name = "set",
     .paper = "Lee et al. 2019, arXiv:1810.00825",
     .about = "learned rows attend to the text, the text to their results",
+    .control = "vanilla --direction both",
     .pos = &pos_none,
     .mem = &mem_none,
     .ffn = &ffn_relu,

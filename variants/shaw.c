@@ -15,6 +15,7 @@ const struct variant variant_shaw = {
     .alias = "rpr",
     .paper = "Shaw et al. 2018, arXiv:1803.02155",
     .about = "learned vectors per clipped distance, keys and values",
+    .control = "vanilla",
     .pos = &pos_shaw,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -14,6 +14,7 @@ const struct variant variant_sink = {
     .alias = "gptoss",
     .paper = "OpenAI 2025, arXiv:2508.10925",
     .about = "a trained logit in each softmax; windows in every other layer",
+    .control = "yarn --rope-scaling none --kv-heads 2",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_swiglu,

@@ -21,6 +21,7 @@ const struct variant variant_sinkhorn = {
     .name = "sinkhorn",
     .paper = "Tay et al. 2020, arXiv:2002.11296",
     .about = "blocks see themselves and a sorted mixture of the blocks before them",
+    .control = "vanilla --norm pre",
     .pos = &pos_sinusoid,
     .mem = &mem_none,
     .mixer = &mixer_sinkhorn,

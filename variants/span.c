@@ -16,6 +16,7 @@ const struct variant variant_span = {
     .alias = "adaptive_span",
     .paper = "Sukhbaatar et al. 2019, arXiv:1905.07799",
     .about = "as xl; every head learns how far back it looks",
+    .control = "xl --norm pre",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

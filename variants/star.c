@@ -13,6 +13,7 @@ const struct variant variant_star = {
     .name = "star",
     .paper = "Guo et al. 2019, arXiv:1902.09113",
     .about = "the token before and the first of all, which is a relay",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -12,6 +12,7 @@ const struct variant variant_streaming = {
     .name = "streaming",
     .paper = "Xiao et al. 2023, arXiv:2309.17453",
     .about = "the first 4 keys and the newest 1020, rotated by their place in the cache",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -14,6 +14,7 @@ const struct variant variant_strided = {
     .name = "strided",
     .paper = "Child et al. 2019, arXiv:1904.10509",
     .about = "half of the heads see 32 keys, half every 32nd key",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

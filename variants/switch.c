@@ -17,6 +17,7 @@ const struct variant variant_switch = {
     .name = "switch",
     .paper = "Fedus et al. 2021, arXiv:2101.03961",
     .about = "four feed-forward networks, one per token",
+    .control = "alibi --norm pre",
     .pos = &pos_alibi,
     .mem = &mem_segment,
     .ffn = &ffn_moe,

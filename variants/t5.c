@@ -15,6 +15,7 @@ const struct variant variant_t5 = {
     .name = "t5",
     .paper = "Raffel et al. 2020, arXiv:1910.10683",
     .about = "a learned bias per head and bucket of distances",
+    .control = "vanilla --norm pre --norm-kind rms",
     .pos = &pos_t5,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -15,6 +15,7 @@ const struct variant variant_talking = {
     .alias = "talking_heads",
     .paper = "Shazeer et al. 2020, arXiv:2003.02436",
     .about = "as xl; heads are mixed before and after the softmax",
+    .control = "xl",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -13,6 +13,7 @@ const struct variant variant_tener = {
     .name = "tener",
     .paper = "Yan et al. 2019, arXiv:1911.04474",
     .about = "as xl; sinusoids of distances are not projected, scores not scaled",
+    .control = "xl",
     .pos = &pos_tener,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

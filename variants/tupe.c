@@ -16,6 +16,7 @@ const struct variant variant_tupe = {
     .name = "tupe",
     .paper = "Ke et al. 2021, arXiv:2006.15595",
     .about = "q.k + a learned product of absolute positions",
+    .control = "vanilla",
     .pos = &pos_tupe,
     .mem = &mem_none,
     .ffn = &ffn_relu,

@@ -14,6 +14,7 @@ const struct variant variant_universal = {
     .name = "universal",
     .paper = "Dehghani et al. 2019, arXiv:1807.03819",
     .about = "one layer run up to N times, with adaptive halting per position",
+    .control = "vanilla",
     .pos = &pos_none,
     .mem = &mem_none,
     .ffn = &ffn_relu,

@@ -13,6 +13,7 @@ const struct variant variant_value_residual = {
     .alias = "value_residual",
     .paper = "Zhou et al. 2024, arXiv:2410.17897",
     .about = "values mixed with those of the first layer",
+    .control = "yarn --rope-scaling none",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_swiglu,

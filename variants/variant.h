@@ -179,6 +179,9 @@ struct layer_list {
 struct variant {
     const char *name, *alias; /* alias may be NULL */
     const char *paper, *about;
+    /* The same model without the idea, or the nearest one, as a command line names it: a variant,
+     * and options; NULL = none. */
+    const char *control;
     const struct pos *pos;
     const struct mem *mem;
     const struct gate *gate; /* default; NULL = plain residual without ReLU */

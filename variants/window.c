@@ -12,6 +12,7 @@ const struct variant variant_window = {
     .alias = "sparse",
     .paper = "Beltagy et al. 2020, arXiv:2004.05150",
     .about = "the newest 64 keys; --mask for other sparse patterns",
+    .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -13,6 +13,7 @@ const struct variant variant_xl = {
     .name = "xl",
     .paper = "Dai et al. 2019, arXiv:1901.02860",
     .about = "projected sinusoids of the distance, segment recurrence",
+    .control = "vanilla",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

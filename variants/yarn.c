@@ -11,6 +11,7 @@ const struct variant variant_yarn = {
     .name = "yarn",
     .paper = "Peng et al. 2023, arXiv:2309.00071",
     .about = "rotary positions stretched to 4 times the context",
+    .control = "yarn --rope-scaling none",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_swiglu,

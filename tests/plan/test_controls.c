@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The control of each variant: it is a command line, and its model differs from the variant's only in
+ * what the variant's file sets. */
+#include "tests/support/command_line.h"
+#include "tests/support/program.h"
+#include "variants/model/keys.h"
+#include "variants/parts/parts.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FIELD_TEXT = 512 };
+
+/* What is no row of files or options, but a part. */
+static const struct choice parts[] = {
+    {.name = "gate",
+     .codec = CODEC_ENTRY,
+     .at = offsetof(struct config, gate),
+     .list = &gate_registry},
+    {.name = "mixer",
+     .codec = CODEC_ENTRY,
+     .at = offsetof(struct config, mixer),
+     .list = &mixer_registry},
+    {.name = "positions",
+     .codec = CODEC_ENTRY,
+     .at = offsetof(struct config, pos),
+     .list = &pos_registry},
+};
+
+/* The i-th field of a model that has a name; NULL after the last. */
+static const struct choice *field_at(int i)
+{
+    const int n = ARRAY_LEN(parts);
+
+    return i < n                        ? &parts[i]
+           : i - n < MODEL_CHOICE_COUNT ? &model_choices[i - n]
+                                        : model_key(i - n - MODEL_CHOICE_COUNT);
+}
+
+static void print(char text[CHOICE_TEXT], const struct choice *row, const struct config *c)
+{
+    *text = '\0';
+    if (choice_applies(row, c, SCOPE_MODEL))
+        choice_print(text, row, c);
+}
+
+static bool differ(const struct choice *row, const struct config *a, const struct config *b)
+{
+    char of_a[CHOICE_TEXT], of_b[CHOICE_TEXT];
+
+    print(of_a, row, a);
+    print(of_b, row, b);
+    return strcmp(of_a, of_b) != 0;
+}
+
+/* The model of a line "xl --norm pre", with four layers and a memory; of a stack its recurrent layers. */
+static struct config model_of(const char *line)
+{
+    const struct variant *chosen[MAX_LOOKUP];
+    struct config c;
+    struct options o;
+    struct err e;
+    char words[256];
+    int n = 0;
+
+    snprintf(words, sizeof(words), "-V %s", line);
+    forget_settings();
+    cr_assert_eq(parse_words(&o, words, &e), OK, "%s: %s", line, e.msg);
+    cr_assert_eq(lookup_variants(chosen, &n, &o, &e), OK, "%s: %s", line, e.msg);
+    cr_assert_eq(n, 1, "%s", line);
+    cr_assert_eq(config_from_options(&c, chosen[0], &o, 16, 4, 256, SCOPE_MODEL, false, NULL, &e),
+                 OK, "%s: %s", line, e.msg);
+    options_free(&o);
+    c.max_seq = 8;
+    return config_of_layers(&c, false);
+}
+
+/* Does a field say how norms, sums and feed-forward networks are, that most ideas leave alone? */
+static bool is_skeleton(const char *name)
+{
+    static const char *const of[] = {"norm_place", "norm", "ffn", "gate"};
+
+    for (int i = 0; i < (int)ARRAY_LEN(of); i++)
+        if (strcmp(name, of[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Families whose ideas are norms, sums, feed-forward networks, or a model as published. */
+static bool changes_skeletons(enum family f)
+{
+    return f == FAMILY_NORM || f == FAMILY_FEED_FORWARD || f == FAMILY_ARCHITECTURE ||
+           f == FAMILY_FULL;
+}
+
+Test(controls, all_variants_but_the_first_have_one)
+{
+    cr_expect_null(variants[0]->control);
+    for (int i = 1; variants[i]; i++)
+        cr_expect(variants[i]->control && *variants[i]->control, "%s", variants[i]->name);
+}
+
+/* All options of a control are options that it has: a plan of it is no error. */
+Test(controls, are_command_lines)
+{
+    for (int i = 1; variants[i]; i++) {
+        struct options o;
+        struct plan p;
+        char line[256];
+
+        snprintf(line, sizeof(line), "-b ref --workload layer --seq 8 --mem 0 -V %s",
+                 variants[i]->control);
+        must_plan(&p, &o, line);
+        cr_expect_eq(p.n, 1, "%s: %d cases", variants[i]->control, p.n);
+        drop_plan(&p, &o);
+    }
+}
+
+/* A field that a file sets is one in which its model differs from that of a file that sets nothing.
+ * Each sets positions and memory, and the settings of parts follow from the parts. */
+Test(controls, differ_from_variants_in_what_their_files_set)
+{
+    static const struct variant nothing = {.name = "nothing", .pos = &pos_none, .mem = &mem_none};
+
+    for (int i = 1; variants[i]; i++) {
+        const struct variant *const v = variants[i];
+        const struct config a = model_of(v->name), b = model_of(v->control);
+        struct config bare = config_default(&nothing, a.D, a.H, a.D / a.H, 4 * a.D, 4, a.V);
+        const struct choice *row;
+
+        bare.mem_len = a.mem_len;
+        bare.max_seq = a.max_seq;
+        bare.ffn = &ffn_relu;
+        model_choices_settle(&bare);
+        for (int k = 0; (row = field_at(k)); k++)
+            if (differ(row, &a, &b) && strcmp(row->name, "positions") != 0) {
+                char of_a[CHOICE_TEXT], of_b[CHOICE_TEXT];
+
+                print(of_a, row, &a);
+                print(of_b, row, &b);
+                cr_expect(differ(row, &a, &bare) || !*of_b || !*of_a,
+                          "%s: its file sets no %s \"%s\", and its control (%s) has \"%s\"",
+                          v->name, row->name, of_a, v->control, of_b);
+                cr_expect(!is_skeleton(row->name) || changes_skeletons(variant_family(i)),
+                          "%s: %s is \"%s\", of its control (%s) \"%s\"", v->name, row->name, of_a,
+                          v->control, of_b);
+            }
+    }
+}
