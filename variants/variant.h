@@ -275,7 +275,8 @@ const struct ffn *ffn_find(const char *name);
 const struct pos *pos_find(const char *name);
 const struct mixer *mixer_find(const char *name);
 
-/* The kinds of parts that may have numbers of their own, in the order of settings. */
+/* The kinds of parts that may have numbers of their own, and the parts of attention, of which a
+ * model may have several. */
 enum part_slot {
     SLOT_FFN,
     SLOT_MIXER,
@@ -285,15 +286,13 @@ enum part_slot {
     SLOT_QKV_MAP,
     SLOT_GATE,
     SLOT_NORM,
-    /* One for each part of attention, of which a model may have several: SLOT_term_NAME. */
-    SLOT_AROUND,
-    SLOT_BEFORE_AROUND = SLOT_AROUND - 1,
 #define X(name) SLOT_##name,
     AROUND_PARTS(X)
 #undef X
-        SLOT_COUNT
+        SLOT_COUNT,
+    SLOT_AROUND = SLOT_NORM + 1, /* the first of them */
+    AROUND_COUNT = SLOT_COUNT - SLOT_AROUND
 };
-enum { AROUND_COUNT = SLOT_COUNT - SLOT_AROUND };
 
 /* One model of a variant. The shape alphabet has one meaning in the whole tree:
  * B sequences, L new positions, M remembered ones, K = M+L, D model width, H heads, dh head width

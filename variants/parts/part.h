@@ -14,7 +14,7 @@ struct config;
 struct steps;
 
 /* A part's own numbers: a struct, and a row for each number that may be chosen. A config keeps one
- * such struct for each kind of part. */
+ * such struct for each kind of part, and one for each part of attention. */
 struct part_numbers {
     const struct choice *choices; /* of that struct; the last row has no name */
     size_t size;                  /* NUMBERS_SIZE(struct) */
