@@ -4,6 +4,7 @@
  * what the variant's file sets. */
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
+#include "variants/model/attention/around.h"
 #include "variants/model/keys.h"
 #include "variants/parts/parts.h"
 
@@ -29,29 +30,53 @@ static const struct choice parts[] = {
      .list = &pos_registry},
 };
 
-/* The i-th field of a model that has a name; NULL after the last. */
-static const struct choice *field_at(int i)
+/* A field of a model that has a name, in a struct of it. */
+struct field {
+    const struct choice *row;
+    ptrdiff_t at;
+};
+
+/* The i-th of what a part of attention has of its own; no row after the last. */
+static struct field around_at(int i)
+{
+    for (enum part_slot s = SLOT_AROUND; s < SLOT_COUNT; s++) {
+        const struct part_numbers *const numbers = around_of(s)->numbers;
+        for (const struct choice *row = numbers ? numbers->choices : NULL; row && row->name; row++)
+            if (i-- == 0)
+                return (struct field){row, offsetof(struct config, numbers) +
+                                               (ptrdiff_t)s * (ptrdiff_t)sizeof(union part_values)};
+    }
+    return (struct field){0};
+}
+
+/* The i-th of all; no row after the last. */
+static struct field field_at(int i)
 {
     const int n = ARRAY_LEN(parts);
+    int keys = 0;
 
-    return i < n                        ? &parts[i]
-           : i - n < MODEL_CHOICE_COUNT ? &model_choices[i - n]
-                                        : model_key(i - n - MODEL_CHOICE_COUNT);
+    while (model_key(keys))
+        keys++;
+    return i < n                        ? (struct field){&parts[i], 0}
+           : i - n < MODEL_CHOICE_COUNT ? (struct field){&model_choices[i - n], 0}
+           : i - n - MODEL_CHOICE_COUNT < keys
+               ? (struct field){model_key(i - n - MODEL_CHOICE_COUNT), 0}
+               : around_at(i - n - MODEL_CHOICE_COUNT - keys);
 }
 
-static void print(char text[CHOICE_TEXT], const struct choice *row, const struct config *c)
+static void print(char text[CHOICE_TEXT], struct field f, const struct config *c)
 {
     *text = '\0';
-    if (choice_applies(row, c, SCOPE_MODEL))
-        choice_print(text, row, c);
+    if (choice_applies(f.row, c, SCOPE_MODEL))
+        choice_print(text, f.row, (const char *)c + f.at);
 }
 
-static bool differ(const struct choice *row, const struct config *a, const struct config *b)
+static bool differ(struct field f, const struct config *a, const struct config *b)
 {
     char of_a[CHOICE_TEXT], of_b[CHOICE_TEXT];
 
-    print(of_a, row, a);
-    print(of_b, row, b);
+    print(of_a, f, a);
+    print(of_b, f, b);
     return strcmp(of_a, of_b) != 0;
 }
 
@@ -128,24 +153,24 @@ Test(controls, differ_from_variants_in_what_their_files_set)
         const struct variant *const v = variants[i];
         const struct config a = model_of(v->name), b = model_of(v->control);
         struct config bare = config_default(&nothing, a.D, a.H, a.D / a.H, 4 * a.D, 4, a.V);
-        const struct choice *row;
+        struct field f;
 
         bare.mem_len = a.mem_len;
         bare.max_seq = a.max_seq;
         bare.ffn = &ffn_relu;
         model_choices_settle(&bare);
-        for (int k = 0; (row = field_at(k)); k++)
-            if (differ(row, &a, &b) && strcmp(row->name, "positions") != 0) {
+        for (int k = 0; (f = field_at(k)).row; k++)
+            if (differ(f, &a, &b) && strcmp(f.row->name, "positions") != 0) {
                 char of_a[CHOICE_TEXT], of_b[CHOICE_TEXT];
 
-                print(of_a, row, &a);
-                print(of_b, row, &b);
-                cr_expect(differ(row, &a, &bare) || !*of_b || !*of_a,
+                print(of_a, f, &a);
+                print(of_b, f, &b);
+                cr_expect(differ(f, &a, &bare) || !*of_b || !*of_a,
                           "%s: its file sets no %s \"%s\", and its control (%s) has \"%s\"",
-                          v->name, row->name, of_a, v->control, of_b);
-                cr_expect(!is_skeleton(row->name) || changes_skeletons(variant_family(i)),
-                          "%s: %s is \"%s\", of its control (%s) \"%s\"", v->name, row->name, of_a,
-                          v->control, of_b);
+                          v->name, f.row->name, of_a, v->control, of_b);
+                cr_expect(!is_skeleton(f.row->name) || changes_skeletons(variant_family(i)),
+                          "%s: %s is \"%s\", of its control (%s) \"%s\"", v->name, f.row->name,
+                          of_a, v->control, of_b);
             }
     }
 }
