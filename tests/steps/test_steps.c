@@ -51,6 +51,18 @@ static void build_conv_of_one(struct steps *t)
 {
     t->result = step_conv(t, steps_columns(t, STEPS_INPUT, 2, 5), 1, false);
 }
+
+/* The result lies outside, or a map reads it. */
+static void build_taps(struct steps *t)
+{
+    t->result = step_taps(t, 4, "w", "b");
+    t->last = NULL;
+}
+static void build_taps_inside(struct steps *t)
+{
+    t->result = step_linear(t, step_taps(t, L + 2, "w", NULL), 5, "a");
+}
+
 static void build_mean(struct steps *t)
 {
     const int mean = step_mean(t, steps_columns(t, STEPS_INPUT, 3, 8), "sum", "count");
@@ -162,6 +174,8 @@ static const struct list lists[] = {
     {"ends", build_ends, NULL},
     {"conv", build_conv, NULL},
     {"conv of one", build_conv_of_one, NULL},
+    {"taps", build_taps, NULL},
+    {"taps inside", build_taps_inside, NULL},
     {"mean", build_mean, NULL},
     {"shift", build_shift, NULL},
     {"mixes", build_mixes, NULL},
@@ -189,7 +203,7 @@ struct problem {
     struct arena a;
     struct steps_run r;
     float *x, *weights; /* the scalar is sum weights (.) result */
-    float *d_x, *values, *d_values;
+    float *d_x, *values, *d_values, *result, *d_result;
     void *scratch;
 };
 
@@ -251,6 +265,9 @@ static void open_in(struct problem *p, const struct list *list, const char *back
     p->d_x = guarded(ROWS * D);
     p->values = guarded(steps_floats(&p->t, ROWS, true));
     p->d_values = guarded(steps_floats(&p->t, ROWS, false));
+    p->result = guarded(ROWS * D), p->d_result = guarded(ROWS * D);
+    p->r.result = p->result, p->r.d_result = p->d_result;
+    p->r.front = p->r.d_front = (struct rows_in_front){0, L * D};
     p->r.kept = true;
     p->weights = normal((size_t)(ROWS * p->t.value[p->t.result].width), "weights", 0, 1);
     begin_states(p);
@@ -272,6 +289,7 @@ static void open_problem(struct problem *p, const struct list *list, const char 
 static void close_problem(struct problem *p)
 {
     release(p->x), release(p->d_x), release(p->values), release(p->d_values), release(p->weights);
+    release(p->result), release(p->d_result);
     params_free(&p->p);
     arena_release(&p->a);
 }
@@ -342,7 +360,7 @@ ParameterizedTest(int *b, steps, gradients, .timeout = 120)
             float *const at = i < 0 ? p.x : p.p.v[i].data;
             const size_t m = i < 0 ? ROWS * D : p.p.v[i].n;
             float *const grad = normal(m, "grad", 0, 1);
-            char what[700];
+            char what[800];
             snprintf(what, sizeof(what), "%s, %s: %s", backends[*b]->name, lists[k].name,
                      i < 0 ? "x" : p.p.v[i].name);
             memcpy(grad, i < 0 ? p.d_x : p.p.v[i].grad, m * sizeof(float));
@@ -372,6 +390,10 @@ Test(steps, segments)
                        sizeof(float) * (size_t)(rows * D));
             half.r.x = x;
             half.r.L = rows;
+            if (half.t.reads_front) {
+                half.r.x = whole.x + (ptrdiff_t)from * D;
+                half.r.front.n = from;
+            }
             steps_forward(&half.t, &half.r);
             const float *const got = steps_matrix(&half.t, &half.r, half.t.result).at;
             for (int b = 0; b < B; b++)

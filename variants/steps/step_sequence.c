@@ -13,9 +13,12 @@ static int team(const struct step_call *c)
     return team_for(c->g->threads, (ptrdiff_t)c->B * c->L * c->in->n);
 }
 
-/* Row t of sequence b, t < 0 being one of the `kept` rows before; NULL = zeros. */
+/* Row t of sequence b, t < 0 being one of the rows before: those of memory in front of it, or the
+ * `kept` ones of a state; NULL = zeros. */
 static const float *row_at(const struct step_call *c, int kept, int b, int t)
 {
+    if (c->s->kind->reads_front)
+        return t >= -c->front.n ? c->in->at + b * c->front.stride + t * c->in->row : NULL;
     if (t >= 0)
         return matrix_row(&c->in[0], (ptrdiff_t)b * c->L + t);
     return c->before[0] ? c->before[0] + ((ptrdiff_t)b * kept + kept + t) * c->in->n : NULL;
@@ -38,11 +41,11 @@ static void keep_rows(const struct step_call *c, int kept)
 /* ---- convolution --------------------------------------------------------------------------- */
 
 enum { WEIGHT, BIAS }; /* parameters */
-enum { SILU, SUM };    /* outputs: the result, and what SiLU reads */
+enum { SILU, SUM };    /* outputs of conv: the result, and what SiLU reads; of taps: the sum */
 enum { TAPS };         /* numbers */
 
-/* The weights by taps, [taps, n], so that channels lie side by side; behind them, backward, their
- * gradients. */
+/* The weights of conv by taps, [taps, n], so that channels lie side by side; behind them, backward,
+ * their gradients. */
 static size_t conv_scratch(const struct engine *g, const struct step *s, int B, int L,
                            bool backward)
 {
@@ -79,13 +82,16 @@ static void convolve(const struct step_call *c, const float *by_tap, int b, int 
     }
 }
 
-static void conv_forward(const struct step_call *c)
+static void convolve_all(const struct step_call *c, const float *by_tap, const struct matrix *y)
 {
-    const float *const w = by_taps(c);
-
 #pragma omp parallel for num_threads(team(c))
     for (int i = 0; i < c->B * c->L; i++)
-        convolve(c, w, i / c->L, i % c->L, matrix_row(&c->out[SUM], i));
+        convolve(c, by_tap, i / c->L, i % c->L, matrix_row(y, i));
+}
+
+static void conv_forward(const struct step_call *c)
+{
+    convolve_all(c, by_taps(c), &c->out[SUM]);
     c->g->ops.act(&(struct act){.kind = ACT_SWISH,
                                 .y = c->out[SILU].at,
                                 .x = c->out[SUM].at,
@@ -95,43 +101,59 @@ static void conv_forward(const struct step_call *c)
     keep_rows(c, c->s->n[TAPS] - 1);
 }
 
+/* The gradient of row t of sequence b; NULL = it has none. */
+static float *d_row_at(const struct step_call *c, int b, int t)
+{
+    if (c->s->kind->reads_front)
+        return t >= -c->d_front.n ? c->d_in->at + b * c->d_front.stride + t * c->d_in->row : NULL;
+    return t >= 0 ? matrix_row(&c->d_in[0], (ptrdiff_t)b * c->L + t) : NULL;
+}
+
 /* dx_j += W[:,s] dy_t and dW[:,s] += dy_t x_j with j = t - taps + 1 + s: for channels [from, to),
  * so that threads share neither gradients of weights nor rows. */
-static void conv_backward_channels(const struct step_call *c, const float *by_tap, float *d_by_tap,
-                                   int from, int to)
+static void convolve_back(const struct step_call *c, const struct matrix *d_y, const float *by_tap,
+                          float *d_by_tap, int from, int to)
 {
     const int taps = c->s->n[TAPS], n = c->in->n;
 
     for (int i = 0; i < c->B * c->L; i++) {
         const int b = i / c->L, t = i % c->L;
-        const float *const d = matrix_row(&c->d_out[SUM], i);
+        const float *const d = matrix_row(d_y, i);
         for (int s = 0; s < taps; s++) {
             const int j = t - taps + 1 + s;
             const float *const w = by_tap + (ptrdiff_t)s * n, *const x = row_at(c, taps - 1, b, j);
-            float *const d_w = d_by_tap + (ptrdiff_t)s * n;
+            float *const d_w = d_by_tap + (ptrdiff_t)s * n, *const d_x = d_row_at(c, b, j);
             if (!x)
                 continue;
 #pragma omp simd
             for (int e = from; e < to; e++)
                 d_w[e] += d[e] * x[e];
-            if (j < 0)
+            if (!d_x)
                 continue;
-            float *const d_x = matrix_row(&c->d_in[0], (ptrdiff_t)b * c->L + j);
 #pragma omp simd
             for (int e = from; e < to; e++)
                 d_x[e] += w[e] * d[e];
         }
     }
-    for (int e = from; e < to; e++)
-        for (int s = 0; s < taps; s++)
-            c->param[WEIGHT]->grad[(ptrdiff_t)e * taps + s] += d_by_tap[(ptrdiff_t)s * n + e];
+}
+
+static void convolve_all_back(const struct step_call *c, const struct matrix *d_y,
+                              const float *by_tap, float *d_by_tap)
+{
+    enum { CHANNELS = 64 };
+    const int n = c->in->n;
+
+#pragma omp parallel for num_threads(team(c))
+    for (int e = 0; e < n; e += CHANNELS)
+        convolve_back(c, d_y, by_tap, d_by_tap, e, min_int(e + CHANNELS, n));
+    if (c->param[BIAS])
+        matrix_add_columns(d_y, c->B * c->L, c->param[BIAS]->grad);
 }
 
 static void conv_backward(const struct step_call *c)
 {
-    enum { CHANNELS = 64 };
-    const int n = c->in->n;
-    const size_t all = (size_t)c->s->n[TAPS] * (size_t)n;
+    const int n = c->in->n, taps = c->s->n[TAPS];
+    const size_t all = (size_t)taps * (size_t)n;
     const float *const w = by_taps(c);
     float *const d_w = (float *)c->scratch + all;
 
@@ -143,11 +165,10 @@ static void conv_backward(const struct step_call *c)
                                           .rows = c->B * c->L,
                                           .n = c->in->n,
                                           .threads = c->g->threads});
-#pragma omp parallel for num_threads(team(c))
-    for (int e = 0; e < n; e += CHANNELS)
-        conv_backward_channels(c, w, d_w, e, min_int(e + CHANNELS, n));
-    if (c->param[BIAS])
-        matrix_add_columns(&c->d_out[SUM], c->B * c->L, c->param[BIAS]->grad);
+    convolve_all_back(c, &c->d_out[SUM], w, d_w);
+    for (int e = 0; e < n; e++)
+        for (int s = 0; s < taps; s++)
+            c->param[WEIGHT]->grad[(ptrdiff_t)e * taps + s] += d_w[(ptrdiff_t)s * n + e];
 }
 
 static double conv_flop(const struct step *s, int B, int L)
@@ -176,6 +197,35 @@ int step_conv(struct steps *t, int x, int taps, bool bias)
     const int y = step_writes(t, s, n);
     step_writes(t, s, n);
     return y;
+}
+
+static void taps_forward(const struct step_call *c)
+{
+    convolve_all(c, c->param[WEIGHT]->data, &c->out[0]);
+}
+
+static void taps_backward(const struct step_call *c)
+{
+    convolve_all_back(c, &c->d_out[0], c->param[WEIGHT]->data, c->param[WEIGHT]->grad);
+}
+
+int step_taps(struct steps *t, int taps, const char *weight, const char *bias)
+{
+    static const struct step_kind kind = {.name = "taps",
+                                          .forward = taps_forward,
+                                          .backward = taps_backward,
+                                          .pure = true,
+                                          .reads_front = true,
+                                          .flop = conv_flop};
+    const int D = t->c->D;
+    struct step *const s = steps_add(t, &kind);
+
+    s->n[TAPS] = taps;
+    step_reads(t, s, STEPS_INPUT);
+    step_tensor(t, s, INIT_UNIFORM_BOTH, 1 / sqrtf((float)taps), 2, (const int[]){taps, D}, weight);
+    if (bias)
+        step_vector(t, s, INIT_ZERO, 0, D, bias);
+    return step_writes(t, s, D);
 }
 
 /* ---- difference to the row before ---------------------------------------------------------- */

@@ -274,6 +274,8 @@ static struct matrix matrix_in(const struct steps *t, const struct steps_run *r,
         at = gradient ? r->d_x : (float *)r->x;
     else if (v->of == t->first)
         at = gradient ? r->d_first : r->first;
+    else if (t->outside && v->of == t->result)
+        at = gradient ? (float *)r->d_result : r->result;
     else
         at += (ptrdiff_t)(kept ? of->before : of->live_before) * r->B * r->L;
     return (struct matrix){at + v->at, of->width, v->width};
@@ -297,6 +299,8 @@ static struct step_call call_of(const struct steps *t, const struct steps_run *r
                           .B = r->B,
                           .L = r->L,
                           .position = r->position,
+                          .front = r->front,
+                          .d_front = r->d_front,
                           .steps = t,
                           .model = r->model,
                           .scratch = r->scratch};
@@ -354,16 +358,17 @@ static void clear(const struct steps *t, const struct steps_run *r, int i)
 
     for (int k = STEPS_INPUT + 1; k < t->n_values; k++) {
         const struct value *const v = &t->value[k];
-        if (v->of == k && v->to == i && !v->of_backward && v->width > 0 && k != t->first &&
-            !is_overwritten(t, k))
+        if (value_lies_here(t, k) && v->to == i && !is_overwritten(t, k))
             memset(steps_gradient(t, r, k).at, 0, rows * (size_t)v->width * sizeof(float));
     }
 }
 
 void steps_backward(const struct steps *t, const struct steps_run *r)
 {
+    const size_t rows = (size_t)r->B * (size_t)(r->d_front.n + r->L), D = (size_t)t->c->D;
+
     CHECK(r->kept);
-    memset(r->d_x, 0, (size_t)r->B * (size_t)r->L * (size_t)t->c->D * sizeof(float));
+    memset(r->d_x - (size_t)r->d_front.n * D, 0, rows * D * sizeof(float));
     for (int i = t->n - 1; i >= 0; i--) {
         const struct step_call c = call_of(t, r, &t->step[i], true);
         clear(t, r, i);

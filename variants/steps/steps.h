@@ -36,6 +36,13 @@ struct matrix {
 
 static inline float *matrix_row(const struct matrix *m, ptrdiff_t i) { return m->at + i * m->row; }
 
+/* So many rows of memory stand in front of each sequence of the layer's input, whose first new rows
+ * are `stride` floats apart. */
+struct rows_in_front {
+    int n;
+    ptrdiff_t stride;
+};
+
 struct step;
 struct steps;
 
@@ -45,6 +52,7 @@ struct step_call {
     const struct step *s;
     int B, L;
     int64_t position; /* in their streams, of the first row of all sequences */
+    struct rows_in_front front, d_front;
     struct matrix in[STEP_IN], out[STEP_OUT];
     struct matrix d_in[STEP_IN], d_out[STEP_OUT]; /* backward only */
     const struct param *param[STEP_PARAMS];       /* NULL = absent */
@@ -67,6 +75,9 @@ struct step_kind {
      * instead, so no other step may read its inputs after it: copy them first. */
     void (*backward)(const struct step_call *c);
     bool overwrites;
+    /* Backward does not read its outputs, and does not write over their gradients. */
+    bool pure;
+    bool reads_front; /* rows of memory in front of the layer's input, too */
     /* Make `next`, which alone reads the whole of its output, a part of this step; false if it
      * cannot be. NULL = never. */
     bool (*joins)(struct steps *t, struct step *s, const struct step *next);
@@ -123,6 +134,8 @@ struct steps {
     void (*tables)(const struct steps *t, const struct param *model, float *const state[]);
     /* A value of the first of these layers that the others read; -1 = none. */
     int first;
+    bool reads_front; /* its steps that read the input do */
+    bool outside;     /* the result is the output, and lies outside, as its gradient does */
     const char
         *positions;   /* name in files of the row's position, which a step reads; NULL = none */
     bool alone;       /* a bare operator: it counts as one of several layers, not as the first */
@@ -183,6 +196,10 @@ void step_affine_to(struct steps *t, int to, int x, const char *name);
 /* Depth-wise causal convolution of `taps` rows, then SiLU; "conv.weight" [width, taps] (and
  * "conv.bias"). Its state is the rows before: "conv" [B, taps-1, width]. */
 int step_conv(struct steps *t, int x, int taps, bool bias);
+
+/* The same without SiLU, of the layer's input and the rows of memory in front of it, in place of a
+ * state; "WEIGHT" [taps, D] and, unless NULL, "BIAS". */
+int step_taps(struct steps *t, int taps, const char *weight, const char *bias);
 
 /* x_{t-1} - x_t; its state is the last row: NAME [B, width]. */
 int step_shift(struct steps *t, int x, const char *name);
@@ -288,10 +305,13 @@ struct steps_run {
     const struct param *model;  /* of all layers, NULL = none */
     int B, L;
     int64_t position;
-    const float *x;         /* [B L, D] */
-    float *values;          /* steps_floats */
-    bool kept;              /* a backward pass follows */
-    float *first, *d_first; /* [B L, width] of the value that layers share */
+    const float *x;                      /* [B L, D], or the first new row if rows stand in front */
+    struct rows_in_front front, d_front; /* of x and d_x, if a step reads them */
+    float *result;                       /* [B L, D] that lies outside */
+    const float *d_result;               /* backward: likewise */
+    float *values;                       /* steps_floats */
+    bool kept;                           /* a backward pass follows */
+    float *first, *d_first;              /* [B L, width] of the value that layers share */
     float *before[MAX_STATES], *after[MAX_STATES];
     float *d_x, *d_values; /* backward: likewise, as if not kept */
     void *scratch;
@@ -299,7 +319,8 @@ struct steps_run {
 void steps_forward(const struct steps *t, const struct steps_run *r);
 /* Of that, what states and the value that layers share need. */
 void steps_remember(const struct steps *t, const struct steps_run *r);
-/* After a kept run: d_values of the result is given; d_x [B L, D] and everything else is overwritten. */
+/* After a kept run: the result's gradient is given; d_x, with the rows in front of it, and everything
+ * else is overwritten. */
 void steps_backward(const struct steps *t, const struct steps_run *r);
 /* The value in a run, and its gradient. */
 struct matrix steps_matrix(const struct steps *t, const struct steps_run *r, int value);

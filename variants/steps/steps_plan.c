@@ -65,6 +65,42 @@ static void check_overwritten(const struct steps *t)
             CHECK(t->step[i].in[in] < 0 || !read_later(t, i, t->step[i].in[in]));
 }
 
+/* ---- what lies outside ----------------------------------------------------------------------- */
+
+static bool reads(const struct steps *t, const struct step *s, int value)
+{
+    for (int in = 0; in < STEP_IN; in++)
+        if (s->in[in] >= 0 && overlap(t, s->in[in], value))
+            return true;
+    return false;
+}
+
+static void check_front(struct steps *t)
+{
+    for (const struct step *s = t->step; s < t->step + t->n; s++)
+        t->reads_front = t->reads_front || s->kind->reads_front;
+    for (const struct step *s = t->step; s < t->step + t->n; s++)
+        CHECK(!t->reads_front || reads(t, s, STEPS_INPUT) == s->kind->reads_front);
+}
+
+/* A result that is the output needs no room here, if backward leaves it alone. */
+static void find_outside(struct steps *t)
+{
+    const struct value of = t->value[t->result];
+    bool outside = !t->last;
+
+    for (const struct step *s = t->step; s < t->step + t->n; s++) {
+        const bool writes = s->out[0] >= 0 && overlap(t, s->out[0], t->result);
+        outside = outside && !reads(t, s, t->result) && (!writes || s->kind->pure);
+    }
+    if (!outside)
+        return;
+    t->outside = true;
+    t->width -= of.width;
+    for (int i = 0; i < t->n_values; i++)
+        t->value[i].before -= t->value[i].before > of.before ? of.width : 0;
+}
+
 /* ---- where values lie that are not kept, and gradients -------------------------------------- */
 
 /* The first and the last step that has to do with a value. */
@@ -87,12 +123,12 @@ static void find_life(struct steps *t, int value)
         v->to = t->n;
 }
 
-static bool lies_here(const struct steps *t, int value)
+bool value_lies_here(const struct steps *t, int value)
 {
     const struct value *const v = &t->value[value];
 
-    return v->of == value && value != STEPS_INPUT && value != t->first && !v->of_backward &&
-           v->width > 0;
+    return v->of == value && value != STEPS_INPUT && value != t->first &&
+           !(t->outside && value == t->result) && !v->of_backward && v->width > 0;
 }
 
 /* The least place from `at` on where `value` lies on no placed one that lives with it. */
@@ -116,7 +152,8 @@ static int widest(const struct steps *t, const bool *placed)
     int most = -1;
 
     for (int i = 0; i < t->n_values; i++)
-        if (lies_here(t, i) && !placed[i] && (most < 0 || t->value[i].width > t->value[most].width))
+        if (value_lies_here(t, i) && !placed[i] &&
+            (most < 0 || t->value[i].width > t->value[most].width))
             most = i;
     return most;
 }
@@ -169,6 +206,8 @@ void steps_plan(struct steps *t)
 {
     join_steps(t);
     check_overwritten(t);
+    check_front(t);
+    find_outside(t);
     place_values(t);
     find_states(t);
 }

@@ -23,6 +23,10 @@ static inline const float *sublayer_reads(const struct work *w)
 bool sublayer_adds_plainly(const struct sublayer *s);
 float sublayer_factor(const struct sublayer *s);
 
+/* Steps of the convolutions, sublayer_conv.c. */
+void conv_cpe(struct steps *t);
+void conv_sep(struct steps *t);
+
 /* ---- pool groups, sublayer_pool.c --------------------------------------------------------- */
 
 /* Pool groups of 2^level tokens among L; in the causal form only whole ones count. */

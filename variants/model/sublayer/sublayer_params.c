@@ -2,7 +2,7 @@
  *
  * The sub-layers of a model and the names of their tensors. */
 #include "sublayer_compress.h"
-#include "sublayer_list.h"
+#include "sublayer_inner.h"
 #include "sublayer_skip.h"
 #include "variants/model/attention/around.h"
 #include "variants/model/attention/sublayer_lsra.h"
@@ -98,7 +98,9 @@ static steps_build *build_of(const struct config *c, const struct letter *what)
 {
     if (what->kind == &sublayer_attention)
         return c->mixer ? c->mixer->build : NULL;
-    return what->kind == &sublayer_ffn ? c->ffn->build : NULL;
+    if (what->kind == &sublayer_ffn)
+        return c->ffn->build;
+    return what->letter == SUB_CPE ? conv_cpe : what->letter == SUB_SEP ? conv_sep : NULL;
 }
 
 static const struct sublayer_kind *kind_of(const struct config *c, const struct letter *what)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A list of steps as a kind of sub-layer, in place of attention or of the feed-forward network: its
- * steps, then its last map. Its memory is the states of its steps, which include all past rows; of
- * sums it may be rows before the segment instead, run again in front of each. */
+ * A list of steps as a kind of sub-layer, in place of attention or of the feed-forward network or
+ * beside them: its steps, then its last map. Its memory is the states of its steps, which include
+ * all past rows; of sums it may be rows before the segment instead, run again in front of each. Of
+ * convolutions it is the few rows that they reach back to. */
 #include "sublayer.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/parts.h"
@@ -24,19 +25,18 @@ static const struct param *last_bias(const struct sublayer *s)
     return s->state.steps.steps.last_bias ? last_map(s) + 1 : NULL;
 }
 
-static bool in_place_of_ffn(const struct sublayer *s) { return s->kind == &sublayer_steps_ffn; }
-
 static void steps_params(const struct sublayer *s, const char *prefix, const char *inner,
                          struct params *p)
 {
-    const char *const given = s->c->mixer ? s->c->mixer->prefix : NULL;
+    const struct mixer *const mixer = s->c->mixer;
     struct steps t;
     char names[64];
 
-    snprintf(names, sizeof(names), "%s%s", in_place_of_ffn(s) ? inner : prefix,
-             in_place_of_ffn(s) ? ""
-             : given            ? given
-                                : "attn.");
+    (void)prefix;
+    snprintf(names, sizeof(names), "%s%s", inner,
+             !mixer || s->build != mixer->build ? ""
+             : mixer->prefix                    ? mixer->prefix
+                                                : "attn.");
     steps_make(&t, s->build, s->c, s->layer, s->bare, names, p);
 }
 
@@ -57,6 +57,23 @@ static int sums_keep(const struct config *c, enum mem_kind mem, int M)
 {
     (void)c;
     return mem == MEM_HIDDEN ? M : -1;
+}
+
+static int taps_keep(int taps, enum mem_kind mem)
+{
+    return mem == MEM_HIDDEN || mem == MEM_KV ? taps - 1 : -1;
+}
+
+static int cpe_keep(const struct config *c, enum mem_kind mem, int M)
+{
+    (void)M;
+    return taps_keep(c->cpe_kernel, mem);
+}
+
+static int sep_keep(const struct config *c, enum mem_kind mem, int M)
+{
+    (void)M;
+    return taps_keep(c->sep_kernel, mem);
 }
 
 /* Most rows of a sequence that the steps run. */
@@ -135,7 +152,7 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
 {
     struct steps_memory *const m = &s->state.steps;
 
-    if (!goes_on(s) && !keeps_rows(s) && (s->mem == MEM_HIDDEN || s->mem == MEM_KV))
+    if (!goes_on(s) && !s->keeps && (s->mem == MEM_HIDDEN || s->mem == MEM_KV))
         return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> use --mem-kind state",
                     s->c->variant->name);
     *m = (struct steps_memory){.max = max};
@@ -221,20 +238,25 @@ static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
 {
     const struct steps_memory *const m = &s->state.steps;
     const int K = from.M + from.L;
-    const ptrdiff_t row = (ptrdiff_t)K * s->c->D;
+    const ptrdiff_t D = s->c->D, row = K * D;
     struct steps_run r = {.g = g,
                           .params = s->weights,
                           .model = m->shared,
                           .B = from.B,
-                          .L = K,
+                          .L = m->steps.reads_front ? from.L : K,
                           .position = position_of(s),
                           .x = from.at.at,
+                          .result = w->y,
                           .values = w->array[VALUES],
                           .kept = w->x != NULL,
                           .first = m->first ? m->first : w->array[FIRST],
                           .scratch = w->scratch};
 
-    CHECK(keeps_rows(s) || (from.M == 0 && (from.B == 1 || from.at.stride == row)));
+    CHECK(s->keeps || (from.M == 0 && (from.B == 1 || from.at.stride == row)));
+    if (m->steps.reads_front) {
+        r.front = (struct rows_in_front){from.M, from.at.stride};
+        r.x += from.M * D;
+    }
     if (keeps_rows(s)) {
         copy_rows(w->array[ROWS], row, from.at.at, from.at.stride, from.B, (size_t)row);
         r.x = w->array[ROWS];
@@ -300,6 +322,12 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
     struct steps_run r = run_of(g, s, w, from);
 
     r.d_x = keeps_rows(s) ? w->d_array[ROWS] : d_in;
+    if (t->reads_front) {
+        const int n = from.M - skip;
+        r.d_front = (struct rows_in_front){n, (ptrdiff_t)(n + from.L) * s->c->D};
+        r.d_x += (ptrdiff_t)n * s->c->D;
+    }
+    r.d_result = d_y;
     r.d_values = w->d_array[VALUES];
     r.d_first = w->d_array[FIRST];
     r.scratch = w->d_scratch;
@@ -311,7 +339,7 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
         if (t->last_bias)
             linear_bias_grad(g, last_bias(s), d_y, rows);
         linear_input_grad(g, last_map(s), d, d_y, rows, 0);
-    } else
+    } else if (!t->outside)
         memcpy(d, d_y, sizeof(float) * (size_t)rows * (size_t)s->c->D);
     if (keeps_rows(s))
         put_new_grads(s, &r, from, d);
@@ -388,17 +416,25 @@ static double steps_sublayer_grad_flop(const struct sublayer *s, int B, int L, i
     return 2 * steps_sublayer_flop(s, B, L, M);
 }
 
+#define STEPS                                                                                      \
+    .mixes = true, .params = steps_params, .bind = steps_bind, .arrays = steps_arrays,             \
+    .arrays_grad = steps_arrays_grad, .scratch = scratch_of, .forward = steps_sublayer_forward,    \
+    .backward = steps_sublayer_backward, .flop = steps_sublayer_flop,                              \
+    .grad_flop = steps_sublayer_grad_flop
 /* Mixers and feed-forward networks do not share arrays: what one layer gives the next is theirs. */
-#define STEPS_KIND(of, where, rows)                                                                \
-    {                                                                                              \
-        .name = of, .mixes = true, .place = where, .params = steps_params, .bind = steps_bind,     \
-        .keeps = rows, .arrays = steps_arrays, .arrays_grad = steps_arrays_grad,                   \
-        .scratch = scratch_of, .build_tables = steps_build_tables,                                 \
-        .forward = steps_sublayer_forward, .backward = steps_sublayer_backward,                    \
-        .remember = steps_sublayer_remember, .commit = steps_commit, .forget = steps_forget,       \
-        .carries = steps_carries, .impl = steps_impl_names, .flop = steps_sublayer_flop,           \
-        .grad_flop = steps_sublayer_grad_flop,                                                     \
-    }
-const struct sublayer_kind sublayer_steps = STEPS_KIND("steps", DROP_ATTENTION, NULL);
-const struct sublayer_kind sublayer_steps_ffn = STEPS_KIND("steps_ffn", DROP_FFN, NULL);
-const struct sublayer_kind sublayer_sums = STEPS_KIND("sums", DROP_ATTENTION, sums_keep);
+#define STEPS_WITH_STATES                                                                          \
+    STEPS, .build_tables = steps_build_tables, .remember = steps_sublayer_remember,                \
+           .commit = steps_commit, .forget = steps_forget, .carries = steps_carries,               \
+           .impl = steps_impl_names
+
+const struct sublayer_kind sublayer_steps = {
+    .name = "steps", .place = DROP_ATTENTION, STEPS_WITH_STATES};
+const struct sublayer_kind sublayer_steps_ffn = {
+    .name = "steps_ffn", .place = DROP_FFN, STEPS_WITH_STATES};
+const struct sublayer_kind sublayer_sums = {
+    .name = "sums", .place = DROP_ATTENTION, .keeps = sums_keep, STEPS_WITH_STATES};
+/* They remember rows of their input, however many attention remembers. */
+const struct sublayer_kind sublayer_cpe = {
+    .name = "cpe", .memory = "tail", .place = DROP_CONV, .keeps = cpe_keep, STEPS};
+const struct sublayer_kind sublayer_sep = {
+    .name = "sep", .memory = "tail2", .place = DROP_CONV, .keeps = sep_keep, STEPS};
