@@ -232,6 +232,7 @@ int step_taps(struct steps *t, int taps, const char *weight, const char *bias)
 
 static void shift_forward(const struct step_call *c)
 {
+    CHECK(c->in->at);
 #pragma omp parallel for num_threads(team(c))
     for (int i = 0; i < c->B * c->L; i++) {
         const float *const x = matrix_row(&c->in[0], i);
