@@ -535,6 +535,11 @@ static double attention_flop(const struct sublayer *s, int B, int L, int M)
            + around_flop(s, &a, rows, projected) + attention_map_flop(s, projected);
 }
 
+static struct sublayer_cost attention_cost(const struct sublayer *s, int B, int L, int M)
+{
+    return (struct sublayer_cost){attention_flop(s, B, L, M), attention_grad_flop(s, B, L, M), 0};
+}
+
 const struct sublayer_kind sublayer_attention = {
     .name = "attention",
     .memory = "mem",
@@ -558,6 +563,5 @@ const struct sublayer_kind sublayer_attention = {
     .remember = attention_remember,
     .commit = attention_commit,
     .forget = attention_forget,
-    .flop = attention_flop,
-    .grad_flop = attention_grad_flop,
+    .cost = attention_cost,
 };

@@ -321,6 +321,11 @@ double collab_grad_flop(const struct sublayer *s, int B, int L, int M)
            collab_maps_flop(s->c, rows, reached); /* dW and dX */
 }
 
+static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
+{
+    return (struct sublayer_cost){flop(s, B, L, M), collab_grad_flop(s, B, L, M), 0};
+}
+
 const struct sublayer_kind sublayer_collab = {
     .name = "collaborative",
     .memory = "mem",
@@ -339,6 +344,5 @@ const struct sublayer_kind sublayer_collab = {
     .remember = remember,
     .commit = commit,
     .forget = forget,
-    .flop = flop,
-    .grad_flop = collab_grad_flop,
+    .cost = cost,
 };

@@ -235,14 +235,10 @@ static double maps_flop(const struct sublayer *s, int B, int L, int M)
     return 4 * rows * c->D * config_q_width(c) + (stores ? 4 * all * c->D * config_kv_width(c) : 0);
 }
 
-static double flop(const struct sublayer *s, int B, int L, int M)
+static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
 {
-    return core_flop(s, B, L, M, false) + maps_flop(s, B, L, M);
-}
-
-static double grad_flop(const struct sublayer *s, int B, int L, int M)
-{
-    return core_flop(s, B, L, M, true) + 2 * maps_flop(s, B, L, M);
+    return (struct sublayer_cost){core_flop(s, B, L, M, false), core_flop(s, B, L, M, true),
+                                  maps_flop(s, B, L, M)};
 }
 
 const struct sublayer_kind sublayer_feedback = {
@@ -264,6 +260,5 @@ const struct sublayer_kind sublayer_feedback = {
     .take = take,
     .commit = commit,
     .forget = forget,
-    .flop = flop,
-    .grad_flop = grad_flop,
+    .cost = cost,
 };

@@ -426,6 +426,11 @@ static double flop(const struct sublayer *s, int B, int L, int M)
     return attn_flop(&a) + latent_maps_flop(s, rows, s->mem == MEM_HIDDEN ? all : rows, all);
 }
 
+static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
+{
+    return (struct sublayer_cost){flop(s, B, L, M), latent_grad_flop(s, B, L, M), 0};
+}
+
 const struct sublayer_kind sublayer_latent = {
     .name = "latent",
     .memory = "mem",
@@ -447,6 +452,5 @@ const struct sublayer_kind sublayer_latent = {
     .forget = forget,
     .shows = shows,
     .ends_in = latent_operands,
-    .flop = flop,
-    .grad_flop = latent_grad_flop,
+    .cost = cost,
 };

@@ -531,18 +531,14 @@ static double conv_flop(const struct sublayer *s, int B, int L, bool tail)
            (s->c->lsra.dynamic ? 2 * rows * d_conv * n.taps : 0);
 }
 
-static double lsra_flop(const struct sublayer *s, int B, int L, int M)
+static struct sublayer_cost lsra_cost(const struct sublayer *s, int B, int L, int M)
 {
     const struct sublayer a = narrowed(s);
+    struct sublayer_cost sum = a.kind->cost(&a, B, L, M);
 
-    return a.kind->flop(&a, B, L, M) + conv_flop(s, B, L, s->keeps && s->memory.M > 0);
-}
-
-static double lsra_grad_flop(const struct sublayer *s, int B, int L, int M)
-{
-    const struct sublayer a = narrowed(s);
-
-    return a.kind->grad_flop(&a, B, L, M) + 2 * conv_flop(s, B, L, false);
+    sum.forward += conv_flop(s, B, L, s->keeps && s->memory.M > 0);
+    sum.backward += 2 * conv_flop(s, B, L, false);
+    return sum;
 }
 
 const struct sublayer_kind sublayer_lsra = {
@@ -566,6 +562,5 @@ const struct sublayer_kind sublayer_lsra = {
     .remember = lsra_remember,
     .commit = lsra_commit,
     .forget = lsra_forget,
-    .flop = lsra_flop,
-    .grad_flop = lsra_grad_flop,
+    .cost = lsra_cost,
 };

@@ -159,22 +159,13 @@ static void read_impl(const struct sublayer *s, const char **forward, const char
     *backward = s->reading.impl->backward_by;
 }
 
-static double read_flop(const struct sublayer *s, int B, int L, int M)
+static struct sublayer_cost read_cost(const struct sublayer *s, int B, int L, int M)
 {
     struct cross t = call_of(s, B, L, none);
 
     (void)M;
     t.seen = NULL;
-    return cross_context_flop(&t) + cross_flop(&t);
-}
-
-static double read_grad_flop(const struct sublayer *s, int B, int L, int M)
-{
-    struct cross t = call_of(s, B, L, none);
-
-    (void)M;
-    t.seen = NULL;
-    return cross_grad_flop(&t);
+    return (struct sublayer_cost){cross_context_flop(&t) + cross_flop(&t), cross_grad_flop(&t), 0};
 }
 
 const struct sublayer_kind sublayer_read = {
@@ -191,6 +182,5 @@ const struct sublayer_kind sublayer_read = {
     .backward = read_backward,
     .carries = read_carries,
     .impl = read_impl,
-    .flop = read_flop,
-    .grad_flop = read_grad_flop,
+    .cost = read_cost,
 };

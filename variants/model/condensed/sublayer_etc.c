@@ -268,8 +268,8 @@ static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
     for (int call = 0; call < calls; call++) {
         struct attn a = core(s, call, B, L, G);
         a.mask = a.mask ? &mask : NULL;
-        sum.core += attn_flop(&a);
-        sum.core_grad += attn_grad_flop(&a);
+        sum.forward += attn_flop(&a);
+        sum.backward += attn_grad_flop(&a);
     }
     return sum;
 }

@@ -342,8 +342,8 @@ static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
 
     (void)M;
     return (struct sublayer_cost){
-        .core = attn_flop(&first) + attn_flop(&second),
-        .core_grad = attn_grad_flop(&first) + attn_grad_flop(&second),
+        .forward = attn_flop(&first) + attn_flop(&second),
+        .backward = attn_grad_flop(&first) + attn_grad_flop(&second),
         .maps = 2 * W * (m * W + 2 * rows * c->D + learned * W) /* q, k and v, o of the first */
                 + 2 * W * (rows * c->D + 2 * learned * W + rows * W) /* of the second */
     };

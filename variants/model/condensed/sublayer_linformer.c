@@ -404,8 +404,8 @@ static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
     for (int i = M; i < M + L;) {
         const int from = i / of.size * of.size, to = min_int(from + of.size, M + L);
         const struct attn a = core(c, B, to - i, from / of.size * of.rows, i - from);
-        sum.core += attn_flop(&a);
-        sum.core_grad += attn_grad_flop(&a);
+        sum.forward += attn_flop(&a);
+        sum.backward += attn_grad_flop(&a);
         i = to;
     }
     const int whole = (M + L) / of.size * of.size;

@@ -419,8 +419,8 @@ static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
         if (of.blind == of.n)
             continue;
         const struct attn a = core(s, B, of.n - of.blind, of.seen);
-        sum.core += attn_flop(&a);
-        sum.core_grad += attn_grad_flop(&a);
+        sum.forward += attn_flop(&a);
+        sum.backward += attn_grad_flop(&a);
     }
     return sum;
 }

@@ -389,8 +389,8 @@ static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
     second.K = (int)m;
     second.Hkv = c->H;
     return (struct sublayer_cost){
-        .core = attn_flop(&first) + attn_flop(&second),
-        .core_grad = attn_grad_flop(&first) + attn_grad_flop(&second),
+        .forward = attn_flop(&first) + attn_flop(&second),
+        .backward = attn_grad_flop(&first) + attn_grad_flop(&second),
         .maps = condensed_maps_flop(s, B, L, M) +
                 heads * (4 * m * m * c->dh + 8 * m * m * m * numbers(c)->iterations +
                          2.0 * L * c->dh * numbers(c)->taps),

@@ -450,8 +450,8 @@ static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
 
     (void)M;
     return (struct sublayer_cost){
-        .core = attn_flop(&first) + pairs,
-        .core_grad = attn_grad_flop(&first) + 2 * pairs,
+        .forward = attn_flop(&first) + pairs,
+        .backward = attn_grad_flop(&first) + 2 * pairs,
         .maps = 8 * rows * c->D * per_row +
                 2.0 * B * sight.cells * numbers(c)->kernel * config_kv_width(c),
     };

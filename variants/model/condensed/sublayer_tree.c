@@ -440,7 +440,7 @@ static void forget(struct sublayer *s)
 
 /* ---- cost --------------------------------------------------------------------------------- */
 
-static double core_flop(const struct sublayer *s, int B, int L, int M)
+static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *const c = s->c;
     const double fresh = s->mem == MEM_KV ? L : M + L;
@@ -448,17 +448,9 @@ static double core_flop(const struct sublayer *s, int B, int L, int M)
 
     for (int i = 0; i < L; i++)
         pairs += count_seen(c, M + i);
-    return 4.0 * B * c->H * c->dh * pairs + 2 * B * fresh * config_kv_width(c); /* means */
-}
-
-static double flop(const struct sublayer *s, int B, int L, int M)
-{
-    return core_flop(s, B, L, M) + condensed_maps_flop(s, B, L, M);
-}
-
-static double grad_flop(const struct sublayer *s, int B, int L, int M)
-{
-    return 2 * (core_flop(s, B, L, M) + condensed_maps_flop(s, B, L, M));
+    return (struct sublayer_cost){.maps = 4.0 * B * c->H * c->dh * pairs +
+                                          2 * B * fresh * config_kv_width(c) /* means */
+                                          + condensed_maps_flop(s, B, L, M)};
 }
 
 const struct sublayer_kind sublayer_tree = {
@@ -479,6 +471,5 @@ const struct sublayer_kind sublayer_tree = {
     .forget = forget,
     .visible = visible,
     .impl = impl,
-    .flop = flop,
-    .grad_flop = grad_flop,
+    .cost = cost,
 };

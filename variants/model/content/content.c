@@ -439,6 +439,11 @@ static void gather(const struct engine *g, struct sublayer *s, struct work *w, i
         content_of(s)->gather(&n);
 }
 
+static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
+{
+    return (struct sublayer_cost){flop(s, B, L, M), content_grad_flop(s, B, L, M), 0};
+}
+
 const struct sublayer_kind sublayer_content = {
     .name = "content",
     .memory = "mem",
@@ -461,8 +466,7 @@ const struct sublayer_kind sublayer_content = {
     .forget = forget,
     .shows = shows,
     .impl = impl,
-    .flop = flop,
-    .grad_flop = content_grad_flop,
+    .cost = cost,
     .moves = moves,
     .gather = gather,
 };

@@ -276,18 +276,11 @@ void sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w
 
 /* ---- cost --------------------------------------------------------------------------------- */
 
-static double own_flop(const struct sublayer *s, int B, int L, int M)
-{
-    if (!s->kind->cost)
-        return s->kind->flop(s, B, L, M);
-    const struct sublayer_cost n = s->kind->cost(s, B, L, M);
-    return n.core + n.maps;
-}
-
 double sublayer_flop(const struct sublayer *s, int B, int L, int M)
 {
+    const struct sublayer_cost n = s->kind->cost(s, B, L, M);
     const double rows = (double)B * L;
     const double gate = s->gate ? 2.0 * s->c->gate->n_matrices * rows * s->c->D * s->c->D : 0;
 
-    return skip_flop(s, own_flop(s, B, L, M), rows) + gate + compressed_flop(s, B, L);
+    return skip_flop(s, n.forward + n.maps, rows) + gate + compressed_flop(s, B, L);
 }

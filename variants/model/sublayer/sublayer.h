@@ -114,9 +114,9 @@ struct shown {
     float *to;
 };
 
-/* FLOP of attention, of its backward pass, and of maps, whose backward pass has twice as many. */
+/* Useful FLOP: products, each visible pair once. Maps count in both passes, twice in backward. */
 struct sublayer_cost {
-    double core, core_grad, maps;
+    double forward, backward, maps;
 };
 
 struct sublayer_kind {
@@ -189,10 +189,7 @@ struct sublayer_kind {
     struct attn (*ends_in)(const struct sublayer *s, const struct work *w, int B, int L);
     /* Names of its implementations, forward and backward; NULL = those of attention, or nothing. */
     void (*impl)(const struct sublayer *s, const char **forward, const char **backward);
-    /* Useful FLOP of a call with M rows of memory: products, each visible pair once. Either both,
-     * or cost in place of them. */
-    double (*flop)(const struct sublayer *s, int B, int L, int M);
-    double (*grad_flop)(const struct sublayer *s, int B, int L, int M);
+    /* Of a call with M rows of memory. */
     struct sublayer_cost (*cost)(const struct sublayer *s, int B, int L, int M);
     /* How much larger, relative to its output, errors of its input may become than sums of products
      * make them. NULL = 0. */

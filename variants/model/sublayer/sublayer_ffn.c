@@ -53,15 +53,10 @@ static double ffn_aux(const struct sublayer *s, const struct work *w, int rows)
     return s->c->ffn->aux ? s->c->ffn->aux(s->c, rows, w->array[WORK]) : 0;
 }
 
-static double ffn_flop(const struct sublayer *s, int B, int L, int M)
+static struct sublayer_cost ffn_cost(const struct sublayer *s, int B, int L, int M)
 {
     (void)M;
-    return s->c->ffn->flop(s->c, B * L);
-}
-
-static double ffn_grad_flop(const struct sublayer *s, int B, int L, int M)
-{
-    return 2 * ffn_flop(s, B, L, M);
+    return (struct sublayer_cost){.maps = s->c->ffn->flop(s->c, B * L)};
 }
 
 const struct sublayer_kind sublayer_ffn = {
@@ -73,6 +68,5 @@ const struct sublayer_kind sublayer_ffn = {
     .forward = ffn_forward,
     .backward = ffn_backward,
     .aux = ffn_aux,
-    .flop = ffn_flop,
-    .grad_flop = ffn_grad_flop,
+    .cost = ffn_cost,
 };

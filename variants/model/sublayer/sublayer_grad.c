@@ -127,18 +127,11 @@ void sublayer_backward(const struct engine *g, struct sublayer *s, struct work *
         s->kind->enter_grad(s, d, B, L);
 }
 
-static double own_grad_flop(const struct sublayer *s, int B, int L, int M)
-{
-    if (!s->kind->cost)
-        return s->kind->grad_flop(s, B, L, M);
-    const struct sublayer_cost n = s->kind->cost(s, B, L, M);
-    return n.core_grad + 2 * n.maps;
-}
-
 double sublayer_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
+    const struct sublayer_cost n = s->kind->cost(s, B, L, M);
     const double rows = (double)B * L;
     const double gate = s->gate ? 2.0 * s->c->gate->n_matrices * rows * s->c->D * s->c->D : 0;
 
-    return own_grad_flop(s, B, L, M) + 2 * gate;
+    return n.backward + 2 * n.maps + 2 * gate;
 }

@@ -159,24 +159,18 @@ static void rnn_forward(const struct engine *g, struct sublayer *s, struct work 
 /* ---- cost --------------------------------------------------------------------------------- */
 
 /* W_ih x of the rows that windows read, W_hh h of all steps except the first, whose h is zero. */
-static double rnn_flop(const struct sublayer *s, int B, int L, int M)
+static struct sublayer_cost rnn_cost(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
     const double product = 2.0 * rnn_cell_gates(c->rnn_cell) * c->D * c->D;
     const double kept = s->keeps ? min_int(M, c->rnn_window - 1) : 0;
-
-    return product * B * (kept + L) + product * B * L * (c->rnn_window - 1);
-}
-
-static double rnn_grad_flop(const struct sublayer *s, int B, int L, int M)
-{
-    const struct config *c = s->c;
-    const double kept = s->keeps ? min_int(M, c->rnn_window - 1) : 0;
     /* Memory is a constant unless a norm, which has weights, is applied to it. */
     const double constant = wiring_norms_first(s->wiring) ? 0 : kept;
 
-    return 2 * rnn_flop(s, B, L, M) -
-           2.0 * rnn_cell_gates(c->rnn_cell) * c->D * c->D * B * constant;
+    return (struct sublayer_cost){
+        .backward = -product * B * constant,
+        .maps = product * B * (kept + L) + product * B * L * (c->rnn_window - 1),
+    };
 }
 
 const struct sublayer_kind sublayer_rnn = {
@@ -190,6 +184,5 @@ const struct sublayer_kind sublayer_rnn = {
     .arrays_grad = rnn_arrays_grad,
     .forward = rnn_forward,
     .backward = rnn_backward,
-    .flop = rnn_flop,
-    .grad_flop = rnn_grad_flop,
+    .cost = rnn_cost,
 };

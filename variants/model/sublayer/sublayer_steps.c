@@ -403,24 +403,18 @@ static void steps_impl_names(const struct sublayer *s, const char **forward, con
 }
 
 /* A state has all past rows already. */
-static double steps_sublayer_flop(const struct sublayer *s, int B, int L, int M)
+static struct sublayer_cost steps_cost(const struct sublayer *s, int B, int L, int M)
 {
     const struct steps *const t = &s->state.steps.steps;
+    const double last = t->last ? 2.0 * B * L * s->c->D * t->value[t->result].width : 0;
 
-    return steps_flop(t, B, L + (keeps_rows(s) ? M : 0)) +
-           (t->last ? 2.0 * B * L * s->c->D * t->value[t->result].width : 0);
-}
-
-static double steps_sublayer_grad_flop(const struct sublayer *s, int B, int L, int M)
-{
-    return 2 * steps_sublayer_flop(s, B, L, M);
+    return (struct sublayer_cost){.maps = steps_flop(t, B, L + (keeps_rows(s) ? M : 0)) + last};
 }
 
 #define STEPS                                                                                      \
     .mixes = true, .params = steps_params, .bind = steps_bind, .arrays = steps_arrays,             \
     .arrays_grad = steps_arrays_grad, .scratch = scratch_of, .forward = steps_sublayer_forward,    \
-    .backward = steps_sublayer_backward, .flop = steps_sublayer_flop,                              \
-    .grad_flop = steps_sublayer_grad_flop
+    .backward = steps_sublayer_backward, .cost = steps_cost
 /* Mixers and feed-forward networks do not share arrays: what one layer gives the next is theirs. */
 #define STEPS_WITH_STATES                                                                          \
     STEPS, .build_tables = steps_build_tables, .remember = steps_sublayer_remember,                \

@@ -112,11 +112,6 @@ static enum status syn_bind(struct sublayer *s, const struct engine *g, struct e
     return engine_attn(g, &t->prepared, &t->impl, e);
 }
 
-static enum status syn_can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
-{
-    return engine_attn_backward(g, s->state.attention.impl, e);
-}
-
 static void syn_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
     const struct config *c = s->c;
@@ -149,12 +144,6 @@ static struct attn_need syn_scratch(const struct sublayer *s, const struct engin
 
     return backward ? t->impl->need_backward(&t->prepared, g->threads)
                     : t->impl->need(&t->prepared, g->threads);
-}
-
-static void syn_impl(const struct sublayer *s, const char **forward, const char **backward)
-{
-    *forward = s->state.attention.impl->name;
-    *backward = s->state.attention.impl->backward_by;
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -300,22 +289,13 @@ static double maps_flop(const struct config *c, int B, int L)
     return 2 * rows * c->D * ((double)c->kv_heads + H) * c->dh + scores;
 }
 
-static double syn_flop(const struct sublayer *s, int B, int L, int M)
+static struct sublayer_cost syn_cost(const struct sublayer *s, int B, int L, int M)
 {
     static const float something = 0;
     const struct attn a = core(s, B, L, &something);
 
     (void)M;
-    return attn_flop(&a) + maps_flop(s->c, B, L);
-}
-
-static double syn_grad_flop(const struct sublayer *s, int B, int L, int M)
-{
-    static const float something = 0;
-    const struct attn a = core(s, B, L, &something);
-
-    (void)M;
-    return attn_grad_flop(&a) + 2 * maps_flop(s->c, B, L);
+    return (struct sublayer_cost){attn_flop(&a), attn_grad_flop(&a), maps_flop(s->c, B, L)};
 }
 
 const struct sublayer_kind sublayer_synthesizer = {
@@ -325,14 +305,11 @@ const struct sublayer_kind sublayer_synthesizer = {
     .place = DROP_ATTENTION,
     .params = syn_params,
     .bind = syn_bind,
-    .can_grad = syn_can_grad,
     .arrays = syn_arrays,
     .arrays_grad = syn_arrays_grad,
     .scratch = syn_scratch,
-    .impl = syn_impl,
     .forward = syn_forward,
     .backward = syn_backward,
     .ends_in = syn_operands,
-    .flop = syn_flop,
-    .grad_flop = syn_grad_flop,
+    .cost = syn_cost,
 };
