@@ -71,21 +71,8 @@ static void compare_indices(struct run *r, const char *name, const float *x, siz
     free(whole);
 }
 
-static void check_visible(struct run *r, const struct sublayer *s)
-{
-    const size_t n = s->kind->visible(s, r->max, NULL);
-    int32_t *const seen = calloc(n + 1, sizeof(*seen));
-
-    NEED(seen);
-    s->kind->visible(s, r->max, seen);
-    golden_compare_whole(r, "out.visible", seen, n);
-    free(seen);
-}
-
 void golden_shown(struct run *r, const struct sublayer *s, const struct work *w)
 {
-    if (s->kind->visible)
-        check_visible(r, s);
     for (int i = 0;; i++) {
         struct shown shown = {0};
         char name[TENSOR_NAME];

@@ -155,21 +155,25 @@ static int most_seen(const struct config *c, int rows)
     return n;
 }
 
-static size_t visible(const struct sublayer *s, struct extent now, int32_t *out)
+/* Which nodes each query sees, 0 or 1. */
+static bool shows(const struct sublayer *s, const struct work *w, struct extent now, int i,
+                  struct shown *out)
 {
     const int K = now.M + now.L;
     const size_t nodes = (size_t)K + (size_t)nodes_above(K);
 
-    for (int i = 0; out && i < now.L; i++) {
+    (void)w;
+    *out = (struct shown){"visible", (size_t)now.L * nodes, true, out->to};
+    for (int t = 0; out->to && t < now.L; t++) {
         struct range r[RANGE_LISTS];
-        const int levels = seen(s->c, now.M + i, r);
-        int32_t *row = out + (size_t)i * nodes;
+        const int levels = seen(s->c, now.M + t, r);
+        float *row = out->to + (size_t)t * nodes;
         memset(row, 0, nodes * sizeof(*row));
         for (int l = 0; l < levels; row += K >> l, l++)
             for (int j = r[l].from; j < r[l].to; j++)
                 row[j] = 1;
     }
-    return (size_t)now.L * nodes;
+    return i == 0;
 }
 
 /* ---- binding ------------------------------------------------------------------------------ */
@@ -469,7 +473,7 @@ const struct sublayer_kind sublayer_tree = {
     .remember = remember,
     .commit = commit,
     .forget = forget,
-    .visible = visible,
+    .shows = shows,
     .impl = impl,
     .cost = cost,
 };

@@ -181,9 +181,6 @@ struct sublayer_kind {
      * last. NULL = none. */
     bool (*shows)(const struct sublayer *s, const struct work *w, struct extent now, int i,
                   struct shown *out);
-    /* Which of its keys each query of such a call sees, 0 or 1, for golden files; returns how many
-     * numbers these are, and writes them unless `out` is NULL. NULL = it has no such list. */
-    size_t (*visible)(const struct sublayer *s, struct extent now, int32_t *out);
     /* The attention executed by its last forward pass of B sequences of L rows, for inspection;
      * NULL = none. */
     struct attn (*ends_in)(const struct sublayer *s, const struct work *w, int B, int L);
