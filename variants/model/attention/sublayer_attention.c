@@ -227,20 +227,6 @@ static void attention_build_tables(const struct engine *g, struct sublayer *s,
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-static void attention_enter(const struct sublayer *s, float *x, int B, int L)
-{
-    if (!s->c->pos->enter)
-        return;
-    CHECK(s->mem != MEM_HIDDEN); /* memory would need rows without the added positions */
-    s->c->pos->enter(s->c, s->state.attention.pos, x, B, L);
-}
-
-static void attention_enter_grad(const struct sublayer *s, const float *d_x, int B, int L)
-{
-    if (s->c->pos->enter_grad)
-        s->c->pos->enter_grad(s->c, s->state.attention.pos, d_x, B, L);
-}
-
 /* Where `rows` new rows of keys (AT_K) or values (AT_V) are computed: in the cache, after those
  * that are there, or on their way to a narrower one. */
 static struct seq_rows new_rows(struct sublayer *s, const struct work *w, int which, int rows)
@@ -556,8 +542,6 @@ const struct sublayer_kind sublayer_attention = {
     .arrays_grad = attention_arrays_grad,
     .scratch = attention_scratch,
     .build_tables = attention_build_tables,
-    .enter = attention_enter,
-    .enter_grad = attention_enter_grad,
     .forward = attention_forward,
     .backward = attention_backward,
     .remember = attention_remember,

@@ -256,14 +256,22 @@ static void join_stream(const struct engine *g, struct sublayer *s, struct work 
             .y = to, .x = x, .add = w->y, .rows = rows, .n = s->c->D, .threads = g->threads});
 }
 
+/* What the position scheme adds to the stream before attention. */
+static void add_positions(const struct sublayer *s, float *x, int B, int L)
+{
+    if (s->kind != &sublayer_attention || !s->c->pos->enter)
+        return;
+    CHECK(s->mem != MEM_HIDDEN); /* memory would need rows without the added positions */
+    s->c->pos->enter(s->c, s->state.attention.pos, x, B, L);
+}
+
 void sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w, float *z,
                       float *x, int B, int L)
 {
     const bool after = wiring_norms_after(s->wiring);
     float *const to = after && w->sum ? w->sum : z;
 
-    if (s->kind->enter)
-        s->kind->enter(s, x, B, L);
+    add_positions(s, x, B, L);
     const struct sublayer_input from = sublayer_source(g, s, w, w->reads ? w->reads : x, B, L);
     const int rows = B * (s->pools ? pool_groups(s->c, L, 1) : L);
     if (s->pools)

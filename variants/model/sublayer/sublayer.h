@@ -153,9 +153,6 @@ struct sublayer_kind {
     struct attn_need (*scratch)(const struct sublayer *s, const struct engine *g, bool backward);
     /* Call once the weights have values, and again when they change. */
     void (*build_tables)(const struct engine *g, struct sublayer *s, const float *pos_encoding);
-    /* Added to the stream before anything else, and the backward of that. */
-    void (*enter)(const struct sublayer *s, float *x, int B, int L);
-    void (*enter_grad)(const struct sublayer *s, const float *d_x, int B, int L);
     /* f of the source, followed by `epilogue`: its kind, y and add are the caller's. If epilogue.y
      * is not w->y, w->y is work space. */
     void (*forward)(const struct engine *g, struct sublayer *s, struct work *w,
