@@ -77,11 +77,9 @@ static size_t cached_bytes(const struct job *j, const struct sublayers *sublayer
 
     for (int i = 0; i < sublayers->n; i++) {
         const struct sublayer *const s = &sublayers->at[i];
-        floats += s->kind->caches ? (size_t)s->kind->caches(s) * kept_rows(j, s) : 0;
-        if (s->kind->cached)
-            floats += s->kind->cached(s, j->shape.M) * (size_t)j->shape.B;
+        floats += s->kind->caches ? s->kind->caches(s, j->shape.M) : 0;
     }
-    return 4 * floats;
+    return 4 * floats * (size_t)j->shape.B;
 }
 
 static size_t attention_rows(const struct job *j, const struct sublayers *sublayers)

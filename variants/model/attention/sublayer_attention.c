@@ -81,11 +81,12 @@ static int cached_floats(const struct config *c)
     return (int)(elem_heads_bytes(c->kv_dtype, config_kv_width(c) / c->dh, c->dh) / sizeof(float));
 }
 
-static int attention_caches(const struct sublayer *s)
+static size_t attention_caches(const struct sublayer *s, int M)
 {
     const struct config *const c = s->c;
+    const int row = (s->asks ? 2 : 1) * cached_floats(c) + around_cached(c);
 
-    return (s->asks ? 2 : 1) * cached_floats(c) + around_cached(c);
+    return (size_t)attention_kept(s, M) * (size_t)row;
 }
 
 /* Is anything but the core done with keys or values that are remembered? */

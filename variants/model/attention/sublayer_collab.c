@@ -64,11 +64,12 @@ static int keeps(const struct config *c, enum mem_kind mem, int M)
     return mem == MEM_HIDDEN ? M : -1;
 }
 
-static int caches(const struct sublayer *s)
+static size_t caches(const struct sublayer *s, int M)
 {
     const struct config *const c = s->c;
+    const int bias = collab_of(c)->content_bias ? c->H : 0;
 
-    return collab_of(c)->dk + c->H * config_dv(c) + (collab_of(c)->content_bias ? c->H : 0);
+    return (size_t)attention_kept(s, M) * (size_t)(collab_of(c)->dk + c->H * config_dv(c) + bias);
 }
 
 /* The core of one sequence without operands. */

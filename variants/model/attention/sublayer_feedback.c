@@ -39,9 +39,11 @@ static int keeps_none(const struct config *c, enum mem_kind mem, int M)
 }
 
 /* All of the model's are counted with the first. */
-static int feedback_caches(const struct sublayer *s)
+static size_t feedback_caches(const struct sublayer *s, int M)
 {
-    return s->nth ? 0 : 2 * config_kv_width(s->c) * feedback_stores(s->c);
+    const int row = s->nth ? 0 : 2 * config_kv_width(s->c) * feedback_stores(s->c);
+
+    return (size_t)attention_kept(s, M) * (size_t)row;
 }
 
 static enum status bind(struct sublayer *s, const struct engine *g, struct extent max,

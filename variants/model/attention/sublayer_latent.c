@@ -64,7 +64,10 @@ static int keeps(const struct config *c, enum mem_kind mem, int M)
     return mem == MEM_HIDDEN ? M : -1;
 }
 
-static int caches(const struct sublayer *s) { return latent_width(s->c); }
+static size_t caches(const struct sublayer *s, int M)
+{
+    return (size_t)attention_kept(s, M) * (size_t)latent_width(s->c);
+}
 
 /* The core of `c`, without operands. */
 static struct attn core(const struct config *c, int B, int L, int M)

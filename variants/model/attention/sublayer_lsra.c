@@ -90,11 +90,11 @@ static int lsra_keeps(const struct config *c, enum mem_kind mem, int M)
 
 static int lsra_tail(const struct config *c) { return c->lsra.kernel - 1; }
 
-static int lsra_caches(const struct sublayer *s)
+static size_t lsra_caches(const struct sublayer *s, int M)
 {
     const struct sublayer a = narrowed(s);
 
-    return a.kind->caches(&a);
+    return a.kind->caches(&a, M);
 }
 
 static enum status lsra_bind(struct sublayer *s, const struct engine *g, struct extent max,

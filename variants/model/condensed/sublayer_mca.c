@@ -146,7 +146,7 @@ static void arrays_grad(const struct sublayer *s, struct extent max, struct arra
     out[MC_ONE_V] = out[CO_FAR_V];
 }
 
-static size_t cached(const struct sublayer *s, int M)
+static size_t caches(const struct sublayer *s, int M)
 {
     return condensed_cached(s, grouping(s->c), M);
 }
@@ -433,7 +433,7 @@ const struct sublayer_kind sublayer_mca = {
     .place = DROP_ATTENTION,
     .params = params,
     .keeps = condensed_keeps,
-    .cached = cached,
+    .caches = caches,
     .bind = bind,
     .arrays = arrays,
     .arrays_grad = arrays_grad,

@@ -222,7 +222,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     return OK;
 }
 
-static size_t cached(const struct sublayer *s, int M)
+static size_t caches(const struct sublayer *s, int M)
 {
     size_t rows = 0;
 
@@ -464,7 +464,7 @@ const struct sublayer_kind sublayer_tree = {
     .place = DROP_ATTENTION,
     .params = params,
     .keeps = condensed_keeps,
-    .cached = cached,
+    .caches = caches,
     .bind = bind,
     .arrays = arrays,
     .scratch = scratch,

@@ -77,11 +77,11 @@ static int keeps(const struct config *c, enum mem_kind mem, int M)
     return mem == MEM_HIDDEN ? M : -1;
 }
 
-static int caches(const struct sublayer *s)
+static size_t caches(const struct sublayer *s, int M)
 {
     const struct config *const c = s->c;
 
-    return 2 * c->H * c->dh + c->H * numbers_of(c);
+    return (size_t)attention_kept(s, M) * (size_t)(2 * c->H * c->dh + c->H * numbers_of(c));
 }
 
 /* Shapes depend on what rows say: a library that generates a kernel for each is not asked. */

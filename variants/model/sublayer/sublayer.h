@@ -135,11 +135,9 @@ struct sublayer_kind {
     /* Rows of its input that it remembers for this kind of memory, if M are asked for; -1 = it has
      * no such memory and reads new rows in place. NULL = always -1. */
     int (*keeps)(const struct config *c, enum mem_kind mem, int M);
-    /* Floats that MEM_KV caches per row instead; NULL = nothing. */
-    int (*caches)(const struct sublayer *s);
+    /* Floats of a sequence that MEM_KV caches instead, for M tokens; NULL = nothing. */
+    size_t (*caches)(const struct sublayer *s, int M);
     bool narrows; /* what MEM_KV caches can be narrower than f32 (kv_dtype) */
-    /* Floats of a sequence that MEM_KV caches for M tokens, where these are not rows; NULL. */
-    size_t (*cached)(const struct sublayer *s, int M);
     /* Count or place its own state; select its implementation. */
     enum status (*bind)(struct sublayer *s, const struct engine *g, struct extent max,
                         struct arena *a, struct err *e);
