@@ -52,10 +52,10 @@ found = $(firstword $(wildcard $(INCDIRS:%=%/$1)))
 REQUIRED := hwloc.h csv.h jansson.h xxhash.h Random123/philox.h
 MISSING := $(strip $(foreach h,$(REQUIRED),$(if $(call found,$h),,$h)))
 HAVE_OPENBLAS := $(if $(wildcard $(OPENBLAS_INC)/cblas.h),1,0)
-# Its API changed with version 3; Debian 12 has 2.
+# Debian 12 has version 2, Debian 13 version 3.
 ONEDNN_MAJOR := $(lastword $(shell grep -hs 'define DNNL_VERSION_MAJOR' \
     $(call found,oneapi/dnnl/dnnl_version.h) /dev/null))
-HAVE_ONEDNN := $(if $(filter 2,$(ONEDNN_MAJOR)),1,0)
+HAVE_ONEDNN := $(if $(filter 2 3,$(ONEDNN_MAJOR)),1,0)
 HAVE_ZSTD := $(if $(call found,zstd.h),1,0)
 HAVE_UTF8PROC := $(if $(call found,utf8proc.h),1,0)
 # These libraries bring GNU's OpenMP runtime along, of which ThreadSanitizer knows nothing.
@@ -76,7 +76,7 @@ ifeq ($(HAVE_ONEDNN),1)
 LIBS += -ldnnl
 else
 SKIP += variants/backends/onednn/%
-LEFT_OUT += onednn:libdnnl-dev_2.x$(ONEDNN_MAJOR:%=,_not_%)
+LEFT_OUT += onednn:libdnnl-dev_2.x_or_3.x$(ONEDNN_MAJOR:%=,_not_%)
 endif
 ifeq ($(HAVE_ZSTD),1)
 LIBS += -lzstd

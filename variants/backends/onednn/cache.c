@@ -87,26 +87,46 @@ static const void *rows_of(const struct primitive *p, const float *src, int thre
     return to;
 }
 
+static dnnl_status_t run_plain(const struct key *key, const float *a, const float *b, float *c)
+{
+    return dnnl_sgemm(key->form & FORM_TA ? 'T' : 'N', key->form & FORM_TB ? 'T' : 'N', key->m,
+                      key->n, key->k, key_float(key->alpha), a, key->lda, b, key->ldb,
+                      key_float(key->beta), c, key->ldc);
+}
+
+static dnnl_status_t run_primitive(const struct primitive *p, const struct slot *s)
+{
+    const dnnl_status_t st = dnnl_primitive_execute(p->run, s->stream, p->operands, s->arg);
+
+    return st == dnnl_success ? dnnl_stream_wait(s->stream) : st;
+}
+
+static dnnl_status_t point_all(const struct primitive *p, const struct slot *s, const float *src,
+                               const void *weights, const float *bias, float *dst, int thread)
+{
+    dnnl_status_t st = point_at(s, SRC, rows_of(p, src, thread));
+
+    if (st == dnnl_success)
+        st = point_at(s, WEIGHTS, weights);
+    if (st == dnnl_success && p->biased)
+        st = point_at(s, BIAS, bias);
+    return st == dnnl_success ? point_at(s, DST, dst) : st;
+}
+
 bool cache_run(struct primitive *p, const float *src, const void *weights, const float *bias,
                float *dst)
 {
     const int thread = p->key.threads > 1 ? 0 : omp_get_thread_num();
     const int threads = omp_get_max_threads();
 
+    dnnl_status_t st = dnnl_success;
+
     CHECK((uint32_t)thread < p->key.slots);
-    const struct slot *s = &p->slot[thread];
-    dnnl_status_t st = point_at(s, SRC, rows_of(p, src, thread));
-    if (st == dnnl_success)
-        st = point_at(s, WEIGHTS, weights);
-    if (st == dnnl_success && p->biased)
-        st = point_at(s, BIAS, bias);
-    if (st == dnnl_success)
-        st = point_at(s, DST, dst);
+    if (!p->plain)
+        st = point_all(p, &p->slot[thread], src, weights, bias, dst, thread);
     omp_set_num_threads(p->key.threads);
     if (st == dnnl_success)
-        st = dnnl_primitive_execute(p->run, s->stream, p->operands, s->arg);
-    if (st == dnnl_success)
-        st = dnnl_stream_wait(s->stream);
+        st = p->plain ? run_plain(&p->key, src, weights, dst) : run_primitive(p, &p->slot[thread]);
     omp_set_num_threads(threads);
     if (!atomic_load_explicit(&p->used, memory_order_relaxed))
         atomic_store_explicit(&p->used, true, memory_order_relaxed);

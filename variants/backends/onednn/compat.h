@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * oneDNN's layouts and primitives, described in terms of matrices; the API is that of version 2.
- * Engines, streams and execution are used directly. */
+ * oneDNN's layouts and primitives, described in terms of matrices. Versions 2 and 3 differ in compat.c
+ * only. Engines, streams and execution are used directly. */
 #ifndef ONEDNN_COMPAT_H
 #define ONEDNN_COMPAT_H
 
@@ -10,7 +10,8 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_debug.h>
 
-/* How a matrix, of floats unless it says otherwise, lies in memory. */
+/* How a matrix, of floats unless it says otherwise, lies in memory. Zeroed, it describes nothing;
+ * what describes something is freed. */
 struct layout {
     dnnl_memory_desc_t md;
 };
@@ -31,6 +32,8 @@ dnnl_status_t layout_any(struct layout *l, int rows, int cols);
 /* The layout that a primitive chose for operand `what` (dnnl_query_weights_md,
  * dnnl_query_scratchpad_md). */
 dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd, dnnl_query_t what);
+dnnl_status_t layout_copy(struct layout *to, const struct layout *from);
+void layout_free(struct layout *l);
 size_t layout_bytes(const struct layout *l);
 bool layout_equal(const struct layout *a, const struct layout *b);
 dnnl_status_t layout_memory(dnnl_memory_t *memory, const struct layout *l, dnnl_engine_t engine,

@@ -24,7 +24,7 @@ uint32_t key_bits(float x)
     return bits;
 }
 
-static float number(uint32_t bits)
+float key_float(uint32_t bits)
 {
     float x;
 
@@ -40,8 +40,8 @@ void context_error(struct context *w, const struct key *key, const char *what, c
     fail(&w->why, E_UNSUPPORTED,
          "oneDNN %s %s for %d x %d x %d%s%s, alpha %g, beta %g  -> use another backend", what,
          detail, key->m, key->n, key->k, key->form & FORM_TA ? ", a transposed" : "",
-         key->form & FORM_TB ? ", b transposed" : "", (double)number(key->alpha),
-         (double)number(key->beta));
+         key->form & FORM_TB ? ", b transposed" : "", (double)key_float(key->alpha),
+         (double)key_float(key->beta));
 }
 
 void *context_alloc(struct context *w, size_t bytes)
@@ -91,8 +91,8 @@ static dnnl_status_t request_product(struct context *w, struct matmul *mm, const
 {
     const bool ta = key->form & FORM_TA, tb = key->form & FORM_TB;
 
-    mm->alpha = number(key->alpha);
-    mm->beta = number(key->beta);
+    mm->alpha = key_float(key->alpha);
+    mm->beta = key_float(key->beta);
     mm->relu = key->form & FORM_RELU;
     mm->biased = key->form & FORM_BIAS;
     const bool narrow = key->form & FORM_BF16;
@@ -102,7 +102,8 @@ static dnnl_status_t request_product(struct context *w, struct matmul *mm, const
     if (st == dnnl_success && narrow)
         st = layout_bf16(&mm->weights, key->k, key->n, true);
     else if (st == dnnl_success && key->form & FORM_PACKED)
-        mm->weights = packing_for(&w->packings, w->engine, key->n, key->k)->layout;
+        st = layout_copy(&mm->weights,
+                         &packing_for(&w->packings, w->engine, key->n, key->k)->layout);
     else if (st == dnnl_success)
         st = lay_out_one(&mm->weights, key, key->head_b, key->k, key->n, tb ? 1 : key->ldb,
                          tb ? key->ldb : 1);
@@ -118,7 +119,7 @@ static dnnl_status_t request_norm(struct request *o, const struct key *key)
 {
     const dnnl_status_t st = layout_strided(&o->rows, key->m, key->n, key->n, 1);
 
-    o->eps = number(key->alpha);
+    o->eps = key_float(key->alpha);
     return st == dnnl_success ? layout_vector(&o->vector, key->n) : st;
 }
 
@@ -126,6 +127,16 @@ static dnnl_status_t request_from(struct context *w, struct request *o, const st
 {
     *o = (struct request){.norm = key->form & FORM_NORM};
     return o->norm ? request_norm(o, key) : request_product(w, &o->product, key);
+}
+
+static void request_free(struct request *o)
+{
+    struct layout *const all[] = {&o->product.src,  &o->product.weights,
+                                  &o->product.bias, &o->product.dst,
+                                  &o->rows,         &o->vector};
+
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        layout_free(all[i]);
 }
 
 static bool describe(const struct context *w, dnnl_primitive_desc_t *pd, const char **impl,
@@ -144,6 +155,17 @@ static bool describe(const struct context *w, dnnl_primitive_desc_t *pd, const c
 static bool brgemm_is_slow(const struct key *key)
 {
     return key->m < FEW_ROWS && !(key->form & (FORM_PACKED | FORM_NORM));
+}
+
+/* brgemm of version 3 reads some vectors inside wider matrices as if they were dense, and writes them so. */
+static bool brgemm_is_wrong(const struct key *key)
+{
+    const bool ta = key->form & FORM_TA, tb = key->form & FORM_TB;
+    const bool a = key->lda > 1 && (ta ? key->m == 1 : key->k == 1);
+    const bool b = key->ldb > 1 && (tb ? key->k == 1 : key->n == 1);
+
+    return dnnl_version()->major >= 3 && !(key->form & (FORM_NORM | FORM_BF16)) && !key->heads &&
+           (a || b || (key->n == 1 && key->ldc > 1));
 }
 
 static bool is_brgemm(const char *impl) { return strncmp(impl, "brg", 3) == 0; }
@@ -245,6 +267,7 @@ static dnnl_status_t make_slots(struct context *w, struct primitive *p, const st
             st = layout_memory(&s->arg[i].memory, list[i].layout, w->engine, list[i].at);
         }
     }
+    layout_free(&scratch);
     return st;
 }
 
@@ -259,7 +282,10 @@ struct primitive *primitive_make(struct context *w, const struct key *key)
 
     p->key = *key;
     omp_set_num_threads(key->threads);
-    if (st == dnnl_success && (pd = choose(w, p, &request))) {
+    if (brgemm_is_wrong(key)) {
+        p->plain = !(key->form & FORM_OPTIONAL);
+        p->impl = "sgemm";
+    } else if (st == dnnl_success && (pd = choose(w, p, &request))) {
         st = make_slots(w, p, &request, pd);
         if (st == dnnl_success)
             st = dnnl_primitive_create(&p->run, pd);
@@ -272,5 +298,6 @@ struct primitive *primitive_make(struct context *w, const struct key *key)
     omp_set_num_threads(threads);
     if (pd)
         dnnl_primitive_desc_destroy(pd);
+    request_free(&request);
     return p;
 }

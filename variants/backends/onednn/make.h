@@ -33,6 +33,7 @@ struct key {
 _Static_assert(sizeof(struct key) == 7 * sizeof(ptrdiff_t) + 8 * sizeof(int), "no padding");
 
 uint32_t key_bits(float x);
+float key_float(uint32_t bits);
 
 /* Memory objects carry the pointers of a call, so each thread has its own. A norm's scale is its
  * WEIGHTS, its shift its BIAS. The last is there only where it is wanted. */
@@ -45,7 +46,8 @@ struct slot {
 struct primitive {
     struct key key;
     struct primitive *next;
-    dnnl_primitive_t run; /* NULL: the library has nothing suitable */
+    dnnl_primitive_t run; /* NULL: `plain`, or the library has nothing suitable */
+    bool plain;           /* by dnnl_sgemm */
     const char *impl;
     bool biased;
     int operands;      /* OPERANDS, or without the last one */
@@ -64,7 +66,9 @@ struct context {
     struct err why; /* the first refusal or failure */
 };
 
-/* Always returns a primitive; if it has no `run`, w->why holds the reason, unless its form is
+static inline bool primitive_runs(const struct primitive *p) { return p->run || p->plain; }
+
+/* Always returns a primitive; if it does not run, w->why holds the reason, unless its form is
  * optional. */
 struct primitive *primitive_make(struct context *w, const struct key *key);
 

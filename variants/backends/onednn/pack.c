@@ -18,14 +18,20 @@ static bool preferred(struct layout *l, dnnl_engine_t engine, int n, int k)
 
     if (pd)
         dnnl_primitive_desc_destroy(pd);
+    layout_free(&mm.src);
+    layout_free(&mm.weights);
+    layout_free(&mm.dst);
     return known;
 }
 
 static bool is_strided(const struct layout *l, int rows, int cols, ptrdiff_t row, ptrdiff_t col)
 {
-    struct layout plain;
+    struct layout plain = {0};
+    const bool equal =
+        layout_strided(&plain, rows, cols, row, col) == dnnl_success && layout_equal(l, &plain);
 
-    return layout_strided(&plain, rows, cols, row, col) == dnnl_success && layout_equal(l, &plain);
+    layout_free(&plain);
+    return equal;
 }
 
 const struct packing *packing_for(struct packing **list, dnnl_engine_t engine, int n, int k)
@@ -73,5 +79,6 @@ dnnl_status_t packing_fill(float *dst, const struct packing *p, dnnl_engine_t en
     dnnl_stream_destroy(stream);
     dnnl_primitive_destroy(run);
     dnnl_primitive_desc_destroy(pd);
+    layout_free(&from);
     return st;
 }

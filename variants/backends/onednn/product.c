@@ -48,7 +48,8 @@ static struct primitive *find(const struct gemm *g, const struct heads *heads,
     struct primitive *p = cache_get(&key);
 
     *b = g->b_narrow ? g->b_narrow : g->b_packed ? g->b_packed : g->b;
-    if (!p->run && g->b_packed) { /* the packed form does not suit every product of these weights */
+    if (!primitive_runs(p) &&
+        g->b_packed) { /* the packed form does not suit every product of these weights */
         key = key_of(g, heads, epilogue, false);
         p = cache_get(&key);
         *b = g->b;
@@ -71,7 +72,7 @@ void product_run_heads(const struct gemm *g, const struct heads *heads)
     const void *b;
     struct primitive *p = find(g, heads, &(struct epilogue){0}, &b);
 
-    if (!p->run || !cache_run(p, g->a, b, NULL, g->c))
+    if (!primitive_runs(p) || !cache_run(p, g->a, b, NULL, g->c))
         fill_with_nan(g, heads);
 }
 
@@ -81,7 +82,7 @@ bool product_run_after(const struct gemm *g, const float *bias, bool relu)
     const void *b;
     struct primitive *p = find(g, &one, &(struct epilogue){bias, relu}, &b);
 
-    if (!p->run)
+    if (!primitive_runs(p))
         return false;
     if (!cache_run(p, g->a, b, bias, g->c))
         fill_with_nan(g, &one);
@@ -100,5 +101,5 @@ bool product_norm(const struct norm *o)
     };
     struct primitive *p = cache_get(&key);
 
-    return p->run && cache_run(p, o->x, o->weight, o->bias, o->y);
+    return primitive_runs(p) && cache_run(p, o->x, o->weight, o->bias, o->y);
 }
