@@ -10,7 +10,7 @@ log_y = 1
 set logscale y
 stats data using (column("x")) nooutput
 if (STATS_min > 0) {
-    set logscale x 2
+    eval doubling_x
     set autoscale xfix
     set offsets graph 0.06, graph 0.06, 0, 0
 }

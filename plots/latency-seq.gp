@@ -9,7 +9,7 @@ y_title = "time (ms)"
 log_y = 1
 slopes = 1
 set logscale y
-set logscale x 2
+eval doubling_x
 set autoscale xfix
 set offsets graph 0.06, graph 0.06, 0, 0
 y_scale = 1e-6

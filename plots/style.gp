@@ -86,6 +86,10 @@ stats data using (kinds = strstrt(kinds, sprintf(" %d ", column("kind"))) ? kind
 has_kind(k) = strstrt(kinds, sprintf(" %d ", k)) > 0
 legend_kind = "line"
 
+# Lengths on a scale of twos. From version 6 on gnuplot names round numbers there, which are no lengths.
+doubling_x = 'set logscale x 2; if (GPVAL_VERSION >= 6) { set xtics nomirror (" 1" 1); ' \
+    .'do for [p = 1:40] { set xtics add (sprintf(" %d", 2**p) 2**p) } }'
+
 # Ticks of a logarithmic axis: as many as have room. `span` is the room in lines of text.
 array tick_sets[5] = ["1", "1 3", "1 2 5", "1 1.5 2 3 5 7", "1 1.2 1.5 2 2.5 3 4 5 6 8"]
 array tick_gaps[5] = [1.0, 0.477, 0.301, 0.1249, 0.0791]
