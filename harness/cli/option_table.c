@@ -49,7 +49,7 @@ static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
 static const char *const mem_words[] = {"all", NULL};
 _Static_assert((int)MEM_ALL == -1, "its word is the first");
 static const char *const mem_kind_words[] = {"auto", "hidden", "kv", "recompute", "state", NULL};
-static const char *const pin_words[] = {"compact", "scatter", "none", NULL};
+static const char *const pin_words[] = {"compact", "scatter", "p-cores", "e-cores", "none", NULL};
 static const char *const membind_words[] = {"local", "interleave", NULL};
 
 enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
@@ -210,6 +210,9 @@ const struct option_spec option_specs[] = {
     {"warmup-ms", 0, "MS", "300", MEASURE, DECIMAL, .flags = IN_RUN, AT(warmup_ms), 0, 600000,
      .only = TIMES,
      .doc = "warm-up of a case"},
+    {"cool-down", 0, "S", "0", MEASURE, DECIMAL, .flags = IN_RUN, AT(cool_down_s), 0, 86400,
+     .only = SWEEPS,
+     .doc = "pause between groups, so that each begins with the same clock rate"},
     {"order", 0, "ORDER", "interleave", MEASURE, WORD, .flags = IN_RUN, AT(order),
      .words = order_name, .only = SWEEPS,
      .doc = "interleave (cases of one shape take turns) or given (one after the other)"},
@@ -237,7 +240,8 @@ const struct option_spec option_specs[] = {
 
     {"pin", 0, "POLICY", "compact", PLACE, .kind = KIND_TEXT, .flags = IN_CASE | OR_CPUS, AT(pin),
      .words = pin_words, .only = MODELS | FOR(EVAL) | FOR(TOPO) | FOR(DOCTOR),
-     .doc = "placement of threads: compact, scatter, none or a list of CPUs"},
+     .doc = "placement of threads: compact, scatter, p-cores or e-cores (where cores are unlike), none or a "
+            "list of CPUs"},
     {"membind", 0, "WHERE", "local", PLACE, .kind = KIND_TEXT, .flags = IN_CASE | OR_CPUS,
      AT(membind), .words = membind_words, .only = MODELS | FOR(EVAL),
      .doc = "placement of memory: local, interleave or a NUMA node"},

@@ -88,7 +88,7 @@ struct options {
 
     /* measuring */
     int min_samples;
-    double max_time_s, target_ci_pct, block_ms, warmup_ms;
+    double max_time_s, target_ci_pct, block_ms, warmup_ms, cool_down_s;
     int order, isolate; /* enum order, enum isolate */
     bool quick;
     bool check;

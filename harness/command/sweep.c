@@ -368,11 +368,21 @@ static enum status run_group(struct sweep *w, const struct bench_case *const *ca
     return st;
 }
 
+/* An interruption ends it. */
+static void cool_down(const struct sweep *w)
+{
+    enum { STEP_MS = 50 };
+
+    for (double ms = 1000 * w->s.opt->cool_down_s; ms > 0 && !*w->s.setup.stop; ms -= STEP_MS)
+        clock_sleep_ms(fmin(ms, STEP_MS));
+}
+
 /* Every group of the plan, without the cases that a resumed run already has. */
 static enum status run_all(struct sweep *w, struct err *e)
 {
     const struct bench_case **cases = calloc((size_t)w->plan.n, sizeof(const struct bench_case *));
     enum status st = OK;
+    int measured = 0; /* groups */
 
     if (!cases)
         return fail(e, E_NOMEM, "no memory for the plan");
@@ -384,8 +394,11 @@ static enum status run_all(struct sweep *w, struct err *e)
                 w->s.console.cases--;
             else
                 cases[n++] = &w->plan.cases[i];
-        if (n > 0)
+        if (n > 0) {
+            if (measured++ > 0)
+                cool_down(w);
             st = run_group(w, cases, n, e);
+        }
         if (st == OK && w->s.opt->fail_fast && w->s.rows[ROW_FAILED] + w->s.rows[ROW_WRONG] > 0)
             break;
     }

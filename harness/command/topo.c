@@ -218,6 +218,12 @@ static void print_machine(const struct machine *r)
     if (t->kinds > 1)
         printf("core kinds  %d: threads go to the %d core%s of the fastest first\n", t->kinds,
                t->fast_cores, plural(t->fast_cores));
+    for (int i = 0; t->kinds > 1 && i < t->kinds; i++) {
+        char cpus[256];
+        topo_kind(r->topo, i, cpus, sizeof(cpus));
+        printf("  kind %-5d CPUs %s%s\n", i, cpus,
+               i == 0 ? " (--pin p-cores)" : " (--pin e-cores)");
+    }
     printf("SMT         %s\n", t->smt ? "yes: threads go to cores first, then to siblings" : "no");
     const struct {
         const char *name;

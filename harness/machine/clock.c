@@ -4,6 +4,7 @@
 #include "clock.h"
 
 #include <errno.h>
+#include <math.h>
 #include <omp.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -114,6 +115,25 @@ struct clock_span clocks_stop(const struct clocks *c)
         .cpu_ns = (double)most,
         .switches = (uint32_t)(clock_switches() - c->switches),
     };
+}
+
+/* Each multiplication waits for the one before, and nothing touches memory: neither caches nor a thread
+ * on the same core change the number of cycles much. */
+double clock_spin_ns(void)
+{
+    enum { TURNS = 3, STEPS = 8192 };
+    double fastest = INFINITY;
+
+    for (int t = 0; t < TURNS; t++) {
+        uint64_t x = 1;
+        const int64_t start = clock_wall_ns();
+        for (int i = 0; i < STEPS; i++) {
+            x *= 6364136223846793005;
+            __asm__ volatile("" : "+r"(x)); /* the compiler must not foresee it */
+        }
+        fastest = fmin(fastest, (double)(clock_wall_ns() - start));
+    }
+    return fastest;
 }
 
 struct clock_facts clock_facts(void)

@@ -17,6 +17,10 @@ int64_t clock_switches(void);
 /* Sleep; a signal does not shorten it. Returns at once for 0 or less. */
 void clock_sleep_ms(double ms);
 
+/* Time of a fixed number of cycles of the calling thread's core, about ten microseconds: the fastest of
+ * three turns, so that a preemption does not count. Inverse to the clock rate at this moment. */
+double clock_spin_ns(void);
+
 /* The clocks of a team of OpenMP threads, read by its first one before and after a block.
  *
  * The CPU time of a block is that of the thread that took most. Other programs do not count in it:

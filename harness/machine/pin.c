@@ -78,6 +78,7 @@ enum status pin_team_seen(struct team *t, const struct topo *topo, const char *p
         t->seen += p[i].is != -2;
         cpus[i] = p[i].is;
     }
+    t->mixed = topo_mixed(topo, cpus, threads);
     topo_format_cpus(cpus, threads, t->cpus, sizeof(t->cpus));
     free(p);
     free(cpus);

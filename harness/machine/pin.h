@@ -10,6 +10,7 @@ struct team {
     int seen;       /* threads that OpenMP gave */
     int first_cpu;  /* of the first thread, -1 = not pinned */
     char cpus[256]; /* CPUs that they run on, "0-3" */
+    bool mixed;     /* of several kinds */
 };
 
 /* Pin `threads` OpenMP threads by `policy` (see topo_plan), flush denormals in each, then check

@@ -258,6 +258,25 @@ void topo_node(const struct topo *t, int i, int *number, char *cpus, size_t size
     hwloc_bitmap_free(set);
 }
 
+void topo_kind(const struct topo *t, int i, char *cpus, size_t size)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    int below = INT_MAX; /* the kind is the fastest of those that are slower than this */
+
+    for (; i >= 0; i--) {
+        int next = -1;
+        for (int k = 0; k < t->n_cpus; k++)
+            if (t->cpus[k].kind < below)
+                next = max_int(next, t->cpus[k].kind);
+        below = next;
+    }
+    for (int k = 0; k < t->n_cpus; k++)
+        if (t->cpus[k].kind == below)
+            hwloc_bitmap_set(set, (unsigned)t->cpus[k].cpu);
+    format_set(set, cpus, size);
+    hwloc_bitmap_free(set);
+}
+
 const struct topo_cpu *topo_cpus(const struct topo *t, int *n)
 {
     *n = t->n_cpus;

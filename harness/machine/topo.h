@@ -47,11 +47,18 @@ const struct topo_cpu *topo_cpus(const struct topo *t, int *n);
 /* CPUs of `threads` threads: cpus[i] is the operating system's CPU number of thread i, -1 = not
  * pinned. policy: "compact" (neighbouring cores, one thread per core before SMT siblings, the fastest kind of cores
  * first),
- * "scatter" (round-robin over packages and NUMA nodes), "none", or a CPU list "0,2-3". E_USAGE if
- * there are fewer allowed CPUs than threads (not for "none") or the list names a CPU that is not
- * allowed. */
+ * "scatter" (round-robin over packages and NUMA nodes), "p-cores" (compact, on the fastest kind only),
+ * "e-cores" (on the other kinds), "none", or a CPU list "0,2-3". E_USAGE if there are fewer allowed
+ * CPUs than threads (not for "none") or the list names a CPU that is not allowed; E_UNSUPPORTED for a
+ * kind where all cores are alike. */
 enum status topo_plan(const struct topo *t, const char *policy, int threads, int *cpus,
                       struct err *e);
+
+/* Are these CPUs of more than one kind? Those that are not allowed, and -1, are of none. */
+bool topo_mixed(const struct topo *t, const int *cpus, int n);
+
+/* Allowed CPUs of the kind that is the ith fastest, 0 <= i < kinds. */
+void topo_kind(const struct topo *t, int i, char *cpus, size_t size);
 
 /* Pin the calling thread to one CPU and check that it runs there; nothing to do for -1. */
 enum status topo_pin(const struct topo *t, int cpu, struct err *e);

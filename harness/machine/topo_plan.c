@@ -35,6 +35,78 @@ static int by_scatter(const void *pa, const void *pb)
     return a->package != b->package ? a->package - b->package : a->cpu - b->cpu;
 }
 
+/* Of cores that are unlike, the fastest, and all others. */
+enum cores { P_CORES, E_CORES };
+static const char *const cores_policy[] = {"p-cores", "e-cores"};
+
+/* The fastest kind of an allowed CPU. */
+static int fastest_kind(const struct topo *t)
+{
+    int n, fastest = 0;
+    const struct topo_cpu *const all = topo_cpus(t, &n);
+
+    for (int i = 0; i < n; i++)
+        fastest = max_int(fastest, all[i].kind);
+    return fastest;
+}
+
+/* The CPUs of these cores into `out`, which has room for all; returns their number. */
+static int select_cores(const struct topo *t, enum cores which, struct topo_cpu *out)
+{
+    const int fastest = fastest_kind(t);
+    int n, kept = 0;
+    const struct topo_cpu *const all = topo_cpus(t, &n);
+
+    for (int i = 0; i < n; i++)
+        if ((all[i].kind == fastest) == (which == P_CORES))
+            out[kept++] = all[i];
+    return kept;
+}
+
+/* Only where cores are unlike: elsewhere both words would name all cores, or none. */
+static enum status plan_kind(const struct topo *t, enum cores which, int threads, int *cpus,
+                             struct err *e)
+{
+    struct topo_facts f;
+    int n;
+
+    topo_facts(t, &f);
+    if (f.kinds < 2)
+        return fail(e, E_UNSUPPORTED,
+                    "--pin %s: the cores allowed here are of one kind  -> use --pin compact",
+                    cores_policy[which]);
+    topo_cpus(t, &n);
+    struct topo_cpu *const some = malloc((size_t)n * sizeof(*some));
+    NEED(some);
+    n = select_cores(t, which, some);
+    if (threads <= n) {
+        qsort(some, (size_t)n, sizeof(*some), by_compact);
+        for (int i = 0; i < threads; i++)
+            cpus[i] = some[i].cpu;
+    }
+    free(some);
+    return threads <= n ? OK
+                        : fail(e, E_USAGE,
+                               "%d threads wanted, --pin %s has %d CPU%s  -> use --threads %d, or "
+                               "--pin compact",
+                               threads, cores_policy[which], n, n == 1 ? "" : "s", n);
+}
+
+bool topo_mixed(const struct topo *t, const int *cpus, int n)
+{
+    int all, kind = -1;
+    const struct topo_cpu *const c = topo_cpus(t, &all);
+
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < all; k++)
+            if (c[k].cpu == cpus[i]) {
+                if (kind >= 0 && c[k].kind != kind)
+                    return true;
+                kind = c[k].kind;
+            }
+    return false;
+}
+
 static enum status plan_sorted(const struct topo *t, int (*order)(const void *, const void *),
                                int threads, int *cpus, struct err *e)
 {
@@ -89,7 +161,7 @@ static enum status bad_list(const char *list, struct err *e)
 {
     return fail(e, E_USAGE,
                 "--pin \"%s\" is neither a policy nor a list of CPUs  -> use compact, scatter, "
-                "none, or a list such as 0,2-3",
+                "p-cores, e-cores, none, or a list such as 0,2-3",
                 list);
 }
 
@@ -169,6 +241,10 @@ enum status topo_plan(const struct topo *t, const char *policy, int threads, int
         return plan_sorted(t, by_compact, threads, cpus, e);
     if (strcmp(policy, "scatter") == 0)
         return plan_sorted(t, by_scatter, threads, cpus, e);
+    if (strcmp(policy, cores_policy[P_CORES]) == 0)
+        return plan_kind(t, P_CORES, threads, cpus, e);
+    if (strcmp(policy, cores_policy[E_CORES]) == 0)
+        return plan_kind(t, E_CORES, threads, cpus, e);
     if (strcmp(policy, "none") != 0)
         return plan_list(t, policy, threads, cpus, e);
     for (int i = 0; i < threads; i++)

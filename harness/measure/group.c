@@ -350,6 +350,24 @@ static enum status start_all(struct group *g, struct err *e)
     return *g->setup->stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
 }
 
+/* That of the fastest tenth of the group's blocks: single ones run at a rate that does not last. */
+static double shortest_spin(const struct result *results, int n)
+{
+    int blocks = 0, k = 0;
+
+    for (int i = 0; i < n; i++)
+        blocks += results[i].n;
+    double *const spin = malloc((size_t)max_int(1, blocks) * sizeof(*spin));
+    NEED(spin);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < results[i].n; j++)
+            spin[k++] = results[i].samples[j].spin_ns > 0 ? results[i].samples[j].spin_ns : NAN;
+    stats_sort(spin, blocks);
+    const double shortest = stats_quantile(spin, blocks, 0.1);
+    free(spin);
+    return shortest;
+}
+
 enum status group_measure(const struct bench_case *const *cases, int n,
                           const struct child_setup *setup, const struct group_hooks *hooks,
                           struct result *results, struct err *e)
@@ -373,7 +391,9 @@ enum status group_measure(const struct bench_case *const *cases, int n,
         skip_oversized(&g);
         st = run_parts(&g, e);
     }
+    const double spin_ns = shortest_spin(results, n);
     for (int i = 0; i < n; i++) {
+        results[i].spin_ns = spin_ns;
         if (st != OK && g.m[i].result->status == ROW_OK && results[i].n == 0)
             set_status(&g.m[i], ROW_INTERRUPTED, "interrupted before it was measured");
         child_close(&g.m[i].child);

@@ -6,6 +6,7 @@
 #include "harness/table/case_row.h"
 #include "harness/util/suggest.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +33,33 @@ enum row_status row_status_of(enum status st)
     return ROW_FAILED;
 }
 
+/* The median time of the spins after its blocks; NAN if they are unknown. */
+static double spin_of(const struct result *r, double *work)
+{
+    for (int i = 0; i < r->n; i++)
+        work[i] = r->samples[i].spin_ns > 0 ? r->samples[i].spin_ns : NAN;
+    stats_sort(work, r->n);
+    return stats_median(work, r->n);
+}
+
+/* Joules of a call. */
+static struct interval energy_of(const struct result *r, double *work)
+{
+    for (int i = 0; i < r->n; i++)
+        work[i] = r->samples[i].energy_j > 0 ? r->samples[i].energy_j / r->samples[i].calls : NAN;
+    stats_sort(work, r->n);
+    return stats_median_interval(work, r->n);
+}
+
 void result_finish(struct result *r)
 {
+    static const double STEADY = 0.98;
     double *work = malloc((size_t)max_int(1, r->n) * SUMMARY_WORK * sizeof(double));
 
     NEED(work);
     r->sum = summarize(r->samples, r->n, work);
+    r->clock_ratio = r->spin_ns / spin_of(r, work);
+    r->energy = energy_of(r, work);
     free(work);
     if (r->status != ROW_OK)
         return;
@@ -45,7 +67,9 @@ void result_finish(struct result *r)
                  (r->sum.used < INTERVAL_SAMPLES ? REMARK_FEW : 0) |
                  (r->report.checked_rows < r->report.output_rows ? REMARK_SAMPLED : 0) |
                  (r->throttled > 0 ? REMARK_THROTTLED : 0) |
-                 (case_beyond(r->bcase) ? REMARK_BEYOND : 0);
+                 (case_beyond(r->bcase) ? REMARK_BEYOND : 0) |
+                 (r->report.mixed_kinds > 0 ? REMARK_MIXED : 0) |
+                 (r->clock_ratio < STEADY ? REMARK_CLOCK : 0);
     remarks_print(r->detail, sizeof(r->detail), r->remarks);
 }
 
@@ -182,6 +206,10 @@ void result_latency(struct latency_row *row, const struct result *r, const struc
         return;
     put_times(row, &r->sum);
     row->inner_calls = r->outcome.inner_calls;
+    row->clock_ratio = r->clock_ratio;
+    row->energy_j = r->energy.mid;
+    row->energy_ci95_low_j = r->energy.low;
+    row->energy_ci95_high_j = r->energy.high;
     if (r->limited)
         row->throttled_periods = r->throttled;
     PUT(row, stop_reason, stop_name[r->outcome.stop]);

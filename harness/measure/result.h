@@ -19,10 +19,13 @@ struct result {
     struct report report;
     struct outcome outcome;
     struct summary sum;
+    double clock_ratio;     /* its clock rate / the highest of the group; NAN = unknown */
+    struct interval energy; /* joules of a call; NAN = unknown */
     struct sample *samples;
     int n;
     bool limited;      /* by a CPU quota */
     int64_t throttled; /* periods in which it stopped the blocks of the group */
+    double spin_ns;    /* of the group at its highest clock rate */
 };
 
 /* The result of a case that ended with this status. */

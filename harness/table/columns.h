@@ -86,7 +86,15 @@
     X(real, nmse, "", "mean square of the differences / mean square of the reference")             \
     X(real, nmse_limit, "", "upper bound of nmse: a row is wrong beyond either bound")             \
     X(i64, throttled_periods, "",                                                                  \
-      "periods in which the CPU quota stopped the timed blocks of the group; empty without one")
+      "periods in which the CPU quota stopped the timed blocks of the group; empty without one")   \
+    X(real, clock_ratio, "",                                                                       \
+      "clock rate beside its blocks / that of the fastest tenth of all blocks of its group; rows " \
+      "below 0.98 are marked")                                                                     \
+    X(real, energy_j, "J",                                                                         \
+      "median energy of the CPU packages per call, idle parts included; empty in virtual "         \
+      "machines and where powercap cannot be read")                                                \
+    X(real, energy_ci95_low_j, "J", "95 % interval of that median, lower end")                     \
+    X(real, energy_ci95_high_j, "J", "95 % interval of that median, upper end")
 
 #define MEMORY_COLUMNS(X)                                                                          \
     KEY_COLUMNS(X)                                                                                 \

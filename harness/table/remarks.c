@@ -13,7 +13,8 @@ static const struct {
     const char *word;
 } words[] = {
     {REMARK_UNCHECKED, "unchecked"}, {REMARK_NOISY, "noisy"},         {REMARK_FEW, "few"},
-    {REMARK_SAMPLED, "sampled"},     {REMARK_THROTTLED, "throttled"}, {REMARK_BEYOND, "beyond"}};
+    {REMARK_SAMPLED, "sampled"},     {REMARK_THROTTLED, "throttled"}, {REMARK_BEYOND, "beyond"},
+    {REMARK_MIXED, "mixed"},         {REMARK_CLOCK, "clock"}};
 
 void remarks_print(char *buf, size_t size, unsigned remarks)
 {

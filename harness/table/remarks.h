@@ -18,7 +18,9 @@ enum remark {
     REMARK_SAMPLED = 8,    /* some rows of the output were compared with the reference */
     REMARK_THROTTLED = 16, /* the CPU quota stopped it */
     REMARK_BEYOND = 32,    /* more tokens at once than its model was made for */
-    REMARKS = 64,          /* above all */
+    REMARK_MIXED = 64,     /* its threads ran on cores of several kinds */
+    REMARK_CLOCK = 128,    /* the clock rate moved */
+    REMARKS = 256,         /* above all */
 };
 
 /* status_detail of an ok row: the words, separated by blanks. */

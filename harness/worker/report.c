@@ -35,6 +35,7 @@ void report_describe(struct report *r, const struct engine *g, const struct team
     cpu_name(r->cpu, sizeof(r->cpu));
     snprintf(r->cpus, sizeof(r->cpus), "%s", team->cpus);
     r->threads_seen = team->seen;
+    r->mixed_kinds = team->mixed;
 }
 
 enum status report_send(const struct report *r, struct protocol *t, struct err *e)

@@ -26,6 +26,7 @@
     X(note)
 #define REPORT_REALS(X)                                                                            \
     X(threads_seen)                                                                                \
+    X(mixed_kinds)                                                                                 \
     X(arena_bytes)                                                                                 \
     X(predicted_bytes)                                                                             \
     X(rss_before_bytes)                                                                            \

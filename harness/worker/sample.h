@@ -13,6 +13,8 @@ struct sample {
     uint32_t calls;
     uint32_t round;                /* filled in by measure() */
     uint32_t involuntary_switches; /* of the whole process during the block */
+    double spin_ns;                /* of clock_spin_ns after the block; 0 = unknown */
+    double energy_j;               /* of the whole machine during the block; 0 or NAN = unknown */
     bool disturbed;                /* filled in by measure(): involuntary_switches > 0 */
 };
 

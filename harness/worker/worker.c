@@ -156,6 +156,7 @@ enum status worker_open(struct worker *s, const struct bench_case *c, enum role 
         st = pin_team(&s->team, s->topo, c->opt->pin, c->threads, e);
     if (st == OK)
         st = clocks_open(&s->clocks, c->threads, e);
+    energy_find(&s->energy, "");
     if (st == OK)
         st = job_open(&s->job, c, e);
     if (st != OK)
@@ -307,12 +308,14 @@ enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *o
 
     (void)e;
     *out = (struct sample){.calls = calls};
-    if (s->flush) {
+    if (s->flush) { /* its energy would be that of the sweeps, too */
         cold_block(s, calls, out);
+        out->spin_ns = clock_spin_ns();
         return OK;
     }
     if (prime)
         job_run(&s->job);
+    energy_start(&s->energy);
     clocks_start(&s->clocks);
     for (uint32_t i = 0; i < calls; i++)
         job_run(&s->job);
@@ -320,6 +323,8 @@ enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *o
     take_longer(&s->clocks);
 #endif
     const struct clock_span span = clocks_stop(&s->clocks);
+    out->energy_j = energy_joules(&s->energy);
+    out->spin_ns = clock_spin_ns();
     out->wall_ns = span.wall_ns;
     out->cpu_ns = span.cpu_ns;
     out->involuntary_switches = span.switches;

@@ -6,6 +6,7 @@
 #define WORKER_H
 
 #include "harness/machine/clock.h"
+#include "harness/machine/energy.h"
 #include "job.h"
 #include "report.h"
 #include "sample.h"
@@ -23,6 +24,7 @@ struct worker {
     bool own_topo;
     struct team team;
     struct clocks clocks;
+    struct energy energy;
     struct job job;
     enum role role;
     int reference;            /* file descriptor */

@@ -65,8 +65,8 @@ Test(options, errors_say_what_to_do)
         {"--norm pst", E_USAGE, "unknown norm \"pst\"  -> did you mean post?"},
         {"--pin compct", E_USAGE, "unknown pin \"compct\"  -> did you mean compact?"},
         {"--pin nonsense", E_USAGE,
-         "unknown pin \"nonsense\"  -> give the placement of threads: compact, scatter, none or a "
-         "list of CPUs"},
+         "unknown pin \"nonsense\"  -> give the placement of threads: compact, scatter, p-cores or "
+         "e-cores (where cores are unlike), none or a list of CPUs"},
         {"--variant xl,,shaw", E_USAGE, "--variant \"xl,,shaw\": empty item"},
         {"--variant ''", E_USAGE, "--variant \"\": empty item"},
         {"--impl ''", E_USAGE, "--impl has an empty value"},

@@ -2,6 +2,7 @@
  *
  * Every way to place, isolate and choose cases; cases that cannot run; rows that are run again. */
 #include "tests/support/program.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/backends/backend.h"
 
@@ -9,6 +10,7 @@
 #include <math.h>
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 TestSuite(ways, .init = folder_make, .fini = folder_remove, .timeout = 120);
@@ -270,4 +272,41 @@ Test(ways, libraries_are_silent)
         cr_expect_str_eq(r.out.data, "backend\nonednn\n", "%s", ways[i]);
         ran_free(&r);
     }
+}
+
+/* OpenBLAS would wait for ever: with less address space than its buffers every command says so. */
+Test(ways, too_little_address_space, .timeout = 30)
+{
+    if (SANITIZED || !backend_find("openblas"))
+        cr_skip_test("needs OpenBLAS, and no sanitizer");
+    struct ran r = run_shell(folder, "ulimit -v 200000 && exec \"$BENCH\" --version");
+    expect_exit(&r, 1);
+    expect_said(&r, "bench: too little address space for OpenBLAS, 128 MiB per thread  -> raise "
+                    "ulimit -v, or set OMP_NUM_THREADS\n");
+    cr_expect_str_eq(r.out.data, "");
+    ran_free(&r);
+}
+
+/* Pauses between the groups, not before the first or after the last; cases have a clock rate. */
+Test(ways, cool_down)
+{
+    static const char line[] = "--variant xl --backend ref --workload attn --mem 0 -q " TINY;
+    struct timespec from, to;
+
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    struct ran r = run_bench(folder, "%s --seq 4,5,6 --cool-down 1", line);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    expect_exit(&r, 0);
+    ran_free(&r);
+    const double s = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+    cr_expect_geq(s, 2);
+    struct rows rows = latency_of("r/latest");
+    for (size_t i = 0; i < rows.n; i++) {
+        const double ratio = ((const struct latency_row *)rows.row)[i].clock_ratio;
+        cr_expect(ratio > 0 && ratio < 1.5, "%g", ratio);
+    }
+    rows_free(&rows);
+    r = run_bench(folder, "%s --seq 4 --cool-down -1", line);
+    expect_exit(&r, 2);
+    ran_free(&r);
 }

@@ -112,3 +112,19 @@ Test(clock, facts)
     cr_expect(f.overhead_ns > 0 && f.overhead_ns < 1e5, "overhead %g ns", f.overhead_ns);
     cr_expect(f.resolution_ns >= 1 && f.resolution_ns < 1e7, "resolution %g ns", f.resolution_ns);
 }
+
+/* A spin that lasts longer at a lower clock rate: that of a few thousand cycles or more, much the same
+ * each time. */
+Test(clock, spins_last_alike)
+{
+    double least = clock_spin_ns(), most = least;
+
+    for (int i = 0; i < 20; i++) {
+        const double ns = clock_spin_ns();
+        least = ns < least ? ns : least;
+        most = ns > most ? ns : most;
+    }
+    cr_expect_gt(least, 1e3);
+    cr_expect_lt(least, 1e6);
+    cr_expect_lt(most, 50 * least, "%g to %g ns", least, most); /* a machine may be busy */
+}

@@ -208,8 +208,8 @@ Test(topo, malformed_lists)
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
         struct err e = {""};
         cr_expect_eq(topo_plan(t, lists[i], 1, cpus, &e), E_USAGE, "\"%s\"", lists[i]);
-        cr_expect(strstr(e.msg, "  -> use compact, scatter, none") != NULL, "\"%s\": %s", lists[i],
-                  e.msg);
+        cr_expect(strstr(e.msg, "  -> use compact, scatter, p-cores, e-cores, none") != NULL,
+                  "\"%s\": %s", lists[i], e.msg);
     }
     topo_close(t);
 }
@@ -365,46 +365,155 @@ Test(topo, sees_past_an_openmp_binding, .timeout = 60)
     cr_expect(strstr(output, expected) != NULL, "%s", output);
 }
 
-/* Six cores, the last two fast: they come first, whatever their numbers. */
-Test(topo, fast_cores_first)
+/* ---- machines with unlike cores, and masks ------------------------------------------------- */
+
+/* Opened from a description in hwloc's own format: cores of `siblings` CPUs each, numbered in order; bits
+ * of the masks are CPUs. */
+struct described {
+    int cores, siblings;
+    unsigned allowed, fast; /* `fast` 0: the cores are alike */
+};
+
+static void put_object(FILE *f, const char *type, int number, unsigned set, const char *more)
 {
-    char path[] = "/tmp/bench_hybrid_XXXXXX", plan[64];
+    static int id = 100;
+
+    fprintf(f,
+            "<object type=\"%s\" os_index=\"%d\" gp_index=\"%d\" cpuset=\"0x%x\" "
+            "complete_cpuset=\"0x%x\" nodeset=\"0x1\" complete_nodeset=\"0x1\" %s",
+            type, number, id++, set, set, more);
+}
+
+static void put_machine(FILE *f, const struct described *d)
+{
+    const unsigned all = (1U << (d->cores * d->siblings)) - 1;
+    char allowed[96];
+
+    snprintf(allowed, sizeof(allowed), "allowed_cpuset=\"0x%x\" allowed_nodeset=\"0x1\">",
+             d->allowed);
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
+          "<topology version=\"2.0\">",
+          f);
+    put_object(f, "Machine", 0, all, allowed);
+    put_object(f, "NUMANode", 0, all, "local_memory=\"1073741824\"/>");
+    for (int i = 0, cpu = 0; i < d->cores; i++) {
+        put_object(f, "Core", i, ((1U << d->siblings) - 1) << cpu, ">");
+        for (int k = 0; k < d->siblings; k++, cpu++)
+            put_object(f, "PU", cpu, 1U << cpu, "/>");
+        fputs("</object>", f);
+    }
+    fputs("</object>", f);
+    if (d->fast)
+        fprintf(f,
+                "<cpukind cpuset=\"0x%x\" forced_efficiency=\"0\"/><cpukind cpuset=\"0x%x\" "
+                "forced_efficiency=\"1\"/>",
+                all & ~d->fast, d->fast);
+    fputs("</topology>\n", f);
+}
+
+static struct topo *open_described(const struct described *d)
+{
+    char path[] = "/tmp/bench_machine_XXXXXX";
     const int fd = mkstemp(path);
     FILE *const f = fd < 0 ? NULL : fdopen(fd, "w");
 
     cr_assert_not_null(f);
-#define SET(x) "cpuset=\"" x "\" complete_cpuset=\"" x "\" nodeset=\"0x1\" complete_nodeset=\"0x1\""
-    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
-          "<topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\" gp_index=\"1\" "
-          "allowed_cpuset=\"0x3f\" allowed_nodeset=\"0x1\" " SET(
-              "0x3f") ">"
-                      "<object type=\"NUMANode\" os_index=\"0\" gp_index=\"2\" "
-                      "local_memory=\"1073741824\" " SET("0x3f") "/>",
-          f);
-    for (int i = 0; i < 6; i++)
-        fprintf(f,
-                "<object type=\"Core\" os_index=\"%d\" gp_index=\"%d\" cpuset=\"0x%x\" "
-                "complete_cpuset=\"0x%x\" nodeset=\"0x1\" complete_nodeset=\"0x1\"><object "
-                "type=\"PU\" os_index=\"%d\" gp_index=\"%d\" cpuset=\"0x%x\" "
-                "complete_cpuset=\"0x%x\" nodeset=\"0x1\" complete_nodeset=\"0x1\"/></object>",
-                i, 10 + 2 * i, 1 << i, 1 << i, i, 11 + 2 * i, 1 << i, 1 << i);
-    fputs("</object><cpukind cpuset=\"0x0f\" forced_efficiency=\"0\"/><cpukind cpuset=\"0x30\" "
-          "forced_efficiency=\"1\"/></topology>\n",
-          f);
+    put_machine(f, d);
     cr_assert_eq(fclose(f), 0);
     cr_assert_eq(setenv("HWLOC_XMLFILE", path, 1), 0);
     cr_assert_eq(setenv("HWLOC_THISSYSTEM", "0", 1), 0);
     struct topo *const t = machine(NULL);
+    unlink(path);
+    return t;
+}
+
+static void expect_plan(const struct topo *t, const char *policy, int threads, const char *cpus)
+{
+    char plan[64];
+
+    plan_text(t, policy, threads, plan, sizeof(plan));
+    cr_expect_str_eq(plan, cpus, "%s of %d: %s, not %s", policy, threads, plan, cpus);
+}
+
+static void expect_no_plan(const struct topo *t, const char *policy, int threads, enum status st,
+                           const char *message)
+{
+    struct err e;
+    int cpus[MOST];
+
+    cr_expect_eq(topo_plan(t, policy, threads, cpus, &e), st);
+    cr_expect_str_eq(e.msg, message, "%s", e.msg);
+}
+
+/* Six cores, the last two fast: they come first, whatever their numbers. */
+Test(topo, fast_cores_first)
+{
+    struct topo *const t = open_described(&(struct described){6, 1, 0x3f, 0x30});
     struct topo_facts facts;
+    char cpus[32];
+
     topo_facts(t, &facts);
     cr_expect_eq(facts.kinds, 2);
     cr_expect_eq(facts.fast_cores, 2);
-    plan_text(t, "compact", 4, plan, sizeof(plan));
-    cr_expect_str_eq(plan, "4,5,0,1");
-    plan_text(t, "scatter", 3, plan, sizeof(plan));
-    cr_expect_str_eq(plan, "4,5,0");
+    expect_plan(t, "compact", 4, "4,5,0,1");
+    expect_plan(t, "scatter", 3, "4,5,0");
+    expect_plan(t, "p-cores", 2, "4,5");
+    expect_plan(t, "e-cores", 4, "0,1,2,3");
+    expect_no_plan(
+        t, "p-cores", 3, E_USAGE,
+        "3 threads wanted, --pin p-cores has 2 CPUs  -> use --threads 2, or --pin compact");
+    topo_kind(t, 0, cpus, sizeof(cpus));
+    cr_expect_str_eq(cpus, "4-5");
+    topo_kind(t, 1, cpus, sizeof(cpus));
+    cr_expect_str_eq(cpus, "0-3");
     topo_close(t);
-    unlink(path);
+}
+
+/* As Alder Lake: the fast cores have two threads each, the others one; here all have room for two. */
+Test(topo, threads_of_fast_cores)
+{
+    struct topo *const t = open_described(&(struct described){4, 2, 0x5f, 0x0f});
+
+    expect_plan(t, "compact", 6, "0,2,4,6,1,3");
+    expect_plan(t, "p-cores", 4, "0,2,1,3");
+    expect_plan(t, "e-cores", 2, "4,6");
+    topo_close(t);
+}
+
+Test(topo, teams_of_several_kinds)
+{
+    struct topo *const t = open_described(&(struct described){6, 1, 0x3f, 0x30});
+
+    cr_expect(topo_mixed(t, (const int[]){4, 0}, 2));
+    cr_expect_not(topo_mixed(t, (const int[]){4, 5}, 2));
+    cr_expect_not(topo_mixed(t, (const int[]){0, 3}, 2));
+    cr_expect_not(topo_mixed(t, (const int[]){-1, 4}, 2));
+    topo_close(t);
+}
+
+/* A mask may leave one thread of a core, both, or holes between cores. */
+Test(topo, masks)
+{
+    struct topo *const holes = open_described(&(struct described){6, 1, 0x2d, 0});
+    struct topo_facts f;
+
+    expect_plan(holes, "compact", 4, "0,2,3,5");
+    expect_no_plan(
+        holes, "0-1", 1, E_USAGE,
+        "--pin 0-1: CPU 1 is not allowed (cpuset 0,2-3,5)  -> name CPUs of 0,2-3,5, or --pin "
+        "compact");
+    topo_close(holes);
+    struct topo *const siblings = open_described(&(struct described){4, 2, 0x0c, 0});
+    topo_facts(siblings, &f);
+    cr_expect_eq(f.allowed_cores, 1);
+    cr_expect_eq(f.allowed_cpus, 2);
+    expect_plan(siblings, "compact", 2, "2,3");
+    topo_close(siblings);
+    struct topo *const one_each = open_described(&(struct described){4, 2, 0xaa, 0});
+    topo_facts(one_each, &f);
+    cr_expect_eq(f.allowed_cores, 4);
+    expect_plan(one_each, "compact", 4, "1,3,5,7");
+    topo_close(one_each);
 }
 
 Test(topo, cores_of_one_kind)
@@ -415,5 +524,7 @@ Test(topo, cores_of_one_kind)
     topo_facts(t, &facts);
     cr_expect_eq(facts.kinds, 1);
     cr_expect_eq(facts.fast_cores, 4);
+    expect_no_plan(t, "e-cores", 1, E_UNSUPPORTED,
+                   "--pin e-cores: the cores allowed here are of one kind  -> use --pin compact");
     topo_close(t);
 }

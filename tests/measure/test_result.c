@@ -227,6 +227,34 @@ Test(result, remarks)
     close_example(&x);
 }
 
+/* Half of the blocks ran at a lower clock rate than the group's fastest, or all; or the team was of several
+ * kinds of cores. */
+Test(result, remarks_of_clock_and_cores)
+{
+    struct example x;
+
+    open_example(&x);
+    row_of(&x, &peaks);
+    cr_expect(isnan(x.row.clock_ratio) && isnan(x.row.energy_j), "unknown");
+    cr_expect_eq(x.r.remarks, 0);
+    x.r.spin_ns = 100;
+    for (int i = 0; i < x.r.n; i++) {
+        x.r.samples[i].spin_ns = 101;
+        x.r.samples[i].energy_j = 0.5 * x.r.samples[i].calls;
+    }
+    result_finish(&x.r);
+    cr_expect_eq(x.r.remarks, 0, "1 %% is nothing");
+    for (int i = 0; i < x.r.n; i++)
+        x.r.samples[i].spin_ns = 125;
+    x.r.report.mixed_kinds = 1;
+    result_finish(&x.r);
+    cr_expect_eq(x.r.remarks, REMARK_CLOCK | REMARK_MIXED);
+    row_of(&x, &peaks);
+    cr_expect_eq(x.row.clock_ratio, 0.8);
+    cr_expect_eq(x.row.energy_j, 0.5);
+    close_example(&x);
+}
+
 Test(result, columns_of_memory)
 {
     struct example x;

@@ -35,7 +35,8 @@ static const char *const own_header[] = {
     "tokens_per_s,flop_count,gflop_per_s,bytes_moved_min,gather_bytes,gather_pct,gbyte_per_s,peak_"
     "flops_pct,peak_bw_pct,"
     "bound,ref_median_ns,ratio_to_ref,max_abs_err,max_rel_err,err_limit,bind_ns,"
-    "check_rows,nmse,nmse_limit,throttled_periods",
+    "check_rows,nmse,nmse_limit,throttled_periods,clock_ratio,energy_j,energy_ci95_low_j,"
+    "energy_ci95_high_j",
     "arena_peak_bytes,weights_bytes,activations_bytes,memory_state_bytes,scores_bytes,"
     "rel_pos_bytes,gradients_bytes,optimizer_bytes,backend_scratch_bytes,model_predicted_bytes,"
     "rss_peak_bytes,rss_before_bytes,rss_delta_bytes,rss_method",
