@@ -93,22 +93,19 @@ static void compare_gates(struct run *r, const struct lm *m, int segment, size_t
     free(taken);
 }
 
-/* The number of steps of each position, and their cost. */
-static void compare_halting(struct run *r, const struct lm *m, int segment, size_t n)
+/* What runs the layers gives out.NAME.s besides states and logits. */
+static void compare_results(struct run *r, const struct lm *m, int segment)
 {
-    const float ponder = (float)m->depth.ponder;
+    struct drive_result of;
     char name[64];
 
-    if (m->c.exit) {
-        snprintf(name, sizeof(name), "out.steps.%d", segment);
-        golden_compare_whole(r, name, m->exit.steps, n);
+    for (int i = 0; lm_result(m, i, &of); i++) {
+        snprintf(name, sizeof(name), "out.%s.%d", of.name, segment);
+        if (of.whole)
+            golden_compare_whole(r, name, of.whole, of.n);
+        else
+            golden_compare(r, name, of.real ? of.real : &of.number, of.n);
     }
-    if (!m->depth.halt)
-        return;
-    snprintf(name, sizeof(name), "out.steps.%d", segment);
-    golden_compare_whole(r, name, m->depth.steps, n);
-    snprintf(name, sizeof(name), "out.ponder.%d", segment);
-    golden_compare(r, name, &ponder, 1);
 }
 
 /* out.NAME.s.l, l the layer of steps, otherwise counted over sub-layers that carry state. */
@@ -189,7 +186,6 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
         golden_compare(r, name, &aux, 1);
     }
     compare_gates(r, m, segment, (size_t)B * (size_t)L);
-    compare_halting(r, m, segment, (size_t)B * (size_t)L);
     if (m->sublayers.kept) {
         const float lost = (float)lm_reconstruction(m, r->g, B, L);
         snprintf(name, sizeof(name), "out.reconstruction.%d", segment);
@@ -199,14 +195,9 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
         params_zero_grad(&m->params);
         lm_backward(m, r->g, token, target, B, L);
         golden_compare_grad(r, &m->params);
-        const float exit_loss = (float)m->exit_loss;
-        snprintf(name, sizeof(name), "out.exit_loss.%d", segment);
-        golden_compare(r, name, &exit_loss, 1);
     }
     lm_commit(m, L);
-    snprintf(name, sizeof(name), "out.slots.%d", segment);
-    if (m->c.slots.n)
-        golden_compare(r, name, m->slots.now, (size_t)B * (size_t)m->c.slots.n * (size_t)m->c.D);
+    compare_results(r, m, segment);
     if (m->kind == MEM_HIDDEN)
         compare_memory(r, m, segment);
     compare_carried(r, m, segment);
@@ -251,9 +242,9 @@ static enum status read(struct run *r, struct err *e)
     o->keeps =
         safetensors_find(r->s, "out.aux.0") || safetensors_find(r->s, "out.reconstruction.0");
     /* A stream goes on, whatever is kept of it: with mem 0 positions in it still count on. */
-    o->kind = mem_can(config_mem(c), MEM_HIDDEN) || c->slots.n ? MEM_HIDDEN
-              : sublayers_carry(&o->m.sublayers) && c->mixer   ? MEM_STATE
-                                                               : MEM_NONE;
+    o->kind = mem_can(config_mem(c), MEM_HIDDEN) || drive_of(c)->carried ? MEM_HIDDEN
+              : sublayers_carry(&o->m.sublayers) && c->mixer             ? MEM_STATE
+                                                                         : MEM_NONE;
     return OK;
 }
 

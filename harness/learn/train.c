@@ -261,10 +261,11 @@ static enum status check_batch(const struct options *o, const struct ranks *r, s
 static enum status check_divides(const struct config *c, const struct options *o,
                                  const struct ranks *r, struct err *e)
 {
-    if (c->slots.n)
-        return fail(e, E_UNSUPPORTED,
-                    "%s: slots of memory are not divided among ranks  -> use one rank",
-                    c->variant->name);
+    const char *const undivided = drive_of(c)->undivided;
+
+    if (undivided)
+        return fail(e, E_UNSUPPORTED, "%s: %s are not divided among ranks  -> use one rank",
+                    c->variant->name, undivided);
     if (o->dropout > 0 && c->ffn->by_expert)
         return fail(e, E_UNSUPPORTED,
                     "%s: --dropout draws masks expert by expert, whose rows %d ranks divide  -> "

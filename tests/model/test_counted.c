@@ -67,7 +67,7 @@ static bool products_only(const struct lm *m)
             return false;
     }
     return !around_has(&m->c, SLOT_head_capsules) && !around_has(&m->c, SLOT_term_cope) &&
-           m->at_halt < 0 && m->at_blend < 0 && m->at_feedback < 0 && m->at_slots < 0 && !m->c.exit;
+           (m->drive == &drive_plain || (m->drive == &drive_depth && m->c.halt == HALT_NEVER));
 }
 
 /* Exactly, where all of it is counted here: returns whether it is. Otherwise nearly as much at

@@ -4,6 +4,7 @@
  * taken stands in tests/model/exclusions.txt, a line a variant; scripts/screens.sh writes it anew.
  * A line that changes says that more or less runs than before: that is intended, or a mistake. */
 #include "tests/support/pairs.h"
+#include "variants/model/drive.h"
 #include "variants/model/exclusions.h"
 #include "variants/model/settings.h"
 
@@ -46,6 +47,53 @@ Test(exclusions, features_have_names)
             any = any || exclusions_between(i, j);
         }
         cr_expect(any && !exclusions_between(i, i), "%s", name);
+    }
+}
+
+static const struct drive *drive_at(struct config *c, int n)
+{
+    switch (n) {
+    case 0:
+        c->steps = 2;
+        return &drive_depth;
+    case 1:
+        c->transparent = TRANSPARENT_TOP;
+        return &drive_blend;
+    case 2:
+        c->exit = EXIT_ENTROPY;
+        return &drive_exit;
+    case 3:
+        c->feedback.on = true;
+        return &drive_feedback;
+    case 4:
+        c->slots.n = 4;
+        set_text(c->subs, sizeof(c->subs), "sxf");
+        return &drive_slots;
+    default:
+        return NULL;
+    }
+}
+
+/* drive_of returns the first that a model has: one that has two is refused. */
+Test(exclusions, a_model_has_one_drive)
+{
+    struct config none = config_default(variant_find("vanilla"), 48, 4, 12, 96, 2, 256);
+    struct err e = {""};
+
+    none.pos = pos_find("none");
+    cr_expect_eq(drive_of(&none), &drive_plain);
+    for (int i = 0;; i++) {
+        struct config one = none;
+        const struct drive *const drive = drive_at(&one, i);
+        if (!drive)
+            break;
+        cr_expect_eq(drive_of(&one), drive);
+        cr_expect_eq(config_check(&one, &e), OK, "%s", e.msg);
+        for (int k = 0; k < i; k++) {
+            struct config two = one;
+            drive_at(&two, k);
+            cr_expect_eq(config_check(&two, NULL), E_USAGE, "%d and %d", i, k);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
  * Positions that stop early, gates that skip sub-layers, an output that reads all layers: what
  * follows from their rules. Golden files compare whole models, test_grad_lm.c their gradients. */
 #include "tests/support/model.h"
+#include "variants/model/exit.h"
 
 enum { BATCH = 2, TOKENS = 9, VOCAB = 11, LAYERS = 4 };
 
@@ -26,8 +27,9 @@ static void expect_steps(const struct config *c, int steps)
 
     open_model(&m, c);
     run(&m);
+    const struct early_exit *const t = m.lm.drive_data;
     for (int i = 0; i < BATCH * TOKENS; i++)
-        cr_expect_eq(m.lm.exit.steps[i], steps, "%s, position %d", c->variant->name, i);
+        cr_expect_eq(t->steps[i], steps, "%s, position %d", c->variant->name, i);
     model_close(&m);
 }
 
@@ -76,7 +78,7 @@ static float median_tau(const struct config *c)
     all.exit_tau = 0;
     open_model(&m, &all);
     run(&m);
-    float *const entropy = m.lm.exit.lse;
+    float *const entropy = ((const struct early_exit *)m.lm.drive_data)->lse;
     qsort(entropy, ROWS, sizeof(*entropy), by_size);
     const float tau = (entropy[ROWS / 2 - 1] + entropy[ROWS / 2]) / 2 / logf(VOCAB);
     model_close(&m);
@@ -96,11 +98,11 @@ Test(exit, positions_that_stopped_cost_nothing)
     m.g.ops.gemm = counting_gemm;
     run(&m);
     for (int i = 0; i < ROWS; i++)
-        ran += m.lm.exit.steps[i];
+        ran += ((const struct early_exit *)m.lm.drive_data)->steps[i];
     cr_expect_lt(ran, ROWS * LAYERS);
     cr_expect_gt(ran, ROWS);
     cr_expect_eq(rows_of_ffn, ran);
-    cr_expect_float_eq(exit_layers(&m.lm.exit), ran, 0);
+    cr_expect_float_eq(lm_layers_run(&m.lm), ran, 0);
     model_close(&m);
 }
 

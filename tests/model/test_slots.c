@@ -4,6 +4,7 @@
  * wrote, against differences of a loss that runs all of them. Golden files compare the numbers. */
 #include "tests/support/finite.h"
 #include "tests/support/model.h"
+#include "variants/model/slots.h"
 
 #include <math.h>
 
@@ -34,13 +35,14 @@ Test(slots, are_units_that_each_segment_rewrites)
     float *const before = calloc(n, sizeof(*before)), *const first = calloc(n, sizeof(*first));
     cr_assert(before && first);
     lm_build_tables(&m.lm, &m.g);
+    const struct slots *const slots = m.lm.drive_data;
     for (int s = 0; s < SEGMENTS; s++) {
         segment(&m, s);
-        cr_expect_eq(memcmp(m.lm.slots.now, before, n * sizeof(*before)), 0, "not before commit");
+        cr_expect_eq(memcmp(slots->now, before, n * sizeof(*before)), 0, "not before commit");
         lm_commit(&m.lm, TOKENS);
-        cr_expect_neq(memcmp(m.lm.slots.now, before, n * sizeof(*before)), 0);
-        memcpy(before, m.lm.slots.now, n * sizeof(*before));
-        memcpy(s ? before : first, m.lm.slots.now, n * sizeof(*before));
+        cr_expect_neq(memcmp(slots->now, before, n * sizeof(*before)), 0);
+        memcpy(before, slots->now, n * sizeof(*before));
+        memcpy(s ? before : first, slots->now, n * sizeof(*before));
         for (int j = 0; j < BATCH * 3; j++) {
             double sum = 0;
             for (int e = 0; e < c.D; e++)
@@ -51,7 +53,7 @@ Test(slots, are_units_that_each_segment_rewrites)
     lm_forget(&m.lm);
     segment(&m, 0);
     lm_commit(&m.lm, TOKENS);
-    cr_expect_eq(memcmp(m.lm.slots.now, first, n * sizeof(*first)), 0, "forgotten");
+    cr_expect_eq(memcmp(slots->now, first, n * sizeof(*first)), 0, "forgotten");
     free(before), free(first);
     model_close(&m);
 }

@@ -113,6 +113,8 @@ static void depth_by_hand(const struct layer *y, double *h, struct halted *r)
         memcpy(r->out, h, sizeof(r->out));
 }
 
+static const struct depth *depth_in(const struct model *m) { return m->lm.drive_data; }
+
 static void expect_equations(const struct config *c, const char *backend)
 {
     struct model m;
@@ -136,14 +138,14 @@ static void expect_equations(const struct config *c, const char *backend)
         cr_expect(error < 1, "%s, %s: %.3g x its limit", backend, halt_name[c->halt], error);
         ponder += r.ponder / B;
         for (int i = 0; i < T && c->halt != HALT_NEVER; i++) {
-            cr_expect_eq(m.lm.depth.steps[b * T + i], r.steps[i]);
+            cr_expect_eq(depth_in(&m)->steps[b * T + i], r.steps[i]);
             least = min_int(least, r.steps[i]), most = max_int(most, r.steps[i]);
         }
         cr_expect(r.margin > 1e-4, "a decision was too near to tell: %g", r.margin);
     }
     if (c->halt != HALT_NEVER) {
         cr_expect(least < most, "all take %d steps", most);
-        cr_expect_float_eq(m.lm.depth.ponder, ponder, 1e-5);
+        cr_expect_float_eq(depth_in(&m)->ponder, ponder, 1e-5);
     }
     model_close(&m);
 }
@@ -170,7 +172,7 @@ static float *logits_with_bias(const struct config *c, float bias, double *share
     if (params_find(&m.lm.params, "halt.bias"))
         *params_find(&m.lm.params, "halt.bias")->data = bias;
     float *const all = model_stream(&m, 0, B, T, T);
-    *share = depth_share(&m.lm.depth);
+    *share = depth_share(m.lm.drive_data);
     model_close(&m);
     return all;
 }
@@ -207,11 +209,11 @@ Test(universal, halting_is_causal)
         int32_t steps[T];
         model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, T, 0});
         float *const whole = model_stream(&m, 0, 1, T, T);
-        memcpy(steps, m.lm.depth.steps, sizeof(steps));
+        memcpy(steps, depth_in(&m)->steps, sizeof(steps));
         for (int n = 1; n < T; n++) {
             model_segment(&m, 0, 1, 0, n, n);
             cr_expect_arr_eq(m.lm.logits, whole, sizeof(float) * (size_t)(n * c.V));
-            cr_expect_arr_eq(m.lm.depth.steps, steps, sizeof(int32_t) * (size_t)n);
+            cr_expect_arr_eq(depth_in(&m)->steps, steps, sizeof(int32_t) * (size_t)n);
         }
         free(whole);
         model_close(&m);

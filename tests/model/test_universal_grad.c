@@ -70,7 +70,7 @@ static void close_learner(struct learner *t)
 /* Distance of the closest decision to its threshold; 0 if all positions took the same steps. */
 static double margin(struct learner *t)
 {
-    const struct depth *d = &t->m.lm.depth;
+    const struct depth *d = t->m.lm.drive_data;
     const double most = 1 - (double)d->c->halt_eps;
     double near = 1;
     bool differ = false;

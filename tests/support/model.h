@@ -8,6 +8,7 @@
 #include "harness/check/guarded.h"
 #include "sanitized.h"
 #include "set_choice.h"
+#include "variants/model/depth.h"
 #include "variants/model/lm.h"
 #include "variants/parts/parts.h"
 
@@ -335,7 +336,9 @@ static inline float *model_logits(const struct config *c, const char *backend, i
 /* What lm_backward differentiates besides the mean nll: the cost of pondering. */
 static inline double pondering(const struct lm *m)
 {
-    return m->depth.halt ? (double)m->c.ponder_tau * m->depth.ponder : 0;
+    const struct depth *const d = m->drive == &drive_depth ? m->drive_data : NULL;
+
+    return d && d->halt ? (double)m->c.ponder_tau * d->ponder : 0;
 }
 
 /* The rule of a whole case as a number: below 1 it holds. Largest difference against 1e-4 of the

@@ -9,6 +9,7 @@
 #include "finite.h"
 #include "model.h"
 #include "trains.h"
+#include "variants/model/exit.h"
 #include "variants/parts/ffn/moe.h"
 
 enum { B = 2, L = 5, MEM = 4, FIRST = 3 }; /* FIRST tokens become memory before the segment */
@@ -68,7 +69,7 @@ static inline double mean_of_layers(struct trained *t)
     double sum = 0;
 
     for (int l = 1; l <= N; l++) {
-        lm_output(m, &t->m.g, exit_state(&m->exit, l), B * L);
+        lm_output(m, &t->m.g, exit_state(m->drive_data, l), B * L);
         t->m.g.ops.nll(&(struct nll_op){.nll = t->nll,
                                         .logits = m->logits,
                                         .target = t->targets,

@@ -1,40 +1,73 @@
 /* SPDX-License-Identifier: MIT
  *
- * A trained sum of the states after all layers: equation in blend.h. */
-#include "blend.h"
+ * Transparent attention in a decoder (Bapna et al. 2018, "Training Deeper Neural Machine
+ * Translation Models with Transparent Attention", arXiv:1808.07561): what the output reads is a
+ * trained sum of the states after all layers, instead of the last of them:
+ *
+ *   h = sum over l = 0..N: softmax(w)_l h^l          h^0 is the input of the first layer
+ *
+ * The paper gives each layer of a decoder such a sum of the encoder's states. */
+#include "drive.h"
+#include "lm.h"
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
 #include <math.h>
 #include <string.h>
 
-int blend_params(const struct config *c, struct params *p)
+struct blend {
+    struct sublayers *sublayers;
+    const struct param *weight; /* [N+1] */
+    int N, D;
+    float *share; /* [N+1] softmax of the weights */
+    float *h;     /* [B,L,D] the stream; kept: after the last layer */
+    /* Training only. */
+    float *d, *d_share; /* [B,L,D] gradient of the sum; [N+1] */
+};
+
+static bool reads_all(const struct config *c) { return c->transparent; }
+
+static void add_params(const struct config *c, struct params *p)
 {
-    return c->transparent ? params_vector(p, INIT_ZERO, 0, c->N + 1, "transparent.", "weight") : -1;
+    params_vector(p, INIT_ZERO, 0, c->N + 1, "transparent.", "weight");
 }
 
 static size_t stream(const struct blend *t)
 {
     const struct extent max = t->sublayers->max;
 
-    return (size_t)max.B * (size_t)max.L * (size_t)t->sublayers->at->c->D;
+    return (size_t)max.B * (size_t)max.L * (size_t)t->D;
 }
 
-void blend_bind(struct blend *t, const struct config *c, struct sublayers *sublayers,
-                const struct params *p, int at, struct arena *a)
+static enum status bind(struct lm *m, struct arena *a, struct err *e)
 {
-    *t = (struct blend){.sublayers = sublayers, .weight = &p->v[at], .N = c->N};
+    struct blend *const t = m->drive_data;
+
+    (void)e;
+    *t = (struct blend){
+        .sublayers = &m->sublayers, .weight = &m->params.v[m->at_drive], .N = m->c.N, .D = m->c.D};
     t->share = arena_f32(a, PART_SCRATCH, (size_t)t->N + 1);
     t->h = arena_f32(a, PART_ACTIVATIONS, stream(t));
+    return OK;
 }
 
-void blend_bind_grad(struct blend *t, struct arena *a)
+static enum status bind_grad(struct lm *m, struct arena *a, struct err *e)
 {
+    struct blend *const t = m->drive_data;
+
+    (void)e;
     t->d = arena_f32(a, PART_ACTIVATIONS, stream(t));
     t->d_share = arena_f32(a, PART_SCRATCH, (size_t)t->N + 1);
+    return OK;
 }
 
-float *blend_input(const struct blend *t) { return sublayers_input(t->sublayers, t->h); }
+static float *input(const struct lm *m, float *out)
+{
+    const struct blend *const t = m->drive_data;
+
+    (void)out;
+    return sublayers_input(t->sublayers, t->h);
+}
 
 /* The state after layer l, from 0; of a forward that was kept all are there. */
 static float *state(const struct blend *t, int l)
@@ -64,11 +97,12 @@ static void softmax(const struct blend *t)
         t->share[l] = (float)(exp((double)w[l] - most) / sum);
 }
 
-void blend_forward(struct blend *t, const struct engine *g, float *out, int B, int L)
+static void forward(struct lm *m, const struct engine *g, float *out, int B, int L)
 {
+    struct blend *const t = m->drive_data;
     struct sublayers *const s = t->sublayers;
-    const size_t n = (size_t)(B * L) * (size_t)s->at->c->D;
-    float *x = blend_input(t);
+    const size_t n = (size_t)(B * L) * (size_t)t->D;
+    float *x = input(m, out);
 
     softmax(t);
     memset(out, 0, n * sizeof(*out));
@@ -93,11 +127,14 @@ static void weight_grad(const struct blend *t)
         t->weight->grad[l] += (float)((double)t->share[l] * ((double)t->d_share[l] - mean));
 }
 
-void blend_backward(struct blend *t, const struct engine *g, float *d_out, int B, int L)
+static void backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L)
 {
+    struct blend *const t = m->drive_data;
     struct sublayers *const s = t->sublayers;
-    const size_t n = (size_t)(B * L) * (size_t)s->at->c->D;
+    const size_t n = (size_t)(B * L) * (size_t)t->D;
+    float *const d_out = m->d_h;
 
+    (void)target;
     memcpy(t->d, d_out, n * sizeof(*d_out));
     memset(d_out, 0, n * sizeof(*d_out));
     for (int l = t->N; l >= 0; l--) {
@@ -111,7 +148,31 @@ void blend_backward(struct blend *t, const struct engine *g, float *d_out, int B
     weight_grad(t);
 }
 
-double blend_flop(const struct blend *t, int B, int L)
+/* Of the sum. */
+static double sum_flop(const struct lm *m, int B, int L)
 {
-    return 2.0 * B * L * t->sublayers->at->c->D * (t->N + 1);
+    return 2.0 * B * L * m->c.D * (m->c.N + 1);
 }
+
+static double flop(const struct lm *m, int B, int L, int M)
+{
+    return plain_flop(m, B, L, M) + sum_flop(m, B, L);
+}
+
+static double grad_flop(const struct lm *m, int B, int L, int M)
+{
+    return plain_grad_flop(m, B, L, M) + 2 * sum_flop(m, B, L);
+}
+
+const struct drive drive_blend = {
+    .has = reads_all,
+    .size = sizeof(struct blend),
+    .params = add_params,
+    .bind = bind,
+    .bind_grad = bind_grad,
+    .input = input,
+    .forward = forward,
+    .backward = backward,
+    .flop = flop,
+    .grad_flop = grad_flop,
+};

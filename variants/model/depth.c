@@ -23,6 +23,7 @@
  *
  * A position depends only on earlier ones, so halting preserves causality. */
 #include "depth.h"
+#include "lm.h"
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/parts.h"
@@ -32,16 +33,15 @@
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-int depth_params(const struct config *c, struct params *p)
-{
-    const int at = p->n;
+static bool has_steps(const struct config *c) { return c->steps > 0; }
 
+static void add_params(const struct config *c, struct params *p)
+{
     if (c->halt == HALT_NEVER)
-        return -1;
+        return;
     params_add(p, INIT_NORMAL, 1 / sqrtf((float)c->D), 2, (const int[]){1, c->D}, "%s",
                "halt.weight");
     params_add(p, INIT_CONST, 1, 1, (const int[]){1}, "%s", "halt.bias");
-    return at;
 }
 
 static size_t rows_of(const struct depth *d) { return (size_t)d->max.B * (size_t)d->max.L; }
@@ -51,11 +51,14 @@ static int n_pos_encoding(const struct depth *d)
     return max_int(d->max.L, d->c->step_base + d->c->steps);
 }
 
-void depth_bind(struct depth *d, const struct config *c, struct sublayers *sublayers,
-                const struct params *p, int at_halt, struct arena *a)
+static enum status bind(struct lm *m, struct arena *a, struct err *e)
 {
-    *d = (struct depth){.c = c, .sublayers = sublayers, .max = sublayers->max};
-    d->halt = at_halt < 0 ? NULL : &p->v[at_halt];
+    struct depth *const d = m->drive_data;
+    const struct config *const c = &m->c;
+
+    (void)e;
+    *d = (struct depth){.c = c, .sublayers = &m->sublayers, .max = m->max};
+    d->halt = c->halt == HALT_NEVER ? NULL : &m->params.v[m->at_drive];
     const size_t rows = rows_of(d), D = (size_t)c->D, all = rows * (size_t)c->steps;
     d->pos_encoding = arena_f32(a, PART_SCRATCH, (size_t)n_pos_encoding(d) * D);
     d->h = arena_f32(a, PART_ACTIVATIONS, rows * D);
@@ -65,12 +68,9 @@ void depth_bind(struct depth *d, const struct config *c, struct sublayers *subla
     d->w = arena_take(a, PART_ACTIVATIONS, all * sizeof(*d->w));
     d->sum = arena_take(a, PART_ACTIVATIONS, rows * sizeof(*d->sum));
     d->remainder = arena_take(a, PART_ACTIVATIONS, rows * sizeof(*d->remainder));
-}
-
-void depth_build_tables(struct depth *d)
-{
-    for (int t = 0; t < n_pos_encoding(d); t++)
-        sinusoid_row(d->pos_encoding + (ptrdiff_t)t * d->c->D, d->c->D, t, d->c->sinusoid);
+    for (int t = 0; a->base && t < n_pos_encoding(d); t++)
+        sinusoid_row(d->pos_encoding + (ptrdiff_t)t * c->D, c->D, t, c->sinusoid);
+    return OK;
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -80,7 +80,11 @@ float *depth_state(const struct depth *d, int t)
     return d->kept ? d->h + (size_t)t * rows_of(d) * (size_t)d->c->D : d->h;
 }
 
-float *depth_input(const struct depth *d) { return depth_state(d, 0); }
+static float *input(const struct lm *m, float *out)
+{
+    (void)out;
+    return depth_state(m->drive_data, 0);
+}
 
 static int team(const struct engine *g, size_t n) { return team_for(g->threads, n); }
 
@@ -194,8 +198,10 @@ static void run_step(struct depth *d, const struct engine *g, float *out, int t,
                (size_t)d->rows * (size_t)d->c->D * sizeof(float));
 }
 
-void depth_forward(struct depth *d, const struct engine *g, float *out, int B, int L)
+static void forward(struct lm *m, const struct engine *g, float *out, int B, int L)
 {
+    struct depth *const d = m->drive_data;
+
     d->rows = B * L;
     d->ran = 0;
     for (int i = 0; i < d->rows; i++) {
@@ -220,16 +226,43 @@ double depth_share(const struct depth *d)
 }
 
 /* Halted positions do not count, although their keys and values are recomputed. */
-double depth_flop(const struct depth *d, int B, int L, int M)
+static double flop(const struct lm *m, int B, int L, int M)
 {
+    const struct depth *const d = m->drive_data;
     const double unit = d->halt ? 2.0 * B * L * d->c->D * d->c->steps : 0;
 
-    return (sublayers_flop(d->sublayers, B, L, M) + unit) * depth_share(d);
+    return (plain_flop(m, B, L, M) + unit) * depth_share(d);
 }
 
-double depth_grad_flop(const struct depth *d, int B, int L, int M)
+static double grad_flop(const struct lm *m, int B, int L, int M)
 {
+    const struct depth *const d = m->drive_data;
     const double unit = d->halt ? 4.0 * B * L * d->c->D * d->c->steps : 0;
 
-    return (sublayers_grad_flop(d->sublayers, B, L, M) + unit) * depth_share(d);
+    return (plain_grad_flop(m, B, L, M) + unit) * depth_share(d);
 }
+
+static bool result(const struct lm *m, int i, struct drive_result *out)
+{
+    const struct depth *const d = m->drive_data;
+
+    if (i == 0)
+        *out = (struct drive_result){.name = "steps", .whole = d->steps, .n = (size_t)d->rows};
+    else
+        *out = (struct drive_result){.name = "ponder", .number = (float)d->ponder, .n = 1};
+    return d->halt && i < 2;
+}
+
+const struct drive drive_depth = {
+    .has = has_steps,
+    .size = sizeof(struct depth),
+    .params = add_params,
+    .bind = bind,
+    .bind_grad = depth_bind_grad,
+    .input = input,
+    .forward = forward,
+    .backward = depth_backward,
+    .flop = flop,
+    .grad_flop = grad_flop,
+    .result = result,
+};

@@ -5,7 +5,7 @@
 #ifndef DEPTH_H
 #define DEPTH_H
 
-#include "variants/model/sublayer/sublayer_list.h"
+#include "drive.h"
 
 struct depth {
     const struct config *c;
@@ -28,28 +28,14 @@ struct depth {
     float *d, *d_h;       /* [B,L,D] gradients: before or after the layers, of the state */
 };
 
-/* Declare the halting unit. Returns its index, -1 = none. */
-int depth_params(const struct config *c, struct params *p);
-/* Count or place; `sublayers` must be bound. depth_bind_grad: additionally for training. */
-void depth_bind(struct depth *d, const struct config *c, struct sublayers *sublayers,
-                const struct params *p, int at_halt, struct arena *a);
-void depth_bind_grad(struct depth *d, struct arena *a);
-void depth_build_tables(struct depth *d);
-
-/* Where forward expects its input. */
-float *depth_input(const struct depth *d);
-/* out [B,L,D] from the input. Backward: d_out becomes the gradient of the input, in place,
- * including that of ponder_tau times ponder. */
-void depth_forward(struct depth *d, const struct engine *g, float *out, int B, int L);
-void depth_backward(struct depth *d, const struct engine *g, float *d_out, int B, int L);
-
 /* Share of all steps of all positions that the last forward took; 1 before the first. */
 double depth_share(const struct depth *d);
-/* Useful FLOP of the layers and the halting unit, for the steps that positions took. */
-double depth_flop(const struct depth *d, int B, int L, int M);
-double depth_grad_flop(const struct depth *d, int B, int L, int M);
 
-/* For depth_grad.c. */
+/* ---- for its parts -------------------------------------------------------------------------- */
+
+/* depth_backward adds the gradient of ponder_tau times ponder. */
+enum status depth_bind_grad(struct lm *m, struct arena *a, struct err *e);
+void depth_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L);
 float *depth_state(const struct depth *d, int t); /* before step t, from 0 */
 static inline int depth_at_once(const struct depth *d) { return d->sublayers->once; }
 

@@ -7,24 +7,28 @@
  *   dL/dw_t = a_t (graves), or (a_t - out_(t-1).d_out) prod_(k>t) (1 - w_k) (t2t)
  *   dL/dp_t = dL/dw_t - dL/dw_s - ponder_tau / (B L)   before a stop, 0 at it */
 #include "depth.h"
+#include "lm.h"
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
 #include <string.h>
 
-void depth_bind_grad(struct depth *d, struct arena *a)
+enum status depth_bind_grad(struct lm *m, struct arena *a, struct err *e)
 {
+    struct depth *const d = m->drive_data;
     const size_t rows = (size_t)d->max.B * (size_t)d->max.L, D = (size_t)d->c->D;
     const size_t steps = (size_t)d->c->steps;
 
+    (void)e;
     d->kept = d->halt != NULL; /* otherwise the layers keep all that is needed */
     if (!d->halt)
-        return;
+        return OK;
     d->h = arena_f32(a, PART_ACTIVATIONS, (steps + 1) * rows * D);
     d->coef = arena_take(a, PART_ACTIVATIONS, steps * rows * sizeof(*d->coef));
     d->slope = arena_take(a, PART_ACTIVATIONS, steps * rows * sizeof(*d->slope));
     d->d = arena_f32(a, PART_ACTIVATIONS, rows * D);
     d->d_h = arena_f32(a, PART_ACTIVATIONS, rows * D);
+    return OK;
 }
 
 /* coef and slope of position i, whose output has the gradient g_i. Entries of step t are d->rows
@@ -116,10 +120,13 @@ static void step_backward(const struct depth *d, const struct engine *g, const f
         d->d_h[at] += d->d[at];
 }
 
-void depth_backward(struct depth *d, const struct engine *g, float *d_out, int B, int L)
+void depth_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L)
 {
+    struct depth *const d = m->drive_data;
+    float *const d_out = m->d_h;
     const size_t size = (size_t)d->rows * (size_t)d->c->D;
 
+    (void)target;
     CHECK(d->rows == B * L);
     if (!d->halt) {
         sublayers_backward(d->sublayers, g, d_out, B, L);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Early exit, forward: rules in exit.h. */
+ * Early exit: rules in exit.h. */
 #include "exit.h"
+#include "lm.h"
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
@@ -13,13 +14,17 @@ static size_t stream(const struct early_exit *t)
     return (size_t)t->sublayers->max.B * (size_t)t->sublayers->max.L * (size_t)t->c->D;
 }
 
-void exit_bind(struct early_exit *t, const struct config *c, struct sublayers *sublayers,
-               struct arena *a)
+static bool stops_early(const struct config *c) { return c->exit; }
+
+static enum status bind(struct lm *m, struct arena *a, struct err *e)
 {
-    const size_t n = (size_t)sublayers->max.B * (size_t)sublayers->max.L;
+    struct early_exit *const t = m->drive_data;
+    const struct config *const c = &m->c;
+    const size_t n = (size_t)m->max.B * (size_t)m->max.L;
     const size_t rows = n * sizeof(int32_t);
 
-    *t = (struct early_exit){.sublayers = sublayers, .c = c};
+    (void)e;
+    *t = (struct early_exit){.sublayers = &m->sublayers, .c = c};
     t->h = arena_f32(a, PART_ACTIVATIONS, stream(t));
     t->before = arena_f32(a, PART_ACTIVATIONS, stream(t));
     t->rows = arena_f32(a, PART_ACTIVATIONS, stream(t));
@@ -32,9 +37,26 @@ void exit_bind(struct early_exit *t, const struct config *c, struct sublayers *s
     t->at = arena_take(a, PART_SCRATCH, rows);
     t->last = arena_take(a, PART_SCRATCH, rows);
     t->same = arena_take(a, PART_SCRATCH, rows);
+    return OK;
 }
 
-float *exit_input(const struct early_exit *t) { return sublayers_input(t->sublayers, t->h); }
+static enum status bind_grad(struct lm *m, struct arena *a, struct err *e)
+{
+    struct early_exit *const t = m->drive_data;
+
+    (void)e;
+    t->d = arena_f32(a, PART_ACTIVATIONS, stream(t));
+    t->nll = arena_f32(a, PART_ACTIVATIONS, (size_t)m->max.B * (size_t)m->max.L);
+    return OK;
+}
+
+static float *input(const struct lm *m, float *out)
+{
+    const struct early_exit *const t = m->drive_data;
+
+    (void)out;
+    return sublayers_input(t->sublayers, t->h);
+}
 
 float *exit_state(const struct early_exit *t, int l)
 {
@@ -94,13 +116,15 @@ static void gather(struct early_exit *t, const float *x)
 }
 
 /* After layer l, from 1, of those that run. */
-static void look(struct early_exit *t, const struct engine *g, struct exit_head head)
+static void look(struct lm *m, const struct engine *g)
 {
+    struct early_exit *const t = m->drive_data;
     const ptrdiff_t V = t->c->V;
     int n = 0;
 
     gather(t, t->h);
-    const float *logits = head.logits(head.model, g, t->rows, t->n);
+    lm_output(m, g, t->rows, t->n);
+    const float *const logits = m->logits;
     t->heads += t->n;
     if (t->c->exit == EXIT_ENTROPY)
         entropies(t, g, logits);
@@ -180,7 +204,7 @@ static void run_layer(struct early_exit *t, const struct engine *g, int l, int B
 {
     struct sublayers *const s = t->sublayers;
     const int first = sublayers_first(s, l - 1), end = sublayers_first(s, l);
-    float *const x = l == 1 ? exit_input(t) : exit_state(t, l - 1);
+    float *const x = l == 1 ? sublayers_input(s, t->h) : exit_state(t, l - 1);
 
     if (t->n == 0) {
         only_remember(t, g, first, end, B, L);
@@ -201,11 +225,13 @@ static void run_layer(struct early_exit *t, const struct engine *g, int l, int B
         keep_stopped(t, l);
 }
 
-void exit_forward(struct early_exit *t, const struct engine *g, struct exit_head head, float *out,
-                  int B, int L)
+static void forward(struct lm *m, const struct engine *g, float *out, int B, int L)
 {
+    struct early_exit *const t = m->drive_data;
+
     t->n = t->n_rows = B * L;
     t->heads = 0;
+    t->loss = NAN;
     for (int i = 0; i < B * L; i++) {
         t->at[i] = i;
         t->last[i] = -1;
@@ -214,15 +240,45 @@ void exit_forward(struct early_exit *t, const struct engine *g, struct exit_head
     for (int l = 1; l <= t->c->N; l++) {
         run_layer(t, g, l, B, L);
         if (stopping(t) && l < t->c->N && t->n > 0)
-            look(t, g, head);
+            look(m, g);
     }
     memcpy(out, t->h, (size_t)(B * L) * (size_t)t->c->D * sizeof(float));
 }
 
+/* ---- backward ----------------------------------------------------------------------------- */
+
+/* Every layer has a loss: layer l of N counts l / (1 + .. + N). */
+static void backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L)
+{
+    struct early_exit *const t = m->drive_data;
+    const int N = m->c.N, rows = B * L;
+
+    t->loss = 0;
+    for (int l = N; l >= 1; l--) {
+        const double share = 2.0 * l / (N * (N + 1.0));
+        const int first = sublayers_first(&m->sublayers, l - 1);
+        float *const d = l == N ? m->d_h : t->d;
+        lm_score(m, g, exit_state(t, l), target, t->nll, rows);
+        for (int i = 0; i < rows; i++)
+            t->loss += share * (double)t->nll[i] / rows;
+        lm_output_backward(m, g, target, exit_state(t, l), d, share, rows);
+        if (l < N)
+            g->ops.act(&(struct act){.y = m->d_h,
+                                     .x = m->d_h,
+                                     .add = d,
+                                     .rows = rows,
+                                     .n = m->c.D,
+                                     .threads = g->threads});
+        sublayers_part_backward(&m->sublayers, g, first, sublayers_first(&m->sublayers, l) - first,
+                                m->d_h, B, L);
+    }
+}
+
 /* ---- cost --------------------------------------------------------------------------------- */
 
-double exit_layers(const struct early_exit *t)
+static double layers_run(const struct lm *m)
 {
+    const struct early_exit *const t = m->drive_data;
     double ran = 0;
 
     for (int i = 0; i < t->n_rows; i++)
@@ -230,13 +286,47 @@ double exit_layers(const struct early_exit *t)
     return ran;
 }
 
-double exit_flop(const struct early_exit *t, int B, int L, int M)
+/* As of the last forward: keys and values of copied rows count, nothing else of them, and the
+ * logits that were looked at. */
+static double flop(const struct lm *m, int B, int L, int M)
 {
-    const double all = sublayers_flop(t->sublayers, B, L, M), N = t->c->N;
+    const struct early_exit *const t = m->drive_data;
+    const double all = plain_flop(m, B, L, M), N = t->c->N;
     const double kv = 4.0 * t->c->D * config_kv_width(t->c); /* of one row in one layer */
-    const double ran = exit_layers(t);
+    const double ran = layers_run(m);
 
     if (!t->n_rows)
         return all;
-    return all * ran / (t->n_rows * N) + kv * (t->n_rows * N - ran);
+    return all * ran / (t->n_rows * N) + kv * (t->n_rows * N - ran) + t->heads * lm_row_flop(m);
 }
+
+static double grad_flop(const struct lm *m, int B, int L, int M)
+{
+    return plain_grad_flop(m, B, L, M) + 3.0 * (m->c.N - 1) * B * L * lm_row_flop(m);
+}
+
+static bool result(const struct lm *m, int i, struct drive_result *out)
+{
+    const struct early_exit *const t = m->drive_data;
+
+    if (i == 0)
+        *out = (struct drive_result){.name = "steps", .whole = t->steps, .n = (size_t)t->n_rows};
+    else
+        *out = (struct drive_result){.name = "exit_loss", .number = (float)t->loss, .n = 1};
+    return i < 1 + !isnan(t->loss);
+}
+
+const struct drive drive_exit = {
+    .has = stops_early,
+    .size = sizeof(struct early_exit),
+    .heads = true,
+    .bind = bind,
+    .bind_grad = bind_grad,
+    .input = input,
+    .forward = forward,
+    .backward = backward,
+    .flop = flop,
+    .grad_flop = grad_flop,
+    .layers_run = layers_run,
+    .result = result,
+};

@@ -11,11 +11,11 @@
  * values (Elbayad et al. 2020, arXiv:1910.10073). The feed-forward network and the output between
  * layers are computed for running positions only; attention for all positions while any runs, since
  * its queries are one range; once all have stopped, the layers above only remember. In training
- * nothing stops: layer l of N has the weight l / (1 + .. + N) in the loss (lm_grad.c). */
+ * nothing stops: layer l of N has the weight l / (1 + .. + N) in the loss. */
 #ifndef EXIT_H
 #define EXIT_H
 
-#include "variants/model/sublayer/sublayer_list.h"
+#include "drive.h"
 
 struct early_exit {
     struct sublayers *sublayers;
@@ -32,31 +32,13 @@ struct early_exit {
     int32_t *last, *same; /* [B*L] the largest logit, and for how many layers */
     int n, n_rows;        /* running positions; all of the last forward */
     double heads;         /* rows of logits that were looked at */
+    /* Training only. */
+    float *d,
+        *nll;    /* [B,L,D] gradient of the state after a layer before the last; [B*L] its loss */
+    double loss; /* of all layers; NAN = of none since the last forward */
 };
-
-/* The logits [n,V] of n states [n,D], which are overwritten. */
-struct exit_head {
-    const float *(*logits)(void *model, const struct engine *g, const float *h, int n);
-    void *model;
-};
-
-/* Count or place; `sublayers` must be bound. */
-void exit_bind(struct early_exit *t, const struct config *c, struct sublayers *sublayers,
-               struct arena *a);
-
-/* Where forward expects its input; out [B,L,D] from it. */
-float *exit_input(const struct early_exit *t);
-void exit_forward(struct early_exit *t, const struct engine *g, struct exit_head head, float *out,
-                  int B, int L);
 
 /* The state after layer l, from 0 = the input; those of a forward that was kept are all there. */
 float *exit_state(const struct early_exit *t, int l);
-
-/* Layers that the positions of the last forward ran, summed over these. */
-double exit_layers(const struct early_exit *t);
-
-/* Useful FLOP of the layers, as of the last forward: keys and values of copied rows count, nothing
- * else of them; `heads` rows of logits come to it. */
-double exit_flop(const struct early_exit *t, int B, int L, int M);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * The Feedback Transformer, forward: equations in feedback.h. */
 #include "feedback.h"
+#include "lm.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/model/sublayer/sublayer_project.h"
 #include "variants/parts/norm.h"
@@ -12,21 +13,21 @@
 
 /* ---- declaration and binding ---------------------------------------------------------------- */
 
-int feedback_params(const struct config *c, struct params *p)
+static bool feeds_back(const struct config *c) { return c->feedback.on; }
+
+static void add_params(const struct config *c, struct params *p)
 {
-    if (!c->feedback.on)
-        return -1;
-    const int at = params_vector(p, INIT_ZERO, 0, c->N + 1, "feedback.", "weight");
+    params_vector(p, INIT_ZERO, 0, c->N + 1, "feedback.", "weight");
     if (c->feedback.shared) {
         params_map(p, config_kv_width(c), c->D, "attn.", "k.weight");
         params_map(p, config_kv_width(c), c->D, "attn.", "v.weight");
     }
-    return at;
 }
 
 int feedback_stores(const struct config *c) { return c->feedback.shared ? 1 : c->N; }
 
-struct extent feedback_step(struct extent max)
+/* Sub-layers run one token of each sequence. */
+static struct extent one_token(struct extent max)
 {
     return (struct extent){max.B, 1, max.M + max.L - 1};
 }
@@ -50,22 +51,23 @@ const struct param *feedback_norm(const struct feedback *t, int store)
     return wiring_norms_first(s->wiring) ? s->norm : NULL;
 }
 
-enum status feedback_bind(struct feedback *t, const struct config *c, struct sublayers *sublayers,
-                          const struct params *p, int at, struct extent max, struct arena *a,
-                          struct err *e)
+static enum status bind(struct lm *m, struct arena *a, struct err *e)
 {
+    struct feedback *const t = m->drive_data;
+    const struct config *const c = &m->c;
+    const struct extent max = m->max;
     const int stores = feedback_stores(c);
     const size_t step = (size_t)max.B * (size_t)c->D, D = (size_t)c->D;
-    const int reach = sublayers->mem == MEM_KV ? max.L : max.M + max.L;
+    const int reach = m->kind == MEM_KV ? max.L : max.M + max.L;
     const size_t all = (size_t)max.B * (size_t)reach;
     struct cache *caches = t->keys ? t->keys : calloc(2 * (size_t)stores, sizeof(*caches));
 
     if (!caches)
         return fail(e, E_NOMEM, "no memory for %d caches  -> lower --layers", stores);
     *t = (struct feedback){.c = c,
-                           .sublayers = sublayers,
-                           .weight = &p->v[at],
-                           .mem = sublayers->mem,
+                           .sublayers = &m->sublayers,
+                           .weight = &m->params.v[m->at_drive],
+                           .mem = m->kind,
                            .max = max,
                            .reach = reach,
                            .keys = caches,
@@ -88,13 +90,20 @@ enum status feedback_bind(struct feedback *t, const struct config *c, struct sub
     return OK;
 }
 
-void feedback_free(struct feedback *t)
+static void free_caches(struct lm *m)
 {
+    struct feedback *const t = m->drive_data;
+
     free(t->keys);
-    t->keys = NULL;
 }
 
-float *feedback_input(const struct feedback *t) { return t->in; }
+static float *input(const struct lm *m, float *out)
+{
+    const struct feedback *const t = m->drive_data;
+
+    (void)out;
+    return t->in;
+}
 
 /* ---- keys and values ------------------------------------------------------------------------ */
 
@@ -203,8 +212,9 @@ void feedback_run(struct feedback *t, const struct engine *g, int step, int B, i
     s->drop.step = drop_step;
 }
 
-void feedback_forward(struct feedback *t, const struct engine *g, float *out, int B, int L)
+static void forward(struct lm *m, const struct engine *g, float *out, int B, int L)
 {
+    struct feedback *const t = m->drive_data;
     const size_t D = (size_t)t->c->D;
 
     softmax(t);
@@ -263,3 +273,19 @@ void feedback_forget(struct feedback *t)
     for (int i = 0; i < 2 * feedback_stores(t->c); i++)
         cache_clear(&t->keys[i]);
 }
+
+const struct drive drive_feedback = {
+    .has = feeds_back,
+    .size = sizeof(struct feedback),
+    .memory = true,
+    .params = add_params,
+    .step = one_token,
+    .bind = bind,
+    .bind_grad = feedback_bind_grad,
+    .free = free_caches,
+    .input = input,
+    .forward = forward,
+    .backward = feedback_backward,
+    .flop = plain_flop,
+    .grad_flop = plain_grad_flop,
+};

@@ -16,7 +16,7 @@
 #ifndef FEEDBACK_H
 #define FEEDBACK_H
 
-#include "variants/model/sublayer/sublayer_list.h"
+#include "drive.h"
 
 struct feedback {
     const struct config *c;
@@ -38,23 +38,6 @@ struct feedback {
     double *d_share; /* [N+1] */
 };
 
-/* Declare the weights that are of no layer. Returns their index, -1 = none. */
-int feedback_params(const struct config *c, struct params *p);
-/* The largest shape of the sub-layers of such a model. */
-struct extent feedback_step(struct extent max);
-/* Count or place; `sublayers` must be bound. _grad: additionally for training. E_NOMEM. */
-enum status feedback_bind(struct feedback *t, const struct config *c, struct sublayers *sublayers,
-                          const struct params *p, int at, struct extent max, struct arena *a,
-                          struct err *e);
-void feedback_bind_grad(struct feedback *t, struct arena *a);
-void feedback_free(struct feedback *t);
-
-/* Where forward expects its input; out [B,L,D] from it. Backward: d [B,L,D] becomes the gradient of
- * the input, in place. */
-float *feedback_input(const struct feedback *t);
-void feedback_forward(struct feedback *t, const struct engine *g, float *out, int B, int L);
-void feedback_backward(struct feedback *t, const struct engine *g, float *d, int B, int L);
-
 /* ---- for its parts -------------------------------------------------------------------------- */
 
 /* Keys and values: how many there are, and which a layer reads; their weights and the norm before
@@ -66,6 +49,9 @@ static inline int feedback_store(const struct config *c, int layer)
 }
 const struct param *feedback_weight(const struct feedback *t, int store, bool values);
 const struct param *feedback_norm(const struct feedback *t, int store);
+
+enum status feedback_bind_grad(struct lm *m, struct arena *a, struct err *e);
+void feedback_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L);
 
 /* One step of the segment: all layers on x [B,D] of in; the states are sublayers' or follow in h.
  */

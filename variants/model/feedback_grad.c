@@ -3,6 +3,7 @@
  * The Feedback Transformer, backward: from the last token to the first. When a token's turn comes,
  * all that has attended to its row of memory is done. */
 #include "feedback.h"
+#include "lm.h"
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_project.h"
 #include "variants/parts/norm.h"
@@ -14,12 +15,14 @@ static size_t store_floats(const struct feedback *t)
     return (size_t)t->max.B * (size_t)t->keys->cap * (size_t)t->keys->n;
 }
 
-void feedback_bind_grad(struct feedback *t, struct arena *a)
+enum status feedback_bind_grad(struct lm *m, struct arena *a, struct err *e)
 {
+    struct feedback *const t = m->drive_data;
     const size_t stores = (size_t)feedback_stores(t->c), D = (size_t)t->c->D;
     const size_t step = (size_t)t->max.B * D;
     const int rows = max_int(t->max.B, t->reach);
 
+    (void)e;
     t->d_keys = arena_f32(a, PART_ACTIVATIONS, stores * store_floats(t));
     t->d_values = arena_f32(a, PART_ACTIVATIONS, stores * store_floats(t));
     t->d = arena_f32(a, PART_ACTIVATIONS, step);
@@ -27,6 +30,7 @@ void feedback_bind_grad(struct feedback *t, struct arena *a)
     t->d_rows = arena_f32(a, PART_ACTIVATIONS, step * (size_t)t->reach);
     t->stats = arena_f32(a, PART_SCRATCH, (size_t)NORM_STATS * (size_t)rows);
     t->d_share = arena_take(a, PART_SCRATCH, ((size_t)t->c->N + 1) * sizeof(double));
+    return OK;
 }
 
 /* Gradients of the keys or values of store i, from row `first` on. */
@@ -132,16 +136,18 @@ static void weight_grad(const struct feedback *t)
         t->weight->grad[l] += (float)((double)t->share[l] * (t->d_share[l] - mean));
 }
 
-void feedback_backward(struct feedback *t, const struct engine *g, float *d, int B, int L)
+void feedback_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L)
 {
+    struct feedback *const t = m->drive_data;
     const size_t all = (size_t)feedback_stores(t->c) * store_floats(t);
 
+    (void)target;
     CHECK(t->mem != MEM_KV);
     memset(t->d_keys, 0, all * sizeof(float));
     memset(t->d_values, 0, all * sizeof(float));
     memset(t->d_share, 0, ((size_t)t->c->N + 1) * sizeof(double));
     for (int step = L - 1; step >= 0; step--)
-        step_backward(t, g, step, d, B, L);
+        step_backward(t, g, step, m->d_h, B, L);
     for (int i = 0; i < feedback_stores(t->c); i++)
         store_grad(t, g, i, B, L);
     weight_grad(t);

@@ -6,27 +6,19 @@
 #define LM_H
 
 #include "adaptive.h"
-#include "blend.h"
-#include "depth.h"
-#include "exit.h"
-#include "feedback.h"
-#include "slots.h"
+#include "drive.h"
 
 struct lm {
     struct config c;
     struct params params;
     /* at_embed: of the embedding, or of what words have instead; -1 = none of the others */
-    int at_embed, at_model, at_final_ln, at_out, at_out_bias, at_halt, at_blend, at_feedback,
-        at_slots;
+    int at_embed, at_model, at_final_ln, at_out, at_out_bias, at_drive;
     struct adaptive_words words; /* in clusters, if they are */
     struct sublayers sublayers;
-    struct depth depth;       /* if the layers are run several times */
-    struct blend blend;       /* if the output reads all of them */
-    struct early_exit exit;   /* if positions stop before the last layer */
-    struct feedback feedback; /* if all layers attend to one memory */
-    struct slots slots;       /* if rows stand for earlier segments */
-    int block;                /* set before lm_bind: rows of logits at once; 0 = all */
-    bool all_logits;          /* set before lm_bind: of clusters, too (lm_all) */
+    const struct drive *drive; /* what runs them */
+    void *drive_data;          /* its own; NULL = it has none */
+    int block;                 /* set before lm_bind: rows of logits at once; 0 = all */
+    bool all_logits;           /* set before lm_bind: of clusters, too (lm_all) */
     enum mem_kind kind;
     struct extent max;
     float *h;         /* [B,L,D] residual stream */
@@ -34,11 +26,9 @@ struct lm {
     int n_scored;     /* positions per sequence that have them */
     int64_t position; /* of the next token: those that states have absorbed; 0 without states */
     /* Training only, else NULL. */
-    float *final_in;          /* [B,L,D] input of the final norm */
-    float *d_exit, *nll_exit; /* [B,L,D] and [B*L] of a layer before the last */
-    double exit_loss;         /* of the last backward pass, where every layer has one */
-    float *d_h;               /* [B,L,D] gradient of the residual stream */
-    float *capped;            /* [B*L,V] the logits, if they have a cap */
+    float *final_in; /* [B,L,D] input of the final norm */
+    float *d_h;      /* [B,L,D] gradient of the residual stream */
+    float *capped;   /* [B*L,V] the logits, if they have a cap */
     /* Set by the caller before every forward whose backward follows; p = 0 (as bound) is off. With
      * dropout, lm_build_tables is part of each step. */
     struct dropout drop;
@@ -70,7 +60,7 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
                 int n_scored, const int32_t *target, float *nll);
 /* After lm_forward of a whole segment (n_scored = L) and before lm_commit: add the gradient of the
  * mean nll over its B*L tokens to every parameter's, memory being a constant; where positions halt
- * by themselves, also that of ponder_tau times depth.ponder. m->logits is used up. */
+ * by themselves, also that of ponder_tau times their ponder cost. m->logits is used up. */
 void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, const int32_t *target,
                  int B, int L);
 /* The sum of the auxiliary losses of the last forward, with the conditions of lm_backward, which
@@ -79,8 +69,7 @@ double lm_aux(const struct lm *m, int B, int L);
 /* Likewise the sum of the reconstruction losses of compressed memory; lm_backward adds its gradient
  * to the weights of the compression. */
 double lm_reconstruction(struct lm *m, const struct engine *g, int B, int L);
-/* The states `last` [B,L,D] of a segment: embedding, layers, and what slots are written from them.
- */
+/* The states `last` [B,L,D] of a segment: embedding and layers. */
 void lm_states(struct lm *m, const struct engine *g, const int32_t *tokens, float *last, int B,
                int L);
 /* Where words are in clusters, lm_forward scores targets without the logits of all words. This
@@ -107,6 +96,9 @@ size_t lm_carried(const struct lm *m, int B);
 /* Layers that the positions of the last forward ran, summed over these; 0 where they run all. */
 double lm_layers_run(const struct lm *m);
 
+/* The i-th result of its drive after lm_forward, or lm_backward; false after the last. */
+bool lm_result(const struct lm *m, int i, struct drive_result *out);
+
 /* Useful FLOP of one lm_forward of a bound model with M rows of memory; with halting, for the steps
  * of the last forward. */
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored);
@@ -116,5 +108,17 @@ double lm_row_flop(const struct lm *m);
 double lm_grad_flop(const struct lm *m, int B, int L, int M);
 /* Bytes of embedding and output that the last forward, of so many rows, did not read. */
 double lm_unread_bytes(const struct lm *m, int rows);
+
+/* ---- for drives and lm*.c ------------------------------------------------------------------- */
+
+/* Rows of logits that are computed at once. */
+int lm_block(const struct lm *m, int rows);
+/* From the output of states `in` to d, the gradient of these, of `share` of the mean nll. */
+void lm_output_backward(struct lm *m, const struct engine *g, const int32_t *target,
+                        const float *in, float *d, double share, int rows);
+/* From m->d_h, the gradient of the stream after the embedding. */
+void lm_embed_backward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L);
+/* Of the embedding and the output of `rows` rows. */
+double lm_words_flop(const struct lm *m, int rows);
 
 #endif

@@ -2,43 +2,40 @@
  *
  * Slots, forward: equations in slots.h. */
 #include "slots.h"
+#include "lm.h"
 #include "variants/parts/linear.h"
+#include "variants/parts/norm.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { S_BIAS, S_Q, S_K, S_V, S_O };
+static bool has_slots(const struct config *c) { return c->slots.n > 0; }
 
-int slots_params(const struct config *c, struct params *p)
+static void add_params(const struct config *c, struct params *p)
 {
-    if (!c->slots.n)
-        return -1;
-    const int at =
-        params_add(p, INIT_NORMAL, 1, 2, (const int[]){c->slots.n, c->D}, "%s", "slot_bias");
+    params_add(p, INIT_NORMAL, 1, 2, (const int[]){c->slots.n, c->D}, "%s", "slot_bias");
     params_map(p, config_q_width(c), c->D, "write.", "q.weight");
     params_map(p, config_kv_width(c), c->D, "write.", "k.weight");
     params_map(p, config_kv_width(c), c->D, "write.", "v.weight");
     params_map(p, c->D, config_q_width(c), "write.", "o.weight");
-    return at;
 }
 
-static size_t slot_floats(const struct slots *t, int B)
+static enum status bind(struct lm *m, struct arena *a, struct err *e)
 {
-    return (size_t)B * (size_t)t->c->slots.n * (size_t)t->c->D;
-}
-
-void slots_bind(struct slots *t, const struct config *c, struct sublayers *sublayers,
-                const struct params *p, int at, struct extent max, struct arena *a)
-{
+    struct slots *const t = m->drive_data;
+    const struct config *const c = &m->c;
+    struct sublayers *const sublayers = &m->sublayers;
+    const struct extent max = m->max;
     const size_t B = (size_t)max.B, L = (size_t)max.L, S = (size_t)c->slots.n;
     const size_t wide = B * S * (size_t)config_q_width(c);
     const size_t rows = B * L * (size_t)config_q_width(c);
     struct past_segment *const past = t->past;
 
+    (void)e;
     *t = (struct slots){.c = c,
                         .sublayers = sublayers,
-                        .w = &p->v[at],
-                        .mem = sublayers->mem,
+                        .w = &m->params.v[m->at_drive],
+                        .mem = m->kind,
                         .max = max,
                         .past = past};
     const bool carried = t->mem != MEM_NONE && t->mem != MEM_RECOMPUTE;
@@ -60,7 +57,8 @@ void slots_bind(struct slots *t, const struct config *c, struct sublayers *subla
             sublayers->at[i].reading.slots = t;
         }
     if (a->base)
-        slots_forget(t);
+        slots_forget(m);
+    return OK;
 }
 
 /* ---- reading and writing -------------------------------------------------------------------- */
@@ -86,8 +84,10 @@ static bool any(const float *x, size_t n)
     return false;
 }
 
-void slots_enter(struct slots *t, const int32_t *tokens, int B, int L)
+/* What the layers of a segment read. */
+static void enter(struct lm *m, const int32_t *tokens, int B, int L)
 {
+    struct slots *const t = m->drive_data;
     const int S = t->c->slots.n, D = t->c->D;
 
     t->begins = !any(t->now, slot_floats(t, B));
@@ -140,7 +140,8 @@ static void attend(const struct slots *t, int b, int h, int j, int L)
     }
 }
 
-void slots_write(struct slots *t, const struct engine *g, int B, int L)
+/* From t->h [B,L,D]. */
+static void write(struct slots *t, const struct engine *g, int B, int L)
 {
     const struct config *const c = t->c;
     const int S = c->slots.n, D = c->D;
@@ -163,19 +164,35 @@ void slots_write(struct slots *t, const struct engine *g, int B, int L)
     }
 }
 
-double slots_flop(const struct slots *t, int B, int L)
+/* They are written from what the output reads. */
+static void forward(struct lm *m, const struct engine *g, float *out, int B, int L)
 {
-    const struct config *const c = t->c;
+    struct slots *const t = m->drive_data;
+
+    sublayers_forward(&m->sublayers, g, out, plain_input(m, out), B, L);
+    if (m->c.final_ln)
+        norm_apply(g, &m->c, &m->params.v[m->at_final_ln], t->h, out, NULL, B * L);
+    else
+        memcpy(t->h, out, sizeof(float) * (size_t)(B * L) * (size_t)m->c.D);
+    write(t, g, B, L);
+}
+
+static double flop(const struct lm *m, int B, int L, int M)
+{
+    const struct config *const c = &m->c;
     const double S = (double)B * c->slots.n, rows = (double)B * L, D = c->D;
     const double q = config_q_width(c), kv = config_kv_width(c);
 
-    return 2 * S * D * (2 * q + 2 * kv) + 4 * rows * D * kv + 4 * S * q * (L + 1);
+    return plain_flop(m, B, L, M) + 2 * S * D * (2 * q + 2 * kv) + 4 * rows * D * kv +
+           4 * S * q * (L + 1);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-void slots_forget(struct slots *t)
+void slots_forget(struct lm *m)
 {
+    const struct slots *const t = m->drive_data;
+
     memset(t->now, 0, slot_floats(t, t->max.B) * sizeof(float));
     if (t->ring)
         *t->ring = (struct past_ring){0};
@@ -191,3 +208,36 @@ bool slots_carries(const struct slots *t, int i, struct carried *out)
                                      true};
     return i < 2;
 }
+
+static size_t carried(const struct lm *m, int B) { return slot_floats(m->drive_data, B); }
+
+/* After commit, too: those that the next segment begins with. */
+static bool result(const struct lm *m, int i, struct drive_result *out)
+{
+    const struct slots *const t = m->drive_data;
+
+    *out = (struct drive_result){.name = "slots", .real = t->next, .n = slot_floats(t, t->max.B)};
+    return i < 1;
+}
+
+const struct drive drive_slots = {
+    .has = has_slots,
+    .size = sizeof(struct slots),
+    .memory = true,
+    .undivided = "slots of memory",
+    .params = add_params,
+    .bind = bind,
+    .bind_grad = slots_bind_grad,
+    .free = slots_free,
+    .enter = enter,
+    .input = plain_input,
+    .forward = forward,
+    .backward = slots_backward,
+    .replay = slots_replay,
+    .commit = slots_commit,
+    .forget = slots_forget,
+    .carried = carried,
+    .flop = flop,
+    .grad_flop = plain_grad_flop,
+    .result = result,
+};

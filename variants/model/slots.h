@@ -15,7 +15,7 @@
 #ifndef SLOTS_H
 #define SLOTS_H
 
-#include "variants/model/sublayer/sublayer_list.h"
+#include "drive.h"
 
 /* A segment of before. All that it holds lies in one block, which a continuation carries on. */
 struct past_head {
@@ -59,35 +59,22 @@ struct slots {
     size_t n_block;
 };
 
-/* Declare the weights. Returns the index of the first, -1 = none. */
-int slots_params(const struct config *c, struct params *p);
-/* Count or place; `sublayers` must be bound. _grad: additionally for training. E_NOMEM. */
-void slots_bind(struct slots *t, const struct config *c, struct sublayers *sublayers,
-                const struct params *p, int at, struct extent max, struct arena *a);
-enum status slots_bind_grad(struct slots *t, struct arena *a, struct err *e);
-void slots_free(struct slots *t);
-
-/* Before the layers run: what they read. After them: what is written, from t->h [B,L,D]. */
-void slots_enter(struct slots *t, const int32_t *tokens, int B, int L);
-void slots_write(struct slots *t, const struct engine *g, int B, int L);
-/* From d_next to d_h [B,L,D] and to what is added to d; accumulates weight gradients. */
-void slots_write_grad(struct slots *t, const struct engine *g, int B, int L);
-/* From d to the trained rows, where the slots used are the first. */
-void slots_first_grad(struct slots *t, int B);
-
-void slots_commit(struct slots *t, const struct dropout *drop, int L);
-void slots_forget(struct slots *t);
-
-/* The i-th segment of the past, the newest first; NULL after the last. */
-const struct past_segment *slots_past(const struct slots *t, int i);
 /* The i-th array that is carried on; false after the last. */
 bool slots_carries(const struct slots *t, int i, struct carried *out);
 
-/* Put away the present, go to the i-th segment of the past, and back: slots and rows of memory. */
-void slots_leave(struct slots *t, const struct dropout *drop, int B, int L);
-void slots_go(struct slots *t, int i, int B);
-void slots_return(struct slots *t, int B);
+/* ---- for its parts -------------------------------------------------------------------------- */
 
-double slots_flop(const struct slots *t, int B, int L);
+enum { S_BIAS, S_Q, S_K, S_V, S_O };
+
+static inline size_t slot_floats(const struct slots *t, int B)
+{
+    return (size_t)B * (size_t)t->c->slots.n * (size_t)t->c->D;
+}
+enum status slots_bind_grad(struct lm *m, struct arena *a, struct err *e);
+void slots_free(struct lm *m);
+void slots_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L);
+void slots_replay(struct lm *m, const struct engine *g, int B, int L);
+void slots_commit(struct lm *m, int L);
+void slots_forget(struct lm *m);
 
 #endif

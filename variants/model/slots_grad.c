@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Slots, backward, and the segments of the past that are run again for it: slots.h. */
+#include "lm.h"
 #include "slots.h"
 #include "variants/parts/linear.h"
+#include "variants/parts/norm.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { S_BIAS, S_Q, S_K, S_V, S_O };
-
-static size_t slot_floats(const struct slots *t, int B)
-{
-    return (size_t)B * (size_t)t->c->slots.n * (size_t)t->c->D;
-}
 
 /* ---- binding -------------------------------------------------------------------------------- */
 
@@ -52,8 +47,9 @@ static bool make_room(struct slots *t)
     return have && t->past;
 }
 
-enum status slots_bind_grad(struct slots *t, struct arena *a, struct err *e)
+enum status slots_bind_grad(struct lm *m, struct arena *a, struct err *e)
 {
+    struct slots *const t = m->drive_data;
     const size_t B = (size_t)t->max.B, L = (size_t)t->max.L, D = (size_t)t->c->D;
     const size_t wide = B * (size_t)t->c->slots.n * (size_t)config_q_width(t->c);
     const size_t rows = B * L * (size_t)config_q_width(t->c);
@@ -80,17 +76,17 @@ enum status slots_bind_grad(struct slots *t, struct arena *a, struct err *e)
         if (t->sublayers->at[i].kind == &sublayer_read)
             t->sublayers->at[i].reading.d_ctx = t->d;
     if (a->base)
-        slots_forget(t);
+        slots_forget(m);
     return OK;
 }
 
-void slots_free(struct slots *t)
+void slots_free(struct lm *m)
 {
-    for (int i = 0; t->past && i < entries(t); i++) {
+    struct slots *const t = m->drive_data;
+
+    for (int i = 0; t->past && i < entries(t); i++)
         free(t->past[i].rows);
-    }
     free(t->past);
-    t->past = NULL;
 }
 
 /* ---- gradients ------------------------------------------------------------------------------ */
@@ -160,7 +156,8 @@ static void map_grad(const struct engine *g, const struct param *w, float *d_x, 
     linear_input_grad(g, w, d_x, d_y, rows, beta);
 }
 
-void slots_write_grad(struct slots *t, const struct engine *g, int B, int L)
+/* From d_next to d_h [B,L,D] and to what is added to d; accumulates weight gradients. */
+static void write_grad(struct slots *t, const struct engine *g, int B, int L)
 {
     const struct config *const c = t->c;
     const int S = c->slots.n, D = c->D, sharing = c->H / c->kv_heads;
@@ -185,7 +182,8 @@ void slots_write_grad(struct slots *t, const struct engine *g, int B, int L)
     map_grad(g, &t->w[S_V], t->d_h, t->d_v, t->h, B * L, 1);
 }
 
-void slots_first_grad(struct slots *t, int B)
+/* From d to the trained rows, where the slots used are the first. */
+static void first_grad(struct slots *t, int B)
 {
     const int S = t->c->slots.n, D = t->c->D;
 
@@ -202,14 +200,15 @@ void slots_first_grad(struct slots *t, int B)
 
 /* ---- segments of the past ------------------------------------------------------------------- */
 
-/* The present, with its `fresh` rows that are not memory yet. */
-const struct past_segment *slots_past(const struct slots *t, int i)
+/* The i-th segment of the past, the newest first; NULL after the last. */
+static const struct past_segment *past(const struct slots *t, int i)
 {
     const int most = t->c->slots.replay;
 
     return t->ring && i < t->ring->n ? &t->past[(t->ring->newest - i + most) % most] : NULL;
 }
 
+/* The present, with its `fresh` rows that are not memory yet. */
 static void put_away(struct slots *t, struct past_segment *to, const struct dropout *drop, int B,
                      int L, int fresh)
 {
@@ -247,15 +246,16 @@ static void bring_back(struct slots *t, const struct past_segment *from, int B, 
 
 static struct past_segment *present(const struct slots *t) { return &t->past[t->c->slots.replay]; }
 
-void slots_leave(struct slots *t, const struct dropout *drop, int B, int L)
+/* Put away the present, go to the i-th segment of the past, and back: slots and rows of memory. */
+static void leave(struct slots *t, const struct dropout *drop, int B, int L)
 {
     put_away(t, present(t), drop, B, L, L);
     memcpy(t->kept, t->next, slot_floats(t, B) * sizeof(float));
 }
 
-void slots_go(struct slots *t, int i, int B) { bring_back(t, slots_past(t, i), B, 0); }
+static void go_to(struct slots *t, int i, int B) { bring_back(t, past(t, i), B, 0); }
 
-void slots_return(struct slots *t, int B)
+static void go_back(struct slots *t, int B)
 {
     const struct past_segment *const p = present(t);
 
@@ -264,8 +264,10 @@ void slots_return(struct slots *t, int B)
     memcpy(t->next, t->kept, slot_floats(t, B) * sizeof(float));
 }
 
-void slots_commit(struct slots *t, const struct dropout *drop, int L)
+/* Looks at the memory that this segment had. */
+void slots_commit(struct lm *m, int L)
 {
+    struct slots *const t = m->drive_data;
     const int most = t->c->slots.replay;
 
     if (t->mem == MEM_NONE || t->mem == MEM_RECOMPUTE)
@@ -273,7 +275,52 @@ void slots_commit(struct slots *t, const struct dropout *drop, int L)
     if (t->ring && t->c->slots.bptt && most) { /* training */
         t->ring->newest = (t->ring->newest + 1) % most;
         t->ring->n = min_int(most, t->ring->n + 1);
-        put_away(t, &t->past[t->ring->newest], drop, t->max.B, L, 0);
+        put_away(t, &t->past[t->ring->newest], &m->drop, t->max.B, L, 0);
     }
     memcpy(t->now, t->next, slot_floats(t, t->max.B) * sizeof(float));
+}
+
+/* ---- backward ------------------------------------------------------------------------------- */
+
+void slots_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L)
+{
+    const struct slots *const t = m->drive_data;
+
+    memset(t->d, 0, slot_floats(t, B) * sizeof(float));
+    if (m->c.slots.bptt) /* the layers run again, for earlier segments: none is complete */
+        sublayers_backward(&m->sublayers, g, m->d_h, B, L);
+    else
+        plain_backward(m, g, target, B, L);
+}
+
+/* The gradient of the slots that the segment read reaches the writes before it. */
+void slots_replay(struct lm *m, const struct engine *g, int B, int L)
+{
+    struct slots *const t = m->drive_data;
+    const struct config *const c = &m->c;
+    const struct dropout drop = m->drop;
+    const size_t slots = (size_t)(B * c->slots.n) * (size_t)c->D * sizeof(float);
+
+    if (!c->slots.bptt)
+        return;
+    leave(t, &m->drop, B, L);
+    const struct past_segment *p;
+    for (int i = 0; (p = past(t, i)); i++) {
+        const int len = p->head->L, rows = B * len;
+        memcpy(t->d_next, t->d, slots);
+        memset(t->d, 0, slots);
+        go_to(t, i, B);
+        m->drop = p->head->drop;
+        lm_states(m, g, p->tokens, m->final_in ? m->final_in : m->h, B, len);
+        write_grad(t, g, B, len);
+        memcpy(m->d_h, t->d_h, sizeof(float) * (size_t)rows * (size_t)c->D);
+        if (c->final_ln)
+            norm_backward(g, c, &m->params.v[m->at_final_ln], m->d_h, m->d_h, m->final_in,
+                          m->sublayers.work[0].stats, rows, rows);
+        sublayers_backward(&m->sublayers, g, m->d_h, B, len);
+        lm_embed_backward(m, g, p->tokens, B, len);
+    }
+    m->drop = drop;
+    first_grad(t, B);
+    go_back(t, B);
 }

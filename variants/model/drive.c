@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The list of drives, and the plain one: layers one after the other, once. */
+#include "drive.h"
+#include "lm.h"
+
+static const struct drive *const drives[] = {&drive_depth, &drive_blend, &drive_exit,
+                                             &drive_feedback, &drive_slots};
+
+const struct drive *drive_of(const struct config *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(drives); i++)
+        if (drives[i]->has(c))
+            return drives[i];
+    return &drive_plain;
+}
+
+/* ---- the plain drive ------------------------------------------------------------------------ */
+
+float *plain_input(const struct lm *m, float *out) { return sublayers_input(&m->sublayers, out); }
+
+static void forward(struct lm *m, const struct engine *g, float *out, int B, int L)
+{
+    sublayers_forward(&m->sublayers, g, out, plain_input(m, out), B, L);
+}
+
+/* The least index of a parameter of sub-layers [from, n), and the largest of those before `from`;
+ * own parameters are listed sub-layer after sub-layer, those of the model before them. -1 = there
+ * is none.
+ */
+static void list_bounds(const struct sublayers *s, int from, int *least, int *below)
+{
+    *least = *below = -1;
+    for (int i = 0; i < s->n; i++) {
+        const struct sublayer *const t = &s->at[i];
+        const int at[] = {t->at_weights,    t->at_norm,   t->at_gate, t->at_alpha,   t->at_qkv_map,
+                          t->at_attn_extra, t->at_around, t->at_skip, t->at_compress};
+        for (size_t k = 0; k < ARRAY_LEN(at); k++)
+            if (at[k] >= 0 && i >= from)
+                *least = *least < 0 ? at[k] : min_int(*least, at[k]);
+            else if (at[k] >= 0)
+                *below = max_int(*below, at[k]);
+    }
+}
+
+/* Layer after layer, told of what each completes: nothing where a layer below shares its
+ * parameters. */
+void plain_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L)
+{
+    struct sublayers *const s = &m->sublayers;
+
+    (void)target;
+    for (int end = s->n; end > 0;) {
+        const int first = sublayers_first(s, s->at[end - 1].layer);
+        int least, below;
+        sublayers_part_backward(s, g, first, end - first, m->d_h, B, L);
+        end = first;
+        if (!m->complete)
+            continue;
+        list_bounds(s, first, &least, &below);
+        if (least > below && least > 0)
+            m->complete(m->complete_arg, least);
+    }
+}
+
+double plain_flop(const struct lm *m, int B, int L, int M)
+{
+    return sublayers_flop(&m->sublayers, B, L, M);
+}
+
+double plain_grad_flop(const struct lm *m, int B, int L, int M)
+{
+    return sublayers_grad_flop(&m->sublayers, B, L, M);
+}
+
+const struct drive drive_plain = {
+    .input = plain_input,
+    .forward = forward,
+    .backward = plain_backward,
+    .flop = plain_flop,
+    .grad_flop = plain_grad_flop,
+};

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A drive runs the layers of a language model: one after the other once, or as one of the files
+ * depth.c, blend.c, exit.c, feedback.c, slots.c does. A model has one drive, which drive_of chooses
+ * from its config; drives exclude each other in exclusions.c. */
+#ifndef DRIVE_H
+#define DRIVE_H
+
+#include "variants/model/sublayer/sublayer_list.h"
+
+struct lm;
+
+/* What the last pass gave besides states and logits: an array, or a number. */
+struct drive_result {
+    const char *name;
+    const int32_t *whole;
+    const float *real;
+    float number; /* where both arrays are NULL */
+    size_t n;
+};
+
+/* Every drive has input, forward, backward, flop and grad_flop. Other hooks: NULL = nothing. */
+struct drive {
+    bool (*has)(const struct config *c); /* does a model of c have this drive? */
+    size_t size;                         /* bytes of m->drive_data, zeros at first */
+    bool heads;  /* the output reads layers before the last: all rows have logits at once, and
+                  * backward begins with the losses of all layers */
+    bool memory; /* it has a memory besides the rows of each sub-layer */
+    const char *undivided; /* what ranks cannot divide; NULL = nothing */
+
+    /* Declare parameters; the first becomes m->at_drive. */
+    void (*params)(const struct config *c, struct params *p);
+    /* The largest shape of the sub-layers; NULL = that of the model. */
+    struct extent (*step)(struct extent max);
+    /* Count or place; the sub-layers are bound. _grad: additionally for training. E_NOMEM. */
+    enum status (*bind)(struct lm *m, struct arena *a, struct err *e);
+    enum status (*bind_grad)(struct lm *m, struct arena *a, struct err *e);
+    void (*free)(struct lm *m);
+
+    /* Before the layers of a segment run. */
+    void (*enter)(struct lm *m, const int32_t *tokens, int B, int L);
+    /* Where forward expects its input; `out` is its output. */
+    float *(*input)(const struct lm *m, float *out);
+    /* out [B,L,D], which the output reads, from the input. */
+    void (*forward)(struct lm *m, const struct engine *g, float *out, int B, int L);
+    /* m->d_h from the gradient of what the output read, or with heads from the targets, to that of
+     * the input. */
+    void (*backward)(struct lm *m, const struct engine *g, const int32_t *target, int B, int L);
+    /* After it, when the embedding has its gradient: the segments before. */
+    void (*replay)(struct lm *m, const struct engine *g, int B, int L);
+
+    void (*commit)(struct lm *m, int L); /* before the sub-layers do */
+    void (*forget)(struct lm *m);
+    size_t (*carried)(const struct lm *m, int B); /* numbers, besides those of sub-layers */
+
+    /* Of the layers and all that the drive adds to them. */
+    double (*flop)(const struct lm *m, int B, int L, int M);
+    double (*grad_flop)(const struct lm *m, int B, int L, int M);
+    /* Layers that positions of the last forward ran, summed; NULL = all run all. */
+    double (*layers_run)(const struct lm *m);
+    /* The i-th result; false after the last. */
+    bool (*result)(const struct lm *m, int i, struct drive_result *out);
+};
+
+extern const struct drive drive_plain, drive_depth, drive_blend, drive_exit, drive_feedback,
+    drive_slots;
+
+const struct drive *drive_of(const struct config *c);
+
+/* As the plain drive does. */
+float *plain_input(const struct lm *m, float *out);
+void plain_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L);
+double plain_flop(const struct lm *m, int B, int L, int M);
+double plain_grad_flop(const struct lm *m, int B, int L, int M);
+
+#endif
