@@ -5,6 +5,7 @@
 #include "plan.h"
 #include "filter.h"
 #include "harness/util/grow.h"
+#include "variants/model/control.h"
 #include "variants/parts/parts.h"
 
 #include <stdlib.h>
@@ -53,6 +54,13 @@ static enum mem_kind usual_kind(const struct mem *m, enum workload w, int mem)
                                                         : mem_usual(m, w == WORK_DECODE);
 }
 
+/* Does a workload of one layer show nothing of it? */
+static bool in_models_only(const struct variant *v, enum workload w)
+{
+    return (v->whole && w == WORK_LAYER) ||
+           ((w == WORK_ATTN || w == WORK_LAYER) && control_acts_between_layers(v));
+}
+
 /* The kinds of memory of a variant among those asked for, in the order of the enum. */
 static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options *opt,
                         const struct variant *v, enum workload w, int mem)
@@ -60,7 +68,7 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     const bool any = asks_kind(opt, "auto");
     int n = 0;
 
-    if ((mem == MEM_ALL && w == WORK_ATTN) || (v->whole && w == WORK_LAYER))
+    if ((mem == MEM_ALL && w == WORK_ATTN) || in_models_only(v, w))
         return 0;
 
     if (w == WORK_ATTN) {
@@ -92,6 +100,8 @@ static const char *why_unsupported(const struct variant *v, enum workload w, int
 {
     if (v->whole && w == WORK_LAYER)
         return "unsupported: its layers run in a model only";
+    if (in_models_only(v, w))
+        return "unsupported: it acts between layers: --workload segment shows it";
     if (mem == MEM_ALL)
         return w == WORK_ATTN               ? "unsupported: attention alone carries no state"
                : mem_can(v->mem, MEM_STATE) ? "unsupported: all of the past is in a state"
@@ -322,6 +332,14 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
     return st;
 }
 
+static bool one_layer_shows_nothing(const struct maker *m, const struct variant *v)
+{
+    for (enum workload w = WORK_ATTN; w <= WORK_LAYER; w++)
+        if (strcmp(m->opt->workloads.v[0], workload_name[w]) == 0)
+            return in_models_only(v, w);
+    return false;
+}
+
 /* The error for a plan of unsupported cases only, although every axis has values: the cause is
  * --mem-kind, or --workload attn. */
 static enum status no_such_memory(const struct maker *m, struct err *e)
@@ -351,6 +369,11 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
                     "--workload layer does not apply to %s, whose layers run in a model only  -> "
                     "use segment, decode or train",
                     v->name);
+    if (m->opt->workloads.n == 1 && one_layer_shows_nothing(m, v))
+        return fail(e, E_UNSUPPORTED,
+                    "--workload %s does not apply to %s, which acts between layers: one of them is "
+                    "that of %s  -> use --workload segment --layers 6",
+                    m->opt->workloads.v[0], v->name, v->control);
     if (v->mixer && m->opt->workloads.n == 1 &&
         strcmp(m->opt->workloads.v[0], workload_name[WORK_ATTN]) == 0)
         return fail(

@@ -143,8 +143,8 @@ Test(choices, none_is_made_in_vain)
         "-V rope,gdn --layer-dims 2/4/4/0.5",
         "-V linear,rwkv6 --out-gate headwise",
         "-V streaming --layer-windows 8",
-        "-V universal --layer-windows 8",
-        "-V realformer --layer-windows 8,0",
+        "-V universal -w segment --layer-windows 8",
+        "-V realformer -w segment --layer-windows 8,0",
         "-V mamba --out-gate swish",
     };
     static const char *const others[] = {

@@ -3,6 +3,7 @@
  * The matrix: what is multiplied, in which order, what filters leave, and error texts. */
 #include "harness/plan/plan.h"
 #include "tests/support/command_line.h"
+#include "variants/model/control.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -71,7 +72,7 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
         {"-V xl,base", BASE_VARIANTS},
         {"-V all --clip 5 --clamp-len 7 --same-length --mask window=4", 0}, /* no error */
         {"-V span,xl --clamp-len 7,8", 3},
-        {"-V funnel --clamp-len 7,8", 2},
+        {"-V funnel -w segment --clamp-len 7,8", 2},
         {"-V xl --norm pre,post --norm-kind layer,rms --clamp-len 0,5", 8},
         {"-V rezero,xl --norm-kind layer,rms", 3},
         {"-V xl --workload attn,layer --layers 2,3", 2},
@@ -96,7 +97,8 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
         int n = cases[i].n;
         for (int v = 0; cases[i].n == 0 && variants[v]; v++)
             n += !variants[v]->bidirectional /* those have no past of 4 rows */ &&
-                 !variants[v]->whole; /* those no layer alone */
+                 !variants[v]->whole && /* those no layer alone */
+                 !control_acts_between_layers(variants[v]);
         cr_expect_eq(count(line), n, "%s makes %d", line, count(line));
     }
 }

@@ -178,7 +178,7 @@ Test(job, memory_by_its_formula)
     expect_parts(SIZES "-w segment -V shaw --mem-kind kv", kv, 0);
     expect_parts(SIZES "-w segment -V macaron --mem-kind hidden", hidden, rho);
     expect_parts(SIZES "-w segment -V sandwich --mem-kind kv", kv, rho);
-    expect_parts(SIZES "-w layer -V sandwich --mem-kind hidden", hidden / 3, rho / 3);
+    expect_parts(SIZES "-w layer -V macaron --mem-kind hidden", hidden / 3, rho / 3);
     expect_parts(SIZES "-w segment -V vanilla --mem-kind recompute", 0, 0);
     expect_parts(SIZES "-w attn -V xl", 0, rho / 3);
     expect_parts(SIZES "-w layer -V xl --clamp-len 7", hidden / 3, 4 * 8 * 30);

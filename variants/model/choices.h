@@ -122,13 +122,13 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "; empty where it is not a choice", LAYER, .words = out_gate_name,                           \
       .special = true, .applies = has_out_gate, .absent = "none")                                  \
     X(norm_place, text, WORD, wiring, "norm", "LIST", "the variant's own", "",                     \
-      "place of norms and sums", "; empty for attention alone", LAYER, .words = wiring_name,       \
+      "place of norms and sums", "; empty for attention alone", LAYER, .words = wiring_name, .skeleton = true,       \
       .key = "norm", .absent = "post")                                                             \
     X(ffn, text, ENTRY, ffn, "ffn", "LIST", "the variant's own", "",                               \
-      "feed-forward network", "; empty where there is none", LAYER, .list = &ffn_registry,         \
+      "feed-forward network", "; empty where there is none", LAYER, .list = &ffn_registry, .skeleton = true,         \
       .applies = has_ffn)                                                                          \
     X(norm, text, WORD, norm_kind, "norm-kind", "LIST", "the variant's own", "",                   \
-      "kind of norm", "; empty where there are none", LAYER, .words = norm_kind_name,              \
+      "kind of norm", "; empty where there are none", LAYER, .words = norm_kind_name, .skeleton = true,              \
       .applies = has_norms, .key = "norm_kind", .absent = "layer")                                 \
     X(pos, text, TEXT, pos, "pos", "LIST", "the variant's own", "",                                \
       "positions added to the embedding", "; empty where they are no choice", MODEL,               \

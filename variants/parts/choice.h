@@ -45,6 +45,7 @@ struct choice {
     const char *const *words;
     const struct registry *list;
     enum scope scope;
+    bool skeleton;   /* norms, feed-forward networks, biases: most ideas leave them as they are */
     bool special;    /* only some variants have it: `bench list variants` says which */
     bool setting;    /* a number of --set and of the column `settings`; CODEC_INT or CODEC_FLAG */
     bool if_changed; /* a setting that the column has only where it is not as usual */

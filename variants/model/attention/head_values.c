@@ -105,7 +105,7 @@ static void operands_grad(const struct part_call *t, struct attn_grad *d)
 
 const struct around_part head_values = {
     .said = "values of the first layer",
-    .numbers = AROUND_SWITCH("value_residual", NULL, .absent = "0"),
+    .numbers = AROUND_SWITCH("value_residual", NULL, .absent = "0", .scope = SCOPE_MODEL),
     .excludes = EXCLUDES(HAS_STEPS, HAS_SUBS), /* of one layer, or with several attentions */
     .reads_cache = true,
     .params = declare,

@@ -42,14 +42,14 @@ static const char *const form_name[] = {"none", "convex", "evolving", NULL};
 
 /* Golden files leave the form to the variant. */
 static const struct choice choices[] = {
-    ROW_WORD(struct predict, form, "pred_form", form_name, NULL),
-    ROW_REAL(struct predict, alpha, "pred_alpha", 0, 1, NULL, .absent = "0"),
-    ROW_REAL(struct predict, beta, "pred_beta", 0, 1, NULL, .absent = "0"),
+    ROW_WORD(struct predict, form, "pred_form", form_name, NULL, .scope = SCOPE_MODEL),
+    ROW_REAL(struct predict, alpha, "pred_alpha", 0, 1, NULL, .absent = "0", .scope = SCOPE_MODEL),
+    ROW_REAL(struct predict, beta, "pred_beta", 0, 1, NULL, .absent = "0", .scope = SCOPE_MODEL),
     ROW_INT(struct predict, rows, "pred_rows", 0, 1 << 10,
-            "queries that a convolution over scores reads", .scope = SCOPE_LAYER, .setting = true,
+            "queries that a convolution over scores reads", .scope = SCOPE_MODEL, .setting = true,
             .applies = on, .absent = "0"),
     ROW_INT(struct predict, cols, "pred_cols", 0, 1 << 10, "keys that it reads",
-            .scope = SCOPE_LAYER, .setting = true, .applies = on, .absent = "0"),
+            .scope = SCOPE_MODEL, .setting = true, .applies = on, .absent = "0"),
     {0},
 };
 

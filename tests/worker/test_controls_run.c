@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One layer of each variant, run beside one of its control: the plan leaves out those that compute
+ * the same, and only those. */
+#include "harness/worker/job.h"
+#include "tests/support/command_line.h"
+#include "variants/model/control.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+enum { D = 32, H = 4, L = 160 };
+
+static void open_layer(struct job *j, const struct bench_case *c)
+{
+    struct err e;
+    enum status st = job_open(j, c, &e);
+
+    cr_assert_eq(st, OK, "%s: %s", c->variant->name, e.msg);
+    st = job_place(j, NULL, NULL, &e);
+    cr_assert_eq(st, OK, "%s: %s", c->variant->name, e.msg);
+    job_run(j);
+}
+
+Test(controls, a_layer_is_left_out_where_it_computes_what_the_control_does, .timeout = 120)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o, "-V xl -b ref --workload layer --seq 160 --mem 0 --d-model 32 --heads 4");
+    for (int i = 1; variants[i]; i++) {
+        const struct variant *const v = variants[i];
+        struct bench_case own = p.cases[0], other = own;
+        struct job a, b;
+        int dh, F;
+
+        if (v->whole)
+            continue;
+        variant_sizes(v, D, H, &dh, &F);
+        own.variant = v;
+        own.config = config_default(v, D, H, dh, F, 1, 0);
+        own.config.max_seq = L;
+        if (own.config.stream_sinks)
+            own.config.window = L / 2; /* fewer than there are */
+        own.mem = other.mem = own.config.mem_len = v->mem->compressed ? L : 0;
+        config_numbers_reset(&own.config);
+        model_choices_settle(&own.config);
+        own.mem_kind = mem_usual(v->mem, false);
+        other.config = control_config(&own.config, 1);
+        other.variant = other.config.variant;
+        other.mem_kind = mem_usual(other.variant->mem, false);
+        open_layer(&a, &own);
+        open_layer(&b, &other);
+        const bool flop = job_flop(&a) == job_flop(&b);
+        const bool out = memcmp(a.out, b.out, a.n_out * sizeof(float)) == 0;
+        const bool added = v->pos->embed || v->pos->from_tokens; /* before layers begin */
+        if (control_acts_between_layers(v))
+            cr_expect(out || flop, "%s computes something else than %s", v->name, v->control);
+        else
+            cr_expect(!out || !flop || added, "%s computes what %s does", v->name, v->control);
+        job_close(&a);
+        job_close(&b);
+    }
+    drop_plan(&p, &o);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The control of a variant: the same model without its idea, which struct variant names as a command
+ * line does. What the two differ in, as far as a layer or a whole model shows it. */
+#ifndef CONTROL_H
+#define CONTROL_H
+
+#include "variants/variant.h"
+
+/* The variant of the control; NULL = none. */
+const struct variant *control_variant(const struct variant *v);
+
+/* The control's model, of the sizes of `c`, with layers as many as `N`. The variant must have a control. */
+struct config control_config(const struct config *c, int N);
+
+/* Does the idea act between layers: does its model differ from the control's, but one layer of it not?
+ * Norms, biases, feed-forward networks and what is added to the embedding do not count. */
+bool control_acts_between_layers(const struct variant *v);
+
+#endif
