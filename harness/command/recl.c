@@ -163,12 +163,16 @@ static enum status print(const struct group *g, struct recl *const at[R_COUNT], 
         bool at_end = false;
         for (int k = 0; k < R_COUNT; k++) {
             snprintf(num[k], sizeof(num[k]), "%d", at[k][i].length);
+            if (at[k][i].none)
+                *num[k] = '\0';
             text[FIRST + k] = num[k];
             at_end = at_end || at[k][i].at_end;
         }
         snprintf(num[R_COUNT], sizeof(num[R_COUNT]), "%.4f", at[0][i].gain);
         text[LAST] = num[R_COUNT];
-        text[LAST + 1] = at_end ? "it gains to the last context: longer ones are not scored" : "";
+        text[LAST + 1] = at[0][i].none ? "none: its own loss does not fall with more context"
+                         : at_end      ? "it gains to the last context: longer ones are not scored"
+                                       : "";
         st = text_table_add(&t, text, e);
     }
     if (st == OK)

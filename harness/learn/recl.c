@@ -44,6 +44,26 @@ static double gain(const struct hard *b, const float *longer, size_t most)
     return 1 - exp((at_longer - at_c) / (double)most);
 }
 
+static double mean(const float *x, size_t n)
+{
+    double sum = 0;
+
+    for (size_t t = 0; t < n; t++)
+        sum += (double)x[t];
+    return sum / (double)n;
+}
+
+/* Does its own loss fall with more context than the shortest? */
+static bool uses_context(const struct recl_model *m, int n_contexts, size_t n, double threshold)
+{
+    const double shortest = mean(m->nll[0], n);
+
+    for (int k = 1; k < n_contexts; k++)
+        if (1 - exp(mean(m->nll[k], n) - shortest) >= threshold)
+            return true;
+    return false;
+}
+
 enum status recl_of_group(struct recl *out, const struct recl_model *model, int models,
                           const int *contexts, int n_contexts, size_t n, double r, struct err *e)
 {
@@ -59,7 +79,9 @@ enum status recl_of_group(struct recl *out, const struct recl_model *model, int 
         return fail(e, E_NOMEM, "no memory for %zu losses  -> score fewer --bytes", n);
     }
     for (int i = 0; i < models; i++)
-        out[i] = (struct recl){.length = contexts[n_contexts - 1], .at_end = true};
+        out[i] = (struct recl){.length = contexts[n_contexts - 1],
+                               .at_end = true,
+                               .none = !uses_context(&model[i], n_contexts, n, threshold)};
     for (int k = 0; k + 1 < n_contexts; k++) {
         baseline(b, model, models, k, n);
         for (int i = 0; i < models; i++) {

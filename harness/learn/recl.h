@@ -7,7 +7,9 @@
  *   f_i(c,c') = mean over T of min(b(c,t), l_i(c',t))
  *   g_i(c,c') = 1 - exp(f_i(c,c') - f_i(c,c)),   f_i(c,c) = the mean of b
  * c goes up the lengths that were scored while g_i(c, the next) is at least 0.01; where it stops is
- * the RECL. A context of c tokens is c before each segment: a segment of one token has exactly c.
+ * the RECL. The losses of a model at chance differ from context to context, too, and some are below b:
+ * g is above 0 although nothing is learned. A model whose own mean loss nowhere falls, by the same
+ * measure, below that of the shortest context has none. A context of c tokens is c before each segment: a segment of one token has exactly c.
  */
 #ifndef RECL_H
 #define RECL_H
@@ -20,6 +22,7 @@ struct recl_model {
 };
 
 struct recl {
+    bool none;   /* its own loss does not fall with more context */
     int length;  /* tokens */
     bool at_end; /* the longest context that was scored still gained: it may be longer */
     double gain; /* g of the first step, from the shortest context */

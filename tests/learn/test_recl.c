@@ -68,3 +68,19 @@ Test(recl, the_threshold)
     cr_assert_eq(recl_of_group(&r, less, 1, contexts, 2, 1, 1, &e), OK); /* 1 - e^-0.0095 */
     cr_expect_eq(r.length, 0);
 }
+
+/* A model at chance: its losses differ from context to context as those of a draw, half of them below the
+ * baseline, but their mean stays. The other one learns. */
+Test(recl, a_model_at_chance_has_none)
+{
+    static const float c0[] = {3, 1, 3, 1}, c10[] = {1, 3, 1, 3};
+    static const float d0[] = {3, 3, 3, 3}, d10[] = {2, 2, 2, 2};
+    const struct recl_model model[] = {{(const float *const[]){c0, c10}},
+                                       {(const float *const[]){d0, d10}}};
+    struct recl r[2];
+    struct err e;
+
+    cr_assert_eq(recl_of_group(r, model, 2, contexts, 2, 4, 1, &e), OK);
+    cr_expect(r[0].none && r[0].gain > 0.01, "%g", r[0].gain);
+    cr_expect(!r[1].none && r[1].length == 10);
+}
