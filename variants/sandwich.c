@@ -6,8 +6,8 @@
  *   s^k (s f)^(N-k) f^k
  *
  * N attention and N feed-forward sub-layers: the bottom k are all attention, the top k all
- * feed-forward; k = 6 of N = 16 was the best. Norms come first. Attention, positions and memory are
- * Transformer-XL's. */
+ * feed-forward; k = 6 of N = 16 was the best, and k is the same share here, at least 1. Norms come
+ * first. Attention, positions and memory are Transformer-XL's. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
@@ -15,7 +15,7 @@
 
 static void sandwich_order(char order[MAX_ORDER], int N)
 {
-    const int k = 3 * N / 8;
+    const int k = max_int(1, 3 * N / 8);
 
     *order = '\0';
     if (2 * N >= MAX_ORDER)
