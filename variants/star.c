@@ -4,15 +4,15 @@
  *
  *   i - j < 2 or j = 0
  *
- * A token sees its neighbour and a relay, which sees all tokens. The paper's relay sees the future;
- * here the first token is the relay. Positions are rotary. */
+ * A token sees its neighbour and the first token. In both directions this is the paper's relay, which
+ * sees all tokens; in a stream it sees itself only, and is a sink. Positions are rotary. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_star = {
     .name = "star",
     .paper = "Guo et al. 2019, arXiv:1902.09113",
-    .about = "the token before and the first of all, which is a relay",
+    .about = "the token before and the first of all, a sink; --direction both: a relay",
     .control = "rope",
     .pos = &pos_rope,
     .mem = &mem_segment,

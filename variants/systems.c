@@ -64,7 +64,7 @@ const struct system systems[] = {
     BUILT("Image Transformer, 1-D local", "1802.05751", "--variant image")
     BUILT("Image Transformer, 2-D local", "1802.05751", "--variant axial")
     BUILT("Axial Transformer", "1912.12180", "--variant axial")
-    BUILT("Star-Transformer", "1902.09113", "--variant star")
+    BUILT("Star-Transformer", "1902.09113", "--variant star --direction both --mem 0")
     BUILT("low-rank attention, head size free", "2002.07028", "--variant vanilla --d-head 128")
     CLOSED("low-rank and band attention (CSALR)", "2019", "A sum of one attention with few coordinates and one with a window: both run, and there is no new equation.")
     BUILT("Gaussian localness", "1810.10182", "--variant localness")
