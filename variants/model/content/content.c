@@ -430,13 +430,14 @@ static double moves(const struct sublayer *s, int B, int L, int M)
                                      : 0;
 }
 
-static void gather(const struct engine *g, struct sublayer *s, struct work *w, int B, int L)
+static bool gather(const struct engine *g, struct sublayer *s, struct work *w, int B, int L)
 {
     struct content_call n = content_call_of(g, s, w, B, L);
 
     n.scratch = w->scratch;
     if (content_of(s)->gather)
         content_of(s)->gather(&n);
+    return content_of(s)->gather != NULL;
 }
 
 static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)

@@ -188,9 +188,9 @@ struct sublayer_kind {
     double (*amplifies)(const struct config *c);
     /* Bytes of rows that forward gathers and of outputs that it scatters back. NULL = 0. */
     double (*moves)(const struct sublayer *s, int B, int L, int M);
-    /* Gather and scatter alone, after a forward of this shape; its output is overwritten. NULL = it
-     * cannot be timed alone. */
-    void (*gather)(const struct engine *g, struct sublayer *s, struct work *w, int B, int L);
+    /* Gather and scatter alone, after a forward of this shape; its output is overwritten. False if
+     * it has no copies that can be timed alone. */
+    bool (*gather)(const struct engine *g, struct sublayer *s, struct work *w, int B, int L);
 };
 
 /* Memory whose oldest rows are compressed, sublayer_compress.c. */

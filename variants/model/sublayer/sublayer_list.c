@@ -300,11 +300,8 @@ bool sublayers_gather(struct sublayers *s, const struct engine *g, int B, int L)
 {
     for (int i = 0; i < s->n; i++)
         if (s->at[i].kind->moves && s->at[i].kind->moves(&s->at[i], B, L, s->max.M) > 0 &&
-            !s->at[i].kind->gather)
+            !s->at[i].kind->gather(g, &s->at[i], &s->work[i], B, L))
             return false;
-    for (int i = 0; i < s->n; i++)
-        if (s->at[i].kind->gather)
-            s->at[i].kind->gather(g, &s->at[i], &s->work[i], B, L);
     return true;
 }
 
