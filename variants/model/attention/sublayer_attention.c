@@ -536,7 +536,6 @@ const struct sublayer_kind sublayer_attention = {
     .params = attention_params,
     .keeps = attention_keeps,
     .caches = attention_caches,
-    .narrows = true,
     .bind = attention_bind,
     .can_grad = attention_can_grad,
     .arrays = attention_arrays,

@@ -71,7 +71,8 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
 {
     const int rows = s->kind->keeps ? s->kind->keeps(s->c, mem, max.M) : -1;
 
-    if (mem == MEM_KV && s->c->kv_dtype != ELEM_F32 && s->kind->caches && !s->kind->narrows)
+    if (mem == MEM_KV && s->c->kv_dtype != ELEM_F32 && s->kind->caches &&
+        s->kind != &sublayer_attention)
         return kv_unsupported(s->c, e);
     s->model = &p->v[at_model];
     s->weights = found(p, s->at_weights);

@@ -137,7 +137,6 @@ struct sublayer_kind {
     int (*keeps)(const struct config *c, enum mem_kind mem, int M);
     /* Floats of a sequence that MEM_KV caches instead, for M tokens; NULL = nothing. */
     size_t (*caches)(const struct sublayer *s, int M);
-    bool narrows; /* what MEM_KV caches can be narrower than f32 (kv_dtype) */
     /* Count or place its own state; select its implementation. */
     enum status (*bind)(struct sublayer *s, const struct engine *g, struct extent max,
                         struct arena *a, struct err *e);
