@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A list of steps as a kind of sub-layer, in place of attention or of the feed-forward network or
- * beside them: its steps, then its last map. Its memory is the states of its steps, which include
- * all past rows; of sums it may be rows before the segment instead, run again in front of each. Of
- * convolutions it is the few rows that they reach back to. */
-#include "sublayer.h"
+ * beside them: its steps, then its last map. What it carries: sublayer_steps_states.c. */
+#include "sublayer_steps.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/parts.h"
 
@@ -42,17 +40,6 @@ static void steps_params(const struct sublayer *s, const char *prefix, const cha
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-/* In a stack the kind of memory is that of attention. */
-static bool goes_on(const struct sublayer *s)
-{
-    return s->mem == MEM_STATE || (s->c->stack.n && (s->mem == MEM_HIDDEN || s->mem == MEM_KV));
-}
-
-static bool keeps_rows(const struct sublayer *s)
-{
-    return s->kind == &sublayer_sums && s->mem == MEM_HIDDEN;
-}
-
 static int sums_keep(const struct config *c, enum mem_kind mem, int M)
 {
     (void)c;
@@ -79,72 +66,7 @@ static int sep_keep(const struct config *c, enum mem_kind mem, int M)
 /* Most rows of a sequence that the steps run. */
 static int most_rows(const struct sublayer *s, struct extent max)
 {
-    return max.L + (keeps_rows(s) ? max.M : 0);
-}
-
-static size_t state_floats(const struct sublayer *s, int i)
-{
-    const struct state *const state = &s->state.steps.steps.state[i];
-
-    return (state->given ? 1 : (size_t)s->state.steps.max.B) * (size_t)state->n;
-}
-
-/* Is the i-th state there, and does each call change it? It begins where the call before has ended,
- * or at the first row of memory. */
-static bool is_kept(const struct sublayer *s, int i)
-{
-    return goes_on(s) || keeps_rows(s) || s->state.steps.steps.state[i].given;
-}
-
-static bool advances(const struct sublayer *s, int i)
-{
-    return is_kept(s, i) && !s->state.steps.steps.state[i].given;
-}
-
-static void begin_state(struct sublayer *s, int i)
-{
-    const struct state *const state = &s->state.steps.steps.state[i];
-
-    if (state->draw)
-        state->draw(s->c, s->state.steps.before[i]);
-    for (size_t e = 0; !state->draw && e < state_floats(s, i); e++)
-        s->state.steps.before[i][e] = state->start;
-}
-
-/* As two floats, because one would round from 2^24 on. */
-enum { POSITION_LOW = 1 << 20 };
-
-static int64_t position_of(const struct sublayer *s)
-{
-    const float *const at = s->state.steps.position;
-
-    return at ? (int64_t)at[0] * POSITION_LOW + (int64_t)at[1] : 0;
-}
-
-void sublayer_steps_seek(struct sublayer *s, int64_t position)
-{
-    const int64_t high = position / POSITION_LOW, low = position % POSITION_LOW;
-    float *const at = s->state.steps.position;
-
-    if (!at)
-        return;
-    at[0] = (float)high;
-    at[1] = (float)low;
-}
-
-static void steps_forget(struct sublayer *s)
-{
-    sublayer_steps_seek(s, 0);
-    for (int i = 0; i < s->state.steps.steps.n_states; i++)
-        if (advances(s, i))
-            begin_state(s, i);
-}
-
-static size_t first_floats(const struct sublayer *s, struct extent max)
-{
-    const struct steps *const t = &s->state.steps.steps;
-
-    return t->first < 0 ? 0 : (size_t)(max.B * max.L) * (size_t)t->value[t->first].width;
+    return max.L + (steps_keep_rows(s) ? max.M : 0);
 }
 
 static enum status steps_bind(struct sublayer *s, const struct engine *g, struct extent max,
@@ -152,7 +74,7 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
 {
     struct steps_memory *const m = &s->state.steps;
 
-    if (!goes_on(s) && !s->keeps && (s->mem == MEM_HIDDEN || s->mem == MEM_KV))
+    if (!steps_go_on(s) && !s->keeps && (s->mem == MEM_HIDDEN || s->mem == MEM_KV))
         return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> use --mem-kind state",
                     s->c->variant->name);
     *m = (struct steps_memory){.max = max};
@@ -161,23 +83,7 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
     m->shared = m->steps.model && strcmp(s->model->name, m->steps.model) == 0 ? s->model : NULL;
     m->impl = steps_impl(&m->steps, g, max.B, most_rows(s, max), false);
     m->impl_grad = steps_impl(&m->steps, g, max.B, most_rows(s, max), true);
-    for (int i = 0; i < m->steps.n_states; i++) {
-        const bool given = m->steps.state[i].given;
-        const enum part memory = keeps_rows(s) ? PART_SCRATCH : PART_MEMORY;
-        if (is_kept(s, i))
-            m->before[i] = arena_f32(a, given ? PART_REL_POS : memory, state_floats(s, i));
-        if (advances(s, i))
-            m->after[i] = arena_f32(a, PART_SCRATCH, state_floats(s, i));
-        if (a->base && is_kept(s, i))
-            begin_state(s, i);
-    }
-    if (goes_on(s) && m->steps.positions) {
-        m->position = arena_f32(a, PART_MEMORY, 2);
-        if (a->base)
-            sublayer_steps_seek(s, 0);
-    }
-    if (s->bare && m->steps.first >= 0) /* it is given what the first layer shares */
-        m->first = arena_f32(a, PART_ACTIVATIONS, first_floats(s, max));
+    steps_states_bind(s, a);
     return OK;
 }
 
@@ -195,11 +101,11 @@ static void steps_arrays(const struct sublayer *s, struct extent max, struct arr
 {
     const struct steps *const t = &s->state.steps.steps;
     const size_t rows = (size_t)max.B * (size_t)most_rows(s, max);
-    const size_t copied = keeps_rows(s) ? rows : 0;
+    const size_t copied = steps_keep_rows(s) ? rows : 0;
 
     out[VALUES] = (struct array){steps_floats(t, rows, false), steps_floats(t, rows, true), false,
                                  PART_ACTIVATIONS};
-    out[FIRST] = (struct array){first_floats(s, max), 0, true, PART_ACTIVATIONS};
+    out[FIRST] = (struct array){steps_first_floats(s, max), 0, true, PART_ACTIVATIONS};
     out[ROWS] = (struct array){copied * (size_t)s->c->D, 0, true, PART_ACTIVATIONS};
     out[RESULT] =
         (struct array){copied * (size_t)t->value[t->result].width, 0, true, PART_ACTIVATIONS};
@@ -210,7 +116,7 @@ static void steps_arrays_grad(const struct sublayer *s, struct extent max,
 {
     steps_arrays(s, max, out);
     out[VALUES] = (struct array){0, out[VALUES].n, true, PART_ACTIVATIONS};
-    out[FIRST] = (struct array){0, first_floats(s, max), true, PART_ACTIVATIONS};
+    out[FIRST] = (struct array){0, steps_first_floats(s, max), true, PART_ACTIVATIONS};
     for (int i = ROWS; i <= RESULT; i++)
         out[i] = (struct array){0, out[i].n, true, PART_ACTIVATIONS};
 }
@@ -244,7 +150,7 @@ static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
                           .model = m->shared,
                           .B = from.B,
                           .L = m->steps.reads_front ? from.L : K,
-                          .position = position_of(s),
+                          .position = steps_position(s),
                           .x = from.at.at,
                           .result = w->y,
                           .values = w->array[VALUES],
@@ -257,12 +163,12 @@ static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
         r.front = (struct rows_in_front){from.M, from.at.stride};
         r.x += from.M * D;
     }
-    if (keeps_rows(s)) {
+    if (steps_keep_rows(s)) {
         copy_rows(w->array[ROWS], row, from.at.at, from.at.stride, from.B, (size_t)row);
         r.x = w->array[ROWS];
     }
     for (int i = 0; i < m->steps.n_states; i++)
-        r.before[i] = keeps_rows(s) && advances(s, i) ? NULL : m->before[i];
+        r.before[i] = steps_keep_rows(s) && steps_advance(s, i) ? NULL : m->before[i];
     memcpy(r.after, m->after, sizeof(r.after));
     return r;
 }
@@ -275,7 +181,7 @@ static const float *new_results(const struct sublayer *s, const struct work *w,
     const float *const all = steps_matrix(t, r, t->result).at;
     const ptrdiff_t n = t->value[t->result].width;
 
-    if (!keeps_rows(s))
+    if (!steps_keep_rows(s))
         return all;
     copy_rows(w->array[RESULT], from.L * n, all + from.M * n, r->L * n, from.B,
               (size_t)(from.L * n));
@@ -321,7 +227,7 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
     const int rows = from.B * from.L;
     struct steps_run r = run_of(g, s, w, from);
 
-    r.d_x = keeps_rows(s) ? w->d_array[ROWS] : d_in;
+    r.d_x = steps_keep_rows(s) ? w->d_array[ROWS] : d_in;
     if (t->reads_front) {
         const int n = from.M - skip;
         r.d_front = (struct rows_in_front){n, (ptrdiff_t)(n + from.L) * s->c->D};
@@ -332,8 +238,8 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
     r.d_first = w->d_array[FIRST];
     r.scratch = w->d_scratch;
     if (r.d_first && !w->above) /* the last layer, which is the first one here */
-        memset(r.d_first, 0, first_floats(s, s->state.steps.max) * sizeof(float));
-    float *const d = keeps_rows(s) ? w->d_array[RESULT] : steps_gradient(t, &r, t->result).at;
+        memset(r.d_first, 0, steps_first_floats(s, s->state.steps.max) * sizeof(float));
+    float *const d = steps_keep_rows(s) ? w->d_array[RESULT] : steps_gradient(t, &r, t->result).at;
     if (t->last) {
         linear_weight_grad(g, last_map(s), d_y, new_results(s, w, &r, from), rows);
         if (t->last_bias)
@@ -341,10 +247,10 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
         linear_input_grad(g, last_map(s), d, d_y, rows, 0);
     } else if (!t->outside)
         memcpy(d, d_y, sizeof(float) * (size_t)rows * (size_t)s->c->D);
-    if (keeps_rows(s))
+    if (steps_keep_rows(s))
         put_new_grads(s, &r, from, d);
     steps_backward(t, &r);
-    if (keeps_rows(s)) {
+    if (steps_keep_rows(s)) {
         const ptrdiff_t n = (ptrdiff_t)(r.L - skip) * s->c->D, first = (ptrdiff_t)skip * s->c->D;
         copy_rows(d_in, n, r.d_x + first, n + first, from.B, (size_t)n);
     }
@@ -358,38 +264,6 @@ static void steps_sublayer_remember(const struct engine *g, struct sublayer *s, 
     const struct steps_run r = run_of(g, s, w, from);
 
     steps_remember(&s->state.steps.steps, &r);
-}
-
-static void steps_commit(struct sublayer *s, int L)
-{
-    struct steps_memory *const m = &s->state.steps;
-
-    sublayer_steps_seek(s, position_of(s) + L);
-    for (int i = 0; i < m->steps.n_states; i++) {
-        if (!advances(s, i))
-            continue;
-        float *const old = m->before[i];
-        m->before[i] = m->after[i];
-        m->after[i] = old;
-    }
-}
-
-static bool steps_carries(const struct sublayer *s, int i, struct carried *out)
-{
-    const struct steps_memory *const m = &s->state.steps;
-
-    if (i == m->steps.n_states && m->first)
-        *out = (struct carried){"v_first", m->first, first_floats(s, m->max), true, false};
-    else if (i == m->steps.n_states && m->position)
-        *out = (struct carried){m->steps.positions, m->position, 2, false, true};
-    else if (i < m->steps.n_states)
-        *out =
-            (struct carried){m->steps.state[i].name, m->before[i],
-                             is_kept(s, i) && m->steps.state[i].in_files ? state_floats(s, i) : 0,
-                             m->steps.state[i].given, false};
-    else
-        return false;
-    return true;
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */
@@ -408,7 +282,8 @@ static struct sublayer_cost steps_cost(const struct sublayer *s, int B, int L, i
     const struct steps *const t = &s->state.steps.steps;
     const double last = t->last ? 2.0 * B * L * s->c->D * t->value[t->result].width : 0;
 
-    return (struct sublayer_cost){.maps = steps_flop(t, B, L + (keeps_rows(s) ? M : 0)) + last};
+    return (struct sublayer_cost){.maps =
+                                      steps_flop(t, B, L + (steps_keep_rows(s) ? M : 0)) + last};
 }
 
 #define STEPS                                                                                      \
@@ -418,8 +293,8 @@ static struct sublayer_cost steps_cost(const struct sublayer *s, int B, int L, i
 /* Mixers and feed-forward networks do not share arrays: what one layer gives the next is theirs. */
 #define STEPS_WITH_STATES                                                                          \
     STEPS, .build_tables = steps_build_tables, .remember = steps_sublayer_remember,                \
-           .commit = steps_commit, .forget = steps_forget, .carries = steps_carries,               \
-           .impl = steps_impl_names
+           .commit = steps_states_commit, .forget = steps_states_forget,                           \
+           .carries = steps_states_carried, .impl = steps_impl_names
 
 const struct sublayer_kind sublayer_steps = {
     .name = "steps", .place = DROP_ATTENTION, STEPS_WITH_STATES};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A list of steps as a kind of sub-layer: what running it needs of what it carries. */
+#ifndef SUBLAYER_STEPS_H
+#define SUBLAYER_STEPS_H
+
+#include "sublayer.h"
+
+/* Do states go on from call to call? Or does each run rows of memory again? */
+bool steps_go_on(const struct sublayer *s);
+bool steps_keep_rows(const struct sublayer *s);
+/* Is the i-th state changed by each call? */
+bool steps_advance(const struct sublayer *s, int i);
+int64_t steps_position(const struct sublayer *s);
+/* Of the value that layers share. */
+size_t steps_first_floats(const struct sublayer *s, struct extent max);
+
+/* Count or place the states of a list that is complete, for its largest shape. */
+void steps_states_bind(struct sublayer *s, struct arena *a);
+void steps_states_forget(struct sublayer *s);
+void steps_states_commit(struct sublayer *s, int L);
+bool steps_states_carried(const struct sublayer *s, int i, struct carried *out);
+
+#endif
