@@ -3,7 +3,10 @@
  * DExTra, forward and backward. A group linear transform is one product per group and operand: [x,
  * y] is never concatenated, the matrix is read in two pieces of columns. It is followed by the
  * bias, the shuffle (element q of group p moves to q * groups + p), the norm of each new group, and
- * the activation. The stages are computed in dextra_stages.c. */
+ * the activation. The stages are computed in dextra_stages.c.
+ *
+ * It is no list of steps: 30 transforms of up to four steps each are more than a list has room
+ * for, and it is a part of attention, which has no list. */
 #include "dextra.h"
 #include "linear.h"
 #include "parts.h"

@@ -11,7 +11,7 @@
  *
  * The core is called once for each sequence, whose heads are the sequences of that call: keys are
  * the same rows for all of them (a stride of 0), values are not. k, v and c . x are what MEM_KV
- * caches. */
+ * caches. It is no list of steps: those have no caches, and no core that the backend chooses. */
 #include "sublayer_collab.h"
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"

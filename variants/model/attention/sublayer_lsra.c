@@ -10,7 +10,8 @@
  *
  * Rows before the stream are zeros at c. Attention is the ordinary sub-layer on narrower rows; the
  * convolution is a plain loop. The newest k-1 rows are remembered as they entered, whatever kind of
- * memory attention has. */
+ * memory attention has. It is no list of steps: half of it is the kind of attention, with its
+ * caches. */
 #include "sublayer_lsra.h"
 #include "sublayer_attention.h"
 #include "variants/base/loops.h"

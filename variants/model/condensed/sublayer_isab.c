@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention through learned rows as a kind of sub-layer (variants/set.c): two blocks of cross
- * attention with a sum and a linear map of their own. */
+ * attention with a sum and a linear map of their own. It is no list of steps: learned rows have a
+ * number of their own, and bind asks the backend for an implementation of attention. */
 #include "condensed.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/linear.h"

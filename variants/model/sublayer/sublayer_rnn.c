@@ -4,7 +4,10 @@
  * recurrent cell that starts from zeros and reads the rows of the window that ends at t. Windows
  * are independent, so a step is one product for all of them, and W_ih x + b_ih is computed once for
  * all windows that read x. Rows before a sequence are zeros as input of the cell. With rnn_carry
- * the rows before a segment are those of the previous segments. */
+ * the rows before a segment are those of the previous segments.
+ *
+ * It is no list of steps: rnn_window, a choice without a bound, says how many steps it has, and
+ * backward runs them again where a list keeps what each one wrote. */
 #include "sublayer_rnn.h"
 #include "variants/parts/linear.h"
 

@@ -2,7 +2,8 @@
  *
  * Synthesized scores as a kind of sub-layer (variants/synthesizer.c): attention over values only,
  * whose scores are computed from the query rows (dense) or are a parameter (random), and enter as
- * the term `add`. */
+ * the term `add`. It is no list of steps: bind asks the backend for an implementation of attention,
+ * and what that needs and keeps (room for scores, log-sum-exp) goes by it. */
 #include "sublayer.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/linear.h"
