@@ -252,12 +252,14 @@ static enum status set_quick(const struct assignment *s, enum option_source from
 {
     static const char *const stands_for[][2] = {
         {"max-time", "0.1"}, {"min-samples", "6"}, {"warmup-ms", "20"}};
+    const int command = command_find(s->o->command);
     enum status st = truth(s, &s->o->quick, e);
 
     for (size_t i = 0; i < ARRAY_LEN(stands_for) && st == OK && s->o->quick; i++) {
         const int index = option_find(stands_for[i][0]);
         struct assignment one = {s->o, &option_specs[index], stands_for[i][1], "--quick", true};
-        if (!claim(s->o, index, from, depth, &one.replace))
+        /* compare and gate stop by their samples: they take no time limit, and nobody gave one. */
+        if (!option_is_for(one.spec, command) || !claim(s->o, index, from, depth, &one.replace))
             continue;
         st = one.spec->kind == KIND_INT
                  ? number_parse(field(&one), one.label, one.value, one.spec->lo, one.spec->hi, e)

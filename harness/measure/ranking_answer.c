@@ -126,32 +126,56 @@ static void times_text(const struct change *c, char *buf, size_t size)
                  (int)strcspn(high.s, "x"), high.s);
 }
 
-static void name_text(const struct ranking *r, int i, enum ranked what, char *buf, size_t size)
+/* The fastest, and those that are not shown to differ from it. */
+static bool candidate(const struct ranking *r, int i)
 {
-    const size_t n =
-        (size_t)snprintf(buf, size, "%s%s", r->v[i].name, what == RANKED_VARIANTS ? " on " : "");
-
-    if (what == RANKED_VARIANTS && n < size)
-        contestant_backends(r, &r->v[i], " or ", buf + n, size - n);
+    return i == 0 || undecided(&r->v[i].change);
 }
 
-/* "gqa on avx2", "gqa on avx2 or rope on onednn", "gqa on avx2 or one of 7 others" */
+/* " on avx2" in buf, if all candidates ran on the same backends; else "". */
+static void say_shared_backends(const struct ranking *r, char *buf, size_t size)
+{
+    char first[TEXT_SIZE], other[TEXT_SIZE];
+
+    contestant_backends(r, &r->v[0], " or ", first, sizeof(first));
+    snprintf(buf, size, " on %s", first);
+    for (int i = 1; i < r->n; i++) {
+        contestant_backends(r, &r->v[i], " or ", other, sizeof(other));
+        if (candidate(r, i) && strcmp(first, other) != 0)
+            *buf = '\0';
+    }
+}
+
+/* "gqa on avx2", "gqa, window or rope on avx2", "gqa on avx2 or rope on onednn", "gqa on avx2 or one
+ * of 7 others" */
 static void say_candidates(const struct ranking *r, int ties, enum ranked what, char *buf,
                            size_t size)
 {
     enum { NAMED = 3 };
-    char name[2 * TEXT_SIZE];
+    char shared[TEXT_SIZE + 8] = "", backends[TEXT_SIZE];
+    int left = ties;
+    size_t n = 0;
 
-    name_text(r, 0, what, name, sizeof(name));
-    size_t n = (size_t)snprintf(buf, size, "%s", name);
-    if (ties > NAMED)
-        snprintf(buf + n, size - n, " or one of %d others", ties);
-    for (int i = 1; i < r->n && ties <= NAMED && n < size; i++) {
-        if (!undecided(&r->v[i].change))
+    if (what == RANKED_VARIANTS && ties <= NAMED)
+        say_shared_backends(r, shared, sizeof(shared));
+    for (int i = 0; i < r->n && n < size && (i == 0 || ties <= NAMED); i++) {
+        if (!candidate(r, i))
             continue;
-        name_text(r, i, what, name, sizeof(name));
-        n += (size_t)snprintf(buf + n, size - n, " or %s", name);
+        n += (size_t)snprintf(buf + n, size - n, "%s%s",
+                              i == 0 ? ""
+                              : left ? ", "
+                                     : " or ",
+                              r->v[i].name);
+        if (what == RANKED_VARIANTS && !*shared && n < size) {
+            contestant_backends(r, &r->v[i], " or ", backends, sizeof(backends));
+            n += (size_t)snprintf(buf + n, size - n, " on %s", backends);
+        }
+        left--;
     }
+    if (ties > NAMED && n < size)
+        snprintf(buf + n, size - n, " or one of %d others", ties);
+    else if (n < size)
+        snprintf(buf + n, size - n, "%s", shared);
 }
 
 /* "Use gqa on avx2: 1.5 to 2 times as fast as rope, the next." `next` is the first that is not

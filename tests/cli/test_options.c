@@ -173,6 +173,9 @@ Test(options, quick_stands_for_others)
     must_parse(&o, "rerun 0 --quick");
     cr_expect(o.max_time_s == 0.1 && o.bytes == 0);
     options_free(&o);
+    must_parse(&o, "gate --quick"); /* which takes no --max-time */
+    cr_expect(o.min_samples == 6 && o.warmup_ms == 20 && o.max_time_s == 3);
+    options_free(&o);
 }
 
 /* ---- environment --------------------------------------------------------------------------- */
