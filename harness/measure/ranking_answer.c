@@ -152,7 +152,7 @@ static void say_candidates(const struct ranking *r, int ties, enum ranked what, 
                            size_t size)
 {
     enum { NAMED = 3 };
-    char shared[TEXT_SIZE + 8] = "", backends[TEXT_SIZE];
+    char shared[TEXT_SIZE + 8] = "", own[TEXT_SIZE];
     int left = ties;
     size_t n = 0;
 
@@ -167,8 +167,8 @@ static void say_candidates(const struct ranking *r, int ties, enum ranked what, 
                                      : " or ",
                               r->v[i].name);
         if (what == RANKED_VARIANTS && !*shared && n < size) {
-            contestant_backends(r, &r->v[i], " or ", backends, sizeof(backends));
-            n += (size_t)snprintf(buf + n, size - n, " on %s", backends);
+            contestant_backends(r, &r->v[i], " or ", own, sizeof(own));
+            n += (size_t)snprintf(buf + n, size - n, " on %s", own);
         }
         left--;
     }
