@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # `make help` lists the targets. New .c files are picked up by the wildcards; a file name
-# that ends in _avx2, _avx512 or _avx512_bf16 names the instructions of that file; no other file uses them.
+# that ends in _avx2, _avx512, _avx512_bf16 or _neon names the instructions of that file, NAME.isa.c is
+# compiled for each level with whole kernels (ISAS); no other file uses such instructions.
 #
 # Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, thread,
 # fuzz),
@@ -128,8 +129,18 @@ FLAGS := -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) -ffp-contract=off -fno-math-errno 
 SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
 
 sources = $(sort $(filter-out %.inc.c,$(shell find $1 -name '*.c')))
+# What is written for another architecture is left out.
+ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+ifeq ($(ARCH),aarch64)
+ISAS := neon
+SKIP += %_x86.c %_avx2.c %_avx512.c %_avx512_bf16.c
+else
+ISAS := avx2 avx512
+SKIP += %_arm64.c %_neon.c
+endif
 SRC := $(filter-out $(SKIP),$(call sources,variants harness))
-OBJ := $(SRC:%.c=$(BUILD)/%.o)
+OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.isa.c,$(SRC))) \
+    $(foreach i,$(ISAS),$(patsubst %.isa.c,$(BUILD)/%.$i.o,$(filter %.isa.c,$(SRC))))
 PRELOAD := $(patsubst tests/preload/%.c,$(BIN)/%.so,$(call sources,tests/preload))
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 # Code of these folders runs in one thread: not worth its compilation for ThreadSanitizer.
@@ -165,8 +176,9 @@ $(BIN)/%.so: tests/preload/%.c Makefile
 $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/structure.o $(filter-out %/main.o,$(OBJ))
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-$(BUILD)/%_avx2.o $(BUILD)/%_avx2.tidy: private ISA := -mavx2 -mfma $(KERNEL_$(MODE))
-$(BUILD)/%_avx512.o $(BUILD)/%_avx512.tidy: private ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
+$(BUILD)/%_avx2.o $(BUILD)/%.avx2.o $(BUILD)/%_avx2.tidy $(BUILD)/%.avx2.tidy: private ISA := -DISA=avx2 -DVEC_AVX2 -mavx2 -mfma $(KERNEL_$(MODE))
+$(BUILD)/%_avx512.o $(BUILD)/%.avx512.o $(BUILD)/%_avx512.tidy $(BUILD)/%.avx512.tidy: private ISA := -DISA=avx512 -DVEC_AVX512 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
+$(BUILD)/%_neon.o $(BUILD)/%.neon.o $(BUILD)/%_neon.tidy $(BUILD)/%.neon.tidy: private ISA := -DISA=neon -DVEC_NEON $(KERNEL_$(MODE))
 $(BUILD)/%_avx512_bf16.o $(BUILD)/%_avx512_bf16.tidy: private ISA := -mavx512bf16 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
 $(BUILD)/harness/cli/build.o $(BUILD)/harness/cli/build.tidy: private INCLUDE := -I$(BUILD)
 $(BUILD)/harness/cli/build.o: $(BUILD)/build_info.h
@@ -174,16 +186,27 @@ $(BUILD)/harness/worker/worker.o: private ISA := $(SLOWED)
 # Warnings of Criterion's macros. Less optimisation saves time, unless the user chose CFLAGS.
 $(BUILD)/tests/%.o: private ISA := -Wno-pedantic -Wno-missing-prototypes $(if $(findstring file,$(origin CFLAGS)),-O1 -g1)
 
+define ISA_OBJECTS
+$(BUILD)/%.$1.o: %.isa.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
+	@mkdir -p $$(@D)
+	$$(call show,$$(count)cc $$< ($1))$$(compile)
+$(BUILD)/%.$1.tidy: %.isa.c $(BUILD)/%.$1.o .clang-tidy
+	$$(call show,tidy $$< ($1))$$(tidying)
+	@touch $$@
+endef
+compile = $(CC) $(FLAGS) $(ANYWHERE) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
+$(foreach i,$(ISAS),$(eval $(call ISA_OBJECTS,$i)))
 $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
 	@mkdir -p $(@D)
-	$(call show,$(count)cc $<)$(CC) $(FLAGS) $(ANYWHERE) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
+	$(call show,$(count)cc $<)$(compile)
 
 # The analyzer gives a function up after so many states; with its default, 225000, lint takes several times
 # as long.
 TIDY_DEPTH := $(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang max-nodes=50000)
+tidying = clang-tidy --quiet $(TIDY_DEPTH) $< -- $(FLAGS) $(ISA) $(INCLUDE)
 # The object stands for the headers: tidy runs again whenever the object was rebuilt.
 $(BUILD)/%.tidy: %.c $(BUILD)/%.o .clang-tidy
-	$(call show,tidy $<)clang-tidy --quiet $(TIDY_DEPTH) $< -- $(FLAGS) $(ISA) $(INCLUDE)
+	$(call show,tidy $<)$(tidying)
 	@touch $@
 
 -include $(patsubst %.o,%.d,$(OBJ) $(TEST_OBJ))

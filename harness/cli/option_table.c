@@ -30,8 +30,6 @@ static const char *const init_name[] = {"usual", "depth", NULL};
 static const char *const export_name[] = {
     "json", "github-action-benchmark", "bencher", "openmetrics", "junit", "fom", NULL};
 static const char *const color_name[] = {"auto", "always", "never", NULL};
-static const char *const max_isa_name[] = {"ref", "avx2", "avx512", "avx512_bf16",
-                                           NULL}; /* as enum isa */
 /* Without the levels that only some versions of the library know. */
 static const char *const onednn_isa_words[] = {"sse41",
                                                "avx",
@@ -179,9 +177,9 @@ const struct option_spec option_specs[] = {
                             "key<=N; all must hold"}}},
     {"impl", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(impl), .only = COMPUTES,
      .doc = "use only this attention implementation"},
-    {"max-isa", 0, "ISA", "avx512_bf16", AXIS, WORD, .flags = IN_CASE, AT(max_isa),
-     .words = max_isa_name, .only = COMPUTES | FOR(TOPO) | FOR(DOCTOR),
-     .doc = "use no instructions beyond ref, avx2 or avx512"},
+    {"max-isa", 0, "ISA", ISA_BEST, AXIS, WORD, .flags = IN_CASE, AT(max_isa),
+     .words = isa_name, .only = COMPUTES | FOR(TOPO) | FOR(DOCTOR),
+     .doc = "use no instructions beyond this level"},
     {"openblas-core", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(openblas_core),
      .only = COMPUTES | FOR(TOPO) | FOR(DOCTOR),
      .doc = "kernels for OpenBLAS to use, e.g. Haswell"},

@@ -82,10 +82,11 @@ enum status roofline_ceilings(struct plot *p, const struct plot_data *d, struct 
         const char *name, *column;
         int kind;
     } ceilings[] = {
-        {isa_name[0], "peak_flop_per_s_ref", KIND_FLOPS},
-        {isa_name[1], "peak_flop_per_s_avx2", KIND_FLOPS},
-        {isa_name[2], "peak_flop_per_s_avx512", KIND_FLOPS},
-        {isa_name[3], "peak_flop_per_s_bf16", KIND_FLOPS},
+        {"ref", "peak_flop_per_s_ref", KIND_FLOPS},
+        {"avx2", "peak_flop_per_s_avx2", KIND_FLOPS},
+        {"avx512", "peak_flop_per_s_avx512", KIND_FLOPS},
+        {"avx512_bf16", "peak_flop_per_s_bf16", KIND_FLOPS},
+        {"neon", "peak_flop_per_s_neon", KIND_FLOPS},
         {"L1", "read_byte_per_s_l1", KIND_BANDWIDTH},
         {"L2", "read_byte_per_s_l2", KIND_BANDWIDTH},
         {"L3", "read_byte_per_s_l3", KIND_BANDWIDTH},

@@ -5,7 +5,6 @@
 
 #include "variants/base/cpu.h"
 
-#include <cpuid.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +64,6 @@ static void kernel_name(char *buf, size_t size)
         snprintf(buf, size, "%.*s", (int)n, start);
 }
 
-/* The signature of the hypervisor is in leaf 0x40000000, valid if the hypervisor bit is set. */
 static void hypervisor_name(char *buf, size_t size)
 {
     static const struct {
@@ -75,20 +73,16 @@ static void hypervisor_name(char *buf, size_t size)
         {"XenVMMXenVMM", "Xen"},   {"TCGTCGTCGTCG", "QEMU"},    {"VBoxVBoxVBox", "VirtualBox"},
         {"bhyve bhyve ", "bhyve"}, {"ACRNACRNACRN", "ACRN"},    {" lrpepyh  vr", "Parallels"},
     };
-    unsigned a, b, c, d;
-    char signature[13] = "";
+    char signature[HYPERVISOR_SIZE];
 
     buf[0] = '\0';
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & 1u << 31)) {
-        char type[32]; /* paravirtual guests lack the bit */
+    cpu_hypervisor(signature);
+    if (!signature[0]) {
+        char type[32]; /* paravirtual guests have none */
         if (read_key("/sys/hypervisor/type", "", type, sizeof(type)))
             snprintf(buf, size, "%s", type);
         return;
     }
-    __cpuid(0x40000000u, a, b, c, d);
-    memcpy(signature, &b, 4);
-    memcpy(signature + 4, &c, 4);
-    memcpy(signature + 8, &d, 4);
     snprintf(buf, size, "unknown");
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (strcmp(signature, known[i].signature) == 0)

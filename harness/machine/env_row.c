@@ -67,16 +67,31 @@ void env_row_begin(struct env_row *row, const struct env_facts *f, const struct 
     free(line);
 }
 
+/* The table has the levels of all architectures. */
+static double *peak_column(struct env_row *row, enum isa isa)
+{
+    const struct {
+        const char *name;
+        double *column;
+    } columns[] = {{"avx2", &row->peak_flop_per_s_avx2},
+                   {"avx512", &row->peak_flop_per_s_avx512},
+                   {"avx512_bf16", &row->peak_flop_per_s_bf16},
+                   {"neon", &row->peak_flop_per_s_neon}};
+
+    for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+        if (strcmp(columns[i].name, isa_name[isa]) == 0)
+            return columns[i].column;
+    CHECK(!"env.csv has no column for a level of instructions");
+    return NULL;
+}
+
 void env_row_peaks(struct env_row *row, const struct peaks *p)
 {
     row->peak_threads = p->threads;
     row->peak_flop_per_s_ref = p->flops[ISA_BASE];
-    if (p->flops[ISA_AVX2] > 0)
-        row->peak_flop_per_s_avx2 = p->flops[ISA_AVX2];
-    if (p->flops[ISA_AVX512] > 0)
-        row->peak_flop_per_s_avx512 = p->flops[ISA_AVX512];
-    if (p->flops[ISA_AVX512_BF16] > 0)
-        row->peak_flop_per_s_bf16 = p->flops[ISA_AVX512_BF16];
+    for (enum isa isa = ISA_BASE + 1; isa < ISA_COUNT; isa++)
+        if (p->flops[isa] > 0)
+            *peak_column(row, isa) = p->flops[isa];
     row->read_byte_per_s_l1 = p->l1;
     row->read_byte_per_s_l2 = p->l2;
     row->read_byte_per_s_l3 = p->l3;

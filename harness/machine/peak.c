@@ -14,11 +14,11 @@
 
 #define BLOCK_S 2e-3 /* target length of a timed block, in seconds */
 
-static const struct peak_loops *const loops_of[ISA_COUNT] = {
-    [ISA_BASE] = &peak_loops_base,
-    [ISA_AVX2] = &peak_loops_avx2,
-    [ISA_AVX512] = &peak_loops_avx512,
-    [ISA_AVX512_BF16] = &peak_loops_avx512_bf16,
+const struct peak_loops *const peak_loops[ISA_COUNT] = {
+    &peak_loops_base,
+#define X(ID, name, flags) &peak_loops_##name,
+    ISA_LIST(X)
+#undef X
 };
 
 /* ---- sizes -------------------------------------------------------------------------------- */
@@ -242,10 +242,10 @@ static int list_loads(const struct slices *s, struct peaks *out, struct load *l)
 
     for (enum isa isa = ISA_BASE; isa < ISA_COUNT && isa <= most; isa++)
         l[n++] = (struct load){
-            .loops = loops_of[isa], .work = loops_of[isa]->flop, .best = &out->flops[isa]};
+            .loops = peak_loops[isa], .work = peak_loops[isa]->flop, .best = &out->flops[isa]};
     for (size_t i = 0; i < ARRAY_LEN(levels); i++)
         if (levels[i].bytes)
-            l[n++] = (struct load){.loops = loops_of[most],
+            l[n++] = (struct load){.loops = peak_loops[most],
                                    .bytes = levels[i].bytes,
                                    .work = (double)levels[i].bytes,
                                    .best = levels[i].best};

@@ -41,7 +41,10 @@ struct peak_loops {
     /* Read buf[0..bytes) `passes` times. Returns the OR of all words. */
     uint64_t (*read)(const void *buf, size_t bytes, uint64_t passes);
 };
-extern const struct peak_loops peak_loops_base, peak_loops_avx2, peak_loops_avx512,
-    peak_loops_avx512_bf16;
+extern const struct peak_loops *const peak_loops[ISA_COUNT];
+extern const struct peak_loops peak_loops_base;
+#define X(ID, name, flags) extern const struct peak_loops peak_loops_##name;
+ISA_LIST(X)
+#undef X
 
 #endif

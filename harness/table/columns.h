@@ -239,7 +239,8 @@
     X(real, cpu_quota, "CPUs", "what the control group may use of them; empty without a quota")    \
     X(i64, throttled_periods, "",                                                                  \
       "periods in which the quota stopped this run; empty without one")                            \
-    X(i64, core_kinds, "", "kinds of cores among the allowed ones")
+    X(i64, core_kinds, "", "kinds of cores among the allowed ones")                                \
+    X(real, peak_flop_per_s_neon, "flop/s", "measured peak, NEON")
 
 /* One row per report of a training run, beside the checkpoint: CHECKPOINT.train.csv. */
 #define TRAIN_COLUMNS(X)                                                                           \

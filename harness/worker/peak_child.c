@@ -9,11 +9,10 @@
 #include <string.h>
 
 /* X(name, member) of struct peaks. */
+#define PEAK_OF(ID, name, flags) X(#name, flops[ISA_##ID])
 #define FIELDS(X)                                                                                  \
     X("ref", flops[ISA_BASE])                                                                      \
-    X("avx2", flops[ISA_AVX2])                                                                     \
-    X("avx512", flops[ISA_AVX512])                                                                 \
-    X("avx512_bf16", flops[ISA_AVX512_BF16])                                                       \
+    ISA_LIST(PEAK_OF)                                                                              \
     X("l1", l1)                                                                                    \
     X("l2", l2)                                                                                    \
     X("l3", l3)                                                                                    \

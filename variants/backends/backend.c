@@ -8,9 +8,9 @@
 
 const struct backend *const backends[] = {
     &backend_ref,
-    &backend_avx2,
-    &backend_avx512,
-    &backend_avx512_bf16,
+#define X(ID, name, flags) &backend_##name,
+    ISA_LIST(X)
+#undef X
 #if HAVE_OPENBLAS
     &backend_openblas,
 #endif
@@ -62,8 +62,9 @@ enum status backend_usable(const struct backend *b, struct err *e)
 
 const struct backend *backend_parent(const struct backend *b)
 {
-    static const struct backend *const simd[ISA_COUNT] = {&backend_ref, &backend_avx2,
-                                                          &backend_avx512, &backend_avx512_bf16};
+#define X(ID, name, flags) &backend_##name,
+    static const struct backend *const simd[ISA_COUNT] = {&backend_ref, ISA_LIST(X)};
+#undef X
 
     if (!b->inherits)
         return NULL;

@@ -387,8 +387,10 @@ struct backend {
 };
 
 extern const struct backend *const backends[]; /* in display order, NULL-terminated */
-extern const struct backend backend_ref, backend_avx2, backend_avx512, backend_avx512_bf16,
-    backend_openblas, backend_onednn;
+extern const struct backend backend_ref, backend_openblas, backend_onednn;
+#define X(ID, name, flags) extern const struct backend backend_##name;
+ISA_LIST(X)
+#undef X
 
 /* NULL where there is no such backend in this build. */
 const struct backend *backend_find(const char *name);

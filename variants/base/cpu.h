@@ -7,24 +7,44 @@
 
 #include "base.h"
 
-/* Instruction-set levels in ascending order. BASE is baseline x86-64, for which everything outside
- * _avx2.c, *_avx512.c and *_avx512_bf16.c is compiled. */
-enum isa { ISA_BASE, ISA_AVX2, ISA_AVX512, ISA_AVX512_BF16, ISA_COUNT };
+/* X(ID, name, flags that it adds to the level before) for the levels above the baseline of this
+ * architecture, in ascending order. Files whose names end in _NAME.c are compiled for one level,
+ * NAME.isa.c for each; everything else is baseline code. */
+#if defined(__aarch64__)
+#define ISA_LIST(X) X(NEON, neon, "asimd")
+#define ISA_BEST "neon"
+#else
+#define ISA_LIST(X)                                                                                \
+    X(AVX2, avx2, "avx2,fma")                                                                      \
+    X(AVX512, avx512, "avx512f,bw,vl,dq")                                                          \
+    X(AVX512_BF16, avx512_bf16, "avx512_bf16")
+#define ISA_BEST "avx512_bf16"
+#endif
 
-/* "ref" (the user's word for BASE in --max-isa), "avx2", "avx512", "avx512_bf16". */
+#define ISA_ID(ID, name, flags) ISA_##ID,
+enum isa { ISA_BASE, ISA_LIST(ISA_ID) ISA_COUNT };
+#undef ISA_ID
+
+/* "ref" (the user's word for BASE in --max-isa), "avx2", "avx512", ... */
 extern const char *const isa_name[ISA_COUNT + 1]; /* ends with NULL */
 
-/* The flags that a level adds to the one below: "avx2,fma", "avx512f,bw,vl,dq", "avx512_bf16". */
+/* The flags that a level adds to the one before: "avx2,fma", "avx512f,bw,vl,dq", ... */
 extern const char *const isa_needs[ISA_COUNT];
 
 enum isa cpu_isa(void);          /* best level that CPU, operating system and mask allow */
 enum isa cpu_isa_unmasked(void); /* best level that CPU and operating system allow */
 void cpu_limit(enum isa most);   /* set the mask */
 
-/* Marketing name of the CPU into buf, e.g. "AMD EPYC"; "unknown CPU" if cpuid has none. */
+/* ---- of the architecture: cpu_x86.c, cpu_arm64.c -------------------------------------------- */
+
+/* Name of the CPU into buf, e.g. "AMD EPYC"; "unknown CPU" if it tells none. */
 void cpu_name(char *buf, size_t size);
 
-/* Set flush-to-zero and denormals-are-zero in the calling thread: a denormal costs 2x. */
+/* The signature of a hypervisor that the CPU tells of, e.g. "KVMKVMKVM"; "" if it tells of none. */
+enum { HYPERVISOR_SIZE = 13 };
+void cpu_hypervisor(char signature[HYPERVISOR_SIZE]);
+
+/* Denormal operands and results become zeros in the calling thread: a denormal costs 2x. */
 void cpu_flush_denormals(void);
 
 #endif

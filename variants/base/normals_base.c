@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
  *
- * Box-Muller with baseline x86-64. */
+ * Box-Muller with baseline instructions. */
 #define NORMALS normals_base
 #include "normals.inc.c"

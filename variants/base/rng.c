@@ -40,7 +40,11 @@ double rng_uniform(uint64_t seed, uint64_t stream, uint64_t n)
 
 void rng_normal(float *x, size_t n, uint64_t seed, uint64_t stream, float mean, float sd)
 {
+#if defined(__x86_64__)
     normals_fn *const normals = cpu_isa() >= ISA_AVX2 ? normals_avx2 : normals_base;
+#else
+    normals_fn *const normals = normals_base; /* has the vectors of doubles that there are */
+#endif
     uint32_t u[NORMALS_PAIRS], v[NORMALS_PAIRS];
     double z[2][NORMALS_PAIRS];
 

@@ -7,78 +7,51 @@
 #include "variants/backends/composed/composed.h"
 #include "variants/backends/recur.h"
 
-static const struct attn_impl *const attn_avx2[] = {&attn_fused_avx2, &attn_composed, NULL};
-static const struct attn_impl *const attn_avx512[] = {&attn_fused_avx512, &attn_composed, NULL};
+/* The backend of one level of instructions, which has every operation. */
+#define SIMD_BACKEND(ID, isa, parent, text)                                                        \
+    static const struct attn_impl *const attn_##isa[] = {&attn_fused_##isa, &attn_composed, NULL}; \
+    static const struct recur_impl *const recur_rows_##isa[] = {                                   \
+        &recur_unit_##isa, &recur_channels_##isa, &recur_step_##isa, NULL};                        \
+    static const struct recur_impl *const recur_##isa[] = {&recur_fused_##isa, &recur_chunked,     \
+                                                           &recur_ref, NULL};                      \
+    const struct backend backend_##isa = {                                                         \
+        .name = #isa,                                                                              \
+        .about = text,                                                                             \
+        .inherits = parent,                                                                        \
+        .needs = ISA_##ID,                                                                         \
+        .rounds = true,                                                                            \
+        .packed_floats = gemm_packed_floats_##isa,                                                 \
+        .pack = gemm_pack_##isa,                                                                   \
+        .gemm_act = gemm_act_##isa,                                                                \
+        .gemm_gate = gemm_gate_##isa,                                                              \
+        .ops = {.gemm = gemm_##isa,                                                                \
+                .softmax = softmax_##isa,                                                          \
+                .norm = norm_##isa,                                                                \
+                .act = act_##isa,                                                                  \
+                .glu = glu_##isa,                                                                  \
+                .gate = gate_##isa,                                                                \
+                .rnn_cell = rnn_cell_##isa,                                                        \
+                .nll = nll_##isa,                                                                  \
+                .softmax_grad = softmax_grad_##isa,                                                \
+                .norm_grad = norm_grad_##isa,                                                      \
+                .act_grad = act_grad_##isa,                                                        \
+                .glu_grad = glu_grad_##isa,                                                        \
+                .gate_grad = gate_grad_##isa,                                                      \
+                .rnn_cell_grad = rnn_cell_grad_##isa,                                              \
+                .nll_grad = nll_grad_##isa},                                                       \
+        .attn = attn_##isa,                                                                        \
+        .recur = recur_##isa,                                                                      \
+        .recur_rows = recur_rows_##isa,                                                            \
+    }
+
+#if defined(__aarch64__)
+SIMD_BACKEND(NEON, neon, "ref", "hand-written kernels, 128-bit vectors");
+#else
+SIMD_BACKEND(AVX2, avx2, "ref", "hand-written kernels, 256-bit vectors");
+SIMD_BACKEND(AVX512, avx512, "avx2", "hand-written kernels, 512-bit vectors");
+
 static const struct attn_impl *const attn_avx512_bf16[] = {
     &attn_fused_avx512_bf16, &attn_fused_avx512, &attn_composed, NULL};
-static const struct recur_impl *const recur_rows_avx2[] = {&recur_unit_avx2, &recur_channels_avx2,
-                                                           &recur_step_avx2, NULL};
-static const struct recur_impl *const recur_rows_avx512[] = {
-    &recur_unit_avx512, &recur_channels_avx512, &recur_step_avx512, NULL};
-static const struct recur_impl *const recur_avx2[] = {&recur_fused_avx2, &recur_chunked, &recur_ref,
-                                                      NULL};
-static const struct recur_impl *const recur_avx512[] = {&recur_fused_avx512, &recur_chunked,
-                                                        &recur_ref, NULL};
-
-const struct backend backend_avx2 = {
-    .name = "avx2",
-    .about = "hand-written kernels, 256-bit vectors",
-    .inherits = "ref",
-    .needs = ISA_AVX2,
-    .rounds = true,
-    .packed_floats = gemm_packed_floats_avx2,
-    .pack = gemm_pack_avx2,
-    .gemm_act = gemm_act_avx2,
-    .gemm_gate = gemm_gate_avx2,
-    .ops = {.gemm = gemm_avx2,
-            .softmax = softmax_avx2,
-            .norm = norm_avx2,
-            .act = act_avx2,
-            .glu = glu_avx2,
-            .gate = gate_avx2,
-            .rnn_cell = rnn_cell_avx2,
-            .nll = nll_avx2,
-            .softmax_grad = softmax_grad_avx2,
-            .norm_grad = norm_grad_avx2,
-            .act_grad = act_grad_avx2,
-            .glu_grad = glu_grad_avx2,
-            .gate_grad = gate_grad_avx2,
-            .rnn_cell_grad = rnn_cell_grad_avx2,
-            .nll_grad = nll_grad_avx2},
-    .attn = attn_avx2,
-    .recur = recur_avx2,
-    .recur_rows = recur_rows_avx2,
-};
-
-const struct backend backend_avx512 = {
-    .name = "avx512",
-    .about = "hand-written kernels, 512-bit vectors",
-    .inherits = "avx2",
-    .needs = ISA_AVX512,
-    .rounds = true,
-    .packed_floats = gemm_packed_floats_avx512,
-    .pack = gemm_pack_avx512,
-    .gemm_act = gemm_act_avx512,
-    .gemm_gate = gemm_gate_avx512,
-    .ops = {.gemm = gemm_avx512,
-            .softmax = softmax_avx512,
-            .norm = norm_avx512,
-            .act = act_avx512,
-            .glu = glu_avx512,
-            .gate = gate_avx512,
-            .rnn_cell = rnn_cell_avx512,
-            .nll = nll_avx512,
-            .softmax_grad = softmax_grad_avx512,
-            .norm_grad = norm_grad_avx512,
-            .act_grad = act_grad_avx512,
-            .glu_grad = glu_grad_avx512,
-            .gate_grad = gate_grad_avx512,
-            .rnn_cell_grad = rnn_cell_grad_avx512,
-            .nll_grad = nll_grad_avx512},
-    .attn = attn_avx512,
-    .recur = recur_avx512,
-    .recur_rows = recur_rows_avx512,
-};
 
 const struct backend backend_avx512_bf16 = {
     .name = "avx512_bf16",
@@ -94,3 +67,4 @@ const struct backend backend_avx512_bf16 = {
     .ops = {.gemm = gemm_avx512_bf16},
     .attn = attn_avx512_bf16,
 };
+#endif

@@ -1,59 +1,47 @@
 /* SPDX-License-Identifier: MIT
  *
  * The functions of the files compiled for one instruction set each, from which simd.c assembles the
- * backends. A name ends in its ISA; calling it on a machine without those instructions faults. */
+ * backends. A name ends in its instruction set; calling it on a machine without those instructions
+ * faults. */
 #ifndef SIMD_H
 #define SIMD_H
 
 #include "variants/backends/backend.h"
 
-extern const struct attn_impl attn_fused_avx2;
-extern const struct recur_impl recur_unit_avx2, recur_channels_avx2, recur_step_avx2,
-    recur_fused_avx2;
+/* In NAME.isa.c, which the Makefile compiles with -DISA=avx2 and so on: the function of this set. */
+#define AT_ISA(name) ISA_JOIN(name, ISA)
+#define ISA_JOIN(name, isa) ISA_PASTE(name, isa)
+#define ISA_PASTE(name, isa) name##_##isa
 
-void gemm_avx2(const struct gemm *g);
-void gemm_act_avx2(const struct gemm *g, const struct act *epilogue);
-void gemm_gate_avx2(const struct gemm *g, const struct gate_op *gate);
-size_t gemm_packed_floats_avx2(const struct gemm *like);
-void gemm_pack_avx2(float *dst, const struct gemm *like);
-void softmax_avx2(const struct softmax *o);
-void norm_avx2(const struct norm *o);
-void act_avx2(const struct act *o);
-void glu_avx2(const struct glu *o);
-void gate_avx2(const struct gate_op *o);
-void rnn_cell_avx2(const struct rnn_step *o);
-void nll_avx2(const struct nll_op *o);
-void softmax_grad_avx2(const struct softmax_grad *o);
-void norm_grad_avx2(const struct norm_grad *o);
-void act_grad_avx2(const struct act_grad *o);
-void glu_grad_avx2(const struct glu_grad *o);
-void gate_grad_avx2(const struct gate_grad *o);
-void rnn_cell_grad_avx2(const struct rnn_step_grad *o);
-void nll_grad_avx2(const struct nll_grad *o);
+#define SIMD_FUNCTIONS(isa)                                                                        \
+    extern const struct attn_impl attn_fused_##isa;                                                \
+    extern const struct recur_impl recur_unit_##isa, recur_channels_##isa, recur_step_##isa,       \
+        recur_fused_##isa;                                                                         \
+    void gemm_##isa(const struct gemm *g);                                                         \
+    void gemm_act_##isa(const struct gemm *g, const struct act *epilogue);                         \
+    void gemm_gate_##isa(const struct gemm *g, const struct gate_op *gate);                        \
+    size_t gemm_packed_floats_##isa(const struct gemm *like);                                      \
+    void gemm_pack_##isa(float *dst, const struct gemm *like);                                     \
+    void softmax_##isa(const struct softmax *o);                                                   \
+    void norm_##isa(const struct norm *o);                                                         \
+    void act_##isa(const struct act *o);                                                           \
+    void glu_##isa(const struct glu *o);                                                           \
+    void gate_##isa(const struct gate_op *o);                                                      \
+    void rnn_cell_##isa(const struct rnn_step *o);                                                 \
+    void nll_##isa(const struct nll_op *o);                                                        \
+    void softmax_grad_##isa(const struct softmax_grad *o);                                         \
+    void norm_grad_##isa(const struct norm_grad *o);                                               \
+    void act_grad_##isa(const struct act_grad *o);                                                 \
+    void glu_grad_##isa(const struct glu_grad *o);                                                 \
+    void gate_grad_##isa(const struct gate_grad *o);                                               \
+    void rnn_cell_grad_##isa(const struct rnn_step_grad *o);                                       \
+    void nll_grad_##isa(const struct nll_grad *o);
 
-extern const struct attn_impl attn_fused_avx512;
-extern const struct recur_impl recur_unit_avx512, recur_channels_avx512, recur_step_avx512,
-    recur_fused_avx512;
-
-void gemm_avx512(const struct gemm *g);
-void gemm_act_avx512(const struct gemm *g, const struct act *epilogue);
-void gemm_gate_avx512(const struct gemm *g, const struct gate_op *gate);
-size_t gemm_packed_floats_avx512(const struct gemm *like);
-void gemm_pack_avx512(float *dst, const struct gemm *like);
-void softmax_avx512(const struct softmax *o);
-void norm_avx512(const struct norm *o);
-void act_avx512(const struct act *o);
-void glu_avx512(const struct glu *o);
-void gate_avx512(const struct gate_op *o);
-void rnn_cell_avx512(const struct rnn_step *o);
-void nll_avx512(const struct nll_op *o);
-void softmax_grad_avx512(const struct softmax_grad *o);
-void norm_grad_avx512(const struct norm_grad *o);
-void act_grad_avx512(const struct act_grad *o);
-void glu_grad_avx512(const struct glu_grad *o);
-void gate_grad_avx512(const struct gate_grad *o);
-void rnn_cell_grad_avx512(const struct rnn_step_grad *o);
-void nll_grad_avx512(const struct nll_grad *o);
+#if defined(__aarch64__)
+SIMD_FUNCTIONS(neon)
+#else
+SIMD_FUNCTIONS(avx2)
+SIMD_FUNCTIONS(avx512)
 
 extern const struct attn_impl attn_fused_avx512_bf16;
 
@@ -61,5 +49,6 @@ extern const struct attn_impl attn_fused_avx512_bf16;
 void gemm_avx512_bf16(const struct gemm *g);
 void gemm_act_avx512_bf16(const struct gemm *g, const struct act *epilogue);
 void gemm_gate_avx512_bf16(const struct gemm *g, const struct gate_op *gate);
+#endif
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The recurrences of recur_channels.inc.c compiled for AVX-512. */
-#define VEC_AVX512
+ * The recurrences of recur_channels.inc.c compiled for one instruction set. */
 #include "recur_channels.inc.c"
 #include "variants/backends/simd/simd.h"
 
@@ -11,7 +10,7 @@ static size_t need(const struct recur *r, int threads, bool backward)
     return (size_t)threads * channels_bytes(r);
 }
 
-const struct recur_impl recur_channels_avx512 = {
+const struct recur_impl AT_ISA(recur_channels) = {
     .name = "channels",
     .accepts = channels_accepts,
     .need = need,

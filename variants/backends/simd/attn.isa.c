@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fused attention of attn.inc.c compiled for AVX-512. */
-#define VEC_AVX512
+ * Fused attention of attn.inc.c compiled for one instruction set. */
 #include "attn.inc.c"
 
 #include "attn_grad.inc.c"
 #include "simd.h"
 
-const struct attn_impl attn_fused_avx512 = {
+const struct attn_impl AT_ISA(attn_fused) = {
     .name = "fused",
     .accepts = fused_accepts,
     .need = fused_need,

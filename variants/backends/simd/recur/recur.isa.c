@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * recur_chunk.inc.c and recur_grad.inc.c compiled for AVX-512. */
-#define VEC_AVX512
+ * recur_chunk.inc.c and recur_grad.inc.c compiled for one instruction set. */
 #include "recur_chunk.inc.c"
 #include "recur_grad.inc.c"
 #include "variants/backends/simd/simd.h"
@@ -17,7 +16,7 @@ static size_t need(const struct recur *r, int threads, bool backward)
     return (size_t)threads * (backward ? grads_bytes(r) : chunk_bytes(r));
 }
 
-const struct recur_impl recur_fused_avx512 = {
+const struct recur_impl AT_ISA(recur_fused) = {
     .name = "fused",
     .accepts = accepts,
     .need = need,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The step of recur_step.inc.c compiled for AVX2. */
-#define VEC_AVX2
+ * The step of recur_step.inc.c compiled for one instruction set. */
 #include "recur_step.inc.c"
 #include "variants/backends/simd/simd.h"
 
@@ -11,7 +10,7 @@ static size_t need(const struct recur *r, int threads, bool backward)
     return (size_t)threads * step_bytes(r);
 }
 
-const struct recur_impl recur_step_avx2 = {
+const struct recur_impl AT_ISA(recur_step) = {
     .name = "step",
     .accepts = step_accepts,
     .need = need,

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The dense products of gemm.inc.c compiled for one instruction set. */
+#include "gemm.inc.c"
+#include "simd.h"
+
+void AT_ISA(gemm)(const struct gemm *g) { gemm(g); }
+
+void AT_ISA(gemm_act)(const struct gemm *g, const struct act *epilogue) { gemm_act(g, epilogue); }
+
+void AT_ISA(gemm_gate)(const struct gemm *g, const struct gate_op *gate) { gemm_gate(g, gate); }
+
+size_t AT_ISA(gemm_packed_floats)(const struct gemm *like) { return gemm_packed_floats(like); }
+
+void AT_ISA(gemm_pack)(float *dst, const struct gemm *like) { gemm_pack(dst, like); }

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: MIT
- *
- * The recurrent cells of rnn_cell.inc.c compiled for AVX2. */
-#define VEC_AVX2
-#include "rnn_cell.inc.c"
-#include "simd.h"
-
-void rnn_cell_avx2(const struct rnn_step *o) { rnn_cell(o); }
-void rnn_cell_grad_avx2(const struct rnn_step_grad *o) { rnn_cell_grad(o); }

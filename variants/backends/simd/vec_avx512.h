@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The functions of vec.h with 512-bit vectors, and with VEC_BF16 products of pairs of bf16. */
+#ifndef VEC_AVX512_H
+#define VEC_AVX512_H
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { VL = 16, VEC_REGISTERS = 32 };
+typedef __m512 vf;
+
+VEC_INLINE vf v1(float x) { return _mm512_set1_ps(x); }
+VEC_INLINE vf v0(void) { return _mm512_setzero_ps(); }
+VEC_INLINE vf vld(const float *p) { return _mm512_loadu_ps(p); }
+VEC_INLINE void vst(float *p, vf a) { _mm512_storeu_ps(p, a); }
+VEC_INLINE vf vadd(vf a, vf b) { return _mm512_add_ps(a, b); }
+VEC_INLINE vf vsub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+VEC_INLINE vf vmul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+VEC_INLINE vf vdiv(vf a, vf b) { return _mm512_div_ps(a, b); }
+VEC_INLINE vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+VEC_INLINE vf vfnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a b */
+VEC_INLINE vf vmax(vf a, vf b) { return _mm512_max_ps(a, b); }
+VEC_INLINE vf vmin(vf a, vf b) { return _mm512_min_ps(a, b); }
+VEC_INLINE vf vabs(vf a) { return _mm512_abs_ps(a); }
+/* a where x < 0 or x is -0, b elsewhere. */
+VEC_INLINE vf vsel_neg(vf x, vf a, vf b)
+{
+    return _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(x)), b, a);
+}
+/* a where x < y, b elsewhere and where either is a NaN. */
+VEC_INLINE vf vsel_lt(vf x, vf y, vf a, vf b)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, _CMP_LT_OQ), b, a);
+}
+
+/* The first n lanes, 0 <= n <= VL. */
+typedef __mmask16 vmask;
+VEC_INLINE vmask vfirst(int n) { return (vmask)((1u << n) - 1u); }
+/* The lanes whose bit is set, the first the lowest. */
+VEC_INLINE vmask vlanes(uint64_t bits) { return (vmask)bits; }
+VEC_INLINE vf vld_m(const float *p, vmask m, vf fill) { return _mm512_mask_loadu_ps(fill, m, p); }
+VEC_INLINE void vst_m(float *p, vmask m, vf a) { _mm512_mask_storeu_ps(p, m, a); }
+/* a b in the lanes of m, a in the others. */
+VEC_INLINE vf vmul_m(vf a, vmask m, vf b) { return _mm512_mask_mul_ps(a, m, a, b); }
+
+VEC_INLINE float vsum(vf a) { return _mm512_reduce_add_ps(a); }
+VEC_INLINE float vmax_lanes(vf a) { return _mm512_reduce_max_ps(a); }
+
+/* Lane i of the result is vsum(r[i]), added in the same order: halves are folded upon each other,
+ * of two vectors at a time, which takes 3 instructions a vector. */
+VEC_INLINE vf vsums(const vf r[VL])
+{
+    vf t[8], u[4], w[2];
+
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        const vf a = r[i + (i & 4)], b = r[i + (i & 4) + 4];
+        t[i] = vadd(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) /* lanes of 4 floats: rows i, 4 + i, 8 + i, 12 + i */
+        u[i] = vadd(_mm512_shuffle_f32x4(t[i], t[4 + i], 0x88),
+                    _mm512_shuffle_f32x4(t[i], t[4 + i], 0xdd));
+    UNROLL
+    for (int i = 0; i < 2; i++) {
+        const __m512d a = _mm512_castps_pd(u[2 * i]), b = _mm512_castps_pd(u[2 * i + 1]);
+        w[i] = vadd(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
+                    _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+    }
+    return vadd(_mm512_shuffle_ps(w[0], w[1], 0x88), _mm512_shuffle_ps(w[0], w[1], 0xdd));
+}
+
+/* x rounded to the nearest integer, and 2^n a for such an n. */
+VEC_INLINE vf vround(vf x) { return _mm512_roundscale_ps(x, 8 /* nearest, quiet */); }
+VEC_INLINE vf vscale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
+
+/* 2^x within 1.5e-7 relative; 0 for -inf. vreduce leaves f = x - floor(x) in [0,1) (0 for -inf),
+ * the polynomial is the degree-5 minimax of 2^f there (7.5e-8), vscalef multiplies by 2^floor(x).
+ */
+VEC_INLINE vf vexp2(vf x)
+{
+    const vf f = _mm512_reduce_ps(x, 9 /* floor, quiet */);
+    vf p = v1(0x1.ec3208p-10f);
+
+    p = vfma(p, f, v1(0x1.26900ep-7f));
+    p = vfma(p, f, v1(0x1.c95446p-5f));
+    p = vfma(p, f, v1(0x1.ebd5a8p-3f));
+    p = vfma(p, f, v1(0x1.62e4f6p-1f));
+    p = vfma(p, f, v1(0x1.fffffep-1f));
+    return _mm512_scalef_ps(p, x);
+}
+
+/* r[i][j] <-> r[j][i]: pairs, then quads inside 128-bit lanes, then the lanes themselves. */
+VEC_INLINE void vtranspose(vf r[VL])
+{
+    vf t[VL];
+
+    UNROLL
+    for (int i = 0; i < 16; i += 4) {
+        const __m512d lo01 = _mm512_castps_pd(_mm512_unpacklo_ps(r[i], r[i + 1]));
+        const __m512d hi01 = _mm512_castps_pd(_mm512_unpackhi_ps(r[i], r[i + 1]));
+        const __m512d lo23 = _mm512_castps_pd(_mm512_unpacklo_ps(r[i + 2], r[i + 3]));
+        const __m512d hi23 = _mm512_castps_pd(_mm512_unpackhi_ps(r[i + 2], r[i + 3]));
+        t[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(lo01, lo23));
+        t[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(lo01, lo23));
+        t[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(hi01, hi23));
+        t[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(hi01, hi23));
+    }
+    UNROLL
+    for (int c = 0; c < 4; c++) { /* lane l of t[4 g + c] is rows 4 g.. of column 4 l + c */
+        const vf even01 = _mm512_shuffle_f32x4(t[c], t[4 + c], 0x88);
+        const vf odd01 = _mm512_shuffle_f32x4(t[c], t[4 + c], 0xdd);
+        const vf even23 = _mm512_shuffle_f32x4(t[8 + c], t[12 + c], 0x88);
+        const vf odd23 = _mm512_shuffle_f32x4(t[8 + c], t[12 + c], 0xdd);
+        r[c] = _mm512_shuffle_f32x4(even01, even23, 0x88);
+        r[8 + c] = _mm512_shuffle_f32x4(even01, even23, 0xdd);
+        r[4 + c] = _mm512_shuffle_f32x4(odd01, odd23, 0x88);
+        r[12 + c] = _mm512_shuffle_f32x4(odd01, odd23, 0xdd);
+    }
+}
+
+/* ---- narrower element types, see narrow.h --------------------------------------------------- */
+
+/* x rounded to bf16, as floats. */
+VEC_INLINE vf vbf16(vf x)
+{
+    const __m512i bits = _mm512_castps_si512(x), exponent = _mm512_set1_epi32(0x7f800000);
+    const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i to = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+
+    to = _mm512_mask_or_epi32(to, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), bits,
+                              _mm512_set1_epi32(0x400000));
+    to = _mm512_mask_and_epi32(to, _mm512_testn_epi32_mask(bits, exponent), bits,
+                               _mm512_set1_epi32((int)0x80000000));
+    return _mm512_castsi512_ps(_mm512_and_si512(to, upper));
+}
+VEC_INLINE vf widened(__m256i halves)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+VEC_INLINE vf vld_bf16(const uint16_t *p) { return widened(_mm256_loadu_si256((const void *)p)); }
+VEC_INLINE vf vld_bf16_n(const uint16_t *p, int n)
+{
+    return widened(_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1u), p));
+}
+VEC_INLINE vf vld_int8(const int8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));
+}
+VEC_INLINE vf vld_int8_n(const int8_t *p, int n)
+{
+    const __m128i some = _mm_maskz_loadu_epi8((__mmask16)((1u << n) - 1u), p);
+
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(some));
+}
+
+#if defined(VEC_BF16)
+/* The numbers of lo, then those of hi, rounded. */
+VEC_INLINE vf vpairs(vf lo, vf hi) { return (vf)_mm512_cvtne2ps_pbh(hi, lo); }
+/* Pairs (lo[i], hi[i]) of bf16, from the numbers of lo, then those of hi. */
+VEC_INLINE vf vzip_pairs(vf x)
+{
+    static const uint16_t at[2 * VL] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                        21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                        11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+
+    return (vf)_mm512_permutexvar_epi16(_mm512_loadu_si512(at), (__m512i)x);
+}
+/* acc + both products of each pair, with two roundings, subnormals being zeros. */
+VEC_INLINE vf vdot2(vf acc, vf a, vf b) { return _mm512_dpbf16_ps(acc, (__m512bh)a, (__m512bh)b); }
+VEC_INLINE vf vld_pairs(const uint16_t *p) { return _mm512_loadu_ps((const void *)p); }
+/* The first n numbers, 0 for the others. */
+VEC_INLINE vf vld_pairs_n(const uint16_t *p, int n)
+{
+    const __mmask32 first = n >= 2 * VL ? ~(__mmask32)0 : ((__mmask32)1 << n) - 1;
+
+    return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(first, p));
+}
+#endif
+
+#endif
