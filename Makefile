@@ -8,7 +8,7 @@
 # SLOW=PCT (build/slow/bench, whose timed region takes PCT % longer: the gate's own test),
 # MPI=1 (build/release-mpi: a training over several processes), CFLAGS, LDFLAGS, WERROR=1, V=1
 # (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB, PREFIX, DESTDIR, HARDEN (empty: without
-# hardening).
+# hardening), SYSROOT (with CC: for the machine whose files lie there; see scripts/arm64.sh).
 -include config.mk
 
 ifeq ($(origin CC),default)
@@ -18,7 +18,16 @@ MODE ?= release
 comma := ,
 PREFIX ?= /usr/local
 COMPILER := $(if $(findstring clang,$(notdir $(CC))),-clang)
-BUILD := build/$(if $(SLOW),slow,$(MODE)$(COMPILER))
+# What is written for another architecture is left out.
+ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+ifeq ($(ARCH),aarch64)
+ISAS := neon
+SKIP := %_x86.c %_avx2.c %_avx512.c %_avx512_bf16.c
+else
+ISAS := avx2 avx512
+SKIP := %_arm64.c %_neon.c
+endif
+BUILD := build/$(if $(SLOW),slow,$(MODE)$(COMPILER))$(SYSROOT:%=-$(ARCH))
 # Programs of a build with MPI: one of their objects differs, which has a name of its own.
 BIN := $(BUILD)$(if $(MPI),-mpi)
 MULTIARCH := $(shell $(CC) -print-multiarch)
@@ -46,13 +55,13 @@ $(error MODE is $(MODE)  -> release, sanitize, thread or fuzz)
 endif
 
 # Libraries. Headers are searched in INCDIRS; without an optional one its feature is left out.
-INCDIRS ?= /usr/include /usr/include/$(MULTIARCH) /usr/local/include
+INCDIRS ?= $(addprefix $(SYSROOT),/usr/include /usr/include/$(MULTIARCH) /usr/local/include)
 OPENBLAS_INC ?= /usr/include/$(MULTIARCH)/openblas-openmp
 OPENBLAS_LIB ?= /usr/lib/$(MULTIARCH)/openblas-openmp
 found = $(firstword $(wildcard $(INCDIRS:%=%/$1)))
 REQUIRED := hwloc.h csv.h jansson.h xxhash.h Random123/philox.h
 MISSING := $(strip $(foreach h,$(REQUIRED),$(if $(call found,$h),,$h)))
-HAVE_OPENBLAS := $(if $(wildcard $(OPENBLAS_INC)/cblas.h),1,0)
+HAVE_OPENBLAS := $(if $(wildcard $(SYSROOT)$(OPENBLAS_INC)/cblas.h),1,0)
 # Debian 12 has version 2, Debian 13 version 3.
 ONEDNN_MAJOR := $(lastword $(shell grep -hs 'define DNNL_VERSION_MAJOR' \
     $(call found,oneapi/dnnl/dnnl_version.h) /dev/null))
@@ -67,8 +76,8 @@ endif
 LIBS := -lhwloc -lcsv -ljansson -lxxhash
 ifeq ($(HAVE_OPENBLAS),1)
 # The OpenMP build, by its own directory at run time too: the loader's default may be the pthread one.
-LIBS += -L$(OPENBLAS_LIB) -Wl,-rpath,$(OPENBLAS_LIB) -lopenblas
-$(BUILD)/variants/backends/openblas.o $(BUILD)/variants/backends/openblas.tidy: private INCLUDE := -isystem $(OPENBLAS_INC)
+LIBS += -L$(SYSROOT)$(OPENBLAS_LIB) -Wl,-rpath,$(OPENBLAS_LIB) -lopenblas
+$(BUILD)/variants/backends/openblas.o $(BUILD)/variants/backends/openblas.tidy: private INCLUDE := -isystem $(SYSROOT)$(OPENBLAS_INC)
 else
 SKIP += variants/backends/openblas%
 LEFT_OUT += openblas:libopenblas-openmp-dev
@@ -116,28 +125,19 @@ HARDEN := -fno-pie
 HARDEN_LD := -no-pie
 else
 FORTIFY := $(if $(filter release,$(MODE)),$(if $(filter-out -O0,$(filter -O%,$(CFLAGS))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
-HARDEN := -fstack-protector-strong -fstack-clash-protection -fcf-protection -fPIE $(FORTIFY)
+HARDEN := -fstack-protector-strong -fstack-clash-protection $(if $(filter x86_64,$(ARCH)),-fcf-protection) -fPIE $(FORTIFY)
 HARDEN_LD := $(if $(HARDEN),-pie -Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
 endif
 # The same bytes in any folder.
 ANYWHERE := -ffile-prefix-map=$(CURDIR)=.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
-FLAGS := -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) -ffp-contract=off -fno-math-errno \
+FLAGS := $(SYSROOT:%=--sysroot=%) -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) -ffp-contract=off -fno-math-errno \
     -falign-functions=64 -fopenmp $(HARDEN) $(WARN) \
     $(if $(WERROR),-Werror) -DHAVE_OPENBLAS=$(HAVE_OPENBLAS) -DHAVE_ONEDNN=$(HAVE_ONEDNN) \
     -DHAVE_ZSTD=$(HAVE_ZSTD) -DHAVE_UTF8PROC=$(HAVE_UTF8PROC)
 SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
 
 sources = $(sort $(filter-out %.inc.c,$(shell find $1 -name '*.c')))
-# What is written for another architecture is left out.
-ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
-ifeq ($(ARCH),aarch64)
-ISAS := neon
-SKIP += %_x86.c %_avx2.c %_avx512.c %_avx512_bf16.c
-else
-ISAS := avx2 avx512
-SKIP += %_arm64.c %_neon.c
-endif
 SRC := $(filter-out $(SKIP),$(call sources,variants harness))
 OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.isa.c,$(SRC))) \
     $(foreach i,$(ISAS),$(patsubst %.isa.c,$(BUILD)/%.$i.o,$(filter %.isa.c,$(SRC))))
@@ -145,7 +145,7 @@ PRELOAD := $(patsubst tests/preload/%.c,$(BIN)/%.so,$(call sources,tests/preload
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 # Code of these folders runs in one thread: not worth its compilation for ThreadSanitizer.
 ONE_THREAD := cli command compare export figure measure plan scripts table tokens
-TEST_SRC := $(filter-out tests/fuzz/% tests/preload/% \
+TEST_SRC := $(filter-out $(SKIP) tests/fuzz/% tests/preload/% \
     $(if $(filter thread,$(MODE)),$(ONE_THREAD:%=tests/%/%),tests/thread/%),$(call sources,tests))
 TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 

@@ -147,6 +147,10 @@ static void look_at_backends(struct doctor *d)
 {
     struct err e;
 
+    if (!CPU_MEASURED)
+        say(d, NOTE, "kernels",
+            "send its developers what this prints: bench doctor; bench check; bench --quick",
+            "right under emulation; never measured on such a machine");
     for (int i = 0; backends[i]; i++) {
         struct engine g;
         const enum status st = engine_open(&g, backends[i]->name, 1, NULL, &e);

@@ -254,9 +254,30 @@ static const char *giga(double x, char buf[32])
     return buf;
 }
 
+static bool of_bf16(enum isa isa) { return strstr(isa_name[isa], "bf16") != NULL; }
+
+static int peak_width(enum isa isa) { return max_int(8, (int)strlen(isa_name[isa])); }
+
+/* Two lines: what the columns are of, and the names of the levels. */
+static void print_peaks_head(void)
+{
+    int f32 = -1;
+
+    for (enum isa isa = 0; isa < ISA_COUNT; isa++)
+        f32 += of_bf16(isa) ? 0 : 1 + peak_width(isa);
+    printf("\n%7s  %*s", "", f32, "GFLOP/s of f32");
+    for (enum isa isa = 0; isa < ISA_COUNT; isa++)
+        if (of_bf16(isa))
+            printf(" %*s", peak_width(isa), "of bf16");
+    printf("  %27s\n%7s ", "GB/s read", "threads");
+    for (enum isa isa = 0; isa < ISA_COUNT; isa++)
+        printf(" %*s", peak_width(isa), isa_name[isa]);
+    printf("  %6s %6s %6s %6s\n", "L1", "L2", "L3", "DRAM");
+}
+
 static void print_table(const struct machine *r)
 {
-    char b[8][32];
+    char b[4][32];
 
     print_machine(r);
     printf("\n%7s  CPUs (--pin %s)\n", "threads", r->opt->pin);
@@ -268,14 +289,14 @@ static void print_table(const struct machine *r)
     }
     if (!r->opt->roofline)
         return;
-    printf("\n%7s  %26s %11s  %27s\n", "", "GFLOP/s of f32", "of bf16", "GB/s read");
-    printf("%7s  %8s %8s %8s %11s  %6s %6s %6s %6s\n", "threads", isa_name[0], isa_name[1],
-           isa_name[2], isa_name[3], "L1", "L2", "L3", "DRAM");
+    print_peaks_head();
     for (int i = 0; i < r->n_teams; i++) {
         const struct peaks *const p = &r->teams[i].peaks;
-        printf("%7d  %8s %8s %8s %11s  %6s %6s %6s %6s\n", p->threads, giga(p->flops[0], b[0]),
-               giga(p->flops[1], b[1]), giga(p->flops[2], b[2]), giga(p->flops[3], b[3]),
-               giga(p->l1, b[4]), giga(p->l2, b[5]), giga(p->l3, b[6]), giga(p->dram, b[7]));
+        printf("%7d ", p->threads);
+        for (enum isa isa = 0; isa < ISA_COUNT; isa++)
+            printf(" %*s", peak_width(isa), giga(p->flops[isa], b[0]));
+        printf("  %6s %6s %6s %6s\n", giga(p->l1, b[0]), giga(p->l2, b[1]), giga(p->l3, b[2]),
+               giga(p->dram, b[3]));
     }
 }
 

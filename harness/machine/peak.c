@@ -14,12 +14,9 @@
 
 #define BLOCK_S 2e-3 /* target length of a timed block, in seconds */
 
-const struct peak_loops *const peak_loops[ISA_COUNT] = {
-    &peak_loops_base,
-#define X(ID, name, flags) &peak_loops_##name,
-    ISA_LIST(X)
-#undef X
-};
+#define AND(ID, name, flags) , &peak_loops_##name
+const struct peak_loops *const peak_loops[ISA_COUNT] = {&peak_loops_base ISA_LIST(AND)};
+#undef AND
 
 /* ---- sizes -------------------------------------------------------------------------------- */
 

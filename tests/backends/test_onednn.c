@@ -5,6 +5,9 @@
  * it uses the existing threads. */
 #include "tests/support/attn_case.h"
 #include "variants/backends/backend.h"
+#if HAVE_ONEDNN
+#include "variants/backends/onednn/compat.h"
+#endif
 
 #include <dirent.h>
 #include <omp.h>
@@ -198,25 +201,6 @@ Test(onednn, primitives_are_made_once, .timeout = 60)
     release_product(&x);
 }
 
-/* The library reads the variable on first use: in this process, here. */
-Test(onednn, obeys_its_own_isa_limit, .timeout = 60)
-{
-    if (cpu_isa_unmasked() < ISA_AVX2)
-        cr_skip_test("this CPU has no AVX2");
-    setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
-    struct engine g = open_engine("onednn", 1);
-    struct gemm x = random_product(shapes[10], 1);
-    char names[128];
-
-    cr_expect_eq(g.isa, ISA_AVX2);
-    cr_expect_str_eq(g.backend->core(), "avx2");
-    cr_expect(strncmp(g.backend->config(), "oneDNN ", 7) == 0, "%s", g.backend->config());
-    g.ops.gemm(&x);
-    cr_expect_eq(g.backend->ran(names, sizeof(names), NULL), OK);
-    cr_expect(!strstr(names, "avx512"), "%s", names);
-    release_product(&x);
-}
-
 /* ---- weights in the library's order ------------------------------------------------------- */
 
 static float *packed(const struct engine *g, const struct gemm *like)
@@ -254,7 +238,7 @@ Test(onednn, packed_weights_give_the_same_product, .timeout = 60)
             release(old);
             release_product(&x);
         }
-    if (g.isa == ISA_AVX512)
+    if (generates(dnnl_cpu_isa_avx512_core))
         cr_expect_gt(n_packed, 0);
 }
 

@@ -4,6 +4,7 @@
  * the exit code for scripts. */
 #include "harness/cli/build.h"
 #include "tests/support/program.h"
+#include "tests/support/simd.h"
 #include "tests/support/tmp_folder.h"
 
 #include <criterion/parameterized.h>
@@ -30,7 +31,8 @@ ParameterizedTestParameters(cli, mistakes)
         {"check --variant nosuch", 2, "unknown variant \"nosuch\"  -> "},
         {"check --format json", 2, "bench check has no --format json  -> use --format jsonl"},
         {"check --columns result", 2, "--columns chooses columns of rows  -> "},
-        {"--filter backend:avx3", 2, "unknown backend \"avx3\"  -> did you mean avx2?"},
+        {"--filter backend:" SIMD "3", 2,
+         "unknown backend \"" SIMD "3\"  -> did you mean " SIMD "?"},
         {"merge /nonexistent", 7, "no run in /nonexistent  -> give the folders of shards"},
         {"baseline rm nope", 4, "this machine has no baseline \"nope\""},
         {"--vaiant xl", 2,
@@ -49,8 +51,8 @@ ParameterizedTestParameters(cli, mistakes)
         {"--threads 4000", 2, "oversubscribe knowingly"},
         {"--pin 0,9999 --threads 2", 2, "--pin 0,9999"},
         {"--membind 77 --pin 0 --threads 1", 2, "--membind 77"},
-        {"--backend avx2 --max-isa ref", 6,
-         "backend avx2 is above --max-isa ref  -> raise it, or "},
+        {"--backend " SIMD " --max-isa ref", 6,
+         "backend " SIMD " is above --max-isa ref  -> raise it, or "},
         {"--backend cuda", 2, "unknown backend \"cuda\"  -> "},
         {"--workload attention", 2, "unknown workload \"attention\"  -> "},
         {"--gate gur --variant gtrxl", 2, "unknown gate \"gur\"  -> did you mean gru?"},
@@ -113,13 +115,14 @@ ParameterizedTest(struct mistake *m, cli, mistakes, .timeout = 60)
  * measured as usual. */
 Test(cli, an_implementation_of_one_backend)
 {
-    struct ran r = run_bench(folder, "-q --variant xl --backend openblas,avx2,ref --workload attn "
-                                     "--seq 4 --mem 0 --impl fused --columns backend,status " TINY);
+    struct ran r =
+        run_bench(folder, "-q --variant xl --backend openblas," SIMD ",ref --workload attn "
+                          "--seq 4 --mem 0 --impl fused --columns backend,status " TINY);
 
     if (r.code == 6)
-        cr_skip_test("avx2 or openblas is not usable here");
+        cr_skip_test(SIMD " or openblas is not usable here");
     expect_exit(&r, 0);
-    cr_expect_str_eq(r.out.data, "backend,status\nopenblas,skipped\navx2,ok\nref,ok\n");
+    cr_expect_str_eq(r.out.data, "backend,status\nopenblas,skipped\n" SIMD ",ok\nref,ok\n");
     ran_free(&r);
 
     r = run_bench(folder, "-q --variant xl --backend openblas --impl fused");

@@ -7,6 +7,7 @@
 #include "harness/util/range.h"
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
+#include "tests/support/simd.h"
 #include "variants/model/sublayer/sublayer.h"
 
 #include <criterion/criterion.h>
@@ -120,7 +121,7 @@ Test(options, every_kind_of_value)
     forget_settings();
     must_parse(&o, "sweep -V xl,shaw -b ref --seq=64 -m0 -N 2,3 --seed 18446744073709551615 "
                    "--max-time 0.25 --cache cold --no-check --same-length -vvq --norm pre "
-                   "--pin 0,2-3 --membind 1 --huge-pages madvise --max-isa avx2 --out /x/y "
+                   "--pin 0,2-3 --membind 1 --huge-pages madvise --max-isa " SIMD " --out /x/y "
                    "--resume=old --ckpt a.safetensors --bytes 64Ki --columns a,b -n -- -word");
     cr_expect_str_eq(o.command, "sweep");
     cr_expect(o.variants.n == 2 && strcmp(o.variants.v[1], "shaw") == 0);
@@ -128,7 +129,7 @@ Test(options, every_kind_of_value)
     cr_expect(o.layers.n == 2 && o.layers.v[1] == 3 && o.seed == UINT64_MAX);
     cr_expect(o.max_time_s == 0.25 && o.cache == CACHE_COLD && !o.check);
     cr_expect_eq(o.chosen[CHOICE_same_length].n, 1);
-    cr_expect(o.verbose == 2 && o.quiet && o.dry_run && o.max_isa == ISA_AVX2);
+    cr_expect(o.verbose == 2 && o.quiet && o.dry_run && o.max_isa == ISA_SIMD);
     cr_expect(o.chosen[CHOICE_norm_place].n == 1);
     cr_expect_str_eq(o.chosen[CHOICE_norm_place].v[0], "pre");
     cr_expect_str_eq(o.pin, "0,2-3");

@@ -5,6 +5,7 @@
 #include "tests/support/edited_file.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/simd.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/base/safetensors.h"
 
@@ -87,7 +88,7 @@ Test(bad_files, control_characters)
         "$BENCH plot \"$(printf 'x\\033[31m\\a')\"",
     };
     struct ran made = run_shell(
-        folder, "$BENCH --variant xl --backend ref,avx2 --workload attn --seq 4 --mem 0 " TINY
+        folder, "$BENCH --variant xl --backend ref," SIMD " --workload attn --seq 4 --mem 0 " TINY
                 "--ckpt none -q && mv r/2* s && rm -r r && mv s r && "
                 "sed -i \"2,\\$s/xl,/$(printf 'xl\\033[31m\\033]0;x\\a'),/\" r/latency.csv");
     static const char *const meta[] = {"variant", "x\033[31ml"};

@@ -7,6 +7,7 @@
 #include "harness/table/samples.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/simd.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/model/control.h"
 
@@ -250,11 +251,11 @@ ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .timeo
  * it is measured has all. */
 Test(sweep, a_check_of_some_rows)
 {
-    static const char *const backends_of[] = {"avx2", "ref,avx2"};
+    static const char *const backends_of[] = {SIMD, "ref," SIMD};
     static const int checked[] = {128, 600};
 
-    if (backend_usable(&backend_avx2, NULL) != OK)
-        cr_skip_test("no avx2 here");
+    if (backend_usable(backend_find(SIMD), NULL) != OK)
+        cr_skip_test("no " SIMD " here");
     for (size_t i = 0; i < ARRAY_LEN(checked); i++) {
         struct ran r = run_bench(folder,
                                  "--variant xl --workload layer --seq 300 --mem 40 --batch 2 "
@@ -264,7 +265,7 @@ Test(sweep, a_check_of_some_rows)
         struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
         const struct latency_row *row = (const struct latency_row *)rows.row + rows.n - 1;
         cr_assert_eq(rows.n, i + 1);
-        cr_expect_str_eq(row->backend, "avx2");
+        cr_expect_str_eq(row->backend, SIMD);
         cr_expect_eq(row->check_rows, checked[i], "%lld", (long long)row->check_rows);
         cr_expect_eq(strstr(row->status_detail, "sampled") != NULL, checked[i] < 600);
         cr_expect_lt(row->max_rel_err, row->err_limit);

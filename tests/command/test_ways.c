@@ -3,6 +3,7 @@
  * Every way to place, isolate and choose cases; cases that cannot run; rows that are run again. */
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/simd.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/backends/backend.h"
 
@@ -27,8 +28,9 @@ Test(ways, many_cases_in_this_process)
     cr_assert_eq(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
     if (CPU_COUNT(&cpus) < 2)
         cr_skip_test("needs two CPUs");
-    struct ran r = run_bench(folder, "--variant xl --backend ref,avx2 --workload attn --seq 6,8 "
-                                     "--mem 0 --isolate none --threads 2,1 " BRIEF);
+    struct ran r =
+        run_bench(folder, "--variant xl --backend ref," SIMD " --workload attn --seq 6,8 "
+                          "--mem 0 --isolate none --threads 2,1 " BRIEF);
     expect_exit(&r, 0);
     struct rows rows = latency_of("r/latest");
     cr_expect_eq(rows.n, 8);

@@ -7,6 +7,7 @@
 #include "tests/support/program.h"
 #include "tests/support/pty.h"
 #include "tests/support/run_folder.h"
+#include "tests/support/simd.h"
 
 #include <criterion/parameterized.h>
 #include <math.h>
@@ -417,7 +418,7 @@ Test(compare, fits_the_terminal)
 {
     static const int widths[] = {80, 100, 200};
     struct ran r =
-        run_bench(folder, TINY "--variant xl,shaw --backend ref,openblas,avx2 --workload "
+        run_bench(folder, TINY "--variant xl,shaw --backend ref,openblas," SIMD " --workload "
                                "attn,layer --seq 8,12 --mem 8");
 
     if (r.code == 6)

@@ -4,6 +4,7 @@
  * those of the file; memory may not be touched where it must not, and no check of ours may fail. */
 #include "harness/check/golden.h"
 #include "structure.h"
+#include "tests/support/simd.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ static void ignore(void *arg, const struct verdict *v)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static const char *const names[] = {"ref", "avx2", "avx512", "openblas"};
+    static const char *const names[] = {"ref", SIMD_LEVELS, "openblas"};
     struct tally tally = {0};
     struct engine engine;
     struct err e = {""};

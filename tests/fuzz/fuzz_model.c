@@ -3,6 +3,7 @@
  * libFuzzer target: any bytes, scored as a checkpoint of a language model, as bench eval does. */
 #include "harness/learn/score.h"
 #include "structure.h"
+#include "tests/support/simd.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static const char *const names[] = {"ref", "avx2"};
+    static const char *const names[] = {"ref", SIMD};
     static struct topo *topo;
     struct err e = {""};
     char path[MEMORY_PATH], line[256];

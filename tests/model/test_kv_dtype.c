@@ -3,6 +3,7 @@
  * A cache of narrower keys and values: every token reads the same numbers, however a text is cut.
  */
 #include "tests/support/model.h"
+#include "tests/support/simd.h"
 
 enum { TEXT = 400, BATCH = 2 };
 
@@ -63,7 +64,7 @@ Test(kv_dtype, decoding_is_one_pass, .timeout = 120)
 
 Test(kv_dtype, decoding_is_one_pass_within_rounding, .timeout = 120)
 {
-    static const char *const names[] = {"avx2", "avx512"};
+    static const char *const names[] = {SIMD_LEVELS};
 
     for (size_t k = 0; k < ARRAY_LEN(names); k++) {
         struct engine g;

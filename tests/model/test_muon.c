@@ -7,6 +7,7 @@
 
 #include "tests/support/every_backend.h"
 #include "tests/support/open_engine.h"
+#include "tests/support/simd.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -263,7 +264,7 @@ Test(muon, leaves_the_rest_to_adamw)
 /* Sizes that threads share. */
 Test(muon, threads_change_nothing)
 {
-    static const char *const names[] = {"ref", "avx2", "avx512"};
+    static const char *const names[] = {"ref", SIMD_LEVELS};
 
     for (size_t k = 0; k < ARRAY_LEN(names); k++) {
         struct bound b[2] = {{.o.kind = OPTIMIZER_MUON}, {.o.kind = OPTIMIZER_MUON}};

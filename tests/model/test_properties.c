@@ -7,6 +7,7 @@
 #include "tests/support/model.h"
 #include "tests/support/property.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/simd.h"
 #include "variants/model/attention/around.h"
 
 enum { LONGEST = 131, V = 11 };
@@ -46,9 +47,9 @@ static void each_variant(int part, void (*test)(int v))
 /* The reference, and the fastest of our own kernels that runs here. */
 static const char *other_backend(void)
 {
-    static const char *const names[] = {"avx512", "avx2"};
+    static const char *const names[] = {SIMD_LEVELS};
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    for (size_t i = ARRAY_LEN(names); i-- > 0;)
         if (backend_find(names[i]) && backend_usable(backend_find(names[i]), NULL) == OK)
             return names[i];
     return NULL;

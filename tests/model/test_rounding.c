@@ -6,6 +6,7 @@
  * rounded is then the same number on both sides. */
 #include "harness/check/guarded.h"
 #include "tests/support/open_engine.h"
+#include "tests/support/simd.h"
 #include "variants/parts/parts.h"
 
 #include "variants/model/sublayer/sublayer_list.h"
@@ -257,7 +258,7 @@ static const struct rounded_form forms[] = {
 /* Those whose kernels do not round the probabilities, too. */
 Test(rounding, of_attention, .timeout = 60)
 {
-    static const char *const names[] = {"ref", "avx2", "avx512"};
+    static const char *const names[] = {"ref", SIMD_LEVELS};
 
     for (size_t b = 0; b < ARRAY_LEN(names); b++)
         for (size_t i = 0; i < ARRAY_LEN(forms); i++)

@@ -2,6 +2,7 @@
  *
  * The line of options that makes one case again, and the hash that names it. */
 #include "tests/support/command_line.h"
+#include "tests/support/simd.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -44,7 +45,7 @@ Test(plan, repro_makes_the_same_case, .timeout = 120)
                "--threads 1,2 --gate gru,input,residual --clip 2,16 --mem-kind auto,hidden,kv");
     round_trip("-V xl,gtrxl,shaw -w attn,segment --seq 8 --mem 4 --d-model 60 --heads 3 --d-head 7 "
                "--d-inner 100 --clamp-len 5 --same-length --seed 9 --pin 0,2 --membind interleave "
-               "--cache cold --max-isa avx2 --huge-pages madvise --impl composed --backend ref "
+               "--cache cold --max-isa " SIMD " --huge-pages madvise --impl composed --backend ref "
                "--openblas-core Haswell --max-time 9 --isolate none");
     round_trip("-V vanilla,shaw,xl -w layer,segment --seq 8 --mem 4 --norm pre --backend ref");
 }

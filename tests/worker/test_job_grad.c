@@ -8,6 +8,7 @@
 #include "tests/support/open_engine.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/simd.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/support/trains.h"
 
@@ -394,14 +395,15 @@ Test(job_grad, two_landmarks_may_be_alike, .init = folder_make, .fini = folder_r
 {
     static const int seeds[] = {30, 32, 54};
 
-    if (!backend_find("avx2") || backend_usable(backend_find("avx2"), NULL) != OK)
-        cr_skip_test("avx2 is not usable here");
+    if (backend_usable(backend_find(SIMD), NULL) != OK)
+        cr_skip_test(SIMD " is not usable here");
     for (size_t i = 0; i < ARRAY_LEN(seeds); i++) {
-        struct ran r = run_bench(folder,
-                                 "-q -V nystrom -b avx2 -w layer --phase fwd_bwd --seq 2 --mem 0 "
-                                 "--kv-heads 2 --d-model 64 --seed %d --threads 1 --pin none "
-                                 "--max-time 0.001 --min-samples 1 --warmup-ms 0 --out r",
-                                 seeds[i]);
+        struct ran r =
+            run_bench(folder,
+                      "-q -V nystrom -b " SIMD " -w layer --phase fwd_bwd --seq 2 --mem 0 "
+                      "--kv-heads 2 --d-model 64 --seed %d --threads 1 --pin none "
+                      "--max-time 0.001 --min-samples 1 --warmup-ms 0 --out r",
+                      seeds[i]);
         expect_exit(&r, 0);
         ran_free(&r);
     }

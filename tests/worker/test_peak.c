@@ -168,8 +168,8 @@ Test(peak, children_that_are_no_help, .timeout = 60)
         struct child_setup setup = setup_of(words);
         struct peaks p;
         struct err e = {""};
-        cr_expect_eq(peaks_measure(&setup, 1, cpus, ISA_COUNT - 1, PEAK_TIME_S, &p, &e), E_CHILD, "%s",
-                     programs[i]);
+        cr_expect_eq(peaks_measure(&setup, 1, cpus, ISA_COUNT - 1, PEAK_TIME_S, &p, &e), E_CHILD,
+                     "%s", programs[i]);
         cr_expect(strstr(e.msg, "the peak measurement"), "%s", e.msg);
         child_setup_close(&setup);
     }

@@ -6,11 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define AND(ID, name, flags) , &backend_##name
 const struct backend *const backends[] = {
-    &backend_ref,
-#define X(ID, name, flags) &backend_##name,
-    ISA_LIST(X)
-#undef X
+    &backend_ref ISA_LIST(AND),
 #if HAVE_OPENBLAS
     &backend_openblas,
 #endif
@@ -19,6 +17,7 @@ const struct backend *const backends[] = {
 #endif
     NULL,
 };
+#undef AND
 
 const char *const op_name[OP_COUNT] = {
 #define X(op, type) #op,

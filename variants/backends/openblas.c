@@ -42,11 +42,14 @@ static const char *config(void) { return openblas_get_config(); }
 /* The ISA level of the kernels that OpenBLAS chose for this CPU. */
 static enum isa core_isa(enum elem elem)
 {
+    (void)elem;
+#if defined(__aarch64__)
+    return cpu_isa_unmasked(); /* all its kernels for arm64 are of NEON or above */
+#else
     static const char *const avx512[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
     static const char *const avx2[] = {"Haswell", "Zen"};
     const char *name = openblas_get_corename();
 
-    (void)elem;
     for (size_t i = 0; i < ARRAY_LEN(avx512); i++)
         if (strcmp(name, avx512[i]) == 0)
             return ISA_AVX512;
@@ -54,6 +57,7 @@ static enum isa core_isa(enum elem elem)
         if (strcmp(name, avx2[i]) == 0)
             return ISA_AVX2;
     return ISA_BASE;
+#endif
 }
 
 static const char *lacks(enum elem elem)

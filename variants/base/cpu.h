@@ -13,12 +13,14 @@
 #if defined(__aarch64__)
 #define ISA_LIST(X) X(NEON, neon, "asimd")
 #define ISA_BEST "neon"
+#define CPU_MEASURED false /* its kernels ran under emulation only */
 #else
 #define ISA_LIST(X)                                                                                \
     X(AVX2, avx2, "avx2,fma")                                                                      \
     X(AVX512, avx512, "avx512f,bw,vl,dq")                                                          \
     X(AVX512_BF16, avx512_bf16, "avx512_bf16")
 #define ISA_BEST "avx512_bf16"
+#define CPU_MEASURED true
 #endif
 
 #define ISA_ID(ID, name, flags) ISA_##ID,

@@ -289,3 +289,13 @@ dnnl_status_t reorder_describe(dnnl_primitive_desc_t *pd, const struct layout *d
 {
     return dnnl_reorder_primitive_desc_create(pd, desc(src), engine, desc(dst), engine, NULL);
 }
+
+bool generates(unsigned isa)
+{
+#if defined(__x86_64__)
+    return ((unsigned)dnnl_get_effective_cpu_isa() & isa) == isa;
+#else
+    (void)isa;
+    return false;
+#endif
+}

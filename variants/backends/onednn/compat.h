@@ -60,4 +60,8 @@ dnnl_status_t norm_describe(dnnl_primitive_desc_t *pd, const struct layout *data
 dnnl_status_t reorder_describe(dnnl_primitive_desc_t *pd, const struct layout *dst,
                                const struct layout *src, dnnl_engine_t engine);
 
+/* Does the library generate code for these instructions of x86-64 (dnnl_cpu_isa_...)? Off that
+ * architecture it claims all of them. */
+bool generates(unsigned isa);
+
 #endif

@@ -135,20 +135,23 @@ static const char *config(void)
 
 static enum isa core_isa(enum elem elem)
 {
-    const unsigned isa = dnnl_get_effective_cpu_isa();
-
-    if (elem == ELEM_BF16 && (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16)
+#if defined(__aarch64__)
+    (void)elem;
+    return cpu_isa_unmasked();
+#else
+    if (elem == ELEM_BF16 && generates(dnnl_cpu_isa_avx512_core_bf16))
         return ISA_AVX512_BF16;
-    if ((isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core)
+    if (generates(dnnl_cpu_isa_avx512_core))
         return ISA_AVX512;
-    return (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2 ? ISA_AVX2 : ISA_BASE;
+    return generates(dnnl_cpu_isa_avx2) ? ISA_AVX2 : ISA_BASE;
+#endif
 }
 
 static const char *lacks(enum elem elem)
 {
     if (elem == ELEM_Q8)
         return "its products with 8-bit weights take 8-bit rows, too";
-    return elem == ELEM_BF16 && core_isa(ELEM_F32) < ISA_AVX512
+    return elem == ELEM_BF16 && !generates(dnnl_cpu_isa_avx512_core)
                ? "its products with bf16 need AVX-512"
                : NULL;
 }

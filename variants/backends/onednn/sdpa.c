@@ -6,6 +6,7 @@
  * its relative term and applies its softmax. Faster than composed attention, and with blocks of
  * half as many rows, while the scores of all heads fit in the L2 cache. */
 #include "sdpa.h"
+#include "compat.h"
 
 #include "product.h"
 #include "variants/backends/composed/composed.h"
@@ -30,13 +31,12 @@ static size_t score_bytes(const struct attn *a)
 
 static bool accepts(const struct attn *a, const char **why_not)
 {
-    const unsigned isa = dnnl_get_effective_cpu_isa();
     const unsigned supported = TERM_U | TERM_REL_K | TERM_BIAS | TERM_LSE;
 
-    *why_not = (isa & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core ? "needs AVX-512"
-               : a->L < FEW_ROWS                                            ? "too few queries"
-               : score_bytes(a) > SCORE_BYTES ? "scores of all heads exceed 1 MiB"
-                                              : NULL;
+    *why_not = !generates(dnnl_cpu_isa_avx512_core) ? "needs AVX-512"
+               : a->L < FEW_ROWS                    ? "too few queries"
+               : score_bytes(a) > SCORE_BYTES       ? "scores of all heads exceed 1 MiB"
+                                                    : NULL;
     return !*why_not && attn_supports(a, supported, why_not);
 }
 

@@ -26,11 +26,31 @@
 #include "vec_avx512.h"
 #elif defined(VEC_AVX2)
 #include "vec_avx2.h"
+#elif defined(VEC_NEON)
+#include "vec_neon.h"
 #else
-#error "no set of vectors is chosen  -> VEC_AVX2, VEC_AVX512"
+#error "no set of vectors is chosen  -> VEC_AVX2, VEC_AVX512 or VEC_NEON"
 #endif
 
 /* Common to all instruction sets. */
+
+#if !defined(VEC_EXP2)
+/* 2^x for x <= 127 within 2.2e-7 relative; 0 below 2^-126.5 and for -inf. f = x - round(x) is in
+ * [-1/2,1/2], the polynomial is the degree-5 minimax of 2^f there (7.5e-8). */
+VEC_INLINE vf vexp2(vf x)
+{
+    const vf y = vmax(v1(-127.0f), x);
+    const vf n = vround(y), f = vsub(y, n);
+    vf p = v1(0x1.5c08e4p-10f);
+
+    p = vfma(p, f, v1(0x1.3d0c52p-7f));
+    p = vfma(p, f, v1(0x1.c6b6e4p-5f));
+    p = vfma(p, f, v1(0x1.ebf918p-3f));
+    p = vfma(p, f, v1(0x1.62e428p-1f));
+    p = vfma(p, f, v1(0x1.000002p+0f));
+    return vscale2(p, n);
+}
+#endif
 
 /* Fetch the lines of n floats, which may be read soon, into L2. */
 VEC_INLINE void vprefetch(const float *p, int n)

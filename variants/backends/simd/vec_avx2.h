@@ -95,22 +95,6 @@ VEC_INLINE vf vscale2(vf a, vf n)
     return vmul(a, _mm256_castsi256_ps(_mm256_slli_epi32(bits, 23)));
 }
 
-/* 2^x for x <= 127 within 2.2e-7 relative; 0 below 2^-126.5 and for -inf. f = x - round(x) is in
- * [-1/2,1/2], the polynomial is the degree-5 minimax of 2^f there (7.5e-8). */
-VEC_INLINE vf vexp2(vf x)
-{
-    const vf y = vmax(v1(-127.0f), x);
-    const vf n = vround(y), f = vsub(y, n);
-    vf p = v1(0x1.5c08e4p-10f);
-
-    p = vfma(p, f, v1(0x1.3d0c52p-7f));
-    p = vfma(p, f, v1(0x1.c6b6e4p-5f));
-    p = vfma(p, f, v1(0x1.ebf918p-3f));
-    p = vfma(p, f, v1(0x1.62e428p-1f));
-    p = vfma(p, f, v1(0x1.000002p+0f));
-    return vscale2(p, n);
-}
-
 /* r[i][j] <-> r[j][i]: pairs, then quads inside 128-bit lanes, then the lanes themselves. */
 VEC_INLINE void vtranspose(vf r[VL])
 {

@@ -76,6 +76,7 @@ VEC_INLINE vf vsums(const vf r[VL])
 VEC_INLINE vf vround(vf x) { return _mm512_roundscale_ps(x, 8 /* nearest, quiet */); }
 VEC_INLINE vf vscale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 
+#define VEC_EXP2 /* by instructions that others lack */
 /* 2^x within 1.5e-7 relative; 0 for -inf. vreduce leaves f = x - floor(x) in [0,1) (0 for -inf),
  * the polynomial is the degree-5 minimax of 2^f there (7.5e-8), vscalef multiplies by 2^floor(x).
  */

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The levels of x86-64 are those that the compiler's own detection finds. */
+#include "variants/base/cpu.h"
+
+#include <criterion/criterion.h>
+
+Test(cpu_x86, agrees_with_the_compiler)
+{
+    __builtin_cpu_init();
+    cr_expect_eq(cpu_isa_unmasked() >= ISA_AVX2,
+                 __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+    if (cpu_isa_unmasked() >= ISA_AVX512) {
+        cr_expect(__builtin_cpu_supports("avx512f"));
+        cr_expect(__builtin_cpu_supports("avx512bw"));
+        cr_expect(__builtin_cpu_supports("avx512vl"));
+        cr_expect(__builtin_cpu_supports("avx512dq"));
+    }
+}
+
+Test(cpu_x86, levels_have_names)
+{
+    cr_expect_str_eq(isa_name[ISA_AVX2], "avx2");
+    cr_expect_str_eq(isa_name[ISA_AVX512], "avx512");
+    cr_expect_str_eq(isa_name[ISA_AVX512_BF16], "avx512_bf16");
+    cr_expect_str_eq(isa_needs[ISA_AVX2], "avx2,fma");
+    cr_expect_str_eq(isa_needs[ISA_AVX512], "avx512f,bw,vl,dq");
+}
