@@ -52,7 +52,7 @@ void run_summary(struct session *s)
 
 void say_what_next(struct session *s)
 {
-    const bool usual = !options_given(s->opt, "out");
+    const bool usual = !options_given(s->opt, "out") && !s->opt->resume_dir;
     const char *const space = usual ? "" : " ", *const run = usual ? "" : s->dir.path;
 
     console_note(&s->console, "next: bench plot%s%s, or bench report%s%s", space, run, space, run);

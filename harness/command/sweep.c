@@ -26,7 +26,7 @@ struct sweep {
     struct peaks *peaks; /* one per distinct number of threads */
     int n_peaks;
     struct estimate estimate;
-    int noisy; /* rows */
+    int timed, noisy; /* rows */
     double noisiest_pct;
     int samples, preempted;
     int throttled;  /* rows */
@@ -273,6 +273,7 @@ static double ref_median(const struct result *results, int n, const struct resul
 /* Noise far above the goal is a warning of its row; the last lines tell of all together. */
 static void count_noise(struct sweep *w, const struct result *res)
 {
+    w->timed += res->status == ROW_OK;
     if (!result_is_noisy(res))
         return;
     w->noisy++;
@@ -411,7 +412,7 @@ static enum status run_all(struct sweep *w, struct err *e)
 /* How far the numbers can be trusted. */
 static void tell_noise(struct sweep *w)
 {
-    if (!w->s.opt->check && w->s.rows[ROW_OK] > 0)
+    if (!w->s.opt->check && w->timed > 0)
         console_note(&w->s.console, "!: not compared with the reference (--no-check)");
     if (w->throttled > 0)
         console_note(
@@ -432,7 +433,7 @@ static void tell_noise(struct sweep *w)
         console_note(&w->s.console,
                      "warning: %d of %d row%s noisy (~): %s%s, the goal is %s  -> stop other jobs "
                      "or raise --max-time",
-                     w->noisy, w->s.rows[ROW_OK], w->s.rows[ROW_OK] == 1 ? "" : "s",
+                     w->noisy, w->timed, plural(w->timed),
                      w->noisiest_pct > 0 ? "up to " : "too few samples for an interval",
                      w->noisiest_pct > 0 ? units_pct(w->noisiest_pct).s : "",
                      units_pct(w->s.opt->target_ci_pct).s);
@@ -462,6 +463,8 @@ static enum status prepare(struct sweep *w, struct err *e)
         st = sweep_perplexity_check(o, &w->plan, e);
     if (st == OK)
         st = console_open(&w->s.console, o, &tables[TABLE_LATENCY], w->plan.n, e);
+    if (st == OK)
+        console_plan(&w->s.console, w->plan.cases, w->plan.n);
     w->peaks = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->peaks));
     return st != OK || w->peaks ? st : fail(e, E_NOMEM, "no memory for the plan");
 }

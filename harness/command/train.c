@@ -145,14 +145,30 @@ static void step_text(const struct session_of_training *s, char *buf, size_t siz
         snprintf(buf, size, "step %d/%d", s->t.optimizer.step, s->opt->steps);
 }
 
-/* A line that stays on the screen: for validations, and on paper for every report. */
+/* Drop fields, which two blanks separate, from the end until the line fits. */
+static void keep_fields(char *line, int columns)
+{
+    while (terminal_columns(line) > columns) {
+        char *last = NULL;
+        for (char *at = line; (at = strstr(at, "  ")); at += 2)
+            last = at;
+        if (!last)
+            break;
+        *last = '\0';
+    }
+    terminal_cut(line, columns);
+}
+
+/* A line that stays on the screen: for validations and what --log-every asks for, and on paper for
+ * every report. */
 static void print_report(struct session_of_training *s, const struct train_row *row)
 {
     const enum progress how = s->show.how;
     char valid[64] = "", step[48], line[256];
     size_t n = 0;
 
-    if (how == PROGRESS_NONE || (how == PROGRESS_BAR && isnan(row->valid_nats)))
+    if (how == PROGRESS_NONE ||
+        (how == PROGRESS_BAR && isnan(row->valid_nats) && !options_given(s->opt, "log-every")))
         return;
     if (!isnan(row->valid_nats))
         n = (size_t)snprintf(valid, sizeof(valid), "  valid %.4f", row->valid_nats);
@@ -161,12 +177,12 @@ static void print_report(struct session_of_training *s, const struct train_row *
     step_text(s, step, sizeof(step));
     const double done = progress_of(s), left = trained_s(s) * (1 - done) / fmax(1e-9, done);
     snprintf(line, sizeof(line),
-             "%s  loss %.4f%s nats/%s  norm %.2f  lr %.2e  %s tokens/s  %s left", step,
-             row->loss_nats, valid, s->t.corpus.unit, row->grad_norm, row->lr,
-             units_rate(row->tokens_per_s).s, duration_text(fmax(0, left)).s);
+             "%s  loss %.4f%s nats/%s  %s tokens/s  %s left  norm %.2f  lr %.2e", step,
+             row->loss_nats, valid, s->t.corpus.unit, units_rate(row->tokens_per_s).s,
+             duration_text(fmax(0, left)).s, row->grad_norm, row->lr);
     terminal_line_clear(&s->show.line);
     if (how == PROGRESS_BAR)
-        terminal_cut(line, terminal_width(STDERR_FILENO));
+        keep_fields(line, terminal_width(STDERR_FILENO));
     fprintf(stderr, "%s\n", line);
 }
 
@@ -306,11 +322,11 @@ static enum status train(struct session_of_training *s, struct err *e)
         return st;
     CHECK(s->t.lm.c.variant); /* a model was opened, on all ranks */
     if (!o->quiet && writes(s))
-        fprintf(stderr, "train %s on %s: %s parameters, %d x %d tokens a step, %s, %d threads%s\n",
-                s->t.lm.c.variant->name, s->t.corpus.name,
-                units_count((double)s->t.arena.part[PART_WEIGHTS] / sizeof(float)).s, s->t.all_B,
-                s->t.L, s->t.engine.backend->name, s->t.engine.threads,
-                s->ranks.count > 1 ? " a rank" : "");
+        text_line(stderr, "train %s on %s: %s parameters, %d x %d tokens a step, %s, %d threads%s",
+                  s->t.lm.c.variant->name, s->t.corpus.name,
+                  units_count((double)s->t.arena.part[PART_WEIGHTS] / sizeof(float)).s, s->t.all_B,
+                  s->t.L, s->t.engine.backend->name, s->t.engine.threads,
+                  s->ranks.count > 1 ? " a rank" : "");
     if (!o->quiet && writes(s) && s->ranks.count > 1)
         fprintf(stderr, "%d ranks on %d node%s\n", s->ranks.count, s->ranks.nodes,
                 plural(s->ranks.nodes));

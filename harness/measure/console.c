@@ -5,16 +5,48 @@
 
 #include "console_rows.h"
 #include "harness/machine/clock.h"
+#include "harness/util/fileio.h"
+#include "harness/util/text.h"
 #include "harness/util/units.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static double now_s(void) { return (double)clock_wall_ns() * 1e-9; }
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+/* In order of importance; the first five are always shown. */
+enum { SEQ, MEM, VARIANT, BACKEND, MEDIAN, ALWAYS, INTERVAL = ALWAYS, COLUMN_COUNT = 13 };
+enum { WIDEN_MAX = 20 }; /* columns that long variants may add */
+static const struct terminal_column {
+    const char *name;
+    int gap, width; /* blanks before the column, and its width; a longer text takes space that its
+                     * neighbours leave */
+    int narrow;     /* width if the terminal is too narrow for five columns; the gap is then one */
+    bool right;
+} columns[COLUMN_COUNT] = {
+    [SEQ] = {"seq", 0, 6, 5, true},
+    [MEM] = {"mem", 1, 6, 5, true},
+    [VARIANT] = {"variant", 2, 14, 9, false},
+    [BACKEND] = {"backend", 1, 9, 8, false},
+    [MEDIAN] = {"median", 1, 10, 8, true},
+    [INTERVAL] = {"95 % interval", 2, 19, 0, false},
+    {"tok/s", 1, 9, 0, true},
+    {"GFLOP/s", 1, 8, 0, true},
+    {"%peak", 1, 6, 0, true},
+    {"arena", 1, 10, 0, true},
+    {"peak RSS", 1, 10, 0, true},
+    {"check", 2, 8, 0, false},
+    {"noise", 1, 9, 0, false},
+};
+
+/* ---- opening and closing -------------------------------------------------------------------- */
 
 void console_flush(struct console *s)
 {
@@ -41,6 +73,13 @@ enum status console_open(struct console *s, const struct options *opt, const str
     s->color = terminal_color((enum color)opt->color, STDOUT_FILENO);
     s->last_told_s = s->row_s = s->start_s;
     return columns_select(&s->columns, t, opt->columns.v, opt->columns.n, e);
+}
+
+void console_plan(struct console *s, const struct bench_case *cases, int n)
+{
+    case_labels_find(&s->labels, cases, n,
+                     columns[VARIANT].width + columns[BACKEND].gap + columns[BACKEND].width);
+    s->widen = min_int(s->labels.excess, WIDEN_MAX);
 }
 
 /* ---- the progress line -------------------------------------------------------------------- */
@@ -90,9 +129,9 @@ static void noise_so_far(const struct result *r, char *buf, size_t size)
 
 void console_progress(struct console *s, const struct result *r)
 {
-    enum { PLAIN_S = 30 };
+    enum { PLAIN_S = 30, LEAST = 12 };
     const bool bar = s->wait.how == PROGRESS_BAR;
-    char label[160], noise[48], left[48], line[320];
+    char label[160], noise[48], left[48], rest[160], line[352];
 
     if (s->wait.how == PROGRESS_NONE || now_s() - s->last_told_s < (bar ? 0.1 : PLAIN_S))
         return;
@@ -100,45 +139,25 @@ void console_progress(struct console *s, const struct result *r)
     case_label(r->bcase, label, sizeof(label));
     noise_so_far(r, noise, sizeof(noise));
     time_left(s, left, sizeof(left));
-    snprintf(line, sizeof(line), "[%3d/%d] %s  %d/%d+ samples%s%s", s->done + 1, s->cases, label,
-             r->n, s->opt->min_samples, noise, left);
+    snprintf(rest, sizeof(rest), "  %d/%d+ samples%s%s", r->n, s->opt->min_samples, noise, left);
+    if (bar) /* how far it is matters more than the whole name */
+        terminal_cut(label,
+                     max_int(LEAST, terminal_width(STDERR_FILENO) - LEAST - (int)strlen(rest)));
+    snprintf(line, sizeof(line), "[%3d/%d] %s%s", s->done + 1, s->cases, label, rest);
     if (bar)
         terminal_line_put(&s->wait.line, line);
     else
         terminal_line_print(line);
 }
 
-/* ---- the table ---------------------------------------------------------------------------- */
-
-/* In order of importance; the first five are always shown. */
-enum { SEQ, MEM, VARIANT, BACKEND, MEDIAN, ALWAYS, INTERVAL = ALWAYS, COLUMN_COUNT = 13 };
-static const struct terminal_column {
-    const char *name;
-    int gap, width; /* blanks before the column, and its width; a longer text takes space that its
-                     * neighbours leave */
-    int narrow;     /* width if the terminal is too narrow for five columns; the gap is then one */
-    bool right;
-} columns[COLUMN_COUNT] = {
-    [SEQ] = {"seq", 0, 6, 5, true},
-    [MEM] = {"mem", 1, 6, 5, true},
-    [VARIANT] = {"variant", 2, 14, 9, false},
-    [BACKEND] = {"backend", 1, 9, 8, false},
-    [MEDIAN] = {"median", 1, 10, 8, true},
-    [INTERVAL] = {"95 % interval", 2, 19, 0, false},
-    {"tok/s", 1, 9, 0, true},
-    {"GFLOP/s", 1, 8, 0, true},
-    {"%peak", 1, 6, 0, true},
-    {"arena", 1, 10, 0, true},
-    {"peak RSS", 1, 10, 0, true},
-    {"check", 2, 8, 0, false},
-    {"noise", 1, 9, 0, false},
-};
+/* ---- rows ------------------------------------------------------------------------------- */
 
 enum { TABLE_LINE = 512 };
 
-static int width_of(int n)
+/* Of the first n columns. */
+static int width_of(const struct console *s, int n)
 {
-    int width = 0;
+    int width = s->widen;
 
     for (int k = 0; k < n; k++)
         width += columns[k].gap + columns[k].width;
@@ -148,13 +167,14 @@ static int width_of(int n)
 /* Each text in its column; one that is too long pushes its successors only as far as necessary. */
 static void lay_out(const struct console *s, const char *const *text, int n, char line[TABLE_LINE])
 {
-    const bool narrow = s->width < width_of(ALWAYS);
+    const bool narrow = s->width < width_of(s, ALWAYS);
     int place = 0, at = 0; /* where the column begins, where the line ends */
     size_t used = 0;
 
     line[0] = '\0';
     for (int k = 0; k < n && used < TABLE_LINE; k++) {
-        const int room = narrow ? columns[k].narrow : columns[k].width;
+        const int room =
+            narrow ? columns[k].narrow : columns[k].width + (k == VARIANT ? s->widen : 0);
         const int width = terminal_columns(text[k]);
         place += k == 0 ? 0 : narrow ? 1 : columns[k].gap;
         const int pad = max_int(k > 0, place + (columns[k].right ? room - width : 0) - at);
@@ -185,6 +205,24 @@ static void print_line(const struct console *s, const char *code, char *line)
     printf("%s%s%s\n", colored ? code : "", line, colored ? "\033[0m" : "");
 }
 
+/* A text of any length: it breaks between words. */
+static void print_filled(const struct console *s, const char *code, const char *text, int indent)
+{
+    struct bytes filled;
+    FILE *const f = bytes_open(&filled, NULL);
+
+    NEED(f);
+    text_fill(f, text, 0, indent, s->width);
+    NEED(bytes_close(f, &filled, NULL) == OK);
+    for (char *line = filled.data, *end; *line; line = end) {
+        end = line + strcspn(line, "\n");
+        if (*end)
+            *end++ = '\0';
+        print_line(s, code, line);
+    }
+    free(filled.data);
+}
+
 /* Name, once, the columns that do not fit on the terminal. */
 static void tell_hidden(struct console *s)
 {
@@ -200,24 +238,8 @@ static void tell_hidden(struct console *s)
         s,
         "note: %d columns are too narrow for %s  -> widen the terminal to %d; --format csv "
         "has them all",
-        s->width, names, width_of(COLUMN_COUNT));
+        s->width, names, width_of(s, COLUMN_COUNT));
     s->hidden_told = true;
-}
-
-static bool same_heading(const struct bench_case *a, const struct bench_case *b)
-{
-    return a->workload == b->workload && a->phase == b->phase && a->batch == b->batch &&
-           a->layers == b->layers && a->config.D == b->config.D && a->config.H == b->config.H &&
-           a->config.dh == b->config.dh && a->config.F == b->config.F &&
-           a->config.dtype == b->config.dtype && a->threads == b->threads;
-}
-
-static void heading_text(const struct bench_case *c, char line[TABLE_LINE])
-{
-    snprintf(line, TABLE_LINE, "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  %s  threads=%d",
-             workload_name[c->workload], case_names_phase(c) ? "  " : "",
-             case_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->config.D,
-             c->config.H, c->config.dh, elem_name[c->config.dtype], c->threads);
 }
 
 /* The terminal may have changed its size since the last heading. */
@@ -226,17 +248,17 @@ static void print_heading(struct console *s, const struct bench_case *c)
     const char *names[COLUMN_COUNT];
     char line[TABLE_LINE];
 
-    if (s->started && same_heading(&s->heading, c))
+    if (s->started && same_heading(&s->labels, &s->heading, c))
         return;
     s->width = terminal_width(STDOUT_FILENO);
     for (s->fitting = ALWAYS; s->fitting < COLUMN_COUNT; s->fitting++)
-        if (width_of(s->fitting + 1) > s->width)
+        if (width_of(s, s->fitting + 1) > s->width)
             break;
     tell_hidden(s);
     if (s->started)
         putchar('\n');
-    heading_text(c, line);
-    print_line(s, "\033[1m", line);
+    case_heading(&s->labels, c, line, sizeof(line));
+    print_filled(s, "\033[1m", line, 2);
     for (int k = 0; k < COLUMN_COUNT; k++)
         names[k] = columns[k].name;
     lay_out(s, names, s->fitting, line);
@@ -278,32 +300,17 @@ static void noise_text(const struct result *r, char *buf, size_t size)
     snprintf(buf, size, "%s", r->remarks & REMARK_FEW ? "few" : units_pct(result_noise_pct(r)).s);
 }
 
-/* "xl:hidden", "gtrxl/highway:kv" */
-static void variant_text(const struct bench_case *c, char *buf, size_t size)
-{
-    const bool remembers = c->mem != 0 && c->mem_kind != MEM_NONE;
-    const struct config usual = case_usual_config(c);
-    char text[CHOICE_TEXT];
-    int n = snprintf(buf, size, "%s", c->variant->name);
-
-    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
-        if (choice_word(&model_choices[i], 0) && case_differs(text, i, c, &usual))
-            n += snprintf(buf + n, size - (size_t)n, "/%s", text);
-    if (remembers)
-        snprintf(buf + n, size - (size_t)n, ":%s", mem_kind_name[c->mem_kind]);
-}
-
 /* A row without numbers: the label of the case, then the reason. */
 static void print_reason(const struct console *s, const struct result *r, const char *const *text,
                          char *variant)
 {
-    enum { STATUS = 13 }; /* "  skipped: .." */
+    enum { STATUS = 13, REASON = 9 }; /* columns: "  skipped: ..", before further lines */
     const bool bad = r->status == ROW_WRONG || r->status == ROW_FAILED || r->status == ROW_TIMEOUT;
     char line[TABLE_LINE], whole[TABLE_LINE + LINE_SIZE + 32];
 
     lay_out_within(s, s->width - STATUS, text, MEDIAN, variant, line);
     snprintf(whole, sizeof(whole), "%s  %s: %s", line, row_status_name[r->status], r->detail);
-    print_line(s, bad ? "\033[31m" : "", whole);
+    print_filled(s, bad ? "\033[31m" : "", whole, REASON);
 }
 
 static void print_case(struct console *s, const struct result *r, const struct latency_row *row)
@@ -315,7 +322,7 @@ static void print_case(struct console *s, const struct result *r, const struct l
     print_heading(s, c);
     snprintf(seq, sizeof(seq), "%d", c->seq);
     mem_text(mem, c->mem);
-    variant_text(c, variant, sizeof(variant));
+    case_variant(&s->labels, c, variant, sizeof(variant));
     interval_text(r, ci, sizeof(ci));
     const struct unit_text tokens = units_rate(row->tokens_per_s),
                            gflop = units_rate(row->gflop_per_s),
@@ -353,14 +360,14 @@ static void print_markdown(struct console *s, const struct result *r, const stru
 {
     char heading[TABLE_LINE], variant[64];
 
-    if (!s->started || !same_heading(&s->heading, r->bcase)) {
-        heading_text(r->bcase, heading);
+    if (!s->started || !same_heading(&s->labels, &s->heading, r->bcase)) {
+        case_heading(&s->labels, r->bcase, heading, sizeof(heading));
         if (s->started)
             putchar('\n');
         markdown_heading(stdout, heading);
         s->heading = *r->bcase;
     }
-    variant_text(r->bcase, variant, sizeof(variant));
+    case_variant(&s->labels, r->bcase, variant, sizeof(variant));
     markdown_row(stdout, r, row, variant);
 }
 

@@ -6,6 +6,7 @@
 #ifndef CONSOLE_H
 #define CONSOLE_H
 
+#include "console_labels.h"
 #include "harness/util/progress.h"
 #include "result.h"
 
@@ -13,6 +14,8 @@ struct console {
     const struct options *opt;
     enum format format; /* never AUTO */
     struct selection columns;
+    struct case_labels labels;
+    int widen;                 /* columns that the variant has beyond its usual ones */
     struct bench_case heading; /* the case that the last heading was for */
     int width;                 /* of standard output when it was printed, INT_MAX = no terminal */
     int fitting;               /* the columns of the table that fit into it */
@@ -31,6 +34,9 @@ struct console {
 /* `t` is the table whose rows are printed for programs: --columns selects from it. */
 enum status console_open(struct console *s, const struct options *opt, const struct table *t,
                          int cases, struct err *e);
+
+/* The cases that rows will be of: their labels and the table's columns fit them. */
+void console_plan(struct console *s, const struct bench_case *cases, int n);
 
 /* Is the output of this format one document, which is printed at the end of the run? */
 bool console_at_end(enum format format);

@@ -214,6 +214,7 @@ static void sweep(void *arg)
                       &e) == OK);
     CHECK(plan_make(&p, &o, &e) == OK);
     CHECK(console_open(&show, &o, &tables[TABLE_LATENCY], p.n, &e) == OK);
+    console_plan(&show, p.cases, p.n);
     for (int i = 0; i < p.n; i++)
         finish_case(&show, &p.cases[i]);
     console_flush(&show);

@@ -340,4 +340,15 @@ Test(sweep, next_names_the_run)
     struct ran r = run_bench(folder, "--variant rope --backend ref --seq 4 --mem 0 --d-model 8 "
                                      "--heads 2 --ckpt none --quick --out r");
     expect_notes(&r, "next: bench plot r/2", true);
+    r = run_bench(folder, "--resume=r/latest");
+    expect_notes(&r, "next: bench plot r/2", true);
+}
+
+/* Scores have no noise: they are not counted among the rows that could have it. */
+Test(sweep, noise_is_of_timed_rows)
+{
+    struct ran r = run_bench(folder, "--variant rope --backend ref --seq 4 --mem 0 --d-model 8 "
+                                     "--heads 2 --corpus copy:lag=4 --bytes 64 --max-time 0.003 "
+                                     "--min-samples 3 --warmup-ms 0 --out r");
+    expect_notes(&r, "1 of 1 row noisy (~)", true);
 }

@@ -61,6 +61,7 @@ static void play(void *arg)
     if (s->width)
         setenv("COLUMNS", s->width, 1);
     CHECK(console_open(&show, &s->o, &tables[TABLE_LATENCY], s->p.n, &e) == OK);
+    console_plan(&show, s->p.cases, s->p.n);
     for (int i = 0; i < s->p.n; i++) {
         const struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)s->columns};
         if (s->resize_at && i == s->resize_at)
@@ -112,13 +113,47 @@ ParameterizedTest(struct fit *f, screen, table_fits)
     cr_expect_leq(widest(v.screen), f->columns, "%s", v.screen);
     cr_expect_eq(count(v.screen, f->heading), 2, "%s", v.screen);
     cr_expect_gt(count(v.screen, f->row), 0, "%s", v.screen);
-    cr_expect_eq(count(v.screen, "  skipped: "), 1, "%s", v.screen);
+    cr_expect_eq(count(v.screen, "  skipped:"), 1, "%s", v.screen);
     const int rows = count(v.screen, " ref "), medians = count(v.screen, " 3.02 ms");
     cr_expect_gt(rows, 8);
     cr_expect_eq(medians, rows - 1, "each row has its median: %s", v.screen);
     cr_expect_eq(count(v.file, "note: "), f->notes, "%s", v.file);
     cr_expect_eq(count(v.file, "--format csv has them all\n"), f->notes, "%s", v.file);
     cr_expect_eq(count(v.screen, "\033"), 0);
+}
+
+/* What all cases share stands above them, a row says what is its own. */
+Test(screen, labels_of_a_plan)
+{
+    static struct view v;
+
+    watch_rows(&v, ON_STDOUT, 100,
+               (struct scene){.line = "--variant rope --ffn gelu_tanh --dtype f32,bf16 "
+                                      "--backend ref --seq 4 --mem 0 --threads 1 --color never"});
+    cr_expect_eq(count(v.screen, "layer "), 1, "%s", v.screen);
+    cr_expect(strstr(v.screen, "  f32,bf16  threads=1  ffn=gelu_tanh\n"), "%s", v.screen);
+    cr_expect_eq(count(v.screen, "  rope   ") + count(v.screen, "  rope/bf16   "), 2, "%s",
+                 v.screen);
+}
+
+/* Columns are as wide as the longest name needs. */
+Test(screen, long_names_stay_in_their_column)
+{
+    static struct view v;
+
+    watch_rows(&v, ON_STDOUT, 140,
+               (struct scene){.line = "--variant rope --norm pre,post --ffn gelu_tanh,relu "
+                                      "--backend openblas,ref --seq 4 --mem 512 --mem-kind hidden "
+                                      "--threads 1 --color never"});
+    const char *const head = strstr(v.screen, " median");
+    cr_assert(head && count(v.screen, "3.02 ms") == 8, "%s", v.screen);
+    const char *line = head;
+    while (line[-1] != '\n')
+        line--;
+    const long end = head + strlen(" median") - line;
+    for (line = strchr(line, '\n') + 1; *line && strstr(line, "3.02 ms");
+         line = strchr(line, '\n') + 1)
+        cr_expect_eq(strstr(line, "3.02 ms") + strlen("3.02 ms") - line, end, "%s", v.screen);
 }
 
 Test(screen, columns_that_are_hidden_are_named)
@@ -320,6 +355,10 @@ Test(screen, training_on_a_terminal)
     cr_expect_eq(count(steps, "step 50/") + count(steps, "step 100/"), 0, "%s", steps);
     cr_expect_eq(count(steps, "step 60/120 "), 1, "%s", steps);
     cr_expect_eq(count(steps, "step 120/120 "), 1, "%s", steps);
+    watch_shell(&v, ON_STDERR, 60, TRAINING "--log-every 40");
+    cr_expect_leq(widest(v.screen), 60, "%s", v.screen);
+    what_remains(v.screen);
+    cr_expect_eq(count(v.screen, "step 40/120 "), 1, "asked for: %s", v.screen);
 }
 
 Test(screen, training_elsewhere)

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Names of cases on the screen of a sweep. */
+#include "console_labels.h"
+
+#include "harness/util/terminal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Only choices with words are part of a name; the type of elements is always in the heading. */
+static bool is_named(int i) { return choice_word(&model_choices[i], 0) != NULL; }
+
+static bool all_have(const struct bench_case *cases, int n, int i)
+{
+    char first[CHOICE_TEXT], text[CHOICE_TEXT];
+
+    for (int k = 0; k < n; k++) {
+        const struct config usual = case_usual_config(&cases[k]);
+        if (!case_differs(k ? text : first, i, &cases[k], &usual) ||
+            (k && strcmp(text, first) != 0))
+            return false;
+    }
+    return n > 0;
+}
+
+static void add_type(char types[64], const char *name)
+{
+    const size_t used = strlen(types);
+
+    snprintf(types + used, 64 - used, "%s%s", used ? "," : "", name);
+}
+
+static void find_types(struct case_labels *l, const struct bench_case *cases, int n)
+{
+    bool seen[ELEM_COUNT] = {false};
+    int types = 0;
+
+    for (int k = 0; k < n; k++) {
+        const enum elem type = cases[k].config.dtype;
+        types += !seen[type];
+        if (!seen[type])
+            add_type(l->dtypes, elem_name[type]);
+        seen[type] = true;
+    }
+    if (types < 2)
+        *l->dtypes = '\0';
+}
+
+void case_labels_find(struct case_labels *l, const struct bench_case *cases, int n, int room)
+{
+    char variant[64];
+
+    *l = (struct case_labels){.excess = 0};
+    find_types(l, cases, n);
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        l->shared[i] = is_named(i) && all_have(cases, n, i);
+    for (int k = 0; k < n; k++) {
+        case_variant(l, &cases[k], variant, sizeof(variant));
+        const int width = terminal_columns(variant) + 1 + (int)strlen(cases[k].backend->name);
+        l->excess = max_int(l->excess, width - room);
+    }
+}
+
+bool same_heading(const struct case_labels *l, const struct bench_case *a,
+                  const struct bench_case *b)
+{
+    return a->workload == b->workload && a->phase == b->phase && a->batch == b->batch &&
+           a->layers == b->layers && a->config.D == b->config.D && a->config.H == b->config.H &&
+           a->config.dh == b->config.dh && a->config.F == b->config.F &&
+           (*l->dtypes || a->config.dtype == b->config.dtype) && a->threads == b->threads;
+}
+
+void case_heading(const struct case_labels *l, const struct bench_case *c, char *buf, size_t size)
+{
+    const struct config usual = case_usual_config(c);
+    char text[CHOICE_TEXT];
+    size_t n = (size_t)snprintf(
+        buf, size, "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  %s  threads=%d",
+        workload_name[c->workload], case_names_phase(c) ? "  " : "",
+        case_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->config.D,
+        c->config.H, c->config.dh, *l->dtypes ? l->dtypes : elem_name[c->config.dtype], c->threads);
+
+    for (int i = 0; i < MODEL_CHOICE_COUNT && n < size; i++)
+        if (l->shared[i] && i != CHOICE_dtype && case_differs(text, i, c, &usual))
+            n += (size_t)snprintf(buf + n, size - n, "  %s=%s", model_choices[i].name, text);
+}
+
+void case_variant(const struct case_labels *l, const struct bench_case *c, char *buf, size_t size)
+{
+    const bool remembers = c->mem != 0 && c->mem_kind != MEM_NONE;
+    const struct config usual = case_usual_config(c);
+    char text[CHOICE_TEXT];
+    size_t n = (size_t)snprintf(buf, size, "%s", c->variant->name);
+
+    for (int i = 0; i < MODEL_CHOICE_COUNT && n < size; i++)
+        if (is_named(i) && !l->shared[i] && case_differs(text, i, c, &usual))
+            n += (size_t)snprintf(buf + n, size - n, "/%s", text);
+    if (remembers && n < size)
+        snprintf(buf + n, size - n, ":%s", mem_kind_name[c->mem_kind]);
+}
