@@ -51,10 +51,19 @@ static void set_status(struct member *m, enum row_status status, const char *det
     text_put(m->result->detail, sizeof(m->result->detail), detail);
 }
 
+static void set_interrupted(struct member *m)
+{
+    set_status(m, ROW_INTERRUPTED,
+               m->result->n > 0 ? "while it was measured" : "before it was measured");
+}
+
 /* A child that dies after the user's Ctrl-C died because of it: it may share the terminal. */
 static void drop(const struct group *g, struct member *m, enum status st, const char *detail)
 {
-    set_status(m, *g->setup->stop ? ROW_INTERRUPTED : row_status_of(st), detail);
+    if (*g->setup->stop)
+        set_interrupted(m);
+    else
+        set_status(m, row_status_of(st), detail);
     m->alive = false;
 }
 
@@ -248,7 +257,7 @@ static enum status measure_part(struct group *g, const int *part, int n, int num
         if (out[i].stop == STOP_FAILED) /* want of memory skips only what was not begun */
             drop(g, m, out[i].status == E_NOMEM ? E_CHILD : out[i].status, out[i].err.msg);
         else if (out[i].stop == STOP_INTERRUPTED)
-            set_status(m, ROW_INTERRUPTED, "interrupted while it was measured");
+            set_interrupted(m);
     }
     free(side);
     free(out);
@@ -395,7 +404,7 @@ enum status group_measure(const struct bench_case *const *cases, int n,
     for (int i = 0; i < n; i++) {
         results[i].spin_ns = spin_ns;
         if (st != OK && g.m[i].result->status == ROW_OK && results[i].n == 0)
-            set_status(&g.m[i], ROW_INTERRUPTED, "interrupted before it was measured");
+            set_interrupted(&g.m[i]);
         child_close(&g.m[i].child);
         if (g.reference[i] >= 0)
             close(g.reference[i]);
