@@ -74,16 +74,12 @@ enum status unknown_variant(const char *word, struct err *e)
 {
     const char *names[MAX_LOOKUP + 1] = {0};
     const size_t n = strlen(in_family);
-    char see[256] = "bench list variants; family:";
 
     if (strncmp(word, in_family, n) == 0)
         return unknown_word(e, "family", word + n, family_name, "bench list variants");
     for (int k = 0; variants[k] && k < MAX_LOOKUP; k++)
         names[k] = variants[k]->name;
-    for (int f = 0; f < FAMILY_COUNT; f++)
-        snprintf(see + strlen(see), sizeof(see) - strlen(see), "%s%s", f ? "|" : "",
-                 family_name[f]);
-    return unknown_word(e, "variant", word, names, see);
+    return unknown_word(e, "variant", word, names, "bench list variants");
 }
 
 enum status lookup_variants(const struct variant *out[MAX_LOOKUP], int *n,

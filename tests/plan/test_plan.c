@@ -378,6 +378,7 @@ Test(plan, errors_say_what_to_do)
     } cases[] = {
         {"--variant xll", E_USAGE,
          "unknown variant \"xll\"  -> did you mean xl?  (see: bench list variants"},
+        {"--variant xll", E_USAGE, "unknown variant \"xll\"  -> did you mean xl?  (see: bench"},
         {"--variant family:spars", E_USAGE, "unknown family \"spars\"  -> did you mean sparse?"},
         {"--filter variant:family:spars", E_USAGE,
          "unknown family \"spars\"  -> did you mean sparse?"},
