@@ -65,6 +65,9 @@ static inline void watch(struct view *v, int where, int columns, scene_fn *scene
     /* Nobody reads on: the process would wait for ever. */
     cr_assert(n < sizeof(v->screen) - 1, "more than %zu bytes", sizeof(v->screen) - 1);
     cr_assert_eq(waitpid(pid, &how, 0), pid);
+    /* What a process wrote just before its end can arrive after the first end of file. */
+    while ((got = read(master, v->screen + n, sizeof(v->screen) - 1 - n)) > 0)
+        n += (size_t)got;
     v->code = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
     cr_assert(pread(file, v->file, sizeof(v->file) - 1, 0) >= 0);
     close(file);
