@@ -254,8 +254,8 @@ const struct option_spec option_specs[] = {
      .doc = "parent of the run's folder",
      .docs = {{FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(EXPORT), "folder of runs and "
                                                                       "baselines"},
-             {DRAWS, "folder of the figures (default: RUN/plots)"},
-             {FOR(REPORT), "the file to write (default: RUN/report.html)"}}},
+             {DRAWS, "folder of the figures", "RUN/plots"},
+             {FOR(REPORT), "the file to write", "RUN/report.html"}}},
     {"format", 0, "FORMAT", "auto", OUTPUT, WORD, AT(format), .words = format_name,
      .only = PRINTS | FOR(TOPO) | DRAWS | FOR(STUDY) | FOR(RECL),
      .usual = SWEEPS | FOR(EVAL) | FOR(COMPARE) | FOR(GATE),
@@ -498,4 +498,14 @@ const char *option_doc(const struct option_spec *s, int command)
         if (s->docs[i].only & 1u << command)
             return s->docs[i].doc;
     return s->doc;
+}
+
+const char *option_shown(const struct option_spec *s, int command)
+{
+    const char *const own = command_preset(command, s->name);
+
+    for (int i = 0; command >= 0 && i < OWN_DOCS; i++)
+        if (s->docs[i].only & 1u << command && s->docs[i].shown)
+            return s->docs[i].shown;
+    return own ? own : s->shown ? s->shown : s->preset;
 }

@@ -58,7 +58,7 @@ struct option_spec {
     const char *doc;
     struct { /* what it means to some of its commands */
         unsigned only;
-        const char *doc;
+        const char *doc, *shown; /* the default there, if different */
     } docs[OWN_DOCS];
     enum option_group group;
     enum option_kind kind;
@@ -89,6 +89,9 @@ static inline bool option_is_for(const struct option_spec *s, int command)
 
 /* The meaning of the option for this command; command -1: in general. */
 const char *option_doc(const struct option_spec *s, int command);
+
+/* Its default there as help shows it; NULL: zero. */
+const char *option_shown(const struct option_spec *s, int command);
 
 static inline const void *option_field(const struct options *o, const struct option_spec *s)
 {

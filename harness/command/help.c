@@ -72,8 +72,7 @@ const char *option_value_at(const struct option_spec *s, int i)
 
 char *option_text(const struct option_spec *s, int command)
 {
-    const char *const own = command_preset(command, s->name), *word;
-    const char *const preset = own ? own : s->shown ? s->shown : s->preset;
+    const char *const preset = option_shown(s, command), *word;
     const struct choice *row;
     struct bytes text;
     int n = 0;
@@ -101,24 +100,34 @@ static int page_width(void)
     return width == INT_MAX ? USUAL : clamp_int(width, NARROWEST, WIDEST);
 }
 
+/* `text`, from column `at` on; its further lines start at column `indent`. */
+static void fill(FILE *f, const char *text, int at, int indent)
+{
+    text_fill(f, text, at, indent, page_width() - 1);
+}
+
+/* A name of `width` columns, and what it is. */
+static void print_named(FILE *f, int width, const char *name, const char *text)
+{
+    const int at = fprintf(f, "  %-*s ", width, name);
+
+    fill(f, text, at, width + 3);
+}
+
 static void print_examples(FILE *f, const struct command_spec *c)
 {
     fputs("\nExamples:\n", f);
-    for (int i = 0; i < EXAMPLES; i++)
-        fprintf(f, "  %s\n      %s\n", c->example[i].line, c->example[i].does);
+    for (int i = 0; i < EXAMPLES; i++) {
+        fill(f, c->example[i].line, fprintf(f, "  "), 4);
+        fill(f, c->example[i].does, fprintf(f, "      "), 6);
+    }
 }
 
 static void print_figures(FILE *f)
 {
     fputs("\nFigures:\n", f);
     for (int i = 0; i < figure_count; i++)
-        fprintf(f, "  %-17s %s\n", figures[i].name, figures[i].title);
-}
-
-/* `text`, from column `at` on; its further lines start at column `indent`. */
-static void fill(FILE *f, const char *text, int at, int indent)
-{
-    text_fill(f, text, at, indent, page_width() - 1);
+        print_named(f, 17, figures[i].name, figures[i].title);
 }
 
 static int by_name(const void *a, const void *b)
@@ -169,7 +178,7 @@ static void print_options(FILE *f, int command)
     for (int g = 0; g < GROUP_COUNT; g++) {
         const int n = options_of(command, (enum option_group)g, list);
         if (n > 0)
-            fprintf(f, "\n %s\n", option_group_title[g]);
+            fill(f, option_group_title[g], fprintf(f, "\n ") - 1, 1);
         for (int i = 0; i < n; i++)
             print_option(f, list[i], command);
     }
@@ -186,9 +195,10 @@ static int print_usual(FILE *f, int command)
             if (!(s->usual & 1u << command) || (s->group == GROUP_OTHER) != own)
                 continue;
             if (n++ == 0)
-                fputs("\nUsual options (lists a,b; ranges lo..hi, lo..hi*k, lo..hi+k; k, Ki, M, "
-                      "Mi):\n",
-                      f);
+                fill(
+                    f,
+                    "\nUsual options (lists a,b; ranges lo..hi, lo..hi*k, lo..hi+k; k, Ki, M, Mi):",
+                    0, 0);
             print_option(f, s, command);
         }
     if (n > 0)
@@ -225,8 +235,12 @@ void help_command(FILE *f, int command, bool all)
 {
     const struct command_spec *const c = &command_specs[command];
 
-    fprintf(f, "Usage: bench %s [OPTION...]%s%s\n%c%s.\n", c->name, c->words ? " " : "",
-            c->words ? c->words : "", toupper((unsigned char)*c->doc), c->doc + 1);
+    char doc[256];
+
+    snprintf(doc, sizeof(doc), "%c%s.", toupper((unsigned char)*c->doc), c->doc + 1);
+    fprintf(f, "Usage: bench %s [OPTION...]%s%s\n", c->name, c->words ? " " : "",
+            c->words ? c->words : "");
+    fill(f, doc, 0, 0);
     if (*c->about)
         fill(f, c->about, 0, 0);
     if (all || print_usual(f, command) == 0)
@@ -240,18 +254,20 @@ void help_command(FILE *f, int command, bool all)
 
 void help_general(FILE *f)
 {
-    fputs("Usage: bench [COMMAND] [WORD...] [OPTION...]\n"
-          "Compare attention variants on this CPU: check, time, and write tables.\n"
-          "\nCommands:\n",
-          f);
+    fputs("Usage: bench [COMMAND] [WORD...] [OPTION...]\n", f);
+    fill(f,
+         "Compare attention variants on this CPU: check, time, and write tables.\n"
+         "\nCommands:",
+         0, 0);
     for (int i = 0; i < COMMAND_COUNT; i++)
         if (command_specs[i].doc)
-            fprintf(f, "  %-10s %s\n", command_specs[i].name, command_specs[i].doc);
-    fputs("\nbench help COMMAND, or bench COMMAND --help, lists its usual options,\n"
-          "bench COMMAND --help-all all of them.\n"
-          "@FILE reads options from a file (# comments, other files); those beside it come\n"
-          "first. Every option is also read from the environment: BENCH_MAX_TIME.\n",
-          f);
+            print_named(f, 10, command_specs[i].name, command_specs[i].doc);
+    fill(f,
+         "\nbench help COMMAND, or bench COMMAND --help, lists its usual options, bench COMMAND "
+         "--help-all all of them.\n"
+         "@FILE reads options from a file (# comments, other files); those beside it come first. "
+         "Every option is also read from the environment: BENCH_MAX_TIME.",
+         0, 0);
     print_examples(f, &command_specs[CMD_SWEEP]);
 }
 

@@ -18,13 +18,13 @@
 #include <unistd.h>
 
 static const struct text_table_column columns[] = {
-    {.name = "model", .least = 20},
+    {.name = "model", .least = 12},
     {.name = "family"},
     {.name = "variant"},
     {.name = "layers", .number = true},
     {.name = "width", .number = true, .spare = true},
     {.name = "heads", .number = true, .spare = true},
-    {.name = "vocabulary", .number = true},
+    {.name = "vocabulary", .number = true, .spare = true},
     {.name = "parameters", .number = true},
     {.name = "context", .number = true, .spare = true},
     {.name = "source"},

@@ -68,7 +68,13 @@ static void put_own(FILE *f, const struct option_spec *s)
             if (s->docs[i].only & 1u << c && command_specs[c].doc)
                 fprintf(f, "%s%s", n++ ? ", " : "", command_specs[c].name);
         fputs(": ", f);
-        put_line(f, s->docs[i].doc);
+        put(f, s->docs[i].doc);
+        if (s->docs[i].shown) {
+            fputs(" [", f);
+            put(f, s->docs[i].shown);
+            fputc(']', f);
+        }
+        fputc('\n', f);
     }
 }
 

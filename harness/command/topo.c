@@ -203,7 +203,8 @@ static void print_machine(const struct machine *r)
     char line[256];
 
     env_summary(&r->env, line, sizeof(line));
-    printf("%s\n\n", line);
+    text_line(stdout, "%s", line);
+    putchar('\n');
     printf("packages    %d\n", t->packages);
     for (int i = 0; i < t->numa_nodes; i++) {
         int number;

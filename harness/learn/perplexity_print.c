@@ -5,6 +5,7 @@
 
 #include "counting.h"
 #include "harness/util/terminal.h"
+#include "harness/util/text.h"
 #include "harness/util/units.h"
 #include "score.h"
 
@@ -98,7 +99,7 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
                                   : opt->unit == UNIT_WORD ? row->words
                                                            : row->bytes);
     struct screen s = {.n = 0};
-    char bits[48], ppl[48], speed[48], text[SCREEN_COLUMNS][64] = {{0}};
+    char bits[48], ppl[48], speed[48], reason[2 * LINE_SIZE], text[SCREEN_COLUMNS][64] = {{0}};
     const char *name[SCREEN_COLUMNS] = {
         "seq",   "mem", bits,       "95 % interval", "bits/byte", "floor", "answers",
         "floor", ppl,   "vs f32 %", "scored",        speed,       "layers"};
@@ -147,10 +148,11 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
     }
     if (md)
         text_row_print(f, FORMAT_MD, s.column, s.cell, s.n);
-    else if (!ok)
-        fprintf(f, "%*s%*s  %s: %s\n", s.width[SEQ], text[SEQ], s.width[MEM], text[MEM],
-                row->status, row->status_detail);
-    else
+    else if (!ok) {
+        const int at = fprintf(f, "%*s%*s  ", s.width[SEQ], text[SEQ], s.width[MEM], text[MEM]);
+        snprintf(reason, sizeof(reason), "%s: %s", row->status, row->status_detail);
+        text_fill(f, reason, at, at, terminal_width(fileno(f)));
+    } else
         for (int k = 0; k < s.n; k++)
             fprintf(f, "%*s%s", s.width[k], s.cell[k], k + 1 < s.n ? "" : "\n");
 }

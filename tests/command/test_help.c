@@ -136,6 +136,8 @@ Test(help, own_texts)
         for (int k = 0; k < OWN_DOCS && option_specs[i].docs[k].doc; k++)
             cr_expect_eq(option_specs[i].docs[k].only & ~option_specs[i].only, 0,
                          "--%s is not of %x", option_specs[i].name, option_specs[i].docs[k].only);
+    cr_expect(strstr(plot.out.data, "[RUN/plots]"), "%s", plot.out.data);
+    cr_expect_not(strstr(plot.out.data, "[results]"), "one default: %s", plot.out.data);
     ran_free(&plot);
     ran_free(&compare);
 }

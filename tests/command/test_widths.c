@@ -37,6 +37,22 @@ Test(widths, lists_fit)
     }
 }
 
+/* Pages of help also fit a narrow terminal. */
+Test(widths, help_fits)
+{
+    static const char *const pages[] = {"--help",      "sweep --help", "train --help",
+                                        "gate --help", "plot --help",  "study --help"};
+    static struct view v;
+    char words[64];
+
+    for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
+        snprintf(words, sizeof(words), "%s", pages[i]);
+        watch(&v, ON_STDOUT, 60, run_words, words);
+        cr_expect_leq(widest(v.screen), 60, "%s: %s", words, v.screen);
+        cr_expect(strstr(v.screen, "Usage: bench"), "%s", v.screen);
+    }
+}
+
 Test(widths, one_variant_of_the_list)
 {
     struct ran r = run_bench(folder, "list variants --variant roformer,xl --format csv --columns "
