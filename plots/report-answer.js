@@ -46,11 +46,11 @@ function drawVerdict(place, run, several) {
 
 // ---- rankings --------------------------------------------------------------------------------
 
-// "1.24x [1.20 1.28]", as on the terminal.
+// As on the terminal: "1.24x [1.20 1.28]", or "1.24x (1.20 to 1.28)", the range of few samples.
 function ratioText(row) {
-    const number = (text) => ratio(Number(text)).slice(0, -1);
+    const number = (text) => ratio(Number(text)).slice(0, -1), low = number(row.low), high = number(row.high);
     return row.ratio === "" ? "-" : ratio(Number(row.ratio))
-        + (row.low === "" ? "" : ` [${number(row.low)} ${number(row.high)}]`);
+        + (row.low === "" ? "" : row.few === "1" ? ` (${low} to ${high})` : ` [${low} ${high}]`);
 }
 
 // Of the first: shown to be faster than each of the others, or not.
@@ -95,25 +95,38 @@ function drawRankings(place, runs) {
 
 const bracket = (low, high) => low === "" || high === "" ? "" : ` [${low} ${high}]`;
 
-// A table of texts: the first column names its row. Columns without a value in any row are left out.
-function factTable(heads, rows) {
-    const used = heads.map((_, i) => rows.some((row) => row[i] !== ""));
-    const kept = (row) => row.filter((_, i) => used[i]);
-    return boxed(make("table", {class: "facts"}, head(kept(heads).map((text) => make("th", {scope: "col"}, text))),
-        make("tbody", {}, ...rows.map((row) => make("tr", {}, ...kept(row).map((text, i) =>
-            make(i ? "td" : "th", i ? {class: /^[-+\d]/.test(text) ? "n" : ""} : {scope: "row"}, text)))))));
+// A table of texts, each column a head and its values: the first names its row. Columns without any
+// value are left out, and a `condition` that all rows share is said in the heading.
+function drawFacts(place, title, note, columns) {
+    const shared = (c) => c.condition && c.values.length > 1 && unique(c.values).length === 1;
+    const used = columns.filter((c) => c.values.some((text) => text !== ""));
+    const kept = used.filter((c) => !shared(c)), said = used.filter(shared).map((c) => `${c.head} ${c.values[0]}`);
+    const isNumber = (c) => c.values.every((text) => text === "" || /^[-+\d]/.test(text));
+    const looks = (c) => ({class: isNumber(c) ? "n" : ""});
+    place.append(make("h3", {}, title + " ", make("small", {}, [note, ...said].join("; "))),
+        boxed(make("table", {class: "facts"},
+            head(kept.map((c) => make("th", {scope: "col", ...looks(c)}, c.head))),
+            make("tbody", {}, ...kept[0].values.map((name, row) => make("tr", {}, make("th", {scope: "row"}, name),
+                ...kept.slice(1).map((c) => make("td", looks(c), c.values[row]))))))));
 }
 
 // What `bench study` prints: each contender against the baseline.
 function drawVerdicts(place, run) {
     if (run.verdicts.length === 0)
         return;
-    place.append(make("h3", {}, "Contenders against the baseline ", make("small", {},
-        "nats on the test text, less is better; [95 % interval]; verdicts corrected for all comparisons")),
-    factTable(["contender", "corpus", "size", "seeds", "test nats", "difference", "quality", "time ratio", "time", "note"],
-        run.verdicts.map((row) => [row.contender, row.corpus, row.size, row.seeds, row.test_nats,
-            row.diff_nats + bracket(row.ci95_low, row.ci95_high), row.verdict,
-            row.time_ratio + bracket(row.time_low, row.time_high), row.time_verdict, row.note])));
+    const column = (name, text, condition) => ({head: name, values: run.verdicts.map(text), condition});
+    drawFacts(place, "Contenders against the baseline",
+        "nats on the test text, less is better; [95 % interval]; verdicts corrected for all comparisons", [
+            column("contender", (row) => row.contender),
+            column("corpus", (row) => row.corpus, true),
+            column("size", (row) => row.size, true),
+            column("seeds", (row) => row.seeds, true),
+            column("test nats", (row) => row.test_nats),
+            column("difference", (row) => row.diff_nats + bracket(row.ci95_low, row.ci95_high)),
+            column("quality", (row) => row.verdict || row.note),
+            column("time ratio", (row) => row.time_ratio + bracket(row.time_low, row.time_high)),
+            column("time", (row) => row.time_verdict),
+            column("note", (row) => row.verdict ? row.note : "")]);
 }
 
 // What `bench eval` prints.
@@ -122,12 +135,20 @@ function drawScores(place, run) {
     if (rows.length === 0 || run.latency.length > 0)
         return;
     const names = naming("perplexity", rows), three = (x) => x === "" ? "" : digits(Number(x), "");
-    place.append(make("h3", {}, "Perplexity ", make("small", {}, "less is better; [95 % interval]")),
-        factTable(["model", "checkpoint", "text", "backend", "seq", "mem", "bits", "per", "perplexity", "floor", "scored"],
-            rows.map((row) => [names.model(row), row.checkpoint.split("/").pop(), row.corpus.split("/").pop(), row.backend,
-                row.seq_tokens, memOf(row), three(row.bits_per_unit), row.unit,
-                three(row.ppl) + bracket(three(row.ppl_ci95_low), three(row.ppl_ci95_high)), three(row.ppl_floor),
-                row.tokens_scored])));
+    const column = (name, text, condition) => ({head: name, values: rows.map(text), condition});
+    const file = (row) => row.checkpoint.split("/").pop();
+    drawFacts(place, "Perplexity", "less is better; [95 % interval]", [
+        column("model", names.model),
+        column("checkpoint", (row) => names.model(row).endsWith(file(row)) ? "" : file(row), true),
+        column("text", (row) => row.corpus.split("/").pop(), true),
+        column("backend", (row) => row.backend, true),
+        column("seq", (row) => row.seq_tokens, true),
+        column("mem", memOf, true),
+        column("bits", (row) => three(row.bits_per_unit)),
+        column("per", (row) => row.unit, true),
+        column("perplexity", (row) => three(row.ppl) + bracket(three(row.ppl_ci95_low), three(row.ppl_ci95_high))),
+        column("floor", (row) => three(row.ppl_floor), true),
+        column("scored", (row) => row.tokens_scored, true)]);
 }
 
 // ---- times -----------------------------------------------------------------------------------
@@ -147,7 +168,8 @@ function timeCell(row) {
         return make("td", {class: "n"}, "-");
     const [time, interval] = timeTexts(row.median_ns, row.ci95_low_ns, row.ci95_high_ns);
     const leads = LEADS.includes(placed(row)?.verdict);
-    return make("td", {class: leads ? "n best" : "n", title: row.backend}, time, " ", make("small", {}, interval));
+    return make("td", {class: leads ? "n best" : "n", title: row.backend}, (isNoisy(row) ? "~" : "") + time, " ",
+        make("small", {}, interval));
 }
 
 function drawTimes(place, runs) {
@@ -165,7 +187,8 @@ function drawTimes(place, runs) {
                 make("th", {scope: "row"}, model, ...(runs.length > 1 ? [make("small", {}, run.name)] : [])),
                 ...shapes.map((shape) => timeCell(own.find((row) => shapeOf(row) === shapeOf(shape))))))));
         place.append(make("h3", {}, "Median times ", make("small", {},
-            `${setting}, on the fastest backend, [95 % interval]; bold: first of its column, by pairs of blocks`)),
+            `${setting}, on the fastest backend, [95 % interval]; bold: first of its column, by pairs of blocks`
+                + (its.some(isNoisy) ? "; ~: noisy" : ""))),
             boxed(make("table", {class: "times"}, head([make("th", {scope: "col"}, "variant"), ...heads]), body)));
     }
 }

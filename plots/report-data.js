@@ -69,6 +69,7 @@ function readRuns() {
 
 const unique = (values) => Array.from(new Set(values));
 const isOk = (row) => row.status === "ok";
+const isNoisy = (row) => (row.status_detail ?? "").split(" ").includes("noisy");
 const isTimed = (row) => isOk(row) && Number(row.median_ns) > 0;
 
 function groupBy(rows, key) {
@@ -106,13 +107,14 @@ function naming(table, rows) {
     };
 }
 
-// Of each case, the row of its fastest backend; the reference only where nothing else ran.
+// Of each case, the row of its fastest backend, by the ranking where there is one; the reference only
+// where nothing else ran.
 function fastestOf(rows) {
     const names = columnsOf("latency").filter((c) => c.role !== "").map((c) => c.name).concat("variant", "seed");
     return Array.from(groupBy(rows, (row) => row.run.index + keyOf(row, names)).values(), (same) => {
         const others = same.filter((row) => !isReference(row.backend));
-        return (others.length ? others : same).reduce((best, row) =>
-            Number(row.median_ns) < Number(best.median_ns) ? row : best);
+        const of = others.length ? others : same;
+        return of.find(placed) ?? of.reduce((best, row) => Number(row.median_ns) < Number(best.median_ns) ? row : best);
     });
 }
 

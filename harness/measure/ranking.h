@@ -63,7 +63,8 @@ void rankings_answer(FILE *f, const struct rankings *r, enum ranked what, int wi
 
 /* For programs: of each contestant a line over all shapes, then one without `mean` for each case
  * that it ran. `verdict` is of the same words as for people; of the leader "fastest", or
- * "first" where another is not shown to be slower. `remark` is change_remark. */
+ * "first" where another is not shown to be slower. `few`: low and high are
+ * the range of few samples. `remark` is change_remark. */
 void rankings_print_csv_header(FILE *f);
 void rankings_print_csv(FILE *f, const struct rankings *r, enum ranked what);
 

@@ -250,8 +250,8 @@ void rankings_print(FILE *f, const struct rankings *all, enum ranked what, int w
 
 /* ---- CSV ---------------------------------------------------------------------------------- */
 
-static const char CSV_HEADER[] =
-    "subject,setting,mean,name,variant,backend,case_id,ratio,low,high,verdict,bits,unit,remark\n";
+static const char CSV_HEADER[] = "subject,setting,mean,name,variant,backend,case_id,ratio,low,high,"
+                                 "few,verdict,bits,unit,remark\n";
 
 static void csv_text(FILE *f, const char *text)
 {
@@ -275,7 +275,7 @@ static void csv_change(FILE *f, const struct change *c, bool leads, bool alone)
     csv_number(f, exp(c->log.mid));
     csv_number(f, exp(c->log.low));
     csv_number(f, exp(c->log.high));
-    fprintf(f, ",%s",
+    fprintf(f, ",%s,%s", c->few ? "1" : "",
             leads                   ? alone ? "fastest" : "first"
             : !isfinite(c->log.mid) ? ""
             : is_shown(c)           ? verdict_name[c->verdict]

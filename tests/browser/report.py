@@ -314,6 +314,42 @@ def scores_are_on_the_first_screen(page):
 
 
 @test
+def what_rows_share_is_said_once(page):
+    for url in (page.study, page.scores):
+        page.load(url=url)
+        columns = page.run(
+            "return Array.from(document.querySelectorAll('.facts'), table => Array.from(table.tHead.rows[0].cells,"
+            " (cell, i) => ({head: cell.textContent, look: cell.className,"
+            " looks: Array.from(table.tBodies[0].rows, row => row.cells[i].className),"
+            " texts: Array.from(table.tBodies[0].rows, row => row.cells[i].textContent)})))")
+        for column in [c for table in columns for c in table]:
+            check(set(column["looks"]) == {column["look"]}, column["head"], "is not above its numbers")
+            if column["head"] in ("text", "backend", "seq", "corpus", "size", "seeds", "scored"):
+                check(len(set(column["texts"])) > 1 or len(column["texts"]) == 1, column["head"], "is the same in all rows")
+
+
+@test
+def each_shape_has_a_first(page):
+    """The rows are those that the ranking chose, also where medians say otherwise."""
+    page.load()
+    columns = page.run(
+        "return Array.from(document.querySelectorAll('.times'), table => Array.from(table.tHead.rows[0].cells,"
+        " (_, i) => Array.from(table.tBodies[0].rows, row => row.cells[i])).slice(1).map(cells =>"
+        " cells.filter(cell => cell.classList.contains('best')).length))")
+    check(columns and all(n == 1 for table in columns for n in table), columns)
+
+
+@test
+def noisy_times_are_marked(page):
+    page.load(url=page.known)
+    page.show_run("busy")
+    cells = [text for text in page.texts(".times td") if text != "-"]
+    check(cells and all(text.startswith("~") for text in cells), cells)
+    page.show_run("known")
+    check(not any("~" in text for text in page.texts(".times td")), page.texts(".times td"))
+
+
+@test
 def colours_are_those_of_the_figures_of_gnuplot(page):
     """Of up to eight variants no two share one."""
     colours = page.run("return Array.from(document.querySelectorAll('#figures .legend')[0].querySelectorAll('svg'),"
