@@ -111,6 +111,11 @@ static void print_bash(FILE *f)
           "    local command=sweep values='' files='' words='' options='' head=''\n"
           "    [[ $cur != = ]] || cur='' # --seq=8 is three words\n"
           "    [[ $prev != = ]] || prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+          "    if [[ $cur == : ]]; then # --filter variant:xl is four words\n"
+          "        prev=--${prev#!} cur=''\n"
+          "    elif [[ $prev == : ]]; then\n"
+          "        prev=--${COMP_WORDS[COMP_CWORD - 2]#!}\n"
+          "    fi\n"
           "    case ${COMP_WORDS[1]} in\n"
           "    ",
           f);

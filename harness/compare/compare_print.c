@@ -401,20 +401,24 @@ void comparisons_print_means(FILE *f, const struct comparisons *c)
             name_index(names, &n, NAMES_ABREAST, c->v[i].name[AFTER]);
     for (int k = 0; k < n; k++) {
         char text[64];
-        int m = 0, undecided = 0;
+        int m = 0, undecided = 0, probable = 0;
         for (int i = 0; i < c->n; i++)
             if (strcmp(c->v[i].name[AFTER], names[k]) == 0 && isfinite(c->v[i].change.log.low))
                 changes[m++] = c->v[i].change;
         const struct change mean = change_mean(changes, m, 0);
         change_text(&mean, text, sizeof(text));
         for (int i = 0; i < m; i++)
-            undecided += changes[i].verdict != VERDICT_SAME &&
-                         changes[i].verdict != VERDICT_FASTER &&
-                         changes[i].verdict != VERDICT_SLOWER;
+            undecided +=
+                changes[i].verdict == VERDICT_UNCLEAR || changes[i].verdict == VERDICT_UNSHOWN;
+        for (int i = 0; i < m; i++)
+            probable += changes[i].verdict == VERDICT_PROBABLY_FASTER ||
+                        changes[i].verdict == VERDICT_PROBABLY_SLOWER;
         if (m > 1)
             fprintf(f, "geometric mean of %d: %s %s", m, names[k], text);
         if (m > 1 && undecided > 0)
             fprintf(f, "  (%d undecided)", undecided);
+        if (m > 1 && probable > 0)
+            fprintf(f, "  (%d probable)", probable);
         if (m > 1)
             fputc('\n', f);
     }

@@ -241,6 +241,9 @@ Test(completion, bash, .init = folder_make, .fini = folder_remove)
         {"bench --variant gtr", "gtrxl\n"},
         {"bench -V xl,gtr", "xl,gtrxl\n"},
         {"bench --backend = re", "ref\n"},
+        {"bench --filter variant : gtr", "gtrxl\n"},
+        {"bench --filter !backend : re", "ref\n"},
+        {"bench --corpus copy : l", "\n"},
         {"bench topo --se", "\n"},
         {"bench --order g", "given\n"},
     };
