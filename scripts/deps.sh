@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# deps.sh [lint] [clang] [qemu] [browser] [slurm] [mpi] [all]: install the Debian packages that are missing.
-# Without arguments: those of the build, the tests and the plots. Silent if nothing is missing.
+# deps.sh [lint] [clang] [qemu] [browser] [slurm] [mpi] [arm64] [all]: install the Debian packages that are missing.
+# Without arguments: those of the build, the tests and the plots. Silent if nothing is missing. With `list`,
+# their names.
 set -eu
 
 packages=(libhwloc-dev libcsv-dev libcriterion-dev libjansson-dev librandom123-dev libxxhash-dev
@@ -13,6 +14,7 @@ qemu=(qemu-user)
 browser=(chromium chromium-driver python3-selenium)
 slurm=(slurm-wlm munge jube)
 mpi=(libopenmpi-dev openmpi-bin)
+arm64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 
 for word in "$@"; do
     case $word in
@@ -22,10 +24,12 @@ for word in "$@"; do
     browser) packages+=("${browser[@]}") ;;
     slurm) packages+=("${slurm[@]}") ;;
     mpi) packages+=("${mpi[@]}") ;;
+    arm64) packages+=("${arm64[@]}") ;;
+    list) printf '%s\n' "${packages[@]}" && exit ;;
     all) packages+=("${lint[@]}" "${clang[@]}" "${qemu[@]}" "${browser[@]}"
-                    "${slurm[@]}" "${mpi[@]}") ;;
+                    "${slurm[@]}" "${mpi[@]}" "${arm64[@]}") ;;
     *)
-        echo "deps.sh: unknown word '$word'  -> lint, clang, qemu, browser, slurm, mpi, all" >&2
+        echo "deps.sh: unknown word '$word'  -> lint, clang, qemu, browser, slurm, mpi, arm64, list, all" >&2
         exit 2
         ;;
     esac

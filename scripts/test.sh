@@ -21,7 +21,7 @@ rm -f "$reports".[0-9]*
 # the locale, a start-up file. They get only what is named here.
 mkdir -p "$build/home"
 around=(PATH="$PATH" HOME="$PWD/$build/home" LC_ALL=C BENCH="$PWD/$build/bench")
-for name in BENCH_SHARED FAULTS_ALL LD_LIBRARY_PATH PROPERTIES REWRITE_SCREENS; do
+for name in BENCH_SHARED FAULTS_ALL LD_LIBRARY_PATH PROPERTIES QEMU_LD_PREFIX REWRITE_SCREENS; do
     [ -z "${!name-}" ] || around+=("$name=${!name}")
 done
 # Suites run in parallel: spinning threads would take CPU time from the others.
@@ -68,14 +68,14 @@ awk -v rc="$rc" -v n_reports="$n_reports" '
     test != "" && /^  - .*:$|^  - .*\|\+$/ { sub(/^  - /, ""); sub(/ *\|\+$/, ""); at = $0; next }
     at != ""        { sub(/^ +/, ""); if (++told[test] <= 3) said[test] = said[test] "\n    " at " " $0; at = "" }
     # Left out by --filter: this is all that Criterion reports of it.
-    /^ok .*# SKIP test was skipped$/ { skipped++; next }
+    /^ok .*# SKIP test was skipped$/ { left_out++; next }
     /^ok .*# SKIP / { skipped++; named++; sub(/^ok - /, ""); sub(/ *# SKIP /, ": "); why[$0]++; next }
     /^ok /          { passed++ }
     END {
         for (w in why) print "skipped " w (why[w] > 1 ? " (" why[w] " times)" : "") | "sort"
         close("sort")
         for (w in said) print "failed " w said[w]
-        lost = planned - passed - failed - skipped
+        lost = planned - passed - failed - skipped - left_out
         if (lost > 0) { print "tests without a result: " lost; failed += lost }
         if (n_reports > 0) { print "sanitizer reports: " n_reports; failed += n_reports }
         if (rc != 0 && !failed) { print "the test runner ended with status " rc; failed = 1 }
