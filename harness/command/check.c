@@ -177,9 +177,12 @@ static bool agrees(const struct job *got, const struct job *want, const float *g
         snprintf(text, size, "%.300s", e.msg);
         return false;
     }
-    const int n = snprintf(text, size, "nmse %.1e", out.nmse);
+    const struct bound bound = job_bound(got->bcase);
+    int n = snprintf(text, size, "nmse %.1e", out.nmse);
+    if (!(out.nmse <= bound.nmse))
+        n += snprintf(text + n, size - (size_t)n, " (limit %.1e)", bound.nmse);
     f->error = out.max_rel;
-    f->limit = job_bound(got->bcase).rel;
+    f->limit = bound.rel;
     if (!gradients)
         return out.within;
     job_check_gradients(got, gradients, &grad);
@@ -215,10 +218,12 @@ static void check_case(struct check *c, const struct bench_case *bcase)
                         .error = NAN,
                         .limit = NAN};
     const bool good = st == OK && agrees(&got, &want, gradients, &f, text, sizeof(text));
+    const bool skipped = st == E_UNSUPPORTED; /* a reason that only its weights show */
     t->tensors++;
     t->passed += good;
-    t->failed += !good;
-    f.result = good ? FINDING_PASSED : FINDING_FAILED;
+    t->skipped += skipped;
+    t->failed += !good && !skipped;
+    f.result = good ? FINDING_PASSED : skipped ? FINDING_SKIPPED : FINDING_FAILED;
     f.detail = st == OK ? text : e.msg;
     say_finding(c, &f);
     free(gradients);
@@ -274,6 +279,7 @@ static void check_operations(struct check *c, const struct engine *g)
 struct shape {
     const char *line;
     struct options o;
+    const char **fit; /* of the chosen variants, if the shape has something that others exclude */
     struct plan plan;
     enum status st;
     struct err why;
@@ -293,6 +299,27 @@ static void plan_shape(struct shape *s, const struct names *chosen)
     s->st = plan_make(&s->plan, &s->o, &s->why);
 }
 
+/* What one of the chosen variants excludes is no reason to leave the others out. */
+static void plan_chosen(struct shape *s, const struct names *chosen)
+{
+    int n = 0;
+
+    plan_shape(s, chosen);
+    if (s->st != E_USAGE || chosen->n == 0)
+        return;
+    s->fit = calloc((size_t)chosen->n, sizeof(*s->fit));
+    CHECK(s->fit);
+    for (int i = 0; i < chosen->n; i++) {
+        plan_shape(s, &(struct names){&chosen->v[i], 1});
+        if (s->st == OK)
+            s->fit[n++] = chosen->v[i];
+    }
+    if (n > 0)
+        plan_shape(s, &(struct names){s->fit, n});
+    else
+        s->st = E_UNSUPPORTED;
+}
+
 static void shape_open(struct shape *s, const struct check *c, const struct backend *b, int threads,
                        const char *line)
 {
@@ -306,7 +333,7 @@ static void shape_open(struct shape *s, const struct check *c, const struct back
         s->o.default_threads = threads;
         s->o.seed = c->opt->seed;
         s->o.impl = c->opt->impl;
-        plan_shape(s, &c->opt->variants);
+        plan_chosen(s, &c->opt->variants);
         for (int i = 0; variants[i] && !takes_all(s) && !options_given(c->opt, "variant"); i++)
             plan_shape(s, &(struct names){(const char *[]){variants[i]->name}, 1});
     }
@@ -318,6 +345,7 @@ static void shape_close(struct shape *s)
 {
     plan_free(&s->plan);
     options_free(&s->o);
+    free(s->fit);
 }
 
 static void check_shape(struct check *c, const struct backend *b, const struct shape *s)
