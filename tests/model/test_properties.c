@@ -112,6 +112,44 @@ EACH_VARIANT(properties, later_tokens_change_nothing)
     property(variants[v], "causal", c.causal ? "yes" : "bidirectional");
 }
 
+/* ---- narrow weights -------------------------------------------------------------------------- */
+
+/* A model in q8 is the model whose maps and embeddings are the numbers that q8 stands for, to the
+ * bit: the reference multiplies the same floats. */
+EACH_VARIANT(properties, narrow_weights_are_rounded_ones)
+{
+    enum { L = 9, LONGEST_ROW = 512 };
+    const struct config c = own_config(v);
+    const struct extent max = {1, L, 0};
+    struct model wide, narrow;
+    int n_narrow = 0;
+
+    if (c.qkv_map) /* refused: its transforms read parts of rows of their weights */
+        return;
+    model_open(&wide, &c, "ref", 1, MEM_NONE, max);
+    model_open_in(&narrow, &c, "ref", 1, MEM_NONE, max, ELEM_Q8);
+    for (int i = 0; i < wide.lm.params.n; i++) {
+        const struct param *const w = &wide.lm.params.v[i], *const q = &narrow.lm.params.v[i];
+        const int n = w->shape[w->rank - 1];
+        cr_assert_leq(n, LONGEST_ROW);
+        n_narrow += q->elem == ELEM_Q8;
+        for (ptrdiff_t row = 0; q->elem == ELEM_Q8 && row < (ptrdiff_t)w->n / n; row++) {
+            struct q8_block blocks[LONGEST_ROW / Q8_BLOCK];
+            elem_narrow(ELEM_Q8, blocks, w->data + row * n, n);
+            elem_widen(ELEM_Q8, w->data + row * n, blocks, 0, n);
+        }
+    }
+    cr_expect_gt(n_narrow, 2, "%s", variants[v]->name);
+    lm_build_tables(&wide.lm, &wide.g);
+    lm_build_tables(&narrow.lm, &narrow.g);
+    float *const want = logits_changed(&wide, L, L), *const got = logits_changed(&narrow, L, L);
+    cr_expect_arr_eq(got, want, sizeof(float) * L * V, "%s", variants[v]->name);
+    free(got);
+    free(want);
+    model_close(&narrow);
+    model_close(&wide);
+}
+
 /* ---- cuts ------------------------------------------------------------------------------------ */
 
 enum { CUT_TEXT = 37 };

@@ -249,9 +249,9 @@ struct model {
 };
 
 /* Weights come from the seed; lm_lower builds the tables, after the caller's changes. Everything
- * else starts as NaN. */
-static inline void model_open(struct model *m, const struct config *c, const char *backend,
-                              int threads, enum mem_kind kind, struct extent max)
+ * else starts as NaN. Weights are of type `elem`, or float. */
+static inline void model_open_in(struct model *m, const struct config *c, const char *backend,
+                                 int threads, enum mem_kind kind, struct extent max, enum elem elem)
 {
     struct err e = {""};
 
@@ -259,6 +259,7 @@ static inline void model_open(struct model *m, const struct config *c, const cha
     cr_assert_eq(engine_open(&m->g, backend, threads, NULL, &e), OK, "%s", e.msg);
     cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
     m->lm.all_logits = true;
+    cr_assert_eq(params_hold(&m->lm.params, elem, &m->g, &e), OK, "%s", e.msg);
     cr_assert_eq(lm_bind(&m->lm, &m->g, kind, max, &m->arena, &e), OK, "%s", e.msg);
     const size_t counted = m->arena.used;
     cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
@@ -267,6 +268,12 @@ static inline void model_open(struct model *m, const struct config *c, const cha
     cr_assert_eq(m->arena.used, counted);
     params_init(&m->lm.params, SEED, 1);
     m->nll = guarded((size_t)(max.B * max.L));
+}
+
+static inline void model_open(struct model *m, const struct config *c, const char *backend,
+                              int threads, enum mem_kind kind, struct extent max)
+{
+    model_open_in(m, c, backend, threads, kind, max, ELEM_F32);
 }
 
 static inline void model_close(struct model *m)

@@ -24,7 +24,7 @@ enum status hierarchy_init(struct hierarchy *t, const struct config *c, int chun
     }
     if (!folds)
         return OK;
-    t->at_fold = params_matrix(p, c->D, chunk * c->D, "fold.", "weight");
+    t->at_fold = params_map(p, c->D, chunk * c->D, "fold.", "weight");
     params_vector(p, INIT_ZERO, 0, c->D, "fold.", "bias");
     return OK;
 }

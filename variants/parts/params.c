@@ -189,6 +189,24 @@ void param_set(struct param *p, const float *values)
         elem_narrow(p->elem, to + i * row, values + i * (size_t)n, n);
 }
 
+struct param param_rows(const struct param *p, ptrdiff_t first, int n)
+{
+    const int length = row_length(p);
+    const ptrdiff_t at = first * length;
+
+    return (struct param){
+        .rank = 2,
+        .shape = {n, length},
+        .n = (size_t)n * (size_t)length,
+        .stack = 1,
+        .elem = p->elem,
+        .data = p->data ? p->data + at : NULL,
+        .narrow =
+            p->narrow ? (char *)p->narrow + (size_t)first * elem_row_bytes(p->elem, length) : NULL,
+        .grad = p->grad ? p->grad + at : NULL,
+    };
+}
+
 void param_row(const struct param *p, ptrdiff_t i, float *to)
 {
     const int n = row_length(p);

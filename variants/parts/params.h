@@ -95,7 +95,8 @@ int params_matrix(struct params *p, int out, int in, const char *prefix, const c
 /* A matrix that is read by linear_product and param_row only, which take every element type. */
 int params_map(struct params *p, int out, int in, const char *prefix, const char *name);
 int params_narrows(struct params *p, int i); /* parameter i is one; returns i */
-/* Parameter i is a map that tables are made of, once: float whatever the others are. */
+/* Parameter i is float whatever the others are: a map that tables are made of, once, or a small one
+ * that does not multiply rows as the others do (over positions, tasks, taps, pairs of a head). */
 void params_wide(struct params *p, int i);
 int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
                   const char *name);
@@ -121,6 +122,8 @@ int param_out(const struct param *w); /* rows of W and of the tensors stacked af
 enum status params_hold(struct params *p, enum elem elem, const struct engine *g, struct err *e);
 /* Give it these values, rounded to its type. */
 void param_set(struct param *p, const float *values);
+/* n rows of the last dimension from row `first` on, as a matrix: a head's or an expert's part. */
+struct param param_rows(const struct param *p, ptrdiff_t first, int n);
 /* Row i of a matrix, as floats. */
 void param_row(const struct param *p, ptrdiff_t i, float *to);
 /* Take each tensor from the arena as PART_WEIGHTS. */

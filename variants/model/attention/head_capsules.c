@@ -81,8 +81,8 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
     const struct config *const c = s->c;
     const int n = capsules_of(c)->n;
 
-    params_add(p, INIT_LINEAR, 0, 4, (const int[]){c->H, n, c->D / n, c->dh}, "%sattn.agg.weight",
-               prefix);
+    params_narrows(p, params_add(p, INIT_LINEAR, 0, 4, (const int[]){c->H, n, c->D / n, c->dh},
+                                 "%sattn.agg.weight", prefix));
 }
 
 static void arrays(const struct sublayer *s, struct around_call n, bool backward,
@@ -182,9 +182,14 @@ static void vote(const struct part_call *t, const float *o, int rows)
     const struct config *const c = t->s->c;
     const ptrdiff_t dh = c->dh, D = c->D;
 
-    for (int h = 0; h < c->H; h++)
-        mm(t->g, NT, rows, c->D, c->dh, 1, o + h * dh, c->H * dh, t->param->data + h * D * dh, dh,
-           0, t->at[VOTES] + h * D, c->H * D);
+    for (int h = 0; h < c->H; h++) {
+        const struct param W = param_rows(t->param, h * D, c->D);
+        struct gemm p = mm_of(t->g, NT, rows, c->D, c->dh, 1, o + h * dh, c->H * dh, W.data, dh, 0,
+                              t->at[VOTES] + h * D, c->H * D);
+        p.elem = W.elem;
+        p.b_narrow = W.narrow;
+        t->g->ops.gemm(&p);
+    }
 }
 
 static void unproject(const struct part_call *t, const float *o, struct act epilogue)

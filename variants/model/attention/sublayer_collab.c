@@ -33,7 +33,7 @@ static void params(const struct sublayer *s, const char *prefix, const char *inn
 
     (void)inner;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        params_matrix(p, rows[i], columns[i], prefix, names[i][0]);
+        params_map(p, rows[i], columns[i], prefix, names[i][0]);
     params_residual(p, p->n - 1);
     params_add(p, INIT_NORMAL, 0.2f, 2, (const int[]){c->H, dk}, "%sattn.mix", prefix);
     if (collab_of(c)->content_bias)

@@ -36,16 +36,20 @@ static void params(const struct sublayer *s, const char *prefix, const char *inn
 
     (void)inner;
     if (l->q_rank) {
-        params_matrix(p, l->q_rank, c->D, prefix, "attn.q_a.weight");
+        params_map(p, l->q_rank, c->D, prefix, "attn.q_a.weight");
         params_vector(p, INIT_ONE, 0, l->q_rank, prefix, "attn.q_norm.weight");
-        params_matrix(p, c->H * c->dh, l->q_rank, prefix, "attn.q_b.weight");
+        params_map(p, c->H * c->dh, l->q_rank, prefix, "attn.q_b.weight");
     } else {
-        params_matrix(p, c->H * c->dh, c->D, prefix, "attn.q.weight");
+        params_map(p, c->H * c->dh, c->D, prefix, "attn.q.weight");
     }
-    params_matrix(p, latent_width(c), c->D, prefix, "attn.kv_a.weight");
+    params_map(p, latent_width(c), c->D, prefix, "attn.kv_a.weight");
     params_vector(p, INIT_ONE, 0, l->rank, prefix, "attn.kv_norm.weight");
-    params_matrix(p, c->H * latent_head(c), l->rank, prefix, "attn.kv_b.weight");
-    params_residual(p, params_matrix(p, c->D, c->H * config_dv(c), prefix, "attn.o.weight"));
+    const int up = params_matrix(p, c->H * latent_head(c), l->rank, prefix, "attn.kv_b.weight");
+    if (latent_absorbs(c)) /* queries are multiplied by its transpose */
+        params_wide(p, up);
+    else
+        params_narrows(p, up);
+    params_residual(p, params_map(p, c->D, c->H * config_dv(c), prefix, "attn.o.weight"));
 }
 
 const struct param *latent_param(const struct sublayer *s, enum latent_param which)
@@ -199,20 +203,16 @@ static void norm_rows(const struct engine *g, const struct sublayer *s, const st
 static void product(const struct engine *g, const struct param *W, int first, int out,
                     struct latent_rows y, struct latent_rows x, int B, int rows)
 {
-    const int in = W->shape[1];
-    const bool whole = out == W->shape[0];
+    const struct param part = out == W->shape[0] ? *W : param_rows(W, first, out);
 
     if (x.batch == rows * x.row && y.batch == rows * y.row) {
         rows *= B;
         B = 1;
     }
     for (int b = 0; b < B; b++) {
-        struct gemm p = linear_product(g, W, y.at + b * y.batch, x.at + b * x.batch, rows);
-        p.n = out;
+        struct gemm p = linear_product(g, &part, y.at + b * y.batch, x.at + b * x.batch, rows);
         p.lda = x.row;
         p.ldc = y.row;
-        p.b += (ptrdiff_t)first * in;
-        p.b_packed = whole ? p.b_packed : NULL;
         g->ops.gemm(&p);
     }
 }

@@ -71,13 +71,13 @@ static void lsra_params(const struct sublayer *s, const char *prefix, const char
     const int d_conv = conv_width(s->c), taps = t->heads * t->kernel;
     const struct sublayer a = narrowed(s);
 
-    params_matrix(p, t->glu ? 2 * d_conv : d_conv, d_conv, prefix, "conv.in.weight");
+    params_map(p, t->glu ? 2 * d_conv : d_conv, d_conv, prefix, "conv.in.weight");
     params_vector(p, INIT_ZERO, 0, t->glu ? 2 * d_conv : d_conv, prefix, "conv.in.bias");
     if (t->dynamic)
-        params_matrix(p, taps, d_conv, prefix, "conv.kernel.weight");
+        params_map(p, taps, d_conv, prefix, "conv.kernel.weight");
     else
-        params_matrix(p, t->heads, t->kernel, prefix, "conv.weight");
-    params_residual(p, params_matrix(p, d_conv, d_conv, prefix, "conv.out.weight"));
+        params_wide(p, params_matrix(p, t->heads, t->kernel, prefix, "conv.weight"));
+    params_residual(p, params_map(p, d_conv, d_conv, prefix, "conv.out.weight"));
     params_vector(p, INIT_ZERO, 0, d_conv, prefix, "conv.out.bias");
     a.kind->params(&a, prefix, inner, p);
 }

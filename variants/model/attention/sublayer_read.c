@@ -25,7 +25,7 @@ static void read_params(const struct sublayer *s, const char *prefix, const char
 
     (void)prefix;
     for (int i = 0; i < ATTN_WEIGHTS; i++)
-        params_matrix(p, rows[i], i == ATTN_O ? q : c->D, inner, names[i][0]);
+        params_map(p, rows[i], i == ATTN_O ? q : c->D, inner, names[i][0]);
     params_residual(p, p->n - 1);
     for (int i = 0; i < ATTN_WEIGHTS && c->attn_bias; i++)
         params_vector(p, INIT_ZERO, 0, rows[i], inner, names[i][1]);

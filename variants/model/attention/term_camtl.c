@@ -77,9 +77,9 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
     const int n = camtl_of(s->c)->size, task = task_width(s->c);
 
     params_add(p, INIT_EYE, 0, 3, (const int[]){blocks_of(s->c), n, n}, "%sattn.camtl.a", prefix);
-    params_matrix(p, n, task, prefix, "attn.camtl.gamma.weight");
+    params_wide(p, params_matrix(p, n, task, prefix, "attn.camtl.gamma.weight"));
     params_vector(p, INIT_ONE, 0, n, prefix, "attn.camtl.gamma.bias");
-    params_matrix(p, n, task, prefix, "attn.camtl.beta.weight");
+    params_wide(p, params_matrix(p, n, task, prefix, "attn.camtl.beta.weight"));
     params_vector(p, INIT_ZERO, 0, n, prefix, "attn.camtl.beta.bias");
 }
 

@@ -53,7 +53,8 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
 {
     const int H = s->c->H, dh = s->c->dh;
 
-    params_add(p, INIT_LINEAR, 0, 3, (const int[]){H, dh, dh}, "%sattn.gauss.w", prefix);
+    params_wide(
+        p, params_add(p, INIT_LINEAR, 0, 3, (const int[]){H, dh, dh}, "%sattn.gauss.w", prefix));
     params_add(p, INIT_ZERO, 0, 2, (const int[]){H, dh}, "%sattn.gauss.up", prefix);
     params_add(p, INIT_ZERO, 0, 2, (const int[]){H, dh}, "%sattn.gauss.ud", prefix);
 }

@@ -61,8 +61,9 @@ static void params(const struct sublayer *s, const char *prefix, const char *inn
     (void)inner;
     for (int call = 0; call < CALLS; call++)
         for (int i = 0; i < MAPS; i++)
-            params_add(p, INIT_LINEAR, 0, 2, (const int[]){rows[i], i == MAP_O ? q : c->D},
-                       "%s%s.%s.weight", prefix, calls[call], names[i]);
+            params_narrows(p, params_add(p, INIT_LINEAR, 0, 2,
+                                         (const int[]){rows[i], i == MAP_O ? q : c->D},
+                                         "%s%s.%s.weight", prefix, calls[call], names[i]));
 }
 
 /* ---- binding ------------------------------------------------------------------------------ */

@@ -104,12 +104,13 @@ static void params(const struct sublayer *s, const char *prefix, const char *inn
     const int W = config_q_width(c);
 
     (void)inner;
-    params_add(p, INIT_LINEAR, 0, 2, (const int[]){numbers(c)->inducing, W}, "%sinducing", prefix);
+    params_wide(p, params_add(p, INIT_LINEAR, 0, 2, (const int[]){numbers(c)->inducing, W},
+                              "%sinducing", prefix));
     for (int nth = 0; nth < 2; nth++) {
         const int in[] = {nth ? c->D : W, nth ? W : c->D, nth ? W : c->D, W};
         for (int i = 0; i < 4; i++) {
-            params_add(p, INIT_LINEAR, 0, 2, (const int[]){W, in[i]}, "%smab%d.%c.weight", prefix,
-                       nth, names[i]);
+            params_narrows(p, params_add(p, INIT_LINEAR, 0, 2, (const int[]){W, in[i]},
+                                         "%smab%d.%c.weight", prefix, nth, names[i]));
             params_add(p, INIT_ZERO, 0, 1, &W, "%smab%d.%c.bias", prefix, nth, names[i]);
         }
         for (int i = 0; i < 2 && numbers(c)->norms; i++) {

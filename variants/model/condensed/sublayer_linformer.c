@@ -76,9 +76,10 @@ static void params(const struct sublayer *s, const char *prefix, const char *inn
 
     (void)inner;
     project_params(c, c->D, c->D, true, prefix, p);
-    params_matrix(p, numbers(c)->rank, columns(c), prefix, "attn.proj_k.weight");
+    params_wide(p, params_matrix(p, numbers(c)->rank, columns(c), prefix, "attn.proj_k.weight"));
     if (numbers(c)->own_v)
-        params_matrix(p, numbers(c)->rank, columns(c), prefix, "attn.proj_v.weight");
+        params_wide(p,
+                    params_matrix(p, numbers(c)->rank, columns(c), prefix, "attn.proj_v.weight"));
 }
 
 static const struct param *map_of(const struct sublayer *s, bool values)

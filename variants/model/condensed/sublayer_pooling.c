@@ -92,8 +92,9 @@ static void params(const struct sublayer *s, const char *prefix, const char *inn
     (void)inner;
     for (int nth = 1; nth <= 2; nth++) {
         for (int i = 0; i < ATTN_WEIGHTS; i++)
-            params_add(p, INIT_LINEAR, 0, 2, (const int[]){rows[i], i == ATTN_O ? q : c->D},
-                       "%sattn%d.%c.weight", prefix, nth, names[i]);
+            params_narrows(p, params_add(p, INIT_LINEAR, 0, 2,
+                                         (const int[]){rows[i], i == ATTN_O ? q : c->D},
+                                         "%sattn%d.%c.weight", prefix, nth, names[i]));
         for (int i = 0; i < ATTN_WEIGHTS && c->attn_bias; i++)
             params_add(p, INIT_ZERO, 0, 1, &rows[i], "%sattn%d.%c.bias", prefix, nth, names[i]);
     }

@@ -51,8 +51,8 @@ static void syn_params(const struct sublayer *s, const char *prefix, const char 
     const int HD = c->H * c->dh, kv_width = c->kv_heads * c->dh, T = max_int(1, places(c));
 
     (void)inner;
-    params_matrix(p, kv_width, c->D, prefix, "attn.v.weight");
-    params_residual(p, params_matrix(p, c->D, HD, prefix, "attn.o.weight"));
+    params_map(p, kv_width, c->D, prefix, "attn.v.weight");
+    params_residual(p, params_map(p, c->D, HD, prefix, "attn.o.weight"));
     if (c->attn_bias) {
         params_vector(p, INIT_ZERO, 0, kv_width, prefix, "attn.v.bias");
         params_vector(p, INIT_ZERO, 0, c->D, prefix, "attn.o.bias");
@@ -61,10 +61,10 @@ static void syn_params(const struct sublayer *s, const char *prefix, const char 
         params_add(p, INIT_NORMAL, 1, 3, (const int[]){c->H, T, T}, "%sattn.syn.table", prefix);
         return;
     }
-    params_matrix(p, c->H * hidden(c), c->D, prefix, "attn.syn.1.weight");
+    params_map(p, c->H * hidden(c), c->D, prefix, "attn.syn.1.weight");
     params_vector(p, INIT_ZERO, 0, c->H * hidden(c), prefix, "attn.syn.1.bias");
-    params_add(p, INIT_LINEAR, 0, 3, (const int[]){c->H, T, hidden(c)}, "%sattn.syn.2.weight",
-               prefix);
+    params_wide(p, params_add(p, INIT_LINEAR, 0, 3, (const int[]){c->H, T, hidden(c)},
+                              "%sattn.syn.2.weight", prefix));
     params_add(p, INIT_ZERO, 0, 2, (const int[]){c->H, T}, "%sattn.syn.2.bias", prefix);
 }
 

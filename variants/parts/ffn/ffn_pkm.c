@@ -88,17 +88,18 @@ static void pkm_params(const struct config *c, const char *prefix, struct params
 {
     const struct pkm *const k = pkm_of(c);
 
-    params_matrix(p, query_width(c), c->D, prefix, "pkm.query.weight");
+    params_map(p, query_width(c), c->D, prefix, "pkm.query.weight");
     if (c->ffn_bias)
         params_vector(p, INIT_ZERO, 0, query_width(c), prefix, "pkm.query.bias");
     if (k->ln) {
         params_vector(p, INIT_ONE, 0, k->half, prefix, "pkm.ln.weight");
         params_vector(p, INIT_ZERO, 0, k->half, prefix, "pkm.ln.bias");
     }
-    params_add(p, INIT_EMBED, 0, 4, (const int[]){k->heads, 2, k->keys, k->half}, "%spkm.keys",
-               prefix);
-    params_residual(p, params_add(p, INIT_EMBED, 0, 2, (const int[]){k->keys * k->keys, c->D},
-                                  "%spkm.values", prefix));
+    params_narrows(p, params_add(p, INIT_EMBED, 0, 4, (const int[]){k->heads, 2, k->keys, k->half},
+                                 "%spkm.keys", prefix));
+    params_residual(
+        p, params_narrows(p, params_add(p, INIT_EMBED, 0, 2, (const int[]){k->keys * k->keys, c->D},
+                                        "%spkm.values", prefix)));
 }
 
 /* For backward: q before and after its norm (the same without one), scores of all keys, and of the
@@ -210,11 +211,15 @@ static struct gemm key_product(const struct engine *g, const struct config *c,
                                int rows)
 {
     const struct pkm *const k = pkm_of(c);
-
     NEED(t->keys);
-    return mm_of(g, NT, rows, k->keys, k->half, 1, w->q + (ptrdiff_t)half * k->half, query_width(c),
-                 t->keys->data + (ptrdiff_t)half * k->keys * k->half, k->half, 0,
-                 w->s + (ptrdiff_t)half * k->keys, (ptrdiff_t)halves(c) * k->keys);
+    const struct param keys = param_rows(t->keys, (ptrdiff_t)half * k->keys, k->keys);
+    struct gemm p = mm_of(g, NT, rows, k->keys, k->half, 1, w->q + (ptrdiff_t)half * k->half,
+                          query_width(c), keys.data, k->half, 0, w->s + (ptrdiff_t)half * k->keys,
+                          (ptrdiff_t)halves(c) * k->keys);
+
+    p.elem = keys.elem;
+    p.b_narrow = keys.narrow;
+    return p;
 }
 
 static void ask(const struct engine *g, const struct config *c, const struct tensors *t,
@@ -237,6 +242,28 @@ static void ask(const struct engine *g, const struct config *c, const struct ten
     }
 }
 
+/* to += by * row `row` of the values, widened a part at a time. */
+static void add_value(float *to, float by, const struct param *values, ptrdiff_t row)
+{
+    enum { PART = 2 * Q8_BLOCK }; /* widened at a time */
+    const int n = values->shape[1];
+    const size_t bytes = elem_row_bytes(values->elem, n);
+    float part[PART];
+
+    for (int first = 0; first < n; first += PART) {
+        const int end = min_int(PART, n - first);
+        const float *value = part;
+        if (values->elem == ELEM_F32)
+            value = values->data + row * n + first;
+        else
+            elem_widen(values->elem, part, (const char *)values->narrow + (size_t)row * bytes,
+                       first, end);
+#pragma omp simd
+        for (int e = 0; e < end; e++)
+            to[first + e] += by * value[e];
+    }
+}
+
 static void read_values(const struct engine *g, const struct config *c, const struct tensors *t,
                         const struct pkm_work *w, float *y, int rows)
 {
@@ -246,13 +273,8 @@ static void read_values(const struct engine *g, const struct config *c, const st
     for (int i = 0; i < rows; i++) {
         float *const to = y + i * D;
         memset(to, 0, sizeof(*to) * (size_t)D);
-        for (ptrdiff_t at = i * picks; at < (i + 1) * picks; at++) {
-            const float *const value = t->values->data + w->index[at] * D;
-            const float by = w->taken[at];
-#pragma omp simd
-            for (int e = 0; e < c->D; e++)
-                to[e] += by * value[e];
-        }
+        for (ptrdiff_t at = i * picks; at < (i + 1) * picks; at++)
+            add_value(to, w->taken[at], t->values, w->index[at]);
     }
 }
 

@@ -106,12 +106,14 @@ static void moe_params(const struct config *c, const char *prefix, struct params
     const int E = moe_of(c)->experts;
 
     if (!moe_by_token(c))
-        params_matrix(p, E, c->D, prefix, "router.weight");
-    params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->F, c->D}, "%se.1.weight", prefix);
+        params_map(p, E, c->D, prefix, "router.weight");
+    params_narrows(
+        p, params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->F, c->D}, "%se.1.weight", prefix));
     if (c->ffn_bias)
         params_add(p, INIT_ZERO, 0, 2, (const int[]){E, c->F}, "%se.1.bias", prefix);
-    params_residual(
-        p, params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->D, c->F}, "%se.2.weight", prefix));
+    params_residual(p,
+                    params_narrows(p, params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->D, c->F},
+                                                 "%se.2.weight", prefix)));
     if (c->ffn_bias)
         params_add(p, INIT_ZERO, 0, 2, (const int[]){E, c->D}, "%se.2.bias", prefix);
     if (moe_by_token(c) && c->V) {
@@ -121,14 +123,16 @@ static void moe_params(const struct config *c, const char *prefix, struct params
     }
 }
 
-/* One expert's part of a tensor whose first axis is the expert. */
+/* One expert's matrix of [experts,out,in], or its vector of [experts,n]. */
 static struct param share(const struct param *all, int e)
 {
-    struct param one = {.rank = all->rank - 1, .n = all->n / (size_t)all->shape[0], .stack = 1};
+    const int rows = all->rank == 3 ? all->shape[1] : 1;
+    struct param one = param_rows(all, (ptrdiff_t)e * rows, rows);
 
-    memcpy(one.shape, all->shape + 1, sizeof(int) * (size_t)one.rank);
-    one.data = all->data + (size_t)e * one.n;
-    one.grad = all->grad ? all->grad + (size_t)e * one.n : NULL;
+    if (all->rank == 2) {
+        one.rank = 1;
+        one.shape[0] = all->shape[1];
+    }
     return one;
 }
 
