@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Facts about the machine, from cpuid, /proc, /sys and hwloc. */
+ * Facts about the machine, from the CPU, /proc, /sys and hwloc. */
 #include "env.h"
 
 #include "variants/base/cpu.h"
