@@ -49,6 +49,7 @@ static enum status read_train(struct plot_data *d, const char *path, const char 
     if (GROW(d->train, d->n_train, e) != OK)
         return E_NOMEM;
     struct plot_train *const t = &d->train[d->n_train];
+    *t = (struct plot_train){.made_of = ""};
     const enum status st = table_read(&t->rows, &tables[TABLE_TRAIN], path, e);
     if (st != OK)
         return st;

@@ -113,6 +113,23 @@ Test(plot_files, a_training_names_its_text_and_sizes)
     free(svg.data);
 }
 
+/* Without one, nothing is said: fresh memory is no text. */
+Test(plot_files, a_training_without_a_checkpoint_names_neither)
+{
+    need_gnuplot();
+    struct ran r = run_bench(folder, "train --variant xl --layers 1 --d-model 8 --heads 2 --seq 4 "
+                                     "--mem 4 --batch 2 --steps 2 --backend ref --threads 1 "
+                                     "--corpus copy:lag=3,alphabet=4 --ckpt m -q");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_shell(folder, "rm m && MALLOC_PERTURB_=165 \"$BENCH\" plot . --figure training -o .");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct bytes svg = must_load("training.svg");
+    cr_expect(strstr(svg.data, "<text>ref, threads 1</text>"), "%.3000s", svg.data);
+    free(svg.data);
+}
+
 /* What a study trained is named by its seed, not by the hash of its file. */
 Test(plot_files, weights_of_a_study_are_named_by_seed)
 {
