@@ -11,11 +11,8 @@ legend_kind = dumb ? "line" : "points"
 set logscale xy
 array ceiling[n_series] # NaN: a series of points
 array bounds[n_series]  # 1 flop/s, 2 bytes/s
-array rank[n_series]    # among those of its kind, from 0
-do for [i = 1:n_series] { ceiling[i] = NaN; bounds[i] = 0; rank[i] = 0 }
+do for [i = 1:n_series] { ceiling[i] = NaN; bounds[i] = 0 }
 stats data using (column("kind") > 0 ? (ceiling[int(column("index")) + 1] = column("y"), bounds[int(column("index")) + 1] = int(column("kind")), 0) : NaN) nooutput
-n_of = 0
-do for [k = 1:2] { n_of = 0; do for [i = 1:n_series] { if (bounds[i] == k) { rank[i] = n_of; n_of = n_of + 1 } } }
 do for [i = 1:n_series] { if (bounds[i] > 0) { listed[i] = 0 } }
 stats data using (column("kind") == 1 ? column("y") : NaN) name "peak" nooutput
 stats data using (column("kind") == 2 ? column("y") : NaN) name "read" nooutput
@@ -41,13 +38,11 @@ leaves(i) = peak_max / ceiling[i]
 in_sight(i) = leaves(i) > 2.5 * enters(i)
 roof(i, x) = bounds[i] == 1 ? (x * read_max >= ceiling[i] ? ceiling[i] : NaN) : bounds[i] == 2 && in_sight(i) ? (x * ceiling[i] <= peak_max ? x * ceiling[i] : NaN) : NaN
 roof_dash(i) = bounds[i] == 1 ? 1 : 2
-# The names of the ceilings, each further along than the one before, of bandwidths on the other side
-# of its line: they may lie close together.
-beside(i) = rank[i] % 2 ? -1 : 1
-name_x(i) = x_high * (x_low / x_high)**(0.02 + 0.2 * (n_flops - 1 - rank[i]))
-n_flops = 0
-do for [i = 1:n_series] { n_flops = n_flops + (bounds[i] == 1) }
-name_y(i) = ceiling[i] * enters(i) * (leaves(i) / enters(i))**(0.08 + 0.12 * rank[i])
+# The names of the ceilings stand at their right ends, further left above one that is close; those of
+# bandwidths along the start of their lines, below it, or above it where the next is close below.
+close_below(i, with) = sum [j = 1:n_series] (bounds[j] == bounds[i] && ceiling[j] < ceiling[i] && ceiling[j] * with > ceiling[i])
+name_x(i) = x_high * (x_low / x_high)**(close_below(i, dumb ? 2.5 : 1.4) % 2 ? 0.3 : 0.02)
+name_y(i) = ceiling[i] * enters(i) * (leaves(i) / enters(i))**0.04
 prepare = log_ticks.'; slant = 180 / pi * atan2(inner_h / log(y_high / y_low), ' \
     .'inner_w / log(x_high / x_low)); ' \
     .'do for [i = 1:n_series] { if (bounds[i] == 1) { set label 200 + i sprintf("%s %.0f", ' \
@@ -55,7 +50,7 @@ prepare = log_ticks.'; slant = 180 / pi * atan2(inner_h / log(y_high / y_low), '
     .' font small }; ' \
     .'if (bounds[i] == 2 && in_sight(i)) { set label 200 + i sprintf("%s %.0f GB/s", name[i][6:], ' \
     .'ceiling[i]) at name_y(i) / ceiling[i], name_y(i)' \
-    .' left offset dumb ? 4 : 0.4, dumb ? 0 : -beside(i) rotate by slant tc rgb 0x555555 font small front } }'
+    .' left offset dumb ? 4 : 0.4, dumb ? 0 : close_below(i, 1.7) ? 0.7 : -0.8 rotate by slant tc rgb 0x555555 font small front } }'
 set samples 500
 draw = 'plot for [i = 1:n_series] roof(i, x) with lines lc rgb 0x777777 lw 1 dt roof_dash(i)' \
     .', for [s = 0:n_series - 1] data using (xs(s, 0)):"y"' \
