@@ -38,7 +38,7 @@ legend_h = n_lines_of_legend * ch + 0.5 * ch
 if (sized && 1.9 * ch + n_said * line_h + legend_h > 0.4 * size_h) { n_said = 0 }
 said_h = 1.9 * ch + n_said * line_h + (n_said > 0 ? 0.3 * ch : 0)
 if (dumb) { said_h = 1 + n_said }
-head_h = said_h + (dumb ? n_lines_of_legend + 1 : legend_h)
+head_h = 1.0 * said_h + (dumb ? n_lines_of_legend + 1 : legend_h)
 page_h = sized ? size_h : int(page_height(head_h))
 if (sized && page_h < head_h + 8 * ch) { printerr "too small"; exit status 4 }
 
@@ -68,10 +68,10 @@ do for [i = 1:n_series + n_keys] {
         to = px + sample_w
         entry = i > n_series ? key_names[i - n_series] : name[i]
         form = i > n_series ? key_forms[i - n_series] : legend_kind
-        set label 2100 + i entry at screen at_x(to + (dumb ? 0 : 1) * cw), screen at_y(py) left
-        if (dumb) {
-            if (form eq "box") { set label 2500 + i sprintf("%d", i) at screen at_x(px), screen at_y(py) left } else { set label 2500 + i "" at screen at_x(px), screen at_y(py) point pt marker(i) }
-        } else {
+        # In a terminal one text: columns of two would be rounded apart.
+        if (dumb) { entry = form eq "box" ? sprintf("%d %s", i, entry) : sprintf("%c %s", 64 + marker(i), entry) }
+        set label 2100 + i entry at screen at_x(dumb ? px : to + cw), screen at_y(py) left
+        if (!dumb) {
             if (form eq "line") { if (i > n_series) { set arrow 2000 + i from screen at_x(px), screen at_y(py) to screen at_x(to), screen at_y(py) nohead lc rgb 0x444444 lw 1.6 } else {
                 set arrow 2000 + i from screen at_x(px), screen at_y(py) to screen at_x(to), screen at_y(py) nohead lc rgb colour(i) dt dashes(i) lw 1.6 + 0.01 * (i % 2)
                 set label 2500 + i "" at screen at_x((px + to) / 2), screen at_y(py) point pt marker(i) lc rgb colour(i) ps 0.8 front } }

@@ -299,6 +299,10 @@ Test(plot_files, draws_bars_in_the_terminal)
     const int weights = longest_run(ran.out.data, '1'), rest = longest_run(ran.out.data, '2');
     cr_expect_gt(weights, 20, "%s", ran.out.data);
     cr_expect_leq(abs(weights - 3 * rest), 3, "three times as long: %s", ran.out.data);
+    const char *const entry = strstr(ran.out.data, "1 weights"), *const bar = strstr(ran.out.data,
+                                                                                     "v one 1");
+    cr_expect(entry && bar && entry < bar, "the legend is above the bars: %s", ran.out.data);
+    cr_expect_eq(lines_with(ran.out.data, '2', 40), 3, "bars and nothing else: %s", ran.out.data);
     ran_free(&ran);
     ran = run_bench(folder, "plot %s --figure backends --term --base one", r.path);
     expect_exit(&ran, 0);
