@@ -13,7 +13,7 @@ section 3), which hides behind that share, except for the last bucket:
     c(R) = 2 (R - 1) (alpha + n / (R beta))           alpha: latency of a message, beta: bytes/s of a link
     e(R) = t / (t + max(c(R) - b t, c(R) min(1, s / n)))          s: bytes of a bucket, 1 MiB
 
-Prints ranks, seconds and efficiency of each size as CSV; with -o a figure (gnuplot), the formula below it. alpha and
+Prints ranks, seconds and efficiency of each size as CSV; with -o a figure (gnuplot). alpha and
 beta are assumed; so is that all ranks are alike and none waits for a slower one."""
 import argparse
 import csv
@@ -22,6 +22,7 @@ import subprocess
 import sys
 
 BUCKET = 1 << 20
+LOOKS = (("#0072b2", 7), ("#d55e00", 5), ("#009e73", 9), ("#cc79a7", 13))  # as plots/style.gp
 
 
 def measured(ckpt, backward):
@@ -80,17 +81,20 @@ def main():
             block.append(f"{r} {100 * e}")
             r *= 2
         lines += block + ["e"]
-        plots.append("'-' using 1:2 with linespoints lw 2 pt 7 ps 0.6 "
-                     f"title '{n / 2**20:.1f} MiB, {1e3 * t:.3g} ms a step, b = {b:.2f}'")
+        plots.append(f"'-' using 1:2 with linespoints lc rgb '{LOOKS[len(plots) % len(LOOKS)][0]}' lw 1.6 "
+                     f"pt {LOOKS[len(plots) % len(LOOKS)][1]} ps 0.8 "
+                     f"title 'weights of {n / 2**20:.1f} MiB, {1e3 * t:.3g} ms a step'")
     if o.o:
-        formula = ("model: e(R) = t / (t + max(c - b t, c min(1, 1 MiB / n))),  c = 2 (R-1) (alpha + n / (R beta))\\n"
-                   f"alpha = {o.latency:g} us, beta = {o.bandwidth:g} GB/s: assumed;  t, n"
-                   f"{', b' if o.backward is None else ''} measured")
-        head = ["set terminal svg size 760,460 font 'sans,13' enhanced", f"set output '{o.o}'",
-                "set logscale x 2", "set xlabel 'ranks R'", "set ylabel 'efficiency e [%]'",
+        said = ("weak scaling, a model: gradients added in a ring over links of "
+                f"{o.latency:g} us and {o.bandwidth:g} GB/s")
+        head = ["set terminal svg size 720,420 noenhanced rounded font 'DejaVu Sans,Verdana,sans-serif,12' "
+                "background 'white'", f"set output '{o.o}'",
+                "set label 'Efficiency of data-parallel training' at screen 0.01,0.955 font ',15'",
+                f"set label '{said}' at screen 0.01,0.905 font ',11' tc rgb 0x555555",
+                "set border 3 lc rgb 0x666666", "set tics nomirror out tc rgb 0x666666",
+                "set grid lc rgb 0xe6e6e6 dt 1", "set key at screen 0.01,0.85 left top Left reverse horizontal",
+                "set tmargin at screen 0.76", "set logscale x 2", "set xlabel 'ranks'", "set ylabel 'efficiency (%)'",
                 f"set yrange [{max(0, 10 * int(10 * least - 0.5))}:101]", f"set xrange [0.9:{1.1 * o.ranks}]",
-                "set grid", "set key left bottom noenhanced", "set bmargin 7",
-                f'set label "{formula}" at screen 0.03,0.09 noenhanced font ",11"',
                 "plot " + ", ".join(plots)]
         subprocess.run(["gnuplot"], input="\n".join(head + lines) + "\n", text=True, check=True)
 
