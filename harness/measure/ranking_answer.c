@@ -114,13 +114,15 @@ static double deciding_s(const struct ranking *r, const struct change *c)
     return s > 0 && s <= LONGEST_S ? s : NAN;
 }
 
-/* "1.50 to 2.00" */
+/* "1.50 to 2.00"; "up to 2.00" from a first number that is 1 to the digits shown */
 static void times_text(const struct change *c, char *buf, size_t size)
 {
     const struct unit_text low = units_ratio(exp(c->log.low)), high = units_ratio(exp(c->log.high));
 
     if (strcmp(low.s, high.s) == 0)
         snprintf(buf, size, "%.*s", (int)strcspn(low.s, "x"), low.s);
+    else if (strcmp(low.s, units_ratio(1).s) == 0)
+        snprintf(buf, size, "up to %.*s", (int)strcspn(high.s, "x"), high.s);
     else
         snprintf(buf, size, "%.*s to %.*s", (int)strcspn(low.s, "x"), low.s,
                  (int)strcspn(high.s, "x"), high.s);
