@@ -148,11 +148,11 @@ int baseline_list(const struct options *o)
     static const struct text_table_column columns[] = {
         {.name = "baseline"},
         {.name = "here"},
-        {.name = "host_id", .spare = true},
+        {.name = "host_id", .spare = 1},
         {.name = "cpu_model", .least = 16},
         {.name = "run_id"},
         {.name = "rows", .number = true},
-        {.name = "path", .spare = true},
+        {.name = "path", .spare = 1},
     };
     char host_id[17];
     struct listing l = {.text_table = {.column = columns, .columns = ARRAY_LEN(columns)},

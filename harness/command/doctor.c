@@ -264,9 +264,9 @@ int cmd_doctor(struct options *opt)
 {
     static const struct text_table_column columns[] = {
         {.name = "severity"},
-        {.name = "what", .least = 14},
-        {.name = "finding", .least = 28},
-        {.name = "fix", .least = 18},
+        {.name = "what", .least = 12},
+        {.name = "finding", .least = 20},
+        {.name = "fix", .least = 12},
     };
     struct doctor d = {.text_table = {.column = columns, .columns = ARRAY_LEN(columns)}};
     struct err e;

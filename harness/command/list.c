@@ -115,16 +115,16 @@ static int list_variants(const struct options *o)
     static const struct text_table_column columns[] = {
         {.name = "family"},
         {.name = "variant"},
-        {.name = "alias", .spare = true},
+        {.name = "alias", .spare = 1},
         {.name = "about", .least = 24},
         {.name = "memory"},
-        {.name = "sees", .spare = true},
-        {.name = "norm", .spare = true},
-        {.name = "gate", .spare = true},
-        {.name = "control", .least = 8, .spare = true},
-        {.name = "axes", .least = 20, .spare = true},
-        {.name = "composed", .least = 20, .spare = true},
-        {.name = "paper", .least = 20, .spare = true},
+        {.name = "sees", .spare = 1},
+        {.name = "norm", .spare = 1},
+        {.name = "gate", .spare = 1},
+        {.name = "control", .least = 8, .spare = 1},
+        {.name = "axes", .least = 20, .spare = 1},
+        {.name = "composed", .least = 20, .spare = 1},
+        {.name = "paper", .least = 20, .spare = 1},
     };
     struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
     struct err e;
@@ -190,7 +190,7 @@ static int list_parts(const struct options *o)
 {
     static const struct text_table_column columns[] = {
         {.name = "part", .least = 24},
-        {.name = "excludes", .least = 40},
+        {.name = "excludes", .least = 30},
     };
     struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
     char part[FEATURE_TEXT], other[FEATURE_TEXT];
@@ -217,7 +217,7 @@ static int list_systems(const struct options *o)
 {
     static const struct text_table_column columns[] = {
         {.name = "system"},
-        {.name = "paper", .spare = true},
+        {.name = "paper", .spare = 1},
         {.name = "status"},
         {.name = "how", .least = 30},
     };

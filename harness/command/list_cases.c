@@ -31,9 +31,9 @@ static bool is_wide(int i)
 static void name_columns(struct text_table_column columns[COLUMN_COUNT])
 {
     columns[INDEX] = (struct text_table_column){.name = "index", .number = true};
-    columns[GROUP] = (struct text_table_column){.name = "group", .number = true, .spare = true};
-    columns[CASE_ID] = (struct text_table_column){.name = "case_id", .spare = true};
-    columns[NOTE] = (struct text_table_column){.name = "note", .least = 12, .spare = true};
+    columns[GROUP] = (struct text_table_column){.name = "group", .number = true, .spare = 1};
+    columns[CASE_ID] = (struct text_table_column){.name = "case_id", .spare = 1};
+    columns[NOTE] = (struct text_table_column){.name = "note", .least = 12, .spare = 1};
     columns[REPRO] = (struct text_table_column){.name = "repro", .wide = true};
     for (int i = 0; i < CHOICE_COLUMNS; i++) {
         const struct chosen c = chosen_at(i);

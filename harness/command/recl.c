@@ -152,7 +152,7 @@ static enum status print(const struct group *g, struct recl *const at[R_COUNT], 
         {.name = "recl_0.5", .number = true},
         {.name = "recl_1", .number = true},
         {.name = "gain_0.1", .number = true},
-        {.name = "note", .least = 12, .spare = true},
+        {.name = "note", .least = 12, .spare = 1},
     };
     struct text_table t = {.column = columns, .columns = COLUMNS};
     enum status st = OK;

@@ -34,19 +34,19 @@ enum status study_list(const struct study_plan *plan, const double *expected,
                        const struct options *opt, struct err *e)
 {
     static const struct text_table_column columns[] = {
-        {.name = "index", .number = true},
-        {.name = "group", .number = true, .spare = true},
-        {.name = "case_id", .spare = true},
+        {.name = "index", .number = true, .spare = 1},
+        {.name = "group", .number = true, .spare = 1},
+        {.name = "case_id", .spare = 1},
         {.name = "role"},
         {.name = "contender"},
         {.name = "size"},
         {.name = "corpus"},
         {.name = "seed", .number = true},
         {.name = "lr", .number = true},
-        {.name = "parameters", .number = true, .spare = true},
-        {.name = "steps", .number = true, .spare = true},
+        {.name = "parameters", .number = true, .spare = 1},
+        {.name = "steps", .number = true, .spare = 1},
         {.name = "estimate_s", .number = true},
-        {.name = "note", .least = 12, .spare = true},
+        {.name = "note", .least = 12, .spare = 1},
         {.name = "repro", .wide = true},
     };
     struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};

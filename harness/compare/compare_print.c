@@ -211,7 +211,7 @@ static enum status print_abreast(FILE *f, struct reasons *r, const struct compar
 static enum status print_columns(FILE *f, struct reasons *r, const struct comparisons *c,
                                  struct err *e)
 {
-    const struct text_table_column column[] = {{.name = "", .least = 16},
+    const struct text_table_column column[] = {{.name = "", .least = 14},
                                                {.name = ""},
                                                {.name = c->n ? c->v[0].name[BEFORE] : ""},
                                                {.name = ""},

@@ -31,14 +31,15 @@ static long least_sum(const struct text_layout *l, const struct text_table_colum
     return sum;
 }
 
-/* The last column that can be spared; false if there is none. */
+/* The column that is spared most easily, of several the last; false if there is none. */
 static bool leave_out_one(struct text_layout *l, const struct text_table_column *column)
 {
-    int left_out = 0, k = l->n - 1;
+    int left_out = 0, k = 0;
 
-    while (k >= 0 && !column[l->at[k]].spare)
-        k--;
-    if (k < 0)
+    for (int i = 1; i < l->n; i++)
+        if (column[l->at[i]].spare >= column[l->at[k]].spare)
+            k = i;
+    if (l->n == 0 || !column[l->at[k]].spare)
         return false;
     while (l->left_out[left_out])
         left_out++;

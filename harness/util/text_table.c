@@ -207,7 +207,8 @@ void text_table_print(FILE *f, const struct text_table *s, enum format format)
         if (format == FORMAT_TABLE && !s->shown && (s->column[c].wide || is_empty(s, c)))
             continue;
         column[n] = s->column[c];
-        column[n].spare = column[n].spare && !s->shown;
+        if (s->shown)
+            column[n].spare = 0;
         at[n++] = c;
     }
     if (format == FORMAT_TABLE)

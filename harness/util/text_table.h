@@ -30,8 +30,9 @@ struct text_table_column {
     const char *name;
     bool number; /* right-aligned; no quotes in JSON */
     bool wide;   /* left out of the aligned form */
-    bool spare;  /* left out of the aligned form on a narrow terminal: the last such column first */
-    int least;   /* there it may wrap in so many columns; 0: it never wraps */
+    int spare; /* above 0: left out of the aligned form on a narrow terminal, the greatest first, of
+                  * several the last */
+    int least; /* there it may wrap in so many columns; 0: it never wraps */
 };
 
 enum { TEXT_TABLE_COLUMNS = 64 };

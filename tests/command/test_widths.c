@@ -68,8 +68,29 @@ Test(widths, a_diagnosis_fits)
     static char words[] = "doctor --threads 1 || true";
     static struct view v;
 
+    watch(&v, ON_STDOUT, 60, run_words, words);
+    cr_expect_leq(widest(v.screen), 60, "%s", v.screen);
     expect_fits(&v, words);
     cr_expect(strstr(v.screen, "A/A test") && strstr(v.screen, "fix"), "%s", v.screen);
+}
+
+/* What was lost and by how much comes before how it was trained. */
+Test(widths, a_study_fits)
+{
+    char *const study = realpath("results/reference/recipes", NULL);
+    char words[FILE_PATH + 32];
+    static struct view v;
+
+    cr_assert(study);
+    snprintf(words, sizeof(words), "study %s", study);
+    free(study);
+    watch(&v, ON_STDOUT, 60, run_words, words);
+    cr_expect_leq(widest(v.screen), 60, "%s", v.screen);
+    expect_fits(&v, words);
+    cr_expect(strstr(v.screen, " test_nats ") && strstr(v.screen, " diff_nats ") &&
+                  strstr(v.screen, " verdict"),
+              "%s", v.screen);
+    cr_expect_not(strstr(v.screen, " lr "), "%s", v.screen);
 }
 
 /* Bits of the checkpoint's own unit, and the floor of its source. One length unless several are
