@@ -413,14 +413,13 @@ void comparisons_print_means(FILE *f, const struct comparisons *c)
         for (int i = 0; i < m; i++)
             probable += changes[i].verdict == VERDICT_PROBABLY_FASTER ||
                         changes[i].verdict == VERDICT_PROBABLY_SLOWER;
+        char open[32] = "", likely[32] = "";
+        if (undecided > 0)
+            snprintf(open, sizeof(open), "  (%d undecided)", undecided);
+        if (probable > 0)
+            snprintf(likely, sizeof(likely), "  (%d probable)", probable);
         if (m > 1)
-            fprintf(f, "geometric mean of %d: %s %s", m, names[k], text);
-        if (m > 1 && undecided > 0)
-            fprintf(f, "  (%d undecided)", undecided);
-        if (m > 1 && probable > 0)
-            fprintf(f, "  (%d probable)", probable);
-        if (m > 1)
-            fputc('\n', f);
+            text_line(f, "geometric mean of %d: %s %s%s%s", m, names[k], text, open, likely);
     }
     free(changes);
 }
