@@ -349,6 +349,6 @@ Test(sweep, noise_is_of_timed_rows)
 {
     struct ran r = run_bench(folder, "--variant rope --backend ref --seq 4 --mem 0 --d-model 8 "
                                      "--heads 2 --corpus copy:lag=4 --bytes 64 --max-time 0.003 "
-                                     "--min-samples 3 --warmup-ms 0 --out r");
+                                     "--min-samples 3 --warmup-ms 0 --target-ci 0.001 --out r");
     expect_notes(&r, "1 of 1 row noisy (~)", true);
 }
