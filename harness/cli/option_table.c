@@ -199,6 +199,10 @@ const struct option_spec option_specs[] = {
      .only = SWEEPS | FOR(RERUN),
      .usual = FOR(SWEEP) | FOR(SLURM),
      .doc = "seconds of measuring per case"},
+    {"launches", 0, "N", NULL, "3; 1 below --max-time 1", MEASURE, INT, .flags = IN_RUN,
+     AT(launches), 1, LAUNCHES_MOST, .only = SWEEPS | FOR(RERUN),
+     .doc = "start each case N times and share its samples among them, so that intervals count how "
+            "launches differ; not with --isolate none"},
     {"target-ci", 0, "PCT", "1", MEASURE, DECIMAL, .flags = IN_RUN, AT(target_ci_pct), 0, 100,
      .only = SWEEPS | FOR(RERUN),
      .doc = "stop when the 95 % interval is within PCT % of the median"},

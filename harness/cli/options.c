@@ -412,6 +412,11 @@ static enum status parse(struct options *o, int argc, char **argv, const struct 
         st = check_owners(o, e);
     if (st == OK && runs)
         st = check_heads(o, e);
+    if (st == OK && runs && o->launches > 1 && o->isolate == ISOLATE_NONE)
+        st = fail(e, E_USAGE,
+                  "--launches %d and --isolate none exclude each other: there is one process  -> "
+                  "leave one of them out",
+                  o->launches);
     if (st == OK && runs)
         st = settle_shard(o, e);
     if (st == OK)

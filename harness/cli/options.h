@@ -53,6 +53,7 @@ enum export_to {
 extern const char *const order_name[], *const cache_name[], *const isolate_name[]; /* NULL-ended */
 extern const char *const huge_pages_name[], *const format_name[];
 
+enum { LAUNCHES_MOST = 32 };
 enum { OPTION_MAX = 160 }; /* room for the rows of the table */
 
 struct options {
@@ -87,7 +88,7 @@ struct options {
     int default_threads; /* physical cores allowed; set by the caller, 1 after parsing */
 
     /* measuring */
-    int min_samples;
+    int min_samples, launches; /* launches 0 = case_launches */
     double max_time_s, target_ci_pct, block_ms, warmup_ms, cool_down_s;
     int order, isolate; /* enum order, enum isolate */
     bool quick;

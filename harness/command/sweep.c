@@ -7,6 +7,7 @@
 #include "harness/learn/perplexity.h"
 #include "harness/machine/clock.h"
 #include "harness/measure/estimate.h"
+#include "harness/measure/launches.h"
 #include "harness/measure/session.h"
 #include "harness/util/units.h"
 #include "harness/worker/peak_child.h"
@@ -224,6 +225,7 @@ static enum status on_sample(void *arg, const struct result *res, const struct s
     row.calls = s->calls;
     row.involuntary_switches = s->involuntary_switches;
     row.disturbed = s->disturbed;
+    row.launch = s->launch;
     console_progress(&w->s.console, res);
     return samples_write(&w->s.dir.samples, &row, e);
 }
@@ -245,6 +247,9 @@ static double on_wait(void *arg, const struct bench_case *c, enum group_wait wha
     case WAIT_PLACE:
         progress_begin(show, place, "checking %s", label);
         return place;
+    case WAIT_AGAIN:
+        progress_begin(show, t->call, "starting %s again", label);
+        return t->call;
     case WAIT_MEASURE:
         progress_end(show);
     }
@@ -414,6 +419,9 @@ static void tell_noise(struct sweep *w)
 {
     if (!w->s.opt->check && w->timed > 0)
         console_note(&w->s.console, "!: not compared with the reference (--no-check)");
+    if (w->timed > 0 && case_launches(w->s.opt) == 1)
+        console_note(&w->s.console, "note: intervals are within one launch of each case; another "
+                                    "may lie outside  -> --launches 3");
     if (w->throttled > 0)
         console_note(
             &w->s.console,

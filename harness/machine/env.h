@@ -62,6 +62,10 @@ void env_silence_libraries(void);
  * `openblas_core` and `onednn_max_isa` are not NULL. Free it with env_free. */
 enum status env_child_environment(char *const *parent, const char *openblas_core,
                                   const char *onednn_max_isa, char ***out, struct err *e);
+
+/* A copy of `environment` with one variable more, BENCH_PADDING, of `bytes` characters: it moves the
+ * stack of a program that is started with it. Free it with env_free. */
+char **env_padded(char *const *environment, int bytes);
 void env_free(char **environment);
 
 #endif

@@ -116,6 +116,24 @@ enum status env_child_environment(char *const *parent, const char *openblas_core
     return fail(e, E_NOMEM, "no memory for a child's environment  -> free some");
 }
 
+char **env_padded(char *const *environment, int bytes)
+{
+    size_t n = 0;
+
+    while (environment[n])
+        n++;
+    char **const copy = calloc(n + 2, sizeof(*copy));
+    NEED(copy);
+    for (size_t i = 0; i < n; i++) {
+        copy[i] = strdup(environment[i]);
+        NEED(copy[i]);
+    }
+    if (asprintf(&copy[n], "BENCH_PADDING=%0*d", bytes, 0) < 0)
+        copy[n] = NULL;
+    NEED(copy[n]);
+    return copy;
+}
+
 void env_free(char **environment)
 {
     if (!environment)

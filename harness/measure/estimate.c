@@ -3,6 +3,8 @@
  * Estimates. */
 #include "estimate.h"
 
+#include "launches.h"
+
 #include "harness/machine/clock.h"
 #include "harness/worker/rates_child.h"
 #include "stats.h"
@@ -105,25 +107,32 @@ double estimate_call_s(const struct bench_case *c, const struct speeds *speeds)
 
 static const double PAUSE_S = 0.002; /* before each block */
 
-/* Start, placing, the checked call, warm-up. */
+/* Start and placing. */
+static double start_s(const struct speeds *t, const struct cost *cost)
+{
+    const double flop_of_weight = 25; /* a random number on one thread */
+
+    return t->start_s + cost->weights * flop_of_weight / (t->reference.products / t->threads);
+}
+
+/* The same, the checked call, warm-up. */
 static double launch_s(const struct speeds *t, const struct bench_case *c, const struct cost *cost,
                        double call)
 {
-    const double flop_of_weight = 25; /* a random number on one thread */
-    const double fill = cost->weights * flop_of_weight / (t->reference.products / t->threads);
-
-    return t->start_s + fill + call + fmax(c->opt->warmup_ms * 1e-3, call);
+    return start_s(t, cost) + call + fmax(c->opt->warmup_ms * 1e-3, call);
 }
 
-/* The same, and blocks with a pause before each. */
+/* The launches of a case, which share the warm-up; blocks with a pause before each. */
 static double run_s(const struct speeds *t, const struct bench_case *c, const struct cost *cost,
                     double call)
 {
     const struct options *o = c->opt;
-    const int least = call > o->max_time_s ? FEWEST_SAMPLES : INTERVAL_SAMPLES;
-    const double timed = fmax(o->max_time_s, least * call);
+    const bool is_long = call > o->max_time_s;
+    const double timed = fmax(o->max_time_s, (is_long ? FEWEST_SAMPLES : INTERVAL_SAMPLES) * call);
+    const int again = is_long ? 0 : case_launches(o) - 1;
 
-    return launch_s(t, c, cost, call) + timed * (1 + PAUSE_S / fmax(o->block_ms * 1e-3, call));
+    return launch_s(t, c, cost, call) + again * (start_s(t, cost) + call) +
+           timed * (1 + PAUSE_S / fmax(o->block_ms * 1e-3, call));
 }
 
 double estimate_pairs_s(const struct bench_case *c, const struct speeds *t, int runs, int launches,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * One group, step by step: start all children, which count what they need; decide what fits in
- * memory together; make the reference outputs; place and check; measure in rounds; end.
+ * memory together; make the reference outputs; place and check; measure in rounds; end. Then start
+ * all again for the next launch, without the checks.
  *
  * Cases that compute the same (variant and its choices; backend and memory kind do not matter)
  * share one reference output in a memory file, made by the ref backend in double: by a ref case of
@@ -9,11 +10,14 @@
 #include "group.h"
 
 #include "estimate.h"
+#include "harness/machine/env.h"
 #include "harness/machine/quota.h"
 #include "harness/table/rundir.h"
 #include "harness/util/grow.h"
 #include "harness/util/units.h"
 #include "harness/worker/reference.h"
+#include "launches.h"
+#include "variants/base/rng.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -29,6 +33,7 @@ struct member {
     bool alive;   /* child started and neither broken, wrong nor too large */
     bool in_part; /* belongs to this part or an earlier one */
     bool placed;  /* the step was taken, with any outcome */
+    int launches; /* that are measured */
 };
 
 struct group {
@@ -38,6 +43,8 @@ struct group {
     int *reference; /* [n_problems] file descriptors */
     bool *made;     /* [n_problems] the reference output exists */
     int *part;      /* [n] members that are measured now */
+    int launch;     /* now, from 0 */
+    int rounds;     /* begun: one for each launch of a part */
     const struct child_setup *setup;
     const struct group_hooks *hooks;
 };
@@ -92,7 +99,7 @@ static struct member *maker_of(const struct group *g, int problem)
 
 static enum role role_of(const struct group *g, const struct member *m)
 {
-    if (!m->result->bcase->opt->check)
+    if (!m->result->bcase->opt->check || g->launch > 0)
         return ROLE_NONE;
     return maker_of(g, m->problem) == m ? ROLE_MAKE : ROLE_COMPARE;
 }
@@ -122,7 +129,8 @@ static void place(struct group *g, struct member *m)
 {
     struct err why;
 
-    m->child.protocol.patience_s = patience_for(g, m->result->bcase, WAIT_PLACE);
+    m->child.protocol.patience_s =
+        patience_for(g, m->result->bcase, g->launch > 0 ? WAIT_AGAIN : WAIT_PLACE);
     const enum status st = child_place(&m->child, &why);
     m->child.protocol.patience_s = g->setup->patience_s;
 
@@ -204,6 +212,7 @@ static enum status keep_sample(void *arg, int side, const struct sample *s, cons
     struct sample *kept = &r->samples[r->n++];
     *kept = *s;
     kept->round += p->first_round;
+    kept->launch = (uint32_t)p->g->launch;
     return p->g->hooks->sample(p->g->hooks->arg, r, kept, e);
 }
 
@@ -220,15 +229,16 @@ static struct schedule schedule_of(const struct group *g)
         .interleave = o->order == ORDER_INTERLEAVE,
         .seed = o->seed,
         .gap_ms = 2,
+        .launches = case_launches(o),
         .stop = g->setup->stop,
     };
 }
 
-static enum status measure_part(struct group *g, const int *part, int n, int number, struct err *e)
+static enum status measure_part(struct group *g, const int *part, int n, struct err *e)
 {
     enum {
         ROUNDS_APART = 1000000
-    }; /* separates the rounds of different parts, which are not pairs */
+    }; /* separates the rounds of different parts and launches, which are not pairs */
     struct side *side = calloc((size_t)n, sizeof(*side));
     struct outcome *out = calloc((size_t)n, sizeof(*out));
     int *member = calloc((size_t)n, sizeof(*member)), live = 0;
@@ -241,7 +251,7 @@ static enum status measure_part(struct group *g, const int *part, int n, int num
             member[live] = part[i];
             side[live++] = (struct side){child_block, {&g->m[part[i]].child}, 1};
         }
-    struct part_run p = {g, member, (uint32_t)(number * ROUNDS_APART)};
+    struct part_run p = {g, member, (uint32_t)(g->rounds++ * ROUNDS_APART)};
     if (g->hooks->waits)
         g->hooks->waits(g->hooks->arg, g->m[part[0]].result->bcase, WAIT_MEASURE);
     const struct quota quota = quota_find("");
@@ -258,6 +268,8 @@ static enum status measure_part(struct group *g, const int *part, int n, int num
             drop(g, m, out[i].status == E_NOMEM ? E_CHILD : out[i].status, out[i].err.msg);
         else if (out[i].stop == STOP_INTERRUPTED)
             set_interrupted(m);
+        else
+            m->launches = g->launch + 1;
     }
     free(side);
     free(out);
@@ -311,7 +323,7 @@ static int next_part(const struct group *g, int shared, int *from, int *part)
 
 static enum status run_parts(struct group *g, struct err *e)
 {
-    int shared = -1, from = 0, number = 0;
+    int shared = -1, from = 0;
     enum status st = OK;
 
     while (st == OK && from < g->n) {
@@ -320,7 +332,7 @@ static enum status run_parts(struct group *g, struct err *e)
             break;
         place_part(g, g->part, n);
         st = *g->setup->stop ? fail(e, E_INTERRUPTED, "interrupted")
-                             : measure_part(g, g->part, n, number++, e);
+                             : measure_part(g, g->part, n, e);
         for (int i = 0; i < n; i++) /* free the others; the next part shares the first */
             if (g->part[i] != g->part[0] || from >= g->n)
                 child_close(&g->m[g->part[i]].child);
@@ -329,22 +341,21 @@ static enum status run_parts(struct group *g, struct err *e)
     return st;
 }
 
-/* ---- the group ---------------------------------------------------------------------------- */
+/* ---- starting ----------------------------------------------------------------------------- */
 
-static void start_one(struct group *g, struct member *m)
+static void start_one(struct group *g, struct member *m, const struct child_setup *setup)
 {
     int *reference = &g->reference[m->problem];
     enum status st = OK;
     struct err why;
 
-    utc_text(m->result->started_at_utc, time(NULL));
     if (m->result->bcase->unsupported) {
         drop(g, m, E_UNSUPPORTED, m->result->bcase->unsupported);
         return;
     }
     st = reference_open(reference, &why);
     if (st == OK)
-        st = child_open(&m->child, m->result->bcase, g->setup, role_of(g, m), *reference, &why);
+        st = child_open(&m->child, m->result->bcase, setup, role_of(g, m), *reference, &why);
     m->alive = true;
     if (st != OK)
         drop(g, m, st, why.msg);
@@ -354,10 +365,82 @@ static void start_one(struct group *g, struct member *m)
 
 static enum status start_all(struct group *g, struct err *e)
 {
-    for (int i = 0; i < g->n && !*g->setup->stop; i++)
-        start_one(g, &g->m[i]);
+    for (int i = 0; i < g->n && !*g->setup->stop; i++) {
+        utc_text(g->m[i].result->started_at_utc, time(NULL));
+        start_one(g, &g->m[i], g->setup);
+    }
     return *g->setup->stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
 }
+
+/* ---- further launches ---------------------------------------------------------------------- */
+
+/* Up to a page of padding: the stack begins elsewhere, also where the kernel does not move it. */
+static int padding_of(const struct group *g)
+{
+    const uint64_t seed = g->m[0].result->bcase->opt->seed;
+
+    return (int)(rng_u32(seed, rng_stream("launch.padding"), (uint64_t)g->launch) % 4096) + 1;
+}
+
+/* One block takes longer than the time for all: one launch must do. */
+static bool is_long(const struct result *r)
+{
+    return r->n > 0 && r->samples[0].wall_ns > 1e9 * r->bcase->opt->max_time_s;
+}
+
+/* Start what is still measured anew. */
+static enum status start_again(struct group *g, struct err *e)
+{
+    struct child_setup setup = *g->setup;
+
+    setup.environment = env_padded(g->setup->environment, padding_of(g));
+    for (int i = 0; i < g->n && !*g->setup->stop; i++) {
+        struct member *const m = &g->m[i];
+        m->alive = m->alive && !is_long(m->result);
+        if (!m->alive)
+            continue;
+        m->placed = false;
+        m->child = (struct child){.protocol.fd = -1};
+        start_one(g, m, &setup);
+    }
+    env_free(setup.environment);
+    return *g->setup->stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
+}
+
+/* End all children; the first launch's reports are those of the rows. */
+static void end_launch(struct group *g)
+{
+    for (int i = 0; i < g->n; i++) {
+        child_close(&g->m[i].child);
+        if (g->launch == 0)
+            g->m[i].result->report = g->m[i].child.report;
+    }
+}
+
+static enum status run_launches(struct group *g, struct err *e)
+{
+    const int launches = case_launches(g->m[0].result->bcase->opt);
+    enum status st = start_all(g, e);
+
+    if (st == OK) {
+        skip_oversized(g);
+        st = run_parts(g, e);
+    }
+    end_launch(g);
+    for (g->launch = 1; g->launch < launches && st == OK; g->launch++) {
+        st = start_again(g, e);
+        if (st == OK)
+            st = run_parts(g, e);
+        end_launch(g);
+    }
+    for (int i = 0; i < g->n; i++)
+        if (st != OK && g->m[i].result->status == ROW_OK && g->m[i].launches < launches &&
+            !(g->m[i].launches > 0 && is_long(g->m[i].result)))
+            set_interrupted(&g->m[i]);
+    return st;
+}
+
+/* ---- the group ----------------------------------------------------------------------------- */
 
 /* That of the fastest tenth of the group's blocks: single ones run at a rate that does not last. */
 static double shortest_spin(const struct result *results, int n)
@@ -395,20 +478,12 @@ enum status group_measure(const struct bench_case *const *cases, int n,
         g.reference[i] = -1;
     }
     number_problems(&g);
-    enum status st = start_all(&g, e);
-    if (st == OK) {
-        skip_oversized(&g);
-        st = run_parts(&g, e);
-    }
+    const enum status st = run_launches(&g, e);
     const double spin_ns = shortest_spin(results, n);
     for (int i = 0; i < n; i++) {
         results[i].spin_ns = spin_ns;
-        if (st != OK && g.m[i].result->status == ROW_OK && results[i].n == 0)
-            set_interrupted(&g.m[i]);
-        child_close(&g.m[i].child);
         if (g.reference[i] >= 0)
             close(g.reference[i]);
-        results[i].report = g.m[i].child.report;
         result_finish(&results[i]);
     }
     child_unpin(setup);

@@ -10,6 +10,7 @@
 enum group_wait {
     WAIT_REFERENCE, /* for its reference output */
     WAIT_PLACE,     /* until it is placed and compared */
+    WAIT_AGAIN,     /* until another launch of it is placed */
     WAIT_MEASURE,   /* samples follow */
 };
 

@@ -89,6 +89,7 @@ static uint32_t calls_for(double block_ns, double call_ns)
 static enum status warm_up_launch(struct session *m, struct run *r, int launch)
 {
     const double block_ns = m->s->block_ms * 1e6;
+    const double warmup_ns = m->s->warmup_ms * 1e6 / max_int(1, m->s->launches);
     double call_ns = INFINITY, spent_ns = 0;
     uint32_t calls = 1, want = 1;
 
@@ -102,7 +103,7 @@ static enum status warm_up_launch(struct session *m, struct run *r, int launch)
         spent_ns += x.wall_ns;
         call_ns = fmin(call_ns, x.wall_ns / calls);
         want = calls_for(block_ns, call_ns);
-        done = spent_ns >= m->s->warmup_ms * 1e6 && want <= 2 * calls;
+        done = spent_ns >= warmup_ns && want <= 2 * calls;
         if (want > calls)
             calls = want / GROWTH < calls ? want : calls * GROWTH;
     }
@@ -144,18 +145,27 @@ static void calibrate(struct session *m, int first, int last)
 
 /* ---- stopping ------------------------------------------------------------------------------ */
 
+/* The share of a launch, rounded up. */
+static int share_of(const struct schedule *s, int samples)
+{
+    const int launches = max_int(1, s->launches);
+
+    return (samples + launches - 1) / launches;
+}
+
+/* Deviations of n launches go down by the root of n. */
 static bool narrow_enough(const struct schedule *s, struct run *r)
 {
     const int n = r->out->samples;
 
-    if (n < s->min_samples || n < INTERVAL_SAMPLES || n < r->next_check)
+    if (n < share_of(s, s->min_samples) || n < INTERVAL_SAMPLES || n < r->next_check)
         return false;
     r->next_check = n + max_int(1, n / CHECK_INTERVAL);
 
     const int used = stats_usable(r->samples, n, r->work, NULL);
     stats_sort(r->work, used);
     const struct interval ci = stats_median_interval(r->work, used);
-    return (ci.high - ci.low) / 2 <= s->target_ci * ci.mid;
+    return (ci.high - ci.low) / 2 <= s->target_ci * sqrt(max_int(1, s->launches)) * ci.mid;
 }
 
 /* Six samples have an interval. Where one block takes longer than the limit allows for all, few
@@ -163,9 +173,10 @@ static bool narrow_enough(const struct schedule *s, struct run *r)
 static bool out_of_time(const struct schedule *s, const struct run *r, double block_ns)
 {
     const double limit_ns = s->max_time_s * 1e9;
-    const int least = block_ns > limit_ns ? FEWEST_SAMPLES : INTERVAL_SAMPLES;
-
-    return r->out->samples >= least && r->spent_ns >= limit_ns;
+    if (block_ns > limit_ns)
+        return r->out->samples >= FEWEST_SAMPLES;
+    return r->out->samples >= share_of(s, INTERVAL_SAMPLES) &&
+           r->spent_ns >= limit_ns / max_int(1, s->launches);
 }
 
 /* ---- rounds -------------------------------------------------------------------------------- */

@@ -30,6 +30,7 @@ struct schedule {
      * many rounds without a disturbed block, or as soon as that is out of reach within MAX_REPEATS
      * times as many. */
     int rounds;
+    int launches; /* the sides are one of N launches, which share warm-up, time and samples; 0 = 1 */
     double max_time_s; /* per side, timed and priming calls together, warm-up not counted; a side
                         * goes beyond it for the samples below */
     int min_samples;   /* stop by interval only after this many */

@@ -28,6 +28,12 @@ void pairing_close(struct pairing *p)
     free(p->work);
 }
 
+/* Older files do not tell: one launch. */
+static int launch_of(const struct sample_row *s)
+{
+    return s->launch == I64_EMPTY ? 0 : (int)s->launch;
+}
+
 /* Blocks of one turn, in order of time. */
 static int collect_pairs(struct pair *out, const struct series *a, const struct series *b)
 {
@@ -41,7 +47,7 @@ static int collect_pairs(struct pair *out, const struct series *a, const struct 
             k++;
         } else {
             const struct sample_row *s[SIDES] = {x->row, y->row};
-            out[n] = (struct pair){0};
+            out[n] = (struct pair){.launch = launch_of(x->row)};
             for (int side = 0; side < SIDES; side++) {
                 out[n].wall[side] = s[side]->wall_ns / (double)s[side]->calls;
                 out[n].cpu[side] = s[side]->cpu_ns / (double)s[side]->calls;
@@ -61,6 +67,7 @@ static void collect_samples(struct sample *out, const struct series *s)
         out[i] = (struct sample){.wall_ns = s->ref[i].row->wall_ns,
                                  .cpu_ns = s->ref[i].row->cpu_ns,
                                  .calls = (uint32_t)s->ref[i].row->calls,
+                                 .launch = (uint32_t)launch_of(s->ref[i].row),
                                  .disturbed = s->ref[i].row->disturbed > 0};
 }
 

@@ -73,10 +73,7 @@ void result_finish(struct result *r)
     remarks_print(r->detail, sizeof(r->detail), r->remarks);
 }
 
-double result_noise_pct(const struct result *r)
-{
-    return 50 * (r->sum.ci_high - r->sum.ci_low) / r->sum.median;
-}
+double result_noise_pct(const struct result *r) { return r->sum.noise_pct; }
 
 bool result_is_noisy(const struct result *r)
 {
@@ -177,6 +174,8 @@ static void put_times(struct latency_row *row, const struct summary *s)
     row->cpu_time_median_ns = s->cpu_median;
     row->involuntary_switches = s->switches;
     row->drift_pct = s->drift_pct;
+    row->launches = s->launches;
+    row->between_launch_pct = s->between_pct;
 }
 
 void result_latency(struct latency_row *row, const struct result *r, const struct key_row *key,

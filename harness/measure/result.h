@@ -35,7 +35,8 @@ enum row_status row_status_of(enum status st);
 void result_finish(struct result *r);
 void result_free(struct result *r);
 
-/* Half of the median's 95 % interval, in percent of the median. */
+/* Half of the 95 % interval that --target-ci is about: of the blocks, whatever their launches; in
+ * percent of the median. */
 double result_noise_pct(const struct result *r);
 
 /* Is an ok row's noise far above --target-ci, or were most samples preempted? */

@@ -3,6 +3,8 @@
  * Order statistics, the interval of a median, and the rule for disturbed samples. */
 #include "stats.h"
 
+#include "launches.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +177,22 @@ static double cpu_median(const struct sample *s, int n, bool leave_out, double *
     return stats_median(work, used);
 }
 
+/* The interval of the median over all launches. */
+static void put_interval(struct summary *m, struct interval ci, const struct sample *s, int n,
+                         double *work)
+{
+    const struct launches l = launches_of_samples(s, n, false, work);
+    const struct interval logs =
+        launches_interval((struct interval){log(ci.low), log(ci.mid), log(ci.high)}, &l);
+
+    m->noise_pct = 50 * (ci.high - ci.low) / ci.mid;
+    m->launches = l.n;
+    m->between_pct = 100 * launches_sd(&l);
+    m->median = ci.mid;
+    m->ci_low = l.n < 2 ? ci.low : fmin(ci.low, exp(logs.low));
+    m->ci_high = l.n < 2 ? ci.high : fmax(ci.high, exp(logs.high));
+}
+
 struct summary summarize(const struct sample *s, int n, double *work)
 {
     double *const sorted = work, *const in_time = work + n, *const spare = work + 2 * n;
@@ -186,10 +204,7 @@ struct summary summarize(const struct sample *s, int n, double *work)
     memcpy(sorted, in_time, (size_t)m.used * sizeof(*sorted));
     stats_sort(sorted, m.used);
 
-    const struct interval ci = stats_median_interval(sorted, m.used);
-    m.median = ci.mid;
-    m.ci_low = ci.low;
-    m.ci_high = ci.high;
+    put_interval(&m, stats_median_interval(sorted, m.used), s, n, spare);
     m.min = stats_quantile(sorted, m.used, 0);
     m.max = stats_quantile(sorted, m.used, 1);
     m.p90 = stats_p90(sorted, m.used);

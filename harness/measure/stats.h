@@ -68,7 +68,11 @@ struct summary {
     int used;               /* samples behind the statistics below */
     bool noisy;             /* disturbed ones had to be used: row marked ~, status_detail "noisy" */
     double min, median, p90, p99, max, mean, stddev, mad;
-    double ci_low, ci_high; /* 95 % interval of the median; NAN below INTERVAL_SAMPLES */
+    double ci_low, ci_high; /* 95 % interval of the median, over launches if there are several; NAN
+                             * below INTERVAL_SAMPLES */
+    double noise_pct;       /* half of the interval that blocks alone have, launches apart */
+    int launches;           /* behind them */
+    double between_pct;     /* standard deviation of their medians; NAN below two */
     double cpu_median;      /* thread CPU time */
     double drift_pct;
     int64_t switches; /* involuntary, of all samples */

@@ -3,6 +3,8 @@
  * Changes and verdicts. */
 #include "verdict.h"
 
+#include "launches.h"
+
 #include "variants/base/rng.h"
 
 #include <math.h>
@@ -75,6 +77,24 @@ static int count_disturbed(const struct pair *p, int n)
     return disturbed;
 }
 
+/* Of each launch the median of ln(after/before), without the pairs that are left out. */
+static struct launches launches_of_pairs(const struct pair *p, int n, bool cpu, bool leave_out,
+                                         double *work)
+{
+    struct launches l = {0};
+
+    for (int k = 0; k < LAUNCHES_MOST; k++) {
+        int used = 0;
+        for (int i = 0; i < n; i++) {
+            const double *const x = cpu ? p[i].cpu : p[i].wall;
+            if (p[i].launch == k && !(leave_out && p[i].disturbed))
+                work[used++] = log(x[AFTER] / x[BEFORE]);
+        }
+        launches_add(&l, work, used);
+    }
+    return l;
+}
+
 struct change change_of_pairs(const struct pair *p, int n, int threads, double threshold,
                               double *work)
 {
@@ -96,6 +116,10 @@ struct change change_of_pairs(const struct pair *p, int n, int threads, double t
     }
     c.few = used < INTERVAL_SAMPLES;
     c.log = stats_log_ratio(side[AFTER], side[BEFORE], used, work + 2 * n);
+    const struct launches l =
+        launches_of_pairs(p, n, c.basis == BASIS_CPU, leave_out, work + 2 * n);
+    if (!c.few)
+        c.log = launches_interval(c.log, &l);
     for (int s = 0; s < SIDES; s++) {
         stats_sort(side[s], used);
         c.median[s] = stats_median(side[s], used);
@@ -191,6 +215,12 @@ struct change change_of_samples(const struct sample *before, int n_before,
     if (used[BEFORE] >= 3 && used[AFTER] >= 3 && sorted[BEFORE][0] > 0 && sorted[AFTER][0] > 0 &&
         !isnan(c.median[BEFORE]) && !isnan(c.median[AFTER]))
         c.log = between(sorted, used, c.few, seed, count);
+    if (!c.few) {
+        const bool cpu = c.basis == BASIS_MOMENTS_CPU;
+        const struct launches l[SIDES] = {launches_of_samples(before, n_before, cpu, count),
+                                          launches_of_samples(after, n_after, cpu, count)};
+        c.log = launches_difference(c.log, &l[BEFORE], &l[AFTER]);
+    }
     judge(&c, threshold, threads, stretch);
     return c;
 }

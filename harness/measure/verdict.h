@@ -26,6 +26,7 @@ extern const char *const verdict_name[VERDICT_COUNT + 1]; /* NULL-terminated */
 struct pair {
     double wall[SIDES], cpu[SIDES];
     bool disturbed; /* a thread of either was preempted */
+    int launch;     /* of both: see struct sample */
 };
 
 /* The data of a change. */
@@ -66,13 +67,14 @@ enum verdict verdict_of(struct interval log, double threshold, double doubt);
  * stats_may_leave_out allows it; else CPU time is compared. That of a team lacks what its threads
  * slept while they waited for each other (machine/clock.h). A side's least wall time over CPU time
  * is an upper bound of what it lacks, reached where one block was not disturbed. So a team is
- * doubted by the factor between these bounds. Few pairs are doubted by a factor of two. */
+ * doubted by the factor between these bounds. Few pairs are doubted by a factor of two.
+ * Of several launches the interval is wide enough for their ratios, too: see launches.h. */
 enum { PAIRS_WORK = 3 }; /* doubles of work per pair */
 struct change change_of_pairs(const struct pair *p, int n, int threads, double threshold,
                               double *work);
 
 /* Unpaired samples: d = ln(median after / median before), each side resampled by itself by the
- * percentile bootstrap; by CPU time, doubted, or few as above. */
+ * percentile bootstrap; by CPU time, doubted, of launches, or few as above. */
 struct change change_of_samples(const struct sample *before, int n_before,
                                 const struct sample *after, int n_after, int threads,
                                 double threshold, uint64_t seed,

@@ -56,7 +56,9 @@
     X(real, mean_ns, "ns", "mean of these means")                                                  \
     X(real, stddev_ns, "ns", "standard deviation of these means")                                  \
     X(real, mad_ns, "ns", "median absolute deviation of these means")                              \
-    X(real, ci95_low_ns, "ns", "95 % interval of the median, lower end; empty below 6 samples")    \
+    X(real, ci95_low_ns, "ns",                                                                     \
+      "95 % interval of the median, lower end; empty below 6 samples. Of one launch it holds "     \
+      "within that launch; of several it counts how launches differ")                              \
     X(real, ci95_high_ns, "ns", "95 % interval of the median, upper end")                          \
     X(real, cpu_time_median_ns, "ns", "median CPU time per call, of the thread with most of it")   \
     X(i64, involuntary_switches, "", "preemptions during all timed blocks")                        \
@@ -94,7 +96,10 @@
       "median energy of the CPU packages per call, idle parts included; empty in virtual "         \
       "machines and where powercap cannot be read")                                                \
     X(real, energy_ci95_low_j, "J", "95 % interval of that median, lower end")                     \
-    X(real, energy_ci95_high_j, "J", "95 % interval of that median, upper end")
+    X(real, energy_ci95_high_j, "J", "95 % interval of that median, upper end")                    \
+    X(i64, launches, "", "times that the case was started, each in a process of its own")          \
+    X(real, between_launch_pct, "%",                                                               \
+      "standard deviation of the launches' medians; empty for one launch")
 
 #define MEMORY_COLUMNS(X)                                                                          \
     KEY_COLUMNS(X)                                                                                 \
@@ -325,6 +330,7 @@
     X(real, cpu_ns, "ns", "CPU time in the block of the thread with most of it")                   \
     X(i64, calls, "", "calls in the block")                                                        \
     X(i64, involuntary_switches, "", "preemptions during the block")                               \
-    X(i64, disturbed, "0/1", "1: left out of the medians while enough samples remain")
+    X(i64, disturbed, "0/1", "1: left out of the medians while enough samples remain")             \
+    X(i64, launch, "", "number of the case's process that it was timed in, from 0")
 
 #endif

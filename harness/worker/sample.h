@@ -11,7 +11,8 @@
 struct sample {
     double wall_ns, cpu_ns; /* of the whole block; cpu of the thread that took most of it */
     uint32_t calls;
-    uint32_t round;                /* filled in by measure() */
+    uint32_t round;  /* filled in by measure() */
+    uint32_t launch; /* number of the process, of a case that is started several times */
     uint32_t involuntary_switches; /* of the whole process during the block */
     double spin_ns;                /* of clock_spin_ns after the block; 0 = unknown */
     double energy_j;               /* of the whole machine during the block; 0 or NAN = unknown */

@@ -20,6 +20,13 @@ Test(options, errors_say_what_to_do)
          "--variant does not apply to plot  -> choose rows with plot --filter KEY:VALUE"},
         {"report r -o f --filter seq:8", E_USAGE, "--filter does not apply to report  ->"},
         {"plot r --filter seq:8", OK, ""},
+        {"--launches 2 --isolate none", E_USAGE,
+         "--launches 2 and --isolate none exclude each other: there is one process  -> leave one "
+         "of "
+         "them out"},
+        {"--launches 0", E_USAGE, "--launches \"0\" is too small  -> use 1 or more"},
+        {"--launches 33", E_USAGE, "--launches \"33\" is too large  -> use at most 32"},
+        {"--launches 1 --isolate none", OK, ""},
         {"--seq 128..4096*1", E_USAGE,
          "--seq 128..4096*1 never ends  -> use a factor of 2 or more"},
         {"--seq 128..4096+0", E_USAGE, "--seq 128..4096+0 never ends  -> use a step of 1 or more"},

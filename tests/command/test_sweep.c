@@ -352,3 +352,42 @@ Test(sweep, noise_is_of_timed_rows)
                                      "--min-samples 3 --warmup-ms 0 --target-ci 0.001 --out r");
     expect_notes(&r, "1 of 1 row noisy (~)", true);
 }
+
+/* ---- launches ----------------------------------------------------------------------------- */
+
+/* Samples and rows tell the launches; of one the last lines say what its intervals are. */
+Test(sweep, launches)
+{
+    static const char note[] = "note: intervals are within one launch of each case";
+
+    for (int launches = 1; launches <= 3; launches += 2) {
+        struct ran r =
+            run_bench(folder,
+                      "--variant xl,rope --backend ref --workload attn --seq 16 --mem 0 "
+                      "--d-model 32 --heads 2 --threads 1 --max-time 0.02 --warmup-ms 1 "
+                      "--min-samples 6 --block-ms 0.5 --ckpt none --raw csv --launches %d "
+                      "--out launches%d",
+                      launches, launches);
+        char run[64];
+        int64_t last = 0;
+        snprintf(run, sizeof(run), "launches%d/latest", launches);
+        cr_expect_eq(r.code, 0, "%s", r.err.data);
+        cr_expect_eq(strstr(r.err.data, note) != NULL, launches == 1, "%s", r.err.data);
+        ran_free(&r);
+        struct rows rows = latency_of(run), samples = must_read(folder, run, TABLE_SAMPLES);
+        const struct latency_row *row = rows.row;
+        const struct sample_row *sample = samples.row;
+        cr_assert_eq(rows.n, 2);
+        for (size_t i = 0; i < rows.n; i++) {
+            cr_expect_eq(row[i].launches, launches);
+            cr_expect_eq(isnan(row[i].between_launch_pct), launches == 1);
+            cr_expect(row[i].ci95_low_ns <= row[i].median_ns &&
+                      row[i].median_ns <= row[i].ci95_high_ns);
+        }
+        for (size_t i = 0; i < samples.n; i++)
+            last = sample[i].launch > last ? sample[i].launch : last;
+        cr_expect_eq(last, launches - 1);
+        rows_free(&rows);
+        rows_free(&samples);
+    }
+}

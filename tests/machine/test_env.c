@@ -77,6 +77,20 @@ Test(env, child_environment_with_libraries_told)
     env_free(env);
 }
 
+Test(env, padding_is_one_variable_more)
+{
+    char *const none[] = {NULL};
+    char **env = env_padded(none, 3);
+
+    cr_expect(length(env) == 1 && count(env, "BENCH_PADDING=000") == 1);
+    env_free(env);
+    env = env_padded(parent, 1);
+    cr_expect_eq(length(env), length(parent) + 1);
+    cr_expect_eq(count(env, "BENCH_PADDING=0"), 1);
+    cr_expect_eq(count(env, parent[0]), count(parent, parent[0]));
+    env_free(env);
+}
+
 Test(env, overrides)
 {
     char all[1024], cut[32];

@@ -28,11 +28,12 @@ static void draw_case(struct console *show, const struct bench_case *c, const st
 {
     struct latency_row row = latency_row_empty();
     struct sample samples[20];
-    struct result r = {.bcase = c,
-                       .status = ROW_OK,
-                       .samples = samples,
-                       .n = ARRAY_LEN(samples),
-                       .sum = {.median = 3.02e6, .ci_low = 3.01e6, .ci_high = 3.04e6}};
+    struct result r = {
+        .bcase = c,
+        .status = ROW_OK,
+        .samples = samples,
+        .n = ARRAY_LEN(samples),
+        .sum = {.median = 3.02e6, .ci_low = 3.01e6, .ci_high = 3.04e6, .noise_pct = 1.5 / 3.02}};
 
     for (int i = 0; i < r.n; i++)
         samples[i] = (struct sample){.wall_ns = 3.0e6 + 1e3 * i, .calls = 1};

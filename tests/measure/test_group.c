@@ -28,6 +28,7 @@ struct crew {
     char warnings[2000];
     double memory_bytes, patience_s;
     bool with_ref;
+    uint32_t stops_in; /* Ctrl-C at the first sample of this launch; 0 = never */
 };
 
 static void gather_crew(struct crew *c, const char *names, bool with_ref)
@@ -58,9 +59,9 @@ static enum status on_sample(void *arg, const struct result *r, const struct sam
     struct crew *c = arg;
 
     (void)r;
-    (void)s;
     (void)e;
     c->samples++;
+    c->stop = c->stop || (c->stops_in > 0 && s->launch == c->stops_in);
     return OK;
 }
 
@@ -287,7 +288,87 @@ Test(group, nothing_fits)
     dismiss(&c);
 }
 
+/* ---- launches ----------------------------------------------------------------------------- */
+
+/* Every launch is a process of its own, with rounds of its own; the first is checked. */
+Test(group, launches_share_the_samples)
+{
+    struct crew c;
+
+    gather_crew(&c, "shaw,xl", true);
+    c.opt.launches = 3;
+    cr_assert_eq(run_crew(&c, "xl/avx2=layout"), OK);
+    for (int i = 0; i < c.n; i++) {
+        const struct result *r = &c.result[i];
+        cr_expect_eq(r->status, ROW_OK, "%s", r->detail);
+        cr_expect_eq(r->sum.launches, 3);
+        cr_expect(r->n >= INTERVAL_SAMPLES, "%d samples", r->n);
+        for (int k = 0; k < r->n; k++)
+            cr_expect_eq(r->samples[k].round / 1000000, r->samples[k].launch);
+        for (int k = 1; k < r->n; k++)
+            cr_expect(r->samples[k].launch >= r->samples[k - 1].launch);
+        cr_expect_eq(r->samples[r->n - 1].launch, 2);
+    }
+    const struct result *moved = result_of(&c, "xl", "avx2"), *same = result_of(&c, "xl", "ref");
+    cr_expect_eq(same->sum.between_pct, 0);
+    cr_expect_lt(same->sum.ci_high / same->sum.ci_low, 1 + 1e-12);
+    cr_expect_gt(moved->sum.between_pct, 30); /* ln 1, 2 and 2 have a deviation of ln 2 / sqrt(3) */
+    cr_expect_lt(moved->sum.between_pct, 50);
+    cr_expect_gt(moved->sum.ci_high / moved->sum.ci_low, 4);
+    cr_expect_eq(c.samples, c.result[0].n + c.result[1].n + c.result[2].n + c.result[3].n);
+    dismiss(&c);
+}
+
+Test(group, launches_of_parts)
+{
+    struct crew c;
+
+    gather_crew(&c, "shaw,xl", true);
+    c.opt.launches = 2;
+    c.memory_bytes = 2500;
+    cr_assert_eq(run_crew(&c, ""), OK);
+    for (int i = 0; i < c.n; i++) {
+        cr_expect_eq(c.result[i].status, ROW_OK, "%s", c.result[i].detail);
+        cr_expect_eq(c.result[i].sum.launches, 2);
+    }
+    dismiss(&c);
+}
+
+Test(group, a_further_launch_that_dies)
+{
+    struct crew c;
+
+    gather_crew(&c, "shaw,xl", true);
+    c.opt.launches = 2;
+    cr_assert_eq(run_crew(&c, "xl/avx2=segv-again"), OK);
+    const struct result *r = result_of(&c, "xl", "avx2");
+    cr_expect_eq(r->status, ROW_FAILED);
+    cr_expect_str_eq(r->detail, "killed by SIGSEGV");
+    cr_expect_gt(r->n, 0);
+    expect_fine(&c, "xl", "ref");
+    expect_fine(&c, "shaw", "avx2");
+    cr_expect_eq(result_of(&c, "shaw", "avx2")->sum.launches, 2);
+    dismiss(&c);
+}
+
 /* ---- interruption ------------------------------------------------------------------------- */
+
+/* Not all launches: none of the rows is complete. */
+Test(group, interrupted_in_a_further_launch)
+{
+    struct crew c;
+
+    gather_crew(&c, "shaw,xl", true);
+    c.opt.launches = 3;
+    c.stops_in = 1;
+    cr_expect_eq(run_crew(&c, ""), E_INTERRUPTED);
+    for (int i = 0; i < c.n; i++) {
+        cr_expect_eq(c.result[i].status, ROW_INTERRUPTED);
+        cr_expect_str_eq(c.result[i].detail, "while it was measured");
+        cr_expect_lt(c.result[i].sum.launches, 3);
+    }
+    dismiss(&c);
+}
 
 /* A child that dies after Ctrl-C died because of it: its row is no failure, a resume measures it.
  */

@@ -92,7 +92,7 @@ Test(verdict, of_intervals_without_samples)
 
 static struct pair pair_of(double before, double after, bool disturbed)
 {
-    return (struct pair){{before, after}, {before / 2, after / 2}, disturbed};
+    return (struct pair){{before, after}, {before / 2, after / 2}, disturbed, 0};
 }
 
 Test(verdict, of_equal_pairs_is_same)
@@ -166,7 +166,7 @@ Test(verdict, disturbed_pairs)
     for (size_t k = 0; k < ARRAY_LEN(rule); k++) {
         for (int i = 0; i < rule[k].n; i++)
             p[i] = (struct pair){
-                {100, i < rule[k].disturbed ? 300 : 100}, {50, 100}, i < rule[k].disturbed};
+                {100, i < rule[k].disturbed ? 300 : 100}, {50, 100}, i < rule[k].disturbed, 0};
         const struct change c = change_of_pairs(p, rule[k].n, rule[k].threads, T, work);
         cr_expect(c.basis == rule[k].basis && c.verdict == rule[k].verdict, "rule %zu: %s %s", k,
                   basis_name[c.basis], verdict_name[c.verdict]);
@@ -183,7 +183,7 @@ Test(verdict, doubt_of_a_team_is_what_it_slept)
     double work[8 * PAIRS_WORK];
 
     for (int i = 0; i < 8; i++)
-        p[i] = (struct pair){{i == 3 ? 150 : 1500, i == 5 ? 200 : 3000}, {100, 200}, true};
+        p[i] = (struct pair){{i == 3 ? 150 : 1500, i == 5 ? 200 : 3000}, {100, 200}, true, 0};
     struct change c = change_of_pairs(p, 8, 2, T, work);
     cr_expect(c.basis == BASIS_CPU && c.verdict == VERDICT_SLOWER);
     cr_expect_lt(fabs(c.doubt - log(1.5)), 1e-12);
@@ -196,7 +196,7 @@ Test(verdict, doubt_of_a_team_is_what_it_slept)
     cr_expect_eq(change_of_pairs(p, 8, 1, T, work).verdict, VERDICT_SLOWER);
 
     for (int i = 0; i < 8; i++) /* both the same, and as stretched */
-        p[i] = (struct pair){{300, 306}, {100, 101}, true};
+        p[i] = (struct pair){{300, 306}, {100, 101}, true, 0};
     c = change_of_pairs(p, 8, 2, T, work);
     cr_expect(c.verdict == VERDICT_SAME && c.doubt < 0.01);
 }

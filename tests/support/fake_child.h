@@ -23,6 +23,8 @@
  *   mute         never answers the request "place"
  *   exit-block   ends with exit code 3 at its second block
  *   stop-block   is stopped, as by SIGSTOP, at its second block
+ *   layout       blocks of 2 ms in every launch but the first
+ *   segv-again   dies when it is opened in every launch but the first
  *   segv-open segv-place segv-block kill-block   dies of a signal there */
 #define FAKE_CPU "fake cpu"
 

@@ -57,8 +57,8 @@ static inline void made_row(struct rundir *r, const struct made_case *c, const c
 }
 
 /* `cpu`: CPU time over wall time. */
-static inline void made_slept_sample(struct rundir *r, const char *id, int round, double ns,
-                                     int disturbed, double cpu)
+static inline void made_block(struct rundir *r, const char *id, int round, int launch, double ns,
+                              int disturbed, double cpu)
 {
     struct sample_row row = sample_row_empty();
     struct err e;
@@ -70,7 +70,14 @@ static inline void made_slept_sample(struct rundir *r, const char *id, int round
     row.wall_ns = 10 * ns;
     row.cpu_ns = 10 * ns * cpu;
     row.involuntary_switches = row.disturbed = disturbed;
+    row.launch = launch;
     cr_assert_eq(samples_write(&r->samples, &row, &e), OK, "%s", e.msg);
+}
+
+static inline void made_slept_sample(struct rundir *r, const char *id, int round, double ns,
+                                     int disturbed, double cpu)
+{
+    made_block(r, id, round, 0, ns, disturbed, cpu);
 }
 
 static inline void made_sample(struct rundir *r, const char *id, int round, double ns,

@@ -36,7 +36,7 @@ static const char *const own_header[] = {
     "flops_pct,peak_bw_pct,"
     "bound,ref_median_ns,ratio_to_ref,max_abs_err,max_rel_err,err_limit,bind_ns,"
     "check_rows,nmse,nmse_limit,throttled_periods,clock_ratio,energy_j,energy_ci95_low_j,"
-    "energy_ci95_high_j",
+    "energy_ci95_high_j,launches,between_launch_pct",
     "arena_peak_bytes,weights_bytes,activations_bytes,memory_state_bytes,scores_bytes,"
     "rel_pos_bytes,gradients_bytes,optimizer_bytes,backend_scratch_bytes,model_predicted_bytes,"
     "rss_peak_bytes,rss_before_bytes,rss_delta_bytes,rss_method",

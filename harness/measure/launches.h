@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Several launches of one case: how much a launch differs from the next, and an interval that
+ * counts it. Layout of memory, address randomisation and physical pages act on a whole launch, so
+ * the blocks of one launch do not tell what another will measure. Pure functions. */
+#ifndef LAUNCHES_H
+#define LAUNCHES_H
+
+#include "harness/cli/options.h" /* LAUNCHES_MOST */
+#include "welch.h"
+
+/* One value for each launch, such as the logarithm of its median. */
+struct launches {
+    int n;
+    double x[LAUNCHES_MOST];
+};
+
+/* Add the median of v[0..n), which is sorted in place; nothing for n = 0. */
+void launches_add(struct launches *l, double *v, int n);
+
+/* Of the samples that stats_usable keeps: of each launch the logarithm of its median, by wall or
+ * CPU time. work [n]. */
+struct launches launches_of_samples(const struct sample *s, int n, bool cpu, double *work);
+
+/* `inside`, the interval of all blocks, widened to what the launches tell: the mean of x with its
+ * interval of Student's t with n - 1 degrees of freedom, which holds the mean of all launches in
+ * 95 % of all cases if x is normal. Blocks inside a launch add to the spread of x, so they are
+ * counted, too. From fewer than two launches it is `inside`. A bootstrap would be too narrow: three
+ * launches, resampled, spread by sqrt(2/3) of their own deviation, and a normal quantile of 1.96
+ * stands for a t of 4.3. */
+struct interval launches_interval(struct interval inside, const struct launches *l);
+
+/* The same for `inside` = a difference after - before of two sides with launches of their own, by
+ * Welch's interval; `inside` unless both have two. */
+struct interval launches_difference(struct interval inside, const struct launches *before,
+                                    const struct launches *after);
+
+/* Standard deviation of x; NAN below two launches. */
+double launches_sd(const struct launches *l);
+
+/* How often a case is started: --launches, or three times where --max-time gives each launch a
+ * third of a second or more. A case inside this process has one launch. */
+int case_launches(const struct options *o);
+
+#endif
