@@ -141,6 +141,16 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
          {"bench rerun 5f0c6e2d results/latest", "the row of this run"}},
         NULL,
         {{NULL, NULL}}},
+    [CMD_EXPLAIN] = {
+        "explain", "CASE_ID [RUN]", 2, "how the time of one row came about",
+        "CASE_ID is a value of the column case_id of latency.csv, or its first digits. Without RUN, "
+        "the newest run in --out that has the case is used. Reasons to doubt the row stand at the "
+        "end: preempted, few, wide, launches, drift, clock.",
+        {{"bench explain 5f0c6e2d", "blocks, launches, what decides the interval"},
+         {"bench explain 5f0c6e2d results/latest", "the row of this run"},
+         {"bench explain 5f0c6e2d --out runs", "the newest run below another folder"}},
+        NULL,
+        {{NULL, NULL}}},
     [CMD_TOPO] = {
         "topo", NULL, 0, "show the machine and where threads go; --roofline: its peaks", "",
         {{"bench topo", "cores, caches, NUMA nodes, and the pin plan"},

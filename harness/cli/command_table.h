@@ -15,6 +15,7 @@ enum command_id {
     CMD_RECL,
     CMD_IMPORT,
     CMD_RERUN,
+    CMD_EXPLAIN,
     CMD_TOPO,
     CMD_DOCTOR,
     CMD_COMPARE,

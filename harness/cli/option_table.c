@@ -252,11 +252,11 @@ const struct option_spec option_specs[] = {
      .doc = "huge pages: never, or madvise (ask for them)"},
 
     {"out", 'o', "DIR", "results", OUTPUT, .kind = KIND_PATH, AT(out),
-     .only = RUNS | FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(MERGE) | FOR(SLURM) | DRAWS |
+     .only = RUNS | FOR(LIST) | FOR(EXPLAIN) | FOR(COMPARE) | FOR(BASELINE) | FOR(MERGE) | FOR(SLURM) | DRAWS |
          FOR(REPORT) | FOR(EXPORT),
      .usual = FOR(SWEEP) | FOR(EVAL) | FOR(COMPARE) | FOR(SLURM),
      .doc = "parent of the run's folder",
-     .docs = {{FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(EXPORT), "folder of runs and "
+     .docs = {{FOR(LIST) | FOR(EXPLAIN) | FOR(COMPARE) | FOR(BASELINE) | FOR(EXPORT), "folder of runs and "
                                                                       "baselines"},
              {DRAWS, "folder of the figures", "RUN/plots"},
              {FOR(REPORT), "the file to write", "RUN/report.html"}}},

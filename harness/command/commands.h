@@ -16,6 +16,7 @@ int cmd_eval(struct options *opt);
 int cmd_recl(struct options *opt);
 int cmd_import(struct options *opt);
 int cmd_rerun(struct options *opt);
+int cmd_explain(struct options *opt);
 int cmd_topo(struct options *opt);
 int cmd_train(struct options *opt);
 int cmd_study(struct options *opt);

@@ -3,149 +3,9 @@
  * bench rerun CASE_ID [RUN]: one row again, a time or a perplexity, from its repro line in the
  * newest run below --out that has it, or in RUN. */
 #include "commands.h"
-#include "harness/compare/baseline.h"
-#include "harness/table/run.h"
-#include "harness/util/grow.h"
-#include "harness/util/units.h"
+#include "find_case.h"
 
-#include <dirent.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-struct search {
-    const char *id; /* or its first digits */
-    char found_id[TEXT_SIZE], repro[LINE_SIZE];
-    int found;            /* cases of the run that was looked at last */
-    size_t doubled;       /* rows of that run, see struct rows */
-    int runs;             /* that were looked at */
-    struct err ambiguous; /* found > 1 */
-};
-
-static enum status look_in(const char *dir, enum table_id table, struct search *s, struct err *e)
-{
-    const struct table *const t = &tables[table];
-    struct rows rows;
-    const enum status st = run_table(&rows, dir, table, e);
-
-    for (size_t i = 0; st == OK && i < rows.n; i++) {
-        const char *const row = (const char *)rows.row + i * t->row_size;
-        const char *const id = row_text(t, row, "case_id");
-        if (strncmp(id, s->id, strlen(s->id)) != 0)
-            continue;
-        s->found += s->found == 0 || strcmp(s->found_id, id) != 0;
-        snprintf(s->found_id, sizeof(s->found_id), "%s", id);
-        snprintf(s->repro, sizeof(s->repro), "%s", row_text(t, row, "repro"));
-    }
-    s->doubled += rows.doubled;
-    rows_free(&rows);
-    return st;
-}
-
-static enum status look(const char *dir, struct search *s, struct err *e)
-{
-    s->found = 0;
-    s->doubled = 0;
-    enum status st = look_in(dir, TABLE_LATENCY, s, e);
-    if (st == OK)
-        st = look_in(dir, TABLE_PERPLEXITY, s, e);
-    if (st == OK && s->found != 1)
-        st = fail(e, E_USAGE,
-                  "%s case \"%.32s\" in %s  -> see the column case_id of its latency.csv or "
-                  "perplexity.csv",
-                  s->found ? "more than one" : "no", s->id, dir);
-    if (st == OK)
-        run_note_doubled(dir, s->doubled);
-    return st;
-}
-
-static bool is_run(const char *dir)
-{
-    char path[FILE_PATH];
-
-    return file_join(path, dir, tables[TABLE_LATENCY].file, NULL) == OK && access(path, F_OK) == 0;
-}
-
-/* Folders still to look at, in this order. */
-struct folders {
-    struct folder {
-        char path[FILE_PATH];
-        int depth;
-    } * v;
-    int n;
-};
-
-/* Append the folders in this one; runs are named by their time: the newest first. Links are not
- * followed. */
-static enum status add_below(struct folders *f, const char *dir, int depth, struct err *e)
-{
-    struct dirent **entries = NULL;
-    const int n = scandir(dir, &entries, NULL, alphasort);
-    enum status st = OK;
-
-    for (int i = n - 1; i >= 0; i--) {
-        struct folder one = {.depth = depth};
-        struct stat is;
-        if (st == OK && entries[i]->d_name[0] != '.' &&
-            file_join(one.path, dir, entries[i]->d_name, NULL) == OK && lstat(one.path, &is) == 0 &&
-            S_ISDIR(is.st_mode)) {
-            st = GROW(f->v, f->n, e);
-            CHECK(st != OK || f->v);
-            if (st == OK)
-                f->v[f->n++] = one;
-        }
-        free(entries[i]);
-    }
-    free(entries);
-    return st;
-}
-
-/* Look at all runs below `dir`, up to the first that has the case, or several that begin so: then
- * s->ambiguous says it. What cannot be read as a run is none. */
-static enum status look_below(const char *dir, struct search *s, struct err *e)
-{
-    enum { DEPTH = 3 }; /* results/reference/MACHINE/RUN */
-    struct folders all = {0};
-    enum status st = add_below(&all, dir, 0, e);
-
-    for (int i = 0; i < all.n && s->found == 0 && st == OK; i++) {
-        const struct folder at = all.v[i];
-        if (is_run(at.path)) {
-            s->runs++;
-            if (look(at.path, s, &s->ambiguous) != OK && s->found == 1)
-                s->found = 0;
-        } else if (at.depth < DEPTH) {
-            st = add_below(&all, at.path, at.depth + 1, e);
-        }
-    }
-    free(all.v);
-    return st;
-}
-
-/* In the run that is named, or in any below --out. */
-static enum status find_case(struct search *s, const struct options *opt, struct err *e)
-{
-    char dir[FILE_PATH];
-
-    if (opt->words.n > 1) {
-        const enum status st = baseline_or_run(dir, opt, opt->words.v[1], e);
-        return st == OK ? look(dir, s, e) : st;
-    }
-    const enum status st = look_below(opt->out, s, e);
-    if (st != OK || s->found == 1)
-        return st;
-    if (s->found > 1) {
-        *e = s->ambiguous;
-        return E_USAGE;
-    }
-    if (s->runs == 0)
-        return fail(e, E_IO, "no run in %s  -> bench rerun CASE_ID RUN", opt->out);
-    return fail(e, E_USAGE,
-                "no case \"%.32s\" in the %d run%s below %s  -> see the column case_id of "
-                "latency.csv or perplexity.csv",
-                s->id, s->runs, plural(s->runs), opt->out);
-}
 
 /* The row's case, with the options for measuring and printing of this command line. */
 static enum status read_case(struct options *again, const struct search *s,
@@ -169,12 +29,10 @@ static enum status read_case(struct options *again, const struct search *s,
 int cmd_rerun(struct options *opt)
 {
     struct options again = {0};
+    struct search s;
     struct err e;
     bool scored = false;
 
-    if (opt->words.n == 0)
-        return report_error(fail(&e, E_USAGE, "rerun needs a case  -> bench rerun CASE_ID"), &e);
-    struct search s = {.id = opt->words.v[0]};
     enum status st = find_case(&s, opt, &e);
     if (st == OK)
         st = read_case(&again, &s, opt, &scored, &e);

@@ -67,6 +67,8 @@ ParameterizedTestParameters(cli, mistakes)
         {"list", 2, "list needs a word  -> "},
         {"list casez", 2, "unknown list \"casez\"  -> did you mean cases?"},
         {"rerun", 2, "rerun needs a case  -> bench rerun CASE_ID"},
+        {"explain", 2, "explain needs a case  -> bench explain CASE_ID"},
+        {"explain abc", 7, "no run in results  -> bench explain CASE_ID RUN"},
         {"rerun abc", 7, "no run in results  -> "},
         {"eval", 2, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE"},
         {"--resume=nothing", 7, "no run in nothing  -> "},

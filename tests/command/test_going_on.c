@@ -261,6 +261,15 @@ Test(going_on, rerun_in_a_named_run)
     must_run("$BENCH rerun '' a/latest --out c " AGAIN, 2);
 }
 
+Test(going_on, explain_finds_its_case)
+{
+    must_run(SHORT "--seq 4,5 --out a", 0);
+    must_run("$BENCH explain " ID_OF("a/latest") " a/latest | grep '^xl attn seq=5 mem=0'", 0);
+    must_run("$BENCH explain " ID_OF("a/latest") " --out a | grep '  launches   1: '", 0);
+    must_run("$BENCH explain '' a/latest", 2);
+    must_run("$BENCH explain " ID_OF("a/latest") " none_such", 7);
+}
+
 Test(going_on, rerun_obeys_the_environment)
 {
     must_run(SHORT "--seq 4", 0);

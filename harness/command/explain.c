@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench explain CASE_ID [RUN]: how a time came about. */
+#include "harness/measure/explain.h"
+#include "commands.h"
+#include "find_case.h"
+
+#include <string.h>
+
+static enum status explain(const struct search *s, struct err *e)
+{
+    struct run run;
+    enum status st = run_read(&run, s->run, e);
+
+    if (st != OK)
+        return st;
+    const struct latency_row *const row = run.latency.row;
+    size_t i = 0;
+    while (i < run.latency.n && strcmp(row[i].case_id, s->found_id) != 0)
+        i++;
+    if (i < run.latency.n)
+        explain_row(stdout, &run, &row[i]);
+    else
+        st = fail(e, E_USAGE, "%s is a score, not a time  -> give a case_id of latency.csv",
+                  s->found_id);
+    run_free(&run);
+    return st;
+}
+
+int cmd_explain(struct options *opt)
+{
+    struct search s;
+    struct err e;
+    enum status st = find_case(&s, opt, &e);
+
+    if (st == OK)
+        st = explain(&s, &e);
+    return st == OK ? EXIT_FINE : report_error(st, &e);
+}
