@@ -229,7 +229,10 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         "history", "[RUN...]", INT_MAX, "draw the times of each case over several runs, by date "
                                         "and commit",
         "Without RUN, draws all runs in results/. The figure goes to the plots folder of the last "
-        "RUN unless --out names a folder. A report of several runs has it too.",
+        "RUN unless --out names a folder. A report of several runs has it too.\n\n"
+        "From four runs of a case on one machine on, steps of its level are said on stderr: where, by "
+        "how much, between which commits. A history without steps shows one in at most 5 % of all "
+        "cases.",
         {{"bench history", "every case that at least two runs in results/ have"},
          {"bench history results/old results/new --term", "two runs, in the terminal"},
          {"bench report results/old results/new -o history.html", "as a page that opens offline"}},

@@ -290,8 +290,10 @@ const struct option_spec option_specs[] = {
     {"verbose", 'v', NULL, OUTPUT, .kind = KIND_COUNT, AT(verbose), .only = SWEEPS | FOR(RERUN) | FOR(CHECK),
      .doc = "also print implementations and numbers of samples",
      .docs = {{FOR(CHECK), "also print what passed"}}},
-    {"strict", 0, NULL, OUTPUT, FLAG, AT(strict), .only = RUNS_AND_PLANS | FOR(DOCTOR) | FOR(REPORT) | FOR(STUDY),
-     .doc = "warnings become exit code 4"},
+    {"strict", 0, NULL, OUTPUT, FLAG, AT(strict), .only = RUNS_AND_PLANS | FOR(DOCTOR) | FOR(REPORT) | FOR(STUDY) |
+         FOR(HISTORY),
+     .doc = "warnings become exit code 4",
+     .docs = {{FOR(HISTORY), "exit code 3 if a step that three runs confirm made a case slower"}}},
     {"fail-fast", 0, NULL, OUTPUT, FLAG, AT(fail_fast), .only = SWEEPS,
      .doc = "stop at the first case that fails"},
     {"dry-run", 'n', NULL, OUTPUT, FLAG, AT(dry_run), .only = FOR(SWEEP) | FOR(LIST) | FOR(STUDY),

@@ -33,6 +33,7 @@ struct drawing {
     bool ours;                /* the folder is the run's own plots/: files there are replaced */
     const volatile int *stop; /* raised by Ctrl-C: the next figure is not begun */
     int drawn;
+    int slower;           /* cases, by their last step */
     struct err e, misfit; /* misfit: the last figure that is larger than --size */
 };
 
@@ -160,6 +161,23 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
     return st;
 }
 
+/* With --quiet only their number counts. */
+static enum status tell_steps(struct drawing *g, const struct plot_data *d)
+{
+    struct bytes text;
+    FILE *const f = bytes_open(&text, &g->e);
+
+    if (!f)
+        return E_NOMEM;
+    enum status st = history_steps(f, d, &g->slower, &g->e);
+    if (bytes_close(f, &text, &g->e) != OK)
+        return E_NOMEM;
+    if (st == OK && !g->opt->quiet)
+        fwrite(text.data, 1, text.n, stderr);
+    free(text.data);
+    return st;
+}
+
 /* All runs in one figure, in the last one's folder. */
 static enum status draw_history(struct drawing *g, const char *const *run, int n)
 {
@@ -183,6 +201,8 @@ static enum status draw_history(struct drawing *g, const char *const *run, int n
     }
     if (st == OK)
         st = draw_figure(g, &d, dir, plot_figure("history"));
+    if (st == OK && !(g->opt->quiet && !g->opt->strict))
+        st = tell_steps(g, &d);
     for (int i = 0; runs && i < n; i++)
         plot_data_free(&runs[i]);
     free(runs);
@@ -347,5 +367,6 @@ int cmd_history(struct options *opt)
     for (int i = 0; i < found.n; i++)
         free((char *)found.v[i]); /* our own copies */
     free(found.v);
-    return finish(&g, st);
+    const int code = finish(&g, st);
+    return code == EXIT_FINE && opt->strict && g.slower > 0 ? EXIT_REGRESSION : code;
 }

@@ -256,6 +256,10 @@ enum status speed_slowdown(struct plot *p, const struct plot_data *d, struct err
 enum status threads_speedup(struct plot *p, const struct plot_data *d, struct err *e);
 enum status sample_strips(struct plot *p, const struct plot_data *d, struct err *e);
 enum status case_history(struct plot *p, const struct plot_data *d, struct err *e);
+
+/* The steps of every case on every machine of d->runs, a line each (see levels.h). *slower counts
+ * the cases whose last step made them slower, and which three runs or more have confirmed. */
+enum status history_steps(FILE *f, const struct plot_data *d, int *slower, struct err *e);
 enum status memory_parts(struct plot *p, const struct plot_data *d, struct err *e);
 enum status backend_bars(struct plot *p, const struct plot_data *d, struct err *e);
 enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e);

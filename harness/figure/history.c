@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * The figure history: times of a case over several runs, by date, with the commit of each run below
- * its time. Each machine is a series of its own. */
+ * its time. Each machine is a series of its own. And the steps of these series. */
 #include "figure.h"
 
+#include "harness/measure/levels.h"
 #include "harness/table/keys.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PANELS_MAX = 12, PANELS_ABREAST = 2 };
+enum { PANELS_MAX = 12, PANELS_ABREAST = 2, STEP_CONFIRMED = 3 };
 
 static const struct env_row *env_of(const struct plot_data *run)
 {
@@ -118,42 +120,172 @@ static enum status draw_cases(struct plot *p, const struct cases *c, const struc
     return st;
 }
 
-enum status case_history(struct plot *p, const struct plot_data *d, struct err *e)
+/* ---- all runs ------------------------------------------------------------------------------ */
+
+/* Runs by date, the rows of each that have a time, and the cases of all. */
+struct all {
+    const struct plot_data **run; /* [n] */
+    struct picked *k;             /* [n] */
+    struct cases c;
+    int n;
+};
+
+static enum status gather(struct all *a, const struct plot_data *d, struct err *e)
 {
     const int n = d->n_runs;
-    const struct plot_data **const run = calloc((size_t)n + 1, sizeof(const struct plot_data *));
-    struct picked *const k = calloc((size_t)n + 1, sizeof(*k));
-    struct cases c = {0};
     size_t rows = 0;
+
+    *a = (struct all){.run = calloc((size_t)n + 1, sizeof(const struct plot_data *)),
+                      .k = calloc((size_t)n + 1, sizeof(*a->k)),
+                      .n = n};
+    NEED(a->run && a->k);
+    for (int i = 0; i < n; i++) {
+        a->run[i] = &d->runs[i];
+        rows += a->run[i]->table[TABLE_LATENCY].n;
+    }
+    enum status st = cases_alloc(&a->c, rows, e);
+    if (n > 1 && st == OK)
+        qsort(a->run, (size_t)n, sizeof(const struct plot_data *), by_date);
+    for (int r = 0; r < n && st == OK; r++) {
+        st = plot_pick(&a->k[r], a->run[r], TABLE_LATENCY, has_time, NULL, e);
+        for (int i = 0; i < a->k[r].n && st == OK; i++)
+            count(&a->c, a->k[r].row[i], r);
+    }
+    return st;
+}
+
+static void all_free(struct all *a)
+{
+    for (int r = 0; a->k && r < a->n; r++)
+        free(a->k[r].row);
+    free(a->c.k.row);
+    free(a->c.runs);
+    free(a->c.seen);
+    free(a->k);
+    free(a->run);
+}
+
+enum status case_history(struct plot *p, const struct plot_data *d, struct err *e)
+{
+    struct all a = {0};
     int column;
     enum status st = plot_name(&column, &p->columns, "", 0, e);
 
-    NEED(run && k);
-    for (int i = 0; i < n && st == OK; i++) {
-        run[i] = &d->runs[i];
-        rows += run[i]->table[TABLE_LATENCY].n;
-    }
     if (st == OK)
-        st = cases_alloc(&c, rows, e);
-    if (n > 1 && st == OK)
-        qsort(run, (size_t)n, sizeof(const struct plot_data *), by_date);
-    for (int r = 0; r < n && st == OK; r++) {
-        st = plot_pick(&k[r], run[r], TABLE_LATENCY, has_time, NULL, e);
-        for (int i = 0; i < k[r].n && st == OK; i++)
-            count(&c, k[r].row[i], r);
-    }
+        st = gather(&a, d, e);
     if (st == OK)
-        st = draw_cases(p, &c, k, run, n, e);
-    if (n < 2)
+        st = draw_cases(p, &a.c, a.k, a.run, a.n, e);
+    if (d->n_runs < 2)
         snprintf(p->why, sizeof(p->why), "one run only  -> bench history RUN RUN");
     if (st == OK)
         plot_wrap(p, PANELS_ABREAST);
-    for (int r = 0; k && r < n; r++)
-        free(k[r].row);
-    free(c.k.row);
-    free(c.runs);
-    free(c.seen);
-    free(k);
-    free(run);
+    all_free(&a);
+    return st;
+}
+
+/* ---- steps --------------------------------------------------------------------------------- */
+
+/* The times of a case on one machine. */
+struct times {
+    double *log; /* [n] */
+    int *run;    /* [n], of struct all */
+    int n;
+};
+
+static const struct latency_row *row_of(const struct all *a, const void *wanted, int run)
+{
+    for (int i = 0; i < a->k[run].n; i++)
+        if (rows_alike(a->c.k.table, wanted, a->k[run].row[i], NULL))
+            return a->k[run].row[i];
+    return NULL;
+}
+
+/* Those on the machine of run `first`; none if an earlier run is of that machine. */
+static void take_times(struct times *t, const struct all *a, int i, int first)
+{
+    const void *const wanted = a->c.k.row[i];
+    const struct latency_row *const own = row_of(a, wanted, first);
+
+    t->n = 0;
+    for (int r = 0; own && r < a->n; r++) {
+        const struct latency_row *const row = row_of(a, wanted, r);
+        if (!row || strcmp(row->host_id, own->host_id) != 0)
+            continue;
+        if (r < first) {
+            t->n = 0;
+            return;
+        }
+        t->log[t->n] = log(row->median_ns);
+        t->run[t->n++] = r;
+    }
+}
+
+static void print_commit(FILE *f, const struct plot_data *run)
+{
+    const struct env_row *const env = env_of(run);
+
+    fprintf(f, "%.12s (%.10s)", env && env->git_commit[0] ? env->git_commit : "an unknown commit",
+            env ? env->started_at_utc : "");
+}
+
+static void print_step(FILE *f, const struct all *a, const struct latency_row *row,
+                       const struct times *t, const struct level_step *s)
+{
+    const double pct = 100 * expm1(s->diff.mid);
+    char label[LINE_SIZE];
+
+    row_label(row, NULL, label, sizeof(label));
+    fprintf(f, "step: %s takes %+.1f %%", label, pct);
+    if (isfinite(s->diff.low))
+        fprintf(f, " [%+.1f %+.1f]", 100 * expm1(s->diff.low), 100 * expm1(s->diff.high));
+    fputs(" from ", f);
+    print_commit(f, a->run[t->run[s->at]]);
+    fputs(" on, after ", f);
+    print_commit(f, a->run[t->run[s->at - 1]]);
+    if (s->after < STEP_CONFIRMED)
+        fprintf(f, "; seen in %d run%s  -> measure it again", s->after, s->after == 1 ? "" : "s");
+    fputc('\n', f);
+}
+
+/* Is the case slower than before, for as many runs as confirm it? By its last step. */
+static bool is_slower(const struct level_step *s, int n)
+{
+    return n > 0 && s[n - 1].diff.mid > 0 && s[n - 1].after >= STEP_CONFIRMED;
+}
+
+enum status history_steps(FILE *f, const struct plot_data *d, int *slower, struct err *e)
+{
+    struct all a;
+    enum status st = gather(&a, d, e);
+    const size_t n = (size_t)a.n + 1;
+    struct times t = {calloc(n, sizeof(*t.log)), calloc(n, sizeof(*t.run)), 0};
+    struct level_step *const step = calloc(n, sizeof(*step));
+    int places = 0, steps = 0;
+
+    NEED(t.log && t.run && step);
+    *slower = 0;
+    for (int pass = 0; pass < 2 && st == OK; pass++)
+        for (int i = 0; i < a.c.k.n; i++)
+            for (int first = 0; first < a.n; first++) {
+                take_times(&t, &a, i, first);
+                if (pass == 0) {
+                    places += level_places(t.n);
+                    continue;
+                }
+                const int found = level_steps(t.log, t.n, places, step);
+                for (int k = 0; k < found; k++)
+                    print_step(f, &a, a.c.k.row[i], &t, &step[k]);
+                *slower += is_slower(step, found);
+                steps += found;
+            }
+    if (st == OK && places == 0)
+        fprintf(f, "steps: none looked for  -> give %d runs of a case on one machine\n",
+                STEP_VALUES);
+    else if (st == OK && steps == 0)
+        fprintf(f, "steps: none shown\n");
+    free(t.log);
+    free(t.run);
+    free(step);
+    all_free(&a);
     return st;
 }

@@ -2,6 +2,7 @@
  *
  * A case over several runs. */
 #include "tests/support/figure_rows.h"
+#include "tests/support/program.h"
 
 TestSuite(plot_history, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
@@ -68,4 +69,106 @@ Test(plot_history, is_of_several_runs)
     cr_expect_eq(p.n, 0);
     cr_expect_gt(strlen(p.why), 10);
     plot_free(&p);
+}
+
+/* ---- steps --------------------------------------------------------------------------------- */
+
+enum { DAYS = 12, OWN = DAYS / 2 };
+
+/* A case on two machines, day by day in turns; `ns` of the first one. */
+static void make_days(char path[DAYS][FILE_PATH], const double ns[OWN])
+{
+    for (int i = 0; i < DAYS; i++) {
+        struct env_row env = env_row_empty();
+        struct rundir r;
+        struct err e;
+        char commit[16];
+        snprintf(commit, sizeof(commit), "aaa%d", i);
+        made_open(&r, commit);
+        struct key_row k = key_of(&r, variants[0]->name, "one", 32, 0);
+        snprintf(k.host_id, TEXT_SIZE, "host%d", i % 2);
+        put_latency(&r, &k, i % 2 ? 5000 : ns[i / 2], 1, 1);
+        snprintf(env.started_at_utc, TEXT_SIZE, "2026-11-%02dT10:00:00Z", i + 1);
+        snprintf(env.git_commit, TEXT_SIZE, "commit%d", i);
+        cr_assert_eq(rundir_env(&r, &env, &e), OK, "%s", e.msg);
+        cr_assert_eq(rundir_close(&r, &e), OK, "%s", e.msg);
+        text_put(path[i], FILE_PATH, r.path);
+    }
+}
+
+static void expect_steps(const double ns[OWN], const char *part, int slower)
+{
+    static char path[DAYS][FILE_PATH];
+    struct plot_data run[DAYS], d = {.runs = run, .n_runs = DAYS};
+    struct bytes text;
+    struct err e;
+    int count = -1;
+
+    make_days(path, ns);
+    for (int i = 0; i < DAYS; i++)
+        cr_assert_eq(plot_read(&run[i], path[i], &e), OK, "%s", e.msg);
+    FILE *const f = bytes_open(&text, &e);
+    cr_assert_not_null(f);
+    cr_assert_eq(history_steps(f, &d, &count, &e), OK, "%s", e.msg);
+    cr_assert_eq(bytes_close(f, &text, &e), OK);
+    cr_expect(strstr(text.data, part), "no \"%s\" in: %s", part, text.data);
+    cr_expect_eq(count, slower, "%s", text.data);
+    free(text.data);
+    for (int i = 0; i < DAYS; i++)
+        plot_data_free(&run[i]);
+    folder_remove(); /* the next history has the same names */
+    folder_make();
+}
+
+/* 1000 to 1100 ns from the fourth run of the machine on; others have runs in between. */
+Test(plot_history, steps_are_named)
+{
+    expect_steps((const double[]){1000, 1001, 999, 1100, 1101, 1099},
+                 "takes +10.0 % [+9.8 +10.2] from commit6 (2026-11-07) on, after commit4 "
+                 "(2026-11-05)\n",
+                 1);
+    expect_steps((const double[]){1100, 1101, 1099, 1000, 1001, 999}, "takes -9.1 % [", 0);
+    expect_steps((const double[]){1000, 1001, 999, 1000, 1001, 1100},
+                 "(2026-11-09); seen in 1 run  -> measure it again\n", 0);
+    expect_steps((const double[]){1000, 1040, 980, 1010, 960, 1020}, "steps: none shown\n", 0);
+}
+
+Test(plot_history, steps_need_four_runs)
+{
+    struct plot_data run[RUNS], d = {.runs = run, .n_runs = RUNS};
+    struct bytes text;
+    struct err e;
+    int slower = -1;
+
+    make_runs(run, (const int[RUNS]){1, 2, 3});
+    FILE *const f = bytes_open(&text, &e);
+    cr_assert_not_null(f);
+    cr_assert_eq(history_steps(f, &d, &slower, &e), OK, "%s", e.msg);
+    cr_assert_eq(bytes_close(f, &text, &e), OK);
+    cr_expect_str_eq(text.data,
+                     "steps: none looked for  -> give 4 runs of a case on one machine\n");
+    cr_expect_eq(slower, 0);
+    free(text.data);
+    for (int i = 0; i < RUNS; i++)
+        plot_data_free(&run[i]);
+}
+
+/* Exit code 3 is asked for with --strict. */
+Test(plot_history, a_slower_step_as_exit_code)
+{
+    static char path[DAYS][FILE_PATH];
+    static const char steps[] = "history 2* --format csv --force -o o";
+    char line[128];
+
+    make_days(path, (const double[]){1000, 1001, 999, 1100, 1101, 1099});
+    snprintf(line, sizeof(line), "$BENCH %s", steps);
+    struct ran r = run_shell(folder, line);
+    expect_exit(&r, 0);
+    expect_said(&r, "step: ");
+    ran_free(&r);
+    snprintf(line, sizeof(line), "$BENCH %s --strict -q", steps);
+    r = run_shell(folder, line);
+    expect_exit(&r, 3);
+    cr_expect_eq(r.err.n, 0, "%s", r.err.data);
+    ran_free(&r);
 }
