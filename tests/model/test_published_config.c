@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * config.json of published models: what it means, and what is refused, with which words. */
+#include "harness/check/guarded.h"
 #include "tests/support/published_folder.h"
+#include "variants/parts/parts.h"
 
 #include <math.h>
 #include <sys/stat.h>
@@ -151,6 +153,7 @@ static void try_patch(const struct patch *p)
 #define LLAMA3                                                                                     \
     "\"factor\":32.0,\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"                            \
     "\"original_max_position_embeddings\":64"
+#define YARN "\"rope_type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":4096"
 
 /* Versions of the publisher's program take one or the other. */
 Test(published_config, rotary_settings_that_contradict)
@@ -239,6 +242,20 @@ Test(published_config, rotary_settings_that_nothing_reads)
          "\"low_freq_factor\":1,\"high_freq_factor\":4,"
          "\"original_max_position_embeddings\":64.5}}",
          "original_max_position_embeddings"},
+        {LLAMA, "{\"rope_scaling\":{" YARN ",\"high_freq_factor\":4}}", "high_freq_factor"},
+        {LLAMA, "{\"rope_scaling\":{" YARN ",\"truncate\":false}}", "truncate"},
+        {LLAMA, "{\"rope_scaling\":{" YARN ",\"truncate\":null}}", "truncate"},
+        {LLAMA, "{\"rope_scaling\":{" YARN ",\"truncate\":true}}", NULL},
+        {LLAMA, "{\"rope_scaling\":{" YARN ",\"beta_fast\":1}}", "beta_fast 1, beta_slow 1"},
+        {LLAMA, "{\"rope_scaling\":{" YARN ",\"beta_slow\":\"1\"}}", "beta_slow"},
+        {LLAMA, "{\"rope_scaling\":{" YARN ",\"attention_factor\":-1}}", "attention_factor"},
+        {LLAMA, "{\"rope_scaling\":{" YARN "},\"original_max_position_embeddings\":128}",
+         "original_max_position_embeddings 128"},
+        {LLAMA,
+         "{\"rope_scaling\":{\"rope_type\":\"yarn\",\"original_max_position_embeddings\":64}}",
+         "factor is missing"},
+        {LLAMA, "{\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4}}",
+         "original_max_position_embeddings is missing"},
         {LLAMA, "{\"partial_rotary_factor\":0.5}", "partial_rotary_factor 0.5"},
         {LLAMA, "{\"rope_parameters\":{\"rope_theta\":1e6,\"partial_rotary_factor\":0.5}}",
          "partial_rotary_factor 0.5"},
@@ -350,6 +367,78 @@ Test(published_config, rotary_settings_of_version_5)
     published_set("rope_parameters",
                   json_pack("{s:f,s:f}", "rope_theta", 10000.0, "partial_rotary_factor", 0.5));
     published_accepted("both");
+}
+
+/* What yarn's numbers become: how far each pair of a head of 8 is on the way to a quarter of its
+ * frequency, and what cosines and sines are multiplied by. The pair that turns n times in C tokens
+ * is 4 ln(C / (2 pi n)) / ln 1e6: 0.87 and 1.88 for 32 turns and 1 in 4096 tokens, which become 0
+ * and 2; 1.68 and 1.88 for 8 and 4 turns in 16384 - so 1 and 2. */
+static const struct {
+    const char *set;
+    double ramp[4], magnitude;
+} yarns[] = {
+    {"{\"rope_scaling\":{" YARN "}}", {0, 0.5, 1, 1}, 1.1386294361119891},
+    {"{\"rope_scaling\":{" YARN ",\"beta_fast\":null,\"mscale\":0.707}}",
+     {0, 0.5, 1, 1},
+     1.1386294361119891},
+    {"{\"rope_theta\":null,\"rope_parameters\":{\"rope_theta\":1e6,\"rope_type\":\"yarn\","
+     "\"factor\":4,\"original_max_position_embeddings\":16384,\"beta_fast\":8,\"beta_slow\":4,"
+     "\"attention_factor\":0.75}}",
+     {0, 0, 1, 1},
+     0.75},
+    /* (0.1 ln 4 + 1) / (0.05 ln 4 + 1) */
+    {"{\"rope_scaling\":{" YARN ",\"mscale\":1,\"mscale_all_dim\":0.5}}",
+     {0, 0.5, 1, 1},
+     1.1386294361119891 / 1.0693147180559945},
+};
+
+/* Queries (1, 0) of one head, in place of row `position`. */
+static void turn_ones(const struct config *c, float x[8], int position)
+{
+    const struct engine g = {.threads = 1};
+    float *const table = guarded(pos_rope.n_pos_encoding(c, 1));
+
+    for (int f = 0; f < 8; f++)
+        x[f] = f < 4;
+    pos_rope.pos_encoding(c, 0, 1, table);
+    pos_rope.rotate(
+        &g, c, table,
+        &(struct rotation){
+            .x = x, .stride = 8, .B = 1, .rows = 1, .heads = 1, .width = 8, .position = position});
+    release(table);
+}
+
+/* Bounds as in test_rope_far.c. */
+Test(published_config, rotary_scaling_yarn)
+{
+    enum { AT = 1000, FACTOR = 4 };
+
+    for (size_t i = 0; i < ARRAY_LEN(yarns); i++) {
+        struct published p;
+        struct err e;
+        float x[8];
+        json_t *const set = json_loads(yarns[i].set, 0, NULL);
+        const double m = yarns[i].magnitude, bound = (10 * 0x1p-24 + 1e-9) * m;
+
+        cr_assert(set, "%s", yarns[i].set);
+        published_copy(LLAMA);
+        json_t *const config = published_json("config.json");
+        json_object_update(config, set);
+        json_decref(set);
+        if (json_is_null(json_object_get(config, "rope_theta")))
+            json_object_del(config, "rope_theta");
+        published_put_json("config.json", config);
+        cr_assert_eq(published_try(&p, &e), OK, "%s: %s", yarns[i].set, e.msg);
+        turn_ones(&p.config, x, AT);
+        for (int f = 0; f < 4; f++) {
+            const double k = yarns[i].ramp[f], w = pow(1e6, -f / 4.) * (1 - k + k / FACTOR);
+            cr_expect_float_eq((double)x[f], m * cos(AT * w), bound, "%s: pair %d", yarns[i].set,
+                               f);
+            cr_expect_float_eq((double)x[f + 4], m * sin(AT * w), bound, "%s: pair %d",
+                               yarns[i].set, f);
+        }
+        published_close(&p);
+    }
 }
 
 /* The publishers' defaults, where config.json is silent. */

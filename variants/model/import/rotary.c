@@ -162,12 +162,16 @@ static double agreed(struct config_json *j, const struct spellings *s, const cha
 
 /* Numbers that a kind has; every kind may say how long the texts of its training were. */
 #define ORIGINAL "original_max_position_embeddings"
+enum { KIND_NUMBERS = 8 };
 static const struct {
-    const char *kind, *numbers[5];
+    const char *kind, *numbers[KIND_NUMBERS];
 } kinds[] = {
     {"default", {ORIGINAL}},
     {"linear", {"factor", ORIGINAL}},
     {"llama3", {"factor", "low_freq_factor", "high_freq_factor", ORIGINAL}},
+    {"yarn",
+     {"factor", ORIGINAL, "beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim",
+      "truncate"}},
 };
 
 /* What would be another change if it were read. */
@@ -181,7 +185,7 @@ static void refuse_rest(struct config_json *j, const struct spellings *s, size_t
         const bool scales = strcmp(key, "factor") == 0 || strcmp(key, "attention_factor") == 0;
         const bool one = json_is_number(value) && json_number_value(value) == 1;
         bool known = is_apart(key) || json_is_null(value) || (scales && one);
-        for (int i = 0; i < 5 && kinds[kind].numbers[i]; i++)
+        for (int i = 0; i < KIND_NUMBERS && kinds[kind].numbers[i]; i++)
             known = known || strcmp(key, kinds[kind].numbers[i]) == 0;
         if (json_is_object(value))
             config_json_refuse(
@@ -222,6 +226,69 @@ static double original(struct config_json *j, const struct spellings *s)
     return x;
 }
 
+/* A number that a kind may have: null and absent are the usual one. */
+static double optional(struct config_json *j, const struct spellings *s, const char *key,
+                       double usual, double least)
+{
+    enum { MOST = 1 << 20 };
+
+    return json_is_null(json_object_get(s->how, key))
+               ? usual
+               : number_in(j, s->how, s->name, key, usual, least, MOST);
+}
+
+static void put_llama3(struct config_json *j, const struct spellings *s)
+{
+    const double low = needed(j, s, "low_freq_factor"), high = needed(j, s, "high_freq_factor");
+    const double length = original(j, s);
+
+    if (j->st == OK && high <= low)
+        config_json_refuse(j, "%s with high_freq_factor %g, low_freq_factor %g  -> give more",
+                           j->family, high, low);
+    config_json_put(j, "rope_low", "%.9g", low);
+    config_json_put(j, "rope_high", "%.9g", high);
+    config_json_put(j, "rope_original", "%.0f", length);
+}
+
+/* Of cosines and sines, for contexts `factor` times as long, with a weight. */
+static double lengthened(double factor, double weight) { return 0.1 * weight * log(factor) + 1; }
+
+/* What cosines and sines are multiplied by: as said, or the quotient of two that are said by their
+ * weights; 0 = by the factor. One weight alone says nothing. */
+static double yarn_magnitude(struct config_json *j, const struct spellings *s, double factor)
+{
+    const double said = optional(j, s, "attention_factor", 0, 1e-6);
+    const double over = optional(j, s, "mscale", 0, 0);
+    const double under = optional(j, s, "mscale_all_dim", 0, 0);
+
+    if (said > 0 || over == 0 || under == 0)
+        return said;
+    return lengthened(factor, over) / lengthened(factor, under);
+}
+
+static void put_yarn(struct config_json *j, const struct spellings *s, double factor)
+{
+    const double fast = optional(j, s, "beta_fast", 32, 1e-6);
+    const double slow = optional(j, s, "beta_slow", 1, 1e-6);
+    const json_t *const truncate = json_object_get(s->how, "truncate");
+    const double length = original(j, s);
+
+    if (j->st == OK && fast <= slow)
+        config_json_refuse(j,
+                           "%s with beta_fast %g, beta_slow %g of %s  -> give more turns to the "
+                           "fast ones",
+                           j->family, fast, slow, s->name);
+    if (truncate && !json_is_true(truncate))
+        config_json_refuse(j,
+                           "%s with truncate of %s %s that is not true: not supported  -> use a "
+                           "model without it",
+                           j->family, s->name, s->kind);
+    config_json_put(j, "rope_beta_fast", "%.9g", fast);
+    config_json_put(j, "rope_beta_slow", "%.9g", slow);
+    config_json_put(j, "rope_mscale", "%.9g", yarn_magnitude(j, s, factor));
+    config_json_put(j, "rope_original", "%.0f", length);
+}
+
 static void put_scaling(struct config_json *j, const struct spellings *s)
 {
     size_t kind = 0;
@@ -229,7 +296,8 @@ static void put_scaling(struct config_json *j, const struct spellings *s)
     while (kind < ARRAY_LEN(kinds) && strcmp(kinds[kind].kind, s->kind) != 0)
         kind++;
     if (kind == ARRAY_LEN(kinds)) {
-        config_json_refuse(j, "%s with %s %.40s: not supported  -> use none, linear or llama3",
+        config_json_refuse(j,
+                           "%s with %s %.40s: not supported  -> use none, linear, llama3 or yarn",
                            j->family, s->name, s->kind);
         return;
     }
@@ -243,16 +311,10 @@ static void put_scaling(struct config_json *j, const struct spellings *s)
                            s->kind, factor);
     config_json_put(j, "rope_scaling", "%s", s->kind);
     config_json_put(j, "rope_factor", "%.9g", factor);
-    if (strcmp(s->kind, "llama3") != 0)
-        return;
-    const double low = needed(j, s, "low_freq_factor"), high = needed(j, s, "high_freq_factor");
-    const double length = original(j, s);
-    if (j->st == OK && high <= low)
-        config_json_refuse(j, "%s with high_freq_factor %g, low_freq_factor %g  -> more", j->family,
-                           high, low);
-    config_json_put(j, "rope_low", "%.9g", low);
-    config_json_put(j, "rope_high", "%.9g", high);
-    config_json_put(j, "rope_original", "%.0f", length);
+    if (strcmp(s->kind, "llama3") == 0)
+        put_llama3(j, s);
+    else if (strcmp(s->kind, "yarn") == 0)
+        put_yarn(j, s, factor);
 }
 
 /* ---- all ---------------------------------------------------------------------------------- */
