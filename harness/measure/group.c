@@ -40,11 +40,12 @@ struct group {
     struct member *m;
     int n;
     int n_problems;
-    int *reference; /* [n_problems] file descriptors */
-    bool *made;     /* [n_problems] the reference output exists */
-    int *part;      /* [n] members that are measured now */
-    int launch;     /* now, from 0 */
-    int rounds;     /* begun: one for each launch of a part */
+    int *reference;            /* [n_problems] file descriptors */
+    bool *made;                /* [n_problems] the reference output exists */
+    int *part;                 /* [n] members that are measured now */
+    const struct options *opt; /* of all cases: how to measure */
+    int launch;                /* now, from 0 */
+    int rounds;                /* begun: one for each launch of a part */
     const struct child_setup *setup;
     const struct group_hooks *hooks;
 };
@@ -218,7 +219,7 @@ static enum status keep_sample(void *arg, int side, const struct sample *s, cons
 
 static struct schedule schedule_of(const struct group *g)
 {
-    const struct options *o = g->m[0].result->bcase->opt;
+    const struct options *o = g->opt;
 
     return (struct schedule){
         .max_time_s = o->max_time_s,
@@ -377,9 +378,8 @@ static enum status start_all(struct group *g, struct err *e)
 /* Up to a page of padding: the stack begins elsewhere, also where the kernel does not move it. */
 static int padding_of(const struct group *g)
 {
-    const uint64_t seed = g->m[0].result->bcase->opt->seed;
-
-    return (int)(rng_u32(seed, rng_stream("launch.padding"), (uint64_t)g->launch) % 4096) + 1;
+    return (int)(rng_u32(g->opt->seed, rng_stream("launch.padding"), (uint64_t)g->launch) % 4096) +
+           1;
 }
 
 /* One block takes longer than the time for all: one launch must do. */
@@ -419,7 +419,7 @@ static void end_launch(struct group *g)
 
 static enum status run_launches(struct group *g, struct err *e)
 {
-    const int launches = case_launches(g->m[0].result->bcase->opt);
+    const int launches = case_launches(g->opt);
     enum status st = start_all(g, e);
 
     if (st == OK) {
@@ -464,7 +464,7 @@ enum status group_measure(const struct bench_case *const *cases, int n,
                           const struct child_setup *setup, const struct group_hooks *hooks,
                           struct result *results, struct err *e)
 {
-    struct group g = {.n = n, .setup = setup, .hooks = hooks};
+    struct group g = {.n = n, .opt = cases[0]->opt, .setup = setup, .hooks = hooks};
 
     g.m = calloc((size_t)n, sizeof(*g.m));
     g.reference = calloc((size_t)n, sizeof(*g.reference));

@@ -41,48 +41,58 @@ static struct welch student(struct group_stats a, struct group_stats b)
     return w;
 }
 
-/* The steps of x[first..end), appended in their order. */
-static int find(const double *x, int first, int end, int tests, struct level_step *out)
-{
-    int from = first, to = end, n = 0;
-    double p = INFINITY;
+/* The part x[from..to) of x[first..end) that differs most from the rest, if it does. */
+struct part {
+    int from, to;
+    double p;
+};
 
-    if (end - first < STEP_VALUES)
-        return 0;
+static struct part find_part(const double *x, int first, int end, int tests)
+{
+    struct part best = {.p = INFINITY};
+
     for (int i = first + 1; i < end; i++) /* x[first..i) is the rest of x[i..end) */
-        for (int k = i + 1; k <= end; k++) {
+        for (int k = i + 1; k <= end && end - first >= STEP_VALUES; k++) {
             if (k < end && k - i < SHORTEST)
                 continue;
             const struct welch w = student(around(x, first, i, k, end), group_stats(x + i, k - i));
-            if (w.p < p) {
-                p = w.p;
-                from = i;
-                to = k;
-            }
+            if (w.p < best.p)
+                best = (struct part){i, k, w.p};
         }
-    p = fmin(1, p * tests);
-    if (!(p < LEVEL))
-        return 0;
-    n = find(x, first, from, tests, out);
-    out[n++] = (struct level_step){.at = from, .p = p};
-    n += find(x, from, to, tests, out + n);
-    if (to < end) {
-        out[n++] = (struct level_step){.at = to, .p = p};
-        n += find(x, to, end, tests, out + n);
-    }
-    return n;
+    best.p = fmin(1, best.p * tests);
+    return best;
+}
+
+/* Make out[at] a step, and move those behind it. */
+static void insert(struct level_step *out, int at, int *n, int value, double p)
+{
+    for (int i = (*n)++; i > at; i--)
+        out[i] = out[i - 1];
+    out[at] = (struct level_step){.at = value, .p = p};
 }
 
 int level_steps(const double *x, int n, int tests, struct level_step *out)
 {
-    const int steps = find(x, 0, n, tests, out);
+    int steps = 0, first = 0;
 
+    for (int next = 0; first < n;) { /* out[next] is the first step after `first` */
+        const int end = next < steps ? out[next].at : n;
+        const struct part part = find_part(x, first, end, tests);
+        if (!(part.p < LEVEL)) {
+            first = end;
+            next++;
+            continue;
+        }
+        if (part.to < end)
+            insert(out, next, &steps, part.to, part.p);
+        insert(out, next, &steps, part.from, part.p);
+    }
     for (int i = 0; i < steps; i++) {
-        const int first = i > 0 ? out[i - 1].at : 0, end = i + 1 < steps ? out[i + 1].at : n;
+        const int begin = i > 0 ? out[i - 1].at : 0, end = i + 1 < steps ? out[i + 1].at : n;
         struct level_step *const s = &out[i];
-        s->before = s->at - first;
+        s->before = s->at - begin;
         s->after = end - s->at;
-        s->diff = student(group_stats(x + first, s->before), group_stats(x + s->at, s->after)).diff;
+        s->diff = student(group_stats(x + begin, s->before), group_stats(x + s->at, s->after)).diff;
     }
     return steps;
 }
