@@ -351,6 +351,24 @@ Test(group, a_further_launch_that_dies)
     dismiss(&c);
 }
 
+/* Blocks of 1 ms, longer than the time for all: three samples of one launch, as ever. */
+Test(group, long_calls_have_one_launch)
+{
+    struct crew c;
+
+    gather_crew(&c, "shaw,xl", true);
+    c.opt.launches = 3;
+    c.opt.max_time_s = 0.0005;
+    cr_assert_eq(run_crew(&c, ""), OK);
+    for (int i = 0; i < c.n; i++) {
+        cr_expect_eq(c.result[i].status, ROW_OK, "%s", c.result[i].detail);
+        cr_expect_eq(c.result[i].n, FEWEST_SAMPLES);
+        cr_expect_eq(c.result[i].sum.launches, 1);
+        cr_expect_str_eq(c.result[i].detail, "few");
+    }
+    dismiss(&c);
+}
+
 /* ---- interruption ------------------------------------------------------------------------- */
 
 /* Not all launches: none of the rows is complete. */
