@@ -5,6 +5,7 @@
 
 #include "variants/base/cpu.h"
 
+#include <dirent.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +126,33 @@ static void boost_state(char *buf, size_t size)
         snprintf(buf, size, "%s", text[0] == '0' ? "on" : "off");
 }
 
+/* What the kernel does about each weakness that this CPU has, without its details. */
+static void mitigations(char *buf, size_t size)
+{
+    static const char dir[] = "/sys/devices/system/cpu/vulnerabilities";
+    struct dirent **entries = NULL;
+    const int n = scandir(dir, &entries, NULL, alphasort);
+    size_t used = 0;
+
+    buf[0] = '\0';
+    for (int i = 0; i < n; i++) {
+        char path[512], text[256];
+        snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
+        if (entries[i]->d_name[0] != '.' && used < size && read_key(path, "", text, sizeof(text)) &&
+            strcmp(text, "Not affected") != 0)
+            used += (size_t)snprintf(buf + used, size - used, "%s%s=%.*s", used ? ";" : "",
+                                     entries[i]->d_name, (int)strcspn(text, ";"), text);
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+static void libc_name(char *buf, size_t size)
+{
+    if (confstr(_CS_GNU_LIBC_VERSION, buf, size) == 0)
+        buf[0] = '\0';
+}
+
 struct text {
     char *buf;
     size_t size, used;
@@ -184,6 +212,9 @@ void env_gather(const struct topo *t, struct env_facts *f)
     huge_page_mode(f->huge_pages, sizeof(f->huge_pages));
     governor_of(t, f->governor, sizeof(f->governor));
     boost_state(f->boost, sizeof(f->boost));
+    read_key("/proc/sys/kernel/randomize_va_space", "", f->aslr, sizeof(f->aslr));
+    mitigations(f->mitigations, sizeof(f->mitigations));
+    libc_name(f->libc, sizeof(f->libc));
     dl_iterate_phdr(note_openmp, &openmp);
     env_overrides(environ, f->overrides, sizeof(f->overrides));
     if (getloadavg(&f->load_1min, 1) != 1)

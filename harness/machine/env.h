@@ -24,7 +24,10 @@ struct env_facts {
     char boost[8];       /* "on", "off"; "" if the kernel does not tell */
     char openmp[64];     /* runtimes loaded in this process: "libgomp.so.1" */
     char hwloc[16];
-    char overrides[1024]; /* "NAME=value;..." of library variables; ends in "..." if cut */
+    char libc[32];          /* "glibc 2.36"; "" of another one */
+    char aslr[8];           /* randomize_va_space: "0", "1", "2"; "" if the kernel does not tell */
+    char mitigations[1024]; /* "NAME=what;..." of what the CPU is vulnerable to; cut if longer */
+    char overrides[1024];   /* "NAME=value;..." of library variables; ends in "..." if cut */
     struct topo_facts topo;
     struct quota quota;
     struct clock_facts clock;

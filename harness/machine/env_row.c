@@ -26,6 +26,9 @@ static void put_machine(struct env_row *row, const struct env_facts *f)
     PUT(huge_pages, f->huge_pages);
     PUT(governor, f->governor);
     PUT(boost, f->boost);
+    PUT(libc, f->libc);
+    PUT(aslr, f->aslr);
+    PUT(mitigations, f->mitigations);
     PUT(cpuset, t->cpuset);
     row->packages = t->packages;
     row->numa_nodes = t->numa_nodes;

@@ -245,7 +245,10 @@
     X(i64, throttled_periods, "",                                                                  \
       "periods in which the quota stopped this run; empty without one")                            \
     X(i64, core_kinds, "", "kinds of cores among the allowed ones")                                \
-    X(real, peak_flop_per_s_neon, "flop/s", "measured peak, NEON")
+    X(real, peak_flop_per_s_neon, "flop/s", "measured peak, NEON")                                 \
+    X(text, libc, "", "C library; empty if it is not glibc")                                       \
+    X(text, aslr, "", "address randomisation of the kernel: 0 none, 1, 2 full; empty if unknown")  \
+    X(line, mitigations, "", "what the kernel does about the CPU's weaknesses: NAME=what;...")
 
 /* One row per report of a training run, beside the checkpoint: CHECKPOINT.train.csv. */
 #define TRAIN_COLUMNS(X)                                                                           \

@@ -8,6 +8,10 @@
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <sched.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -131,6 +135,15 @@ Test(env, facts_of_this_machine)
     cr_expect(f.clock.overhead_ns > 0 && f.clock.overhead_ns < 1e5);
     cr_expect_geq(f.load_1min, 0);
     cr_expect_neq(f.governor[0], '\0');
+    if (access("/proc/sys/kernel/randomize_va_space", R_OK) == 0)
+        cr_expect(strlen(f.aslr) == 1 && strchr("012", f.aslr[0]), "\"%s\"", f.aslr);
+    cr_expect(!strstr(f.mitigations, "Not affected"), "%s", f.mitigations);
+    cr_expect(!f.mitigations[0] || strchr(f.mitigations, '='), "%s", f.mitigations);
+#ifdef __GLIBC__
+    char libc[sizeof(f.libc)];
+    snprintf(libc, sizeof(libc), "glibc %s", gnu_get_libc_version());
+    cr_expect_str_eq(f.libc, libc);
+#endif
 }
 
 /* The host_id does not depend on the part of the machine that this process may use. */
