@@ -144,6 +144,42 @@ enum status golden_extent(struct run *r, struct err *e)
     return golden_rows(r, e);
 }
 
+enum status golden_part(struct run *r, const struct variant *v, const char *sizes, struct err *e)
+{
+    static const struct {
+        char letter;
+        const char *key;
+    } keys[] = {{'D', "d_model"}, {'H', "n_head"}, {'d', "d_head"}, {'F', "d_inner"}};
+    int size[ARRAY_LEN(keys)] = {0};
+    double scale = 1;
+    enum status st = OK;
+
+    for (size_t i = 0; st == OK && i < ARRAY_LEN(keys); i++)
+        if (strchr(sizes, keys[i].letter))
+            st = golden_size(r, keys[i].key, GOLDEN_WIDE, &size[i], e);
+    if (st != OK)
+        return st;
+    const int D = size[0], H = max_int(size[1], 1);
+    r->c = config_default(v ? v : variants[0], D, H, size[2] ? size[2] : D, size[3] ? size[3] : D,
+                          1, 0);
+    if (!v)
+        r->c.pos = pos_find("none");
+    if (size[1]) {
+        st = safetensors_real(r->s, "scale", 1, &scale, e);
+        r->c.scale = (float)scale;
+    }
+    return st == OK ? golden_extent(r, e) : st;
+}
+
+enum status golden_eps(struct run *r, struct err *e)
+{
+    double eps = 0;
+    const enum status st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e);
+
+    r->c.ln_eps = (float)eps;
+    return st;
+}
+
 enum status golden_inputs(struct run *r, int width, struct err *e)
 {
     const size_t rows = (size_t)r->max.B * (size_t)r->max.L, D = (size_t)r->c.D;
@@ -306,22 +342,62 @@ static enum status refuse_unread_tensors(const struct run *r, bool results, stru
 
 /* ---- one file ----------------------------------------------------------------------------- */
 
+/* The parameters that the file has, under its names. */
+static enum status name_params(struct run *r, const struct golden_kind *kind, struct err *e)
+{
+    struct params *const f = &r->file;
+
+    if (!f->v && !(f->v = calloc((size_t)r->params.n + 1, sizeof(*f->v))))
+        return fail(e, E_NOMEM, "no memory for %d parameters", r->params.n);
+    f->n = 0;
+    for (int i = 0; i < r->params.n; i++) {
+        f->v[f->n] = r->params.v[i];
+        f->n += kind->file_name(r, r->params.v[i].name, f->v[f->n].name);
+    }
+    r->weights = f;
+    return OK;
+}
+
+static void zero_unnamed(const struct run *r, const struct golden_kind *kind)
+{
+    char name[GOLDEN_NAME];
+
+    for (int i = 0; i < r->params.n; i++)
+        if (!kind->file_name(r, r->params.v[i].name, name))
+            memset(r->params.v[i].data, 0, r->params.v[i].n * sizeof(float));
+}
+
+static enum status bind(struct run *r, const struct golden_kind *kind, struct err *e)
+{
+    const struct arena before = r->arena;
+    enum status st = kind->bind(r, e);
+
+    if (st == E_UNSUPPORTED && r->grad && kind->forward_alone) {
+        r->grad = false;
+        r->arena = before;
+        st = kind->bind(r, e);
+    }
+    return st == OK && kind->file_name ? name_params(r, kind, e) : st;
+}
+
 /* Bind over a counting and a placed arena, and load all weights; a file that has them has to fit
  * before room for them is taken. */
 static enum status place(struct run *r, const struct golden_kind *kind, struct err *e)
 {
-    enum status st = kind->bind(r, e);
+    enum status st = bind(r, kind, e);
 
     if (st == OK && !kind->load)
         st = checkpoint_fits(r->s, "param.", r->weights, e);
     if (st == OK)
         st = arena_place(&r->arena, HUGE_NEVER, NULL, NULL, e);
     if (st == OK)
-        st = kind->bind(r, e);
+        st = bind(r, kind, e);
     if (st == OK)
         st = kind->load ? kind->load(r, e) : checkpoint_load(r->s, "param.", r->weights, e);
     if (st == OK && !kind->load)
         st = fill_buffers(r, r->weights, e);
+    if (st == OK && kind->file_name)
+        zero_unnamed(r, kind);
     return st == OK ? fill_carried(r, r->list, e) : st;
 }
 
@@ -449,6 +525,7 @@ enum status golden_run(const struct engine *g, const char *path, struct tally *t
             kind->release(&r);
         sublayers_free(&r.sublayers);
         params_free(&r.params);
+        free(r.file.v);
         arena_release(&r.arena);
         free(r.data);
         if (st == E_IO)

@@ -26,11 +26,7 @@ static enum status bind(struct run *r, struct err *e)
     r->y = arena_f32(a, PART_ACTIVATIONS, r->n_y);
     r->d_x = arena_f32(a, PART_ACTIVATIONS, r->n_y);
     o->d_ctx = arena_f32(a, PART_ACTIVATIONS, o->ctx->n);
-    const enum status st = cross_bind(&o->t, r->g, PART_ACTIVATIONS, r->grad, a, e);
-    if (st != E_UNSUPPORTED || !r->grad)
-        return st;
-    r->grad = false;
-    return cross_bind(&o->t, r->g, PART_ACTIVATIONS, false, a, e);
+    return cross_bind(&o->t, r->g, PART_ACTIVATIONS, r->grad, a, e);
 }
 
 /* in.ctx says how many rows a context has. */
@@ -64,22 +60,13 @@ static enum status read(struct run *r, struct err *e)
 {
     struct cross_run *const o = r->data;
     struct config *const c = &r->c;
-    int D = 0, H = 0, dh = 0;
-    double scale = 0;
-    enum status st;
+    enum status st = golden_part(r, NULL, "DHd", e);
 
-    if ((st = golden_size(r, "d_model", GOLDEN_WIDE, &D, e)) != OK ||
-        (st = golden_size(r, "n_head", GOLDEN_WIDE, &H, e)) != OK ||
-        (st = golden_size(r, "d_head", GOLDEN_WIDE, &dh, e)) != OK ||
-        (st = safetensors_real(r->s, "scale", 1, &scale, e)) != OK ||
-        (st = golden_extent(r, e)) != OK)
+    if (st != OK)
         return st;
-    *c = config_default(variants[0], D, H, dh, D, 1, 0);
-    c->pos = pos_find("none");
-    c->scale = (float)scale;
     c->causal = DIRECTION_BOTH;
     c->attn_bias = safetensors_find(r->s, "param.attn.q.bias") != NULL;
-    if ((st = checkpoint_check(r->s, c, e)) != OK || (st = golden_inputs(r, D, e)) != OK ||
+    if ((st = checkpoint_check(r->s, c, e)) != OK || (st = golden_inputs(r, c->D, e)) != OK ||
         (st = read_context(r, e)) != OK)
         return st;
     o->t.c = c;
@@ -130,6 +117,7 @@ const struct golden_kind golden_cross = {
     .size = sizeof(struct cross_run),
     .read = read,
     .bind = bind,
+    .forward_alone = true,
     .forward = forward,
     .backward = backward,
     .finish = finish,

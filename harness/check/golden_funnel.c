@@ -16,15 +16,15 @@
 enum { MAX_SUBLAYERS = MAX_ORDER - 1 };
 
 struct funnel_run {
-    struct params file;                 /* those of the file, under its names */
     char prefix[MAX_SUBLAYERS / 2][32]; /* "enc.B.L." or "dec.L.", the file's name of each layer */
     int joins; /* the sub-layer before which the stream returns to one row per
                 * token */
 };
 
 /* The file's name of parameter "sub.I.REST"; false if it has none: biases of queries. */
-static bool file_name(const struct funnel_run *o, const char *name, char out[64])
+static bool file_name(const struct run *r, const char *name, char out[GOLDEN_NAME])
 {
+    const struct funnel_run *const o = r->data;
     int sublayer = 0, used = 0;
 
     CHECK(sscanf(name, "sub.%d.%n", &sublayer, &used) == 1 && used > 0);
@@ -32,38 +32,15 @@ static bool file_name(const struct funnel_run *o, const char *name, char out[64]
     if (strcmp(rest, "attn.q.bias") == 0)
         return false;
     if (strncmp(rest, "ln.", 3) == 0)
-        snprintf(out, 64, "%sln%d.%s", prefix, 1 + sublayer % 2, rest + 3);
+        snprintf(out, GOLDEN_NAME, "%sln%d.%s", prefix, 1 + sublayer % 2, rest + 3);
     else
-        snprintf(out, 64, "%s%s", prefix, rest);
+        snprintf(out, GOLDEN_NAME, "%s%s", prefix, rest);
     return true;
-}
-
-static void name_params(const struct run *r, struct funnel_run *o)
-{
-    o->file.n = 0;
-    for (int i = 0; i < r->params.n; i++) {
-        struct param *const to = &o->file.v[o->file.n];
-        *to = r->params.v[i];
-        o->file.n += file_name(o, r->params.v[i].name, to->name);
-    }
-}
-
-/* Parameters that the file lacks. */
-static void zero_others(const struct run *r, const struct funnel_run *o)
-{
-    char name[64];
-
-    for (int i = 0; i < r->params.n; i++)
-        if (!file_name(o, r->params.v[i].name, name))
-            memset(r->params.v[i].data, 0, r->params.v[i].n * sizeof(float));
 }
 
 static enum status bind(struct run *r, struct err *e)
 {
-    const enum status st = golden_bind_sublayer(r, MEM_NONE, e);
-
-    name_params(r, r->data);
-    return st;
+    return golden_bind_sublayer(r, MEM_NONE, e);
 }
 
 /* Append attention of this letter and a feed-forward network. False if there is no room. */
@@ -121,30 +98,22 @@ static enum status read_order(struct run *r, int after, struct err *e)
 static enum status read_config(struct run *r, struct err *e)
 {
     const char *const scheme = safetensors_meta(r->s, "scheme");
-    int D = 0, H = 0, dh = 0, F = 0, after = 0, causal = 0, bias = 0;
-    double scale = 0, eps = 0;
+    int after = 0, causal = 0, bias = 0;
     struct err why;
     enum status st;
 
-    if ((st = golden_extent(r, e)) != OK ||
-        (st = golden_size(r, "d_model", GOLDEN_WIDE, &D, e)) != OK ||
-        (st = golden_size(r, "n_head", GOLDEN_WIDE, &H, e)) != OK ||
-        (st = golden_size(r, "d_head", GOLDEN_WIDE, &dh, e)) != OK ||
-        (st = golden_size(r, "d_inner", GOLDEN_WIDE, &F, e)) != OK ||
+    if ((st = golden_part(r, golden_variant(r), "DHdF", e)) != OK ||
         (st = safetensors_int(r->s, "dec_layers", 0, 0, MAX_SUBLAYERS, &after, e)) != OK ||
         (st = safetensors_int(r->s, "causal", 0, 0, 1, &causal, e)) != OK ||
         (st = safetensors_int(r->s, "attn_bias", 1, 0, 1, &bias, e)) != OK ||
-        (st = safetensors_real(r->s, "scale", 1, &scale, e)) != OK ||
-        (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK)
+        (st = golden_eps(r, e)) != OK)
         return st;
     if (r->max.M)
         return safetensors_fail(r->s, e, "mem %d with blocks of layers  -> use mem 0", r->max.M);
-    r->c = config_default(golden_variant(r), D, H, dh, F, 1, 1);
+    r->c.V = 1;
     r->c.uv_per_layer = true;
     r->c.max_seq = r->max.L;
     r->c.causal = causal;
-    r->c.scale = (float)scale;
-    r->c.ln_eps = (float)eps;
     if (scheme && !(r->c.pos = pos_find(scheme)))
         return safetensors_fail(r->s, e, "unknown scheme \"%.64s\"  -> xl", scheme);
     if ((st = safetensors_int(r->s, "clamp_len", 0, 0, GOLDEN_WIDE, &r->c.clamp_len, e)) != OK)
@@ -161,16 +130,11 @@ static enum status read_config(struct run *r, struct err *e)
 
 static enum status read(struct run *r, struct err *e)
 {
-    struct funnel_run *const o = r->data;
     enum status st;
 
-    if ((st = read_config(r, e)) != OK || (st = golden_inputs(r, r->c.D, e)) != OK ||
-        (st = sublayers_init(&r->sublayers, &r->c, &r->params, 0, e)) != OK)
+    if ((st = read_config(r, e)) != OK || (st = golden_inputs(r, r->c.D, e)) != OK)
         return st;
-    if (!(o->file.v = calloc((size_t)r->params.n + 1, sizeof(*o->file.v))))
-        return fail(e, E_NOMEM, "no memory for %d parameters", r->params.n);
-    r->weights = &o->file;
-    return OK;
+    return sublayers_init(&r->sublayers, &r->c, &r->params, 0, e);
 }
 
 /* The output of the last block is compared before the sub-layers after it run. */
@@ -180,7 +144,6 @@ static enum status forward(struct run *r, struct err *e)
     struct sublayers *const s = &r->sublayers;
     const int B = r->max.B, L = r->max.L, last = o->joins - 1;
 
-    zero_others(r, o);
     if (r->c.pos->pos_encoding)
         r->c.pos->pos_encoding(&r->c, 0, L, s->pos_encoding);
     sublayers_build_tables(s, r->g);
@@ -204,8 +167,6 @@ static void backward(struct run *r)
     sublayers_backward(&r->sublayers, r->g, r->d_x, r->max.B, r->max.L);
 }
 
-static void release(struct run *r) { free(((struct funnel_run *)r->data)->file.v); }
-
 static bool claims(const struct safetensors *s) { return safetensors_meta(s, "blocks"); }
 
 const struct golden_kind golden_funnel = {
@@ -213,7 +174,7 @@ const struct golden_kind golden_funnel = {
     .size = sizeof(struct funnel_run),
     .read = read,
     .bind = bind,
+    .file_name = file_name,
     .forward = forward,
     .backward = backward,
-    .release = release,
 };

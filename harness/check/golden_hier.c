@@ -13,7 +13,7 @@ struct hier_run {
     struct hierarchy t;
 };
 
-static enum status bind_all(struct run *r, bool backward, struct err *e)
+static enum status bind(struct run *r, struct err *e)
 {
     struct hier_run *const o = r->data;
     struct arena *const a = &r->arena;
@@ -23,19 +23,7 @@ static enum status bind_all(struct run *r, bool backward, struct err *e)
     params_place_grad(&r->params, a);
     r->y = arena_f32(a, PART_ACTIVATIONS, r->n_y);
     r->d_x = arena_f32(a, PART_ACTIVATIONS, r->n_y);
-    return hierarchy_bind(&o->t, r->g, &r->params, r->max, backward, a, e);
-}
-
-static enum status bind(struct run *r, struct err *e)
-{
-    const struct arena before = r->arena;
-    const enum status st = bind_all(r, r->grad, e);
-
-    if (st != E_UNSUPPORTED || !r->grad)
-        return st;
-    r->grad = false;
-    r->arena = before;
-    return bind_all(r, false, e);
+    return hierarchy_bind(&o->t, r->g, &r->params, r->max, r->grad, a, e);
 }
 
 static enum status read(struct run *r, struct err *e)
@@ -43,20 +31,14 @@ static enum status read(struct run *r, struct err *e)
     struct hier_run *const o = r->data;
     struct config *const c = &r->c;
     const char *const fold = safetensors_meta(r->s, "hier_fold");
-    int D = 0, H = 0, dh = 0, F = 0, chunk = 0;
+    int chunk = 0;
     enum fold how = FOLD_LINEAR;
-    double scale = 0;
     enum status st;
 
-    if ((st = golden_size(r, "d_model", GOLDEN_WIDE, &D, e)) != OK ||
-        (st = golden_size(r, "n_head", GOLDEN_WIDE, &H, e)) != OK ||
-        (st = golden_size(r, "d_head", GOLDEN_WIDE, &dh, e)) != OK ||
-        (st = golden_size(r, "d_inner", GOLDEN_WIDE, &F, e)) != OK ||
-        (st = golden_size(r, "chunk", GOLDEN_WIDE, &chunk, e)) != OK ||
-        (st = safetensors_real(r->s, "scale", 1, &scale, e)) != OK ||
-        (st = golden_extent(r, e)) != OK)
+    if ((st = golden_part(r, NULL, "DHdF", e)) != OK ||
+        (st = golden_size(r, "chunk", GOLDEN_WIDE, &chunk, e)) != OK)
         return st;
-    if (r->max.M || r->max.L % chunk || (double)chunk * D > GOLDEN_WIDE)
+    if (r->max.M || r->max.L % chunk || (double)chunk * c->D > GOLDEN_WIDE)
         return safetensors_fail(r->s, e,
                                 "seq %d, mem %d in chunks of %d  -> use whole chunks and mem 0",
                                 r->max.L, r->max.M, chunk);
@@ -65,15 +47,12 @@ static enum status read(struct run *r, struct err *e)
     if (how == FOLDS)
         return safetensors_fail(r->s, e, "unknown hier_fold \"%.64s\"  -> use %s or %s",
                                 fold ? fold : "", fold_name[FOLD_LINEAR], fold_name[FOLD_FIRST]);
-    *c = config_default(variants[0], D, H, dh, F, 1, 0);
     if ((st = checkpoint_parts(r->s, "param.inner.", c, e)) != OK)
         return st;
-    c->pos = pos_find("none");
     c->wiring = WIRING_POST;
-    c->scale = (float)scale;
     c->causal = DIRECTION_BOTH;
     c->attn_bias = safetensors_find(r->s, "param.inner.attn.q.bias") != NULL;
-    if ((st = checkpoint_check(r->s, c, e)) != OK || (st = golden_inputs(r, D, e)) != OK)
+    if ((st = checkpoint_check(r->s, c, e)) != OK || (st = golden_inputs(r, c->D, e)) != OK)
         return st;
     return hierarchy_init(&o->t, c, chunk, how == FOLD_LINEAR, &r->params, e);
 }
@@ -108,6 +87,7 @@ const struct golden_kind golden_hier = {
     .size = sizeof(struct hier_run),
     .read = read,
     .bind = bind,
+    .forward_alone = true,
     .forward = forward,
     .backward = backward,
     .release = release,

@@ -29,6 +29,7 @@ struct run {
     struct config c;
     struct extent max;
     struct params params, *weights; /* weights: what is loaded and compared; initially `params` */
+    struct params file;             /* `params` under the file's names, if the kind has file_name */
     struct sublayers sublayers;     /* one, without wiring; for the kinds that use it */
     struct sublayers *list;         /* whose arrays the file may give; initially `sublayers` */
     bool grad;                      /* the file has gradients and the backend can compute them */
@@ -38,14 +39,21 @@ struct run {
     float *room;                       /* [B,L,D] work space of golden_enter */
 };
 
+enum { GOLDEN_NAME = sizeof(((struct param *)NULL)->name) };
+
 struct golden_kind {
     const char *name;                            /* of the metadata's kind; NULL = any */
     bool (*claims)(const struct safetensors *s); /* NULL = every file of this kind */
     size_t size;                                 /* of the reader's own part of struct run */
     /* Metadata and inputs; declares the parameters. */
     enum status (*read)(struct run *r, struct err *e);
-    /* Over a counting and a placed arena. */
+    /* Over a counting and a placed arena, with what backward needs if r->grad. */
     enum status (*bind)(struct run *r, struct err *e);
+    /* A backend that lacks the backward pass binds again without it. */
+    bool forward_alone;
+    /* The file's name of a parameter; false = it has none, and the parameter is 0. NULL = its own
+     * name. */
+    bool (*file_name)(const struct run *r, const char *name, char out[GOLDEN_NAME]);
     /* The weights, from where they are; NULL = this file has them. */
     enum status (*load)(struct run *r, struct err *e);
     /* Fills y, and compares everything else it computes. */
@@ -73,6 +81,12 @@ const struct tensor *golden_need(const struct run *r, const char *name, enum dty
 /* A number from 0, which it is without the key; one from 1 to `most`, which the file must have. */
 enum status golden_whole(const struct run *r, const char *key, int *out, struct err *e);
 enum status golden_size(const struct run *r, const char *key, int most, int *out, struct err *e);
+/* A part of a model, in c: `sizes` are those of D, H, d (d_head) and F that the file must give. Else
+ * it has one head, D wide, and F is D. With H the file may give the scale of scores. Without a
+ * variant it has no positions. Then batch, seq and mem. */
+enum status golden_part(struct run *r, const struct variant *v, const char *sizes, struct err *e);
+/* Metadata ln_eps. */
+enum status golden_eps(struct run *r, struct err *e);
 const struct variant *golden_variant(struct run *r);
 /* The file's model, in c. */
 enum status golden_config(struct run *r, struct err *e);

@@ -52,21 +52,15 @@ static enum status read(struct run *r, struct err *e)
 {
     struct map_run *o = r->data;
     struct config *c = &r->c;
-    double eps = 0, width = 0;
-    int D = 0, dh = 0, depth = 0;
+    double width = 0;
+    int depth = 0;
     enum status st;
 
-    if ((st = golden_extent(r, e)) != OK ||
-        (st = golden_size(r, "d_model", GOLDEN_WIDE, &D, e)) != OK ||
-        (st = golden_size(r, "d_out", GOLDEN_WIDE, &dh, e)) != OK ||
+    if ((st = golden_part(r, NULL, "D", e)) != OK ||
+        (st = golden_size(r, "d_out", GOLDEN_WIDE, &c->dh, e)) != OK ||
         (st = golden_size(r, "depth", MAX_DEXTRA_DEPTH, &depth, e)) != OK ||
         (st = safetensors_real(r->s, "width_mult", 1, &width, e)) != OK ||
-        (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK)
-        return st;
-    *c = config_default(variants[0], D, 1, dh, 1, 1, 0);
-    c->pos = pos_find("none");
-    c->ln_eps = (float)eps;
-    if ((st = checkpoint_map(r->s, c, e)) != OK)
+        (st = golden_eps(r, e)) != OK || (st = checkpoint_map(r->s, c, e)) != OK)
         return st;
     if (!c->qkv_map || !(width >= 1 && width <= MAX_DEXTRA_WIDTH))
         return safetensors_fail(r->s, e,

@@ -271,16 +271,11 @@ static bool claims_ffn(const struct safetensors *s) { return channel_mix(s) != N
 
 static enum status read_ffn(struct run *r, struct err *e)
 {
-    int D = 0, F = 0;
-    enum status st;
+    enum status st = golden_part(r, golden_variant(r), "DF", e);
 
-    if ((st = golden_extent(r, e)) != OK ||
-        (st = golden_size(r, "d_model", GOLDEN_WIDE, &D, e)) != OK ||
-        (st = golden_size(r, "d_inner", GOLDEN_WIDE, &F, e)) != OK)
-        return st;
-    r->c = config_default(golden_variant(r), D, 1, D, F, 1, 0);
     r->c.ffn = channel_mix(r->s);
-    if ((st = checkpoint_check(r->s, &r->c, e)) != OK || (st = golden_inputs(r, D, e)) != OK)
+    if (st != OK || (st = checkpoint_check(r->s, &r->c, e)) != OK ||
+        (st = golden_inputs(r, r->c.D, e)) != OK)
         return st;
     return sublayers_init_bare(&r->sublayers, &r->c, 'f', &r->params, 0, e);
 }

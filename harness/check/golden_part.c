@@ -28,22 +28,15 @@ static enum status read_part(struct run *r, const char *key, struct err *e)
 {
     struct part_run *o = r->data;
     struct config *c = &r->c;
-    int D = 0;
-    double eps;
-    enum status st;
+    enum status st = golden_part(r, NULL, "D", e);
 
-    if ((st = golden_extent(r, e)) != OK ||
-        (st = golden_size(r, "d_model", GOLDEN_WIDE, &D, e)) != OK)
+    if (st != OK)
         return st;
-    *c = config_default(variants[0], D, 1, D, 1, 1, 0);
-    c->pos = pos_find("none");
     c->ffn = NULL; /* the file's */
     if ((st = safetensors_int(r->s, "d_inner", 1, 0, GOLDEN_WIDE, &c->F, e)) != OK ||
-        (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK ||
-        (st = golden_whole(r, "vocab", &c->V, e)) != OK ||
+        (st = golden_eps(r, e)) != OK || (st = golden_whole(r, "vocab", &c->V, e)) != OK ||
         (st = checkpoint_parts(r->s, "param.", c, e)) != OK)
         return st;
-    c->ln_eps = (float)eps;
     if (!safetensors_meta(r->s, key))
         return safetensors_fail(r->s, e, "metadata %s is missing  -> give a golden file", key);
     if ((st = checkpoint_check(r->s, c, e)) != OK)

@@ -13,11 +13,10 @@ static enum status read_config(struct run *r, struct err *e)
     int D = 0;
     enum status st;
 
-    if ((st = golden_size(r, "d_model", MOST, &D, e)) != OK)
-        return st;
-    r->c = config_default(golden_variant(r), D, 1, D, D, 1, 0);
-    if ((st = checkpoint_parts(r->s, "param.", &r->c, e)) != OK ||
-        (st = checkpoint_check(r->s, &r->c, e)) != OK || (st = golden_extent(r, e)) != OK)
+    if ((st = golden_size(r, "d_model", MOST, &D, e)) != OK ||
+        (st = golden_part(r, golden_variant(r), "D", e)) != OK ||
+        (st = checkpoint_parts(r->s, "param.", &r->c, e)) != OK ||
+        (st = checkpoint_check(r->s, &r->c, e)) != OK)
         return st;
     if (r->c.rnn_window > MOST)
         return safetensors_fail(r->s, e, "rnn_window %d  -> use 1 to %d", r->c.rnn_window,

@@ -15,24 +15,12 @@ struct seq2seq_run {
     float *nll;
 };
 
-static enum status bind_all(struct run *r, bool backward, struct err *e)
+static enum status bind(struct run *r, struct err *e)
 {
     struct seq2seq_run *const o = r->data;
 
     o->nll = arena_f32(&r->arena, PART_ACTIVATIONS, (size_t)r->max.B * (size_t)r->max.L);
-    return seq2seq_bind(&o->t, r->g, backward, &r->arena, e);
-}
-
-static enum status bind(struct run *r, struct err *e)
-{
-    const struct arena before = r->arena;
-    const enum status st = bind_all(r, r->grad, e);
-
-    if (st != E_UNSUPPORTED || !r->grad)
-        return st;
-    r->grad = false;
-    r->arena = before;
-    return bind_all(r, false, e);
+    return seq2seq_bind(&o->t, r->g, r->grad, &r->arena, e);
 }
 
 /* Tokens [B,n] of the vocabulary; or lengths from 1 to `most`. */
@@ -114,6 +102,7 @@ const struct golden_kind golden_seq2seq = {
     .size = sizeof(struct seq2seq_run),
     .read = read,
     .bind = bind,
+    .forward_alone = true,
     .forward = forward,
     .release = release,
 };
