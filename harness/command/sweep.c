@@ -421,7 +421,7 @@ static void tell_noise(struct sweep *w)
         console_note(&w->s.console, "!: not compared with the reference (--no-check)");
     if (w->timed > 0 && case_launches(w->s.opt) == 1)
         console_note(&w->s.console, "note: intervals are within one launch of each case; another "
-                                    "may lie outside  -> --launches 3");
+                                    "may lie outside  -> give --launches 3");
     if (w->throttled > 0)
         console_note(
             &w->s.console,
