@@ -72,6 +72,9 @@ static struct config smooth_form(const struct form *w, int turn)
     struct config c = wired(w, turn | (w->gate >= 0));
 
     c.ffn_bias = c.ffn_bias || c.gate;
+    /* steps find no room between the corners of a maximum below a ReLU */
+    if (c.mixer == &mixer_pooling && c.wiring == WIRING_REORDER)
+        set_choice(&c, "pf_pool", "mean");
     return c;
 }
 
