@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <string.h>
 
-const char *const list_words[] = {"variants", "families", "parts",   "backends",
-                                  "cases",    "columns",  "sources", "baselines",
-                                  "systems",  "models",   NULL};
+const char *const list_words[] = {"variants",  "families", "parts",   "settings",
+                                  "backends",  "cases",    "columns", "sources",
+                                  "baselines", "systems",  "models",  NULL};
 const char *const baseline_words[] = {"save", "list", "show", "rm", NULL};
 const char *const completion_words[] = {"bash", "zsh", "fish", NULL};
 

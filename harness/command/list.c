@@ -12,6 +12,7 @@
 #include "harness/util/text_table.h"
 #include "list_cases.h"
 #include "list_models.h"
+#include "list_settings.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/exclusions.h"
 #include "variants/systems.h"
@@ -136,7 +137,7 @@ static int list_variants(const struct options *o)
                                          : (n = by_family(chosen), OK);
     for (int i = 0; i < n && st == OK; i++) {
         const struct variant *const v = chosen[i];
-        char list[256];
+        char list[512];
         print_axes(list, sizeof(list), v);
         const char *const text[] = {
             family_name[family_of(v)],
@@ -339,6 +340,8 @@ int cmd_list(struct options *opt)
         return list_families(opt);
     if (strcmp(what, "parts") == 0)
         return list_parts(opt);
+    if (strcmp(what, "settings") == 0)
+        return list_settings(opt);
     if (strcmp(what, "systems") == 0)
         return list_systems(opt);
     if (strcmp(what, "sources") == 0)
@@ -349,9 +352,8 @@ int cmd_list(struct options *opt)
         return list_models(opt);
     if (!*what)
         fail(&e, E_USAGE,
-             "list needs a word  -> write variants, families, parts, backends, cases, columns, "
-             "sources, "
-             "systems, models or baselines");
+             "list needs a word  -> write variants, families, parts, settings, backends, cases, "
+             "columns, sources, systems, models or baselines");
     else
         unknown_word(&e, "list", what, list_words, NULL);
     return report_error(E_USAGE, &e);

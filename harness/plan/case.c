@@ -174,6 +174,10 @@ void taken_add(struct taken *t, const struct config *c, enum scope scope)
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         t->choice[i] = t->choice[i] || choice_applies(&model_choices[i], c, scope);
     t->kv_heads = t->kv_heads || config_groups(c);
+    int i = 0;
+    const struct choice *row;
+    for (struct settings all = {0}; (row = setting_next(&all)); i++)
+        t->setting[i] = t->setting[i] || setting_applies(row, c);
 }
 
 enum status taken_check(const struct taken *t, const struct options *opt, const char *who,
@@ -189,6 +193,10 @@ enum status taken_check(const struct taken *t, const struct options *opt, const 
         if (opt->chosen[i].n && !t->choice[i] && options_typed(opt, model_choices[i].option))
             return fail(e, E_USAGE, "--%s %s does not apply to %s  %s", model_choices[i].option,
                         opt->chosen[i].v[0], who, what_then);
+    const struct choice *const row = settings_untaken(opt->settings, t->setting);
+    if (row)
+        return fail(e, E_USAGE, "--set %s does not apply to %s  %s", row->name, who,
+                    "-> leave it out, or see: bench list settings");
     return OK;
 }
 

@@ -125,7 +125,7 @@ enum status config_at_eval(struct config *c, const struct options *opt,
 /* The options of models that a plan or a training uses. One that nothing uses is an error where it
  * is typed: those of @files and of the environment are for the variants that have them. */
 struct taken {
-    bool choice[MODEL_CHOICE_COUNT], kv_heads;
+    bool choice[MODEL_CHOICE_COUNT], kv_heads, setting[SETTINGS_MOST];
 };
 void taken_add(struct taken *t, const struct config *c, enum scope scope);
 /* E_USAGE names the first option that is given and not taken; `who` is a variant that has it not.

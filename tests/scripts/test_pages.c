@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The pages are true: their tables name every command and setting, their generated parts are what
+ * The pages are true: their tables name every command, their generated parts are what
  * the program prints, their links lead somewhere, and each command in them is one that the program
  * takes. */
 #include "harness/cli/option_table.h"
 #include "harness/table/record.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
-#include "variants/model/settings.h"
 
 #include <ctype.h>
 #include <glob.h>
@@ -73,17 +72,6 @@ Test(pages, generated_parts)
         free(tracked.data);
     }
     ran_free(&r);
-}
-
-Test(pages, table_of_settings)
-{
-    struct bytes text = must_load("docs/variants.md");
-    const char *const table = table_of(text.data, "| `--set` | counts | of |");
-    const struct choice *s;
-
-    for (struct settings all = {0}; (s = setting_next(&all));)
-        cr_expect(in_code(table, s->name), "no row for %s", s->name);
-    free(text.data);
 }
 
 /* As "bench NAME", or alone in code among others. */

@@ -21,6 +21,13 @@ static bool has_sep(const struct config *c) { return strchr(c->subs, SUB_SEP); }
 static bool has_lsra(const struct config *c) { return strchr(c->subs, SUB_LSRA); }
 static bool has_feedback(const struct config *c) { return c->feedback.on; }
 static bool has_slots(const struct config *c) { return strchr(c->subs, SUB_READ); }
+static bool ponders(const struct config *c) { return c->halt != HALT_NEVER; }
+static bool has_budget(const struct config *c) { return c->cond != COND_NONE; }
+static bool has_sinusoids(const struct config *c)
+{
+    return c->steps || (c->pos && c->pos->sinusoids);
+}
+static bool is_shaw(const struct config *c) { return c->pos == &pos_shaw; }
 static bool is_lazy(const struct config *c) { return c->variant->lazy_group > 0; }
 static bool streams(const struct config *c) { return c->variant->stream_sinks > 0; }
 
@@ -152,14 +159,17 @@ static const struct choice others[] = {
     ROW_INT(struct config, rel_rows, "rel_rows", 1, 2 * MAX_DISTANCE + 1., NULL,
             .zero_is_absent = true),
     ROW_FLAG(struct config, rel_per_head, "rel_per_head", NULL, .absent = "0"),
-    ROW_FLAG(struct config, rel_k, "rel_k", NULL, .tensor = "attn.rel_k"),
-    ROW_FLAG(struct config, rel_v, "rel_v", NULL, .tensor = "attn.rel_v"),
+    ROW_FLAG(struct config, rel_k, "rel_k", "1: keys have embeddings of distances",
+             .tensor = "attn.rel_k", .applies = is_shaw, SETTING),
+    ROW_FLAG(struct config, rel_v, "rel_v", "1: values have embeddings of distances",
+             .tensor = "attn.rel_v", .applies = is_shaw, SETTING),
     {.name = "uv",
      .codec = CODEC_TEXT,
      .at = offsetof(struct config, uv_per_layer),
      .print = print_uv,
      .tensor = "attn.bias_u"},
-    ROW_WORD(struct config, sinusoid, "sinusoid", sinusoid_name, NULL, .absent = "concat"),
+    ROW_WORD(struct config, sinusoid, "sinusoid", sinusoid_name, "order of sines and cosines",
+             .absent = "concat", .applies = has_sinusoids, SETTING),
     ROW_INT(struct config, max_pos, "max_pos", 0, MAX_DISTANCE, NULL, .absent = "0",
             .scope = SCOPE_MODEL),
     ROW_WORD(struct config, score_residual, "realformer", score_residual_name, NULL,
@@ -174,8 +184,9 @@ static const struct choice others[] = {
              .applies = has_feedback, .absent = "0"),
     ROW_INT(struct config, slots.n, "slots", 0, 1 << 12, "rows that stand for all earlier segments",
             .scope = SCOPE_MODEL, .setting = true, .applies = has_slots, .absent = "0"),
-    ROW_REAL(struct config, slots.temp, "slot_temp", 0, FLT_MAX, NULL, .absent = "1",
-             .scope = SCOPE_MODEL),
+    ROW_REAL(struct config, slots.temp, "slot_temp", 0, FLT_MAX,
+             "temperature of reading and writing slots", .absent = "1", .scope = SCOPE_MODEL,
+             .applies = has_slots, SETTING),
     ROW_FLAG(struct config, slots.bptt, "bptt", "1: gradients reach what earlier segments wrote",
              .scope = SCOPE_MODEL, .setting = true, .applies = has_slots, .absent = "0"),
     ROW_INT(struct config, slots.replay, "replay", 0, 64,
@@ -183,8 +194,10 @@ static const struct choice others[] = {
             .applies = has_slots, .absent = "16"),
     ROW_WORD(struct config, exit, "exit", exit_name, NULL, .absent = "none", .scope = SCOPE_MODEL),
     ROW_WORD(struct config, cond, "cond", cond_name, NULL, .absent = "none"),
-    ROW_REAL(struct config, budget, "budget", 0, 1, NULL),
-    ROW_REAL(struct config, budget_coef, "budget_coef", 0, FLT_MAX, NULL),
+    ROW_REAL(struct config, budget, "budget", 0, 1, "share of tokens that are computed in full",
+             .applies = has_budget, SETTING),
+    ROW_REAL(struct config, budget_coef, "budget_coef", 0, FLT_MAX,
+             "weight of the distance to it in the loss", .applies = has_budget, SETTING),
     ROW_INT(struct config, lazy_group, "lazy_group", 0, MAX_LAYERS,
             "layers that share probabilities", .scope = SCOPE_MODEL, .setting = true,
             .applies = is_lazy, .absent = "0"),
@@ -195,8 +208,11 @@ static const struct choice others[] = {
     ROW_INT(struct config, steps, "steps", 0, MAX_LAYERS, NULL, .absent = "0",
             .scope = SCOPE_MODEL),
     ROW_INT(struct config, step_base, "step_base", 0, 1 << 20, NULL, .scope = SCOPE_MODEL),
-    ROW_REAL(struct config, halt_eps, "halt_eps", 0, 1, NULL, .scope = SCOPE_MODEL),
-    ROW_REAL(struct config, ponder_tau, "ponder_tau", 0, FLT_MAX, NULL, .scope = SCOPE_MODEL),
+    ROW_REAL(struct config, halt_eps, "halt_eps", 0, 1,
+             "what is left of the probability where a token halts", .scope = SCOPE_MODEL,
+             .applies = ponders, SETTING),
+    ROW_REAL(struct config, ponder_tau, "ponder_tau", 0, FLT_MAX, "weight of the steps in the loss",
+             .scope = SCOPE_MODEL, .applies = ponders, SETTING),
 };
 
 const struct choice *model_key(int i)

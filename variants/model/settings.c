@@ -122,6 +122,8 @@ static bool applies(const struct choice *row, const struct config *c, bool core)
     return base_of(row, c) && choice_applies(row, c, core ? SCOPE_CORE : SCOPE_MODEL);
 }
 
+bool setting_belongs(const struct choice *row, const struct config *c) { return base_of(row, c); }
+
 bool setting_applies(const struct choice *row, const struct config *c)
 {
     return applies(row, c, false);
@@ -168,51 +170,90 @@ static enum status unreadable(const char *text, const char *at, struct err *e)
     if (at[n] == '=' && n > 0 && !known)
         return fail(e, E_USAGE, "--set \"%.80s\": no setting %.*s  -> use one of %s ...", text,
                     n < 30 ? (int)n : 30, at, names);
-    return fail(e, E_USAGE, "--set \"%.80s\": cannot read \"%.30s\"  -> write NAME=N,...", text,
+    return fail(e, E_USAGE, "--set \"%.80s\": cannot read \"%.30s\"  -> write NAME=VALUE,...", text,
                 at);
 }
 
-/* Read "NAME=N" at `at`. Returns its length, 0 where it is none. */
-static int read_one(const char *at, const struct choice **row, int *value)
+/* A list inside a value has colons, as commas end the value. */
+static void swap(char *value, char from, char to)
+{
+    for (char *at = value; (at = strchr(at, from));)
+        *at = to;
+}
+
+/* "NAME=VALUE" as it stands in a text. */
+struct assignment {
+    const struct choice *row;
+    char value[64];
+};
+
+/* Read one at `at`. Returns its length, 0 where it is none. */
+static int read_one(const char *at, struct assignment *to)
 {
     char name[24] = "";
     int end = 0;
 
-    if (sscanf(at, "%23[a-z_]=%9d%n", name, value, &end) != 2 || (at[end] && at[end] != ','))
+    if (sscanf(at, "%23[a-z0-9_]=%63[^,]%n", name, to->value, &end) != 2 ||
+        (at[end] && at[end] != ','))
         return 0;
-    *row = find(name);
-    return *row ? end : 0;
+    swap(to->value, ':', ',');
+    to->row = find(name);
+    return to->row ? end : 0;
+}
+
+static bool is_left_out(const struct choice *row, const char *word)
+{
+    for (int i = 0; row->codec == CODEC_WORD && i < row->least; i++)
+        if (strcmp(row->words[i], word) == 0)
+            return true;
+    return false;
+}
+
+/* Could some model have it? */
+static enum status check_value(const struct assignment *a, struct err *e)
+{
+    struct config any = {0}; /* as large as any part's struct */
+    struct err why = {""};
+
+    if (is_left_out(a->row, a->value))
+        return fail(e, E_USAGE, "--set %s=%s: it would not be there  -> choose another variant",
+                    a->row->name, a->value);
+    if (choice_parse(a->row, &any, a->value, &why) == OK)
+        return OK;
+    const char *const advice = strstr(why.msg, "  -> ");
+    return fail(e, E_USAGE, "--set %s=%.40s%s%s%s", a->row->name, a->value,
+                a->row->help ? ": " : "", a->row->help ? a->row->help : "",
+                advice ? advice : why.msg);
 }
 
 static enum status check_text(const char *text, struct err *e)
 {
-    for (const char *at = text; *text; at++) {
-        const struct choice *row = NULL;
-        int value = 0;
-        const int end = read_one(at, &row, &value);
-        if (end == 0)
-            return unreadable(text, at, e);
-        if (value < row->least || value > row->most)
-            return fail(e, E_USAGE, "--set %s=%d: %s  -> use %.0f to %.0f", row->name, value,
-                        row->help, row->least, row->most);
+    enum status st = OK;
+
+    if (strlen(text) >= SETTINGS_TEXT / 2) /* as many again may be printed unasked */
+        return fail(e, E_USAGE, "--set: %zu characters are too many  -> use %d at most",
+                    strlen(text), SETTINGS_TEXT / 2 - 1);
+    for (const char *at = text; *text && st == OK; at++) {
+        struct assignment a = {0};
+        const int end = read_one(at, &a);
+        st = end == 0 ? unreadable(text, at, e) : check_value(&a, e);
         at += end;
         if (!*at)
             break;
     }
-    return OK;
+    return st;
 }
 
 /* The last value that the text gives it; false where it gives none. */
-static bool value_in(const char *text, const struct choice *wanted, int *value)
+static bool value_in(const char *text, const struct choice *wanted, struct assignment *to)
 {
     bool found = false;
 
     for (const char *at = text; *text; at++) {
-        const struct choice *row = NULL;
-        int n = 0;
-        at += read_one(at, &row, &n);
-        if (row == wanted) {
-            *value = n;
+        struct assignment a = {0};
+        at += read_one(at, &a);
+        if (a.row == wanted) {
+            *to = a;
             found = true;
         }
         if (!*at)
@@ -221,18 +262,29 @@ static bool value_in(const char *text, const struct choice *wanted, int *value)
     return found;
 }
 
+const struct choice *settings_untaken(const char *text, const bool taken[SETTINGS_MOST])
+{
+    const struct choice *row;
+    struct assignment a;
+    int i = 0;
+
+    for (struct settings all = {0}; (row = setting_next(&all)); i++) {
+        CHECK(i < SETTINGS_MOST);
+        if (!taken[i] && value_in(text, row, &a))
+            return row;
+    }
+    return NULL;
+}
+
 enum status settings_parse(struct config *c, const char *text, bool core, struct err *e)
 {
     const struct choice *row;
     enum status st = check_text(text, e);
 
     for (struct settings all = {0}; st == OK && (row = setting_next(&all));) {
-        char digits[16];
-        int value = 0;
-        if (!applies(row, c, core) || !value_in(text, row, &value))
-            continue;
-        snprintf(digits, sizeof(digits), "%d", value);
-        st = set(c, row, digits, e);
+        struct assignment a;
+        if (applies(row, c, core) && value_in(text, row, &a))
+            st = set(c, row, a.value, e);
     }
     return st;
 }
@@ -278,6 +330,7 @@ void settings_print(char text[SETTINGS_TEXT], const struct config *c, bool chang
                                        choice_equal(row, base_of(row, c), base_of(row, &plain))))
             continue;
         choice_print(value, row, base_of(row, c));
+        swap(value, ',', ':');
         n += (size_t)snprintf(text + n, SETTINGS_TEXT - n, "%s%s=%s", n ? "," : "", row->name,
                               value);
         CHECK(n < SETTINGS_TEXT);

@@ -17,8 +17,14 @@ struct settings {
 /* The next one; NULL after the last. */
 const struct choice *setting_next(struct settings *walk);
 bool setting_applies(const struct choice *row, const struct config *c);
+/* Does it have the part that the setting is of, whether other choices make it count or not? */
+bool setting_belongs(const struct choice *row, const struct config *c);
 
-enum { SETTINGS_TEXT = 128 };
+enum { SETTINGS_TEXT = 256 };
+
+/* The first setting that a text gives and `taken`, in the order of setting_next, has not; NULL. */
+enum { SETTINGS_MOST = 192 };
+const struct choice *settings_untaken(const char *text, const bool taken[SETTINGS_MOST]);
 
 /* "experts=8,moe_k=2": set those that apply and leave the others. All other choices of the model,
  * such as the length of its memory, must have been made. With `core` only those that attention

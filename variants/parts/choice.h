@@ -47,7 +47,7 @@ struct choice {
     enum scope scope;
     bool skeleton;   /* norms, feed-forward networks, biases: most ideas leave them as they are */
     bool special;    /* only some variants have it: `bench list variants` says which */
-    bool setting;    /* a number of --set and of the column `settings`; CODEC_INT or CODEC_FLAG */
+    bool setting;    /* one of --set and of the column `settings`; a word from number `least` on */
     bool if_changed; /* a setting that the column has only where it is not as usual */
     /* No parameter depends on it: a checkpoint may be scored with another value (`bench eval`). */
     bool at_eval;
@@ -69,6 +69,9 @@ struct choice {
     void (*print)(char text[CHOICE_TEXT], const void *base);
     enum status (*parse)(void *base, const char *text, struct err *e);
 };
+
+/* A setting that few change: the column, and the line that runs a case again, say it only then. */
+#define SETTING .setting = true, .if_changed = true
 
 /* Rows of tables, for `field` of `type`. Further members follow the help. */
 #define ROW_NUMBER(kind, type, field, text, from_, to, ...)                                        \

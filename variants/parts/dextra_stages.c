@@ -122,13 +122,16 @@ static void print_width(char text[CHOICE_TEXT], const void *base)
 }
 
 static const struct choice dextra_choices[] = {
-    ROW_WORD(struct dextra, form, "dextra", form_name, "whose form"),
-    ROW_TEXT("dextra_depth", print_depth, read_depth, "group linear transforms"),
-    ROW_TEXT("dextra_width", print_width, read_width, "the widest transform, of the model's width"),
-    ROW_INT(struct dextra, groups, "glt_max_groups", 1, 1 << 16, "most groups"),
-    ROW_FLAG(struct dextra, shuffle, "glt_shuffle", "groups exchange units", .absent = "0"),
-    ROW_FLAG(struct dextra, norm, "glt_norm", "each transform is normalised", .absent = "0"),
-    ROW_WORD(struct dextra, act, "glt_act", act_name, "activation"),
+    ROW_WORD(struct dextra, form, "dextra", form_name, "whose form", SETTING),
+    ROW_TEXT("dextra_depth", print_depth, read_depth, "group linear transforms", SETTING),
+    ROW_TEXT("dextra_width", print_width, read_width, "the widest transform, of the model's width",
+             SETTING),
+    ROW_INT(struct dextra, groups, "glt_max_groups", 1, 1 << 16, "most groups", SETTING),
+    ROW_FLAG(struct dextra, shuffle, "glt_shuffle", "groups exchange units", .absent = "0",
+             SETTING),
+    ROW_FLAG(struct dextra, norm, "glt_norm", "each transform is normalised", .absent = "0",
+             SETTING),
+    ROW_WORD(struct dextra, act, "glt_act", act_name, "activation", SETTING),
     {0},
 };
 

@@ -16,7 +16,7 @@ static const struct choice compressive_choices[] = {
     ROW_INT(struct compressive, ratio, "c_ratio", 1, 1 << 12, "rows that one is compressed from",
             .scope = SCOPE_LAYER, .setting = true, .applies = does_compress),
     ROW_WORD(struct compressive, form, "compress", compress_name, "how a row is made of several",
-             .applies = does_compress),
+             .applies = does_compress, SETTING),
     {0},
 };
 

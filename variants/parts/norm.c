@@ -30,11 +30,11 @@ static const char *const ada_std_name[] = {"biased", "unbiased", NULL};
 
 static const struct choice ada_choices[] = {
     ROW_REAL(struct ada, c, "ada_c", 0, FLT_MAX, "C of AdaNorm", .scope = SCOPE_LAYER,
-             .absent = "1"),
+             .absent = "1", SETTING),
     ROW_REAL(struct ada, k, "ada_k", 0, FLT_MAX, "k of AdaNorm", .scope = SCOPE_LAYER,
-             .absent = "0.1"),
+             .absent = "0.1", SETTING),
     ROW_WORD(struct ada, std, "ada_std", ada_std_name, "deviation that AdaNorm divides by",
-             .scope = SCOPE_LAYER, .absent = "biased"),
+             .scope = SCOPE_LAYER, .absent = "biased", SETTING),
     {0},
 };
 

@@ -40,9 +40,9 @@ static const struct choice choices[] = {
             .setting = true, .absent = "0"),
     ROW_REAL(struct power, alpha, "pn_alpha", 0, 1,
              "share of PowerNorm's statistics that a step keeps", .scope = SCOPE_LAYER,
-             .absent = "0.9"),
+             .absent = "0.9", SETTING),
     ROW_WORD(struct power, form, "pn_backward", form_name, "PowerNorm's backward pass",
-             .scope = SCOPE_LAYER, .absent = "paper"),
+             .scope = SCOPE_LAYER, .absent = "paper", SETTING),
     {0},
 };
 

@@ -24,6 +24,12 @@ static struct mix usual_of(const struct config *c)
 static bool has_conv(const struct config *c) { return usual_of(c).conv_width > 0; }
 static const char *const pairs_words[] = {"interleaved", "half", NULL};
 static bool rotates(const struct config *c) { return c->mixer == &mixer_retnet; }
+static bool divides(const struct config *c) { return c->mixer == &mixer_gla; }
+static bool caps(const struct config *c) { return c->mixer == &mixer_mlstm; }
+static bool writes(const struct config *c)
+{
+    return c->mixer == &mixer_deltanet || c->mixer == &mixer_gdn || c->mixer == &mixer_kda;
+}
 static bool has_groups(const struct config *c) { return usual_of(c).groups > 0; }
 static bool has_lora(const struct config *c) { return usual_of(c).lora > 0; }
 
@@ -38,9 +44,12 @@ const struct choice mix_choices[] = {
     ROW_WORD(struct mix, head_norm, "head_norm", norm_words, NULL, .absent = "rms"),
     ROW_INT(struct mix, norm_weights, "norm_weights", 0, 1 << 20, NULL,
             .rows_of = "attn.norm.weight"),
-    ROW_REAL(struct mix, gate_tau, "gate_tau", 0, 1 << 20, NULL, .absent = "16"),
-    ROW_REAL(struct mix, gate_cap, "gate_cap", 0, 1 << 20, NULL, .absent = "0"),
-    ROW_REAL(struct mix, beta_max, "beta_max", 0, 2, NULL, .absent = "1"),
+    ROW_REAL(struct mix, gate_tau, "gate_tau", 0, 1 << 20, "divisor of the logarithms of gates",
+             .applies = divides, .absent = "16", SETTING),
+    ROW_REAL(struct mix, gate_cap, "gate_cap", 0, 1 << 20, "most that a gate forgets, 0 = any",
+             .applies = caps, .absent = "0", SETTING),
+    ROW_REAL(struct mix, beta_max, "beta_max", 0, 2, "most that a step writes", .applies = writes,
+             .absent = "1", SETTING),
     ROW_FLAG(struct mix, norm_whole, "norm_whole", NULL, .absent = "0"),
     ROW_FLAG(struct mix, norm_bias, "norm_bias", NULL, .tensor = "attn.norm.bias"),
     ROW_WORD(struct mix, pairs, "rope_pairs", pairs_words, NULL, .applies = rotates,

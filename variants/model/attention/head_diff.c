@@ -26,9 +26,16 @@ struct diff {
 };
 _Static_assert(offsetof(struct diff, on) == 0, "config_maps() reads it there");
 
+static bool subtracts(const struct config *c)
+{
+    return ((const struct diff *)config_numbers(c, SLOT_head_diff))->on;
+}
+
 static const struct choice choices[] = {
     ROW_FLAG(struct diff, on, "diff", NULL, .absent = "0"),
-    ROW_REAL(struct diff, lambda_init, "lambda_init", 0, 1, NULL, .absent = "0"),
+    ROW_REAL(struct diff, lambda_init, "lambda_init", 0, 1,
+             "first weight of the second map; 0: by the layer", .absent = "0", .applies = subtracts,
+             SETTING),
     {0},
 };
 

@@ -23,11 +23,20 @@ struct local {
     float span; /* tokens, of LOCAL_RELATIVE */
 };
 
+static const struct local *local_of(const struct config *c)
+{
+    return config_numbers(c, SLOT_term_localness);
+}
+
+static bool is_local(const struct config *c) { return local_of(c)->form != LOCAL_NONE; }
+
 static const char *const form_name[] = {"none", "relative", "published", NULL};
 
 static const struct choice choices[] = {
-    ROW_WORD(struct local, form, "gauss_form", form_name, NULL, .absent = "none"),
-    ROW_REAL(struct local, span, "gauss_span", 0, MAX_DISTANCE, NULL, .absent = "0"),
+    ROW_WORD(struct local, form, "gauss_form", form_name, "width and place of the bell",
+             .absent = "none", .least = 1, .applies = is_local, SETTING),
+    ROW_REAL(struct local, span, "gauss_span", 0, MAX_DISTANCE, "tokens, of the form relative",
+             .absent = "0", .applies = is_local, SETTING),
     {0},
 };
 
@@ -38,11 +47,6 @@ static void usual(const struct config *c, void *numbers)
 }
 
 static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct local), usual, NULL};
-
-static const struct local *local_of(const struct config *c)
-{
-    return config_numbers(c, SLOT_term_localness);
-}
 
 static bool counts_from_text(const struct config *c)
 {

@@ -36,15 +36,19 @@ static const struct predict *predict_of(const struct config *c)
     return config_numbers(c, SLOT_term_predict);
 }
 
+static bool evolves(const struct config *c) { return predict_of(c)->form == PREDICT_EVOLVING; }
 static bool on(const struct config *c) { return predict_of(c)->form != PREDICT_NONE; }
 
 static const char *const form_name[] = {"none", "convex", "evolving", NULL};
 
 /* Golden files leave the form to the variant. */
 static const struct choice choices[] = {
-    ROW_WORD(struct predict, form, "pred_form", form_name, NULL, .scope = SCOPE_MODEL),
-    ROW_REAL(struct predict, alpha, "pred_alpha", 0, 1, NULL, .absent = "0", .scope = SCOPE_MODEL),
-    ROW_REAL(struct predict, beta, "pred_beta", 0, 1, NULL, .absent = "0", .scope = SCOPE_MODEL),
+    ROW_WORD(struct predict, form, "pred_form", form_name, "what the convolution reads",
+             .scope = SCOPE_MODEL, .least = 1, .applies = on, SETTING),
+    ROW_REAL(struct predict, alpha, "pred_alpha", 0, 1, "weight of the convolution", .absent = "0",
+             .scope = SCOPE_MODEL, .applies = on, SETTING),
+    ROW_REAL(struct predict, beta, "pred_beta", 0, 1, "weight of the scores below in what it reads",
+             .absent = "0", .scope = SCOPE_MODEL, .applies = evolves, SETTING),
     ROW_INT(struct predict, rows, "pred_rows", 0, 1 << 10,
             "queries that a convolution over scores reads", .scope = SCOPE_MODEL, .setting = true,
             .applies = on, .absent = "0"),

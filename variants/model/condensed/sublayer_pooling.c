@@ -37,6 +37,11 @@ static enum status parse_pool(void *numbers, const char *text, struct err *e)
     return OK;
 }
 
+static bool pools_alike(const struct config *c)
+{
+    return !((const struct pooling *)config_numbers(c, SLOT_MIXER))->weighted;
+}
+
 static const struct choice choices[] = {
     ROW_INT(struct pooling, window, "pf_window", 1, 1 << 20,
             "keys of the first attention, on a side", .scope = SCOPE_LAYER, .setting = true),
@@ -49,7 +54,8 @@ static const struct choice choices[] = {
             .scope = SCOPE_LAYER, .setting = true),
     ROW_FLAG(struct pooling, weighted, "pf_weights", "1: pooling has trained weights",
              .scope = SCOPE_LAYER, .setting = true, .tensor = "attn2.pool_k"),
-    ROW_TEXT("pf_pool", print_pool, parse_pool, NULL),
+    ROW_TEXT("pf_pool", print_pool, parse_pool, "how rows are pooled: mean, max",
+             .applies = pools_alike, SETTING),
     {0},
 };
 

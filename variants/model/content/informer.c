@@ -33,7 +33,7 @@ static const struct choice choices[] = {
             "queries that there is a sample for, 0 = those of a segment", .input = "sample",
             .axis = 0),
     ROW_WORD(struct informer, lazy, "lazy", lazy_name, "what the other queries get",
-             .absent = "mean"),
+             .absent = "mean", SETTING),
     {0},
 };
 

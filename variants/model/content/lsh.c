@@ -23,6 +23,8 @@
 
 static const char *const form_name[] = {"exact", "chunked", NULL};
 
+static bool is_chunked(const struct config *c) { return lsh_of(c)->form == LSH_CHUNKED; }
+
 static const struct choice choices[] = {
     ROW_INT(struct lsh, rounds, "lsh_rounds", 1, 1 << 8, "rounds of hashing", .setting = true,
             .input = "rotations", .axis = 2),
@@ -31,12 +33,13 @@ static const struct choice choices[] = {
     ROW_INT(struct lsh, window, "lsh_window", 0, 1 << 28,
             "rows of its buckets that a query sees, 0 = all", .setting = true, .absent = "0"),
     ROW_WORD(struct lsh, form, "lsh", form_name, "which rows of its bucket a query sees",
-             .applies = content_is_alone),
-    ROW_INT(struct lsh, chunk, "lsh_chunk", 0, 1 << 20, "rows of a chunk", .absent = "0"),
+             .applies = content_is_alone, SETTING),
+    ROW_INT(struct lsh, chunk, "lsh_chunk", 0, 1 << 20, "rows of a chunk", .absent = "0",
+            .applies = is_chunked, SETTING),
     ROW_FLAG(struct lsh, within, "lsh_within", "1: keys of other buckets in a chunk are hidden",
-             .absent = "0"),
+             .absent = "0", .applies = is_chunked, SETTING),
     ROW_FLAG(struct lsh, duplicates, "lsh_duplicates", "1: a key counts in each round",
-             .absent = "1"),
+             .absent = "1", .applies = is_chunked, SETTING),
     {0},
 };
 

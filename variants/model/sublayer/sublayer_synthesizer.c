@@ -29,7 +29,7 @@ struct synthesizer {
 
 static const struct choice synthesizer_choices[] = {
     ROW_INT(struct synthesizer, inner, "syn_inner", 0, 1 << 20,
-            "hidden units of a head; 0 = its width", .absent = "0"),
+            "hidden units of a head; 0 = its width", .absent = "0", .applies = dense, SETTING),
     {0},
 };
 

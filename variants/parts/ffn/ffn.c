@@ -20,7 +20,7 @@ struct swish {
 };
 
 static const struct choice swish_choices[] = {
-    ROW_FLAG(struct swish, beta, "swish_beta", "beta is trained", .tensor = "ff.beta"),
+    ROW_FLAG(struct swish, beta, "swish_beta", "1: beta is trained", .tensor = "ff.beta", SETTING),
     {0},
 };
 

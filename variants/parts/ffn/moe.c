@@ -66,13 +66,15 @@ static const struct choice moe_choices[] = {
     ROW_INT(struct moe, k, "moe_k", 1, MOE_EXPERTS, "of them that a token takes",
             .scope = SCOPE_LAYER, .setting = true, .applies = by_best),
     ROW_INT(struct moe, capacity, "capacity", 0, 1 << 20,
-            "rows that an expert takes, 0 = any number", .absent = "0", .applies = by_best),
+            "rows that an expert takes, 0 = any number", .absent = "0", .applies = by_best,
+            SETTING),
     ROW_REAL(struct moe, aux_coef, "aux_coef", 0, FLT_MAX, "weight of the auxiliary loss",
-             .applies = by_best),
+             .applies = by_best, SETTING),
     ROW_INT(struct moe, groups, "moe_groups", 1, MOE_EXPERTS,
             "groups of experts, each of which serves a token", .scope = SCOPE_LAYER,
             .setting = true, .applies = moe_in_groups),
-    ROW_WORD(struct moe, act, "moe_act", act_name, NULL, .absent = "relu", .if_other = true),
+    ROW_WORD(struct moe, act, "moe_act", act_name, "activation of the experts", .absent = "relu",
+             .if_other = true, SETTING),
     {0},
 };
 

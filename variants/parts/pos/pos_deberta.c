@@ -19,10 +19,10 @@ struct deberta {
 };
 
 static const struct choice deberta_choices[] = {
-    ROW_WORD(struct deberta, p2c, "p2c", p2c_name, "embeddings of the last term",
-             .absent = "paper"),
-    ROW_FLAG(struct deberta, q_bias, "pos_q_bias", "the map of positional queries has a bias",
-             .absent = "0"),
+    ROW_WORD(struct deberta, p2c, "p2c", p2c_name, "embeddings of the last term", .absent = "paper",
+             SETTING),
+    ROW_FLAG(struct deberta, q_bias, "pos_q_bias", "1: the map of positional queries has a bias",
+             .absent = "0", SETTING),
     {0},
 };
 

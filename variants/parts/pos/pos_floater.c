@@ -35,7 +35,8 @@ static const struct choice floater_choices[] = {
     ROW_INT(struct floater, inner, "ode_inner", 1, 1 << 16,
             "hidden units of the network whose path positions are", .setting = true,
             .zero_is_absent = true),
-    ROW_REAL(struct floater, step, "ode_step", 0, 1 << 10, NULL, .absent = "0.1"),
+    ROW_REAL(struct floater, step, "ode_step", 0, 1 << 10, "step of the solver", .absent = "0.1",
+             SETTING),
     {0},
 };
 

@@ -47,9 +47,9 @@ static enum status parse_centres(void *numbers, const char *text, struct err *e)
 
 static const struct choice hardcoded_choices[] = {
     ROW_TEXT("hard_centre", print_centres, parse_centres,
-             "distances that the heads look at, in turn", .scope = SCOPE_CORE),
+             "distances that the heads look at, in turn", SETTING, .scope = SCOPE_CORE),
     ROW_REAL(struct hardcoded, sigma, "hard_sigma", 1e-3, 1e6, "standard deviation in tokens",
-             .scope = SCOPE_CORE),
+             .scope = SCOPE_CORE, SETTING),
     {0},
 };
 

@@ -38,25 +38,33 @@ struct rope {
 /* Latent attention has its own number, d_rope. */
 static bool has_own_dim(const struct config *c) { return !has_latents(c); }
 
+static bool is_yarn(const struct config *c) { return c->rope_scaling == ROPE_YARN; }
+static bool is_llama3(const struct config *c) { return c->rope_scaling == ROPE_LLAMA3; }
+static bool has_original(const struct config *c) { return is_yarn(c) || is_llama3(c); }
+
 static const struct choice rope_choices[] = {
     ROW_INT(struct rope, dim, "rope_dim", 0, 1 << 20, "coordinates of a head that are rotated",
             .zero_is_absent = true, .scope = SCOPE_LAYER, .setting = true, .if_changed = true,
             .applies = has_own_dim),
-    ROW_WIDE(struct rope, base, "rope_base", 0, INFINITY, "of the frequencies"),
+    ROW_WIDE(struct rope, base, "rope_base", 0, INFINITY, "base of the frequencies", SETTING),
     ROW_WORD(struct rope, pairs, "rope_pairs", pairs_name, "which coordinates are rotated together",
-             .absent = "interleaved"),
+             .absent = "interleaved", SETTING),
     ROW_INT(struct rope, original, "rope_original", 1, 1 << 28, "tokens of the original context",
-            .absent = "4096"),
+            .absent = "4096", .applies = has_original, SETTING),
     ROW_REAL(struct rope, beta_fast, "rope_beta_fast", 0, 1 << 20,
-             "turns in the original context, of frequencies that stay", .absent = "32"),
+             "turns in the original context, of frequencies that stay", .absent = "32",
+             .applies = is_yarn, SETTING),
     ROW_REAL(struct rope, beta_slow, "rope_beta_slow", 0, 1 << 20,
-             "turns in the original context, of frequencies that are divided", .absent = "1"),
+             "turns in the original context, of frequencies that are divided", .absent = "1",
+             .applies = is_yarn, SETTING),
     ROW_REAL(struct rope, mscale, "rope_mscale", 0, 1 << 20,
-             "of cosines and sines, 0 = by the factor", .absent = "0"),
+             "of cosines and sines, 0 = by the factor", .absent = "0", .applies = is_yarn, SETTING),
     ROW_REAL(struct rope, low, "rope_low", 0, 1 << 20,
-             "turns in the original context, of frequencies that llama3 divides", .absent = "1"),
+             "turns in the original context, of frequencies that llama3 divides", .absent = "1",
+             .applies = is_llama3, SETTING),
     ROW_REAL(struct rope, high, "rope_high", 0, 1 << 20,
-             "turns in the original context, of frequencies that llama3 keeps", .absent = "4"),
+             "turns in the original context, of frequencies that llama3 keeps", .absent = "4",
+             .applies = is_llama3, SETTING),
     {0},
 };
 

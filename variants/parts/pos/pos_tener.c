@@ -25,7 +25,8 @@ static const struct choice tener_choices[] = {
     ROW_FLAG(struct tener, kr, "tener_kr", "1: keys have a relative term, too", .scope = SCOPE_CORE,
              .setting = true, .absent = "0"),
     ROW_WORD(struct tener, sign, "tener_sign", sign_name,
-             "sign of the distance in the query's term", .scope = SCOPE_CORE, .absent = "paper"),
+             "sign of the distance in the query's term", .scope = SCOPE_CORE, .absent = "paper",
+             SETTING),
     {0},
 };
 

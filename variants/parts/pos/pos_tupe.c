@@ -16,8 +16,9 @@ struct tupe {
 };
 
 static const struct choice tupe_choices[] = {
-    T5_CHOICES(struct tupe, t5.) ROW_FLAG(struct tupe, bias, "tupe_bias", "T5's bias in each layer",
-                                          .tensor = "attn.rel_bias"),
+    T5_CHOICES(struct tupe, t5.)
+        ROW_FLAG(struct tupe, bias, "tupe_bias", "1: T5's bias in each layer",
+                 .tensor = "attn.rel_bias", SETTING),
     {0},
 };
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The settings of all parts. */
+#include "list_settings.h"
+#include "commands.h"
+#include "harness/util/fileio.h"
+#include "harness/util/text_table.h"
+#include "variants/model/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* "0, 1", "1 to 64", words, or "text" that a part reads. */
+static void print_values(FILE *to, const struct choice *row)
+{
+    const char *word;
+    int n = 0;
+
+    for (int i = (int)row->least; row->codec == CODEC_WORD && (word = choice_word(row, i)); i++)
+        fprintf(to, "%s%s", n++ ? ", " : "", word);
+    if (row->codec == CODEC_FLAG)
+        fputs("0, 1", to);
+    else if (row->codec == CODEC_INT)
+        fprintf(to, "%.0f to %.0f", row->least, row->most);
+    else if (row->codec == CODEC_REAL || row->codec == CODEC_WIDE)
+        fprintf(to, row->most < 1e6 ? "%.3g to %.7g" : "from %.3g", row->least, row->most);
+    else if (row->codec == CODEC_TEXT)
+        fputs("text", to);
+}
+
+/* With a past or none, in a language model or a layer alone: a setting may need one of these. With
+ * `sometimes`, those that have its part, where other choices make it count. */
+static bool has(const struct variant *v, const struct choice *row, bool sometimes)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        struct config c = config_default(v, 8, 2, 4, 8, 1, kind & 1 ? 8 : 0);
+        c.mem_len = kind & 2 ? 8 : 0;
+        config_numbers_reset(&c);
+        if (sometimes ? setting_belongs(row, &c) : setting_applies(row, &c))
+            return true;
+    }
+    return false;
+}
+
+static void print_variants(FILE *to, const struct choice *row)
+{
+    int n = 0;
+
+    for (int pass = 0; pass < 2 && n == 0; pass++)
+        for (int i = 0; variants[i]; i++)
+            if (has(variants[i], row, pass))
+                fprintf(to, "%s%s", n++ ? " " : "", variants[i]->name);
+}
+
+static enum status add_row(struct text_table *t, const struct choice *row, struct err *e)
+{
+    struct bytes values, names;
+    FILE *to = bytes_open(&values, NULL);
+
+    NEED(to);
+    print_values(to, row);
+    NEED(bytes_close(to, &values, NULL) == OK);
+    to = bytes_open(&names, NULL);
+    NEED(to);
+    print_variants(to, row);
+    NEED(bytes_close(to, &names, NULL) == OK);
+    const enum status st =
+        text_table_add(t, (const char *const[]){row->name, values.data, row->help, names.data}, e);
+    free(values.data);
+    free(names.data);
+    return st;
+}
+
+int list_settings(struct options *opt)
+{
+    static const struct text_table_column columns[] = {
+        {.name = "setting"},
+        {.name = "values", .least = 10},
+        {.name = "about", .least = 24},
+        {.name = "variants", .least = 20},
+    };
+    static const char *const taken[] = {NULL};
+    struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
+    const struct choice *row;
+    struct err e;
+    enum status st = options_refuse(opt, "list settings", taken, &e);
+
+    for (struct settings all = {0}; st == OK && (row = setting_next(&all));)
+        st = add_row(&t, row, &e);
+    if (st == OK)
+        st = text_table_select(&t, &opt->columns, &e);
+    t.quiet = opt->quiet;
+    if (st == OK)
+        text_table_print(stdout, &t, (enum format)opt->format);
+    text_table_free(&t);
+    return st == OK ? EXIT_FINE : report_error(st, &e);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Values of settings that tests try, and what has to be set before some of them mean anything. */
+#ifndef SETTING_TRIES_H
+#define SETTING_TRIES_H
+
+#include "variants/parts/choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SETTING_LINE = 96 };
+
+/* "" where the setting stands for itself. */
+static inline const char *setting_needs(const char *name)
+{
+    static const char *const needs[][2] = {
+        {"lsh", "lsh_chunk=40"},
+        {"lsh_chunk", "lsh=chunked,lsh_chunk=40"},
+        {"lsh_within", "lsh=chunked,lsh_chunk=40"},
+        {"lsh_duplicates", "lsh=chunked,lsh_chunk=40,lsh_rounds=2,lsh_within=1"},
+        {"pred_beta", "pred_form=evolving"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(needs); i++)
+        if (strcmp(needs[i][0], name) == 0)
+            return needs[i][1];
+    return "";
+}
+
+/* The i-th value to try, as --set reads it, after what it needs; false after the last. */
+static inline bool setting_try(char line[SETTING_LINE], const struct choice *s, int i)
+{
+    static const char *const tries[] = {"0", "1",  "2",  "3",  "0.25", "0.5", "4",
+                                        "8", "40", "16", "32", "mean", "max", "2:3"};
+    const bool word = s->codec == CODEC_WORD;
+    const char *const needs = setting_needs(s->name);
+
+    if (word ? !s->words[(int)s->least + i] : i == ARRAY_LEN(tries))
+        return false;
+    snprintf(line, SETTING_LINE, "%s%s%s=%s", needs, *needs ? "," : "", s->name,
+             word ? s->words[(int)s->least + i] : tries[i]);
+    return true;
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * No setting is accepted and ignored: each changes what some model computes, or how it is trained. */
+#include "harness/worker/job.h"
+#include "tests/support/command_line.h"
+#include "tests/support/setting_tries.h"
+#include "variants/model/settings.h"
+#include "variants/parts/parts.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+enum { D = 32, H = 4, L = 160, V = 11 };
+
+/* What shows elsewhere: in the loss and its gradient, in the segments after the first, with a task's
+ * vector, or where two numbers change together. */
+static const char *const elsewhere[] = {
+    "aux_coef",  "span_cost",   "ponder_tau",  "mu_decay",   "commit_coef", "pn_alpha",
+    "budget",    "budget_coef", "pn_backward", "swish_beta", "bptt",        "replay",
+    "slot_temp", "task_dim",    "d_nope",      "d_rope",     NULL};
+
+static bool shows_elsewhere(const char *name)
+{
+    for (int i = 0; elsewhere[i]; i++)
+        if (strcmp(elsewhere[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_of_llama3(const char *name)
+{
+    return strcmp(name, "rope_low") == 0 || strcmp(name, "rope_high") == 0;
+}
+
+/* The output of two layers, or of a model; false where it cannot be. */
+static bool run(struct bench_case *c, const struct bench_case *like, const struct variant *v,
+                const char *line, bool llama3, struct job *j)
+{
+    struct err e;
+    int dh, F;
+
+    *c = *like;
+    variant_sizes(v, D, H, &dh, &F);
+    c->variant = v;
+    c->config = config_default(v, D, H, dh, F, c->config.N, c->config.V);
+    c->config.max_seq = 2 * L;
+    c->mem = c->config.mem_len = v->mem->compressed ? L : 0;
+    if (c->config.stream_sinks)
+        c->config.window = L / 2; /* fewer than there are */
+    if (llama3)
+        c->config.rope_scaling = ROPE_LLAMA3;
+    config_numbers_reset(&c->config);
+    if (settings_parse(&c->config, line, false, NULL) != OK)
+        return false;
+    model_choices_settle(&c->config);
+    const enum mem_kind kinds[] = {mem_usual(v->mem, false), MEM_RECOMPUTE};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        *j = (struct job){0};
+        c->mem_kind = kinds[i];
+        if (job_open(j, c, &e) == OK && job_place(j, NULL, NULL, &e) == OK) {
+            job_run(j);
+            return true;
+        }
+        job_close(j);
+    }
+    return false;
+}
+
+Test(settings_run, each_changes_something, .timeout = 600)
+{
+    struct options o[2];
+    struct plan p[2];
+    const struct choice *s;
+
+    must_plan(&p[0], &o[0], "-V xl -b ref -w layer --seq 160 --mem 0 --d-model 32 --heads 4");
+    must_plan(&p[1], &o[1],
+              "-V xl -b ref -w segment --layers 2 --seq 160 --mem 0 --d-model 32 --heads 4");
+    for (struct settings all = {0}; (s = setting_next(&all));) {
+        bool changes = shows_elsewhere(s->name);
+        for (int i = 0; variants[i / 2] && !changes; i++) {
+            const struct variant *const v = variants[i / 2];
+            struct config c = config_default(v, D, H, D / H, 64, 2, i % 2 ? V : 0);
+            struct bench_case of[2];
+            char line[SETTING_LINE];
+            struct job usual = {0}, other = {0};
+            c.mem_len = v->mem->compressed ? L : 0;
+            config_numbers_reset(&c);
+            if (is_of_llama3(s->name) && c.pos == &pos_rope)
+                c.rope_scaling = ROPE_LLAMA3;
+            NEED(settings_parse(&c, setting_needs(s->name), false, NULL) == OK);
+            if ((v->whole && i % 2 == 0) || !setting_applies(s, &c) ||
+                !run(&of[0], &p[i % 2].cases[0], v, setting_needs(s->name), is_of_llama3(s->name),
+                     &usual))
+                continue;
+            for (int k = 0; !changes && setting_try(line, s, k); k++) {
+                if (run(&of[1], &p[i % 2].cases[0], v, line, is_of_llama3(s->name), &other)) {
+                    changes = other.n_out != usual.n_out ||
+                              memcmp(other.out, usual.out, usual.n_out * sizeof(float)) != 0;
+                    job_close(&other);
+                }
+            }
+            job_close(&usual);
+        }
+        cr_expect(changes, "%s changes nothing", s->name);
+    }
+    for (int i = 0; i < 2; i++)
+        drop_plan(&p[i], &o[i]);
+}
