@@ -313,7 +313,7 @@ static int list_sources(const struct options *o)
         {.name = "about", .least = 28},
     };
     struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
-    char usual[SOURCE_TEXT];
+    char usual[KEYED_TEXT];
     const char *about;
     struct err e;
     enum status st = options_refuse(o, "list sources", NO_OPTION, &e);

@@ -10,17 +10,9 @@
 
 #include "variants/base/rng.h"
 
-/* A key: whole numbers from least to most, numbers, or the index of a word. */
-struct source_key {
-    const char *name;
-    double usual, least, most;
-    bool real;
-    const char *const *words; /* NULL-terminated */
-};
-
 struct source_kind {
     const char *name, *about;
-    struct source_key keys[SOURCE_KEYS]; /* without a name: none */
+    struct keyed_key keys[KEYED_KEYS]; /* without a name: none */
     /* E_USAGE if the values do not go together; NULL = all do. */
     enum status (*check)(const struct synthetic *s, struct err *e);
     int (*vocab)(const struct synthetic *s);

@@ -7,16 +7,15 @@
 #ifndef SYNTHETIC_H
 #define SYNTHETIC_H
 
-#include "variants/base/base.h"
+#include "keyed.h"
 
 /* Independent streams of the same source. */
 enum split { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST, SPLIT_COUNT };
 
-enum { SOURCE_KEYS = 5 };
 struct source_kind;
 struct synthetic {
     const struct source_kind *kind;
-    double value[SOURCE_KEYS]; /* of its keys */
+    double value[KEYED_KEYS]; /* of its keys */
     uint64_t seed;
 };
 
@@ -24,8 +23,7 @@ struct synthetic {
 
 /* The i-th source as it is usually written, such as SOURCE_DEFAULT, and what it is, in a few words;
  * false after the last. */
-enum { SOURCE_TEXT = 128 };
-bool synthetic_source(int i, char text[SOURCE_TEXT], const char **about);
+bool synthetic_source(int i, char text[KEYED_TEXT], const char **about);
 
 /* Does the text name a generated source rather than a file? */
 bool synthetic_named(const char *text);

@@ -463,7 +463,7 @@ Test(sources, groups_are_groups)
 Test(sources, texts_are_the_same_at_any_length)
 {
     static uint8_t shorter[N], other[N];
-    char text[SOURCE_TEXT];
+    char text[KEYED_TEXT];
     const char *about;
     int n = 0;
 
@@ -492,7 +492,7 @@ Test(sources, texts_are_the_same_at_any_length)
 /* Floors are those of texts read in any order. */
 Test(sources, floors_do_not_depend_on_the_order)
 {
-    char text[SOURCE_TEXT];
+    char text[KEYED_TEXT];
     const char *about;
 
     for (int i = 0; synthetic_source(i, text, &about); i++) {
