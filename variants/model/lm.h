@@ -36,6 +36,10 @@ struct lm {
      * `first` falls from call to call; 0 comes once, at the end. */
     void (*complete)(void *arg, int first);
     void *complete_arg;
+    /* NULL, or set before lm_backward, which then begins with it in place of the gradient of the
+     * mean nll and reads no targets: [B*L,V] of the logits. Where words are in clusters, or the
+     * output reads layers before the last, there is no such beginning. */
+    const float *d_logits;
     float z_loss; /* lm_backward is of the mean of nll + z_loss logsumexp(logits)^2; as bound 0 */
 };
 

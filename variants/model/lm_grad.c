@@ -60,6 +60,7 @@ void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, co
                  int B, int L)
 {
     CHECK(m->sublayers.kept && B <= m->max.B && m->n_scored == L);
+    CHECK(!m->d_logits || (lm_has_logits(m) && !m->drive->heads));
     double slope = m->c.cond ? (double)skip_slope(&m->sublayers, B, L) : 0;
     if (m->c.cond && g->mean) /* it is linear in the mean of the gates */
         g->mean(g->mean_arg, &slope, 1);

@@ -125,15 +125,17 @@ static void logits_backward(struct lm *m, const struct engine *g, const int32_t 
 
     if (capped)
         memcpy(m->capped, m->logits, sizeof(float) * (size_t)rows * (size_t)c->V);
-
-    g->ops.nll_grad(&(struct nll_grad){.d_logits = d_logits,
-                                       .logits = m->logits,
-                                       .target = target,
-                                       .scale = (float)(share / rows),
-                                       .z = m->z_loss,
-                                       .rows = rows,
-                                       .n = c->V,
-                                       .threads = g->threads});
+    if (m->d_logits)
+        memcpy(d_logits, m->d_logits, sizeof(float) * (size_t)rows * (size_t)c->V);
+    else
+        g->ops.nll_grad(&(struct nll_grad){.d_logits = d_logits,
+                                           .logits = m->logits,
+                                           .target = target,
+                                           .scale = (float)(share / rows),
+                                           .z = m->z_loss,
+                                           .rows = rows,
+                                           .n = c->V,
+                                           .threads = g->threads});
     if (capped)
         through_cap(d_logits, capped, c->logit_cap, (size_t)rows * (size_t)c->V, g->threads);
     if (c->out_bias)
