@@ -38,11 +38,6 @@ static bool file_name(const struct run *r, const char *name, char out[GOLDEN_NAM
     return true;
 }
 
-static enum status bind(struct run *r, struct err *e)
-{
-    return golden_bind_sublayer(r, MEM_NONE, e);
-}
-
 /* Append attention of this letter and a feed-forward network. False if there is no room. */
 static bool add_layer(struct config *c, char letter)
 {
@@ -144,9 +139,7 @@ static enum status forward(struct run *r, struct err *e)
     struct sublayers *const s = &r->sublayers;
     const int B = r->max.B, L = r->max.L, last = o->joins - 1;
 
-    if (r->c.pos->pos_encoding)
-        r->c.pos->pos_encoding(&r->c, 0, L, s->pos_encoding);
-    sublayers_build_tables(s, r->g);
+    golden_tables(r, L);
     float *in = sublayers_part_input(s, 0, o->joins, r->y);
     memcpy(in, r->x->data, r->x->n * sizeof(float));
     sublayers_part_forward(s, r->g, 0, o->joins, r->y, in, B, L);
@@ -161,20 +154,14 @@ static enum status forward(struct run *r, struct err *e)
     return OK;
 }
 
-static void backward(struct run *r)
-{
-    memcpy(r->d_x, r->dy->data, r->dy->n * sizeof(float));
-    sublayers_backward(&r->sublayers, r->g, r->d_x, r->max.B, r->max.L);
-}
-
 static bool claims(const struct safetensors *s) { return safetensors_meta(s, "blocks"); }
 
 const struct golden_kind golden_funnel = {
     .claims = claims,
     .size = sizeof(struct funnel_run),
     .read = read,
-    .bind = bind,
+    .bind = golden_bind_layers,
     .file_name = file_name,
     .forward = forward,
-    .backward = backward,
+    .backward = golden_backward_layers,
 };

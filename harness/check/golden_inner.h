@@ -133,9 +133,18 @@ void golden_skip_unread(struct run *r, const char *why);
 /* Place parameters and sub-layer, y [B,L,D], and what backward needs if the backend can compute
  * gradients; else clears r->grad. */
 enum status golden_bind_sublayer(struct run *r, enum mem_kind kind, struct err *e);
+/* Positions of so many tokens, and the tables that the weights give. */
+void golden_tables(struct run *r, int tokens);
 /* Remember r->mem by segments of at most L, as in use. Then pass in.x to the sub-layer. */
 struct sublayer_input golden_enter(struct run *r);
 void golden_backward_sublayer(struct run *r);
+
+/* ---- kinds that are layers without memory ------------------------------------------------- */
+
+enum status golden_bind_layers(struct run *r, struct err *e);
+void golden_backward_layers(struct run *r);
+
+/* ---- what sub-layers show ----------------------------------------------------------------- */
 
 /* Compare what the sub-layer's last forward pass shows: which keys it saw, and its arrays. */
 void golden_shown(struct run *r, const struct sublayer *s, const struct work *w);

@@ -17,11 +17,6 @@ static bool file_name(const struct run *r, const char *name, char out[GOLDEN_NAM
     return true;
 }
 
-static enum status bind(struct run *r, struct err *e)
-{
-    return golden_bind_sublayer(r, MEM_NONE, e);
-}
-
 static enum status read(struct run *r, struct err *e)
 {
     enum status st;
@@ -41,9 +36,7 @@ static enum status forward(struct run *r, struct err *e)
 {
     float *const x = r->grad ? sublayers_input(&r->sublayers, NULL) : r->room;
 
-    if (r->c.pos->pos_encoding)
-        r->c.pos->pos_encoding(&r->c, 0, r->max.L, r->sublayers.pos_encoding);
-    sublayers_build_tables(&r->sublayers, r->g);
+    golden_tables(r, r->max.L);
     memcpy(x, r->x->data, r->n_y * sizeof(float));
     sublayers_forward(&r->sublayers, r->g, r->y, x, r->max.B, r->max.L);
     for (int i = 0; r->grad && i < r->sublayers.n; i++) /* else layers share what they show */
@@ -52,17 +45,11 @@ static enum status forward(struct run *r, struct err *e)
     return OK;
 }
 
-static void backward(struct run *r)
-{
-    memcpy(r->d_x, r->dy->data, r->n_y * sizeof(float));
-    sublayers_backward(&r->sublayers, r->g, r->d_x, r->max.B, r->max.L);
-}
-
 const struct golden_kind golden_layer = {
     .name = "layer",
     .read = read,
-    .bind = bind,
+    .bind = golden_bind_layers,
     .file_name = file_name,
     .forward = forward,
-    .backward = backward,
+    .backward = golden_backward_layers,
 };

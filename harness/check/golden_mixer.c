@@ -160,9 +160,7 @@ static enum status run_forward(struct run *r, struct err *e)
     struct sublayer *const s = r->sublayers.at;
     const struct joined *const o = r->data;
 
-    if (r->c.pos->pos_encoding)
-        r->c.pos->pos_encoding(&r->c, 0, r->max.L + r->max.M, r->sublayers.pos_encoding);
-    sublayers_build_tables(&r->sublayers, r->g);
+    golden_tables(r, r->max.L + r->max.M);
     if (s->kind == &sublayer_steps || counts(r))
         sublayer_steps_seek(s, counts(r) ? o->count : o->base);
     else

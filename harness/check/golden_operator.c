@@ -120,9 +120,7 @@ static enum status forward(struct run *r, struct err *e)
     struct sublayer *const s = r->sublayers.at;
     struct work *const w = r->sublayers.work;
 
-    if (r->c.pos->pos_encoding)
-        r->c.pos->pos_encoding(&r->c, 0, r->max.L + r->max.M, r->sublayers.pos_encoding);
-    sublayers_build_tables(&r->sublayers, r->g);
+    golden_tables(r, r->max.L + r->max.M);
     link_scores(r, o);
     s->memory.seen = o->base; /* rows that have been forgotten */
     const struct sublayer_input from = golden_enter(r);

@@ -28,6 +28,18 @@ enum status golden_bind_sublayer(struct run *r, enum mem_kind kind, struct err *
     return st;
 }
 
+enum status golden_bind_layers(struct run *r, struct err *e)
+{
+    return golden_bind_sublayer(r, MEM_NONE, e);
+}
+
+void golden_tables(struct run *r, int tokens)
+{
+    if (r->c.pos->pos_encoding)
+        r->c.pos->pos_encoding(&r->c, 0, tokens, r->sublayers.pos_encoding);
+    sublayers_build_tables(&r->sublayers, r->g);
+}
+
 struct sublayer_input golden_enter(struct run *r)
 {
     struct sublayer *const s = r->sublayers.at;
@@ -55,6 +67,12 @@ void golden_backward_sublayer(struct run *r)
 
     s->kind->backward(r->g, s, w, sublayer_source_again(s, w, r->max.B, r->max.L), r->d_x,
                       r->dy->data, r->max.M);
+}
+
+void golden_backward_layers(struct run *r)
+{
+    memcpy(r->d_x, r->dy->data, r->dy->n * sizeof(float));
+    sublayers_backward(&r->sublayers, r->g, r->d_x, r->max.B, r->max.L);
 }
 
 /* ---- what a kind shows --------------------------------------------------------------------- */
