@@ -24,6 +24,7 @@ static int (*const run[COMMAND_COUNT])(struct options *opt) = {
     [CMD_TRAIN] = cmd_train,
     [CMD_STUDY] = cmd_study,
     [CMD_RECL] = cmd_recl,
+    [CMD_GENERATE] = cmd_generate,
     [CMD_RERUN] = cmd_rerun,
     [CMD_EXPLAIN] = cmd_explain,
     [CMD_IMPORT] = cmd_import,

@@ -116,6 +116,19 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
          {"bench recl losses --format csv", "the same as a table for programs"}},
         NULL,
         {{NULL, NULL}}},
+    [CMD_GENERATE] = {
+        "generate", NULL, 0, "continue a text with a checkpoint",
+        "Prints the prompt and what the model adds. --temperature 0 takes the likeliest token each "
+        "time; above it tokens are drawn, the same ones for a seed. Models with caches or states "
+        "read each token once, others run their window again. The text is as long as --new-tokens: "
+        "no token ends it.",
+        {{"bench generate --ckpt xl.safetensors --prompt Once", "the likeliest continuation"},
+         {"bench generate --ckpt SmolLM2-135M --prompt Once --temperature 1 --seed 7",
+          "a drawn one, of a published model"},
+         {"bench generate --ckpt xl.safetensors --prompt-file start.txt -q",
+          "of a file, and nothing but the text"}},
+        NULL,
+        {{NULL, NULL}}},
     [CMD_IMPORT] = {
         "import", "DIR", 1, "convert a published model to a checkpoint",
         "DIR has config.json of a gpt2, gpt_neox, llama, mistral, qwen2, qwen3 or transfo-xl model, "

@@ -13,6 +13,7 @@ enum command_id {
     CMD_TRAIN,
     CMD_STUDY,
     CMD_RECL,
+    CMD_GENERATE,
     CMD_IMPORT,
     CMD_RERUN,
     CMD_EXPLAIN,

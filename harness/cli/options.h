@@ -124,6 +124,11 @@ struct options {
     bool roofline;
     bool bench; /* check: time the operations too */
 
+    /* generate */
+    const char *prompt, *prompt_file; /* NULL = the other one */
+    int new_tokens, top_k;            /* top_k 0 = all */
+    double temperature, top_p;        /* temperature 0 = no chance */
+
     /* train */
     int steps, stop_at; /* stop_at 0 = at the end */
     int lr_warmup, eval_every, log_every;

@@ -14,6 +14,7 @@ int cmd_list(struct options *opt);
 int cmd_check(struct options *opt);
 int cmd_eval(struct options *opt);
 int cmd_recl(struct options *opt);
+int cmd_generate(struct options *opt);
 int cmd_import(struct options *opt);
 int cmd_rerun(struct options *opt);
 int cmd_explain(struct options *opt);

@@ -263,8 +263,7 @@ void help_general(FILE *f)
         if (command_specs[i].doc)
             print_named(f, 10, command_specs[i].name, command_specs[i].doc);
     fill(f,
-         "\nbench help COMMAND, or bench COMMAND --help, lists its usual options, bench COMMAND "
-         "--help-all all of them.\n"
+         "\nbench COMMAND --help lists its usual options, bench COMMAND --help-all all.\n"
          "@FILE reads options from a file (# comments, other files); those beside it come first. "
          "Every option is also read from the environment: BENCH_MAX_TIME.",
          0, 0);

@@ -72,6 +72,12 @@ enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const st
                                  : "recompute");
 }
 
+void see_past(struct config *c, int M)
+{
+    if (c->same_length && M > 0)
+        c->window = M;
+}
+
 /* ---- binding ------------------------------------------------------------------------------ */
 
 static enum status configure(struct stream *t, const struct weights *w, struct config *c,
@@ -98,8 +104,7 @@ static enum status configure(struct stream *t, const struct weights *w, struct c
                     ckpt, c->pos->positions(c), t->L, t->M, t->L + t->M);
     if (!reruns) /* else the past is part of the window, as it was in training */
         c->mem_len = max_int(0, t->M);
-    if (c->same_length && t->M > 0)
-        c->window = t->M;
+    see_past(c, t->M);
     return OK;
 }
 

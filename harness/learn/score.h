@@ -57,6 +57,9 @@ enum status score_run(struct scorer *s, enum split split, struct err *e);
 /* E_USAGE if M is MEM_ALL and the model carries no state. */
 enum status past_is_carried(const struct config *c, int M, struct err *e);
 
+/* Where every query sees as many keys, M tokens of past are how many. */
+void see_past(struct config *c, int M);
+
 /* How a checkpoint's variant reaches M tokens of past, by --mem-kind: E_USAGE if it cannot. */
 enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,
                            int M, struct err *e);

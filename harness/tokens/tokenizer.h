@@ -30,6 +30,10 @@ enum status tokenizer_encode(struct tokenizer *t, const char *text, size_t n, st
 enum status tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n,
                              struct bytes *out, struct err *e);
 
+/* The same to read: words of a list have a blank between them, and a line end for <eos>. */
+enum status tokenizer_show(const struct tokenizer *t, const int32_t *ids, size_t n,
+                           struct bytes *out, struct err *e);
+
 /* Ids are below. */
 int tokenizer_vocab(const struct tokenizer *t);
 

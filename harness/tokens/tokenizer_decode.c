@@ -108,3 +108,9 @@ enum status tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size
     free(raw.data);
     return st;
 }
+
+enum status tokenizer_show(const struct tokenizer *t, const int32_t *ids, size_t n,
+                           struct bytes *out, struct err *e)
+{
+    return t->lists_words ? tokenizer_join(t, ids, n, out, e) : tokenizer_decode(t, ids, n, out, e);
+}

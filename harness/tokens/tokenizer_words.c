@@ -84,3 +84,26 @@ enum status tokenizer_words(const struct tokenizer *t, const char *text, size_t 
         st = ids_append(out, t->eos, e);
     return st;
 }
+
+enum status tokenizer_join(const struct tokenizer *t, const int32_t *ids, size_t n,
+                           struct bytes *out, struct err *e)
+{
+    FILE *const f = bytes_open(out, e);
+    bool inside = false; /* of a line */
+
+    if (!f)
+        return E_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const struct token *const word = &t->vocab.token[ids[i]];
+        if (ids[i] == t->eos) {
+            putc('\n', f);
+            inside = false;
+            continue;
+        }
+        if (inside)
+            putc(' ', f);
+        fwrite(word->text, 1, word->n, f);
+        inside = true;
+    }
+    return bytes_close(f, out, e);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench generate: a prompt, continued by a checkpoint. */
+#include "harness/learn/generate.h"
+#include "commands.h"
+#include "harness/util/signals.h"
+#include "harness/util/text.h"
+
+#include "variants/base/printable.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What no choice is made by is said, not ignored. */
+static enum status check(const struct options *o, struct err *e)
+{
+    static const char *const of_chance[] = {"top-k", "top-p", "seed"};
+
+    if (!o->ckpt || !o->prompt == !o->prompt_file)
+        return fail(e, E_USAGE,
+                    "generate needs a model and one prompt  -> bench generate --ckpt FILE --prompt "
+                    "TEXT, or --prompt-file FILE");
+    for (size_t i = 0; i < ARRAY_LEN(of_chance); i++)
+        if (o->temperature == 0 && options_written(o, of_chance[i]))
+            return fail(e, E_USAGE,
+                        "--%s does nothing without chance  -> add --temperature 1, or leave it out",
+                        of_chance[i]);
+    return OK;
+}
+
+static enum status load(struct bytes *prompt, const struct options *o, struct err *e)
+{
+    if (o->prompt_file)
+        return file_read(prompt, o->prompt_file, e);
+    prompt->data = strdup(o->prompt);
+    NEED(prompt->data);
+    prompt->n = strlen(prompt->data);
+    return OK;
+}
+
+/* As it is; on a terminal, which it must not take hold of, lines of what may stand there. */
+static void print(const struct bytes *text)
+{
+    const bool guarded = isatty(STDOUT_FILENO);
+
+    for (size_t i = 0, n; i < text->n; i += n) {
+        const char *const at = text->data + i;
+        char escaped[PRINTABLE_ESCAPE];
+        n = guarded && *at != '\n' && *at != '\t' ? printable_length(at) : 1;
+        if (n > 0) {
+            fwrite(at, 1, n, stdout);
+        } else {
+            printable_escape(escaped, *at);
+            fputs(escaped, stdout);
+            n = 1;
+        }
+    }
+}
+
+int cmd_generate(struct options *opt)
+{
+    struct generated made = {0};
+    struct bytes prompt = {0};
+    struct err e;
+    enum status st = check(opt, &e);
+
+    if (st == OK)
+        st = load(&prompt, opt, &e);
+    if (st == OK)
+        st = generate_run(&made, opt, &prompt, &e);
+    if (st == OK) {
+        print(&prompt);
+        print(&made.text);
+        putchar('\n');
+        st = file_flush(stdout, "standard output", &e);
+    }
+    if (st == OK && !opt->quiet)
+        text_line(stderr,
+                  "bench: prompt of %d tokens %.0f tok/s, %d new tokens %.0f tok/s, past: %s",
+                  made.prompt, made.prompt / made.prompt_ns * 1e9, made.tokens,
+                  (made.tokens - 1) / made.decode_ns * 1e9, made.how);
+    const bool stopped = st == OK && made.tokens < opt->new_tokens;
+    free(prompt.data);
+    free(made.text.data);
+    if (stopped)
+        return signals_exit_code();
+    return st == OK ? EXIT_FINE : report_error(st, &e);
+}

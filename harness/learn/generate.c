@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Generates a text token by token. Models with caches or states read each token once; others run
+ * their window again for each token, as they are trained and scored. */
+#include "generate.h"
+#include "harness/machine/clock.h"
+#include "harness/machine/pin.h"
+#include "harness/tokens/tokenizer.h"
+#include "harness/util/signals.h"
+#include "sampler.h"
+#include "score.h"
+#include "subject.h"
+
+#include "variants/base/rng.h"
+#include "variants/model/lm.h"
+#include "variants/model/weights.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 128 }; /* tokens of the prompt that are read at once */
+
+struct generator {
+    const struct options *o;
+    struct subject subject;
+    struct tokenizer *tokenizer; /* NULL: tokens are bytes */
+    struct ids ids;              /* the prompt, then what was chosen */
+    struct engine engine;
+    struct team team;
+    struct lm lm;
+    struct arena arena;
+    struct sampler sampler;
+    enum mem_kind kind;
+    bool reruns, zeros;
+    int window; /* tokens that are run at once, at most */
+    int past;   /* rows of memory */
+};
+
+/* ---- tokens and text ---------------------------------------------------------------------- */
+
+static enum status add_ids(struct ids *to, const int32_t *ids, size_t n, struct err *e)
+{
+    int32_t *const more = realloc(to->v, (to->n + n + 1) * sizeof(*more));
+
+    if (!more)
+        return fail(e, E_NOMEM, "no memory for %zu tokens", to->n + n);
+    to->v = more;
+    if (n > 0)
+        memcpy(to->v + to->n, ids, n * sizeof(*ids));
+    to->n += n;
+    return OK;
+}
+
+static enum status read_bytes(struct generator *t, const struct bytes *text, struct err *e)
+{
+    enum { BYTES = 256 };
+
+    if (t->subject.config.V != BYTES || strcmp(t->subject.unit, "byte") != 0)
+        return fail(e, E_USAGE,
+                    "checkpoint %s has %d tokens (%s) that are no text  -> use a model of a text, "
+                    "or add its --tokenizer",
+                    t->o->ckpt, t->subject.config.V, t->subject.unit);
+    enum status st = add_ids(&t->ids, NULL, 0, e);
+    for (size_t i = 0; i < text->n && st == OK; i++)
+        st = add_ids(&t->ids, &(int32_t){(unsigned char)text->data[i]}, 1, e);
+    return st;
+}
+
+/* A list of words ends every text with <eos>, which a line that goes on does not have. */
+static void go_on(struct generator *t, const struct bytes *text)
+{
+    if (tokenizer_lists_words(t->tokenizer) && t->ids.n > 0 && text->n > 0 &&
+        !strchr("\r\n", text->data[text->n - 1]))
+        t->ids.n--;
+}
+
+static enum status read_prompt(struct generator *t, const struct weights *w,
+                               const struct bytes *text, struct err *e)
+{
+    char folder[PUBLISHED_PATH] = "";
+    const char *dir = t->o->tokenizer;
+    int n;
+    enum status st = dir ? OK : weights_tokenizer(w, folder, e);
+
+    if (st == OK && !dir && *folder)
+        dir = folder;
+    if (st == OK && !dir)
+        return read_bytes(t, text, e);
+    if (st == OK)
+        st = tokenizer_open(&t->tokenizer, dir, e);
+    if (st != OK)
+        return st;
+    if (tokenizer_vocab(t->tokenizer) > t->subject.config.V)
+        return fail(e, E_IO,
+                    "tokenizer of %s has %d tokens, the model %d  -> use the tokenizer that it was "
+                    "published with",
+                    t->o->ckpt, tokenizer_vocab(t->tokenizer), t->subject.config.V);
+    const int32_t *const front = tokenizer_prefix(t->tokenizer, &n);
+    st = add_ids(&t->ids, front, (size_t)n, e);
+    if (st == OK)
+        st = tokenizer_encode(t->tokenizer, text->data, text->n, &t->ids, e);
+    if (st == OK)
+        go_on(t, text);
+    return st;
+}
+
+static enum status text_of(const struct generator *t, size_t n, struct bytes *out, struct err *e)
+{
+    if (t->tokenizer)
+        return tokenizer_show(t->tokenizer, t->ids.v, n, out, e);
+    out->data = malloc(n + 1);
+    if (!out->data)
+        return fail(e, E_NOMEM, "no memory for a text of %zu bytes", n);
+    for (size_t i = 0; i < n; i++)
+        out->data[i] = (char)t->ids.v[i];
+    out->data[out->n = n] = '\0';
+    return OK;
+}
+
+/* What the tokens behind the first `prompt` add to the text of those. */
+static enum status text_behind(const struct generator *t, size_t prompt, struct bytes *out,
+                               struct err *e)
+{
+    struct bytes before = {0};
+    enum status st = text_of(t, prompt, &before, e);
+
+    if (st == OK)
+        st = text_of(t, t->ids.n, out, e);
+    if (st == OK) {
+        size_t same = 0;
+        while (same < before.n && same < out->n && before.data[same] == out->data[same])
+            same++;
+        memmove(out->data, out->data + same, out->n - same + 1);
+        out->n -= same;
+    }
+    free(before.data);
+    return st;
+}
+
+/* ---- the model ---------------------------------------------------------------------------- */
+
+/* How far back it sees: as far as it was made for, which is all of the text where nothing says. */
+static enum status configure(struct generator *t, struct config *c, struct err *e)
+{
+    const struct mem *const mem = config_mem(c);
+    const int all = (int)t->ids.n + t->o->new_tokens;
+
+    if (c->variant->bidirectional || !c->causal)
+        return fail(e, E_USAGE, "%s has no next token: it sees whole texts  -> use a causal model",
+                    c->variant->name);
+    if (t->o->top_k > c->V)
+        return fail(e, E_USAGE, "--top-k %d of %d tokens  -> lower it", t->o->top_k, c->V);
+    const int sees = t->subject.context ? t->subject.context + c->mem_len : all;
+    t->kind = mem_usual(mem, true);
+    t->zeros = c->mem_start == MEM_START_ZEROS;
+    t->reruns = t->kind == MEM_RECOMPUTE;
+    t->past = t->reruns || t->kind == MEM_STATE ? 0 : t->zeros ? c->mem_len : min_int(all, sees);
+    t->window = t->reruns ? min_int(all, sees) : min_int((int)t->ids.n, PIECE);
+    if (c->pos->positions)
+        t->window = min_int(t->window, c->pos->positions(c));
+    if (!t->reruns)
+        c->mem_len = t->past;
+    see_past(c, t->past);
+    return OK;
+}
+
+static enum status bind_all(struct generator *t, struct err *e)
+{
+    return lm_bind(&t->lm, &t->engine, t->reruns ? MEM_NONE : t->kind,
+                   (struct extent){1, t->window, t->past}, &t->arena, e);
+}
+
+static enum status open_model(struct generator *t, const struct weights *w, struct err *e)
+{
+    struct config c = w->config;
+    enum status st = configure(t, &c, e);
+
+    if (st == OK)
+        st = lm_init(&t->lm, &c, e);
+    if (st != OK)
+        return st;
+    t->lm.block = 1;
+    t->lm.all_logits = true;
+    st = bind_all(t, e);
+    if (st == OK)
+        st = arena_place(&t->arena, (enum huge_pages)t->o->huge_pages, NULL, NULL, e);
+    if (st == OK)
+        st = bind_all(t, e);
+    if (st == OK)
+        st = weights_load(w, &t->lm.params, e);
+    if (st == OK)
+        lm_build_tables(&t->lm, &t->engine);
+    if (st == OK && t->zeros)
+        st = lm_zeros(&t->lm, &t->engine, 1, e);
+    if (st == OK)
+        st = sampler_open(&t->sampler, c.V, e);
+    return st;
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+/* The logits behind the last of n tokens, which become the past. */
+static void run(struct generator *t, const int32_t *ids, int n)
+{
+    lm_forward(&t->lm, &t->engine, ids, 1, n, 1, NULL, NULL);
+    lm_commit(&t->lm, n);
+}
+
+/* Those that were not read yet, or the window's again. */
+static void read_on(struct generator *t, size_t *at)
+{
+    if (t->reruns) {
+        const int n = min_int((int)t->ids.n, t->window);
+        lm_forget(&t->lm);
+        run(t, t->ids.v + t->ids.n - n, n);
+        *at = t->ids.n;
+    }
+    while (*at < t->ids.n) {
+        const int n = min_int((int)(t->ids.n - *at), t->window);
+        run(t, t->ids.v + *at, n);
+        *at += (size_t)n;
+    }
+    lm_all(&t->lm, &t->engine, 1);
+}
+
+static enum status choose_all(struct generator *t, struct generated *out, struct err *e)
+{
+    const volatile int *const stop = signals_watch();
+    const uint64_t stream = rng_stream("generate");
+    const int64_t start = clock_wall_ns();
+    size_t at = 0;
+    enum status st = OK;
+
+    for (int i = 0; i < t->o->new_tokens && st == OK && !*stop; i++) {
+        read_on(t, &at);
+        if (i == 0)
+            out->prompt_ns = (double)(clock_wall_ns() - start);
+        const int32_t id =
+            sampler_next(&t->sampler, t->lm.logits, rng_uniform(t->o->seed, stream, (uint64_t)i));
+        st = id < 0 ? fail(e, E_IO,
+                           "checkpoint %s: logits of token %zu are not finite  -> use a model that "
+                           "did not diverge",
+                           t->o->ckpt, t->ids.n)
+                    : add_ids(&t->ids, &id, 1, e);
+        if (st == OK && t->tokenizer && id >= tokenizer_vocab(t->tokenizer))
+            st = fail(e, E_IO,
+                      "checkpoint %s chose token %d, which its tokenizer lacks  -> give --top-k or "
+                      "another --tokenizer",
+                      t->o->ckpt, id);
+        out->tokens = i + 1;
+    }
+    out->decode_ns = (double)(clock_wall_ns() - start) - out->prompt_ns;
+    return st;
+}
+
+static enum status open_machine(struct generator *t, struct err *e)
+{
+    struct topo *topo = NULL;
+    enum status st = subject_backend(&t->subject, t->o, e);
+
+    if (st == OK)
+        st = topo_open(&topo, NULL, e);
+    if (st == OK)
+        st = pin_team(&t->team, topo, t->o->pin, t->subject.threads, e);
+    if (st == OK)
+        st = engine_open(&t->engine, t->subject.backend->name, t->subject.threads, NULL, e);
+    topo_close(topo);
+    return st;
+}
+
+enum status generate_run(struct generated *out, const struct options *o, const struct bytes *prompt,
+                         struct err *e)
+{
+    struct generator t = {
+        .o = o,
+        .subject = {.opt = o, .ckpt = o->ckpt},
+        .sampler = {.temperature = o->temperature, .top_k = o->top_k, .top_p = o->top_p}};
+    struct weights w = {0};
+    enum status st = open_machine(&t, e);
+
+    *out = (struct generated){0};
+    if (st == OK)
+        st = subject_checkpoint(&t.subject, e);
+    if (st == OK)
+        st = weights_open(&w, o->ckpt, e);
+    if (st == OK)
+        st = read_prompt(&t, &w, prompt, e);
+    if (st == OK && t.ids.n == 0)
+        st = fail(e, E_USAGE, "the prompt has no token  -> give a longer one");
+    out->prompt = (int)t.ids.n;
+    if (st == OK)
+        st = open_model(&t, &w, e);
+    weights_close(&w);
+    if (st == OK)
+        st = choose_all(&t, out, e);
+    if (st == OK)
+        st = text_behind(&t, (size_t)out->prompt, &out->text, e);
+    out->how = mem_kind_name[t.kind];
+    sampler_close(&t.sampler);
+    lm_free(&t.lm);
+    arena_release(&t.arena);
+    tokenizer_close(t.tokenizer);
+    free(t.ids.v);
+    return st;
+}

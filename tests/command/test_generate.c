@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench generate: the likeliest text is that of forward passes over all of it, whichever way the
+ * past is kept; a seed repeats a drawn text; what has no meaning is refused. */
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+#include "variants/model/lm.h"
+#include "variants/model/weights.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(generate, .init = folder_make, .fini = folder_remove, .timeout = 300);
+
+#define PROMPT "she sells "
+#define GENERATE "generate --ckpt m --threads 1 --pin none -q --prompt '" PROMPT "' "
+
+static void train(const char *variant)
+{
+    struct ran r = run_shell(
+        folder,
+        "test -f t || for i in $(seq 200); do echo 'she sells sea shells by the sea shore'; "
+        "done >t");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(
+        folder,
+        "train --variant %s --corpus t --ckpt m --force --steps 60 --lr 0.01 --lr-warmup 5 "
+        "--seq 32 --mem 32 --batch 2 --layers 1 --d-model 32 --heads 2 --threads 1 --pin "
+        "none -q",
+        variant);
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+/* The largest logit behind n tokens, by one forward pass without a past. */
+static int32_t likeliest(const struct weights *w, const int32_t *ids, int n)
+{
+    struct engine g;
+    struct arena a = {0};
+    struct lm m;
+    struct err e = {""};
+    int32_t best = 0;
+
+    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_init(&m, &w->config, &e), OK, "%s", e.msg);
+    for (int pass = 0; pass < 2; pass++) {
+        cr_assert_eq(lm_bind(&m, &g, MEM_NONE, (struct extent){1, n, 0}, &a, &e), OK, "%s", e.msg);
+        if (pass == 0)
+            cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK);
+    }
+    cr_assert_eq(weights_load(w, &m.params, &e), OK, "%s", e.msg);
+    lm_build_tables(&m, &g);
+    lm_forward(&m, &g, ids, 1, n, 1, NULL, NULL);
+    for (int i = 1; i < w->config.V; i++)
+        best = m.logits[i] > m.logits[best] ? i : best;
+    lm_free(&m);
+    arena_release(&a);
+    return best;
+}
+
+/* Texts of 34 tokens: models saw 64. */
+static void expect_likeliest(const char *variant, const char *past)
+{
+    enum { NEW = 24 };
+    char path[FILE_PATH];
+    struct weights w;
+    struct err e = {""};
+    int32_t ids[sizeof(PROMPT) + NEW] = {0};
+    const int n = (int)strlen(PROMPT);
+
+    train(variant);
+    struct ran r = run_bench(folder, GENERATE "--new-tokens %d", NEW);
+    expect_exit(&r, 0);
+    cr_assert_eq(r.out.n, strlen(PROMPT) + NEW + 1, "%s", r.out.data);
+    cr_expect_eq(r.err.n, 0, "%s", r.err.data);
+    folder_path(path, "m");
+    cr_assert_eq(weights_open(&w, path, &e), OK, "%s", e.msg);
+    for (int i = 0; i < n + NEW; i++) {
+        ids[i] = (unsigned char)r.out.data[i];
+        cr_expect_eq(ids[i], i < n ? PROMPT[i] : likeliest(&w, ids, i), "%s: byte %d of %s",
+                     variant, i, r.out.data);
+    }
+    weights_close(&w);
+    ran_free(&r);
+    r = run_bench(folder, "generate --ckpt m --threads 1 --prompt a --new-tokens 2");
+    expect_exit(&r, 0);
+    expect_said(&r, past);
+    ran_free(&r);
+}
+
+Test(generate, likeliest_by_cached_keys) { expect_likeliest("xl", "past: kv"); }
+Test(generate, likeliest_by_a_state) { expect_likeliest("gla", "past: state"); }
+Test(generate, likeliest_by_running_again) { expect_likeliest("vanilla", "past: recompute"); }
+
+static char *drawn(const char *options)
+{
+    struct ran r = run_bench(folder, GENERATE "--new-tokens 40 %s", options);
+
+    expect_exit(&r, 0);
+    free(r.err.data);
+    return r.out.data;
+}
+
+Test(generate, a_seed_repeats_a_text)
+{
+    train("xl");
+    char *const one = drawn("--temperature 1.5 --seed 7"),
+                *const again = drawn("--temperature 1.5 --seed 7"),
+                *const other = drawn("--temperature 1.5 --seed 8"), *const greedy = drawn(""),
+                *const first = drawn("--temperature 1.5 --seed 7 --top-k 1");
+    struct ran r = run_shell(folder, "printf '" PROMPT "' >p && \"$BENCH\" generate --ckpt m "
+                                     "--threads 1 --pin none -q --prompt-file p --new-tokens 40");
+
+    cr_expect_str_eq(one, again);
+    cr_expect_str_neq(one, other);
+    cr_expect_str_neq(one, greedy);
+    cr_expect_str_eq(first, greedy);
+    cr_expect_str_eq(r.out.data, greedy);
+    free(one);
+    free(again);
+    free(other);
+    free(greedy);
+    free(first);
+    ran_free(&r);
+}
+
+Test(generate, what_is_refused)
+{
+    static const struct {
+        const char *line, *says;
+        int code;
+    } lines[] = {
+        {"generate --prompt a", "--ckpt FILE", 2},
+        {"generate --ckpt m", "--prompt", 2},
+        {"generate --ckpt m --prompt a --prompt-file p", "one prompt", 2},
+        {"generate --ckpt m --prompt a --top-k 3", "--top-k", 2},
+        {"generate --ckpt m --prompt a --top-p 0.5", "--top-p", 2},
+        {"generate --ckpt m --prompt a --seed 5", "--seed", 2},
+        {"generate --ckpt m --prompt a --temperature 1 --top-k 257", "--top-k 257", 2},
+        {"generate --ckpt m --prompt a --temperature 1 --top-p 0", "top-p", 2},
+        {"generate --ckpt no_such --prompt a", "no_such", 7},
+        {"generate --ckpt m --prompt-file no_such", "no_such", 7},
+        {"generate --ckpt $MODELS/xl.safetensors --prompt a", "symbol", 2},
+    };
+    char *const models = realpath("results/models", NULL);
+
+    cr_assert_not_null(models);
+    setenv("MODELS", models, 1);
+    free(models);
+    train("xl");
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct ran r = run_bench(folder, "%s", lines[i].line);
+        expect_exit(&r, lines[i].code);
+        expect_said(&r, lines[i].says);
+        expect_said(&r, "  -> ");
+        cr_expect_eq(r.out.n, 0, "%s", r.out.data);
+        ran_free(&r);
+    }
+}
