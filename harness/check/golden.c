@@ -5,7 +5,6 @@
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
-#include "variants/model/settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,181 +18,7 @@ static const struct golden_kind *const kinds[] = {
     &golden_hier,   &golden_seq2seq,     &golden_import_memory, &golden_import,
 };
 
-/* ---- metadata and inputs ------------------------------------------------------------------ */
-
-/* Without a key it is 0 or none. */
-static bool says_nothing(const char *text)
-{
-    return !*text || strcmp(text, "0") == 0 || strcmp(text, "none") == 0;
-}
-
-const struct tensor *golden_need(const struct run *r, const char *name, enum dtype dtype, size_t n,
-                                 enum status *st, struct err *e)
-{
-    const struct tensor *t = safetensors_find(r->s, name);
-
-    if (*st == OK && (!t || t->dtype != dtype || t->n != n))
-        *st = safetensors_fail(r->s, e, "tensor \"%s\" is missing or does not fit its metadata",
-                               name);
-    return *st == OK ? t : NULL;
-}
-
-enum status golden_whole(const struct run *r, const char *key, int *out, struct err *e)
-{
-    return safetensors_int(r->s, key, 0, 0, GOLDEN_WIDE, out, e);
-}
-
-enum status golden_size(const struct run *r, const char *key, int most, int *out, struct err *e)
-{
-    if (!safetensors_meta(r->s, key))
-        return safetensors_fail(r->s, e, "metadata %s is missing  -> add a whole number in 1..%d",
-                                key, most);
-    return safetensors_int(r->s, key, 0, 1, most, out, e);
-}
-
-const struct variant *golden_variant(struct run *r)
-{
-    return checkpoint_variant(r->s, &r->variant);
-}
-
-enum status golden_wiring(struct run *r, struct err *e)
-{
-    const char *const wiring = safetensors_meta(r->s, "wiring");
-    const char *const norm = safetensors_meta(r->s, "norm");
-    struct err why;
-
-    if (!wiring || says_nothing(wiring))
-        return OK;
-    if (norm && !says_nothing(norm) && strcmp(norm, wiring) != 0)
-        return safetensors_fail(
-            r->s, e, "metadata wiring is \"%.64s\", norm \"%.64s\"  -> the same", wiring, norm);
-    if (config_set(&r->c, "norm", wiring, &why) != OK)
-        return safetensors_fail(r->s, e, "metadata wiring: %s", why.msg);
-    return checkpoint_check(r->s, &r->c, e);
-}
-
-enum status golden_norm_mode(struct run *r, struct err *e)
-{
-    const char *const mode = safetensors_meta(r->s, "pn_mode");
-
-    if (!mode || strcmp(mode, "train") == 0)
-        return OK;
-    if (strcmp(mode, "eval") != 0 || safetensors_find(r->s, "in.nu"))
-        return safetensors_fail(r->s, e, "pn_mode \"%.64s\"%s  -> train, or eval without in.nu",
-                                mode, strcmp(mode, "eval") == 0 ? " with in.nu" : "");
-    return config_set(&r->c, "pn_backward", "paper", e); /* the derivative, where nu is 0 */
-}
-
-enum status golden_config(struct run *r, struct err *e)
-{
-    enum status st = checkpoint_config_as(r->s, "param.", golden_variant(r), &r->c, e);
-
-    if (st == OK)
-        st = golden_wiring(r, e);
-    return st == OK ? golden_norm_mode(r, e) : st;
-}
-
-enum status golden_mask_random(struct run *r, int tokens, struct err *e)
-{
-    struct masks *const masks = &r->c.masks;
-
-    for (int k = 0; k < masks->n; k++) {
-        struct mask *const m = &masks->at[k];
-        const struct tensor *const t =
-            m->n_random ? safetensors_find(r->s, "in.mask_random") : NULL;
-        if (!t)
-            continue;
-        if (t->dtype != DTYPE_I32 || t->rank != 2 || t->shape[1] != m->n_random ||
-            t->shape[0] * (int64_t)m->block < tokens)
-            return safetensors_fail(r->s, e, "in.mask_random does not fit masks and lengths");
-        m->random = t->data;
-        m->random_blocks = t->shape[0];
-    }
-    return OK;
-}
-
-enum status golden_rows(const struct run *r, struct err *e)
-{
-    const struct extent m = r->max;
-
-    if (m.L > GOLDEN_WIDE || m.M > GOLDEN_WIDE || (int64_t)m.B * (m.L + m.M) > GOLDEN_ROWS)
-        return safetensors_fail(r->s, e,
-                                "batch %d, seq %d, mem %d  -> use at most %d tokens in all", m.B,
-                                m.L, m.M, (int)GOLDEN_ROWS);
-    return OK;
-}
-
-enum status golden_few(const struct run *r, double numbers, struct err *e)
-{
-    if (numbers > GOLDEN_NUMBERS)
-        return safetensors_fail(
-            r->s, e, "its sizes need arrays of %g numbers  -> lower them until %d are enough",
-            numbers, (int)GOLDEN_NUMBERS);
-    return OK;
-}
-
-enum status golden_extent(struct run *r, struct err *e)
-{
-    enum status st;
-
-    if ((st = golden_size(r, "batch", GOLDEN_WIDE, &r->max.B, e)) != OK ||
-        (st = golden_size(r, "seq", GOLDEN_WIDE, &r->max.L, e)) != OK)
-        return st;
-    if ((st = golden_whole(r, "mem", &r->max.M, e)) != OK)
-        return st;
-    return golden_rows(r, e);
-}
-
-enum status golden_part(struct run *r, const struct variant *v, const char *sizes, struct err *e)
-{
-    static const struct {
-        char letter;
-        const char *key;
-    } keys[] = {{'D', "d_model"}, {'H', "n_head"}, {'d', "d_head"}, {'F', "d_inner"}};
-    int size[ARRAY_LEN(keys)] = {0};
-    double scale = 1;
-    enum status st = OK;
-
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(keys); i++)
-        if (strchr(sizes, keys[i].letter))
-            st = golden_size(r, keys[i].key, GOLDEN_WIDE, &size[i], e);
-    if (st != OK)
-        return st;
-    const int D = size[0], H = max_int(size[1], 1);
-    r->c = config_default(v ? v : variants[0], D, H, size[2] ? size[2] : D, size[3] ? size[3] : D,
-                          1, 0);
-    if (!v)
-        r->c.pos = pos_find("none");
-    if (size[1]) {
-        st = safetensors_real(r->s, "scale", 1, &scale, e);
-        r->c.scale = (float)scale;
-    }
-    return st == OK ? golden_extent(r, e) : st;
-}
-
-enum status golden_eps(struct run *r, struct err *e)
-{
-    double eps = 0;
-    const enum status st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e);
-
-    r->c.ln_eps = (float)eps;
-    return st;
-}
-
-enum status golden_inputs(struct run *r, int width, struct err *e)
-{
-    const size_t rows = (size_t)r->max.B * (size_t)r->max.L, D = (size_t)r->c.D;
-    enum status st = OK;
-
-    r->n_y = rows * (size_t)width;
-    r->x = golden_need(r, "in.x", DTYPE_F32, rows * D, &st, e);
-    if (r->max.M && !r->mem)
-        r->mem =
-            golden_need(r, "in.mem", DTYPE_F32, (size_t)r->max.B * (size_t)r->max.M * D, &st, e);
-    if (r->grad)
-        r->dy = golden_need(r, "in.dy", DTYPE_F32, r->n_y, &st, e);
-    return st;
-}
+/* ---- weights and states that are inputs -------------------------------------------------------- */
 
 static const struct tensor *find_buffer(const struct run *r, const char *name)
 {
@@ -310,7 +135,7 @@ static enum status refuse_unread_keys(const struct run *r, struct err *e)
 
     for (int i = 0; i < s->n_meta; i++) {
         const char *const key = s->meta[2 * i], *const text = s->meta[2 * i + 1];
-        if (!s->asked_meta[i] && !says_nothing(text) && !is_free(key, text) &&
+        if (!s->asked_meta[i] && !golden_says_nothing(text) && !is_free(key, text) &&
             !(r->c.variant && checkpoint_agrees(s, key, &r->c)))
             return safetensors_fail(s, e,
                                     "metadata %.64s is \"%.64s\", which nothing in a file of kind "

@@ -74,6 +74,8 @@ extern const struct golden_kind golden_operator, golden_mixer, golden_lm, golden
  * array that a run makes: an int holds each product of sizes. */
 enum { GOLDEN_WIDE = 1 << 16, GOLDEN_ROWS = 1 << 20, GOLDEN_NUMBERS = 1 << 28 };
 
+/* What a key says that is left out: 0 or none. */
+bool golden_says_nothing(const char *text);
 /* The file's tensor; NULL, and E_IO in *st, if it is missing, of another type or of another size.
  */
 const struct tensor *golden_need(const struct run *r, const char *name, enum dtype dtype, size_t n,
