@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <string.h>
 
-const char *const list_words[] = {"variants",  "families", "parts",   "settings",
-                                  "backends",  "cases",    "columns", "sources",
-                                  "baselines", "systems",  "models",  NULL};
+const char *const list_words[] = {"variants", "families", "parts",   "settings", "backends",
+                                  "cases",    "columns",  "sources", "tasks",    "baselines",
+                                  "systems",  "models",   NULL};
 const char *const baseline_words[] = {"save", "list", "show", "rm", NULL};
 const char *const completion_words[] = {"bash", "zsh", "fish", NULL};
 
@@ -30,7 +30,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{"backend", "fast"}}},
     [CMD_LIST] = {
         "list", "WHAT [DIR]", 2, "list what is built in, or the cases that a sweep would measure",
-        "WHAT is variants, families, parts, backends, cases, columns, sources, systems, baselines or "
+        "WHAT is variants, families, parts, backends, cases, columns, sources, tasks, systems, baselines or "
         "models. parts lists what a model may have, and what that excludes; models lists the checkpoints and the published models in DIR.",
         {{"bench list variants", "variants, their options and papers"},
          {"bench list cases --variant xl --seq 128..1024", "the plan of a sweep; nothing runs"},
@@ -57,7 +57,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         NULL,
         {{"seq", "128"}}},
     [CMD_TRAIN] = {
-        "train", NULL, 0, "train a model of a variant on a text and write a checkpoint",
+        "train", NULL, 0, "train a model of a variant and write a checkpoint",
         "Each axis takes one value. Ctrl-C saves; --resume continues to the same numbers and needs "
         "only the checkpoint.",
         {{"bench train --variant xl --ckpt xl.safetensors", "on the generated source"},

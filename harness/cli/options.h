@@ -142,6 +142,8 @@ struct options {
     int optimizer, muon_scale; /* enum optimizer_kind, muon_scale */
     double dropout;            /* in [0,1) */
     const char *valid;         /* NULL = the end of the corpus */
+    const char *task;          /* NULL = train on a text */
+    double discount, trace, value_coef, entropy_coef;
 
     /* compare, gate */
     const char *axis, *base; /* NULL = not inside one run; NULL = the first value */

@@ -5,6 +5,7 @@
 #include "harness/cli/command_table.h"
 #include "harness/compare/baseline.h"
 #include "harness/learn/synthetic.h"
+#include "harness/learn/task.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
 #include "harness/util/fileio.h"
@@ -17,6 +18,7 @@
 #include "variants/model/exclusions.h"
 #include "variants/systems.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -306,19 +308,23 @@ static int list_columns(const struct options *o)
     return finish(&s, o, st, &e);
 }
 
-static int list_sources(const struct options *o)
+/* What `listed` has, by a word of `list`. */
+static int list_keyed(const struct options *o, const char *word, const char *column,
+                      bool (*listed)(int i, char text[KEYED_TEXT], const char **about))
 {
-    static const struct text_table_column columns[] = {
-        {.name = "source"},
+    const struct text_table_column columns[] = {
+        {.name = column},
         {.name = "about", .least = 28},
     };
+    char command[32];
     struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
     char usual[KEYED_TEXT];
     const char *about;
     struct err e;
-    enum status st = options_refuse(o, "list sources", NO_OPTION, &e);
 
-    for (int i = 0; st == OK && synthetic_source(i, usual, &about); i++)
+    snprintf(command, sizeof(command), "list %s", word);
+    enum status st = options_refuse(o, command, NO_OPTION, &e);
+    for (int i = 0; st == OK && listed(i, usual, &about); i++)
         st = text_table_add(&s, (const char *const[]){usual, about}, &e);
     return finish(&s, o, st, &e);
 }
@@ -345,7 +351,9 @@ int cmd_list(struct options *opt)
     if (strcmp(what, "systems") == 0)
         return list_systems(opt);
     if (strcmp(what, "sources") == 0)
-        return list_sources(opt);
+        return list_keyed(opt, what, "source", synthetic_source);
+    if (strcmp(what, "tasks") == 0)
+        return list_keyed(opt, what, "task", task_listed);
     if (strcmp(what, "baselines") == 0)
         return baseline_list(opt);
     if (strcmp(what, "models") == 0)
@@ -353,7 +361,7 @@ int cmd_list(struct options *opt)
     if (!*what)
         fail(&e, E_USAGE,
              "list needs a word  -> write variants, families, parts, settings, backends, cases, "
-             "columns, sources, systems, models or baselines");
+             "columns, sources, tasks, systems, models or baselines");
     else
         unknown_word(&e, "list", what, list_words, NULL);
     return report_error(E_USAGE, &e);

@@ -34,6 +34,10 @@ struct session_of_training {
     int64_t start_ns, report_ns;
     int report_step;
     double loss, norm; /* sums since the last report */
+    double entropy, returned;
+    int episodes;           /* of each sequence, that ended */
+    double random, optimum; /* of a task */
+    bool exact;             /* no bound */
     struct progress_line show;
     struct ranks ranks;
 };
@@ -159,16 +163,43 @@ static void keep_fields(char *line, int columns)
     terminal_cut(line, columns);
 }
 
+/* What a task's line has in place of losses. */
+static void returns_text(const struct session_of_training *s, const struct train_row *row,
+                         char *buf, size_t size)
+{
+    size_t n = 0;
+
+    *buf = '\0';
+    if (!isnan(row->task_return))
+        n = (size_t)snprintf(buf, size, "  return %.3f", row->task_return);
+    if (!isnan(row->valid_return))
+        snprintf(buf + n, size - n, "  valid %.3f [%.3f, %.3f], random %.3g, %s %.3g",
+                 row->valid_return, row->valid_return_ci95_low, row->valid_return_ci95_high,
+                 s->random, s->exact ? "optimum" : "bound", s->optimum);
+}
+
+static void play_report(struct session_of_training *s, const struct train_row *row,
+                        const char *step, const char *left, char *line, size_t size)
+{
+    char returns[128];
+
+    returns_text(s, row, returns, sizeof(returns));
+    snprintf(line, size, "%s%s  %s steps/s  %s left  entropy %.3f  norm %.2f  lr %.2e", step,
+             returns, units_rate(row->tokens_per_s).s, left, row->entropy_nats, row->grad_norm,
+             row->lr);
+}
+
 /* A line that stays on the screen: for validations and what --log-every asks for, and on paper for
  * every report. */
 static void print_report(struct session_of_training *s, const struct train_row *row)
 {
     const enum progress how = s->show.how;
+    const bool validated = !isnan(row->valid_nats) || !isnan(row->valid_return);
     char valid[64] = "", step[48], line[256];
     size_t n = 0;
 
     if (how == PROGRESS_NONE ||
-        (how == PROGRESS_BAR && isnan(row->valid_nats) && !options_given(s->opt, "log-every")))
+        (how == PROGRESS_BAR && !validated && !options_given(s->opt, "log-every")))
         return;
     if (!isnan(row->valid_nats))
         n = (size_t)snprintf(valid, sizeof(valid), "  valid %.4f", row->valid_nats);
@@ -176,10 +207,13 @@ static void print_report(struct session_of_training *s, const struct train_row *
         snprintf(valid + n, sizeof(valid) - n, " answers %.4f", row->valid_answer_nats);
     step_text(s, step, sizeof(step));
     const double done = progress_of(s), left = trained_s(s) * (1 - done) / fmax(1e-9, done);
-    snprintf(line, sizeof(line),
-             "%s  loss %.4f%s nats/%s  %s tokens/s  %s left  norm %.2f  lr %.2e", step,
-             row->loss_nats, valid, s->t.corpus.unit, units_rate(row->tokens_per_s).s,
-             duration_text(fmax(0, left)).s, row->grad_norm, row->lr);
+    if (s->t.play)
+        play_report(s, row, step, duration_text(fmax(0, left)).s, line, sizeof(line));
+    else
+        snprintf(line, sizeof(line),
+                 "%s  loss %.4f%s nats/%s  %s tokens/s  %s left  norm %.2f  lr %.2e", step,
+                 row->loss_nats, valid, s->t.corpus.unit, units_rate(row->tokens_per_s).s,
+                 duration_text(fmax(0, left)).s, row->grad_norm, row->lr);
     terminal_line_clear(&s->show.line);
     if (how == PROGRESS_BAR)
         keep_fields(line, terminal_width(STDERR_FILENO));
@@ -195,8 +229,8 @@ static void show_step(struct session_of_training *s)
     if (s->show.how != PROGRESS_BAR || steps == 0)
         return;
     step_text(s, step, sizeof(step));
-    progress_at(&s->show, progress_of(s), "%s  loss %.4f nats/%s", step, s->loss / steps,
-                s->t.corpus.unit);
+    progress_at(&s->show, progress_of(s), "%s  loss %.4f%s%s", step, s->loss / steps,
+                s->t.play ? "" : " nats/", s->t.play ? "" : s->t.corpus.unit);
 }
 
 /* Cost of adding the gradients since the last row. */
@@ -211,6 +245,37 @@ static void put_sums(struct train_row *row, struct grad_sum *sum)
     sum->steps = 0;
 }
 
+static void put_losses(struct train_row *row, const struct session_of_training *s, int steps,
+                       const struct validation *valid)
+{
+    row->loss_nats = s->loss / steps;
+    row->bits_per_token = row->loss_nats / log(2);
+    if (!valid)
+        return;
+    row->valid_nats = valid->nll;
+    row->valid_floor_nats = valid->floor;
+    row->valid_answer_nats = valid->answers.nll;
+    row->valid_answer_floor_nats = valid->answers.floor;
+}
+
+static void put_returns(struct train_row *row, const struct session_of_training *s, int steps,
+                        const struct validation *valid)
+{
+    enum { CI95_SD_X100 = 196 };
+
+    row->task_loss = s->loss / steps;
+    row->entropy_nats = s->entropy / steps;
+    row->random_return = s->random;
+    row->optimum_return = s->optimum;
+    if (s->episodes > 0)
+        row->task_return = s->returned / s->episodes;
+    if (!valid)
+        return;
+    row->valid_return = valid->returned;
+    row->valid_return_ci95_low = valid->returned - CI95_SD_X100 / 100.0 * valid->returned_error;
+    row->valid_return_ci95_high = valid->returned + CI95_SD_X100 / 100.0 * valid->returned_error;
+}
+
 static enum status report(struct session_of_training *s, const struct step_report *last,
                           const struct validation *valid, struct err *e)
 {
@@ -223,22 +288,16 @@ static enum status report(struct session_of_training *s, const struct step_repor
     row.threads = t->engine.threads;
     row.step = t->optimizer.step;
     row.tokens = (int64_t)t->optimizer.step * t->all_B * t->L;
-    row.loss_nats = s->loss / steps;
-    row.bits_per_token = row.loss_nats / log(2);
+    (t->play ? put_returns : put_losses)(&row, s, steps, valid);
     row.grad_norm = s->norm / steps;
     row.lr = last->lr;
     row.tokens_per_s = (double)steps * t->all_B * t->L / seconds_since(s->report_ns);
     row.ranks = s->ranks.count;
     row.nodes = s->ranks.nodes;
     put_sums(&row, &s->t.sum);
-    if (valid) {
-        row.valid_nats = valid->nll;
-        row.valid_floor_nats = valid->floor;
-        row.valid_answer_nats = valid->answers.nll;
-        row.valid_answer_floor_nats = valid->answers.floor;
-    }
     print_report(s, &row);
-    s->loss = s->norm = 0;
+    s->loss = s->norm = s->entropy = s->returned = 0;
+    s->episodes = 0;
     s->report_step = t->optimizer.step;
     return writes(s) ? table_write(&s->table, &row, e) : OK;
 }
@@ -287,6 +346,11 @@ static enum status loop(struct session_of_training *s, struct err *e)
         const struct step_report last = trainer_step(&s->t, progress);
         s->loss += last.loss;
         s->norm += last.grad_norm;
+        s->entropy += last.entropy;
+        if (!isnan(last.returned)) {
+            s->returned += last.returned;
+            s->episodes++;
+        }
         show_step(s);
         if (!isfinite(last.loss)) {
             const bool saved = access(s->opt->ckpt, F_OK) == 0; /* a new training has removed it */
@@ -330,6 +394,10 @@ static enum status train(struct session_of_training *s, struct err *e)
     if (!o->quiet && writes(s) && s->ranks.count > 1)
         fprintf(stderr, "%d ranks on %d node%s\n", s->ranks.count, s->ranks.nodes,
                 plural(s->ranks.nodes));
+    if (s->t.play) {
+        s->random = task_random(&s->t.play->task);
+        s->optimum = task_optimum(&s->t.play->task, &s->exact);
+    }
     s->start_ns = s->report_ns = clock_wall_ns();
     s->begun_at = s->report_step = s->t.optimizer.step;
     s->show.how =

@@ -19,9 +19,9 @@
 const char *const study_role_name[] = {"tune", "final"};
 
 /* Options that a study says by its own keys, or decides. */
-static const char *const own_train[] = {"ckpt",   "corpus", "valid",    "lr",
-                                        "seed",   "steps",  "minutes",  "stop-at",
-                                        "resume", "force",  "progress", NULL};
+static const char *const own_train[] = {"ckpt",     "corpus",  "valid",   "lr",     "seed",
+                                        "steps",    "minutes", "stop-at", "resume", "force",
+                                        "progress", "task",    NULL};
 static const char *const own_eval[] = {"ckpt",    "corpus", "resume",   "out",     "format",  "raw",
                                        "columns", "strict", "progress", "threads", "backend", NULL};
 

@@ -9,6 +9,7 @@
 #include "harness/table/record.h"
 #include "harness/util/fileio.h"
 #include "score.h"
+#include "task.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -49,6 +50,11 @@ enum status subject_checkpoint(struct subject *t, struct err *e)
     snprintf(t->source, sizeof(t->source), "%s", weights_source(&w));
     snprintf(t->made_of, sizeof(t->made_of), "%s", text && synthetic_named(text) ? text : "");
     weights_xxh3(&w, t->ckpt_xxh3);
+    if (st == OK && text && task_named(text))
+        st = fail(e, E_UNSUPPORTED,
+                  "checkpoint %.300s has learnt the task %.120s, no text  -> see its returns in "
+                  "the .train.csv beside it",
+                  t->ckpt, text);
     weights_close(&w);
     return st;
 }

@@ -7,6 +7,7 @@
 #include "harness/util/suggest.h"
 #include "schedule.h"
 #include "score.h"
+#include "train_play.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,6 +43,8 @@ enum status train_config(struct config *to, const struct variant *v, const struc
     if (st != OK)
         return st;
     to->max_seq = opt->seq.v[0];
+    if (opt->task) /* the value of what follows a segment */
+        to->max_seq++;
     if (trains_with(config_mem(to), mem) == MEM_RECOMPUTE) { /* the past is a part of the window */
         to->max_seq += mem;
         to->mem_len = 0;
@@ -100,8 +103,8 @@ static enum status open_texts(struct trainer *t, struct err *e)
 
 static enum status bind_all(struct trainer *t, struct err *e)
 {
-    const int window = t->past + t->L;
-    const struct extent max = {t->B, window, t->M}, one = {1, window, t->M};
+    const int window = t->past + t->L + (t->play ? 1 : 0);
+    const struct extent max = {t->B, window, t->M}, one = {t->play ? t->B : 1, window, t->M};
     const size_t rows = (size_t)t->B * (size_t)window;
     struct arena *a = &t->arena;
     enum status st = lm_bind(&t->lm, &t->engine, t->kind, max, a, e);
@@ -116,6 +119,8 @@ static enum status bind_all(struct trainer *t, struct err *e)
     t->tokens = arena_take(a, PART_ACTIVATIONS, rows * sizeof(int32_t));
     t->targets = arena_take(a, PART_ACTIVATIONS, rows * sizeof(int32_t));
     t->nll = arena_f32(a, PART_ACTIVATIONS, rows);
+    if (t->play)
+        play_bind(t, a);
     return st;
 }
 
@@ -292,9 +297,11 @@ enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
     if (st == OK && ranks->count > 1)
         st = ranks_agree(ranks, check_places(t, e), e);
     if (st == OK)
-        st = open_texts(t, e);
+        st = opt->task ? play_open(t, e) : open_texts(t, e);
     if (st == OK)
         st = open_model(t, e);
+    if (st == OK && t->play)
+        st = play_check(t, e);
     if (ranks->count > 1) {
         t->engine.mean = mean_over_ranks;
         t->engine.mean_arg = t;
@@ -319,6 +326,7 @@ bool trainer_agrees(const struct trainer *t)
 void trainer_close(struct trainer *t)
 {
     optimizer_free(&t->optimizer);
+    free(t->play);
     lm_free(&t->lm);
     lm_free(&t->valid_lm);
     arena_release(&t->arena);
@@ -337,6 +345,8 @@ static int past_at(const struct trainer *t, size_t at)
 
 size_t trainer_position(const struct trainer *t)
 {
+    if (t->play)
+        return (size_t)play_at(t);
     const size_t part = (t->text.n - 1) / (size_t)t->all_B, segments = part / (size_t)t->L;
 
     return (size_t)t->optimizer.step % segments * (size_t)t->L;
@@ -373,19 +383,29 @@ static double mean_of_new(const struct trainer *t, int n)
     return sum / (t->all_B * t->L);
 }
 
-struct step_report trainer_step(struct trainer *t, double progress)
+static void text_gradient(struct trainer *t, struct step_report *r)
 {
-    const struct options *o = t->opt;
-    struct step_report r = {.lr = train_lr(o, t->optimizer.step + 1, progress)};
     const int n = next_batch(t) + t->L;
 
     lm_forward(&t->lm, &t->engine, t->tokens, t->B, n, n, t->targets, t->nll);
-    r.loss = mean_of_new(t, n);
-    params_zero_grad(&t->lm.params);
+    r->loss = mean_of_new(t, n);
     grad_sum_begin(&t->sum, &t->lm);
     lm_backward(&t->lm, &t->engine, t->tokens, t->targets, t->B, n);
     grad_sum_end(&t->sum);
     lm_commit(&t->lm, t->L);
+}
+
+struct step_report trainer_step(struct trainer *t, double progress)
+{
+    const struct options *o = t->opt;
+    struct step_report r = {
+        .lr = train_lr(o, t->optimizer.step + 1, progress), .entropy = NAN, .returned = NAN};
+
+    params_zero_grad(&t->lm.params);
+    if (t->play)
+        play_gradient(t, &r);
+    else
+        text_gradient(t, &r);
     r.grad_norm = grad_norm(&t->lm.params, t->engine.threads);
     const bool clip = o->grad_clip > 0 && r.grad_norm > o->grad_clip;
     optimizer_step(&t->optimizer, &t->lm.params, &t->engine, r.lr,
@@ -422,6 +442,8 @@ static double synthetic_floor(const struct trainer *t, size_t at, int n, struct 
 
 struct validation trainer_validate(struct trainer *t)
 {
+    if (t->play)
+        return play_validate(t);
     const size_t tokens = t->valid.n - 1;
     const bool windows = t->kind == MEM_RECOMPUTE; /* none needs the one before */
     int window = 0;
@@ -456,6 +478,8 @@ struct validation trainer_validate(struct trainer *t)
         a = (struct answers){all[2], all[3], all[4], all[5]};
     }
     return (struct validation){.nll = sum / (double)tokens,
+                               .returned = NAN,
+                               .returned_error = NAN,
                                .floor = t->valid_corpus.generated ? floor / (double)tokens : NAN,
                                .answers = answers_mean(a)};
 }

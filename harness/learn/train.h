@@ -6,11 +6,13 @@
 #ifndef TRAIN_H
 #define TRAIN_H
 
+#include "actor_critic.h"
 #include "corpus.h"
 #include "grad_sum.h"
 #include "harness/cli/options.h"
 #include "harness/machine/pin.h"
 #include "harness/util/lock.h"
+#include "task.h"
 
 #include "variants/model/lm.h"
 #include "variants/model/optimizer.h"
@@ -18,6 +20,19 @@
 struct text_part { /* symbols of a corpus */
     const uint8_t *at;
     size_t n;
+};
+
+/* A task in place of a text. All sequences of the batch are at the same step of an episode, because
+ * all episodes have the same length; which follows from the optimiser's step. */
+struct play {
+    struct task task;
+    struct episode *episodes; /* [B] */
+    int32_t *seen, *done;     /* [B,length] of this episode */
+    float *rewards;           /* [B,L] */
+    float *after, *advantages, *targets;
+    int32_t *actions;   /* [B,L] */
+    float *out, *d_out; /* [B,L,V] of the segment; [B,past+L,V] */
+    double *returns;    /* [B] so far */
 };
 
 struct trainer {
@@ -40,13 +55,16 @@ struct trainer {
     enum mem_kind kind;
     int32_t *tokens, *targets; /* [B,past+L] */
     float *nll;                /* [B,past+L] */
-    double best_valid;         /* nats; INFINITY before the first */
+    double best_valid;         /* nats, or what a return lacks; INFINITY before the first */
+    struct play *play;         /* NULL = a text */
     double trained_s;          /* in earlier sessions of the run */
 };
 
 /* The result of one step. */
 struct step_report {
     double loss, grad_norm, lr; /* mean nats per new token, norm before clipping */
+    /* Of a task, else NAN; the return only where episodes end. */
+    double entropy, returned;
 };
 
 /* The variant's config at the sizes of `opt`, for texts of this vocabulary. */
@@ -77,6 +95,7 @@ enum { VALID_TOKENS = 32768 };
  * on the same tokens (NAN for a file). */
 struct validation {
     double nll, floor;
+    double returned, returned_error; /* of a task: mean, standard error; else NAN */
     struct answers answers;
 };
 struct validation trainer_validate(struct trainer *t);

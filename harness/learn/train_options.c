@@ -14,12 +14,29 @@
 static enum status set_defaults(struct options *o, int threads, struct err *e)
 {
     char number[16];
-    enum status st = options_default(o, "corpus", SOURCE_DEFAULT, e);
+    enum status st = o->task ? OK : options_default(o, "corpus", SOURCE_DEFAULT, e);
 
     snprintf(number, sizeof(number), "%d", threads);
     if (st == OK)
         st = options_default(o, "threads", number, e);
     return st;
+}
+
+/* What is for texts only, and for tasks only. */
+static enum status text_or_task(const struct options *o, struct err *e)
+{
+    static const char *const texts[] = {"corpus", "valid", "z-loss", "dropout"};
+    static const char *const tasks[] = {"discount", "trace", "value-coef", "entropy-coef"};
+
+    for (size_t i = 0; o->task && i < ARRAY_LEN(texts); i++)
+        if (options_given(o, texts[i]))
+            return fail(e, E_USAGE, "--task and --%s exclude each other  -> leave one of them out",
+                        texts[i]);
+    for (size_t i = 0; !o->task && i < ARRAY_LEN(tasks); i++)
+        if (options_written(o, tasks[i]))
+            return fail(e, E_USAGE, "--%s applies to tasks only  -> add --task, or leave it out",
+                        tasks[i]);
+    return OK;
 }
 
 static enum status one_value(const char *option, int n, struct err *e)
@@ -67,8 +84,10 @@ enum status train_settle(struct options *o, int threads, struct err *e)
     const struct backend *backend[MAX_LOOKUP];
     struct config c;
     int n = 0;
-    enum status st = set_defaults(o, threads, e);
+    enum status st = text_or_task(o, e);
 
+    if (st == OK)
+        st = set_defaults(o, threads, e);
     if (st == OK)
         st = one_of_each(o, e);
     if (st == OK)

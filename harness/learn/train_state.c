@@ -5,6 +5,7 @@
  * reader takes nothing on trust: every tensor by name, type and shape, every number whole and in
  * its range. */
 #include "train_state.h"
+#include "train_play.h"
 
 #include "harness/cli/option_table.h"
 #include "variants/model/checkpoint.h"
@@ -92,6 +93,18 @@ static void memory_name(char name[TENSOR_NAME], int nth)
     snprintf(name, TENSOR_NAME, "memory.%d", nth);
 }
 
+/* Actions of the episodes that have begun, which make them again: [B,steps]; without any, no tensor.
+ */
+static struct tensor played_tensor(const struct trainer *t, int at, const float *data)
+{
+    return (struct tensor){.name = "play.actions",
+                           .dtype = DTYPE_F32,
+                           .rank = 2,
+                           .shape = {t->all_B, at},
+                           .n = (size_t)t->all_B * (size_t)at,
+                           .data = data};
+}
+
 static int moment_count(const struct trainer *t)
 {
     int n = 0;
@@ -130,7 +143,9 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
 {
     const struct params *p = &t->lm.params;
     const int layers = memory_count(t), moments = moment_count(t);
-    const int n = moments + layers + carried_count(t);
+    const int played = t->play ? play_at(t) : 0;
+    const int n = moments + layers + carried_count(t) + (played > 0);
+    float *const actions = calloc((size_t)t->all_B * (size_t)played + 1, sizeof(*actions));
     struct tensor *tensors = calloc((size_t)n, sizeof(*tensors));
     float **memory = calloc((size_t)layers + 1, sizeof(*memory));
     float **arrays = calloc((size_t)carried_count(t) + 1, sizeof(*arrays));
@@ -139,7 +154,8 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
     struct carried c;
     int sublayer;
 
-    if (!tensors || !memory || !arrays) {
+    if (!tensors || !memory || !arrays || !actions) {
+        free(actions);
         free(tensors);
         free(memory);
         free(arrays);
@@ -168,6 +184,10 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
         arrays[i] = of_all(t, c.at, c.n);
         tensors[moments + layers + i] = carried_tensor(t, &c, arrays[i], sublayer);
     }
+    if (played > 0) {
+        play_actions(t, actions);
+        tensors[n - 1] = played_tensor(t, played, actions);
+    }
     hash_weights(weights, p);
     snprintf(step, sizeof(step), "%d", t->optimizer.step);
     snprintf(best, sizeof(best), "%.17g", isinf(t->best_valid) ? NO_BEST : t->best_valid);
@@ -192,6 +212,7 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
         free(memory[l]);
     free(memory);
     free(tensors);
+    free(actions);
     return st;
 }
 
@@ -241,7 +262,8 @@ static enum status load_numbers(struct trainer *t, const struct safetensors *s, 
 
 /* Options that the state belongs to, besides those with keys of their own: the loss, what the
  * optimiser keeps, and how it all began. Rates, budgets and texts may change on the way. */
-static const char *const fixed[] = {"optimizer", "muon-scale", "init", "z-loss", "weight-decay-of"};
+static const char *const fixed[] = {"optimizer", "muon-scale",      "init",
+                                    "z-loss",    "weight-decay-of", "task"};
 
 /* The value of `name` in a canonical text, malloc'ed; of a text that is older than the option its
  * default. */
@@ -254,7 +276,8 @@ static char *value_in(const char *text, const char *name)
             return strndup(line + n + 1, strcspn(line + n + 1, "\n"));
         line += strcspn(line, "\n");
     }
-    return strdup(option_specs[option_find(name)].preset);
+    const char *const preset = option_specs[option_find(name)].preset;
+    return strdup(preset ? preset : "");
 }
 
 static enum status same_fixed(const struct trainer *t, const struct safetensors *s, struct err *e)
@@ -438,9 +461,23 @@ bool train_state_fits(const struct trainer *t, int step, const char *path)
     return fits;
 }
 
+static enum status load_played(struct trainer *t, const struct safetensors *s, struct err *e)
+{
+    const int at = play_at(t);
+    float *const actions = calloc((size_t)t->all_B * (size_t)at + 1, sizeof(*actions));
+    const struct tensor want = played_tensor(t, at, NULL);
+
+    NEED(actions);
+    enum status st = at > 0 ? load_tensor(s, &want, actions, e) : OK;
+    if (st == OK)
+        st = play_again(t, actions, s->path, e);
+    free(actions);
+    return st;
+}
+
 static enum status load(struct trainer *t, int step, const struct safetensors *s, struct err *e)
 {
-    const int n = moment_count(t) + memory_count(t) + carried_count(t);
+    int n = moment_count(t) + memory_count(t) + carried_count(t);
     enum status st = belongs(t, step, s, e);
 
     if (st == OK)
@@ -453,11 +490,14 @@ static enum status load(struct trainer *t, int step, const struct safetensors *s
         st = load_memory(t, s, e);
     if (st == OK)
         st = load_carried(t, s, e);
+    if (st == OK) /* which the place in an episode follows from */
+        t->optimizer.step = step;
+    if (st == OK && t->play)
+        st = load_played(t, s, e);
+    n += t->play && play_at(t) > 0;
     if (st == OK && s->n_tensors != n)
         st = fail(e, E_IO, "%s has %d tensors, this model %d  -> train again with --force", s->path,
                   s->n_tensors, n);
-    if (st == OK)
-        t->optimizer.step = step;
     return st;
 }
 

@@ -273,7 +273,15 @@
     X(real, comm_ns, "ns", "mean wait of a step for gradients of other ranks")                     \
     X(real, overlap_pct, "%",                                                                      \
       "share of the time from the first sum of gradients to the last in which backward ran")       \
-    X(real, grad_bytes, "bytes", "gradients that a rank sums with others in a step")
+    X(real, grad_bytes, "bytes", "gradients that a rank sums with others in a step")               \
+    X(real, task_loss, "", "loss of the actor-critic since the row before, if a task is learnt")   \
+    X(real, entropy_nats, "nats", "mean entropy of the policy since the row before")               \
+    X(real, task_return, "", "mean return of the episodes that ended since the row before")        \
+    X(real, valid_return, "", "mean return of the validation's episodes")                          \
+    X(real, valid_return_ci95_low, "", "95 % interval of valid_return")                            \
+    X(real, valid_return_ci95_high, "", "")                                                        \
+    X(real, random_return, "", "exact mean return of actions at random")                           \
+    X(real, optimum_return, "", "exact mean return of the best policy, or a bound of it")
 
 /* One row per job of a study: a training, in study.csv of the study's run. */
 #define STUDY_COLUMNS(X)                                                                           \

@@ -8,9 +8,20 @@
 
 #include <string.h>
 
-/* Differences, shares that are differences, and seeds, which are any 64 bits. */
-static const char *const any[] = {"seed",          "rss_delta_bytes", "drift_pct",
-                                  "ppl_delta_pct", "overlap_pct",     NULL};
+/* Differences, returns, shares that are differences, and seeds, which are any 64 bits. */
+static const char *const any[] = {"seed",
+                                  "rss_delta_bytes",
+                                  "drift_pct",
+                                  "ppl_delta_pct",
+                                  "overlap_pct",
+                                  "task_loss",
+                                  "task_return",
+                                  "valid_return",
+                                  "valid_return_ci95_low",
+                                  "valid_return_ci95_high",
+                                  "random_return",
+                                  "optimum_return",
+                                  NULL};
 
 /* Nothing runs without one of each. */
 static const char *const from_one[] = {"seq_tokens", "batch_size", "layers",  "d_model", "heads",

@@ -136,6 +136,36 @@ Test(going_on, a_training_that_cannot_go_on)
              0);
 }
 
+#define PLAY                                                                                       \
+    "train --variant gtrxl --backend ref --threads 1 --pin none --seq 4 --mem 4 --batch 2 "        \
+    "--layers 1 --d-model 8 --heads 2 --eval-every 2 --steps 6 --task numpad:n=2,len=11 --ckpt m "
+
+/* Stopped within an episode. What learnt a task scores no text. */
+Test(going_on, a_training_on_a_task)
+{
+    must_run("mkdir whole && cd whole && $BENCH " PLAY, 0);
+    must_run("$BENCH " PLAY "--stop-at 4", 0);
+    must_run("$BENCH train --ckpt m --resume --task tmaze:len=3", 2);
+    must_run("$BENCH train --ckpt m --resume && cmp m whole/m && cmp m.best whole/m.best", 0);
+    must_run("test $(tail -n +2 m.train.csv | wc -l) = 3", 0);
+    must_run("$BENCH eval --ckpt m --corpus copy: 2>&1 | grep -q 'learnt the task.*  -> '", 0);
+    must_run("$BENCH eval --ckpt m --corpus copy:", 6);
+}
+
+Test(going_on, a_task_that_is_none)
+{
+    must_run(
+        "$BENCH train --variant xl --ckpt n --task maze 2>&1 | grep -q 'see: bench list tasks'", 0);
+    must_run("$BENCH train --variant xl --ckpt n --task maze", 2);
+    must_run("$BENCH train --variant xl --ckpt n --task tmaze:len=-1", 2);
+    must_run("$BENCH train --variant xl --ckpt n --task tmaze: --corpus copy:", 2);
+    must_run("$BENCH train --variant xl --ckpt n --task tmaze: --z-loss 0.1", 2);
+    must_run("$BENCH train --variant xl --ckpt n --task tmaze: --dropout 0.1", 2);
+    must_run("$BENCH train --variant xl --ckpt n --trace 0.5", 2);
+    must_run("$BENCH train --variant exit --ckpt n --task tmaze:", 6);
+    must_run("test ! -e n", 0);
+}
+
 Test(going_on, a_training_under_another_name)
 {
     must_run("mkdir whole && cd whole && $BENCH " TRAIN, 0);
