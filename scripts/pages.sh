@@ -7,6 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 bench=$(realpath "${1:-bench}")
 to=${2:-.}
+[ -x "$bench" ] || { echo "pages.sh: $bench is no program  -> make, or name one" >&2; exit 2; }
 
 # The lines between the marks of this name in a page become those of standard input.
 put() {
