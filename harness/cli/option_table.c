@@ -502,6 +502,8 @@ const struct option_spec option_specs[] = {
      .doc = "with --task: weight of the loss of the value"},
     {"entropy-coef", 0, "COEF", "0.01", OTHER, DECIMAL, .flags = IN_TRAINING, AT(entropy_coef), 0, 1000, .only = FOR(TRAIN),
      .doc = "with --task: weight of the entropy of the policy"},
+    {"episodes", 0, "N", "1000", OTHER, INT, AT(episodes), 1, 1 << 24, .only = FOR(EVAL),
+     .doc = "of a checkpoint that has learnt a task: episodes to play"},
     {"help", 'h', NULL, OTHER, FLAG, .flags = NO_ENV, AT(help), .only = ALL,
      .doc = "print this page"},
     {"help-all", 0, NULL, OTHER, FLAG, .flags = NO_ENV, AT(help_all), .only = ALL,

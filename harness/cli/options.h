@@ -127,6 +127,7 @@ struct options {
     /* generate */
     const char *prompt, *prompt_file; /* NULL = the other one */
     int new_tokens, top_k;            /* top_k 0 = all */
+    int episodes;                     /* of a task */
     double temperature, top_p;        /* temperature 0 = no chance */
 
     /* train */

@@ -4,6 +4,11 @@
 #include "commands.h"
 #include "harness/export/export.h"
 #include "harness/learn/perplexity.h"
+#include "harness/learn/play_score.h"
+#include "harness/util/text_table.h"
+
+#include <math.h>
+#include <stdio.h>
 
 /* Scores have columns of their own: --columns chooses them in other formats. */
 static enum status print_document(const struct session *s, struct err *e)
@@ -18,14 +23,77 @@ static enum status print_document(const struct session *s, struct err *e)
     return st;
 }
 
+/* ---- of a task ---------------------------------------------------------------------------- */
+
+static void number(char to[24], double x) { snprintf(to, 24, isnan(x) ? "" : "%.6g", x); }
+
+static enum status add_score(struct text_table *t, const struct play_score *s, struct err *e)
+{
+    enum { MEAN, LOW, HIGH, RANDOM, OPTIMUM, EPISODES, STEP, NUMBERS };
+    const double z = 1.959964; /* of 95 % of a normal distribution */
+    const double x[NUMBERS] = {[MEAN] = s->mean,
+                               [LOW] = s->mean - z * s->error,
+                               [HIGH] = s->mean + z * s->error,
+                               [RANDOM] = s->random,
+                               [OPTIMUM] = s->optimum,
+                               [EPISODES] = s->episodes,
+                               [STEP] = s->step < 0 ? NAN : (double)s->step};
+    char text[NUMBERS][24];
+
+    for (int i = 0; i < NUMBERS; i++)
+        number(text[i], x[i]);
+    return text_table_add(t,
+                          (const char *const[]){s->task, s->variant, s->backend, text[STEP],
+                                                text[EPISODES], text[MEAN], text[LOW], text[HIGH],
+                                                text[RANDOM], text[OPTIMUM],
+                                                s->exact ? "exact" : "bound"},
+                          e);
+}
+
+static int eval_task(const struct options *o)
+{
+    static const struct text_table_column columns[] = {
+        {.name = "task"},     {.name = "variant"}, {.name = "backend"},    {.name = "step"},
+        {.name = "episodes"}, {.name = "return"},  {.name = "ci95_low"},   {.name = "ci95_high"},
+        {.name = "random"},   {.name = "optimum"}, {.name = "optimum_is"},
+    };
+    static const char *const taken[] = {"ckpt", "episodes", "backend",    "threads",
+                                        "pin",  "max-isa",  "huge-pages", NULL};
+    struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
+    struct play_score score;
+    struct err e;
+    enum status st = options_refuse(o, "eval of a task", taken, &e);
+
+    if (st == OK)
+        st = play_score(&score, o, &e);
+    if (st == OK)
+        st = add_score(&t, &score, &e);
+    if (st == OK)
+        st = text_table_select(&t, &o->columns, &e);
+    t.quiet = o->quiet;
+    if (st == OK)
+        text_table_print(stdout, &t, (enum format)o->format);
+    text_table_free(&t);
+    return st == OK ? EXIT_FINE : report_error(st, &e);
+}
+
 int cmd_eval(struct options *opt)
 {
     struct session s;
     struct err e;
     enum status st = session_continue(opt, &e);
+    char task[KEYED_TEXT];
 
     if (st != OK)
         return report_error(st, &e);
+    play_task_of(opt->ckpt, task);
+    if (*task)
+        return eval_task(opt);
+    if (options_typed(opt, "episodes"))
+        return report_error(fail(&e, E_USAGE,
+                                 "--episodes is of checkpoints that have learnt a task  -> leave "
+                                 "it out"),
+                            &e);
     if ((st = perplexity_presets(opt, &e)) != OK)
         return report_error(st, &e);
     st = session_open(&s, opt, &e);

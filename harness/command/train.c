@@ -395,8 +395,8 @@ static enum status train(struct session_of_training *s, struct err *e)
         fprintf(stderr, "%d ranks on %d node%s\n", s->ranks.count, s->ranks.nodes,
                 plural(s->ranks.nodes));
     if (s->t.play) {
-        s->random = task_random(&s->t.play->task);
-        s->optimum = task_optimum(&s->t.play->task, &s->exact);
+        s->random = task_random(&s->t.play->player.task);
+        s->optimum = task_optimum(&s->t.play->player.task, &s->exact);
     }
     s->start_ns = s->report_ns = clock_wall_ns();
     s->begun_at = s->report_step = s->t.optimizer.step;

@@ -52,8 +52,8 @@ enum status subject_checkpoint(struct subject *t, struct err *e)
     weights_xxh3(&w, t->ckpt_xxh3);
     if (st == OK && text && task_named(text))
         st = fail(e, E_UNSUPPORTED,
-                  "checkpoint %.300s has learnt the task %.120s, no text  -> see its returns in "
-                  "the .train.csv beside it",
+                  "checkpoint %.300s has learnt the task %.120s, no text  -> bench eval --ckpt, by "
+                  "itself, says its return",
                   t->ckpt, text);
     weights_close(&w);
     return st;

@@ -12,7 +12,7 @@
 #include "harness/cli/options.h"
 #include "harness/machine/pin.h"
 #include "harness/util/lock.h"
-#include "task.h"
+#include "player.h"
 
 #include "variants/model/lm.h"
 #include "variants/model/optimizer.h"
@@ -25,14 +25,9 @@ struct text_part { /* symbols of a corpus */
 /* A task in place of a text. All sequences of the batch are at the same step of an episode, because
  * all episodes have the same length; which follows from the optimiser's step. */
 struct play {
-    struct task task;
-    struct episode *episodes; /* [B] */
-    int32_t *seen, *done;     /* [B,length] of this episode */
-    float *rewards;           /* [B,L] */
+    struct player player;
     float *after, *advantages, *targets;
-    int32_t *actions;   /* [B,L] */
     float *out, *d_out; /* [B,L,V] of the segment; [B,past+L,V] */
-    double *returns;    /* [B] so far */
 };
 
 struct trainer {

@@ -148,8 +148,7 @@ Test(going_on, a_training_on_a_task)
     must_run("$BENCH train --ckpt m --resume --task tmaze:len=3", 2);
     must_run("$BENCH train --ckpt m --resume && cmp m whole/m && cmp m.best whole/m.best", 0);
     must_run("test $(tail -n +2 m.train.csv | wc -l) = 3", 0);
-    must_run("$BENCH eval --ckpt m --corpus copy: 2>&1 | grep -q 'learnt the task.*  -> '", 0);
-    must_run("$BENCH eval --ckpt m --corpus copy:", 6);
+    must_run("$BENCH eval --ckpt m --corpus copy:", 2);
 }
 
 Test(going_on, a_task_that_is_none)

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Plays episodes with the weights of a checkpoint. */
+#include "play_score.h"
+#include "harness/machine/pin.h"
+#include "harness/table/record.h"
+#include "harness/util/signals.h"
+#include "player.h"
+#include "subject.h"
+
+#include "variants/model/weights.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { AT_ONCE = 50 }; /* episodes */
+
+void play_task_of(const char *ckpt, char task[KEYED_TEXT])
+{
+    struct weights w;
+
+    *task = '\0';
+    if (!ckpt || weights_open(&w, ckpt, NULL) != OK)
+        return;
+    const char *const text = w.is_published ? NULL : weights_meta(&w, "corpus");
+    if (text && task_named(text))
+        snprintf(task, KEYED_TEXT, "%s", text);
+    weights_close(&w);
+}
+
+struct scorer {
+    const struct options *o;
+    struct team team;
+    struct engine engine;
+    struct lm lm;
+    struct arena arena;
+    struct player player;
+    enum mem_kind kind;
+    int L, past; /* steps of a segment; observations before it that are shown again */
+};
+
+/* A window without a memory moves along with each step; segments that leave a memory are those of
+ * the training, whose value looked one step further. */
+static void configure(struct scorer *t, const struct config *c)
+{
+    const int window = max_int(1, c->max_seq - 1), length = task_length(&t->player.task);
+
+    t->kind = mem_usual(config_mem(c), false);
+    if (t->kind == MEM_RECOMPUTE || (t->kind == MEM_HIDDEN && c->mem_len == 0))
+        t->kind = MEM_RECOMPUTE;
+    t->L = t->kind == MEM_RECOMPUTE ? 1 : min_int(window, length);
+    t->past = t->kind == MEM_RECOMPUTE ? window - 1 : 0;
+}
+
+static void bind_player(struct scorer *t)
+{
+    struct player *const p = &t->player;
+    struct arena *const a = &t->arena;
+    const size_t B = (size_t)p->B, all = B * (size_t)task_length(&p->task);
+
+    p->episodes = arena_take(a, PART_ACTIVATIONS, B * sizeof(*p->episodes));
+    p->returns = arena_take(a, PART_ACTIVATIONS, B * sizeof(*p->returns));
+    p->seen = arena_take(a, PART_ACTIVATIONS, all * sizeof(*p->seen));
+    p->done = arena_take(a, PART_ACTIVATIONS, all * sizeof(*p->done));
+    p->actions = arena_take(a, PART_ACTIVATIONS, B * (size_t)t->L * sizeof(*p->actions));
+    p->rewards = arena_f32(a, PART_ACTIVATIONS, B * (size_t)t->L);
+    p->tokens = arena_take(a, PART_ACTIVATIONS, B * (size_t)(t->past + t->L) * sizeof(*p->tokens));
+}
+
+static enum status bind_all(struct scorer *t, struct err *e)
+{
+    const struct extent max = {t->player.B, t->past + t->L, t->lm.c.mem_len};
+    const enum status st = lm_bind(&t->lm, &t->engine, t->kind, max, &t->arena, e);
+
+    if (st == OK)
+        bind_player(t);
+    return st;
+}
+
+static enum status open_model(struct scorer *t, const struct weights *w, struct err *e)
+{
+    configure(t, &w->config);
+    enum status st = lm_init(&t->lm, &w->config, e);
+    if (st == OK)
+        st = player_check(&t->lm, e);
+    if (st == OK && t->lm.c.V < player_symbols(&t->player.task))
+        st = fail(e, E_IO, "checkpoint %s has %d symbols, its task %d  -> train it again",
+                  t->o->ckpt, t->lm.c.V, player_symbols(&t->player.task));
+    if (st == OK)
+        st = bind_all(t, e);
+    if (st == OK)
+        st = arena_place(&t->arena, (enum huge_pages)t->o->huge_pages, NULL, NULL, e);
+    if (st == OK)
+        st = bind_all(t, e);
+    if (st == OK)
+        st = weights_load(w, &t->lm.params, e);
+    if (st == OK)
+        lm_build_tables(&t->lm, &t->engine);
+    return st;
+}
+
+static void play_batch(struct scorer *t, int batch)
+{
+    struct player *const p = &t->player;
+    const int length = task_length(&p->task);
+
+    lm_forget(&t->lm);
+    player_begin(p, SPLIT_TEST, (uint64_t)batch);
+    for (int at = 0; at < length; at += t->L) {
+        const int n = min_int(t->L, length - at);
+        player_steps(p, &t->lm, at, n, min_int(at, t->past), "task.test", (uint64_t)batch);
+        lm_commit(&t->lm, n);
+    }
+}
+
+/* Of the last batch, episodes beyond the number that was asked for do not count. */
+static enum status play_all(struct scorer *t, struct play_score *out, struct err *e)
+{
+    const volatile int *const stop = signals_watch();
+    const int n = t->o->episodes;
+    double sum = 0, squares = 0;
+
+    for (int first = 0; first < n; first += t->player.B) {
+        if (*stop)
+            return fail(e, E_INTERRUPTED, "interrupted after %d of %d episodes", first, n);
+        play_batch(t, first / t->player.B);
+        for (int b = 0; b < min_int(t->player.B, n - first); b++) {
+            sum += t->player.returns[b];
+            squares += t->player.returns[b] * t->player.returns[b];
+        }
+    }
+    out->episodes = n;
+    out->mean = sum / n;
+    out->error = n > 1 ? sqrt(fmax(0, squares - sum * out->mean) / (n - 1.0) / n) : NAN;
+    return OK;
+}
+
+static enum status open_machine(struct scorer *t, struct subject *s, struct err *e)
+{
+    struct topo *topo = NULL;
+    enum status st = subject_backend(s, t->o, e);
+
+    if (st == OK)
+        st = topo_open(&topo, NULL, e);
+    if (st == OK)
+        st = pin_team(&t->team, topo, t->o->pin, s->threads, e);
+    if (st == OK)
+        st = engine_open(&t->engine, s->backend->name, s->threads, NULL, e);
+    topo_close(topo);
+    return st;
+}
+
+enum status play_score(struct play_score *out, const struct options *o, struct err *e)
+{
+    struct scorer t = {.o = o};
+    struct subject subject = {.opt = o, .ckpt = o->ckpt};
+    struct weights w = {0};
+    int step = -1;
+
+    *out = (struct play_score){.step = I64_EMPTY};
+    play_task_of(o->ckpt, out->task);
+    enum status st = task_parse(&t.player.task, out->task, e);
+    if (st == OK)
+        st = open_machine(&t, &subject, e);
+    if (st == OK)
+        st = weights_open(&w, o->ckpt, e);
+    if (st == OK)
+        st = safetensors_int(&w.file, "step", -1, -1, INT32_MAX, &step, e);
+    t.player.B = min_int(AT_ONCE, o->episodes);
+    t.player.seed = t.player.task.seed;
+    t.player.engine = &t.engine;
+    if (st == OK)
+        st = open_model(&t, &w, e);
+    if (st == OK)
+        st = play_all(&t, out, e);
+    if (st == OK) {
+        snprintf(out->variant, sizeof(out->variant), "%s", w.config.variant->name);
+        snprintf(out->backend, sizeof(out->backend), "%s", subject.backend->name);
+        out->step = step < 0 ? I64_EMPTY : step;
+        out->random = task_random(&t.player.task);
+        out->optimum = task_optimum(&t.player.task, &out->exact);
+    }
+    weights_close(&w);
+    lm_free(&t.lm);
+    arena_release(&t.arena);
+    return st;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The mean return of a checkpoint that has learnt a task. */
+#ifndef PLAY_SCORE_H
+#define PLAY_SCORE_H
+
+#include "harness/cli/options.h"
+#include "task.h"
+
+/* The task that a checkpoint has learnt, as text; "" where it learnt a text, or cannot be read. */
+void play_task_of(const char *ckpt, char task[KEYED_TEXT]);
+
+struct play_score {
+    char task[KEYED_TEXT], variant[32], backend[32];
+    int64_t step; /* of the training; I64_EMPTY = unknown */
+    int episodes;
+    double mean, error;     /* of the return, and its standard error */
+    double random, optimum; /* of policies: at random, and the best */
+    bool exact;             /* the optimum is reached by some policy; otherwise it is a bound */
+};
+
+/* --episodes of the checkpoint --ckpt, none of which it was trained on. Actions are drawn from its
+ * policy, by the seed of the task. A model sees as far back as in its training. E_IO, E_UNSUPPORTED, E_INTERRUPTED. */
+enum status play_score(struct play_score *out, const struct options *o, struct err *e);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench eval of a checkpoint that has learnt a task: its return beside that of actions at random and
+ * of the best policy. */
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(eval_task, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+#define TRAIN                                                                                      \
+    "train --task catch:delay=3 --backend ref --threads 1 --pin none --layers 1 --d-model 8 "      \
+    "--heads 2 --seq 4 --batch 8 --steps 3 -q --ckpt m --variant "
+
+/* A past that is remembered, carried as a state, and shown again. */
+static const char *const models[] = {"xl --mem 8", "minlstm --mem all", "vanilla --mem 4"};
+
+static void scores(const char *more, double out[6])
+{
+    struct ran r = run_bench(folder,
+                             "eval --ckpt m --backend ref --threads 1 --pin none --format csv "
+                             "--columns return,ci95_low,ci95_high,random,optimum,episodes %s",
+                             more);
+
+    expect_exit(&r, 0);
+    const char *const row = strchr(r.out.data, '\n');
+    cr_assert_not_null(row);
+    cr_assert_eq(sscanf(row, "%lf,%lf,%lf,%lf,%lf,%lf", &out[0], &out[1], &out[2], &out[3], &out[4],
+                        &out[5]),
+                 6, "%s", r.out.data);
+    ran_free(&r);
+}
+
+Test(eval_task, returns_lie_where_they_can)
+{
+    for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++) {
+        double first[6], again[6], other[6];
+        struct ran r = run_bench(folder, TRAIN "%s --force", models[i]);
+        expect_exit(&r, 0);
+        ran_free(&r);
+        scores("--episodes 120", first);
+        scores("--episodes 120", again);
+        scores("--episodes 60", other);
+        cr_expect_arr_eq(first, again, sizeof(first), "%s", models[i]);
+        cr_expect(memcmp(first, other, 3 * sizeof(*first)) != 0, "%s", models[i]);
+        cr_expect_eq(first[5], 120);
+        const double error = (first[2] - first[1]) / 2 / 1.96;
+        cr_expect(first[1] < first[0] && first[0] < first[2], "%s", models[i]);
+        cr_expect_leq(first[0], first[4] + 5 * error, "above the optimum: %s", models[i]);
+        cr_expect_lt(first[3], first[4]);
+    }
+}
+
+Test(eval_task, what_is_refused)
+{
+    struct ran r = run_bench(folder, TRAIN "minlstm --mem all");
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "eval --ckpt m --corpus copy:");
+    expect_exit(&r, 2);
+    cr_expect(strstr(r.err.data, "--corpus does not apply to eval of a task  -> "), "%s",
+              r.err.data);
+    ran_free(&r);
+    r = run_bench(folder, "eval --ckpt m --episodes 0");
+    expect_exit(&r, 2);
+    ran_free(&r);
+}
