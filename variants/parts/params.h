@@ -96,7 +96,8 @@ int params_matrix(struct params *p, int out, int in, const char *prefix, const c
 int params_map(struct params *p, int out, int in, const char *prefix, const char *name);
 int params_narrows(struct params *p, int i); /* parameter i is one; returns i */
 /* Parameter i is float whatever the others are: a map that tables are made of, once, or a small one
- * that does not multiply rows as the others do (over positions, tasks, taps, pairs of a head). */
+ * that does not multiply rows as the others do (over positions, tasks, taps, pairs of a head), or
+ * one that chooses. */
 void params_wide(struct params *p, int i);
 int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
                   const char *name);
