@@ -70,6 +70,8 @@ int params_map(struct params *p, int out, int in, const char *prefix, const char
 
 void params_wide(struct params *p, int i) { p->v[i].wide = true; }
 
+void params_chooses(struct params *p, int i) { p->v[i].wide = p->v[i].chooses = true; }
+
 int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
                   const char *name)
 {
@@ -162,6 +164,11 @@ enum status params_hold(struct params *p, enum elem elem, const struct engine *g
                     elem_name[elem], g->lacks[elem]);
     for (int i = 0; i < p->n; i++) {
         struct param *const w = &p->v[i];
+        if (elem == ELEM_BF16 && w->chooses)
+            return fail(e, E_UNSUPPORTED,
+                        "unsupported in bf16: %s chooses, and rounded rows choose otherwise  -> "
+                        "use f32 or q8",
+                        w->name);
         if (elem != ELEM_F32 && is_weight(w) && !w->narrows && !w->wide)
             return fail(
                 e, E_UNSUPPORTED,

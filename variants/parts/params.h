@@ -74,6 +74,7 @@ struct param {
     bool buffer;  /* not trained: grad is the step to its next value, which the optimiser adds */
     bool narrows; /* read by linear_product and param_row only: may be of a narrower type */
     bool wide;    /* a map that is float in every model: see params_wide */
+    bool chooses; /* see params_chooses */
     enum elem elem;
     float *data;   /* NULL if elem is not f32 */
     void *narrow;  /* rows of the last dimension (elem.h); NULL if elem is f32 */
@@ -96,9 +97,11 @@ int params_matrix(struct params *p, int out, int in, const char *prefix, const c
 int params_map(struct params *p, int out, int in, const char *prefix, const char *name);
 int params_narrows(struct params *p, int i); /* parameter i is one; returns i */
 /* Parameter i is float whatever the others are: a map that tables are made of, once, or a small one
- * that does not multiply rows as the others do (over positions, tasks, taps, pairs of a head), or
- * one that chooses. */
+ * that does not multiply rows as the others do (over positions, tasks, taps, pairs of a head). */
 void params_wide(struct params *p, int i);
+/* Parameter i is float, and what it computes chooses: where rows are rounded, as in bf16, another
+ * choice is as right, so no backend could be checked. */
+void params_chooses(struct params *p, int i);
 int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
                   const char *name);
 /* In the names of parameters from `first` on, put `to` in place of `from`, where that occurs. */

@@ -95,7 +95,7 @@ static void pkm_params(const struct config *c, const char *prefix, struct params
         params_vector(p, INIT_ONE, 0, k->half, prefix, "pkm.ln.weight");
         params_vector(p, INIT_ZERO, 0, k->half, prefix, "pkm.ln.bias");
     }
-    params_narrows(p, params_add(p, INIT_EMBED, 0, 4, (const int[]){k->heads, 2, k->keys, k->half},
+    params_chooses(p, params_add(p, INIT_EMBED, 0, 4, (const int[]){k->heads, 2, k->keys, k->half},
                                  "%spkm.keys", prefix));
     params_residual(
         p, params_narrows(p, params_add(p, INIT_EMBED, 0, 2, (const int[]){k->keys * k->keys, c->D},

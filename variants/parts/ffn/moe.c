@@ -108,7 +108,7 @@ static void moe_params(const struct config *c, const char *prefix, struct params
     const int E = moe_of(c)->experts;
 
     if (!moe_by_token(c))
-        params_wide(p, params_matrix(p, E, c->D, prefix, "router.weight"));
+        params_chooses(p, params_matrix(p, E, c->D, prefix, "router.weight"));
     params_narrows(
         p, params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->F, c->D}, "%se.1.weight", prefix));
     if (c->ffn_bias)
