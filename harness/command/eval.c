@@ -25,7 +25,12 @@ static enum status print_document(const struct session *s, struct err *e)
 
 /* ---- of a task ---------------------------------------------------------------------------- */
 
-static void number(char to[24], double x) { snprintf(to, 24, isnan(x) ? "" : "%.6g", x); }
+static void number(char to[24], double x)
+{
+    *to = '\0';
+    if (!isnan(x))
+        snprintf(to, 24, "%.6g", x);
+}
 
 static enum status add_score(struct text_table *t, const struct play_score *s, struct err *e)
 {

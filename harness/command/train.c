@@ -195,7 +195,7 @@ static void print_report(struct session_of_training *s, const struct train_row *
 {
     const enum progress how = s->show.how;
     const bool validated = !isnan(row->valid_nats) || !isnan(row->valid_return);
-    char valid[64] = "", step[48], line[256];
+    char valid[64] = "", step[48], line[512];
     size_t n = 0;
 
     if (how == PROGRESS_NONE ||
