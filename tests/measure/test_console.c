@@ -142,6 +142,8 @@ Test(screen, long_names_stay_in_their_column)
 {
     static struct view v;
 
+    if (!backend_find("openblas"))
+        cr_skip_test("openblas is not built in");
     watch_rows(&v, ON_STDOUT, 140,
                (struct scene){.line = "--variant rope --norm pre,post --ffn gelu_tanh,relu "
                                       "--backend openblas,ref --seq 4 --mem 512 --mem-kind hidden "
