@@ -321,6 +321,7 @@ static void simulate(struct pair *p, int n, double ratio, enum noise noise, stru
 
     for (int i = 0; i < n; i++) {
         level = 0.95 * level + 0.1 * sqrt(1 - 0.95 * 0.95) * normal(s);
+        p[i] = (struct pair){0};
         for (int k = 0; k < SIDES; k++) {
             double x = 1e6 * (k == AFTER ? ratio : 1) * exp(0.01 * normal(s));
             if (noise == SLOW_MINUTES)
@@ -329,7 +330,6 @@ static void simulate(struct pair *p, int n, double ratio, enum noise noise, stru
                 x *= 1.3;
             p[i].wall[k] = p[i].cpu[k] = x;
         }
-        p[i].disturbed = false;
     }
 }
 
