@@ -111,9 +111,18 @@ static void look_at_load(struct doctor *d)
         steal > 1 ? "measure at another time, or on another host" : "",
         "%s of the CPU went to other virtual machines in half a second",
         units_pct(isnan(steal) ? 0 : steal).s);
-    const bool alone = lock_machine();
-    say(d, alone ? FINE : WARN, "other benches", alone ? "" : "wait until it has ended",
-        alone ? "no other bench is measuring" : "another bench is measuring");
+    switch (lock_machine()) {
+    case LOCK_OURS:
+        say(d, FINE, "other benches", "", "no other bench is measuring");
+        break;
+    case LOCK_ANOTHERS:
+        say(d, WARN, "other benches", "wait until it has ended", "another bench is measuring");
+        break;
+    case LOCK_NO_FILE:
+        say(d, NOTE, "other benches", "set TMPDIR to a folder that can be written",
+            "unknown: no lock file can be made in /tmp");
+        break;
+    }
 }
 
 static void look_at_memory(struct doctor *d)

@@ -5,7 +5,6 @@
 
 #include "harness/cli/exit_code.h"
 #include "harness/measure/estimate.h"
-#include "harness/util/lock.h"
 #include "harness/util/signals.h"
 #include "harness/util/units.h"
 #include "harness/worker/reference.h"
@@ -128,9 +127,7 @@ enum status ab_run_open(struct ab_run *l, struct options *opt, int threads, stru
         console_note(&l->session.console, "note: %d case%s left out: unsupported by their variants",
                      dropped, plural(dropped));
     l->session.setup.memory_bytes = MEMORY_SHARE * (double)l->session.facts.memory_free_bytes;
-    if (!lock_machine())
-        session_warn(&l->session, "another bench is measuring on this machine  -> wait for it, or "
-                                  "expect noise");
+    session_lock(&l->session);
     return OK;
 }
 

@@ -25,6 +25,19 @@ void session_warn(struct session *s, const char *text)
         console_note(&s->console, "warning: %s", text);
 }
 
+void session_lock(struct session *s)
+{
+    const enum lock_shared got = lock_machine();
+
+    if (got == LOCK_ANOTHERS)
+        session_warn(s, "another bench is measuring on this machine  -> wait for it, or expect "
+                        "noise");
+    else if (got == LOCK_NO_FILE && !s->opt->quiet)
+        console_note(&s->console,
+                     "note: no lock of this machine: neither /tmp nor TMPDIR can be written  -> "
+                     "set TMPDIR, or start one bench at a time");
+}
+
 void session_say_how_to_resume(const struct session *s)
 {
     text_line(stderr, "interrupted; the rows so far are in %s", s->dir.path);
@@ -193,9 +206,7 @@ enum status session_begin(struct session *s, struct err *e)
             "note: %d kinds of cores, %d of the fastest  -> --threads %d, or more wait for "
             "the slow ones",
             s->facts.topo.kinds, s->facts.topo.fast_cores, s->facts.topo.fast_cores);
-    if (!lock_machine())
-        session_warn(s, "another bench is measuring on this machine  -> wait for it, or expect "
-                        "noise");
+    session_lock(s);
     return OK;
 }
 

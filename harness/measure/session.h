@@ -48,4 +48,7 @@ void session_say_how_to_resume(const struct session *s);
 /* One line on stderr, unless --quiet; counts for --strict in any case. */
 void session_warn(struct session *s, const char *text);
 
+/* Take the machine's lock, or say who has it. */
+void session_lock(struct session *s);
+
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Locks on files are record locks: the kernel knows who holds one. The machine's is a file in the
- * system's temporary folder, one for all users: $TMPDIR may be private to a user. Its descriptor
- * stays open on purpose. */
+ * system's temporary folder, one for all users; in $TMPDIR, which may be private to a user, only
+ * where the former has none. Its descriptor stays open on purpose. */
 #include "lock.h"
 
 #include "fileio.h"
@@ -103,8 +103,6 @@ void lock_release(struct lock *l)
 
 /* ---- the machine -------------------------------------------------------------------------- */
 
-static const char machine[] = "/tmp/bench-machine.lock";
-
 /* Open without O_CREAT first: with O_CREAT the kernel refuses another user's file in a sticky
  * folder, even to root (fs.protected_regular). */
 static int open_shared(const char *path)
@@ -123,15 +121,31 @@ static int open_shared(const char *path)
     return fd;
 }
 
-bool lock_shared(const char *path)
+enum lock_shared lock_shared(const char *path)
 {
     const int fd = open_shared(path);
 
-    if (fd >= 0 && !is_regular(fd)) {
-        close(fd);
-        return true;
+    if (fd < 0)
+        return LOCK_NO_FILE;
+    if (is_regular(fd)) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return LOCK_OURS;
+        if (errno == EWOULDBLOCK)
+            return LOCK_ANOTHERS;
     }
-    return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    close(fd);
+    return LOCK_NO_FILE;
 }
 
-bool lock_machine(void) { return lock_shared(machine); }
+enum lock_shared lock_machine(void)
+{
+    const char *const folders[] = {"/tmp", getenv("TMPDIR")};
+    enum lock_shared got = LOCK_NO_FILE;
+    char path[FILE_PATH];
+
+    for (size_t i = 0; i < ARRAY_LEN(folders) && got == LOCK_NO_FILE; i++)
+        if (folders[i] && *folders[i] &&
+            file_join(path, folders[i], "bench-machine.lock", NULL) == OK)
+            got = lock_shared(path);
+    return got;
+}

@@ -24,10 +24,15 @@ enum status lock_take(struct lock *l, const char *path, const char *what, struct
 void lock_release(struct lock *l);
 
 /* Take the lock of the file at `path`, which other users may open too, until the process ends.
- * False if another process holds it; true if no lock file can be made. Never waits. */
-bool lock_shared(const char *path);
+ * Never waits. */
+enum lock_shared {
+    LOCK_OURS,
+    LOCK_ANOTHERS, /* a living process holds it */
+    LOCK_NO_FILE,  /* the file can be neither opened nor made */
+};
+enum lock_shared lock_shared(const char *path);
 
-/* The machine's. */
-bool lock_machine(void);
+/* The machine's: a file in /tmp, or in $TMPDIR where /tmp cannot be written. */
+enum lock_shared lock_machine(void);
 
 #endif

@@ -327,3 +327,41 @@ Test(faults, a_machine_in_use)
     ran_free(&r);
     close(fd);
 }
+
+/* A root that is read-only, /tmp included: TMPDIR stands for it; without one, the run says so. */
+Test(faults, a_machine_whose_tmp_is_read_only)
+{
+    static const char tmp[] = "/tmp/";
+    char path[FILE_PATH];
+
+    if (strncmp(folder, tmp, strlen(tmp)) == 0 || strncmp(getenv("BENCH"), tmp, strlen(tmp)) == 0)
+        cr_skip_test("the test's own files are in /tmp");
+    mount_small("1M"); /* for its namespace */
+    if (mount("none", "/tmp", "tmpfs", MS_RDONLY, NULL) != 0)
+        cr_skip_test("may not mount over /tmp");
+    folder_path(path, "t");
+    cr_assert_eq(mkdir(path, 0777), 0);
+    struct ran r = run_shell(folder, "TMPDIR=$PWD/t \"$BENCH\" " ONE_CASE);
+    expect_exit(&r, 0);
+    cr_expect_not(strstr(r.err.data, "lock"), "%s", r.err.data);
+    ran_free(&r);
+
+    folder_path(path, "t/bench-machine.lock");
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    cr_assert(fd >= 0, "no lock in TMPDIR");
+    cr_assert_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
+    r = run_shell(folder, "TMPDIR=$PWD/t \"$BENCH\" " ONE_CASE);
+    expect_exit(&r, 0);
+    expect_said(&r, "another bench is measuring on this machine");
+    ran_free(&r);
+    close(fd);
+
+    r = run_shell(folder, "TMPDIR=$PWD/nowhere \"$BENCH\" " ONE_CASE);
+    expect_exit(&r, 0);
+    expect_said(&r, "note: no lock of this machine: ");
+    ran_free(&r);
+    r = run_shell(folder, "TMPDIR=$PWD/t \"$BENCH\" doctor");
+    cr_expect(strstr(r.out.data, "no other bench is measuring"), "%s", r.out.data);
+    ran_free(&r);
+    unmount();
+}

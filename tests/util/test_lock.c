@@ -106,8 +106,8 @@ Test(lock, what_is_no_file_is_no_lock)
     cr_assert_eq(mkdir(path, 0777), 0);
     for (size_t i = 0; i < ARRAY_LEN(made); i++) {
         folder_path(path, made[i]);
-        cr_expect(lock_shared(path), "%s", made[i]);
-        cr_expect(lock_shared(path), "%s, again", made[i]);
+        cr_expect_eq(lock_shared(path), LOCK_NO_FILE, "%s", made[i]);
+        cr_expect_eq(lock_shared(path), LOCK_NO_FILE, "%s, again", made[i]);
         cr_expect_eq(lock_take(&l, path, "it", &e), E_IO, "%s", made[i]);
         cr_expect(strstr(e.msg, "  -> "), "%s", e.msg);
     }
@@ -121,10 +121,10 @@ Test(lock, a_shared_one)
     int how = -1;
 
     folder_path(path, "shared");
-    cr_expect(lock_shared(path));
+    cr_expect_eq(lock_shared(path), LOCK_OURS);
     const pid_t pid = fork();
     if (pid == 0)
-        _exit(lock_shared(path));
+        _exit(lock_shared(path) == LOCK_ANOTHERS ? 0 : 1);
     cr_assert_eq(waitpid(pid, &how, 0), pid);
     cr_expect_eq(how, 0, "two have it");
 }
