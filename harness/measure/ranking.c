@@ -292,6 +292,23 @@ static void rank_over_shapes(const struct maker *m, struct ranking *r)
     free(changes);
 }
 
+static double joules_per_token(const struct latency_row *row)
+{
+    return row->energy_j / (row->tokens_per_s * row->median_ns * 1e-9);
+}
+
+/* What was not read is NAN, and makes the mean NAN. */
+static void add_energy(struct ranking *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        double sum = 0;
+        for (int s = 0; s < r->shapes; s++)
+            if (is_common(r, s))
+                sum += log(joules_per_token(place_at(r, i, s)->row));
+        r->v[i].joules = r->common > 0 ? exp(sum / r->common) : NAN;
+    }
+}
+
 static void rank(const struct maker *m, const struct latency_row *const *rows, int n,
                  struct ranking *r)
 {
@@ -301,6 +318,7 @@ static void rank(const struct maker *m, const struct latency_row *const *rows, i
         r->common += is_common(r, s);
     sort(r);
     rank_over_shapes(m, r);
+    add_energy(r);
 }
 
 /* ---- perplexity --------------------------------------------------------------------------- */

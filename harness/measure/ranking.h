@@ -23,6 +23,8 @@ struct contestant {
     struct change change; /* from the ranking's leader, geometric mean over the shapes that all
                              contestants ran; its interval is NAN without such shapes */
     double bits;          /* bits per unit of text with its longest memory; NAN = not scored */
+    double joules;        /* per new token, geometric mean over the shapes that all contestants
+                             ran; NAN = not read in one of them */
 };
 
 /* Cases that differ in nothing but variant, backend, seq and mem. */

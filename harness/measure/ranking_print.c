@@ -53,15 +53,15 @@ static void ratio_text(const struct change *c, char *buf, size_t size)
                  (int)strcspn(high.s, "x"), high.s);
 }
 
-/* Cells of a contestant; those of quality and backend may be left out. */
-enum { NAME, BACKEND, RATIO, QUALITY, SAID, CELLS, CELL = TEXT_SIZE + 16 };
+/* Cells of a contestant; those of backend, quality and energy may be left out. */
+enum { NAME, BACKEND, RATIO, QUALITY, ENERGY, SAID, CELLS, CELL = TEXT_SIZE + 16 };
 
 static void fill_cells(char cell[CELLS][CELL], const struct ranking *r, int i, enum ranked what)
 {
     const struct contestant *const v = &r->v[i];
 
     snprintf(cell[NAME], CELL, "%s", v->name);
-    *cell[BACKEND] = *cell[QUALITY] = *cell[SAID] = '\0';
+    *cell[BACKEND] = *cell[QUALITY] = *cell[ENERGY] = *cell[SAID] = '\0';
     if (what == RANKED_VARIANTS)
         contestant_backends(r, v, "/", cell[BACKEND], CELL);
     if (i > 0)
@@ -72,6 +72,8 @@ static void fill_cells(char cell[CELLS][CELL], const struct ranking *r, int i, e
         snprintf(cell[RATIO], CELL, "1");
     if (isfinite(v->bits))
         snprintf(cell[QUALITY], CELL, "%5.3f", v->bits);
+    if (isfinite(v->joules))
+        snprintf(cell[ENERGY], CELL, "%s", units_joules(v->joules).s);
     if (i > 0 && isfinite(v->change.log.mid))
         verdict_text(&v->change, cell[SAID], CELL);
 }
@@ -108,7 +110,8 @@ static void print_quality(FILE *f, const struct rankings *all)
 static void print_contestants(FILE *f, const struct rankings *all, const struct ranking *r,
                               enum ranked what)
 {
-    char cell[CELLS][CELL], head[CELLS][CELL] = {"", "backend", "time vs best", "quality", ""};
+    char cell[CELLS][CELL],
+        head[CELLS][CELL] = {"", "backend", "time vs best", "quality", "energy/token", ""};
     int width[CELLS] = {0};
     bool scored = false;
 

@@ -32,17 +32,31 @@ static struct unit_text put(double x, const char *unit)
     return h;
 }
 
-struct unit_text units_ns(double ns)
+/* In the largest of four units, each 1000 times the one before, that x reaches. */
+static struct unit_text prefixed(double smallest, const char *const unit[4])
 {
-    static const char *const unit[] = {" ns", " us", " ms", " s"};
-    double x = three_digits(ns);
+    double x = three_digits(smallest);
     int u = 0;
 
-    if (!isfinite(ns))
+    if (!isfinite(smallest))
         return nothing;
     for (; u < 3 && fabs(x) >= 1000; u++)
         x /= 1000;
     return put(x, unit[u]);
+}
+
+struct unit_text units_ns(double ns)
+{
+    static const char *const unit[] = {" ns", " us", " ms", " s"};
+
+    return prefixed(ns, unit);
+}
+
+struct unit_text units_joules(double j)
+{
+    static const char *const unit[] = {" nJ", " uJ", " mJ", " J"};
+
+    return prefixed(j * 1e9, unit);
 }
 
 struct unit_text units_bytes(double bytes)

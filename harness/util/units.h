@@ -11,6 +11,7 @@ struct unit_text {
 };
 
 struct unit_text units_ns(double ns);       /* "21.4 ms" */
+struct unit_text units_joules(double j);    /* "35.2 uJ" */
 struct unit_text units_bytes(double bytes); /* "4.1 MiB", "34.4 GiB", "512 B", one decimal */
 struct unit_text units_count(double n);     /* rounded to a whole number: "42 400" */
 struct unit_text units_rate(double x);      /* three digits: "42 400", "5 980", "0.123" */

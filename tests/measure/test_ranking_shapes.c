@@ -125,6 +125,59 @@ Test(ranking_shapes, perplexity_is_that_of_the_longest_memory)
     run_free(&run);
 }
 
+/* Energy per new token, over what all ran; silent where a row has none. */
+Test(ranking_shapes, energy_stands_beside_the_time)
+{
+    enum { SHAPES = 2 };
+    static const struct energy_case {
+        struct made_case is;
+        double joules;
+    } v[] = {
+        {{"xl", "avx2", "1", 100, 1000}, 1e-3},   {{"xl", "avx2", "2", 400, 2000}, 1e-3},
+        {{"rope", "avx2", "3", 100, 2000}, 2e-3}, {{"rope", "avx2", "4", 400, 3000}, NAN},
+        {{"gqa", "avx2", "5", 100, 3000}, 4e-3},  {{"gqa", "avx2", "6", 400, 5000}, 16e-3},
+    };
+    struct rundir d;
+    struct err e;
+    char *text = NULL;
+    size_t size;
+
+    made_open(&d, "aaaa");
+    for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+        struct latency_row row = latency_row_empty();
+        const struct key_row k = made_key(&d, &v[i].is, "host");
+        row_set_key(&tables[TABLE_LATENCY], &row, &k);
+        row.median_ns = v[i].is.ns;
+        row.tokens_per_s = v[i].is.seq / (row.median_ns * 1e-9);
+        row.energy_j = v[i].joules;
+        cr_assert_eq(rundir_write(&d, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+    }
+    struct run run = read_back(&d);
+    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    cr_assert(r.n == 1 && r.v[0].shapes == SHAPES);
+    /* sqrt(1e-5 2.5e-6) and sqrt(4e-5 4e-5) joules */
+    cr_expect_float_eq(named(&r.v[0], "xl")->joules, 5e-6, 1e-12);
+    cr_expect_float_eq(named(&r.v[0], "gqa")->joules, 4e-5, 1e-12);
+    cr_expect(isnan(named(&r.v[0], "rope")->joules), "not read in one shape");
+
+    FILE *const f = open_memstream(&text, &size);
+    cr_assert(f);
+    rankings_print(f, &r, RANKED_VARIANTS, 80, false);
+    cr_assert_eq(fclose(f), 0);
+    cr_expect(strstr(text, " energy/token") && strstr(text, " 40.0 uJ"), "%s", text);
+    free(text);
+    for (int i = 0; i < r.v[0].n; i++)
+        r.v[0].v[i].joules = NAN;
+    FILE *const without = open_memstream(&text, &size);
+    cr_assert(without);
+    rankings_print(without, &r, RANKED_VARIANTS, 80, false);
+    cr_assert_eq(fclose(without), 0);
+    cr_expect_not(strstr(text, "energy"), "%s", text);
+    free(text);
+    rankings_free(&r);
+    run_free(&run);
+}
+
 /* Three lengths, two threads. In `noisy` of them both sides were preempted more often than not, and
  * the faster one by CPU time slept half of each block: in doubt by 2. */
 static bool slower_over_all(int noisy, bool *each)

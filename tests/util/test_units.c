@@ -20,6 +20,10 @@ Test(unit_text, times_have_three_digits)
     SHOWS(units_ns(123e9), "123 s");
     SHOWS(units_ns(NAN), "-");
     SHOWS(units_ns(INFINITY), "-");
+    SHOWS(units_joules(35.2e-6), "35.2 uJ");
+    SHOWS(units_joules(4.1e-9), "4.10 nJ");
+    SHOWS(units_joules(1200), "1200 J");
+    SHOWS(units_joules(NAN), "-");
 }
 
 Test(unit_text, bytes_have_one_decimal)
