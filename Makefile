@@ -30,7 +30,8 @@ endif
 BUILD := build/$(if $(SLOW),slow,$(MODE)$(COMPILER))$(SYSROOT:%=-$(ARCH))
 # Programs of a build with MPI: one of their objects differs, which has a name of its own.
 BIN := $(BUILD)$(if $(MPI),-mpi)
-MULTIARCH := $(shell $(CC) -print-multiarch)
+# clang 19 does not say it.
+MULTIARCH := $(or $(shell $(CC) -print-multiarch 2>/dev/null),$(ARCH)-linux-gnu)
 MAKEFLAGS += --no-print-directory
 ifeq ($(MAKELEVEL),0)
 # nproc follows OMP_NUM_THREADS, which is not about compilers.

@@ -1,20 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# deps.sh [lint] [clang] [qemu] [browser] [slurm] [mpi] [arm64] [all]: install the Debian packages that are missing.
-# Without arguments: those of the build, the tests and the plots. Silent if nothing is missing. With `list`,
-# their names.
+# deps.sh [lint] [clang] [qemu] [browser] [slurm] [mpi] [arm64] [debian13] [all]: install the Debian packages
+# that are missing. Without arguments: those of the build, the tests and the plots. Silent if nothing is
+# missing. With `list`, their names.
 set -eu
 
 packages=(libhwloc-dev libcsv-dev libcriterion-dev libjansson-dev librandom123-dev libxxhash-dev
           libzstd-dev libutf8proc-dev libopenblas-openmp-dev libdnnl-dev
           gnuplot-nox python3) # the last for contrib/python and programs in tests
 lint=(clang-format clang-tidy libomp-dev) # the last for clang's omp.h
-clang=(clang libomp-dev libclang-rt-14-dev)
+# The sanitizers' libraries are called by the version of clang.
+case $( (. /etc/os-release && echo "${VERSION_ID-}") 2>/dev/null) in
+13) clang_rt=libclang-rt-19-dev ;;
+*) clang_rt=libclang-rt-14-dev ;;
+esac
+clang=(clang libomp-dev $clang_rt)
 qemu=(qemu-user)
 browser=(chromium chromium-driver python3-selenium)
 slurm=(slurm-wlm munge jube)
 mpi=(libopenmpi-dev openmpi-bin)
 arm64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
+debian13=(debootstrap)
 
 for word in "$@"; do
     case $word in
@@ -25,11 +31,12 @@ for word in "$@"; do
     slurm) packages+=("${slurm[@]}") ;;
     mpi) packages+=("${mpi[@]}") ;;
     arm64) packages+=("${arm64[@]}") ;;
+    debian13) packages+=("${debian13[@]}") ;;
     list) printf '%s\n' "${packages[@]}" && exit ;;
     all) packages+=("${lint[@]}" "${clang[@]}" "${qemu[@]}" "${browser[@]}"
-                    "${slurm[@]}" "${mpi[@]}" "${arm64[@]}") ;;
+                    "${slurm[@]}" "${mpi[@]}" "${arm64[@]}" "${debian13[@]}") ;;
     *)
-        echo "deps.sh: unknown word '$word'  -> lint, clang, qemu, browser, slurm, mpi, arm64, list, all" >&2
+        echo "deps.sh: unknown word '$word'  -> lint, clang, qemu, browser, slurm, mpi, arm64, debian13, list, all" >&2
         exit 2
         ;;
     esac
