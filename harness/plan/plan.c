@@ -5,6 +5,7 @@
 #include "plan.h"
 #include "filter.h"
 #include "harness/util/grow.h"
+#include "harness/util/suggest.h"
 #include "variants/model/control.h"
 #include "variants/parts/parts.h"
 
@@ -54,21 +55,20 @@ static enum mem_kind usual_kind(const struct mem *m, enum workload w, int mem)
                                                         : mem_usual(m, w == WORK_DECODE);
 }
 
-/* Does a workload of one layer show nothing of it? */
-static bool in_models_only(const struct variant *v, enum workload w)
+/* Do so many layers show nothing of it? */
+static bool hidden(const struct variant *v, enum workload w, int layers)
 {
-    return (v->whole && w == WORK_LAYER) ||
-           ((w == WORK_ATTN || w == WORK_LAYER) && control_acts_between_layers(v));
+    return (v->whole && w == WORK_LAYER) || (w != WORK_CROSS && control_hides(v, layers));
 }
 
 /* The kinds of memory of a variant among those asked for, in the order of the enum. */
 static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options *opt,
-                        const struct variant *v, enum workload w, int mem)
+                        const struct variant *v, enum workload w, int layers, int mem)
 {
     const bool any = asks_kind(opt, "auto");
     int n = 0;
 
-    if ((mem == MEM_ALL && w == WORK_ATTN) || in_models_only(v, w))
+    if ((mem == MEM_ALL && w == WORK_ATTN) || hidden(v, w, layers))
         return 0;
 
     if (w == WORK_ATTN) {
@@ -96,12 +96,14 @@ static enum mem_kind kind_in_vain(const struct options *opt, enum workload w)
 }
 
 /* Why a variant has no kind of memory for these options: for a row, in few words. */
-static const char *why_unsupported(const struct variant *v, enum workload w, int mem)
+static const char *why_unsupported(const struct variant *v, enum workload w, int layers, int mem)
 {
     if (v->whole && w == WORK_LAYER)
         return "unsupported: its layers run in a model only";
-    if (in_models_only(v, w))
-        return "unsupported: it acts between layers: --workload segment shows it";
+    if (hidden(v, w, layers))
+        return workload_is_model(w)
+                   ? "unsupported: it acts between layers: --layers 6 shows it"
+                   : "unsupported: it acts between layers: --workload segment shows it";
     if (mem == MEM_ALL)
         return w == WORK_ATTN               ? "unsupported: attention alone carries no state"
                : mem_can(v->mem, MEM_STATE) ? "unsupported: all of the past is in a state"
@@ -213,12 +215,12 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
     const struct options *const opt = m->opt;
     const enum scope scope = workload_scope(c.workload);
     enum mem_kind kinds[MEM_KIND_COUNT];
-    int n_kinds = memory_kinds(kinds, opt, v, c.workload, c.mem);
+    int n_kinds = memory_kinds(kinds, opt, v, c.workload, c.layers, c.mem);
     int count[MODEL_CHOICE_COUNT], at[MODEL_CHOICE_COUNT] = {0};
 
     c.variant = v;
     if (n_kinds == 0) {
-        c.unsupported = why_unsupported(v, c.workload, c.mem);
+        c.unsupported = why_unsupported(v, c.workload, c.layers, c.mem);
         kinds[n_kinds++] = kind_in_vain(opt, c.workload);
     }
     int n = n_kinds * m->n_backends;
@@ -332,12 +334,30 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
     return st;
 }
 
-static bool one_layer_shows_nothing(const struct maker *m, const struct variant *v)
+/* The workload of all cases, or -1. */
+static int only_workload(const struct options *opt)
 {
-    for (enum workload w = WORK_ATTN; w <= WORK_LAYER; w++)
-        if (strcmp(m->opt->workloads.v[0], workload_name[w]) == 0)
-            return in_models_only(v, w);
-    return false;
+    return opt->workloads.n == 1 ? word_index(opt->workloads.v[0], workload_name) : -1;
+}
+
+/* The error for a variant that acts between layers, of which there are too few; OK: it is another. */
+static enum status too_few_layers(const struct maker *m, const struct variant *v, struct err *e)
+{
+    const int w = only_workload(m->opt);
+    const bool models = w >= 0 && workload_is_model((enum workload)w);
+    const int layers = !models ? 1 : m->opt->layers.n ? m->opt->layers.v[0] : m->layers;
+
+    if (w < 0 || !hidden(v, (enum workload)w, layers))
+        return OK;
+    if (models)
+        return fail(e, E_UNSUPPORTED,
+                    "--layers %d does not apply to %s, which acts between layers: so few are those "
+                    "of %s  -> use --layers 6",
+                    layers, v->name, v->control);
+    return fail(e, E_UNSUPPORTED,
+                "--workload %s does not apply to %s, which acts between layers: one of them is "
+                "that of %s  -> use --workload segment --layers 6",
+                workload_name[w], v->name, v->control);
 }
 
 /* The error for a plan of unsupported cases only, although every axis has values: the cause is
@@ -369,11 +389,8 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
                     "--workload layer does not apply to %s, whose layers run in a model only  -> "
                     "use segment, decode or train",
                     v->name);
-    if (m->opt->workloads.n == 1 && one_layer_shows_nothing(m, v))
-        return fail(e, E_UNSUPPORTED,
-                    "--workload %s does not apply to %s, which acts between layers: one of them is "
-                    "that of %s  -> use --workload segment --layers 6",
-                    m->opt->workloads.v[0], v->name, v->control);
+    if (too_few_layers(m, v, e) != OK)
+        return E_UNSUPPORTED;
     if (v->mixer && m->opt->workloads.n == 1 &&
         strcmp(m->opt->workloads.v[0], workload_name[WORK_ATTN]) == 0)
         return fail(

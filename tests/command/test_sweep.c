@@ -220,10 +220,8 @@ ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .timeo
     for (size_t i = 0; i < latency.n; i++) {
         const struct variant *const v = variant_find(row[i].variant);
         const bool no_core = v->mixer && strcmp(row[i].workload, "attn") == 0;
-        const bool no_layer =
-            (v->whole && strcmp(row[i].workload, "layer") == 0) ||
-            (control_acts_between_layers(v) &&
-             (strcmp(row[i].workload, "layer") == 0 || strcmp(row[i].workload, "attn") == 0));
+        const bool no_layer = (v->whole && strcmp(row[i].workload, "layer") == 0) ||
+                              control_hides(v, (int)row[i].layers);
         if (no_core || no_layer || (v->bidirectional && row[i].mem_tokens)) {
             cr_expect_str_eq(row[i].status, "skipped", "%s", row[i].repro);
             cr_expect(strstr(row[i].status_detail, "unsupported"), "%s", row[i].status_detail);

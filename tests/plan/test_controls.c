@@ -5,6 +5,7 @@
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
 #include "variants/model/attention/around.h"
+#include "variants/model/control.h"
 #include "variants/model/keys.h"
 #include "variants/parts/parts.h"
 
@@ -173,4 +174,48 @@ Test(controls, differ_from_variants_in_what_their_files_set)
                           of_a, v->control, of_b);
             }
     }
+}
+
+static void expect_hidden(const struct variant *v, const char *workload)
+{
+    struct options o;
+    struct plan p;
+    struct err e;
+    char line[256];
+
+    snprintf(line, sizeof(line), "-b ref --seq 8 --mem 0 -w %s --layers 1,6 -V vanilla,%s",
+             workload, v->name);
+    must_plan(&p, &o, line);
+    cr_assert_eq(p.n, 4, "%s", line);
+    cr_expect(p.cases[1].unsupported && strstr(p.cases[1].unsupported, "--layers"), "%s", line);
+    cr_expect_null(p.cases[3].unsupported, "%s: %s", line, p.cases[3].unsupported);
+    drop_plan(&p, &o);
+    snprintf(line, sizeof(line), "-b ref --seq 8 --mem 0 -w %s --layers 1 -V %s", workload,
+             v->name);
+    cr_assert_eq(parse_words(&o, line, &e), OK);
+    cr_expect_eq(plan_asked(&p, &o, &e), E_UNSUPPORTED, "%s", line);
+    cr_expect(strstr(e.msg, "-> use --layers 6"), "%s", e.msg);
+    options_free(&o);
+}
+
+/* What acts between layers has no rows of one layer, and hybrids none without an attention layer. */
+Test(controls, models_of_too_few_layers_are_left_out)
+{
+    int n = 0;
+
+    for (int i = 0; variants[i]; i++) {
+        const struct variant *const v = variants[i];
+        const bool hides = control_acts_between_layers(v);
+        cr_expect_eq(control_hides(v, 1), hides, "%s", v->name);
+        cr_expect_eq(control_hides(v, 2),
+                     v->stack.n > 2 && !v->stack.attends[0] && !v->stack.attends[1], "%s", v->name);
+        cr_expect_not(control_hides(v, 6), "%s", v->name);
+        n += hides;
+        if (hides) {
+            expect_hidden(v, "segment");
+            expect_hidden(v, "decode");
+            expect_hidden(v, "train");
+        }
+    }
+    cr_expect_gt(n, 12);
 }

@@ -72,26 +72,38 @@ struct config control_config(const struct config *c, int N)
 
 /* ---- what they differ in ------------------------------------------------------------------ */
 
-/* Do a row's values differ, as far as both show in that scope? */
-static bool row_differs(const struct choice *row, const void *a, const void *b,
-                        const struct config *of_a, const struct config *of_b, enum scope scope)
+static void add(struct differences *d, const char *name, bool idea)
+{
+    int i = 0;
+
+    d->idea = d->idea || idea;
+    while (i < d->n && strcmp(d->name[i], name) != 0)
+        i++;
+    CHECK(i < DIFFERENCES_MOST);
+    d->name[i] = name;
+    d->n = max_int(d->n, i + 1);
+}
+
+/* A row whose values differ, as far as both show in that scope. */
+static void add_row(struct differences *d, const struct choice *row, const void *a, const void *b,
+                    const struct config *of_a, const struct config *of_b, enum scope scope)
 {
     const bool shows = choice_applies(row, of_a, scope) || choice_applies(row, of_b, scope);
 
-    return shows && !row->skeleton && !choice_equal(row, a, b);
+    if (shows && !choice_equal(row, a, b))
+        add(d, row->name, !row->skeleton);
 }
 
-static bool numbers_differ(const struct config *a, const struct config *b, enum part_slot slot,
-                           enum scope scope)
+/* Those of other parts follow from the parts. */
+static void add_numbers(struct differences *d, const struct config *a, const struct config *b,
+                        enum part_slot slot, enum scope scope)
 {
     const struct part_numbers *const of_a = config_numbers_of(a, slot);
+    const bool same = of_a == config_numbers_of(b, slot);
 
-    if (of_a != config_numbers_of(b, slot))
-        return true;
-    for (const struct choice *row = of_a ? of_a->choices : NULL; row && row->name; row++)
-        if (row_differs(row, config_numbers(a, slot), config_numbers(b, slot), a, b, scope))
-            return true;
-    return false;
+    d->idea = d->idea || !same;
+    for (const struct choice *row = of_a && same ? of_a->choices : NULL; row && row->name; row++)
+        add_row(d, row, config_numbers(a, slot), config_numbers(b, slot), a, b, scope);
 }
 
 /* Do positions act in layers, not on the embedding alone? Recurrent layers of a stack have none. */
@@ -103,24 +115,37 @@ static bool in_layers(const struct config *c)
            (p->layer_params || p->enter || p->rotate || p->reserve || p->no_content);
 }
 
-/* Do they differ in what shows in this scope, in more than norms, feed-forward networks, biases, and
- * what is added to the embedding? */
-static bool differ(const struct config *a, const struct config *b, enum scope scope)
+/* The name of a part that one of them has and the other not, or has another of. */
+static void add_part(struct differences *d, const void *a, const void *b, const char *name)
+{
+    if (a != b)
+        add(d, name, true);
+}
+
+struct differences control_differences(const struct config *a, const struct config *b,
+                                       enum scope scope)
 {
     const bool placed = a->pos != b->pos && (in_layers(a) || in_layers(b));
+    const struct pos *const extra = a->attn_extra ? a->attn_extra : b->attn_extra;
+    struct differences d = {.n = 0};
     const struct choice *row;
 
-    if (placed || a->gate != b->gate || a->mixer != b->mixer || a->qkv_map != b->qkv_map ||
-        a->attn_extra != b->attn_extra || a->dh != b->dh)
-        return true;
+    if (a->pos != b->pos)
+        add(&d, "pos", placed);
+    if (config_mem(a) != config_mem(b))
+        add(&d, "memory", false);
+    add_part(&d, a->mixer, b->mixer, "mixer");
+    add_part(&d, a->gate, b->gate, "gate");
+    add_part(&d, a->qkv_map, b->qkv_map, "map before queries, keys and values");
+    add_part(&d, a->attn_extra, b->attn_extra, extra ? extra->name : "");
+    if (a->dh != b->dh)
+        add(&d, "d_head", true);
     for (int i = MODEL_SIZES; (row = model_key(i)); i++)
-        if (row_differs(row, a, b, a, b, scope))
-            return true;
+        add_row(&d, row, a, b, a, b, scope);
     for (enum part_slot s = 0; s < SLOT_COUNT; s++)
-        if (s != SLOT_FFN && s != SLOT_NORM && (s != SLOT_POS || placed) &&
-            numbers_differ(a, b, s, scope))
-            return true;
-    return false;
+        if (s != SLOT_FFN && s != SLOT_NORM && (s != SLOT_POS || placed))
+            add_numbers(&d, a, b, s, scope);
+    return d;
 }
 
 bool control_acts_between_layers(const struct variant *v)
@@ -140,7 +165,17 @@ bool control_acts_between_layers(const struct variant *v)
         model_choices_settle(&c);
         const struct config control = control_config(&c, N), a = config_of_layers(&c, false),
                             b = config_of_layers(&control, false);
-        same[whole] = !differ(&a, &b, whole ? SCOPE_MODEL : SCOPE_LAYER);
+        same[whole] = !control_differences(&a, &b, whole ? SCOPE_MODEL : SCOPE_LAYER).idea;
     }
     return same[0] && !same[1];
+}
+
+bool control_hides(const struct variant *v, int layers)
+{
+    const struct config c = config_default(v, 64, 4, 16, 64, layers, 0);
+    bool attends = !c.stack.n;
+
+    for (int l = 0; l < layers; l++)
+        attends = attends || config_attends(&c, l);
+    return (layers == 1 || !attends) && control_acts_between_layers(v);
 }
