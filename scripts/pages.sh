@@ -42,4 +42,5 @@ for row in map(json.loads, sys.stdin):
 "$bench" list variants --format md --columns family,variant,alias,about,control,memory | put docs/variants.md variants
 "$bench" list parts --format md | put docs/variants.md parts
 "$bench" list systems --format md | whole docs/systems.md
+"$bench" list rows --format md | whole docs/rows.md
 "$bench" list columns --format md | whole results/README.md

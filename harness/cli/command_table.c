@@ -10,7 +10,7 @@
 
 const char *const list_words[] = {"variants", "families", "parts",   "settings", "backends",
                                   "cases",    "columns",  "sources", "tasks",    "baselines",
-                                  "systems",  "models",   NULL};
+                                  "systems",  "models",   "rows",    NULL};
 const char *const baseline_words[] = {"save", "list", "show", "rm", NULL};
 const char *const completion_words[] = {"bash", "zsh", "fish", NULL};
 
@@ -30,8 +30,8 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{"backend", "fast"}}},
     [CMD_LIST] = {
         "list", "WHAT [DIR]", 2, "list what is built in, or the cases that a sweep would measure",
-        "WHAT is variants, families, parts, backends, cases, columns, sources, tasks, systems, baselines or "
-        "models. parts lists what a model may have, and what that excludes; models lists the checkpoints and the published models in DIR.",
+        "WHAT is variants, families, parts, backends, cases, columns, rows, sources, tasks, systems, baselines or "
+        "models. rows runs each variant once beside its control, the same model without its idea; parts lists what a model may have, and what that excludes; models lists the checkpoints and the published models in DIR.",
         {{"bench list variants", "variants, their options and papers"},
          {"bench list cases --variant xl --seq 128..1024", "the plan of a sweep; nothing runs"},
          {"bench list columns --format md", "what every column of the tables means"}},

@@ -13,6 +13,7 @@
 #include "harness/util/text_table.h"
 #include "list_cases.h"
 #include "list_models.h"
+#include "list_rows.h"
 #include "list_settings.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/exclusions.h"
@@ -346,6 +347,8 @@ int cmd_list(struct options *opt)
         return list_families(opt);
     if (strcmp(what, "parts") == 0)
         return list_parts(opt);
+    if (strcmp(what, "rows") == 0)
+        return list_rows(opt);
     if (strcmp(what, "settings") == 0)
         return list_settings(opt);
     if (strcmp(what, "systems") == 0)
@@ -361,7 +364,7 @@ int cmd_list(struct options *opt)
     if (!*what)
         fail(&e, E_USAGE,
              "list needs a word  -> write variants, families, parts, settings, backends, cases, "
-             "columns, sources, tasks, systems, models or baselines");
+             "columns, rows, sources, tasks, systems, models or baselines");
     else
         unknown_word(&e, "list", what, list_words, NULL);
     return report_error(E_USAGE, &e);

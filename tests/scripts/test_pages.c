@@ -7,12 +7,13 @@
 #include "harness/table/record.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
+#include "variants/variant.h"
 
 #include <ctype.h>
 #include <glob.h>
 #include <string.h>
 
-TestSuite(pages, .init = folder_make, .fini = folder_remove, .timeout = 120);
+TestSuite(pages, .init = folder_make, .fini = folder_remove, .timeout = 300);
 
 static struct bytes must_load(const char *path)
 {
@@ -57,7 +58,7 @@ static bool in_code(const char *table, const char *name)
 Test(pages, generated_parts)
 {
     static const char *const generated[] = {"README.md", "docs/variants.md", "docs/systems.md",
-                                            "results/README.md"};
+                                            "docs/rows.md", "results/README.md"};
     char line[128], path[FILE_PATH];
 
     snprintf(line, sizeof(line), "scripts/pages.sh \"$BENCH\" %s", folder);
@@ -72,6 +73,31 @@ Test(pages, generated_parts)
         free(tracked.data);
     }
     ran_free(&r);
+}
+
+/* A row with the output of its control says why, and none computes what its control does. */
+Test(pages, rows_say_why_they_are_as_their_controls)
+{
+    struct bytes text = must_load("docs/rows.md");
+    int same = 0, other = 0, skipped = 0, v = 0;
+
+    for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n")) {
+        const char *const why = strrchr(line, ':');
+        other += strstr(line, "| other |") != NULL;
+        skipped += strstr(line, "| skipped |") != NULL;
+        cr_expect_null(strstr(line, "it is its control"), "%s", line);
+        if (!strstr(line, "| same |"))
+            continue;
+        cr_expect(why && strlen(why) > strlen(": |"), "%s: no reason", line);
+        same++;
+    }
+    while (variants[v])
+        v++;
+    cr_expect_eq(same + other + skipped, 4 * v - 4, "the first has no control, %d rows have",
+                 same + other + skipped);
+    cr_expect_gt(other, 3 * v);
+    cr_expect_gt(same, 0);
+    free(text.data);
 }
 
 /* As "bench NAME", or alone in code among others. */

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Each variant in each workload, run once beside its control at one small size by the ref backend:
+ * FLOP, bytes and output, none of which depends on the machine, and what the two models differ in. */
+#include "list_rows.h"
+#include "commands.h"
+#include "harness/util/fileio.h"
+#include "harness/util/text_table.h"
+#include "harness/worker/workload.h"
+#include "variants/model/control.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longer than the usual windows and blocks; more layers than one period of any stack; a cache of
+ * fewer rows than there are. */
+#define SIZES                                                                                      \
+    "--seq 80 --mem %d --layers " LAYERS " --d-model 32 --heads 4 --d-inner 64 --set window=40"
+#define LAYERS "6"
+enum { LINE = 512 };
+
+static const struct {
+    enum workload workload;
+    int mem;
+} shown[] = {{WORK_LAYER, 80}, {WORK_SEGMENT, 80}, {WORK_DECODE, 240}, {WORK_TRAIN, 80}};
+
+/* One case, run once. */
+struct made {
+    struct options o;
+    struct plan plan;
+    struct job job;
+    bool opened;
+    const struct bench_case *ran; /* NULL: it is skipped */
+    struct err why_not;
+};
+
+static void skip(struct made *m, const char *why)
+{
+    static const char word[] = "unsupported: ";
+    const size_t common = strncmp(why, word, strlen(word)) == 0 ? strlen(word) : 0;
+
+    m->ran = NULL;
+    fail(&m->why_not, E_UNSUPPORTED, "%s", why + common);
+}
+
+/* The last case of `models`: variants and their options. Of several, one that is unsupported is no
+ * error. */
+static void make(struct made *m, const char *models, enum workload w, int mem, uint64_t seed)
+{
+    char line[LINE];
+    struct err e;
+
+    *m = (struct made){.opened = false};
+    snprintf(line, sizeof(line), "-b ref --threads 1 -w %s " SIZES " -V %s", workload_name[w], mem,
+             models);
+    enum status st = options_parse_line(&m->o, line, &e);
+    m->o.seed = seed;
+    if (st == OK)
+        st = plan_make(&m->plan, &m->o, &e);
+    if (st == OK)
+        m->ran = &m->plan.cases[m->plan.n - 1];
+    if (m->ran && m->ran->unsupported) {
+        skip(m, m->ran->unsupported);
+        return;
+    }
+    m->opened = st == OK;
+    if (st == OK)
+        st = job_open(&m->job, m->ran, &e);
+    if (st == OK)
+        st = job_place(&m->job, NULL, NULL, &e);
+    if (st == OK)
+        job_run(&m->job);
+    else
+        skip(m, e.msg);
+}
+
+static void drop(struct made *m)
+{
+    if (m->opened)
+        job_close(&m->job);
+    plan_free(&m->plan);
+    options_free(&m->o);
+}
+
+/* ---- beside its control ------------------------------------------------------------------- */
+
+/* Do outputs differ by more than rounding? */
+static bool outputs_differ(const struct job *a, const struct job *b)
+{
+    double largest = 0, most = 0;
+
+    if (a->n_out != b->n_out)
+        return true;
+    for (size_t i = 0; i < a->n_out; i++) {
+        most = fmax(most, fabs((double)a->out[i] - (double)b->out[i]));
+        largest = fmax(largest, fabs((double)b->out[i]));
+    }
+    return most > 1e-5 * largest;
+}
+
+/* Run it again with all weights moved, those of one name by the same steps. */
+static void run_moved(struct job *j)
+{
+    struct params *const all = j->ops->params(j);
+
+    for (int i = 0; i < all->n; i++) {
+        struct param *const p = &all->v[i];
+        float *const step = malloc(sizeof(*step) * p->n);
+        NEED(step);
+        job_draw(j, p->name, step, p->n);
+        for (size_t k = 0; k < p->n; k++)
+            p->data[k] += 0.03f * step[k];
+        free(step);
+    }
+    j->ops->fill(j);
+    if (job_goes_backward(j))
+        j->ops->fill_grad(j);
+    job_run(j);
+}
+
+/* Why it computes what its control does. */
+static const char *why_same(struct made *own, struct made *control, bool same_cost)
+{
+    const struct config *const c = &own->job.config;
+
+    if (c->pos != control->job.config.pos && !workload_is_model(own->ran->workload))
+        return "positions are added to the embedding, which one layer has not";
+    if (c->recur != control->job.config.recur)
+        return "it remembers other rows, and those of a timed case are drawn at random";
+    if (own->ran->mem_kind == MEM_STATE && own->ran->mem)
+        return "a state begins at zero, where decays do not show";
+    run_moved(&own->job);
+    run_moved(&control->job);
+    if (outputs_differ(&own->job, &control->job))
+        return "its weights begin where it computes what its control does";
+    return same_cost ? "it is its control" : "the same result of other work";
+}
+
+static void print_differences(FILE *to, const struct made *own, const struct made *control,
+                              enum workload w)
+{
+    const struct config a = config_of_layers(&own->job.config, false);
+    struct config b = config_of_layers(&control->job.config, false);
+
+    b.max_seq = a.max_seq; /* which follows from its memory */
+    const struct differences d = control_differences(&a, &b, workload_scope(w));
+    for (int i = 0; i < d.n; i++)
+        fprintf(to, "%s%s", i ? ", " : "", d.name[i]);
+}
+
+struct cells {
+    char flop[24], bytes[24], flop_ratio[24], bytes_ratio[24];
+    const char *output;
+};
+
+static void compare(struct cells *to, FILE *why, struct made *own, struct made *control,
+                    enum workload w)
+{
+    const double flop = job_flop(&own->job), bytes = job_bytes(&own->job);
+    const double flop_of_it = job_flop(&control->job), bytes_of_it = job_bytes(&control->job);
+    const bool same = !outputs_differ(&own->job, &control->job);
+
+    snprintf(to->flop_ratio, sizeof(to->flop_ratio), "%.3f", flop / flop_of_it);
+    snprintf(to->bytes_ratio, sizeof(to->bytes_ratio), "%.3f", bytes / bytes_of_it);
+    to->output = same ? "same" : "other";
+    print_differences(why, own, control, w);
+    if (same)
+        fprintf(why, ": %s", why_same(own, control, flop == flop_of_it && bytes == bytes_of_it));
+}
+
+static enum status add_row(struct text_table *t, const struct variant *v, size_t at, uint64_t seed,
+                           struct err *e)
+{
+    const enum workload w = shown[at].workload;
+    const int mem = v->bidirectional ? 0 : shown[at].mem;
+    struct cells cells = {.output = "skipped"};
+    struct made own, control = {.opened = false};
+    struct bytes why;
+    char models[64];
+    FILE *const to = bytes_open(&why, NULL);
+
+    NEED(to);
+    snprintf(models, sizeof(models), "%s,%s", variants[0]->name, v->name);
+    make(&own, models, w, mem, seed);
+    if (v->control)
+        make(&control, v->control, w, mem, seed);
+    if (own.ran) {
+        snprintf(cells.flop, sizeof(cells.flop), "%.0f", job_flop(&own.job));
+        snprintf(cells.bytes, sizeof(cells.bytes), "%.0f", job_bytes(&own.job));
+        cells.output = "";
+    }
+    if (!own.ran)
+        fputs(own.why_not.msg, to);
+    else if (control.ran)
+        compare(&cells, to, &own, &control, w);
+    else
+        fprintf(to, "%s%s", v->control ? "its control is skipped: " : "it has no control",
+                control.why_not.msg);
+    drop(&own);
+    drop(&control);
+    NEED(bytes_close(to, &why, NULL) == OK);
+    const char *const text[] = {workload_name[w],  v->name,          v->control,
+                                cells.flop,        cells.flop_ratio, cells.bytes,
+                                cells.bytes_ratio, cells.output,     why.data};
+    const enum status st = text_table_add(t, text, e);
+    free(why.data);
+    return st;
+}
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+static const char heading[] =
+    "# Rows\n\nWhat each variant computes in each workload, beside its control, the same model "
+    "without its idea, at one small\nsize. None of it depends on the machine. `result` is `same` "
+    "where the output differs by rounding only; `why` names the columns and\nsettings in which the "
+    "two "
+    "models differ, and says why a row is skipped or has the same output.\n`bench list rows "
+    "--format md` writes this page.\n\n";
+
+int list_rows(struct options *opt)
+{
+    static const char *const taken[] = {"variant", NULL};
+    static const struct text_table_column columns[] = {
+        {.name = "workload"},
+        {.name = "variant"},
+        {.name = "control", .least = 8, .spare = 2},
+        {.name = "flop", .number = true, .spare = 1},
+        {.name = "flop_to_control", .number = true},
+        {.name = "bytes", .number = true, .spare = 1},
+        {.name = "bytes_to_control", .number = true},
+        {.name = "result"},
+        {.name = "why", .least = 20},
+    };
+    struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
+    const struct variant *chosen[MAX_LOOKUP];
+    struct err e;
+    int n = 0;
+    enum status st = options_refuse(opt, "list rows", taken, &e);
+
+    if (st == OK && options_given(opt, "variant"))
+        st = lookup_variants(chosen, &n, opt, &e);
+    else
+        for (; variants[n]; n++)
+            chosen[n] = variants[n];
+    if (st == OK)
+        st = text_table_select(&t, &opt->columns, &e);
+    for (size_t w = 0; w < ARRAY_LEN(shown); w++)
+        for (int i = 0; i < n && st == OK; i++)
+            st = add_row(&t, chosen[i], w, opt->seed, &e);
+    t.quiet = opt->quiet;
+    if (st == OK && opt->format == FORMAT_MD)
+        fputs(heading, stdout);
+    if (st == OK)
+        text_table_print(stdout, &t, (enum format)opt->format);
+    text_table_free(&t);
+    return st == OK ? EXIT_FINE : report_error(st, &e);
+}
