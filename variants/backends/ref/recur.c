@@ -472,18 +472,20 @@ static void reverse(const struct recur *r, const struct recur_grad *d, int b, in
         d->d_z0[recur_state(r, b, hs) * r->dk + x] = (float)v.dz[x];
 }
 
-/* Threads take sequences: state heads may share an operand, whose gradient is then a sum. A bonus
- * is shared by all sequences, and one thread does everything. */
 static void backward(const struct engine *g, const struct recur *r, const struct recur_grad *d,
                      void *scratch)
 {
     const size_t doubles = backward_doubles(r);
+    const int parts = recur_parts(r, d);
 
     recur_clear(r, d);
-#pragma omp parallel for num_threads(d->d_u ? 1 : g->threads) schedule(static)
-    for (int b = 0; b < r->B; b++)
-        for (int hs = 0; hs < r->Hs; hs++)
-            reverse(r, d, b, hs, (double *)scratch + doubles * (size_t)omp_get_thread_num());
+#pragma omp parallel for num_threads(g->threads) schedule(static)
+    for (int i = 0; i < parts; i++) {
+        const struct recur_part p = recur_part(r, d, i);
+        for (int b = p.b0; b < p.b1; b++)
+            for (int hs = p.h0; hs < p.h1; hs++)
+                reverse(r, d, b, hs, (double *)scratch + doubles * (size_t)omp_get_thread_num());
+    }
 }
 
 static bool accepts(const struct recur *r, bool backward)
