@@ -148,7 +148,11 @@ FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 ONE_THREAD := cli command compare export figure measure plan scripts table tokens
 TEST_SRC := $(filter-out $(SKIP) tests/fuzz/% tests/preload/% \
     $(if $(filter thread,$(MODE)),$(ONE_THREAD:%=tests/%/%),tests/thread/%),$(call sources,tests))
-TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
+# The program and the library have the same objects of kernels; those of the library's interface are its own.
+KERNELS := $(addprefix $(BUILD)/variants/,base/% backends/%)
+INTERFACE := $(filter $(BUILD)/variants/backends/library/%,$(OBJ))
+LIBRARY := $(BIN)/libbenchattn.so.1
+TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o %/library/ends.o,$(OBJ))
 
 all: $(BIN)/bench ## build $(BIN)/bench and leave ./bench at the top (default)
 	@$(if $(SLOW),echo 'built $<: $(SLOW) % slower',ln -sfn $< bench)
@@ -159,9 +163,10 @@ show = $(if $(V),,@echo '  $1';)
 TO_MAKE := $(filter-out $(wildcard $(BUILD)/*.o $(OBJ) $(TEST_OBJ)),$(if $(filter tests,$(MAKECMDGOALS)),$(sort $(OBJ) $(TEST_OBJ)),$(OBJ)))
 count = $(eval STARTED += x)$(if $(word $(words $(STARTED)),$(TO_MAKE)),[$(words $(STARTED))/$(words $(TO_MAKE))] )
 
-tests: $(BIN)/bench $(BIN)/run_tests $(PRELOAD)
+tests: $(BIN)/bench $(BIN)/run_tests $(PRELOAD) $(if $(filter release,$(MODE)),$(LIBRARY))
+library: $(LIBRARY) ## libbenchattn.so.1, the kernels for other programs: docs/library.md
 
-$(BIN)/bench: $(OBJ)
+$(BIN)/bench: $(filter-out $(INTERFACE),$(OBJ))
 	@mkdir -p $(@D)
 	$(call show,ld $@)$(CC) $(FLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -169,18 +174,26 @@ $(BIN)/run_tests: $(TEST_OBJ)
 	@mkdir -p $(@D)
 	$(call show,ld $@)$(CC) $(FLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(LIBS) $(if $(filter thread,$(MODE)),,-lcriterion)
 
+# Of an archive only what is needed is linked: no other library's backend.
+$(BIN)/kernels.a: $(filter-out $(INTERFACE),$(filter $(KERNELS),$(OBJ)))
+	@rm -f $@
+	$(call show,ar $@)$(AR) rcs $@ $^
+$(LIBRARY): $(INTERFACE) $(BIN)/kernels.a variants/backends/library/benchattn.map
+	$(call show,ld $@)$(CC) -shared $(FLAGS) $(LDFLAGS) -Wl,-soname,$(@F),--version-script,$(lastword $^),-z,relro,-z,now $(if $(filter release,$(MODE)),-Wl$(comma)-z$(comma)defs) -o $@ $(INTERFACE) $(BIN)/kernels.a -lm
+
 # Libraries that tests load before the program's own; fortified headers would define what they replace.
 $(BIN)/%.so: tests/preload/%.c Makefile
 	@mkdir -p $(@D)
 	$(call show,ld $@)$(CC) -std=c11 -D_GNU_SOURCE -U_FORTIFY_SOURCE -O1 -g $(WARN) -fPIC -shared -o $@ $< -ldl
 
-$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/structure.o $(filter-out %/main.o,$(OBJ))
+$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/structure.o $(filter-out %/main.o $(INTERFACE),$(OBJ))
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 $(BUILD)/%_avx2.o $(BUILD)/%.avx2.o $(BUILD)/%_avx2.tidy $(BUILD)/%.avx2.tidy: private ISA := -DISA=avx2 -DVEC_AVX2 -mavx2 -mfma $(KERNEL_$(MODE))
 $(BUILD)/%_avx512.o $(BUILD)/%.avx512.o $(BUILD)/%_avx512.tidy $(BUILD)/%.avx512.tidy: private ISA := -DISA=avx512 -DVEC_AVX512 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
 $(BUILD)/%_neon.o $(BUILD)/%.neon.o $(BUILD)/%_neon.tidy $(BUILD)/%.neon.tidy: private ISA := -DISA=neon -DVEC_NEON $(KERNEL_$(MODE))
 $(BUILD)/%_avx512_bf16.o $(BUILD)/%_avx512_bf16.tidy: private ISA := -mavx512bf16 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
+$(KERNELS): private SHARED := -fPIC -fvisibility=hidden
 $(BUILD)/harness/cli/build.o $(BUILD)/harness/cli/build.tidy: private INCLUDE := -I$(BUILD)
 $(BUILD)/harness/cli/build.o: $(BUILD)/build_info.h
 $(BUILD)/harness/worker/worker.o: private ISA := $(SLOWED)
@@ -195,7 +208,7 @@ $(BUILD)/%.$1.tidy: %.isa.c $(BUILD)/%.$1.o .clang-tidy
 	$$(call show,tidy $$< ($1))$$(tidying)
 	@touch $$@
 endef
-compile = $(CC) $(FLAGS) $(ANYWHERE) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
+compile = $(CC) $(FLAGS) $(SHARED) $(ANYWHERE) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
 $(foreach i,$(ISAS),$(eval $(call ISA_OBJECTS,$i)))
 $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
 	@mkdir -p $(@D)
@@ -260,8 +273,8 @@ ranked: $(BIN)/bench
 	@tests/mpi/ranks.py $(BIN)/bench $(BIN)/mpi
 man: all ## the manual page: man -l $(BIN)/bench.1
 	$(BIN)/bench help man >$(BIN)/bench.1
-install: all ## program, manual page, completion and data to DESTDIR/PREFIX (/usr/local)
-	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh install $(BIN)/bench
+install: all library ## program, library, manual page, completion and data to DESTDIR/PREFIX (/usr/local)
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh install $(BIN)/bench $(LIBRARY)
 uninstall: ## remove what install wrote
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh uninstall
 compare: all ## two runs: make compare A=results/run1 B=results/run2
@@ -298,6 +311,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\((BUILD|BIN)\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: man install uninstall compare all tests missing deps hooks demo test test-browser test-slurm test-mpi ranked sanitize thread fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
+.PHONY: man library install uninstall compare all tests missing deps hooks demo test test-browser test-slurm test-mpi ranked sanitize thread fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

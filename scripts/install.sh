@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# install.sh install BENCH | uninstall: put the program, its manual page, completion for bash, zsh and
-# fish, and the files that it reads at run time (figures, report, sweeps, studies, shipped models) below
-# $DESTDIR$PREFIX (PREFIX: /usr/local), or remove them. The program finds share/bench from its own
-# place, so the folder may move as a whole.
+# install.sh install BENCH [LIBRARY] | uninstall: put the program, its manual page, completion for bash, zsh
+# and fish, and the files that it reads at run time (figures, report, sweeps, studies, shipped models) below
+# $DESTDIR$PREFIX (PREFIX: /usr/local), or remove them; with the library its header and its file for
+# pkg-config. Program and library find what they need from their own places, so the folder may
+# move as a whole.
 set -eu
 what=${1:-}
 bench=${2:+$(realpath "$2")}
+library=${3:+$(realpath "$3")}
 cd "$(dirname "$0")/.."
 root=${DESTDIR-}${PREFIX:-/usr/local}
 data=$root/share/bench
@@ -14,6 +16,9 @@ man=$root/share/man/man1/bench.1
 bash=$root/share/bash-completion/completions/bench
 zsh=$root/share/zsh/site-functions/_bench
 fish=$root/share/fish/vendor_completions.d/bench.fish
+header=$root/include/benchattn.h
+shared=$root/lib/libbenchattn.so # a link to the version
+package=$root/lib/pkgconfig/benchattn.pc
 
 case $what in
 install)
@@ -30,13 +35,25 @@ install)
         install -D -m 644 "$file" "$data/$file"
     done
     echo "installed $root/bin/bench"
+    if [ -n "$library" ]; then
+        name=$(basename "$library")
+        install -D -m 644 "$library" "$root/lib/$name"
+        ! command -v strip >/dev/null || strip --strip-unneeded "$root/lib/$name"
+        ln -sf "$name" "$shared"
+        install -D -m 644 variants/backends/library/benchattn.h "$header"
+        version=$("$bench" --version | sed -nE '1s/^bench ([^ ]+).*/\1/p')
+        install -d -m 755 "$(dirname "$package")"
+        sed "s/@VERSION@/$version/" variants/backends/library/benchattn.pc.in >"$package"
+        chmod 644 "$package"
+        echo "installed $root/lib/$name"
+    fi
     ;;
 uninstall)
-    rm -f "$root/bin/bench" "$man" "$bash" "$zsh" "$fish"
+    rm -f "$root/bin/bench" "$man" "$bash" "$zsh" "$fish" "$header" "$shared" "$shared".[0-9]* "$package"
     rm -rf "$data"
     ;;
 *)
-    echo "install.sh: what?  -> install BENCH, or uninstall" >&2
+    echo "install.sh: what?  -> install BENCH [LIBRARY], or uninstall" >&2
     exit 2
     ;;
 esac

@@ -35,6 +35,10 @@ static bool has_program(const char *name)
     return has;
 }
 
+/* The sanitizers' build has no library. */
+#define INSTALL_LIBRARY                                                                            \
+    "lib=$(dirname \"$BENCH\")/libbenchattn.so.1; [ -e \"$lib\" ] || lib=; "                       \
+    "DESTDIR=\"$PWD/d\" PREFIX=/opt/b \"$SRC/scripts/install.sh\" install \"$BENCH\" $lib && "
 #define INSTALL                                                                                    \
     "DESTDIR=\"$PWD/d\" PREFIX=/opt/b \"$SRC/scripts/install.sh\" install \"$BENCH\" && "
 
@@ -69,14 +73,46 @@ Test(install, runs_from_where_it_was_put)
     ran_free(&r);
 }
 
-Test(install, uninstall_leaves_no_file)
+/* The example sees nothing but what was installed. */
+Test(install, library)
 {
-    struct ran r = run_here(INSTALL "touch d/opt/b/bin/other && DESTDIR=\"$PWD/d\" PREFIX=/opt/b "
-                                    "\"$SRC/scripts/install.sh\" uninstall && find d -type f");
+    if (SANITIZED)
+        cr_skip_test("the library is of builds for users");
+    if (!has_program("cc") || !has_program("pkg-config"))
+        cr_skip_test("cc or pkg-config is not installed");
+    struct ran r = run_here(
+        INSTALL_LIBRARY "mv d e && export PKG_CONFIG_PATH=\"$PWD/e/opt/b/lib/pkgconfig\" && "
+                        "cc -std=c11 -Wall -Wextra -Werror \"$SRC/contrib/c/attend.c\" -o attend "
+                        "$(pkg-config --cflags --libs benchattn) -lm && "
+                        "LD_LIBRARY_PATH=\"$PWD/e/opt/b/lib\" ./attend && "
+                        "pkg-config --modversion benchattn && \"$BENCH\" --version");
 
     expect_exit(&r, 0);
-    const char *const left = strchr(r.out.data, '\n') + 1; /* after what install said */
-    cr_expect_str_eq(left, "d/opt/b/bin/other\n");
+    cr_expect(strstr(r.out.data, ": the gradients of the values sum to "), "%s", r.out.data);
+    const char *const version = strstr(r.out.data, "\nbench ");
+    cr_assert_not_null(version, "%s", r.out.data);
+    char line[64];
+    snprintf(line, sizeof(line), "\n%.*s\n", (int)strcspn(version + 7, " "), version + 7);
+    cr_expect(strstr(r.out.data, line), "%s", r.out.data);
+    ran_free(&r);
+    if (!has_program("c++"))
+        cr_skip_test("c++ is not installed");
+    r = run_here("echo '#include <benchattn.h>' >x.cc && "
+                 "c++ -Wall -Wextra -Wpedantic -Werror -fsyntax-only -Ie/opt/b/include x.cc");
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+Test(install, uninstall_leaves_no_file)
+{
+    struct ran r =
+        run_here(INSTALL_LIBRARY "touch d/opt/b/bin/other && DESTDIR=\"$PWD/d\" PREFIX=/opt/b "
+                                 "\"$SRC/scripts/install.sh\" uninstall && find d -not -type d");
+
+    expect_exit(&r, 0);
+    const char *const left = strstr(r.out.data, "\nd/"); /* after what install said */
+    cr_assert_not_null(left, "%s", r.out.data);
+    cr_expect_str_eq(left, "\nd/opt/b/bin/other\n");
     ran_free(&r);
 }
 

@@ -100,30 +100,66 @@ bool attn_supports(const struct attn *a, unsigned supported, const char **why_no
     return true;
 }
 
-void attn_check(const struct attn *a)
+/* Which mask does not have the blocks that the queries of its head read? */
+static bool lacks_random_blocks(const struct attn *a)
 {
-    CHECK(a->H % a->Hkv == 0 && a->M >= 0);
-    CHECK(a->K >= 0 && (!a->K || a->q_step || (!a->causal && a->M == 0 && a->R == 0)));
-    CHECK(!a->k_bf16 || (a->v_bf16 && !a->k && !a->no_content));
-    CHECK(!a->unrounded || a->bf16);
-    CHECK(!a->k_q8 || (a->v_q8 && !a->k && !a->no_content));
-    CHECK(!a->v_bf16 || !a->v);
-    CHECK(!a->v_q8 || (!a->v && !a->v_bf16 && !a->bf16));
-    CHECK(!a->no_content || !(a->u || a->w || a->rel_k || a->rel_q || a->sinks));
-    CHECK(!a->fade.at || (!a->K && !a->q_step));
-    CHECK(a->q_step >= 0 && (!a->q_step || a->k_step > 0));
-    CHECK(a->sinks >= 0 && a->base >= 0 && (a->mask || !a->mask_of_head));
-    CHECK(a->sinks ? a->sink_k || a->sink_logit : !a->sink_logit);
-    CHECK(a->dv >= 0 && a->soft_cap >= 0 && (!a->rel_v || attn_dv(a) == a->dh));
-    CHECK(!a->mask || !a->q_step || a->q_first >= 0);
     for (int h = 0; a->mask && h < a->H; h++) {
         const struct sight s = attn_sight(a, h);
         const int64_t last = s.query + (int64_t)(a->L - 1) * s.query_step;
         const struct mask *m = s.mask;
-        CHECK(!m->block || !m->n_random ||
-              (s.query / m->block >= m->random_from &&
-               last / m->block - m->random_from < m->random_blocks));
+        if (m->block && m->n_random &&
+            (s.query / m->block < m->random_from ||
+             last / m->block - m->random_from >= m->random_blocks))
+            return true;
     }
+    return false;
+}
+
+const char *attn_fault(const struct attn *a)
+{
+    const bool free_keys = a->K != 0 && !a->q_step, content = a->u || a->w || a->rel_k || a->rel_q;
+    const struct {
+        bool is;
+        const char *text;
+    } faults[] = {
+        {a->M < 0 || a->K < 0, "M or K is negative  -> use 0 or more"},
+        {a->H % a->Hkv != 0, "Hkv does not divide H  -> use a divisor"},
+        {free_keys && (a->causal || a->M || a->R),
+         "K without positions goes with causal, M or R  -> leave them out, or K"},
+        {a->k_bf16 && (!a->v_bf16 || a->k || a->no_content),
+         "k_bf16 stands alone  -> give v_bf16 and no k"},
+        {a->unrounded && !a->bf16, "unrounded without bf16  -> set bf16"},
+        {a->k_q8 && (!a->v_q8 || a->k || a->no_content), "k_q8 stands alone  -> give v_q8, no k"},
+        {a->v_bf16 && a->v, "v and v_bf16  -> give one of them"},
+        {a->v_q8 && (a->v || a->v_bf16 || a->bf16), "v_q8 and values of bf16  -> give one of them"},
+        {a->no_content && (content || a->sinks),
+         "no_content goes with u, w, rel_k, rel_q or sinks  -> leave them out"},
+        {a->fade.at && (a->K || a->q_step), "fade goes with K or q_step  -> leave one out"},
+        {a->q_step < 0 || (a->q_step && a->k_step < 1),
+         "q_step is negative, or k_step below 1  -> use 1 or more for both"},
+        {a->sinks < 0 || a->base < 0, "sinks or base is negative  -> use 0 or more"},
+        {!a->mask && a->mask_of_head, "mask_of_head without masks  -> give masks"},
+        {a->sinks ? !a->sink_k && !a->sink_logit : a->sink_logit != NULL,
+         "sinks and what they are contradict each other  -> give sinks and sink_k or sink_logit"},
+        {a->dv < 0, "dv is negative  -> use 0 or more"},
+        {!(a->soft_cap >= 0), "soft_cap is negative or no number  -> use 0 or more"},
+        {a->rel_v && attn_dv(a) != a->dh, "rel_v goes with dv  -> leave one out"},
+        {a->mask && a->q_step && a->q_first < 0,
+         "q_first is negative, with a mask  -> use 0 or more"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+        if (faults[i].is)
+            return faults[i].text;
+    return lacks_random_blocks(a) ? "random lacks blocks of queries  -> give all of them" : NULL;
+}
+
+void attn_check(const struct attn *a)
+{
+    const char *const fault = attn_fault(a);
+
+    if (fault)
+        check_failed(fault, __FILE__, __LINE__);
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */

@@ -243,7 +243,10 @@ unsigned attn_terms(const struct attn *a); /* enum attn_term */
  * not. A new term is thus refused by every implementation that does not list it. */
 bool attn_supports(const struct attn *a, unsigned supported, const char **why_not);
 
-/* Abort if members contradict each other. */
+/* How members contradict each other, "what  -> what to do"; NULL = they do not. */
+const char *attn_fault(const struct attn *a);
+
+/* Abort if they do. */
 void attn_check(const struct attn *a);
 
 /* ---- cost and size ------------------------------------------------------------------------ */

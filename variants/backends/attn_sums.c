@@ -87,11 +87,23 @@ struct attn_part attn_part_at(const struct attn *a, const struct attn_grad *d, i
     return p;
 }
 
-void attn_grad_check(const struct attn *a, const struct attn_grad *d)
+const char *attn_grad_fault(const struct attn *a, const struct attn_grad *d)
 {
     const ptrdiff_t K = attn_keys(a), head = K * a->L;
 
-    CHECK((!d->d_add || a->add.at) && (!d->d_fade || a->fade.at));
-    if (d->d_add && d->d_add == d->d_scores_out) /* in place */
-        CHECK(a->add.row == K && a->add.head == head && a->add.batch == head * a->H);
+    if ((d->d_add && !a->add.at) || (d->d_fade && !a->fade.at))
+        return "d_add or d_fade without its operand  -> leave it out";
+    if (d->d_add && d->d_add == d->d_scores_out && /* in place */
+        (a->add.row != K || a->add.head != head || a->add.batch != head * a->H))
+        return "d_add is d_scores_out, and add has gaps or repeats  -> give them arrays of their "
+               "own";
+    return NULL;
+}
+
+void attn_grad_check(const struct attn *a, const struct attn_grad *d)
+{
+    const char *const fault = attn_grad_fault(a, d);
+
+    if (fault)
+        check_failed(fault, __FILE__, __LINE__);
 }

@@ -43,7 +43,10 @@ struct attn_part attn_part_at(const struct attn *a, const struct attn_grad *d, i
 /* The gradient that these sums are added to; NULL = not wanted. */
 float *attn_sum_target(const struct attn_grad *d, enum attn_sum which);
 
-/* Abort if `d` does not fit `a`. */
+/* How `d` does not fit `a`, "what  -> what to do"; NULL = it does. */
+const char *attn_grad_fault(const struct attn *a, const struct attn_grad *d);
+
+/* Abort if it does not. */
 void attn_grad_check(const struct attn *a, const struct attn_grad *d);
 
 #endif

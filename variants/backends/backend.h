@@ -387,7 +387,11 @@ struct backend {
 };
 
 extern const struct backend *const backends[]; /* in display order, NULL-terminated */
-extern const struct backend backend_ref, backend_openblas, backend_onednn;
+extern const struct backend backend_ref;
+/* The library is linked without these: there NULL ends the list. */
+#define LEFT_OUT_OF_LIBRARY __attribute__((weak, visibility("hidden")))
+extern const struct backend backend_openblas LEFT_OUT_OF_LIBRARY;
+extern const struct backend backend_onednn LEFT_OUT_OF_LIBRARY;
 #define X(ID, name, flags) extern const struct backend backend_##name;
 ISA_LIST(X)
 #undef X

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention through the library: the bits of the kernels for every mixture of terms, forward and
+ * backward; and that no argument ends the process. */
+#include "tests/support/attn_terms_problem.h"
+#include "tests/support/every_backend.h"
+#include "tests/support/library.h"
+
+#include <limits.h>
+#include <omp.h>
+#include <stdio.h>
+
+TestSuite(library_attention, .timeout = 120);
+
+/* ---- the bits of the kernels -------------------------------------------------------------- */
+
+static const struct shape shapes[] = {
+    {1, 1, 1, 1, 0, 1}, {2, 4, 2, 6, 5, 3}, {1, 2, 1, 70, 21, 9}, {1, 2, 2, 140, 170, 40}};
+static const struct scheme schemes[] = {
+    {0, 0, 0, 0},
+    {HAS_U | HAS_W | REL_K | PER_HEAD, ALL_KEYS, 0, 0},
+    {HAS_U | REL_V | BIAS | PER_HEAD | FULL, 4, 3, 6},
+    {REL_K | REL_V | BIAS, 3, 0, 0},
+};
+static const struct more mores[] = {
+    {0, 0},
+    {T_MASK, 5},
+    {T_MASKS | T_WINDOWS, 8},
+    {T_STEPS, 1},
+    {T_NO_CONTENT | T_ADD | T_ADD_ALL_SEQUENCES | T_MASK, 4},
+    {T_REL_Q | T_STEPS | T_ADD, 5},
+    {T_ADD | T_SCORES_OUT | T_GAIN | T_MASK, 6},
+    {T_ADD | T_ADD_ALL_ROWS | T_ADD_ALL_HEADS, 0},
+    {T_MIX_LOGITS | T_MIX_PROBS | T_SINKS | T_ADD | T_REL_Q | T_GAIN | T_SCORES_OUT | T_MASKS, 7},
+    {T_SINK_LOGIT | T_SINKS | T_CAP | T_NARROW_V, 0},
+    {T_FADE | T_WINDOWS | T_GAIN | T_SCORES_OUT | T_SINKS, 0},
+    {T_WIDE_V | T_CAP, 0},
+};
+
+static struct ba_stride stride_of(struct stride s) { return (struct ba_stride){s.batch, s.row}; }
+
+static struct ba_mask mask_of(const struct mask *m)
+{
+    return (struct ba_mask){.size = sizeof(struct ba_mask),
+                            .window = m->window,
+                            .dilation = m->window ? m->dilation : 0,
+                            .block = m->block,
+                            .back = m->back,
+                            .memory = m->memory,
+                            .stride = m->stride,
+                            .fixed = m->fixed,
+                            .summary = m->summary,
+                            .global = m->global,
+                            .n_random = m->n_random,
+                            .random_blocks = m->n_random ? m->random_blocks : 0,
+                            .random_from = m->random_from,
+                            .random = m->n_random ? m->random : NULL};
+}
+
+/* What nothing reads is left out, as a caller would. */
+static struct ba_attention call_of(const struct attn *a, struct ba_mask masks[3])
+{
+    const bool tables = a->rel_k || a->rel_v || a->rel_q, rows = tables || a->bias;
+
+    for (int i = 0; a->mask && i < 3; i++)
+        masks[i] = mask_of(&a->mask[i]);
+    return (struct ba_attention){
+        .size = sizeof(struct ba_attention),
+        .B = a->B,
+        .H = a->H,
+        .L = a->L,
+        .M = a->M,
+        .dh = a->dh,
+        .Hkv = a->Hkv,
+        .K = a->K,
+        .dv = a->dv,
+        .causal = a->causal,
+        .window = a->window_of_head ? 0 : a->window,
+        .R = rows ? a->R : 0,
+        .Rf = rows ? a->Rf : 0,
+        .scale = a->scale,
+        .n_masks = a->mask ? 3 : 0,
+        .q = a->q,
+        .k = a->k,
+        .v = a->v,
+        .q_at = stride_of(a->q_at),
+        .k_at = stride_of(a->k_at),
+        .v_at = stride_of(a->v_at),
+        .o_at = stride_of(a->o_at),
+        .o = a->o,
+        .lse = a->lse,
+        .u = a->u,
+        .w = a->rel_k ? a->w : NULL,
+        .rel_k = a->rel_k,
+        .rel_v = a->rel_v,
+        .rel_q = a->rel_q,
+        .bias = a->bias,
+        .rel_head = tables ? a->rel_head : 0,
+        .bias_head = a->bias ? a->bias_head : 0,
+        .q_step = a->q_step,
+        .k_step = a->k_step,
+        .q_first = a->q_first,
+        .sinks = a->sinks,
+        .base = a->base,
+        .masks = a->mask ? masks : NULL,
+        .mask_of_head = a->mask_of_head,
+        .window_of_head = a->window_of_head,
+        .add = a->add.at,
+        .add_batch = a->add.batch,
+        .add_head = a->add.head,
+        .add_row = a->add.row,
+        .fade = a->fade.at,
+        .fade_batch = a->fade.batch,
+        .fade_head = a->fade.head,
+        .scores_out = a->scores_out,
+        .mix_logits = a->mix_logits,
+        .mix_probs = a->mix_probs,
+        .sink_k = a->sink_k,
+        .sink_v = a->sink_v,
+        .sink_logit = a->sink_logit,
+        .soft_cap = a->soft_cap,
+        .gain = a->gain,
+        .no_content = a->no_content,
+    };
+}
+
+static struct ba_attention_grad grad_call_of(const struct attn_grad *d)
+{
+    return (struct ba_attention_grad){.size = sizeof(struct ba_attention_grad),
+                                      .d_o = d->d_o,
+                                      .d_scores_out = d->d_scores_out,
+                                      .d_q = d->d_q,
+                                      .d_k = d->d_k,
+                                      .d_v = d->d_v,
+                                      .d_u = d->d_u,
+                                      .d_w = d->d_w,
+                                      .d_rel_k = d->d_rel_k,
+                                      .d_rel_v = d->d_rel_v,
+                                      .d_rel_q = d->d_rel_q,
+                                      .d_bias = d->d_bias,
+                                      .d_add = d->d_add,
+                                      .d_fade = d->d_fade,
+                                      .d_mix_logits = d->d_mix_logits,
+                                      .d_mix_probs = d->d_mix_probs,
+                                      .d_sink_k = d->d_sink_k,
+                                      .d_sink_v = d->d_sink_v,
+                                      .d_sink_logit = d->d_sink_logit};
+}
+
+static void expect_same_bits(const struct problem *got, const struct problem *want)
+{
+    const struct operands *const x = &got->w.x, *const y = &want->w.x;
+
+    cr_expect_arr_eq(x->o, y->o, x->o_size * sizeof(float));
+    cr_expect_arr_eq(x->lse, y->lse, x->lse_size * sizeof(float));
+    cr_expect_arr_eq(got->w.scores_out, want->w.scores_out, want->w.scores_n * sizeof(float));
+    for (int n = 0; n < want->n; n++)
+        cr_expect_arr_eq(got->operands[n].d, want->operands[n].d,
+                         want->operands[n].n * sizeof(float), "%s", want->operands[n].name);
+    if (want->d.d_fade)
+        cr_expect_arr_eq(got->d.d_fade, want->d.d_fade, want->w.fade_n * sizeof(double));
+}
+
+static void through_library(struct ba_engine *engine, const struct problem *p, const char *what)
+{
+    struct ba_mask masks[3];
+    const struct ba_attention a = call_of(&p->w.x.a, masks);
+    const struct ba_attention_grad d = grad_call_of(&p->d);
+    char why[256] = "?";
+
+    expect_status(ba_attention_forward(engine, &a, why, sizeof(why)), BA_OK, why, what);
+    expect_status(ba_attention_backward(engine, &a, &d, why, sizeof(why)), BA_OK, why, what);
+    for (int n = 0; n < p->n; n++)
+        if (strcmp(p->operands[n].name, "d_fade") == 0)
+            for (size_t x = 0; x < p->w.fade_n; x++)
+                p->d_fade[x] = (float)p->d.d_fade[x];
+}
+
+ParameterizedTestParameters(library_attention, has_the_bits_of_the_kernels)
+{
+    return every_backend();
+}
+ParameterizedTest(int *b, library_attention, has_the_bits_of_the_kernels, .timeout = 120)
+{
+    const struct engine g = open_engine(backends[*b]->name, 2);
+    struct ba_engine *const engine = library_engine(backends[*b]->name, 2);
+
+    for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
+        for (int t = 0; t < (int)ARRAY_LEN(schemes); t++)
+            for (int m = 0; m < (int)ARRAY_LEN(mores); m++) {
+                struct problem want, got;
+                char what[64];
+                if (!in_turn(&shapes[s], t, m))
+                    continue;
+                snprintf(what, sizeof(what), "shape %d, scheme %d, more %d", s, t, m);
+                make_problem(&want, &shapes[s], &schemes[t], &mores[m]);
+                make_problem(&got, &shapes[s], &schemes[t], &mores[m]);
+                run(&g, &want);
+                through_library(engine, &got, what);
+                expect_same_bits(&got, &want);
+                free_problem(&want), free_problem(&got);
+            }
+    ba_engine_close(engine);
+}
+
+/* ---- one small call ----------------------------------------------------------------------- */
+
+enum { B = 2, H = 4, L = 5, M = 3, K = M + L, DH = 6, ROWS = K + 2, SINKS = 2 };
+
+/* Every array that a call may have, long enough for what is accepted of `numbers`. */
+static float floats[24][B * H * K * K * DH], grads[24][B * H * K * K * DH];
+static double sums[B * H * K], d_sums[B * H * K];
+static int windows[H];
+static uint8_t masks_of_heads[H];
+static int32_t blocks[64];
+static uint64_t bits[64];
+
+static struct ba_attention plain(void)
+{
+    return (struct ba_attention){.size = sizeof(struct ba_attention),
+                                 .B = B,
+                                 .H = H,
+                                 .L = L,
+                                 .M = M,
+                                 .dh = DH,
+                                 .causal = 1,
+                                 .q = floats[0],
+                                 .k = floats[1],
+                                 .v = floats[2],
+                                 .o = floats[3],
+                                 .lse = floats[4]};
+}
+
+static struct ba_attention_grad plain_grad(void)
+{
+    return (struct ba_attention_grad){.size = sizeof(struct ba_attention_grad),
+                                      .d_o = floats[5],
+                                      .d_q = grads[0],
+                                      .d_k = grads[1],
+                                      .d_v = grads[2]};
+}
+
+static void fill(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(floats); i++)
+        for (size_t x = 0; x < ARRAY_LEN(floats[0]); x++)
+            floats[i][x] = (float)(rng_u32(1, (int)i, x) % 1000) / 500 - 1;
+    for (size_t x = 0; x < ARRAY_LEN(sums); x++)
+        sums[x] = -(double)(x % 7);
+    for (size_t x = 0; x < ARRAY_LEN(bits); x++)
+        bits[x] = ~(uint64_t)0;
+}
+
+Test(library_attention, defaults)
+{
+    struct ba_engine *const engine = library_engine("ref", 0);
+    struct ba_attention a = plain();
+    char why[256] = "?";
+
+    fill();
+    expect_status(ba_attention_forward(engine, &a, why, sizeof(why)), BA_OK, why, "defaults");
+    memcpy(floats[10], floats[3], sizeof(floats[3]));
+    a.scale = 1 / sqrtf(DH);
+    a.Hkv = H;
+    a.dv = DH;
+    a.gain = 1;
+    a.q_at = (struct ba_stride){L * H * DH, H * DH};
+    a.k_at = a.v_at = (struct ba_stride){K * H * DH, H * DH};
+    a.o_at.row = H * DH;
+    expect_status(ba_attention_forward(engine, &a, NULL, 0), BA_OK, "", "in words");
+    cr_expect_arr_eq(floats[10], floats[3], sizeof(floats[3]));
+    ba_engine_close(engine);
+}
+
+/* The team may be smaller than the engine's threads, and is in a parallel region. */
+Test(library_attention, any_team)
+{
+    struct ba_engine *const four = library_engine(NULL, 4);
+    struct ba_attention a = plain();
+    struct ba_attention_grad d = plain_grad();
+
+    fill();
+    cr_assert_eq(ba_attention_forward(four, &a, NULL, 0), BA_OK);
+    cr_assert_eq(ba_attention_backward(four, &a, &d, NULL, 0), BA_OK);
+    memcpy(floats[10], floats[3], sizeof(floats[3]));
+    memcpy(grads[10], grads[1], sizeof(grads[1]));
+    memset(floats[3], 0, (size_t)B * L * H * DH * sizeof(float));
+    memset(grads[1], 0, (size_t)B * K * H * DH * sizeof(float));
+#pragma omp parallel num_threads(3)
+    {
+        if (omp_get_thread_num() == 1) {
+            (void)ba_attention_forward(four, &a, NULL, 0);
+            (void)ba_attention_backward(four, &a, &d, NULL, 0);
+        }
+    }
+    cr_expect_arr_eq(floats[10], floats[3], sizeof(floats[3]));
+    cr_expect_arr_eq(grads[10], grads[1], sizeof(grads[1]));
+    ba_engine_close(four);
+}
+
+/* ---- what is refused ---------------------------------------------------------------------- */
+
+#define REFUSED(...)                                                                               \
+    do {                                                                                           \
+        struct ba_attention a = plain();                                                           \
+        struct ba_attention_grad d = plain_grad();                                                 \
+        struct ba_mask m = {.size = sizeof(m)}, *const mask = &m;                                  \
+        char why[256] = "?";                                                                       \
+        (void)d, (void)mask;                                                                       \
+        __VA_ARGS__;                                                                               \
+        expect_status(ba_attention_backward(engine, &a, &d, why, sizeof(why)), BA_ARGUMENT, why,   \
+                      #__VA_ARGS__);                                                               \
+    } while (0)
+
+Test(library_attention, refuses_what_has_no_meaning)
+{
+    struct ba_engine *const engine = library_engine("ref", 1);
+
+    fill();
+    REFUSED(a.size = 0);
+    REFUSED(a.size = sizeof(a) - 1);
+    REFUSED(a.size = sizeof(a) + 1);
+    REFUSED(a.B = 0);
+    REFUSED(a.L = -1);
+    REFUSED(a.L = INT_MAX);
+    REFUSED(a.M = -1);
+    REFUSED(a.dh = 0);
+    REFUSED(a.Hkv = 3);
+    REFUSED(a.Hkv = 8);
+    REFUSED(a.K = 7); /* with M */
+    REFUSED(a.causal = 2);
+    REFUSED(a.window = -1);
+    REFUSED(a.q = NULL);
+    REFUSED(a.v = NULL);
+    REFUSED(a.o = NULL);
+    REFUSED(a.q_at.row = DH);       /* gradients would overlap */
+    REFUSED(a.o_at.batch = H * DH); /* outputs do */
+    REFUSED(a.k_at.batch = -1);
+    REFUSED(a.R = 1);            /* no table */
+    REFUSED(a.bias = floats[6]); /* no rows */
+    REFUSED((a.bias = floats[6], a.R = K, a.bias_head = 1));
+    REFUSED(a.w = floats[6]);
+    REFUSED(a.u = floats[6]; a.no_content = 1);
+    REFUSED((a.rel_v = floats[6], a.R = K, a.dv = 3));
+    REFUSED(a.sinks = 1);
+    REFUSED(a.sink_v = floats[6]);
+    REFUSED(a.soft_cap = NAN);
+    REFUSED(a.soft_cap = -1);
+    REFUSED(a.scale = INFINITY);
+    REFUSED(a.k_step = 1);
+    REFUSED(a.q_step = 1);
+    REFUSED(a.q_step = a.k_step = 1 << 20; a.L = 1 << 20);
+    REFUSED(a.base = -1);
+    REFUSED(a.add_row = -1; a.add = floats[6]);
+    REFUSED(a.window_of_head = (const int[]){0, -1, 0, 0});
+    REFUSED(a.reserved = 1);
+    REFUSED(a.n_masks = 1);
+    REFUSED(a.masks = mask);
+    REFUSED(a.masks = mask; a.n_masks = 257);
+    REFUSED(a.masks = mask; a.n_masks = 1; m.size = 8);
+    REFUSED(a.masks = mask; a.n_masks = 1; m.dilation = 2);
+    REFUSED(a.masks = mask; a.n_masks = 1; m.memory = 2);
+    REFUSED(a.masks = mask; a.n_masks = 1; m.fixed = 3; m.summary = 4);
+    REFUSED(a.masks = mask; a.n_masks = 1; m.block = 2; m.n_random = 1);
+    REFUSED(a.masks = mask; a.n_masks = 1; m.block = 2; m.n_random = 1; m.random = blocks;
+            m.random_blocks = 1);
+    REFUSED(a.masks = mask; a.n_masks = 1; m.rows = bits);
+    REFUSED(a.masks = mask; a.n_masks = 1; m.rows = bits; m.row_words = 1; a.base = 1);
+    REFUSED(a.masks = mask; a.n_masks = 1; m.rows = bits; m.row_words = 1; m.window = 1);
+    REFUSED(a.masks = mask; a.n_masks = 1; a.mask_of_head = (const uint8_t[]){0, 0, 0, 1});
+    REFUSED(a.lse = NULL);
+    REFUSED(d.size = 0);
+    REFUSED(d.d_o = NULL);
+    REFUSED(d.d_q = NULL);
+    REFUSED(d.d_v = NULL);
+    REFUSED(d.d_u = grads[6]);
+    REFUSED(d.d_add = grads[6]);
+    REFUSED(d.d_sink_logit = grads[6]);
+    REFUSED(a.fade = sums; d.d_fade = d_sums); /* which repeats */
+    REFUSED(a.add = floats[6]; a.add_row = 1; d.d_add = grads[6]);
+    REFUSED(a.add = floats[6]; d.d_add = grads[6]; d.d_scores_out = grads[6]);
+    ba_engine_close(engine);
+}
+
+Test(library_attention, refuses_without_an_engine_or_a_struct)
+{
+    struct ba_engine *const engine = library_engine("ref", 1);
+    const struct ba_attention a = plain();
+    char why[8] = "?";
+
+    cr_expect_eq(ba_attention_forward(NULL, &a, why, sizeof(why)), BA_ARGUMENT);
+    cr_expect_str_eq(why, "engine ");
+    cr_expect_eq(ba_attention_forward(engine, NULL, why, 1), BA_ARGUMENT);
+    cr_expect_str_eq(why, "");
+    cr_expect_eq(ba_attention_backward(engine, &a, NULL, NULL, 0), BA_ARGUMENT);
+    ba_engine_close(engine);
+    ba_engine_close(NULL);
+}
+
+/* A program of a later header passes longer structs. */
+Test(library_attention, structs_of_later_versions)
+{
+    struct ba_engine *const engine = library_engine("ref", 1);
+    struct {
+        struct ba_attention a;
+        void *later;
+    } x = {plain(), NULL};
+    char why[256] = "?";
+
+    fill();
+    x.a.size = sizeof(x);
+    expect_status(ba_attention_forward(engine, &x.a, why, sizeof(why)), BA_OK, why, "a null");
+    x.later = &x;
+    expect_status(ba_attention_forward(engine, &x.a, why, sizeof(why)), BA_UNSUPPORTED, why,
+                  "a member that is not known");
+    ba_engine_close(engine);
+}
+
+/* ---- anything ----------------------------------------------------------------------------- */
+
+/* One member at a time gets a number that may or may not make sense, in calls that have many. */
+struct dice {
+    uint32_t seed;
+    uint64_t at;
+};
+
+static int roll(struct dice *d, int sides)
+{
+    return (int)(rng_u32(d->seed, 3, d->at++) % (uint32_t)sides);
+}
+
+static bool sometimes(struct dice *d) { return roll(d, 6) == 0; }
+
+/* Near `usual`, or far off. */
+static int number_near(struct dice *d, int usual)
+{
+    static const int odd[] = {-1, 0, 1, 2, INT_MIN, INT_MAX}; /* large ones are refused */
+
+    return roll(d, 12) ? usual : odd[roll(d, (int)ARRAY_LEN(odd))];
+}
+
+static float *array(struct dice *d, int which) { return sometimes(d) ? floats[which] : NULL; }
+
+static struct ba_mask any_mask(struct dice *d)
+{
+    struct ba_mask m = {.size = sizeof(m)};
+    int *const members[] = {&m.window, &m.dilation, &m.block,        &m.back,
+                            &m.memory, &m.stride,   &m.fixed,        &m.summary,
+                            &m.global, &m.n_random, &m.random_blocks};
+
+    for (size_t i = 0; i < ARRAY_LEN(members); i++)
+        if (sometimes(d))
+            *members[i] = number_near(d, 1 + roll(d, 4));
+    m.random = sometimes(d) ? blocks : NULL;
+    m.random_from = roll(d, 8) ? 0 : roll(d, 3) - 1;
+    m.rows = sometimes(d) ? bits : NULL;
+    m.row_words = m.rows ? number_near(d, 1) : 0;
+    return m;
+}
+
+/* Arrays suit B, H, L, M, dh of `plain` at most: what would be larger is odd enough to be
+ * refused. */
+static struct ba_attention anything(struct dice *d, struct ba_mask masks[2])
+{
+    struct ba_attention a = plain();
+    const bool tables = sometimes(d), masked = sometimes(d), steps = sometimes(d);
+
+    a.B = number_near(d, B);
+    a.H = number_near(d, H);
+    a.L = number_near(d, L);
+    a.M = number_near(d, M);
+    a.dh = number_near(d, DH);
+    a.Hkv = number_near(d, sometimes(d) ? 2 : 0);
+    a.K = number_near(d, sometimes(d) ? 4 : 0);
+    a.dv = number_near(d, sometimes(d) ? 3 : 0);
+    a.causal = number_near(d, roll(d, 2));
+    a.window = number_near(d, sometimes(d) ? 3 : 0);
+    a.R = number_near(d, tables ? K : 0);
+    a.Rf = number_near(d, tables ? 2 : 0);
+    a.rel_k = tables ? array(d, 6) : NULL;
+    a.rel_v = tables ? array(d, 7) : NULL;
+    a.rel_q = tables ? array(d, 8) : NULL;
+    a.bias = tables ? floats[9] : NULL;
+    a.bias_head = sometimes(d) ? ROWS : 0;
+    a.u = array(d, 11);
+    a.w = array(d, 12);
+    a.add = array(d, 13);
+    a.add_row = sometimes(d) ? K : roll(d, 12) - 1 ? 0 : -1;
+    a.fade = sometimes(d) ? sums : NULL;
+    a.fade_head = a.fade ? K : 0;
+    a.fade_batch = a.fade ? K * H : 0;
+    a.scores_out = array(d, 14);
+    a.mix_logits = array(d, 15);
+    a.mix_probs = array(d, 16);
+    a.sinks = number_near(d, sometimes(d) ? SINKS : 0);
+    a.sink_k = array(d, 17);
+    a.sink_v = array(d, 18);
+    a.sink_logit = array(d, 19);
+    a.soft_cap = sometimes(d) ? 2 : 0;
+    a.no_content = number_near(d, sometimes(d));
+    a.q_step = number_near(d, steps);
+    a.k_step = number_near(d, steps);
+    a.q_first = number_near(d, steps ? 2 : 0);
+    a.base = sometimes(d) ? number_near(d, 3) : 0;
+    masks[0] = any_mask(d);
+    masks[1] = any_mask(d);
+    a.n_masks = number_near(d, masked ? 2 : 0);
+    a.masks = masked ? masks : NULL;
+    for (int h = 0; h < H; h++) {
+        windows[h] = number_near(d, h);
+        masks_of_heads[h] = (uint8_t)number_near(d, h % 2);
+    }
+    a.mask_of_head = sometimes(d) ? masks_of_heads : NULL;
+    a.window_of_head = sometimes(d) ? windows : NULL;
+    return a;
+}
+
+Test(library_attention, whatever_is_passed_is_answered)
+{
+    enum { CALLS = SANITIZED ? 3000 : 60000 };
+    struct ba_engine *const engine = library_engine(NULL, 1);
+    int answers[BA_MEMORY + 1] = {0};
+
+    fill();
+    for (int n = 0; n < CALLS; n++) {
+        struct dice d = {(uint32_t)n, 0};
+        struct ba_mask masks[2];
+        const struct ba_attention a = anything(&d, masks);
+        struct ba_attention_grad g = plain_grad();
+        char why[256] = "?";
+        g.d_u = a.u ? grads[3] : NULL;
+        g.d_rel_k = a.rel_k ? grads[4] : NULL;
+        g.d_bias = a.bias ? grads[5] : NULL;
+        g.d_add = a.add ? grads[6] : NULL;
+        g.d_mix_logits = a.mix_logits ? grads[7] : NULL;
+        g.d_sink_k = a.sink_k ? grads[8] : NULL;
+        if (a.no_content == 1)
+            g.d_q = g.d_k = NULL;
+        int st = ba_attention_forward(engine, &a, why, sizeof(why));
+        answers[st]++;
+        expect_status(st, st, why, "forward");
+        st = ba_attention_backward(engine, &a, &g, why, sizeof(why));
+        answers[st]++;
+        expect_status(st, st, why, "backward");
+    }
+    cr_expect_gt(answers[BA_OK], CALLS / 20, "%d of %d", answers[BA_OK], 2 * CALLS);
+    cr_expect_gt(answers[BA_ARGUMENT], CALLS / 2);
+    cr_expect_eq(answers[BA_UNSUPPORTED] + answers[BA_MEMORY], 0);
+    ba_engine_close(engine);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The library's handle: backends, threads, work space that cannot be had. */
+#include "tests/support/library.h"
+#include "tests/support/sanitized.h"
+#include "variants/backends/backend.h"
+
+#include <sys/resource.h>
+
+TestSuite(library_engine, .timeout = 60);
+
+Test(library_engine, names_backends_that_run_here)
+{
+    int n = 0;
+
+    cr_expect_null(ba_backend_name(-1));
+    cr_expect_null(ba_engine_backend(NULL));
+    for (; ba_backend_name(n); n++) {
+        struct ba_engine *const engine = library_engine(ba_backend_name(n), 2);
+        cr_expect_str_eq(ba_engine_backend(engine), ba_backend_name(n));
+        ba_engine_close(engine);
+    }
+    cr_expect_gt(n, 0);
+    cr_expect_null(ba_backend_name(n));
+    struct ba_engine *const best = library_engine(NULL, 0);
+    cr_expect_leq(cpu_isa() ? 1 : 0, strcmp(ba_engine_backend(best), "ref") != 0);
+    ba_engine_close(best);
+}
+
+Test(library_engine, refuses_what_cannot_be_opened)
+{
+    struct ba_engine_options o = {.size = sizeof(o)};
+    struct ba_engine *engine = (struct ba_engine *)&o;
+    char why[256] = "?";
+
+    expect_status(ba_engine_open(NULL, &o, why, sizeof(why)), BA_ARGUMENT, why, "no handle");
+    expect_status(ba_engine_open(&engine, NULL, why, sizeof(why)), BA_ARGUMENT, why, "no options");
+    cr_expect_null(engine);
+    o.threads = -1;
+    expect_status(ba_engine_open(&engine, &o, why, sizeof(why)), BA_ARGUMENT, why, "-1 threads");
+    o.threads = 1025;
+    expect_status(ba_engine_open(&engine, &o, why, sizeof(why)), BA_ARGUMENT, why, "1025 threads");
+    o.threads = 1;
+    o.backend = "nosuch";
+    expect_status(ba_engine_open(&engine, &o, why, sizeof(why)), BA_UNSUPPORTED, why, "nosuch");
+    o.backend = NULL;
+    o.size = 4;
+    expect_status(ba_engine_open(&engine, &o, why, sizeof(why)), BA_ARGUMENT, why, "size 4");
+}
+
+/* Levels above that of the CPU exist, and are refused. */
+Test(library_engine, refuses_instructions_that_are_not_here)
+{
+    struct ba_engine_options o = {.size = sizeof(o)};
+    struct ba_engine *engine;
+    char why[256] = "?";
+
+    for (int i = 0; backends[i]; i++)
+        if (backends[i]->adds == ELEM_F32 && backends[i]->needs > cpu_isa_unmasked()) {
+            o.backend = backends[i]->name;
+            expect_status(ba_engine_open(&engine, &o, why, sizeof(why)), BA_UNSUPPORTED, why,
+                          o.backend);
+        }
+}
+
+/* The address space has no room for the stacks of so many, nor for the scores. */
+Test(library_engine, without_memory)
+{
+    static float x[64];
+    const struct ba_engine_options o = {.size = sizeof(o), .threads = 1024};
+    struct ba_engine *engine, *const one = library_engine("ref", 1);
+    const struct ba_attention a = {.size = sizeof(a),
+                                   .B = 1,
+                                   .H = 1,
+                                   .L = 1,
+                                   .M = 1 << 28,
+                                   .dh = 1,
+                                   .q = x,
+                                   .k = x,
+                                   .v = x,
+                                   .o = x};
+    char why[256] = "?";
+
+    if (SANITIZED)
+        cr_skip_test("sanitizers need the address space");
+    setrlimit(RLIMIT_AS, &(struct rlimit){(rlim_t)1 << 30, (rlim_t)1 << 30});
+    expect_status(ba_engine_open(&engine, &o, why, sizeof(why)), BA_MEMORY, why, "1024 stacks");
+    cr_expect_null(engine);
+    expect_status(ba_attention_forward(one, &a, why, sizeof(why)), BA_MEMORY, why, "scores");
+    ba_engine_close(one);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Recurrences through the library: the bits of the kernels for every rule, forward and backward;
+ * what shares numbers; and that no argument ends the process. */
+#include "harness/check/guarded.h"
+#include "tests/support/library.h"
+#include "tests/support/open_engine.h"
+#include "tests/support/sanitized.h"
+#include "variants/backends/recur.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+TestSuite(library_recurrence, .timeout = 120);
+
+/* ---- every rule --------------------------------------------------------------------------- */
+
+enum { Q, K, V, G, BETA, A, Bb, GATE, BONUS, S0, Z0, M0, D_O, D_S1, INPUTS };
+enum { O, DEN, S1, Z1, M1, OUTPUTS };
+enum { B = 2, H = 4, HS = 2, L = 40, M = 33, T = L + M, DK = 9, DV = 7 };
+enum { MOST = B * T * H * DK * DV }; /* floats of any array */
+
+static const struct rule {
+    const char *name;
+    int decay; /* 0, 1, DK */
+    bool own, free, bonus, gate, state;
+    enum ba_norm norm;
+} rules[] = {
+    {.name = "plain"},
+    {.name = "sum", .norm = BA_NORM_SUM, .state = true},
+    {.name = "decay by head", .decay = 1, .state = true},
+    {.name = "decay by channel", .decay = DK},
+    {.name = "delta", .own = true, .state = true},
+    {.name = "gated delta", .decay = 1, .own = true},
+    {.name = "free rank one", .decay = DK, .free = true, .state = true},
+    {.name = "bonus", .decay = DK, .bonus = true, .state = true},
+    {.name = "matrix LSTM", .decay = 1, .gate = true, .norm = BA_NORM_MLSTM, .state = true},
+    {.name = "gated sum", .gate = true, .norm = BA_NORM_SUM},
+};
+
+struct arrays {
+    float *in[INPUTS], *out[OUTPUTS], *d[INPUTS];
+};
+
+static void make(struct arrays *x)
+{
+    for (int i = 0; i < INPUTS; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "in%d", i);
+        x->in[i] = i == Q || i == K || i == Z0 ? positive(MOST, name) : normal(MOST, name, 0, 0.3f);
+        x->d[i] = guarded(MOST);
+        memset(x->d[i], 0, MOST * sizeof(float));
+    }
+    for (int e = 0; e < MOST; e++) {
+        x->in[G][e] = -fabsf(x->in[G][e]);
+        x->in[K][e] *= 0.2f; /* an erase may not grow */
+        x->in[BETA][e] = 0.5f;
+    }
+    for (int i = 0; i < OUTPUTS; i++)
+        x->out[i] = guarded(MOST);
+}
+
+static void drop(struct arrays *x)
+{
+    for (int i = 0; i < INPUTS; i++)
+        release(x->in[i]), release(x->d[i]);
+    for (int i = 0; i < OUTPUTS; i++)
+        release(x->out[i]);
+}
+
+static struct ba_rows rows(const float *at, int length, int heads, int width)
+{
+    return (struct ba_rows){at, (ptrdiff_t)length * heads * width, (ptrdiff_t)heads * width, width,
+                            1};
+}
+
+static struct ba_recurrence call_of(const struct rule *f, const struct arrays *x)
+{
+    const bool norm = f->norm != BA_NORM_NONE;
+
+    return (struct ba_recurrence){
+        .size = sizeof(struct ba_recurrence),
+        .B = B,
+        .L = L,
+        .M = M,
+        .H = H,
+        .Hs = HS,
+        .dk = DK,
+        .dv = DV,
+        .g_width = f->decay,
+        .scale = 0.5f,
+        .eps = f->norm == BA_NORM_SUM && !f->gate ? 0.25f : 0,
+        .norm = (int)f->norm,
+        .q = rows(x->in[Q], L, H, DK),
+        .k = rows(x->in[K], T, HS, DK),
+        .v = rows(x->in[V], T, HS, DV),
+        .g = rows(f->decay ? x->in[G] : NULL, T, HS, f->decay),
+        .beta = rows(f->own ? x->in[BETA] : NULL, T, HS, 1),
+        .a = rows(f->free ? x->in[A] : NULL, T, HS, DK),
+        .b = rows(f->free ? x->in[Bb] : NULL, T, HS, DK),
+        .i = rows(f->gate ? x->in[GATE] : NULL, T, HS, 1),
+        .u = f->bonus ? x->in[BONUS] : NULL,
+        .s0 = f->state ? x->in[S0] : NULL,
+        .z0 = f->state && norm ? x->in[Z0] : NULL,
+        .m0 = f->state && f->gate ? x->in[M0] : NULL,
+        .s1 = x->out[S1],
+        .z1 = norm ? x->out[Z1] : NULL,
+        .m1 = f->gate ? x->out[M1] : NULL,
+        .o = x->out[O],
+        .den = x->out[DEN],
+    };
+}
+
+static struct ba_recurrence_grad grad_of(const struct ba_recurrence *r, const struct arrays *x)
+{
+    return (struct ba_recurrence_grad){.size = sizeof(struct ba_recurrence_grad),
+                                       .d_o = x->in[D_O],
+                                       .d_s1 = x->in[D_S1],
+                                       .d_q = x->d[Q],
+                                       .d_k = x->d[K],
+                                       .d_v = x->d[V],
+                                       .d_g = r->g.at ? x->d[G] : NULL,
+                                       .d_beta = r->beta.at ? x->d[BETA] : NULL,
+                                       .d_a = r->a.at ? x->d[A] : NULL,
+                                       .d_b = r->b.at ? x->d[Bb] : NULL,
+                                       .d_u = r->u ? x->d[BONUS] : NULL,
+                                       .d_i = r->i.at ? x->d[GATE] : NULL,
+                                       .d_s0 = x->d[S0],
+                                       .d_z0 = r->norm ? x->d[Z0] : NULL};
+}
+
+static struct recur_rows kernel_rows(const struct ba_rows *x)
+{
+    return (struct recur_rows){x->at, x->batch, x->row, x->head, (int)x->per};
+}
+
+/* The same without the library. */
+static void directly(const struct engine *g, const struct ba_recurrence *x,
+                     const struct ba_recurrence_grad *d)
+{
+    const struct recur r = {.B = x->B,
+                            .L = x->L,
+                            .M = x->M,
+                            .H = x->H,
+                            .Hs = x->Hs,
+                            .dk = x->dk,
+                            .dv = x->dv,
+                            .scale = x->scale,
+                            .q = kernel_rows(&x->q),
+                            .k = kernel_rows(&x->k),
+                            .v = kernel_rows(&x->v),
+                            .g = kernel_rows(&x->g),
+                            .g_width = x->g_width,
+                            .beta = kernel_rows(&x->beta),
+                            .a = kernel_rows(&x->a),
+                            .b = kernel_rows(&x->b),
+                            .u = x->u,
+                            .i = kernel_rows(&x->i),
+                            .norm = (enum recur_norm)x->norm,
+                            .eps = x->eps,
+                            .s0 = x->s0,
+                            .z0 = x->z0,
+                            .m0 = x->m0,
+                            .s1 = x->s1,
+                            .z1 = x->z1,
+                            .m1 = x->m1,
+                            .o = x->o,
+                            .den = x->den};
+    const struct recur_grad grad = {.d_o = d->d_o,
+                                    .d_s1 = d->d_s1,
+                                    .d_q = d->d_q,
+                                    .d_k = d->d_k,
+                                    .d_v = d->d_v,
+                                    .d_g = d->d_g,
+                                    .d_beta = d->d_beta,
+                                    .d_a = d->d_a,
+                                    .d_b = d->d_b,
+                                    .d_u = d->d_u,
+                                    .d_i = d->d_i,
+                                    .d_s0 = d->d_s0,
+                                    .d_z0 = d->d_z0};
+
+    for (int back = 0; back < 2; back++) {
+        const struct recur_impl *const impl = engine_recur(g, &r, back);
+        const size_t bytes = round_up(impl->need(&r, g->threads, back) + 64, 64);
+        void *const room = aligned_alloc(64, bytes);
+        cr_assert_not_null(room);
+        if (back)
+            impl->backward(g, &r, &grad, room);
+        else
+            impl->forward(g, &r, room);
+        free(room);
+    }
+}
+
+Test(library_recurrence, has_the_bits_of_the_kernels)
+{
+    for (int b = 0; ba_backend_name(b); b++)
+        for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+            const struct engine g = open_engine(ba_backend_name(b), 2);
+            struct ba_engine *const engine = library_engine(ba_backend_name(b), 2);
+            struct arrays got, want;
+            char why[256] = "?";
+            make(&got), make(&want);
+            const struct ba_recurrence r = call_of(&rules[i], &got), w = call_of(&rules[i], &want);
+            const struct ba_recurrence_grad d = grad_of(&r, &got), e = grad_of(&w, &want);
+            directly(&g, &w, &e);
+            expect_status(ba_recurrence_forward(engine, &r, why, sizeof(why)), BA_OK, why,
+                          rules[i].name);
+            expect_status(ba_recurrence_backward(engine, &r, &d, why, sizeof(why)), BA_OK, why,
+                          rules[i].name);
+            for (int o = 0; o < OUTPUTS; o++)
+                cr_expect_arr_eq(got.out[o], want.out[o], MOST * sizeof(float), "%s: output %d",
+                                 rules[i].name, o);
+            for (int x = 0; x < INPUTS; x++)
+                cr_expect_arr_eq(got.d[x], want.d[x], MOST * sizeof(float), "%s: gradient %d",
+                                 rules[i].name, x);
+            drop(&got), drop(&want);
+            ba_engine_close(engine);
+        }
+}
+
+/* Of one array that sequences, keys or heads share the gradient is the sum of those that arrays of
+ * their own would have; the number of threads changes nothing. */
+Test(library_recurrence, what_is_shared_has_the_sum)
+{
+    for (int b = 0; ba_backend_name(b); b++)
+        for (int axis = 0; axis < 3; axis++) { /* sequences, keys, heads */
+            struct ba_engine *const four = library_engine(ba_backend_name(b), 4);
+            struct ba_engine *const one = library_engine(ba_backend_name(b), 1);
+            struct arrays x, y, z;
+            make(&x), make(&y), make(&z);
+            struct ba_recurrence r = call_of(&rules[3], &x), s;
+            const ptrdiff_t n = T * HS * DK;
+            *(axis == 0 ? &r.k.batch : axis == 1 ? &r.k.row : &r.k.head) = 0;
+            r.o = x.out[O], r.s1 = NULL;
+            for (int at = 0; at < B * T * HS * DK; at++) /* what the shared one stands for */
+                z.in[K][at] = x.in[K][(axis == 0 ? 0 : at / n * n) +
+                                      (axis == 1 ? 0 : at % n / (HS * DK) * HS * DK) +
+                                      (axis == 2 ? 0 : at % (HS * DK) / DK * DK) + at % DK];
+            s = call_of(&rules[3], &z);
+            const struct ba_recurrence_grad d = grad_of(&r, &x), e = grad_of(&r, &y),
+                                            f = grad_of(&s, &z);
+            cr_assert_eq(ba_recurrence_forward(four, &r, NULL, 0), BA_OK);
+            cr_assert_eq(ba_recurrence_backward(four, &r, &d, NULL, 0), BA_OK);
+            cr_assert_eq(ba_recurrence_backward(one, &r, &e, NULL, 0), BA_OK);
+            cr_assert_eq(ba_recurrence_forward(one, &s, NULL, 0), BA_OK);
+            cr_assert_eq(ba_recurrence_backward(one, &s, &f, NULL, 0), BA_OK);
+            cr_expect_arr_eq(x.d[K], y.d[K], MOST * sizeof(float), "%s, axis %d: threads",
+                             ba_backend_name(b), axis);
+            double *const sum = calloc(MOST, sizeof(*sum)), *const size =
+                                                                calloc(MOST, sizeof(*size));
+            for (int at = 0; at < B * T * HS * DK; at++) {
+                const ptrdiff_t to = at / n * r.k.batch + at % n / (HS * DK) * r.k.row +
+                                     at % (HS * DK) / DK * r.k.head + at % DK;
+                sum[to] += (double)z.d[K][at];
+                size[to] += fabs((double)z.d[K][at]);
+            }
+            /* Each of the summands is good to 1e-4 of the largest (test_recur.c), a sum in place is
+             * rounded with each. */
+            double most = 0;
+            for (int at = 0; at < MOST; at++)
+                most = fmax(most, size[at]);
+            for (int at = 0; at < MOST; at++)
+                cr_expect_leq(fabs((double)x.d[K][at] - sum[at]), 1e-4 * most, "%s, axis %d: %d",
+                              ba_backend_name(b), axis, at);
+            free(sum), free(size);
+            drop(&x), drop(&y), drop(&z);
+            ba_engine_close(four), ba_engine_close(one);
+        }
+}
+
+/* ---- what is refused ---------------------------------------------------------------------- */
+
+#define REFUSED(rule, ...)                                                                         \
+    do {                                                                                           \
+        struct ba_recurrence r = call_of(&rules[rule], &x);                                        \
+        struct ba_recurrence_grad d = grad_of(&r, &x);                                             \
+        char why[256] = "?";                                                                       \
+        __VA_ARGS__;                                                                               \
+        expect_status(ba_recurrence_backward(engine, &r, &d, why, sizeof(why)), BA_ARGUMENT, why,  \
+                      #__VA_ARGS__);                                                               \
+    } while (0)
+
+Test(library_recurrence, refuses_what_has_no_meaning)
+{
+    enum { SUM = 1, HEADS = 2, CHANNELS = 3, DELTA = 4, FREE = 6, BONUSED = 7, LSTM = 8 };
+    struct ba_engine *const engine = library_engine("ref", 1);
+    struct arrays x;
+
+    make(&x);
+    REFUSED(0, r.size = 8);
+    REFUSED(0, r.B = 0);
+    REFUSED(0, r.L = -1);
+    REFUSED(0, r.M = INT_MAX);
+    REFUSED(0, r.Hs = 3);
+    REFUSED(0, r.dv = INT_MAX);
+    REFUSED(0, r.g_width = 1);
+    REFUSED(0, r.g.at = x.in[G]);
+    REFUSED(0, r.v.at = NULL);
+    REFUSED(0, r.k.at = NULL);
+    REFUSED(0, r.o = NULL);
+    REFUSED(0, r.norm = 3);
+    REFUSED(0, r.eps = 1);
+    REFUSED(0, r.z0 = x.in[Z0]);
+    REFUSED(0, r.m1 = x.out[M1]);
+    REFUSED(0, r.k.per = -1);
+    REFUSED(0, r.k.row = 1); /* gradients would overlap */
+    REFUSED(0, r.v.batch = -1);
+    REFUSED(0, r.reserved = 1);
+    REFUSED(CHANNELS, r.g_width = 2);
+    REFUSED(SUM, r.beta = rows(x.in[BETA], T, HS, 1));
+    REFUSED(SUM, r.den = NULL);
+    REFUSED(SUM, r.eps = NAN);
+    REFUSED(DELTA, r.a = r.b = r.k);
+    REFUSED(FREE, r.b.at = NULL);
+    REFUSED(BONUSED, r.norm = BA_NORM_SUM);
+    REFUSED(BONUSED, r.i = rows(x.in[GATE], T, HS, 1));
+    REFUSED(LSTM, r.norm = BA_NORM_NONE);
+    REFUSED(LSTM, (r.norm = BA_NORM_SUM, r.eps = 1));
+    REFUSED(LSTM, (r.g_width = DK, r.g = rows(x.in[G], T, HS, DK)));
+    REFUSED(HEADS, d.size = 0);
+    REFUSED(HEADS, d.d_o = NULL);
+    REFUSED(HEADS, d.d_u = x.d[BONUS]);
+    REFUSED(HEADS, d.d_beta = x.d[BETA]);
+    REFUSED(HEADS, r.s1 = x.in[S0]);
+    drop(&x);
+    ba_engine_close(engine);
+}
+
+/* Only keys: the state moves on, and nothing is read of it. */
+Test(library_recurrence, without_queries)
+{
+    struct ba_engine *const engine = library_engine(NULL, 1);
+    struct arrays x;
+    char why[256] = "?";
+
+    make(&x);
+    struct ba_recurrence r = call_of(&rules[2], &x), split = r;
+    r.L = 0, r.M = T, r.q.at = NULL, r.o = r.den = NULL;
+    expect_status(ba_recurrence_forward(engine, &r, why, sizeof(why)), BA_OK, why, "all keys");
+    split.s1 = x.out[Z1];
+    expect_status(ba_recurrence_forward(engine, &split, why, sizeof(why)), BA_OK, why, "queries");
+    for (int e = 0; e < B * HS * DK * DV; e++)
+        cr_expect_leq(fabs((double)(x.out[S1][e] - x.out[Z1][e])), 3e-5);
+    drop(&x);
+    ba_engine_close(engine);
+}
+
+/* Rules in any mixture, numbers near those of the arrays or far off. */
+Test(library_recurrence, whatever_is_passed_is_answered)
+{
+    enum { CALLS = SANITIZED ? 500 : 4000 };
+    static const int odd[] = {-1, 0, 1, 2, INT_MIN, INT_MAX};
+    struct ba_engine *const engine = library_engine(NULL, 1);
+    struct arrays x;
+    int answers[BA_MEMORY + 1] = {0};
+
+    make(&x);
+    for (uint32_t n = 0; n < CALLS; n++) {
+        const struct rule *const f = &rules[rng_u32(n, 1, 0) % ARRAY_LEN(rules)];
+        const struct rule *const other = &rules[rng_u32(n, 1, 1) % ARRAY_LEN(rules)];
+        struct ba_recurrence r = call_of(f, &x), s = call_of(other, &x);
+        int *const numbers[] = {&r.B, &r.L, &r.M, &r.H, &r.Hs, &r.dk, &r.dv, &r.g_width, &r.norm};
+        char why[256] = "?";
+        for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+            if (rng_u32(n, 2, i) % 16 == 0)
+                *numbers[i] = odd[rng_u32(n, 3, i) % ARRAY_LEN(odd)];
+        if (rng_u32(n, 4, 0) % 2)
+            r.g = s.g, r.beta = s.beta, r.u = s.u;
+        if (rng_u32(n, 4, 1) % 4 == 0)
+            r.q.at = r.k.at = NULL;
+        if (rng_u32(n, 4, 2) % 4 == 0)
+            r.s0 = s.s0, r.z0 = s.z0, r.m0 = s.m0;
+        if (rng_u32(n, 4, 3) % 4 == 0)
+            r.k.per = odd[rng_u32(n, 4, 4) % ARRAY_LEN(odd)];
+        const struct ba_recurrence_grad d = grad_of(&r, &x);
+        int st = ba_recurrence_forward(engine, &r, why, sizeof(why));
+        answers[st]++;
+        expect_status(st, st, why, "forward");
+        st = ba_recurrence_backward(engine, &r, &d, why, sizeof(why));
+        answers[st]++;
+        expect_status(st, st, why, "backward");
+    }
+    cr_expect_gt(answers[BA_OK], CALLS / 10, "%d of %d", answers[BA_OK], 2 * CALLS);
+    cr_expect_gt(answers[BA_ARGUMENT], CALLS / 4);
+    drop(&x);
+    ba_engine_close(engine);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Recurrences through the library: the caller's struct, checked, becomes a struct recur. */
+#include "inner.h"
+
+#include "variants/backends/recur.h"
+
+#include <math.h>
+
+/* ---- operands ----------------------------------------------------------------------------- */
+
+static struct recur_rows rows_of(const struct ba_rows *x)
+{
+    return (struct recur_rows){x->at, x->batch, x->row, x->head, (int)x->per};
+}
+
+static struct recur recur_of(const struct ba_recurrence *x)
+{
+    return (struct recur){.B = x->B,
+                          .L = x->L,
+                          .M = x->M,
+                          .H = x->H,
+                          .Hs = x->Hs ? x->Hs : x->H,
+                          .dk = x->dk,
+                          .dv = x->dv,
+                          .scale = x->scale != 0 ? x->scale : 1,
+                          .q = rows_of(&x->q),
+                          .k = rows_of(&x->k),
+                          .v = rows_of(&x->v),
+                          .g = rows_of(&x->g),
+                          .g_width = x->g_width,
+                          .beta = rows_of(&x->beta),
+                          .a = rows_of(&x->a),
+                          .b = rows_of(&x->b),
+                          .u = x->u,
+                          .i = rows_of(&x->i),
+                          .norm = (enum recur_norm)x->norm,
+                          .eps = x->eps,
+                          .s0 = x->s0,
+                          .z0 = x->z0,
+                          .m0 = x->m0,
+                          .s1 = x->s1,
+                          .z1 = x->z1,
+                          .m1 = x->m1,
+                          .o = x->o,
+                          .den = x->den};
+}
+
+/* ---- checks ------------------------------------------------------------------------------- */
+
+static enum status check_sizes(const struct ba_recurrence *x, struct err *e)
+{
+    const struct number numbers[] = {
+        {"B", x->B, 1, LIMIT_LENGTH},
+        {"L", x->L, x->M == 0, LIMIT_LENGTH},
+        {"M", x->M, 0, LIMIT_LENGTH},
+        {"H", x->H, 1, LIMIT_LENGTH},
+        {"Hs", x->Hs, 0, x->H},
+        {"dk", x->dk, 1, LIMIT_WIDTH},
+        {"dv", x->dv, 1, LIMIT_WIDTH},
+        {"g_width", x->g_width, 0, x->dk},
+        {"norm", x->norm, 0, RECUR_NORMS - 1},
+        {"reserved", x->reserved, 0, 0},
+    };
+    const int K = x->M + x->L;
+    enum status st = check_numbers(numbers, ARRAY_LEN(numbers), e);
+
+    if (st == OK)
+        st = check_product("B H K", x->B, x->H, K, e);
+    if (st == OK)
+        st = check_product("dk dv", x->dk, x->dv + 64, 1, e);
+    if (st == OK && x->Hs && x->H % x->Hs != 0)
+        st = fail(e, E_USAGE, "Hs %d does not divide H %d  -> use a divisor", x->Hs, x->H);
+    if (st == OK && x->g_width > 1 && x->g_width < x->dk)
+        st = fail(e, E_USAGE, "g_width is %d  -> use 0, 1 or dk, which is %d", x->g_width, x->dk);
+    if (st == OK && !(isfinite(x->scale) && isfinite(x->eps)))
+        st = fail(e, E_USAGE, "scale or eps is not finite  -> use numbers");
+    return st;
+}
+
+static enum status check_arrays(const struct ba_recurrence *x, struct err *e)
+{
+    const bool erases = x->beta.at || x->a.at || x->b.at, norm = x->norm != BA_NORM_NONE;
+    const struct pointer pointers[] = {
+        {!x->v.at, false, "v", ""},
+        {!x->o && x->L, false, "o", ""},
+        {!x->q.at && x->L && x->dk > 1, false, "q", ", with dk above 1"},
+        {!x->k.at && x->dk > 1, false, "k", ", with dk above 1"},
+        {!x->g.at && x->g_width, x->g.at && !x->g_width, "g", ", by g_width"},
+        {false, x->beta.at && (x->a.at || x->b.at), "beta", " beside a and b"},
+        {!x->a.at && x->b.at, false, "a", ", with b"},
+        {!x->b.at && x->a.at, false, "b", ", with a"},
+        {false, x->u && x->i.at, "u", " beside a write gate"},
+        {false, norm && erases, "norm", " beside an erase"},
+        {false, norm && x->u, "norm", " beside a bonus"},
+        {false, x->i.at && !norm, "i", " without a normaliser"},
+        {false, x->i.at && x->g_width > 1, "i", " beside decays per channel"},
+        {false, x->i.at && x->norm == BA_NORM_SUM && x->eps != 0, "eps", " beside a write gate"},
+        {false, x->eps != 0 && x->norm != BA_NORM_SUM, "eps", " without a sum"},
+        {false, x->z0 && !norm, "z0", " without a normaliser"},
+        {false, x->z1 && !norm, "z1", " without a normaliser"},
+        {false, x->m0 && !x->i.at, "m0", " without a write gate"},
+        {false, x->m1 && !x->i.at, "m1", " without a write gate"},
+    };
+
+    return check_pointers(pointers, ARRAY_LEN(pointers), e);
+}
+
+/* Gradients lie as their operands do. */
+static enum status check_rows(const struct recur *r, const struct recur_grad *d, struct err *e)
+{
+    const int K = r->M + r->L;
+    const struct {
+        const char *name;
+        const struct recur_rows *rows;
+        const float *d;
+        int length, heads, width;
+    } all[] = {
+        {"q", &r->q, d ? d->d_q : NULL, r->L, r->H, r->dk},
+        {"k", &r->k, d ? d->d_k : NULL, K, r->Hs, r->dk},
+        {"v", &r->v, d ? d->d_v : NULL, K, r->Hs, r->dv},
+        {"g", &r->g, d ? d->d_g : NULL, K, r->Hs, r->g_width},
+        {"beta", &r->beta, d ? d->d_beta : NULL, K, r->Hs, 1},
+        {"a", &r->a, d ? d->d_a : NULL, K, r->Hs, r->dk},
+        {"b", &r->b, d ? d->d_b : NULL, K, r->Hs, r->dk},
+        {"i", &r->i, d ? d->d_i : NULL, K, r->Hs, 1},
+    };
+
+    for (size_t n = 0; n < ARRAY_LEN(all); n++) {
+        const struct recur_rows *const x = all[n].rows;
+        const int per = max_int(1, x->per);
+        const struct places at = {{r->B, all[n].length, (all[n].heads + per - 1) / per},
+                                  {x->batch, x->row, x->head},
+                                  all[n].width};
+        enum status st = x->at ? check_strides(&at, all[n].name, e) : OK;
+        if (st == OK && all[n].d && !x->at)
+            st = fail(e, E_USAGE, "d_%s without its operand  -> leave it out", all[n].name);
+        if (st == OK && all[n].d)
+            st = check_no_overlap(&at, all[n].name, e);
+        if (st != OK)
+            return st;
+    }
+    return OK;
+}
+
+static enum status take_recurrence(const struct ba_recurrence *from, struct recur *r, struct err *e)
+{
+    struct ba_recurrence x;
+    enum status st =
+        take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_recurrence, den), from, "ba_recurrence", e);
+    const struct number per[] = {
+        {"per of q", x.q.per, 0, LIMIT_LENGTH}, {"per of k", x.k.per, 0, LIMIT_LENGTH},
+        {"per of v", x.v.per, 0, LIMIT_LENGTH}, {"per of g", x.g.per, 0, LIMIT_LENGTH},
+        {"per of a", x.a.per, 0, LIMIT_LENGTH}, {"per of b", x.b.per, 0, LIMIT_LENGTH},
+        {"per of i", x.i.per, 0, LIMIT_LENGTH}, {"per of beta", x.beta.per, 0, LIMIT_LENGTH},
+    };
+
+    if (st == OK)
+        st = check_sizes(&x, e);
+    if (st == OK)
+        st = check_numbers(per, ARRAY_LEN(per), e);
+    if (st == OK)
+        st = check_arrays(&x, e);
+    if (st == OK)
+        *r = recur_of(&x);
+    return st;
+}
+
+/* ---- calls -------------------------------------------------------------------------------- */
+
+static enum status forward(struct ba_engine *engine, const struct ba_recurrence *from,
+                           struct err *e)
+{
+    struct recur r;
+    enum status st = take_recurrence(from, &r, e);
+
+    if (st == OK)
+        st = check_rows(&r, NULL, e);
+    if (st != OK)
+        return st;
+    const struct recur_impl *const impl = engine_recur(&engine->g, &r, false);
+    st = engine_room(engine, impl->need(&r, engine->g.threads, false), e);
+    if (st == OK)
+        impl->forward(&engine->g, &r, engine->room);
+    return st;
+}
+
+int ba_recurrence_forward(struct ba_engine *engine, const struct ba_recurrence *r, char *why,
+                          size_t why_size)
+{
+    struct err e = {""};
+
+    if (!engine)
+        return told(fail(&e, E_USAGE, "engine is NULL  -> open one"), &e, why, why_size);
+    pthread_mutex_lock(&engine->lock);
+    const enum status st = forward(engine, r, &e);
+    pthread_mutex_unlock(&engine->lock);
+    return told(st, &e, why, why_size);
+}
+
+static enum status check_grads(const struct recur *r, const struct ba_recurrence_grad *d,
+                               struct err *e)
+{
+    const struct pointer pointers[] = {
+        {!d->d_o && r->L, false, "d_o", ""},
+        {r->norm != RECUR_PLAIN && r->L && !r->den, false, "den", ", which backward reads"},
+        {false, d->d_u && !r->u, "d_u", " without its operand"},
+        {false, d->d_z0 && !r->norm, "d_z0", " without a normaliser"},
+        {false, r->s0 && r->s0 == r->s1, "s1", ", which is s0, before backward"},
+        {false, r->z0 && r->z0 == r->z1, "z1", ", which is z0, before backward"},
+        {false, r->m0 && r->m0 == r->m1, "m1", ", which is m0, before backward"},
+    };
+
+    return check_pointers(pointers, ARRAY_LEN(pointers), e);
+}
+
+static enum status backward(struct ba_engine *engine, const struct ba_recurrence *from,
+                            const struct ba_recurrence_grad *grads, struct err *e)
+{
+    struct ba_recurrence_grad x;
+    struct recur r;
+    enum status st = take_recurrence(from, &r, e);
+
+    if (st == OK)
+        st = take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_recurrence_grad, d_z0), grads,
+                         "ba_recurrence_grad", e);
+    if (st == OK)
+        st = check_grads(&r, &x, e);
+    if (st != OK)
+        return st;
+    const struct recur_grad d = {.d_o = x.d_o,
+                                 .d_s1 = x.d_s1,
+                                 .d_q = x.d_q,
+                                 .d_k = x.d_k,
+                                 .d_v = x.d_v,
+                                 .d_g = x.d_g,
+                                 .d_beta = x.d_beta,
+                                 .d_a = x.d_a,
+                                 .d_b = x.d_b,
+                                 .d_u = x.d_u,
+                                 .d_i = x.d_i,
+                                 .d_s0 = x.d_s0,
+                                 .d_z0 = x.d_z0};
+    st = check_rows(&r, &d, e);
+    if (st != OK)
+        return st;
+    const struct recur_impl *const impl = engine_recur(&engine->g, &r, true);
+    st = engine_room(engine, impl->need(&r, engine->g.threads, true), e);
+    if (st == OK)
+        impl->backward(&engine->g, &r, &d, engine->room);
+    return st;
+}
+
+int ba_recurrence_backward(struct ba_engine *engine, const struct ba_recurrence *r,
+                           const struct ba_recurrence_grad *d, char *why, size_t why_size)
+{
+    struct err e = {""};
+
+    if (!engine)
+        return told(fail(&e, E_USAGE, "engine is NULL  -> open one"), &e, why, why_size);
+    pthread_mutex_lock(&engine->lock);
+    const enum status st = backward(engine, r, d, &e);
+    pthread_mutex_unlock(&engine->lock);
+    return told(st, &e, why, why_size);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What CHECK and NEED do in the program: say so, and end it. The library has an end of its own. */
+#include "base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+_Noreturn void check_failed(const char *cond, const char *file, int line)
+{
+    fprintf(stderr, "bench: internal fault: %s (%s:%d)  -> please report it\n", cond, file, line);
+    abort();
+}
+
+/* _Exit: a copy of a process must not write what its parent has buffered. */
+_Noreturn void end_without_memory(void)
+{
+    fputs("bench: no memory  -> free some\n", stderr);
+    _Exit(1);
+}
