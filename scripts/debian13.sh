@@ -38,11 +38,11 @@ within() { # SECONDS COMMAND...
     rc=$?
     return $((rc == 137 ? 124 : rc))
 }
-# Its own processes and mounts, which end with it.
+# Its own processes and mounts, which end with it; its root is one, as on a machine.
 inside() { # SECONDS COMMAND
     # shellcheck disable=SC2016 # the inner shell's
     within "$1" unshare --mount --pid --fork --kill-child bash -c '
-        mount -t proc proc "$1/proc" && mount --bind /sys "$1/sys" && mount --rbind /dev "$1/dev" || exit 1
+        mount --bind "$1" "$1" && mount -t proc proc "$1/proc" && mount --bind /sys "$1/sys" && mount --rbind /dev "$1/dev" || exit 1
         exec chroot "$1" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb WERROR=1 \
             ${http_proxy:+"http_proxy=$http_proxy"} bash -c "cd /root/bench && $2"' inside "$root" "$2" </dev/null
 }
@@ -102,6 +102,7 @@ fi
 tree=$root/root/bench
 mkdir -p "$tree"
 find "$tree" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
+find "$root/tmp" -mindepth 1 -delete # of one that was killed
 tar -c --exclude=./build --exclude=./config.mk --exclude=./bench . 2>"$log" | tar -x --no-same-owner -C "$tree" ||
     { cat "$log" && exit 1; }
 inside 600 'scripts/deps.sh clang' >"$log" 2>&1 || { tail -n 5 "$log" && skip "a package is missing in $root"; }
