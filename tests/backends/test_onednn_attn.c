@@ -7,20 +7,23 @@
 
 #if HAVE_ONEDNN
 #include "variants/backends/onednn/compat.h"
+#include "variants/backends/onednn/graph.h"
+
+static const struct shape usual = {2, 3, 3, 101, 30, 16};
 
 /* Each implementation by its name, on dense operands of a layer and on ones with gaps. */
-static void expect_attention(const char *impl, int threads, const struct scheme *t, bool dense)
+static void expect_attention(const char *impl, int threads, const struct shape *shape,
+                             const struct scheme *t, bool dense)
 {
-    const struct shape shape = {2, 3, 3, 101, 30, 16};
-    const ptrdiff_t row = (ptrdiff_t)shape.H * shape.dh;
+    const ptrdiff_t row = (ptrdiff_t)shape->H * shape->dh;
     struct engine ref = open_engine("ref", 1), g;
     struct operands want, got;
     double worst = 0;
     struct err e;
 
     cr_assert_eq(engine_open(&g, "onednn", threads, impl, &e), OK, "%s", e.msg);
-    make_operands(&want, &shape, t);
-    make_operands(&got, &shape, t);
+    make_operands(&want, shape, t);
+    make_operands(&got, shape, t);
     for (int i = 0; dense && i < 2; i++) {
         struct attn *a = i ? &want.a : &got.a;
         a->q_at.row = a->k_at.row = a->v_at.row = a->o_at.row = row;
@@ -49,10 +52,51 @@ Test(onednn_attn, both_kinds_of_attention, .timeout = 60)
     };
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         for (int form = 0; form < 4; form++) {
-            expect_attention("composed", 1 + (form & 1), &schemes[i], form & 2);
+            expect_attention("composed", 1 + (form & 1), &usual, &schemes[i], form & 2);
             if (generates(dnnl_cpu_isa_avx512_core))
-                expect_attention("batched", 1 + (form & 1), &schemes[i], form & 2);
+                expect_attention("batched", 1 + (form & 1), &usual, &schemes[i], form & 2);
         }
+}
+
+#if ONEDNN_HAS_GRAPH
+/* Causal, windowed and full, with shared heads, one query, and keys that are not
+ * ordered with the queries; the library's own work space is counted. */
+Test(onednn_attn, as_a_graph, .timeout = 60)
+{
+    static const struct shape shapes[] = {
+        {2, 3, 3, 101, 30, 16}, {2, 6, 2, 40, 0, 16}, {1, 4, 1, 1, 70, 32}, {3, 2, 2, 7, 9, 8}};
+    static const struct scheme schemes[] = {
+        {0, 0, 0, 0}, {FULL, 0, 0, 0}, {0, 0, 0, 21}, {FULL, 0, 0, 21}, {FULL | CROSS, 0, 0, 0},
+    };
+    for (size_t n = 0; n < ARRAY_LEN(shapes); n++)
+        for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
+            for (int threads = 1; threads <= 2; threads++)
+                expect_attention("graph-sdpa", threads, &shapes[n], &schemes[i], false);
+    expect_attention("graph-sdpa", 2, &usual, &schemes[0], true);
+    const size_t scores = sizeof(float) * 16 * 16;
+    cr_expect_gt(graph_held_bytes(), scores);
+}
+#endif
+
+/* It returns no statistics, so training is not its; where the library has no graph, nothing is. */
+Test(onednn_attn, a_graph_declines)
+{
+    static const float x = 0;
+    struct attn a = {.B = 1, .H = 8, .Hkv = 8, .L = 16, .dh = 64, .causal = true, .scale = 1};
+    float lse[8 * 16];
+    const char *why = NULL;
+
+    cr_expect_eq(attn_graph.accepts(&a, &why), ONEDNN_HAS_GRAPH);
+    a.lse = lse;
+    cr_expect_not(attn_graph.accepts(&a, &why));
+    cr_expect(ONEDNN_HAS_GRAPH ? !!strstr(why, "log-sum-exp") : !!strstr(why, "oneDNN 3"), "%s",
+              why);
+    a.lse = NULL;
+    a.dv = 32;
+    cr_expect_not(attn_graph.accepts(&a, &why), "values of another width");
+    a.dv = 0;
+    a.bias = &x;
+    cr_expect_not(attn_graph.accepts(&a, &why));
 }
 
 /* The scores of all heads of a block exceed the cache: composed attention is better then. */

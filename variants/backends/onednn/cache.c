@@ -160,6 +160,15 @@ void cache_pack(float *dst, const struct gemm *like)
     CHECK(st == dnnl_success);
 }
 
+void cache_failed(int m, int n, int k, const char *what, const char *detail)
+{
+    const struct key key = {.m = m, .n = n, .k = k, .alpha = key_bits(1)};
+
+    pthread_mutex_lock(&library.making);
+    context_error(&library.context, &key, what, detail);
+    pthread_mutex_unlock(&library.making);
+}
+
 /* ---- report ------------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)

@@ -26,6 +26,9 @@ bool cache_run(struct primitive *p, const float *src, const void *weights, const
 size_t cache_packed_floats(const struct gemm *like);
 void cache_pack(float *dst, const struct gemm *like);
 
+/* cache_ran is to say that oneDNN `what` ("cannot run") `detail`, for a product of this size. */
+void cache_failed(int m, int n, int k, const char *what, const char *detail);
+
 /* As struct backend's ran and held_bytes. */
 enum status cache_ran(char *names, size_t size, struct err *e);
 size_t cache_held_bytes(void);

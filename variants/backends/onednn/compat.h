@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * oneDNN's layouts and primitives, described in terms of matrices. Versions 2 and 3 differ in compat.c
- * only. Engines, streams and execution are used directly. */
+ * oneDNN's layouts and primitives, described in terms of matrices. Versions 2 and 3 differ here and
+ * in compat.c only. Engines, streams and execution are used directly. */
 #ifndef ONEDNN_COMPAT_H
 #define ONEDNN_COMPAT_H
 
@@ -9,6 +9,12 @@
 
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_debug.h>
+
+/* Version 2 has no graph. */
+#define ONEDNN_HAS_GRAPH (DNNL_VERSION_MAJOR >= 3)
+#if ONEDNN_HAS_GRAPH
+#include <oneapi/dnnl/dnnl_graph.h>
+#endif
 
 /* How a matrix, of floats unless it says otherwise, lies in memory. Zeroed, it describes nothing;
  * what describes something is freed. */

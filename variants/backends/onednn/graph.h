@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention as one partition of oneDNN's graph. */
+#ifndef ONEDNN_GRAPH_H
+#define ONEDNN_GRAPH_H
+
+#include "variants/backends/backend.h"
+
+/* Declines everything where the library has no graph. */
+extern const struct attn_impl attn_graph;
+
+/* Masks that it keeps, and the most that the library held as work space of a partition. */
+size_t graph_held_bytes(void);
+
+#endif
