@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # install.sh install BENCH [LIBRARY] | uninstall: put the program, its manual page, completion for bash, zsh
 # and fish, and the files that it reads at run time (figures, report, sweeps, studies, shipped models) below
-# $DESTDIR$PREFIX (PREFIX: /usr/local), or remove them; with the library its header and its file for
-# pkg-config. Program and library find what they need from their own places, so the folder may
+# $DESTDIR$PREFIX (PREFIX: /usr/local), or remove them; with the library its header, its file for
+# pkg-config and its Python module. Program and library find what they need from their own places, so the folder may
 # move as a whole.
 set -eu
 what=${1:-}
@@ -19,6 +19,7 @@ fish=$root/share/fish/vendor_completions.d/bench.fish
 header=$root/include/benchattn.h
 shared=$root/lib/libbenchattn.so # a link to the version
 package=$root/lib/pkgconfig/benchattn.pc
+python=$root/share/benchattn
 
 case $what in
 install)
@@ -41,6 +42,7 @@ install)
         ! command -v strip >/dev/null || strip --strip-unneeded "$root/lib/$name"
         ln -sf "$name" "$shared"
         install -D -m 644 variants/backends/library/benchattn.h "$header"
+        install -D -m 644 contrib/python/benchattn.py "$python/benchattn.py"
         version=$("$bench" --version | sed -nE '1s/^bench ([^ ]+).*/\1/p')
         install -d -m 755 "$(dirname "$package")"
         sed "s/@VERSION@/$version/" variants/backends/library/benchattn.pc.in >"$package"
@@ -50,7 +52,7 @@ install)
     ;;
 uninstall)
     rm -f "$root/bin/bench" "$man" "$bash" "$zsh" "$fish" "$header" "$shared" "$shared".[0-9]* "$package"
-    rm -rf "$data"
+    rm -rf "$data" "$python"
     ;;
 *)
     echo "install.sh: what?  -> install BENCH [LIBRARY], or uninstall" >&2

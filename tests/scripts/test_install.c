@@ -145,3 +145,52 @@ Test(install, python_module)
     expect_said(&r, "\nOK\n");
     ran_free(&r);
 }
+
+/* `line` with a Python that has `module`, as $PY, and the library as $BENCHATTN; or skipped by name. */
+static void run_python(const char *module, const char *line)
+{
+    char *whole;
+
+    cr_assert(asprintf(&whole,
+                       "export BENCHATTN=$(dirname \"$BENCH\")/libbenchattn.so.1; "
+                       "[ -e \"$BENCHATTN\" ] || exit 77; "
+                       "for PY in python3 /usr/bin/python3; do "
+                       "\"$PY\" -c 'import numpy, %s' 2>/dev/null && { %s; exit; }; done; exit 78",
+                       module, line) > 0);
+    struct ran r = run_here(whole);
+    const int code = r.code;
+    free(whole);
+    if (code != 77 && code != 78) {
+        expect_exit(&r, 0);
+        expect_said(&r, "\nOK\n");
+    }
+    ran_free(&r);
+    if (code == 77)
+        cr_skip_test("no libbenchattn.so.1 beside the program");
+    if (code == 78)
+        cr_skip_test("no python3 with numpy and %s", module);
+}
+
+Test(install, library_for_numpy)
+{
+    run_python("ctypes", "\"$PY\" \"$SRC/tests/contrib/test_benchattn.py\" Structs Numpy");
+}
+
+Test(install, library_for_torch)
+{
+    run_python("torch", "\"$PY\" \"$SRC/tests/contrib/test_benchattn.py\" Torch");
+}
+
+/* What was installed finds the library that was installed beside it. */
+Test(install, library_beside_its_module)
+{
+    run_python("ctypes",
+               "DESTDIR=\"$PWD/d\" PREFIX=/opt/b \"$SRC/scripts/install.sh\" install \"$BENCH\" "
+               "\"$BENCHATTN\" >/dev/null && unset BENCHATTN && mv d e && "
+               "PYTHONPATH=e/opt/b/share/benchattn \"$PY\" -c '\n"
+               "import sys, numpy as np, benchattn\n"
+               "x = np.ones((1, 3, 2, 4), np.float32)\n"
+               "good = (benchattn.attention(x, x, x, causal=True) == 1).all()\n"
+               "good &= \"/e/opt/b/lib/\" in open(\"/proc/self/maps\").read()\n"
+               "print(\"\\nOK\" if good else \"wrong\", file=sys.stderr)'");
+}

@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""contrib/python/benchattn.py: its structs against the header, its numbers against the composed form in double
+precision, forward and (with PyTorch) backward, and what it refuses. The library is $BENCHATTN."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "contrib", "python"))
+import benchattn  # noqa: E402
+
+B, H, HKV, L, M, DH, DV, SINKS, FUTURE = 2, 4, 2, 9, 5, 8, 6, 3, 2
+K = M + L
+ULP = 2.0 ** -24
+
+
+def normal(*shape):
+    return (normal.generator.standard_normal(shape) * 0.5).astype(np.float32)
+
+
+def operands(*names, dv=DH):
+    """Numbers for q, k, v and what else is named."""
+    normal.generator = np.random.default_rng(7)
+    rows, logs = K + FUTURE, -np.abs(normal.generator.standard_normal((B, H, K)))
+    all_of = {"q": normal(B, L, H, DH), "k": normal(B, K, HKV, DH), "v": normal(B, K, HKV, dv),
+              "u": normal(H, DH), "w": normal(H, DH), "rel_k": normal(H, rows, DH), "rel_v": normal(H, rows, DH),
+              "rel_q": normal(H, rows, DH), "bias": normal(H, rows), "add": normal(B, 1, L, K),
+              "fade": logs.cumsum(axis=2), "mix_logits": normal(H, H), "mix_probs": normal(H, H),
+              "sink_k": normal(H, SINKS, DH), "sink_v": normal(H, SINKS, dv), "sink_logit": normal(H, SINKS)}
+    return {n: x for n, x in all_of.items() if n in names or n in "qkv"}
+
+
+def seen(causal=False, window=0, masks=None, **_):
+    """Which key each query of each head sees: [H, L, K]."""
+    dist = M + np.arange(L)[:, None] - np.arange(K)[None, :]
+    out = np.ones((H, L, K), bool)
+    for h, n in enumerate(np.broadcast_to(window, H)):
+        out[h] &= (dist >= 0) | (not causal)
+        out[h] &= (dist < n) | (n == 0)
+    return out & (True if masks is None else masks)
+
+
+def scores(t, options, sizes=False):
+    """What the softmax reads of keys, then of sinks, by the equations of benchattn.h; with `sizes`, of absolute
+    operands, sums of the absolute terms."""
+    q, k, scale, cap = t["q"], t["k"].repeat_interleave(H // HKV, 2), DH ** -0.5, options.get("soft_cap")
+    qu, qw = q + t.get("u", 0), q + t.get("w", 0)
+    row = table_rows()
+    s = torch.einsum("bihd,bjhd->bhij", qu, k)
+    if "rel_k" in t:
+        s = s + torch.einsum("bihd,hijd->bhij", qw, t["rel_k"][:, row])
+    if "rel_q" in t:
+        s = s + torch.einsum("bjhd,hijd->bhij", k, t["rel_q"][:, row])
+    s = s * scale
+    s = cap * torch.tanh(s / cap) if cap and not sizes else s
+    s = s + (t["bias"][:, row] if "bias" in t else 0) + t.get("add", 0)
+    if "fade" in t:
+        s = s + t["fade"][:, :, M:, None] + (1 if sizes else -1) * t["fade"][:, :, None, :]
+    if "mix_logits" in t:
+        s = torch.einsum("gh,bhij->bgij", t["mix_logits"], s)
+    s = s * (options.get("gain") or 1)
+    s = s if sizes else s.masked_fill(~torch.as_tensor(seen(**options)), -np.inf)
+    if "sink_logit" in t:
+        sinks = scale * torch.einsum("bihd,hnd->bhin", qu, t["sink_k"]) + t["sink_logit"][None, :, None, :]
+        s = torch.cat([s, sinks], 3)
+    return s
+
+
+def table_rows():
+    dist = M + torch.arange(L)[:, None] - torch.arange(K)[None, :]
+    return (K - 1 - dist).clamp(0, K + FUTURE - 1)
+
+
+def outputs(t, p):
+    """Of probabilities of keys, then of sinks."""
+    if "mix_probs" in t:
+        p = torch.einsum("gh,bhij->bgij", t["mix_probs"], p)
+    o = torch.einsum("bhij,bjhd->bihd", p[..., :K], t["v"].repeat_interleave(H // HKV, 2))
+    if "rel_v" in t:
+        o = o + torch.einsum("bhij,hijd->bihd", p[..., :K], t["rel_v"][:, table_rows()])
+    if "sink_v" in t:
+        o = o + torch.einsum("bhin,hnd->bihd", p[..., K:], t["sink_v"])
+    return o
+
+
+CASES = [
+    ((), {}),
+    ((), {"causal": True}),
+    (("bias", "u", "w", "rel_k"), {"causal": True, "future": FUTURE}),
+    (("bias", "rel_k", "rel_v", "rel_q"), {"future": FUTURE}),
+    (("add", "fade"), {"causal": True, "window": [2, 0, 7, 3], "gain": 1.5}),
+    (("sink_k", "sink_v", "sink_logit"), {"causal": True, "soft_cap": 2, "window": 4}),
+    (("mix_logits", "mix_probs", "bias", "add"), {"causal": True, "future": FUTURE}),
+]
+
+
+class Structs(unittest.TestCase):
+    def test_lie_as_the_header_says(self):
+        lines, want = [], []
+        for name in "Options Stride Rows Mask Attention AttentionGrad Recurrence RecurrenceGrad".split():
+            kind = getattr(benchattn, "_" + name)
+            tag = kind.__name__
+            lines.append(f'printf("%zu\\n", sizeof(struct {tag}));')
+            want.append(benchattn.ctypes.sizeof(kind))
+            for member, _ in kind._fields_:
+                lines.append(f'printf("%zu\\n", offsetof(struct {tag}, {member}));')
+                want.append(getattr(kind, member).offset)
+        with tempfile.TemporaryDirectory() as folder:
+            source, program = os.path.join(folder, "x.c"), os.path.join(folder, "x")
+            with open(source, "w") as f:
+                f.write('#include "benchattn.h"\n#include <stdio.h>\nint main(void) {\n' + "\n".join(lines) + "\n}\n")
+            subprocess.run(["cc", "-I", os.path.join(ROOT, "variants/backends/library"), source, "-o", program],
+                           check=True)
+            said = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+        self.assertEqual([int(n) for n in said.split()], want)
+
+
+class Numpy(unittest.TestCase):
+    def test_forward_and_gradient_of_values(self):
+        x, d_o = operands(), None
+        call = benchattn.Attention(**x, causal=True)
+        o = call.forward()
+        d_o = normal(*o.shape)
+        k, v = (x[n].astype(float).repeat(H // HKV, 2) for n in "kv")
+        s = np.einsum("bihd,bjhd->bhij", x["q"].astype(float), k) / DH ** 0.5
+        p = np.exp(np.where(seen(True), s, -np.inf))
+        p /= p.sum(3, keepdims=True)
+        # |s| < 4 and |v| < 3: relative errors of p are below 2 (DH + 2) 4 + K + 16 halves of the last place.
+        bound = 3 * 110 * ULP
+        self.assertLess(np.abs(np.einsum("bhij,bjhd->bihd", p, v) - o).max(), bound)
+        d_v = np.einsum("bhij,bihd->bjhd", p, d_o.astype(float)).reshape(B, K, HKV, -1, DH).sum(3)
+        self.assertLess(np.abs(call.backward(d_o)["v"] - d_v).max(), L * H // HKV * bound)
+
+    def test_masks_of_bools_are_those_of_rules(self):
+        dist = M + np.arange(L)[:, None] - np.arange(K)[None, :]
+        x = operands()
+        rules = benchattn.attention(**x, causal=True, masks=benchattn.mask(stride=3))
+        bools = benchattn.attention(**x, causal=True, masks=dist % 3 == 0)
+        np.testing.assert_allclose(rules, bools, atol=1e-6)
+        heads = [benchattn.mask(stride=3), benchattn.mask(window=2)]
+        rules = benchattn.attention(**x, causal=True, masks=heads, mask_of_head=[0, 1, 1, 0])
+        near, far = dist < 2, dist % 3 == 0
+        bools = benchattn.attention(**x, causal=True, masks=np.stack([far, near, near, far]))
+        np.testing.assert_allclose(rules, bools, atol=1e-6)
+        self.assertGreater(np.abs(rules - benchattn.attention(**x, causal=True)).max(), 1e-3)
+
+    def test_other_texts_and_lse(self):
+        x = operands()
+        x["k"], x["v"] = x["k"][:, :4].copy(), x["v"][:, :4].copy()
+        o, lse = benchattn.attention(**x, cross=True, return_lse=True)
+        self.assertEqual((o.shape, lse.shape), ((B, L, H, DH), (B, H, L)))
+        self.assertTrue(np.isfinite(lse).all())
+
+    def refused(self, part, function, *args, **options):
+        with self.assertRaises(benchattn.Error) as e:
+            function(*args, **options)
+        self.assertIn(part, str(e.exception))
+        self.assertIn("  -> ", str(e.exception))
+
+    def test_refuses(self):
+        x = operands()
+        q, k, v = x["q"], x["k"], x["v"]
+        attend = benchattn.attention
+        self.refused("q is a list", attend, [1], k, v)
+        self.refused("float64", attend, q.astype(float), k, v)
+        self.refused("not contiguous", attend, q, k[:, ::2], v)
+        self.refused("k has the shape", attend, q, k[..., :4].copy(), v)
+        self.refused("9 queries", attend, q, k[:, :4].copy(), v[:, :4].copy())
+        self.refused("window has 2", attend, q, k, v, window=[1, 2])
+        self.refused("bias has the shape", attend, q, k, v, bias=np.zeros((2, K), np.float32))
+        self.refused("future", attend, q, k, v, bias=np.zeros(K, np.float32), future=K)
+        self.refused("add has the shape", attend, q, k, v, add=np.zeros((3, L, K), np.float32))
+        self.refused("sinks", attend, q, k, v, sink_v=np.zeros((H, 2, DH), np.float32))
+        self.refused("masks has the shape", attend, q, k, v, masks=np.ones((L, L), bool))
+        self.refused("a mask has no size", benchattn.mask, size=3)
+        self.refused("no backend", benchattn.Engine, "nosuch")
+        self.refused("norm is", benchattn.recurrence, q, k, v, norm="max")
+        self.refused("beta has the shape", benchattn.recurrence, q, k, v, beta=q)
+        self.refused("beside", benchattn.recurrence, q, k, v, norm="sum", beta=np.ones((B, K, HKV), np.float32))
+
+
+@unittest.skipUnless(torch, "PyTorch is not installed")
+class Torch(unittest.TestCase):
+    def sizes(self, theirs, options, p, d_o):
+        """The largest score, output and gradients, where nothing cancels: sums of absolute terms."""
+        t = {n: a.detach().abs().requires_grad_() for n, a in theirs.items()}
+        p = p.detach().requires_grad_()
+        s, o = scores(t, options, sizes=True), outputs(t, p)
+        o.backward(d_o.abs())
+        s.backward(p.detach() * (p.grad + (p * p.grad).sum(3, keepdim=True).detach()))
+        return float(s.max()), float(o.max()), {n: float(a.grad.max()) for n, a in t.items()}
+
+    def test_attention_is_the_composed_form(self):
+        """A score sums at most 4 dh + 8 products, of absolute sum S; a probability is wrong by twice as much, and by
+        its sum over the keys and by exp. So relatively wrong is each term of an output, and, but for the slope of
+        the cap and the sum over the d_o, of a gradient, which sums over the queries that share its operand."""
+        for backend in benchattn.backends():
+            engine = benchattn.Engine(backend, 2)
+            for names, options in CASES:
+                x = operands(*names, dv=DH if names else DV)
+                mine = {n: torch.tensor(a, requires_grad=True) for n, a in x.items()}
+                theirs = {n: torch.tensor(a, dtype=torch.float64, requires_grad=True) for n, a in x.items()}
+                o, p = benchattn.attention(**mine, **options, engine=engine), torch.softmax(scores(theirs, options), 3)
+                want = outputs(theirs, p)
+                d_o = torch.from_numpy(normal(*o.shape))
+                o.backward(d_o)
+                want.backward(d_o.double())
+                S, O, sizes = self.sizes(theirs, options, p, d_o)
+                relative = (2 * (4 * DH + 8) * max(S, 1) * (1 + 2 / options.get("soft_cap", np.inf)) + 2 * K + 64) * ULP
+                self.assertLess(float((o - want).abs().max()), relative * O, f"{backend} {names} {options}")
+                for n, t in mine.items():
+                    rows = 1 if n in ("q", "add") else L * H // HKV if n in "kv" else B * H * L
+                    bound = (relative + (rows + DH) * ULP) * sizes[n]
+                    about = f"{backend}: {n} of {names} {options}"
+                    self.assertLess(float((t.grad - theirs[n].grad).abs().max()), bound, about)
+                    self.assertLess(bound, 0.1 * float(theirs[n].grad.abs().max()), about + ": bound would hide errors")
+
+    def recurrence(self, x, delta, scale, sign=-1):
+        """The definition, key by key: decays of each channel, and the delta rule. `sign` is that of what it erases."""
+        q, k, v, g = (x[n].double() for n in "qkvg")
+        k, v, g = (t.repeat_interleave(H // HKV, 2) for t in (k, v, g))
+        S, out = x["s0"].double().repeat_interleave(H // HKV, 1), []
+        for t in range(K):
+            S = S * torch.exp(g[:, t])[..., None]
+            value = v[:, t]
+            if delta:
+                beta = x["beta"].double().repeat_interleave(H // HKV, 2)[:, t, :, None]
+                value = beta * (value + sign * torch.einsum("bhde,bhd->bhe", S, k[:, t]))
+            S = S + k[:, t][..., None] * value[:, :, None]
+            if t >= M:
+                out.append(scale * torch.einsum("bhde,bhd->bhe", S, q[:, t - M]))
+        return torch.stack(out, 1), S[:, ::H // HKV]
+
+    def test_recurrence_is_its_definition(self):
+        for backend in benchattn.backends():
+            for delta in (False, True):
+                x = operands(dv=DV)
+                x.update(g=-np.abs(normal(B, K, HKV, DH)), s0=normal(B, HKV, DH, DV))
+                if delta:
+                    x.update(beta=np.abs(normal(B, K, HKV)) % 1)
+                    x["k"] /= 4
+                mine = {n: torch.tensor(a, requires_grad=True) for n, a in x.items()}
+                theirs = {n: torch.tensor(a, dtype=torch.float64, requires_grad=True) for n, a in x.items()}
+                o, s1 = benchattn.recurrence(**mine, scale=0.5, return_state=True,
+                                             engine=benchattn.Engine(backend, 2))
+                want = self.recurrence(theirs, delta, 0.5)
+                d = [torch.from_numpy(normal(*t.shape)) for t in (o, s1)]
+                torch.autograd.backward([o, s1], d)
+                torch.autograd.backward(want, [t.double() for t in d])
+                # All is sums of products. Of the absolute values of the terms, whose sums the same definition has of
+                # the absolute operands, each is wrong by its roundings; a decay over several keys also by those of
+                # the sum of g. The gradient of g is a difference of sums over the keys that follow.
+                sizes = {n: t.detach().double().abs().requires_grad_() for n, t in mine.items() if n != "g"}
+                sizes["g"] = theirs["g"].detach().requires_grad_()
+                size = self.recurrence(sizes, delta, 0.5, sign=1)
+                torch.autograd.backward(size, [t.double().abs() for t in d])
+                roundings = 2 * K + 2 * DH + 64 + float(x["g"].sum(1).min()) * -1
+                pairs = [("o", o, want[0], size[0]), ("s1", s1, want[1], size[1])]
+                pairs += [(n, mine[n].grad, theirs[n].grad, sizes[n].grad) for n in mine]
+                for name, got, right, terms in pairs:
+                    bound = roundings * ULP * float(terms.abs().max()) * (K if name == "g" else 1)
+                    self.assertLess(float((got - right).abs().max()), bound, f"{backend} {delta}: {name}")
+                    self.assertLess(bound, 0.1 * float(right.abs().max()), f"{name}: the bound would hide an error")
+
+    def test_only_what_is_asked_for(self):
+        x = {n: torch.tensor(a) for n, a in operands("bias").items()}
+        x["bias"].requires_grad_()
+        o = benchattn.attention(**x, causal=True, future=FUTURE)
+        o.sum().backward()
+        self.assertIsNone(x["q"].grad)
+        self.assertIsNotNone(x["bias"].grad)
+        x["bias"].requires_grad_(False)
+        self.assertFalse(benchattn.attention(**x, future=FUTURE).requires_grad)
+
+    def test_refuses_tensors(self):
+        x = {n: torch.tensor(a) for n, a in operands().items()}
+        q, k, v = x["q"], x["k"], x["v"]
+        for part, args in (("not contiguous", (q.transpose(1, 2), k, v)), ("beside tensors", (q, k.numpy(), v)),
+                           ("float64", (q.double(), k, v)), ("bfloat16", (q.bfloat16(), k, v)),
+                           ("CPU", (q.to("meta"), k, v))):
+            with self.assertRaises(benchattn.Error) as e:
+                benchattn.attention(*args)
+            self.assertIn(part, str(e.exception))
+        q.requires_grad_()
+        o = benchattn.attention(q, k, v)
+        with torch.no_grad():
+            q.mul_(2)
+        with self.assertRaises(RuntimeError):  # q is no longer what forward read
+            o.sum().backward()
+
+
+if __name__ == "__main__":
+    unittest.main()
