@@ -19,11 +19,14 @@ enum wiring {
     WIRING_MACARON_PRE,
     WIRING_MACARON_POST,
     WIRING_PARALLEL,
+    WIRING_PERI,
+    WIRING_RES_POST,
     WIRING_COUNT
 };
 extern const char *const wiring_name[WIRING_COUNT + 1]; /* "post" "pre" "reorder" ... NULL */
 bool wiring_norms_first(enum wiring w);                 /* f reads normalised rows */
 bool wiring_norms_after(enum wiring w);                 /* the sum is normalised */
+bool wiring_norms_output(enum wiring w);                /* f itself is, before the sum */
 
 enum { MAX_ORDER = 256, POOL_LEVELS = 8 }; /* a pool group has up to 2^8 tokens */
 #define USUAL_SUBS "sf"                    /* of a layer */

@@ -50,7 +50,8 @@ enum status train_config(struct config *to, const struct variant *v, const struc
         to->mem_len = 0;
     }
     /* A stream that is never normalised needs a norm at the end. */
-    to->final_ln = wiring_norms_first(to->wiring) && !v->bare_top;
+    to->final_ln =
+        (wiring_norms_first(to->wiring) || wiring_norms_output(to->wiring)) && !v->bare_top;
     if (!to->causal)
         return fail(e, E_UNSUPPORTED,
                     "%s is bidirectional: tokens see those that they are to predict  -> choose a "

@@ -284,6 +284,19 @@ static inline double factor(const struct layer *y, double h)
     return y->c->wiring == WIRING_REZERO ? (double)*tensor(y, "alpha") : h;
 }
 
+/* f if the wiring norms it, by `ln`_out; frees f. */
+static inline double *outgoing(const struct layer *y, const char *ln, double *f, int rows)
+{
+    char name[32];
+
+    if (!wiring_norms_output(y->c->wiring))
+        return f;
+    snprintf(name, sizeof(name), "%s_out", ln);
+    double *n = norm(y, name, f, rows);
+    free(f);
+    return n;
+}
+
 /* The norm `ln` of x if the wiring has it after the sum. */
 static inline void settle(const struct layer *y, const char *ln, double *x, int rows)
 {
@@ -299,7 +312,7 @@ static inline void feed(const struct layer *y, const char *ff, const char *ln, c
                         double *x, int rows, double h)
 {
     double *in = wiring_norms_first(y->c->wiring) ? norm(y, ln, x, rows) : copy(x, rows * y->c->D);
-    double *f = feed_forward(y, ff, in, rows);
+    double *f = outgoing(y, ln, feed_forward(y, ff, in, rows), rows);
 
     join(y, gate, x, f, rows, factor(y, h));
     settle(y, ln, x, rows);
@@ -317,7 +330,7 @@ static inline double *by_hand(const struct layer *y, const double *rows, bool re
     if (macaron)
         feed(y, "ff0", "ln0", "", all + from * c->D, K - from, 0.5);
     double *n = wiring_norms_first(c->wiring) ? norm(y, "ln1", all, K) : copy(all, K * c->D);
-    double *a = attention(y, n), *z = copy(all + M * c->D, L * c->D);
+    double *a = outgoing(y, "ln1", attention(y, n), L), *z = copy(all + M * c->D, L * c->D);
     join(y, "gate1", z, a, L, factor(y, 1));
     settle(y, "ln1", z, L);
     if (c->wiring == WIRING_PARALLEL) { /* the same rows enter both */

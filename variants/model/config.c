@@ -21,7 +21,8 @@
 #include <string.h>
 
 const char *const wiring_name[WIRING_COUNT + 1] = {
-    "post", "pre", "reorder", "rezero", "macaron_pre", "macaron_post", "parallel", NULL};
+    "post",         "pre",      "reorder", "rezero",   "macaron_pre",
+    "macaron_post", "parallel", "peri",    "res_post", NULL};
 
 const char *const cond_name[COND_KINDS + 1] = {"none", "soft", "hard", NULL};
 
@@ -100,10 +101,12 @@ struct config config_of_masks(const struct config *c)
 bool wiring_norms_first(enum wiring w)
 {
     return w == WIRING_PRE || w == WIRING_REORDER || w == WIRING_MACARON_PRE ||
-           w == WIRING_PARALLEL;
+           w == WIRING_PARALLEL || w == WIRING_PERI;
 }
 
 bool wiring_norms_after(enum wiring w) { return w == WIRING_POST || w == WIRING_MACARON_POST; }
+
+bool wiring_norms_output(enum wiring w) { return w == WIRING_PERI || w == WIRING_RES_POST; }
 
 int variant_kv_heads(const struct variant *v, int H)
 {

@@ -7,6 +7,9 @@
  *   pre      z = x + h f(N([m; x]))
  *   reorder  z = g(x, relu(f(N([m; x]))))
  *   rezero   z = x + alpha f([m; x])
+ *   peri     z = x + N'(f(N([m; x])))   (Gemma 2, arXiv:2408.00118; the name: Kim et al. 2025,
+ *            arXiv:2502.02732)
+ *   res_post z = x + N(f([m; x]))   (Liu et al. 2022, arXiv:2111.09883; OLMo 2, arXiv:2501.00656)
  *   parallel z = x + f(N([m; r])), r what entered the layer, for all of its sub-layers (GPT-J,
  *            Wang and Komatsuzaki 2021; GPT-NeoX, Black et al. 2022, arXiv:2204.06745) */
 #include "sublayer.h"
@@ -77,6 +80,7 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
     s->model = &p->v[at_model];
     s->weights = found(p, s->at_weights);
     s->norm = found(p, s->at_norm);
+    s->norm_out = found(p, s->at_norm_out);
     s->gate = found(p, s->at_gate);
     s->alpha = found(p, s->at_alpha);
     s->qkv_map = found(p, s->at_qkv_map);
@@ -213,7 +217,7 @@ struct sublayer_input sublayer_source_again(const struct sublayer *s, const stru
 
 bool sublayer_adds_plainly(const struct sublayer *s)
 {
-    return !s->alpha && !s->skip && s->scale == 1;
+    return !s->alpha && !s->skip && !s->norm_out && s->scale == 1;
 }
 
 float sublayer_factor(const struct sublayer *s) { return s->alpha ? s->alpha->data[0] : s->scale; }
@@ -238,6 +242,17 @@ static void add_scaled(float *z, const float *x, const float *y, float factor, s
         z[i] = x[i] + factor * y[i];
 }
 
+/* z = x + N(y); z may be x. Backward reads y where z is not x. */
+static void add_normed(const struct engine *g, const struct sublayer *s, float *z, const float *x,
+                       float *y, int rows)
+{
+    float *const normed = z == x ? y : z;
+
+    norm_apply(g, s->c, s->norm_out, normed, y, NULL, rows);
+    g->ops.act(&(struct act){
+        .y = z, .x = normed, .add = x, .rows = rows, .n = s->c->D, .threads = g->threads});
+}
+
 /* The part of the wiring that the epilogue could not include. */
 static void join_stream(const struct engine *g, struct sublayer *s, struct work *w, float *z,
                         float *to, const float *x, int rows)
@@ -249,6 +264,8 @@ static void join_stream(const struct engine *g, struct sublayer *s, struct work 
         s->c->gate->forward(g, s->c, s->gate, z, x, w->y, rows, w->gate);
     else if (s->skip)
         skip_add(g, s, w, to, x, rows);
+    else if (s->norm_out)
+        add_normed(g, s, to, x, w->y, rows);
     else if (!sublayer_adds_plainly(s))
         add_scaled(to, x, w->y, sublayer_factor(s), n, g->threads);
     else if (w->drop.p > 0)

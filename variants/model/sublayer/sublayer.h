@@ -321,8 +321,10 @@ struct sublayer {
     bool pools;                   /* its queries are means of two of the rows before it */
     bool joins;                   /* before it every token gets its own row again */
     /* Its parameters: indices in the model's list, -1 = none; once bound, pointers. */
-    int at_weights, at_norm, at_gate, at_alpha, at_qkv_map, at_attn_extra, at_around, at_skip;
+    int at_weights, at_norm, at_norm_out, at_gate, at_alpha, at_qkv_map, at_attn_extra, at_around,
+        at_skip;
     const struct param *model, *weights, *norm, *gate, *alpha; /* model: those of all layers */
+    const struct param *norm_out;                              /* of f's norm */
     const struct param *qkv_map;                               /* those of c->qkv_map */
     const struct param *attn_extra;                            /* those of c->attn_extra */
     const struct param *around;                                /* those of parts */

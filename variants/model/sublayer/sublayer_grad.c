@@ -65,6 +65,8 @@ static const float *of_f(const struct engine *g, const struct sublayer *s, struc
         gate_backward(g, s, w, stream, rows);
     else if (s->skip)
         skip_grad(g, s, w, w->d_y, d, stream, rows);
+    else if (s->norm_out)
+        norm_backward(g, s->c, s->norm_out, w->d_y, d, w->y, w->stats, rows, rows);
     else if (!sublayer_adds_plainly(s))
         scaled(w->d_y, d, sublayer_factor(s), n, g->threads);
     else if (w->drop.p > 0)

@@ -151,6 +151,7 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
         .joins = letter == SUB_UNPOOLED,
         .at_weights = -1,
         .at_norm = -1,
+        .at_norm_out = -1,
         .at_gate = -1,
         .at_alpha = -1,
         .at_qkv_map = -1,
@@ -198,12 +199,28 @@ static void share_weights(struct sublayer *s, const struct sublayer *with)
 {
     s->at_weights = with->at_weights;
     s->at_norm = with->at_norm;
+    s->at_norm_out = with->at_norm_out;
     s->at_qkv_map = with->at_qkv_map;
     s->at_compress = with->at_compress;
     s->at_attn_extra = with->at_attn_extra;
     s->at_around = with->at_around;
     s->n_parts = with->n_parts;
     memcpy(s->parts, with->parts, sizeof(s->parts));
+}
+
+static void declare_norms(struct sublayer *s, const struct names *n, struct params *p)
+{
+    char out[sizeof(n->norm) + sizeof("_out")];
+
+    if (wiring_norms_first(s->wiring) || wiring_norms_after(s->wiring)) {
+        s->at_norm = p->n;
+        norm_params(s->c, n->prefix, n->norm, p);
+    }
+    if (wiring_norms_output(s->wiring)) {
+        snprintf(out, sizeof(out), "%s_out", n->norm);
+        s->at_norm_out = p->n;
+        norm_params(s->c, n->prefix, out, p);
+    }
 }
 
 /* The parameters of the `count` sub-layers of a layer, in the order of checkpoints: those that mix
@@ -215,10 +232,8 @@ static void declare(const struct config *c, struct sublayer *at, int count, cons
         if (at[k].kind->mixes && twin_of(c, at, k) < 0)
             declare_own(&at[k], &n[k], p);
     for (int k = 0; k < count; k++)
-        if (at[k].wiring != WIRING_REZERO && twin_of(c, at, k) < 0) {
-            at[k].at_norm = p->n;
-            norm_params(c, n[k].prefix, n[k].norm, p);
-        }
+        if (twin_of(c, at, k) < 0)
+            declare_norms(&at[k], &n[k], p);
     for (int k = 0; k < count; k++)
         if (!at[k].kind->mixes && twin_of(c, at, k) < 0)
             declare_own(&at[k], &n[k], p);

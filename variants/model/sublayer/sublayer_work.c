@@ -169,8 +169,8 @@ static void bind_kept(struct sublayers *s, int i, struct arena *a)
     const struct sublayer *const sublayer = &s->at[i];
     const size_t stream = rows_floats(s, s->max.L);
     const bool own_n = first_of_kind(s, i) == &s->work[i];
-    const bool operand = sublayer->wiring == WIRING_REORDER || sublayer->alpha ||
-                         sublayer->skip; /* y itself is read by backward */
+    const bool operand = sublayer->wiring == WIRING_REORDER || sublayer->alpha || sublayer->skip ||
+                         sublayer->norm_out; /* y itself is read by backward */
     struct work *const w = &s->work[i];
     struct array wanted[SUB_ARRAYS];
 
