@@ -155,3 +155,14 @@ Test(grad_lm, is_the_derivative_of_parts_together, .timeout = 300)
             expect_derivatives_somewhere(&c, 0);
         }
 }
+
+/* Queries and keys normed over all heads of a row, of which keys have fewer. */
+Test(grad_lm, is_the_derivative_of_normed_rows, .timeout = 300)
+{
+    struct config c = config_default(variant_find("qknorm"), 12, 4, 3, 17, 2, 11);
+
+    c.max_seq = 64;
+    c.kv_heads = 2;
+    set_choice(&c, "qk_norm_over", "row");
+    expect_derivatives_somewhere(&c, 0);
+}

@@ -287,7 +287,7 @@ static inline double factor(const struct layer *y, double h)
 /* f if the wiring norms it, by `ln`_out; frees f. */
 static inline double *outgoing(const struct layer *y, const char *ln, double *f, int rows)
 {
-    char name[32];
+    char name[16];
 
     if (!wiring_norms_output(y->c->wiring))
         return f;

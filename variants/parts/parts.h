@@ -11,7 +11,7 @@
 #define GATES(X) \
     X(gru) X(input) X(output) X(highway) X(sigtanh) X(residual)
 #define FFNS(X) \
-    X(relu) X(gelu) X(gelu_tanh) X(swish) X(glu) X(reglu) X(geglu) X(swiglu) X(bilinear) \
+    X(relu) X(gelu) X(gelu_tanh) X(swish) X(glu) X(reglu) X(geglu) X(geglu_tanh) X(swiglu) X(bilinear) \
     X(moe) X(proto) X(hash) X(pkm) X(rwkv6) X(rwkv7)
 #define POSITIONS(X) \
     X(none) X(sinusoid) X(learned) X(learned_layer) X(shaw) X(xl) X(rope) X(alibi) X(t5) \

@@ -116,5 +116,6 @@ static void gated_backward(const struct engine *g, const struct config *c, const
 const struct ffn ffn_glu = {.name = "glu", GATED(ACT_SIGMOID)};
 const struct ffn ffn_reglu = {.name = "reglu", GATED(ACT_RELU)};
 const struct ffn ffn_geglu = {.name = "geglu", GATED(ACT_GELU)};
+const struct ffn ffn_geglu_tanh = {.name = "geglu_tanh", GATED(ACT_GELU_TANH)};
 const struct ffn ffn_swiglu = {.name = "swiglu", GATED(ACT_SWISH)};
 const struct ffn ffn_bilinear = {.name = "bilinear", GATED(ACT_NONE)};
