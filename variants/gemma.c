@@ -4,9 +4,9 @@
  *
  *   s_ij = 50 tanh(q_i . k_j / (50 sqrt(dh)))     logits <- 30 tanh(logits / 30)
  *
- * Scores and logits have a cap; every other layer sees a window only. Its successor norms queries
- * and keys instead, has five local layers to a global one and a larger base in that one: qk_norm,
- * layer_windows and layer_rope_base in files. */
+ * Scores and logits have a cap; every other layer sees a window only. Gemma 3 (2025,
+ * arXiv:2503.19786) norms queries and keys instead and has five layers with a window to one that
+ * sees all, with a larger base of rotation. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
@@ -25,4 +25,22 @@ const struct variant variant_gemma = {
     .soft_cap = 50,
     .logit_cap = 30,
     .layer_windows = {2, {4096, 0}},
+};
+
+const struct variant variant_gemma3 = {
+    .name = "gemma3",
+    .paper = "Gemma Team 2025, arXiv:2503.19786",
+    .about = "five layers with a window to one that sees all, with another base of rotation",
+    .control = "qknorm --ffn geglu",
+    .pos = &pos_rope,
+    .mem = &mem_segment,
+    .ffn = &ffn_geglu,
+    .wiring = WIRING_PRE,
+    .norm_kind = NORM_RMS,
+    .bare_ffn = true,
+    .kv_heads = 2,
+    .around = {&head_qk_norm},
+    .head_eps = 1e-6f,
+    .layer_windows = {6, {1024, 1024, 1024, 1024, 1024, 0}},
+    .layer_rope_base = {6, {1e4, 1e4, 1e4, 1e4, 1e4, 1e6}},
 };

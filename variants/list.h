@@ -71,6 +71,7 @@
     X(yarn, POSITIONS) \
     X(qknorm, HEADS) \
     X(gemma, FULL) \
+    X(gemma3, FULL) \
     X(gated, HEADS) \
     X(sink, HEADS) \
     X(streaming, MEMORY) \

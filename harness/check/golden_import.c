@@ -2,7 +2,8 @@
  *
  * Golden files of published models (kind = import): ids in, logits, losses and states out, as the
  * publisher's program computes them. The file lies in the model's folder. The text is run whole,
- * and, where the model has a memory, cut into segments with cached keys and values, which must give
+ * and, where the model has a memory, cut into segments with cached keys and values or a state, which
+ * must give
  * the same. */
 #include "golden_import.h"
 
@@ -17,6 +18,7 @@ struct import_run {
     struct weights weights;
     struct lm whole, kept, cached; /* at once; likewise with its states; by segments */
     bool keeps, segments;          /* are the latter two run? */
+    enum mem_kind carries;         /* what segments leave behind */
     const struct tensor *ids;      /* [B,T] */
     int32_t *targets;              /* [B,T], the last of each 0 */
     float *nll, *logits;           /* [B*T], [B,T,V] */
@@ -90,7 +92,10 @@ static enum status read(struct run *r, struct err *e)
                                 r->c.pos->positions(&r->c));
     struct config cached = r->c;
     cached.mem_len = r->max.L;
-    o->segments = o->cuts.n > 0 && mem_can(config_mem(&r->c), MEM_KV);
+    o->carries = mem_can(config_mem(&r->c), MEM_KV)      ? MEM_KV
+                 : mem_can(config_mem(&r->c), MEM_STATE) ? MEM_STATE
+                                                         : MEM_NONE;
+    o->segments = o->cuts.n > 0 && o->carries != MEM_NONE;
     if ((st = lm_init(&o->whole, &r->c, e)) == OK && (st = lm_init(&o->kept, &r->c, e)) == OK)
         st = lm_init(&o->cached, o->segments ? &cached : &r->c, e);
     r->weights = &o->whole.params;
@@ -114,7 +119,7 @@ static enum status bind(struct run *r, struct err *e)
     if (st == OK && o->keeps)
         st = lm_bind_grad(&o->kept, r->g, &r->arena, e);
     if (st == OK && o->segments)
-        st = lm_bind(&o->cached, r->g, MEM_KV, cut, &r->arena, e);
+        st = lm_bind(&o->cached, r->g, o->carries, cut, &r->arena, e);
     o->targets = arena_take(&r->arena, PART_ACTIVATIONS, rows * sizeof(*o->targets));
     o->nll = arena_f32(&r->arena, PART_ACTIVATIONS, rows);
     o->logits = arena_f32(&r->arena, PART_ACTIVATIONS, rows * (size_t)r->c.V);

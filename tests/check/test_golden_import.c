@@ -10,9 +10,15 @@
 #include <criterion/parameterized.h>
 
 static const char *const models[] = {
-    "gpt2_plain",         "gpt2_f16_prefix", "neox_parallel_f16", "neox_serial", "llama_gqa_bf16",
-    "llama_tied_sharded", "llama3_scaling",  "mistral_window",    "qwen2_bias",  "qwen3_qknorm",
-    "txl_div1",           "txl_div4",        "txl_original_keys",
+    "gpt2_plain",        "gpt2_f16_prefix",
+    "neox_parallel_f16", "neox_serial",
+    "llama_gqa_bf16",    "llama_tied_sharded",
+    "llama3_scaling",    "mistral_window",
+    "qwen2_bias",        "qwen3_qknorm",
+    "txl_div1",          "txl_div4",
+    "txl_original_keys", "gemma2_capped",
+    "gemma3_text",       "olmo2",
+    "phi3_window",       "mamba2",
 };
 
 struct seen {

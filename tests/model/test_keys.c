@@ -119,7 +119,7 @@ Test(keys, another_part_is_of_another_variant)
     } cases[] = {{"rope", "forget", "1"},
                  {"fox", "forget", "0"},
                  {"localness", "gauss_form", "published"},
-                 {"rope", "soft_cap", "30"}};
+                 {"rope", "realformer", "sum"}};
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct config c = config_default(variant_find(cases[i].variant), 12, 2, 6, 16, 2, 11);

@@ -309,6 +309,87 @@ Test(published_config, keys_that_nothing_reads)
         try_patch(&patches[i]);
 }
 
+/* Families whose layers differ, or that are no llama: what they cannot say otherwise. */
+Test(published_config, other_families)
+{
+    static const struct patch patches[] = {
+        {"gemma2_capped", "{\"attn_logit_softcapping\":0}", "attn_logit_softcapping"},
+        {"gemma2_capped", "{\"sliding_window\":0}", "sliding_window"},
+        {"gemma2_capped", "{\"layer_types\":[\"full_attention\"]}", "layer_types has 1"},
+        {"gemma2_capped",
+         "{\"layer_types\":[\"full_attention\",\"chunked_attention\",\"full_attention\","
+         "\"full_attention\"]}",
+         "chunked_attention"},
+        {"gemma2_capped", "{\"layer_types\":7}", "layer_types"},
+        {"gemma2_capped", "{\"use_bidirectional_attention\":true}", "use_bidirectional_attention"},
+        {"gemma2_capped", "{\"layer_types\":null}", NULL},
+        {"gemma3_text", "{\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}}",
+         "rope_scaling linear"},
+        {"gemma3_text",
+         "{\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6,\"rope_type\":\"linear\","
+         "\"factor\":8},\"sliding_attention\":{\"rope_theta\":1e4}}}",
+         "linear of full_attention"},
+        {"gemma3_text", "{\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6}}}",
+         "without sliding_attention"},
+        {"gemma3_text", "{\"rope_local_base_freq\":5000}", "rope_local_base_freq 5000"},
+        {"gemma3_text",
+         "{\"rope_parameters\":null,\"rope_theta\":1e6,\"rope_local_base_freq\":1e4,"
+         "\"layer_types\":null,\"sliding_window_pattern\":6}",
+         NULL},
+        {"olmo2", "{\"clip_qkv\":8}", "clip_qkv"},
+        {"olmo2", "{\"layer_types\":[\"sliding_attention\",\"full_attention\"]}", "layer_types"},
+        {"phi3_window",
+         "{\"rope_parameters\":{\"rope_type\":\"longrope\",\"short_factor\":[1],"
+         "\"long_factor\":[2]}}",
+         "longrope"},
+        {"phi3_window", "{\"num_key_value_heads\":4}", "qkv_proj"},
+        {"mamba2", "{\"use_bias\":true}", "use_bias"},
+        {"mamba2", "{\"use_conv_bias\":false}", "use_conv_bias"},
+        {"mamba2", "{\"hidden_act\":\"gelu\"}", "hidden_act gelu"},
+        {"mamba2", "{\"expand\":3}", "expand 3"},
+        {"mamba2", "{\"time_step_limit\":[0.0,0.1]}", "time_step_limit"},
+        {"mamba2", "{\"time_step_limit\":[0.001,\"Infinity\"]}", "time_step_limit"},
+        {"mamba2", "{\"time_step_limit\":[0.0,\"Infinity\"],\"chunk_size\":64}", NULL},
+        {"mamba2", "{\"n_groups\":4}", "groups 4"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(patches); i++)
+        try_patch(&patches[i]);
+}
+
+/* Python writes words that JSON does not have; as parts of texts they say nothing. */
+Test(published_config, infinity_of_python)
+{
+    static const struct {
+        const char *from, *to, *says;
+    } words[] = {
+        {"{", "{\"time_step_limit\": [0.0, Infinity], \"note\": \"a \\\" Infinity\",", NULL},
+        {"{", "{\"time_step_limit\": [-Infinity, Infinity],", "time_step_limit"},
+        {"\"expand\": 2", "\"expand\": Infinity", "expand"},
+        {"\"expand\": 2", "\"expand\": NaN", "expand"},
+        {"\"expand\": 2", "\"expand\": Infinite", "not JSON"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        published_copy("mamba2");
+        json_t *const config = published_json("config.json");
+        json_object_del(config, "time_step_limit");
+        published_put_json("config.json", config);
+        const struct bytes b = published_read("config.json");
+        char *const text = strndup((const char *)b.data, b.n), *whole;
+        char *const at = strstr(text, words[i].from);
+        cr_assert_not_null(at, "%s", text);
+        *at = '\0';
+        cr_assert(asprintf(&whole, "%s%s%s", text, words[i].to, at + strlen(words[i].from)) > 0);
+        published_write("config.json", whole, strlen(whole));
+        if (words[i].says)
+            published_refused(words[i].to, words[i].says);
+        else
+            published_accepted(words[i].to);
+        free(whole), free(text), free(b.data);
+    }
+}
+
 /* null is a value only where the publisher's program has it so. */
 Test(published_config, values_of_another_type)
 {

@@ -45,10 +45,7 @@ static const char *around_differs(const struct config *a, const struct config *b
                        !choice_equal(first, config_numbers(a, s), config_numbers(b, s)))))
             return choice_key(first);
     }
-    return a->soft_cap != b->soft_cap     ? "soft_cap"
-           : a->logit_cap != b->logit_cap ? "logit_cap"
-           : a->out_gate != b->out_gate   ? "out_gate"
-                                          : NULL;
+    return a->out_gate != b->out_gate ? "out_gate" : NULL;
 }
 
 /* Rows are reported under the variant's name: in what no option chooses it is as the variant. */

@@ -31,6 +31,7 @@ static bool writes(const struct config *c)
     return c->mixer == &mixer_deltanet || c->mixer == &mixer_gdn || c->mixer == &mixer_kda;
 }
 static bool has_groups(const struct config *c) { return usual_of(c).groups > 0; }
+static bool norms_whole(const struct config *c) { return usual_of(c).norm_whole; }
 static bool has_lora(const struct config *c) { return usual_of(c).lora > 0; }
 
 const struct choice mix_choices[] = {
@@ -51,6 +52,9 @@ const struct choice mix_choices[] = {
     ROW_REAL(struct mix, beta_max, "beta_max", 0, 2, "most that a step writes", .applies = writes,
              .absent = "1", SETTING),
     ROW_FLAG(struct mix, norm_whole, "norm_whole", NULL, .absent = "0"),
+    ROW_INT(struct mix, norm_groups, "norm_groups", 1, 1 << 20,
+            "groups of heads that are normed apart", .absent = "1", .applies = norms_whole,
+            .if_other = true, SETTING),
     ROW_FLAG(struct mix, norm_bias, "norm_bias", NULL, .tensor = "attn.norm.bias"),
     ROW_WORD(struct mix, pairs, "rope_pairs", pairs_words, NULL, .applies = rotates,
              .absent = "interleaved", .if_other = true),
@@ -64,6 +68,7 @@ void mix_usual(const struct config *c, void *numbers, struct mix m)
 {
     const struct config layer = config_of_layers(c, false);
 
+    m.norm_groups = 1;
     if (m.norm_weights == 0)
         m.norm_weights = m.norm_whole ? layer.H * config_dv(&layer) : config_dv(&layer);
     *(struct mix *)numbers = m;
@@ -100,6 +105,10 @@ enum status mix_check(const struct config *c, const void *numbers, struct err *e
         return refuse(c, e, "groups", m->groups, "a divisor of --heads");
     if (has_lora(c) && m->lora < 1)
         return refuse(c, e, "lora", m->lora, "1 or more");
+    if (m->norm_groups < 1 || layer.H % m->norm_groups)
+        return refuse(c, e, "norm_groups", m->norm_groups, "a divisor of --heads");
+    if (m->norm_groups > 1 && !m->norm_whole)
+        return refuse(c, e, "norm_groups", m->norm_groups, "1 where each head is normed");
     if (m->norm_weights && m->norm_weights != dv && m->norm_weights != layer.H * dv)
         return refuse(c, e, "norm_weights", m->norm_weights, "the width of a head, or of all");
     if (!(m->gate_tau > 0))
@@ -191,7 +200,7 @@ void mix_linear(struct steps *t)
 int mix_normed(struct steps *t, int o)
 {
     const struct mix *const m = mix_of(t);
-    const int all = t->value[o].width, head = m->norm_whole ? all : config_dv(t->c);
+    const int all = t->value[o].width, head = m->norm_whole ? all / m->norm_groups : config_dv(t->c);
 
     if (m->head_norm == MIX_UNNORMED)
         return o;

@@ -19,7 +19,8 @@ struct mix {
     float gate_tau;   /* divides log decays */
     float gate_cap;   /* of gates before their exponential; 0 = none */
     float beta_max;   /* 2 allows negative eigenvalues */
-    bool norm_whole;  /* one norm over all heads */
+    bool norm_whole;  /* one norm over all heads, or over each of so many groups of them */
+    int norm_groups;
     bool norm_bias;
     int pairs;        /* which columns of a head are rotated together: 0 = neighbours, 1 = halves */
     bool moves_first; /* a layer alone moves its values towards the first layer's */

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CONFIG_BYTES = 1 << 20, MAX_SAID = 64, SAID_TEXT = 256 };
+enum { CONFIG_BYTES = 1 << 20, MAX_SAID = 64, SAID_TEXT = 512 };
 
 /* ---- files -------------------------------------------------------------------------------- */
 
@@ -54,6 +54,48 @@ static const char *read_text(char **text, size_t *n, const char *path, size_t mo
     return why;
 }
 
+/* Python writes Infinity and NaN as words that JSON does not have: they become texts, which no
+ * number is taken from. NULL = no memory. */
+static char *quote_words(const char *text, size_t *n)
+{
+    static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
+    char *const to = malloc(2 * *n + 1);
+    bool quoted = false;
+    size_t m = 0;
+
+    for (size_t i = 0; to && i < *n;) {
+        size_t length = 0;
+        for (size_t k = 0; !quoted && length == 0 && k < ARRAY_LEN(words); k++)
+            if (strlen(words[k]) <= *n - i && memcmp(text + i, words[k], strlen(words[k])) == 0)
+                length = strlen(words[k]);
+        if (length > 0) {
+            to[m++] = '"';
+            memcpy(to + m, text + i, length);
+            m += length;
+            to[m++] = '"';
+            i += length;
+            continue;
+        }
+        quoted = text[i] == '"' ? !quoted : quoted;
+        if (quoted && text[i] == '\\' && i + 1 < *n)
+            to[m++] = text[i++];
+        to[m++] = text[i++];
+    }
+    *n = m;
+    return to;
+}
+
+/* JSON with such words; NULL where it is none. */
+static json_t *read_python(const char *text, size_t n)
+{
+    char *const quoted = quote_words(text, &n);
+    json_error_t ignored;
+
+    json_t *const root = quoted ? json_read(quoted, n, JSON_REJECT_DUPLICATES, &ignored) : NULL;
+    free(quoted);
+    return root;
+}
+
 enum status import_json(json_t **out, const char *checkpoint, const char *path, size_t most,
                         struct err *e)
 {
@@ -75,6 +117,8 @@ enum status import_json(json_t **out, const char *checkpoint, const char *path, 
     }
     *out = json_read(text, n, JSON_REJECT_DUPLICATES, &why);
     const bool starved = !*out && errno == ENOMEM;
+    if (!*out && !starved)
+        *out = read_python(text, n);
     free(text);
     if (starved)
         return fail(e, E_NOMEM, "checkpoint %s: no memory for %s  -> free some", checkpoint, name);
@@ -236,22 +280,32 @@ const char *config_json_word(struct config_json *j, const char *key, const char 
     return absent;
 }
 
+/* Where what a key says goes; what it said before is gone. */
+static char **said_of(struct safetensors *s, const char *key)
+{
+    for (int i = 0; i < s->n_meta; i++)
+        if (strcmp(s->meta[2 * i], key) == 0) {
+            free(s->meta[2 * i + 1]);
+            return &s->meta[2 * i + 1];
+        }
+    CHECK(s->n_meta < MAX_SAID);
+    s->meta[2 * s->n_meta] = strdup(key);
+    return &s->meta[2 * s->n_meta++ + 1];
+}
+
 void config_json_put(struct config_json *j, const char *key, const char *fmt, ...)
 {
-    struct safetensors *const s = &j->said;
     char value[SAID_TEXT];
     va_list ap;
 
     if (j->st != OK)
         return;
-    CHECK(s->n_meta < MAX_SAID);
     va_start(ap, fmt);
     CHECK(vsnprintf(value, sizeof(value), fmt, ap) < SAID_TEXT);
     va_end(ap);
-    s->meta[2 * s->n_meta] = strdup(key);
-    s->meta[2 * s->n_meta + 1] = strdup(value);
-    s->n_meta++;
-    if (!s->meta[2 * s->n_meta - 2] || !s->meta[2 * s->n_meta - 1])
+    char **const at = said_of(&j->said, key);
+    *at = strdup(value);
+    if (!at[-1] || !*at)
         j->st = fail(j->e, E_NOMEM, "checkpoint %s: no memory  -> free some", j->path);
 }
 

@@ -58,7 +58,7 @@ const char *config_json_word(struct config_json *j, const char *key, const char 
 
 /* Say that the model has this tensor: some choices follow from that. At most one. */
 void config_json_put_tensor(struct config_json *j, const char *name);
-/* Say KEY = VALUE of the model, in the words of our checkpoints. */
+/* Say KEY = VALUE of the model, in the words of our checkpoints; the last value counts. */
 void config_json_put(struct config_json *j, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

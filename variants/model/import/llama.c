@@ -3,38 +3,24 @@
  * llama, and what is nearly the same: mistral (Jiang et al. 2023, arXiv:2310.06825) with a window,
  * qwen2 (Yang et al. 2024, arXiv:2407.10671) with biases of queries, keys and values, qwen3 (2025,
  * arXiv:2505.09388) with normed queries and keys. */
-#include "model_type.h"
-#include "variants/model/choices.h"
+#include "llama.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* clang-format off */
 #define TENSORS                                                                                    \
-    {.ours = "embed", .published = "embed_tokens"},                                                                     \
-    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},                                                  \
-    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},                                         \
-    {.ours = "layers.*.attn.q", .published = "layers.*.self_attn.q_proj"},                                              \
-    {.ours = "layers.*.attn.k", .published = "layers.*.self_attn.k_proj"},                                              \
-    {.ours = "layers.*.attn.v", .published = "layers.*.self_attn.v_proj"},                                              \
-    {.ours = "layers.*.attn.o", .published = "layers.*.self_attn.o_proj"},                                              \
-    {.ours = "layers.*.attn.q_norm", .published = "layers.*.self_attn.q_norm"},                                         \
-    {.ours = "layers.*.attn.k_norm", .published = "layers.*.self_attn.k_norm"},                                         \
-    {.ours = "layers.*.ff.g", .published = "layers.*.mlp.gate_proj"},                                                   \
-    {.ours = "layers.*.ff.1", .published = "layers.*.mlp.up_proj"},                                                     \
-    {.ours = "layers.*.ff.2", .published = "layers.*.mlp.down_proj"},                                                   \
-    {.ours = "final_ln", .published = "norm"},                                                                          \
-    {.ours = "out", .published = "lm_head", .bare = true, .tie = TIE_WORDS, .with = "embed_tokens"},                        \
+    {.ours = "embed", .published = "embed_tokens"},                                                \
+    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},                             \
+    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},                    \
+    LLAMA_ATTENTION,                                                                               \
+    {.ours = "layers.*.attn.q_norm", .published = "layers.*.self_attn.q_norm"},                    \
+    {.ours = "layers.*.attn.k_norm", .published = "layers.*.self_attn.k_norm"},                    \
+    LLAMA_FEED_FORWARD,                                                                            \
+    {.ours = "final_ln", .published = "norm"},                                                     \
+    LLAMA_OUTPUT,                                                                                  \
     {0}
-
-#define KEYS                                                                                       \
-    {"hidden_size", "d_model", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                                 \
-    {"num_attention_heads", "n_head", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                          \
-    {"num_hidden_layers", "n_layer", KEY_WHOLE, REQUIRED, 1, MAX_LAYERS},                          \
-    {"intermediate_size", "d_inner", KEY_WHOLE, REQUIRED, 1, 4 * MAX_WIDTH},                       \
-    {"vocab_size", "vocab", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                                    \
-    {"rms_norm_eps", "ln_eps", KEY_REAL, 1e-6, 0, 1},                                              \
-    {"tie_word_embeddings", "tied", KEY_FLAG, 0, 0, 1}
 /* clang-format on */
 
 static const struct tensor_row tensors[] = {TENSORS};
@@ -43,6 +29,7 @@ static const struct tensor_row qwen2_tensors[] = {
     TENSORS,
 };
 
+#define KEYS LLAMA_KEYS(1e-6, 0)
 static const struct key_row llama_keys[] = {
     KEYS,
     {"attention_bias", "attn_bias", KEY_FLAG, 0, 0, 1},
@@ -56,14 +43,14 @@ static const struct key_row qwen3_keys[] = {
 };
 static const struct key_row plain_keys[] = {KEYS, {0}};
 
-static const struct act_name acts[] = {
+const struct act_name llama_acts[] = {
     {"silu", "swiglu"}, {"gelu", "geglu"}, {"swish", "swiglu"}, {0}};
 
-static const struct rotary rotary = {
+const struct rotary llama_rotary = {
     .base = "rope_theta", .share = "partial_rotary_factor", .usual_share = 1, .whole = true};
 
 /* One kind of attention in all layers. */
-static void check_layer_types(struct config_json *j, const char *wanted)
+void import_check_layer_types(struct config_json *j, const char *wanted)
 {
     const json_t *const types = config_json_at(j, "layer_types");
     const json_t *type;
@@ -86,6 +73,65 @@ static void check_layer_types(struct config_json *j, const char *wanted)
             j->family, wanted);
 }
 
+/* Which layers see all, as the file says, or by a period. */
+static void read_layer_types(struct config_json *j, int layers, int period, bool *full)
+{
+    const json_t *const types = config_json_at(j, "layer_types");
+
+    if (types && json_array_size(types) != (size_t)layers)
+        config_json_refuse(j, "layer_types has %zu, num_hidden_layers is %d  -> give as many",
+                           json_array_size(types), layers);
+    for (int l = 0; l < layers; l++) {
+        const char *const word = json_string_value(json_array_get(types, (size_t)l));
+        full[l] = types ? word && strcmp(word, "full_attention") == 0 : (l + 1) % period == 0;
+        if (types && !full[l] && !(word && strcmp(word, "sliding_attention") == 0))
+            config_json_refuse(j,
+                               "%s with layer_types %.40s: not supported  -> use full_attention "
+                               "and sliding_attention",
+                               j->family, word ? word : "that are no words");
+    }
+}
+
+/* The shortest list that repeats; 0 = there is none. */
+static int period_of(const bool *full, int layers)
+{
+    for (int n = 1; n <= min_int(layers, MAX_LAYER_LIST); n++) {
+        int l = n;
+        while (l < layers && full[l] == full[l - n])
+            l++;
+        if (l == layers)
+            return n;
+    }
+    return 0;
+}
+
+void import_put_by_layer(struct config_json *j, const char *key, const bool *full, double of_window,
+                         double of_full)
+{
+    const int layers = config_json_whole(j, "num_hidden_layers", REQUIRED, 1, MAX_LAYERS);
+    const int period = period_of(full, layers);
+    char text[MAX_LAYER_LIST * 32] = "";
+
+    if (period == 0)
+        config_json_refuse(j,
+                           "%s with layer_types that do not repeat within %d layers: not "
+                           "supported  -> use a model whose kinds of layers alternate",
+                           j->family, (int)MAX_LAYER_LIST);
+    for (int l = 0; l < period; l++) {
+        const size_t n = strlen(text);
+        snprintf(text + n, sizeof(text) - n, "%s%.9g", l ? "," : "", full[l] ? of_full : of_window);
+    }
+    config_json_put(j, key, "%s", text);
+}
+
+void import_put_layer_types(struct config_json *j, int window, int period, bool *full)
+{
+    const int layers = config_json_whole(j, "num_hidden_layers", REQUIRED, 1, MAX_LAYERS);
+
+    read_layer_types(j, layers, period, full);
+    import_put_by_layer(j, "layer_windows", full, window, 0);
+}
+
 /* A count that null means, too, by what stands for null; REQUIRED = null is none. */
 static int whole_or_null(struct config_json *j, const char *key, int absent, int null)
 {
@@ -96,8 +142,7 @@ static int whole_or_null(struct config_json *j, const char *key, int absent, int
                : config_json_whole(j, key, absent, 1, MAX_WIDTH);
 }
 
-/* kv_absent: REQUIRED, or 0 = as many as heads, as null. head_absent: 0 = by the width, as null. */
-static void put_llama(struct config_json *j, const char *variant, int kv_absent, int head_absent)
+int import_put_heads(struct config_json *j, const char *variant, int kv_absent, int head_absent)
 {
     const int D = config_json_whole(j, "hidden_size", REQUIRED, 1, MAX_WIDTH);
     const int H = config_json_whole(j, "num_attention_heads", REQUIRED, 1, MAX_WIDTH);
@@ -121,17 +166,22 @@ static void put_llama(struct config_json *j, const char *variant, int kv_absent,
     import_put_common(j, variant);
     config_json_put(j, "d_head", "%d", dh);
     config_json_put(j, "kv_heads", "%d", kv);
-    config_json_put(j, "norm", "pre");
     config_json_put(j, "norm_kind", "rms");
     config_json_put(j, "scale", "%.9g", 1 / sqrt(dh));
-    import_put_rotary(j, &rotary, dh);
-    import_put_ffn(j, "hidden_act", "silu", acts);
+    return dh;
+}
+
+void import_put_llama(struct config_json *j, const char *variant, int kv_absent, int head_absent)
+{
+    import_put_rotary(j, &llama_rotary, import_put_heads(j, variant, kv_absent, head_absent));
+    config_json_put(j, "norm", "pre");
+    import_put_ffn(j, "hidden_act", "silu", llama_acts);
 }
 
 static void llama(struct config_json *j)
 {
-    put_llama(j, "llama", 0, 0);
-    check_layer_types(j, "full_attention");
+    import_put_llama(j, "llama", 0, 0);
+    import_check_layer_types(j, "full_attention");
 }
 
 /* Absent is the publisher's window, null is none. */
@@ -141,14 +191,14 @@ static void mistral(struct config_json *j)
     const json_t *const said = config_json_at(j, "sliding_window");
     const bool off = !said && json_object_get(j->root, "sliding_window");
 
-    put_llama(j, "llama", KV_HEADS, 0);
+    import_put_llama(j, "llama", KV_HEADS, 0);
     if (json_is_integer(said) && json_integer_value(said) == 0)
         config_json_refuse(j, "mistral with sliding_window 0  -> use null or 1 or more");
     const int window = off ? 0 : config_json_whole(j, "sliding_window", WINDOW, 1, MAX_DISTANCE);
     config_json_put(j, "window", "%d", window);
     config_json_put(j, "attn_bias", "0");
     config_json_put(j, "ff_bias", "0");
-    check_layer_types(j, window ? "sliding_attention" : "full_attention");
+    import_check_layer_types(j, window ? "sliding_attention" : "full_attention");
 }
 
 /* Without the switch, the window and the layers that would have it say nothing. */
@@ -161,13 +211,13 @@ static void refuse_some_windows(struct config_json *j)
                            "%s with use_sliding_window: windows in some layers only are not "
                            "supported (sliding_window)  -> use a model without",
                            j->family);
-    check_layer_types(j, "full_attention");
+    import_check_layer_types(j, "full_attention");
 }
 
 static void qwen2(struct config_json *j)
 {
     refuse_some_windows(j);
-    put_llama(j, "llama", REQUIRED, 0);
+    import_put_llama(j, "llama", REQUIRED, 0);
     config_json_put(j, "attn_bias", "1");
     config_json_put(j, "ff_bias", "0");
 }
@@ -177,36 +227,32 @@ static void qwen3(struct config_json *j)
     enum { HEAD = 128 };
 
     refuse_some_windows(j);
-    put_llama(j, "qknorm", REQUIRED, HEAD);
+    import_put_llama(j, "qknorm", REQUIRED, HEAD);
     config_json_put(j, "ff_bias", "0");
     config_json_put(j, "qk_norm", "1");
     config_json_put(j, "head_eps", "%.9g", config_json_real(j, "rms_norm_eps", 1e-6, 0, 1));
 }
 
-#define FAMILY                                                                                     \
-    .prefix = "model.", .embedding = "embed_tokens.weight", .layers = "num_hidden_layers",         \
-    .context = "max_position_embeddings"
-
 const struct model_type model_type_llama = {.name = "llama",
-                                            FAMILY,
+                                            LLAMA_FAMILY,
                                             .usual_context = 2048,
                                             .keys = llama_keys,
                                             .tensors = tensors,
                                             .more = llama};
 const struct model_type model_type_mistral = {.name = "mistral",
-                                              FAMILY,
+                                              LLAMA_FAMILY,
                                               .usual_context = 131072,
                                               .keys = plain_keys,
                                               .tensors = tensors,
                                               .more = mistral};
 const struct model_type model_type_qwen2 = {.name = "qwen2",
-                                            FAMILY,
+                                            LLAMA_FAMILY,
                                             .usual_context = 32768,
                                             .keys = plain_keys,
                                             .tensors = qwen2_tensors,
                                             .more = qwen2};
 const struct model_type model_type_qwen3 = {.name = "qwen3",
-                                            FAMILY,
+                                            LLAMA_FAMILY,
                                             .usual_context = 32768,
                                             .keys = qwen3_keys,
                                             .tensors = tensors,

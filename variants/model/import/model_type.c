@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct model_type *const model_types[] = {
-    &model_type_gpt2,  &model_type_gpt_neox, &model_type_llama,      &model_type_mistral,
-    &model_type_qwen2, &model_type_qwen3,    &model_type_transfo_xl,
-};
+#define X(name) &model_type_##name,
+static const struct model_type *const model_types[] = {MODEL_TYPES(X)};
+#undef X
 
 const struct model_type *model_type_find(const char *name)
 {
@@ -21,7 +20,17 @@ const struct model_type *model_type_find(const char *name)
 
 const char *model_type_names(void)
 {
-    return "gpt2, gpt_neox, llama, mistral, qwen2, qwen3 or transfo-xl";
+    enum { LAST = ARRAY_LEN(model_types) - 1 };
+    static char names[ARRAY_LEN(model_types) * 16];
+    size_t n = 0;
+
+    for (size_t i = 0; i <= LAST; i++)
+        n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s",
+                              i == LAST ? " or "
+                              : i       ? ", "
+                                        : "",
+                              model_types[i]->name);
+    return names;
 }
 
 /* ---- what is said ------------------------------------------------------------------------- */

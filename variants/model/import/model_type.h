@@ -6,13 +6,15 @@
 #define MODEL_TYPE_H
 
 #include "config_json.h"
+#include "variants/variant.h"
 
 /* How the numbers of a tensor of ours lie in a published one that holds `parts` alike:
  *   ROWS     [parts * rows, columns], part after part
  *   COLUMNS  [columns, parts * rows], transposed, likewise; vectors as ROWS
  *   HEADS    [heads, parts, rows / heads, columns]
+ *   STACK    rows of several tensors, one after the other, each with as many as it has
  *   NOWHERE  in none: it is 0 */
-enum layout { LAYOUT_ROWS, LAYOUT_COLUMNS, LAYOUT_HEADS, LAYOUT_NOWHERE };
+enum layout { LAYOUT_ROWS, LAYOUT_COLUMNS, LAYOUT_HEADS, LAYOUT_STACK, LAYOUT_NOWHERE };
 
 /* Names are whole, or stand for what has ".weight" or ".bias" behind them; '*' is the layer. The
  * first row that matches a tensor applies. Tensors that the model ties are not read: the
@@ -23,7 +25,11 @@ struct tensor_row {
     const char *ours, *published;
     enum layout layout;
     int part, parts; /* parts 0 = 1 */
-    bool bare;       /* has no prefix */
+    /* STACK: rows before part `part`; of all, if it is `parts`. */
+    int64_t (*before)(const struct config *c, int part);
+    bool taps;     /* [rows, 1, columns] */
+    bool plus_one; /* its numbers are what is added to 1 */
+    bool bare;     /* has no prefix */
     enum tie tie;
     const char *with;    /* the published name of what it is tied to */
     bool backwards;      /* in files without a prefix its rows stand in reverse order */
@@ -62,8 +68,23 @@ struct model_type {
     bool (*by_layer_depth)(struct config_json *j);
 };
 
-extern const struct model_type model_type_gpt2, model_type_gpt_neox, model_type_llama,
-    model_type_mistral, model_type_qwen2, model_type_qwen3, model_type_transfo_xl;
+/* In the order of messages. */
+#define MODEL_TYPES(X)                                                                             \
+    X(gemma2)                                                                                      \
+    X(gemma3_text)                                                                                 \
+    X(gpt2)                                                                                        \
+    X(gpt_neox)                                                                                    \
+    X(llama)                                                                                       \
+    X(mamba2)                                                                                      \
+    X(mistral)                                                                                     \
+    X(olmo2)                                                                                       \
+    X(phi3)                                                                                        \
+    X(qwen2)                                                                                       \
+    X(qwen3)                                                                                       \
+    X(transfo_xl)
+#define X(name) extern const struct model_type model_type_##name;
+MODEL_TYPES(X)
+#undef X
 
 /* NULL if it is unknown; their names, joined by commas. */
 const struct model_type *model_type_find(const char *name);
@@ -89,6 +110,13 @@ struct rotary {
     bool whole;               /* its program rotates whole heads only */
 };
 void import_put_rotary(struct config_json *j, const struct rotary *r, int head);
+/* Two bases: of layers that see a window, and of those that see all (full[l]), which `base` says. */
+struct rotary_kinds {
+    const char *base, *window_base; /* keys of the older spelling */
+    double usual, usual_window;
+};
+void import_put_rotary_kinds(struct config_json *j, const struct rotary_kinds *r, const bool *full,
+                             int head);
 
 /* What all families are where ours has a choice. */
 void import_put_common(struct config_json *j, const char *variant);

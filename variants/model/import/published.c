@@ -168,15 +168,21 @@ static void find_prefix(struct published *p)
 static int parts_of(const struct tensor_row *row) { return row->parts ? row->parts : 1; }
 
 /* The shape of the published tensor, from that of ours. */
-static int wanted_shape(int64_t shape[2], const struct tensor_row *row, const struct param *w)
+static int wanted_shape(const struct published *p, int64_t shape[TENSOR_RANK],
+                        const struct tensor_row *row, const struct param *w)
 {
-    const int64_t rows = (int64_t)w->shape[0] * parts_of(row);
+    const int64_t rows = row->layout == LAYOUT_STACK ? row->before(&p->config, row->parts)
+                                                     : (int64_t)w->shape[0] * parts_of(row);
     const bool turned = w->rank == 2 && row->layout == LAYOUT_COLUMNS;
 
     CHECK(w->rank == 1 || w->rank == 2);
     shape[0] = turned ? w->shape[1] : rows;
     shape[1] = turned ? rows : w->rank == 2 ? w->shape[1] : 0;
-    return w->rank;
+    if (!row->taps || w->rank == 1)
+        return w->rank;
+    shape[2] = shape[1];
+    shape[1] = 1;
+    return 3;
 }
 
 static void shape_text(char to[64], int rank, const int64_t *shape)
@@ -191,9 +197,9 @@ static void shape_text(char to[64], int rank, const int64_t *shape)
 static enum status check_tensor(const struct published *p, const struct tensor *t,
                                 const struct tensor_row *row, const struct param *w, struct err *e)
 {
-    int64_t want[2], is[TENSOR_RANK];
+    int64_t want[TENSOR_RANK], is[TENSOR_RANK];
     char wanted[64], found[64];
-    const int rank = wanted_shape(want, row, w);
+    const int rank = wanted_shape(p, want, row, w);
 
     for (int d = 0; d < t->rank; d++)
         is[d] = t->shape[d];
@@ -396,6 +402,10 @@ static enum status read_numbers(const struct published *p, const struct param *w
         read_backwards(w, t);
     else if (row->layout == LAYOUT_HEADS)
         read_heads(w, t, row->part, parts, p->config.H);
+    else if (row->layout == LAYOUT_STACK)
+        tensor_floats(w->data, t,
+                      (size_t)row->before(&p->config, row->part) * (w->n / (size_t)w->shape[0]),
+                      w->n);
     else
         tensor_floats(w->data, t, w->n * (size_t)row->part, w->n);
     return OK;
@@ -433,6 +443,8 @@ static enum status load_floats(const struct published *p, const struct param *w,
     const float factor = row->by_layer_depth && p->by_layer_depth ? 1 / (float)(layer + 1) : 1;
     for (size_t i = 0; factor != 1 && i < w->n; i++)
         w->data[i] *= factor;
+    for (size_t i = 0; row->plus_one && i < w->n; i++)
+        w->data[i] += 1;
     return OK;
 }
 

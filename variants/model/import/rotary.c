@@ -4,7 +4,7 @@
  * of a head beside an object rope_scaling, the newer one (version 5 of the publisher's program) all
  * in one object rope_parameters. Where both stand, the versions take different ones: they must say
  * the same. */
-#include "model_type.h"
+#include "llama.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +14,8 @@
 #define NEW "rope_parameters"
 #define BASE "rope_theta"
 #define SHARE "partial_rotary_factor"
+
+static const double MIN_BASE = 1.0001, MAX_BASE = 0x1p60;
 
 /* What the two objects say; NULL where there is none, or it is empty. */
 struct spellings {
@@ -335,15 +337,55 @@ static int rotated(struct config_json *j, const struct rotary *r, double share, 
 
 void import_put_rotary(struct config_json *j, const struct rotary *r, int head)
 {
-    enum { MOST = 1 << 30 };
     struct spellings s;
 
     read_spellings(j, &s);
-    const double base = agreed(j, &s, BASE, r->base, 10000, 1.0001, (double)MOST * MOST);
+    const double base = agreed(j, &s, BASE, r->base, 10000, MIN_BASE, MAX_BASE);
     const double share = agreed(j, &s, SHARE, r->share, r->usual_share, 0, 1);
     config_json_put(j, "scheme", "rope");
     config_json_put(j, "rope_base", "%.17g", base);
     config_json_put(j, "rope_dim", "%d", rotated(j, r, share, head));
     config_json_put(j, "rope_pairs", "half");
     put_scaling(j, &s);
+}
+
+/* ---- two kinds of layers ------------------------------------------------------------------ */
+
+/* The base of one kind of layers: the newer spelling has an object for each. */
+static double base_of(struct config_json *j, const json_t *all, const char *kind, const char *own,
+                      double usual)
+{
+    const json_t *const of_kind = json_object_get(all, kind);
+    const char *const how = kind_of(j, of_kind, kind);
+    const double beside = config_json_real(j, own, usual, MIN_BASE, MAX_BASE);
+    const double x = number_in(j, of_kind, kind, BASE, beside, MIN_BASE, MAX_BASE);
+
+    if (all && !json_is_object(of_kind))
+        config_json_refuse(j, "%s with " NEW " without %s  -> give a complete config", j->family,
+                           kind);
+    if (how && strcmp(how, "default") != 0)
+        config_json_refuse(j, "%s with rope_type %.40s of %s: not supported  -> use default",
+                           j->family, how, kind);
+    if (x != beside && config_json_at(j, own))
+        config_json_refuse(j, "%s with %s %g, " BASE " of %s %g  -> use one of them", j->family,
+                           own, beside, kind, x);
+    return x;
+}
+
+void import_put_rotary_kinds(struct config_json *j, const struct rotary_kinds *r, const bool *full,
+                             int head)
+{
+    const json_t *const old = object_at(j, OLD), *const all = object_at(j, NEW);
+    const char *const how = kind_of(j, old, OLD);
+
+    if (how && strcmp(how, "default") != 0)
+        config_json_refuse(j, "%s with " OLD " %.40s of some layers: not supported  -> use none",
+                           j->family, how);
+    const double of_full = base_of(j, all, "full_attention", r->base, r->usual);
+    const double of_window = base_of(j, all, "sliding_attention", r->window_base, r->usual_window);
+    config_json_put(j, "scheme", "rope");
+    config_json_put(j, "rope_base", "%.17g", of_full);
+    import_put_by_layer(j, "layer_rope_base", full, of_window, of_full);
+    config_json_put(j, "rope_dim", "%d", head);
+    config_json_put(j, "rope_pairs", "half");
 }

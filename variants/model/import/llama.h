@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the families after llama share with it. */
+#ifndef IMPORT_LLAMA_H
+#define IMPORT_LLAMA_H
+
+#include "model_type.h"
+#include "variants/model/choices.h"
+
+/* clang-format off */
+#define LLAMA_ATTENTION                                                                            \
+    {.ours = "layers.*.attn.q", .published = "layers.*.self_attn.q_proj"},                         \
+    {.ours = "layers.*.attn.k", .published = "layers.*.self_attn.k_proj"},                         \
+    {.ours = "layers.*.attn.v", .published = "layers.*.self_attn.v_proj"},                         \
+    {.ours = "layers.*.attn.o", .published = "layers.*.self_attn.o_proj"}
+
+#define LLAMA_FEED_FORWARD                                                                         \
+    {.ours = "layers.*.ff.g", .published = "layers.*.mlp.gate_proj"},                              \
+    {.ours = "layers.*.ff.1", .published = "layers.*.mlp.up_proj"},                                \
+    {.ours = "layers.*.ff.2", .published = "layers.*.mlp.down_proj"}
+
+#define LLAMA_OUTPUT                                                                               \
+    {.ours = "out", .published = "lm_head", .bare = true, .tie = TIE_WORDS, .with = "embed_tokens"}
+
+/* With the publisher's epsilon, and whether words are tied. */
+#define LLAMA_KEYS(eps, tied)                                                                      \
+    {"hidden_size", "d_model", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                                 \
+    {"num_attention_heads", "n_head", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                          \
+    {"num_hidden_layers", "n_layer", KEY_WHOLE, REQUIRED, 1, MAX_LAYERS},                          \
+    {"intermediate_size", "d_inner", KEY_WHOLE, REQUIRED, 1, 4 * MAX_WIDTH},                       \
+    {"vocab_size", "vocab", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                                    \
+    {"rms_norm_eps", "ln_eps", KEY_REAL, eps, 0, 1},                                               \
+    {"tie_word_embeddings", "tied", KEY_FLAG, tied, 0, 1}
+/* clang-format on */
+
+#define LLAMA_FAMILY                                                                               \
+    .prefix = "model.", .embedding = "embed_tokens.weight", .layers = "num_hidden_layers",         \
+    .context = "max_position_embeddings"
+
+/* Heads and the kind of norm, without its place, rotation and activation. kv_absent: REQUIRED, or 0 = as many as heads, as null;
+ * head_absent: 0 = by the width, as null. Returns the width of a head. */
+int import_put_heads(struct config_json *j, const char *variant, int kv_absent, int head_absent);
+/* All of a model that differs from llama in nothing else. */
+void import_put_llama(struct config_json *j, const char *variant, int kv_absent, int head_absent);
+
+/* One kind of attention in all layers. */
+void import_check_layer_types(struct config_json *j, const char *wanted);
+
+/* Layers that see a window, and others; where the file does not say which, layer l, from 0, sees
+ * all if (l + 1) % period is 0. full[l] of MAX_LAYERS says so; puts layer_windows. */
+void import_put_layer_types(struct config_json *j, int window, int period, bool *full);
+/* A number for layers that see a window, another for those that see all, as `key` of each layer. */
+void import_put_by_layer(struct config_json *j, const char *key, const bool *full, double of_window,
+                         double of_full);
+
+extern const struct act_name llama_acts[];
+extern const struct rotary llama_rotary; /* of whole heads */
+
+#endif

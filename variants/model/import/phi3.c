@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * phi3 (Abdin et al. 2024, arXiv:2404.14219): llama with one map for queries, keys and values, and
+ * one for both operands of the gate; a part of each head may be rotated, a window seen. */
+#include "llama.h"
+
+/* Rows before queries, keys, values; of all. */
+static int64_t rows_before(const struct config *c, int part)
+{
+    const int64_t q = (int64_t)c->H * c->dh, kv = (int64_t)c->kv_heads * c->dh;
+
+    return part == 0 ? 0 : q + (part - 1) * kv;
+}
+
+#define QKV(name, nth)                                                                             \
+    {                                                                                              \
+        .ours = "layers.*.attn." name, .published = "layers.*.self_attn.qkv_proj",                 \
+        .layout = LAYOUT_STACK, .part = nth, .parts = 3, .before = rows_before                     \
+    }
+
+static const struct tensor_row tensors[] = {
+    {.ours = "embed", .published = "embed_tokens"},
+    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
+    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},
+    QKV("q", 0),
+    QKV("k", 1),
+    QKV("v", 2),
+    {.ours = "layers.*.attn.o", .published = "layers.*.self_attn.o_proj"},
+    {.ours = "layers.*.ff.g", .published = "layers.*.mlp.gate_up_proj", .part = 0, .parts = 2},
+    {.ours = "layers.*.ff.1", .published = "layers.*.mlp.gate_up_proj", .part = 1, .parts = 2},
+    {.ours = "layers.*.ff.2", .published = "layers.*.mlp.down_proj"},
+    {.ours = "final_ln", .published = "norm"},
+    LLAMA_OUTPUT,
+    {0},
+};
+
+static const struct key_row keys[] = {LLAMA_KEYS(1e-5, 0), {0}};
+
+static const struct rotary rotary = {
+    .base = "rope_theta", .share = "partial_rotary_factor", .usual_share = 1};
+
+static void more(struct config_json *j)
+{
+    const bool windows = config_json_at(j, "sliding_window");
+
+    import_put_rotary(j, &rotary, import_put_heads(j, "llama", 0, 0));
+    import_put_ffn(j, "hidden_act", "silu", llama_acts);
+    config_json_put(j, "norm", "pre");
+    config_json_put(j, "attn_bias", "0");
+    config_json_put(j, "ff_bias", "0");
+    if (windows)
+        config_json_put(j, "window", "%d",
+                        config_json_whole(j, "sliding_window", REQUIRED, 1, MAX_DISTANCE));
+}
+
+const struct model_type model_type_phi3 = {.name = "phi3",
+                                           LLAMA_FAMILY,
+                                           .usual_context = 4096,
+                                           .keys = keys,
+                                           .tensors = tensors,
+                                           .more = more};
