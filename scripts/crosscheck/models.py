@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Random models of the families that `bench` imports, run by the program of others.
+
+    scripts/crosscheck/models.py DIR [FAMILY...]
+    bench check --golden DIR
+
+writes a folder for each family: config.json and model.safetensors as the Python package
+transformers saves them, and expect.safetensors with its logits and losses in double precision, and
+a cutting into segments. Needs torch, transformers and safetensors (docs/crosschecks.md)."""
+
+import os
+import sys
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+SEED = 20240817
+BATCH, TOKENS = 2, 37
+SEGMENTS = "11,1,25"
+
+LLAMA = dict(hidden_size=24, intermediate_size=28, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, vocab_size=61, max_position_embeddings=128)
+
+# family: class of the config, its values; several models of one family have a name after a dot.
+FAMILIES = {
+    "llama": ("LlamaConfig", LLAMA),
+    "llama.yarn": ("LlamaConfig", dict(LLAMA, rope_parameters=dict(
+        rope_type="yarn", factor=4.0, original_max_position_embeddings=16, rope_theta=10000.0))),
+    "mistral": ("MistralConfig", dict(LLAMA, sliding_window=9, head_dim=12)),
+    "qwen2": ("Qwen2Config", LLAMA),
+    "qwen3": ("Qwen3Config", dict(LLAMA, head_dim=12)),
+    "olmo2": ("Olmo2Config", dict(LLAMA, pad_token_id=1, eos_token_id=2)),
+    "phi3": ("Phi3Config", dict(LLAMA, pad_token_id=1, eos_token_id=2, bos_token_id=1)),
+    "phi3.window": ("Phi3Config", dict(LLAMA, hidden_size=32, pad_token_id=1, eos_token_id=2, bos_token_id=1,
+                                       sliding_window=7, rope_parameters=dict(
+                                           rope_type="default", rope_theta=10000.0,
+                                           partial_rotary_factor=0.5))),
+    "gemma2": ("Gemma2Config", dict(LLAMA, head_dim=12, sliding_window=9,
+                                    query_pre_attn_scalar=20)),
+    "gemma2.capped": ("Gemma2Config", dict(LLAMA, num_hidden_layers=4, head_dim=8,
+                                           sliding_window=5, attn_logit_softcapping=2.0,
+                                           final_logit_softcapping=3.0)),
+    "gemma3_text": ("Gemma3TextConfig", dict(LLAMA, num_hidden_layers=7, head_dim=12,
+                                             sliding_window=9, query_pre_attn_scalar=20)),
+    "mamba2": ("Mamba2Config", dict(hidden_size=24, num_hidden_layers=2, num_heads=6, head_dim=8,
+                                    state_size=10, n_groups=2, conv_kernel=4, expand=2,
+                                    vocab_size=61, chunk_size=16)),
+    "gpt2": ("GPT2Config", dict(n_embd=32, n_layer=3, n_head=4, vocab_size=97, n_positions=64)),
+    "gpt_neox": ("GPTNeoXConfig", dict(hidden_size=32, intermediate_size=44, num_hidden_layers=3,
+                                       num_attention_heads=4, vocab_size=97)),
+}
+
+
+def spread(model):
+    """Weights in a generic position: norms and biases, too."""
+    generator = torch.Generator().manual_seed(SEED)
+    with torch.no_grad():
+        for name, w in model.named_parameters():
+            noise = torch.randn(w.shape, generator=generator)
+            if w.dim() >= 2:
+                w.copy_(noise * (0.9 / w[0].numel() ** 0.5))
+            elif "A_log" in name:
+                w.copy_(noise.abs().log1p())
+            else:
+                w.add_(0.3 * noise)
+
+
+def write(folder, family, config):
+    torch.manual_seed(SEED)
+    config._attn_implementation = "eager"
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    spread(model)
+    model.save_pretrained(folder, safe_serialization=True)
+    model = model.double()
+    ids = torch.randint(0, config.vocab_size, (BATCH, TOKENS),
+                        generator=torch.Generator().manual_seed(SEED))
+    with torch.no_grad():
+        logits = model(ids, use_cache=False).logits
+    nll = torch.nn.functional.cross_entropy(
+        logits[:, :-1].reshape(-1, logits.shape[-1]), ids[:, 1:].reshape(-1),
+        reduction="none").reshape(BATCH, TOKENS - 1)
+    save_file({"in.ids": ids.to(torch.int32), "out.logits": logits.float().contiguous(),
+               "out.nll": nll.float().contiguous()},
+              os.path.join(folder, "expect.safetensors"),
+              {"kind": "import", "name": os.path.basename(folder), "family": family,
+               "judge": "transformers %s" % transformers.__version__, "segments": SEGMENTS,
+               "tolerance": "2e-5", "tolerance_abs": "2e-5",
+               "total_nll": "%.12g" % nll.sum(), "n_tokens": str(nll.numel()),
+               "mean_nll": "%.12g" % nll.mean(), "ppl": "%.12g" % nll.mean().exp()})
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
+    transformers.logging.set_verbosity_error()
+    for name, (kind, values) in FAMILIES.items():
+        family = name.split(".")[0]
+        if len(sys.argv) > 2 and family not in sys.argv[2:]:
+            continue
+        write(os.path.join(sys.argv[1], name), family, getattr(transformers, kind)(**values))
+        print(name)
+
+
+main()
