@@ -160,9 +160,9 @@ static bool has_word(const struct choice *row, const char *text)
 {
     int i = 0;
 
-    while (row->codec == CODEC_WORD && row->words[i] && strcmp(row->words[i], text) != 0)
+    while (choice_word(row, i) && strcmp(choice_word(row, i), text) != 0)
         i++;
-    return row->codec == CODEC_WORD && row->words[i];
+    return choice_word(row, i);
 }
 
 /* Where the file has no such key, or says "none" of what has no such value, the value stays or is

@@ -92,6 +92,7 @@
     X(MASKED, "sub-layers with trained masks", NULL, "", strchr(c->subs, SUB_MASKED))              \
     X(SLOTS, "slots", NULL, "", strchr(c->subs, SUB_READ))                                         \
     X(RNN, "recurrent sub-layers", NULL, "", c->rnn_layers > 0)                                    \
+    X(FFN_NONE, "--ffn none", NULL, "", c->ffn == &ffn_none)                                       \
     X(FFN_TOKENS, "--ffn", c->ffn->name, "that reads tokens", c->ffn && c->ffn->read_tokens)       \
     X(FFN_MIXES, "--ffn", c->ffn->name, "whose rows depend on each other",                         \
       c->ffn && c->ffn->mixes)                                                                     \

@@ -92,8 +92,8 @@ static void more(struct config_json *j)
     config_json_put(j, "norm_kind", "rms");
     config_json_put(j, "norm_whole", "1");
     config_json_put(j, "norm_groups", "%d", config_json_whole(j, "n_groups", 8, 1, MAX_WIDTH));
-    config_json_put(j, "subs", "s");
-    config_json_put(j, "d_inner", "0");
+    config_json_put(j, "ffn", "none");
+    config_json_put(j, "d_inner", "1"); /* of nothing */
 }
 
 const struct model_type model_type_mamba2 = {.name = "mamba2",

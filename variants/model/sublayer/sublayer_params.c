@@ -7,6 +7,7 @@
 #include "variants/model/attention/around.h"
 #include "variants/model/attention/sublayer_lsra.h"
 #include "variants/parts/norm.h"
+#include "variants/parts/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -298,6 +299,14 @@ void sublayers_model_params(const struct config *c, struct params *p)
         c->mixer->model_params(c, p);
 }
 
+/* Has layer l such a sub-layer, if its layers do? */
+static bool has_letter(const struct config *c, int l, char letter)
+{
+    return letter == SUB_CPE   ? l == 0 || c->cpe_layers == CPE_ALL
+           : letter == SUB_FFN ? c->ffn != &ffn_none
+                               : true;
+}
+
 /* Letters of layer l. */
 static void letters_of(const struct config *c, int l, char block[MAX_RNNS + MAX_SUBS])
 {
@@ -307,7 +316,7 @@ static void letters_of(const struct config *c, int l, char block[MAX_RNNS + MAX_
     for (; n < c->rnn_layers; n++)
         block[n] = SUB_RNN;
     for (const char *at = subs; *at; at++)
-        if (*at != SUB_CPE || l == 0 || c->cpe_layers == CPE_ALL)
+        if (has_letter(c, l, *at))
             block[n++] = *at;
     block[n] = '\0';
 }

@@ -142,3 +142,6 @@ const struct ffn ffn_relu = {.name = "relu", PLAIN(ACT_RELU)};
 const struct ffn ffn_gelu = {.name = "gelu", PLAIN(ACT_GELU)};
 const struct ffn ffn_gelu_tanh = {.name = "gelu_tanh", PLAIN(ACT_GELU_TANH)};
 const struct ffn ffn_swish = {.name = "swish", .numbers = &swish_numbers, PLAIN(ACT_SWISH)};
+
+/* Layers without a feed-forward network: they have no such sub-layer (sublayer_params.c). */
+const struct ffn ffn_none = {.name = "none", .no_hidden = true};
