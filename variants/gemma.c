@@ -40,7 +40,6 @@ const struct variant variant_gemma3 = {
     .bare_ffn = true,
     .kv_heads = 2,
     .around = {&head_qk_norm},
-    .head_eps = 1e-6f,
     .layer_windows = {6, {1024, 1024, 1024, 1024, 1024, 0}},
     .layer_rope_base = {6, {1e4, 1e4, 1e4, 1e4, 1e4, 1e6}},
 };

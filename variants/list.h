@@ -57,6 +57,7 @@
     X(mamba2_hybrid, RECURRENT) \
     X(gdn_hybrid, RECURRENT) \
     X(kda_hybrid, RECURRENT) \
+    X(qwen3_next, RECURRENT) \
     X(mlstm, RECURRENT) \
     X(hgrn2, RECURRENT) \
     X(rwkv6, RECURRENT) \

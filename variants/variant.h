@@ -223,10 +223,10 @@ struct variant {
     const char *mask; /* default sparse masks, as text for masks_parse; NULL = none */
     /* Its parts of attention (around_parts.h), with their usual numbers. */
     const struct around_part *around[MOST_AROUND];
-    enum out_gate out_gate; /* default */
-    float soft_cap;         /* see struct config */
-    float head_eps;         /* of norms of a head; 0 = 1e-5 */
-    float logit_cap;        /* see struct config */
+    enum out_gate out_gate, attn_gate; /* default */
+    float soft_cap;                    /* see struct config */
+    float head_eps;                    /* of norms of a head; 0 = 1e-5 */
+    float logit_cap;                   /* see struct config */
     struct { /* of pos_shaw by default: tables of each head, none of values, clip (0 = 16) */
         bool per_head, keys_only;
         int clip;
@@ -336,10 +336,11 @@ struct config {
     /* The second scheme, for terms other than positions: its hooks check, layer_params, reserve,
      * build_tables and their backward are called after those of pos; NULL = none. */
     const struct pos *attn_extra;
-    enum out_gate out_gate; /* a choice, and recurrent mixers have it, too */
-    float soft_cap;         /* of scores, a number of the core (struct attn); 0 = off */
-    float head_eps;         /* of norms of a head, in attention and mixers */
-    enum mla_form mla;      /* of latent attention */
+    enum out_gate out_gate;  /* a choice, and recurrent mixers have it, too */
+    enum out_gate attn_gate; /* of the layers of a stack that attend */
+    float soft_cap;          /* of scores, a number of the core (struct attn); 0 = off */
+    float head_eps;          /* of norms of a head, in attention and mixers */
+    enum mla_form mla;       /* of latent attention */
     /* Layers that alternate between the mixer and attention; `recurrent` has the mixer's sizes. */
     struct stack stack;
     struct recurrent_sizes {

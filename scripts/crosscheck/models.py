@@ -15,6 +15,7 @@ import sys
 import torch
 import transformers
 from safetensors.torch import save_file
+from transformers.models.qwen3_5 import modeling_qwen3_5
 
 SEED = 20240817
 BATCH, TOKENS = 2, 37
@@ -47,6 +48,14 @@ FAMILIES = {
     "mamba2": ("Mamba2Config", dict(hidden_size=24, num_hidden_layers=2, num_heads=6, head_dim=8,
                                     state_size=10, n_groups=2, conv_kernel=4, expand=2,
                                     vocab_size=61, chunk_size=16)),
+    "qwen3_5_text": ("Qwen3_5TextConfig", dict(
+        LLAMA, num_hidden_layers=4, head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4,
+        linear_key_head_dim=6, linear_value_head_dim=10, rope_parameters=dict(
+            rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5))),
+    "qwen3_5_text.alike": ("Qwen3_5TextConfig", dict(
+        LLAMA, num_hidden_layers=2, head_dim=16, linear_num_key_heads=3, linear_num_value_heads=3,
+        linear_key_head_dim=4, linear_value_head_dim=8,
+        layer_types=["full_attention", "linear_attention"])),
     "gpt2": ("GPT2Config", dict(n_embd=32, n_layer=3, n_head=4, vocab_size=97, n_positions=64)),
     "gpt_neox": ("GPTNeoXConfig", dict(hidden_size=32, intermediate_size=44, num_hidden_layers=3,
                                        num_attention_heads=4, vocab_size=97)),
@@ -65,6 +74,22 @@ def spread(model):
                 w.copy_(noise.abs().log1p())
             else:
                 w.add_(0.3 * noise)
+
+
+def delta_rule(query, key, value, g, beta, **_):
+    """The gated delta rule token by token, in the type of its operands: the package's own rounds to
+    float, which some models magnify beyond the tolerance."""
+    heads = value.shape[2]
+    query, key = (x.repeat_interleave(heads // x.shape[2], 2) for x in (query, key))
+    query, key = (x / (x.square().sum(-1, keepdim=True) + 1e-6).sqrt() for x in (query, key))
+    state = value.new_zeros(value.shape[0], heads, key.shape[-1], value.shape[-1])
+    out = torch.empty_like(value)
+    for t in range(value.shape[1]):
+        k, write = key[:, t, :, :, None], beta[:, t, :, None]
+        state = state * g[:, t, :, None, None].exp()
+        state = state + k * (write * (value[:, t] - (state * k).sum(2)))[:, :, None]
+        out[:, t] = (state * query[:, t, :, :, None]).sum(2) / query.shape[-1] ** 0.5
+    return out, None
 
 
 def write(folder, family, config):
@@ -95,6 +120,7 @@ def main():
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     transformers.logging.set_verbosity_error()
+    modeling_qwen3_5.torch_chunk_gated_delta_rule = delta_rule
     for name, (kind, values) in FAMILIES.items():
         family = name.split(".")[0]
         if len(sys.argv) > 2 and family not in sys.argv[2:]:

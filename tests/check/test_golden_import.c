@@ -19,6 +19,7 @@ static const char *const models[] = {
     "txl_original_keys", "gemma2_capped",
     "gemma3_text",       "olmo2",
     "phi3_window",       "mamba2",
+    "qwen3_5_text",
 };
 
 struct seen {

@@ -166,3 +166,18 @@ Test(grad_lm, is_the_derivative_of_normed_rows, .timeout = 300)
     set_choice(&c, "qk_norm_over", "row");
     expect_derivatives_somewhere(&c, 0);
 }
+
+/* Heads of queries and keys that serve several heads of values each. */
+Test(grad_lm, is_the_derivative_of_shared_keys, .timeout = 300)
+{
+    static const char *const names[] = {"deltanet", "gdn", "kda", "qwen3-next"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct config c = config_default(variant_find(names[i]), 12, 4, 3, 17, 2, 11);
+        c.max_seq = 64;
+        set_choice(&c, "key_heads", "2");
+        if (c.stack.n)
+            c.stack = (struct stack){2, {false, true}};
+        expect_derivatives_somewhere(&c, 0);
+    }
+}

@@ -351,6 +351,18 @@ Test(published_config, other_families)
         {"mamba2", "{\"time_step_limit\":[0.001,\"Infinity\"]}", "time_step_limit"},
         {"mamba2", "{\"time_step_limit\":[0.0,\"Infinity\"],\"chunk_size\":64}", NULL},
         {"mamba2", "{\"n_groups\":4}", "groups 4"},
+        {"qwen3_5_text", "{\"attention_bias\":true}", "attention_bias"},
+        {"qwen3_5_text", "{\"linear_num_key_heads\":3}", "linear_num_key_heads 3"},
+        {"qwen3_5_text", "{\"num_experts\":4}", "num_experts"},
+        {"qwen3_5_text",
+         "{\"layer_types\":[\"linear_attention\",\"linear_attention\",\"sliding_attention\","
+         "\"full_attention\"]}",
+         "sliding_attention"},
+        {"qwen3_5_text", "{\"layer_types\":null,\"full_attention_interval\":4}", NULL},
+        {"qwen3_5_text",
+         "{\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":10000.0,"
+         "\"partial_rotary_factor\":0.5,\"mrope_section\":[1,1],\"mrope_interleaved\":true}}",
+         NULL},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(patches); i++)

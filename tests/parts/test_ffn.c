@@ -31,7 +31,7 @@ static double curve(const char *kind, double x, double beta)
         return x > 0 ? x : 0;
     if (strcmp(kind, "gelu") == 0 || strcmp(kind, "geglu") == 0)
         return x * (1 + erf(x / sqrt(2))) / 2;
-    if (strcmp(kind, "gelu_tanh") == 0)
+    if (strcmp(kind, "gelu_tanh") == 0 || strcmp(kind, "geglu_tanh") == 0)
         return x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
     if (strcmp(kind, "swish") == 0 || strcmp(kind, "swiglu") == 0)
         return x * sigma(beta * x);
@@ -181,7 +181,7 @@ Test(ffn, lists)
 {
     for (int k = 0; ffns[k]; k++)
         cr_expect_eq(ffn_find(ffns[k]->name), ffns[k]);
-    cr_expect(!ffn_find("none") && !ffn_find("") && ffn_find("swiglu"));
+    cr_expect(!ffn_find("nothing") && !ffn_find("") && ffn_find("swiglu"));
 }
 
 Test(ffn, parameters_are_found_by_name)

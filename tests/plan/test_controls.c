@@ -134,9 +134,11 @@ Test(controls, are_command_lines)
     for (int i = 1; variants[i]; i++) {
         struct options o;
         struct plan p;
+        const struct variant *const control = model_of(variants[i]->control).variant;
         char line[256];
 
-        snprintf(line, sizeof(line), "-b ref --workload layer --seq 8 --mem 0 -V %s",
+        snprintf(line, sizeof(line), "-b ref --workload %s --seq 8 --mem 0 -V %s",
+                 control_acts_between_layers(control) ? "segment --layers 6" : "layer",
                  variants[i]->control);
         must_plan(&p, &o, line);
         cr_expect_eq(p.n, 1, "%s: %d cases", variants[i]->control, p.n);

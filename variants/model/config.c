@@ -75,7 +75,7 @@ struct config config_of_layers(const struct config *c, bool attends)
 
     if (c->stack.n && attends) {
         one.mixer = NULL;
-        one.out_gate = gates_attention(c) ? c->out_gate : OUT_GATE_NONE;
+        one.out_gate = gates_attention(c) ? c->out_gate : c->attn_gate;
     } else if (c->stack.n) {
         if (c->recurrent.H) {
             one.H = c->recurrent.H;
@@ -162,6 +162,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .mixer = v->mixer,
         .attn_extra = v->attn_extra,
         .out_gate = v->out_gate,
+        .attn_gate = v->attn_gate,
         .soft_cap = v->soft_cap,
         .head_eps = v->head_eps > 0 ? v->head_eps : 1e-5f,
         .logit_cap = v->logit_cap,
@@ -418,6 +419,10 @@ static enum status check_mixer(const struct config *c, struct err *e)
         return fail(e, E_USAGE,
                     "%s: out_gate %s is of recurrent mixers  -> use elementwise, headwise", name,
                     out_gate_name[gate]);
+    if (c->attn_gate != OUT_GATE_NONE && (!c->stack.n || gates_attention(c)))
+        return fail(e, E_USAGE, "%s: attn_gate %s %s  -> use out_gate", name,
+                    out_gate_name[c->attn_gate],
+                    c->stack.n ? "beside one of all layers" : "without layers of two kinds");
     if (!c->mixer && !c->stack.n && c->share_qk)
         return fail(e, E_USAGE, "%s: share_qk without a mixer that chooses by content  -> use 0",
                     name);

@@ -77,8 +77,11 @@ static void add(struct differences *d, const char *name, bool idea)
     int i = 0;
 
     d->idea = d->idea || idea;
-    while (i < d->n && strcmp(d->name[i], name) != 0)
-        i++;
+    for (; i < d->n; i++) {
+        CHECK(d->name[i]);
+        if (strcmp(d->name[i], name) == 0)
+            break;
+    }
     CHECK(i < DIFFERENCES_MOST);
     d->name[i] = name;
     d->n = max_int(d->n, i + 1);
@@ -143,7 +146,8 @@ struct differences control_differences(const struct config *a, const struct conf
     for (int i = MODEL_SIZES; (row = model_key(i)); i++)
         add_row(&d, row, a, b, a, b, scope);
     for (enum part_slot s = 0; s < SLOT_COUNT; s++)
-        if (s != SLOT_FFN && s != SLOT_NORM && (s != SLOT_POS || placed))
+        if (s != SLOT_FFN && s != SLOT_NORM && (s != SLOT_POS || placed) &&
+            (s < SLOT_AROUND || scope == SCOPE_MODEL || !a->stack.n))
             add_numbers(&d, a, b, s, scope);
     return d;
 }

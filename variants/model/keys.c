@@ -27,6 +27,8 @@ static bool has_sinusoids(const struct config *c)
 {
     return c->steps || (c->pos && c->pos->sinusoids);
 }
+static bool has_stack(const struct config *c) { return c->stack.n > 0; }
+static const char *const attn_gate_name[] = {"none", "elementwise", "headwise", NULL};
 static bool is_shaw(const struct config *c) { return c->pos == &pos_shaw; }
 static bool is_lazy(const struct config *c) { return c->variant->lazy_group > 0; }
 static bool streams(const struct config *c) { return c->variant->stream_sinks > 0; }
@@ -201,6 +203,9 @@ static const struct choice others[] = {
     ROW_INT(struct config, lazy_group, "lazy_group", 0, MAX_LAYERS,
             "layers that share probabilities", .scope = SCOPE_MODEL, .setting = true,
             .applies = is_lazy, .absent = "0"),
+    ROW_WORD(struct config, attn_gate, "attn_gate", attn_gate_name,
+             "gate on the output of the layers that attend", .absent = "none", .scope = SCOPE_MODEL,
+             .applies = has_stack, .if_other = true, SETTING),
     ROW_REAL(struct config, head_eps, "head_eps", 0, FLT_MAX, NULL, .absent = "1e-5"),
     ROW_REAL(struct config, soft_cap, "soft_cap", 0, FLT_MAX, "most that a score is, 0 = any",
              .absent = "0", SETTING),

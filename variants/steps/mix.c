@@ -40,6 +40,9 @@ const struct choice mix_choices[] = {
             .applies = has_conv, .absent = "0"),
     ROW_INT(struct mix, groups, "groups", 0, 1 << 20, "groups of heads that share q and k",
             .setting = true, .applies = has_groups, .absent = "1"),
+    ROW_INT(struct mix, key_heads, "key_heads", 0, 1 << 20,
+            "heads of q and k, each of several heads of v; 0 = as many", .absent = "0",
+            .applies = writes, .if_other = true, SETTING),
     ROW_INT(struct mix, lora, "lora", 0, 1 << 20, "rank of the low-rank maps of gates",
             .setting = true, .applies = has_lora, .rows_of = "attn.gk.1.weight"),
     ROW_WORD(struct mix, head_norm, "head_norm", norm_words, NULL, .absent = "rms"),
@@ -103,6 +106,8 @@ enum status mix_check(const struct config *c, const void *numbers, struct err *e
                       "as many as heads: a recurrence has no groups");
     if (m->groups < 0 || (m->groups && layer.H % m->groups))
         return refuse(c, e, "groups", m->groups, "a divisor of --heads");
+    if (m->key_heads < 0 || (m->key_heads && (!writes(c) || layer.H % m->key_heads)))
+        return refuse(c, e, "key_heads", m->key_heads, "0, or a divisor of --heads");
     if (has_lora(c) && m->lora < 1)
         return refuse(c, e, "lora", m->lora, "1 or more");
     if (m->norm_groups < 1 || layer.H % m->norm_groups)
@@ -134,7 +139,8 @@ struct ramp mix_shifts(const struct steps *t, const float *p, int n)
 
 struct qkv mix_qkv(struct steps *t, bool silu)
 {
-    const int keys = mix_keys(t), values = mix_values(t), taps = mix_of(t)->conv_width;
+    const int heads = mix_of(t)->key_heads ? mix_of(t)->key_heads : t->c->H;
+    const int keys = heads * t->c->dh, values = mix_values(t), taps = mix_of(t)->conv_width;
     const int all = steps_value(t, 2 * keys + values);
     int from = all;
 
@@ -172,6 +178,7 @@ struct recurrence mix_delta(struct steps *t)
     x.q = step_unit(t, x.q, t->c->dh, 1e-6f, false);
     x.k = step_unit(t, x.k, t->c->dh, 1e-6f, false);
     struct recurrence r = mix_recurrence(t, x);
+    r.q_heads = r.k_heads = mix_of(t)->key_heads;
     const int z = step_linear(t, STEPS_INPUT, t->c->H, "beta");
     r.beta = step_apply(t, z, CURVE_SIGMOID, mix_of(t)->beta_max);
     return r;
@@ -200,7 +207,8 @@ void mix_linear(struct steps *t)
 int mix_normed(struct steps *t, int o)
 {
     const struct mix *const m = mix_of(t);
-    const int all = t->value[o].width, head = m->norm_whole ? all / m->norm_groups : config_dv(t->c);
+    const int all = t->value[o].width,
+              head = m->norm_whole ? all / m->norm_groups : config_dv(t->c);
 
     if (m->head_norm == MIX_UNNORMED)
         return o;

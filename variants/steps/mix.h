@@ -13,6 +13,7 @@ enum mix_norm { MIX_RMS, MIX_LAYER, MIX_UNNORMED };
 struct mix {
     int conv_width;   /* taps; 0 = no convolution */
     int groups;       /* of heads that share q and k */
+    int key_heads;    /* heads of q and k, in turn of several of v; 0 = as many */
     int lora;         /* rank of low-rank maps */
     int head_norm;    /* enum mix_norm */
     int norm_weights; /* a head's width, or one for each column */

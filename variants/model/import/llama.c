@@ -73,8 +73,9 @@ void import_check_layer_types(struct config_json *j, const char *wanted)
             j->family, wanted);
 }
 
-/* Which layers see all, as the file says, or by a period. */
-static void read_layer_types(struct config_json *j, int layers, int period, bool *full)
+/* Which layers see all, as the file says, or by a period; the others are what `other` says. */
+static void read_layer_types(struct config_json *j, const char *other, int layers, int period,
+                             bool *full)
 {
     const json_t *const types = config_json_at(j, "layer_types");
 
@@ -84,39 +85,39 @@ static void read_layer_types(struct config_json *j, int layers, int period, bool
     for (int l = 0; l < layers; l++) {
         const char *const word = json_string_value(json_array_get(types, (size_t)l));
         full[l] = types ? word && strcmp(word, "full_attention") == 0 : (l + 1) % period == 0;
-        if (types && !full[l] && !(word && strcmp(word, "sliding_attention") == 0))
+        if (types && !full[l] && !(word && strcmp(word, other) == 0))
             config_json_refuse(j,
                                "%s with layer_types %.40s: not supported  -> use full_attention "
-                               "and sliding_attention",
-                               j->family, word ? word : "that are no words");
+                               "and %s",
+                               j->family, word ? word : "that are no words", other);
     }
 }
 
-/* The shortest list that repeats; 0 = there is none. */
-static int period_of(const bool *full, int layers)
+/* The length of the shortest list that repeats, up to `most`. */
+static int period_of(struct config_json *j, const bool *full, int most)
 {
-    for (int n = 1; n <= min_int(layers, MAX_LAYER_LIST); n++) {
+    const int layers = config_json_whole(j, "num_hidden_layers", REQUIRED, 1, MAX_LAYERS);
+
+    for (int n = 1; n <= min_int(layers, most); n++) {
         int l = n;
         while (l < layers && full[l] == full[l - n])
             l++;
         if (l == layers)
             return n;
     }
+    config_json_refuse(j,
+                       "%s with layer_types that do not repeat within %d layers: not supported  -> "
+                       "use a model whose kinds of layers alternate",
+                       j->family, most);
     return 0;
 }
 
 void import_put_by_layer(struct config_json *j, const char *key, const bool *full, double of_window,
                          double of_full)
 {
-    const int layers = config_json_whole(j, "num_hidden_layers", REQUIRED, 1, MAX_LAYERS);
-    const int period = period_of(full, layers);
+    const int period = period_of(j, full, MAX_LAYER_LIST);
     char text[MAX_LAYER_LIST * 32] = "";
 
-    if (period == 0)
-        config_json_refuse(j,
-                           "%s with layer_types that do not repeat within %d layers: not "
-                           "supported  -> use a model whose kinds of layers alternate",
-                           j->family, (int)MAX_LAYER_LIST);
     for (int l = 0; l < period; l++) {
         const size_t n = strlen(text);
         snprintf(text + n, sizeof(text) - n, "%s%.9g", l ? "," : "", full[l] ? of_full : of_window);
@@ -128,8 +129,23 @@ void import_put_layer_types(struct config_json *j, int window, int period, bool 
 {
     const int layers = config_json_whole(j, "num_hidden_layers", REQUIRED, 1, MAX_LAYERS);
 
-    read_layer_types(j, layers, period, full);
+    read_layer_types(j, "sliding_attention", layers, period, full);
     import_put_by_layer(j, "layer_windows", full, window, 0);
+}
+
+void import_put_stack(struct config_json *j, const char *mixer, const char *word, int period)
+{
+    const int layers = config_json_whole(j, "num_hidden_layers", REQUIRED, 1, MAX_LAYERS);
+    bool full[MAX_LAYERS] = {false};
+    char text[MAX_STACK * 16] = "";
+
+    read_layer_types(j, word, layers, period, full);
+    const int n = period_of(j, full, MAX_STACK);
+    for (int l = 0; l < n; l++) {
+        const size_t at = strlen(text);
+        snprintf(text + at, sizeof(text) - at, "%s%s", l ? "," : "", full[l] ? "rope" : mixer);
+    }
+    config_json_put(j, "layer_mixers", "%s", text);
 }
 
 /* A count that null means, too, by what stands for null; REQUIRED = null is none. */

@@ -49,6 +49,8 @@ void import_check_layer_types(struct config_json *j, const char *wanted);
 /* Layers that see a window, and others; where the file does not say which, layer l, from 0, sees
  * all if (l + 1) % period is 0. full[l] of MAX_LAYERS says so; puts layer_windows. */
 void import_put_layer_types(struct config_json *j, int window, int period, bool *full);
+/* Layers of a mixer, which the file calls `word`, and layers that attend, as above; puts layer_mixers. */
+void import_put_stack(struct config_json *j, const char *mixer, const char *word, int period);
 /* A number for layers that see a window, another for those that see all, as `key` of each layer. */
 void import_put_by_layer(struct config_json *j, const char *key, const bool *full, double of_window,
                          double of_full);

@@ -24,7 +24,8 @@ enum tie { TIE_NONE, TIE_WORDS, TIE_MAP, TIE_LAYERS };
 struct tensor_row {
     const char *ours, *published;
     enum layout layout;
-    int part, parts; /* parts 0 = 1 */
+    enum { EVERY_LAYER, ATTENDS, RECURS } of; /* of a model with layers of two kinds */
+    int part, parts;                          /* parts 0 = 1 */
     /* STACK: rows before part `part`; of all, if it is `parts`. */
     int64_t (*before)(const struct config *c, int part);
     bool taps;     /* [rows, 1, columns] */
@@ -81,6 +82,7 @@ struct model_type {
     X(phi3)                                                                                        \
     X(qwen2)                                                                                       \
     X(qwen3)                                                                                       \
+    X(qwen3_5_text)                                                                                \
     X(transfo_xl)
 #define X(name) extern const struct model_type model_type_##name;
 MODEL_TYPES(X)
@@ -108,6 +110,7 @@ struct rotary {
     const char *base, *share; /* the family's own keys of the older one */
     double usual_share;       /* of a head that is rotated */
     bool whole;               /* its program rotates whole heads only */
+    const char *const *idle;  /* further keys, which say nothing of a text; NULL = none */
 };
 void import_put_rotary(struct config_json *j, const struct rotary *r, int head);
 /* Two bases: of layers that see a window, and of those that see all (full[l]), which `base` says. */

@@ -136,6 +136,11 @@ static void put_source(struct published *p, struct config_json *j, const char *d
 
 /* ---- names -------------------------------------------------------------------------------- */
 
+static bool is_of(const struct tensor_row *row, const struct config *c, int layer)
+{
+    return row->of == EVERY_LAYER || (row->of == ATTENDS) == config_attends(c, layer);
+}
+
 /* The row of a tensor of ours, the layer that it is of, and its published name, "" if it has none.
  */
 static const struct tensor_row *row_of(const struct published *p, const char *ours, int *layer,
@@ -144,7 +149,8 @@ static const struct tensor_row *row_of(const struct published *p, const char *ou
     const char *rest = "";
     const struct tensor_row *row = p->rows->tensors;
 
-    while (row->ours && !tensor_row_covers(row->ours, ours, layer, &rest))
+    while (row->ours &&
+           !(tensor_row_covers(row->ours, ours, layer, &rest) && is_of(row, &p->config, *layer)))
         row++;
     CHECK(row->ours); /* the rows of a kind of model cover all of its tensors */
     *name = '\0';

@@ -177,7 +177,8 @@ static const struct {
 };
 
 /* What would be another change if it were read. */
-static void refuse_rest(struct config_json *j, const struct spellings *s, size_t kind)
+static void refuse_rest(struct config_json *j, const struct rotary *r, const struct spellings *s,
+                        size_t kind)
 {
     const char *key;
     json_t *value;
@@ -189,6 +190,8 @@ static void refuse_rest(struct config_json *j, const struct spellings *s, size_t
         bool known = is_apart(key) || json_is_null(value) || (scales && one);
         for (int i = 0; i < KIND_NUMBERS && kinds[kind].numbers[i]; i++)
             known = known || strcmp(key, kinds[kind].numbers[i]) == 0;
+        for (int i = 0; r->idle && r->idle[i]; i++)
+            known = known || strcmp(key, r->idle[i]) == 0;
         if (json_is_object(value))
             config_json_refuse(
                 j,
@@ -291,7 +294,7 @@ static void put_yarn(struct config_json *j, const struct spellings *s, double fa
     config_json_put(j, "rope_original", "%.0f", length);
 }
 
-static void put_scaling(struct config_json *j, const struct spellings *s)
+static void put_scaling(struct config_json *j, const struct rotary *r, const struct spellings *s)
 {
     size_t kind = 0;
 
@@ -303,7 +306,7 @@ static void put_scaling(struct config_json *j, const struct spellings *s)
                            j->family, s->name, s->kind);
         return;
     }
-    refuse_rest(j, s, kind);
+    refuse_rest(j, r, s, kind);
     config_json_at(j, ORIGINAL); /* alone it changes nothing */
     if (kind == 0)
         return;
@@ -346,7 +349,7 @@ void import_put_rotary(struct config_json *j, const struct rotary *r, int head)
     config_json_put(j, "rope_base", "%.17g", base);
     config_json_put(j, "rope_dim", "%d", rotated(j, r, share, head));
     config_json_put(j, "rope_pairs", "half");
-    put_scaling(j, &s);
+    put_scaling(j, r, &s);
 }
 
 /* ---- two kinds of layers ------------------------------------------------------------------ */

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The dense text model of qwen3_5 (2026): layers of the gated delta rule (Yang et al. 2024,
+ * arXiv:2412.06464), whose queries and keys serve several heads of values each, and after every
+ * third one of attention with a gate (Qiu et al. 2025, arXiv:2505.06708), normed queries and keys,
+ * and a part of each head rotated. Weights of norms are added to 1, but not those of the rule's. */
+#include "llama.h"
+#include "variants/steps/mix.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Rows of queries, keys and values of a recurrent layer. */
+static int64_t rows_before(const struct config *c, int part)
+{
+    const struct mix *const m = config_numbers(c, SLOT_MIXER);
+    const int64_t keys = (int64_t)(m->key_heads ? m->key_heads : c->recurrent.H) * c->recurrent.dh;
+    const int64_t values = (int64_t)c->recurrent.H * c->recurrent.dv;
+
+    return part * keys - (part == 3 ? keys - values : 0);
+}
+
+#define RULE(name, in)                                                                             \
+    .ours = "layers.*.attn." name, .published = "layers.*.linear_attn." in, .of = RECURS
+#define QKV(name, nth)                                                                             \
+    {                                                                                              \
+        RULE(name, "in_proj_qkv"), .layout = LAYOUT_STACK, .part = nth, .parts = 3,                \
+                                   .before = rows_before                                           \
+    }
+#define ATTENTION(name, in) .ours = "layers.*.attn." name, .published = "layers.*.self_attn." in
+
+static const struct tensor_row tensors[] = {
+    {.ours = "embed", .published = "embed_tokens"},
+    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm", .plus_one = true},
+    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm", .plus_one = true},
+    QKV("q", 0),
+    QKV("k", 1),
+    QKV("v", 2),
+    {RULE("conv", "conv1d"), .taps = true},
+    {RULE("beta", "in_proj_b")},
+    {RULE("dt", "in_proj_a")},
+    {RULE("dt_bias", "dt_bias")},
+    {RULE("A_log", "A_log")},
+    {RULE("g", "in_proj_z")},
+    {RULE("norm", "norm")},
+    {RULE("o", "out_proj")},
+    {ATTENTION("q", "q_proj"), .layout = LAYOUT_HEADS, .part = 0, .parts = 2},
+    {ATTENTION("g", "q_proj"), .layout = LAYOUT_HEADS, .part = 1, .parts = 2},
+    {ATTENTION("k", "k_proj")},
+    {ATTENTION("v", "v_proj")},
+    {ATTENTION("o", "o_proj")},
+    {ATTENTION("q_norm", "q_norm"), .plus_one = true},
+    {ATTENTION("k_norm", "k_norm"), .plus_one = true},
+    LLAMA_FEED_FORWARD,
+    {.ours = "final_ln", .published = "norm", .plus_one = true},
+    LLAMA_OUTPUT,
+    {0},
+};
+
+static const struct key_row keys[] = {
+    LLAMA_KEYS(1e-6, 0),
+    {"rms_norm_eps", "head_eps", KEY_REAL, 1e-6, 0, 1},
+    {"linear_conv_kernel_dim", "conv_width", KEY_WHOLE, 4, 1, 256},
+    {"linear_num_key_heads", "key_heads", KEY_WHOLE, 16, 1, MAX_WIDTH},
+    {0},
+};
+
+/* Sections of coordinates that turn with places in pictures turn alike in texts. */
+static const char *const of_pictures[] = {"mrope_section", "mrope_interleaved", NULL};
+static const struct rotary rotary = {.base = "rope_theta",
+                                     .share = "partial_rotary_factor",
+                                     .usual_share = 0.25,
+                                     .idle = of_pictures};
+
+static void more(struct config_json *j)
+{
+    enum { KV_HEADS = 4, HEAD = 256, PERIOD = 4 };
+    const int period = config_json_whole(j, "full_attention_interval", PERIOD, 1, MAX_LAYERS);
+    const int heads = config_json_whole(j, "linear_num_value_heads", 32, 1, MAX_WIDTH);
+    const int wide = config_json_whole(j, "linear_key_head_dim", 128, 1, MAX_WIDTH);
+    const int values = config_json_whole(j, "linear_value_head_dim", 128, 1, MAX_WIDTH);
+    const int served = config_json_whole(j, "linear_num_key_heads", 16, 1, MAX_WIDTH);
+
+    if (config_json_flag(j, "attention_bias", false))
+        config_json_refuse(j, "%s with attention_bias: not supported  -> use a model without",
+                           j->family);
+    if (heads % served)
+        config_json_refuse(j, "%s with linear_num_key_heads %d of %d heads  -> use a divisor",
+                           j->family, served, heads);
+    import_put_rotary(j, &rotary, import_put_heads(j, "qwen3-next", KV_HEADS, HEAD));
+    import_put_ffn(j, "hidden_act", "silu", llama_acts);
+    import_put_stack(j, "gdn", "linear_attention", period);
+    config_json_put(j, "layer_dims", "%d/%d/%d/%.9g", heads, wide, values, 1 / sqrt(wide));
+    config_json_put(j, "mixer", "gdn");
+    config_json_put(j, "out_gate", "swish");
+    config_json_put(j, "attn_gate", "elementwise");
+    config_json_put(j, "norm", "pre");
+    config_json_put(j, "attn_bias", "0");
+    config_json_put(j, "ff_bias", "0");
+    config_json_put(j, "qk_norm", "1");
+}
+
+const struct model_type model_type_qwen3_5_text = {.name = "qwen3_5_text",
+                                                   LLAMA_FAMILY,
+                                                   .usual_context = 32768,
+                                                   .keys = keys,
+                                                   .tensors = tensors,
+                                                   .more = more};
