@@ -6,6 +6,9 @@
 #include "variants/backends/backend.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <omp.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* OK, or the test is skipped because this machine or build lacks the backend. */
@@ -40,6 +43,37 @@ static const char *provider(const struct backend *b, int op, enum isa level)
         cr_assert_not_null(b);
     }
     return b->name;
+}
+
+static int threads_now(void)
+{
+    DIR *const d = opendir("/proc/self/task");
+    int n = 0;
+
+    cr_assert_not_null(d);
+    for (struct dirent *e; (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+/* A library has its own idea of how many: a second thread on the only CPU of a case is waited for. */
+Test(engine, a_product_of_one_thread_starts_no_other, .timeout = 60)
+{
+    enum { N = 256 };
+    float *const x = calloc((size_t)3 * N * N, sizeof(*x));
+    cr_assert_not_null(x);
+    for (int i = 0; backends[i]; i++) {
+        struct engine g;
+        if (engine_open(&g, backends[i]->name, 1, NULL, &(struct err){""}) != OK)
+            continue;
+        omp_set_num_threads(2);
+        const int before = threads_now();
+        mm(&g, NT, N, N, N, 1, x, N, x + N * N, N, 0, x + 2 * N * N, N);
+        cr_expect_eq(threads_now(), before, "%s", g.backend->name);
+        cr_expect_eq(omp_get_max_threads(), 2, "%s", g.backend->name);
+    }
+    free(x);
 }
 
 Test(engine, registry_is_complete)

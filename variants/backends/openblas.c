@@ -7,9 +7,10 @@
 #include "variants/backends/recur.h"
 
 #include <cblas.h>
+#include <omp.h>
 #include <string.h>
 
-static void gemm_openblas(const struct gemm *g)
+static void product(const struct gemm *g)
 {
     if (g->m == 1 && !g->ta) { /* one row: sgemv reads the matrix faster */
         cblas_sgemv(CblasRowMajor, g->tb ? CblasNoTrans : CblasTrans, g->tb ? g->n : g->k,
@@ -20,6 +21,17 @@ static void gemm_openblas(const struct gemm *g)
     cblas_sgemm(CblasRowMajor, g->ta ? CblasTrans : CblasNoTrans, g->tb ? CblasTrans : CblasNoTrans,
                 g->m, g->n, g->k, g->alpha, g->a, (blasint)g->lda, g->b, (blasint)g->ldb, g->beta,
                 g->c, (blasint)g->ldc);
+}
+
+/* 0.3.29 takes as many threads as OpenMP would, whatever openblas_set_num_threads said: a second one
+ * on the only CPU of a case made its products a thousand times slower. */
+static void gemm_openblas(const struct gemm *g)
+{
+    const int threads = omp_get_max_threads();
+
+    omp_set_num_threads(g->threads);
+    product(g);
+    omp_set_num_threads(threads);
 }
 
 static enum status open_openblas(int threads, struct err *e)
