@@ -131,6 +131,8 @@ static const char *why_same(struct made *own, struct made *control, bool same_co
         return "it remembers other rows, and those of a timed case are drawn at random";
     if (own->ran->mem_kind == MEM_STATE && own->ran->mem)
         return "a state begins at zero, where decays do not show";
+    if (c->layer_windows.n && c->layer_windows.at[0] >= own->ran->seq + own->ran->mem)
+        return "its windows are longer than these texts";
     run_moved(&own->job);
     run_moved(&control->job);
     if (outputs_differ(&own->job, &control->job))

@@ -7,6 +7,7 @@
 #include "variants/model/control.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 enum { D = 32, H = 4, L = 160 };
@@ -42,6 +43,8 @@ Test(controls, a_layer_is_left_out_where_it_computes_what_the_control_does, .tim
         own.config.max_seq = L;
         if (own.config.stream_sinks)
             own.config.window = L / 2; /* fewer than there are */
+        for (int k = 0; k < own.config.layer_windows.n; k++)
+            own.config.layer_windows.at[k] = fmin(own.config.layer_windows.at[k], L / 2);
         own.mem = other.mem = own.config.mem_len = v->mem->compressed ? L : 0;
         config_numbers_reset(&own.config);
         model_choices_settle(&own.config);
