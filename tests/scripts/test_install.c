@@ -181,6 +181,16 @@ Test(install, library_for_torch)
     run_python("torch", "\"$PY\" \"$SRC/tests/contrib/test_benchattn.py\" Torch");
 }
 
+/* The comparison that a reader runs. */
+Test(install, library_beside_torch)
+{
+    run_python("torch",
+               "\"$PY\" \"$SRC/contrib/python/compare_torch.py\" --tiny --rounds 2 >out.md && "
+               "grep -q '^| soft cap | benchattn | ' out.md && grep -q '^| causal | composed | ' "
+               "out.md && "
+               "printf '\\nOK\\n' >&2");
+}
+
 /* What was installed finds the library that was installed beside it. */
 Test(install, library_beside_its_module)
 {
