@@ -336,6 +336,7 @@ Test(library_attention, refuses_what_has_no_meaning)
     REFUSED(a.q_at.row = DH);       /* gradients would overlap */
     REFUSED(a.o_at.batch = H * DH); /* outputs do */
     REFUSED(a.k_at.batch = -1);
+    REFUSED(a.v_at.row = PTRDIFF_MAX);
     REFUSED(a.R = 1);            /* no table */
     REFUSED(a.bias = floats[6]); /* no rows */
     REFUSED((a.bias = floats[6], a.R = K, a.bias_head = 1));

@@ -104,6 +104,21 @@ static struct places rows_of(struct stride *at, struct ba_stride from, int B, in
     return (struct places){{B, n}, {at->batch, at->row}, width};
 }
 
+/* As they were passed, before anything is computed of them. */
+static enum status check_given_strides(const struct ba_attention *x, struct err *e)
+{
+    const struct {
+        const char *name;
+        struct ba_stride at;
+    } all[] = {{"q", x->q_at}, {"k", x->k_at}, {"v", x->v_at}, {"o", x->o_at}};
+    enum status st = OK;
+
+    for (size_t i = 0; st == OK && i < ARRAY_LEN(all); i++)
+        st = check_strides(&(struct places){.stride = {all[i].at.batch, all[i].at.row}},
+                           all[i].name, e);
+    return st;
+}
+
 /* Only what is written may not overlap: gradients lie as their operands do. */
 static enum status set_strides(struct attn *a, const struct ba_attention *x, bool backward,
                                struct err *e)
@@ -195,6 +210,8 @@ static enum status take_attention(struct ba_engine *engine, const struct ba_atte
         st = check_sizes(&x, e);
     if (st == OK)
         st = check_arrays(&x, e);
+    if (st == OK)
+        st = check_given_strides(&x, e);
     if (st == OK)
         st = take_masks(engine, &x, e);
     if (st != OK)
