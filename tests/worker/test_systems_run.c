@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The command of each system on docs/systems.md runs its idea: at small sizes its output is not that
+ * of its control. */
+#include "harness/worker/workload.h"
+#include "tests/support/command_line.h"
+#include "variants/systems.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE = 512 };
+
+/* All weights of one name by the same steps: those that begin where an idea does nothing move. */
+static void move_weights(struct job *j)
+{
+    struct params *const all = j->ops->params(j);
+
+    for (int i = 0; i < all->n; i++) {
+        struct param *const p = &all->v[i];
+        float *const step = malloc(sizeof(*step) * p->n);
+        cr_assert(step);
+        job_draw(j, p->name, step, p->n);
+        for (size_t k = 0; k < p->n; k++)
+            p->data[k] += 0.03f * step[k];
+        free(step);
+    }
+    j->ops->fill(j);
+}
+
+/* A model's output is that of the second segment: its memory is then its own. */
+static void run(struct job *j, const struct bench_case *c, const char *line)
+{
+    struct err e;
+
+    cr_assert_eq(job_open(j, c, &e), OK, "%s: %s", line, e.msg);
+    cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", line, e.msg);
+    move_weights(j);
+    job_run(j);
+    if (workload_is_model(c->workload)) {
+        lm_commit(&j->lm.lm, j->shape.L);
+        job_run(j);
+    }
+}
+
+static bool outputs_differ(const struct job *a, const struct job *b)
+{
+    double largest = 0, most = 0;
+
+    if (a->n_out != b->n_out)
+        return true;
+    for (size_t i = 0; i < a->n_out; i++) {
+        most = fmax(most, fabs((double)a->out[i] - (double)b->out[i]));
+        largest = fmax(largest, fabs((double)b->out[i]));
+    }
+    return most > 1e-5 * largest;
+}
+
+/* Of the same sizes as the case. A variant without a control is that of its own options. */
+static void plan_control(struct plan *p, struct options *o, const struct bench_case *c)
+{
+    char line[LINE];
+
+    snprintf(line, sizeof(line),
+             "-b ref --threads 1 --d-model 32 --heads 4 --d-inner 64 --seq %d -w %s --layers %d "
+             "--mem %d -V %s",
+             c->seq, workload_name[c->workload], c->layers, c->mem,
+             c->variant->control ? c->variant->control : c->variant->name);
+    must_plan(p, o, line);
+    cr_assert_eq(p->n, 1, "%s", line);
+}
+
+/* Returns 0 for what has no control: the first variant itself. */
+static int expect_its_idea(const struct system *s, const struct bench_case *c)
+{
+    struct options o;
+    struct plan p;
+    struct job own, control;
+
+    plan_control(&p, &o, c);
+    const bool itself = strcmp(c->repro, p.cases->repro) == 0;
+    if (!itself) {
+        run(&own, c, s->run);
+        run(&control, p.cases, p.cases->repro);
+        cr_expect(outputs_differ(&own, &control), "%s: %s computes what %s does", s->name, c->repro,
+                  p.cases->repro);
+        job_close(&own);
+        job_close(&control);
+    }
+    cr_expect(!itself || !c->variant->control, "%s: %s is its control", s->name, s->run);
+    drop_plan(&p, &o);
+    return !itself;
+}
+
+Test(systems_run, each_command_runs_its_idea, .timeout = 300)
+{
+    int n = 0, themselves = 0;
+
+    for (const struct system *s = systems; s->name; s++) {
+        struct options o;
+        struct plan p;
+        char line[LINE];
+        if (!s->run || strncmp(s->run, "check ", strlen("check ")) == 0)
+            continue;
+        snprintf(line, sizeof(line),
+                 "-b ref --threads 1 --d-model 32 --heads 4 --d-inner 64 --seq 160%s %s",
+                 strstr(s->run, "--mem ") ? "" : " --mem 80", s->run);
+        must_plan(&p, &o, line);
+        plan_drop_unsupported(&p);
+        cr_expect_gt(p.n, 0, "%s: %s runs nothing", s->name, s->run);
+        for (int i = 0; i < p.n; i++, n++)
+            themselves += !expect_its_idea(s, &p.cases[i]);
+        drop_plan(&p, &o);
+    }
+    cr_expect_gt(n, 100);
+    cr_expect_eq(themselves, 2, "the first variant, in a layer and in cross attention");
+}
