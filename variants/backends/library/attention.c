@@ -38,7 +38,8 @@ static enum status check_sizes(const struct ba_attention *a, struct err *e)
         {"reserved", a->reserved, 0, 0},
     };
     enum status st = check_numbers(numbers, ARRAY_LEN(numbers), e);
-    const int keys = a->K ? a->K : a->M + a->L, width = max_int(a->dh, a->dv);
+    const int64_t keys = a->K ? a->K : (int64_t)a->M + a->L;
+    const int width = max_int(a->dh, a->dv);
 
     if (st == OK)
         st = check_product("B H L", a->B, a->H, a->L, e);
@@ -50,7 +51,7 @@ static enum status check_sizes(const struct ba_attention *a, struct err *e)
         st = check_product("L q_step", a->L, a->q_step, 1, e);
     if (st == OK)
         st = check_product("K k_step", keys, a->k_step, 1, e);
-    if (st == OK && (int64_t)a->L * a->q_step + (int64_t)keys * a->k_step > INT_MAX / 2)
+    if (st == OK && (int64_t)a->L * a->q_step + keys * a->k_step > INT_MAX / 2)
         st = fail(e, E_USAGE, "L q_step + K k_step is more than %d  -> divide the call",
                   INT_MAX / 2);
     for (int h = 0; st == OK && a->window_of_head && h < a->H; h++)

@@ -62,7 +62,7 @@ static enum status check_sizes(const struct ba_recurrence *x, struct err *e)
         {"norm", x->norm, 0, RECUR_NORMS - 1},
         {"reserved", x->reserved, 0, 0},
     };
-    const int K = x->M + x->L;
+    const int64_t K = (int64_t)x->M + x->L;
     enum status st = check_numbers(numbers, ARRAY_LEN(numbers), e);
 
     if (st == OK)
