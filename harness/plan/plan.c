@@ -55,10 +55,13 @@ static enum mem_kind usual_kind(const struct mem *m, enum workload w, int mem)
                                                         : mem_usual(m, w == WORK_DECODE);
 }
 
-/* Do so many layers show nothing of it? */
-static bool hidden(const struct variant *v, enum workload w, int layers)
+/* Do so many layers show nothing of it? A stack that was asked for says itself which attend. */
+static bool hidden(const struct options *opt, const struct variant *v, enum workload w, int layers)
 {
-    return (v->whole && w == WORK_LAYER) || (w != WORK_CROSS && control_hides(v, layers));
+    const bool stacked = workload_is_model(w) && opt->chosen[CHOICE_stack].n > 0;
+
+    return (v->whole && w == WORK_LAYER) ||
+           (w != WORK_CROSS && !stacked && control_hides(v, layers));
 }
 
 /* The kinds of memory of a variant among those asked for, in the order of the enum. */
@@ -68,7 +71,7 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     const bool any = asks_kind(opt, "auto");
     int n = 0;
 
-    if ((mem == MEM_ALL && w == WORK_ATTN) || hidden(v, w, layers))
+    if ((mem == MEM_ALL && w == WORK_ATTN) || hidden(opt, v, w, layers))
         return 0;
 
     if (w == WORK_ATTN) {
@@ -96,11 +99,12 @@ static enum mem_kind kind_in_vain(const struct options *opt, enum workload w)
 }
 
 /* Why a variant has no kind of memory for these options: for a row, in few words. */
-static const char *why_unsupported(const struct variant *v, enum workload w, int layers, int mem)
+static const char *why_unsupported(const struct options *opt, const struct variant *v,
+                                   enum workload w, int layers, int mem)
 {
     if (v->whole && w == WORK_LAYER)
         return "unsupported: its layers run in a model only";
-    if (hidden(v, w, layers))
+    if (hidden(opt, v, w, layers))
         return workload_is_model(w)
                    ? "unsupported: it acts between layers: --layers 6 shows it"
                    : "unsupported: it acts between layers: --workload segment shows it";
@@ -220,7 +224,7 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
 
     c.variant = v;
     if (n_kinds == 0) {
-        c.unsupported = why_unsupported(v, c.workload, c.layers, c.mem);
+        c.unsupported = why_unsupported(opt, v, c.workload, c.layers, c.mem);
         kinds[n_kinds++] = kind_in_vain(opt, c.workload);
     }
     int n = n_kinds * m->n_backends;
@@ -347,7 +351,7 @@ static enum status too_few_layers(const struct maker *m, const struct variant *v
     const bool models = w >= 0 && workload_is_model((enum workload)w);
     const int layers = !models ? 1 : m->opt->layers.n ? m->opt->layers.v[0] : m->layers;
 
-    if (w < 0 || !hidden(v, (enum workload)w, layers))
+    if (w < 0 || !hidden(m->opt, v, (enum workload)w, layers))
         return OK;
     if (models)
         return fail(e, E_UNSUPPORTED,

@@ -31,7 +31,7 @@ static struct config model_of(const struct variant *v)
     "--rnn-cell rnn,lstm --halt none,t2t --set rnn_window=3,rnn_carry=0,experts=2,moe_k=2,"        \
     "features=5,cmem=7,c_ratio=2,persistent=9,span_max=17 --kv-heads 2 "
 #define NO_PAST "-b ref -w layer --seq 8 --mem 0 --d-model 32 --heads 4 "
-#define SMALL "-b ref --seq 8 --mem 12 --d-model 32 --heads 4 --layers 2 "
+#define SMALL "-b ref --seq 8 --mem 12 --d-model 32 --heads 4 --layers 4 "
 
 /* Does a layer of the case's model have tensors of such a name? */
 static bool has_tensor(const struct bench_case *c, const char *part)
