@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# debian13.sh [quick]: this tree on Debian 13, built by its gcc and its clang with warnings as errors: `make
-# demo` and every suite with each; with `quick`, golden files with each and the suites of what differs there.
+# debian13.sh [quick | bench [OPTION...]]: this tree on Debian 13, built by its gcc and its clang with warnings
+# as errors: `make demo` and every suite with each; with `quick`, golden files with each and the suites of what
+# differs there. `bench` runs what gcc built there the last time.
 # Debian 13 is a chroot in $DEBIAN13 (build/debian13), made by debootstrap from the mirror that this machine's
 # own packages come from, and kept: the next run builds what has changed. Needs root. Skipped by name where
 # something for it is missing, or a limit of time is reached. The last line sums the suites' tests, builds,
@@ -15,8 +16,8 @@ suites='engine|rows|grad_rows|split|attn*|onednn*|acts*|norms*|rnn_cells|mask|rn
 suites+='|env|topo|quota|gnuplot|plot_files|csv_read|json_text|runjson'
 case $what in
 quick) end=$((SECONDS + 1200)) ;;
-all) end=$((SECONDS + 4 * 3600)) ;;
-*) echo "debian13.sh: unknown word '$what'  -> quick" >&2 && exit 2 ;;
+all | bench) end=$((SECONDS + 4 * 3600)) ;;
+*) echo "debian13.sh: unknown word '$what'  -> quick, bench" >&2 && exit 2 ;;
 esac
 
 passed=0 failed=0 skipped=0
@@ -46,6 +47,14 @@ inside() { # SECONDS COMMAND
         exec chroot "$1" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb WERROR=1 \
             ${http_proxy:+"http_proxy=$http_proxy"} bash -c "cd /root/bench && $2"' inside "$root" "$2" </dev/null
 }
+if [ "$what" = bench ]; then
+    shift
+    [ -x "$root/root/bench/build/release/bench" ] ||
+        { echo "debian13.sh: no program in $root  -> scripts/debian13.sh quick" >&2 && exit 2; }
+    inside 14400 "build/release/bench ${*@Q}"
+    exit
+fi
+
 step() { # NAME COMMAND
     local name=$1 start=$SECONDS rc p f s
     echo "== $name"
