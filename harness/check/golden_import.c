@@ -8,6 +8,7 @@
 #include "golden_import.h"
 
 #include "harness/util/fileio.h"
+#include "variants/base/gguf.h"
 #include "variants/model/lm.h"
 
 #include <stdio.h>
@@ -31,14 +32,15 @@ struct import_run {
 enum status import_open(struct run *r, struct weights *w, char name[IMPORT_NAME], struct err *e)
 {
     const char *const slash = strrchr(r->s->path, '/');
-    char dir[FILE_PATH];
+    char dir[FILE_PATH], file[FILE_PATH + sizeof(PUBLISHED_GGUF)];
 
     snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - r->s->path) : 1,
              slash ? r->s->path : ".");
     const char *const last = strrchr(dir, '/');
     snprintf(name, IMPORT_NAME, "%.127s", last ? last + 1 : dir);
     r->name = name;
-    const enum status st = weights_open(w, dir, e);
+    snprintf(file, sizeof(file), "%s/" PUBLISHED_GGUF, dir);
+    const enum status st = weights_open(w, gguf_is(file) ? file : dir, e);
     r->c = w->config;
     return st;
 }

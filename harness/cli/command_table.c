@@ -131,9 +131,9 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{NULL, NULL}}},
     [CMD_IMPORT] = {
         "import", "DIR", 1, "convert a published model to a checkpoint",
-        "DIR has config.json of a gpt2, gpt_neox, llama, mistral, qwen2, qwen3 or transfo-xl model, "
-        "model.safetensors or model.safetensors.index.json and its files, and its tokenizer. bench "
-        "eval and sweeps read such folders as they are; this writes the same model in the format of "
+        "DIR has config.json of a published model (docs/checkpoints.md lists them), "
+        "model.safetensors or model.safetensors.index.json and its files, and its tokenizer; or it is a GGUF "
+        "file. bench eval and sweeps read both as they are; this writes the same model in the format of "
         "bench train, in F32, to --ckpt, and its tokenizer to a folder beside it.\n\n"
         "Pickles (pytorch_model.bin and the like) can run code and are never read. Convert them with "
         "software that you trust, in Python:\n\n"

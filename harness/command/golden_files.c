@@ -42,6 +42,13 @@ static bool add_if_there(struct golden_files *f, const char *dir, const char *na
     return true;
 }
 
+/* Of a published model, in either form. */
+static bool add_model(struct golden_files *f, const char *dir)
+{
+    return add_if_there(f, dir, EXPECTED, PUBLISHED_CONFIG) ||
+           add_if_there(f, dir, EXPECTED, PUBLISHED_GGUF);
+}
+
 /* A folder of golden files has files, and folders of published models. */
 static void add_entry(struct golden_files *f, const char *dir, const char *name)
 {
@@ -55,7 +62,7 @@ static void add_entry(struct golden_files *f, const char *dir, const char *name)
     if (n > strlen(ending) && strcmp(name + n - strlen(ending), ending) == 0)
         add_if_there(f, dir, name, NULL);
     else if (file_join(path, dir, name, &e) == OK)
-        add_if_there(f, path, EXPECTED, PUBLISHED_CONFIG);
+        add_model(f, path);
 }
 
 enum status golden_files_list(struct golden_files *f, const char *path, struct err *e)
@@ -69,7 +76,7 @@ enum status golden_files_list(struct golden_files *f, const char *path, struct e
         add(f, path);
         return OK;
     }
-    if (add_if_there(f, path, EXPECTED, PUBLISHED_CONFIG))
+    if (add_model(f, path))
         return OK;
     DIR *dir = opendir(path);
     if (!dir)

@@ -5,6 +5,7 @@
 #include "tokenizer_inner.h"
 
 #include "harness/util/grow.h"
+#include "variants/base/gguf.h"
 #include "variants/base/lfs_pointer.h"
 
 #include <jansson.h>
@@ -57,7 +58,7 @@ bool tokenizer_has(const struct tokenizer *t, const char *name)
 
 static enum status read_files(struct tokenizer *t, struct err *e)
 {
-    if (tokenizer_has(t, "tokenizer.json"))
+    if (gguf_is(t->dir) || tokenizer_has(t, "tokenizer.json"))
         return tokenizer_read_json(t, e);
     if (tokenizer_has(t, "vocab.json"))
         return tokenizer_read_pair(t, e);

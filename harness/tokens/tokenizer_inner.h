@@ -76,7 +76,7 @@ enum status tokenizer_file(const struct tokenizer *t, const char *name, struct b
 
 bool tokenizer_has(const struct tokenizer *t, const char *name);
 
-/* tokenizer.json; vocab.json and merges.txt; vocab.txt. */
+/* tokenizer.json, or a GGUF file; vocab.json and merges.txt; vocab.txt. */
 enum status tokenizer_read_json(struct tokenizer *t, struct err *e);
 enum status tokenizer_read_pair(struct tokenizer *t, struct err *e);
 enum status tokenizer_read_words(struct tokenizer *t, struct err *e);

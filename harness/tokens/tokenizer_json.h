@@ -55,6 +55,9 @@ enum status tokenizer_parts(struct tokenizer *t, const char *what, const json_t 
 enum status tokenizer_object(const struct tokenizer *t, const char *name, json_t **out,
                              struct err *e);
 
+/* What tokenizer.json would say of the tokenizer in a GGUF file; likewise. */
+enum status tokenizer_gguf(const struct tokenizer *t, json_t **all, struct err *e);
+
 enum status tokenizer_no_memory(const struct tokenizer *t, struct err *e);
 
 /* Token `id` has the text that files write so. */

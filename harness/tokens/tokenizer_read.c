@@ -5,6 +5,8 @@
  * are nearly right. */
 #include "tokenizer_json.h"
 
+#include "variants/base/gguf.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -247,7 +249,8 @@ enum status tokenizer_read_json(struct tokenizer *t, struct err *e)
     enum status st = unicode_ready(e);
 
     if (st == OK)
-        st = tokenizer_object(t, "tokenizer.json", &all, e);
+        st = gguf_is(t->dir) ? tokenizer_gguf(t, &all, e)
+                             : tokenizer_object(t, "tokenizer.json", &all, e);
     if (st == OK)
         st = check_all(t, all, e);
     json_t *const model = json_object_get(all, "model");

@@ -98,7 +98,12 @@ def write(folder, family, config):
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     spread(model)
     model.save_pretrained(folder, safe_serialization=True)
-    model = model.double()
+    expect(folder, family, model)
+
+
+def expect(folder, family, model):
+    """What the model makes of two texts."""
+    config, model = model.config, model.double()
     ids = torch.randint(0, config.vocab_size, (BATCH, TOKENS),
                         generator=torch.Generator().manual_seed(SEED))
     with torch.no_grad():
@@ -129,4 +134,5 @@ def main():
         print(name)
 
 
-main()
+if __name__ == "__main__":
+    main()

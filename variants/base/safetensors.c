@@ -328,6 +328,12 @@ out:
     return st;
 }
 
+enum status safetensors_map(struct safetensors *s, const char *path, struct err *e)
+{
+    *s = (struct safetensors){.path = strdup(path), .published = true};
+    return s->path ? map_file(s, e) : no_memory(path, e);
+}
+
 static enum status open_as(struct safetensors *s, const char *path, bool published, struct err *e)
 {
     *s = (struct safetensors){.path = strdup(path), .published = published};

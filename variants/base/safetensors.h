@@ -10,7 +10,16 @@
 
 enum { TENSOR_RANK = 4, TENSOR_NAME = 96 };
 /* OTHER: what is never read, such as masks of BOOL. */
-enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_F16, DTYPE_BF16, DTYPE_OTHER };
+enum dtype {
+    DTYPE_F32,
+    DTYPE_I32,
+    DTYPE_F16,
+    DTYPE_BF16,
+    DTYPE_Q8_0, /* of GGUF, as the next two: blocks of 32 numbers of a row */
+    DTYPE_Q4_0,
+    DTYPE_Q4_1,
+    DTYPE_OTHER
+};
 enum { ELEMENT_BYTES = 4, DTYPE_NAME = 16 }; /* bytes of an element of F32 and I32 */
 #define SAFETENSORS_META "__metadata__"      /* the header entry that is not a tensor */
 
@@ -42,11 +51,19 @@ enum status safetensors_open(struct safetensors *s, const char *path, struct err
 enum status safetensors_open_published(struct safetensors *s, const char *path, struct err *e);
 void safetensors_close(struct safetensors *s);
 
+/* Map a file whose header another format's reader checks; path, map and size of `s` are set. */
+enum status safetensors_map(struct safetensors *s, const char *path, struct err *e);
+
 /* NULL if there is none. */
 const struct tensor *safetensors_find(const struct safetensors *s, const char *name);
 const char *safetensors_meta(const struct safetensors *s, const char *key);
 
-/* Elements [first, first + n) of a tensor of F32, F16 or BF16, exactly, as floats. */
+/* Can its numbers be read? How many numbers a block has, and the bytes of n numbers, whole blocks. */
+bool tensor_is_readable(enum dtype dtype);
+int tensor_block(enum dtype dtype);
+size_t tensor_bytes(enum dtype dtype, size_t n);
+
+/* Elements [first, first + n) of a readable tensor, exactly, as floats. */
 void tensor_floats(float *to, const struct tensor *t, size_t first, size_t n);
 
 /* The integer under `key`; `fallback` if absent; E_IO if it is not an integer in [lo, hi]. */

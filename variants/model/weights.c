@@ -3,6 +3,8 @@
  * See weights.h. */
 #include "weights.h"
 
+#include "variants/base/gguf.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
@@ -55,6 +57,12 @@ enum status weights_tokenizer(const struct weights *w, char folder[PUBLISHED_PAT
     const char *const slash = path ? strrchr(path, '/') : NULL;
 
     *folder = '\0';
+    if (w->is_published && gguf_is(w->published.path))
+        return snprintf(folder, PUBLISHED_PATH, "%s", w->published.path) < PUBLISHED_PATH
+                   ? OK
+                   : fail(e, E_IO,
+                          "checkpoint %.200s...: its path is too long  -> use a shorter one",
+                          w->published.path);
     if (w->is_published)
         return published_folder(folder, w->published.path, e);
     if (!name)

@@ -134,16 +134,23 @@ enum status import_json(json_t **out, const char *checkpoint, const char *path, 
                 checkpoint, name);
 }
 
-enum status config_json_open(struct config_json *j, const char *path, const char *file,
-                             struct err *e)
+enum status config_json_take(struct config_json *j, const char *path, json_t *root, struct err *e)
 {
-    *j = (struct config_json){.path = path, .family = "", .e = e};
+    *j = (struct config_json){.path = path, .family = "", .root = root, .e = e};
     j->said.path = strdup(path);
     j->said.meta = calloc((size_t)2 * MAX_SAID, sizeof(*j->said.meta));
     j->read = json_object();
     if (!j->said.path || !j->said.meta || !j->read)
         return j->st = fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
-    return j->st = import_json(&j->root, path, file, CONFIG_BYTES, e);
+    return j->st = OK;
+}
+
+enum status config_json_open(struct config_json *j, const char *path, const char *file,
+                             struct err *e)
+{
+    if (config_json_take(j, path, NULL, e) == OK)
+        j->st = import_json(&j->root, path, file, CONFIG_BYTES, e);
+    return j->st;
 }
 
 void config_json_close(struct config_json *j)

@@ -32,6 +32,8 @@ struct config_json {
     struct err *e;
 };
 
+/* Likewise of a config that was read elsewhere; it is released with j. */
+enum status config_json_take(struct config_json *j, const char *path, json_t *root, struct err *e);
 enum status config_json_open(struct config_json *j, const char *path, const char *file,
                              struct err *e);
 void config_json_close(struct config_json *j);

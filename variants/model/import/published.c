@@ -5,6 +5,7 @@
 
 #include "model_type.h"
 #include "ties.h"
+#include "variants/base/gguf.h"
 #include "variants/base/printable.h"
 #include "variants/model/checkpoint.h"
 #include "variants/model/lm.h"
@@ -56,7 +57,7 @@ bool published_is(const char *path)
 {
     char dir[PUBLISHED_PATH], config[PUBLISHED_PATH + 32];
 
-    if (is_folder(path))
+    if (is_folder(path) || gguf_is(path))
         return true;
     if (published_folder(dir, path, &(struct err){""}) != OK)
         return false;
@@ -173,13 +174,18 @@ static void find_prefix(struct published *p)
 
 static int parts_of(const struct tensor_row *row) { return row->parts ? row->parts : 1; }
 
+static bool is_turned(const struct published *p, const struct tensor_row *row)
+{
+    return row->layout == LAYOUT_COLUMNS && !p->form.upright;
+}
+
 /* The shape of the published tensor, from that of ours. */
 static int wanted_shape(const struct published *p, int64_t shape[TENSOR_RANK],
                         const struct tensor_row *row, const struct param *w)
 {
     const int64_t rows = row->layout == LAYOUT_STACK ? row->before(&p->config, row->parts)
                                                      : (int64_t)w->shape[0] * parts_of(row);
-    const bool turned = w->rank == 2 && row->layout == LAYOUT_COLUMNS;
+    const bool turned = w->rank == 2 && is_turned(p, row);
 
     CHECK(w->rank == 1 || w->rank == 2);
     shape[0] = turned ? w->shape[1] : rows;
@@ -217,7 +223,7 @@ static enum status check_tensor(const struct published *p, const struct tensor *
                     "of one model",
                     p->path, t->name, t->dtype_name, found, wanted);
     }
-    if (t->dtype != DTYPE_F32 && t->dtype != DTYPE_F16 && t->dtype != DTYPE_BF16)
+    if (!tensor_is_readable(t->dtype))
         return fail(e, E_IO, "checkpoint %s: tensor \"%s\" has dtype %s  -> F32, F16 or BF16",
                     p->path, t->name, t->dtype_name);
     return OK;
@@ -333,6 +339,28 @@ static enum status read_headers(struct published *p, const char *dir, const char
     return st;
 }
 
+/* A GGUF file has both. */
+static enum status read_gguf(struct published *p, struct err *e)
+{
+    struct config_json j;
+    json_t *config;
+
+    enum status st = gguf_model_open(&p->shards, &config, &p->form, p->path, e);
+    if (st != OK)
+        return st;
+    if (config_json_take(&j, p->path, config, e) == OK)
+        find_family(p, &j);
+    if (j.st == OK) {
+        find_prefix(p);
+        say_config(p, &j, p->path);
+        if (p->form.adjacent)
+            config_json_put(&j, "rope_pairs", "interleaved");
+    }
+    st = j.st == OK ? checkpoint_config(&j.said, "", &p->config, e) : j.st;
+    config_json_close(&j);
+    return st;
+}
+
 enum status published_open(struct published *p, const char *path, struct err *e)
 {
     char dir[PUBLISHED_PATH];
@@ -341,7 +369,9 @@ enum status published_open(struct published *p, const char *path, struct err *e)
     if (!p->path)
         return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
     enum status st = published_folder(dir, path, e);
-    if (st == OK)
+    if (st == OK && gguf_is(path))
+        st = read_gguf(p, e);
+    else if (st == OK)
         st = read_headers(p, dir, is_folder(path) ? NULL : path, e);
     if (st == OK)
         st = check_tensors(p, e);
@@ -402,7 +432,7 @@ static enum status read_numbers(const struct published *p, const struct param *w
 {
     const int parts = parts_of(row);
 
-    if (row->layout == LAYOUT_COLUMNS && w->rank == 2)
+    if (is_turned(p, row) && w->rank == 2)
         return read_columns(w, t, row->part, parts);
     if (row->backwards && !*p->prefix)
         read_backwards(w, t);

@@ -6,10 +6,12 @@
 #ifndef PUBLISHED_H
 #define PUBLISHED_H
 
+#include "gguf_model.h"
 #include "shards.h"
 #include "variants/variant.h"
 
 #define PUBLISHED_CONFIG "config.json"
+#define PUBLISHED_GGUF "model.gguf" /* in place of it, in folders of golden files */
 
 struct published {
     char *path;
@@ -23,9 +25,10 @@ struct published {
     const struct model_type *rows;
     const char *prefix;
     bool by_layer_depth;
+    struct gguf_form form; /* of a GGUF file */
 };
 
-/* A folder, or a .safetensors file that is not ours beside a config.json. */
+/* A folder, a .safetensors file that is not ours beside a config.json, or a GGUF file. */
 bool published_is(const char *path);
 
 enum { PUBLISHED_PATH = 4096 };

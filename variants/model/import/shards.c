@@ -83,6 +83,11 @@ static enum status nothing_there(const struct around *a, const char *checkpoint,
                     "checkpoint %s: has %.80s and no " INDEX ", which says what is in it  -> "
                     "fetch that file, too",
                     checkpoint, *a->shard ? a->shard : a->whole);
+    if (ends_with(a->other, ".gguf"))
+        return fail(e, E_IO,
+                    "checkpoint %s: has %.80s and no " SINGLE
+                    "  -> give that file, --ckpt %s/%.80s",
+                    checkpoint, a->other, checkpoint, a->other);
     if (*a->other)
         return fail(e, E_IO,
                     "checkpoint %s: has %.80s and no " SINGLE ": pickles can run code and are "
@@ -132,17 +137,22 @@ static enum status make_list(struct shards *s, int most, const char *checkpoint,
                              checkpoint, most);
 }
 
-static enum status open_single(struct shards *s, const char *checkpoint, const char *path,
-                               struct err *e)
+static enum status list_single(struct shards *s, const char *checkpoint, struct err *e)
 {
-    enum status st = add_file(s, path, e);
+    const enum status st = make_list(s, s->files[0].n_tensors, checkpoint, e);
 
-    if (st == OK)
-        st = make_list(s, s->files[0].n_tensors, checkpoint, e);
     for (int i = 0; st == OK && i < s->files[0].n_tensors; i++)
         s->tensors[s->n_tensors++] =
             (struct shard_tensor){&s->files[0].tensors[i], &s->files[0], false};
     return st;
+}
+
+static enum status open_single(struct shards *s, const char *checkpoint, const char *path,
+                               struct err *e)
+{
+    const enum status st = add_file(s, path, e);
+
+    return st == OK ? list_single(s, checkpoint, e) : st;
 }
 
 /* ---- several files ------------------------------------------------------------------------ */
@@ -303,6 +313,28 @@ enum status shards_open(struct shards *s, const char *checkpoint, const char *di
     return st;
 }
 
+enum status shards_take(struct shards *s, const struct safetensors *file, const char *checkpoint,
+                        struct err *e)
+{
+    struct safetensors mine = *file;
+
+    *s = (struct shards){.files = malloc(sizeof(*s->files)), .n_files = 1};
+    if (!s->files) {
+        safetensors_close(&mine);
+        *s = (struct shards){0};
+        return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", checkpoint);
+    }
+    s->files[0] = mine;
+    enum status st = list_single(s, checkpoint, e);
+    if (st == OK) {
+        qsort(s->tensors, (size_t)s->n_tensors, sizeof(*s->tensors), by_name);
+        st = no_doubles(s, checkpoint, e);
+    }
+    if (st != OK)
+        shards_close(s);
+    return st;
+}
+
 void shards_close(struct shards *s)
 {
     for (int i = 0; i < s->n_files; i++)
@@ -331,7 +363,7 @@ struct shard_tensor *shards_find(const struct shards *s, const char *name)
 void shards_drop(const struct safetensors *file, const struct tensor *t)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t bytes = t && t->dtype != DTYPE_F32 ? t->n * 2 : t ? t->n * 4 : file->size;
+    const size_t bytes = t ? tensor_bytes(t->dtype, t->n) : file->size;
     const size_t at = t ? (size_t)((const unsigned char *)t->data - file->map) : 0;
     const size_t first = (at + page - 1) / page * page, end = (at + bytes) / page * page;
 

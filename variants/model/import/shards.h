@@ -24,6 +24,9 @@ struct shards {
  * there are none, or they do not fit their index. */
 enum status shards_open(struct shards *s, const char *checkpoint, const char *dir, const char *file,
                         struct err *e);
+/* Those of one open file, which is closed with them, or where there is an error. */
+enum status shards_take(struct shards *s, const struct safetensors *file, const char *checkpoint,
+                        struct err *e);
 void shards_close(struct shards *s);
 
 struct shard_tensor *shards_find(const struct shards *s, const char *name); /* NULL = none */

@@ -52,10 +52,7 @@ static enum status differs(const struct published *p, const struct tensor *t,
                 p->path, t->name, first ? first->t->name : "none", what);
 }
 
-static bool is_read(enum dtype type)
-{
-    return type == DTYPE_F32 || type == DTYPE_F16 || type == DTYPE_BF16;
-}
+static bool is_read(enum dtype type) { return tensor_is_readable(type); }
 
 enum status ties_check_shape(const struct published *p, const struct tensor *t,
                              const struct shard_tensor *first, struct err *e)

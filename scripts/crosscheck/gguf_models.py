@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Random models in GGUF files, written by the Python package gguf.
+
+    scripts/crosscheck/gguf_models.py DIR [FAMILY...]
+    bench check --golden DIR
+
+writes, for each family and each type of numbers, a folder with model.gguf and expect.safetensors:
+what the package transformers makes in double of the numbers that are in the file, rounded as its
+type says. Needs torch, transformers, safetensors and gguf (docs/crosschecks.md)."""
+
+import os
+import sys
+
+import gguf
+import numpy as np
+import torch
+import transformers
+from models import FAMILIES, expect, spread
+
+TYPES = {"f32": "F32", "f16": "F16", "bf16": "BF16", "q8_0": "Q8_0", "q4_0": "Q4_0",
+         "q4_1": "Q4_1"}
+
+BLOCKS = {
+    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
+    "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
+    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "transformer.wte": "token_embd", "transformer.wpe": "position_embd",
+    "transformer.ln_f": "output_norm", "ln_1": "attn_norm", "ln_2": "ffn_norm",
+    "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up",
+    "mlp.c_proj": "ffn_down",
+}
+
+
+def renamed(name):
+    stem, end = name.rsplit(".", 1)
+    parts = stem.split(".")
+    if len(parts) > 2 and parts[1] in ("layers", "h"):
+        return "blk.%s.%s.%s" % (parts[2], BLOCKS[".".join(parts[3:])], end)
+    return "%s.%s" % (BLOCKS[stem], end)
+
+
+def neighbours(w, heads):
+    """Rows of heads: those that are rotated together next to each other."""
+    rows = w.shape[0] // heads
+    return w.reshape(heads, 2, rows // 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
+
+
+def rounded(w, kind):
+    """As the file will hold it, and what that stands for. Vectors stay floats."""
+    block = {"q8_0": 32, "q4_0": 32, "q4_1": 32}.get(kind, 1)
+    of = gguf.GGMLQuantizationType[TYPES[kind] if w.ndim > 1 and w.shape[-1] % block == 0 else "F32"]
+    stored = gguf.quants.quantize(w, of)
+    return of, stored, gguf.quants.dequantize(stored, of).reshape(w.shape).astype(np.float32)
+
+
+def write(folder, family, config, kind):
+    os.makedirs(folder, exist_ok=True)
+    torch.manual_seed(1)
+    config._attn_implementation = "eager"
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    spread(model)
+    out = gguf.GGUFWriter(os.path.join(folder, "model.gguf"), family)
+    heads = config.num_attention_heads
+    kv = getattr(config, "num_key_value_heads", heads)
+    out.add_embedding_length(config.hidden_size)
+    out.add_block_count(config.num_hidden_layers)
+    out.add_head_count(heads)
+    out.add_context_length(config.max_position_embeddings)
+    if family == "gpt2":
+        out.add_feed_forward_length(4 * config.hidden_size)
+        out.add_layer_norm_eps(config.layer_norm_epsilon)
+    else:
+        out.add_feed_forward_length(config.intermediate_size)
+        out.add_head_count_kv(kv)
+        out.add_layer_norm_rms_eps(config.rms_norm_eps)
+        out.add_rope_freq_base(config.rope_parameters["rope_theta"])
+        out.add_key_length(model.model.layers[0].self_attn.head_dim)
+        out.add_value_length(model.model.layers[0].self_attn.head_dim)
+        out.add_rope_dimension_count(model.model.layers[0].self_attn.head_dim)
+    tied = config.tie_word_embeddings
+    for name, w in model.named_parameters():
+        if tied and name == "lm_head.weight":
+            continue
+        x = w.detach().numpy().copy()
+        turned = family == "gpt2" and x.ndim == 2 and ".h." in name
+        x = x.T.copy() if turned else x
+        of, stored, back = rounded(x, kind)
+        if family == "llama" and ("q_proj" in name or "k_proj" in name):
+            of, stored, _ = rounded(np.ascontiguousarray(
+                neighbours(x, heads if "q_proj" in name else kv)), kind)
+        out.add_tensor(renamed(name), stored, raw_dtype=of)
+        with torch.no_grad():
+            w.copy_(torch.from_numpy(back.T.copy() if turned else back))
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+    expect(folder, family, model)
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
+    transformers.logging.set_verbosity_error()
+    for family in ("llama", "qwen2", "qwen3", "gpt2"):
+        if len(sys.argv) > 2 and family not in sys.argv[2:]:
+            continue
+        of, values = FAMILIES[family]
+        for kind in TYPES:
+            sizes = dict(n_embd=64) if family == "gpt2" else dict(hidden_size=64,
+                                                                 intermediate_size=96)
+            write(os.path.join(sys.argv[1], "%s_%s" % (family, kind)), family,
+                  getattr(transformers, of)(**dict(values, **sizes)), kind)
+            print(family, kind)
+
+
+main()

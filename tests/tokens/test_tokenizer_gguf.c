@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tokenizers in GGUF files give the ids of the same tokenizer in its folder, or are refused. */
+#include "tests/support/gguf_file.h"
+#include "tests/support/tiny_tokenizer.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+TestSuite(tokenizer_gguf, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+enum { TEXT = 8, U32 = 4, LIST = 9, I32 = 5, FLAG = 7 };
+
+#define KEY "tokenizer.ggml."
+
+/* What a file may lack or have otherwise. */
+struct said {
+    const char *model, *pre;
+    bool merges, twice, front;
+};
+
+static void put_texts(struct made *m, const char *key, const char *const *texts, int n)
+{
+    put_key(m, key, LIST);
+    put_number(m, TEXT, 4), put_number(m, (uint64_t)n, 8);
+    for (int i = 0; i < n; i++)
+        put_text(m, texts[i]);
+}
+
+/* The tokens of tiny_tokenizer. */
+static struct made tiny_gguf(const struct said *s)
+{
+    enum { TOKENS = 261, CONTROL = 3 };
+    static const char *const merges[] = {"\xc4\xa0 t", "h e", "\xc4\xa0t he"};
+    json_t *const vocab = tiny_vocab();
+    const char *tokens[TOKENS] = {[260] = "<|end|>"}, *text;
+    struct made m = {.n = 0};
+    json_t *id;
+
+    json_object_foreach(vocab, text, id) tokens[json_integer_value(id)] = text;
+    if (s->twice)
+        tokens[259] = tokens[258];
+    put(&m, "GGUF", 4);
+    put_number(&m, 3, 4), put_number(&m, 0, 8);
+    put_number(&m, 4 + (uint64_t)s->merges + 2 * (uint64_t)s->front, 8);
+    put_key(&m, KEY "model", TEXT), put_text(&m, s->model);
+    put_key(&m, KEY "pre", TEXT), put_text(&m, s->pre);
+    put_texts(&m, KEY "tokens", tokens, TOKENS);
+    put_key(&m, KEY "token_type", LIST), put_number(&m, I32, 4), put_number(&m, TOKENS, 8);
+    for (int i = 0; i < TOKENS; i++)
+        put_number(&m, i == 260 ? CONTROL : 1, 4);
+    if (s->merges)
+        put_texts(&m, KEY "merges", merges, 3);
+    if (s->front) {
+        put_key(&m, KEY "bos_token_id", U32), put_number(&m, 260, 4);
+        put_key(&m, KEY "add_bos_token", FLAG), put_number(&m, 1, 1);
+    }
+    json_decref(vocab);
+    return m;
+}
+
+static void skip_without_unicode(void)
+{
+    struct err e;
+
+    if (unicode_ready(&e) != OK)
+        cr_skip_test("%s", e.msg);
+}
+
+Test(tokenizer_gguf, gives_the_ids_of_its_folder)
+{
+    static const char *const texts[] = {"the cat",        " the the", "hehe<|end|>the",
+                                        "caf\xc3\xa9 12", "",         "a  b\n\n c"};
+    const struct said plain = {.model = "gpt2", .pre = "gpt-2", .merges = true};
+    const struct made m = tiny_gguf(&plain);
+    json_t *const all = tiny_tokenizer();
+    struct tokenizer *of_file, *of_folder;
+    char path[FILE_PATH], dir[FILE_PATH];
+    struct err e = {""};
+
+    skip_without_unicode();
+    made_write(&m, path);
+    tiny_put_json("tokenizer.json", all);
+    json_decref(all);
+    folder_path(dir, "");
+    cr_assert_eq(tokenizer_open(&of_file, path, &e), OK, "%s", e.msg);
+    cr_assert_eq(tokenizer_open(&of_folder, dir, &e), OK, "%s", e.msg);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct ids a = {0}, b = {0};
+        struct bytes back = {0};
+        cr_assert_eq(tokenizer_encode(of_file, texts[i], strlen(texts[i]), &a, &e), OK, "%s",
+                     e.msg);
+        cr_assert_eq(tokenizer_encode(of_folder, texts[i], strlen(texts[i]), &b, &e), OK);
+        cr_expect(a.n == b.n && (a.n == 0 || memcmp(a.v, b.v, a.n * sizeof(*a.v)) == 0), "%s",
+                  texts[i]);
+        cr_expect_eq(tokenizer_decode(of_file, a.v, a.n, &back, &e), OK, "%s", e.msg);
+        cr_expect(back.n == strlen(texts[i]) &&
+                      (back.n == 0 || memcmp(back.data, texts[i], back.n) == 0),
+                  "%s", texts[i]);
+        free(a.v), free(b.v), free(back.data);
+    }
+    int n;
+    tokenizer_prefix(of_file, &n);
+    cr_expect_eq(n, 0);
+    tokenizer_close(of_file), tokenizer_close(of_folder);
+}
+
+Test(tokenizer_gguf, a_token_in_front)
+{
+    const struct said s = {.model = "gpt2", .pre = "gpt-2", .merges = true, .front = true};
+    const struct made m = tiny_gguf(&s);
+    struct tokenizer *t;
+    char path[FILE_PATH];
+    struct err e = {""};
+    int n;
+
+    skip_without_unicode();
+    made_write(&m, path);
+    cr_assert_eq(tokenizer_open(&t, path, &e), OK, "%s", e.msg);
+    const int32_t *const front = tokenizer_prefix(t, &n);
+    cr_expect(n == 1 && front[0] == 260);
+    tokenizer_close(t);
+}
+
+Test(tokenizer_gguf, what_is_refused)
+{
+    static const struct {
+        struct said said;
+        const char *says;
+    } cases[] = {
+        {{"llama", "default", true, false, false}, KEY "model is llama"},
+        {{"gpt2", "bloom", true, false, false}, KEY "pre is bloom"},
+        {{"gpt2", "gpt-2", false, false, false}, "merges"},
+        {{"gpt2", "gpt-2", true, true, false}, "tokens"},
+    };
+
+    skip_without_unicode();
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct made m = tiny_gguf(&cases[i].said);
+        struct tokenizer *t = NULL;
+        char path[FILE_PATH];
+        struct err e = {""};
+        made_write(&m, path);
+        cr_expect_eq(tokenizer_open(&t, path, &e), E_IO, "%s is accepted", cases[i].says);
+        cr_expect(strstr(e.msg, cases[i].says) && strstr(e.msg, "  -> "), "%s", e.msg);
+    }
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The GGUF format, versions 2 and 3, little endian: a header of keys and values, the list of tensors,
+ * their numbers, each tensor aligned. Read only. Its tensors become those of a safetensors file, its
+ * keys a JSON object; the names stay. */
+#ifndef GGUF_H
+#define GGUF_H
+
+#include "safetensors.h"
+
+#include <jansson.h>
+
+/* Does the file begin as one? */
+bool gguf_is(const char *path);
+
+/* Map and check a file; *keys is released by the caller. Texts, numbers and flags are values of
+ * *keys; arrays are lists. E_IO with a message that names the file and what is wrong in it. */
+enum status gguf_open(struct safetensors *s, json_t **keys, const char *path, struct err *e);
+
+#endif
