@@ -104,6 +104,7 @@ const struct system systems[] = {
     CLOSED("Evolved Transformer", "1901.11117", "The whole was found by a search; its new part, a causal separable convolution, runs as --variant evolved.")
     CLOSED("DARTSformer", "2105.14669", "A search; what it finds is made of the same parts.")
     BUILT("BERT", "1810.04805", "--variant bert --mem 0")
+    BUILT("masked language model", "1810.04805", "train --variant bert --objective mlm --ckpt bert.safetensors")
     BUILT("RoBERTa", "1907.11692", "--variant bert --mem 0")
     BUILT("GPT", "2018", "--variant learned --norm pre --workload segment")
     BUILT("cross attention", "1706.03762", "--variant vanilla --workload cross")

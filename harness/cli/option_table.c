@@ -26,6 +26,7 @@ const char *const mem_begin_name[] = {"auto", "zeros", "empty", NULL};
 static const char *const raw_name[] = {"none", "csv", "zst", NULL};
 static const char *const progress_name[] = {"auto", "bar", "plain", "none", NULL};
 static const char *const schedule_name[] = {"cosine", "linear", "wsd", "constant", NULL};
+static const char *const objective_name[] = {"lm", "mlm", NULL};
 static const char *const init_name[] = {"usual", "depth", NULL};
 static const char *const export_name[] = {
     "json", "github-action-benchmark", "bencher", "openmetrics", "junit", "fom", NULL};
@@ -477,6 +478,10 @@ const struct option_spec option_specs[] = {
     {"z-loss", 0, "COEF", "0", OTHER, DECIMAL, .flags = IN_TRAINING, AT(z_loss), 0, 10, .only = FOR(TRAIN),
      .doc = "add COEF (log of the sum of e^logit)^2 to the training loss; reported losses are "
             "without it"},
+    {"objective", 0, "NAME", "lm", OTHER, WORD, .flags = IN_TRAINING, AT(objective), .words = objective_name, .only = FOR(TRAIN),
+     .doc = "lm (predict the next token), or mlm (fill in hidden tokens, seeing the whole segment)"},
+    {"mask-share", 0, "F", "0.15", OTHER, DECIMAL, .flags = IN_TRAINING | ABOVE, AT(mask_share), 0, 1, .only = FOR(TRAIN),
+     .doc = "with mlm: share of the tokens that are hidden"},
     {"init", 0, "NAME", "usual", OTHER, WORD, .flags = IN_TRAINING, AT(init), .words = init_name, .only = FOR(TRAIN),
      .doc = "usual, or depth (weights of maps to the residual stream divided by the root of the "
             "number of sub-layers)"},

@@ -23,6 +23,7 @@ enum cache_mode { CACHE_HOT, CACHE_COLD };
 enum isolate { ISOLATE_EXEC, ISOLATE_FORK, ISOLATE_NONE };
 enum raw { RAW_NONE, RAW_CSV, RAW_ZST };
 enum lr_schedule { LR_COSINE, LR_LINEAR, LR_WSD, LR_CONSTANT };
+enum objective { OBJECTIVE_LM, OBJECTIVE_MLM };
 enum initial { INITIAL_USUAL, INITIAL_BY_DEPTH };
 /* How a text is counted: which windows of it are scored, and what the sum is divided by. */
 enum count {
@@ -139,6 +140,8 @@ struct options {
     double lr_floor, lr_decay;    /* fractions: of lr, of the training */
     struct names weight_decay_of; /* param_group_name */
     double z_loss;
+    int objective;             /* enum objective */
+    double mask_share;         /* in (0,1] */
     int init;                  /* enum initial */
     int optimizer, muon_scale; /* enum optimizer_kind, muon_scale */
     double dropout;            /* in [0,1) */

@@ -268,7 +268,8 @@ out:
 
 static bool has_past(const struct subject *t, int mem)
 {
-    return mem != MEM_ALL || mem_can(config_mem(&t->config), MEM_STATE);
+    return t->mask_share > 0 ? mem == 0
+                             : mem != MEM_ALL || mem_can(config_mem(&t->config), MEM_STATE);
 }
 
 static enum status score_models(struct session *s, const struct subject *t, int seq, int mem,
@@ -295,7 +296,8 @@ static enum status score_all(struct session *s, const struct subject *t, bool pr
     for (int i = 0; i < o->seq.n && st == OK; i++)
         for (int k = 0; k < o->mem.n && st == OK; k++) {
             const int mem = o->mem.v[k];
-            if (!print && !has_past(t, mem)) /* of a sweep, which says so where it measures */
+            /* Of a sweep, which says so where it measures; or nobody has asked for it. */
+            if (!has_past(t, mem) && (!print || !options_given(o, "mem")))
                 continue;
             st = score_models(s, t, o->seq.v[i], mem, print, e);
         }
@@ -473,7 +475,10 @@ static enum status can_score(const struct subject *t, const struct options *o, s
         bool again;
         st = subject_choose(&one, i, &again, e);
         for (int k = 0; k < o->mem.n && st == OK; k++) {
-            st = score_mem_kind(&kind, &one.config, o, o->mem.v[k], e);
+            if (t->mask_share > 0 && options_given(o, "mem"))
+                st = score_masked_check(o, o->mem.v[k], e);
+            if (st == OK)
+                st = score_mem_kind(&kind, &one.config, o, o->mem.v[k], e);
             if (st == OK && !caches(&one.config, kind))
                 st = fail(
                     e, E_USAGE,

@@ -9,6 +9,7 @@
 #include "harness/plan/case.h"
 #include "harness/util/grow.h"
 #include "losses.h"
+#include "masked.h"
 
 #include "variants/model/lm.h"
 
@@ -34,6 +35,9 @@ struct stream {
     int32_t *tokens, *targets; /* [batch,past+L] */
     float *nll;                /* [batch,L] */
     float *losses;             /* of all tokens, or NULL */
+    double mask_share;         /* of tokens that are hidden and scored; 0 = the next one is */
+    int32_t *places;           /* [batch,L] of hidden tokens */
+    uint64_t window;           /* its number */
     double layers, passed;     /* that positions ran where they may stop; positions */
     double place[SCORE_PLACES], placed[SCORE_PLACES]; /* sum of nll, and tokens */
 };
@@ -72,6 +76,26 @@ enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const st
                                  : "recompute");
 }
 
+enum status score_masked_check(const struct options *o, int M, struct err *e)
+{
+    const char *const next = o->count != COUNT_STREAM ? "count"
+                             : o->unit != UNIT_TOKEN  ? "unit"
+                             : o->losses              ? "losses"
+                                                      : NULL;
+
+    if (next)
+        return fail(e, E_USAGE,
+                    "checkpoint %.300s fills in hidden tokens, --%s is of next ones  -> leave it "
+                    "out",
+                    o->ckpt, next);
+    if (M != 0)
+        return fail(e, E_USAGE,
+                    "checkpoint %.300s fills in hidden tokens of whole windows, without a past  -> "
+                    "use --mem 0",
+                    o->ckpt);
+    return OK;
+}
+
 void see_past(struct config *c, int M)
 {
     if (c->same_length && M > 0)
@@ -92,7 +116,9 @@ static enum status configure(struct stream *t, const struct weights *w, struct c
         st = score_mem_kind(&t->kind, c, t->s->opt, t->M, e);
     if (st != OK)
         return st;
-    if ((st = texts_fit(&t->text, t->s->opt, t->corpus.name, c->V, e)) != OK)
+    if ((st = texts_fit(&t->text, t->s->opt, t->corpus.name, c->V - (t->mask_share > 0), e)) != OK)
+        return st;
+    if (t->mask_share > 0 && (st = score_masked_check(t->s->opt, t->M, e)) != OK)
         return st;
     t->zeros = begin ? begin == MEM_BEGIN_ZEROS : c->mem_start == MEM_START_ZEROS;
     const bool reruns = mem_reruns(config_mem(c), t->kind, t->M);
@@ -123,6 +149,7 @@ static enum status bind_all(struct stream *t, struct err *e)
     t->targets =
         arena_take(a, PART_ACTIVATIONS, (size_t)t->batch * (size_t)window * sizeof(int32_t));
     t->nll = arena_f32(a, PART_ACTIVATIONS, (size_t)t->batch * (size_t)t->L);
+    t->places = arena_take(a, PART_ACTIVATIONS, (size_t)t->batch * (size_t)t->L * sizeof(int32_t));
     return st;
 }
 
@@ -182,8 +209,50 @@ static void begin(struct stream *t)
         CHECK(lm_zeros(&t->lm, &t->s->engine, t->batch, &never) == OK);
 }
 
-/* The summand of one window; its streams are `part` ids apart. */
-static double run_window(struct stream *t, const struct window *w, size_t part)
+static void count_layers(struct stream *t, const struct window *w)
+{
+    const double layers = lm_layers_run(&t->lm);
+
+    if (layers > 0) {
+        t->layers += layers;
+        t->passed += (double)t->batch * w->read;
+    }
+}
+
+/* What a window adds: nats, what they are divided by, tokens with a probability. */
+struct summand {
+    double sum, tokens, scored;
+};
+
+/* The hidden tokens of a window. */
+static void run_masked(struct stream *t, const struct window *w, struct summand *to)
+{
+    const int first = w->read - w->scored; /* what stands in front of a text is not hidden */
+    const int hidden = w->scored ? masked_count(t->mask_share, w->scored) : 0;
+
+    *to = (struct summand){.tokens = hidden, .scored = hidden};
+    if (!hidden)
+        return;
+    memcpy(t->tokens, t->text.ids + w->at, sizeof(int32_t) * (size_t)w->read);
+    masked_hide(hidden, MASKED_SCORED, t->window++, t->lm.c.V - 1, t->tokens + first, w->scored,
+                t->places, t->targets);
+    for (int i = 0; i < hidden; i++)
+        t->places[i] += first;
+    t->lm.picked = t->places;
+    t->lm.n_picked = hidden;
+    begin(t);
+    lm_forward(&t->lm, &t->s->engine, t->tokens, 1, w->read, w->read, t->targets, t->nll);
+    count_layers(t, w);
+    for (int i = 0; i < hidden; i++) {
+        const int k = place_of(t->places[i] - first);
+        to->sum += (double)t->nll[i];
+        t->place[k] += (double)t->nll[i];
+        t->placed[k]++;
+    }
+}
+
+/* One window; its streams are `part` ids apart. */
+static void run_window(struct stream *t, const struct window *w, size_t part, struct summand *to)
 {
     const struct engine *g = &t->s->engine;
     const int32_t *const ids = t->text.ids + w->at;
@@ -203,11 +272,7 @@ static double run_window(struct stream *t, const struct window *w, size_t part)
         lm_forward(&t->lm, g, t->tokens, t->batch, w->read, w->scored, t->targets, t->nll);
     else
         lm_forward(&t->lm, g, t->tokens, t->batch, w->read, 1, NULL, NULL);
-    const double layers = lm_layers_run(&t->lm);
-    if (layers > 0) {
-        t->layers += layers;
-        t->passed += (double)t->batch * w->read;
-    }
+    count_layers(t, w);
     lm_commit(&t->lm, w->fresh_ids);
     if (t->losses)
         memcpy(t->losses + w->at + w->read - w->scored, t->nll, sizeof(float) * (size_t)w->scored);
@@ -217,7 +282,10 @@ static double run_window(struct stream *t, const struct window *w, size_t part)
         t->place[k] += (double)t->nll[i];
         t->placed[k]++;
     }
-    return w->weight == w->scored || !w->scored ? sum : sum / w->scored * w->weight;
+    *to = (struct summand){
+        .sum = w->weight == w->scored || !w->scored ? sum : sum / w->scored * w->weight,
+        .tokens = w->weight * t->batch,
+        .scored = (double)w->scored * t->batch};
 }
 
 void score_interval(struct score *r, const double *sum, const int *n, size_t segments)
@@ -294,7 +362,8 @@ static enum status add_sum(struct sums *s, double sum, double n, struct err *e)
 static bool has_floor(const struct stream *t)
 {
     return t->corpus.generated && t->text.of_bytes && t->text.n == t->corpus.n &&
-           t->text.n_docs == 1 && t->batch == 1 && t->s->opt->count == COUNT_STREAM;
+           t->text.n_docs == 1 && t->batch == 1 && t->s->opt->count == COUNT_STREAM &&
+           t->mask_share == 0;
 }
 
 static enum status score_all(struct stream *t, struct score *r, struct err *e)
@@ -314,11 +383,15 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
     for (size_t d = 0; d < t->text.n_docs && st == OK; d++) {
         st = windows_begin(&windows, &rule, &t->text.docs[d], e);
         while (st == OK && windows_next(&windows, &w)) {
-            const double sum = run_window(t, &w, windows.part), n = w.weight * t->batch;
-            st = add_sum(&sums, sum, n, e);
-            total += sum;
-            tokens += n;
-            scored += (double)w.scored * t->batch;
+            struct summand one;
+            if (t->mask_share > 0)
+                run_masked(t, &w, &one);
+            else
+                run_window(t, &w, windows.part, &one);
+            st = add_sum(&sums, one.sum, one.tokens, e);
+            total += one.sum;
+            tokens += one.tokens;
+            scored += one.scored;
             tell(t->s, (double)w.at / (double)t->text.n, &told_ns);
             if (floors)
                 floor +=
@@ -328,8 +401,8 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
     if (st == OK && tokens < 1)
         st =
             fail(e, E_USAGE, "text %s has no token to score  -> give a longer one", t->corpus.name);
-    const bool whole = counting_is_whole(t->s->opt, t->batch),
-               words = strcmp(t->text.unit, "word") == 0;
+    const bool whole = counting_is_whole(t->s->opt, t->batch) && t->mask_share == 0,
+               words = strcmp(t->text.unit, "word") == 0 && t->mask_share == 0;
     *r = (struct score){.nll = total / tokens,
                         .sum = total,
                         .words = words   ? tokens
@@ -337,7 +410,7 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
                                          : NAN,
                         .bytes = whole ? t->text.bytes : NAN,
                         .oov = t->text.oov,
-                        .unit = t->text.unit,
+                        .unit = t->mask_share > 0 ? masked_unit(t->text.unit) : t->text.unit,
                         .floor = floors ? floor / tokens : NAN,
                         .answers = answers_mean(a),
                         .tokens = tokens,
@@ -397,6 +470,7 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
         st = corpus_open(&t.corpus, o->corpus, split, (size_t)o->bytes, e);
     if (st == OK)
         st = weights_open(&weights, o->ckpt, e);
+    t.mask_share = weights.mask_share;
     if (st == OK)
         st = make_text(&t, &weights, e);
     if (st == OK && o->losses)

@@ -39,6 +39,7 @@ enum status subject_checkpoint(struct subject *t, struct err *e)
     const char *unit = weights_meta(&w, "unit"), *text = weights_meta(&w, "corpus");
     int step = -1;
     t->config = t->stored = w.config;
+    t->mask_share = w.mask_share;
     if (!w.is_published)
         st = safetensors_int(&w.file, "step", -1, -1, INT32_MAX, &step, e);
     t->step = step < 0 ? I64_EMPTY : step;
@@ -169,11 +170,12 @@ enum status subject_open(struct subject *t, const struct options *opt, struct er
         st = corpus_open(&corpus, t->corpus, SPLIT_TEST, (size_t)opt->bytes, e);
     if (st != OK)
         return st;
-    if (t->made_of[0] && corpus.vocab != t->config.V) {
+    const int words = t->config.V - (t->mask_share > 0);
+    if (t->made_of[0] && corpus.vocab != words) {
         st = fail(e, E_IO,
                   "checkpoint %.300s has %d symbols, text %.300s has %d  -> score what it was "
                   "trained on: --corpus %s",
-                  t->ckpt, t->config.V, t->corpus, corpus.vocab, t->made_of);
+                  t->ckpt, words, t->corpus, corpus.vocab, t->made_of);
         corpus_close(&corpus);
         return st;
     }

@@ -50,6 +50,8 @@ struct trainer {
     enum mem_kind kind;
     int32_t *tokens, *targets; /* [B,past+L] */
     float *nll;                /* [B,past+L] */
+    int hidden;                /* tokens of a segment that are; 0 = the next one is predicted */
+    int32_t *places;           /* [B,hidden] */
     double best_valid;         /* nats, or what a return lacks; INFINITY before the first */
     struct play *play;         /* NULL = a text */
     double trained_s;          /* in earlier sessions of the run */

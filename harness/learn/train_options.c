@@ -16,6 +16,8 @@ static enum status set_defaults(struct options *o, int threads, struct err *e)
     char number[16];
     enum status st = o->task ? OK : options_default(o, "corpus", SOURCE_DEFAULT, e);
 
+    if (st == OK && o->objective == OBJECTIVE_MLM) /* a segment is seen whole */
+        st = options_default(o, "mem", "0", e);
     snprintf(number, sizeof(number), "%d", threads);
     if (st == OK)
         st = options_default(o, "threads", number, e);
@@ -25,7 +27,7 @@ static enum status set_defaults(struct options *o, int threads, struct err *e)
 /* What is for texts only, and for tasks only. */
 static enum status text_or_task(const struct options *o, struct err *e)
 {
-    static const char *const texts[] = {"corpus", "valid", "z-loss", "dropout"};
+    static const char *const texts[] = {"corpus", "valid", "z-loss", "dropout", "objective"};
     static const char *const tasks[] = {"discount", "trace", "value-coef", "entropy-coef"};
 
     for (size_t i = 0; o->task && i < ARRAY_LEN(texts); i++)
@@ -73,6 +75,8 @@ static enum status one_of_each(const struct options *o, struct err *e)
         return fail(e, E_USAGE, "--weight-decay-of without a decay  -> add --weight-decay W");
     if (options_written(o, "muon-scale") && o->optimizer != OPTIMIZER_MUON)
         return fail(e, E_USAGE, "--muon-scale without Muon  -> add --optimizer muon");
+    if (options_written(o, "mask-share") && o->objective != OBJECTIVE_MLM)
+        return fail(e, E_USAGE, "--mask-share without hidden tokens  -> add --objective mlm");
     if (!o->ckpt)
         return fail(e, E_USAGE, "train needs a file for the weights  -> add --ckpt FILE");
     return schedule_check(o, e);

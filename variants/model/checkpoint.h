@@ -58,7 +58,12 @@ struct provenance {
     const char *tokenizer; /* the folder of its tokenizer, beside the file */
     int step;
     uint64_t seed;
+    double mask_share; /* see checkpoint_mask_share */
 };
+
+/* The share of the tokens that were hidden in training; the model fills them in, and predicts no
+ * next token. Its last word stands for a hidden one. 0: it predicts the next token. */
+enum status checkpoint_mask_share(const struct safetensors *s, double *share, struct err *e);
 
 /* Write config and parameters to `path`, atomically (safetensors_write). */
 enum status checkpoint_save(const char *path, const struct config *c, const struct params *p,

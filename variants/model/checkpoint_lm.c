@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Which checkpoints are language models that can be scored: nothing in them is unread, they are
- * causal, and in what no option chooses they are as their variant. */
+ * causal or fill in hidden tokens, and in what no option chooses they are as their variant. */
 #include "checkpoint.h"
 #include "lm.h"
 #include "variants/model/attention/around.h"
@@ -11,8 +11,9 @@
 /* Keys that say more than one field, and where weights come from. All others are rows: of the model
  * (keys.h) and of its parts. */
 static const char *const further_keys[] = {
-    "format",  "kind", "variant", "pos",  "scheme", "form",   "mixer",       "synth",  "ut",
-    "talking", "sink", "step",    "seed", "unit",   "corpus", "corpus_xxh3", "source", "tokenizer",
+    "format", "kind",        "variant", "pos",       "scheme",     "form", "mixer",
+    "synth",  "ut",          "talking", "sink",      "step",       "seed", "unit",
+    "corpus", "corpus_xxh3", "source",  "tokenizer", "mask_share",
 };
 
 /* What nothing has read may decide what the weights mean. */
@@ -78,6 +79,34 @@ static enum status as_its_variant(const struct safetensors *s, const struct conf
                : OK;
 }
 
+enum status checkpoint_mask_share(const struct safetensors *s, double *share, struct err *e)
+{
+    const enum status st = safetensors_real(s, "mask_share", 0, share, e);
+
+    if (st == OK && !(*share >= 0 && *share <= 1))
+        return safetensors_fail(s, e, "metadata mask_share is %g  -> write a share from 0 to 1",
+                                *share);
+    return st;
+}
+
+/* Who sees a whole text fills in what is hidden of it; who sees the past predicts what follows. */
+static enum status has_objective(const struct safetensors *s, const struct config *c, struct err *e)
+{
+    double share = 0;
+    const enum status st = checkpoint_mask_share(s, &share, e);
+
+    if (st == OK && !c->causal && share == 0)
+        return safetensors_fail(s, e,
+                                "metadata causal is 0: tokens see those that they are to predict  "
+                                "-> a causal model, or one of hidden tokens, with mask_share");
+    if (st == OK && c->causal && share > 0)
+        return safetensors_fail(s, e,
+                                "metadata mask_share is %g, but tokens do not see what follows "
+                                "them  -> write causal 0",
+                                share);
+    return st;
+}
+
 enum status checkpoint_lm(const struct safetensors *s, struct config *c, struct err *e)
 {
     enum status st = checkpoint_config(s, "", c, e);
@@ -86,10 +115,8 @@ enum status checkpoint_lm(const struct safetensors *s, struct config *c, struct 
 
     if (st == OK)
         st = no_strange_keys(s, e);
-    if (st == OK && !c->causal)
-        st = safetensors_fail(s, e,
-                              "metadata causal is 0: tokens see those that they are to predict  -> "
-                              "a causal model");
+    if (st == OK)
+        st = has_objective(s, c, e);
     if (st == OK && c->V < 1)
         st = safetensors_fail(s, e, "metadata vocab is missing  -> give a language model");
     if (st != OK)

@@ -82,6 +82,8 @@ static void put_provenance(struct meta *m, const struct provenance *from)
 {
     put(m, "step", "%d", from->step);
     put(m, "seed", "%" PRIu64, from->seed);
+    if (from->mask_share > 0)
+        put(m, "mask_share", "%.17g", from->mask_share);
     if (from->unit)
         put(m, "unit", "%s", from->unit);
     if (from->corpus)

@@ -251,22 +251,24 @@ static void forward(struct lm *m, const struct engine *g, float *out, int B, int
 static void backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L)
 {
     struct early_exit *const t = m->drive_data;
-    const int N = m->c.N, rows = B * L;
+    const int N = m->c.N, rows = lm_rows(m, B, L);
 
     t->loss = 0;
     for (int l = N; l >= 1; l--) {
         const double share = 2.0 * l / (N * (N + 1.0));
         const int first = sublayers_first(&m->sublayers, l - 1);
         float *const d = l == N ? m->d_h : t->d;
-        lm_score(m, g, exit_state(t, l), target, t->nll, rows);
+        const float *const in = lm_pick(m, t->rows, exit_state(t, l), B, L);
+        lm_score(m, g, in, target, t->nll, rows);
         for (int i = 0; i < rows; i++)
             t->loss += share * (double)t->nll[i] / rows;
-        lm_output_backward(m, g, target, exit_state(t, l), d, share, rows);
+        lm_output_backward(m, g, target, in, d, share, rows);
+        lm_unpick(m, d, B, L);
         if (l < N)
             g->ops.act(&(struct act){.y = m->d_h,
                                      .x = m->d_h,
                                      .add = d,
-                                     .rows = rows,
+                                     .rows = B * L,
                                      .n = m->c.D,
                                      .threads = g->threads});
         sublayers_part_backward(&m->sublayers, g, first, sublayers_first(&m->sublayers, l) - first,

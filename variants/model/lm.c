@@ -171,6 +171,36 @@ static void keep_last(float *h, int B, int L, int n, int D)
                 sizeof(float) * (size_t)n * (size_t)D);
 }
 
+int lm_rows(const struct lm *m, int B, int L) { return B * (m->picked ? m->n_picked : L); }
+
+const float *lm_pick(const struct lm *m, float *to, const float *h, int B, int L)
+{
+    const ptrdiff_t D = m->c.D;
+
+    if (!m->picked)
+        return h;
+    for (int b = 0, at = 0; b < B; b++)
+        for (int i = 0; i < m->n_picked; i++, at++)
+            memmove(to + at * D, h + ((ptrdiff_t)b * L + m->picked[at]) * D,
+                    sizeof(float) * (size_t)D);
+    return to;
+}
+
+/* From the end: no row is written before it is read. */
+void lm_unpick(const struct lm *m, float *d, int B, int L)
+{
+    const ptrdiff_t D = m->c.D;
+    int at = lm_rows(m, B, L) - 1;
+
+    for (int row = B * L - 1; m->picked && row >= 0; row--) {
+        const bool is = at >= 0 && at / m->n_picked == row / L && m->picked[at] == row % L;
+        if (is)
+            memmove(d + row * D, d + at-- * D, sizeof(float) * (size_t)D);
+        else
+            memset(d + row * D, 0, sizeof(float) * (size_t)D);
+    }
+}
+
 void lm_states(struct lm *m, const struct engine *g, const int32_t *tokens, float *last, int B,
                int L)
 {
@@ -195,7 +225,8 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
     lm_states(m, g, tokens, last, B, L);
     m->n_scored = n_scored;
     keep_last(last, B, L, n_scored, m->c.D);
-    lm_score(m, g, last, target, nll, B * n_scored);
+    CHECK(!m->picked || n_scored == L);
+    lm_score(m, g, lm_pick(m, last, last, B, n_scored), target, nll, lm_rows(m, B, n_scored));
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */

@@ -40,6 +40,10 @@ struct lm {
      * mean nll and reads no targets: [B*L,V] of the logits. Where words are in clusters, or the
      * output reads layers before the last, there is no such beginning. */
     const float *d_logits;
+    /* NULL, or set before lm_forward with n_scored = L: the places [B,n_picked] of each sequence, in
+     * order, that have logits and losses; targets, nll and lm_backward's mean are of these alone. */
+    const int32_t *picked;
+    int n_picked;
     float z_loss; /* lm_backward is of the mean of nll + z_loss logsumexp(logits)^2; as bound 0 */
 };
 
@@ -115,6 +119,12 @@ double lm_unread_bytes(const struct lm *m, int rows);
 
 /* ---- for drives and lm*.c ------------------------------------------------------------------- */
 
+/* Rows of B sequences of L that are scored, if all or `picked` ones are. */
+int lm_rows(const struct lm *m, int B, int L);
+/* Those of h [B,L,D], in `to`, which may be h; where all are, h itself. */
+const float *lm_pick(const struct lm *m, float *to, const float *h, int B, int L);
+/* Back: the gradient d of scored rows becomes one [B,L,D], zero elsewhere. */
+void lm_unpick(const struct lm *m, float *d, int B, int L);
 /* Rows of logits that are computed at once. */
 int lm_block(const struct lm *m, int rows);
 /* From the output of states `in` to d, the gradient of these, of `share` of the mean nll. */

@@ -65,8 +65,10 @@ void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, co
     if (m->c.cond && g->mean) /* it is linear in the mean of the gates */
         g->mean(g->mean_arg, &slope, 1);
     m->sublayers.open_slope = (float)slope;
-    if (!m->drive->heads)
-        lm_output_backward(m, g, target, m->final_in, m->d_h, 1, B * L);
+    if (!m->drive->heads) {
+        lm_output_backward(m, g, target, m->final_in, m->d_h, 1, lm_rows(m, B, L));
+        lm_unpick(m, m->d_h, B, L);
+    }
     m->drive->backward(m, g, target, B, L);
     lm_embed_backward(m, g, tokens, B, L);
     if (m->drive->replay)

@@ -21,7 +21,8 @@ enum status weights_open(struct weights *w, const char *path, struct err *e)
     }
     if ((st = safetensors_open(&w->file, path, e)) != OK)
         return st;
-    if ((st = checkpoint_lm(&w->file, &w->config, e)) != OK)
+    if ((st = checkpoint_lm(&w->file, &w->config, e)) != OK ||
+        (st = checkpoint_mask_share(&w->file, &w->mask_share, e)) != OK)
         weights_close(w);
     return st;
 }

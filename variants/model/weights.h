@@ -9,6 +9,7 @@
 
 struct weights {
     struct config config;
+    double mask_share; /* checkpoint_mask_share */
     bool is_published;
     struct safetensors file; /* of ours */
     struct published published;

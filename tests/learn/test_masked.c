@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Masked language models: what is hidden, and that each variant which can see a whole text learns
+ * to fill it in. */
+#include "harness/learn/masked.h"
+#include "harness/learn/score.h"
+#include "tests/support/open_trainer.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+TestSuite(masked, .init = folder_make, .fini = folder_remove);
+
+/* ---- what is hidden ------------------------------------------------------------------------ */
+
+Test(masked, hides_as_many_as_asked_in_order)
+{
+    enum { N = 40, MASK = 99 };
+
+    for (int count = 1; count <= N; count += 13)
+        for (uint64_t window = 0; window < 20; window++) {
+            int32_t x[N], y[N], at[N], was[N], again[N];
+            int hidden = 0;
+            for (int i = 0; i < N; i++)
+                x[i] = y[i] = i % 7;
+            masked_hide(count, 3, window, MASK, x, N, at, was);
+            for (int i = 0; i < N; i++)
+                hidden += x[i] == MASK;
+            cr_expect_eq(hidden, count);
+            for (int k = 0; k < count; k++) {
+                cr_expect(at[k] >= 0 && at[k] < N && (k == 0 || at[k] > at[k - 1]));
+                cr_expect(x[at[k]] == MASK && was[k] == y[at[k]]);
+            }
+            masked_hide(count, 3, window, MASK, y, N, again, was);
+            cr_expect_eq(memcmp(x, y, sizeof(x)), 0, "the same seed and window");
+        }
+}
+
+/* Each place of 20 windows' worth of draws: binomial, 5 standard deviations. */
+Test(masked, hides_every_place_as_often)
+{
+    enum { N = 10, COUNT = 3, WINDOWS = 20000 };
+    int often[N] = {0};
+    const double p = (double)COUNT / N, mean = WINDOWS * p, sd = sqrt(WINDOWS * p * (1 - p));
+
+    for (uint64_t window = 0; window < WINDOWS; window++) {
+        int32_t x[N] = {0}, at[N], was[N];
+        masked_hide(COUNT, 1, window, 9, x, N, at, was);
+        for (int k = 0; k < COUNT; k++)
+            often[at[k]]++;
+    }
+    for (int i = 0; i < N; i++)
+        cr_expect_float_eq(often[i], mean, 5 * sd, "place %d: %d", i, often[i]);
+}
+
+Test(masked, counts_a_share)
+{
+    cr_expect_eq(masked_count(0.15, 100), 15);
+    cr_expect_eq(masked_count(0.15, 1), 1);
+    cr_expect_eq(masked_count(1e-9, 100), 1);
+    cr_expect_eq(masked_count(1, 100), 100);
+}
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+/* Neighbours are alike: what is hidden stands beside it. */
+static void parse(struct options *o, const struct variant *v, const char *more)
+{
+    char line[600];
+    struct err e = {""};
+
+    snprintf(line, sizeof(line),
+             "train --variant %s%s --objective mlm --mem 0 --backend ref --threads 1 --seq 24 "
+             "--batch 4 --layers 2 --d-model 16 --heads 2 --pin none --lr 0.01 --lr-warmup 3 "
+             "--steps 60 --corpus copy:lag=1,p=0.95,alphabet=7 --ckpt unused %s",
+             v->name, v->bidirectional ? "" : " --direction both", more);
+    cr_assert_eq(options_parse_line(o, line, &e), OK, "%s: %s", v->name, e.msg);
+}
+
+static bool sees_both(const struct variant *v)
+{
+    const struct config c = config_default(v, 16, 2, 8, 64, 2, 8);
+
+    return v->bidirectional || config_can_look_ahead(&c);
+}
+
+static double run(struct trainer *t, int steps)
+{
+    double sum = 0;
+
+    for (int i = 0; i < steps; i++)
+        sum += trainer_step(t, 0).loss / steps;
+    return sum;
+}
+
+/* Every one of them gets a perplexity of a checkpoint, and so does the next process. */
+Test(masked, every_variant_that_sees_both_learns)
+{
+    int n = 0;
+
+    for (int i = 0; variants[i]; i++) {
+        const struct variant *const v = variants[i];
+        struct options o;
+        struct trainer t;
+        struct err e = {""};
+        if (!sees_both(v) || (SANITIZED && !v->bidirectional))
+            continue;
+        n++;
+        parse(&o, v, "");
+        cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s: %s", v->name, e.msg);
+        const double first = run(&t, 10), last = (run(&t, 40), run(&t, 10));
+        const struct validation valid = trainer_validate(&t);
+        cr_expect(last < first, "%s: %g nats, then %g", v->name, first, last);
+        cr_expect(isfinite(valid.nll) && isnan(valid.floor), "%s: %g", v->name, valid.nll);
+        trainer_close(&t);
+        options_free(&o);
+    }
+    cr_expect_gt(n, 8);
+}
+
+Test(masked, a_neighbour_tells_what_is_hidden)
+{
+    struct options o;
+    struct trainer t;
+    struct err e = {""};
+
+    if (SANITIZED)
+        cr_skip_test("hundreds of steps that other tests take, too");
+    parse(&o, variant_find("bert"), "");
+    cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s", e.msg);
+    t.valid.n = 4000;
+    run(&t, 600);
+    const double nll = trainer_validate(&t).nll;
+    cr_expect_lt(nll, 0.75 * log(7), "%g nats, of ln 7 without context", nll);
+    trainer_close(&t);
+    options_free(&o);
+}
+
+/* ---- scoring ------------------------------------------------------------------------------- */
+
+static enum status score(struct score *to, const char *ckpt, const char *more)
+{
+    struct options o;
+    struct topo *topo;
+    struct err e = {""};
+    char line[FILE_PATH + 200];
+
+    snprintf(line, sizeof(line),
+             "eval --ckpt %s --corpus copy:lag=1,p=0.95,alphabet=7 --bytes 2001 --backend ref "
+             "--threads 1 --seq 20 --pin none %s",
+             ckpt, more);
+    cr_assert_eq(options_parse_line(&o, line, &e), OK, "%s", e.msg);
+    cr_assert_eq(topo_open(&topo, NULL, &e), OK, "%s", e.msg);
+    struct scorer s = {.opt = &o, .topo = topo};
+    const enum status st = score_run(&s, SPLIT_TEST, &e);
+    *to = s.score;
+    topo_close(topo);
+    options_free(&o);
+    return st;
+}
+
+Test(masked, a_checkpoint_is_scored_as_it_was_trained)
+{
+    struct options o;
+    struct trainer t;
+    struct score r, again;
+    struct err e = {""};
+    char path[FILE_PATH];
+
+    folder_path(path, "m.safetensors");
+    parse(&o, variant_find("bert"), "--mask-share 0.3");
+    cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s", e.msg);
+    run(&t, 60);
+    cr_assert_eq(trainer_save(&t, path, 0, &e), OK, "%s", e.msg);
+    cr_assert_eq(score(&r, path, "--mem 0"), OK);
+    cr_assert_eq(score(&again, path, "--mem 0"), OK);
+    cr_expect_eq(r.scored, 100 * 6, "0.3 of 20 tokens in each of 100 windows: %g", r.scored);
+    cr_expect(r.tokens == r.scored && r.sum == again.sum && r.sum / r.tokens == r.nll);
+    cr_expect_str_eq(r.unit, "masked symbol");
+    cr_expect(isnan(r.words) && isnan(r.bytes) && isnan(r.floor));
+
+    /* By hand: the same windows, one by one. */
+    struct corpus text;
+    double sum = 0;
+    cr_assert_eq(corpus_open(&text, o.corpus, SPLIT_TEST, 2001, &e), OK, "%s", e.msg);
+    for (int w = 0; w < 100; w++) {
+        int32_t tokens[20], at[6], was[6];
+        float nll[6];
+        for (int i = 0; i < 20; i++)
+            tokens[i] = text.bytes[20 * w + i];
+        masked_hide(6, MASKED_SCORED, (uint64_t)w, 7, tokens, 20, at, was);
+        t.valid_lm.picked = at;
+        t.valid_lm.n_picked = 6;
+        lm_build_tables(&t.valid_lm, &t.engine);
+        lm_forward(&t.valid_lm, &t.engine, tokens, 1, 20, 20, was, nll);
+        for (int i = 0; i < 6; i++)
+            sum += (double)nll[i];
+    }
+    cr_expect_float_eq(r.sum, sum, 1e-9 * sum, "%.9g, %.9g", r.sum, sum);
+    corpus_close(&text);
+
+    cr_expect_eq(score(&r, path, "--mem 8"), E_USAGE);
+    cr_expect_eq(score(&r, path, "--mem 0 --count hf"), E_USAGE);
+    cr_expect_eq(score(&r, path, "--mem 0 --unit byte"), E_USAGE);
+    cr_expect_eq(score(&r, path, "--mem 0 --losses x"), E_USAGE);
+    trainer_close(&t);
+    options_free(&o);
+}
+
+Test(masked, goes_on_to_the_same_bits)
+{
+    struct options o;
+    struct trainer whole, first, second;
+    struct err e = {""};
+    char path[FILE_PATH];
+
+    folder_path(path, "half.safetensors");
+    parse(&o, variant_find("bert"), "");
+    cr_assert_eq(trainer_open(&whole, &o, &e), OK, "%s", e.msg);
+    cr_assert_eq(trainer_open(&first, &o, &e), OK, "%s", e.msg);
+    cr_assert_eq(trainer_open(&second, &o, &e), OK, "%s", e.msg);
+    run(&whole, 9);
+    run(&first, 4);
+    cr_assert_eq(trainer_save(&first, path, 1.5, &e), OK, "%s", e.msg);
+    cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
+    run(&second, 5);
+    for (int i = 0; i < whole.lm.params.n; i++)
+        cr_expect_eq(memcmp(whole.lm.params.v[i].data, second.lm.params.v[i].data,
+                            whole.lm.params.v[i].n * sizeof(float)),
+                     0, "%s", whole.lm.params.v[i].name);
+    o.mask_share = 0.5;
+    cr_expect_eq(trainer_load(&second, path, &e), E_USAGE, "%s", e.msg);
+    trainer_close(&whole);
+    trainer_close(&first);
+    trainer_close(&second);
+    options_free(&o);
+}
+
+/* ---- what has no meaning ------------------------------------------------------------------- */
+
+Test(masked, is_of_models_that_see_what_follows)
+{
+    static const struct {
+        const char *line;
+        enum status want;
+    } tries[] = {
+        {"--variant linear --objective mlm --mem 0", E_UNSUPPORTED},
+        {"--variant xl --objective mlm --mem 0", E_UNSUPPORTED},
+        {"--variant xl --objective mlm --mem 0 --direction both", OK},
+        {"--variant xl --objective mlm --mem 8 --direction both", E_USAGE},
+        {"--variant bert --mem 0", E_UNSUPPORTED},
+        {"--variant xl --mem 0 --direction both", E_UNSUPPORTED},
+        {"--variant bert --mem 0 --objective mlm", OK},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(tries); i++) {
+        struct options o;
+        struct config c;
+        struct err e = {""};
+        char line[200];
+        snprintf(line, sizeof(line), "train --ckpt unused --seq 8 --batch 1 --layers 1 %s",
+                 tries[i].line);
+        cr_assert_eq(options_parse_line(&o, line, &e), OK, "%s", e.msg);
+        const struct variant *const v = variant_find(o.variants.v[0]);
+        cr_expect_eq(train_config(&c, v, &o, 7, &e), tries[i].want, "%s: %s", line, e.msg);
+        if (tries[i].want == OK)
+            cr_expect_eq(c.V, 7 + (o.objective == OBJECTIVE_MLM));
+        options_free(&o);
+    }
+}
