@@ -78,6 +78,6 @@ enum status check_mask_rows(const struct attn *a, int n_masks, struct err *e)
     for (int i = 0; i < n_masks; i++)
         if (a->mask[i].rows && last / 64 >= a->mask[i].row_words)
             return fail(e, E_USAGE, "row_words of a mask is %d  -> %lld cover all keys",
-                        a->mask[i].row_words, (long long)(last / 64 + 1));
+                        a->mask[i].row_words, (long long)last / 64 + 1);
     return OK;
 }
