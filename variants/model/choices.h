@@ -45,7 +45,8 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "; empty where none stops by it", MODEL, .least = 1, .most = MAX_LAYERS, .special = true,    \
       .applies = has_exit_patience, .at_eval = true)                                               \
     X(direction, text, TEXT, causal, "direction", "LIST", "causal", "",                            \
-      "keys that a query sees: causal (none after it), or both (attn and layer without context)",  \
+      "keys that a query sees: causal (none after it), or both (attn and layer without context, "     \
+      "and train --objective mlm)",                                                                \
       "; empty where causal", CORE, .words = direction_name, .special = true,                      \
       .applies = has_direction, .print = print_direction, .parse = parse_direction,                \
       .key = "causal", .absent = "causal", .in_digits = true, .most = DIRECTION_COUNT - 1)              \
