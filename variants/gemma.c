@@ -4,9 +4,9 @@
  *
  *   s_ij = 50 tanh(q_i . k_j / (50 sqrt(dh)))     logits <- 30 tanh(logits / 30)
  *
- * Scores and logits have a cap; every other layer sees a window only. Gemma 3 (2025,
- * arXiv:2503.19786) norms queries and keys instead and has five layers with a window to one that
- * sees all, with a larger base of rotation. */
+ * Scores and logits have a cap; every other layer sees a window only; sub-layers are normed before
+ * and after. Gemma 3 (2025, arXiv:2503.19786) norms queries and keys in place of the caps and has
+ * five layers with a window to one that sees all, with a larger base of rotation. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
@@ -14,11 +14,11 @@ const struct variant variant_gemma = {
     .name = "gemma",
     .paper = "Gemma Team 2024, arXiv:2408.00118",
     .about = "capped scores and logits; windows in every other layer",
-    .control = "yarn --rope-scaling none --kv-heads 2 --ffn geglu",
+    .control = "yarn --rope-scaling none --kv-heads 2 --norm peri --ffn geglu_tanh",
     .pos = &pos_rope,
     .mem = &mem_segment,
-    .ffn = &ffn_geglu,
-    .wiring = WIRING_PRE,
+    .ffn = &ffn_geglu_tanh,
+    .wiring = WIRING_PERI,
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
     .kv_heads = 2,
@@ -31,11 +31,11 @@ const struct variant variant_gemma3 = {
     .name = "gemma3",
     .paper = "Gemma Team 2025, arXiv:2503.19786",
     .about = "five layers with a window to one that sees all, with another base of rotation",
-    .control = "qknorm --ffn geglu",
+    .control = "qknorm --norm peri --ffn geglu_tanh",
     .pos = &pos_rope,
     .mem = &mem_segment,
-    .ffn = &ffn_geglu,
-    .wiring = WIRING_PRE,
+    .ffn = &ffn_geglu_tanh,
+    .wiring = WIRING_PERI,
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
     .kv_heads = 2,
