@@ -36,7 +36,7 @@ struct stream {
     float *nll;                /* [batch,L] */
     float *losses;             /* of all tokens, or NULL */
     double mask_share;         /* of tokens that are hidden and scored; 0 = the next one is */
-    int32_t *places;           /* [batch,L] of hidden tokens */
+    int32_t *places;           /* [L] of hidden tokens; NULL = none are */
     uint64_t window;           /* its number */
     double layers, passed;     /* that positions ran where they may stop; positions */
     double place[SCORE_PLACES], placed[SCORE_PLACES]; /* sum of nll, and tokens */
@@ -149,7 +149,9 @@ static enum status bind_all(struct stream *t, struct err *e)
     t->targets =
         arena_take(a, PART_ACTIVATIONS, (size_t)t->batch * (size_t)window * sizeof(int32_t));
     t->nll = arena_f32(a, PART_ACTIVATIONS, (size_t)t->batch * (size_t)t->L);
-    t->places = arena_take(a, PART_ACTIVATIONS, (size_t)t->batch * (size_t)t->L * sizeof(int32_t));
+    t->places = t->mask_share > 0
+                    ? arena_take(a, PART_ACTIVATIONS, (size_t)t->L * sizeof(*t->places))
+                    : NULL;
     return st;
 }
 

@@ -5,9 +5,9 @@
 
 #include "harness/plan/case.h"
 #include "harness/util/suggest.h"
-#include "masked.h"
 #include "schedule.h"
 #include "score.h"
+#include "train_masked.h"
 #include "train_play.h"
 
 #include <math.h>
@@ -24,33 +24,6 @@ static enum mem_kind trains_with(const struct mem *m, int mem)
     if (m->recurrent)
         return MEM_HIDDEN;
     return m->state && mem != 0 && !mem_reruns(m, MEM_STATE, mem) ? MEM_STATE : MEM_RECOMPUTE;
-}
-
-/* A model that sees what follows fills in hidden tokens; one that does not predicts the next. */
-static enum status check_objective(const struct config *c, const struct options *o, struct err *e)
-{
-    const char *const name = c->variant->name;
-
-    if (o->objective == OBJECTIVE_LM)
-        return c->causal ? OK
-                         : fail(e, E_UNSUPPORTED,
-                                "%s is bidirectional here: tokens see those that they are to "
-                                "predict  -> add --objective mlm, or choose a causal variant",
-                                name);
-    if (c->causal && config_can_look_ahead(c))
-        return fail(e, E_UNSUPPORTED,
-                    "--objective mlm: tokens of %s do not see what follows a hidden one  -> add "
-                    "--direction both",
-                    name);
-    if (c->causal)
-        return fail(e, E_UNSUPPORTED,
-                    "--objective mlm: %s is causal only, and its tokens do not see what follows a "
-                    "hidden one  -> choose one that sees both in bench list variants",
-                    name);
-    if (o->mem.v[0] != 0)
-        return fail(e, E_USAGE,
-                    "--objective mlm: a segment is seen whole, without a past  -> use --mem 0");
-    return OK;
 }
 
 enum status train_config(struct config *to, const struct variant *v, const struct options *opt,
@@ -81,7 +54,7 @@ enum status train_config(struct config *to, const struct variant *v, const struc
     /* A stream that is never normalised needs a norm at the end. */
     to->final_ln =
         (wiring_norms_first(to->wiring) || wiring_norms_output(to->wiring)) && !v->bare_top;
-    return check_objective(to, opt, e);
+    return masked_check(to, opt, e);
 }
 
 /* A generated text is as long as the run needs it, up to a bound; then it starts again. */
@@ -115,10 +88,8 @@ static enum status open_texts(struct trainer *t, struct err *e)
         t->text.n -= n;
         t->valid = (struct text_part){t->corpus.bytes + t->text.n, n};
     }
-    if (st == OK && o->objective == OBJECTIVE_MLM) {
-        t->hidden = masked_count(o->mask_share, t->L);
-        t->corpus.unit = masked_unit(t->corpus.unit);
-    }
+    if (st == OK && o->objective == OBJECTIVE_MLM)
+        masked_open(t);
     if (st == OK && t->valid.n > VALID_TOKENS)
         t->valid.n = VALID_TOKENS;
     if (st == OK && (t->text.n / (size_t)t->all_B <= (size_t)t->L || t->valid.n < 2))
@@ -401,26 +372,6 @@ static int next_batch(struct trainer *t)
     return past;
 }
 
-/* Likewise whole segments without a past, some of whose tokens are hidden. */
-static void next_masked(struct trainer *t)
-{
-    const size_t part = (t->text.n - 1) / (size_t)t->all_B, at = trainer_position(t);
-
-    lm_forget(&t->lm);
-    for (int b = 0; b < t->B; b++) {
-        const uint8_t *const from = t->text.at + (size_t)(t->first + b) * part + at;
-        const uint64_t window =
-            (uint64_t)t->optimizer.step * (uint64_t)t->all_B + (uint64_t)(t->first + b);
-        int32_t *const tokens = t->tokens + b * t->L;
-        for (int i = 0; i < t->L; i++)
-            tokens[i] = from[i];
-        masked_hide(t->hidden, t->opt->seed ^ MASKED_TRAINED, window, t->lm.c.V - 1, tokens, t->L,
-                    t->places + b * t->hidden, t->targets + b * t->hidden);
-    }
-    t->lm.picked = t->places;
-    t->lm.n_picked = t->hidden;
-}
-
 /* Mean nats of the tokens of all sequences that have losses; of a text the new ones, the last of n.
  */
 static double mean_of_new(const struct trainer *t, int n)
@@ -440,7 +391,7 @@ static void text_gradient(struct trainer *t, struct step_report *r)
     int n = t->L;
 
     if (t->hidden)
-        next_masked(t);
+        masked_batch(t);
     else
         n += next_batch(t);
     lm_forward(&t->lm, &t->engine, t->tokens, t->B, n, n, t->targets, t->nll);
@@ -496,46 +447,12 @@ static double synthetic_floor(const struct trainer *t, size_t at, int n, struct 
     return sum;
 }
 
-/* Of hidden tokens: each window hides its share. */
-static struct validation validate_masked(struct trainer *t)
-{
-    const size_t tokens = t->valid.n - 1;
-    struct lm *const m = &t->valid_lm;
-    double sum[] = {0, 0};
-    int window = 0;
-
-    lm_build_tables(m, &t->engine);
-    for (size_t at = 0; at < tokens; at += (size_t)t->L, window++) {
-        if (window % t->ranks.count != t->ranks.index)
-            continue;
-        const int n = tokens - at < (size_t)t->L ? (int)(tokens - at) : t->L;
-        const int hidden = masked_count(t->opt->mask_share, n);
-        for (int i = 0; i < n; i++)
-            t->tokens[i] = t->valid.at[at + (size_t)i];
-        masked_hide(hidden, MASKED_SCORED, (uint64_t)window, m->c.V - 1, t->tokens, n, t->places,
-                    t->targets);
-        m->picked = t->places;
-        m->n_picked = hidden;
-        lm_forget(m);
-        lm_forward(m, &t->engine, t->tokens, 1, n, n, t->targets, t->nll);
-        for (int i = 0; i < hidden; i++)
-            sum[0] += (double)t->nll[i];
-        sum[1] += hidden;
-    }
-    ranks_sum(&t->ranks, sum, (int)ARRAY_LEN(sum));
-    return (struct validation){.nll = sum[0] / sum[1],
-                               .returned = NAN,
-                               .returned_error = NAN,
-                               .floor = NAN,
-                               .answers = {NAN, NAN, NAN, NAN}};
-}
-
 struct validation trainer_validate(struct trainer *t)
 {
     if (t->play)
         return play_validate(t);
     if (t->hidden)
-        return validate_masked(t);
+        return masked_validate(t);
     const size_t tokens = t->valid.n - 1;
     const bool windows = t->kind == MEM_RECOMPUTE; /* none needs the one before */
     int window = 0;
