@@ -9,13 +9,12 @@
 #include "harness/worker/workload.h"
 #include "variants/model/control.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer than the usual windows and blocks; more layers than one period of any stack; a cache of
- * fewer rows than there are. */
+/* Longer than most windows and blocks; more layers than one period of any stack; a cache of fewer
+ * rows than there are. */
 #define SIZES                                                                                      \
     "--seq 80 --mem %d --layers " LAYERS " --d-model 32 --heads 4 --d-inner 64 --set window=40"
 #define LAYERS "6"
@@ -86,37 +85,9 @@ static void drop(struct made *m)
 
 /* ---- beside its control ------------------------------------------------------------------- */
 
-/* Do outputs differ by more than rounding? */
-static bool outputs_differ(const struct job *a, const struct job *b)
-{
-    double largest = 0, most = 0;
-
-    if (a->n_out != b->n_out)
-        return true;
-    for (size_t i = 0; i < a->n_out; i++) {
-        most = fmax(most, fabs((double)a->out[i] - (double)b->out[i]));
-        largest = fmax(largest, fabs((double)b->out[i]));
-    }
-    return most > 1e-5 * largest;
-}
-
-/* Run it again with all weights moved, those of one name by the same steps. */
 static void run_moved(struct job *j)
 {
-    struct params *const all = j->ops->params(j);
-
-    for (int i = 0; i < all->n; i++) {
-        struct param *const p = &all->v[i];
-        float *const step = malloc(sizeof(*step) * p->n);
-        NEED(step);
-        job_draw(j, p->name, step, p->n);
-        for (size_t k = 0; k < p->n; k++)
-            p->data[k] += 0.03f * step[k];
-        free(step);
-    }
-    j->ops->fill(j);
-    if (job_goes_backward(j))
-        j->ops->fill_grad(j);
+    job_move_weights(j);
     job_run(j);
 }
 
@@ -135,7 +106,7 @@ static const char *why_same(struct made *own, struct made *control, bool same_co
         return "its windows are longer than these texts";
     run_moved(&own->job);
     run_moved(&control->job);
-    if (outputs_differ(&own->job, &control->job))
+    if (job_outputs_differ(&own->job, &control->job))
         return "its weights begin where it computes what its control does";
     return same_cost ? "it is its control" : "the same result of other work";
 }
@@ -162,7 +133,7 @@ static void compare(struct cells *to, FILE *why, struct made *own, struct made *
 {
     const double flop = job_flop(&own->job), bytes = job_bytes(&own->job);
     const double flop_of_it = job_flop(&control->job), bytes_of_it = job_bytes(&control->job);
-    const bool same = !outputs_differ(&own->job, &control->job);
+    const bool same = !job_outputs_differ(&own->job, &control->job);
 
     snprintf(to->flop_ratio, sizeof(to->flop_ratio), "%.3f", flop / flop_of_it);
     snprintf(to->bytes_ratio, sizeof(to->bytes_ratio), "%.3f", bytes / bytes_of_it);

@@ -6,6 +6,7 @@
 
 #include "variants/base/rng.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +124,37 @@ size_t job_elements(int a, int b, int c) { return (size_t)a * (size_t)b * (size_
 void job_draw(const struct job *j, const char *name, float *x, size_t n)
 {
     rng_normal(x, n, j->bcase->opt->seed, rng_stream(name), 0, 1);
+}
+
+void job_move_weights(struct job *j)
+{
+    struct params *const all = j->ops->params(j);
+
+    for (int i = 0; i < all->n; i++) {
+        const struct param *const p = &all->v[i];
+        float *const step = malloc(sizeof(*step) * p->n);
+        NEED(step);
+        job_draw(j, p->name, step, p->n);
+        for (size_t k = 0; k < p->n; k++)
+            p->data[k] += 0.03f * step[k];
+        free(step);
+    }
+    j->ops->fill(j);
+    if (job_goes_backward(j))
+        j->ops->fill_grad(j);
+}
+
+bool job_outputs_differ(const struct job *a, const struct job *b)
+{
+    double largest = 0, most = 0;
+
+    if (a->n_out != b->n_out)
+        return true;
+    for (size_t i = 0; i < a->n_out; i++) {
+        most = fmax(most, fabs((double)a->out[i] - (double)b->out[i]));
+        largest = fmax(largest, fabs((double)b->out[i]));
+    }
+    return most > 1e-5 * largest;
 }
 
 void job_set_output(struct job *j, const float *out, int rows, int width)

@@ -76,6 +76,13 @@ size_t job_elements(int a, int b, int c);
 /* x[0..n) = N(0,1) from the case's seed, by name. */
 void job_draw(const struct job *j, const char *name, float *x, size_t n);
 
+/* Move all weights, those of one name by the same steps, and fill in again what follows from them:
+ * what begins where an idea does nothing then does something. After job_place. */
+void job_move_weights(struct job *j);
+
+/* Do the outputs of two jobs that ran differ by more than rounding? */
+bool job_outputs_differ(const struct job *a, const struct job *b);
+
 /* The output that is compared with the reference: [B, rows, width]. */
 void job_set_output(struct job *j, const float *out, int rows, int width);
 

@@ -7,28 +7,9 @@
 #include "variants/systems.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LINE = 512 };
-
-/* All weights of one name by the same steps: those that begin where an idea does nothing move. */
-static void move_weights(struct job *j)
-{
-    struct params *const all = j->ops->params(j);
-
-    for (int i = 0; i < all->n; i++) {
-        struct param *const p = &all->v[i];
-        float *const step = malloc(sizeof(*step) * p->n);
-        cr_assert(step);
-        job_draw(j, p->name, step, p->n);
-        for (size_t k = 0; k < p->n; k++)
-            p->data[k] += 0.03f * step[k];
-        free(step);
-    }
-    j->ops->fill(j);
-}
 
 /* A model's output is that of the second segment: its memory is then its own. */
 static void run(struct job *j, const struct bench_case *c, const char *line)
@@ -37,25 +18,12 @@ static void run(struct job *j, const struct bench_case *c, const char *line)
 
     cr_assert_eq(job_open(j, c, &e), OK, "%s: %s", line, e.msg);
     cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", line, e.msg);
-    move_weights(j);
+    job_move_weights(j);
     job_run(j);
     if (workload_is_model(c->workload)) {
         lm_commit(&j->lm.lm, j->shape.L);
         job_run(j);
     }
-}
-
-static bool outputs_differ(const struct job *a, const struct job *b)
-{
-    double largest = 0, most = 0;
-
-    if (a->n_out != b->n_out)
-        return true;
-    for (size_t i = 0; i < a->n_out; i++) {
-        most = fmax(most, fabs((double)a->out[i] - (double)b->out[i]));
-        largest = fmax(largest, fabs((double)b->out[i]));
-    }
-    return most > 1e-5 * largest;
 }
 
 /* Of the same sizes as the case. A variant without a control is that of its own options. */
@@ -84,8 +52,8 @@ static int expect_its_idea(const struct system *s, const struct bench_case *c)
     if (!itself) {
         run(&own, c, s->run);
         run(&control, p.cases, p.cases->repro);
-        cr_expect(outputs_differ(&own, &control), "%s: %s computes what %s does", s->name, c->repro,
-                  p.cases->repro);
+        cr_expect(job_outputs_differ(&own, &control), "%s: %s computes what %s does", s->name,
+                  c->repro, p.cases->repro);
         job_close(&own);
         job_close(&control);
     }
