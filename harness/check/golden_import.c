@@ -3,8 +3,7 @@
  * Golden files of published models (kind = import): ids in, logits, losses and states out, as the
  * publisher's program computes them. The file lies in the model's folder. The text is run whole,
  * and, where the model has a memory, cut into segments with cached keys and values or a state, which
- * must give
- * the same. */
+ * must give the same. */
 #include "golden_import.h"
 
 #include "harness/util/fileio.h"

@@ -24,7 +24,7 @@ static void product(const struct gemm *g)
 }
 
 /* 0.3.29 takes as many threads as OpenMP would, whatever openblas_set_num_threads said: a second one
- * on the only CPU of a case made its products a thousand times slower. */
+ * on the only CPU of a case waits for the first in every product. */
 static void gemm_openblas(const struct gemm *g)
 {
     const int threads = omp_get_max_threads();

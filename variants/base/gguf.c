@@ -198,7 +198,8 @@ static void read_keys(struct reader *r, json_t *keys, uint64_t n)
             stop(r, "has a key that is longer than any");
         if (r->st == OK && json_object_get(keys, key))
             stop(r, "has a key twice");
-        json_object_set_new(keys, key, read_value(r, take_u32(r)));
+        if (json_object_set_new(keys, key, read_value(r, take_u32(r))) != 0)
+            stop(r, "has a key that cannot be read");
     }
 }
 

@@ -145,6 +145,7 @@ struct differences control_differences(const struct config *a, const struct conf
         add(&d, "d_head", true);
     for (int i = MODEL_SIZES; (row = model_key(i)); i++)
         add_row(&d, row, a, b, a, b, scope);
+    /* The first layer of a stack is recurrent: parts of attention show in the model only. */
     for (enum part_slot s = 0; s < SLOT_COUNT; s++)
         if (s != SLOT_FFN && s != SLOT_NORM && (s != SLOT_POS || placed) &&
             (s < SLOT_AROUND || scope == SCOPE_MODEL || !a->stack.n))

@@ -151,7 +151,7 @@ static const struct {
                         HAS_COMPRESSED, HAS_ENTERS, HAS_NO_CONTENT, HAS_ENCODED)},
     /* attention and feed-forward read the same row */
     {HAS_PARALLEL, EXCLUDES(HAS_RNN, HAS_SUBS, HAS_ENTERS)},
-    /* half of a feed-forward network, or its place in an order, is of one that is there */
+    /* without feed-forward networks there are no halves of them, and no places in an order */
     {HAS_FFN_NONE, EXCLUDES(HAS_HALVES, HAS_ORDER)},
     /* it keeps one row of the past for each feed-forward network */
     {HAS_FFN_STEPS, EXCLUDES(HAS_HALVES)},

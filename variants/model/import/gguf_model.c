@@ -125,8 +125,25 @@ static void folder_key(char to[TENSOR_NAME], const struct gguf_family *f, const 
         *at = *at == '.' ? '_' : *at;
 }
 
+/* config.json as it is made. A value that cannot be kept for want of memory must not be one that is
+ * absent. */
+struct made {
+    json_t *config;
+    bool starved;
+};
+
+static void put(struct made *m, const char *key, json_t *value)
+{
+    m->starved = json_object_set_new(m->config, key, value) != 0 || m->starved;
+}
+
+static json_int_t whole(const struct made *m, const char *key)
+{
+    return json_integer_value(json_object_get(m->config, key));
+}
+
 /* Scaling of rotary frequencies: an object there, keys of their own here. */
-static void put_scaling(json_t *config, const json_t *keys, const char *family)
+static void put_scaling(struct made *m, const json_t *keys, const char *family)
 {
     static const struct names of[] = {
         {"type", "rope_type"},
@@ -136,77 +153,72 @@ static void put_scaling(json_t *config, const json_t *keys, const char *family)
         {"yarn_beta_fast", "beta_fast"},
         {"yarn_beta_slow", "beta_slow"},
     };
-    json_t *const how = json_object();
+    struct made how = {.config = json_object()};
     char key[TENSOR_NAME];
 
     for (size_t i = 0; i < ARRAY_LEN(of); i++) {
         snprintf(key, sizeof(key), "%s.rope.scaling.%s", family, of[i].gguf);
         json_t *const value = json_object_get(keys, key);
         if (value)
-            json_object_set(how, of[i].folder, value);
+            put(&how, of[i].folder, json_incref(value));
     }
-    const char *const type = json_string_value(json_object_get(how, "rope_type"));
+    m->starved = m->starved || how.starved || !how.config;
+    const char *const type = json_string_value(json_object_get(how.config, "rope_type"));
     if (type && strcmp(type, "none") != 0)
-        json_object_set(config, "rope_scaling", how);
-    json_decref(how);
+        put(m, "rope_scaling", json_incref(how.config));
+    json_decref(how.config);
 }
 
 static bool is_scaling(const char *key) { return strncmp(key, "rope.scaling.", 13) == 0; }
 
-/* Sizes of heads that say what follows from others are left out: ours are checked by shapes. */
-static void settle_heads(json_t *config, const char *family)
+/* Take out sizes of heads that follow from others; a part of a head that is rotated is a share. */
+static void settle_heads(struct made *m, const char *family)
 {
-    const json_int_t head = json_integer_value(json_object_get(config, "head_dim"));
-    const json_int_t width = json_integer_value(json_object_get(config, "hidden_size"));
-    const json_int_t heads = json_integer_value(json_object_get(config, "num_attention_heads"));
-    const json_int_t rotated = json_integer_value(json_object_get(config, "rope_dimension_count"));
-    const json_int_t wide = head ? head : heads > 0 ? width / heads : 0;
-    const json_int_t values = json_integer_value(json_object_get(config, "attention_value_length"));
+    const json_int_t head = whole(m, "head_dim"), heads = whole(m, "num_attention_heads");
+    const json_int_t wide = head ? head : heads > 0 ? whole(m, "hidden_size") / heads : 0;
+    const json_int_t rotated = whole(m, "rope_dimension_count");
 
-    if (values == wide)
-        json_object_del(config, "attention_value_length");
+    if (whole(m, "attention_value_length") == wide)
+        json_object_del(m->config, "attention_value_length");
     if (strcmp(family, "gpt2") == 0 || wide < 1 || rotated < 1)
         return;
-    json_object_del(config, "rope_dimension_count");
+    json_object_del(m->config, "rope_dimension_count");
     if (rotated != wide)
-        json_object_set_new(config, "partial_rotary_factor",
-                            json_real((double)rotated / (double)wide));
+        put(m, "partial_rotary_factor", json_real((double)rotated / (double)wide));
 }
 
-static json_t *make_config(const struct gguf_family *f, const json_t *keys,
-                           const struct safetensors *s)
+static struct made make_config(const struct gguf_family *f, const json_t *keys,
+                               const struct safetensors *s)
 {
     const size_t n = strlen(f->name);
-    json_t *const config = json_object();
+    struct made m = {.config = json_object()};
     char name[TENSOR_NAME];
     const char *key;
     json_t *value;
 
-    json_object_set_new(config, "model_type", json_string(f->name));
+    put(&m, "model_type", json_string(f->name));
     json_object_foreach((json_t *)keys, key, value)
     {
         const bool own = strncmp(key, f->name, n) == 0 && key[n] == '.';
         if (!own || is_scaling(key + n + 1))
             continue;
         folder_key(name, f, key + n + 1);
-        json_object_set(config, name, value);
+        put(&m, name, json_incref(value));
     }
-    put_scaling(config, keys, f->name);
-    settle_heads(config, f->name);
+    put_scaling(&m, keys, f->name);
+    settle_heads(&m, f->name);
     const struct tensor *const words =
         safetensors_find(s, f->form.upright ? "wte.weight" : "model.embed_tokens.weight");
     if (words)
-        json_object_set_new(config, "vocab_size", json_integer(words->shape[0]));
-    json_object_set_new(config, "tie_word_embeddings",
-                        json_boolean(!safetensors_find(s, "lm_head.weight")));
+        put(&m, "vocab_size", json_integer(words->shape[0]));
+    put(&m, "tie_word_embeddings", json_boolean(!safetensors_find(s, "lm_head.weight")));
     if (f->has_bias_key)
-        json_object_set_new(
-            config, "attention_bias",
+        put(&m, "attention_bias",
             json_boolean(safetensors_find(s, "model.layers.0.self_attn.q_proj.bias") != NULL));
     value = json_object_get(keys, "general.name");
     if (json_is_string(value))
-        json_object_set(config, "_name_or_path", value);
-    return config;
+        put(&m, "_name_or_path", json_incref(value));
+    return m;
 }
 
 /* ---- all ---------------------------------------------------------------------------------- */
@@ -217,7 +229,7 @@ static enum status unknown_family(const json_t *keys, const char *path, struct e
 
     return fail(e, E_IO,
                 "checkpoint %s: general.architecture \"%.40s\" is not read from GGUF  -> use the "
-                "folder it was made of, or llama, qwen2, qwen3 or gpt2",
+                "folder it was made of",
                 path, name ? name : "");
 }
 
@@ -240,8 +252,17 @@ enum status gguf_model_open(struct shards *s, json_t **config, struct gguf_form 
         *form = f->form;
         for (int i = 0; i < file.n_tensors; i++)
             rename_tensor(&file.tensors[i], f);
-        *config = make_config(f, keys, &file);
+        const struct made made = make_config(f, keys, &file);
+        *config = made.config;
         st = shards_take(s, &file, path, e);
+        if (st == OK && made.starved) {
+            shards_close(s);
+            st = fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+        }
+        if (st != OK) {
+            json_decref(*config);
+            *config = NULL;
+        }
     }
     json_decref(keys);
     return st;

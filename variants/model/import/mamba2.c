@@ -56,6 +56,11 @@ static void refuse_limits(struct config_json *j)
         config_json_refuse(j, "mamba2 with time_step_limit: not supported  -> use 0 to Infinity");
 }
 
+/* Keys of training, and of how it is computed. */
+static const char *const idle[] = {"time_step_rank",          "time_step_min", "time_step_max",
+                                   "time_step_floor",         "chunk_size",    "residual_in_fp32",
+                                   "rescale_prenorm_residual"};
+
 static void more(struct config_json *j)
 {
     const int H = config_json_whole(j, "num_heads", 128, 1, MAX_WIDTH);
@@ -79,12 +84,8 @@ static void more(struct config_json *j)
         config_json_refuse(j, "mamba2 with hidden_act %.40s: not supported  -> use silu",
                            config_json_word(j, "hidden_act", "silu"));
     refuse_limits(j);
-    for (const char *const *key =
-             (const char *const[]){"time_step_rank", "time_step_min", "time_step_max",
-                                   "time_step_floor", "residual_in_fp32", "chunk_size",
-                                   "rescale_prenorm_residual", NULL};
-         *key; key++)
-        config_json_at(j, *key); /* of training, or of how it is computed */
+    for (size_t i = 0; i < ARRAY_LEN(idle); i++)
+        config_json_at(j, idle[i]);
     import_put_common(j, "mamba2");
     config_json_put(j, "mixer", "mamba2");
     config_json_put(j, "scale", "1");

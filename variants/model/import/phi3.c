@@ -9,7 +9,7 @@ static int64_t rows_before(const struct config *c, int part)
 {
     const int64_t q = (int64_t)c->H * c->dh, kv = (int64_t)c->kv_heads * c->dh;
 
-    return part == 0 ? 0 : q + (part - 1) * kv;
+    return (const int64_t[]){0, q, q + kv, q + 2 * kv}[part];
 }
 
 #define QKV(name, nth)                                                                             \

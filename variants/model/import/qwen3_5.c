@@ -17,7 +17,7 @@ static int64_t rows_before(const struct config *c, int part)
     const int64_t keys = (int64_t)(m->key_heads ? m->key_heads : c->recurrent.H) * c->recurrent.dh;
     const int64_t values = (int64_t)c->recurrent.H * c->recurrent.dv;
 
-    return part * keys - (part == 3 ? keys - values : 0);
+    return (const int64_t[]){0, keys, 2 * keys, 2 * keys + values}[part];
 }
 
 #define RULE(name, in)                                                                             \
