@@ -3,7 +3,7 @@
 # its spread, label the mean; a series says whether the floor was reached. Kind 1: y a line and its
 # label; kind 2: x a column and its label. How to run it by hand: style.gp.
 if (!exists("here")) here = "plots/"
-if (!exists("title")) title = "Loss of answers, from no context (0) to the floor (1)"
+if (!exists("title")) title = "What was learnt, from none of it (0) to all (1)"
 load here."style.gp"
 stats data using (column("kind") == 1 ? column("y") : NaN) name "line" nooutput
 stats data using (column("kind") == 2 ? column("x") : NaN) name "text" nooutput

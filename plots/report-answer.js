@@ -115,14 +115,19 @@ function drawVerdicts(place, run) {
     if (run.verdicts.length === 0)
         return;
     const column = (name, text, condition) => ({head: name, values: run.verdicts.map(text), condition});
+    const tasks = "return" in run.verdicts[0];
+    const what = tasks ? "mean return of a task, more is better" : "nats on the test text, less is better";
     drawFacts(place, "Contenders against the baseline",
-        "nats on the test text, less is better; [95 % interval]; verdicts corrected for all comparisons", [
+        what + "; [95 % interval]; verdicts corrected for all comparisons", [
             column("contender", (row) => row.contender),
-            column("corpus", (row) => row.corpus, true),
+            column(tasks ? "task" : "corpus", (row) => row.corpus, true),
             column("size", (row) => row.size, true),
             column("seeds", (row) => row.seeds, true),
-            column("test nats", (row) => row.test_nats),
-            column("difference", (row) => row.diff_nats + bracket(row.ci95_low, row.ci95_high)),
+            ...tasks ? [
+                column("return", (row) => row.return + bracket(row.return_low, row.return_high)),
+                column("seeds that solve it", (row) => row.solved)
+            ] : [column("test nats", (row) => row.test_nats)],
+            column("difference", (row) => (tasks ? row.gain : row.diff_nats) + bracket(row.ci95_low, row.ci95_high)),
             column("quality", (row) => row.verdict || row.note),
             column("time ratio", (row) => row.time_ratio + bracket(row.time_low, row.time_high)),
             column("time", (row) => row.time_verdict),

@@ -81,6 +81,8 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         "                             again for more\n"
         "  corpus = NAME: TEXTS       files to train, validate and test on, or\n"
         "                             one generated source; again for more\n"
+        "  task = NAME: TASK          in place of texts, one of bench list tasks;\n"
+        "                             again for more\n"
         "  rates = LIST               learning rates; the best by validation is\n"
         "                             the variant's\n"
         "  seeds = N                  of each variant at its rate [3]\n"
@@ -90,12 +92,15 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         "  train = OPTIONS            others of bench train:\n"
         "                             --seq 128 --mem 128 --lr-warmup 50\n"
         "  eval = OPTIONS             --seq, --mem, --bytes of the scores; the\n"
-        "                             first of each is compared [as trained]\n"
+        "                             first of each is compared [as trained];\n"
+        "                             of tasks --episodes\n"
         "  equal-parameters = yes|no  choose --d-inner so that all have the same\n"
         "                             number [no]\n\n"
         "Each training is a row of study.csv in the run's folder. The table shows the loss on the "
         "test text against the baseline's with Welch's 95 % interval over seeds; p is corrected "
-        "for the number of comparisons (Holm), and a difference counts below 0.05. Time is "
+        "for the number of comparisons (Holm), and a difference counts below 0.05. Of tasks it shows "
+        "the mean return, and how many seeds solve the task: nine tenths of the way from actions "
+        "at random to the best policy. Time is "
         "training time per token; variants train in turns, seed by seed, and times are compared "
         "within a seed. With RUN, the folder of a study, its table so far is printed.",
         {{"bench study rates.study --dry-run", "its jobs, and about how long they take"},
@@ -121,7 +126,8 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         "Prints the prompt and what the model adds. --temperature 0 takes the likeliest token each "
         "time; above it tokens are drawn, the same ones for a seed. Models with caches or states "
         "read each token once, others run their window again. The text is as long as --new-tokens: "
-        "no token ends it.",
+        "no token ends it. A checkpoint that has learnt a task plays the episode of number --seed, "
+        "a line for each step: what it sees, what it does, what that pays.",
         {{"bench generate --ckpt xl.safetensors --prompt Once", "the likeliest continuation"},
          {"bench generate --ckpt SmolLM2-135M --prompt Once --temperature 1 --seed 7",
           "a drawn one, of a published model"},

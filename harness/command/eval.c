@@ -35,10 +35,9 @@ static void number(char to[24], double x)
 static enum status add_score(struct text_table *t, const struct play_score *s, struct err *e)
 {
     enum { MEAN, LOW, HIGH, RANDOM, OPTIMUM, EPISODES, STEP, NUMBERS };
-    const double z = 1.959964; /* of 95 % of a normal distribution */
     const double x[NUMBERS] = {[MEAN] = s->mean,
-                               [LOW] = s->mean - z * s->error,
-                               [HIGH] = s->mean + z * s->error,
+                               [LOW] = s->low,
+                               [HIGH] = s->high,
                                [RANDOM] = s->random,
                                [OPTIMUM] = s->optimum,
                                [EPISODES] = s->episodes,

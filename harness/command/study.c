@@ -6,15 +6,14 @@
 #include "commands.h"
 #include "harness/cli/option_words.h"
 #include "harness/export/export.h"
-#include "harness/learn/perplexity.h"
 #include "harness/learn/study_jobs.h"
-#include "harness/learn/train.h"
 #include "harness/machine/clock.h"
 #include "harness/measure/study_verdict.h"
 #include "harness/table/run.h"
 #include "harness/util/grow.h"
 #include "harness/util/units.h"
 #include "study_list.h"
+#include "study_score.h"
 #include "train_job.h"
 
 #include <errno.h>
@@ -127,6 +126,11 @@ static enum status write_row(struct study_run *w, const struct study_job *j, str
     char result[LINE_SIZE];
     if (status != ROW_OK)
         snprintf(result, sizeof(result), "%s: %.900s", row_status_name[status], detail);
+    else if (j->model->corpus->is_task)
+        snprintf(result, sizeof(result), "%s %.3f%s",
+                 j->role == STUDY_TUNE ? "valid return" : "return",
+                 j->role == STUDY_TUNE ? row->valid_return : row->test_return,
+                 row->solved == 1 ? ", solved" : "");
     else if (j->role == STUDY_TUNE)
         snprintf(result, sizeof(result), "valid %.4f nats", row->valid_nats);
     else
@@ -168,71 +172,6 @@ static enum status train(struct study_run *w, const char *line, const char *ckpt
     return st;
 }
 
-/* Files that the training left beside its checkpoint. */
-static enum status read_curve(struct study_row *row, const char *ckpt, struct err *e)
-{
-    char path[FILE_PATH];
-    struct rows curve;
-
-    if (snprintf(path, sizeof(path), "%s.%s", ckpt, tables[TABLE_TRAIN].file) >= FILE_PATH)
-        return file_fail(e, "read", ckpt, ENAMETOOLONG);
-    const enum status st = table_read(&curve, &tables[TABLE_TRAIN], path, e);
-    if (st != OK)
-        return st;
-    if (curve.n > 0) {
-        const struct train_row *const last = (const struct train_row *)curve.row + curve.n - 1;
-        row->tokens = last->tokens;
-        row->train_nats = last->loss_nats;
-        row->valid_nats = last->valid_nats;
-    }
-    rows_free(&curve);
-    row->train_s = trainer_saved_s(ckpt);
-    return OK;
-}
-
-static enum status read_score(struct study_run *w, struct study_row *row, struct err *e)
-{
-    struct rows scores;
-    enum status st = run_table(&scores, w->s.dir.path, TABLE_PERPLEXITY, e);
-    const struct perplexity_row *const r = scores.row;
-
-    for (size_t i = 0; i < scores.n && st == OK; i++) {
-        if (strcmp(r[i].case_id, row->test_case_id) != 0)
-            continue;
-        if (strcmp(r[i].status, row_status_name[ROW_OK]) != 0)
-            st = fail(e, E_CHILD, "its score: %.500s", r[i].status_detail);
-        text_put(row->unit, TEXT_SIZE, r[i].unit);
-        row->test_seq_tokens = r[i].seq_tokens;
-        row->test_mem_tokens = r[i].mem_tokens;
-        row->test_tokens = r[i].tokens_scored;
-        row->test_nats = r[i].nll_nats_per_token;
-        row->test_floor_nats = log(r[i].ppl_floor);
-        row->test_answer_nats = r[i].answer_nll_nats;
-        row->test_answer_floor_nats = r[i].answer_floor_nats;
-        row->test_answer_blind_nats = r[i].answer_blind_nats;
-    }
-    rows_free(&scores);
-    return st;
-}
-
-static enum status score(struct study_run *w, const struct study_job *j, struct study_row *row,
-                         const char *ckpt, struct err *e)
-{
-    char *const line = study_eval_line(&w->study, j, ckpt), first[17];
-    struct options o = {0};
-    enum status st = options_parse_again(&o, line, e);
-
-    if (st == OK)
-        st = perplexity_rows(&w->s, &o, first, e);
-    if (st == OK) {
-        text_put(row->test_case_id, TEXT_SIZE, first);
-        st = read_score(w, row, e);
-    }
-    options_free(&o);
-    free(line);
-    return st;
-}
-
 /* A failure of one job is its row; what is returned ends the study. */
 static enum status run_job(struct study_run *w, const struct study_job *j, double lr, struct err *e)
 {
@@ -254,9 +193,9 @@ static enum status run_job(struct study_run *w, const struct study_job *j, doubl
     if (st != OK)
         return st;
     if (ran == OK)
-        ran = read_curve(&row, ckpt, &why);
+        ran = study_read_curve(&row, ckpt, &why);
     if (ran == OK && j->role == STUDY_FINAL)
-        ran = score(w, j, &row, ckpt, &why);
+        ran = study_score(&w->s, &w->study, j, &row, ckpt, &why);
     if (ran == E_INTERRUPTED || *w->s.setup.stop)
         return fail(e, E_INTERRUPTED, "interrupted");
     if (ran == E_NOMEM) {
@@ -272,6 +211,12 @@ static enum status run_job(struct study_run *w, const struct study_job *j, doubl
 }
 
 /* ---- groups --------------------------------------------------------------------------------- */
+
+/* What is made small: a loss, or what a return lacks. NAN: there is none. */
+static double valid_loss(const struct study_row *r)
+{
+    return isfinite(r->valid_return) ? -r->valid_return : r->valid_nats;
+}
 
 /* The rate with the least mean validation loss among those that worked with every seed they were
  * tried with; NAN: there is none, and *why says why. *open: a job failed that may work later. */
@@ -290,12 +235,12 @@ static double best_rate(const struct study_run *w, const struct study_job *job, 
             if (job[k].role != STUDY_TUNE || job[k].lr != job[i].lr)
                 continue;
             const struct study_row *const r = row_of(w, &job[k]);
-            const bool ok = r && status_of(r) == ROW_OK && isfinite(r->valid_nats);
+            const bool ok = r && status_of(r) == ROW_OK && isfinite(valid_loss(r));
             *open = *open || !r || !row_is_final(&tables[TABLE_STUDY], r);
             if (r && !ok)
                 *why = r->status_detail;
             worked = worked && ok;
-            sum += ok ? r->valid_nats : 0;
+            sum += ok ? valid_loss(r) : 0;
             seeds++;
         }
         if (seeds > 0 && worked && sum / seeds < best) {
@@ -544,7 +489,8 @@ static enum status run_study(struct study_run *w, struct err *e)
     if (st == E_INTERRUPTED)
         session_say_how_to_resume(&w->s);
     else if (!w->s.opt->quiet && w->s.dir.has_rows)
-        console_note(&w->s.console, "wrote %s/{study,perplexity,env}.csv", w->s.dir.path);
+        console_note(&w->s.console, "wrote %s/{study,%senv}.csv", w->s.dir.path,
+                     study_of_tasks(&w->study) ? "" : "perplexity,");
     return st;
 }
 

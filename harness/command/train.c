@@ -6,6 +6,7 @@
 #include "child_requests.h"
 #include "commands.h"
 #include "harness/learn/train_options.h"
+#include "harness/learn/train_play.h"
 #include "harness/machine/clock.h"
 #include "harness/machine/env.h"
 #include "harness/plan/plan.h"
@@ -276,6 +277,12 @@ static void put_returns(struct train_row *row, const struct session_of_training 
     row->valid_return_ci95_high = valid->returned + CI95_SD_X100 / 100.0 * valid->returned_error;
 }
 
+/* New tokens of the first `step` steps, of a task what its episodes have. */
+static int64_t tokens_until(const struct trainer *t, int step)
+{
+    return t->play ? play_frames(t, step) : (int64_t)step * t->all_B * t->L;
+}
+
 static enum status report(struct session_of_training *s, const struct step_report *last,
                           const struct validation *valid, struct err *e)
 {
@@ -287,11 +294,12 @@ static enum status report(struct session_of_training *s, const struct step_repor
     text_put(row.backend, sizeof(row.backend), t->engine.backend->name);
     row.threads = t->engine.threads;
     row.step = t->optimizer.step;
-    row.tokens = (int64_t)t->optimizer.step * t->all_B * t->L;
+    row.tokens = tokens_until(t, t->optimizer.step);
     (t->play ? put_returns : put_losses)(&row, s, steps, valid);
     row.grad_norm = s->norm / steps;
     row.lr = last->lr;
-    row.tokens_per_s = (double)steps * t->all_B * t->L / seconds_since(s->report_ns);
+    row.tokens_per_s =
+        (double)(row.tokens - tokens_until(t, s->report_step)) / seconds_since(s->report_ns);
     row.ranks = s->ranks.count;
     row.nodes = s->ranks.nodes;
     put_sums(&row, &s->t.sum);

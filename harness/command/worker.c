@@ -5,6 +5,7 @@
 #include "commands.h"
 
 #include "child_requests.h"
+#include "harness/learn/play_child.h"
 #include "harness/learn/score_child.h"
 #include "harness/worker/peak_child.h"
 #include "harness/worker/rates_child.h"
@@ -14,8 +15,9 @@
 int cmd_worker(struct options *opt)
 {
     static const struct request *const requests[] = {
-        &request_open,  &request_place, &request_reference, &request_block, &request_score,
-        &request_train, &request_peaks, &request_rates,     &request_check, NULL};
+        &request_open, &request_place, &request_reference, &request_block, &request_score,
+        &request_play, &request_train, &request_peaks,     &request_rates, &request_check,
+        NULL};
 
     if (opt->words.n != 3)
         return EXIT_BAD_USAGE;

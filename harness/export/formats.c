@@ -303,6 +303,8 @@ void export_study_fom(FILE *f, const struct rows *study, bool ended)
             continue;
         put_merit(f, row[i].case_id, "valid", row[i].valid_nats, "nats");
         put_merit(f, row[i].case_id, "test", row[i].test_nats, "nats");
+        put_merit(f, row[i].case_id, "valid_return", row[i].valid_return, "");
+        put_merit(f, row[i].case_id, "test_return", row[i].test_return, "");
         put_merit(f, row[i].case_id, "train", row[i].train_s, "s");
     }
     put_verdict(f, &bad);

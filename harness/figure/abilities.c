@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The figure abilities: contenders of a study against its generated texts. A square shows how far
- * the loss of answers has come from that without context to the floor. Texts without answers are
- * left out. */
+ * the loss of answers has come from that without context to the floor, or the return of a task from
+ * that of actions at random to the optimum. Texts without answers are left out. */
 #include "figure.h"
 #include "harness/measure/study_verdict.h"
 
@@ -35,7 +35,7 @@ static enum status find_margin(double *at, struct plot *p, struct plot_names *na
 static enum status add_cell(struct plot *p, const struct study_entry *s, int row,
                             struct plot_names *contenders, struct plot_names *texts, struct err *e)
 {
-    const bool reached = study_reached(&s->way);
+    const bool reached = study_reached(s);
     struct plot_point a = plot_point_empty();
     enum status st = find_margin(&a.y, p, contenders, KIND_CONTENDER, row, s->row->contender, e);
 
@@ -91,7 +91,7 @@ enum status study_abilities(struct plot *p, const struct plot_data *d, struct er
     }
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why),
-                 "the folder has no study of a generated text with answers");
+                 "the folder has no study of a generated text with answers, or of tasks");
     study_verdicts_free(&v);
     return st;
 }

@@ -59,6 +59,8 @@ enum status study_differences(struct plot *p, const struct plot_data *d, struct 
     for (int i = 0; i < v.n && st == OK; i++) {
         const struct study_entry *const s = &v.v[i];
         const bool known = isfinite(s->p) && isfinite(s->log_time.high);
+        if (s->is_task) /* has no loss */
+            continue;
         if (s->row->baseline == 1 || known)
             st = add_entry(p, &v, s, e);
         drawn += known;

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { AT_ONCE = 50 }; /* episodes */
 
@@ -27,6 +28,11 @@ void play_task_of(const char *ckpt, char task[KEYED_TEXT])
     if (text && task_named(text))
         snprintf(task, KEYED_TEXT, "%s", text);
     weights_close(&w);
+}
+
+bool play_solved(double mean, double random, double optimum)
+{
+    return mean - random >= 0.9 * (optimum - random);
 }
 
 struct scorer {
@@ -100,6 +106,18 @@ static enum status open_model(struct scorer *t, const struct weights *w, struct 
     return st;
 }
 
+/* The segment at step `at` of a batch; `rewards`, if not NULL, get those of the first episode. */
+static void play_segment(struct scorer *t, int at, uint64_t batch, float *rewards)
+{
+    struct player *const p = &t->player;
+    const int n = min_int(t->L, task_length(&p->task) - at);
+
+    player_steps(p, &t->lm, at, n, min_int(at, t->past), "task.test", batch);
+    lm_commit(&t->lm, n);
+    if (rewards)
+        memcpy(rewards, p->rewards, (size_t)n * sizeof(*rewards));
+}
+
 static void play_batch(struct scorer *t, int batch)
 {
     struct player *const p = &t->player;
@@ -107,17 +125,15 @@ static void play_batch(struct scorer *t, int batch)
 
     lm_forget(&t->lm);
     player_begin(p, SPLIT_TEST, (uint64_t)batch);
-    for (int at = 0; at < length; at += t->L) {
-        const int n = min_int(t->L, length - at);
-        player_steps(p, &t->lm, at, n, min_int(at, t->past), "task.test", (uint64_t)batch);
-        lm_commit(&t->lm, n);
-    }
+    for (int at = 0; at < length; at += t->L)
+        play_segment(t, at, (uint64_t)batch, NULL);
 }
 
 /* Of the last batch, episodes beyond the number that was asked for do not count. */
 static enum status play_all(struct scorer *t, struct play_score *out, struct err *e)
 {
     const volatile int *const stop = signals_watch();
+    const double z = 1.959964; /* of 95 % of a normal distribution */
     const int n = t->o->episodes;
     double sum = 0, squares = 0;
 
@@ -132,7 +148,9 @@ static enum status play_all(struct scorer *t, struct play_score *out, struct err
     }
     out->episodes = n;
     out->mean = sum / n;
-    out->error = n > 1 ? sqrt(fmax(0, squares - sum * out->mean) / (n - 1.0) / n) : NAN;
+    const double error = n > 1 ? sqrt(fmax(0, squares - sum * out->mean) / (n - 1.0) / n) : NAN;
+    out->low = out->mean - z * error;
+    out->high = out->mean + z * error;
     return OK;
 }
 
@@ -151,6 +169,31 @@ static enum status open_machine(struct scorer *t, struct subject *s, struct err 
     return st;
 }
 
+/* The model of --ckpt with B episodes at once, and what the checkpoint says of itself. */
+static enum status open_scorer(struct scorer *t, struct weights *w, struct subject *s, int B,
+                               struct err *e)
+{
+    char task[KEYED_TEXT];
+
+    play_task_of(t->o->ckpt, task);
+    enum status st = task_parse(&t->player.task, task, e);
+    if (st == OK)
+        st = open_machine(t, s, e);
+    if (st == OK)
+        st = weights_open(w, t->o->ckpt, e);
+    t->player.B = B;
+    t->player.seed = t->player.task.seed;
+    t->player.engine = &t->engine;
+    return st == OK ? open_model(t, w, e) : st;
+}
+
+static void close_scorer(struct scorer *t, struct weights *w)
+{
+    weights_close(w);
+    lm_free(&t->lm);
+    arena_release(&t->arena);
+}
+
 enum status play_score(struct play_score *out, const struct options *o, struct err *e)
 {
     struct scorer t = {.o = o};
@@ -160,18 +203,9 @@ enum status play_score(struct play_score *out, const struct options *o, struct e
 
     *out = (struct play_score){.step = I64_EMPTY};
     play_task_of(o->ckpt, out->task);
-    enum status st = task_parse(&t.player.task, out->task, e);
-    if (st == OK)
-        st = open_machine(&t, &subject, e);
-    if (st == OK)
-        st = weights_open(&w, o->ckpt, e);
+    enum status st = open_scorer(&t, &w, &subject, min_int(AT_ONCE, o->episodes), e);
     if (st == OK)
         st = safetensors_int(&w.file, "step", -1, -1, INT32_MAX, &step, e);
-    t.player.B = min_int(AT_ONCE, o->episodes);
-    t.player.seed = t.player.task.seed;
-    t.player.engine = &t.engine;
-    if (st == OK)
-        st = open_model(&t, &w, e);
     if (st == OK)
         st = play_all(&t, out, e);
     if (st == OK) {
@@ -181,8 +215,40 @@ enum status play_score(struct play_score *out, const struct options *o, struct e
         out->random = task_random(&t.player.task);
         out->optimum = task_optimum(&t.player.task, &out->exact);
     }
-    weights_close(&w);
-    lm_free(&t.lm);
-    arena_release(&t.arena);
+    close_scorer(&t, &w);
     return st;
+}
+
+enum status play_episode(struct played *out, const struct options *o, struct err *e)
+{
+    struct scorer t = {.o = o};
+    struct subject subject = {.opt = o, .ckpt = o->ckpt};
+    struct weights w = {0};
+
+    *out = (struct played){0};
+    enum status st = open_scorer(&t, &w, &subject, 1, e);
+    if (st == OK) {
+        struct player *const p = &t.player;
+        out->length = task_length(&p->task);
+        out->seen = calloc((size_t)out->length, sizeof(*out->seen));
+        out->done = calloc((size_t)out->length, sizeof(*out->done));
+        out->rewards = calloc((size_t)out->length, sizeof(*out->rewards));
+        NEED(out->seen && out->done && out->rewards);
+        lm_forget(&t.lm);
+        player_begin(p, SPLIT_TEST, o->seed);
+        for (int at = 0; at < out->length; at += t.L)
+            play_segment(&t, at, o->seed, out->rewards + at);
+        memcpy(out->seen, p->seen, (size_t)out->length * sizeof(*out->seen));
+        memcpy(out->done, p->done, (size_t)out->length * sizeof(*out->done));
+    }
+    close_scorer(&t, &w);
+    return st;
+}
+
+void played_free(struct played *p)
+{
+    free(p->seen);
+    free(p->done);
+    free(p->rewards);
+    *p = (struct played){0};
 }

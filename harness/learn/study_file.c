@@ -9,6 +9,7 @@
 #include "harness/util/grow.h"
 #include "harness/util/suggest.h"
 #include "synthetic.h"
+#include "task.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -166,31 +167,55 @@ static enum status set_variants(struct line *l, struct err *e)
     return each_element(l, add_variants, e);
 }
 
-static enum status set_corpus(struct line *l, struct err *e)
+/* Texts are compared by their losses, tasks by their returns. */
+static enum status add_corpus(const struct line *l, const struct study_corpus *c, struct err *e)
 {
     struct study *const s = l->s;
+
+    for (int i = 0; i < s->n_corpora; i++) {
+        if (strcmp(s->corpora[i].name, c->name) == 0)
+            return fail(e, E_USAGE, "%s %s twice  -> choose another name", l->key, c->name);
+        if (s->corpora[i].is_task != c->is_task)
+            return fail(e, E_USAGE, "corpus and task exclude each other  -> make a study of each");
+    }
+    if (GROW(s->corpora, s->n_corpora, e) != OK)
+        return E_NOMEM;
+    s->corpora[s->n_corpora++] = *c;
+    return OK;
+}
+
+static enum status set_corpus(struct line *l, struct err *e)
+{
     struct study_corpus c = {0};
     const struct word *const w = l->words.v;
     const enum status st = take_name(l, &c.name, e);
 
     if (st != OK)
         return st;
-    for (int i = 0; i < s->n_corpora; i++)
-        if (strcmp(s->corpora[i].name, c.name) == 0)
-            return fail(e, E_USAGE, "corpus %s twice  -> choose another name", c.name);
     if (l->words.n == 2 && synthetic_named(w[1].text))
         c.train = c.test = w[1].text;
     else if (l->words.n == 4)
-        c = (struct study_corpus){c.name, w[1].text, w[2].text, w[3].text};
+        c = (struct study_corpus){
+            .name = c.name, .train = w[1].text, .valid = w[2].text, .test = w[3].text};
     else
         return fail(e, E_USAGE,
                     "corpus %s has %d texts  -> give the files to train, validate and test on, or "
                     "one generated source such as %s",
                     c.name, l->words.n - 1, SOURCE_DEFAULT);
-    if (GROW(s->corpora, s->n_corpora, e) != OK)
-        return E_NOMEM;
-    s->corpora[s->n_corpora++] = c;
-    return OK;
+    return add_corpus(l, &c, e);
+}
+
+static enum status set_task(struct line *l, struct err *e)
+{
+    struct study_corpus c = {.is_task = true};
+    const enum status st = take_name(l, &c.name, e);
+
+    if (st != OK)
+        return st;
+    if (l->words.n != 2 || !task_named(l->words.v[1].text))
+        return fail(e, E_USAGE, "task %s has no task  -> write one of bench list tasks", c.name);
+    c.train = c.test = l->words.v[1].text;
+    return add_corpus(l, &c, e);
 }
 
 /* ---- plain values --------------------------------------------------------------------------- */
@@ -289,6 +314,7 @@ static const struct key {
     {"baseline", set_baseline, false},             /* one of them; [the first] */
     {"size", set_size, true},                      /* NAME: --layers, --d-model, --heads ... */
     {"corpus", set_corpus, true},                  /* NAME: TRAIN VALID TEST, or a source */
+    {"task", set_task, true},                      /* NAME: a memory task, in place of corpora */
     {"rates", set_rates, true},                    /* learning rates to choose from */
     {"seeds", set_seeds, false},                   /* of each variant at its best rate [3] */
     {"baseline-seeds", set_baseline_seeds, false}, /* of the baseline [5] */
@@ -296,8 +322,8 @@ static const struct key {
     {"steps", set_steps, false},                   /* of a training; or */
     {"tokens", set_tokens, false},                 /* that it sees */
     {"train", set_train, false},                   /* other options of bench train */
-    {"eval", set_eval, false},                     /* --seq, --mem, --bytes of bench eval */
-    {"equal-parameters", set_equal, false},        /* yes: by --d-inner, as the largest [no] */
+    {"eval", set_eval, false}, /* --seq, --mem, --bytes of bench eval; of tasks --episodes */
+    {"equal-parameters", set_equal, false}, /* yes: by --d-inner, as the largest [no] */
 };
 
 static enum status unknown_key(const char *word, struct err *e)

@@ -21,16 +21,17 @@ struct study_items {
     int n;
 };
 
-/* Texts of a corpus: one generated source, or three files. */
+/* Texts of a corpus: one generated source, three files, or a memory task in their place. */
 struct study_corpus {
-    const char *name, *train, *valid, *test; /* generated: valid is NULL, test is train */
+    const char *name, *train, *valid, *test; /* generated, a task: valid is NULL, test is train */
+    bool is_task;
 };
 
 struct study {
     char *text;       /* the file as it was read */
     const char *path; /* for messages */
     struct study_items variants, sizes;
-    struct study_corpus *corpora;
+    struct study_corpus *corpora; /* all texts, or all tasks */
     int n_corpora;
     int baseline; /* index into variants */
     double *rates;
@@ -50,5 +51,8 @@ extern const char study_copy[];
  * options in it mean is checked when the jobs are planned. Free in any case. */
 enum status study_read(struct study *s, const char *path, struct err *e);
 void study_free(struct study *s);
+
+/* Does it compare returns of tasks, in place of losses? */
+static inline bool study_of_tasks(const struct study *s) { return s->corpora[0].is_task; }
 
 #endif

@@ -6,6 +6,7 @@
 #include "corpus.h"
 #include "harness/cli/option_words.h"
 #include "harness/util/grow.h"
+#include "player.h"
 #include "train.h"
 #include "train_options.h"
 
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <xxhash.h>
 
 const char *const study_role_name[] = {"tune", "final"};
@@ -24,6 +24,7 @@ static const char *const own_train[] = {"ckpt",     "corpus",  "valid",   "lr", 
                                         "progress", "task",    NULL};
 static const char *const own_eval[] = {"ckpt",    "corpus", "resume",   "out",     "format",  "raw",
                                        "columns", "strict", "progress", "threads", "backend", NULL};
+static const char *const eval_of_tasks[] = {"pin", "max-isa", "huge-pages", NULL};
 
 static enum status refuse_own(const struct options *o, const char *const *own, struct err *e)
 {
@@ -71,7 +72,8 @@ static void print_placement(FILE *f, const struct study *s, const struct study_m
         fprintf(f, " --backend %s", opt->backends.v[0]);
 }
 
-/* The options of a group's trainings but its width, text, rate, seed and checkpoint. */
+/* The options of a group's trainings but its width, text, rate, seed and checkpoint. A task is among
+ * them: some options are for tasks only. */
 static char *shape_line(const struct study *s, const struct study_model *m,
                         const struct options *opt)
 {
@@ -81,6 +83,10 @@ static char *shape_line(const struct study *s, const struct study_model *m,
     NEED(f);
     fprintf(f, "bench train %s %s %s", m->variant->words, m->size->words, s->train);
     print_placement(f, s, m, opt);
+    if (m->corpus->is_task) {
+        fputc(' ', f);
+        word_print_option(f, "task", m->corpus->train, '\0');
+    }
     return text_of(f, &b);
 }
 
@@ -120,10 +126,13 @@ char *study_eval_line(const struct study *s, const struct study_job *j, const ch
 
     NEED(f);
     fprintf(f, "bench eval %s", s->eval);
-    print_lengths(f, s, o);
+    if (!study_of_tasks(s)) /* whose checkpoints know theirs, and the task */
+        print_lengths(f, s, o);
     fprintf(f, " --threads %d --backend %s ", o->threads.v[0], o->backends.v[0]);
-    word_print_option(f, "corpus", j->model->corpus->test, '\0');
-    fputc(' ', f);
+    if (!study_of_tasks(s)) {
+        word_print_option(f, "corpus", j->model->corpus->test, '\0');
+        fputc(' ', f);
+    }
     word_print_option(f, "ckpt", ckpt, '\0');
     return text_of(f, &b);
 }
@@ -246,8 +255,11 @@ static enum status complete(struct study_model *m, const struct study *s, struct
     if (!f)
         return E_NOMEM;
     m->steps = s->steps ? s->steps : (int)fmax(1, ceil(s->tokens / a_step));
-    fprintf(f, "%s ", m->line);
-    word_print_option(f, "corpus", m->corpus->train, '\0');
+    fputs(m->line, f);
+    if (!m->corpus->is_task) {
+        fputc(' ', f);
+        word_print_option(f, "corpus", m->corpus->train, '\0');
+    }
     if (m->corpus->valid) {
         fputc(' ', f);
         word_print_option(f, "valid", m->corpus->valid, '\0');
@@ -260,26 +272,58 @@ static enum status complete(struct study_model *m, const struct study *s, struct
     return st == OK && !*m->why ? count(&m->parameters, &m->config, e) : st;
 }
 
+/* Symbols of a model of the text, or of one that plays the task. */
+static enum status read_vocab(int *vocab, const struct study_corpus *corpus, struct err *e)
+{
+    struct corpus text;
+    struct task task;
+    enum status st;
+
+    *vocab = 0;
+    if (corpus->is_task) {
+        st = task_parse(&task, corpus->train, e);
+        *vocab = st == OK ? player_symbols(&task) : 0;
+        return st;
+    }
+    st = corpus_open(&text, corpus->train, SPLIT_TRAIN, 4096, e);
+    if (st != OK)
+        return st;
+    *vocab = text.vocab;
+    corpus_close(&text);
+    return OK;
+}
+
+/* What the file says of a training, but not by keys of its own. */
+static enum status check_train(const struct study *s, const struct study_model *m, struct err *e)
+{
+    struct options o = {0};
+    char *line = NULL;
+
+    NEED(asprintf(&line, "bench train %s %s %s", m->variant->words, m->size->words, s->train) >= 0);
+    enum status st = options_parse_again(&o, line, e);
+    if (st == OK)
+        st = refuse_own(&o, own_train, e);
+    options_free(&o);
+    free(line);
+    return st;
+}
+
 /* All models at one size on one text. */
 static enum status make_models(struct study_model *m, const struct study *s,
                                const struct study_corpus *corpus, const struct study_item *size,
                                const struct options *opt, struct err *e)
 {
-    struct corpus text;
-    enum status st = corpus_open(&text, corpus->train, SPLIT_TRAIN, 4096, e);
-    const int vocab = text.vocab;
+    int vocab;
+    enum status st = read_vocab(&vocab, corpus, e);
 
-    if (st != OK)
-        return st;
-    corpus_close(&text);
     for (int i = 0; i < s->variants.n && st == OK; i++) {
         const int v = i == 0 ? s->baseline : i <= s->baseline ? i - 1 : i;
         m[i] = (struct study_model){
             .corpus = corpus, .size = size, .variant = &s->variants.v[v], .baseline = i == 0};
+        st = check_train(s, &m[i], e);
         m[i].line = shape_line(s, &m[i], opt);
-        st = settle(&m[i], m[i].line, opt->default_threads, vocab, e);
         if (st == OK)
-            st = refuse_own(&m[i].o, own_train, e);
+            st = settle(&m[i], m[i].line, opt->default_threads, vocab, e);
         if (st != OK) {
             const struct err why = *e;
             fail(e, st, "variant %s, size %s: %.500s", m[i].variant->name, size->name, why.msg);
@@ -347,6 +391,8 @@ static enum status check_eval(const struct study *s, struct err *e)
     enum status st = options_parse_again(&o, line, e);
     if (st == OK)
         st = refuse_own(&o, own_eval, e);
+    if (st == OK && study_of_tasks(s))
+        st = options_refuse(&o, "a study of tasks", eval_of_tasks, e);
     if (st != OK) {
         const struct err why = *e;
         fail(e, st, "%.200s, eval: %.400s", s->path, why.msg);
@@ -390,56 +436,4 @@ void study_plan_free(struct study_plan *p)
     free(p->models);
     free(p->jobs);
     *p = (struct study_plan){0};
-}
-
-/* Segments that score the job's model, and the processes that do it. */
-static double scored_segments(const struct study *s, const struct study_job *j, int *processes)
-{
-    char *const line = study_eval_line(s, j, "study");
-    struct options o = {0};
-    struct stat text;
-    double segments = 0;
-    struct err e;
-
-    *processes = 0;
-    if (j->role == STUDY_FINAL && options_parse_again(&o, line, &e) == OK) {
-        const bool file = stat(j->model->corpus->test, &text) == 0;
-        const double all = file ? (double)text.st_size : SOURCE_TOKENS;
-        *processes = o.seq.n * o.mem.n;
-        for (int i = 0; i < o.seq.n; i++)
-            segments += o.mem.n * (o.bytes > 0 ? fmin(o.bytes, all) : all) / o.seq.v[i];
-    }
-    options_free(&o);
-    free(line);
-    return segments;
-}
-
-double study_job_s(const struct study *s, const struct study_job *j, const struct speeds *speeds)
-{
-    const double alone = 0.5;   /* a segment's forward pass by itself, of its share of a step */
-    const double rest_s = 4e-4; /* of a step besides products, measured with one small layer */
-    const struct study_model *const m = j->model;
-    const struct options *const o = &m->o;
-    const struct bench_case c = {.variant = m->config.variant,
-                                 .backend = backend_find(o->backends.v[0]),
-                                 .workload = WORK_TRAIN,
-                                 .phase = PHASE_FWD_BWD,
-                                 .mem_kind = mem_usual(m->config.variant->mem, false),
-                                 .seq = m->config.max_seq, /* with the past of what recomputes it */
-                                 .mem = m->config.mem_len,
-                                 .batch = o->batch.v[0],
-                                 .layers = o->layers.v[0],
-                                 .threads = o->threads.v[0],
-                                 .config = m->config,
-                                 .opt = o};
-
-    if (*m->why)
-        return 0;
-    const double step = estimate_call_s(&c, speeds) + rest_s;
-    const double segment = alone * step / o->batch.v[0];
-    const int validations = (m->steps + o->eval_every - 1) / o->eval_every;
-    int processes;
-    const double scored = scored_segments(s, j, &processes);
-    return m->steps * step + segment * (validations * (double)VALID_TOKENS / o->seq.v[0] + scored) +
-           speeds->start_s * (1 + processes);
 }

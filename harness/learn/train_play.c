@@ -66,6 +66,13 @@ static int segments(const struct trainer *t)
 
 int play_at(const struct trainer *t) { return t->optimizer.step % segments(t) * t->L; }
 
+int64_t play_frames(const struct trainer *t, int step)
+{
+    const int length = task_length(&t->play->player.task), n = segments(t);
+
+    return (int64_t)t->B * ((int64_t)(step / n) * length + step % n * t->L);
+}
+
 static double mean_return(const struct trainer *t)
 {
     double sum = 0;

@@ -19,6 +19,9 @@ void play_bind(struct trainer *t, struct arena *a);
 
 /* Steps of the episodes before the next segment. */
 int play_at(const struct trainer *t);
+/* Steps that all episodes of the first `step` optimiser steps have: the last segment of an episode
+ * may be shorter than others. */
+int64_t play_frames(const struct trainer *t, int step);
 
 /* Play the next segment, add the gradient of its loss to the parameters, keep its memory. */
 void play_gradient(struct trainer *t, struct step_report *r);

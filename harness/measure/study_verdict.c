@@ -4,7 +4,6 @@
 #include "study_verdict.h"
 
 #include "harness/util/grow.h"
-#include "harness/util/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -61,16 +60,25 @@ static bool rate_at_end(const struct study_entry *e, const struct rows *rows)
 
 static bool asks(const struct study_row *r) { return isfinite(r->test_answer_nats); }
 
-/* The compared numbers. */
-static double loss(const struct study_row *r)
+static bool plays(const struct study_row *r) { return isfinite(r->test_return); }
+
+/* The compared numbers: less is better, of returns more. */
+static double result(const struct study_row *r)
 {
-    return asks(r) ? r->test_answer_nats : r->test_nats;
+    return plays(r) ? r->test_return : asks(r) ? r->test_answer_nats : r->test_nats;
+}
+
+static double way_of(const struct study_row *r)
+{
+    if (plays(r))
+        return (r->test_return - r->random_return) / (r->optimum_return - r->random_return);
+    return 1 - (r->test_answer_nats - r->test_answer_floor_nats) /
+                   (r->test_answer_blind_nats - r->test_answer_floor_nats);
 }
 
 static void add_way(struct study_way *w, const struct study_row *r, int seeds)
 {
-    const double above = r->test_answer_nats - r->test_answer_floor_nats;
-    const double way = 1 - above / (r->test_answer_blind_nats - r->test_answer_floor_nats);
+    const double above = r->test_answer_nats - r->test_answer_floor_nats, way = way_of(r);
 
     if (seeds == 0)
         *w = (struct study_way){way, way, way, above};
@@ -80,9 +88,11 @@ static void add_way(struct study_way *w, const struct study_row *r, int seeds)
     w->most = fmax(w->most, way);
 }
 
-bool study_reached(const struct study_way *w)
+bool study_reached(const struct study_entry *e)
 {
-    return w->above <= log(1.02); /* not if it is NAN */
+    if (e->is_task)
+        return e->test.n > 0 && e->solved == e->test.n;
+    return e->way.above <= log(1.02); /* not if it is NAN */
 }
 
 /* Means over the seeds of one entry. */
@@ -102,11 +112,13 @@ static enum status gather(struct study_entry *e, const struct rows *rows, struct
             continue;
         if (!is_ok(&r[i]) && !*e->why)
             e->why = r[i].status_detail;
-        if (!is_final_row(&r[i]) || !is_ok(&r[i]) || !isfinite(r[i].test_nats))
+        if (!is_final_row(&r[i]) || !is_ok(&r[i]) || !isfinite(result(&r[i])))
             continue;
-        if (asks(&r[i]))
+        if (asks(&r[i]) || plays(&r[i]))
             add_way(&e->way, &r[i], n);
-        x[n++] = loss(&r[i]);
+        e->is_task = plays(&r[i]);
+        e->solved += r[i].solved == 1;
+        x[n++] = result(&r[i]);
         e->lr = r[i].lr;
     }
     e->at_end = rate_at_end(e, rows);
@@ -148,10 +160,9 @@ static enum status paired_time(struct interval *out, const struct study_row *con
             d[n++] = log_time(&r[i]) - with;
     }
     const struct group_stats s = group_stats(d, n);
-    const double half =
-        n < STUDY_LEAST_SEEDS ? NAN : student_quantile(0.05, n - 1) * s.sd / sqrt(n);
-    *out =
-        (struct interval){.low = s.mean - half, .mid = n < 1 ? NAN : s.mean, .high = s.mean + half};
+    *out = mean_interval(s);
+    if (n < STUDY_LEAST_SEEDS)
+        out->low = out->high = NAN;
     free(d);
     return OK;
 }
@@ -248,11 +259,12 @@ static enum status judge(struct study_verdicts *v, const struct rows *rows, doub
     v->noise = pooled_sd(floor, v->noise_of);
     holm(p, v->n, p + v->n);
     for (int i = 0; i < v->n; i++) {
-        v->v[i].p = p[i];
+        struct study_entry *const t = &v->v[i];
+        t->p = p[i];
         if (!isnan(p[i]))
-            v->v[i].verdict = p[i] >= level                  ? STUDY_WITHIN_NOISE
-                              : v->v[i].quality.diff.mid < 0 ? STUDY_BETTER
-                                                             : STUDY_WORSE;
+            t->verdict = p[i] >= level                             ? STUDY_WITHIN_NOISE
+                         : (t->quality.diff.mid < 0) != t->is_task ? STUDY_BETTER
+                                                                   : STUDY_WORSE;
     }
     free(p);
     free(floor);
@@ -282,131 +294,4 @@ void study_verdicts_free(struct study_verdicts *v)
 {
     free(v->v);
     *v = (struct study_verdicts){0};
-}
-
-/* ---- printing ------------------------------------------------------------------------------- */
-
-enum {
-    CORPUS,
-    SIZE,
-    CONTENDER,
-    PARAMETERS,
-    RATE,
-    SEEDS,
-    TEST,
-    SD,
-    WAY,
-    WAY_LEAST,
-    WAY_MOST,
-    REACHED,
-    DIFF,
-    LOW,
-    HIGH,
-    P,
-    VERDICT,
-    TIME,
-    TIME_LOW,
-    TIME_HIGH,
-    TIME_VERDICT,
-    NOISE,
-    NOTE,
-    COLUMNS
-};
-
-static const struct text_table_column columns[COLUMNS] = {
-    [CORPUS] = {.name = "corpus"},
-    [SIZE] = {.name = "size", .spare = 1},
-    [CONTENDER] = {.name = "contender"},
-    [PARAMETERS] = {.name = "parameters", .number = true, .spare = 4},
-    [RATE] = {.name = "lr", .number = true, .spare = 4},
-    [SEEDS] = {.name = "seeds", .number = true, .spare = 2},
-    [TEST] = {.name = "test_nats", .number = true, .spare = 1},
-    [SD] = {.name = "sd_nats", .number = true, .spare = 3},
-    [WAY] = {.name = "way", .number = true},
-    [WAY_LEAST] = {.name = "way_least", .number = true, .spare = 3},
-    [WAY_MOST] = {.name = "way_most", .number = true, .spare = 3},
-    [REACHED] = {.name = "reached", .spare = 1},
-    [DIFF] = {.name = "diff_nats", .number = true},
-    [LOW] = {.name = "ci95_low", .number = true},
-    [HIGH] = {.name = "ci95_high", .number = true},
-    [P] = {.name = "p_holm", .number = true, .spare = 3},
-    [VERDICT] = {.name = "verdict"},
-    [TIME] = {.name = "time_ratio", .number = true, .spare = 1},
-    [TIME_LOW] = {.name = "time_low", .number = true, .spare = 2},
-    [TIME_HIGH] = {.name = "time_high", .number = true, .spare = 2},
-    [TIME_VERDICT] = {.name = "time_verdict", .spare = 1},
-    [NOISE] = {.name = "noise_nats", .number = true, .wide = true},
-    [NOTE] = {.name = "note", .least = 12, .spare = 2},
-};
-
-static void put(char text[NUMBER_SIZE], const char *format, double x)
-{
-    text[0] = '\0';
-    if (isfinite(x))
-        snprintf(text, NUMBER_SIZE, format, x);
-}
-
-/* A number that rounds to 0.000 has no sign. */
-static double no_minus(double x) { return fabs(x) < 0.0005 ? 0 : x; }
-
-static enum status add_row(struct text_table *t, const struct study_verdicts *v,
-                           const struct study_entry *r, struct err *e)
-{
-    char num[COLUMNS][NUMBER_SIZE];
-    const char *text[COLUMNS];
-    const bool timed = isfinite(r->log_time.low), baseline = r->row->baseline == 1;
-
-    for (int i = 0; i < COLUMNS; i++)
-        text[i] = num[i];
-    put(num[PARAMETERS], "%.0f",
-        r->row->parameters == I64_EMPTY ? NAN : (double)r->row->parameters);
-    put(num[RATE], "%g", r->lr);
-    put(num[SEEDS], "%.0f", r->test.n);
-    put(num[TEST], "%.4f", r->test.mean);
-    put(num[SD], "%.4f", r->test.sd);
-    put(num[WAY], "%.3f", no_minus(r->way.mean));
-    put(num[WAY_LEAST], "%.3f", no_minus(r->way.least));
-    put(num[WAY_MOST], "%.3f", no_minus(r->way.most));
-    put(num[DIFF], "%+.4f", r->quality.diff.mid);
-    put(num[LOW], "%+.4f", r->quality.diff.low);
-    put(num[HIGH], "%+.4f", r->quality.diff.high);
-    put(num[P], "%.2g", r->p);
-    put(num[TIME], "%.3f", exp(r->log_time.mid));
-    put(num[TIME_LOW], "%.3f", exp(r->log_time.low));
-    put(num[TIME_HIGH], "%.3f", exp(r->log_time.high));
-    put(num[NOISE], "%.4g", v->noise);
-    text[REACHED] = isnan(r->way.mean) ? "" : study_reached(&r->way) ? "yes" : "no";
-    text[CORPUS] = r->row->corpus;
-    text[SIZE] = r->row->size;
-    text[CONTENDER] = r->row->contender;
-    text[VERDICT] = baseline ? "" : study_verdict_name[r->verdict];
-    text[TIME_VERDICT] = timed ? verdict_name[r->time_verdict] : "";
-    char note[LINE_SIZE + 64];
-    snprintf(note, sizeof(note), "%s%s%s", r->why, *r->why && r->at_end ? "; " : "",
-             r->at_end ? "its learning rate is at an end of the tried ones" : "");
-    text[NOTE] = note;
-    return text_table_add(t, text, e);
-}
-
-enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format format,
-                                 struct err *e)
-{
-    struct text_table t = {.column = columns, .columns = COLUMNS};
-    const bool people = format_is_table(format, f) || format == FORMAT_MD;
-    enum status st = OK;
-
-    for (int i = 0; i < v->n && st == OK; i++)
-        st = add_row(&t, v, &v->v[i], e);
-    if (st == OK)
-        text_table_print(f, &t, format);
-    if (st == OK && people && isfinite(v->noise)) {
-        fputc('\n', f);
-        text_line(
-            f,
-            "noise floor: %.4f nats, the seed standard deviation of the baseline (pooled over "
-            "%d); p and verdict are corrected for %d comparison%s",
-            v->noise, v->noise_of, v->tested, v->tested == 1 ? "" : "s");
-    }
-    text_table_free(&t);
-    return st;
 }

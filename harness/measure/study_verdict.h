@@ -2,7 +2,8 @@
  *
  * What a study shows: each contender against the baseline at the same size on the same text, by the
  * final rows of study.csv. Quality is the loss on the test text, or on its answers if it is
- * generated and has some: the rest of it cannot be foretold. One value a seed, by Welch's
+ * generated and has some: the rest of it cannot be foretold; of a task it is the return. One value a
+ * seed, by Welch's
  * interval and p; p is corrected by Holm over all comparisons of the study. Time is that of
  * training, by the rule of verdict.h over the logs of seconds per token: variants train in turns,
  * seed by seed, so the difference is the mean over seeds of those of one seed. */
@@ -27,33 +28,37 @@ extern const char *const study_verdict_name[STUDY_VERDICT_COUNT + 1]; /* NULL-te
 enum { STUDY_LEAST_SEEDS = 3 };
 
 /* How much of what the past tells about the answers of a generated text a model has learnt: from
- * the loss of the true source without any past (0) to that with all that is in reach (1). It has
- * reached the floor if its perplexity is within 2 % of it. */
+ * the loss of the true source without any past (0) to that with all that is in reach (1); of a task,
+ * from the return of actions at random to that of the best policy. */
 struct study_way {
     double mean, least, most; /* over seeds; NAN: the text has no answers */
     double above;             /* mean nats above the floor */
 };
-bool study_reached(const struct study_way *w);
 
 /* One contender at one size on one text. */
 struct study_entry {
     const struct study_row *row; /* the first of its rows */
     const char *why;             /* not tested: why not, else "" */
-    struct group_stats test;     /* nats on the test text, or its answers, over seeds */
+    struct group_stats test;     /* nats on the test text, or its answers, or returns, over seeds */
     struct study_way way;
+    bool is_task; /* then: */
+    int solved;   /* of the test.n seeds */
     double lr;                  /* of its final rows; NAN: none was ok */
     bool at_end;                /* of three rates or more, that is the least or the largest */
-    struct welch quality;       /* nats against the baseline; of the baseline itself NAN */
+    struct welch quality;       /* against the baseline; of the baseline itself NAN */
     double p;                   /* of it, corrected */
     enum study_verdict verdict; /* of the baseline: not tested */
     struct interval log_time;   /* ln of the ratio of times, paired by seed */
     enum verdict time_verdict;
 };
 
+/* The floor: a perplexity within 2 % of it; of a task, all seeds solve it. */
+bool study_reached(const struct study_entry *e);
+
 struct study_verdicts {
     struct study_entry *v; /* [n] by text and size as they come in the table; the baseline first */
     int n, tested;
-    double noise; /* nats: seed standard deviation of the baseline, pooled over sizes and texts */
+    double noise; /* nats, or of returns: seed standard deviation of the baseline, pooled over sizes and texts */
     int noise_of; /* how many pairs of size and text that is from */
 };
 

@@ -79,6 +79,38 @@ double student_quantile(double p, double df)
     return (low + high) / 2;
 }
 
+struct interval mean_interval(struct group_stats g)
+{
+    const double half = g.n < 2 ? NAN : student_quantile(0.05, g.n - 1) * g.sd / sqrt(g.n);
+
+    return (struct interval){.low = g.mean - half, .mid = g.mean, .high = g.mean + half};
+}
+
+/* The x at which I_x(a, b), which rises with it, is p. */
+static double beta_quantile(double p, double a, double b)
+{
+    enum { HALVINGS = 60 };
+    double low = 0, high = 1;
+
+    for (int i = 0; i < HALVINGS; i++) {
+        const double mid = (low + high) / 2;
+        if (incomplete_beta(a, b, mid, 1 - mid) < p)
+            low = mid;
+        else
+            high = mid;
+    }
+    return (low + high) / 2;
+}
+
+struct interval share_interval(int k, int n)
+{
+    const double miss = 0.05; /* of a 95 % interval */
+
+    return (struct interval){.low = k == 0 ? 0 : beta_quantile(miss / 2, k, n - k + 1),
+                             .mid = (double)k / n,
+                             .high = k == n ? 1 : beta_quantile(1 - miss / 2, k + 1, n - k)};
+}
+
 struct welch welch(struct group_stats a, struct group_stats b)
 {
     const double miss = 0.05; /* of a 95 % interval */

@@ -21,6 +21,13 @@ struct group_stats group_stats(const double *x, int n);
 double student_two_sided(double t, double df);
 double student_quantile(double p, double df);
 
+/* The mean with Student's 95 % interval; below two values it has none. */
+struct interval mean_interval(struct group_stats g);
+
+/* The share k / n of independent trials that succeed, with its exact 95 % interval (Clopper and
+ * Pearson 1934), by the same function. n > 0. */
+struct interval share_interval(int k, int n);
+
 /* mean(b) - mean(a) with its 95 % interval and the two-sided p of Welch 1947, with the degrees of
  * freedom of Welch and Satterthwaite. Two values on either side are the least. Where neither side
  * varies, the interval has no width and p is 0, or 1 for equal means. */

@@ -296,7 +296,7 @@
     X(text, contender, "", "name of what is compared in the study")                                \
     X(i64, baseline, "0/1", "1: the others are compared with this one")                            \
     X(text, size, "", "name of the size in the study")                                             \
-    X(line, corpus, "", "name of the text in the study")                                           \
+    X(line, corpus, "", "name of the text, or of the task, in the study")                          \
     X(i64, seed, "", "seed of weights, text and dropout")                                          \
     X(real, lr, "", "peak learning rate")                                                          \
     X(text, variant, "", "kind of attention")                                                      \
@@ -311,7 +311,7 @@
     X(i64, mem_tokens, "tokens", "tokens of context in training")                                  \
     X(i64, batch_size, "sequences", "sequences per step")                                          \
     X(i64, steps, "", "optimiser steps")                                                           \
-    X(i64, tokens, "tokens", "tokens seen")                                                        \
+    X(i64, tokens, "tokens", "tokens seen; of a task, steps played")                               \
     X(real, train_nats, "nats", "mean nll in training over the last report")                       \
     X(real, valid_nats, "nats", "loss on the validation text after the last step")                 \
     X(real, train_s, "s", "time of the training, validation and saving included")                  \
@@ -328,6 +328,15 @@
     X(real, test_answer_floor_nats, "nats", "test_floor_nats of the answers")                      \
     X(real, test_answer_blind_nats, "nats",                                                        \
       "mean nll of the answers under the true source without context")                             \
+    X(real, valid_return, "", "mean return of a task's validation after the last step")            \
+    X(i64, test_episodes, "", "episodes of a task that were scored")                               \
+    X(real, test_return, "", "their mean return")                                                  \
+    X(real, test_return_ci95_low, "", "95 % interval of test_return over episodes")                \
+    X(real, test_return_ci95_high, "", "")                                                         \
+    X(real, random_return, "", "exact mean return of actions at random")                           \
+    X(real, optimum_return, "", "exact mean return of the best policy, or a bound of it")          \
+    X(i64, solved, "0/1",                                                                          \
+      "1: the return (tune: of the validation) is nine tenths of the way from random to optimum")  \
     X(line, repro, "", "command of the training")
 
 /* One row per timed block, in samples.csv.zst or samples.csv. */

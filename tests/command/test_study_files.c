@@ -30,9 +30,10 @@ static void setup(void)
 
 TestSuite(study_files, .init = setup, .fini = folder_remove, .timeout = 240);
 
-static const char *const names[] = {"abilities", "asked",   "base",        "copy",    "gates",
-                                    "hours",     "lags",    "long",        "muon",    "novels",
-                                    "planted",   "recipes", "shakespeare", "variants"};
+static const char *const names[] = {"abilities",   "asked",  "bandit",   "base",    "catch",
+                                    "copy",        "gates",  "hours",    "lags",    "long",
+                                    "muon",        "novels", "numpad",   "planted", "recipes",
+                                    "shakespeare", "tmaze",  "tmaze100", "variants"};
 
 static struct criterion_test_params every_file(void)
 {
@@ -55,7 +56,7 @@ static struct ran shell(const char *fmt, const char *name)
 Test(study_files, all_are_tested)
 {
     struct ran r = shell("ls $S | tr '\\n' ' '", "");
-    char want[256] = "";
+    char want[512] = "";
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         snprintf(want + strlen(want), sizeof(want) - strlen(want), "%s.study ", names[i]);
@@ -85,7 +86,9 @@ ParameterizedTest(const int *i, study_files, cut_down)
         "sed -E 's/^steps.*/steps = 2/; s/^rates.*/rates = 1e-3/; s/^seeds.*/seeds = 1/; "
         "s/^baseline-seeds.*/baseline-seeds = 1/; /^equal/d; s/^train.*/train = --seq 8 --mem 8 "
         "--batch 2 "
-        "--eval-every 2/; s/^eval.*/eval = --mem 8 --bytes 100/; "
+        "--eval-every 2/; s/^eval.*mem.*/eval = --mem 8 --bytes 100/; s/^tune-seeds.*/tune-seeds = "
+        "1/; "
+        "s/^eval.*episodes.*/eval = --episodes 20/; "
         "s/--layers [0-9]+ --d-model [0-9]+ --heads [0-9]+/--layers 2 --d-model 16 --heads 4/' "
         "$S/$N.study >cut.study && "
         "if grep -q '^variants = all' cut.study; then P='--shard 3/8'; fi && "

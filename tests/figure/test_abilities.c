@@ -70,6 +70,34 @@ Test(plot_abilities, a_cell_for_each_text_that_asks)
     plot_free(&p);
 }
 
+/* A task has a cell without any answers: a return of 3 between 1 at random and 5. */
+Test(plot_abilities, a_cell_for_each_task)
+{
+    static struct study_row row[2];
+    size_t n = 0;
+
+    for (int seed = 1; seed <= 2; seed++) {
+        add(row, &n, "base", "maze", seed, 0, NAN);
+        row[n - 1].test_nats = NAN;
+        row[n - 1].random_return = 1;
+        row[n - 1].optimum_return = 5;
+        row[n - 1].test_return = 1 + 2.0 * seed;
+        row[n - 1].solved = seed == 2;
+    }
+    struct plot p = made_of(row, n);
+    int cells = 0;
+    for (int i = 0; i < p.n; i++)
+        if (p.point[i].kind == 0) {
+            cells++;
+            cr_expect_str_eq(p.series.v[p.point[i].series].text, "not reached", "one of two seeds");
+            cr_expect_float_eq(p.point[i].z, 0.75, 1e-12);
+            cr_expect_float_eq(p.point[i].low, 0.5, 1e-12);
+            cr_expect_float_eq(p.point[i].high, 1, 1e-12);
+        }
+    cr_expect_eq(cells, 1);
+    plot_free(&p);
+}
+
 Test(plot_abilities, no_text_asks)
 {
     static struct study_row row[2];

@@ -78,6 +78,11 @@ Test(study_file, refuses_what_it_does_not_know)
         {"size = a/b: --layers 2\n", "line 1"},
         {"corpus = c: one two\n", "line 1"},
         {"corpus = c: one two three four\n", "line 1"},
+        {"task = t: copy:lag=8\n", "line 1"},
+        {"task = t: tmaze: catch:\n", "line 1"},
+        {"task = t: tmaze:\ntask = t: catch:\n", "line 2"},
+        {"corpus = c: copy:lag=8\ntask = t: tmaze:\n", "line 2"},
+        {"task = t: tmaze:\ncorpus = c: copy:lag=8\n", "line 2"},
         {"equal-parameters = perhaps\n", "line 1"},
         {"train = --seq \"12\n", "line 1"},
         {"variants = vanilla\ncorpus = c: copy:lag=8\nsteps = 1\n", "rates"},
@@ -288,6 +293,59 @@ Test(study_file, refuses_options_that_are_not_the_files)
         plan_text(&p, text, "");
         cr_expect_neq(p.st, OK, "%s", bad[i]);
         cr_expect(strstr(p.e.msg, "  -> "), "%s", p.e.msg);
+        plan_end(&p);
+    }
+}
+
+/* ---- tasks ---------------------------------------------------------------------------------- */
+
+#define OF_TASKS                                                                                   \
+    "variants = vanilla, xl\ntask = maze: tmaze:len=6\ntask = ball: catch:delay=3\nsteps = 10\n"   \
+    "rates = 1e-3 2e-3\nseeds = 2\nbaseline-seeds = 2\n"
+
+/* A task stands in place of the text; the score has its episodes, and no lengths. */
+Test(study_file, jobs_of_tasks)
+{
+    struct planned p;
+    const struct speeds speeds = {.reference = reference_rates_least, .threads = 1};
+
+    plan_text(&p, OF_TASKS "train = --seq 8 --mem 8 --entropy-coef 0.02\neval = --episodes 50\n",
+              "");
+    cr_assert_eq(p.st, OK, "%s", p.e.msg);
+    cr_expect(study_of_tasks(&p.study));
+    cr_assert_eq(p.plan.n, 2 * 2 * (2 + 2));
+    for (int i = 0; i < p.plan.n; i++) {
+        const struct study_job *const j = &p.plan.jobs[i];
+        char *const train = study_train_line(j, 1e-3), *const eval =
+                                                           study_eval_line(&p.study, j, "w");
+        const char *const task = i < 8 ? "--task tmaze:len=6" : "--task catch:delay=3";
+        cr_expect(strstr(train, task) && !strstr(train, "--corpus"), "%s", train);
+        cr_expect(strstr(eval, "--episodes 50") && strstr(eval, "--ckpt w"), "%s", eval);
+        cr_expect(!strstr(eval, "--seq") && !strstr(eval, "--corpus"), "%s", eval);
+        cr_expect_eq(j->model->config.V, i < 8 ? 4 : 11, "symbols of %s", task);
+        cr_expect_gt(study_job_s(&p.study, j, &speeds),
+                     i > 0 && j->role > j[-1].role ? study_job_s(&p.study, j - 1, &speeds) : 0,
+                     "episodes are scored, too");
+        free(train);
+        free(eval);
+    }
+    plan_end(&p);
+}
+
+Test(study_file, what_a_study_of_tasks_refuses)
+{
+    static const char *const bad[] = {"eval = --seq 8\n",          "eval = --corpus x\n",
+                                      "eval = --threads 1\n",      "train = --task catch:\n",
+                                      "train = --dropout 0.1\n",   "train = --corpus x\n",
+                                      "task = bad: tmaze:len=-1\n"};
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct planned p;
+        char text[512];
+        snprintf(text, sizeof(text), OF_TASKS "%s", bad[i]);
+        plan_text(&p, text, "");
+        cr_expect_eq(p.st, E_USAGE, "%s", bad[i]);
+        cr_expect(strstr(p.e.msg, "  -> "), "%s: %s", bad[i], p.e.msg);
         plan_end(&p);
     }
 }

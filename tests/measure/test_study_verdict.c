@@ -122,9 +122,9 @@ Test(study_verdict, answers_are_compared)
     cr_expect_float_eq(able->way.mean, 1 - 0.01 / (blind - floor), 1e-12);
     cr_expect_float_eq(able->way.least, 1 - 0.015 / (blind - floor), 1e-12);
     cr_expect_float_eq(able->way.most, 1 - 0.005 / (blind - floor), 1e-12);
-    cr_expect(study_reached(&able->way), "0.01 nats are 1 %% of perplexity");
+    cr_expect(study_reached(able), "0.01 nats are 1 %% of perplexity");
     cr_expect_float_eq(base->way.mean, -0.02 / (blind - floor), 1e-12);
-    cr_expect(!study_reached(&base->way));
+    cr_expect(!study_reached(base));
     study_verdicts_free(&v);
     free(t.row);
 
@@ -133,7 +133,54 @@ Test(study_verdict, answers_are_compared)
         add(&t, "base", "s", seed, 2);
     v = verdicts(&t);
     cr_expect(isnan(v.v[0].way.mean), "a text that asks nothing");
-    cr_expect(!study_reached(&v.v[0].way));
+    cr_expect(!study_reached(&v.v[0]));
+    study_verdicts_free(&v);
+    free(t.row);
+}
+
+/* Of a task the return is compared, and more of it is better; the way is from actions at random to
+ * the best policy, and all seeds have to solve it. */
+Test(study_verdict, returns_are_compared)
+{
+    struct table_of_rows t = make_rows();
+    struct bytes out;
+    struct err e;
+
+    for (int seed = 1; seed <= 3; seed++)
+        for (int k = 0; k < 3; k++) {
+            static const char *const names[] = {"able", "base", "partly"};
+            struct study_row *const r = add(&t, names[k], "s", seed, NAN);
+            const bool solves = k == 0 || (k == 2 && seed > 1);
+            r->random_return = 0.5;
+            r->optimum_return = 2.5;
+            r->test_return = solves ? 2.4 + 0.02 * seed : 0.5 + 0.01 * seed;
+            r->solved = solves;
+        }
+    struct study_verdicts v = verdicts(&t);
+    const struct study_entry *const able = entry(&v, "able", "s"), *base = entry(&v, "base", "s"),
+                                    *partly = entry(&v, "partly", "s");
+    cr_expect_eq(able->verdict, STUDY_BETTER);
+    cr_expect_eq(partly->verdict, STUDY_WITHIN_NOISE);
+    cr_expect_float_eq(able->quality.diff.mid, 2.44 - 0.52, 1e-12);
+    cr_expect_float_eq(able->way.mean, 1.94 / 2, 1e-12);
+    cr_expect_float_eq(able->way.least, 1.92 / 2, 1e-12);
+    cr_expect_float_eq(able->way.most, 1.96 / 2, 1e-12);
+    cr_expect_float_eq(base->way.mean, 0.01, 1e-12);
+    cr_expect(study_reached(able) && !study_reached(base) && !study_reached(partly));
+    cr_expect_eq(partly->solved, 2);
+    FILE *const f = bytes_open(&out, &e);
+    cr_assert(f);
+    cr_assert_eq(study_verdicts_print(f, &v, FORMAT_CSV, &e), OK, "%s", e.msg);
+    cr_assert_eq(bytes_close(f, &out, &e), OK);
+    cr_expect(strstr(out.data, ",solved,solved_low,solved_high,"), "%s", out.data);
+    cr_expect(!strstr(out.data, "nats"), "%s", out.data);
+    cr_expect(strstr(out.data, ",2/3,0.09,0.99,"), "%s", out.data);
+    free(out.data);
+    study_verdicts_free(&v);
+    for (size_t i = 0; i < t.rows.n; i++) /* the able one becomes the baseline */
+        t.row[i].baseline = strcmp(t.row[i].contender, "able") == 0;
+    v = verdicts(&t);
+    cr_expect_eq(entry(&v, "base", "s")->verdict, STUDY_WORSE);
     study_verdicts_free(&v);
     free(t.row);
 }

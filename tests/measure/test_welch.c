@@ -71,6 +71,38 @@ Test(welch, too_few_values_and_none_that_vary)
     cr_expect(sure.p == 0 && sure.diff.low == 1 && sure.diff.high == 1);
 }
 
+/* By the binomial's tails at the ends: P(K >= k) at the lower and P(K <= k) at the upper one are
+ * 2.5 %, summed term by term; of none and of all there is a closed form. */
+Test(welch, shares_by_tails)
+{
+    for (int n = 1; n <= 12; n++)
+        for (int k = 0; k <= n; k++) {
+            const struct interval s = share_interval(k, n);
+            double above = 0, below = 0;
+            for (int i = 0; i <= n; i++) {
+                const double ways = exp(lgamma(n + 1) - lgamma(i + 1) - lgamma(n - i + 1));
+                above += i >= k ? ways * pow(s.low, i) * pow(1 - s.low, n - i) : 0;
+                below += i <= k ? ways * pow(s.high, i) * pow(1 - s.high, n - i) : 0;
+            }
+            expect_near(s.mid, (double)k / n, 0, "the share");
+            expect_near(above, k ? 0.025 : 1, 1e-12, "above the lower end");
+            expect_near(below, k < n ? 0.025 : 1, 1e-12, "below the upper end");
+        }
+    expect_near(share_interval(5, 5).low, pow(0.025, 0.2), 1e-12, "five of five");
+}
+
+/* By hand: 1, 2, 3 has mean 2 and a standard error of 1 / sqrt 3; t with 2 degrees is 4.303. */
+Test(welch, the_interval_of_a_mean)
+{
+    const double x[] = {1, 2, 3};
+    const struct interval m = mean_interval(group_stats(x, 3));
+
+    expect_near(m.mid, 2, 0, "the mean");
+    expect_near(m.high - 2, 4.303 / sqrt(3), 0.0005, "half of it");
+    expect_near(2 - m.low, m.high - 2, 1e-14, "both halves");
+    cr_expect(isnan(mean_interval(group_stats(x, 1)).low));
+}
+
 /* p = 0.01, 0.04, 0.03, 0.005 in Holm's order: 4 x 0.005, 3 x 0.01, 2 x 0.03, and 0.04, which may
  * not come below the one before it. */
 Test(welch, holm_by_hand)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The request "play OPTIONS": episodes of a task with a checkpoint that has learnt it. */
+#include "play_child.h"
+#include "harness/table/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Numbers of the answer. */
+#define PLAY_NUMBERS(X) X(episodes) X(mean) X(low) X(high) X(random) X(optimum)
+
+static enum status play_line(struct play_score *out, const char *line, struct err *e)
+{
+    struct options o = {0};
+    enum status st = options_parse_again(&o, line, e);
+
+    if (st == OK) {
+        cpu_limit((enum isa)o.max_isa);
+        st = play_score(out, &o, e);
+    }
+    options_free(&o);
+    return st;
+}
+
+static enum status obey(struct server *s, const char *words, struct err *e)
+{
+    struct play_score r;
+    enum status st = play_line(&r, words, e);
+
+#define X(name)                                                                                    \
+    if (st == OK)                                                                                  \
+        st = protocol_write(&s->protocol, e, #name " %.17g", (double)r.name);
+    PLAY_NUMBERS(X)
+#undef X
+    return st == OK ? protocol_write(&s->protocol, e, "end") : st;
+}
+
+const struct request request_play = {"play", obey};
+
+struct answer {
+    double episodes, mean, low, high, random, optimum;
+};
+
+static void hear(void *arg, const char *name, const char *value)
+{
+    struct answer *const a = arg;
+
+#define X(field)                                                                                   \
+    if (strcmp(name, #field) == 0)                                                                 \
+        a->field = strtod(value, NULL);
+    PLAY_NUMBERS(X)
+#undef X
+}
+
+enum status play_in_child(struct play_score *out, const char *line, const struct child_setup *setup,
+                          struct err *e)
+{
+    struct child_setup patient = *setup;
+    struct answer a = {0};
+    struct child child = {.protocol = {.fd = -1}};
+
+    patient.patience_s = 0; /* silent while it plays */
+    enum status st = child_begin(&child, &patient, &request_play, line, e);
+    if (st == OK)
+        st = child_answer_to_the_end(&child, hear, &a, e);
+    child_close(&child);
+    *out = (struct play_score){.step = I64_EMPTY,
+                               .episodes = (int)a.episodes,
+                               .mean = a.mean,
+                               .low = a.low,
+                               .high = a.high,
+                               .random = a.random,
+                               .optimum = a.optimum};
+    return st;
+}

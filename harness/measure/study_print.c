@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of a study. */
+#include "study_verdict.h"
+
+#include "harness/util/text.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    CORPUS,
+    SIZE,
+    CONTENDER,
+    PARAMETERS,
+    RATE,
+    SEEDS,
+    TEST,
+    SD,
+    WAY,
+    WAY_LEAST,
+    WAY_MOST,
+    REACHED,
+    DIFF,
+    LOW,
+    HIGH,
+    P,
+    VERDICT,
+    TIME,
+    TIME_LOW,
+    TIME_HIGH,
+    TIME_VERDICT,
+    NOISE,
+    NOTE,
+    /* of tasks, in place of those of losses */
+    RETURN,
+    RETURN_LOW,
+    RETURN_HIGH,
+    RETURN_SD,
+    RANDOM,
+    OPTIMUM,
+    SOLVED,
+    SHARE_LOW,
+    SHARE_HIGH,
+    RETURN_GAIN,
+    RETURN_NOISE,
+    COLUMNS
+};
+
+static const int of_texts[] = {CORPUS,   SIZE,      CONTENDER,    PARAMETERS, RATE,     SEEDS,
+                               TEST,     SD,        WAY,          WAY_LEAST,  WAY_MOST, REACHED,
+                               DIFF,     LOW,       HIGH,         P,          VERDICT,  TIME,
+                               TIME_LOW, TIME_HIGH, TIME_VERDICT, NOISE,      NOTE};
+static const int of_tasks[] = {
+    CORPUS,      SIZE,       CONTENDER,    PARAMETERS,   RATE, SEEDS,     RETURN,   RETURN_LOW,
+    RETURN_HIGH, RETURN_SD,  RANDOM,       OPTIMUM,      WAY,  WAY_LEAST, WAY_MOST, SOLVED,
+    SHARE_LOW,   SHARE_HIGH, RETURN_GAIN,  LOW,          HIGH, P,         VERDICT,  TIME,
+    TIME_LOW,    TIME_HIGH,  TIME_VERDICT, RETURN_NOISE, NOTE};
+
+static const struct text_table_column columns[COLUMNS] = {
+    [CORPUS] = {.name = "corpus"},
+    [SIZE] = {.name = "size", .spare = 1},
+    [CONTENDER] = {.name = "contender"},
+    [PARAMETERS] = {.name = "parameters", .number = true, .spare = 4},
+    [RATE] = {.name = "lr", .number = true, .spare = 4},
+    [SEEDS] = {.name = "seeds", .number = true, .spare = 2},
+    [TEST] = {.name = "test_nats", .number = true, .spare = 1},
+    [SD] = {.name = "sd_nats", .number = true, .spare = 3},
+    [WAY] = {.name = "way", .number = true},
+    [WAY_LEAST] = {.name = "way_least", .number = true, .spare = 3},
+    [WAY_MOST] = {.name = "way_most", .number = true, .spare = 3},
+    [REACHED] = {.name = "reached", .spare = 1},
+    [DIFF] = {.name = "diff_nats", .number = true},
+    [LOW] = {.name = "ci95_low", .number = true},
+    [HIGH] = {.name = "ci95_high", .number = true},
+    [P] = {.name = "p_holm", .number = true, .spare = 3},
+    [VERDICT] = {.name = "verdict"},
+    [TIME] = {.name = "time_ratio", .number = true, .spare = 1},
+    [TIME_LOW] = {.name = "time_low", .number = true, .spare = 2},
+    [TIME_HIGH] = {.name = "time_high", .number = true, .spare = 2},
+    [TIME_VERDICT] = {.name = "time_verdict", .spare = 1},
+    [NOISE] = {.name = "noise_nats", .number = true, .wide = true},
+    [NOTE] = {.name = "note", .least = 12, .spare = 2},
+    [RETURN] = {.name = "return", .number = true},
+    [RETURN_LOW] = {.name = "return_low", .number = true, .spare = 2},
+    [RETURN_HIGH] = {.name = "return_high", .number = true, .spare = 2},
+    [RETURN_SD] = {.name = "sd", .number = true, .spare = 3},
+    [RANDOM] = {.name = "random", .number = true, .spare = 2},
+    [OPTIMUM] = {.name = "optimum", .number = true, .spare = 2},
+    [SOLVED] = {.name = "solved"},
+    [SHARE_LOW] = {.name = "solved_low", .number = true, .spare = 3},
+    [SHARE_HIGH] = {.name = "solved_high", .number = true, .spare = 3},
+    [RETURN_GAIN] = {.name = "gain", .number = true},
+    [RETURN_NOISE] = {.name = "noise", .number = true, .wide = true},
+};
+
+/* Those of a kind of study. */
+struct fields {
+    const int *field;
+    int n;
+};
+
+static struct fields fields_of(bool tasks)
+{
+    return tasks ? (struct fields){of_tasks, ARRAY_LEN(of_tasks)}
+                 : (struct fields){of_texts, ARRAY_LEN(of_texts)};
+}
+
+static void put(char text[NUMBER_SIZE], const char *format, double x)
+{
+    text[0] = '\0';
+    if (isfinite(x))
+        snprintf(text, NUMBER_SIZE, format, x);
+}
+
+/* A number that rounds to 0.000 has no sign. */
+static double no_minus(double x) { return fabs(x) < 0.0005 ? 0 : x; }
+
+static void put_returns(char num[COLUMNS][NUMBER_SIZE], const struct study_entry *r, double noise)
+{
+    const struct interval mean = mean_interval(r->test);
+
+    put(num[RETURN], "%.4f", r->test.mean);
+    put(num[RETURN_LOW], "%.4f", mean.low);
+    put(num[RETURN_HIGH], "%.4f", mean.high);
+    put(num[RETURN_SD], "%.4f", r->test.sd);
+    put(num[RANDOM], "%.4f", r->row->random_return);
+    put(num[OPTIMUM], "%.4f", r->row->optimum_return);
+    put(num[RETURN_GAIN], "%+.4f", r->quality.diff.mid);
+    put(num[RETURN_NOISE], "%.4g", noise);
+    if (r->test.n == 0)
+        return;
+    const struct interval share = share_interval(r->solved, r->test.n);
+    snprintf(num[SOLVED], NUMBER_SIZE, "%d/%d", r->solved, r->test.n);
+    put(num[SHARE_LOW], "%.2f", share.low);
+    put(num[SHARE_HIGH], "%.2f", share.high);
+}
+
+static enum status add_row(struct text_table *t, const struct study_verdicts *v,
+                           const struct study_entry *r, struct fields shown, struct err *e)
+{
+    char num[COLUMNS][NUMBER_SIZE] = {""};
+    const char *text[COLUMNS], *row[COLUMNS];
+    const bool timed = isfinite(r->log_time.low), baseline = r->row->baseline == 1;
+
+    for (int i = 0; i < COLUMNS; i++)
+        text[i] = num[i];
+    put(num[PARAMETERS], "%.0f",
+        r->row->parameters == I64_EMPTY ? NAN : (double)r->row->parameters);
+    put(num[RATE], "%g", r->lr);
+    put(num[SEEDS], "%.0f", r->test.n);
+    put(num[TEST], "%.4f", r->test.mean);
+    put(num[SD], "%.4f", r->test.sd);
+    put(num[WAY], "%.3f", no_minus(r->way.mean));
+    put(num[WAY_LEAST], "%.3f", no_minus(r->way.least));
+    put(num[WAY_MOST], "%.3f", no_minus(r->way.most));
+    put(num[DIFF], "%+.4f", r->quality.diff.mid);
+    put(num[LOW], "%+.4f", r->quality.diff.low);
+    put(num[HIGH], "%+.4f", r->quality.diff.high);
+    put(num[P], "%.2g", r->p);
+    put(num[TIME], "%.3f", exp(r->log_time.mid));
+    put(num[TIME_LOW], "%.3f", exp(r->log_time.low));
+    put(num[TIME_HIGH], "%.3f", exp(r->log_time.high));
+    put(num[NOISE], "%.4g", v->noise);
+    put_returns(num, r, v->noise);
+    text[REACHED] = isnan(r->way.mean) ? "" : study_reached(r) ? "yes" : "no";
+    text[CORPUS] = r->row->corpus;
+    text[SIZE] = r->row->size;
+    text[CONTENDER] = r->row->contender;
+    text[VERDICT] = baseline ? "" : study_verdict_name[r->verdict];
+    text[TIME_VERDICT] = timed ? verdict_name[r->time_verdict] : "";
+    char note[LINE_SIZE + 64];
+    snprintf(note, sizeof(note), "%s%s%s", r->why, *r->why && r->at_end ? "; " : "",
+             r->at_end ? "its learning rate is at an end of the tried ones" : "");
+    text[NOTE] = note;
+    for (int i = 0; i < shown.n; i++)
+        row[i] = text[shown.field[i]];
+    return text_table_add(t, row, e);
+}
+
+/* Of any row that has one: the first may have failed. */
+static bool of_a_task(const struct study_verdicts *v)
+{
+    bool is_task = false;
+
+    for (int i = 0; i < v->n; i++)
+        is_task = is_task || v->v[i].is_task;
+    return is_task;
+}
+
+enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format format,
+                                 struct err *e)
+{
+    const bool tasks = of_a_task(v);
+    const struct fields shown = fields_of(tasks);
+    struct text_table_column column[COLUMNS];
+    struct text_table t = {.column = column, .columns = shown.n};
+    const bool people = format_is_table(format, f) || format == FORMAT_MD;
+    enum status st = OK;
+
+    for (int i = 0; i < shown.n; i++)
+        column[i] = columns[shown.field[i]];
+    for (int i = 0; i < v->n && st == OK; i++)
+        st = add_row(&t, v, &v->v[i], shown, e);
+    if (st == OK)
+        text_table_print(f, &t, format);
+    if (st == OK && people && isfinite(v->noise)) {
+        fputc('\n', f);
+        text_line(f,
+                  "noise floor: %.4f%s, the seed standard deviation of the baseline (pooled over "
+                  "%d); p and verdict are corrected for %d comparison%s",
+                  v->noise, tasks ? "" : " nats", v->noise_of, v->tested,
+                  v->tested == 1 ? "" : "s");
+    }
+    text_table_free(&t);
+    return st;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench study of memory tasks: its rows are returns that bench eval gives again, the chosen rate is
+ * that of the largest one, and a killed study goes on to the same rows. */
+#include "tests/support/program.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/tmp_folder.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void make_study(void);
+
+static void make_all(void)
+{
+    folder_make();
+    make_study();
+}
+
+TestSuite(study_tasks, .init = make_all, .fini = folder_remove, .timeout = 240);
+
+/* Two rates of which one learns nothing; episodes of 4 steps, and of 6 in segments of 4. */
+enum { JOBS = 2 * (2 + 3 + 2 + 3), EPISODES = 200 };
+#define STUDY                                                                                      \
+    "variants = vanilla xl\nsize = s: --layers 1 --d-model 16 --heads 2\n"                         \
+    "task = maze: tmaze:len=2\ntask = ball: catch:delay=3,width=5\nrates = 1e-9 1e-2\n"            \
+    "seeds = 3\nbaseline-seeds = 3\nsteps = 40\neval = --episodes 200\n"                           \
+    "train = --seq 4 --mem 4 --batch 16 --schedule constant --lr-warmup 3 --eval-every 20 "        \
+    "--backend ref --threads 1 --pin none\n"
+
+static void make_study(void)
+{
+    char path[FILE_PATH];
+    struct err e;
+
+    folder_path(path, "tasks.study");
+    cr_assert_eq(file_replace(path, STUDY, strlen(STUDY), &e), OK, "%s", e.msg);
+}
+
+static void run_whole(const char *out)
+{
+    struct ran r = run_bench(folder, "study tasks.study --out %s --format csv", out);
+
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "maze,s,xl,"), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, ",return,"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+/* The return of a checkpoint by bench eval. */
+static double evaluated(const char *run, const char *ckpt)
+{
+    struct ran r = run_bench(folder,
+                             "eval --ckpt %s/%s --episodes %d --backend ref --threads 1 --format "
+                             "csv --columns return",
+                             run, ckpt, EPISODES);
+
+    expect_exit(&r, 0);
+    const char *const line = strchr(r.out.data, '\n');
+    const double x = line ? strtod(line, NULL) : NAN;
+    ran_free(&r);
+    return x;
+}
+
+static void expect_row(const struct study_row *r, bool final)
+{
+    const bool maze = strcmp(r->corpus, "maze") == 0;
+    const double shown = final ? r->test_return : r->valid_return;
+
+    cr_expect_str_eq(r->status, "ok", "%s", r->status_detail);
+    cr_expect(isnan(r->valid_nats) && isnan(r->test_nats) && isnan(r->train_nats));
+    cr_expect(isfinite(r->valid_return));
+    cr_expect_eq(isfinite(r->test_return), final);
+    cr_expect_eq(r->test_episodes, final ? EPISODES : I64_EMPTY);
+    cr_expect_eq(r->tokens, 40 / (maze ? 1 : 2) * 16 * (maze ? 4 : 6), "%d", (int)r->tokens);
+    cr_expect_float_eq(r->random_return, maze ? 0 : 0.2, 1e-12);
+    cr_expect_float_eq(r->optimum_return, 1, 1e-12);
+    cr_expect_eq(r->solved, shown - r->random_return >= 0.9 * (1 - r->random_return));
+    if (!final)
+        return;
+    cr_expect(r->test_return_ci95_low <= r->test_return);
+    cr_expect(r->test_return <= r->test_return_ci95_high);
+    cr_expect_float_eq(evaluated("r/latest", r->checkpoint), r->test_return, 1e-5);
+}
+
+Test(study_tasks, rows_and_verdicts)
+{
+    run_whole("r");
+    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    const struct study_row *const r = rows.row;
+
+    cr_assert_eq(rows.n, JOBS);
+    for (size_t i = 0; i < rows.n; i++) {
+        const bool final = strcmp(r[i].role, "final") == 0;
+        double best = -INFINITY, rate = NAN;
+        expect_row(&r[i], final);
+        for (size_t k = 0; k < rows.n; k++)
+            if (strcmp(r[k].role, "tune") == 0 && strcmp(r[k].corpus, r[i].corpus) == 0 &&
+                strcmp(r[k].contender, r[i].contender) == 0 && r[k].valid_return > best) {
+                best = r[k].valid_return;
+                rate = r[k].lr;
+            }
+        cr_expect(!final || r[i].lr == rate, "%s: %g, not %g", r[i].contender, r[i].lr, rate);
+    }
+    rows_free(&rows);
+    struct ran again = run_bench(folder, "study r/latest --format fom");
+    expect_exit(&again, 0);
+    cr_expect(strstr(again.out.data, " test_return "), "%s", again.out.data);
+    cr_expect(!strstr(again.out.data, " nats"), "%s", again.out.data);
+    ran_free(&again);
+}
+
+static int by_case(const void *a, const void *b)
+{
+    return strcmp(((const struct study_row *)a)->case_id, ((const struct study_row *)b)->case_id);
+}
+
+Test(study_tasks, killed_and_continued)
+{
+    if (SANITIZED)
+        cr_skip_test("minutes, and the other test of this suite runs the same code");
+    run_whole("whole");
+    for (int i = 0; i < 2; i++) {
+        struct program p =
+            start_bench(folder, i == 0 ? "study tasks.study --out r" : "study --resume --out r");
+        cr_assert(wait_for_text(&p, i == 0 ? "[3/" : "[9/"));
+        kill(p.pid, SIGKILL);
+        struct ran r = finish_bench(&p);
+        ran_free(&r);
+    }
+    struct ran r = run_bench(folder, "study --resume --out r");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct rows a = must_read(folder, "whole/latest", TABLE_STUDY);
+    struct rows b = must_read(folder, "r/latest", TABLE_STUDY);
+    cr_assert_eq(a.n, JOBS);
+    cr_assert_eq(b.n, JOBS);
+    qsort(a.row, a.n, sizeof(struct study_row), by_case);
+    qsort(b.row, b.n, sizeof(struct study_row), by_case);
+    for (size_t i = 0; i < a.n; i++) {
+        const struct study_row *const x = (struct study_row *)a.row + i, *const y =
+                                                                             (struct study_row *)
+                                                                                 b.row +
+                                                                             i;
+        cr_expect_str_eq(x->case_id, y->case_id);
+        cr_expect(x->lr == y->lr && x->valid_return == y->valid_return && x->solved == y->solved);
+        cr_expect(memcmp(&x->test_return, &y->test_return, sizeof(double)) == 0);
+    }
+    rows_free(&a);
+    rows_free(&b);
+}
+
+Test(study_tasks, a_dry_run_says_how_long)
+{
+    struct ran r = run_bench(folder, "study tasks.study --dry-run --format csv");
+
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "--task catch:delay=3"), "%s", r.out.data);
+    expect_said(&r, "20 jobs");
+    ran_free(&r);
+}
