@@ -265,6 +265,7 @@ enum status backend_bars(struct plot *p, const struct plot_data *d, struct err *
 enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e);
 enum status study_differences(struct plot *p, const struct plot_data *d, struct err *e);
 enum status study_abilities(struct plot *p, const struct plot_data *d, struct err *e);
+enum status study_returns(struct plot *p, const struct plot_data *d, struct err *e);
 enum status change_intervals(struct plot *p, const struct plot_data *d, struct err *e);
 
 #endif

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+# Returns of tasks over the steps that were played. Kind 0: x steps, y the mean over seeds, low..high
+# the least and the most, which are not drawn; 1: what the best policy earns; 2: actions at random. How
+# to run it by hand: style.gp.
+if (!exists("here")) here = "plots/"
+if (!exists("title")) title = "Returns of tasks while they are learnt"
+load here."style.gp"
+x_title = "steps played (thousands)"
+y_title = "mean return of an episode"
+log_y = 0
+free_y = 1
+if (has_kind(1)) { key_form = "dotted"; key_name = "the best policy"; eval add_key }
+if (has_kind(2)) { key_form = "dashes"; key_name = "actions at random"; eval add_key }
+draw = 'plot for [s = 0:n_series - 1] data using (xs(s, 1) / 1e3):"y" with lines lc rgb 0x444444 dt 3 lw 1.2' \
+    .', for [s = 0:n_series - 1] data using (xs(s, 2) / 1e3):"y" with lines lc rgb 0x444444 dt 2 lw 1' \
+    .', for [s = 0:n_series - 1] data using (xs(s, 0) / 1e3):"y"' \
+    .' with linespoints lc rgb colour(s + 1) dt dashes(s + 1) lw 1.6 pt marker(s + 1) ps 0.7'
+load here."panels.gp"

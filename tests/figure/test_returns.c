@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Returns of tasks over steps: the mean of the seeds of each contender, from the curves beside the
+ * weights. */
+#include "tests/support/figure_rows.h"
+
+#include <sys/stat.h>
+
+TestSuite(plot_returns, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+static void add(struct study_row *all, size_t *n, const char *contender, const char *task,
+                const char *role, int seed)
+{
+    struct study_row *const r = &all[(*n)++];
+
+    *r = study_row_empty();
+    snprintf(r->case_id, TEXT_SIZE, "%s %s %s %d", contender, task, role, seed);
+    text_put(r->status, TEXT_SIZE, "ok");
+    text_put(r->role, TEXT_SIZE, role);
+    text_put(r->contender, TEXT_SIZE, contender);
+    text_put(r->variant, TEXT_SIZE, "xl");
+    text_put(r->size, TEXT_SIZE, "s");
+    text_put(r->corpus, LINE_SIZE, task);
+    snprintf(r->checkpoint, LINE_SIZE, "jobs/%s%s%d", contender, task, seed);
+    r->seed = seed;
+    r->random_return = 0.5;
+    r->optimum_return = 4;
+    if (strcmp(role, "final") == 0)
+        r->test_return = 2;
+}
+
+/* Validations after 10 and 20 steps, `from` and a half more; between them a row without one. */
+static void put_curve(const struct study_row *r, double from)
+{
+    struct train_row row[3];
+    char name[LINE_SIZE + 16], path[FILE_PATH];
+    struct err e;
+
+    for (int i = 0; i < 3; i++) {
+        row[i] = train_row_empty();
+        row[i].step = i + 1;
+        row[i].tokens = 10 + 5 * i;
+        row[i].valid_return = i == 1 ? NAN : from + 0.25 * i;
+    }
+    snprintf(name, sizeof(name), "%s.train.csv", r->checkpoint);
+    folder_path(path, name);
+    cr_assert_eq(table_replace(&tables[TABLE_TRAIN], path, row, 3, &e), OK, "%s", e.msg);
+}
+
+static void put_study(struct study_row *row, size_t n)
+{
+    char path[FILE_PATH];
+    struct err e;
+
+    folder_path(path, tables[TABLE_STUDY].file);
+    cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, row, n, &e), OK, "%s", e.msg);
+}
+
+Test(plot_returns, means_over_seeds)
+{
+    static struct study_row row[16];
+    char path[FILE_PATH];
+    size_t n = 0;
+
+    folder_path(path, "jobs");
+    cr_assert_eq(mkdir(path, 0700), 0);
+    for (int seed = 1; seed <= 2; seed++) {
+        add(row, &n, "a", "maze", "final", seed);
+        put_curve(&row[n - 1], seed); /* 1 and 2: a mean of 1.5 */
+        add(row, &n, "b", "maze", "final", seed);
+        put_curve(&row[n - 1], 3 * seed);
+        add(row, &n, "a", "ball", "final", seed);
+        put_curve(&row[n - 1], 7);
+    }
+    add(row, &n, "a", "maze", "tune", 3); /* is not shown */
+    put_curve(&row[n - 1], 100);
+    put_study(row, n);
+    struct plot p = must_plot(folder, "returns");
+    cr_assert_eq(p.columns.n, 2);
+    cr_assert_eq(p.series.n, 2);
+    int means = 0, bounds = 0;
+    for (int i = 0; i < p.n; i++) {
+        const struct plot_point *const q = &p.point[i];
+        if (q->kind > 0) {
+            bounds++;
+            cr_expect_eq(q->y, q->kind == 1 ? 4 : 0.5);
+            cr_expect(q->x == 10 || q->x == 20);
+            continue;
+        }
+        const bool maze = strcmp(p.columns.v[q->column].text, "maze s") == 0;
+        const bool b = strcmp(p.series.v[q->series].text, "b") == 0;
+        const double later = q->x == 20 ? 0.5 : 0;
+        means++;
+        cr_expect_float_eq(q->y, (!maze ? 7 : b ? 4.5 : 1.5) + later, 1e-12, "%g", q->y);
+        cr_expect_float_eq(q->low, (!maze ? 7 : b ? 3 : 1) + later, 1e-12);
+        cr_expect_float_eq(q->high, (!maze ? 7 : b ? 6 : 2) + later, 1e-12);
+    }
+    cr_expect_eq(means, 3 * 2);
+    cr_expect_eq(bounds, 2 * 2 * 2);
+    plot_free(&p);
+}
+
+/* Rows without their trainings, and a study of texts. */
+Test(plot_returns, nothing_to_draw)
+{
+    static struct study_row row[2];
+    size_t n = 0;
+
+    add(row, &n, "a", "maze", "final", 1);
+    add(row, &n, "a", "novel", "final", 1);
+    row[1].test_return = NAN;
+    row[1].test_nats = 1;
+    put_study(row, n);
+    struct plot p = must_plot(folder, "returns");
+    cr_expect_eq(p.n, 0);
+    cr_expect(*p.why);
+    plot_free(&p);
+}
