@@ -3,6 +3,7 @@
  * bench generate: a prompt, continued by a checkpoint. */
 #include "harness/learn/generate.h"
 #include "commands.h"
+#include "harness/learn/play_score.h"
 #include "harness/util/signals.h"
 #include "harness/util/text.h"
 
@@ -58,8 +59,47 @@ static void print(const struct bytes *text)
     }
 }
 
+/* ---- of a task ---------------------------------------------------------------------------- */
+
+static enum status check_episode(const struct options *o, struct err *e)
+{
+    static const char *const of_texts[] = {"prompt",      "prompt-file", "tokenizer", "new-tokens",
+                                           "temperature", "top-k",       "top-p"};
+
+    for (size_t i = 0; i < ARRAY_LEN(of_texts); i++)
+        if (options_written(o, of_texts[i]))
+            return fail(e, E_USAGE, "--%s does not apply to an episode of a task  -> leave it out",
+                        of_texts[i]);
+    return OK;
+}
+
+/* A line for each step. */
+static int generate_episode(const struct options *o)
+{
+    struct played p = {0};
+    struct err e;
+    enum status st = check_episode(o, &e);
+
+    if (st == OK)
+        st = play_episode(&p, o, &e);
+    if (st == OK) {
+        puts("step  sees  does  reward");
+        for (int i = 0; i < p.length; i++)
+            printf("%4d  %4d  %4d  %6g\n", i, (int)p.seen[i], (int)p.done[i], (double)p.rewards[i]);
+        st = file_flush(stdout, "standard output", &e);
+    }
+    played_free(&p);
+    return st == OK ? EXIT_FINE : report_error(st, &e);
+}
+
 int cmd_generate(struct options *opt)
 {
+    char task[KEYED_TEXT];
+
+    play_task_of(opt->ckpt, task);
+    if (*task)
+        return generate_episode(opt);
+
     struct generated made = {0};
     struct bytes prompt = {0};
     struct err e;

@@ -70,3 +70,45 @@ Test(eval_task, what_is_refused)
     expect_exit(&r, 2);
     ran_free(&r);
 }
+
+/* An episode of catch, step by step: the ball, four steps of nothing, the paddle; only the last step
+ * pays, and does if the paddle, moved by what was done, is below the ball. */
+Test(eval_task, an_episode_is_printed)
+{
+    struct ran r = run_bench(folder, TRAIN "xl --mem 8");
+    int paid = 0, columns = 0;
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    for (int seed = 1; seed <= 12; seed++) {
+        int ball = 0, paddle = 2, step, sees, does, n = 0;
+        double reward;
+        r = run_bench(folder, "generate --ckpt m --backend ref --threads 1 --pin none --seed %d",
+                      seed);
+        expect_exit(&r, 0);
+        for (const char *at = strchr(r.out.data, '\n'); at && at[1];
+             at = strchr(at + 1, '\n'), n++) {
+            cr_assert_eq(sscanf(at, "%d %d %d %lf", &step, &sees, &does, &reward), 4, "%s", at);
+            cr_expect_eq(step, n);
+            ball = n == 0 ? sees : ball;
+            cr_expect(n == 0 ? sees < 5 : sees == (n < 4 ? 5 : 6 + paddle), "%s", r.out.data);
+            if (n >= 4)
+                paddle += does - 1 < 0 ? (paddle > 0 ? -1 : 0) : does - 1 > 0 ? paddle < 4 : 0;
+            cr_expect_eq(reward, n == 5 && paddle == ball, "%s", r.out.data);
+            paid += reward == 1;
+        }
+        cr_expect_eq(n, 6);
+        columns |= 1 << ball;
+        struct ran again = run_bench(
+            folder, "generate --ckpt m --backend ref --threads 1 --pin none --seed %d", seed);
+        cr_expect_str_eq(again.out.data, r.out.data);
+        ran_free(&again);
+        ran_free(&r);
+    }
+    cr_expect(columns & (columns - 1), "one ball in all episodes");
+    cr_expect_lt(paid, 12);
+    r = run_bench(folder, "generate --ckpt m --prompt x");
+    expect_exit(&r, 2);
+    cr_expect(strstr(r.err.data, "  -> "), "%s", r.err.data);
+    ran_free(&r);
+}
