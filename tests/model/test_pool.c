@@ -366,14 +366,16 @@ Test(pools, fewer_rows_cost_less)
 
 Test(pools, order_of_the_variant)
 {
-    static const char *const orders[] = {"sf",         "pfuf",         "sfpfuf",        "sfpfsfuf",
-                                         "sfpfsfsfuf", "sfpfsfpfsfuf", "sfpfsfpfsfsfuf"};
+    static const char *const orders[] = {"sf",         "pfuf",         "sfpfuf",        "sfpfpfuf",
+                                         "sfsfpfpfuf", "sfsfpfsfpfuf", "sfsfpfsfpfsfuf"};
 
     for (int N = 1; N <= (int)ARRAY_LEN(orders); N++) {
         const struct config c = config_default(variant_find("funnel"), 8, 2, 4, 16, N, 7);
         cr_expect_str_eq(c.order, orders[N - 1]);
         cr_expect_eq(config_check(&c, NULL), OK);
     }
+    const struct config published = config_default(variant_find("funnel"), 8, 2, 4, 16, 14, 7);
+    cr_expect_str_eq(published.order, "sfsfsfsfpfsfsfsfpfsfsfsfufsf"); /* B4-4-4, two on top */
 }
 
 Test(pools, invalid_orders_are_refused)
