@@ -23,6 +23,7 @@ Test(synthetic, text_is_read_or_refused)
         "copy:alphabet=1",    "copy:alphabet=257", "copy:lag=2.5",
         "copy:lag=x",         "copy:speed=3",      "copy:lag=4;p=0.5",
         "copy:lag",           "copy:seed=-1",      "copy:,",
+        "copy:groups=0",      "copy:groups=5",     "copy:lag=9,groups=4",
         "recall:keys=0",      "recall:p=1.1",      "recall:keys=200,values=100",
         "mqar:len=63",        "mqar:pairs=17",     "mqar:vocab=64",
         "mqar:vocab=257",     "selcopy:n=128",     "selcopy:alphabet=255",
@@ -91,6 +92,27 @@ Test(synthetic, nll_is_the_entropy_within_reach_and_the_alphabet_beyond)
     cr_expect_float_eq(far / (N - 192), log(16), 1e-10); /* N equal terms: N eps ln 16 */
     cr_expect_float_eq(synthetic_nll(&s, x, 100, 100, NULL), log(16), 1e-12,
                        "before the first repeat");
+}
+
+/* Groups come in turn: the symbol before tells the next one's, and the lag which of it. Probabilities
+ * of a group add up to 1, and what is drawn has their entropy. */
+Test(synthetic, groups_are_local_structure)
+{
+    enum { N = 100000 };
+    static uint8_t x[N];
+    const struct synthetic s = parsed("copy:lag=6,p=0.7,alphabet=12,groups=3");
+    const double q = 0.7 + 0.3 / 4, r = 0.3 / 4, entropy = -(q * log(q) + 3 * r * log(r));
+    double near = 0, far = 0;
+
+    synthetic_fill(&s, SPLIT_TEST, x, N);
+    for (size_t t = 0; t < N; t++)
+        cr_assert(x[t] / 4 == t % 3, "%d at %zu", x[t], t);
+    for (size_t t = 6; t < N; t++) {
+        near += synthetic_nll(&s, x, t, 6, NULL);
+        far += synthetic_nll(&s, x, t, 5, NULL);
+    }
+    cr_expect_float_eq(near / (N - 6), entropy, log(q / r) * 4 * sqrt(q * (1 - q) / N));
+    cr_expect_float_eq(far / (N - 6), log(4), 1e-10);
 }
 
 /* A repeat is chosen with p, or drawn by luck; the symbols' probabilities add up to 1. */
