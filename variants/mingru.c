@@ -26,7 +26,8 @@ struct numbers {
 };
 
 static const struct choice choices[] = {
-    ROW_FLAG(struct numbers, log_space, "log_space", NULL, .absent = "1"),
+    ROW_FLAG(struct numbers, log_space, "log_space", "1: candidates are positive", .absent = "1",
+             SETTING),
     ROW_FLAG(struct numbers, three_gates, "minlstm", NULL, .tensor = "attn.f.weight"),
     {0},
 };

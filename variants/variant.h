@@ -354,7 +354,7 @@ struct config {
     int clamp_len;    /* 0 = off */
     bool same_length; /* window = mem_len */
     enum sinusoid sinusoid;
-    bool uv_per_layer;
+    bool uv_per_layer, u_off, v_off;   /* of pos_xl */
     struct layer_list layer_rope_base; /* replaces rope_base; 0 = no positions in that layer */
     enum rope_scaling rope_scaling;
     float rope_factor; /* how many times as long the context becomes */

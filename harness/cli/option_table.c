@@ -4,6 +4,7 @@
 #include "option_table.h"
 #include "harness/util/range.h"
 #include "variants/model/optimizer.h"
+#include "variants/model/skeleton.h"
 #include "variants/model/sublayer/sublayer.h"
 
 #include "variants/variant.h"
@@ -164,6 +165,10 @@ const struct option_spec option_specs[] = {
     {"set", 0, "NAME=N,...", NULL, "as published", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
      AT(settings), .only = MODELS,
      .doc = "settings of single parts, such as experts=8"},
+    {"skeleton", 0, "NAME", "own", AXIS, WORD, .flags = IN_RUN, AT(skeleton),
+     .words = skeleton_name, .only = MODELS,
+     .doc = "norms, feed-forward network, biases and tying the same for all variants, as far as their "
+            "ideas allow: post (as vanilla), llama, or own"},
     {"threads", 't', "RANGE", NULL, "physical cores allowed", AXIS, INTS, .flags = IN_RUN,
      AT(threads), 1, THREADS_MAX, .only = MODELS | FOR(EVAL) | FOR(TOPO) | FOR(DOCTOR) | FOR(STUDY) | FOR(GENERATE),
      .usual = MODELS | FOR(EVAL),

@@ -78,6 +78,7 @@ struct options {
     int d_head;                 /* 0 = d_model / heads */
     int d_inner;                /* 0 = 4 * d_model */
     const char *settings;       /* "" = defaults: settings_parse */
+    int skeleton;               /* enum skeleton (variants/model/skeleton.h) */
     const char *impl;           /* NULL = the first that accepts */
     int max_isa;                /* enum isa */
     const char *openblas_core;  /* NULL = the library's choice */

@@ -35,7 +35,7 @@ struct session_of_training {
     int64_t start_ns, report_ns;
     int report_step;
     double loss, norm; /* sums since the last report */
-    double entropy, returned;
+    double entropy, returned, ponder;
     int episodes;           /* of each sequence, that ended */
     double random, optimum; /* of a task */
     bool exact;             /* no bound */
@@ -297,6 +297,7 @@ static enum status report(struct session_of_training *s, const struct step_repor
     row.tokens = tokens_until(t, t->optimizer.step);
     (t->play ? put_returns : put_losses)(&row, s, steps, valid);
     row.grad_norm = s->norm / steps;
+    row.ponder_steps = s->ponder / steps;
     row.lr = last->lr;
     row.tokens_per_s =
         (double)(row.tokens - tokens_until(t, s->report_step)) / seconds_since(s->report_ns);
@@ -304,7 +305,7 @@ static enum status report(struct session_of_training *s, const struct step_repor
     row.nodes = s->ranks.nodes;
     put_sums(&row, &s->t.sum);
     print_report(s, &row);
-    s->loss = s->norm = s->entropy = s->returned = 0;
+    s->loss = s->norm = s->entropy = s->returned = s->ponder = 0;
     s->episodes = 0;
     s->report_step = t->optimizer.step;
     return writes(s) ? table_write(&s->table, &row, e) : OK;
@@ -355,6 +356,7 @@ static enum status loop(struct session_of_training *s, struct err *e)
         s->loss += last.loss;
         s->norm += last.grad_norm;
         s->entropy += last.entropy;
+        s->ponder += last.ponder;
         if (!isnan(last.returned)) {
             s->returned += last.returned;
             s->episodes++;

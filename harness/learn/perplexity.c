@@ -84,6 +84,7 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     row.answer_blind_nats = p->answer_blind;
     row.eval_ns = p->eval_ns;
     row.layers_run = p->layers_run;
+    row.layers_run_p90 = p->layers_p90;
     row.tokens_per_s = p->tokens_scored / p->eval_ns * 1e9;
 #define X(n) row.nll_at_##n = p->nll_at_##n;
     NLL_PLACES(X)

@@ -130,7 +130,7 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
         if (((k == ANSWERS || k == LEAST) && !synthetic_asks(row->corpus)) ||
             (k == DELTA && !typed) || (k == BYTES && !shows_bytes(row, opt)) ||
             (k == FLOOR && !isfinite(row->ppl_floor) && !synthetic_named(row->corpus)) ||
-            (k == LAYERS && !(v && v->exit)))
+            (k == LAYERS && !(v && (v->exit || v->halt))))
             continue;
         if (k == BITS)
             put_choices(&s, row, opt);

@@ -30,15 +30,15 @@ struct stream {
     enum mem_kind kind;
     bool zeros; /* memory begins so */
     int batch;
-    int L, M;                  /* M may be MEM_ALL */
-    int past;                  /* most tokens that are run again in front of a segment */
-    int32_t *tokens, *targets; /* [batch,past+L] */
-    float *nll;                /* [batch,L] */
-    float *losses;             /* of all tokens, or NULL */
-    double mask_share;         /* of tokens that are hidden and scored; 0 = the next one is */
-    int32_t *places;           /* [L] of hidden tokens; NULL = none are */
-    uint64_t window;           /* its number */
-    double layers, passed;     /* that positions ran where they may stop; positions */
+    int L, M;                   /* M may be MEM_ALL */
+    int past;                   /* most tokens that are run again in front of a segment */
+    int32_t *tokens, *targets;  /* [batch,past+L] */
+    float *nll;                 /* [batch,L] */
+    float *losses;              /* of all tokens, or NULL */
+    double mask_share;          /* of tokens that are hidden and scored; 0 = the next one is */
+    int32_t *places;            /* [L] of hidden tokens; NULL = none are */
+    uint64_t window;            /* its number */
+    struct layers_count layers; /* that positions ran where they may stop */
     double place[SCORE_PLACES], placed[SCORE_PLACES]; /* sum of nll, and tokens */
 };
 
@@ -211,14 +211,11 @@ static void begin(struct stream *t)
         CHECK(lm_zeros(&t->lm, &t->s->engine, t->batch, &never) == OK);
 }
 
-static void count_layers(struct stream *t, const struct window *w)
+static void count_layers(struct stream *t)
 {
-    const double layers = lm_layers_run(&t->lm);
+    const struct layers_run run = lm_layers_run(&t->lm);
 
-    if (layers > 0) {
-        t->layers += layers;
-        t->passed += (double)t->batch * w->read;
-    }
+    layers_count(&t->layers, &run);
 }
 
 /* What a window adds: nats, what they are divided by, tokens with a probability. */
@@ -244,7 +241,7 @@ static void run_masked(struct stream *t, const struct window *w, struct summand 
     t->lm.n_picked = hidden;
     begin(t);
     lm_forward(&t->lm, &t->s->engine, t->tokens, 1, w->read, w->read, t->targets, t->nll);
-    count_layers(t, w);
+    count_layers(t);
     for (int i = 0; i < hidden; i++) {
         const int k = place_of(t->places[i] - first);
         to->sum += (double)t->nll[i];
@@ -274,7 +271,7 @@ static void run_window(struct stream *t, const struct window *w, size_t part, st
         lm_forward(&t->lm, g, t->tokens, t->batch, w->read, w->scored, t->targets, t->nll);
     else
         lm_forward(&t->lm, g, t->tokens, t->batch, w->read, 1, NULL, NULL);
-    count_layers(t, w);
+    count_layers(t);
     lm_commit(&t->lm, w->fresh_ids);
     if (t->losses)
         memcpy(t->losses + w->at + w->read - w->scored, t->nll, sizeof(float) * (size_t)w->scored);
@@ -419,7 +416,8 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
                         .scored = scored,
                         .segments = (double)sums.count,
                         .eval_ns = (double)(clock_wall_ns() - start),
-                        .layers_run = t->passed > 0 ? t->layers / t->passed : NAN};
+                        .layers_run = layers_mean(&t->layers),
+                        .layers_p90 = layers_p90(&t->layers)};
     snprintf(r->note, sizeof(r->note), "%s", t->text.note);
     for (int i = 0; i < SCORE_PLACES; i++)
         r->nll_at[i] = t->placed[i] > 0 ? t->place[i] / t->placed[i] : NAN;

@@ -30,6 +30,7 @@ struct score {
     double scored;            /* tokens with a probability */
     double eval_ns;
     double layers_run;           /* mean over tokens; NAN where they run all */
+    double layers_p90;           /* nine of ten tokens run no more */
     double nll_at[SCORE_PLACES]; /* mean, nats; NAN: no segment is so long */
 };
 

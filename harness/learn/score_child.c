@@ -55,6 +55,7 @@ static enum status score(struct report *r, const struct options *opt, struct pro
         r->segments = s.score.segments;
         r->eval_ns = s.score.eval_ns;
         r->layers_run = s.score.layers_run;
+        r->layers_p90 = s.score.layers_p90;
         int at = 0;
 #define X(n) r->nll_at_##n = s.score.nll_at[at++];
         NLL_PLACES(X)

@@ -51,9 +51,6 @@ enum status train_config(struct config *to, const struct variant *v, const struc
         to->max_seq += mem;
         to->mem_len = 0;
     }
-    /* A stream that is never normalised needs a norm at the end. */
-    to->final_ln =
-        (wiring_norms_first(to->wiring) || wiring_norms_output(to->wiring)) && !v->bare_top;
     return masked_check(to, opt, e);
 }
 
@@ -413,6 +410,8 @@ struct step_report trainer_step(struct trainer *t, double progress)
         play_gradient(t, &r);
     else
         text_gradient(t, &r);
+    const double ponder = lm_layers_run(&t->lm).ponder;
+    r.ponder = ponder > 0 ? ponder : NAN;
     r.grad_norm = grad_norm(&t->lm.params, t->engine.threads);
     const bool clip = o->grad_clip > 0 && r.grad_norm > o->grad_clip;
     optimizer_step(&t->optimizer, &t->lm.params, &t->engine, r.lr,

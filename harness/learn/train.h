@@ -62,6 +62,7 @@ struct step_report {
     double loss, grad_norm, lr; /* mean nats per new token, norm before clipping */
     /* Of a task, else NAN; the return only where episodes end. */
     double entropy, returned;
+    double ponder; /* steps and rest of a token where they halt, else NAN */
 };
 
 /* The variant's config at the sizes of `opt`, for texts of this vocabulary. */

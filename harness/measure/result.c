@@ -63,13 +63,13 @@ void result_finish(struct result *r)
     free(work);
     if (r->status != ROW_OK)
         return;
-    r->remarks = (r->bcase->opt->check ? 0 : REMARK_UNCHECKED) | (r->sum.noisy ? REMARK_NOISY : 0) |
-                 (r->sum.used < INTERVAL_SAMPLES ? REMARK_FEW : 0) |
-                 (r->report.checked_rows < r->report.output_rows ? REMARK_SAMPLED : 0) |
-                 (r->throttled > 0 ? REMARK_THROTTLED : 0) |
-                 (case_beyond(r->bcase) ? REMARK_BEYOND : 0) |
-                 (r->report.mixed_kinds > 0 ? REMARK_MIXED : 0) |
-                 (r->clock_ratio < STEADY ? REMARK_CLOCK : 0);
+    r->remarks =
+        (r->bcase->opt->check ? 0 : REMARK_UNCHECKED) | (r->sum.noisy ? REMARK_NOISY : 0) |
+        (r->sum.used < INTERVAL_SAMPLES ? REMARK_FEW : 0) |
+        (r->report.checked_rows < r->report.output_rows ? REMARK_SAMPLED : 0) |
+        (r->throttled > 0 ? REMARK_THROTTLED : 0) | (case_beyond(r->bcase) ? REMARK_BEYOND : 0) |
+        (r->report.mixed_kinds > 0 ? REMARK_MIXED : 0) |
+        (r->clock_ratio < STEADY ? REMARK_CLOCK : 0) | (case_has_own(r->bcase) ? REMARK_OWN : 0);
     remarks_print(r->detail, sizeof(r->detail), r->remarks);
 }
 
@@ -189,6 +189,8 @@ void result_latency(struct latency_row *row, const struct result *r, const struc
         row->bind_ns = p->bind_ns;
         row->flop_count = p->flop;
         row->bytes_moved_min = p->bytes;
+        row->layers_run = p->layers_run;
+        row->layers_run_p90 = p->layers_p90;
         if (p->moved_bytes > 0)
             row->gather_bytes = p->moved_bytes;
         row->max_abs_err = p->max_abs_err;

@@ -4,6 +4,7 @@
 #include "case.h"
 
 #include "variants/backends/backend.h"
+#include "variants/model/skeleton.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -130,6 +131,7 @@ enum status config_from_options(struct config *to, const struct variant *v,
                                 struct err *e)
 {
     const int D = opt->d_model, H = opt->heads;
+    bool typed[MODEL_CHOICE_COUNT] = {false};
     enum status st = OK;
     int dh, F;
 
@@ -143,9 +145,13 @@ enum status config_from_options(struct config *to, const struct variant *v,
         model_choices_decode(to);
     for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++) {
         const struct names *const given = &opt->chosen[i];
+        typed[i] = given->n > 0;
         if (given->n && choice_applies(&model_choices[i], to, scope))
             st = choice_parse(&model_choices[i], to, given->v[at ? at[i] : 0], e);
     }
+    if (st == OK && scope != SCOPE_CORE)
+        skeleton_apply(to, (enum skeleton)opt->skeleton, typed, opt->d_inner > 0);
+    to->final_ln = scope == SCOPE_MODEL && model_ends_in_norm(to);
     config_numbers_reset(to);
     if (st == OK)
         st = settings_parse(to, opt->settings, scope == SCOPE_CORE, e);
@@ -174,6 +180,7 @@ void taken_add(struct taken *t, const struct config *c, enum scope scope)
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         t->choice[i] = t->choice[i] || choice_applies(&model_choices[i], c, scope);
     t->kv_heads = t->kv_heads || config_groups(c);
+    t->skeleton = t->skeleton || scope != SCOPE_CORE;
     int i = 0;
     const struct choice *row;
     for (struct settings all = {0}; (row = setting_next(&all)); i++)
@@ -193,11 +200,25 @@ enum status taken_check(const struct taken *t, const struct options *opt, const 
         if (opt->chosen[i].n && !t->choice[i] && options_typed(opt, model_choices[i].option))
             return fail(e, E_USAGE, "--%s %s does not apply to %s  %s", model_choices[i].option,
                         opt->chosen[i].v[0], who, what_then);
+    if (options_typed(opt, "skeleton") && opt->skeleton && !t->skeleton)
+        return fail(e, E_USAGE,
+                    "--skeleton %s does not apply to attention alone  -> leave it out, or choose "
+                    "another --workload",
+                    skeleton_name[opt->skeleton]);
     const struct choice *const row = settings_untaken(opt->settings, t->setting);
     if (row)
         return fail(e, E_USAGE, "--set %s does not apply to %s  %s", row->name, who,
                     "-> leave it out, or see: bench list settings");
     return OK;
+}
+
+bool case_has_own(const struct bench_case *c)
+{
+    char rest[SKELETON_TEXT] = "";
+
+    if (workload_scope(c->workload) != SCOPE_CORE)
+        skeleton_rest(rest, &c->config, (enum skeleton)c->opt->skeleton);
+    return *rest;
 }
 
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e)
@@ -226,6 +247,7 @@ struct config case_usual_config(const struct bench_case *c)
 void case_usual(struct bench_case *usual, const struct bench_case *c, const struct options *preset)
 {
     const int D = c->config.D, H = c->config.H;
+    int dh, F;
 
     *usual = *c;
     usual->phase = c->workload == WORK_TRAIN ? PHASE_FWD_BWD : PHASE_FWD;
@@ -236,6 +258,12 @@ void case_usual(struct bench_case *usual, const struct bench_case *c, const stru
     usual->config.H = preset->heads;
     usual->config.dh = D % H == 0 ? D / H : -1;
     usual->config.F = 4 * D;
+    /* What is usual elsewhere is said of a variant that has others. */
+    variant_sizes(c->variant, D, H, &dh, &F);
+    if (c->config.dh == usual->config.dh && c->config.dh != dh)
+        usual->config.dh = dh;
+    if (c->config.F == usual->config.F && c->config.F != F)
+        usual->config.F = F;
 }
 
 bool case_differs(char text[CHOICE_TEXT], int i, const struct bench_case *c,

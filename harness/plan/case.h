@@ -125,7 +125,7 @@ enum status config_at_eval(struct config *c, const struct options *opt,
 /* The options of models that a plan or a training uses. One that nothing uses is an error where it
  * is typed: those of @files and of the environment are for the variants that have them. */
 struct taken {
-    bool choice[MODEL_CHOICE_COUNT], kv_heads, setting[SETTINGS_MOST];
+    bool choice[MODEL_CHOICE_COUNT], kv_heads, setting[SETTINGS_MOST], skeleton;
 };
 void taken_add(struct taken *t, const struct config *c, enum scope scope);
 /* E_USAGE names the first option that is given and not taken; `who` is a variant that has it not.
@@ -142,6 +142,9 @@ static inline int case_past(const struct bench_case *c)
 {
     return c->mem == MEM_ALL ? c->seq : c->mem;
 }
+
+/* Has its model norms, a feed-forward network or biases other than --skeleton says? */
+bool case_has_own(const struct bench_case *c);
 
 /* Does it see more tokens at once than the published model that it measures was made for? */
 static inline bool case_beyond(const struct bench_case *c)

@@ -14,7 +14,7 @@ static const struct {
 } words[] = {
     {REMARK_UNCHECKED, "unchecked"}, {REMARK_NOISY, "noisy"},         {REMARK_FEW, "few"},
     {REMARK_SAMPLED, "sampled"},     {REMARK_THROTTLED, "throttled"}, {REMARK_BEYOND, "beyond"},
-    {REMARK_MIXED, "mixed"},         {REMARK_CLOCK, "clock"}};
+    {REMARK_MIXED, "mixed"},         {REMARK_CLOCK, "clock"},         {REMARK_OWN, "own"}};
 
 void remarks_print(char *buf, size_t size, unsigned remarks)
 {

@@ -20,7 +20,8 @@ enum remark {
     REMARK_BEYOND = 32,    /* more tokens at once than its model was made for */
     REMARK_MIXED = 64,     /* its threads ran on cores of several kinds */
     REMARK_CLOCK = 128,    /* the clock rate moved */
-    REMARKS = 256,         /* above all */
+    REMARK_OWN = 256,      /* norms, feed-forward network or biases are not those of --skeleton */
+    REMARKS = 512,         /* above all */
 };
 
 /* status_detail of an ok row: the words, separated by blanks. */

@@ -59,6 +59,7 @@
     X(segments)                                                                                    \
     X(eval_ns)                                                                                     \
     X(layers_run)                                                                                  \
+    X(layers_p90)                                                                                  \
     X(nll_at_1)                                                                                    \
     X(nll_at_2)                                                                                    \
     X(nll_at_4)                                                                                    \

@@ -230,6 +230,19 @@ static double time_gather(struct job *j)
     return ns[TIMES / 2];
 }
 
+/* NAN where positions run all layers. */
+static void count_layers(struct worker *s)
+{
+    struct layers_count all = {{0}};
+
+    if (workload_is_model(s->job.bcase->workload)) {
+        const struct layers_run run = lm_layers_run(&s->job.lm.lm);
+        layers_count(&all, &run);
+    }
+    s->report.layers_run = layers_mean(&all);
+    s->report.layers_p90 = layers_p90(&all);
+}
+
 enum status worker_place(struct worker *s, struct err *e)
 {
     struct report *r = &s->report;
@@ -252,6 +265,7 @@ enum status worker_place(struct worker *s, struct err *e)
     if (st == OK)
         st = first_run(s, e);
     r->flop = job_flop(&s->job); /* after a run: depth may depend on it */
+    count_layers(s);
     if (st == OK)
         st = check(s, e);
     if (st == OK && gradients)

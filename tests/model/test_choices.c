@@ -16,6 +16,7 @@ static const char *other_value(const struct choice *row, int n)
     static const struct {
         const char *name, *values[3];
     } own[] = {
+        {"halt_eps", {"0.25", "0.5"}},
         {"exit_tau", {"0.25", "1"}},
         {"dtype", {"bf16", "q8"}},
         {"kv_dtype", {"bf16", "q8"}},

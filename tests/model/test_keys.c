@@ -165,7 +165,7 @@ static void other_value(char text[CHOICE_TEXT], const struct choice *row, const 
         "9",         "sf",   "sffs",    "window=3", "window=3;stride=2",
         "0,1,1",     "3,3",  "1.5,1.5", "nope",     "rope,nope",
         "2/3/4/0.5", "yarn", "none",    "both",     "2,0;5",
-        "1,0.5",     "0",    "max"};
+        "1,0.5",     "0",    "max",     "trig"};
     const void *const at = (const char *)base + row->at;
 
     *text = '\0';
@@ -190,6 +190,8 @@ static void follow(struct config *c, const struct choice *row)
         c->rel_rows = c->clip + 1;
     if (row->at == offsetof(struct config, H))
         c->kv_heads = c->H;
+    if (row->at == offsetof(struct config, max_pos)) /* no fewer than a text has */
+        c->max_pos += c->max_seq + c->mem_len;
     struct latent *const latent = (struct latent *)c->numbers[SLOT_MIXER].bytes;
     if (strcmp(row->name, "d_nope") == 0)
         latent->rope = c->dh - latent->nope;

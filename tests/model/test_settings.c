@@ -11,7 +11,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-TestSuite(settings, .timeout = 120);
+TestSuite(settings, .timeout = 300);
 
 /* A model of the variant with a past of 64 rows: a layer alone, a language model, one with rotations
  * as llama3 stretches them. */

@@ -269,6 +269,7 @@ static const char *value_of(int i, int n)
     static const char *const dims[] = {"2/4/8/0.5", "1/4/4/1", NULL};
     static const char *const factors[] = {"2", "2.5", NULL};
     static const char *const shares[] = {"0.25", "1", NULL};
+    static const char *const rests[] = {"0.25", "0.5", NULL};
     static const char *const numbers[] = {"5", "7", NULL};
     static const char *const mask_layers[] = {"0", "0,0", NULL};
     static const char *const head_windows[] = {"3", "2,4;3,0", NULL};
@@ -294,7 +295,7 @@ static const char *value_of(int i, int n)
                : choice_word(&model_choices[i], 0) ? choice_word(&model_choices[i], n)
                                                    : mask_heads[n];
     case CODEC_REAL:
-        return i == CHOICE_exit_tau ? shares[n] : factors[n];
+        return i == CHOICE_exit_tau ? shares[n] : i == CHOICE_halt_eps ? rests[n] : factors[n];
     case CODEC_INT:
         return numbers[n];
     case CODEC_FLAG:

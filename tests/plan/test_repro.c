@@ -50,6 +50,19 @@ Test(plan, repro_makes_the_same_case, .timeout = 120)
     round_trip("-V vanilla,shaw,xl -w layer,segment --seq 8 --mem 4 --norm pre --backend ref");
 }
 
+/* Sizes that are usual but for this variant. */
+Test(plan, repro_has_sizes_that_a_variant_has_otherwise)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o,
+              "-V lite,xl -b ref --seq 8 --mem 0 --d-model 64 --heads 4 --d-inner 256 --d-head 16");
+    cr_expect(strstr(p.cases[0].repro, " --d-head 16 --d-inner 256 "), "%s", p.cases[0].repro);
+    cr_expect(!strstr(p.cases[1].repro, "--d-inner"), "%s", p.cases[1].repro);
+    drop_plan(&p, &o);
+}
+
 Test(plan, repro_is_short)
 {
     struct options o;

@@ -148,8 +148,10 @@ static inline void terms(const struct layer *y, int h, struct naive *n, double *
         snprintf(u, sizeof(u), "%sbias_u", prefix), snprintf(w, sizeof(w), "%sbias_v", prefix);
         double *all = pos_encoding(y);
         n->rho = owned[0] = head(c, all, K, h);
-        n->u = owned[1] = floats(tensor(y, u) + h * c->dh, c->dh);
-        n->w = owned[2] = floats(tensor(y, w) + h * c->dh, c->dh);
+        if (!c->u_off)
+            n->u = owned[1] = floats(tensor(y, u) + h * c->dh, c->dh);
+        if (!c->v_off)
+            n->w = owned[2] = floats(tensor(y, w) + h * c->dh, c->dh);
         free(all);
     }
 }

@@ -41,6 +41,8 @@ static inline struct config wired(const struct form *w, int turn)
         set_number(&c, "q_rank", turn & 2 ? 4 : 0);
     }
     c.uv_per_layer = c.rel_per_head = turn >> 1 & 1;
+    c.u_off = c.pos == &pos_xl && (turn & 3) == 1;
+    c.v_off = c.pos == &pos_xl && (turn & 3) == 2;
     c.tied = !(turn >> 2 & 1) && !c.pos->from_tokens;
     c.clip = 3;
     c.rel_rows = turn & 1 ? 7 : 4;

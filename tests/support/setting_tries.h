@@ -20,6 +20,9 @@ static inline const char *setting_needs(const char *name)
         {"lsh_within", "lsh=chunked,lsh_chunk=40"},
         {"lsh_duplicates", "lsh=chunked,lsh_chunk=40,lsh_rounds=2,lsh_within=1"},
         {"pred_beta", "pred_form=evolving"},
+        {"tupe_buckets", "tupe_bias=1"},
+        {"tupe_max_distance", "tupe_bias=1"},
+        {"feature_eps", "feature_map=relu"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(needs); i++)
@@ -31,9 +34,10 @@ static inline const char *setting_needs(const char *name)
 /* The i-th value to try, as --set reads it, after what it needs; false after the last. */
 static inline bool setting_try(char line[SETTING_LINE], const struct choice *s, int i)
 {
-    static const char *const tries[] = {"0", "1",  "2",  "3",  "0.25", "0.5", "4",
-                                        "8", "40", "16", "32", "mean", "max", "2:3"};
-    const bool word = s->codec == CODEC_WORD;
+    static const char *const tries[] = {"0",   "1",   "2",     "3",   "0.25", "0.5",
+                                        "4",   "8",   "40",    "16",  "32",   "mean",
+                                        "max", "2:3", "layer", "ssf", "sfsf"};
+    const bool word = s->codec == CODEC_WORD || (s->codec == CODEC_TEXT && s->words);
     const char *const needs = setting_needs(s->name);
 
     if (word ? !s->words[(int)s->least + i] : i == ARRAY_LEN(tries))

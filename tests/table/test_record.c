@@ -23,7 +23,8 @@ static const struct table *const latency = &tables[TABLE_LATENCY];
 static const char key_header[] =
     "schema,run_id,host_id,case_id,started_at_utc,status,status_detail,variant,backend,workload,"
     "seq_tokens,mem_tokens,phase,mem_kind,batch_size,layers,d_model,heads,kv_heads,d_head,"
-    "d_inner,gate,rnn_cell,halt,exit_tau,exit_patience,direction,clip,clamp_len,same_length,mask,"
+    "d_inner,gate,rnn_cell,halt,halt_eps,exit_tau,exit_patience,direction,clip,clamp_len,same_"
+    "length,mask,"
     "mask_heads,mask_layers,head_windows,stack,mla,layer_dims,layer_windows,layer_rope_base,"
     "rope_scaling,rope_factor,out_gate,norm_place,ffn,norm,pos,cutoffs,d_embed,div_val,tie_projs,"
     "dtype,kv_dtype,settings,threads,impl,gemm_from,rows_from,isa_used,threads_seen,pin,cpus,"
@@ -36,14 +37,15 @@ static const char *const own_header[] = {
     "flops_pct,peak_bw_pct,"
     "bound,ref_median_ns,ratio_to_ref,max_abs_err,max_rel_err,err_limit,bind_ns,"
     "check_rows,nmse,nmse_limit,throttled_periods,clock_ratio,energy_j,energy_ci95_low_j,"
-    "energy_ci95_high_j,launches,between_launch_pct",
+    "energy_ci95_high_j,launches,between_launch_pct,layers_run,layers_run_p90",
     "arena_peak_bytes,weights_bytes,activations_bytes,memory_state_bytes,scores_bytes,"
     "rel_pos_bytes,gradients_bytes,optimizer_bytes,backend_scratch_bytes,model_predicted_bytes,"
     "rss_peak_bytes,rss_before_bytes,rss_delta_bytes,rss_method",
     "checkpoint,checkpoint_xxh3,train_step,corpus,corpus_xxh3,split,unit,tokens_scored,segments,"
     "nll_sum,tokens,words,bytes,oov,ppl_token,ppl_word,ppl_byte,bits_per_byte,"
     "nll_nats_per_token,ppl,bits_per_unit,ppl_ci95_low,ppl_ci95_high,ppl_delta_pct,ppl_floor,"
-    "eval_ns,tokens_per_s,layers_run,answers_scored,answer_nll_nats,answer_floor_nats,"
+    "eval_ns,tokens_per_s,layers_run,layers_run_p90,answers_scored,answer_nll_nats,answer_floor_"
+    "nats,"
     "answer_blind_nats,"
     "nll_at_1,nll_at_2,nll_at_4,nll_at_8,nll_at_16,nll_at_32,nll_at_64,nll_at_128,nll_at_256,"
     "nll_at_512,nll_at_1024,source",

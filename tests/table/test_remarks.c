@@ -13,7 +13,7 @@ Test(remarks, words_come_back)
         remarks_print(text, sizeof(text), r);
         cr_expect_eq(remarks_of_row("ok", text), r, "%u as \"%s\"", r, text);
     }
-    cr_expect_str_eq(text, "unchecked noisy few sampled throttled beyond mixed clock");
+    cr_expect_str_eq(text, "unchecked noisy few sampled throttled beyond mixed clock own");
 }
 
 Test(remarks, whole_words_of_ok_rows_only)

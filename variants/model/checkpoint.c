@@ -165,6 +165,12 @@ static bool has_word(const struct choice *row, const char *text)
     return choice_word(row, i);
 }
 
+/* Of u and v one may be off: either tensor says where they are. */
+static bool is_uv(const struct choice *row)
+{
+    return row->tensor && row->at == offsetof(struct config, uv_per_layer) && row->print;
+}
+
 /* Where the file has no such key, or says "none" of what has no such value, the value stays or is
  * what the row says. */
 static void read_row(struct reader *r, const struct choice *row, void *base, const struct config *c)
@@ -176,7 +182,8 @@ static void read_row(struct reader *r, const struct choice *row, void *base, con
     if (r->st != OK || row->elsewhere || choice_is_idle(row, c))
         return;
     if (row->tensor)
-        *(bool *)at = find_tensor(r, c, row->tensor) != NULL;
+        *(bool *)at =
+            find_tensor(r, c, row->tensor) || (is_uv(row) && find_tensor(r, c, "attn.bias_v"));
     else if (row->of_input) {
         const struct tensor *const t = find_input(r, row->of_input);
         *(bool *)at = t && t->rank > row->axis;

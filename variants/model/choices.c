@@ -95,6 +95,8 @@ static enum status parse_stack(void *config, const char *text, struct err *e)
     return OK;
 }
 
+static bool ponders(const struct config *c) { return c->halt != HALT_NEVER; }
+
 /* Attention in layer after layer, whose keys stand where the stream says. */
 static bool has_layers(const struct config *c)
 {
@@ -473,6 +475,12 @@ void model_choices_decode(struct config *c)
 {
     if (has_latents(c))
         c->mla = MLA_ABSORBED;
+}
+
+bool model_ends_in_norm(const struct config *c)
+{
+    return (wiring_norms_first(c->wiring) || wiring_norms_output(c->wiring)) &&
+           !c->variant->bare_top;
 }
 
 void model_choices_settle(struct config *c)

@@ -36,6 +36,10 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "when a position stops repeating layers", "; empty where nothing is repeated", MODEL,        \
       .words = halt_name, .special = true, .applies = has_steps,                                   \
       .key = "act", .absent = "none")                                                              \
+    X(halt_eps, text, REAL, halt_eps, "halt-eps", "LIST", "0.01", "",                              \
+      "what is left of the probability where a position stops repeating layers",                   \
+      "; empty where none stops by it", MODEL, .most = 1, .special = true, .applies = ponders,     \
+      .at_eval = true)                                                                             \
     X(exit_tau, text, REAL, exit_tau, "exit-tau", "LIST", "0.5", "",                               \
       "relative entropy of the prediction below which a position stops, 0 = never",                \
       "; empty where none stops by it", MODEL, .most = 1, .special = true,                         \
@@ -167,6 +171,8 @@ extern const struct choice model_choices[MODEL_CHOICE_COUNT];
 
 /* Give it the choices that are usual where one token at a time is decoded, before others. */
 void model_choices_decode(struct config *c);
+/* Does its output need a norm, because a stream that is never normalised reaches it? */
+bool model_ends_in_norm(const struct config *c);
 /* Set what follows from its choices: rows of tables by distance, the window of --same-length. */
 void model_choices_settle(struct config *c);
 

@@ -242,6 +242,14 @@ static double grad_flop(const struct lm *m, int B, int L, int M)
     return (plain_grad_flop(m, B, L, M) + unit) * depth_share(d);
 }
 
+static struct layers_run layers_run(const struct lm *m)
+{
+    const struct depth *const d = m->drive_data;
+
+    return d->halt ? (struct layers_run){d->steps, d->rows, d->c->N, d->ponder}
+                   : (struct layers_run){0};
+}
+
 static bool result(const struct lm *m, int i, struct drive_result *out)
 {
     const struct depth *const d = m->drive_data;
@@ -264,5 +272,6 @@ const struct drive drive_depth = {
     .backward = depth_backward,
     .flop = flop,
     .grad_flop = grad_flop,
+    .layers_run = layers_run,
     .result = result,
 };

@@ -4,6 +4,8 @@
 #include "drive.h"
 #include "lm.h"
 
+#include <math.h>
+
 static const struct drive *const drives[] = {&drive_depth, &drive_blend, &drive_exit,
                                              &drive_feedback, &drive_slots};
 
@@ -13,6 +15,48 @@ const struct drive *drive_of(const struct config *c)
         if (drives[i]->has(c))
             return drives[i];
     return &drive_plain;
+}
+
+/* ---- layers that positions ran ---------------------------------------------------------------- */
+
+void layers_count(struct layers_count *all, const struct layers_run *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        const int layers = r->of[i] * r->each;
+        CHECK(layers >= 0 && layers <= MAX_LAYERS);
+        all->of[layers]++;
+    }
+}
+
+static double counted(const struct layers_count *all)
+{
+    double n = 0;
+
+    for (int k = 0; k <= MAX_LAYERS; k++)
+        n += all->of[k];
+    return n;
+}
+
+double layers_mean(const struct layers_count *all)
+{
+    double sum = 0;
+
+    for (int k = 0; k <= MAX_LAYERS; k++)
+        sum += k * all->of[k];
+    return sum / counted(all); /* 0/0 is NAN */
+}
+
+double layers_p90(const struct layers_count *all)
+{
+    const double n = counted(all);
+    double below = 0;
+
+    for (int k = 0; k <= MAX_LAYERS && n > 0; k++) {
+        below += all->of[k];
+        if (below >= 0.9 * n)
+            return k;
+    }
+    return NAN;
 }
 
 /* ---- the plain drive ------------------------------------------------------------------------ */

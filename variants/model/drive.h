@@ -6,6 +6,7 @@
 #ifndef DRIVE_H
 #define DRIVE_H
 
+#include "variants/model/choices.h"
 #include "variants/model/sublayer/sublayer_list.h"
 
 struct lm;
@@ -18,6 +19,22 @@ struct drive_result {
     float number; /* where both arrays are NULL */
     size_t n;
 };
+
+/* How deep the positions of the last pass went: of[i] * each layers. n 0: all of them ran all. */
+struct layers_run {
+    const int32_t *of;
+    int n, each;
+    double ponder; /* where they halt: mean of steps and rest, R of Graves 2016; else 0 */
+};
+
+/* Positions of several passes, counted by their layers. */
+struct layers_count {
+    double of[MAX_LAYERS + 1];
+};
+void layers_count(struct layers_count *all, const struct layers_run *r);
+/* Mean, and the fewest that nine of ten do not exceed; NAN of no positions. */
+double layers_mean(const struct layers_count *all);
+double layers_p90(const struct layers_count *all);
 
 /* Every drive has input, forward, backward, flop and grad_flop. Other hooks: NULL = nothing. */
 struct drive {
@@ -56,8 +73,7 @@ struct drive {
     /* Of the layers and all that the drive adds to them. */
     double (*flop)(const struct lm *m, int B, int L, int M);
     double (*grad_flop)(const struct lm *m, int B, int L, int M);
-    /* Layers that positions of the last forward ran, summed; NULL = all run all. */
-    double (*layers_run)(const struct lm *m);
+    struct layers_run (*layers_run)(const struct lm *m); /* NULL = all run all */
     /* The i-th result; false after the last. */
     bool (*result)(const struct lm *m, int i, struct drive_result *out);
 };

@@ -278,14 +278,11 @@ static void backward(struct lm *m, const struct engine *g, const int32_t *target
 
 /* ---- cost --------------------------------------------------------------------------------- */
 
-static double layers_run(const struct lm *m)
+static struct layers_run layers_run(const struct lm *m)
 {
     const struct early_exit *const t = m->drive_data;
-    double ran = 0;
 
-    for (int i = 0; i < t->n_rows; i++)
-        ran += t->steps[i];
-    return ran;
+    return (struct layers_run){t->steps, t->n_rows, 1, 0};
 }
 
 /* As of the last forward: keys and values of copied rows count, nothing else of them, and the
@@ -295,10 +292,12 @@ static double flop(const struct lm *m, int B, int L, int M)
     const struct early_exit *const t = m->drive_data;
     const double all = plain_flop(m, B, L, M), N = t->c->N;
     const double kv = 4.0 * t->c->D * config_kv_width(t->c); /* of one row in one layer */
-    const double ran = layers_run(m);
+    double ran = 0;
 
     if (!t->n_rows)
         return all;
+    for (int i = 0; i < t->n_rows; i++)
+        ran += t->steps[i];
     return all * ran / (t->n_rows * N) + kv * (t->n_rows * N - ran) + t->heads * lm_row_flop(m);
 }
 

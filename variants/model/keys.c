@@ -2,9 +2,12 @@
  *
  * Keys of files. */
 #include "keys.h"
+#include "adaptive.h"
 #include "choices.h"
 #include "variants/model/sublayer/sublayer_list.h"
+#include "variants/parts/exclude.h"
 #include "variants/parts/latent.h"
+#include "variants/parts/mem.h"
 #include "variants/parts/parts.h"
 
 #include <float.h>
@@ -30,6 +33,55 @@ static bool has_sinusoids(const struct config *c)
 static bool has_stack(const struct config *c) { return c->stack.n > 0; }
 static const char *const attn_gate_name[] = {"none", "elementwise", "headwise", NULL};
 static bool is_shaw(const struct config *c) { return c->pos == &pos_shaw; }
+static bool is_xl(const struct config *c) { return c->pos == &pos_xl; }
+static bool has_places(const struct config *c)
+{
+    return c->pos == &pos_learned || c->pos == &pos_tupe;
+}
+static bool has_content(const struct config *c) { return c->mixer && c->mixer->content; }
+static bool has_ffn(const struct config *c)
+{
+    return c->ffn != &ffn_none && !c->ffn->build && (!*c->order || strpbrk(c->order, "fh"));
+}
+static bool has_steps(const struct config *c) { return c->steps > 0; }
+static bool exits(const struct config *c) { return c->exit != EXIT_NONE; }
+static bool adds_scores(const struct config *c) { return c->score_residual != SCORE_RESIDUAL_NONE; }
+static bool has_order(const struct config *c) { return *c->order; }
+/* Does a recurrence of its own, without features of queries and keys, stand in place of attention? */
+static bool recurs(const struct config *c)
+{
+    return c->mixer && !c->stack.n && !c->mixer->features &&
+           (c->mixer->kind == &sublayer_steps || c->mixer->kind == &sublayer_sums);
+}
+static bool projects(const struct config *c)
+{
+    for (const enum feature *f = c->mixer ? c->mixer->excludes : NULL; f && *f != HAS_NO_MORE; f++)
+        if (*f == HAS_ATTN_BIAS)
+            return false;
+    return !recurs(c) && !c->feedback.on && !has_slots(c);
+}
+static bool is_plain(const struct config *c)
+{
+    return !*c->order && !c->steps && !c->stack.n && !c->feedback.on && !has_slots(c);
+}
+static bool has_subs(const struct config *c)
+{
+    return is_plain(c) && !has_lsra(c) && !adds_scores(c) && c->cond == COND_NONE &&
+           (c->wiring == WIRING_POST || c->wiring == WIRING_PRE);
+}
+static bool carries(const struct config *c)
+{
+    return is_plain(c) && config_mem(c)->recurrent && !config_mem(c)->compressed && !c->mixer &&
+           c->exit == EXIT_NONE && !has_lsra(c) &&
+           strchr(c->subs, SUB_ATTENTION) == strrchr(c->subs, SUB_ATTENTION);
+}
+static bool has_norms(const struct config *c) { return c->wiring != WIRING_REZERO; }
+static bool has_embedding(const struct config *c) { return !c->pos->from_tokens; }
+static bool has_out_bias(const struct config *c) { return !has_clusters(c); }
+static bool norms_heads(const struct config *c)
+{
+    return c->mixer || *(const bool *)config_numbers(c, SLOT_head_qk_norm) || config_maps(c) > 1;
+}
 static bool is_lazy(const struct config *c) { return c->variant->lazy_group > 0; }
 static bool streams(const struct config *c) { return c->variant->stream_sinks > 0; }
 
@@ -91,6 +143,54 @@ static void print_uv(char text[CHOICE_TEXT], const void *config)
     snprintf(text, CHOICE_TEXT, "%s", own ? "layer" : "shared");
 }
 
+static enum status parse_uv(void *config, const char *text, struct err *e)
+{
+    const bool own = strcmp(text, "layer") == 0;
+
+    if (!own && strcmp(text, "shared") != 0)
+        return fail(e, E_USAGE, "uv \"%.60s\" is unknown  -> use shared, layer", text);
+    ((struct config *)config)->uv_per_layer = own;
+    return OK;
+}
+
+/* Maps of linear attention, each a mixer of its own: the variant's numbers begin anew. */
+static const struct mixer *const feature_maps[] = {&mixer_favor, &mixer_favor_hyp,
+                                                   &mixer_favor_trig, &mixer_favor_relu};
+static const char *const feature_map_name[] = {"exp", "cosh", "trig", "relu", NULL};
+
+static int feature_map(const struct config *c)
+{
+    int i = 0;
+
+    while (feature_map_name[i] && feature_maps[i] != c->mixer)
+        i++;
+    return i;
+}
+
+static bool has_map(const struct config *c) { return feature_map_name[feature_map(c)]; }
+
+static void print_map(char text[CHOICE_TEXT], const void *config)
+{
+    const char *const name = feature_map_name[feature_map(config)];
+
+    snprintf(text, CHOICE_TEXT, "%s", name ? name : "");
+}
+
+static enum status parse_map(void *config, const char *text, struct err *e)
+{
+    struct config *const c = config;
+
+    if (!*text)
+        return OK;
+    for (int i = 0; feature_map_name[i]; i++)
+        if (strcmp(feature_map_name[i], text) == 0) {
+            c->mixer = feature_maps[i];
+            config_numbers_reset(c);
+            return OK;
+        }
+    return fail(e, E_USAGE, "feature_map \"%.60s\" is unknown  -> use exp, cosh, trig, relu", text);
+}
+
 static const struct choice sizes[] = {
     ROW_INT(struct config, D, "d_model", 1, MAX_WIDTH, NULL),
     ROW_INT(struct config, H, "n_head", 1, MAX_WIDTH, NULL),
@@ -104,13 +204,21 @@ _Static_assert(ARRAY_LEN(sizes) == MODEL_SIZES, "keys.h counts them");
 /* What is neither a size nor a choice. */
 static const struct choice others[] = {
     /* First: it says where the first attention is. */
-    ROW_TEXT("order", print_order, parse_order, NULL, .absent = "", .scope = SCOPE_MODEL),
-    ROW_TEXT("subs", print_subs, parse_subs, NULL, .absent = "sf"),
+    ROW_TEXT("order", print_order, parse_order,
+             "sub-layers of the model: s attention, f feed-forward, p pooled, u given back",
+             .absent = "", .scope = SCOPE_MODEL, .applies = has_order, SETTING),
+    ROW_TEXT("subs", print_subs, parse_subs,
+             "sub-layers of a layer: s attention, f feed-forward, c and w convolutions",
+             .absent = "sf", .scope = SCOPE_LAYER, .applies = has_subs, SETTING),
+    /* Before the numbers of parts, which it resets. */
+    ROW_TEXT("feature_map", print_map, parse_map, "random features of queries and keys",
+             .words = feature_map_name, .applies = has_map, .elsewhere = true, SETTING),
     ROW_INT(struct config, cpe_kernel, "cpe_kernel", 1, 1 << 12,
             "rows of the convolution at a layer's input", .scope = SCOPE_LAYER, .setting = true,
             .applies = has_cpe),
-    ROW_WORD(struct config, cpe_layers, "cpe_layers", cpe_layers_name, NULL, .applies = has_cpe,
-             .absent = "all"),
+    ROW_WORD(struct config, cpe_layers, "cpe_layers", cpe_layers_name,
+             "layers that have this convolution", .scope = SCOPE_MODEL, .applies = has_cpe,
+             .absent = "all", SETTING),
     ROW_INT(struct config, sep_kernel, "sep_kernel", 1, 1 << 12,
             "rows of the separable convolution", .scope = SCOPE_LAYER, .setting = true,
             .applies = has_sep),
@@ -130,23 +238,27 @@ static const struct choice others[] = {
              .setting = true, .applies = has_lsra, .absent = "0"),
     ROW_INT(struct config, mem_len, "mem", 0, MAX_DISTANCE, NULL, .absent = "0"),
     ROW_TEXT("seq", print_longest, parse_longest, NULL, .absent = "1"),
-    ROW_FLAG(struct config, ffn_bias, "ff_bias", NULL, .scope = SCOPE_LAYER, .absent = "1",
-             .skeleton = true),
-    ROW_INT(struct config, rnn_layers, "rnn_layers", 0, MAX_RNNS, NULL, .scope = SCOPE_LAYER,
-            .absent = "0"),
+    ROW_FLAG(struct config, ffn_bias, "ff_bias", "1: the feed-forward network has biases",
+             .scope = SCOPE_LAYER, .absent = "1", .skeleton = true, .applies = has_ffn, SETTING),
+    ROW_INT(struct config, rnn_layers, "rnn_layers", 0, MAX_RNNS, "LocalRNNs before an attention",
+            .scope = SCOPE_LAYER, .absent = "0", .applies = has_rnn, SETTING),
     ROW_INT(struct config, rnn_window, "rnn_window", 1, 1 << 20, "tokens of a LocalRNN",
             .scope = SCOPE_LAYER, .setting = true, .applies = has_rnn),
     ROW_FLAG(struct config, rnn_carry, "rnn_carry", "1: its windows begin in the segment before",
              .scope = SCOPE_LAYER, .setting = true, .applies = has_rnn, .absent = "0"),
     ROW_WORD(struct config, mem_start, "mem_start", mem_start_name, NULL, .absent = "empty",
              .scope = SCOPE_MODEL),
-    ROW_FLAG(struct config, tied, "tied", NULL, .absent = "1", .scope = SCOPE_MODEL,
-             .skeleton = true),
-    ROW_FLAG(struct config, out_bias, "out_bias", NULL, .absent = "0", .scope = SCOPE_MODEL),
+    ROW_FLAG(struct config, tied, "tied", "1: logits have the matrix of the embedding",
+             .absent = "1", .scope = SCOPE_MODEL, .skeleton = true, .applies = has_embedding,
+             SETTING),
+    ROW_FLAG(struct config, out_bias, "out_bias", "1: logits have biases", .absent = "0",
+             .scope = SCOPE_MODEL, .applies = has_out_bias, SETTING),
     ROW_FLAG(struct config, final_ln, "final_ln", NULL, .absent = "0", .scope = SCOPE_MODEL),
-    ROW_REAL(struct config, emb_scale, "emb_scale", 0, FLT_MAX, NULL, .scope = SCOPE_MODEL),
-    ROW_REAL(struct config, ln_eps, "ln_eps", 0, FLT_MAX, NULL, .skeleton = true),
-    ROW_REAL(struct config, scale, "scale", 0, FLT_MAX, NULL),
+    ROW_REAL(struct config, emb_scale, "emb_scale", 0, FLT_MAX, "factor of the embedding",
+             .scope = SCOPE_MODEL, .applies = has_embedding, SETTING),
+    ROW_REAL(struct config, ln_eps, "ln_eps", 0, FLT_MAX, "what norms add to the variance",
+             .scope = SCOPE_LAYER, .skeleton = true, .applies = has_norms, SETTING),
+    ROW_REAL(struct config, scale, "scale", 0, FLT_MAX, "factor of scores", SETTING),
     ROW_INT(struct config, stream_sinks, "stream_sinks", 0, 1 << 20,
             "first keys that stay in the cache", .setting = true, .applies = streams,
             .absent = "0"),
@@ -156,30 +268,45 @@ static const struct choice others[] = {
     ROW_INT(struct config, kv_heads, "kv_heads", 1, MAX_WIDTH, NULL, .zero_is_absent = true),
     ROW_INT(struct config, dv, "d_value", 0, MAX_WIDTH, "width of a head of values",
             .setting = true, .applies = has_latents, .zero_is_absent = true, .absent = "0"),
-    ROW_FLAG(struct config, attn_bias, "attn_bias", NULL, .absent = "0", .skeleton = true),
-    ROW_FLAG(struct config, share_qk, "share_qk", NULL, .absent = "0"),
+    ROW_FLAG(struct config, attn_bias, "attn_bias", "1: the projections of attention have biases",
+             .absent = "0", .scope = SCOPE_LAYER, .skeleton = true, .applies = projects, SETTING),
+    ROW_FLAG(struct config, share_qk, "share_qk", "1: keys are the unit vectors of queries",
+             .absent = "0", .scope = SCOPE_LAYER, .applies = has_content, SETTING),
     ROW_INT(struct config, rel_rows, "rel_rows", 1, 2 * MAX_DISTANCE + 1., NULL,
             .zero_is_absent = true),
-    ROW_FLAG(struct config, rel_per_head, "rel_per_head", NULL, .absent = "0"),
+    ROW_FLAG(struct config, rel_per_head, "rel_per_head", "1: each head has its own embeddings",
+             .absent = "0", .applies = is_shaw, SETTING),
     ROW_FLAG(struct config, rel_k, "rel_k", "1: keys have embeddings of distances",
              .tensor = "attn.rel_k", .applies = is_shaw, SETTING),
     ROW_FLAG(struct config, rel_v, "rel_v", "1: values have embeddings of distances",
              .tensor = "attn.rel_v", .applies = is_shaw, SETTING),
     {.name = "uv",
+     .help = "biases u and v of queries: shared by all layers, or of each layer",
      .codec = CODEC_TEXT,
      .at = offsetof(struct config, uv_per_layer),
      .print = print_uv,
-     .tensor = "attn.bias_u"},
+     .parse = parse_uv,
+     .tensor = "attn.bias_u",
+     .scope = SCOPE_MODEL,
+     .applies = is_xl,
+     SETTING},
+    ROW_FLAG(struct config, u_off, "u_off", "1: without u k, term (c) of the scores", .absent = "0",
+             .applies = is_xl, .if_other = true, SETTING),
+    ROW_FLAG(struct config, v_off, "v_off", "1: without v r, term (d) of the scores", .absent = "0",
+             .applies = is_xl, .if_other = true, SETTING),
     ROW_WORD(struct config, sinusoid, "sinusoid", sinusoid_name, "order of sines and cosines",
              .absent = "concat", .applies = has_sinusoids, SETTING),
-    ROW_INT(struct config, max_pos, "max_pos", 0, MAX_DISTANCE, NULL, .absent = "0",
-            .scope = SCOPE_MODEL),
-    ROW_WORD(struct config, score_residual, "realformer", score_residual_name, NULL,
-             .absent = "none", .scope = SCOPE_MODEL),
+    ROW_INT(struct config, max_pos, "max_pos", 0, MAX_DISTANCE,
+            "rows of the table of positions, 0 = as many as a text has", .absent = "0",
+            .scope = SCOPE_MODEL, .applies = has_places, SETTING),
+    ROW_WORD(struct config, score_residual, "realformer", score_residual_name,
+             "how the scores of the layer below are added", .absent = "none", .scope = SCOPE_MODEL,
+             .least = 1, .applies = adds_scores, SETTING),
     ROW_WORD(struct config, transparent, "transparent", transparent_name, NULL, .absent = "none",
              .scope = SCOPE_MODEL),
-    ROW_WORD(struct config, recur, "recur", recur_name, NULL, .absent = "shifted",
-             .scope = SCOPE_MODEL),
+    ROW_WORD(struct config, recur, "recur", recur_name,
+             "rows that a layer remembers: its own (same), or those that enter it",
+             .absent = "shifted", .scope = SCOPE_MODEL, .applies = carries, SETTING),
     ROW_FLAG(struct config, feedback.on, "feedback", NULL, .absent = "0", .scope = SCOPE_MODEL),
     ROW_FLAG(struct config, feedback.shared, "share_kv",
              "1: all layers have the same keys and values", .scope = SCOPE_MODEL, .setting = true,
@@ -194,8 +321,10 @@ static const struct choice others[] = {
     ROW_INT(struct config, slots.replay, "replay", 0, 64,
             "earlier segments that are run again for it", .scope = SCOPE_MODEL, .setting = true,
             .applies = has_slots, .absent = "16"),
-    ROW_WORD(struct config, exit, "exit", exit_name, NULL, .absent = "none", .scope = SCOPE_MODEL),
-    ROW_WORD(struct config, cond, "cond", cond_name, NULL, .absent = "none"),
+    ROW_WORD(struct config, exit, "exit", exit_name, "when a position stops before the last layer",
+             .absent = "none", .scope = SCOPE_MODEL, .least = 1, .applies = exits, SETTING),
+    ROW_WORD(struct config, cond, "cond", cond_name, "how gates skip sub-layers", .absent = "none",
+             .scope = SCOPE_LAYER, .least = 1, .applies = has_budget, SETTING),
     ROW_REAL(struct config, budget, "budget", 0, 1, "share of tokens that are computed in full",
              .applies = has_budget, SETTING),
     ROW_REAL(struct config, budget_coef, "budget_coef", 0, FLT_MAX,
@@ -206,17 +335,17 @@ static const struct choice others[] = {
     ROW_WORD(struct config, attn_gate, "attn_gate", attn_gate_name,
              "gate on the output of the layers that attend", .absent = "none", .scope = SCOPE_MODEL,
              .applies = has_stack, .if_other = true, SETTING),
-    ROW_REAL(struct config, head_eps, "head_eps", 0, FLT_MAX, NULL, .absent = "1e-5"),
+    ROW_REAL(struct config, head_eps, "head_eps", 0, FLT_MAX,
+             "what norms of heads add to the variance", .absent = "1e-5", .applies = norms_heads,
+             SETTING),
     ROW_REAL(struct config, soft_cap, "soft_cap", 0, FLT_MAX, "most that a score is, 0 = any",
              .absent = "0", SETTING),
     ROW_REAL(struct config, logit_cap, "logit_cap", 0, FLT_MAX, "most that a logit is, 0 = any",
              .absent = "0", .scope = SCOPE_MODEL, SETTING),
     ROW_INT(struct config, steps, "steps", 0, MAX_LAYERS, NULL, .absent = "0",
             .scope = SCOPE_MODEL),
-    ROW_INT(struct config, step_base, "step_base", 0, 1 << 20, NULL, .scope = SCOPE_MODEL),
-    ROW_REAL(struct config, halt_eps, "halt_eps", 0, 1,
-             "what is left of the probability where a token halts", .scope = SCOPE_MODEL,
-             .applies = ponders, SETTING),
+    ROW_INT(struct config, step_base, "step_base", 0, 1 << 20, "number of the first step",
+            .scope = SCOPE_MODEL, .applies = has_steps, SETTING),
     ROW_REAL(struct config, ponder_tau, "ponder_tau", 0, FLT_MAX, "weight of the steps in the loss",
              .scope = SCOPE_MODEL, .applies = ponders, SETTING),
 };

@@ -279,9 +279,9 @@ size_t lm_carried(const struct lm *m, int B)
     return m->drive->carried ? m->drive->carried(m, B) : 0;
 }
 
-double lm_layers_run(const struct lm *m)
+struct layers_run lm_layers_run(const struct lm *m)
 {
-    return m->drive->layers_run ? m->drive->layers_run(m) : 0;
+    return m->drive->layers_run ? m->drive->layers_run(m) : (struct layers_run){0};
 }
 
 bool lm_result(const struct lm *m, int i, struct drive_result *out)

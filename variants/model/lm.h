@@ -101,8 +101,8 @@ void lm_seek(struct lm *m, int64_t position);
 
 /* Numbers that a model carries for B sequences besides the memory of its sub-layers. */
 size_t lm_carried(const struct lm *m, int B);
-/* Layers that the positions of the last forward ran, summed over these; 0 where they run all. */
-double lm_layers_run(const struct lm *m);
+/* Of the last forward; n 0 before it, and where all positions run all layers. */
+struct layers_run lm_layers_run(const struct lm *m);
 
 /* The i-th result of its drive after lm_forward, or lm_backward; false after the last. */
 bool lm_result(const struct lm *m, int i, struct drive_result *out);

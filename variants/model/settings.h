@@ -20,10 +20,10 @@ bool setting_applies(const struct choice *row, const struct config *c);
 /* Does it have the part that the setting is of, whether other choices make it count or not? */
 bool setting_belongs(const struct choice *row, const struct config *c);
 
-enum { SETTINGS_TEXT = 256 };
+enum { SETTINGS_TEXT = 512 };
 
 /* The first setting that a text gives and `taken`, in the order of setting_next, has not; NULL. */
-enum { SETTINGS_MOST = 192 };
+enum { SETTINGS_MOST = 256 };
 const struct choice *settings_untaken(const char *text, const bool taken[SETTINGS_MOST]);
 
 /* "experts=8,moe_k=2": set those that apply and leave the others. All other choices of the model,

@@ -25,7 +25,7 @@ static const struct choice linear_choices[] = {
     ROW_REAL(struct linear, eps, "lin_eps", 0, FLT_MAX, "what the divisors begin with",
              .absent = "0", SETTING),
     ROW_REAL(struct linear, least, "feature_eps", 0, FLT_MAX, "what each feature begins with",
-             .applies = has_least, .absent = "0"),
+             .applies = has_least, .absent = "0", SETTING),
     ROW_FLAG(struct linear, apart, "omega_of_heads", NULL, .of_input = "omega", .axis = 2),
     {0},
 };

@@ -31,6 +31,12 @@ static bool writes(const struct config *c)
     return c->mixer == &mixer_deltanet || c->mixer == &mixer_gdn || c->mixer == &mixer_kda;
 }
 static bool has_groups(const struct config *c) { return usual_of(c).groups > 0; }
+static bool norms(const struct config *c)
+{
+    const struct mix m = usual_of(c);
+
+    return m.norm_weights > 0 && m.head_norm != MIX_UNNORMED;
+}
 static bool norms_whole(const struct config *c) { return usual_of(c).norm_whole; }
 static bool has_lora(const struct config *c) { return usual_of(c).lora > 0; }
 
@@ -45,22 +51,27 @@ const struct choice mix_choices[] = {
             .applies = writes, .if_other = true, SETTING),
     ROW_INT(struct mix, lora, "lora", 0, 1 << 20, "rank of the low-rank maps of gates",
             .setting = true, .applies = has_lora, .rows_of = "attn.gk.1.weight"),
-    ROW_WORD(struct mix, head_norm, "head_norm", norm_words, NULL, .absent = "rms"),
-    ROW_INT(struct mix, norm_weights, "norm_weights", 0, 1 << 20, NULL,
-            .rows_of = "attn.norm.weight"),
+    ROW_WORD(struct mix, head_norm, "head_norm", norm_words, "norm of the outputs of heads",
+             .absent = "rms", .scope = SCOPE_LAYER, .applies = norms, SETTING),
+    ROW_INT(struct mix, norm_weights, "norm_weights", 0, 1 << 20,
+            "weights of this norm: as many as a head has numbers, or all heads",
+            .rows_of = "attn.norm.weight", .scope = SCOPE_LAYER, .applies = norms, SETTING),
     ROW_REAL(struct mix, gate_tau, "gate_tau", 0, 1 << 20, "divisor of the logarithms of gates",
              .applies = divides, .absent = "16", SETTING),
     ROW_REAL(struct mix, gate_cap, "gate_cap", 0, 1 << 20, "most that a gate forgets, 0 = any",
              .applies = caps, .absent = "0", SETTING),
     ROW_REAL(struct mix, beta_max, "beta_max", 0, 2, "most that a step writes", .applies = writes,
              .absent = "1", SETTING),
-    ROW_FLAG(struct mix, norm_whole, "norm_whole", NULL, .absent = "0"),
+    ROW_FLAG(struct mix, norm_whole, "norm_whole", "1: one norm over all heads", .absent = "0",
+             .scope = SCOPE_LAYER, .applies = norms, SETTING),
     ROW_INT(struct mix, norm_groups, "norm_groups", 1, 1 << 20,
             "groups of heads that are normed apart", .absent = "1", .applies = norms_whole,
             .if_other = true, SETTING),
-    ROW_FLAG(struct mix, norm_bias, "norm_bias", NULL, .tensor = "attn.norm.bias"),
-    ROW_WORD(struct mix, pairs, "rope_pairs", pairs_words, NULL, .applies = rotates,
-             .absent = "interleaved", .if_other = true),
+    ROW_FLAG(struct mix, norm_bias, "norm_bias", "1: this norm has a bias",
+             .tensor = "attn.norm.bias", .scope = SCOPE_LAYER, .applies = norms, SETTING),
+    ROW_WORD(struct mix, pairs, "mix_pairs", pairs_words, "coordinates that are rotated together",
+             .key = "rope_pairs", .applies = rotates, .absent = "interleaved", .if_other = true,
+             SETTING),
     ROW_FLAG(struct mix, moves_first, "moves_first", NULL, .elsewhere = true),
     {0},
 };

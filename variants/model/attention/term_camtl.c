@@ -31,7 +31,9 @@ static bool on(const struct config *c) { return camtl_of(c)->on; }
 
 static const struct choice choices[] = {
     ROW_FLAG(struct camtl, on, "camtl", NULL, .absent = "0"),
-    ROW_INT(struct camtl, blocks, "camtl_m", 0, MAX_WIDTH, NULL, .absent = "0"),
+    ROW_INT(struct camtl, blocks, "camtl_m", 0, MAX_WIDTH,
+            "matrices, one for each block of places; 0 = as many as the longest window needs",
+            .absent = "0", .scope = SCOPE_LAYER, .applies = on, SETTING),
     ROW_INT(struct camtl, size, "camtl_n", 0, 1 << 12,
             "places of a block whose scores depend on the task", .scope = SCOPE_LAYER,
             .setting = true, .applies = on, .absent = "0"),

@@ -20,8 +20,14 @@ struct cope {
     int n; /* positions told apart; 0 = none */
 };
 
+static bool on(const struct config *c)
+{
+    return ((const struct cope *)config_numbers(c, SLOT_term_cope))->n > 0;
+}
+
 static const struct choice choices[] = {
-    ROW_INT(struct cope, n, "cope", 0, 1 << 16, NULL, .absent = "0"),
+    ROW_INT(struct cope, n, "cope", 0, 1 << 16, "vectors that positions lie between", .absent = "0",
+            .applies = on, SETTING),
     {0},
 };
 

@@ -9,7 +9,12 @@
 
 #include <math.h>
 
-static const struct choice t5_choices[] = {T5_CHOICES(struct t5, ){0}};
+static const struct choice t5_choices[] = {
+    T5_CHOICES(struct t5, , "t5", NULL)
+        ROW_FLAG(struct t5, shared, "t5_share", "1: one table for all layers",
+                 .key = "share_attn_bias", .absent = "0", .scope = SCOPE_MODEL, SETTING),
+    {0},
+};
 
 void t5_usual(const struct config *c, void *numbers)
 {

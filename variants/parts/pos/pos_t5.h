@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The numbers of T5's bias, for schemes that contain it: such a scheme's own struct begins with
- * struct t5, and its rows with T5_CHOICES. */
+ * struct t5, and its rows with T5_CHOICES. Files call them alike in all schemes; settings have the
+ * scheme's name before theirs. */
 #ifndef POS_T5_H
 #define POS_T5_H
 
@@ -12,24 +13,25 @@ struct t5 {
     bool shared; /* one table for all layers */
 };
 
-/* `at` is the member of `type`, with its dot, or nothing. */
-#define T5_CHOICES(type, at_)                                                                      \
-    {.name = "t5_buckets",                                                                         \
-     .help = "of distances",                                                                       \
+/* `at` is the member of `type`, with its dot, or nothing; `has_` as `applies` of choice.h. */
+#define T5_CHOICES(type, at_, scheme, has_)                                                        \
+    {.name = scheme "_buckets",                                                                    \
+     .key = "t5_buckets",                                                                          \
+     .help = "buckets of distances",                                                               \
+     .applies = has_,                                                                              \
+     SETTING,                                                                                      \
      .codec = CODEC_INT,                                                                           \
      .at = offsetof(type, at_ buckets),                                                            \
      .least = 2,                                                                                   \
      .most = 1 << 20},                                                                             \
-        {.name = "t5_max_distance",                                                                \
+        {.name = scheme "_max_distance",                                                           \
+         .key = "t5_max_distance",                                                                 \
+         .applies = has_,                                                                          \
+         SETTING,                                                                                  \
          .help = "largest distance told apart",                                                    \
          .codec = CODEC_INT,                                                                       \
          .at = offsetof(type, at_ max_distance),                                                   \
-         .most = 1 << 20},                                                                         \
-        {.name = "share_attn_bias",                                                                \
-         .help = "one table for all layers",                                                       \
-         .codec = CODEC_FLAG,                                                                      \
-         .at = offsetof(type, at_ shared),                                                         \
-         .absent = "0"},
+         .most = 1 << 20},
 
 void t5_usual(const struct config *c, void *numbers);
 

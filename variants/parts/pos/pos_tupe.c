@@ -15,11 +15,17 @@ struct tupe {
     bool bias;    /* each layer has T5's bias, too */
 };
 
+static bool has_bias(const struct config *c)
+{
+    return ((const struct tupe *)config_numbers(c, SLOT_POS))->bias;
+}
+
 static const struct choice tupe_choices[] = {
-    T5_CHOICES(struct tupe, t5.)
-        ROW_FLAG(struct tupe, bias, "tupe_bias", "1: T5's bias in each layer",
-                 .tensor = "attn.rel_bias", SETTING),
-    {0},
+    /* First: it says whether the others apply. */
+    ROW_FLAG(struct tupe, bias, "tupe_bias", "1: T5's bias in each layer",
+             .tensor = "attn.rel_bias", SETTING),
+    ROW_FLAG(struct tupe, t5.shared, "tupe_share", NULL, .key = "share_attn_bias", .absent = "0"),
+    T5_CHOICES(struct tupe, t5., "tupe", has_bias){0},
 };
 
 static void tupe_usual(const struct config *c, void *numbers)

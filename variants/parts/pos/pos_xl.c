@@ -8,15 +8,31 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Layer parameters; u and v come last because a model may share one pair instead. */
-enum { WR, U, V };
+/* Layer parameters; u and v come last because a model may share one pair instead, and one or both
+ * may be off: terms (c) and (d) of the paper's equation. */
+enum { WR, UV };
 
 static void add_uv(const struct config *c, const char *prefix, struct params *p)
 {
-    static const char *const names[] = {"bias_u", "bias_v"};
+    const int sizes[] = {c->H, c->dh};
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        params_add(p, INIT_TABLE, 0, 2, (const int[]){c->H, c->dh}, "%s%s", prefix, names[i]);
+    if (!c->u_off)
+        params_add(p, INIT_TABLE, 0, 2, sizes, "%sbias_u", prefix);
+    if (!c->v_off)
+        params_add(p, INIT_TABLE, 0, 2, sizes, "%sbias_v", prefix);
+}
+
+/* NULL = off. */
+static const struct param *u_of(const struct pos_call *t)
+{
+    return t->c->u_off ? NULL : t->c->uv_per_layer ? t->layer + UV : t->model;
+}
+
+static const struct param *v_of(const struct pos_call *t)
+{
+    const struct param *const first = t->c->uv_per_layer ? t->layer + UV : t->model;
+
+    return t->c->v_off ? NULL : first + !t->c->u_off;
 }
 
 static void xl_model_params(const struct config *c, struct params *p)
@@ -49,14 +65,14 @@ static void xl_reserve(const struct pos_call *t)
     const struct config *const c = t->c;
     struct attn *const a = t->a;
     const int K = t->K;
-    const struct param *uv = c->uv_per_layer ? t->layer + U : t->model;
+    const struct param *const u = u_of(t), *const v = v_of(t);
 
     a->R = distances(c, K);
     a->Rf = future(c, K);
     a->rel_head = (ptrdiff_t)rows(c, K) * c->dh;
     a->rel_k = arena_f32(t->arena, PART_REL_POS, (size_t)c->H * (size_t)a->rel_head);
-    a->u = uv[0].data;
-    a->w = uv[1].data;
+    a->u = u ? u->data : NULL;
+    a->w = v ? v->data : NULL;
 }
 
 static size_t xl_n_pos_encoding(const struct config *c, int K)
@@ -100,12 +116,12 @@ static size_t xl_n_tables_grad(const struct config *c, int K)
 static void xl_terms_grad(const struct pos_call *t)
 {
     struct attn_grad *const d = t->d;
-    const struct param *uv = t->c->uv_per_layer ? t->layer + U : t->model;
+    const struct param *const u = u_of(t), *const v = v_of(t);
 
     memset(t->tables, 0, sizeof(float) * (size_t)t->c->H * (size_t)t->a->rel_head);
     d->d_rel_k = t->tables;
-    d->d_u = uv[0].grad;
-    d->d_w = uv[1].grad;
+    d->d_u = u ? u->grad : NULL;
+    d->d_w = v ? v->grad : NULL;
 }
 
 /* dW_r of head h [dh,D] += drho_h^T R, over the distances that `a` has. */
