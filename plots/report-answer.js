@@ -110,16 +110,18 @@ function drawFacts(place, title, note, columns) {
                 ...kept.slice(1).map((c) => make("td", looks(c), c.values[row]))))))));
 }
 
-// What `bench study` prints: each contender against the baseline.
+// What `bench study` prints: each contender against the baseline, or its own control.
 function drawVerdicts(place, run) {
     if (run.verdicts.length === 0)
         return;
     const column = (name, text, condition) => ({head: name, values: run.verdicts.map(text), condition});
     const tasks = "return" in run.verdicts[0];
     const what = tasks ? "mean return of a task, more is better" : "nats on the test text, less is better";
-    drawFacts(place, "Contenders against the baseline",
+    drawFacts(place, "Contenders against the baseline, or their controls",
         what + "; [95 % interval]; verdicts corrected for all comparisons", [
             column("contender", (row) => row.contender),
+            column("control", (row) => row.control, true),
+            column("skeleton", (row) => row.skeleton, true),
             column(tasks ? "task" : "corpus", (row) => row.corpus, true),
             column("size", (row) => row.size, true),
             column("seeds", (row) => row.seeds, true),

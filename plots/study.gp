@@ -3,10 +3,10 @@
 # its interval, y difference in nats, low..high its interval, label what it is; a series a verdict.
 # Kind 2: low..high the noise floor. How to run it by hand: style.gp.
 if (!exists("here")) here = "plots/"
-if (!exists("title")) title = "Quality against time, differences from the baseline"
+if (!exists("title")) title = "Quality against time, differences from the baseline or the control"
 load here."style.gp"
-x_title = "training time per token, relative to the baseline"
-y_title = "test loss - baseline (nats)"
+x_title = "training time per token, relative to that of the baseline or control"
+y_title = "test loss - its baseline or control (nats)"
 log_y = 0
 legend_kind = "points"
 free_y = 1

@@ -15,6 +15,7 @@
 #include "study_list.h"
 #include "study_score.h"
 #include "train_job.h"
+#include "variants/model/skeleton.h"
 
 #include <errno.h>
 #include <math.h>
@@ -65,6 +66,18 @@ static enum row_status status_of(const struct study_row *r)
     return ROW_FAILED;
 }
 
+static void put_skeleton(struct study_row *row, const struct study_model *m)
+{
+    const enum skeleton skeleton = (enum skeleton)m->o.skeleton;
+    char rest[SKELETON_TEXT];
+
+    if (!skeleton)
+        return;
+    skeleton_rest(rest, &m->config, skeleton);
+    snprintf(row->skeleton, TEXT_SIZE, "%s%s%.100s", skeleton_name[skeleton], *rest ? " but " : "",
+             rest);
+}
+
 /* The start of a job's row: what is known before it runs. */
 static struct study_row begin_row(const struct study_run *w, const struct study_job *j, double lr)
 {
@@ -78,6 +91,8 @@ static struct study_row begin_row(const struct study_run *w, const struct study_
     text_put(row.role, TEXT_SIZE, study_role_name[j->role]);
     text_put(row.contender, TEXT_SIZE, m->variant->name);
     row.baseline = m->baseline;
+    text_put(row.control, TEXT_SIZE, m->control ? m->control->name : "");
+    put_skeleton(&row, m);
     text_put(row.size, TEXT_SIZE, m->size->name);
     text_put(row.corpus, LINE_SIZE, m->corpus->name);
     row.seed = j->seed;

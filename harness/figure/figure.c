@@ -113,10 +113,11 @@ const struct figure figures[] = {
      .caption = "Left of one is faster. Grey: what counts as the same.",
      .fill = change_intervals},
     {.name = "study",
-     .title = "Quality against time, differences from the baseline",
-     .caption = "Loss on the test text minus the baseline's, over the ratio of training times per "
+     .title = "Quality against time, differences from the baseline or the control",
+     .caption = "Loss on the test text minus that of the baseline, or of the control that is "
+                "named, over the ratio of training times per "
                 "token; means over seeds with their 95 % intervals (Welch). Lower and further left "
-                "is better. Grey: one seed standard deviation of the baseline.",
+                "is better. Grey: one seed standard deviation of baselines.",
      .table = TABLE_STUDY,
      .fill = study_differences},
     {.name = "abilities",

@@ -8,6 +8,9 @@
 
 enum { KIND_ENTRY, KIND_NOISE = 2, PANELS_ABREAST = 3 };
 
+/* Has it no control? It is drawn at the origin of its panel. */
+static bool is_origin(const struct study_row *r) { return r->baseline == 1 && !*r->control; }
+
 /* A panel for each size and text. */
 static enum status find_panel(int *row, struct plot *p, const struct study_row *r, struct err *e)
 {
@@ -20,7 +23,7 @@ static enum status find_panel(int *row, struct plot *p, const struct study_row *
 static enum status add_entry(struct plot *p, const struct study_verdicts *v,
                              const struct study_entry *s, struct err *e)
 {
-    const bool baseline = s->row->baseline == 1;
+    const bool baseline = is_origin(s->row), named = v->controls && !baseline;
     const char *const verdict = baseline ? "baseline" : study_verdict_name[s->verdict];
     struct plot_point a = plot_point_empty();
     enum status st = find_panel(&a.row, p, s->row, e);
@@ -31,7 +34,10 @@ static enum status add_entry(struct plot *p, const struct study_verdicts *v,
     if (st != OK)
         return st;
     a.kind = KIND_ENTRY;
-    text_put(a.label, PLOT_TEXT, s->row->contender);
+    if (named)
+        snprintf(a.label, PLOT_TEXT, "%.80s vs %.80s", s->row->contender, s->row->control);
+    else
+        text_put(a.label, PLOT_TEXT, v->controls ? "its control" : s->row->contender);
     a.x = baseline ? 1 : exp(s->log_time.mid);
     a.y = baseline ? 0 : s->quality.diff.mid;
     a.low = s->quality.diff.low;
@@ -45,6 +51,20 @@ static enum status add_entry(struct plot *p, const struct study_verdicts *v,
     a.high = v->noise;
     a.label[0] = '\0';
     return plot_add(p, &a, e);
+}
+
+/* Of several without a control, which all stand at the origin of their panel, one is drawn. */
+static bool is_first_origin(const struct study_verdicts *v, int i)
+{
+    const struct study_row *const r = v->v[i].row;
+
+    for (int k = 0; k < i; k++) {
+        const struct study_row *const before = v->v[k].row;
+        if (is_origin(before) && strcmp(before->corpus, r->corpus) == 0 &&
+            strcmp(before->size, r->size) == 0)
+            return false;
+    }
+    return is_origin(r);
 }
 
 enum status study_differences(struct plot *p, const struct plot_data *d, struct err *e)
@@ -61,16 +81,17 @@ enum status study_differences(struct plot *p, const struct plot_data *d, struct 
         const bool known = isfinite(s->p) && isfinite(s->log_time.high);
         if (s->is_task) /* has no loss */
             continue;
-        if (s->row->baseline == 1 || known)
+        if (is_first_origin(&v, i) || known)
             st = add_entry(p, &v, s, e);
         drawn += known;
-        left_out += s->row->baseline != 1 && !known;
+        left_out += !is_origin(s->row) && !known;
     }
     if (drawn == 0) /* baselines alone */
         p->n = 0;
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why),
-                 "the folder has no study whose contenders have two seeds and a baseline");
+                 "the folder has no study whose contenders have three seeds, and what they are "
+                 "compared with");
     else if (left_out > 0)
         snprintf(p->why, sizeof(p->why), "not drawn, because not tested or not timed: %d",
                  left_out);

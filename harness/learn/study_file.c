@@ -8,8 +8,10 @@
 #include "harness/plan/plan.h"
 #include "harness/util/grow.h"
 #include "harness/util/suggest.h"
+#include "study_controls.h"
 #include "synthetic.h"
 #include "task.h"
+#include "variants/model/skeleton.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -100,7 +102,7 @@ static enum status add_item(struct study_items *list, const struct line *l, cons
             return fail(e, E_USAGE, "%s %s twice  -> choose another name", l->key, name);
     if (GROW(list->v, list->n, e) != OK)
         return E_NOMEM;
-    list->v[list->n++] = (struct study_item){name, words, l->number};
+    list->v[list->n++] = (struct study_item){name, words, l->number, -1};
     return OK;
 }
 
@@ -249,11 +251,16 @@ static enum status set_baseline(struct line *l, struct err *e)
             l->s->baseline = i;
             return OK;
         }
-    return st != OK ? st
-                    : fail(e, E_USAGE,
-                           "baseline %.60s is none of the variants above it  -> write above it: "
-                           "variants = %.60s, ...",
-                           word, word);
+    if (st != OK)
+        return st;
+    if (strcmp(word, "control") == 0) {
+        l->s->baseline = -1;
+        return OK;
+    }
+    return fail(e, E_USAGE,
+                "baseline %.60s is none of the variants above it  -> write above it: "
+                "variants = %.60s, ...; or baseline = control",
+                word, word);
 }
 
 static enum status set_seeds(struct line *l, struct err *e)
@@ -298,6 +305,17 @@ static enum status set_equal(struct line *l, struct err *e)
     return i >= 0 ? OK : fail(e, E_USAGE, "%s \"%.60s\"  -> write yes or no", l->key, word);
 }
 
+static enum status set_skeleton(struct line *l, struct err *e)
+{
+    const char *word = "";
+    const enum status st = one_word(l, &word, e);
+
+    if (st != OK)
+        return st;
+    l->s->skeleton = word_index(word, skeleton_name);
+    return l->s->skeleton >= 0 ? OK : unknown_word(e, l->key, word, skeleton_name, NULL);
+}
+
 static enum status set_train(struct line *l, struct err *e) { return join(&l->s->train, l, 0, e); }
 
 static enum status set_eval(struct line *l, struct err *e) { return join(&l->s->eval, l, 0, e); }
@@ -311,7 +329,7 @@ static const struct key {
 } keys[] = {
     {"variants", set_variants, true},              /* names of `bench list variants` */
     {"variant", set_variant, true},                /* NAME: options that make it */
-    {"baseline", set_baseline, false},             /* one of them; [the first] */
+    {"baseline", set_baseline, false},             /* one of them, or control; [the first] */
     {"size", set_size, true},                      /* NAME: --layers, --d-model, --heads ... */
     {"corpus", set_corpus, true},                  /* NAME: TRAIN VALID TEST, or a source */
     {"task", set_task, true},                      /* NAME: a memory task, in place of corpora */
@@ -324,6 +342,7 @@ static const struct key {
     {"train", set_train, false},                   /* other options of bench train */
     {"eval", set_eval, false}, /* --seq, --mem, --bytes of bench eval; of tasks --episodes */
     {"equal-parameters", set_equal, false}, /* yes: by --d-inner, as the largest [no] */
+    {"skeleton", set_skeleton, false},      /* norms, feed-forward and biases of all [own] */
 };
 
 static enum status unknown_key(const char *word, struct err *e)
@@ -402,9 +421,12 @@ static enum status check_whole(struct study *s, struct err *e)
     if (s->tune_seeds > s->seeds || s->tune_seeds > s->baseline_seeds)
         return fail(e, E_USAGE, "%s: tune-seeds %d are more than the seeds  -> use at most %d",
                     s->path, s->tune_seeds, min_int(s->seeds, s->baseline_seeds));
-    if (s->sizes.n == 0)
-        return add_item(&s->sizes, &(struct line){.s = s, .key = "size"}, "usual", "", e);
-    return OK;
+    const enum status st =
+        s->sizes.n ? OK
+                   : add_item(&s->sizes, &(struct line){.s = s, .key = "size"}, "usual", "", e);
+    for (int i = 0; i < s->variants.n && s->baseline >= 0; i++)
+        s->variants.v[i].control = i == s->baseline ? -1 : s->baseline;
+    return st == OK && s->baseline < 0 ? study_add_controls(s, e) : st;
 }
 
 enum status study_read(struct study *s, const char *path, struct err *e)

@@ -15,6 +15,7 @@ struct study_item {
     const char *name;  /* in the study: letters, digits and -_.+ */
     const char *words; /* options as one line that can be read again; of a corpus: see below */
     int line;
+    int control; /* of variants: the one that it is compared with; -1: with none */
 };
 struct study_items {
     struct study_item *v;
@@ -33,13 +34,14 @@ struct study {
     struct study_items variants, sizes;
     struct study_corpus *corpora; /* all texts, or all tasks */
     int n_corpora;
-    int baseline; /* index into variants */
+    int baseline; /* index into variants; -1: each has its own control, which may be added to them */
     double *rates;
     int n_rates;
     int seeds, baseline_seeds, tune_seeds;
     int steps;     /* 0: by tokens */
     double tokens; /* 0: by steps */
     bool equal_parameters;
+    int skeleton;             /* enum skeleton, of models whose options say none */
     const char *train, *eval; /* options, "" if none */
     struct options words;     /* owns the texts */
 };

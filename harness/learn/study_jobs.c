@@ -7,6 +7,7 @@
 #include "harness/cli/option_words.h"
 #include "harness/util/grow.h"
 #include "player.h"
+#include "study_controls.h"
 #include "train.h"
 #include "train_options.h"
 
@@ -81,7 +82,10 @@ static char *shape_line(const struct study *s, const struct study_model *m,
     FILE *const f = bytes_open(&b, NULL);
 
     NEED(f);
+    const enum skeleton skeleton = study_skeleton(s, m->variant);
     fprintf(f, "bench train %s %s %s", m->variant->words, m->size->words, s->train);
+    if (skeleton == (enum skeleton)s->skeleton && skeleton)
+        fprintf(f, " --skeleton %s", skeleton_name[skeleton]);
     print_placement(f, s, m, opt);
     if (m->corpus->is_task) {
         fputc(' ', f);
@@ -308,6 +312,30 @@ static enum status check_train(const struct study *s, const struct study_model *
     return st;
 }
 
+/* Are others compared with the i-th variant, or it with none? */
+static bool is_baseline(const struct study *s, int i)
+{
+    const struct study_item *const v = s->variants.v;
+    bool is = v[i].control < 0;
+
+    for (int k = 0; k < s->variants.n; k++)
+        is = is || v[k].control == i;
+    return is;
+}
+
+/* The variants of a study, baselines first. The caller frees it. */
+static int *in_order(const struct study *s)
+{
+    int *const order = calloc((size_t)max_int(1, s->variants.n), sizeof(*order)), n = 0;
+
+    NEED(order);
+    for (int others = 0; others < 2; others++)
+        for (int i = 0; i < s->variants.n; i++)
+            if (is_baseline(s, i) != others)
+                order[n++] = i;
+    return order;
+}
+
 /* All models at one size on one text. */
 static enum status make_models(struct study_model *m, const struct study *s,
                                const struct study_corpus *corpus, const struct study_item *size,
@@ -316,10 +344,14 @@ static enum status make_models(struct study_model *m, const struct study *s,
     int vocab;
     enum status st = read_vocab(&vocab, corpus, e);
 
+    int *const order = in_order(s);
     for (int i = 0; i < s->variants.n && st == OK; i++) {
-        const int v = i == 0 ? s->baseline : i <= s->baseline ? i - 1 : i;
-        m[i] = (struct study_model){
-            .corpus = corpus, .size = size, .variant = &s->variants.v[v], .baseline = i == 0};
+        const struct study_item *const v = &s->variants.v[order[i]];
+        m[i] = (struct study_model){.corpus = corpus,
+                                    .size = size,
+                                    .variant = v,
+                                    .control = v->control < 0 ? NULL : &s->variants.v[v->control],
+                                    .baseline = is_baseline(s, order[i])};
         st = check_train(s, &m[i], e);
         m[i].line = shape_line(s, &m[i], opt);
         if (st == OK)
@@ -329,6 +361,7 @@ static enum status make_models(struct study_model *m, const struct study *s,
             fail(e, st, "variant %s, size %s: %.500s", m[i].variant->name, size->name, why.msg);
         }
     }
+    free(order);
     if (st == OK && s->equal_parameters)
         st = equalise(m, s->variants.n, e);
     for (int i = 0; i < s->variants.n && st == OK; i++)

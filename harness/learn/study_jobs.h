@@ -17,9 +17,10 @@ extern const char *const study_role_name[]; /* "tune" "final" */
 struct study_model {
     const struct study_corpus *corpus;
     const struct study_item *size, *variant;
-    bool baseline;
-    char *line;       /* "bench train ..." without rate, seed and checkpoint */
-    struct options o; /* of that line, settled */
+    const struct study_item *control; /* what it is compared with; NULL: with none */
+    bool baseline;                    /* others are compared with it, or it with none */
+    char *line;                       /* "bench train ..." without rate, seed and checkpoint */
+    struct options o;                 /* of that line, settled */
     struct config config;
     int64_t parameters;
     int steps;
@@ -36,9 +37,8 @@ struct study_job {
 };
 
 struct study_plan {
-    struct study_model
-        *models;            /* [n_models]: for each corpus, size and variant, the baseline first */
-    struct study_job *jobs; /* [n], by group; of one the tuning jobs first */
+    struct study_model *models; /* [n_models]: for each corpus, size and variant, baselines first */
+    struct study_job *jobs;     /* [n], by group; of one the tuning jobs first */
     int n, n_models;
     const struct study *study;
 };

@@ -12,6 +12,8 @@ enum {
     CORPUS,
     SIZE,
     CONTENDER,
+    CONTROL,
+    SKELETON,
     PARAMETERS,
     RATE,
     SEEDS,
@@ -47,20 +49,22 @@ enum {
     COLUMNS
 };
 
-static const int of_texts[] = {CORPUS,   SIZE,      CONTENDER,    PARAMETERS, RATE,     SEEDS,
-                               TEST,     SD,        WAY,          WAY_LEAST,  WAY_MOST, REACHED,
-                               DIFF,     LOW,       HIGH,         P,          VERDICT,  TIME,
-                               TIME_LOW, TIME_HIGH, TIME_VERDICT, NOISE,      NOTE};
+static const int of_texts[] = {
+    CORPUS,  SIZE, CONTENDER, CONTROL,   SKELETON,     PARAMETERS, RATE, SEEDS, TEST,
+    SD,      WAY,  WAY_LEAST, WAY_MOST,  REACHED,      DIFF,       LOW,  HIGH,  P,
+    VERDICT, TIME, TIME_LOW,  TIME_HIGH, TIME_VERDICT, NOISE,      NOTE};
 static const int of_tasks[] = {
-    CORPUS,      SIZE,       CONTENDER,    PARAMETERS,   RATE, SEEDS,     RETURN,   RETURN_LOW,
-    RETURN_HIGH, RETURN_SD,  RANDOM,       OPTIMUM,      WAY,  WAY_LEAST, WAY_MOST, SOLVED,
-    SHARE_LOW,   SHARE_HIGH, RETURN_GAIN,  LOW,          HIGH, P,         VERDICT,  TIME,
-    TIME_LOW,    TIME_HIGH,  TIME_VERDICT, RETURN_NOISE, NOTE};
+    CORPUS,   SIZE,       CONTENDER,   CONTROL,    SKELETON,     PARAMETERS,   RATE, SEEDS,
+    RETURN,   RETURN_LOW, RETURN_HIGH, RETURN_SD,  RANDOM,       OPTIMUM,      WAY,  WAY_LEAST,
+    WAY_MOST, SOLVED,     SHARE_LOW,   SHARE_HIGH, RETURN_GAIN,  LOW,          HIGH, P,
+    VERDICT,  TIME,       TIME_LOW,    TIME_HIGH,  TIME_VERDICT, RETURN_NOISE, NOTE};
 
 static const struct text_table_column columns[COLUMNS] = {
     [CORPUS] = {.name = "corpus"},
     [SIZE] = {.name = "size", .spare = 1},
     [CONTENDER] = {.name = "contender"},
+    [CONTROL] = {.name = "control"},
+    [SKELETON] = {.name = "skeleton", .spare = 2},
     [PARAMETERS] = {.name = "parameters", .number = true, .spare = 4},
     [RATE] = {.name = "lr", .number = true, .spare = 4},
     [SEEDS] = {.name = "seeds", .number = true, .spare = 2},
@@ -141,7 +145,8 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
 {
     char num[COLUMNS][NUMBER_SIZE] = {""};
     const char *text[COLUMNS], *row[COLUMNS];
-    const bool timed = isfinite(r->log_time.low), baseline = r->row->baseline == 1;
+    const bool timed = isfinite(r->log_time.low);
+    const bool origin = r->row->baseline == 1 && !*r->row->control;
 
     for (int i = 0; i < COLUMNS; i++)
         text[i] = num[i];
@@ -167,7 +172,9 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
     text[CORPUS] = r->row->corpus;
     text[SIZE] = r->row->size;
     text[CONTENDER] = r->row->contender;
-    text[VERDICT] = baseline ? "" : study_verdict_name[r->verdict];
+    text[CONTROL] = r->row->control;
+    text[SKELETON] = r->row->skeleton;
+    text[VERDICT] = origin ? "" : study_verdict_name[r->verdict];
     text[TIME_VERDICT] = timed ? verdict_name[r->time_verdict] : "";
     char note[LINE_SIZE + 64];
     snprintf(note, sizeof(note), "%s%s%s", r->why, *r->why && r->at_end ? "; " : "",
@@ -198,8 +205,14 @@ enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum f
     const bool people = format_is_table(format, f) || format == FORMAT_MD;
     enum status st = OK;
 
-    for (int i = 0; i < shown.n; i++)
+    bool skeletons = false;
+    for (int i = 0; i < v->n; i++)
+        skeletons = skeletons || *v->v[i].row->skeleton;
+    for (int i = 0; i < shown.n; i++) {
         column[i] = columns[shown.field[i]];
+        column[i].wide = column[i].wide || (shown.field[i] == CONTROL && !v->controls) ||
+                         (shown.field[i] == SKELETON && !skeletons);
+    }
     for (int i = 0; i < v->n && st == OK; i++)
         st = add_row(&t, v, &v->v[i], shown, e);
     if (st == OK)
@@ -207,10 +220,10 @@ enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum f
     if (st == OK && people && isfinite(v->noise)) {
         fputc('\n', f);
         text_line(f,
-                  "noise floor: %.4f%s, the seed standard deviation of the baseline (pooled over "
+                  "noise floor: %.4f%s, the seed standard deviation of the %s (pooled over "
                   "%d); p and verdict are corrected for %d comparison%s",
-                  v->noise, tasks ? "" : " nats", v->noise_of, v->tested,
-                  v->tested == 1 ? "" : "s");
+                  v->noise, tasks ? "" : " nats", v->controls ? "controls" : "baseline",
+                  v->noise_of, v->tested, v->tested == 1 ? "" : "s");
     }
     text_table_free(&t);
     return st;

@@ -22,6 +22,9 @@ static bool same_entry(const struct study_row *a, const struct study_row *b)
     return same_place(a, b) && strcmp(a->contender, b->contender) == 0;
 }
 
+/* Does it have no control? Rows of older runs name none, and are compared with the baseline. */
+static bool is_origin(const struct study_row *r) { return r->baseline == 1 && !*r->control; }
+
 static bool is_final_row(const struct study_row *r) { return strcmp(r->role, "final") == 0; }
 
 static bool is_ok(const struct study_row *r)
@@ -167,7 +170,8 @@ static enum status paired_time(struct interval *out, const struct study_row *con
     return OK;
 }
 
-/* Against the baseline `b`; NULL: the table has none there. Its time is known already. */
+/* Against its control `b`, itself if it has none; NULL: the table has it not there. Its time is known
+ * already. */
 static void confront(struct study_entry *e, const struct study_entry *b, double threshold)
 {
     const char *const said = e->why;
@@ -182,7 +186,7 @@ static void confront(struct study_entry *e, const struct study_entry *b, double 
         return;
     }
     if (!b) {
-        e->why = "no rows of the baseline here";
+        e->why = *e->row->control ? "no rows of its control here" : "no rows of the baseline here";
         return;
     }
     e->time_verdict = verdict_of(e->log_time, threshold, 0);
@@ -191,7 +195,8 @@ static void confront(struct study_entry *e, const struct study_entry *b, double 
         return;
     }
     if (b->test.n < STUDY_LEAST_SEEDS) {
-        e->why = "too few seeds of the baseline";
+        e->why =
+            *e->row->control ? "too few seeds of its control" : "too few seeds of the baseline";
         return;
     }
     e->quality = welch(b->test, e->test);
@@ -222,13 +227,32 @@ static enum status add_entries(struct study_verdicts *v, const struct rows *rows
     return st;
 }
 
+/* What it is compared with: itself if that is nothing else. */
 static const struct study_entry *baseline_of(const struct study_verdicts *v,
                                              const struct study_entry *e)
 {
+    const char *const control = e->row->control;
+
+    if (is_origin(e->row))
+        return e;
     for (int i = 0; i < v->n; i++)
-        if (v->v[i].row->baseline == 1 && same_place(v->v[i].row, e->row))
+        if (same_place(v->v[i].row, e->row) &&
+            (*control ? strcmp(v->v[i].row->contender, control) == 0 : v->v[i].row->baseline == 1))
             return &v->v[i];
     return NULL;
+}
+
+static bool have_controls(const struct study_verdicts *v)
+{
+    const char *control = "";
+
+    for (int i = 0; i < v->n; i++) {
+        const char *const own = v->v[i].row->control;
+        if (*own && *control && strcmp(own, control) != 0)
+            return true;
+        control = *own ? own : control;
+    }
+    return false;
 }
 
 static enum status judge(struct study_verdicts *v, const struct rows *rows, double threshold,
@@ -257,6 +281,7 @@ static enum status judge(struct study_verdicts *v, const struct rows *rows, doub
             floor[v->noise_of++] = v->v[i].test;
     }
     v->noise = pooled_sd(floor, v->noise_of);
+    v->controls = have_controls(v);
     holm(p, v->n, p + v->n);
     for (int i = 0; i < v->n; i++) {
         struct study_entry *const t = &v->v[i];

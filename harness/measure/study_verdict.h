@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a study shows: each contender against the baseline at the same size on the same text, by the
- * final rows of study.csv. Quality is the loss on the test text, or on its answers if it is
- * generated and has some: the rest of it cannot be foretold; of a task it is the return. One value a
- * seed, by Welch's
+ * What a study shows: each contender against the baseline, or its own control, at the same size on
+ * the same text, by the final rows of study.csv. Quality is the loss on the test text, or on its
+ * answers if it is generated and has some: the rest of it cannot be foretold; of a task it is the
+ * return. One value a seed, by Welch's
  * interval and p; p is corrected by Holm over all comparisons of the study. Time is that of
  * training, by the rule of verdict.h over the logs of seconds per token: variants train in turns,
  * seed by seed, so the difference is the mean over seeds of those of one seed. */
@@ -41,13 +41,13 @@ struct study_entry {
     const char *why;             /* not tested: why not, else "" */
     struct group_stats test;     /* nats on the test text, or its answers, or returns, over seeds */
     struct study_way way;
-    bool is_task; /* then: */
-    int solved;   /* of the test.n seeds */
+    bool is_task;               /* then: */
+    int solved;                 /* of the test.n seeds */
     double lr;                  /* of its final rows; NAN: none was ok */
     bool at_end;                /* of three rates or more, that is the least or the largest */
-    struct welch quality;       /* against the baseline; of the baseline itself NAN */
+    struct welch quality;       /* against its control; of what has none NAN */
     double p;                   /* of it, corrected */
-    enum study_verdict verdict; /* of the baseline: not tested */
+    enum study_verdict verdict; /* of what has no control: not tested */
     struct interval log_time;   /* ln of the ratio of times, paired by seed */
     enum verdict time_verdict;
 };
@@ -56,10 +56,11 @@ struct study_entry {
 bool study_reached(const struct study_entry *e);
 
 struct study_verdicts {
-    struct study_entry *v; /* [n] by text and size as they come in the table; the baseline first */
+    struct study_entry *v; /* [n] by text and size as they come in the table; baselines first */
     int n, tested;
-    double noise; /* nats, or of returns: seed standard deviation of the baseline, pooled over sizes and texts */
-    int noise_of; /* how many pairs of size and text that is from */
+    double noise;  /* nats, or of returns: seed standard deviation of baselines, pooled */
+    int noise_of;  /* how many of them that is from */
+    bool controls; /* contenders have controls of their own, not one baseline */
 };
 
 /* `rows` of TABLE_STUDY, which stay the caller's. `threshold`: a fraction, as in verdict_of. */

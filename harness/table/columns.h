@@ -99,7 +99,9 @@
     X(real, energy_ci95_high_j, "J", "95 % interval of that median, upper end")                    \
     X(i64, launches, "", "times that the case was started, each in a process of its own")          \
     X(real, between_launch_pct, "%",                                                               \
-      "standard deviation of the launches' medians; empty for one launch")
+      "standard deviation of the launches' medians; empty for one launch")                         \
+    X(real, layers_run, "layers", "layers that a token ran, on average; empty where all run all")  \
+    X(real, layers_run_p90, "layers", "layers that nine of ten tokens do not exceed")
 
 #define MEMORY_COLUMNS(X)                                                                          \
     KEY_COLUMNS(X)                                                                                 \
@@ -158,6 +160,7 @@
     X(real, eval_ns, "ns", "time of the whole evaluation")                                         \
     X(real, tokens_per_s, "1/s", "tokens scored per second")                                       \
     X(real, layers_run, "layers", "layers that a token ran, on average; empty where all run all")  \
+    X(real, layers_run_p90, "layers", "layers that nine of ten tokens do not exceed")              \
     X(i64, answers_scored, "tokens", "scored tokens that a generated text calls answers")          \
     X(real, answer_nll_nats, "nats", "mean nll of the answers; empty without any")                 \
     X(real, answer_floor_nats, "nats", "mean nll of the answers under the true source")            \
@@ -281,7 +284,10 @@
     X(real, valid_return_ci95_low, "", "95 % interval of valid_return")                            \
     X(real, valid_return_ci95_high, "", "")                                                        \
     X(real, random_return, "", "exact mean return of actions at random")                           \
-    X(real, optimum_return, "", "exact mean return of the best policy, or a bound of it")
+    X(real, optimum_return, "", "exact mean return of the best policy, or a bound of it")         \
+    X(real, ponder_steps, "",                                                                      \
+      "steps and rest of a token, on average since the row before, where tokens halt (R of "       \
+      "Graves 2016)")
 
 /* One row per job of a study: a training, in study.csv of the study's run. */
 #define STUDY_COLUMNS(X)                                                                           \
@@ -294,7 +300,9 @@
     X(line, status_detail, "", "why the status is not ok")                                         \
     X(text, role, "", "tune: to choose a learning rate; final: at the chosen one, and scored")     \
     X(text, contender, "", "name of what is compared in the study")                                \
-    X(i64, baseline, "0/1", "1: the others are compared with this one")                            \
+    X(i64, baseline, "0/1", "1: others are compared with this one, or it with none")               \
+    X(text, control, "", "contender that it is compared with; empty for none")                     \
+    X(text, skeleton, "", "--skeleton, and what its model has otherwise; empty for own")           \
     X(text, size, "", "name of the size in the study")                                             \
     X(line, corpus, "", "name of the text, or of the task, in the study")                          \
     X(i64, seed, "", "seed of weights, text and dropout")                                          \

@@ -166,6 +166,51 @@ Test(study_runs, rows_and_verdicts)
     ran_free(&again);
 }
 
+/* Each variant against its own control: one that the file has is shared, the others are added, with
+ * the seeds of a baseline. What a line of options says is its control's, too. */
+Test(study_runs, controls)
+{
+    static const char *const pairs[][2] = {
+        {"xl", "vanilla"},           {"gtrxl", "xl"}, {"adanorm", "xl --norm pre"},
+        {"wide", "xl --d-inner 24"}, {"vanilla", ""}, {"xl --norm pre", ""},
+        {"xl --d-inner 24", ""}};
+
+    write_file("controls.study", "variants = xl gtrxl adanorm\nbaseline = control\n"
+                                 "variant = wide: --variant gtrxl --d-inner 24\n" SIZES
+                                 "corpus = copy: train.txt valid.txt test.txt\n"
+                                 "rates = 1e-3\nseeds = 3\nbaseline-seeds = 4\nsteps = 4\n");
+    struct ran r = run_bench(folder, "study controls.study --threads 1 --out r --format csv");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "copy,s,adanorm,xl --norm pre,"), "%s", r.out.data);
+    ran_free(&r);
+    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    const struct study_row *const row = rows.row;
+    cr_expect_eq(rows.n, 3 * 3 + 4 * 4);
+    for (size_t i = 0; i < rows.n; i++) {
+        size_t at = 0;
+        while (at < ARRAY_LEN(pairs) && strcmp(pairs[at][0], row[i].contender) != 0)
+            at++;
+        cr_assert_lt(at, ARRAY_LEN(pairs), "%s", row[i].contender);
+        cr_expect_str_eq(row[i].status, "ok", "%s", row[i].status_detail);
+        cr_expect_str_eq(row[i].control, pairs[at][1]);
+        cr_expect_eq(row[i].d_inner, strstr(pairs[at][0], "24") || at == 3 ? 24 : 64);
+        cr_expect_eq(row[i].baseline, at == 0 || at >= 4, "%s", row[i].contender);
+    }
+    rows_free(&rows);
+    r = run_bench(folder, "study r/latest --format md");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "the controls (pooled over 4); p and verdict are corrected for 4"),
+              "%s", r.out.data);
+    ran_free(&r);
+    write_file("named.study", "variant = none: --d-inner 24\nbaseline = control\n" SIZES
+                              "corpus = copy: train.txt valid.txt test.txt\n"
+                              "rates = 1e-3\nsteps = 4\n");
+    r = run_bench(folder, "study named.study --dry-run");
+    expect_exit(&r, 2);
+    cr_expect(strstr(r.err.data, "variant none does not name one"), "%s", r.err.data);
+    ran_free(&r);
+}
+
 /* Killed in the first jobs, between two of them, and near the end; then again while it goes on. */
 Test(study_runs, killed_and_continued)
 {

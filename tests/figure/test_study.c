@@ -69,6 +69,32 @@ Test(plot_study, differences_from_the_baseline)
     plot_free(&p);
 }
 
+/* Labels name the control, and controls without one share the origin. */
+Test(plot_study, differences_from_controls)
+{
+    static const char *const pairs[][2] = {{"low", ""}, {"high", ""}, {"a", "low"}, {"b", "high"}};
+    static struct study_row row[32];
+    char path[FILE_PATH], labels[256] = "";
+    size_t n = 0;
+    struct err e;
+
+    for (int seed = 1; seed <= 3; seed++)
+        for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+            add(row, &n, pairs[i][0], "s", seed, 2 + (double)i, 1);
+            text_put(row[n - 1].control, TEXT_SIZE, pairs[i][1]);
+            row[n - 1].baseline = i < 2;
+        }
+    folder_path(path, tables[TABLE_STUDY].file);
+    cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, row, n, &e), OK, "%s", e.msg);
+    struct plot p = must_plot(folder, "study");
+    for (int i = 0; i < p.n; i++)
+        if (p.point[i].kind == 0)
+            snprintf(labels + strlen(labels), sizeof(labels) - strlen(labels), "%s;",
+                     p.point[i].label);
+    cr_expect_str_eq(labels, "a vs low;b vs high;its control;");
+    plot_free(&p);
+}
+
 Test(plot_study, nothing_to_compare)
 {
     static struct study_row row[2];

@@ -84,6 +84,7 @@ Test(study_file, refuses_what_it_does_not_know)
         {"corpus = c: copy:lag=8\ntask = t: tmaze:\n", "line 2"},
         {"task = t: tmaze:\ncorpus = c: copy:lag=8\n", "line 2"},
         {"equal-parameters = perhaps\n", "line 1"},
+        {"skeleton = mine\n", "line 1"},
         {"train = --seq \"12\n", "line 1"},
         {"variants = vanilla\ncorpus = c: copy:lag=8\nsteps = 1\n", "rates"},
         {"variants = vanilla\ncorpus = c: copy:lag=8\nrates = 1\n", "steps"},
@@ -213,6 +214,38 @@ Test(study_file, equal_parameters)
     cr_expect_leq((double)most, 1.01 * 1.01 * (double)least);
     for (int i = 0; i < p.plan.n; i++)
         cr_expect(p.plan.jobs[i].role == STUDY_FINAL && p.plan.jobs[i].lr == 1e-3);
+    plan_end(&p);
+}
+
+/* What a control says of norms and feed-forward networks gives way to a skeleton: less is trained. */
+Test(study_file, controls_with_a_skeleton)
+{
+    static const char *const pairs[][2] = {
+        {"xl", "vanilla"}, {"alibi", NULL},     {"vanilla", NULL},
+        {"adanorm", "xl"}, {"switch", "alibi"}, {"own", "alibi --norm pre --skeleton own"}};
+    struct planned p;
+
+    plan_text(&p,
+              "variants = adanorm switch xl\nvariant = own: --variant switch --skeleton own\n"
+              "baseline = control\nskeleton = post\nsize = s: --layers 2 --d-model 64 --heads 4\n"
+              "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\n",
+              "");
+    cr_assert_eq(p.st, OK, "%s", p.e.msg);
+    for (int i = 0; i < p.plan.n_models; i++) {
+        const struct study_model *const m = &p.plan.models[i];
+        size_t at = 0;
+        while (at < ARRAY_LEN(pairs) && strcmp(pairs[at][0], m->variant->name) != 0)
+            at++;
+        cr_expect(at < ARRAY_LEN(pairs) ||
+                      strcmp(m->variant->name, "alibi --norm pre --skeleton own") == 0,
+                  "%s", m->variant->name);
+        if (at < ARRAY_LEN(pairs) && pairs[at][1])
+            cr_expect(m->control && strcmp(m->control->name, pairs[at][1]) == 0, "%s: %s",
+                      m->variant->name, m->control ? m->control->name : "none");
+        const bool own = strcmp(m->variant->name, "own") == 0 || strchr(m->variant->name, ' ');
+        cr_expect_eq(strstr(m->line, "--skeleton post") != NULL, !own, "%s", m->line);
+        cr_expect_eq(m->config.wiring, own ? WIRING_PRE : WIRING_POST, "%s", m->line);
+    }
     plan_end(&p);
 }
 

@@ -101,6 +101,49 @@ Test(study_verdict, clear_differences_and_none)
     free(t.row);
 }
 
+/* Each against its own control: "first" is better than its control and worse than the other one, and
+ * a control may have a control. Holm's correction is over all pairs. */
+Test(study_verdict, own_controls)
+{
+    static const struct {
+        const char *contender, *control;
+        double nats;
+        bool baseline;
+    } of[] = {{"low", "", 1, true},
+              {"high", "low", 3, true},
+              {"first", "high", 2, false},
+              {"second", "low", 1.5, false},
+              {"lost", "gone", 1.5, false}};
+    static const double noise[] = {0.01, -0.01, 0.002};
+    struct table_of_rows t = make_rows();
+
+    for (int seed = 1; seed <= 3; seed++)
+        for (size_t i = ARRAY_LEN(of); i-- > 0;) {
+            struct study_row *const r =
+                add(&t, of[i].contender, "s", seed, of[i].nats + noise[seed - 1]);
+            text_put(r->control, TEXT_SIZE, of[i].control);
+            r->baseline = of[i].baseline;
+        }
+    struct study_verdicts v = verdicts(&t);
+    cr_expect(v.controls);
+    cr_expect_eq(v.tested, 3);
+    cr_expect_eq(v.noise_of, 2);
+    cr_expect(v.v[0].row->baseline == 1 && v.v[1].row->baseline == 1, "controls come first");
+    cr_expect_eq(entry(&v, "first", "s")->verdict, STUDY_BETTER);
+    cr_expect_float_eq(entry(&v, "first", "s")->quality.diff.mid, -1, 1e-12);
+    cr_expect_eq(entry(&v, "second", "s")->verdict, STUDY_WORSE);
+    cr_expect_eq(entry(&v, "high", "s")->verdict, STUDY_WORSE);
+    cr_expect_float_eq(entry(&v, "high", "s")->quality.diff.mid, 2, 1e-12);
+    cr_expect_eq(entry(&v, "low", "s")->verdict, STUDY_NOT_TESTED);
+    cr_expect_eq(entry(&v, "lost", "s")->verdict, STUDY_NOT_TESTED);
+    cr_expect(strstr(entry(&v, "lost", "s")->why, "control"), "%s", entry(&v, "lost", "s")->why);
+    const struct study_entry *const least = entry(&v, "second", "s");
+    cr_expect_float_eq(least->p, least->quality.p, 1e-15, "the largest p is not multiplied");
+    cr_expect_float_eq(entry(&v, "high", "s")->p, 3 * entry(&v, "high", "s")->quality.p, 1e-15);
+    study_verdicts_free(&v);
+    free(t.row);
+}
+
 /* Of a text that asks, answers are compared, and the way is from blind to the floor. The rest of
  * the loss would say the opposite. */
 Test(study_verdict, answers_are_compared)

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Controls of a study's variants. */
+#include "study_controls.h"
+
+#include "harness/cli/option_set.h"
+#include "harness/cli/option_words.h"
+#include "harness/table/record.h"
+#include "harness/util/grow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char variant_option[] = "--variant";
+
+/* Print the words that are not the variant's name. */
+static void print_rest(FILE *f, const struct words *w)
+{
+    const size_t n = sizeof(variant_option) - 1;
+
+    for (int i = 0; i < w->n; i++) {
+        const char *const word = w->v[i].text;
+        const bool names = strncmp(word, variant_option, n) == 0;
+        if (names && !word[n])
+            i++;
+        else if (!names || word[n] != '=') {
+            fputc(' ', f);
+            word_print(f, word, '\0');
+        }
+    }
+}
+
+enum skeleton study_skeleton(const struct study *s, const struct study_item *variant)
+{
+    const char *const from[] = {variant->words, s->train};
+    enum skeleton is = (enum skeleton)s->skeleton;
+
+    for (size_t i = ARRAY_LEN(from); i-- > 0;) {
+        struct options o = {0};
+        if (options_parse_line(&o, from[i], NULL) == OK && options_typed(&o, "skeleton"))
+            is = (enum skeleton)o.skeleton;
+        options_free(&o);
+    }
+    return is;
+}
+
+static bool is_of_skeletons(const char *option)
+{
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        if (model_choices[i].skeleton && strcmp(model_choices[i].option, option) == 0)
+            return true;
+    return false;
+}
+
+/* "--variant xl --norm pre": a control, without what the line of its variant says itself, and, with
+ * a skeleton, without what skeletons say. */
+static void print_control(FILE *f, const struct words *control, const struct options *line,
+                          enum skeleton skeleton)
+{
+    fprintf(f, "%s %s", variant_option, control->v[0].text);
+    for (int i = 1; i + 1 < control->n; i += 2) {
+        const char *const option = control->v[i].text + 2;
+        if (!options_typed(line, option) && (!skeleton || !is_of_skeletons(option)))
+            fprintf(f, " --%s %s", option, control->v[i + 1].text);
+    }
+}
+
+/* The words of the control of item `i`, kept by the study; NULL: it has none. */
+static enum status control_words(const char **out, struct study *s, int i, struct err *e)
+{
+    const struct study_item *const item = &s->variants.v[i];
+    struct words line = {0}, control = {0};
+    struct options o = {0};
+    struct bytes text = {0};
+    enum status st = options_parse_line(&o, item->words, e);
+
+    *out = NULL;
+    const bool named = st == OK && options_typed(&o, "variant") && o.variants.n == 1;
+    if (st == OK && !named)
+        st = fail(e, E_USAGE,
+                  "%.200s line %d: variant %s does not name one, so it has no control  -> write "
+                  "--variant",
+                  s->path, item->line, item->name);
+    const struct variant *const v = named ? variant_find(o.variants.v[0]) : NULL;
+    FILE *const f = v && v->control ? bytes_open(&text, e) : NULL;
+    if (f) { /* what names no variant is refused when jobs are planned */
+        st = words_split(&line, &s->words, item->words, NULL, 0, e);
+        if (st == OK)
+            st = words_split(&control, &s->words, v->control, NULL, 0, e);
+        if (st == OK) {
+            print_control(f, &control, &o, study_skeleton(s, item));
+            print_rest(f, &line);
+        }
+        const enum status closed = bytes_close(f, &text, st == OK ? e : &(struct err){""});
+        st = st == OK ? closed : st;
+        *out = st == OK ? options_keep(&s->words, text.data, text.n) : NULL;
+    }
+    free(text.data);
+    words_free(&line);
+    words_free(&control);
+    options_free(&o);
+    return st;
+}
+
+/* The variant with these words; it is added if there is none. */
+static enum status find_or_add(int *found, struct study *s, const char *words, int line,
+                               struct err *e)
+{
+    struct study_items *const list = &s->variants;
+    const char *const name = words + sizeof(variant_option);
+
+    for (*found = 0; *found < list->n; ++*found)
+        if (strcmp(list->v[*found].words, words) == 0)
+            return OK;
+    if (strlen(name) >= TEXT_SIZE)
+        return fail(e, E_USAGE,
+                    "%.200s line %d: its control has a name of %zu characters  -> use at most %d",
+                    s->path, line, strlen(name), TEXT_SIZE - 1);
+    if (GROW(list->v, list->n, e) != OK)
+        return E_NOMEM;
+    list->v[list->n++] = (struct study_item){name, words, line, -1};
+    return OK;
+}
+
+enum status study_add_controls(struct study *s, struct err *e)
+{
+    const int n = s->variants.n;
+    enum status st = OK;
+
+    for (int i = 0; i < n && st == OK; i++) {
+        const char *words = NULL;
+        int control = -1;
+        st = control_words(&words, s, i, e);
+        if (st == OK && words)
+            st = find_or_add(&control, s, words, s->variants.v[i].line, e);
+        s->variants.v[i].control = control;
+    }
+    return st;
+}
