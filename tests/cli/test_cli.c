@@ -176,8 +176,8 @@ Test(cli, sources_and_all_of_the_past_are_words)
 {
     struct ran r = run_shell(folder, "\"$BENCH\" list sources --columns source --format jsonl");
     expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "{\"source\": \"copy:lag=192,p=0.9,alphabet=16\"}") ||
-                  strstr(r.out.data, "{\"source\":\"copy:lag=192,p=0.9,alphabet=16\"}"),
+    cr_expect(strstr(r.out.data, "{\"source\": \"copy:lag=192,p=0.9,alphabet=16,groups=1\"}") ||
+                  strstr(r.out.data, "{\"source\":\"copy:lag=192,p=0.9,alphabet=16,groups=1\"}"),
               "%s", r.out.data);
     cr_expect(strstr(r.out.data, "flipflop:ignore=0.8"));
     ran_free(&r);
