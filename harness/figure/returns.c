@@ -41,6 +41,7 @@ static enum status add_return(struct places *all, struct place at, double value,
         return E_NOMEM;
     at.sum = at.least = at.most = value;
     at.seeds = 1;
+    CHECK(all->v); /* GROW made room */
     all->v[all->n++] = at;
     return OK;
 }
@@ -115,6 +116,17 @@ static enum status add_bounds(struct plot *p, const struct places *all, const st
     return st;
 }
 
+/* A training that was interrupted has validated where the others have not: no mean. */
+static bool all_seeds(const struct places *all, const struct place *t)
+{
+    int most = 0;
+
+    for (int i = 0; i < all->n; i++)
+        if (all->v[i].panel == t->panel && all->v[i].series == t->series)
+            most = max_int(most, all->v[i].seeds);
+    return t->seeds == most;
+}
+
 static enum status add_lines(struct plot *p, const struct places *all, struct err *e)
 {
     enum status st = OK;
@@ -122,6 +134,8 @@ static enum status add_lines(struct plot *p, const struct places *all, struct er
     for (int i = 0; i < all->n && st == OK; i++) {
         const struct place *const t = &all->v[i];
         struct plot_point a = plot_point_empty();
+        if (!all_seeds(all, t))
+            continue;
         a.row = t->panel;
         a.series = t->series;
         a.kind = KIND_RETURN;
