@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-SIZES = "--d-model 512 --heads 8 --threads 1 --ckpt none --launches 1"
+SIZES = "--d-model 512 --heads 8 --threads 1 --ckpt none --launches 1 --max-time 1"
 CASES = {
     "attention": "--variant vanilla,xl,shaw --clip 32 --workload attn --seq 128,512 --mem 0,512",
     "attention with its backward pass": "--variant vanilla,xl,shaw --clip 32 --workload attn --phase fwd_bwd --seq 512 --mem 0",
@@ -96,7 +96,7 @@ def table(what, times, programs, simd, seen):
 def main():
     p = argparse.ArgumentParser(usage=__doc__, add_help=True)
     p.add_argument("programs", nargs="+", metavar="NAME=PROGRAM")
-    p.add_argument("--rounds", type=int, default=7)
+    p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--graph", metavar="NAME")
     p.add_argument("--simd", default="avx512")
     p.add_argument("--quick", action="store_true")
