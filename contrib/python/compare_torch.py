@@ -7,11 +7,13 @@
 Ways to compute one call: benchattn; sdpa, PyTorch's scaled_dot_product_attention; flex, its FlexAttention,
 compiled, whose backward PyTorch does not have on CPUs; and composed of products, as equations are written.
 All run in turns, shuffled in every round, so that a slow minute hits all alike. Times are medians with
-quartiles. Memory is what a forward and backward pass needed at its peak beyond what was there before.
+quartiles. Memory is what a forward and backward pass, its inputs' gradients included, needs at its peak
+beyond what is there before; it is taken after all times, with an allocator that keeps nothing.
 Errors are those of outputs and of the gradient of k, against the composed form in double precision,
 relative to the largest number. Prints Markdown.
 """
 import argparse
+import ctypes
 import platform
 import random
 import statistics
@@ -129,6 +131,14 @@ def seconds(what):
     return time.perf_counter() - start
 
 
+def keep_nothing():
+    """Let glibc give every larger block back to the kernel when it is freed."""
+    MMAP_THRESHOLD, libc = -3, ctypes.CDLL(None)
+    if libc.mallopt(MMAP_THRESHOLD, 1 << 16) != 1:
+        sys.exit("compare_torch.py: the C library has no mallopt for this  -> use glibc")
+    libc.malloc_trim(0)
+
+
 def peak_bytes(what):
     """Linux counts the largest resident set since it was told to forget it."""
     def status(key):
@@ -159,11 +169,9 @@ def measure(case, found, rounds):
     rows = []
     for name, run, back, _ in able:
         got = both(case, run) if back else (forward(case, run), None)
-        memory = peak_bytes(jobs[name, "both"]) if back else None
-        cells = [name] + [spread(times.get((name, pass_))) for pass_ in ("forward", "both")]
-        cells.append("-" if memory is None else f"{memory / 2 ** 20:.0f} MiB")
+        cells = [case.name, name] + [spread(times.get((name, pass_))) for pass_ in ("forward", "both")]
         cells += [f"{error(g, w):.1e}" if g is not None else "-" for g, w in zip(got, want)]
-        rows.append(cells)
+        rows.append((cells, jobs.get((name, "both"))))
     return rows
 
 
@@ -199,11 +207,13 @@ def main():
     print(f"PyTorch {torch.__version__}, benchattn {engine.backend}, {o.threads} threads, {o.rounds} rounds, {cpu()}\n")
     for line in missing:
         print(f"left out: {line}\n")
-    print("| case | way | forward, ms | forward and backward, ms | memory | error of o | of d_k |")
+    rows = [row for case in cases for row in measure(case, found, o.rounds)]
+    keep_nothing()
+    print("| case | way | forward, ms | forward and backward, ms | error of o | of d_k | memory |")
     print("|---|---|---|---|---|---|---|")
-    for case in cases:
-        for cells in measure(case, found, o.rounds):
-            print(f"| {case.name} | " + " | ".join(cells) + " |", flush=True)
+    for cells, backward in rows:
+        memory = f"{peak_bytes(backward) / 2 ** 20:.1f} MiB" if backward else "-"
+        print(f"| {' | '.join(cells + [memory])} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -191,6 +191,18 @@ Test(install, library_beside_torch)
                "printf '\\nOK\\n' >&2");
 }
 
+/* A training with the attention replaced: the losses agree. */
+Test(install, library_trains_in_torch)
+{
+    run_python(
+        "torch",
+        "printf 'to be or not to be, that is the question' >text && "
+        "\"$PY\" \"$SRC/contrib/python/train_torch.py\" text --setting tiny >out.md && "
+        "[ \"$(sed -n 's/^| .* | \\([0-9.]*\\) |$/\\1/p' out.md | sort -u | wc -l)\" = 1 ] && "
+        "[ \"$(grep -c '^| .* | [0-9.]* |$' out.md)\" = 2 ] && "
+        "printf '\\nOK\\n' >&2");
+}
+
 /* What was installed finds the library that was installed beside it. */
 Test(install, library_beside_its_module)
 {
