@@ -218,6 +218,15 @@ static bool is_common(const struct ranking *r, int s)
     return true;
 }
 
+/* Ratios weigh all shapes alike; times weigh the long ones. */
+static void add_totals(struct ranking *r)
+{
+    for (int i = 0; i < r->n; i++)
+        for (int s = 0; s < r->shapes; s++)
+            if (is_common(r, s))
+                r->v[i].total_ns += place_at(r, i, s)->row->median_ns;
+}
+
 static double sum_of_logs(const struct ranking *r, int i)
 {
     double sum = 0;
@@ -318,6 +327,7 @@ static void rank(const struct maker *m, const struct latency_row *const *rows, i
         r->common += is_common(r, s);
     sort(r);
     rank_over_shapes(m, r);
+    add_totals(r);
     add_energy(r);
 }
 

@@ -22,6 +22,7 @@ struct contestant {
     struct place *place;  /* [shapes] */
     struct change change; /* from the ranking's leader, geometric mean over the shapes that all
                              contestants ran; its interval is NAN without such shapes */
+    double total_ns;      /* its medians in those shapes, added: what all of them cost */
     double bits;          /* bits per unit of text with its longest memory; NAN = not scored */
     double joules;        /* per new token, geometric mean over the shapes that all contestants
                              ran; NAN = not read in one of them */

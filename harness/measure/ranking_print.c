@@ -53,15 +53,15 @@ static void ratio_text(const struct change *c, char *buf, size_t size)
                  (int)strcspn(high.s, "x"), high.s);
 }
 
-/* Cells of a contestant; those of backend, quality and energy may be left out. */
-enum { NAME, BACKEND, RATIO, QUALITY, ENERGY, SAID, CELLS, CELL = TEXT_SIZE + 16 };
+/* Cells of a contestant; some may be left out. */
+enum { NAME, BACKEND, RATIO, TOTAL, QUALITY, ENERGY, SAID, CELLS, CELL = TEXT_SIZE + 16 };
 
 static void fill_cells(char cell[CELLS][CELL], const struct ranking *r, int i, enum ranked what)
 {
     const struct contestant *const v = &r->v[i];
 
     snprintf(cell[NAME], CELL, "%s", v->name);
-    *cell[BACKEND] = *cell[QUALITY] = *cell[ENERGY] = *cell[SAID] = '\0';
+    *cell[BACKEND] = *cell[TOTAL] = *cell[QUALITY] = *cell[ENERGY] = *cell[SAID] = '\0';
     if (what == RANKED_VARIANTS)
         contestant_backends(r, v, "/", cell[BACKEND], CELL);
     if (i > 0)
@@ -70,6 +70,8 @@ static void fill_cells(char cell[CELLS][CELL], const struct ranking *r, int i, e
         snprintf(cell[RATIO], CELL, "%s", units_ns(v->place[0].row->median_ns).s);
     else
         snprintf(cell[RATIO], CELL, "1");
+    if (r->common > 1)
+        snprintf(cell[TOTAL], CELL, "%s", units_ns(v->total_ns).s);
     if (isfinite(v->bits))
         snprintf(cell[QUALITY], CELL, "%5.3f", v->bits);
     if (isfinite(v->joules))
@@ -107,11 +109,22 @@ static void print_quality(FILE *f, const struct rankings *all)
     fputc('\n', f);
 }
 
+/* Columns of a line without the blanks behind it. */
+static int columns_of(const int width[CELLS])
+{
+    int sum = 0;
+
+    for (int k = 0; k < CELLS; k++)
+        sum += width[k] > 0 ? width[k] + 2 : 0;
+    return sum;
+}
+
 static void print_contestants(FILE *f, const struct rankings *all, const struct ranking *r,
-                              enum ranked what)
+                              enum ranked what, int columns)
 {
     char cell[CELLS][CELL],
-        head[CELLS][CELL] = {"", "backend", "time vs best", "quality", "energy/token", ""};
+        head[CELLS][CELL] = {"", "backend", "time vs best", "total time", "quality", "energy/token",
+                             ""};
     int width[CELLS] = {0};
     bool scored = false;
 
@@ -127,6 +140,8 @@ static void print_contestants(FILE *f, const struct rankings *all, const struct 
     for (int k = 0; k < CELLS; k++)
         if (width[k] > 0)
             width[k] = max_int(width[k], terminal_columns(head[k]));
+    if (columns_of(width) > columns)
+        width[TOTAL] = 0;
     print_cells(f, head, width);
     for (int i = 0; i < r->n; i++) {
         fill_cells(cell, r, i, what);
@@ -243,7 +258,7 @@ void rankings_print(FILE *f, const struct rankings *all, enum ranked what, int w
         shapes_text(r, what, shapes, sizeof(shapes));
         fprintf(f, "%s%s by time: %s, %s%s\n", color ? "\033[1m" : "", subject[what], setting,
                 shapes, color ? "\033[0m" : "");
-        print_contestants(f, all, r, what);
+        print_contestants(f, all, r, what, width);
         for (int s = 0; s < r->shapes && r->shapes > 1 && what == RANKED_VARIANTS; s++)
             print_shape(f, r, s, what, width);
         if (r->shapes > 1 && what == RANKED_VARIANTS)
