@@ -214,6 +214,9 @@ void env_gather(const struct topo *t, struct env_facts *f)
     boost_state(f->boost, sizeof(f->boost));
     read_key("/proc/sys/kernel/randomize_va_space", "", f->aslr, sizeof(f->aslr));
     mitigations(f->mitigations, sizeof(f->mitigations));
+    read_key("/proc/cmdline", "", f->kernel_options, sizeof(f->kernel_options));
+    read_key("/sys/devices/system/clocksource/clocksource0/current_clocksource", "",
+             f->clock_source, sizeof(f->clock_source));
     libc_name(f->libc, sizeof(f->libc));
     dl_iterate_phdr(note_openmp, &openmp);
     env_overrides(environ, f->overrides, sizeof(f->overrides));

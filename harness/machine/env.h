@@ -27,7 +27,9 @@ struct env_facts {
     char libc[32];          /* "glibc 2.36"; "" of another one */
     char aslr[8];           /* randomize_va_space: "0", "1", "2"; "" if the kernel does not tell */
     char mitigations[1024]; /* "NAME=what;..." of what the CPU is vulnerable to; cut if longer */
-    char overrides[1024];   /* "NAME=value;..." of library variables; ends in "..." if cut */
+    char kernel_options[1024]; /* /proc/cmdline; cut if longer; "" if it cannot be read */
+    char clock_source[32];     /* "tsc"; "" if the kernel does not tell */
+    char overrides[1024];      /* "NAME=value;..." of library variables; ends in "..." if cut */
     struct topo_facts topo;
     struct quota quota;
     struct clock_facts clock;

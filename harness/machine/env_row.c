@@ -29,6 +29,8 @@ static void put_machine(struct env_row *row, const struct env_facts *f)
     PUT(libc, f->libc);
     PUT(aslr, f->aslr);
     PUT(mitigations, f->mitigations);
+    PUT(kernel_options, f->kernel_options);
+    PUT(clock_source, f->clock_source);
     PUT(cpuset, t->cpuset);
     row->packages = t->packages;
     row->numa_nodes = t->numa_nodes;

@@ -138,6 +138,8 @@ Test(env, facts_of_this_machine)
     if (access("/proc/sys/kernel/randomize_va_space", R_OK) == 0)
         cr_expect(strlen(f.aslr) == 1 && strchr("012", f.aslr[0]), "\"%s\"", f.aslr);
     cr_expect(!strstr(f.mitigations, "Not affected"), "%s", f.mitigations);
+    cr_expect(!strchr(f.kernel_options, '\n') && !strchr(f.clock_source, '\n'));
+    cr_expect(access("/proc/cmdline", R_OK) != 0 || f.kernel_options[0]);
     cr_expect(!f.mitigations[0] || strchr(f.mitigations, '='), "%s", f.mitigations);
 #ifdef __GLIBC__
     char libc[sizeof(f.libc)];
