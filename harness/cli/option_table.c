@@ -43,7 +43,7 @@ static const char *const onednn_isa_words[] = {"sse41",
                                                "avx512_core_amx",
                                                NULL};
 static const char *const workload_words[] = {"attn",  "layer", "segment", "decode",
-                                             "train", "cross", NULL};
+                                             "train", "cross", "request", NULL};
 static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
 /* The i-th word stands for -1 - i. */
 static const char *const mem_words[] = {"all", NULL};
@@ -115,7 +115,7 @@ const struct option_spec option_specs[] = {
      .words = workload_words, .only = PLANS,
      .usual = PLANS,
      .doc = "attn, layer, segment (prefill), decode (one token), train, cross (attention to "
-            "another text)"},
+            "another text), request (a prompt of --mem tokens, then --seq new ones)"},
     {"phase", 0, "LIST", "fwd", AXIS, NAMES, .flags = IN_RUN, AT(phases), .words = phase_words,
      .only = PLANS,
      .doc = "fwd, or fwd_bwd: attn, layer and cross with their backward pass"},
@@ -161,6 +161,8 @@ const struct option_spec option_specs[] = {
     {"d-inner", 0, "N", NULL, "4*d-model", AXIS, INT, .flags = IN_RUN, AT(d_inner), 1, MAX_WIDTH,
      .only = MODELS,
      .doc = "width of the feed-forward layer"},
+    {"vocab", 0, "N", "256", AXIS, INT, .flags = IN_RUN, AT(vocab), 1, 1 << 20, .only = PLANS,
+     .doc = "vocabulary of the models in segment, decode, train and request"},
     MODEL_CHOICES(X)
     {"set", 0, "NAME=N,...", NULL, "as published", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
      AT(settings), .only = MODELS,

@@ -73,7 +73,7 @@ struct options {
     struct names filters; /* each a well-formed expression */
 
     /* the same for all cases */
-    int d_model, heads;
+    int d_model, heads, vocab;
     int kv_heads;               /* 0 = the variant's own */
     int d_head;                 /* 0 = d_model / heads */
     int d_inner;                /* 0 = 4 * d_model */

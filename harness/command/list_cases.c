@@ -84,7 +84,7 @@ int list_cases(struct options *opt)
     if (st == OK)
         st = text_table_select(&s, &opt->columns, &e);
     if (st == OK)
-        st = plan_published(opt, NULL, &e);
+        st = plan_published(opt, &e);
     if (st == OK)
         st = plan_asked(&p, opt, &e);
     for (int i = 0; i < p.n && st == OK; i++)

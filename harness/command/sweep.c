@@ -30,8 +30,7 @@ struct sweep {
     int timed, noisy; /* rows */
     double noisiest_pct;
     int samples, preempted;
-    int throttled;  /* rows */
-    int vocabulary; /* of the published model that is timed, 0 = none */
+    int throttled; /* rows */
 };
 
 /* Share of the free memory that cases may take; the rest is for the page cache and a margin. */
@@ -137,10 +136,9 @@ static void tell_plan(struct sweep *w)
                  t->checks >= 1 ? " of checks" : "");
 }
 
-/* What the defaults leave out, and what the timed model lacks of the published one. */
+/* What the defaults leave out. */
 static void tell_left_out(struct sweep *w)
 {
-    const struct bench_case *lm = w->plan.cases, *const end = lm + w->plan.n;
     const struct options *const o = w->s.opt;
 
     if (o->quiet)
@@ -150,13 +148,6 @@ static void tell_left_out(struct sweep *w)
                      "note: ref, the slow reference, is left out  -> --backend auto includes it; "
                      "--quick: a first look%s",
                      o->argc <= 1 ? ", some 15 s" : "");
-    while (lm < end && !workload_is_model(lm->workload))
-        lm++;
-    if (lm < end && w->vocabulary > lm->config.V)
-        console_note(&w->s.console,
-                     "note: times are those of a model with a vocabulary of %d; the embedding and "
-                     "output layer for the %d symbols of %s are left out",
-                     lm->config.V, w->vocabulary, o->ckpt);
 }
 
 static enum status estimate_by(struct sweep *w, const struct speeds *speeds, struct err *e)
@@ -578,7 +569,7 @@ int cmd_sweep(struct options *opt)
         sweep_free(&w);
         return code;
     }
-    st = plan_published(opt, &w.vocabulary, &e);
+    st = plan_published(opt, &e);
     if (st == OK)
         st = session_open(&w.s, opt, &e);
     if (st == OK)

@@ -313,6 +313,21 @@ static void print_reason(const struct console *s, const struct result *r, const 
     print_filled(s, bad ? "\033[31m" : "", whole, REASON);
 }
 
+/* What the median of a request consists of. */
+static void print_tokens(const struct console *s, const struct result *r)
+{
+    char line[TABLE_LINE];
+
+    if (!(r->first_ns > 0))
+        return;
+    if (r->token_ns > 0)
+        snprintf(line, sizeof(line), "%13s first token %s, each further one %s, 99 %% below %s", "",
+                 units_ns(r->first_ns).s, units_ns(r->token_ns).s, units_ns(r->token_p99_ns).s);
+    else
+        snprintf(line, sizeof(line), "%13s one token, %s", "", units_ns(r->first_ns).s);
+    print_line(s, "", line);
+}
+
 static void print_case(struct console *s, const struct result *r, const struct latency_row *row)
 {
     const struct bench_case *c = r->bcase;
@@ -341,6 +356,7 @@ static void print_case(struct console *s, const struct result *r, const struct l
     noise_text(r, noise, sizeof(noise));
     lay_out_within(s, s->width, text, s->fitting, variant, line);
     print_line(s, "", line);
+    print_tokens(s, r);
 }
 
 static void print_chosen(struct console *s, const struct table *t, const struct latency_row *row)

@@ -7,6 +7,7 @@
 #include "harness/util/suggest.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,17 @@ static struct interval energy_of(const struct result *r, double *work)
     return stats_median_interval(work, r->n);
 }
 
+/* The median over blocks of the field at that offset; NAN where blocks have none. */
+static double median_of(const struct result *r, size_t offset, double *work)
+{
+    for (int i = 0; i < r->n; i++) {
+        const double x = *(const double *)(const void *)((const char *)&r->samples[i] + offset);
+        work[i] = x > 0 ? x : NAN;
+    }
+    stats_sort(work, r->n);
+    return stats_median(work, r->n);
+}
+
 void result_finish(struct result *r)
 {
     static const double STEADY = 0.98;
@@ -60,6 +72,9 @@ void result_finish(struct result *r)
     r->sum = summarize(r->samples, r->n, work);
     r->clock_ratio = r->spin_ns / spin_of(r, work);
     r->energy = energy_of(r, work);
+    r->first_ns = median_of(r, offsetof(struct sample, first_ns), work);
+    r->token_ns = median_of(r, offsetof(struct sample, token_ns), work);
+    r->token_p99_ns = median_of(r, offsetof(struct sample, token_p99_ns), work);
     free(work);
     if (r->status != ROW_OK)
         return;
@@ -211,6 +226,9 @@ void result_latency(struct latency_row *row, const struct result *r, const struc
     row->energy_j = r->energy.mid;
     row->energy_ci95_low_j = r->energy.low;
     row->energy_ci95_high_j = r->energy.high;
+    row->first_token_ns = r->first_ns;
+    row->token_ns = r->token_ns;
+    row->token_p99_ns = r->token_p99_ns;
     if (r->limited)
         row->throttled_periods = r->throttled;
     PUT(row, stop_reason, stop_name[r->outcome.stop]);

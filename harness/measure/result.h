@@ -21,6 +21,9 @@ struct result {
     struct summary sum;
     double clock_ratio;     /* its clock rate / the highest of the group; NAN = unknown */
     struct interval energy; /* joules of a call; NAN = unknown */
+    /* Nanoseconds of runs that make several tokens (sample.h): medians over the blocks, preempted ones
+     * included, because a user waits for those, too; NAN = others. */
+    double first_ns, token_ns, token_p99_ns;
     struct sample *samples;
     int n;
     bool limited;      /* by a CPU quota */

@@ -9,10 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BYTES = 256 }; /* vocabulary of the models: tokens are bytes */
-
 const char *const workload_name[WORK_COUNT + 1] = {"attn",  "layer", "segment", "decode",
-                                                   "train", "cross", NULL};
+                                                   "train", "cross", "request", NULL};
 const char *const phase_name[PHASE_COUNT + 1] = {"fwd", "fwd_bwd", NULL};
 const char *const mem_word[] = {"all", NULL};
 
@@ -26,8 +24,10 @@ void mem_text(char text[MEM_TEXT], int64_t mem)
 
 bool workload_is_model(enum workload w)
 {
-    return w == WORK_SEGMENT || w == WORK_DECODE || w == WORK_TRAIN;
+    return w == WORK_SEGMENT || w == WORK_TRAIN || workload_decodes(w);
 }
+
+bool workload_decodes(enum workload w) { return w == WORK_DECODE || w == WORK_REQUEST; }
 
 enum scope workload_scope(enum workload w)
 {
@@ -181,6 +181,7 @@ void taken_add(struct taken *t, const struct config *c, enum scope scope)
         t->choice[i] = t->choice[i] || choice_applies(&model_choices[i], c, scope);
     t->kv_heads = t->kv_heads || config_groups(c);
     t->skeleton = t->skeleton || scope != SCOPE_CORE;
+    t->vocab = t->vocab || scope == SCOPE_MODEL;
     int i = 0;
     const struct choice *row;
     for (struct settings all = {0}; (row = setting_next(&all)); i++)
@@ -196,6 +197,11 @@ enum status taken_check(const struct taken *t, const struct options *opt, const 
     if (options_typed(opt, "kv-heads") && opt->kv_heads && !t->kv_heads)
         return fail(e, E_USAGE, "--kv-heads %d does not apply to %s  %s", opt->kv_heads, who,
                     what_then);
+    if (options_typed(opt, "vocab") && !t->vocab)
+        return fail(e, E_USAGE,
+                    "--vocab %d does not apply: no whole model runs  -> leave it out, or use "
+                    "--workload segment, decode, train or request",
+                    opt->vocab);
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         if (opt->chosen[i].n && !t->choice[i] && options_typed(opt, model_choices[i].option))
             return fail(e, E_USAGE, "--%s %s does not apply to %s  %s", model_choices[i].option,
@@ -224,11 +230,13 @@ bool case_has_own(const struct bench_case *c)
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e)
 {
     const enum scope scope = workload_scope(c->workload);
-    const enum status st = config_from_options(&c->config, c->variant, c->opt, case_past(c),
-                                               c->layers, scope == SCOPE_MODEL ? BYTES : 0, scope,
-                                               c->workload == WORK_DECODE, at, e);
+    const enum status st = config_from_options(&c->config, c->variant, c->opt, case_kept(c),
+                                               c->layers, scope == SCOPE_MODEL ? c->opt->vocab : 0,
+                                               scope, workload_decodes(c->workload), at, e);
 
-    c->config.max_seq = c->seq + (c->mem_kind == MEM_RECOMPUTE ? c->mem : 0);
+    c->config.max_seq = c->workload == WORK_REQUEST    ? case_kept(c)
+                        : c->mem_kind == MEM_RECOMPUTE ? c->seq + c->mem
+                                                       : c->seq;
     return st;
 }
 
@@ -238,7 +246,7 @@ struct config case_usual_config(const struct bench_case *c)
                                          c->config.F, c->layers, c->config.V);
 
     usual.mem_len = c->config.mem_len;
-    if (c->workload == WORK_DECODE)
+    if (workload_decodes(c->workload))
         model_choices_decode(&usual);
     config_numbers_reset(&usual);
     return usual;
@@ -264,6 +272,8 @@ void case_usual(struct bench_case *usual, const struct bench_case *c, const stru
         usual->config.dh = dh;
     if (c->config.F == usual->config.F && c->config.F != F)
         usual->config.F = F;
+    if (workload_is_model(c->workload))
+        usual->config.V = preset->vocab;
 }
 
 bool case_differs(char text[CHOICE_TEXT], int i, const struct bench_case *c,

@@ -17,6 +17,7 @@ enum workload {
     WORK_DECODE,
     WORK_TRAIN,
     WORK_CROSS,
+    WORK_REQUEST,
     WORK_COUNT
 };
 extern const char *const workload_name[WORK_COUNT + 1]; /* NULL-terminated */
@@ -31,8 +32,9 @@ struct bench_case {
     enum workload workload;
     enum phase phase;
     enum mem_kind mem_kind;               /* resolved: never auto; MEM_NONE for attn */
-    int seq, mem, batch, layers, threads; /* seq = 1 for decode; mem may be MEM_ALL */
-    struct config config;                 /* V = 256 for whole models, 0 otherwise */
+    int seq, mem, batch, layers, threads; /* seq = 1 for decode; mem may be MEM_ALL; a request has a
+                                           * prompt of mem tokens, and adds seq */
+    struct config config;                 /* V = 0 unless a whole model runs */
     /* how it runs, from the options that are not axes */
     const struct options *opt;
     const char
@@ -65,7 +67,8 @@ struct bench_case {
     X(heads, i64, INT, config.H, "heads", "", "query heads", .scope = SCOPE_CORE)                  \
     X(kv_heads, i64, INT, config.kv_heads, "kv-heads", "", "key/value heads", .scope = SCOPE_CORE) \
     X(d_head, i64, INT, config.dh, "d-head", "", "width of a head", .scope = SCOPE_CORE)           \
-    X(d_inner, i64, INT, config.F, "d-inner", "", "width of the feed-forward layer", .scope = SCOPE_CORE)
+    X(d_inner, i64, INT, config.F, "d-inner", "", "width of the feed-forward layer", .scope = SCOPE_CORE) \
+    X(vocab, i64, INT, config.V, "vocab", "tokens", "vocabulary of a whole model; 0 where none runs", .scope = SCOPE_CORE)
 #define THREADS_CHOICE(X) X(threads, i64, INT, threads, "threads", "", "threads asked for", .scope = SCOPE_CORE)
 /* clang-format on */
 
@@ -96,6 +99,8 @@ int chosen_find(const char *name);
 /* Is the workload a whole model: embedding, N layers, output? */
 bool workload_is_model(enum workload w);
 enum scope workload_scope(enum workload w);
+/* Does it run a model one token at a time? */
+bool workload_decodes(enum workload w);
 
 /* Does the phase add information that the workload does not imply? */
 bool case_names_phase(const struct bench_case *c);
@@ -125,7 +130,7 @@ enum status config_at_eval(struct config *c, const struct options *opt,
 /* The options of models that a plan or a training uses. One that nothing uses is an error where it
  * is typed: those of @files and of the environment are for the variants that have them. */
 struct taken {
-    bool choice[MODEL_CHOICE_COUNT], kv_heads, setting[SETTINGS_MOST], skeleton;
+    bool choice[MODEL_CHOICE_COUNT], kv_heads, vocab, setting[SETTINGS_MOST], skeleton;
 };
 void taken_add(struct taken *t, const struct config *c, enum scope scope);
 /* E_USAGE names the first option that is given and not taken; `who` is a variant that has it not.
@@ -145,6 +150,12 @@ static inline int case_past(const struct bench_case *c)
 
 /* Has its model norms, a feed-forward network or biases other than --skeleton says? */
 bool case_has_own(const struct bench_case *c);
+
+/* Rows of past that a layer keeps: in a request all but the last new token are read. */
+static inline int case_kept(const struct bench_case *c)
+{
+    return c->workload == WORK_REQUEST ? c->mem + c->seq - 1 : case_past(c);
+}
 
 /* Does it see more tokens at once than the published model that it measures was made for? */
 static inline bool case_beyond(const struct bench_case *c)

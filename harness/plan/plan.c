@@ -52,7 +52,7 @@ static bool asks_backend(const struct options *opt, const struct bench_case *c)
 static enum mem_kind usual_kind(const struct mem *m, enum workload w, int mem)
 {
     return w == WORK_TRAIN && m->sums && mem != MEM_ALL ? MEM_RECOMPUTE
-                                                        : mem_usual(m, w == WORK_DECODE);
+                                                        : mem_usual(m, workload_decodes(w));
 }
 
 /* Do so many layers show nothing of it? A stack that was asked for says itself which attend. */
@@ -71,7 +71,8 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     const bool any = asks_kind(opt, "auto");
     int n = 0;
 
-    if ((mem == MEM_ALL && w == WORK_ATTN) || hidden(opt, v, w, layers))
+    if ((mem == MEM_ALL && (w == WORK_ATTN || w == WORK_REQUEST)) ||
+        (mem == 0 && w == WORK_REQUEST) || hidden(opt, v, w, layers))
         return 0;
 
     if (w == WORK_ATTN) {
@@ -108,6 +109,9 @@ static const char *why_unsupported(const struct options *opt, const struct varia
         return workload_is_model(w)
                    ? "unsupported: it acts between layers: --layers 6 shows it"
                    : "unsupported: it acts between layers: --workload segment shows it";
+    if (w == WORK_REQUEST && (mem == 0 || mem == MEM_ALL))
+        return mem ? "unsupported: a prompt has a number of tokens"
+                   : "unsupported: there is no prompt";
     if (mem == MEM_ALL)
         return w == WORK_ATTN               ? "unsupported: attention alone carries no state"
                : mem_can(v->mem, MEM_STATE) ? "unsupported: all of the past is in a state"
@@ -380,6 +384,11 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
                     "%s is bidirectional here: it has no context before its text and no next token "
                     " -> use --workload %slayer and --mem 0",
                     m->ahead->name, m->ahead->mixer ? "" : "attn or ");
+    if (only_workload(m->opt) == WORK_REQUEST && m->opt->mem.n == 1 && m->opt->mem.v[0] <= 0)
+        return fail(
+            e, E_USAGE,
+            "--workload request reads a prompt of --mem tokens, not of %s  -> use --mem 512",
+            m->opt->mem.v[0] ? "all" : "0");
     if (m->opt->mem.n == 1 && m->opt->mem.v[0] == MEM_ALL)
         return fail(
             e, E_USAGE,

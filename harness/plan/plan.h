@@ -21,10 +21,9 @@ struct plan {
  * pointers into `opt`. An empty plan is not an error. */
 enum status plan_make(struct plan *p, const struct options *opt, struct err *e);
 
-/* Where --ckpt is a published model: its variant, sizes and choices, for those that were not given;
- * its vocabulary stays that of a case, and goes to `vocabulary` (may be NULL). E_IO as
- * published_open. */
-enum status plan_published(struct options *o, int *vocabulary, struct err *e);
+/* Where --ckpt is a published model: its variant, sizes and choices, for those that were not given.
+ * E_IO as published_open. */
+enum status plan_published(struct options *o, struct err *e);
 
 /* The same for options as a user wrote them: one that no case takes is an error, too. */
 enum status plan_asked(struct plan *p, const struct options *opt, struct err *e);

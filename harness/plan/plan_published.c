@@ -18,8 +18,8 @@ static enum status set(struct options *o, const char *option, const char *text, 
 
 static enum status set_like(struct options *o, const struct bench_case *c, struct err *e)
 {
-    static const int sizes[] = {CASE_variant, CASE_layers, CASE_d_model,
-                                CASE_heads,   CASE_d_head, CASE_d_inner};
+    static const int sizes[] = {CASE_variant, CASE_layers,  CASE_d_model, CASE_heads,
+                                CASE_d_head,  CASE_d_inner, CASE_vocab};
     const struct config usual = case_usual_config(c);
     char text[CHOICE_TEXT];
     enum status st = OK;
@@ -38,7 +38,7 @@ static enum status set_like(struct options *o, const struct bench_case *c, struc
     return st == OK && *text ? set(o, chosen_at(SETTINGS_CHOICE).option, text, e) : st;
 }
 
-enum status plan_published(struct options *o, int *vocabulary, struct err *e)
+enum status plan_published(struct options *o, struct err *e)
 {
     struct published p;
 
@@ -52,8 +52,6 @@ enum status plan_published(struct options *o, int *vocabulary, struct err *e)
                                     .layers = p.config.N,
                                     .config = p.config,
                                     .opt = o};
-    if (vocabulary)
-        *vocabulary = p.config.V;
     st = set_like(o, &like, e);
     o->published = p.config.variant;
     o->longest = p.endless ? 0 : p.context;

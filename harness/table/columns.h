@@ -101,7 +101,14 @@
     X(real, between_launch_pct, "%",                                                               \
       "standard deviation of the launches' medians; empty for one launch")                         \
     X(real, layers_run, "layers", "layers that a token ran, on average; empty where all run all")  \
-    X(real, layers_run_p90, "layers", "layers that nine of ten tokens do not exceed")
+    X(real, layers_run_p90, "layers", "layers that nine of ten tokens do not exceed")              \
+    X(real, first_token_ns, "ns",                                                                  \
+      "of a request: time until the prompt is read, which gives the first new token; median over " \
+      "all blocks")                                                                                \
+    X(real, token_ns, "ns", "of a request: median time of each further token")                     \
+    X(real, token_p99_ns, "ns",                                                                    \
+      "99th percentile of single tokens in a block of calls; median over all blocks, preempted "   \
+      "ones included")
 
 #define MEMORY_COLUMNS(X)                                                                          \
     KEY_COLUMNS(X)                                                                                 \

@@ -247,9 +247,10 @@ enum status child_block(void *ctx, uint32_t calls, bool prime, struct sample *ou
         st = protocol_read(&c->protocol, line, e);
     if (st == OK)
         st = protocol_failure(line, e);
-    /* The last two are unknown to a child of another version. */
-    if (st == OK && sscanf(line, "sample %lf %lf %u %lf %lf", &out->wall_ns, &out->cpu_ns,
-                           &out->involuntary_switches, &out->spin_ns, &out->energy_j) < 3)
+    /* Those behind the third may be unknown to a child of another version. */
+    if (st == OK && sscanf(line, "sample %lf %lf %u %lf %lf %lf %lf %lf", &out->wall_ns,
+                           &out->cpu_ns, &out->involuntary_switches, &out->spin_ns, &out->energy_j,
+                           &out->first_ns, &out->token_ns, &out->token_p99_ns) < 3)
         st = fail(e, E_CHILD, "child process answered \"%.40s\"", line);
     return st == OK ? OK : broken(c, st, e);
 }

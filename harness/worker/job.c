@@ -14,8 +14,8 @@
 const struct workload_ops *workload_ops(enum workload w)
 {
     static const struct workload_ops *const all[WORK_COUNT] = {
-        &workload_attn,   &workload_layer, &workload_segment,
-        &workload_decode, &workload_train, &workload_cross,
+        &workload_attn,  &workload_layer, &workload_segment, &workload_decode,
+        &workload_train, &workload_cross, &workload_request,
     };
 
     CHECK(strcmp(all[w]->name, workload_name[w]) == 0);

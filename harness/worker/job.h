@@ -47,13 +47,17 @@ struct cross_job {
     float *d_y, *d_x, *d_ctx;
 };
 
-/* A whole model: segment, decode and train. */
+/* A whole model: segment, decode, train and request. */
 struct lm_job {
     struct lm lm;
     int32_t *tokens, *targets;
     float *nll;
     int n_scored;
     struct optimizer optimizer; /* train */
+    /* request: the tokens of one reading [B,..], all rows of the output, and the marks */
+    int32_t *run;
+    float *all;
+    int64_t *mark_ns;
 };
 
 struct job {
@@ -75,6 +79,11 @@ struct job {
     size_t n_out;
     int out_shape[3]; /* sequences, positions, width */
     char impl[64];
+    /* Where a run makes several tokens: the time of its beginning and of each token, for the latest
+     * run, if there is a clock. */
+    int64_t (*clock_ns)(void);
+    int64_t *mark_ns; /* [n_marks] */
+    int n_marks;
 };
 
 /* Open the engine and count the arena: job->arena.used is what job_place will take. Costs are known

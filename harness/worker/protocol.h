@@ -9,8 +9,8 @@
  *   ...
  *   close                 report                     and the child ends
  *
- * An answer is lines "name value" closed by "end", or the one line "sample WALL CPU SWITCHES SPIN ENERGY" for a
- * block, or "fail STATUS message" instead of any line. serve.h lists the requests; their handlers
+ * An answer is lines "name value" closed by "end", or the one line "sample WALL CPU SWITCHES SPIN ENERGY FIRST
+ * TOKEN TOKEN_P99" for a block (sample.h), or "fail STATUS message" instead of any line. serve.h lists the requests; their handlers
  * explain the answers. */
 #ifndef PROTOCOL_H
 #define PROTOCOL_H

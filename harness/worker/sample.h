@@ -16,7 +16,10 @@ struct sample {
     uint32_t involuntary_switches; /* of the whole process during the block */
     double spin_ns;                /* of clock_spin_ns after the block; 0 = unknown */
     double energy_j;               /* of the whole machine during the block; 0 or NAN = unknown */
-    bool disturbed;                /* filled in by measure(): involuntary_switches > 0 */
+    /* Of runs that make several tokens; 0 = others. Time to the first, on average over runs; median
+     * and 99th percentile of the time of each further one. */
+    double first_ns, token_ns, token_p99_ns;
+    bool disturbed; /* filled in by measure(): involuntary_switches > 0 */
 };
 
 #endif

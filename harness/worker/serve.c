@@ -72,10 +72,11 @@ static enum status obey_block(struct server *s, const char *words, struct err *e
     if (!s->opened || sscanf(words, "%u %d", &calls, &prime) != 2 || calls == 0)
         return no_sense(request_block.name, words, e);
     const enum status st = worker_block(&s->worker, calls, prime != 0, &out, e);
-    return st == OK
-               ? protocol_write(&s->protocol, e, "sample %.17g %.17g %u %.17g %.17g", out.wall_ns,
-                                out.cpu_ns, out.involuntary_switches, out.spin_ns, out.energy_j)
-               : st;
+    return st == OK ? protocol_write(&s->protocol, e,
+                                     "sample %.17g %.17g %u %.17g %.17g %.17g %.17g %.17g",
+                                     out.wall_ns, out.cpu_ns, out.involuntary_switches, out.spin_ns,
+                                     out.energy_j, out.first_ns, out.token_ns, out.token_p99_ns)
+                    : st;
 }
 
 #define REQUEST(word) const struct request request_##word = {#word, obey_##word}

@@ -161,6 +161,7 @@ enum status worker_open(struct worker *s, const struct bench_case *c, enum role 
         st = job_open(&s->job, c, e);
     if (st != OK)
         return st;
+    s->job.clock_ns = clock_wall_ns;
     report_describe(&s->report, &s->job.engine, &s->team);
     snprintf(s->report.impl, sizeof(s->report.impl), "%s", job_impl(&s->job));
     s->report.arena_bytes = (double)s->job.arena.used;
@@ -292,9 +293,11 @@ static void flush_caches(struct worker *s)
 }
 
 /* Cold: caches are swept before each call, so calls are timed one by one. */
-static void cold_block(struct worker *s, uint32_t calls, struct sample *out)
+static enum status cold_block(struct worker *s, uint32_t calls, struct sample *out, struct err *e)
 {
-    for (uint32_t i = 0; i < calls; i++) {
+    enum status st = OK;
+
+    for (uint32_t i = 0; i < calls && st == OK; i++) {
         flush_caches(s);
         clocks_start(&s->clocks);
         job_run(&s->job);
@@ -302,7 +305,9 @@ static void cold_block(struct worker *s, uint32_t calls, struct sample *out)
         out->wall_ns += span.wall_ns;
         out->cpu_ns += span.cpu_ns;
         out->involuntary_switches += span.switches;
+        st = token_times_add(&s->tokens, &s->job, e);
     }
+    return st;
 }
 
 #ifdef SLOW_PCT
@@ -319,20 +324,23 @@ static void take_longer(const struct clocks *c)
 enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e)
 {
     struct worker *s = ctx;
+    enum status st = OK;
 
-    (void)e;
     *out = (struct sample){.calls = calls};
     if (s->flush) { /* its energy would be that of the sweeps, too */
-        cold_block(s, calls, out);
+        st = cold_block(s, calls, out, e);
         out->spin_ns = clock_spin_ns();
-        return OK;
+        token_times_put(&s->tokens, out);
+        return st;
     }
     if (prime)
         job_run(&s->job);
     energy_start(&s->energy);
     clocks_start(&s->clocks);
-    for (uint32_t i = 0; i < calls; i++)
+    for (uint32_t i = 0; i < calls && st == OK; i++) {
         job_run(&s->job);
+        st = token_times_add(&s->tokens, &s->job, e);
+    }
 #ifdef SLOW_PCT
     take_longer(&s->clocks);
 #endif
@@ -342,13 +350,15 @@ enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *o
     out->wall_ns = span.wall_ns;
     out->cpu_ns = span.cpu_ns;
     out->involuntary_switches = span.switches;
-    return OK;
+    token_times_put(&s->tokens, out);
+    return st;
 }
 
 void worker_close(struct worker *s)
 {
     s->report.rss_peak_bytes = vm_hwm_bytes();
     job_close(&s->job);
+    token_times_free(&s->tokens);
     if (s->own_topo)
         topo_close(s->topo);
     free(s->flush);

@@ -9,7 +9,7 @@
 #include "harness/machine/energy.h"
 #include "job.h"
 #include "report.h"
-#include "sample.h"
+#include "token_times.h"
 
 /* How a child uses the reference output in the shared file. */
 enum role {
@@ -33,6 +33,7 @@ struct worker {
     struct report report;
     unsigned char *flush; /* --cache cold: swept before each timed call */
     size_t flush_bytes;
+    struct token_times tokens; /* of the block that runs */
 };
 
 /* Pin the threads, open the engine, count: report.arena_bytes is known afterwards. `topo`: the

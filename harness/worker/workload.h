@@ -2,7 +2,8 @@
  *
  * The workloads, one table row each: workload_attn.c (the attention core alone), workload_cross.c
  * (attention to another sequence), workload_layer.c (one layer), workload_lm.c (a whole model:
- * segment, decode, train). job.c calls their functions in order and names no workload. */
+ * segment, decode, train), workload_request.c (a prompt and what follows). job.c calls their
+ * functions in order and names no workload. */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 
@@ -65,7 +66,7 @@ struct workload_ops {
 };
 
 extern const struct workload_ops workload_attn, workload_layer, workload_segment, workload_decode,
-    workload_train, workload_cross;
+    workload_train, workload_cross, workload_request;
 
 const struct workload_ops *workload_ops(enum workload w);
 

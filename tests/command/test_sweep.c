@@ -281,22 +281,49 @@ static void expect_notes(struct ran *r, const char *text, bool there)
     ran_free(r);
 }
 
-/* A published model is timed with a small vocabulary, which changes its tokens per second. */
-Test(sweep, says_what_the_timed_model_lacks)
+/* A published model is timed with its vocabulary, unless another one is asked for. */
+Test(sweep, times_a_published_model_with_its_vocabulary)
 {
+    static const struct {
+        const char *options;
+        int64_t vocab;
+    } cases[] = {{"--workload request", 1150}, {"--workload decode --vocab 64", 64}};
     char path[FILE_PATH];
 
     cr_assert(realpath("tests/counted", path));
-    struct ran r = run_bench(folder,
-                             "--ckpt %s/pairs --corpus %s/text.txt --workload decode,segment --seq "
-                             "4 --mem 8 --quick --out r",
-                             path, path);
-    expect_notes(&r, "1150", true);
-    r = run_bench(
-        folder,
-        "--ckpt %s/pairs --corpus %s/text.txt --workload layer --seq 4 --mem 8 --quick --out r",
-        path, path);
-    expect_notes(&r, "1150", false);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct ran r =
+            run_bench(folder,
+                      "--ckpt %s/pairs --corpus %s/text.txt %s --seq 4 --mem 8 --backend "
+                      "ref --quick --out r",
+                      path, path, cases[i].options);
+        expect_exit(&r, 0);
+        ran_free(&r);
+        struct rows rows = latency_of("r/latest");
+        cr_assert_gt(rows.n, 0);
+        cr_expect_eq(((const struct latency_row *)rows.row)->vocab, cases[i].vocab);
+        rows_free(&rows);
+    }
+}
+
+/* What the time of a request consists of, on the screen and in its row. */
+Test(sweep, a_request_has_times_of_tokens)
+{
+    struct ran r =
+        run_bench(folder, "--variant xl --backend ref --workload request --seq 3 --mem 8 "
+                          "--d-model 8 --heads 2 --layers 1 --ckpt none --max-time 0.01 "
+                          "--format table --out r");
+    cr_expect(strstr(r.out.data, " first token "), "%s", r.out.data);
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct rows rows = latency_of("r/latest");
+    cr_assert_eq(rows.n, 1);
+    const struct latency_row *const row = rows.row;
+    cr_expect_str_eq(row->status, "ok");
+    cr_expect(row->first_token_ns > 0 && row->token_ns > 0);
+    cr_expect(row->token_p99_ns >= row->token_ns);
+    cr_expect(row->first_token_ns + 2 * row->token_ns < 3 * row->max_ns);
+    rows_free(&rows);
 }
 
 Test(sweep, leaves_ref_out_and_says_so)

@@ -362,6 +362,7 @@ Test(choices, rows_of_cases_are_the_same_everywhere)
         {"kv_heads", "-V xl --kv-heads 2", "2"},
         {"d_head", "-V xl --d-head 6", "6"},
         {"d_inner", "-V xl --d-inner 100", "100"},
+        {"vocab", "-V xl --vocab 99", "99"},
         {"settings", "-V compressive --set cmem=4,c_ratio=2", "cmem=4,c_ratio=2"},
         {"threads", "-V xl --threads 2", "2"},
     };

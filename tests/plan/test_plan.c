@@ -90,6 +90,7 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
         {"-V xl,bert,alibi --direction causal,both --mem 0", 6}, /* 0 and 4 rows */
         {"-V xl --direction causal,both --mem 0,4", 3},          /* no past that sees ahead */
         {"-V vanilla,bert,xl --workload cross --mem 0,4 --mem-kind hidden,kv", 4},
+        {"-V vanilla,bert,xl --workload request --mem 0,4 --seq 2,3", 6}, /* 2, 3 and 8 */
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -392,6 +393,12 @@ Test(plan, errors_say_what_to_do)
         {"--filter seq<=x", E_USAGE, "--filter \"x\": not a whole number"},
         {"--filter variant<3", E_USAGE, "--filter \"variant<3\": variant is a word"},
         {"-V vanilla --mem-kind kv", E_USAGE, "--mem-kind kv does not apply to vanilla"},
+        {"-V xl -w request --mem 0", E_USAGE,
+         "--workload request reads a prompt of --mem tokens, not of 0  -> use"},
+        {"-V gla -w request --mem all", E_USAGE,
+         "--workload request reads a prompt of --mem tokens, not of all  -> use"},
+        {"-V xl -w attn,layer --vocab 9", E_USAGE,
+         "--vocab 9 does not apply: no whole model runs  -> leave it out"},
         {"-V vanilla --mem all", E_USAGE, "--mem all does not apply to vanilla"},
         {"-V linear --mem all -w attn", E_USAGE, "--mem all does not apply to linear"},
         {"-V linear --mem all --mem-kind recompute", E_USAGE, "--mem all does not apply to linear"},
@@ -503,6 +510,13 @@ Test(plan, config_of_a_case)
             cr_expect(c.clip == 5 && c.rel_rows == 6);
         cr_expect_eq(c.gate, c.variant->gate ? gate_find("input") : NULL);
     }
+    drop_plan(&p, &o);
+
+    must_plan(&p, &o, "-V xl -b ref -w layer,request --seq 8 --mem 5 --vocab 99");
+    cr_assert_eq(p.n, 2);
+    cr_expect(p.cases[0].config.V == 0 && !strstr(p.cases[0].repro, "--vocab"));
+    cr_expect(p.cases[1].config.V == 99 && strstr(p.cases[1].repro, " --vocab 99 "));
+    cr_expect_eq(p.cases[1].config.mem_len, 12); /* the last new token is not read */
     drop_plan(&p, &o);
 
     must_plan(&p, &o, "-V xl -b ref -w layer --seq 8 --mem 0 --same-length --norm pre");

@@ -23,8 +23,8 @@ static const struct table *const latency = &tables[TABLE_LATENCY];
 static const char key_header[] =
     "schema,run_id,host_id,case_id,started_at_utc,status,status_detail,variant,backend,workload,"
     "seq_tokens,mem_tokens,phase,mem_kind,batch_size,layers,d_model,heads,kv_heads,d_head,"
-    "d_inner,gate,rnn_cell,halt,halt_eps,exit_tau,exit_patience,direction,clip,clamp_len,same_"
-    "length,mask,"
+    "d_inner,vocab,gate,rnn_cell,halt,halt_eps,exit_tau,exit_patience,direction,clip,clamp_len,"
+    "same_length,mask,"
     "mask_heads,mask_layers,head_windows,stack,mla,layer_dims,layer_windows,layer_rope_base,"
     "rope_scaling,rope_factor,out_gate,norm_place,ffn,norm,pos,cutoffs,d_embed,div_val,tie_projs,"
     "dtype,kv_dtype,settings,threads,impl,gemm_from,rows_from,isa_used,threads_seen,pin,cpus,"
@@ -37,7 +37,8 @@ static const char *const own_header[] = {
     "flops_pct,peak_bw_pct,"
     "bound,ref_median_ns,ratio_to_ref,max_abs_err,max_rel_err,err_limit,bind_ns,"
     "check_rows,nmse,nmse_limit,throttled_periods,clock_ratio,energy_j,energy_ci95_low_j,"
-    "energy_ci95_high_j,launches,between_launch_pct,layers_run,layers_run_p90",
+    "energy_ci95_high_j,launches,between_launch_pct,layers_run,layers_run_p90,first_token_ns,"
+    "token_ns,token_p99_ns",
     "arena_peak_bytes,weights_bytes,activations_bytes,memory_state_bytes,scores_bytes,"
     "rel_pos_bytes,gradients_bytes,optimizer_bytes,backend_scratch_bytes,model_predicted_bytes,"
     "rss_peak_bytes,rss_before_bytes,rss_delta_bytes,rss_method",

@@ -82,6 +82,9 @@ ParameterizedTest(int *b, job, takes_what_it_counted, .timeout = 120)
         "--batch 2 --clip 4 --threads 2",
         "-w cross -V vanilla,bert,nope --mem-kind hidden,kv --seq 1,9 --mem 20 --d-model 24 "
         "--heads 4 --kv-heads 2 --batch 2 --threads 2",
+        "-w request -V all --seq 4 --mem 9 --batch 2 --d-model 24 --heads 3 --d-inner 40 --layers "
+        "2 "
+        "--mem-kind hidden,kv,recompute,state --threads 2",
         "-w attn,layer,decode -V xl,shaw --clamp-len 5 --clip 0,100 --same-length --seq 7 --mem 30 "
         "--d-model 16 --heads 2 --layers 1 --threads 1",
     };

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Times inside the runs of a block that make several tokens: what a user waits for. */
+#ifndef TOKEN_TIMES_H
+#define TOKEN_TIMES_H
+
+#include "job.h"
+#include "sample.h"
+
+struct token_times {
+    double *ns; /* of single tokens but the first of each run */
+    size_t n;
+    double first_ns; /* sum over runs, each from its beginning to its first token */
+    int runs;
+};
+
+/* After a run: its marks, if it has any. E_NOMEM. */
+enum status token_times_add(struct token_times *t, const struct job *j, struct err *e);
+/* At the end of a block: its fields of the sample, in nanoseconds; then begin anew. */
+void token_times_put(struct token_times *t, struct sample *s);
+void token_times_free(struct token_times *t);
+
+#endif
