@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Tables of results/reference/dtypes.md: what element types gain in time and lose in perplexity, from
-runs of harness/sweeps/dtypes.args (one, or one of each workload) and of bench eval.
+runs of harness/sweeps/dtypes.args (one, or one of each workload) and of bench eval. "q8 x q8" are
+weights of q8 that multiply rows of q8 (--act-dtype).
 usage: scripts/dtypes.py RUN_FOLDER..."""
 import csv
 import os
@@ -16,12 +17,18 @@ def rows(folder, table):
         return [r for r in csv.DictReader(f) if r["status"] == "ok"]
 
 
+# Of weights, of the rows that they multiply ("" = as weights ask for), of keys and values ("" = none).
 def type_of(row):
-    return row["dtype"], row["kv_dtype"]
+    rounded = row.get("act_dtype", "")
+    return row["dtype"], rounded if rounded != "f32" else "", row["kv_dtype"]
 
 
 def f32_of(kind):
-    return "f32", "f32" if kind[1] else ""
+    return "f32", "", "f32" if kind[2] else ""
+
+
+def name_of(kind):
+    return kind[0] + (f" x {kind[1]}" if kind[1] else "")
 
 
 def milliseconds(row, base):
@@ -47,7 +54,7 @@ def times(folders):
             cells.append(milliseconds(row, base) if row and base else "")
         moved = of["decode"]["bytes_moved_min"] if "decode" in of else ""
         cells.append(f"{float(moved) / 1e6:.0f}" if moved else "")
-        print(f"| `{name}` | {kind[0]} | {kind[1]} | {' | '.join(cells)} |")
+        print(f"| `{name}` | {name_of(kind)} | {kind[2]} | {' | '.join(cells)} |")
     print()
 
 
@@ -58,16 +65,16 @@ def perplexities(folders):
             text = os.path.basename(r["corpus"]).split(":")[0]
             models.setdefault((r["variant"], text, r["mem_kind"]), {})[type_of(r)] = r
             kinds[type_of(r)] = True
-    kinds = [k for k in kinds if k[1]] or list(kinds)
+    kinds = [k for k in kinds if k[2]] or list(kinds)
     if not models:
         return
-    names = [k[0] + (", " + k[1] if k[1] else "") for k in kinds]
+    names = [name_of(k) + (", " + k[2] if k[2] else "") for k in kinds]
     print(f"| model, text | {' | '.join(names)} |")
     print("|---|" + "---|" * len(kinds))
     for (name, text, _), of in models.items():
         cells = []
         for kind in kinds:
-            row = of.get(kind) or of.get((kind[0], "") if kind[1] == "f32" else None)
+            row = of.get(kind) or of.get((*kind[:2], "") if kind[2] == "f32" else None)
             if not row:
                 cells.append("")
             elif kind == f32_of(kind):

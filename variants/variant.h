@@ -384,6 +384,7 @@ struct config {
     int exit_patience;         /* layers with the same prediction after which it stops */
     enum elem dtype;           /* of weights (params_hold); no part of files, which are float */
     enum elem kv_dtype;        /* of cached keys and values (MEM_KV); no part of files */
+    enum row_elem act_dtype;   /* of rows that weights in blocks multiply; no part of files */
     /* language model */
     bool tied, out_bias, final_ln;
     float emb_scale, ln_eps;

@@ -4,6 +4,7 @@
 #include "op_bounds.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static double number_of_b(const struct gemm *g, int p, int j)
 {
@@ -17,9 +18,34 @@ static double number_of_b(const struct gemm *g, int p, int j)
     return (double)x;
 }
 
+/* Sums of blocks are exact; the product of the scales, and each step of the sum over blocks round
+ * once, and the vectors' parts are added up in a few more steps. */
+static double quantised_bound(const struct gemm *g, double old, int i, int j)
+{
+    enum { PARTS = 8 }; /* log2 of the lanes and chains, at most */
+    const char *const row = (const char *)g->b_narrow + (size_t)j * elem_row_bytes(g->elem, g->k);
+    const int blocks = (g->k + Q8_BLOCK - 1) / Q8_BLOCK;
+    double sum = 0;
+
+    for (int at = 0; at < blocks; at++) {
+        struct q8_block a, b;
+        const int p = at * Q8_BLOCK;
+        long products = 0;
+        q8_round_row(&a, g->a + i * g->lda + p, g->k - p < Q8_BLOCK ? g->k - p : Q8_BLOCK);
+        elem_block(g->elem, &b, row, at);
+        for (int e = 0; e < Q8_BLOCK; e++)
+            products += labs((long)a.q[e] * b.q[e]);
+        sum += fabs((double)a.scale * (double)b.scale) * (double)products;
+    }
+    return U *
+           ((blocks + 5 + PARTS) * fabs((double)g->alpha) * sum + 4 * fabs((double)g->beta * old));
+}
+
 double product_bound(const struct gemm *g, double old, int i, int j)
 {
-    const int more = g->elem == ELEM_Q8 ? 2 : 0;
+    if (g->quantises)
+        return quantised_bound(g, old, i, j);
+    const int more = elem_in_blocks(g->elem) ? 2 : 0;
     double sum = 0;
 
     for (int p = 0; p < g->k; p++) {

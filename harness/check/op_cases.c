@@ -36,6 +36,8 @@ bool library_adds(const struct engine *g, int op)
 
 const char *op_case_name(int op) { return row_of(op) ? row_of(op)->name : NULL; }
 
+enum elem op_case_elem(int op) { return row_of(op)->elem; }
+
 int op_case_count(int op) { return row_of(op)->cases; }
 
 /* ---- for makers ------------------------------------------------------------------------------ */

@@ -29,8 +29,9 @@ struct op_result {
  * has its turn. */
 void op_check(const struct engine *g, int n, int op, int step, struct op_result *r);
 
-/* Number of cases of an operation. */
+/* Number of cases of an operation, and the element type of its weights. */
 int op_case_count(int op);
+enum elem op_case_elem(int op);
 
 /* Time the large shapes of every operation that `b` implements itself, on one thread of this
  * process, in turns with its parent's. Prints a line for each that ran and was right. */

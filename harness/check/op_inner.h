@@ -112,7 +112,7 @@ struct op_row {
 
 /* Rows of the table by file. */
 enum {
-    PRODUCT_ROWS = 6,
+    PRODUCT_ROWS = 9,
     SOFTMAX_ROWS = 4,
     NORM_ROWS = 2,
     ACT_ROWS = 4,

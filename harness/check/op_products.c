@@ -144,8 +144,21 @@ static void narrow_make(struct trial *t, int at, enum elem elem)
     snprintf(t->name, sizeof(t->name), "m, n, k = %d, %d, %d, mode %d", shape[0], n, k, mode);
 }
 
+static void int8_make(struct trial *t, int at)
+{
+    narrow_make(t, at, ELEM_Q8);
+    t->a.gemm.quantises = true;
+}
+
+static void int8_q4_make(struct trial *t, int at)
+{
+    narrow_make(t, at, ELEM_Q4);
+    t->a.gemm.quantises = true;
+}
+
 static void bf16_make(struct trial *t, int at) { narrow_make(t, at, ELEM_BF16); }
 static void q8_make(struct trial *t, int at) { narrow_make(t, at, ELEM_Q8); }
+static void q4_make(struct trial *t, int at) { narrow_make(t, at, ELEM_Q4); }
 
 /* ---- with an activation ---------------------------------------------------------------------- */
 
@@ -307,6 +320,16 @@ static void gate_bounds(struct trial *t)
 static bool has_act(const struct engine *g) { return g->backend->gemm_act != NULL; }
 static bool has_gate(const struct engine *g) { return g->backend->gemm_gate != NULL; }
 
+/* Of weights that have `bytes` each. */
+#define NARROW_ROW(text, type, maker, bytes)                                                       \
+    {                                                                                              \
+        .name = text, .op = OP_gemm, .cases = NARROW_CASES, .elem = type, .make = maker,           \
+        .run = gemm_run, .bounds = gemm_bounds,                                                    \
+        .timing = {{"1x4096x4096", "GB/s", (bytes)*1e-9 * 4096 * 4096},                            \
+                   {"128x512x512", "GFLOP/s", 2e-9 * 128 * 512 * 512},                             \
+                   {"512x512x512", "GFLOP/s", 2e-9 * 512 * 512 * 512}},                            \
+    }
+
 const struct op_row op_products[PRODUCT_ROWS] = {
     {.name = "gemm",
      .op = OP_gemm,
@@ -326,26 +349,11 @@ const struct op_row op_products[PRODUCT_ROWS] = {
      .bounds = gemm_bounds,
      .timing = {{"128x512x512", "GFLOP/s", 2e-9 * 128 * 512 * 512},
                 {"512x512x512", "GFLOP/s", 2e-9 * 512 * 512 * 512}}},
-    {.name = "gemm_bf16",
-     .op = OP_gemm,
-     .cases = NARROW_CASES,
-     .elem = ELEM_BF16,
-     .make = bf16_make,
-     .run = gemm_run,
-     .bounds = gemm_bounds,
-     .timing = {{"1x4096x4096", "GB/s", 2e-9 * 4096 * 4096},
-                {"128x512x512", "GFLOP/s", 2e-9 * 128 * 512 * 512},
-                {"512x512x512", "GFLOP/s", 2e-9 * 512 * 512 * 512}}},
-    {.name = "gemm_q8",
-     .op = OP_gemm,
-     .cases = NARROW_CASES,
-     .elem = ELEM_Q8,
-     .make = q8_make,
-     .run = gemm_run,
-     .bounds = gemm_bounds,
-     .timing = {{"1x4096x4096", "GB/s", 1.125e-9 * 4096 * 4096},
-                {"128x512x512", "GFLOP/s", 2e-9 * 128 * 512 * 512},
-                {"512x512x512", "GFLOP/s", 2e-9 * 512 * 512 * 512}}},
+    NARROW_ROW("gemm_bf16", ELEM_BF16, bf16_make, 2),
+    NARROW_ROW("gemm_q8", ELEM_Q8, q8_make, 1.125),
+    NARROW_ROW("gemm_int8", ELEM_Q8, int8_make, 1.125),
+    NARROW_ROW("gemm_q4", ELEM_Q4, q4_make, 0.625),
+    NARROW_ROW("gemm_int8_q4", ELEM_Q4, int8_q4_make, 0.625),
     {.name = "gemm_act",
      .op = -1,
      .cases = N_SHAPES * ACT_MODES * PLACES,

@@ -92,7 +92,8 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
         .flags = IN_RUN,                                                                           \
         .at = offsetof(struct options, chosen[CHOICE_##name_]),                                    \
         .row = &model_choices[CHOICE_##name_],                                                     \
-        .only = CHOICE_##name_ == CHOICE_kv_dtype ? PLANS : MODELS,                                \
+        .only = CHOICE_##name_ == CHOICE_kv_dtype || CHOICE_##name_ == CHOICE_act_dtype ? PLANS    \
+                                                                                        : MODELS,  \
         AXIS,                                                                                      \
     },
 

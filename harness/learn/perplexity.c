@@ -167,7 +167,7 @@ static bool is_f32(const char *type) { return !*type || strcmp(type, elem_name[E
 /* Percent by which its perplexity is above that of the same in f32 in this run; NAN without one. */
 static double against_f32(const struct session *s, const struct perplexity_row *row)
 {
-    static const char *const but[] = {"dtype", "kv_dtype", NULL};
+    static const char *const but[] = {"dtype", "kv_dtype", "act_dtype", NULL};
     const struct table *const t = &tables[TABLE_PERPLEXITY];
     struct rows rows = {0};
     double pct = NAN;

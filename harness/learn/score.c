@@ -171,7 +171,7 @@ static enum status open_stream(struct stream *t, const struct weights *w, struct
     if (st == OK)
         st = lm_init(&t->lm, &c, e);
     if (st == OK)
-        st = params_hold(&t->lm.params, c.dtype, &t->s->engine, e);
+        st = params_hold(&t->lm.params, c.dtype, c.act_dtype, &t->s->engine, e);
     if (st == OK && c.V > LARGE_VOCABULARY)
         t->lm.block = ROWS_AT_ONCE;
     if (st == OK)

@@ -140,12 +140,13 @@ static const char *why_not_narrow(const struct bench_case *c)
 {
     if (c->config.dtype == ELEM_F32)
         return NULL;
-    return c->workload == WORK_CROSS || (c->workload == WORK_ATTN && c->config.dtype == ELEM_Q8)
+    return c->workload == WORK_CROSS ||
+                   (c->workload == WORK_ATTN && elem_in_blocks(c->config.dtype))
                ? "unsupported: attention alone has no weights"
            : c->phase == PHASE_FWD        ? NULL
            : c->workload == WORK_ATTN     ? "unsupported: attention is trained in f32"
            : c->config.dtype == ELEM_BF16 ? NULL
-                                          : "unsupported: weights are not trained in 8 bits";
+                                          : "unsupported: weights are not trained in 8 bits or 4";
 }
 
 /* Why a case cannot cache keys and values in its element type. */
@@ -208,11 +209,35 @@ static enum status push(struct maker *m, struct bench_case *c, struct err *e)
     return OK;
 }
 
-/* Number of values of a choice for the cases of one variant. */
-static int value_count(const struct options *opt, int i, const struct config *usual,
-                       enum scope scope)
+/* Number of values of a choice for the cases of one variant and shape; it may apply only where a
+ * choice before it has another value than its first. */
+static int value_count(struct maker *m, const struct bench_case *c, int i)
 {
-    return choice_applies(&model_choices[i], usual, scope) ? max_int(opt->chosen[i].n, 1) : 1;
+    const int n = m->opt->chosen[i].n;
+    const enum scope scope = workload_scope(c->workload);
+
+    for (int k = 0; k <= i && n; k++)
+        for (int v = 0; v < max_int(m->opt->chosen[k].n, 1); v++) {
+            int at[MODEL_CHOICE_COUNT] = {0};
+            struct bench_case with = *c;
+            at[k] = v;
+            if (case_configure(&with, at, NULL) == OK &&
+                choice_applies(&model_choices[i], &with.config, scope)) {
+                taken_add(&m->plan->taken, &with.config, scope);
+                return n;
+            }
+        }
+    return 1;
+}
+
+/* Is it the case again that has the first value of a choice that does not apply to it? */
+static bool is_again(const struct bench_case *c, const int at[MODEL_CHOICE_COUNT])
+{
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        if (at[i] > 0 &&
+            !choice_applies(&model_choices[i], &c->config, workload_scope(c->workload)))
+            return true;
+    return false;
 }
 
 /* The cases of one variant and one shape; `c` has the shape. The backend varies fastest, then the
@@ -239,7 +264,7 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
                 "--mem-kind kv has no backward pass: its weights change  -> use hidden or auto");
     enum status st = case_configure(&c, at, e);
     for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++)
-        n *= count[i] = value_count(opt, i, &c.config, scope);
+        n *= count[i] = value_count(m, &c, i);
     taken_add(&m->plan->taken, &c.config, scope);
     const char *const none = c.unsupported;
     for (int i = 0; i < n && st == OK; i++) {
@@ -251,7 +276,7 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
         for (int k = MODEL_CHOICE_COUNT - 1; k >= 0; rest /= count[k--])
             at[k] = rest % count[k];
         st = case_configure(&c, at, e);
-        if (st == OK && !asks_backend(opt, &c))
+        if (st == OK && (is_again(&c, at) || !asks_backend(opt, &c)))
             continue;
         const char *const ahead = none ? NULL : why_not_here(&c);
         c.unsupported = none ? none : ahead ? ahead : why_not_any_narrow(&c);

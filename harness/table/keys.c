@@ -189,9 +189,9 @@ void row_label(const struct latency_row *row, const struct axis *without, char *
         snprintf(before, sizeof(before), "%s=", choice->name);
         if (choice->special && (choice->codec != CODEC_TEXT || choice->words))
             add_word(buf, size, row, find_column(t, choice->name), before,
-                     choice->words == elem_name ? elem_name[ELEM_F32]
-                     : choice->words            ? "none"
-                                                : "0",
+                     choice->words == kv_elem_name ? elem_name[ELEM_F32]
+                     : choice->words               ? "none"
+                                                   : "0",
                      but);
     }
     add_word(buf, size, row, KEY_batch_size, "batch=", "1", but);

@@ -22,13 +22,17 @@ static const double NMSE_LIMIT = 1e-10;
  * of them grow. Backward there are as many more. Keys and values that are cached as bf16 are two
  * more in a layer; in q8 their unit is 2^-7 of a head's largest number, four times as much in
  * squares. One product is checked closely, by `bench check`: a sum of rounded numbers has the bound
- * of any other. */
+ * of any other.
+ *
+ * Rows that are rounded to q8 differ in the same places, by 2^-7 of a block's largest number. */
 static struct bound rounded_bound(const struct bench_case *c)
 {
     enum { Q8_UNIT = 4 };
     const double forward = c->workload == WORK_ATTN ? 1 : 5.0 * c->layers + 1;
     const double products = c->phase == PHASE_FWD ? forward : 2 * forward;
-    const double weights = c->config.dtype == ELEM_BF16 ? products : 0;
+    const double weights = c->config.dtype == ELEM_BF16     ? products
+                           : c->config.act_dtype == ROWS_Q8 ? Q8_UNIT * products
+                                                            : 0;
     const double each = c->config.kv_dtype == ELEM_Q8 ? Q8_UNIT : c->config.kv_dtype == ELEM_BF16;
     const double cached = 2.0 * c->layers * each;
     const double rel = ldexp(sqrt(weights + cached), -8);
@@ -50,7 +54,8 @@ struct bound job_bound(const struct bench_case *c)
 {
     const double more = amplified(c);
 
-    if (c->config.dtype == ELEM_BF16 || c->config.kv_dtype != ELEM_F32)
+    if (c->config.dtype == ELEM_BF16 || c->config.kv_dtype != ELEM_F32 ||
+        c->config.act_dtype != ROWS_F32)
         return rounded_bound(c);
     return (struct bound){.rel = workload_ops(c->workload)->err_limit + more,
                           .nmse = NMSE_LIMIT + more * more};

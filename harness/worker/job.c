@@ -60,7 +60,8 @@ enum status job_open(struct job *j, const struct bench_case *c, struct err *e)
     if (st == OK)
         st = j->ops->declare(j, e);
     if (st == OK)
-        st = params_hold(j->ops->params(j), trains ? ELEM_F32 : c->config.dtype, &j->engine, e);
+        st = params_hold(j->ops->params(j), trains ? ELEM_F32 : c->config.dtype,
+                         c->config.act_dtype, &j->engine, e);
     if (st == OK)
         j->engine.isa = engine_isa(&j->engine, c->config.dtype);
     if (st == OK)

@@ -86,7 +86,7 @@ ParameterizedTest(int *b, narrow, weights_are_widened, .timeout = 120)
     static float wide[N][K], eye[K][K], c[K][N];
     const float first = -1.5f;
 
-    for (enum elem elem = ELEM_BF16; elem <= ELEM_Q8; elem++) {
+    for (enum elem elem = ELEM_BF16; elem < ELEM_COUNT; elem++) {
         const size_t row = elem_row_bytes(elem, K);
         if (!can(*b, elem))
             continue;
@@ -121,4 +121,72 @@ ParameterizedTest(int *b, narrow, weights_are_widened, .timeout = 120)
                                  (double)wide[j][p]);
         }
     }
+}
+
+/* Rows of q8: the product with a weight of 1 in one place and 0 elsewhere is the rounded number
+ * itself, in every place of a row, near ties, of every size, and of what is not finite. */
+static void fill_rows(float *a, int rows, int k)
+{
+    for (int i = 0; i < rows; i++)
+        for (int p = 0; p < k; p++) {
+            const int kind = (i + p / Q8_BLOCK) % 5;
+            const double x = sin(1.3 * p + i), tie = (p * 7 + i) % 254 - 126.5;
+            a[i * k + p] = (float)(kind == 0     ? p % Q8_BLOCK ? tie : 127 /* ties */
+                                   : kind == 1   ? ldexp(x, (i * 5) % 200 - 100)
+                                   : kind == 2   ? x * x * x
+                                   : kind == 3   ? ldexp(x, -140) /* no scale */
+                                   : p % 29 == 3 ? (i % 2 ? INFINITY : NAN)
+                                                 : x);
+        }
+}
+
+ParameterizedTestParameters(narrow, rows_are_quantised) { return every_narrow_backend(); }
+ParameterizedTest(int *b, narrow, rows_are_quantised, .timeout = 120)
+{
+    enum { ROWS = 77, K = 333, BLOCKS = (K + Q8_BLOCK - 1) / Q8_BLOCK };
+    static float a[ROWS * K], eye[K], c[ROWS * K];
+    static struct q8_block weights[K][BLOCKS];
+
+    if (!can(*b, ELEM_Q8))
+        cr_skip_test("%s has no q8", backends[*b]->name);
+    const struct engine g = open_engine(backends[*b]->name, 1);
+    fill_rows(a, ROWS, K);
+    for (int p = 0; p < K; p++) {
+        memset(eye, 0, sizeof(eye));
+        eye[p] = 127; /* the scale is 1 */
+        elem_narrow(ELEM_Q8, weights[p], eye, K);
+    }
+    for (int rows = 1; rows <= ROWS; rows = rows == ROWS ? ROWS + 1 : min_int(3 * rows, ROWS))
+        for (int at = 0; at < ROWS; at += rows) {
+            const int m = min_int(rows, ROWS - at);
+            g.ops.gemm(&(struct gemm){.tb = true,
+                                      .m = m,
+                                      .n = K,
+                                      .k = K,
+                                      .alpha = 1,
+                                      .a = a + at * K,
+                                      .lda = K,
+                                      .ldb = K,
+                                      .elem = ELEM_Q8,
+                                      .b_narrow = weights,
+                                      .quantises = true,
+                                      .c = c + at * K,
+                                      .ldc = K,
+                                      .threads = 1});
+            for (int i = at; i < at + m; i++) {
+                struct q8_block row[BLOCKS];
+                q8_round_row(row, a + i * K, K);
+                bool finite = true;
+                for (int q = 0; q < BLOCKS; q++)
+                    finite = finite && isfinite(row[q].scale);
+                for (int p = 0; p < K; p++) {
+                    const struct q8_block *const in = &row[p / Q8_BLOCK];
+                    const float want =
+                        finite ? in->scale * (float)(127 * in->q[p % Q8_BLOCK]) : NAN;
+                    cr_assert(same(c[i * K + p], want), "%s, %d rows: %a for %a at %d,%d, not %a",
+                              g.backend->name, rows, (double)c[i * K + p], (double)a[i * K + p], i,
+                              p, (double)want);
+                }
+            }
+        }
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Element types against their definitions: every bf16 and what lies between two of them, blocks of
- * 8-bit numbers within half a step. */
+ * 8-bit numbers within half a step, of 4-bit numbers as near as a search finds them. */
 #include "variants/base/elem.h"
+#include "variants/base/rng.h"
 
 #include <criterion/criterion.h>
 #include <float.h>
@@ -122,6 +123,42 @@ Test(elem, q8_of_known_numbers)
     cr_expect_arr_eq(block.q, want, sizeof(want));
 }
 
+/* Rows that are multiplied are rounded in floats: x (127 / max|x|) is off by two roundings of 127 at
+ * most, x / scale here by one, so q is that of a weight or, next to a tie, its neighbour. */
+Test(elem, rows_are_rounded_like_weights)
+{
+    enum { N = 100 };
+    float x[N];
+    struct q8_block row[4], weight[4];
+
+    for (int exponent = -100; exponent <= 100; exponent += 25) {
+        for (int i = 0; i < N; i++)
+            x[i] = (float)ldexp(sin(1.7 * i + exponent) + 0.001 * i, exponent);
+        memset(row, 0x55, sizeof(row));
+        q8_round_row(row, x, N);
+        elem_narrow(ELEM_Q8, weight, x, N);
+        for (int i = 0; i < 4 * Q8_BLOCK; i++) {
+            const struct q8_block *const a = &row[i / Q8_BLOCK], *const b = &weight[i / Q8_BLOCK];
+            const int q = a->q[i % Q8_BLOCK];
+            cr_expect_eq(a->scale, b->scale);
+            cr_expect(q == b->q[i % Q8_BLOCK] ||
+                      fabs(fabs(q - (double)x[i] / (double)a->scale) - 0.5) < 400 * 0x1p-24);
+        }
+    }
+}
+
+Test(elem, a_row_with_what_is_not_finite_has_no_numbers)
+{
+    struct q8_block row[2];
+    float x[Q8_BLOCK + 1] = {[3] = FLT_MIN, [Q8_BLOCK] = INFINITY};
+
+    q8_round_row(row, x, Q8_BLOCK + 1);
+    cr_expect(row[0].scale == 0 && row[0].q[3] == 0 && isnan(row[1].scale));
+    x[31] = NAN;
+    q8_round_row(row, x, Q8_BLOCK);
+    cr_expect(isnan(row[0].scale));
+}
+
 Test(elem, q8_of_zeros_and_of_what_is_not_finite)
 {
     struct q8_block block[2];
@@ -141,6 +178,102 @@ Test(elem, q8_of_zeros_and_of_what_is_not_finite)
         cr_expect(isnan(got[i]));
 }
 
+/* ---- q4 -------------------------------------------------------------------------------------- */
+
+static double squares_left(const float *x, int n)
+{
+    struct q4_block block[4];
+    float got[4 * Q8_BLOCK];
+    double sum = 0;
+
+    memset(block, 0x55, sizeof(block));
+    elem_narrow(ELEM_Q4, block, x, n);
+    elem_widen(ELEM_Q4, got, block, 0, n);
+    for (int i = 0; i < n; i++)
+        sum += ((double)got[i] - (double)x[i]) * ((double)got[i] - (double)x[i]);
+    for (int i = n; i % Q8_BLOCK; i++) {
+        struct q8_block of;
+        elem_block(ELEM_Q4, &of, block, i / Q8_BLOCK);
+        cr_expect_eq(of.q[i % Q8_BLOCK], 0);
+    }
+    return sum;
+}
+
+/* By the scale of Q4_0 alone, largest / -8, which is one of those that are tried. */
+static double squares_left_of_q4_0(const float *x, int n)
+{
+    double sum = 0;
+
+    for (int b = 0; b < n; b += Q8_BLOCK) {
+        const int end = b + Q8_BLOCK < n ? b + Q8_BLOCK : n;
+        double largest = 0;
+        for (int i = b; i < end; i++)
+            largest = fabs((double)x[i]) > fabs(largest) ? (double)x[i] : largest;
+        const double scale = largest / -8;
+        for (int i = b; i < end; i++) {
+            const double got = scale * fmax(-8, fmin(7, rint((double)x[i] / scale)));
+            sum += (got - (double)x[i]) * (got - (double)x[i]);
+        }
+    }
+    return sum;
+}
+
+/* The scale is searched: less is left of normal numbers, on average, and never more. */
+Test(elem, q4_is_nearer_than_without_a_search)
+{
+    static const int lengths[] = {1, 31, 32, 33, 100, 128};
+    float x[128];
+    double all = 0, all_plain = 0;
+
+    for (int seed = 0; seed < 200; seed++) {
+        const int n = lengths[seed % 6];
+        rng_normal(x, (size_t)n, (uint64_t)seed, 1, 0, ldexpf(1, seed % 40 - 20));
+        const double left = squares_left(x, n), plain = squares_left_of_q4_0(x, n);
+        double squares = 0; /* whose scale is rounded to float */
+        for (int i = 0; i < n; i++)
+            squares += (double)x[i] * (double)x[i];
+        cr_expect(left <= plain * (1 + 1e-5) + squares * 0x1p-40, "%d: %g, %g", seed, left, plain);
+        all += n >= 32 ? log(left) : 0;
+        all_plain += n >= 32 ? log(plain) : 0;
+    }
+    cr_expect_lt(all, all_plain - 0.1 * 200 * 4 / 6, "%g %g", all, all_plain);
+}
+
+/* What is 4 bits and a scale already stays so, with its halves in their places. */
+Test(elem, q4_of_its_own_numbers)
+{
+    for (int seed = 0; seed < 100; seed++) {
+        float x[Q8_BLOCK];
+        struct q4_block block;
+        struct q8_block of;
+        const float scale = ldexpf(seed % 2 ? 1.37f : -0.71f, seed % 30 - 15);
+        const int most = seed % 3 ? 8 : 7; /* the largest is -8 or, in some files, 7 or -7 */
+        for (int i = 0; i < Q8_BLOCK; i++)
+            x[i] = scale * (float)((seed * 7 + i * 5) % (2 * most) - most);
+        x[seed % Q8_BLOCK] = scale * (float)-most;
+        elem_narrow(ELEM_Q4, &block, x, Q8_BLOCK);
+        elem_block(ELEM_Q4, &of, &block, 0);
+        for (int i = 0; i < Q8_BLOCK; i++) {
+            const int nibble = i < Q4_BYTES ? block.q[i] & 15 : block.q[i - Q4_BYTES] >> 4;
+            cr_assert_eq(of.q[i], nibble - Q4_ZERO);
+            cr_assert(fabs((double)(of.scale * (float)of.q[i] - x[i])) <=
+                          0x1p-22 * fabs((double)x[i]),
+                      "%d: %g for %g", seed, (double)(of.scale * (float)of.q[i]), (double)x[i]);
+        }
+    }
+}
+
+Test(elem, q4_of_zeros_and_of_what_is_not_finite)
+{
+    float x[2 * Q8_BLOCK] = {[3] = FLT_MIN, [Q8_BLOCK + 9] = INFINITY}, got[2 * Q8_BLOCK];
+    struct q4_block block[2];
+
+    elem_narrow(ELEM_Q4, block, x, 2 * Q8_BLOCK);
+    elem_widen(ELEM_Q4, got, block, 0, 2 * Q8_BLOCK);
+    for (int i = 0; i < Q8_BLOCK; i++)
+        cr_expect(got[i] == 0 && isnan(got[Q8_BLOCK + i]));
+}
+
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 Test(elem, rows_have_their_bytes)
@@ -150,4 +283,6 @@ Test(elem, rows_have_their_bytes)
     cr_expect_eq(elem_row_bytes(ELEM_Q8, 32), 36);
     cr_expect_eq(elem_row_bytes(ELEM_Q8, 33), 72);
     cr_expect_eq(elem_row_bytes(ELEM_Q8, 0), 0);
+    cr_expect_eq(elem_row_bytes(ELEM_Q4, 32), 20);
+    cr_expect_eq(elem_row_bytes(ELEM_Q4, 33), 40);
 }

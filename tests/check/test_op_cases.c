@@ -44,10 +44,8 @@ ParameterizedTest(int *op, op_cases, every_case_on_every_backend, .timeout = 600
                      name, r[i].failed, r[i].cases, r[i].first);
         const char *const no_rounding =
             g[i].can_round ? NULL : "does not round both operands of its products";
-        const char *const lacks = strcmp(name, "gemm_rounded") == 0 ? no_rounding
-                                  : strcmp(name, "gemm_bf16") == 0  ? g[i].lacks[ELEM_BF16]
-                                  : strcmp(name, "gemm_q8") == 0    ? g[i].lacks[ELEM_Q8]
-                                                                    : NULL;
+        const char *const lacks =
+            strcmp(name, "gemm_rounded") == 0 ? no_rounding : g[i].lacks[op_case_elem(*op)];
         cr_expect_str_eq(r[i].refused, lacks ? lacks : "", "%s: %s: %s", g[i].backend->name, name,
                          r[i].refused);
         cr_expect_gt(r[i].cases, 0);

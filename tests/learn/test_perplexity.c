@@ -102,7 +102,9 @@ Test(perplexity, columns_agree)
  * run goes on later. */
 Test(perplexity, types_are_compared_with_f32)
 {
-    static const char *const types[] = {"f32", "bf16", "q8"};
+    static const char *const types[][2] = {{"f32", ""},  {"bf16", ""}, {"q8", ""},
+                                           {"q8", "q8"}, {"q4", ""},   {"q4", "q8"}};
+    enum { TYPES = ARRAY_LEN(types) };
     char path[FILE_PATH];
 
     save_model(false);
@@ -110,7 +112,8 @@ Test(perplexity, types_are_compared_with_f32)
     FILE *f = fopen(path, "w");
     cr_assert(f && fputs("a small text to score", f) >= 0 && fclose(f) == 0);
     struct ran r = run_bench(folder, "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
-                                     "-b ref --threads 1 --pin none --out r --dtype bf16,q8");
+                                     "-b ref --threads 1 --pin none --out r --dtype bf16,q8,q4 "
+                                     "--act-dtype f32,q8");
     expect_exit(&r, 0);
     ran_free(&r);
     r = run_shell(folder, "mv r/2* run; head -n 3 run/perplexity.csv >cut; mv cut "
@@ -118,10 +121,12 @@ Test(perplexity, types_are_compared_with_f32)
     expect_exit(&r, 0);
     ran_free(&r);
     struct rows rows = must_read(folder, "run", TABLE_PERPLEXITY);
-    cr_assert_eq(rows.n, 3);
+    cr_assert_eq(rows.n, TYPES);
     const struct perplexity_row *const row = rows.row;
-    for (int i = 0; i < 3; i++) {
-        cr_expect_str_eq(row[i].dtype, types[i]);
+    for (int i = 0; i < TYPES; i++) {
+        cr_expect_str_eq(row[i].dtype, types[i][0]);
+        cr_expect_str_eq(row[i].act_dtype, types[i][1]);
+        cr_expect(i == 0 || row[i].ppl != row[i - 1].ppl);
         cr_expect(row[i].tokens_scored == row[0].tokens_scored && isfinite(row[i].ppl));
         cr_expect_eq(strstr(row[i].repro, "--dtype") != NULL, i > 0);
         if (i == 0) {

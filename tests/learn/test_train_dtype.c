@@ -35,7 +35,7 @@ static void parse(struct options *o, const char *backend, const char *dtype)
 Test(train_dtype, learns_as_f32)
 {
     enum { STEPS = SANITIZED ? 20 : 60 };
-    double loss[ELEM_Q8];
+    double loss[ELEM_BF16 + 1];
 
     for (enum elem elem = ELEM_F32; elem <= ELEM_BF16; elem++) {
         struct options o;
@@ -62,6 +62,7 @@ Test(train_dtype, types_that_cannot_be_trained)
         {"openblas", "bf16", "do not round both operands"},
         {"onednn", "bf16", "do not round both operands"},
         {"ref", "q8", "not trained in q8"},
+        {"ref", "q4", "not trained in q4"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {

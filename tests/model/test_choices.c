@@ -18,8 +18,9 @@ static const char *other_value(const struct choice *row, int n)
     } own[] = {
         {"halt_eps", {"0.25", "0.5"}},
         {"exit_tau", {"0.25", "1"}},
-        {"dtype", {"bf16", "q8"}},
+        {"dtype", {"bf16", "q4"}},
         {"kv_dtype", {"bf16", "q8"}},
+        {"act_dtype", {"q8"}},
         {"exit_patience", {"3"}},
         {"clamp_len", {"5"}},
         {"same_length", {"1"}},
@@ -57,7 +58,8 @@ Test(model_choices, no_parameter_depends_on_what_evaluation_sets)
         const struct choice *const row = &model_choices[i];
         int tried = 0;
         for (int v = 0; variants[v] && row->at_eval; v++) {
-            const struct config usual = config_default(variants[v], 24, 2, 12, 48, 2, 16);
+            struct config usual = config_default(variants[v], 24, 2, 12, 48, 2, 16);
+            usual.dtype = i == CHOICE_act_dtype ? ELEM_Q8 : usual.dtype;
             struct lm before = {0};
             if (!choice_applies(row, &usual, SCOPE_MODEL) || lm_init(&before, &usual, NULL) != OK)
                 continue;

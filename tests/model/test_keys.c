@@ -87,7 +87,7 @@ static void there_and_back(const struct config *c, const char *changed)
     cr_expect_eq(back.dtype, ELEM_F32, "files are f32, whatever ran");
     for (int i = 0; (row = model_key(i)); i++) /* rows said elsewhere come back too */
         if ((!row->tensor || is_in_tensors(row, c)) && row != &model_choices[CHOICE_dtype] &&
-            row != &model_choices[CHOICE_kv_dtype])
+            row != &model_choices[CHOICE_kv_dtype] && row != &model_choices[CHOICE_act_dtype])
             expect_row(row, &back, c, c, changed);
     for (enum part_slot slot = 0; slot < SLOT_COUNT; slot++) {
         const struct part_numbers *const numbers = config_numbers_of(c, slot);
@@ -165,7 +165,7 @@ static void other_value(char text[CHOICE_TEXT], const struct choice *row, const 
         "9",         "sf",   "sffs",    "window=3", "window=3;stride=2",
         "0,1,1",     "3,3",  "1.5,1.5", "nope",     "rope,nope",
         "2/3/4/0.5", "yarn", "none",    "both",     "2,0;5",
-        "1,0.5",     "0",    "max",     "trig"};
+        "1,0.5",     "0",    "max",     "trig",     "q8"};
     const void *const at = (const char *)base + row->at;
 
     *text = '\0';
@@ -257,6 +257,8 @@ Test(keys, every_row_of_a_model)
                     config_set_masks(&c, variants[v], "block=3;fixed=3,summary=1", "", NULL), OK);
             if (strcmp(row->name, "div_val") == 0 || strcmp(row->name, "tie_projs") == 0)
                 c.adaptive = (struct adaptive){.n = 2, .cut = {3, 6}, .div = 1};
+            if (row == &model_choices[CHOICE_act_dtype])
+                c.dtype = ELEM_Q8;
             n = has(&c, row) && config_check(&c, NULL) == OK ? change(&c, row, 0) : 0;
         }
         cr_expect_gt(n, 0, "nothing takes another %s", row->name);

@@ -178,7 +178,7 @@ static void open_layer(struct layer *t, const struct rounded_form *f, const char
     t->c.dtype = f->dtype, t->c.kv_dtype = f->kv;
     cr_assert_eq(config_check(&t->c, &e), OK, "%s", e.msg);
     cr_assert_eq(sublayers_init(&t->list, &t->c, &t->params, 0, &e), OK, "%s", e.msg);
-    cr_assert_eq(params_hold(&t->params, f->dtype, &t->g, &e), OK, "%s", e.msg);
+    cr_assert_eq(params_hold(&t->params, f->dtype, ROWS_F32, &t->g, &e), OK, "%s", e.msg);
     bind(t, f);
     cr_assert_eq(arena_place(&t->arena, HUGE_NEVER, NULL, NULL, &e), OK);
     memset(t->arena.base, 0xff, t->arena.size);

@@ -115,6 +115,9 @@ Test(choices, axes_of_words_multiply_where_they_apply)
         {"-V mla -w segment,layer --filter mla:expanded", 2},
         {"-V xl,llama -w layer --filter ffn:swiglu", 1},
         {"-V xl,llama,t5 -w layer --filter norm:rms", 2},
+        {"-V xl -w layer --dtype f32,bf16,q8,q4 --act-dtype f32,q8", 6},
+        {"-V xl -w layer --dtype f32,q8 --act-dtype q8 --filter act_dtype:q8", 1},
+        {"-V rope -w layer --rope-scaling none,linear --rope-factor 2,4", 3},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -146,6 +149,8 @@ Test(choices, none_is_made_in_vain)
         "-V universal -w segment --layer-windows 8",
         "-V realformer -w segment --layer-windows 8,0",
         "-V mamba --out-gate swish",
+        "-V xl -w layer --act-dtype q8",
+        "-V xl -w layer --dtype f32,bf16 --act-dtype q8",
     };
     static const char *const others[] = {
         "-V rope,alibi --rope-scaling yarn --rope-factor 2",
@@ -183,6 +188,8 @@ Test(choices, values_go_with_others)
         {"-V rwkv6", "out_gate", ""},
         {"-V gemma", "layer_windows", "4096,0"},
         {"-V gla", "layer_windows", ""},
+        {"-V xl --dtype q8", "act_dtype", ""},
+        {"-V xl --dtype q8 --act-dtype q8", "act_dtype", "q8"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -274,6 +281,7 @@ static const char *value_of(int i, int n)
     static const char *const mask_layers[] = {"0", "0,0", NULL};
     static const char *const head_windows[] = {"3", "2,4;3,0", NULL};
     static const char *const directions[] = {"both", NULL}; /* causal is said by nothing */
+    static const char *const rows[] = {"q8", NULL};         /* likewise f32 */
     static const char *const flags[] = {"1", NULL};
     static const char *const cutoffs[] = {"20,40", "100", NULL};
     static const char *const widths[] = {"16", "48", NULL};
@@ -287,6 +295,7 @@ static const char *value_of(int i, int n)
                : i == CHOICE_layer_rope_base       ? bases[n]
                : i == CHOICE_layer_dims            ? dims[n]
                : i == CHOICE_direction             ? directions[n]
+               : i == CHOICE_act_dtype             ? rows[n]
                : i == CHOICE_mask_layers           ? mask_layers[n]
                : i == CHOICE_head_windows          ? head_windows[n]
                : i == CHOICE_cutoffs               ? cutoffs[n]
@@ -320,13 +329,15 @@ Test(choices, rows_of_models_are_the_same_everywhere)
                 struct plan p = {0};
                 struct err e = {""};
                 c.adaptive.n = clusters;
+                c.dtype = i == CHOICE_act_dtype ? ELEM_Q8 : c.dtype;
                 if (!choice_applies(&model_choices[i], &c, SCOPE_MODEL))
                     continue;
                 snprintf(line, sizeof(line), "-V %s %s%s--%s %s", variants[v]->name,
                          i == CHOICE_direction ? NO_PAST : "-w segment " SMALL,
-                         i == CHOICE_mask_heads ? "--mask window=4;stride=2 "
-                         : clusters             ? "--cutoffs 20 "
-                                                : "",
+                         i == CHOICE_mask_heads  ? "--mask window=4;stride=2 "
+                         : clusters              ? "--cutoffs 20 "
+                         : i == CHOICE_act_dtype ? "--dtype q8 "
+                                                 : "",
                          model_choices[i].option, flag ? "" : value_of(i, n));
                 cr_assert_eq(parse_words(&o, line, &e), OK, "%s: %s", line, e.msg);
                 o.default_threads = 1;

@@ -261,7 +261,7 @@ static inline void model_open_in(struct model *m, const struct config *c, const 
     cr_assert_eq(engine_open(&m->g, backend, threads, NULL, &e), OK, "%s", e.msg);
     cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
     m->lm.all_logits = true;
-    cr_assert_eq(params_hold(&m->lm.params, elem, &m->g, &e), OK, "%s", e.msg);
+    cr_assert_eq(params_hold(&m->lm.params, elem, c->act_dtype, &m->g, &e), OK, "%s", e.msg);
     cr_assert_eq(lm_bind(&m->lm, &m->g, kind, max, &m->arena, &e), OK, "%s", e.msg);
     const size_t counted = m->arena.used;
     cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);

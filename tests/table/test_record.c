@@ -27,7 +27,8 @@ static const char key_header[] =
     "same_length,mask,"
     "mask_heads,mask_layers,head_windows,stack,mla,layer_dims,layer_windows,layer_rope_base,"
     "rope_scaling,rope_factor,out_gate,norm_place,ffn,norm,pos,cutoffs,d_embed,div_val,tie_projs,"
-    "dtype,kv_dtype,settings,threads,impl,gemm_from,rows_from,isa_used,threads_seen,pin,cpus,"
+    "dtype,kv_dtype,act_dtype,settings,threads,impl,gemm_from,rows_from,isa_used,threads_seen,pin,"
+    "cpus,"
     "membind,"
     "cache_mode,seed,repro";
 static const char *const own_header[] = {

@@ -25,11 +25,12 @@ static void must_start(struct job *j, const struct bench_case *c)
 Test(job_dtype, weights_take_their_bytes)
 {
     enum { D = 40, F = 72, VECTORS = 4 * D + F + D }; /* two norms and both biases */
-    static const size_t rows[ELEM_COUNT][2] = {{4 * D, 4 * F}, {2 * D, 2 * F}, {36 * 2, 36 * 3}};
+    static const size_t rows[ELEM_COUNT][2] = {
+        {4 * D, 4 * F}, {2 * D, 2 * F}, {36 * 2, 36 * 3}, {20 * 2, 20 * 3}};
     struct options o;
     struct plan p;
 
-    must_plan(&p, &o, "-w layer -V vanilla -b ref --dtype f32,bf16,q8 " SMALL);
+    must_plan(&p, &o, "-w layer -V vanilla -b ref --dtype f32,bf16,q8,q4 " SMALL);
     cr_assert_eq(p.n, ELEM_COUNT);
     for (int i = 0; i < p.n; i++) {
         struct job j;
@@ -47,7 +48,7 @@ Test(job_dtype, weights_take_their_bytes)
  * well, so that weights alone explain a part of the difference only. */
 Test(job_dtype, reference_computes_with_what_is_stored)
 {
-    for (enum elem elem = ELEM_BF16; elem <= ELEM_Q8; elem++) {
+    for (enum elem elem = ELEM_BF16; elem < ELEM_COUNT; elem++) {
         struct options o;
         struct plan p;
         struct job f32, narrow;
@@ -77,7 +78,7 @@ Test(job_dtype, reference_computes_with_what_is_stored)
             job_run(&f32);
             job_run(&narrow);
             const bool same = memcmp(f32.out, narrow.out, f32.n_out * sizeof(float)) == 0;
-            cr_expect_eq(same, elem == ELEM_Q8, "%s", p.cases[i + 1].repro);
+            cr_expect_eq(same, elem_in_blocks(elem), "%s", p.cases[i + 1].repro);
             for (size_t x = 0; x < f32.n_out; x++)
                 cr_assert(fabsf(f32.out[x] - narrow.out[x]) < 0.1f);
             job_close(&f32);
@@ -85,6 +86,48 @@ Test(job_dtype, reference_computes_with_what_is_stored)
         }
         drop_plan(&p, &o);
     }
+}
+
+/* Rows of q8 are those of the case that asks for them, with the same weights. */
+Test(job_dtype, rows_are_rounded_where_it_is_asked_for)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o,
+              "-w layer,segment,decode -V gtrxl,llama,pkm -b ref --dtype f32,q8 "
+              "--act-dtype f32,q8 --seq 1 --mem 9 --d-model 40 --heads 4 --d-inner 72 "
+              "--layers 2 --threads 2 --mem-kind auto");
+    plan_drop_unsupported(&p);
+    int compared = 0;
+    for (int i = 0; i + 1 < p.n; i++) {
+        const struct bench_case *const c = &p.cases[i], *const other = &p.cases[i + 1];
+        struct job wide, rounded;
+        struct err e;
+        cr_expect(c->config.dtype == ELEM_Q8 || c->config.act_dtype == ROWS_F32, "%s", c->repro);
+        if (c->config.dtype != ELEM_Q8 || c->config.act_dtype != ROWS_F32)
+            continue;
+        cr_assert(other->config.act_dtype == ROWS_Q8 && other->variant == c->variant);
+        must_start(&wide, c);
+        if (job_open(&rounded, other, &e) != OK) {
+            cr_expect_not_null(strstr(e.msg, "chooses"), "%s: %s", other->repro, e.msg);
+        } else {
+            job_close(&rounded);
+            must_start(&rounded, other);
+            job_run(&wide);
+            job_run(&rounded);
+            cr_expect_eq(wide.arena.part[PART_WEIGHTS], rounded.arena.part[PART_WEIGHTS]);
+            cr_expect(memcmp(wide.out, rounded.out, wide.n_out * sizeof(float)) != 0, "%s",
+                      other->repro);
+            const struct agreement a = agree(rounded.out, wide.out, wide.n_out, job_bound(other));
+            cr_expect(a.within, "%s: %g", other->repro, a.max_rel);
+            compared++;
+        }
+        job_close(&wide);
+        job_close(&rounded);
+    }
+    cr_expect_geq(compared, 6);
+    drop_plan(&p, &o);
 }
 
 /* Every variant in every type: as the reference within the bound of its check, or refused. */
@@ -98,7 +141,8 @@ ParameterizedTest(int *b, job_dtype, backends_agree, .timeout = 300)
 
     if (backend_usable(backends[*b], NULL) != OK)
         cr_skip_test("%s cannot run here", backends[*b]->name);
-    snprintf(line, sizeof(line), "-w attn,layer,segment -V all -b %s --dtype bf16,q8 " SMALL,
+    snprintf(line, sizeof(line),
+             "-w attn,layer,segment -V all -b %s --dtype bf16,q8,q4 --act-dtype f32,q8 " SMALL,
              backends[*b]->name);
     must_plan(&p, &o, line);
     plan_drop_unsupported(&p);
@@ -137,7 +181,9 @@ Test(job_dtype, cases_that_have_no_such_weights)
         const char *line, *why;
     } cases[] = {
         {"-w attn -V vanilla -b ref --dtype q8 ", "unsupported: attention alone has no weights"},
-        {"-w train -V xl -b ref --dtype q8 ", "unsupported: weights are not trained in 8 bits"},
+        {"-w train -V xl -b ref --dtype q8 ",
+         "unsupported: weights are not trained in 8 bits or 4"},
+        {"-w attn -V vanilla -b ref --dtype q4 ", "unsupported: attention alone has no weights"},
         {"-w attn --phase fwd_bwd -V xl -b ref --dtype bf16 ",
          "unsupported: attention is trained in f32"},
     };

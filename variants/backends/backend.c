@@ -128,8 +128,9 @@ enum isa engine_isa(const struct engine *g, enum elem elem)
 
 enum status engine_train_in(struct engine *g, enum elem elem, struct err *e)
 {
-    if (elem == ELEM_Q8)
-        return fail(e, E_UNSUPPORTED, "weights are not trained in q8  -> use f32 or bf16");
+    if (elem_in_blocks(elem))
+        return fail(e, E_UNSUPPORTED, "weights are not trained in %s  -> use f32 or bf16",
+                    elem_name[elem]);
     if (elem == ELEM_BF16 && !g->can_round)
         return fail(
             e, E_UNSUPPORTED,

@@ -51,7 +51,10 @@ struct attn_impl {
  *
  * b may be a weight [n,k] of a narrower element type, with tb and without ta: its rows lie one
  * after the other from b_narrow (elem.h), and b is NULL. Where it is bf16, a is rounded to bf16 as
- * well; sums and c are float. */
+ * well; sums and c are float. Where it is q8 or q4, rows of a may be rounded to q8 (`quantises`;
+ * q8_round_row): integers are multiplied and added for each block of 32 along k, and
+ *
+ *   c = alpha sum over blocks (scale_a scale_b sum q_a q_b) + beta c */
 struct gemm {
     bool ta, tb;
     int m, n, k;
@@ -63,6 +66,7 @@ struct gemm {
     bool rounds;           /* a and b, both floats, are rounded to bf16; not with b_packed */
     enum elem elem;        /* of b */
     const void *b_narrow;  /* NULL where it is f32 */
+    bool quantises;        /* rows of a are rounded to q8 */
     int threads;
 };
 
@@ -486,7 +490,7 @@ enum isa engine_isa(const struct engine *g, enum elem elem);
 
 /* Train in mixed precision (Micikevicius et al. 2018, arXiv:1710.03740): with ELEM_BF16 linear maps
  * round their operands, forward and backward; weights, gradients, sums and all else stay f32.
- * E_UNSUPPORTED if the products cannot. ELEM_F32 changes nothing; weights are not trained in q8. */
+ * E_UNSUPPORTED if the products cannot. ELEM_F32 changes nothing; weights in blocks are not trained. */
 enum status engine_train_in(struct engine *g, enum elem elem, struct err *e);
 
 /* y = f(c + bias) + add with c = op(a) op(b) + beta c: a product and its epilogue, in one pass

@@ -6,42 +6,133 @@
 #include <float.h>
 #include <math.h>
 
-const char *const elem_name[ELEM_COUNT + 1] = {"f32", "bf16", "q8"};
+const char *const elem_name[ELEM_COUNT + 1] = {"f32", "bf16", "q8", "q4"};
+const char *const kv_elem_name[] = {"f32", "bf16", "q8", NULL};
+const char *const row_elem_name[ROW_ELEM_COUNT + 1] = {"f32", "q8"};
 
 static int blocks(int n) { return (n + Q8_BLOCK - 1) / Q8_BLOCK; }
 
 size_t elem_row_bytes(enum elem elem, int n)
 {
     return elem == ELEM_Q8     ? (size_t)blocks(n) * sizeof(struct q8_block)
+           : elem == ELEM_Q4   ? (size_t)blocks(n) * sizeof(struct q4_block)
            : elem == ELEM_BF16 ? (size_t)n * sizeof(uint16_t)
                                : (size_t)n * sizeof(float);
 }
 
-/* n numbers as q; returns their scale. A scale below the normal numbers would be flushed to zero by
- * the kernels: it is zero here. */
-static float quantise(int8_t *q, const float *x, int n)
+/* The scale of n numbers. One below the normal numbers would be flushed to zero by the kernels: it is
+ * zero here. */
+static float scale_of(const float *x, int n, float *largest)
 {
-    float largest = 0;
-
-    memset(q, 0, (size_t)n);
+    *largest = 0;
     for (int i = 0; i < n; i++) {
         const float size = fabsf(x[i]);
         if (!(size <= FLT_MAX))
             return NAN;
-        largest = fmaxf(largest, size);
+        *largest = fmaxf(*largest, size);
     }
-    const float scale = largest / 127;
-    if (scale < FLT_MIN)
-        return 0;
+    const float scale = *largest / 127;
+    return scale < FLT_MIN ? 0 : scale;
+}
+
+/* n numbers as q; returns their scale. */
+static float quantise(int8_t *q, const float *x, int n)
+{
+    float largest;
+    const float scale = scale_of(x, n, &largest);
+
+    memset(q, 0, (size_t)n);
+    if (!(scale > 0))
+        return scale;
     for (int i = 0; i < n; i++)
         q[i] = (int8_t)lrint((double)x[i] / (double)scale);
     return scale;
+}
+
+/* n numbers as q4 by largest / -t; returns how much of their sum of squares the best scale of these q
+ * explains, which is what is left of it the less. */
+static double quantise_by(double t, double largest, int8_t q[Q8_BLOCK], const float *x, int n,
+                          double *scale)
+{
+    double xq = 0, qq = 0;
+
+    for (int i = 0; i < n; i++) {
+        const long to = lrint((double)x[i] * (-t / largest));
+        q[i] = (int8_t)(to < -Q4_ZERO ? -Q4_ZERO : to > Q4_ZERO - 1 ? Q4_ZERO - 1 : to);
+        xq += (double)x[i] * q[i];
+        qq += (double)q[i] * q[i];
+    }
+    *scale = xq / qq; /* the q of the largest is not 0 */
+    return xq * *scale;
+}
+
+/* Returns the scale of n numbers as q4, 0 up to a block. */
+static float quantise4(int8_t best[Q8_BLOCK], const float *x, int n)
+{
+    enum { FIRST = 7 * 8, LAST = 9 * 8 }; /* eighths */
+    float size, found = scale_of(x, n, &size);
+    double most = 0, largest = 0;
+
+    memset(best, 0, Q8_BLOCK);
+    if (!(found > 0))
+        return found;
+    for (int i = 0; i < n && largest == 0; i++)
+        largest = fabsf(x[i]) == size ? (double)x[i] : 0;
+    for (int t = FIRST; t <= LAST; t++) {
+        int8_t q[Q8_BLOCK] = {0};
+        double scale;
+        const double explained = quantise_by(t / 8.0, largest, q, x, n, &scale);
+        if (explained <= most)
+            continue;
+        most = explained;
+        found = (float)scale;
+        memcpy(best, q, sizeof(q));
+    }
+    return found;
+}
+
+static void quantise4_block(struct q4_block *to, const float *x, int n)
+{
+    int8_t q[Q8_BLOCK];
+
+    to->scale = quantise4(q, x, n);
+    for (int i = 0; i < Q4_BYTES; i++)
+        to->q[i] = (uint8_t)((q[i] + Q4_ZERO) | (q[i + Q4_BYTES] + Q4_ZERO) << 4);
 }
 
 static void quantise_block(struct q8_block *to, const float *x, int n)
 {
     memset(to, 0, sizeof(*to));
     to->scale = quantise(to->q, x, n);
+}
+
+void elem_block(enum elem elem, struct q8_block *to, const void *row, int b)
+{
+    const struct q4_block *const block = (const struct q4_block *)row + b;
+
+    CHECK(elem_in_blocks(elem));
+    if (elem == ELEM_Q8) {
+        *to = ((const struct q8_block *)row)[b];
+        return;
+    }
+    to->scale = block->scale;
+    for (int i = 0; i < Q4_BYTES; i++) {
+        to->q[i] = (int8_t)((block->q[i] & 15) - Q4_ZERO);
+        to->q[i + Q4_BYTES] = (int8_t)((block->q[i] >> 4) - Q4_ZERO);
+    }
+}
+
+void q8_round_row(struct q8_block *row, const float *x, int n)
+{
+    for (int b = 0; b < blocks(n); b++) {
+        struct q8_block *const to = &row[b];
+        const float *const from = x + b * Q8_BLOCK;
+        const int left = min_int(Q8_BLOCK, n - b * Q8_BLOCK);
+        float largest;
+        *to = (struct q8_block){.scale = scale_of(from, left, &largest)};
+        for (int i = 0; to->scale > 0 && i < left; i++)
+            to->q[i] = (int8_t)lrintf(from[i] * (127 / largest));
+    }
 }
 
 void elem_narrow(enum elem elem, void *row, const float *x, int n)
@@ -55,20 +146,23 @@ void elem_narrow(enum elem elem, void *row, const float *x, int n)
         half[i] = bf16_of(x[i]);
     for (int b = 0; elem == ELEM_Q8 && b < blocks(n); b++)
         quantise_block(&block[b], x + b * Q8_BLOCK, min_int(Q8_BLOCK, n - b * Q8_BLOCK));
+    for (int b = 0; elem == ELEM_Q4 && b < blocks(n); b++)
+        quantise4_block((struct q4_block *)row + b, x + b * Q8_BLOCK,
+                        min_int(Q8_BLOCK, n - b * Q8_BLOCK));
 }
 
 void elem_widen(enum elem elem, float *x, const void *row, int first, int n)
 {
     const uint16_t *const half = row;
-    const struct q8_block *const block = row;
-
     if (elem == ELEM_F32)
         memcpy(x, (const float *)row + first, (size_t)n * sizeof(*x));
     for (int i = 0; elem == ELEM_BF16 && i < n; i++)
         x[i] = bf16_float(half[first + i]);
-    for (int i = 0; elem == ELEM_Q8 && i < n; i++) {
-        const struct q8_block *const of = &block[(first + i) / Q8_BLOCK];
-        x[i] = of->scale * (float)of->q[(first + i) % Q8_BLOCK];
+    struct q8_block block;
+    for (int i = 0; elem_in_blocks(elem) && i < n; i++) {
+        if (i == 0 || (first + i) % Q8_BLOCK == 0)
+            elem_block(elem, &block, row, (first + i) / Q8_BLOCK);
+        x[i] = block.scale * (float)block.q[(first + i) % Q8_BLOCK];
     }
 }
 

@@ -14,9 +14,17 @@
  *           scale = max|x| / 127
  *           q     = x / scale to nearest, ties to even
  *
- *         The last block is filled up with zeros. The number that a q stands for is scale q,
- *         rounded to float. Where a block holds what is not finite, its scale and thus all of its
- *         numbers are NaN. */
+ *   q4    likewise from -8 to 7, in half a byte each. The scale is the one of 17 candidates around
+ *         the largest number / -8, refined, whose numbers are nearest in the sum of squares:
+ *
+ *           q     = x (-t / largest) to nearest, within [-8, 7], for t = 7, 7.125, .. 9
+ *           scale = sum x q / sum q^2
+ *
+ *         so numbers that are a scale times such q already, as those of Q4_0 are, stay what they
+ *         are but for the scale's last bits.
+ *
+ * The last block is filled up with zeros. The number that a q stands for is scale q, rounded to
+ * float. Where a block holds what is not finite, its scale and thus all of its numbers are NaN. */
 #ifndef ELEM_H
 #define ELEM_H
 
@@ -24,8 +32,18 @@
 
 #include <string.h>
 
-enum elem { ELEM_F32, ELEM_BF16, ELEM_Q8, ELEM_COUNT };
-extern const char *const elem_name[ELEM_COUNT + 1]; /* "f32" "bf16" "q8" NULL */
+enum elem { ELEM_F32, ELEM_BF16, ELEM_Q8, ELEM_Q4, ELEM_COUNT };
+extern const char *const elem_name[ELEM_COUNT + 1]; /* "f32" "bf16" "q8" "q4" NULL */
+extern const char
+    *const kv_elem_name[]; /* those that cached keys and values have, NULL at the end */
+
+/* What rows are rounded to before weights multiply them: nothing beyond what the type of the weights
+ * asks for, or q8, with weights in blocks. */
+enum row_elem { ROWS_F32, ROWS_Q8, ROW_ELEM_COUNT };
+extern const char *const row_elem_name[ROW_ELEM_COUNT + 1]; /* "f32" "q8" NULL */
+
+/* Is it stored in blocks of 32 with a scale? */
+static inline bool elem_in_blocks(enum elem elem) { return elem == ELEM_Q8 || elem == ELEM_Q4; }
 
 enum { Q8_BLOCK = 32 };
 struct q8_block {
@@ -33,6 +51,13 @@ struct q8_block {
     int8_t q[Q8_BLOCK];
 };
 _Static_assert(sizeof(struct q8_block) == sizeof(float) + Q8_BLOCK, "no padding");
+/* q + 8: number i of the first half in the lower bits of byte i, of the second in the upper. */
+enum { Q4_ZERO = 8, Q4_BYTES = Q8_BLOCK / 2 };
+struct q4_block {
+    float scale;
+    uint8_t q[Q4_BYTES];
+};
+_Static_assert(sizeof(struct q4_block) == sizeof(float) + Q4_BYTES, "no padding");
 
 size_t elem_row_bytes(enum elem elem, int n); /* of n numbers */
 
@@ -41,6 +66,13 @@ void elem_narrow(enum elem elem, void *row, const float *x, int n);
 
 /* Numbers [first, first + n) of such a row. */
 void elem_widen(enum elem elem, float *x, const void *row, int first, int n);
+
+/* Block b of a row that is stored in blocks, as integers and their scale. */
+void elem_block(enum elem elem, struct q8_block *to, const void *row, int b);
+
+/* A row of n numbers that is rounded to q8 to be multiplied: in floats, as vectors do it,
+ *   q = x (127 / max|x|) to nearest, ties to even */
+void q8_round_row(struct q8_block *row, const float *x, int n);
 
 /* Bytes of a row of heads of n numbers, whole words, and such a row in that type. */
 size_t elem_heads_bytes(enum elem elem, int heads, int n);

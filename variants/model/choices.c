@@ -53,6 +53,26 @@ static enum status parse_direction(void *config, const char *text, struct err *e
     return OK;
 }
 
+/* Likewise rows that are not rounded. */
+static void print_rows(char text[CHOICE_TEXT], const void *config)
+{
+    const enum row_elem rows = ((const struct config *)config)->act_dtype;
+
+    snprintf(text, CHOICE_TEXT, "%s", rows == ROWS_F32 ? "" : row_elem_name[rows]);
+}
+
+static enum status parse_rows(void *config, const char *text, struct err *e)
+{
+    enum row_elem i = ROWS_F32;
+
+    while (i < ROW_ELEM_COUNT && strcmp(row_elem_name[i], text) != 0)
+        i++;
+    if (i == ROW_ELEM_COUNT)
+        return fail(e, E_USAGE, "act_dtype \"%.60s\" is unknown  -> use f32, q8", text);
+    ((struct config *)config)->act_dtype = i;
+    return OK;
+}
+
 static const char attends_word[] = "nope"; /* without positions; with them, their name */
 
 static void print_stack(char text[CHOICE_TEXT], const void *config)
@@ -132,6 +152,8 @@ static bool has_kv(const struct config *c)
         attends = config_attends(c, layer);
     return attends && mem_can(config_mem(c), MEM_KV);
 }
+
+static bool has_blocks(const struct config *c) { return elem_in_blocks(c->dtype); }
 
 static bool has_masks(const struct config *c) { return c->variant->mask || c->masks.n; }
 static bool has_layer_masks(const struct config *c) { return has_masks(c) && has_layers(c); }

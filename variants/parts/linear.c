@@ -3,6 +3,13 @@
  * The product of a linear map, and the three of its gradients. */
 #include "linear.h"
 
+void linear_narrow(struct gemm *p, const struct param *w)
+{
+    p->elem = w->elem;
+    p->b_narrow = w->narrow;
+    p->quantises = w->quantises;
+}
+
 struct gemm linear_product(const struct engine *g, const struct param *w, float *y, const float *x,
                            int rows)
 {
@@ -11,8 +18,7 @@ struct gemm linear_product(const struct engine *g, const struct param *w, float 
 
     p.b_packed = g->rounds ? NULL : w->packed;
     p.rounds = g->rounds;
-    p.elem = w->elem;
-    p.b_narrow = w->narrow;
+    linear_narrow(&p, w);
     return p;
 }
 

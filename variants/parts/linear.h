@@ -9,6 +9,8 @@
 
 #include "variants/variant.h"
 
+/* What a product with w has of its element type: b, and whether rows are rounded to q8. */
+void linear_narrow(struct gemm *p, const struct param *w);
 /* y [rows,out] = x W^T */
 struct gemm linear_product(const struct engine *g, const struct param *w, float *y, const float *x,
                            int rows);

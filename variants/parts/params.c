@@ -157,24 +157,28 @@ static bool is_weight(const struct param *w)
     return w->group == PARAM_MATRICES || w->group == PARAM_OUTPUT || w->group == PARAM_EMBEDDINGS;
 }
 
-enum status params_hold(struct params *p, enum elem elem, const struct engine *g, struct err *e)
+enum status params_hold(struct params *p, enum elem elem, enum row_elem rows,
+                        const struct engine *g, struct err *e)
 {
+    const bool quantises = rows == ROWS_Q8 && elem_in_blocks(elem);
+
     if (g->lacks[elem])
         return fail(e, E_UNSUPPORTED, "unsupported in %s: %s  -> use another backend",
                     elem_name[elem], g->lacks[elem]);
     for (int i = 0; i < p->n; i++) {
         struct param *const w = &p->v[i];
-        if (elem == ELEM_BF16 && w->chooses)
+        if ((elem == ELEM_BF16 || quantises) && w->chooses)
             return fail(e, E_UNSUPPORTED,
-                        "unsupported in bf16: %s chooses, and rounded rows choose otherwise  -> "
-                        "use f32 or q8",
-                        w->name);
+                        "unsupported in %s: %s chooses, and rounded rows choose otherwise  -> "
+                        "use --dtype f32, or q8 or q4 with --act-dtype f32",
+                        elem_name[elem], w->name);
         if (elem != ELEM_F32 && is_weight(w) && !w->narrows && !w->wide)
             return fail(
                 e, E_UNSUPPORTED,
                 "unsupported in %s: %s is not read by plain products only  -> use --dtype f32",
                 elem_name[elem], w->name);
         w->elem = w->narrows ? elem : ELEM_F32;
+        w->quantises = w->narrows && quantises;
     }
     return OK;
 }
@@ -207,6 +211,7 @@ struct param param_rows(const struct param *p, ptrdiff_t first, int n)
         .n = (size_t)n * (size_t)length,
         .stack = 1,
         .elem = p->elem,
+        .quantises = p->quantises,
         .data = p->data ? p->data + at : NULL,
         .narrow =
             p->narrow ? (char *)p->narrow + (size_t)first * elem_row_bytes(p->elem, length) : NULL,
@@ -262,6 +267,7 @@ void params_borrow(struct params *p, const struct params *from)
     for (int i = 0; i < p->n; i++) {
         p->v[i].data = from->v[i].data;
         p->v[i].elem = from->v[i].elem;
+        p->v[i].quantises = from->v[i].quantises;
         p->v[i].narrow = from->v[i].narrow;
         p->v[i].packed = from->v[i].packed;
         p->v[i].borrowed = true;

@@ -76,12 +76,13 @@ struct param {
     bool wide;    /* a map that is float in every model: see params_wide */
     bool chooses; /* see params_chooses */
     enum elem elem;
-    float *data;   /* NULL if elem is not f32 */
-    void *narrow;  /* rows of the last dimension (elem.h); NULL if elem is f32 */
-    float *grad;   /* same shape; NULL unless the model is bound for training */
-    bool borrowed; /* data and packed belong to another list: see params_borrow */
-    float *packed; /* in the backend's preferred order; NULL = unpacked */
-    int stack;     /* tensors stored as one matrix, of which this is the first; 0 = it is in
+    bool quantises; /* elem is q8, and so are the rows that it multiplies: params_hold */
+    float *data;    /* NULL if elem is not f32 */
+    void *narrow;   /* rows of the last dimension (elem.h); NULL if elem is f32 */
+    float *grad;    /* same shape; NULL unless the model is bound for training */
+    bool borrowed;  /* data and packed belong to another list: see params_borrow */
+    float *packed;  /* in the backend's preferred order; NULL = unpacked */
+    int stack;      /* tensors stored as one matrix, of which this is the first; 0 = it is in
                     * another's stack */
 };
 struct params {
@@ -121,9 +122,11 @@ const struct param *params_find(const struct params *p, const char *name);
  * tensors with their own names, shapes and values. */
 void params_stack(struct params *p, int first, int count);
 int param_out(const struct param *w); /* rows of W and of the tensors stacked after it */
-/* Before they are placed: let maps and embeddings be of this type; all else is float. E_UNSUPPORTED
- * where a part reads one of them in another way, and where the engine has no such products. */
-enum status params_hold(struct params *p, enum elem elem, const struct engine *g, struct err *e);
+/* Before they are placed: let maps and embeddings be of this type; all else is float. Weights in
+ * blocks may multiply rows of q8. E_UNSUPPORTED where a part reads one of them in another way, and
+ * where the engine has no such products. */
+enum status params_hold(struct params *p, enum elem elem, enum row_elem rows,
+                        const struct engine *g, struct err *e);
 /* Give it these values, rounded to its type. */
 void param_set(struct param *p, const float *values);
 /* n rows of the last dimension from row `first` on, as a matrix: a head's or an expert's part. */

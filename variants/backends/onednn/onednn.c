@@ -150,8 +150,8 @@ static enum isa core_isa(enum elem elem)
 
 static const char *lacks(enum elem elem)
 {
-    if (elem == ELEM_Q8)
-        return "its products with 8-bit weights take 8-bit rows, too";
+    if (elem_in_blocks(elem))
+        return "its products of narrow integers have no scale for each 32 numbers";
     return elem == ELEM_BF16 && !generates(dnnl_cpu_isa_avx512_core)
                ? "its products with bf16 need AVX-512"
                : NULL;

@@ -18,7 +18,7 @@ static struct key key_of(const struct gemm *g, const struct heads *heads,
     const uint32_t second = packed ? FORM_PACKED : g->tb ? FORM_TB : 0;
     const uint32_t type = g->elem == ELEM_BF16 ? FORM_BF16 : 0;
 
-    CHECK(g->elem != ELEM_Q8 && (!type || (g->tb && !g->ta && !heads->n)));
+    CHECK(!elem_in_blocks(g->elem) && (!type || (g->tb && !g->ta && !heads->n)));
 
     return (struct key){
         .lda = g->lda,

@@ -81,6 +81,32 @@ static const float *row_of_b(float *to, const struct gemm *g, int j, int p0, int
     return to;
 }
 
+/* sum += the products [p0, p0+n) of rows that are rounded to q8: those of a block are integers, whose
+ * sum times both scales is added. p0 begins a block. */
+static void add_quantised(struct block *x, const struct gemm *g, int p0, int n)
+{
+    struct q8_block rows[GEMM_ROWS][GEMM_PRODUCTS / Q8_BLOCK];
+
+    CHECK(elem_in_blocks(g->elem) && g->tb && !g->ta);
+    for (int i = 0; i < x->rows; i++)
+        q8_round_row(rows[i], g->a + (x->i0 + i) * g->lda + p0, n);
+    for (int j = 0; j < x->columns; j++) {
+        const char *const row =
+            (const char *)g->b_narrow + (size_t)(x->j0 + j) * elem_row_bytes(g->elem, g->k);
+        for (int p = 0; p < n; p += Q8_BLOCK) {
+            struct q8_block b;
+            elem_block(g->elem, &b, row, (p0 + p) / Q8_BLOCK);
+            for (int i = 0; i < x->rows; i++) {
+                const struct q8_block *const a = &rows[i][p / Q8_BLOCK];
+                int sum = 0;
+                for (int e = 0; e < Q8_BLOCK; e++)
+                    sum += a->q[e] * b.q[e];
+                x->sum[i][j] += (double)a->scale * (double)b.scale * sum;
+            }
+        }
+    }
+}
+
 /* sum += the products [p0, p0+n). */
 static void add_products(struct block *x, const struct gemm *g, int p0, int n)
 {
@@ -123,7 +149,8 @@ static void gemm_ref(const struct gemm *g)
                               .j0 = j0,
                               .columns = min_int(GEMM_COLUMNS, g->n - j0)};
             for (int p = 0; p < g->k; p += GEMM_PRODUCTS)
-                add_products(&x, g, p, min_int(GEMM_PRODUCTS, g->k - p));
+                (g->quantises ? add_quantised : add_products)(&x, g, p,
+                                                              min_int(GEMM_PRODUCTS, g->k - p));
             for (int i = 0; i < x.rows; i++)
                 for (int j = 0; j < x.columns; j++) {
                     float *c = g->c + (i0 + i) * g->ldc + j0 + j;

@@ -9,7 +9,8 @@
  * registers of the last step is not faster.
  *
  * A lane of a vector holds PER_LANE numbers of k: one float, narrower numbers being widened; with
- * VEC_BF16, whose products are of bf16 alone, a pair. */
+ * VEC_BF16, whose products are of bf16 alone, a pair; with VEC_INT8, whose products are of q8 with
+ * q8, a pair, and after each block of 32 its scale. */
 #include "lanes.h"
 #include "narrow.h"
 #include "tile.h"
@@ -24,22 +25,31 @@
  * writes all of c, so it is long: KC, half of L2, where B lies packed in memory. What is packed
  * here, KB x NB, is read again for each block of A; it may be as large as L2, because its slivers
  * are streams. */
+#if defined(VEC_INT8)
+/* Products and sums are two instructions, the first with a register of its own: a small tile leaves
+ * its loads as much time. */
+enum { MR = 4, TILES = 16 };
+#else
+enum { MR = VEC_REGISTERS == 32 ? 14 : 6, TILES = VEC_REGISTERS == 32 ? 10 : 11 };
+#endif
 enum {
-    MR = VEC_REGISTERS == 32 ? 14 : 6,
     NV = 2,
     NR = NV * VL,
-    TILES = VEC_REGISTERS == 32 ? 10 : 11, /* of a block of A, all of a height */
-    MC = TILES * MR,
-    KC = 1024, /* lanes of k */
-    KB = 512,  /* likewise */
+    MC = TILES * MR,                    /* rows of a block of A: TILES tiles of a height */
+    KC = 1024,                          /* lanes of k */
+    KB = PER_BLOCK * (512 / PER_BLOCK), /* likewise */
     NB = 512,
-    FETCH = 32,          /* lanes of k between fetches */
+    FETCH = PER_BLOCK * ((31 + PER_BLOCK) / PER_BLOCK), /* lanes of k between fetches */
     FETCH_MIN = 1 << 20, /* multiply-adds: where all is in L2, looking for it costs 1 to 5 % */
     FETCH_ROWS = 64, /* with few tiles there is too much to fetch in each: up to 70 % with one */
     PACKED_ROWS = 2, /* from this many on a weight that can be packed is */
     FEW_ROWS = 8,    /* up to this many in place, if it is not */
     FEW_BF16 = 32768 /* floats of them that are rounded first */
 };
+
+/* Of few rows, most of a tile: as many dot products as a vector has lanes, which vsums then adds up
+ * together. In a stream a row's sum goes in chains, because each product waits for the one before. */
+enum { DOT_COLS = 4, DOT_ROWS = VL / DOT_COLS, CHAINS = 4, STREAM_ROWS = 2 };
 
 #include "gemm_ahead.inc.c"
 
@@ -80,8 +90,7 @@ VEC_INLINE void gemm_tile(int R, int C, const struct gemm *g, int k, float beta,
             for (const int end = min_int(row + ahead->c_rows, R); row < end; row++)
                 vprefetch_l1(c + row * g->ldc, C * VL);
         }
-        tile_mac(PER_LANE == 2, R, C, acc, min_int(every, k - p), a + p * R, 1, R, b + p * NR, NR,
-                 VL);
+        tile_steps(R, C, acc, min_int(every, k - p), a + p * R, b + p * NR, NR);
     }
     UNROLL
     for (int r = 0; r < R; r++)
@@ -144,17 +153,19 @@ static int k_steps(int k, int most) { return max_int(1, (lanes_for(k) + most - 1
 /* First row of step s; whole lanes, whole blocks of q8. */
 static int k_from(const struct gemm *g, int s, int steps)
 {
-    const int unit = g->elem == ELEM_Q8 ? Q8_BLOCK : PER_LANE;
+    const int unit = elem_in_blocks(g->elem) ? Q8_BLOCK : PER_LANE;
 
     return min_int(g->k, split_at((g->k + unit - 1) / unit, s, steps) * unit);
 }
 
 #if defined(VEC_BF16)
 #include "gemm_pairs.inc.c"
+#elif defined(VEC_INT8)
+#include "gemm_int8.inc.c"
 #else
 #include "gemm_pack.inc.c"
 
-#include "gemm_few.inc.c"
+#include "gemm_few_floats.inc.c"
 #endif
 
 /* Rows [p, p+k) and columns [j, j+n) of op(b). */
@@ -305,6 +316,7 @@ static void gemm_fused(const struct fused *f)
     const int parts = s.rows * s.cols;
     CHECK(g->elem == ELEM_F32 || (g->tb && !g->ta && !g->b_packed && !g->rounds));
     CHECK(!g->rounds || !g->b_packed);
+    CHECK(!g->quantises || elem_in_blocks(g->elem));
 
     if (parts == 1) {
         gemm_share(f, shape.few, &s, 0);

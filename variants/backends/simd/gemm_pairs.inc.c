@@ -71,12 +71,9 @@ static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
 
 /* ---- few rows ----------------------------------------------------------------------------- */
 
-/* W is read as one stream, row after row; a row's sum goes in chains, because each product waits
- * for the one before. */
-enum { DOT_ROWS = 2, CHAINS = 4 };
-
+/* W is read as one stream, row after row. */
 /* R rows of a, as bf16, k apart, times row w: `left` numbers from p on. */
-VEC_INLINE void dot_step(int R, vf acc[DOT_ROWS][CHAINS], int chain, const uint16_t *a, int k,
+VEC_INLINE void dot_step(int R, vf acc[STREAM_ROWS][CHAINS], int chain, const uint16_t *a, int k,
                          const uint16_t *w, int p, int left)
 {
     const vf y = vld_pairs_n(w + p, left);
@@ -91,7 +88,7 @@ VEC_INLINE void dot_rows(int R, const struct gemm *g, const uint16_t *a, int i, 
 {
     const uint16_t *const w = narrow_row(g, j);
     const int k = g->k;
-    vf acc[DOT_ROWS][CHAINS];
+    vf acc[STREAM_ROWS][CHAINS];
     int p = 0;
 
     UNROLL
@@ -131,8 +128,8 @@ static void gemm_few(const struct fused *f, int j0, int j1)
             a[(ptrdiff_t)i * g->k + p] = bf16_of(g->a[i * g->lda + p]);
     for (int j = j0; j < j1; j++) {
         int i = 0;
-        for (; i + DOT_ROWS <= g->m; i += DOT_ROWS)
-            dot_rows(DOT_ROWS, g, a + (ptrdiff_t)i * g->k, i, j);
+        for (; i + STREAM_ROWS <= g->m; i += STREAM_ROWS)
+            dot_rows(STREAM_ROWS, g, a + (ptrdiff_t)i * g->k, i, j);
         if (i < g->m)
             dot_rows(1, g, a + (ptrdiff_t)i * g->k, i, j);
     }

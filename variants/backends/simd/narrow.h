@@ -10,13 +10,20 @@
 #include "variants/base/elem.h"
 #include "vec.h"
 
-/* Numbers in a lane of an operand: one float, or with VEC_BF16 a pair of bf16. */
+/* Numbers in a lane of an operand: one float, or with VEC_BF16 a pair of bf16, or with VEC_INT8 a
+ * pair of int16, whose blocks of 32 are PER_BLOCK lanes: the pairs, then the scale. */
 #if defined(VEC_BF16)
-enum { PER_LANE = 2 };
+enum { PER_LANE = 2, PER_BLOCK = 1 };
+#elif defined(VEC_INT8)
+enum { PER_LANE = 2, BLOCK_PAIRS = Q8_BLOCK / PER_LANE, PER_BLOCK = BLOCK_PAIRS + 1 };
 #else
-enum { PER_LANE = 1 };
+enum { PER_LANE = 1, PER_BLOCK = 1 };
 #endif
-VEC_INLINE int lanes_for(int n) { return (n + PER_LANE - 1) / PER_LANE; }
+VEC_INLINE int lanes_for(int n)
+{
+    return PER_BLOCK > 1 ? (n + Q8_BLOCK - 1) / Q8_BLOCK * PER_BLOCK
+                         : (n + PER_LANE - 1) / PER_LANE;
+}
 
 #if defined(VEC_BF16)
 /* n floats, rounded; pairs up to n. */
@@ -35,18 +42,40 @@ VEC_INLINE void round_to_bf16(float *x, ptrdiff_t n)
     }
 }
 
-/* Numbers [first, first + n) of a narrow row as floats; for q8 `first` is the start of a block. The
+/* Numbers [i, i + VL) of block b of a row in blocks, without their scale. */
+VEC_INLINE vf vld_of_block(enum elem elem, const void *row, int b, int i)
+{
+    return elem == ELEM_Q8
+               ? vld_int8(((const struct q8_block *)row)[b].q + i)
+               : vld_int4(((const struct q4_block *)row)[b].q + i % Q4_BYTES, i >= Q4_BYTES);
+}
+VEC_INLINE float scale_of_block(enum elem elem, const void *row, int b)
+{
+    return elem == ELEM_Q8 ? ((const struct q8_block *)row)[b].scale
+                           : ((const struct q4_block *)row)[b].scale;
+}
+
+VEC_INLINE void widen_blocks(float *to, enum elem elem, const void *row, int first, int n)
+{
+    for (int i = 0; i < n; i += VL) {
+        const int b = (first + i) / Q8_BLOCK;
+        vst(to + i,
+            vmul(v1(scale_of_block(elem, row, b)), vld_of_block(elem, row, b, i % Q8_BLOCK)));
+    }
+}
+
+/* Numbers [first, first + n) of a narrow row as floats; in blocks `first` is the start of one. The
  * whole of the last block is written. */
 VEC_INLINE void widen(float *to, enum elem elem, const void *row, int first, int n)
 {
     const uint16_t *const half = (const uint16_t *)row + first;
-    const struct q8_block *const block = (const struct q8_block *)row + first / Q8_BLOCK;
 
     for (int i = 0; elem == ELEM_BF16 && i < n; i += VL)
         vst_upto(to + i, n - i, n - i < VL ? vld_bf16_n(half + i, n - i) : vld_bf16(half + i));
-    for (int i = 0; elem == ELEM_Q8 && i < n; i += VL)
-        vst(to + i,
-            vmul(v1(block[i / Q8_BLOCK].scale), vld_int8(block[i / Q8_BLOCK].q + i % Q8_BLOCK)));
+    if (elem == ELEM_Q8)
+        widen_blocks(to, ELEM_Q8, row, first, n);
+    if (elem == ELEM_Q4)
+        widen_blocks(to, ELEM_Q4, row, first, n);
 }
 
 #endif

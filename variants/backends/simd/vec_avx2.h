@@ -5,6 +5,7 @@
 #define VEC_AVX2_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -159,5 +160,70 @@ VEC_INLINE vf vld_int8_n(const int8_t *p, int n)
     memcpy(some, p, (size_t)n);
     return vld_int8(some);
 }
+
+/* Halves of VL bytes, the upper or the lower, less 8. */
+VEC_INLINE __m128i halves_of(__m128i bytes, bool upper)
+{
+    return _mm_and_si128(upper ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(15));
+}
+VEC_INLINE vf vld_int4(const uint8_t *p, bool upper)
+{
+    const __m256i q = _mm256_cvtepu8_epi32(halves_of(_mm_loadl_epi64((const void *)p), upper));
+
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(q, _mm256_set1_epi32(8)));
+}
+
+#if defined(VEC_INT8)
+/* Pairs of int16 lie in the lanes of vf, the first in the lower half, and no arithmetic on floats
+ * touches them; vi are sums of their products. */
+typedef __m256i vi;
+VEC_INLINE vi vi0(void) { return _mm256_setzero_si256(); }
+VEC_INLINE vf vfloats(vi a) { return _mm256_cvtepi32_ps(a); }
+/* acc + both products of each pair. */
+VEC_INLINE vi vmadd(vi acc, vf a, vf b)
+{
+    const __m256i sums = _mm256_madd_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b));
+
+    return _mm256_add_epi32(acc, sums);
+}
+/* The numbers of lo, then those of hi, to the nearest integers. */
+VEC_INLINE vf vpairs(vf lo, vf hi)
+{
+    const __m256i mixed = _mm256_packs_epi32(_mm256_cvtps_epi32(lo), _mm256_cvtps_epi32(hi));
+
+    return _mm256_castsi256_ps(_mm256_permute4x64_epi64(mixed, 0xd8));
+}
+/* Pairs as 2 VL int8. */
+VEC_INLINE void vst_int8(int8_t *p, vf pairs)
+{
+    const __m256i all = _mm256_castps_si256(pairs);
+
+    _mm_storeu_si128(
+        (void *)p, _mm_packs_epi16(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1)));
+}
+
+/* A block of 32 int8, and the products of two in VL sums. Sums of two products, the first without
+ * its sign, are below 2^15: no number of a is -128. */
+typedef __m256i vb;
+VEC_INLINE vb vld_block(const int8_t *q) { return _mm256_loadu_si256((const void *)q); }
+VEC_INLINE vb vld_block4(const uint8_t *q)
+{
+    const __m128i both = _mm_loadu_si128((const void *)q);
+    const __m256i all = _mm256_set_m128i(halves_of(both, true), halves_of(both, false));
+
+    return _mm256_sub_epi8(all, _mm256_set1_epi8(8));
+}
+VEC_INLINE void vblock_pairs(vf to[2], vb b)
+{
+    to[0] = _mm256_castsi256_ps(_mm256_cvtepi8_epi16(_mm256_castsi256_si128(b)));
+    to[1] = _mm256_castsi256_ps(_mm256_cvtepi8_epi16(_mm256_extracti128_si256(b, 1)));
+}
+VEC_INLINE vf vdot_block(vb a, vb b)
+{
+    const __m256i twos = _mm256_maddubs_epi16(_mm256_abs_epi8(a), _mm256_sign_epi8(b, a));
+
+    return _mm256_cvtepi32_ps(_mm256_madd_epi16(twos, _mm256_set1_epi16(1)));
+}
+#endif
 
 #endif

@@ -5,6 +5,7 @@
 #define VEC_AVX512_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -180,6 +181,54 @@ VEC_INLINE vf vld_pairs_n(const uint16_t *p, int n)
 
     return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(first, p));
 }
+#endif
+
+VEC_INLINE __m128i halves_of(__m128i bytes, bool upper)
+{
+    return _mm_and_si128(upper ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(15));
+}
+VEC_INLINE vf vld_int4(const uint8_t *p, bool upper)
+{
+    const __m512i q = _mm512_cvtepu8_epi32(halves_of(_mm_loadu_si128((const void *)p), upper));
+
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(q, _mm512_set1_epi32(8)));
+}
+
+#if defined(VEC_INT8)
+/* As in vec_avx2.h. */
+typedef __m512i vi;
+VEC_INLINE vi vi0(void) { return _mm512_setzero_si512(); }
+VEC_INLINE vf vfloats(vi a) { return _mm512_cvtepi32_ps(a); }
+VEC_INLINE vi vmadd(vi acc, vf a, vf b)
+{
+    return _mm512_add_epi32(acc, _mm512_madd_epi16(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+VEC_INLINE vf vpairs(vf lo, vf hi)
+{
+    const __m256i first = _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(lo));
+    const __m256i then = _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(hi));
+
+    return _mm512_castsi512_ps(_mm512_inserti64x4(_mm512_castsi256_si512(first), then, 1));
+}
+VEC_INLINE void vst_int8(int8_t *p, vf pairs)
+{
+    _mm256_storeu_si256((void *)p, _mm512_cvtsepi16_epi8(_mm512_castps_si512(pairs)));
+}
+
+typedef __m512i vb; /* as int16 */
+VEC_INLINE vb vld_block(const int8_t *q)
+{
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)q));
+}
+VEC_INLINE vb vld_block4(const uint8_t *q)
+{
+    const __m128i both = _mm_loadu_si128((const void *)q);
+    const __m256i all = _mm256_set_m128i(halves_of(both, true), halves_of(both, false));
+
+    return _mm512_cvtepi8_epi16(_mm256_sub_epi8(all, _mm256_set1_epi8(8)));
+}
+VEC_INLINE void vblock_pairs(vf to[1], vb b) { to[0] = _mm512_castsi512_ps(b); }
+VEC_INLINE vf vdot_block(vb a, vb b) { return _mm512_cvtepi32_ps(_mm512_madd_epi16(a, b)); }
 #endif
 
 #endif

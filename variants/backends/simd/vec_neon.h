@@ -6,6 +6,7 @@
 #define VEC_NEON_H
 
 #include <arm_neon.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -206,6 +207,78 @@ VEC_INLINE vf vld_int8_n(const int8_t *p, int n)
     memcpy(some, p, (size_t)n);
     return vld_int8(some);
 }
+
+VEC_INLINE vf vld_int4(const uint8_t *p, bool upper)
+{
+    const uint8x8_t both = vld1_u8(p),
+                    q = upper ? vshr_n_u8(both, 4) : vand_u8(both, vdup_n_u8(15));
+    const int16x8_t x = vsubq_s16(vreinterpretq_s16_u16(vmovl_u8(q)), vdupq_n_s16(8));
+    return (vf){vcvtq_f32_s32(vmovl_s16(vget_low_s16(x))),
+                vcvtq_f32_s32(vmovl_s16(vget_high_s16(x)))};
+}
+
+#if defined(VEC_INT8)
+/* As in vec_avx2.h. */
+typedef struct {
+    int32x4_t lo, hi;
+} vi;
+VEC_INLINE vi vi0(void) { return (vi){vdupq_n_s32(0), vdupq_n_s32(0)}; }
+VEC_INLINE vf vfloats(vi a) { return (vf){vcvtq_f32_s32(a.lo), vcvtq_f32_s32(a.hi)}; }
+VEC_INLINE int32x4_t madd4(int32x4_t acc, float32x4_t a, float32x4_t b)
+{
+    const int16x8_t x = vreinterpretq_s16_f32(a), y = vreinterpretq_s16_f32(b);
+    const int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(y));
+
+    return vaddq_s32(acc, vpaddq_s32(low, vmull_high_s16(x, y)));
+}
+VEC_INLINE vi vmadd(vi acc, vf a, vf b)
+{
+    return (vi){madd4(acc.lo, a.lo, b.lo), madd4(acc.hi, a.hi, b.hi)};
+}
+VEC_INLINE float32x4_t pairs4(vf a)
+{
+    const int16x4_t lo = vqmovn_s32(vcvtnq_s32_f32(a.lo));
+
+    return vreinterpretq_f32_s16(vqmovn_high_s32(lo, vcvtnq_s32_f32(a.hi)));
+}
+VEC_INLINE vf vpairs(vf lo, vf hi) { return (vf){pairs4(lo), pairs4(hi)}; }
+VEC_INLINE void vst_int8(int8_t *p, vf pairs)
+{
+    const int8x8_t lo = vqmovn_s16(vreinterpretq_s16_f32(pairs.lo));
+
+    vst1q_s8(p, vqmovn_high_s16(lo, vreinterpretq_s16_f32(pairs.hi)));
+}
+
+typedef struct {
+    int8x16_t lo, hi;
+} vb;
+VEC_INLINE vb vld_block(const int8_t *q) { return (vb){vld1q_s8(q), vld1q_s8(q + 16)}; }
+VEC_INLINE vb vld_block4(const uint8_t *q)
+{
+    const uint8x16_t both = vld1q_u8(q);
+    const int8x16_t eight = vdupq_n_s8(8);
+
+    return (vb){vsubq_s8(vreinterpretq_s8_u8(vandq_u8(both, vdupq_n_u8(15))), eight),
+                vsubq_s8(vreinterpretq_s8_u8(vshrq_n_u8(both, 4)), eight)};
+}
+VEC_INLINE vf pairs16(int8x16_t b)
+{
+    return (vf){vreinterpretq_f32_s16(vmovl_s8(vget_low_s8(b))),
+                vreinterpretq_f32_s16(vmovl_high_s8(b))};
+}
+VEC_INLINE void vblock_pairs(vf to[2], vb b)
+{
+    to[0] = pairs16(b.lo);
+    to[1] = pairs16(b.hi);
+}
+VEC_INLINE float32x4_t dot16(int8x16_t a, int8x16_t b)
+{
+    const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(a), vget_low_s8(b)));
+
+    return vcvtq_f32_s32(vpadalq_s16(low, vmull_high_s8(a, b)));
+}
+VEC_INLINE vf vdot_block(vb a, vb b) { return (vf){dot16(a.lo, b.lo), dot16(a.hi, b.hi)}; }
+#endif
 
 #undef BOTH1
 #undef BOTH2

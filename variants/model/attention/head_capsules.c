@@ -18,6 +18,7 @@
 #include "variants/base/loops.h"
 #include "variants/model/choices.h"
 #include "variants/model/sublayer/sublayer_inner.h"
+#include "variants/parts/linear.h"
 
 #include <math.h>
 #include <string.h>
@@ -186,8 +187,7 @@ static void vote(const struct part_call *t, const float *o, int rows)
         const struct param W = param_rows(t->param, h * D, c->D);
         struct gemm p = mm_of(t->g, NT, rows, c->D, c->dh, 1, o + h * dh, c->H * dh, W.data, dh, 0,
                               t->at[VOTES] + h * D, c->H * D);
-        p.elem = W.elem;
-        p.b_narrow = W.narrow;
+        linear_narrow(&p, &W);
         t->g->ops.gemm(&p);
     }
 }

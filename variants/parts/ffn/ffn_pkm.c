@@ -217,8 +217,7 @@ static struct gemm key_product(const struct engine *g, const struct config *c,
                           query_width(c), keys.data, k->half, 0, w->s + (ptrdiff_t)half * k->keys,
                           (ptrdiff_t)halves(c) * k->keys);
 
-    p.elem = keys.elem;
-    p.b_narrow = keys.narrow;
+    linear_narrow(&p, &keys);
     return p;
 }
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The dense products of gemm.inc.c whose rows are rounded to q8, as their weights are, compiled for
+ * one instruction set. */
+#define VEC_INT8
+#include "gemm.inc.c"
+#include "simd.h"
+
+void AT_ISA(gemm_int8)(const struct gemm *g) { gemm(g); }
+
+void AT_ISA(gemm_act_int8)(const struct gemm *g, const struct act *epilogue)
+{
+    gemm_act(g, epilogue);
+}
+
+void AT_ISA(gemm_gate_int8)(const struct gemm *g, const struct gate_op *gate)
+{
+    gemm_gate(g, gate);
+}
