@@ -129,7 +129,11 @@
     X(poolingformer, COMPRESSED) \
     X(poolingformer_bi, BIDIRECTIONAL) \
     X(etc, BIDIRECTIONAL) \
-    X(set, BIDIRECTIONAL)
+    X(set, BIDIRECTIONAL) \
+    X(restart, MEMORY) \
+    X(alrfou, ARCHITECTURE) \
+    X(exit_votes, ARCHITECTURE) \
+    X(exit_window, ARCHITECTURE)
 /* clang-format on */
 
 #endif

@@ -117,7 +117,8 @@ extern const char
 enum halt_kind { HALT_NEVER, HALT_GRAVES, HALT_T2T, HALT_KINDS };
 extern const char *const halt_name[HALT_KINDS + 1]; /* "none" "graves" "t2t" NULL */
 
-/* What the output reads: the last layer, or a sum of all (blend.h). */
+/* What the output reads: the last layer, or a sum of all (blend.c); with an encoder, what each layer
+ * of the decoder reads of it (encoder.c). */
 enum transparent { TRANSPARENT_NONE, TRANSPARENT_TOP, TRANSPARENT_KINDS };
 extern const char *const transparent_name[TRANSPARENT_KINDS + 1]; /* "none" "top" NULL */
 
@@ -140,8 +141,16 @@ struct slot_form {
 
 /* When a position stops before the last layer: never; or in training only, every layer having a
  * loss; or by these rules, and in training so (exit.h). */
-enum exit_kind { EXIT_NONE, EXIT_TRAIN, EXIT_ENTROPY, EXIT_PATIENCE, EXIT_KINDS };
-extern const char *const exit_name[EXIT_KINDS + 1]; /* "none" "train" "entropy" "patience" NULL */
+enum exit_kind {
+    EXIT_NONE,
+    EXIT_TRAIN,
+    EXIT_ENTROPY,
+    EXIT_PATIENCE,
+    EXIT_VOTES,
+    EXIT_WINDOW,
+    EXIT_KINDS
+};
+extern const char *const exit_name[EXIT_KINDS + 1]; /* "none" "train" "entropy" ... NULL */
 
 /* Gates that skip sub-layers (sublayer_skip.h). */
 enum cond_kind { COND_NONE, COND_SOFT, COND_HARD, COND_KINDS };
@@ -186,6 +195,7 @@ struct variant {
      * and options; NULL = none. */
     const char *control;
     const struct pos *pos;
+    bool pos_restart; /* default */
     const struct mem *mem;
     const struct gate *gate; /* default; NULL = plain residual without ReLU */
     const struct ffn *ffn;
@@ -213,6 +223,8 @@ struct variant {
     bool loops;          /* one layer, run N times */
     enum halt_kind halt; /* default */
     enum transparent transparent;
+    bool aux_layers;
+    int aux_targets; /* 0 = 1 */
     enum exit_kind exit;
     enum recur_kind recur;
     struct feedback_form feedback;
@@ -354,7 +366,10 @@ struct config {
     int clamp_len;    /* 0 = off */
     bool same_length; /* window = mem_len */
     enum sinusoid sinusoid;
-    bool uv_per_layer, u_off, v_off;   /* of pos_xl */
+    bool uv_per_layer, u_off, v_off; /* of pos_xl */
+    /* What is added to the embedding begins anew after every max_seq tokens, though a memory of them
+     * stays; else it counts on with the stream. */
+    bool pos_restart;
     struct layer_list layer_rope_base; /* replaces rope_base; 0 = no positions in that layer */
     enum rope_scaling rope_scaling;
     float rope_factor; /* how many times as long the context becomes */
@@ -374,6 +389,14 @@ struct config {
     enum halt_kind halt;
     float halt_eps, ponder_tau; /* from 1 - eps on it is nearly 1; what pondering costs */
     enum transparent transparent;
+    /* Losses of training only (model/auxiliary.h): of all layers; tokens that a state predicts, the
+     * next included; the weight of the others. */
+    bool aux_layers;
+    int aux_targets;
+    float aux_weight;
+    int enc_layers;  /* of an encoder (model/encoder.h); 0 = the model has none */
+    bool enc_padded; /* its texts differ in length: attention sees the rows that count; no part of
+                      * files */
     enum recur_kind recur;
     struct feedback_form feedback;
     struct slot_form slots;
@@ -382,6 +405,8 @@ struct config {
     enum cond_kind cond;
     float budget, budget_coef; /* of gates, and the weight of its loss */
     int exit_patience;         /* layers with the same prediction after which it stops */
+    float exit_power;          /* of the number of layers, which votes are divided by */
+    int exit_window;           /* positions before it that must be certain, too */
     enum elem dtype;           /* of weights (params_hold); no part of files, which are float */
     enum elem kv_dtype;        /* of cached keys and values (MEM_KV); no part of files */
     enum row_elem act_dtype;   /* of rows that weights in blocks multiply; no part of files */

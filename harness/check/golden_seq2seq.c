@@ -5,22 +5,25 @@
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
-#include "variants/model/seq2seq.h"
-
-#include <string.h>
+#include "variants/model/lm.h"
 
 struct seq2seq_run {
-    struct seq2seq t;
-    const int32_t *src, *tokens, *targets;
+    struct lm lm;
+    int S;
+    const int32_t *tokens, *targets;
     float *nll;
 };
 
 static enum status bind(struct run *r, struct err *e)
 {
     struct seq2seq_run *const o = r->data;
+    const struct extent max = {r->max.B, r->max.L, o->S};
+    enum status st = lm_bind(&o->lm, r->g, MEM_NONE, max, &r->arena, e);
 
-    o->nll = arena_f32(&r->arena, PART_ACTIVATIONS, (size_t)r->max.B * (size_t)r->max.L);
-    return seq2seq_bind(&o->t, r->g, r->grad, &r->arena, e);
+    if (st == OK && r->grad)
+        st = lm_bind_grad(&o->lm, r->g, &r->arena, e);
+    o->nll = arena_f32(&r->arena, PART_ACTIVATIONS, (size_t)max.B * (size_t)max.L);
+    return st;
 }
 
 /* Tokens [B,n] of the vocabulary; or lengths from 1 to `most`. */
@@ -41,30 +44,28 @@ static enum status read(struct run *r, struct err *e)
 {
     struct seq2seq_run *const o = r->data;
     struct config *const c = &r->c;
-    int layers = 0, S = 0;
-    bool transparent = false;
     enum status st;
 
     if ((st = golden_extent(r, e)) != OK ||
-        (st = golden_size(r, "src", GOLDEN_WIDE, &S, e)) != OK ||
-        (st = seq2seq_config(r->s, c, &layers, &transparent, e)) != OK)
+        (st = golden_size(r, "src", GOLDEN_WIDE, &o->S, e)) != OK ||
+        (st = checkpoint_seq2seq(r->s, c, e)) != OK)
         return st;
     if (r->max.M)
         return safetensors_fail(r->s, e, "mem %d with an encoder and a decoder  -> use mem 0",
                                 r->max.M);
-    const double rows = (double)r->max.B * S;
-    if ((st = golden_few(r, rows * max_int(c->D, c->F) * (c->N + 1 + layers), e)) != OK ||
-        (st = golden_few(r, rows * c->H * max_int(S, r->max.L), e)) != OK)
+    const double rows = (double)r->max.B * o->S;
+    if ((st = golden_few(r, rows * max_int(c->D, c->F) * (c->N + 1 + c->enc_layers), e)) != OK ||
+        (st = golden_few(r, rows * c->H * max_int(o->S, r->max.L), e)) != OK)
         return st;
-    if ((st = seq2seq_init(&o->t, c, layers, transparent, e)) != OK)
+    if ((st = lm_init(&o->lm, c, e)) != OK)
         return st;
-    r->weights = &o->t.params;
-    o->t.B = r->max.B;
-    o->t.S = S;
-    o->t.L = r->max.L;
+    params_rename(&o->lm.params, 0, "encoder.layers.", "enc.");
+    params_rename(&o->lm.params, 0, "layers.", "dec.");
+    params_rename(&o->lm.params, 0, ".read.", ".cross.");
+    r->weights = &o->lm.params;
     (void)safetensors_meta(r->s, "total_nll"); /* compared with the losses */
-    o->src = numbers(r, "in.src", S, 0, c->V - 1, &st, e);
-    o->t.seen = numbers(r, "in.src_len", 1, 1, S, &st, e);
+    o->lm.source = numbers(r, "in.src", o->S, 0, c->V - 1, &st, e);
+    o->lm.source_seen = numbers(r, "in.src_len", 1, 1, o->S, &st, e);
     o->tokens = numbers(r, "in.tokens", r->max.L, 0, c->V - 1, &st, e);
     o->targets = numbers(r, "in.targets", r->max.L, 0, c->V - 1, &st, e);
     return st;
@@ -73,19 +74,23 @@ static enum status read(struct run *r, struct err *e)
 static enum status forward(struct run *r, struct err *e)
 {
     struct seq2seq_run *const o = r->data;
-    struct seq2seq *const t = &o->t;
-    const size_t rows = (size_t)t->B * (size_t)t->L;
+    struct lm *const m = &o->lm;
+    const int B = r->max.B, L = r->max.L;
+    const size_t rows = (size_t)B * (size_t)L;
+    struct drive_result enc;
 
-    seq2seq_forward(t, r->g, o->src, o->tokens, o->targets, o->nll);
-    golden_compare(r, "out.enc", seq2seq_top(t), (size_t)t->B * (size_t)t->S * (size_t)r->c.D);
-    golden_compare(r, "out.logits", t->logits, rows * (size_t)r->c.V);
+    lm_build_tables(m, r->g);
+    lm_forward(m, r->g, o->tokens, B, L, L, o->targets, o->nll);
+    CHECK(lm_result(m, 0, &enc));
+    golden_compare(r, "out.enc", enc.real, enc.n);
+    golden_compare(r, "out.logits", m->logits, rows * (size_t)r->c.V);
     golden_compare(r, "out.nll", o->nll, rows);
     golden_compare_total(r, o->nll, rows);
     if (!r->grad)
         return OK;
-    params_zero_grad(&t->params);
-    seq2seq_backward(t, r->g, o->src, o->tokens, o->targets);
-    golden_compare_grad(r, &t->params);
+    params_zero_grad(&m->params);
+    lm_backward(m, r->g, o->tokens, o->targets, B, L);
+    golden_compare_grad(r, &m->params);
     (void)e;
     return OK;
 }
@@ -94,7 +99,7 @@ static void release(struct run *r)
 {
     struct seq2seq_run *const o = r->data;
 
-    seq2seq_free(&o->t);
+    lm_free(&o->lm);
 }
 
 const struct golden_kind golden_seq2seq = {

@@ -27,7 +27,7 @@ const char *const mem_begin_name[] = {"auto", "zeros", "empty", NULL};
 static const char *const raw_name[] = {"none", "csv", "zst", NULL};
 static const char *const progress_name[] = {"auto", "bar", "plain", "none", NULL};
 static const char *const schedule_name[] = {"cosine", "linear", "wsd", "constant", NULL};
-static const char *const objective_name[] = {"lm", "mlm", NULL};
+static const char *const objective_name[] = {"lm", "mlm", "seq2seq", NULL};
 static const char *const init_name[] = {"usual", "depth", NULL};
 static const char *const export_name[] = {
     "json", "github-action-benchmark", "bencher", "openmetrics", "junit", "fom", NULL};
@@ -42,8 +42,8 @@ static const char *const onednn_isa_words[] = {"sse41",
                                                "avx512_core_bf16",
                                                "avx512_core_amx",
                                                NULL};
-static const char *const workload_words[] = {"attn",  "layer", "segment", "decode",
-                                             "train", "cross", "request", NULL};
+static const char *const workload_words[] = {"attn",  "layer",   "segment", "decode", "train",
+                                             "cross", "request", "encdec",  NULL};
 static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
 /* The i-th word stands for -1 - i. */
 static const char *const mem_words[] = {"all", NULL};
@@ -116,10 +116,11 @@ const struct option_spec option_specs[] = {
      .words = workload_words, .only = PLANS,
      .usual = PLANS,
      .doc = "attn, layer, segment (prefill), decode (one token), train, cross (attention to "
-            "another text), request (a prompt of --mem tokens, then --seq new ones)"},
+            "another text), request (a prompt of --mem tokens, then --seq new ones), encdec (an "
+            "encoder of --mem tokens and a decoder of --seq)"},
     {"phase", 0, "LIST", "fwd", AXIS, NAMES, .flags = IN_RUN, AT(phases), .words = phase_words,
      .only = PLANS,
-     .doc = "fwd, or fwd_bwd: attn, layer and cross with their backward pass"},
+     .doc = "fwd, or fwd_bwd: attn, layer, cross and encdec with their backward pass"},
     {"seq", 's', "RANGE", "128..1024", AXIS, INTS, .flags = IN_RUN, AT(seq), 1, VALUE_MAX,
      .only = MODELS | FOR(EVAL),
      .usual = MODELS | FOR(EVAL),
@@ -487,7 +488,8 @@ const struct option_spec option_specs[] = {
      .doc = "add COEF (log of the sum of e^logit)^2 to the training loss; reported losses are "
             "without it"},
     {"objective", 0, "NAME", "lm", OTHER, WORD, .flags = IN_TRAINING, AT(objective), .words = objective_name, .only = FOR(TRAIN),
-     .doc = "lm (predict the next token), or mlm (fill in hidden tokens, seeing the whole segment)"},
+     .doc = "lm (predict the next token), mlm (fill in hidden tokens, seeing the whole segment), or "
+            "seq2seq (with an encoder: predict the target of each source)"},
     {"mask-share", 0, "F", "0.15", OTHER, DECIMAL, .flags = IN_TRAINING | ABOVE, AT(mask_share), 0, 1, .only = FOR(TRAIN),
      .doc = "with mlm: share of the tokens that are hidden"},
     {"init", 0, "NAME", "usual", OTHER, WORD, .flags = IN_TRAINING, AT(init), .words = init_name, .only = FOR(TRAIN),

@@ -23,7 +23,7 @@ enum cache_mode { CACHE_HOT, CACHE_COLD };
 enum isolate { ISOLATE_EXEC, ISOLATE_FORK, ISOLATE_NONE };
 enum raw { RAW_NONE, RAW_CSV, RAW_ZST };
 enum lr_schedule { LR_COSINE, LR_LINEAR, LR_WSD, LR_CONSTANT };
-enum objective { OBJECTIVE_LM, OBJECTIVE_MLM };
+enum objective { OBJECTIVE_LM, OBJECTIVE_MLM, OBJECTIVE_SEQ2SEQ };
 enum initial { INITIAL_USUAL, INITIAL_BY_DEPTH };
 /* How a text is counted: which windows of it are scored, and what the sum is divided by. */
 enum count {

@@ -281,6 +281,11 @@ enum status generate_run(struct generated *out, const struct options *o, const s
     *out = (struct generated){0};
     if (st == OK)
         st = subject_checkpoint(&t.subject, e);
+    if (st == OK && t.subject.config.enc_layers)
+        st = fail(e, E_UNSUPPORTED,
+                  "checkpoint %.300s has an encoder and goes on from a source, no prompt  -> bench "
+                  "eval --ckpt scores it",
+                  o->ckpt);
     if (st == OK)
         st = weights_open(&w, o->ckpt, e);
     if (st == OK)

@@ -269,8 +269,16 @@ out:
 
 static bool has_past(const struct subject *t, int mem)
 {
-    return t->mask_share > 0 ? mem == 0
-                             : mem != MEM_ALL || mem_can(config_mem(&t->config), MEM_STATE);
+    return t->mask_share > 0 || t->target > 0
+               ? mem == 0
+               : mem != MEM_ALL || mem_can(config_mem(&t->config), MEM_STATE);
+}
+
+/* Lengths of what is scored at once: a target has one. */
+static int n_lengths(const struct subject *t) { return t->target ? 1 : t->opt->seq.n; }
+static int length_at(const struct subject *t, int i)
+{
+    return t->target ? t->target : t->opt->seq.v[i];
 }
 
 static enum status score_models(struct session *s, const struct subject *t, int seq, int mem,
@@ -294,13 +302,13 @@ static enum status score_all(struct session *s, const struct subject *t, bool pr
     const struct options *o = t->opt;
     enum status st = OK;
 
-    for (int i = 0; i < o->seq.n && st == OK; i++)
+    for (int i = 0; i < n_lengths(t) && st == OK; i++)
         for (int k = 0; k < o->mem.n && st == OK; k++) {
             const int mem = o->mem.v[k];
             /* Of a sweep, which says so where it measures; or nobody has asked for it. */
             if (!has_past(t, mem) && (!print || !options_given(o, "mem")))
                 continue;
-            st = score_models(s, t, o->seq.v[i], mem, print, e);
+            st = score_models(s, t, length_at(t, i), mem, print, e);
         }
     return st;
 }
@@ -421,13 +429,13 @@ static enum status add_time(struct session *s, const struct subject *t, void *ar
     enum mem_kind kind;
     enum status st = OK;
 
-    for (int i = 0; i < o->seq.n && st == OK; i++)
+    for (int i = 0; i < n_lengths(t) && st == OK; i++)
         for (int k = 0; k < o->mem.n && st == OK; k++) {
             if (!has_past(t, o->mem.v[k]))
                 continue;
             st = score_mem_kind(&kind, &t->config, o, o->mem.v[k], e);
             for (int m = 0; m < subject_models(t) && st == OK; m++)
-                st = add_model_time(s, t, m, o->seq.v[i], o->mem.v[k], kind, sum, e);
+                st = add_model_time(s, t, m, length_at(t, i), o->mem.v[k], kind, sum, e);
         }
     return st;
 }
@@ -458,7 +466,7 @@ enum status perplexity_rows(struct session *s, const struct options *o, char fir
         st = score_mem_kind(&kind, &t.config, o, o->mem.v[0], e);
     if (st != OK)
         return st;
-    struct bench_case c = scored_case(&t, o->seq.v[0], o->mem.v[0], kind);
+    struct bench_case c = scored_case(&t, length_at(&t, 0), o->mem.v[0], kind);
     snprintf(first, sizeof(c.case_id), "%s", c.case_id);
     free(c.repro);
     return score_all(s, &t, false, e);
@@ -472,12 +480,17 @@ static enum status can_score(const struct subject *t, const struct options *o, s
     enum mem_kind kind;
     enum status st = OK;
 
+    if (t->target && options_given(o, "seq") && (o->seq.n != 1 || o->seq.v[0] != t->target))
+        return fail(e, E_USAGE, "targets of %s have %d symbols  -> use --seq %d, or leave it out",
+                    t->corpus, t->target, t->target);
     for (int i = 0; i < subject_models(t) && st == OK; i++) {
         bool again;
         st = subject_choose(&one, i, &again, e);
         for (int k = 0; k < o->mem.n && st == OK; k++) {
             if (t->mask_share > 0 && options_given(o, "mem"))
                 st = score_masked_check(o, o->mem.v[k], e);
+            else if (t->target && options_given(o, "mem"))
+                st = score_pairs_check(o, o->mem.v[k], e);
             if (st == OK)
                 st = score_mem_kind(&kind, &one.config, o, o->mem.v[k], e);
             if (st == OK && !caches(&one.config, kind))
@@ -548,7 +561,7 @@ enum status perplexity_eval(struct session *s, struct err *e)
     if ((st = subject_backend(&t, o, e)) != OK || (st = subject_open(&t, o, e)) != OK ||
         (st = can_score(&t, o, e)) != OK ||
         (st = console_open(&s->console, o, &tables[TABLE_PERPLEXITY],
-                           o->seq.n * o->mem.n * subject_models(&t), e)) != OK ||
+                           n_lengths(&t) * o->mem.n * subject_models(&t), e)) != OK ||
         (st = make_folder(o->losses, e)) != OK || (st = session_begin(s, e)) != OK)
         return st;
     st = score_all(s, &t, true, e);

@@ -12,10 +12,10 @@ int player_symbols(const struct task *t) { return max_int(task_symbols(t), task_
 
 enum status player_check(const struct lm *m, struct err *e)
 {
-    if (!lm_has_logits(m) || m->drive->heads)
+    if (!lm_has_logits(m) || m->drive->heads || m->drive->predicts)
         return fail(e, E_UNSUPPORTED,
                     "%s: --task needs one output of plain logits  -> choose a variant without "
-                    "clusters of words or exits",
+                    "clusters of words, exits or losses of layers",
                     m->c.variant->name);
     return OK;
 }

@@ -10,6 +10,7 @@
 #include "harness/util/grow.h"
 #include "losses.h"
 #include "masked.h"
+#include "pairs.h"
 
 #include "variants/model/lm.h"
 
@@ -38,6 +39,8 @@ struct stream {
     double mask_share;          /* of tokens that are hidden and scored; 0 = the next one is */
     int32_t *places;            /* [L] of hidden tokens; NULL = none are */
     uint64_t window;            /* its number */
+    struct pairs pairs;         /* target 0: no encoder and decoder */
+    int32_t *source;            /* [pairs.source] */
     struct layers_count layers; /* that positions ran where they may stop */
     double place[SCORE_PLACES], placed[SCORE_PLACES]; /* sum of nll, and tokens */
 };
@@ -76,12 +79,36 @@ enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const st
                                  : "recompute");
 }
 
+/* What only streams of next tokens have, by the name of its option; NULL = none is given. */
+static const char *of_next_tokens(const struct options *o)
+{
+    return o->count != COUNT_STREAM ? "count"
+           : o->unit != UNIT_TOKEN  ? "unit"
+           : o->losses              ? "losses"
+                                    : NULL;
+}
+
+enum status score_pairs_check(const struct options *o, int M, struct err *e)
+{
+    const char *const next = of_next_tokens(o);
+
+    if (next)
+        return fail(
+            e, E_USAGE,
+            "checkpoint %.300s has an encoder and reads pairs of texts, --%s is of one text  "
+            "-> leave it out",
+            o->ckpt, next);
+    if (M != 0)
+        return fail(e, E_USAGE,
+                    "checkpoint %.300s has an encoder and reads pairs of texts, without a past  -> "
+                    "use --mem 0",
+                    o->ckpt);
+    return OK;
+}
+
 enum status score_masked_check(const struct options *o, int M, struct err *e)
 {
-    const char *const next = o->count != COUNT_STREAM ? "count"
-                             : o->unit != UNIT_TOKEN  ? "unit"
-                             : o->losses              ? "losses"
-                                                      : NULL;
+    const char *const next = of_next_tokens(o);
 
     if (next)
         return fail(e, E_USAGE,
@@ -104,6 +131,20 @@ void see_past(struct config *c, int M)
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
+/* Pairs are scored one by one, each whole. */
+static enum status configure_pairs(struct stream *t, struct err *e)
+{
+    const enum status st = score_pairs_check(t->s->opt, t->M, e);
+
+    if (st != OK || pairs_of(&t->pairs, &t->corpus, e) != OK)
+        return E_USAGE;
+    if (t->L != t->pairs.target)
+        return fail(e, E_USAGE, "targets of %s have %d symbols  -> use --seq %d", t->corpus.name,
+                    t->pairs.target, t->pairs.target);
+    t->batch = 1;
+    return OK;
+}
+
 static enum status configure(struct stream *t, const struct weights *w, struct config *c,
                              struct err *e)
 {
@@ -119,6 +160,8 @@ static enum status configure(struct stream *t, const struct weights *w, struct c
     if ((st = texts_fit(&t->text, t->s->opt, t->corpus.name, c->V - (t->mask_share > 0), e)) != OK)
         return st;
     if (t->mask_share > 0 && (st = score_masked_check(t->s->opt, t->M, e)) != OK)
+        return st;
+    if (c->enc_layers && (st = configure_pairs(t, e)) != OK)
         return st;
     t->zeros = begin ? begin == MEM_BEGIN_ZEROS : c->mem_start == MEM_START_ZEROS;
     const bool reruns = mem_reruns(config_mem(c), t->kind, t->M);
@@ -138,10 +181,14 @@ static enum status bind_all(struct stream *t, struct err *e)
 {
     const bool reruns = mem_reruns(config_mem(&t->lm.c), t->kind, t->M);
     const int window = t->L + t->past;
-    const struct extent max = {t->batch, window, reruns ? 0 : max_int(0, t->M)};
+    const struct extent max = {t->batch, window,
+                               t->pairs.target ? t->pairs.source
+                               : reruns        ? 0
+                                               : max_int(0, t->M)};
     struct arena *a = &t->arena;
     /* A state that decays has no length: it is carried, or dropped if no past was asked for. */
-    const enum mem_kind kind = reruns || (t->kind == MEM_STATE && t->M == 0) ? MEM_NONE : t->kind;
+    const bool none = reruns || t->pairs.target || (t->kind == MEM_STATE && t->M == 0);
+    const enum mem_kind kind = none ? MEM_NONE : t->kind;
     const enum status st = lm_bind(&t->lm, &t->s->engine, kind, max, a, e);
 
     t->tokens =
@@ -152,6 +199,8 @@ static enum status bind_all(struct stream *t, struct err *e)
     t->places = t->mask_share > 0
                     ? arena_take(a, PART_ACTIVATIONS, (size_t)t->L * sizeof(*t->places))
                     : NULL;
+    t->source = arena_take(a, PART_ACTIVATIONS, (size_t)t->pairs.source * sizeof(*t->source));
+    t->lm.source = t->source;
     return st;
 }
 
@@ -365,10 +414,34 @@ static bool has_floor(const struct stream *t)
            t->mask_share == 0;
 }
 
+/* All pairs, in place of windows. */
+static enum status score_pairs(struct stream *t, struct sums *sums, double *total, double *floor,
+                               struct answers *a, struct err *e)
+{
+    enum status st = OK;
+    int64_t told_ns = clock_wall_ns();
+
+    for (size_t i = 0; i < t->pairs.n && st == OK; i++) {
+        double sum = 0;
+        pairs_read(&t->pairs, t->corpus.bytes, i, t->source, t->tokens, t->targets);
+        lm_forward(&t->lm, &t->s->engine, t->tokens, 1, t->L, t->L, t->targets, t->nll);
+        for (int k = 0; k < t->L; k++) {
+            sum += (double)t->nll[k];
+            t->place[place_of(k)] += (double)t->nll[k];
+            t->placed[place_of(k)]++;
+        }
+        st = add_sum(sums, sum, t->L, e);
+        *total += sum;
+        *floor += pairs_floor(&t->pairs, &t->corpus, i, t->nll, a);
+        tell(t->s, (double)i / (double)t->pairs.n, &told_ns);
+    }
+    return st;
+}
+
 static enum status score_all(struct stream *t, struct score *r, struct err *e)
 {
     const struct rule rule = counting_rule(t->s->opt, t->L, t->past, t->batch);
-    const bool floors = has_floor(t);
+    const bool pairs = t->pairs.target > 0, floors = pairs || has_floor(t);
     const int64_t start = clock_wall_ns();
     int64_t told_ns = start;
     struct source_memo memo = {0};
@@ -379,7 +452,11 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
     struct window w;
     enum status st = OK;
 
-    for (size_t d = 0; d < t->text.n_docs && st == OK; d++) {
+    if (pairs) {
+        st = score_pairs(t, &sums, &total, &floor, &a, e);
+        tokens = scored = (double)t->pairs.n * t->L;
+    }
+    for (size_t d = 0; d < t->text.n_docs && st == OK && !pairs; d++) {
         st = windows_begin(&windows, &rule, &t->text.docs[d], e);
         while (st == OK && windows_next(&windows, &w)) {
             struct summand one;
@@ -400,8 +477,9 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
     if (st == OK && tokens < 1)
         st =
             fail(e, E_USAGE, "text %s has no token to score  -> give a longer one", t->corpus.name);
-    const bool whole = counting_is_whole(t->s->opt, t->batch) && t->mask_share == 0,
-               words = strcmp(t->text.unit, "word") == 0 && t->mask_share == 0;
+    const bool next = t->mask_share == 0 && !pairs;
+    const bool whole = counting_is_whole(t->s->opt, t->batch) && next,
+               words = strcmp(t->text.unit, "word") == 0 && next;
     *r = (struct score){.nll = total / tokens,
                         .sum = total,
                         .words = words   ? tokens
@@ -409,7 +487,9 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
                                          : NAN,
                         .bytes = whole ? t->text.bytes : NAN,
                         .oov = t->text.oov,
-                        .unit = t->mask_share > 0 ? masked_unit(t->text.unit) : t->text.unit,
+                        .unit = pairs               ? PAIRS_UNIT
+                                : t->mask_share > 0 ? masked_unit(t->text.unit)
+                                                    : t->text.unit,
                         .floor = floors ? floor / tokens : NAN,
                         .answers = answers_mean(a),
                         .tokens = tokens,

@@ -61,6 +61,9 @@ enum status past_is_carried(const struct config *c, int M, struct err *e);
 /* E_USAGE if a checkpoint that fills in hidden tokens is to be scored otherwise, or with a past. */
 enum status score_masked_check(const struct options *o, int M, struct err *e);
 
+/* Likewise if one with an encoder is. */
+enum status score_pairs_check(const struct options *o, int M, struct err *e);
+
 /* Where every query sees as many keys, M tokens of past are how many. */
 void see_past(struct config *c, int M);
 

@@ -21,10 +21,12 @@ struct source_kind {
     double (*nll)(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
                   struct source_memo *memo);
     bool (*answers)(const struct synthetic *s, const uint8_t *x, size_t at); /* NULL = none are */
+    struct source_pair (*pair)(const struct synthetic *s); /* NULL = its texts are no pairs */
 };
 
 extern const struct source_kind source_copy, source_recall, source_mqar, source_selcopy, source_cue,
-    source_flipflop, source_group, source_markov, source_dyck, source_lookup;
+    source_flipflop, source_group, source_markov, source_dyck, source_lookup, source_reverse,
+    source_translate, source_sort;
 
 static inline int source_int(const struct synthetic *s, int key) { return (int)s->value[key]; }
 

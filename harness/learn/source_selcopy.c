@@ -86,6 +86,11 @@ static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t
     return x[at] == blank(s) ? -log1p(-data) : log(A) - log(data);
 }
 
+static struct source_pair pair(const struct synthetic *s)
+{
+    return (struct source_pair){(int)places(s), source_int(s, COUNT)};
+}
+
 static bool answers(const struct synthetic *s, const uint8_t *x, size_t at)
 {
     (void)x;
@@ -103,4 +108,5 @@ const struct source_kind source_selcopy = {
     .fill = fill,
     .nll = nll,
     .answers = answers,
+    .pair = pair,
 };

@@ -2,6 +2,7 @@
  *
  * Checkpoints and texts that are scored. */
 #include "subject.h"
+#include "pairs.h"
 
 #include "counting.h"
 #include "harness/cli/option_words.h"
@@ -179,8 +180,12 @@ enum status subject_open(struct subject *t, const struct options *opt, struct er
         corpus_close(&corpus);
         return st;
     }
+    struct pairs pairs = {0};
+    if (t->config.enc_layers)
+        st = pairs_of(&pairs, &corpus, e);
+    t->target = pairs.target;
     snprintf(t->corpus_xxh3, sizeof(t->corpus_xxh3), "%s", corpus.xxh3);
     t->tokens = corpus.n;
     corpus_close(&corpus);
-    return check_models(t, e);
+    return st == OK ? check_models(t, e) : st;
 }

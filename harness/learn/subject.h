@@ -19,6 +19,7 @@ struct subject {
     int longest;       /* tokens that a published model was made to see at once; 0 = any */
     int64_t step;      /* I64_EMPTY = unknown */
     double mask_share; /* of its tokens are hidden and filled in; 0: it predicts the next one */
+    int target;        /* tokens that it makes of a source at once; 0: it has no encoder */
     bool counts;       /* the options of counting.h were meant: of eval */
     size_t tokens;
     const struct backend *backend;

@@ -8,8 +8,9 @@
 #include <string.h>
 
 static const struct source_kind *const sources[] = {
-    &source_copy,     &source_recall, &source_mqar,   &source_selcopy, &source_cue,
-    &source_flipflop, &source_group,  &source_markov, &source_dyck,    &source_lookup,
+    &source_copy,     &source_recall,    &source_mqar,   &source_selcopy, &source_cue,
+    &source_flipflop, &source_group,     &source_markov, &source_dyck,    &source_lookup,
+    &source_reverse,  &source_translate, &source_sort,
 };
 
 /* ---- texts -------------------------------------------------------------------------------- */
@@ -87,6 +88,22 @@ bool synthetic_asks(const char *text)
     const struct source_kind *const kind = kind_of(text);
 
     return kind && kind->answers;
+}
+
+struct source_pair synthetic_pair(const struct synthetic *s)
+{
+    return s->kind->pair ? s->kind->pair(s) : (struct source_pair){0};
+}
+
+const char *synthetic_pairs(char text[KEYED_TEXT])
+{
+    size_t n = (size_t)snprintf(text, KEYED_TEXT, "--corpus");
+
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++)
+        if (sources[i]->pair && n < KEYED_TEXT)
+            n += (size_t)snprintf(text + n, KEYED_TEXT - n,
+                                  "%s %s:", n > strlen("--corpus") ? "," : "", sources[i]->name);
+    return text;
 }
 
 bool synthetic_answers(const struct synthetic *s, const uint8_t *symbols, size_t at)

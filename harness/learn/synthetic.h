@@ -43,6 +43,16 @@ void synthetic_fill(const struct synthetic *s, enum split split, uint8_t *symbol
  * states in each of N layers, M more per layer, and up to a segment of L on the way. */
 size_t synthetic_reach(bool recompute, int N, int M, int L, int i);
 
+/* Texts that are pairs: so many symbols of a source, a mark, so many of what is made of it, and again.
+ */
+struct source_pair {
+    int source, target;
+};
+/* That of the text; zeros where it has none. */
+struct source_pair synthetic_pair(const struct synthetic *s);
+/* The sources whose texts are pairs, "--corpus reverse:, ..." */
+const char *synthetic_pairs(char text[KEYED_TEXT]);
+
 /* What the call before has found out about a text; {0} at first. Others than those in order cost
  * more time, nothing else. */
 struct source_memo {

@@ -8,6 +8,7 @@
 #include "schedule.h"
 #include "score.h"
 #include "train_masked.h"
+#include "train_pairs.h"
 #include "train_play.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ enum status train_config(struct config *to, const struct variant *v, const struc
     struct taken taken = {0};
     const int words = vocab + (opt->objective == OBJECTIVE_MLM); /* the last one hides others */
     enum status st = config_from_options(to, v, opt, mem_len, opt->layers.v[0], words, SCOPE_MODEL,
-                                         false, NULL, e);
+                                         opt->objective == OBJECTIVE_SEQ2SEQ, false, NULL, e);
 
     if (st == OK) {
         taken_add(&taken, to, SCOPE_MODEL);
@@ -44,21 +45,23 @@ enum status train_config(struct config *to, const struct variant *v, const struc
         st = past_is_carried(to, mem, e);
     if (st != OK)
         return st;
-    to->max_seq = opt->seq.v[0];
+    to->max_seq = to->enc_layers ? max_int(opt->seq.v[0], pairs_asked(opt).source) : opt->seq.v[0];
     if (opt->task) /* the value of what follows a segment */
         to->max_seq++;
     if (trains_with(config_mem(to), mem) == MEM_RECOMPUTE) { /* the past is a part of the window */
         to->max_seq += mem;
         to->mem_len = 0;
     }
-    return masked_check(to, opt, e);
+    return to->enc_layers ? OK : masked_check(to, opt, e);
 }
 
 /* A generated text is as long as the run needs it, up to a bound; then it starts again. */
 static size_t symbols_needed(const struct options *o)
 {
     enum { LONGEST = 1 << 26, SHORTEST = 1 << 16 };
-    const double need = (double)o->steps * o->batch.v[0] * o->seq.v[0] + 1;
+    const bool pairs = o->objective == OBJECTIVE_SEQ2SEQ;
+    const double each = o->seq.v[0] + (pairs ? pairs_asked(o).source + 1 : 0);
+    const double need = (double)o->steps * o->batch.v[0] * each + 1;
 
     return o->minutes > 0 || need > LONGEST ? LONGEST : need < SHORTEST ? SHORTEST : (size_t)need;
 }
@@ -87,6 +90,8 @@ static enum status open_texts(struct trainer *t, struct err *e)
     }
     if (st == OK && o->objective == OBJECTIVE_MLM)
         masked_open(t);
+    if (st == OK && o->objective == OBJECTIVE_SEQ2SEQ)
+        st = pairs_open(t, e);
     if (st == OK && t->valid.n > VALID_TOKENS)
         t->valid.n = VALID_TOKENS;
     if (st == OK && (t->text.n / (size_t)t->all_B <= (size_t)t->L || t->valid.n < 2))
@@ -101,7 +106,8 @@ static enum status open_texts(struct trainer *t, struct err *e)
 static enum status bind_all(struct trainer *t, struct err *e)
 {
     const int window = t->past + t->L + (t->play ? 1 : 0);
-    const struct extent max = {t->B, window, t->M}, one = {t->play ? t->B : 1, window, t->M};
+    const int before = t->pairs.target ? t->pairs.source : t->M;
+    const struct extent max = {t->B, window, before}, one = {t->play ? t->B : 1, window, before};
     const size_t rows = (size_t)t->B * (size_t)window;
     struct arena *a = &t->arena;
     enum status st = lm_bind(&t->lm, &t->engine, t->kind, max, a, e);
@@ -117,6 +123,9 @@ static enum status bind_all(struct trainer *t, struct err *e)
     t->targets = arena_take(a, PART_ACTIVATIONS, rows * sizeof(int32_t));
     t->nll = arena_f32(a, PART_ACTIVATIONS, rows);
     t->places = arena_take(a, PART_ACTIVATIONS, (size_t)t->B * (size_t)t->hidden * sizeof(int32_t));
+    t->source =
+        arena_take(a, PART_ACTIVATIONS, (size_t)t->B * (size_t)t->pairs.source * sizeof(int32_t));
+    t->lm.source = t->valid_lm.source = t->source;
     if (t->play)
         play_bind(t, a);
     return st;
@@ -162,7 +171,7 @@ static enum status open_model(struct trainer *t, struct err *e)
     if (st == OK)
         st = engine_train_in(&t->engine, c.dtype, e);
     t->M = c.mem_len;
-    t->kind = trains_with(config_mem(&c), o->mem.v[0]);
+    t->kind = c.enc_layers ? MEM_NONE : trains_with(config_mem(&c), o->mem.v[0]);
     t->past = t->kind == MEM_RECOMPUTE ? o->mem.v[0] : 0;
     t->optimizer.kind = (enum optimizer_kind)o->optimizer;
     t->optimizer.scale = (enum muon_scale)o->muon_scale;
@@ -389,6 +398,8 @@ static void text_gradient(struct trainer *t, struct step_report *r)
 
     if (t->hidden)
         masked_batch(t);
+    else if (t->pairs.target)
+        pairs_batch(t);
     else
         n += next_batch(t);
     lm_forward(&t->lm, &t->engine, t->tokens, t->B, n, n, t->targets, t->nll);
@@ -406,6 +417,7 @@ struct step_report trainer_step(struct trainer *t, double progress)
         .lr = train_lr(o, t->optimizer.step + 1, progress), .entropy = NAN, .returned = NAN};
 
     params_zero_grad(&t->lm.params);
+    t->lm.progress = progress;
     if (t->play)
         play_gradient(t, &r);
     else
@@ -452,6 +464,8 @@ struct validation trainer_validate(struct trainer *t)
         return play_validate(t);
     if (t->hidden)
         return masked_validate(t);
+    if (t->pairs.target)
+        return pairs_validate(t);
     const size_t tokens = t->valid.n - 1;
     const bool windows = t->kind == MEM_RECOMPUTE; /* none needs the one before */
     int window = 0;

@@ -12,6 +12,7 @@
 #include "harness/cli/options.h"
 #include "harness/machine/pin.h"
 #include "harness/util/lock.h"
+#include "pairs.h"
 #include "player.h"
 
 #include "variants/model/lm.h"
@@ -52,6 +53,8 @@ struct trainer {
     float *nll;                /* [B,past+L] */
     int hidden;                /* tokens of a segment that are; 0 = the next one is predicted */
     int32_t *places;           /* [B,hidden] */
+    struct pairs pairs;        /* target 0: the text is none of pairs */
+    int32_t *source;           /* [B,pairs.source] */
     double best_valid;         /* nats, or what a return lacks; INFINITY before the first */
     struct play *play;         /* NULL = a text */
     double trained_s;          /* in earlier sessions of the run */

@@ -6,6 +6,7 @@
 #include "harness/plan/plan.h"
 #include "schedule.h"
 #include "train.h"
+#include "train_pairs.h"
 
 #include <stdio.h>
 
@@ -14,7 +15,10 @@
 static enum status set_defaults(struct options *o, int threads, struct err *e)
 {
     char number[16];
-    enum status st = o->task ? OK : options_default(o, "corpus", SOURCE_DEFAULT, e);
+    enum status st = o->task ? OK
+                     : o->objective == OBJECTIVE_SEQ2SEQ
+                         ? pairs_settle(o, e)
+                         : options_default(o, "corpus", SOURCE_DEFAULT, e);
 
     if (st == OK && o->objective == OBJECTIVE_MLM) /* a segment is seen whole */
         st = options_default(o, "mem", "0", e);

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const workload_name[WORK_COUNT + 1] = {"attn",  "layer", "segment", "decode",
-                                                   "train", "cross", "request", NULL};
+const char *const workload_name[WORK_COUNT + 1] = {"attn",  "layer",   "segment", "decode", "train",
+                                                   "cross", "request", "encdec",  NULL};
 const char *const phase_name[PHASE_COUNT + 1] = {"fwd", "fwd_bwd", NULL};
 const char *const mem_word[] = {"all", NULL};
 
@@ -24,7 +24,7 @@ void mem_text(char text[MEM_TEXT], int64_t mem)
 
 bool workload_is_model(enum workload w)
 {
-    return w == WORK_SEGMENT || w == WORK_TRAIN || workload_decodes(w);
+    return w == WORK_SEGMENT || w == WORK_TRAIN || w == WORK_ENCDEC || workload_decodes(w);
 }
 
 bool workload_decodes(enum workload w) { return w == WORK_DECODE || w == WORK_REQUEST; }
@@ -127,8 +127,8 @@ bool case_same_problem(const struct bench_case *a, const struct bench_case *b)
 
 enum status config_from_options(struct config *to, const struct variant *v,
                                 const struct options *opt, int mem_len, int layers, int vocab,
-                                enum scope scope, bool decodes, const int at[MODEL_CHOICE_COUNT],
-                                struct err *e)
+                                enum scope scope, bool encodes, bool decodes,
+                                const int at[MODEL_CHOICE_COUNT], struct err *e)
 {
     const int D = opt->d_model, H = opt->heads;
     bool typed[MODEL_CHOICE_COUNT] = {false};
@@ -141,6 +141,7 @@ enum status config_from_options(struct config *to, const struct variant *v,
     if (opt->kv_heads && config_groups(to))
         to->kv_heads = opt->kv_heads;
     to->mem_len = mem_len;
+    to->enc_layers = encodes ? layers : 0;
     if (decodes)
         model_choices_decode(to);
     for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++) {
@@ -230,11 +231,14 @@ bool case_has_own(const struct bench_case *c)
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e)
 {
     const enum scope scope = workload_scope(c->workload);
-    const enum status st = config_from_options(&c->config, c->variant, c->opt, case_kept(c),
-                                               c->layers, scope == SCOPE_MODEL ? c->opt->vocab : 0,
-                                               scope, workload_decodes(c->workload), at, e);
+    const bool sourced = c->workload == WORK_ENCDEC; /* of M tokens, which are no past */
+    const enum status st =
+        config_from_options(&c->config, c->variant, c->opt, sourced ? 0 : case_kept(c), c->layers,
+                            scope == SCOPE_MODEL ? c->opt->vocab : 0, scope, sourced,
+                            workload_decodes(c->workload), at, e);
 
-    c->config.max_seq = c->workload == WORK_REQUEST    ? case_kept(c)
+    c->config.max_seq = sourced                        ? max_int(c->seq, c->mem)
+                        : c->workload == WORK_REQUEST  ? case_kept(c)
                         : c->mem_kind == MEM_RECOMPUTE ? c->seq + c->mem
                                                        : c->seq;
     return st;

@@ -18,6 +18,7 @@ enum workload {
     WORK_TRAIN,
     WORK_CROSS,
     WORK_REQUEST,
+    WORK_ENCDEC,
     WORK_COUNT
 };
 extern const char *const workload_name[WORK_COUNT + 1]; /* NULL-terminated */
@@ -96,7 +97,7 @@ void case_print(char text[CHOICE_TEXT], int i, const struct bench_case *c);
 /* The choice with that column or option name, '-' and '_' being equal; -1 if there is none. */
 int chosen_find(const char *name);
 
-/* Is the workload a whole model: embedding, N layers, output? */
+/* Is the workload a whole model: embedding, N layers, output; encdec: and an encoder? */
 bool workload_is_model(enum workload w);
 enum scope workload_scope(enum workload w);
 /* Does it run a model one token at a time? */
@@ -116,11 +117,12 @@ enum { DEFAULT_LAYERS = 4 };
 
 /* A model of the variant with the sizes and choices that the options give: of each choice value
  * number at[i], the first if `at` is NULL. Choices that do not apply at that scope keep the
- * variant's value. `mem_len` is the past that a layer keeps; `decodes`: for one token at a time. */
+ * variant's value. `mem_len` is the past that a layer keeps; `encodes`: with an encoder of as many
+ * layers, unless a setting says how many; `decodes`: for one token at a time. */
 enum status config_from_options(struct config *to, const struct variant *v,
                                 const struct options *opt, int mem_len, int layers, int vocab,
-                                enum scope scope, bool decodes, const int at[MODEL_CHOICE_COUNT],
-                                struct err *e);
+                                enum scope scope, bool encodes, bool decodes,
+                                const int at[MODEL_CHOICE_COUNT], struct err *e);
 
 /* Of a checkpoint's model: the choices that no parameter depends on, where options give them; the
  * others stay. `at` as above. E_USAGE where the model cannot be. */

@@ -28,6 +28,7 @@ struct maker {
     bool any;                    /* a case was made, even if a filter removed it */
     const struct variant *ahead; /* one whose model does not fit a case; NULL = none */
     bool crosses;                /* there are cases of cross attention */
+    struct err not_encdec;       /* why a model is none of an encoder and a decoder; "" = all are */
 };
 
 static bool asks_kind(const struct options *opt, const char *name)
@@ -75,6 +76,10 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
         (mem == 0 && w == WORK_REQUEST) || hidden(opt, v, w, layers))
         return 0;
 
+    if (w == WORK_ENCDEC) { /* its texts are whole */
+        out[n++] = MEM_NONE;
+        return mem == MEM_ALL ? 0 : n;
+    }
     if (w == WORK_ATTN) {
         if (!v->mixer) /* a mixer has no core of this kind */
             out[n++] = MEM_NONE;
@@ -114,6 +119,7 @@ static const char *why_unsupported(const struct options *opt, const struct varia
                    : "unsupported: there is no prompt";
     if (mem == MEM_ALL)
         return w == WORK_ATTN               ? "unsupported: attention alone carries no state"
+               : w == WORK_ENCDEC           ? "unsupported: a source has a length"
                : mem_can(v->mem, MEM_STATE) ? "unsupported: all of the past is in a state"
                                             : "unsupported: it carries no state";
     if (w == WORK_ATTN)
@@ -133,6 +139,19 @@ static const char *why_not_cross(const struct bench_case *c)
     if (!c->config.causal && !c->variant->bidirectional)
         return "unsupported: a context has no direction";
     return c->mem ? NULL : "unsupported: there is no context";
+}
+
+/* Why a model cannot have an encoder, although it could be without one, which is said in `why`; or
+ * reads no text with it. */
+static const char *why_not_encdec(const struct bench_case *c, struct err *why)
+{
+    struct config plain = c->config;
+    struct err other;
+
+    plain.enc_layers = 0;
+    if (config_check(&plain, &other) == OK && config_check(&c->config, why) != OK)
+        return "unsupported: it cannot be an encoder and a decoder";
+    return c->mem ? NULL : "unsupported: there is no source: --mem gives its length";
 }
 
 /* Why a case cannot have weights of its element type. */
@@ -167,9 +186,11 @@ static const char *why_not_any_narrow(const struct bench_case *c)
     return weights ? weights : why_not_narrow_kv(c);
 }
 
-/* Why a model whose queries see the keys after them cannot run a case. */
-static const char *why_not_here(const struct bench_case *c)
+/* Why a model cannot run a case, such as one whose queries see the keys after them. */
+static const char *why_not_here(const struct bench_case *c, struct err *why)
 {
+    if (c->workload == WORK_ENCDEC)
+        return why_not_encdec(c, why);
     if (c->workload == WORK_CROSS)
         return why_not_cross(c);
     if (c->config.causal)
@@ -278,7 +299,7 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
         st = case_configure(&c, at, e);
         if (st == OK && (is_again(&c, at) || !asks_backend(opt, &c)))
             continue;
-        const char *const ahead = none ? NULL : why_not_here(&c);
+        const char *const ahead = none ? NULL : why_not_here(&c, &m->not_encdec);
         c.unsupported = none ? none : ahead ? ahead : why_not_any_narrow(&c);
         m->ahead = ahead ? v : m->ahead;
         m->any = m->any || (!none && !ahead); /* of another type it is */
@@ -346,11 +367,11 @@ static enum status add_phase(struct maker *m, enum workload w, enum phase phase,
     return st;
 }
 
-/* --phase is an axis of attn, layer and cross; segment and decode are forward, train is both. */
+/* --phase is an axis of attn, layer, cross and encdec; segment and decode are forward, train is both. */
 static enum status add_workload(struct maker *m, enum workload w, struct err *e)
 {
     const struct names *const phases = &m->opt->phases;
-    const bool axis = w == WORK_ATTN || w == WORK_LAYER || w == WORK_CROSS;
+    const bool axis = w == WORK_ATTN || w == WORK_LAYER || w == WORK_CROSS || w == WORK_ENCDEC;
     enum status st = OK;
 
     if (w == WORK_TRAIN)
@@ -362,7 +383,7 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
                          ? add_phase(m, w, (enum phase)p, e)
                          : fail(e, E_USAGE,
                                 "--phase %s does not apply to --workload %s, which is forward only "
-                                " -> use attn, layer or cross, or --workload train",
+                                " -> use attn, layer, cross or encdec, or --workload train",
                                 phase_name[p], workload_name[w]);
     return st;
 }
@@ -404,6 +425,13 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
                     "--workload cross does not apply to %s here: it needs a context, and scores of "
                     "q.k alone  -> use a variant such as vanilla, and --mem 1 or more",
                     m->ahead->name);
+    if (*m->not_encdec.msg)
+        return fail(e, E_UNSUPPORTED, "--workload encdec: %s", m->not_encdec.msg);
+    if (m->ahead && only_workload(m->opt) == WORK_ENCDEC)
+        return fail(
+            e, E_UNSUPPORTED,
+            "--workload encdec needs a source  -> --mem gives the length of it, --seq that of "
+            "its translation");
     if (m->ahead)
         return fail(e, E_UNSUPPORTED,
                     "%s is bidirectional here: it has no context before its text and no next token "

@@ -17,7 +17,8 @@ static const double NMSE_LIMIT = 1e-10;
  * tie: by one unit in the last place, up to 2^-7 of the number and 2^-8 of most. Such a row's
  * product differs by as much of its norm at most, which the next rounding meets. Along the stream
  * there are five products in a row in a layer (keys, probabilities and values or a recurrence,
- * output, both maps of the feed-forward network) and one of the logits; their differences add up in
+ * output, both maps of the feed-forward network), three more if it attends to an encoder, which has
+ * five in a layer, and one of the logits; their differences add up in
  * quadrature. A recurrence multiplies each key and value once, and its decays and erases let none
  * of them grow. Backward there are as many more. Keys and values that are cached as bf16 are two
  * more in a layer; in q8 their unit is 2^-7 of a head's largest number, four times as much in
@@ -28,7 +29,8 @@ static const double NMSE_LIMIT = 1e-10;
 static struct bound rounded_bound(const struct bench_case *c)
 {
     enum { Q8_UNIT = 4 };
-    const double forward = c->workload == WORK_ATTN ? 1 : 5.0 * c->layers + 1;
+    const double encoder = c->config.enc_layers ? 5.0 * c->config.enc_layers + 3.0 * c->layers : 0;
+    const double forward = c->workload == WORK_ATTN ? 1 : 5.0 * c->layers + encoder + 1;
     const double products = c->phase == PHASE_FWD ? forward : 2 * forward;
     const double weights = c->config.dtype == ELEM_BF16     ? products
                            : c->config.act_dtype == ROWS_Q8 ? Q8_UNIT * products
@@ -140,17 +142,25 @@ enum status job_reference_scratch(void **scratch, size_t bytes, struct err *e)
                : fail(e, E_NOMEM, "no %zu bytes to check gradients in  -> use --no-check", bytes);
 }
 
+/* Where a sub-layer of attention, of any kind, has its implementation; NULL = it has none. */
+static const struct attn_impl **impl_of(struct sublayer *s)
+{
+    return s->kind == &sublayer_read ? &s->reading.impl
+           : s->kind->attends        ? &s->state.attention.impl
+                                     : NULL;
+}
+
 /* Exchange the implementation and scratch of every attention sub-layer with ours, of which there is
- * one per sub-layer, of any kind. */
+ * one per sub-layer. */
 static void swap_attention(struct sublayers *sublayers, struct reference_impl *with)
 {
     for (int i = 0; i < sublayers->n; i++) {
-        struct sublayer *const s = &sublayers->at[i];
+        const struct attn_impl **const impl = impl_of(&sublayers->at[i]);
         const struct reference_impl ours = with[i];
-        if (!s->kind->attends)
+        if (!impl)
             continue;
-        with[i] = (struct reference_impl){s->state.attention.impl, sublayers->work[i].d_scratch};
-        s->state.attention.impl = ours.impl;
+        with[i] = (struct reference_impl){*impl, sublayers->work[i].d_scratch};
+        *impl = ours.impl;
         sublayers->work[i].d_scratch = ours.scratch;
     }
 }
@@ -160,13 +170,13 @@ static void swap_attention(struct sublayers *sublayers, struct reference_impl *w
 static size_t scratch_with(struct sublayer *s, const struct reference_impl *with,
                            const struct engine *ref)
 {
-    const struct attn_impl *const own = s->state.attention.impl;
+    const struct attn_impl **const impl = impl_of(s), *const own = *impl;
 
     if (!s->kind->scratch)
         return 0;
-    s->state.attention.impl = with->impl;
+    *impl = with->impl;
     const struct attn_need need = s->kind->scratch(s, ref, true);
-    s->state.attention.impl = own;
+    *impl = own;
     return need.scores_bytes + need.scratch_bytes;
 }
 
@@ -176,38 +186,54 @@ static enum status find_reference_impls(const struct sublayers *sublayers,
 {
     enum status st = OK;
 
-    for (int i = 0; i < sublayers->n && st == OK; i++)
-        if (sublayers->at[i].kind->attends) {
-            const struct attn like = attention_for_impl(&sublayers->at[i]);
-            st = job_find_reference_impl(&with[i], &like, ref, most, e);
-            const size_t all = st == OK ? scratch_with(&sublayers->at[i], &with[i], ref) : 0;
-            *most = all > *most ? all : *most;
-        }
+    for (int i = 0; i < sublayers->n && st == OK; i++) {
+        struct sublayer *const s = &sublayers->at[i];
+        if (!impl_of(s))
+            continue;
+        const struct attn like =
+            s->kind == &sublayer_read ? sublayer_read_attn(s) : attention_for_impl(s);
+        st = job_find_reference_impl(&with[i], &like, ref, most, e);
+        const size_t all = st == OK ? scratch_with(s, &with[i], ref) : 0;
+        *most = all > *most ? all : *most;
+    }
     return st;
 }
 
-enum status job_sublayers_reference_backward(struct job *j, struct sublayers *sublayers,
-                                             const struct engine *ref, struct err *e)
+/* Of a list, implementations in `with`, which is malloc'ed. */
+static enum status find_in_list(const struct sublayers *list, struct reference_impl **with,
+                                const struct engine *ref, size_t *most, struct err *e)
 {
-    const int n = sublayers->n;
+    *with = calloc((size_t)list->n, sizeof(**with));
+    return *with ? find_reference_impls(list, *with, ref, most, e)
+                 : fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", list->n);
+}
+
+enum status job_sublayers_reference_backward(struct job *j, const struct engine *ref, struct err *e)
+{
+    struct sublayers *const lists[] = {j->ops->sublayers(j),
+                                       j->ops->encoder ? j->ops->encoder(j) : NULL};
+    struct reference_impl *with[ARRAY_LEN(lists)] = {NULL};
     void *scratch = NULL;
     size_t bytes = 0;
+    enum status st = OK;
 
-    struct reference_impl *const with = calloc((size_t)n, sizeof(*with));
-    if (!with)
-        return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
-    enum status st = find_reference_impls(sublayers, with, ref, &bytes, e);
+    for (size_t k = 0; k < ARRAY_LEN(lists) && lists[k] && st == OK; k++)
+        st = find_in_list(lists[k], &with[k], ref, &bytes, e);
     if (st == OK)
         st = job_reference_scratch(&scratch, bytes, e);
     if (st == OK) {
-        for (int i = 0; i < n; i++)
-            with[i].scratch = scratch;
-        swap_attention(sublayers, with);
+        for (size_t k = 0; k < ARRAY_LEN(lists) && lists[k]; k++) {
+            for (int i = 0; i < lists[k]->n; i++)
+                with[k][i].scratch = scratch;
+            swap_attention(lists[k], with[k]);
+        }
         j->ops->backward(j, ref);
-        swap_attention(sublayers, with);
+        for (size_t k = 0; k < ARRAY_LEN(lists) && lists[k]; k++)
+            swap_attention(lists[k], with[k]);
     }
     free(scratch);
-    free(with);
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++)
+        free(with[k]);
     return st;
 }
 

@@ -15,7 +15,7 @@ const struct workload_ops *workload_ops(enum workload w)
 {
     static const struct workload_ops *const all[WORK_COUNT] = {
         &workload_attn,  &workload_layer, &workload_segment, &workload_decode,
-        &workload_train, &workload_cross, &workload_request,
+        &workload_train, &workload_cross, &workload_request, &workload_encdec,
     };
 
     CHECK(strcmp(all[w]->name, workload_name[w]) == 0);
@@ -84,7 +84,7 @@ enum status job_place(struct job *j,
         return st;
     params_init(j->ops->params(j), j->bcase->opt->seed, j->engine.threads);
     j->ops->fill(j);
-    if (job_goes_backward(j))
+    if (job_goes_backward(j) && j->ops->fill_grad)
         j->ops->fill_grad(j);
     if (j->engine.backend->makes_kernels)
         job_run(j);
@@ -141,7 +141,7 @@ void job_move_weights(struct job *j)
         free(step);
     }
     j->ops->fill(j);
-    if (job_goes_backward(j))
+    if (job_goes_backward(j) && j->ops->fill_grad)
         j->ops->fill_grad(j);
 }
 
@@ -176,11 +176,11 @@ double job_bytes_of_gradients(const struct job *j)
     return (double)j->arena.part[PART_GRADIENTS] + (double)j->arena.part[PART_OPTIMIZER];
 }
 
-double job_tables_flop(const struct job *j)
+double job_tables_flop(const struct job *j, int keys)
 {
     const struct pos *pos = j->config.pos;
 
-    return pos->build_tables_flop ? pos->build_tables_flop(&j->config, j->shape.L + j->shape.M) : 0;
+    return pos->build_tables_flop ? pos->build_tables_flop(&j->config, keys) : 0;
 }
 
 /* ---- what it costs ------------------------------------------------------------------------ */

@@ -34,6 +34,7 @@ struct layer_job {
     struct params params;
     struct sublayers sublayers;
     float *x, *z; /* [B,L,D] input, which is preserved, and the stream */
+    float *given; /* [B,L,D] the input, where positions are added to x; else NULL */
     /* With a backward pass. */
     float *d_z, *d; /* [B,L,D] gradient of z, and of the stream, which becomes that of x */
 };
@@ -47,10 +48,10 @@ struct cross_job {
     float *d_y, *d_x, *d_ctx;
 };
 
-/* A whole model: segment, decode, train and request. */
+/* A whole model: segment, decode, train, request and encdec. */
 struct lm_job {
     struct lm lm;
-    int32_t *tokens, *targets;
+    int32_t *tokens, *targets, *source; /* source: encdec */
     float *nll;
     int n_scored;
     struct optimizer optimizer; /* train */

@@ -2,8 +2,8 @@
  *
  * The workloads, one table row each: workload_attn.c (the attention core alone), workload_cross.c
  * (attention to another sequence), workload_layer.c (one layer), workload_lm.c (a whole model:
- * segment, decode, train), workload_request.c (a prompt and what follows). job.c calls their
- * functions in order and names no workload. */
+ * segment, decode, train; encdec: with an encoder), workload_request.c (a prompt and what follows).
+ * job.c calls their functions in order and names no workload. */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 
@@ -30,7 +30,7 @@ struct workload_ops {
     enum status (*bind)(struct job *j, struct err *e);
     enum status (*bind_grad)(struct job *j, struct err *e);
     /* Fill inputs, memory and tables; the weights have their values. `fill_grad`: the incoming
-     * gradients, and the optimiser's zero moments. */
+     * gradients, and the optimiser's zero moments; NULL = there is nothing to fill. */
     void (*fill)(struct job *j);
     void (*fill_grad)(struct job *j);
     /* One run. `backward` starts all gradients from zero, by engine `g`, after forward; `finish`
@@ -62,11 +62,12 @@ struct workload_ops {
 
     struct params *(*params)(struct job *j);
     struct sublayers *(*sublayers)(struct job *j); /* NULL = it has none */
+    struct sublayers *(*encoder)(struct job *j);   /* likewise, of its encoder */
     void (*close)(struct job *j);
 };
 
 extern const struct workload_ops workload_attn, workload_layer, workload_segment, workload_decode,
-    workload_train, workload_cross, workload_request;
+    workload_train, workload_cross, workload_request, workload_encdec;
 
 const struct workload_ops *workload_ops(enum workload w);
 
@@ -97,9 +98,9 @@ double job_bytes_of_weights(const struct job *j);
 /* In addition to forward, each once: gradients of everything that forward read and wrote, and both
  * moments. */
 double job_bytes_of_gradients(const struct job *j);
-/* Rebuilding position tables, as every training step does, and passing a layer's gradient through
- * them. */
-double job_tables_flop(const struct job *j);
+/* Rebuilding position tables for so many keys, as every training step does, and passing a layer's
+ * gradient through them. */
+double job_tables_flop(const struct job *j, int keys);
 
 /* An implementation of the reference that can go backward on `like`; *most grows to the bytes that
  * it works in. */
@@ -111,9 +112,9 @@ enum status job_find_reference_impl(struct reference_impl *with, const struct at
                                     const struct engine *ref, size_t *most, struct err *e);
 /* Work space of such implementations, for free(). */
 enum status job_reference_scratch(void **scratch, size_t bytes, struct err *e);
-/* reference_backward of workloads that consist of sub-layers. */
-enum status job_sublayers_reference_backward(struct job *j, struct sublayers *sublayers,
-                                             const struct engine *ref, struct err *e);
+/* reference_backward of workloads that consist of sub-layers, those of an encoder included. */
+enum status job_sublayers_reference_backward(struct job *j, const struct engine *ref,
+                                             struct err *e);
 /* The i-th gradient of a parameter, false after the last. */
 bool job_param_gradient(const struct params *p, int i, struct gradient *out);
 

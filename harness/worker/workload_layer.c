@@ -32,6 +32,7 @@ static enum status bind(struct job *j, struct err *e)
     if (j->bcase->phase == PHASE_FWD)
         t->x = arena_f32(a, PART_ACTIVATIONS, n);
     t->z = arena_f32(a, PART_ACTIVATIONS, n);
+    t->given = j->config.pos->enter ? arena_f32(a, PART_ACTIVATIONS, n) : NULL;
     job_set_output(j, t->z, s.L, j->config.D);
     return OK;
 }
@@ -60,7 +61,7 @@ static void fill(struct job *j)
     params_pack(&t->params, &j->engine);
     sublayers_build_tables(&t->sublayers, &j->engine);
     job_fill_memories(j, &t->sublayers, t->x);
-    job_draw(j, "x", t->x, j->n_out);
+    job_draw(j, "x", t->given ? t->given : t->x, j->n_out);
 }
 
 static void fill_grad(struct job *j) { job_draw(j, "d_z", j->layer.d_z, j->n_out); }
@@ -69,6 +70,8 @@ static void forward(struct job *j)
 {
     struct layer_job *t = &j->layer;
 
+    if (t->given)
+        memcpy(t->x, t->given, j->n_out * sizeof(float));
     sublayers_forward(&t->sublayers, &j->engine, t->z, t->x, j->shape.B, j->shape.L);
 }
 
@@ -89,7 +92,7 @@ static double flop(const struct job *j)
 static double flop_grad(const struct job *j)
 {
     return sublayers_grad_flop(&j->layer.sublayers, j->shape.B, j->shape.L, j->shape.M) +
-           job_tables_flop(j);
+           job_tables_flop(j, j->shape.L + j->shape.M);
 }
 
 static double flop_of_rows(const struct job *j)
@@ -120,7 +123,7 @@ static void impl(const struct job *j, const char **forward_by, const char **by)
 
 static enum status reference_backward(struct job *j, const struct engine *ref, struct err *e)
 {
-    return job_sublayers_reference_backward(j, &j->layer.sublayers, ref, e);
+    return job_sublayers_reference_backward(j, ref, e);
 }
 
 /* Gradients of the parameters, then that of the input. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The workloads of a whole model: segment and decode, which differ in their sizes only, and train,
- * one training step. The step has a learning rate of 0, so AdamW reads and writes every moment and
+ * The workloads of a whole model: segment and decode, which differ in their sizes only, encdec,
+ * which reads a source of --mem tokens with an encoder and --seq tokens of its translation, and
+ * train, one training step. The step has a learning rate of 0, so AdamW reads and writes every moment and
  * every weight, and the weights keep their bits. Thousands of timed steps are thus the same step,
  * and no value can drift or become NaN. */
 #include "workload.h"
@@ -10,7 +11,7 @@
 
 static const double CLIP = 0.25, LEARNING_RATE = 0, WEIGHT_DECAY = 0.01;
 
-/* ---- all three ----------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static enum status declare(struct job *j, struct err *e)
 {
@@ -165,7 +166,8 @@ static void optimise(struct job *j)
 static double flop_grad(const struct job *j)
 {
     return lm_grad_flop(&j->lm.lm, j->shape.B, j->shape.L, j->shape.M) +
-           2 * sublayers_attentions(&j->lm.lm.sublayers) * job_tables_flop(j);
+           2 * sublayers_attentions(&j->lm.lm.sublayers) *
+               job_tables_flop(j, j->shape.L + j->shape.M);
 }
 
 /* The whole embedding: the optimiser reads all of it. */
@@ -176,7 +178,7 @@ static double train_bytes(const struct job *j)
 
 static enum status reference_backward(struct job *j, const struct engine *ref, struct err *e)
 {
-    return job_sublayers_reference_backward(j, &j->lm.lm.sublayers, ref, e);
+    return job_sublayers_reference_backward(j, ref, e);
 }
 
 static bool gradient(const struct job *j, int i, struct gradient *out)
@@ -208,5 +210,77 @@ const struct workload_ops workload_train = {
     .poison = poison,
     .params = params,
     .sublayers = sublayers,
+    .close = close_model,
+};
+
+/* ---- encdec -------------------------------------------------------------------------------- */
+
+static enum status bind_encdec(struct job *j, struct err *e)
+{
+    struct lm_job *t = &j->lm;
+    const size_t n = job_elements(j->shape.B, j->shape.M, 1);
+
+    t->source = arena_take(&j->arena, PART_ACTIVATIONS, n * sizeof(int32_t));
+    t->lm.source = t->source;
+    return job_goes_backward(j) ? bind_training(j, e) : bind_evaluation(j, e);
+}
+
+static void fill_encdec(struct job *j)
+{
+    const uint64_t seed = j->bcase->opt->seed, source = rng_stream("source");
+    const size_t n = job_elements(j->shape.B, j->shape.M, 1);
+
+    fill(j);
+    for (size_t i = 0; i < n; i++)
+        j->lm.source[i] = (int32_t)(rng_u32(seed, source, i) % (uint32_t)j->config.V);
+}
+
+static enum status bind_encdec_grad(struct job *j, struct err *e)
+{
+    return lm_bind_grad(&j->lm.lm, &j->engine, &j->arena, e);
+}
+
+static struct sublayers *encoder(struct job *j) { return j->lm.lm.drive->layers(&j->lm.lm); }
+
+static double encdec_bytes(const struct job *j)
+{
+    return job_bytes_of_weights(j) + 4.0 * (double)j->n_out -
+           lm_unread_bytes(&j->lm.lm, j->shape.B * (j->shape.L + j->shape.M));
+}
+
+static void poison_encdec(struct job *j)
+{
+    poison(j);
+    sublayers_poison(encoder(j));
+}
+
+static double encdec_flop_grad(const struct job *j)
+{
+    return lm_grad_flop(&j->lm.lm, j->shape.B, j->shape.L, j->shape.M) +
+           sublayers_attentions(&j->lm.lm.sublayers) * job_tables_flop(j, j->shape.L) +
+           sublayers_attentions(j->lm.lm.drive->layers(&j->lm.lm)) * job_tables_flop(j, j->shape.M);
+}
+
+const struct workload_ops workload_encdec = {
+    .name = "encdec",
+    .err_limit = 1e-4,
+    .declare = declare,
+    .bind = bind_encdec,
+    .bind_grad = bind_encdec_grad,
+    .fill = fill_encdec,
+    .forward = forward,
+    .backward = backward,
+    .flop = flop,
+    .flop_grad = encdec_flop_grad,
+    .bytes = encdec_bytes,
+    .bytes_grad = job_bytes_of_gradients,
+    .predicted_bytes = predicted_bytes,
+    .impl = impl,
+    .reference_backward = reference_backward,
+    .gradient = gradient,
+    .poison = poison_encdec,
+    .params = params,
+    .sublayers = sublayers,
+    .encoder = encoder,
     .close = close_model,
 };

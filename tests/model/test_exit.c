@@ -226,3 +226,67 @@ Test(transparent, one_layer_may_have_all_the_weight)
     model_close(&m);
     model_close(&other);
 }
+
+/* Layers that each position runs. */
+static void steps_of(const struct config *c, int32_t steps[BATCH * TOKENS])
+{
+    struct model m;
+
+    open_model(&m, c);
+    run(&m);
+    const struct early_exit *const t = m.lm.drive_data;
+    memcpy(steps, t->steps, sizeof(*steps) * BATCH * TOKENS);
+    model_close(&m);
+}
+
+/* A window of nothing but the position is the rule of entropy. With a wider one the first position has
+ * the same rule, and the second does not stop before it. */
+Test(exit, a_window_waits_for_those_before_it)
+{
+    struct config c = of("exit-window"), alone = of("exit");
+    int32_t steps[BATCH * TOKENS], own[BATCH * TOKENS];
+    int waits = 0;
+
+    c.exit_tau = alone.exit_tau = median_tau(&alone);
+    steps_of(&alone, own);
+    for (c.exit_window = 0; c.exit_window < 4; c.exit_window++) {
+        steps_of(&c, steps);
+        for (int i = 0; i < BATCH * TOKENS; i++) {
+            cr_expect((c.exit_window && i % TOKENS) || steps[i] == own[i], "position %d", i);
+            waits += steps[i] > own[i];
+        }
+        for (int b = 0; b < BATCH && c.exit_window; b++)
+            cr_expect_geq(steps[b * TOKENS + 1], steps[b * TOKENS], "window %d", c.exit_window);
+    }
+    cr_expect_gt(waits, 0);
+}
+
+/* One vote is enough at once, and no layers give more votes than there are. With two, a position
+ * stops after the first layer that says what one before it did. */
+Test(exit, votes_are_counted_over_all_layers)
+{
+    struct config c = of("exit-votes");
+    int32_t steps[BATCH * TOKENS];
+    struct model m;
+
+    c.exit_patience = 1;
+    expect_steps(&c, 1);
+    c.exit_patience = LAYERS + 1;
+    expect_steps(&c, LAYERS);
+    c.exit_patience = 2;
+    steps_of(&c, steps);
+    c.exit_patience = LAYERS + 1;
+    open_model(&m, &c);
+    run(&m); /* nothing stops: all have voted in all layers but the last */
+    const struct early_exit *const t = m.lm.drive_data;
+    for (int i = 0; i < BATCH * TOKENS; i++) {
+        bool had[64] = {false};
+        int l = 0;
+        while (l < LAYERS - 1 && !had[t->votes[l * BATCH * TOKENS + i]])
+            had[t->votes[l++ * BATCH * TOKENS + i]] = true;
+        /* the first time is before any has stopped, whose states others then see */
+        if (i % TOKENS == 0)
+            cr_expect_eq(steps[i], min_int(l + 1, LAYERS), "position %d", i);
+    }
+    model_close(&m);
+}

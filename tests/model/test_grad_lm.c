@@ -109,7 +109,7 @@ static void expect_derivatives_of(const struct form *w, int turn)
         c.clip = 20;
         c.rel_rows = turn & 1 ? 41 : 21;
     }
-    if (c.pos == &pos_sinusoid && turn & 1 && !c.mixer)
+    if (c.pos == &pos_sinusoid && turn & 1 && !c.mixer && !config_mem(&c)->recurrent)
         c.pos = &pos_learned_layer;
     if (!corners_everywhere(&c) && has_derivatives(&c))
         expect_derivatives_somewhere(&c, 0);
@@ -135,6 +135,25 @@ EACH_FORM(grad_lm, is_the_derivative_with_dropout, false)
 
     if (!corners_everywhere(&c) && has_derivatives(&c))
         expect_derivatives_somewhere(&c, 0.125f);
+}
+
+/* Each variant that can be an encoder and a decoder, whose layers have the encoder's gradient, too; and
+ * with sums of its layers. */
+ParameterizedTestParameters(grad_lm, is_the_derivative_with_an_encoder) { return every_part(); }
+ParameterizedTest(int *part, grad_lm, is_the_derivative_with_an_encoder, .timeout = 240)
+{
+    struct form wirings[WIRINGS];
+    const size_t n = all_wirings(wirings, false);
+
+    for (size_t i = (size_t)*part; i < n; i += PARTS) {
+        struct config c = smooth_form(&wirings[i], (int)(i % 8));
+        c.causal = DIRECTION_CAUSAL;
+        c.enc_layers = 1 + (int)(i / PARTS % 2);
+        c.transparent = i / PARTS % 3 ? TRANSPARENT_NONE : TRANSPARENT_TOP;
+        if (config_check(&c, NULL) == OK && !corners_everywhere(&c) && has_derivatives(&c) &&
+            sampled(i / PARTS, 2))
+            expect_derivatives_somewhere(&c, i / PARTS % 4 ? 0 : 0.125f);
+    }
 }
 
 /* Several parts of attention at once, as files may have them: each finds what those before it have

@@ -255,6 +255,7 @@ Test(keys, every_row_of_a_model)
             if (row->at == offsetof(struct config, masks)) /* two: heads may take either */
                 cr_assert_eq(
                     config_set_masks(&c, variants[v], "block=3;fixed=3,summary=1", "", NULL), OK);
+            c.enc_layers = strcmp(row->name, "enc_layers") == 0;
             if (strcmp(row->name, "div_val") == 0 || strcmp(row->name, "tie_projs") == 0)
                 c.adaptive = (struct adaptive){.n = 2, .cut = {3, 6}, .div = 1};
             if (row == &model_choices[CHOICE_act_dtype])

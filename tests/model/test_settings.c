@@ -73,7 +73,8 @@ Test(settings, every_setting_changes_a_variant_and_reads_its_own_text)
             settings_print(back, &again, false, false);
             cr_expect_str_eq(back, text);
         }
-        cr_expect_gt(having, 0, "no variant has %s", s->name);
+        /* a workload or an objective gives a model its encoder */
+        cr_expect(having > 0 || strcmp(s->name, "enc_layers") == 0, "no variant has %s", s->name);
     }
 }
 

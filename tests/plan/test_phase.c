@@ -77,8 +77,9 @@ Test(phase, refusals_say_what_to_do)
     static const struct {
         const char *line, *text;
     } cases[] = {
-        {"-w segment --phase fwd_bwd", "--phase fwd_bwd does not apply to --workload segment, "
-                                       "which is forward only  -> use attn, layer or cross, or "},
+        {"-w segment --phase fwd_bwd",
+         "--phase fwd_bwd does not apply to --workload segment, "
+         "which is forward only  -> use attn, layer, cross or encdec, "},
         {"-w layer,decode --phase fwd,fwd_bwd",
          "--phase fwd_bwd does not apply to --workload decode"},
         {"-V xl -w train --mem-kind kv", "--mem-kind kv has no backward pass: its weights change "

@@ -91,6 +91,7 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
         {"-V xl --direction causal,both --mem 0,4", 3},          /* no past that sees ahead */
         {"-V vanilla,bert,xl --workload cross --mem 0,4 --mem-kind hidden,kv", 4},
         {"-V vanilla,bert,xl --workload request --mem 0,4 --seq 2,3", 6}, /* 2, 3 and 8 */
+        {"-V vanilla,bert,xl,gla --workload encdec --mem 0,4", 2},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -151,6 +152,10 @@ Test(plan, what_sees_ahead_has_no_past_and_no_next_token)
         {"-V vanilla --workload cross --mem 0", E_UNSUPPORTED},
         {"-V vanilla --workload cross --mem 4 --direction both", E_UNSUPPORTED},
         {"-V vanilla --workload cross --mem 4 --layer-windows 3", E_UNSUPPORTED},
+        {"-V vanilla --workload encdec --mem 0", E_UNSUPPORTED},
+        {"-V alibi --workload encdec --mem 4", E_UNSUPPORTED}, /* no distances of the future */
+        {"-V bert --workload encdec --mem 4", E_UNSUPPORTED},
+        {"-V vanilla --workload encdec --mem 4", OK},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

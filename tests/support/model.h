@@ -47,7 +47,10 @@ static inline struct config wired(const struct form *w, int turn)
     c.clip = 3;
     c.rel_rows = turn & 1 ? 7 : 4;
     c.final_ln = turn >> 1 & 1;
-    c.max_seq = 64; /* rows of learned tables */
+    c.max_seq = 64;       /* rows of learned tables */
+    c.aux_layers = false; /* they would be in the gradient only */
+    c.aux_targets = 1;
+    c.exit_window = 0; /* windows end where calls do */
     if (c.pos == &pos_rope) {
         set_choice(&c, "rope_pairs", turn & 1 ? "interleaved" : "half");
         set_number(&c, "rope_dim", turn & 2 ? 2 : 4);

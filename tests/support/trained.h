@@ -17,6 +17,7 @@ enum { B = 2, L = 5, MEM = 4, FIRST = 3 }; /* FIRST tokens become memory before 
 struct trained {
     struct model m;
     int32_t tokens[B * L], targets[B * L];
+    int32_t source[B * (MEM + 1)]; /* of an encoder */
     float nll[B * L];
     enum mem_kind kind;
 };
@@ -38,7 +39,8 @@ static inline void open_trained(struct trained *t, const struct config *config, 
     struct config c = *config;
     struct err e = {""};
 
-    *t = (struct trained){.kind = c.variant->mem->recurrent ? MEM_HIDDEN : MEM_NONE};
+    *t = (struct trained){.kind =
+                              c.variant->mem->recurrent && !c.enc_layers ? MEM_HIDDEN : MEM_NONE};
     c.max_seq = bound.L;
     c.slots.bptt = false; /* what an earlier segment wrote is memory here, a constant */
     if (engine_open(&m->g, backend, threads, NULL, &e) != OK)
@@ -49,6 +51,9 @@ static inline void open_trained(struct trained *t, const struct config *config, 
     memset(m->arena.base, 0xff, m->arena.size);
     cr_assert_eq(bind_both(m, t->kind, &e), OK, "%s", e.msg);
     params_init(&m->lm.params, SEED, 1);
+    for (int i = 0; i < B * bound.M; i++)
+        t->source[i] = token_of(m, i / bound.M, 100 + i % bound.M);
+    m->lm.source = t->source;
     for (int i = 0; i < B * L; i++) {
         t->tokens[i] = token_of(m, i / L, FIRST + i % L);
         t->targets[i] = token_of(m, i / L, FIRST + i % L + 1);
@@ -142,12 +147,12 @@ static inline bool ends_in(const char *name, const char *end)
 static inline void avoid_corners(struct params *p)
 {
     static const char *const maps[] = {
-        "ff.1.weight",  "ff.2.weight",   "ff0.1.weight", "ff0.2.weight", "attn.o.weight",
-        "halt.weight",  "w_ih",          "w_hh",         "e.1.weight",   "e.2.weight",
-        "syn.1.weight", "attn.h.weight", "attn.i.weight"};
-    static const char *const biases[] = {"ff.1.bias",   "ff.2.bias",   "ff0.1.bias", "ff0.2.bias",
-                                         "attn.o.bias", "b_ih",        "e.1.bias",   "e.2.bias",
-                                         "syn.1.bias",  "attn.h.bias", "attn.i.bias"};
+        "ff.1.weight",  "ff.2.weight",   "ff0.1.weight",  "ff0.2.weight", "attn.o.weight",
+        "halt.weight",  "w_ih",          "w_hh",          "e.1.weight",   "e.2.weight",
+        "syn.1.weight", "attn.h.weight", "attn.i.weight", "read.o.weight"};
+    static const char *const biases[] = {
+        "ff.1.bias", "ff.2.bias", "ff0.1.bias", "ff0.2.bias",  "attn.o.bias", "b_ih",
+        "e.1.bias",  "e.2.bias",  "syn.1.bias", "attn.h.bias", "attn.i.bias", "read.o.bias"};
 
     /* sinusoids at every step make a long stream */
     const float small = params_find(p, "halt.weight") ? 0.0625f : 0.25f;

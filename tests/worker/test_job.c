@@ -85,6 +85,9 @@ ParameterizedTest(int *b, job, takes_what_it_counted, .timeout = 120)
         "-w request -V all --seq 4 --mem 9 --batch 2 --d-model 24 --heads 3 --d-inner 40 --layers "
         "2 "
         "--mem-kind hidden,kv,recompute,state --threads 2",
+        "-w encdec -V all --seq 9 --mem 0,20 --batch 2 --d-model 24 --heads 3 --d-inner 40 "
+        "--layers 2 "
+        "--threads 2",
         "-w attn,layer,decode -V xl,shaw --clamp-len 5 --clip 0,100 --same-length --seq 7 --mem 30 "
         "--d-model 16 --heads 2 --layers 1 --threads 1",
     };

@@ -122,6 +122,8 @@ ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
         "--threads 1 " SIZES,
         "-w layer,train --phase fwd_bwd -V base,llama,gdn,switch,delight --dtype bf16 --threads "
         "2 " SIZES,
+        "-w encdec --phase fwd_bwd -V all --threads 2 " SIZES,
+        "-w encdec --phase fwd_bwd -V transparent,llama --set enc_layers=3 --threads 1 " SIZES,
     };
     const enum elem adds = backends[*b]->adds;
 

@@ -84,5 +84,6 @@ Test(systems_run, each_command_runs_its_idea, .timeout = 300)
         drop_plan(&p, &o);
     }
     cr_expect_gt(n, 100);
-    cr_expect_eq(themselves, 2, "the first variant, in a layer and in cross attention");
+    cr_expect_eq(themselves, 3,
+                 "the first variant, in a layer, in cross attention, with an encoder");
 }

@@ -6,7 +6,7 @@
  *
  *   h = sum over l = 0..N: softmax(w)_l h^l          h^0 is the input of the first layer
  *
- * The paper gives each layer of a decoder such a sum of the encoder's states. */
+ * The paper gives each layer of a decoder such a sum of the encoder's states: encoder.c. */
 #include "drive.h"
 #include "lm.h"
 #include "variants/base/loops.h"
@@ -25,11 +25,14 @@ struct blend {
     float *d, *d_share; /* [B,L,D] gradient of the sum; [N+1] */
 };
 
-static bool reads_all(const struct config *c) { return c->transparent; }
+/* With an encoder the decoder's layers have such sums of its states, encoder.c. */
+static bool reads_all(const struct config *c) { return c->transparent && !c->enc_layers; }
 
-static void add_params(const struct config *c, struct params *p)
+static enum status add_params(struct lm *m, struct err *e)
 {
-    params_vector(p, INIT_ZERO, 0, c->N + 1, "transparent.", "weight");
+    (void)e;
+    params_vector(&m->params, INIT_ZERO, 0, m->c.N + 1, "transparent.", "weight");
+    return OK;
 }
 
 static size_t stream(const struct blend *t)
@@ -39,10 +42,11 @@ static size_t stream(const struct blend *t)
     return (size_t)max.B * (size_t)max.L * (size_t)t->D;
 }
 
-static enum status bind(struct lm *m, struct arena *a, struct err *e)
+static enum status bind(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
     struct blend *const t = m->drive_data;
 
+    (void)g;
     (void)e;
     *t = (struct blend){
         .sublayers = &m->sublayers, .weight = &m->params.v[m->at_drive], .N = m->c.N, .D = m->c.D};
@@ -51,10 +55,11 @@ static enum status bind(struct lm *m, struct arena *a, struct err *e)
     return OK;
 }
 
-static enum status bind_grad(struct lm *m, struct arena *a, struct err *e)
+static enum status bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
     struct blend *const t = m->drive_data;
 
+    (void)g;
     (void)e;
     t->d = arena_f32(a, PART_ACTIVATIONS, stream(t));
     t->d_share = arena_f32(a, PART_SCRATCH, (size_t)t->N + 1);

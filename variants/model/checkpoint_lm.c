@@ -41,9 +41,10 @@ static const char *around_differs(const struct config *a, const struct config *b
     for (enum part_slot s = SLOT_AROUND; s < SLOT_COUNT; s++) {
         const struct part_numbers *const numbers = config_numbers_of(a, s);
         const struct choice *const first = numbers ? numbers->choices : NULL;
-        if (first && (around_has(a, s) != around_has(b, s) ||
-                      (first->codec == CODEC_WORD &&
-                       !choice_equal(first, config_numbers(a, s), config_numbers(b, s)))))
+        if (first && !around_of(s)->training &&
+            (around_has(a, s) != around_has(b, s) ||
+             (first->codec == CODEC_WORD &&
+              !choice_equal(first, config_numbers(a, s), config_numbers(b, s)))))
             return choice_key(first);
     }
     return a->out_gate != b->out_gate ? "out_gate" : NULL;

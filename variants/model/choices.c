@@ -20,8 +20,14 @@ static bool has_direction(const struct config *c)
     return config_can_look_ahead(c) && !c->variant->bidirectional;
 }
 static bool has_steps(const struct config *c) { return c->steps > 0; }
-static bool has_exit_tau(const struct config *c) { return c->exit == EXIT_ENTROPY; }
-static bool has_exit_patience(const struct config *c) { return c->exit == EXIT_PATIENCE; }
+static bool has_exit_tau(const struct config *c)
+{
+    return c->exit == EXIT_ENTROPY || c->exit == EXIT_WINDOW;
+}
+static bool has_exit_patience(const struct config *c)
+{
+    return c->exit == EXIT_PATIENCE || c->exit == EXIT_VOTES;
+}
 static bool has_clip(const struct config *c)
 {
     return c->pos->clips || around_clips(c) || strchr(c->subs, SUB_MASKED);

@@ -26,7 +26,8 @@ const char *const wiring_name[WIRING_COUNT + 1] = {
 
 const char *const cond_name[COND_KINDS + 1] = {"none", "soft", "hard", NULL};
 
-const char *const exit_name[EXIT_KINDS + 1] = {"none", "train", "entropy", "patience", NULL};
+const char *const exit_name[EXIT_KINDS + 1] = {"none",  "train",  "entropy", "patience",
+                                               "votes", "window", NULL};
 
 const char *const recur_name[RECUR_KINDS + 1] = {"shifted", "same", NULL};
 const char *const mem_start_name[MEM_STARTS + 1] = {"empty", "zeros", NULL};
@@ -156,6 +157,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
     struct config c = {
         .variant = v,
         .pos = v->pos,
+        .pos_restart = v->pos_restart,
         .gate = v->gate,
         .ffn = v->ffn,
         .qkv_map = v->qkv_map,
@@ -209,6 +211,9 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .step_base = 1,
         .halt = v->halt,
         .transparent = v->transparent,
+        .aux_layers = v->aux_layers,
+        .aux_targets = max_int(1, v->aux_targets),
+        .aux_weight = 0.5f,
         .exit = v->exit,
         .recur = v->recur,
         .feedback = v->feedback,
@@ -218,6 +223,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .budget = 0.5f,
         .budget_coef = 0.1f,
         .exit_patience = 2,
+        .exit_window = 2,
         .halt_eps = 0.01f,
         .ponder_tau = 0.01f,
     };

@@ -3,6 +3,8 @@
  * Letters of a layer, and the numbers of what its layers are and of steps. */
 #include "config_depth.h"
 #include "choices.h"
+#include "encoder.h"
+#include "exclusions.h"
 #include "variants/parts/parts.h"
 
 #include <string.h>
@@ -82,6 +84,38 @@ static enum status check_steps(const struct config *c, struct err *e)
                       (double)c->halt_eps);
 }
 
+/* Its layers are the model's, in both directions. */
+static enum status check_encoder(const struct config *c, struct err *e)
+{
+    const char *const name = c->variant->name;
+
+    if (!c->enc_layers)
+        return OK;
+    const struct config enc = encoder_config(c);
+    struct err why;
+    if (exclusions_check(&enc, &why) != OK) {
+        const char *const what = why.msg + strlen(name) + strlen(": ");
+        const char *const advice = strstr(what, "  -> ");
+        return fail(
+            e, E_USAGE,
+            "%s: an encoder sees its text in both directions, and %.*s  -> choose a variant "
+            "that takes --direction both",
+            name, advice ? (int)(advice - what) : (int)strlen(what), what);
+    }
+    if (!config_can_look_ahead(&enc))
+        return fail(
+            e, E_USAGE,
+            "%s: an encoder sees its text in both directions, this variant the past only  -> "
+            "choose one that takes --direction both",
+            name);
+    if (c->enc_padded && !config_can_cross(c))
+        return fail(e, E_USAGE,
+                    "%s: texts of different lengths need scores that are q.k and nothing else  -> "
+                    "use texts of one length",
+                    name);
+    return OK;
+}
+
 enum status config_check_depth(const struct config *c, struct err *e)
 {
     enum status st = check_subs(c, e);
@@ -90,5 +124,7 @@ enum status config_check_depth(const struct config *c, struct err *e)
         st = check_lsra(c, e);
     if (st == OK)
         st = check_slots(c, e);
+    if (st == OK)
+        st = check_encoder(c, e);
     return st == OK ? check_steps(c, e) : st;
 }

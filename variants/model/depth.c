@@ -35,13 +35,18 @@
 
 static bool has_steps(const struct config *c) { return c->steps > 0; }
 
-static void add_params(const struct config *c, struct params *p)
+static enum status add_params(struct lm *m, struct err *e)
 {
+    const struct config *const c = &m->c;
+    struct params *const p = &m->params;
+
+    (void)e;
     if (c->halt == HALT_NEVER)
-        return;
+        return OK;
     params_add(p, INIT_NORMAL, 1 / sqrtf((float)c->D), 2, (const int[]){1, c->D}, "%s",
                "halt.weight");
     params_add(p, INIT_CONST, 1, 1, (const int[]){1}, "%s", "halt.bias");
+    return OK;
 }
 
 static size_t rows_of(const struct depth *d) { return (size_t)d->max.B * (size_t)d->max.L; }
@@ -51,11 +56,12 @@ static int n_pos_encoding(const struct depth *d)
     return max_int(d->max.L, d->c->step_base + d->c->steps);
 }
 
-static enum status bind(struct lm *m, struct arena *a, struct err *e)
+static enum status bind(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
     struct depth *const d = m->drive_data;
     const struct config *const c = &m->c;
 
+    (void)g;
     (void)e;
     *d = (struct depth){.c = c, .sublayers = &m->sublayers, .max = m->max};
     d->halt = c->halt == HALT_NEVER ? NULL : &m->params.v[m->at_drive];

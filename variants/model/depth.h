@@ -34,7 +34,7 @@ double depth_share(const struct depth *d);
 /* ---- for its parts -------------------------------------------------------------------------- */
 
 /* depth_backward adds the gradient of ponder_tau times ponder. */
-enum status depth_bind_grad(struct lm *m, struct arena *a, struct err *e);
+enum status depth_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e);
 void depth_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L);
 float *depth_state(const struct depth *d, int t); /* before step t, from 0 */
 static inline int depth_at_once(const struct depth *d) { return d->sublayers->once; }

@@ -13,12 +13,13 @@
 
 #include <string.h>
 
-enum status depth_bind_grad(struct lm *m, struct arena *a, struct err *e)
+enum status depth_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
     struct depth *const d = m->drive_data;
     const size_t rows = (size_t)d->max.B * (size_t)d->max.L, D = (size_t)d->c->D;
     const size_t steps = (size_t)d->c->steps;
 
+    (void)g;
     (void)e;
     d->kept = d->halt != NULL; /* otherwise the layers keep all that is needed */
     if (!d->halt)

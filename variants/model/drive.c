@@ -6,8 +6,9 @@
 
 #include <math.h>
 
-static const struct drive *const drives[] = {&drive_depth, &drive_blend, &drive_exit,
-                                             &drive_feedback, &drive_slots};
+static const struct drive *const drives[] = {&drive_depth,    &drive_blend, &drive_exit,
+                                             &drive_feedback, &drive_slots, &drive_encoder,
+                                             &drive_auxiliary};
 
 const struct drive *drive_of(const struct config *c)
 {
@@ -90,14 +91,16 @@ static void list_bounds(const struct sublayers *s, int from, int *least, int *be
 
 /* Layer after layer, told of what each completes: nothing where a layer below shares its
  * parameters. */
-void plain_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L)
+void layers_backward(struct lm *m, const struct engine *g, before_layer *before,
+                     const int32_t *target, int B, int L)
 {
     struct sublayers *const s = &m->sublayers;
 
-    (void)target;
     for (int end = s->n; end > 0;) {
-        const int first = sublayers_first(s, s->at[end - 1].layer);
+        const int layer = s->at[end - 1].layer, first = sublayers_first(s, layer);
         int least, below;
+        if (before)
+            before(m, g, target, layer + 1, B, L);
         sublayers_part_backward(s, g, first, end - first, m->d_h, B, L);
         end = first;
         if (!m->complete)
@@ -106,6 +109,11 @@ void plain_backward(struct lm *m, const struct engine *g, const int32_t *target,
         if (least > below && least > 0)
             m->complete(m->complete_arg, least);
     }
+}
+
+void plain_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L)
+{
+    layers_backward(m, g, NULL, target, B, L);
 }
 
 double plain_flop(const struct lm *m, int B, int L, int M)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A drive runs the layers of a language model: one after the other once, or as one of the files
- * depth.c, blend.c, exit.c, feedback.c, slots.c does. A model has one drive, which drive_of chooses
+ * depth.c, blend.c, exit.c, feedback.c, slots.c, encoder.c,
+ * auxiliary.c does. A model has one drive, which drive_of chooses
  * from its config; drives exclude each other in exclusions.c. */
 #ifndef DRIVE_H
 #define DRIVE_H
@@ -40,18 +41,23 @@ double layers_p90(const struct layers_count *all);
 struct drive {
     bool (*has)(const struct config *c); /* does a model of c have this drive? */
     size_t size;                         /* bytes of m->drive_data, zeros at first */
-    bool heads;  /* the output reads layers before the last: all rows have logits at once, and
+    bool heads;    /* the output reads layers before the last: all rows have logits at once, and
                   * backward begins with the losses of all layers */
-    bool memory; /* it has a memory besides the rows of each sub-layer */
+    bool memory;   /* it has a memory besides the rows of each sub-layer */
+    bool predicts; /* its backward reads the targets: losses are of next tokens */
     const char *undivided; /* what ranks cannot divide; NULL = nothing */
 
-    /* Declare parameters; the first becomes m->at_drive. */
-    void (*params)(const struct config *c, struct params *p);
-    /* The largest shape of the sub-layers; NULL = that of the model. */
-    struct extent (*step)(struct extent max);
-    /* Count or place; the sub-layers are bound. _grad: additionally for training. E_NOMEM. */
-    enum status (*bind)(struct lm *m, struct arena *a, struct err *e);
-    enum status (*bind_grad)(struct lm *m, struct arena *a, struct err *e);
+    /* Declare parameters; the first becomes m->at_drive. E_NOMEM. */
+    enum status (*params)(struct lm *m, struct err *e);
+    /* The largest shape of the sub-layers; NULL = that of the model, m->max. */
+    struct extent (*step)(struct lm *m);
+    /* Count or place; the sub-layers are bound. _grad: additionally for training. */
+    enum status (*bind)(struct lm *m, const struct engine *g, struct arena *a, struct err *e);
+    enum status (*bind_grad)(struct lm *m, const struct engine *g, struct arena *a, struct err *e);
+    /* As lm_build_tables, of what is its own. */
+    void (*build_tables)(struct lm *m, const struct engine *g);
+    /* Layers of its own, besides those of the model. */
+    struct sublayers *(*layers)(const struct lm *m);
     void (*free)(struct lm *m);
 
     /* Before the layers of a segment run. */
@@ -73,19 +79,25 @@ struct drive {
     /* Of the layers and all that the drive adds to them. */
     double (*flop)(const struct lm *m, int B, int L, int M);
     double (*grad_flop)(const struct lm *m, int B, int L, int M);
+    double (*unread)(const struct lm *m); /* bytes of parameters that forward does not read */
     struct layers_run (*layers_run)(const struct lm *m); /* NULL = all run all */
     /* The i-th result; false after the last. */
     bool (*result)(const struct lm *m, int i, struct drive_result *out);
 };
 
 extern const struct drive drive_plain, drive_depth, drive_blend, drive_exit, drive_feedback,
-    drive_slots;
+    drive_slots, drive_encoder, drive_auxiliary;
 
 const struct drive *drive_of(const struct config *c);
 
 /* As the plain drive does. */
 float *plain_input(const struct lm *m, float *out);
 void plain_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L);
+/* Its backward, with a call before each layer l, from N to 1, goes backward; NULL = none. */
+typedef void before_layer(struct lm *m, const struct engine *g, const int32_t *target, int l, int B,
+                          int L);
+void layers_backward(struct lm *m, const struct engine *g, before_layer *before,
+                     const int32_t *target, int B, int L);
 double plain_flop(const struct lm *m, int B, int L, int M);
 double plain_grad_flop(const struct lm *m, int B, int L, int M);
 

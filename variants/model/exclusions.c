@@ -163,6 +163,13 @@ static const struct {
                         HAS_LOGIT_CAP, HAS_SCORE_RESIDUAL)},
     /* a gate is of attention or feed-forward */
     {HAS_COND, EXCLUDES(HAS_STEPS, HAS_ORDER, HAS_RNN, HAS_SUBS, HAS_NOT_PLAIN)},
+    /* the decoder predicts next tokens of a text without a past, layer after layer; its cross attention
+     * has one softmax of each head */
+    {HAS_ENCODER, EXCLUDES(HAS_FUTURE, HAS_MEMORY, HAS_ORDER, HAS_HALVES, HAS_STEPS, HAS_EXIT,
+                           HAS_COND, HAS_FEEDBACK, HAS_SLOTS, HAS_STREAM, HAS_head_diff)},
+    /* states are of layers that run once, one after the other; each predicts next tokens */
+    {HAS_AUX, EXCLUDES(HAS_FUTURE, HAS_ORDER, HAS_STEPS, HAS_EXIT, HAS_FEEDBACK, HAS_SLOTS,
+                       HAS_TRANSPARENT, HAS_ENCODER, HAS_CLUSTERS)},
     /* layers are counted one after the other */
     {HAS_TRANSPARENT, EXCLUDES(HAS_STEPS, HAS_ORDER, HAS_ENTERS)},
 

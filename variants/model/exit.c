@@ -15,22 +15,28 @@ static size_t stream(const struct early_exit *t)
 }
 
 static bool stops_early(const struct config *c) { return c->exit; }
+static bool by_entropy(const struct config *c)
+{
+    return c->exit == EXIT_ENTROPY || c->exit == EXIT_WINDOW;
+}
 
-static enum status bind(struct lm *m, struct arena *a, struct err *e)
+static enum status bind(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
     struct early_exit *const t = m->drive_data;
     const struct config *const c = &m->c;
     const size_t n = (size_t)m->max.B * (size_t)m->max.L;
     const size_t rows = n * sizeof(int32_t);
 
+    (void)g;
     (void)e;
     *t = (struct early_exit){.sublayers = &m->sublayers, .c = c};
     t->h = arena_f32(a, PART_ACTIVATIONS, stream(t));
     t->before = arena_f32(a, PART_ACTIVATIONS, stream(t));
     t->rows = arena_f32(a, PART_ACTIVATIONS, stream(t));
     t->after = arena_f32(a, PART_ACTIVATIONS, stream(t));
-    t->prediction =
-        c->exit == EXIT_ENTROPY ? arena_f32(a, PART_ACTIVATIONS, n * (size_t)c->V) : NULL;
+    t->prediction = by_entropy(c) ? arena_f32(a, PART_ACTIVATIONS, n * (size_t)c->V) : NULL;
+    t->votes = c->exit == EXIT_VOTES ? arena_take(a, PART_SCRATCH, (size_t)c->N * rows) : NULL;
+    t->unsure = c->exit == EXIT_WINDOW ? arena_take(a, PART_SCRATCH, rows) : NULL;
     t->lse = arena_f32(a, PART_SCRATCH, n);
     t->tokens = arena_take(a, PART_SCRATCH, rows);
     t->steps = arena_take(a, PART_SCRATCH, rows);
@@ -40,10 +46,11 @@ static enum status bind(struct lm *m, struct arena *a, struct err *e)
     return OK;
 }
 
-static enum status bind_grad(struct lm *m, struct arena *a, struct err *e)
+static enum status bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
     struct early_exit *const t = m->drive_data;
 
+    (void)g;
     (void)e;
     t->d = arena_f32(a, PART_ACTIVATIONS, stream(t));
     t->nll = arena_f32(a, PART_ACTIVATIONS, (size_t)m->max.B * (size_t)m->max.L);
@@ -90,20 +97,68 @@ static void entropies(struct early_exit *t, const struct engine *g, const float 
     }
 }
 
-static bool is_patient(struct early_exit *t, int row, const float *logits)
+static int largest(const float *logits, int V)
 {
     int best = 0;
 
-    for (int v = 1; v < t->c->V; v++)
+    for (int v = 1; v < V; v++)
         best = logits[v] > logits[best] ? v : best;
+    return best;
+}
+
+static bool is_patient(struct early_exit *t, int row, const float *logits)
+{
+    const int best = largest(logits, t->c->V);
+
     t->same[row] = best == t->last[row] ? t->same[row] + 1 : 0;
     t->last[row] = best;
     return t->same[row] >= t->c->exit_patience;
 }
 
+/* After layer l, from 1. */
+static bool is_elected(struct early_exit *t, int row, const float *logits, int l)
+{
+    const double enough = (double)t->c->exit_patience * pow(l, (double)t->c->exit_power);
+    int most = 0;
+
+    t->votes[(l - 1) * t->n_rows + row] = largest(logits, t->c->V);
+    for (int i = 0; i < l; i++) {
+        int same = 0;
+        for (int k = 0; k < l; k++)
+            same += t->votes[k * t->n_rows + row] == t->votes[i * t->n_rows + row];
+        most = max_int(most, same);
+    }
+    return most >= enough;
+}
+
 static bool is_certain(const struct early_exit *t, int i)
 {
     return t->c->V > 1 && (double)t->lse[i] / log(t->c->V) < (double)t->c->exit_tau;
+}
+
+/* Is each position of the window certain? It ends at `row`, in sequences of L. */
+static bool window_is_certain(const struct early_exit *t, int row, int L)
+{
+    const int first = max_int(row - t->c->exit_window, row / L * L);
+
+    for (int i = first; i <= row; i++)
+        if (t->unsure[i])
+            return false;
+    return true;
+}
+
+static bool stops(struct early_exit *t, int i, const float *logits, int l, int L)
+{
+    switch (t->c->exit) {
+    case EXIT_ENTROPY:
+        return is_certain(t, i);
+    case EXIT_VOTES:
+        return is_elected(t, t->at[i], logits, l);
+    case EXIT_WINDOW:
+        return window_is_certain(t, t->at[i], L);
+    default:
+        return is_patient(t, t->at[i], logits);
+    }
 }
 
 /* The rows of x [B,L,D] that run, without gaps. */
@@ -116,7 +171,7 @@ static void gather(struct early_exit *t, const float *x)
 }
 
 /* After layer l, from 1, of those that run. */
-static void look(struct lm *m, const struct engine *g)
+static void look(struct lm *m, const struct engine *g, int l, int L)
 {
     struct early_exit *const t = m->drive_data;
     const ptrdiff_t V = t->c->V;
@@ -126,14 +181,13 @@ static void look(struct lm *m, const struct engine *g)
     lm_output(m, g, t->rows, t->n);
     const float *const logits = m->logits;
     t->heads += t->n;
-    if (t->c->exit == EXIT_ENTROPY)
+    if (by_entropy(t->c))
         entropies(t, g, logits);
-    for (int i = 0; i < t->n; i++) {
-        const bool stops =
-            t->c->exit == EXIT_ENTROPY ? is_certain(t, i) : is_patient(t, t->at[i], logits + i * V);
-        if (!stops)
+    for (int i = 0; i < t->n && t->unsure; i++)
+        t->unsure[t->at[i]] = !is_certain(t, i);
+    for (int i = 0; i < t->n; i++)
+        if (!stops(t, i, logits + i * V, l, L))
             t->at[n++] = t->at[i];
-    }
     t->n = n;
 }
 
@@ -240,7 +294,7 @@ static void forward(struct lm *m, const struct engine *g, float *out, int B, int
     for (int l = 1; l <= t->c->N; l++) {
         run_layer(t, g, l, B, L);
         if (stopping(t) && l < t->c->N && t->n > 0)
-            look(m, g);
+            look(m, g, l, L);
     }
     memcpy(out, t->h, (size_t)(B * L) * (size_t)t->c->D * sizeof(float));
 }

@@ -15,21 +15,26 @@
 
 static bool feeds_back(const struct config *c) { return c->feedback.on; }
 
-static void add_params(const struct config *c, struct params *p)
+static enum status add_params(struct lm *m, struct err *e)
 {
+    const struct config *const c = &m->c;
+    struct params *const p = &m->params;
+
+    (void)e;
     params_vector(p, INIT_ZERO, 0, c->N + 1, "feedback.", "weight");
     if (c->feedback.shared) {
         params_map(p, config_kv_width(c), c->D, "attn.", "k.weight");
         params_map(p, config_kv_width(c), c->D, "attn.", "v.weight");
     }
+    return OK;
 }
 
 int feedback_stores(const struct config *c) { return c->feedback.shared ? 1 : c->N; }
 
 /* Sub-layers run one token of each sequence. */
-static struct extent one_token(struct extent max)
+static struct extent one_token(struct lm *m)
 {
-    return (struct extent){max.B, 1, max.M + max.L - 1};
+    return (struct extent){m->max.B, 1, m->max.M + m->max.L - 1};
 }
 
 static struct sublayer *layer(const struct feedback *t, int l)
@@ -51,7 +56,7 @@ const struct param *feedback_norm(const struct feedback *t, int store)
     return wiring_norms_first(s->wiring) ? s->norm : NULL;
 }
 
-static enum status bind(struct lm *m, struct arena *a, struct err *e)
+static enum status bind(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
     struct feedback *const t = m->drive_data;
     const struct config *const c = &m->c;
@@ -60,6 +65,7 @@ static enum status bind(struct lm *m, struct arena *a, struct err *e)
     const size_t step = (size_t)max.B * (size_t)c->D, D = (size_t)c->D;
     const int reach = m->kind == MEM_KV ? max.L : max.M + max.L;
     const size_t all = (size_t)max.B * (size_t)reach;
+    (void)g;
     struct cache *caches = t->keys ? t->keys : calloc(2 * (size_t)stores, sizeof(*caches));
 
     if (!caches)

@@ -50,7 +50,8 @@ static inline int feedback_store(const struct config *c, int layer)
 const struct param *feedback_weight(const struct feedback *t, int store, bool values);
 const struct param *feedback_norm(const struct feedback *t, int store);
 
-enum status feedback_bind_grad(struct lm *m, struct arena *a, struct err *e);
+enum status feedback_bind_grad(struct lm *m, const struct engine *g, struct arena *a,
+                               struct err *e);
 void feedback_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L);
 
 /* One step of the segment: all layers on x [B,D] of in; the states are sublayers' or follow in h.

@@ -15,13 +15,14 @@ static size_t store_floats(const struct feedback *t)
     return (size_t)t->max.B * (size_t)t->keys->cap * (size_t)t->keys->n;
 }
 
-enum status feedback_bind_grad(struct lm *m, struct arena *a, struct err *e)
+enum status feedback_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
     struct feedback *const t = m->drive_data;
     const size_t stores = (size_t)feedback_stores(t->c), D = (size_t)t->c->D;
     const size_t step = (size_t)t->max.B * D;
     const int rows = max_int(t->max.B, t->reach);
 
+    (void)g;
     (void)e;
     t->d_keys = arena_f32(a, PART_ACTIVATIONS, stores * store_floats(t));
     t->d_values = arena_f32(a, PART_ACTIVATIONS, stores * store_floats(t));

@@ -23,12 +23,24 @@ static bool has_cpe(const struct config *c) { return strchr(c->subs, SUB_CPE); }
 static bool has_sep(const struct config *c) { return strchr(c->subs, SUB_SEP); }
 static bool has_lsra(const struct config *c) { return strchr(c->subs, SUB_LSRA); }
 static bool has_feedback(const struct config *c) { return c->feedback.on; }
+static bool has_encoder(const struct config *c) { return c->enc_layers > 0; }
+/* Does it predict the next token? */
+static bool predicts(const struct config *c) { return c->causal; }
+static bool has_targets(const struct config *c) { return c->aux_targets > 1; }
+static bool votes(const struct config *c) { return c->exit == EXIT_VOTES; }
+static bool has_exit_window(const struct config *c) { return c->exit == EXIT_WINDOW; }
 static bool has_slots(const struct config *c) { return strchr(c->subs, SUB_READ); }
 static bool ponders(const struct config *c) { return c->halt != HALT_NEVER; }
 static bool has_budget(const struct config *c) { return c->cond != COND_NONE; }
 static bool has_sinusoids(const struct config *c)
 {
     return c->steps || (c->pos && c->pos->sinusoids);
+}
+/* With a memory of rows or a state, positions that are added to the embedding go on from it. */
+static bool counts_on(const struct config *c)
+{
+    return c->variant && c->pos && c->pos->embed && c->pos->pos_encoding &&
+           (config_mem(c)->recurrent || config_mem(c)->state);
 }
 static bool has_stack(const struct config *c) { return c->stack.n > 0; }
 static const char *const attn_gate_name[] = {"none", "elementwise", "headwise", NULL};
@@ -296,6 +308,9 @@ static const struct choice others[] = {
              .applies = is_xl, .if_other = true, SETTING),
     ROW_WORD(struct config, sinusoid, "sinusoid", sinusoid_name, "order of sines and cosines",
              .absent = "concat", .applies = has_sinusoids, SETTING),
+    ROW_FLAG(struct config, pos_restart, "pos_restart",
+             "1: positions at the input begin anew with each segment", .scope = SCOPE_MODEL,
+             .applies = counts_on, .absent = "0", SETTING),
     ROW_INT(struct config, max_pos, "max_pos", 0, MAX_DISTANCE,
             "rows of the table of positions, 0 = as many as a text has", .absent = "0",
             .scope = SCOPE_MODEL, .applies = has_places, SETTING),
@@ -304,6 +319,17 @@ static const struct choice others[] = {
              .least = 1, .applies = adds_scores, SETTING),
     ROW_WORD(struct config, transparent, "transparent", transparent_name, NULL, .absent = "none",
              .scope = SCOPE_MODEL),
+    ROW_FLAG(struct config, aux_layers, "aux_layers",
+             "1: layers before the last have losses in the first half of a training",
+             .scope = SCOPE_MODEL, .absent = "0", .applies = predicts, SETTING),
+    ROW_INT(struct config, aux_targets, "aux_targets", 1, 16,
+            "next tokens that each state predicts in training", .scope = SCOPE_MODEL, .absent = "1",
+            .applies = predicts, SETTING),
+    ROW_REAL(struct config, aux_weight, "aux_weight", 0, FLT_MAX,
+             "weight of the losses of those after the next one", .scope = SCOPE_MODEL,
+             .absent = "0.5", .applies = has_targets, SETTING),
+    ROW_INT(struct config, enc_layers, "enc_layers", 0, MAX_LAYERS, "layers of the encoder",
+            .scope = SCOPE_MODEL, .setting = true, .applies = has_encoder, .absent = "0"),
     ROW_WORD(struct config, recur, "recur", recur_name,
              "rows that a layer remembers: its own (same), or those that enter it",
              .absent = "shifted", .scope = SCOPE_MODEL, .applies = carries, SETTING),
@@ -323,6 +349,12 @@ static const struct choice others[] = {
             .applies = has_slots, .absent = "16"),
     ROW_WORD(struct config, exit, "exit", exit_name, "when a position stops before the last layer",
              .absent = "none", .scope = SCOPE_MODEL, .least = 1, .applies = exits, SETTING),
+    ROW_REAL(struct config, exit_power, "exit_power", 0, 1,
+             "votes that stop a position grow with the layers to this power", .scope = SCOPE_MODEL,
+             .absent = "0", .applies = votes, SETTING),
+    ROW_INT(struct config, exit_window, "exit_window", 0, MAX_DISTANCE,
+            "positions before one that must be certain, too", .scope = SCOPE_MODEL, .absent = "2",
+            .applies = has_exit_window, SETTING),
     ROW_WORD(struct config, cond, "cond", cond_name, "how gates skip sub-layers", .absent = "none",
              .scope = SCOPE_LAYER, .least = 1, .applies = has_budget, SETTING),
     ROW_REAL(struct config, budget, "budget", 0, 1, "share of tokens that are computed in full",

@@ -52,10 +52,9 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
     if (c->out_bias && !has_clusters(c))
         m->at_out_bias = params_vector(p, INIT_ZERO, 0, c->V, "out.", "bias");
     m->at_drive = p->n;
-    if (m->drive->params)
-        m->drive->params(c, p);
-
-    const enum status listed = sublayers_init(&m->sublayers, &m->c, p, m->at_model, e);
+    enum status listed = m->drive->params ? m->drive->params(m, e) : OK;
+    if (listed == OK)
+        listed = sublayers_init(&m->sublayers, &m->c, p, m->at_model, e);
     if (listed != OK)
         lm_free(m);
     return listed;
@@ -65,26 +64,37 @@ enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, st
                     struct arena *a, struct err *e)
 {
     const size_t rows = (size_t)max.B * (size_t)max.L;
+    const int longest = m->c.enc_layers ? max_int(max.L, max.M) : max.L; /* text */
 
     m->kind = kind;
     m->max = max;
     m->position = 0;
     params_place(&m->params, a);
-    params_place_packed(&m->params, g, max.B * max.L, a);
-    const struct extent at_once = m->drive->step ? m->drive->step(max) : max;
+    params_place_packed(&m->params, g, max.B * longest, a);
+    const struct extent at_once = m->drive->step ? m->drive->step(m) : max;
     enum status st = sublayers_bind(&m->sublayers, g, &m->params, kind, at_once, a, e);
     if (st == OK && m->drive->bind)
-        st = m->drive->bind(m, a, e);
+        st = m->drive->bind(m, g, a, e);
     if (st != OK)
         return st;
     m->h = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.D);
     if (has_clusters(&m->c))
-        adaptive_bind(&m->words, &m->c, &m->params, rows, a);
+        adaptive_bind(&m->words, &m->c, &m->params, (size_t)max.B * (size_t)longest, a);
     const size_t block = (size_t)lm_block(m, max.B * max.L);
     m->logits = lm_has_logits(m) || m->all_logits || m->drive->heads
                     ? arena_f32(a, PART_ACTIVATIONS, block * (size_t)m->c.V)
                     : NULL;
     return OK;
+}
+
+void lm_encode(struct lm *m, const struct sublayers *s, int64_t first, int n, int trained)
+{
+    const struct config *const c = s->at->c;
+
+    if (c->pos->encode)
+        c->pos->encode(c, &m->params.v[s->at_model], trained, s->pos_encoding);
+    if (c->pos->pos_encoding)
+        c->pos->pos_encoding(c, first, n, s->pos_encoding);
 }
 
 static size_t n_pos_encoding(const struct config *c, struct extent max)
@@ -104,17 +114,31 @@ static bool counts_on(const struct lm *m)
     return carries_past(m) && m->c.pos->embed && m->c.pos->pos_encoding;
 }
 
+/* Those of the next tokens, which begin anew where a segment does, whatever parts of it a call has. */
+static void restart_positions(struct lm *m)
+{
+    const struct config *const c = &m->c;
+    const size_t row = c->pos->n_pos_encoding(c, 1);
+    int n;
+
+    for (int done = 0; done < m->max.L; done += n) {
+        const int at = (int)((m->position + done) % c->max_seq);
+        n = min_int(m->max.L - done, c->max_seq - at);
+        c->pos->pos_encoding(c, at, n, m->sublayers.pos_encoding + (size_t)done * row);
+    }
+}
+
 static void encode_positions(struct lm *m)
 {
-    const struct config *c = &m->c;
+    const struct config *const c = &m->c;
     const bool on = counts_on(m);
 
-    if (c->pos->encode)
-        c->pos->encode(c, &m->params.v[m->at_model], m->max.L + m->max.M,
-                       m->sublayers.pos_encoding);
-    if (c->pos->pos_encoding)
-        c->pos->pos_encoding(c, on ? m->position : 0, m->max.L + (on ? 0 : m->max.M),
-                             m->sublayers.pos_encoding);
+    if (on && c->pos_restart) {
+        restart_positions(m);
+        return;
+    }
+    lm_encode(m, &m->sublayers, on ? m->position : 0, m->max.L + (on ? 0 : m->max.M),
+              m->max.L + m->max.M);
 }
 
 void lm_build_tables(struct lm *m, const struct engine *g)
@@ -127,6 +151,8 @@ void lm_build_tables(struct lm *m, const struct engine *g)
                 g->threads);
     params_pack(&m->params, g);
     sublayers_build_tables(&m->sublayers, g);
+    if (m->drive->build_tables)
+        m->drive->build_tables(m, g);
 }
 
 void lm_free(struct lm *m)
@@ -141,8 +167,8 @@ void lm_free(struct lm *m)
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-static void embed(struct lm *m, const struct engine *g, float *h, const int32_t *tokens, int B,
-                  int L)
+void lm_embed(struct lm *m, const struct engine *g, const struct sublayers *s, float *h,
+              const int32_t *tokens, int B, int L)
 {
     const struct config *c = &m->c;
 
@@ -160,7 +186,7 @@ static void embed(struct lm *m, const struct engine *g, float *h, const int32_t 
             h[t * c->D + e] *= c->emb_scale;
     }
     if (c->pos->embed)
-        c->pos->embed(c, &m->params.v[m->at_model], m->sublayers.pos_encoding, h, B, L);
+        c->pos->embed(c, &m->params.v[s->at_model], s->pos_encoding, h, B, L);
 }
 
 /* Move the last n of every sequence's L rows to the front: h becomes [B,n,D]. */
@@ -206,7 +232,7 @@ void lm_states(struct lm *m, const struct engine *g, const int32_t *tokens, floa
 {
     float *const first = m->drive->input(m, last);
 
-    embed(m, g, first, tokens, B, L);
+    lm_embed(m, g, &m->sublayers, first, tokens, B, L);
     dropout(&m->drop, DROP_EMBEDDING, first, (size_t)(B * L) * (size_t)m->c.D, g->threads);
     m->sublayers.drop = m->drop;
     m->sublayers.tokens = tokens;

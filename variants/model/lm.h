@@ -44,13 +44,18 @@ struct lm {
      * order, that have logits and losses; targets, nll and lm_backward's mean are of these alone. */
     const int32_t *picked;
     int n_picked;
+    /* With an encoder, set before lm_forward: the source [B,max.M]; its rows of each that count [B],
+     * NULL = all. */
+    const int32_t *source, *source_seen;
+    double progress; /* set before lm_backward: part of the training that is over, from 0 to 1 */
     float z_loss; /* lm_backward is of the mean of nll + z_loss logsumexp(logits)^2; as bound 0 */
 };
 
 /* List the parameters of a model of `c`; nothing is allocated for their values yet. */
 enum status lm_init(struct lm *m, const struct config *c, struct err *e);
 
-/* Count (over a counting arena) or place weights, tables, caches and work space for up to `max`. */
+/* Count (over a counting arena) or place weights, tables, caches and work space for up to `max`;
+ * with an encoder max.M is the length of its source. */
 enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, struct extent max,
                     struct arena *a, struct err *e);
 /* Likewise for training, after lm_bind: gradients, and room for what forward keeps from then on.
@@ -114,7 +119,8 @@ double lm_flop(const struct lm *m, int B, int L, int M, int n_scored);
 double lm_row_flop(const struct lm *m);
 /* Of one lm_backward. */
 double lm_grad_flop(const struct lm *m, int B, int L, int M);
-/* Bytes of embedding and output that the last forward, of so many rows, did not read. */
+/* Bytes of weights that the last forward, of so many rows, did not read: of embedding and output, and
+ * of what only a training reads. */
 double lm_unread_bytes(const struct lm *m, int rows);
 
 /* ---- for drives and lm*.c ------------------------------------------------------------------- */
@@ -130,6 +136,14 @@ int lm_block(const struct lm *m, int rows);
 /* From the output of states `in` to d, the gradient of these, of `share` of the mean nll. */
 void lm_output_backward(struct lm *m, const struct engine *g, const int32_t *target,
                         const float *in, float *d, double share, int rows);
+/* The positions of s begin at `first`: n encodings, of which so many that are trained. */
+void lm_encode(struct lm *m, const struct sublayers *s, int64_t first, int n, int trained);
+/* h [B,L,D]: the embedding of tokens, with the positions of s. _grad: from its gradient d, which is
+ * used up; n encodings, as in part.h. */
+void lm_embed(struct lm *m, const struct engine *g, const struct sublayers *s, float *h,
+              const int32_t *tokens, int B, int L);
+void lm_embed_grad(struct lm *m, const struct engine *g, const struct sublayers *s, int n, float *d,
+                   const int32_t *tokens, int B, int L);
 /* From m->d_h, the gradient of the stream after the embedding. */
 void lm_embed_backward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L);
 /* Of the embedding and the output of `rows` rows. */

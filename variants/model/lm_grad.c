@@ -19,8 +19,9 @@ enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, 
     if (st != OK)
         return st;
     params_place_grad(&m->params, a);
-    if (m->drive->bind_grad && m->drive->bind_grad(m, a, e) != OK)
-        return E_NOMEM;
+    const enum status own = m->drive->bind_grad ? m->drive->bind_grad(m, g, a, e) : OK;
+    if (own != OK)
+        return own;
     m->final_in = m->c.final_ln ? arena_f32(a, PART_ACTIVATIONS, n) : NULL;
     m->d_h = arena_f32(a, PART_ACTIVATIONS, n);
     m->capped =
@@ -30,30 +31,36 @@ enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, 
     return OK;
 }
 
-/* dE[token] += emb_scale * d_h, in token order, which does not depend on threads. */
-static void rows_backward(const struct lm *m, const int32_t *tokens, int rows)
+/* dE[token] += emb_scale * d, in token order, which does not depend on threads. */
+static void rows_backward(const struct lm *m, const float *d, const int32_t *tokens, int rows)
 {
     const int D = m->c.D;
     float *d_E = m->params.v[m->at_embed].grad; /* [V,D] */
 
     for (ptrdiff_t t = 0; t < rows; t++)
         for (int e = 0; e < D; e++)
-            d_E[(ptrdiff_t)tokens[t] * D + e] += m->c.emb_scale * m->d_h[t * D + e];
+            d_E[(ptrdiff_t)tokens[t] * D + e] += m->c.emb_scale * d[t * D + e];
+}
+
+void lm_embed_grad(struct lm *m, const struct engine *g, const struct sublayers *s, int n, float *d,
+                   const int32_t *tokens, int B, int L)
+{
+    const struct pos *const pos = m->c.pos;
+
+    if (pos->embed_grad)
+        pos->embed_grad(s->at->c, &m->params.v[s->at_model], s->pos_encoding, n, d, B, L);
+    if (pos->from_tokens_grad)
+        pos->from_tokens_grad(&m->c, &m->params.v[m->at_embed], tokens, d, B, L, g->threads);
+    else if (has_clusters(&m->c))
+        adaptive_embed_grad(&m->words, g, tokens, d, B * L);
+    else
+        rows_backward(m, d, tokens, B * L);
 }
 
 void lm_embed_backward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L)
 {
     dropout(&m->drop, DROP_EMBEDDING, m->d_h, (size_t)(B * L) * (size_t)m->c.D, g->threads);
-    if (m->c.pos->embed_grad)
-        m->c.pos->embed_grad(&m->c, &m->params.v[m->at_model], m->sublayers.pos_encoding,
-                             m->max.M + m->max.L, m->d_h, B, L);
-    if (m->c.pos->from_tokens_grad)
-        m->c.pos->from_tokens_grad(&m->c, &m->params.v[m->at_embed], tokens, m->d_h, B, L,
-                                   g->threads);
-    else if (has_clusters(&m->c))
-        adaptive_embed_grad(&m->words, g, tokens, m->d_h, B * L);
-    else
-        rows_backward(m, tokens, B * L);
+    lm_embed_grad(m, g, &m->sublayers, m->max.M + m->max.L, m->d_h, tokens, B, L);
 }
 
 void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, const int32_t *target,
@@ -77,9 +84,8 @@ void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, co
         m->complete(m->complete_arg, 0);
 }
 
-double lm_aux(const struct lm *m, int B, int L)
+static double aux_of(const struct sublayers *s, int B, int L)
 {
-    const struct sublayers *const s = &m->sublayers;
     double sum = 0;
 
     CHECK(s->kept);
@@ -87,6 +93,13 @@ double lm_aux(const struct lm *m, int B, int L)
         if (s->at[i].kind->aux && rows_after(&s->at[i], L) > 0)
             sum += s->at[i].kind->aux(&s->at[i], &s->work[i], B * rows_after(&s->at[i], L));
     return sum;
+}
+
+double lm_aux(const struct lm *m, int B, int L)
+{
+    const struct sublayers *const own = m->drive->layers ? m->drive->layers(m) : NULL;
+
+    return aux_of(&m->sublayers, B, L) + (own ? aux_of(own, B, own->max.L) : 0);
 }
 
 double lm_reconstruction(struct lm *m, const struct engine *g, int B, int L)

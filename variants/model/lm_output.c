@@ -164,11 +164,12 @@ void lm_output_backward(struct lm *m, const struct engine *g, const int32_t *tar
 double lm_unread_bytes(const struct lm *m, int rows)
 {
     const struct config *const c = &m->c;
+    const double own = m->drive->unread ? m->drive->unread(m) : 0;
 
     if (has_clusters(c))
-        return adaptive_unread(&m->words, rows);
+        return own + adaptive_unread(&m->words, rows);
     const enum elem elem = m->params.v[m->at_embed].elem;
-    return c->tied ? 0 : (double)elem_row_bytes(elem, c->D) * max_int(0, c->V - rows);
+    return own + (c->tied ? 0 : (double)elem_row_bytes(elem, c->D) * max_int(0, c->V - rows));
 }
 
 double lm_words_flop(const struct lm *m, int rows)

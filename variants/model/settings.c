@@ -314,6 +314,7 @@ static struct config without_settings(const struct config *c)
         choice_print(text, row, &own);
         CHECK(choice_parse(row, &plain, text, NULL) == OK);
     }
+    plain.enc_layers = c->enc_layers ? c->N : 0; /* no variant has them, a workload does */
     return plain;
 }
 

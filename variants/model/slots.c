@@ -11,16 +11,21 @@
 
 static bool has_slots(const struct config *c) { return c->slots.n > 0; }
 
-static void add_params(const struct config *c, struct params *p)
+static enum status add_params(struct lm *m, struct err *e)
 {
+    const struct config *const c = &m->c;
+    struct params *const p = &m->params;
+
+    (void)e;
     params_add(p, INIT_NORMAL, 1, 2, (const int[]){c->slots.n, c->D}, "%s", "slot_bias");
     params_map(p, config_q_width(c), c->D, "write.", "q.weight");
     params_map(p, config_kv_width(c), c->D, "write.", "k.weight");
     params_map(p, config_kv_width(c), c->D, "write.", "v.weight");
     params_map(p, c->D, config_q_width(c), "write.", "o.weight");
+    return OK;
 }
 
-static enum status bind(struct lm *m, struct arena *a, struct err *e)
+static enum status bind(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
     struct slots *const t = m->drive_data;
     const struct config *const c = &m->c;
@@ -31,6 +36,7 @@ static enum status bind(struct lm *m, struct arena *a, struct err *e)
     const size_t rows = B * L * (size_t)config_q_width(c);
     struct past_segment *const past = t->past;
 
+    (void)g;
     (void)e;
     *t = (struct slots){.c = c,
                         .sublayers = sublayers,

@@ -70,7 +70,7 @@ static inline size_t slot_floats(const struct slots *t, int B)
 {
     return (size_t)B * (size_t)t->c->slots.n * (size_t)t->c->D;
 }
-enum status slots_bind_grad(struct lm *m, struct arena *a, struct err *e);
+enum status slots_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e);
 void slots_free(struct lm *m);
 void slots_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L);
 void slots_replay(struct lm *m, const struct engine *g, int B, int L);

@@ -47,13 +47,14 @@ static bool make_room(struct slots *t)
     return have && t->past;
 }
 
-enum status slots_bind_grad(struct lm *m, struct arena *a, struct err *e)
+enum status slots_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
     struct slots *const t = m->drive_data;
     const size_t B = (size_t)t->max.B, L = (size_t)t->max.L, D = (size_t)t->c->D;
     const size_t wide = B * (size_t)t->c->slots.n * (size_t)config_q_width(t->c);
     const size_t rows = B * L * (size_t)config_q_width(t->c);
 
+    (void)g;
     if (!make_room(t))
         return fail(e, E_NOMEM, "no memory for %d segments  -> use a lower replay", entries(t));
     float **const of_slots[] = {&t->d, &t->d_next, &t->d_r, &t->kept};

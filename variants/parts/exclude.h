@@ -102,6 +102,9 @@
     X(STEPS, "steps of depth", NULL, "", c->steps > 0)                                             \
     X(EXIT, "early exit", NULL, "", c->exit)                                                       \
     X(COND, "gates that skip sub-layers", NULL, "", c->cond)                                       \
+    X(AUX, "losses of layers or of further targets", NULL, "",                                       \
+      c->aux_layers || c->aux_targets > 1)                                                         \
+    X(ENCODER, "an encoder", NULL, "", c->enc_layers > 0)                                           \
     X(TRANSPARENT, "a sum of all layers", NULL, "", c->transparent)                                \
     /* memory */                                                                                   \
     X(MEMORY, "a memory", NULL, "", c->mem_len > 0)                                                \

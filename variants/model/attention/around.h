@@ -113,6 +113,7 @@ struct around_part {
         bool (*has)(const struct config *c);
         const enum feature *excludes;
     } special;
+    bool training;    /* it adds to gradients only: models with and without it are the same */
     bool clips;       /* distances beyond config.clip share a row */
     bool reads_cache; /* it reads remembered keys or values */
     void (*params)(const struct sublayer *s, const char *prefix, struct params *p);

@@ -20,6 +20,7 @@ struct attn cross_attn(const struct cross *t)
     struct attn a = attn_of_config(t->c, t->B, t->L, 0);
 
     a.causal = false;
+    a.no_content = false;
     a.window = 0;
     a.K = t->S;
     a.k_at.batch = a.v_at.batch = t->S * a.k_at.row;

@@ -114,6 +114,9 @@ double attention_grad_flop(const struct sublayer *s, int B, int L, int M);
 /* Why kernels with only plain terms cannot run a model's attention; NULL: they can. */
 const char *attention_refusal(const struct engine *g, const struct config *c);
 
+/* The attention of sublayer_read for its largest shape, with which to choose an implementation. */
+struct attn sublayer_read_attn(const struct sublayer *s);
+
 /* The attention of `c` for these sizes without operands: dimensions, mask and scale. */
 struct attn attn_of_config(const struct config *c, int B, int L, int M);
 

@@ -93,6 +93,13 @@ static void read_arrays_grad(const struct sublayer *s, struct extent max,
     sizes(s, max, true, out);
 }
 
+struct attn sublayer_read_attn(const struct sublayer *s)
+{
+    const struct cross t = call_of(s, s->reading.max.B, s->reading.max.L, none);
+
+    return cross_attn(&t);
+}
+
 /* The most that any call of the core needs. */
 static struct attn_need read_scratch(const struct sublayer *s, const struct engine *g,
                                      bool backward)

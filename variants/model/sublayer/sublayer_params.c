@@ -307,17 +307,24 @@ static bool has_letter(const struct config *c, int l, char letter)
                                : true;
 }
 
-/* Letters of layer l. */
-static void letters_of(const struct config *c, int l, char block[MAX_RNNS + MAX_SUBS])
+/* Letters of layer l; with an encoder the first attention is followed by one to what that left. */
+enum { MAX_BLOCK = MAX_RNNS + 2 * MAX_SUBS };
+static void letters_of(const struct config *c, int l, char block[MAX_BLOCK])
 {
     const char *const subs = macaron(c->wiring) ? "hsh" : c->subs;
+    bool reads = c->enc_layers == 0;
     int n = 0;
 
     for (; n < c->rnn_layers; n++)
         block[n] = SUB_RNN;
-    for (const char *at = subs; *at; at++)
+    for (const char *at = subs; *at; at++) {
         if (has_letter(c, l, *at))
             block[n++] = *at;
+        if (reads || !strchr("sl", *at))
+            continue;
+        block[n++] = SUB_READ;
+        reads = true;
+    }
     block[n] = '\0';
 }
 
@@ -325,7 +332,7 @@ static void letters_of(const struct config *c, int l, char block[MAX_RNNS + MAX_
 static int add_layer(struct sublayers *s, const struct config *c, int i, int l, const char *block,
                      struct params *p)
 {
-    struct names names[MAX_RNNS + MAX_SUBS];
+    struct names names[MAX_BLOCK];
     const int count = (int)strlen(block);
 
     for (int k = 0; k < count; k++) {
@@ -340,7 +347,7 @@ static int add_layer(struct sublayers *s, const struct config *c, int i, int l, 
 
 static int count_once(const struct config *c)
 {
-    char block[MAX_RNNS + MAX_SUBS];
+    char block[MAX_BLOCK];
     int n = 0;
 
     for (int l = 0; l < c->N; l++) {
@@ -361,7 +368,7 @@ enum status sublayers_init(struct sublayers *s, const struct config *c, struct p
     s->at_model = at_model;
     s->once = once;
     for (int i = 0, l = 0; i < once; l++) {
-        char block[MAX_RNNS + MAX_SUBS];
+        char block[MAX_BLOCK];
         if (*c->order) {
             const struct names names = in_order(i, c->order[i]);
             begin(s, i, i, c, c->order[i]);

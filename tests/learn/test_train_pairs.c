@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Encoders and decoders: pairs of a generated text, training to their floor, files that go on to the
+ * same bits, and scores of checkpoints. */
+#include "harness/learn/pairs.h"
+#include "harness/learn/score.h"
+#include "harness/learn/train_options.h"
+#include "tests/support/open_trainer.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+TestSuite(train_pairs, .init = folder_make, .fini = folder_remove);
+
+#define TEXT "translate:n=5,alphabet=6"
+
+static enum status settle(struct options *o, const char *more, struct err *e)
+{
+    char line[600];
+
+    snprintf(
+        line, sizeof(line),
+        "train --objective seq2seq --backend ref --threads 1 --batch 8 --layers 1 --d-model 16 "
+        "--heads 2 --pin none --lr 0.01 --lr-warmup 3 --steps 200 --ckpt unused %s",
+        more);
+    cr_assert_eq(options_parse_line(o, line, e), OK, "%s", e->msg);
+    return train_settle(o, 1, e);
+}
+
+static void open_trainer(struct trainer *t, struct options *o, const char *more)
+{
+    struct err e = {""};
+
+    cr_assert_eq(settle(o, more, &e), OK, "%s", e.msg);
+    cr_assert_eq(trainer_open(t, o, &e), OK, "%s", e.msg);
+}
+
+static double run(struct trainer *t, int steps)
+{
+    double sum = 0;
+
+    for (int i = 0; i < steps; i++)
+        sum += trainer_step(t, 0).loss / steps;
+    return sum;
+}
+
+/* ---- pairs --------------------------------------------------------------------------------- */
+
+Test(train_pairs, are_what_their_source_says)
+{
+    struct corpus c;
+    struct pairs p;
+    struct err e = {""};
+    int32_t source[4], tokens[4], targets[4];
+
+    cr_assert_eq(corpus_open(&c, "reverse:n=4,alphabet=9", SPLIT_TEST, 901, &e), OK, "%s", e.msg);
+    cr_assert_eq(pairs_of(&p, &c, &e), OK, "%s", e.msg);
+    cr_expect(p.source == 4 && p.target == 4 && p.n == 100);
+    for (size_t i = 0; i < p.n; i++) {
+        float nll[4] = {0};
+        struct answers a = {0};
+        pairs_read(&p, c.bytes, i, source, tokens, targets);
+        cr_expect_eq(tokens[0], 9, "the mark");
+        for (int k = 0; k < 4; k++) {
+            cr_expect_eq(targets[k], source[3 - k]);
+            cr_expect(k == 0 || tokens[k] == targets[k - 1]);
+        }
+        cr_expect(pairs_floor(&p, &c, i, nll, &a) == 0 && a.tokens == 4);
+    }
+    corpus_close(&c);
+    cr_assert_eq(corpus_open(&c, "copy:lag=3", SPLIT_TEST, 100, &e), OK, "%s", e.msg);
+    cr_expect_eq(pairs_of(&p, &c, &e), E_USAGE);
+    cr_expect(strstr(e.msg, "reverse:") && strstr(e.msg, "sort:"), "%s", e.msg);
+    corpus_close(&c);
+}
+
+/* The dictionary is that of all splits. */
+Test(train_pairs, translations_have_one_dictionary)
+{
+    int map[7] = {0};
+
+    for (int split = 0; split < SPLIT_COUNT; split++) {
+        struct corpus c;
+        struct pairs p;
+        struct err e = {""};
+        int32_t source[5], tokens[5], targets[5];
+        cr_assert_eq(corpus_open(&c, TEXT, (enum split)split, 1100, &e), OK, "%s", e.msg);
+        cr_assert_eq(pairs_of(&p, &c, &e), OK, "%s", e.msg);
+        for (size_t i = 0; i < p.n; i++) {
+            pairs_read(&p, c.bytes, i, source, tokens, targets);
+            for (int k = 0; k < 5; k++) {
+                int *const to = &map[source[k]];
+                cr_expect(*to == 0 || *to == targets[k] + 1);
+                *to = targets[k] + 1;
+            }
+        }
+        corpus_close(&c);
+    }
+}
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+/* Deterministic targets have no loss. A decoder that reads no source stays at ln 6. */
+Test(train_pairs, the_loss_goes_to_its_floor, .timeout = 240)
+{
+    static const char *const lines[] = {"--variant vanilla --corpus " TEXT,
+                                        "--variant xl --norm pre --corpus reverse:n=4,alphabet=5",
+                                        "--variant rope --corpus sort:n=4,alphabet=5"};
+
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct options o;
+        struct trainer t;
+        if (SANITIZED && i > 0)
+            break;
+        open_trainer(&t, &o, lines[i]);
+        const double first = run(&t, 3);
+        run(&t, SANITIZED ? 20 : 900);
+        const struct validation v = trainer_validate(&t);
+        cr_expect_gt(first, 1.3, "%s: %g", lines[i], first);
+        cr_expect(SANITIZED || v.nll < 0.4, "%s: %g nats", lines[i], v.nll);
+        cr_expect_eq(v.floor, 0, "%s: floor %g", lines[i], v.floor);
+        cr_expect_float_eq(v.answers.nll, v.nll, 1e-9, "%s: all targets are answers", lines[i]);
+        trainer_close(&t);
+        options_free(&o);
+    }
+}
+
+Test(train_pairs, goes_on_to_the_same_bits)
+{
+    struct options o;
+    struct trainer whole, first, second;
+    struct err e = {""};
+    char path[FILE_PATH];
+    const char *const line = "--variant shaw --dropout 0.1 --set enc_layers=2 --corpus " TEXT;
+
+    folder_path(path, "half.safetensors");
+    open_trainer(&whole, &o, line);
+    cr_assert_eq(trainer_open(&first, &o, &e), OK, "%s", e.msg);
+    cr_assert_eq(trainer_open(&second, &o, &e), OK, "%s", e.msg);
+    run(&whole, 9);
+    run(&first, 4);
+    cr_assert_eq(trainer_save(&first, path, 1.5, &e), OK, "%s", e.msg);
+    cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
+    run(&second, 5);
+    for (int i = 0; i < whole.lm.params.n; i++)
+        cr_expect_eq(memcmp(whole.lm.params.v[i].data, second.lm.params.v[i].data,
+                            whole.lm.params.v[i].n * sizeof(float)),
+                     0, "%s", whole.lm.params.v[i].name);
+    trainer_close(&whole);
+    trainer_close(&first);
+    trainer_close(&second);
+    options_free(&o);
+}
+
+/* ---- scoring ------------------------------------------------------------------------------- */
+
+static enum status score(struct score *to, const char *ckpt, const char *more, struct err *e)
+{
+    struct options o;
+    struct topo *topo;
+    char line[FILE_PATH + 200];
+
+    snprintf(line, sizeof(line),
+             "eval --ckpt %s --bytes 1100 --backend ref --threads 1 --pin none %s", ckpt, more);
+    cr_assert_eq(options_parse_line(&o, line, e), OK, "%s", e->msg);
+    cr_assert_eq(topo_open(&topo, NULL, e), OK, "%s", e->msg);
+    struct scorer s = {.opt = &o, .topo = topo};
+    const enum status st = score_run(&s, SPLIT_TEST, e);
+    *to = s.score;
+    topo_close(topo);
+    options_free(&o);
+    return st;
+}
+
+Test(train_pairs, a_checkpoint_is_scored_pair_by_pair)
+{
+    struct options o;
+    struct trainer t;
+    struct score r;
+    struct corpus text;
+    struct pairs p;
+    struct err e = {""};
+    char path[FILE_PATH];
+    double sum = 0;
+
+    folder_path(path, "m.safetensors");
+    open_trainer(&t, &o, "--variant learned --corpus " TEXT);
+    run(&t, 20);
+    cr_assert_eq(trainer_save(&t, path, 0, &e), OK, "%s", e.msg);
+    cr_assert_eq(score(&r, path, "--seq 5 --mem 0 --corpus " TEXT, &e), OK, "%s", e.msg);
+    cr_expect_eq(r.tokens, 500, "100 pairs of 5: %g", r.tokens);
+    cr_expect_str_eq(r.unit, PAIRS_UNIT);
+    cr_expect(r.floor == 0 && isnan(r.bytes) && r.segments == 100);
+
+    cr_assert_eq(corpus_open(&text, TEXT, SPLIT_TEST, 1100, &e), OK, "%s", e.msg);
+    cr_assert_eq(pairs_of(&p, &text, &e), OK, "%s", e.msg);
+    lm_build_tables(&t.valid_lm, &t.engine);
+    for (size_t i = 0; i < p.n; i++) {
+        float nll[5];
+        pairs_read(&p, text.bytes, i, t.source, t.tokens, t.targets);
+        lm_forward(&t.valid_lm, &t.engine, t.tokens, 1, 5, 5, t.targets, nll);
+        for (int k = 0; k < 5; k++)
+            sum += (double)nll[k];
+    }
+    cr_expect_float_eq(r.sum, sum, 1e-9 * sum, "%.9g, %.9g", r.sum, sum);
+    corpus_close(&text);
+
+    cr_expect_eq(score(&r, path, "--seq 5 --mem 8 --corpus " TEXT, &e), E_USAGE);
+    cr_expect_eq(score(&r, path, "--seq 8 --mem 0 --corpus " TEXT, &e), E_USAGE);
+    cr_expect_eq(score(&r, path, "--seq 5 --mem 0 --count hf --corpus " TEXT, &e), E_USAGE);
+    cr_expect_eq(score(&r, path, "--seq 5 --mem 0 --corpus copy:alphabet=7", &e), E_USAGE);
+    trainer_close(&t);
+    options_free(&o);
+}
+
+/* ---- what has no meaning ------------------------------------------------------------------- */
+
+Test(train_pairs, says_what_it_needs)
+{
+    static const struct {
+        const char *line, *text;
+    } tries[] = {
+        {"--variant vanilla --corpus copy:lag=3", "has no pairs"},
+        {"--variant vanilla --corpus book.txt", "has no pairs"},
+        {"--variant vanilla --seq 9 --corpus " TEXT, "use --seq 5"},
+        {"--variant vanilla --mem 4 --corpus " TEXT, "use --mem 0"},
+        {"--variant alibi --corpus " TEXT, "both directions"},
+        {"--variant gla --corpus " TEXT, "both directions"},
+        {"--variant bert --corpus " TEXT, "--direction both"},
+        {"--variant vanilla --mask-share 0.3 --corpus " TEXT, "--objective mlm"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(tries); i++) {
+        struct options o;
+        struct err e = {""};
+        cr_expect_neq(settle(&o, tries[i].line, &e), OK, "%s", tries[i].line);
+        cr_expect(strstr(e.msg, tries[i].text) && strstr(e.msg, "  -> "), "%s: %s", tries[i].line,
+                  e.msg);
+        options_free(&o);
+    }
+}
