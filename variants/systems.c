@@ -79,7 +79,7 @@ const struct system systems[] = {
     BUILT("dilated heads", "2004.05150", "--variant dilated-heads")
     BUILT("routing aggregation", "1904.03100", "--variant capsules")
     CLOSED("EM-routing aggregation", "1904.03100", "It stands where dynamic routing does, with three more updates in each iteration: nothing new for a kernel.")
-    BUILT("head disagreement", "1810.10183", "train --variant vanilla --set disagree_outputs=1 --ckpt disagree.safetensors")
+    BUILT("head disagreement", "1810.10183", "train --variant vanilla --set disagree_outputs=1 --mem 0 --ckpt disagree.safetensors")
     CLOSED("attention guidance", "2010.02399", "A term of the training loss on probabilities, which fused kernels do not store: inference is unchanged.")
     BUILT("learned sinusoid frequencies", "1706.03762", "--variant freq --workload segment")
     BUILT("FLOATER", "2003.09229", "--variant floater --workload segment")
@@ -101,7 +101,7 @@ const struct system systems[] = {
     BUILT("early exit by patience", "2006.04152", "--variant exit-patience --workload segment --layers 6")
     BUILT("depth-adaptive Transformer", "1910.10073", "--variant exit --workload segment --layers 6")
     BUILT("early exit by votes", "2105.13792", "--variant exit-votes --workload segment --layers 6")
-    BUILT("early exit by a window", "2105.13878", "--variant exit-window --workload segment --layers 6")
+    BUILT("early exit by a window", "2105.13878", "--variant exit-window --exit-tau 1 --workload segment --layers 6")
     BUILT("conditional computation", "2002.07106", "--variant conditional")
     BUILT("MAN", "2103.13597", "--variant man")
     CLOSED("Evolved Transformer", "1901.11117", "The whole was found by a search; its new part, a causal separable convolution, runs as --variant evolved.")
@@ -135,7 +135,7 @@ const struct system systems[] = {
     BUILT("TENER's character encoder", "1911.04474", "check --golden tests/golden/hierarchical.safetensors")
     BUILT("ViT", "2010.11929", "check --golden tests/golden/hierarchical.safetensors")
     BUILT("encoder and decoder", "1706.03762", "--variant vanilla --workload encdec")
-    BUILT("sequence to sequence", "1706.03762", "train --variant vanilla --objective seq2seq --ckpt seq2seq.safetensors")
+    BUILT("sequence to sequence", "1706.03762", "train --variant vanilla --objective seq2seq --corpus reverse:n=8 --ckpt seq2seq.safetensors")
     BUILT("BART", "1910.13461", "--variant learned --norm post --ffn gelu --workload encdec")
     END,
 };

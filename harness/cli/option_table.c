@@ -116,8 +116,8 @@ const struct option_spec option_specs[] = {
      .words = workload_words, .only = PLANS,
      .usual = PLANS,
      .doc = "attn, layer, segment (prefill), decode (one token), train, cross (attention to "
-            "another text), request (a prompt of --mem tokens, then --seq new ones), encdec (an "
-            "encoder of --mem tokens and a decoder of --seq)"},
+            "another text), request (a prompt of --mem tokens, then --seq new ones), "
+            "encdec (an encoder of --mem tokens and a decoder of --seq)"},
     {"phase", 0, "LIST", "fwd", AXIS, NAMES, .flags = IN_RUN, AT(phases), .words = phase_words,
      .only = PLANS,
      .doc = "fwd, or fwd_bwd: attn, layer, cross and encdec with their backward pass"},

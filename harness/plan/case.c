@@ -24,7 +24,7 @@ void mem_text(char text[MEM_TEXT], int64_t mem)
 
 bool workload_is_model(enum workload w)
 {
-    return w == WORK_SEGMENT || w == WORK_TRAIN || w == WORK_ENCDEC || workload_decodes(w);
+    return w == WORK_SEGMENT || w == WORK_TRAIN || workload_decodes(w) || w == WORK_ENCDEC;
 }
 
 bool workload_decodes(enum workload w) { return w == WORK_DECODE || w == WORK_REQUEST; }

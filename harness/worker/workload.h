@@ -2,8 +2,8 @@
  *
  * The workloads, one table row each: workload_attn.c (the attention core alone), workload_cross.c
  * (attention to another sequence), workload_layer.c (one layer), workload_lm.c (a whole model:
- * segment, decode, train; encdec: with an encoder), workload_request.c (a prompt and what follows).
- * job.c calls their functions in order and names no workload. */
+ * segment, decode, train; encdec: with an encoder), workload_request.c (a prompt and what follows). job.c calls their
+ * functions in order and names no workload. */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 

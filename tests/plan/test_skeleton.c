@@ -27,9 +27,9 @@ static struct config model_of(const char *line)
     forget_settings();
     cr_assert_eq(parse_words(&o, words, &e), OK, "%s: %s", line, e.msg);
     cr_assert_eq(lookup_variants(chosen, &n, &o, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(config_from_options(&c, chosen[0], &o, 16, 4, 256, SCOPE_MODEL, false, false,
-                                     NULL, &e),
-                 OK, "%s: %s", line, e.msg);
+    cr_assert_eq(
+        config_from_options(&c, chosen[0], &o, 16, 4, 256, SCOPE_MODEL, false, false, NULL, &e), OK,
+        "%s: %s", line, e.msg);
     options_free(&o);
     c.max_seq = 8;
     return c;

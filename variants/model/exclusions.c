@@ -285,7 +285,7 @@ bool config_has_around(const struct config *c)
 bool config_can_look_ahead(const struct config *c)
 {
     const enum feature *const past =
-        EXCLUDES(HAS_PAST_ONLY, HAS_MIXER, HAS_STACK, HAS_RNN, HAS_STREAM, HAS_COMPRESSED);
+        EXCLUDES(HAS_PAST_ONLY, HAS_MIXER, HAS_STACK, HAS_RNN, HAS_STREAM, HAS_COMPRESSED, HAS_AUX);
 
     for (enum part_slot s = SLOT_AROUND; s < SLOT_COUNT; s++)
         if (is_among(around_of(s)->excludes, HAS_FUTURE) && around_has(c, s))
