@@ -213,7 +213,7 @@ enum status taken_check(const struct taken *t, const struct options *opt, const 
                     "another --workload",
                     skeleton_name[opt->skeleton]);
     const struct choice *const row = settings_untaken(opt->settings, t->setting);
-    if (row)
+    if (row && options_typed(opt, "set"))
         return fail(e, E_USAGE, "--set %s does not apply to %s  %s", row->name, who,
                     "-> leave it out, or see: bench list settings");
     return OK;

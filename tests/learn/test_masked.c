@@ -84,7 +84,8 @@ static bool sees_both(const struct variant *v)
 {
     const struct config c = config_default(v, 16, 2, 8, 64, 2, 8);
 
-    return v->bidirectional || config_can_look_ahead(&c);
+    /* Losses of next tokens only have no hidden ones. */
+    return v->bidirectional || (config_can_look_ahead(&c) && !v->aux_layers);
 }
 
 static double run(struct trainer *t, int steps)

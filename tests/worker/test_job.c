@@ -194,7 +194,7 @@ Test(job, memory_by_its_formula)
 Test(job, weights_by_their_shapes)
 {
     const size_t attn = 4 * 24 * 30, ffn = 2 * 24 * 40 + 40 + 24, norms = 4 * 24;
-    const size_t model = 256 * 24 + 256, uv = 2 * 30, wr = 24 * 30;
+    const size_t model = 256 * 24 + 256, uv = 2 * 30, wr = 24 * 30, last = 2 * 24; /* a norm */
     const struct {
         const char *variant;
         size_t floats;
@@ -202,11 +202,11 @@ Test(job, weights_by_their_shapes)
         {"vanilla", model + 2 * (attn + ffn + norms)},
         {"shaw --clip 4", model + 2 * (attn + ffn + norms + 2 * 5 * 10)},
         {"xl", model + uv + 2 * (attn + ffn + norms + wr)},
-        {"gtrxl", model + uv + 2 * (attn + ffn + norms + wr + 2 * (6 * 24 * 24 + 24))},
-        {"gtrxl --gate input", model + uv + 2 * (attn + ffn + norms + wr + 2 * 24 * 24)},
+        {"gtrxl", model + last + uv + 2 * (attn + ffn + norms + wr + 2 * (6 * 24 * 24 + 24))},
+        {"gtrxl --gate input", model + last + uv + 2 * (attn + ffn + norms + wr + 2 * 24 * 24)},
         {"rezero", model + uv + 2 * (attn + ffn + wr + 1)},
-        {"macaron", model + uv + 2 * (attn + 2 * ffn + 6 * 24 + wr)},
-        {"sandwich", model + uv + 2 * (attn + ffn + norms + wr)},
+        {"macaron", model + last + uv + 2 * (attn + 2 * ffn + 6 * 24 + wr)},
+        {"sandwich", model + last + uv + 2 * (attn + ffn + norms + wr)},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

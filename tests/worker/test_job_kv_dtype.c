@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { KV_TYPES = 3 }; /* f32, bf16, q8 */
 #define SMALL "--d-model 40 --heads 4 --d-inner 72 --layers 2 --threads 2 --mem-kind kv "
 
 static void must_start(struct job *j, const struct bench_case *c)
@@ -25,7 +26,7 @@ Test(job_kv_dtype, cache_takes_its_bytes)
 {
     static const struct {
         const char *line;
-        size_t bytes[ELEM_COUNT];
+        size_t bytes[KV_TYPES];
     } cases[] = {
         {"-w decode -V rope ", {40 * 4, 40 * 2, 4 * (4 + 12)}},
         {"-w decode -V gqa --kv-heads 2 ", {20 * 4, 20 * 2, 2 * (4 + 12)}},
@@ -41,8 +42,8 @@ Test(job_kv_dtype, cache_takes_its_bytes)
         snprintf(line, sizeof(line), SMALL "%s --mem 9 -b ref --kv-dtype f32,bf16,q8",
                  cases[i].line);
         must_plan(&p, &o, line);
-        cr_assert_eq(p.n, ELEM_COUNT, "%s", line);
-        for (int n = 0; n < ELEM_COUNT; n++) {
+        cr_assert_eq(p.n, KV_TYPES, "%s", line);
+        for (int n = 0; n < KV_TYPES; n++) {
             struct job j;
             must_start(&j, &p.cases[n]);
             cr_expect_eq(p.cases[n].config.kv_dtype, (enum elem)n);
@@ -66,7 +67,7 @@ Test(job_kv_dtype, rounding_is_small_and_there)
     must_plan(&p, &o,
               SMALL "-w segment --seq 7 --mem 9 -V rope,gqa,window,llama,xl -b ref "
                     "--kv-dtype f32,bf16,q8");
-    cr_assert_eq(p.n, 5 * ELEM_COUNT);
+    cr_assert_eq(p.n, 5 * KV_TYPES);
     for (int i = 0; i < p.n; i++) {
         const enum elem elem = p.cases[i].config.kv_dtype;
         struct job f32, narrow;

@@ -14,10 +14,35 @@ enum { D = 32, H = 4, L = 160, V = 11 };
 
 /* What shows elsewhere: in the loss and its gradient, in the segments after the first, with a task's
  * vector, in the fourth layer, where two numbers change together, or in rows that are not read. */
-static const char *const elsewhere[] = {
-    "aux_coef",    "span_cost",   "ponder_tau", "mu_decay", "commit_coef", "pn_alpha",  "budget",
-    "budget_coef", "pn_backward", "swish_beta", "bptt",     "replay",      "slot_temp", "task_dim",
-    "d_nope",      "d_rope",      "attn_gate",  "recur",    "camtl_m",     "max_pos",   NULL};
+static const char *const elsewhere[] = {"aux_coef",
+                                        "span_cost",
+                                        "ponder_tau",
+                                        "mu_decay",
+                                        "commit_coef",
+                                        "pn_alpha",
+                                        "budget",
+                                        "budget_coef",
+                                        "pn_backward",
+                                        "swish_beta",
+                                        "bptt",
+                                        "replay",
+                                        "slot_temp",
+                                        "task_dim",
+                                        "d_nope",
+                                        "d_rope",
+                                        "attn_gate",
+                                        "recur",
+                                        "camtl_m",
+                                        "max_pos",
+                                        "exit_power",
+                                        "disagree_values",
+                                        "disagree_outputs",
+                                        "aux_targets",
+                                        "aux_weight",
+                                        "aux_layers",
+                                        "enc_layers",
+                                        "pos_restart",
+                                        NULL};
 
 static bool shows_elsewhere(const char *name)
 {
