@@ -497,48 +497,6 @@ static enum status make(struct maker *m, struct err *e)
     return st;
 }
 
-enum status shard_read(struct shard_of *to, const char *shard, int groups, struct err *e)
-{
-    int end = 0;
-
-    *to = (struct shard_of){0, 1};
-    if (!shard)
-        return OK;
-    if (sscanf(shard, "%d/%d%n", &to->i, &to->n, &end) != 2 || shard[end] || to->i < 1 ||
-        to->i > to->n)
-        return fail(e, E_USAGE, "--shard \"%.40s\": not I/N  -> write 1/4 to 4/4 for four shards",
-                    shard);
-    to->i--;
-    if (groups > 0 && to->n > groups)
-        return fail(e, E_USAGE, "--shard %s: the plan has %d groups only  -> use at most %d shards",
-                    shard, groups, groups);
-    return OK;
-}
-
-/* Keep every n-th group, from the i-th on: whole groups, so that what is compared stays together.
- */
-static enum status keep_shard(struct plan *p, const char *shard, struct err *e)
-{
-    struct shard_of keep;
-    int kept = 0, last = -1;
-    const enum status st = shard_read(&keep, shard, p->n > 0 ? p->groups : 0, e);
-
-    if (st != OK)
-        return st;
-    p->groups = 0;
-    for (int k = 0; k < p->n; k++) {
-        if (p->cases[k].group % keep.n != keep.i) {
-            free(p->cases[k].repro);
-            continue;
-        }
-        p->groups += p->cases[k].group != last;
-        last = p->cases[k].group;
-        p->cases[kept++] = p->cases[k];
-    }
-    p->n = kept;
-    return OK;
-}
-
 enum status plan_make(struct plan *p, const struct options *opt, struct err *e)
 {
     struct maker m = {
@@ -559,7 +517,7 @@ enum status plan_make(struct plan *p, const struct options *opt, struct err *e)
     if (st == OK)
         st = make(&m, e);
     if (st == OK && opt->shard)
-        st = keep_shard(p, opt->shard, e);
+        st = plan_keep_shard(p, opt->shard, e);
     free(m.filters);
     options_free(&m.preset);
     if (st != OK)

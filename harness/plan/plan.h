@@ -35,6 +35,8 @@ struct shard_of {
     int i, n;
 };
 enum status shard_read(struct shard_of *to, const char *shard, int groups, struct err *e);
+/* Keep only those: whole groups, so that what is compared stays together. */
+enum status plan_keep_shard(struct plan *p, const char *shard, struct err *e);
 
 /* Leave out the unsupported cases; returns how many there were. */
 int plan_drop_unsupported(struct plan *p);

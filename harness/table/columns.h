@@ -293,7 +293,7 @@
     X(real, valid_return_ci95_low, "", "95 % interval of valid_return")                            \
     X(real, valid_return_ci95_high, "", "")                                                        \
     X(real, random_return, "", "exact mean return of actions at random")                           \
-    X(real, optimum_return, "", "exact mean return of the best policy, or a bound of it")         \
+    X(real, optimum_return, "", "exact mean return of the best policy, or a bound of it")          \
     X(real, ponder_steps, "",                                                                      \
       "steps and rest of a token, on average since the row before, where tokens halt (R of "       \
       "Graves 2016)")

@@ -106,7 +106,7 @@ Test(train_pairs, translations_have_one_dictionary)
 /* Deterministic targets have no loss. A decoder that reads no source stays at ln 6. */
 Test(train_pairs, the_loss_goes_to_its_floor, .timeout = 240)
 {
-    static const char *const lines[] = {"--variant vanilla --corpus " TEXT,
+    static const char *const lines[] = {("--variant vanilla --corpus " TEXT),
                                         "--variant xl --norm pre --corpus reverse:n=4,alphabet=5",
                                         "--variant rope --corpus sort:n=4,alphabet=5"};
 
