@@ -141,6 +141,7 @@ static bool window_is_certain(const struct early_exit *t, int row, int L)
 {
     const int first = max_int(row - t->c->exit_window, row / L * L);
 
+    CHECK(t->unsure);
     for (int i = first; i <= row; i++)
         if (t->unsure[i])
             return false;
