@@ -164,7 +164,7 @@ Test(plan, what_sees_ahead_has_no_past_and_no_next_token)
         struct err e = {""};
         cr_assert_eq(parse_words(&o, cases[i].line, &e), OK, "%s: %s", cases[i].line, e.msg);
         cr_expect_eq(plan_asked(&p, &o, &e), cases[i].st, "%s: %s", cases[i].line, e.msg);
-        options_free(&o);
+        drop_plan(&p, &o);
     }
 }
 
