@@ -164,7 +164,7 @@ const struct option_spec option_specs[] = {
      .only = MODELS,
      .doc = "width of the feed-forward layer"},
     {"vocab", 0, "N", "256", AXIS, INT, .flags = IN_RUN, AT(vocab), 1, 1 << 20, .only = PLANS,
-     .doc = "vocabulary of the models in segment, decode, train and request"},
+     .doc = "vocabulary of the models in segment, decode, train, request and encdec"},
     MODEL_CHOICES(X)
     {"set", 0, "NAME=N,...", NULL, "as published", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
      AT(settings), .only = MODELS,

@@ -201,7 +201,7 @@ enum status taken_check(const struct taken *t, const struct options *opt, const 
     if (options_typed(opt, "vocab") && !t->vocab)
         return fail(e, E_USAGE,
                     "--vocab %d does not apply: no whole model runs  -> leave it out, or use "
-                    "--workload segment, decode, train or request",
+                    "--workload segment, decode, train, request or encdec",
                     opt->vocab);
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         if (opt->chosen[i].n && !t->choice[i] && options_typed(opt, model_choices[i].option))

@@ -72,13 +72,13 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     const bool any = asks_kind(opt, "auto");
     int n = 0;
 
-    if ((mem == MEM_ALL && (w == WORK_ATTN || w == WORK_REQUEST)) ||
-        (mem == 0 && w == WORK_REQUEST) || hidden(opt, v, w, layers))
+    const bool no_prompt = w == WORK_REQUEST && (mem == 0 || mem == MEM_ALL);
+    if (no_prompt || (mem == MEM_ALL && w == WORK_ATTN) || hidden(opt, v, w, layers))
         return 0;
 
     if (w == WORK_ENCDEC) { /* its texts are whole */
-        out[n++] = MEM_NONE;
-        return mem == MEM_ALL ? 0 : n;
+        out[0] = MEM_NONE;
+        return mem != MEM_ALL;
     }
     if (w == WORK_ATTN) {
         if (!v->mixer) /* a mixer has no core of this kind */
@@ -367,7 +367,7 @@ static enum status add_phase(struct maker *m, enum workload w, enum phase phase,
     return st;
 }
 
-/* --phase is an axis of attn, layer, cross and encdec; segment and decode are forward, train is both. */
+/* --phase is an axis of attn, layer, cross and encdec; train is both, the others are forward. */
 static enum status add_workload(struct maker *m, enum workload w, struct err *e)
 {
     const struct names *const phases = &m->opt->phases;

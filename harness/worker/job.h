@@ -55,10 +55,9 @@ struct lm_job {
     float *nll;
     int n_scored;
     struct optimizer optimizer; /* train */
-    /* request: the tokens of one reading [B,..], all rows of the output, and the marks */
+    /* request: the tokens of one reading [B,..], and all rows of the output */
     int32_t *run;
     float *all;
-    int64_t *mark_ns;
 };
 
 struct job {

@@ -293,11 +293,9 @@ static void flush_caches(struct worker *s)
 }
 
 /* Cold: caches are swept before each call, so calls are timed one by one. */
-static enum status cold_block(struct worker *s, uint32_t calls, struct sample *out, struct err *e)
+static void cold_block(struct worker *s, uint32_t calls, struct sample *out)
 {
-    enum status st = OK;
-
-    for (uint32_t i = 0; i < calls && st == OK; i++) {
+    for (uint32_t i = 0; i < calls; i++) {
         flush_caches(s);
         clocks_start(&s->clocks);
         job_run(&s->job);
@@ -305,9 +303,8 @@ static enum status cold_block(struct worker *s, uint32_t calls, struct sample *o
         out->wall_ns += span.wall_ns;
         out->cpu_ns += span.cpu_ns;
         out->involuntary_switches += span.switches;
-        st = token_times_add(&s->tokens, &s->job, e);
+        token_times_add(&s->tokens, &s->job);
     }
-    return st;
 }
 
 #ifdef SLOW_PCT
@@ -324,22 +321,24 @@ static void take_longer(const struct clocks *c)
 enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e)
 {
     struct worker *s = ctx;
-    enum status st = OK;
+    const enum status st = token_times_reserve(&s->tokens, &s->job, calls, e);
 
+    if (st != OK)
+        return st;
     *out = (struct sample){.calls = calls};
     if (s->flush) { /* its energy would be that of the sweeps, too */
-        st = cold_block(s, calls, out, e);
+        cold_block(s, calls, out);
         out->spin_ns = clock_spin_ns();
         token_times_put(&s->tokens, out);
-        return st;
+        return OK;
     }
     if (prime)
         job_run(&s->job);
     energy_start(&s->energy);
     clocks_start(&s->clocks);
-    for (uint32_t i = 0; i < calls && st == OK; i++) {
+    for (uint32_t i = 0; i < calls; i++) {
         job_run(&s->job);
-        st = token_times_add(&s->tokens, &s->job, e);
+        token_times_add(&s->tokens, &s->job);
     }
 #ifdef SLOW_PCT
     take_longer(&s->clocks);
@@ -351,7 +350,7 @@ enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *o
     out->cpu_ns = span.cpu_ns;
     out->involuntary_switches = span.switches;
     token_times_put(&s->tokens, out);
-    return st;
+    return OK;
 }
 
 void worker_close(struct worker *s)

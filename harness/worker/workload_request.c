@@ -56,10 +56,8 @@ static enum status bind(struct job *j, struct err *e)
     t->targets = arena_take(a, PART_ACTIVATIONS, job_elements(s.B, 1, 1) * sizeof(int32_t));
     t->nll = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, 1, 1));
     t->all = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, new_tokens(j), width(j)));
-    t->mark_ns =
-        arena_take(a, PART_SCRATCH, job_elements(new_tokens(j) + 1, 1, 1) * sizeof(int64_t));
     j->n_marks = new_tokens(j) + 1;
-    j->mark_ns = t->mark_ns;
+    j->mark_ns = arena_take(a, PART_SCRATCH, (size_t)j->n_marks * sizeof(*j->mark_ns));
     job_set_output(j, t->all, new_tokens(j), width(j));
     return OK;
 }
