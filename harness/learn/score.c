@@ -88,39 +88,29 @@ static const char *of_next_tokens(const struct options *o)
                                     : NULL;
 }
 
-enum status score_pairs_check(const struct options *o, int M, struct err *e)
+/* What reads whole texts has neither a past nor options of next tokens. */
+static enum status reads_whole(const struct options *o, int M, const char *reads,
+                               const char *next_is, const char *what, struct err *e)
 {
     const char *const next = of_next_tokens(o);
 
     if (next)
-        return fail(
-            e, E_USAGE,
-            "checkpoint %.300s has an encoder and reads pairs of texts, --%s is of one text  "
-            "-> leave it out",
-            o->ckpt, next);
+        return fail(e, E_USAGE, "checkpoint %.300s %s, --%s is of %s  -> leave it out", o->ckpt,
+                    reads, next, next_is);
     if (M != 0)
-        return fail(e, E_USAGE,
-                    "checkpoint %.300s has an encoder and reads pairs of texts, without a past  -> "
-                    "use --mem 0",
-                    o->ckpt);
+        return fail(e, E_USAGE, "checkpoint %.300s %s%s, without a past  -> use --mem 0", o->ckpt,
+                    reads, what);
     return OK;
+}
+
+enum status score_pairs_check(const struct options *o, int M, struct err *e)
+{
+    return reads_whole(o, M, "has an encoder and reads pairs of texts", "one text", "", e);
 }
 
 enum status score_masked_check(const struct options *o, int M, struct err *e)
 {
-    const char *const next = of_next_tokens(o);
-
-    if (next)
-        return fail(e, E_USAGE,
-                    "checkpoint %.300s fills in hidden tokens, --%s is of next ones  -> leave it "
-                    "out",
-                    o->ckpt, next);
-    if (M != 0)
-        return fail(e, E_USAGE,
-                    "checkpoint %.300s fills in hidden tokens of whole windows, without a past  -> "
-                    "use --mem 0",
-                    o->ckpt);
-    return OK;
+    return reads_whole(o, M, "fills in hidden tokens", "next ones", " of whole windows", e);
 }
 
 void see_past(struct config *c, int M)
