@@ -8,15 +8,17 @@ Ways to compute one call: benchattn; sdpa, PyTorch's scaled_dot_product_attentio
 compiled, whose backward PyTorch does not have on CPUs; and composed of products, as equations are written.
 All run in turns, shuffled in every round, so that a slow minute hits all alike. Times are medians with
 quartiles. Memory is what a forward and backward pass, its inputs' gradients included, needs at its peak
-beyond what is there before; it is taken after all times, with an allocator that keeps nothing.
+beyond what is there before; each is taken in a process of its own.
 Errors are those of outputs and of the gradient of k, against the composed form in double precision,
 relative to the largest number. Prints Markdown.
 """
 import argparse
 import ctypes
+import os
 import platform
 import random
 import statistics
+import subprocess
 import sys
 import time
 
@@ -131,24 +133,26 @@ def seconds(what):
     return time.perf_counter() - start
 
 
-def keep_nothing():
-    """Let glibc give every larger block back to the kernel when it is freed."""
-    MMAP_THRESHOLD, libc = -3, ctypes.CDLL(None)
-    if libc.mallopt(MMAP_THRESHOLD, 1 << 16) != 1:
-        sys.exit("compare_torch.py: the C library has no mallopt for this  -> use glibc")
-    libc.malloc_trim(0)
-
-
 def peak_bytes(what):
     """Linux counts the largest resident set since it was told to forget it."""
     def status(key):
         with open("/proc/self/status") as f:
             return next(int(line.split()[1]) * 1024 for line in f if line.startswith(key))
+    what()  # grows work space that is kept
+    ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as f:
         f.write("5")
     before = status("VmRSS")
     what()
     return max(0, status("VmHWM") - before)
+
+
+def memory_of(case, way, o):
+    """Taken in a process of its own, whose allocator gives back what is freed: nothing freed before serves."""
+    words = [sys.executable, __file__, "--threads", str(o.threads), "--memory", case, way] + ["--tiny"] * o.tiny
+    run = subprocess.run(words, env=os.environ | {"MALLOC_MMAP_THRESHOLD_": str(1 << 16)}, stdout=subprocess.PIPE,
+                         text=True, check=True)
+    return f"{int(run.stdout) / 2 ** 20:.1f} MiB"
 
 
 def error(got, want):
@@ -171,7 +175,7 @@ def measure(case, found, rounds):
         got = both(case, run) if back else (forward(case, run), None)
         cells = [case.name, name] + [spread(times.get((name, pass_))) for pass_ in ("forward", "both")]
         cells += [f"{error(g, w):.1e}" if g is not None else "-" for g, w in zip(got, want)]
-        rows.append((cells, jobs.get((name, "both"))))
+        rows.append((cells, back))
     return rows
 
 
@@ -192,27 +196,34 @@ def main():
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--rounds", type=int, default=20)
     options.add_argument("--tiny", action="store_true", help="sizes that only show that it runs")
+    options.add_argument("--memory", nargs=2, metavar=("CASE", "WAY"), help="print its bytes, and nothing else")
     o = options.parse_args()
     if o.threads < 1 or o.rounds < 2:
         sys.exit("compare_torch.py: --threads below 1, or --rounds below 2  -> use more")
     torch.set_num_threads(o.threads)
     random.seed(1)
     engine = benchattn.Engine(threads=o.threads)
-    found, missing = ways(engine)
     L, H = (128, 2) if o.tiny else (1024, 8)
     cases = [Case("causal", L, 0, H, H),
              Case("ALiBi, memory", L // 2, L // 2, H, H, alibi=True),
              Case("grouped heads, window", L, 0, H, H // 2, window=L // 4),
              Case("soft cap", L, 0, H, H, soft_cap=30)]
+    if o.memory:
+        case = next((c for c in cases if c.name == o.memory[0]), None)
+        run = {"benchattn": ours(engine), "composed": composed, "sdpa": sdpa}.get(o.memory[1])
+        if not case or not run:
+            sys.exit("compare_torch.py: --memory of no such case or way  -> take them from the table")
+        print(peak_bytes(lambda: both(case, run)))
+        return
+    found, missing = ways(engine)
     print(f"PyTorch {torch.__version__}, benchattn {engine.backend}, {o.threads} threads, {o.rounds} rounds, {cpu()}\n")
     for line in missing:
         print(f"left out: {line}\n")
     rows = [row for case in cases for row in measure(case, found, o.rounds)]
-    keep_nothing()
     print("| case | way | forward, ms | forward and backward, ms | error of o | of d_k | memory |")
     print("|---|---|---|---|---|---|---|")
-    for cells, backward in rows:
-        memory = f"{peak_bytes(backward) / 2 ** 20:.1f} MiB" if backward else "-"
+    for cells, back in rows:
+        memory = memory_of(*cells[:2], o) if back else "-"
         print(f"| {' | '.join(cells + [memory])} |", flush=True)
 
 
