@@ -222,7 +222,7 @@ static enum status run_job(struct study_run *w, const struct study_job *j, doubl
                      : ran == E_WRONG       ? ROW_WRONG
                      : ran == E_UNSUPPORTED ? ROW_SKIPPED
                                             : ROW_FAILED,
-                     ran == OK ? "" : why.msg, e);
+                     ran == OK ? j->model->remark : why.msg, e);
 }
 
 /* ---- groups --------------------------------------------------------------------------------- */

@@ -80,9 +80,10 @@ enum status study_list(const struct study_plan *plan, const double *expected,
                                     num[4],
                                     num[5],
                                     num[6],
-                                    *j->model->why ? j->model->why
-                                    : isnan(j->lr) ? "at the best rate"
-                                                   : "",
+                                    *j->model->why      ? j->model->why
+                                    : *j->model->remark ? j->model->remark
+                                    : isnan(j->lr)      ? "at the best rate"
+                                                        : "",
                                     line};
         st = text_table_add(&t, text, e);
         free(line);

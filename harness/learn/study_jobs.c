@@ -192,23 +192,48 @@ static int equal_width(int64_t low, int64_t high, int64_t target, int D)
     const int64_t slope = (high - low) / (2 * D);
 
     if (slope <= 0)
-        return low * 100 >= target * 99 ? 2 * D : 0;
+        return llabs(low - target) * 100 <= target ? 2 * D : 0;
     for (int step = 8; step > 0; step /= 2) {
         const int64_t more = ((target - low) / slope + step / 2) / step * step;
         const int64_t off = low + more * slope - target;
-        if (llabs(off) * 100 <= target)
+        if (more >= 0 && llabs(off) * 100 <= target)
             return 2 * D + (int)more;
     }
     return 0;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The largest number of parameters that sets the others': three times the median. What has more has
+ * its tables, memories or experts, which no feed-forward layer makes up for. */
+static int64_t largest_usual(const struct study_model *m, const int64_t *low, int n)
+{
+    int64_t *const sorted = calloc((size_t)max_int(1, n), sizeof(*sorted)), most = 0;
+    int trained = 0;
+
+    NEED(sorted);
+    for (int i = 0; i < n; i++)
+        if (!*m[i].why)
+            sorted[trained++] = low[i];
+    qsort(sorted, (size_t)trained, sizeof(*sorted), by_number);
+    for (int i = 0; i < trained; i++)
+        most = sorted[i] <= 3 * sorted[trained / 2] ? sorted[i] : most;
+    free(sorted);
+    return most;
+}
+
 /* The largest of the models at a feed-forward layer of twice the width sets the number of
- * parameters; the others' feed-forward layers grow until they have as many. */
+ * parameters, but for those far above the others; the others' feed-forward layers grow until they
+ * have as many. What cannot have as many keeps its usual width, and its rows say so. */
 static enum status equalise(struct study_model *m, int n, struct err *e)
 {
     int64_t *low = calloc((size_t)max_int(1, n), sizeof(*low)),
             *high = calloc((size_t)max_int(1, n), sizeof(*high));
-    int64_t target = 0;
     enum status st = OK;
 
     NEED(low);
@@ -225,18 +250,16 @@ static enum status equalise(struct study_model *m, int n, struct err *e)
             st = count_at(&low[i], &m[i], 2 * m[i].config.D, e);
         if (st == OK)
             st = count_at(&high[i], &m[i], 4 * m[i].config.D, e);
-        target = low[i] > target ? low[i] : target;
     }
+    const int64_t target = st == OK ? largest_usual(m, low, n) : 0;
     for (int i = 0; i < n && st == OK; i++) {
         const int width = *m[i].why ? 0 : equal_width(low[i], high[i], target, m[i].config.D);
         char *line = NULL;
         if (*m[i].why)
             continue;
         if (width == 0) {
-            snprintf(m[i].why, sizeof(m[i].why),
-                     "it has %lld parameters at twice the width of the model and %lld at four "
-                     "times, none within 1 %% of the %lld of the others",
-                     (long long)low[i], (long long)high[i], (long long)target);
+            snprintf(m[i].remark, sizeof(m[i].remark),
+                     "no width gives it the %lld parameters of the others", (long long)target);
             continue;
         }
         NEED(asprintf(&line, "%s --d-inner %d", m[i].line, width) >= 0);

@@ -24,7 +24,8 @@ struct study_model {
     struct config config;
     int64_t parameters;
     int steps;
-    char why[256]; /* not empty: it is not trained, and why */
+    char why[256];    /* not empty: it is not trained, and why */
+    char remark[128]; /* of one that is: what is not as the study asks, or "" */
 };
 
 struct study_job {

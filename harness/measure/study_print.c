@@ -176,9 +176,13 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
     text[SKELETON] = r->row->skeleton;
     text[VERDICT] = origin ? "" : study_verdict_name[r->verdict];
     text[TIME_VERDICT] = timed ? verdict_name[r->time_verdict] : "";
-    char note[LINE_SIZE + 64];
-    snprintf(note, sizeof(note), "%s%s%s", r->why, *r->why && r->at_end ? "; " : "",
-             r->at_end ? "its learning rate is at an end of the tried ones" : "");
+    const char *const notes[] = {
+        r->why, r->remark, r->at_end ? "its learning rate is at an end of the tried ones" : ""};
+    char note[2 * LINE_SIZE + 64] = "";
+    for (size_t i = 0; i < ARRAY_LEN(notes); i++)
+        if (*notes[i])
+            snprintf(note + strlen(note), sizeof(note) - strlen(note), "%s%s", *note ? "; " : "",
+                     notes[i]);
     text[NOTE] = note;
     for (int i = 0; i < shown.n; i++)
         row[i] = text[shown.field[i]];

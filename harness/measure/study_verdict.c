@@ -108,13 +108,15 @@ static enum status gather(struct study_entry *e, const struct rows *rows, struct
     if (!x)
         return fail(err, E_NOMEM, "no memory for %zu rows", rows->n);
     e->lr = NAN;
-    e->why = "";
+    e->why = e->remark = "";
     e->way = (struct study_way){NAN, NAN, NAN, NAN};
     for (size_t i = 0; i < rows->n; i++) {
         if (!same_entry(&r[i], e->row))
             continue;
         if (!is_ok(&r[i]) && !*e->why)
             e->why = r[i].status_detail;
+        if (is_ok(&r[i]) && !*e->remark)
+            e->remark = r[i].status_detail;
         if (!is_final_row(&r[i]) || !is_ok(&r[i]) || !isfinite(result(&r[i])))
             continue;
         if (asks(&r[i]) || plays(&r[i]))

@@ -39,6 +39,7 @@ struct study_way {
 struct study_entry {
     const struct study_row *row; /* the first of its rows */
     const char *why;             /* not tested: why not, else "" */
+    const char *remark;          /* what its ok rows say, such as of unequal parameters, or "" */
     struct group_stats test;     /* nats on the test text, or its answers, or returns, over seeds */
     struct study_way way;
     bool is_task;               /* then: */

@@ -217,6 +217,31 @@ Test(study_file, equal_parameters)
     plan_end(&p);
 }
 
+/* A memory of many times the others' parameters is trained as it is, says so, and changes no other. */
+Test(study_file, equal_parameters_but_for_memories)
+{
+    struct planned with, without;
+
+    plan_text(&without,
+              "variants = vanilla, xl, rope\nsize = s: --layers 2 --d-model 64 --heads 4\n"
+              "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\nequal-parameters = yes\n",
+              "");
+    plan_text(&with,
+              "variants = vanilla, xl, rope, pkm\nsize = s: --layers 2 --d-model 64 --heads 4\n"
+              "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\nequal-parameters = yes\n",
+              "");
+    cr_assert(with.st == OK && without.st == OK, "%s", with.e.msg);
+    for (int i = 0; i < 3; i++) {
+        cr_expect_str_eq(with.plan.models[i].line, without.plan.models[i].line);
+        cr_expect_str_eq(with.plan.models[i].remark, "");
+    }
+    const struct study_model *const pkm = &with.plan.models[3];
+    cr_expect_gt(pkm->parameters, 3 * with.plan.models[0].parameters);
+    cr_expect(strstr(pkm->remark, "no width") && !*pkm->why, "%s%s", pkm->remark, pkm->why);
+    plan_end(&with);
+    plan_end(&without);
+}
+
 /* What a control says of norms and feed-forward networks gives way to a skeleton: less is trained. */
 Test(study_file, controls_with_a_skeleton)
 {
@@ -269,7 +294,7 @@ Test(study_file, plans_every_variant)
     for (int i = 0; i < p.plan.n; i++) {
         const struct study_model *const m = p.plan.jobs[i].model;
         cr_expect((m->parameters > 0) == !*m->why, "%s", m->variant->name);
-        unequal += *m->why != '\0';
+        unequal += *m->why || *m->remark;
         cr_expect_geq(study_job_s(p.plan.study, &p.plan.jobs[i], &speeds), 0);
     }
     cr_expect_lt(unequal, p.plan.n / 4);
