@@ -83,6 +83,9 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     row.answer_floor_nats = p->answer_floor;
     row.answer_blind_nats = p->answer_blind;
     row.eval_ns = p->eval_ns;
+    row.kl_nats = p->kl;
+    row.kl_p99_nats = p->kl_p99;
+    row.same_top_pct = p->same_top_pct;
     row.layers_run = p->layers_run;
     row.layers_run_p90 = p->layers_p90;
     row.tokens_per_s = p->tokens_scored / p->eval_ns * 1e9;

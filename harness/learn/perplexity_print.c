@@ -28,6 +28,8 @@ enum {
     LEAST,
     PPL,
     DELTA,
+    KL,
+    SAME,
     SCORED,
     SPEED,
     LAYERS,
@@ -89,7 +91,7 @@ static bool shows_bytes(const struct perplexity_row *row, const struct options *
 void perplexity_print(FILE *f, const struct perplexity_row *row, const struct options *opt,
                       bool first, bool md)
 {
-    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 9, 6, 7, 6, 8, 8, 8, 8, 6};
+    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 9, 6, 7, 6, 8, 8, 8, 6, 8, 8, 6};
     const bool typed =
         opt && (opt->chosen[CHOICE_dtype].n > 0 || opt->chosen[CHOICE_kv_dtype].n > 0);
     const struct variant *const v = variant_find(row->variant);
@@ -102,7 +104,7 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
     char bits[48], ppl[48], speed[48], reason[2 * LINE_SIZE], text[SCREEN_COLUMNS][64] = {{0}};
     const char *name[SCREEN_COLUMNS] = {
         "seq",   "mem", bits,       "95 % interval", "bits/byte", "floor", "answers",
-        "floor", ppl,   "vs f32 %", "scored",        speed,       "layers"};
+        "floor", ppl,   "vs f32 %", "KL nats",       "same %",    "scored", speed,     "layers"};
 
     snprintf(bits, sizeof(bits), "bits/%.20s", row->unit);
     snprintf(ppl, sizeof(ppl), "ppl/%.20s", row->unit);
@@ -121,6 +123,8 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
                  row->answer_floor_nats / log(2));
         snprintf(text[PPL], 64, "%.4f", row->ppl);
         snprintf(text[DELTA], 64, isfinite(row->ppl_delta_pct) ? "%+.4f" : "-", row->ppl_delta_pct);
+        snprintf(text[KL], 64, isfinite(row->kl_nats) ? "%.2g" : "-", row->kl_nats);
+        snprintf(text[SAME], 64, isfinite(row->same_top_pct) ? "%.2f" : "-", row->same_top_pct);
         snprintf(text[SCORED], 64, "%s", units_count(units).s);
         snprintf(text[SPEED], 64, "%s",
                  units_rate(of_tokens ? row->tokens_per_s : units / row->eval_ns * 1e9).s);
@@ -128,7 +132,7 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
     }
     for (int k = 0; k < SCREEN_COLUMNS; k++) {
         if (((k == ANSWERS || k == LEAST) && !synthetic_asks(row->corpus)) ||
-            (k == DELTA && !typed) || (k == BYTES && !shows_bytes(row, opt)) ||
+            ((k == DELTA || k == KL || k == SAME) && !typed) || (k == BYTES && !shows_bytes(row, opt)) ||
             (k == FLOOR && !isfinite(row->ppl_floor) && !synthetic_named(row->corpus)) ||
             (k == LAYERS && !(v && (v->exit || v->halt))))
             continue;

@@ -3,6 +3,7 @@
  * Scores a text, segment by segment. */
 #include "score.h"
 #include "counting.h"
+#include "divergence.h"
 #include "texts.h"
 
 #include "harness/machine/clock.h"
@@ -25,6 +26,11 @@ enum { LARGE_VOCABULARY = 1 << 13, ROWS_AT_ONCE = 64 };
 struct stream {
     const struct scorer *s;
     struct lm lm;
+    bool compares;      /* with the same model in f32: */
+    struct lm exact;    /* that model */
+    const float *state; /* what its logits are made of, for the positions that are scored */
+    struct divergence apart;
+    int64_t comparing_ns; /* that both took */
     struct arena arena;
     struct corpus corpus;
     struct texts text;
@@ -44,80 +50,6 @@ struct stream {
     struct layers_count layers; /* that positions ran where they may stop */
     double place[SCORE_PLACES], placed[SCORE_PLACES]; /* sum of nll, and tokens */
 };
-
-enum status past_is_carried(const struct config *c, int M, struct err *e)
-{
-    if (M != MEM_ALL || mem_can(config_mem(c), MEM_STATE))
-        return OK;
-    return fail(e, E_USAGE,
-                "--mem all does not apply to %s, which carries no state  -> give a number",
-                c->variant->name);
-}
-
-enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,
-                           int M, struct err *e)
-{
-    const struct mem *const mem = config_mem(c);
-    const char *word = opt->mem_kinds.n > 0 ? opt->mem_kinds.v[0] : "auto";
-
-    if (past_is_carried(c, M, e) != OK)
-        return E_USAGE;
-    if (M == MEM_ALL && strcmp(word, mem_kind_name[MEM_RECOMPUTE]) == 0)
-        return fail(e, E_USAGE,
-                    "--mem all does not apply to --mem-kind %s  -> use --mem-kind state", word);
-    *kind = mem_usual(mem, false);
-    if (strcmp(word, "auto") == 0)
-        return OK;
-    for (int k = 0; k < MEM_KIND_COUNT; k++)
-        if (strcmp(mem_kind_name[k], word) == 0 && mem_can(mem, (enum mem_kind)k)) {
-            *kind = (enum mem_kind)k;
-            return OK;
-        }
-    return fail(e, E_USAGE, "--mem-kind %s does not apply to %s  -> use %s", word, c->variant->name,
-                mem->state       ? "state or recompute"
-                : mem->recurrent ? "hidden or kv"
-                                 : "recompute");
-}
-
-/* What only streams of next tokens have, by the name of its option; NULL = none is given. */
-static const char *of_next_tokens(const struct options *o)
-{
-    return o->count != COUNT_STREAM ? "count"
-           : o->unit != UNIT_TOKEN  ? "unit"
-           : o->losses              ? "losses"
-                                    : NULL;
-}
-
-/* What reads whole texts has neither a past nor options of next tokens. */
-static enum status reads_whole(const struct options *o, int M, const char *reads,
-                               const char *next_is, const char *what, struct err *e)
-{
-    const char *const next = of_next_tokens(o);
-
-    if (next)
-        return fail(e, E_USAGE, "checkpoint %.300s %s, --%s is of %s  -> leave it out", o->ckpt,
-                    reads, next, next_is);
-    if (M != 0)
-        return fail(e, E_USAGE, "checkpoint %.300s %s%s, without a past  -> use --mem 0", o->ckpt,
-                    reads, what);
-    return OK;
-}
-
-enum status score_pairs_check(const struct options *o, int M, struct err *e)
-{
-    return reads_whole(o, M, "has an encoder and reads pairs of texts", "one text", "", e);
-}
-
-enum status score_masked_check(const struct options *o, int M, struct err *e)
-{
-    return reads_whole(o, M, "fills in hidden tokens", "next ones", " of whole windows", e);
-}
-
-void see_past(struct config *c, int M)
-{
-    if (c->same_length && M > 0)
-        c->window = M;
-}
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
@@ -167,6 +99,29 @@ static enum status configure(struct stream *t, const struct weights *w, struct c
     return OK;
 }
 
+/* Its numbers are narrower than f32 somewhere, and it has one row of logits a token. */
+static bool is_comparable(const struct lm *m)
+{
+    const struct config *const c = &m->c;
+
+    return (c->dtype != ELEM_F32 || c->kv_dtype != ELEM_F32 || c->act_dtype != ROWS_F32) &&
+           lm_has_logits(m) && !m->drive->heads;
+}
+
+static enum status init_exact(struct stream *t, struct err *e)
+{
+    struct config c = t->lm.c;
+
+    c.dtype = c.kv_dtype = ELEM_F32;
+    c.act_dtype = ROWS_F32;
+    t->compares = true;
+    enum status st = lm_init(&t->exact, &c, e);
+    if (st == OK)
+        st = params_hold(&t->exact.params, c.dtype, c.act_dtype, &t->s->engine, e);
+    t->exact.block = t->lm.block;
+    return st;
+}
+
 static enum status bind_all(struct stream *t, struct err *e)
 {
     const bool reruns = mem_reruns(config_mem(&t->lm.c), t->kind, t->M);
@@ -179,8 +134,10 @@ static enum status bind_all(struct stream *t, struct err *e)
     /* A state that decays has no length: it is carried, or dropped if no past was asked for. */
     const bool none = reruns || t->pairs.target || (t->kind == MEM_STATE && t->M == 0);
     const enum mem_kind kind = none ? MEM_NONE : t->kind;
-    const enum status st = lm_bind(&t->lm, &t->s->engine, kind, max, a, e);
+    enum status st = lm_bind(&t->lm, &t->s->engine, kind, max, a, e);
 
+    if (st == OK && t->compares)
+        st = lm_bind(&t->exact, &t->s->engine, kind, max, a, e);
     t->tokens =
         arena_take(a, PART_ACTIVATIONS, (size_t)t->batch * (size_t)window * sizeof(int32_t));
     t->targets =
@@ -190,7 +147,7 @@ static enum status bind_all(struct stream *t, struct err *e)
                     ? arena_take(a, PART_ACTIVATIONS, (size_t)t->L * sizeof(*t->places))
                     : NULL;
     t->source = arena_take(a, PART_ACTIVATIONS, (size_t)t->pairs.source * sizeof(*t->source));
-    t->lm.source = t->source;
+    t->lm.source = t->exact.source = t->source;
     return st;
 }
 
@@ -213,6 +170,8 @@ static enum status open_stream(struct stream *t, const struct weights *w, struct
         st = params_hold(&t->lm.params, c.dtype, c.act_dtype, &t->s->engine, e);
     if (st == OK && c.V > LARGE_VOCABULARY)
         t->lm.block = ROWS_AT_ONCE;
+    if (st == OK && is_comparable(&t->lm))
+        st = init_exact(t, e);
     if (st == OK)
         st = bind_all(t, e);
     if (st == OK)
@@ -221,8 +180,12 @@ static enum status open_stream(struct stream *t, const struct weights *w, struct
         st = bind_all(t, e);
     if (st == OK)
         st = weights_load(w, &t->lm.params, e);
+    if (st == OK && t->compares)
+        st = weights_load(w, &t->exact.params, e);
     if (st == OK)
         lm_build_tables(&t->lm, &t->s->engine);
+    if (st == OK && t->compares)
+        lm_build_tables(&t->exact, &t->s->engine);
     if (st == OK && t->zeros) /* what cannot be is said before anything is scored */
         st = lm_zeros(&t->lm, &t->s->engine, t->batch, e);
     return st;
@@ -240,21 +203,62 @@ static int place_of(int i)
     return at;
 }
 
-/* The past of a document's first token. */
-static void begin(struct stream *t)
-{
-    struct err never;
-
-    lm_forget(&t->lm);
-    if (t->zeros)
-        CHECK(lm_zeros(&t->lm, &t->s->engine, t->batch, &never) == OK);
-}
-
 static void count_layers(struct stream *t)
 {
     const struct layers_run run = lm_layers_run(&t->lm);
 
     layers_count(&t->layers, &run);
+}
+
+/* The past of a document's first token. */
+static void begin_one(struct stream *t, struct lm *m)
+{
+    struct err never;
+
+    lm_forget(m);
+    if (t->zeros)
+        CHECK(lm_zeros(m, &t->s->engine, t->batch, &never) == OK);
+}
+
+static void begin(struct stream *t)
+{
+    begin_one(t, &t->lm);
+    if (t->compares)
+        begin_one(t, &t->exact);
+}
+
+/* A see_logits: those of rows [at, at + n) beside those in f32. */
+static void compare(void *arg, const float *logits, int at, int n)
+{
+    struct stream *const t = arg;
+    const struct engine *const g = &t->s->engine;
+    const int64_t start = clock_wall_ns();
+
+    lm_score(&t->exact, g, t->state + (ptrdiff_t)at * t->lm.c.D, NULL, NULL, n);
+    divergence_add(&t->apart, t->exact.logits, logits, n, t->lm.c.V, g->threads);
+    t->comparing_ns += clock_wall_ns() - start;
+}
+
+/* nll of the last `scored` of `read` tokens of B streams; with 0 only what is remembered counts. */
+static enum status forward(struct stream *t, int B, int read, int scored, struct err *e)
+{
+    const struct engine *const g = &t->s->engine;
+    const int64_t start = clock_wall_ns();
+
+    if (t->compares) {
+        t->exact.picked = t->lm.picked;
+        t->exact.n_picked = t->lm.n_picked;
+        t->state = lm_hidden(&t->exact, g, t->tokens, B, read, scored ? scored : 1);
+        t->lm.see_logits = scored ? compare : NULL;
+        t->lm.see_arg = t;
+        t->comparing_ns += clock_wall_ns() - start;
+        if (divergence_room(&t->apart, (size_t)(B * scored), e) != OK)
+            return E_NOMEM;
+    }
+    lm_forward(&t->lm, g, t->tokens, B, read, scored ? scored : 1, scored ? t->targets : NULL,
+               scored ? t->nll : NULL);
+    count_layers(t);
+    return OK;
 }
 
 /* What a window adds: nats, what they are divided by, tokens with a probability. */
@@ -263,14 +267,15 @@ struct summand {
 };
 
 /* The hidden tokens of a window. */
-static void run_masked(struct stream *t, const struct window *w, struct summand *to)
+static enum status run_masked(struct stream *t, const struct window *w, struct summand *to,
+                              struct err *e)
 {
     const int first = w->read - w->scored; /* what stands in front of a text is not hidden */
     const int hidden = w->scored ? masked_count(t->mask_share, w->scored) : 0;
 
     *to = (struct summand){.tokens = hidden, .scored = hidden};
     if (!hidden)
-        return;
+        return OK;
     memcpy(t->tokens, t->text.ids + w->at, sizeof(int32_t) * (size_t)w->read);
     masked_hide(hidden, MASKED_SCORED, t->window++, t->lm.c.V - 1, t->tokens + first, w->scored,
                 t->places, t->targets);
@@ -279,20 +284,20 @@ static void run_masked(struct stream *t, const struct window *w, struct summand 
     t->lm.picked = t->places;
     t->lm.n_picked = hidden;
     begin(t);
-    lm_forward(&t->lm, &t->s->engine, t->tokens, 1, w->read, w->read, t->targets, t->nll);
-    count_layers(t);
-    for (int i = 0; i < hidden; i++) {
+    const enum status st = forward(t, 1, w->read, w->read, e);
+    for (int i = 0; i < hidden && st == OK; i++) {
         const int k = place_of(t->places[i] - first);
         to->sum += (double)t->nll[i];
         t->place[k] += (double)t->nll[i];
         t->placed[k]++;
     }
+    return st;
 }
 
 /* One window; its streams are `part` ids apart. */
-static void run_window(struct stream *t, const struct window *w, size_t part, struct summand *to)
+static enum status run_window(struct stream *t, const struct window *w, size_t part,
+                              struct summand *to, struct err *e)
 {
-    const struct engine *g = &t->s->engine;
     const int32_t *const ids = t->text.ids + w->at;
     double sum = 0;
 
@@ -306,12 +311,12 @@ static void run_window(struct stream *t, const struct window *w, size_t part, st
         if (t->text.over >= 0)
             t->tokens[b * w->read] = t->text.over;
     }
-    if (w->scored)
-        lm_forward(&t->lm, g, t->tokens, t->batch, w->read, w->scored, t->targets, t->nll);
-    else
-        lm_forward(&t->lm, g, t->tokens, t->batch, w->read, 1, NULL, NULL);
-    count_layers(t);
+    const enum status st = forward(t, t->batch, w->read, w->scored, e);
+    if (st != OK)
+        return st;
     lm_commit(&t->lm, w->fresh_ids);
+    if (t->compares)
+        lm_commit(&t->exact, w->fresh_ids);
     if (t->losses)
         memcpy(t->losses + w->at + w->read - w->scored, t->nll, sizeof(float) * (size_t)w->scored);
     for (int i = 0; i < t->batch * w->scored; i++) {
@@ -324,6 +329,7 @@ static void run_window(struct stream *t, const struct window *w, size_t part, st
         .sum = w->weight == w->scored || !w->scored ? sum : sum / w->scored * w->weight,
         .tokens = w->weight * t->batch,
         .scored = (double)w->scored * t->batch};
+    return OK;
 }
 
 void score_interval(struct score *r, const double *sum, const int *n, size_t segments)
@@ -414,13 +420,14 @@ static enum status score_pairs(struct stream *t, struct sums *sums, double *tota
     for (size_t i = 0; i < t->pairs.n && st == OK; i++) {
         double sum = 0;
         pairs_read(&t->pairs, t->corpus.bytes, i, t->source, t->tokens, t->targets);
-        lm_forward(&t->lm, &t->s->engine, t->tokens, 1, t->L, t->L, t->targets, t->nll);
-        for (int k = 0; k < t->L; k++) {
+        st = forward(t, 1, t->L, t->L, e);
+        for (int k = 0; k < t->L && st == OK; k++) {
             sum += (double)t->nll[k];
             t->place[place_of(k)] += (double)t->nll[k];
             t->placed[place_of(k)]++;
         }
-        st = add_sum(sums, sum, t->L, e);
+        if (st == OK)
+            st = add_sum(sums, sum, t->L, e);
         *total += sum;
         *floor += pairs_floor(&t->pairs, &t->corpus, i, t->nll, a);
         tell(t->s, (double)i / (double)t->pairs.n, &told_ns);
@@ -450,10 +457,10 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
         st = windows_begin(&windows, &rule, &t->text.docs[d], e);
         while (st == OK && windows_next(&windows, &w)) {
             struct summand one;
-            if (t->mask_share > 0)
-                run_masked(t, &w, &one);
-            else
-                run_window(t, &w, windows.part, &one);
+            st = t->mask_share > 0 ? run_masked(t, &w, &one, e)
+                                   : run_window(t, &w, windows.part, &one, e);
+            if (st != OK)
+                break;
             st = add_sum(&sums, one.sum, one.tokens, e);
             total += one.sum;
             tokens += one.tokens;
@@ -485,7 +492,8 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
                         .tokens = tokens,
                         .scored = scored,
                         .segments = (double)sums.count,
-                        .eval_ns = (double)(clock_wall_ns() - start),
+                        .eval_ns = (double)(clock_wall_ns() - start - t->comparing_ns),
+                        .apart = divergence_means(&t->apart),
                         .layers_run = layers_mean(&t->layers),
                         .layers_p90 = layers_p90(&t->layers)};
     snprintf(r->note, sizeof(r->note), "%s", t->text.note);
@@ -561,8 +569,10 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
         st = write_losses(&t, ckpt_xxh3, e);
     }
     free(t.losses);
+    divergence_free(&t.apart);
     texts_free(&t.text);
     lm_free(&t.lm);
+    lm_free(&t.exact);
     arena_release(&t.arena);
     corpus_close(&t.corpus);
     return st;

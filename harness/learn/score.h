@@ -7,6 +7,7 @@
 #define SCORE_H
 
 #include "corpus.h"
+#include "divergence.h"
 #include "harness/cli/options.h"
 #include "harness/machine/pin.h"
 
@@ -29,6 +30,7 @@ struct score {
     double tokens, segments;  /* tokens: what the sum is divided by */
     double scored;            /* tokens with a probability */
     double eval_ns;
+    struct divergence_means apart; /* from the same model in f32; NAN for that itself */
     double layers_run;           /* mean over tokens; NAN where they run all */
     double layers_p90;           /* nine of ten tokens run no more */
     double nll_at[SCORE_PLACES]; /* mean, nats; NAN: no segment is so long */

@@ -54,6 +54,9 @@ static enum status score(struct report *r, const struct options *opt, struct pro
         snprintf(r->note, sizeof(r->note), "%s", s.score.note);
         r->segments = s.score.segments;
         r->eval_ns = s.score.eval_ns;
+        r->kl = s.score.apart.kl;
+        r->kl_p99 = s.score.apart.kl_p99;
+        r->same_top_pct = s.score.apart.same_pct;
         r->layers_run = s.score.layers_run;
         r->layers_p90 = s.score.layers_p90;
         int at = 0;

@@ -163,6 +163,11 @@
     X(real, ppl_ci95_high, "", "95 % interval of ppl, upper end")                                  \
     X(real, ppl_delta_pct, "%",                                                                    \
       "ppl relative to f32 in the same run; empty for f32, and without it")                        \
+    X(real, kl_nats, "nats",                                                                       \
+      "mean Kullback-Leibler divergence of the next token's distribution from that of the same "   \
+      "model in f32; empty for f32, and where no row of logits is a token's")                      \
+    X(real, kl_p99_nats, "nats", "what it does not exceed for 99 of 100 tokens")                   \
+    X(real, same_top_pct, "%", "tokens whose most likely word is that of the model in f32")        \
     X(real, ppl_floor, "", "ppl of the true source, the least possible, if the text is generated") \
     X(real, eval_ns, "ns", "time of the whole evaluation")                                         \
     X(real, tokens_per_s, "1/s", "tokens scored per second")                                       \

@@ -58,6 +58,9 @@
     X(oov)                                                                                         \
     X(segments)                                                                                    \
     X(eval_ns)                                                                                     \
+    X(kl)                                                                                          \
+    X(kl_p99)                                                                                      \
+    X(same_top_pct)                                                                                \
     X(layers_run)                                                                                  \
     X(layers_p90)                                                                                  \
     X(nll_at_1)                                                                                    \

@@ -130,12 +130,18 @@ Test(perplexity, types_are_compared_with_f32)
         cr_expect(row[i].tokens_scored == row[0].tokens_scored && isfinite(row[i].ppl));
         cr_expect_eq(strstr(row[i].repro, "--dtype") != NULL, i > 0);
         if (i == 0) {
-            cr_expect(isnan(row[i].ppl_delta_pct));
+            cr_expect(isnan(row[i].ppl_delta_pct) && isnan(row[i].kl_nats) &&
+                      isnan(row[i].same_top_pct));
             continue;
         }
+        cr_expect(row[i].kl_nats > 0 && row[i].kl_nats <= row[i].kl_p99_nats, "%s: %g",
+                  types[i][0], row[i].kl_nats);
+        cr_expect(row[i].same_top_pct > 0 && row[i].same_top_pct <= 100);
         cr_expect_neq(row[i].ppl, row[0].ppl);
         cr_expect_float_eq(row[i].ppl_delta_pct, 100 * (row[i].ppl / row[0].ppl - 1), 1e-9);
     }
+    cr_expect_lt(row[1].kl_nats, row[2].kl_nats, "bf16 rounds less than q8");
+    cr_expect_lt(row[2].kl_nats, row[4].kl_nats, "and q8 less than q4");
     rows_free(&rows);
 }
 
@@ -169,6 +175,7 @@ Test(perplexity, types_of_a_cache_are_compared_with_f32)
         cr_expect_str_eq(row[i].dtype, "f32");
         cr_expect_eq(strstr(row[i].repro, "--kv-dtype") != NULL, i > 0);
         cr_expect_eq(isnan(row[i].ppl_delta_pct), i == 0);
+        cr_expect_eq(isnan(row[i].kl_nats), i == 0);
         if (i > 0) {
             cr_expect_neq(row[i].ppl, row[0].ppl);
             cr_expect_float_eq(row[i].ppl_delta_pct, 100 * (row[i].ppl / row[0].ppl - 1), 1e-9);

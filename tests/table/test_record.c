@@ -45,7 +45,8 @@ static const char *const own_header[] = {
     "rss_peak_bytes,rss_before_bytes,rss_delta_bytes,rss_method",
     "checkpoint,checkpoint_xxh3,train_step,corpus,corpus_xxh3,split,unit,tokens_scored,segments,"
     "nll_sum,tokens,words,bytes,oov,ppl_token,ppl_word,ppl_byte,bits_per_byte,"
-    "nll_nats_per_token,ppl,bits_per_unit,ppl_ci95_low,ppl_ci95_high,ppl_delta_pct,ppl_floor,"
+    "nll_nats_per_token,ppl,bits_per_unit,ppl_ci95_low,ppl_ci95_high,ppl_delta_pct,"
+    "kl_nats,kl_p99_nats,same_top_pct,ppl_floor,"
     "eval_ns,tokens_per_s,layers_run,layers_run_p90,answers_scored,answer_nll_nats,answer_floor_"
     "nats,"
     "answer_blind_nats,"

@@ -239,8 +239,8 @@ void lm_states(struct lm *m, const struct engine *g, const int32_t *tokens, floa
     m->drive->forward(m, g, last, B, L);
 }
 
-void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L,
-                int n_scored, const int32_t *target, float *nll)
+const float *lm_hidden(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L,
+                       int n_scored)
 {
     CHECK(B <= m->max.B && L <= m->max.L && n_scored <= L);
     CHECK(m->drop.p == 0 || (m->sublayers.kept && n_scored == L));
@@ -252,7 +252,15 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
     m->n_scored = n_scored;
     keep_last(last, B, L, n_scored, m->c.D);
     CHECK(!m->picked || n_scored == L);
-    lm_score(m, g, lm_pick(m, last, last, B, n_scored), target, nll, lm_rows(m, B, n_scored));
+    return lm_pick(m, last, last, B, n_scored);
+}
+
+void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L,
+                int n_scored, const int32_t *target, float *nll)
+{
+    const float *const h = lm_hidden(m, g, tokens, B, L, n_scored);
+
+    lm_score(m, g, h, target, nll, lm_rows(m, B, n_scored));
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */

@@ -47,6 +47,10 @@ struct lm {
     /* With an encoder, set before lm_forward: the source [B,max.M]; its rows of each that count [B],
      * NULL = all. */
     const int32_t *source, *source_seen;
+    /* NULL, or told of each block of logits [n,V], of rows [at, at + n) of those that have them, before
+     * the next one takes its place. */
+    void (*see_logits)(void *arg, const float *logits, int at, int n);
+    void *see_arg;
     double progress; /* set before lm_backward: part of the training that is over, from 0 to 1 */
     float z_loss; /* lm_backward is of the mean of nll + z_loss logsumexp(logits)^2; as bound 0 */
 };
@@ -85,6 +89,9 @@ double lm_reconstruction(struct lm *m, const struct engine *g, int B, int L);
 /* The states `last` [B,L,D] of a segment: embedding and layers. */
 void lm_states(struct lm *m, const struct engine *g, const int32_t *tokens, float *last, int B,
                int L);
+/* lm_forward up to what lm_score takes: the states [rows,D] of the positions that have logits. */
+const float *lm_hidden(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L,
+                       int n_scored);
 /* Where words are in clusters, lm_forward scores targets without the logits of all words. This
  * fills m->logits [rows,V] with log p of all, for the rows of the last forward; m->all_logits must
  * have been set. Elsewhere they are there already. */

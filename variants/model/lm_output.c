@@ -99,6 +99,8 @@ void lm_score(struct lm *m, const struct engine *g, const float *h, const int32_
         const int n = min_int(lm_block(m, rows), rows - at);
         score_block(m, g, h + (ptrdiff_t)at * m->c.D, target ? target + at : NULL,
                     nll ? nll + at : NULL, n);
+        if (m->see_logits && lm_has_logits(m))
+            m->see_logits(m->see_arg, m->logits, at, n);
     }
 }
 

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What of the options of a score applies to a model. */
+#include "score.h"
+
+#include "counting.h"
+#include "harness/plan/case.h"
+
+#include <string.h>
+
+enum status past_is_carried(const struct config *c, int M, struct err *e)
+{
+    if (M != MEM_ALL || mem_can(config_mem(c), MEM_STATE))
+        return OK;
+    return fail(e, E_USAGE,
+                "--mem all does not apply to %s, which carries no state  -> give a number",
+                c->variant->name);
+}
+
+enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,
+                           int M, struct err *e)
+{
+    const struct mem *const mem = config_mem(c);
+    const char *word = opt->mem_kinds.n > 0 ? opt->mem_kinds.v[0] : "auto";
+
+    if (past_is_carried(c, M, e) != OK)
+        return E_USAGE;
+    if (M == MEM_ALL && strcmp(word, mem_kind_name[MEM_RECOMPUTE]) == 0)
+        return fail(e, E_USAGE,
+                    "--mem all does not apply to --mem-kind %s  -> use --mem-kind state", word);
+    *kind = mem_usual(mem, false);
+    if (strcmp(word, "auto") == 0)
+        return OK;
+    for (int k = 0; k < MEM_KIND_COUNT; k++)
+        if (strcmp(mem_kind_name[k], word) == 0 && mem_can(mem, (enum mem_kind)k)) {
+            *kind = (enum mem_kind)k;
+            return OK;
+        }
+    return fail(e, E_USAGE, "--mem-kind %s does not apply to %s  -> use %s", word, c->variant->name,
+                mem->state       ? "state or recompute"
+                : mem->recurrent ? "hidden or kv"
+                                 : "recompute");
+}
+
+/* What only streams of next tokens have, by the name of its option; NULL = none is given. */
+static const char *of_next_tokens(const struct options *o)
+{
+    return o->count != COUNT_STREAM ? "count"
+           : o->unit != UNIT_TOKEN  ? "unit"
+           : o->losses              ? "losses"
+                                    : NULL;
+}
+
+/* What reads whole texts has neither a past nor options of next tokens. */
+static enum status reads_whole(const struct options *o, int M, const char *reads,
+                               const char *next_is, const char *what, struct err *e)
+{
+    const char *const next = of_next_tokens(o);
+
+    if (next)
+        return fail(e, E_USAGE, "checkpoint %.300s %s, --%s is of %s  -> leave it out", o->ckpt,
+                    reads, next, next_is);
+    if (M != 0)
+        return fail(e, E_USAGE, "checkpoint %.300s %s%s, without a past  -> use --mem 0", o->ckpt,
+                    reads, what);
+    return OK;
+}
+
+enum status score_pairs_check(const struct options *o, int M, struct err *e)
+{
+    return reads_whole(o, M, "has an encoder and reads pairs of texts", "one text", "", e);
+}
+
+enum status score_masked_check(const struct options *o, int M, struct err *e)
+{
+    return reads_whole(o, M, "fills in hidden tokens", "next ones", " of whole windows", e);
+}
+
+void see_past(struct config *c, int M)
+{
+    if (c->same_length && M > 0)
+        c->window = M;
+}
