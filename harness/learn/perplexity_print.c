@@ -103,8 +103,8 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
     struct screen s = {.n = 0};
     char bits[48], ppl[48], speed[48], reason[2 * LINE_SIZE], text[SCREEN_COLUMNS][64] = {{0}};
     const char *name[SCREEN_COLUMNS] = {
-        "seq",   "mem", bits,       "95 % interval", "bits/byte", "floor", "answers",
-        "floor", ppl,   "vs f32 %", "KL nats",       "same %",    "scored", speed,     "layers"};
+        "seq", "mem",      bits,      "95 % interval", "bits/byte", "floor", "answers", "floor",
+        ppl,   "vs f32 %", "KL nats", "same %",        "scored",    speed,   "layers"};
 
     snprintf(bits, sizeof(bits), "bits/%.20s", row->unit);
     snprintf(ppl, sizeof(ppl), "ppl/%.20s", row->unit);
@@ -132,7 +132,8 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
     }
     for (int k = 0; k < SCREEN_COLUMNS; k++) {
         if (((k == ANSWERS || k == LEAST) && !synthetic_asks(row->corpus)) ||
-            ((k == DELTA || k == KL || k == SAME) && !typed) || (k == BYTES && !shows_bytes(row, opt)) ||
+            ((k == DELTA || k == KL || k == SAME) && !typed) ||
+            (k == BYTES && !shows_bytes(row, opt)) ||
             (k == FLOOR && !isfinite(row->ppl_floor) && !synthetic_named(row->corpus)) ||
             (k == LAYERS && !(v && (v->exit || v->halt))))
             continue;

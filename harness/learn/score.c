@@ -252,7 +252,7 @@ static enum status forward(struct stream *t, int B, int read, int scored, struct
         t->lm.see_logits = scored ? compare : NULL;
         t->lm.see_arg = t;
         t->comparing_ns += clock_wall_ns() - start;
-        if (divergence_room(&t->apart, (size_t)(B * scored), e) != OK)
+        if (divergence_room(&t->apart, (size_t)B * (size_t)scored, e) != OK)
             return E_NOMEM;
     }
     lm_forward(&t->lm, g, t->tokens, B, read, scored ? scored : 1, scored ? t->targets : NULL,

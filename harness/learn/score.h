@@ -31,9 +31,9 @@ struct score {
     double scored;            /* tokens with a probability */
     double eval_ns;
     struct divergence_means apart; /* from the same model in f32; NAN for that itself */
-    double layers_run;           /* mean over tokens; NAN where they run all */
-    double layers_p90;           /* nine of ten tokens run no more */
-    double nll_at[SCORE_PLACES]; /* mean, nats; NAN: no segment is so long */
+    double layers_run;             /* mean over tokens; NAN where they run all */
+    double layers_p90;             /* nine of ten tokens run no more */
+    double nll_at[SCORE_PLACES];   /* mean, nats; NAN: no segment is so long */
 };
 
 /* The 95 % interval of r->nll, the mean over r->tokens, from the spread of the segments' means:

@@ -134,8 +134,8 @@ Test(perplexity, types_are_compared_with_f32)
                       isnan(row[i].same_top_pct));
             continue;
         }
-        cr_expect(row[i].kl_nats > 0 && row[i].kl_nats <= row[i].kl_p99_nats, "%s: %g",
-                  types[i][0], row[i].kl_nats);
+        cr_expect(row[i].kl_nats > 0 && row[i].kl_nats <= row[i].kl_p99_nats, "%s: %g", types[i][0],
+                  row[i].kl_nats);
         cr_expect(row[i].same_top_pct > 0 && row[i].same_top_pct <= 100);
         cr_expect_neq(row[i].ppl, row[0].ppl);
         cr_expect_float_eq(row[i].ppl_delta_pct, 100 * (row[i].ppl / row[0].ppl - 1), 1e-9);
