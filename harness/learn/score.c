@@ -564,8 +564,7 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
     if (st == OK)
         st = score_all(&t, &s->score, e);
     if (st == OK) {
-        const char *backward;
-        sublayers_impl(&t.lm.sublayers, &s->impl, &backward);
+        lm_impl(&t.lm, false, s->impl);
         st = write_losses(&t, ckpt_xxh3, e);
     }
     free(t.losses);

@@ -11,7 +11,7 @@
 #include "harness/cli/options.h"
 #include "harness/machine/pin.h"
 
-#include "variants/model/sublayer/sublayer.h"
+#include "variants/model/sublayer/sublayer_list.h"
 #include "variants/model/weights.h"
 
 /* Places of tokens in their segments by powers of two: 1, 2-3, 4-7, ..., from 1024 on. */
@@ -50,7 +50,7 @@ struct scorer {
     int batch; /* parts of the text side by side; 0 = 1 */
     struct team team;
     struct engine engine;
-    const char *impl;                    /* the attention implementation that ran */
+    char impl[IMPL_TEXT];                /* the implementations that ran, as lm_impl names them */
     void (*at)(void *arg, double share); /* called as it goes on, with what is done; may be NULL */
     void *arg;
     struct score score;

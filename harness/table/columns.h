@@ -30,7 +30,9 @@
     X(text, status, "", "ok, skipped, failed, wrong, timeout or interrupted")                      \
     X(line, status_detail, "", "why the status is not ok, or remarks on an ok row")                \
     CHOSEN_COLUMNS(X)                                                                              \
-    X(text, impl, "", "attention implementation that ran")                                         \
+    X(text, impl, "",                                                                              \
+      "implementations of attention and recurrences that ran, in the order of the layers, joined " \
+      "by +")                                                                                      \
     X(text, gemm_from, "", "backend of the matrix products")                                       \
     X(text, rows_from, "", "backend of the row operations (softmax, norm, activation, gate)")      \
     X(text, isa_used, "", "highest instruction set level that was used")                           \

@@ -33,15 +33,6 @@ static enum status bind_all(struct job *j, struct err *e)
     return st == OK && job_goes_backward(j) ? j->ops->bind_grad(j, e) : st;
 }
 
-static void name_impl(struct job *j)
-{
-    const char *forward, *backward;
-
-    j->ops->impl(j, &forward, &backward);
-    const bool both = job_goes_backward(j) && backward;
-    snprintf(j->impl, sizeof(j->impl), "%s%s%s", forward, both ? "/" : "", both ? backward : "");
-}
-
 enum status job_open(struct job *j, const struct bench_case *c, struct err *e)
 {
     const bool recompute = c->mem_kind == MEM_RECOMPUTE;
@@ -67,7 +58,7 @@ enum status job_open(struct job *j, const struct bench_case *c, struct err *e)
     if (st == OK)
         st = bind_all(j, e);
     if (st == OK)
-        name_impl(j);
+        j->ops->impl(j, j->impl);
     return st;
 }
 

@@ -77,8 +77,8 @@ struct job {
     bool *wanted;     /* [B,L] rows of a reference that was asked for some only; NULL = all */
     const float *out; /* what is compared with the reference */
     size_t n_out;
-    int out_shape[3]; /* sequences, positions, width */
-    char impl[64];
+    int out_shape[3];     /* sequences, positions, width */
+    char impl[IMPL_TEXT]; /* as sublayers_impl names them */
     /* Where a run makes several tokens: the time of its beginning and of each token, for the latest
      * run, if there is a clock. */
     int64_t (*clock_ns)(void);

@@ -50,8 +50,8 @@ struct workload_ops {
     /* Closed form: the column model_predicted_bytes. */
     size_t (*predicted_bytes)(const struct job *j);
 
-    /* The attention implementations that run. */
-    void (*impl)(const struct job *j, const char **forward, const char **backward);
+    /* Add the names of the attention implementations that run, as sublayers_impl does. */
+    void (*impl)(const struct job *j, char names[IMPL_TEXT]);
 
     /* The check of gradients: backward by the reference `ref` on what forward left; the i-th
      * gradient, false after the last; NaN into everything that backward writes (what it adds to

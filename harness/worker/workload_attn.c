@@ -474,10 +474,9 @@ static size_t predicted_bytes(const struct job *j)
     return (size_t)(j->bcase->phase == PHASE_FWD_BWD ? 2 * forward_bytes : forward_bytes);
 }
 
-static void impl(const struct job *j, const char **forward_by, const char **by)
+static void impl(const struct job *j, char names[IMPL_TEXT])
 {
-    *forward_by = j->attn.impl->name;
-    *by = j->attn.impl->backward_by;
+    impl_add(names, j->attn.impl->name, job_goes_backward(j) ? j->attn.impl->backward_by : NULL);
 }
 
 static struct params *params(struct job *j) { return &j->attn.params; }

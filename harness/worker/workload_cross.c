@@ -175,10 +175,10 @@ static size_t predicted_bytes(const struct job *j)
                             cached(j) ? 2 * config_kv_width(&j->config) : j->config.D);
 }
 
-static void impl(const struct job *j, const char **forward_by, const char **by)
+static void impl(const struct job *j, char names[IMPL_TEXT])
 {
-    *forward_by = j->cross.t.impl->name;
-    *by = j->cross.t.impl->backward_by;
+    impl_add(names, j->cross.t.impl->name,
+             job_goes_backward(j) ? j->cross.t.impl->backward_by : NULL);
 }
 
 static struct params *params(struct job *j) { return &j->cross.params; }

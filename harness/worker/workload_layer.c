@@ -116,9 +116,9 @@ static size_t predicted_bytes(const struct job *j)
     return job_memory_bytes(j, &j->layer.sublayers);
 }
 
-static void impl(const struct job *j, const char **forward_by, const char **by)
+static void impl(const struct job *j, char names[IMPL_TEXT])
 {
-    sublayers_impl(&j->layer.sublayers, forward_by, by);
+    sublayers_impl(&j->layer.sublayers, job_goes_backward(j), names);
 }
 
 static enum status reference_backward(struct job *j, const struct engine *ref, struct err *e)

@@ -69,9 +69,9 @@ static size_t predicted_bytes(const struct job *j)
     return job_memory_bytes(j, &j->lm.lm.sublayers) + 4 * lm_carried(&j->lm.lm, j->shape.B);
 }
 
-static void impl(const struct job *j, const char **forward_by, const char **by)
+static void impl(const struct job *j, char names[IMPL_TEXT])
 {
-    sublayers_impl(&j->lm.lm.sublayers, forward_by, by);
+    lm_impl(&j->lm.lm, job_goes_backward(j), names);
 }
 
 static struct sublayers *sublayers(struct job *j) { return &j->lm.lm.sublayers; }

@@ -161,10 +161,7 @@ static size_t predicted_bytes(const struct job *j)
     return job_memory_bytes(j, &j->lm.lm.sublayers) + 4 * lm_carried(&j->lm.lm, j->shape.B);
 }
 
-static void impl(const struct job *j, const char **forward_by, const char **by)
-{
-    sublayers_impl(&j->lm.lm.sublayers, forward_by, by);
-}
+static void impl(const struct job *j, char names[IMPL_TEXT]) { lm_impl(&j->lm.lm, false, names); }
 
 static struct params *params(struct job *j) { return &j->lm.lm.params; }
 

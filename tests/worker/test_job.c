@@ -4,6 +4,7 @@
  * forms; and a run leaves everything unchanged. */
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
+#include "tests/support/simd.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -317,6 +318,39 @@ Test(job, scores_of_composed_attention)
         cr_expect_str_eq(job_impl(&j), "composed");
         cr_expect_eq(j.arena.part[PART_SCORES], 4 * cases[i].floats, "%s: %zu floats", line,
                      j.arena.part[PART_SCORES] / 4);
+        job_close(&j);
+        drop_plan(&p, &o);
+    }
+}
+
+/* ---- what ran ------------------------------------------------------------------------------- */
+
+/* Every implementation once, in the order of the layers: pooled queries are composed of products,
+ * recurrent layers and attention of a stack have one each, an encoder's come first. */
+Test(job, all_implementations_are_named, .timeout = 60)
+{
+    static const struct {
+        const char *line, *impl;
+    } cases[] = {
+        {"-w segment -V funnel --layers 2", "composed+fused"},
+        {"-w segment -V funnel --layers 6", "fused+composed"},
+        {"-w segment -V vanilla --layers 3", "fused"},
+        {"-w decode -V gdn-hybrid --layers 4", "step+fused"},
+        {"-w segment -V gdn-hybrid --layers 4", "fused"},
+        {"-w train -V funnel --layers 6", "fused+composed"},
+        {"-w encdec -V vanilla --layers 2", "fused"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char line[256];
+        struct options o;
+        struct plan p;
+        struct job j;
+        snprintf(line, sizeof(line),
+                 "%s -b " SIMD " --seq 16 --mem 8 --d-model 32 --heads 2 --threads 1",
+                 cases[i].line);
+        count(&j, &p, &o, line);
+        cr_expect_str_eq(job_impl(&j), cases[i].impl, "%s: %s", line, job_impl(&j));
         job_close(&j);
         drop_plan(&p, &o);
     }

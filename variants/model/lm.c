@@ -318,6 +318,13 @@ struct layers_run lm_layers_run(const struct lm *m)
     return m->drive->layers_run ? m->drive->layers_run(m) : (struct layers_run){0};
 }
 
+void lm_impl(const struct lm *m, bool backward, char text[IMPL_TEXT])
+{
+    if (m->drive->layers)
+        sublayers_impl(m->drive->layers(m), backward, text);
+    sublayers_impl(&m->sublayers, backward, text);
+}
+
 bool lm_result(const struct lm *m, int i, struct drive_result *out)
 {
     return m->drive->result && m->drive->result(m, i, out);

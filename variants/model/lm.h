@@ -116,6 +116,9 @@ size_t lm_carried(const struct lm *m, int B);
 /* Of the last forward; n 0 before it, and where all positions run all layers. */
 struct layers_run lm_layers_run(const struct lm *m);
 
+/* Add the names of the implementations that run in a bound model, as sublayers_impl does; those of
+ * an encoder come first. */
+void lm_impl(const struct lm *m, bool backward, char text[IMPL_TEXT]);
 /* The i-th result of its drive after lm_forward, or lm_backward; false after the last. */
 bool lm_result(const struct lm *m, int i, struct drive_result *out);
 

@@ -6,6 +6,7 @@
 #include "variants/model/attention/sublayer_attention.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- binding ------------------------------------------------------------------------------ */
@@ -212,21 +213,44 @@ struct sublayer *sublayers_attention(const struct sublayers *s, int i)
     return NULL;
 }
 
-void sublayers_impl(const struct sublayers *s, const char **forward, const char **backward)
+/* Does a list joined by '+' have the name? */
+static bool joined_has(const char *list, const char *name)
 {
-    *forward = "";
-    *backward = NULL;
+    const size_t n = strlen(name);
+
+    for (const char *at = list; at; at = strchr(at, '+')) {
+        at += *at == '+';
+        if (strncmp(at, name, n) == 0 && (at[n] == '+' || at[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+void impl_add(char text[IMPL_TEXT], const char *forward, const char *backward)
+{
+    char name[IMPL_TEXT];
+    const size_t at = strlen(text);
+
+    snprintf(name, sizeof(name), "%s%s%s", forward, backward ? "/" : "", backward ? backward : "");
+    if (joined_has(text, name))
+        return;
+    CHECK(at + 1 + strlen(name) < IMPL_TEXT);
+    sprintf(text + at, "%s%s", at ? "+" : "", name);
+}
+
+void sublayers_impl(const struct sublayers *s, bool backward, char text[IMPL_TEXT])
+{
     for (int i = 0; i < s->n; i++) {
         const struct sublayer *const at = &s->at[i];
+        const char *forward = NULL, *back = NULL;
         if (at->kind->impl) {
-            at->kind->impl(at, forward, backward);
-            return;
+            at->kind->impl(at, &forward, &back);
+        } else if (at->kind->attends) {
+            forward = at->state.attention.impl->name;
+            back = at->state.attention.impl->backward_by;
         }
-        if (at->kind->attends) {
-            *forward = at->state.attention.impl->name;
-            *backward = at->state.attention.impl->backward_by;
-            return;
-        }
+        if (forward)
+            impl_add(text, forward, backward ? back : NULL);
     }
 }
 

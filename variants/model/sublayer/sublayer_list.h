@@ -92,9 +92,13 @@ void sublayers_part_backward(struct sublayers *s, const struct engine *g, int fi
 void sublayers_commit(struct sublayers *s, int L);
 void sublayers_forget(struct sublayers *s);
 
-/* Names of the first sub-layer's implementations that has any; *backward is NULL if one does both.
- * Empty if there is none. */
-void sublayers_impl(const struct sublayers *s, const char **forward, const char **backward);
+/* Add the names of the implementations that the sub-layers run to text, each once, in the order of
+ * their first use, joined by '+': "fused+composed". With `backward`, a name is "sdpa/composed"
+ * where another implementation goes backward. */
+enum { IMPL_TEXT = 128 };
+void sublayers_impl(const struct sublayers *s, bool backward, char text[IMPL_TEXT]);
+/* One name. */
+void impl_add(char text[IMPL_TEXT], const char *forward, const char *backward);
 /* Does any of them have memory other than rows? */
 bool sublayers_carry(const struct sublayers *s);
 
