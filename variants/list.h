@@ -94,6 +94,7 @@
     X(conditional, ARCHITECTURE) \
     X(bert, BIDIRECTIONAL) \
     X(image, SPARSE) \
+    X(image2d, SPARSE) \
     X(axial, SPARSE) \
     X(star, SPARSE) \
     X(dilated_heads, SPARSE) \

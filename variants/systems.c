@@ -63,7 +63,7 @@ const struct system systems[] = {
     BUILT("Switch Transformer", "2101.03961", "--variant switch")
     CLOSED("SAC", "2003.09833", "Its edges come from an LSTM trained by reinforcement on the task's reward; for a kernel they are a given list of edges, as random blocks of --mask are.")
     BUILT("Image Transformer, 1-D local", "1802.05751", "--variant image")
-    BUILT("Image Transformer, 2-D local", "1802.05751", "--variant axial")
+    BUILT("Image Transformer, 2-D local", "1802.05751", "--variant image2d")
     BUILT("Axial Transformer", "1912.12180", "--variant axial")
     BUILT("Star-Transformer", "1902.09113", "--variant star --direction both --mem 0")
     BUILT("low-rank attention, head size free", "2002.07028", "--variant vanilla --d-head 128")

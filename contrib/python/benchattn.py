@@ -39,7 +39,7 @@ _Rows = _struct("ba_rows", (_at, "at"), (_long, "batch row head per"))
 _Mask = _struct(
     "ba_mask", (_size, "size"),
     (_int, "window dilation block back memory stride fixed summary global n_random random_blocks row_words"),
-    (ctypes.c_int64, "random_from"), (_at, "random rows"))
+    (ctypes.c_int64, "random_from"), (_at, "random rows"), (_int, "rect_rows rect row margin_rows margin reserved"))
 _Attention = _struct(
     "ba_attention", (_size, "size"),
     (_int, "B H L M dh Hkv K dv causal window R Rf"), (_float, "scale"), (_int, "n_masks"), (_at, "q k v"),
@@ -163,7 +163,7 @@ class _Call:
 
 def mask(**rules):
     """A mask by rules, which are the members of struct ba_mask: mask(block=64, back=1, memory=4)."""
-    members = {name for name, kind in _Mask._fields_ if kind is _int} - {"n_random", "random_blocks", "row_words"}
+    members = {name for name, kind in _Mask._fields_ if kind is _int} - {"n_random", "random_blocks", "row_words", "reserved"}
     for name in rules:
         if name not in members:
             raise Error(f"a mask has no {name}  -> use some of {', '.join(sorted(members))}")

@@ -34,6 +34,11 @@ static struct mask random_mask(uint64_t n)
         m.fixed = draw(n, "fixed", 1, 11), m.summary = draw(n, "summary", 0, 5);
     if (draw(n, "global?", 0, 2) == 0)
         m.global = draw(n, "global", 1, 40);
+    if (draw(n, "rect?", 0, 2) == 0) {
+        m.rect_rows = draw(n, "rect rows", 1, 4), m.rect = draw(n, "rect", 1, 4);
+        m.row = m.rect * draw(n, "row", 1, 4);
+        m.margin_rows = draw(n, "margin rows", 0, 5), m.margin = draw(n, "margin", 0, 5);
+    }
     return m;
 }
 
@@ -75,9 +80,10 @@ static void expect_rule(const struct mask *m)
     for (int a = 0; a < STREAM; a++)
         for (int c = 0; c < STREAM; c++)
             cr_assert_eq(mask_visible(m, a, c), rule_visible(m, a, c),
-                         "window %d/%d block %d/%d stride %d fixed %d/%d global %d: %d sees %d",
+                         "window %d/%d block %d/%d stride %d fixed %d/%d global %d rect %dx%d/%d "
+                         "margin %dx%d: %d sees %d",
                          m->window, m->dilation, m->block, m->back, m->stride, m->fixed, m->summary,
-                         m->global, a, c);
+                         m->global, m->rect_rows, m->rect, m->row, m->margin_rows, m->margin, a, c);
 }
 
 Test(mask, each_rule_and_their_union)
@@ -109,6 +115,10 @@ Test(mask, known_keys)
         {{.fixed = 4, .summary = 1}, "...x...x..x"},
         {{.block = 4, .fixed = 4, .summary = 2}, "..xx..xxxxx"},
         {{.window = 2, .global = 2}, "xx.......xx"},
+        /* a picture of rows 0 1 4 5 and 2 3 6 7, below it 8 9 12 13 and 10 11 14 15 */
+        {{.rect_rows = 2, .rect = 2, .row = 4}, "........xxx"},
+        {{.rect_rows = 2, .rect = 2, .row = 4, .margin_rows = 1}, "..xx....xxx"},
+        {{.rect_rows = 2, .rect = 2, .row = 4, .margin_rows = 1, .margin = 1}, "..xx..x.xxx"},
     };
 
     for (size_t n = 0; n < ARRAY_LEN(cases); n++)

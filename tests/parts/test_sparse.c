@@ -45,6 +45,7 @@ Test(sparse, text_comes_back)
         {"window=4;stride=4", "", "0,1"},
         {"window=3,dilation=3;block=3,back=1,global=3,random=2", "1,1,0", "1,1,0"},
         {"block=4;fixed=4,summary=1", "0", "0"},
+        {"rect=2x3,row=6,margin=0x2;window=2,rect=1x1,row=4", "", "0,1"},
         {"back=0;window=4;back=0", "", "0,1,2"}, /* masks_check refuses it */
     };
 
@@ -61,23 +62,18 @@ Test(sparse, text_comes_back)
 Test(sparse, nonsense_is_refused)
 {
     static const char *const unreadable[][2] = {
-        {"window", ""},
-        {"window=", ""},
-        {"window=-1", ""},
-        {"windows=4", ""},
-        {"window=4,", ""},
-        {"window=4;", ""},
-        {"window=4 ", ""},
-        {";", ""},
-        {"window=4", "1"},
-        {"window=4", "0,"},
-        {"window=4", "x"},
-        {"window=4", "-1"},
-        {"block=1;block=1;block=1;block=1;block=1", ""},
+        {"window", ""},     {"window=", ""},    {"window=-1", ""},
+        {"windows=4", ""},  {"window=4,", ""},  {"window=4;", ""},
+        {"window=4 ", ""},  {";", ""},          {"rect=4", ""},
+        {"rect=4x", ""},    {"rect=4x4x4", ""}, {"rect=-1x4", ""},
+        {"window=4x4", ""}, {"window=4", "1"},  {"window=4", "0,"},
+        {"window=4", "x"},  {"window=4", "-1"}, {"block=1;block=1;block=1;block=1;block=1", ""},
     };
     static const char *const senseless[] = {
-        "window=0",          "dilation=2",         "back=1", "window=3,random=1", "fixed=4",
-        "fixed=4,summary=5", "window=3,summary=1",
+        "window=0",           "dilation=2",     "back=1",
+        "window=3,random=1",  "fixed=4",        "fixed=4,summary=5",
+        "window=3,summary=1", "rect=2x2",       "rect=2x3,row=8",
+        "rect=0x2,row=4",     "window=3,row=4", "window=3,margin=1x1",
     };
     struct masks m;
     struct err e;
@@ -137,6 +133,8 @@ static const char *const patterns[] = {
     "window=4,stride=4",
     "block=5;fixed=5,summary=2",
     "window=3,global=2;stride=7",
+    "rect=2x2,row=6,margin=2x1",
+    "rect=2x3,row=3,margin=1x0;rect=3x2,row=8",
 };
 
 /* Patterns count from the stream's start, so segments of any cut see the same; on the reference to

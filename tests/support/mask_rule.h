@@ -65,9 +65,39 @@ static inline bool rule_stride(long l, long a, long c)
     return x == hi;
 }
 
+/* Row and column of each position by walking: bands of tiles, tiles, rows, columns. */
+static inline void rule_place(const struct mask *m, long position, long *y, long *x)
+{
+    long at = 0;
+
+    for (long band = 0;; band += m->rect_rows)
+        for (long column = 0; column < m->row; column += m->rect)
+            for (*y = band; *y < band + m->rect_rows; ++*y)
+                for (*x = column; *x < column + m->rect; ++*x)
+                    if (at++ == position)
+                        return;
+}
+
+/* Some token of the tile of a is so near. */
+static inline bool rule_rect(const struct mask *m, long a, long c)
+{
+    long ya, xa, yc, xc;
+
+    rule_place(m, a, &ya, &xa);
+    rule_place(m, c, &yc, &xc);
+    const long top = rule_piece(m->rect_rows, ya) * m->rect_rows;
+    const long left = rule_piece(m->rect, xa) * m->rect;
+    for (long y = top; y < top + m->rect_rows; y++)
+        for (long x = left; x < left + m->rect; x++)
+            if (yc >= y - m->margin_rows && yc <= y + m->margin_rows && xc >= x - m->margin &&
+                xc <= x + m->margin)
+                return true;
+    return false;
+}
+
 static inline bool rule_visible(const struct mask *m, long a, long c)
 {
-    if (a == c || (!m->window && !m->block && !m->stride && !m->fixed && !m->global))
+    if (a == c || (!m->window && !m->block && !m->stride && !m->fixed && !m->global && !m->rect))
         return true;
     if (m->window && rule_window(m->window, m->dilation, a, c))
         return true;
@@ -76,6 +106,8 @@ static inline bool rule_visible(const struct mask *m, long a, long c)
     if (m->stride && rule_stride(m->stride, a, c))
         return true;
     if (m->fixed && rule_fixed(m, c))
+        return true;
+    if (m->rect && rule_rect(m, a, c))
         return true;
     return m->global && (a < m->global || c < m->global);
 }
@@ -90,7 +122,7 @@ static inline const int32_t *rule_random(void)
     return table;
 }
 
-enum { RULE_PATTERNS = 13 };
+enum { RULE_PATTERNS = 16 };
 static inline struct mask rule_pattern(int n)
 {
     struct mask patterns[RULE_PATTERNS] = {
@@ -107,6 +139,9 @@ static inline struct mask rule_pattern(int n)
         {.block = 8, .n_random = RULE_RANDOM},
         {.fixed = 5},
         {.block = 5, .memory = 3},
+        {.rect_rows = 2, .rect = 3, .row = 12, .margin_rows = 1, .margin = 2},
+        {.rect_rows = 3, .rect = 2, .row = 4, .margin_rows = 3, .margin = 2},
+        {.rect_rows = 2, .rect = 2, .row = 6, .global = 3},
     };
 
     patterns[n].random = rule_random();

@@ -32,7 +32,8 @@ bool mask_visible(const struct mask *m, int64_t query, int64_t key)
            (m->window && far < m->window * dilation && far % dilation == 0) ||
            (m->block && block_visible(m, query, key)) || (m->stride && far % m->stride == 0) ||
            (m->fixed && key % m->fixed >= m->fixed - m->summary) ||
-           (m->global && (key < m->global || query < m->global));
+           (m->global && (key < m->global || query < m->global)) ||
+           (m->rect && mask_rect_visible(m, query, key));
 }
 
 /* ---- runs of positions -------------------------------------------------------------------- */
@@ -59,7 +60,7 @@ static struct run next_step(int64_t p, int64_t q, int64_t step)
 }
 
 /* The terms of a mask; RANDOM + x is random block x. */
-enum term { OWN, WINDOW, BLOCK, MEMORY, STRIDE, FIXED, GLOBAL, RANDOM };
+enum term { OWN, WINDOW, BLOCK, MEMORY, STRIDE, FIXED, GLOBAL, RECT, RANDOM };
 
 static int term_count(const struct mask *m) { return RANDOM + (m->block ? m->n_random : 0); }
 
@@ -87,6 +88,13 @@ static struct run next_random(const struct mask *m, int x, int64_t q, int64_t p)
     return block < 0 ? no_run : rest(p, block * m->block, (block + 1) * m->block);
 }
 
+static struct run next_in_rect(const struct mask *m, int64_t q, int64_t p)
+{
+    struct run r;
+
+    return mask_rect_next(m, q, p, &r.from, &r.to) ? r : no_run;
+}
+
 /* The next positions at or after p that a term shows to the query at q. */
 static struct run next_of_term(const struct mask *m, int term, int64_t q, int64_t p)
 {
@@ -108,6 +116,8 @@ static struct run next_of_term(const struct mask *m, int term, int64_t q, int64_
         return m->fixed ? next_summary(m, p) : no_run;
     case GLOBAL:
         return m->global ? rest(p, 0, q < m->global ? NEVER : m->global) : no_run;
+    case RECT:
+        return m->rect ? next_in_rect(m, q, p) : no_run;
     default:
         return next_random(m, term - RANDOM, q, p);
     }

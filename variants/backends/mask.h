@@ -18,6 +18,10 @@
  *   stride              n mod stride = 0
  *   fixed, summary      c mod fixed >= fixed - summary
  *   global              c < global or a < global
+ *   rect_rows, rect     the stream is a picture of rows of `row` columns, cut into tiles of so many
+ *                       rows and columns, in the order of reading, as are the tokens of a tile; c
+ *                       is in the rectangle that the tile of a and `margin_rows` rows and `margin`
+ *                       columns around it are (mask_rect.c)
  *
  * With `rows` nothing of this holds: key c is visible iff bit c of row a is set. */
 struct mask {
@@ -26,6 +30,7 @@ struct mask {
     int stride;
     int fixed, summary;
     int global;
+    int rect_rows, rect, row, margin_rows, margin; /* rect divides row */
     int n_random, random_blocks;
     int64_t random_from;   /* query block of row 0 of random */
     const int32_t *random; /* [random_blocks, n_random] key blocks per query block, -1 = none */
@@ -35,10 +40,15 @@ struct mask {
 
 static inline bool mask_hides_nothing(const struct mask *m)
 {
-    return !(m->window || m->block || m->stride || m->fixed || m->global || m->rows);
+    return !(m->window || m->block || m->stride || m->fixed || m->global || m->rect || m->rows);
 }
 
 bool mask_visible(const struct mask *m, int64_t query, int64_t key);
+
+/* Of the rectangle alone. */
+bool mask_rect_visible(const struct mask *m, int64_t query, int64_t key);
+/* Its next contiguous positions [from, to) at or after p; false if there are none. */
+bool mask_rect_next(const struct mask *m, int64_t query, int64_t p, int64_t *from, int64_t *to);
 
 /* The row of bits of a query. */
 static inline const uint64_t *mask_row(const struct mask *m, int64_t query)

@@ -61,6 +61,14 @@ static void set_blocks(const struct row *r, const struct mask *m, int64_t q)
     }
 }
 
+static void set_rect(const struct row *r, const struct mask *m, int64_t q)
+{
+    int64_t from, to = r->from;
+
+    while (to < r->to && mask_rect_next(m, q, to, &from, &to))
+        set_range(r, from, to);
+}
+
 static void set_visible(const struct row *r, const struct mask *m, int64_t q)
 {
     const int64_t step = max_int(m->dilation, 1), reach = (m->window - 1) * step;
@@ -89,6 +97,8 @@ static void set_visible(const struct row *r, const struct mask *m, int64_t q)
         set_every(r, m->fixed - m->summary, m->fixed, m->summary, r->from, r->to);
     if (m->global)
         set_range(r, 0, m->global);
+    if (m->rect)
+        set_rect(r, m, q);
 }
 
 void sight_bits(const struct sight *s, int i, uint64_t *bits)

@@ -65,7 +65,7 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       .special = true, .applies = has_same_length, .at_eval = true, .absent = "0")                 \
     X(mask, line, TEXT, masks, "mask", "MASKS", "the variant's own", "",                           \
       "sparse masks: window=W,dilation=R block=B,back=N,memory=N,random=N stride=L "               \
-      "fixed=L,summary=C global=G, joined by commas; masks for the heads, in turn, are separated by semicolons", \
+      "fixed=L,summary=C global=G rect=HxW,row=N,margin=MxM, joined by commas; masks for the heads, in turn, are separated by semicolons", \
       "; empty where all keys are seen", CORE,                                                     \
       .special = true, .applies = has_masks,                                                       \
       .at_eval = true, .print = print_mask, .parse = parse_mask,                                   \

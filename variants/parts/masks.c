@@ -13,20 +13,50 @@
 static const struct field {
     const char *name;
     size_t at;
+    size_t rows; /* of a field that is written ROWSxCOLUMNS, where its rows are; else 0 */
 } fields[] = {
-    {"window", offsetof(struct mask, window)}, {"dilation", offsetof(struct mask, dilation)},
-    {"block", offsetof(struct mask, block)},   {"back", offsetof(struct mask, back)},
-    {"memory", offsetof(struct mask, memory)}, {"stride", offsetof(struct mask, stride)},
-    {"fixed", offsetof(struct mask, fixed)},   {"summary", offsetof(struct mask, summary)},
-    {"global", offsetof(struct mask, global)}, {"random", offsetof(struct mask, n_random)},
+    {"window", offsetof(struct mask, window), 0},
+    {"dilation", offsetof(struct mask, dilation), 0},
+    {"block", offsetof(struct mask, block), 0},
+    {"back", offsetof(struct mask, back), 0},
+    {"memory", offsetof(struct mask, memory), 0},
+    {"stride", offsetof(struct mask, stride), 0},
+    {"fixed", offsetof(struct mask, fixed), 0},
+    {"summary", offsetof(struct mask, summary), 0},
+    {"global", offsetof(struct mask, global), 0},
+    {"random", offsetof(struct mask, n_random), 0},
+    {"rect", offsetof(struct mask, rect), offsetof(struct mask, rect_rows)},
+    {"row", offsetof(struct mask, row), 0},
+    {"margin", offsetof(struct mask, margin), offsetof(struct mask, margin_rows)},
 };
 
-static int *field_of(struct mask *m, const char *name)
+static int *number_at(struct mask *m, size_t at) { return (int *)((char *)m + at); }
+
+static const struct field *field_named(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(fields); i++)
         if (strcmp(fields[i].name, name) == 0)
-            return (int *)((char *)m + fields[i].at);
+            return &fields[i];
     return NULL;
+}
+
+/* One field at the beginning of text; how many characters it has, 0 = it is none. */
+static int parse_field(struct mask *m, const char *text)
+{
+    char name[16] = "";
+    int value = -1, rows = -1, end = 0;
+
+    if (sscanf(text, "%15[a-z]=%9d%n", name, &value, &end) != 2)
+        return 0;
+    const struct field *const field = field_named(name);
+    if (field && field->rows && sscanf(text, "%*[a-z]=%9dx%9d%n", &rows, &value, &end) != 2)
+        return 0;
+    if (!field || value < 0 || (field->rows && rows < 0) || (text[end] && !strchr(",;", text[end])))
+        return 0;
+    *number_at(m, field->at) = value;
+    if (field->rows)
+        *number_at(m, field->rows) = rows;
+    return end;
 }
 
 static enum status parse_heads(struct masks *m, const char *text, struct err *e)
@@ -54,17 +84,13 @@ static enum status parse_masks(struct masks *m, const char *text, struct err *e)
 
     m->n = 1;
     for (bool more = true; more; at++) {
-        char name[16] = "";
-        int value = 0, end = 0;
-        const bool read = sscanf(at, "%15[a-z]=%9d%n", name, &value, &end) == 2;
-        int *const field = field_of(&m->at[m->n - 1], name);
-        if (!read || !field || value < 0 || (at[end] && !strchr(",;", at[end])))
-            return fail(
-                e, E_USAGE,
-                "--mask \"%.80s\": cannot parse \"%.20s\"  -> use window, dilation, block, "
-                "back, memory, stride, fixed, summary, global, random, such as window=64,global=4",
-                text, at);
-        *field = value;
+        const int end = parse_field(&m->at[m->n - 1], at);
+        if (end == 0)
+            return fail(e, E_USAGE,
+                        "--mask \"%.80s\": cannot parse \"%.20s\"  -> use window, dilation, block, "
+                        "back, memory, stride, fixed, summary, global, random, row, such as "
+                        "window=64,global=4; rect, margin, such as rect=8x8",
+                        text, at);
         at += end;
         more = *at != '\0';
         if (*at == ';' && m->n == MAX_MASKS)
@@ -99,11 +125,15 @@ void masks_print(char text[MASK_TEXT], char heads[MASK_TEXT], const struct masks
         struct mask one = m->at[k];
         const char *between = k ? ";" : "";
         for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-            const int value = *field_of(&one, fields[i].name);
-            if (value == 0)
+            const struct field *const f = &fields[i];
+            const int value = *number_at(&one, f->at);
+            const int rows = f->rows ? *number_at(&one, f->rows) : 0;
+            if (value == 0 && rows == 0)
                 continue;
-            n += (size_t)snprintf(text + n, MASK_TEXT - n, "%s%s=%d", between, fields[i].name,
-                                  value);
+            n += (size_t)snprintf(text + n, MASK_TEXT - n, "%s%s=", between, f->name);
+            CHECK(n < MASK_TEXT);
+            n += (size_t)(f->rows ? snprintf(text + n, MASK_TEXT - n, "%dx%d", rows, value)
+                                  : snprintf(text + n, MASK_TEXT - n, "%d", value));
             CHECK(n < MASK_TEXT);
             between = ",";
         }
@@ -165,8 +195,14 @@ enum { MOST_RANDOM = 4096 };
 
 static const char *contradiction(const struct mask *m)
 {
-    if (!(m->window || m->block || m->stride || m->fixed || m->global))
-        return "hides nothing  -> use a window, block, stride, fixed or global";
+    if (!(m->rect_rows && m->rect) && (m->rect_rows || m->rect || m->row))
+        return "rows need a rectangle of at least 1x1  -> add rect, such as rect=8x8,row=32";
+    if ((m->margin_rows || m->margin) && !m->rect)
+        return "margin without a rectangle  -> add rect and row";
+    if (m->rect && (m->row == 0 || m->row % m->rect))
+        return "rectangles do not fill a row  -> give row, a multiple of the columns of rect";
+    if (mask_hides_nothing(m))
+        return "hides nothing  -> use a window, block, stride, fixed, global or rect";
     if (m->dilation && !m->window)
         return "dilation without a window  -> add window";
     if ((m->back || m->memory || m->n_random) && !m->block)
@@ -191,7 +227,8 @@ enum status masks_check(const struct masks *m, const char *who, struct err *e)
 /* Does it show one contiguous range of keys up to the query? */
 static bool plain_window(const struct mask *m)
 {
-    return m->window && m->dilation <= 1 && !(m->block || m->stride || m->fixed || m->global);
+    return m->window && m->dilation <= 1 &&
+           !(m->block || m->stride || m->fixed || m->global || m->rect);
 }
 
 /* Number of blocks that L queries can touch. */

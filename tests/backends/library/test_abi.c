@@ -74,6 +74,7 @@ Test(library_abi, layout_of_version_1)
     WHOLE(ba_stride, row, 16);
     WHOLE(ba_mask, rows, 80);
     AT(ba_mask, random_from, 56);
+    AT(ba_mask, rect_rows, 80);
     WHOLE(ba_attention, reserved, 400);
     AT(ba_attention, scale, 56);
     AT(ba_attention, q, 64);

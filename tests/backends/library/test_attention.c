@@ -51,6 +51,11 @@ static struct ba_mask mask_of(const struct mask *m)
                             .fixed = m->fixed,
                             .summary = m->summary,
                             .global = m->global,
+                            .rect_rows = m->rect_rows,
+                            .rect = m->rect,
+                            .row = m->row,
+                            .margin_rows = m->margin_rows,
+                            .margin = m->margin,
                             .n_random = m->n_random,
                             .random_blocks = m->n_random ? m->random_blocks : 0,
                             .random_from = m->random_from,
@@ -363,6 +368,8 @@ Test(library_attention, refuses_what_has_no_meaning)
     REFUSED(a.masks = mask; a.n_masks = 1; m.memory = 2);
     REFUSED(a.masks = mask; a.n_masks = 1; m.fixed = 3; m.summary = 4);
     REFUSED(a.masks = mask; a.n_masks = 1; m.block = 2; m.n_random = 1);
+    REFUSED(a.masks = mask; a.n_masks = 1; m.margin = 1);
+    REFUSED(a.masks = mask; a.n_masks = 1; m.rect_rows = 1; m.rect = 2; m.row = 3);
     REFUSED(a.masks = mask; a.n_masks = 1; m.block = 2; m.n_random = 1; m.random = blocks;
             m.random_blocks = 1);
     REFUSED(a.masks = mask; a.n_masks = 1; m.rows = bits);
@@ -445,9 +452,10 @@ static float *array(struct dice *d, int which) { return sometimes(d) ? floats[wh
 static struct ba_mask any_mask(struct dice *d)
 {
     struct ba_mask m = {.size = sizeof(m)};
-    int *const members[] = {&m.window, &m.dilation, &m.block,        &m.back,
-                            &m.memory, &m.stride,   &m.fixed,        &m.summary,
-                            &m.global, &m.n_random, &m.random_blocks};
+    int *const members[] = {&m.window, &m.dilation, &m.block,         &m.back,
+                            &m.memory, &m.stride,   &m.fixed,         &m.summary,
+                            &m.global, &m.n_random, &m.random_blocks, &m.rect_rows,
+                            &m.rect,   &m.row,      &m.margin_rows,   &m.margin};
 
     for (size_t i = 0; i < ARRAY_LEN(members); i++)
         if (sometimes(d))

@@ -75,6 +75,10 @@ BA_API const char *ba_backend_name(int i);
  *   stride              n mod stride = 0
  *   fixed, summary      c mod fixed >= fixed - summary
  *   global              c < global or a < global
+ *   rect_rows, rect     positions are a picture of rows of `row` columns, cut into tiles of so many
+ *                       rows and columns, in the order of reading, as are the positions of a tile;
+ *                       c is in the tile of a, or at most `margin_rows` rows and `margin` columns
+ *                       from it
  *
  * With `rows` nothing of this holds: key c is visible if bit c of row a is set. */
 struct ba_mask {
@@ -89,6 +93,8 @@ struct ba_mask {
     int64_t random_from;   /* query block of row 0 of random */
     const int32_t *random; /* [random_blocks, n_random] key blocks per query block, -1 = none */
     const uint64_t *rows;  /* bits of keys for each position of a query, lowest first; or NULL */
+    int rect_rows, rect, row, margin_rows, margin; /* rect divides row */
+    int reserved;                                  /* 0 */
 };
 
 /* Element (b,i,:) is at[b * batch + i * row]; 0 = as in an array without gaps. */

@@ -22,8 +22,14 @@ static enum status take_mask(struct mask *m, const struct ba_mask *from, struct 
         {"random_blocks of a mask", x.random_blocks, 0, x.n_random ? LIMIT_LENGTH : 0},
         {"random_from of a mask", x.random_from, 0, INT64_MAX / 8},
         {"row_words of a mask", x.row_words, 0, x.rows ? LIMIT_LENGTH : 0},
+        {"rect_rows of a mask", x.rect_rows, x.rect ? 1 : 0, x.rect ? LIMIT_LENGTH : 0},
+        {"rect of a mask", x.rect, 0, LIMIT_LENGTH},
+        {"row of a mask", x.row, x.rect, x.rect ? LIMIT_LENGTH : 0},
+        {"margin_rows of a mask", x.margin_rows, 0, x.rect ? LIMIT_LENGTH : 0},
+        {"margin of a mask", x.margin, 0, x.rect ? LIMIT_LENGTH : 0},
+        {"reserved of a mask", x.reserved, 0, 0},
     };
-    const bool rules = x.window || x.block || x.stride || x.fixed || x.global;
+    const bool rules = x.window || x.block || x.stride || x.fixed || x.global || x.rect;
     const struct pointer pointers[] = {
         {x.n_random && !x.random, x.random && !x.n_random, "random", " of a mask, by n_random"},
         {.needless = x.rows && rules, .name = "rows", .why = " of a mask and rules contradict"},
@@ -32,6 +38,9 @@ static enum status take_mask(struct mask *m, const struct ba_mask *from, struct 
     if (st != OK || check_numbers(numbers, ARRAY_LEN(numbers), e) != OK ||
         check_pointers(pointers, ARRAY_LEN(pointers), e) != OK)
         return st == OK ? E_USAGE : st;
+    if (x.rect && x.row % x.rect)
+        return fail(e, E_USAGE, "row of a mask is %d, rect %d  -> use a multiple of rect", x.row,
+                    x.rect);
     *m = (struct mask){.window = x.window,
                        .dilation = x.dilation,
                        .block = x.block,
@@ -41,6 +50,11 @@ static enum status take_mask(struct mask *m, const struct ba_mask *from, struct 
                        .fixed = x.fixed,
                        .summary = x.summary,
                        .global = x.global,
+                       .rect_rows = x.rect_rows,
+                       .rect = x.rect,
+                       .row = x.row,
+                       .margin_rows = x.margin_rows,
+                       .margin = x.margin,
                        .n_random = x.n_random,
                        .random_blocks = x.random_blocks,
                        .random_from = x.random_from,
