@@ -9,8 +9,14 @@
  * DExTra widens the D numbers of a row and narrows them to D/2 by group linear transforms, whose
  * outputs are shuffled and concatenated with the row itself: deep, with few parameters. It is
  * deeper and wider towards the output. Attention after it is as narrow as its rows, and the
- * feed-forward network is small. The paper has one head (--heads 1) and adds sinusoids; here
- * positions are ALiBi's, as memory requires. */
+ * feed-forward network is small.
+ *
+ * The paper has one head, adds sinusoids, and keeps no memory: --heads 1 --pos sinusoid --mem 0.
+ * Depths grow from N_min to N_max over the layers, and widths from w_m to w_m + (N_max - N_min) /
+ * N_min: --set dextra_depth=4:8,dextra_width=2:3. Its own program (--set dextra=code) narrows rows
+ * before the group linear transforms, and has fewer parameters than a Transformer of that width;
+ * the equations of the paper have as many. By default positions are ALiBi's, as memory requires,
+ * and heads as many as elsewhere. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

@@ -25,7 +25,7 @@ const struct system systems[] = {
     BUILT("Universal Transformer", "1807.03819", "--variant universal --workload segment --halt none")
     BUILT("adaptive computation time", "1603.08983", "--variant universal --workload segment --halt graves")
     BUILT("Funnel-Transformer", "2006.03236", "--variant funnel --workload segment --layers 6")
-    BUILT("DeLighT", "2008.00623", "--variant delight")
+    BUILT("DeLighT", "2008.00623", "--variant delight --heads 1 --pos sinusoid --set dextra=code --workload segment")
     BUILT("sliding window", "2004.05150", "--variant window")
     BUILT("dilated window", "2004.05150", "--variant dilated")
     BUILT("random keys", "2007.14062", "--variant block --mask block=64,random=2")

@@ -243,6 +243,33 @@ ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .timeo
     ran_free(&r);
 }
 
+/* ---- claims of papers --------------------------------------------------------------------- */
+
+/* DeLighT as published (one head, sinusoids, no memory, a feed-forward network of D/4) has fewer
+ * parameters than a Transformer of its width, though it is deeper. */
+Test(sweep, delight_as_published_has_fewer_parameters)
+{
+    struct ran r = run_bench(
+        folder, "-q --variant delight,vanilla --workload segment --heads 1 --pos sinusoid "
+                "--set dextra=code,dextra_depth=4:8,dextra_width=2:3 --layers 6 "
+                "--d-model 128 --seq 8 --mem 0 --vocab 8 --backend ref "
+                "--quick --max-time 0.003 --threads 1 --out r");
+
+    expect_exit(&r, 0);
+    struct rows latency = latency_of("r/latest"),
+                memory = must_read(folder, "r/latest", TABLE_MEMORY);
+    const struct latency_row *const row = latency.row;
+    const struct memory_row *const of = memory.row;
+    cr_assert_eq(latency.n, 2);
+    cr_expect_str_eq(row[0].variant, "delight");
+    cr_expect_str_eq(row[0].pos, "sinusoid");
+    cr_expect(row[0].heads == 1 && row[0].d_head == 64 && row[0].d_inner == 32, "%s", row[0].repro);
+    cr_expect_lt(of[0].weights_bytes, of[1].weights_bytes);
+    rows_free(&latency);
+    rows_free(&memory);
+    ran_free(&r);
+}
+
 /* ---- sampled checks ----------------------------------------------------------------------- */
 
 /* A reference that takes too long has some rows only, and the row says so; one that ref makes while

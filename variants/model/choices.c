@@ -365,12 +365,16 @@ static enum status parse_scaling(void *config, const char *text, struct err *e)
 
 static const char *const added_pos_name[] = {"none", "sinusoid", NULL};
 
-/* A sum of all past rows does not know their order. */
-static bool has_added_pos(const struct config *c) { return config_mem(c)->sums; }
+/* A sum of all past rows does not know their order. A map before queries and keys is published with
+ * sinusoids, which stand in place of its variant's positions. */
+static bool has_added_pos(const struct config *c) { return config_mem(c)->sums || c->qkv_map; }
 
+/* Positions of another kind are added to nothing. */
 static void print_pos(char text[CHOICE_TEXT], const void *config)
 {
-    snprintf(text, CHOICE_TEXT, "%s", ((const struct config *)config)->pos->name);
+    const struct pos *const pos = ((const struct config *)config)->pos;
+
+    snprintf(text, CHOICE_TEXT, "%s", pos->reserve ? "" : pos->name);
 }
 
 static enum status parse_pos(void *config, const char *text, struct err *e)
