@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * The new part of the Evolved Transformer: So et al. 2019, "The Evolved Transformer".
+ * The decoder of the Evolved Transformer: So et al. 2019, "The Evolved Transformer", figure 3,
+ * without attention to an encoder. A cell of it stands for two layers of a Transformer:
  *
- *   attention, separable convolution over the last 7 rows, the same attention again, feed-forward
+ *   x += attention of twice as many heads
+ *   x += sep_7(LN(relu(sep_11(x)) + [sep_7(x); 0]))          separable convolutions
+ *   x += attention
+ *   x += W_2 LN(swish(W_1 x))
  *
- * The published decoder cell, found by a search, also runs sub-layers side by side; here they come
- * one after the other (model/sublayer_conv.c). Positions are ALiBi's, as memory requires. */
+ * each of LN(x); each with weights of its own (model/sublayer/sublayer_conv.c, ffn/ffn_normed.c).
+ * The paper's first attention has 16 heads where the second has 8. Positions are ALiBi's, as memory
+ * requires. A smaller cell is sepconv.c. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_evolved = {
     .name = "evolved",
-    .alias = "sepconv",
     .paper = "So et al. 2019, arXiv:1901.11117",
-    .about = "a separable convolution between two attentions with the same weights",
-    .control = "alibi --norm pre --ffn swish",
+    .about = "a cell of two attentions, convolutions side by side and a normed feed-forward",
+    .control = "alibi --norm pre",
     .pos = &pos_alibi,
     .mem = &mem_segment,
-    .ffn = &ffn_swish,
+    .ffn = &ffn_swish_norm,
     .wiring = WIRING_PRE,
-    .subs = "swsf",
+    .subs = "mbsf",
 };

@@ -88,6 +88,7 @@
     X(prototypes, FEED_FORWARD) \
     X(cpe, POSITIONS) \
     X(evolved, ARCHITECTURE) \
+    X(sepconv, ARCHITECTURE) \
     X(transparent, ARCHITECTURE) \
     X(exit, ARCHITECTURE) \
     X(exit_patience, ARCHITECTURE) \

@@ -93,6 +93,8 @@ enum sub_letter {
     SUB_CPE = 'c',       /* convolution at a layer's input, sublayer_conv.c */
     SUB_SEP = 'w',       /* separable convolution, sublayer_conv.c */
     SUB_MASKED = 'd',    /* attention with its own weights and a trained mask */
+    SUB_MANY = 'm',      /* attention with its own weights and twice as many heads */
+    SUB_BRANCHES = 'b',  /* convolutions side by side, sublayer_conv.c */
     SUB_LSRA = 'l',      /* attention of some channels, convolution of the others */
     SUB_READ = 'x',      /* cross attention, sublayer_read.c */
     SUB_READ_BOTH = 'e', /* attention in both directions to rows that count, sublayer_read.c */
@@ -485,6 +487,8 @@ struct config config_of_layers(const struct config *c, bool attends);
 enum status config_check_state(const struct config *c, int keys, struct err *e);
 /* As its sub-layers with trained masks see it: all of the past, whatever its window is. */
 struct config config_of_masks(const struct config *c);
+/* As its sub-layers with more heads see it: twice as many, half as wide, rounded up. */
+struct config config_of_many(const struct config *c);
 static inline bool config_attends(const struct config *c, int layer)
 {
     return c->stack.n ? c->stack.attends[layer % c->stack.n] : !c->mixer;

@@ -35,6 +35,15 @@ static void bind_bare(struct bare *t)
     params_place_grad(&t->p, &t->a);
 }
 
+static const float *param(const struct bare *t, const char *name)
+{
+    for (int i = 0; i < t->p.n; i++)
+        if (strstr(t->p.v[i].name, name))
+            return t->p.v[i].data;
+    cr_assert_fail("no parameter %s", name);
+    return NULL;
+}
+
 static void open_bare(struct bare *t, const char *backend, char letter, int kernel, int M)
 {
     *t = (struct bare){.g = open_engine(backend, 2), .M = M};
@@ -48,6 +57,8 @@ static void open_bare(struct bare *t, const char *backend, char letter, int kern
     params_init(&t->p, SEED, 1);
     for (int i = 0; i < t->p.n; i++)
         quantise(t->p.v[i].data, t->p.v[i].n);
+    for (int i = 0; letter == 'b' && i < 2 * D; i++) /* far from where ReLU has no slope */
+        ((float *)param(t, "wide.point.bias"))[i] = i % 3 ? 8 : -8;
     t->x = normal(N, "rows", 0, 1), t->past = normal(N, "past", 0, 1);
     t->dy = normal(N, "dy", 0, 1);
     t->y = guarded(N), t->d_x = guarded(N);
@@ -93,8 +104,61 @@ static double sum_at(const struct bare *t, int kernel, int b, int i, int e)
     return sum;
 }
 
+/* Channel o of a separable convolution of the input. */
+static double branch_at(const struct bare *t, const char *name, int taps, int b, int i, int o)
+{
+    char depth[32], weight[32], bias[32];
+    double y;
+
+    snprintf(depth, sizeof(depth), "%s.depth", name);
+    snprintf(weight, sizeof(weight), "%s.point.weight", name);
+    snprintf(bias, sizeof(bias), "%s.point.bias", name);
+    y = (double)param(t, bias)[o];
+    for (int k = 0; k < D; k++)
+        for (int s = 0; s < taps; s++)
+            y += (double)param(t, weight)[o * D + k] * (double)param(t, depth)[s * D + k] *
+                 row_at(t, b, i - taps + 1 + s, k);
+    return y;
+}
+
+/* LN(relu(sep_11) + [sep_7; 0]) of a row, zeros before all rows. */
+static void joined_at(const struct bare *t, int b, int i, double h[2 * D])
+{
+    double mean = 0, variance = 0;
+
+    memset(h, 0, 2 * D * sizeof(*h));
+    if (i < -t->M)
+        return;
+    for (int o = 0; o < 2 * D; o++) {
+        h[o] = fmax(0, branch_at(t, "wide", 11, b, i, o));
+        h[o] += o < D / 2 ? branch_at(t, "narrow", 7, b, i, o) : 0;
+        mean += h[o] / (2 * D);
+    }
+    for (int o = 0; o < 2 * D; o++)
+        variance += (h[o] - mean) * (h[o] - mean) / (2 * D);
+    for (int o = 0; o < 2 * D; o++)
+        h[o] = (h[o] - mean) / sqrt(variance + (double)t->c.ln_eps) *
+                   (double)param(t, "norm.weight")[o] +
+               (double)param(t, "norm.bias")[o];
+}
+
+static double branches_by_hand(const struct bare *t, int b, int i, int e)
+{
+    double y = (double)param(t, "last.point.bias")[e], h[2 * D];
+
+    for (int s = 0; s < 7; s++) {
+        joined_at(t, b, i - 6 + s, h);
+        for (int o = 0; o < 2 * D; o++)
+            y += (double)param(t, "last.point.weight")[e * 2 * D + o] *
+                 (double)param(t, "last.depth")[s * 2 * D + o] * h[o];
+    }
+    return y;
+}
+
 static double by_hand(const struct bare *t, char letter, int kernel, int b, int i, int e)
 {
+    if (letter == 'b')
+        return branches_by_hand(t, b, i, e);
     if (letter == 'c')
         return sum_at(t, kernel, b, i, e) + (double)t->p.v[1].data[e];
     double y = (double)t->p.v[2].data[e];
@@ -108,7 +172,7 @@ static const int kernels[] = {1, 4, L + 4};
 ParameterizedTestParameters(sublayer_conv, is_its_equation) { return every_backend(); }
 ParameterizedTest(int *at, sublayer_conv, is_its_equation)
 {
-    for (const char *letter = "cw"; *letter; letter++)
+    for (const char *letter = "cwb"; *letter; letter++)
         for (size_t k = 0; k < ARRAY_LEN(kernels); k++)
             for (int M = 0; M <= 3; M += 3) {
                 /* with M it remembers the kernel - 1 newest of these rows */
@@ -139,7 +203,7 @@ static double weighted(void *ctx)
 /* N numbers of some 2, with weights of deviation 1, each off by some U. */
 Test(sublayer_conv, reference_is_the_derivative)
 {
-    for (const char *letter = "cw"; *letter; letter++)
+    for (const char *letter = "cwb"; *letter; letter++)
         for (size_t k = 0; k < ARRAY_LEN(kernels); k++)
             for (int M = 0; M <= 3; M += 3) {
                 struct bare t;
@@ -177,6 +241,19 @@ Test(sublayer_conv, letters_make_the_sublayers_of_a_layer)
 
     cr_assert_eq(lm_init(&m, &c, NULL), OK);
     cr_assert_eq(m.sublayers.n, 8);
+    cr_expect_eq(with_name(&m, "attn.q"), 4);
+    cr_expect_eq(with_name(&m, ".mattn.q"), 2);
+    cr_expect_eq(with_name(&m, "branches.last.depth"), 2);
+    cr_expect_eq(with_name(&m, ".ff.ln."), 4);
+    cr_expect_neq(m.sublayers.at[2].at_weights, m.sublayers.at[0].at_weights);
+    cr_expect_neq(m.sublayers.at[2].at_norm, m.sublayers.at[0].at_norm);
+    cr_expect(m.sublayers.at[0].c->H == 6 && m.sublayers.at[0].c->dh == 3);
+    cr_expect(m.sublayers.at[2].c->H == 3 && m.sublayers.at[2].c->dh == 5);
+    lm_free(&m);
+
+    c = config_default(variant_find("sepconv"), 12, 3, 5, 17, 2, 11);
+    cr_assert_eq(lm_init(&m, &c, NULL), OK);
+    cr_assert_eq(m.sublayers.n, 8);
     cr_expect_eq(sublayers_attentions(&m.sublayers), 4);
     cr_expect_eq(m.sublayers.at[2].at_weights, m.sublayers.at[0].at_weights);
     cr_expect_eq(m.sublayers.at[2].at_norm, m.sublayers.at[0].at_norm);
@@ -204,7 +281,7 @@ Test(sublayer_conv, the_first_layer_alone_may_have_one)
 
 Test(sublayer_conv, letters_without_sense)
 {
-    static const char *const subs[] = {"fcw", "sff", "scwc", "shf", "srf"};
+    static const char *const subs[] = {"fcw", "sff", "scwc", "shf", "srf", "mf", "mmsf", "sbbf"};
     struct err e;
 
     for (size_t i = 0; i < ARRAY_LEN(subs); i++) {

@@ -33,7 +33,8 @@ static double curve(const char *kind, double x, double beta)
         return x * (1 + erf(x / sqrt(2))) / 2;
     if (strcmp(kind, "gelu_tanh") == 0 || strcmp(kind, "geglu_tanh") == 0)
         return x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
-    if (strcmp(kind, "swish") == 0 || strcmp(kind, "swiglu") == 0)
+    if (strcmp(kind, "swish") == 0 || strcmp(kind, "swiglu") == 0 ||
+        strcmp(kind, "swish_norm") == 0)
         return x * sigma(beta * x);
     return strcmp(kind, "glu") == 0 ? sigma(x) : x;
 }
@@ -50,6 +51,24 @@ static double map(const struct ffn_case *t, const char *which, int f, const doub
     for (int e = 0; e < width; e++)
         sum += ffn_at(t, name, (size_t)(f * width + e)) * x[e];
     return sum;
+}
+
+/* The layer norm of hidden units, where there is one. */
+static void normalise(const struct ffn_case *t, double *hidden)
+{
+    const int F = t->c->F;
+    double mean = 0, variance = 0;
+
+    if (!params_find(&t->p, "ff.ln.weight"))
+        return;
+    for (int f = 0; f < F; f++)
+        mean += hidden[f] / F;
+    for (int f = 0; f < F; f++)
+        variance += (hidden[f] - mean) * (hidden[f] - mean) / F;
+    for (int f = 0; f < F; f++)
+        hidden[f] = (hidden[f] - mean) / sqrt(variance + (double)t->c->ln_eps) *
+                        ffn_at(t, "ff.ln.weight", (size_t)f) +
+                    ffn_at(t, "ff.ln.bias", (size_t)f);
 }
 
 static void by_hand(const struct ffn_case *t, float *y)
@@ -70,6 +89,7 @@ static void by_hand(const struct ffn_case *t, float *y)
             hidden[f] = gated ? curve(c->ffn->name, map(t, "g", f, x, c->D), beta) * one
                               : curve(c->ffn->name, one, beta);
         }
+        normalise(t, hidden);
         for (int e = 0; e < c->D; e++)
             y[row * c->D + e] = (float)map(t, "2", e, hidden, c->F);
     }

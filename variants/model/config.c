@@ -99,6 +99,18 @@ struct config config_of_masks(const struct config *c)
     return one;
 }
 
+struct config config_of_many(const struct config *c)
+{
+    struct config one = *c;
+
+    one.H *= 2;
+    one.kv_heads *= 2;
+    one.dh = (c->dh + 1) / 2;
+    one.dv = c->dv ? (c->dv + 1) / 2 : 0;
+    one.scale = c->scale * sqrtf((float)c->dh / (float)one.dh);
+    return one;
+}
+
 bool wiring_norms_first(enum wiring w)
 {
     return w == WIRING_PRE || w == WIRING_REORDER || w == WIRING_MACARON_PRE ||

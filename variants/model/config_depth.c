@@ -17,16 +17,28 @@ static enum status check_subs(const struct config *c, struct err *e)
     if (strcmp(c->subs, USUAL_SUBS) == 0)
         return OK;
     for (const char *at = c->subs; *at; at++)
-        if (!strchr("sfcwlxd", *at) || (*at != SUB_ATTENTION && strchr(at + 1, *at)))
+        if (!strchr("sfcwlxdmb", *at) || (*at != SUB_ATTENTION && strchr(at + 1, *at)))
             return fail(
                 e, E_USAGE,
                 "%s: layers of \"%s\"  -> write s for attention, and once each f feed-forward, c "
-                "convolution at the input, w convolution, x slots, d attention with a "
-                "trained mask; l attention of a part of the channels",
+                "convolution at the input, w convolution, b convolutions side by side, x slots, d "
+                "attention with a trained mask, m attention of more heads; l attention of a part "
+                "of "
+                "the channels",
                 name, c->subs);
     if (!strpbrk(c->subs, "sl") || (strchr(c->subs, SUB_ATTENTION) && strchr(c->subs, SUB_LSRA)))
         return fail(e, E_USAGE, "%s: layers of \"%s\"  -> add an s, or one l", name, c->subs);
     return OK;
+}
+
+/* What heads must be, those of the attention with more of them must be, too. */
+static enum status check_many(const struct config *c, struct err *e)
+{
+    if (!strchr(c->subs, SUB_MANY))
+        return OK;
+    struct config many = config_of_many(c);
+    strcpy(many.subs, USUAL_SUBS);
+    return config_check(&many, e);
 }
 
 static enum status check_lsra(const struct config *c, struct err *e)
@@ -119,6 +131,8 @@ static enum status check_encoder(const struct config *c, struct err *e)
 enum status config_check_depth(const struct config *c, struct err *e)
 {
     enum status st = check_subs(c, e);
+    if (st == OK)
+        st = check_many(c, e);
 
     if (st == OK)
         st = check_lsra(c, e);

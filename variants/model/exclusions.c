@@ -100,6 +100,9 @@ static const struct {
     {HAS_TERMS, EXCLUDES(HAS_TERMS, HAS_SCORE_RESIDUAL)},
     /* one term of scores, and its keys are all of the past */
     {HAS_MASKED, EXCLUDES(HAS_TERMS, HAS_SCORE_RESIDUAL, HAS_MIXER, HAS_LAZY, HAS_SAME_LENGTH)},
+    /* weights and values that all attentions share are of one number of heads */
+    {HAS_MANY, EXCLUDES(TERMS, HAS_MIXER, HAS_LAZY, HAS_STREAM, HAS_NO_CONTENT, HAS_COMPRESSED,
+                        HAS_SHARED_TABLES, HAS_ENCODER)},
     /* compressed rows have neither norms nor gates of heads */
     {HAS_COMPRESSED_ROWS, EXCLUDES(AROUND)},
     /* layers that reuse probabilities compute no scores */
@@ -291,7 +294,7 @@ bool config_can_look_ahead(const struct config *c)
         if (is_among(around_of(s)->excludes, HAS_FUTURE) && around_has(c, s))
             return false;
     return first_of(c, past) == HAS_NO_MORE && !(c->attn_extra && c->attn_extra->past_only) &&
-           !strpbrk(c->subs, "cw");
+           !strpbrk(c->subs, "cwb");
 }
 
 bool config_can_cross(const struct config *c)

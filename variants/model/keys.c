@@ -85,7 +85,8 @@ static bool carries(const struct config *c)
 {
     return is_plain(c) && config_mem(c)->recurrent && !config_mem(c)->compressed && !c->mixer &&
            c->exit == EXIT_NONE && !has_lsra(c) &&
-           strchr(c->subs, SUB_ATTENTION) == strrchr(c->subs, SUB_ATTENTION);
+           strchr(c->subs, SUB_ATTENTION) == strrchr(c->subs, SUB_ATTENTION) &&
+           !strchr(c->subs, SUB_MANY);
 }
 static bool has_norms(const struct config *c) { return c->wiring != WIRING_REZERO; }
 static bool has_embedding(const struct config *c) { return !c->pos->from_tokens; }
@@ -219,9 +220,11 @@ static const struct choice others[] = {
     ROW_TEXT("order", print_order, parse_order,
              "sub-layers of the model: s attention, f feed-forward, p pooled, u given back",
              .absent = "", .scope = SCOPE_MODEL, .applies = has_order, SETTING),
-    ROW_TEXT("subs", print_subs, parse_subs,
-             "sub-layers of a layer: s attention, f feed-forward, c and w convolutions",
-             .absent = "sf", .scope = SCOPE_LAYER, .applies = has_subs, SETTING),
+    ROW_TEXT(
+        "subs", print_subs, parse_subs,
+        "sub-layers of a layer: s attention, m with twice the heads, f feed-forward, c, w and b "
+        "convolutions",
+        .absent = "sf", .scope = SCOPE_LAYER, .applies = has_subs, SETTING),
     /* Before the numbers of parts, which it resets. */
     ROW_TEXT("feature_map", print_map, parse_map, "random features of queries and keys",
              .words = feature_map_name, .applies = has_map, .elsewhere = true, SETTING),

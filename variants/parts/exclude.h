@@ -43,6 +43,8 @@
       c->pos->reserve && c->pos->n_pos_encoding && !c->pos->rotate)                                \
     X(UNPOOLED, "positions", c->pos->name, "that are no table of distances",                       \
       !c->pos->terms_grad || c->pos->rotate || c->pos->enter || c->pos->positions)                 \
+    X(SHARED_TABLES, "positions", c->pos->name, "in scores, with weights of all layers",           \
+      c->pos->reserve && c->pos->model_params)                                                     \
     X(UNFED, "positions", c->pos->name, "of tokens, not of steps", !c->pos->by_steps)              \
     X(CLAMP, "--clamp-len", NULL, "", c->clamp_len > 0)                                            \
     X(ROPE_BASES, "--layer-rope-base", NULL, "", c->layer_rope_base.n > 0)                         \
@@ -87,9 +89,11 @@
     X(SUBS, "layers of", c->subs, "other sub-layers than attention, feed-forward",                 \
       strcmp(c->subs, USUAL_SUBS) != 0)                                                            \
     X(TWICE, "layers of", c->subs, "two attentions",                                               \
-      strchr(c->subs, SUB_ATTENTION) != strrchr(c->subs, SUB_ATTENTION))                           \
+      strchr(c->subs, SUB_ATTENTION) != strrchr(c->subs, SUB_ATTENTION) ||                         \
+      strchr(c->subs, SUB_MANY))                                                                   \
     X(LSRA, "attention of a part of the channels", NULL, "", strchr(c->subs, SUB_LSRA))            \
     X(MASKED, "sub-layers with trained masks", NULL, "", strchr(c->subs, SUB_MASKED))              \
+    X(MANY, "attention of more heads", NULL, "", strchr(c->subs, SUB_MANY))                        \
     X(SLOTS, "slots", NULL, "", strchr(c->subs, SUB_READ))                                         \
     X(RNN, "recurrent sub-layers", NULL, "", c->rnn_layers > 0)                                    \
     X(FFN_NONE, "--ffn none", NULL, "", c->ffn == &ffn_none)                                       \

@@ -12,7 +12,7 @@
     X(gru) X(input) X(output) X(highway) X(sigtanh) X(residual)
 #define FFNS(X) \
     X(relu) X(gelu) X(gelu_tanh) X(swish) X(glu) X(reglu) X(geglu) X(geglu_tanh) X(swiglu) X(bilinear) \
-    X(moe) X(proto) X(hash) X(pkm) X(rwkv6) X(rwkv7) X(none)
+    X(moe) X(proto) X(hash) X(pkm) X(swish_norm) X(rwkv6) X(rwkv7) X(none)
 #define POSITIONS(X) \
     X(none) X(sinusoid) X(learned) X(learned_layer) X(shaw) X(xl) X(rope) X(alibi) X(t5) \
     X(kerple) X(tupe) X(deberta) X(tener) X(gaussian) X(hardcoded) X(freq) X(floater) \

@@ -108,15 +108,24 @@ static void plus_forward(const struct step_call *c)
         const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
         float *const y = matrix_row(&c->out[0], i);
 #pragma omp simd
-        for (int e = 0; e < c->out->n; e++)
+        for (int e = 0; e < c->in[B_].n; e++)
             y[e] = a[e] + b[e];
+        for (int e = c->in[B_].n; e < c->out->n; e++)
+            y[e] = a[e];
     }
 }
 
 static void plus_backward(const struct step_call *c)
 {
     step_add_gradient(c, A);
-    step_add_gradient(c, B_);
+    EACH_ROW
+    {
+        const float *const d = matrix_row(&c->d_out[0], i);
+        float *const d_b = matrix_row(&c->d_in[B_], i);
+#pragma omp simd
+        for (int e = 0; e < c->d_in[B_].n; e++)
+            d_b[e] += d[e];
+    }
 }
 
 int step_plus(struct steps *t, int a, int b)
@@ -125,7 +134,7 @@ int step_plus(struct steps *t, int a, int b)
         .name = "plus", .forward = plus_forward, .backward = plus_backward};
     struct step *const s = steps_add(t, &plus);
 
-    CHECK(t->value[a].width == t->value[b].width);
+    CHECK(t->value[a].width >= t->value[b].width);
     step_reads(t, s, a);
     step_reads(t, s, b);
     return step_writes(t, s, t->value[a].width);

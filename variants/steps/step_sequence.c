@@ -209,6 +209,20 @@ static void taps_backward(const struct step_call *c)
     convolve_all_back(c, &c->d_out[0], c->param[WEIGHT]->data, c->param[WEIGHT]->grad);
 }
 
+static int taps_of(struct steps *t, const struct step_kind *of, int x, int taps, const char *weight,
+                   const char *bias)
+{
+    const int n = t->value[x].width;
+    struct step *const s = steps_add(t, of);
+
+    s->n[TAPS] = taps;
+    step_reads(t, s, x);
+    step_tensor(t, s, INIT_UNIFORM_BOTH, 1 / sqrtf((float)taps), 2, (const int[]){taps, n}, weight);
+    if (bias)
+        step_vector(t, s, INIT_ZERO, 0, n, bias);
+    return step_writes(t, s, n);
+}
+
 int step_taps(struct steps *t, int taps, const char *weight, const char *bias)
 {
     static const struct step_kind kind = {.name = "taps",
@@ -217,15 +231,19 @@ int step_taps(struct steps *t, int taps, const char *weight, const char *bias)
                                           .pure = true,
                                           .reads_front = true,
                                           .flop = conv_flop};
-    const int D = t->c->D;
-    struct step *const s = steps_add(t, &kind);
 
-    s->n[TAPS] = taps;
-    step_reads(t, s, STEPS_INPUT);
-    step_tensor(t, s, INIT_UNIFORM_BOTH, 1 / sqrtf((float)taps), 2, (const int[]){taps, D}, weight);
-    if (bias)
-        step_vector(t, s, INIT_ZERO, 0, D, bias);
-    return step_writes(t, s, D);
+    return taps_of(t, &kind, STEPS_INPUT, taps, weight, bias);
+}
+
+int step_window(struct steps *t, int x, int taps, const char *weight)
+{
+    static const struct step_kind kind = {.name = "window",
+                                          .forward = taps_forward,
+                                          .backward = taps_backward,
+                                          .pure = true,
+                                          .flop = conv_flop};
+
+    return taps_of(t, &kind, x, taps, weight, NULL);
 }
 
 /* ---- difference to the row before ---------------------------------------------------------- */

@@ -200,6 +200,8 @@ int step_conv(struct steps *t, int x, int taps, bool bias);
 /* The same without SiLU, of the layer's input and the rows of memory in front of it, in place of a
  * state; "WEIGHT" [taps, D] and, unless NULL, "BIAS". */
 int step_taps(struct steps *t, int taps, const char *weight, const char *bias);
+/* Likewise of any value, before whose first row there are zeros; "WEIGHT" [taps, width]. */
+int step_window(struct steps *t, int x, int taps, const char *weight);
 
 /* x_{t-1} - x_t; its state is the last row: NAME [B, width]. */
 int step_shift(struct steps *t, int x, const char *name);
@@ -228,7 +230,7 @@ int step_curve(struct steps *t, int x, enum curve curve, float factor, const cha
                enum init init, float arg);
 
 /* Element-wise. times: b may be narrower, a whole fraction: each of its numbers then multiplies a
- * group of a's. plus: a + b. skip: a + w b, w "NAME" of one number per group of `per`. */
+ * group of a's. plus: a + b, b in the first columns if it is narrower. skip: a + w b, w "NAME" of one number per group of `per`. */
 int step_copy(struct steps *t, int a);
 void step_copy_to(struct steps *t, int to, int a);
 int step_scale(struct steps *t, int a, const char *name, float initial); /* a (.) w */

@@ -201,10 +201,10 @@ struct compressed {
     float *group; /* the rows that they replace, as the convolution reads them */
 };
 
-extern const struct sublayer_kind sublayer_cpe, sublayer_sep, sublayer_rnn, sublayer_attention,
-    sublayer_ffn, sublayer_sums, sublayer_latent, sublayer_collab, sublayer_synthesizer,
-    sublayer_steps, sublayer_steps_ffn, sublayer_linformer, sublayer_mca, sublayer_tree,
-    sublayer_nystrom, sublayer_pooling, sublayer_etc, sublayer_isab, sublayer_lsra,
+extern const struct sublayer_kind sublayer_cpe, sublayer_sep, sublayer_branches, sublayer_rnn,
+    sublayer_attention, sublayer_ffn, sublayer_sums, sublayer_latent, sublayer_collab,
+    sublayer_synthesizer, sublayer_steps, sublayer_steps_ffn, sublayer_linformer, sublayer_mca,
+    sublayer_tree, sublayer_nystrom, sublayer_pooling, sublayer_etc, sublayer_isab, sublayer_lsra,
     sublayer_feedback, sublayer_read, sublayer_content;
 extern const struct part_numbers synthesizer_numbers, linformer_numbers, mca_numbers, tree_numbers,
     nystrom_numbers, pooling_numbers, etc_numbers, isab_numbers;

@@ -26,6 +26,9 @@ float sublayer_factor(const struct sublayer *s);
 /* Steps of the convolutions, sublayer_conv.c. */
 void conv_cpe(struct steps *t);
 void conv_sep(struct steps *t);
+void conv_branches(struct steps *t);
+/* Rows before a row that its branches depend on. */
+int conv_branches_reach(void);
 
 /* ---- pool groups, sublayer_pool.c --------------------------------------------------------- */
 

@@ -12,6 +12,7 @@ struct sublayers {
     int n;
     struct config *of_layers; /* [2] of a stack: its mixers' and its attention's; else NULL */
     struct config *of_masks;  /* as attention with trained masks sees the model; NULL = none */
+    struct config *of_many;   /* as attention with more heads sees it; NULL = none */
     struct config *narrow;    /* the model as attention of a part of the channels sees it; NULL */
     int once;                 /* sub-layers until weights repeat */
     struct sublayer *at;      /* [n] */

@@ -24,6 +24,7 @@ static const struct letter {
     {SUB_POOLED, &sublayer_attention, 1, ""},    {SUB_UNPOOLED, &sublayer_attention, 1, ""},
     {SUB_MASKED, &sublayer_attention, 1, "d"},   {SUB_CPE, &sublayer_cpe, 1, "cpe."},
     {SUB_SEP, &sublayer_sep, 1, "sep."},         {SUB_LSRA, &sublayer_lsra, 1, ""},
+    {SUB_MANY, &sublayer_attention, 1, "m"},     {SUB_BRANCHES, &sublayer_branches, 1, "branches."},
     {SUB_READ, &sublayer_read, 1, "read."},      {SUB_READ_BOTH, &sublayer_read, 1, "attn."},
 };
 
@@ -101,7 +102,16 @@ static steps_build *build_of(const struct config *c, const struct letter *what)
         return c->mixer ? c->mixer->build : NULL;
     if (what->kind == &sublayer_ffn)
         return c->ffn->build;
-    return what->letter == SUB_CPE ? conv_cpe : what->letter == SUB_SEP ? conv_sep : NULL;
+    switch (what->letter) {
+    case SUB_CPE:
+        return conv_cpe;
+    case SUB_SEP:
+        return conv_sep;
+    case SUB_BRANCHES:
+        return conv_branches;
+    default:
+        return NULL;
+    }
 }
 
 static const struct sublayer_kind *kind_of(const struct config *c, const struct letter *what)
@@ -119,6 +129,8 @@ static const struct config *layer_config(const struct sublayers *s, const struct
 {
     if (letter == SUB_MASKED)
         return s->of_masks;
+    if (letter == SUB_MANY)
+        return s->of_many;
     return s->of_layers ? &s->of_layers[config_attends(c, layer)] : c;
 }
 
@@ -265,15 +277,19 @@ static enum status make_room(struct sublayers *s, const struct config *c, int n,
     s->of_layers = c->stack.n ? calloc(2, sizeof(*s->of_layers)) : NULL;
     for (int attends = 0; s->of_layers && attends < 2; attends++)
         s->of_layers[attends] = config_of_layers(c, attends);
-    const bool masks = strchr(c->subs, SUB_MASKED), narrow = c->lsra.split;
+    const bool masks = strchr(c->subs, SUB_MASKED), many = strchr(c->subs, SUB_MANY);
+    const bool narrow = c->lsra.split;
     s->of_masks = masks ? calloc(1, sizeof(*s->of_masks)) : NULL;
     if (s->of_masks)
         *s->of_masks = config_of_masks(c);
+    s->of_many = many ? calloc(1, sizeof(*s->of_many)) : NULL;
+    if (s->of_many)
+        *s->of_many = config_of_many(c);
     s->narrow = narrow ? calloc(1, sizeof(*s->narrow)) : NULL;
     if (s->narrow)
         *s->narrow = lsra_attention(c);
     if (s->at && s->work && (s->of_layers || !c->stack.n) && (s->of_masks || !masks) &&
-        (s->narrow || !narrow))
+        (s->of_many || !many) && (s->narrow || !narrow))
         return OK;
     sublayers_free(s);
     return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
@@ -413,6 +429,7 @@ void sublayers_free(struct sublayers *s)
     free(s->work);
     free(s->of_layers);
     free(s->of_masks);
+    free(s->of_many);
     free(s->narrow);
     *s = (struct sublayers){0};
 }

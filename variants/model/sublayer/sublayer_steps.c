@@ -3,6 +3,7 @@
  * A list of steps as a kind of sub-layer, in place of attention or of the feed-forward network or
  * beside them: its steps, then its last map. What it carries: sublayer_steps_states.c. */
 #include "sublayer_steps.h"
+#include "sublayer_inner.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/parts.h"
 
@@ -63,10 +64,16 @@ static int sep_keep(const struct config *c, enum mem_kind mem, int M)
     return taps_keep(c->sep_kernel, mem);
 }
 
+static int branches_keep(const struct config *c, enum mem_kind mem, int M)
+{
+    (void)c, (void)M;
+    return taps_keep(conv_branches_reach() + 1, mem);
+}
+
 /* Most rows of a sequence that the steps run. */
 static int most_rows(const struct sublayer *s, struct extent max)
 {
-    return max.L + (steps_keep_rows(s) ? max.M : 0);
+    return max.L + steps_rerun(s, max.M);
 }
 
 static enum status steps_bind(struct sublayer *s, const struct engine *g, struct extent max,
@@ -283,7 +290,7 @@ static struct sublayer_cost steps_cost(const struct sublayer *s, int B, int L, i
     const double last = t->last ? 2.0 * B * L * s->c->D * t->value[t->result].width : 0;
 
     return (struct sublayer_cost){.maps =
-                                      steps_flop(t, B, L + (steps_keep_rows(s) ? M : 0)) + last};
+                                      steps_flop(t, B, L + min_int(M, steps_rerun(s, M))) + last};
 }
 
 #define STEPS                                                                                      \
@@ -307,3 +314,5 @@ const struct sublayer_kind sublayer_cpe = {
     .name = "cpe", .memory = "tail", .place = DROP_CONV, .keeps = cpe_keep, STEPS};
 const struct sublayer_kind sublayer_sep = {
     .name = "sep", .memory = "tail2", .place = DROP_CONV, .keeps = sep_keep, STEPS};
+const struct sublayer_kind sublayer_branches = {
+    .name = "branches", .memory = "tail3", .place = DROP_CONV, .keeps = branches_keep, STEPS};

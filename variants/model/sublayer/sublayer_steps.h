@@ -9,6 +9,8 @@
 /* Do states go on from call to call? Or does each run rows of memory again? */
 bool steps_go_on(const struct sublayer *s);
 bool steps_keep_rows(const struct sublayer *s);
+/* How many, of so many that attention remembers. */
+int steps_rerun(const struct sublayer *s, int M);
 /* Is the i-th state changed by each call? */
 bool steps_advance(const struct sublayer *s, int i);
 int64_t steps_position(const struct sublayer *s);

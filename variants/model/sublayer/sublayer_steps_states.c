@@ -3,6 +3,7 @@
  * What a list of steps carries from call to call: the states of its steps, which include all past
  * rows, and its position in the stream. Of sums it may be rows before the segment instead, run again
  * in front of each; of convolutions it is the few rows that they reach back to. */
+#include "sublayer_inner.h"
 #include "sublayer_steps.h"
 
 /* In a stack the kind of memory is that of attention. */
@@ -13,7 +14,13 @@ bool steps_go_on(const struct sublayer *s)
 
 bool steps_keep_rows(const struct sublayer *s)
 {
-    return s->kind == &sublayer_sums && s->mem == MEM_HIDDEN;
+    return (s->kind == &sublayer_sums && s->mem == MEM_HIDDEN) ||
+           (s->kind == &sublayer_branches && s->keeps);
+}
+
+int steps_rerun(const struct sublayer *s, int M)
+{
+    return !steps_keep_rows(s) ? 0 : s->kind == &sublayer_branches ? conv_branches_reach() : M;
 }
 
 static size_t state_floats(const struct sublayer *s, int i)
