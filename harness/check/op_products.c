@@ -148,12 +148,14 @@ static void int8_make(struct trial *t, int at)
 {
     narrow_make(t, at, ELEM_Q8);
     t->a.gemm.quantises = true;
+    t->packs = at % 3 > 0;
 }
 
 static void int8_q4_make(struct trial *t, int at)
 {
     narrow_make(t, at, ELEM_Q4);
     t->a.gemm.quantises = true;
+    t->packs = at % 3 > 0;
 }
 
 static void bf16_make(struct trial *t, int at) { narrow_make(t, at, ELEM_BF16); }

@@ -296,7 +296,10 @@ static struct gemm product_of(const struct param *p, int rows)
                          .n = param_out(p),
                          .k = p->shape[1],
                          .b = p->data,
-                         .ldb = p->shape[1]};
+                         .ldb = p->shape[1],
+                         .elem = p->elem,
+                         .b_narrow = p->narrow,
+                         .quantises = p->quantises};
 }
 
 void params_place_packed(struct params *p, const struct engine *g, int rows, struct arena *a)
@@ -304,7 +307,7 @@ void params_place_packed(struct params *p, const struct engine *g, int rows, str
     for (int i = 0; i < p->n; i++) {
         struct param *w = &p->v[i];
         if (w->borrowed || w->init != INIT_LINEAR || w->rank != 2 || !w->stack ||
-            w->elem != ELEM_F32 || !g->packed_floats)
+            (w->elem != ELEM_F32 && !w->quantises) || !g->packed_floats)
             continue;
         const struct gemm like = product_of(w, rows);
         const size_t n = g->packed_floats(&like);

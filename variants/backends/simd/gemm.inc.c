@@ -35,9 +35,9 @@ enum { MR = VEC_REGISTERS == 32 ? 14 : 6, TILES = VEC_REGISTERS == 32 ? 10 : 11 
 enum {
     NV = 2,
     NR = NV * VL,
-    MC = TILES * MR,                    /* rows of a block of A: TILES tiles of a height */
-    KC = 1024,                          /* lanes of k */
-    KB = PER_BLOCK * (512 / PER_BLOCK), /* likewise */
+    MC = TILES * MR,                     /* rows of a block of A: TILES tiles of a height */
+    KC = PER_BLOCK * (1024 / PER_BLOCK), /* lanes of k */
+    KB = PER_BLOCK * (512 / PER_BLOCK),  /* likewise */
     NB = 512,
     FETCH = PER_BLOCK * ((31 + PER_BLOCK) / PER_BLOCK), /* lanes of k between fetches */
     FETCH_MIN = 1 << 20, /* multiply-adds: where all is in L2, looking for it costs 1 to 5 % */
@@ -168,6 +168,28 @@ static int k_from(const struct gemm *g, int s, int steps)
 #include "gemm_few_floats.inc.c"
 #endif
 
+#if !defined(VEC_BF16)
+/* A weight is packed for products of more rows than read it in place. */
+static size_t gemm_packed_floats(const struct gemm *g)
+{
+    const int in_place = g->quantises ? FEW_ROWS : PACKED_ROWS - 1;
+
+    if (g->m <= in_place && g->tb)
+        return 0;
+    return (size_t)lanes_for(g->k) * (size_t)padded(g->n) + NR;
+}
+
+static void gemm_pack(float *dst, const struct gemm *g)
+{
+    const int steps = k_steps(g->k, KC);
+
+    for (int s = 0; s < steps; s++) {
+        const int p = k_from(g, s, steps), k = k_from(g, s + 1, steps) - p;
+        pack_b(dst + (ptrdiff_t)lanes_for(p) * padded(g->n), g, p, k, 0, g->n);
+    }
+}
+#endif
+
 /* Rows [p, p+k) and columns [j, j+n) of op(b). */
 struct block {
     int p, k, j, n;
@@ -270,7 +292,8 @@ static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
             const int p = now.p, k = now.k, depth = lanes_for(k);
             const float *slivers = b;
             if (g->b_packed)
-                slivers = g->b_packed + (ptrdiff_t)p * padded(g->n) + (ptrdiff_t)j * k;
+                slivers =
+                    g->b_packed + (ptrdiff_t)lanes_for(p) * padded(g->n) + (ptrdiff_t)j * depth;
             else
                 pack_b(b, g, p, k, j, now.n);
             if (PER_LANE == 1 && g->rounds)
@@ -314,7 +337,8 @@ static void gemm_fused(const struct fused *f)
     };
     const struct split_gemm s = split_gemm(&shape, g->threads);
     const int parts = s.rows * s.cols;
-    CHECK(g->elem == ELEM_F32 || (g->tb && !g->ta && !g->b_packed && !g->rounds));
+    CHECK(g->elem == ELEM_F32 || (g->tb && !g->ta && !g->rounds));
+    CHECK(g->elem == ELEM_F32 || !g->b_packed || g->quantises);
     CHECK(!g->rounds || !g->b_packed);
     CHECK(!g->quantises || elem_in_blocks(g->elem));
 

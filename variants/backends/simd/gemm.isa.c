@@ -28,6 +28,15 @@ void AT_ISA(gemm_gate)(const struct gemm *g, const struct gate_op *gate)
         gemm_gate(g, gate);
 }
 
-size_t AT_ISA(gemm_packed_floats)(const struct gemm *like) { return gemm_packed_floats(like); }
+size_t AT_ISA(gemm_packed_floats)(const struct gemm *like)
+{
+    return like->quantises ? AT_ISA(gemm_packed_floats_int8)(like) : gemm_packed_floats(like);
+}
 
-void AT_ISA(gemm_pack)(float *dst, const struct gemm *like) { gemm_pack(dst, like); }
+void AT_ISA(gemm_pack)(float *dst, const struct gemm *like)
+{
+    if (like->quantises)
+        AT_ISA(gemm_pack_int8)(dst, like);
+    else
+        gemm_pack(dst, like);
+}

@@ -50,20 +50,3 @@ static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
     else
         pack_across(dst, R, g->a + i * g->lda + p, g->lda, R, k, 1.0f);
 }
-
-static size_t gemm_packed_floats(const struct gemm *g)
-{
-    if (g->m < PACKED_ROWS && g->tb)
-        return 0;
-    return (size_t)g->k * (size_t)padded(g->n) + NR;
-}
-
-static void gemm_pack(float *dst, const struct gemm *g)
-{
-    const int steps = k_steps(g->k, KC);
-
-    for (int s = 0; s < steps; s++) {
-        const int p = split_at(g->k, s, steps), k = split_at(g->k, s + 1, steps) - p;
-        pack_b(dst + (ptrdiff_t)p * padded(g->n), g, p, k, 0, g->n);
-    }
-}

@@ -23,6 +23,8 @@
     void gemm_int8_##isa(const struct gemm *g);                                                    \
     void gemm_act_int8_##isa(const struct gemm *g, const struct act *epilogue);                    \
     void gemm_gate_int8_##isa(const struct gemm *g, const struct gate_op *gate);                   \
+    size_t gemm_packed_floats_int8_##isa(const struct gemm *like);                                 \
+    void gemm_pack_int8_##isa(float *dst, const struct gemm *like);                                \
     size_t gemm_packed_floats_##isa(const struct gemm *like);                                      \
     void gemm_pack_##isa(float *dst, const struct gemm *like);                                     \
     void softmax_##isa(const struct softmax *o);                                                   \
