@@ -395,10 +395,10 @@ const struct option_spec option_specs[] = {
     {"corpus", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(corpus),
      .only = SWEEPS | FOR(EVAL) | FOR(TRAIN) | FOR(GATE),
      .usual = FOR(EVAL) | FOR(TRAIN),
-     .doc = "text to score: a file, or a generated source, such as copy:lag=192,p=0.9,alphabet=16 "
+     .doc = "text to score: a file, or a generated source, such as copy:lag=192,groups=4 "
             "(bench list sources)",
      .docs = {{.only = FOR(TRAIN), .doc = "text to train on: a file, or a generated source, such as "
-                          "copy:lag=192,p=0.9,alphabet=16 (bench list sources)"}}},
+                          "copy:lag=192,groups=4 (bench list sources)"}}},
     {"bytes", 0, "N", "0", OTHER, INT, .flags = IN_RUN, AT(bytes), 0, INT_MAX, .only = SWEEPS | FOR(EVAL) | FOR(GATE),
      .usual = FOR(EVAL),
      .doc = "score the first N bytes of the text, 0 = all"},

@@ -19,7 +19,7 @@ struct synthetic {
     uint64_t seed;
 };
 
-#define SOURCE_DEFAULT "copy:lag=192,p=0.9,alphabet=16"
+#define SOURCE_DEFAULT "copy:lag=192,p=0.9,alphabet=16,groups=4"
 
 /* The i-th source as it is usually written, such as SOURCE_DEFAULT, and what it is, in a few words;
  * false after the last. */

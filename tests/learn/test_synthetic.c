@@ -39,7 +39,8 @@ Test(synthetic, text_is_read_or_refused)
     cr_assert_eq(synthetic_parse(&s, "copy:alphabet=7,p=0.25,lag=3,seed=4", &e), OK);
     cr_expect(s.value[0] == 3 && s.value[1] == 0.25 && s.value[2] == 7 && s.seed == 4);
     cr_assert_eq(synthetic_parse(&s, SOURCE_DEFAULT, &e), OK);
-    cr_expect(s.value[0] == 192 && s.value[1] == 0.9 && s.value[2] == 16 && s.seed == 0);
+    cr_expect(s.value[0] == 192 && s.value[1] == 0.9 && s.value[2] == 16 && s.value[3] == 4 &&
+              s.seed == 0);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         cr_expect_eq(synthetic_parse(&s, bad[i], &e), E_USAGE, "%s", bad[i]);
         cr_expect(strstr(e.msg, bad[i]) && strstr(e.msg, "  -> "), "%s", e.msg);
@@ -70,7 +71,7 @@ Test(synthetic, symbols_repeat_as_often_as_they_should)
     cr_expect_float_eq(same / (N - 5.0), 0.25, 4 * sqrt(4 * 0.25 * 0.75 / N));
 }
 
-Test(synthetic, nll_is_the_entropy_within_reach_and_the_alphabet_beyond)
+Test(synthetic, nll_is_the_entropy_within_reach_and_the_group_beyond)
 {
     enum { N = 100000 };
     static uint8_t x[N];
@@ -84,13 +85,13 @@ Test(synthetic, nll_is_the_entropy_within_reach_and_the_alphabet_beyond)
         near += synthetic_nll(&s, x, t, 192, NULL);
         far += synthetic_nll(&s, x, t, 191, NULL);
     }
-    const double q = 0.9 + 0.1 / 16, r = 0.1 / 16;
-    const double entropy = -(q * log(q) + 15 * r * log(r));
+    const double q = 0.9 + 0.1 / 4, r = 0.1 / 4;
+    const double entropy = -(q * log(q) + 3 * r * log(r));
     /* One term is -ln q or -ln r: their spread times four standard deviations of the share. */
     cr_expect_float_eq(near / (N - 192), entropy, log(q / r) * 4 * sqrt(q * (1 - q) / N));
-    cr_expect_float_eq(exp(entropy), 1.759, 5e-4); /* the published floor of the default source */
-    cr_expect_float_eq(far / (N - 192), log(16), 1e-10); /* N equal terms: N eps ln 16 */
-    cr_expect_float_eq(synthetic_nll(&s, x, 100, 100, NULL), log(16), 1e-12,
+    cr_expect_float_eq(exp(entropy), 1.417, 5e-4); /* the published floor of the default source */
+    cr_expect_float_eq(far / (N - 192), log(4), 1e-10); /* N equal terms: N eps ln 4 */
+    cr_expect_float_eq(synthetic_nll(&s, x, 100, 100, NULL), log(4), 1e-12,
                        "before the first repeat");
 }
 
