@@ -13,7 +13,7 @@
  *
  * In place of W_o, every head votes for every part of the output, and counts for more where it
  * agrees with the sum. Positions are ALiBi's. Equations:
- * variants/model/attention/head_capsules.c. */
+ * variants/model/attention/head_capsules_dynamic.c. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

@@ -135,7 +135,8 @@
     X(restart, MEMORY) \
     X(alrfou, ARCHITECTURE) \
     X(exit_votes, ARCHITECTURE) \
-    X(exit_window, ARCHITECTURE)
+    X(exit_window, ARCHITECTURE) \
+    X(capsules_em, HEADS)
 /* clang-format on */
 
 #endif

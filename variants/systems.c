@@ -78,7 +78,7 @@ const struct system systems[] = {
     BUILT("multi-scale attention", "1912.00544", "--variant multiscale")
     BUILT("dilated heads", "2004.05150", "--variant dilated-heads")
     BUILT("routing aggregation", "1904.03100", "--variant capsules")
-    CLOSED("EM-routing aggregation", "1904.03100", "It stands where dynamic routing does, with three more updates in each iteration: nothing new for a kernel.")
+    BUILT("EM-routing aggregation", "1904.03100", "--variant capsules-em")
     BUILT("head disagreement", "1810.10183", "train --variant vanilla --set disagree_outputs=1 --mem 0 --ckpt disagree.safetensors")
     CLOSED("attention guidance", "2010.02399", "A term of the training loss on probabilities, which fused kernels do not store: inference is unchanged.")
     BUILT("learned sinusoid frequencies", "1706.03762", "--variant freq --workload segment")

@@ -251,6 +251,7 @@ struct variant {
     int stream_sinks, window;       /* see struct config */
     int lazy_group;                 /* see struct config */
     bool whole;                     /* its layers run in a model only */
+    bool em_routing;          /* of head_capsules by default: EM, not dynamic routing */
     bool share_qk;                  /* see struct config */
     bool bidirectional;             /* it is defined for whole texts only: no past, no next token */
 };
