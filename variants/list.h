@@ -136,7 +136,8 @@
     X(alrfou, ARCHITECTURE) \
     X(exit_votes, ARCHITECTURE) \
     X(exit_window, ARCHITECTURE) \
-    X(capsules_em, HEADS)
+    X(capsules_em, HEADS) \
+    X(admin, NORM)
 /* clang-format on */
 
 #endif

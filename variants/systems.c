@@ -90,7 +90,7 @@ const struct system systems[] = {
     BUILT("no positions in decoders", "2305.19466", "--variant nope")
     BUILT("AdaNorm", "1911.07013", "--variant adanorm")
     BUILT("PowerNorm", "2003.07845", "--variant powernorm")
-    CLOSED("Admin", "2004.08249", "An initialisation: it leaves the network as it is.")
+    BUILT("Admin", "2004.08249", "--variant admin --workload segment --layers 6")
     BUILT("product-key memory", "1907.05242", "--variant pkm")
     BUILT("hash experts", "2106.04426", "--variant hash")
     BUILT("expert prototypes", "2105.15082", "--variant prototypes")

@@ -21,6 +21,7 @@ enum wiring {
     WIRING_PARALLEL,
     WIRING_PERI,
     WIRING_RES_POST,
+    WIRING_ADMIN,
     WIRING_COUNT
 };
 extern const char *const wiring_name[WIRING_COUNT + 1]; /* "post" "pre" "reorder" ... NULL */

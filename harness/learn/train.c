@@ -10,6 +10,7 @@
 #include "train_masked.h"
 #include "train_pairs.h"
 #include "train_play.h"
+#include "variants/model/admin.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -402,6 +403,8 @@ static void text_gradient(struct trainer *t, struct step_report *r)
         pairs_batch(t);
     else
         n += next_batch(t);
+    if (t->optimizer.step == 0)
+        admin_profile(&t->lm, &t->engine, t->tokens, t->B, n);
     lm_forward(&t->lm, &t->engine, t->tokens, t->B, n, n, t->targets, t->nll);
     r->loss = mean_of_new(t, n);
     grad_sum_begin(&t->sum, &t->lm);

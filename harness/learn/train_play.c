@@ -4,6 +4,7 @@
 #include "train_play.h"
 
 #include "variants/base/rng.h"
+#include "variants/model/admin.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -99,6 +100,17 @@ static void look_ahead(struct trainer *t, int from, int to)
         p->after[b] = end ? 0 : t->lm.logits[(ptrdiff_t)b * t->lm.c.V + A];
 }
 
+/* The first n steps of these episodes, which begin again after it. */
+static void profile(struct trainer *t, int n, uint64_t batch)
+{
+    struct player *const p = &t->play->player;
+
+    player_steps(p, &t->lm, 0, n, 0, "task.action", batch);
+    admin_profile(&t->lm, &t->engine, p->tokens, t->B, n);
+    lm_forget(&t->lm);
+    player_begin(p, SPLIT_TRAIN, batch);
+}
+
 void play_gradient(struct trainer *t, struct step_report *r)
 {
     struct play *const p = t->play;
@@ -111,6 +123,8 @@ void play_gradient(struct trainer *t, struct step_report *r)
         lm_forget(&t->lm);
         player_begin(&p->player, SPLIT_TRAIN, batch);
     }
+    if (t->optimizer.step == 0 && admin_profiles(&t->lm))
+        profile(t, n, batch);
     player_steps(&p->player, &t->lm, at, n, past, "task.action", batch);
     look_ahead(t, at - past, at + n);
     player_think(&p->player, &t->lm, at - past, at + n, window);

@@ -281,6 +281,19 @@ static inline double *copy(const double *x, int n)
     return to;
 }
 
+/* x, of which the wiring adds omega x to f: `ln` with its own name in place of "ln". */
+static inline void weigh(const struct layer *y, const char *ln, double *x, int rows)
+{
+    char name[16];
+
+    if (y->c->wiring != WIRING_ADMIN)
+        return;
+    snprintf(name, sizeof(name), "omega%s", ln + strlen("ln"));
+    const float *const omega = tensor(y, name);
+    for (int i = 0; i < rows * y->c->D; i++)
+        x[i] *= (double)omega[i % y->c->D];
+}
+
 static inline double factor(const struct layer *y, double h)
 {
     return y->c->wiring == WIRING_REZERO ? (double)*tensor(y, "alpha") : h;
@@ -316,6 +329,7 @@ static inline void feed(const struct layer *y, const char *ff, const char *ln, c
     double *in = wiring_norms_first(y->c->wiring) ? norm(y, ln, x, rows) : copy(x, rows * y->c->D);
     double *f = outgoing(y, ln, feed_forward(y, ff, in, rows), rows);
 
+    weigh(y, ln, x, rows);
     join(y, gate, x, f, rows, factor(y, h));
     settle(y, ln, x, rows);
     free(in), free(f);
@@ -333,6 +347,7 @@ static inline double *by_hand(const struct layer *y, const double *rows, bool re
         feed(y, "ff0", "ln0", "", all + from * c->D, K - from, 0.5);
     double *n = wiring_norms_first(c->wiring) ? norm(y, "ln1", all, K) : copy(all, K * c->D);
     double *a = outgoing(y, "ln1", attention(y, n), L), *z = copy(all + M * c->D, L * c->D);
+    weigh(y, "ln1", z, L);
     join(y, "gate1", z, a, L, factor(y, 1));
     settle(y, "ln1", z, L);
     if (c->wiring == WIRING_PARALLEL) { /* the same rows enter both */

@@ -21,8 +21,8 @@
 #include <string.h>
 
 const char *const wiring_name[WIRING_COUNT + 1] = {
-    "post",         "pre",      "reorder", "rezero",   "macaron_pre",
-    "macaron_post", "parallel", "peri",    "res_post", NULL};
+    "post",     "pre",  "reorder",  "rezero", "macaron_pre", "macaron_post",
+    "parallel", "peri", "res_post", "admin",  NULL};
 
 const char *const cond_name[COND_KINDS + 1] = {"none", "soft", "hard", NULL};
 
@@ -117,7 +117,10 @@ bool wiring_norms_first(enum wiring w)
            w == WIRING_PARALLEL || w == WIRING_PERI;
 }
 
-bool wiring_norms_after(enum wiring w) { return w == WIRING_POST || w == WIRING_MACARON_POST; }
+bool wiring_norms_after(enum wiring w)
+{
+    return w == WIRING_POST || w == WIRING_MACARON_POST || w == WIRING_ADMIN;
+}
 
 bool wiring_norms_output(enum wiring w) { return w == WIRING_PERI || w == WIRING_RES_POST; }
 

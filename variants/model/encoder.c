@@ -29,6 +29,11 @@ struct config encoder_config(const struct config *c)
     return enc;
 }
 
+const struct sublayers *encoder_layers(const struct lm *m)
+{
+    return m->c.enc_layers ? &((const struct encoder *)m->drive_data)->layers : NULL;
+}
+
 /* Its parameters come before the decoder's, whose gradients are complete before its own. */
 static enum status add_params(struct lm *m, struct err *e)
 {

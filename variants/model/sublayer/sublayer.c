@@ -10,6 +10,7 @@
  *   peri     z = x + N'(f(N([m; x])))   (Gemma 2, arXiv:2408.00118; the name: Kim et al. 2025,
  *            arXiv:2502.02732)
  *   res_post z = x + N(f([m; x]))   (Liu et al. 2022, arXiv:2111.09883; OLMo 2, arXiv:2501.00656)
+ *   admin    z = N(omega x + f([m; x])), omega [D] (Liu et al. 2020, arXiv:2004.08249; admin.h)
  *   parallel z = x + f(N([m; r])), r what entered the layer, for all of its sub-layers (GPT-J,
  *            Wang and Komatsuzaki 2021; GPT-NeoX, Black et al. 2022, arXiv:2204.06745) */
 #include "sublayer.h"
@@ -83,6 +84,7 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
     s->norm_out = found(p, s->at_norm_out);
     s->gate = found(p, s->at_gate);
     s->alpha = found(p, s->at_alpha);
+    s->omega = found(p, s->at_omega);
     s->qkv_map = found(p, s->at_qkv_map);
     s->compress = found(p, s->at_compress);
     s->attn_extra = found(p, s->at_attn_extra);
@@ -217,7 +219,7 @@ struct sublayer_input sublayer_source_again(const struct sublayer *s, const stru
 
 bool sublayer_adds_plainly(const struct sublayer *s)
 {
-    return !s->alpha && !s->skip && !s->norm_out && s->scale == 1;
+    return !s->alpha && !s->omega && !s->skip && !s->norm_out && s->scale == 1;
 }
 
 float sublayer_factor(const struct sublayer *s) { return s->alpha ? s->alpha->data[0] : s->scale; }
@@ -242,6 +244,31 @@ static void add_scaled(float *z, const float *x, const float *y, float factor, s
         z[i] = x[i] + factor * y[i];
 }
 
+/* z = omega x + y, by rows; z may be x. */
+static void add_to_weighted(const struct sublayer *s, float *z, const float *x, const float *y,
+                            int rows, int threads)
+{
+    const ptrdiff_t D = s->c->D;
+    const float *const omega = s->omega->data;
+
+#pragma omp parallel for num_threads(team_for(threads, (size_t)rows *(size_t)D))
+    for (ptrdiff_t i = 0; i < rows; i++)
+        for (ptrdiff_t e = 0; e < D; e++)
+            z[i * D + e] = omega[e] * x[i * D + e] + y[i * D + e];
+}
+
+/* Of n numbers, in an order that does not depend on the number of threads. */
+static struct moments moments_of(const float *x, size_t n)
+{
+    struct moments m = {0, 0};
+
+    for (size_t i = 0; i < n; i++) {
+        m.mean += (double)x[i];
+        m.square += (double)x[i] * (double)x[i];
+    }
+    return (struct moments){m.mean / (double)n, m.square / (double)n};
+}
+
 /* z = x + N(y); z may be x. Backward reads y where z is not x. */
 static void add_normed(const struct engine *g, const struct sublayer *s, float *z, const float *x,
                        float *y, int rows)
@@ -259,6 +286,8 @@ static void join_stream(const struct engine *g, struct sublayer *s, struct work 
 {
     const size_t n = (size_t)rows * (size_t)s->c->D;
 
+    if (s->profiled)
+        s->of_f = moments_of(w->y, n);
     dropout(&w->drop, s->kind->place, w->y, n, g->threads);
     if (s->wiring == WIRING_REORDER)
         s->c->gate->forward(g, s->c, s->gate, z, x, w->y, rows, w->gate);
@@ -266,6 +295,8 @@ static void join_stream(const struct engine *g, struct sublayer *s, struct work 
         skip_add(g, s, w, to, x, rows);
     else if (s->norm_out)
         add_normed(g, s, to, x, w->y, rows);
+    else if (s->omega)
+        add_to_weighted(s, to, x, w->y, rows, g->threads);
     else if (!sublayer_adds_plainly(s))
         add_scaled(to, x, w->y, sublayer_factor(s), n, g->threads);
     else if (w->drop.p > 0)

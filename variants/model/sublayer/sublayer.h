@@ -302,6 +302,11 @@ struct part_of {
     int param;
 };
 
+/* Means of some numbers and of their squares. */
+struct moments {
+    double mean, square;
+};
+
 struct sublayer {
     const struct sublayer_kind *kind;
     const struct config *c;
@@ -321,10 +326,11 @@ struct sublayer {
     bool pools;                   /* its queries are means of two of the rows before it */
     bool joins;                   /* before it every token gets its own row again */
     /* Its parameters: indices in the model's list, -1 = none; once bound, pointers. */
-    int at_weights, at_norm, at_norm_out, at_gate, at_alpha, at_qkv_map, at_attn_extra, at_around,
-        at_skip;
+    int at_weights, at_norm, at_norm_out, at_gate, at_alpha, at_omega, at_qkv_map, at_attn_extra,
+        at_around, at_skip;
     const struct param *model, *weights, *norm, *gate, *alpha; /* model: those of all layers */
     const struct param *norm_out;                              /* of f's norm */
+    const struct param *omega;                                 /* of x in the residual sum */
     const struct param *qkv_map;                               /* those of c->qkv_map */
     const struct param *attn_extra;                            /* those of c->attn_extra */
     const struct param *around;                                /* those of parts */
@@ -332,6 +338,8 @@ struct sublayer {
     int n_parts;
     struct part_of parts[AROUND_COUNT];
     struct reading reading;
+    bool profiled;         /* let the next forward set of_f */
+    struct moments of_f;   /* of the numbers of f in that forward */
     double n_open, n_rows; /* positions of the last forward: that it served, all */
     enum mem_kind mem;
     bool keeps;          /* it has a memory of its input, possibly of 0 rows */

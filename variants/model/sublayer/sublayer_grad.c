@@ -54,6 +54,29 @@ static void scaled(float *y, const float *x, float factor, size_t n, int threads
         y[i] = factor * x[i];
 }
 
+/* d [rows,D] from the gradient of omega x to that of x; to omega's, over rows in order. */
+static void weighted_backward(const struct sublayer *s, const struct work *w, float *d, int rows,
+                              int threads)
+{
+    enum { COLUMNS = 16 };
+    const ptrdiff_t D = s->c->D;
+    const float *const omega = s->omega->data, *const x = w->x;
+
+#pragma omp parallel for num_threads(team_for(threads, (size_t)rows *(size_t)D))
+    for (ptrdiff_t first = 0; first < D; first += COLUMNS) {
+        const ptrdiff_t n = D - first < COLUMNS ? D - first : COLUMNS;
+        double sum[COLUMNS] = {0};
+        for (ptrdiff_t i = 0; i < rows; i++)
+            for (ptrdiff_t e = 0; e < n; e++) {
+                const ptrdiff_t at = i * D + first + e;
+                sum[e] += (double)d[at] * (double)x[at];
+                d[at] *= omega[first + e];
+            }
+        for (ptrdiff_t e = 0; e < n; e++)
+            s->omega->grad[first + e] += (float)sum[e];
+    }
+}
+
 /* The gradient of f before dropout, from that of the residual sum, which the stream still needs. */
 static const float *of_f(const struct engine *g, const struct sublayer *s, struct work *w,
                          float *stream, int rows)
@@ -67,6 +90,8 @@ static const float *of_f(const struct engine *g, const struct sublayer *s, struc
         skip_grad(g, s, w, w->d_y, d, stream, rows);
     else if (s->norm_out)
         norm_backward(g, s->c, s->norm_out, w->d_y, d, w->y, w->stats, rows, rows);
+    else if (s->omega)
+        memcpy(w->d_y, d, n * sizeof(float));
     else if (!sublayer_adds_plainly(s))
         scaled(w->d_y, d, sublayer_factor(s), n, g->threads);
     else if (w->drop.p > 0)
@@ -75,6 +100,8 @@ static const float *of_f(const struct engine *g, const struct sublayer *s, struc
         return d;
     if (s->alpha)
         s->alpha->grad[0] += (float)dot(d, w->y, n);
+    if (s->omega)
+        weighted_backward(s, w, stream, rows, g->threads);
     dropout(&w->drop, s->kind->place, w->d_y, n, g->threads);
     return w->d_y;
 }

@@ -18,8 +18,8 @@ static inline const float *sublayer_reads(const struct work *w)
     return w->reads ? w->reads : w->x;
 }
 
-/* Is f added unchanged? Otherwise it is multiplied by sublayer_factor first: ReZero's alpha or a
- * half. */
+/* Is f added unchanged to x? Otherwise it is multiplied by sublayer_factor first, ReZero's alpha or
+ * a half, or x by omega. */
 bool sublayer_adds_plainly(const struct sublayer *s);
 float sublayer_factor(const struct sublayer *s);
 

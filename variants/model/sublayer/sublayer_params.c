@@ -167,6 +167,7 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
         .at_norm_out = -1,
         .at_gate = -1,
         .at_alpha = -1,
+        .at_omega = -1,
         .at_qkv_map = -1,
         .at_compress = -1,
         .at_attn_extra = -1,
@@ -267,6 +268,12 @@ static void declare(const struct config *c, struct sublayer *at, int count, cons
         at->at_alpha = params_vector(p, INIT_OFF, 0, 1, n->prefix, "alpha");
     for (int k = 1; k < count; k++)
         at[k].at_alpha = at->at_alpha;
+    for (int k = 0; k < count; k++)
+        if (at[k].wiring == WIRING_ADMIN) {
+            char name[16];
+            snprintf(name, sizeof(name), "omega%s", n[k].norm + strlen("ln"));
+            at[k].at_omega = params_vector(p, INIT_ONE, 0, c->D, n[k].prefix, name);
+        }
 }
 
 static enum status make_room(struct sublayers *s, const struct config *c, int n, struct err *e)
