@@ -80,7 +80,7 @@ const struct system systems[] = {
     BUILT("routing aggregation", "1904.03100", "--variant capsules")
     BUILT("EM-routing aggregation", "1904.03100", "--variant capsules-em")
     BUILT("head disagreement", "1810.10183", "train --variant vanilla --set disagree_outputs=1 --mem 0 --ckpt disagree.safetensors")
-    CLOSED("attention guidance", "2010.02399", "A term of the training loss on probabilities, which fused kernels do not store: inference is unchanged.")
+    BUILT("attention guidance", "2010.02399", "train --variant vanilla --set guide=1,guide_previous=1,guide_first=1 --mem 0 --ckpt guided.safetensors")
     BUILT("learned sinusoid frequencies", "1706.03762", "--variant freq --workload segment")
     BUILT("FLOATER", "2003.09229", "--variant floater --workload segment")
     BUILT("complex embeddings", "1912.12333", "--variant complex --workload segment")

@@ -23,6 +23,12 @@ static inline const char *setting_needs(const char *name)
         {"tupe_buckets", "tupe_bias=1"},
         {"tupe_max_distance", "tupe_bias=1"},
         {"feature_eps", "feature_map=relu"},
+        {"guide", "guide_previous=1"},
+        {"guide_previous", "guide=1"},
+        {"guide_next", "guide=1"},
+        {"guide_first", "guide=1"},
+        {"guide_token", "guide=1"},
+        {"guide_symbol", "guide=1,guide_token=1"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(needs); i++)

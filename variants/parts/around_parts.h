@@ -10,7 +10,7 @@
 #define AROUND_PARTS(X) \
     X(head_qk_norm) X(term_forget) X(head_gate) X(term_cope) X(term_localness) X(term_man) \
     X(term_predict) X(term_camtl) X(head_diff) X(head_capsules) X(head_values) \
-    X(head_disagree)
+    X(head_disagree) X(head_guide)
 /* clang-format on */
 
 #define X(name) extern const struct around_part name;

@@ -99,6 +99,7 @@ bool around_reads_cache(const struct config *c) { ANY_WITH(reads_cache); }
 bool around_clips(const struct config *c) { ANY_WITH(clips); }
 bool around_shares(const struct config *c) { ANY_WITH(map.shared); }
 bool around_unprojects(const struct config *c) { ANY_WITH(map.unproject); }
+bool around_guides(const struct config *c) { ANY_WITH(map.scores_grad); }
 
 size_t around_add_floats(const struct config *c, struct around_call n)
 {

@@ -77,6 +77,9 @@ struct head_map {
     struct attn_grad (*softmax_grad)(const struct part_call *t, const struct attn_grad *d, int map);
     /* The gradients of operands that all of them have read, before operands_grad. */
     void (*softmaxes_grad)(const struct part_call *t, struct attn_grad *d);
+    /* Before the core goes backward: the gradient of its scores, which its implementation then must
+     * be able to return. */
+    void (*scores_grad)(const struct part_call *t, const struct attn *a, struct attn_grad *d);
     void (*join)(const struct part_call *t, float *o);
     void (*join_grad)(const struct part_call *t, float *d_o);
     /* The output, of which W_o reads `rows` in place of AT_O; x are the rows that queries are
@@ -156,6 +159,8 @@ bool around_reads_cache(const struct config *c);
 bool around_clips(const struct config *c);
 bool around_shares(const struct config *c);
 bool around_unprojects(const struct config *c);
+/* Has it one with a gradient of scores? */
+bool around_guides(const struct config *c);
 
 /* Work space of all parts, of forward or backward; the shared array. */
 struct array around_array(const struct sublayer *s, struct extent max, bool backward);

@@ -37,6 +37,7 @@ void around_scores_grad(const struct engine *g, const struct sublayer *s, const 
         else if (term->added)
             d->d_add = around_add_zeros(&t);
     }
+    AROUND_EACH(map.scores_grad, g, s, w, n, a, d);
 }
 
 float *around_add_zeros(const struct part_call *t)
