@@ -137,7 +137,8 @@
     X(exit_votes, ARCHITECTURE) \
     X(exit_window, ARCHITECTURE) \
     X(capsules_em, HEADS) \
-    X(admin, NORM)
+    X(admin, NORM) \
+    X(summary, MEMORY)
 /* clang-format on */
 
 #endif

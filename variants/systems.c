@@ -94,7 +94,7 @@ const struct system systems[] = {
     BUILT("product-key memory", "1907.05242", "--variant pkm")
     BUILT("hash experts", "2106.04426", "--variant hash")
     BUILT("expert prototypes", "2105.15082", "--variant prototypes")
-    CLOSED("one vector per past segment", "2008.07027", "Compressive memory of one row per segment: --variant compressive --set c_ratio of the segment's length.")
+    BUILT("one vector per past segment", "2008.07027", "--variant summary --workload segment")
     BUILT("transparent attention", "1808.07561", "--variant transparent --workload encdec --layers 6")
     BUILT("transparent attention in a decoder", "1808.07561", "--variant transparent --workload segment --layers 6")
     BUILT("early exit by entropy", "2004.12993", "--variant exit --workload segment --layers 6")

@@ -134,9 +134,13 @@ struct feedback_form {
     bool on, shared;
 };
 
-/* Rows that stand for all earlier segments (model/slots.h); 0 = none. */
+/* Rows that stand for earlier segments (model/slots.h); 0 = none. What writes them: attention to
+ * a segment, all of them; or its mean, one row for each segment. */
+enum slot_write { SLOTS_ATTEND, SLOTS_MEAN, SLOT_WRITES };
+extern const char *const slot_write_name[SLOT_WRITES + 1]; /* "attend" "mean" NULL */
 struct slot_form {
     int n;
+    enum slot_write write;
     float temp;
     bool bptt;
     int replay;
@@ -232,6 +236,7 @@ struct variant {
     enum recur_kind recur;
     struct feedback_form feedback;
     int slots;
+    enum slot_write slot_write;
     enum cond_kind cond;
     bool attn_bias;   /* projections have biases by default */
     bool bare_top;    /* no norm after the last layer, even if norms come first */

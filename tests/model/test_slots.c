@@ -10,15 +10,20 @@
 
 enum { BATCH = 2, TOKENS = 4, SEGMENTS = 3 };
 
-static struct config of_slots(int n, int replay)
+static struct config slots_of(const char *variant, int n, int replay)
 {
-    struct config c = config_default(variant_find("memformer"), 12, 2, 6, 16, 2, 11);
+    struct config c = config_default(variant_find(variant), 12, 2, 6, 16, 2, 11);
 
-    c.slots = (struct slot_form){.n = n, .temp = 1.5f, .bptt = replay > 0, .replay = replay};
+    c.slots.n = n;
+    c.slots.temp = 1.5f;
+    c.slots.bptt = replay > 0;
+    c.slots.replay = replay;
     c.final_ln = true;
     c.max_seq = TOKENS;
     return c;
 }
+
+static struct config of_slots(int n, int replay) { return slots_of("memformer", n, replay); }
 
 static void segment(struct model *m, int s)
 {
@@ -135,12 +140,15 @@ static void run_backward(struct model *m)
 
 /* A memory of no rows: slots alone connect the segments. The loss is a mean of numbers near ln V,
  * as in tests/model/test_grad_lm.c, of three times as many steps. */
-Test(slots, gradients_reach_earlier_writes)
+static void gradients_reach(const char *variant)
 {
-    const struct config c = of_slots(2, SEGMENTS - 1);
+    const struct config c = slots_of(variant, 2, SEGMENTS - 1);
     struct model m;
 
     open_training(&m, &c, 0);
+    const struct param *const bias = params_find(&m.lm.params, "write.1.bias");
+    for (size_t i = 0; bias && i < bias->n; i++) /* no step comes near the corners of its ReLU */
+        bias->data[i] = i % 2 ? 1 : -1;
     const struct scalar f = {last_loss, &m, 12 * U * log(c.V), 0x1p-6};
     run_backward(&m);
     for (int i = 0; i < m.lm.params.n; i++) {
@@ -150,6 +158,36 @@ Test(slots, gradients_reach_earlier_writes)
         memcpy(grad, w->grad, w->n * sizeof(*grad));
         expect_gradient_aside(&f, w->name, w->data, grad, w->n, 64 * U, 2 * f.noise / f.step);
         free(grad);
+    }
+    model_close(&m);
+}
+
+Test(slots, gradients_reach_earlier_writes) { gradients_reach("memformer"); }
+Test(slots, gradients_reach_what_made_a_vector) { gradients_reach("summary"); }
+
+/* Each segment drops the oldest vector and adds one, which is of its rows alone. */
+Test(slots, a_vector_for_each_segment)
+{
+    const struct config c = slots_of("summary", 3, 0);
+    const size_t D = (size_t)c.D, n = 3 * D;
+    struct model m;
+    float before[BATCH * 3 * 12];
+
+    open_training(&m, &c, 0);
+    lm_build_tables(&m.lm, &m.g);
+    lm_forget(&m.lm);
+    const struct slots *const slots = m.lm.drive_data;
+    for (int s = 0; s < SEGMENTS; s++) {
+        segment(&m, s);
+        memcpy(before, slots->used, sizeof(before));
+        lm_commit(&m.lm, TOKENS);
+        for (size_t b = 0; b < BATCH; b++) {
+            double length = 0;
+            cr_expect_eq(memcmp(slots->now + b * n, before + b * n + D, 2 * D * sizeof(float)), 0);
+            for (size_t e = 0; e < D; e++)
+                length += pow((double)slots->now[b * n + 2 * D + e], 2);
+            cr_expect_float_eq(length, 1, 16 * U * (double)D);
+        }
     }
     model_close(&m);
 }

@@ -30,6 +30,7 @@ const char *const exit_name[EXIT_KINDS + 1] = {"none",  "train",  "entropy", "pa
                                                "votes", "window", NULL};
 
 const char *const recur_name[RECUR_KINDS + 1] = {"shifted", "same", NULL};
+const char *const slot_write_name[SLOT_WRITES + 1] = {"attend", "mean", NULL};
 const char *const mem_start_name[MEM_STARTS + 1] = {"empty", "zeros", NULL};
 
 const char *const transparent_name[TRANSPARENT_KINDS + 1] = {"none", "top", NULL};
@@ -232,7 +233,11 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .exit = v->exit,
         .recur = v->recur,
         .feedback = v->feedback,
-        .slots = {.n = v->slots, .temp = 1, .bptt = v->slots > 0, .replay = v->slots ? 2 : 0},
+        .slots = {.n = v->slots,
+                  .write = v->slot_write,
+                  .temp = 1,
+                  .bptt = v->slots > 0,
+                  .replay = v->slots ? 2 : 0},
         .exit_tau = 0.5f,
         .cond = v->cond,
         .budget = 0.5f,

@@ -31,6 +31,10 @@ static bool votes(const struct config *c) { return c->exit == EXIT_VOTES; }
 static bool has_exit_window(const struct config *c) { return c->exit == EXIT_WINDOW; }
 static bool has_slots(const struct config *c) { return strchr(c->subs, SUB_READ); }
 static bool ponders(const struct config *c) { return c->halt != HALT_NEVER; }
+static bool slots_attend(const struct config *c)
+{
+    return has_slots(c) && c->slots.write == SLOTS_ATTEND;
+}
 static bool has_budget(const struct config *c) { return c->cond != COND_NONE; }
 static bool has_sinusoids(const struct config *c)
 {
@@ -344,12 +348,14 @@ static const struct choice others[] = {
             .scope = SCOPE_MODEL, .setting = true, .applies = has_slots, .absent = "0"),
     ROW_REAL(struct config, slots.temp, "slot_temp", 0, FLT_MAX,
              "temperature of reading and writing slots", .absent = "1", .scope = SCOPE_MODEL,
-             .applies = has_slots, SETTING),
+             .applies = slots_attend, SETTING),
     ROW_FLAG(struct config, slots.bptt, "bptt", "1: gradients reach what earlier segments wrote",
              .scope = SCOPE_MODEL, .setting = true, .applies = has_slots, .absent = "0"),
     ROW_INT(struct config, slots.replay, "replay", 0, 64,
             "earlier segments that are run again for it", .scope = SCOPE_MODEL, .setting = true,
             .applies = has_slots, .absent = "16"),
+    ROW_WORD(struct config, slots.write, "slot_write", slot_write_name, NULL, .absent = "attend",
+             .scope = SCOPE_MODEL, .applies = has_slots, .if_other = true),
     ROW_WORD(struct config, exit, "exit", exit_name, "when a position stops before the last layer",
              .absent = "none", .scope = SCOPE_MODEL, .least = 1, .applies = exits, SETTING),
     ROW_REAL(struct config, exit_power, "exit_power", 0, 1,

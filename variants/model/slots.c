@@ -18,6 +18,10 @@ static enum status add_params(struct lm *m, struct err *e)
 
     (void)e;
     params_add(p, INIT_NORMAL, 1, 2, (const int[]){c->slots.n, c->D}, "%s", "slot_bias");
+    if (slots_mean(c)) {
+        slots_mean_params(c, p);
+        return OK;
+    }
     params_map(p, config_q_width(c), c->D, "write.", "q.weight");
     params_map(p, config_kv_width(c), c->D, "write.", "k.weight");
     params_map(p, config_kv_width(c), c->D, "write.", "v.weight");
@@ -32,8 +36,9 @@ static enum status bind(struct lm *m, const struct engine *g, struct arena *a, s
     struct sublayers *const sublayers = &m->sublayers;
     const struct extent max = m->max;
     const size_t B = (size_t)max.B, L = (size_t)max.L, S = (size_t)c->slots.n;
-    const size_t wide = B * S * (size_t)config_q_width(c);
-    const size_t rows = B * L * (size_t)config_q_width(c);
+    const bool mean = slots_mean(c);
+    const size_t wide = mean ? 0 : B * S * (size_t)config_q_width(c);
+    const size_t rows = mean ? 0 : B * L * (size_t)config_q_width(c);
     struct past_segment *const past = t->past;
 
     (void)g;
@@ -55,7 +60,9 @@ static enum status bind(struct lm *m, const struct engine *g, struct arena *a, s
         *of_slots[i] = arena_f32(a, PART_ACTIVATIONS, wide);
     t->k = arena_f32(a, PART_ACTIVATIONS, rows);
     t->v = arena_f32(a, PART_ACTIVATIONS, rows);
-    t->p = arena_f32(a, PART_SCORES, B * (size_t)c->H * S * (L + 1));
+    t->p = arena_f32(a, PART_SCORES, mean ? 0 : B * (size_t)c->H * S * (L + 1));
+    t->mean = arena_f32(a, PART_ACTIVATIONS, mean ? B * (size_t)c->D : 0);
+    t->hidden = arena_f32(a, PART_ACTIVATIONS, mean ? B * (size_t)c->D : 0);
     t->tokens = arena_take(a, PART_ACTIVATIONS, B * L * sizeof(int32_t));
     for (int i = 0; i < sublayers->n; i++)
         if (sublayers->at[i].kind == &sublayer_read) {
@@ -69,8 +76,7 @@ static enum status bind(struct lm *m, const struct engine *g, struct arena *a, s
 
 /* ---- reading and writing -------------------------------------------------------------------- */
 
-/* y = x / |x|; returns |x|. */
-static float unit(float *y, const float *x, int n)
+float slots_unit(float *y, const float *x, int n)
 {
     double sum = 0;
 
@@ -99,7 +105,7 @@ static void enter(struct lm *m, const int32_t *tokens, int B, int L)
     t->begins = !any(t->now, slot_floats(t, B));
     if (t->begins)
         for (int j = 0; j < B * S; j++)
-            unit(t->used + (ptrdiff_t)j * D, t->w[S_BIAS].data + (ptrdiff_t)(j % S) * D, D);
+            slots_unit(t->used + (ptrdiff_t)j * D, t->w[S_BIAS].data + (ptrdiff_t)(j % S) * D, D);
     else
         memcpy(t->used, t->now, slot_floats(t, B) * sizeof(float));
     memcpy(t->tokens, tokens, (size_t)(B * L) * sizeof(*tokens));
@@ -151,6 +157,11 @@ static void write(struct slots *t, const struct engine *g, int B, int L)
 {
     const struct config *const c = t->c;
     const int S = c->slots.n, D = c->D;
+
+    if (slots_mean(c)) {
+        slots_mean_write(t, g, B, L);
+        return;
+    }
     const ptrdiff_t items = (ptrdiff_t)B * c->H * S;
 
     map(g, &t->w[S_Q], t->q, t->used, B * S);
@@ -166,7 +177,7 @@ static void write(struct slots *t, const struct engine *g, int B, int L)
         float *const m = t->next + (ptrdiff_t)j * D;
         for (int e = 0; e < D; e++)
             m[e] += t->w[S_BIAS].data[(ptrdiff_t)(j % S) * D + e];
-        t->length[j] = unit(m, m, D);
+        t->length[j] = slots_unit(m, m, D);
     }
 }
 
@@ -189,6 +200,8 @@ static double flop(const struct lm *m, int B, int L, int M)
     const double S = (double)B * c->slots.n, rows = (double)B * L, D = c->D;
     const double q = config_q_width(c), kv = config_kv_width(c);
 
+    if (slots_mean(c))
+        return plain_flop(m, B, L, M) + slots_mean_flop(c, B, L);
     return plain_flop(m, B, L, M) + 2 * S * D * (2 * q + 2 * kv) + 4 * rows * D * kv +
            4 * S * q * (L + 1);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Slots (Wu et al. 2020, "Memformer", arXiv:2010.06891): S rows of a model that summarise any
- * number of earlier segments. Every layer reads them (sublayer_read.c); after a
+ * number of earlier segments, or each of the last S of them (slots_mean.c). Every layer reads them (sublayer_read.c); after a
  * segment each slot attends to itself and to the segment's rows h, as the output reads them,
  * forgets towards a trained row v_j and is made as long as 1:
  *
@@ -37,7 +37,7 @@ struct past_ring {
 struct slots {
     const struct config *c;
     struct sublayers *sublayers;
-    const struct param *w; /* bias, W_q, W_k, W_v, W_o */
+    const struct param *w; /* bias, W_q, W_k, W_v, W_o; of slots_mean.c bias and its own */
     enum mem_kind mem;
     struct extent max;
     float *now;             /* [B,S,D] carried; zeros = none yet */
@@ -49,6 +49,7 @@ struct slots {
     float *q, *ks, *vs, *o; /* [B,S,H dh] */
     float *k, *v;           /* [B,L,Hkv dh] */
     float *p;               /* [B,H,S,1+L] */
+    float *mean, *hidden;   /* [B,D] of slots_mean.c */
     int32_t *tokens;        /* [B,L] of the last forward */
     /* Training only. */
     float *d; /* [B,S,D] gradient of used, gathered by those who read them */
@@ -70,6 +71,16 @@ static inline size_t slot_floats(const struct slots *t, int B)
 {
     return (size_t)B * (size_t)t->c->slots.n * (size_t)t->c->D;
 }
+static inline bool slots_mean(const struct config *c) { return c->slots.write == SLOTS_MEAN; }
+/* y [n] = x / |x|; returns |x|. Back: d <- (d - (d.y) y) / length. */
+float slots_unit(float *y, const float *x, int n);
+void slots_unit_grad(float *d, const float *y, float length, int n);
+/* One row for each segment, slots_mean.c: t->next of t->h [B,L,D]; from d_next to d_h and to what is
+ * added to d. d_r and d_q have the gradients of the new row and of what it is made of. */
+void slots_mean_params(const struct config *c, struct params *p);
+void slots_mean_write(struct slots *t, const struct engine *g, int B, int L);
+void slots_mean_grad(struct slots *t, const struct engine *g, int B, int L);
+double slots_mean_flop(const struct config *c, int B, int L);
 enum status slots_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e);
 void slots_free(struct lm *m);
 void slots_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L);

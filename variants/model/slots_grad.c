@@ -51,8 +51,9 @@ enum status slots_bind_grad(struct lm *m, const struct engine *g, struct arena *
 {
     struct slots *const t = m->drive_data;
     const size_t B = (size_t)t->max.B, L = (size_t)t->max.L, D = (size_t)t->c->D;
-    const size_t wide = B * (size_t)t->c->slots.n * (size_t)config_q_width(t->c);
-    const size_t rows = B * L * (size_t)config_q_width(t->c);
+    const bool mean = slots_mean(t->c);
+    const size_t wide = mean ? B * D : B * (size_t)t->c->slots.n * (size_t)config_q_width(t->c);
+    const size_t rows = mean ? 0 : B * L * (size_t)config_q_width(t->c);
 
     (void)g;
     if (!make_room(t))
@@ -92,8 +93,7 @@ void slots_free(struct lm *m)
 
 /* ---- gradients ------------------------------------------------------------------------------ */
 
-/* d <- (d - (d.y) y) / length, y the unit row. */
-static void unit_grad(float *d, const float *y, float length, int n)
+void slots_unit_grad(float *d, const float *y, float length, int n)
 {
     double along = 0;
 
@@ -163,10 +163,14 @@ static void write_grad(struct slots *t, const struct engine *g, int B, int L)
     const struct config *const c = t->c;
     const int S = c->slots.n, D = c->D, sharing = c->H / c->kv_heads;
 
+    if (slots_mean(c)) {
+        slots_mean_grad(t, g, B, L);
+        return;
+    }
     memcpy(t->d_r, t->d_next, slot_floats(t, B) * sizeof(float));
     for (int j = 0; j < B * S; j++) {
         const ptrdiff_t at = (ptrdiff_t)j * D;
-        unit_grad(t->d_r + at, t->next + at, t->length[j], D);
+        slots_unit_grad(t->d_r + at, t->next + at, t->length[j], D);
         for (int e = 0; e < D; e++)
             t->w[S_BIAS].grad[(ptrdiff_t)(j % S) * D + e] += t->d_r[at + e];
     }
@@ -193,7 +197,7 @@ static void first_grad(struct slots *t, int B)
         double length = 0;
         for (int e = 0; e < D; e++)
             length += (double)t->w[S_BIAS].data[row + e] * (double)t->used[at + e];
-        unit_grad(t->d + at, t->used + at, (float)length, D);
+        slots_unit_grad(t->d + at, t->used + at, (float)length, D);
         for (int e = 0; e < D; e++)
             t->w[S_BIAS].grad[row + e] += t->d[at + e];
     }
