@@ -10,6 +10,9 @@
  *   Z_0 = A_2^T / (largest row sum * largest column sum)
  *   Z <- Z/4 (13 I - A_2 Z (15 I - A_2 Z (7 I - A_2 Z)))
  *
+ * With `landmark_identity` g, Z is that of A_2 + g I, which is not singular where landmarks are
+ * alike: CSALR (Chen et al. 2020, "Compressed Self-Attention via Low-Rank Approximation") has 1.
+ *
  * Q~ and K~ are means of m parts of the text, so this is for whole texts; conv is depth-wise over
  * time. With a landmark for each token and many iterations it is full attention. */
 #include "variant.h"

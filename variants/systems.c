@@ -126,6 +126,7 @@ const struct system systems[] = {
     BUILT("Informer", "2012.07436", "--variant informer --mem 0")
     BUILT("ETC", "2004.08483", "--variant etc --mem 0")
     BUILT("Nystromformer", "2102.03902", "--variant nystrom --mem 0")
+    BUILT("Nystrom with an identity (CSALR)", "2020", "--variant nystrom --set landmark_identity=1 --mem 0")
     BUILT("Poolingformer", "2105.04371", "--variant poolingformer")
     BUILT("Set Transformer", "1810.00825", "--variant set --mem 0")
     BUILT("HIBERT", "1905.06566", "check --golden tests/golden/hierarchical.safetensors")

@@ -120,6 +120,7 @@ static const char *const named[] = {
     "ETC",
     "Linformer",
     "Nystromformer",
+    "Nystrom with an identity (CSALR)",
     "memory-compressed attention",
     "clustered attention",
     "Informer",

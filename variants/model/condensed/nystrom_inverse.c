@@ -81,6 +81,8 @@ static void softmax_rows(const struct nystrom_head *n)
 void nystrom_invert(const struct nystrom_head *n)
 {
     softmax_rows(n);
+    if (n->ridge > 0)
+        diagonal(n, n->a, n->ridge);
     const struct sums most = largest(n);
     for (int i = 0; i < n->m; i++)
         for (int j = 0; j < n->m; j++)
@@ -133,8 +135,10 @@ void nystrom_invert_grad(const struct nystrom_head *n, const struct nystrom_head
             d_a[j * m + i] += d_z[i * m + j] / both;
             through += d_z[i * m + j] * n->a[j * m + i];
         }
-    for (ptrdiff_t j = 0; j < m; j++) /* rows of a softmax have the sum 1, whatever the scores */
+    for (ptrdiff_t j = 0; j < m; j++) /* rows have the same sum, whatever the scores */
         d_a[j * m + most.at] -= through / (both * most.column);
+    if (n->ridge > 0) /* A_2 itself */
+        softmax_rows(n);
     n->g->ops.softmax_grad(&(struct softmax_grad){
         .d = d_a, .p = n->a, .ld = m, .rows = n->m, .cols = n->m, .threads = 1});
     mm_here(n->g, NN, n->m, n->dh, n->m, n->scale, d_a, m, n->k, n->row, 0, d->to, n->row);

@@ -14,10 +14,10 @@ struct nystrom_head {
     const struct engine *g;
     int m, dh, iterations;
     ptrdiff_t row;
-    float scale;
+    float scale, ridge;
     const float *q, *k, *o; /* Q~, K~, A_3 v */
     float *to;              /* Z A_3 v */
-    float *a, *z;           /* A_2; iterates, then temporary matrices */
+    float *a, *z;           /* A_2 + ridge I; iterates, then temporary matrices */
 };
 
 /* A_2, all iterates and `to`. */

@@ -8,12 +8,14 @@
 #include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 struct nystrom {
     int landmarks, iterations;
-    int taps; /* of the convolution; 0 = none */
+    int taps;    /* of the convolution; 0 = none */
+    float ridge; /* times the identity, added to A_2 */
 };
 
 static const struct choice choices[] = {
@@ -24,6 +26,9 @@ static const struct choice choices[] = {
     ROW_INT(struct nystrom, taps, "conv_taps", 0, 1 << 12,
             "tokens that the convolution of values reads; 0 = none", .scope = SCOPE_LAYER,
             .setting = true, .key = "conv_kernel", .absent = "0"),
+    ROW_REAL(struct nystrom, ridge, "landmark_identity", 0, FLT_MAX,
+             "times the identity, added to what landmarks see of each other", .scope = SCOPE_LAYER,
+             .absent = "0", .if_other = true, SETTING),
     {0},
 };
 
@@ -237,6 +242,7 @@ static struct nystrom_head head_at(const struct engine *g, const struct config *
                                  .iterations = numbers(c)->iterations,
                                  .row = row,
                                  .scale = c->scale,
+                                 .ridge = numbers(c)->ridge,
                                  .q = array[NY_Q] + first,
                                  .k = array[CO_FAR_K] + first,
                                  .o = array[NY_O] + first,
@@ -398,7 +404,7 @@ static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
 }
 
 /* A matrix of landmarks may be as good as singular, that of two by chance: a singular value t of it
- * is x = t^2 / c of A_2 Z_0, c the product of the largest sums. While x is small, a step multiplies
+ * (with an identity added, less so) is x = t^2 / c of A_2 Z_0, c the product of the largest sums. While x is small, a step multiplies
  * it by 13/4, so that p steps give such a direction the factor (13/4)^p t / c at most, and a change
  * dA of A_2 becomes (13/4)^p |dA| / c of Z. Rows of A_2 have the sum 1, and the largest sum of a
  * column is at least that: c >= 1. Scores that are off by e change a row of a softmax by 2 e at
