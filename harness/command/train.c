@@ -196,7 +196,7 @@ static void print_report(struct session_of_training *s, const struct train_row *
 {
     const enum progress how = s->show.how;
     const bool validated = !isnan(row->valid_nats) || !isnan(row->valid_return);
-    char valid[64] = "", step[48], line[512];
+    char valid[64] = "", right[32] = "", step[48], line[512];
     size_t n = 0;
 
     if (how == PROGRESS_NONE ||
@@ -206,14 +206,16 @@ static void print_report(struct session_of_training *s, const struct train_row *
         n = (size_t)snprintf(valid, sizeof(valid), "  valid %.4f", row->valid_nats);
     if (!isnan(row->valid_answer_nats))
         snprintf(valid + n, sizeof(valid) - n, " answers %.4f", row->valid_answer_nats);
+    if (!isnan(row->valid_accuracy))
+        snprintf(right, sizeof(right), "  %.1f %% right", 100 * row->valid_accuracy);
     step_text(s, step, sizeof(step));
     const double done = progress_of(s), left = trained_s(s) * (1 - done) / fmax(1e-9, done);
     if (s->t.play)
         play_report(s, row, step, duration_text(fmax(0, left)).s, line, sizeof(line));
     else
         snprintf(line, sizeof(line),
-                 "%s  loss %.4f%s nats/%s  %s tokens/s  %s left  norm %.2f  lr %.2e", step,
-                 row->loss_nats, valid, s->t.corpus.unit, units_rate(row->tokens_per_s).s,
+                 "%s  loss %.4f%s nats/%s%s  %s tokens/s  %s left  norm %.2f  lr %.2e", step,
+                 row->loss_nats, valid, s->t.corpus.unit, right, units_rate(row->tokens_per_s).s,
                  duration_text(fmax(0, left)).s, row->grad_norm, row->lr);
     terminal_line_clear(&s->show.line);
     if (how == PROGRESS_BAR)
@@ -255,6 +257,7 @@ static void put_losses(struct train_row *row, const struct session_of_training *
         return;
     row->valid_nats = valid->nll;
     row->valid_floor_nats = valid->floor;
+    row->valid_accuracy = valid->accuracy;
     row->valid_answer_nats = valid->answers.nll;
     row->valid_answer_floor_nats = valid->answers.floor;
 }

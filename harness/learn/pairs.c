@@ -37,6 +37,20 @@ void pairs_read(const struct pairs *p, const uint8_t *text, size_t i, int32_t *s
     }
 }
 
+int pairs_right(const float *logits, const int32_t *targets, int n, int V)
+{
+    int right = 0;
+
+    for (int k = 0; k < n; k++) {
+        const float *const row = logits + (ptrdiff_t)k * V;
+        int most = 0;
+        for (int v = 1; v < V; v++)
+            most = row[v] > row[most] ? v : most;
+        right += most == targets[k];
+    }
+    return right;
+}
+
 double pairs_floor(const struct pairs *p, const struct corpus *c, size_t i, const float *nll,
                    struct answers *a)
 {

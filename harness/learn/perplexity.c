@@ -78,6 +78,7 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     row.ppl_ci95_low = exp(p->nll_low * share);
     row.ppl_ci95_high = exp(p->nll_high * share);
     row.ppl_floor = exp(p->nll_floor * share);
+    row.accuracy = p->accuracy;
     row.answers_scored = (int64_t)p->answers;
     row.answer_nll_nats = p->answer_nll;
     row.answer_floor_nats = p->answer_floor;

@@ -7,6 +7,7 @@
 #include "harness/util/terminal.h"
 #include "harness/util/text.h"
 #include "harness/util/units.h"
+#include "pairs.h"
 #include "score.h"
 
 #include <math.h>
@@ -16,7 +17,7 @@
 /* The screen's columns, which Markdown has too. Bits per unit come first; where a unit is not a
  * byte, those of a byte stand beside them, which alone compare models with different tokens. The
  * floor is that of the text's true source, where it is known; answers, and their own, stand beside
- * it where the source has some. */
+ * it where the source has some, and of targets how many are the most likely tokens. */
 enum {
     SEQ,
     MEM,
@@ -26,6 +27,7 @@ enum {
     FLOOR,
     ANSWERS,
     LEAST,
+    RIGHT,
     PPL,
     DELTA,
     KL,
@@ -91,7 +93,7 @@ static bool shows_bytes(const struct perplexity_row *row, const struct options *
 void perplexity_print(FILE *f, const struct perplexity_row *row, const struct options *opt,
                       bool first, bool md)
 {
-    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 9, 6, 7, 6, 8, 8, 8, 6, 8, 8, 6};
+    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 9, 6, 7, 6, 7, 8, 8, 8, 6, 8, 8, 6};
     const bool typed =
         opt && (opt->chosen[CHOICE_dtype].n > 0 || opt->chosen[CHOICE_kv_dtype].n > 0);
     const struct variant *const v = variant_find(row->variant);
@@ -103,8 +105,8 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
     struct screen s = {.n = 0};
     char bits[48], ppl[48], speed[48], reason[2 * LINE_SIZE], text[SCREEN_COLUMNS][64] = {{0}};
     const char *name[SCREEN_COLUMNS] = {
-        "seq", "mem",      bits,      "95 % interval", "bits/byte", "floor", "answers", "floor",
-        ppl,   "vs f32 %", "KL nats", "same %",        "scored",    speed,   "layers"};
+        "seq",     "mem", bits,       "95 % interval", "bits/byte", "floor",  "answers", "floor",
+        "right %", ppl,   "vs f32 %", "KL nats",       "same %",    "scored", speed,     "layers"};
 
     snprintf(bits, sizeof(bits), "bits/%.20s", row->unit);
     snprintf(ppl, sizeof(ppl), "ppl/%.20s", row->unit);
@@ -121,6 +123,7 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
                  row->answer_nll_nats / log(2));
         snprintf(text[LEAST], 64, isfinite(row->answer_floor_nats) ? "%.4f" : "-",
                  row->answer_floor_nats / log(2));
+        snprintf(text[RIGHT], 64, isfinite(row->accuracy) ? "%.2f" : "-", 100 * row->accuracy);
         snprintf(text[PPL], 64, "%.4f", row->ppl);
         snprintf(text[DELTA], 64, isfinite(row->ppl_delta_pct) ? "%+.4f" : "-", row->ppl_delta_pct);
         snprintf(text[KL], 64, isfinite(row->kl_nats) ? "%.2g" : "-", row->kl_nats);
@@ -132,6 +135,7 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
     }
     for (int k = 0; k < SCREEN_COLUMNS; k++) {
         if (((k == ANSWERS || k == LEAST) && !synthetic_asks(row->corpus)) ||
+            (k == RIGHT && strcmp(row->unit, PAIRS_UNIT) != 0) ||
             ((k == DELTA || k == KL || k == SAME) && !typed) ||
             (k == BYTES && !shows_bytes(row, opt)) ||
             (k == FLOOR && !isfinite(row->ppl_floor) && !synthetic_named(row->corpus)) ||

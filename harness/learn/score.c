@@ -412,7 +412,7 @@ static bool has_floor(const struct stream *t)
 
 /* All pairs, in place of windows. */
 static enum status score_pairs(struct stream *t, struct sums *sums, double *total, double *floor,
-                               struct answers *a, struct err *e)
+                               double *right, struct answers *a, struct err *e)
 {
     enum status st = OK;
     int64_t told_ns = clock_wall_ns();
@@ -421,6 +421,9 @@ static enum status score_pairs(struct stream *t, struct sums *sums, double *tota
         double sum = 0;
         pairs_read(&t->pairs, t->corpus.bytes, i, t->source, t->tokens, t->targets);
         st = forward(t, 1, t->L, t->L, e);
+        if (st == OK)
+            *right += lm_has_logits(&t->lm) ? pairs_right(t->lm.logits, t->targets, t->L, t->lm.c.V)
+                                            : NAN;
         for (int k = 0; k < t->L && st == OK; k++) {
             sum += (double)t->nll[k];
             t->place[place_of(k)] += (double)t->nll[k];
@@ -444,13 +447,13 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
     struct source_memo memo = {0};
     struct answers a = {0};
     struct sums sums = {0};
-    double total = 0, floor = 0, tokens = 0, scored = 0;
+    double total = 0, floor = 0, right = 0, tokens = 0, scored = 0;
     struct windows windows;
     struct window w;
     enum status st = OK;
 
     if (pairs) {
-        st = score_pairs(t, &sums, &total, &floor, &a, e);
+        st = score_pairs(t, &sums, &total, &floor, &right, &a, e);
         tokens = scored = (double)t->pairs.n * t->L;
     }
     for (size_t d = 0; d < t->text.n_docs && st == OK && !pairs; d++) {
@@ -488,6 +491,7 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
                                 : t->mask_share > 0 ? masked_unit(t->text.unit)
                                                     : t->text.unit,
                         .floor = floors ? floor / tokens : NAN,
+                        .accuracy = pairs ? right / tokens : NAN,
                         .answers = answers_mean(a),
                         .tokens = tokens,
                         .scored = scored,

@@ -18,13 +18,14 @@
 enum { SCORE_PLACES = 11 };
 
 struct score {
-    double nll;               /* mean, nats per token: sum / tokens */
-    double sum;               /* nats, weighed as --count says */
-    double words, bytes;      /* of the text; NAN where part of it is dropped */
-    double oov;               /* words read as <unk>; NAN without a list of words */
-    const char *unit;         /* what a token is */
-    char note[256];           /* on the text; "" = nothing */
-    double floor;             /* of the true source on these tokens; NAN for a file */
+    double nll;          /* mean, nats per token: sum / tokens */
+    double sum;          /* nats, weighed as --count says */
+    double words, bytes; /* of the text; NAN where part of it is dropped */
+    double oov;          /* words read as <unk>; NAN without a list of words */
+    const char *unit;    /* what a token is */
+    char note[256];      /* on the text; "" = nothing */
+    double floor;        /* of the true source on these tokens; NAN for a file */
+    double accuracy; /* of pairs: share of target tokens that are the most likely ones; else NAN */
     struct answers answers;   /* of a generated text */
     double nll_low, nll_high; /* 95 % interval, from the spread of the segments' means */
     double tokens, segments;  /* tokens: what the sum is divided by */

@@ -40,6 +40,7 @@ static enum status score(struct report *r, const struct options *opt, struct pro
         r->nll_low = s.score.nll_low;
         r->nll_high = s.score.nll_high;
         r->nll_floor = s.score.floor;
+        r->accuracy = s.score.accuracy;
         r->answers = s.score.answers.tokens;
         r->answer_nll = s.score.answers.nll;
         r->answer_floor = s.score.answers.floor;

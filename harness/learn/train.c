@@ -506,5 +506,6 @@ struct validation trainer_validate(struct trainer *t)
                                .returned = NAN,
                                .returned_error = NAN,
                                .floor = t->valid_corpus.generated ? floor / (double)tokens : NAN,
+                               .accuracy = NAN,
                                .answers = answers_mean(a)};
 }

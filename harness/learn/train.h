@@ -96,6 +96,8 @@ enum { VALID_TOKENS = 32768 };
  * on the same tokens (NAN for a file). */
 struct validation {
     double nll, floor;
+    double
+        accuracy; /* share of the target tokens of pairs that are the most likely ones, else NAN */
     double returned, returned_error; /* of a task: mean, standard error; else NAN */
     struct answers answers;
 };

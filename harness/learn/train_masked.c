@@ -88,5 +88,6 @@ struct validation masked_validate(struct trainer *t)
                                .returned = NAN,
                                .returned_error = NAN,
                                .floor = NAN,
+                               .accuracy = NAN,
                                .answers = {NAN, NAN, NAN, NAN}};
 }

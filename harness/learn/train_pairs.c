@@ -80,7 +80,8 @@ struct validation pairs_validate(struct trainer *t)
     struct lm *const m = &t->valid_lm;
     struct pairs p = t->pairs;
     struct answers a = {0};
-    double sum[] = {0, 0, 0, 0, 0, 0, 0};
+    const bool logits = lm_has_logits(m);
+    double sum[] = {0, 0, 0, 0, 0, 0, 0, 0};
 
     p.n = t->valid.n / (size_t)(p.source + p.target + 1);
     lm_build_tables(m, &t->engine);
@@ -91,6 +92,8 @@ struct validation pairs_validate(struct trainer *t)
             sum[0] += (double)t->nll[k];
         sum[1] += pairs_floor(&p, &t->valid_corpus, i, t->nll, &a);
         sum[2] += t->L;
+        if (logits)
+            sum[7] += pairs_right(m->logits, t->targets, t->L, m->c.V);
     }
     sum[3] = a.nll;
     sum[4] = a.floor;
@@ -102,5 +105,6 @@ struct validation pairs_validate(struct trainer *t)
                                .returned = NAN,
                                .returned_error = NAN,
                                .floor = sum[1] / sum[2],
+                               .accuracy = logits ? sum[7] / sum[2] : NAN,
                                .answers = answers_mean(a)};
 }

@@ -205,6 +205,7 @@ struct validation play_validate(struct trainer *t)
                                .floor = NAN,
                                .returned = mean,
                                .returned_error = sqrt(fmax(0, squares / n - mean * mean) / n),
+                               .accuracy = NAN,
                                .answers = answers_mean((struct answers){0})};
 }
 

@@ -175,6 +175,8 @@
     X(real, tokens_per_s, "1/s", "tokens scored per second")                                       \
     X(real, layers_run, "layers", "layers that a token ran, on average; empty where all run all")  \
     X(real, layers_run_p90, "layers", "layers that nine of ten tokens do not exceed")              \
+    X(real, accuracy, "",                                                                          \
+      "share of the tokens of targets that are the most likely ones; empty without an encoder")    \
     X(i64, answers_scored, "tokens", "scored tokens that a generated text calls answers")          \
     X(real, answer_nll_nats, "nats", "mean nll of the answers; empty without any")                 \
     X(real, answer_floor_nats, "nats", "mean nll of the answers under the true source")            \
@@ -287,6 +289,8 @@
       "loss of the true source on the same tokens, if the text is generated")                      \
     X(real, valid_answer_nats, "nats", "valid_nats of the tokens that the source calls answers")   \
     X(real, valid_answer_floor_nats, "nats", "valid_floor_nats of the answers")                    \
+    X(real, valid_accuracy, "",                                                                    \
+      "share of the tokens of targets that are the most likely ones; empty without an encoder")    \
     X(i64, ranks, "", "processes that share the batch (MPI)")                                      \
     X(i64, nodes, "", "machines that they are on")                                                 \
     X(real, comm_ns, "ns", "mean wait of a step for gradients of other ranks")                     \

@@ -46,6 +46,7 @@
     X(nll_low)                                                                                     \
     X(nll_high)                                                                                    \
     X(nll_floor)                                                                                   \
+    X(accuracy)                                                                                    \
     X(answers)                                                                                     \
     X(answer_nll)                                                                                  \
     X(answer_floor)                                                                                \

@@ -101,6 +101,16 @@ Test(train_pairs, translations_have_one_dictionary)
     }
 }
 
+/* The first of equal ones counts as the most likely. */
+Test(train_pairs, right_is_what_is_most_likely)
+{
+    static const float logits[] = {0, 2, 1, 3, 3, 3, -5, -4, -4.5f, 1, 0, 0};
+    static const int32_t targets[] = {1, 0, 2, 1};
+
+    cr_expect_eq(pairs_right(logits, targets, 4, 3), 2);
+    cr_expect_eq(pairs_right(logits, targets, 2, 3), 2);
+}
+
 /* ---- training ------------------------------------------------------------------------------ */
 
 /* Deterministic targets have no loss. A decoder that reads no source stays at ln 6. */
@@ -122,6 +132,9 @@ Test(train_pairs, the_loss_goes_to_its_floor, .timeout = 240)
         cr_expect_gt(first, 1.3, "%s: %g", lines[i], first);
         cr_expect(SANITIZED || v.nll < 0.4, "%s: %g nats", lines[i], v.nll);
         cr_expect_eq(v.floor, 0, "%s: floor %g", lines[i], v.floor);
+        /* a token that is not the most likely one has at most half of the probability */
+        cr_expect(v.accuracy <= 1 && 1 - v.accuracy <= v.nll / log(2), "%s: %g right, %g nats",
+                  lines[i], v.accuracy, v.nll);
         cr_expect_float_eq(v.answers.nll, v.nll, 1e-9, "%s: all targets are answers", lines[i]);
         trainer_close(&t);
         options_free(&o);
@@ -185,6 +198,7 @@ Test(train_pairs, a_checkpoint_is_scored_pair_by_pair)
     struct err e = {""};
     char path[FILE_PATH];
     double sum = 0;
+    int right = 0;
 
     folder_path(path, "m.safetensors");
     open_trainer(&t, &o, "--variant learned --corpus " TEXT);
@@ -204,7 +218,9 @@ Test(train_pairs, a_checkpoint_is_scored_pair_by_pair)
         lm_forward(&t.valid_lm, &t.engine, t.tokens, 1, 5, 5, t.targets, nll);
         for (int k = 0; k < 5; k++)
             sum += (double)nll[k];
+        right += pairs_right(t.valid_lm.logits, t.targets, 5, t.valid_lm.c.V);
     }
+    cr_expect_float_eq(r.accuracy, right / 500.0, 1e-12);
     cr_expect_float_eq(r.sum, sum, 1e-9 * sum, "%.9g, %.9g", r.sum, sum);
     corpus_close(&text);
 
