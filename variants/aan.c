@@ -32,6 +32,7 @@ static void build(struct steps *t)
 const struct mixer mixer_aan = {
     .name = "aan",
     .kind = &sublayer_sums,
+    .unscaled = true,
     .prefix = "aan.",
     .counts = true,
     .has_ffn = true,

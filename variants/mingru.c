@@ -74,6 +74,7 @@ static void build(struct steps *t)
 const struct mixer mixer_mingru = {.name = "mingru",
                                    .numbers = &numbers,
                                    .kind = &sublayer_steps,
+                                   .unscaled = true,
                                    .build = build,
                                    .excludes = EXCLUDES(HAS_GROUPS)};
 

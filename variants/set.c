@@ -18,6 +18,7 @@
 const struct mixer mixer_isab = {.name = "isab",
                                  .numbers = &isab_numbers,
                                  .kind = &sublayer_isab,
+                                 .unscaled = true,
                                  .both = true,
                                  .excludes = EXCLUDES(HAS_CAUSAL, HAS_GROUPS, HAS_ATTN_BIAS)};
 

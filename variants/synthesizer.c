@@ -15,10 +15,12 @@
 const struct mixer mixer_synth_dense = {.name = "synth_dense",
                                         .numbers = &synthesizer_numbers,
                                         .kind = &sublayer_synthesizer,
+                                        .unscaled = true,
                                         .windowed = true};
 const struct mixer mixer_synth_random = {.name = "synth_random",
                                          .numbers = &synthesizer_numbers,
                                          .kind = &sublayer_synthesizer,
+                                         .unscaled = true,
                                          .windowed = true};
 
 const struct variant variant_synthesizer = {

@@ -251,13 +251,13 @@ struct variant {
         bool per_head, keys_only;
         int clip;
     } shaw;
+    bool em_routing;          /* of head_capsules by default: EM, not dynamic routing */
     const char *head_windows; /* default, as text; NULL = none */
     struct layer_list layer_windows, layer_rope_base;
     enum rope_scaling rope_scaling; /* of pos_rope, by default to 4 times the context */
     int stream_sinks, window;       /* see struct config */
     int lazy_group;                 /* see struct config */
     bool whole;                     /* its layers run in a model only */
-    bool em_routing;          /* of head_capsules by default: EM, not dynamic routing */
     bool share_qk;                  /* see struct config */
     bool bidirectional;             /* it is defined for whole texts only: no past, no next token */
 };

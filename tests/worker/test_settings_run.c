@@ -27,6 +27,7 @@ static const char *const elsewhere[] = {"aux_coef",
                                         "bptt",
                                         "replay",
                                         "slot_temp",
+                                        "slot_write",
                                         "task_dim",
                                         "d_nope",
                                         "d_rope",
@@ -95,6 +96,44 @@ static bool run(struct bench_case *c, const struct bench_case *like, const struc
         job_close(j);
     }
     return false;
+}
+
+/* Settings that many variants have: each that lists one obeys it, in a layer or in a model deep
+ * enough for layers of each kind. */
+Test(settings_run, variants_obey_what_they_list, .timeout = 600)
+{
+    static const char *const lines[][2] = {{"scale", "scale=0.3"}, {"head_eps", "head_eps=0.5"}};
+    struct options o[2];
+    struct plan p[2];
+
+    must_plan(&p[0], &o[0], "-V xl -b ref -w layer --seq 160 --mem 0 --d-model 32 --heads 4");
+    must_plan(&p[1], &o[1],
+              "-V xl -b ref -w segment --layers 4 --seq 160 --mem 0 --d-model 32 --heads 4");
+    for (size_t k = 0; k < ARRAY_LEN(lines); k++)
+        for (int v = 0; variants[v]; v++) {
+            const struct config c = config_default(variants[v], D, H, D / H, 64, 4, V);
+            struct settings all = {0};
+            const struct choice *s;
+            bool runs = false, changes = false;
+            while ((s = setting_next(&all)) && strcmp(s->name, lines[k][0]) != 0)
+                continue;
+            cr_assert_not_null(s);
+            for (int i = variants[v]->whole; i < 2 && setting_applies(s, &c) && !changes; i++) {
+                struct bench_case of[2];
+                struct job usual = {0}, other = {0};
+                if (!run(&of[0], &p[i].cases[0], variants[v], "", false, &usual))
+                    continue;
+                runs = true;
+                if (run(&of[1], &p[i].cases[0], variants[v], lines[k][1], false, &other)) {
+                    changes = memcmp(other.out, usual.out, usual.n_out * sizeof(float)) != 0;
+                    job_close(&other);
+                }
+                job_close(&usual);
+            }
+            cr_expect_eq(changes, runs, "%s lists %s", variants[v]->name, lines[k][0]);
+        }
+    for (int i = 0; i < 2; i++)
+        drop_plan(&p[i], &o[i]);
 }
 
 Test(settings_run, each_changes_something, .timeout = 600)

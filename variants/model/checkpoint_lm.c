@@ -69,7 +69,6 @@ static enum status as_its_variant(const struct safetensors *s, const struct conf
                             : c->recur != own.recur                   ? "recur"
                             : c->feedback.on != own.feedback.on       ? "feedback"
                             : (c->slots.n > 0) != (own.slots.n > 0)   ? "slots"
-                            : c->slots.write != own.slots.write       ? "slot_write"
                             : c->exit != own.exit                     ? "exit"
                             : c->cond != own.cond                     ? "cond"
                                                                       : NULL;

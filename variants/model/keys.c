@@ -9,6 +9,7 @@
 #include "variants/parts/latent.h"
 #include "variants/parts/mem.h"
 #include "variants/parts/parts.h"
+#include "variants/steps/mix.h"
 
 #include <float.h>
 #include <stdio.h>
@@ -30,11 +31,11 @@ static bool has_targets(const struct config *c) { return c->aux_targets > 1; }
 static bool votes(const struct config *c) { return c->exit == EXIT_VOTES; }
 static bool has_exit_window(const struct config *c) { return c->exit == EXIT_WINDOW; }
 static bool has_slots(const struct config *c) { return strchr(c->subs, SUB_READ); }
-static bool ponders(const struct config *c) { return c->halt != HALT_NEVER; }
 static bool slots_attend(const struct config *c)
 {
     return has_slots(c) && c->slots.write == SLOTS_ATTEND;
 }
+static bool ponders(const struct config *c) { return c->halt != HALT_NEVER; }
 static bool has_budget(const struct config *c) { return c->cond != COND_NONE; }
 static bool has_sinusoids(const struct config *c)
 {
@@ -95,9 +96,15 @@ static bool carries(const struct config *c)
 static bool has_norms(const struct config *c) { return c->wiring != WIRING_REZERO; }
 static bool has_embedding(const struct config *c) { return !c->pos->from_tokens; }
 static bool has_out_bias(const struct config *c) { return !has_clusters(c); }
+/* Are products of queries and keys multiplied by a number that can be chosen? */
+static bool scales(const struct config *c)
+{
+    return !(c->pos && c->pos->no_content) && (!c->mixer || c->stack.n || !c->mixer->unscaled);
+}
 static bool norms_heads(const struct config *c)
 {
-    return c->mixer || *(const bool *)config_numbers(c, SLOT_head_qk_norm) || config_maps(c) > 1;
+    return has_latents(c) || mix_norms(c) || *(const bool *)config_numbers(c, SLOT_head_qk_norm) ||
+           config_maps(c) > 1;
 }
 static bool is_lazy(const struct config *c) { return c->variant->lazy_group > 0; }
 static bool streams(const struct config *c) { return c->variant->stream_sinks > 0; }
@@ -277,7 +284,8 @@ static const struct choice others[] = {
              .scope = SCOPE_MODEL, .applies = has_embedding, SETTING),
     ROW_REAL(struct config, ln_eps, "ln_eps", 0, FLT_MAX, "what norms add to the variance",
              .scope = SCOPE_LAYER, .skeleton = true, .applies = has_norms, SETTING),
-    ROW_REAL(struct config, scale, "scale", 0, FLT_MAX, "factor of scores", SETTING),
+    ROW_REAL(struct config, scale, "scale", 0, FLT_MAX, "factor of scores", .applies = scales,
+             SETTING),
     ROW_INT(struct config, stream_sinks, "stream_sinks", 0, 1 << 20,
             "first keys that stay in the cache", .setting = true, .applies = streams,
             .absent = "0"),
@@ -346,6 +354,10 @@ static const struct choice others[] = {
              .applies = has_feedback, .absent = "0"),
     ROW_INT(struct config, slots.n, "slots", 0, 1 << 12, "rows that stand for all earlier segments",
             .scope = SCOPE_MODEL, .setting = true, .applies = has_slots, .absent = "0"),
+    ROW_WORD(struct config, slots.write, "slot_write", slot_write_name,
+             "what writes slots: attention to a segment, or its mean, a slot each",
+             .absent = "attend", .scope = SCOPE_MODEL, .applies = has_slots, .if_other = true,
+             SETTING),
     ROW_REAL(struct config, slots.temp, "slot_temp", 0, FLT_MAX,
              "temperature of reading and writing slots", .absent = "1", .scope = SCOPE_MODEL,
              .applies = slots_attend, SETTING),
@@ -354,8 +366,6 @@ static const struct choice others[] = {
     ROW_INT(struct config, slots.replay, "replay", 0, 64,
             "earlier segments that are run again for it", .scope = SCOPE_MODEL, .setting = true,
             .applies = has_slots, .absent = "16"),
-    ROW_WORD(struct config, slots.write, "slot_write", slot_write_name, NULL, .absent = "attend",
-             .scope = SCOPE_MODEL, .applies = has_slots, .if_other = true),
     ROW_WORD(struct config, exit, "exit", exit_name, "when a position stops before the last layer",
              .absent = "none", .scope = SCOPE_MODEL, .least = 1, .applies = exits, SETTING),
     ROW_REAL(struct config, exit_power, "exit_power", 0, 1,

@@ -228,7 +228,8 @@ struct mixer {
     const struct sublayer_kind *kind;
     enum feature_map features;
     float eps;
-    bool gated; /* the output has a gate (out_gate), of recurrent mixers */
+    bool unscaled; /* no product of queries and keys has the model's scale */
+    bool gated;    /* the output has a gate (out_gate), of recurrent mixers */
     void (*build)(struct steps *t);
     const char *prefix; /* of the tensors of its steps in a layer; NULL = "attn." */
     bool counts;        /* its state is a sum of rows, whose number files call "count" */

@@ -76,6 +76,12 @@ const struct choice mix_choices[] = {
     {0},
 };
 
+bool mix_norms(const struct config *c)
+{
+    return norms(c) &&
+           ((const struct mix *)config_numbers(c, SLOT_MIXER))->head_norm != MIX_UNNORMED;
+}
+
 const struct mix *mix_of(const struct steps *t) { return config_numbers(t->c, SLOT_MIXER); }
 
 void mix_usual(const struct config *c, void *numbers, struct mix m)

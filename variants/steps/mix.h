@@ -37,6 +37,8 @@ enum status mix_check(const struct config *c, const void *numbers, struct err *e
 /* Store these numbers, with the weights of norms where none are said: a head's, or all. */
 void mix_usual(const struct config *c, void *numbers, struct mix m);
 const struct mix *mix_of(const struct steps *t);
+/* Does the mixer of `c` norm the outputs of heads? */
+bool mix_norms(const struct config *c);
 
 /* Sizes of a variant whose keys are half as wide as its values, which keeps the projections at
  * about 4 D^2 weights; of values for any width of keys. */

@@ -64,9 +64,13 @@ static const struct choice choices[] = {
 /* As many as heads, as far as they divide the width. */
 static void usual(const struct config *c, void *numbers)
 {
-    struct capsules t = {c->variant->em_routing ? AGG_EM : AGG_DYNAMIC, max_int(1, c->H), 3,
-                         usual_lambda, usual_eps};
+    struct capsules t = {.form = AGG_DYNAMIC, .n = max_int(1, c->H), .iters = 3};
 
+    if (c->variant->em_routing) {
+        t.form = AGG_EM;
+        t.em_lambda = usual_lambda;
+        t.em_eps = usual_eps;
+    }
     while (c->D % t.n)
         t.n--;
     *(struct capsules *)numbers = t;
@@ -78,6 +82,9 @@ static enum status check(const struct config *c, const void *numbers, struct err
 
     if (t->form == AGG_EM && t->em_eps <= 0)
         return fail(e, E_USAGE, "%s: em_eps 0, where all votes may be alike  -> use more",
+                    c->variant->name);
+    if (t->form != AGG_EM && (t->em_lambda != 0 || t->em_eps != 0))
+        return fail(e, E_USAGE, "%s: em_lambda and em_eps are of agg em  -> leave them out",
                     c->variant->name);
     if (t->n >= 1 && c->D % t->n == 0 && t->iters >= 1 &&
         (int64_t)c->H * c->D * t->iters <= 1 << 30)
