@@ -338,8 +338,38 @@ Test(checkpoint, keys_that_nothing_obeys, .init = folder_make, .fini = folder_re
     }
 }
 
+/* The gate of an output is a choice: a model may have another than its variant's own. */
+Test(checkpoint, gates_that_an_option_chooses, .init = folder_make, .fini = folder_remove)
+{
+    static const struct {
+        const char *variant;
+        enum out_gate gate;
+    } chosen[] = {
+        {"vanilla", OUT_GATE_ELEMENTWISE}, {"gdn", OUT_GATE_SIGMOID}, {"gla", OUT_GATE_NONE}};
+    const struct provenance from = {.unit = "byte", .seed = 3};
+    char path[FILE_PATH];
+
+    folder_path(path, "model.safetensors");
+    for (size_t i = 0; i < ARRAY_LEN(chosen); i++) {
+        struct config c = config_default(variant_find(chosen[i].variant), 12, 2, 6, 24, 2, 23),
+                      back;
+        struct safetensors s;
+        struct model m;
+        struct err e = {""};
+        c.max_seq = 6;
+        c.out_gate = chosen[i].gate;
+        model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 6, 0});
+        cr_assert_eq(checkpoint_save(path, &c, &m.lm.params, &from, &e), OK, "%s", e.msg);
+        model_close(&m);
+        cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+        cr_expect_eq(checkpoint_lm(&s, &back, &e), OK, "%s", e.msg);
+        cr_expect_eq(back.out_gate, chosen[i].gate, "%s", chosen[i].variant);
+        safetensors_close(&s);
+    }
+}
+
 Test(checkpoint, saved_models_read_the_same, .init = folder_make, .fini = folder_remove,
-     .timeout = 60)
+     .timeout = 240)
 {
     struct form list[WIRINGS];
     const size_t n = all_wirings(list, false);

@@ -47,9 +47,8 @@ static const char *const own_header[] = {
     "nll_sum,tokens,words,bytes,oov,ppl_token,ppl_word,ppl_byte,bits_per_byte,"
     "nll_nats_per_token,ppl,bits_per_unit,ppl_ci95_low,ppl_ci95_high,ppl_delta_pct,"
     "kl_nats,kl_p99_nats,same_top_pct,ppl_floor,"
-    "eval_ns,tokens_per_s,layers_run,layers_run_p90,answers_scored,answer_nll_nats,answer_floor_"
-    "nats,"
-    "answer_blind_nats,"
+    "eval_ns,tokens_per_s,layers_run,layers_run_p90,accuracy,"
+    "answers_scored,answer_nll_nats,answer_floor_nats,answer_blind_nats,"
     "nll_at_1,nll_at_2,nll_at_4,nll_at_8,nll_at_16,nll_at_32,nll_at_64,nll_at_128,nll_at_256,"
     "nll_at_512,nll_at_1024,source",
 };

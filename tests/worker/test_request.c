@@ -44,7 +44,7 @@ static void drop(struct made *m)
 /* What they compute depends on where a text is cut. */
 static bool depends_on_cuts(const char *variant)
 {
-    static const char *const names[] = {"compressive", "erniedoc", "memformer"};
+    static const char *const names[] = {"compressive", "erniedoc", "memformer", "summary"};
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(variant, names[i]) == 0)

@@ -47,7 +47,7 @@ static const char *around_differs(const struct config *a, const struct config *b
               !choice_equal(first, config_numbers(a, s), config_numbers(b, s)))))
             return choice_key(first);
     }
-    return a->out_gate != b->out_gate ? "out_gate" : NULL;
+    return NULL;
 }
 
 /* Rows are reported under the variant's name: in what no option chooses it is as the variant. */
