@@ -57,7 +57,7 @@ trap 'rm -f "$log"' EXIT
     { tail -n 5 "$log" && skip "Debian's packages of arm64 cannot be had"; }
 
 flags=()
-[ "$what" != quick ] || flags=(CFLAGS='-O2 -g0')
+[ "$what" != quick ] || flags=(CFLAGS_release='-O2 -g0')
 make SYSROOT="$root" "${flags[@]}" CC="$(command -v ccache) aarch64-linux-gnu-gcc" tests || exit 1
 build=build/release-aarch64
 

@@ -126,10 +126,10 @@ if [ $what = all ]; then
     step "suites with clang" 'make CC=clang test'
 else
     # Without what debuggers read; clang's program is for its warnings and golden files alone.
-    step "build with gcc" "make CC=gcc CFLAGS='-O2 -g0' tests"
+    step "build with gcc" "make CC=gcc CFLAGS_release='-O2 -g0' tests"
     step "golden files with gcc" 'build/release/bench check --golden tests/golden'
     step "suites with gcc" "scripts/test.sh build/release --filter '@($suites)/*'"
-    step "build with clang" "make CC=clang CFLAGS='-O1 -g0' all"
+    step "build with clang" "make CC=clang CFLAGS_release='-O1 -g0' all"
     step "golden files with clang" 'build/release-clang/bench check --golden tests/golden'
 fi
 total
