@@ -137,7 +137,7 @@ ParameterizedTestParameters(attn, ref_is_the_papers_formula)
         papers[p] = p;
     return cr_make_param_array(int, papers, PAPERS);
 }
-ParameterizedTest(int *paper, attn, ref_is_the_papers_formula, .timeout = 60)
+ParameterizedTest(int *paper, attn, ref_is_the_papers_formula, .timeout = 240)
 {
     static const int L[] = {1, 2, 7, 23}, M[] = {0, 5, 40}, numbers[] = {0, 1, 4, 17, 200};
     static const int windows[] = {0, 1, 5, 100};

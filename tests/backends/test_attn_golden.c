@@ -203,7 +203,7 @@ ParameterizedTestParameters(attn_golden, every_file_on_every_backend)
             which[n++] = i;
     return cr_make_param_array(int, which, n);
 }
-ParameterizedTest(int *b, attn_golden, every_file_on_every_backend, .timeout = 60)
+ParameterizedTest(int *b, attn_golden, every_file_on_every_backend, .timeout = 240)
 {
     for (size_t f = 0; f < ARRAY_LEN(files); f++)
         for (int threads = 1; threads <= 2; threads++) {

@@ -119,7 +119,7 @@ static void check_huge(const struct engine *g, const struct shape *s, const stru
 }
 
 ParameterizedTestParameters(attn_hostile, huge_scores) { return everybody(); }
-ParameterizedTest(struct who *w, attn_hostile, huge_scores, .timeout = 60)
+ParameterizedTest(struct who *w, attn_hostile, huge_scores, .timeout = 240)
 {
     const struct engine g = open_engine(backends[w->backend]->name, w->threads);
 
@@ -133,7 +133,7 @@ ParameterizedTest(struct who *w, attn_hostile, huge_scores, .timeout = 60)
 }
 
 ParameterizedTestParameters(attn_hostile, equal_and_denormal_scores) { return everybody(); }
-ParameterizedTest(struct who *w, attn_hostile, equal_and_denormal_scores, .timeout = 60)
+ParameterizedTest(struct who *w, attn_hostile, equal_and_denormal_scores, .timeout = 240)
 {
     static const float values[] = {0, 1e-40f, 1e-30f, 1};
     const struct engine g = open_engine(backends[w->backend]->name, w->threads);
@@ -196,7 +196,7 @@ static void check_nan(const struct engine *g, const struct shape *s, const struc
 }
 
 ParameterizedTestParameters(attn_hostile, nan_key_reaches_those_who_see_it) { return everybody(); }
-ParameterizedTest(struct who *w, attn_hostile, nan_key_reaches_those_who_see_it, .timeout = 60)
+ParameterizedTest(struct who *w, attn_hostile, nan_key_reaches_those_who_see_it, .timeout = 240)
 {
     const struct engine g = open_engine(backends[w->backend]->name, w->threads);
 

@@ -141,7 +141,7 @@ static void expect_rounds(const struct engine *g, const struct shape *s,
 }
 
 ParameterizedTestParameters(attn_narrow, operands_are_rounded) { return every_narrow_backend(); }
-ParameterizedTest(int *b, attn_narrow, operands_are_rounded, .timeout = 60)
+ParameterizedTest(int *b, attn_narrow, operands_are_rounded, .timeout = 240)
 {
     if (backend_usable(backends[*b], NULL) != OK)
         cr_skip_test("%s cannot run here", backends[*b]->name);

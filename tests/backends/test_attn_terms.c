@@ -132,7 +132,7 @@ ParameterizedTestParameters(attn_terms, ref_is_the_equation)
         all[m] = m;
     return cr_make_param_array(int, all, MORES);
 }
-ParameterizedTest(int *m, attn_terms, ref_is_the_equation, .timeout = 60)
+ParameterizedTest(int *m, attn_terms, ref_is_the_equation, .timeout = 240)
 {
     for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
         for (int t = 0; t < (int)ARRAY_LEN(schemes); t++)
@@ -316,7 +316,7 @@ ParameterizedTestParameters(attn_terms, hidden_pairs_do_not_matter)
             which[n++] = i;
     return cr_make_param_array(int, which, n);
 }
-ParameterizedTest(int *b, attn_terms, hidden_pairs_do_not_matter, .timeout = 60)
+ParameterizedTest(int *b, attn_terms, hidden_pairs_do_not_matter, .timeout = 240)
 {
     const struct engine g = open_engine(backends[*b]->name, 1);
 

@@ -137,7 +137,7 @@ static struct criterion_test_params every_more(void)
 }
 
 ParameterizedTestParameters(attn_terms_grad, ref_is_the_derivative) { return every_more(); }
-ParameterizedTest(int *m, attn_terms_grad, ref_is_the_derivative, .timeout = 60)
+ParameterizedTest(int *m, attn_terms_grad, ref_is_the_derivative, .timeout = 240)
 {
     for (int s = 0; s < SMALL; s++)
         for (int t = 0; t < (int)ARRAY_LEN(schemes); t++)
@@ -254,7 +254,7 @@ ParameterizedTestParameters(attn_terms_grad, sums_of_what_fades_do_not_drift)
 {
     return everybody();
 }
-ParameterizedTest(int *b, attn_terms_grad, sums_of_what_fades_do_not_drift, .timeout = 60)
+ParameterizedTest(int *b, attn_terms_grad, sums_of_what_fades_do_not_drift, .timeout = 240)
 {
     enum { ROWS = 1 << 11, PAIRS = 1 << 8 };
     const struct shape s = {1, 1, 1, ROWS, 0, 8};

@@ -58,7 +58,7 @@ static int threads_now(void)
 }
 
 /* A library has its own idea of how many: a second thread on the only CPU of a case is waited for. */
-Test(engine, a_product_of_one_thread_starts_no_other, .timeout = 60)
+Test(engine, a_product_of_one_thread_starts_no_other, .timeout = 240)
 {
     enum { N = 256 };
     float *const x = calloc((size_t)3 * N * N, sizeof(*x));

@@ -69,7 +69,7 @@ static double product_error(const struct gemm *g, const float *old)
 
 /* ---- what runs ---------------------------------------------------------------------------- */
 
-Test(onednn, never_the_plain_c_fallback, .timeout = 60)
+Test(onednn, never_the_plain_c_fallback, .timeout = 240)
 {
     struct engine g = open_engine("onednn", 1);
     char names[128];
@@ -99,7 +99,7 @@ Test(onednn, never_the_plain_c_fallback, .timeout = 60)
 }
 
 /* One row or one column of wider matrices: the library mistakes it for dense. */
-Test(onednn, vectors_inside_wider_matrices, .timeout = 60)
+Test(onednn, vectors_inside_wider_matrices, .timeout = 240)
 {
     static const int sizes[][3] = {{1, 16, 37}, {16, 1, 37}, {1, 1, 9}, {1, 64, 128},
                                    {37, 1, 16}, {7, 1, 1},   {1, 7, 1}, {2, 16, 9}};
@@ -133,7 +133,7 @@ Test(onednn, vectors_inside_wider_matrices, .timeout = 60)
         }
 }
 
-Test(onednn, names_are_of_the_last_products, .timeout = 60)
+Test(onednn, names_are_of_the_last_products, .timeout = 240)
 {
     struct engine g = open_engine("onednn", 1);
     struct gemm x = random_product(shapes[7], 1);
@@ -151,7 +151,7 @@ Test(onednn, names_are_of_the_last_products, .timeout = 60)
 }
 
 /* One row for all (a distance of 0 between rows) is a matrix that only the fallback accepts. */
-Test(onednn, the_fallback_is_refused, .timeout = 60)
+Test(onednn, the_fallback_is_refused, .timeout = 240)
 {
     struct engine g = open_engine("onednn", 1);
     struct gemm x = random_product(shapes[7], 1);
@@ -169,7 +169,7 @@ Test(onednn, the_fallback_is_refused, .timeout = 60)
 }
 
 /* The library does not accept rows that overlap. */
-Test(onednn, what_cannot_be_described_is_refused, .timeout = 60)
+Test(onednn, what_cannot_be_described_is_refused, .timeout = 240)
 {
     struct engine g = open_engine("onednn", 1);
     struct gemm x = random_product(shapes[7], 1);
@@ -184,7 +184,7 @@ Test(onednn, what_cannot_be_described_is_refused, .timeout = 60)
     release_product(&x);
 }
 
-Test(onednn, primitives_are_made_once, .timeout = 60)
+Test(onednn, primitives_are_made_once, .timeout = 240)
 {
     struct engine g = open_engine("onednn", 2);
     struct gemm x = random_product(shapes[10], 2);
@@ -213,7 +213,7 @@ static float *packed(const struct engine *g, const struct gemm *like)
     return p;
 }
 
-Test(onednn, packed_weights_give_the_same_product, .timeout = 60)
+Test(onednn, packed_weights_give_the_same_product, .timeout = 240)
 {
     const struct engine g = open_engine("onednn", 2);
     int n_packed = 0;
@@ -243,7 +243,7 @@ Test(onednn, packed_weights_give_the_same_product, .timeout = 60)
 }
 
 /* The order may not depend on the rows of a: weights are packed once for all their products. */
-Test(onednn, packed_weights_serve_any_number_of_rows, .timeout = 60)
+Test(onednn, packed_weights_serve_any_number_of_rows, .timeout = 240)
 {
     const struct engine g = open_engine("onednn", 1);
     struct gemm x = random_product((const int[]){130, 96, 80}, 1);
@@ -279,7 +279,7 @@ static int count_threads(void)
 }
 
 /* Products on two threads, then attention whose region calls products: by every backend in turn. */
-Test(onednn, shares_one_pool_with_the_others, .timeout = 60)
+Test(onednn, shares_one_pool_with_the_others, .timeout = 240)
 {
     const struct scheme xl = {HAS_U | HAS_W | REL_K | PER_HEAD, ALL_KEYS, 0, 0};
     const struct shape shape = {1, 2, 2, 200, 60, 16};
@@ -307,7 +307,7 @@ Test(onednn, shares_one_pool_with_the_others, .timeout = 60)
 }
 
 /* Both threads use every shape for the first time at the same moment. */
-Test(onednn, threads_may_meet_a_shape_together, .timeout = 60)
+Test(onednn, threads_may_meet_a_shape_together, .timeout = 240)
 {
     const struct engine g = open_engine("onednn", 2);
     double worst = 0;

@@ -41,7 +41,7 @@ static void expect_attention(const char *impl, int threads, const struct shape *
     free_operands(&got);
 }
 
-Test(onednn_attn, both_kinds_of_attention, .timeout = 60)
+Test(onednn_attn, both_kinds_of_attention, .timeout = 240)
 {
     static const struct scheme schemes[] = {
         {LSE, 0, 0, 0},
@@ -61,7 +61,7 @@ Test(onednn_attn, both_kinds_of_attention, .timeout = 60)
 #if ONEDNN_HAS_GRAPH
 /* Causal, windowed and full, with shared heads, one query, and keys that are not
  * ordered with the queries; the library's own work space is counted. */
-Test(onednn_attn, as_a_graph, .timeout = 60)
+Test(onednn_attn, as_a_graph, .timeout = 240)
 {
     static const struct shape shapes[] = {
         {2, 3, 3, 101, 30, 16}, {2, 6, 2, 40, 0, 16}, {1, 4, 1, 1, 70, 32}, {3, 2, 2, 7, 9, 8}};
@@ -100,7 +100,7 @@ Test(onednn_attn, a_graph_declines)
 }
 
 /* The scores of all heads of a block exceed the cache: composed attention is better then. */
-Test(onednn_attn, batched_attention_knows_its_limits, .timeout = 60)
+Test(onednn_attn, batched_attention_knows_its_limits, .timeout = 240)
 {
     const struct engine g = open_engine("onednn", 1);
     struct attn a = {.B = 1, .H = 8, .Hkv = 8, .L = 128, .dh = 64, .causal = true, .scale = 1};

@@ -238,7 +238,7 @@ static void expect_norm(const struct engine *g, const struct rows *r)
     release(x), release(plus), release(weight), release(bias), release(got), release(want);
 }
 
-Test(onednn_fused, norms_are_those_of_the_reference, .timeout = 60)
+Test(onednn_fused, norms_are_those_of_the_reference, .timeout = 240)
 {
     static const int shapes[][2] = {{1, 256},   {5, 100},   {64, 256},
                                     {129, 129}, {17, 1000}, {33, 512}};

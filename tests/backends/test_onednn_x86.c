@@ -9,7 +9,7 @@
 #if HAVE_ONEDNN
 
 /* The library reads the variable on first use: in this process, here. */
-Test(onednn_x86, obeys_its_own_isa_limit, .timeout = 60)
+Test(onednn_x86, obeys_its_own_isa_limit, .timeout = 240)
 {
     if (cpu_isa_unmasked() < ISA_AVX2)
         cr_skip_test("this CPU has no AVX2");

@@ -152,7 +152,7 @@ static enum status run_of_length(int seq, struct err *e)
 
 /* 256 KiB of numbers, and 2^32 pairs of a query and a key. */
 Test(golden_large, more_pairs_than_an_int_counts, .init = folder_make, .fini = folder_remove,
-     .timeout = 30)
+     .timeout = 240)
 {
     struct err e = {""};
 

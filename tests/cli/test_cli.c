@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(cli, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(cli, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* ---- mistakes ----------------------------------------------------------------------------- */
 
@@ -98,7 +98,7 @@ ParameterizedTestParameters(cli, mistakes)
 }
 
 /* One line that says what and what to do, nothing on stdout, and nothing left behind. */
-ParameterizedTest(struct mistake *m, cli, mistakes, .timeout = 60)
+ParameterizedTest(struct mistake *m, cli, mistakes, .timeout = 240)
 {
     struct ran r = run_bench(folder, "%s", m->words);
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(launcher, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(launcher, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static const char *const known[] = {"SLURM_ARRAY_TASK_ID",
                                     "SLURM_ARRAY_TASK_COUNT",

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-TestSuite(option_words, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(option_words, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 enum { LINES = 400, WORDS = 8, SIZE = 24 };
 

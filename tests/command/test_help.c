@@ -11,7 +11,7 @@
 
 #include <ctype.h>
 
-TestSuite(help, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(help, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* Is the option named, not only as the beginning of a longer name? */
 static bool names_option(const char *text, const char *name)

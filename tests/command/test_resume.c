@@ -119,7 +119,7 @@ ParameterizedTestParameters(resume, one_signal_ends_any_phase)
 }
 
 /* Within a second, and two more for a busy machine to start and end processes in. */
-ParameterizedTest(struct stage *f, resume, one_signal_ends_any_phase, .timeout = 60)
+ParameterizedTest(struct stage *f, resume, one_signal_ends_any_phase, .timeout = 240)
 {
     if (strstr(f->options, "openblas") && !backend_find("openblas"))
         cr_skip_test("no openblas in this build");

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-TestSuite(slurm, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(slurm, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 #define CASES "--variant xl --seq 4,8,16 --mem 0 --workload attn --backend ref "
 

@@ -277,7 +277,7 @@ Test(ways, libraries_are_silent)
 }
 
 /* OpenBLAS would wait for ever: with less address space than its buffers every command says so. */
-Test(ways, too_little_address_space, .timeout = 30)
+Test(ways, too_little_address_space, .timeout = 240)
 {
     if (SANITIZED || !backend_find("openblas"))
         cr_skip_test("needs OpenBLAS, and no sanitizer");

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <unistd.h>
 
-TestSuite(compare, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(compare, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static const struct made_case base = {"v", "one", "1111", 128, 1000},
                               other = {"v", "two", "2222", 128, 1200},

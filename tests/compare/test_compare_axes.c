@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-TestSuite(compare_axes, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(compare_axes, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static struct run written(int stride, double (*factor)(int i))
 {

@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <signal.h>
 
-TestSuite(export, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(export, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static const struct made_case fast = {"xl", "avx2", "00000000000000aa", 8, 1500},
                               slow = {"xl", "ref", "00000000000000bb", 8, 2500000},

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(export_axes, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(export_axes, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static struct ran exported(const char *to)
 {

@@ -3,7 +3,7 @@
  * How far models came on generated texts, as cells. */
 #include "tests/support/figure_rows.h"
 
-TestSuite(plot_abilities, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(plot_abilities, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* `above` its floor, of `blind` nats; a text without answers if that is NAN. */
 static void add(struct study_row *all, size_t *n, const char *contender, const char *corpus,

@@ -3,7 +3,7 @@
  * What a figure says about all its rows, and which of them it shows: the reference and backends. */
 #include "tests/support/figure_rows.h"
 
-TestSuite(plot_caption, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(plot_caption, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static const char *reference(void)
 {

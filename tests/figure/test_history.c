@@ -4,7 +4,7 @@
 #include "tests/support/figure_rows.h"
 #include "tests/support/program.h"
 
-TestSuite(plot_history, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(plot_history, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 enum { RUNS = 3 };
 

@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-TestSuite(plot_tables, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(plot_tables, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 Test(plot_tables, perplexity_marks_what_nothing_beats)
 {

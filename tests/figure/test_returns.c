@@ -6,7 +6,7 @@
 
 #include <sys/stat.h>
 
-TestSuite(plot_returns, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(plot_returns, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static void add(struct study_row *all, size_t *n, const char *contender, const char *task,
                 const char *role, int seed)

@@ -3,7 +3,7 @@
  * The samples of a case as points. */
 #include "tests/support/figure_rows.h"
 
-TestSuite(plot_strips, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(plot_strips, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* Cases of 100, 200, ... ns with four samples each, the third preempted. */
 static void make_cases(struct rundir *r, int n, bool with_samples)

@@ -3,7 +3,7 @@
  * Verdicts of a study as points. */
 #include "tests/support/figure_rows.h"
 
-TestSuite(plot_study, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(plot_study, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static void add(struct study_row *all, size_t *n, const char *contender, const char *size, int seed,
                 double nats, double seconds)

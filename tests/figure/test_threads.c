@@ -3,7 +3,7 @@
  * Speed-up over threads: times that follow Amdahl's law give its serial fraction back. */
 #include "tests/support/figure_rows.h"
 
-TestSuite(plot_threads, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(plot_threads, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static void put_threads(struct rundir *r, const char *variant, int least, double serial)
 {

@@ -9,7 +9,7 @@
 #include "tests/support/tmp_folder.h"
 #include "variants/model/checkpoint.h"
 
-TestSuite(perplexity, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(perplexity, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* A byte model of width 8 in the folder, its weights from the seed, or nothing but the bias of the
  * output: `a` has probability 1/2, `b` and `c` 1/4 each, whatever came before. */

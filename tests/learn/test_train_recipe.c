@@ -134,7 +134,7 @@ static void losses(double *loss, int n, const char *variant, int seed, const cha
 
 /* The masks of a training are those of its seed, from the first step on: of every variant that is
  * trained. Text and weights are the same, so that without dropout nothing depends on the seed. */
-Test(train_recipe, dropout_has_the_seed_of_the_training, .timeout = 60)
+Test(train_recipe, dropout_has_the_seed_of_the_training, .timeout = 240)
 {
     enum { STEPS = 3 };
 

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-TestSuite(energy, .init = folder_make, .fini = folder_remove, .timeout = 30);
+TestSuite(energy, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static void put(const char *zone, const char *file, const char *text)
 {

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-TestSuite(quota, .init = folder_make, .fini = folder_remove, .timeout = 30);
+TestSuite(quota, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* A file below the root, and the folders to it. */
 static void put(const char *path, const char *text)

@@ -341,7 +341,7 @@ Test(topo, every_thread_runs_where_it_was_put)
 
 /* The program itself, with an OpenMP runtime that binds its initial thread before main: it must
  * still see every CPU, and its children must inherit them all. */
-Test(topo, sees_past_an_openmp_binding, .timeout = 60)
+Test(topo, sees_past_an_openmp_binding, .timeout = 240)
 {
     struct topo *const t = machine(NULL);
     struct topo_facts f;

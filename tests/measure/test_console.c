@@ -9,7 +9,7 @@
 
 #include <criterion/parameterized.h>
 
-TestSuite(screen, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(screen, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* ---- rows whose numbers are known --------------------------------------------------------- */
 
@@ -317,7 +317,7 @@ ParameterizedTestParameters(screen, plain_progress)
 }
 
 /* A line per case, nothing rewritten. */
-ParameterizedTest(struct plain *p, screen, plain_progress, .timeout = 60)
+ParameterizedTest(struct plain *p, screen, plain_progress, .timeout = 240)
 {
     static struct view v;
     char line[600];

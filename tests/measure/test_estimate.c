@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(estimate, .timeout = 60);
+TestSuite(estimate, .timeout = 240);
 
 static const struct speeds speeds = {
     .reference = {.products = 4e9, .attention = 2e9, .backward = 1e9}, .threads = 1};

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(explain, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(explain, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 enum { BLOCKS = 10 };
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(group, .timeout = 30);
+TestSuite(group, .timeout = 240);
 
 enum { MAX_CASES = 8 };
 
@@ -154,7 +154,7 @@ ParameterizedTestParameters(group, one_bad_child)
     return cr_make_param_array(struct manner, manners, ARRAY_LEN(manners));
 }
 
-ParameterizedTest(struct manner *m, group, one_bad_child, .timeout = 30)
+ParameterizedTest(struct manner *m, group, one_bad_child, .timeout = 240)
 {
     struct crew c;
     char plan[64];

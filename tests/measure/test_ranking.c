@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
-TestSuite(ranking, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(ranking, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* Rounds in which all cases take turns on a machine that gets ten times slower, so that only pairs
  * have narrow intervals. A case whose `shake` is not 0 is faster and slower by that, in turns. */

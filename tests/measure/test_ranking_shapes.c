@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-TestSuite(ranking_shapes, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(ranking_shapes, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static struct rankings must_rank(const struct run *run, enum ranked what)
 {

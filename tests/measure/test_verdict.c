@@ -368,7 +368,7 @@ static int said(enum verdict want, double ratio, enum noise noise, int trials, s
     return count;
 }
 
-Test(verdict, simulated_machines, .timeout = 60)
+Test(verdict, simulated_machines, .timeout = 240)
 {
     enum { TRIALS = 400 };
     if (SANITIZED)
@@ -394,7 +394,7 @@ Test(verdict, simulated_machines, .timeout = 60)
 }
 
 /* Smaller differences where the noise is small: 7 % is above the threshold of 5 %, 3 % is not. */
-Test(verdict, small_changes_on_a_quiet_machine, .timeout = 60)
+Test(verdict, small_changes_on_a_quiet_machine, .timeout = 240)
 {
     enum { TRIALS = 400 };
     if (SANITIZED)
@@ -435,7 +435,7 @@ static struct tally tell(double ratio, double busy, int pairs, int threads, int 
 /* Without a difference and with a threshold of 0, as in rankings, an interval of 95 % gives at most
  * 5 % of wrong verdicts, sure and probable ones together: 40 of 800 with a deviation of 6.2, three
  * of which are allowed. */
-Test(verdict, no_false_alarms_on_a_busy_machine, .timeout = 60)
+Test(verdict, no_false_alarms_on_a_busy_machine, .timeout = 240)
 {
     enum { TRIALS = 800, LIMIT = 40 + 19 };
     static const int pairs[] = {6, 9, 15, 30};
@@ -455,7 +455,7 @@ Test(verdict, no_false_alarms_on_a_busy_machine, .timeout = 60)
  * team it is sure where a block of each side escapes: all but 0.9^15 = 21 % of either, so in 63 % of
  * the trials or more, with a deviation of 2.4 %; it is probable in all. A
  * factor of 14 is no matter of probability, however busy the machine and with however few pairs. */
-Test(verdict, differences_are_found_on_a_busy_machine, .timeout = 60)
+Test(verdict, differences_are_found_on_a_busy_machine, .timeout = 240)
 {
     enum { TRIALS = 400 };
     const struct tally five = tell(1.05, 0.9, 15, 1, TRIALS);

@@ -140,7 +140,7 @@ static double value(void *ctx)
 }
 
 ParameterizedTestParameters(aan, gradients_are_differences) { return every_backend(); }
-ParameterizedTest(int *b, aan, gradients_are_differences, .timeout = 60)
+ParameterizedTest(int *b, aan, gradients_are_differences, .timeout = 240)
 {
     struct bound t;
 

@@ -8,7 +8,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-TestSuite(model_choices, .timeout = 60);
+TestSuite(model_choices, .timeout = 240);
 
 /* Another value than a model usually has, NULL after the last. */
 static const char *other_value(const struct choice *row, int n)

@@ -99,7 +99,7 @@ ParameterizedTestParameters(compressive, memory_is_its_definition)
             which[n++] = i;
     return cr_make_param_array(int, which, n);
 }
-ParameterizedTest(int *backend, compressive, memory_is_its_definition, .timeout = 60)
+ParameterizedTest(int *backend, compressive, memory_is_its_definition, .timeout = 240)
 {
     static const int pieces[] = {5, 1, 4, 5, 2, 2, 5, 5, 1, 3};
 
@@ -137,7 +137,7 @@ ParameterizedTest(int *backend, compressive, memory_is_its_definition, .timeout 
 /* ---- one row to one ------------------------------------------------------------------------- */
 
 /* Compressing one row to itself is a longer plain memory. */
-Test(compressive, one_to_one_is_a_longer_memory, .timeout = 60)
+Test(compressive, one_to_one_is_a_longer_memory, .timeout = 240)
 {
     enum { TEXT = 26 };
     struct config plain = config_default(variant_find("xl"), D, 3, 5, 17, 2, V);
@@ -220,7 +220,7 @@ static void reach_full_memory(struct trained *t)
 
 /* The language-model loss does not depend on these weights: their gradient is that of the
  * reconstruction loss, a mean of squares near 1, each good to some 64 U. */
-Test(compressive, convolution_is_trained_by_what_is_lost, .timeout = 60)
+Test(compressive, convolution_is_trained_by_what_is_lost, .timeout = 240)
 {
     static const enum wiring wirings[] = {WIRING_POST, WIRING_PRE};
 

@@ -107,7 +107,7 @@ static void make_identity(struct params *p)
 
 /* Maps that change nothing, and a tree whose lowest level has everything. */
 ParameterizedTestParameters(condensed, is_full_attention_in_the_limit) { return every_backend(); }
-ParameterizedTest(int *b, condensed, is_full_attention_in_the_limit, .timeout = 60)
+ParameterizedTest(int *b, condensed, is_full_attention_in_the_limit, .timeout = 240)
 {
     const struct config lin = model("linformer", "rank=4,lin_block=4"),
                         bp = model("bp", "tree=100"), few = model("bp", "tree=2");

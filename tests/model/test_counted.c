@@ -113,7 +113,7 @@ static bool expect_flop(int v)
     return whole;
 }
 
-Test(counted, flop_of_every_variant, .timeout = 60)
+Test(counted, flop_of_every_variant, .timeout = 240)
 {
     int whole = 0;
 

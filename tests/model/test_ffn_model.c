@@ -123,7 +123,7 @@ ParameterizedTestParameters(ffn_model, as_the_reference)
             which[n++] = i;
     return cr_make_param_array(int, which, n);
 }
-ParameterizedTest(int *b, ffn_model, as_the_reference, .timeout = 60)
+ParameterizedTest(int *b, ffn_model, as_the_reference, .timeout = 240)
 {
     struct config c;
 

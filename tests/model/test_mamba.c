@@ -155,7 +155,7 @@ static double value(void *ctx)
 }
 
 ParameterizedTestParameters(mamba, gradients_are_differences) { return every_backend(); }
-ParameterizedTest(int *b, mamba, gradients_are_differences, .timeout = 60)
+ParameterizedTest(int *b, mamba, gradients_are_differences, .timeout = 240)
 {
     struct bound t;
 

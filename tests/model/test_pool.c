@@ -139,7 +139,7 @@ static void as_the_reference(const char *order, bool causal, const char *backend
 }
 
 ParameterizedTestParameters(pools, on_every_backend) { return every_backend(); }
-ParameterizedTest(int *b, pools, on_every_backend, .timeout = 60)
+ParameterizedTest(int *b, pools, on_every_backend, .timeout = 240)
 {
     static const int lengths[] = {1, 2, 3, 4, 7, 8, MOST};
 
@@ -322,7 +322,7 @@ static struct rows_by_hand means_by_hand(const struct pool_case *t, int T)
 /* Where all maps are 0, a sub-layer is its norm, and what is left are the means: of every length,
  * so that groups are cut short by the end everywhere. Twelve norms of numbers of up to 3, of means
  * that vary by a third or more of that. */
-Test(pools, means_by_hand, .timeout = 60)
+Test(pools, means_by_hand, .timeout = 240)
 {
     for (int i = 0; i < FORMS; i++)
         for (int causal = 0; causal < 2; causal++)

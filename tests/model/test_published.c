@@ -10,7 +10,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
-TestSuite(published, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(published, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* What names itself may not obey a terminal. */
 Test(published, names_of_models)

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
-TestSuite(published_config, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(published_config, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static bool is_there(const char *base)
 {

@@ -256,7 +256,7 @@ static const struct rounded_form forms[] = {
 };
 
 /* Those whose kernels do not round the probabilities, too. */
-Test(rounding, of_attention, .timeout = 60)
+Test(rounding, of_attention, .timeout = 240)
 {
     static const char *const names[] = {"ref", SIMD_LEVELS};
 

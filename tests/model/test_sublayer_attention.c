@@ -31,7 +31,7 @@ static const char *const all[] = {"gemma", "sink",           "fox",   "cope",
                                   "diff",  "value_residual", "alibi", "xl"};
 
 ParameterizedTestParameters(attention_local, goes_on) { return every_backend(); }
-ParameterizedTest(int *b, attention_local, goes_on, .timeout = 60)
+ParameterizedTest(int *b, attention_local, goes_on, .timeout = 240)
 {
     static const int lengths[] = {1, 3, 16};
 

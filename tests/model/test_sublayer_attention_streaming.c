@@ -31,7 +31,7 @@ static float *logits(const struct config *c, const char *backend, enum mem_kind 
 
 /* A cache that is longer than its slots changes nothing. */
 ParameterizedTestParameters(attention_streaming, goes_on) { return every_backend(); }
-ParameterizedTest(int *b, attention_streaming, goes_on, .timeout = 60)
+ParameterizedTest(int *b, attention_streaming, goes_on, .timeout = 240)
 {
     static const int lengths[] = {1, 3, 16, T}, memories[] = {KEPT, KEPT + 20};
     static const enum mem_kind kinds[] = {MEM_KV, MEM_HIDDEN};

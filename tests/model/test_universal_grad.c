@@ -104,7 +104,7 @@ static double keep_away(struct learner *t)
     return most;
 }
 
-Test(universal_grad, is_the_derivative, .timeout = 60)
+Test(universal_grad, is_the_derivative, .timeout = 240)
 {
     for (int halt = 0; halt < HALT_KINDS; halt++) {
         const struct config c = depth_of((enum halt_kind)halt, STEPS);

@@ -182,7 +182,7 @@ Test(ffn, dropout_is_differentiated)
 }
 
 ParameterizedTestParameters(ffn, backward_as_the_reference) { return every_backend(); }
-ParameterizedTest(int *b, ffn, backward_as_the_reference, .timeout = 60)
+ParameterizedTest(int *b, ffn, backward_as_the_reference, .timeout = 240)
 {
     static const int shapes[][3] = {{1, 8, 13}, {5, 6, 9}, {150, 33, 37}}; /* rows D F */
 

@@ -242,7 +242,7 @@ static struct config rotary(int pairs, int dim, int kv_heads)
 
 /* Keys are remembered as they were rotated, hidden states are rotated anew each time. The caches
  * move many times, and positions go on far beyond the table. */
-Test(rope, remembered_keys_stay_right, .timeout = 60)
+Test(rope, remembered_keys_stay_right, .timeout = 240)
 {
     static const int choices[][3] = {{ROPE_HALVES, 6, 4}, {ROPE_NEIGHBOURS, 4, 2}};
     const struct extent max = {BATCH, SEGMENT, MEMORY};
@@ -263,7 +263,7 @@ Test(rope, remembered_keys_stay_right, .timeout = 60)
 }
 
 /* With memory for all of the past, segments equal one long pass, in which positions begin at 0. */
-Test(rope, streaming_is_one_pass, .timeout = 60)
+Test(rope, streaming_is_one_pass, .timeout = 240)
 {
     enum { ALL = 90 };
     const struct config c = rotary(ROPE_HALVES, 6, 4);
@@ -285,7 +285,7 @@ Test(rope, streaming_is_one_pass, .timeout = 60)
 }
 
 /* The two pairings are the same model if the rows of W_q and W_k are permuted accordingly. */
-Test(rope, pairings_differ_by_a_permutation, .timeout = 60)
+Test(rope, pairings_differ_by_a_permutation, .timeout = 240)
 {
     enum { ALL = 30, D = 12, DH = 6 };
     const struct extent max = {1, ALL, 0};

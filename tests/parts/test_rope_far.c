@@ -136,7 +136,7 @@ static void expect_head(const struct rotary_form *r, const float *got, const flo
 }
 
 /* A segment that begins at each place, and the same rows one by one, as they are decoded. */
-Test(rope_far, angles, .timeout = 60)
+Test(rope_far, angles, .timeout = 240)
 {
     enum { ROWS = 3 };
 

@@ -106,7 +106,7 @@ Test(sparse, every_sparse_variant_reads_its_own)
 /* ---- patterns ----------------------------------------------------------------------------- */
 
 /* Patterns that let everything through change nothing. */
-Test(sparse, all_that_hides_nothing_is_plain, .timeout = 60)
+Test(sparse, all_that_hides_nothing_is_plain, .timeout = 240)
 {
     static const char *const texts[] = {
         "window=40",         "window=40;stride=1", "block=40",           "block=7,back=6",
@@ -165,7 +165,7 @@ ParameterizedTest(int *b, sparse, streaming_is_one_pass, .timeout = 120)
 }
 
 /* Rows that no future query can see need no memory: w r, or the blocks that are looked back at. */
-Test(sparse, memory_that_is_out_of_reach, .timeout = 60)
+Test(sparse, memory_that_is_out_of_reach, .timeout = 240)
 {
     static const struct {
         const char *text;

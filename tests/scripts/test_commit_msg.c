@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-TestSuite(commit_msg, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(commit_msg, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 Test(commit_msg, takes_area_what_up_to_72_characters)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(corpus_fetch, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(corpus_fetch, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* Find $SCRIPT, and make the folder the source of archives. */
 #define PREPARE                                                                                    \

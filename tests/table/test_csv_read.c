@@ -17,7 +17,7 @@ static void make_path(void)
     folder_path(path, latency->file);
 }
 
-TestSuite(csv_read, .init = make_path, .fini = folder_remove, .timeout = 60);
+TestSuite(csv_read, .init = make_path, .fini = folder_remove, .timeout = 240);
 
 static void put_file(const char *text, size_t n)
 {

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-TestSuite(record, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(record, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static const struct table *const latency = &tables[TABLE_LATENCY];
 

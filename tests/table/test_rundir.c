@@ -20,7 +20,7 @@ static const struct runjson json = {.command = "sweep",
                                     .started_at_utc = "2026-11-21T06:01:02Z",
                                     .options = "seq=4\n"};
 
-TestSuite(rundir, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(rundir, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static void create(struct rundir *r, enum raw raw)
 {

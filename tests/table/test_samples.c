@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-TestSuite(samples, .init = folder_make, .fini = folder_remove, .timeout = 60);
-TestSuite(runjson, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(samples, .init = folder_make, .fini = folder_remove, .timeout = 240);
+TestSuite(runjson, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* ---- samples ------------------------------------------------------------------------------ */
 

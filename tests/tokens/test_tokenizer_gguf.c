@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-TestSuite(tokenizer_gguf, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(tokenizer_gguf, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 enum { TEXT = 8, U32 = 4, LIST = 9, I32 = 5, FLAG = 7 };
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-TestSuite(fileio, .timeout = 30);
+TestSuite(fileio, .timeout = 240);
 
 Test(fileio, a_text_of_any_length)
 {
@@ -57,7 +57,7 @@ Test(fileio, a_text_that_does_not_fit)
     cr_expect(!b.data && b.n == 0);
 }
 
-TestSuite(fileio_paths, .init = folder_make, .fini = folder_remove, .timeout = 30);
+TestSuite(fileio_paths, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* A pipe is nobody's file: opening one never waits. */
 Test(fileio_paths, pipes)

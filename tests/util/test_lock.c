@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(lock, .init = folder_make, .fini = folder_remove, .timeout = 60);
+TestSuite(lock, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* A process that holds the lock until it is killed; returns once it does. */
 static pid_t holder_of(const char *path)

@@ -327,7 +327,7 @@ Test(job, scores_of_composed_attention)
 
 /* Every implementation once, in the order of the layers: pooled queries are composed of products,
  * recurrent layers and attention of a stack have one each, an encoder's come first. */
-Test(job, all_implementations_are_named, .timeout = 60)
+Test(job, all_implementations_are_named, .timeout = 240)
 {
     static const struct {
         const char *line, *impl;

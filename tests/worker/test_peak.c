@@ -109,7 +109,7 @@ Test(peak, no_time_for_far_memory, .timeout = 120)
     topo_close(t);
 }
 
-Test(peak, a_cpu_that_is_not_there, .timeout = 60)
+Test(peak, a_cpu_that_is_not_there, .timeout = 240)
 {
     struct topo *const t = machine();
     struct peaks p;
@@ -158,7 +158,7 @@ Test(peak, in_a_child, .timeout = 120)
     topo_close(t);
 }
 
-Test(peak, children_that_are_no_help, .timeout = 60)
+Test(peak, children_that_are_no_help, .timeout = 240)
 {
     static const char *const programs[] = {"/nowhere/bench", "/bin/false", "/bin/echo"};
     const int cpus[] = {0};
@@ -176,7 +176,7 @@ Test(peak, children_that_are_no_help, .timeout = 60)
 }
 
 /* A child whose answer lacks a number, or has an invalid one. */
-Test(peak, answers_that_are_no_help, .timeout = 60)
+Test(peak, answers_that_are_no_help, .timeout = 240)
 {
     static const char *const answers[] = {
         "threads 1\nref 1\navx2 1\navx512 1\nl1 1\nl2 1\nl3 1\n",

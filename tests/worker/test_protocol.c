@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(protocol, .timeout = 20);
+TestSuite(protocol, .timeout = 240);
 
 /* Two ends; what the test writes to `peer` is what `t` reads. */
 struct wire {

@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-TestSuite(reference_cost, .timeout = 60);
+TestSuite(reference_cost, .timeout = 240);
 
 static const struct reference_rates rates = {.products = 4e9, .attention = 2e9, .backward = 1e9};
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(serve, .timeout = 60);
+TestSuite(serve, .timeout = 240);
 
 /* A child that serves the requests in `orders`, then sees the end of the input. Returns its exit
  * code; `said` holds all its answers. */

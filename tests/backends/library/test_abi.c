@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-TestSuite(library_abi, .timeout = 60);
+TestSuite(library_abi, .timeout = 240);
 
 /* `line` with the library in $LIB and its folder in $SRC, or a test that is skipped. */
 static struct ran of_library(const char *line)

@@ -7,7 +7,7 @@
 
 #include <sys/resource.h>
 
-TestSuite(library_engine, .timeout = 60);
+TestSuite(library_engine, .timeout = 240);
 
 Test(library_engine, names_backends_that_run_here)
 {
