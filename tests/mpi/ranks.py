@@ -37,7 +37,7 @@ BENCH, FOLDER = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 MOVED, OUT = 8, 8  # trainings; times their root mean square
 MOST = 1e-4
 SIZE = ("--layers 2 --d-model 32 --heads 2 --seq 32 --mem 32 --batch 6 --lr 0.001 --lr-warmup 5 "
-        "--threads 1 --pin none --eval-every 25 --progress none -q").split()
+        "--threads 1 --pin none --eval-every 25 --corpus copy:lag=192,p=0.9,alphabet=16 --progress none -q").split()
 VARIANTS = ["xl", "gtrxl", "llama", "gla", "switch"]
 
 

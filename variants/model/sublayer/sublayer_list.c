@@ -234,8 +234,8 @@ void impl_add(char text[IMPL_TEXT], const char *forward, const char *backward)
     snprintf(name, sizeof(name), "%s%s%s", forward, backward ? "/" : "", backward ? backward : "");
     if (joined_has(text, name))
         return;
-    CHECK(at + 1 + strlen(name) < IMPL_TEXT);
-    sprintf(text + at, "%s%s", at ? "+" : "", name);
+    const int n = snprintf(text + at, IMPL_TEXT - at, "%s%s", at ? "+" : "", name);
+    CHECK(n >= 0 && (size_t)n < IMPL_TEXT - at);
 }
 
 void sublayers_impl(const struct sublayers *s, bool backward, char text[IMPL_TEXT])
