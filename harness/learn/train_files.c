@@ -113,6 +113,16 @@ static enum status load_weights(struct trainer *t, const char *path, int *step, 
     return st;
 }
 
+/* Layers that keep no rows count positions, too, and rotate by them. */
+static void seek_without_memory(struct trainer *t)
+{
+    for (int i = 0; i < t->lm.sublayers.n; i++) {
+        struct cache *const c = &t->lm.sublayers.at[i].memory;
+        if (c->keep == 0)
+            c->seen = (int64_t)trainer_position(t);
+    }
+}
+
 enum status trainer_load(struct trainer *t, const char *path, struct err *e)
 {
     char state[PATH], next[PATH];
@@ -130,6 +140,7 @@ enum status trainer_load(struct trainer *t, const char *path, struct err *e)
     if (st != OK)
         return st;
     t->lm.drop.step = (uint64_t)step;
+    seek_without_memory(t);
     lm_seek(&t->lm, (int64_t)trainer_position(t));
     lm_build_tables(&t->lm, &t->engine);
     return OK;
