@@ -63,6 +63,8 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{"bench train --variant xl --ckpt xl.safetensors", "on the generated source"},
          {"bench train --variant xl --corpus book.txt --steps 4000 --ckpt xl.safetensors",
           "on a text"},
+         {"bench train --from SmolLM2 --corpus book.txt --ckpt tuned.safetensors",
+          "on, from published weights"},
          {"bench train --ckpt xl.safetensors --resume", "continue, with the same options"}},
         NULL,
         {{"seq", "128"}, {"mem", "256"}, {"batch", "16"}, {"layers", "2"}, {"d-model", "64"},

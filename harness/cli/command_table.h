@@ -34,7 +34,7 @@ enum command_id {
     COMMAND_COUNT
 };
 
-enum { EXAMPLES = 3, COMMAND_PRESETS = 6 };
+enum { EXAMPLES = 4, COMMAND_PRESETS = 6 };
 
 struct command_spec {
     const char *name;
@@ -44,7 +44,7 @@ struct command_spec {
     const char *about; /* what its help says in addition */
     struct {
         const char *line, *does;
-    } example[EXAMPLES];
+    } example[EXAMPLES];        /* those with a line */
     const char *const *choices; /* what its first word may be, NULL-terminated; NULL = anything */
     struct {
         const char *option, *value;

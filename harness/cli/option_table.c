@@ -341,16 +341,16 @@ const struct option_spec option_specs[] = {
     {"golden", 0, "FILE|DIR", OTHER, .kind = KIND_PATH, AT(golden), .only = FOR(CHECK),
      .doc = "golden files to run through every backend"},
     {"tokens", 0, "DIR|FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(tokens),
-     .only = FOR(CHECK) | FOR(EVAL),
+     .only = FOR(CHECK) | FOR(EVAL) | FOR(TRAIN),
      .doc = "tokenizer to test: it must produce the token ids of --golden FILE",
-     .docs = {{.only = FOR(EVAL), .doc = "ids of the text, made elsewhere: .npy, llm.c's .bin, or bare ids, "
+     .docs = {{.only = FOR(EVAL) | FOR(TRAIN), .doc = "ids of the text, made elsewhere: .npy, llm.c's .bin, or bare ids, "
                          "little-endian"}}},
     {"tokens-type", 0, "TYPE", "auto", OTHER, WORD, .flags = IN_RUN, AT(tokens_type),
-     .words = id_type_name, .only = FOR(EVAL),
+     .words = id_type_name, .only = FOR(EVAL) | FOR(TRAIN),
      .doc = "what the bare ids of --tokens are: uint16 (nanoGPT), int32, uint32, int64; auto: int32, "
             "if they look like it"},
     {"tokenizer", 0, "DIR", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(tokenizer),
-     .only = FOR(EVAL) | FOR(GENERATE),
+     .only = FOR(EVAL) | FOR(GENERATE) | FOR(TRAIN),
      .usual = FOR(EVAL),
      .doc = "folder of the tokenizer: tokenizer.json, vocab.json with merges.txt, or vocab.txt "
             "(default: bytes are tokens)"},
@@ -501,11 +501,17 @@ const struct option_spec option_specs[] = {
      .usual = FOR(TRAIN),
      .doc = "steps between validations"},
     {"log-every", 0, "N", "50", OTHER, INT, AT(log_every), 1, INT_MAX, .only = FOR(TRAIN),
-     .usual = FOR(TRAIN),
      .doc = "steps between rows of the training table, with the mean loss of these steps"},
     {"valid", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_TRAINING, AT(valid), .only = FOR(TRAIN),
      .usual = FOR(TRAIN),
      .doc = "text for validation (default: the last twentieth of --corpus)"},
+    {"from", 0, "DIR|FILE", OTHER, .kind = KIND_PATH, .flags = IN_TRAINING, AT(from), .only = FOR(TRAIN),
+     .usual = FOR(TRAIN),
+     .doc = "begin with the weights of a published model (its folder, or a GGUF file) or of a "
+            "checkpoint, and with its sizes, choices and tokenizer"},
+    {"train-only", 0, "LIST", OTHER, NAMES, .flags = IN_TRAINING, AT(train_only), .only = FOR(TRAIN),
+     .doc = "train only parameters with such names, such as 'layers.*.attn.*'; the others stay as "
+            "they are (default: all)"},
     {"task", 0, "TASK", OTHER, .kind = KIND_TEXT, .flags = IN_TRAINING, AT(task), .only = FOR(TRAIN),
      .doc = "task to learn by trial and error in place of a text, such as tmaze:len=20 (bench list "
             "tasks)"},

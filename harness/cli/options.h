@@ -147,6 +147,8 @@ struct options {
     int optimizer, muon_scale; /* enum optimizer_kind, muon_scale */
     double dropout;            /* in [0,1) */
     const char *valid;         /* NULL = the end of the corpus */
+    const char *from;          /* weights to begin with; NULL = none */
+    struct names train_only;   /* patterns of parameters; n == 0: all */
     const char *task;          /* NULL = train on a text */
     double discount, trace, value_coef, entropy_coef;
 

@@ -117,7 +117,7 @@ static void print_named(FILE *f, int width, const char *name, const char *text)
 static void print_examples(FILE *f, const struct command_spec *c)
 {
     fputs("\nExamples:\n", f);
-    for (int i = 0; i < EXAMPLES; i++) {
+    for (int i = 0; i < EXAMPLES && c->example[i].line; i++) {
         fill(f, c->example[i].line, fprintf(f, "  "), 4);
         fill(f, c->example[i].does, fprintf(f, "      "), 6);
     }

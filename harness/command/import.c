@@ -3,6 +3,7 @@
  * bench import: a published model in the format of bench train, and its tokenizer beside it. */
 #include "commands.h"
 #include "harness/learn/train.h"
+#include "harness/tokens/tokenizer_copy.h"
 #include "harness/util/fileio.h"
 #include "harness/util/text.h"
 
@@ -16,74 +17,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* What tokenizer_open reads, and what it reads beside it. */
-static const char *const tokenizer_files[] = {"tokenizer.json", "vocab.json", "merges.txt",
-                                              "vocab.txt"};
-static const char *const beside_them[] = {"tokenizer_config.json", "special_tokens_map.json",
-                                          "added_tokens.json", PUBLISHED_CONFIG};
-
-static enum status copy_file(const char *from, const char *to, const char *name, struct err *e)
-{
-    char a[FILE_PATH], b[FILE_PATH];
-    struct bytes text = {0};
-    enum status st = file_join(a, from, name, e);
-
-    if (st == OK)
-        st = file_join(b, to, name, e);
-    if (st == OK)
-        st = file_read(&text, a, e);
-    if (st == OK)
-        st = file_replace(b, text.data, text.n, e);
-    free(text.data);
-    return st;
-}
-
-static enum status remove_file(const char *dir, const char *name, struct err *e)
-{
-    char path[FILE_PATH];
-    const enum status st = file_join(path, dir, name, e);
-
-    if (st != OK || unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR)
-        return st;
-    return file_fail(e, "remove", path, errno);
-}
-
-/* Copy those of the n files that there are to the folder; *any: there are some. Those of an earlier
- * model go: they would be read. */
-static enum status copy_files(const char *from, const char *to, const char *const *names, size_t n,
-                              bool *any, struct err *e)
-{
-    enum status st = OK;
-
-    *any = false;
-    for (size_t i = 0; st == OK && i < n; i++) {
-        char path[FILE_PATH];
-        if ((st = file_join(path, from, names[i], e)) != OK)
-            continue;
-        if (access(path, F_OK) != 0) {
-            st = remove_file(to, names[i], e);
-            continue;
-        }
-        if (mkdir(to, 0777) != 0 && errno != EEXIST)
-            return file_fail(e, "create", to, errno);
-        st = copy_file(from, to, names[i], e);
-        *any = true;
-    }
-    return st;
-}
-
-/* Copy a tokenizer to OUT.tokenizer; *any says whether there is one. Beside it the files that say
- * which token begins a text, and whose rules are meant. */
-static enum status copy_tokenizer(const char *from, const char *to, bool *any, struct err *e)
-{
-    bool ignored;
-    enum status st = copy_files(from, to, tokenizer_files, ARRAY_LEN(tokenizer_files), any, e);
-
-    if (st == OK && *any)
-        st = copy_files(from, to, beside_them, ARRAY_LEN(beside_them), &ignored, e);
-    return st;
-}
 
 static enum status load(struct lm *m, const struct weights *w, struct arena *a, struct err *e)
 {
@@ -114,7 +47,7 @@ static enum status write_checkpoint(const struct weights *w, const char *dir, co
     if (st == OK)
         st = load(&m, w, &a, e);
     if (st == OK)
-        st = copy_tokenizer(from, folder, &tokenizer, e);
+        st = tokenizer_copy(from, folder, &tokenizer, e);
     if (st == OK) {
         const struct provenance made = {
             .unit = "token",

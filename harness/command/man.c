@@ -108,7 +108,7 @@ static void put_command(FILE *f, const struct command_spec *c)
     fputs(".\n", f);
     if (*c->about)
         put_line(f, c->about);
-    for (int i = 0; i < EXAMPLES; i++) {
+    for (int i = 0; i < EXAMPLES && c->example[i].line; i++) {
         fputs(".PP\n", f);
         put(f, c->example[i].does);
         fputs(":\n.PP\n.nf\n.RS 4\n", f);

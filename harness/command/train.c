@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "harness/learn/train_options.h"
 #include "harness/learn/train_play.h"
+#include "harness/learn/train_tokens.h"
 #include "harness/machine/clock.h"
 #include "harness/machine/env.h"
 #include "harness/plan/plan.h"
@@ -389,6 +390,8 @@ static enum status train(struct session_of_training *s, struct err *e)
 
     if (st == OK && writes(s))
         st = trainer_clear(o->ckpt, o->resume, e);
+    if (st == OK)
+        st = train_tokens_keep(&s->t, o->ckpt, e);
     st = ranks_agree(&s->ranks, st, e);
     if (st == OK && o->resume)
         st = trainer_load(&s->t, o->ckpt, e);
@@ -399,11 +402,12 @@ static enum status train(struct session_of_training *s, struct err *e)
         return st;
     CHECK(s->t.lm.c.variant); /* a model was opened, on all ranks */
     if (!o->quiet && writes(s))
-        text_line(stderr, "train %s on %s: %s parameters, %d x %d tokens a step, %s, %d threads%s",
+        text_line(stderr,
+                  "train %s on %s: %s parameters%s, %d x %d tokens a step, %s, %d threads%s",
                   s->t.lm.c.variant->name, s->t.corpus.name,
-                  units_count((double)s->t.arena.part[PART_WEIGHTS] / sizeof(float)).s, s->t.all_B,
-                  s->t.L, s->t.engine.backend->name, s->t.engine.threads,
-                  s->ranks.count > 1 ? " a rank" : "");
+                  units_count((double)s->t.arena.part[PART_WEIGHTS] / sizeof(float)).s,
+                  trainer_frozen(&s->t).s, s->t.all_B, s->t.L, s->t.engine.backend->name,
+                  s->t.engine.threads, s->ranks.count > 1 ? " a rank" : "");
     if (!o->quiet && writes(s) && s->ranks.count > 1)
         fprintf(stderr, "%d ranks on %d node%s\n", s->ranks.count, s->ranks.nodes,
                 plural(s->ranks.nodes));

@@ -5,13 +5,17 @@
 
 #include "harness/plan/case.h"
 #include "harness/util/suggest.h"
+#include "harness/util/units.h"
 #include "schedule.h"
 #include "score.h"
+#include "train_from.h"
 #include "train_masked.h"
 #include "train_pairs.h"
 #include "train_play.h"
+#include "train_tokens.h"
 #include "variants/model/admin.h"
 
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,9 +39,15 @@ enum status train_config(struct config *to, const struct variant *v, const struc
     const int mem_len = v->mem->recurrent || v->mem->state ? max_int(0, mem) : 0;
     struct taken taken = {0};
     const int words = vocab + (opt->objective == OBJECTIVE_MLM); /* the last one hides others */
-    enum status st = config_from_options(to, v, opt, mem_len, opt->layers.v[0], words, SCOPE_MODEL,
-                                         opt->objective == OBJECTIVE_SEQ2SEQ, false, NULL, e);
+    enum status st =
+        opt->from ? train_from_config(to, opt, e)
+                  : config_from_options(to, v, opt, mem_len, opt->layers.v[0], words, SCOPE_MODEL,
+                                        opt->objective == OBJECTIVE_SEQ2SEQ, false, NULL, e);
 
+    if (st == OK && opt->from) {
+        to->mem_len = mem_len;
+        model_choices_settle(to);
+    }
     if (st == OK) {
         taken_add(&taken, to, SCOPE_MODEL);
         st = taken_check(&taken, opt, v->name, e);
@@ -71,23 +81,28 @@ static enum status open_texts(struct trainer *t, struct err *e)
 {
     enum { VALID_SHARE = 20 };
     const struct options *o = t->opt;
-    const bool generated = synthetic_named(o->corpus);
-    enum status st = corpus_open(&t->corpus, o->corpus, SPLIT_TRAIN,
-                                 o->bytes    ? (size_t)o->bytes
-                                 : generated ? symbols_needed(o)
-                                             : 0,
-                                 e);
+    const char *const file = o->tokens ? o->tokens : o->corpus;
+    const bool generated = !o->tokens && synthetic_named(file);
+    enum status st = train_tokens_find(t, e);
 
+    if (st == OK)
+        st = corpus_open(&t->corpus, file, SPLIT_TRAIN,
+                         o->bytes    ? (size_t)o->bytes
+                         : generated ? symbols_needed(o)
+                                     : 0,
+                         e);
     if (st != OK)
         return st;
-    t->text = (struct text_part){t->corpus.bytes, t->corpus.n};
-    if (generated || o->valid) {
+    t->text = (struct text_part){.at = t->corpus.bytes, .n = t->corpus.n};
+    if (!train_tokens_are_bytes(t)) {
+        st = train_tokens_open(t, e);
+    } else if (generated || o->valid) {
         st = corpus_open(&t->valid_corpus, o->valid ? o->valid : o->corpus, SPLIT_VALID, 0, e);
-        t->valid = (struct text_part){t->valid_corpus.bytes, t->valid_corpus.n};
+        t->valid = (struct text_part){.at = t->valid_corpus.bytes, .n = t->valid_corpus.n};
     } else {
         const size_t n = t->corpus.n / VALID_SHARE;
         t->text.n -= n;
-        t->valid = (struct text_part){t->corpus.bytes + t->text.n, n};
+        t->valid = (struct text_part){.at = t->corpus.bytes + t->text.n, .n = n};
     }
     if (st == OK && o->objective == OBJECTIVE_MLM)
         masked_open(t);
@@ -96,9 +111,8 @@ static enum status open_texts(struct trainer *t, struct err *e)
     if (st == OK && t->valid.n > VALID_TOKENS)
         t->valid.n = VALID_TOKENS;
     if (st == OK && (t->text.n / (size_t)t->all_B <= (size_t)t->L || t->valid.n < 2))
-        st = fail(e, E_USAGE,
-                  "text %s: %zu symbols are too few for --batch %d --seq %d  -> lower them",
-                  t->corpus.name, t->corpus.n, t->all_B, t->L);
+        st = fail(e, E_USAGE, "text %s: %zu %ss are too few for --batch %d --seq %d  -> lower them",
+                  t->corpus.name, t->text.n, t->corpus.unit, t->all_B, t->L);
     return st;
 }
 
@@ -151,6 +165,39 @@ static enum status open_engine(struct trainer *t, struct err *e)
     return st;
 }
 
+/* Only parameters that one of the patterns covers change; of none, all. */
+static enum status train_only(struct params *p, const struct names *patterns, struct err *e)
+{
+    for (int i = 0; i < p->n; i++)
+        p->v[i].frozen = patterns->n > 0;
+    for (int k = 0; k < patterns->n; k++) {
+        bool any = false;
+        for (int i = 0; i < p->n; i++)
+            if (fnmatch(patterns->v[k], p->v[i].name, 0) == 0) {
+                p->v[i].frozen = false;
+                any = true;
+            }
+        if (!any)
+            return fail(e, E_USAGE,
+                        "--train-only \"%.60s\" covers no parameter  -> such as %s, or "
+                        "'layers.*.attn.*'",
+                        patterns->v[k], p->v[p->n - 1].name);
+    }
+    return OK;
+}
+
+struct trainer_frozen trainer_frozen(const struct trainer *t)
+{
+    struct trainer_frozen text = {""};
+    double n = 0;
+
+    for (int i = 0; i < t->lm.params.n; i++)
+        n += t->lm.params.v[i].frozen ? 0 : (double)t->lm.params.v[i].n;
+    if (t->opt->train_only.n > 0)
+        snprintf(text.s, sizeof(text.s), ", %s of them trained", units_count(n).s);
+    return text;
+}
+
 /* A bit for each group of parameters. */
 static unsigned groups_of(const struct names *names)
 {
@@ -170,6 +217,8 @@ static enum status open_model(struct trainer *t, struct err *e)
     if (st == OK)
         st = lm_init(&t->lm, &c, e);
     if (st == OK)
+        st = train_only(&t->lm.params, &o->train_only, e);
+    if (st == OK)
         st = engine_train_in(&t->engine, c.dtype, e);
     t->M = c.mem_len;
     t->kind = c.enc_layers ? MEM_NONE : trains_with(config_mem(&c), o->mem.v[0]);
@@ -188,9 +237,14 @@ static enum status open_model(struct trainer *t, struct err *e)
         st = bind_all(t, e);
     if (st != OK)
         return st;
-    params_init_training(&t->lm.params, o->seed,
-                         o->init == INITIAL_BY_DEPTH ? 1 / sqrtf((float)t->lm.sublayers.n) : 1,
-                         t->engine.threads);
+    if (o->from && !o->resume)
+        st = train_from_load(t, e);
+    else if (!o->from)
+        params_init_training(&t->lm.params, o->seed,
+                             o->init == INITIAL_BY_DEPTH ? 1 / sqrtf((float)t->lm.sublayers.n) : 1,
+                             t->engine.threads);
+    if (st != OK)
+        return st;
     optimizer_reset(&t->optimizer, &t->lm.params);
     t->lm.z_loss = (float)o->z_loss;
     t->lm.drop = (struct dropout){.p = (float)o->dropout, .seed = o->seed, .part = t->ranks.index};
@@ -340,6 +394,8 @@ void trainer_close(struct trainer *t)
     arena_release(&t->arena);
     corpus_close(&t->corpus);
     corpus_close(&t->valid_corpus);
+    texts_free(&t->tokens_made);
+    texts_free(&t->valid_made);
     topo_close(t->topo);
 }
 
@@ -360,6 +416,17 @@ size_t trainer_position(const struct trainer *t)
     return (size_t)t->optimizer.step % segments * (size_t)t->L;
 }
 
+/* With an empty memory, or one of zeros, if the weights are of a model that begins so. */
+static void begin_text(const struct trainer *t, struct lm *m, int B)
+{
+    struct err never;
+
+    if (t->M > 0 && m->c.mem_start == MEM_START_ZEROS)
+        CHECK(lm_zeros(m, &t->engine, B, &never) == OK); /* it was, when it was opened */
+    else
+        lm_forget(m);
+}
+
 /* Sequence b reads its own contiguous part of the text, one segment per step; at the end of the
  * parts all of them start again with empty memory. Returns the tokens of past of each. */
 static int next_batch(struct trainer *t)
@@ -368,12 +435,12 @@ static int next_batch(struct trainer *t)
     const int past = past_at(t, at), n = past + t->L;
 
     if (at == 0)
-        lm_forget(&t->lm);
+        begin_text(t, &t->lm, t->B);
     for (int b = 0; b < t->B; b++) {
-        const uint8_t *from = t->text.at + (size_t)(t->first + b) * part + at - past;
+        const size_t from = (size_t)(t->first + b) * part + at - (size_t)past;
         for (int i = 0; i < n; i++) {
-            t->tokens[b * n + i] = from[i];
-            t->targets[b * n + i] = from[i + 1];
+            t->tokens[b * n + i] = text_token(&t->text, from + (size_t)i);
+            t->targets[b * n + i] = text_token(&t->text, from + (size_t)i + 1);
         }
     }
     return past;
@@ -477,17 +544,16 @@ struct validation trainer_validate(struct trainer *t)
     double sum = 0, floor = 0;
 
     lm_build_tables(&t->valid_lm, &t->engine);
-    lm_forget(&t->valid_lm);
+    begin_text(t, &t->valid_lm, 1);
     for (size_t at = 0; at < tokens; at += (size_t)t->L, window++) {
         if (windows && window % t->ranks.count != t->ranks.index)
             continue;
         const int n = tokens - at < (size_t)t->L ? (int)(tokens - at) : t->L;
         const int past = past_at(t, at);
-        const uint8_t *const from = t->valid.at + at;
         for (int i = 0; i < past + n; i++)
-            t->tokens[i] = from[i - past];
+            t->tokens[i] = text_token(&t->valid, at + (size_t)i - (size_t)past);
         for (int i = 0; i < n; i++)
-            t->targets[i] = from[i + 1];
+            t->targets[i] = text_token(&t->valid, at + (size_t)i + 1);
         lm_forward(&t->valid_lm, &t->engine, t->tokens, 1, past + n, n, t->targets, t->nll);
         lm_commit(&t->valid_lm, n);
         for (int i = 0; i < n; i++)

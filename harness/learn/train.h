@@ -11,17 +11,24 @@
 #include "grad_sum.h"
 #include "harness/cli/options.h"
 #include "harness/machine/pin.h"
+#include "harness/util/fileio.h"
 #include "harness/util/lock.h"
 #include "pairs.h"
 #include "player.h"
+#include "texts.h"
 
 #include "variants/model/lm.h"
 #include "variants/model/optimizer.h"
 
 struct text_part { /* symbols of a corpus */
     const uint8_t *at;
+    const int32_t *ids; /* in their place; NULL: they are bytes */
     size_t n;
 };
+static inline int32_t text_token(const struct text_part *t, size_t i)
+{
+    return t->ids ? t->ids[i] : t->at[i];
+}
 
 /* A task in place of a text. All sequences of the batch are at the same step of an episode, because
  * all episodes have the same length; which follows from the optimiser's step. */
@@ -41,7 +48,11 @@ struct trainer {
     struct lm valid_lm; /* the same weights, one sequence, its own memory */
     struct optimizer optimizer;
     struct corpus corpus, valid_corpus;
+    struct texts tokens_made, valid_made; /* of them, by a tokenizer */
     struct text_part text, valid;
+    /* Of the tokenizer: its folder, "" = none, and the name of its copy beside the checkpoint. */
+    char tokenizer[FILE_PATH], beside[FILE_PATH];
+    char origin[256];   /* what the weights that it began with were published as */
     struct ranks ranks; /* who train this model together */
     struct grad_sum sum;
     int all_B; /* sequences of the batch; this rank has B of them, from the one numbered `first` */
@@ -79,6 +90,11 @@ enum status train_config(struct config *to, const struct variant *v, const struc
 enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
                                 const struct ranks *ranks, struct err *e);
 void trainer_close(struct trainer *t);
+
+/* ", 1.2 k of them trained" where --train-only leaves others as they are, else "". */
+struct trainer_frozen {
+    char s[64];
+} trainer_frozen(const struct trainer *t);
 
 /* One optimiser step on the next L tokens of each sequence. Where the past is run again
  * (mem_reruns), the window is those before them too, and the gradient that of the loss of the whole

@@ -45,6 +45,8 @@ enum status trainer_save_weights(struct trainer *t, const char *path, struct err
                                     .corpus_xxh3 = t->corpus.xxh3,
                                     .step = t->optimizer.step,
                                     .seed = t->opt->seed,
+                                    .source = *t->origin ? t->origin : NULL,
+                                    .tokenizer = *t->beside ? t->beside : NULL,
                                     .mask_share = t->hidden ? t->opt->mask_share : 0};
 
     return checkpoint_save(path, &t->lm.c, &t->lm.params, &from, e);

@@ -6,7 +6,9 @@
 #include "harness/plan/plan.h"
 #include "schedule.h"
 #include "train.h"
+#include "train_from.h"
 #include "train_pairs.h"
+#include "train_tokens.h"
 
 #include <stdio.h>
 
@@ -15,7 +17,7 @@
 static enum status set_defaults(struct options *o, int threads, struct err *e)
 {
     char number[16];
-    enum status st = o->task ? OK
+    enum status st = o->task || o->tokens ? OK
                      : o->objective == OBJECTIVE_SEQ2SEQ
                          ? pairs_settle(o, e)
                          : options_default(o, "corpus", SOURCE_DEFAULT, e);
@@ -31,7 +33,8 @@ static enum status set_defaults(struct options *o, int threads, struct err *e)
 /* What is for texts only, and for tasks only. */
 static enum status text_or_task(const struct options *o, struct err *e)
 {
-    static const char *const texts[] = {"corpus", "valid", "z-loss", "dropout", "objective"};
+    static const char *const texts[] = {"corpus",    "valid",  "z-loss",    "dropout",
+                                        "objective", "tokens", "tokenizer", "from"};
     static const char *const tasks[] = {"discount", "trace", "value-coef", "entropy-coef"};
 
     for (size_t i = 0; o->task && i < ARRAY_LEN(texts); i++)
@@ -93,6 +96,11 @@ enum status train_settle(struct options *o, int threads, struct err *e)
     struct config c;
     int n = 0;
     enum status st = text_or_task(o, e);
+
+    if (st == OK)
+        st = train_tokens_check(o, e);
+    if (st == OK && o->from)
+        st = train_from_settle(o, e);
 
     if (st == OK)
         st = set_defaults(o, threads, e);

@@ -110,7 +110,7 @@ static int moment_count(const struct trainer *t)
     int n = 0;
 
     for (int i = 0; i < t->optimizer.n; i++)
-        n += t->optimizer.v[i] ? 2 : 1;
+        n += (t->optimizer.m[i] != NULL) + (t->optimizer.v[i] != NULL);
     return n;
 }
 
@@ -162,7 +162,8 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
         return fail(e, E_NOMEM, "no memory for the list of %d tensors", n);
     }
     for (int i = 0, at = 0; i < p->n; i++) {
-        tensors[at++] = checkpoint_tensor(&p->v[i], "m.", t->optimizer.m[i]);
+        if (t->optimizer.m[i])
+            tensors[at++] = checkpoint_tensor(&p->v[i], "m.", t->optimizer.m[i]);
         if (t->optimizer.v[i])
             tensors[at++] = checkpoint_tensor(&p->v[i], "v.", t->optimizer.v[i]);
     }
@@ -262,8 +263,9 @@ static enum status load_numbers(struct trainer *t, const struct safetensors *s, 
 
 /* Options that the state belongs to, besides those with keys of their own: the loss, what the
  * optimiser keeps, and how it all began. Rates, budgets and texts may change on the way. */
-static const char *const fixed[] = {"optimizer",       "muon-scale", "init",      "z-loss",
-                                    "weight-decay-of", "task",       "objective", "mask-share"};
+static const char *const fixed[] = {
+    "optimizer", "muon-scale", "init",       "z-loss", "weight-decay-of",
+    "task",      "objective",  "mask-share", "from",   "train-only"};
 
 /* The value of `name` in a canonical text, malloc'ed; of a text that is older than the option its
  * default. */
@@ -360,7 +362,8 @@ static enum status load_moments(struct trainer *t, const struct safetensors *s, 
     for (int i = 0; st == OK && i < p->n; i++) {
         const struct tensor m = checkpoint_tensor(&p->v[i], "m.", NULL);
         const struct tensor v = checkpoint_tensor(&p->v[i], "v.", NULL);
-        st = load_tensor(s, &m, t->optimizer.m[i], e);
+        if (t->optimizer.m[i])
+            st = load_tensor(s, &m, t->optimizer.m[i], e);
         if (st == OK && t->optimizer.v[i])
             st = load_tensor(s, &v, t->optimizer.v[i], e);
     }

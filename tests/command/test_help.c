@@ -54,7 +54,7 @@ Test(help, a_page_for_each_command_with_its_options)
             cr_expect_eq(names_option(lines, option_specs[i].name),
                          option_is_for(&option_specs[i], c), "%s: --%s", spec->name,
                          option_specs[i].name);
-        for (int i = 0; i < EXAMPLES; i++)
+        for (int i = 0; i < EXAMPLES && spec->example[i].line; i++)
             cr_expect(strstr(r.out.data, spec->example[i].line), "%s: %s", spec->name,
                       spec->example[i].line);
         free(lines);
@@ -170,7 +170,9 @@ Test(help, examples_can_be_parsed)
             char words[256];
             struct options o;
             struct err e = {""};
-            cr_assert(line, "%s has no example %d", command_specs[c].name, i);
+            cr_assert(line || i > 0, "%s has no example", command_specs[c].name);
+            if (!line)
+                continue;
             if (strncmp(line, "bench", 5) != 0)
                 continue;
             snprintf(words, sizeof(words), "%s", line + 5 + (line[5] == ' '));

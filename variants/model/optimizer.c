@@ -28,8 +28,8 @@ void optimizer_bind(struct optimizer *o, const struct params *p, struct arena *a
     }
     for (int i = 0; i < p->n; i++) {
         const struct param *const w = &p->v[i];
-        o->m[i] = arena_f32(a, PART_OPTIMIZER, w->n);
-        o->v[i] = by_muon(o, w) ? NULL : arena_f32(a, PART_OPTIMIZER, w->n);
+        o->m[i] = w->frozen ? NULL : arena_f32(a, PART_OPTIMIZER, w->n);
+        o->v[i] = w->frozen || by_muon(o, w) ? NULL : arena_f32(a, PART_OPTIMIZER, w->n);
     }
     if (o->kind == OPTIMIZER_MUON)
         muon_bind(&o->muon, p, a);
@@ -38,7 +38,8 @@ void optimizer_bind(struct optimizer *o, const struct params *p, struct arena *a
 void optimizer_reset(struct optimizer *o, const struct params *p)
 {
     for (int i = 0; i < p->n; i++) {
-        memset(o->m[i], 0, p->v[i].n * sizeof(float));
+        if (o->m[i])
+            memset(o->m[i], 0, p->v[i].n * sizeof(float));
         if (o->v[i])
             memset(o->v[i], 0, p->v[i].n * sizeof(float));
     }
@@ -57,7 +58,7 @@ double grad_norm(const struct params *p, int threads)
     double square = 0;
 
     for (int i = 0; i < p->n; i++)
-        if (!p->v[i].buffer)
+        if (!p->v[i].buffer && !p->v[i].frozen)
             square = square_added(square, p->v[i].grad, (ptrdiff_t)p->v[i].n, threads);
     return sqrt(square);
 }
@@ -103,6 +104,8 @@ void optimizer_step(struct optimizer *o, struct params *p, const struct engine *
     for (int i = 0; i < p->n; i++) {
         struct param *const w = &p->v[i];
         const double decay = o->decays >> w->group & 1 ? o->weight_decay : 0;
+        if (w->frozen)
+            continue;
         if (w->buffer)
             advance(w, lr);
         else if (by_muon(o, w))

@@ -22,8 +22,8 @@ struct optimizer {
 
     double beta1, beta2, eps; /* 0.9, 0.999, 1e-8 */
     int step;                 /* steps taken */
-    float **m, **v;           /* [n] first and second moments, by parameter; v is NULL for Muon's,
-                               * whose m is its momentum */
+    float **m, **v; /* [n] first and second moments, by parameter, NULL where it is frozen;
+                               * v is NULL for Muon's, whose m is its momentum */
     int n;
     struct muon muon;
 };
@@ -34,11 +34,11 @@ void optimizer_bind(struct optimizer *o, const struct params *p, struct arena *a
 void optimizer_reset(struct optimizer *o, const struct params *p);
 void optimizer_free(struct optimizer *o);
 
-/* Euclidean norm of all gradients together, in double, in a fixed order; steps of buffers are not
- * among them. */
+/* Euclidean norm of all gradients together, in double, in a fixed order; steps of buffers, and
+ * gradients of what is frozen, are not among them. */
 double grad_norm(const struct params *p, int threads);
 
-/* One update of every parameter from its gradient times `scale` (1, or clip / norm), and of every
+/* One update of every parameter that is not frozen from its gradient times `scale` (1, or clip / norm), and of every
  * buffer by its step unless lr is 0. */
 void optimizer_step(struct optimizer *o, struct params *p, const struct engine *g, double lr,
                     double scale);

@@ -72,6 +72,7 @@ struct param {
     int maps;               /* of group matrices: how many, of the last two dimensions; else 0 */
     bool residual;          /* its products are added to the residual stream */
     bool buffer;  /* not trained: grad is the step to its next value, which the optimiser adds */
+    bool frozen;  /* not trained: the optimiser leaves it as it is */
     bool narrows; /* read by linear_product and param_row only: may be of a narrower type */
     bool wide;    /* a map that is float in every model: see params_wide */
     bool chooses; /* see params_chooses */

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Training that goes on from published weights: what changes, what stays, and what is refused. */
+#include "tests/support/program.h"
+#include "tests/support/published_folder.h"
+#include "tests/support/tiny_tokenizer.h"
+#include "variants/model/lm.h"
+#include "variants/model/weights.h"
+
+TestSuite(train_from, .init = folder_make, .fini = folder_remove, .timeout = 240);
+
+#define GOLDEN "tests/golden-import/"
+/* Few steps at a rate that is felt. */
+#define SHORT                                                                                      \
+    " --seq 16 --batch 2 --lr 0.01 --lr-warmup 0 --eval-every 2 -q --backend ref --threads 1"
+
+/* 4000 ids below 60, which follow each other by a rule that can be learnt: nanoGPT's uint16. */
+static void write_ids(const char *name, bool header)
+{
+    enum { N = 4000, HEADER = 512 };
+    uint16_t ids[HEADER + N] = {0};
+    const int32_t said[3] = {20240520, 1, N};
+    char path[FILE_PATH];
+
+    memcpy(ids, said, sizeof(said));
+    for (int i = 0; i < N; i++)
+        ids[HEADER + i] = (uint16_t)(i * 7 % 60);
+    folder_path(path, name);
+    FILE *const f = fopen(path, "wb");
+    cr_assert_not_null(f);
+    cr_assert_eq(fwrite(header ? ids : ids + HEADER, 2, header ? HEADER + N : N, f),
+                 header ? HEADER + N : N);
+    cr_assert_eq(fclose(f), 0);
+}
+
+struct loaded {
+    struct lm m;
+    struct arena a;
+};
+
+static void load(struct loaded *to, const char *path)
+{
+    struct weights w;
+    struct err e = {""};
+
+    *to = (struct loaded){0};
+    cr_assert_eq(weights_open(&w, path, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_init(&to->m, &w.config, &e), OK, "%s", e.msg);
+    params_place(&to->m.params, &to->a);
+    cr_assert_eq(arena_place(&to->a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    params_place(&to->m.params, &to->a);
+    cr_assert_eq(weights_load(&w, &to->m.params, &e), OK, "%s", e.msg);
+    weights_close(&w);
+}
+
+static void unload(struct loaded *l)
+{
+    lm_free(&l->m);
+    arena_release(&l->a);
+}
+
+static void run_fine(const char *line)
+{
+    struct ran r = run_bench(folder, "%s", line);
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+static const char *golden(char path[FILE_PATH], const char *name)
+{
+    char here[FILE_PATH];
+
+    cr_assert_not_null(realpath(GOLDEN, here));
+    snprintf(path, FILE_PATH, "%.3000s/%s", here, name);
+    return path;
+}
+
+/* Of every kind of published model: parameters of the pattern move, all others have the bits that
+ * were published. */
+Test(train_from, changes_what_it_is_told_to)
+{
+    static const char *const models[] = {"gpt2_plain",
+                                         "neox_parallel_f16",
+                                         "llama3_scaling",
+                                         "mistral_window",
+                                         "qwen2_bias",
+                                         "qwen3_qknorm",
+                                         "gemma2_capped",
+                                         "gemma3_text",
+                                         "phi3_window",
+                                         "olmo2",
+                                         "mamba2",
+                                         "qwen3_5_text",
+                                         "txl_div4",
+                                         "txl_original_keys",
+                                         "gguf_gpt2_f16/model.gguf"};
+
+    write_ids("ids.bin", true);
+    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+        char path[FILE_PATH], out[FILE_PATH], line[2 * FILE_PATH];
+        struct loaded before, after;
+        int moved = 0, kept = 0;
+        golden(path, models[i]);
+        snprintf(
+            line, sizeof(line),
+            "train --from %s --tokens ids.bin --train-only 'layers.1.*' --ckpt out.safetensors "
+            "--force --steps 3" SHORT,
+            path);
+        run_fine(line);
+        folder_path(out, "out.safetensors");
+        load(&before, path);
+        load(&after, out);
+        cr_assert_eq(before.m.params.n, after.m.params.n);
+        for (int k = 0; k < before.m.params.n; k++) {
+            const struct param *const a = &before.m.params.v[k], *const b = &after.m.params.v[k];
+            const bool same = memcmp(a->data, b->data, a->n * sizeof(float)) == 0;
+            const bool told = strncmp(a->name, "layers.1.", strlen("layers.1.")) == 0;
+            cr_expect(told || same, "%s: %s moved", models[i], a->name);
+            moved += !same;
+            kept += same;
+        }
+        cr_expect(moved > 3 && kept > 3, "%s: %d moved, %d kept", models[i], moved, kept);
+        unload(&before);
+        unload(&after);
+    }
+}
+
+static double loss_of(const char *ckpt)
+{
+    char line[256];
+
+    snprintf(line, sizeof(line),
+             "eval --ckpt %s --tokens ids.bin --tokens-type uint16 --seq 16 --mem 0 --format csv "
+             "--columns nll_nats_per_token --backend ref --threads 1 -q",
+             ckpt);
+    struct ran r = run_bench(folder, "%s", line);
+    expect_exit(&r, 0);
+    const char *const row = strchr(r.out.data, '\n');
+    cr_assert_not_null(row, "%s", r.out.data);
+    const double x = strtod(row + 1, NULL);
+    ran_free(&r);
+    return x;
+}
+
+/* A text that follows a rule is learnt, and a training that was stopped goes on to the same bits. */
+Test(train_from, learns_and_resumes)
+{
+    char path[FILE_PATH], line[2 * FILE_PATH], one[FILE_PATH], two[FILE_PATH];
+    struct loaded a, b;
+
+    write_ids("ids.bin", false);
+    golden(path, "llama_gqa_bf16");
+    for (int parts = 1; parts <= 2; parts++) {
+        snprintf(line, sizeof(line),
+                 "train --from %s --tokens ids.bin --tokens-type uint16 --ckpt %d.safetensors "
+                 "--steps 40 --stop-at %d" SHORT,
+                 path, parts, 40 / parts);
+        run_fine(line);
+    }
+    run_fine("train --ckpt 2.safetensors --resume --stop-at 40 -q");
+    folder_path(one, "1.safetensors");
+    folder_path(two, "2.safetensors");
+    load(&a, one);
+    load(&b, two);
+    for (int k = 0; k < a.m.params.n; k++)
+        cr_expect_eq(
+            memcmp(a.m.params.v[k].data, b.m.params.v[k].data, a.m.params.v[k].n * sizeof(float)),
+            0, "%s", a.m.params.v[k].name);
+    unload(&a);
+    unload(&b);
+    /* Random weights know nothing of 60 ids that come in turn: more than log 60 at first. */
+    cr_expect_gt(loss_of(path), 4.0);
+    cr_expect_lt(loss_of("1.safetensors"), 3.0);
+}
+
+#define WORDS "<eos>\n<unk>\na\ntext\nof\nsome\nwords\n"
+#define TEXT "a text of some words\nand of some other words\nwords of a text\na text\n"
+
+/* The model's own tokenizer makes the tokens, and stands beside the new checkpoint. */
+Test(train_from, keeps_the_tokenizer)
+{
+    char path[FILE_PATH];
+    struct safetensors s;
+    struct err e;
+
+    published_copy("gpt2_plain");
+    published_write("vocab.txt", WORDS, strlen(WORDS));
+    tiny_put("text.txt", TEXT TEXT TEXT TEXT);
+    run_fine("train --from model --corpus text.txt --ckpt out.safetensors --steps 2 --seq 4 "
+             "--batch 2 -q");
+    folder_path(path, "out.safetensors");
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    cr_expect_str_eq(safetensors_meta(&s, "unit"), "word");
+    cr_expect_str_eq(safetensors_meta(&s, "source"), "model");
+    cr_expect_str_eq(safetensors_meta(&s, "tokenizer"), "out.safetensors.tokenizer");
+    safetensors_close(&s);
+    run_fine("eval --ckpt out.safetensors --corpus text.txt --seq 4 --mem 0 -q");
+    run_fine("eval --ckpt out.safetensors.best --corpus text.txt --seq 4 --mem 0 -q");
+    run_fine("train --ckpt out.safetensors --resume --steps 3 -q");
+    run_fine("train --from out.safetensors --corpus text.txt --ckpt again.safetensors --steps 1 "
+             "--seq 4 --batch 2 -q");
+}
+
+/* What the weights decide, and what lacks something, by the option's name. */
+Test(train_from, refuses)
+{
+    static const struct {
+        const char *more, *says;
+    } wrong[] = {
+        {"", "--corpus"},
+        {" --tokens ids.bin --variant xl", "--variant"},
+        {" --tokens ids.bin --layers 3", "--layers"},
+        {" --tokens ids.bin --norm post", "--norm"},
+        {" --tokens ids.bin --set tied=1", "--set"},
+        {" --tokens ids.bin --init depth", "--init"},
+        {" --tokens ids.bin --objective mlm", "--objective"},
+        {" --tokens ids.bin --train-only foo", "foo"},
+        {" --tokens ids.bin --corpus README.md", "--corpus"},
+        {" --tokens ids.bin --seq 41", "40"}, /* positions */
+        {" --corpus copy:lag=8,groups=2", "copy"},
+        {" --tokens-type uint16 --corpus ids.bin", "--tokens-type"},
+    };
+    char path[FILE_PATH], line[2 * FILE_PATH];
+
+    write_ids("ids.bin", true);
+    golden(path, "gpt2_plain");
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        snprintf(line, sizeof(line), "train --from %s --ckpt out.safetensors --mem 0%s%s", path,
+                 strstr(wrong[i].more, "--seq") ? "" : " --seq 8", wrong[i].more);
+        struct ran r = run_bench(folder, "%s", line);
+        cr_expect_neq(r.code, 0, "%s", line);
+        cr_expect(strstr(r.err.data, wrong[i].says), "%s: %s", line, r.err.data);
+        ran_free(&r);
+    }
+    struct ran r = run_bench(folder, "train --tokens ids.bin --ckpt out.safetensors -V rope");
+    cr_expect(r.code != 0 && strstr(r.err.data, "--from"), "%s", r.err.data);
+    ran_free(&r);
+}
