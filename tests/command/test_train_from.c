@@ -92,6 +92,8 @@ Test(train_from, changes_what_it_is_told_to)
                                          "olmo2",
                                          "mamba2",
                                          "qwen3_5_text",
+                                         "gla_wide",
+                                         "gated_deltanet_grouped",
                                          "txl_div4",
                                          "txl_original_keys",
                                          "gguf_gpt2_f16/model.gguf"};

@@ -129,26 +129,6 @@ Test(published_config, neutral_values)
 /* ---- keys that contradict one another, or that nothing reads ----------------------------- */
 
 /* A base, what is set in its config.json, and what the refusal says, or NULL = it is accepted. */
-struct patch {
-    const char *base, *set, *says;
-};
-
-static void try_patch(const struct patch *p)
-{
-    json_t *const set = json_loads(p->set, 0, NULL);
-
-    cr_assert(set, "%s", p->set);
-    published_copy(p->base);
-    json_t *const config = published_json("config.json");
-    json_object_update(config, set);
-    json_decref(set);
-    published_put_json("config.json", config);
-    if (p->says)
-        published_refused(p->set, p->says);
-    else
-        published_accepted(p->set);
-}
-
 #define LLAMA "llama_gqa_bf16"
 #define LLAMA3                                                                                     \
     "\"factor\":32.0,\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"                            \

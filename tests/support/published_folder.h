@@ -149,4 +149,25 @@ static inline void published_accepted(const char *what)
     published_close(&p);
 }
 
+/* A copy of a model whose config has further keys: refused with these words, NULL = accepted. */
+struct patch {
+    const char *base, *set, *says;
+};
+
+static inline void try_patch(const struct patch *p)
+{
+    json_t *const set = json_loads(p->set, 0, NULL);
+
+    cr_assert(set, "%s", p->set);
+    published_copy(p->base);
+    json_t *const config = published_json("config.json");
+    json_object_update(config, set);
+    json_decref(set);
+    published_put_json("config.json", config);
+    if (p->says)
+        published_refused(p->set, p->says);
+    else
+        published_accepted(p->set);
+}
+
 #endif

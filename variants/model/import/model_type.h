@@ -13,8 +13,17 @@
  *   COLUMNS  [columns, parts * rows], transposed, likewise; vectors as ROWS
  *   HEADS    [heads, parts, rows / heads, columns]
  *   STACK    rows of several tensors, one after the other, each with as many as it has
+ *   JOIN     the other way round: of ours, `parts` published ones hold some rows each, one after the
+ *            other; as many rows of the table say which
  *   NOWHERE  in none: it is 0 */
-enum layout { LAYOUT_ROWS, LAYOUT_COLUMNS, LAYOUT_HEADS, LAYOUT_STACK, LAYOUT_NOWHERE };
+enum layout {
+    LAYOUT_ROWS,
+    LAYOUT_COLUMNS,
+    LAYOUT_HEADS,
+    LAYOUT_STACK,
+    LAYOUT_JOIN,
+    LAYOUT_NOWHERE
+};
 
 /* Names are whole, or stand for what has ".weight" or ".bias" behind them; '*' is the layer. The
  * first row that matches a tensor applies. Tensors that the model ties are not read: the
@@ -26,11 +35,12 @@ struct tensor_row {
     enum layout layout;
     enum { EVERY_LAYER, ATTENDS, RECURS } of; /* of a model with layers of two kinds */
     int part, parts;                          /* parts 0 = 1 */
-    /* STACK: rows before part `part`; of all, if it is `parts`. */
+    /* STACK, JOIN: rows before part `part`; of all, if it is `parts`. */
     int64_t (*before)(const struct config *c, int part);
-    bool taps;     /* [rows, 1, columns] */
-    bool plus_one; /* its numbers are what is added to 1 */
-    bool bare;     /* has no prefix */
+    const char *also; /* another published name, where there is none of the first; NULL = none */
+    bool taps;        /* [rows, 1, columns] */
+    bool plus_one;    /* its numbers are what is added to 1 */
+    bool bare;        /* has no prefix */
     enum tie tie;
     const char *with;    /* the published name of what it is tied to */
     bool backwards;      /* in files without a prefix its rows stand in reverse order */
@@ -71,8 +81,10 @@ struct model_type {
 
 /* In the order of messages. */
 #define MODEL_TYPES(X)                                                                             \
+    X(gated_deltanet)                                                                              \
     X(gemma2)                                                                                      \
     X(gemma3_text)                                                                                 \
+    X(gla)                                                                                         \
     X(gpt2)                                                                                        \
     X(gpt_neox)                                                                                    \
     X(llama)                                                                                       \

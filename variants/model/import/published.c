@@ -142,22 +142,46 @@ static bool is_of(const struct tensor_row *row, const struct config *c, int laye
     return row->of == EVERY_LAYER || (row->of == ATTENDS) == config_attends(c, layer);
 }
 
-/* The row of a tensor of ours, the layer that it is of, and its published name, "" if it has none.
- */
-static const struct tensor_row *row_of(const struct published *p, const char *ours, int *layer,
-                                       char name[TENSOR_NAME])
+/* A tensor of ours, or some rows of one. */
+struct piece {
+    struct param w;
+    const struct tensor_row *row;
+    int layer, of;          /* of so many pieces */
+    char name[TENSOR_NAME]; /* published; "" = it has none */
+};
+
+static void name_piece(struct piece *to, const struct published *p, const char *rest)
+{
+    const char *const prefix = to->row->bare ? "" : p->prefix;
+
+    to->name[0] = '\0';
+    if (to->row->layout != LAYOUT_NOWHERE)
+        tensor_row_name(to->name, to->row->published, prefix, to->layer, rest);
+    if (to->row->also && !shards_find(&p->shards, to->name))
+        tensor_row_name(to->name, to->row->also, prefix, to->layer, rest);
+}
+
+/* The nth piece of a tensor of ours. */
+static struct piece piece_of(const struct published *p, const struct param *w, int nth)
 {
     const char *rest = "";
-    const struct tensor_row *row = p->rows->tensors;
+    struct piece to = {.w = *w, .row = p->rows->tensors, .of = 1};
 
-    while (row->ours &&
-           !(tensor_row_covers(row->ours, ours, layer, &rest) && is_of(row, &p->config, *layer)))
-        row++;
-    CHECK(row->ours); /* the rows of a kind of model cover all of its tensors */
-    *name = '\0';
-    if (row->layout != LAYOUT_NOWHERE)
-        tensor_row_name(name, row->published, row->bare ? "" : p->prefix, *layer, rest);
-    return row;
+    while (to.row->ours && !(tensor_row_covers(to.row->ours, w->name, &to.layer, &rest) &&
+                             is_of(to.row, &p->config, to.layer)))
+        to.row++;
+    CHECK(to.row->ours); /* the rows of a kind of model cover all of its tensors */
+    if (to.row->layout == LAYOUT_JOIN) {
+        to.of = to.row->parts;
+        to.row += nth;
+        const int64_t first = to.row->before(&p->config, nth);
+        const size_t width = w->n / (size_t)w->shape[0];
+        to.w.shape[0] = (int)(to.row->before(&p->config, nth + 1) - first);
+        to.w.n = (size_t)to.w.shape[0] * width;
+        to.w.data = w->data ? w->data + (size_t)first * width : NULL;
+    }
+    name_piece(&to, p, rest);
+    return to;
 }
 
 /* With or without the model's name in front, as the embedding shows. */
@@ -172,7 +196,11 @@ static void find_prefix(struct published *p)
 
 /* ---- shapes ------------------------------------------------------------------------------- */
 
-static int parts_of(const struct tensor_row *row) { return row->parts ? row->parts : 1; }
+/* Of the published tensor. */
+static int parts_of(const struct tensor_row *row)
+{
+    return row->parts && row->layout != LAYOUT_JOIN ? row->parts : 1;
+}
 
 static bool is_turned(const struct published *p, const struct tensor_row *row)
 {
@@ -229,22 +257,30 @@ static enum status check_tensor(const struct published *p, const struct tensor *
     return OK;
 }
 
-static enum status check_param(const struct published *p, const struct param *w, struct err *e)
+static enum status check_piece(const struct published *p, const struct piece *piece, struct err *e)
 {
-    char name[TENSOR_NAME];
-    int layer;
-
-    const struct tensor_row *const row = row_of(p, w->name, &layer, name);
-    if (!*name)
+    if (!*piece->name)
         return OK;
-    struct shard_tensor *const t = shards_find(&p->shards, name);
+    struct shard_tensor *const t = shards_find(&p->shards, piece->name);
     if (!t)
         return fail(e, E_IO,
                     "checkpoint %s: tensor \"%s\" missing (%s is %d)  -> give all files of one "
                     "model",
-                    p->path, name, p->rows->layers, p->config.N);
+                    p->path, piece->name, p->rows->layers, p->config.N);
     t->used = true;
-    return check_tensor(p, t->t, row, w, e);
+    return check_tensor(p, t->t, piece->row, &piece->w, e);
+}
+
+static enum status check_param(const struct published *p, const struct param *w, struct err *e)
+{
+    enum status st = OK;
+
+    for (int nth = 0, of = 1; st == OK && nth < of; nth++) {
+        const struct piece piece = piece_of(p, w, nth);
+        of = piece.of;
+        st = check_piece(p, &piece, e);
+    }
+    return st;
 }
 
 /* Masks, positions and frequencies that some versions of the publishers' programs saved. With the
@@ -443,7 +479,7 @@ static enum status read_numbers(const struct published *p, const struct param *w
                       (size_t)row->before(&p->config, row->part) * (w->n / (size_t)w->shape[0]),
                       w->n);
     else
-        tensor_floats(w->data, t, w->n * (size_t)row->part, w->n);
+        tensor_floats(w->data, t, row->layout == LAYOUT_JOIN ? 0 : w->n * (size_t)row->part, w->n);
     return OK;
 }
 
@@ -456,12 +492,12 @@ static bool all_finite(const struct param *w)
     return finite;
 }
 
-static enum status load_floats(const struct published *p, const struct param *w, struct err *e)
+static enum status load_piece(const struct published *p, const struct piece *piece, struct err *e)
 {
-    char name[TENSOR_NAME];
-    int layer;
+    const struct param *const w = &piece->w;
+    const struct tensor_row *const row = piece->row;
+    const char *const name = piece->name;
 
-    const struct tensor_row *const row = row_of(p, w->name, &layer, name);
     if (!*name) {
         memset(w->data, 0, w->n * sizeof(*w->data));
         return OK;
@@ -476,12 +512,25 @@ static enum status load_floats(const struct published *p, const struct param *w,
                     "checkpoint %s: tensor \"%s\" holds a value that is not finite  -> the "
                     "file as published",
                     p->path, name);
-    const float factor = row->by_layer_depth && p->by_layer_depth ? 1 / (float)(layer + 1) : 1;
+    const float factor =
+        row->by_layer_depth && p->by_layer_depth ? 1 / (float)(piece->layer + 1) : 1;
     for (size_t i = 0; factor != 1 && i < w->n; i++)
         w->data[i] *= factor;
     for (size_t i = 0; row->plus_one && i < w->n; i++)
         w->data[i] += 1;
     return OK;
+}
+
+static enum status load_floats(const struct published *p, const struct param *w, struct err *e)
+{
+    enum status st = OK;
+
+    for (int nth = 0, of = 1; st == OK && nth < of; nth++) {
+        const struct piece piece = piece_of(p, w, nth);
+        of = piece.of;
+        st = load_piece(p, &piece, e);
+    }
+    return st;
 }
 
 /* Numbers of a narrower type are rounded once all of the tensor is there as floats. */
