@@ -4,6 +4,7 @@
  * then drop the hidden ones. Each term of a mask sets its bits within the bounds of causality and
  * window. */
 #include "mask.h"
+#include "variants/base/base.h"
 
 #include <string.h>
 
@@ -14,9 +15,6 @@ struct row {
 };
 
 int bits_words(int keys) { return (keys + 63) / 64; }
-
-static int64_t max_wide(int64_t x, int64_t y) { return x > y ? x : y; }
-static int64_t min_wide(int64_t x, int64_t y) { return x < y ? x : y; }
 
 /* Positions [from, to). */
 static void set_range(const struct row *r, int64_t from, int64_t to)

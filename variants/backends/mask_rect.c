@@ -5,9 +5,7 @@
  * a tile is one run of positions, and so are several of them if the rectangle has their whole
  * width. */
 #include "mask.h"
-
-static int64_t most(int64_t x, int64_t y) { return x > y ? x : y; }
-static int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
+#include "variants/base/base.h"
 
 /* Where a position is: its tile, and its row and column within that. */
 struct place {
@@ -38,10 +36,10 @@ static struct rectangle rectangle_of(const struct mask *m, int64_t query)
     const int64_t y = at.band * m->rect_rows, x = at.column * m->rect;
 
     return (struct rectangle){
-        .top = most(y - m->margin_rows, 0),
+        .top = max_wide(y - m->margin_rows, 0),
         .bottom = y + m->rect_rows + m->margin_rows,
-        .left = most(x - m->margin, 0),
-        .right = least(x + m->rect + m->margin, m->row),
+        .left = max_wide(x - m->margin, 0),
+        .right = min_wide(x + m->rect + m->margin, m->row),
     };
 }
 
@@ -59,8 +57,8 @@ static bool next_of_tile(const struct mask *m, const struct rectangle *r, struct
                          int64_t *from, int64_t *to)
 {
     const int64_t y = at.band * m->rect_rows, x = at.column * m->rect, width = m->rect;
-    const int64_t top = most(r->top - y, 0), bottom = least(r->bottom - y, m->rect_rows);
-    const int64_t left = most(r->left - x, 0), right = least(r->right - x, width);
+    const int64_t top = max_wide(r->top - y, 0), bottom = min_wide(r->bottom - y, m->rect_rows);
+    const int64_t left = max_wide(r->left - x, 0), right = min_wide(r->right - x, width);
     const int64_t tile = (at.band * tiles_across(m) + at.column) * tile_size(m);
 
     if (at.y < top)
@@ -69,7 +67,7 @@ static bool next_of_tile(const struct mask *m, const struct rectangle *r, struct
         at.y++, at.x = left;
     if (at.y >= bottom)
         return false;
-    *from = tile + at.y * width + most(at.x, left);
+    *from = tile + at.y * width + max_wide(at.x, left);
     *to = tile + (left == 0 && right == width ? bottom * width : at.y * width + right);
     return true;
 }
@@ -78,7 +76,7 @@ bool mask_rect_next(const struct mask *m, int64_t query, int64_t p, int64_t *fro
 {
     const struct rectangle r = rectangle_of(m, query);
     const int64_t first = r.left / m->rect, last = (r.right - 1) / m->rect;
-    struct place at = place_of(m, most(p, 0));
+    struct place at = place_of(m, max_wide(p, 0));
 
     if (at.band < r.top / m->rect_rows)
         at = (struct place){.band = r.top / m->rect_rows, .column = first};

@@ -50,6 +50,8 @@ _Noreturn void end_without_memory(void);
 
 static inline int min_int(int a, int b) { return a < b ? a : b; }
 static inline int max_int(int a, int b) { return a > b ? a : b; }
+static inline int64_t min_wide(int64_t x, int64_t y) { return x < y ? x : y; }
+static inline int64_t max_wide(int64_t x, int64_t y) { return x > y ? x : y; }
 static inline int clamp_int(int x, int lo, int hi) { return x < lo ? lo : x > hi ? hi : x; }
 static inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 

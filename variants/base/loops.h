@@ -4,6 +4,7 @@
 #ifndef LOOPS_H
 #define LOOPS_H
 
+#include <math.h>
 #include <stddef.h>
 
 /* How many threads run a loop over n elements: one where a parallel region costs more than it
@@ -23,6 +24,28 @@ static inline double dot_in_order(const float *x, const float *y, size_t n)
     for (size_t i = 0; i < n; i++)
         sum += (double)x[i] * (double)y[i];
     return sum;
+}
+
+/* Of n >= 1 numbers; NaN is passed over. */
+static inline double largest_of(const float *x, ptrdiff_t n)
+{
+    double most = -INFINITY;
+
+    for (ptrdiff_t i = 0; i < n; i++)
+        most = fmax(most, (double)x[i]);
+    return most;
+}
+
+/* Softmax of n weights, in double. */
+static inline void shares_of(const float *w, int n, float *share)
+{
+    const double most = largest_of(w, n);
+    double sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += exp((double)w[i] - most);
+    for (int i = 0; i < n; i++)
+        share[i] = (float)(exp((double)w[i] - most) / sum);
 }
 
 /* In lanes of the compiler's choice. */

@@ -318,10 +318,9 @@ void adaptive_nll(struct adaptive_words *t, const struct engine *g, const float 
 
 static double log_sum(const float *x, ptrdiff_t n)
 {
-    double most = -INFINITY, sum = 0;
+    const double most = largest_of(x, n);
+    double sum = 0;
 
-    for (ptrdiff_t i = 0; i < n; i++)
-        most = fmax(most, (double)x[i]);
     for (ptrdiff_t i = 0; i < n; i++)
         sum += exp((double)x[i] - most);
     return most + log(sum);

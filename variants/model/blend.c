@@ -89,19 +89,6 @@ static void add(float *y, const float *x, float by, size_t n, int threads)
         y[i] += by * x[i];
 }
 
-static void softmax(const struct blend *t)
-{
-    const float *const w = t->weight->data;
-    double most = -INFINITY, sum = 0;
-
-    for (int l = 0; l <= t->N; l++)
-        most = fmax(most, (double)w[l]);
-    for (int l = 0; l <= t->N; l++)
-        sum += exp((double)w[l] - most);
-    for (int l = 0; l <= t->N; l++)
-        t->share[l] = (float)(exp((double)w[l] - most) / sum);
-}
-
 static void forward(struct lm *m, const struct engine *g, float *out, int B, int L)
 {
     struct blend *const t = m->drive_data;
@@ -109,7 +96,7 @@ static void forward(struct lm *m, const struct engine *g, float *out, int B, int
     const size_t n = (size_t)(B * L) * (size_t)t->D;
     float *x = input(m, out);
 
-    softmax(t);
+    shares_of(t->weight->data, t->N + 1, t->share);
     memset(out, 0, n * sizeof(*out));
     add(out, x, t->share[0], n, g->threads);
     for (int l = 0; l < t->N; l++) {

@@ -222,16 +222,10 @@ static void blend(struct lm *m, const struct engine *g, int B)
     for (int j = 0; m->c.transparent && j < m->c.N; j++) {
         const float *const w = m->params.v[t->at_blend].data + (ptrdiff_t)j * n;
         float *const share = t->share + (ptrdiff_t)j * n;
-        double most = -INFINITY, total = 0;
-        for (int l = 0; l < n; l++)
-            most = fmax(most, (double)w[l]);
-        for (int l = 0; l < n; l++)
-            total += exp((double)w[l] - most);
+        shares_of(w, n, share);
         memset(sum(m, j), 0, rows * sizeof(float));
-        for (int l = 0; l < n; l++) {
-            share[l] = (float)(exp((double)w[l] - most) / total);
+        for (int l = 0; l < n; l++)
             add(sum(m, j), state(m, l), share[l], rows, g->threads);
-        }
     }
 }
 

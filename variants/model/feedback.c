@@ -3,6 +3,7 @@
  * The Feedback Transformer, forward: equations in feedback.h. */
 #include "feedback.h"
 #include "lm.h"
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/model/sublayer/sublayer_project.h"
 #include "variants/parts/norm.h"
@@ -173,19 +174,6 @@ float *feedback_state(const struct feedback *t, int l)
                : t->h;
 }
 
-static void softmax(const struct feedback *t)
-{
-    const float *const w = t->weight->data;
-    double most = -INFINITY, sum = 0;
-
-    for (int l = 0; l <= t->c->N; l++)
-        most = fmax(most, (double)w[l]);
-    for (int l = 0; l <= t->c->N; l++)
-        sum += exp((double)w[l] - most);
-    for (int l = 0; l <= t->c->N; l++)
-        t->share[l] = (float)(exp((double)w[l] - most) / sum);
-}
-
 static void add(float *y, const float *x, float by, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -223,7 +211,7 @@ static void forward(struct lm *m, const struct engine *g, float *out, int B, int
     struct feedback *const t = m->drive_data;
     const size_t D = (size_t)t->c->D;
 
-    softmax(t);
+    shares_of(t->weight->data, t->c->N + 1, t->share);
     recall(t, g, B, L);
     for (int step = 0; step < L; step++) {
         const struct seq_rows at =

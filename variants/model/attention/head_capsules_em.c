@@ -17,6 +17,7 @@
  * Kept of each iteration: log R as its shares; mu, var, sum_e log(var)/2 and the argument z of the
  * logistic function as its sums. Logarithms, because a capsule may lose all heads. */
 #include "head_capsules.h"
+#include "variants/base/loops.h"
 
 #include <math.h>
 #include <string.h>
@@ -106,7 +107,7 @@ static void expect(const struct vote *p, int t, int h, float *log_R)
 {
     const struct gaussians m = gaussians_of(p, t);
     const float *const V = p->votes + (ptrdiff_t)h * p->D;
-    double most = -INFINITY, sum = 0;
+    double sum = 0;
 
     for (int n = 0; n < p->N; n++) {
         double near = 0;
@@ -115,8 +116,8 @@ static void expect(const struct vote *p, int t, int h, float *log_R)
             near += x * x / (2 * (double)m.var[e]);
         }
         log_R[n] = (float)(log_logistic((double)m.z[n]) - near - (double)m.spread[n]);
-        most = fmax(most, (double)log_R[n]);
     }
+    const double most = largest_of(log_R, p->N);
     for (int n = 0; n < p->N; n++)
         sum += exp((double)log_R[n] - most);
     for (int n = 0; n < p->N; n++)
