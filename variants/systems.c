@@ -67,7 +67,7 @@ const struct system systems[] = {
     BUILT("Axial Transformer", "1912.12180", "--variant axial")
     BUILT("Star-Transformer", "1902.09113", "--variant star --direction both --mem 0")
     BUILT("low-rank attention, head size free", "2002.07028", "--variant vanilla --d-head 128")
-    BUILT("low-rank and band attention (CSALR)", "2019", "--variant multiscale --head-windows 32,0 --d-head 16")
+    BUILT("low-rank and band attention", "2019", "--variant multiscale --head-windows 32,0 --d-head 16")
     BUILT("Gaussian localness", "1810.10182", "--variant localness")
     BUILT("Gaussian Transformer", "AAAI 2019", "--variant gaussian")
     BUILT("hard-coded Gaussian attention", "2005.00742", "--variant hardcoded")

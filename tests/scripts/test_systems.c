@@ -68,7 +68,7 @@ static const char *const named[] = {
     "Axial Transformer",
     "Star-Transformer",
     "low-rank attention, head size free",
-    "low-rank and band attention (CSALR)",
+    "low-rank and band attention",
     "Gaussian localness",
     "Gaussian Transformer",
     "hard-coded Gaussian attention",
