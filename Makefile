@@ -144,10 +144,12 @@ OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.isa.c,$(SRC))) \
     $(foreach i,$(ISAS),$(patsubst %.isa.c,$(BUILD)/%.$i.o,$(filter %.isa.c,$(SRC))))
 PRELOAD := $(patsubst tests/preload/%.c,$(BIN)/%.so,$(call sources,tests/preload))
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-# Code of these folders runs in one thread: not worth its compilation for ThreadSanitizer.
-ONE_THREAD := cli command compare export figure measure plan scripts table tokens
-TEST_SRC := $(filter-out $(SKIP) tests/fuzz/% tests/preload/% \
-    $(if $(filter thread,$(MODE)),$(ONE_THREAD:%=tests/%/%),tests/thread/%),$(call sources,tests))
+# Folders of tests that are not compiled; for ThreadSanitizer those whose code runs in one thread.
+ifeq ($(MODE),thread)
+WITHOUT := cli command compare export figure measure plan scripts table tokens
+endif
+TEST_SRC := $(filter-out $(SKIP) tests/fuzz/% tests/preload/% $(WITHOUT:%=tests/%/%) \
+    $(if $(filter thread,$(MODE)),,tests/thread/%),$(call sources,tests))
 # The program and the library have the same objects of kernels; those of the library's interface are its own.
 KERNELS := $(addprefix $(BUILD)/variants/,base/% backends/%)
 INTERFACE := $(filter $(BUILD)/variants/backends/library/%,$(OBJ))

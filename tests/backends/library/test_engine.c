@@ -5,6 +5,7 @@
 #include "tests/support/sanitized.h"
 #include "variants/backends/backend.h"
 
+#include <stdlib.h>
 #include <sys/resource.h>
 
 TestSuite(library_engine, .timeout = 240);
@@ -81,8 +82,8 @@ Test(library_engine, without_memory)
                                    .o = x};
     char why[256] = "?";
 
-    if (SANITIZED)
-        cr_skip_test("sanitizers need the address space");
+    if (SANITIZED || getenv("QEMU_LD_PREFIX"))
+        cr_skip_test("sanitizers and emulators need the address space");
     setrlimit(RLIMIT_AS, &(struct rlimit){(rlim_t)1 << 30, (rlim_t)1 << 30});
     expect_status(ba_engine_open(&engine, &o, why, sizeof(why)), BA_MEMORY, why, "1024 stacks");
     cr_expect_null(engine);
