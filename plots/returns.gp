@@ -15,4 +15,9 @@ draw = 'plot for [s = 0:n_series - 1] data using (xs(s, 1) / 1e3):"y" with lines
     .', for [s = 0:n_series - 1] data using (xs(s, 2) / 1e3):"y" with lines lc rgb 0x444444 dt 2 lw 1' \
     .', for [s = 0:n_series - 1] data using (xs(s, 0) / 1e3):"y"' \
     .' with linespoints lc rgb colour(s + 1) dt dashes(s + 1) lw 1.6 pt marker(s + 1) ps 0.7'
+# A few ticks, at round numbers: the lengths of trainings differ. (stats obeys ranges.)
+prepare = 'set autoscale y; ' \
+    .'stats data using (in_row(r, l) ? column("x") / 1e3 : NaN) name "played" nooutput; ' \
+    .'every = played_max > played_min ? nice((played_max - played_min) / 6) : 1; set xtics every; ' \
+    .'set yrange [y_from:y_to]'
 load here."panels.gp"
