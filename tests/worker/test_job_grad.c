@@ -391,6 +391,27 @@ Test(job_grad, the_bound_of_an_iteration_grows_with_its_steps)
     cr_expect_float_eq(bound_of(none).rel - plain.rel, 8 * 0x1p-24 * 2, 1e-12);
 }
 
+/* A division by sqrt(head_eps) at least. */
+Test(job_grad, the_bound_of_heads_that_are_normed_grows)
+{
+    const struct bound plain = bound_of("-V linear -b ref -w layer --seq 9 --mem 0");
+    const struct bound normed =
+        bound_of("-V gdn -b ref -w layer --seq 9 --mem 0 --set head_eps=1e-4");
+
+    cr_expect_float_eq(normed.rel - plain.rel, 8 * 0x1p-24 * 100, 1e-9);
+}
+
+/* Keys of 8 numbers are often nearly at right angles to queries: right on any backend. */
+Test(job_grad, heads_that_are_normed_may_be_small, .init = folder_make, .fini = folder_remove)
+{
+    struct ran r = run_bench(folder, "-q -V gdn -b auto -w train --seq 32 --mem 32 --d-model 64 "
+                                     "--heads 4 --threads 1 --pin none --ckpt none "
+                                     "--max-time 0.001 --min-samples 1 --warmup-ms 0 --out r");
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
 /* Two rows, whose matrix of landmarks is as good as singular: right, and further from the reference
  * than other variants may be. */
 Test(job_grad, two_landmarks_may_be_alike, .init = folder_make, .fini = folder_remove)

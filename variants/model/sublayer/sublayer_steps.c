@@ -6,7 +6,9 @@
 #include "sublayer_inner.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/parts.h"
+#include "variants/steps/mix.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -293,10 +295,18 @@ static struct sublayer_cost steps_cost(const struct sublayer *s, int B, int L, i
                                       steps_flop(t, B, L + min_int(M, steps_rerun(s, M))) + last};
 }
 
+/* A query and the keys before it may be nearly at right angles, then the output of a head is small
+ * beside the terms that it sums. Its norm divides it, and gradients, by its size: sqrt(head_eps) at
+ * least. (With an eps of zero, what is left may be rounding alone.) */
+static double steps_amplify(const struct config *c)
+{
+    return mix_norms(c) ? 1 / sqrt(fmax((double)c->head_eps, 0x1p-48)) : 0;
+}
+
 #define STEPS                                                                                      \
     .mixes = true, .params = steps_params, .bind = steps_bind, .arrays = steps_arrays,             \
     .arrays_grad = steps_arrays_grad, .scratch = scratch_of, .forward = steps_sublayer_forward,    \
-    .backward = steps_sublayer_backward, .cost = steps_cost
+    .backward = steps_sublayer_backward, .cost = steps_cost, .amplifies = steps_amplify
 /* Mixers and feed-forward networks do not share arrays: what one layer gives the next is theirs. */
 #define STEPS_WITH_STATES                                                                          \
     STEPS, .build_tables = steps_build_tables, .remember = steps_sublayer_remember,                \
