@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-# bench study FOLDER --format csv | awk -F, -f returns.awk: the table of returns, task by task.
+# bench study FOLDER --format csv | awk -F, -f returns.awk: the table of returns, task by task, whose first
+# contender is what the others are compared with.
 NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 $at["corpus"] != task {
     task = $at["corpus"]
     printf "\n**%s**: actions at random %.3g, the best policy %.3g\n\n", task, $at["random"], $at["optimum"]
-    print "| contender | parameters | rate | return | 95 % interval | seeds that solve it | gain over vanilla" \
-        " | 95 % interval | p (Holm) | verdict |"
+    printf "| contender | parameters | rate | return | 95 %% interval | seeds that solve it | gain over %s" \
+        " | 95 %% interval | p (Holm) | verdict |\n", $at["contender"]
     print "|---|---:|---:|---:|---|---|---:|---|---:|---|"
 }
 {
