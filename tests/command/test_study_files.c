@@ -33,7 +33,7 @@ TestSuite(study_files, .init = setup, .fini = folder_remove, .timeout = 240);
 static const char *const names[] = {"abilities",   "asked",  "bandit",   "base",    "catch",
                                     "copy",        "gates",  "hours",    "lags",    "long",
                                     "muon",        "novels", "numpad",   "planted", "recipes",
-                                    "shakespeare", "tmaze",  "tmaze100", "variants"};
+                                    "shakespeare", "tmaze",  "tmaze100", "tmaze90", "variants"};
 
 static struct criterion_test_params every_file(void)
 {
