@@ -218,7 +218,7 @@ $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
 
 # The analyzer gives a function up after so many states; with its default, 225000, lint takes several times
 # as long.
-TIDY_DEPTH := $(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang max-nodes=50000)
+TIDY_DEPTH := $(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang max-nodes=25000)
 tidying = clang-tidy --quiet $(TIDY_DEPTH) $< -- $(FLAGS) $(ISA) $(INCLUDE)
 # The object stands for the headers: tidy runs again whenever the object was rebuilt.
 $(BUILD)/%.tidy: %.c $(BUILD)/%.o .clang-tidy
