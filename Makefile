@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # `make help` lists the targets. New .c files are picked up by the wildcards; a file name
-# that ends in _avx2, _avx512, _avx512_bf16 or _neon names the instructions of that file, NAME.isa.c is
+# that ends in _avx2, _avx512, _avx512_vnni, _avx512_bf16 or _neon names the instructions of that file, NAME.isa.c is
 # compiled for each level with whole kernels (ISAS); no other file uses such instructions.
 #
 # Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, thread,
@@ -22,7 +22,7 @@ COMPILER := $(if $(findstring clang,$(notdir $(CC))),-clang)
 ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 ifeq ($(ARCH),aarch64)
 ISAS := neon
-SKIP := %_x86.c %_avx2.c %_avx512.c %_avx512_bf16.c
+SKIP := %_x86.c %_avx2.c %_avx512.c %_avx512_vnni.c %_avx512_bf16.c
 else
 ISAS := avx2 avx512
 SKIP := %_arm64.c %_neon.c
@@ -195,6 +195,7 @@ $(BUILD)/%_avx2.o $(BUILD)/%.avx2.o $(BUILD)/%_avx2.tidy $(BUILD)/%.avx2.tidy: p
 $(BUILD)/%_avx512.o $(BUILD)/%.avx512.o $(BUILD)/%_avx512.tidy $(BUILD)/%.avx512.tidy: private ISA := -DISA=avx512 -DVEC_AVX512 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
 $(BUILD)/%_neon.o $(BUILD)/%.neon.o $(BUILD)/%_neon.tidy $(BUILD)/%.neon.tidy: private ISA := -DISA=neon -DVEC_NEON $(KERNEL_$(MODE))
 $(BUILD)/%_avx512_bf16.o $(BUILD)/%_avx512_bf16.tidy: private ISA := -mavx512bf16 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
+$(BUILD)/%_avx512_vnni.o $(BUILD)/%_avx512_vnni.tidy: private ISA := -mavx512vnni -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
 $(KERNELS): private SHARED := -fPIC -fvisibility=hidden
 $(BUILD)/harness/cli/build.o $(BUILD)/harness/cli/build.tidy: private INCLUDE := -I$(BUILD)
 $(BUILD)/harness/cli/build.o: $(BUILD)/build_info.h

@@ -163,7 +163,10 @@ enum status worker_open(struct worker *s, const struct bench_case *c, enum role 
         return st;
     s->job.clock_ns = clock_wall_ns;
     report_describe(&s->report, &s->job.engine, &s->team);
-    snprintf(s->report.impl, sizeof(s->report.impl), "%s", job_impl(&s->job));
+    const struct engine *const g = &s->job.engine;
+    const char *const by = c->config.act_dtype == ROWS_Q8 && g->int8_by ? g->int8_by() : "";
+    const char *const impl = job_impl(&s->job);
+    snprintf(s->report.impl, sizeof(s->report.impl), "%s%s%s", impl, *impl && *by ? ":" : "", by);
     s->report.arena_bytes = (double)s->job.arena.used;
     return OK;
 }

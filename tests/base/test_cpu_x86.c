@@ -18,6 +18,16 @@ Test(cpu_x86, agrees_with_the_compiler)
     }
 }
 
+Test(cpu_x86, vnni_is_above_avx512)
+{
+    __builtin_cpu_init();
+    cr_expect_eq(cpu_has_vnni_unmasked(),
+                 cpu_isa_unmasked() >= ISA_AVX512 && __builtin_cpu_supports("avx512vnni"));
+    cr_expect_eq(cpu_has_vnni(), cpu_has_vnni_unmasked());
+    cpu_limit(ISA_AVX512);
+    cr_expect_not(cpu_has_vnni());
+}
+
 Test(cpu_x86, levels_have_names)
 {
     cr_expect_str_eq(isa_name[ISA_AVX2], "avx2");

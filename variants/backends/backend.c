@@ -79,6 +79,7 @@ static void inherit(struct engine *g)
             g->can_round = b->rounds;
             g->packed_floats = b->packed_floats;
             g->pack = b->pack;
+            g->int8_by = b->int8_by;
             /* The act or gate of a nearer backend takes precedence. */
             g->gemm_act = g->ops.act ? NULL : b->gemm_act;
             g->gemm_gate = g->ops.gate ? NULL : b->gemm_gate;

@@ -372,6 +372,9 @@ struct backend {
      * "gemm:jit+brg:avx512_core", for the CSV column `impl`; E_UNSUPPORTED with the reason if a
      * product failed and its result is NaN. `names` has room for `size` characters. */
     enum status (*ran)(char *names, size_t size, struct err *e);
+    /* Optional, with ops.gemm: the instruction that multiplies rows of q8, which `needs` does not
+     * tell, e.g. "vpdpbusd", for the column `impl`. */
+    const char *(*int8_by)(void);
     /* Optional: bytes of work space held outside the arena, without what its library allocates
      * unseen. */
     size_t (*held_bytes)(void);
@@ -424,6 +427,7 @@ struct engine {
     void (*pack)(float *dst, const struct gemm *like);
     void (*gemm_act)(const struct gemm *g, const struct act *epilogue);
     void (*gemm_gate)(const struct gemm *g, const struct gate_op *gate);
+    const char *(*int8_by)(void);
     const char *lacks[ELEM_COUNT]; /* why its products cannot have such weights; NULL = they can */
     bool can_round;                /* `rounds` of the backend that provides gemm */
     bool rounds;                   /* linear maps round their operands to bf16: engine_train_in */

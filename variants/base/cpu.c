@@ -16,4 +16,13 @@ enum isa cpu_isa(void)
     return have < limit ? have : limit;
 }
 
+bool cpu_has_vnni(void)
+{
+#if defined(__aarch64__)
+    return false;
+#else
+    return limit > ISA_AVX512 && cpu_has_vnni_unmasked();
+#endif
+}
+
 void cpu_limit(enum isa most) { limit = most; }

@@ -20,6 +20,11 @@ enum isa cpu_isa_unmasked(void)
     return __builtin_cpu_supports("avx512bf16") ? ISA_AVX512_BF16 : ISA_AVX512;
 }
 
+bool cpu_has_vnni_unmasked(void)
+{
+    return cpu_isa_unmasked() >= ISA_AVX512 && __builtin_cpu_supports("avx512vnni");
+}
+
 void cpu_name(char *buf, size_t size)
 {
     unsigned brand[12], max = __get_cpuid_max(0x80000000u, NULL);

@@ -4,10 +4,17 @@
 #include "gemm.inc.c"
 #include "simd.h"
 
+/* Products of rows of q8: by VNNI where this CPU has it. */
+#if defined(VEC_AVX512)
+#define INT8(name) (cpu_has_vnni() ? name##_int8_avx512_vnni : name##_int8_avx512)
+#else
+#define INT8(name) AT_ISA(name##_int8)
+#endif
+
 void AT_ISA(gemm)(const struct gemm *g)
 {
     if (g->quantises)
-        AT_ISA(gemm_int8)(g);
+        INT8(gemm)(g);
     else
         gemm(g);
 }
@@ -15,7 +22,7 @@ void AT_ISA(gemm)(const struct gemm *g)
 void AT_ISA(gemm_act)(const struct gemm *g, const struct act *epilogue)
 {
     if (g->quantises)
-        AT_ISA(gemm_act_int8)(g, epilogue);
+        INT8(gemm_act)(g, epilogue);
     else
         gemm_act(g, epilogue);
 }
@@ -23,20 +30,31 @@ void AT_ISA(gemm_act)(const struct gemm *g, const struct act *epilogue)
 void AT_ISA(gemm_gate)(const struct gemm *g, const struct gate_op *gate)
 {
     if (g->quantises)
-        AT_ISA(gemm_gate_int8)(g, gate);
+        INT8(gemm_gate)(g, gate);
     else
         gemm_gate(g, gate);
 }
 
 size_t AT_ISA(gemm_packed_floats)(const struct gemm *like)
 {
-    return like->quantises ? AT_ISA(gemm_packed_floats_int8)(like) : gemm_packed_floats(like);
+    return like->quantises ? INT8(gemm_packed_floats)(like) : gemm_packed_floats(like);
 }
 
 void AT_ISA(gemm_pack)(float *dst, const struct gemm *like)
 {
     if (like->quantises)
-        AT_ISA(gemm_pack_int8)(dst, like);
+        INT8(gemm_pack)(dst, like);
     else
         gemm_pack(dst, like);
+}
+
+const char *AT_ISA(int8_by)(void)
+{
+#if defined(VEC_AVX512)
+    return cpu_has_vnni() ? "vpdpbusd" : "vpmaddwd";
+#elif defined(VEC_AVX2)
+    return "vpmaddwd";
+#else
+    return "smull";
+#endif
 }

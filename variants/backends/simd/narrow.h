@@ -11,11 +11,14 @@
 #include "vec.h"
 
 /* Numbers in a lane of an operand: one float, or with VEC_BF16 a pair of bf16, or with VEC_INT8 a
- * pair of int16, whose blocks of 32 are PER_BLOCK lanes: the pairs, then the scale. */
+ * pair of int16, whose blocks of 32 are PER_BLOCK lanes: the pairs, then the scale. With VEC_VNNI
+ * as well, four int8; a lane after the scale has what unsigned weights add to the sums. */
 #if defined(VEC_BF16)
 enum { PER_LANE = 2, PER_BLOCK = 1 };
+#elif defined(VEC_VNNI)
+enum { PER_LANE = 4, BLOCK_LANES = Q8_BLOCK / PER_LANE, PER_BLOCK = BLOCK_LANES + 2 };
 #elif defined(VEC_INT8)
-enum { PER_LANE = 2, BLOCK_PAIRS = Q8_BLOCK / PER_LANE, PER_BLOCK = BLOCK_PAIRS + 1 };
+enum { PER_LANE = 2, BLOCK_LANES = Q8_BLOCK / PER_LANE, PER_BLOCK = BLOCK_LANES + 1 };
 #else
 enum { PER_LANE = 1, PER_BLOCK = 1 };
 #endif

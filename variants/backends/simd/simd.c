@@ -22,6 +22,7 @@
         .rounds = true,                                                                            \
         .packed_floats = gemm_packed_floats_##isa,                                                 \
         .pack = gemm_pack_##isa,                                                                   \
+        .int8_by = int8_by_##isa,                                                                  \
         .gemm_act = gemm_act_##isa,                                                                \
         .gemm_gate = gemm_gate_##isa,                                                              \
         .ops = {.gemm = gemm_##isa,                                                                \
@@ -62,6 +63,7 @@ const struct backend backend_avx512_bf16 = {
     .adds = ELEM_BF16,
     .packed_floats = gemm_packed_floats_avx512,
     .pack = gemm_pack_avx512,
+    .int8_by = int8_by_avx512,
     .gemm_act = gemm_act_avx512_bf16,
     .gemm_gate = gemm_gate_avx512_bf16,
     .ops = {.gemm = gemm_avx512_bf16},

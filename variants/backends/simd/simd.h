@@ -13,6 +13,14 @@
 #define ISA_JOIN(name, isa) ISA_PASTE(name, isa)
 #define ISA_PASTE(name, isa) name##_##isa
 
+/* Products whose rows are rounded to q8. */
+#define INT8_FUNCTIONS(isa)                                                                        \
+    void gemm_int8_##isa(const struct gemm *g);                                                    \
+    void gemm_act_int8_##isa(const struct gemm *g, const struct act *epilogue);                    \
+    void gemm_gate_int8_##isa(const struct gemm *g, const struct gate_op *gate);                   \
+    size_t gemm_packed_floats_int8_##isa(const struct gemm *like);                                 \
+    void gemm_pack_int8_##isa(float *dst, const struct gemm *like);
+
 #define SIMD_FUNCTIONS(isa)                                                                        \
     extern const struct attn_impl attn_fused_##isa;                                                \
     extern const struct recur_impl recur_unit_##isa, recur_channels_##isa, recur_step_##isa,       \
@@ -20,13 +28,10 @@
     void gemm_##isa(const struct gemm *g);                                                         \
     void gemm_act_##isa(const struct gemm *g, const struct act *epilogue);                         \
     void gemm_gate_##isa(const struct gemm *g, const struct gate_op *gate);                        \
-    void gemm_int8_##isa(const struct gemm *g);                                                    \
-    void gemm_act_int8_##isa(const struct gemm *g, const struct act *epilogue);                    \
-    void gemm_gate_int8_##isa(const struct gemm *g, const struct gate_op *gate);                   \
-    size_t gemm_packed_floats_int8_##isa(const struct gemm *like);                                 \
-    void gemm_pack_int8_##isa(float *dst, const struct gemm *like);                                \
+    INT8_FUNCTIONS(isa)                                                                            \
     size_t gemm_packed_floats_##isa(const struct gemm *like);                                      \
     void gemm_pack_##isa(float *dst, const struct gemm *like);                                     \
+    const char *int8_by_##isa(void);                                                               \
     void softmax_##isa(const struct softmax *o);                                                   \
     void norm_##isa(const struct norm *o);                                                         \
     void act_##isa(const struct act *o);                                                           \
@@ -47,6 +52,7 @@ SIMD_FUNCTIONS(neon)
 #else
 SIMD_FUNCTIONS(avx2)
 SIMD_FUNCTIONS(avx512)
+INT8_FUNCTIONS(avx512_vnni)
 
 extern const struct attn_impl attn_fused_avx512_bf16;
 

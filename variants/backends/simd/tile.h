@@ -49,16 +49,19 @@ VEC_INLINE void tile_mac(bool pairs, int R, int C, vf acc[][TILE_COLS], int n, c
     }
 }
 
-#if defined(VEC_INT8)
+#if defined(VEC_VNNI)
+#include "tile_quads.h"
+#elif defined(VEC_INT8)
 /* The array lies in memory here, so that compilers leave registers to the sums of a block. */
 #define IN_MEMORY(array) __asm__ volatile("" : : "r"(array) : "memory")
 
 /* acc[r][c] += scale of row r times scale of column c times the sum of their products, block by
- * block: a is [n][R], b [n][b_step], n lanes. */
+ * block; n lanes of operands that gemm_int8.inc.c packs, b in rows of b_step. */
 VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const float *a,
                             const float *b, ptrdiff_t b_step)
 {
     for (int at = 0; at < n; at += PER_BLOCK) {
+        const float *const scale = a + R * BLOCK_LANES;
         vi sum[VEC_REGISTERS / 2][TILE_COLS];
         UNROLL
         for (int r = 0; r < R; r++)
@@ -66,14 +69,14 @@ VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const floa
         for (int c = 0; c < C; c++)
             sum[r][c] = vi0();
         UNROLL4
-        for (int p = 0; p < BLOCK_PAIRS; p++, a += R, b += b_step) {
+        for (int p = 0; p < BLOCK_LANES; p++, b += b_step) {
             vf col[TILE_COLS];
             UNROLL
             for (int c = 0; c < C; c++)
                 col[c] = vld(b + c * VL);
             UNROLL
             for (int r = 0; r < R; r++) {
-                const vf x = v1(a[r]);
+                const vf x = v1(a[r * BLOCK_LANES + p]);
                 UNROLL
                 for (int c = 0; c < C; c++)
                     sum[r][c] = vmadd(sum[r][c], x, col[c]);
@@ -84,14 +87,14 @@ VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const floa
         for (int r = 0; r < R; r++)
             UNROLL
         for (int c = 0; c < C; c++)
-            acc[r][c] = vfma(vmul(v1(a[r]), vld(b + c * VL)), vfloats(sum[r][c]), acc[r][c]);
-        a += R;
+            acc[r][c] = vfma(vmul(v1(scale[r]), vld(b + c * VL)), vfloats(sum[r][c]), acc[r][c]);
+        a += R * PER_BLOCK;
         b += b_step;
     }
 }
 #endif
 
-/* n lanes of the operands of a product: a is [n][R], b [n][b_step]. */
+/* n lanes of the operands of a product: a is [n][R], of integers in blocks, b [n][b_step]. */
 VEC_INLINE void tile_steps(int R, int C, vf acc[][TILE_COLS], int n, const float *a, const float *b,
                            ptrdiff_t b_step)
 {
@@ -146,7 +149,7 @@ VEC_INLINE void pack_along(float *dst, ptrdiff_t step, const float *src, ptrdiff
         vst(dst + p * step, vld_m(src + p * ld, m, v0()));
 }
 
-#if defined(VEC_BF16) || defined(VEC_INT8)
+#if defined(VEC_BF16) || (defined(VEC_INT8) && !defined(VEC_VNNI))
 /* dst[p][i] = pair p of row i, from t[i], VL pairs of row i. Slack as above. */
 VEC_INLINE void pack_pairs(float *dst, ptrdiff_t step, vf t[VL], int pairs)
 {

@@ -227,6 +227,43 @@ VEC_INLINE vb vld_block4(const uint8_t *q)
 
     return _mm512_cvtepi8_epi16(_mm256_sub_epi8(all, _mm256_set1_epi8(8)));
 }
+#if defined(VEC_VNNI)
+/* Sums of four products, of unsigned with signed int8. */
+VEC_INLINE vi vi1(const float *p) { return _mm512_castps_si512(_mm512_set1_ps(*p)); }
+VEC_INLINE vi vdot4(vi acc, vf a, vi b)
+{
+    return _mm512_dpbusd_epi32(acc, _mm512_castps_si512(a), b);
+}
+VEC_INLINE vi vild(const void *p) { return _mm512_loadu_si512(p); }
+/* Two blocks of 32 numbers, plus 128 or, of half a byte each, 8: unsigned. */
+VEC_INLINE vf vquads8(const int8_t *p, const int8_t *then)
+{
+    const __m512i first = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)p));
+    const __m512i both = _mm512_inserti64x4(first, _mm256_loadu_si256((const void *)then), 1);
+
+    return _mm512_castsi512_ps(_mm512_xor_si512(both, _mm512_set1_epi8(-128)));
+}
+VEC_INLINE vf vquads4(const uint8_t *p, const uint8_t *then)
+{
+    const __m512i first = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)p));
+    const __m512i both =
+        _mm512_mask_broadcast_i32x4(first, 0xff00, _mm_loadu_si128((const void *)then));
+    const __m512i halves = _mm512_mask_srli_epi16(both, 0xff00ff00, both, 4);
+
+    return _mm512_castsi512_ps(_mm512_and_si512(halves, _mm512_set1_epi8(15)));
+}
+/* Two numbers, each in half of the lanes. */
+VEC_INLINE vf v1_halves(const float *p, const float *then)
+{
+    return _mm512_mask_broadcastss_ps(_mm512_set1_ps(*p), 0xff00, _mm_load_ss(then));
+}
+/* The sum of all numbers of pairs. */
+VEC_INLINE int32_t vsum_pairs(vf pairs)
+{
+    return _mm512_reduce_add_epi32(
+        _mm512_madd_epi16(_mm512_castps_si512(pairs), _mm512_set1_epi16(1)));
+}
+#endif
 VEC_INLINE void vblock_pairs(vf to[1], vb b) { to[0] = _mm512_castsi512_ps(b); }
 VEC_INLINE vf vdot_block(vb a, vb b) { return _mm512_cvtepi32_ps(_mm512_madd_epi16(a, b)); }
 #endif

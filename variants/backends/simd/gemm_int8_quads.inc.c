@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Operands of integer products as int8, four to a lane, in the order in which tile_quads.h reads
+ * them. The instruction multiplies unsigned by signed numbers, so weights are stored plus what makes
+ * them unsigned; what the sum of a block thus gets too much stands beside the scale of the row. */
+
+/* What makes a weight unsigned. */
+static int weight_zero(enum elem elem) { return elem == ELEM_Q8 ? 128 : Q4_ZERO; }
+
+/* A rounded block of a row. */
+VEC_INLINE void put_block(float *to, const vf pairs[BLOCK_VECTORS])
+{
+    vst_int8((int8_t *)(void *)to, pairs[0]);
+}
+
+/* A block as quads of unsigned weights, NR floats apart, then its scale. */
+static void pack_block(float *to, enum elem elem, const void *row, int b)
+{
+    struct q8_block block;
+
+    elem_block(elem, &block, row, b);
+    for (int e = 0; e < Q8_BLOCK; e++)
+        ((uint8_t *)(void *)(to + e / PER_LANE * NR))[e % PER_LANE] =
+            (uint8_t)(block.q[e] + weight_zero(elem));
+    to[BLOCK_LANES * NR] = block.scale;
+}
+
+/* Rows [p, p+k) of b, columns [j, j+n), into slivers of [lanes_for(k)][NR]. */
+static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
+{
+    for (int s = 0; s < padded(n); s++) {
+        float *to = dst + (ptrdiff_t)(s / NR * NR) * lanes_for(k) + s % NR;
+        for (int at = 0; at < k; at += Q8_BLOCK, to += PER_BLOCK * NR)
+            pack_block(to, g->elem, narrow_row(g, j + min_int(s, n - 1)), (p + at) / Q8_BLOCK);
+    }
+}
+
+/* ---- few rows ----------------------------------------------------------------------------- */
+
+/* Two blocks of a rounded row, lane by lane: the numbers, what their sums are less, their scales.
+ * More than FEW_UNITS are packed. */
+enum { FEW_UNITS = 1024, UNIT_BLOCKS = 2 };
+struct few_unit {
+    _Alignas(64) int8_t q[PER_LANE * VL];
+    int32_t less[VL];
+    float scale[VL];
+};
+
+/* The `left` numbers at x, rounded. What is not there counts nothing, whatever multiplies it. */
+VEC_INLINE void put_unit(struct few_unit *to, const struct gemm *g, const float *x, int left)
+{
+    for (int h = 0; h < UNIT_BLOCKS; h++) {
+        vf pairs[BLOCK_VECTORS] = {v0()};
+        const int n = clamp_int(left - h * Q8_BLOCK, 0, Q8_BLOCK);
+        const float scale = n ? round_block(pairs, x + h * Q8_BLOCK, n) : 0;
+        vst_int8(to->q + h * Q8_BLOCK, pairs[0]);
+        for (int i = 0; i < BLOCK_LANES; i++)
+            to->scale[h * BLOCK_LANES + i] = scale;
+    }
+    for (int i = 0; i < VL; i++) {
+        const int8_t *const q = to->q + i * PER_LANE;
+        to->less[i] = -weight_zero(g->elem) * (q[0] + q[1] + q[2] + q[3]);
+    }
+}
+
+/* Row i of a, which is rounded: its rows lie g->lda floats apart. */
+static const struct few_unit *rounded_row(const struct gemm *g, int i)
+{
+    return (const struct few_unit *)(const void *)(g->a + i * g->lda);
+}
+
+/* Two blocks of a row of W and their scales; the last one twice, if it has no other. */
+struct two_blocks {
+    vf quads, scales;
+};
+VEC_INLINE struct two_blocks weights_of(enum elem E, const void *w, int u, int blocks)
+{
+    const int b = u * UNIT_BLOCKS, then = min_int(b + 1, blocks - 1);
+    const struct q8_block *const q8 = w;
+    const struct q4_block *const q4 = w;
+
+    return E == ELEM_Q8 ? (struct two_blocks){vquads8(q8[b].q, q8[then].q),
+                                              v1_halves(&q8[b].scale, &q8[then].scale)}
+                        : (struct two_blocks){vquads4(q4[b].q, q4[then].q),
+                                              v1_halves(&q4[b].scale, &q4[then].scale)};
+}
+
+/* acc + both scales times the sums of products. */
+VEC_INLINE vf add_blocks(vf acc, const struct few_unit *a, struct two_blocks w)
+{
+    const vi sum = vdot4(vild(a->less), w.quads, vild(a->q));
+
+    return vfma(vmul(vld(a->scale), w.scales), vfloats(sum), acc);
+}
+
+/* R rows of a times C rows of W. */
+VEC_INLINE void dot_sums(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i, int j)
+{
+    const int blocks = blocks_of(g->k);
+
+    for (int u = 0; u * UNIT_BLOCKS < blocks; u++)
+        UNROLL
+    for (int c = 0; c < C; c++) {
+        const struct two_blocks w = weights_of(E, narrow_row(g, j + c), u, blocks);
+        UNROLL
+        for (int r = 0; r < R; r++)
+            acc[r * DOT_COLS + c] = add_blocks(acc[r * DOT_COLS + c], rounded_row(g, i + r) + u, w);
+    }
+}
+
+VEC_INLINE void stream_sums(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], const struct gemm *g,
+                            int j)
+{
+    const void *const row = narrow_row(g, j);
+    const int blocks = blocks_of(g->k);
+
+    for (int u = 0; u * UNIT_BLOCKS < blocks; u++) {
+        const struct two_blocks w = weights_of(E, row, u, blocks);
+        UNROLL
+        for (int r = 0; r < R; r++)
+            acc[r][0] = add_blocks(acc[r][0], rounded_row(g, r) + u, w);
+    }
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The register tile of integer products by instructions that multiply four int8 a lane and add the
+ * products (VNNI), of operands as gemm_int8_quads.inc.c packs them. Included by tile.h. */
+#ifndef TILE_QUADS_H
+#define TILE_QUADS_H
+
+/* acc[r][c] += scale of row r times scale of column c times the sum of their products, block by
+ * block; n lanes. */
+VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const float *a,
+                            const float *b, ptrdiff_t b_step)
+{
+    for (int at = 0; at < n; at += PER_BLOCK) {
+        const float *const scale = a + R * BLOCK_LANES;
+        vi sum[VEC_REGISTERS / 2][TILE_COLS];
+        UNROLL
+        for (int r = 0; r < R; r++)
+            UNROLL
+        for (int c = 0; c < C; c++)
+            sum[r][c] = vi1(scale + R + r);
+        UNROLL
+        for (int q = 0; q < BLOCK_LANES; q++) {
+            vf col[TILE_COLS];
+            UNROLL
+            for (int c = 0; c < C; c++)
+                col[c] = vld(b + q * b_step + c * VL);
+            UNROLL
+            for (int r = 0; r < R; r++) {
+                const vi x = vi1(a + r * BLOCK_LANES + q);
+                UNROLL
+                for (int c = 0; c < C; c++)
+                    sum[r][c] = vdot4(sum[r][c], col[c], x);
+            }
+        }
+        UNROLL
+        for (int r = 0; r < R; r++)
+            UNROLL
+        for (int c = 0; c < C; c++)
+            acc[r][c] = vfma(vmul(v1(scale[r]), vld(b + BLOCK_LANES * b_step + c * VL)),
+                             vfloats(sum[r][c]), acc[r][c]);
+        a += R * PER_BLOCK;
+        b += PER_BLOCK * b_step;
+    }
+}
+
+#endif
