@@ -7,6 +7,7 @@
 #include "harness/util/fileio.h"
 #include "harness/util/text_table.h"
 
+#include "variants/base/gguf.h"
 #include "variants/model/lm.h"
 #include "variants/model/weights.h"
 
@@ -79,14 +80,19 @@ static enum status add_model(struct text_table *t, const char *path, const char 
 /* Is it a model, as far as names say? */
 static bool looks_like_one(const char *path, const char *name)
 {
-    static const char ending[] = ".safetensors";
+    static const char *const endings[] = {".safetensors", ".gguf"};
     const size_t n = strlen(name);
     char config[FILE_PATH];
+    bool ends = false;
 
     if (file_join(config, path, PUBLISHED_CONFIG, &(struct err){""}) == OK &&
         access(config, F_OK) == 0)
         return true;
-    return n > strlen(ending) && strcmp(name + n - strlen(ending), ending) == 0;
+    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+        const size_t m = strlen(endings[i]);
+        ends = ends || (n > m && strcmp(name + n - m, endings[i]) == 0);
+    }
+    return ends;
 }
 
 static int by_name(const void *a, const void *b)
@@ -132,7 +138,8 @@ int list_models(struct options *opt)
     enum status st = options_refuse(opt, "list models", taken, &e);
 
     if (st == OK)
-        st = looks_like_one(dir, "") ? add_model(&t, dir, dir, &e) : list_folder(&t, dir, &e);
+        st = looks_like_one(dir, "") || gguf_is(dir) ? add_model(&t, dir, dir, &e)
+                                                     : list_folder(&t, dir, &e);
     if (st == OK)
         st = text_table_select(&t, &opt->columns, &e);
     t.quiet = opt->quiet;

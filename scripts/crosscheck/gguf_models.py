@@ -57,6 +57,21 @@ def rounded(w, kind):
     return of, stored, gguf.quants.dequantize(stored, of).reshape(w.shape).astype(np.float32)
 
 
+def config_scaling(config):
+    return getattr(config, "rope_parameters", None) and config.rope_parameters["rope_type"] == "llama3"
+
+
+def divisors(config, model):
+    """What llama3's scaling divides each frequency by, as converters write it."""
+    how = config.rope_parameters
+    dim = model.model.layers[0].self_attn.head_dim
+    plain = how["rope_theta"] ** -(np.arange(0, dim, 2) / dim)
+    turns = how["original_max_position_embeddings"] * plain / (2 * np.pi)
+    low, high = how["low_freq_factor"], how["high_freq_factor"]
+    t = np.clip((turns - low) / (high - low), 0, 1)
+    return (1 / ((1 - t) / how["factor"] + t)).astype(np.float32)
+
+
 def write(folder, family, config, kind):
     os.makedirs(folder, exist_ok=True)
     torch.manual_seed(1)
@@ -81,6 +96,8 @@ def write(folder, family, config, kind):
         out.add_key_length(model.model.layers[0].self_attn.head_dim)
         out.add_value_length(model.model.layers[0].self_attn.head_dim)
         out.add_rope_dimension_count(model.model.layers[0].self_attn.head_dim)
+    if config_scaling(config):
+        out.add_tensor("rope_freqs.weight", divisors(config, model))
     tied = config.tie_word_embeddings
     for name, w in model.named_parameters():
         if tied and name == "lm_head.weight":
@@ -116,6 +133,13 @@ def main():
             write(os.path.join(sys.argv[1], "%s_%s" % (family, kind)), family,
                   getattr(transformers, of)(**dict(values, **sizes)), kind)
             print(family, kind)
+    if len(sys.argv) == 2 or "llama" in sys.argv[2:]:
+        of, values = FAMILIES["llama"]
+        scaling = dict(rope_type="llama3", rope_theta=5000.0, factor=8.0, low_freq_factor=1.0,
+                       high_freq_factor=4.0, original_max_position_embeddings=48)
+        write(os.path.join(sys.argv[1], "llama_rope_freqs"), "llama",
+              getattr(transformers, of)(**dict(values, head_dim=24, rope_parameters=scaling)), "f16")
+        print("llama rope_freqs")
 
 
 main()

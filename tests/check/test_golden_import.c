@@ -35,6 +35,7 @@ static const char *const models[] = {
     "gguf_qwen3_q8_0",
     "gguf_gpt2_f16",
     "gguf_qwen2_q4_1",
+    "gguf_llama_rope_freqs",
 };
 
 struct seen {

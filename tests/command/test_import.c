@@ -196,6 +196,15 @@ Test(import, list_of_models)
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "opt"), "%s", r.out.data);
     ran_free(&r);
+    published_copy("gguf_llama_q4_0");
+    r = run_bench(folder, "list models model --format csv --columns model,family");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "\nmodel.gguf,llama\n"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "list models model/model.gguf --format csv --columns family");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "family\nllama\n");
+    ran_free(&r);
     r = run_bench(folder, "list models nowhere");
     expect_exit(&r, 7);
     ran_free(&r);

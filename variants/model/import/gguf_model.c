@@ -4,6 +4,7 @@
  * is rows of them. */
 #include "gguf_model.h"
 
+#include "gguf_rope.h"
 #include "model_type.h"
 #include "variants/base/gguf.h"
 
@@ -221,6 +222,36 @@ static struct made make_config(const struct gguf_family *f, const json_t *keys,
     return m;
 }
 
+/* Divisors of frequencies are scaling, and then as the frequencies that folders may have: no weight.
+ */
+static enum status take_rope_freqs(struct made *m, struct safetensors *s, const char *path,
+                                   struct err *e)
+{
+    enum { USUAL_BASE = 10000 };
+    const json_t *const said = json_object_get(m->config, "rope_theta");
+    const double base = json_is_number(said) ? json_number_value(said) : USUAL_BASE;
+    json_t *scaling = NULL;
+
+    for (int i = 0; i < s->n_tensors; i++) {
+        struct tensor *const t = &s->tensors[i];
+        if (strcmp(t->name, GGUF_ROPE_FREQS) != 0)
+            continue;
+        if (json_object_get(m->config, "rope_scaling"))
+            return fail(e, E_IO,
+                        "checkpoint %s: \"" GGUF_ROPE_FREQS
+                        "\" and keys of rope.scaling exclude each other  -> use the folder it was "
+                        "made of",
+                        path);
+        const enum status st = gguf_rope_scaling(&scaling, t, base, path, e);
+        if (st != OK)
+            return st;
+        if (scaling)
+            put(m, "rope_scaling", scaling);
+        snprintf(t->name, sizeof(t->name), "model.rotary_emb.inv_freq");
+    }
+    return OK;
+}
+
 /* ---- all ---------------------------------------------------------------------------------- */
 
 static enum status unknown_family(const json_t *keys, const char *path, struct err *e)
@@ -252,9 +283,13 @@ enum status gguf_model_open(struct shards *s, json_t **config, struct gguf_form 
         *form = f->form;
         for (int i = 0; i < file.n_tensors; i++)
             rename_tensor(&file.tensors[i], f);
-        const struct made made = make_config(f, keys, &file);
+        struct made made = make_config(f, keys, &file);
         *config = made.config;
-        st = shards_take(s, &file, path, e);
+        st = take_rope_freqs(&made, &file, path, e);
+        if (st != OK)
+            safetensors_close(&file);
+        else
+            st = shards_take(s, &file, path, e);
         if (st == OK && made.starved) {
             shards_close(s);
             st = fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);

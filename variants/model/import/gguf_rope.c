@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * See gguf_rope.h. llama3's scaling by s, of a frequency w that turns c w / 2 pi times in the c tokens
+ * of the original context: below `low` turns it is divided by s, above `high` by 1, and between them
+ *
+ *   1/d = (1 - t)/s + t,  t = (turns - low) / (high - low)
+ *
+ * Published models have low 1 and high 4, and c and s follow from the divisors d. */
+#include "gguf_rope.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define PI 3.14159265358979323846
+
+static const double LOW = 1, HIGH = 4;
+
+static double divisor(double w, double original, double factor)
+{
+    const double turns = original * w / (2 * PI);
+    const double t = fmin(fmax((turns - LOW) / (HIGH - LOW), 0), 1);
+
+    return 1 / ((1 - t) / factor + t);
+}
+
+static double frequency(double base, size_t f, size_t n) { return pow(base, -(double)f / n); }
+
+/* By one that is neither kept nor divided by all of the factor; where there is none, a power of two
+ * that makes none; 0 = no context does. */
+static double context_of(const float *d, size_t n, double base, double factor)
+{
+    enum { SHORTEST = 16, LONGEST = 1 << 24 };
+
+    for (size_t f = 0; f < n; f++)
+        if ((double)d[f] > 1.001 && (double)d[f] < 0.999 * factor) {
+            const double t = (1 / (double)d[f] - 1 / factor) / (1 - 1 / factor);
+            return round(2 * PI * (LOW + t * (HIGH - LOW)) / frequency(base, f, n));
+        }
+    for (double c = SHORTEST; c <= LONGEST; c *= 2) {
+        size_t f = 0;
+        while (f < n && divisor(frequency(base, f, n), c, factor) == (double)d[f])
+            f++;
+        if (f == n)
+            return c;
+    }
+    return 0;
+}
+
+/* Are these the divisors, to the rounding of floats? */
+static bool fits(const float *d, size_t n, double base, double original, double factor)
+{
+    bool all = original >= 1;
+
+    for (size_t f = 0; f < n; f++) {
+        const double want = divisor(frequency(base, f, n), original, factor);
+        all = all && fabs((double)d[f] - want) <= 1e-5 * want;
+    }
+    return all;
+}
+
+enum status gguf_rope_scaling(json_t **scaling, const struct tensor *t, double base,
+                              const char *path, struct err *e)
+{
+    float *const d = malloc(t->n * sizeof(*d) + 1);
+    double factor = 1, least = INFINITY;
+
+    *scaling = NULL;
+    if (!d)
+        return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+    if (tensor_is_readable(t->dtype))
+        tensor_floats(d, t, 0, t->n);
+    for (size_t f = 0; f < t->n; f++) {
+        factor = fmax(factor, (double)d[f]);
+        least = fmin(least, (double)d[f]);
+    }
+    const double original = factor > 1 ? context_of(d, t->n, base, factor) : 0;
+    const bool none = factor == 1 && least == 1;
+    const bool known = tensor_is_readable(t->dtype) && isfinite(factor) && t->rank == 1 &&
+                       (none || fits(d, t->n, base, original, factor));
+    free(d);
+    if (!known)
+        return fail(e, E_IO,
+                    "checkpoint %s: tensor \"" GGUF_ROPE_FREQS
+                    "\" is not of llama3's scaling  -> use the folder it was made of",
+                    path);
+    if (none)
+        return OK;
+    *scaling = json_pack("{s:s,s:f,s:f,s:f,s:f}", "rope_type", "llama3", "factor", factor,
+                         "low_freq_factor", LOW, "high_freq_factor", HIGH,
+                         "original_max_position_embeddings", original);
+    return *scaling ? OK : fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+}
