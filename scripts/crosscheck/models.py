@@ -45,6 +45,10 @@ FAMILIES = {
                                            final_logit_softcapping=3.0)),
     "gemma3_text": ("Gemma3TextConfig", dict(LLAMA, num_hidden_layers=7, head_dim=12,
                                              sliding_window=9, query_pre_attn_scalar=20)),
+    "gemma3_text.scaled": ("Gemma3TextConfig", dict(
+        LLAMA, num_hidden_layers=7, head_dim=12, sliding_window=5, query_pre_attn_scalar=20,
+        rope_parameters={"full_attention": dict(rope_type="linear", factor=8.0, rope_theta=1e3),
+                         "sliding_attention": dict(rope_type="default", rope_theta=100.0)})),
     "mamba2": ("Mamba2Config", dict(hidden_size=24, num_hidden_layers=2, num_heads=6, head_dim=8,
                                     state_size=10, n_groups=2, conv_kernel=4, expand=2,
                                     vocab_size=61, chunk_size=16)),

@@ -304,11 +304,23 @@ Test(published_config, other_families)
         {"gemma2_capped", "{\"use_bidirectional_attention\":true}", "use_bidirectional_attention"},
         {"gemma2_capped", "{\"layer_types\":null}", NULL},
         {"gemma3_text", "{\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}}",
-         "rope_scaling linear"},
+         "rope_scaling and full_attention"},
         {"gemma3_text",
          "{\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6,\"rope_type\":\"linear\","
          "\"factor\":8},\"sliding_attention\":{\"rope_theta\":1e4}}}",
-         "linear of full_attention"},
+         NULL},
+        {"gemma3_text",
+         "{\"rope_parameters\":null,\"rope_theta\":1e6,\"rope_local_base_freq\":1e4,"
+         "\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}}",
+         NULL},
+        {"gemma3_scaled",
+         "{\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6},"
+         "\"sliding_attention\":{\"rope_type\":\"linear\",\"factor\":8}}}",
+         "linear of sliding_attention"},
+        {"gemma3_scaled",
+         "{\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"yarn\",\"factor\":8},"
+         "\"sliding_attention\":{\"rope_theta\":1e4}}}",
+         "yarn"},
         {"gemma3_text", "{\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6}}}",
          "without sliding_attention"},
         {"gemma3_text", "{\"rope_local_base_freq\":5000}", "rope_local_base_freq 5000"},

@@ -14,7 +14,7 @@
 TestSuite(settings, .timeout = 300);
 
 /* A model of the variant with a past of 64 rows: a layer alone, a language model, one with rotations
- * as llama3 stretches them. */
+ * as llama3 stretches them, or linearly where layers have bases of their own. */
 enum { ALONE, LANGUAGE, STRETCHED, KINDS };
 static struct config model_of(const struct variant *v, int kind)
 {
@@ -22,7 +22,7 @@ static struct config model_of(const struct variant *v, int kind)
     struct config c = config_default(v, 24, 2, 12, 48, 2, vocabulary);
 
     if (kind == STRETCHED && c.pos == &pos_rope)
-        c.rope_scaling = ROPE_LLAMA3;
+        c.rope_scaling = v->layer_rope_base.n ? ROPE_LINEAR : ROPE_LLAMA3;
     c.mem_len = 64;
     config_numbers_reset(&c);
     return c;

@@ -59,14 +59,17 @@ static bool shows_elsewhere(const char *name)
     return false;
 }
 
-static bool is_of_llama3(const char *name)
+/* The scaling of frequencies that a setting is of. */
+static enum rope_scaling scaling_of(const char *name)
 {
-    return strcmp(name, "rope_low") == 0 || strcmp(name, "rope_high") == 0;
+    return strcmp(name, "rope_low") == 0 || strcmp(name, "rope_high") == 0 ? ROPE_LLAMA3
+           : strcmp(name, "rope_scaled") == 0                              ? ROPE_LINEAR
+                                                                           : ROPE_PLAIN;
 }
 
 /* The output of two layers, or of a model; false where it cannot be. */
 static bool run(struct bench_case *c, const struct bench_case *like, const struct variant *v,
-                const char *line, bool llama3, struct job *j)
+                const char *line, enum rope_scaling scaling, struct job *j)
 {
     struct err e;
     int dh, F;
@@ -79,8 +82,10 @@ static bool run(struct bench_case *c, const struct bench_case *like, const struc
     c->mem = c->config.mem_len = v->mem->compressed ? L : 0;
     if (c->config.stream_sinks)
         c->config.window = L / 2; /* fewer than there are */
-    if (llama3)
-        c->config.rope_scaling = ROPE_LLAMA3;
+    if (scaling != ROPE_PLAIN) {
+        c->config.rope_scaling = scaling;
+        c->config.rope_factor = 4;
+    }
     config_numbers_reset(&c->config);
     if (settings_parse(&c->config, line, false, NULL) != OK)
         return false;
@@ -121,10 +126,10 @@ Test(settings_run, variants_obey_what_they_list, .timeout = 600)
             for (int i = variants[v]->whole; i < 2 && setting_applies(s, &c) && !changes; i++) {
                 struct bench_case of[2];
                 struct job usual = {0}, other = {0};
-                if (!run(&of[0], &p[i].cases[0], variants[v], "", false, &usual))
+                if (!run(&of[0], &p[i].cases[0], variants[v], "", ROPE_PLAIN, &usual))
                     continue;
                 runs = true;
-                if (run(&of[1], &p[i].cases[0], variants[v], lines[k][1], false, &other)) {
+                if (run(&of[1], &p[i].cases[0], variants[v], lines[k][1], ROPE_PLAIN, &other)) {
                     changes = memcmp(other.out, usual.out, usual.n_out * sizeof(float)) != 0;
                     job_close(&other);
                 }
@@ -155,15 +160,15 @@ Test(settings_run, each_changes_something, .timeout = 600)
             struct job usual = {0}, other = {0};
             c.mem_len = v->mem->compressed ? L : 0;
             config_numbers_reset(&c);
-            if (is_of_llama3(s->name) && c.pos == &pos_rope)
-                c.rope_scaling = ROPE_LLAMA3;
+            if (scaling_of(s->name) != ROPE_PLAIN && c.pos == &pos_rope)
+                c.rope_scaling = scaling_of(s->name);
             NEED(settings_parse(&c, setting_needs(s->name), false, NULL) == OK);
             if ((v->whole && i % 2 == 0) || !setting_applies(s, &c) ||
-                !run(&of[0], &p[i % 2].cases[0], v, setting_needs(s->name), is_of_llama3(s->name),
+                !run(&of[0], &p[i % 2].cases[0], v, setting_needs(s->name), scaling_of(s->name),
                      &usual))
                 continue;
             for (int k = 0; !changes && setting_try(line, s, k); k++) {
-                if (run(&of[1], &p[i % 2].cases[0], v, line, is_of_llama3(s->name), &other)) {
+                if (run(&of[1], &p[i % 2].cases[0], v, line, scaling_of(s->name), &other)) {
                     changes = other.n_out != usual.n_out ||
                               memcmp(other.out, usual.out, usual.n_out * sizeof(float)) != 0;
                     job_close(&other);

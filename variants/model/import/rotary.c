@@ -359,31 +359,60 @@ static double base_of(struct config_json *j, const json_t *all, const char *kind
                       double usual)
 {
     const json_t *const of_kind = json_object_get(all, kind);
-    const char *const how = kind_of(j, of_kind, kind);
     const double beside = config_json_real(j, own, usual, MIN_BASE, MAX_BASE);
     const double x = number_in(j, of_kind, kind, BASE, beside, MIN_BASE, MAX_BASE);
 
     if (all && !json_is_object(of_kind))
         config_json_refuse(j, "%s with " NEW " without %s  -> give a complete config", j->family,
                            kind);
-    if (how && strcmp(how, "default") != 0)
-        config_json_refuse(j, "%s with rope_type %.40s of %s: not supported  -> use default",
-                           j->family, how, kind);
     if (x != beside && config_json_at(j, own))
         config_json_refuse(j, "%s with %s %g, " BASE " of %s %g  -> use one of them", j->family,
                            own, beside, kind, x);
     return x;
 }
 
+/* Those with a window are not scaled. */
+static void refuse_scaled_windows(struct config_json *j, const json_t *all)
+{
+    static const char kind[] = "sliding_attention";
+    const char *const how = kind_of(j, json_object_get(all, kind), kind);
+
+    if (how && strcmp(how, "default") != 0)
+        config_json_refuse(j, "%s with rope_type %.40s of %s: not supported  -> use default",
+                           j->family, how, kind);
+}
+
+/* The older spelling says it of the layers that see all, too. */
+static void put_scaling_of_full(struct config_json *j, const json_t *old, const json_t *all)
+{
+    static const struct rotary plain = {.base = BASE, .share = SHARE};
+    struct spellings s = {.old = old, .new = json_object_get(all, "full_attention")};
+
+    s.how = s.old ? s.old : s.new;
+    s.name = s.old ? OLD : "full_attention";
+    const char *const kind = kind_of(j, s.how, s.name);
+    const char *const other = s.old && s.new ? kind_of(j, s.new, "full_attention") : kind;
+    s.kind = kind ? kind : "default";
+    if (s.old && s.new && (strcmp(other ? other : "default", s.kind) != 0 || differs(s.old, s.new)))
+        config_json_refuse(j, OLD " and full_attention of " NEW " differ  -> use one of them");
+    if (strcmp(s.kind, "default") != 0 && strcmp(s.kind, "linear") != 0) {
+        config_json_refuse(j,
+                           "%s with %s %.40s of some layers: not supported  -> use none or linear",
+                           j->family, s.name, s.kind);
+        return;
+    }
+    put_scaling(j, &plain, &s);
+    if (strcmp(s.kind, "linear") == 0)
+        config_json_put(j, "rope_scaled", "windowless");
+}
+
 void import_put_rotary_kinds(struct config_json *j, const struct rotary_kinds *r, const bool *full,
                              int head)
 {
     const json_t *const old = object_at(j, OLD), *const all = object_at(j, NEW);
-    const char *const how = kind_of(j, old, OLD);
 
-    if (how && strcmp(how, "default") != 0)
-        config_json_refuse(j, "%s with " OLD " %.40s of some layers: not supported  -> use none",
-                           j->family, how);
+    refuse_scaled_windows(j, all);
+    put_scaling_of_full(j, old, all);
     const double of_full = base_of(j, all, "full_attention", r->base, r->usual);
     const double of_window = base_of(j, all, "sliding_attention", r->window_base, r->usual_window);
     config_json_put(j, "scheme", "rope");

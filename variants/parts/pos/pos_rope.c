@@ -25,6 +25,10 @@ enum { STRETCH = 128 }; /* positions in the table */
 enum { ADJACENT, HALVES };
 static const char *const pairs_name[] = {[ADJACENT] = "interleaved", [HALVES] = "half", NULL};
 
+enum scaled { SCALED_ALL, SCALED_WINDOWLESS };
+static const char *const scaled_name[] = {
+    [SCALED_ALL] = "all", [SCALED_WINDOWLESS] = "windowless", NULL};
+
 struct rope {
     int dim; /* coordinates of a head that are rotated */
     double base;
@@ -33,6 +37,7 @@ struct rope {
     float beta_fast, beta_slow; /* turns in it */
     float mscale;               /* of cosines and sines; 0 = 0.1 ln factor + 1 */
     float low, high;            /* turns in the original context; llama3 */
+    int scaled;                 /* which layers' frequencies are changed: enum scaled */
 };
 
 /* Latent attention has its own number, d_rope. */
@@ -40,6 +45,10 @@ static bool has_own_dim(const struct config *c) { return !has_latents(c); }
 
 static bool is_yarn(const struct config *c) { return c->rope_scaling == ROPE_YARN; }
 static bool is_llama3(const struct config *c) { return c->rope_scaling == ROPE_LLAMA3; }
+static bool is_linear_in_layers(const struct config *c)
+{
+    return c->rope_scaling == ROPE_LINEAR && c->layer_rope_base.n > 0 && c->layer_windows.n > 0;
+}
 static bool has_original(const struct config *c) { return is_yarn(c) || is_llama3(c); }
 
 static const struct choice rope_choices[] = {
@@ -65,6 +74,9 @@ static const struct choice rope_choices[] = {
     ROW_REAL(struct rope, high, "rope_high", 0, 1 << 20,
              "turns in the original context, of frequencies that llama3 keeps", .absent = "4",
              .applies = is_llama3, SETTING),
+    ROW_WORD(struct rope, scaled, "rope_scaled", scaled_name,
+             "layers whose frequencies linear scaling divides", .absent = "all", .if_other = true,
+             .applies = is_linear_in_layers, SETTING),
     {0},
 };
 
@@ -114,6 +126,12 @@ static enum status rope_check(const struct config *c, struct err *e)
     for (int k = 0; k < tables_of(c); k++)
         if (base_of(c, k) != 0 && !(base_of(c, k) > 1))
             return fail(e, E_USAGE, "rope: base %g  -> use more than 1", base_of(c, k));
+    if (rope_of(c)->scaled == SCALED_WINDOWLESS &&
+        !(is_linear_in_layers(c) && c->layer_rope_base.n % c->layer_windows.n == 0))
+        return fail(
+            e, E_USAGE,
+            "rope: rope_scaled windowless needs linear scaling, and a base for each kind of "
+            "layers with a window of its own  -> use all");
     if (!c->layer_rope_base.n && rope_of(c)->base == 0)
         return fail(e, E_USAGE, "rope: base 0  -> use more than 1");
     if (c->rope_scaling == ROPE_NTK && dim_of(c) < 4)
@@ -153,10 +171,18 @@ static double turns_ramp(const struct rope *r, double w)
     return fmin(fmax(((double)r->high - turns) / ((double)r->high - (double)r->low), 0), 1);
 }
 
+/* Layers with this table see windows, and scaling is for those that see all. */
+static bool stays(const struct config *c, int table)
+{
+    return rope_of(c)->scaled == SCALED_WINDOWLESS &&
+           c->layer_windows.at[table % c->layer_windows.n] > 0;
+}
+
 /* Radians per position of pair f. */
 static double frequency(const struct config *c, int table, int f)
 {
-    const double s = (double)c->rope_factor, dim = dim_of(c), base = base_of(c, table);
+    const double s = stays(c, table) ? 1 : (double)c->rope_factor, dim = dim_of(c),
+                 base = base_of(c, table);
     const double w = pow(base, -2.0 * f / dim);
 
     switch (c->rope_scaling) {
