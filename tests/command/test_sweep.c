@@ -51,7 +51,9 @@ static void expect_latency(const struct latency_row *r)
     cr_expect(r->max_abs_err >= 0 && r->max_rel_err >= 0 && r->max_rel_err <= r->err_limit,
               "%s: %g", r->repro, r->max_rel_err);
     cr_expect(r->nmse >= 0 && r->nmse <= r->nmse_limit, "%s: %g", r->repro, r->nmse);
-    cr_expect_eq(r->err_limit, strcmp(r->workload, "attn") == 0 ? 2e-5 : 1e-4, "%s", r->repro);
+    /* More where a norm divides heads by what may be small. */
+    const double limit = strcmp(r->workload, "attn") == 0 ? 2e-5 : 1e-4;
+    cr_expect(r->err_limit >= limit && r->err_limit < 3 * limit, "%s: %g", r->repro, r->err_limit);
     cr_expect(r->ref_median_ns > 0, "%s: the group has a ref case", r->repro);
     cr_expect(fabs(r->ratio_to_ref - r->ref_median_ns / r->median_ns) < 1e-9 * r->ratio_to_ref);
     cr_expect_eq(strcmp(r->backend, "ref") == 0, r->max_abs_err == 0 && r->ratio_to_ref == 1, "%s",
