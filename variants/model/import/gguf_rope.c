@@ -25,27 +25,6 @@ static double divisor(double w, double original, double factor)
 
 static double frequency(double base, size_t f, size_t n) { return pow(base, -(double)f / n); }
 
-/* By one that is neither kept nor divided by all of the factor; where there is none, a power of two
- * that makes none; 0 = no context does. */
-static double context_of(const float *d, size_t n, double base, double factor)
-{
-    enum { SHORTEST = 16, LONGEST = 1 << 24 };
-
-    for (size_t f = 0; f < n; f++)
-        if ((double)d[f] > 1.001 && (double)d[f] < 0.999 * factor) {
-            const double t = (1 / (double)d[f] - 1 / factor) / (1 - 1 / factor);
-            return round(2 * PI * (LOW + t * (HIGH - LOW)) / frequency(base, f, n));
-        }
-    for (double c = SHORTEST; c <= LONGEST; c *= 2) {
-        size_t f = 0;
-        while (f < n && divisor(frequency(base, f, n), c, factor) == (double)d[f])
-            f++;
-        if (f == n)
-            return c;
-    }
-    return 0;
-}
-
 /* Are these the divisors, to the rounding of floats? */
 static bool fits(const float *d, size_t n, double base, double original, double factor)
 {
@@ -58,10 +37,27 @@ static bool fits(const float *d, size_t n, double base, double original, double 
     return all;
 }
 
+/* By one that is neither kept nor divided by all of the factor; where there is none, a power of two
+ * that makes none; 0 = no context does. */
+static double context_of(const float *d, size_t n, double base, double factor)
+{
+    enum { SHORTEST = 16, LONGEST = 1 << 24 };
+
+    for (size_t f = 0; f < n; f++)
+        if ((double)d[f] > 1.001 && (double)d[f] < 0.999 * factor) {
+            const double t = (1 / (double)d[f] - 1 / factor) / (1 - 1 / factor);
+            return round(2 * PI * (LOW + t * (HIGH - LOW)) / frequency(base, f, n));
+        }
+    for (int c = SHORTEST; c <= LONGEST; c *= 2)
+        if (fits(d, n, base, c, factor))
+            return c;
+    return 0;
+}
+
 enum status gguf_rope_scaling(json_t **scaling, const struct tensor *t, double base,
                               const char *path, struct err *e)
 {
-    float *const d = malloc(t->n * sizeof(*d) + 1);
+    float *const d = calloc(t->n + 1, sizeof(*d));
     double factor = 1, least = INFINITY;
 
     *scaling = NULL;
