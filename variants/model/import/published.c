@@ -271,14 +271,18 @@ static enum status check_piece(const struct published *p, const struct piece *pi
     return check_tensor(p, t->t, piece->row, &piece->w, e);
 }
 
-static enum status check_param(const struct published *p, const struct param *w, struct err *e)
+/* Do this with each tensor of the file that a parameter is made of, until one fails. */
+static enum status each_piece(const struct published *p, const struct param *w,
+                              enum status (*one)(const struct published *, const struct piece *,
+                                                 struct err *),
+                              struct err *e)
 {
     enum status st = OK;
 
     for (int nth = 0, of = 1; st == OK && nth < of; nth++) {
         const struct piece piece = piece_of(p, w, nth);
         of = piece.of;
-        st = check_piece(p, &piece, e);
+        st = one(p, &piece, e);
     }
     return st;
 }
@@ -328,7 +332,7 @@ static enum status check_tensors(struct published *p, struct err *e)
     if (st != OK)
         return fail(e, st == E_NOMEM ? st : E_IO, "checkpoint %s: %s", p->path, why.msg);
     for (int i = 0; st == OK && i < m.params.n; i++)
-        st = check_param(p, &m.params.v[i], e);
+        st = each_piece(p, &m.params.v[i], check_piece, e);
     lm_free(&m);
     return st == OK ? check_rest(p, e) : st;
 }
@@ -521,30 +525,18 @@ static enum status load_piece(const struct published *p, const struct piece *pie
     return OK;
 }
 
-static enum status load_floats(const struct published *p, const struct param *w, struct err *e)
-{
-    enum status st = OK;
-
-    for (int nth = 0, of = 1; st == OK && nth < of; nth++) {
-        const struct piece piece = piece_of(p, w, nth);
-        of = piece.of;
-        st = load_piece(p, &piece, e);
-    }
-    return st;
-}
-
 /* Numbers of a narrower type are rounded once all of the tensor is there as floats. */
 static enum status load(const struct published *p, struct param *w, struct err *e)
 {
     struct param floats = *w;
 
     if (w->elem == ELEM_F32)
-        return load_floats(p, w, e);
+        return each_piece(p, w, load_piece, e);
     floats.data = malloc(w->n * sizeof(*floats.data));
     if (!floats.data)
         return fail(e, E_NOMEM, "checkpoint %s: no memory for tensor \"%s\"  -> free some", p->path,
                     w->name);
-    const enum status st = load_floats(p, &floats, e);
+    const enum status st = each_piece(p, &floats, load_piece, e);
     if (st == OK)
         param_set(w, floats.data);
     free(floats.data);
