@@ -79,10 +79,12 @@ Test(skeleton, typed_options_come_first)
 }
 
 /* Every variant with every skeleton is a model, of which each row is the skeleton's, or its own where
- * that is its idea or the skeleton's excludes another part. */
+ * that is its idea, the skeleton's excludes another part, or the model has no use for it: a checkpoint
+ * that says otherwise is refused. */
 Test(skeleton, all_variants_have_one)
 {
     static const int rows[] = {CHOICE_norm_place, CHOICE_norm, CHOICE_ffn};
+    static const char *const settings[] = {"ff_bias", "attn_bias", "out_bias", "ln_eps"};
 
     for (int i = 0; variants[i]; i++)
         for (int kind = SKELETON_POST; kind < SKELETON_COUNT; kind++) {
@@ -98,14 +100,21 @@ Test(skeleton, all_variants_have_one)
                                                                       : "xl --skeleton llama");
             cr_expect_eq(config_check(&c, &e), OK, "%s: %s", line, e.msg);
             cr_expect(c.tied == like.tied || c.pos->from_tokens, "%s", line);
-            cr_expect(c.ffn_bias == like.ffn_bias && c.attn_bias == like.attn_bias &&
-                          c.out_bias == like.out_bias,
-                      "%s", line);
+            for (size_t k = 0; k < ARRAY_LEN(settings); k++) {
+                const struct choice *const row = row_of_key(settings[k]);
+                cr_expect(
+                    choice_equal(row, &c, choice_applies(row, &c, SCOPE_MODEL) ? &like : &own),
+                    "%s: %s", line, row->name);
+            }
             for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
                 const struct choice *const row = &model_choices[rows[k]];
                 const bool idea = !choice_equal(row, &own, &control);
                 struct config with = c;
                 char text[CHOICE_TEXT];
+                if (!choice_applies(row, &c, SCOPE_MODEL)) {
+                    cr_expect(choice_equal(row, &c, &own), "%s: %s has no use", line, row->name);
+                    continue;
+                }
                 if (choice_equal(row, &c, &like))
                     continue;
                 cr_expect(choice_equal(row, &c, &own), "%s: %s is neither", line, row->name);

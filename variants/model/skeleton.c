@@ -100,7 +100,8 @@ void skeleton_apply(struct config *c, enum skeleton kind, const bool typed[MODEL
         const struct choice *const row = row_of_key(s->row[i].key);
         const int choice = choice_index(row);
         struct config changed = *c;
-        if ((choice >= 0 && typed[choice]) || is_idea(&idea, row))
+        if ((choice >= 0 && typed[choice]) || is_idea(&idea, row) ||
+            !choice_applies(row, c, SCOPE_MODEL))
             continue;
         CHECK(choice_parse(row, &changed, s->row[i].value, NULL) == OK);
         take(c, changed);

@@ -12,8 +12,8 @@ enum skeleton { SKELETON_OWN, SKELETON_POST, SKELETON_LLAMA, SKELETON_COUNT };
 extern const char *const skeleton_name[SKELETON_COUNT + 1]; /* "own" "post" "llama" NULL */
 
 /* Give a model the rows of a skeleton. Left as they are: choices that are `typed`, the width if
- * `width_typed`; those that are the variant's idea, because it differs in them from its control; and
- * those that it cannot be with. */
+ * `width_typed`; those that are the variant's idea, because it differs in them from its control;
+ * those that it cannot be with; and those that it has no use for, such as norms without norms. */
 void skeleton_apply(struct config *c, enum skeleton kind, const bool typed[MODEL_CHOICE_COUNT],
                     bool width_typed);
 
