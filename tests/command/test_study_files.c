@@ -30,10 +30,12 @@ static void setup(void)
 
 TestSuite(study_files, .init = setup, .fini = folder_remove, .timeout = 240);
 
-static const char *const names[] = {"abilities",   "asked",  "bandit",   "base",    "catch",
-                                    "copy",        "gates",  "hours",    "lags",    "long",
-                                    "muon",        "novels", "numpad",   "planted", "recipes",
-                                    "shakespeare", "tmaze",  "tmaze100", "tmaze90", "variants"};
+static const char *const names[] = {
+    "abilities", "asked",       "bandit", "base",      "beyond", "blind",   "catch",
+    "copy",      "delight",     "depth",  "distances", "gates",  "halting", "hours",
+    "lags",      "leaderboard", "local",  "long",      "masked", "memory",  "muon",
+    "networks",  "norms",       "numpad", "planted",   "reach",  "recipes", "shakespeare",
+    "stability", "terms",       "tmaze",  "tmaze100",  "tmaze90"};
 
 static struct criterion_test_params every_file(void)
 {
@@ -56,7 +58,7 @@ static struct ran shell(const char *fmt, const char *name)
 Test(study_files, all_are_tested)
 {
     struct ran r = shell("ls $S | tr '\\n' ' '", "");
-    char want[512] = "";
+    char want[1024] = "";
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         snprintf(want + strlen(want), sizeof(want) - strlen(want), "%s.study ", names[i]);
@@ -84,10 +86,11 @@ ParameterizedTest(const int *i, study_files, cut_down)
         cr_skip_test("minutes, and the suite of studies runs the same code");
     struct ran r = shell(
         "sed -E 's/^steps.*/steps = 2/; s/^rates.*/rates = 1e-3/; s/^seeds.*/seeds = 1/; "
-        "s/^baseline-seeds.*/baseline-seeds = 1/; /^equal/d; s/^train.*/train = --seq 8 --mem 8 "
-        "--batch 2 "
-        "--eval-every 2/; s/^eval.*mem.*/eval = --mem 8 --bytes 100/; s/^tune-seeds.*/tune-seeds = "
-        "1/; "
+        "s/^baseline-seeds.*/baseline-seeds = 1/; /^equal/d; s/^tune-seeds.*/tune-seeds = 1/; "
+        "s/^train.*mlm.*/train = --objective mlm --seq 8 --mem 0 --batch 2 --eval-every 2/; t; "
+        "s/^train.*/train = --seq 8 --mem 8 --batch 2 --eval-every 2/; "
+        "s/^eval.*mem 0.*/eval = --mem 0 --bytes 100/; t; "
+        "s/^eval.*mem.*/eval = --mem 8 --bytes 100/; s/^(variant .*) --mem [0-9]+/\\1/; "
         "s/^eval.*episodes.*/eval = --episodes 20/; "
         "s/--layers [0-9]+ --d-model [0-9]+ --heads [0-9]+/--layers 2 --d-model 16 --heads 4/' "
         "$S/$N.study >cut.study && "
