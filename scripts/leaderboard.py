@@ -28,7 +28,7 @@ def verdicts(o):
 
 
 def costs(o):
-    """{variant: {(workload, context): row}}; a context that only some cases have is left to those that have it."""
+    """{variant: {(workload, context): row}}, of both tables of the sweep."""
     cost = {}
     for kind in "latency", "memory":
         for r in read(os.path.join(o.sweep, kind + ".csv")):
@@ -111,7 +111,7 @@ def points(o):
 
 
 def main():
-    here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     rows = os.path.join(here, "results", "reference", "leaderboard")
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bench", default=os.path.join(here, "bench"))
