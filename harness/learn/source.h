@@ -26,7 +26,8 @@ struct source_kind {
 
 extern const struct source_kind source_copy, source_recall, source_mqar, source_selcopy, source_cue,
     source_flipflop, source_group, source_markov, source_dyck, source_lookup, source_reverse,
-    source_translate, source_sort;
+    source_translate, source_sort, source_fuzzy, source_noisy, source_compression,
+    source_memorisation;
 
 static inline int source_int(const struct synthetic *s, int key) { return (int)s->value[key]; }
 

@@ -8,9 +8,10 @@
 #include <string.h>
 
 static const struct source_kind *const sources[] = {
-    &source_copy,     &source_recall,    &source_mqar,   &source_selcopy, &source_cue,
-    &source_flipflop, &source_group,     &source_markov, &source_dyck,    &source_lookup,
-    &source_reverse,  &source_translate, &source_sort,
+    &source_copy,      &source_recall,      &source_mqar,         &source_fuzzy,  &source_noisy,
+    &source_selcopy,   &source_compression, &source_memorisation, &source_cue,    &source_flipflop,
+    &source_group,     &source_markov,      &source_dyck,         &source_lookup, &source_reverse,
+    &source_translate, &source_sort,
 };
 
 /* ---- texts -------------------------------------------------------------------------------- */
