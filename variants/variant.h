@@ -185,8 +185,23 @@ enum mla_form { MLA_EXPANDED, MLA_ABSORBED, MLA_FORMS };
 extern const char *const mla_form_name[MLA_FORMS + 1]; /* "expanded" "absorbed" NULL */
 
 /* How pos_rope.c changes frequencies for longer contexts. */
-enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_NTK, ROPE_YARN, ROPE_LLAMA3, ROPE_SCALINGS };
+enum rope_scaling {
+    ROPE_PLAIN,
+    ROPE_LINEAR,
+    ROPE_NTK,
+    ROPE_YARN,
+    ROPE_LLAMA3,
+    ROPE_LONGROPE,
+    ROPE_SCALINGS
+};
 extern const char *const rope_scaling_name[ROPE_SCALINGS + 1]; /* "none" "linear" ... NULL */
+
+/* What longrope divides the frequency of each pair by. n = 0: nothing. */
+enum { MAX_ROPE_PAIRS = 64 };
+struct rope_list {
+    int n;
+    float at[MAX_ROPE_PAIRS];
+};
 
 /* One number for each layer, over and over: layer l has at[l % n]. n = 0: none. */
 enum { MAX_LAYER_LIST = 16 };
@@ -381,7 +396,9 @@ struct config {
     bool pos_restart;
     struct layer_list layer_rope_base; /* replaces rope_base; 0 = no positions in that layer */
     enum rope_scaling rope_scaling;
-    float rope_factor; /* how many times as long the context becomes */
+    float rope_factor;                      /* how many times as long the context becomes */
+    struct rope_list rope_short, rope_long; /* of longrope: for texts up to rope_original, beyond */
+    int text_len; /* tokens of its text, where that is known; 0 = all it sees; no part of files */
     /* feed-forward */
     bool ffn_bias;
     /* LocalRNN (sublayer_rnn.c); carry: windows reach into the segment before */

@@ -86,6 +86,7 @@ static enum status read(struct run *r, struct err *e)
     if (st != OK)
         return st;
     r->max = (struct extent){o->ids->shape[0], o->ids->shape[1], 0};
+    r->c.text_len = r->max.L;
     if ((st = golden_rows(r, e)) != OK || (st = import_cuts(r, &o->cuts, r->max.L, e)) != OK)
         return st;
     if (r->c.pos->positions && r->max.L > r->c.pos->positions(&r->c))

@@ -160,6 +160,7 @@ static enum status configure(struct generator *t, struct config *c, struct err *
         t->window = min_int(t->window, c->pos->positions(c));
     if (!t->reruns)
         c->mem_len = t->past;
+    c->text_len = min_int(all, sees);
     see_past(c, t->past);
     return OK;
 }

@@ -24,6 +24,11 @@ SEGMENTS = "11,1,25"
 LLAMA = dict(hidden_size=24, intermediate_size=28, num_hidden_layers=2, num_attention_heads=4,
              num_key_value_heads=2, vocab_size=61, max_position_embeddings=128)
 
+PHI3_LONG = dict(LLAMA, hidden_size=32, pad_token_id=1, eos_token_id=2, bos_token_id=1,
+                 rope_parameters=dict(rope_type="longrope", rope_theta=10000.0,
+                                      short_factor=[1.0, 1.1, 1.05, 1.3],
+                                      long_factor=[1.0, 1.9, 4.75, 8.4]))
+
 # family: class of the config, its values; several models of one family have a name after a dot.
 FAMILIES = {
     "llama": ("LlamaConfig", LLAMA),
@@ -38,6 +43,12 @@ FAMILIES = {
                                        sliding_window=7, rope_parameters=dict(
                                            rope_type="default", rope_theta=10000.0,
                                            partial_rotary_factor=0.5))),
+    # the same numbers for texts of up to 16 and of up to 64 tokens: theirs have 37
+    "phi3.long": ("Phi3Config", dict(PHI3_LONG, original_max_position_embeddings=16)),
+    "phi3.short": ("Phi3Config", dict(PHI3_LONG, original_max_position_embeddings=64)),
+    "llama.longrope": ("LlamaConfig", dict(LLAMA, rope_parameters=dict(
+        rope_type="longrope", factor=4.0, original_max_position_embeddings=32, rope_theta=10000.0,
+        attention_factor=1.25, short_factor=[1.0, 1.0, 1.5], long_factor=[1.0, 2.5, 7.25]))),
     "gemma2": ("Gemma2Config", dict(LLAMA, head_dim=12, sliding_window=9,
                                     query_pre_attn_scalar=20)),
     "gemma2.capped": ("Gemma2Config", dict(LLAMA, num_hidden_layers=4, head_dim=8,

@@ -48,6 +48,8 @@ static const struct {
     {"sort_noise_batch", an_input},
     {"sort_noise", an_input},
     {"omega_of_heads", an_input},
+    {"rope_short", "a number for each rotated pair, found by the authors of a model"},
+    {"rope_long", "likewise"},
     {"moves_first",
      "a layer of a golden file that stands alone; in models the first layer says it"},
 };

@@ -353,7 +353,7 @@ static enum status parse_scaling(void *config, const char *text, struct err *e)
     if (!rope_scaling_name[i])
         return fail(e, E_USAGE,
                     "rope_scaling \"%.60s\" is unknown  -> use none, linear, ntk, yarn, "
-                    "llama3",
+                    "llama3, longrope",
                     text);
     c->rope_scaling = (enum rope_scaling)i;
     if (c->rope_scaling && c->rope_factor == 1)

@@ -106,6 +106,7 @@ static bool norms_heads(const struct config *c)
     return has_latents(c) || mix_norms(c) || *(const bool *)config_numbers(c, SLOT_head_qk_norm) ||
            config_maps(c) > 1;
 }
+static bool is_rope(const struct config *c) { return c->pos == &pos_rope; }
 static bool is_lazy(const struct config *c) { return c->variant->lazy_group > 0; }
 static bool streams(const struct config *c) { return c->variant->stream_sinks > 0; }
 
@@ -158,6 +159,64 @@ static enum status parse_longest(void *config, const char *text, struct err *e)
     }
     ((struct config *)config)->max_seq = (int)most;
     return OK;
+}
+
+/* With as few digits as give these floats again. */
+static void print_divisors(char text[CHOICE_TEXT], const struct rope_list *list)
+{
+    enum { ENOUGH = 9 };
+    size_t n = 0;
+
+    *text = '\0';
+    for (int i = 0; i < list->n; i++) {
+        char one[32];
+        for (int digits = 6; digits <= ENOUGH; digits++) {
+            snprintf(one, sizeof(one), "%.*g", digits, (double)list->at[i]);
+            if (strtof(one, NULL) == list->at[i])
+                break;
+        }
+        n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "%s%s", i ? "," : "", one);
+        CHECK(n < CHOICE_TEXT);
+    }
+}
+
+/* "" = none. */
+static enum status parse_divisors(struct rope_list *list, const char *text, struct err *e)
+{
+    list->n = 0;
+    for (const char *at = *text ? text : NULL; at;) {
+        char *end;
+        const float x = strtof(at, &end);
+        if (end == at || !(x > 0 && x <= FLT_MAX) || list->n == MAX_ROPE_PAIRS ||
+            (*end != ',' && *end != '\0'))
+            return fail(e, E_USAGE,
+                        "divisors \"%.60s\": not up to %d numbers above 0  -> write one for each "
+                        "rotated pair, joined by commas",
+                        text, (int)MAX_ROPE_PAIRS);
+        list->at[list->n++] = x;
+        at = *end == ',' ? end + 1 : NULL;
+    }
+    return OK;
+}
+
+static void print_rope_short(char text[CHOICE_TEXT], const void *config)
+{
+    print_divisors(text, &((const struct config *)config)->rope_short);
+}
+
+static enum status parse_rope_short(void *config, const char *text, struct err *e)
+{
+    return parse_divisors(&((struct config *)config)->rope_short, text, e);
+}
+
+static void print_rope_long(char text[CHOICE_TEXT], const void *config)
+{
+    print_divisors(text, &((const struct config *)config)->rope_long);
+}
+
+static enum status parse_rope_long(void *config, const char *text, struct err *e)
+{
+    return parse_divisors(&((struct config *)config)->rope_long, text, e);
 }
 
 static void print_uv(char text[CHOICE_TEXT], const void *config)
@@ -321,6 +380,12 @@ static const struct choice others[] = {
              .applies = is_xl, .if_other = true, SETTING),
     ROW_FLAG(struct config, v_off, "v_off", "1: without v r, term (d) of the scores", .absent = "0",
              .applies = is_xl, .if_other = true, SETTING),
+    ROW_TEXT("rope_short", print_rope_short, parse_rope_short,
+             "what longrope divides frequencies by, up to the original context", .absent = "",
+             .applies = is_rope, .if_other = true),
+    ROW_TEXT("rope_long", print_rope_long, parse_rope_long,
+             "what longrope divides frequencies by, beyond it", .absent = "", .applies = is_rope,
+             .if_other = true),
     ROW_WORD(struct config, sinusoid, "sinusoid", sinusoid_name, "order of sines and cosines",
              .absent = "concat", .applies = has_sinusoids, SETTING),
     ROW_FLAG(struct config, pos_restart, "pos_restart",

@@ -33,7 +33,7 @@ const void *registry_find(const struct registry *r,
 /* The smallest thing that has it: attention alone, a layer, a whole model. */
 enum scope { SCOPE_CORE, SCOPE_LAYER, SCOPE_MODEL };
 
-enum { CHOICE_TEXT = 512 }; /* bytes of a value as text */
+enum { CHOICE_TEXT = 1024 }; /* bytes of a value as text */
 
 struct choice {
     const char *name;   /* of columns and filter keys */

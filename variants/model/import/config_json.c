@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CONFIG_BYTES = 1 << 20, MAX_SAID = 64, SAID_TEXT = 512 };
+enum { CONFIG_BYTES = 1 << 20, MAX_SAID = 64, SAID_TEXT = 1024 };
 
 /* ---- files -------------------------------------------------------------------------------- */
 

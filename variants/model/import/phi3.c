@@ -36,8 +36,14 @@ static const struct tensor_row tensors[] = {
 
 static const struct key_row keys[] = {LLAMA_KEYS(1e-5, 0), {0}};
 
-static const struct rotary rotary = {
-    .base = "rope_theta", .share = "partial_rotary_factor", .usual_share = 1};
+enum { CONTEXT = 4096 };
+
+static const struct rotary rotary = {.base = "rope_theta",
+                                     .share = "partial_rotary_factor",
+                                     .usual_share = 1,
+                                     .original = CONTEXT,
+                                     .yarn_is_longrope = true,
+                                     .usual_context = CONTEXT};
 
 static void more(struct config_json *j)
 {
@@ -55,7 +61,7 @@ static void more(struct config_json *j)
 
 const struct model_type model_type_phi3 = {.name = "phi3",
                                            LLAMA_FAMILY,
-                                           .usual_context = 4096,
+                                           .usual_context = CONTEXT,
                                            .keys = keys,
                                            .tensors = tensors,
                                            .more = more};

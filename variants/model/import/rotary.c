@@ -5,6 +5,7 @@
  * in one object rope_parameters. Where both stand, the versions take different ones: they must say
  * the same. */
 #include "llama.h"
+#include "longrope.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -174,6 +175,7 @@ static const struct {
     {"yarn",
      {"factor", ORIGINAL, "beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim",
       "truncate"}},
+    {"longrope", {"factor", ORIGINAL, "attention_factor", "short_factor", "long_factor"}},
 };
 
 /* What would be another change if it were read. */
@@ -294,15 +296,37 @@ static void put_yarn(struct config_json *j, const struct spellings *s, double fa
     config_json_put(j, "rope_original", "%.0f", length);
 }
 
-static void put_scaling(struct config_json *j, const struct rotary *r, const struct spellings *s)
+/* Its name, of which a family may have older ones. */
+static const char *todays_kind(const struct rotary *r, const char *kind)
 {
+    const bool older = strcmp(kind, "su") == 0 || strcmp(kind, "yarn") == 0;
+
+    return r->yarn_is_longrope && older ? "longrope" : kind;
+}
+
+static void put_longrope(struct config_json *j, const struct rotary *r, const struct spellings *s,
+                         int dim)
+{
+    import_put_longrope(
+        j, &(struct longrope){.how = s->how,
+                              .name = s->name,
+                              .pairs = dim / 2,
+                              .usual_original = r->original,
+                              .usual_context = r->usual_context ? r->usual_context : REQUIRED});
+}
+
+static void put_scaling(struct config_json *j, const struct rotary *r, const struct spellings *s,
+                        int dim)
+{
+    const char *const name = todays_kind(r, s->kind);
     size_t kind = 0;
 
-    while (kind < ARRAY_LEN(kinds) && strcmp(kinds[kind].kind, s->kind) != 0)
+    while (kind < ARRAY_LEN(kinds) && strcmp(kinds[kind].kind, name) != 0)
         kind++;
     if (kind == ARRAY_LEN(kinds)) {
         config_json_refuse(j,
-                           "%s with %s %.40s: not supported  -> use none, linear, llama3 or yarn",
+                           "%s with %s %.40s: not supported  -> use none, linear, llama3, yarn or "
+                           "longrope",
                            j->family, s->name, s->kind);
         return;
     }
@@ -310,6 +334,10 @@ static void put_scaling(struct config_json *j, const struct rotary *r, const str
     config_json_at(j, ORIGINAL); /* alone it changes nothing */
     if (kind == 0)
         return;
+    if (strcmp(name, "longrope") == 0) {
+        put_longrope(j, r, s, dim);
+        return;
+    }
     const double factor = needed(j, s, "factor");
     if (factor < 1)
         config_json_refuse(j, "%s with %s %s: factor %g  -> use 1 or more", j->family, s->name,
@@ -347,9 +375,10 @@ void import_put_rotary(struct config_json *j, const struct rotary *r, int head)
     const double share = agreed(j, &s, SHARE, r->share, r->usual_share, 0, 1);
     config_json_put(j, "scheme", "rope");
     config_json_put(j, "rope_base", "%.17g", base);
-    config_json_put(j, "rope_dim", "%d", rotated(j, r, share, head));
+    const int dim = rotated(j, r, share, head);
+    config_json_put(j, "rope_dim", "%d", dim);
     config_json_put(j, "rope_pairs", "half");
-    put_scaling(j, r, &s);
+    put_scaling(j, r, &s, dim);
 }
 
 /* ---- two kinds of layers ------------------------------------------------------------------ */
@@ -401,7 +430,7 @@ static void put_scaling_of_full(struct config_json *j, const json_t *old, const 
                            j->family, s.name, s.kind);
         return;
     }
-    put_scaling(j, &plain, &s);
+    put_scaling(j, &plain, &s, 0);
     if (strcmp(s.kind, "linear") == 0)
         config_json_put(j, "rope_scaled", "windowless");
 }

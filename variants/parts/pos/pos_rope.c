@@ -12,7 +12,11 @@
  * keeps those that turn more than beta_fast times, goes linearly between the two, and multiplies
  * cosines and sines by 0.1 ln s + 1. `llama3` (Llama 3.1, Grattafiori et al. 2024,
  * arXiv:2407.21783) does the same by turns: those of less than `low` are divided, those of more
- * than `high` stay, and between the two frequencies go linearly with turns. */
+ * than `high` stay, and between the two frequencies go linearly with turns. `longrope` (Ding et al.
+ * 2024, arXiv:2402.13753) divides each by a number of its own, from one list for texts up to
+ * rope_original tokens, from another beyond, and multiplies cosines and sines by
+ * sqrt(1 + ln s / ln rope_original). Which list it is must be the same for all rows of a text, so
+ * it follows from the most tokens that the model sees. */
 #include "variants/parts/latent.h"
 #include "variants/parts/rotary.h"
 
@@ -33,9 +37,9 @@ struct rope {
     int dim; /* coordinates of a head that are rotated */
     double base;
     int pairs;
-    int original;               /* tokens of the original context; yarn */
+    int original;               /* tokens of the original context */
     float beta_fast, beta_slow; /* turns in it */
-    float mscale;               /* of cosines and sines; 0 = 0.1 ln factor + 1 */
+    float mscale;               /* of cosines and sines; 0 = by the factor */
     float low, high;            /* turns in the original context; llama3 */
     int scaled;                 /* which layers' frequencies are changed: enum scaled */
 };
@@ -49,7 +53,12 @@ static bool is_linear_in_layers(const struct config *c)
 {
     return c->rope_scaling == ROPE_LINEAR && c->layer_rope_base.n > 0 && c->layer_windows.n > 0;
 }
-static bool has_original(const struct config *c) { return is_yarn(c) || is_llama3(c); }
+static bool is_longrope(const struct config *c) { return c->rope_scaling == ROPE_LONGROPE; }
+static bool has_original(const struct config *c)
+{
+    return is_yarn(c) || is_llama3(c) || is_longrope(c);
+}
+static bool has_mscale(const struct config *c) { return is_yarn(c) || is_longrope(c); }
 
 static const struct choice rope_choices[] = {
     ROW_INT(struct rope, dim, "rope_dim", 0, 1 << 20, "coordinates of a head that are rotated",
@@ -67,7 +76,8 @@ static const struct choice rope_choices[] = {
              "turns in the original context, of frequencies that are divided", .absent = "1",
              .applies = is_yarn, SETTING),
     ROW_REAL(struct rope, mscale, "rope_mscale", 0, 1 << 20,
-             "of cosines and sines, 0 = by the factor", .absent = "0", .applies = is_yarn, SETTING),
+             "of cosines and sines, 0 = by the factor", .absent = "0", .applies = has_mscale,
+             SETTING),
     ROW_REAL(struct rope, low, "rope_low", 0, 1 << 20,
              "turns in the original context, of frequencies that llama3 divides", .absent = "1",
              .applies = is_llama3, SETTING),
@@ -113,6 +123,29 @@ static double base_of(const struct config *c, int table)
     return c->layer_rope_base.n ? c->layer_rope_base.at[table] : rope_of(c)->base;
 }
 
+/* A number for each pair, or none. */
+static bool fits(const struct config *c, const struct rope_list *list)
+{
+    bool fine = list->n == 0 || list->n == pairs_of(c);
+
+    for (int f = 0; f < list->n; f++)
+        fine = fine && list->at[f] > 0;
+    return fine;
+}
+
+static enum status check_longrope(const struct config *c, struct err *e)
+{
+    if (rope_of(c)->original < 2)
+        return fail(e, E_USAGE, "rope: longrope of %d tokens  -> use 2 or more",
+                    rope_of(c)->original);
+    if (!fits(c, &c->rope_short) || !fits(c, &c->rope_long))
+        return fail(
+            e, E_USAGE,
+            "rope: rope_short has %d numbers, rope_long %d  -> give %d that are more than 0",
+            c->rope_short.n, c->rope_long.n, pairs_of(c));
+    return OK;
+}
+
 static enum status rope_check(const struct config *c, struct err *e)
 {
     if (c->dh < 2)
@@ -144,7 +177,7 @@ static enum status rope_check(const struct config *c, struct err *e)
         !(rope_of(c)->low > 0 && rope_of(c)->high > rope_of(c)->low))
         return fail(e, E_USAGE, "rope: %g to %g turns  -> use more than 0, the high ones more",
                     (double)rope_of(c)->low, (double)rope_of(c)->high);
-    return OK;
+    return is_longrope(c) ? check_longrope(c, e) : OK;
 }
 
 /* The pair that turns so often in the original context. */
@@ -178,9 +211,10 @@ static bool stays(const struct config *c, int table)
            c->layer_windows.at[table % c->layer_windows.n] > 0;
 }
 
-/* Radians per position of pair f. */
-static double frequency(const struct config *c, int table, int f)
+/* Radians per position of pair f, in a text that is longer than the original context (`far`). */
+static double frequency(const struct config *c, int table, int f, bool far)
 {
+    const struct rope_list *const by = far ? &c->rope_long : &c->rope_short;
     const double s = stays(c, table) ? 1 : (double)c->rope_factor, dim = dim_of(c),
                  base = base_of(c, table);
     const double w = pow(base, -2.0 * f / dim);
@@ -198,6 +232,8 @@ static double frequency(const struct config *c, int table, int f)
         const double ramp = turns_ramp(rope_of(c), w);
         return w / s * ramp + w * (1 - ramp);
     }
+    case ROPE_LONGROPE:
+        return by->n ? w / (double)by->at[f] : w;
     default:
         return w;
     }
@@ -208,18 +244,27 @@ static double magnitude(const struct config *c)
 {
     const struct rope *const r = rope_of(c);
 
-    if (c->rope_scaling != ROPE_YARN)
+    if (!has_mscale(c))
         return 1;
-    return r->mscale != 0 ? (double)r->mscale : 0.1 * log((double)c->rope_factor) + 1;
+    if (r->mscale != 0)
+        return (double)r->mscale;
+    return is_yarn(c) ? 0.1 * log((double)c->rope_factor) + 1
+                      : sqrt(1 + log((double)c->rope_factor) / log(r->original));
 }
 
-/* Row t: cosines, then sines, of position t. The table is the same for every window length. */
+/* Row t: cosines, then sines, of position t. The table is the same for every window length, but for
+ * longrope, whose tables have a number behind them: is it the long list? */
 static size_t table_floats(const struct config *c) { return (size_t)STRETCH * (size_t)dim_of(c); }
 
 static size_t rope_n_pos_encoding(const struct config *c, int K)
 {
     (void)K;
-    return (size_t)tables_of(c) * table_floats(c);
+    return (size_t)tables_of(c) * table_floats(c) + (is_longrope(c) ? 1 : 0);
+}
+
+static bool is_far(const struct config *c, const float *pos_encoding)
+{
+    return is_longrope(c) && pos_encoding[(size_t)tables_of(c) * table_floats(c)] != 0;
 }
 
 /* Of one base, for pairs f0 .. */
@@ -233,12 +278,15 @@ static struct rotary_table table_of(const struct config *c, const float *pos_enc
 
 static void rope_pos_encoding(const struct config *c, int64_t first, int K, float *pos_encoding)
 {
-    const int n = pairs_of(c);
+    const int n = pairs_of(c), tokens = c->text_len ? c->text_len : K;
+    const bool far = is_longrope(c) && tokens > rope_of(c)->original;
 
-    (void)first, (void)K;
+    (void)first;
+    if (is_longrope(c))
+        pos_encoding[(size_t)tables_of(c) * table_floats(c)] = far;
     for (int x = 0; x < tables_of(c) * n; x++) {
         const int table = x / n, f = x % n;
-        const double w = base_of(c, table) != 0 ? frequency(c, table, f) : 0;
+        const double w = base_of(c, table) != 0 ? frequency(c, table, f, far) : 0;
         const struct rotary_table of = table_of(c, pos_encoding, table, f);
         for (int t = 0; t < STRETCH; t++)
             rotary_row(&of, t, &w, 1);
@@ -246,14 +294,15 @@ static void rope_pos_encoding(const struct config *c, int64_t first, int K, floa
 }
 
 /* Those that are divided more or less are no geometric series. */
-static void frequencies(double *w, const struct config *c, int table, int f0, int n)
+static void frequencies(double *w, const struct config *c, int table, bool far, int f0, int n)
 {
-    const bool series = c->rope_scaling != ROPE_YARN && c->rope_scaling != ROPE_LLAMA3;
-    const double ratio = frequency(c, table, 1) / frequency(c, table, 0);
+    const bool series = !has_original(c);
+    const double ratio =
+        series && n > 1 ? frequency(c, table, 1, far) / frequency(c, table, 0, far) : 1;
 
-    w[0] = frequency(c, table, f0);
+    w[0] = frequency(c, table, f0, far);
     for (int f = 1; f < n; f++)
-        w[f] = series ? w[f - 1] * ratio : frequency(c, table, f0 + f);
+        w[f] = series ? w[f - 1] * ratio : frequency(c, table, f0 + f, far);
 }
 
 static void rope_rotate(const struct engine *g, const struct config *c, const float *pos_encoding,
@@ -277,7 +326,7 @@ static void rope_rotate(const struct engine *g, const struct config *c, const fl
         const struct rotary_table of = table_of(c, pos_encoding, table, f0);
         const int n = min_int(ROTARY_PAIRS, r.pairs - f0);
         double w[ROTARY_PAIRS];
-        frequencies(w, c, table, f0, n);
+        frequencies(w, c, table, is_far(c, pos_encoding), f0, n);
         rotary_turn(g, &r, &of, w, magnitude(c), f0, n);
     }
 }

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IMPORT_LONGROPE_H
+#define IMPORT_LONGROPE_H
+
+#include "config_json.h"
+#include "variants/variant.h"
+
+struct longrope {
+    const json_t *how; /* the object that describes it */
+    const char *name;  /* of that */
+    int pairs;         /* of a head that are rotated */
+    /* Where no key says it: tokens of the training, 0 = the context; the context, REQUIRED. */
+    int usual_original, usual_context;
+};
+
+/* Say both lists, and what cosines and sines are multiplied by; refuse what contradicts itself. */
+void import_put_longrope(struct config_json *j, const struct longrope *l);
+
+#endif
