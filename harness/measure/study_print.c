@@ -176,9 +176,13 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
     text[SKELETON] = r->row->skeleton;
     text[VERDICT] = origin ? "" : study_verdict_name[r->verdict];
     text[TIME_VERDICT] = timed ? verdict_name[r->time_verdict] : "";
+    const bool alone = r->quality.diff.low > 0 || r->quality.diff.high < 0;
     const char *const notes[] = {
-        r->why, r->remark, r->at_end ? "its learning rate is at an end of the tried ones" : ""};
-    char note[2 * LINE_SIZE + 64] = "";
+        r->why, r->remark, r->at_end ? "its learning rate is at an end of the tried ones" : "",
+        r->verdict == STUDY_WITHIN_NOISE && alone
+            ? "its own interval leaves out 0: more seeds may decide"
+            : ""};
+    char note[2 * LINE_SIZE + 128] = "";
     for (size_t i = 0; i < ARRAY_LEN(notes); i++)
         if (*notes[i])
             snprintf(note + strlen(note), sizeof(note) - strlen(note), "%s%s", *note ? "; " : "",

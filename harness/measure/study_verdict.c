@@ -41,24 +41,20 @@ static bool same_machine(const struct study_row *a, const struct study_row *b)
 
 /* ---- one entry ------------------------------------------------------------------------------ */
 
-/* Is its rate the least or the largest of three or more that it was tuned with? A better one may
- * lie beyond. */
+/* Is its rate the least or the largest of those that it was tuned with? A better one may lie
+ * beyond. */
 static bool rate_at_end(const struct study_entry *e, const struct rows *rows)
 {
     const struct study_row *const r = rows->row;
     bool less = false, more = false;
-    double other = NAN; /* that differs from its own */
-    int others = 0;
 
     for (size_t i = 0; i < rows->n; i++) {
         if (!same_entry(&r[i], e->row) || is_final_row(&r[i]) || r[i].lr == e->lr)
             continue;
         less = less || r[i].lr < e->lr;
         more = more || r[i].lr > e->lr;
-        others += r[i].lr != other;
-        other = r[i].lr;
     }
-    return others >= 2 && less != more;
+    return less != more;
 }
 
 static bool asks(const struct study_row *r) { return isfinite(r->test_answer_nats); }

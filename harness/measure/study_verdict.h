@@ -45,7 +45,7 @@ struct study_entry {
     bool is_task;               /* then: */
     int solved;                 /* of the test.n seeds */
     double lr;                  /* of its final rows; NAN: none was ok */
-    bool at_end;                /* of three rates or more, that is the least or the largest */
+    bool at_end;                /* of the tried rates, that is the least or the largest */
     struct welch quality;       /* against its control; of what has none NAN */
     double p;                   /* of it, corrected */
     enum study_verdict verdict; /* of what has no control: not tested */
