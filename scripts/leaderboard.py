@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""leaderboard.py [--bench FILE] [--study DIR] [--sweep DIR] table|points: what variants buy beside what they cost.
+"""leaderboard.py [--bench FILE] [--study DIR] [--sweep DIR] [--abilities DIR] table|points: what variants buy beside
+what they cost.
 
 --study is a run of bench study, --sweep the folder of a sweep (latency.csv, memory.csv) over the same variants, with
-segments and single tokens after several lengths of context. table prints them as one table, by bits per byte; points
+segments and single tokens after several lengths of context; --abilities is a run of abilities.study. table prints them as one table, by bits per byte; points
 prints the points of leaderboard/pareto.gp, at the longest context: for every variant its time per token, in segments
 and token by token, and its state, each with its bits per byte and whether it is on the front: none is better for less."""
 import argparse
@@ -12,6 +13,7 @@ import io
 import math
 import os
 import re
+import signal
 import subprocess
 
 
@@ -20,11 +22,23 @@ def read(path):
         return list(csv.DictReader(f))
 
 
+def study(o, run):
+    """The rows of the study's table that were scored."""
+    out = subprocess.run([o.bench, "study", run, "--format", "csv"], check=True, text=True, capture_output=True).stdout
+    return [r for r in csv.DictReader(io.StringIO(out)) if r["test_nats"]]
+
+
 def verdicts(o):
-    """The rows of the study's table, of language models that were scored, the best first."""
-    out = subprocess.run([o.bench, "study", o.study, "--format", "csv"], check=True, text=True, capture_output=True).stdout
-    rows = [r for r in csv.DictReader(io.StringIO(out)) if r["test_nats"]]
-    return sorted(rows, key=lambda r: float(r["test_nats"]))
+    """The language models, the best first."""
+    return sorted(study(o, o.study), key=lambda r: float(r["test_nats"]))
+
+
+def abilities(o):
+    """{contender: the texts whose floor it reached}, of those that were tried."""
+    reached = {}
+    for r in study(o, o.abilities):
+        reached.setdefault(r["contender"], []).extend([r["corpus"]] if r["reached"] == "yes" else [])
+    return reached
 
 
 def costs(o):
@@ -66,15 +80,15 @@ def skeleton(r):
 
 
 def table(o):
-    cost = costs(o)
+    cost, reached = costs(o), abilities(o)
     contexts = sorted({m for places in cost.values() for _, m in places})
     heads = ["variant", "parameters", "rate", "bits per byte", "sd", "against", "difference, nats", "95 % interval", "p (Holm)",
              "verdict"]
     for kind in "segment", "decode":
         heads += [f"{kind}, us per token, M={m}" for m in contexts]
-    heads.append(f"state, KiB, M={contexts[-1]}")
+    heads += [f"state, KiB, M={contexts[-1]}", "abilities"]
     print("| " + " | ".join(heads) + " |")
-    print("|---|---:|---:|---:|---:|---|---:|---|---:|---|" + "---:|" * (2 * len(contexts) + 1))
+    print("|---|---:|---:|---:|---:|---|---:|---|---:|---|" + "---:|" * (2 * len(contexts) + 1) + "---|")
     for r in verdicts(o):
         at_end = "*" if "at an end of the tried ones" in r["note"] else ""
         tested = r["diff_nats"] != ""
@@ -87,6 +101,7 @@ def table(o):
             cells += [said(micros(row), row) for row in rows]
         state = kibibytes(mine.get(("decode", contexts[-1])))
         cells.append("" if state is None else number(state))
+        cells.append(" ".join(reached[r["contender"]]) or "none" if r["contender"] in reached else "")
         print("| " + " | ".join(cells) + " |")
 
 
@@ -117,10 +132,12 @@ def main():
     p.add_argument("--bench", default=os.path.join(here, "bench"))
     p.add_argument("--study", default=rows)
     p.add_argument("--sweep", default=rows)
+    p.add_argument("--abilities", default=os.path.join(here, "results", "reference", "abilities"))
     p.add_argument("what", choices=("table", "points"))
     o = p.parse_args()
     {"table": table, "points": points}[o.what](o)
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     main()
