@@ -200,10 +200,10 @@ class Model:
         return self.map(x, "model.embeddings.weight" if c["tie_word_embeddings"] else "lm_head.weight")
 
 
-def write(to, name, c):
+def write(to, name, c, model_of=Model):
     folder = os.path.join(to, name)
     os.makedirs(folder, exist_ok=True)
-    model = Model(c)
+    model = model_of(c)
     ids = np.random.default_rng(SEED + 1).integers(0, c["vocab_size"], (BATCH, TOKENS))
     logits = model.logits(ids)
     log_z = np.logaddexp.reduce(logits, -1)
@@ -213,7 +213,7 @@ def write(to, name, c):
         f.write("\n")
     save_file(model.w, os.path.join(folder, "model.safetensors"))
     total = nll.sum()
-    meta = {"kind": "import", "name": name, "family": c["model_type"], "judge": "fla_models.py",
+    meta = {"kind": "import", "name": name, "family": c["model_type"], "judge": os.path.basename(sys.argv[0]),
             "segments": SEGMENTS, "tolerance": "2e-5", "tolerance_abs": "2e-5",
             "total_nll": f"{total:.12g}", "n_tokens": str(nll.size),
             "mean_nll": f"{total / nll.size:.12g}", "ppl": f"{np.exp(total / nll.size):.12g}"}
@@ -229,4 +229,5 @@ def main():
         write(sys.argv[1], name, c)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -19,15 +19,19 @@ struct alias {
     const char *key, *also;
 };
 
+struct shards;
+
 /* The first error sticks; later reads and puts do nothing. */
 struct config_json {
     const char *path;            /* of the checkpoint, for messages */
     const char *family;          /* its model_type */
     const struct alias *aliases; /* the last one has no key; NULL = none */
     json_t *root;
-    json_t *read;            /* the keys that were asked for */
-    bool bare;               /* its tensors' names have no prefix */
-    struct safetensors said; /* metadata of a checkpoint of ours, without tensors */
+    json_t *read;                /* the keys that were asked for */
+    bool bare;                   /* its tensors' names have no prefix */
+    const struct shards *shards; /* its tensors */
+    bool norms_words;            /* a norm follows the embedding (struct tensor_row, normed) */
+    struct safetensors said;     /* metadata of a checkpoint of ours, without tensors */
     enum status st;
     struct err *e;
 };

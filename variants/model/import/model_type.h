@@ -39,8 +39,12 @@ struct tensor_row {
     int64_t (*before)(const struct config *c, int part);
     const char *also; /* another published name, where there is none of the first; NULL = none */
     bool taps;        /* [rows, 1, columns] */
-    bool plus_one;    /* its numbers are what is added to 1 */
-    bool bare;        /* has no prefix */
+    bool flat;        /* one row, without a dimension that says so */
+    /* It may have fewer of these than ours, whose further ones are 0. */
+    enum { PAD_NOTHING, PAD_ROWS, PAD_COLUMNS } pads;
+    const char *normed; /* rows pass this layer norm, where the config says so; NULL = none */
+    bool plus_one;      /* its numbers are what is added to 1 */
+    bool bare;          /* has no prefix */
     enum tie tie;
     const char *with;    /* the published name of what it is tied to */
     bool backwards;      /* in files without a prefix its rows stand in reverse order */
@@ -95,6 +99,8 @@ struct model_type {
     X(qwen2)                                                                                       \
     X(qwen3)                                                                                       \
     X(qwen3_5_text)                                                                                \
+    X(rwkv7)                                                                                       \
+    X(rwkv7_fla)                                                                                   \
     X(transfo_xl)
 #define X(name) extern const struct model_type model_type_##name;
 MODEL_TYPES(X)

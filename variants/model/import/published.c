@@ -9,6 +9,7 @@
 #include "variants/base/printable.h"
 #include "variants/model/checkpoint.h"
 #include "variants/model/lm.h"
+#include "word_norm.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -218,8 +219,10 @@ static int wanted_shape(const struct published *p, int64_t shape[TENSOR_RANK],
     CHECK(w->rank == 1 || w->rank == 2);
     shape[0] = turned ? w->shape[1] : rows;
     shape[1] = turned ? rows : w->rank == 2 ? w->shape[1] : 0;
+    if (row->flat)
+        shape[0] = (int64_t)w->n;
     if (!row->taps || w->rank == 1)
-        return w->rank;
+        return row->flat ? 1 : w->rank;
     shape[2] = shape[1];
     shape[1] = 1;
     return 3;
@@ -243,6 +246,9 @@ static enum status check_tensor(const struct published *p, const struct tensor *
 
     for (int d = 0; d < t->rank; d++)
         is[d] = t->shape[d];
+    const int padded = row->pads - PAD_ROWS; /* a dimension */
+    if (row->pads && t->rank == 2 && is[padded] < want[padded])
+        want[padded] = is[padded];
     if (t->rank != rank || memcmp(is, want, sizeof(*is) * (size_t)rank) != 0) {
         shape_text(wanted, rank, want);
         shape_text(found, t->rank, is);
@@ -268,7 +274,8 @@ static enum status check_piece(const struct published *p, const struct piece *pi
                     "model",
                     p->path, piece->name, p->rows->layers, p->config.N);
     t->used = true;
-    return check_tensor(p, t->t, piece->row, &piece->w, e);
+    const enum status st = check_tensor(p, t->t, piece->row, &piece->w, e);
+    return st == OK ? word_norm_check(p, piece->row, &piece->w, e) : st;
 }
 
 /* Do this with each tensor of the file that a parameter is made of, until one fails. */
@@ -345,6 +352,7 @@ static void say_config(struct published *p, struct config_json *j, const char *d
         put_key(j, row);
     p->rows->more(j);
     p->by_layer_depth = p->rows->by_layer_depth && p->rows->by_layer_depth(j);
+    p->norms_words = j->norms_words;
     p->context = config_json_whole(j, p->rows->context, p->rows->usual_context, 1, 1 << 24);
     p->endless = p->rows->endless;
     import_refuse_strangers(j);
@@ -372,6 +380,7 @@ static enum status read_headers(struct published *p, const char *dir, const char
     if (j.st == OK) {
         find_prefix(p);
         j.bare = !*p->prefix;
+        j.shards = &p->shards;
         say_config(p, &j, dir);
     }
     const enum status st = j.st == OK ? checkpoint_config(&j.said, "", &p->config, e) : j.st;
@@ -391,6 +400,7 @@ static enum status read_gguf(struct published *p, struct err *e)
     if (config_json_take(&j, p->path, config, e) == OK)
         find_family(p, &j);
     if (j.st == OK) {
+        j.shards = &p->shards;
         find_prefix(p);
         say_config(p, &j, p->path);
         if (p->form.adjacent)
@@ -467,6 +477,16 @@ static void read_backwards(const struct param *w, const struct tensor *t)
         tensor_floats(w->data + i * n, t, (rows - 1 - i) * n, n);
 }
 
+/* What the published tensor lacks is 0. */
+static void read_padded(const struct param *w, const struct tensor *t)
+{
+    const size_t columns = (size_t)w->shape[1], n = (size_t)t->shape[1];
+
+    memset(w->data, 0, w->n * sizeof(*w->data));
+    for (size_t i = 0; i < (size_t)t->shape[0]; i++)
+        tensor_floats(w->data + i * columns, t, i * n, n);
+}
+
 static enum status read_numbers(const struct published *p, const struct param *w,
                                 const struct tensor_row *row, const struct tensor *t)
 {
@@ -474,7 +494,9 @@ static enum status read_numbers(const struct published *p, const struct param *w
 
     if (is_turned(p, row) && w->rank == 2)
         return read_columns(w, t, row->part, parts);
-    if (row->backwards && !*p->prefix)
+    if (row->pads)
+        read_padded(w, t);
+    else if (row->backwards && !*p->prefix)
         read_backwards(w, t);
     else if (row->layout == LAYOUT_HEADS)
         read_heads(w, t, row->part, parts, p->config.H);
@@ -522,7 +544,7 @@ static enum status load_piece(const struct published *p, const struct piece *pie
         w->data[i] *= factor;
     for (size_t i = 0; row->plus_one && i < w->n; i++)
         w->data[i] += 1;
-    return OK;
+    return word_norm_apply(p, row, w, e);
 }
 
 /* Numbers of a narrower type are rounded once all of the tensor is there as floats. */
