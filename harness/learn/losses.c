@@ -14,12 +14,16 @@
 
 enum status losses_write(const struct losses *l, const char *path, struct err *e)
 {
-    struct tensor t = {.name = "nll",
-                       .dtype = DTYPE_F32,
-                       .rank = 1,
-                       .shape = {(int)l->n},
-                       .n = l->n,
-                       .data = l->nll};
+    const int n = (int)l->n;
+    const struct tensor tensors[] = {
+        {.name = "nll", .dtype = DTYPE_F32, .rank = 1, .shape = {n}, .n = l->n, .data = l->nll},
+        {.name = "layers",
+         .dtype = DTYPE_I32,
+         .rank = 1,
+         .shape = {n},
+         .n = l->n,
+         .data = l->layers},
+    };
     char seq[16], mem[16];
     const char *const meta[] = {"format",          FORMAT,
                                 "checkpoint",      l->checkpoint,
@@ -34,7 +38,7 @@ enum status losses_write(const struct losses *l, const char *path, struct err *e
                     l->n);
     snprintf(seq, sizeof(seq), "%d", l->seq);
     snprintf(mem, sizeof(mem), "%d", l->mem);
-    return safetensors_write(path, &t, 1, meta, (int)ARRAY_LEN(meta) / 2, e);
+    return safetensors_write(path, tensors, l->layers ? 2 : 1, meta, (int)ARRAY_LEN(meta) / 2, e);
 }
 
 static enum status take_text(char *to, size_t size, const struct safetensors *s, const char *key,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The loss of each token of a scored text, as `bench eval --losses` writes it: a safetensors file
- * with one tensor "nll" [tokens] in nats, and what was scored in its metadata. */
+ * with a tensor "nll" [tokens] in nats, one "layers" [tokens] where positions may stop early (how many
+ * the position ran that predicts the token), and what was scored in its metadata. */
 #ifndef LOSSES_H
 #define LOSSES_H
 
@@ -12,6 +13,7 @@ struct losses {
     char checkpoint_xxh3[17], corpus_xxh3[17];
     int seq, mem; /* tokens of a segment, and of past before it */
     const float *nll;
+    const int32_t *layers; /* NULL = all run all; not read */
     size_t n;
     struct safetensors file; /* of one that was read; its memory is nll's */
 };

@@ -42,6 +42,8 @@ struct stream {
     int32_t *tokens, *targets;  /* [batch,past+L] */
     float *nll;                 /* [batch,L] */
     float *losses;              /* of all tokens, or NULL */
+    int32_t *ran;               /* how many layers each of these ran; NULL without losses */
+    bool stops;                 /* some may not run all */
     double mask_share;          /* of tokens that are hidden and scored; 0 = the next one is */
     int32_t *places;            /* [L] of hidden tokens; NULL = none are */
     uint64_t window;            /* its number */
@@ -317,8 +319,12 @@ static enum status run_window(struct stream *t, const struct window *w, size_t p
     lm_commit(&t->lm, w->fresh_ids);
     if (t->compares)
         lm_commit(&t->exact, w->fresh_ids);
-    if (t->losses)
-        memcpy(t->losses + w->at + w->read - w->scored, t->nll, sizeof(float) * (size_t)w->scored);
+    if (t->losses) {
+        const size_t at = w->at + (size_t)(w->read - w->scored);
+        memcpy(t->losses + at, t->nll, sizeof(float) * (size_t)w->scored);
+        const struct layers_run run = lm_layers_run(&t->lm);
+        t->stops = layers_last(&run, t->ran + at, w->scored);
+    }
     for (int i = 0; i < t->batch * w->scored; i++) {
         const int k = place_of(i % w->scored);
         sum += (double)t->nll[i];
@@ -517,6 +523,7 @@ static enum status write_losses(const struct stream *t, const char *ckpt_xxh3, s
 
     if (!t->losses)
         return OK;
+    l.layers = t->stops ? t->ran : NULL;
     snprintf(l.checkpoint, sizeof(l.checkpoint), "%s", o->ckpt);
     snprintf(l.variant, sizeof(l.variant), "%s", t->lm.c.variant->name);
     snprintf(l.checkpoint_xxh3, sizeof(l.checkpoint_xxh3), "%s", ckpt_xxh3);
@@ -562,7 +569,8 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
     weights_close(&weights);
     if (st == OK && o->losses) {
         t.losses = calloc(t.text.n + 1, sizeof(*t.losses));
-        if (!t.losses)
+        t.ran = calloc(t.text.n + 1, sizeof(*t.ran));
+        if (!t.losses || !t.ran)
             st = fail(e, E_NOMEM, "no memory for the losses of %zu tokens", t.text.n);
     }
     if (st == OK)
@@ -572,6 +580,7 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
         st = write_losses(&t, ckpt_xxh3, e);
     }
     free(t.losses);
+    free(t.ran);
     divergence_free(&t.apart);
     texts_free(&t.text);
     lm_free(&t.lm);

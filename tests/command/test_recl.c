@@ -73,11 +73,43 @@ Test(recl_command, losses_are_those_of_the_score)
     cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
     const struct tensor *const t = safetensors_find(&s, "nll");
     cr_assert(t && t->n == 1499);
+    cr_expect_null(safetensors_find(&s, "layers"), "all positions run all layers");
     for (size_t i = 0; i < t->n; i++)
         sum += (double)((const float *)t->data)[i];
     struct rows rows = must_read(folder, "runs/latest", TABLE_PERPLEXITY);
     const struct perplexity_row *const row = rows.row;
     cr_expect_float_eq(sum / 1499, row->nll_nats_per_token, 1e-9);
+    rows_free(&rows);
+    safetensors_close(&s);
+}
+
+/* Where positions may stop, how many layers each ran: their mean is the row's. */
+Test(recl_command, layers_stand_beside_losses)
+{
+    char path[FILE_PATH];
+    struct safetensors s;
+    struct err e = {""};
+    double sum = 0;
+    struct ran r = run_bench(
+        folder, "train --variant universal --layers 3 --d-model 16 --heads 2 --seq 16 --mem 0 "
+                "--batch 2 --steps 3 --threads 1 --pin none -q --ckpt u");
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "eval --ckpt u --seq 16 --mem 0 --bytes 500 --threads 1 --pin none "
+                          "--losses l -q --out runs");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    first_file(path);
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    const struct tensor *const t = safetensors_find(&s, "layers");
+    cr_assert(t && t->dtype == DTYPE_I32 && t->n == 499);
+    for (size_t i = 0; i < t->n; i++) {
+        cr_assert(((const int32_t *)t->data)[i] >= 1 && ((const int32_t *)t->data)[i] <= 3);
+        sum += ((const int32_t *)t->data)[i];
+    }
+    struct rows rows = must_read(folder, "runs/latest", TABLE_PERPLEXITY);
+    cr_expect_float_eq(sum / 499, ((const struct perplexity_row *)rows.row)->layers_run, 1e-9);
     rows_free(&rows);
     safetensors_close(&s);
 }

@@ -20,6 +20,14 @@ const struct drive *drive_of(const struct config *c)
 
 /* ---- layers that positions ran ---------------------------------------------------------------- */
 
+bool layers_last(const struct layers_run *r, int32_t *to, int n)
+{
+    CHECK(r->n == 0 || r->n >= n);
+    for (int i = 0; i < n && r->n; i++)
+        to[i] = r->of[r->n - n + i] * r->each;
+    return r->n > 0;
+}
+
 void layers_count(struct layers_count *all, const struct layers_run *r)
 {
     for (int i = 0; i < r->n; i++) {

@@ -36,6 +36,8 @@ void layers_count(struct layers_count *all, const struct layers_run *r);
 /* Mean, and the fewest that nine of ten do not exceed; NAN of no positions. */
 double layers_mean(const struct layers_count *all);
 double layers_p90(const struct layers_count *all);
+/* How many layers the last n positions ran; false if all ran all. */
+bool layers_last(const struct layers_run *r, int32_t *to, int n);
 
 /* Every drive has input, forward, backward, flop and grad_flop. Other hooks: NULL = nothing. */
 struct drive {
