@@ -111,7 +111,7 @@ VEC_INLINE void dot_sums(enum elem E, int R, int C, vf acc[VL], const struct gem
             UNROLL
             for (int r = 0; r < R; r++)
                 acc[r * DOT_COLS + c] =
-                    vfma(v1(a[r][b].scale * scale), vdot_block(x[r], y), acc[r * DOT_COLS + c]);
+                    vfma(v1(a[r][b].scale * scale), vdot_block(y, x[r]), acc[r * DOT_COLS + c]);
         }
     }
 }
@@ -125,7 +125,7 @@ VEC_INLINE void stream_block(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], in
     UNROLL
     for (int r = 0; r < R; r++) {
         const struct few_unit *const a = rounded_row(g, r) + b;
-        acc[r][chain] = vfma(v1(a->scale * scale), vdot_block(vld_block(a->q), y), acc[r][chain]);
+        acc[r][chain] = vfma(v1(a->scale * scale), vdot_block(y, vld_block(a->q)), acc[r][chain]);
     }
 }
 

@@ -203,7 +203,7 @@ VEC_INLINE void vst_int8(int8_t *p, vf pairs)
 }
 
 /* A block of 32 int8, and the products of two in VL sums. Sums of two products, the first without
- * its sign, are below 2^15: no number of a is -128. */
+ * its sign, are below 2^15: no number of b, which takes that sign, is -128. One of a may be. */
 typedef __m256i vb;
 VEC_INLINE vb vld_block(const int8_t *q) { return _mm256_loadu_si256((const void *)q); }
 VEC_INLINE vb vld_block4(const uint8_t *q)
