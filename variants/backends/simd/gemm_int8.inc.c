@@ -57,30 +57,71 @@ static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
 
 /* ---- few rows ----------------------------------------------------------------------------- */
 
+#include "gemm_int8_nibbles.inc.c"
+
+VEC_INLINE void dot_sums(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i, int j)
+{
+    if (E == ELEM_Q8)
+        dot_q8_sums(R, C, acc, g, i, j);
+    else
+        nibble_sums(R, C, acc, g, i, j);
+}
+
+VEC_INLINE void stream_sums(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], const struct gemm *g,
+                            int j)
+{
+    if (E == ELEM_Q8)
+        stream_q8_sums(R, acc, g, j);
+    else
+        nibble_stream_sums(R, acc, g, j);
+}
+
 #include "gemm_few.inc.c"
 
-static int few_units(int k) { return (blocks_of(k) + UNIT_BLOCKS - 1) / UNIT_BLOCKS; }
+/* Numbers of the rows that are rounded first, up to whole units; more are packed. */
+enum { FEW_NUMBERS = 65536 };
+
+/* Blocks in a unit of rounded rows. */
+static int unit_blocks(enum elem elem) { return elem == ELEM_Q8 ? UNIT_BLOCKS : NIBBLE_BLOCKS; }
+
+static int few_units(const struct gemm *g)
+{
+    const int each = unit_blocks(g->elem);
+
+    return (blocks_of(g->k) + each - 1) / each;
+}
 
 /* Are there few rows, so that W is read in place? */
 static bool is_few(const struct gemm *g)
 {
-    return g->m <= FEW_ROWS && (int64_t)g->m * few_units(g->k) <= FEW_UNITS;
+    const int numbers = unit_blocks(g->elem) * Q8_BLOCK;
+
+    return g->m <= FEW_ROWS && (int64_t)g->m * few_units(g) * numbers <= FEW_NUMBERS;
 }
 
 /* c[..][j0..j1) of few rows, which are rounded once. */
 static void gemm_few(const struct fused *f, int j0, int j1)
 {
-    struct few_unit a[FEW_UNITS];
-    const int units = few_units(f->g->k), numbers = UNIT_BLOCKS * Q8_BLOCK;
+    union {
+        struct few_unit q8[FEW_NUMBERS / (UNIT_BLOCKS * Q8_BLOCK)];
+        struct nibble_unit q4[FEW_NUMBERS / (NIBBLE_BLOCKS * Q8_BLOCK)];
+    } a;
+    const bool q8 = f->g->elem == ELEM_Q8;
+    const int units = few_units(f->g), numbers = unit_blocks(f->g->elem) * Q8_BLOCK;
     struct gemm rounded = *f->g;
 
     for (int i = 0; i < f->g->m; i++)
-        for (int u = 0; u < units; u++)
-            put_unit(&a[i * units + u], f->g, f->g->a + i * f->g->lda + u * numbers,
-                     f->g->k - u * numbers);
-    rounded.a = (const float *)(const void *)a;
-    rounded.lda = units * (ptrdiff_t)(sizeof(*a) / sizeof(float));
-    if (f->g->elem == ELEM_Q8)
+        for (int u = 0; u < units; u++) {
+            const float *const x = f->g->a + i * f->g->lda + u * numbers;
+            const int at = i * units + u, left = f->g->k - u * numbers;
+            if (q8)
+                put_unit(&a.q8[at], x, left);
+            else
+                put_nibble_unit(&a.q4[at], x, left);
+        }
+    rounded.a = (const float *)(const void *)&a;
+    rounded.lda = units * (ptrdiff_t)((q8 ? sizeof(*a.q8) : sizeof(*a.q4)) / sizeof(float));
+    if (q8)
         dots(ELEM_Q8, &rounded, j0, j1);
     else
         dots(ELEM_Q4, &rounded, j0, j1);

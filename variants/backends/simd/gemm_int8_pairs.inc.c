@@ -61,19 +61,18 @@ static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
 
 /* ---- few rows ----------------------------------------------------------------------------- */
 
-/* Of the rounded rows; more are packed. */
-enum { FEW_UNITS = 2048, UNIT_BLOCKS = 1 };
+/* A block of a rounded row. */
+enum { UNIT_BLOCKS = 1 };
 struct few_unit {
     float scale;
     int8_t q[Q8_BLOCK];
 };
 
 /* The `left` numbers at x, rounded. */
-VEC_INLINE void put_unit(struct few_unit *to, const struct gemm *g, const float *x, int left)
+VEC_INLINE void put_unit(struct few_unit *to, const float *x, int left)
 {
     vf pairs[BLOCK_VECTORS];
 
-    (void)g;
     to->scale = round_block(pairs, x, min_int(Q8_BLOCK, left));
     UNROLL
     for (int h = 0; h < BLOCK_VECTORS; h++)
@@ -87,11 +86,11 @@ static const struct few_unit *rounded_row(const struct gemm *g, int i)
 }
 
 /* R rows of a times C rows of W: sums of blocks, times both scales. */
-VEC_INLINE void dot_sums(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i, int j)
+VEC_INLINE void dot_q8_sums(int R, int C, vf acc[VL], const struct gemm *g, int i, int j)
 {
     const int blocks = blocks_of(g->k);
     const struct few_unit *a[DOT_ROWS];
-    const void *w[DOT_COLS];
+    const struct q8_block *w[DOT_COLS];
 
     UNROLL
     for (int r = 0; r < R; r++)
@@ -106,8 +105,8 @@ VEC_INLINE void dot_sums(enum elem E, int R, int C, vf acc[VL], const struct gem
             x[r] = vld_block(a[r][b].q);
         UNROLL
         for (int c = 0; c < C; c++) {
-            const vb y = weights_of(E, w[c], b);
-            const float scale = scale_of_block(E, w[c], b);
+            const vb y = vld_block(w[c][b].q);
+            const float scale = w[c][b].scale;
             UNROLL
             for (int r = 0; r < R; r++)
                 acc[r * DOT_COLS + c] =
@@ -116,11 +115,11 @@ VEC_INLINE void dot_sums(enum elem E, int R, int C, vf acc[VL], const struct gem
     }
 }
 
-VEC_INLINE void stream_block(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], int chain,
-                             const struct gemm *g, const void *w, int b)
+VEC_INLINE void stream_block(int R, vf acc[STREAM_ROWS][CHAINS], int chain, const struct gemm *g,
+                             const struct q8_block *w, int b)
 {
-    const vb y = weights_of(E, w, b);
-    const float scale = scale_of_block(E, w, b);
+    const vb y = vld_block(w[b].q);
+    const float scale = w[b].scale;
 
     UNROLL
     for (int r = 0; r < R; r++) {
@@ -129,17 +128,16 @@ VEC_INLINE void stream_block(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], in
     }
 }
 
-VEC_INLINE void stream_sums(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], const struct gemm *g,
-                            int j)
+VEC_INLINE void stream_q8_sums(int R, vf acc[STREAM_ROWS][CHAINS], const struct gemm *g, int j)
 {
-    const void *const w = narrow_row(g, j);
+    const struct q8_block *const w = narrow_row(g, j);
     const int blocks = blocks_of(g->k);
     int b = 0;
 
     for (; b + CHAINS <= blocks; b += CHAINS)
         UNROLL
     for (int c = 0; c < CHAINS; c++)
-        stream_block(E, R, acc, c, g, w, b + c);
+        stream_block(R, acc, c, g, w, b + c);
     for (; b < blocks; b++)
-        stream_block(E, R, acc, 0, g, w, b);
+        stream_block(R, acc, 0, g, w, b);
 }

@@ -37,9 +37,8 @@ static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
 
 /* ---- few rows ----------------------------------------------------------------------------- */
 
-/* Two blocks of a rounded row, lane by lane: the numbers, what their sums are less, their scales.
- * More than FEW_UNITS are packed. */
-enum { FEW_UNITS = 1024, UNIT_BLOCKS = 2 };
+/* Two blocks of a rounded row, lane by lane: the numbers, what their sums are less, their scales. */
+enum { UNIT_BLOCKS = 2 };
 struct few_unit {
     _Alignas(64) int8_t q[PER_LANE * VL];
     int32_t less[VL];
@@ -47,7 +46,7 @@ struct few_unit {
 };
 
 /* The `left` numbers at x, rounded. What is not there counts nothing, whatever multiplies it. */
-VEC_INLINE void put_unit(struct few_unit *to, const struct gemm *g, const float *x, int left)
+VEC_INLINE void put_unit(struct few_unit *to, const float *x, int left)
 {
     for (int h = 0; h < UNIT_BLOCKS; h++) {
         vf pairs[BLOCK_VECTORS] = {v0()};
@@ -59,7 +58,7 @@ VEC_INLINE void put_unit(struct few_unit *to, const struct gemm *g, const float 
     }
     for (int i = 0; i < VL; i++) {
         const int8_t *const q = to->q + i * PER_LANE;
-        to->less[i] = -weight_zero(g->elem) * (q[0] + q[1] + q[2] + q[3]);
+        to->less[i] = -weight_zero(ELEM_Q8) * (q[0] + q[1] + q[2] + q[3]);
     }
 }
 
@@ -73,16 +72,11 @@ static const struct few_unit *rounded_row(const struct gemm *g, int i)
 struct two_blocks {
     vf quads, scales;
 };
-VEC_INLINE struct two_blocks weights_of(enum elem E, const void *w, int u, int blocks)
+VEC_INLINE struct two_blocks weights_of(const struct q8_block *w, int u, int blocks)
 {
     const int b = u * UNIT_BLOCKS, then = min_int(b + 1, blocks - 1);
-    const struct q8_block *const q8 = w;
-    const struct q4_block *const q4 = w;
 
-    return E == ELEM_Q8 ? (struct two_blocks){vquads8(q8[b].q, q8[then].q),
-                                              v1_halves(&q8[b].scale, &q8[then].scale)}
-                        : (struct two_blocks){vquads4(q4[b].q, q4[then].q),
-                                              v1_halves(&q4[b].scale, &q4[then].scale)};
+    return (struct two_blocks){vquads8(w[b].q, w[then].q), v1_halves(&w[b].scale, &w[then].scale)};
 }
 
 /* acc + both scales times the sums of products. */
@@ -94,28 +88,27 @@ VEC_INLINE vf add_blocks(vf acc, const struct few_unit *a, struct two_blocks w)
 }
 
 /* R rows of a times C rows of W. */
-VEC_INLINE void dot_sums(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i, int j)
+VEC_INLINE void dot_q8_sums(int R, int C, vf acc[VL], const struct gemm *g, int i, int j)
 {
     const int blocks = blocks_of(g->k);
 
     for (int u = 0; u * UNIT_BLOCKS < blocks; u++)
         UNROLL
     for (int c = 0; c < C; c++) {
-        const struct two_blocks w = weights_of(E, narrow_row(g, j + c), u, blocks);
+        const struct two_blocks w = weights_of(narrow_row(g, j + c), u, blocks);
         UNROLL
         for (int r = 0; r < R; r++)
             acc[r * DOT_COLS + c] = add_blocks(acc[r * DOT_COLS + c], rounded_row(g, i + r) + u, w);
     }
 }
 
-VEC_INLINE void stream_sums(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], const struct gemm *g,
-                            int j)
+VEC_INLINE void stream_q8_sums(int R, vf acc[STREAM_ROWS][CHAINS], const struct gemm *g, int j)
 {
     const void *const row = narrow_row(g, j);
     const int blocks = blocks_of(g->k);
 
     for (int u = 0; u * UNIT_BLOCKS < blocks; u++) {
-        const struct two_blocks w = weights_of(E, row, u, blocks);
+        const struct two_blocks w = weights_of(row, u, blocks);
         UNROLL
         for (int r = 0; r < R; r++)
             acc[r][0] = add_blocks(acc[r][0], rounded_row(g, r) + u, w);

@@ -9,6 +9,8 @@
 #ifndef VEC_H
 #define VEC_H
 
+#include "variants/base/elem.h"
+
 #include <stdint.h>
 
 /* UNROLL precedes a loop with constant bounds whose body indexes an array of registers, UNROLL4 a

@@ -178,6 +178,7 @@ VEC_INLINE vf vld_int4(const uint8_t *p, bool upper)
  * touches them; vi are sums of their products. */
 typedef __m256i vi;
 VEC_INLINE vi vi0(void) { return _mm256_setzero_si256(); }
+VEC_INLINE vi vild(const void *p) { return _mm256_loadu_si256(p); }
 VEC_INLINE vf vfloats(vi a) { return _mm256_cvtepi32_ps(a); }
 /* acc + both products of each pair. */
 VEC_INLINE vi vmadd(vi acc, vf a, vf b)
@@ -223,6 +224,29 @@ VEC_INLINE vf vdot_block(vb a, vb b)
     const __m256i twos = _mm256_maddubs_epi16(_mm256_abs_epi8(a), _mm256_sign_epi8(b, a));
 
     return _mm256_cvtepi32_ps(_mm256_madd_epi16(twos, _mm256_set1_epi16(1)));
+}
+
+/* The numbers of two blocks of q4 that follow each other, 16 bytes of each, as they are stored. */
+VEC_INLINE vb vld_nibbles(const struct q4_block w[2])
+{
+    return _mm256_loadu2_m128i((const void *)w[1].q, (const void *)w[0].q);
+}
+/* Their scales, each in four lanes. */
+VEC_INLINE vf vld_nibble_scales(const struct q4_block w[2])
+{
+    return _mm256_blend_ps(_mm256_broadcast_ss(&w[0].scale), _mm256_broadcast_ss(&w[1].scale),
+                           0xf0);
+}
+/* acc + sums of products: of the lower halves of bytes with `lower`, of the upper with `upper`. The
+ * sums of four that fit in int16 are below 4 * 15 * 127. */
+VEC_INLINE vi vdot_nibbles(vi acc, vb both, const int8_t lower[4 * VL], const int8_t upper[4 * VL])
+{
+    const __m256i fifteen = _mm256_set1_epi8(15), lo = _mm256_and_si256(both, fifteen);
+    const __m256i hi = _mm256_and_si256(_mm256_srli_epi16(both, 4), fifteen);
+    const __m256i sums = _mm256_add_epi16(_mm256_maddubs_epi16(lo, vild(lower)),
+                                          _mm256_maddubs_epi16(hi, vild(upper)));
+
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
 }
 #endif
 

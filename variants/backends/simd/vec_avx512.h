@@ -189,15 +189,18 @@ VEC_INLINE __m128i halves_of(__m128i bytes, bool upper)
 }
 VEC_INLINE vf vld_int4(const uint8_t *p, bool upper)
 {
-    const __m512i q = _mm512_cvtepu8_epi32(halves_of(_mm_loadu_si128((const void *)p), upper));
+    const vf numbers = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+    const __m512i both = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p));
 
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(q, _mm512_set1_epi32(8)));
+    /* Of an index the lowest four bits count. */
+    return _mm512_permutexvar_ps(upper ? _mm512_srli_epi32(both, 4) : both, numbers);
 }
 
 #if defined(VEC_INT8)
 /* As in vec_avx2.h. */
 typedef __m512i vi;
 VEC_INLINE vi vi0(void) { return _mm512_setzero_si512(); }
+VEC_INLINE vi vild(const void *p) { return _mm512_loadu_si512(p); }
 VEC_INLINE vf vfloats(vi a) { return _mm512_cvtepi32_ps(a); }
 VEC_INLINE vi vmadd(vi acc, vf a, vf b)
 {
@@ -234,23 +237,13 @@ VEC_INLINE vi vdot4(vi acc, vf a, vi b)
 {
     return _mm512_dpbusd_epi32(acc, _mm512_castps_si512(a), b);
 }
-VEC_INLINE vi vild(const void *p) { return _mm512_loadu_si512(p); }
-/* Two blocks of 32 numbers, plus 128 or, of half a byte each, 8: unsigned. */
+/* Two blocks of 32 numbers, plus 128: unsigned. */
 VEC_INLINE vf vquads8(const int8_t *p, const int8_t *then)
 {
     const __m512i first = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)p));
     const __m512i both = _mm512_inserti64x4(first, _mm256_loadu_si256((const void *)then), 1);
 
     return _mm512_castsi512_ps(_mm512_xor_si512(both, _mm512_set1_epi8(-128)));
-}
-VEC_INLINE vf vquads4(const uint8_t *p, const uint8_t *then)
-{
-    const __m512i first = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)p));
-    const __m512i both =
-        _mm512_mask_broadcast_i32x4(first, 0xff00, _mm_loadu_si128((const void *)then));
-    const __m512i halves = _mm512_mask_srli_epi16(both, 0xff00ff00, both, 4);
-
-    return _mm512_castsi512_ps(_mm512_and_si512(halves, _mm512_set1_epi8(15)));
 }
 /* Two numbers, each in half of the lanes. */
 VEC_INLINE vf v1_halves(const float *p, const float *then)
@@ -264,6 +257,36 @@ VEC_INLINE int32_t vsum_pairs(vf pairs)
         _mm512_madd_epi16(_mm512_castps_si512(pairs), _mm512_set1_epi16(1)));
 }
 #endif
+/* The numbers of four blocks of q4 that follow each other, 16 bytes of each, as they are stored. */
+VEC_INLINE vb vld_nibbles(const struct q4_block w[4])
+{
+    const uint32_t *const words = (const uint32_t *)(const void *)w;
+    const __m512i at = _mm512_setr_epi32(1, 2, 3, 4, 6, 7, 8, 9, 11, 12, 13, 14, 28, 29, 30, 31);
+
+    return _mm512_permutex2var_epi32(_mm512_loadu_si512(words), at, _mm512_loadu_si512(words + 4));
+}
+/* Their scales, each in four lanes. */
+VEC_INLINE vf vld_nibble_scales(const struct q4_block w[4])
+{
+    const __m512i at = _mm512_setr_epi32(0, 0, 0, 0, 5, 5, 5, 5, 10, 10, 10, 10, 15, 15, 15, 15);
+
+    return _mm512_permutexvar_ps(at, _mm512_loadu_ps(w));
+}
+/* acc + sums of products: of the lower halves of bytes with `lower`, of the upper with `upper`. */
+VEC_INLINE vi vdot_nibbles(vi acc, vb both, const int8_t lower[4 * VL], const int8_t upper[4 * VL])
+{
+    const __m512i fifteen = _mm512_set1_epi8(15), lo = _mm512_and_si512(both, fifteen);
+    const __m512i hi = _mm512_and_si512(_mm512_srli_epi16(both, 4), fifteen);
+
+#if defined(VEC_VNNI)
+    return _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(acc, lo, vild(lower)), hi, vild(upper));
+#else
+    const __m512i sums = _mm512_add_epi16(_mm512_maddubs_epi16(lo, vild(lower)),
+                                          _mm512_maddubs_epi16(hi, vild(upper)));
+
+    return _mm512_add_epi32(acc, _mm512_madd_epi16(sums, _mm512_set1_epi16(1)));
+#endif
+}
 VEC_INLINE void vblock_pairs(vf to[1], vb b) { to[0] = _mm512_castsi512_ps(b); }
 VEC_INLINE vf vdot_block(vb a, vb b) { return _mm512_cvtepi32_ps(_mm512_madd_epi16(a, b)); }
 #endif

@@ -223,6 +223,7 @@ typedef struct {
     int32x4_t lo, hi;
 } vi;
 VEC_INLINE vi vi0(void) { return (vi){vdupq_n_s32(0), vdupq_n_s32(0)}; }
+VEC_INLINE vi vild(const int32_t *p) { return (vi){vld1q_s32(p), vld1q_s32(p + 4)}; }
 VEC_INLINE vf vfloats(vi a) { return (vf){vcvtq_f32_s32(a.lo), vcvtq_f32_s32(a.hi)}; }
 VEC_INLINE int32x4_t madd4(int32x4_t acc, float32x4_t a, float32x4_t b)
 {
@@ -278,6 +279,32 @@ VEC_INLINE float32x4_t dot16(int8x16_t a, int8x16_t b)
     return vcvtq_f32_s32(vpadalq_s16(low, vmull_high_s8(a, b)));
 }
 VEC_INLINE vf vdot_block(vb a, vb b) { return (vf){dot16(a.lo, b.lo), dot16(a.hi, b.hi)}; }
+
+/* As in vec_avx2.h. */
+VEC_INLINE vb vld_nibbles(const struct q4_block w[2])
+{
+    return (vb){vreinterpretq_s8_u8(vld1q_u8(w[0].q)), vreinterpretq_s8_u8(vld1q_u8(w[1].q))};
+}
+VEC_INLINE vf vld_nibble_scales(const struct q4_block w[2])
+{
+    return (vf){vdupq_n_f32(w[0].scale), vdupq_n_f32(w[1].scale)};
+}
+VEC_INLINE int32x4_t dot_nibbles16(int32x4_t acc, int8x16_t both, const int8_t *lower,
+                                   const int8_t *upper)
+{
+    const int8x16_t lo = vandq_s8(both, vdupq_n_s8(15)), x = vld1q_s8(lower), y = vld1q_s8(upper);
+    const int8x16_t hi = vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s8(both), 4));
+    const int16x8_t first =
+        vmlal_s8(vmull_s8(vget_low_s8(lo), vget_low_s8(x)), vget_low_s8(hi), vget_low_s8(y));
+    const int16x8_t then = vmlal_high_s8(vmull_high_s8(lo, x), hi, y);
+
+    return vpadalq_s16(acc, vaddq_s16(first, then));
+}
+VEC_INLINE vi vdot_nibbles(vi acc, vb both, const int8_t lower[4 * VL], const int8_t upper[4 * VL])
+{
+    return (vi){dot_nibbles16(acc.lo, both.lo, lower, upper),
+                dot_nibbles16(acc.hi, both.hi, lower + 16, upper + 16)};
+}
 #endif
 
 #undef BOTH1
