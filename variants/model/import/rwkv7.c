@@ -87,25 +87,34 @@ static int whole_or(struct config_json *j, const char *key, int absent)
     return config_json_at(j, key) ? config_json_whole(j, key, absent, 1, MAX_WIDTH) : absent;
 }
 
-/* Versions have other ranks where no key says them: the tensors say them. */
+/* The size of that dimension; 0 where there is no such matrix. */
+static int size_of(struct config_json *j, const char *tensor, int layer, int dimension,
+                   char name[TENSOR_NAME])
+{
+    snprintf(name, TENSOR_NAME, "%slayers.%d.attn.%s.lora.%d.weight", j->bare ? "" : "model.",
+             layer, tensor, dimension ? 2 : 0);
+    const struct shard_tensor *const t = shards_find(j->shards, name);
+    const bool fits = t && t->t->rank == 2 && t->t->shape[dimension] <= MAX_WIDTH;
+
+    return fits ? (int)t->t->shape[dimension] : 0;
+}
+
+/* Versions have other ranks where no key says them: the tensors say them, all the same. The first
+ * layer has no v_lora. */
 static int rank_of(struct config_json *j, const char *key, const char *tensor)
 {
-    char name[TENSOR_NAME];
+    const int layers = config_json_whole(j, "num_hidden_layers", 24, 1, MAX_LAYERS);
+    int rank = whole_or(j, key, 0);
 
-    for (int layer = 0; layer < 2; layer++) { /* the first layer has no v_lora */
-        snprintf(name, sizeof(name), "%slayers.%d.attn.%s.lora.0.weight", j->bare ? "" : "model.",
-                 layer, tensor);
-        const struct shard_tensor *const t = shards_find(j->shards, name);
-        const int rank =
-            t && t->t->rank == 2 && t->t->shape[0] <= MAX_WIDTH ? (int)t->t->shape[0] : 0;
-        const int said = whole_or(j, key, rank);
-        if (t && said != rank)
-            config_json_refuse(j, "rwkv7 with %s %d, \"%s\" has %d rows  -> files of one model",
-                               key, said, name, rank);
-        if (t)
-            return rank;
+    for (int k = 0; k < 2 * layers; k++) {
+        char name[TENSOR_NAME];
+        const int size = size_of(j, tensor, k / 2, k % 2, name);
+        rank = rank ? rank : size;
+        if (size && size != rank)
+            config_json_refuse(j, "rwkv7 with %s %d, \"%s\" has %d %s  -> files of one model", key,
+                               rank, name, size, k % 2 ? "columns" : "rows");
     }
-    return 0;
+    return rank;
 }
 
 static void put_ranks(struct config_json *j)
