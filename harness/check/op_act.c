@@ -188,16 +188,20 @@ static void act_grad_bounds(struct trial *t)
 
 /* ---- gated units ----------------------------------------------------------------------------- */
 
-enum { GLU_CASES = 2 * N_SPREADS * ACT_KINDS * OP_SIZES };
+/* With and without biases; and the clamped units of SWISH. */
+enum { GLU_PLAIN = 2 * N_SPREADS * ACT_KINDS * OP_SIZES };
+enum { GLU_CASES = GLU_PLAIN + 2 * N_SPREADS * OP_SIZES };
+static const float clamp_beta = 1.702f, clamp_limit = 1.25f;
 
 /* a and b are columns of one product with gaps. */
 static void glu_make(struct trial *t, int at)
 {
-    const bool large = at >= GLU_CASES;
+    const bool large = at >= GLU_CASES, clamped = !large && at >= GLU_PLAIN;
+    at -= clamped ? GLU_PLAIN : 0;
     const bool bias = large || pick(&at, 2);
     const int spread = large ? 0 : pick(&at, N_SPREADS);
 
-    t->kind = large ? ACT_SWISH : pick(&at, ACT_KINDS);
+    t->kind = large || clamped ? ACT_SWISH : pick(&at, ACT_KINDS);
     set_size(t, large ? op_square : op_sizes[at]);
     t->ld = 2 * t->n + 3;
     float *pre = operand(t, (size_t)(t->rows * t->ld), "pre", 0, spreads[spread]);
@@ -209,12 +213,20 @@ static void glu_make(struct trial *t, int at)
                             .b = pre + t->n + 1,
                             .a_bias = bias ? operand(t, (size_t)t->n, "a", 0, 1) : NULL,
                             .b_bias = bias ? operand(t, (size_t)t->n, "b", 0, 1) : NULL,
+                            .beta = clamped ? clamp_beta : 0,
+                            .limit = clamped ? clamp_limit : 0,
                             .ld = t->ld,
                             .rows = t->rows,
                             .n = t->n};
     output(t, "y", t->size, NULL);
-    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, spread %g%s", t->kind, t->rows, t->n,
-             (double)spreads[spread], bias ? ", biases" : "");
+    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, spread %g%s%s", t->kind, t->rows, t->n,
+             (double)spreads[spread], bias ? ", biases" : "", clamped ? ", clamped" : "");
+}
+
+/* Operands within the limit; that of the other half is rounded once more as 1 is added. */
+static double kept(double x, double least, double most)
+{
+    return x > most ? most : x < least ? least : x;
 }
 
 static void glu_run(const struct engine *g, struct trial *t, float *const *out)
@@ -234,23 +246,29 @@ static void glu_bounds(struct trial *t)
         for (int e = 0; e < t->n; e++) {
             const double a = (double)o->a[i * o->ld + e] + (o->a_bias ? (double)o->a_bias[e] : 0);
             const double v = (double)o->b[i * o->ld + e] + (o->b_bias ? (double)o->b_bias[e] : 0);
-            const struct exact x = exactly(o->kind, a, 1);
-            t->out[0].bound[i * t->n + e] =
-                (x.f_bound + U * fabs(a)) * fabs(v) + 5 * U * fabs(x.f * v);
+            const double limit = (double)o->limit;
+            const double gate = limit != 0 ? kept(a, -INFINITY, limit) : a;
+            const double other = limit != 0 ? kept(v, -limit, limit) + 1 : v;
+            const struct exact x = exactly(o->kind, gate, (double)glu_beta(o->beta));
+            const double off = limit != 0 ? 2 * U * (fabs(v) + 1) : 0; /* of b + b_bias + 1 */
+            t->out[0].bound[i * t->n + e] = (x.f_bound + U * fabs(a)) * fabs(other) +
+                                            5 * U * fabs(x.f * other) + off * fabs(x.f);
         }
 }
 
 /* ---- their gradients ------------------------------------------------------------------------- */
 
-enum { GLU_GRAD_CASES = 4 * N_SPREADS * ACT_KINDS * OP_GRAD_SIZES };
+enum { GLU_GRAD_PLAIN = 4 * N_SPREADS * ACT_KINDS * OP_GRAD_SIZES };
+enum { GLU_GRAD_CASES = GLU_GRAD_PLAIN + 4 * N_SPREADS * OP_GRAD_SIZES };
 
 /* a and b are columns of one matrix with gaps, and so are their gradients. */
 static void glu_grad_make(struct trial *t, int at)
 {
-    const bool large = at >= GLU_GRAD_CASES;
+    const bool large = at >= GLU_GRAD_CASES, clamped = !large && at >= GLU_GRAD_PLAIN;
+    at -= clamped ? GLU_GRAD_PLAIN : 0;
     const int mode = large ? 1 : pick(&at, 4), spread = large ? 0 : pick(&at, N_SPREADS);
 
-    t->kind = large ? ACT_SWISH : pick(&at, ACT_KINDS);
+    t->kind = large || clamped ? ACT_SWISH : pick(&at, ACT_KINDS);
     set_size(t, large ? op_square : op_grad_sizes[at]);
     t->over = mode & 2;
     t->ld = 2 * t->n + 3;
@@ -264,6 +282,8 @@ static void glu_grad_make(struct trial *t, int at)
                                       .b = pre + n + 1,
                                       .a_bias = bias ? operand(t, n, "a", 0, 1) : NULL,
                                       .b_bias = bias ? operand(t, n, "b", 0, 1) : NULL,
+                                      .beta = clamped ? clamp_beta : 0,
+                                      .limit = clamped ? clamp_limit : 0,
                                       .ld = t->ld,
                                       .rows = t->rows,
                                       .n = t->n};
@@ -272,8 +292,8 @@ static void glu_grad_make(struct trial *t, int at)
         output_sums(t, "d_a_bias", n);
         output_sums(t, "d_b_bias", n);
     }
-    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, spread %g, mode %d", t->kind, t->rows, t->n,
-             (double)spreads[spread], mode);
+    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, spread %g, mode %d%s", t->kind, t->rows,
+             t->n, (double)spreads[spread], mode, clamped ? ", clamped" : "");
 }
 
 static void glu_grad_run(const struct engine *g, struct trial *t, float *const *out)
@@ -306,9 +326,14 @@ static void glu_grad_bounds(struct trial *t)
             const double d_y = (double)o->d_y[i * t->n + e];
             const double a = (double)o->a[at[0]] + (o->a_bias ? (double)o->a_bias[e] : 0);
             const double b = (double)o->a[at[1]] + (o->b_bias ? (double)o->b_bias[e] : 0);
-            const struct exact x = exactly(o->kind, a, 1);
-            const double size[2] = {fabs(d_y * b * x.slope), fabs(d_y * x.f)};
-            const double bound[2] = {fabs(d_y * b) * x.slope_bound + 5 * U * size[0],
+            const double limit = (double)o->limit;
+            const double gate = limit != 0 ? kept(a, -INFINITY, limit) : a;
+            const double other = limit != 0 ? kept(b, -limit, limit) + 1 : b;
+            const struct exact x = exactly(o->kind, gate, (double)glu_beta(o->beta));
+            const double off = limit != 0 ? 2 * U * (fabs(b) + 1) : 0; /* of b + b_bias + 1 */
+            const double size[2] = {fabs(d_y * other * x.slope), fabs(d_y * x.f)};
+            const double bound[2] = {fabs(d_y * other) * x.slope_bound + 5 * U * size[0] +
+                                         off * fabs(d_y * x.slope),
                                      fabs(d_y) * (x.f_bound + U * fabs(x.f)) + 3 * U * size[1]};
             for (int k = 0; k < 2; k++) {
                 t->out[0].bound[at[k]] = bound[k];

@@ -161,16 +161,20 @@ struct act {
 static inline ptrdiff_t act_x_row(ptrdiff_t x_row, int n) { return x_row ? x_row : n; }
 
 /* Gated units (Shazeer 2020, arXiv:2002.05202): y = f(a + a_bias) (.) (b + b_bias), f as in struct
- * act with beta = 1. a and b are columns of one product, ld floats between rows; those of y are
- * contiguous. Biases [n] may be NULL. */
+ * act with its beta. a and b are columns of one product, ld floats between rows; those of y are
+ * contiguous. Biases [n] may be NULL. With a limit (OpenAI 2025, arXiv:2508.10925), of the operands
+ * with their biases, y = f(min(a, limit)) (.) (max(-limit, min(b, limit)) + 1). */
 struct glu {
     enum act_kind kind;
     float *y;
     const float *a, *b, *a_bias, *b_bias;
+    float beta, limit; /* 0 = 1; 0 = none */
     ptrdiff_t ld;
     int rows, n;
     int threads;
 };
+
+static inline float glu_beta(float beta) { return beta != 0 ? beta : 1; }
 
 /* The element-wise half of the gates; a and c are pre-activations, b the bias.
  *   INPUT    sigma(a) x + y                    HIGHWAY  t x + (1-t) y, t = sigma(a + b)
@@ -272,7 +276,8 @@ struct glu_grad {
     enum act_kind kind;
     float *d_a, *d_b, *d_a_bias, *d_b_bias;
     const float *d_y, *a, *b, *a_bias, *b_bias;
-    ptrdiff_t ld; /* of a, b, d_a, d_b */
+    float beta, limit; /* what is beyond the limit has no gradient */
+    ptrdiff_t ld;      /* of a, b, d_a, d_b */
     int rows, n;
     int threads;
 };

@@ -66,6 +66,11 @@ void ref_backward(const struct engine *g, const struct attn *a, const struct att
 
 /* f of struct act. */
 double ref_act(enum act_kind kind, double x, double beta);
+/* The operands of a gated unit within its limit, and their slopes: 0 beyond it. */
+struct ref_glu {
+    double a, b, a_slope, b_slope;
+};
+struct ref_glu ref_glu(double a, double b, double limit);
 /* What a row is divided by, from the sum of squares of its (centred) elements. */
 double ref_norm_root(enum norm_kind kind, double squares, int n, double eps);
 bool ref_norm_centred(enum norm_kind kind); /* is the mean subtracted first? */

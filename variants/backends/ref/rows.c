@@ -153,6 +153,18 @@ void act_ref(const struct act *o)
         }
 }
 
+struct ref_glu ref_glu(double a, double b, double limit)
+{
+    if (limit == 0)
+        return (struct ref_glu){a, b, 1, 1};
+    return (struct ref_glu){a > limit ? limit : a,
+                            (b > limit    ? limit
+                             : b < -limit ? -limit
+                                          : b) +
+                                1,
+                            !(a > limit), !(b > limit || b < -limit)};
+}
+
 void glu_ref(const struct glu *o)
 {
 #pragma omp parallel for num_threads(o->threads)
@@ -161,7 +173,9 @@ void glu_ref(const struct glu *o)
             const ptrdiff_t at = i * o->ld + e;
             const double a = (double)o->a[at] + (o->a_bias ? (double)o->a_bias[e] : 0);
             const double b = (double)o->b[at] + (o->b_bias ? (double)o->b_bias[e] : 0);
-            o->y[(ptrdiff_t)i * o->n + e] = (float)(ref_act(o->kind, a, 1) * b);
+            const struct ref_glu x = ref_glu(a, b, (double)o->limit);
+            o->y[(ptrdiff_t)i * o->n + e] =
+                (float)(ref_act(o->kind, x.a, (double)glu_beta(o->beta)) * x.b);
         }
 }
 

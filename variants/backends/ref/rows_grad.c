@@ -247,8 +247,10 @@ void glu_grad_ref(const struct glu_grad *o)
             const double d_y = (double)o->d_y[(ptrdiff_t)i * o->n + e];
             const double a = (double)o->a[at] + (o->a_bias ? (double)o->a_bias[e] : 0);
             const double b = (double)o->b[at] + (o->b_bias ? (double)o->b_bias[e] : 0);
-            const double d_a = times_slope(d_y * b, slope_of(o->kind, a, 1));
-            const double d_b = d_y * ref_act(o->kind, a, 1);
+            const double beta = (double)glu_beta(o->beta);
+            const struct ref_glu x = ref_glu(a, b, (double)o->limit);
+            const double d_a = times_slope(d_y * x.b, x.a_slope * slope_of(o->kind, x.a, beta));
+            const double d_b = times_slope(d_y * ref_act(o->kind, x.a, beta), x.b_slope);
             a_bias += d_a;
             b_bias += d_b;
             o->d_a[at] = (float)d_a;

@@ -82,7 +82,8 @@ static void act_grad(const struct act_grad *o)
 VEC_INLINE void glu_grad_columns_as(enum act_kind kind, const struct glu_grad *o, int i0, int i1,
                                     int j0, int j1)
 {
-    const vf one = v1(1.0f);
+    const vf beta = v1(glu_beta(o->beta));
+    const float limit = o->limit;
 
     for (int j = j0; j < j1; j += VL) {
         const int left = o->n - j;
@@ -94,8 +95,10 @@ VEC_INLINE void glu_grad_columns_as(enum act_kind kind, const struct glu_grad *o
             const vf d = vld_upto(o->d_y + (ptrdiff_t)i * o->n + j, left, v0());
             const vf a = vadd(vld_upto(o->a + at, left, v0()), a_shift);
             const vf b = vadd(vld_upto(o->b + at, left, v0()), b_shift);
-            const vf d_a = act_back(kind, vmul(d, b), a, one),
-                     d_b = vmul(d, act_value(kind, a, one));
+            const vf gate = glu_gate(a, limit), other = glu_other(b, limit);
+            const vf back = act_back(kind, vmul(d, other), gate, beta);
+            const vf d_a = glu_gate_back(back, a, limit);
+            const vf d_b = glu_other_back(vmul(d, act_value(kind, gate, beta)), b, limit);
             vst_upto(o->d_a + at, left, d_a);
             vst_upto(o->d_b + at, left, d_b);
             a_bias = vadd(a_bias, d_a);

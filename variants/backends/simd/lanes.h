@@ -119,6 +119,25 @@ VEC_INLINE vf act_back(enum act_kind kind, vf d, vf x, vf beta)
     return kind == ACT_RELU_SQUARED ? vsel_lt(v0(), x, back, v0()) : back;
 }
 
+/* Operands of a gated unit within its limit. */
+VEC_INLINE vf glu_gate(vf a, float limit) { return limit != 0 ? vmin(v1(limit), a) : a; }
+VEC_INLINE vf glu_other(vf b, float limit)
+{
+    if (limit == 0)
+        return b;
+    return vadd(vmax(v1(-limit), vmin(v1(limit), b)), v1(1.0f)); /* this order propagates NaN */
+}
+
+/* Their gradients: 0 beyond it. */
+VEC_INLINE vf glu_gate_back(vf d, vf a, float limit)
+{
+    return limit != 0 ? vsel_lt(v1(limit), a, v0(), d) : d;
+}
+VEC_INLINE vf glu_other_back(vf d, vf b, float limit)
+{
+    return limit != 0 ? vsel_lt(v1(limit), vabs(b), v0(), d) : d;
+}
+
 /* d f / d beta of SWISH: x^2 s (1 - s). */
 VEC_INLINE vf swish_beta_slope(vf x, vf beta)
 {

@@ -190,7 +190,7 @@ static void act(const struct act *o) { each_row(act_rows, o, o->rows, o->n, o->t
 
 VEC_INLINE void glu_rows_as(enum act_kind kind, const struct glu *o, int first, int last)
 {
-    const vf beta = v1(1.0f);
+    const vf beta = v1(glu_beta(o->beta));
 
     for (int i = first; i < last; i++)
         for (int j = 0; j < o->n; j += VL) {
@@ -201,7 +201,8 @@ VEC_INLINE void glu_rows_as(enum act_kind kind, const struct glu *o, int first, 
                 a = vadd(a, vld_upto(o->a_bias + j, left, v0()));
             if (o->b_bias)
                 b = vadd(b, vld_upto(o->b_bias + j, left, v0()));
-            vst_upto(o->y + (ptrdiff_t)i * o->n + j, left, vmul(act_value(kind, a, beta), b));
+            a = act_value(kind, glu_gate(a, o->limit), beta);
+            vst_upto(o->y + (ptrdiff_t)i * o->n + j, left, vmul(a, glu_other(b, o->limit)));
         }
 }
 
