@@ -29,6 +29,11 @@ static inline const char *setting_needs(const char *name)
         {"guide_first", "guide=1"},
         {"guide_token", "guide=1"},
         {"guide_symbol", "guide=1,guide_token=1"},
+        {"moe_shared_gate", "moe_shared=3"},
+        {"moe_beta", "moe_act=swiglu_clamped"},
+        {"moe_limit", "moe_act=swiglu_clamped"},
+        {"route_groups", "moe_k=2"},
+        {"route_within", "moe_k=2,route_groups=2"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(needs); i++)

@@ -9,6 +9,12 @@
  *   y   = sum over the k largest: g_e (W_2e act(W_1e x + b_1e) + b_2e)      act = relu, usually
  *   aux = E sum_e f_e mean(p_e)
  *
+ * or, with gated units, W_2e (f(W_ge x + b_ge) (.) (W_1e x + b_1e)) + b_2e (ffn_gated.c). Files of
+ * published models say more: whether gates are divided by their sum, what they are multiplied by, a
+ * bias of the router, clamped units (OpenAI 2025, arXiv:2508.10925), groups of experts within which
+ * a row chooses, those with the largest p (DeepSeek-AI 2024, arXiv:2405.04434), and an expert that
+ * serves every row (Dai et al. 2024, "DeepSeekMoE", arXiv:2401.06066), maybe times sigma(w x).
+ *
  * f_e is the share of rows whose first choice is e, a constant in backward.
  *
  * An expert takes at most `capacity` rows, unless that is 0: first choices of all rows in order,
@@ -35,10 +41,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The router, if there is one; then w1, b1, w2, b2, all experts in one tensor each; then the table
- * of tokens, if these choose. */
-enum { ROUTER };
-
 bool moe_in_groups(const struct config *c) { return c->ffn == &ffn_proto; }
 bool moe_by_token(const struct config *c) { return c->ffn == &ffn_hash; }
 int moe_groups(const struct config *c) { return moe_in_groups(c) ? moe_of(c)->groups : 1; }
@@ -48,17 +50,36 @@ int moe_k(const struct config *c)
     return moe_by_token(c) ? 1 : moe_in_groups(c) ? moe_of(c)->groups : moe_of(c)->k;
 }
 
-static int w1_of(const struct config *c) { return moe_by_token(c) ? ROUTER : ROUTER + 1; }
 static bool by_best(const struct config *c) { return c->ffn == &ffn_moe; }
 
-static const char *const act_name[] = {"relu", "gelu", "gelu_tanh", "swish", NULL};
+static bool has_router(const struct config *c) { return !moe_by_token(c); }
+static bool has_shared(const struct config *c) { return moe_of(c)->shared > 0; }
+
+bool moe_norms(const struct config *c)
+{
+    const struct moe *const m = moe_of(c);
+
+    return by_best(c) && (m->norm == MOE_NORM_ALWAYS || (m->norm == MOE_NORM_SEVERAL && m->k > 1));
+}
+
+static const char *const norm_name[] = {
+    [MOE_NORM_SEVERAL] = "several", [MOE_NORM_ALWAYS] = "always", [MOE_NORM_NEVER] = "never", NULL};
+
+/* The last ones are of gated units. */
+enum { FIRST_GATED = 4, CLAMPED = 7 };
+static const char *const act_name[] = {"relu",  "gelu",       "gelu_tanh",      "swish", "swiglu",
+                                       "geglu", "geglu_tanh", "swiglu_clamped", NULL};
 
 enum act_kind moe_act(const struct config *c)
 {
-    static const enum act_kind kind[] = {ACT_RELU, ACT_GELU, ACT_GELU_TANH, ACT_SWISH};
+    static const enum act_kind kind[] = {ACT_RELU,  ACT_GELU, ACT_GELU_TANH, ACT_SWISH,
+                                         ACT_SWISH, ACT_GELU, ACT_GELU_TANH, ACT_SWISH};
 
     return kind[moe_of(c)->act];
 }
+
+bool moe_gated(const struct config *c) { return moe_of(c)->act >= FIRST_GATED; }
+bool moe_clamps(const struct config *c) { return moe_of(c)->act == CLAMPED; }
 
 static const struct choice moe_choices[] = {
     ROW_INT(struct moe, experts, "experts", 1, MOE_EXPERTS, "feed-forward networks of a layer",
@@ -75,13 +96,71 @@ static const struct choice moe_choices[] = {
             .setting = true, .applies = moe_in_groups),
     ROW_WORD(struct moe, act, "moe_act", act_name, "activation of the experts", .absent = "relu",
              .if_other = true, SETTING),
+    ROW_REAL(struct moe, beta, "moe_beta", 1e-6, 1 << 20, "beta of the swish of clamped units",
+             .absent = "1.702", .if_other = true, .applies = moe_clamps, SETTING),
+    ROW_REAL(struct moe, limit, "moe_limit", 1e-6, 1 << 20, "bound of clamped units", .absent = "7",
+             .if_other = true, .applies = moe_clamps, SETTING),
+    ROW_FLAG(struct moe, router_bias, "router_bias", "1: the router has a bias", .absent = "0",
+             .scope = SCOPE_LAYER, .if_other = true, .applies = has_router, SETTING),
+    ROW_WORD(struct moe, norm, "moe_norm", norm_name,
+             "whether gates are divided by their sum: of several experts, always, never",
+             .absent = "several", .scope = SCOPE_LAYER, .if_other = true, .applies = by_best,
+             SETTING),
+    ROW_REAL(struct moe, scale, "moe_scale", 0, 1 << 20, "what gates are multiplied by",
+             .absent = "1", .scope = SCOPE_LAYER, .if_other = true, .applies = by_best, SETTING),
+    ROW_INT(struct moe, route_groups, "route_groups", 1, MOE_EXPERTS,
+            "groups of experts, within the best of which a token chooses", .absent = "1",
+            .scope = SCOPE_LAYER, .if_other = true, .applies = by_best, SETTING),
+    ROW_INT(struct moe, route_within, "route_within", 1, MOE_EXPERTS,
+            "of these groups, those within which it chooses", .absent = "1", .scope = SCOPE_LAYER,
+            .if_other = true, .applies = by_best, SETTING),
+    ROW_INT(struct moe, shared, "moe_shared", 0, 1 << 24,
+            "width of an expert that serves every token, 0 = none", .absent = "0",
+            .scope = SCOPE_LAYER, .if_other = true, SETTING),
+    ROW_FLAG(struct moe, shared_gate, "moe_shared_gate", "1: its output has a gate", .absent = "0",
+             .scope = SCOPE_LAYER, .if_other = true, .applies = has_shared, SETTING),
     {0},
 };
 
 static void moe_usual(const struct config *c, void *numbers)
 {
     (void)c;
-    *(struct moe *)numbers = (struct moe){.experts = 4, .k = 1, .aux_coef = 0.01f, .groups = 2};
+    *(struct moe *)numbers = (struct moe){.experts = 4,
+                                          .k = 1,
+                                          .aux_coef = 0.01f,
+                                          .groups = 2,
+                                          .beta = 1.702f,
+                                          .limit = 7,
+                                          .scale = 1,
+                                          .route_groups = 1,
+                                          .route_within = 1};
+}
+
+/* What a model has no use for is as usual: its files do not say it. */
+static enum status check_idle(const struct config *c, const struct moe *m, struct err *e)
+{
+    struct moe usual;
+
+    moe_usual(c, &usual);
+    for (const struct choice *row = moe_choices; row->name; row++)
+        if (choice_is_idle(row, c) && !choice_equal(row, m, &usual))
+            return fail(e, E_USAGE, "%s: %s, which its experts do not have  -> leave it out",
+                        c->variant->name, row->name);
+    return OK;
+}
+
+/* Groups within which a row chooses. */
+static enum status check_route(const struct config *c, const struct moe *m, struct err *e)
+{
+    if (m->experts % m->route_groups || m->route_within > m->route_groups)
+        return fail(e, E_USAGE,
+                    "%s: within %d of route_groups %d of %d experts  -> use a divisor, and "
+                    "route_within of 1 to that many",
+                    c->variant->name, m->route_within, m->route_groups, m->experts);
+    if (m->k > m->experts / m->route_groups * m->route_within)
+        return fail(e, E_USAGE, "%s: moe_k %d of the %d experts that a row may choose  -> use less",
+                    c->variant->name, m->k, m->experts / m->route_groups * m->route_within);
+    return OK;
 }
 
 static enum status moe_check(const struct config *c, const void *numbers, struct err *e)
@@ -97,83 +176,31 @@ static enum status moe_check(const struct config *c, const void *numbers, struct
     if (by_best(c) && m->k > m->experts)
         return fail(e, E_USAGE, "%s: %d of %d experts for each row  -> use moe_k of at most %d",
                     c->variant->name, m->k, m->experts, m->experts);
-    return OK;
+    if (check_idle(c, m, e) != OK)
+        return E_USAGE;
+    return by_best(c) ? check_route(c, m, e) : OK;
 }
 
 static const struct part_numbers moe_numbers = {moe_choices, NUMBERS_SIZE(struct moe), moe_usual,
                                                 moe_check};
 
-static void moe_params(const struct config *c, const char *prefix, struct params *p)
-{
-    const int E = moe_of(c)->experts;
-
-    if (!moe_by_token(c))
-        params_chooses(p, params_matrix(p, E, c->D, prefix, "router.weight"));
-    params_narrows(
-        p, params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->F, c->D}, "%se.1.weight", prefix));
-    if (c->ffn_bias)
-        params_add(p, INIT_ZERO, 0, 2, (const int[]){E, c->F}, "%se.1.bias", prefix);
-    params_residual(p,
-                    params_narrows(p, params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->D, c->F},
-                                                 "%se.2.weight", prefix)));
-    if (c->ffn_bias)
-        params_add(p, INIT_ZERO, 0, 2, (const int[]){E, c->D}, "%se.2.bias", prefix);
-    if (moe_by_token(c) && c->V) {
-        const int table = params_add(p, INIT_TURNS, (float)E, 1, &c->V, "%stable", prefix);
-        params_bound(p, table, 0, (float)(E - 1));
-        params_buffer(p, table);
-    }
-}
-
-/* One expert's matrix of [experts,out,in], or its vector of [experts,n]. */
-static struct param share(const struct param *all, int e)
-{
-    const int rows = all->rank == 3 ? all->shape[1] : 1;
-    struct param one = param_rows(all, (ptrdiff_t)e * rows, rows);
-
-    if (all->rank == 2) {
-        one.rank = 1;
-        one.shape[0] = all->shape[1];
-    }
-    return one;
-}
-
-/* One expert: its maps, biases if the model has them, and its n places from `at` on. */
-struct expert {
-    struct param w1, b1, w2, b2;
-    ptrdiff_t at;
-    int n;
-};
-
-static struct expert expert_of(const struct config *c, const struct param *w,
-                               const struct moe_work *work, int e)
-{
-    const int bias = c->ffn_bias, w1 = w1_of(c), w2 = w1 + 1 + bias;
-    struct expert x = {.w1 = share(&w[w1], e), .w2 = share(&w[w2], e), .at = work->first[e]};
-
-    x.n = (int)(work->first[e + 1] - x.at);
-
-    if (bias) {
-        x.b1 = share(&w[w1 + 1], e);
-        x.b2 = share(&w[w2 + 1], e);
-    }
-    return x;
-}
-
 static double moe_flop(const struct config *c, int rows)
 {
     const double router = moe_by_token(c) ? 0 : 2.0 * rows * c->D * moe_of(c)->experts;
 
-    return router + 4.0 * (double)moe_most_places(c, rows) * c->D * c->F;
+    const double units = (double)moe_most_places(c, rows) * c->F + (double)rows * moe_of(c)->shared;
+
+    return router + (moe_gated(c) ? 6.0 : 4.0) * c->D * units +
+           (moe_of(c)->shared_gate ? 2.0 * rows * c->D : 0);
 }
 
-static void route(const struct engine *g, const struct config *c, const struct param *router,
+static void route(const struct engine *g, const struct config *c, const struct moe_weights *of,
                   const float *x, int rows, const struct moe_work *w)
 {
     const int groups = moe_groups(c), n = moe_of(c)->experts / groups;
 
     if (!moe_by_token(c)) {
-        linear_forward(g, router, NULL, w->p, x, rows, (struct act){.y = w->p});
+        linear_forward(g, of->router, of->router_bias, w->p, x, rows, (struct act){.y = w->p});
         g->ops.softmax(&(struct softmax){
             .s = w->p, .ld = n, .rows = rows * groups, .cols = n, .hi = n, .threads = g->threads});
     }
@@ -184,7 +211,7 @@ static void hash_tokens(const struct config *c, const struct param *w, const int
                         int rows, float *work)
 {
     const struct moe_work to = moe_work_of(c, rows, work);
-    const struct param *const table = &w[w1_of(c) + 2 + 2 * c->ffn_bias];
+    const struct param *const table = moe_weights_of(c, w).table;
 
     CHECK(!tokens || c->V);
     for (int t = 0; t < rows; t++) {
@@ -234,31 +261,83 @@ static void scatter(const struct engine *g, const struct config *c, const struct
         }
 }
 
-static const struct param *bias_of(const struct config *c, const struct param *bias)
+static const struct param *share(struct param *one, const struct param *all, int e)
 {
-    return c->ffn_bias ? bias : NULL;
+    const int rows = all && all->rank == 3 ? all->shape[1] : 1;
+
+    if (!all)
+        return NULL;
+    *one = param_rows(all, (ptrdiff_t)e * rows, rows);
+    if (all->rank == 2) {
+        one->rank = 1;
+        one->shape[0] = all->shape[1];
+    }
+    return one;
 }
 
-/* Backward of ReLU reads its output, of others what they were given. */
-static void hidden_units(const struct engine *g, const struct config *c, const struct expert *x,
-                         float *hidden, float *pre, const float *in)
+/* One expert's matrices of [experts,out,in], and its vectors of [experts,n]. */
+static struct moe_expert expert_of(const struct config *c, const struct moe_weights *of,
+                                   const struct moe_work *w, int e)
 {
-    const struct param *const bias = bias_of(c, &x->b1);
+    const ptrdiff_t at = w->first[e], D = c->D, F = c->F;
+    struct moe_expert x = {.gated = of->all.wg,
+                           .bias = of->all.b1,
+                           .n = (int)(w->first[e + 1] - at),
+                           .F = c->F,
+                           .in = w->in + at * D,
+                           .hidden = w->hidden + at * F,
+                           .pre = w->pre ? w->pre + at * F * (ptrdiff_t)moe_pre_units(c) : NULL,
+                           .out = w->out + at * D};
 
-    if (!pre) {
-        linear_forward(g, &x->w1, bias, hidden, in, x->n,
-                       (struct act){.kind = moe_act(c), .y = hidden});
-        return;
+    share(&x.wg, of->all.wg, e), share(&x.bg, of->all.bg, e);
+    share(&x.w1, of->all.w1, e), share(&x.b1, of->all.b1, e);
+    share(&x.w2, of->all.w2, e), share(&x.b2, of->all.b2, e);
+    return x;
+}
+
+/* The one that serves every row. */
+static struct moe_expert shared_of(const struct config *c, const struct moe_weights *of,
+                                   const struct moe_work *w, const float *x, int rows)
+{
+    const struct moe_expert_weights *const s = &of->shared;
+    struct moe_expert one = {.gated = s->wg,
+                             .bias = s->b1,
+                             .w1 = *s->w1,
+                             .w2 = *s->w2,
+                             .n = rows,
+                             .F = moe_of(c)->shared,
+                             .in = x,
+                             .hidden = w->shared_hidden,
+                             .pre = w->shared_pre,
+                             .out = w->shared_out};
+
+    if (s->wg)
+        one.wg = *s->wg;
+    if (s->b1)
+        one.b1 = *s->b1, one.b2 = *s->b2;
+    if (s->bg)
+        one.bg = *s->bg;
+    return one;
+}
+
+/* y += its output, times its gate. Its units are not dropped: trainings that drop refuse experts. */
+static void serve_all(const struct engine *g, const struct config *c, const struct moe_weights *of,
+                      const struct moe_work *w, float *y, const float *x, int rows)
+{
+    const struct moe_expert one = shared_of(c, of, w, x, rows);
+    const ptrdiff_t D = c->D;
+
+    moe_expert_hidden(g, c, &one);
+    moe_expert_output(g, &one);
+    if (of->shared_gate)
+        linear_forward(g, of->shared_gate, NULL, w->shared_gate, x, rows,
+                       (struct act){.kind = ACT_SIGMOID, .y = w->shared_gate});
+#pragma omp parallel for num_threads(team(g, c, rows))
+    for (int t = 0; t < rows; t++) {
+        const float by = of->shared_gate ? w->shared_gate[t] : 1;
+        for (int e = 0; e < D; e++)
+            y[t * D + e] += by * one.out[t * D + e];
     }
-    const struct gemm product = linear_product(g, &x->w1, pre, in, x->n);
-    g->ops.gemm(&product);
-    g->ops.act(&(struct act){.kind = moe_act(c),
-                             .y = hidden,
-                             .x = pre,
-                             .bias = bias ? bias->data : NULL,
-                             .rows = x->n,
-                             .n = c->F,
-                             .threads = g->threads});
 }
 
 static void moe_forward(const struct engine *g, const struct config *c, const struct param *param,
@@ -266,27 +345,27 @@ static void moe_forward(const struct engine *g, const struct config *c, const st
                         struct act epilogue, const struct dropout *drop)
 {
     const struct moe_work w = moe_work_of(c, rows, work);
-    const ptrdiff_t D = c->D, F = c->F;
+    const struct moe_weights of = moe_weights_of(c, param);
+    const int E = moe_of(c)->experts;
 
     (void)keep;
-    route(g, c, &param[ROUTER], x, rows, &w);
+    route(g, c, &of, x, rows, &w);
     gather(g, c, &w, w.in, x, rows, false);
-    for (int e = 0; e < moe_of(c)->experts; e++) {
-        const struct expert x_e = expert_of(c, param, &w, e);
-        float *hidden = w.hidden + x_e.at * F;
-        if (x_e.n)
-            hidden_units(g, c, &x_e, hidden, w.pre ? w.pre + x_e.at * F : NULL, w.in + x_e.at * D);
+    for (int e = 0; e < E; e++) {
+        const struct moe_expert one = expert_of(c, &of, &w, e);
+        if (one.n)
+            moe_expert_hidden(g, c, &one);
     }
-    dropout(drop, DROP_HIDDEN, w.hidden, (size_t)(w.first[moe_of(c)->experts] * F), g->threads);
-    for (int e = 0; e < moe_of(c)->experts; e++) {
-        const struct expert x_e = expert_of(c, param, &w, e);
-        float *out = w.out + x_e.at * D;
-        if (x_e.n)
-            linear_forward(g, &x_e.w2, bias_of(c, &x_e.b2), out, w.hidden + x_e.at * F, x_e.n,
-                           (struct act){.y = out});
+    dropout(drop, DROP_HIDDEN, w.hidden, (size_t)w.first[E] * (size_t)c->F, g->threads);
+    for (int e = 0; e < E; e++) {
+        const struct moe_expert one = expert_of(c, &of, &w, e);
+        if (one.n)
+            moe_expert_output(g, &one);
     }
-    memset(y, 0, sizeof(float) * (size_t)(rows * D));
+    memset(y, 0, sizeof(float) * (size_t)rows * (size_t)c->D);
     scatter(g, c, &w, y, w.out, rows, true);
+    if (moe_of(c)->shared)
+        serve_all(g, c, &of, &w, y, x, rows);
     epilogue.x = y;
     epilogue.rows = rows;
     epilogue.n = c->D;
@@ -303,7 +382,8 @@ static void router_grad(const struct engine *g, const struct config *c, const st
                         float *d_p, float *d_gate, const float *d_y, int rows)
 {
     const int E = moe_of(c)->experts, K = moe_k(c);
-    const bool normalised = by_best(c) && K > 1;
+    const bool normalised = moe_norms(c);
+    const double scale = by_best(c) ? (double)moe_of(c)->scale : 1;
     const double coef = by_best(c) ? (double)moe_of(c)->aux_coef : 0;
     const ptrdiff_t D = c->D;
 
@@ -323,39 +403,16 @@ static void router_grad(const struct engine *g, const struct config *c, const st
             double d = 0;
             for (int e = 0; place >= 0 && e < D; e++)
                 d += (double)d_y[t * D + e] * (double)w->out[place * D + e];
-            d_gate[at + k] = (float)d;
+            d_gate[at + k] = (float)d; /* rounded, as below: one gate, divided by itself, cancels */
             sum += (double)w->p[(ptrdiff_t)t * E + w->choice[at + k]];
-            mean += d * (double)w->gate[at + k];
+            mean += (double)d_gate[at + k] * (double)w->gate[at + k];
         }
         for (int k = 0; k < K; k++) {
             const double d = (double)d_gate[at + k];
-            d_p[(ptrdiff_t)t * E + w->choice[at + k]] += (float)(normalised ? (d - mean) / sum : d);
+            d_p[(ptrdiff_t)t * E + w->choice[at + k]] +=
+                (float)(normalised ? (scale * d - mean) / sum : scale * d);
         }
     }
-}
-
-/* For an expert's rows: d_hidden from d_out, then d_out becomes the gradient of the input. */
-static void expert_backward(const struct engine *g, const struct config *c, const struct expert *x,
-                            const struct moe_work *w, float *d_hidden, float *d_out)
-{
-    const float *in = w->in + x->at * c->D, *hidden = w->hidden + x->at * c->F;
-    const float *const pre = w->pre ? w->pre + x->at * c->F : NULL;
-    const int n = x->n;
-
-    if (c->ffn_bias)
-        linear_bias_grad(g, &x->b2, d_out, n);
-    linear_weight_grad(g, &x->w2, d_out, hidden, n);
-    g->ops.act_grad(&(struct act_grad){.kind = moe_act(c),
-                                       .d_x = d_hidden,
-                                       .d_bias = c->ffn_bias ? x->b1.grad : NULL,
-                                       .d_y = d_hidden,
-                                       .x = pre ? pre : hidden,
-                                       .bias = pre && c->ffn_bias ? x->b1.data : NULL,
-                                       .rows = n,
-                                       .n = c->F,
-                                       .threads = g->threads});
-    linear_weight_grad(g, &x->w1, d_hidden, in, n);
-    linear_input_grad(g, &x->w1, d_out, d_hidden, n, 0);
 }
 
 static size_t moe_work(const struct config *c, int rows, bool keep)
@@ -366,8 +423,56 @@ static size_t moe_work(const struct config *c, int rows, bool keep)
 
 static size_t moe_work_grad(const struct config *c, int rows)
 {
-    return (size_t)rows * (size_t)(moe_of(c)->experts + moe_k(c)) +
-           moe_most_places(c, rows) * (size_t)(c->D + c->F);
+    const size_t units = moe_gated(c) ? 3 : 1, n = (size_t)rows;
+    const size_t places = moe_most_places(c, rows), D = (size_t)c->D;
+    const size_t Fs = (size_t)moe_of(c)->shared;
+
+    return n * (size_t)(moe_of(c)->experts + moe_k(c)) + places * (D + units * (size_t)c->F) +
+           (Fs ? n * (2 * D + 1 + units * Fs) : 0);
+}
+
+/* d_x += the gradient of its rows. */
+static void serve_all_grad(const struct engine *g, const struct config *c,
+                           const struct moe_weights *of, const struct moe_work *w, float *d_x,
+                           const float *d_y, const float *x, int rows, float *at)
+{
+    const struct moe_expert one = shared_of(c, of, w, x, rows);
+    const ptrdiff_t D = c->D, n = (ptrdiff_t)rows * D;
+    float *const d_out = at, *const d_in = d_out + n, *const d_gate = d_in + n;
+    float *const d_hidden = d_gate + rows, *const d_pre = d_hidden + (ptrdiff_t)rows * one.F;
+
+#pragma omp parallel for num_threads(team(g, c, rows))
+    for (int t = 0; t < rows; t++) {
+        const float by = of->shared_gate ? w->shared_gate[t] : 1;
+        double d = 0;
+        for (int e = 0; e < D; e++) {
+            d += (double)d_y[t * D + e] * (double)one.out[t * D + e];
+            d_out[t * D + e] = by * d_y[t * D + e];
+        }
+        d_gate[t] = (float)(d * (double)by * (1 - (double)by));
+    }
+    linear_input_grad(g, &one.w2, d_hidden, d_out, rows, 0);
+    moe_expert_grad(g, c, &one, d_in, d_out, d_hidden, d_pre);
+    for (ptrdiff_t i = 0; i < n; i++)
+        d_x[i] += d_in[i];
+    if (!of->shared_gate)
+        return;
+    linear_weight_grad(g, of->shared_gate, d_gate, x, rows);
+    linear_input_grad(g, of->shared_gate, d_x, d_gate, rows, 1);
+}
+
+/* d_x from the gradient of the router's probabilities, which is overwritten. */
+static void route_grad(const struct engine *g, const struct config *c, const struct moe_weights *of,
+                       const struct moe_work *w, float *d_x, float *d_p, const float *x, int rows)
+{
+    const int groups = moe_groups(c), n = moe_of(c)->experts / groups;
+
+    g->ops.softmax_grad(&(struct softmax_grad){
+        .d = d_p, .p = w->p, .ld = n, .rows = rows * groups, .cols = n, .threads = g->threads});
+    linear_weight_grad(g, of->router, d_p, x, rows);
+    if (of->router_bias)
+        linear_bias_grad(g, of->router_bias, d_p, rows);
+    linear_input_grad(g, of->router, d_x, d_p, rows, 0);
 }
 
 static void moe_backward(const struct engine *g, const struct config *c, const struct param *param,
@@ -375,39 +480,38 @@ static void moe_backward(const struct engine *g, const struct config *c, const s
                          float *grad_work, const struct dropout *drop)
 {
     const struct moe_work w = moe_work_of(c, rows, work);
+    const struct moe_weights of = moe_weights_of(c, param);
     const int E = moe_of(c)->experts;
     const ptrdiff_t D = c->D, F = c->F, places = w.first[E];
     float *d_p = grad_work, *d_gate = d_p + (ptrdiff_t)rows * E;
     float *d_hidden = d_gate + (ptrdiff_t)rows * moe_k(c), *d_out = d_hidden + places * F;
+    float *const d_pre = d_out + places * D;
+    float *const rest = d_pre + (moe_gated(c) ? 2 * places * F : 0);
 
     if (!moe_by_token(c))
         router_grad(g, c, &w, d_p, d_gate, d_y, rows);
     gather(g, c, &w, d_out, d_y, rows, true);
     for (int e = 0; e < E; e++) {
-        const struct expert x_e = expert_of(c, param, &w, e);
-        if (x_e.n)
-            linear_input_grad(g, &x_e.w2, d_hidden + x_e.at * F, d_out + x_e.at * D, x_e.n, 0);
+        const struct moe_expert one = expert_of(c, &of, &w, e);
+        if (one.n)
+            linear_input_grad(g, &one.w2, d_hidden + w.first[e] * F, d_out + w.first[e] * D, one.n,
+                              0);
     }
     dropout(drop, DROP_HIDDEN, d_hidden, (size_t)(places * F), g->threads);
     for (int e = 0; e < E; e++) {
-        const struct expert x_e = expert_of(c, param, &w, e);
-        if (x_e.n)
-            expert_backward(g, c, &x_e, &w, d_hidden + x_e.at * F, d_out + x_e.at * D);
+        const struct moe_expert one = expert_of(c, &of, &w, e);
+        float *const d = d_out + w.first[e] * D;
+        if (one.n)
+            moe_expert_grad(g, c, &one, d, d, d_hidden + w.first[e] * F,
+                            d_pre + 2 * w.first[e] * F);
     }
-    if (moe_by_token(c)) {
+    if (moe_by_token(c))
         memset(d_x, 0, sizeof(float) * (size_t)(rows * D));
-    } else {
-        const int groups = moe_groups(c);
-        g->ops.softmax_grad(&(struct softmax_grad){.d = d_p,
-                                                   .p = w.p,
-                                                   .ld = E / groups,
-                                                   .rows = rows * groups,
-                                                   .cols = E / groups,
-                                                   .threads = g->threads});
-        linear_weight_grad(g, &param[ROUTER], d_p, x, rows);
-        linear_input_grad(g, &param[ROUTER], d_x, d_p, rows, 0);
-    }
+    else
+        route_grad(g, c, &of, &w, d_x, d_p, x, rows);
     scatter(g, c, &w, d_x, d_out, rows, false);
+    if (moe_of(c)->shared)
+        serve_all_grad(g, c, &of, &w, d_x, d_y, x, rows, rest);
 }
 
 static struct ffn_choice moe_chose(const struct config *c, int rows, const float *work)

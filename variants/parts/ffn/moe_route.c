@@ -27,14 +27,18 @@ size_t moe_work_floats(const struct config *c, int rows)
     const size_t n = (size_t)rows, E = (size_t)moe_of(c)->experts, D = (size_t)c->D,
                  F = (size_t)c->F;
 
+    const size_t Fs = (size_t)moe_of(c)->shared, units = 1 + moe_pre_units(c);
+    const size_t shared = Fs ? n * (units * Fs + D + 1) : 0;
+
     return probabilities(c, rows) + 4 * n * (size_t)moe_k(c) + E + 1 +
-           moe_most_places(c, rows) * (2 * D + (moe_act(c) == ACT_RELU ? 1 : 2) * F);
+           moe_most_places(c, rows) * (2 * D + units * F) + shared;
 }
 
 struct moe_work moe_work_of(const struct config *c, int rows, const float *work)
 {
     const size_t choices = (size_t)rows * (size_t)moe_k(c), E = (size_t)moe_of(c)->experts;
-    const size_t places = moe_most_places(c, rows);
+    const size_t places = moe_most_places(c, rows), units = moe_pre_units(c);
+    const size_t shared = (size_t)rows * (size_t)moe_of(c)->shared;
     float *at = (float *)work;
     struct moe_work w;
 
@@ -47,21 +51,49 @@ struct moe_work moe_work_of(const struct config *c, int rows, const float *work)
     w.in = at, at += places * (size_t)c->D;
     w.hidden = at, at += places * (size_t)c->F;
     w.out = at, at += places * (size_t)c->D;
-    w.pre = moe_act(c) == ACT_RELU ? NULL : at;
+    w.pre = units ? at : NULL, at += places * units * (size_t)c->F;
+    w.shared_hidden = at, at += shared;
+    w.shared_pre = units ? at : NULL, at += units * shared;
+    w.shared_out = at, at += (size_t)rows * (size_t)c->D;
+    w.shared_gate = at;
     return w;
 }
 
 /* ---- choices ------------------------------------------------------------------------------ */
 
+/* Within which groups a row may choose: those whose best experts are the best of all. */
+static void allow(const struct moe *m, const float *p, bool *allowed)
+{
+    const int n = m->experts / m->route_groups;
+    float best[MOE_EXPERTS];
+
+    for (int group = 0; group < m->route_groups; group++) {
+        best[group] = p[group * n];
+        for (int e = group * n; e < (group + 1) * n; e++)
+            best[group] = p[e] > best[group] ? p[e] : best[group];
+    }
+    for (int i = 0; i < m->route_within; i++) {
+        int next = -1;
+        for (int group = 0; group < m->route_groups; group++)
+            if (!allowed[group] && (next < 0 || best[group] > best[next]))
+                next = group;
+        allowed[next] = true;
+    }
+}
+
 /* The k experts of one row, best first, and their gates. */
 static void choose(const struct config *c, const float *p, int32_t *choice, float *gate)
 {
+    const struct moe *const m = moe_of(c);
+    const int n = m->experts / m->route_groups;
+    bool allowed[MOE_EXPERTS] = {false};
     double sum = 0;
 
+    allow(m, p, allowed);
     for (int k = 0; k < moe_of(c)->k; k++) {
         int best = -1;
         for (int e = 0; e < moe_of(c)->experts; e++) {
-            bool taken = false;
+            bool taken = !allowed[e / n];
             for (int before = 0; before < k; before++)
                 taken |= choice[before] == e;
             if (!taken && (best < 0 || p[e] > p[best]))
@@ -70,8 +102,8 @@ static void choose(const struct config *c, const float *p, int32_t *choice, floa
         choice[k] = best;
         sum += (double)p[best];
     }
-    for (int k = 0; k < moe_of(c)->k; k++)
-        gate[k] = moe_of(c)->k == 1 ? p[choice[k]] : (float)((double)p[choice[k]] / sum);
+    for (int k = 0; k < m->k; k++)
+        gate[k] = (float)((double)m->scale * (double)p[choice[k]] / (moe_norms(c) ? sum : 1));
 }
 
 /* The best expert of each group, and its probability in the group. */
