@@ -16,6 +16,7 @@ import torch
 import transformers
 from safetensors.torch import save_file
 from transformers.models.qwen3_5 import modeling_qwen3_5
+from transformers.models.qwen3_next import modeling_qwen3_next
 
 SEED = 20240817
 BATCH, TOKENS = 2, 37
@@ -71,6 +72,36 @@ FAMILIES = {
         LLAMA, num_hidden_layers=2, head_dim=16, linear_num_key_heads=3, linear_num_value_heads=3,
         linear_key_head_dim=4, linear_value_head_dim=8,
         layer_types=["full_attention", "linear_attention"])),
+    "gpt_oss": ("GptOssConfig", dict(LLAMA, num_hidden_layers=4, head_dim=8, sliding_window=7,
+                                     num_local_experts=5, num_experts_per_tok=2)),
+    "gpt_oss.plain": ("GptOssConfig", dict(
+        LLAMA, head_dim=12, sliding_window=5, num_local_experts=4, num_experts_per_tok=3,
+        attention_bias=False, swiglu_limit=0.5, layer_types=["full_attention", "sliding_attention"],
+        rope_parameters=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16,
+                             rope_theta=1000.0, truncate=False))),
+    "mixtral": ("MixtralConfig", dict(LLAMA, num_local_experts=5)),
+    "mixtral.window": ("MixtralConfig", dict(LLAMA, num_local_experts=4, num_experts_per_tok=1,
+                                             sliding_window=7, tie_word_embeddings=True)),
+    "qwen2_moe": ("Qwen2MoeConfig", dict(LLAMA, num_experts=6, num_experts_per_tok=2,
+                                         moe_intermediate_size=10,
+                                         shared_expert_intermediate_size=14)),
+    "qwen2_moe.normed": ("Qwen2MoeConfig", dict(
+        LLAMA, num_experts=4, num_experts_per_tok=3, moe_intermediate_size=12, qkv_bias=False,
+        shared_expert_intermediate_size=8, norm_topk_prob=True)),
+    "qwen3_moe": ("Qwen3MoeConfig", dict(LLAMA, head_dim=12, num_experts=6, num_experts_per_tok=3,
+                                         moe_intermediate_size=10)),
+    "qwen3_moe.normed": ("Qwen3MoeConfig", dict(
+        LLAMA, head_dim=8, num_experts=7, num_experts_per_tok=2, moe_intermediate_size=12,
+        attention_bias=True, norm_topk_prob=True, tie_word_embeddings=True)),
+    "qwen3_next": ("Qwen3NextConfig", dict(
+        LLAMA, num_hidden_layers=4, head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4,
+        linear_key_head_dim=6, linear_value_head_dim=10, num_experts=6, num_experts_per_tok=3,
+        moe_intermediate_size=10, shared_expert_intermediate_size=14)),
+    "qwen3_next.alike": ("Qwen3NextConfig", dict(
+        LLAMA, head_dim=16, linear_num_key_heads=3, linear_num_value_heads=3,
+        linear_key_head_dim=4, linear_value_head_dim=8, num_experts=5, num_experts_per_tok=2,
+        moe_intermediate_size=12, shared_expert_intermediate_size=8, norm_topk_prob=False,
+        layer_types=["full_attention", "linear_attention"])),
     "gpt2": ("GPT2Config", dict(n_embd=32, n_layer=3, n_head=4, vocab_size=97, n_positions=64)),
     "gpt_neox": ("GPTNeoXConfig", dict(hidden_size=32, intermediate_size=44, num_hidden_layers=3,
                                        num_attention_heads=4, vocab_size=97)),
@@ -109,7 +140,7 @@ def delta_rule(query, key, value, g, beta, **_):
 
 def write(folder, family, config):
     torch.manual_seed(SEED)
-    config._attn_implementation = "eager"
+    config._attn_implementation = config._experts_implementation = "eager"
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     spread(model)
     model.save_pretrained(folder, safe_serialization=True)
@@ -141,6 +172,7 @@ def main():
         sys.exit(__doc__)
     transformers.logging.set_verbosity_error()
     modeling_qwen3_5.torch_chunk_gated_delta_rule = delta_rule
+    modeling_qwen3_next.torch_chunk_gated_delta_rule = delta_rule
     for name, (kind, values) in FAMILIES.items():
         family = name.split(".")[0]
         if len(sys.argv) > 2 and family not in sys.argv[2:]:

@@ -37,6 +37,11 @@ static const char *const models[] = {
     "gguf_qwen2_q4_1",
     "gguf_llama_rope_freqs",
     "gemma3_scaled",
+    "gpt_oss",
+    "mixtral_window",
+    "qwen2_moe",
+    "qwen3_moe_normed",
+    "qwen3_next",
 };
 
 struct seen {

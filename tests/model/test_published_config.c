@@ -223,7 +223,7 @@ Test(published_config, rotary_settings_that_nothing_reads)
          "\"original_max_position_embeddings\":64.5}}",
          "original_max_position_embeddings"},
         {LLAMA, "{\"rope_scaling\":{" YARN ",\"high_freq_factor\":4}}", "high_freq_factor"},
-        {LLAMA, "{\"rope_scaling\":{" YARN ",\"truncate\":false}}", "truncate"},
+        {LLAMA, "{\"rope_scaling\":{" YARN ",\"truncate\":false}}", NULL},
         {LLAMA, "{\"rope_scaling\":{" YARN ",\"truncate\":null}}", "truncate"},
         {LLAMA, "{\"rope_scaling\":{" YARN ",\"truncate\":true}}", NULL},
         {LLAMA, "{\"rope_scaling\":{" YARN ",\"beta_fast\":1}}", "beta_fast 1, beta_slow 1"},

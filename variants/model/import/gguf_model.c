@@ -105,7 +105,7 @@ static void rename_tensor(struct tensor *t, const struct gguf_family *f)
 
     for (const struct names *n = f->tensors; n->gguf; n++)
         if (tensor_row_covers(n->gguf, t->name, &layer, &rest)) {
-            tensor_row_name(name, n->folder, "", layer, rest);
+            tensor_row_name(name, n->folder, "", layer, 0, rest);
             memcpy(t->name, name, sizeof(name));
             return;
         }

@@ -218,7 +218,7 @@ static void mistral(struct config_json *j)
 }
 
 /* Without the switch, the window and the layers that would have it say nothing. */
-static void refuse_some_windows(struct config_json *j)
+void import_refuse_some_windows(struct config_json *j)
 {
     config_json_at(j, "sliding_window");
     config_json_at(j, "max_window_layers");
@@ -232,7 +232,7 @@ static void refuse_some_windows(struct config_json *j)
 
 static void qwen2(struct config_json *j)
 {
-    refuse_some_windows(j);
+    import_refuse_some_windows(j);
     import_put_llama(j, "llama", REQUIRED, 0);
     config_json_put(j, "attn_bias", "1");
     config_json_put(j, "ff_bias", "0");
@@ -242,7 +242,7 @@ static void qwen3(struct config_json *j)
 {
     enum { HEAD = 128 };
 
-    refuse_some_windows(j);
+    import_refuse_some_windows(j);
     import_put_llama(j, "qknorm", REQUIRED, HEAD);
     config_json_put(j, "ff_bias", "0");
     config_json_put(j, "qk_norm", "1");

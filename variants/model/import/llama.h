@@ -19,18 +19,32 @@
     {.ours = "layers.*.ff.1", .published = "layers.*.mlp.up_proj"},                                \
     {.ours = "layers.*.ff.2", .published = "layers.*.mlp.down_proj"}
 
+/* Of published files that have a tensor for each expert. */
+#define EXPERTS_OF(in, gate, up, down)                                                             \
+    {.ours = "layers.*.ff.router", .published = in "gate"},                                        \
+    {.ours = "layers.*.ff.e.g", .published = in "experts.*." gate, .layout = LAYOUT_EXPERTS},      \
+    {.ours = "layers.*.ff.e.1", .published = in "experts.*." up, .layout = LAYOUT_EXPERTS},        \
+    {.ours = "layers.*.ff.e.2", .published = in "experts.*." down, .layout = LAYOUT_EXPERTS}
+#define EXPERTS EXPERTS_OF("layers.*.mlp.", "gate_proj", "up_proj", "down_proj")
+#define SHARED_EXPERT(in)                                                                          \
+    {.ours = "layers.*.ff.shared.g", .published = "layers.*.mlp." in ".gate_proj"},                \
+    {.ours = "layers.*.ff.shared.1", .published = "layers.*.mlp." in ".up_proj"},                  \
+    {.ours = "layers.*.ff.shared.2", .published = "layers.*.mlp." in ".down_proj"}
+
 #define LLAMA_OUTPUT                                                                               \
     {.ours = "out", .published = "lm_head", .bare = true, .tie = TIE_WORDS, .with = "embed_tokens"}
 
 /* With the publisher's epsilon, and whether words are tied. */
-#define LLAMA_KEYS(eps, tied)                                                                      \
+#define LLAMA_KEYS_BUT_INNER(eps, tied)                                                                      \
     {"hidden_size", "d_model", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                                 \
     {"num_attention_heads", "n_head", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                          \
     {"num_hidden_layers", "n_layer", KEY_WHOLE, REQUIRED, 1, MAX_LAYERS},                          \
-    {"intermediate_size", "d_inner", KEY_WHOLE, REQUIRED, 1, 4 * MAX_WIDTH},                       \
     {"vocab_size", "vocab", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                                    \
     {"rms_norm_eps", "ln_eps", KEY_REAL, eps, 0, 1},                                               \
     {"tie_word_embeddings", "tied", KEY_FLAG, tied, 0, 1}
+#define LLAMA_KEYS(eps, tied)                                                                      \
+    LLAMA_KEYS_BUT_INNER(eps, tied),                                                               \
+    {"intermediate_size", "d_inner", KEY_WHOLE, REQUIRED, 1, 4 * MAX_WIDTH}
 /* clang-format on */
 
 #define LLAMA_FAMILY                                                                               \
@@ -42,6 +56,22 @@
 int import_put_heads(struct config_json *j, const char *variant, int kv_absent, int head_absent);
 /* All of a model that differs from llama in nothing else. */
 void import_put_llama(struct config_json *j, const char *variant, int kv_absent, int head_absent);
+
+/* A mixture of experts in place of the feed-forward network of `act`: so many, of which a token takes
+ * some (keys and the publisher's defaults), whose gates are divided by their sum or not. Keys that
+ * only say how it was trained are read. */
+struct experts {
+    const char *count, *taken;
+    int usual_count, usual_taken; /* REQUIRED = none */
+    bool norms;
+};
+void import_put_experts(struct config_json *j, const struct experts *x);
+/* Two names of their number. */
+extern const struct alias experts_aliases[];
+/* Windows in some layers only, as qwen2 has a switch for. */
+void import_refuse_some_windows(struct config_json *j);
+/* Keys of layers that would have no experts. */
+void import_refuse_dense_layers(struct config_json *j);
 
 /* One kind of attention in all layers. */
 void import_check_layer_types(struct config_json *j, const char *wanted);

@@ -11,10 +11,14 @@
 /* How the numbers of a tensor of ours lie in a published one that holds `parts` alike:
  *   ROWS     [parts * rows, columns], part after part
  *   COLUMNS  [columns, parts * rows], transposed, likewise; vectors as ROWS
- *   HEADS    [heads, parts, rows / heads, columns]
+ *   HEADS    [heads, parts, rows / heads, columns]; where parts differ, `before` says the rows of a
+ *            head before each, and `heads` how many heads there are
  *   STACK    rows of several tensors, one after the other, each with as many as it has
  *   JOIN     the other way round: of ours, `parts` published ones hold some rows each, one after the
  *            other; as many rows of the table say which
+ *   EXPERTS  of ours, each expert has a published one, whose number is the second '*'
+ *   FUSED    [experts, columns, parts * rows], transposed, the rows of all parts in turn; vectors
+ *            [experts, parts * rows]
  *   NOWHERE  in none: it is 0 */
 enum layout {
     LAYOUT_ROWS,
@@ -22,6 +26,8 @@ enum layout {
     LAYOUT_HEADS,
     LAYOUT_STACK,
     LAYOUT_JOIN,
+    LAYOUT_EXPERTS,
+    LAYOUT_FUSED,
     LAYOUT_NOWHERE
 };
 
@@ -37,6 +43,7 @@ struct tensor_row {
     int part, parts;                          /* parts 0 = 1 */
     /* STACK, JOIN: rows before part `part`; of all, if it is `parts`. */
     int64_t (*before)(const struct config *c, int part);
+    int (*heads)(const struct config *c);
     const char *also; /* another published name, where there is none of the first; NULL = none */
     bool taps;        /* [rows, 1, columns] */
     bool flat;        /* one row, without a dimension that says so */
@@ -45,6 +52,7 @@ struct tensor_row {
     const char *normed; /* rows pass this layer norm, where the config says so; NULL = none */
     bool plus_one;      /* its numbers are what is added to 1 */
     bool bare;          /* has no prefix */
+    bool bare_rest;     /* the published name is whole, whatever ours ends in */
     enum tie tie;
     const char *with;    /* the published name of what it is tied to */
     bool backwards;      /* in files without a prefix its rows stand in reverse order */
@@ -56,7 +64,7 @@ struct tensor_row {
 bool tensor_row_covers(const char *pattern, const char *name, int *layer, const char **rest);
 /* The name that `pattern` makes, with this prefix before it. */
 void tensor_row_name(char to[TENSOR_NAME], const char *pattern, const char *prefix, int layer,
-                     const char *rest);
+                     int expert, const char *rest);
 
 /* A key of config.json that is one of ours. */
 struct key_row {
@@ -91,14 +99,19 @@ struct model_type {
     X(gla)                                                                                         \
     X(gpt2)                                                                                        \
     X(gpt_neox)                                                                                    \
+    X(gpt_oss)                                                                                     \
     X(llama)                                                                                       \
     X(mamba2)                                                                                      \
     X(mistral)                                                                                     \
+    X(mixtral)                                                                                     \
     X(olmo2)                                                                                       \
     X(phi3)                                                                                        \
     X(qwen2)                                                                                       \
+    X(qwen2_moe)                                                                                   \
     X(qwen3)                                                                                       \
     X(qwen3_5_text)                                                                                \
+    X(qwen3_moe)                                                                                   \
+    X(qwen3_next)                                                                                  \
     X(rwkv7)                                                                                       \
     X(rwkv7_fla)                                                                                   \
     X(transfo_xl)
@@ -127,6 +140,7 @@ void import_put_ffn(struct config_json *j, const char *key, const char *absent,
 struct rotary {
     const char *base, *share; /* the family's own keys of the older one */
     double usual_share;       /* of a head that is rotated */
+    double usual_base;        /* 0 = 10000 */
     bool whole;               /* its program rotates whole heads only */
     const char *const *idle;  /* further keys, which say nothing of a text; NULL = none */
     int original;             /* tokens of the training where no key says it; 0 = the context */

@@ -3,7 +3,7 @@
  * Reading published models: one loop over our parameters, each found by its row. */
 #include "published.h"
 
-#include "model_type.h"
+#include "layout.h"
 #include "ties.h"
 #include "variants/base/gguf.h"
 #include "variants/base/printable.h"
@@ -147,7 +147,7 @@ static bool is_of(const struct tensor_row *row, const struct config *c, int laye
 struct piece {
     struct param w;
     const struct tensor_row *row;
-    int layer, of;          /* of so many pieces */
+    int layer, expert, of;  /* of so many pieces */
     char name[TENSOR_NAME]; /* published; "" = it has none */
 };
 
@@ -155,11 +155,12 @@ static void name_piece(struct piece *to, const struct published *p, const char *
 {
     const char *const prefix = to->row->bare ? "" : p->prefix;
 
+    rest = to->row->bare_rest ? "" : rest;
     to->name[0] = '\0';
     if (to->row->layout != LAYOUT_NOWHERE)
-        tensor_row_name(to->name, to->row->published, prefix, to->layer, rest);
+        tensor_row_name(to->name, to->row->published, prefix, to->layer, to->expert, rest);
     if (to->row->also && !shards_find(&p->shards, to->name))
-        tensor_row_name(to->name, to->row->also, prefix, to->layer, rest);
+        tensor_row_name(to->name, to->row->also, prefix, to->layer, to->expert, rest);
 }
 
 /* The nth piece of a tensor of ours. */
@@ -181,6 +182,14 @@ static struct piece piece_of(const struct published *p, const struct param *w, i
         to.w.n = (size_t)to.w.shape[0] * width;
         to.w.data = w->data ? w->data + (size_t)first * width : NULL;
     }
+    if (to.row->layout == LAYOUT_EXPERTS) {
+        to.of = w->shape[0];
+        to.expert = nth;
+        to.w.rank--;
+        memmove(to.w.shape, w->shape + 1, sizeof(*w->shape) * (size_t)to.w.rank);
+        to.w.n = w->n / (size_t)to.of;
+        to.w.data = w->data ? w->data + (size_t)nth * to.w.n : NULL;
+    }
     name_piece(&to, p, rest);
     return to;
 }
@@ -197,37 +206,6 @@ static void find_prefix(struct published *p)
 
 /* ---- shapes ------------------------------------------------------------------------------- */
 
-/* Of the published tensor. */
-static int parts_of(const struct tensor_row *row)
-{
-    return row->parts && row->layout != LAYOUT_JOIN ? row->parts : 1;
-}
-
-static bool is_turned(const struct published *p, const struct tensor_row *row)
-{
-    return row->layout == LAYOUT_COLUMNS && !p->form.upright;
-}
-
-/* The shape of the published tensor, from that of ours. */
-static int wanted_shape(const struct published *p, int64_t shape[TENSOR_RANK],
-                        const struct tensor_row *row, const struct param *w)
-{
-    const int64_t rows = row->layout == LAYOUT_STACK ? row->before(&p->config, row->parts)
-                                                     : (int64_t)w->shape[0] * parts_of(row);
-    const bool turned = w->rank == 2 && is_turned(p, row);
-
-    CHECK(w->rank == 1 || w->rank == 2);
-    shape[0] = turned ? w->shape[1] : rows;
-    shape[1] = turned ? rows : w->rank == 2 ? w->shape[1] : 0;
-    if (row->flat)
-        shape[0] = (int64_t)w->n;
-    if (!row->taps || w->rank == 1)
-        return row->flat ? 1 : w->rank;
-    shape[2] = shape[1];
-    shape[1] = 1;
-    return 3;
-}
-
 static void shape_text(char to[64], int rank, const int64_t *shape)
 {
     size_t n = (size_t)snprintf(to, 64, "[");
@@ -242,7 +220,7 @@ static enum status check_tensor(const struct published *p, const struct tensor *
 {
     int64_t want[TENSOR_RANK], is[TENSOR_RANK];
     char wanted[64], found[64];
-    const int rank = wanted_shape(p, want, row, w);
+    const int rank = layout_shape(p, want, row, w);
 
     for (int d = 0; d < t->rank; d++)
         is[d] = t->shape[d];
@@ -439,76 +417,6 @@ void published_close(struct published *p)
 
 /* ---- numbers ------------------------------------------------------------------------------ */
 
-/* Our rows from columns [first, first + rows) of the tensor, so many of its rows at once. */
-static enum status read_columns(const struct param *w, const struct tensor *t, int part, int parts)
-{
-    enum { AT_ONCE = 16 };
-    const size_t rows = (size_t)w->shape[0], columns = (size_t)w->shape[1];
-    const size_t all = rows * (size_t)parts, first = rows * (size_t)part;
-    float *const some = malloc(sizeof(*some) * AT_ONCE * rows);
-
-    if (!some)
-        return E_NOMEM;
-    for (size_t j = 0; j < columns; j += AT_ONCE) {
-        const size_t n = columns - j < AT_ONCE ? columns - j : AT_ONCE;
-        for (size_t k = 0; k < n; k++)
-            tensor_floats(some + k * rows, t, (j + k) * all + first, rows);
-        for (size_t i = 0; i < rows; i++)
-            for (size_t k = 0; k < n; k++)
-                w->data[i * columns + j + k] = some[k * rows + i];
-    }
-    free(some);
-    return OK;
-}
-
-static void read_heads(const struct param *w, const struct tensor *t, int part, int parts, int H)
-{
-    const size_t n = w->n / (size_t)H; /* numbers of a head */
-
-    for (size_t h = 0; h < (size_t)H; h++)
-        tensor_floats(w->data + h * n, t, (h * (size_t)parts + (size_t)part) * n, n);
-}
-
-static void read_backwards(const struct param *w, const struct tensor *t)
-{
-    const size_t rows = (size_t)w->shape[0], n = w->n / rows;
-
-    for (size_t i = 0; i < rows; i++)
-        tensor_floats(w->data + i * n, t, (rows - 1 - i) * n, n);
-}
-
-/* What the published tensor lacks is 0. */
-static void read_padded(const struct param *w, const struct tensor *t)
-{
-    const size_t columns = (size_t)w->shape[1], n = (size_t)t->shape[1];
-
-    memset(w->data, 0, w->n * sizeof(*w->data));
-    for (size_t i = 0; i < (size_t)t->shape[0]; i++)
-        tensor_floats(w->data + i * columns, t, i * n, n);
-}
-
-static enum status read_numbers(const struct published *p, const struct param *w,
-                                const struct tensor_row *row, const struct tensor *t)
-{
-    const int parts = parts_of(row);
-
-    if (is_turned(p, row) && w->rank == 2)
-        return read_columns(w, t, row->part, parts);
-    if (row->pads)
-        read_padded(w, t);
-    else if (row->backwards && !*p->prefix)
-        read_backwards(w, t);
-    else if (row->layout == LAYOUT_HEADS)
-        read_heads(w, t, row->part, parts, p->config.H);
-    else if (row->layout == LAYOUT_STACK)
-        tensor_floats(w->data, t,
-                      (size_t)row->before(&p->config, row->part) * (w->n / (size_t)w->shape[0]),
-                      w->n);
-    else
-        tensor_floats(w->data, t, row->layout == LAYOUT_JOIN ? 0 : w->n * (size_t)row->part, w->n);
-    return OK;
-}
-
 static bool all_finite(const struct param *w)
 {
     bool finite = true;
@@ -529,7 +437,7 @@ static enum status load_piece(const struct published *p, const struct piece *pie
         return OK;
     }
     const struct shard_tensor *const t = shards_find(&p->shards, name);
-    if (read_numbers(p, w, row, t->t) != OK)
+    if (layout_read(p, w, row, t->t) != OK)
         return fail(e, E_NOMEM, "checkpoint %s: no memory for tensor \"%s\"  -> free some", p->path,
                     name);
     shards_drop(t->in, t->t);

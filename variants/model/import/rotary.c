@@ -285,11 +285,10 @@ static void put_yarn(struct config_json *j, const struct spellings *s, double fa
                            "%s with beta_fast %g, beta_slow %g of %s  -> give more turns to the "
                            "fast ones",
                            j->family, fast, slow, s->name);
-    if (truncate && !json_is_true(truncate))
-        config_json_refuse(j,
-                           "%s with truncate of %s %s that is not true: not supported  -> use a "
-                           "model without it",
+    if (truncate && !json_is_boolean(truncate))
+        config_json_refuse(j, "%s with truncate of %s %s that is no flag  -> use true or false",
                            j->family, s->name, s->kind);
+    config_json_put(j, "rope_truncate", "%d", !json_is_false(truncate));
     config_json_put(j, "rope_beta_fast", "%.9g", fast);
     config_json_put(j, "rope_beta_slow", "%.9g", slow);
     config_json_put(j, "rope_mscale", "%.9g", yarn_magnitude(j, s, factor));
@@ -371,7 +370,8 @@ void import_put_rotary(struct config_json *j, const struct rotary *r, int head)
     struct spellings s;
 
     read_spellings(j, &s);
-    const double base = agreed(j, &s, BASE, r->base, 10000, MIN_BASE, MAX_BASE);
+    const double base =
+        agreed(j, &s, BASE, r->base, r->usual_base > 0 ? r->usual_base : 10000, MIN_BASE, MAX_BASE);
     const double share = agreed(j, &s, SHARE, r->share, r->usual_share, 0, 1);
     config_json_put(j, "scheme", "rope");
     config_json_put(j, "rope_base", "%.17g", base);

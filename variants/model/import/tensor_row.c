@@ -24,13 +24,17 @@ bool tensor_row_covers(const char *pattern, const char *name, int *layer, const 
 }
 
 void tensor_row_name(char to[TENSOR_NAME], const char *pattern, const char *prefix, int layer,
-                     const char *rest)
+                     int expert, const char *rest)
 {
-    const char *const star = strchr(pattern, '*');
-    const int before = star ? (int)(star - pattern) : (int)strlen(pattern);
+    int n = snprintf(to, TENSOR_NAME, "%s", prefix), number = layer;
 
-    if (star)
-        snprintf(to, TENSOR_NAME, "%s%.*s%d%s%s", prefix, before, pattern, layer, star + 1, rest);
-    else
-        snprintf(to, TENSOR_NAME, "%s%s%s", prefix, pattern, rest);
+    for (const char *at = pattern; *at && n < TENSOR_NAME; at++)
+        if (*at == '*') {
+            n += snprintf(to + n, (size_t)(TENSOR_NAME - n), "%d", number);
+            number = expert;
+        } else {
+            n += snprintf(to + n, (size_t)(TENSOR_NAME - n), "%c", *at);
+        }
+    if (n < TENSOR_NAME)
+        snprintf(to + n, (size_t)(TENSOR_NAME - n), "%s", rest);
 }

@@ -32,10 +32,10 @@ bool ties_find(const struct shard_tensor **first, const struct published *p, con
             !tensor_row_covers(row->published, row->bare ? name : name + skip, &layer, &rest) ||
             !is_tied(p, row, layer, rest))
             continue;
-        tensor_row_name(with, row->with, p->prefix, layer, rest);
+        tensor_row_name(with, row->with, p->prefix, layer, 0, rest);
         *first = shards_find(&p->shards, with);
         if (!*first) { /* one table for all clusters */
-            tensor_row_name(with, row->with, p->prefix, 0, rest);
+            tensor_row_name(with, row->with, p->prefix, 0, 0, rest);
             *first = shards_find(&p->shards, with);
         }
         return true;

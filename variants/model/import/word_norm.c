@@ -17,7 +17,7 @@ static bool is_normed(const struct published *p, const struct tensor_row *row)
 static struct shard_tensor *norm_of(const struct published *p, const struct tensor_row *row,
                                     int which, char name[TENSOR_NAME])
 {
-    tensor_row_name(name, row->normed, p->prefix, -1, which ? ".bias" : ".weight");
+    tensor_row_name(name, row->normed, p->prefix, -1, 0, which ? ".bias" : ".weight");
     return shards_find(&p->shards, name);
 }
 

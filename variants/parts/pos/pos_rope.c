@@ -39,6 +39,7 @@ struct rope {
     int pairs;
     int original;               /* tokens of the original context */
     float beta_fast, beta_slow; /* turns in it */
+    bool truncate;              /* yarn: the ramp begins and ends at whole pairs */
     float mscale;               /* of cosines and sines; 0 = by the factor */
     float low, high;            /* turns in the original context; llama3 */
     int scaled;                 /* which layers' frequencies are changed: enum scaled */
@@ -75,6 +76,9 @@ static const struct choice rope_choices[] = {
     ROW_REAL(struct rope, beta_slow, "rope_beta_slow", 0, 1 << 20,
              "turns in the original context, of frequencies that are divided", .absent = "1",
              .applies = is_yarn, SETTING),
+    ROW_FLAG(struct rope, truncate, "rope_truncate",
+             "1: the ramp between them begins and ends at whole pairs", .absent = "1",
+             .if_other = true, .applies = is_yarn, SETTING),
     ROW_REAL(struct rope, mscale, "rope_mscale", 0, 1 << 20,
              "of cosines and sines, 0 = by the factor", .absent = "0", .applies = has_mscale,
              SETTING),
@@ -98,6 +102,7 @@ static void rope_usual(const struct config *c, void *numbers)
                                             .original = 4096,
                                             .beta_fast = 32,
                                             .beta_slow = 1,
+                                            .truncate = true,
                                             .low = 1,
                                             .high = 4};
 }
@@ -173,6 +178,8 @@ static enum status rope_check(const struct config *c, struct err *e)
         !(rope_of(c)->beta_slow > 0 && rope_of(c)->beta_fast > rope_of(c)->beta_slow))
         return fail(e, E_USAGE, "rope: %g to %g turns  -> use more than 0, the fast ones more",
                     (double)rope_of(c)->beta_slow, (double)rope_of(c)->beta_fast);
+    if (!is_yarn(c) && !rope_of(c)->truncate)
+        return fail(e, E_USAGE, "rope: rope_truncate 0 without yarn, which has it  -> use 1");
     if (c->rope_scaling == ROPE_LLAMA3 &&
         !(rope_of(c)->low > 0 && rope_of(c)->high > rope_of(c)->low))
         return fail(e, E_USAGE, "rope: %g to %g turns  -> use more than 0, the high ones more",
@@ -190,8 +197,10 @@ static double pair_of(const struct config *c, double base, double turns)
 static double yarn_ramp(const struct config *c, double base, int f)
 {
     const struct rope *const r = rope_of(c);
-    const double lo = fmax(floor(pair_of(c, base, (double)r->beta_fast)), 0);
-    const double hi = fmin(ceil(pair_of(c, base, (double)r->beta_slow)), dim_of(c) - 1);
+    const double first = pair_of(c, base, (double)r->beta_fast);
+    const double last = pair_of(c, base, (double)r->beta_slow);
+    const double lo = fmax(r->truncate ? floor(first) : first, 0);
+    const double hi = fmin(r->truncate ? ceil(last) : last, dim_of(c) - 1);
 
     return fmin(fmax((f - lo) / (hi != lo ? hi - lo : 0.001), 0), 1);
 }

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Mixtures of experts of published models: mixtral (Jiang et al. 2024, arXiv:2401.04088), qwen2_moe
+ * (Yang et al. 2024, arXiv:2407.10671) with an expert that serves every token, times a gate, and
+ * qwen3_moe (2025, arXiv:2505.09388); and what their relatives share with them. */
+#include "llama.h"
+
+#include <string.h>
+
+const struct alias experts_aliases[] = {{"num_experts", "num_local_experts"}, {0}};
+
+void import_put_experts(struct config_json *j, const struct experts *x)
+{
+    const int count = config_json_whole(j, x->count, x->usual_count, 1, MAX_WIDTH);
+    const int taken = config_json_whole(j, x->taken, x->usual_taken, 1, MAX_WIDTH);
+    const char *const act = config_json_word(j, "hidden_act", "silu");
+    static const struct act_name acts[] = {{"silu", "swiglu"},
+                                           {"swish", "swiglu"},
+                                           {"gelu", "geglu"},
+                                           {"gelu_pytorch_tanh", "geglu_tanh"},
+                                           {0}};
+    const struct act_name *name = acts;
+
+    while (name->published && act && strcmp(name->published, act) != 0)
+        name++;
+    if (act && !name->published)
+        config_json_refuse(j, "%s with hidden_act %.40s: not supported  -> use silu", j->family,
+                           act);
+    if (j->st == OK && taken > count)
+        config_json_refuse(j, "%s with %s %d of %d  -> use at most that many", j->family, x->taken,
+                           taken, count);
+    config_json_put(j, "ffn", "moe");
+    config_json_put(j, "experts", "%d", count);
+    config_json_put(j, "moe_k", "%d", taken);
+    config_json_put(j, "moe_act", "%s", name->published ? name->ours : "swiglu");
+    config_json_put(j, "moe_norm", "%s", x->norms ? "always" : "never");
+    config_json_put(j, "aux_coef", "0"); /* what balanced them in training */
+    config_json_put(j, "ff_bias", "0");
+    config_json_at(j, "router_aux_loss_coef");
+    config_json_at(j, "output_router_logits");
+    config_json_at(j, "router_jitter_noise");
+}
+
+void import_refuse_dense_layers(struct config_json *j)
+{
+    const int step = config_json_whole(j, "decoder_sparse_step", 1, 1, MAX_LAYERS);
+
+    if (step != 1 || json_array_size(config_json_at(j, "mlp_only_layers")) > 0)
+        config_json_refuse(j,
+                           "%s with decoder_sparse_step or mlp_only_layers: layers without experts "
+                           "are not supported  -> use a model with experts in all",
+                           j->family);
+    config_json_at(j, "intermediate_size"); /* of such layers */
+}
+
+/* ---- mixtral ------------------------------------------------------------------------------ */
+
+/* clang-format off */
+#define NORMS_AND_EMBEDDING                                                                        \
+    {.ours = "embed", .published = "embed_tokens"},                                                \
+    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},                             \
+    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},                    \
+    {.ours = "final_ln", .published = "norm"},                                                     \
+    LLAMA_ATTENTION,                                                                               \
+    LLAMA_OUTPUT
+
+static const struct tensor_row mixtral_tensors[] = {
+    NORMS_AND_EMBEDDING,
+    EXPERTS_OF("layers.*.block_sparse_moe.", "w1", "w3", "w2"),
+    {0},
+};
+static const struct tensor_row qwen_tensors[] = {
+    NORMS_AND_EMBEDDING,
+    {.ours = "layers.*.attn.q_norm", .published = "layers.*.self_attn.q_norm"},
+    {.ours = "layers.*.attn.k_norm", .published = "layers.*.self_attn.k_norm"},
+    EXPERTS,
+    SHARED_EXPERT("shared_expert"),
+    {.ours = "layers.*.ff.shared_gate", .published = "layers.*.mlp.shared_expert_gate"},
+    {0},
+};
+static const struct tensor_row qwen2_tensors[] = {
+    {.ours = "layers.*.attn.o.bias", .layout = LAYOUT_NOWHERE},
+    NORMS_AND_EMBEDDING,
+    EXPERTS,
+    SHARED_EXPERT("shared_expert"),
+    {.ours = "layers.*.ff.shared_gate", .published = "layers.*.mlp.shared_expert_gate"},
+    {0},
+};
+/* clang-format on */
+
+static const struct key_row mixtral_keys[] = {LLAMA_KEYS(1e-5, 0), {0}};
+
+static void mixtral(struct config_json *j)
+{
+    enum { KV_HEADS = 8, BASE = 1000000 };
+    static const struct rotary rotary = {.base = "rope_theta",
+                                         .share = "partial_rotary_factor",
+                                         .usual_share = 1,
+                                         .usual_base = BASE,
+                                         .whole = true};
+    static const struct experts experts = {"num_experts", "num_experts_per_tok", 8, 2,
+                                           .norms = true};
+    const bool windows = config_json_at(j, "sliding_window");
+
+    import_put_rotary(j, &rotary, import_put_heads(j, "llama", KV_HEADS, 0));
+    config_json_put(j, "norm", "pre");
+    config_json_put(j, "attn_bias", "0");
+    if (windows)
+        config_json_put(j, "window", "%d",
+                        config_json_whole(j, "sliding_window", REQUIRED, 1, MAX_DISTANCE));
+    import_put_experts(j, &experts);
+}
+
+/* ---- qwen --------------------------------------------------------------------------------- */
+
+static const struct key_row qwen2_keys[] = {
+    LLAMA_KEYS_BUT_INNER(1e-6, 0),
+    {"moe_intermediate_size", "d_inner", KEY_WHOLE, 1408, 1, 4 * MAX_WIDTH},
+    {"shared_expert_intermediate_size", "moe_shared", KEY_WHOLE, 5632, 1, 4 * MAX_WIDTH},
+    {0},
+};
+static const struct key_row qwen3_keys[] = {
+    LLAMA_KEYS_BUT_INNER(1e-6, 0),
+    {"moe_intermediate_size", "d_inner", KEY_WHOLE, 768, 1, 4 * MAX_WIDTH},
+    {"attention_bias", "attn_bias", KEY_FLAG, 0, 0, 1},
+    {0},
+};
+
+static void qwen2_moe(struct config_json *j)
+{
+    enum { KV_HEADS = 16 };
+    const struct experts experts = {"num_experts", "num_experts_per_tok", 60, 4,
+                                    config_json_flag(j, "norm_topk_prob", false)};
+
+    import_refuse_some_windows(j);
+    import_refuse_dense_layers(j);
+    import_put_rotary(j, &llama_rotary, import_put_heads(j, "llama", KV_HEADS, 0));
+    config_json_put(j, "norm", "pre");
+    config_json_put(j, "attn_bias", "%d", config_json_flag(j, "qkv_bias", true));
+    import_put_experts(j, &experts);
+    config_json_put(j, "moe_shared_gate", "1");
+}
+
+static void qwen3_moe(struct config_json *j)
+{
+    enum { KV_HEADS = 4 };
+    const struct experts experts = {"num_experts", "num_experts_per_tok", 128, 8,
+                                    config_json_flag(j, "norm_topk_prob", false)};
+
+    import_refuse_some_windows(j);
+    import_refuse_dense_layers(j);
+    import_put_rotary(j, &llama_rotary, import_put_heads(j, "qknorm", KV_HEADS, 0));
+    config_json_put(j, "norm", "pre");
+    import_put_experts(j, &experts);
+    config_json_put(j, "qk_norm", "1");
+    config_json_put(j, "head_eps", "%.9g", config_json_real(j, "rms_norm_eps", 1e-6, 0, 1));
+}
+
+const struct model_type model_type_mixtral = {.name = "mixtral",
+                                              LLAMA_FAMILY,
+                                              .usual_context = 131072,
+                                              .aliases = experts_aliases,
+                                              .keys = mixtral_keys,
+                                              .tensors = mixtral_tensors,
+                                              .more = mixtral};
+const struct model_type model_type_qwen2_moe = {.name = "qwen2_moe",
+                                                LLAMA_FAMILY,
+                                                .usual_context = 32768,
+                                                .aliases = experts_aliases,
+                                                .keys = qwen2_keys,
+                                                .tensors = qwen2_tensors,
+                                                .more = qwen2_moe};
+const struct model_type model_type_qwen3_moe = {.name = "qwen3_moe",
+                                                LLAMA_FAMILY,
+                                                .usual_context = 32768,
+                                                .aliases = experts_aliases,
+                                                .keys = qwen3_keys,
+                                                .tensors = qwen_tensors,
+                                                .more = qwen3_moe};

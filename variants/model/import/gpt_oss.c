@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * gpt_oss (OpenAI 2025, arXiv:2508.10925): a sink in each head's softmax, windows in every other
+ * layer, biases everywhere, and experts of clamped gated units, whose router has a bias, too. */
+#include "llama.h"
+
+/* clang-format off */
+static const struct tensor_row tensors[] = {
+    {.ours = "embed", .published = "embed_tokens"},
+    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
+    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},
+    LLAMA_ATTENTION,
+    {.ours = "layers.*.attn.sink", .published = "layers.*.self_attn.sinks"},
+    {.ours = "layers.*.ff.router", .published = "layers.*.mlp.router"},
+#define EXPERT(name, rest, in, nth, of)                                                            \
+    {.ours = "layers.*.ff.e." name "." rest, .published = "layers.*.mlp.experts." in,              \
+     .layout = LAYOUT_FUSED, .part = nth, .parts = of, .bare_rest = true}
+    EXPERT("g", "weight", "gate_up_proj", 0, 2),
+    EXPERT("g", "bias", "gate_up_proj_bias", 0, 2),
+    EXPERT("1", "weight", "gate_up_proj", 1, 2),
+    EXPERT("1", "bias", "gate_up_proj_bias", 1, 2),
+    EXPERT("2", "weight", "down_proj", 0, 1),
+    EXPERT("2", "bias", "down_proj_bias", 0, 1),
+    {.ours = "final_ln", .published = "norm"},
+    LLAMA_OUTPUT,
+    {0},
+};
+/* clang-format on */
+
+static const struct key_row keys[] = {
+    LLAMA_KEYS(1e-5, 0),
+    {"attention_bias", "attn_bias", KEY_FLAG, 1, 0, 1},
+    {"swiglu_alpha", "moe_beta", KEY_REAL, 1.702, 1e-6, 1 << 20},
+    {"swiglu_limit", "moe_limit", KEY_REAL, 7, 1e-6, 1 << 20},
+    {0},
+};
+
+static const struct rotary rotary = {.base = "rope_theta",
+                                     .share = "partial_rotary_factor",
+                                     .usual_share = 1,
+                                     .usual_base = 150000,
+                                     .whole = true};
+
+/* What the publisher's program takes where a file says nothing. */
+static void put_usual_scaling(struct config_json *j)
+{
+    if (json_object_get(j->root, "rope_parameters") || json_object_get(j->root, "rope_scaling"))
+        return;
+    json_object_set_new(j->root, "rope_scaling",
+                        json_pack("{s:s, s:f, s:f, s:f, s:b, s:i}", "rope_type", "yarn", "factor",
+                                  32.0, "beta_fast", 32.0, "beta_slow", 1.0, "truncate", 0,
+                                  "original_max_position_embeddings", 4096));
+}
+
+static void more(struct config_json *j)
+{
+    enum { KV_HEADS = 8, HEAD = 64, WINDOW = 128, PERIOD = 2, TAKEN = 4 };
+    static const struct experts experts = {"num_experts", "num_experts_per_tok", 128, TAKEN,
+                                           .norms = true};
+    const int window = config_json_whole(j, "sliding_window", WINDOW, 1, MAX_DISTANCE);
+    const int taken = config_json_whole(j, "num_experts_per_tok", TAKEN, 1, MAX_WIDTH);
+    bool full[MAX_LAYERS] = {false};
+
+    put_usual_scaling(j);
+    import_put_rotary(j, &rotary, import_put_heads(j, "sink", KV_HEADS, HEAD));
+    import_put_layer_types(j, window, PERIOD, full);
+    config_json_put(j, "norm", "pre");
+    import_put_experts(j, &experts);
+    if (config_json_whole(j, "experts_per_token", taken, 1, MAX_WIDTH) != taken)
+        config_json_refuse(j,
+                           "%s with experts_per_token and another num_experts_per_tok  -> use "
+                           "one of them",
+                           j->family);
+    config_json_put(j, "sink", "1");
+    config_json_put(j, "ff_bias", "1");
+    config_json_put(j, "moe_act", "swiglu_clamped");
+    config_json_put(j, "router_bias", "1");
+}
+
+const struct model_type model_type_gpt_oss = {.name = "gpt_oss",
+                                              LLAMA_FAMILY,
+                                              .usual_context = 131072,
+                                              .aliases = experts_aliases,
+                                              .keys = keys,
+                                              .tensors = tensors,
+                                              .more = more};

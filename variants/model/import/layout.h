@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How the numbers of a tensor of ours lie in a published one, as its row says (enum layout). */
+#ifndef IMPORT_LAYOUT_H
+#define IMPORT_LAYOUT_H
+
+#include "model_type.h"
+#include "published.h"
+
+/* The shape of the published tensor of a row, from w, which is ours. Returns its rank. */
+int layout_shape(const struct published *p, int64_t shape[TENSOR_RANK],
+                 const struct tensor_row *row, const struct param *w);
+/* Widen the published tensor, of that shape, into w. E_NOMEM. */
+enum status layout_read(const struct published *p, const struct param *w,
+                        const struct tensor_row *row, const struct tensor *t);
+
+#endif
