@@ -81,7 +81,7 @@ enum status tokenizer_open(struct tokenizer **t, const char *dir, struct err *e)
         free(new);
         return fail(e, E_NOMEM, "no memory for a tokenizer");
     }
-    new->eos = new->unk = new->begin = -1;
+    new->eos = new->unk = new->begin = new->end = -1;
     enum status st = read_files(new, e);
     if (st == OK && !new->lists_words)
         st = tokenizer_read_front(new, e);

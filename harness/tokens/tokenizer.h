@@ -49,6 +49,18 @@ enum switched tokenizer_switched(const struct tokenizer *t);
  * a list of words; -1 = none. */
 int32_t tokenizer_begin(const struct tokenizer *t);
 
+enum { MAX_ENDS = 16 };
+struct ends {
+    int32_t id[MAX_ENDS];
+    int n;
+};
+/* The tokens that end a text of a model: eos_token_id of generation_config.json, else of
+ * config.json, in the folder `model` ("" = none), else in the tokenizer's; else the eos_token of
+ * the tokenizer. Of a GGUF file, the ends of a text, of a turn and of a message. A list of words has
+ * none: its <eos> is a line end. E_IO naming the file. */
+enum status tokenizer_ends(const struct tokenizer *t, const char *model, struct ends *out,
+                           struct err *e);
+
 /* Is it a list of words? */
 bool tokenizer_lists_words(const struct tokenizer *t);
 

@@ -15,7 +15,8 @@
 static const char *const tokenizer_files[] = {"tokenizer.json", "vocab.json", "merges.txt",
                                               "vocab.txt"};
 static const char *const beside_them[] = {"tokenizer_config.json", "special_tokens_map.json",
-                                          "added_tokens.json", PUBLISHED_CONFIG};
+                                          "added_tokens.json", "generation_config.json",
+                                          PUBLISHED_CONFIG};
 
 static enum status copy_file(const char *from, const char *to, const char *name, struct err *e)
 {

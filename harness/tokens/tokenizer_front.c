@@ -249,6 +249,8 @@ enum status tokenizer_read_front(struct tokenizer *t, struct err *e)
         if (st == OK)
             st = check_tokens(t, files[i], j, e);
         named = named || (st == OK && read_names(t, j));
+        if (st == OK && t->end < 0)
+            t->end = token_of(t, j, "eos_token");
         json_decref(j);
     }
     if (st == OK && !named && t->begin < 0 && tokenizer_has(t, "config.json")) {

@@ -58,6 +58,7 @@ struct tokenizer {
     int32_t prefix[MAX_PREFIX];
     int n_prefix;
     int32_t begin; /* see tokenizer_begin */
+    int32_t end;   /* its eos_token; -1 = none */
     enum switched switched;
 };
 

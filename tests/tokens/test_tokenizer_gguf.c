@@ -16,7 +16,7 @@ enum { TEXT = 8, U32 = 4, LIST = 9, I32 = 5, FLAG = 7 };
 /* What a file may lack or have otherwise. */
 struct said {
     const char *model, *pre;
-    bool merges, twice, front;
+    bool merges, twice, front; /* front: and the ends of a text and of a turn */
 };
 
 static void put_texts(struct made *m, const char *key, const char *const *texts, int n)
@@ -42,7 +42,7 @@ static struct made tiny_gguf(const struct said *s)
         tokens[259] = tokens[258];
     put(&m, "GGUF", 4);
     put_number(&m, 3, 4), put_number(&m, 0, 8);
-    put_number(&m, 4 + (uint64_t)s->merges + 2 * (uint64_t)s->front, 8);
+    put_number(&m, 4 + (uint64_t)s->merges + 4 * (uint64_t)s->front, 8);
     put_key(&m, KEY "model", TEXT), put_text(&m, s->model);
     put_key(&m, KEY "pre", TEXT), put_text(&m, s->pre);
     put_texts(&m, KEY "tokens", tokens, TOKENS);
@@ -54,6 +54,8 @@ static struct made tiny_gguf(const struct said *s)
     if (s->front) {
         put_key(&m, KEY "bos_token_id", U32), put_number(&m, 260, 4);
         put_key(&m, KEY "add_bos_token", FLAG), put_number(&m, 1, 1);
+        put_key(&m, KEY "eos_token_id", U32), put_number(&m, 260, 4);
+        put_key(&m, KEY "eot_token_id", U32), put_number(&m, 259, 4);
     }
     json_decref(vocab);
     return m;
@@ -105,7 +107,7 @@ Test(tokenizer_gguf, gives_the_ids_of_its_folder)
     tokenizer_close(of_file), tokenizer_close(of_folder);
 }
 
-Test(tokenizer_gguf, a_token_in_front)
+Test(tokenizer_gguf, a_token_in_front_and_ends)
 {
     const struct said s = {.model = "gpt2", .pre = "gpt-2", .merges = true, .front = true};
     const struct made m = tiny_gguf(&s);
@@ -119,6 +121,9 @@ Test(tokenizer_gguf, a_token_in_front)
     cr_assert_eq(tokenizer_open(&t, path, &e), OK, "%s", e.msg);
     const int32_t *const front = tokenizer_prefix(t, &n);
     cr_expect(n == 1 && front[0] == 260);
+    struct ends ends;
+    cr_assert_eq(tokenizer_ends(t, path, &ends, &e), OK, "%s", e.msg);
+    cr_expect(ends.n == 2 && ends.id[0] == 260 && ends.id[1] == 259);
     tokenizer_close(t);
 }
 

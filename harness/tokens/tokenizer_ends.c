@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What ends a text: the ids that a model's files name, which are a number or a list, and those of a
+ * GGUF file. */
+#include "tokenizer_json.h"
+
+#include "variants/base/gguf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum status put_end(const struct tokenizer *t, const char *file, const char *key,
+                           const json_t *id, struct ends *out, struct err *e)
+{
+    const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
+
+    if (value < 0 || value > INT32_MAX)
+        return tokenizer_fail(t, E_IO, e, "%s: %s is no token, nor a list of some  -> a whole file",
+                              file, key);
+    if (out->n == MAX_ENDS)
+        return tokenizer_fail(t, E_IO, e, "%s: more than %d ids of %s: not supported", file,
+                              MAX_ENDS, key);
+    out->id[out->n++] = (int32_t)value;
+    return OK;
+}
+
+/* Null is as absent. */
+static enum status put_ends(const struct tokenizer *t, const char *file, const json_t *j,
+                            const char *key, struct ends *out, struct err *e)
+{
+    const json_t *const value = json_object_get(j, key);
+    enum status st = OK;
+
+    if (!json_is_array(value))
+        return value && !json_is_null(value) ? put_end(t, file, key, value, out, e) : OK;
+    for (size_t i = 0; st == OK && i < json_array_size(value); i++)
+        st = put_end(t, file, key, json_array_get(value, i), out, e);
+    return st;
+}
+
+static enum status ends_of_folder(const struct tokenizer *t, struct ends *out, struct err *e)
+{
+    static const char *const files[] = {"generation_config.json", "config.json"};
+    enum status st = OK;
+
+    for (size_t i = 0; st == OK && out->n == 0 && i < ARRAY_LEN(files); i++) {
+        json_t *j = NULL;
+        if (!tokenizer_has(t, files[i]))
+            continue;
+        st = tokenizer_object(t, files[i], &j, e);
+        if (st == OK)
+            st = put_ends(t, files[i], j, "eos_token_id", out, e);
+        json_decref(j);
+    }
+    return st;
+}
+
+/* The end of a text, of a turn and of a message. */
+static enum status ends_of_gguf(const struct tokenizer *t, struct ends *out, struct err *e)
+{
+    static const char *const named[] = {"tokenizer.ggml.eos_token_id",
+                                        "tokenizer.ggml.eot_token_id",
+                                        "tokenizer.ggml.eom_token_id"};
+    struct safetensors file;
+    json_t *keys;
+    enum status st = gguf_open(&file, &keys, t->dir, e);
+
+    if (st != OK)
+        return st;
+    for (size_t i = 0; st == OK && i < ARRAY_LEN(named); i++)
+        st = put_ends(t, "its header", keys, named[i], out, e);
+    json_decref(keys);
+    safetensors_close(&file);
+    return st;
+}
+
+enum status tokenizer_ends(const struct tokenizer *t, const char *model, struct ends *out,
+                           struct err *e)
+{
+    const char *const places[] = {*model ? model : t->dir, t->dir};
+    enum status st = OK;
+
+    *out = (struct ends){.n = 0};
+    if (t->lists_words)
+        return OK;
+    for (size_t i = 0; st == OK && out->n == 0 && i < ARRAY_LEN(places); i++) {
+        struct tokenizer at = {.dir = strdup(places[i])};
+        NEED(at.dir);
+        st = gguf_is(at.dir) ? ends_of_gguf(&at, out, e) : ends_of_folder(&at, out, e);
+        free(at.dir);
+    }
+    if (st == OK && out->n == 0 && t->end >= 0)
+        out->id[out->n++] = t->end;
+    return st;
+}

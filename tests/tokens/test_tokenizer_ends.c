@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which tokens end a text, by the files of a model and of its tokenizer. */
+#include "tests/support/tiny_tokenizer.h"
+
+#include <criterion/criterion.h>
+#include <sys/stat.h>
+
+TestSuite(tokenizer_ends, .init = folder_make, .fini = folder_remove);
+
+static void put_or_remove(const char *name, const char *text)
+{
+    char path[FILE_PATH];
+
+    folder_path(path, name);
+    if (text)
+        tiny_put(name, text);
+    else
+        remove(path);
+}
+
+static struct tokenizer *open_tiny(void)
+{
+    json_t *const all = tiny_tokenizer();
+    struct tokenizer *t;
+    struct err e = {""};
+
+    if (unicode_ready(NULL) != OK)
+        cr_skip_test("utf8proc is not built in");
+    tiny_put_json("tokenizer.json", all);
+    json_decref(all);
+    cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
+    return t;
+}
+
+/* The first file that names some decides. */
+Test(tokenizer_ends, by_the_files_of_a_folder)
+{
+    static const struct {
+        const char *generation, *model, *config, *map;
+        struct ends want;
+    } cases[] = {
+        {NULL, NULL, NULL, NULL, {.n = 0}},
+        {"{\"eos_token_id\":7}", "{\"eos_token_id\":8}", NULL, NULL, {{7}, 1}},
+        {"{\"eos_token_id\":[260,3,999]}", NULL, NULL, NULL, {{260, 3, 999}, 3}},
+        {"{\"eos_token_id\":null}", "{\"eos_token_id\":8}", NULL, NULL, {{8}, 1}},
+        {"{}", "{\"eos_token_id\":[8,9]}", "{\"eos_token\":\"<|end|>\"}", NULL, {{8, 9}, 2}},
+        {"{}", "{}", "{\"eos_token\":\"<|end|>\"}", NULL, {{260}, 1}},
+        {NULL, NULL, "{\"bos_token\":\"<|end|>\"}", "{\"eos_token\":\"<|end|>\"}", {{260}, 1}},
+        {NULL, NULL, "{\"bos_token\":\"<|end|>\"}", NULL, {.n = 0}},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct err e = {""};
+        struct ends ends;
+        put_or_remove("generation_config.json", cases[i].generation);
+        put_or_remove("config.json", cases[i].model);
+        put_or_remove("tokenizer_config.json", cases[i].config);
+        put_or_remove("special_tokens_map.json", cases[i].map);
+        struct tokenizer *const t = open_tiny();
+        cr_assert_eq(tokenizer_ends(t, "", &ends, &e), OK, "%s", e.msg);
+        cr_expect_eq(ends.n, cases[i].want.n, "case %zu: %d", i, ends.n);
+        for (int k = 0; k < ends.n; k++)
+            cr_expect_eq(ends.id[k], cases[i].want.id[k], "case %zu: %d", i, ends.id[k]);
+        tokenizer_close(t);
+    }
+}
+
+/* A model's own folder stands before that of a tokenizer from elsewhere. */
+Test(tokenizer_ends, the_models_folder_first)
+{
+    char path[FILE_PATH];
+    struct err e = {""};
+    struct ends ends;
+
+    folder_path(path, "model");
+    cr_assert_eq(mkdir(path, 0777), 0);
+    tiny_put("generation_config.json", "{\"eos_token_id\":5}");
+    struct tokenizer *const t = open_tiny();
+    cr_assert_eq(tokenizer_ends(t, path, &ends, &e), OK, "%s", e.msg);
+    cr_expect(ends.n == 1 && ends.id[0] == 5);
+    tiny_put("model/config.json", "{\"eos_token_id\":6}");
+    cr_assert_eq(tokenizer_ends(t, path, &ends, &e), OK, "%s", e.msg);
+    cr_expect(ends.n == 1 && ends.id[0] == 6);
+    tokenizer_close(t);
+}
+
+Test(tokenizer_ends, a_list_of_words_has_none)
+{
+    char path[FILE_PATH];
+    struct tokenizer *t;
+    struct err e = {""};
+    struct ends ends;
+
+    folder_path(path, "words");
+    cr_assert_eq(mkdir(path, 0777), 0);
+    tiny_put("words/vocab.txt", "<eos>\n<unk>\na\n");
+    tiny_put("words/config.json", "{\"eos_token_id\":0}");
+    cr_assert_eq(tokenizer_open(&t, path, &e), OK, "%s", e.msg);
+    cr_assert_eq(tokenizer_ends(t, path, &ends, &e), OK, "%s", e.msg);
+    cr_expect_eq(ends.n, 0);
+    tokenizer_close(t);
+}
+
+Test(tokenizer_ends, what_is_refused)
+{
+    static const struct {
+        const char *text, *says;
+    } wrong[] = {
+        {"{\"eos_token_id\":\"<|end|>\"}", "eos_token_id is no token"},
+        {"{\"eos_token_id\":-1}", "eos_token_id is no token"},
+        {"{\"eos_token_id\":[1,2.5]}", "eos_token_id is no token"},
+        {"{\"eos_token_id\":4294967296}", "eos_token_id is no token"},
+        {"{\"eos_token_id\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}", "more than 16"},
+        {"[]", "no JSON object"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct err e = {""};
+        struct ends ends;
+        tiny_put("generation_config.json", wrong[i].text);
+        struct tokenizer *const t = open_tiny();
+        cr_expect_eq(tokenizer_ends(t, "", &ends, &e), E_IO, "%s", wrong[i].text);
+        cr_expect(strstr(e.msg, wrong[i].says) && strstr(e.msg, "generation_config.json"), "%s",
+                  e.msg);
+        tokenizer_close(t);
+    }
+}
