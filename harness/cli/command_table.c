@@ -132,14 +132,16 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         "generate", NULL, 0, "continue a text with a checkpoint",
         "Prints the prompt and what the model adds. --temperature 0 takes the likeliest token each "
         "time; above it tokens are drawn, the same ones for a seed. Models with caches or states "
-        "read each token once, others run their window again. The text is as long as --new-tokens: "
-        "no token ends it. A checkpoint that has learnt a task plays the episode of number --seed, "
+        "read each token once, others run their window again. A text ends "
+        "at --new-tokens, or where the model chooses a token that ends one. A checkpoint that has learnt a task plays the episode of number --seed, "
         "a line for each step: what it sees, what it does, what that pays.",
         {{"bench generate --ckpt xl.safetensors --prompt Once", "the likeliest continuation"},
          {"bench generate --ckpt SmolLM2-135M --prompt Once --temperature 1 --seed 7",
           "a drawn one, of a published model"},
          {"bench generate --ckpt xl.safetensors --prompt-file start.txt -q",
-          "of a file, and nothing but the text"}},
+          "of a file, and nothing but the text"},
+         {"bench generate --ckpt SmolLM2-135M --prompt Once --format json",
+          "for programs: with the ids of tokens and why it ended"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_IMPORT] = {

@@ -55,7 +55,7 @@ extern const char *const order_name[], *const cache_name[], *const isolate_name[
 extern const char *const huge_pages_name[], *const format_name[];
 
 enum { LAUNCHES_MOST = 32 };
-enum { OPTION_MAX = 160 }; /* room for the rows of the table */
+enum { OPTION_MAX = 192 }; /* room for the rows of the table */
 
 struct options {
     const char *command; /* "sweep" if none was written */
@@ -129,8 +129,9 @@ struct options {
     /* generate */
     const char *prompt, *prompt_file; /* NULL = the other one */
     int new_tokens, top_k;            /* top_k 0 = all */
-    int episodes;                     /* of a task */
-    double temperature, top_p;        /* temperature 0 = no chance */
+    bool ignore_eos;
+    int episodes;              /* of a task */
+    double temperature, top_p; /* temperature 0 = no chance */
 
     /* train */
     int steps, stop_at; /* stop_at 0 = at the end */

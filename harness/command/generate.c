@@ -3,6 +3,7 @@
  * bench generate: a prompt, continued by a checkpoint. */
 #include "harness/learn/generate.h"
 #include "commands.h"
+#include "generated_row.h"
 #include "harness/learn/play_score.h"
 #include "harness/util/signals.h"
 #include "harness/util/text.h"
@@ -27,7 +28,7 @@ static enum status check(const struct options *o, struct err *e)
             return fail(e, E_USAGE,
                         "--%s does nothing without chance  -> add --temperature 1, or leave it out",
                         of_chance[i]);
-    return OK;
+    return generated_check(o, e);
 }
 
 static enum status load(struct bytes *prompt, const struct options *o, struct err *e)
@@ -63,8 +64,8 @@ static void print(const struct bytes *text)
 
 static enum status check_episode(const struct options *o, struct err *e)
 {
-    static const char *const of_texts[] = {"prompt",      "prompt-file", "tokenizer", "new-tokens",
-                                           "temperature", "top-k",       "top-p"};
+    static const char *const of_texts[] = {"prompt",     "prompt-file", "tokenizer", "new-tokens",
+                                           "ignore-eos", "temperature", "top-k",     "top-p"};
 
     for (size_t i = 0; i < ARRAY_LEN(of_texts); i++)
         if (options_written(o, of_texts[i]))
@@ -73,7 +74,33 @@ static enum status check_episode(const struct options *o, struct err *e)
     return OK;
 }
 
-/* A line for each step. */
+/* A row for each step. */
+static enum status print_steps(const struct options *o, const struct played *p, struct err *e)
+{
+    static const struct text_table_column columns[] = {{.name = "step", .number = true},
+                                                       {.name = "sees", .number = true},
+                                                       {.name = "does", .number = true},
+                                                       {.name = "reward", .number = true}};
+    struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    enum status st = text_table_select(&s, &o->columns, e);
+
+    for (int i = 0; i < p->length && st == OK; i++) {
+        char step[16], sees[16], does[16], reward[32];
+        const char *const text[] = {step, sees, does, reward};
+        snprintf(step, sizeof(step), "%d", i);
+        snprintf(sees, sizeof(sees), "%d", (int)p->seen[i]);
+        snprintf(does, sizeof(does), "%d", (int)p->done[i]);
+        snprintf(reward, sizeof(reward), "%g", (double)p->rewards[i]);
+        st = text_table_add(&s, text, e);
+    }
+    if (st == OK) {
+        text_table_print(stdout, &s, generated_is_row(o) ? (enum format)o->format : FORMAT_TABLE);
+        st = file_flush(stdout, "standard output", e);
+    }
+    text_table_free(&s);
+    return st;
+}
+
 static int generate_episode(const struct options *o)
 {
     struct played p = {0};
@@ -82,12 +109,8 @@ static int generate_episode(const struct options *o)
 
     if (st == OK)
         st = play_episode(&p, o, &e);
-    if (st == OK) {
-        puts("step  sees  does  reward");
-        for (int i = 0; i < p.length; i++)
-            printf("%4d  %4d  %4d  %6g\n", i, (int)p.seen[i], (int)p.done[i], (double)p.rewards[i]);
-        st = file_flush(stdout, "standard output", &e);
-    }
+    if (st == OK)
+        st = print_steps(o, &p, &e);
     played_free(&p);
     return st == OK ? EXIT_FINE : report_error(st, &e);
 }
@@ -109,20 +132,24 @@ int cmd_generate(struct options *opt)
         st = load(&prompt, opt, &e);
     if (st == OK)
         st = generate_run(&made, opt, &prompt, &e);
-    if (st == OK) {
+    if (st == OK && generated_is_row(opt)) {
+        st = generated_print(opt, &prompt, &made, &e);
+    } else if (st == OK) {
         print(&prompt);
         print(&made.text);
         putchar('\n');
-        st = file_flush(stdout, "standard output", &e);
     }
+    if (st == OK)
+        st = file_flush(stdout, "standard output", &e);
     if (st == OK && !opt->quiet)
         text_line(stderr,
-                  "bench: prompt of %d tokens %.0f tok/s, %d new tokens %.0f tok/s, past: %s",
-                  made.prompt, made.prompt / made.prompt_ns * 1e9, made.tokens,
-                  (made.tokens - 1) / made.decode_ns * 1e9, made.how);
-    const bool stopped = st == OK && made.tokens < opt->new_tokens;
+                  "bench: prompt of %d tokens %.0f tok/s, %d new tokens %.0f tok/s%s, past: %s",
+                  made.prompt, generated_prompt_speed(&made), made.tokens, generated_speed(&made),
+                  made.ended == ENDED_TOKEN ? ", then the end of the text" : "", made.how);
+    const bool stopped = st == OK && made.ended == ENDED_SIGNAL;
     free(prompt.data);
     free(made.text.data);
+    free(made.ids);
     if (stopped)
         return signals_exit_code();
     return st == OK ? EXIT_FINE : report_error(st, &e);

@@ -25,6 +25,7 @@ struct generator {
     struct subject subject;
     struct tokenizer *tokenizer; /* NULL: tokens are bytes */
     struct ids ids;              /* the prompt, then what was chosen */
+    struct ends ends;            /* none where none is obeyed */
     struct engine engine;
     struct team team;
     struct lm lm;
@@ -80,7 +81,7 @@ static enum status read_prompt(struct generator *t, const struct weights *w,
     char folder[PUBLISHED_PATH] = "";
     const char *dir = t->o->tokenizer;
     int n;
-    enum status st = dir ? OK : weights_tokenizer(w, folder, e);
+    enum status st = weights_tokenizer(w, folder, e);
 
     if (st == OK && !dir && *folder)
         dir = folder;
@@ -97,6 +98,8 @@ static enum status read_prompt(struct generator *t, const struct weights *w,
                     t->o->ckpt, tokenizer_vocab(t->tokenizer), t->subject.config.V);
     const int32_t *const front = tokenizer_prefix(t->tokenizer, &n);
     st = add_ids(&t->ids, front, (size_t)n, e);
+    if (st == OK && !t->o->ignore_eos)
+        st = tokenizer_ends(t->tokenizer, folder, &t->ends, e);
     if (st == OK)
         st = tokenizer_encode(t->tokenizer, text->data, text->n, &t->ids, e);
     if (st == OK)
@@ -224,31 +227,54 @@ static void read_on(struct generator *t, size_t *at)
     lm_all(&t->lm, &t->engine, 1);
 }
 
+static bool ends_text(const struct generator *t, int32_t id)
+{
+    bool ends = false;
+
+    for (int i = 0; i < t->ends.n; i++)
+        ends = ends || t->ends.id[i] == id;
+    return ends;
+}
+
+/* The next token, from the logits behind all before it. */
+static enum status choose(struct generator *t, int nth, int32_t *id, struct err *e)
+{
+    *id = sampler_next(&t->sampler, t->lm.logits,
+                       rng_uniform(t->o->seed, rng_stream("generate"), (uint64_t)nth));
+    if (*id < 0)
+        return fail(e, E_IO,
+                    "checkpoint %s: logits of token %zu are not finite  -> use a model that did "
+                    "not diverge",
+                    t->o->ckpt, t->ids.n);
+    if (t->tokenizer && !ends_text(t, *id) && *id >= tokenizer_vocab(t->tokenizer))
+        return fail(e, E_IO,
+                    "checkpoint %s chose token %d, which its tokenizer lacks  -> give --top-k or "
+                    "another --tokenizer",
+                    t->o->ckpt, *id);
+    return OK;
+}
+
 static enum status choose_all(struct generator *t, struct generated *out, struct err *e)
 {
     const volatile int *const stop = signals_watch();
-    const uint64_t stream = rng_stream("generate");
     const int64_t start = clock_wall_ns();
     size_t at = 0;
+    int32_t id;
     enum status st = OK;
 
-    for (int i = 0; i < t->o->new_tokens && st == OK && !*stop; i++) {
+    while (st == OK && out->ended == ENDED_LENGTH && out->chosen < t->o->new_tokens) {
+        if (*stop) {
+            out->ended = ENDED_SIGNAL;
+            continue;
+        }
         read_on(t, &at);
-        if (i == 0)
+        if (out->chosen == 0)
             out->prompt_ns = (double)(clock_wall_ns() - start);
-        const int32_t id =
-            sampler_next(&t->sampler, t->lm.logits, rng_uniform(t->o->seed, stream, (uint64_t)i));
-        st = id < 0 ? fail(e, E_IO,
-                           "checkpoint %s: logits of token %zu are not finite  -> use a model that "
-                           "did not diverge",
-                           t->o->ckpt, t->ids.n)
-                    : add_ids(&t->ids, &id, 1, e);
-        if (st == OK && t->tokenizer && id >= tokenizer_vocab(t->tokenizer))
-            st = fail(e, E_IO,
-                      "checkpoint %s chose token %d, which its tokenizer lacks  -> give --top-k or "
-                      "another --tokenizer",
-                      t->o->ckpt, id);
-        out->tokens = i + 1;
+        st = choose(t, out->chosen++, &id, e);
+        if (st == OK && ends_text(t, id))
+            out->ended = ENDED_TOKEN;
+        else if (st == OK)
+            st = add_ids(&t->ids, &id, 1, e);
     }
     out->decode_ns = (double)(clock_wall_ns() - start) - out->prompt_ns;
     return st;
@@ -302,10 +328,11 @@ enum status generate_run(struct generated *out, const struct options *o, const s
     if (st == OK)
         st = text_behind(&t, (size_t)out->prompt, &out->text, e);
     out->how = mem_kind_name[t.kind];
+    out->tokens = (int)t.ids.n - out->prompt;
+    out->ids = t.ids.v;
     sampler_close(&t.sampler);
     lm_free(&t.lm);
     arena_release(&t.arena);
     tokenizer_close(t.tokenizer);
-    free(t.ids.v);
     return st;
 }

@@ -10,8 +10,15 @@
 
 struct generated {
     struct bytes text; /* what follows the prompt, malloc'ed */
+    int32_t *ids;      /* [prompt + tokens], malloc'ed */
     int prompt;        /* tokens of it, those in front of a text included */
-    int tokens;        /* chosen */
+    int tokens;        /* that follow */
+    int chosen;        /* these, and the one that ended the text */
+    enum ended {
+        ENDED_LENGTH, /* as long as was asked for */
+        ENDED_TOKEN,  /* one of tokenizer_ends, which is not part of the text */
+        ENDED_SIGNAL
+    } ended;
     double prompt_ns, decode_ns;
     const char *how; /* the past is kept: a name of mem_kind_name */
 };

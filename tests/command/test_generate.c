@@ -3,6 +3,7 @@
  * bench generate: the likeliest text is that of forward passes over all of it, whichever way the
  * past is kept; a seed repeats a drawn text; what has no meaning is refused. */
 #include "tests/support/program.h"
+#include "tests/support/tiny_tokenizer.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/model/lm.h"
 #include "variants/model/weights.h"
@@ -10,6 +11,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 TestSuite(generate, .init = folder_make, .fini = folder_remove, .timeout = 300);
 
@@ -126,6 +128,99 @@ Test(generate, a_seed_repeats_a_text)
     ran_free(&r);
 }
 
+/* Learn lines of "the cat" that end with <|end|>, which a file beside the tokenizer names. */
+static void train_with_an_end(void)
+{
+    json_t *const all = tiny_tokenizer();
+    char path[FILE_PATH];
+
+    if (unicode_ready(NULL) != OK)
+        cr_skip_test("utf8proc is not built in");
+    folder_path(path, "tiny");
+    cr_assert_eq(mkdir(path, 0777), 0);
+    tiny_put_json("tiny/tokenizer.json", all);
+    tiny_put("tiny/generation_config.json", "{\"eos_token_id\":[7,260]}");
+    json_decref(all);
+    struct ran r =
+        run_shell(folder, "for i in $(seq 300); do printf 'hehe the cat<|end|>'; done >t");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "train --variant llama --corpus t --tokenizer tiny --ckpt m --steps 60 "
+                          "--lr 0.01 --lr-warmup 5 --seq 32 --batch 2 --layers 1 --d-model 32 "
+                          "--heads 2 --threads 1 --pin none -q");
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+static json_t *row(const char *options)
+{
+    struct ran r = run_bench(folder,
+                             "generate --ckpt m --threads 1 --pin none -q --prompt 'hehe t' "
+                             "--new-tokens 12 --format json %s",
+                             options);
+    json_error_t why;
+
+    expect_exit(&r, 0);
+    json_t *const rows = json_loads(r.out.data, 0, &why), *const first = json_array_get(rows, 0);
+    cr_assert(json_is_object(first) && json_array_size(rows) == 1, "%s: %s", why.text, r.out.data);
+    json_incref(first);
+    json_decref(rows);
+    ran_free(&r);
+    return first;
+}
+
+static const char *text_at(const json_t *j, const char *key)
+{
+    return json_string_value(json_object_get(j, key));
+}
+
+/* The end is the next token behind the text, and not part of it. */
+Test(generate, a_token_ends_a_text)
+{
+    train_with_an_end();
+    json_t *const ended = row(""), *const on = row("--ignore-eos");
+    const char *const text = text_at(ended, "text");
+    const size_t n = json_array_size(json_object_get(ended, "new_ids"));
+
+    cr_expect_str_eq(text_at(ended, "ended"), "end_token");
+    cr_expect_str_eq(text_at(ended, "prompt"), "hehe t");
+    cr_expect_str_eq(text_at(ended, "model"), "m");
+    cr_expect(json_is_null(json_object_get(ended, "seed")));
+    cr_expect_eq(json_integer_value(json_object_get(ended, "new_tokens")), (json_int_t)n);
+    cr_expect(n > 0 && n < 12 && !strstr(text, "<|end|>"), "%zu: %s", n, text);
+    cr_expect_str_eq(text_at(on, "ended"), "length");
+    cr_expect_eq(json_array_size(json_object_get(on, "new_ids")), 12);
+    cr_expect_eq(json_integer_value(json_array_get(json_object_get(on, "new_ids"), n)), 260);
+    cr_expect(strncmp(text_at(on, "text"), text, strlen(text)) == 0 &&
+                  strncmp(text_at(on, "text") + strlen(text), "<|end|>", 7) == 0,
+              "%s, %s", text_at(on, "text"), text);
+    json_decref(ended);
+    json_decref(on);
+
+    struct ran r = run_bench(folder, "generate --ckpt m --threads 1 --pin none --prompt 'hehe t'");
+    expect_exit(&r, 0);
+    expect_said(&r, "then the end of the text");
+    ran_free(&r);
+    tiny_put("m.tokenizer/generation_config.json", "{\"eos_token_id\":7}");
+    json_t *const other = row("");
+    cr_expect_str_eq(text_at(other, "ended"), "length");
+    json_decref(other);
+}
+
+/* Bytes that are no UTF-8 stand as ids only. */
+Test(generate, a_row_of_bytes)
+{
+    train("xl");
+    struct ran r =
+        run_shell(folder, "printf 'she\\377' >p && \"$BENCH\" generate --ckpt m --threads 1 "
+                          "--pin none -q --prompt-file p --new-tokens 3 --temperature 1 "
+                          "--seed 9 --format jsonl --columns prompt,prompt_ids,seed,ended");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "{\"prompt\":\"she\xef\xbf\xbd\",\"prompt_ids\":[115,104,101,255],"
+                                 "\"seed\":9,\"ended\":\"length\"}\n");
+    ran_free(&r);
+}
+
 Test(generate, what_is_refused)
 {
     static const struct {
@@ -140,6 +235,9 @@ Test(generate, what_is_refused)
         {"generate --ckpt m --prompt a --seed 5", "--seed", 2},
         {"generate --ckpt m --prompt a --temperature 1 --top-k 257", "--top-k 257", 2},
         {"generate --ckpt m --prompt a --temperature 1 --top-p 0", "top-p", 2},
+        {"generate --ckpt m --prompt a --columns text", "--format json", 2},
+        {"generate --ckpt m --prompt a --format json --columns word", "word", 2},
+        {"generate --ckpt m --prompt a --format fom", "--format fom", 2},
         {"generate --ckpt no_such --prompt a", "no_such", 7},
         {"generate --ckpt m --prompt-file no_such", "no_such", 7},
         {"generate --ckpt $MODELS/xl.safetensors --prompt a", "symbol", 2},

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * See generated_row.h. */
+#include "generated_row.h"
+
+#include "harness/tokens/unicode.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PROMPT,
+    TEXT,
+    ENDED,
+    MODEL,
+    SEED,
+    PAST,
+    PROMPT_TOKENS,
+    NEW_TOKENS,
+    PROMPT_SPEED,
+    SPEED,
+    PROMPT_IDS,
+    IDS,
+    COLUMN_COUNT
+};
+/* Lists of ids are numbers: JSON has them without quotes. */
+static const struct text_table_column columns[COLUMN_COUNT] = {
+    [PROMPT] = {.name = "prompt"},
+    [TEXT] = {.name = "text"},
+    [ENDED] = {.name = "ended"},
+    [MODEL] = {.name = "model"},
+    [SEED] = {.name = "seed", .number = true},
+    [PAST] = {.name = "past"},
+    [PROMPT_TOKENS] = {.name = "prompt_tokens", .number = true},
+    [NEW_TOKENS] = {.name = "new_tokens", .number = true},
+    [PROMPT_SPEED] = {.name = "prompt_tokens_per_s", .number = true},
+    [SPEED] = {.name = "new_tokens_per_s", .number = true},
+    [PROMPT_IDS] = {.name = "prompt_ids", .number = true},
+    [IDS] = {.name = "new_ids", .number = true},
+};
+
+static const char *const ended_name[] = {
+    [ENDED_LENGTH] = "length", [ENDED_TOKEN] = "end_token", [ENDED_SIGNAL] = "signal"};
+
+bool generated_is_row(const struct options *o)
+{
+    return o->format != FORMAT_AUTO && o->format != FORMAT_TABLE;
+}
+
+enum status generated_check(const struct options *o, struct err *e)
+{
+    struct text_table s = {.column = columns, .columns = COLUMN_COUNT};
+
+    if (o->columns.n > 0 && !generated_is_row(o))
+        return fail(e, E_USAGE, "--columns chooses columns of a row  -> add --format json");
+    return text_table_select(&s, &o->columns, e);
+}
+
+static double speed(int tokens, double ns) { return tokens > 0 && ns > 0 ? tokens / ns * 1e9 : 0; }
+
+double generated_prompt_speed(const struct generated *made)
+{
+    return speed(made->prompt, made->prompt_ns);
+}
+
+/* The first is chosen from the logits of the prompt. */
+double generated_speed(const struct generated *made)
+{
+    return speed(made->chosen - 1, made->decode_ns);
+}
+
+static enum status clean(struct bytes *out, const struct bytes *text, struct err *e)
+{
+    char *const copy = malloc(text->n + 1);
+
+    NEED(copy);
+    for (size_t i = 0; i < text->n; i++)
+        copy[i] = text->data[i] ? text->data[i] : '\xff';
+    const enum status st = utf8_replace(out, copy, text->n, e);
+    free(copy);
+    return st;
+}
+
+static enum status list(struct bytes *out, const int32_t *ids, int n, struct err *e)
+{
+    FILE *const f = bytes_open(out, e);
+
+    if (!f)
+        return E_NOMEM;
+    putc('[', f);
+    for (int i = 0; i < n; i++)
+        fprintf(f, "%s%" PRId32, i ? "," : "", ids[i]);
+    putc(']', f);
+    return bytes_close(f, out, e);
+}
+
+static enum status print_row(const struct options *o, const char *const *text, struct err *e)
+{
+    struct text_table s = {.column = columns, .columns = COLUMN_COUNT};
+    enum status st = text_table_select(&s, &o->columns, e);
+
+    if (st == OK)
+        st = text_table_add(&s, text, e);
+    if (st == OK)
+        text_table_print(stdout, &s, (enum format)o->format);
+    text_table_free(&s);
+    return st;
+}
+
+enum status generated_print(const struct options *o, const struct bytes *prompt,
+                            const struct generated *made, struct err *e)
+{
+    struct bytes before = {0}, text = {0}, ids = {0}, new = {0};
+    char seed[24] = "", speeds[2][32] = {"", ""}, counts[2][16];
+    enum status st = clean(&before, prompt, e);
+
+    if (st == OK)
+        st = clean(&text, &made->text, e);
+    if (st == OK)
+        st = list(&ids, made->ids, made->prompt, e);
+    if (st == OK)
+        st = list(&new, made->ids + made->prompt, made->tokens, e);
+    if (o->temperature > 0)
+        snprintf(seed, sizeof(seed), "%" PRIu64, (uint64_t)o->seed);
+    snprintf(counts[0], sizeof(counts[0]), "%d", made->prompt);
+    snprintf(counts[1], sizeof(counts[1]), "%d", made->tokens);
+    if (generated_prompt_speed(made) > 0)
+        snprintf(speeds[0], sizeof(speeds[0]), "%.6g", generated_prompt_speed(made));
+    if (generated_speed(made) > 0)
+        snprintf(speeds[1], sizeof(speeds[1]), "%.6g", generated_speed(made));
+    if (st == OK)
+        st = print_row(o,
+                       (const char *const[COLUMN_COUNT]){[PROMPT] = before.data,
+                                                         [TEXT] = text.data,
+                                                         [ENDED] = ended_name[made->ended],
+                                                         [MODEL] = o->ckpt,
+                                                         [SEED] = seed,
+                                                         [PAST] = made->how,
+                                                         [PROMPT_TOKENS] = counts[0],
+                                                         [NEW_TOKENS] = counts[1],
+                                                         [PROMPT_SPEED] = speeds[0],
+                                                         [SPEED] = speeds[1],
+                                                         [PROMPT_IDS] = ids.data,
+                                                         [IDS] = new.data},
+                       e);
+    free(before.data);
+    free(text.data);
+    free(ids.data);
+    free(new.data);
+    return st;
+}
