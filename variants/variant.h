@@ -210,6 +210,15 @@ struct layer_list {
     double at[MAX_LAYER_LIST];
 };
 
+/* Some layers: ranges that do not touch, in order. */
+enum { MAX_LAYER_RANGES = 64 };
+struct layer_ranges {
+    int n;
+    struct layer_range {
+        short first, last;
+    } at[MAX_LAYER_RANGES];
+};
+
 struct variant {
     const char *name, *alias; /* alias may be NULL */
     const char *paper, *about;
@@ -401,6 +410,12 @@ struct config {
     int text_len; /* tokens of its text, where that is known; 0 = all it sees; no part of files */
     /* feed-forward */
     bool ffn_bias;
+    /* Layers without experts in a model with them (model/dense_layers.h). */
+    struct dense_layers {
+        struct layer_ranges layers;
+        int inner; /* 0 = F */
+        const struct ffn *ffn;
+    } dense;
     /* LocalRNN (sublayer_rnn.c); carry: windows reach into the segment before */
     int rnn_layers, rnn_window;
     enum rnn_cell_kind rnn_cell;

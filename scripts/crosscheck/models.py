@@ -88,11 +88,17 @@ FAMILIES = {
     "qwen2_moe.normed": ("Qwen2MoeConfig", dict(
         LLAMA, num_experts=4, num_experts_per_tok=3, moe_intermediate_size=12, qkv_bias=False,
         shared_expert_intermediate_size=8, norm_topk_prob=True)),
+    "qwen2_moe.sparse": ("Qwen2MoeConfig", dict(
+        LLAMA, num_hidden_layers=4, num_experts=5, num_experts_per_tok=2, moe_intermediate_size=10,
+        shared_expert_intermediate_size=8, decoder_sparse_step=2)),
     "qwen3_moe": ("Qwen3MoeConfig", dict(LLAMA, head_dim=12, num_experts=6, num_experts_per_tok=3,
                                          moe_intermediate_size=10)),
     "qwen3_moe.normed": ("Qwen3MoeConfig", dict(
         LLAMA, head_dim=8, num_experts=7, num_experts_per_tok=2, moe_intermediate_size=12,
         attention_bias=True, norm_topk_prob=True, tie_word_embeddings=True)),
+    "qwen3_moe.dense": ("Qwen3MoeConfig", dict(
+        LLAMA, num_hidden_layers=4, head_dim=8, num_experts=5, num_experts_per_tok=2,
+        moe_intermediate_size=12, mlp_only_layers=[0, 1, 3])),
     "qwen3_next": ("Qwen3NextConfig", dict(
         LLAMA, num_hidden_layers=4, head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4,
         linear_key_head_dim=6, linear_value_head_dim=10, num_experts=6, num_experts_per_tok=3,
@@ -102,6 +108,11 @@ FAMILIES = {
         linear_key_head_dim=4, linear_value_head_dim=8, num_experts=5, num_experts_per_tok=2,
         moe_intermediate_size=12, shared_expert_intermediate_size=8, norm_topk_prob=False,
         layer_types=["full_attention", "linear_attention"])),
+    "qwen3_next.dense": ("Qwen3NextConfig", dict(
+        LLAMA, num_hidden_layers=3, head_dim=16, linear_num_key_heads=3, linear_num_value_heads=3,
+        linear_key_head_dim=4, linear_value_head_dim=8, num_experts=5, num_experts_per_tok=2,
+        moe_intermediate_size=12, shared_expert_intermediate_size=8, mlp_only_layers=[2],
+        layer_types=["full_attention", "linear_attention", "full_attention"])),
     "gpt2": ("GPT2Config", dict(n_embd=32, n_layer=3, n_head=4, vocab_size=97, n_positions=64)),
     "gpt_neox": ("GPTNeoXConfig", dict(hidden_size=32, intermediate_size=44, num_hidden_layers=3,
                                        num_attention_heads=4, vocab_size=97)),

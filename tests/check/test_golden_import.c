@@ -41,6 +41,7 @@ static const char *const models[] = {
     "mixtral_window",
     "qwen2_moe",
     "qwen3_moe_normed",
+    "qwen3_moe_dense",
     "qwen3_next",
 };
 

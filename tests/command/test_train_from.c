@@ -95,6 +95,7 @@ Test(train_from, changes_what_it_is_told_to)
                                          "gpt_oss",
                                          "mixtral_window",
                                          "qwen2_moe",
+                                         "qwen3_moe_dense",
                                          "qwen3_next",
                                          "gla_wide",
                                          "gated_deltanet_grouped",

@@ -35,6 +35,11 @@ static bool model_of(struct config *c, int i)
         set_number(c, "moe_k", 1 + i % 2);
         set_number(c, "capacity", i % 3 ? 0 : 5);
         set_number(c, "aux_coef", 0.125);
+        set_choice(c, "dense_layers", i % 4 == 1 ? "0" : i % 4 == 2 ? "1" : "");
+        if (i % 4 == 2) {
+            set_number(c, "dense_inner", 9);
+            set_choice(c, "dense_ffn", "geglu");
+        }
     }
     c->max_seq = L;
     return true;

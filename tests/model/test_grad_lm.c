@@ -186,6 +186,23 @@ Test(grad_lm, is_the_derivative_of_normed_rows, .timeout = 300)
     expect_derivatives_somewhere(&c, 0);
 }
 
+/* Layers without experts before and after one that has them. */
+Test(grad_lm, is_the_derivative_of_dense_layers, .timeout = 300)
+{
+    struct config c = config_default(variant_find("llama"), 12, 4, 3, 7, 3, 11);
+
+    c.max_seq = 64;
+    c.ffn = &ffn_moe;
+    config_numbers_reset(&c);
+    set_choice(&c, "moe_act", "swiglu");
+    set_choice(&c, "moe_k", "2");
+    set_choice(&c, "aux_coef", "0.125");
+    set_choice(&c, "dense_layers", "0,2");
+    set_choice(&c, "dense_inner", "10");
+    set_choice(&c, "dense_ffn", "geglu");
+    expect_derivatives_somewhere(&c, 0);
+}
+
 /* Heads of queries and keys that serve several heads of values each. */
 Test(grad_lm, is_the_derivative_of_shared_keys, .timeout = 300)
 {

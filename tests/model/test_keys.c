@@ -165,7 +165,8 @@ static void other_value(char text[CHOICE_TEXT], const struct choice *row, const 
         "9",         "sf",   "sffs",    "window=3", "window=3;stride=2",
         "0,1,1",     "3,3",  "1.5,1.5", "nope",     "rope,nope",
         "2/3/4/0.5", "yarn", "none",    "both",     "2,0;5",
-        "1,0.5",     "0",    "max",     "trig",     "q8"};
+        "1,0.5",     "0",    "max",     "trig",     "q8",
+        "geglu"};
     const void *const at = (const char *)base + row->at;
 
     *text = '\0';
@@ -260,6 +261,9 @@ Test(keys, every_row_of_a_model)
             c.enc_layers = strcmp(row->name, "enc_layers") == 0;
             if (strcmp(row->name, "div_val") == 0 || strcmp(row->name, "tie_projs") == 0)
                 c.adaptive = (struct adaptive){.n = 2, .cut = {3, 6}, .div = 1};
+            if (strncmp(row->name, "dense_", strlen("dense_")) == 0 &&
+                strcmp(row->name, "dense_layers") != 0)
+                c.dense.layers = (struct layer_ranges){1, {{0, 0}}};
             if (row == &model_choices[CHOICE_act_dtype])
                 c.dtype = ELEM_Q8;
             n = has(&c, row) && config_check(&c, NULL) == OK ? change(&c, row, 0) : 0;

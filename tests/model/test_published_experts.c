@@ -8,8 +8,16 @@ TestSuite(published_experts, .init = folder_make, .fini = folder_remove, .timeou
 Test(published_experts, configs)
 {
     static const struct patch patches[] = {
-        {"qwen3_next", "{\"mlp_only_layers\":[0]}", "mlp_only_layers"},
-        {"qwen3_next", "{\"decoder_sparse_step\":2}", "decoder_sparse_step"},
+        {"qwen3_next", "{\"mlp_only_layers\":[0]}",
+         "\"model.layers.0.mlp.gate_proj.weight\" missing"},
+        {"qwen3_next", "{\"mlp_only_layers\":[9]}", "mlp_only_layers that it does not have"},
+        {"qwen3_next", "{\"mlp_only_layers\":0}", "mlp_only_layers is not a list"},
+        {"qwen3_next", "{\"decoder_sparse_step\":2}",
+         "\"model.layers.0.mlp.gate_proj.weight\" missing"},
+        {"qwen3_next", "{\"decoder_sparse_step\":0}", "decoder_sparse_step"},
+        {"qwen3_moe_dense", "{\"intermediate_size\":27}", "mlp.gate_proj.weight\" is"},
+        {"qwen3_moe_dense", "{\"mlp_only_layers\":[1,0,3,0],\"decoder_sparse_step\":1}", NULL},
+        {"qwen3_moe_dense", "{\"mlp_only_layers\":[0,1]}", "layers.3.mlp"},
         {"qwen3_next", "{\"num_experts\":7}", "tensor \"model.layers.0.mlp.gate.weight\" is"},
         {"qwen3_next", "{\"moe_intermediate_size\":11}", "experts.0."},
         {"qwen3_moe_normed", "{\"num_experts_per_tok\":8}", "num_experts_per_tok 8 of 7"},

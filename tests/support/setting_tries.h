@@ -30,6 +30,8 @@ static inline const char *setting_needs(const char *name)
         {"guide_token", "guide=1"},
         {"guide_symbol", "guide=1,guide_token=1"},
         {"moe_shared_gate", "moe_shared=3"},
+        {"dense_inner", "dense_layers=0"},
+        {"dense_ffn", "dense_layers=0"},
         {"moe_beta", "moe_act=swiglu_clamped"},
         {"moe_limit", "moe_act=swiglu_clamped"},
         {"route_groups", "moe_k=2"},

@@ -300,6 +300,9 @@ static void read_rows(struct reader *r, struct config *c)
     c->kv_heads = c->rel_rows = 0;
     for (int i = MODEL_SIZES; (row = model_key(i)); i++)
         read_row(r, row, c, c);
+    for (int i = MODEL_SIZES; (row = model_key(i)); i++)
+        if (row->if_other && row->applies) /* a later row may have made it count */
+            read_row(r, row, c, c);
     if (!c->lsra.split) /* other parts have a kernel of this name, too */
         c->lsra.kernel = 0;
     if (c->feedback.on && c->rel_k && c->pos == pos_find("none")) /* golden files */

@@ -4,6 +4,7 @@
 #include "adaptive.h"
 #include "choices.h"
 #include "config_depth.h"
+#include "dense_layers.h"
 #include "exclusions.h"
 #include "keys.h"
 #include "variants/model/attention/around.h"
@@ -218,6 +219,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .share_qk = v->share_qk,
         .ln_eps = v->norm_kind == NORM_UNBIASED ? 1e-6f : 1e-5f,
         .ffn_bias = !v->bare_ffn,
+        .dense = {.ffn = &ffn_swiglu},
         .cpe_kernel = 4,
         .sep_kernel = 7,
         .rnn_layers = v->rnn_layers,
@@ -477,8 +479,8 @@ static enum status check_part(const struct pos *p, const struct config *c, struc
 
 /* Checks of numbers, one after the other. */
 static enum status (*const checks[])(const struct config *c, struct err *e) = {
-    exclusions_check, check_part_numbers, check_layer_masks,  adaptive_check, check_streaming,
-    check_mixer,      check_ffn,          config_check_depth, check_order,
+    exclusions_check, check_part_numbers, check_layer_masks,  adaptive_check,     check_streaming,
+    check_mixer,      check_ffn,          dense_layers_check, config_check_depth, check_order,
 };
 
 enum status config_check(const struct config *c, struct err *e)

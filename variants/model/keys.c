@@ -4,6 +4,7 @@
 #include "keys.h"
 #include "adaptive.h"
 #include "choices.h"
+#include "dense_layers.h"
 #include "variants/model/sublayer/sublayer_list.h"
 #include "variants/parts/exclude.h"
 #include "variants/parts/latent.h"
@@ -325,6 +326,15 @@ static const struct choice others[] = {
     ROW_TEXT("seq", print_longest, parse_longest, NULL, .absent = "1"),
     ROW_FLAG(struct config, ffn_bias, "ff_bias", "1: the feed-forward network has biases",
              .scope = SCOPE_LAYER, .absent = "1", .skeleton = true, .applies = has_ffn, SETTING),
+    ROW_TEXT("dense_layers", dense_layers_print, dense_layers_parse,
+             "layers without experts, such as 0-2,5", .absent = "", .scope = SCOPE_MODEL,
+             .if_other = true, .applies = dense_layers_possible, SETTING),
+    ROW_INT(struct config, dense.inner, "dense_inner", 0, 4 * MAX_WIDTH,
+            "width of their feed-forward networks, 0 = that of an expert", .absent = "0",
+            .scope = SCOPE_MODEL, .if_other = true, .applies = dense_layers_possible, SETTING),
+    ROW_TEXT("dense_ffn", dense_ffn_print, dense_ffn_parse, "their feed-forward network",
+             .words = dense_ffn_name, .absent = "swiglu", .scope = SCOPE_MODEL, .if_other = true,
+             .applies = dense_layers_possible, SETTING),
     ROW_INT(struct config, rnn_layers, "rnn_layers", 0, MAX_RNNS, "LocalRNNs before an attention",
             .scope = SCOPE_LAYER, .absent = "0", .applies = has_rnn, SETTING),
     ROW_INT(struct config, rnn_window, "rnn_window", 1, 1 << 20, "tokens of a LocalRNN",

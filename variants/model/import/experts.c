@@ -5,14 +5,14 @@
  * qwen3_moe (2025, arXiv:2505.09388); and what their relatives share with them. */
 #include "llama.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const struct alias experts_aliases[] = {{"num_experts", "num_local_experts"}, {0}};
 
-void import_put_experts(struct config_json *j, const struct experts *x)
+/* Of experts, which feed-forward networks of gated units share with them. */
+static void put_act(struct config_json *j, const char *key)
 {
-    const int count = config_json_whole(j, x->count, x->usual_count, 1, MAX_WIDTH);
-    const int taken = config_json_whole(j, x->taken, x->usual_taken, 1, MAX_WIDTH);
     const char *const act = config_json_word(j, "hidden_act", "silu");
     static const struct act_name acts[] = {{"silu", "swiglu"},
                                            {"swish", "swiglu"},
@@ -26,13 +26,21 @@ void import_put_experts(struct config_json *j, const struct experts *x)
     if (act && !name->published)
         config_json_refuse(j, "%s with hidden_act %.40s: not supported  -> use silu", j->family,
                            act);
+    config_json_put(j, key, "%s", name->published ? name->ours : "swiglu");
+}
+
+void import_put_experts(struct config_json *j, const struct experts *x)
+{
+    const int count = config_json_whole(j, x->count, x->usual_count, 1, MAX_WIDTH);
+    const int taken = config_json_whole(j, x->taken, x->usual_taken, 1, MAX_WIDTH);
+
     if (j->st == OK && taken > count)
         config_json_refuse(j, "%s with %s %d of %d  -> use at most that many", j->family, x->taken,
                            taken, count);
     config_json_put(j, "ffn", "moe");
     config_json_put(j, "experts", "%d", count);
     config_json_put(j, "moe_k", "%d", taken);
-    config_json_put(j, "moe_act", "%s", name->published ? name->ours : "swiglu");
+    put_act(j, "moe_act");
     config_json_put(j, "moe_norm", "%s", x->norms ? "always" : "never");
     config_json_put(j, "aux_coef", "0"); /* what balanced them in training */
     config_json_put(j, "ff_bias", "0");
@@ -41,16 +49,58 @@ void import_put_experts(struct config_json *j, const struct experts *x)
     config_json_at(j, "router_jitter_noise");
 }
 
-void import_refuse_dense_layers(struct config_json *j)
+void import_put_dense_layers(struct config_json *j, const bool *dense, int usual_inner)
 {
-    const int step = config_json_whole(j, "decoder_sparse_step", 1, 1, MAX_LAYERS);
+    const int layers = config_json_whole(j, "num_hidden_layers", REQUIRED, 1, MAX_LAYERS);
+    const int inner = config_json_whole(j, "intermediate_size", usual_inner, 1, 4 * MAX_WIDTH);
+    char text[CHOICE_TEXT] = "";
+    size_t n = 0;
+    int ranges = 0;
 
-    if (step != 1 || json_array_size(config_json_at(j, "mlp_only_layers")) > 0)
+    for (int l = 0; l < layers; l++) {
+        const int first = l;
+        while (dense[l] && l + 1 < layers && dense[l + 1])
+            l++;
+        if (!dense[l])
+            continue;
+        if (++ranges <= MAX_LAYER_RANGES)
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%d-%d", n ? "," : "", first, l);
+    }
+    if (ranges > MAX_LAYER_RANGES)
         config_json_refuse(j,
-                           "%s with decoder_sparse_step or mlp_only_layers: layers without experts "
-                           "are not supported  -> use a model with experts in all",
-                           j->family);
-    config_json_at(j, "intermediate_size"); /* of such layers */
+                           "%s with layers without experts in %d places: not supported  -> use a "
+                           "model with up to %d",
+                           j->family, ranges, (int)MAX_LAYER_RANGES);
+    if (ranges == 0)
+        return;
+    config_json_put(j, "dense_layers", "%s", text);
+    config_json_put(j, "dense_inner", "%d", inner);
+    put_act(j, "dense_ffn");
+}
+
+void import_put_sparse_layers(struct config_json *j, int usual_inner)
+{
+    const int layers = config_json_whole(j, "num_hidden_layers", REQUIRED, 1, MAX_LAYERS);
+    const int step = config_json_whole(j, "decoder_sparse_step", 1, 1, MAX_LAYERS);
+    const json_t *const others = config_json_at(j, "mlp_only_layers");
+    bool dense[MAX_LAYERS] = {false};
+    const json_t *one;
+    size_t i;
+
+    for (int l = 0; l < layers; l++)
+        dense[l] = (l + 1) % step != 0;
+    if (others && !json_is_array(others))
+        config_json_refuse(j, "mlp_only_layers is not a list  -> use a published config");
+    json_array_foreach(others, i, one)
+    {
+        const json_int_t l = json_integer_value(one);
+        if (!json_is_integer(one) || l < 0 || l >= layers)
+            config_json_refuse(j, "%s with mlp_only_layers that it does not have  -> count from 0",
+                               j->family);
+        else
+            dense[l] = true;
+    }
+    import_put_dense_layers(j, dense, usual_inner);
 }
 
 /* ---- mixtral ------------------------------------------------------------------------------ */
@@ -76,6 +126,7 @@ static const struct tensor_row qwen_tensors[] = {
     EXPERTS,
     SHARED_EXPERT("shared_expert"),
     {.ours = "layers.*.ff.shared_gate", .published = "layers.*.mlp.shared_expert_gate"},
+    LLAMA_FEED_FORWARD,
     {0},
 };
 static const struct tensor_row qwen2_tensors[] = {
@@ -84,6 +135,7 @@ static const struct tensor_row qwen2_tensors[] = {
     EXPERTS,
     SHARED_EXPERT("shared_expert"),
     {.ours = "layers.*.ff.shared_gate", .published = "layers.*.mlp.shared_expert_gate"},
+    LLAMA_FEED_FORWARD,
     {0},
 };
 /* clang-format on */
@@ -128,12 +180,12 @@ static const struct key_row qwen3_keys[] = {
 
 static void qwen2_moe(struct config_json *j)
 {
-    enum { KV_HEADS = 16 };
+    enum { KV_HEADS = 16, INNER = 5632 };
     const struct experts experts = {"num_experts", "num_experts_per_tok", 60, 4,
                                     config_json_flag(j, "norm_topk_prob", false)};
 
     import_refuse_some_windows(j);
-    import_refuse_dense_layers(j);
+    import_put_sparse_layers(j, INNER);
     import_put_rotary(j, &llama_rotary, import_put_heads(j, "llama", KV_HEADS, 0));
     config_json_put(j, "norm", "pre");
     config_json_put(j, "attn_bias", "%d", config_json_flag(j, "qkv_bias", true));
@@ -143,12 +195,12 @@ static void qwen2_moe(struct config_json *j)
 
 static void qwen3_moe(struct config_json *j)
 {
-    enum { KV_HEADS = 4 };
+    enum { KV_HEADS = 4, INNER = 6144 };
     const struct experts experts = {"num_experts", "num_experts_per_tok", 128, 8,
                                     config_json_flag(j, "norm_topk_prob", false)};
 
     import_refuse_some_windows(j);
-    import_refuse_dense_layers(j);
+    import_put_sparse_layers(j, INNER);
     import_put_rotary(j, &llama_rotary, import_put_heads(j, "qknorm", KV_HEADS, 0));
     config_json_put(j, "norm", "pre");
     import_put_experts(j, &experts);

@@ -70,8 +70,11 @@ void import_put_experts(struct config_json *j, const struct experts *x);
 extern const struct alias experts_aliases[];
 /* Windows in some layers only, as qwen2 has a switch for. */
 void import_refuse_some_windows(struct config_json *j);
-/* Keys of layers that would have no experts. */
-void import_refuse_dense_layers(struct config_json *j);
+/* After its experts: dense[l] of MAX_LAYERS says which layers have a feed-forward network of
+ * intermediate_size (the publisher's default) in place of them. */
+void import_put_dense_layers(struct config_json *j, const bool *dense, int usual_inner);
+/* Likewise: those of mlp_only_layers, and all but every decoder_sparse_step-th. */
+void import_put_sparse_layers(struct config_json *j, int usual_inner);
 
 /* One kind of attention in all layers. */
 void import_check_layer_types(struct config_json *j, const char *wanted);

@@ -99,6 +99,7 @@ static const struct tensor_row next_tensors[] = {
     EXPERTS,
     SHARED_EXPERT("shared_expert"),
     {.ours = "layers.*.ff.shared_gate", .published = "layers.*.mlp.shared_expert_gate"},
+    LLAMA_FEED_FORWARD,
     {0},
 };
 /* clang-format on */
@@ -164,11 +165,11 @@ static void more(struct config_json *j)
 
 static void next(struct config_json *j)
 {
-    enum { KV_HEADS = 2, COUNT = 512, TAKEN = 10 };
+    enum { KV_HEADS = 2, COUNT = 512, TAKEN = 10, INNER = 5632 };
     const struct experts experts = {"num_experts", "num_experts_per_tok", COUNT, TAKEN,
                                     config_json_flag(j, "norm_topk_prob", true)};
 
-    import_refuse_dense_layers(j);
+    import_put_sparse_layers(j, INNER);
     put_layers(j, KV_HEADS);
     import_put_experts(j, &experts);
     config_json_put(j, "moe_shared_gate", "1");

@@ -10,6 +10,7 @@
 
 struct sublayers {
     int n;
+    struct config *of_dense;  /* of layers without experts: their feed-forward networks'; or NULL */
     struct config *of_layers; /* [2] of a stack: its mixers' and its attention's; else NULL */
     struct config *of_masks;  /* as attention with trained masks sees the model; NULL = none */
     struct config *of_many;   /* as attention with more heads sees it; NULL = none */

@@ -6,6 +6,7 @@
 #include "sublayer_skip.h"
 #include "variants/model/attention/around.h"
 #include "variants/model/attention/sublayer_lsra.h"
+#include "variants/model/dense_layers.h"
 #include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 
@@ -131,17 +132,19 @@ static const struct config *layer_config(const struct sublayers *s, const struct
         return s->of_masks;
     if (letter == SUB_MANY)
         return s->of_many;
+    if (letter_find(letter)->kind == &sublayer_ffn && dense_layers_has(c, layer))
+        return s->of_dense;
     return s->of_layers ? &s->of_layers[config_attends(c, layer)] : c;
 }
 
 static void begin(struct sublayers *s, int i, int layer, const struct config *model, char letter)
 {
-    const struct config *const c = layer_config(s, model, layer, letter);
     const struct letter *const what = letter_find(letter);
+    CHECK(what);
+    const struct config *const c = layer_config(s, model, layer, letter);
     const bool pools = letter == SUB_POOLED;
     int nth = 0;
 
-    CHECK(what);
     const struct sublayer_kind *const kind = kind_of(c, what);
     const int lazy = c->lazy_group > 1 ? layer % c->lazy_group : 0;
     for (int k = 0; k < i; k++)
@@ -285,7 +288,10 @@ static enum status make_room(struct sublayers *s, const struct config *c, int n,
     for (int attends = 0; s->of_layers && attends < 2; attends++)
         s->of_layers[attends] = config_of_layers(c, attends);
     const bool masks = strchr(c->subs, SUB_MASKED), many = strchr(c->subs, SUB_MANY);
-    const bool narrow = c->lsra.split;
+    const bool narrow = c->lsra.split, dense = dense_layers_any(c);
+    s->of_dense = dense ? calloc(1, sizeof(*s->of_dense)) : NULL;
+    if (s->of_dense)
+        *s->of_dense = config_of_dense(c);
     s->of_masks = masks ? calloc(1, sizeof(*s->of_masks)) : NULL;
     if (s->of_masks)
         *s->of_masks = config_of_masks(c);
@@ -296,7 +302,7 @@ static enum status make_room(struct sublayers *s, const struct config *c, int n,
     if (s->narrow)
         *s->narrow = lsra_attention(c);
     if (s->at && s->work && (s->of_layers || !c->stack.n) && (s->of_masks || !masks) &&
-        (s->of_many || !many) && (s->narrow || !narrow))
+        (s->of_many || !many) && (s->narrow || !narrow) && (s->of_dense || !dense))
         return OK;
     sublayers_free(s);
     return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
@@ -434,6 +440,7 @@ void sublayers_free(struct sublayers *s)
 {
     free(s->at);
     free(s->work);
+    free(s->of_dense);
     free(s->of_layers);
     free(s->of_masks);
     free(s->of_many);
