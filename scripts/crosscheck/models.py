@@ -30,6 +30,12 @@ PHI3_LONG = dict(LLAMA, hidden_size=32, pad_token_id=1, eos_token_id=2, bos_toke
                                       short_factor=[1.0, 1.1, 1.05, 1.3],
                                       long_factor=[1.0, 1.9, 4.75, 8.4]))
 
+DEEPSEEK = dict(LLAMA, num_key_value_heads=4, kv_lora_rank=10, qk_nope_head_dim=6,
+                qk_rope_head_dim=4, v_head_dim=5, n_shared_experts=2, moe_intermediate_size=9,
+                first_k_dense_replace=1)
+DEEPSEEK_YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16,
+                     rope_theta=10000.0)
+
 # family: class of the config, its values; several models of one family have a name after a dot.
 FAMILIES = {
     "llama": ("LlamaConfig", LLAMA),
@@ -113,6 +119,17 @@ FAMILIES = {
         linear_key_head_dim=4, linear_value_head_dim=8, num_experts=5, num_experts_per_tok=2,
         moe_intermediate_size=12, shared_expert_intermediate_size=8, mlp_only_layers=[2],
         layer_types=["full_attention", "linear_attention", "full_attention"])),
+    "deepseek_v2": ("DeepseekV2Config", dict(
+        DEEPSEEK, num_hidden_layers=3, q_lora_rank=14, topk_method="group_limited_greedy",
+        n_routed_experts=8, n_group=4, topk_group=2, num_experts_per_tok=3,
+        routed_scaling_factor=4.0, rope_parameters=dict(DEEPSEEK_YARN, mscale=1.0,
+                                                        mscale_all_dim=0.5))),
+    "deepseek_v2.lite": ("DeepseekV2Config", dict(
+        DEEPSEEK, q_lora_rank=None, n_routed_experts=6, num_experts_per_tok=2,
+        rope_parameters=dict(DEEPSEEK_YARN, mscale=0.707, mscale_all_dim=0.707))),
+    "deepseek_v2.plain": ("DeepseekV2Config", dict(
+        DEEPSEEK, q_lora_rank=None, n_routed_experts=5, num_experts_per_tok=1,
+        first_k_dense_replace=0, tie_word_embeddings=True)),
     "gpt2": ("GPT2Config", dict(n_embd=32, n_layer=3, n_head=4, vocab_size=97, n_positions=64)),
     "gpt_neox": ("GPTNeoXConfig", dict(hidden_size=32, intermediate_size=44, num_hidden_layers=3,
                                        num_attention_heads=4, vocab_size=97)),

@@ -42,6 +42,8 @@ static const char *const models[] = {
     "qwen2_moe",
     "qwen3_moe_normed",
     "qwen3_moe_dense",
+    "deepseek_v2",
+    "deepseek_v2_lite",
     "qwen3_next",
 };
 

@@ -96,6 +96,7 @@ Test(train_from, changes_what_it_is_told_to)
                                          "mixtral_window",
                                          "qwen2_moe",
                                          "qwen3_moe_dense",
+                                         "deepseek_v2",
                                          "qwen3_next",
                                          "gla_wide",
                                          "gated_deltanet_grouped",

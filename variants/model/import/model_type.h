@@ -93,6 +93,7 @@ struct model_type {
 
 /* In the order of messages. */
 #define MODEL_TYPES(X)                                                                             \
+    X(deepseek_v2)                                                                                 \
     X(gated_deltanet)                                                                              \
     X(gemma2)                                                                                      \
     X(gemma3_text)                                                                                 \
