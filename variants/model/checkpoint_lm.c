@@ -3,6 +3,7 @@
  * Which checkpoints are language models that can be scored: nothing in them is unread, they are
  * causal or fill in hidden tokens, and in what no option chooses they are as their variant. */
 #include "checkpoint.h"
+#include "keys.h"
 #include "lm.h"
 #include "variants/model/attention/around.h"
 
@@ -35,7 +36,7 @@ static enum status no_strange_keys(const struct safetensors *s, struct err *e)
 }
 
 /* Of what is around the core of attention, the key in which two models differ; NULL = none. Numbers
- * of parts may be the file's own. */
+ * and settings of parts may be the file's own. */
 static const char *around_differs(const struct config *a, const struct config *b)
 {
     for (enum part_slot s = SLOT_AROUND; s < SLOT_COUNT; s++) {
@@ -43,11 +44,17 @@ static const char *around_differs(const struct config *a, const struct config *b
         const struct choice *const first = numbers ? numbers->choices : NULL;
         if (first && !around_of(s)->training &&
             (around_has(a, s) != around_has(b, s) ||
-             (first->codec == CODEC_WORD &&
+             (first->codec == CODEC_WORD && !first->setting &&
               !choice_equal(first, config_numbers(a, s), config_numbers(b, s)))))
             return choice_key(first);
     }
     return NULL;
+}
+
+/* --set feature_map chooses among mixers. */
+static bool same_mixer(const struct config *a, const struct config *b)
+{
+    return a->mixer == b->mixer || (has_feature_map(a) && has_feature_map(b));
 }
 
 /* Rows are reported under the variant's name: in what no option chooses it is as the variant. */
@@ -56,22 +63,20 @@ static enum status as_its_variant(const struct safetensors *s, const struct conf
 {
     const struct config own = config_default(c->variant, c->D, c->H, c->dh, c->F, c->N, c->V);
     const char *const key = c->pos != own.pos                 ? "pos or scheme"
-                            : c->mixer != own.mixer           ? "mixer"
+                            : !same_mixer(c, &own)            ? "mixer"
                             : c->attn_extra != own.attn_extra ? "talking, persistent, span or sink"
                             : c->qkv_map != own.qkv_map       ? "dextra"
-                            : c->score_residual != own.score_residual ? "realformer"
-                            : around_differs(c, &own)                 ? around_differs(c, &own)
-                            : c->rnn_layers != own.rnn_layers         ? "rnn_layers"
-                            : (c->steps > 0) != (own.steps > 0)       ? "steps"
-                            : strcmp(c->order, own.order) != 0        ? "order"
-                            : strcmp(c->subs, own.subs) != 0          ? "subs"
-                            : c->transparent != own.transparent       ? "transparent"
-                            : c->recur != own.recur                   ? "recur"
-                            : c->feedback.on != own.feedback.on       ? "feedback"
-                            : (c->slots.n > 0) != (own.slots.n > 0)   ? "slots"
-                            : c->exit != own.exit                     ? "exit"
-                            : c->cond != own.cond                     ? "cond"
-                                                                      : NULL;
+                            : !c->score_residual != !own.score_residual ? "realformer"
+                            : around_differs(c, &own)                   ? around_differs(c, &own)
+                            : !c->rnn_layers != !own.rnn_layers         ? "rnn_layers"
+                            : (c->steps > 0) != (own.steps > 0)         ? "steps"
+                            : !*c->order != !*own.order                 ? "order"
+                            : c->transparent != own.transparent         ? "transparent"
+                            : c->feedback.on != own.feedback.on         ? "feedback"
+                            : (c->slots.n > 0) != (own.slots.n > 0)     ? "slots"
+                            : !c->exit != !own.exit                     ? "exit"
+                            : !c->cond != !own.cond                     ? "cond"
+                                                                        : NULL;
 
     return key ? safetensors_fail(s, e,
                                   "metadata %s is not that of variant %s  -> is it of another "

@@ -251,7 +251,7 @@ static int feature_map(const struct config *c)
     return i;
 }
 
-static bool has_map(const struct config *c) { return feature_map_name[feature_map(c)]; }
+bool has_feature_map(const struct config *c) { return feature_map_name[feature_map(c)]; }
 
 static void print_map(char text[CHOICE_TEXT], const void *config)
 {
@@ -298,7 +298,7 @@ static const struct choice others[] = {
         .absent = "sf", .scope = SCOPE_LAYER, .applies = has_subs, SETTING),
     /* Before the numbers of parts, which it resets. */
     ROW_TEXT("feature_map", print_map, parse_map, "random features of queries and keys",
-             .words = feature_map_name, .applies = has_map, .elsewhere = true, SETTING),
+             .words = feature_map_name, .applies = has_feature_map, .elsewhere = true, SETTING),
     ROW_INT(struct config, cpe_kernel, "cpe_kernel", 1, 1 << 12,
             "rows of the convolution at a layer's input", .scope = SCOPE_LAYER, .setting = true,
             .applies = has_cpe),

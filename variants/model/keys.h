@@ -13,6 +13,9 @@
 enum { MODEL_SIZES = 6 };
 const struct choice *model_key(int i);
 
+/* Does the setting feature_map choose the mixer of such a model? */
+bool has_feature_map(const struct config *c);
+
 /* The key that says whether a model has a second scheme: not 0 if it has. */
 struct extra_key {
     const char *key;
