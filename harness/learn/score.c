@@ -133,8 +133,8 @@ static enum status bind_all(struct stream *t, struct err *e)
                                : reruns        ? 0
                                                : max_int(0, t->M)};
     struct arena *a = &t->arena;
-    /* A state that decays has no length: it is carried, or dropped if no past was asked for. */
-    const bool none = reruns || t->pairs.target || (t->kind == MEM_STATE && t->M == 0);
+    /* A state has no length: it is carried, or dropped if no past was asked for. */
+    const bool none = reruns || t->pairs.target || (config_mem(&t->lm.c)->state && t->M == 0);
     const enum mem_kind kind = none ? MEM_NONE : t->kind;
     enum status st = lm_bind(&t->lm, &t->s->engine, kind, max, a, e);
 
@@ -363,9 +363,9 @@ static double synthetic_segment(const struct stream *t, size_t at, int n, struct
 
     for (int i = 0; i < n; i++) {
         const size_t target = at + (size_t)i + 1;
-        const size_t reach = t->lm.kind == MEM_STATE ? target
-                                                     : synthetic_reach(t->past > 0, t->lm.c.N,
-                                                                       max_int(0, t->M), t->L, i);
+        const size_t reach = lm_reaches_all(&t->lm) ? target
+                                                    : synthetic_reach(t->past > 0, t->lm.c.N,
+                                                                      max_int(0, t->M), t->L, i);
         const double nll =
             synthetic_nll(s, t->corpus.bytes, target, reach < target ? reach : target, memo);
         sum += nll;

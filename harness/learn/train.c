@@ -516,7 +516,7 @@ static double synthetic_floor(const struct trainer *t, size_t at, int n, struct 
     for (int i = 0; i < n; i++) {
         const size_t target = at + (size_t)i + 1;
         const size_t reach =
-            t->kind == MEM_STATE
+            lm_reaches_all(&t->valid_lm)
                 ? target
                 : synthetic_reach(t->past > 0, t->lm.c.N, max_int(t->past, t->M), t->L, i);
         const double nll =

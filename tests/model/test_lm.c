@@ -294,6 +294,55 @@ Test(lm, future_rows_are_never_read)
     model_close(&m), model_close(&n);
 }
 
+/* The logits at t of a text whose first segment is that of sequence `first`. */
+static float *after(const struct config *c, enum mem_kind kind, int L, int M, int t, int first,
+                    bool *all)
+{
+    struct model m;
+    float *const logits = calloc((size_t)(L * c->V), sizeof(*logits));
+
+    cr_assert_not_null(logits);
+    model_open(&m, c, "ref", 1, kind, (struct extent){1, L, M});
+    lm_build_tables(&m.lm, &m.g);
+    lm_forget(&m.lm);
+    for (int at = 0; at <= t; at += L) {
+        model_segment(&m, at ? 0 : first, 1, at, L, L);
+        lm_commit(&m.lm, L);
+    }
+    memcpy(logits, m.lm.logits, sizeof(float) * (size_t)(L * c->V));
+    *all = lm_reaches_all(&m.lm);
+    model_close(&m);
+    return logits;
+}
+
+/* Layer by layer rows of memory reach M further back, and a segment on the way. */
+Test(lm, what_is_out_of_reach_changes_nothing, .timeout = 120)
+{
+    enum { N = 2, M = 3, L = 4, OUT = 20 }; /* beyond N M + (N - 1) (L - 1) of the first segment */
+    static const enum mem_kind kinds[] = {MEM_HIDDEN, MEM_KV, MEM_STATE};
+    int near = 0, far = 0;
+
+    for (int v = 0; variants[v]; v++) {
+        struct config c = config_default(variants[v], 12, 3, 4, 17, N, 11);
+        c.max_seq = 64;
+        c.exit_window = 0; /* windows end where calls do */
+        for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+            bool all = false;
+            c.mem_len = M;
+            if (!c.causal || !mem_can(config_mem(&c), kinds[k]) || config_check(&c, NULL) != OK)
+                continue;
+            float *const one = after(&c, kinds[k], L, M, OUT, 0, &all);
+            float *const other = after(&c, kinds[k], L, M, OUT, 1, &all);
+            const bool same = memcmp(one, other, sizeof(float) * (size_t)(L * c.V)) == 0;
+            cr_expect(same || all, "%s, %s", variants[v]->name, mem_kind_name[kinds[k]]);
+            near += same;
+            far += !same;
+            free(one), free(other);
+        }
+    }
+    cr_expect(near > 20 && far > 10, "%d and %d", near, far);
+}
+
 /* ---- the output and the positions --------------------------------------------------------- */
 
 /* Overwrite the tensor `name`. */

@@ -8,6 +8,7 @@
  *   W_out   = E when tied
  *   logits <- cap tanh(logits / cap)                        with logit_cap (Gemma 2) */
 #include "lm.h"
+#include "variants/parts/mem.h"
 #include "variants/parts/norm.h"
 
 #include <stdlib.h>
@@ -306,6 +307,26 @@ enum status lm_zeros(struct lm *m, const struct engine *g, int B, struct err *e)
         for (int i = 0; i < s->n; i++)
             sublayer_remember(g, &s->at[i], &s->work[i], m->h, B, min_int(left, m->max.L));
     return OK;
+}
+
+/* Does it remember what attention to the newest M rows does not: states, rows of convolutions? */
+static bool remembers_more(const struct sublayer *s, const struct lm *m)
+{
+    const int M = m->max.M, rows = s->kind->keeps ? s->kind->keeps(&m->c, m->kind, M) : 0;
+    struct carried one;
+
+    return (s->kind->carries && s->kind->carries(s, 0, &one)) || rows > (s->kind->attends ? M : 0);
+}
+
+bool lm_reaches_all(const struct lm *m)
+{
+    const bool longer =
+        m->c.recur == RECUR_SAME || m->c.stream_sinks > 0 || compressive_of(&m->c)->rows > 0;
+    bool more = m->drive->memory || (longer && m->max.M > 0);
+
+    for (int i = 0; i < m->sublayers.n && !more; i++)
+        more = remembers_more(&m->sublayers.at[i], m);
+    return more && carries_past(m);
 }
 
 size_t lm_carried(const struct lm *m, int B)

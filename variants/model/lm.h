@@ -111,6 +111,10 @@ enum status lm_zeros(struct lm *m, const struct engine *g, int B, struct err *e)
 /* Models that carry their past: set the position of the next token, as commit and forget do. */
 void lm_seek(struct lm *m, int64_t position);
 
+/* May a bound model know any token before, by what it carries besides rows of the layer below? Such
+ * rows reach a memory further back in each layer. */
+bool lm_reaches_all(const struct lm *m);
+
 /* Numbers that a model carries for B sequences besides the memory of its sub-layers. */
 size_t lm_carried(const struct lm *m, int B);
 /* Of the last forward; n 0 before it, and where all positions run all layers. */
