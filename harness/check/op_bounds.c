@@ -19,7 +19,8 @@ static double number_of_b(const struct gemm *g, int p, int j)
 }
 
 /* Sums of blocks are exact; the product of the scales, and each step of the sum over blocks round
- * once, and the vectors' parts are added up in a few more steps. */
+ * once, and the vectors' parts are added up in a few more steps. A shift is a step more: its
+ * product with a row's scaled sum, which is rounded once. */
 static double quantised_bound(const struct gemm *g, double old, int i, int j)
 {
     enum { PARTS = 8 }; /* log2 of the lanes and chains, at most */
@@ -30,15 +31,19 @@ static double quantised_bound(const struct gemm *g, double old, int i, int j)
     for (int at = 0; at < blocks; at++) {
         struct q8_block a, b;
         const int p = at * Q8_BLOCK;
-        long products = 0;
+        long products = 0, all = 0;
         q8_round_row(&a, g->a + i * g->lda + p, g->k - p < Q8_BLOCK ? g->k - p : Q8_BLOCK);
         elem_block(g->elem, &b, row, at);
-        for (int e = 0; e < Q8_BLOCK; e++)
+        for (int e = 0; e < Q8_BLOCK; e++) {
             products += labs((long)a.q[e] * b.q[e]);
-        sum += fabs((double)a.scale * (double)b.scale) * (double)products;
+            all += labs((long)a.q[e]);
+        }
+        sum += fabs((double)a.scale) * (fabs((double)b.scale) * (double)products +
+                                        fabs((double)elem_shift(g->elem, row, at)) * (double)all);
     }
+    const int steps = g->elem == ELEM_Q4_1 ? 2 * blocks : blocks;
     return U *
-           ((blocks + 5 + PARTS) * fabs((double)g->alpha) * sum + 4 * fabs((double)g->beta * old));
+           ((steps + 5 + PARTS) * fabs((double)g->alpha) * sum + 4 * fabs((double)g->beta * old));
 }
 
 double product_bound(const struct gemm *g, double old, int i, int j)

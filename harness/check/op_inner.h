@@ -112,7 +112,7 @@ struct op_row {
 
 /* Rows of the table by file. */
 enum {
-    PRODUCT_ROWS = 9,
+    PRODUCT_ROWS = 11,
     SOFTMAX_ROWS = 4,
     NORM_ROWS = 2,
     ACT_ROWS = 4,

@@ -170,9 +170,17 @@ static void int8_q4_make(struct trial *t, int at)
     t->packs = at % 3 > 0;
 }
 
+static void int8_q4_1_make(struct trial *t, int at)
+{
+    narrow_make(t, at, ELEM_Q4_1);
+    t->a.gemm.quantises = true;
+    t->packs = at % 3 > 0;
+}
+
 static void bf16_make(struct trial *t, int at) { narrow_make(t, at, ELEM_BF16); }
 static void q8_make(struct trial *t, int at) { narrow_make(t, at, ELEM_Q8); }
 static void q4_make(struct trial *t, int at) { narrow_make(t, at, ELEM_Q4); }
+static void q4_1_make(struct trial *t, int at) { narrow_make(t, at, ELEM_Q4_1); }
 
 /* ---- with an activation ---------------------------------------------------------------------- */
 
@@ -368,6 +376,8 @@ const struct op_row op_products[PRODUCT_ROWS] = {
     NARROW_ROW("gemm_int8", ELEM_Q8, int8_make, 1.125),
     NARROW_ROW("gemm_q4", ELEM_Q4, q4_make, 0.625),
     NARROW_ROW("gemm_int8_q4", ELEM_Q4, int8_q4_make, 0.625),
+    NARROW_ROW("gemm_q4_1", ELEM_Q4_1, q4_1_make, 0.75),
+    NARROW_ROW("gemm_int8_q4_1", ELEM_Q4_1, int8_q4_1_make, 0.75),
     {.name = "gemm_act",
      .op = -1,
      .cases = N_SHAPES * ACT_MODES * PLACES,

@@ -76,7 +76,7 @@ ParameterizedTest(struct sizes *s, int8_x86, sums, .timeout = 240)
     rng_normal(b, n * k, 1, rng_stream("b"), 0, 1);
     rng_normal(old, m * n, 1, rng_stream("old"), 0, 1);
     for (size_t l = 0; l < ARRAY_LEN(levels) && cpu_isa_unmasked() >= ISA_AVX2; l++)
-        for (enum elem elem = ELEM_Q8; elem <= ELEM_Q4; elem++) {
+        for (enum elem elem = ELEM_Q8; elem < ELEM_COUNT; elem++) {
             cpu_limit(levels[l]);
             const struct engine g =
                 open_engine(cpu_isa() >= ISA_AVX512 ? "avx512" : "avx2", 1 + (s->m + s->n) % 2);

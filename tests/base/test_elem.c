@@ -4,6 +4,7 @@
  * 8-bit numbers within half a step, of 4-bit numbers as near as a search finds them. */
 #include "variants/base/elem.h"
 #include "variants/base/rng.h"
+#include "variants/base/safetensors.h"
 
 #include <criterion/criterion.h>
 #include <float.h>
@@ -274,6 +275,131 @@ Test(elem, q4_of_zeros_and_of_what_is_not_finite)
         cr_expect(got[i] == 0 && isnan(got[Q8_BLOCK + i]));
 }
 
+/* ---- q4_1 ------------------------------------------------------------------------------------ */
+
+static double squares_left_of(enum elem elem, const float *x, int n)
+{
+    struct q4_1_block block[4];
+    float got[4 * Q8_BLOCK];
+    double sum = 0;
+
+    elem_narrow(elem, block, x, n);
+    elem_widen(elem, got, block, 0, n);
+    for (int i = 0; i < n; i++)
+        sum += ((double)got[i] - (double)x[i]) * ((double)got[i] - (double)x[i]);
+    return sum;
+}
+
+/* By steps from the least number to the greatest. */
+static double squares_left_of_ends(const float *x, int n)
+{
+    double sum = 0;
+
+    for (int b = 0; b < n; b += Q8_BLOCK) {
+        const int end = b + Q8_BLOCK < n ? b + Q8_BLOCK : n;
+        double lo = (double)x[b], hi = lo;
+        for (int i = b; i < end; i++) {
+            lo = fmin(lo, (double)x[i]);
+            hi = fmax(hi, (double)x[i]);
+        }
+        const double step = (hi - lo) / 15;
+        for (int i = b; i < end && step > 0; i++) {
+            const double got = lo + step * rint(((double)x[i] - lo) / step);
+            sum += (got - (double)x[i]) * (got - (double)x[i]);
+        }
+    }
+    return sum;
+}
+
+/* Never farther than q4 or than steps between the ends, with or without a shift of the numbers:
+ * both are where the search begins. Scale, shift and the numbers they stand for are rounded to
+ * float, each by at most 2^-24 of a number. */
+Test(elem, q4_1_is_nearer_than_its_beginnings)
+{
+    static const int lengths[] = {1, 31, 32, 33, 100, 128};
+    float x[128];
+    double all = 0, all_q4 = 0, all_ends = 0;
+
+    for (int seed = 0; seed < 300; seed++) {
+        const int n = lengths[seed % 6];
+        const float deviation = ldexpf(1, seed % 40 - 20);
+        rng_normal(x, (size_t)n, (uint64_t)seed, 1, 0, deviation);
+        double squares = 0;
+        for (int i = 0; i < n; i++) {
+            x[i] += (float)(seed % 5) * deviation;
+            squares += (double)x[i] * (double)x[i];
+        }
+        const double left = squares_left_of(ELEM_Q4_1, x, n), q4 = squares_left(x, n);
+        const double ends = squares_left_of_ends(x, n), slack = squares * 0x1p-40;
+        cr_expect(left <= q4 * (1 + 1e-5) + slack, "%d: %g, %g", seed, left, q4);
+        cr_expect(left <= ends * (1 + 1e-5) + slack, "%d: %g, %g", seed, left, ends);
+        all += n >= 32 ? log(left) : 0;
+        all_q4 += n >= 32 ? log(q4) : 0;
+        all_ends += n >= 32 ? log(ends) : 0;
+    }
+    cr_expect_lt(all, all_q4 - 200);
+    cr_expect_lt(all, all_ends - 10);
+}
+
+static uint16_t random_half(uint64_t seed, int i)
+{
+    /* of any sign and fraction, from 2^-10 to 2^-3 */
+    const uint32_t bits = (uint32_t)(seed * 2654435761u + (uint32_t)i * 40503u);
+
+    return (uint16_t)((bits >> 31 << 15) | ((bits >> 8 & 7) + 5) << 10 | (bits >> 12 & 1023));
+}
+
+/* Blocks of GGUF stay what they are, whatever their scale and least number, of q from any to any. */
+Test(elem, blocks_of_gguf_stay_what_they_are)
+{
+    static const struct {
+        enum dtype from;
+        enum elem to;
+        int scales;
+    } kinds[] = {{DTYPE_Q4_1, ELEM_Q4_1, 2}, {DTYPE_Q4_0, ELEM_Q4, 1}, {DTYPE_Q8_0, ELEM_Q8, 1}};
+
+    for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
+        for (int seed = 0; seed < 2000; seed++) {
+            unsigned char bytes[4 + Q8_BLOCK];
+            struct q4_1_block block[2];
+            float x[Q8_BLOCK], got[Q8_BLOCK];
+            unsigned char *const q = bytes + 2 * kinds[k].scales;
+            for (int s = 0; s < kinds[k].scales; s++)
+                memcpy(bytes + 2 * s, &(uint16_t){random_half((uint64_t)seed, s)}, 2);
+            for (int i = 0; i < Q8_BLOCK; i++)
+                q[i] = (unsigned char)random_half((uint64_t)seed, 7 + i);
+            if (kinds[k].from == DTYPE_Q8_0)
+                q[seed % Q8_BLOCK] = 127, q[(seed + 1) % Q8_BLOCK] &= 127;
+            if (kinds[k].from == DTYPE_Q4_0)
+                q[seed % Q4_BYTES] &= 0xf0; /* -8, as its program always has */
+            for (int i = 0; kinds[k].from == DTYPE_Q8_0 && i < Q8_BLOCK; i++)
+                q[i] = q[i] == 128 ? 0 : q[i]; /* nor is there a -128 */
+            for (int i = 0; kinds[k].from == DTYPE_Q4_1 && seed % 2 && i < Q4_BYTES; i++)
+                q[i] = (unsigned char)((q[i] & 0x33) + 0x11 * (seed % 12)); /* few of 16 steps */
+            const struct tensor t = {.dtype = kinds[k].from, .n = Q8_BLOCK, .data = bytes};
+            tensor_floats(x, &t, 0, Q8_BLOCK);
+            elem_narrow(kinds[k].to, block, x, Q8_BLOCK);
+            elem_widen(kinds[k].to, got, block, 0, Q8_BLOCK);
+            for (int i = 0; i < Q8_BLOCK; i++)
+                cr_assert_eq(got[i], x[i], "%s, %d: %a for %a", elem_name[kinds[k].to], seed,
+                             (double)got[i], (double)x[i]);
+        }
+}
+
+Test(elem, q4_1_of_equal_numbers_and_of_what_is_not_finite)
+{
+    float x[3 * Q8_BLOCK] = {[3] = FLT_MIN / 2, [2 * Q8_BLOCK + 9] = INFINITY};
+    float got[3 * Q8_BLOCK];
+    struct q4_1_block block[3];
+
+    for (int i = Q8_BLOCK; i < 2 * Q8_BLOCK; i++)
+        x[i] = 0.1f;
+    elem_narrow(ELEM_Q4_1, block, x, 3 * Q8_BLOCK);
+    elem_widen(ELEM_Q4_1, got, block, 0, 3 * Q8_BLOCK);
+    for (int i = 0; i < Q8_BLOCK; i++)
+        cr_expect(got[i] == 0 && got[Q8_BLOCK + i] == 0.1f && isnan(got[2 * Q8_BLOCK + i]));
+}
+
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 Test(elem, rows_have_their_bytes)
@@ -285,4 +411,5 @@ Test(elem, rows_have_their_bytes)
     cr_expect_eq(elem_row_bytes(ELEM_Q8, 0), 0);
     cr_expect_eq(elem_row_bytes(ELEM_Q4, 32), 20);
     cr_expect_eq(elem_row_bytes(ELEM_Q4, 33), 40);
+    cr_expect_eq(elem_row_bytes(ELEM_Q4_1, 33), 48);
 }

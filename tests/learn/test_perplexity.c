@@ -102,8 +102,8 @@ Test(perplexity, columns_agree)
  * run goes on later. */
 Test(perplexity, types_are_compared_with_f32)
 {
-    static const char *const types[][2] = {{"f32", ""},  {"bf16", ""}, {"q8", ""},
-                                           {"q8", "q8"}, {"q4", ""},   {"q4", "q8"}};
+    static const char *const types[][2] = {{"f32", ""}, {"bf16", ""}, {"q8", ""},   {"q8", "q8"},
+                                           {"q4", ""},  {"q4", "q8"}, {"q4_1", ""}, {"q4_1", "q8"}};
     enum { TYPES = ARRAY_LEN(types) };
     char path[FILE_PATH];
 
@@ -111,9 +111,10 @@ Test(perplexity, types_are_compared_with_f32)
     folder_path(path, "text");
     FILE *f = fopen(path, "w");
     cr_assert(f && fputs("a small text to score", f) >= 0 && fclose(f) == 0);
-    struct ran r = run_bench(folder, "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
-                                     "-b ref --threads 1 --pin none --out r --dtype bf16,q8,q4 "
-                                     "--act-dtype f32,q8");
+    struct ran r =
+        run_bench(folder, "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
+                          "-b ref --threads 1 --pin none --out r --dtype bf16,q8,q4,q4_1 "
+                          "--act-dtype f32,q8");
     expect_exit(&r, 0);
     ran_free(&r);
     r = run_shell(folder, "mv r/2* run; head -n 3 run/perplexity.csv >cut; mv cut "
@@ -142,6 +143,8 @@ Test(perplexity, types_are_compared_with_f32)
     }
     cr_expect_lt(row[1].kl_nats, row[2].kl_nats, "bf16 rounds less than q8");
     cr_expect_lt(row[2].kl_nats, row[4].kl_nats, "and q8 less than q4");
+    cr_expect_lt(row[6].kl_nats, row[4].kl_nats, "q4_1 less than q4");
+    cr_expect_lt(row[2].kl_nats, row[6].kl_nats, "and more than q8");
     rows_free(&rows);
 }
 

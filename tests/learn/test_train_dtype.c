@@ -63,6 +63,7 @@ Test(train_dtype, types_that_cannot_be_trained)
         {"onednn", "bf16", "do not round both operands"},
         {"ref", "q8", "not trained in q8"},
         {"ref", "q4", "not trained in q4"},
+        {"ref", "q4_1", "not trained in q4_1"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {

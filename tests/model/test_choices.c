@@ -18,7 +18,7 @@ static const char *other_value(const struct choice *row, int n)
     } own[] = {
         {"halt_eps", {"0.25", "0.5"}},
         {"exit_tau", {"0.25", "1"}},
-        {"dtype", {"bf16", "q4"}},
+        {"dtype", {"bf16", "q4_1"}},
         {"kv_dtype", {"bf16", "q8"}},
         {"act_dtype", {"q8"}},
         {"exit_patience", {"3"}},

@@ -26,11 +26,11 @@ Test(job_dtype, weights_take_their_bytes)
 {
     enum { D = 40, F = 72, VECTORS = 4 * D + F + D }; /* two norms and both biases */
     static const size_t rows[ELEM_COUNT][2] = {
-        {4 * D, 4 * F}, {2 * D, 2 * F}, {36 * 2, 36 * 3}, {20 * 2, 20 * 3}};
+        {4 * D, 4 * F}, {2 * D, 2 * F}, {36 * 2, 36 * 3}, {20 * 2, 20 * 3}, {24 * 2, 24 * 3}};
     struct options o;
     struct plan p;
 
-    must_plan(&p, &o, "-w layer -V vanilla -b ref --dtype f32,bf16,q8,q4 " SMALL);
+    must_plan(&p, &o, "-w layer -V vanilla -b ref --dtype f32,bf16,q8,q4,q4_1 " SMALL);
     cr_assert_eq(p.n, ELEM_COUNT);
     for (int i = 0; i < p.n; i++) {
         struct job j;
@@ -142,7 +142,7 @@ ParameterizedTest(int *b, job_dtype, backends_agree, .timeout = 300)
     if (backend_usable(backends[*b], NULL) != OK)
         cr_skip_test("%s cannot run here", backends[*b]->name);
     snprintf(line, sizeof(line),
-             "-w attn,layer,segment -V all -b %s --dtype bf16,q8,q4 --act-dtype f32,q8 " SMALL,
+             "-w attn,layer,segment -V all -b %s --dtype bf16,q8,q4,q4_1 --act-dtype f32,q8 " SMALL,
              backends[*b]->name);
     must_plan(&p, &o, line);
     plan_drop_unsupported(&p);
@@ -184,6 +184,7 @@ Test(job_dtype, cases_that_have_no_such_weights)
         {"-w train -V xl -b ref --dtype q8 ",
          "unsupported: weights are not trained in 8 bits or 4"},
         {"-w attn -V vanilla -b ref --dtype q4 ", "unsupported: attention alone has no weights"},
+        {"-w attn -V vanilla -b ref --dtype q4_1 ", "unsupported: attention alone has no weights"},
         {"-w attn --phase fwd_bwd -V xl -b ref --dtype bf16 ",
          "unsupported: attention is trained in f32"},
     };

@@ -78,6 +78,7 @@ static const char *lacks(enum elem elem)
         [ELEM_BF16] = "cblas_sbgemm is not in the OpenBLAS that distributions build",
         [ELEM_Q8] = "OpenBLAS has no product with 8-bit weights",
         [ELEM_Q4] = "OpenBLAS has no product with 4-bit weights",
+        [ELEM_Q4_1] = "OpenBLAS has no product with 4-bit weights",
     };
 
     return why[elem];

@@ -6,7 +6,7 @@
 #include <float.h>
 #include <math.h>
 
-const char *const elem_name[ELEM_COUNT + 1] = {"f32", "bf16", "q8", "q4"};
+const char *const elem_name[ELEM_COUNT + 1] = {"f32", "bf16", "q8", "q4", "q4_1"};
 const char *const kv_elem_name[] = {"f32", "bf16", "q8", NULL};
 const char *const row_elem_name[ROW_ELEM_COUNT + 1] = {"f32", "q8"};
 
@@ -14,10 +14,15 @@ static int blocks(int n) { return (n + Q8_BLOCK - 1) / Q8_BLOCK; }
 
 size_t elem_row_bytes(enum elem elem, int n)
 {
-    return elem == ELEM_Q8     ? (size_t)blocks(n) * sizeof(struct q8_block)
-           : elem == ELEM_Q4   ? (size_t)blocks(n) * sizeof(struct q4_block)
-           : elem == ELEM_BF16 ? (size_t)n * sizeof(uint16_t)
-                               : (size_t)n * sizeof(float);
+    static const size_t each[ELEM_COUNT] = {
+        [ELEM_F32] = sizeof(float),
+        [ELEM_BF16] = sizeof(uint16_t),
+        [ELEM_Q8] = sizeof(struct q8_block),
+        [ELEM_Q4] = sizeof(struct q4_block),
+        [ELEM_Q4_1] = sizeof(struct q4_1_block),
+    };
+
+    return (size_t)(elem_in_blocks(elem) ? blocks(n) : n) * each[elem];
 }
 
 /* The scale of n numbers. One below the normal numbers would be flushed to zero by the kernels: it is
@@ -91,13 +96,122 @@ static float quantise4(int8_t best[Q8_BLOCK], const float *x, int n)
     return found;
 }
 
+static void put_q4(struct q4_block *to, float scale, const int8_t q[Q8_BLOCK])
+{
+    to->scale = scale;
+    for (int i = 0; i < Q4_BYTES; i++)
+        to->q[i] = (uint8_t)((q[i] + Q4_ZERO) | (q[i + Q4_BYTES] + Q4_ZERO) << 4);
+}
+
 static void quantise4_block(struct q4_block *to, const float *x, int n)
 {
     int8_t q[Q8_BLOCK];
+    const float scale = quantise4(q, x, n);
 
-    to->scale = quantise4(q, x, n);
-    for (int i = 0; i < Q4_BYTES; i++)
-        to->q[i] = (uint8_t)((q[i] + Q4_ZERO) | (q[i + Q4_BYTES] + Q4_ZERO) << 4);
+    put_q4(to, scale, q);
+}
+
+/* ---- q4_1 --------------------------------------------------------------------------------- */
+
+/* x = scale q + shift, as kernels read them: below the normal numbers is zero. */
+struct line {
+    float scale, shift;
+};
+static struct line line_of(double scale, double shift)
+{
+    return (struct line){fabs(scale) < (double)FLT_MIN ? 0 : (float)scale,
+                         fabs(shift) < (double)FLT_MIN ? 0 : (float)shift};
+}
+
+/* n numbers as the q that are nearest; returns the sum of squares that is left. */
+static double quantise_on(struct line l, int8_t q[Q8_BLOCK], const float *x, int n)
+{
+    double left = 0;
+
+    for (int i = 0; i < n; i++) {
+        const double from = (double)x[i] - (double)l.shift;
+        const double at = l.scale != 0 ? from / (double)l.scale : 0;
+        q[i] = (int8_t)lrint(fmax(-Q4_ZERO, fmin(Q4_ZERO - 1, at)));
+        const double off = from - (double)l.scale * q[i];
+        left += off * off;
+    }
+    return left;
+}
+
+/* The line of least squares for these q; that of before where they are all the same. */
+static struct line line_through(struct line before, const int8_t q[Q8_BLOCK], const float *x, int n)
+{
+    double sq = 0, sqq = 0, sx = 0, sxq = 0;
+
+    for (int i = 0; i < n; i++) {
+        sq += q[i];
+        sqq += (double)q[i] * q[i];
+        sx += (double)x[i];
+        sxq += (double)x[i] * q[i];
+    }
+    const double determinant = n * sqq - sq * sq;
+    if (!(determinant > 0))
+        return before;
+    const double scale = (n * sxq - sq * sx) / determinant;
+    return line_of(scale, (sx - scale * sq) / n);
+}
+
+/* What is left of n numbers by the best of some lines from `l` on, if that is less than *least. */
+static void try_from(struct line l, struct line *best, int8_t best_q[Q8_BLOCK], double *least,
+                     const float *x, int n)
+{
+    enum { TURNS = 5 };
+
+    for (int turn = 0; turn < TURNS; turn++) {
+        int8_t q[Q8_BLOCK] = {0};
+        const double left = quantise_on(l, q, x, n);
+        if (left < *least) {
+            *least = left;
+            *best = l;
+            memcpy(best_q, q, sizeof(q));
+        }
+        l = line_through(l, q, x, n);
+    }
+}
+
+/* Are the numbers from lo to hi some of `steps` + 1 ones as far from each other? Then q and *l are
+ * they, exactly. */
+static bool is_on_steps(int steps, double lo, double hi, struct line *l, int8_t q[Q8_BLOCK],
+                        const float *x, int n)
+{
+    const float scale = (float)((hi - lo) / steps);
+
+    *l = line_of((double)scale, lo + Q4_ZERO * (double)scale);
+    quantise_on(*l, q, x, n);
+    for (int i = 0; i < n; i++)
+        if (fmaf(l->scale, (float)q[i], l->shift) != x[i])
+            return false;
+    return true;
+}
+
+static void quantise4_1_block(struct q4_1_block *to, const float *x, int n)
+{
+    enum { STEPS = 15, MOST = 17 }; /* beyond 15, what is farthest out is cut */
+    int8_t q[Q8_BLOCK] = {0}, plain[Q8_BLOCK];
+    const float scale = quantise4(plain, x, n);
+    double lo = (double)x[0], hi = lo, least = INFINITY;
+    struct line best = {scale, 0};
+    bool found = isnan(scale);
+
+    for (int i = 1; i < n; i++) {
+        lo = fmin(lo, (double)x[i]);
+        hi = fmax(hi, (double)x[i]);
+    }
+    for (int steps = STEPS; !found && steps > 0; steps--)
+        found = is_on_steps(steps, lo, hi, &best, q, x, n);
+    for (int steps = STEPS; !found && steps <= MOST; steps++) {
+        const double step = (hi - lo) / steps;
+        try_from(line_of(step, (lo + hi + step) / 2), &best, q, &least, x, n);
+    }
+    if (!found)
+        try_from((struct line){scale, 0}, &best, q, &least, x, n);
+    put_q4(&to->of, best.scale, q);
+    to->shift = best.shift;
 }
 
 static void quantise_block(struct q8_block *to, const float *x, int n)
@@ -108,13 +222,12 @@ static void quantise_block(struct q8_block *to, const float *x, int n)
 
 void elem_block(enum elem elem, struct q8_block *to, const void *row, int b)
 {
-    const struct q4_block *const block = (const struct q4_block *)row + b;
-
     CHECK(elem_in_blocks(elem));
     if (elem == ELEM_Q8) {
         *to = ((const struct q8_block *)row)[b];
         return;
     }
+    const struct q4_block *const block = q4_at(elem, row, b);
     to->scale = block->scale;
     for (int i = 0; i < Q4_BYTES; i++) {
         to->q[i] = (int8_t)((block->q[i] & 15) - Q4_ZERO);
@@ -149,6 +262,9 @@ void elem_narrow(enum elem elem, void *row, const float *x, int n)
     for (int b = 0; elem == ELEM_Q4 && b < blocks(n); b++)
         quantise4_block((struct q4_block *)row + b, x + b * Q8_BLOCK,
                         min_int(Q8_BLOCK, n - b * Q8_BLOCK));
+    for (int b = 0; elem == ELEM_Q4_1 && b < blocks(n); b++)
+        quantise4_1_block((struct q4_1_block *)row + b, x + b * Q8_BLOCK,
+                          min_int(Q8_BLOCK, n - b * Q8_BLOCK));
 }
 
 void elem_widen(enum elem elem, float *x, const void *row, int first, int n)
@@ -160,9 +276,11 @@ void elem_widen(enum elem elem, float *x, const void *row, int first, int n)
         x[i] = bf16_float(half[first + i]);
     struct q8_block block;
     for (int i = 0; elem_in_blocks(elem) && i < n; i++) {
-        if (i == 0 || (first + i) % Q8_BLOCK == 0)
-            elem_block(elem, &block, row, (first + i) / Q8_BLOCK);
-        x[i] = block.scale * (float)block.q[(first + i) % Q8_BLOCK];
+        const int b = (first + i) / Q8_BLOCK, e = (first + i) % Q8_BLOCK;
+        if (i == 0 || e == 0)
+            elem_block(elem, &block, row, b);
+        x[i] = elem == ELEM_Q4_1 ? fmaf(block.scale, (float)block.q[e], elem_shift(elem, row, b))
+                                 : block.scale * (float)block.q[e];
     }
 }
 

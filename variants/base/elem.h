@@ -23,8 +23,18 @@
  *         so numbers that are a scale times such q already, as those of Q4_0 are, stay what they
  *         are but for the scale's last bits.
  *
- * The last block is filled up with zeros. The number that a q stands for is scale q, rounded to
- * float. Where a block holds what is not finite, its scale and thus all of its numbers are NaN. */
+ *   q4_1  as q4, plus a number of the block, the shift:
+ *
+ *           x = scale q + shift   rounded once
+ *
+ *         with scale and shift by least squares for the q that are nearest, which are taken anew
+ *         for these, a few times, from the least and the greatest number and from q4's scale on;
+ *         the best counts. Numbers that lie on 16 steps already, as those of Q4_1 do, stay exactly
+ *         what they are (Q4_1's least number is shift - 8 scale).
+ *
+ * The last block is filled up with zeros, of q4_1 with any numbers. The number that a q stands for
+ * is scale q, rounded to float. Where a block holds what is not finite, all of its numbers are
+ * NaN. */
 #ifndef ELEM_H
 #define ELEM_H
 
@@ -32,8 +42,8 @@
 
 #include <string.h>
 
-enum elem { ELEM_F32, ELEM_BF16, ELEM_Q8, ELEM_Q4, ELEM_COUNT };
-extern const char *const elem_name[ELEM_COUNT + 1]; /* "f32" "bf16" "q8" "q4" NULL */
+enum elem { ELEM_F32, ELEM_BF16, ELEM_Q8, ELEM_Q4, ELEM_Q4_1, ELEM_COUNT };
+extern const char *const elem_name[ELEM_COUNT + 1]; /* "f32" .. "q4_1" NULL */
 extern const char
     *const kv_elem_name[]; /* those that cached keys and values have, NULL at the end */
 
@@ -43,7 +53,7 @@ enum row_elem { ROWS_F32, ROWS_Q8, ROW_ELEM_COUNT };
 extern const char *const row_elem_name[ROW_ELEM_COUNT + 1]; /* "f32" "q8" NULL */
 
 /* Is it stored in blocks of 32 with a scale? */
-static inline bool elem_in_blocks(enum elem elem) { return elem == ELEM_Q8 || elem == ELEM_Q4; }
+static inline bool elem_in_blocks(enum elem elem) { return elem >= ELEM_Q8; }
 
 enum { Q8_BLOCK = 32 };
 struct q8_block {
@@ -58,6 +68,11 @@ struct q4_block {
     uint8_t q[Q4_BYTES];
 };
 _Static_assert(sizeof(struct q4_block) == sizeof(float) + Q4_BYTES, "no padding");
+struct q4_1_block {
+    struct q4_block of;
+    float shift;
+};
+_Static_assert(sizeof(struct q4_1_block) == 2 * sizeof(float) + Q4_BYTES, "no padding");
 
 size_t elem_row_bytes(enum elem elem, int n); /* of n numbers */
 
@@ -67,8 +82,19 @@ void elem_narrow(enum elem elem, void *row, const float *x, int n);
 /* Numbers [first, first + n) of such a row. */
 void elem_widen(enum elem elem, float *x, const void *row, int first, int n);
 
-/* Block b of a row that is stored in blocks, as integers and their scale. */
+/* Block b of a row that is stored in blocks, as integers and their scale, and what is added. */
 void elem_block(enum elem elem, struct q8_block *to, const void *row, int b);
+static inline float elem_shift(enum elem elem, const void *row, int b)
+{
+    return elem == ELEM_Q4_1 ? ((const struct q4_1_block *)row)[b].shift : 0;
+}
+
+/* Block b of a row of q4 or q4_1, without what is added. */
+static inline const struct q4_block *q4_at(enum elem elem, const void *row, int b)
+{
+    return elem == ELEM_Q4_1 ? &((const struct q4_1_block *)row)[b].of
+                             : (const struct q4_block *)row + b;
+}
 
 /* A row of n numbers that is rounded to q8 to be multiplied: in floats, as vectors do it,
  *   q = x (127 / max|x|) to nearest, ties to even */

@@ -162,7 +162,7 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       CORE, .words = kv_elem_name, .special = true, .applies = has_kv, .at_eval = true,             \
       .elsewhere = true)                                                                           \
     X(act_dtype, text, TEXT, act_dtype, "act-dtype", "LIST", "f32", "",                            \
-      "element type of rows that q8 and q4 weights multiply: f32, or q8 (rounded; integers are multiplied)", \
+      "element type of rows that q8, q4 and q4_1 weights multiply: f32, or q8 (rounded; integers are multiplied)", \
       "; empty where f32", CORE, .words = row_elem_name, .special = true,                          \
       .applies = has_blocks, .print = print_rows, .parse = parse_rows, .at_eval = true,            \
       .elsewhere = true)

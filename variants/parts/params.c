@@ -170,7 +170,7 @@ enum status params_hold(struct params *p, enum elem elem, enum row_elem rows,
         if ((elem == ELEM_BF16 || quantises) && w->chooses)
             return fail(e, E_UNSUPPORTED,
                         "unsupported in %s: %s chooses, and rounded rows choose otherwise  -> "
-                        "use --dtype f32, or q8 or q4 with --act-dtype f32",
+                        "use --dtype f32, or q8, q4 or q4_1 with --act-dtype f32",
                         elem_name[elem], w->name);
         if (elem != ELEM_F32 && is_weight(w) && !w->narrows && !w->wide)
             return fail(

@@ -96,12 +96,15 @@ static void add_quantised(struct block *x, const struct gemm *g, int p0, int n)
         for (int p = 0; p < n; p += Q8_BLOCK) {
             struct q8_block b;
             elem_block(g->elem, &b, row, (p0 + p) / Q8_BLOCK);
+            const double shift = (double)elem_shift(g->elem, row, (p0 + p) / Q8_BLOCK);
             for (int i = 0; i < x->rows; i++) {
                 const struct q8_block *const a = &rows[i][p / Q8_BLOCK];
-                int sum = 0;
-                for (int e = 0; e < Q8_BLOCK; e++)
+                int sum = 0, all = 0;
+                for (int e = 0; e < Q8_BLOCK; e++) {
                     sum += a->q[e] * b.q[e];
-                x->sum[i][j] += (double)a->scale * (double)b.scale * sum;
+                    all += a->q[e];
+                }
+                x->sum[i][j] += (double)a->scale * ((double)b.scale * sum + shift * all);
             }
         }
     }

@@ -10,7 +10,7 @@
  *
  * A lane of a vector holds PER_LANE numbers of k: one float, narrower numbers being widened; with
  * VEC_BF16, whose products are of bf16 alone, a pair; with VEC_INT8, whose products are of q8 with
- * q8, a pair, or with VEC_VNNI four, and after each block of 32 its scale. */
+ * q8, a pair, or with VEC_VNNI four, and after each block of 32 its scale and shift. */
 #include "lanes.h"
 #include "narrow.h"
 #include "tile.h"
@@ -93,7 +93,13 @@ VEC_INLINE void gemm_tile(int R, int C, const struct gemm *g, int k, float beta,
             for (const int end = min_int(row + ahead->c_rows, R); row < end; row++)
                 vprefetch_l1(c + row * g->ldc, C * VL);
         }
-        tile_steps(R, C, acc, min_int(every, k - p), a + p * R, b + p * NR, NR);
+#if defined(VEC_INT8)
+        tile_blocks(R, C, acc, min_int(every, k - p), a + p * R, b + p * NR, NR,
+                    g->elem == ELEM_Q4_1);
+#else
+        tile_mac(PER_LANE == 2, R, C, acc, min_int(every, k - p), a + p * R, 1, R, b + p * NR, NR,
+                 VL);
+#endif
     }
     UNROLL
     for (int r = 0; r < R; r++)

@@ -41,7 +41,14 @@ VEC_INLINE void dot_plain(enum elem E, int R, int C, vf acc[VL], const struct ge
         dot_step(E, R, C, acc, g, a, j, p, g->k - p);
 }
 
-/* Block by block: the sum of a block is multiplied by its scale. */
+/* Numbers [i, i + VL) of block b of row w of W, before the sum of a block is scaled. */
+VEC_INLINE vf dot_numbers(enum elem E, const void *w, int b, int i)
+{
+    return E == ELEM_Q4_1 ? vld_widened(E, w, b, i) : vld_of_block(E, w, b, i);
+}
+
+/* Block by block: the sum of a block is multiplied by its scale. Of q4_1 the weights are widened
+ * instead: one product more a vector, which all rows share, and no sums of rows. */
 VEC_INLINE void dot_blocks(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i,
                            int j)
 {
@@ -61,11 +68,11 @@ VEC_INLINE void dot_blocks(enum elem E, int R, int C, vf acc[VL], const struct g
             x[r][v] = vld_upto(a + r * g->lda + p + v * VL, max_int(0, g->k - p - v * VL), v0());
         UNROLL
         for (int c = 0; c < C; c++) {
-            const vf scale = v1(scale_of_block(E, w[c], b));
+            const vf scale = E == ELEM_Q4_1 ? v1(1) : v1(scale_of_block(E, w[c], b));
             vf sum[DOT_ROWS];
             UNROLL
             for (int v = 0; v < PARTS; v++) {
-                const vf q = vld_of_block(E, w[c], b, v * VL);
+                const vf q = dot_numbers(E, w[c], b, v * VL);
                 UNROLL
                 for (int r = 0; r < R; r++)
                     sum[r] = v ? vfma(x[r][v], q, sum[r]) : vmul(x[r][v], q);
@@ -114,12 +121,12 @@ VEC_INLINE void stream_plain(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], co
 VEC_INLINE void stream_block(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], int chain,
                              const struct gemm *g, const float *a, const void *w, int b, int left)
 {
-    const vf scale = v1(scale_of_block(E, w, b));
+    const vf scale = E == ELEM_Q4_1 ? v1(1) : v1(scale_of_block(E, w, b));
     vf sum[STREAM_ROWS];
 
     UNROLL
     for (int v = 0; v < Q8_BLOCK / VL; v++) {
-        const vf q = vld_of_block(E, w, b, v * VL);
+        const vf q = dot_numbers(E, w, b, v * VL);
         UNROLL
         for (int r = 0; r < R; r++) {
             const float *const at = a + r * g->lda + v * VL;
@@ -189,6 +196,8 @@ static void gemm_few(const struct fused *f, int j0, int j1)
         dots(ELEM_Q8, g, j0, j1);
     else if (g->elem == ELEM_Q4)
         dots(ELEM_Q4, g, j0, j1);
+    else if (g->elem == ELEM_Q4_1)
+        dots(ELEM_Q4_1, g, j0, j1);
     else
         dots(ELEM_F32, g, j0, j1);
     run_epilogue(f, 0, g->m, j0, j1);

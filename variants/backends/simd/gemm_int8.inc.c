@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Operands of products of rows of q8 with weights of q8 or q4, and products of few rows with a
+ * Operands of products of rows of q8 with weights in blocks, and products of few rows with a
  * weight W [n,k], which read W in place. Rows are rounded here, as q8_round_row does it, bit for
  * bit. */
 #include <float.h>
@@ -37,7 +37,8 @@ VEC_INLINE float round_block(vf to[BLOCK_VECTORS], const float *x, int n)
 #endif
 
 /* Rows [i, i+R) of a, columns [p, p+k), rounded: for each block the lanes of row after row, then
- * the scales of all rows, then with VEC_VNNI what their sums are less. */
+ * the scales of all rows, then with VEC_VNNI what their sums are less, else for shifts their scaled
+ * sums. */
 static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
 {
     for (int at = 0; at < k; at += Q8_BLOCK, dst += PER_BLOCK * R) {
@@ -50,6 +51,9 @@ static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
 #if defined(VEC_VNNI)
             const int32_t less = -weight_zero(g->elem) * vsum_pairs(pairs[0]);
             memcpy(scale + R + r, &less, sizeof(less));
+#else
+            scale[R + r] =
+                g->elem == ELEM_Q4_1 ? scale[r] * sum_of_block(dst + r * BLOCK_LANES) : 0;
 #endif
         }
     }
@@ -64,7 +68,7 @@ VEC_INLINE void dot_sums(enum elem E, int R, int C, vf acc[VL], const struct gem
     if (E == ELEM_Q8)
         dot_q8_sums(R, C, acc, g, i, j);
     else
-        nibble_sums(R, C, acc, g, i, j);
+        nibble_sums(E, R, C, acc, g, i, j);
 }
 
 VEC_INLINE void stream_sums(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], const struct gemm *g,
@@ -73,7 +77,7 @@ VEC_INLINE void stream_sums(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], con
     if (E == ELEM_Q8)
         stream_q8_sums(R, acc, g, j);
     else
-        nibble_stream_sums(R, acc, g, j);
+        nibble_stream_sums(E, R, acc, g, j);
 }
 
 #include "gemm_few.inc.c"
@@ -123,7 +127,9 @@ static void gemm_few(const struct fused *f, int j0, int j1)
     rounded.lda = units * (ptrdiff_t)((q8 ? sizeof(*a.q8) : sizeof(*a.q4)) / sizeof(float));
     if (q8)
         dots(ELEM_Q8, &rounded, j0, j1);
-    else
+    else if (f->g->elem == ELEM_Q4)
         dots(ELEM_Q4, &rounded, j0, j1);
+    else
+        dots(ELEM_Q4_1, &rounded, j0, j1);
     run_epilogue(f, 0, f->g->m, j0, j1);
 }

@@ -6,7 +6,7 @@
 VEC_INLINE vb weights_of(enum elem E, const void *w, int b)
 {
     return E == ELEM_Q8 ? vld_block(((const struct q8_block *)w)[b].q)
-                        : vld_block4(((const struct q4_block *)w)[b].q);
+                        : vld_block4(q4_at(E, w, b)->q);
 }
 
 /* A rounded block of a row. */
@@ -17,15 +17,27 @@ VEC_INLINE void put_block(float *to, const vf pairs[BLOCK_VECTORS])
         vst(to + h * VL, pairs[h]);
 }
 
-/* dst[p][i] = pair p of block i, then their scales; rows of dst are `step` apart. VL scales are
- * stored, too. */
+/* The sum of its numbers. */
+static float sum_of_block(const float *lanes)
+{
+    int16_t q[Q8_BLOCK];
+    int sum = 0;
+
+    memcpy(q, lanes, sizeof(q));
+    for (int e = 0; e < Q8_BLOCK; e++)
+        sum += q[e];
+    return (float)sum;
+}
+
+/* dst[p][i] = pair p of block i, then their scales and shifts; rows of dst are `step` apart. */
 VEC_INLINE void pack_blocks(float *dst, ptrdiff_t step, vf pairs[BLOCK_VECTORS][VL],
-                            const float scale[VL])
+                            const float scale[VL], const float shift[VL])
 {
     UNROLL
     for (int h = 0; h < BLOCK_VECTORS; h++)
         pack_pairs(dst + h * VL * step, step, pairs[h], VL);
     vst(dst + BLOCK_LANES * step, vld(scale));
+    vst(dst + (BLOCK_LANES + 1) * step, vld(shift));
 }
 
 /* Rows [p, p+k) of b, columns [j, j+n), into slivers of [lanes_for(k)][NR]. */
@@ -36,17 +48,18 @@ VEC_INLINE void pack_weights(enum elem E, float *dst, const struct gemm *g, int 
         float *to = dst + (ptrdiff_t)(s / NR * NR) * lanes_for(k) + s % NR;
         for (int at = 0; at < k; at += Q8_BLOCK, to += PER_BLOCK * NR) {
             vf pairs[BLOCK_VECTORS][VL];
-            float scale[VL] = {0};
+            float scale[VL] = {0}, shift[VL] = {0};
             for (int i = 0; i < VL; i++) {
                 const void *const w = narrow_row(g, j + min_int(s + i, n - 1));
                 vf row[BLOCK_VECTORS];
                 vblock_pairs(row, weights_of(E, w, (p + at) / Q8_BLOCK));
                 scale[i] = scale_of_block(E, w, (p + at) / Q8_BLOCK);
+                shift[i] = elem_shift(E, w, (p + at) / Q8_BLOCK);
                 UNROLL
                 for (int h = 0; h < BLOCK_VECTORS; h++)
                     pairs[h][i] = row[h];
             }
-            pack_blocks(to, NR, pairs, scale);
+            pack_blocks(to, NR, pairs, scale, shift);
         }
     }
 }
@@ -55,8 +68,10 @@ static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
 {
     if (g->elem == ELEM_Q8)
         pack_weights(ELEM_Q8, dst, g, p, k, j, n);
-    else
+    else if (g->elem == ELEM_Q4)
         pack_weights(ELEM_Q4, dst, g, p, k, j, n);
+    else
+        pack_weights(ELEM_Q4_1, dst, g, p, k, j, n);
 }
 
 /* ---- few rows ----------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@ VEC_INLINE void put_block(float *to, const vf pairs[BLOCK_VECTORS])
     vst_int8((int8_t *)(void *)to, pairs[0]);
 }
 
-/* A block as quads of unsigned weights, NR floats apart, then its scale. */
+/* A block as quads of unsigned weights, NR floats apart, then its scale and shift. */
 static void pack_block(float *to, enum elem elem, const void *row, int b)
 {
     struct q8_block block;
@@ -23,6 +23,7 @@ static void pack_block(float *to, enum elem elem, const void *row, int b)
         ((uint8_t *)(void *)(to + e / PER_LANE * NR))[e % PER_LANE] =
             (uint8_t)(block.q[e] + weight_zero(elem));
     to[BLOCK_LANES * NR] = block.scale;
+    to[(BLOCK_LANES + 1) * NR] = elem_shift(elem, row, b);
 }
 
 /* Rows [p, p+k) of b, columns [j, j+n), into slivers of [lanes_for(k)][NR]. */

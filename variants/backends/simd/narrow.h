@@ -11,14 +11,15 @@
 #include "vec.h"
 
 /* Numbers in a lane of an operand: one float, or with VEC_BF16 a pair of bf16, or with VEC_INT8 a
- * pair of int16, whose blocks of 32 are PER_BLOCK lanes: the pairs, then the scale. With VEC_VNNI
- * as well, four int8; a lane after the scale has what unsigned weights add to the sums. */
+ * pair of int16, whose blocks of 32 are PER_BLOCK lanes: the pairs, the scale, then of q4_1 the
+ * shift, of rows the scaled sum that it multiplies. With VEC_VNNI as well, four int8; rows have
+ * after the scale what unsigned weights add to the sums, 8 times the sum of q4 and q4_1. */
 #if defined(VEC_BF16)
 enum { PER_LANE = 2, PER_BLOCK = 1 };
 #elif defined(VEC_VNNI)
 enum { PER_LANE = 4, BLOCK_LANES = Q8_BLOCK / PER_LANE, PER_BLOCK = BLOCK_LANES + 2 };
 #elif defined(VEC_INT8)
-enum { PER_LANE = 2, BLOCK_LANES = Q8_BLOCK / PER_LANE, PER_BLOCK = BLOCK_LANES + 1 };
+enum { PER_LANE = 2, BLOCK_LANES = Q8_BLOCK / PER_LANE, PER_BLOCK = BLOCK_LANES + 2 };
 #else
 enum { PER_LANE = 1, PER_BLOCK = 1 };
 #endif
@@ -48,22 +49,26 @@ VEC_INLINE void round_to_bf16(float *x, ptrdiff_t n)
 /* Numbers [i, i + VL) of block b of a row in blocks, without their scale. */
 VEC_INLINE vf vld_of_block(enum elem elem, const void *row, int b, int i)
 {
-    return elem == ELEM_Q8
-               ? vld_int8(((const struct q8_block *)row)[b].q + i)
-               : vld_int4(((const struct q4_block *)row)[b].q + i % Q4_BYTES, i >= Q4_BYTES);
+    return elem == ELEM_Q8 ? vld_int8(((const struct q8_block *)row)[b].q + i)
+                           : vld_int4(q4_at(elem, row, b)->q + i % Q4_BYTES, i >= Q4_BYTES);
 }
 VEC_INLINE float scale_of_block(enum elem elem, const void *row, int b)
 {
-    return elem == ELEM_Q8 ? ((const struct q8_block *)row)[b].scale
-                           : ((const struct q4_block *)row)[b].scale;
+    return elem == ELEM_Q8 ? ((const struct q8_block *)row)[b].scale : q4_at(elem, row, b)->scale;
+}
+/* Those numbers with their scale and what is added. */
+VEC_INLINE vf vld_widened(enum elem elem, const void *row, int b, int i)
+{
+    const vf q = vld_of_block(elem, row, b, i), scale = v1(scale_of_block(elem, row, b));
+
+    return elem == ELEM_Q4_1 ? vfma(scale, q, v1(elem_shift(elem, row, b))) : vmul(scale, q);
 }
 
 VEC_INLINE void widen_blocks(float *to, enum elem elem, const void *row, int first, int n)
 {
     for (int i = 0; i < n; i += VL) {
         const int b = (first + i) / Q8_BLOCK;
-        vst(to + i,
-            vmul(v1(scale_of_block(elem, row, b)), vld_of_block(elem, row, b, i % Q8_BLOCK)));
+        vst(to + i, vld_widened(elem, row, b, i % Q8_BLOCK));
     }
 }
 
@@ -79,6 +84,8 @@ VEC_INLINE void widen(float *to, enum elem elem, const void *row, int first, int
         widen_blocks(to, ELEM_Q8, row, first, n);
     if (elem == ELEM_Q4)
         widen_blocks(to, ELEM_Q4, row, first, n);
+    if (elem == ELEM_Q4_1)
+        widen_blocks(to, ELEM_Q4_1, row, first, n);
 }
 
 #endif

@@ -49,6 +49,16 @@ VEC_INLINE void tile_mac(bool pairs, int R, int C, vf acc[][TILE_COLS], int n, c
     }
 }
 
+/* acc[r][c] += sum of row r times shift of column c. */
+VEC_INLINE void tile_shifts(int R, int C, vf acc[][TILE_COLS], const float *sum, const float *shift)
+{
+    UNROLL
+    for (int r = 0; r < R; r++)
+        UNROLL
+    for (int c = 0; c < C; c++)
+        acc[r][c] = vfma(v1(sum[r]), vld(shift + c * VL), acc[r][c]);
+}
+
 #if defined(VEC_VNNI)
 #include "tile_quads.h"
 #elif defined(VEC_INT8)
@@ -56,9 +66,10 @@ VEC_INLINE void tile_mac(bool pairs, int R, int C, vf acc[][TILE_COLS], int n, c
 #define IN_MEMORY(array) __asm__ volatile("" : : "r"(array) : "memory")
 
 /* acc[r][c] += scale of row r times scale of column c times the sum of their products, block by
- * block; n lanes of operands that gemm_int8.inc.c packs, b in rows of b_step. */
+ * block, and with `shifts` row r's scaled sum times column c's shift; n lanes of operands that
+ * gemm_int8.inc.c packs, b in rows of b_step. */
 VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const float *a,
-                            const float *b, ptrdiff_t b_step)
+                            const float *b, ptrdiff_t b_step, bool shifts)
 {
     for (int at = 0; at < n; at += PER_BLOCK) {
         const float *const scale = a + R * BLOCK_LANES;
@@ -88,22 +99,13 @@ VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const floa
             UNROLL
         for (int c = 0; c < C; c++)
             acc[r][c] = vfma(vmul(v1(scale[r]), vld(b + c * VL)), vfloats(sum[r][c]), acc[r][c]);
+        if (shifts)
+            tile_shifts(R, C, acc, scale + R, b + b_step);
         a += R * PER_BLOCK;
-        b += b_step;
+        b += 2 * b_step;
     }
 }
 #endif
-
-/* n lanes of the operands of a product: a is [n][R], of integers in blocks, b [n][b_step]. */
-VEC_INLINE void tile_steps(int R, int C, vf acc[][TILE_COLS], int n, const float *a, const float *b,
-                           ptrdiff_t b_step)
-{
-#if defined(VEC_INT8)
-    tile_blocks(R, C, acc, n, a, b, b_step);
-#else
-    tile_mac(PER_LANE == 2, R, C, acc, n, a, 1, R, b, b_step, VL);
-#endif
-}
 
 VEC_INLINE void tile_fma(int R, int C, vf acc[][TILE_COLS], int n, const float *a, ptrdiff_t a_row,
                          ptrdiff_t a_step, const float *b, ptrdiff_t b_step, ptrdiff_t b_col)

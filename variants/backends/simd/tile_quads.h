@@ -6,9 +6,9 @@
 #define TILE_QUADS_H
 
 /* acc[r][c] += scale of row r times scale of column c times the sum of their products, block by
- * block; n lanes. */
+ * block, and with `shifts` row r's scaled sum times column c's shift; n lanes. */
 VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const float *a,
-                            const float *b, ptrdiff_t b_step)
+                            const float *b, ptrdiff_t b_step, bool shifts)
 {
     for (int at = 0; at < n; at += PER_BLOCK) {
         const float *const scale = a + R * BLOCK_LANES;
@@ -38,6 +38,15 @@ VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const floa
         for (int c = 0; c < C; c++)
             acc[r][c] = vfma(vmul(v1(scale[r]), vld(b + BLOCK_LANES * b_step + c * VL)),
                              vfloats(sum[r][c]), acc[r][c]);
+        if (shifts) {
+            float sums[VEC_REGISTERS / 2];
+            for (int r = 0; r < R; r++) {
+                int32_t less; /* of unsigned weights: that many times the sum */
+                memcpy(&less, scale + R + r, sizeof(less));
+                sums[r] = scale[r] * (float)(less / -Q4_ZERO);
+            }
+            tile_shifts(R, C, acc, sums, b + (BLOCK_LANES + 1) * b_step);
+        }
         a += R * PER_BLOCK;
         b += PER_BLOCK * b_step;
     }

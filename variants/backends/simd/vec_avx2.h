@@ -226,16 +226,26 @@ VEC_INLINE vf vdot_block(vb a, vb b)
     return _mm256_cvtepi32_ps(_mm256_madd_epi16(twos, _mm256_set1_epi16(1)));
 }
 
-/* The numbers of two blocks of q4 that follow each other, 16 bytes of each, as they are stored. */
-VEC_INLINE vb vld_nibbles(const struct q4_block w[2])
+/* The numbers of two blocks of q4 or q4_1 that follow each other, 16 bytes of each, as they are
+ * stored. */
+VEC_INLINE vb vld_nibbles(enum elem elem, const void *w)
 {
-    return _mm256_loadu2_m128i((const void *)w[1].q, (const void *)w[0].q);
+    return _mm256_loadu2_m128i((const void *)q4_at(elem, w, 1)->q,
+                               (const void *)q4_at(elem, w, 0)->q);
 }
-/* Their scales, each in four lanes. */
-VEC_INLINE vf vld_nibble_scales(const struct q4_block w[2])
+/* Two numbers, each in four lanes. */
+VEC_INLINE vf v1_each(const float *p, const float *then)
 {
-    return _mm256_blend_ps(_mm256_broadcast_ss(&w[0].scale), _mm256_broadcast_ss(&w[1].scale),
-                           0xf0);
+    return _mm256_blend_ps(_mm256_broadcast_ss(p), _mm256_broadcast_ss(then), 0xf0);
+}
+/* Scales of those blocks, and shifts of q4_1, each in four lanes. */
+VEC_INLINE vf vld_nibble_scales(enum elem elem, const void *w)
+{
+    return v1_each(&q4_at(elem, w, 0)->scale, &q4_at(elem, w, 1)->scale);
+}
+VEC_INLINE vf vld_nibble_shifts(const struct q4_1_block w[2])
+{
+    return v1_each(&w[0].shift, &w[1].shift);
 }
 /* acc + sums of products: of the lower halves of bytes with `lower`, of the upper with `upper`. The
  * sums of four that fit in int16 are below 4 * 15 * 127. */

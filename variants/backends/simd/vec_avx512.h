@@ -257,20 +257,36 @@ VEC_INLINE int32_t vsum_pairs(vf pairs)
         _mm512_madd_epi16(_mm512_castps_si512(pairs), _mm512_set1_epi16(1)));
 }
 #endif
-/* The numbers of four blocks of q4 that follow each other, 16 bytes of each, as they are stored. */
-VEC_INLINE vb vld_nibbles(const struct q4_block w[4])
+/* The numbers of four blocks of q4 or q4_1 that follow each other, 16 bytes of each, as they are
+ * stored: of 20 words, or of 24. */
+VEC_INLINE vb vld_nibbles(enum elem elem, const void *w)
 {
-    const uint32_t *const words = (const uint32_t *)(const void *)w;
-    const __m512i at = _mm512_setr_epi32(1, 2, 3, 4, 6, 7, 8, 9, 11, 12, 13, 14, 28, 29, 30, 31);
+    const uint32_t *const words = w;
+    const bool more = elem == ELEM_Q4_1;
+    const __m512i at =
+        more ? _mm512_setr_epi32(1, 2, 3, 4, 7, 8, 9, 10, 21, 22, 23, 24, 27, 28, 29, 30)
+             : _mm512_setr_epi32(1, 2, 3, 4, 6, 7, 8, 9, 11, 12, 13, 14, 28, 29, 30, 31);
 
-    return _mm512_permutex2var_epi32(_mm512_loadu_si512(words), at, _mm512_loadu_si512(words + 4));
+    return _mm512_permutex2var_epi32(_mm512_loadu_si512(words), at,
+                                     _mm512_loadu_si512(words + (more ? 8 : 4)));
 }
-/* Their scales, each in four lanes. */
-VEC_INLINE vf vld_nibble_scales(const struct q4_block w[4])
+/* Their scales, and shifts of q4_1, each in four lanes. */
+VEC_INLINE vf vld_nibble_scales(enum elem elem, const void *w)
 {
     const __m512i at = _mm512_setr_epi32(0, 0, 0, 0, 5, 5, 5, 5, 10, 10, 10, 10, 15, 15, 15, 15);
+    const __m512i of_24 = _mm512_setr_epi32(0, 0, 0, 0, 6, 6, 6, 6, 12, 12, 12, 12, 26, 26, 26, 26);
 
-    return _mm512_permutexvar_ps(at, _mm512_loadu_ps(w));
+    return elem == ELEM_Q4_1 ? _mm512_permutex2var_ps(_mm512_loadu_ps(w), of_24,
+                                                      _mm512_loadu_ps((const float *)w + 8))
+                             : _mm512_permutexvar_ps(at, _mm512_loadu_ps(w));
+}
+VEC_INLINE vf vld_nibble_shifts(const struct q4_1_block w[4])
+{
+    const __m512i at =
+        _mm512_setr_epi32(5, 5, 5, 5, 11, 11, 11, 11, 25, 25, 25, 25, 31, 31, 31, 31);
+    const float *const words = (const float *)(const void *)w;
+
+    return _mm512_permutex2var_ps(_mm512_loadu_ps(words), at, _mm512_loadu_ps(words + 8));
 }
 /* acc + sums of products: of the lower halves of bytes with `lower`, of the upper with `upper`. */
 VEC_INLINE vi vdot_nibbles(vi acc, vb both, const int8_t lower[4 * VL], const int8_t upper[4 * VL])

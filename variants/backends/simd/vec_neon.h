@@ -281,13 +281,18 @@ VEC_INLINE float32x4_t dot16(int8x16_t a, int8x16_t b)
 VEC_INLINE vf vdot_block(vb a, vb b) { return (vf){dot16(a.lo, b.lo), dot16(a.hi, b.hi)}; }
 
 /* As in vec_avx2.h. */
-VEC_INLINE vb vld_nibbles(const struct q4_block w[2])
+VEC_INLINE vb vld_nibbles(enum elem elem, const void *w)
 {
-    return (vb){vreinterpretq_s8_u8(vld1q_u8(w[0].q)), vreinterpretq_s8_u8(vld1q_u8(w[1].q))};
+    return (vb){vreinterpretq_s8_u8(vld1q_u8(q4_at(elem, w, 0)->q)),
+                vreinterpretq_s8_u8(vld1q_u8(q4_at(elem, w, 1)->q))};
 }
-VEC_INLINE vf vld_nibble_scales(const struct q4_block w[2])
+VEC_INLINE vf vld_nibble_scales(enum elem elem, const void *w)
 {
-    return (vf){vdupq_n_f32(w[0].scale), vdupq_n_f32(w[1].scale)};
+    return (vf){vdupq_n_f32(q4_at(elem, w, 0)->scale), vdupq_n_f32(q4_at(elem, w, 1)->scale)};
+}
+VEC_INLINE vf vld_nibble_shifts(const struct q4_1_block w[2])
+{
+    return (vf){vdupq_n_f32(w[0].shift), vdupq_n_f32(w[1].shift)};
 }
 VEC_INLINE int32x4_t dot_nibbles16(int32x4_t acc, int8x16_t both, const int8_t *lower,
                                    const int8_t *upper)
