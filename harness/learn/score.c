@@ -133,8 +133,9 @@ static enum status bind_all(struct stream *t, struct err *e)
                                : reruns        ? 0
                                                : max_int(0, t->M)};
     struct arena *a = &t->arena;
-    /* A state has no length: it is carried, or dropped if no past was asked for. */
-    const bool none = reruns || t->pairs.target || (config_mem(&t->lm.c)->state && t->M == 0);
+    /* A state has no length: it is carried, or dropped if no past was asked for. Hybrids keep it, as
+     * in training: the past that is asked for is that of their attention. */
+    const bool none = reruns || t->pairs.target || (t->kind == MEM_STATE && t->M == 0);
     const enum mem_kind kind = none ? MEM_NONE : t->kind;
     enum status st = lm_bind(&t->lm, &t->s->engine, kind, max, a, e);
 
