@@ -43,7 +43,8 @@ VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const floa
             for (int r = 0; r < R; r++) {
                 int32_t less; /* of unsigned weights: that many times the sum */
                 memcpy(&less, scale + R + r, sizeof(less));
-                sums[r] = scale[r] * (float)(less / -Q4_ZERO);
+                const int32_t sum_of_row = less / -Q4_ZERO; /* without a rest */
+                sums[r] = scale[r] * (float)sum_of_row;
             }
             tile_shifts(R, C, acc, sums, b + (BLOCK_LANES + 1) * b_step);
         }
