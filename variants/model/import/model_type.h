@@ -145,7 +145,7 @@ struct rotary {
     bool whole;               /* its program rotates whole heads only */
     const char *const *idle;  /* further keys, which say nothing of a text; NULL = none */
     int original;             /* tokens of the training where no key says it; 0 = the context */
-    bool yarn_is_longrope;    /* "su" and "yarn" are its older words for longrope */
+    bool longrope_alone;      /* no other scaling; "su" and "yarn" are its older words for it */
     int usual_context;        /* as of struct model_type, of those with longrope */
 };
 void import_put_rotary(struct config_json *j, const struct rotary *r, int head);

@@ -42,7 +42,7 @@ static const struct rotary rotary = {.base = "rope_theta",
                                      .share = "partial_rotary_factor",
                                      .usual_share = 1,
                                      .original = CONTEXT,
-                                     .yarn_is_longrope = true,
+                                     .longrope_alone = true,
                                      .usual_context = CONTEXT};
 
 static void more(struct config_json *j)

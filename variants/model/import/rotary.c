@@ -300,7 +300,7 @@ static const char *todays_kind(const struct rotary *r, const char *kind)
 {
     const bool older = strcmp(kind, "su") == 0 || strcmp(kind, "yarn") == 0;
 
-    return r->yarn_is_longrope && older ? "longrope" : kind;
+    return r->longrope_alone && older ? "longrope" : kind;
 }
 
 static void put_longrope(struct config_json *j, const struct rotary *r, const struct spellings *s,
@@ -322,11 +322,11 @@ static void put_scaling(struct config_json *j, const struct rotary *r, const str
 
     while (kind < ARRAY_LEN(kinds) && strcmp(kinds[kind].kind, name) != 0)
         kind++;
-    if (kind == ARRAY_LEN(kinds)) {
-        config_json_refuse(j,
-                           "%s with %s %.40s: not supported  -> use none, linear, llama3, yarn or "
-                           "longrope",
-                           j->family, s->name, s->kind);
+    const bool other = kind > 0 && strcmp(name, "longrope") != 0;
+    if (kind == ARRAY_LEN(kinds) || (r->longrope_alone && other)) {
+        config_json_refuse(j, "%s with %s %.40s: not supported  -> use none, %slongrope", j->family,
+                           s->name, s->kind,
+                           r->longrope_alone ? "or " : "linear, llama3, yarn or ");
         return;
     }
     refuse_rest(j, r, s, kind);
