@@ -27,7 +27,7 @@ BLOCKS = {
     "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
     "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
+    "mlp.down_proj": "ffn_down", "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
     "transformer.wte": "token_embd", "transformer.wpe": "position_embd",
     "transformer.ln_f": "output_norm", "ln_1": "attn_norm", "ln_2": "ffn_norm",
     "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up",
@@ -59,6 +59,19 @@ def rounded(w, kind):
 
 def config_scaling(config):
     return getattr(config, "rope_parameters", None) and config.rope_parameters["rope_type"] == "llama3"
+
+
+def add_longrope(out, config):
+    """As converters write phi3's: without a type, and with the factor of cosines and sines."""
+    how = config.rope_parameters
+    original = config.original_max_position_embeddings
+    scale = config.max_position_embeddings / original
+    out.add_rope_scaling_orig_ctx_len(original)
+    out.add_rope_scaling_attn_factors(
+        float(np.sqrt(1 + np.log(scale) / np.log(original))) if scale > 1 else 1.0)
+    for which in ("long", "short"):
+        out.add_tensor("rope_factors_%s.weight" % which,
+                       np.array(how[which + "_factor"], dtype=np.float32))
 
 
 def divisors(config, model):
@@ -93,9 +106,16 @@ def write(folder, family, config, kind):
         out.add_head_count_kv(kv)
         out.add_layer_norm_rms_eps(config.rms_norm_eps)
         out.add_rope_freq_base(config.rope_parameters["rope_theta"])
-        out.add_key_length(model.model.layers[0].self_attn.head_dim)
-        out.add_value_length(model.model.layers[0].self_attn.head_dim)
-        out.add_rope_dimension_count(model.model.layers[0].self_attn.head_dim)
+        head = model.model.layers[0].self_attn.head_dim
+        share = config.rope_parameters.get("partial_rotary_factor", 1)
+        out.add_rope_dimension_count(int(head * share))
+        if family == "phi3":
+            out.add_sliding_window(config.sliding_window or 0)
+        else:
+            out.add_key_length(head)
+            out.add_value_length(head)
+    if family == "phi3" and config.rope_parameters["rope_type"] == "longrope":
+        add_longrope(out, config)
     if config_scaling(config):
         out.add_tensor("rope_freqs.weight", divisors(config, model))
     tied = config.tie_word_embeddings
@@ -140,6 +160,12 @@ def main():
         write(os.path.join(sys.argv[1], "llama_rope_freqs"), "llama",
               getattr(transformers, of)(**dict(values, head_dim=24, rope_parameters=scaling)), "f16")
         print("llama rope_freqs")
+    for name in ("phi3.long", "phi3.short", "phi3.window"):
+        if len(sys.argv) > 2 and "phi3" not in sys.argv[2:]:
+            continue
+        of, values = FAMILIES[name]
+        write(os.path.join(sys.argv[1], name), "phi3", getattr(transformers, of)(**values), "f16")
+        print(name)
 
 
 main()

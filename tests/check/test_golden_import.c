@@ -36,6 +36,7 @@ static const char *const models[] = {
     "gguf_gpt2_f16",
     "gguf_qwen2_q4_1",
     "gguf_llama_rope_freqs",
+    "gguf_phi3_longrope",
     "gemma3_scaled",
     "gpt_oss",
     "mixtral_window",

@@ -5,6 +5,8 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PAIRS = 64 };
@@ -76,5 +78,96 @@ Test(gguf_rope, what_it_is_not)
             d[f] = 0.5f;
         cr_expect_eq(read(&how, d, PAIRS, 5e5, &e), E_IO, "%d", wrong);
         cr_expect(strstr(e.msg, "rope_freqs.weight") && strstr(e.msg, "  -> "), "%s", e.msg);
+    }
+}
+
+static enum status read_lists(json_t *how, const char *one, const char *other, int *left,
+                              struct err *e)
+{
+    static const float d[] = {1, 1.9f, 4.75f};
+    struct tensor t[3] = {
+        {.dtype = DTYPE_F32, .rank = 1, .shape = {3}, .n = 3, .data = d},
+        {.dtype = DTYPE_F32, .rank = 1, .shape = {2}, .n = 2, .data = d},
+        {.dtype = DTYPE_F32, .rank = 1, .shape = {1}, .n = 1, .data = d},
+    };
+    struct safetensors s = {.tensors = t, .n_tensors = 3};
+    bool found;
+
+    snprintf(t[0].name, sizeof(t[0].name), "%s", one);
+    snprintf(t[1].name, sizeof(t[1].name), "output.weight");
+    snprintf(t[2].name, sizeof(t[2].name), "%s", other);
+    *e = (struct err){""};
+    const enum status st = gguf_rope_lists(how, &found, &s, "file", e);
+    *left = s.n_tensors;
+    cr_expect(st != OK || found == (s.n_tensors == 1));
+    return st;
+}
+
+/* The lists of longrope become numbers and leave the file; one alone is refused. */
+Test(gguf_rope, lists_of_longrope)
+{
+    static const char small[] = "rope_factors_short.weight", large[] = "rope_factors_long.weight";
+    json_t *const how = json_object(), *const none = json_object();
+    struct err e;
+    int left;
+
+    cr_assert_eq(read_lists(how, large, small, &left, &e), OK, "%s", e.msg);
+    const json_t *const list = json_object_get(how, "long_factor");
+    cr_expect_eq(left, 1);
+    cr_expect_eq(json_array_size(list), 3);
+    cr_expect_eq(json_array_size(json_object_get(how, "short_factor")), 1);
+    cr_expect_eq((float)json_real_value(json_array_get(list, 2)), 4.75f);
+    cr_expect_eq(read_lists(none, "a", "b", &left, &e), OK);
+    cr_expect(left == 3 && json_object_size(none) == 0);
+    cr_expect_eq(read_lists(none, small, "b", &left, &e), E_IO);
+    cr_expect(strstr(e.msg, large) && strstr(e.msg, "  -> "), "%s", e.msg);
+    json_decref(how);
+    json_decref(none);
+}
+
+/* What keys of a file say, as config.json would: in order of names, or what the refusal says. */
+Test(gguf_rope, keys)
+{
+    static const struct {
+        const char *keys, *config, *refusal;
+    } all[] = {
+        {"{'a.rope.scaling.type':'none','a.rope.scaling.factor':4}", "{}", NULL},
+        {"{'a.rope.scaling.original_context_length':4096,'a.rope.scaling.finetuned':true}", "{}",
+         NULL},
+        {"{'b.rope.scaling.factor':4,'a.rope.freq_base':4}", "{}", NULL},
+        {"{'a.rope.scaling.factor':4}", "{'rope_scaling':{'factor':4,'rope_type':'linear'}}", NULL},
+        {"{'a.rope.scale_linear':2}", "{'rope_scaling':{'factor':2,'rope_type':'linear'}}", NULL},
+        {"{'a.rope.scaling.attn_factor':1.5}",
+         "{'rope_scaling':{'attention_factor':1.5,'rope_type':'default'}}", NULL},
+        {"{'a.rope.scaling.type':'yarn','a.rope.scaling.factor':4,'a.rope.scaling.attn_factor':1,"
+         "'a.rope.scaling.original_context_length':64,'a.rope.scaling.yarn_beta_fast':16,"
+         "'a.rope.scaling.yarn_log_multiplier':0.5}",
+         "{'rope_scaling':{'beta_fast':16,'factor':4,'original_max_position_embeddings':64,"
+         "'rope_type':'yarn','yarn_log_multiplier':0.5}}",
+         NULL},
+        {"{'a.rope.scaling.type':'yarn','a.rope.scaling.attn_factor':2}", NULL, "attn_factor"},
+    };
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        struct safetensors s = {0};
+        struct err e = {""};
+        json_t *const config = json_object();
+        char text[512];
+        size_t n = 0;
+        for (const char *at = all[i].keys; *at; at++)
+            text[n++] = *at == '\'' ? '"' : *at;
+        json_t *const keys = json_loadb(text, n, 0, NULL);
+        cr_assert(keys, "%s", all[i].keys);
+        const enum status st = gguf_rope_put(config, keys, "a", &s, "file", &e);
+        cr_expect_eq(st, all[i].refusal ? E_IO : OK, "%s: %s", all[i].keys, e.msg);
+        char *const dump = json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
+        for (char *at = dump; *at; at++)
+            *at = *at == '"' ? '\'' : *at;
+        cr_expect(all[i].refusal ? strstr(e.msg, all[i].refusal) != NULL
+                                 : strcmp(dump, all[i].config) == 0,
+                  "%s: %s %s", all[i].keys, dump, e.msg);
+        free(dump);
+        json_decref(keys);
+        json_decref(config);
     }
 }

@@ -8,6 +8,7 @@
 #include "model_type.h"
 #include "variants/base/gguf.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,20 @@ static const struct names llama_keys[] = {
     {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
     {"rope.freq_base", "rope_theta"},
     {"context_length", "max_position_embeddings"},
+    {"attention.sliding_window", "sliding_window"},
+    {0},
+};
+
+static const struct names phi3_tensors[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
+    {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
+    {"blk.*.attn_qkv", "model.layers.*.self_attn.qkv_proj"},
+    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
+    {"blk.*.ffn_up", "model.layers.*.mlp.gate_up_proj"},
+    {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
     {0},
 };
 
@@ -81,6 +96,7 @@ static const struct gguf_family {
     {"llama", llama_tensors, llama_keys, {.adjacent = true}, true},
     {"qwen2", llama_tensors, llama_keys, {.adjacent = false}, false},
     {"qwen3", llama_tensors, llama_keys, {.adjacent = false}, true},
+    {"phi3", phi3_tensors, llama_keys, {.adjacent = false}, false},
     {"gpt2", gpt2_tensors, gpt2_keys, {.upright = true}, false},
 };
 
@@ -143,35 +159,6 @@ static json_int_t whole(const struct made *m, const char *key)
     return json_integer_value(json_object_get(m->config, key));
 }
 
-/* Scaling of rotary frequencies: an object there, keys of their own here. */
-static void put_scaling(struct made *m, const json_t *keys, const char *family)
-{
-    static const struct names of[] = {
-        {"type", "rope_type"},
-        {"factor", "factor"},
-        {"original_context_length", "original_max_position_embeddings"},
-        {"attn_factor", "attention_factor"},
-        {"yarn_beta_fast", "beta_fast"},
-        {"yarn_beta_slow", "beta_slow"},
-    };
-    struct made how = {.config = json_object()};
-    char key[TENSOR_NAME];
-
-    for (size_t i = 0; i < ARRAY_LEN(of); i++) {
-        snprintf(key, sizeof(key), "%s.rope.scaling.%s", family, of[i].gguf);
-        json_t *const value = json_object_get(keys, key);
-        if (value)
-            put(&how, of[i].folder, json_incref(value));
-    }
-    m->starved = m->starved || how.starved || !how.config;
-    const char *const type = json_string_value(json_object_get(how.config, "rope_type"));
-    if (type && strcmp(type, "none") != 0)
-        put(m, "rope_scaling", json_incref(how.config));
-    json_decref(how.config);
-}
-
-static bool is_scaling(const char *key) { return strncmp(key, "rope.scaling.", 13) == 0; }
-
 /* Take out sizes of heads that follow from others; a part of a head that is rotated is a share. */
 static void settle_heads(struct made *m, const char *family)
 {
@@ -184,8 +171,9 @@ static void settle_heads(struct made *m, const char *family)
     if (strcmp(family, "gpt2") == 0 || wide < 1 || rotated < 1)
         return;
     json_object_del(m->config, "rope_dimension_count");
-    if (rotated != wide)
-        put(m, "partial_rotary_factor", json_real((double)rotated / (double)wide));
+    if (rotated != wide) /* rounded up: the next lower whole number of its product is meant */
+        put(m, "partial_rotary_factor",
+            json_real(nextafter((double)rotated / (double)wide, INFINITY)));
 }
 
 static struct made make_config(const struct gguf_family *f, const json_t *keys,
@@ -201,15 +189,16 @@ static struct made make_config(const struct gguf_family *f, const json_t *keys,
     json_object_foreach((json_t *)keys, key, value)
     {
         const bool own = strncmp(key, f->name, n) == 0 && key[n] == '.';
-        if (!own || is_scaling(key + n + 1))
+        if (!own || gguf_rope_is_key(key + n + 1))
             continue;
         folder_key(name, f, key + n + 1);
         put(&m, name, json_incref(value));
     }
-    put_scaling(&m, keys, f->name);
     settle_heads(&m, f->name);
     const struct tensor *const words =
         safetensors_find(s, f->form.upright ? "wte.weight" : "model.embed_tokens.weight");
+    if (whole(&m, "sliding_window") == 0) /* none */
+        json_object_del(m.config, "sliding_window");
     if (words)
         put(&m, "vocab_size", json_integer(words->shape[0]));
     put(&m, "tie_word_embeddings", json_boolean(!safetensors_find(s, "lm_head.weight")));
@@ -220,36 +209,6 @@ static struct made make_config(const struct gguf_family *f, const json_t *keys,
     if (json_is_string(value))
         put(&m, "_name_or_path", json_incref(value));
     return m;
-}
-
-/* Divisors of frequencies are scaling, and then as the frequencies that folders may have: no weight.
- */
-static enum status take_rope_freqs(struct made *m, struct safetensors *s, const char *path,
-                                   struct err *e)
-{
-    enum { USUAL_BASE = 10000 };
-    const json_t *const said = json_object_get(m->config, "rope_theta");
-    const double base = json_is_number(said) ? json_number_value(said) : USUAL_BASE;
-    json_t *scaling = NULL;
-
-    for (int i = 0; i < s->n_tensors; i++) {
-        struct tensor *const t = &s->tensors[i];
-        if (strcmp(t->name, GGUF_ROPE_FREQS) != 0)
-            continue;
-        if (json_object_get(m->config, "rope_scaling"))
-            return fail(e, E_IO,
-                        "checkpoint %s: \"" GGUF_ROPE_FREQS
-                        "\" and keys of rope.scaling exclude each other  -> use the folder it was "
-                        "made of",
-                        path);
-        const enum status st = gguf_rope_scaling(&scaling, t, base, path, e);
-        if (st != OK)
-            return st;
-        if (scaling)
-            put(m, "rope_scaling", scaling);
-        snprintf(t->name, sizeof(t->name), "model.rotary_emb.inv_freq");
-    }
-    return OK;
 }
 
 /* ---- all ---------------------------------------------------------------------------------- */
@@ -285,7 +244,7 @@ enum status gguf_model_open(struct shards *s, json_t **config, struct gguf_form 
             rename_tensor(&file.tensors[i], f);
         struct made made = make_config(f, keys, &file);
         *config = made.config;
-        st = take_rope_freqs(&made, &file, path, e);
+        st = gguf_rope_put(made.config, keys, f->name, &file, path, e);
         if (st != OK)
             safetensors_close(&file);
         else

@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PI 3.14159265358979323846
 
@@ -85,4 +86,64 @@ enum status gguf_rope_scaling(json_t **scaling, const struct tensor *t, double b
                          "low_freq_factor", LOW, "high_freq_factor", HIGH,
                          "original_max_position_embeddings", original);
     return *scaling ? OK : fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+}
+
+/* ---- longrope ----------------------------------------------------------------------------- */
+
+void gguf_rope_remove(struct safetensors *s, int at)
+{
+    CHECK(!s->asked_tensor);
+    s->n_tensors--;
+    memmove(s->tensors + at, s->tensors + at + 1,
+            (size_t)(s->n_tensors - at) * sizeof(*s->tensors));
+}
+
+/* The numbers of a tensor as a list; NULL without memory. */
+static json_t *list_of(const struct tensor *t)
+{
+    json_t *const list = json_array();
+    bool whole = list != NULL;
+
+    for (size_t i = 0; i < t->n && whole; i++) {
+        float x;
+        tensor_floats(&x, t, i, 1);
+        whole = json_array_append_new(list, json_real(isfinite(x) ? (double)x : 0)) == 0;
+    }
+    if (whole)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+enum status gguf_rope_lists(json_t *scaling, bool *found, struct safetensors *s, const char *path,
+                            struct err *e)
+{
+    static const struct {
+        const char *tensor, *key;
+    } lists[] = {{"rope_factors_short.weight", "short_factor"},
+                 {"rope_factors_long.weight", "long_factor"}};
+    int there = 0;
+
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++)
+        for (int i = 0; i < s->n_tensors; i++) {
+            const struct tensor *const t = &s->tensors[i];
+            if (strcmp(t->name, lists[k].tensor) != 0)
+                continue;
+            if (t->rank != 1 || tensor_block(t->dtype) != 1 || !tensor_is_readable(t->dtype))
+                return fail(e, E_IO,
+                            "checkpoint %s: tensor \"%s\" is no list of numbers  -> use the "
+                            "folder it was made of",
+                            path, t->name);
+            if (json_object_set_new(scaling, lists[k].key, list_of(t)) != 0)
+                return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+            gguf_rope_remove(s, i--);
+            there++;
+        }
+    *found = there > 0;
+    if (there == 1)
+        return fail(e, E_IO,
+                    "checkpoint %s: one of \"%s\" and \"%s\" without the other  -> use a whole "
+                    "file",
+                    path, lists[0].tensor, lists[1].tensor);
+    return OK;
 }
