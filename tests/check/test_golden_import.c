@@ -40,6 +40,7 @@ static const char *const models[] = {
     "gemma3_scaled",
     "gpt_oss",
     "mixtral_window",
+    "mixtral_stacked",
     "qwen2_moe",
     "qwen3_moe_normed",
     "qwen3_moe_dense",

@@ -116,6 +116,8 @@ void import_put_sparse_layers(struct config_json *j, int usual_inner)
 
 static const struct tensor_row mixtral_tensors[] = {
     NORMS_AND_EMBEDDING,
+    {.ours = "layers.*.ff.router", .published = "layers.*.mlp.gate", .if_there = true},
+    {.ours = "layers.*.ff.router", .published = "layers.*.block_sparse_moe.gate"},
     EXPERTS_OF("layers.*.block_sparse_moe.", "w1", "w3", "w2"),
     {0},
 };

@@ -58,7 +58,8 @@ static const struct tensor_row gla_tensors[] = {
     BLOCK,
     {ATTENTION("gk.1", "gk_proj.0")},
     {ATTENTION("gk.2", "gk_proj.1")},
-    {ATTENTION("norm", "g_norm_swish_gate"), .also = "layers.*.attn.g_norm"},
+    {ATTENTION("norm", "g_norm_swish_gate"), .if_there = true},
+    {ATTENTION("norm", "g_norm")},
     {0},
 };
 

@@ -17,6 +17,11 @@ static bool is_turned(const struct published *p, const struct tensor_row *row)
     return row->layout == LAYOUT_COLUMNS && !p->form.upright;
 }
 
+static bool is_of_experts(const struct tensor_row *row, const struct param *w)
+{
+    return row->layout == LAYOUT_ROWS && w->rank == 3;
+}
+
 int layout_shape(const struct published *p, int64_t shape[TENSOR_RANK],
                  const struct tensor_row *row, const struct param *w)
 {
@@ -31,6 +36,12 @@ int layout_shape(const struct published *p, int64_t shape[TENSOR_RANK],
         shape[0] = w->shape[0];
         shape[1] = w->shape[last];
         shape[last] = (int64_t)w->shape[1] * parts_of(row);
+        return w->rank;
+    }
+    if (is_of_experts(row, w)) {
+        shape[0] = w->shape[0];
+        shape[1] = (int64_t)w->shape[1] * parts_of(row);
+        shape[2] = w->shape[2];
         return w->rank;
     }
     CHECK(w->rank == 1 || w->rank == 2);
@@ -67,9 +78,10 @@ static enum status read_columns(const struct param *w, const struct tensor *t, i
     return OK;
 }
 
+/* Of H heads, or experts. */
 static void read_heads(const struct param *w, const struct tensor *t, int part, int parts, int H)
 {
-    const size_t n = w->n / (size_t)H; /* numbers of a head */
+    const size_t n = w->n / (size_t)H; /* numbers of each */
 
     for (size_t h = 0; h < (size_t)H; h++)
         tensor_floats(w->data + h * n, t, (h * (size_t)parts + (size_t)part) * n, n);
@@ -137,8 +149,8 @@ enum status layout_read(const struct published *p, const struct param *w,
         read_backwards(w, t);
     else if (row->layout == LAYOUT_HEADS && row->before)
         read_uneven_heads(w, t, row, &p->config);
-    else if (row->layout == LAYOUT_HEADS)
-        read_heads(w, t, row->part, parts, p->config.H);
+    else if (row->layout == LAYOUT_HEADS || is_of_experts(row, w))
+        read_heads(w, t, row->part, parts, is_of_experts(row, w) ? w->shape[0] : p->config.H);
     else if (row->layout == LAYOUT_STACK)
         tensor_floats(w->data, t,
                       (size_t)row->before(&p->config, row->part) * (w->n / (size_t)w->shape[0]),

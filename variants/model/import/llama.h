@@ -19,13 +19,21 @@
     {.ours = "layers.*.ff.1", .published = "layers.*.mlp.up_proj"},                                \
     {.ours = "layers.*.ff.2", .published = "layers.*.mlp.down_proj"}
 
-/* Of published files that have a tensor for each expert. */
+/* The tensors of all experts in one: of transformers in memory, and in files written so. */
+#define STACKED_EXPERT(name, in, nth, of)                                                          \
+    {.ours = "layers.*.ff.e." name, .published = "layers.*.mlp.experts." in, .part = nth,          \
+     .parts = of, .bare_rest = true, .if_there = true}
+/* Those, or a tensor for each expert. */
 #define EXPERTS_OF(in, gate, up, down)                                                             \
-    {.ours = "layers.*.ff.router", .published = in "gate"},                                        \
+    STACKED_EXPERT("g", "gate_up_proj", 0, 2),                                                     \
+    STACKED_EXPERT("1", "gate_up_proj", 1, 2),                                                     \
+    STACKED_EXPERT("2", "down_proj", 0, 1),                                                        \
     {.ours = "layers.*.ff.e.g", .published = in "experts.*." gate, .layout = LAYOUT_EXPERTS},      \
     {.ours = "layers.*.ff.e.1", .published = in "experts.*." up, .layout = LAYOUT_EXPERTS},        \
     {.ours = "layers.*.ff.e.2", .published = in "experts.*." down, .layout = LAYOUT_EXPERTS}
-#define EXPERTS EXPERTS_OF("layers.*.mlp.", "gate_proj", "up_proj", "down_proj")
+#define EXPERTS                                                                                    \
+    {.ours = "layers.*.ff.router", .published = "layers.*.mlp.gate"},                              \
+    EXPERTS_OF("layers.*.mlp.", "gate_proj", "up_proj", "down_proj")
 #define SHARED_EXPERT(in)                                                                          \
     {.ours = "layers.*.ff.shared.g", .published = "layers.*.mlp." in ".gate_proj"},                \
     {.ours = "layers.*.ff.shared.1", .published = "layers.*.mlp." in ".up_proj"},                  \

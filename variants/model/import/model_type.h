@@ -9,7 +9,7 @@
 #include "variants/variant.h"
 
 /* How the numbers of a tensor of ours lie in a published one that holds `parts` alike:
- *   ROWS     [parts * rows, columns], part after part
+ *   ROWS     [parts * rows, columns], part after part; of experts [experts, parts * rows, columns]
  *   COLUMNS  [columns, parts * rows], transposed, likewise; vectors as ROWS
  *   HEADS    [heads, parts, rows / heads, columns]; where parts differ, `before` says the rows of a
  *            head before each, and `heads` how many heads there are
@@ -44,9 +44,9 @@ struct tensor_row {
     /* STACK, JOIN: rows before part `part`; of all, if it is `parts`. */
     int64_t (*before)(const struct config *c, int part);
     int (*heads)(const struct config *c);
-    const char *also; /* another published name, where there is none of the first; NULL = none */
-    bool taps;        /* [rows, 1, columns] */
-    bool flat;        /* one row, without a dimension that says so */
+    bool if_there; /* where the files lack it, the next row that matches applies */
+    bool taps;     /* [rows, 1, columns] */
+    bool flat;     /* one row, without a dimension that says so */
     /* It may have fewer of these than ours, whose further ones are 0. */
     enum { PAD_NOTHING, PAD_ROWS, PAD_COLUMNS } pads;
     const char *normed; /* rows pass this layer norm, where the config says so; NULL = none */

@@ -159,20 +159,31 @@ static void name_piece(struct piece *to, const struct published *p, const char *
     to->name[0] = '\0';
     if (to->row->layout != LAYOUT_NOWHERE)
         tensor_row_name(to->name, to->row->published, prefix, to->layer, to->expert, rest);
-    if (to->row->also && !shards_find(&p->shards, to->name))
-        tensor_row_name(to->name, to->row->also, prefix, to->layer, to->expert, rest);
+}
+
+/* The row of a tensor of ours, named after its first published one. */
+static const char *find_row(struct piece *to, const struct published *p)
+{
+    const char *rest = "";
+
+    for (to->row = p->rows->tensors; to->row->ours; to->row++) {
+        if (!tensor_row_covers(to->row->ours, to->w.name, &to->layer, &rest) ||
+            !is_of(to->row, &p->config, to->layer))
+            continue;
+        name_piece(to, p, rest);
+        if (!to->row->if_there || shards_find(&p->shards, to->name))
+            break;
+    }
+    CHECK(to->row->ours); /* the rows of a kind of model cover all of its tensors */
+    return rest;
 }
 
 /* The nth piece of a tensor of ours. */
 static struct piece piece_of(const struct published *p, const struct param *w, int nth)
 {
-    const char *rest = "";
-    struct piece to = {.w = *w, .row = p->rows->tensors, .of = 1};
+    struct piece to = {.w = *w, .of = 1};
+    const char *const rest = find_row(&to, p);
 
-    while (to.row->ours && !(tensor_row_covers(to.row->ours, w->name, &to.layer, &rest) &&
-                             is_of(to.row, &p->config, to.layer)))
-        to.row++;
-    CHECK(to.row->ours); /* the rows of a kind of model cover all of its tensors */
     if (to.row->layout == LAYOUT_JOIN) {
         to.of = to.row->parts;
         to.row += nth;
