@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * See bpe.h. A word may be a whole text, so neighbours are linked and candidates wait in a heap:
- * n log n steps. Candidates whose pair is gone are recognised by its rank. */
+ * n log n steps. Candidates whose pair is gone are recognised by its rank: one of
+ * the same rank in its place waits there, too. */
 #include "bpe.h"
 
 #include <stdlib.h>
@@ -30,13 +31,13 @@ static struct merge *place_of(const struct merges *m, int32_t left, int32_t righ
     return &m->at[i];
 }
 
-void merges_put(struct merges *m, int32_t left, int32_t right, int32_t joint)
+void merges_put(struct merges *m, struct merge rule)
 {
-    struct merge *const at = place_of(m, left, right);
+    struct merge *const at = place_of(m, rule.left, rule.right);
 
     CHECK(m->n < m->room);
     if (at->joint < 0)
-        *at = (struct merge){left, right, m->n, joint};
+        *at = rule;
     m->n++;
 }
 

@@ -21,8 +21,9 @@ struct merges {
 
 /* Room for n rules. */
 enum status merges_open(struct merges *m, size_t n, struct err *e);
-/* The next rule; the first of a pair counts. At most as many as there is room for. */
-void merges_put(struct merges *m, int32_t left, int32_t right, int32_t joint);
+/* A rule; the first of a pair counts. At most as many as there is room for. Rules may have one
+ * rank: of those the leftmost is joined first. */
+void merges_put(struct merges *m, struct merge rule);
 bool merges_has(const struct merges *m, int32_t left, int32_t right);
 void merges_free(struct merges *m);
 

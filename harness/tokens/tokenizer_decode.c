@@ -7,26 +7,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ByteLevel's for bytes; for characters that of Llama 2: spaces, bytes, one space less in front. */
-bool tokenizer_decodes(const struct tokenizer *t, const json_t *decoder)
+/* ByteLevel's for bytes; for characters that of Llama 2: spaces, bytes, one space less in front; or
+ * that of Gemma, which keeps it. */
+bool tokenizer_decodes(const struct tokenizer *t, const json_t *decoder, bool *strips)
 {
     static const char *const llama[] = {"Replace", "ByteFallback", "Fuse", "Strip"};
     const json_t *const parts = json_object_get(decoder, "decoders");
+    const size_t n = json_array_size(parts);
 
+    *strips = !t->bytes && n == ARRAY_LEN(llama);
     if (t->bytes)
         return strcmp(word_of(decoder, "type"), "ByteLevel") == 0;
     if (strcmp(word_of(decoder, "type"), "Sequence") != 0 ||
-        json_array_size(parts) != ARRAY_LEN(llama))
+        (n != ARRAY_LEN(llama) && n != ARRAY_LEN(llama) - 1))
         return false;
-    for (size_t i = 0; i < ARRAY_LEN(llama); i++)
+    for (size_t i = 0; i < n; i++)
         if (strcmp(word_of(json_array_get(parts, i), "type"), llama[i]) != 0)
             return false;
     const json_t *const replace = json_array_get(parts, 0), *const strip = json_array_get(parts, 3);
     return strcmp(word_of(json_object_get(replace, "pattern"), "String"), LOWER_BLOCK) == 0 &&
            strcmp(word_of(replace, "content"), " ") == 0 &&
-           strcmp(word_of(strip, "content"), " ") == 0 &&
-           json_integer_value(json_object_get(strip, "start")) == 1 &&
-           json_integer_value(json_object_get(strip, "stop")) == 0;
+           (!*strips || (strcmp(word_of(strip, "content"), " ") == 0 &&
+                         json_integer_value(json_object_get(strip, "start")) == 1 &&
+                         json_integer_value(json_object_get(strip, "stop")) == 0));
 }
 
 /* The byte that a token of byte fall-back stands for; -1 = another. */

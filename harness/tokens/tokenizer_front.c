@@ -238,7 +238,8 @@ enum status tokenizer_read_front(struct tokenizer *t, struct err *e)
     json_t *config = NULL;
     enum status st = check_added_file(t, e);
 
-    t->begin = t->n_prefix > 0 ? t->prefix[0] : -1;
+    if (t->n_prefix > 0)
+        t->begin = t->prefix[0];
     for (size_t i = 0; st == OK && i < ARRAY_LEN(files); i++) {
         json_t *j = NULL;
         if (!tokenizer_has(t, files[i]))

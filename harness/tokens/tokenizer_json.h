@@ -55,8 +55,10 @@ enum status tokenizer_parts(struct tokenizer *t, const char *what, const json_t 
 enum status tokenizer_object(const struct tokenizer *t, const char *name, json_t **out,
                              struct err *e);
 
-/* What tokenizer.json would say of the tokenizer in a GGUF file; likewise. */
-enum status tokenizer_gguf(const struct tokenizer *t, json_t **all, struct err *e);
+/* What tokenizer.json would say of the tokenizer in a GGUF file; likewise. *scores: those of
+ * tokenizer_read_scores, of a file that has them in place of merges; else NULL. t->begin becomes the
+ * token that the file names for it. */
+enum status tokenizer_gguf(struct tokenizer *t, json_t **all, json_t **scores, struct err *e);
 
 enum status tokenizer_no_memory(const struct tokenizer *t, struct err *e);
 
@@ -68,15 +70,19 @@ int32_t tokenizer_named(const struct tokenizer *t, const char *text);
 
 /* The vocabulary, an object of ids by text, and its smallest tokens. */
 enum status tokenizer_read_vocab(struct tokenizer *t, json_t *vocab, struct err *e);
-/* The model of tokenizer.json. */
-enum status tokenizer_read_model(struct tokenizer *t, json_t *model, struct err *e);
+/* The model of tokenizer.json, with its own merges, or by scores. */
+enum status tokenizer_read_model(struct tokenizer *t, json_t *model, const json_t *scores,
+                                 struct err *e);
+/* Merges by the scores of tokens, a list by id: a number; null of a token that no merge makes; false
+ * of one that is unused. */
+enum status tokenizer_read_scores(struct tokenizer *t, const json_t *scores, struct err *e);
 /* merges.txt */
 enum status tokenizer_read_merges(struct tokenizer *t, const struct bytes *text, struct err *e);
 
 /* The other parts of tokenizer.json. */
 enum status tokenizer_read_cutters(struct tokenizer *t, const json_t *j, struct err *e);
 enum status tokenizer_read_post(struct tokenizer *t, const json_t *j, struct err *e);
-/* Is it the decoder whose rule tokenizer_decode has? */
-bool tokenizer_decodes(const struct tokenizer *t, const json_t *decoder);
+/* Is it a decoder whose rule tokenizer_decode has? *strips: it drops one space in front. */
+bool tokenizer_decodes(const struct tokenizer *t, const json_t *decoder, bool *strips);
 
 #endif

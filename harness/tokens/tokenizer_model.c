@@ -168,7 +168,7 @@ static enum status put_merge(struct tokenizer *t, const char *left, size_t n_lef
                               (int)(n_left < 40 ? n_left : 40), left,
                               (int)(n_right < 40 ? n_right : 40), right);
     t->vocab.token[joint].made = true;
-    merges_put(&t->merges, a, b, joint);
+    merges_put(&t->merges, (struct merge){a, b, t->merges.n, joint});
     return OK;
 }
 
@@ -272,16 +272,17 @@ static enum status check_model(const struct tokenizer *t, const json_t *model, s
     return OK;
 }
 
-enum status tokenizer_read_model(struct tokenizer *t, json_t *model, struct err *e)
+enum status tokenizer_read_model(struct tokenizer *t, json_t *model, const json_t *scores,
+                                 struct err *e)
 {
     enum status st = check_model(t, model, e);
 
     if (st == OK)
         st = tokenizer_read_vocab(t, json_object_get(model, "vocab"), e);
     if (st == OK)
-        st = read_merges(t, json_object_get(model, "merges"), e);
+        st = scores ? tokenizer_read_scores(t, scores, e)
+                    : read_merges(t, json_object_get(model, "merges"), e);
     t->whole_first = flag_of(model, "ignore_merges", false);
-    t->strips = !t->bytes;
     return st == OK && !t->whole_first ? check_made(t, e) : st;
 }
 

@@ -245,11 +245,11 @@ static enum status check_all(const struct tokenizer *t, const json_t *all, struc
 
 enum status tokenizer_read_json(struct tokenizer *t, struct err *e)
 {
-    json_t *all = NULL;
+    json_t *all = NULL, *scores = NULL;
     enum status st = unicode_ready(e);
 
     if (st == OK)
-        st = gguf_is(t->dir) ? tokenizer_gguf(t, &all, e)
+        st = gguf_is(t->dir) ? tokenizer_gguf(t, &all, &scores, e)
                              : tokenizer_object(t, "tokenizer.json", &all, e);
     if (st == OK)
         st = check_all(t, all, e);
@@ -259,15 +259,17 @@ enum status tokenizer_read_json(struct tokenizer *t, struct err *e)
     if (st == OK)
         st = tokenizer_read_cutters(t, json_object_get(all, "pre_tokenizer"), e);
     if (st == OK)
-        st = tokenizer_read_model(t, model, e);
+        st = tokenizer_read_model(t, model, scores, e);
     if (st == OK)
         st = read_all_added(t, json_object_get(all, "added_tokens"),
                             json_object_get(model, "vocab"), e);
     if (st == OK)
         st = tokenizer_read_post(t, json_object_get(all, "post_processor"), e);
     if (st == OK)
-        t->decodes = !t->renames && tokenizer_decodes(t, json_object_get(all, "decoder"));
+        t->decodes =
+            tokenizer_decodes(t, json_object_get(all, "decoder"), &t->strips) && !t->renames;
     json_decref(all);
+    json_decref(scores);
     return st;
 }
 

@@ -81,6 +81,22 @@ Test(check_tokens, options)
     }
 }
 
+/* Of the package sentencepiece, by scripts/crosscheck/gguf_tokenizers.py. */
+Test(check_tokens, sentencepiece)
+{
+    static const char *const names[] = {"small", "own"};
+
+    need_unicode();
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct ran r = run_bench(".",
+                                 "check --tokens tests/golden-tokens/%s/model.gguf --golden "
+                                 "tests/golden-tokens/%s/golden.jsonl",
+                                 names[i], names[i]);
+        expect_exit(&r, 0);
+        ran_free(&r);
+    }
+}
+
 Test(check_tokens, published)
 {
     const char *const shared = getenv("BENCH_SHARED");

@@ -11,24 +11,23 @@
 
 enum { SMALLEST = 4, RULES = 40, LONGEST = 60 };
 
-struct rule {
-    int32_t left, right, joint;
-};
-
-static size_t by_definition(int32_t *word, size_t n, const struct rule *rules)
+static size_t by_definition(int32_t *word, size_t n, const struct merge *rules)
 {
     for (;;) {
+        const struct merge *best = NULL;
         size_t at = 0;
-        int best = RULES;
-        for (size_t i = 0; i + 1 < n; i++)
-            for (int r = 0; r < best; r++)
-                if (rules[r].left == word[i] && rules[r].right == word[i + 1]) {
-                    best = r;
-                    at = i;
-                }
-        if (best == RULES)
+        for (size_t i = 0; i + 1 < n; i++) {
+            int r = 0;
+            while (r < RULES && (rules[r].left != word[i] || rules[r].right != word[i + 1]))
+                r++;
+            if (r < RULES && (!best || rules[r].rank < best->rank)) {
+                best = &rules[r];
+                at = i;
+            }
+        }
+        if (!best)
             return n;
-        word[at] = rules[best].joint;
+        word[at] = best->joint;
         memmove(word + at + 1, word + at + 2, (n - at - 2) * sizeof(*word));
         n--;
     }
@@ -40,16 +39,18 @@ Test(bpe, any_rules_and_any_words)
     size_t joined = 0;
 
     for (uint64_t seed = 0; seed < 200; seed++) {
-        struct rule rules[RULES];
+        struct merge rules[RULES];
         struct merges m;
         uint64_t k = 0;
         cr_assert_eq(merges_open(&m, RULES, NULL), OK);
         for (int r = 0; r < RULES; r++) { /* of what is there so far, as they are learned */
-            rules[r] =
-                (struct rule){(int32_t)(rng_uniform(seed, 1, k) * (SMALLEST + r)),
-                              (int32_t)(rng_uniform(seed, 2, k) * (SMALLEST + r)), SMALLEST + r};
+            rules[r] = (struct merge){
+                .left = (int32_t)(rng_uniform(seed, 1, k) * (SMALLEST + r)),
+                .right = (int32_t)(rng_uniform(seed, 2, k) * (SMALLEST + r)),
+                .rank = seed % 2 ? r : r / 3, /* several of one rank: the leftmost counts */
+                .joint = SMALLEST + r};
             k++;
-            merges_put(&m, rules[r].left, rules[r].right, rules[r].joint);
+            merges_put(&m, rules[r]);
         }
         for (int w = 0; w < 20; w++) {
             int32_t want[LONGEST];

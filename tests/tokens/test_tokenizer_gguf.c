@@ -17,6 +17,8 @@ enum { TEXT = 8, U32 = 4, LIST = 9, I32 = 5, FLAG = 7 };
 struct said {
     const char *model, *pre;
     bool merges, twice, front; /* front: and the ends of a text and of a turn */
+    bool begin;                /* bos_token_id alone */
+    bool behind;               /* add_eos_token */
 };
 
 static void put_texts(struct made *m, const char *key, const char *const *texts, int n)
@@ -42,7 +44,7 @@ static struct made tiny_gguf(const struct said *s)
         tokens[259] = tokens[258];
     put(&m, "GGUF", 4);
     put_number(&m, 3, 4), put_number(&m, 0, 8);
-    put_number(&m, 4 + (uint64_t)s->merges + 4 * (uint64_t)s->front, 8);
+    put_number(&m, 4 + (uint64_t)s->merges + 4 * (uint64_t)s->front + s->begin + s->behind, 8);
     put_key(&m, KEY "model", TEXT), put_text(&m, s->model);
     put_key(&m, KEY "pre", TEXT), put_text(&m, s->pre);
     put_texts(&m, KEY "tokens", tokens, TOKENS);
@@ -57,6 +59,10 @@ static struct made tiny_gguf(const struct said *s)
         put_key(&m, KEY "eos_token_id", U32), put_number(&m, 260, 4);
         put_key(&m, KEY "eot_token_id", U32), put_number(&m, 259, 4);
     }
+    if (s->begin)
+        put_key(&m, KEY "bos_token_id", U32), put_number(&m, 260, 4);
+    if (s->behind)
+        put_key(&m, KEY "add_eos_token", FLAG), put_number(&m, 1, 1);
     json_decref(vocab);
     return m;
 }
@@ -127,16 +133,43 @@ Test(tokenizer_gguf, a_token_in_front_and_ends)
     tokenizer_close(t);
 }
 
+/* Where no key says whether the token that begins texts is in front, the rules do. */
+Test(tokenizer_gguf, a_token_in_front_by_the_rules)
+{
+    static const struct {
+        const char *pre;
+        int n;
+    } cases[] = {{"llama-bpe", 1}, {"gpt-2", 0}, {"qwen2", 0}};
+
+    skip_without_unicode();
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct said s = {.model = "gpt2", .pre = cases[i].pre, .merges = true, .begin = true};
+        const struct made m = tiny_gguf(&s);
+        struct tokenizer *t;
+        char path[FILE_PATH];
+        struct err e = {""};
+        int n;
+        made_write(&m, path);
+        cr_assert_eq(tokenizer_open(&t, path, &e), OK, "%s", e.msg);
+        tokenizer_prefix(t, &n);
+        cr_expect_eq(n, cases[i].n, "%s", cases[i].pre);
+        cr_expect_eq(tokenizer_begin(t), 260);
+        tokenizer_close(t);
+    }
+}
+
 Test(tokenizer_gguf, what_is_refused)
 {
     static const struct {
         struct said said;
         const char *says;
     } cases[] = {
-        {{"llama", "default", true, false, false}, KEY "model is llama"},
-        {{"gpt2", "bloom", true, false, false}, KEY "pre is bloom"},
-        {{"gpt2", "gpt-2", false, false, false}, "merges"},
-        {{"gpt2", "gpt-2", true, true, false}, "tokens"},
+        {{"t5", "default", .merges = true}, KEY "model is t5"},
+        {{"llama", "default", .merges = true}, "scores"},
+        {{"gpt2", "bloom", .merges = true}, KEY "pre is bloom"},
+        {{"gpt2", "gpt-2", .merges = false}, "merges"},
+        {{"gpt2", "gpt-2", .merges = true, .twice = true}, "tokens"},
+        {{"gpt2", "gpt-2", .merges = true, .behind = true}, KEY "add_eos_token"},
     };
 
     skip_without_unicode();

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * SentencePiece's merges: neighbours whose token has the highest score are joined, the leftmost
+ * first, until there are none; a character without a token is its bytes. */
+#include "tests/support/gguf_file.h"
+#include "tests/support/tmp_folder.h"
+
+#include "harness/tokens/tokenizer.h"
+#include "harness/tokens/unicode.h"
+#include "variants/base/rng.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+TestSuite(tokenizer_scores, .init = folder_make, .fini = folder_remove, .timeout = 240);
+
+#define KEY "tokenizer.ggml."
+#define SPACE "\xe2\x96\x81"
+
+enum { TEXT = 8, LIST = 9, I32 = 5, F32 = 6, FLAG = 7 };
+enum { NORMAL = 1, UNKNOWN, CONTROL, OF_USERS, UNUSED, BYTE };
+enum { SPECIAL = 3, BYTES = 256, FIRST = SPECIAL + BYTES, MOST = 40 };
+
+struct word {
+    const char *text;
+    float score;
+    int kind;
+};
+
+/* Some tokens have one score, and some are made in two ways. */
+static const struct word words[] = {
+    {SPACE, -20, NORMAL},         {"a", -21, NORMAL},          {"b", -22, NORMAL},
+    {"c", -23, NORMAL},           {"\xc3\xa9", -24, NORMAL},   {"ab", -3, NORMAL},
+    {"bc", -3, NORMAL},           {"abc", -5, NORMAL},         {SPACE "a", -4, NORMAL},
+    {SPACE SPACE, -9, NORMAL},    {SPACE "ab", -6.5f, NORMAL}, {"aa", -2, NORMAL},
+    {"aaa", -1, NORMAL},          {"c\xc3\xa9", -7, NORMAL},   {"[own]", 0, OF_USERS},
+    {"[" SPACE "]", 0, OF_USERS}, {"[pad]", -1000, UNUSED},
+};
+enum { WORDS = sizeof(words) / sizeof(*words) };
+
+static void begin_list(struct made *m, const char *key, int of, int n)
+{
+    put_key(m, key, LIST);
+    put_number(m, (uint64_t)of, 4), put_number(m, (uint64_t)n, 8);
+}
+
+static void put_float(struct made *m, float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof(bits));
+    put_number(m, bits, 4);
+}
+
+struct said {
+    const struct word *words;
+    int n;
+    bool no_scores, no_prefix, no_begin, squeezes;
+};
+
+static struct made file_of(const struct said *s)
+{
+    static const char *const special[SPECIAL] = {"<unk>", "<s>", "</s>"};
+    static const int kinds[SPECIAL] = {UNKNOWN, CONTROL, CONTROL};
+    const int n = FIRST + s->n;
+    struct made m = {.n = 0};
+    char byte[8];
+
+    put(&m, "GGUF", 4);
+    put_number(&m, 3, 4), put_number(&m, 0, 8);
+    put_number(&m, 3 + (uint64_t)!s->no_scores + s->no_prefix + s->no_begin + s->squeezes, 8);
+    put_key(&m, KEY "model", TEXT), put_text(&m, "llama");
+    begin_list(&m, KEY "tokens", TEXT, n);
+    for (int i = 0; i < SPECIAL; i++)
+        put_text(&m, special[i]);
+    for (int b = 0; b < BYTES; b++) {
+        snprintf(byte, sizeof(byte), "<0x%02X>", b);
+        put_text(&m, byte);
+    }
+    for (int i = 0; i < s->n; i++)
+        put_text(&m, s->words[i].text);
+    begin_list(&m, KEY "token_type", I32, n);
+    for (int i = 0; i < n; i++)
+        put_number(&m,
+                   (uint64_t)(i < SPECIAL ? kinds[i]
+                              : i < FIRST ? BYTE
+                                          : s->words[i - FIRST].kind),
+                   4);
+    if (!s->no_scores) {
+        begin_list(&m, KEY "scores", F32, n);
+        for (int i = 0; i < n; i++)
+            put_float(&m, i < FIRST ? 0 : s->words[i - FIRST].score);
+    }
+    const char *const flags[] = {s->no_prefix ? KEY "add_space_prefix" : NULL,
+                                 s->no_begin ? KEY "add_bos_token" : NULL,
+                                 s->squeezes ? KEY "remove_extra_whitespaces" : NULL};
+    for (int i = 0; i < 3; i++)
+        if (flags[i])
+            put_key(&m, flags[i], FLAG), put_number(&m, i == 2, 1);
+    return m;
+}
+
+static enum status open_of(struct tokenizer **t, const struct said *s, struct err *e)
+{
+    const struct made m = file_of(s);
+    char path[FILE_PATH];
+
+    *e = (struct err){""};
+    if (unicode_ready(e) != OK)
+        cr_skip_test("%s", e->msg);
+    made_write(&m, path);
+    return tokenizer_open(t, path, e);
+}
+
+/* ---- by definition ------------------------------------------------------------------------ */
+
+static const struct word *word_of(const char *text, size_t n)
+{
+    for (int i = 0; i < WORDS; i++)
+        if (words[i].kind == NORMAL && strlen(words[i].text) == n &&
+            memcmp(words[i].text, text, n) == 0)
+            return &words[i];
+    return NULL;
+}
+
+/* Of a text that is normalized. cut[i] .. cut[i+1] are the symbols. */
+static size_t by_definition(const char *text, int32_t *ids)
+{
+    size_t cut[128], n = 0, count = 0;
+
+    for (size_t at = 0; text[at]; n++) {
+        size_t length;
+        utf8_next(text + at, strlen(text + at), &length);
+        cut[n] = at;
+        at += length;
+    }
+    cut[n] = strlen(text);
+    for (;;) {
+        size_t best = n;
+        float score = 0;
+        for (size_t i = 0; i + 1 < n; i++) {
+            const struct word *const w = word_of(text + cut[i], cut[i + 2] - cut[i]);
+            if (w && (best == n || w->score > score)) {
+                best = i;
+                score = w->score;
+            }
+        }
+        if (best == n)
+            break;
+        memmove(&cut[best + 1], &cut[best + 2], (n - best - 1) * sizeof(*cut));
+        n--;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct word *const w = word_of(text + cut[i], cut[i + 1] - cut[i]);
+        for (size_t at = cut[i]; !w && at < cut[i + 1]; at++)
+            ids[count++] = SPECIAL + (unsigned char)text[at];
+        if (w)
+            ids[count++] = FIRST + (int32_t)(w - words);
+    }
+    return count;
+}
+
+/* Of letters of the vocabulary and others; as the text has it, and normalized. */
+static void draw(uint64_t seed, bool prefix, char *text, char *normal)
+{
+    static const char *const letters[] = {"a",   "a",        "b", "c",  " ",
+                                          SPACE, "\xc3\xa9", "z", "\n", "\xe4\xb8\xad"};
+    const int n = (int)(rng_uniform(seed, 1, 0) * MOST);
+
+    *text = *normal = '\0';
+    if (n > 0 && prefix)
+        strcat(normal, SPACE);
+    for (int i = 0; i < n; i++) {
+        const char *const one =
+            letters[(size_t)(rng_uniform(seed, 2, (uint64_t)i) * ARRAY_LEN(letters))];
+        strcat(text, one);
+        strcat(normal, *one == ' ' ? SPACE : one);
+    }
+}
+
+Test(tokenizer_scores, by_definition)
+{
+    for (int prefix = 0; prefix < 2; prefix++) {
+        const struct said s = {.words = words, .n = WORDS, .no_prefix = !prefix};
+        struct tokenizer *t;
+        struct err e;
+        cr_assert_eq(open_of(&t, &s, &e), OK, "%s", e.msg);
+        for (uint64_t seed = 0; seed < 400; seed++) {
+            char text[4 * MOST], normal[4 * MOST];
+            int32_t want[4 * MOST];
+            struct ids got = {0};
+            draw(seed, prefix, text, normal);
+            const size_t n = by_definition(normal, want);
+            cr_assert_eq(tokenizer_encode(t, text, strlen(text), &got, &e), OK, "%s", e.msg);
+            cr_assert(got.n == n && (n == 0 || memcmp(got.v, want, n * sizeof(*want)) == 0),
+                      "seed %d: \"%s\"", (int)seed, text);
+            free(got.v);
+        }
+        tokenizer_close(t);
+    }
+}
+
+/* Tokens of users and of control stand apart; decoding gives the text. */
+Test(tokenizer_scores, tokens_that_are_cut_out)
+{
+    enum { OWN = FIRST + 14, OWN_SPACE, S = 1 };
+    const struct said s = {.words = words, .n = WORDS};
+    const int32_t want[] = {FIRST + 8, OWN, FIRST + 10, OWN_SPACE, S};
+    static const char text[] = "a[own]ab[ ]<s>";
+    struct tokenizer *t;
+    struct ids got = {0};
+    struct bytes back = {0};
+    struct err e;
+    int n;
+
+    cr_assert_eq(open_of(&t, &s, &e), OK, "%s", e.msg);
+    cr_assert_eq(tokenizer_encode(t, text, strlen(text), &got, &e), OK, "%s", e.msg);
+    cr_expect(got.n == ARRAY_LEN(want) && memcmp(got.v, want, sizeof(want)) == 0);
+    free(got.v);
+    got = (struct ids){0};
+    static const char plain[] = " ab\n z\xc3\xa9";
+    cr_assert_eq(tokenizer_encode(t, plain, strlen(plain), &got, &e), OK, "%s", e.msg);
+    cr_assert_eq(tokenizer_decode(t, got.v, got.n, &back, &e), OK, "%s", e.msg);
+    cr_expect(back.n == strlen(plain) && memcmp(back.data, plain, back.n) == 0, "%s", back.data);
+    const int32_t *const front = tokenizer_prefix(t, &n);
+    cr_expect(n == 1 && front[0] == 1, "its usual place");
+    free(got.v), free(back.data);
+    tokenizer_close(t);
+    cr_assert_eq(open_of(&t, &(struct said){.words = words, .n = WORDS, .no_begin = true}, &e), OK);
+    tokenizer_prefix(t, &n);
+    cr_expect(n == 0 && tokenizer_begin(t) == 1);
+    tokenizer_close(t);
+}
+
+Test(tokenizer_scores, what_is_refused)
+{
+    static const struct word alike[] = {
+        {"a", -1, NORMAL}, {"b", -1, NORMAL}, {"ab", -1, NORMAL}, {"ba", -1, NORMAL}};
+    static const struct word unused[] = {{"a", -3, NORMAL}, {"b", -4, NORMAL}, {"ab", -1, UNUSED}};
+    static const struct word odd[] = {{"a", -1, NORMAL}, {"b", -1, 0}};
+    static const struct {
+        struct said said;
+        const char *says;
+    } cases[] = {
+        {{.words = words, .n = WORDS, .no_scores = true}, "scores"},
+        {{.words = alike, .n = 4}, "no order"},
+        {{.words = unused, .n = 3}, "unused"},
+        {{.words = odd, .n = 2}, "token_type"},
+        {{.words = words, .n = WORDS, .squeezes = true}, "remove_extra_whitespaces"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct tokenizer *t = NULL;
+        struct err e;
+        cr_expect_eq(open_of(&t, &cases[i].said, &e), E_IO, "%s is accepted", cases[i].says);
+        cr_expect(strstr(e.msg, cases[i].says) && strstr(e.msg, "  -> "), "%s", e.msg);
+    }
+}
