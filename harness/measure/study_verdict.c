@@ -67,6 +67,11 @@ static double result(const struct study_row *r)
     return plays(r) ? r->test_return : asks(r) ? r->test_answer_nats : r->test_nats;
 }
 
+static bool has_score(const struct study_row *r)
+{
+    return is_final_row(r) && is_ok(r) && isfinite(result(r));
+}
+
 static double way_of(const struct study_row *r)
 {
     if (plays(r))
@@ -94,6 +99,17 @@ bool study_reached(const struct study_entry *e)
     return e->way.above <= log(1.02); /* not if it is NAN */
 }
 
+/* Is row i the score of its seed? The last one is, so that a training which ran twice counts once. */
+static bool counts(const struct rows *rows, size_t i)
+{
+    const struct study_row *const r = rows->row;
+
+    for (size_t k = rows->n - 1; k > i; k--)
+        if (r[k].seed == r[i].seed && same_entry(&r[k], &r[i]) && has_score(&r[k]))
+            return false;
+    return has_score(&r[i]);
+}
+
 /* Means over the seeds of one entry. */
 static enum status gather(struct study_entry *e, const struct rows *rows, struct err *err)
 {
@@ -113,7 +129,7 @@ static enum status gather(struct study_entry *e, const struct rows *rows, struct
             e->why = r[i].status_detail;
         if (is_ok(&r[i]) && !*e->remark)
             e->remark = r[i].status_detail;
-        if (!is_final_row(&r[i]) || !is_ok(&r[i]) || !isfinite(result(&r[i])))
+        if (!counts(rows, i))
             continue;
         if (asks(&r[i]) || plays(&r[i]))
             add_way(&e->way, &r[i], n);
@@ -136,6 +152,19 @@ static double log_time(const struct study_row *r)
                : NAN;
 }
 
+/* The last row of `entry` that has a time, with the seed and machine of `like`; NULL: there is none. */
+static const struct study_row *last_timed(const struct rows *rows, const struct study_row *entry,
+                                          const struct study_row *like)
+{
+    const struct study_row *const r = rows->row;
+
+    for (size_t k = rows->n; k-- > 0;)
+        if (same_entry(&r[k], entry) && r[k].seed == like->seed && same_machine(&r[k], like) &&
+            !isnan(log_time(&r[k])))
+            return &r[k];
+    return NULL;
+}
+
 /* The mean over seeds of ln(contender / baseline) with Student's 95 % interval: trainings of one
  * seed ran in the same turn. Below STUDY_LEAST_SEEDS that both have on one machine it has no
  * interval. */
@@ -150,15 +179,11 @@ static enum status paired_time(struct interval *out, const struct study_row *con
     if (!d)
         return fail(err, E_NOMEM, "no memory for %zu rows", rows->n);
     for (size_t i = 0; i < rows->n; i++) {
-        double with = NAN; /* the last of a seed counts */
         if (!same_entry(&r[i], contender))
             continue;
-        for (size_t k = 0; k < rows->n; k++)
-            if (same_entry(&r[k], baseline) && r[k].seed == r[i].seed &&
-                same_machine(&r[k], &r[i]) && !isnan(log_time(&r[k])))
-                with = log_time(&r[k]);
-        if (!isnan(log_time(&r[i]) - with))
-            d[n++] = log_time(&r[i]) - with;
+        const struct study_row *const with = last_timed(rows, baseline, &r[i]);
+        if (with && last_timed(rows, contender, &r[i]) == &r[i])
+            d[n++] = log_time(&r[i]) - log_time(with);
     }
     const struct group_stats s = group_stats(d, n);
     *out = mean_interval(s);

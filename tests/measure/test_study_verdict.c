@@ -146,6 +146,30 @@ Test(study_verdict, own_controls)
 
 /* Of a text that asks, answers are compared, and the way is from blind to the floor. The rest of
  * the loss would say the opposite. */
+/* Rows of a training that ran twice, as after --resume with another program: the last counts. */
+Test(study_verdict, a_seed_counts_once)
+{
+    struct table_of_rows t = make_rows();
+
+    for (int twice = 0; twice < 2; twice++)
+        for (int seed = 1; seed <= 3; seed++) {
+            struct study_row *const base = add(&t, "base", "s", seed, 2 + 0.01 * seed);
+            struct study_row *const one = add(&t, "one", "s", seed, (twice ? 3 : 9) + 0.01 * seed);
+            base->tokens = one->tokens = 1000;
+            base->train_s = 1 + 0.01 * seed;
+            one->train_s = twice ? 2 : 8;
+        }
+    struct study_verdicts v = verdicts(&t);
+    const struct study_entry *const one = entry(&v, "one", "s");
+    cr_expect_eq(one->test.n, 3);
+    cr_expect_eq(entry(&v, "base", "s")->test.n, 3);
+    cr_expect_float_eq(one->quality.diff.mid, 1, 1e-12);
+    cr_expect_float_eq(exp(one->log_time.mid), 2 / 1.02, 1e-3);
+    cr_expect_lt(one->log_time.low, one->log_time.mid); /* three pairs, no two alike */
+    study_verdicts_free(&v);
+    free(t.row);
+}
+
 Test(study_verdict, answers_are_compared)
 {
     struct table_of_rows t = make_rows();
