@@ -406,6 +406,8 @@ const struct option_spec option_specs[] = {
      .doc = "score the first N bytes of the text, 0 = all"},
     {"losses", 0, "FOLDER", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(losses), .only = FOR(EVAL),
      .doc = "write the loss of each token to this folder, one file a row (bench recl reads them)"},
+    {"attention", 0, "FOLDER", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(attention), .only = FOR(EVAL),
+     .doc = "write entropy, rank and likeness of the heads to this folder, one file a row; attention is that of ref"},
     {"prompt", 0, "TEXT", OTHER, .kind = KIND_PATH, AT(prompt), .only = FOR(GENERATE),
      .doc = "text to continue"},
     {"prompt-file", 0, "FILE", OTHER, .kind = KIND_PATH, AT(prompt_file), .only = FOR(GENERATE),

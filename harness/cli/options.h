@@ -117,6 +117,7 @@ struct options {
     const char *ckpt, *corpus;
     int bytes;             /* bytes of text to score, 0 = all */
     const char *losses;    /* eval: a folder, of one score the file; NULL = none */
+    const char *attention; /* likewise */
     const char *tokenizer; /* a folder; NULL = tokens are bytes */
     int count, unit;       /* enum count, enum unit */
     int stride;            /* 0 = a window */

@@ -146,7 +146,21 @@ static struct bench_case scored_case(const struct subject *t, int seq, int mem, 
     return bcase;
 }
 
-/* The request to the child: the row's line, and the file for its losses. */
+/* The row's own file in the folder of an option, if it is given; make_folder left room for its name. */
+static void request_file(FILE *f, const struct bench_case *c, const char *option,
+                         const char *folder, const char *ending)
+{
+    char name[32], path[FILE_PATH];
+
+    if (!folder)
+        return;
+    snprintf(name, sizeof(name), "%s%s", c->case_id, ending);
+    NEED(file_join(path, folder, name, NULL) == OK);
+    fputc(' ', f);
+    word_print_option(f, option, path, '"');
+}
+
+/* The request to the child: the row's line, and the files for what else is asked of it. */
 static char *request_of(const struct subject *t, const struct bench_case *c)
 {
     struct bytes line;
@@ -154,13 +168,8 @@ static char *request_of(const struct subject *t, const struct bench_case *c)
 
     NEED(f);
     fputs(c->repro + strlen(SUBJECT_COMMAND), f);
-    if (t->opt->losses) {
-        char name[32], path[FILE_PATH];
-        snprintf(name, sizeof(name), "%s.safetensors", c->case_id);
-        NEED(file_join(path, t->opt->losses, name, NULL) == OK); /* see make_folder */
-        fputc(' ', f);
-        word_print_option(f, "losses", path, '"');
-    }
+    request_file(f, c, "losses", t->opt->losses, ".safetensors");
+    request_file(f, c, "attention", t->opt->attention, ".csv");
     NEED(bytes_close(f, &line, NULL) == OK);
     return line.data;
 }
@@ -487,6 +496,9 @@ static enum status can_score(const struct subject *t, const struct options *o, s
     if (t->target && options_given(o, "seq") && (o->seq.n != 1 || o->seq.v[0] != t->target))
         return fail(e, E_USAGE, "targets of %s have %d symbols  -> use --seq %d, or leave it out",
                     t->corpus, t->target, t->target);
+    if (o->attention && o->impl)
+        return fail(e, E_USAGE,
+                    "--attention is computed by ref, not by --impl %s  -> leave one out", o->impl);
     for (int i = 0; i < subject_models(t) && st == OK; i++) {
         bool again;
         st = subject_choose(&one, i, &again, e);
@@ -542,7 +554,7 @@ enum status perplexity_presets(struct options *o, struct err *e)
     return st == OK ? counting_preset(o, context, e) : st;
 }
 
-/* Of --losses; with room for the names of files in it. */
+/* Of --losses and --attention; with room for the names of files in it. */
 static enum status make_folder(const char *path, struct err *e)
 {
     if (!path)
@@ -566,7 +578,8 @@ enum status perplexity_eval(struct session *s, struct err *e)
         (st = can_score(&t, o, e)) != OK ||
         (st = console_open(&s->console, o, &tables[TABLE_PERPLEXITY],
                            n_lengths(&t) * o->mem.n * subject_models(&t), e)) != OK ||
-        (st = make_folder(o->losses, e)) != OK || (st = session_begin(s, e)) != OK)
+        (st = make_folder(o->losses, e)) != OK || (st = make_folder(o->attention, e)) != OK ||
+        (st = session_begin(s, e)) != OK)
         return st;
     st = score_all(s, &t, true, e);
     st = session_end(s, st, e);

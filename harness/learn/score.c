@@ -8,10 +8,11 @@
 
 #include "harness/machine/clock.h"
 #include "harness/plan/case.h"
-#include "harness/util/grow.h"
+#include "heads.h"
 #include "losses.h"
 #include "masked.h"
 #include "pairs.h"
+#include "window_sums.h"
 
 #include "variants/model/lm.h"
 
@@ -50,6 +51,7 @@ struct stream {
     struct pairs pairs;         /* target 0: no encoder and decoder */
     int32_t *source;            /* [pairs.source] */
     struct layers_count layers; /* that positions ran where they may stop */
+    struct heads heads;         /* watched for --attention */
     double place[SCORE_PLACES], placed[SCORE_PLACES]; /* sum of nll, and tokens */
 };
 
@@ -258,10 +260,11 @@ static enum status forward(struct stream *t, int B, int read, int scored, struct
         if (divergence_room(&t->apart, (size_t)B * (size_t)scored, e) != OK)
             return E_NOMEM;
     }
+    heads_pass(&t->heads);
     lm_forward(&t->lm, g, t->tokens, B, read, scored ? scored : 1, scored ? t->targets : NULL,
                scored ? t->nll : NULL);
     count_layers(t);
-    return OK;
+    return t->s->opt->attention ? heads_seen(&t->heads, e) : OK;
 }
 
 /* What a window adds: nats, what they are divided by, tokens with a probability. */
@@ -339,22 +342,6 @@ static enum status run_window(struct stream *t, const struct window *w, size_t p
     return OK;
 }
 
-void score_interval(struct score *r, const double *sum, const int *n, size_t segments)
-{
-    double square = 0;
-
-    for (size_t i = 0; i < segments; i++) {
-        const double off = sum[i] - n[i] * r->nll;
-        square += off * off;
-    }
-    const double half =
-        segments > 1
-            ? 1.959964 * sqrt(square * (double)segments / (double)(segments - 1)) / r->tokens
-            : NAN;
-    r->nll_low = r->nll - half;
-    r->nll_high = r->nll + half;
-}
-
 /* Nats of the n tokens after `at` under the true source; those that are answers go to `a`. */
 static double synthetic_segment(const struct stream *t, size_t at, int n, struct source_memo *memo,
                                 struct answers *a)
@@ -388,27 +375,6 @@ static void tell(const struct scorer *s, double share, int64_t *told_ns)
     *told_ns = now;
 }
 
-/* Sums of windows, as score_interval takes them. */
-struct sums {
-    double *sum;
-    int *n;
-    size_t count;
-};
-
-static enum status add_sum(struct sums *s, double sum, double n, struct err *e)
-{
-    enum status st = GROW(s->sum, s->count, e);
-
-    if (st == OK)
-        st = GROW(s->n, s->count, e);
-    if (st == OK) {
-        CHECK(s->sum && s->n);
-        s->sum[s->count] = sum;
-        s->n[s->count++] = (int)n;
-    }
-    return st;
-}
-
 /* Is the text that of its source, symbol by symbol? */
 static bool has_floor(const struct stream *t)
 {
@@ -418,8 +384,8 @@ static bool has_floor(const struct stream *t)
 }
 
 /* All pairs, in place of windows. */
-static enum status score_pairs(struct stream *t, struct sums *sums, double *total, double *floor,
-                               double *right, struct answers *a, struct err *e)
+static enum status score_pairs(struct stream *t, struct window_sums *sums, double *total,
+                               double *floor, double *right, struct answers *a, struct err *e)
 {
     enum status st = OK;
     int64_t told_ns = clock_wall_ns();
@@ -437,7 +403,7 @@ static enum status score_pairs(struct stream *t, struct sums *sums, double *tota
             t->placed[place_of(k)]++;
         }
         if (st == OK)
-            st = add_sum(sums, sum, t->L, e);
+            st = window_sums_add(sums, sum, t->L, e);
         *total += sum;
         *floor += pairs_floor(&t->pairs, &t->corpus, i, t->nll, a);
         tell(t->s, (double)i / (double)t->pairs.n, &told_ns);
@@ -453,7 +419,7 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
     int64_t told_ns = start;
     struct source_memo memo = {0};
     struct answers a = {0};
-    struct sums sums = {0};
+    struct window_sums sums = {0};
     double total = 0, floor = 0, right = 0, tokens = 0, scored = 0;
     struct windows windows;
     struct window w;
@@ -471,7 +437,7 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
                                    : run_window(t, &w, windows.part, &one, e);
             if (st != OK)
                 break;
-            st = add_sum(&sums, one.sum, one.tokens, e);
+            st = window_sums_add(&sums, one.sum, one.tokens, e);
             total += one.sum;
             tokens += one.tokens;
             scored += one.scored;
@@ -510,9 +476,8 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
     snprintf(r->note, sizeof(r->note), "%s", t->text.note);
     for (int i = 0; i < SCORE_PLACES; i++)
         r->nll_at[i] = t->placed[i] > 0 ? t->place[i] / t->placed[i] : NAN;
-    score_interval(r, sums.sum, sums.n, sums.count);
-    free(sums.sum);
-    free(sums.n);
+    window_sums_interval(&sums, r->nll, r->tokens, &r->nll_low, &r->nll_high);
+    window_sums_free(&sums);
     return st;
 }
 
@@ -556,6 +521,8 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
     if (st == OK)
         st = engine_open(&s->engine, o->backends.v[0], threads,
                          strcmp(o->backends.v[0], backend_ref.name) == 0 ? NULL : o->impl, e);
+    if (st == OK && o->attention)
+        heads_watch(&t.heads, &s->engine);
     if (st == OK)
         st = corpus_open(&t.corpus, o->corpus, split, (size_t)o->bytes, e);
     if (st == OK)
@@ -580,9 +547,12 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
         lm_impl(&t.lm, false, s->impl);
         st = write_losses(&t, ckpt_xxh3, e);
     }
+    if (st == OK && o->attention)
+        st = heads_write(&t.heads, o->attention, e);
     free(t.losses);
     free(t.ran);
     divergence_free(&t.apart);
+    heads_free(&t.heads);
     texts_free(&t.text);
     lm_free(&t.lm);
     lm_free(&t.exact);

@@ -37,11 +37,6 @@ struct score {
     double nll_at[SCORE_PLACES];   /* mean, nats; NAN: no segment is so long */
 };
 
-/* The 95 % interval of r->nll, the mean over r->tokens, from the spread of the segments' means:
- * sum[i] nats over n[i] tokens. The normal approximation of many segments; neighbouring segments
- * are correlated, so the true interval is a little wider. NAN below two segments. */
-void score_interval(struct score *r, const double *sum, const int *n, size_t segments);
-
 /* What to score: `opt` has one value of seq and mem, one backend, one number of threads, and
  * --ckpt, --corpus, --bytes, and those of counting.h. --losses is a file to write the losses of all
  * tokens to (losses.h). */

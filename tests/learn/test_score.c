@@ -4,6 +4,7 @@
  * segments. The simulations draw from fixed seeds, so they give the same counts on every machine.
  */
 #include "harness/learn/score.h"
+#include "harness/learn/window_sums.h"
 
 #include "variants/base/rng.h"
 
@@ -16,13 +17,17 @@ enum { MOST = 128 };
 static struct score score_of(const double *sum, const int *n, int segments)
 {
     struct score r = {.segments = segments};
+    struct window_sums sums = {0};
+    struct err e;
 
     for (int i = 0; i < segments; i++) {
         r.nll += sum[i];
         r.tokens += n[i];
+        cr_assert_eq(window_sums_add(&sums, sum[i], n[i], &e), OK);
     }
     r.nll /= r.tokens;
-    score_interval(&r, sum, n, (size_t)segments);
+    window_sums_interval(&sums, r.nll, r.tokens, &r.nll_low, &r.nll_high);
+    window_sums_free(&sums);
     return r;
 }
 

@@ -13,6 +13,7 @@
 
 struct engine;
 struct recur_impl;
+struct attn_watch;
 
 /* ---- attention implementations ------------------------------------------------------------ */
 
@@ -445,6 +446,7 @@ struct engine {
      * of the batch as a whole needs it; NULL = all rows are here. */
     void (*mean)(void *arg, double *x, int n);
     void *mean_arg;
+    const struct attn_watch *watch; /* who sees the probabilities of attention: watch.h; or NULL */
     enum isa isa; /* ISA level of the kernels that dominate its time: CSV column isa_used */
 };
 

@@ -442,7 +442,7 @@ static void forward_ref(const struct engine *g, const struct attn *a, void *scra
             }
 }
 
-static const struct attn_impl attn_ref = {
+const struct attn_impl attn_ref = {
     .name = "ref",
     .accepts = accepts_all,
     .need = need_ref,

@@ -58,6 +58,8 @@ static inline struct ref_value ref_value_at(const struct attn *a, int b, int h, 
 /* Elements of a head that are summed at a time, so that keys are the outer loop. */
 enum { REF_PART = 64 };
 
+extern const struct attn_impl attn_ref;
+
 struct attn_need ref_need_backward(const struct attn *a, int threads);
 void ref_backward(const struct engine *g, const struct attn *a, const struct attn_grad *d,
                   void *scratch);

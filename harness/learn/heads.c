@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Entropy, sparsity, rank and likeness of attention. */
+#include "heads.h"
+
+#include "energy.h"
+#include "harness/util/fileio.h"
+#include "harness/util/grow.h"
+#include "harness/util/text_table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the probability, and of the energy of a matrix. A sum of tenths may be a little less. */
+static const double SHARE = 0.9 - 1e-9;
+
+/* Sums, and of how many. */
+struct mean {
+    double sum, n;
+};
+
+struct head {
+    int call, of_call; /* which attention, and which head of it */
+    struct mean visible, entropy, keys90, rank90, values90, apart_heads, apart_before;
+};
+
+static void add(struct mean *m, double x)
+{
+    m->sum += x;
+    m->n++;
+}
+
+/* ---- of one query ------------------------------------------------------------------------- */
+
+/* -sum p ln p */
+static double entropy(const double *p, int n)
+{
+    double sum = 0;
+
+    for (int j = 0; j < n; j++)
+        sum -= p[j] > 0 ? p[j] * log(p[j]) : 0;
+    return sum;
+}
+
+static int falling(const void *x, const void *y)
+{
+    const double a = *(const double *)x, b = *(const double *)y;
+
+    return (a < b) - (a > b);
+}
+
+/* The least number of keys that have SHARE of the probability; sorts p. */
+static int keys_of_share(double *p, int n)
+{
+    double sum = 0;
+    int keys = 0;
+
+    qsort(p, (size_t)n, sizeof(*p), falling);
+    while (keys < n && sum < SHARE)
+        sum += p[keys++];
+    return keys;
+}
+
+/* The Jensen-Shannon divergence in bits, from 0 (equal) to 1 (no key in common):
+ *
+ *   H((p + q) / 2) - (H(p) + H(q)) / 2 */
+static double divergence(const double *p, const double *q, int n)
+{
+    double sum = 0;
+
+    for (int j = 0; j < n; j++) {
+        const double m = (p[j] + q[j]) / 2;
+        sum += p[j] > 0 ? p[j] * log2(p[j] / m) : 0;
+        sum += q[j] > 0 ? q[j] * log2(q[j] / m) : 0;
+    }
+    return sum / 2;
+}
+
+static bool sees(const double *p, int n)
+{
+    for (int j = 0; j < n; j++)
+        if (p[j] > 0)
+            return true;
+    return false;
+}
+
+/* ---- of one call -------------------------------------------------------------------------- */
+
+/* The mean divergence of two heads [L,keys] over queries that see a key; NAN if none does. */
+static double heads_apart(const double *p, const double *q, int L, int keys)
+{
+    struct mean m = {0};
+
+    for (int i = 0; i < L; i++, p += keys, q += keys)
+        if (sees(p, keys) && sees(q, keys))
+            add(&m, divergence(p, q, keys));
+    return m.sum / m.n;
+}
+
+static void add_apart(struct heads *s, struct head *to, int h, int H, int L, int keys)
+{
+    const ptrdiff_t size = (ptrdiff_t)L * keys;
+    const double *const mine = s->now + h * size;
+    double least = NAN;
+
+    for (int other = 0; other < H; other++)
+        if (other != h)
+            add(&to->apart_heads, heads_apart(mine, s->now + other * size, L, keys));
+    for (int other = 0; s->L == L && s->keys == keys && other < s->H; other++)
+        least = fmin(least, heads_apart(mine, s->before + other * size, L, keys));
+    if (!isnan(least))
+        add(&to->apart_before, least);
+}
+
+static void add_queries(struct head *to, const double *p, int L, int keys, double *sorted)
+{
+    for (int i = 0; i < L; i++, p += keys) {
+        int visible = 0;
+        for (int j = 0; j < keys; j++)
+            visible += p[j] > 0;
+        if (visible == 0)
+            continue;
+        memcpy(sorted, p, sizeof(*p) * (size_t)keys);
+        add(&to->visible, visible);
+        add(&to->entropy, entropy(p, keys));
+        add(&to->keys90, keys_of_share(sorted, keys));
+    }
+}
+
+/* The rank of the values of all heads; -1 without memory, 0 where they are not floats. */
+static int rank_of_values(const struct attn *a, int b)
+{
+    const int K = attn_keys(a), width = a->Hkv * attn_dv(a);
+
+    if (!a->v)
+        return 0;
+    double *const v = malloc(sizeof(*v) * (size_t)K * (size_t)width);
+    for (int j = 0; v && j < K; j++)
+        for (int i = 0; i < width; i++)
+            v[(ptrdiff_t)j * width + i] = (double)a->v[b * a->v_at.batch + j * a->v_at.row + i];
+    const int rank = v ? energy_rank(v, K, width, width, SHARE) : -1;
+    free(v);
+    return rank;
+}
+
+/* Room for one more matrix, and for the heads of this call. */
+static enum status make_room(struct heads *s, const struct attn *a, int keys, struct err *e)
+{
+    const size_t size = sizeof(double) * (size_t)a->H * (size_t)a->L * (size_t)keys;
+    double *const now = realloc(s->now, size + sizeof(double) * (size_t)keys); /* a row to sort */
+
+    if (!now)
+        return fail(e, E_NOMEM, "no memory for %zu bytes of probabilities", size);
+    s->now = now;
+    while (s->n < s->at + (size_t)a->H) {
+        const enum status st = GROW(s->head, s->n, e);
+        if (st != OK)
+            return st;
+        s->head[s->n] = (struct head){.call = s->calls, .of_call = (int)(s->n - s->at)};
+        s->n++;
+    }
+    return OK;
+}
+
+static void see(void *arg, const struct attn *a, int b, const double *p)
+{
+    struct heads *const s = arg;
+    const int H = a->H, L = a->L, keys = attn_keys(a) + a->sinks;
+    const size_t size = (size_t)L * (size_t)keys;
+    struct err e;
+
+    if (b != 0 || !s->watching || s->st != OK || (s->st = make_room(s, a, keys, &e)) != OK)
+        return;
+    memcpy(s->now, p, sizeof(*p) * (size_t)H * size);
+    const int values = rank_of_values(a, b);
+    for (int h = 0; h < H; h++) {
+        struct head *const to = &s->head[s->at + (size_t)h];
+        const double *const mine = s->now + (size_t)h * size;
+        const int rank = energy_rank(mine, L, keys, keys, SHARE);
+        if (rank < 0 || values < 0) {
+            s->st = E_NOMEM;
+            return;
+        }
+        add_queries(to, mine, L, keys, s->now + (size_t)H * size);
+        add_apart(s, to, h, H, L, keys);
+        add(&to->rank90, rank);
+        if (values > 0)
+            add(&to->values90, values);
+    }
+    double *const swap = s->before;
+    s->before = s->now;
+    s->now = swap;
+    s->H = H, s->L = L, s->keys = keys;
+    s->at += (size_t)H;
+    s->calls++;
+}
+
+void heads_watch(struct heads *s, struct engine *g)
+{
+    s->watch = (struct attn_watch){.see = see, .arg = s};
+    engine_watch(g, &s->watch);
+}
+
+void heads_pass(struct heads *s)
+{
+    s->at = 0;
+    s->H = s->calls = 0;
+    s->watching = true;
+}
+
+enum status heads_seen(struct heads *s, struct err *e)
+{
+    s->watching = false;
+    if (s->st != OK)
+        return fail(e, s->st, "no memory to look at attention  -> lower --seq or --mem");
+    if (s->n == 0)
+        return fail(e, E_UNSUPPORTED,
+                    "--attention: this model has no attention  -> leave it out, or score another");
+    return OK;
+}
+
+void heads_free(struct heads *s)
+{
+    free(s->head);
+    free(s->before);
+    free(s->now);
+    *s = (struct heads){0};
+}
+
+/* ---- the file ----------------------------------------------------------------------------- */
+
+static enum status add_row(struct text_table *t, const struct head *h, struct err *e)
+{
+    const struct mean *const m[] = {&h->visible,  &h->entropy,     &h->keys90,      &h->rank90,
+                                    &h->values90, &h->apart_heads, &h->apart_before};
+    char number[3 + ARRAY_LEN(m)][24];
+    const char *text[ARRAY_LEN(number)];
+
+    snprintf(number[0], sizeof(*number), "%d", h->call + 1);
+    snprintf(number[1], sizeof(*number), "%d", h->of_call + 1);
+    snprintf(number[2], sizeof(*number), "%.0f", h->visible.n);
+    for (size_t i = 0; i < ARRAY_LEN(m); i++) {
+        number[3 + i][0] = '\0';
+        if (m[i]->n > 0)
+            snprintf(number[3 + i], sizeof(*number), "%.6g", m[i]->sum / m[i]->n);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(number); i++)
+        text[i] = number[i];
+    return text_table_add(t, text, e);
+}
+
+static enum status write_table(const struct text_table *t, const char *path, struct err *e)
+{
+    struct bytes text;
+    FILE *const f = bytes_open(&text, e);
+
+    if (!f)
+        return E_NOMEM;
+    text_table_print(f, t, FORMAT_CSV);
+    enum status st = bytes_close(f, &text, e);
+    if (st == OK)
+        st = file_replace(path, text.data, text.n, e);
+    free(text.data);
+    return st;
+}
+
+enum status heads_write(const struct heads *s, const char *path, struct err *e)
+{
+    static const struct text_table_column columns[] = {
+        {.name = "attention"},       {.name = "head"},          {.name = "queries"},
+        {.name = "visible_keys"},    {.name = "entropy_nats"},  {.name = "keys90"},
+        {.name = "rank90"},          {.name = "values_rank90"}, {.name = "jsd_heads_bits"},
+        {.name = "jsd_before_bits"},
+    };
+    struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
+    enum status st = OK;
+
+    for (size_t i = 0; i < s->n && st == OK; i++)
+        st = add_row(&t, &s->head[i], e);
+    if (st == OK)
+        st = write_table(&t, path, e);
+    text_table_free(&t);
+    return st;
+}

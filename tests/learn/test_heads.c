@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What bench eval --attention says of heads: numerical ranks of known matrices, attention whose
+ * probabilities are known, and the command. */
+#include "harness/learn/heads.h"
+
+#include "harness/learn/energy.h"
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+#include "variants/base/rng.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(heads, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+/* ---- ranks -------------------------------------------------------------------------------- */
+
+enum { ROWS = 37, COLS = 53 };
+
+static double number(int i, int k)
+{
+    return rng_u32(3, (uint64_t)i, (uint64_t)k) / 2147483648.0 - 1;
+}
+
+static double square(double x) { return x * x; }
+
+/* x = sum over r of sigma_r u_r v_r^T with orthonormal u (unit vectors turned by a reflection) and v
+ * (likewise): its singular values are sigma. */
+static void make(double *x, int rows, int cols, const double *sigma, int n)
+{
+    double a[64], b[64], aa = 0, bb = 0;
+
+    for (int i = 0; i < rows; i++)
+        aa += square(a[i] = number(1, i));
+    for (int j = 0; j < cols; j++)
+        bb += square(b[j] = number(2, j));
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < cols; j++) {
+            double sum = 0;
+            for (int r = 0; r < n; r++)
+                sum += sigma[r] * ((i == r) - 2 * a[i] * a[r] / aa) *
+                       ((j == r) - 2 * b[j] * b[r] / bb);
+            x[i * COLS + j] = sum;
+        }
+}
+
+/* Energies 16, 9, 4, 1, 1 of 31: 0.5, 0.8, 0.93, 0.97, 1. */
+Test(heads, rank_by_energy)
+{
+    static const double sigma[] = {1, 3, 1, 4, 2};
+    static const struct {
+        double share;
+        int rank;
+    } want[] = {{0, 0}, {0.5, 1}, {0.52, 2}, {0.8, 2}, {0.82, 3}, {0.9, 3}, {0.95, 4}, {0.99, 5}};
+    double x[ROWS * COLS], turned[ROWS * COLS];
+
+    make(x, ROWS, COLS, sigma, ARRAY_LEN(sigma));
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < COLS; j++)
+            turned[j * ROWS + i] = x[i * COLS + j];
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        cr_expect_eq(energy_rank(x, ROWS, COLS, COLS, want[i].share), want[i].rank, "%g",
+                     want[i].share);
+        cr_expect_eq(energy_rank(turned, COLS, ROWS, ROWS, want[i].share), want[i].rank, "%g",
+                     want[i].share);
+    }
+}
+
+Test(heads, rank_of_simple_matrices)
+{
+    double x[ROWS * COLS] = {0};
+
+    cr_expect_eq(energy_rank(x, ROWS, COLS, COLS, 0.9), 0);
+    for (int i = 0; i < ROWS * COLS; i++)
+        x[i] = 1;
+    cr_expect_eq(energy_rank(x, ROWS, COLS, COLS, 0.9), 1);
+    cr_expect_eq(energy_rank(x, 1, 1, COLS, 0.9), 1);
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < COLS; j++)
+            x[i * COLS + j] = i == j;
+    cr_expect_eq(energy_rank(x, ROWS, COLS, COLS, 0.9), 34); /* 0.9 * 37 = 33.3 */
+}
+
+/* ---- known attention ---------------------------------------------------------------------- */
+
+enum { L = 8, M = 2, H = 2, DH = 4, K = M + L };
+
+static const struct head_row {
+    int attention, head, queries;
+    double visible, entropy, keys90, rank90, values, apart, before;
+} no_row = {0, 0, 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+
+/* The rows of a file; empty numbers are NAN. */
+static int read_rows(const char *path, struct head_row *row, int most)
+{
+    FILE *const f = fopen(path, "r");
+    char line[512];
+    int n = 0;
+
+    cr_assert(f, "%s", path);
+    cr_assert(fgets(line, sizeof(line), f));
+    cr_expect_str_eq(line, "attention,head,queries,visible_keys,entropy_nats,keys90,rank90,"
+                           "values_rank90,jsd_heads_bits,jsd_before_bits\n");
+    while (n < most && fgets(line, sizeof(line), f)) {
+        double x[10];
+        char *at = line;
+        for (int i = 0; i < 10; i++) {
+            char *end = at;
+            x[i] = strtod(at, &end);
+            if (end == at)
+                x[i] = NAN;
+            at = end + 1;
+        }
+        row[n] = no_row;
+        row[n++] = (struct head_row){(int)x[0], (int)x[1], (int)x[2], x[3], x[4],
+                                     x[5],      x[6],      x[7],      x[8], x[9]};
+    }
+    fclose(f);
+    return n;
+}
+
+/* Head 0 sees all alike, since its queries are 0; head 1 has a large product with the newest key only.
+ * The second call has the heads in the other order. */
+Test(heads, known_probabilities)
+{
+    float q[L * H * DH] = {0}, k[K * H * DH] = {0}, v[K * H * DH] = {0}, o[L * H * DH];
+    struct heads s = {0};
+    struct engine g;
+    struct err e;
+    const struct attn_impl *impl;
+    struct head_row row[5];
+    char path[FILE_PATH];
+
+    for (int j = 0; j < K; j++)
+        v[j * H * DH] = 1; /* all values are the same row */
+    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK);
+    heads_watch(&s, &g);
+    heads_pass(&s);
+    for (int call = 0; call < 2; call++) {
+        float bias[H * K] = {0};
+        bias[(call == 0 ? 1 : 0) * K + K - 1] = 200; /* distance 0 is the last row */
+        const struct attn a = {.B = 1,
+                               .H = H,
+                               .L = L,
+                               .M = M,
+                               .dh = DH,
+                               .Hkv = H,
+                               .R = K,
+                               .causal = true,
+                               .scale = 1,
+                               .q = q,
+                               .k = k,
+                               .v = v,
+                               .o = o,
+                               .bias = bias,
+                               .bias_head = K,
+                               .q_at = {L * H * DH, H * DH},
+                               .k_at = {K * H * DH, H * DH},
+                               .v_at = {K * H * DH, H * DH},
+                               .o_at = {L * H * DH, H * DH}};
+        cr_assert_eq(engine_attn(&g, &a, &impl, &e), OK, "%s", e.msg);
+        const struct attn_need need = impl->need(&a, 1);
+        void *const scratch = malloc(need.scores_bytes + need.scratch_bytes);
+        impl->forward(&g, &a, scratch);
+        free(scratch);
+    }
+    cr_assert_eq(heads_seen(&s, &e), OK);
+    folder_path(path, "h.csv");
+    cr_assert_eq(heads_write(&s, path, &e), OK, "%s", e.msg);
+    heads_free(&s);
+    cr_assert_eq(read_rows(path, row, 5), 4);
+
+    double entropy = 0, keys90 = 0, apart = 0;
+    for (int n = M + 1; n <= K; n++) {
+        entropy += log(n) / L;
+        keys90 += ceil(0.9 * n - 1e-9) / L;
+        /* uniform over n keys and one of them: H(m) - H(uniform) / 2 */
+        const double one = (1 + 1.0 / n) / 2, other = 1.0 / (2 * n);
+        apart += (-one * log2(one) - (n - 1) * other * log2(other) - log2(n) / 2) / L;
+    }
+    for (int i = 0; i < 4; i++) {
+        const bool uniform = i == 0 || i == 3;
+        cr_expect_eq(row[i].attention, 1 + i / 2);
+        cr_expect_eq(row[i].head, 1 + i % 2);
+        cr_expect_eq(row[i].queries, L);
+        cr_expect_float_eq(row[i].entropy, uniform ? entropy : 0, 1e-5, "%d: %g", i,
+                           row[i].entropy);
+        cr_expect_float_eq(row[i].keys90, uniform ? keys90 : 1, 1e-5, "%d: %g", i, row[i].keys90);
+        cr_expect_float_eq(row[i].apart, apart, 1e-5, "%d: %g", i, row[i].apart);
+        cr_expect_eq(row[i].values, 1);
+        if (i < 2)
+            cr_expect(isnan(row[i].before));
+        else /* the likest head of the call before is the other one */
+            cr_expect_float_eq(row[i].before, 0, 1e-6, "%g", row[i].before);
+    }
+    cr_expect_float_eq(row[0].visible, (M + 1 + K) / 2.0, 1e-9);
+    cr_expect_eq(row[1].rank90, L); /* rows of the identity: 0.9 * 8 = 7.2 */
+}
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+static void one_file(char path[FILE_PATH], const char *in)
+{
+    char dir[FILE_PATH];
+    folder_path(dir, in);
+    DIR *const d = opendir(dir);
+    const struct dirent *entry;
+
+    cr_assert(d);
+    while ((entry = readdir(d)) && entry->d_name[0] == '.')
+        ;
+    cr_assert(entry);
+    cr_assert_eq(file_join(path, dir, entry->d_name, NULL), OK);
+    closedir(d);
+}
+
+static void must_run(const char *line, int code, const char *says)
+{
+    struct ran r = run_bench(folder, "%s", line);
+
+    expect_exit(&r, code);
+    cr_expect(strstr(r.err.data, says), "%s", r.err.data);
+    ran_free(&r);
+}
+
+#define TRAIN                                                                                      \
+    " --layers 2 --d-model 16 --heads 2 --seq 16 --mem 16 --batch 2 --steps 2 --threads 1 --pin "  \
+    "none -q "
+#define EVAL "eval --seq 16 --mem 16 --bytes 400 --threads 1 --pin none -q --out r "
+
+Test(heads, rows_of_a_trained_model)
+{
+    struct head_row row[8];
+    char path[FILE_PATH];
+
+    must_run("train --variant xl" TRAIN "--ckpt xl", 0, "");
+    must_run(EVAL "--ckpt xl --attention a --losses l", 0, "");
+    one_file(path, "a");
+    cr_assert_eq(read_rows(path, row, 8), 4);
+    for (int i = 0; i < 4; i++) {
+        cr_expect_eq(row[i].queries, 399);
+        cr_expect(row[i].entropy > 0 && row[i].entropy <= log(32));
+        cr_expect(row[i].keys90 <= row[i].visible && row[i].rank90 <= 16 && row[i].rank90 >= 1);
+        cr_expect(row[i].apart > 0 && row[i].apart < 1);
+        cr_expect_eq(isnan(row[i].before), i < 2);
+    }
+    must_run(EVAL "--ckpt xl", 0, "");
+    struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    const double nll = ((const struct perplexity_row *)rows.row)->nll_nats_per_token;
+    rows_free(&rows);
+    must_run(EVAL "--ckpt xl --attention a", 0, "");
+    rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    cr_expect_float_eq(((const struct perplexity_row *)rows.row)->nll_nats_per_token, nll, 1e-4);
+    rows_free(&rows);
+}
+
+/* The same model in f32, which a narrow one is compared with, is not seen. */
+Test(heads, narrow_types)
+{
+    struct head_row row[8];
+    char path[FILE_PATH];
+
+    must_run("train --variant rope" TRAIN "--ckpt rope", 0, "");
+    must_run(EVAL "--ckpt rope --dtype q8 --attention a", 0, "");
+    one_file(path, "a");
+    cr_assert_eq(read_rows(path, row, 8), 4);
+    for (int i = 0; i < 4; i++)
+        cr_expect_eq(row[i].queries, 399);
+}
+
+Test(heads, what_has_none)
+{
+    must_run("train --variant minlstm" TRAIN "--ckpt m", 0, "");
+    must_run(EVAL "--ckpt m --attention a", 77, "this model has no attention");
+    must_run("train --variant talking" TRAIN "--ckpt t", 0, "");
+    must_run(EVAL "--ckpt t --attention a", 0, "");
+    must_run(EVAL "--ckpt t --attention a --impl fused", 2, "--attention is computed by ref");
+}
