@@ -32,12 +32,20 @@ BLOCKS = {
     "transformer.ln_f": "output_norm", "ln_1": "attn_norm", "ln_2": "ffn_norm",
     "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up",
     "mlp.c_proj": "ffn_down",
+    "backbone.embeddings": "token_embd", "backbone.norm_f": "output_norm", "norm": "attn_norm",
+    "mixer.in_proj": "ssm_in", "mixer.conv1d": "ssm_conv1d", "mixer.norm": "ssm_norm",
+    "mixer.out_proj": "ssm_out",
 }
+# whole names in layers
+WHOLE = {"mixer.dt_bias": "ssm_dt.bias", "mixer.A_log": "ssm_a", "mixer.D": "ssm_d"}
 
 
 def renamed(name):
     stem, end = name.rsplit(".", 1)
     parts = stem.split(".")
+    whole = WHOLE.get(".".join(name.split(".")[3:]))
+    if whole:
+        return "blk.%s.%s" % (parts[2], whole)
     if len(parts) > 2 and parts[1] in ("layers", "h"):
         return "blk.%s.%s.%s" % (parts[2], BLOCKS[".".join(parts[3:])], end)
     return "%s.%s" % (BLOCKS[stem], end)
@@ -83,6 +91,54 @@ def divisors(config, model):
     low, high = how["low_freq_factor"], how["high_freq_factor"]
     t = np.clip((turns - low) / (high - low), 0, 1)
     return (1 / ((1 - t) / how["factor"] + t)).astype(np.float32)
+
+
+def mamba2_shape(name, x, config):
+    """As converters turn it: the decay itself, and axes that its program multiplies along."""
+    if name.endswith(".A_log"):
+        return -np.exp(x)[:, None]
+    if name.endswith(".D"):
+        return x[:, None]
+    if name.endswith("mixer.norm.weight"):
+        return x.reshape(config.n_groups, -1)
+    return x.squeeze(1) if "conv1d.weight" in name else x
+
+
+def write_mamba2(folder, config, kind):
+    os.makedirs(folder, exist_ok=True)
+    torch.manual_seed(1)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    spread(model)
+    out = gguf.GGUFWriter(os.path.join(folder, "model.gguf"), "mamba2")
+    out.add_context_length(2**20)
+    out.add_embedding_length(config.hidden_size)
+    out.add_feed_forward_length(0)
+    out.add_head_count(0)
+    out.add_block_count(config.num_hidden_layers)
+    out.add_ssm_conv_kernel(config.conv_kernel)
+    out.add_ssm_inner_size(int(config.expand * config.hidden_size))
+    out.add_ssm_state_size(config.state_size)
+    out.add_ssm_time_step_rank(config.num_heads)
+    out.add_ssm_group_count(config.n_groups)
+    out.add_layer_norm_rms_eps(config.layer_norm_epsilon)
+    for name, w in model.named_parameters():
+        if config.tie_word_embeddings and name == "lm_head.weight":
+            continue
+        x = np.ascontiguousarray(mamba2_shape(name, w.detach().numpy(), config))
+        of, stored, back = rounded(x, "f32" if "conv1d" in name else kind)
+        out.add_tensor(renamed(name), stored, raw_dtype=of)
+        back = np.log(-back) if name.endswith(".A_log") else back
+        with torch.no_grad():
+            w.copy_(torch.from_numpy(back.reshape(w.shape)))
+    finish(out)
+    expect(folder, "mamba2", model)
+
+
+def finish(out):
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
 
 
 def write(folder, family, config, kind):
@@ -132,10 +188,7 @@ def write(folder, family, config, kind):
         out.add_tensor(renamed(name), stored, raw_dtype=of)
         with torch.no_grad():
             w.copy_(torch.from_numpy(back.T.copy() if turned else back))
-    out.write_header_to_file()
-    out.write_kv_data_to_file()
-    out.write_tensors_to_file()
-    out.close()
+    finish(out)
     expect(folder, family, model)
 
 
@@ -153,6 +206,13 @@ def main():
             write(os.path.join(sys.argv[1], "%s_%s" % (family, kind)), family,
                   getattr(transformers, of)(**dict(values, **sizes)), kind)
             print(family, kind)
+    for kind in ("f32", "q8_0"):
+        if len(sys.argv) > 2 and "mamba2" not in sys.argv[2:]:
+            continue
+        config = dict(FAMILIES["mamba2"][1], hidden_size=64, head_dim=16, num_heads=8)
+        write_mamba2(os.path.join(sys.argv[1], "mamba2_" + kind), transformers.Mamba2Config(
+            **dict(config, tie_word_embeddings=kind == "q8_0")), kind)
+        print("mamba2", kind)
     if len(sys.argv) == 2 or "llama" in sys.argv[2:]:
         of, values = FAMILIES["llama"]
         scaling = dict(rope_type="llama3", rope_theta=5000.0, factor=8.0, low_freq_factor=1.0,

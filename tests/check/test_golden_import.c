@@ -37,6 +37,7 @@ static const char *const models[] = {
     "gguf_qwen2_q4_1",
     "gguf_llama_rope_freqs",
     "gguf_phi3_longrope",
+    "gguf_mamba2_q8_0",
     "gemma3_scaled",
     "gpt_oss",
     "mixtral_window",

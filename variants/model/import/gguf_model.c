@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Names of GGUF, of tensors and of keys, and those that the same things have in folders. A family
- * is rows of them. */
+ * A GGUF file as the folder that it was made of: names, and config.json. */
 #include "gguf_model.h"
 
+#include "gguf_names.h"
 #include "gguf_rope.h"
 #include "model_type.h"
 #include "variants/base/gguf.h"
@@ -13,104 +13,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Patterns as of struct tensor_row; keys without the family's name in front. */
-struct names {
-    const char *gguf, *folder;
-};
-
-static const struct names llama_tensors[] = {
-    {"token_embd", "model.embed_tokens"},
-    {"output_norm", "model.norm"},
-    {"output", "lm_head"},
-    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
-    {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
-    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},
-    {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},
-    {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},
-    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
-    {"blk.*.attn_q_norm", "model.layers.*.self_attn.q_norm"},
-    {"blk.*.attn_k_norm", "model.layers.*.self_attn.k_norm"},
-    {"blk.*.ffn_gate", "model.layers.*.mlp.gate_proj"},
-    {"blk.*.ffn_up", "model.layers.*.mlp.up_proj"},
-    {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
-    {0},
-};
-
-static const struct names llama_keys[] = {
-    {"embedding_length", "hidden_size"},
-    {"block_count", "num_hidden_layers"},
-    {"feed_forward_length", "intermediate_size"},
-    {"attention.head_count", "num_attention_heads"},
-    {"attention.head_count_kv", "num_key_value_heads"},
-    {"attention.key_length", "head_dim"},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
-    {"rope.freq_base", "rope_theta"},
-    {"context_length", "max_position_embeddings"},
-    {"attention.sliding_window", "sliding_window"},
-    {0},
-};
-
-static const struct names phi3_tensors[] = {
-    {"token_embd", "model.embed_tokens"},
-    {"output_norm", "model.norm"},
-    {"output", "lm_head"},
-    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
-    {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
-    {"blk.*.attn_qkv", "model.layers.*.self_attn.qkv_proj"},
-    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
-    {"blk.*.ffn_up", "model.layers.*.mlp.gate_up_proj"},
-    {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
-    {0},
-};
-
-static const struct names gpt2_tensors[] = {
-    {"token_embd", "wte"},
-    {"position_embd", "wpe"},
-    {"output_norm", "ln_f"},
-    {"output", "lm_head"},
-    {"blk.*.attn_norm", "h.*.ln_1"},
-    {"blk.*.ffn_norm", "h.*.ln_2"},
-    {"blk.*.attn_qkv", "h.*.attn.c_attn"},
-    {"blk.*.attn_output", "h.*.attn.c_proj"},
-    {"blk.*.ffn_up", "h.*.mlp.c_fc"},
-    {"blk.*.ffn_down", "h.*.mlp.c_proj"},
-    {0},
-};
-
-static const struct names gpt2_keys[] = {
-    {"embedding_length", "n_embd"},
-    {"block_count", "n_layer"},
-    {"feed_forward_length", "n_inner"},
-    {"attention.head_count", "n_head"},
-    {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
-    {"context_length", "n_positions"},
-    {0},
-};
-
-static const struct gguf_family {
-    const char *name;
-    const struct names *tensors, *keys;
-    struct gguf_form form;
-    bool has_bias_key; /* whether queries, keys and values have biases is a key of the folder's */
-} families[] = {
-    {"llama", llama_tensors, llama_keys, {.adjacent = true}, true},
-    {"qwen2", llama_tensors, llama_keys, {.adjacent = false}, false},
-    {"qwen3", llama_tensors, llama_keys, {.adjacent = false}, true},
-    {"phi3", phi3_tensors, llama_keys, {.adjacent = false}, false},
-    {"gpt2", gpt2_tensors, gpt2_keys, {.upright = true}, false},
-};
-
-static const struct gguf_family *family_of(const json_t *keys)
-{
-    const char *const name = json_string_value(json_object_get(keys, "general.architecture"));
-
-    for (size_t i = 0; name && i < ARRAY_LEN(families); i++)
-        if (strcmp(families[i].name, name) == 0)
-            return &families[i];
-    return NULL;
-}
-
 /* ---- tensors ------------------------------------------------------------------------------ */
+
+/* Axes of length 1, and of groups, stand otherwise in the folder. */
+static void reshape(struct tensor *t, const struct gguf_family *f)
+{
+    const char *rest;
+    int layer;
+
+    for (const char *const *at = f->vectors; at && *at; at++)
+        if (tensor_row_covers(*at, t->name, &layer, &rest)) {
+            t->rank = 1;
+            t->shape[0] = (int)t->n;
+        }
+    if (f->taps && tensor_row_covers(f->taps, t->name, &layer, &rest) && t->rank == 2) {
+        t->rank = 3;
+        t->shape[2] = t->shape[1];
+        t->shape[1] = 1;
+    }
+}
 
 /* What is not known keeps its name, by which it is refused. */
 static void rename_tensor(struct tensor *t, const struct gguf_family *f)
@@ -119,7 +40,8 @@ static void rename_tensor(struct tensor *t, const struct gguf_family *f)
     const char *rest;
     int layer;
 
-    for (const struct names *n = f->tensors; n->gguf; n++)
+    reshape(t, f);
+    for (const struct gguf_names *n = f->tensors; n->gguf; n++)
         if (tensor_row_covers(n->gguf, t->name, &layer, &rest)) {
             tensor_row_name(name, n->folder, "", layer, 0, rest);
             memcpy(t->name, name, sizeof(name));
@@ -132,7 +54,7 @@ static void rename_tensor(struct tensor *t, const struct gguf_family *f)
 /* The folder's name of a key of the family; the key itself, without its dots, where it has none. */
 static void folder_key(char to[TENSOR_NAME], const struct gguf_family *f, const char *key)
 {
-    for (const struct names *n = f->keys; n->gguf; n++)
+    for (const struct gguf_names *n = f->keys; n->gguf; n++)
         if (strcmp(n->gguf, key) == 0) {
             snprintf(to, TENSOR_NAME, "%s", n->folder);
             return;
@@ -176,6 +98,20 @@ static void settle_heads(struct made *m, const char *family)
             json_real(nextafter((double)rotated / (double)wide, INFINITY)));
 }
 
+/* A width stands for its quotients: by heads, and by the width of the model. */
+static void settle_recurrence(struct made *m)
+{
+    const json_int_t inner = whole(m, "ssm_inner_size"), heads = whole(m, "num_heads");
+    const json_int_t wide = whole(m, "hidden_size");
+
+    if (inner < 1 || heads < 1 || wide < 1 || inner % heads)
+        return; /* the key is refused */
+    put(m, "head_dim", json_integer(inner / heads));
+    put(m, "expand", json_real((double)inner / (double)wide));
+    json_object_del(m->config, "ssm_inner_size");
+}
+
+/* With the names that tensors have in the file. */
 static struct made make_config(const struct gguf_family *f, const json_t *keys,
                                const struct safetensors *s)
 {
@@ -195,16 +131,15 @@ static struct made make_config(const struct gguf_family *f, const json_t *keys,
         put(&m, name, json_incref(value));
     }
     settle_heads(&m, f->name);
-    const struct tensor *const words =
-        safetensors_find(s, f->form.upright ? "wte.weight" : "model.embed_tokens.weight");
+    settle_recurrence(&m);
+    const struct tensor *const words = safetensors_find(s, "token_embd.weight");
     if (whole(&m, "sliding_window") == 0) /* none */
         json_object_del(m.config, "sliding_window");
     if (words)
         put(&m, "vocab_size", json_integer(words->shape[0]));
-    put(&m, "tie_word_embeddings", json_boolean(!safetensors_find(s, "lm_head.weight")));
+    put(&m, "tie_word_embeddings", json_boolean(!safetensors_find(s, "output.weight")));
     if (f->has_bias_key)
-        put(&m, "attention_bias",
-            json_boolean(safetensors_find(s, "model.layers.0.self_attn.q_proj.bias") != NULL));
+        put(&m, "attention_bias", json_boolean(safetensors_find(s, "blk.0.attn_q.bias") != NULL));
     value = json_object_get(keys, "general.name");
     if (json_is_string(value))
         put(&m, "_name_or_path", json_incref(value));
@@ -234,15 +169,17 @@ enum status gguf_model_open(struct shards *s, json_t **config, struct gguf_form 
     enum status st = gguf_open(&file, &keys, path, e);
     if (st != OK)
         return st;
-    const struct gguf_family *const f = family_of(keys);
+    const struct gguf_family *const f =
+        gguf_family_find(json_string_value(json_object_get(keys, "general.architecture")));
     if (!f) {
         st = unknown_family(keys, path, e);
         safetensors_close(&file);
     } else {
         *form = f->form;
+        form->computed = true;
+        struct made made = make_config(f, keys, &file);
         for (int i = 0; i < file.n_tensors; i++)
             rename_tensor(&file.tensors[i], f);
-        struct made made = make_config(f, keys, &file);
         *config = made.config;
         st = gguf_rope_put(made.config, keys, f->name, &file, path, e);
         if (st != OK)

@@ -12,6 +12,7 @@
 struct gguf_form {
     bool adjacent; /* rows of queries and keys stand so that neighbours are rotated together */
     bool upright;  /* maps are not transposed where the folder's are */
+    bool computed; /* numbers are as they are computed with (struct tensor_row) */
 };
 
 /* Its tensors have the names of the folder's files, and *config is what config.json would say, to be

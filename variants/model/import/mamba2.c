@@ -17,7 +17,7 @@ static const struct tensor_row tensors[] = {
     MIXER("in", "in_proj"),
     {.ours = "layers.*.attn.conv", .published = "layers.*.mixer.conv1d", .taps = true},
     MIXER("dt_bias", "dt_bias"),
-    MIXER("A_log", "A_log"),
+    {.ours = "layers.*.attn.A_log", .published = "layers.*.mixer.A_log", .log = true},
     MIXER("D", "D"),
     MIXER("norm", "norm"),
     MIXER("o", "out_proj"),

@@ -50,7 +50,8 @@ struct tensor_row {
     /* It may have fewer of these than ours, whose further ones are 0. */
     enum { PAD_NOTHING, PAD_ROWS, PAD_COLUMNS } pads;
     const char *normed; /* rows pass this layer norm, where the config says so; NULL = none */
-    bool plus_one;      /* its numbers are what is added to 1 */
+    bool plus_one;      /* its numbers are what is added to 1; computed, with it */
+    bool log;           /* computed, its numbers are -exp of ours */
     bool bare;          /* has no prefix */
     bool bare_rest;     /* the published name is whole, whatever ours ends in */
     enum tie tie;

@@ -452,6 +452,8 @@ static enum status load_piece(const struct published *p, const struct piece *pie
         return fail(e, E_NOMEM, "checkpoint %s: no memory for tensor \"%s\"  -> free some", p->path,
                     name);
     shards_drop(t->in, t->t);
+    for (size_t i = 0; row->log && p->form.computed && i < w->n; i++)
+        w->data[i] = logf(-w->data[i]);
     if (!all_finite(w))
         return fail(e, E_IO,
                     "checkpoint %s: tensor \"%s\" holds a value that is not finite  -> the "
@@ -461,7 +463,7 @@ static enum status load_piece(const struct published *p, const struct piece *pie
         row->by_layer_depth && p->by_layer_depth ? 1 / (float)(piece->layer + 1) : 1;
     for (size_t i = 0; factor != 1 && i < w->n; i++)
         w->data[i] *= factor;
-    for (size_t i = 0; row->plus_one && i < w->n; i++)
+    for (size_t i = 0; row->plus_one && !p->form.computed && i < w->n; i++)
         w->data[i] += 1;
     return word_norm_apply(p, row, w, e);
 }

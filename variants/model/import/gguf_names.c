@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Families of GGUF files, which are rows of names (gguf_names.h). */
+#include "gguf_names.h"
+
+#include <string.h>
+
+static const struct gguf_names llama_tensors[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
+    {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
+    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},
+    {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},
+    {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},
+    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
+    {"blk.*.attn_q_norm", "model.layers.*.self_attn.q_norm"},
+    {"blk.*.attn_k_norm", "model.layers.*.self_attn.k_norm"},
+    {"blk.*.ffn_gate", "model.layers.*.mlp.gate_proj"},
+    {"blk.*.ffn_up", "model.layers.*.mlp.up_proj"},
+    {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
+    {0},
+};
+
+static const struct gguf_names llama_keys[] = {
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"feed_forward_length", "intermediate_size"},
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"attention.key_length", "head_dim"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+    {"rope.freq_base", "rope_theta"},
+    {"context_length", "max_position_embeddings"},
+    {"attention.sliding_window", "sliding_window"},
+    {0},
+};
+
+static const struct gguf_names phi3_tensors[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
+    {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
+    {"blk.*.attn_qkv", "model.layers.*.self_attn.qkv_proj"},
+    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
+    {"blk.*.ffn_up", "model.layers.*.mlp.gate_up_proj"},
+    {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
+    {0},
+};
+
+static const struct gguf_names gpt2_tensors[] = {
+    {"token_embd", "wte"},
+    {"position_embd", "wpe"},
+    {"output_norm", "ln_f"},
+    {"output", "lm_head"},
+    {"blk.*.attn_norm", "h.*.ln_1"},
+    {"blk.*.ffn_norm", "h.*.ln_2"},
+    {"blk.*.attn_qkv", "h.*.attn.c_attn"},
+    {"blk.*.attn_output", "h.*.attn.c_proj"},
+    {"blk.*.ffn_up", "h.*.mlp.c_fc"},
+    {"blk.*.ffn_down", "h.*.mlp.c_proj"},
+    {0},
+};
+
+static const struct gguf_names gpt2_keys[] = {
+    {"embedding_length", "n_embd"},
+    {"block_count", "n_layer"},
+    {"feed_forward_length", "n_inner"},
+    {"attention.head_count", "n_head"},
+    {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+    {"context_length", "n_positions"},
+    {0},
+};
+
+static const struct gguf_names mamba2_tensors[] = {
+    {"token_embd", "backbone.embeddings"},
+    {"output_norm", "backbone.norm_f"},
+    {"output", "lm_head"},
+    {"blk.*.attn_norm", "backbone.layers.*.norm"},
+    {"blk.*.ssm_in", "backbone.layers.*.mixer.in_proj"},
+    {"blk.*.ssm_conv1d", "backbone.layers.*.mixer.conv1d"},
+    {"blk.*.ssm_dt.bias", "backbone.layers.*.mixer.dt_bias"},
+    {"blk.*.ssm_a", "backbone.layers.*.mixer.A_log"},
+    {"blk.*.ssm_d", "backbone.layers.*.mixer.D"},
+    {"blk.*.ssm_norm", "backbone.layers.*.mixer.norm"},
+    {"blk.*.ssm_out", "backbone.layers.*.mixer.out_proj"},
+    {0},
+};
+
+static const char *const mamba2_vectors[] = {"blk.*.ssm_a", "blk.*.ssm_d", "blk.*.ssm_norm", NULL};
+
+static const struct gguf_names mamba2_keys[] = {
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"ssm.time_step_rank", "num_heads"},
+    {"ssm.state_size", "state_size"},
+    {"ssm.group_count", "n_groups"},
+    {"ssm.conv_kernel", "conv_kernel"},
+    {"attention.layer_norm_rms_epsilon", "layer_norm_epsilon"},
+    {"context_length", "max_position_embeddings"},
+    {0},
+};
+
+#define FAMILY(of, names, its_keys) .name = of, .tensors = names, .keys = its_keys
+
+static const struct gguf_family families[] = {
+    {FAMILY("llama", llama_tensors, llama_keys), .form = {.adjacent = true}, .has_bias_key = true},
+    {FAMILY("qwen2", llama_tensors, llama_keys)},
+    {FAMILY("qwen3", llama_tensors, llama_keys), .has_bias_key = true},
+    {FAMILY("phi3", phi3_tensors, llama_keys)},
+    {FAMILY("gpt2", gpt2_tensors, gpt2_keys), .form = {.upright = true}},
+    {FAMILY("mamba2", mamba2_tensors, mamba2_keys), .vectors = mamba2_vectors,
+     .taps = "blk.*.ssm_conv1d"},
+};
+
+const struct gguf_family *gguf_family_find(const char *name)
+{
+    for (size_t i = 0; name && i < ARRAY_LEN(families); i++)
+        if (strcmp(families[i].name, name) == 0)
+            return &families[i];
+    return NULL;
+}
