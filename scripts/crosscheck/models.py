@@ -14,7 +14,7 @@ import sys
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers.models.qwen3_5 import modeling_qwen3_5
 from transformers.models.qwen3_next import modeling_qwen3_next
 
@@ -85,6 +85,9 @@ FAMILIES = {
         attention_bias=False, swiglu_limit=0.5, layer_types=["full_attention", "sliding_attention"],
         rope_parameters=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16,
                              rope_theta=1000.0, truncate=False))),
+    "gpt_oss.mxfp4": ("GptOssConfig", dict(
+        LLAMA, hidden_size=64, intermediate_size=32, head_dim=8, sliding_window=7,
+        num_local_experts=3, num_experts_per_tok=2)),
     "mixtral": ("MixtralConfig", dict(LLAMA, num_local_experts=5)),
     "mixtral.window": ("MixtralConfig", dict(LLAMA, num_local_experts=4, num_experts_per_tok=1,
                                              sliding_window=7, tie_word_embeddings=True)),
@@ -155,6 +158,29 @@ def spread(model):
                 w.add_(0.3 * noise)
 
 
+def to_blocks(folder, config):
+    """Experts in blocks of 4 bits, all random, in place of those saved; the model as the package
+    reads it."""
+    generator = torch.Generator().manual_seed(SEED)
+    path = os.path.join(folder, "model.safetensors")
+    tensors = load_file(path)
+    for name in [name for name in tensors if name.endswith(("gate_up_proj", "down_proj"))]:
+        experts, columns, rows = tensors.pop(name).shape
+        of = (experts, rows, columns // 32)
+        tensors[name + "_blocks"] = torch.randint(0, 256, (*of, 16), generator=generator,
+                                                  dtype=torch.uint8)
+        tensors[name + "_scales"] = torch.randint(118, 126, of, generator=generator,
+                                                  dtype=torch.uint8)
+    save_file(tensors, path, {"format": "pt"})
+    config.quantization_config = {"quant_method": "mxfp4", "modules_to_not_convert": [
+        "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}
+    config.save_pretrained(folder)
+    return transformers.AutoModelForCausalLM.from_pretrained(
+        folder, quantization_config=transformers.Mxfp4Config(dequantize=True),
+        attn_implementation="eager", experts_implementation="eager",
+        dtype=torch.float32).eval()
+
+
 def delta_rule(query, key, value, g, beta, **_):
     """The gated delta rule token by token, in the type of its operands: the package's own rounds to
     float, which some models magnify beyond the tolerance."""
@@ -177,6 +203,8 @@ def write(folder, family, config):
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     spread(model)
     model.save_pretrained(folder, save_original_format=not folder.endswith(".stacked"))
+    if folder.endswith(".mxfp4"):
+        model = to_blocks(folder, config)
     expect(folder, family, model)
 
 

@@ -40,6 +40,7 @@ static const char *const models[] = {
     "gguf_mamba2_q8_0",
     "gemma3_scaled",
     "gpt_oss",
+    "gpt_oss_mxfp4",
     "mixtral_window",
     "mixtral_stacked",
     "qwen2_moe",

@@ -2,6 +2,8 @@
  *
  * config.json of models with experts: what is refused, with which words. */
 #include "tests/support/published_folder.h"
+#include "variants/model/import/mxfp4.h"
+#include "variants/model/lm.h"
 
 TestSuite(published_experts, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -33,9 +35,85 @@ Test(published_experts, configs)
         {"gpt_oss", "{\"experts_per_token\":3,\"initial_context_length\":16}", NULL},
         {"gpt_oss", "{\"layer_types\":null}", NULL},
         {"gpt_oss", "{\"swiglu_limit\":0}", "swiglu_limit"},
-        {"gpt_oss", "{\"quantization_config\":{\"quant_method\":\"mxfp4\"}}", "mxfp4"},
+        {"gpt_oss", "{\"quantization_config\":{\"quant_method\":\"awq\"}}", "(awq)"},
+        {"gpt_oss", "{\"quantization_config\":{}}", "quantization_config"},
+        {"mixtral_window", "{\"quantization_config\":{\"quant_method\":\"mxfp4\"}}", "(mxfp4)"},
+        {"gpt_oss_mxfp4", "{\"intermediate_size\":64}",
+         "experts.gate_up_proj_blocks\" is U8 [3,64,2,16], config.json says [3,128,2,16]"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(patches); i++)
         try_patch(&patches[i]);
+}
+
+/* ---- blocks of 4 bits ---------------------------------------------------------------------- */
+
+#define SCALES "model.layers.1.mlp.experts.down_proj_scales"
+
+/* Another word for a key of their entry in the file's header. */
+static void put_scales(const char *key, json_t *value)
+{
+    struct bytes b;
+    size_t data;
+
+    published_copy("gpt_oss_mxfp4");
+    json_t *const header = published_header(&b, "model.safetensors", &data);
+    json_object_set_new(json_object_get(header, SCALES), key, value);
+    published_put_header("model.safetensors", header, &b, data);
+}
+
+Test(published_experts, blocks_without_their_scales)
+{
+    put_scales("dtype", json_string("U8"));
+    published_accepted("as it was");
+    put_scales("dtype", json_string("I8"));
+    published_refused("scales of another type", "down_proj_blocks\" lacks scales");
+    put_scales("shape", json_pack("[i,i]", 3, 64));
+    published_refused("scales of another shape", "down_proj_blocks\" lacks scales");
+}
+
+/* 255 is no power of two, whatever it is multiplied by. */
+Test(published_experts, a_scale_that_is_no_number)
+{
+    struct arena arena = {0};
+    struct published p;
+    struct bytes b;
+    struct lm m;
+    struct err e;
+    size_t data;
+
+    published_copy("gpt_oss_mxfp4");
+    json_t *const header = published_header(&b, "model.safetensors", &data);
+    json_t *const at = json_object_get(json_object_get(header, SCALES), "data_offsets");
+    ((unsigned char *)b.data)[data + (size_t)json_integer_value(json_array_get(at, 0)) + 7] = 255;
+    published_put_header("model.safetensors", header, &b, data);
+    cr_assert_eq(published_try(&p, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_init(&m, &p.config, &e), OK, "%s", e.msg);
+    params_place(&m.params, &arena);
+    cr_assert_eq(arena_place(&arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    params_place(&m.params, &arena);
+    cr_expect_eq(published_load(&p, &m.params, &e), E_IO);
+    cr_expect(strstr(e.msg, "down_proj_blocks\" holds a value that is not finite"), "%s", e.msg);
+    lm_free(&m);
+    arena_release(&arena);
+    published_close(&p);
+}
+
+Test(published_experts, rows_that_are_no_whole_blocks)
+{
+    const struct tensor blocks = {
+        .name = "b", .rank = 4, .shape = {2, 3, 2, 16}, .dtype_name = "U8"};
+    const struct tensor scales = {.name = "s", .rank = 3, .shape = {2, 3, 2}, .dtype_name = "U8"};
+    const struct param whole = {.rank = 3, .shape = {2, 3, 64}},
+                       part = {.rank = 3, .shape = {2, 3, 40}};
+    const struct published p = {.path = "model"};
+    int64_t shape[TENSOR_RANK];
+    struct err e;
+
+    cr_expect_eq(mxfp4_shape(shape, &part, 1), 4);
+    cr_expect_eq(shape[2], 2);
+    cr_expect_eq(mxfp4_check(&p, &blocks, &scales, &whole, &e), OK);
+    cr_expect_eq(mxfp4_check(&p, &blocks, &scales, &part, &e), E_IO);
+    cr_expect(strstr(e.msg, "rows of 40 numbers, blocks have 32"), "%s", e.msg);
+    cr_expect_eq(mxfp4_check(&p, &blocks, NULL, &whole, &e), E_IO);
 }

@@ -4,6 +4,8 @@
  * layer, biases everywhere, and experts of clamped gated units, whose router has a bias, too. */
 #include "llama.h"
 
+#include <string.h>
+
 /* clang-format off */
 static const struct tensor_row tensors[] = {
     {.ours = "embed", .published = "embed_tokens"},
@@ -15,6 +17,13 @@ static const struct tensor_row tensors[] = {
 #define EXPERT(name, rest, in, nth, of)                                                            \
     {.ours = "layers.*.ff.e." name "." rest, .published = "layers.*.mlp.experts." in,              \
      .layout = LAYOUT_FUSED, .part = nth, .parts = of, .bare_rest = true}
+#define BLOCKS(name, in, nth, of)                                                                  \
+    {.ours = "layers.*.ff.e." name ".weight", .published = "layers.*.mlp.experts." in "_blocks",   \
+     .scales = "layers.*.mlp.experts." in "_scales", .layout = LAYOUT_MXFP4, .part = nth,          \
+     .parts = of, .bare_rest = true, .if_there = true}
+    BLOCKS("g", "gate_up_proj", 0, 2),
+    BLOCKS("1", "gate_up_proj", 1, 2),
+    BLOCKS("2", "down_proj", 0, 1),
     EXPERT("g", "weight", "gate_up_proj", 0, 2),
     EXPERT("g", "bias", "gate_up_proj_bias", 0, 2),
     EXPERT("1", "weight", "gate_up_proj", 1, 2),
@@ -52,6 +61,16 @@ static void put_usual_scaling(struct config_json *j)
                                   "original_max_position_embeddings", 4096));
 }
 
+/* Which tensors are in blocks is seen from their names: modules_to_not_convert says nothing more. */
+static void take_mxfp4(struct config_json *j)
+{
+    const json_t *const how = json_object_get(j->root, "quantization_config");
+    const char *const method = json_string_value(json_object_get(how, "quant_method"));
+
+    if (method && strcmp(method, "mxfp4") == 0)
+        config_json_at(j, "quantization_config");
+}
+
 static void more(struct config_json *j)
 {
     enum { KV_HEADS = 8, HEAD = 64, WINDOW = 128, PERIOD = 2, TAKEN = 4 };
@@ -61,6 +80,7 @@ static void more(struct config_json *j)
     const int taken = config_json_whole(j, "num_experts_per_tok", TAKEN, 1, MAX_WIDTH);
     bool full[MAX_LAYERS] = {false};
 
+    take_mxfp4(j);
     put_usual_scaling(j);
     import_put_rotary(j, &rotary, import_put_heads(j, "sink", KV_HEADS, HEAD));
     import_put_layer_types(j, window, PERIOD, full);

@@ -3,6 +3,8 @@
  * Layouts of published tensors: their shapes, and how ours are read from them. */
 #include "layout.h"
 
+#include "mxfp4.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +40,8 @@ int layout_shape(const struct published *p, int64_t shape[TENSOR_RANK],
         shape[last] = (int64_t)w->shape[1] * parts_of(row);
         return w->rank;
     }
+    if (row->layout == LAYOUT_MXFP4)
+        return mxfp4_shape(shape, w, parts_of(row));
     if (is_of_experts(row, w)) {
         shape[0] = w->shape[0];
         shape[1] = (int64_t)w->shape[1] * parts_of(row);

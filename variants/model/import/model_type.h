@@ -19,6 +19,7 @@
  *   EXPERTS  of ours, each expert has a published one, whose number is the second '*'
  *   FUSED    [experts, columns, parts * rows], transposed, the rows of all parts in turn; vectors
  *            [experts, parts * rows]
+ *   MXFP4    in blocks of 4 bits (mxfp4.h), of all experts, with `scales`
  *   NOWHERE  in none: it is 0 */
 enum layout {
     LAYOUT_ROWS,
@@ -28,6 +29,7 @@ enum layout {
     LAYOUT_JOIN,
     LAYOUT_EXPERTS,
     LAYOUT_FUSED,
+    LAYOUT_MXFP4,
     LAYOUT_NOWHERE
 };
 
@@ -49,6 +51,7 @@ struct tensor_row {
     bool flat;     /* one row, without a dimension that says so */
     /* It may have fewer of these than ours, whose further ones are 0. */
     enum { PAD_NOTHING, PAD_ROWS, PAD_COLUMNS } pads;
+    const char *scales; /* MXFP4: the published name of those of its blocks */
     const char *normed; /* rows pass this layer norm, where the config says so; NULL = none */
     bool plus_one;      /* its numbers are what is added to 1; computed, with it */
     bool log;           /* computed, its numbers are -exp of ours */

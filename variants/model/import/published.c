@@ -4,6 +4,7 @@
 #include "published.h"
 
 #include "layout.h"
+#include "mxfp4.h"
 #include "ties.h"
 #include "variants/base/gguf.h"
 #include "variants/base/printable.h"
@@ -178,6 +179,15 @@ static const char *find_row(struct piece *to, const struct published *p)
     return rest;
 }
 
+/* NULL = there are none. */
+static struct shard_tensor *find_scales(const struct published *p, const struct piece *of)
+{
+    char name[TENSOR_NAME];
+
+    tensor_row_name(name, of->row->scales, p->prefix, of->layer, 0, "");
+    return shards_find(&p->shards, name);
+}
+
 /* The nth piece of a tensor of ours. */
 static struct piece piece_of(const struct published *p, const struct param *w, int nth)
 {
@@ -246,7 +256,7 @@ static enum status check_tensor(const struct published *p, const struct tensor *
                     "of one model",
                     p->path, t->name, t->dtype_name, found, wanted);
     }
-    if (!tensor_is_readable(t->dtype))
+    if (!tensor_is_readable(t->dtype) && row->layout != LAYOUT_MXFP4)
         return fail(e, E_IO, "checkpoint %s: tensor \"%s\" has dtype %s  -> F32, F16 or BF16",
                     p->path, t->name, t->dtype_name);
     return OK;
@@ -263,7 +273,13 @@ static enum status check_piece(const struct published *p, const struct piece *pi
                     "model",
                     p->path, piece->name, p->rows->layers, p->config.N);
     t->used = true;
-    const enum status st = check_tensor(p, t->t, piece->row, &piece->w, e);
+    enum status st = check_tensor(p, t->t, piece->row, &piece->w, e);
+    if (st == OK && piece->row->layout == LAYOUT_MXFP4) {
+        struct shard_tensor *const scales = find_scales(p, piece);
+        st = mxfp4_check(p, t->t, scales ? scales->t : NULL, &piece->w, e);
+        if (scales)
+            scales->used = true;
+    }
     return st == OK ? word_norm_check(p, piece->row, &piece->w, e) : st;
 }
 
@@ -448,7 +464,9 @@ static enum status load_piece(const struct published *p, const struct piece *pie
         return OK;
     }
     const struct shard_tensor *const t = shards_find(&p->shards, name);
-    if (layout_read(p, w, row, t->t) != OK)
+    if (row->layout == LAYOUT_MXFP4)
+        mxfp4_read(w, t->t, find_scales(p, piece)->t, row->part, row->parts);
+    else if (layout_read(p, w, row, t->t) != OK)
         return fail(e, E_NOMEM, "checkpoint %s: no memory for tensor \"%s\"  -> free some", p->path,
                     name);
     shards_drop(t->in, t->t);

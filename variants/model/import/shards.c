@@ -363,7 +363,10 @@ struct shard_tensor *shards_find(const struct shards *s, const char *name)
 void shards_drop(const struct safetensors *file, const struct tensor *t)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t bytes = t ? tensor_bytes(t->dtype, t->n) : file->size;
+    const size_t of_tensor = !t                             ? 0
+                             : tensor_is_readable(t->dtype) ? tensor_bytes(t->dtype, t->n)
+                                                            : t->n; /* blocks of MXFP4 */
+    const size_t bytes = t ? of_tensor : file->size;
     const size_t at = t ? (size_t)((const unsigned char *)t->data - file->map) : 0;
     const size_t first = (at + page - 1) / page * page, end = (at + bytes) / page * page;
 

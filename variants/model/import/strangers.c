@@ -83,8 +83,11 @@ static bool is_neutral(const char *key, const json_t *value)
            (json_is_object(value) && json_object_size(value) == 0);
 }
 
+/* Unless the family reads its blocks. */
 static void refuse_quantized(struct config_json *j)
 {
+    if (config_json_was_read(j, "quantization_config"))
+        return;
     const json_t *const how = config_json_at(j, "quantization_config");
     const char *const method = json_string_value(json_object_get(how, "quant_method"));
 
