@@ -35,19 +35,43 @@ BLOCKS = {
     "backbone.embeddings": "token_embd", "backbone.norm_f": "output_norm", "norm": "attn_norm",
     "mixer.in_proj": "ssm_in", "mixer.conv1d": "ssm_conv1d", "mixer.norm": "ssm_norm",
     "mixer.out_proj": "ssm_out",
+    "mlp.gate": "ffn_gate_inp", "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
+    "mlp.shared_expert.gate_proj": "ffn_gate_shexp", "mlp.shared_expert.up_proj": "ffn_up_shexp",
+    "mlp.shared_expert.down_proj": "ffn_down_shexp",
 }
+# where gemma has norms before and behind
+GEMMA = {"post_attention_layernorm": "post_attention_norm",
+         "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"}
 # whole names in layers
-WHOLE = {"mixer.dt_bias": "ssm_dt.bias", "mixer.A_log": "ssm_a", "mixer.D": "ssm_d"}
+WHOLE = {"mixer.dt_bias": "ssm_dt.bias", "mixer.A_log": "ssm_a", "mixer.D": "ssm_d",
+         "mlp.experts.gate_proj": "ffn_gate_exps.weight",
+         "mlp.experts.up_proj": "ffn_up_exps.weight",
+         "mlp.experts.down_proj": "ffn_down_exps.weight"}
+NAMES = {"qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "mixtral": "llama",
+         "gemma3_text": "gemma3"}
 
 
-def renamed(name):
+# What files of these families cannot say: gates, and the divisor of queries, are as published.
+MORE = {
+    "mixtral": {}, "mixtral.window": {},
+    "qwen2_moe": dict(moe_intermediate_size=32, shared_expert_intermediate_size=64),
+    "qwen3_moe": dict(moe_intermediate_size=32, norm_topk_prob=True),
+    "gemma2": dict(head_dim=16, query_pre_attn_scalar=16),
+    "gemma2.capped": dict(head_dim=16, query_pre_attn_scalar=16),
+    "gemma3_text": dict(head_dim=16, query_pre_attn_scalar=16),
+    "gemma3_text.scaled": dict(head_dim=16, query_pre_attn_scalar=16),
+}
+
+
+def renamed(name, gemma=False):
     stem, end = name.rsplit(".", 1)
     parts = stem.split(".")
     whole = WHOLE.get(".".join(name.split(".")[3:]))
     if whole:
         return "blk.%s.%s" % (parts[2], whole)
     if len(parts) > 2 and parts[1] in ("layers", "h"):
-        return "blk.%s.%s.%s" % (parts[2], BLOCKS[".".join(parts[3:])], end)
+        within = ".".join(parts[3:])
+        return "blk.%s.%s.%s" % (parts[2], gemma and GEMMA.get(within) or BLOCKS[within], end)
     return "%s.%s" % (BLOCKS[stem], end)
 
 
@@ -66,7 +90,8 @@ def rounded(w, kind):
 
 
 def config_scaling(config):
-    return getattr(config, "rope_parameters", None) and config.rope_parameters["rope_type"] == "llama3"
+    how = getattr(config, "rope_parameters", None)
+    return how and how.get("rope_type") == "llama3"
 
 
 def add_longrope(out, config):
@@ -91,6 +116,44 @@ def divisors(config, model):
     low, high = how["low_freq_factor"], how["high_freq_factor"]
     t = np.clip((turns - low) / (high - low), 0, 1)
     return (1 / ((1 - t) / how["factor"] + t)).astype(np.float32)
+
+
+def add_experts(out, family, config):
+    count = getattr(config, "num_local_experts", getattr(config, "num_experts", 0))
+    if not count:
+        return
+    out.add_expert_count(count)
+    out.add_expert_used_count(config.num_experts_per_tok)
+    if hasattr(config, "moe_intermediate_size"):
+        out.add_expert_feed_forward_length(config.moe_intermediate_size)
+    if hasattr(config, "shared_expert_intermediate_size"):
+        out.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+
+
+def add_halves(out, name, w, kind):
+    """Of experts, the map under the activation and the other one."""
+    half = w.shape[1] // 2
+    for part, of in enumerate(("gate_proj", "up_proj")):
+        rows = slice(part * half, (part + 1) * half)
+        x = np.ascontiguousarray(w.detach().numpy()[:, rows])
+        dtype, stored, back = rounded(x, kind)
+        out.add_tensor(renamed(name.replace("gate_up_proj", of)), stored, raw_dtype=dtype)
+        with torch.no_grad():
+            w[:, rows] = torch.from_numpy(back)
+
+
+def add_gemma(out, family, config):
+    out.add_sliding_window(config.sliding_window)
+    if family == "gemma2":
+        out.add_attn_logit_softcapping(config.attn_logit_softcapping)
+        out.add_final_logit_softcapping(config.final_logit_softcapping)
+        return
+    full, local = (config.rope_parameters[kind + "_attention"] for kind in ("full", "sliding"))
+    out.add_rope_freq_base(full["rope_theta"])
+    out.add_rope_freq_base_swa(local["rope_theta"])
+    if full["rope_type"] == "linear":
+        out.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        out.add_rope_scaling_factor(full["factor"])
 
 
 def mamba2_shape(name, x, config):
@@ -144,10 +207,10 @@ def finish(out):
 def write(folder, family, config, kind):
     os.makedirs(folder, exist_ok=True)
     torch.manual_seed(1)
-    config._attn_implementation = "eager"
+    config._attn_implementation = config._experts_implementation = "eager"
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     spread(model)
-    out = gguf.GGUFWriter(os.path.join(folder, "model.gguf"), family)
+    out = gguf.GGUFWriter(os.path.join(folder, "model.gguf"), NAMES.get(family, family))
     heads = config.num_attention_heads
     kv = getattr(config, "num_key_value_heads", heads)
     out.add_embedding_length(config.hidden_size)
@@ -159,15 +222,19 @@ def write(folder, family, config, kind):
         out.add_layer_norm_eps(config.layer_norm_epsilon)
     else:
         out.add_feed_forward_length(config.intermediate_size)
+        add_experts(out, family, config)
+        if "gemma" in family:
+            add_gemma(out, family, config)
         out.add_head_count_kv(kv)
         out.add_layer_norm_rms_eps(config.rms_norm_eps)
-        out.add_rope_freq_base(config.rope_parameters["rope_theta"])
+        if family != "gemma3_text":
+            out.add_rope_freq_base(config.rope_parameters["rope_theta"])
         head = model.model.layers[0].self_attn.head_dim
-        share = config.rope_parameters.get("partial_rotary_factor", 1)
+        share = (config.rope_parameters or {}).get("partial_rotary_factor", 1)
         out.add_rope_dimension_count(int(head * share))
-        if family == "phi3":
+        if family in ("phi3", "mixtral"):
             out.add_sliding_window(config.sliding_window or 0)
-        else:
+        if family != "phi3":
             out.add_key_length(head)
             out.add_value_length(head)
     if family == "phi3" and config.rope_parameters["rope_type"] == "longrope":
@@ -179,13 +246,22 @@ def write(folder, family, config, kind):
         if tied and name == "lm_head.weight":
             continue
         x = w.detach().numpy().copy()
+        if "experts.gate_up_proj" in name:
+            add_halves(out, name, w, kind)
+            continue
+        if "gemma" in family and "norm" in name:
+            x = x + np.float32(1)
+            out.add_tensor(renamed(name, True), x)
+            with torch.no_grad():
+                w.copy_(torch.from_numpy(x.astype(np.float64) - 1))
+            continue
         turned = family == "gpt2" and x.ndim == 2 and ".h." in name
         x = x.T.copy() if turned else x
         of, stored, back = rounded(x, kind)
-        if family == "llama" and ("q_proj" in name or "k_proj" in name):
+        if family in ("llama", "mixtral") and ("q_proj" in name or "k_proj" in name):
             of, stored, _ = rounded(np.ascontiguousarray(
                 neighbours(x, heads if "q_proj" in name else kv)), kind)
-        out.add_tensor(renamed(name), stored, raw_dtype=of)
+        out.add_tensor(renamed(name, "gemma" in family), stored, raw_dtype=of)
         with torch.no_grad():
             w.copy_(torch.from_numpy(back.T.copy() if turned else back))
     finish(out)
@@ -206,6 +282,16 @@ def main():
             write(os.path.join(sys.argv[1], "%s_%s" % (family, kind)), family,
                   getattr(transformers, of)(**dict(values, **sizes)), kind)
             print(family, kind)
+    for name, more in MORE.items():
+        family = name.split(".")[0]
+        if len(sys.argv) > 2 and family not in sys.argv[2:]:
+            continue
+        of, values = FAMILIES[name]
+        for kind in ("f32", "q8_0"):
+            write(os.path.join(sys.argv[1], "%s_%s" % (name, kind)), family,
+                  getattr(transformers, of)(**dict(values, hidden_size=64, intermediate_size=96,
+                                                   **more)), kind)
+            print(name, kind)
     for kind in ("f32", "q8_0"):
         if len(sys.argv) > 2 and "mamba2" not in sys.argv[2:]:
             continue

@@ -26,6 +26,11 @@ static void reshape(struct tensor *t, const struct gguf_family *f)
             t->rank = 1;
             t->shape[0] = (int)t->n;
         }
+    if (f->row && tensor_row_covers(f->row, t->name, &layer, &rest) && t->rank == 1) {
+        t->rank = 2;
+        t->shape[1] = t->shape[0];
+        t->shape[0] = 1;
+    }
     if (f->taps && tensor_row_covers(f->taps, t->name, &layer, &rest) && t->rank == 2) {
         t->rank = 3;
         t->shape[2] = t->shape[1];
@@ -111,6 +116,74 @@ static void settle_recurrence(struct made *m)
     json_object_del(m->config, "ssm_inner_size");
 }
 
+static bool is_number(const struct made *m, const char *key, double x)
+{
+    const json_t *const value = json_object_get(m->config, key);
+
+    return json_is_number(value) && json_number_value(value) == x;
+}
+
+/* Zero experts are none; a family of files may be two of folders. Gates are of a softmax, 1. */
+static void settle_experts(struct made *m, const struct gguf_family *f)
+{
+    static const char *const none[] = {"num_experts", "num_experts_per_tok"};
+
+    for (size_t i = 0; i < ARRAY_LEN(none); i++)
+        if (is_number(m, none[i], 0))
+            json_object_del(m->config, none[i]);
+    const bool has = whole(m, "num_experts") > 0;
+    if (has && strcmp(f->name, "llama") == 0) {
+        put(m, "model_type", json_string("mixtral"));
+        if (json_is_true(json_object_get(m->config, "norm_topk_prob")))
+            json_object_del(m->config, "norm_topk_prob");
+        if (whole(m, "moe_intermediate_size") == whole(m, "intermediate_size"))
+            json_object_del(m->config, "moe_intermediate_size");
+    }
+    if (is_number(m, "expert_gating_func", 1))
+        json_object_del(m->config, "expert_gating_func");
+    if (is_number(m, "expert_weights_scale", 1))
+        json_object_del(m->config, "expert_weights_scale");
+    if (f->norms_gates && !json_object_get(m->config, "norm_topk_prob"))
+        put(m, "norm_topk_prob", json_true());
+}
+
+/* A flag for each layer that has a window, in place of a period, is a list of words there. */
+static void settle_windows(struct made *m, const struct gguf_family *f)
+{
+    static const char period[] = "sliding_window_pattern";
+    const json_t *const flags = json_object_get(m->config, period);
+    json_t *const types = json_is_array(flags) ? json_array() : NULL;
+    const json_t *flag;
+    size_t l;
+
+    if (is_number(m, "sliding_window", 0)) /* none */
+        json_object_del(m->config, "sliding_window");
+    if (f->sees_all && !json_object_get(m->config, "sliding_window"))
+        put(m, period, json_integer(1));
+    if (!types)
+        return;
+    json_array_foreach(flags, l, flag) m->starved =
+        json_array_append_new(types, json_string(json_is_true(flag) || json_integer_value(flag) > 0
+                                                     ? "sliding_attention"
+                                                     : "full_attention")) != 0 ||
+        m->starved;
+    put(m, "layer_types", types);
+    json_object_del(m->config, period);
+}
+
+/* What no key says. */
+static void settle_divisor(struct made *m, const struct gguf_family *f)
+{
+    const json_int_t heads = whole(m, "num_attention_heads"), head = whole(m, "head_dim");
+
+    if (f->divided_at == 0 || heads < 1)
+        return;
+    put(m, "query_pre_attn_scalar",
+        json_integer(whole(m, "num_hidden_layers") == f->divided_at || head < 1
+                         ? whole(m, "hidden_size") / heads
+                         : head));
+}
+
 /* With the names that tensors have in the file. */
 static struct made make_config(const struct gguf_family *f, const json_t *keys,
                                const struct safetensors *s)
@@ -121,7 +194,7 @@ static struct made make_config(const struct gguf_family *f, const json_t *keys,
     const char *key;
     json_t *value;
 
-    put(&m, "model_type", json_string(f->name));
+    put(&m, "model_type", json_string(f->type ? f->type : f->name));
     json_object_foreach((json_t *)keys, key, value)
     {
         const bool own = strncmp(key, f->name, n) == 0 && key[n] == '.';
@@ -132,14 +205,15 @@ static struct made make_config(const struct gguf_family *f, const json_t *keys,
     }
     settle_heads(&m, f->name);
     settle_recurrence(&m);
+    settle_experts(&m, f);
+    settle_windows(&m, f);
+    settle_divisor(&m, f);
     const struct tensor *const words = safetensors_find(s, "token_embd.weight");
-    if (whole(&m, "sliding_window") == 0) /* none */
-        json_object_del(m.config, "sliding_window");
     if (words)
         put(&m, "vocab_size", json_integer(words->shape[0]));
     put(&m, "tie_word_embeddings", json_boolean(!safetensors_find(s, "output.weight")));
-    if (f->has_bias_key)
-        put(&m, "attention_bias", json_boolean(safetensors_find(s, "blk.0.attn_q.bias") != NULL));
+    if (f->bias_key)
+        put(&m, f->bias_key, json_boolean(safetensors_find(s, "blk.0.attn_q.bias") != NULL));
     value = json_object_get(keys, "general.name");
     if (json_is_string(value))
         put(&m, "_name_or_path", json_incref(value));

@@ -20,6 +20,14 @@ static const struct gguf_names llama_tensors[] = {
     {"blk.*.ffn_gate", "model.layers.*.mlp.gate_proj"},
     {"blk.*.ffn_up", "model.layers.*.mlp.up_proj"},
     {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
+    {"blk.*.ffn_gate_inp", "model.layers.*.mlp.gate"},
+    {"blk.*.ffn_gate_exps.weight", "model.layers.*.mlp.experts.gate_proj"},
+    {"blk.*.ffn_up_exps.weight", "model.layers.*.mlp.experts.up_proj"},
+    {"blk.*.ffn_down_exps.weight", "model.layers.*.mlp.experts.down_proj"},
+    {"blk.*.ffn_gate_inp_shexp", "model.layers.*.mlp.shared_expert_gate"},
+    {"blk.*.ffn_gate_shexp", "model.layers.*.mlp.shared_expert.gate_proj"},
+    {"blk.*.ffn_up_shexp", "model.layers.*.mlp.shared_expert.up_proj"},
+    {"blk.*.ffn_down_shexp", "model.layers.*.mlp.shared_expert.down_proj"},
     {0},
 };
 
@@ -34,6 +42,47 @@ static const struct gguf_names llama_keys[] = {
     {"rope.freq_base", "rope_theta"},
     {"context_length", "max_position_embeddings"},
     {"attention.sliding_window", "sliding_window"},
+    {"expert_count", "num_experts"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_feed_forward_length", "moe_intermediate_size"},
+    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
+    {"expert_weights_norm", "norm_topk_prob"},
+    {0},
+};
+
+static const struct gguf_names gemma_tensors[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
+    {"blk.*.post_attention_norm", "model.layers.*.post_attention_layernorm"},
+    {"blk.*.ffn_norm", "model.layers.*.pre_feedforward_layernorm"},
+    {"blk.*.post_ffw_norm", "model.layers.*.post_feedforward_layernorm"},
+    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},
+    {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},
+    {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},
+    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
+    {"blk.*.attn_q_norm", "model.layers.*.self_attn.q_norm"},
+    {"blk.*.attn_k_norm", "model.layers.*.self_attn.k_norm"},
+    {"blk.*.ffn_gate", "model.layers.*.mlp.gate_proj"},
+    {"blk.*.ffn_up", "model.layers.*.mlp.up_proj"},
+    {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
+    {0},
+};
+
+static const struct gguf_names gemma_keys[] = {
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"feed_forward_length", "intermediate_size"},
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"attention.key_length", "head_dim"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+    {"attention.sliding_window", "sliding_window"},
+    {"attention.sliding_window_pattern", "sliding_window_pattern"},
+    {"rope.freq_base", "rope_theta"},
+    {"rope.freq_base_swa", "rope_local_base_freq"},
+    {"context_length", "max_position_embeddings"},
     {0},
 };
 
@@ -106,9 +155,17 @@ static const struct gguf_names mamba2_keys[] = {
 #define FAMILY(of, names, its_keys) .name = of, .tensors = names, .keys = its_keys
 
 static const struct gguf_family families[] = {
-    {FAMILY("llama", llama_tensors, llama_keys), .form = {.adjacent = true}, .has_bias_key = true},
+    {FAMILY("llama", llama_tensors, llama_keys), .form = {.adjacent = true},
+     .bias_key = "attention_bias"},
     {FAMILY("qwen2", llama_tensors, llama_keys)},
-    {FAMILY("qwen3", llama_tensors, llama_keys), .has_bias_key = true},
+    {FAMILY("qwen3", llama_tensors, llama_keys), .bias_key = "attention_bias"},
+    {FAMILY("qwen2moe", llama_tensors, llama_keys), .type = "qwen2_moe", .bias_key = "qkv_bias",
+     .row = "blk.*.ffn_gate_inp_shexp"},
+    {FAMILY("qwen3moe", llama_tensors, llama_keys), .type = "qwen3_moe",
+     .bias_key = "attention_bias", .norms_gates = true},
+    {FAMILY("gemma2", gemma_tensors, gemma_keys), .divided_at = 46},
+    {FAMILY("gemma3", gemma_tensors, gemma_keys), .type = "gemma3_text", .divided_at = 62,
+     .sees_all = true},
     {FAMILY("phi3", phi3_tensors, llama_keys)},
     {FAMILY("gpt2", gpt2_tensors, gpt2_keys), .form = {.upright = true}},
     {FAMILY("mamba2", mamba2_tensors, mamba2_keys), .vectors = mamba2_vectors,

@@ -14,11 +14,19 @@ struct gguf_names {
 struct gguf_family {
     const char *name;
     const struct gguf_names *tensors, *keys; /* the last one has no name */
+    const char *type;                        /* the folder's model_type; NULL = name */
     struct gguf_form form;
-    const char *const
-        *vectors;      /* patterns of tensors that are vectors in the folder; NULL = none */
-    const char *taps;  /* of those that have an axis of length 1 between their two there */
-    bool has_bias_key; /* whether queries, keys and values have biases is a key of the folder's */
+    /* Patterns of tensors: vectors in the folder; with an axis of length 1 between their two there;
+     * one row there, which may be a vector here. NULL = none. */
+    const char *const *vectors;
+    const char *taps, *row;
+    /* The folder's key of whether queries, keys and values have biases; NULL = none. */
+    const char *bias_key;
+    /* Where no key says so: gates of experts are divided by their sum; no layer has a window. */
+    bool norms_gates, sees_all;
+    /* gemma: queries are divided by the root of the width of a head, but with so many layers by that
+     * of the model's width over heads. 0 = none of it. */
+    int divided_at;
 };
 
 /* NULL where it is unknown. */

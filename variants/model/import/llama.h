@@ -23,8 +23,10 @@
 #define STACKED_EXPERT(name, in, nth, of)                                                          \
     {.ours = "layers.*.ff.e." name, .published = "layers.*.mlp.experts." in, .part = nth,          \
      .parts = of, .bare_rest = true, .if_there = true}
-/* Those, or a tensor for each expert. */
+/* Those, both maps alone as in GGUF files, or a tensor for each expert. */
 #define EXPERTS_OF(in, gate, up, down)                                                             \
+    STACKED_EXPERT("g", "gate_proj", 0, 1),                                                        \
+    STACKED_EXPERT("1", "up_proj", 0, 1),                                                          \
     STACKED_EXPERT("g", "gate_up_proj", 0, 2),                                                     \
     STACKED_EXPERT("1", "gate_up_proj", 1, 2),                                                     \
     STACKED_EXPERT("2", "down_proj", 0, 1),                                                        \

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the keys of a GGUF file say in the words of config.json. */
+#include "variants/model/import/gguf_model.h"
+
+#include "tests/support/gguf_file.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(gguf_model, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+enum { U32 = 4, F32 = 6, FLAG = 7, TEXT = 8, LIST = 9 };
+
+/* Whole numbers, 0.5 or a list of four flags, for "key"; the family has no tensors. */
+struct said {
+    const char *key;
+    int value;
+};
+enum { A_LIST = -1, A_HALF = -2, KEYS = 10 };
+
+static json_t *config_of(const char *family, const struct said *keys)
+{
+    struct made m = {.n = 0};
+    struct shards s;
+    struct gguf_form form;
+    struct err e = {""};
+    char path[FILE_PATH], key[64];
+    json_t *config;
+    int n = 0;
+
+    while (n < KEYS && keys[n].key)
+        n++;
+    put(&m, "GGUF", 4);
+    put_number(&m, 3, 4), put_number(&m, 0, 8), put_number(&m, (uint64_t)n + 3, 8);
+    put_key(&m, "general.architecture", TEXT), put_text(&m, family);
+    put_key(&m, "general.quantization_version", U32), put_number(&m, 2, 4);
+    put_key(&m, "tokenizer.chat_template", TEXT), put_text(&m, "{{ messages }}");
+    for (int i = 0; i < n; i++) {
+        snprintf(key, sizeof(key), "%s.%s", family, keys[i].key);
+        const int value = keys[i].value;
+        put_key(&m, key, value == A_LIST ? LIST : value == A_HALF ? F32 : U32);
+        if (value == A_LIST) {
+            put_number(&m, FLAG, 4), put_number(&m, 4, 8);
+            for (int l = 0; l < 4; l++)
+                put_number(&m, l != 2, 1);
+        } else {
+            put_number(&m, value == A_HALF ? 0x3f000000 : (uint64_t)value, 4);
+        }
+    }
+    made_write(&m, path);
+    cr_assert_eq(gguf_model_open(&s, &config, &form, path, &e), OK, "%s", e.msg);
+    cr_expect(form.computed);
+    shards_close(&s);
+    return config;
+}
+
+Test(gguf_model, keys)
+{
+    static const struct {
+        const char *family;
+        struct said keys[KEYS];
+        const char *says; /* with tie_word_embeddings true and biases false */
+    } cases[] = {
+        {"llama",
+         {{"expert_count", 0}, {"expert_used_count", 0}, {"embedding_length", 8}},
+         "{'attention_bias':false,'hidden_size':8,'model_type':'llama'}"},
+        {"llama",
+         {{"expert_count", 4}, {"expert_used_count", 2}, {"feed_forward_length", 16}},
+         "{'attention_bias':false,'intermediate_size':16,'model_type':'mixtral','num_experts':4,"
+         "'num_experts_per_tok':2}"},
+        {"qwen3moe",
+         {{"expert_count", 4}, {"expert_gating_func", 1}, {"expert_feed_forward_length", 6}},
+         "{'attention_bias':false,'model_type':'qwen3_moe','moe_intermediate_size':6,"
+         "'norm_topk_prob':true,'num_experts':4}"},
+        {"qwen2moe",
+         {{"expert_count", 4}},
+         "{'model_type':'qwen2_moe','num_experts':4,'qkv_bias':false}"},
+        {"phi3", {{"attention.sliding_window", 0}}, "{'model_type':'phi3'}"},
+        {"llama",
+         {{"rope.dimension_count", 4},
+          {"attention.head_count", 2},
+          {"attention.key_length", 4},
+          {"attention.value_length", 4}},
+         "{'attention_bias':false,'head_dim':4,'model_type':'llama','num_attention_heads':2}"},
+        {"gemma3",
+         {{"attention.sliding_window", 5}, {"attention.sliding_window_pattern", A_LIST}},
+         "{'layer_types':['sliding_attention','sliding_attention','full_attention',"
+         "'sliding_attention'],'model_type':'gemma3_text','sliding_window':5}"},
+        {"gemma3",
+         {{"attention.head_count", 4},
+          {"embedding_length", 24},
+          {"attention.key_length", 8},
+          {"block_count", 62}},
+         "{'head_dim':8,'hidden_size':24,'model_type':'gemma3_text','num_attention_heads':4,"
+         "'num_hidden_layers':62,'query_pre_attn_scalar':6,'sliding_window_pattern':1}"},
+        {"gemma2",
+         {{"attention.head_count", 4},
+          {"embedding_length", 24},
+          {"attention.key_length", 8},
+          {"block_count", 42}},
+         "{'head_dim':8,'hidden_size':24,'model_type':'gemma2','num_attention_heads':4,"
+         "'num_hidden_layers':42,'query_pre_attn_scalar':8}"},
+        {"mamba2",
+         {{"ssm.inner_size", 24},
+          {"ssm.time_step_rank", 6},
+          {"embedding_length", 48},
+          {"feed_forward_length", 0}},
+         "{'expand':0.5,'feed_forward_length':0,'head_dim':4,'hidden_size':48,"
+         "'model_type':'mamba2','num_heads':6}"},
+        {"llama",
+         {{"rope.scaling.factor", 4}, {"logit_scale", A_HALF}},
+         "{'attention_bias':false,'logit_scale':0.5,'model_type':'llama',"
+         "'rope_scaling':{'factor':4,'rope_type':'linear'}}"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        json_t *const config = config_of(cases[i].family, cases[i].keys);
+        cr_expect(json_is_true(json_object_get(config, "tie_word_embeddings")));
+        json_object_del(config, "tie_word_embeddings");
+        char *const text = json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
+        for (char *at = text; *at; at++)
+            *at = *at == '"' ? '\'' : *at;
+        cr_expect_str_eq(text, cases[i].says);
+        free(text);
+        json_decref(config);
+    }
+}
