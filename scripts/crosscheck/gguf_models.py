@@ -81,6 +81,12 @@ def neighbours(w, heads):
     return w.reshape(heads, 2, rows // 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
 
 
+def apart(w, heads):
+    """The other way round."""
+    rows = w.shape[0] // heads
+    return w.reshape(heads, rows // 2, 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape).copy()
+
+
 def rounded(w, kind):
     """As the file will hold it, and what that stands for. Vectors stay floats."""
     block = {"q8_0": 32, "q4_0": 32, "q4_1": 32}.get(kind, 1)
@@ -197,6 +203,65 @@ def write_mamba2(folder, config, kind):
     expect(folder, "mamba2", model)
 
 
+# Types that the package reads but does not write, and where the blocks have their scales.
+BYTES = {"Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2],
+         "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": []}
+MIXED = {"embed_tokens": "Q6_K", "lm_head": "Q5_K", "0.self_attn.q": "Q4_K", "0.self_attn.k": "Q3_K",
+         "0.self_attn.v": "Q2_K", "0.mlp.gate": "IQ4_XS", "0.mlp.up": "Q5_K", "0.mlp.down": "Q5_0",
+         "1.self_attn.q": "IQ4_NL", "1.self_attn.k": "Q5_1", "1.self_attn.v": "MXFP4",
+         "1.mlp.gate": "Q4_K", "1.mlp.up": "Q6_K", "1.mlp.down": "MXFP4"}
+
+
+def of_bytes(shape, kind, rng):
+    """Blocks of any bytes, whose numbers are of a usual size; and these numbers."""
+    of = gguf.GGMLQuantizationType[kind]
+    block, size = gguf.GGML_QUANT_SIZES[of]
+    stored = rng.integers(0, 256, (shape[0], shape[1] // block, size), dtype=np.uint8)
+    if kind == "MXFP4":
+        stored[..., 0] = rng.integers(121, 124, stored.shape[:2])
+    scale = np.float16(1)
+    for _ in range(2):
+        for at in BYTES[kind]:
+            stored[..., at:at + 2] = np.frombuffer(np.float16(scale).tobytes(), np.uint8)
+        back = gguf.quants.dequantize(stored.reshape(shape[0], -1), of)
+        scale = np.float16(0.1 / back.std())
+    return of, stored.reshape(shape[0], -1), back
+
+
+def write_mixed(folder):
+    os.makedirs(folder, exist_ok=True)
+    torch.manual_seed(1)
+    rng = np.random.default_rng(5)
+    of, values = FAMILIES["llama"]
+    config = getattr(transformers, of)(**dict(
+        values, hidden_size=256, intermediate_size=32, head_dim=8, num_attention_heads=2,
+        num_key_value_heads=1))
+    config._attn_implementation = "eager"
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    spread(model)
+    out = gguf.GGUFWriter(os.path.join(folder, "model.gguf"), "llama")
+    out.add_embedding_length(256)
+    out.add_block_count(config.num_hidden_layers)
+    out.add_head_count(2)
+    out.add_head_count_kv(1)
+    out.add_key_length(8)
+    out.add_context_length(config.max_position_embeddings)
+    out.add_feed_forward_length(32)
+    out.add_layer_norm_rms_eps(config.rms_norm_eps)
+    for name, w in model.named_parameters():
+        kind = next((MIXED[part] for part in MIXED if part in name), None)
+        if not kind:
+            out.add_tensor(renamed(name), w.detach().numpy().copy())
+            continue
+        dtype, stored, back = of_bytes(w.shape, kind, rng)
+        out.add_tensor(renamed(name), stored, raw_dtype=dtype)
+        heads = 2 if "q_proj" in name else 1 if "k_proj" in name else 0
+        with torch.no_grad():
+            w.copy_(torch.from_numpy(apart(back, heads) if heads else back))
+    finish(out)
+    expect(folder, "llama", model)
+
+
 def finish(out):
     out.write_header_to_file()
     out.write_kv_data_to_file()
@@ -306,6 +371,9 @@ def main():
         write(os.path.join(sys.argv[1], "llama_rope_freqs"), "llama",
               getattr(transformers, of)(**dict(values, head_dim=24, rope_parameters=scaling)), "f16")
         print("llama rope_freqs")
+    if len(sys.argv) == 2 or "llama" in sys.argv[2:]:
+        write_mixed(os.path.join(sys.argv[1], "llama_mixed"))
+        print("llama mixed")
     for name in ("phi3.long", "phi3.short", "phi3.window"):
         if len(sys.argv) > 2 and "phi3" not in sys.argv[2:]:
             continue

@@ -23,7 +23,7 @@ static void put_tensor(struct made *m, const char *name, uint32_t rows, uint32_t
     put_number(m, offset, 8);
 }
 
-enum { KEYS = 13, TENSORS = 3, F32 = 0, Q8_0 = 8, Q4_K = 12, AT_Q8_0 = 32, AT_LAST = 128 };
+enum { KEYS = 13, TENSORS = 3, F32 = 0, Q8_0 = 8, IQ2_XXS = 16, AT_Q8_0 = 32, AT_LAST = 128 };
 
 /* One value of each type; numbers of F32, of Q8_0, and of a type that is not read. */
 static struct made whole_file(uint32_t version)
@@ -53,7 +53,7 @@ static struct made whole_file(uint32_t version)
     put_key(&m, "f64", 12), put_number(&m, bits, 8);
     put_tensor(&m, "plain.weight", 2, 3, F32, 0);
     put_tensor(&m, "blocks.weight", 1, 32, Q8_0, AT_Q8_0);
-    put_tensor(&m, "other.weight", 1, 256, Q4_K, AT_LAST);
+    put_tensor(&m, "other.weight", 1, 256, IQ2_XXS, AT_LAST);
     while (m.n % 32)
         put_number(&m, 0, 1);
     const size_t data = m.n;
@@ -131,7 +131,7 @@ Test(gguf, tensors)
         cr_expect_eq(x[i], 0.5f * (float)(i - 16));
     const struct tensor *const other = safetensors_find(&s, "other.weight");
     cr_expect(other && !tensor_is_readable(other->dtype) &&
-              strcmp(other->dtype_name, "type 12") == 0);
+              strcmp(other->dtype_name, "type 16") == 0);
     json_decref(keys);
     safetensors_close(&s);
 }

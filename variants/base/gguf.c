@@ -32,8 +32,12 @@ static const struct type {
     const char *name;
     enum dtype dtype;
 } types[] = {
-    {0, "F32", DTYPE_F32},   {1, "F16", DTYPE_F16},   {2, "Q4_0", DTYPE_Q4_0},
-    {3, "Q4_1", DTYPE_Q4_1}, {8, "Q8_0", DTYPE_Q8_0}, {30, "BF16", DTYPE_BF16},
+    {0, "F32", DTYPE_F32},        {1, "F16", DTYPE_F16},        {2, "Q4_0", DTYPE_Q4_0},
+    {3, "Q4_1", DTYPE_Q4_1},      {6, "Q5_0", DTYPE_Q5_0},      {7, "Q5_1", DTYPE_Q5_1},
+    {8, "Q8_0", DTYPE_Q8_0},      {10, "Q2_K", DTYPE_Q2_K},     {11, "Q3_K", DTYPE_Q3_K},
+    {12, "Q4_K", DTYPE_Q4_K},     {13, "Q5_K", DTYPE_Q5_K},     {14, "Q6_K", DTYPE_Q6_K},
+    {20, "IQ4_NL", DTYPE_IQ4_NL}, {23, "IQ4_XS", DTYPE_IQ4_XS}, {30, "BF16", DTYPE_BF16},
+    {39, "MXFP4", DTYPE_MXFP4},
 };
 
 /* Types of values. */

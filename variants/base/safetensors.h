@@ -15,9 +15,19 @@ enum dtype {
     DTYPE_I32,
     DTYPE_F16,
     DTYPE_BF16,
-    DTYPE_Q8_0, /* of GGUF, as the next two: blocks of 32 numbers of a row */
+    DTYPE_Q8_0, /* of GGUF, as all that follow: blocks of 32 or 256 numbers of a row */
     DTYPE_Q4_0,
     DTYPE_Q4_1,
+    DTYPE_Q5_0,
+    DTYPE_Q5_1,
+    DTYPE_Q2_K,
+    DTYPE_Q3_K,
+    DTYPE_Q4_K,
+    DTYPE_Q5_K,
+    DTYPE_Q6_K,
+    DTYPE_IQ4_NL,
+    DTYPE_IQ4_XS,
+    DTYPE_MXFP4,
     DTYPE_OTHER
 };
 enum { ELEMENT_BYTES = 4, DTYPE_NAME = 16 }; /* bytes of an element of F32 and I32 */
