@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-struct stride with_gaps(int rows, int n, int gap)
+/* `rows` rows of n floats for each sequence: each operand has its own strides. */
+static struct stride with_gaps(int rows, int n, int gap)
 {
     return (struct stride){.batch = rows * (n + gap) + 7 * gap, .row = n + gap};
 }

@@ -42,8 +42,6 @@ struct operands {
     size_t o_size, lse_size;
 };
 
-/* `rows` rows of n floats for each sequence: each operand has its own strides. */
-struct stride with_gaps(int rows, int n, int gap);
 void make_operands(struct operands *x, const struct shape *s, const struct scheme *t);
 void free_operands(struct operands *x);
 

@@ -92,9 +92,6 @@ enum status golden_eps(struct run *r, struct err *e);
 const struct variant *golden_variant(struct run *r);
 /* The file's model, in c. */
 enum status golden_config(struct run *r, struct err *e);
-/* Where norms and sums stand, under two keys that must agree: `norm`, which is none where there is
- * no choice, and `wiring`. */
-enum status golden_wiring(struct run *r, struct err *e);
 /* A norm with stored statistics as in evaluation or in training. */
 enum status golden_norm_mode(struct run *r, struct err *e);
 /* in.mask_random [blocks of queries, random] holds the random blocks of the model's masks, for so

@@ -43,7 +43,9 @@ const struct variant *golden_variant(struct run *r)
     return checkpoint_variant(r->s, &r->variant);
 }
 
-enum status golden_wiring(struct run *r, struct err *e)
+/* Where norms and sums stand, under two keys that must agree: `norm`, which is none where there is
+ * no choice, and `wiring`. */
+static enum status golden_wiring(struct run *r, struct err *e)
 {
     const char *const wiring = safetensors_meta(r->s, "wiring");
     const char *const norm = safetensors_meta(r->s, "norm");

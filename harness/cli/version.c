@@ -28,7 +28,8 @@ static void print_of_backends(FILE *f)
             fprintf(f, ", %s", backends[i]->config());
 }
 
-void version_libraries(FILE *f)
+/* "hwloc 2.9, jansson 2.14, ..., OpenBLAS 0.3.21 ..., oneDNN 2.6.3 ...", with a newline. */
+static void version_libraries(FILE *f)
 {
     const unsigned hwloc = hwloc_get_api_version();
     const unsigned hash = XXH_versionNumber();

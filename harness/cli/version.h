@@ -6,9 +6,6 @@
 
 #include <stdio.h>
 
-/* "hwloc 2.9, jansson 2.14, ..., OpenBLAS 0.3.21 ..., oneDNN 2.6.3 ...", with a newline. */
-void version_libraries(FILE *f);
-
 /* Version, compiler, flags and libraries: bench --version. */
 void version_print(FILE *f);
 

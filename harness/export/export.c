@@ -60,7 +60,8 @@ static void add(struct measures *m, const struct measure *one)
 
 static bool is_ok(const char *status) { return strcmp(status, row_status_name[ROW_OK]) == 0; }
 
-enum status measures_make(struct measures *m, const struct run *r, struct err *e)
+/* The names of all rows and the measures of those that are ok. Free in any case. */
+static enum status measures_make(struct measures *m, const struct run *r, struct err *e)
 {
     const struct latency_row *const row = r->latency.row;
     const struct perplexity_row *const ppl = r->perplexity.row;
@@ -85,7 +86,7 @@ enum status measures_make(struct measures *m, const struct run *r, struct err *e
     return st;
 }
 
-void measures_free(struct measures *m)
+static void measures_free(struct measures *m)
 {
     for (int i = 0; i < m->n_names; i++)
         free(m->name[i]);

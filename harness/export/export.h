@@ -39,10 +39,6 @@ struct measures {
     int n_names;
 };
 
-/* The names of all rows and the measures of those that are ok. Free in any case. */
-enum status measures_make(struct measures *m, const struct run *r, struct err *e);
-void measures_free(struct measures *m);
-
 typedef enum status export_fn(FILE *f, const struct run *r, const struct measures *m,
                               struct err *e);
 export_fn export_action, export_bencher, export_openmetrics, export_junit, export_fom;

@@ -39,7 +39,8 @@ bool counting_lacks_text(const struct options *o)
     return o->tokens && (!o->corpus || strcmp(o->tokens, o->corpus) == 0);
 }
 
-enum status counting_check(const struct options *o, struct err *e)
+/* The same check of options that are all there. */
+static enum status counting_check(const struct options *o, struct err *e)
 {
     const char *const how = count_name[o->count];
     char *end;

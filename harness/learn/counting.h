@@ -11,9 +11,6 @@
  * window of the model, 0 = unknown. E_USAGE for what does not go together. */
 enum status counting_preset(struct options *o, int context, struct err *e);
 
-/* The same check of options that are all there. */
-enum status counting_check(const struct options *o, struct err *e);
-
 /* Print them, as " --name value", where they are not those of a plain stream of bytes. */
 void counting_print(FILE *f, const struct options *o);
 

@@ -50,7 +50,8 @@ enum status axis_no_value(const struct axis *a, const char *base, const struct r
 /* ---- keys --------------------------------------------------------------------------------- */
 
 /* Who measured, when, and the outcome: not part of a case's identity. */
-const char *const columns_of_record[] = {
+/* Who measured, when, and the outcome; the other key columns are sizes and settings of the run. */
+static const char *const columns_of_record[] = {
     "schema",   "run_id",        "host_id", "case_id",   "started_at_utc",
     "status",   "status_detail", "impl",    "gemm_from", "rows_from",
     "isa_used", "threads_seen",  "cpus",    "repro",     NULL};

@@ -7,10 +7,6 @@
 
 #include "record.h"
 
-/* Key columns by purpose, as lists that end in NULL; the others are sizes and settings of the run.
- */
-extern const char *const columns_of_record[]; /* who measured, when, and the outcome */
-
 /* Do two rows of a table identify the same case? Columns named in `but` (NULL, or a list that ends
  * in NULL) do not count; with "variant" in it, neither do those that a variant fixes. */
 bool rows_alike(const struct table *t, const void *a, const void *b, const char *const *but);

@@ -77,7 +77,8 @@ void run_note_doubled(const char *dir, size_t n)
         text_line(stderr, "note: %s has %zu rows twice, the last of each counts", dir, n);
 }
 
-bool row_unchecked(const struct latency_row *row)
+/* Was this row never compared with the reference? */
+static bool row_unchecked(const struct latency_row *row)
 {
     return remarks_of_row(row->status, row->status_detail) & REMARK_UNCHECKED;
 }

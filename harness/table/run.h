@@ -41,9 +41,6 @@ enum status run_scores(struct rows *out, const char *dir, struct err *e);
 /* A line on stderr if `n` rows of a run are doubled (struct rows). */
 void run_note_doubled(const char *dir, size_t n);
 
-/* Was this row never compared with the reference? */
-bool row_unchecked(const struct latency_row *row);
-
 /* One sample in its case's series. Samples with the same turn ran next to each other. */
 struct sample_ref {
     const struct sample_row *row;

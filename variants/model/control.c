@@ -24,7 +24,8 @@ static const char *next_word(char word[WORD], const char *text)
     return text + n;
 }
 
-const struct variant *control_variant(const struct variant *v)
+/* The variant of the control; NULL = none. */
+static const struct variant *control_variant(const struct variant *v)
 {
     char word[WORD];
 

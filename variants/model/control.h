@@ -7,9 +7,6 @@
 
 #include "variants/variant.h"
 
-/* The variant of the control; NULL = none. */
-const struct variant *control_variant(const struct variant *v);
-
 /* The control's model, of the sizes of `c`, with layers as many as `N`. The variant must have a control. */
 struct config control_config(const struct config *c, int N);
 

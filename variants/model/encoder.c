@@ -107,7 +107,8 @@ static float *sum(const struct lm *m, int j)
     return m->c.transparent ? t->sums + (size_t)j * source(m) : t->states;
 }
 
-float *encoder_context(const struct lm *m, int j)
+/* What cross attention of the decoder's layer j reads, [B,S,D]. */
+static float *encoder_context(const struct lm *m, int j)
 {
     const struct encoder *const t = m->drive_data;
 

@@ -35,7 +35,5 @@ struct encoder {
 struct config encoder_config(const struct config *c);
 /* Those of the encoder; NULL = the model has none. */
 const struct sublayers *encoder_layers(const struct lm *m);
-/* What cross attention of the decoder's layer j reads, [B,S,D]. */
-float *encoder_context(const struct lm *m, int j);
 
 #endif

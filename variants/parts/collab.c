@@ -14,7 +14,8 @@ static const struct choice collab_choices[] = {
     {0},
 };
 
-int collab_usual_dk(int H, int dh) { return max_int(1, H * dh / 2); }
+/* As many coordinates by default. */
+static int collab_usual_dk(int H, int dh) { return max_int(1, H * dh / 2); }
 
 static void usual(const struct config *c, void *numbers)
 {

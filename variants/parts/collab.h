@@ -21,7 +21,4 @@ static inline const struct collab *collab_of(const struct config *c)
     return config_numbers(c, SLOT_MIXER);
 }
 
-/* As many coordinates by default. */
-int collab_usual_dk(int H, int dh);
-
 #endif

@@ -70,7 +70,8 @@ static struct grad_space space_of(const struct attn *a, int threads, int thread,
 
 /* ---- one block ---------------------------------------------------------------------------- */
 
-void composed_add_columns(float *dst, const float *x, ptrdiff_t ld, int rows, int n)
+/* dst [n] += column sums of x [rows, n]. */
+static void composed_add_columns(float *dst, const float *x, ptrdiff_t ld, int rows, int n)
 {
     for (int i = 0; i < rows; i++)
         for (int e = 0; e < n; e++)

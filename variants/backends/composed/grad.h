@@ -29,9 +29,6 @@ static inline float *composed_sum(const struct grad_call *c, const struct block_
     return c->all + (size_t)(at->b * c->a->H + at->h) * c->sums->each + c->sums->at[which];
 }
 
-/* dst [n] += column sums of x [rows, n]. */
-void composed_add_columns(float *dst, const float *x, ptrdiff_t ld, int rows, int n);
-
 /* The sinks' part of d_w, and d_sink_v, from one head's weights. */
 void composed_sink_values(const struct grad_call *c, const struct block_at *at, const float *w,
                           float *d_w);

@@ -44,7 +44,8 @@ void context_error(struct context *w, const struct key *key, const char *what, c
          (double)key_float(key->beta));
 }
 
-void *context_alloc(struct context *w, size_t bytes)
+/* Aligned to cache lines and zeroed; counted in held_bytes. */
+static void *context_alloc(struct context *w, size_t bytes)
 {
     const size_t rounded = round_up(bytes, 64);
     void *at = aligned_alloc(64, rounded);

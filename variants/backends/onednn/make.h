@@ -72,9 +72,6 @@ static inline bool primitive_runs(const struct primitive *p) { return p->run || 
  * optional. */
 struct primitive *primitive_make(struct context *w, const struct key *key);
 
-/* Aligned to cache lines and zeroed; counted in held_bytes. */
-void *context_alloc(struct context *w, size_t bytes);
-
 /* Record the error `what` ("cannot run") with `detail`. */
 void context_error(struct context *w, const struct key *key, const char *what, const char *detail);
 

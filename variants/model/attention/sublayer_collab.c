@@ -294,7 +294,8 @@ static void forget(struct sublayer *s)
 
 /* ---- cost --------------------------------------------------------------------------------- */
 
-double collab_maps_flop(const struct config *c, double rows, double projected)
+/* FLOP of the maps of `rows` new rows and `projected` rows of keys and values. */
+static double collab_maps_flop(const struct config *c, double rows, double projected)
 {
     const double dk = collab_of(c)->dk, V = (double)c->H * config_dv(c), D = c->D;
     const double content = collab_of(c)->content_bias ? c->H : 0;
@@ -310,7 +311,7 @@ static double flop(const struct sublayer *s, int B, int L, int M)
     return B * attn_flop(&a) + collab_maps_flop(s->c, rows, s->mem == MEM_HIDDEN ? all : rows);
 }
 
-double collab_grad_flop(const struct sublayer *s, int B, int L, int M)
+static double collab_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct attn a = asked(s, attention_for_flop(s, s->c->H, L, M));
     const double rows = (double)B * L, all = (double)B * (M + L);

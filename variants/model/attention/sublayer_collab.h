@@ -31,9 +31,5 @@ struct attn collab_core(const struct sublayer *s, const struct work *w, int L, i
 /* Backward, sublayer_collab_grad.c. */
 void collab_backward(const struct engine *g, struct sublayer *s, const struct work *w,
                      struct sublayer_input from, float *d_in, const float *d_y, int skip);
-double collab_grad_flop(const struct sublayer *s, int B, int L, int M);
-/* FLOP of the maps of `rows` new rows and `projected` rows of keys and values; those that work on
- * source rows alone. */
-double collab_maps_flop(const struct config *c, double rows, double projected);
 
 #endif

@@ -13,12 +13,14 @@ int stretch_lead(const struct stretch *t, int size)
     return (int)((size - t->first % size) % size);
 }
 
-int stretch_groups(const struct stretch *t, int size)
+/* Whole groups behind them. */
+static int stretch_groups(const struct stretch *t, int size)
 {
     return max_int(0, t->rows - stretch_lead(t, size)) / size;
 }
 
-int condensed_room(struct grouping of, int rows)
+/* Room of far rows for so many rows. */
+static int condensed_room(struct grouping of, int rows)
 {
     return of.size ? rows / of.size * of.rows + (of.beside ? of.size : 1) : 0;
 }

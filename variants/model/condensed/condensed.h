@@ -30,9 +30,8 @@ struct stretch {
     int n_far;
 };
 
-/* Rows before the first whole group; whole groups behind them. */
+/* Rows before the first whole group. */
 int stretch_lead(const struct stretch *t, int size);
-int stretch_groups(const struct stretch *t, int size);
 
 /* The weights behind those of the projections. */
 static inline const struct param *condensed_weights(const struct sublayer *s)
@@ -41,8 +40,6 @@ static inline const struct param *condensed_weights(const struct sublayer *s)
 }
 
 int condensed_keeps(const struct config *c, enum mem_kind mem, int M);
-/* Room of far rows for so many rows. */
-int condensed_room(struct grouping of, int rows);
 /* Count or place the caches. */
 void condensed_bind(struct sublayer *s, struct grouping of, struct extent max, struct arena *a);
 /* Floats that they hold for each sequence. */

@@ -67,7 +67,8 @@ static int numbers_of(const struct config *c)
     return c->mixer->content->numbers ? c->mixer->content->numbers(c) : 0;
 }
 
-bool content_keeps_raw(const struct config *c) { return c->share_qk || numbers_of(c); }
+/* Are raw rows kept? */
+static bool content_keeps_raw(const struct config *c) { return c->share_qk || numbers_of(c); }
 
 /* ---- binding ------------------------------------------------------------------------------ */
 

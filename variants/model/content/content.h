@@ -76,8 +76,6 @@ static inline const struct content *content_of(const struct sublayer *s)
 {
     return s->c->mixer->content;
 }
-/* Are raw rows kept? */
-bool content_keeps_raw(const struct config *c);
 
 /* The call whose operands lie in `w`: B sequences of L rows after the present memory. */
 struct content_call content_call_of(const struct engine *g, const struct sublayer *s,

@@ -187,7 +187,9 @@ int import_put_heads(struct config_json *j, const char *variant, int kv_absent, 
     return dh;
 }
 
-void import_put_llama(struct config_json *j, const char *variant, int kv_absent, int head_absent)
+/* All of a model that differs from llama in nothing else. */
+static void import_put_llama(struct config_json *j, const char *variant, int kv_absent,
+                             int head_absent)
 {
     import_put_rotary(j, &llama_rotary, import_put_heads(j, variant, kv_absent, head_absent));
     config_json_put(j, "norm", "pre");

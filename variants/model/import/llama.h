@@ -64,8 +64,6 @@
 /* Heads and the kind of norm, without its place, rotation and activation. kv_absent: REQUIRED, or 0 = as many as heads, as null;
  * head_absent: 0 = by the width, as null. Returns the width of a head. */
 int import_put_heads(struct config_json *j, const char *variant, int kv_absent, int head_absent);
-/* All of a model that differs from llama in nothing else. */
-void import_put_llama(struct config_json *j, const char *variant, int kv_absent, int head_absent);
 
 /* A mixture of experts in place of the feed-forward network of `act`: so many, of which a token takes
  * some (keys and the publisher's defaults), whose gates are divided by their sum or not. Keys that

@@ -30,7 +30,8 @@ void project_params(const struct config *c, int in, int kv_in, bool asks, const 
         params_vector(p, INIT_ZERO, 0, rows[i], prefix, names[i][1]);
 }
 
-const struct param *project_weight(const struct sublayer *s, int which)
+/* One of them. Without queries and keys the first two are missing. */
+static const struct param *project_weight(const struct sublayer *s, int which)
 {
     CHECK(which >= missing(s->asks) && which < after_last(s->bare_o));
     return s->weights + which - missing(s->asks);

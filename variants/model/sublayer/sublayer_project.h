@@ -9,9 +9,7 @@
 
 /* Parameters in the order they are added; biases, with attn_bias, follow in the same order. */
 enum { ATTN_Q, ATTN_K, ATTN_V, ATTN_O, ATTN_WEIGHTS };
-/* One of them; how many parameters there are. Without queries and keys the first two are missing.
- */
-const struct param *project_weight(const struct sublayer *s, int which);
+/* How many there are. */
 int project_n_params(const struct sublayer *s);
 
 /* q and o for rows of width `in`, k and v for rows of width `kv_in`: "attn.q.weight" after the

@@ -50,7 +50,8 @@ static void rnn_arrays(const struct sublayer *s, struct extent max, struct array
     out[RNN_CELL] = (struct array){cell, cell, true, PART_ACTIVATIONS};
 }
 
-void rnn_arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
+static void rnn_arrays_grad(const struct sublayer *s, struct extent max,
+                            struct array out[SUB_ARRAYS])
 {
     const struct config *c = s->c;
     const size_t D = (size_t)c->D, G = (size_t)rnn_cell_gates(c->rnn_cell);

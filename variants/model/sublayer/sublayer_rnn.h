@@ -39,7 +39,6 @@ int rnn_padded(const struct rnn *r, int s);
 struct rnn_step rnn_step_at(const struct rnn *r, int s, int b, bool padded);
 float *rnn_state(const struct rnn *r, int s); /* after step s */
 
-void rnn_arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS]);
 void rnn_backward(const struct engine *g, struct sublayer *s, const struct work *w,
                   struct sublayer_input from, float *d_in, const float *d_y, int skip);
 
