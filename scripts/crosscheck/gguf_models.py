@@ -18,8 +18,8 @@ import torch
 import transformers
 from models import FAMILIES, expect, spread
 
-TYPES = {"f32": "F32", "f16": "F16", "bf16": "BF16", "q8_0": "Q8_0", "q4_0": "Q4_0",
-         "q4_1": "Q4_1"}
+TYPES = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1"]
+BLOCKS_OF_32 = {"q8_0", "q4_0", "q4_1", "mxfp4"}
 
 BLOCKS = {
     "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
@@ -89,8 +89,8 @@ def apart(w, heads):
 
 def rounded(w, kind):
     """As the file will hold it, and what that stands for. Vectors stay floats."""
-    block = {"q8_0": 32, "q4_0": 32, "q4_1": 32}.get(kind, 1)
-    of = gguf.GGMLQuantizationType[TYPES[kind] if w.ndim > 1 and w.shape[-1] % block == 0 else "F32"]
+    block = 32 if kind in BLOCKS_OF_32 else 1
+    of = gguf.GGMLQuantizationType[kind.upper() if w.ndim > 1 and w.shape[-1] % block == 0 else "F32"]
     stored = gguf.quants.quantize(w, of)
     return of, stored, gguf.quants.dequantize(stored, of).reshape(w.shape).astype(np.float32)
 
@@ -262,6 +262,58 @@ def write_mixed(folder):
     expect(folder, "llama", model)
 
 
+def write_gpt_oss(folder, config):
+    """Experts in MXFP4, as converters write them: each map alone, rows of its outputs."""
+    os.makedirs(folder, exist_ok=True)
+    torch.manual_seed(1)
+    config._attn_implementation = config._experts_implementation = "eager"
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    spread(model)
+    out = gguf.GGUFWriter(os.path.join(folder, "model.gguf"), "gpt-oss")
+    how = config.rope_parameters
+    out.add_embedding_length(config.hidden_size)
+    out.add_block_count(config.num_hidden_layers)
+    out.add_head_count(config.num_attention_heads)
+    out.add_head_count_kv(config.num_key_value_heads)
+    out.add_key_length(config.head_dim)
+    out.add_value_length(config.head_dim)
+    out.add_context_length(config.max_position_embeddings)
+    out.add_feed_forward_length(config.intermediate_size)
+    out.add_expert_feed_forward_length(config.intermediate_size)
+    out.add_expert_count(config.num_local_experts)
+    out.add_expert_used_count(config.num_experts_per_tok)
+    out.add_sliding_window(config.sliding_window)
+    out.add_layer_norm_rms_eps(config.rms_norm_eps)
+    out.add_rope_freq_base(how["rope_theta"])
+    out.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+    out.add_rope_scaling_factor(how["factor"])
+    out.add_rope_scaling_orig_ctx_len(how["original_max_position_embeddings"])
+    names = {"post_attention_layernorm.weight": "post_attention_norm.weight",
+             "self_attn.sinks": "attn_sinks.weight", "mlp.router.weight": "ffn_gate_inp.weight",
+             "mlp.router.bias": "ffn_gate_inp.bias"}
+    for name, w in model.named_parameters():
+        within = ".".join(name.split(".")[3:])
+        if "mlp.experts" not in name:
+            of, stored, back = rounded(w.detach().numpy().copy(), "q8_0")
+            own = within in names and "blk.%s.%s" % (name.split(".")[2], names[within])
+            out.add_tensor(own or renamed(name), stored, raw_dtype=of)
+            with torch.no_grad():
+                w.copy_(torch.from_numpy(back))
+            continue
+        bias, gated = name.endswith("_bias"), "gate_up" in name
+        for part, of in ((0, "gate"), (1, "up")) if gated else ((0, "down"),):
+            at = (Ellipsis, slice(part, None, 2 if gated else 1))
+            x = w.detach().numpy()[at]
+            x = np.ascontiguousarray(x if bias else x.swapaxes(1, 2))
+            dtype, stored, back = rounded(x, "f32" if bias else "mxfp4")
+            out.add_tensor("blk.%s.ffn_%s_exps.%s" % (
+                name.split(".")[2], of, "bias" if bias else "weight"), stored, raw_dtype=dtype)
+            with torch.no_grad():
+                w[at] = torch.from_numpy(np.ascontiguousarray(back if bias else back.swapaxes(1, 2)))
+    finish(out)
+    expect(folder, "gpt_oss", model)
+
+
 def finish(out):
     out.write_header_to_file()
     out.write_kv_data_to_file()
@@ -357,6 +409,11 @@ def main():
                   getattr(transformers, of)(**dict(values, hidden_size=64, intermediate_size=96,
                                                    **more)), kind)
             print(name, kind)
+    if len(sys.argv) == 2 or "gpt_oss" in sys.argv[2:]:
+        of, values = FAMILIES["gpt_oss"]
+        write_gpt_oss(os.path.join(sys.argv[1], "gpt_oss_mxfp4"), getattr(transformers, of)(
+            **dict(values, hidden_size=64, intermediate_size=32)))
+        print("gpt_oss mxfp4")
     for kind in ("f32", "q8_0"):
         if len(sys.argv) > 2 and "mamba2" not in sys.argv[2:]:
             continue

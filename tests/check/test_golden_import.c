@@ -39,6 +39,7 @@ static const char *const models[] = {
     "gguf_phi3_longrope",
     "gguf_mamba2_q8_0",
     "gguf_llama_mixed",
+    "gguf_gpt_oss_mxfp4",
     "gguf_gemma2_q8_0",
     "gguf_gemma3_q8_0",
     "gguf_qwen2moe_q8_0",

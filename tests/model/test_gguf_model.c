@@ -78,6 +78,13 @@ Test(gguf_model, keys)
         {"qwen2moe",
          {{"expert_count", 4}},
          "{'model_type':'qwen2_moe','num_experts':4,'qkv_bias':false}"},
+        {"gpt-oss",
+         {{"expert_count", 4},
+          {"feed_forward_length", 16},
+          {"expert_feed_forward_length", 16},
+          {"rope.scaling.factor", 4}},
+         "{'intermediate_size':16,'model_type':'gpt_oss','num_experts':4,"
+         "'rope_scaling':{'factor':4,'rope_type':'linear'}}"},
         {"phi3", {{"attention.sliding_window", 0}}, "{'model_type':'phi3'}"},
         {"llama",
          {{"rope.dimension_count", 4},

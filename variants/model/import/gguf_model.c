@@ -136,9 +136,9 @@ static void settle_experts(struct made *m, const struct gguf_family *f)
         put(m, "model_type", json_string("mixtral"));
         if (json_is_true(json_object_get(m->config, "norm_topk_prob")))
             json_object_del(m->config, "norm_topk_prob");
-        if (whole(m, "moe_intermediate_size") == whole(m, "intermediate_size"))
-            json_object_del(m->config, "moe_intermediate_size");
     }
+    if (f->one_width && whole(m, "moe_intermediate_size") == whole(m, "intermediate_size"))
+        json_object_del(m->config, "moe_intermediate_size");
     if (is_number(m, "expert_gating_func", 1))
         json_object_del(m->config, "expert_gating_func");
     if (is_number(m, "expert_weights_scale", 1))
@@ -182,6 +182,15 @@ static void settle_divisor(struct made *m, const struct gguf_family *f)
         json_integer(whole(m, "num_hidden_layers") == f->divided_at || head < 1
                          ? whole(m, "hidden_size") / heads
                          : head));
+}
+
+static void settle_yarn(struct made *m, const struct gguf_family *f)
+{
+    json_t *const how = json_object_get(m->config, "rope_scaling");
+    const char *const type = json_string_value(json_object_get(how, "rope_type"));
+
+    if (f->fractions && type && strcmp(type, "yarn") == 0)
+        m->starved = json_object_set_new(how, "truncate", json_false()) != 0 || m->starved;
 }
 
 /* With the names that tensors have in the file. */
@@ -256,6 +265,7 @@ enum status gguf_model_open(struct shards *s, json_t **config, struct gguf_form 
             rename_tensor(&file.tensors[i], f);
         *config = made.config;
         st = gguf_rope_put(made.config, keys, f->name, &file, path, e);
+        settle_yarn(&made, f);
         if (st != OK)
             safetensors_close(&file);
         else

@@ -50,6 +50,27 @@ static const struct gguf_names llama_keys[] = {
     {0},
 };
 
+static const struct gguf_names gpt_oss_tensors[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
+    {"blk.*.post_attention_norm", "model.layers.*.post_attention_layernorm"},
+    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},
+    {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},
+    {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},
+    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
+    {"blk.*.attn_sinks.weight", "model.layers.*.self_attn.sinks"},
+    {"blk.*.ffn_gate_inp", "model.layers.*.mlp.router"},
+    {"blk.*.ffn_gate_exps.weight", "model.layers.*.mlp.experts.gate_proj"},
+    {"blk.*.ffn_gate_exps.bias", "model.layers.*.mlp.experts.gate_proj_bias"},
+    {"blk.*.ffn_up_exps.weight", "model.layers.*.mlp.experts.up_proj"},
+    {"blk.*.ffn_up_exps.bias", "model.layers.*.mlp.experts.up_proj_bias"},
+    {"blk.*.ffn_down_exps.weight", "model.layers.*.mlp.experts.down_rows"},
+    {"blk.*.ffn_down_exps.bias", "model.layers.*.mlp.experts.down_proj_bias"},
+    {0},
+};
+
 static const struct gguf_names gemma_tensors[] = {
     {"token_embd", "model.embed_tokens"},
     {"output_norm", "model.norm"},
@@ -156,13 +177,15 @@ static const struct gguf_names mamba2_keys[] = {
 
 static const struct gguf_family families[] = {
     {FAMILY("llama", llama_tensors, llama_keys), .form = {.adjacent = true},
-     .bias_key = "attention_bias"},
+     .bias_key = "attention_bias", .one_width = true},
     {FAMILY("qwen2", llama_tensors, llama_keys)},
     {FAMILY("qwen3", llama_tensors, llama_keys), .bias_key = "attention_bias"},
     {FAMILY("qwen2moe", llama_tensors, llama_keys), .type = "qwen2_moe", .bias_key = "qkv_bias",
      .row = "blk.*.ffn_gate_inp_shexp"},
     {FAMILY("qwen3moe", llama_tensors, llama_keys), .type = "qwen3_moe",
      .bias_key = "attention_bias", .norms_gates = true},
+    {FAMILY("gpt-oss", gpt_oss_tensors, llama_keys), .type = "gpt_oss", .one_width = true,
+     .fractions = true},
     {FAMILY("gemma2", gemma_tensors, gemma_keys), .divided_at = 46},
     {FAMILY("gemma3", gemma_tensors, gemma_keys), .type = "gemma3_text", .divided_at = 62,
      .sees_all = true},

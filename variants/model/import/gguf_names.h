@@ -22,8 +22,10 @@ struct gguf_family {
     const char *taps, *row;
     /* The folder's key of whether queries, keys and values have biases; NULL = none. */
     const char *bias_key;
-    /* Where no key says so: gates of experts are divided by their sum; no layer has a window. */
-    bool norms_gates, sees_all;
+    /* Where no key says so: gates of experts are divided by their sum; no layer has a window; yarn
+     * is between fractions of pairs. */
+    bool norms_gates, sees_all, fractions;
+    bool one_width; /* experts are as wide as feed-forward networks */
     /* gemma: queries are divided by the root of the width of a head, but with so many layers by that
      * of the model's width over heads. 0 = none of it. */
     int divided_at;

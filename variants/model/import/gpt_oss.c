@@ -24,6 +24,15 @@ static const struct tensor_row tensors[] = {
     BLOCKS("g", "gate_up_proj", 0, 2),
     BLOCKS("1", "gate_up_proj", 1, 2),
     BLOCKS("2", "down_proj", 0, 1),
+/* Of GGUF files, each map alone. */
+#define ALONE(name, rest, in)                                                                      \
+    {.ours = "layers.*.ff.e." name "." rest, .published = "layers.*.mlp.experts." in,              \
+     .bare_rest = true, .if_there = true}
+    ALONE("g", "weight", "gate_proj"),
+    ALONE("g", "bias", "gate_proj_bias"),
+    ALONE("1", "weight", "up_proj"),
+    ALONE("1", "bias", "up_proj_bias"),
+    ALONE("2", "weight", "down_rows"),
     EXPERT("g", "weight", "gate_up_proj", 0, 2),
     EXPERT("g", "bias", "gate_up_proj_bias", 0, 2),
     EXPERT("1", "weight", "gate_up_proj", 1, 2),
