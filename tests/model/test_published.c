@@ -403,3 +403,14 @@ Test(published, which_paths_are_published)
     cr_expect_eq(published_open(&p, published_path("model.safetensors"), &e), OK, "%s", e.msg);
     published_close(&p);
 }
+
+/* Qwen3-Next's files have them, and its scores do not. */
+Test(published, layers_that_guess_further_tokens)
+{
+    published_copy("qwen3_next");
+    add_copy("model.safetensors", "model.norm.weight", "mtp.norm.weight", NULL);
+    published_accepted("layers that guess further tokens");
+    published_copy("qwen3_moe_normed");
+    add_copy("model.safetensors", "model.norm.weight", "mtp.norm.weight", NULL);
+    published_refused("another family's", "\"mtp.norm.weight\" belongs to nothing");
+}

@@ -181,6 +181,7 @@ static void refuse_of_gla(struct config_json *j, int heads)
     if (config_json_flag(j, "use_short_conv", false))
         config_json_refuse(j, "gla with use_short_conv: not supported  -> use a model without");
     config_json_at(j, "conv_size");
+    config_json_at(j, "share_conv_kernel");
     if (!config_json_flag(j, "elementwise_affine", true))
         config_json_refuse(j,
                            "gla without elementwise_affine: not supported  -> use a model with it");

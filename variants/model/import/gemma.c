@@ -38,6 +38,19 @@ static const struct act_name acts[] = {
 
 enum { KV_HEADS = 4, HEAD = 256, WINDOW = 4096, SCALAR = 256 };
 
+/* Its program reads hidden_activation and sliding_window, and not these, which files have besides. */
+static void put_doubles(struct config_json *j)
+{
+    const int window = config_json_whole(j, "sliding_window", WINDOW, 1, MAX_DISTANCE);
+
+    config_json_at(j, "hidden_act");
+    if (config_json_whole(j, "sliding_window_size", window, 1, MAX_DISTANCE) != window)
+        config_json_refuse(j,
+                           "%s with sliding_window_size and another sliding_window  -> use one of "
+                           "them",
+                           j->family);
+}
+
 /* Returns the width of a head. */
 static int put_gemma(struct config_json *j, const char *variant, bool *full, int period)
 {
@@ -50,6 +63,7 @@ static int put_gemma(struct config_json *j, const char *variant, bool *full, int
     config_json_put(j, "ff_bias", "0");
     config_json_put(j, "emb_scale", "%.9g", sqrt(width));
     config_json_put(j, "scale", "%.9g", 1 / sqrt(scalar));
+    put_doubles(j);
     import_put_ffn(j, "hidden_activation", "gelu_pytorch_tanh", acts);
     import_put_layer_types(j, window, period, full);
     return head;

@@ -57,9 +57,11 @@ static void refuse_limits(struct config_json *j)
 }
 
 /* Keys of training, and of how it is computed. */
-static const char *const idle[] = {"time_step_rank",          "time_step_min", "time_step_max",
-                                   "time_step_floor",         "chunk_size",    "residual_in_fp32",
-                                   "rescale_prenorm_residual"};
+static const char *const idle[] = {"time_step_rank", "time_step_min", "time_step_max",
+                                   "time_step_floor", "time_step_scale", "chunk_size",
+                                   "residual_in_fp32", "rescale_prenorm_residual",
+                                   /* its program norms behind the gate, whatever this says */
+                                   "norm_before_gate"};
 
 static void more(struct config_json *j)
 {

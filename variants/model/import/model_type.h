@@ -85,6 +85,7 @@ struct model_type {
     const char *layers;               /* the key that counts layers, for messages */
     const char *context;              /* the key of the longest window, and its default */
     int usual_context;                /* without the key */
+    const char *aside;                /* tensors that begin so score no text; NULL = none */
     bool endless;                     /* its memory carries texts of any length */
     const struct alias *aliases;      /* of its keys */
     const struct key_row *keys;       /* the last one has no name */

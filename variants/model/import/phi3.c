@@ -45,8 +45,17 @@ static const struct rotary rotary = {.base = "rope_theta",
                                      .longrope_alone = true,
                                      .usual_context = CONTEXT};
 
+/* Of how it was trained; there may be other values. */
+static void refuse_other_than_one(struct config_json *j, const char *key)
+{
+    if (config_json_whole(j, key, 1, 0, MAX_WIDTH) != 1)
+        config_json_refuse(j, "%s with %s other than 1: not supported  -> use 1", j->family, key);
+}
+
 static void more(struct config_json *j)
 {
+    refuse_other_than_one(j, "full_attn_mod");
+    refuse_other_than_one(j, "interpolate_factor");
     const bool windows = config_json_at(j, "sliding_window");
 
     import_put_rotary(j, &rotary, import_put_heads(j, "llama", 0, 0));

@@ -315,13 +315,19 @@ static bool is_buffer(const char *name)
     return false;
 }
 
+/* Layers that guess further tokens. */
+static bool is_aside(const struct model_type *rows, const char *name)
+{
+    return rows->aside && strncmp(name, rows->aside, strlen(rows->aside)) == 0;
+}
+
 /* What nothing reads would make a wrong model, silently. */
 static enum status check_rest(const struct published *p, struct err *e)
 {
     for (int i = 0; i < p->shards.n_tensors; i++) {
         const struct shard_tensor *const t = &p->shards.tensors[i];
         const struct shard_tensor *first;
-        if (t->used || is_buffer(t->t->name))
+        if (t->used || is_buffer(t->t->name) || is_aside(p->rows, t->t->name))
             continue;
         if (!ties_find(&first, p, t->t->name))
             return fail(e, E_IO,

@@ -127,6 +127,10 @@ static const struct rotary rotary = {.base = "rope_theta",
                                      .usual_share = 0.25,
                                      .idle = of_pictures};
 
+/* Keys of layers that guess further tokens, and of types. */
+static const char *const idle[] = {"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings",
+                                   "mamba_ssm_dtype"};
+
 /* All but the feed-forward network. */
 static void put_layers(struct config_json *j, int kv_heads)
 {
@@ -140,6 +144,11 @@ static void put_layers(struct config_json *j, int kv_heads)
     if (config_json_flag(j, "attention_bias", false))
         config_json_refuse(j, "%s with attention_bias: not supported  -> use a model without",
                            j->family);
+    if (!config_json_flag(j, "attn_output_gate", true))
+        config_json_refuse(j, "%s without attn_output_gate: not supported  -> use a model with it",
+                           j->family);
+    for (size_t i = 0; i < ARRAY_LEN(idle); i++)
+        config_json_at(j, idle[i]);
     if (heads % served)
         config_json_refuse(j, "%s with linear_num_key_heads %d of %d heads  -> use a divisor",
                            j->family, served, heads);
@@ -178,12 +187,14 @@ static void next(struct config_json *j)
 const struct model_type model_type_qwen3_5_text = {.name = "qwen3_5_text",
                                                    LLAMA_FAMILY,
                                                    .usual_context = 32768,
+                                                   .aside = "mtp.",
                                                    .keys = keys,
                                                    .tensors = tensors,
                                                    .more = more};
 const struct model_type model_type_qwen3_next = {.name = "qwen3_next",
                                                  LLAMA_FAMILY,
                                                  .usual_context = 32768,
+                                                 .aside = "mtp.",
                                                  .aliases = experts_aliases,
                                                  .keys = next_keys,
                                                  .tensors = next_tensors,
