@@ -44,20 +44,13 @@ def noise(n):
     return bytes(block)
 
 
-def main():
-    folder = sys.argv[1]
-    layers = int(sys.argv[2]) if len(sys.argv) > 2 else 22
+def write(folder, config, tensors):
+    """The folder of a published model of these (name, shape), with a text of 257 ids."""
     os.makedirs(folder, exist_ok=True)
-    config = {
-        "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_act": "silu",
-        "hidden_size": WIDTH, "intermediate_size": INNER, "max_position_embeddings": 2048,
-        "num_attention_heads": HEADS, "num_hidden_layers": layers, "num_key_value_heads": KV_HEADS,
-        "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "vocab_size": WORDS,
-    }
     with open(os.path.join(folder, "config.json"), "w") as f:
         json.dump(config, f, indent=1)
     header, at = {}, 0
-    for name, shape in tensors(layers):
+    for name, shape in tensors:
         end = at + 2 * numbers(shape)
         header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, end]}
         at = end
@@ -70,8 +63,18 @@ def main():
             at -= len(some)
     with open(os.path.join(folder, "ids.bin"), "wb") as f:
         ids = os.urandom(2 * 257)
-        f.write(b"".join(struct.pack("<i", int.from_bytes(ids[i:i + 2], "little") % WORDS)
+        f.write(b"".join(struct.pack("<i", int.from_bytes(ids[i:i + 2], "little") % config["vocab_size"])
                          for i in range(0, len(ids), 2)))
+
+
+def main():
+    layers = int(sys.argv[2]) if len(sys.argv) > 2 else 22
+    write(sys.argv[1], {
+        "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_act": "silu",
+        "hidden_size": WIDTH, "intermediate_size": INNER, "max_position_embeddings": 2048,
+        "num_attention_heads": HEADS, "num_hidden_layers": layers, "num_key_value_heads": KV_HEADS,
+        "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "vocab_size": WORDS,
+    }, tensors(layers))
 
 
 if __name__ == "__main__":
