@@ -57,6 +57,86 @@ static json_t *config_of(const char *family, const struct said *keys)
     return config;
 }
 
+/* ---- several files ------------------------------------------------------------------------ */
+
+/* File `no` of `count`, of two that have a tensor each; only the first says what it is. */
+static void write_part(const char *name, int no, int count, int tensors)
+{
+    struct made m = {.n = 0};
+    char path[FILE_PATH];
+
+    put(&m, "GGUF", 4);
+    put_number(&m, 3, 4), put_number(&m, 1, 8), put_number(&m, no == 0 ? 4 : 3, 8);
+    if (no == 0)
+        put_key(&m, "general.architecture", TEXT), put_text(&m, "llama");
+    put_key(&m, "split.no", U32), put_number(&m, (uint64_t)no, 4);
+    put_key(&m, "split.count", U32), put_number(&m, (uint64_t)count, 4);
+    put_key(&m, "split.tensors.count", U32), put_number(&m, (uint64_t)tensors, 4);
+    put_text(&m, no == 0 ? "token_embd.weight" : "output.weight");
+    put_number(&m, 1, 4), put_number(&m, 4, 8);
+    put_number(&m, 0, 4), put_number(&m, 0, 8);
+    while (m.n % 32)
+        put_number(&m, 0, 1);
+    for (int i = 0; i < 4; i++)
+        put_number(&m, 0x3f800000, 4);
+    folder_path(path, name);
+    FILE *const f = fopen(path, "wb");
+    cr_assert_not_null(f);
+    cr_assert_eq(fwrite(m.bytes, 1, m.n, f), m.n);
+    cr_assert_eq(fclose(f), 0);
+}
+
+static enum status open_first(const char *name, struct shards *s, json_t **config, struct err *e)
+{
+    struct gguf_form form;
+    char path[FILE_PATH];
+
+    *e = (struct err){""};
+    folder_path(path, name);
+    return gguf_model_open(s, config, &form, path, e);
+}
+
+Test(gguf_model, split_into_two)
+{
+    struct shards s;
+    json_t *config;
+    struct err e;
+
+    write_part("m-00001-of-00002.gguf", 0, 2, 2);
+    write_part("m-00002-of-00002.gguf", 1, 2, 2);
+    cr_assert_eq(open_first("m-00001-of-00002.gguf", &s, &config, &e), OK, "%s", e.msg);
+    cr_expect(shards_find(&s, "model.embed_tokens.weight") && shards_find(&s, "lm_head.weight"));
+    cr_expect(json_is_false(json_object_get(config, "tie_word_embeddings")));
+    json_decref(config);
+    shards_close(&s);
+}
+
+Test(gguf_model, parts_that_are_not_of_one_model)
+{
+    struct shards s;
+    json_t *config;
+    struct err e;
+
+    write_part("m-00001-of-00002.gguf", 0, 2, 2);
+    cr_expect_eq(open_first("m-00001-of-00002.gguf", &s, &config, &e), E_IO);
+    cr_expect(strstr(e.msg, "m-00002-of-00002.gguf"), "%s", e.msg);
+    write_part("m-00002-of-00002.gguf", 0, 2, 2);
+    cr_expect_eq(open_first("m-00001-of-00002.gguf", &s, &config, &e), E_IO);
+    cr_expect(strstr(e.msg, "split.no"), "%s", e.msg);
+    write_part("m-00002-of-00002.gguf", 1, 2, 2);
+    write_part("m-00001-of-00002.gguf", 0, 2, 3);
+    cr_expect_eq(open_first("m-00001-of-00002.gguf", &s, &config, &e), E_IO);
+    cr_expect(strstr(e.msg, "split.tensors.count"), "%s", e.msg);
+    cr_expect_eq(open_first("m-00002-of-00002.gguf", &s, &config, &e), E_IO);
+    cr_expect(strstr(e.msg, "-00001-of-00002.gguf") && strstr(e.msg, "  -> "), "%s", e.msg);
+    write_part("other.gguf", 0, 2, 2);
+    cr_expect_eq(open_first("other.gguf", &s, &config, &e), E_IO);
+    cr_expect(strstr(e.msg, "one of 2 files"), "%s", e.msg);
+    cr_expect_null(config);
+}
+
+/* ---- keys --------------------------------------------------------------------------------- */
+
 Test(gguf_model, keys)
 {
     static const struct {

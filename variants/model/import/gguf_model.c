@@ -3,10 +3,10 @@
  * A GGUF file as the folder that it was made of: names, and config.json. */
 #include "gguf_model.h"
 
+#include "gguf_files.h"
 #include "gguf_names.h"
 #include "gguf_rope.h"
 #include "model_type.h"
-#include "variants/base/gguf.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -194,8 +194,7 @@ static void settle_yarn(struct made *m, const struct gguf_family *f)
 }
 
 /* With the names that tensors have in the file. */
-static struct made make_config(const struct gguf_family *f, const json_t *keys,
-                               const struct safetensors *s)
+static struct made make_config(const struct gguf_family *f, const struct gguf_files *g)
 {
     const size_t n = strlen(f->name);
     struct made m = {.config = json_object()};
@@ -204,7 +203,7 @@ static struct made make_config(const struct gguf_family *f, const json_t *keys,
     json_t *value;
 
     put(&m, "model_type", json_string(f->type ? f->type : f->name));
-    json_object_foreach((json_t *)keys, key, value)
+    json_object_foreach(g->keys, key, value)
     {
         const bool own = strncmp(key, f->name, n) == 0 && key[n] == '.';
         if (!own || gguf_rope_is_key(key + n + 1))
@@ -217,13 +216,13 @@ static struct made make_config(const struct gguf_family *f, const json_t *keys,
     settle_experts(&m, f);
     settle_windows(&m, f);
     settle_divisor(&m, f);
-    const struct tensor *const words = safetensors_find(s, "token_embd.weight");
+    const struct tensor *const words = gguf_files_find(g, "token_embd.weight");
     if (words)
         put(&m, "vocab_size", json_integer(words->shape[0]));
-    put(&m, "tie_word_embeddings", json_boolean(!safetensors_find(s, "output.weight")));
+    put(&m, "tie_word_embeddings", json_boolean(!gguf_files_find(g, "output.weight")));
     if (f->bias_key)
-        put(&m, f->bias_key, json_boolean(safetensors_find(s, "blk.0.attn_q.bias") != NULL));
-    value = json_object_get(keys, "general.name");
+        put(&m, f->bias_key, json_boolean(gguf_files_find(g, "blk.0.attn_q.bias") != NULL));
+    value = json_object_get(g->keys, "general.name");
     if (json_is_string(value))
         put(&m, "_name_or_path", json_incref(value));
     return m;
@@ -241,44 +240,46 @@ static enum status unknown_family(const json_t *keys, const char *path, struct e
                 path, name ? name : "");
 }
 
+/* Names and config.json of open files. */
+static enum status translate(struct gguf_files *g, const struct gguf_family *f, json_t **config,
+                             const char *path, struct err *e)
+{
+    struct made made = make_config(f, g);
+
+    for (int k = 0; k < g->n; k++)
+        for (int i = 0; i < g->file[k].n_tensors; i++)
+            rename_tensor(&g->file[k].tensors[i], f);
+    enum status st = gguf_rope_put(made.config, g->keys, f->name, &g->file[0], path, e);
+    settle_yarn(&made, f);
+    if (st == OK && made.starved)
+        st = fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+    *config = made.config;
+    return st;
+}
+
 enum status gguf_model_open(struct shards *s, json_t **config, struct gguf_form *form,
                             const char *path, struct err *e)
 {
-    struct safetensors file;
-    json_t *keys;
+    struct gguf_files g;
 
     *s = (struct shards){0};
     *config = NULL;
-    enum status st = gguf_open(&file, &keys, path, e);
+    enum status st = gguf_files_open(&g, path, e);
     if (st != OK)
         return st;
     const struct gguf_family *const f =
-        gguf_family_find(json_string_value(json_object_get(keys, "general.architecture")));
-    if (!f) {
-        st = unknown_family(keys, path, e);
-        safetensors_close(&file);
-    } else {
+        gguf_family_find(json_string_value(json_object_get(g.keys, "general.architecture")));
+    st = f ? translate(&g, f, config, path, e) : unknown_family(g.keys, path, e);
+    if (f && st == OK) {
         *form = f->form;
         form->computed = true;
-        struct made made = make_config(f, keys, &file);
-        for (int i = 0; i < file.n_tensors; i++)
-            rename_tensor(&file.tensors[i], f);
-        *config = made.config;
-        st = gguf_rope_put(made.config, keys, f->name, &file, path, e);
-        settle_yarn(&made, f);
-        if (st != OK)
-            safetensors_close(&file);
-        else
-            st = shards_take(s, &file, path, e);
-        if (st == OK && made.starved) {
-            shards_close(s);
-            st = fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
-        }
-        if (st != OK) {
-            json_decref(*config);
-            *config = NULL;
-        }
+        st = shards_take(s, g.file, g.n, path, e);
+        g.file = NULL;
     }
-    json_decref(keys);
+    gguf_files_close(&g);
+    if (st != OK) {
+        json_decref(*config);
+        *config = NULL;
+    }
     return st;
 }

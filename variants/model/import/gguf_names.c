@@ -42,6 +42,7 @@ static const struct gguf_names llama_keys[] = {
     {"rope.freq_base", "rope_theta"},
     {"context_length", "max_position_embeddings"},
     {"attention.sliding_window", "sliding_window"},
+    {"attention.causal", "is_causal"},
     {"expert_count", "num_experts"},
     {"expert_used_count", "num_experts_per_tok"},
     {"expert_feed_forward_length", "moe_intermediate_size"},

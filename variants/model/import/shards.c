@@ -137,13 +137,18 @@ static enum status make_list(struct shards *s, int most, const char *checkpoint,
                              checkpoint, most);
 }
 
-static enum status list_single(struct shards *s, const char *checkpoint, struct err *e)
+/* Those of all files. */
+static enum status list_all(struct shards *s, const char *checkpoint, struct err *e)
 {
-    const enum status st = make_list(s, s->files[0].n_tensors, checkpoint, e);
+    int n = 0;
 
-    for (int i = 0; st == OK && i < s->files[0].n_tensors; i++)
-        s->tensors[s->n_tensors++] =
-            (struct shard_tensor){&s->files[0].tensors[i], &s->files[0], false};
+    for (int k = 0; k < s->n_files; k++)
+        n += s->files[k].n_tensors;
+    const enum status st = make_list(s, n, checkpoint, e);
+    for (int k = 0; st == OK && k < s->n_files; k++)
+        for (int i = 0; i < s->files[k].n_tensors; i++)
+            s->tensors[s->n_tensors++] =
+                (struct shard_tensor){&s->files[k].tensors[i], &s->files[k], false};
     return st;
 }
 
@@ -152,7 +157,7 @@ static enum status open_single(struct shards *s, const char *checkpoint, const c
 {
     const enum status st = add_file(s, path, e);
 
-    return st == OK ? list_single(s, checkpoint, e) : st;
+    return st == OK ? list_all(s, checkpoint, e) : st;
 }
 
 /* ---- several files ------------------------------------------------------------------------ */
@@ -313,19 +318,11 @@ enum status shards_open(struct shards *s, const char *checkpoint, const char *di
     return st;
 }
 
-enum status shards_take(struct shards *s, const struct safetensors *file, const char *checkpoint,
+enum status shards_take(struct shards *s, struct safetensors *files, int n, const char *checkpoint,
                         struct err *e)
 {
-    struct safetensors mine = *file;
-
-    *s = (struct shards){.files = malloc(sizeof(*s->files)), .n_files = 1};
-    if (!s->files) {
-        safetensors_close(&mine);
-        *s = (struct shards){0};
-        return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", checkpoint);
-    }
-    s->files[0] = mine;
-    enum status st = list_single(s, checkpoint, e);
+    *s = (struct shards){.files = files, .n_files = n};
+    enum status st = list_all(s, checkpoint, e);
     if (st == OK) {
         qsort(s->tensors, (size_t)s->n_tensors, sizeof(*s->tensors), by_name);
         st = no_doubles(s, checkpoint, e);

@@ -24,8 +24,8 @@ struct shards {
  * there are none, or they do not fit their index. */
 enum status shards_open(struct shards *s, const char *checkpoint, const char *dir, const char *file,
                         struct err *e);
-/* Those of one open file, which is closed with them, or where there is an error. */
-enum status shards_take(struct shards *s, const struct safetensors *file, const char *checkpoint,
+/* Those of n open files, which are closed and freed with them, or where there is an error. */
+enum status shards_take(struct shards *s, struct safetensors *files, int n, const char *checkpoint,
                         struct err *e);
 void shards_close(struct shards *s);
 
