@@ -487,6 +487,19 @@ const struct choice *model_key(int i)
     return i < AFTER_OTHERS + MODEL_CHOICE_COUNT ? &model_choices[i - AFTER_OTHERS] : NULL;
 }
 
+static bool is_of(const struct choice *row, const struct choice *rows, size_t n)
+{
+    const uintptr_t at = (uintptr_t)row, first = (uintptr_t)rows;
+
+    return at >= first && at < first + n * sizeof(*rows);
+}
+
+bool is_model_key(const struct choice *row)
+{
+    return is_of(row, sizes, MODEL_SIZES) || is_of(row, others, ARRAY_LEN(others)) ||
+           is_of(row, model_choices, MODEL_CHOICE_COUNT);
+}
+
 const struct extra_key extra_keys[] = {
     {"talking", &extra_talking},
     {"span_ramp", &extra_span},

@@ -12,6 +12,8 @@
  * made from; rows of SCOPE_LAYER say what norms, feed-forward networks and LocalRNNs are. */
 enum { MODEL_SIZES = 6 };
 const struct choice *model_key(int i);
+/* Is it one of them? */
+bool is_model_key(const struct choice *row);
 
 /* Does the setting feature_map choose the mixer of such a model? */
 bool has_feature_map(const struct config *c);

@@ -94,20 +94,10 @@ static bool is_in(const struct choice *row, const struct choice *rows)
     return false;
 }
 
-static bool is_of_model(const struct choice *row)
-{
-    const struct choice *own;
-
-    for (int i = 0; (own = model_key(i)); i++)
-        if (own == row)
-            return true;
-    return false;
-}
-
 /* The struct of a model that the row belongs to; NULL where the model has no such part. */
 static const void *base_of(const struct choice *row, const struct config *c)
 {
-    if (is_of_model(row))
+    if (is_model_key(row))
         return c;
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
         const struct part_numbers *const numbers = config_numbers_of(c, s);
