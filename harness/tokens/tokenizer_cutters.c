@@ -11,7 +11,7 @@ static enum status unknown_words(const struct tokenizer *t, const json_t *j, str
 
     return tokenizer_fail(t, E_IO, e,
                           "pre_tokenizer %.40s%s%.80s%s is not one of the known patterns  -> use "
-                          "one of gpt2, Pythia, SmolLM2, Llama or Qwen",
+                          "one of gpt2, Pythia, SmolLM2, Llama, Qwen, gpt-oss or Mistral Nemo",
                           word_of(j, "type"), *pattern ? " \"" : "", pattern, *pattern ? "\"" : "");
 }
 

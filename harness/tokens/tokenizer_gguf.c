@@ -25,30 +25,30 @@ enum {
     TOKEN_KINDS
 };
 
-#define LETTERS(digits)                                                                            \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" digits                     \
-    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-
 /* By their names in files: what is cut before byte pairs are merged. */
 static const struct rules {
     const char *name;
-    const char *split; /* a pattern; NULL = that of gpt2 */
-    bool digits;       /* each stands alone */
-    bool composes;     /* texts are normalised (NFC) */
-    bool whole_first;  /* a word that is a token is not merged */
-    bool begins;       /* bos_token_id is in front unless add_bos_token is false */
+    enum words words;
+    bool digits;      /* each stands alone */
+    bool composes;    /* texts are normalised (NFC) */
+    bool whole_first; /* a word that is a token is not merged */
+    bool begins;      /* bos_token_id is in front unless add_bos_token is false */
 } rules[] = {
-    {"gpt-2", NULL, false, false, false, false},
-    {"phi-2", NULL, false, false, false, false},
-    {"smollm", NULL, true, false, false, false},
-    {"starcoder", NULL, true, false, false, false},
-    {"refact", NULL, true, false, false, false},
-    {"llama-bpe", LETTERS("{1,3}"), false, false, true, true},
-    {"llama3", LETTERS("{1,3}"), false, false, true, true},
-    {"llama-v3", LETTERS("{1,3}"), false, false, true, true},
-    {"dbrx", LETTERS("{1,3}"), false, false, false, false},
-    {"smaug-bpe", LETTERS("{1,3}"), false, false, false, false},
-    {"qwen2", LETTERS(""), false, true, false, false},
+    {"gpt-2", WORDS_GPT2, false, false, false, false},
+    {"phi-2", WORDS_GPT2, false, false, false, false},
+    {"mpt", WORDS_GPT2, false, true, false, false},
+    {"olmo", WORDS_GPT2, false, true, false, false},
+    {"smollm", WORDS_GPT2, true, false, false, false},
+    {"starcoder", WORDS_GPT2, true, false, false, false},
+    {"refact", WORDS_GPT2, true, false, false, false},
+    {"llama-bpe", WORDS_GPT4, false, false, true, true},
+    {"llama3", WORDS_GPT4, false, false, true, true},
+    {"llama-v3", WORDS_GPT4, false, false, true, true},
+    {"dbrx", WORDS_GPT4, false, false, false, false},
+    {"smaug-bpe", WORDS_GPT4, false, false, false, false},
+    {"qwen2", WORDS_QWEN, false, true, false, false},
+    {"gpt-4o", WORDS_GPT4O, false, false, false, false},
+    {"tekken", WORDS_TEKKEN, false, false, true, true},
 };
 
 static const json_t *key_at(const json_t *keys, const char *name)
@@ -76,13 +76,14 @@ static json_t *cutters(const struct rules *r)
     if (r->digits)
         json_array_append_new(list,
                               json_pack("{s:s,s:b}", "type", "Digits", "individual_digits", 1));
-    if (r->split)
-        json_array_append_new(list,
-                              json_pack("{s:s,s:{s:s},s:s,s:b}", "type", "Split", "pattern",
-                                        "Regex", r->split, "behavior", "Isolated", "invert", 0));
+    const bool split = r->words != WORDS_GPT2;
+    if (split)
+        json_array_append_new(list, json_pack("{s:s,s:{s:s},s:s,s:b}", "type", "Split", "pattern",
+                                              "Regex", words_pattern(r->words), "behavior",
+                                              "Isolated", "invert", 0));
     json_array_append_new(list,
                           json_pack("{s:s,s:b,s:b,s:b}", "type", "ByteLevel", "add_prefix_space", 0,
-                                    "trim_offsets", 1, "use_regex", !r->split));
+                                    "trim_offsets", 1, "use_regex", !split));
     return json_pack("{s:s,s:o}", "type", "Sequence", "pretokenizers", list);
 }
 

@@ -95,6 +95,24 @@ bool is_number(int32_t c)
     return k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO;
 }
 
+static bool is_mark(utf8proc_category_t k)
+{
+    return k >= UTF8PROC_CATEGORY_MN && k <= UTF8PROC_CATEGORY_ME;
+}
+
+bool is_upper_or_none(int32_t c)
+{
+    return is_mark(utf8proc_category(c)) ||
+           (is_letter(c) && utf8proc_category(c) != UTF8PROC_CATEGORY_LL);
+}
+
+bool is_lower_or_none(int32_t c)
+{
+    const utf8proc_category_t k = utf8proc_category(c);
+
+    return is_mark(k) || (is_letter(c) && k != UTF8PROC_CATEGORY_LU && k != UTF8PROC_CATEGORY_LT);
+}
+
 enum status unicode_ready(struct err *e)
 {
     (void)e;
@@ -123,6 +141,18 @@ bool is_letter(int32_t c)
 }
 
 bool is_number(int32_t c)
+{
+    (void)c;
+    return false;
+}
+
+bool is_upper_or_none(int32_t c)
+{
+    (void)c;
+    return false;
+}
+
+bool is_lower_or_none(int32_t c)
 {
     (void)c;
     return false;

@@ -21,6 +21,9 @@ enum status utf8_replace(struct bytes *out, const char *text, size_t n, struct e
 bool is_letter(int32_t c);
 bool is_number(int32_t c);
 bool is_white(int32_t c);
+/* Marks, and letters but the lower-case ones; but those of upper and title case. */
+bool is_upper_or_none(int32_t c);
+bool is_lower_or_none(int32_t c);
 
 /* E_UNSUPPORTED in a build without libutf8proc. */
 enum status unicode_ready(struct err *e);

@@ -12,6 +12,13 @@
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers                          \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
+#define BEFORE "[^\\r\\n\\p{L}\\p{N}]?"
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define GPT4O(ending, numbers)                                                                     \
+    BEFORE UPPER "*" LOWER "+" ending "|" BEFORE UPPER "+" LOWER "*" ending "|" numbers            \
+                 "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
 static const struct {
     const char *pattern;
     enum words kind;
@@ -20,6 +27,8 @@ static const struct {
      WORDS_GPT2},
     {GPT4("\\p{N}{1,3}"), WORDS_GPT4},
     {GPT4("\\p{N}"), WORDS_QWEN},
+    {GPT4O("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\p{N}{1,3}"), WORDS_GPT4O},
+    {GPT4O("", "\\p{N}"), WORDS_TEKKEN},
 };
 
 bool words_of_pattern(const char *pattern, enum words *kind)
@@ -32,6 +41,14 @@ bool words_of_pattern(const char *pattern, enum words *kind)
     return false;
 }
 
+const char *words_pattern(enum words kind)
+{
+    for (size_t i = 0; i < ARRAY_LEN(patterns); i++)
+        if (patterns[i].kind == kind)
+            return patterns[i].pattern;
+    return NULL;
+}
+
 static int32_t next(const char *at, const char *end, size_t *length)
 {
     *length = 0;
@@ -40,6 +57,7 @@ static int32_t next(const char *at, const char *end, size_t *length)
 
 static bool is_break(int32_t c) { return c == '\r' || c == '\n'; }
 static bool is_other(int32_t c) { return c >= 0 && !is_white(c) && !is_letter(c) && !is_number(c); }
+static bool is_break_or_slash(int32_t c) { return is_break(c) || c == '/'; }
 static bool is_no_number(int32_t c) { return !is_number(c); }
 
 /* The end of the longest run of that class from `at`, of at most so many characters. */
@@ -106,26 +124,83 @@ static const char *gpt2(const char *at, const char *end)
     return white(at, end);
 }
 
+/* UPPER* LOWER+: a run of the first, given back as far as one of the second ends it. NULL = none. */
+static const char *upper_lower(const char *at, const char *end)
+{
+    const char *const to = run(at, end, is_upper_or_none, ANY);
+    const char *const more = run(to, end, is_lower_or_none, ANY), *last = NULL;
+    size_t length;
+
+    if (more > to)
+        return more;
+    for (; at < to; at += length)
+        if (is_lower_or_none(next(at, end, &length)))
+            last = at + length;
+    return last;
+}
+
+static const char *upper(const char *at, const char *end)
+{
+    const char *const to = run(at, end, is_upper_or_none, ANY);
+
+    return to > at ? run(to, end, is_lower_or_none, ANY) : NULL;
+}
+
+/* A character before letters goes with them, if they match then. */
+static const char *cased(const char *at, const char *end)
+{
+    static const char *(*const rules[])(const char *at, const char *end) = {upper_lower, upper};
+    size_t length;
+    const int32_t c = next(at, end, &length);
+    const bool before = !is_break(c) && !is_letter(c) && !is_number(c);
+    const char *to = NULL;
+
+    for (size_t i = 0; !to && i < ARRAY_LEN(rules); i++) {
+        if (before)
+            to = rules[i](at + length, end);
+        if (!to)
+            to = rules[i](at, end);
+    }
+    return to;
+}
+
+/* What is left of GPT4 and GPT4O. */
+static const char *no_letters(const char *at, const char *end, int numbers, bool (*behind)(int32_t))
+{
+    const char *const from = at + (*at == ' ');
+    const char *to, *last = NULL;
+    size_t length;
+
+    if ((to = run(at, end, is_number, numbers)) > at)
+        return to;
+    if ((to = run(from, end, is_other, ANY)) > from)
+        return run(to, end, behind, ANY);
+    for (to = at; to < end && is_white(next(to, end, &length)); to += length)
+        last = is_break(*to) ? to + 1 : last;
+    return last ? last : white(at, end);
+}
+
 static const char *gpt4(const char *at, const char *end, int numbers)
 {
     const size_t n = ending(at, end, true);
     size_t length;
     const int32_t c = next(at, end, &length);
     const bool before = !is_break(c) && !is_letter(c) && !is_number(c);
-    const char *const from = at + (*at == ' ');
-    const char *to, *last = NULL;
+    const char *const from = at + (before ? length : 0);
+    const char *const to = run(from, end, is_letter, ANY);
 
     if (n > 0)
         return at + n;
-    if ((to = run(at + (before ? length : 0), end, is_letter, ANY)) > at + (before ? length : 0))
-        return to;
-    if ((to = run(at, end, is_number, numbers)) > at)
-        return to;
-    if ((to = run(from, end, is_other, ANY)) > from)
-        return run(to, end, is_break, ANY);
-    for (to = at; to < end && is_white(next(to, end, &length)); to += length)
-        last = is_break(*to) ? to + 1 : last;
-    return last ? last : white(at, end);
+    return to > from ? to : no_letters(at, end, numbers, is_break);
+}
+
+static const char *gpt4o(const char *at, const char *end, int numbers, bool endings)
+{
+    const char *const to = cased(at, end);
+
+    if (!to)
+        return no_letters(at, end, numbers, is_break_or_slash);
+    return to + (endings ? ending(to, end, true) : 0);
 }
 
 /* Up to the next mark but one at `at`. */
@@ -158,6 +233,12 @@ bool word_next(struct word_scan *s, const char **word, size_t *n)
         break;
     case WORDS_QWEN:
         s->at = gpt4(at, end, 1);
+        break;
+    case WORDS_GPT4O:
+        s->at = gpt4o(at, end, 3, true);
+        break;
+    case WORDS_TEKKEN:
+        s->at = gpt4o(at, end, 1, false);
         break;
     case WORDS_DIGIT:
     case WORDS_DIGITS:
