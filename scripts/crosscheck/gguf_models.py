@@ -56,6 +56,7 @@ MORE = {
     "mixtral": {}, "mixtral.window": {},
     "qwen2_moe": dict(moe_intermediate_size=32, shared_expert_intermediate_size=64),
     "qwen3_moe": dict(moe_intermediate_size=32, norm_topk_prob=True),
+    "olmo2": {},
     "gemma2": dict(head_dim=16, query_pre_attn_scalar=16),
     "gemma2.capped": dict(head_dim=16, query_pre_attn_scalar=16),
     "gemma3_text": dict(head_dim=16, query_pre_attn_scalar=16),
@@ -378,7 +379,8 @@ def write(folder, family, config, kind):
         if family in ("llama", "mixtral") and ("q_proj" in name or "k_proj" in name):
             of, stored, _ = rounded(np.ascontiguousarray(
                 neighbours(x, heads if "q_proj" in name else kv)), kind)
-        out.add_tensor(renamed(name, "gemma" in family), stored, raw_dtype=of)
+        behind = "gemma" in family or family == "olmo2"
+        out.add_tensor(renamed(name, behind), stored, raw_dtype=of)
         with torch.no_grad():
             w.copy_(torch.from_numpy(back.T.copy() if turned else back))
     finish(out)

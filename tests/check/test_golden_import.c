@@ -40,6 +40,7 @@ static const char *const models[] = {
     "gguf_mamba2_q8_0",
     "gguf_llama_mixed",
     "gguf_gpt_oss_mxfp4",
+    "gguf_olmo2_q8_0",
     "gguf_gemma2_q8_0",
     "gguf_gemma3_q8_0",
     "gguf_qwen2moe_q8_0",

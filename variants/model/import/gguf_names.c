@@ -72,7 +72,8 @@ static const struct gguf_names gpt_oss_tensors[] = {
     {0},
 };
 
-static const struct gguf_names gemma_tensors[] = {
+/* Norms behind sub-layers, and maybe before. */
+static const struct gguf_names behind_tensors[] = {
     {"token_embd", "model.embed_tokens"},
     {"output_norm", "model.norm"},
     {"output", "lm_head"},
@@ -187,8 +188,9 @@ static const struct gguf_family families[] = {
      .bias_key = "attention_bias", .norms_gates = true},
     {FAMILY("gpt-oss", gpt_oss_tensors, llama_keys), .type = "gpt_oss", .one_width = true,
      .fractions = true},
-    {FAMILY("gemma2", gemma_tensors, gemma_keys), .divided_at = 46},
-    {FAMILY("gemma3", gemma_tensors, gemma_keys), .type = "gemma3_text", .divided_at = 62,
+    {FAMILY("olmo2", behind_tensors, llama_keys), .bias_key = "attention_bias"},
+    {FAMILY("gemma2", behind_tensors, gemma_keys), .divided_at = 46},
+    {FAMILY("gemma3", behind_tensors, gemma_keys), .type = "gemma3_text", .divided_at = 62,
      .sees_all = true},
     {FAMILY("phi3", phi3_tensors, llama_keys)},
     {FAMILY("gpt2", gpt2_tensors, gpt2_keys), .form = {.upright = true}},
