@@ -6,6 +6,7 @@
 #include "harness/machine/clock.h"
 #include "harness/machine/pin.h"
 #include "harness/tokens/tokenizer.h"
+#include "harness/util/grow.h"
 #include "harness/util/signals.h"
 #include "sampler.h"
 #include "score.h"
@@ -39,17 +40,16 @@ struct generator {
 
 /* ---- tokens and text ---------------------------------------------------------------------- */
 
+/* There is room for one more afterwards, even with none. */
 static enum status add_ids(struct ids *to, const int32_t *ids, size_t n, struct err *e)
 {
-    int32_t *const more = realloc(to->v, (to->n + n + 1) * sizeof(*more));
+    enum status st = GROW(to->v, to->n, e);
 
-    if (!more)
-        return fail(e, E_NOMEM, "no memory for %zu tokens", to->n + n);
-    to->v = more;
-    if (n > 0)
-        memcpy(to->v + to->n, ids, n * sizeof(*ids));
-    to->n += n;
-    return OK;
+    for (size_t i = 0; st == OK && i < n; i++) {
+        to->v[to->n++] = ids[i];
+        st = GROW(to->v, to->n, e);
+    }
+    return st;
 }
 
 static enum status read_bytes(struct generator *t, const struct bytes *text, struct err *e)

@@ -11,7 +11,7 @@
 struct tokenizer;
 
 struct ids {
-    int32_t *v; /* malloc'ed */
+    int32_t *v; /* malloc'ed, with the room of GROW (harness/util/grow.h) */
     size_t n;
     size_t unknown; /* words that stand as <unk> because a list lacks them */
 };

@@ -257,3 +257,35 @@ Test(generate, what_is_refused)
         ran_free(&r);
     }
 }
+
+/* A token in front and a prompt behind it stand in one array, which grows: a published tokenizer
+ * that has one, and prompts of many tokens. */
+Test(generate, a_token_in_front_of_long_prompts)
+{
+    char *const file = realpath("tests/golden-tokens/small/model.gguf", NULL);
+    char prompt[200] = "";
+
+    if (unicode_ready(NULL) != OK)
+        cr_skip_test("utf8proc is not built in");
+    cr_assert_not_null(file);
+    struct ran r = run_shell(
+        folder, "for i in $(seq 200); do echo 'she sells sea shells by the sea shore'; done >t");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder,
+                  "train --variant llama --corpus t --tokenizer %s --ckpt m --steps 2 --seq 32 "
+                  "--batch 2 --layers 1 --d-model 32 --heads 2 --threads 1 --pin none -q",
+                  file);
+    expect_exit(&r, 0);
+    ran_free(&r);
+    for (int words = 1; words <= 20; words++) {
+        strcat(prompt, "shells ");
+        r = run_bench(folder,
+                      "generate --ckpt m --tokenizer %s --threads 1 --pin none -q --new-tokens 4 "
+                      "--prompt '%s'",
+                      file, prompt);
+        expect_exit(&r, 0);
+        ran_free(&r);
+    }
+    free(file);
+}
