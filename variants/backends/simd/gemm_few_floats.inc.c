@@ -14,7 +14,7 @@ VEC_INLINE vf dot_weights(enum elem E, const struct gemm *g, int j, int p, int l
 
 /* `left` columns from p on, VL at most. */
 VEC_INLINE void dot_step(enum elem E, int R, int C, vf acc[VL], const struct gemm *g,
-                         const float *a, int j, int p, int left)
+                         const float *a, int j, int apart, int p, int left)
 {
     vf x[DOT_ROWS];
 
@@ -23,22 +23,23 @@ VEC_INLINE void dot_step(enum elem E, int R, int C, vf acc[VL], const struct gem
         x[r] = vld_upto(a + r * g->lda + p, left, v0());
     UNROLL
     for (int c = 0; c < C; c++) {
-        const vf y = dot_weights(E, g, j + c, p, left);
+        const vf y = dot_weights(E, g, j + c * apart, p, left);
         UNROLL
         for (int r = 0; r < R; r++)
             acc[r * DOT_COLS + c] = vfma(x[r], y, acc[r * DOT_COLS + c]);
     }
 }
 
-VEC_INLINE void dot_plain(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i, int j)
+VEC_INLINE void dot_plain(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i, int j,
+                          int apart)
 {
     const float *const a = g->a + i * g->lda;
     int p = 0;
 
     for (; p + VL <= g->k; p += VL)
-        dot_step(E, R, C, acc, g, a, j, p, VL);
+        dot_step(E, R, C, acc, g, a, j, apart, p, VL);
     if (p < g->k)
-        dot_step(E, R, C, acc, g, a, j, p, g->k - p);
+        dot_step(E, R, C, acc, g, a, j, apart, p, g->k - p);
 }
 
 /* Numbers [i, i + VL) of block b of row w of W, before the sum of a block is scaled. */
@@ -50,7 +51,7 @@ VEC_INLINE vf dot_numbers(enum elem E, const void *w, int b, int i)
 /* Block by block: the sum of a block is multiplied by its scale. Of q4_1 the weights are widened
  * instead: one product more a vector, which all rows share, and no sums of rows. */
 VEC_INLINE void dot_blocks(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i,
-                           int j)
+                           int j, int apart)
 {
     enum { PARTS = Q8_BLOCK / VL };
     const float *a = g->a + i * g->lda;
@@ -58,7 +59,7 @@ VEC_INLINE void dot_blocks(enum elem E, int R, int C, vf acc[VL], const struct g
 
     UNROLL
     for (int c = 0; c < C; c++)
-        w[c] = narrow_row(g, j + c);
+        w[c] = narrow_row(g, j + c * apart);
     for (int p = 0, b = 0; p < g->k; p += Q8_BLOCK, b++) {
         vf x[DOT_ROWS][PARTS];
         UNROLL
@@ -84,12 +85,13 @@ VEC_INLINE void dot_blocks(enum elem E, int R, int C, vf acc[VL], const struct g
     }
 }
 
-VEC_INLINE void dot_sums(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i, int j)
+VEC_INLINE void dot_sums(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i, int j,
+                         int apart)
 {
     if (elem_in_blocks(E))
-        dot_blocks(E, R, C, acc, g, i, j);
+        dot_blocks(E, R, C, acc, g, i, j, apart);
     else
-        dot_plain(E, R, C, acc, g, i, j);
+        dot_plain(E, R, C, acc, g, i, j, apart);
 }
 
 /* ---- one stream --------------------------------------------------------------------------- */
@@ -160,6 +162,12 @@ VEC_INLINE void stream_sums(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], con
         stream_blocks(E, R, acc, g, g->a, j);
     else
         stream_plain(E, R, acc, g, g->a, j);
+}
+
+VEC_INLINE bool is_stream(enum elem E, int rows)
+{
+    (void)E;
+    return rows <= STREAM_ROWS;
 }
 
 #include "gemm_few.inc.c"

@@ -63,21 +63,24 @@ static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
 
 #include "gemm_int8_nibbles.inc.c"
 
-VEC_INLINE void dot_sums(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i, int j)
+VEC_INLINE void dot_sums(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i, int j,
+                         int apart)
 {
     if (E == ELEM_Q8)
-        dot_q8_sums(R, C, acc, g, i, j);
+        dot_q8_sums(R, C, acc, g, i, j, apart);
     else
-        nibble_sums(E, R, C, acc, g, i, j);
+        nibble_sums(E, R, C, acc, g, i, j, apart);
 }
+
+/* Is W read as one stream? Unpacking nibbles takes longer than reading them, unless rows of W share
+ * what is loaded of the rows that they multiply. */
+VEC_INLINE bool is_stream(enum elem E, int rows) { return E == ELEM_Q8 && rows <= STREAM_ROWS; }
 
 VEC_INLINE void stream_sums(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], const struct gemm *g,
                             int j)
 {
-    if (E == ELEM_Q8)
-        stream_q8_sums(R, acc, g, j);
-    else
-        nibble_stream_sums(E, R, acc, g, j);
+    (void)E;
+    stream_q8_sums(R, acc, g, j);
 }
 
 #include "gemm_few.inc.c"

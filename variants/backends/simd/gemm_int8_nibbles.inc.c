@@ -83,7 +83,7 @@ VEC_INLINE void take_last(union last_nibbles *last, enum elem E, const void *w, 
 
 /* Unit u of R rows of a times the blocks at w[c] of C rows of W. */
 VEC_INLINE void nibble_step(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i,
-                            int u, const void *const w[DOT_COLS])
+                            int u, const char *const w[DOT_COLS])
 {
     UNROLL
     for (int c = 0; c < C; c++) {
@@ -95,54 +95,31 @@ VEC_INLINE void nibble_step(enum elem E, int R, int C, vf acc[VL], const struct 
     }
 }
 
-/* R rows of a times C rows of W. */
+/* R rows of a times C rows of W, `apart` rows from one to the next. */
 VEC_INLINE void nibble_sums(enum elem E, int R, int C, vf acc[VL], const struct gemm *g, int i,
-                            int j)
+                            int j, int apart)
 {
+    const int block = E == ELEM_Q4_1 ? sizeof(struct q4_1_block) : sizeof(struct q4_block);
     const int blocks = blocks_of(g->k), left = blocks % NIBBLE_BLOCKS;
-    const void *w[DOT_COLS];
+    const char *w[DOT_COLS];
     int u = 0;
 
     UNROLL
     for (int c = 0; c < C; c++)
-        w[c] = narrow_row(g, j + c);
+        w[c] = narrow_row(g, j + c * apart);
     for (; u < blocks / NIBBLE_BLOCKS; u++) {
         nibble_step(E, R, C, acc, g, i, u, w);
         UNROLL
         for (int c = 0; c < C; c++)
-            w[c] = q4_at(E, w[c], NIBBLE_BLOCKS);
+            w[c] += NIBBLE_BLOCKS * block;
     }
     if (left > 0) {
         union last_nibbles last[DOT_COLS];
         UNROLL
         for (int c = 0; c < C; c++) {
             take_last(&last[c], E, w[c], left);
-            w[c] = &last[c];
+            w[c] = (const char *)&last[c];
         }
         nibble_step(E, R, C, acc, g, i, u, w);
-    }
-}
-
-/* R rows of a times row j of W, which is read as one stream. */
-VEC_INLINE void nibble_stream_sums(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS],
-                                   const struct gemm *g, int j)
-{
-    const int blocks = blocks_of(g->k), left = blocks % NIBBLE_BLOCKS;
-    const void *w = narrow_row(g, j);
-    int u = 0;
-
-    for (; u < blocks / NIBBLE_BLOCKS; u++, w = q4_at(E, w, NIBBLE_BLOCKS)) {
-        const struct nibbles n = load_nibbles(E, w);
-        UNROLL
-        for (int r = 0; r < R; r++)
-            acc[r][0] = add_nibbles(E, acc[r][0], nibble_unit(g, r, u), n);
-    }
-    if (left > 0) {
-        union last_nibbles last;
-        take_last(&last, E, w, left);
-        const struct nibbles n = load_nibbles(E, &last);
-        UNROLL
-        for (int r = 0; r < R; r++)
-            acc[r][1] = add_nibbles(E, acc[r][1], nibble_unit(g, r, u), n);
     }
 }

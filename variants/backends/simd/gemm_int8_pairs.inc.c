@@ -101,7 +101,7 @@ static const struct few_unit *rounded_row(const struct gemm *g, int i)
 }
 
 /* R rows of a times C rows of W: sums of blocks, times both scales. */
-VEC_INLINE void dot_q8_sums(int R, int C, vf acc[VL], const struct gemm *g, int i, int j)
+VEC_INLINE void dot_q8_sums(int R, int C, vf acc[VL], const struct gemm *g, int i, int j, int apart)
 {
     const int blocks = blocks_of(g->k);
     const struct few_unit *a[DOT_ROWS];
@@ -112,7 +112,7 @@ VEC_INLINE void dot_q8_sums(int R, int C, vf acc[VL], const struct gemm *g, int 
         a[r] = rounded_row(g, i + r);
     UNROLL
     for (int c = 0; c < C; c++)
-        w[c] = narrow_row(g, j + c);
+        w[c] = narrow_row(g, j + c * apart);
     for (int b = 0; b < blocks; b++) {
         vb x[DOT_ROWS];
         UNROLL

@@ -89,14 +89,14 @@ VEC_INLINE vf add_blocks(vf acc, const struct few_unit *a, struct two_blocks w)
 }
 
 /* R rows of a times C rows of W. */
-VEC_INLINE void dot_q8_sums(int R, int C, vf acc[VL], const struct gemm *g, int i, int j)
+VEC_INLINE void dot_q8_sums(int R, int C, vf acc[VL], const struct gemm *g, int i, int j, int apart)
 {
     const int blocks = blocks_of(g->k);
 
     for (int u = 0; u * UNIT_BLOCKS < blocks; u++)
         UNROLL
     for (int c = 0; c < C; c++) {
-        const struct two_blocks w = weights_of(narrow_row(g, j + c), u, blocks);
+        const struct two_blocks w = weights_of(narrow_row(g, j + c * apart), u, blocks);
         UNROLL
         for (int r = 0; r < R; r++)
             acc[r * DOT_COLS + c] = add_blocks(acc[r * DOT_COLS + c], rounded_row(g, i + r) + u, w);
