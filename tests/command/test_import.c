@@ -13,8 +13,8 @@
 
 TestSuite(import, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
-/* The logits of a few tokens. */
-static float *logits_of(const char *path, size_t *n)
+/* The logits of a few tokens, of weights narrowed to that type. */
+static float *logits_in(enum elem dtype, const char *path, size_t *n)
 {
     enum { L = 5 };
     static const int32_t tokens[L] = {3, 1, 4, 1, 5};
@@ -27,6 +27,7 @@ static float *logits_of(const char *path, size_t *n)
     cr_assert_eq(weights_open(&w, path, &e), OK, "%s", e.msg);
     cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK, "%s", e.msg);
     cr_assert_eq(lm_init(&m, &w.config, &e), OK, "%s", e.msg);
+    cr_assert_eq(params_hold(&m.params, dtype, ROWS_F32, &g, &e), OK, "%s", e.msg);
     cr_assert_eq(lm_bind(&m, &g, MEM_NONE, (struct extent){1, L, 0}, &a, &e), OK, "%s", e.msg);
     cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
     cr_assert_eq(lm_bind(&m, &g, MEM_NONE, (struct extent){1, L, 0}, &a, &e), OK, "%s", e.msg);
@@ -41,6 +42,24 @@ static float *logits_of(const char *path, size_t *n)
     arena_release(&a);
     weights_close(&w);
     return logits;
+}
+
+static float *logits_of(const char *path, size_t *n) { return logits_in(ELEM_F32, path, n); }
+
+/* Weights of a GGUF file in Q4_1, all maps and embeddings, are found again exactly when they are
+ * narrowed to q4_1: not a bit of the logits changes. In q4, which has no shift, they do. */
+Test(import, q4_1_of_a_file_stays_exact)
+{
+    size_t n, same_n, other_n;
+
+    published_copy("gguf_qwen2_q4_1");
+    const char *const path = published_path("model.gguf");
+    float *const plain = logits_of(path, &n), *const same = logits_in(ELEM_Q4_1, path, &same_n);
+    float *const other = logits_in(ELEM_Q4, path, &other_n);
+    cr_assert(n == same_n && n == other_n);
+    cr_expect(memcmp(plain, same, n * sizeof(*plain)) == 0);
+    cr_expect(memcmp(plain, other, n * sizeof(*plain)) != 0);
+    free(plain), free(same), free(other);
 }
 
 /* What import writes is the same model, bit by bit, and says where it is from. */
