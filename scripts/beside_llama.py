@@ -29,6 +29,7 @@ TYPES = {
     "bf16": (["--dtype", "bf16"], "BF16"),
     "8 bits": (["--dtype", "q8", "--act-dtype", "q8"], "Q8_0"),
     "4 bits": (["--dtype", "q4", "--act-dtype", "q8"], "Q4_0"),
+    "4 bits + shift": (["--dtype", "q4_1", "--act-dtype", "q8"], "Q4_1"),
 }
 PREFILL, DECODE = (128, 512), 64
 
