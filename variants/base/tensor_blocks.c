@@ -115,12 +115,13 @@ static void iq4_nl(float *to, const unsigned char *block)
         to[i] = d * (float)table[of_halves(block + 2, i, SMALL / 2)];
 }
 
+const float fp4_number[16] = {0,     0.5f,  1,  1.5f,  2,  3,  4,  6,
+                              -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+
 static void mxfp4(float *to, const unsigned char *block)
 {
-    static const int8_t twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
     for (int i = 0; i < SMALL; i++)
-        to[i] = ldexpf(twice[of_halves(block + 1, i, SMALL / 2)], block[0] - 128);
+        to[i] = ldexpf(fp4_number[of_halves(block + 1, i, SMALL / 2)], block[0] - 127);
 }
 
 /* ---- of 256 numbers ----------------------------------------------------------------------- */

@@ -17,6 +17,9 @@ struct tensor_blocks {
 /* NULL where the type has none. */
 const struct tensor_blocks *tensor_blocks_of(enum dtype dtype);
 
+/* The numbers of E2M1, FP4 of the OCP Microscaling formats: a sign, two bits of exponent, one of fraction. */
+extern const float fp4_number[16];
+
 /* IEEE binary16, exactly. */
 float half_float(uint16_t half);
 

@@ -3,6 +3,8 @@
  * MXFP4: shapes and values. */
 #include "mxfp4.h"
 
+#include "variants/base/tensor_blocks.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -39,18 +41,14 @@ enum status mxfp4_check(const struct published *p, const struct tensor *blocks,
     return OK;
 }
 
-/* Sign, two bits of exponent, one of fraction. */
-static const float values[16] = {0,     0.5f,  1,  1.5f,  2,  3,  4,  6,
-                                 -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
-
 static void read_row(float *to, const unsigned char *blocks, const unsigned char *scales, size_t n)
 {
     for (size_t b = 0; b < n; b++) {
         const float scale = scales[b] == NO_NUMBER ? NAN : ldexpf(1, scales[b] - BIAS);
         for (size_t i = 0; i < BYTES; i++) {
             const unsigned two = blocks[b * BYTES + i];
-            to[b * BLOCK + 2 * i] = scale * values[two & 15];
-            to[b * BLOCK + 2 * i + 1] = scale * values[two >> 4];
+            to[b * BLOCK + 2 * i] = scale * fp4_number[two & 15];
+            to[b * BLOCK + 2 * i + 1] = scale * fp4_number[two >> 4];
         }
     }
 }
