@@ -5,6 +5,14 @@
 A folder as those of Qwen3.5's smaller text models (qwen3_5_text: three layers of the gated delta rule, then
 one of attention; 0.96 billion parameters with 24 layers, the default) with random weights in BF16, and ids.bin,
 a text of random ids for bench eval --tokens. Its scores mean nothing.
+
+Tokens a second, the bytes that a token reads and the share of the memory's bandwidth (tokens_per_s,
+bytes_moved_min, peak_bw_pct), and memory and seconds from the files to two scores:
+
+    bench --ckpt DIR --corpus DIR/words.txt --bytes 256 --workload decode --mem 64 --mem-kind kv --dtype bf16 \\
+        --backend avx512_bf16 --launches 1 --max-time 2 --no-check --format csv
+    bench ... --workload segment --seq 128,512 --mem 0 ...
+    /usr/bin/time -v bench eval --ckpt DIR --tokens DIR/ids.bin --seq 128 --mem 0 --dtype bf16
 """
 import sys
 

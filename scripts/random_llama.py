@@ -45,7 +45,8 @@ def noise(n):
 
 
 def write(folder, config, tensors):
-    """The folder of a published model of these (name, shape), with a text of 257 ids."""
+    """The folder of a published model of these (name, shape); a text of 257 ids, and a list of words
+    for a tokenizer with a text of 512."""
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "config.json"), "w") as f:
         json.dump(config, f, indent=1)
@@ -61,6 +62,10 @@ def write(folder, config, tensors):
         while at > 0:
             f.write(some[:at])
             at -= len(some)
+    with open(os.path.join(folder, "vocab.txt"), "w") as f:
+        f.write("<eos>\n<unk>\n" + "".join(f"w{i}\n" for i in range(2, config["vocab_size"])))
+    with open(os.path.join(folder, "words.txt"), "w") as f:
+        f.write(" ".join(f"w{2 + i * 7919 % (config['vocab_size'] - 2)}" for i in range(512)))
     with open(os.path.join(folder, "ids.bin"), "wb") as f:
         ids = os.urandom(2 * 257)
         f.write(b"".join(struct.pack("<i", int.from_bytes(ids[i:i + 2], "little") % config["vocab_size"])
