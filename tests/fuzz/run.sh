@@ -58,6 +58,13 @@ seeds_of_tables() {
     done
 }
 
+seeds_of_gguf() {
+    local d
+    for d in tests/golden-import/gguf_*; do
+        cp "$d/model.gguf" "$corpus/gguf/${d##*/}"
+    done
+}
+
 # One target; 1 if something was found.
 fuzz() { # TARGET SECONDS
     local t=$1 seeds=() code runs
@@ -81,6 +88,7 @@ for t in "$@"; do
 done
 : >"$log"
 case " $* " in *" model "*) seeds_of_model ;; esac
+case " $* " in *" gguf "*) seeds_of_gguf ;; esac
 case " $* " in *" run "* | *" tables "*) seeds_of_run ;; esac
 case " $* " in *" tables "*) seeds_of_tables ;; esac
 
