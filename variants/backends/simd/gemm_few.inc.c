@@ -94,7 +94,7 @@ VEC_INLINE void dots(enum elem E, const struct gemm *g, int j0, int j1)
 {
     const int apart = rows_apart(j1 - j0);
 
-    if (is_stream(E, g->m)) {
+    if (is_stream(E, g)) {
         if (g->m == 1)
             stream(E, 1, g, j0, j1);
         else

@@ -72,15 +72,21 @@ VEC_INLINE void dot_sums(enum elem E, int R, int C, vf acc[VL], const struct gem
         nibble_sums(E, R, C, acc, g, i, j, apart);
 }
 
-/* Is W read as one stream? Unpacking nibbles takes longer than reading them, unless rows of W share
- * what is loaded of the rows that they multiply. */
-VEC_INLINE bool is_stream(enum elem E, int rows) { return E == ELEM_Q8 && rows <= STREAM_ROWS; }
+/* Is W read as one stream? One thread unpacks nibbles more slowly than memory gives them, unless rows
+ * of W share what is loaded of the rows that they multiply; several wait for memory, which reads one
+ * stream of each thread faster than four. */
+VEC_INLINE bool is_stream(enum elem E, const struct gemm *g)
+{
+    return g->m <= STREAM_ROWS && (E == ELEM_Q8 || g->threads > 1);
+}
 
 VEC_INLINE void stream_sums(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], const struct gemm *g,
                             int j)
 {
-    (void)E;
-    stream_q8_sums(R, acc, g, j);
+    if (E == ELEM_Q8)
+        stream_q8_sums(R, acc, g, j);
+    else
+        nibble_stream_sums(E, R, acc, g, j);
 }
 
 #include "gemm_few.inc.c"

@@ -123,3 +123,28 @@ VEC_INLINE void nibble_sums(enum elem E, int R, int C, vf acc[VL], const struct 
         nibble_step(E, R, C, acc, g, i, u, w);
     }
 }
+
+/* R rows of a times row j of W, which is read as one stream; added in the order of nibble_sums. */
+VEC_INLINE void nibble_stream_sums(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS],
+                                   const struct gemm *g, int j)
+{
+    const int block = E == ELEM_Q4_1 ? sizeof(struct q4_1_block) : sizeof(struct q4_block);
+    const int blocks = blocks_of(g->k), left = blocks % NIBBLE_BLOCKS;
+    const char *w = narrow_row(g, j);
+    int u = 0;
+
+    for (; u < blocks / NIBBLE_BLOCKS; u++, w += NIBBLE_BLOCKS * block) {
+        const struct nibbles n = load_nibbles(E, w);
+        UNROLL
+        for (int r = 0; r < R; r++)
+            acc[r][0] = add_nibbles(E, acc[r][0], nibble_unit(g, r, u), n);
+    }
+    if (left > 0) {
+        union last_nibbles last;
+        take_last(&last, E, w, left);
+        const struct nibbles n = load_nibbles(E, &last);
+        UNROLL
+        for (int r = 0; r < R; r++)
+            acc[r][0] = add_nibbles(E, acc[r][0], nibble_unit(g, r, u), n);
+    }
+}
