@@ -82,7 +82,7 @@ int option_find(const char *name);
 
 static inline bool option_is_for(const struct option_spec *s, int command)
 {
-    if (command == CMD_EVAL && s->row && s->row->at_eval)
+    if ((command == CMD_EVAL || command == CMD_GENERATE) && s->row && s->row->at_eval)
         return true;
     return command >= 0 && s->only & 1u << command;
 }

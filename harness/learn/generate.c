@@ -142,6 +142,20 @@ static enum status text_behind(const struct generator *t, size_t prompt, struct 
 
 /* ---- the model ---------------------------------------------------------------------------- */
 
+/* What no weight decides is as the options say, one value each. */
+static enum status take_choices(struct config *c, const struct options *o, struct err *e)
+{
+    struct taken taken = {0};
+
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        if (o->chosen[i].n > 1)
+            return fail(e, E_USAGE, "--%s has %d values, a text is of one model  -> give one",
+                        model_choices[i].option, o->chosen[i].n);
+    const enum status st = config_at_eval(c, o, NULL, e);
+    taken_add(&taken, c, SCOPE_MODEL);
+    return st == OK ? taken_check(&taken, o, c->variant->name, e) : st;
+}
+
 /* How far back it sees: as far as it was made for, which is all of the text where nothing says. */
 static enum status configure(struct generator *t, struct config *c, struct err *e)
 {
@@ -161,6 +175,9 @@ static enum status configure(struct generator *t, struct config *c, struct err *
     t->window = t->reruns ? min_int(all, sees) : min_int((int)t->ids.n, PIECE);
     if (c->pos->positions)
         t->window = min_int(t->window, c->pos->positions(c));
+    if (c->kv_dtype != ELEM_F32 && t->kind != MEM_KV)
+        return fail(e, E_USAGE, "--kv-dtype %s: %s caches no keys and values  -> leave it out",
+                    elem_name[c->kv_dtype], c->variant->name);
     if (!t->reruns)
         c->mem_len = t->past;
     c->text_len = min_int(all, sees);
@@ -177,10 +194,14 @@ static enum status bind_all(struct generator *t, struct err *e)
 static enum status open_model(struct generator *t, const struct weights *w, struct err *e)
 {
     struct config c = w->config;
-    enum status st = configure(t, &c, e);
+    enum status st = take_choices(&c, t->o, e);
 
     if (st == OK)
+        st = configure(t, &c, e);
+    if (st == OK)
         st = lm_init(&t->lm, &c, e);
+    if (st == OK)
+        st = params_hold(&t->lm.params, c.dtype, c.act_dtype, &t->engine, e);
     if (st != OK)
         return st;
     t->lm.block = 1;

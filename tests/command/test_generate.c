@@ -36,8 +36,9 @@ static void train(const char *variant)
     ran_free(&r);
 }
 
-/* The largest logit behind n tokens, by one forward pass without a past. */
-static int32_t likeliest(const struct weights *w, const int32_t *ids, int n)
+/* The largest logit behind n tokens, by one forward pass without a past of the model `c`, whose
+ * weights are w's. */
+static int32_t likeliest(const struct weights *w, const struct config *c, const int32_t *ids, int n)
 {
     struct engine g;
     struct arena a = {0};
@@ -46,7 +47,8 @@ static int32_t likeliest(const struct weights *w, const int32_t *ids, int n)
     int32_t best = 0;
 
     cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK, "%s", e.msg);
-    cr_assert_eq(lm_init(&m, &w->config, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_init(&m, c, &e), OK, "%s", e.msg);
+    cr_assert_eq(params_hold(&m.params, c->dtype, c->act_dtype, &g, &e), OK, "%s", e.msg);
     for (int pass = 0; pass < 2; pass++) {
         cr_assert_eq(lm_bind(&m, &g, MEM_NONE, (struct extent){1, n, 0}, &a, &e), OK, "%s", e.msg);
         if (pass == 0)
@@ -55,15 +57,15 @@ static int32_t likeliest(const struct weights *w, const int32_t *ids, int n)
     cr_assert_eq(weights_load(w, &m.params, &e), OK, "%s", e.msg);
     lm_build_tables(&m, &g);
     lm_forward(&m, &g, ids, 1, n, 1, NULL, NULL);
-    for (int i = 1; i < w->config.V; i++)
+    for (int i = 1; i < c->V; i++)
         best = m.logits[i] > m.logits[best] ? i : best;
     lm_free(&m);
     arena_release(&a);
     return best;
 }
 
-/* Texts of 34 tokens: models saw 64. */
-static void expect_likeliest(const char *variant, const char *past)
+/* A text of 34 tokens by the model in the file m, which saw 64, in these types. */
+static void expect_text(const char *options, enum elem dtype, enum row_elem rows)
 {
     enum { NEW = 24 };
     char path[FILE_PATH];
@@ -71,22 +73,30 @@ static void expect_likeliest(const char *variant, const char *past)
     struct err e = {""};
     int32_t ids[sizeof(PROMPT) + NEW] = {0};
     const int n = (int)strlen(PROMPT);
+    struct ran r = run_bench(folder, GENERATE "--new-tokens %d %s", NEW, options);
 
-    train(variant);
-    struct ran r = run_bench(folder, GENERATE "--new-tokens %d", NEW);
     expect_exit(&r, 0);
     cr_assert_eq(r.out.n, strlen(PROMPT) + NEW + 1, "%s", r.out.data);
     cr_expect_eq(r.err.n, 0, "%s", r.err.data);
     folder_path(path, "m");
     cr_assert_eq(weights_open(&w, path, &e), OK, "%s", e.msg);
+    struct config c = w.config;
+    c.dtype = dtype;
+    c.act_dtype = rows;
     for (int i = 0; i < n + NEW; i++) {
         ids[i] = (unsigned char)r.out.data[i];
-        cr_expect_eq(ids[i], i < n ? PROMPT[i] : likeliest(&w, ids, i), "%s: byte %d of %s",
-                     variant, i, r.out.data);
+        cr_expect_eq(ids[i], i < n ? PROMPT[i] : likeliest(&w, &c, ids, i), "%s: byte %d of %s",
+                     options, i, r.out.data);
     }
     weights_close(&w);
     ran_free(&r);
-    r = run_bench(folder, "generate --ckpt m --threads 1 --prompt a --new-tokens 2");
+}
+
+static void expect_likeliest(const char *variant, const char *past)
+{
+    train(variant);
+    expect_text("", ELEM_F32, ROWS_F32);
+    struct ran r = run_bench(folder, "generate --ckpt m --threads 1 --prompt a --new-tokens 2");
     expect_exit(&r, 0);
     expect_said(&r, past);
     ran_free(&r);
@@ -95,6 +105,16 @@ static void expect_likeliest(const char *variant, const char *past)
 Test(generate, likeliest_by_cached_keys) { expect_likeliest("xl", "past: kv"); }
 Test(generate, likeliest_by_a_state) { expect_likeliest("gla", "past: state"); }
 Test(generate, likeliest_by_running_again) { expect_likeliest("vanilla", "past: recompute"); }
+
+Test(generate, narrow_types)
+{
+    train("xl");
+    expect_text("--dtype q8 --backend ref", ELEM_Q8, ROWS_F32);
+    expect_text("--dtype q4_1 --act-dtype q8 --backend ref", ELEM_Q4_1, ROWS_Q8);
+    struct ran r = run_bench(folder, GENERATE "--new-tokens 3 --kv-dtype q8 --backend ref");
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
 
 static char *drawn(const char *options)
 {
@@ -238,6 +258,10 @@ Test(generate, what_is_refused)
         {"generate --ckpt m --prompt a --columns text", "--format json", 2},
         {"generate --ckpt m --prompt a --format json --columns word", "word", 2},
         {"generate --ckpt m --prompt a --format fom", "--format fom", 2},
+        {"generate --ckpt m --prompt a --dtype q8,q4", "--dtype has 2 values", 2},
+        {"generate --ckpt m --prompt a --dtype q9", "q9", 2},
+        {"generate --ckpt m --prompt a --exit-tau 0.1", "--exit-tau", 2},
+        {"generate --ckpt m --prompt a --act-dtype q8", "act", 2},
         {"generate --ckpt no_such --prompt a", "no_such", 7},
         {"generate --ckpt m --prompt-file no_such", "no_such", 7},
         {"generate --ckpt $MODELS/xl.safetensors --prompt a", "symbol", 2},
