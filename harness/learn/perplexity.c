@@ -271,7 +271,8 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
                      "warning: %lld words are not in the vocabulary and were scored as <unk>  -> "
                      "score the text that it was made for to compare with published numbers",
                      (long long)row.oov);
-    if (*r.report.note && (!print || !s->console.started)) /* of all rows alike */
+    const bool alike = t->config.kv_dtype == ELEM_F32; /* a note on the text is one of all rows */
+    if (*r.report.note && (!alike || !print || !s->console.started))
         console_note(&s->console, "note: %s", r.report.note);
     if (print)
         print_row(s, &row);

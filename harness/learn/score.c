@@ -14,6 +14,7 @@
 #include "pairs.h"
 #include "window_sums.h"
 
+#include "variants/model/attention/key_steps.h"
 #include "variants/model/lm.h"
 
 #include <math.h>
@@ -411,6 +412,22 @@ static enum status score_pairs(struct stream *t, struct window_sums *sums, doubl
     return st;
 }
 
+/* What keys in q8 lose to a number that is much larger than the others of its head. */
+static void note_keys(const struct stream *t, struct score *r)
+{
+    enum { FEW = 8 };
+    const size_t n = strlen(r->note);
+    const struct key_steps k = t->compares && t->lm.c.kv_dtype == ELEM_Q8
+                                   ? key_steps(&t->exact)
+                                   : (struct key_steps){NAN, 0, 0};
+
+    if (k.steps < FEW)
+        snprintf(r->note + n, sizeof(r->note) - n,
+                 "%skeys of attention %d, head %d: beside the largest number the others have %.2g "
+                 "steps of 127 in q8  -> --kv-dtype bf16",
+                 n > 0 ? "; " : "", k.attention, k.head, k.steps);
+}
+
 static enum status score_all(struct stream *t, struct score *r, struct err *e)
 {
     const struct rule rule = counting_rule(t->s->opt, t->L, t->past, t->batch);
@@ -476,6 +493,7 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
     snprintf(r->note, sizeof(r->note), "%s", t->text.note);
     for (int i = 0; i < SCORE_PLACES; i++)
         r->nll_at[i] = t->placed[i] > 0 ? t->place[i] / t->placed[i] : NAN;
+    note_keys(t, r);
     window_sums_interval(&sums, r->nll, r->tokens, &r->nll_low, &r->nll_high);
     window_sums_free(&sums);
     return st;

@@ -4,6 +4,7 @@
  */
 #include "tests/support/model.h"
 #include "tests/support/simd.h"
+#include "variants/model/attention/key_steps.h"
 
 enum { TEXT = 400, BATCH = 2 };
 
@@ -73,4 +74,49 @@ Test(kv_dtype, decoding_is_one_pass_within_rounding, .timeout = 120)
             for (enum elem elem = ELEM_BF16; elem <= ELEM_Q8; elem++)
                 expect_same_text(names[k], elem, (elem == ELEM_Q8 ? 4 : 2) * 0x1p-8);
     }
+}
+
+/* Steps that 8 bits leave to a head's numbers, with and without a channel that is `times` as large. */
+static struct key_steps steps_with(float times)
+{
+    enum { L = 16, D = 12 };
+    struct config c = config_default(variant_find("alibi"), D, 3, 4, 17, 2, 11);
+    struct engine g;
+    struct arena a = {0};
+    struct lm m;
+    struct err e;
+    int32_t ids[L];
+
+    for (int i = 0; i < L; i++)
+        ids[i] = i % 11;
+    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK);
+    cr_assert_eq(lm_init(&m, &c, &e), OK, "%s", e.msg);
+    for (int pass = 0; pass < 2; pass++) {
+        cr_assert_eq(lm_bind(&m, &g, MEM_KV, (struct extent){1, L, L}, &a, &e), OK, "%s", e.msg);
+        if (pass == 0)
+            cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK);
+    }
+    params_init(&m.params, 1, 1);
+    const struct param *const k = params_find(&m.params, "layers.1.attn.k.weight");
+    cr_assert(k);
+    for (int i = 0; i < D; i++)
+        k->data[5 * D + i] *= times; /* number 1 of head 1 */
+    lm_build_tables(&m, &g);
+    cr_expect(isnan(key_steps(&m).steps));
+    lm_forward(&m, &g, ids, 1, L, 1, NULL, NULL);
+    lm_commit(&m, L);
+    const struct key_steps s = key_steps(&m);
+    lm_free(&m);
+    arena_release(&a);
+    return s;
+}
+
+Test(kv_dtype, one_large_channel_leaves_few_steps)
+{
+    const struct key_steps usual = steps_with(1), large = steps_with(1000);
+
+    cr_expect(usual.steps > 16 && usual.steps <= 127, "%g", usual.steps);
+    cr_expect(large.steps > 0 && large.steps < 2, "%g", large.steps);
+    cr_expect_eq(large.attention, 2);
+    cr_expect_eq(large.head, 2);
 }
