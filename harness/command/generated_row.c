@@ -14,6 +14,7 @@ enum {
     TEXT,
     ENDED,
     MODEL,
+    CHOICES,
     SEED,
     PAST,
     PROMPT_TOKENS,
@@ -30,6 +31,7 @@ static const struct text_table_column columns[COLUMN_COUNT] = {
     [TEXT] = {.name = "text"},
     [ENDED] = {.name = "ended"},
     [MODEL] = {.name = "model"},
+    [CHOICES] = {.name = "choices"},
     [SEED] = {.name = "seed", .number = true},
     [PAST] = {.name = "past"},
     [PROMPT_TOKENS] = {.name = "prompt_tokens", .number = true},
@@ -95,6 +97,19 @@ static enum status list(struct bytes *out, const int32_t *ids, int n, struct err
     return bytes_close(f, out, e);
 }
 
+/* What the model does by options, in place of what its checkpoint says. */
+static enum status choices_text(struct bytes *out, const struct options *o, struct err *e)
+{
+    FILE *const f = bytes_open(out, e);
+
+    if (!f)
+        return E_NOMEM;
+    for (int i = 0, n = 0; i < MODEL_CHOICE_COUNT; i++)
+        if (o->chosen[i].n > 0)
+            fprintf(f, "%s--%s %s", n++ ? " " : "", model_choices[i].option, o->chosen[i].v[0]);
+    return bytes_close(f, out, e);
+}
+
 static enum status print_row(const struct options *o, const char *const *text, struct err *e)
 {
     struct text_table s = {.column = columns, .columns = COLUMN_COUNT};
@@ -111,12 +126,14 @@ static enum status print_row(const struct options *o, const char *const *text, s
 enum status generated_print(const struct options *o, const struct bytes *prompt,
                             const struct generated *made, struct err *e)
 {
-    struct bytes before = {0}, text = {0}, ids = {0}, new = {0};
+    struct bytes before = {0}, text = {0}, choices = {0}, ids = {0}, new = {0};
     char seed[24] = "", speeds[2][32] = {"", ""}, counts[2][16];
     enum status st = clean(&before, prompt, e);
 
     if (st == OK)
         st = clean(&text, &made->text, e);
+    if (st == OK)
+        st = choices_text(&choices, o, e);
     if (st == OK)
         st = list(&ids, made->ids, made->prompt, e);
     if (st == OK)
@@ -135,6 +152,7 @@ enum status generated_print(const struct options *o, const struct bytes *prompt,
                                                          [TEXT] = text.data,
                                                          [ENDED] = ended_name[made->ended],
                                                          [MODEL] = o->ckpt,
+                                                         [CHOICES] = choices.data,
                                                          [SEED] = seed,
                                                          [PAST] = made->how,
                                                          [PROMPT_TOKENS] = counts[0],
@@ -146,6 +164,7 @@ enum status generated_print(const struct options *o, const struct bytes *prompt,
                        e);
     free(before.data);
     free(text.data);
+    free(choices.data);
     free(ids.data);
     free(new.data);
     return st;

@@ -111,8 +111,11 @@ Test(generate, narrow_types)
     train("xl");
     expect_text("--dtype q8 --backend ref", ELEM_Q8, ROWS_F32);
     expect_text("--dtype q4_1 --act-dtype q8 --backend ref", ELEM_Q4_1, ROWS_Q8);
-    struct ran r = run_bench(folder, GENERATE "--new-tokens 3 --kv-dtype q8 --backend ref");
+    struct ran r =
+        run_bench(folder, GENERATE "--new-tokens 3 --kv-dtype q8 --dtype bf16 --backend ref "
+                                   "--format csv --columns choices");
     expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "choices\n--dtype bf16 --kv-dtype q8\n");
     ran_free(&r);
 }
 
