@@ -5,16 +5,22 @@
 
 #include <string.h>
 
+/* Of most families. */
+#define ENDS                                                                                       \
+    {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, { "output", "lm_head" }
+#define ATTENTION                                                                                  \
+    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},                                           \
+        {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},                                       \
+        {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},                                       \
+    {                                                                                              \
+        "blk.*.attn_output", "model.layers.*.self_attn.o_proj"                                     \
+    }
+
 static const struct gguf_names llama_tensors[] = {
-    {"token_embd", "model.embed_tokens"},
-    {"output_norm", "model.norm"},
-    {"output", "lm_head"},
+    ENDS,
     {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
     {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
-    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},
-    {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},
-    {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},
-    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
+    ATTENTION,
     {"blk.*.attn_q_norm", "model.layers.*.self_attn.q_norm"},
     {"blk.*.attn_k_norm", "model.layers.*.self_attn.k_norm"},
     {"blk.*.ffn_gate", "model.layers.*.mlp.gate_proj"},
@@ -52,15 +58,10 @@ static const struct gguf_names llama_keys[] = {
 };
 
 static const struct gguf_names gpt_oss_tensors[] = {
-    {"token_embd", "model.embed_tokens"},
-    {"output_norm", "model.norm"},
-    {"output", "lm_head"},
+    ENDS,
     {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
     {"blk.*.post_attention_norm", "model.layers.*.post_attention_layernorm"},
-    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},
-    {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},
-    {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},
-    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
+    ATTENTION,
     {"blk.*.attn_sinks.weight", "model.layers.*.self_attn.sinks"},
     {"blk.*.ffn_gate_inp", "model.layers.*.mlp.router"},
     {"blk.*.ffn_gate_exps.weight", "model.layers.*.mlp.experts.gate_proj"},
@@ -74,17 +75,12 @@ static const struct gguf_names gpt_oss_tensors[] = {
 
 /* Norms behind sub-layers, and maybe before. */
 static const struct gguf_names behind_tensors[] = {
-    {"token_embd", "model.embed_tokens"},
-    {"output_norm", "model.norm"},
-    {"output", "lm_head"},
+    ENDS,
     {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
     {"blk.*.post_attention_norm", "model.layers.*.post_attention_layernorm"},
     {"blk.*.ffn_norm", "model.layers.*.pre_feedforward_layernorm"},
     {"blk.*.post_ffw_norm", "model.layers.*.post_feedforward_layernorm"},
-    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},
-    {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},
-    {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},
-    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
+    ATTENTION,
     {"blk.*.attn_q_norm", "model.layers.*.self_attn.q_norm"},
     {"blk.*.attn_k_norm", "model.layers.*.self_attn.k_norm"},
     {"blk.*.ffn_gate", "model.layers.*.mlp.gate_proj"},
@@ -110,9 +106,7 @@ static const struct gguf_names gemma_keys[] = {
 };
 
 static const struct gguf_names phi3_tensors[] = {
-    {"token_embd", "model.embed_tokens"},
-    {"output_norm", "model.norm"},
-    {"output", "lm_head"},
+    ENDS,
     {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
     {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
     {"blk.*.attn_qkv", "model.layers.*.self_attn.qkv_proj"},
