@@ -18,14 +18,20 @@ Test(cpu_x86, agrees_with_the_compiler)
     }
 }
 
-Test(cpu_x86, vnni_is_above_avx512)
+Test(cpu_x86, dot4_is_hidden_by_a_mask_of_its_level)
 {
     __builtin_cpu_init();
-    cr_expect_eq(cpu_has_vnni_unmasked(),
+    cr_expect_eq(cpu_has_dot4_unmasked(ISA_AVX512),
                  cpu_isa_unmasked() >= ISA_AVX512 && __builtin_cpu_supports("avx512vnni"));
-    cr_expect_eq(cpu_has_vnni(), cpu_has_vnni_unmasked());
+    for (enum isa level = ISA_AVX2; level <= ISA_AVX512; level++) {
+        cpu_limit(ISA_COUNT - 1);
+        cr_expect_eq(cpu_has_dot4(level), cpu_has_dot4_unmasked(level));
+        cpu_limit(level);
+        cr_expect_not(cpu_has_dot4(level));
+    }
     cpu_limit(ISA_AVX512);
-    cr_expect_not(cpu_has_vnni());
+    cr_expect_eq(cpu_has_dot4(ISA_AVX2), cpu_has_dot4_unmasked(ISA_AVX2));
+    cr_expect_not(cpu_has_dot4_unmasked(ISA_AVX512_BF16));
 }
 
 Test(cpu_x86, levels_have_names)

@@ -16,13 +16,9 @@ enum isa cpu_isa(void)
     return have < limit ? have : limit;
 }
 
-bool cpu_has_vnni(void)
+bool cpu_has_dot4(enum isa level)
 {
-#if defined(__aarch64__)
-    return false;
-#else
-    return limit > ISA_AVX512 && cpu_has_vnni_unmasked();
-#endif
+    return (limit > level || limit == ISA_COUNT - 1) && cpu_has_dot4_unmasked(level);
 }
 
 void cpu_limit(enum isa most) { limit = most; }

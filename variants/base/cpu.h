@@ -37,13 +37,14 @@ enum isa cpu_isa(void);          /* best level that CPU, operating system and ma
 enum isa cpu_isa_unmasked(void); /* best level that CPU and operating system allow */
 void cpu_limit(enum isa most);   /* set the mask */
 
-/* AVX512-VNNI, sums of products of four int8: CPUs of the level AVX512 may have it, those of
- * AVX512_BF16 do. The mask allows it above AVX512. Never on other architectures. */
-bool cpu_has_vnni(void);
+/* Has this CPU sums of products of four int8 in the vectors of a level: AVX-VNNI for AVX2,
+ * AVX512-VNNI for AVX512, SDOT for NEON? A mask of that very level hides them, unless it is the best
+ * one. */
+bool cpu_has_dot4(enum isa level);
 
 /* ---- of the architecture: cpu_x86.c, cpu_arm64.c -------------------------------------------- */
 
-bool cpu_has_vnni_unmasked(void);
+bool cpu_has_dot4_unmasked(enum isa level);
 
 /* Name of the CPU into buf, e.g. "AMD EPYC"; "unknown CPU" if it tells none. */
 void cpu_name(char *buf, size_t size);

@@ -10,6 +10,11 @@
 
 enum isa cpu_isa_unmasked(void) { return getauxval(AT_HWCAP) & HWCAP_ASIMD ? ISA_NEON : ISA_BASE; }
 
+bool cpu_has_dot4_unmasked(enum isa level)
+{
+    return level == ISA_NEON && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP);
+}
+
 /* MIDR_EL1: implementer in bits 31 to 24, part in bits 15 to 4. Cores that are not in the table are
  * named by these numbers. */
 void cpu_name(char *buf, size_t size)

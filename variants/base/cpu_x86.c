@@ -20,9 +20,21 @@ enum isa cpu_isa_unmasked(void)
     return __builtin_cpu_supports("avx512bf16") ? ISA_AVX512_BF16 : ISA_AVX512;
 }
 
-bool cpu_has_vnni_unmasked(void)
+/* AVX-VNNI is bit 4 of eax of leaf 7.1; not all compilers' functions know it. */
+static bool has_avx_vnni(void)
 {
-    return cpu_isa_unmasked() >= ISA_AVX512 && __builtin_cpu_supports("avx512vnni");
+    unsigned a, b, c, d;
+
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4);
+}
+
+bool cpu_has_dot4_unmasked(enum isa level)
+{
+    const enum isa have = cpu_isa_unmasked();
+
+    if (level == ISA_AVX2)
+        return have >= ISA_AVX2 && has_avx_vnni();
+    return level == ISA_AVX512 && have >= ISA_AVX512 && __builtin_cpu_supports("avx512vnni");
 }
 
 void cpu_name(char *buf, size_t size)

@@ -10,7 +10,7 @@
  *
  * A lane of a vector holds PER_LANE numbers of k: one float, narrower numbers being widened; with
  * VEC_BF16, whose products are of bf16 alone, a pair; with VEC_INT8, whose products are of q8 with
- * q8, a pair, or with VEC_VNNI four, and after each block of 32 its scale and shift. */
+ * q8, a pair, or with VEC_DOT4 four, and after each block of 32 its scale and shift. */
 #include "lanes.h"
 #include "narrow.h"
 #include "tile.h"
@@ -25,7 +25,7 @@
  * writes all of c, so it is long: KC, half of L2, where B lies packed in memory. What is packed
  * here, KB x NB, is read again for each block of A; it may be as large as L2, because its slivers
  * are streams. */
-#if defined(VEC_VNNI)
+#if defined(VEC_DOT4)
 /* Sums of a block besides: MR*NV more of them. */
 enum { MR = 6, TILES = 24 };
 #elif defined(VEC_INT8)

@@ -4,12 +4,18 @@
 #include "gemm.inc.c"
 #include "simd.h"
 
-/* Products of rows of q8: by VNNI where this CPU has it. */
+/* Products of rows of q8: by the instruction that multiplies four int8, where this CPU has it. */
 #if defined(VEC_AVX512)
-#define INT8(name) (cpu_has_vnni() ? name##_int8_avx512_vnni : name##_int8_avx512)
+#define LEVEL ISA_AVX512
+#define DOT4(name) name##_avx512_vnni
+#elif defined(VEC_AVX2)
+#define LEVEL ISA_AVX2
+#define DOT4(name) name##_avx_vnni
 #else
-#define INT8(name) AT_ISA(name##_int8)
+#define LEVEL ISA_NEON
+#define DOT4(name) name##_neon_dot
 #endif
+#define INT8(name) (cpu_has_dot4(LEVEL) ? DOT4(name##_int8) : AT_ISA(name##_int8))
 
 void AT_ISA(gemm)(const struct gemm *g)
 {
@@ -50,11 +56,9 @@ void AT_ISA(gemm_pack)(float *dst, const struct gemm *like)
 
 const char *AT_ISA(int8_by)(void)
 {
-#if defined(VEC_AVX512)
-    return cpu_has_vnni() ? "vpdpbusd" : "vpmaddwd";
-#elif defined(VEC_AVX2)
-    return "vpmaddwd";
+#if defined(VEC_NEON)
+    return cpu_has_dot4(LEVEL) ? "sdot" : "smull";
 #else
-    return "smull";
+    return cpu_has_dot4(LEVEL) ? "vpdpbusd" : "vpmaddwd";
 #endif
 }

@@ -30,14 +30,14 @@ VEC_INLINE float round_block(vf to[BLOCK_VECTORS], const float *x, int n)
     return scale < FLT_MIN ? 0 : scale;
 }
 
-#if defined(VEC_VNNI)
+#if defined(VEC_DOT4)
 #include "gemm_int8_quads.inc.c"
 #else
 #include "gemm_int8_pairs.inc.c"
 #endif
 
 /* Rows [i, i+R) of a, columns [p, p+k), rounded: for each block the lanes of row after row, then
- * the scales of all rows, then with VEC_VNNI what their sums are less, else for shifts their scaled
+ * the scales of all rows, then with VEC_DOT4 what their sums are less, else for shifts their scaled
  * sums. */
 static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
 {
@@ -48,8 +48,8 @@ static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
             vf pairs[BLOCK_VECTORS];
             scale[r] = round_block(pairs, x, min_int(Q8_BLOCK, k - at));
             put_block(dst + r * BLOCK_LANES, pairs);
-#if defined(VEC_VNNI)
-            const int32_t less = -weight_zero(g->elem) * vsum_pairs(pairs[0]);
+#if defined(VEC_DOT4)
+            const int32_t less = -weight_zero(g->elem) * sum_of_block(pairs);
             memcpy(scale + R + r, &less, sizeof(less));
 #else
             scale[R + r] =

@@ -1,19 +1,32 @@
 /* SPDX-License-Identifier: MIT
  *
  * Operands of integer products as int8, four to a lane, in the order in which tile_quads.h reads
- * them. The instruction multiplies unsigned by signed numbers, so weights are stored plus what makes
- * them unsigned; what the sum of a block thus gets too much stands beside the scale of the row. */
+ * them. Weights are stored plus a zero: that of q8 makes them unsigned where the instruction
+ * multiplies unsigned by signed numbers, those of q4 and q4_1 are stored plus 8 as it is. What the
+ * sum of a block thus gets too much stands beside the scale of the row. */
 
-/* What makes a weight unsigned. */
-static int weight_zero(enum elem elem) { return elem == ELEM_Q8 ? 128 : Q4_ZERO; }
+static int weight_zero(enum elem elem) { return elem == ELEM_Q8 ? DOT4_ZERO : Q4_ZERO; }
 
 /* A rounded block of a row. */
-VEC_INLINE void put_block(float *to, const vf pairs[BLOCK_VECTORS])
+VEC_INLINE void put_block(void *to, const vf pairs[BLOCK_VECTORS])
 {
-    vst_int8((int8_t *)(void *)to, pairs[0]);
+    UNROLL
+    for (int h = 0; h < BLOCK_VECTORS; h++)
+        vst_int8((int8_t *)to + h * 2 * VL, pairs[h]);
 }
 
-/* A block as quads of unsigned weights, NR floats apart, then its scale and shift. */
+/* The sum of its numbers. */
+VEC_INLINE int32_t sum_of_block(const vf pairs[BLOCK_VECTORS])
+{
+    int32_t sum = 0;
+
+    UNROLL
+    for (int h = 0; h < BLOCK_VECTORS; h++)
+        sum += vsum_pairs(pairs[h]);
+    return sum;
+}
+
+/* A block as quads of weights, NR floats apart, then its scale and shift. */
 static void pack_block(float *to, enum elem elem, const void *row, int b)
 {
     struct q8_block block;
@@ -38,10 +51,11 @@ static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
 
 /* ---- few rows ----------------------------------------------------------------------------- */
 
-/* Two blocks of a rounded row, lane by lane: the numbers, what their sums are less, their scales. */
-enum { UNIT_BLOCKS = 2 };
+/* A vector of blocks of a rounded row, one or two, lane by lane: the numbers, what their sums are
+ * less, their scales. */
+enum { UNIT_BLOCKS = VL / BLOCK_LANES };
 struct few_unit {
-    _Alignas(64) int8_t q[PER_LANE * VL];
+    _Alignas(4 * VL) int8_t q[PER_LANE * VL];
     int32_t less[VL];
     float scale[VL];
 };
@@ -53,7 +67,7 @@ VEC_INLINE void put_unit(struct few_unit *to, const float *x, int left)
         vf pairs[BLOCK_VECTORS] = {v0()};
         const int n = clamp_int(left - h * Q8_BLOCK, 0, Q8_BLOCK);
         const float scale = n ? round_block(pairs, x + h * Q8_BLOCK, n) : 0;
-        vst_int8(to->q + h * Q8_BLOCK, pairs[0]);
+        put_block(to->q + h * Q8_BLOCK, pairs);
         for (int i = 0; i < BLOCK_LANES; i++)
             to->scale[h * BLOCK_LANES + i] = scale;
     }
@@ -69,19 +83,20 @@ static const struct few_unit *rounded_row(const struct gemm *g, int i)
     return (const struct few_unit *)(const void *)(g->a + i * g->lda);
 }
 
-/* Two blocks of a row of W and their scales; the last one twice, if it has no other. */
-struct two_blocks {
+/* As many blocks of a row of W and their scales; the last one twice, if it has no other. */
+struct unit_weights {
     vf quads, scales;
 };
-VEC_INLINE struct two_blocks weights_of(const struct q8_block *w, int u, int blocks)
+VEC_INLINE struct unit_weights weights_of(const struct q8_block *w, int u, int blocks)
 {
     const int b = u * UNIT_BLOCKS, then = min_int(b + 1, blocks - 1);
 
-    return (struct two_blocks){vquads8(w[b].q, w[then].q), v1_halves(&w[b].scale, &w[then].scale)};
+    return (struct unit_weights){vquads8(w[b].q, w[then].q),
+                                 v1_halves(&w[b].scale, &w[then].scale)};
 }
 
 /* acc + both scales times the sums of products. */
-VEC_INLINE vf add_blocks(vf acc, const struct few_unit *a, struct two_blocks w)
+VEC_INLINE vf add_blocks(vf acc, const struct few_unit *a, struct unit_weights w)
 {
     const vi sum = vdot4(vild(a->less), w.quads, vild(a->q));
 
@@ -96,22 +111,33 @@ VEC_INLINE void dot_q8_sums(int R, int C, vf acc[VL], const struct gemm *g, int 
     for (int u = 0; u * UNIT_BLOCKS < blocks; u++)
         UNROLL
     for (int c = 0; c < C; c++) {
-        const struct two_blocks w = weights_of(narrow_row(g, j + c * apart), u, blocks);
+        const struct unit_weights w = weights_of(narrow_row(g, j + c * apart), u, blocks);
         UNROLL
         for (int r = 0; r < R; r++)
             acc[r * DOT_COLS + c] = add_blocks(acc[r * DOT_COLS + c], rounded_row(g, i + r) + u, w);
     }
 }
 
+VEC_INLINE void stream_unit(int R, vf acc[STREAM_ROWS][CHAINS], int chain, const struct gemm *g,
+                            const void *row, int u)
+{
+    const struct unit_weights w = weights_of(row, u, blocks_of(g->k));
+
+    UNROLL
+    for (int r = 0; r < R; r++)
+        acc[r][chain] = add_blocks(acc[r][chain], rounded_row(g, r) + u, w);
+}
+
 VEC_INLINE void stream_q8_sums(int R, vf acc[STREAM_ROWS][CHAINS], const struct gemm *g, int j)
 {
     const void *const row = narrow_row(g, j);
-    const int blocks = blocks_of(g->k);
+    const int units = (blocks_of(g->k) + UNIT_BLOCKS - 1) / UNIT_BLOCKS;
+    int u = 0;
 
-    for (int u = 0; u * UNIT_BLOCKS < blocks; u++) {
-        const struct two_blocks w = weights_of(row, u, blocks);
+    for (; u + CHAINS <= units; u += CHAINS)
         UNROLL
-        for (int r = 0; r < R; r++)
-            acc[r][0] = add_blocks(acc[r][0], rounded_row(g, r) + u, w);
-    }
+    for (int c = 0; c < CHAINS; c++)
+        stream_unit(R, acc, c, g, row, u + c);
+    for (; u < units; u++)
+        stream_unit(R, acc, 0, g, row, u);
 }

@@ -12,11 +12,11 @@
 
 /* Numbers in a lane of an operand: one float, or with VEC_BF16 a pair of bf16, or with VEC_INT8 a
  * pair of int16, whose blocks of 32 are PER_BLOCK lanes: the pairs, the scale, then of q4_1 the
- * shift, of rows the scaled sum that it multiplies. With VEC_VNNI as well, four int8; rows have
+ * shift, of rows the scaled sum that it multiplies. With VEC_DOT4 as well, four int8; rows have
  * after the scale what unsigned weights add to the sums, 8 times the sum of q4 and q4_1. */
 #if defined(VEC_BF16)
 enum { PER_LANE = 2, PER_BLOCK = 1 };
-#elif defined(VEC_VNNI)
+#elif defined(VEC_DOT4)
 enum { PER_LANE = 4, BLOCK_LANES = Q8_BLOCK / PER_LANE, PER_BLOCK = BLOCK_LANES + 2 };
 #elif defined(VEC_INT8)
 enum { PER_LANE = 2, BLOCK_LANES = Q8_BLOCK / PER_LANE, PER_BLOCK = BLOCK_LANES + 2 };

@@ -49,9 +49,11 @@
 
 #if defined(__aarch64__)
 SIMD_FUNCTIONS(neon)
+INT8_FUNCTIONS(neon_dot)
 #else
 SIMD_FUNCTIONS(avx2)
 SIMD_FUNCTIONS(avx512)
+INT8_FUNCTIONS(avx_vnni)
 INT8_FUNCTIONS(avx512_vnni)
 
 extern const struct attn_impl attn_fused_avx512_bf16;

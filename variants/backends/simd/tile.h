@@ -59,12 +59,12 @@ VEC_INLINE void tile_shifts(int R, int C, vf acc[][TILE_COLS], const float *sum,
         acc[r][c] = vfma(v1(sum[r]), vld(shift + c * VL), acc[r][c]);
 }
 
-#if defined(VEC_VNNI)
-#include "tile_quads.h"
-#elif defined(VEC_INT8)
 /* The array lies in memory here, so that compilers leave registers to the sums of a block. */
 #define IN_MEMORY(array) __asm__ volatile("" : : "r"(array) : "memory")
 
+#if defined(VEC_DOT4)
+#include "tile_quads.h"
+#elif defined(VEC_INT8)
 /* acc[r][c] += scale of row r times scale of column c times the sum of their products, block by
  * block, and with `shifts` row r's scaled sum times column c's shift; n lanes of operands that
  * gemm_int8.inc.c packs, b in rows of b_step. */
@@ -151,7 +151,7 @@ VEC_INLINE void pack_along(float *dst, ptrdiff_t step, const float *src, ptrdiff
         vst(dst + p * step, vld_m(src + p * ld, m, v0()));
 }
 
-#if defined(VEC_BF16) || (defined(VEC_INT8) && !defined(VEC_VNNI))
+#if defined(VEC_BF16) || (defined(VEC_INT8) && !defined(VEC_DOT4))
 /* dst[p][i] = pair p of row i, from t[i], VL pairs of row i. Slack as above. */
 VEC_INLINE void pack_pairs(float *dst, ptrdiff_t step, vf t[VL], int pairs)
 {

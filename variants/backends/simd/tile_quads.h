@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The register tile of integer products by instructions that multiply four int8 a lane and add the
- * products (VNNI), of operands as gemm_int8_quads.inc.c packs them. Included by tile.h. */
+ * products (vpdpbusd, sdot), of operands as gemm_int8_quads.inc.c packs them. Included by tile.h. */
 #ifndef TILE_QUADS_H
 #define TILE_QUADS_H
 
@@ -32,6 +32,8 @@ VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const floa
                     sum[r][c] = vdot4(sum[r][c], col[c], x);
             }
         }
+        if (VEC_REGISTERS == 16)
+            IN_MEMORY(acc);
         UNROLL
         for (int r = 0; r < R; r++)
             UNROLL

@@ -226,6 +226,35 @@ VEC_INLINE vf vdot_block(vb a, vb b)
     return _mm256_cvtepi32_ps(_mm256_madd_epi16(twos, _mm256_set1_epi16(1)));
 }
 
+#if defined(VEC_DOT4)
+/* Sums of four products, of unsigned with signed int8; what makes a weight of q8 unsigned. */
+enum { DOT4_ZERO = 128 };
+VEC_INLINE vi vi1(const float *p) { return _mm256_castps_si256(_mm256_set1_ps(*p)); }
+VEC_INLINE vi vdot4(vi acc, vf a, vi b)
+{
+    return _mm256_dpbusd_avx_epi32(acc, _mm256_castps_si256(a), b);
+}
+/* A block of 32 numbers plus DOT4_ZERO, and its scale. Wider vectors hold `then` as well. */
+VEC_INLINE vf vquads8(const int8_t *p, const int8_t *then)
+{
+    (void)then;
+    return _mm256_castsi256_ps(_mm256_xor_si256(vild(p), _mm256_set1_epi8(-128)));
+}
+VEC_INLINE vf v1_halves(const float *p, const float *then)
+{
+    (void)then;
+    return v1(*p);
+}
+/* The sum of all numbers of pairs. */
+VEC_INLINE int32_t vsum_pairs(vf pairs)
+{
+    const __m256i twos = _mm256_madd_epi16(_mm256_castps_si256(pairs), _mm256_set1_epi16(1));
+    __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(twos), _mm256_extracti128_si256(twos, 1));
+
+    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
+    return _mm_cvtsi128_si32(sum) + _mm_extract_epi32(sum, 1);
+}
+#endif
 /* The numbers of two blocks of q4 or q4_1 that follow each other, 16 bytes of each, as they are
  * stored. */
 VEC_INLINE vb vld_nibbles(enum elem elem, const void *w)
@@ -253,10 +282,14 @@ VEC_INLINE vi vdot_nibbles(vi acc, vb both, const int8_t lower[4 * VL], const in
 {
     const __m256i fifteen = _mm256_set1_epi8(15), lo = _mm256_and_si256(both, fifteen);
     const __m256i hi = _mm256_and_si256(_mm256_srli_epi16(both, 4), fifteen);
+#if defined(VEC_DOT4)
+    return _mm256_dpbusd_avx_epi32(_mm256_dpbusd_avx_epi32(acc, lo, vild(lower)), hi, vild(upper));
+#else
     const __m256i sums = _mm256_add_epi16(_mm256_maddubs_epi16(lo, vild(lower)),
                                           _mm256_maddubs_epi16(hi, vild(upper)));
 
     return _mm256_add_epi32(acc, _mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
+#endif
 }
 #endif
 

@@ -230,14 +230,15 @@ VEC_INLINE vb vld_block4(const uint8_t *q)
 
     return _mm512_cvtepi8_epi16(_mm256_sub_epi8(all, _mm256_set1_epi8(8)));
 }
-#if defined(VEC_VNNI)
-/* Sums of four products, of unsigned with signed int8. */
+#if defined(VEC_DOT4)
+/* As in vec_avx2.h. */
+enum { DOT4_ZERO = 128 };
 VEC_INLINE vi vi1(const float *p) { return _mm512_castps_si512(_mm512_set1_ps(*p)); }
 VEC_INLINE vi vdot4(vi acc, vf a, vi b)
 {
     return _mm512_dpbusd_epi32(acc, _mm512_castps_si512(a), b);
 }
-/* Two blocks of 32 numbers, plus 128: unsigned. */
+/* Two blocks of 32 numbers plus DOT4_ZERO. */
 VEC_INLINE vf vquads8(const int8_t *p, const int8_t *then)
 {
     const __m512i first = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)p));
@@ -245,12 +246,11 @@ VEC_INLINE vf vquads8(const int8_t *p, const int8_t *then)
 
     return _mm512_castsi512_ps(_mm512_xor_si512(both, _mm512_set1_epi8(-128)));
 }
-/* Two numbers, each in half of the lanes. */
+/* Their scales, each in half of the lanes. */
 VEC_INLINE vf v1_halves(const float *p, const float *then)
 {
     return _mm512_mask_broadcastss_ps(_mm512_set1_ps(*p), 0xff00, _mm_load_ss(then));
 }
-/* The sum of all numbers of pairs. */
 VEC_INLINE int32_t vsum_pairs(vf pairs)
 {
     return _mm512_reduce_add_epi32(
@@ -294,7 +294,7 @@ VEC_INLINE vi vdot_nibbles(vi acc, vb both, const int8_t lower[4 * VL], const in
     const __m512i fifteen = _mm512_set1_epi8(15), lo = _mm512_and_si512(both, fifteen);
     const __m512i hi = _mm512_and_si512(_mm512_srli_epi16(both, 4), fifteen);
 
-#if defined(VEC_VNNI)
+#if defined(VEC_DOT4)
     return _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(acc, lo, vild(lower)), hi, vild(upper));
 #else
     const __m512i sums = _mm512_add_epi16(_mm512_maddubs_epi16(lo, vild(lower)),

@@ -280,6 +280,40 @@ VEC_INLINE float32x4_t dot16(int8x16_t a, int8x16_t b)
 }
 VEC_INLINE vf vdot_block(vb a, vb b) { return (vf){dot16(a.lo, b.lo), dot16(a.hi, b.hi)}; }
 
+#if defined(VEC_DOT4)
+/* As in vec_avx2.h, of signed int8 both. */
+enum { DOT4_ZERO = 0 };
+VEC_INLINE vi vi1(const float *p)
+{
+    const int32x4_t all = vreinterpretq_s32_f32(vld1q_dup_f32(p));
+
+    return (vi){all, all};
+}
+VEC_INLINE int32x4_t dot4(int32x4_t acc, float32x4_t a, int32x4_t b)
+{
+    return vdotq_s32(acc, vreinterpretq_s8_f32(a), vreinterpretq_s8_s32(b));
+}
+VEC_INLINE vi vdot4(vi acc, vf a, vi b)
+{
+    return (vi){dot4(acc.lo, a.lo, b.lo), dot4(acc.hi, a.hi, b.hi)};
+}
+VEC_INLINE vf vquads8(const int8_t *p, const int8_t *then)
+{
+    (void)then;
+    return (vf){vreinterpretq_f32_s8(vld1q_s8(p)), vreinterpretq_f32_s8(vld1q_s8(p + 16))};
+}
+VEC_INLINE vf v1_halves(const float *p, const float *then)
+{
+    (void)then;
+    return v1(*p);
+}
+VEC_INLINE int32_t vsum_pairs(vf pairs)
+{
+    return vaddlvq_s16(vreinterpretq_s16_f32(pairs.lo)) +
+           vaddlvq_s16(vreinterpretq_s16_f32(pairs.hi));
+}
+#endif
+
 /* As in vec_avx2.h. */
 VEC_INLINE vb vld_nibbles(enum elem elem, const void *w)
 {
@@ -299,11 +333,15 @@ VEC_INLINE int32x4_t dot_nibbles16(int32x4_t acc, int8x16_t both, const int8_t *
 {
     const int8x16_t lo = vandq_s8(both, vdupq_n_s8(15)), x = vld1q_s8(lower), y = vld1q_s8(upper);
     const int8x16_t hi = vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s8(both), 4));
+#if defined(VEC_DOT4)
+    return vdotq_s32(vdotq_s32(acc, lo, x), hi, y);
+#else
     const int16x8_t first =
         vmlal_s8(vmull_s8(vget_low_s8(lo), vget_low_s8(x)), vget_low_s8(hi), vget_low_s8(y));
     const int16x8_t then = vmlal_high_s8(vmull_high_s8(lo, x), hi, y);
 
     return vpadalq_s16(acc, vaddq_s16(first, then));
+#endif
 }
 VEC_INLINE vi vdot_nibbles(vi acc, vb both, const int8_t lower[4 * VL], const int8_t upper[4 * VL])
 {

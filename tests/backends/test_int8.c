@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Products of rows of q8 by every kernel for them: every sum within its bound of the reference, of
+ * shapes around blocks, tiles, few rows and steps of k, packed and in place. */
+#include "harness/check/op_bounds.h"
+#include "tests/support/open_engine.h"
+#include "variants/backends/simd/simd.h"
+#include "variants/base/cpu.h"
+#include "variants/base/rng.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <stdlib.h>
+
+#if !defined(__aarch64__)
+#include "tests/support/emulate_dot4_x86.h"
+#endif
+
+struct sizes {
+    int m, n, k;
+};
+
+struct kernels {
+    const char *name;
+    enum isa level;
+    bool dot4;
+    void (*gemm)(const struct gemm *);
+    size_t (*packed_floats)(const struct gemm *);
+    void (*pack)(float *, const struct gemm *);
+};
+
+#define KERNELS(isa, at, has_dot4)                                                                 \
+    {                                                                                              \
+        .name = #isa, .level = at, .dot4 = has_dot4, .gemm = gemm_int8_##isa,                      \
+        .packed_floats = gemm_packed_floats_int8_##isa, .pack = gemm_pack_int8_##isa               \
+    }
+
+static const struct kernels kernels[] = {
+#if defined(__aarch64__)
+    KERNELS(neon, ISA_NEON, false),
+    KERNELS(neon_dot, ISA_NEON, true),
+#else
+    KERNELS(avx2, ISA_AVX2, false),
+    KERNELS(avx_vnni, ISA_AVX2, true),
+    KERNELS(avx512, ISA_AVX512, false),
+    KERNELS(avx512_vnni, ISA_AVX512, true),
+#endif
+};
+
+/* Multiply-adds up to which an emulated instruction, of microseconds, takes little time. */
+enum { EMULATED_MOST = 1 << 20 };
+
+/* Does this machine run them, or emulate what it lacks? */
+static bool can_run(const struct kernels *k, const struct sizes *s)
+{
+    if (cpu_isa_unmasked() < k->level)
+        return false;
+    if (!k->dot4 || cpu_has_dot4_unmasked(k->level))
+        return true;
+#if !defined(__aarch64__)
+    if (k->level == ISA_AVX2 && s->m * s->n * s->k <= EMULATED_MOST) {
+        emulate_avx_vnni();
+        return true;
+    }
+#endif
+    return false;
+}
+
+ParameterizedTestParameters(int8, sums)
+{
+    static struct sizes shapes[] = {
+        {1, 1, 1},     {1, 5, 33},     {2, 3, 64},   {3, 70, 96},    {5, 33, 31},
+        {8, 17, 1056}, {9, 31, 32},    {7, 64, 65},  {13, 34, 4000}, {6, 1, 3300},
+        {149, 65, 97}, {150, 600, 32}, {4, 7, 9000},
+    };
+
+    return cr_make_param_array(struct sizes, shapes, ARRAY_LEN(shapes));
+}
+
+static void expect_sums(const struct kernels *k, const struct engine *ref, struct gemm p,
+                        bool packs, const float *old)
+{
+    const size_t size = (size_t)p.m * (size_t)p.n, floats = packs ? k->packed_floats(&p) : 0;
+    float *const c = malloc(sizeof(*c) * size), *const want = malloc(sizeof(*want) * size);
+    float *const packed = floats ? malloc(sizeof(*packed) * floats) : NULL;
+
+    memcpy(c, old, sizeof(*c) * size);
+    memcpy(want, old, sizeof(*want) * size);
+    p.c = want;
+    ref->ops.gemm(&p);
+    if (packed)
+        k->pack(packed, &p);
+    p.b_packed = packed;
+    p.c = c;
+    k->gemm(&p);
+    for (int i = 0; i < p.m; i++)
+        for (int j = 0; j < p.n; j++) {
+            const int at = i * p.n + j;
+            const double bound = product_bound(&p, p.beta != 0 ? (double)old[at] : 0, i, j);
+            cr_assert(fabs((double)c[at] - (double)want[at]) <= bound,
+                      "%s %s, %d x %d x %d, packed %d: %a at %d,%d, not %a", elem_name[p.elem],
+                      k->name, p.m, p.n, p.k, packed != NULL, (double)c[at], i, j,
+                      (double)want[at]);
+        }
+    free(packed);
+    free(want);
+    free(c);
+}
+
+static void narrow_weights(enum elem elem, char *to, const float *b, const struct sizes *s)
+{
+    for (int j = 0; j < s->n; j++)
+        elem_narrow(elem, to + (size_t)j * elem_row_bytes(elem, s->k), b + (size_t)j * (size_t)s->k,
+                    s->k);
+}
+
+ParameterizedTest(struct sizes *s, int8, sums, .timeout = 240)
+{
+    const size_t m = (size_t)s->m, n = (size_t)s->n, k = (size_t)s->k;
+    float *const a = malloc(sizeof(*a) * m * k), *const b = malloc(sizeof(*b) * n * k);
+    float *const old = malloc(sizeof(*old) * m * n);
+    char *const w = malloc(n * elem_row_bytes(ELEM_F32, s->k + Q8_BLOCK));
+    const struct engine ref = open_engine("ref", 1);
+
+    rng_normal(a, m * k, 1, rng_stream("a"), 0, 1);
+    rng_normal(b, n * k, 1, rng_stream("b"), 0, 1);
+    rng_normal(old, m * n, 1, rng_stream("old"), 0, 1);
+    for (size_t i = 0; i < ARRAY_LEN(kernels); i++)
+        for (enum elem elem = ELEM_Q8; elem < ELEM_COUNT && can_run(&kernels[i], s); elem++) {
+            narrow_weights(elem, w, b, s);
+            for (int packs = 0; packs < 2; packs++)
+                expect_sums(&kernels[i], &ref,
+                            (struct gemm){.tb = true,
+                                          .m = s->m,
+                                          .n = s->n,
+                                          .k = s->k,
+                                          .alpha = 0.5f,
+                                          .beta = packs ? 0 : -0.75f,
+                                          .a = a,
+                                          .lda = s->k,
+                                          .ldb = s->k,
+                                          .elem = elem,
+                                          .b_narrow = w,
+                                          .quantises = true,
+                                          .ldc = s->n,
+                                          .threads = 1 + (s->m + s->n) % 2},
+                            packs, old);
+        }
+    free(w);
+    free(old);
+    free(b);
+    free(a);
+}
+
+/* The row tells what ran. A mask of the level hides what multiplies four. */
+static void expect_instruction(const char *backend, enum isa level, const char *four,
+                               const char *two)
+{
+    if (cpu_isa_unmasked() < level)
+        return;
+    cpu_limit(ISA_COUNT - 1);
+    const struct engine g = open_engine(backend, 1);
+    cr_expect_str_eq(g.int8_by(), cpu_has_dot4_unmasked(level) ? four : two);
+    cpu_limit(level);
+    if (level < ISA_COUNT - 1)
+        cr_expect_str_eq(g.int8_by(), two);
+}
+
+Test(int8, instructions_are_named)
+{
+#if defined(__aarch64__)
+    expect_instruction("neon", ISA_NEON, "sdot", "smull");
+#else
+    expect_instruction("avx2", ISA_AVX2, "vpdpbusd", "vpmaddwd");
+    expect_instruction("avx512", ISA_AVX512, "vpdpbusd", "vpmaddwd");
+#endif
+}
