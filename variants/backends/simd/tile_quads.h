@@ -5,6 +5,14 @@
 #ifndef TILE_QUADS_H
 #define TILE_QUADS_H
 
+/* Scaled sums of R rows from their scales and what `less` has of their sums: 8 times, negative. */
+VEC_INLINE void scaled_sums(float sums[VL], const float *scale, const float *less)
+{
+    const vf sum = vmul(vfloats(vild((const int32_t *)(const void *)less)), v1(-1.0f / Q4_ZERO));
+
+    vst(sums, vmul(vld(scale), sum));
+}
+
 /* acc[r][c] += scale of row r times scale of column c times the sum of their products, block by
  * block, and with `shifts` row r's scaled sum times column c's shift; n lanes. */
 VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const float *a,
@@ -41,13 +49,8 @@ VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const floa
             acc[r][c] = vfma(vmul(v1(scale[r]), vld(b + BLOCK_LANES * b_step + c * VL)),
                              vfloats(sum[r][c]), acc[r][c]);
         if (shifts) {
-            float sums[VEC_REGISTERS / 2];
-            for (int r = 0; r < R; r++) {
-                int32_t less; /* of unsigned weights: that many times the sum */
-                memcpy(&less, scale + R + r, sizeof(less));
-                const int32_t sum_of_row = less / -Q4_ZERO; /* without a rest */
-                sums[r] = scale[r] * (float)sum_of_row;
-            }
+            float sums[VL];
+            scaled_sums(sums, scale, scale + R);
             tile_shifts(R, C, acc, sums, b + (BLOCK_LANES + 1) * b_step);
         }
         a += R * PER_BLOCK;
