@@ -133,8 +133,9 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         "Prints the prompt and what the model adds. --temperature 0 takes the likeliest token each "
         "time; above it tokens are drawn, the same ones for a seed. Models with caches or states "
         "read each token once, others run their window again. A text ends "
-        "at --new-tokens, or where the model chooses a token that ends one. A checkpoint that has learnt a task plays the episode of number --seed, "
-        "a line for each step: what it sees, what it does, what that pays.",
+        "at --new-tokens, or where the model chooses a token that ends one. Each list takes one "
+        "value. A checkpoint that has learnt a task plays the episode of number --seed, a line "
+        "for each step: what it sees, what it does, what that pays.",
         {{"bench generate --ckpt xl.safetensors --prompt Once", "the likeliest continuation"},
          {"bench generate --ckpt SmolLM2-135M --prompt Once --temperature 1 --seed 7",
           "a drawn one, of a published model"},
