@@ -8,17 +8,18 @@
 
 #include "sublayer.h"
 
+/* How sub-layers see the model that are not as it says: the mixers and the attention of a stack,
+ * attention with trained masks, with more heads, and of a part of the channels, feed-forward
+ * networks of layers without experts. */
+enum model_view { VIEW_MIXERS, VIEW_ATTENTION, VIEW_MASKS, VIEW_MANY, VIEW_PART, VIEW_DENSE, VIEW_COUNT };
+
 struct sublayers {
     int n;
-    struct config *of_dense;  /* of layers without experts: their feed-forward networks'; or NULL */
-    struct config *of_layers; /* [2] of a stack: its mixers' and its attention's; else NULL */
-    struct config *of_masks;  /* as attention with trained masks sees the model; NULL = none */
-    struct config *of_many;   /* as attention with more heads sees it; NULL = none */
-    struct config *narrow;    /* the model as attention of a part of the channels sees it; NULL */
-    int once;                 /* sub-layers until weights repeat */
-    struct sublayer *at;      /* [n] */
-    struct work *work;        /* [n] */
-    int at_model;             /* first of the parameters that all layers share */
+    struct config *view; /* [VIEW_COUNT], those that the model has */
+    int once;            /* sub-layers until weights repeat */
+    struct sublayer *at; /* [n] */
+    struct work *work;   /* [n] */
+    int at_model;        /* first of the parameters that all layers share */
     enum mem_kind mem;
     struct extent max;
     float *mid;            /* [B,L,D] second stream, if a gate cannot write over its x; else NULL */

@@ -129,12 +129,14 @@ static const struct config *layer_config(const struct sublayers *s, const struct
                                          int layer, char letter)
 {
     if (letter == SUB_MASKED)
-        return s->of_masks;
+        return &s->view[VIEW_MASKS];
     if (letter == SUB_MANY)
-        return s->of_many;
+        return &s->view[VIEW_MANY];
     if (letter_find(letter)->kind == &sublayer_ffn && dense_layers_has(c, layer))
-        return s->of_dense;
-    return s->of_layers ? &s->of_layers[config_attends(c, layer)] : c;
+        return &s->view[VIEW_DENSE];
+    if (c->stack.n)
+        return &s->view[config_attends(c, layer) ? VIEW_ATTENTION : VIEW_MIXERS];
+    return c;
 }
 
 static void begin(struct sublayers *s, int i, int layer, const struct config *model, char letter)
@@ -159,7 +161,7 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
         .asks = !c->pos->no_content && lazy == 0,
         .bare_o = around_unprojects(c),
         .lazy = lazy,
-        .narrow = s->narrow,
+        .narrow = c->lsra.split ? &s->view[VIEW_PART] : NULL,
         .reading = {.S = c->slots.n, .self = letter == SUB_READ_BOTH},
         .build = build_of(c, what),
         .level = letter == SUB_UNPOOLED ? 0 : (i ? s->at[i - 1].level : 0) + pools,
@@ -284,28 +286,24 @@ static enum status make_room(struct sublayers *s, const struct config *c, int n,
     s->n = n;
     s->at = calloc((size_t)max_int(n, 1), sizeof(*s->at));
     s->work = calloc((size_t)max_int(n, 1), sizeof(*s->work));
-    s->of_layers = c->stack.n ? calloc(2, sizeof(*s->of_layers)) : NULL;
-    for (int attends = 0; s->of_layers && attends < 2; attends++)
-        s->of_layers[attends] = config_of_layers(c, attends);
-    const bool masks = strchr(c->subs, SUB_MASKED), many = strchr(c->subs, SUB_MANY);
-    const bool narrow = c->lsra.split, dense = dense_layers_any(c);
-    s->of_dense = dense ? calloc(1, sizeof(*s->of_dense)) : NULL;
-    if (s->of_dense)
-        *s->of_dense = config_of_dense(c);
-    s->of_masks = masks ? calloc(1, sizeof(*s->of_masks)) : NULL;
-    if (s->of_masks)
-        *s->of_masks = config_of_masks(c);
-    s->of_many = many ? calloc(1, sizeof(*s->of_many)) : NULL;
-    if (s->of_many)
-        *s->of_many = config_of_many(c);
-    s->narrow = narrow ? calloc(1, sizeof(*s->narrow)) : NULL;
-    if (s->narrow)
-        *s->narrow = lsra_attention(c);
-    if (s->at && s->work && (s->of_layers || !c->stack.n) && (s->of_masks || !masks) &&
-        (s->of_many || !many) && (s->narrow || !narrow) && (s->of_dense || !dense))
-        return OK;
-    sublayers_free(s);
-    return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
+    s->view = calloc(VIEW_COUNT, sizeof(*s->view));
+    if (!s->at || !s->work || !s->view) {
+        sublayers_free(s);
+        return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
+    }
+    if (c->stack.n) {
+        s->view[VIEW_MIXERS] = config_of_layers(c, false);
+        s->view[VIEW_ATTENTION] = config_of_layers(c, true);
+    }
+    if (strchr(c->subs, SUB_MASKED))
+        s->view[VIEW_MASKS] = config_of_masks(c);
+    if (strchr(c->subs, SUB_MANY))
+        s->view[VIEW_MANY] = config_of_many(c);
+    if (c->lsra.split)
+        s->view[VIEW_PART] = lsra_attention(c);
+    if (dense_layers_any(c))
+        s->view[VIEW_DENSE] = config_of_dense(c);
+    return OK;
 }
 
 /* Further runs of the layers: sub-layers with their own place in the list and the same
@@ -440,10 +438,6 @@ void sublayers_free(struct sublayers *s)
 {
     free(s->at);
     free(s->work);
-    free(s->of_dense);
-    free(s->of_layers);
-    free(s->of_masks);
-    free(s->of_many);
-    free(s->narrow);
+    free(s->view);
     *s = (struct sublayers){0};
 }
