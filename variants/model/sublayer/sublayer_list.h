@@ -11,11 +11,19 @@
 /* How sub-layers see the model that are not as it says: the mixers and the attention of a stack,
  * attention with trained masks, with more heads, and of a part of the channels, feed-forward
  * networks of layers without experts. */
-enum model_view { VIEW_MIXERS, VIEW_ATTENTION, VIEW_MASKS, VIEW_MANY, VIEW_PART, VIEW_DENSE, VIEW_COUNT };
+enum model_view {
+    VIEW_MIXERS,
+    VIEW_ATTENTION,
+    VIEW_MASKS,
+    VIEW_MANY,
+    VIEW_PART,
+    VIEW_DENSE,
+    VIEW_COUNT
+};
 
 struct sublayers {
     int n;
-    struct config *view; /* [VIEW_COUNT], those that the model has */
+    struct config *view; /* [VIEW_COUNT], c itself where it has none */
     int once;            /* sub-layers until weights repeat */
     struct sublayer *at; /* [n] */
     struct work *work;   /* [n] */

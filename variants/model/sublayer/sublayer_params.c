@@ -291,6 +291,8 @@ static enum status make_room(struct sublayers *s, const struct config *c, int n,
         sublayers_free(s);
         return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
     }
+    for (int v = 0; v < VIEW_COUNT; v++)
+        s->view[v] = *c;
     if (c->stack.n) {
         s->view[VIEW_MIXERS] = config_of_layers(c, false);
         s->view[VIEW_ATTENTION] = config_of_layers(c, true);
