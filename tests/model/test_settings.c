@@ -54,6 +54,8 @@ Test(settings, every_setting_changes_a_variant_and_reads_its_own_text)
         for (int i = 0; variants[i / KINDS]; i++) {
             const int v = i / KINDS;
             struct config c = model_of(variants[v], i % KINDS), again = c;
+            if (i % KINDS == STRETCHED && c.pos != &pos_rope)
+                continue; /* as without stretching */
             char line[SETTING_LINE], text[SETTINGS_TEXT], back[SETTINGS_TEXT];
             settings_print(back, &c, false, false);
             other_value(line, s, &c);

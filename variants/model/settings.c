@@ -174,20 +174,27 @@ static void swap(char *value, char from, char to)
 /* "NAME=VALUE" as it stands in a text. */
 struct assignment {
     const struct choice *row;
-    char value[64];
+    char name[24], value[64];
 };
 
-/* Read one at `at`. Returns its length, 0 where it is none. */
-static int read_one(const char *at, struct assignment *to)
+/* Read one at `at`, whatever its name. Returns its length, 0 where it is none. */
+static int read_words(const char *at, struct assignment *to)
 {
-    char name[24] = "";
     int end = 0;
 
-    if (sscanf(at, "%23[a-z0-9_]=%63[^,]%n", name, to->value, &end) != 2 ||
+    if (sscanf(at, "%23[a-z0-9_]=%63[^,]%n", to->name, to->value, &end) != 2 ||
         (at[end] && at[end] != ','))
         return 0;
     swap(to->value, ':', ',');
-    to->row = find(name);
+    return end;
+}
+
+/* The same of a setting. */
+static int read_one(const char *at, struct assignment *to)
+{
+    const int end = read_words(at, to);
+
+    to->row = end ? find(to->name) : NULL;
     return to->row ? end : 0;
 }
 
@@ -234,15 +241,16 @@ static enum status check_text(const char *text, struct err *e)
     return st;
 }
 
-/* The last value that the text gives it; false where it gives none. */
+/* The last value that the text, which has been checked, gives it; false where it gives none. Only its own
+ * name is looked up among all. */
 static bool value_in(const char *text, const struct choice *wanted, struct assignment *to)
 {
     bool found = false;
 
     for (const char *at = text; *text; at++) {
         struct assignment a = {0};
-        at += read_one(at, &a);
-        if (a.row == wanted) {
+        at += read_words(at, &a);
+        if (strcmp(a.name, wanted->name) == 0 && find(a.name) == wanted) {
             *to = a;
             found = true;
         }
@@ -273,7 +281,7 @@ enum status settings_parse(struct config *c, const char *text, bool core, struct
 
     for (struct settings all = {0}; st == OK && (row = setting_next(&all));) {
         struct assignment a;
-        if (applies(row, c, core) && value_in(text, row, &a))
+        if (value_in(text, row, &a) && applies(row, c, core))
             st = set(c, row, a.value, e);
     }
     return st;
@@ -299,7 +307,7 @@ static struct config without_settings(const struct config *c)
     config_numbers_reset(&plain);
     for (struct settings all = {0}; (row = setting_next(&all));) {
         char text[CHOICE_TEXT];
-        if (base_of(row, c) != c)
+        if (!is_model_key(row))
             continue;
         choice_print(text, row, &own);
         CHECK(choice_parse(row, &plain, text, NULL) == OK);
@@ -317,10 +325,14 @@ void settings_print(char text[SETTINGS_TEXT], const struct config *c, bool chang
     *text = '\0';
     for (struct settings all = {0}; (row = setting_next(&all));) {
         char value[CHOICE_TEXT];
-        if (!applies(row, c, core) || ((changed || row->if_changed) &&
-                                       choice_equal(row, base_of(row, c), base_of(row, &plain))))
+        const char *const base = base_of(row, c);
+        if (!base || !choice_applies(row, c, core ? SCOPE_CORE : SCOPE_MODEL))
             continue;
-        choice_print(value, row, base_of(row, c));
+        /* the same place of a model with the same parts */
+        if ((changed || row->if_changed) &&
+            choice_equal(row, base, (const char *)&plain + (base - (const char *)c)))
+            continue;
+        choice_print(value, row, base);
         swap(value, ',', ':');
         n += (size_t)snprintf(text + n, SETTINGS_TEXT - n, "%s%s=%s", n ? "," : "", row->name,
                               value);
