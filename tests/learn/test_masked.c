@@ -113,6 +113,7 @@ Test(masked, every_variant_that_sees_both_learns)
         parse(&o, v, "");
         cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s: %s", v->name, e.msg);
         const double first = run(&t, 10), last = (run(&t, 40), run(&t, 10));
+        t.valid.n = 400;
         const struct validation valid = trainer_validate(&t);
         cr_expect(last < first, "%s: %g nats, then %g", v->name, first, last);
         cr_expect(isfinite(valid.nll) && isnan(valid.floor), "%s: %g", v->name, valid.nll);
