@@ -22,7 +22,8 @@ struct mean {
 };
 
 struct head {
-    int call, of_call; /* which attention, and which head of it */
+    struct attn_place at; /* of its attention's first call */
+    int attention, of;    /* its number, and which head of it */
     struct mean visible, entropy, keys90, rank90, values90, apart_heads, apart_before;
 };
 
@@ -99,17 +100,32 @@ static double heads_apart(const double *p, const double *q, int L, int keys)
     return m.sum / m.n;
 }
 
-static void add_apart(struct heads *s, struct head *to, int h, int H, int L, int keys)
+/* Was the last call of the sub-layer before it that is of its kind, or of the softmax before it in the
+ * same one, with the same queries and as many keys? */
+static bool follows(const struct heads *s, const struct attn_place *at, int L, int keys)
 {
-    const ptrdiff_t size = (ptrdiff_t)L * keys;
-    const double *const mine = s->now + h * size;
+    const struct attn_place *const last = &s->last;
+    const bool above = last->nth + 1 == at->nth, beside = last->weights == at->weights &&
+                                                          last->nth == at->nth &&
+                                                          last->part + 1 == at->part;
+
+    return last->kind == at->kind && (above || beside) && last->first == at->first && s->L == L &&
+           s->keys == keys;
+}
+
+/* Of queries from `skip` on. */
+static void add_apart(const struct heads *s, struct head *to, const struct attn_place *at, int H,
+                      int L, int keys, int skip)
+{
+    const ptrdiff_t size = (ptrdiff_t)L * keys, seen = (ptrdiff_t)skip * keys;
+    const double *const now = s->now + seen, *const mine = now + to->of * size;
     double least = NAN;
 
     for (int other = 0; other < H; other++)
-        if (other != h)
-            add(&to->apart_heads, heads_apart(mine, s->now + other * size, L, keys));
-    for (int other = 0; s->L == L && s->keys == keys && other < s->H; other++)
-        least = fmin(least, heads_apart(mine, s->before + other * size, L, keys));
+        if (other != to->of)
+            add(&to->apart_heads, heads_apart(mine, now + other * size, L - skip, keys));
+    for (int other = 0; follows(s, at, L, keys) && other < s->H; other++)
+        least = fmin(least, heads_apart(mine, s->before + seen + other * size, L - skip, keys));
     if (!isnan(least))
         add(&to->apart_before, least);
 }
@@ -130,7 +146,7 @@ static void add_queries(struct head *to, const double *p, int L, int keys, doubl
 }
 
 /* The rank of the values of all heads; -1 without memory, 0 where they are not floats. */
-static int rank_of_values(const struct attn *a, int b)
+static int rank_of_values(const struct attn *a)
 {
     const int K = attn_keys(a), width = a->Hkv * attn_dv(a);
 
@@ -139,52 +155,74 @@ static int rank_of_values(const struct attn *a, int b)
     double *const v = malloc(sizeof(*v) * (size_t)K * (size_t)width);
     for (int j = 0; v && j < K; j++)
         for (int i = 0; i < width; i++)
-            v[(ptrdiff_t)j * width + i] = (double)a->v[b * a->v_at.batch + j * a->v_at.row + i];
+            v[(ptrdiff_t)j * width + i] = (double)a->v[j * a->v_at.row + i];
     const int rank = v ? energy_rank(v, K, width, width, SHARE) : -1;
     free(v);
     return rank;
 }
 
-/* Room for one more matrix, and for the heads of this call. */
-static enum status make_room(struct heads *s, const struct attn *a, int keys, struct err *e)
+/* The first head of the attention, which its first call adds. */
+static enum status heads_of(struct heads *s, const struct attn_place *at, int H, size_t *first,
+                            struct err *e)
 {
-    const size_t size = sizeof(double) * (size_t)a->H * (size_t)a->L * (size_t)keys;
-    double *const now = realloc(s->now, size + sizeof(double) * (size_t)keys); /* a row to sort */
+    const int attention = s->n > 0 ? s->head[s->n - 1].attention + 1 : 0;
 
-    if (!now)
-        return fail(e, E_NOMEM, "no memory for %zu bytes of probabilities", size);
-    s->now = now;
-    while (s->n < s->at + (size_t)a->H) {
+    for (size_t i = 0; i < s->n; i++) {
+        const struct attn_place *const it = &s->head[i].at;
+        if (it->weights == at->weights && it->nth == at->nth && it->part == at->part) {
+            *first = i;
+            return OK;
+        }
+    }
+    *first = s->n;
+    for (int h = 0; h < H; h++) {
         const enum status st = GROW(s->head, s->n, e);
         if (st != OK)
             return st;
-        s->head[s->n] = (struct head){.call = s->calls, .of_call = (int)(s->n - s->at)};
-        s->n++;
+        s->head[s->n++] = (struct head){.at = *at, .attention = attention, .of = h};
     }
     return OK;
 }
 
-static void see(void *arg, const struct attn *a, int b, const double *p)
+/* Room for one more matrix, and for what computes it or sorts a row. */
+static enum status make_room(struct heads *s, size_t matrix, size_t work, struct err *e)
+{
+    const size_t size = sizeof(double) * (matrix + work);
+    double *const now = realloc(s->now, size);
+
+    if (!now)
+        return fail(e, E_NOMEM, "no memory for %zu bytes of probabilities", size);
+    s->now = now;
+    return OK;
+}
+
+static void see(void *arg, const struct engine *g, const struct attn_place *at,
+                const struct attn *a)
 {
     struct heads *const s = arg;
     const int H = a->H, L = a->L, keys = attn_keys(a) + a->sinks;
-    const size_t size = (size_t)L * (size_t)keys;
+    const size_t size = (size_t)L * (size_t)keys, all = (size_t)H * size;
+    const size_t work = attn_probabilities_work(a);
+    const int skip = clamp_int(s->from / at->tokens - at->first, 0, L);
+    size_t first;
     struct err e;
 
-    if (b != 0 || !s->watching || s->st != OK || (s->st = make_room(s, a, keys, &e)) != OK)
+    if (!s->watching || s->st != OK || (s->st = heads_of(s, at, H, &first, &e)) != OK ||
+        (s->st = make_room(s, all, work > (size_t)keys ? work : (size_t)keys, &e)) != OK)
         return;
-    memcpy(s->now, p, sizeof(*p) * (size_t)H * size);
-    const int values = rank_of_values(a, b);
-    for (int h = 0; h < H; h++) {
-        struct head *const to = &s->head[s->at + (size_t)h];
-        const double *const mine = s->now + (size_t)h * size;
-        const int rank = energy_rank(mine, L, keys, keys, SHARE);
+    double *const spare = s->now + all;
+    attn_probabilities(g, at, a, s->now, spare);
+    const int values = rank_of_values(a);
+    for (int h = 0; h < H && skip < L; h++) {
+        struct head *const to = &s->head[first + (size_t)h];
+        const double *const mine = s->now + (size_t)h * size + (ptrdiff_t)skip * keys;
+        const int rank = energy_rank(mine, L - skip, keys, keys, SHARE);
         if (rank < 0 || values < 0) {
             s->st = E_NOMEM;
             return;
         }
-        add_queries(to, mine, L, keys, s->now + (size_t)H * size);
-        add_apart(s, to, h, H, L, keys);
+        add_queries(to, mine, L - skip, keys, spare);
+        add_apart(s, to, at, H, L, keys, skip);
         add(&to->rank90, rank);
         if (values > 0)
             add(&to->values90, values);
@@ -193,8 +231,7 @@ static void see(void *arg, const struct attn *a, int b, const double *p)
     s->before = s->now;
     s->now = swap;
     s->H = H, s->L = L, s->keys = keys;
-    s->at += (size_t)H;
-    s->calls++;
+    s->last = *at;
 }
 
 void heads_watch(struct heads *s, struct engine *g)
@@ -203,10 +240,10 @@ void heads_watch(struct heads *s, struct engine *g)
     engine_watch(g, &s->watch);
 }
 
-void heads_pass(struct heads *s)
+void heads_pass(struct heads *s, int from)
 {
-    s->at = 0;
-    s->H = s->calls = 0;
+    s->from = from;
+    s->H = 0;
     s->watching = true;
 }
 
@@ -216,9 +253,19 @@ enum status heads_seen(struct heads *s, struct err *e)
     if (s->st != OK)
         return fail(e, s->st, "no memory to look at attention  -> lower --seq or --mem");
     if (s->n == 0)
-        return fail(e, E_UNSUPPORTED,
-                    "--attention: this model has no attention  -> leave it out, or score another");
+        return fail(
+            e, E_UNSUPPORTED,
+            "--attention: this model has no attention with probabilities of keys  -> leave it "
+            "out, or score another");
     return OK;
+}
+
+bool heads_has(const struct heads *s, int layer)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->head[i].at.layer == layer)
+            return true;
+    return false;
 }
 
 void heads_free(struct heads *s)
@@ -235,16 +282,17 @@ static enum status add_row(struct text_table *t, const struct head *h, struct er
 {
     const struct mean *const m[] = {&h->visible,  &h->entropy,     &h->keys90,      &h->rank90,
                                     &h->values90, &h->apart_heads, &h->apart_before};
-    char number[3 + ARRAY_LEN(m)][24];
+    char number[4 + ARRAY_LEN(m)][24];
     const char *text[ARRAY_LEN(number)];
 
-    snprintf(number[0], sizeof(*number), "%d", h->call + 1);
-    snprintf(number[1], sizeof(*number), "%d", h->of_call + 1);
-    snprintf(number[2], sizeof(*number), "%.0f", h->visible.n);
+    snprintf(number[0], sizeof(*number), "%d", h->at.layer + 1);
+    snprintf(number[1], sizeof(*number), "%d", h->attention + 1);
+    snprintf(number[2], sizeof(*number), "%d", h->of + 1);
+    snprintf(number[3], sizeof(*number), "%.0f", h->visible.n);
     for (size_t i = 0; i < ARRAY_LEN(m); i++) {
-        number[3 + i][0] = '\0';
+        number[4 + i][0] = '\0';
         if (m[i]->n > 0)
-            snprintf(number[3 + i], sizeof(*number), "%.6g", m[i]->sum / m[i]->n);
+            snprintf(number[4 + i], sizeof(*number), "%.6g", m[i]->sum / m[i]->n);
     }
     for (size_t i = 0; i < ARRAY_LEN(number); i++)
         text[i] = number[i];
@@ -269,10 +317,10 @@ static enum status write_table(const struct text_table *t, const char *path, str
 enum status heads_write(const struct heads *s, const char *path, struct err *e)
 {
     static const struct text_table_column columns[] = {
-        {.name = "attention"},       {.name = "head"},          {.name = "queries"},
-        {.name = "visible_keys"},    {.name = "entropy_nats"},  {.name = "keys90"},
-        {.name = "rank90"},          {.name = "values_rank90"}, {.name = "jsd_heads_bits"},
-        {.name = "jsd_before_bits"},
+        {.name = "layer"},          {.name = "attention"},       {.name = "head"},
+        {.name = "queries"},        {.name = "visible_keys"},    {.name = "entropy_nats"},
+        {.name = "keys90"},         {.name = "rank90"},          {.name = "values_rank90"},
+        {.name = "jsd_heads_bits"}, {.name = "jsd_before_bits"},
     };
     struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
     enum status st = OK;

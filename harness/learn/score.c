@@ -261,7 +261,7 @@ static enum status forward(struct stream *t, int B, int read, int scored, struct
         if (divergence_room(&t->apart, (size_t)B * (size_t)scored, e) != OK)
             return E_NOMEM;
     }
-    heads_pass(&t->heads);
+    heads_pass(&t->heads, read - scored);
     lm_forward(&t->lm, g, t->tokens, B, read, scored ? scored : 1, scored ? t->targets : NULL,
                scored ? t->nll : NULL);
     count_layers(t);
@@ -428,6 +428,23 @@ static void note_keys(const struct stream *t, struct score *r)
                  n > 0 ? "; " : "", k.attention, k.head, k.steps);
 }
 
+/* Layers that mix tokens, but not by probabilities of keys. */
+static void note_heads(const struct stream *t, struct score *r)
+{
+    const struct sublayers *const all = &t->lm.sublayers;
+    int said = -1;
+
+    for (int i = 0; i < all->n && t->s->opt->attention; i++) {
+        const struct sublayer *const s = &all->at[i];
+        const size_t n = strlen(r->note);
+        if (!s->kind->mixes || s->layer <= said || heads_has(&t->heads, s->layer))
+            continue;
+        snprintf(r->note + n, sizeof(r->note) - n, "%s%s%d", said < 0 && n > 0 ? "; " : "",
+                 said < 0 ? "--attention: no probabilities of layers " : ", ", s->layer + 1);
+        said = s->layer;
+    }
+}
+
 static enum status score_all(struct stream *t, struct score *r, struct err *e)
 {
     const struct rule rule = counting_rule(t->s->opt, t->L, t->past, t->batch);
@@ -494,6 +511,7 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
     for (int i = 0; i < SCORE_PLACES; i++)
         r->nll_at[i] = t->placed[i] > 0 ? t->place[i] / t->placed[i] : NAN;
     note_keys(t, r);
+    note_heads(t, r);
     window_sums_interval(&sums, r->nll, r->tokens, &r->nll_low, &r->nll_high);
     window_sums_free(&sums);
     return st;

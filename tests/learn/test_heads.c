@@ -5,6 +5,7 @@
 #include "harness/learn/heads.h"
 
 #include "harness/learn/energy.h"
+#include "tests/support/head_rows.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/base/rng.h"
@@ -89,40 +90,6 @@ Test(heads, rank_of_simple_matrices)
 
 enum { L = 8, M = 2, H = 2, DH = 4, K = M + L };
 
-static const struct head_row {
-    int attention, head, queries;
-    double visible, entropy, keys90, rank90, values, apart, before;
-} no_row = {0, 0, 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
-
-/* The rows of a file; empty numbers are NAN. */
-static int read_rows(const char *path, struct head_row *row, int most)
-{
-    FILE *const f = fopen(path, "r");
-    char line[512];
-    int n = 0;
-
-    cr_assert(f, "%s", path);
-    cr_assert(fgets(line, sizeof(line), f));
-    cr_expect_str_eq(line, "attention,head,queries,visible_keys,entropy_nats,keys90,rank90,"
-                           "values_rank90,jsd_heads_bits,jsd_before_bits\n");
-    while (n < most && fgets(line, sizeof(line), f)) {
-        double x[10];
-        char *at = line;
-        for (int i = 0; i < 10; i++) {
-            char *end = at;
-            x[i] = strtod(at, &end);
-            if (end == at)
-                x[i] = NAN;
-            at = end + 1;
-        }
-        row[n] = no_row;
-        row[n++] = (struct head_row){(int)x[0], (int)x[1], (int)x[2], x[3], x[4],
-                                     x[5],      x[6],      x[7],      x[8], x[9]};
-    }
-    fclose(f);
-    return n;
-}
-
 /* Head 0 sees all alike, since its queries are 0; head 1 has a large product with the newest key only.
  * The second call has the heads in the other order. */
 Test(heads, known_probabilities)
@@ -139,7 +106,7 @@ Test(heads, known_probabilities)
         v[j * H * DH] = 1; /* all values are the same row */
     cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK);
     heads_watch(&s, &g);
-    heads_pass(&s);
+    heads_pass(&s, 0);
     for (int call = 0; call < 2; call++) {
         float bias[H * K] = {0};
         bias[(call == 0 ? 1 : 0) * K + K - 1] = 200; /* distance 0 is the last row */
@@ -163,10 +130,8 @@ Test(heads, known_probabilities)
                                .v_at = {K * H * DH, H * DH},
                                .o_at = {L * H * DH, H * DH}};
         cr_assert_eq(engine_attn(&g, &a, &impl, &e), OK, "%s", e.msg);
-        const struct attn_need need = impl->need(&a, 1);
-        void *const scratch = malloc(need.scores_bytes + need.scratch_bytes);
-        impl->forward(&g, &a, scratch);
-        free(scratch);
+        attn_seen(&g, (struct attn_place){.weights = bias, .nth = call, .layer = call, .tokens = 1},
+                  &a);
     }
     cr_assert_eq(heads_seen(&s, &e), OK);
     folder_path(path, "h.csv");
@@ -184,6 +149,7 @@ Test(heads, known_probabilities)
     }
     for (int i = 0; i < 4; i++) {
         const bool uniform = i == 0 || i == 3;
+        cr_expect_eq(row[i].layer, 1 + i / 2);
         cr_expect_eq(row[i].attention, 1 + i / 2);
         cr_expect_eq(row[i].head, 1 + i % 2);
         cr_expect_eq(row[i].queries, L);
@@ -232,22 +198,35 @@ static void must_run(const char *line, int code, const char *says)
     "none -q "
 #define EVAL "eval --seq 16 --mem 16 --bytes 400 --threads 1 --pin none -q --out r "
 
-Test(heads, rows_of_a_trained_model)
+/* Of two layers with two heads, which the last command has written to folder a: the text has 400
+ * bytes, and a segment 16 after a past of 16. */
+static void expect_rows_of_text(void)
 {
     struct head_row row[8];
     char path[FILE_PATH];
 
-    must_run("train --variant xl" TRAIN "--ckpt xl", 0, "");
-    must_run(EVAL "--ckpt xl --attention a --losses l", 0, "");
     one_file(path, "a");
     cr_assert_eq(read_rows(path, row, 8), 4);
     for (int i = 0; i < 4; i++) {
+        cr_expect_eq(row[i].layer, 1 + i / 2);
+        cr_expect_eq(row[i].attention, 1 + i / 2);
+        cr_expect_eq(row[i].head, 1 + i % 2);
         cr_expect_eq(row[i].queries, 399);
+        /* 24 segments of 16 and one of 15, after 16, the first after none */
+        cr_expect_float_eq(row[i].visible, (24 * 16 * 24.5 - 16 * 16 + 15 * 24) / 399, 1e-4, "%g",
+                           row[i].visible);
         cr_expect(row[i].entropy > 0 && row[i].entropy <= log(32));
         cr_expect(row[i].keys90 <= row[i].visible && row[i].rank90 <= 16 && row[i].rank90 >= 1);
         cr_expect(row[i].apart > 0 && row[i].apart < 1);
         cr_expect_eq(isnan(row[i].before), i < 2);
     }
+}
+
+Test(heads, rows_of_a_trained_model)
+{
+    must_run("train --variant xl" TRAIN "--ckpt xl", 0, "");
+    must_run(EVAL "--ckpt xl --attention a --losses l", 0, "");
+    expect_rows_of_text();
     must_run(EVAL "--ckpt xl", 0, "");
     struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
     const double nll = ((const struct perplexity_row *)rows.row)->nll_nats_per_token;
@@ -261,21 +240,30 @@ Test(heads, rows_of_a_trained_model)
 /* The same model in f32, which a narrow one is compared with, is not seen. */
 Test(heads, narrow_types)
 {
-    struct head_row row[8];
-    char path[FILE_PATH];
-
     must_run("train --variant rope" TRAIN "--ckpt rope", 0, "");
     must_run(EVAL "--ckpt rope --dtype q8 --attention a", 0, "");
-    one_file(path, "a");
-    cr_assert_eq(read_rows(path, row, 8), 4);
-    for (int i = 0; i < 4; i++)
-        cr_expect_eq(row[i].queries, 399);
+    expect_rows_of_text();
+}
+
+/* Its past is run again in front of each segment. */
+Test(heads, past_that_is_run_again_does_not_count)
+{
+    must_run("train --variant vanilla" TRAIN "--ckpt v", 0, "");
+    must_run(EVAL "--ckpt v --attention a", 0, "");
+    expect_rows_of_text();
 }
 
 Test(heads, what_has_none)
 {
     must_run("train --variant minlstm" TRAIN "--ckpt m", 0, "");
-    must_run(EVAL "--ckpt m --attention a", 77, "this model has no attention");
+    must_run(EVAL "--ckpt m --attention a", 77, "this model has no attention with probabilities");
+    must_run(
+        "train --variant gla-hybrid --layers 4 --d-model 16 --heads 2 --seq 16 --mem 0 --batch 2 "
+        "--steps 2 --threads 1 --pin none -q --ckpt h",
+        0, "");
+    must_run(
+        "eval --ckpt h --seq 16 --mem 0 --bytes 400 --threads 1 --pin none --out r --attention a",
+        0, "no probabilities of layers 1, 2, 3");
     must_run("train --variant talking" TRAIN "--ckpt t", 0, "");
     must_run(EVAL "--ckpt t --attention a", 0, "");
     must_run(EVAL "--ckpt t --attention a --impl fused", 2, "--attention is computed by ref");

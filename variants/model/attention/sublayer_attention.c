@@ -7,6 +7,7 @@
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 #include "variants/model/sublayer/sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_seen.h"
 #include "variants/parts/masks.h"
 
 struct attn attn_of_config(const struct config *c, int B, int L, int M)
@@ -461,6 +462,7 @@ void attention_core(const struct engine *g, const struct sublayer *s, const stru
         return;
     for (int map = 0; map < config_maps(s->c); map++) {
         const struct attn one = around_softmax(s, w, n, a, map);
+        sublayer_seen(g, s, map, 0, &one);
         s->state.attention.impl->forward(g, &one, w->scratch);
     }
     around_join(g, s, w, n);

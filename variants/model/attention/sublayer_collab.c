@@ -15,6 +15,7 @@
 #include "sublayer_collab.h"
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_seen.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/masks.h"
 
@@ -246,6 +247,18 @@ struct attn collab_core(const struct sublayer *s, const struct work *w, int L, i
     return a;
 }
 
+/* One sequence whose heads are heads: they share keys; values are one row of all heads. */
+static void show(const struct engine *g, const struct sublayer *s, const struct attn *of)
+{
+    struct attn a = *of;
+
+    a.H = of->B;
+    a.B = 1;
+    a.dv = of->B * attn_dv(of);
+    a.add.head = of->add.batch;
+    sublayer_seen(g, s, 0, 0, &a);
+}
+
 static void forward(const struct engine *g, struct sublayer *s, struct work *w,
                     struct sublayer_input from, struct act epilogue)
 {
@@ -260,6 +273,8 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     add_content(s, w, B, K);
     for (int b = 0; b < B; b++) {
         const struct attn a = collab_core(s, w, L, b);
+        if (b == 0)
+            show(g, s, &a);
         s->state.attention.impl->forward(g, &a, w->scratch);
     }
     linear_forward(g, collab_param(s, CO_W_O), collab_bias(s, CO_W_O), w->y, w->array[CO_O], B * L,

@@ -6,6 +6,7 @@
  * falls by the same step is the same softmax, and windows and tables (pos_recent.c) are shifted. */
 #include "sublayer_attention.h"
 #include "variants/model/feedback.h"
+#include "variants/model/sublayer/sublayer_seen.h"
 #include "variants/parts/linear.h"
 
 #include <string.h>
@@ -145,6 +146,7 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     linear_forward(g, &s->weights[ATTN_Q], NULL, w->array[F_Q], from.at.at, B,
                    (struct act){.y = w->array[F_Q]});
     const struct attn a = call_of(s, w, B);
+    sublayer_seen(g, s, 0, t->seen - t->feedback->past, &a);
     t->impl->forward(g, &a, t->again ? w->d_scratch : w->scratch);
     linear_forward(g, out_weight(s), NULL, w->y, w->array[F_O], B, epilogue);
 }

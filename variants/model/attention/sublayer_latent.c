@@ -21,6 +21,7 @@
 #include "sublayer_latent.h"
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_seen.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/masks.h"
 
@@ -370,6 +371,7 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     else
         expand(g, s, w, B, M + L);
     const struct attn a = latent_operands(s, w, B, L);
+    sublayer_seen(g, s, 0, 0, &a);
     s->state.attention.impl->forward(g, &a, w->scratch);
     if (latent_absorbs(c))
         absorb_outputs(g, s, w, B * L);

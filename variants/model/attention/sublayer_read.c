@@ -7,6 +7,7 @@
 #include "cross.h"
 #include "sublayer_attention.h"
 #include "variants/model/slots.h"
+#include "variants/model/sublayer/sublayer_seen.h"
 
 #include <string.h>
 
@@ -128,6 +129,8 @@ static void read_forward(const struct engine *g, struct sublayer *s, struct work
     t.scratch = w->scratch;
     cross_context(g, &t, context(s, from));
     cross_forward(g, &t, w->y, from.at.at);
+    const struct attn a = cross_call(&t, 0);
+    sublayer_seen(g, s, 0, 0, &a);
     epilogue.x = w->y;
     epilogue.rows = from.B * from.L;
     epilogue.n = s->c->D;

@@ -16,6 +16,7 @@
 #include "term_predict.h"
 #include "around.h"
 #include "variants/model/sublayer/sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_seen.h"
 
 #include <string.h>
 
@@ -245,9 +246,11 @@ static void run(const struct part_call *t, const struct attn *a)
         memset(t->at[MIXTURE], 0, pairs_of(a) * sizeof(float));
         impl->forward(t->g, &scores, t->w->scratch);
         evolve(t, a);
+        sublayer_seen(t->g, t->s, 0, 0, &sums);
         impl->forward(t->g, &sums, t->w->scratch);
         return;
     }
+    sublayer_seen(t->g, t->s, 0, 0, a);
     impl->forward(t->g, a, t->w->scratch);
     if (by == 0 || !a->scores_out)
         return;

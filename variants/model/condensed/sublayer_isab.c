@@ -5,6 +5,7 @@
  * number of their own, and bind asks the backend for an implementation of attention. */
 #include "condensed.h"
 #include "variants/model/attention/sublayer_attention.h"
+#include "variants/model/sublayer/sublayer_seen.h"
 #include "variants/parts/linear.h"
 
 #include <math.h>
@@ -204,7 +205,7 @@ static void norm(const struct engine *g, const struct block *b, int which, float
 }
 
 /* Its queries are projected. */
-static void run(const struct engine *g, const struct sublayer *s, const struct work *w,
+static void run(const struct engine *g, const struct sublayer *s, const struct work *w, int nth,
                 const struct block *b, const float *x)
 {
     const struct attn a = operands(s, b);
@@ -212,6 +213,7 @@ static void run(const struct engine *g, const struct sublayer *s, const struct w
 
     map(g, b, WEIGHT_K, b->k, x, b->B * b->nx);
     map(g, b, WEIGHT_V, b->v, x, b->B * b->nx);
+    sublayer_seen(g, s, nth, 0, &a);
     s->state.attention.impl->forward(g, &a, w->scratch);
     g->ops.act(&(struct act){
         .y = b->s, .x = b->q, .add = b->a, .rows = rows, .n = b->W, .threads = g->threads});
@@ -239,9 +241,9 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     map(g, &first, WEIGHT_Q, first.q, s->weights->data, first.nq);
     for (int b = 1; b < B; b++)
         memcpy(first.q + (size_t)b * learned, first.q, learned * sizeof(float));
-    run(g, s, w, &first, from.at.at);
+    run(g, s, w, 0, &first, from.at.at);
     map(g, &second, WEIGHT_Q, second.q, from.at.at, B * L);
-    run(g, s, w, &second, first.y);
+    run(g, s, w, 1, &second, first.y);
     epilogue.x = second.y;
     epilogue.rows = B * L;
     epilogue.n = second.W;

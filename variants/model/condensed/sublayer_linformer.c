@@ -6,6 +6,7 @@
  * its own far rows, so that a block is plain causal attention with a past. */
 #include "condensed.h"
 #include "variants/model/attention/sublayer_attention.h"
+#include "variants/model/sublayer/sublayer_seen.h"
 
 #include <string.h>
 
@@ -253,6 +254,7 @@ static void run_blocks(const struct engine *g, const struct sublayer *s, const s
         u = block_at(t, grouping(s->c), i);
         if (queries && u.to > t->rows - L) {
             const struct attn a = attend(s, w, t, &u, B, L);
+            sublayer_seen(g, s, 0, u.to - a.L - (t->rows - L), &a);
             s->state.attention.impl->forward(g, &a, w->scratch);
         }
         condense(g, s, t, &u, B);
@@ -331,6 +333,7 @@ static void run_whole(const struct engine *g, const struct sublayer *s, const st
 
     map(g, map_of(s, false), far_of(s->c, w->array[CO_FAR_K]), t->k, B, L, width);
     map(g, map_of(s, true), far_of(s->c, w->array[CO_FAR_V]), t->v, B, L, width);
+    sublayer_seen(g, s, 0, 0, &a);
     s->state.attention.impl->forward(g, &a, w->scratch);
 }
 

@@ -12,9 +12,11 @@
 #include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer_inner.h"
+#include "variants/model/sublayer/sublayer_seen.h"
 #include "variants/parts/linear.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- parameters --------------------------------------------------------------------------- */
@@ -342,6 +344,38 @@ static void make_operands(const struct engine *g, struct sublayer *s, struct wor
         attention_rotate(g, s, q, B, L, c->H, end - L, false);
 }
 
+/* The probabilities of the first sequence: each form is linear in values, so they are what comes of
+ * values that are unit vectors, as many keys at a time as a head is wide. */
+static void show(const struct content_call *of)
+{
+    struct content_call n = *of;
+    const int H = n.a.H, L = n.a.L, K = attn_keys(&n.a), dv = attn_dv(&n.a);
+    const size_t row = (size_t)H * (size_t)dv;
+    float *const v = malloc(sizeof(*v) * row * (size_t)(K + L)), *const o = v + row * (size_t)K;
+    double *const p = malloc(sizeof(*p) * (size_t)H * (size_t)L * (size_t)K);
+
+    NEED(v && p);
+    n.a.B = 1;
+    n.a.v = v;
+    n.a.o = o;
+    for (int first = 0; first < K; first += dv) {
+        memset(v, 0, sizeof(*v) * row * (size_t)(K + L));
+        for (int h = 0; h < H; h++)
+            for (int e = 0; e < dv && first + e < K; e++)
+                v[(size_t)(first + e) * row + (size_t)(h * dv + e)] = 1;
+        content_of(n.s)->forward(&n);
+        for (int h = 0; h < H; h++)
+            for (int i = 0; i < L; i++)
+                for (int e = 0; e < dv && first + e < K; e++)
+                    p[((ptrdiff_t)h * L + i) * K + first + e] =
+                        (double)o[(size_t)i * row + (size_t)(h * dv + e)];
+    }
+    attn_seen(n.g, (struct attn_place){n.s->weights, n.s->kind, n.s->nth, n.s->layer, 0, 0, 1, p},
+              &of->a);
+    free(v);
+    free(p);
+}
+
 static void forward(const struct engine *g, struct sublayer *s, struct work *w,
                     struct sublayer_input from, struct act epilogue)
 {
@@ -352,6 +386,8 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     n.scratch = w->scratch;
     s->state.attention.last = (struct extent){B, L, n.a.M};
     content_of(s)->forward(&n);
+    if (g->watch)
+        show(&n);
     linear_forward(g, content_weight(s, CONTENT_O), content_bias(s, CONTENT_O), w->y,
                    w->array[CT_O], B * L, epilogue);
 }

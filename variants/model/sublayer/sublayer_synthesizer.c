@@ -5,6 +5,7 @@
  * the term `add`. It is no list of steps: bind asks the backend for an implementation of attention,
  * and what that needs and keeps (room for scores, log-sum-exp) goes by it. */
 #include "sublayer.h"
+#include "sublayer_seen.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/parts.h"
@@ -202,6 +203,7 @@ static void syn_forward(const struct engine *g, struct sublayer *s, struct work 
     if (dense(s->c))
         make_scores(g, s, w, from.at.at, B, L);
     const struct attn a = syn_operands(s, w, B, L);
+    sublayer_seen(g, s, 0, 0, &a);
     s->state.attention.impl->forward(g, &a, w->scratch);
     linear_forward(g, &s->weights[SYN_O], bias(s, SYN_O), w->y, w->array[SY_O], B * L, epilogue);
 }
