@@ -17,7 +17,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from models import SEED, delta_rule, expect, spread, modeling_qwen3_5, modeling_qwen3_next
+from models import begin, expect, made
 
 SAVED = {"torch_dtype": "bfloat16", "transformers_version": "4.45.0", "use_cache": True,
          "initializer_range": 0.02}
@@ -184,11 +184,7 @@ def write(folder, config):
     path = os.path.join(folder, "config.json")
     with open(path, "w") as f:
         json.dump(config, f, indent=1)
-    torch.manual_seed(SEED)
-    read = transformers.AutoConfig.from_pretrained(folder)
-    read._attn_implementation = read._experts_implementation = "eager"
-    model = transformers.AutoModelForCausalLM.from_config(read, dtype=torch.float32).eval()
-    spread(model)
+    model = made(transformers.AutoConfig.from_pretrained(folder))
     model.save_pretrained(folder)
     with open(path, "w") as f:
         json.dump(config, f, indent=1)
@@ -201,11 +197,7 @@ def write(folder, config):
 
 
 def main():
-    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
-        sys.exit(__doc__)
-    transformers.logging.set_verbosity_error()
-    modeling_qwen3_5.torch_chunk_gated_delta_rule = delta_rule
-    modeling_qwen3_next.torch_chunk_gated_delta_rule = delta_rule
+    begin(__doc__)
     for name, config in CONFIGS.items():
         if len(sys.argv) == 2 or name in sys.argv[2:]:
             write(os.path.join(sys.argv[1], name), config)

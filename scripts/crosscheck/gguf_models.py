@@ -16,7 +16,7 @@ import gguf
 import numpy as np
 import torch
 import transformers
-from models import FAMILIES, expect, spread
+from models import FAMILIES, begin, expect, made
 
 TYPES = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1"]
 BLOCKS_OF_32 = {"q8_0", "q4_0", "q4_1", "mxfp4"}
@@ -176,9 +176,7 @@ def mamba2_shape(name, x, config):
 
 def write_mamba2(folder, config, kind):
     os.makedirs(folder, exist_ok=True)
-    torch.manual_seed(1)
-    model = transformers.AutoModelForCausalLM.from_config(config).eval()
-    spread(model)
+    model = made(config, 1)
     out = gguf.GGUFWriter(os.path.join(folder, "model.gguf"), "mamba2")
     out.add_context_length(2**20)
     out.add_embedding_length(config.hidden_size)
@@ -231,15 +229,12 @@ def of_bytes(shape, kind, rng):
 
 def write_mixed(folder):
     os.makedirs(folder, exist_ok=True)
-    torch.manual_seed(1)
     rng = np.random.default_rng(5)
     of, values = FAMILIES["llama"]
     config = getattr(transformers, of)(**dict(
         values, hidden_size=256, intermediate_size=32, head_dim=8, num_attention_heads=2,
         num_key_value_heads=1))
-    config._attn_implementation = "eager"
-    model = transformers.AutoModelForCausalLM.from_config(config).eval()
-    spread(model)
+    model = made(config, 1)
     out = gguf.GGUFWriter(os.path.join(folder, "model.gguf"), "llama")
     out.add_embedding_length(256)
     out.add_block_count(config.num_hidden_layers)
@@ -266,10 +261,7 @@ def write_mixed(folder):
 def write_gpt_oss(folder, config):
     """Experts in MXFP4, as converters write them: each map alone, rows of its outputs."""
     os.makedirs(folder, exist_ok=True)
-    torch.manual_seed(1)
-    config._attn_implementation = config._experts_implementation = "eager"
-    model = transformers.AutoModelForCausalLM.from_config(config).eval()
-    spread(model)
+    model = made(config, 1)
     out = gguf.GGUFWriter(os.path.join(folder, "model.gguf"), "gpt-oss")
     how = config.rope_parameters
     out.add_embedding_length(config.hidden_size)
@@ -324,10 +316,7 @@ def finish(out):
 
 def write(folder, family, config, kind):
     os.makedirs(folder, exist_ok=True)
-    torch.manual_seed(1)
-    config._attn_implementation = config._experts_implementation = "eager"
-    model = transformers.AutoModelForCausalLM.from_config(config).eval()
-    spread(model)
+    model = made(config, 1)
     out = gguf.GGUFWriter(os.path.join(folder, "model.gguf"), NAMES.get(family, family))
     heads = config.num_attention_heads
     kv = getattr(config, "num_key_value_heads", heads)
@@ -388,9 +377,7 @@ def write(folder, family, config, kind):
 
 
 def main():
-    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
-        sys.exit(__doc__)
-    transformers.logging.set_verbosity_error()
+    begin(__doc__)
     for family in ("llama", "qwen2", "qwen3", "gpt2"):
         if len(sys.argv) > 2 and family not in sys.argv[2:]:
             continue

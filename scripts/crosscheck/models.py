@@ -158,6 +158,15 @@ def spread(model):
                 w.add_(0.3 * noise)
 
 
+def made(config, seed=SEED):
+    """A model of the configuration."""
+    torch.manual_seed(seed)
+    config._attn_implementation = config._experts_implementation = "eager"
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    spread(model)
+    return model
+
+
 def to_blocks(folder, config):
     """Experts in blocks of 4 bits, all random, in place of those saved; the model as the package
     reads it."""
@@ -198,10 +207,7 @@ def delta_rule(query, key, value, g, beta, **_):
 
 
 def write(folder, family, config):
-    torch.manual_seed(SEED)
-    config._attn_implementation = config._experts_implementation = "eager"
-    model = transformers.AutoModelForCausalLM.from_config(config).eval()
-    spread(model)
+    model = made(config)
     model.save_pretrained(folder, save_original_format=not folder.endswith(".stacked"))
     if folder.endswith(".mxfp4"):
         model = to_blocks(folder, config)
@@ -228,12 +234,17 @@ def expect(folder, family, model):
                "mean_nll": "%.12g" % nll.mean(), "ppl": "%.12g" % nll.mean().exp()})
 
 
-def main():
+def begin(doc):
+    """Of a script whose arguments are a folder and names; doc says how it is called."""
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
-        sys.exit(__doc__)
+        sys.exit(doc)
     transformers.logging.set_verbosity_error()
     modeling_qwen3_5.torch_chunk_gated_delta_rule = delta_rule
     modeling_qwen3_next.torch_chunk_gated_delta_rule = delta_rule
+
+
+def main():
+    begin(__doc__)
     for name, (kind, values) in FAMILIES.items():
         family = name.split(".")[0]
         if len(sys.argv) > 2 and family not in sys.argv[2:]:
