@@ -148,12 +148,15 @@ OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.isa.c,$(SRC))) \
     $(DOT4:%=$(BUILD)/variants/backends/simd/gemm_int8.%.o)
 PRELOAD := $(patsubst tests/preload/%.c,$(BIN)/%.so,$(call sources,tests/preload))
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-# Folders of tests that are not compiled; for ThreadSanitizer those whose code runs in one thread.
+# WITHOUT: folders of tests that are not compiled.
+TEST_SRC := $(filter-out $(SKIP) tests/fuzz/% tests/preload/% $(WITHOUT:%=tests/%/%) tests/thread/%, \
+    $(call sources,tests))
+# For ThreadSanitizer what runs threads is compiled: kernels of each kind, the trainer, a worker and its
+# threads, locks.
+THREADED := split engine rows grad_rows recur rnn_cells params optimizer rng train job worker pin lock
 ifeq ($(MODE),thread)
-WITHOUT := cli command compare export figure measure plan scripts table tokens
+TEST_SRC := $(filter tests/support/% $(foreach t,$(THREADED),%/test_$t.c),$(filter-out tests/backends/library/%,$(TEST_SRC))) tests/thread/runner.c
 endif
-TEST_SRC := $(filter-out $(SKIP) tests/fuzz/% tests/preload/% $(WITHOUT:%=tests/%/%) \
-    $(if $(filter thread,$(MODE)),,tests/thread/%),$(call sources,tests))
 # The program and the library have the same objects of kernels; those of the library's interface are its own.
 KERNELS := $(addprefix $(BUILD)/variants/,base/% backends/%)
 INTERFACE := $(filter $(BUILD)/variants/backends/library/%,$(OBJ))
@@ -260,12 +263,10 @@ test: deps ## every suite, or those of FILTER='SUITE/*'; the last line counts
 	@scripts/test.sh $(BIN) $(FILTER:%=--filter '%')
 sanitize: deps ## the suites under AddressSanitizer and UBSan
 	@$(MAKE) MODE=sanitize test
-# Kernels of each kind, the trainer, a worker and its threads, locks.
-THREADED := split|engine|rows|grad_rows|recur|rnn_cells|params|optimizer|rng|train|job|serve|pin|lock
 thread: ## the suites that run threads, under ThreadSanitizer (clang)
 	@scripts/deps.sh clang
 	@$(MAKE) CC=clang MODE=thread tests
-	@scripts/test.sh build/thread-clang --filter '$(or $(FILTER),@($(THREADED))/*)'
+	@scripts/test.sh build/thread-clang $(FILTER:%=--filter '%')
 test-browser: deps ## the report in headless Chromium
 	@scripts/deps.sh browser
 	@$(MAKE) all
