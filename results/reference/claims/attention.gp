@@ -17,9 +17,9 @@ set key outside bottom center horizontal
 set multiplot layout 2,2
 do for [p = 1:4] {
     set title word(names, p)
-    plot for [i = 1:3] "attention.csv" using (strcol("model") eq word(models, i) ? column("attention") + 0.12 * (i - 2) : NaN):word(columns, p) \
+    plot for [i = 1:3] "attention.csv" using (strcol("model") eq word(models, i) ? column("layer") + 0.12 * (i - 2) : NaN):word(columns, p) \
             with points pt 7 ps 0.25 lc rgb colour(i) notitle, \
-        for [i = 1:3] "attention.csv" using (strcol("model") eq word(models, i) ? column("attention") + 0.12 * (i - 2) : NaN):word(columns, p) \
+        for [i = 1:3] "attention.csv" using (strcol("model") eq word(models, i) ? column("layer") + 0.12 * (i - 2) : NaN):word(columns, p) \
             smooth unique with linespoints pt 6 ps 0.8 lw 1.5 lc rgb colour(i) title word(models, i)
 }
 unset multiplot
