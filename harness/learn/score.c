@@ -12,9 +12,9 @@
 #include "losses.h"
 #include "masked.h"
 #include "pairs.h"
+#include "score_notes.h"
 #include "window_sums.h"
 
-#include "variants/model/attention/key_steps.h"
 #include "variants/model/lm.h"
 
 #include <math.h>
@@ -412,39 +412,6 @@ static enum status score_pairs(struct stream *t, struct window_sums *sums, doubl
     return st;
 }
 
-/* What keys in q8 lose to a number that is much larger than the others of its head. */
-static void note_keys(const struct stream *t, struct score *r)
-{
-    enum { FEW = 8 };
-    const size_t n = strlen(r->note);
-    const struct key_steps k = t->compares && t->lm.c.kv_dtype == ELEM_Q8
-                                   ? key_steps(&t->exact)
-                                   : (struct key_steps){NAN, 0, 0};
-
-    if (k.steps < FEW)
-        snprintf(r->note + n, sizeof(r->note) - n,
-                 "%skeys of attention %d, head %d: beside the largest number the others have %.2g "
-                 "steps of 127 in q8  -> --kv-dtype bf16",
-                 n > 0 ? "; " : "", k.attention, k.head, k.steps);
-}
-
-/* Layers that mix tokens, but not by probabilities of keys. */
-static void note_heads(const struct stream *t, struct score *r)
-{
-    const struct sublayers *const all = &t->lm.sublayers;
-    int said = -1;
-
-    for (int i = 0; i < all->n && t->s->opt->attention; i++) {
-        const struct sublayer *const s = &all->at[i];
-        const size_t n = strlen(r->note);
-        if (!s->kind->mixes || s->layer <= said || heads_has(&t->heads, s->layer))
-            continue;
-        snprintf(r->note + n, sizeof(r->note) - n, "%s%s%d", said < 0 && n > 0 ? "; " : "",
-                 said < 0 ? "--attention: no probabilities of layers " : ", ", s->layer + 1);
-        said = s->layer;
-    }
-}
-
 static enum status score_all(struct stream *t, struct score *r, struct err *e)
 {
     const struct rule rule = counting_rule(t->s->opt, t->L, t->past, t->batch);
@@ -510,8 +477,10 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
     snprintf(r->note, sizeof(r->note), "%s", t->text.note);
     for (int i = 0; i < SCORE_PLACES; i++)
         r->nll_at[i] = t->placed[i] > 0 ? t->place[i] / t->placed[i] : NAN;
-    note_keys(t, r);
-    note_heads(t, r);
+    if (t->compares && t->lm.c.kv_dtype == ELEM_Q8)
+        score_note_keys(r->note, sizeof(r->note), &t->exact);
+    if (t->s->opt->attention)
+        score_note_heads(r->note, sizeof(r->note), &t->lm, &t->heads);
     window_sums_interval(&sums, r->nll, r->tokens, &r->nll_low, &r->nll_high);
     window_sums_free(&sums);
     return st;
