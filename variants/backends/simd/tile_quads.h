@@ -8,7 +8,7 @@
 /* Scaled sums of R rows from their scales and what `less` has of their sums: 8 times, negative. */
 VEC_INLINE void scaled_sums(float sums[VL], const float *scale, const float *less)
 {
-    const vf sum = vmul(vfloats(vild((const int32_t *)(const void *)less)), v1(-1.0f / Q4_ZERO));
+    const vf sum = vmul(vfloats(vild(less)), v1(-1.0f / Q4_ZERO));
 
     vst(sums, vmul(vld(scale), sum));
 }

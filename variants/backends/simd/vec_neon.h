@@ -223,7 +223,10 @@ typedef struct {
     int32x4_t lo, hi;
 } vi;
 VEC_INLINE vi vi0(void) { return (vi){vdupq_n_s32(0), vdupq_n_s32(0)}; }
-VEC_INLINE vi vild(const int32_t *p) { return (vi){vld1q_s32(p), vld1q_s32(p + 4)}; }
+VEC_INLINE vi vild(const void *p)
+{
+    return (vi){vld1q_s32((const int32_t *)p), vld1q_s32((const int32_t *)p + 4)};
+}
 VEC_INLINE vf vfloats(vi a) { return (vf){vcvtq_f32_s32(a.lo), vcvtq_f32_s32(a.hi)}; }
 VEC_INLINE int32x4_t madd4(int32x4_t acc, float32x4_t a, float32x4_t b)
 {
