@@ -48,23 +48,29 @@ static const struct kernels kernels[] = {
 #endif
 };
 
+/* Emulates what a CPU of the level lacks; false: not possible. */
+static bool emulate(const struct kernels *k)
+{
+#if !defined(__aarch64__)
+    if (k->level == ISA_AVX2) {
+        emulate_avx_vnni();
+        return true;
+    }
+#endif
+    (void)k;
+    return false;
+}
+
 /* Multiply-adds up to which an emulated instruction, of microseconds, takes little time. */
 enum { EMULATED_MOST = 1 << 20 };
 
-/* Does this machine run them, or emulate what it lacks? */
 static bool can_run(const struct kernels *k, const struct sizes *s)
 {
     if (cpu_isa_unmasked() < k->level)
         return false;
     if (!k->dot4 || cpu_has_dot4_unmasked(k->level))
         return true;
-#if !defined(__aarch64__)
-    if (k->level == ISA_AVX2 && s->m * s->n * s->k <= EMULATED_MOST) {
-        emulate_avx_vnni();
-        return true;
-    }
-#endif
-    return false;
+    return s->m * s->n * s->k <= EMULATED_MOST && emulate(k);
 }
 
 ParameterizedTestParameters(int8, sums)
