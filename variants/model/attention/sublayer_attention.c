@@ -462,8 +462,7 @@ void attention_core(const struct engine *g, const struct sublayer *s, const stru
         return;
     for (int map = 0; map < config_maps(s->c); map++) {
         const struct attn one = around_softmax(s, w, n, a, map);
-        sublayer_seen(g, s, map, 0, &one);
-        s->state.attention.impl->forward(g, &one, w->scratch);
+        sublayer_attend(g, s, w, map, 0, &one);
     }
     around_join(g, s, w, n);
 }

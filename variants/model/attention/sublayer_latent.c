@@ -371,8 +371,7 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     else
         expand(g, s, w, B, M + L);
     const struct attn a = latent_operands(s, w, B, L);
-    sublayer_seen(g, s, 0, 0, &a);
-    s->state.attention.impl->forward(g, &a, w->scratch);
+    sublayer_attend(g, s, w, 0, 0, &a);
     if (latent_absorbs(c))
         absorb_outputs(g, s, w, B * L);
     linear_forward(g, latent_param(s, MLA_O), NULL, w->y, w->array[LA_O], B * L, epilogue);

@@ -196,8 +196,7 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
             continue;
         project(g, s, w, call, from.at.at, B, L);
         const struct attn a = operands(s, w, call, B, L);
-        sublayer_seen(g, s, call, of.first, &a);
-        s->state.attention.impl->forward(g, &a, w->scratch);
+        sublayer_attend(g, s, w, call, of.first, &a);
         project_map(g, map(s, call, MAP_O), NULL, rows_of(w->y, L, of.first, D),
                     rows_of(a.o, of.rows, 0, q), B, of.rows);
     }

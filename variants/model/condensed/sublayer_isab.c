@@ -213,8 +213,7 @@ static void run(const struct engine *g, const struct sublayer *s, const struct w
 
     map(g, b, WEIGHT_K, b->k, x, b->B * b->nx);
     map(g, b, WEIGHT_V, b->v, x, b->B * b->nx);
-    sublayer_seen(g, s, nth, 0, &a);
-    s->state.attention.impl->forward(g, &a, w->scratch);
+    sublayer_attend(g, s, w, nth, 0, &a);
     g->ops.act(&(struct act){
         .y = b->s, .x = b->q, .add = b->a, .rows = rows, .n = b->W, .threads = g->threads});
     norm(g, b, NORM_0, b->h, b->s);

@@ -254,8 +254,7 @@ static void run_blocks(const struct engine *g, const struct sublayer *s, const s
         u = block_at(t, grouping(s->c), i);
         if (queries && u.to > t->rows - L) {
             const struct attn a = attend(s, w, t, &u, B, L);
-            sublayer_seen(g, s, 0, u.to - a.L - (t->rows - L), &a);
-            s->state.attention.impl->forward(g, &a, w->scratch);
+            sublayer_attend(g, s, w, 0, u.to - a.L - (t->rows - L), &a);
         }
         condense(g, s, t, &u, B);
     }
@@ -333,8 +332,7 @@ static void run_whole(const struct engine *g, const struct sublayer *s, const st
 
     map(g, map_of(s, false), far_of(s->c, w->array[CO_FAR_K]), t->k, B, L, width);
     map(g, map_of(s, true), far_of(s->c, w->array[CO_FAR_V]), t->v, B, L, width);
-    sublayer_seen(g, s, 0, 0, &a);
-    s->state.attention.impl->forward(g, &a, w->scratch);
+    sublayer_attend(g, s, w, 0, 0, &a);
 }
 
 static void whole_grad(const struct engine *g, const struct sublayer *s, const struct work *w,

@@ -329,8 +329,7 @@ static void run_classes(const struct engine *g, const struct sublayer *s, const 
         if (of.blind == of.n)
             continue;
         const struct attn a = attend(s, w, t, &of, B, L);
-        sublayer_seen(g, s, 0, of.first + of.blind * of.step, &a);
-        s->state.attention.impl->forward(g, &a, w->scratch);
+        sublayer_attend(g, s, w, 0, of.first + of.blind * of.step, &a);
     }
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * What kinds of sub-layer with attention say to who looks into a model. A kind that says nothing, since
- * its probabilities are not those of one call, is not seen. */
+ * How kinds of sub-layer show their attention to a watcher (variants/backends/watch.h). A kind whose
+ * probabilities are not those of calls of attention shows nothing. */
 #ifndef SUBLAYER_SEEN_H
 #define SUBLAYER_SEEN_H
 
 #include "sublayer.h"
 #include "variants/backends/watch.h"
 
-/* Softmax `part` of the sub-layer has run, of queries of the segment from `first` on. */
+/* Shows softmax `part` of the sub-layer, of queries of the segment from `first` on. */
 static inline void sublayer_seen(const struct engine *g, const struct sublayer *s, int part,
                                  int first, const struct attn *a)
 {
@@ -16,6 +16,14 @@ static inline void sublayer_seen(const struct engine *g, const struct sublayer *
               (struct attn_place){s->weights, s->kind, s->nth, s->layer, part, first, 1 << s->level,
                                   NULL},
               a);
+}
+
+/* Shows it and runs it. */
+static inline void sublayer_attend(const struct engine *g, const struct sublayer *s,
+                                   const struct work *w, int part, int first, const struct attn *a)
+{
+    sublayer_seen(g, s, part, first, a);
+    s->state.attention.impl->forward(g, a, w->scratch);
 }
 
 #endif

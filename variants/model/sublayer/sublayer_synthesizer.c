@@ -203,8 +203,7 @@ static void syn_forward(const struct engine *g, struct sublayer *s, struct work 
     if (dense(s->c))
         make_scores(g, s, w, from.at.at, B, L);
     const struct attn a = syn_operands(s, w, B, L);
-    sublayer_seen(g, s, 0, 0, &a);
-    s->state.attention.impl->forward(g, &a, w->scratch);
+    sublayer_attend(g, s, w, 0, 0, &a);
     linear_forward(g, &s->weights[SYN_O], bias(s, SYN_O), w->y, w->array[SY_O], B * L, epilogue);
 }
 
