@@ -105,12 +105,11 @@ static double heads_apart(const double *p, const double *q, int L, int keys)
 static bool follows(const struct heads *s, const struct attn_place *at, int L, int keys)
 {
     const struct attn_place *const last = &s->last;
-    const bool above = last->nth + 1 == at->nth, beside = last->weights == at->weights &&
-                                                          last->nth == at->nth &&
-                                                          last->part + 1 == at->part;
+    const bool same = last->weights == at->weights && last->nth == at->nth;
+    const bool next = last->nth + 1 == at->nth || (same && last->part + 1 == at->part);
+    const bool alike = last->first == at->first && s->L == L && s->keys == keys;
 
-    return last->kind == at->kind && (above || beside) && last->first == at->first && s->L == L &&
-           s->keys == keys;
+    return last->kind == at->kind && next && alike;
 }
 
 /* Of queries from `skip` on. */
@@ -207,13 +206,14 @@ static void see(void *arg, const struct engine *g, const struct attn_place *at,
     size_t first;
     struct err e;
 
-    if (!s->watching || s->st != OK || (s->st = heads_of(s, at, H, &first, &e)) != OK ||
+    if (!s->watching || skip == L || s->st != OK ||
+        (s->st = heads_of(s, at, H, &first, &e)) != OK ||
         (s->st = make_room(s, all, work > (size_t)keys ? work : (size_t)keys, &e)) != OK)
         return;
     double *const spare = s->now + all;
     attn_probabilities(g, at, a, s->now, spare);
     const int values = rank_of_values(a);
-    for (int h = 0; h < H && skip < L; h++) {
+    for (int h = 0; h < H; h++) {
         struct head *const to = &s->head[first + (size_t)h];
         const double *const mine = s->now + (size_t)h * size + (ptrdiff_t)skip * keys;
         const int rank = energy_rank(mine, L - skip, keys, keys, SHARE);

@@ -21,6 +21,7 @@ void score_note_keys(char *note, size_t size, const struct lm *exact)
 
 void score_note_heads(char *note, size_t size, const struct lm *m, const struct heads *seen)
 {
+    enum { ROOM = 16 }; /* for one more layer, and for what says that more follow */
     const struct sublayers *const all = &m->sublayers;
     int said = -1;
 
@@ -29,6 +30,10 @@ void score_note_heads(char *note, size_t size, const struct lm *m, const struct 
         const size_t n = strlen(note);
         if (!s->kind->mixes || s->layer <= said || heads_has(seen, s->layer))
             continue;
+        if (said >= 0 && size - n < ROOM) {
+            snprintf(note + n, size - n, ", ...");
+            return;
+        }
         snprintf(note + n, size - n, "%s%s%d", said < 0 && n > 0 ? "; " : "",
                  said < 0 ? "--attention: no probabilities of layers " : ", ", s->layer + 1);
         said = s->layer;

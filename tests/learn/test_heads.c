@@ -5,6 +5,7 @@
 #include "harness/learn/heads.h"
 
 #include "harness/learn/energy.h"
+#include "harness/learn/score_notes.h"
 #include "tests/support/head_rows.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
@@ -251,6 +252,25 @@ Test(heads, past_that_is_run_again_does_not_count)
     must_run("train --variant vanilla" TRAIN "--ckpt v", 0, "");
     must_run(EVAL "--ckpt v --attention a", 0, "");
     expect_rows_of_text();
+}
+
+/* A list that a text has no room for ends in dots, not in a part of a number. */
+Test(heads, many_layers_without)
+{
+    enum { LAYERS = 99 };
+    static const struct sublayer_kind kind = {.mixes = true};
+    struct sublayer at[LAYERS];
+    const struct lm m = {.sublayers = {.n = LAYERS, .at = at}};
+    const struct heads none = {0};
+    char note[256] = "", few[64] = "";
+
+    for (int i = 0; i < LAYERS; i++)
+        at[i] = (struct sublayer){.kind = &kind, .layer = i};
+    score_note_heads(note, sizeof(note), &m, &none);
+    cr_expect(strncmp(note, "--attention: no probabilities of layers 1, 2, ", 46) == 0, "%s", note);
+    cr_expect(strlen(note) > 5 && strcmp(note + strlen(note) - 5, ", ...") == 0, "%s", note);
+    score_note_heads(few, sizeof(few), &(struct lm){.sublayers = {.n = 3, .at = at}}, &none);
+    cr_expect_str_eq(few, "--attention: no probabilities of layers 1, 2, 3");
 }
 
 Test(heads, what_has_none)
