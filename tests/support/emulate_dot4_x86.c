@@ -79,17 +79,17 @@ static bool decode(struct dot4 *d, const ucontext_t *c)
     return true;
 }
 
+static unsigned upper_at, upper_size; /* of the upper halves in a frame */
+
 /* Both halves of register i. An upper half that the frame leaves out is 0. */
 static void halves(uint8_t *half[2], const ucontext_t *c, int i)
 {
     uint8_t *const frame = (uint8_t *)c->uc_mcontext.fpregs;
-    unsigned size, upper_at, flags, unused;
     uint64_t parts;
 
-    __cpuid_count(0xd, 2, size, upper_at, flags, unused);
     memcpy(&parts, frame + HEADER_AT, sizeof(parts));
     if (!(parts & PARTS_AVX))
-        memset(frame + upper_at, 0, size);
+        memset(frame + upper_at, 0, upper_size);
     if (!(parts & PARTS_SSE))
         memset(frame + XMM_AT, 0, (size_t)HALF * HALF);
     parts |= PARTS_SSE | PARTS_AVX;
@@ -127,7 +127,9 @@ static void on_illegal(int number, siginfo_t *info, void *context)
 void emulate_avx_vnni(void)
 {
     struct sigaction by_hand = {.sa_sigaction = on_illegal, .sa_flags = SA_SIGINFO};
+    unsigned flags, unused;
 
+    __cpuid_count(0xd, 2, upper_size, upper_at, flags, unused);
     sigemptyset(&by_hand.sa_mask);
     sigaction(SIGILL, &by_hand, NULL);
 }
