@@ -241,8 +241,8 @@ static enum status check_text(const char *text, struct err *e)
     return st;
 }
 
-/* The last value that the text, which has been checked, gives it; false where it gives none. Only its own
- * name is looked up among all. */
+/* The last value that a checked text gives it; false where it gives none. Names are compared first:
+ * to look one up among all settings takes longer. */
 static bool value_in(const char *text, const struct choice *wanted, struct assignment *to)
 {
     bool found = false;
