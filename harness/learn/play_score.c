@@ -46,15 +46,13 @@ struct scorer {
     int L, past; /* steps of a segment; observations before it that are shown again */
 };
 
-/* A window without a memory moves along with each step; segments that leave a memory are those of
- * the training, whose value looked one step further. */
+/* As it was trained: a window without a memory moves along with each step; segments that leave a
+ * memory are those of the training, whose value looked one step further. */
 static void configure(struct scorer *t, const struct config *c)
 {
     const int window = max_int(1, c->max_seq - 1), length = task_length(&t->player.task);
 
-    t->kind = mem_usual(config_mem(c), false);
-    if (t->kind == MEM_RECOMPUTE || (t->kind == MEM_HIDDEN && c->mem_len == 0))
-        t->kind = MEM_RECOMPUTE;
+    t->kind = c->mem_len ? mem_usual(config_mem(c), false) : MEM_RECOMPUTE;
     t->L = t->kind == MEM_RECOMPUTE ? 1 : min_int(window, length);
     t->past = t->kind == MEM_RECOMPUTE ? window - 1 : 0;
 }

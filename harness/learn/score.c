@@ -136,10 +136,7 @@ static enum status bind_all(struct stream *t, struct err *e)
                                : reruns        ? 0
                                                : max_int(0, t->M)};
     struct arena *a = &t->arena;
-    /* A state has no length: it is carried, or dropped if no past was asked for. Hybrids keep it, as
-     * in training: the past that is asked for is that of their attention. */
-    const bool none = reruns || t->pairs.target || (t->kind == MEM_STATE && t->M == 0);
-    const enum mem_kind kind = none ? MEM_NONE : t->kind;
+    const enum mem_kind kind = reruns || t->pairs.target ? MEM_NONE : t->kind;
     enum status st = lm_bind(&t->lm, &t->s->engine, kind, max, a, e);
 
     if (st == OK && t->compares)
@@ -321,9 +318,11 @@ static enum status run_window(struct stream *t, const struct window *w, size_t p
     const enum status st = forward(t, t->batch, w->read, w->scored, e);
     if (st != OK)
         return st;
-    lm_commit(&t->lm, w->fresh_ids);
-    if (t->compares)
-        lm_commit(&t->exact, w->fresh_ids);
+    if (t->M != 0) { /* else segments are seen alone, whatever a model could carry */
+        lm_commit(&t->lm, w->fresh_ids);
+        if (t->compares)
+            lm_commit(&t->exact, w->fresh_ids);
+    }
     if (t->losses) {
         const size_t at = w->at + (size_t)(w->read - w->scored);
         memcpy(t->losses + at, t->nll, sizeof(float) * (size_t)w->scored);
@@ -352,9 +351,10 @@ static double synthetic_segment(const struct stream *t, size_t at, int n, struct
 
     for (int i = 0; i < n; i++) {
         const size_t target = at + (size_t)i + 1;
-        const size_t reach = lm_reaches_all(&t->lm) ? target
-                                                    : synthetic_reach(t->past > 0, t->lm.c.N,
-                                                                      max_int(0, t->M), t->L, i);
+        const size_t reach =
+            t->M != 0 && lm_reaches_all(&t->lm)
+                ? target
+                : synthetic_reach(t->past > 0, t->lm.c.N, max_int(0, t->M), t->L, i);
         const double nll =
             synthetic_nll(s, t->corpus.bytes, target, reach < target ? reach : target, memo);
         sum += nll;

@@ -6,15 +6,27 @@
 #include "counting.h"
 #include "harness/plan/case.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum status past_is_carried(const struct config *c, int M, struct err *e)
 {
     if (M != MEM_ALL || mem_can(config_mem(c), MEM_STATE))
         return OK;
-    return fail(e, E_USAGE,
-                "--mem all does not apply to %s, which carries no state  -> give a number",
-                c->variant->name);
+    return fail(e, E_USAGE, "--mem all does not apply to %s, %s  -> give a number",
+                c->variant->name,
+                config_mem(c)->state ? "whose attention remembers a number of tokens"
+                                     : "which carries no state");
+}
+
+/* "hidden or kv" */
+static void kinds_print(char *to, size_t size, const struct mem *m)
+{
+    size_t n = 0;
+
+    for (int k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
+        if (mem_can(m, (enum mem_kind)k))
+            n += (size_t)snprintf(to + n, size - n, "%s%s", n ? " or " : "", mem_kind_name[k]);
 }
 
 enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,
@@ -36,10 +48,10 @@ enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const st
             *kind = (enum mem_kind)k;
             return OK;
         }
+    char kinds[64];
+    kinds_print(kinds, sizeof(kinds), mem);
     return fail(e, E_USAGE, "--mem-kind %s does not apply to %s  -> use %s", word, c->variant->name,
-                mem->state       ? "state or recompute"
-                : mem->recurrent ? "hidden or kv"
-                                 : "recompute");
+                kinds);
 }
 
 /* What only streams of next tokens have, by the name of its option; NULL = none is given. */

@@ -36,7 +36,9 @@ enum status train_config(struct config *to, const struct variant *v, const struc
                          int vocab, struct err *e)
 {
     const int mem = opt->mem.v[0];
-    const int mem_len = v->mem->recurrent || v->mem->state ? max_int(0, mem) : 0;
+    /* A state has no length; what a task's checkpoint says of it is read when the task is played. */
+    const int carried = mem == MEM_ALL && opt->task ? 1 : max_int(0, mem);
+    const int mem_len = v->mem->recurrent || v->mem->state ? carried : 0;
     struct taken taken = {0};
     const int words = vocab + (opt->objective == OBJECTIVE_MLM); /* the last one hides others */
     enum status st =
@@ -446,6 +448,12 @@ static int next_batch(struct trainer *t)
     return past;
 }
 
+void trainer_commit(const struct trainer *t, struct lm *m, int n)
+{
+    if (t->opt->mem.v[0] != 0)
+        lm_commit(m, n);
+}
+
 /* Mean nats of the tokens of all sequences that have losses; of a text the new ones, the last of n.
  */
 static double mean_of_new(const struct trainer *t, int n)
@@ -477,7 +485,7 @@ static void text_gradient(struct trainer *t, struct step_report *r)
     grad_sum_begin(&t->sum, &t->lm);
     lm_backward(&t->lm, &t->engine, t->tokens, t->targets, t->B, n);
     grad_sum_end(&t->sum);
-    lm_commit(&t->lm, t->L);
+    trainer_commit(t, &t->lm, t->L);
 }
 
 struct step_report trainer_step(struct trainer *t, double progress)
@@ -516,7 +524,7 @@ static double synthetic_floor(const struct trainer *t, size_t at, int n, struct 
     for (int i = 0; i < n; i++) {
         const size_t target = at + (size_t)i + 1;
         const size_t reach =
-            lm_reaches_all(&t->valid_lm)
+            t->opt->mem.v[0] != 0 && lm_reaches_all(&t->valid_lm)
                 ? target
                 : synthetic_reach(t->past > 0, t->lm.c.N, max_int(t->past, t->M), t->L, i);
         const double nll =
@@ -555,7 +563,7 @@ struct validation trainer_validate(struct trainer *t)
         for (int i = 0; i < n; i++)
             t->targets[i] = text_token(&t->valid, at + (size_t)i + 1);
         lm_forward(&t->valid_lm, &t->engine, t->tokens, 1, past + n, n, t->targets, t->nll);
-        lm_commit(&t->valid_lm, n);
+        trainer_commit(t, &t->valid_lm, n);
         for (int i = 0; i < n; i++)
             sum += (double)t->nll[i];
         if (t->valid_corpus.generated)

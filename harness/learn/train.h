@@ -102,6 +102,10 @@ struct trainer_frozen {
  * will have. `progress` in [0,1] is the position in the learning rate's schedule. */
 struct step_report trainer_step(struct trainer *t, double progress);
 
+/* Make the last n tokens the past of the next segment; with --mem 0 each is alone, whatever a model
+ * could carry. */
+void trainer_commit(const struct trainer *t, struct lm *m, int n);
+
 /* Where in its part of the text the next segment of each sequence begins. */
 size_t trainer_position(const struct trainer *t);
 

@@ -142,8 +142,13 @@ enum status trainer_load(struct trainer *t, const char *path, struct err *e)
     if (st != OK)
         return st;
     t->lm.drop.step = (uint64_t)step;
-    seek_without_memory(t);
-    lm_seek(&t->lm, (int64_t)trainer_position(t));
+    if (t->opt->mem.v[0] ==
+        0) /* trainer_commit; older files may hold what segments carried all the same */
+        lm_forget(&t->lm);
+    else {
+        seek_without_memory(t);
+        lm_seek(&t->lm, (int64_t)trainer_position(t));
+    }
     lm_build_tables(&t->lm, &t->engine);
     return OK;
 }

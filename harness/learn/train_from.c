@@ -101,7 +101,7 @@ enum status train_from_settle(struct options *o, struct err *e)
     if (st != OK)
         return st;
     /* Memories as long as they were; others see their segment, as they were published to. */
-    snprintf(mem, sizeof(mem), "%d", config_mem(&w.config)->recurrent ? w.config.mem_len : 0);
+    snprintf(mem, sizeof(mem), "%d", w.config.mem_len);
     st = check_model(&w, o, e);
     if (st == OK)
         st = settle_text(o, &w, e);

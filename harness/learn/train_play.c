@@ -156,7 +156,7 @@ void play_gradient(struct trainer *t, struct step_report *r)
     }
     t->lm.d_logits = p->d_out;
     lm_backward(&t->lm, &t->engine, t->tokens, NULL, t->B, window);
-    lm_commit(&t->lm, n);
+    trainer_commit(t, &t->lm, n);
     r->loss = loss.loss;
     r->entropy = loss.entropy;
     r->returned = at + n == length ? mean_return(t) : NAN;
@@ -188,7 +188,7 @@ struct validation play_validate(struct trainer *t)
             const int n = min_int(t->L, length - at);
             player_steps(&p->player, &t->valid_lm, at, n, min_int(at, t->past), "task.valid",
                          (uint64_t)k);
-            lm_commit(&t->valid_lm, n);
+            trainer_commit(t, &t->valid_lm, n);
         }
         for (int b = 0; b < B; b++) {
             sum += p->player.returns[b];

@@ -121,14 +121,15 @@ static const char *why_unsupported(const struct options *opt, const struct varia
         return w == WORK_ATTN               ? "unsupported: attention alone carries no state"
                : w == WORK_ENCDEC           ? "unsupported: a source has a length"
                : mem_can(v->mem, MEM_STATE) ? "unsupported: all of the past is in a state"
-                                            : "unsupported: it carries no state";
+               : v->mem->state ? "unsupported: its attention remembers a number of tokens"
+                               : "unsupported: it carries no state";
     if (w == WORK_ATTN)
         return v->mixer->attends ? "unsupported: its core runs in a layer only"
                                  : "unsupported: it has no attention";
-    if (v->mem->state)
-        return "unsupported: it carries a state, not this kind of memory";
-    return v->mem->recurrent ? "unsupported: it keeps its memory, this kind recomputes it"
-                             : "unsupported: it keeps no memory, this kind caches it";
+    if (v->mem->recurrent)
+        return "unsupported: it keeps rows of its past, not this kind of memory";
+    return v->mem->state ? "unsupported: it carries a state, not this kind of memory"
+                         : "unsupported: it keeps no memory, this kind caches it";
 }
 
 /* Why a model cannot attend to a context, or to none. */

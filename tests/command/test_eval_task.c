@@ -55,6 +55,28 @@ Test(eval_task, returns_lie_where_they_can)
     }
 }
 
+/* The same weights, trained without a past and with all of it: they play alike where an episode is within
+ * the window, and otherwise only the latter remembers its beginning. */
+Test(eval_task, sees_as_far_back_as_in_its_training)
+{
+    for (int seq = 3; seq <= 9; seq += 6) {
+        double score[2][6];
+        for (int all = 0; all < 2; all++) {
+            struct ran r = run_bench(folder,
+                                     "train --task tmaze:len=6 --variant gla --backend ref "
+                                     "--threads 1 --pin none --layers 1 --d-model 8 --heads 2 "
+                                     "--batch 4 --steps 2 --lr 1e-30 -q --ckpt m --force --seq %d "
+                                     "--mem %s",
+                                     seq, all ? "all" : "0");
+            expect_exit(&r, 0);
+            ran_free(&r);
+            scores("--episodes 2000", score[all]);
+        }
+        cr_expect_eq(score[0][0] == score[1][0], seq == 9, "seq %d: %g, %g", seq, score[0][0],
+                     score[1][0]);
+    }
+}
+
 Test(eval_task, what_is_refused)
 {
     struct ran r = run_bench(folder, TRAIN "minlstm --mem all");
