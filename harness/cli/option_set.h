@@ -9,6 +9,8 @@
 /* Where a value comes from; a later source overrides an earlier one. */
 enum option_source {
     FROM_PRESET,
+    FROM_COMMAND, /* its own default */
+    FROM_OTHERS,  /* follows from other options: options_default */
     FROM_ENVIRONMENT,
     FROM_EARLIER, /* what is continued was begun with it */
     FROM_USER

@@ -292,7 +292,8 @@ static enum status copy_arguments(struct options *o, int argc, char **argv, stru
     return OK;
 }
 
-/* Set option `name` to the value of a canonical text: a word of a line. Defaults stay defaults. */
+/* Set option `name` to the value of a canonical text: a word of a line. Defaults stay defaults, which
+ * no other option changes. */
 static enum status set_earlier(struct options *o, const char *name, const char *value,
                                const struct earlier *earlier, int command, struct err *e)
 {
@@ -308,7 +309,7 @@ static enum status set_earlier(struct options *o, const char *name, const char *
                     name);
     const char *const usual = s->preset ? s->preset : s->kind == KIND_DECIMAL ? "0" : "";
     if (strcmp(value, usual) == 0 && !command_preset(command, name))
-        return OK;
+        return s->preset ? options_default(o, name, value, e) : OK;
     if (s->kind != KIND_FILTER)
         return option_set(o, index, value, FROM_EARLIER, 0, e);
     enum status st = OK;
@@ -402,9 +403,8 @@ static enum status parse(struct options *o, int argc, char **argv, const struct 
     if (st == OK)
         st = read_words(o, &w, e);
     for (int i = 0, c = command_find(o->command); i < option_count && st == OK; i++)
-        if (command_preset(c, option_specs[i].name))
-            st = options_default(o, option_specs[i].name, command_preset(c, option_specs[i].name),
-                                 e);
+        if (o->given[i] < FROM_COMMAND && command_preset(c, option_specs[i].name))
+            st = option_set(o, i, command_preset(c, option_specs[i].name), FROM_COMMAND, 0, e);
     if (st == OK && o->quick && command_find(o->command) == CMD_SWEEP)
         st = quick_sweep(o, e);
     const bool runs = !(o->help || o->help_all || o->usage || o->version);
@@ -510,14 +510,7 @@ enum status options_default(struct options *o, const char *name, const char *val
     const int index = option_find(name);
 
     CHECK(index >= 0);
-    if (o->given[index] != FROM_PRESET)
-        return OK;
-    char *const at = (char *)o + option_specs[index].at;
-    if (option_specs[index].kind == KIND_INTS)
-        ((struct ints *)at)->n = 0;
-    if (option_specs[index].kind == KIND_NAMES || option_specs[index].kind == KIND_CHOICE)
-        ((struct names *)at)->n = 0;
-    return option_set(o, index, value, FROM_PRESET, 0, e);
+    return o->given[index] < FROM_OTHERS ? option_set(o, index, value, FROM_OTHERS, 0, e) : OK;
 }
 
 bool options_given(const struct options *o, const char *name)
@@ -525,7 +518,7 @@ bool options_given(const struct options *o, const char *name)
     const int index = option_find(name);
 
     CHECK(index >= 0);
-    return o->given[index] != FROM_PRESET;
+    return o->given[index] > FROM_OTHERS;
 }
 
 bool options_written(const struct options *o, const char *name)

@@ -199,7 +199,7 @@ enum status options_parse_line(struct options *o, const char *line, struct err *
 
 void options_free(struct options *o);
 
-/* A default of one command: set the option unless the user did. */
+/* A default that follows from other options: unless something was given, or an earlier call set one. */
 enum status options_default(struct options *o, const char *name, const char *value, struct err *e);
 
 /* E_USAGE if @file or command line choose or measure cases with an option that is not among these

@@ -2,8 +2,7 @@
  *
  * The command line: the grammar of values, where they come from, and what --resume compares.
  * Error texts are test_options_errors.c's. */
-#include "harness/cli/command_table.h"
-#include "harness/cli/options.h"
+#include "harness/cli/option_table.h"
 #include "harness/util/range.h"
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
@@ -488,4 +487,104 @@ Test(options, a_training_keeps_the_general_default)
     free(stored);
     options_free(&o);
     options_free(&now);
+}
+
+/* ---- defaults that follow from others ------------------------------------------------------- */
+
+/* One of two values that the option takes; false for one that no default sets. */
+static bool a_value(char text[64], const struct option_spec *s, int which)
+{
+    switch (s->kind) {
+    case KIND_INT:
+    case KIND_SEED:
+        snprintf(text, 64, "%d", s->lo + 1 + which);
+        return true;
+    case KIND_INTS:
+        snprintf(text, 64, "%d,%d", max_int(s->lo, 0) + 3 + which, max_int(s->lo, 0) + 7);
+        return true;
+    case KIND_DECIMAL:
+        snprintf(text, 64, "%g", s->lo + (which + 1) * (s->hi - s->lo) / 4.0);
+        return true;
+    case KIND_WORD:
+    case KIND_TEXT:
+    case KIND_PATH:
+    case KIND_NAMES:
+        snprintf(text, 64, "%s", s->words ? s->words[which] : which ? "one" : "another");
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void expect_value(const struct options *o, const struct option_spec *s, const char *want,
+                         const char *when)
+{
+    char *const is = option_value(o, s);
+
+    cr_expect_str_eq(is, want, "--%s, %s: %s, not %s", s->name, when, is, want);
+    free(is);
+}
+
+/* Of any option the first one holds: it is nearer to what was asked for. It replaces the defaults of
+ * the table and of the command, and nothing that was given. */
+Test(options, the_first_default_that_follows_from_others_holds)
+{
+    int n = 0;
+
+    forget_settings();
+    for (int i = 0; i < option_count; i++) {
+        const struct option_spec *const s = &option_specs[i];
+        char one[64], two[64], line[160];
+        struct options o;
+        struct err e = {""};
+        if (!a_value(one, s, 0) || !a_value(two, s, 1))
+            continue;
+        n++;
+        for (int command = 0; command < COMMAND_COUNT; command++) {
+            if (!command_specs[command].doc)
+                continue;
+            must_parse(&o, command_specs[command].name);
+            cr_assert_eq(options_default(&o, s->name, one, &e), OK, "%s", e.msg);
+            cr_assert_eq(options_default(&o, s->name, two, &e), OK, "%s", e.msg);
+            expect_value(&o, s, one, command_specs[command].name);
+            cr_expect_not(options_given(&o, s->name), "--%s", s->name);
+            options_free(&o);
+            if (!option_is_for(s, command) || s->at == offsetof(struct options, shard))
+                continue;
+            snprintf(line, sizeof(line), "%s --%s %s", command_specs[command].name, s->name, two);
+            if (parse_words(&o, line, &e) == OK) {
+                cr_assert_eq(options_default(&o, s->name, one, &e), OK, "%s", e.msg);
+                expect_value(&o, s, two, line);
+            }
+            options_free(&o);
+        }
+    }
+    cr_expect_gt(n, 60);
+}
+
+/* What was begun with the general default goes on with it, though another would follow now. */
+Test(options, what_is_continued_keeps_its_defaults)
+{
+    static const char *const names[] = {"eval", "train"};
+
+    forget_settings();
+    for (int kind = 0; kind < 2; kind++)
+        for (int i = 0; i < option_count; i++) {
+            const struct option_spec *const s = &option_specs[i];
+            const enum continued continued = kind ? CONTINUED_TRAINING : CONTINUED_RUN;
+            char other[64], stored[160], line[64];
+            struct options o;
+            struct err e = {""};
+            if (!s->preset || !option_is_continued(s, continued) || !a_value(other, s, 0))
+                continue;
+            snprintf(line, sizeof(line), "%s --resume", names[kind]);
+            must_parse(&o, line);
+            char *const usual = option_value(&o, s);
+            snprintf(stored, sizeof(stored), "%s=%s\n", s->name, usual);
+            cr_assert_eq(options_continue(&o, stored, continued, &e), OK, "%s", e.msg);
+            cr_assert_eq(options_default(&o, s->name, other, &e), OK, "%s", e.msg);
+            expect_value(&o, s, usual, stored);
+            free(usual);
+            options_free(&o);
+        }
 }

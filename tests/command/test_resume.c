@@ -199,6 +199,19 @@ Test(resume, an_evaluation)
     ran_free(&again);
 }
 
+/* A value that was written and is the general default holds, though --count has another one. */
+Test(resume, an_evaluation_with_a_default_that_was_written)
+{
+    struct ran r = run_shell(
+        folder,
+        "seq 400 >text; $BENCH train --variant xl --layers 1 --d-model 16 --heads 1 --seq 4 "
+        "--mem 4 --batch 1 --steps 1 --threads 1 --corpus text --ckpt m.safetensors -q && "
+        "$BENCH eval --ckpt m.safetensors --corpus text --bytes 500 --count lm-eval --bos 9 "
+        "--unit token --doc-sep none --detok none -q && $BENCH eval --resume -q");
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
 /* ---- two at once -------------------------------------------------------------------------- */
 
 /* A run that is still written is not continued by a second process. */

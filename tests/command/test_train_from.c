@@ -245,3 +245,41 @@ Test(train_from, refuses)
     cr_expect(r.code != 0 && strstr(r.err.data, "--from"), "%s", r.err.data);
     ran_free(&r);
 }
+
+/* ---- texts ---------------------------------------------------------------------------------- */
+
+#define OURS " --steps 2 --batch 2 --seq 8 --threads 1 --pin none --backend ref -q --ckpt "
+
+static void expect_meta(const char *name, const char *key, const char *want)
+{
+    char path[FILE_PATH];
+    struct safetensors s;
+    struct err e;
+
+    folder_path(path, name);
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    cr_expect_str_eq(safetensors_meta(&s, key), want);
+    safetensors_close(&s);
+}
+
+/* What was trained on a generated source goes on with it, now and when it is resumed, and with the
+ * memory that it had. */
+Test(train_from, goes_on_with_its_own_source)
+{
+    static const char *const sources[] = {"copy:lag=6,alphabet=4,groups=2",
+                                          "copy:lag=9,alphabet=30", "recall:", "flipflop:"};
+    char line[512];
+
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        snprintf(line, sizeof(line),
+                 "train --variant xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus %s" OURS
+                 "a.safetensors --force",
+                 sources[i]);
+        run_fine(line);
+        run_fine("train --from a.safetensors" OURS "b.safetensors --force");
+        expect_meta("b.safetensors", "corpus", sources[i]);
+        expect_meta("b.safetensors", "mem", "6");
+        run_fine("train --ckpt b.safetensors --resume --steps 4 -q");
+        expect_meta("b.safetensors", "corpus", sources[i]);
+    }
+}
