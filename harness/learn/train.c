@@ -79,6 +79,18 @@ static size_t symbols_needed(const struct options *o)
     return o->minutes > 0 || need > LONGEST ? LONGEST : need < SHORTEST ? SHORTEST : (size_t)need;
 }
 
+/* Are the bytes or symbols of the texts those of the model? */
+static enum status check_symbols(const struct trainer *t, struct err *e)
+{
+    const int V = t->corpus.vocab;
+
+    if (t->valid_corpus.vocab > V)
+        return fail(e, E_USAGE,
+                    "--valid %.300s has %d symbols, text %.300s has %d  -> give one of as many",
+                    t->valid_corpus.name, t->valid_corpus.vocab, t->corpus.name, V);
+    return t->opt->from ? train_from_fits(t, e) : OK;
+}
+
 static enum status open_texts(struct trainer *t, struct err *e)
 {
     enum { VALID_SHARE = 20 };
@@ -106,6 +118,8 @@ static enum status open_texts(struct trainer *t, struct err *e)
         t->text.n -= n;
         t->valid = (struct text_part){.at = t->corpus.bytes + t->text.n, .n = n};
     }
+    if (st == OK && train_tokens_are_bytes(t))
+        st = check_symbols(t, e);
     if (st == OK && o->objective == OBJECTIVE_MLM)
         masked_open(t);
     if (st == OK && o->objective == OBJECTIVE_SEQ2SEQ)

@@ -127,6 +127,19 @@ enum status train_from_config(struct config *to, const struct options *o, struct
     return config_at_eval(to, o, NULL, e);
 }
 
+enum status train_from_fits(const struct trainer *t, struct err *e)
+{
+    struct config c;
+    const enum status st = train_from_config(&c, t->opt, e);
+
+    return st != OK || c.V == t->corpus.vocab
+               ? st
+               : fail(e, E_IO,
+                      "checkpoint %.300s has %d symbols, text %.300s has %d  -> train it on a text "
+                      "of as many, such as its own",
+                      model_file(t->opt), c.V, t->corpus.name, t->corpus.vocab);
+}
+
 enum status train_from_load(struct trainer *t, struct err *e)
 {
     struct weights w;

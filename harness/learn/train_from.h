@@ -17,6 +17,9 @@ enum status train_from_settle(struct options *o, struct err *e);
  * training; options that no weight depends on are taken. */
 enum status train_from_config(struct config *to, const struct options *o, struct err *e);
 
+/* E_IO if a text of bytes or symbols has not those of the model. */
+enum status train_from_fits(const struct trainer *t, struct err *e);
+
 /* Copy the weights into the parameters of t->lm. */
 enum status train_from_load(struct trainer *t, struct err *e);
 

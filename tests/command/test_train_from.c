@@ -283,3 +283,77 @@ Test(train_from, goes_on_with_its_own_source)
         expect_meta("b.safetensors", "corpus", sources[i]);
     }
 }
+
+/* A text has the symbols of the model, and a validation text none beyond: refused by name before
+ * anything is lost. The models have 8 symbols: of a source, and of ids without a tokenizer. */
+Test(train_from, refuses_symbols_that_the_model_lacks)
+{
+    static const struct {
+        const char *line;
+        int code;
+        const char *says;
+    } lines[] = {
+        {"--from a.safetensors", 0, ""},
+        {"--from a.safetensors --corpus copy:lag=3,alphabet=8", 0, ""},
+        {"--from a.safetensors --corpus copy:lag=3,alphabet=9", 7, "alphabet=9"},
+        {"--from a.safetensors --corpus copy:lag=3,alphabet=7", 7, "alphabet=7"},
+        {"--from a.safetensors --corpus text", 7, "text"},
+        {"--from a.safetensors --valid copy:lag=3,alphabet=8", 0, ""},
+        {"--from a.safetensors --valid copy:lag=3,alphabet=9", 2, "--valid"},
+        {"--from a.safetensors --valid copy:lag=3,alphabet=7", 0, ""},
+        {"--from a.safetensors --valid text", 2, "--valid"},
+        {"--from a.safetensors --tokens eight.bin --tokens-type uint16", 0, ""},
+        {"--from a.safetensors --tokens ids.bin --tokens-type uint16", 7, "ids.bin"},
+        {"--from a.safetensors --tokens eight.bin --tokens-type uint16 --valid ids.bin", 7,
+         "ids.bin"},
+        {"--from ids.safetensors --corpus text", 7, "text"},
+        {"--from ids.safetensors --corpus copy:lag=3,alphabet=9", 7, "alphabet=9"},
+        {"--from bytes.safetensors --corpus text", 0, ""},
+        {"--from bytes.safetensors --corpus text --valid copy:lag=3,alphabet=9", 0, ""},
+        {"--from bytes.safetensors --corpus copy:lag=3,alphabet=9", 7, "alphabet=9"},
+        {"-V xl --corpus copy:lag=3,alphabet=8 --valid copy:lag=3,alphabet=8", 0, ""},
+        {"-V xl --corpus copy:lag=3,alphabet=8 --valid copy:lag=3,alphabet=9", 2, "--valid"},
+        {"-V xl --corpus copy:lag=3,alphabet=8 --valid text", 2, "--valid"},
+        {"-V bert --objective mlm --corpus copy:lag=3,alphabet=8 --valid copy:lag=3,alphabet=8", 0,
+         ""},
+        /* Its ninth symbol is that which hides others. */
+        {"-V bert --objective mlm --corpus copy:lag=3,alphabet=8 --valid copy:lag=3,alphabet=9", 2,
+         "--valid"},
+        {"-V vanilla --objective seq2seq --corpus reverse:n=8,alphabet=8 --valid "
+         "reverse:n=8,alphabet=8",
+         0, ""},
+        {"-V vanilla --objective seq2seq --corpus reverse:n=8,alphabet=8 --valid "
+         "reverse:n=8,alphabet=9",
+         2, "--valid"},
+    };
+    uint16_t eight[4000];
+    char line[512], path[FILE_PATH];
+
+    for (size_t i = 0; i < ARRAY_LEN(eight); i++)
+        eight[i] = i % 8;
+    folder_path(path, "eight.bin");
+    cr_assert_eq(file_replace(path, (const char *)eight, sizeof(eight), NULL), OK);
+    write_ids("ids.bin", false);
+    tiny_put("text", TEXT TEXT TEXT TEXT);
+    run_fine("train -V xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus "
+             "copy:lag=3,alphabet=8" OURS "a.safetensors");
+    run_fine("train -V xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus text" OURS
+             "bytes.safetensors");
+    run_fine("train --from a.safetensors --tokens eight.bin --tokens-type uint16" OURS
+             "ids.safetensors");
+    run_fine("train --from a.safetensors" OURS "b.safetensors");
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        snprintf(
+            line, sizeof(line),
+            "mkdir -p was; cp b.safetensors* was; $BENCH train %s" OURS
+            "b.safetensors --force; code=$?; cmp -s b.safetensors was/b.safetensors; same=$?; "
+            "cmp -s b.safetensors.opt was/b.safetensors.opt; exit $((code * 4 + same * 2 + $?))",
+            lines[i].line);
+        struct ran r = run_shell(folder, line);
+        cr_expect_eq(r.code / 4, lines[i].code, "%s: %d, %s", lines[i].line, r.code, r.err.data);
+        cr_expect(lines[i].code == 0 || r.code % 4 == 0, "%s: a file has changed", lines[i].line);
+        cr_expect(strstr(r.err.data, lines[i].says), "%s: %s", lines[i].line, r.err.data);
+        cr_expect(lines[i].code == 0 || strstr(r.err.data, "  -> "), "%s", r.err.data);
+        ran_free(&r);
+    }
+}
