@@ -5,18 +5,19 @@
 
 #include <math.h>
 
-/* How much of the way from the floor to the peak is left. */
-static double height(const struct options *opt, double p)
+/* What is left of the way from the peak to the floor, where `left` is of the steps behind the peak, and
+ * these are `share` of all. */
+static double height(const struct options *opt, double left, double share)
 {
     const double pi = 3.14159265358979;
 
     switch ((enum lr_schedule)opt->schedule) {
     case LR_COSINE:
-        return 0.5 * (1 + cos(pi * p));
+        return 0.5 * (1 - cos(pi * left));
     case LR_LINEAR:
-        return 1 - p;
+        return left;
     case LR_WSD:
-        return fmin(1, (1 - p) / opt->lr_decay);
+        return fmin(1, left * fmax(1, share / opt->lr_decay));
     case LR_CONSTANT:
         break;
     }
@@ -25,10 +26,16 @@ static double height(const struct options *opt, double p)
 
 double train_lr(const struct options *opt, int step, double progress)
 {
-    const double warm = step < opt->lr_warmup ? (double)step / opt->lr_warmup : 1;
+    const int peak = max_int(1, opt->lr_warmup);
     const double floor = opt->lr_floor;
 
-    return opt->lr * warm * (floor + (1 - floor) * height(opt, fmin(1, progress)));
+    if (step <= peak)
+        return opt->lr * ((double)step / peak);
+    if (progress <= 0)
+        return opt->lr;
+    const double steps = (step - 1) / progress; /* of the training, at the pace so far */
+    const double left = steps > step ? (steps - step) / (steps - peak) : 0;
+    return opt->lr * (floor + (1 - floor) * height(opt, left, (steps - peak) / steps));
 }
 
 enum status schedule_check(const struct options *opt, struct err *e)

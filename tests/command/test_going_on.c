@@ -127,6 +127,39 @@ Test(going_on, a_training_with_nothing_but_its_checkpoint)
     must_run("cmp m whole/m && cmp m.best whole/m.best", 0);
 }
 
+/* The rates of a training that is stopped, of one that gets more steps once it has come to its end, and
+ * of one that goes on from its weights, are those of one that runs through: peak and floor included. */
+Test(going_on, a_training_keeps_its_rates)
+{
+    static const char *const schedules[] = {"cosine", "linear", "wsd --lr-decay 0.5", "constant"};
+    static const char *const ends[] = {"0.001", "0.001", "0.001", "0.01"};
+    char line[1400];
+
+    for (size_t i = 0; i < ARRAY_LEN(schedules); i++) {
+        snprintf(
+            line, sizeof(line),
+            "rates() { awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == \"lr\") c = i } NR > "
+            "1 "
+            "{ print $c }' $1.train.csv >$1.rates; }; "
+            "train() { $BENCH train --threads 1 --pin none --seq 4 --batch 2 --log-every 1 --lr "
+            "0.01 "
+            "--lr-warmup 4 --schedule %s -q --force --mem 4 \"$@\" || exit 9; }; "
+            "new='--variant xl --layers 1 --d-model 8 --heads 2'; "
+            "train $new --steps 12 --ckpt whole && "
+            "for at in 3 4 5; do train $new --steps 12 --stop-at $at --ckpt cut; "
+            "$BENCH train --ckpt cut --resume --log-every 1 -q || exit 9; rates cut; rates whole; "
+            "cmp cut.rates whole.rates || exit 8; done; "
+            "train $new --steps 4 --ckpt cut; $BENCH train --ckpt cut --resume --steps 12 "
+            "--log-every 1 "
+            "-q; rates cut; cmp cut.rates whole.rates || exit 7; "
+            "train --from whole --steps 12 --ckpt from; rates from; cmp from.rates whole.rates || "
+            "exit 6; "
+            "test $(sed -n 4p whole.rates) = 0.01 && test $(tail -n 1 whole.rates) = %s",
+            schedules[i], ends[i]);
+        must_run(line, 0);
+    }
+}
+
 /* One that has come to its end, and a file that only scores. */
 Test(going_on, a_training_that_cannot_go_on)
 {
