@@ -162,7 +162,9 @@ Test(gguf, versions)
     m = whole_file(1);
     expect_refused(&m, "version 1");
     m = whole_file(3u << 24); /* of a machine with the other order of bytes */
-    expect_refused(&m, "version");
+    expect_refused(&m, "big-endian GGUF of version 3");
+    m = whole_file(4);
+    expect_refused(&m, "version 4");
     m.bytes[0] = 'g';
     expect_refused(&m, "GGUF");
 }
@@ -210,8 +212,171 @@ Test(gguf, sizes_that_are_none)
     const size_t tensors = 8;
 
     m.bytes[tensors + 7] = 1;
-    expect_refused(&m, "more tensors");
+    expect_refused(&m, "tensors, more than any model");
     m = whole_file(3);
     m.bytes[tensors + 8 + 7] = 1;
-    expect_refused(&m, "more keys");
+    expect_refused(&m, "keys, more than any model");
+}
+
+/* ---- what the format allows, and others do not write -------------------------------------- */
+
+static void begin(struct made *m, int tensors, int keys)
+{
+    *m = (struct made){.n = 0};
+    put(m, "GGUF", 4);
+    put_number(m, 3, 4), put_number(m, (uint64_t)tensors, 8), put_number(m, (uint64_t)keys, 8);
+}
+
+/* A key of so many bytes. */
+static void put_long_key(struct made *m, char *name, size_t n)
+{
+    memset(name, 'k', n);
+    name[n] = '\0';
+    put_key(m, name, 0), put_number(m, 7, 1);
+}
+
+Test(gguf, long_keys)
+{
+    static const size_t lengths[] = {64, 95, 96, 97, 4000, 65535};
+    static char name[1 << 17];
+    static struct made m;
+    struct safetensors s;
+    json_t *keys;
+    struct err e = {""};
+
+    begin(&m, 0, ARRAY_LEN(lengths));
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++)
+        put_long_key(&m, name, lengths[i]);
+    cr_assert_eq(open_made(&m, &s, &keys, &e), OK, "%s", e.msg);
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        memset(name, 'k', lengths[i]);
+        name[lengths[i]] = '\0';
+        cr_expect_eq(whole(keys, name), 7, "%zu", lengths[i]);
+    }
+    json_decref(keys);
+    safetensors_close(&s);
+    begin(&m, 0, 1);
+    put_long_key(&m, name, 65536);
+    expect_refused(&m, "65536 bytes");
+}
+
+/* [[1, 2], [], [3]], and a list in itself as deep as they are read, and deeper. */
+Test(gguf, lists_in_lists)
+{
+    static const int of[] = {2, 0, 1};
+    struct made m;
+    struct safetensors s;
+    json_t *keys;
+    struct err e = {""};
+    int next = 1;
+
+    begin(&m, 0, 2);
+    put_key(&m, "nested", 9), put_number(&m, 9, 4), put_number(&m, ARRAY_LEN(of), 8);
+    for (size_t i = 0; i < ARRAY_LEN(of); i++) {
+        put_number(&m, 0, 4), put_number(&m, (uint64_t)of[i], 8);
+        for (int k = 0; k < of[i]; k++)
+            put_number(&m, (uint64_t)next++, 1);
+    }
+    put_key(&m, "behind", 0), put_number(&m, 9, 1);
+    cr_assert_eq(open_made(&m, &s, &keys, &e), OK, "%s", e.msg);
+    char *const text = json_dumps(json_object_get(keys, "nested"), JSON_COMPACT);
+    cr_expect_str_eq(text, "[[1,2],[],[3]]");
+    cr_expect_eq(whole(keys, "behind"), 9);
+    free(text);
+    json_decref(keys);
+    safetensors_close(&s);
+    for (int deep = 8; deep <= 9; deep++) {
+        begin(&m, 0, 1);
+        put_key(&m, "deep", 9);
+        for (int i = 1; i < deep; i++)
+            put_number(&m, 9, 4), put_number(&m, 1, 8);
+        put_number(&m, 0, 4), put_number(&m, 0, 8);
+        if (deep > 8) {
+            expect_refused(&m, "lists in each other");
+            continue;
+        }
+        cr_assert_eq(open_made(&m, &s, &keys, &e), OK, "%s", e.msg);
+        json_decref(keys);
+        safetensors_close(&s);
+    }
+}
+
+/* What is wrong is said, and of which key or tensor. */
+Test(gguf, reasons)
+{
+    struct made m;
+
+    begin(&m, 0, 2);
+    put_key(&m, "once", 0), put_number(&m, 1, 1);
+    put_key(&m, "once", 0), put_number(&m, 1, 1);
+    expect_refused(&m, "key \"once\" twice");
+    begin(&m, 0, 1);
+    put_key(&m, "what", 13), put_number(&m, 1, 1);
+    expect_refused(&m, "type 13");
+    begin(&m, 0, 1);
+    put_key(&m, "\xff", 0), put_number(&m, 1, 1);
+    expect_refused(&m, "not UTF-8");
+    begin(&m, 0, 1);
+    put_number(&m, 3, 8), put(&m, "a\0b", 3), put_number(&m, 0, 4), put_number(&m, 1, 1);
+    expect_refused(&m, "zero byte in the name \"a\"");
+    begin(&m, 0, 1);
+    put_key(&m, "general.alignment", 8), put_text(&m, "32");
+    expect_refused(&m, "general.alignment");
+}
+
+/* One tensor of two axes. */
+static struct made one_tensor(const char *name, uint32_t rows, uint32_t columns, uint32_t type,
+                              uint64_t offset)
+{
+    struct made m;
+
+    begin(&m, 1, 0);
+    put_tensor(&m, name, rows, columns, type, offset);
+    while (m.n % 32)
+        put_number(&m, 0, 1);
+    for (int i = 0; i < 64; i++)
+        put_number(&m, 0, 1);
+    return m;
+}
+
+Test(gguf, reasons_of_tensors)
+{
+    enum { IQ1_S = 19 };
+    static const struct {
+        uint32_t rows, columns, type;
+        uint64_t offset;
+        const char *says; /* NULL: read */
+    } cases[] = {
+        {2, 8, F32, 0, NULL},
+        {2, 0, F32, 0, "\"t\" without elements"},
+        {0, 8, F32, 0, "\"t\" without elements"},
+        {2, 8, F32, 16, "\"t\" at 16, no multiple of general.alignment, 32"},
+        {2, 8, F32, 32, "ends before its tensor \"t\""},
+        {3, 8, F32, 0, "ends before its tensor \"t\""},
+        {1 << 16, 1 << 16, F32, 0, "\"t\", which is larger than the file"},
+        {2, 16, Q8_0, 0, "\"t\" of Q8_0, whose rows of 16 are no whole blocks of 32"},
+        {3, 256, IQ1_S, 0, NULL}, /* 5 numbers in a byte */
+    };
+    char name[120];
+    struct made m;
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct safetensors s;
+        json_t *keys;
+        struct err e = {""};
+        m = one_tensor("t", cases[i].rows, cases[i].columns, cases[i].type, cases[i].offset);
+        if (cases[i].says) {
+            expect_refused(&m, cases[i].says);
+            continue;
+        }
+        cr_assert_eq(open_made(&m, &s, &keys, &e), OK, "%zu: %s", i, e.msg);
+        json_decref(keys);
+        safetensors_close(&s);
+    }
+    memset(name, 'n', 100), name[100] = '\0';
+    m = one_tensor(name, 2, 8, F32, 0);
+    expect_refused(&m, "a name of more than 95 bytes");
+    m = one_tensor("t", 2, 8, F32, 0);
+    m.bytes[24 + 8 + 1] = 5; /* axes */
+    expect_refused(&m, "\"t\" of 5 axes");
 }

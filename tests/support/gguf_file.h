@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MADE_MOST = 1 << 17 };
 struct made {
-    unsigned char bytes[1 << 14];
+    unsigned char bytes[MADE_MOST];
     size_t n;
 };
 

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,14 @@ enum {
     VERSION_LAST = 3,
     USUAL_ALIGNMENT = 32,
     MOST_TENSORS = 100000,
-    MOST_KEYS = 10000
+    MOST_KEYS = 10000,
+    LONGEST_KEY = 65535, /* bytes, by the format */
+    DEEPEST_LIST = 8,
+    MOST_NUMBERS = 8 /* in a byte of any type, read or not */
 };
+
+#define WHOLE "  -> give the whole file"
+#define AGAIN "  -> convert it again"
 
 static const char magic[] = "GGUF";
 
@@ -66,17 +73,31 @@ struct reader {
     struct err *e;
 };
 
-static void stop(struct reader *r, const char *what)
+static void stop(struct reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void stop(struct reader *r, const char *fmt, ...)
+{
+    char what[sizeof(r->e->msg)];
+    va_list ap;
+
+    if (r->st != OK)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    r->st = safetensors_fail(r->s, r->e, "%s", what);
+}
+
+static void starve(struct reader *r)
 {
     if (r->st == OK)
-        r->st = safetensors_fail(r->s, r->e, "%s  -> give the whole file", what);
+        r->st = fail(r->e, E_NOMEM, "checkpoint %s: no memory  -> free some", r->s->path);
 }
 
 /* The next n bytes; NULL where they are not there. */
 static const unsigned char *take(struct reader *r, uint64_t n)
 {
     if (r->st == OK && n > r->s->size - r->at)
-        stop(r, "ends before its header does");
+        stop(r, "ends before its header does" WHOLE);
     if (r->st != OK)
         return NULL;
     r->at += (size_t)n;
@@ -167,12 +188,13 @@ static json_t *read_scalar(struct reader *r, uint32_t type)
     case VALUE_TEXT:
         return read_text(r);
     default:
-        stop(r, "has a value of an unknown type, or lists in lists");
+        stop(r, "has a value of type %u, which GGUF does not have" AGAIN, type);
         return json_null();
     }
 }
 
-static json_t *read_value(struct reader *r, uint32_t type)
+/* A value inside of `deep` lists. */
+static json_t *read_value(struct reader *r, uint32_t type, int deep)
 {
     if (type != VALUE_ARRAY)
         return read_scalar(r, type);
@@ -180,31 +202,57 @@ static json_t *read_value(struct reader *r, uint32_t type)
     const uint64_t n = take_u64(r);
     json_t *const list = json_array();
 
+    if (deep == DEEPEST_LIST)
+        stop(r, "has more than %d lists in each other: not supported" AGAIN, DEEPEST_LIST);
     if (r->st == OK && n > r->s->size - r->at)
-        stop(r, "has a list that is longer than the file");
+        stop(r, "has a list that is longer than the file" WHOLE);
     for (uint64_t i = 0; r->st == OK && i < n; i++)
-        if (json_array_append_new(list, read_scalar(r, of)) != 0)
-            stop(r, "has a list that cannot be read");
+        if (json_array_append_new(list, read_value(r, of, deep + 1)) != 0)
+            starve(r);
     return list;
+}
+
+/* A copy that ends with a zero byte, to be freed; NULL where it is none, and the reader has
+ * stopped. */
+static char *read_name(struct reader *r)
+{
+    size_t n;
+    const char *const name = take_text(r, &n);
+    char *copy = NULL;
+
+    if (name && n > LONGEST_KEY)
+        stop(r, "has a name of %zu bytes, the format allows %d" WHOLE, n, LONGEST_KEY);
+    else if (name && memchr(name, '\0', n))
+        stop(r, "has a zero byte in the name \"%.40s\"" AGAIN, name);
+    else if (name && !(copy = strndup(name, n)))
+        starve(r);
+    return copy;
+}
+
+static void read_key(struct reader *r, json_t *keys)
+{
+    char *const key = read_name(r);
+
+    if (!key)
+        return;
+    json_t *const text = json_string(key), *const value = read_value(r, take_u32(r), 0);
+    if (!text)
+        stop(r, "has the key \"%.40s\", which is not UTF-8" AGAIN, key);
+    else if (json_object_get(keys, key))
+        stop(r, "has the key \"%.40s\" twice" AGAIN, key);
+    else if (json_object_set(keys, key, value) != 0)
+        starve(r);
+    json_decref(value);
+    json_decref(text);
+    free(key);
 }
 
 static void read_keys(struct reader *r, json_t *keys, uint64_t n)
 {
     if (n > MOST_KEYS)
-        stop(r, "has more keys than any model");
-    for (uint64_t i = 0; r->st == OK && i < n; i++) {
-        size_t length;
-        const char *const name = take_text(r, &length);
-        char key[TENSOR_NAME] = "";
-        if (name && length < sizeof(key))
-            memcpy(key, name, length);
-        else if (name)
-            stop(r, "has a key that is longer than any");
-        if (r->st == OK && json_object_get(keys, key))
-            stop(r, "has a key twice");
-        if (json_object_set_new(keys, key, read_value(r, take_u32(r))) != 0)
-            stop(r, "has a key that cannot be read");
-    }
+        stop(r, "has %llu keys, more than any model" WHOLE, (unsigned long long)n);
+    for (uint64_t i = 0; r->st == OK && i < n; i++)
+        read_key(r, keys);
 }
 
 /* ---- tensors ------------------------------------------------------------------------------ */
@@ -220,21 +268,26 @@ static const struct type *type_find(uint32_t id)
 /* Files have the axis of the columns first. Returns where its numbers begin, from that of all. */
 static uint64_t read_tensor(struct reader *r, struct tensor *t)
 {
-    size_t length;
-    const char *const name = take_text(r, &length);
+    char *const name = read_name(r);
 
-    if (name && length < sizeof(t->name))
-        memcpy(t->name, name, length);
-    else
-        stop(r, "has a tensor whose name is longer than any");
-    t->rank = (int)take_u32(r);
-    if (r->st == OK && (t->rank < 1 || t->rank > TENSOR_RANK))
-        stop(r, "has a tensor of no rank from 1 to 4");
+    if (name && strlen(name) >= sizeof(t->name))
+        stop(r, "has the tensor \"%.40s...\", a name of more than %zu bytes: not supported" AGAIN,
+             name, sizeof(t->name) - 1);
+    else if (name)
+        memcpy(t->name, name, strlen(name) + 1);
+    free(name);
+    const uint32_t rank = take_u32(r);
+    if (r->st == OK && (rank < 1 || rank > TENSOR_RANK))
+        stop(r, "has the tensor \"%s\" of %u axes: not from 1 to %d" AGAIN, t->name, rank,
+             TENSOR_RANK);
+    t->rank = r->st == OK ? (int)rank : 0;
     t->n = 1;
     for (int d = t->rank - 1; r->st == OK && d >= 0; d--) {
         const uint64_t n = take_u64(r);
-        if (n < 1 || n > INT32_MAX || t->n > r->s->size * TENSOR_RANK / n)
-            stop(r, "has a tensor that is larger than the file");
+        if (r->st == OK && n == 0)
+            stop(r, "has the tensor \"%s\" without elements: not supported" AGAIN, t->name);
+        else if (r->st == OK && (n > INT32_MAX || t->n > r->s->size * MOST_NUMBERS / n))
+            stop(r, "has the tensor \"%s\", which is larger than the file" WHOLE, t->name);
         t->shape[d] = (int)n;
         t->n *= (size_t)n;
     }
@@ -255,10 +308,13 @@ static void place_tensor(struct reader *r, struct tensor *t, size_t from, uint64
     const int per_row = t->shape[t->rank - 1];
 
     if (r->st == OK && t->dtype != DTYPE_OTHER && per_row % tensor_block(t->dtype))
-        stop(r, "has a tensor whose rows are no whole blocks");
-    if (r->st == OK &&
-        (offset % alignment || offset > r->s->size - from || bytes > r->s->size - from - offset))
-        stop(r, "has a tensor that is not in it");
+        stop(r, "has the tensor \"%s\" of %s, whose rows of %d are no whole blocks of %d" AGAIN,
+             t->name, t->dtype_name, per_row, tensor_block(t->dtype));
+    if (r->st == OK && offset % alignment)
+        stop(r, "has the tensor \"%s\" at %llu, no multiple of general.alignment, %llu" AGAIN,
+             t->name, (unsigned long long)offset, (unsigned long long)alignment);
+    if (r->st == OK && (offset > r->s->size - from || bytes > r->s->size - from - offset))
+        stop(r, "ends before its tensor \"%s\" does" WHOLE, t->name);
     if (r->st == OK)
         t->data = r->s->map + from + offset;
 }
@@ -269,7 +325,7 @@ static void read_tensors(struct reader *r, struct safetensors *s, uint64_t n, ui
     uint64_t *const offset = calloc((size_t)n + 1, sizeof(*offset));
 
     if (!t || !offset) {
-        r->st = fail(r->e, E_NOMEM, "checkpoint %s: no memory  -> free some", s->path);
+        starve(r);
         free(offset);
         return;
     }
@@ -277,7 +333,7 @@ static void read_tensors(struct reader *r, struct safetensors *s, uint64_t n, ui
         offset[i] = read_tensor(r, &t[i]);
     const size_t from = r->at + (size_t)((alignment - r->at % alignment) % alignment);
     if (r->st == OK && n > 0 && from > s->size)
-        stop(r, "ends before its tensors begin");
+        stop(r, "ends before its tensors begin" WHOLE);
     for (uint64_t i = 0; r->st == OK && i < n; i++)
         place_tensor(r, &t[i], from, offset[i], alignment);
     s->n_tensors = r->st == OK ? (int)n : 0;
@@ -303,19 +359,21 @@ static void read_all(struct reader *r, struct safetensors *s, json_t *keys)
     const unsigned char *const begin = take(r, MAGIC_BYTES);
 
     if (r->st == OK && memcmp(begin, magic, MAGIC_BYTES) != 0)
-        stop(r, "does not begin as GGUF");
-    const uint32_t version = take_u32(r);
-    if (r->st == OK && (version < VERSION_FIRST || version > VERSION_LAST))
-        r->st =
-            safetensors_fail(s, r->e, "is GGUF of version %u  -> convert it to version 3", version);
+        stop(r, "does not begin as GGUF" WHOLE);
+    const uint32_t version = take_u32(r), turned = __builtin_bswap32(version);
+    if (turned >= VERSION_FIRST && turned <= VERSION_LAST)
+        stop(r, "is big-endian GGUF of version %u: not supported  -> convert it to little-endian",
+             turned);
+    if (version < VERSION_FIRST || version > VERSION_LAST)
+        stop(r, "is GGUF of version %u  -> convert it to version %d", version, VERSION_LAST);
     const uint64_t n_tensors = take_u64(r), n_keys = take_u64(r);
     if (r->st == OK && n_tensors > MOST_TENSORS)
-        stop(r, "has more tensors than any model");
+        stop(r, "has %llu tensors, more than any model" WHOLE, (unsigned long long)n_tensors);
     read_keys(r, keys, n_keys);
     const json_t *const said = json_object_get(keys, "general.alignment");
     const json_int_t alignment = said ? json_integer_value(said) : USUAL_ALIGNMENT;
     if (r->st == OK && (alignment < 1 || alignment > 1 << 20))
-        stop(r, "has an alignment that is none");
+        stop(r, "has a general.alignment that is no number from 1 to %d" AGAIN, 1 << 20);
     if (r->st == OK)
         read_tensors(r, s, n_tensors, (uint64_t)alignment);
 }

@@ -202,13 +202,14 @@ static enum status open_files(struct shards *s, const char *const *names, int n,
     return st;
 }
 
-/* A tensor that two files have. */
+/* A tensor that there is twice. */
 static enum status no_doubles(const struct shards *s, const char *checkpoint, struct err *e)
 {
     for (int i = 1; i < s->n_tensors; i++)
         if (strcmp(s->tensors[i].t->name, s->tensors[i - 1].t->name) == 0)
-            return fail(e, E_IO, "checkpoint %s: tensor \"%s\" is in two files  -> use one of them",
-                        checkpoint, s->tensors[i].t->name);
+            return fail(e, E_IO, "checkpoint %s: tensor \"%s\" is in %s  -> use one of them",
+                        checkpoint, s->tensors[i].t->name,
+                        s->tensors[i].in == s->tensors[i - 1].in ? "the file twice" : "two files");
     return OK;
 }
 
