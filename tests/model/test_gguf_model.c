@@ -7,12 +7,13 @@
 #include "tests/support/tmp_folder.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 TestSuite(gguf_model, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
-enum { U32 = 4, F32 = 6, FLAG = 7, TEXT = 8, LIST = 9 };
+enum { U32 = 4, I32 = 5, F32 = 6, FLAG = 7, TEXT = 8, LIST = 9 };
 
 /* Whole numbers, 0.5 or a list of four flags, for "key"; the family has no tensors. */
 struct said {
@@ -133,6 +134,129 @@ Test(gguf_model, parts_that_are_not_of_one_model)
     cr_expect_eq(open_first("other.gguf", &s, &config, &e), E_IO);
     cr_expect(strstr(e.msg, "one of 2 files"), "%s", e.msg);
     cr_expect_null(config);
+}
+
+/* A tensor of four numbers, each in one of three files. */
+struct placed {
+    const char *name;
+    float x[4];
+    int in;
+};
+
+static void write_placed(const char *name, int no, int count, const struct placed *t, int n)
+{
+    struct made m = {.n = 0};
+    char path[FILE_PATH];
+    int here = 0;
+
+    for (int i = 0; i < n; i++)
+        here += t[i].in == no;
+    put(&m, "GGUF", 4);
+    put_number(&m, 3, 4), put_number(&m, (uint64_t)here, 8), put_number(&m, no == 0 ? 4 : 2, 8);
+    if (no == 0) {
+        put_key(&m, "general.architecture", TEXT), put_text(&m, "phi3");
+        put_key(&m, "phi3.rope.freq_base", F32), put_number(&m, 0x461c4000, 4); /* 10000 */
+    }
+    put_key(&m, "split.no", U32), put_number(&m, (uint64_t)no, 4);
+    put_key(&m, "split.count", U32), put_number(&m, (uint64_t)count, 4);
+    for (int i = 0, at = 0; i < n; i++)
+        if (t[i].in == no) {
+            put_text(&m, t[i].name);
+            put_number(&m, 1, 4), put_number(&m, 4, 8);
+            put_number(&m, 0, 4), put_number(&m, 32 * (uint64_t)at++, 8);
+        }
+    while (m.n % 32)
+        put_number(&m, 0, 1);
+    for (int i = 0; i < n; i++)
+        if (t[i].in == no)
+            put(&m, t[i].x, sizeof(t[i].x)), put(&m, (char[16]){0}, 16);
+    folder_path(path, name);
+    FILE *const f = fopen(path, "wb");
+    cr_assert_not_null(f);
+    cr_assert_eq(fwrite(m.bytes, 1, m.n, f), m.n);
+    cr_assert_eq(fclose(f), 0);
+}
+
+/* What the files say of the scaling, to be freed. */
+static char *scaling_of(const char *name, const struct placed *t, int n, int count)
+{
+    struct shards s;
+    json_t *config;
+    struct err e;
+
+    for (int no = 0; no < count; no++) {
+        char part[64];
+        snprintf(part, sizeof(part), "%s-%05d-of-%05d.gguf", name, no + 1, count);
+        write_placed(count > 1 ? part : "whole.gguf", no, count, t, n);
+    }
+    char first[64];
+    snprintf(first, sizeof(first), "%s-00001-of-%05d.gguf", name, count);
+    cr_assert_eq(open_first(count > 1 ? first : "whole.gguf", &s, &config, &e), OK, "%s", e.msg);
+    cr_expect_eq(s.n_tensors, 1, "rope's tensors stay");
+    char *const text = json_dumps(json_object_get(config, "rope_scaling"),
+                                  JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+    cr_assert_not_null(text);
+    json_decref(config);
+    shards_close(&s);
+    return text;
+}
+
+/* Tensors of rotary frequencies are found in whichever of three files they are, and the first may
+ * have none at all. */
+Test(gguf_model, rope_in_any_file)
+{
+    /* of llama3's scaling by 8 of 64 tokens, at frequencies 1, 1/10, 1/100 and 1/1000 */
+    const double turns = 64 * 0.1 / (2 * acos(-1)), t = (turns - 1) / 3;
+    struct placed freqs[] = {
+        {"rope_freqs.weight", {1, (float)(1 / ((1 - t) / 8 + t)), 8, 8}, 0},
+        {"token_embd.weight", {1, 2, 3, 4}, 0},
+    };
+    struct placed lists[] = {
+        {"rope_factors_short.weight", {1, 1.5f, 2, 3}, 0},
+        {"rope_factors_long.weight", {2, 4, 8, 16}, 0},
+        {"token_embd.weight", {1, 2, 3, 4}, 0},
+    };
+    char *const of_freqs = scaling_of("whole", freqs, 2, 1);
+    char *const of_lists = scaling_of("whole", lists, 3, 1);
+
+    cr_expect(strstr(of_freqs, "llama3") && strstr(of_lists, "longrope"), "%s %s", of_freqs,
+              of_lists);
+    for (int at = 0; at < 27; at++) {
+        for (int i = 0, left = at; i < 3; i++, left /= 3)
+            lists[i].in = left % 3;
+        for (int i = 0; i < 2; i++)
+            freqs[i].in = lists[i].in;
+        char *const a = scaling_of("part", freqs, 2, 3), *const b = scaling_of("part", lists, 3, 3);
+        cr_expect_str_eq(a, of_freqs);
+        cr_expect_str_eq(b, of_lists);
+        free(a), free(b);
+    }
+    free(of_freqs), free(of_lists);
+}
+
+/* Keys of the split that are no numbers. */
+Test(gguf_model, split_by_no_number)
+{
+    static const char *const keys[] = {"split.count", "split.no", "split.tensors.count"};
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        for (int text = 0; text < 2; text++) {
+            struct made m = {.n = 0};
+            struct shards s;
+            json_t *config;
+            struct err e;
+            char path[FILE_PATH];
+            put(&m, "GGUF", 4);
+            put_number(&m, 3, 4), put_number(&m, 0, 8), put_number(&m, 1, 8);
+            put_key(&m, keys[i], text ? TEXT : I32);
+            if (text)
+                put_text(&m, "2");
+            else
+                put_number(&m, (uint64_t)-1, 4);
+            made_write(&m, path);
+            cr_expect_eq(open_first("model.gguf", &s, &config, &e), E_IO);
+            cr_expect(strstr(e.msg, keys[i]) && strstr(e.msg, "  -> "), "%s", e.msg);
+        }
 }
 
 /* ---- keys --------------------------------------------------------------------------------- */

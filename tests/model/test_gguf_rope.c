@@ -97,7 +97,7 @@ static enum status read_lists(json_t *how, const char *one, const char *other, i
     snprintf(t[1].name, sizeof(t[1].name), "output.weight");
     snprintf(t[2].name, sizeof(t[2].name), "%s", other);
     *e = (struct err){""};
-    const enum status st = gguf_rope_lists(how, &found, &s, "file", e);
+    const enum status st = gguf_rope_lists(how, &found, &s, 1, "file", e);
     *left = s.n_tensors;
     cr_expect(st != OK || found == (s.n_tensors == 1));
     return st;
@@ -158,7 +158,7 @@ Test(gguf_rope, keys)
             text[n++] = *at == '\'' ? '"' : *at;
         json_t *const keys = json_loadb(text, n, 0, NULL);
         cr_assert(keys, "%s", all[i].keys);
-        const enum status st = gguf_rope_put(config, keys, "a", &s, "file", &e);
+        const enum status st = gguf_rope_put(config, keys, "a", &s, 1, "file", &e);
         cr_expect_eq(st, all[i].refusal ? E_IO : OK, "%s: %s", all[i].keys, e.msg);
         char *const dump = json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
         for (char *at = dump; *at; at++)

@@ -98,6 +98,17 @@ static enum status open_parts(struct gguf_files *g, const char *path, int n, str
     return st;
 }
 
+static enum status check_numbers(const json_t *keys, const char *path, struct err *e)
+{
+    static const char *const all[] = {COUNT, NUMBER, TENSORS};
+
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (json_object_get(keys, all[i]) && number(keys, all[i]) < 0)
+            return fail(e, E_IO, "checkpoint %s: %s is no number  -> convert it again", path,
+                        all[i]);
+    return OK;
+}
+
 enum status gguf_files_open(struct gguf_files *g, const char *path, struct err *e)
 {
     struct safetensors first;
@@ -115,10 +126,11 @@ enum status gguf_files_open(struct gguf_files *g, const char *path, struct err *
     } else {
         g->file[0] = first;
         g->n = 1;
-        if (said > MOST_FILES)
+        st = check_numbers(g->keys, path, e);
+        if (st == OK && said > MOST_FILES)
             st = fail(e, E_IO, "checkpoint %s: %lld files  -> join them into one", path,
                       (long long)said);
-        else if (n > 1)
+        else if (st == OK && n > 1)
             st = open_parts(g, path, n, e);
     }
     if (st != OK)

@@ -249,7 +249,7 @@ static enum status translate(struct gguf_files *g, const struct gguf_family *f, 
     for (int k = 0; k < g->n; k++)
         for (int i = 0; i < g->file[k].n_tensors; i++)
             rename_tensor(&g->file[k].tensors[i], f);
-    enum status st = gguf_rope_put(made.config, g->keys, f->name, &g->file[0], path, e);
+    enum status st = gguf_rope_put(made.config, g->keys, f->name, g->file, g->n, path, e);
     settle_yarn(&made, f);
     if (st == OK && made.starved)
         st = fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);

@@ -88,7 +88,16 @@ enum status gguf_rope_scaling(json_t **scaling, const struct tensor *t, double b
     return *scaling ? OK : fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
 }
 
-/* ---- longrope ----------------------------------------------------------------------------- */
+/* ---- tensors of the files ----------------------------------------------------------------- */
+
+struct safetensors *gguf_rope_find(struct safetensors *files, int n, const char *name, int *at)
+{
+    for (int k = 0; k < n; k++)
+        for (*at = 0; *at < files[k].n_tensors; ++*at)
+            if (strcmp(files[k].tensors[*at].name, name) == 0)
+                return &files[k];
+    return NULL;
+}
 
 void gguf_rope_remove(struct safetensors *s, int at)
 {
@@ -115,30 +124,30 @@ static json_t *list_of(const struct tensor *t)
     return NULL;
 }
 
-enum status gguf_rope_lists(json_t *scaling, bool *found, struct safetensors *s, const char *path,
-                            struct err *e)
+enum status gguf_rope_lists(json_t *scaling, bool *found, struct safetensors *files, int n,
+                            const char *path, struct err *e)
 {
     static const struct {
         const char *tensor, *key;
     } lists[] = {{"rope_factors_short.weight", "short_factor"},
                  {"rope_factors_long.weight", "long_factor"}};
-    int there = 0;
+    int there = 0, at;
 
-    for (size_t k = 0; k < ARRAY_LEN(lists); k++)
-        for (int i = 0; i < s->n_tensors; i++) {
-            const struct tensor *const t = &s->tensors[i];
-            if (strcmp(t->name, lists[k].tensor) != 0)
-                continue;
-            if (t->rank != 1 || tensor_block(t->dtype) != 1 || !tensor_is_readable(t->dtype))
-                return fail(e, E_IO,
-                            "checkpoint %s: tensor \"%s\" is no list of numbers  -> use the "
-                            "folder it was made of",
-                            path, t->name);
-            if (json_object_set_new(scaling, lists[k].key, list_of(t)) != 0)
-                return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
-            gguf_rope_remove(s, i--);
-            there++;
-        }
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
+        struct safetensors *const s = gguf_rope_find(files, n, lists[k].tensor, &at);
+        const struct tensor *const t = s ? &s->tensors[at] : NULL;
+        if (!t)
+            continue;
+        if (t->rank != 1 || tensor_block(t->dtype) != 1 || !tensor_is_readable(t->dtype))
+            return fail(e, E_IO,
+                        "checkpoint %s: tensor \"%s\" is no list of numbers  -> use the "
+                        "folder it was made of",
+                        path, t->name);
+        if (json_object_set_new(scaling, lists[k].key, list_of(t)) != 0)
+            return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+        gguf_rope_remove(s, at);
+        there++;
+    }
     *found = there > 0;
     if (there == 1)
         return fail(e, E_IO,

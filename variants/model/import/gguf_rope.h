@@ -15,11 +15,11 @@
 /* Is this key, without the family's name in front, of the scaling? */
 bool gguf_rope_is_key(const char *key);
 
-/* Say in `config`, as config.json would, how the keys of the family and the tensors of the file
- * change frequencies; those tensors leave the file. E_IO naming the checkpoint and what is not
+/* Say in `config`, as config.json would, how the keys of the family and the tensors of the n files
+ * change frequencies; those tensors leave their file. E_IO naming the checkpoint and what is not
  * said there. */
 enum status gguf_rope_put(json_t *config, const json_t *keys, const char *family,
-                          struct safetensors *s, const char *path, struct err *e);
+                          struct safetensors *files, int n, const char *path, struct err *e);
 
 /* The scaling that these divisors of base^(-f/n) are of, n = t->n, as rope_scaling of config.json
  * says it, to be released: NULL if all are 1. E_IO naming the checkpoint if they are none of
@@ -27,12 +27,15 @@ enum status gguf_rope_put(json_t *config, const json_t *keys, const char *family
 enum status gguf_rope_scaling(json_t **scaling, const struct tensor *t, double base,
                               const char *path, struct err *e);
 
+/* The file of this tensor, the first of n, and its place in it; NULL if none has it. */
+struct safetensors *gguf_rope_find(struct safetensors *files, int n, const char *name, int *at);
+
 /* Take tensor `at` out of the file. */
 void gguf_rope_remove(struct safetensors *s, int at);
 
-/* Take the two lists of longrope out of the file, which become numbers of `scaling`; *found: it has
- * them. E_IO naming the checkpoint if it has one without the other, or one that is no list. */
-enum status gguf_rope_lists(json_t *scaling, bool *found, struct safetensors *s, const char *path,
-                            struct err *e);
+/* Take the two lists of longrope out of the n files, which become numbers of `scaling`; *found: one
+ * has them. E_IO naming the checkpoint if there is one without the other, or one that is no list. */
+enum status gguf_rope_lists(json_t *scaling, bool *found, struct safetensors *files, int n,
+                            const char *path, struct err *e);
 
 #endif

@@ -122,18 +122,17 @@ static enum status settle(json_t *how, json_t *config, bool longrope, const char
 }
 
 /* Divisors of all frequencies. */
-static enum status take_freqs(json_t *config, struct safetensors *s, const char *path,
+static enum status take_freqs(json_t *config, struct safetensors *files, int n, const char *path,
                               struct err *e)
 {
     enum { USUAL_BASE = 10000 };
     const json_t *const said = json_object_get(config, "rope_theta");
     const double base = json_is_number(said) ? json_number_value(said) : USUAL_BASE;
     json_t *scaling = NULL;
-    int at = 0;
+    int at;
+    struct safetensors *const s = gguf_rope_find(files, n, GGUF_ROPE_FREQS, &at);
 
-    while (at < s->n_tensors && strcmp(s->tensors[at].name, GGUF_ROPE_FREQS) != 0)
-        at++;
-    if (at == s->n_tensors)
+    if (!s)
         return OK;
     if (json_object_get(config, "rope_scaling"))
         return fail(e, E_IO,
@@ -150,16 +149,16 @@ static enum status take_freqs(json_t *config, struct safetensors *s, const char 
 }
 
 enum status gguf_rope_put(json_t *config, const json_t *keys, const char *family,
-                          struct safetensors *s, const char *path, struct err *e)
+                          struct safetensors *files, int n, const char *path, struct err *e)
 {
     json_t *const how = read_keys(keys, family);
     bool longrope;
 
     if (!how)
         return starved(path, e);
-    enum status st = gguf_rope_lists(how, &longrope, s, path, e);
+    enum status st = gguf_rope_lists(how, &longrope, files, n, path, e);
     if (st == OK)
         st = settle(how, config, longrope, path, e);
     json_decref(how);
-    return st == OK ? take_freqs(config, s, path, e) : st;
+    return st == OK ? take_freqs(config, files, n, path, e) : st;
 }
