@@ -75,6 +75,20 @@ static void go_on(struct generator *t, const struct bytes *text)
         t->ids.n--;
 }
 
+/* One that the model cannot choose would never end a text. */
+static enum status find_ends(struct generator *t, const char *folder, struct err *e)
+{
+    const enum status st = tokenizer_ends(t->tokenizer, folder, &t->ends, e);
+
+    for (int i = 0; st == OK && i < t->ends.n; i++)
+        if (t->ends.id[i] >= t->subject.config.V)
+            return fail(e, E_IO,
+                        "%s: texts end by token %d (eos_token_id), the model has %d tokens  -> "
+                        "--ignore-eos, or its own files",
+                        t->o->ckpt, t->ends.id[i], t->subject.config.V);
+    return st;
+}
+
 static enum status read_prompt(struct generator *t, const struct weights *w,
                                const struct bytes *text, struct err *e)
 {
@@ -99,7 +113,7 @@ static enum status read_prompt(struct generator *t, const struct weights *w,
     const int32_t *const front = tokenizer_prefix(t->tokenizer, &n);
     st = add_ids(&t->ids, front, (size_t)n, e);
     if (st == OK && !t->o->ignore_eos)
-        st = tokenizer_ends(t->tokenizer, folder, &t->ends, e);
+        st = find_ends(t, folder, e);
     if (st == OK)
         st = tokenizer_encode(t->tokenizer, text->data, text->n, &t->ids, e);
     if (st == OK)

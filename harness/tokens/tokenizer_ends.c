@@ -2,7 +2,7 @@
  *
  * What ends a text: the ids that a model's files name, which are a number or a list, and those of a
  * GGUF file. */
-#include "tokenizer_json.h"
+#include "tokenizer_gguf_keys.h"
 
 #include "variants/base/gguf.h"
 
@@ -58,17 +58,19 @@ static enum status ends_of_folder(const struct tokenizer *t, struct ends *out, s
 /* The end of a text, of a turn and of a message. */
 static enum status ends_of_gguf(const struct tokenizer *t, struct ends *out, struct err *e)
 {
-    static const char *const named[] = {"tokenizer.ggml.eos_token_id",
-                                        "tokenizer.ggml.eot_token_id",
-                                        "tokenizer.ggml.eom_token_id"};
+    static const char *const named[] = {"eos_token_id", "eot_token_id", "eom_token_id"};
     struct safetensors file;
     json_t *keys;
     enum status st = gguf_open(&file, &keys, t->dir, e);
 
     if (st != OK)
         return st;
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(named); i++)
-        st = put_ends(t, "its header", keys, named[i], out, e);
+    for (size_t i = 0; st == OK && i < ARRAY_LEN(named); i++) {
+        json_int_t id;
+        st = gguf_token(t, keys, named[i], &id, e);
+        if (st == OK && id >= 0)
+            out->id[out->n++] = (int32_t)id;
+    }
     json_decref(keys);
     safetensors_close(&file);
     return st;

@@ -147,6 +147,11 @@ static enum status check_tokens(const struct tokenizer *t, const char *file, con
     json_object_foreach((json_t *)j, key, value)
     {
         const size_t n = strlen(key);
+        const bool used = strcmp(key, "bos_token") == 0 || strcmp(key, "eos_token") == 0;
+        const json_t *const text =
+            json_is_object(value) ? json_object_get(value, "content") : value;
+        if (st == OK && used && !json_is_string(text) && !json_is_null(value))
+            st = tokenizer_fail(t, E_IO, e, "%s: %s is no text  -> a whole file", file, key);
         if (st == OK && n >= sizeof(end) - 1 && strcmp(key + n - (sizeof(end) - 1), end) == 0)
             st = check_named(t, file, value, e);
     }
@@ -186,29 +191,38 @@ static bool read_names(struct tokenizer *t, const json_t *j)
     return names;
 }
 
-/* A number, or the first of a list; -1 = none. */
-static json_int_t id_of(const json_t *config, const char *key)
+/* A number, or the first of a list: of the first of these keys that names a token. */
+static enum status read_ids(struct tokenizer *t, const json_t *config, struct err *e)
 {
-    const json_t *value = json_object_get(config, key);
+    static const char *const names[] = {"bos_token_id", "eos_token_id"};
+    json_int_t id = -1;
 
-    if (json_is_array(value))
-        value = json_array_get(value, 0);
-    return json_is_integer(value) ? json_integer_value(value) : -1;
-}
-
-static void read_ids(struct tokenizer *t, const json_t *config)
-{
-    const json_int_t begin = id_of(config, "bos_token_id"), end = id_of(config, "eos_token_id");
-    const json_int_t id = begin >= 0 ? begin : end;
-
+    for (size_t i = 0; id < 0 && i < ARRAY_LEN(names); i++) {
+        const json_t *value = json_object_get(config, names[i]);
+        if (json_is_array(value) && json_array_size(value) > 0)
+            value = json_array_get(value, 0);
+        if (value && !json_is_null(value) && !json_is_integer(value))
+            return tokenizer_fail(t, E_IO, e, "config.json: %s is no token  -> a whole file",
+                                  names[i]);
+        id = json_is_integer(value) ? json_integer_value(value) : -1;
+    }
     t->begin = id >= 0 && id < t->vocab.n ? (int32_t)id : -1;
+    return OK;
 }
 
 static enum status read_switches(struct tokenizer *t, const json_t *j, struct err *e)
 {
+    static const char *const flags[] = {"add_bos_token", "add_eos_token", "add_prefix_space"};
     const json_t *const bos = json_object_get(j, "add_bos_token");
     const json_t *const space = json_object_get(j, "add_prefix_space");
 
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+        const json_t *const flag = json_object_get(j, flags[i]);
+        if (flag && !json_is_boolean(flag) && !json_is_null(flag))
+            return tokenizer_fail(t, E_IO, e,
+                                  "tokenizer_config.json: %s is not true or false  -> a whole file",
+                                  flags[i]);
+    }
     if (t->bytes && json_is_boolean(space) &&
         json_is_true(space) != (t->cutter[t->n_cutters - 1].blank == BLANK_EACH))
         return tokenizer_fail(
@@ -257,7 +271,7 @@ enum status tokenizer_read_front(struct tokenizer *t, struct err *e)
     if (st == OK && !named && t->begin < 0 && tokenizer_has(t, "config.json")) {
         st = tokenizer_object(t, "config.json", &config, e);
         if (st == OK)
-            read_ids(t, config);
+            st = read_ids(t, config, e);
         json_decref(config);
     }
     return st;

@@ -2,7 +2,7 @@
  *
  * The tokenizer in a GGUF file: its tokens, merges or scores, and a name for the rules by which texts
  * are cut. They become what tokenizer.json would say. */
-#include "tokenizer_json.h"
+#include "tokenizer_gguf_keys.h"
 
 #include "variants/base/gguf.h"
 
@@ -10,20 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY "tokenizer.ggml."
-
 static const char sentencepiece[] = "llama";
-
-/* Kinds of tokens. All but the normal ones, unused ones and bytes are cut out of texts. */
-enum {
-    TOKEN_NORMAL = 1,
-    TOKEN_UNKNOWN,
-    TOKEN_CONTROL,
-    TOKEN_OF_USERS,
-    TOKEN_UNUSED,
-    TOKEN_BYTE,
-    TOKEN_KINDS
-};
 
 /* By their names in files: what is cut before byte pairs are merged. */
 static const struct rules {
@@ -51,17 +38,9 @@ static const struct rules {
     {"tekken", WORDS_TEKKEN, false, false, true, true},
 };
 
-static const json_t *key_at(const json_t *keys, const char *name)
-{
-    char key[64];
-
-    snprintf(key, sizeof(key), KEY "%s", name);
-    return json_object_get(keys, key);
-}
-
 static const struct rules *rules_of(const json_t *keys)
 {
-    const char *const name = json_string_value(key_at(keys, "pre"));
+    const char *const name = json_string_value(gguf_key(keys, "pre"));
 
     for (size_t i = 0; name && i < ARRAY_LEN(rules); i++)
         if (strcmp(rules[i].name, name) == 0)
@@ -87,14 +66,6 @@ static json_t *cutters(const struct rules *r)
     return json_pack("{s:s,s:o}", "type", "Sequence", "pretokenizers", list);
 }
 
-/* A flag of the file. */
-static bool flag_at(const json_t *keys, const char *name, bool absent)
-{
-    const json_t *const value = key_at(keys, name);
-
-    return value ? json_is_true(value) : absent;
-}
-
 /* Spaces of tokens that are cut out, which some converters write as in the vocabulary, are those of
  * texts. NULL without memory. */
 static char *with_spaces(const char *text)
@@ -114,56 +85,64 @@ static char *with_spaces(const char *text)
     return to;
 }
 
-/* Ids by text, and those that are cut out; false where a token is no text, or stands twice. */
-static bool put_token(json_t *vocab, json_t *added, const char *text, json_int_t id,
-                      json_int_t kind)
+/* Ids by text, and those that are cut out. */
+static enum status put_token(const struct tokenizer *t, json_t *vocab, json_t *added,
+                             const char *text, json_int_t id, json_int_t kind, struct err *e)
 {
     const bool cut = kind == TOKEN_UNKNOWN || kind == TOKEN_CONTROL || kind == TOKEN_OF_USERS;
+    const json_t *const other = json_object_get(vocab, text);
 
-    if (json_object_get(vocab, text) || json_object_set_new(vocab, text, json_integer(id)) != 0)
-        return false;
-    return !cut || json_array_append_new(added, json_pack("{s:I,s:s,s:b,s:b,s:b,s:b,s:b}", "id", id,
-                                                          "content", text, "single_word", 0,
-                                                          "lstrip", 0, "rstrip", 0, "normalized", 0,
-                                                          "special", kind != TOKEN_OF_USERS)) == 0;
+    if (other)
+        return gguf_key_wrong(t, "tokens", e, "has \"%.40s\" twice, as %lld and %lld", text,
+                              (long long)json_integer_value(other), (long long)id);
+    if (json_object_set_new(vocab, text, json_integer(id)) != 0 ||
+        (cut && json_array_append_new(added, json_pack("{s:I,s:s,s:b,s:b,s:b,s:b,s:b}", "id", id,
+                                                       "content", text, "single_word", 0, "lstrip",
+                                                       0, "rstrip", 0, "normalized", 0, "special",
+                                                       kind != TOKEN_OF_USERS)) != 0))
+        return tokenizer_no_memory(t, e);
+    return OK;
 }
 
-static bool put_tokens(json_t *vocab, json_t *added, const json_t *keys, bool spaces)
+static enum status put_tokens(const struct tokenizer *t, json_t *vocab, json_t *added,
+                              const json_t *keys, bool spaces, struct err *e)
 {
-    const json_t *const tokens = key_at(keys, "tokens"), *const kinds = key_at(keys, "token_type");
-    const json_t *token;
-    bool whole = json_array_size(tokens) > 0;
-    size_t i;
+    const json_t *const tokens = gguf_key(keys, "tokens"), *const kinds =
+                                                               gguf_key(keys, "token_type");
+    enum status st = OK;
 
-    json_array_foreach(tokens, i, token)
-    {
+    for (size_t i = 0; st == OK && i < json_array_size(tokens); i++) {
         const json_int_t kind = json_integer_value(json_array_get(kinds, i));
-        const char *const text = json_string_value(token);
-        char *const spaced = text && spaces && kind == TOKEN_OF_USERS ? with_spaces(text) : NULL;
-        whole =
-            whole && text && put_token(vocab, added, spaced ? spaced : text, (json_int_t)i, kind);
+        const char *const text = json_string_value(json_array_get(tokens, i));
+        char *const spaced = spaces && kind == TOKEN_OF_USERS ? with_spaces(text) : NULL;
+        st = put_token(t, vocab, added, spaced ? spaced : text, (json_int_t)i, kind, e);
         free(spaced);
     }
-    return whole;
+    return st;
 }
 
-/* Which token begins a text, -1 = none; `usual` where no key says so. */
-static json_int_t begin_of(const json_t *keys, json_int_t usual)
+/* Which token begins a text, -1 = none; it stands in front if `*puts`. SentencePiece's is 1 where no
+ * key says so. Merges have none then: what programs put there is a token of another vocabulary. */
+static enum status find_begin(const struct tokenizer *t, const json_t *keys, const struct rules *r,
+                              json_int_t *begin, bool *puts, struct err *e)
 {
-    const json_t *const id = key_at(keys, "bos_token_id");
-    const json_int_t begin = id ? json_integer_value(id) : usual;
+    enum status st = gguf_token(t, keys, "bos_token_id", begin, e);
 
-    return begin >= 0 && (size_t)begin < json_array_size(key_at(keys, "tokens")) ? begin : -1;
+    if (st == OK)
+        st = gguf_flag(t, keys, "add_bos_token", !r || r->begins, puts, e);
+    if (!r && *begin < 0)
+        *begin = 1;
+    if (st == OK && *puts && *begin < 0)
+        st = gguf_key_wrong(t, "bos_token_id", e, "is missing, and texts begin with it");
+    return st;
 }
 
 /* A token in front of each text. */
-static json_t *front(const json_t *keys, json_int_t id, bool usual)
+static json_t *front(const json_t *keys, json_int_t id)
 {
     const char *const text =
-        id < 0 ? NULL : json_string_value(json_array_get(key_at(keys, "tokens"), (size_t)id));
+        json_string_value(json_array_get(gguf_key(keys, "tokens"), (size_t)id));
 
-    if (!text || !flag_at(keys, "add_bos_token", usual))
-        return json_null();
     return json_pack("{s:s,s:[{s:{s:s,s:i}},{s:{s:s,s:i}}],s:[],s:{s:{s:s,s:[I],s:[s]}}}", "type",
                      "TemplateProcessing", "single", "SpecialToken", "id", text, "type_id", 0,
                      "Sequence", "id", "A", "type_id", 0, "pair", "special_tokens", text, "id",
@@ -177,13 +156,12 @@ static json_t *of_merges(const json_t *keys, const struct rules *r, json_t *voca
                      r->composes ? json_pack("{s:s}", "type", "NFC") : json_null(), "pre_tokenizer",
                      cutters(r), "decoder", "type", "ByteLevel", "add_prefix_space", 1,
                      "trim_offsets", 1, "use_regex", 1, "model", "type", "BPE", "ignore_merges",
-                     r->whole_first, "vocab", vocab, "merges", key_at(keys, "merges"));
+                     r->whole_first, "vocab", vocab, "merges", gguf_key(keys, "merges"));
 }
 
 /* Of SentencePiece: a space is a character of its own, one stands in front of a text. */
-static json_t *of_scores(const json_t *keys, json_t *vocab)
+static json_t *of_scores(json_t *vocab, bool space)
 {
-    const bool space = flag_at(keys, "add_space_prefix", true);
     json_t *const normal = json_array(), *const back = json_array();
 
     if (space)
@@ -204,26 +182,20 @@ static json_t *of_scores(const json_t *keys, json_t *vocab)
                      "vocab", vocab);
 }
 
-/* What tokenizer_read_scores asks for; NULL where a token has none or no kind. */
+/* What tokenizer_read_scores asks for; NULL without memory. */
 static json_t *scores_of(const json_t *keys)
 {
-    const json_t *const kinds = key_at(keys, "token_type"), *const said = key_at(keys, "scores");
-    const size_t n = json_array_size(key_at(keys, "tokens"));
+    const json_t *const kinds = gguf_key(keys, "token_type"), *const said =
+                                                                  gguf_key(keys, "scores");
     json_t *const scores = json_array();
-    bool whole = scores && json_array_size(kinds) == n && json_array_size(said) == n;
 
-    for (size_t i = 0; whole && i < n; i++) {
+    for (size_t i = 0; i < json_array_size(said); i++) {
         const json_int_t kind = json_integer_value(json_array_get(kinds, i));
-        json_t *const score = json_array_get(said, i);
-        whole = json_is_number(score) && kind >= TOKEN_NORMAL && kind < TOKEN_KINDS &&
-                json_array_append_new(scores, kind == TOKEN_NORMAL   ? json_incref(score)
-                                              : kind == TOKEN_UNUSED ? json_false()
-                                                                     : json_null()) == 0;
+        json_array_append_new(scores, kind == TOKEN_NORMAL   ? json_incref(json_array_get(said, i))
+                                      : kind == TOKEN_UNUSED ? json_false()
+                                                             : json_null());
     }
-    if (whole)
-        return scores;
-    json_decref(scores);
-    return NULL;
+    return scores;
 }
 
 static enum status unsupported(const struct tokenizer *t, const char *key, const json_t *value,
@@ -231,60 +203,45 @@ static enum status unsupported(const struct tokenizer *t, const char *key, const
 {
     const char *const text = json_string_value(value);
 
-    return tokenizer_fail(t, E_IO, e,
-                          KEY "%s is %.40s: not supported  -> --tokenizer DIR, the folder of its "
-                              "tokenizer.json",
-                          key,
-                          text    ? text
-                          : value ? "not as published"
-                                  : "missing");
-}
-
-/* Is a key set that asks for what is not computed here? */
-static enum status check_keys(const struct tokenizer *t, const json_t *keys, struct err *e)
-{
-    static const char *const off[] = {"add_eos_token", "remove_extra_whitespaces"};
-
-    for (size_t i = 0; i < ARRAY_LEN(off); i++)
-        if (flag_at(keys, off[i], false))
-            return tokenizer_fail(
-                t, E_IO, e, KEY "%s is true: not supported  -> --tokens made elsewhere", off[i]);
-    if (json_array_size(key_at(keys, "precompiled_charsmap")) > 0)
-        return tokenizer_fail(
-            t, E_IO, e, KEY "precompiled_charsmap: not supported  -> --tokens made elsewhere");
-    return OK;
+    return !value  ? gguf_key_wrong(t, key, e, "is missing")
+           : !text ? gguf_key_wrong(t, key, e, "is no text")
+                   : gguf_key_wrong(t, key, e, "is %.40s: not supported", text);
 }
 
 static enum status make(struct tokenizer *t, const json_t *keys, json_t **all, json_t **scores,
                         struct err *e)
 {
-    const json_t *const kind = key_at(keys, "model");
+    const json_t *const kind = gguf_key(keys, "model");
     const char *const name = json_is_string(kind) ? json_string_value(kind) : "";
     const bool scored = strcmp(name, sentencepiece) == 0;
-    const struct rules *const r = rules_of(keys);
+    const struct rules *const r = scored ? NULL : rules_of(keys);
+    json_int_t begin;
+    bool puts, space;
 
     if (!scored && strcmp(name, "gpt2") != 0)
         return unsupported(t, "model", kind, e);
     if (!scored && !r)
-        return unsupported(t, "pre", key_at(keys, "pre"), e);
-    const enum status st = check_keys(t, keys, e);
+        return unsupported(t, "pre", gguf_key(keys, "pre"), e);
+    enum status st = gguf_keys_check(t, keys, scored, e);
+    if (st == OK)
+        st = find_begin(t, keys, r, &begin, &puts, e);
+    if (st == OK)
+        st = gguf_flag(t, keys, "add_space_prefix", scored, &space, e);
+    if (st == OK && space && !scored)
+        st = gguf_key_wrong(t, "add_space_prefix", e, "is true with merges: not supported");
     if (st != OK)
         return st;
     json_t *const vocab = json_object(), *const added = json_array();
-    bool whole = put_tokens(vocab, added, keys, scored);
-    if (scored)
-        whole = (*scores = scores_of(keys)) && whole;
-    else
-        whole = json_is_array(key_at(keys, "merges")) && whole;
-    *all = scored ? of_scores(keys, vocab) : of_merges(keys, r, vocab);
-    const json_int_t begin = begin_of(keys, scored ? 1 : -1);
-    if (json_object_set_new(*all, "added_tokens", added) != 0 ||
-        json_object_set_new(*all, "post_processor", front(keys, begin, scored || r->begins)) != 0 ||
-        !whole)
-        return tokenizer_fail(t, E_IO, e, KEY "%s are not whole  -> a whole file",
-                              scored ? "tokens, scores or token_type" : "tokens or merges");
+    st = put_tokens(t, vocab, added, keys, scored, e);
+    *scores = scored ? scores_of(keys) : NULL;
+    *all = scored ? of_scores(vocab, space) : of_merges(keys, r, vocab);
+    if ((json_object_set_new(*all, "added_tokens", added) != 0 ||
+         json_object_set_new(*all, "post_processor", puts ? front(keys, begin) : json_null()) !=
+             0) &&
+        st == OK)
+        st = tokenizer_no_memory(t, e);
     t->begin = (int32_t)begin;
-    return OK;
+    return st;
 }
 
 enum status tokenizer_gguf(struct tokenizer *t, json_t **all, json_t **scores, struct err *e)

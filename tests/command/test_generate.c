@@ -228,6 +228,14 @@ Test(generate, a_token_ends_a_text)
     json_t *const other = row("");
     cr_expect_str_eq(text_at(other, "ended"), "length");
     json_decref(other);
+
+    /* one that the model cannot choose */
+    tiny_put("m.tokenizer/generation_config.json", "{\"eos_token_id\":[260,261]}");
+    r = run_bench(folder, "generate --ckpt m --threads 1 --pin none --prompt 'hehe t'");
+    expect_exit(&r, 7);
+    expect_said(&r, "token 261");
+    ran_free(&r);
+    json_decref(row("--ignore-eos"));
 }
 
 /* Bytes that are no UTF-8 stand as ids only. */

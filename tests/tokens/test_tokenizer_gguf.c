@@ -168,8 +168,9 @@ Test(tokenizer_gguf, what_is_refused)
         {{"llama", "default", .merges = true}, "scores"},
         {{"gpt2", "bloom", .merges = true}, KEY "pre is bloom"},
         {{"gpt2", "gpt-2", .merges = false}, "merges"},
-        {{"gpt2", "gpt-2", .merges = true, .twice = true}, "tokens"},
+        {{"gpt2", "gpt-2", .merges = true, .twice = true}, "twice, as 258 and 259"},
         {{"gpt2", "gpt-2", .merges = true, .behind = true}, KEY "add_eos_token"},
+        {{"gpt2", "llama-bpe", .merges = true}, KEY "bos_token_id is missing"},
     };
 
     skip_without_unicode();
