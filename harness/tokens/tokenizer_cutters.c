@@ -7,7 +7,9 @@
 
 static enum status unknown_words(const struct tokenizer *t, const json_t *j, struct err *e)
 {
-    const char *const pattern = word_of(json_object_get(j, "pattern"), "Regex");
+    const json_t *const given = json_object_get(j, "pattern");
+    const char *const pattern =
+        *word_of(given, "String") ? word_of(given, "String") : word_of(given, "Regex");
 
     return tokenizer_fail(t, E_IO, e,
                           "pre_tokenizer %.40s%s%.80s%s is not one of the known patterns  -> use "
@@ -83,13 +85,16 @@ static enum status read_split(struct tokenizer *t, const json_t *j, struct cutte
         return st;
     if (json_object_size(pattern) != 1 || !words_of_pattern(word_of(pattern, "Regex"), &c->words))
         return unknown_words(t, j, e);
-    if (strcmp(word_of(j, "behavior"), "Isolated") != 0)
+    /* The patterns match all of a text: what is between their matches is nothing. */
+    const char *const behavior = word_of(j, "behavior");
+    const bool keeps = strcmp(behavior, "Isolated") == 0 ||
+                       strcmp(behavior, "MergedWithPrevious") == 0 ||
+                       strcmp(behavior, "MergedWithNext") == 0;
+    if (!keeps && !(strcmp(behavior, "Removed") == 0 && flag_of(j, "invert", false)))
         return tokenizer_fail(t, E_IO, e,
                               "pre_tokenizer Split with behavior \"%.40s\": not "
                               "supported  -> Isolated",
-                              word_of(j, "behavior"));
-    if (flag_of(j, "invert", false))
-        return tokenizer_fail(t, E_IO, e, "pre_tokenizer Split with invert: not supported");
+                              behavior);
     return OK;
 }
 
@@ -98,6 +103,47 @@ static enum status read_digits(struct tokenizer *t, const json_t *j, struct cutt
 {
     c->words = flag_of(j, "individual_digits", false) ? WORDS_DIGIT : WORDS_DIGITS;
     return KEYS(t, j, e, {"individual_digits", MAY_FLAG});
+}
+
+/* Do normalizers leave nothing of this one character? One replaces it, and none behind puts it back:
+ * composition makes no space. */
+static bool is_gone(const struct tokenizer *t, const char *text)
+{
+    bool gone = false;
+    size_t length = 0;
+
+    if (*text)
+        utf8_next(text, strlen(text), &length);
+    for (int i = 0; i < t->n_normalizers; i++) {
+        const struct normalizer *const k = &t->normalizer[i];
+        const bool replaced = k->kind == NORMALIZE_REPLACE && strcmp(k->from, text) == 0;
+        const bool back =
+            k->kind == NORMALIZE_NFC ? strcmp(text, " ") != 0 : strstr(k->to, text) != NULL;
+        gone = (gone || replaced) && !back;
+    }
+    return gone && !text[length];
+}
+
+/* One that cuts at a character that no text has any more, as of gemma. */
+static enum status read_idle(const struct tokenizer *t, const json_t *j, bool *idle, struct err *e)
+{
+    static const char *const behaviors[] = {"Isolated", "Removed", "MergedWithPrevious",
+                                            "MergedWithNext", "Contiguous"};
+    const char *const type = word_of(j, "type"), *const behavior = word_of(j, "behavior");
+    const bool split = strcmp(type, "Split") == 0;
+    const char *const at = split ? word_of(json_object_get(j, "pattern"), "String")
+                           : strcmp(type, "CharDelimiterSplit") == 0 ? word_of(j, "delimiter")
+                                                                     : "";
+    bool known = !split;
+
+    for (size_t i = 0; i < ARRAY_LEN(behaviors); i++)
+        known = known || strcmp(behaviors[i], behavior) == 0;
+    *idle = known && is_gone(t, at) && !flag_of(j, "invert", false);
+    if (!*idle)
+        return OK;
+    return split ? KEYS(t, j, e, {"pattern", MAY_OBJECT}, {"behavior", MAY_TEXT},
+                        {"invert", MAY_FLAG})
+                 : KEYS(t, j, e, {"delimiter", MAY_TEXT});
 }
 
 static enum status read_cutter(struct tokenizer *t, const json_t *j, struct err *e)
@@ -110,7 +156,11 @@ static enum status read_cutter(struct tokenizer *t, const json_t *j, struct err 
                  {"Split", read_split},
                  {"Digits", read_digits}};
     struct cutter c = {.words = WORDS_WHOLE};
+    bool idle;
+    const enum status st = read_idle(t, j, &idle, e);
 
+    if (st != OK || idle)
+        return st;
     if (t->bytes) /* the next one would see bytes as characters */
         return tokenizer_fail(t, E_IO, e, "pre_tokenizer %.40s behind ByteLevel: not supported",
                               word_of(j, "type"));
@@ -119,10 +169,10 @@ static enum status read_cutter(struct tokenizer *t, const json_t *j, struct err 
                               MAX_CUTTERS);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         if (strcmp(kinds[i].type, word_of(j, "type")) == 0) {
-            const enum status st = kinds[i].read(t, j, &c, e);
-            if (st == OK)
+            const enum status read = kinds[i].read(t, j, &c, e);
+            if (read == OK)
                 t->cutter[t->n_cutters++] = c;
-            return st;
+            return read;
         }
     return unknown_words(t, j, e);
 }

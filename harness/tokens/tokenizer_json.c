@@ -68,8 +68,11 @@ enum status tokenizer_parts(struct tokenizer *t, const char *what, const json_t 
     enum status st = tokenizer_keys(t, what, j, keys, ARRAY_LEN(keys), e);
     if (st == OK && !parts)
         st = tokenizer_fail(t, E_IO, e, "%s Sequence without %s  -> a whole file", what, list);
-    for (size_t i = 0; st == OK && i < json_array_size(parts); i++)
-        st = read(t, json_array_get(parts, i), e);
+    for (size_t i = 0; st == OK && i < json_array_size(parts); i++) {
+        const json_t *const part = json_array_get(parts, i);
+        st =
+            json_is_object(part) ? tokenizer_parts(t, what, part, list, read, e) : read(t, part, e);
+    }
     return st;
 }
 

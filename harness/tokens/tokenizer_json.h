@@ -45,8 +45,8 @@ struct key {
 enum status tokenizer_keys(const struct tokenizer *t, const char *what, const json_t *j,
                            const struct key *keys, size_t n, struct err *e);
 
-/* Read the parts of a sequence, which stand in its `list`, or the one thing that there is in its
- * place; of null none. */
+/* Read the parts of a sequence, which stand in its `list` and may be sequences, or the one thing that
+ * there is in its place; of null none. */
 typedef enum status read_part_fn(struct tokenizer *t, const json_t *part, struct err *e);
 enum status tokenizer_parts(struct tokenizer *t, const char *what, const json_t *j,
                             const char *list, read_part_fn *read, struct err *e);

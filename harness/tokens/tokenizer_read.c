@@ -12,6 +12,15 @@
 
 /* ---- normalizers -------------------------------------------------------------------------- */
 
+/* What Replace replaces: a text, also one that is written as an expression; "" for others. */
+static const char *replaced_text(const json_t *j)
+{
+    const json_t *const pattern = json_object_get(j, "pattern");
+    const char *const text = word_of(pattern, "String"), *const regex = word_of(pattern, "Regex");
+
+    return *text ? text : strpbrk(regex, "\\^$.|?*+()[]{}") ? "" : regex;
+}
+
 static enum status check_normalizer(const struct tokenizer *t, const json_t *j, struct err *e)
 {
     static const struct {
@@ -25,8 +34,8 @@ static enum status check_normalizer(const struct tokenizer *t, const json_t *j, 
     };
     const char *const type = word_of(j, "type");
     const json_t *const pattern = json_object_get(j, "pattern");
-    const bool good = strcmp(type, "Replace") != 0 ||
-                      (json_object_size(pattern) == 1 && *word_of(pattern, "String"));
+    const bool good =
+        strcmp(type, "Replace") != 0 || (json_object_size(pattern) == 1 && *replaced_text(j));
 
     if (strcmp(type, "Prepend") == 0 &&
         !*word_of(j, "prepend")) /* the library doubles a character */
@@ -52,7 +61,7 @@ static enum status read_normalizer(struct tokenizer *t, const json_t *j, struct 
         return tokenizer_fail(t, E_IO, e, "more than %d normalizers: not supported",
                               MAX_NORMALIZERS);
     next->kind = composes ? NORMALIZE_NFC : prepends ? NORMALIZE_PREPEND : NORMALIZE_REPLACE;
-    next->from = strdup(word_of(json_object_get(j, "pattern"), "String"));
+    next->from = strdup(replaced_text(j));
     next->to = strdup(word_of(j, prepends ? "prepend" : "content"));
     t->n_normalizers++;
     return next->from && next->to ? OK : tokenizer_no_memory(t, e);

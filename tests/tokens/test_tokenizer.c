@@ -188,6 +188,48 @@ Test(tokenizer, cutters)
     }
 }
 
+/* A pattern that matches all of a text is cut at as any behaviour says that keeps its matches and does
+ * not join them; sequences in sequences are one. */
+Test(tokenizer, splits_of_one_meaning)
+{
+    static const struct {
+        const char *behavior, *invert;
+        bool same;
+    } cases[] = {
+        {"Isolated", "false", true},
+        {"Isolated", "true", true},
+        {"MergedWithPrevious", "false", true},
+        {"MergedWithPrevious", "true", true},
+        {"MergedWithNext", "false", true},
+        {"MergedWithNext", "true", true},
+        {"Removed", "true", true},
+        {"Removed", "false", false},
+        {"Contiguous", "false", false},
+        {"Contiguous", "true", false},
+    };
+
+    need_unicode();
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char all[2048];
+        struct tokenizer *t;
+        struct err e = {""};
+        snprintf(
+            all, sizeof(all),
+            SEQUENCE(SEQUENCE("{\"type\":\"Split\",\"pattern\":{\"Regex\":" GPT4
+                              "},\"behavior\":\"%s\",\"invert\":%s}") ",{\"type\":\"ByteLevel\","
+                                                                      "\"add_prefix_space\":false,"
+                                                                      "\"use_regex\":false}"),
+            cases[i].behavior, cases[i].invert);
+        put_changed("pre_tokenizer", json_loads(all, 0, NULL));
+        if (cases[i].same) {
+            EXPECT_IDS("the1the, the", 't', 257, '1', 't', 257, ',', 258);
+            continue;
+        }
+        cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO, "%s", cases[i].behavior);
+        cr_expect(strstr(e.msg, cases[i].behavior), "%s", e.msg);
+    }
+}
+
 /* A tokenizer whose merges broke off would make a byte of each byte; a few words of no merge, and
  * words that are whole before they are merged, are as published. */
 Test(tokenizer, merges_that_broke_off)
@@ -308,10 +350,6 @@ Test(tokenizer, what_is_refused)
         {"pre_tokenizer",
          SEQUENCE("{\"type\":\"Split\",\"pattern\":{\"Regex\":" GPT2 "},\"behavior\":\"Removed\"}"),
          "Removed"},
-        {"pre_tokenizer",
-         SEQUENCE("{\"type\":\"Split\",\"pattern\":{\"Regex\":" GPT2
-                  "},\"behavior\":\"Isolated\",\"invert\":true}"),
-         "invert"},
         {"pre_tokenizer",
          SEQUENCE("{\"type\":\"Digits\"},{\"type\":\"Metaspace\",\"replacement\":\"_\","
                   "\"prepend_scheme\":\"first\"}"),
@@ -467,6 +505,64 @@ Test(tokenizer, characters_with_bytes_behind_them)
                                 "a\xef\xbf\xbd\xef\xbf\xbd a");
     free(back.data);
     tokenizer_close(t);
+}
+
+#define REPLACE(from, to) "{\"type\":\"Replace\",\"pattern\":{" from "},\"content\":\"" to "\"}"
+#define BLOCKS REPLACE("\"String\":\" \"", "\\u2581")
+
+/* A cutter at spaces, where no text has a space any more: as of gemma. */
+Test(tokenizer, cutters_that_cut_nothing)
+{
+    static const char *const behaviors[] = {"Isolated", "Removed", "MergedWithPrevious",
+                                            "MergedWithNext", "Contiguous"};
+    static const struct {
+        const char *normalizers, *at;
+        bool idle;
+    } cases[] = {
+        {BLOCKS, " ", true},
+        {BLOCKS ",{\"type\":\"Prepend\",\"prepend\":\"a\"}", " ", true},
+        {BLOCKS ",{\"type\":\"NFC\"}", " ", true},
+        {"{\"type\":\"Sequence\",\"normalizers\":[" BLOCKS "]}", " ", true},
+        {REPLACE("\"Regex\":\" \"", "\\u2581"), " ", true},
+        {REPLACE("\"String\":\" \"", ""), " ", true},
+        {"", " ", false},
+        {BLOCKS, "a", false},
+        {BLOCKS, "", false},
+        {REPLACE("\"String\":\"  \"", "\\u2581"), "  ", false}, /* three spaces leave one */
+        {REPLACE("\"String\":\" \"", " \\u2581"), " ", false},
+        {BLOCKS ",{\"type\":\"Prepend\",\"prepend\":\" \"}", " ", false},
+        {BLOCKS "," REPLACE("\"String\":\"b\"", " "), " ", false},
+        {REPLACE("\"String\":\"K\"", "k") ",{\"type\":\"NFC\"}", "K", false}, /* U+212A is K */
+    };
+
+    need_unicode();
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (size_t k = 0; k < 2 * ARRAY_LEN(behaviors) + 1; k++) {
+            const bool split = k < 2 * ARRAY_LEN(behaviors), invert = k % 2;
+            json_t *const all = characters(false);
+            char normalizer[512];
+            struct tokenizer *t;
+            struct err e = {""};
+            snprintf(normalizer, sizeof(normalizer), "{\"type\":\"Sequence\",\"normalizers\":[%s]}",
+                     cases[i].normalizers);
+            json_t *const how = json_loads(normalizer, 0, NULL);
+            cr_assert(how, "%s", normalizer);
+            json_object_set_new(all, "normalizer", how);
+            json_object_set_new(all, "pre_tokenizer",
+                                split ? json_pack("{s:s,s:{s:s},s:s,s:b}", "type", "Split",
+                                                  "pattern", "String", cases[i].at, "behavior",
+                                                  behaviors[k / 2], "invert", invert)
+                                      : json_pack("{s:s,s:s}", "type", "CharDelimiterSplit",
+                                                  "delimiter", cases[i].at));
+            tiny_put_json("tokenizer.json", all);
+            json_decref(all);
+            const bool idle = cases[i].idle && !(split && invert);
+            cr_expect_eq(tokenizer_open(&t, folder, &e), idle ? OK : E_IO, "%s at \"%s\", %zu: %s",
+                         cases[i].normalizers, cases[i].at, k, e.msg);
+            tokenizer_close(t);
+            if (idle && i == 0)
+                EXPECT_IDS("a a", 256, 258);
+        }
 }
 
 Test(tokenizer, lists_of_words)
