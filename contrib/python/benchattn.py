@@ -11,6 +11,8 @@ contiguous and never copied. Needs numpy; PyTorch only for tensors. docs/library
 benchattn.h the equations.
 """
 import ctypes
+import math
+import operator
 import os
 import sys
 
@@ -27,10 +29,44 @@ _int, _size, _float, _long, _at = (ctypes.c_int, ctypes.c_size_t, ctypes.c_float
                                    ctypes.c_void_p)
 
 
+def _whole(name, x, bits=32):
+    """x, or Error if it is no whole number of so many bits, which ctypes would cut; None is 0."""
+    try:
+        n = 0 if x is None else operator.index(bool(x) if isinstance(x, np.bool_) else x)
+    except TypeError:
+        raise Error(f"{name} is {x!r}  -> use a whole number") from None
+    if not -2 ** (bits - 1) <= n < 2 ** (bits - 1):
+        raise Error(f"{name} is {n}  -> use a number that {bits} bits hold")
+    return n
+
+
+def _real(name, x):
+    """x, or Error if it is no number, or one that a float turns into 0, which means a default, or into infinity."""
+    try:
+        held = _float(0 if x is None else x).value
+    except TypeError:
+        raise Error(f"{name} is {x!r}  -> use a number") from None
+    if (held != 0) != bool(x) or math.isfinite(held) != math.isfinite(x or 0):
+        raise Error(f"{name} is {x}  -> use a number that a float holds")
+    return held
+
+
+class _Struct(ctypes.Structure):
+    """A struct whose numbers are checked, by name, whenever one is set."""
+
+    def __setattr__(self, name, x):
+        kind = dict(self._fields_)[name]
+        if kind is _float:
+            x = _real(name, x)
+        elif kind in (_int, _long, ctypes.c_int64):
+            x = _whole(name, x, 8 * ctypes.sizeof(kind))
+        super().__setattr__(name, x)
+
+
 def _struct(name, *fields):
     """A struct of benchattn.h: `fields` are a type and the members that have it, in order."""
     members = [(member, kind) for kind, names in fields for member in names.split()]
-    return type(name, (ctypes.Structure,), {"_fields_": members})
+    return type(name, (_Struct,), {"_fields_": members})
 
 
 _Options = _struct("ba_engine_options", (_size, "size"), (_at, "backend"), (_int, "threads reserved"))
@@ -143,6 +179,22 @@ def _take(name, x, *shapes, dtype=np.float32):
     return x
 
 
+def _take_whole(name, x, dtype):
+    """An array of x, or Error if it has other numbers than dtype holds."""
+    x = np.asarray(x)
+    limits = np.iinfo(dtype)
+    if x.dtype.kind not in "iu" or (x.size and (int(x.min()) < limits.min or int(x.max()) > limits.max)):
+        raise Error(f"{name} is {x.tolist()}  -> give whole numbers of {limits.min} to {limits.max}")
+    return np.ascontiguousarray(x, dtype)
+
+
+def _need_some(**lengths):
+    """In the struct 0 of these is a default, not none."""
+    for name, n in lengths.items():
+        if n == 0:
+            raise Error(f"{name} is 0  -> use 1 or more, or leave the call out")
+
+
 def _pointer(x):
     return None if x is None else x.ctypes.data
 
@@ -192,6 +244,7 @@ class Attention(_Call):
         B, L, H, dh = _take("q", q, (None,) * 4).shape
         _, K, Hkv, _ = _take("k", k, (B, None, None, dh)).shape
         dv = _take("v", v, (B, K, Hkv, None)).shape[3]
+        _need_some(K=K, Hkv=Hkv, dv=dv)
         if not cross and K < L:
             raise Error(f"{K} keys for {L} queries  -> give those of the memory and of the queries, or cross=True")
         self.lse = np.empty((B, H, L), np.float32)
@@ -199,7 +252,7 @@ class Attention(_Call):
         M = 0 if cross else K - L
         x = self._struct = _Attention(
             size=ctypes.sizeof(_Attention), B=B, H=H, L=L, M=M, dh=dh, Hkv=Hkv, K=K if cross else 0, dv=dv,
-            causal=bool(causal), scale=scale or 0, soft_cap=soft_cap or 0, gain=gain or 0, base=base,
+            causal=causal, scale=scale, soft_cap=soft_cap, gain=gain, base=base,
             o=_pointer(self.o), lse=_pointer(self.lse))
         self._kept = []
         self._positions(x, window, masks, mask_of_head, steps)
@@ -227,7 +280,7 @@ class Attention(_Call):
     def _positions(self, x, window, masks, mask_of_head, steps):
         H, M, L, K = x.H, x.M, x.L, x.K or x.M + x.L
         if np.ndim(window):
-            windows = np.ascontiguousarray(window, np.int32)
+            windows = _take_whole("window", window, np.int32)
             if windows.shape != (H,):
                 raise Error(f"window has {windows.size} numbers  -> give one, or one of each of {H} heads")
             x.window_of_head = _pointer(windows)
@@ -235,6 +288,8 @@ class Attention(_Call):
         else:
             x.window = window
         if steps is not None:
+            if np.shape(steps) != (3,):
+                raise Error(f"steps is {steps!r}  -> give (q_step, k_step, q_first)")
             x.q_step, x.k_step, x.q_first = steps
         if isinstance(masks, np.ndarray):
             _take("masks", masks, (L, K), (H, L, K), dtype=bool)
@@ -247,14 +302,15 @@ class Attention(_Call):
         elif isinstance(masks, _Mask):
             masks = [masks]
         if masks:
+            if not all(isinstance(m, _Mask) for m in masks):
+                raise Error("masks has something else than masks  -> make each with mask(...)")
             array = (_Mask * len(masks))(*masks)
             x.n_masks, x.masks = len(masks), ctypes.addressof(array)
             self._kept.append(array)
         if mask_of_head is not None:
-            heads = np.asarray(list(mask_of_head))
-            if heads.shape != (H,) or heads.min() < 0 or heads.max() > 255:
-                raise Error(f"mask_of_head does not name a mask for each of {H} heads  -> give {H} of 0 to 255")
-            heads = heads.astype(np.uint8)
+            heads = _take_whole("mask_of_head", list(mask_of_head), np.uint8)
+            if heads.shape != (H,):
+                raise Error(f"mask_of_head does not name a mask for each of {H} heads  -> give {H} numbers")
             x.mask_of_head = _pointer(heads)
             self._kept.append(heads)
 
@@ -274,6 +330,7 @@ class Attention(_Call):
         if bias is not None:
             _take("bias", bias, (rows,), (x.H, rows))
             x.bias_head = rows if bias.ndim == 2 else 0
+        future = _whole("future", future)
         if not 0 <= future <= max(rows - 1, 0):
             raise Error(f"future is {future} of {rows} rows  -> use rows of tables after that of distance 0")
         x.R, x.Rf = rows - future, future
@@ -305,6 +362,7 @@ class Recurrence(_Call):
         B, L, H, dk = _take("q", q, (None,) * 4).shape
         _, K, Hs, _ = _take("k", k, (B, None, None, dk)).shape
         dv = _take("v", v, (B, K, Hs, None)).shape[3]
+        _need_some(Hs=Hs)
         if K < L:
             raise Error(f"{K} keys for {L} queries  -> give at least as many")
         heads, wide, state = (B, K, Hs), (B, K, Hs, dk), (B, Hs)
@@ -321,11 +379,12 @@ class Recurrence(_Call):
         width = 0 if g is None else 1 if g.ndim == 3 else g.shape[3]
         self._struct = _Recurrence(
             size=ctypes.sizeof(_Recurrence), B=B, L=L, M=K - L, H=H, Hs=Hs, dk=dk, dv=dv, g_width=width,
-            scale=scale or 0, eps=eps, norm=norms.index(norm), o=_pointer(self.o), den=_pointer(self.den),
+            scale=scale, eps=eps, norm=norms.index(norm), o=_pointer(self.o), den=_pointer(self.den),
             s1=_pointer(self.s1), z1=_pointer(self.z1), m1=_pointer(self.m1))
         for name, x in self.operands.items():
             rows = name in "q k v g beta a b i".split()
-            setattr(self._struct, name, _Rows(_pointer(x), *(s // 4 for s in x.strides[:3])) if rows else _pointer(x))
+            at = (_pointer(x), *(math.prod(x.shape[n:]) for n in (1, 2, 3))) # strides say nothing of axes of length 1
+            setattr(self._struct, name, _Rows(*at) if rows else at[0])
 
     def forward(self):
         """o [B, L, H, dv]; s1, z1 and m1 are then the state after the last key."""

@@ -125,7 +125,80 @@ class Structs(unittest.TestCase):
         self.assertEqual([int(n) for n in said.split()], want)
 
 
-class Numpy(unittest.TestCase):
+class Refusals(unittest.TestCase):
+    def refused(self, part, function, *args, **options):
+        with self.assertRaises(benchattn.Error) as e:
+            function(*args, **options)
+        self.assertIn(part, str(e.exception))
+        self.assertIn("  -> ", str(e.exception))
+
+
+class Numbers(Refusals):
+    """What is set of the structs is what was given, or refused by the name of the member."""
+
+    KINDS = "Options Stride Rows Mask Attention Recurrence".split()
+
+    def test_of_every_member(self):
+        seen = set()
+        for name in self.KINDS:
+            kind = getattr(benchattn, "_" + name)
+            for member, of in kind._fields_:
+                x = kind()
+                if of is benchattn._float:
+                    setattr(x, member, np.float64(0.5))
+                    self.assertEqual(getattr(x, member), 0.5)
+                    for bad in ("1", [1.0, 2.0], 1e39, -1e39, 1e-46):
+                        self.refused(member + " is", setattr, x, member, bad)
+                elif of in (benchattn._int, benchattn._long, benchattn.ctypes.c_int64):
+                    end = 2 ** (8 * benchattn.ctypes.sizeof(of) - 1)
+                    for good in (True, np.bool_(True), np.int64(1), np.uint8(1), end - 1, -end, 0, None):
+                        setattr(x, member, good)
+                        self.assertEqual(getattr(x, member), good or 0, f"{name}.{member}")
+                    for bad in (end, -end - 1, 2 * end, 2 * end + 1, 2.0, np.float32(1), "1", [1]):
+                        self.refused(member + " is", setattr, x, member, bad)
+                    self.refused(member + " is", kind, **{member: 2 * end + 1})
+                seen.add(of)
+        self.assertGreaterEqual(seen, {benchattn._int, benchattn._float, benchattn._long})
+
+    def test_of_every_option(self):
+        """No number of a call is cut on its way to the struct."""
+        x, far = operands("bias"), 2 ** 32 + 1
+        wrong = {"window": far, "soft_cap": 1e39, "gain": 1e-46, "scale": "1", "causal": 2.5, "base": 2 ** 64 + 1,
+                 "steps": (1, 1, far), "future": far, "mask_of_head": [0, 1, 2, 256]}
+        for name, value in wrong.items():
+            member = {"steps": "q_first"}.get(name, name)
+            self.refused(member, benchattn.attention, **x, masks=[benchattn.mask()] * 4, **{name: value})
+        for name, value in {"window": [1, 2, 3, 2.5], "mask_of_head": [0, 0.5, 0, 0], "steps": (1, 1),
+                            "masks": [3]}.items():
+            self.refused(name, benchattn.attention, **x, **{"masks": [benchattn.mask()], name: value})
+        self.refused("window", benchattn.attention, **x, window=np.array([1, 2, 3, far]))
+        self.refused("threads", benchattn.Engine, threads=far)
+        x.pop("bias")
+        for name, value in {"eps": 1e39, "scale": 1e-46}.items():
+            self.refused(name, benchattn.recurrence, **x, norm="sum", **{name: value})
+
+    def test_none_is_not_the_default_of_the_struct(self):
+        """0 keys, key heads, or numbers of a value mean something else there."""
+        x = operands()
+        q, k, v = x["q"], x["k"], x["v"]
+        for part, keys, values in (("K is 0", k[:, :0], v[:, :0]), ("Hkv is 0", k[:, :, :0], v[:, :, :0]),
+                                   ("dv is 0", k, v[..., :0])):
+            for cross in (False, True):
+                self.refused(part, benchattn.attention, q, keys.copy(), values.copy(), cross=cross)
+        self.refused("Hs is 0", benchattn.recurrence, q, k[:, :, :0].copy(), v[:, :, :0].copy())
+        for empty in (q[:0], q[:, :, :0], q[..., :0]):
+            self.refused("", benchattn.attention, empty.copy(), k, v)
+
+    def test_axes_of_length_1_have_any_stride(self):
+        x = operands()
+        one = {n: a[:1].copy() for n, a in x.items()}
+        turned = {n: a[::-1][1:] for n, a in x.items()}
+        self.assertLess(turned["k"].strides[0], 0)
+        np.testing.assert_array_equal(benchattn.recurrence(**one), benchattn.recurrence(**turned))
+        np.testing.assert_array_equal(benchattn.attention(**one), benchattn.attention(**turned))
+
+
+class Numpy(Refusals):
     def test_forward_and_gradient_of_values(self):
         x, d_o = operands(), None
         call = benchattn.Attention(**x, causal=True)
@@ -160,12 +233,6 @@ class Numpy(unittest.TestCase):
         o, lse = benchattn.attention(**x, cross=True, return_lse=True)
         self.assertEqual((o.shape, lse.shape), ((B, L, H, DH), (B, H, L)))
         self.assertTrue(np.isfinite(lse).all())
-
-    def refused(self, part, function, *args, **options):
-        with self.assertRaises(benchattn.Error) as e:
-            function(*args, **options)
-        self.assertIn(part, str(e.exception))
-        self.assertIn("  -> ", str(e.exception))
 
     def test_refuses(self):
         x = operands()

@@ -173,7 +173,7 @@ static void run_python(const char *module, const char *line)
 
 Test(install, library_for_numpy)
 {
-    run_python("ctypes", "\"$PY\" \"$SRC/tests/contrib/test_benchattn.py\" Structs Numpy");
+    run_python("ctypes", "\"$PY\" \"$SRC/tests/contrib/test_benchattn.py\" Structs Numbers Numpy");
 }
 
 Test(install, library_for_torch)

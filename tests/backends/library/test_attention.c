@@ -352,6 +352,7 @@ Test(library_attention, refuses_what_has_no_meaning)
     REFUSED(a.sink_v = floats[6]);
     REFUSED(a.soft_cap = NAN);
     REFUSED(a.soft_cap = -1);
+    REFUSED(a.soft_cap = INFINITY); /* inf tanh(x / inf) is no number */
     REFUSED(a.scale = INFINITY);
     REFUSED(a.k_step = 1);
     REFUSED(a.q_step = 1);

@@ -57,8 +57,8 @@ static enum status check_sizes(const struct ba_attention *a, struct err *e)
     for (int h = 0; st == OK && a->window_of_head && h < a->H; h++)
         st = check_numbers(
             &(struct number){"window_of_head", a->window_of_head[h], 0, LIMIT_LENGTH}, 1, e);
-    if (st == OK && !(isfinite(a->scale) && isfinite(a->gain)))
-        st = fail(e, E_USAGE, "scale or gain is not finite  -> use numbers");
+    if (st == OK && !(isfinite(a->scale) && isfinite(a->gain) && isfinite(a->soft_cap)))
+        st = fail(e, E_USAGE, "scale, gain or soft_cap is not finite  -> use numbers");
     return st;
 }
 
