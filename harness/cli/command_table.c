@@ -70,7 +70,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{"seq", "128"}, {"mem", "256"}, {"batch", "16"}, {"layers", "2"}, {"d-model", "64"},
          {"heads", "4"}}},
     [CMD_STUDY] = {
-        "study", "FILE|RUN", 1, "train variants with several seeds: better, worse or noise",
+        "study", "FILE|RUN", 1, "train variants with several seeds: better, worse, not shown",
         "FILE has lines of KEY = VALUE, # begins a comment; options are those of bench train and "
         "bench eval:\n\n"
         "  variants = LIST            names of bench list variants, base, all,\n"

@@ -179,7 +179,7 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
     const bool alone = r->quality.diff.low > 0 || r->quality.diff.high < 0;
     const char *const notes[] = {
         r->why, r->remark, r->at_end ? "its learning rate is at an end of the tried ones" : "",
-        r->verdict == STUDY_WITHIN_NOISE && alone
+        r->verdict == STUDY_NOT_SHOWN && alone
             ? "its own interval leaves out 0: more seeds may decide"
             : ""};
     char note[2 * LINE_SIZE + 128] = "";
@@ -201,6 +201,15 @@ static bool of_a_task(const struct study_verdicts *v)
     for (int i = 0; i < v->n; i++)
         is_task = is_task || v->v[i].is_task;
     return is_task;
+}
+
+static bool any_not_shown(const struct study_verdicts *v)
+{
+    bool any = false;
+
+    for (int i = 0; i < v->n; i++)
+        any = any || v->v[i].verdict == STUDY_NOT_SHOWN;
+    return any;
 }
 
 enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format format,
@@ -232,6 +241,9 @@ enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum f
                   "%d); p and verdict are corrected for %d comparison%s",
                   v->noise, tasks ? "" : " nats", v->controls ? "controls" : "baseline",
                   v->noise_of, v->tested, v->tested == 1 ? "" : "s");
+        if (any_not_shown(v))
+            text_line(f, "not shown: neither a difference nor that there is none; a row by itself "
+                         "rules out (at 95 %%) a difference outside its ci95_low to ci95_high");
     }
     text_table_free(&t);
     return st;

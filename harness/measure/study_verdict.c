@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const study_verdict_name[STUDY_VERDICT_COUNT + 1] = {"better", "worse", "within noise",
+const char *const study_verdict_name[STUDY_VERDICT_COUNT + 1] = {"better", "worse", "not shown",
                                                                  "not tested"};
 
 static bool same_place(const struct study_row *a, const struct study_row *b)
@@ -310,7 +310,7 @@ static enum status judge(struct study_verdicts *v, const struct rows *rows, doub
         struct study_entry *const t = &v->v[i];
         t->p = p[i];
         if (!isnan(p[i]))
-            t->verdict = p[i] >= level                             ? STUDY_WITHIN_NOISE
+            t->verdict = p[i] >= level                             ? STUDY_NOT_SHOWN
                          : (t->quality.diff.mid < 0) != t->is_task ? STUDY_BETTER
                                                                    : STUDY_WORSE;
     }

@@ -17,7 +17,7 @@
 enum study_verdict {
     STUDY_BETTER,
     STUDY_WORSE,
-    STUDY_WITHIN_NOISE, /* no difference is shown: not that there is none */
+    STUDY_NOT_SHOWN, /* no difference is shown: not that there is none */
     STUDY_NOT_TESTED,
     STUDY_VERDICT_COUNT
 };
@@ -69,7 +69,7 @@ enum status study_verdicts_make(struct study_verdicts *out, const struct rows *r
                                 double threshold, struct err *e);
 void study_verdicts_free(struct study_verdicts *v);
 
-/* The table; below it for people the noise floor. */
+/* The table; below it for people the noise floor, and what a verdict not shown rules out. */
 enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format format,
                                  struct err *e);
 

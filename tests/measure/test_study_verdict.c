@@ -92,7 +92,7 @@ Test(study_verdict, clear_differences_and_none)
     cr_expect_eq(v.tested, 3);
     cr_expect_eq(entry(&v, "good", "s")->verdict, STUDY_BETTER);
     cr_expect_eq(entry(&v, "bad", "s")->verdict, STUDY_WORSE);
-    cr_expect_eq(entry(&v, "same", "s")->verdict, STUDY_WITHIN_NOISE);
+    cr_expect_eq(entry(&v, "same", "s")->verdict, STUDY_NOT_SHOWN);
     double base[5];
     for (int i = 0; i < 5; i++)
         base[i] = 2 + noise[i];
@@ -227,7 +227,7 @@ Test(study_verdict, returns_are_compared)
     const struct study_entry *const able = entry(&v, "able", "s"), *base = entry(&v, "base", "s"),
                                     *partly = entry(&v, "partly", "s");
     cr_expect_eq(able->verdict, STUDY_BETTER);
-    cr_expect_eq(partly->verdict, STUDY_WITHIN_NOISE);
+    cr_expect_eq(partly->verdict, STUDY_NOT_SHOWN);
     cr_expect_float_eq(able->quality.diff.mid, 2.44 - 0.52, 1e-12);
     cr_expect_float_eq(able->way.mean, 1.94 / 2, 1e-12);
     cr_expect_float_eq(able->way.least, 1.92 / 2, 1e-12);
@@ -306,7 +306,7 @@ Test(study_verdict, interval_without_zero_among_many_comparisons)
         cr_assert(f && study_verdicts_print(f, &v, FORMAT_CSV, &e) == OK);
         fclose(f);
         cr_expect_lt(entry(&v, "near", "s")->quality.diff.high, 0);
-        cr_expect_eq(entry(&v, "near", "s")->verdict, others ? STUDY_WITHIN_NOISE : STUDY_BETTER);
+        cr_expect_eq(entry(&v, "near", "s")->verdict, others ? STUDY_NOT_SHOWN : STUDY_BETTER);
         cr_expect_eq(strstr(text, said) != NULL, others > 0, "%s", text);
         free(text);
         study_verdicts_free(&v);
@@ -385,8 +385,8 @@ Test(study_verdict, time_of_a_machine_that_slows_down)
     free(t.row);
 }
 
-/* The baseline against itself with new seeds, in tables of four at three sizes: within noise in at
- * least 19 of 20, here in 400 tables (a finding anywhere counts; 4 standard errors are 4.4 %). A
+/* The baseline against itself with new seeds, in tables of four at three sizes: not shown to differ
+ * in at least 19 of 20, here in 400 tables (a finding anywhere counts; 4 standard errors are 4.4 %). A
  * contender that is worse by ten times the noise is found out every time in tables of four. */
 Test(study_verdict, noise_is_noise_and_a_planted_difference_is_worse)
 {
@@ -449,6 +449,36 @@ Test(study_verdict, prints_a_row_each)
     free(out.data);
     study_verdicts_free(&v);
     free(t.row);
+}
+
+/* Where a verdict is "not shown", people are told which differences it rules out; tables for programs
+ * have rows alone. */
+Test(study_verdict, says_what_not_shown_rules_out)
+{
+    static const enum format formats[] = {FORMAT_MD, FORMAT_CSV};
+
+    for (int far = 0; far <= 1; far++) {
+        struct table_of_rows t = make_rows();
+        for (int seed = 1; seed <= 3; seed++) {
+            add(&t, "base", "s", seed, 2 + 0.01 * seed);
+            add(&t, "other", "s", seed, 2 + 0.01 * (seed % 3 + 1) + 7 * far);
+        }
+        struct study_verdicts v = verdicts(&t);
+        for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
+            struct bytes out;
+            struct err e;
+            FILE *const f = bytes_open(&out, &e);
+            cr_assert(f);
+            cr_assert_eq(study_verdicts_print(f, &v, formats[i], &e), OK, "%s", e.msg);
+            cr_assert_eq(bytes_close(f, &out, &e), OK);
+            cr_expect_eq(strstr(out.data, "not shown") != NULL, !far, "%s", out.data);
+            cr_expect_eq(strstr(out.data, "outside its ci95_low to ci95_high") != NULL,
+                         !far && formats[i] == FORMAT_MD, "%s", out.data);
+            free(out.data);
+        }
+        study_verdicts_free(&v);
+        free(t.row);
+    }
 }
 
 /* Two seeds have a ratio of times, but neither an interval nor a verdict, and no test of quality. */
