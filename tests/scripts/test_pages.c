@@ -263,3 +263,46 @@ Test(pages, links_lead_somewhere)
     globfree(&all);
     cr_expect_gt(n, 80);
 }
+
+/* A difference on a page of results is that of a row, with its interval and p; another one is found. */
+Test(pages, differences_are_rows)
+{
+    static const struct {
+        const char *text;
+        int code;
+    } written[] = {
+        {"+0.012 (-0.025 to +0.049, p 0.92)", 0},       /* no-d of claims/terms */
+        {"| +0.0124 | -0.0246 to +0.0493 | 0.92 |", 0}, /* the same in a table */
+        {"| +0.0125 | -0.0246 to +0.0493 | 0.92 |", 1},
+        {"+0.013 (-0.025 to +0.049, p 0.92)", 1},
+        {"+0.012 (-0.026 to +0.049, p 0.92)", 1},
+        {"+0.012 (-0.025 to +0.048, p 0.92)", 1},
+        {"+0.012 (-0.025 to +0.049, p 0.91)", 1},
+        {"+0.013 (-0.025 to +0.049, p 0.3 by itself)", 0},
+    };
+    char path[FILE_PATH], line[FILE_PATH + 64];
+    struct ran r = run_shell(".", "scripts/claims.py --bench \"$BENCH\"");
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    folder_path(path, "page.md");
+    snprintf(line, sizeof(line), "scripts/claims.py --bench \"$BENCH\" %s", path);
+    for (size_t i = 0; i < ARRAY_LEN(written); i++) {
+        FILE *const f = fopen(path, "w");
+        cr_assert(f && fputs(written[i].text, f) >= 0 && fclose(f) == 0);
+        r = run_shell(".", line);
+        expect_exit(&r, written[i].code);
+        ran_free(&r);
+    }
+}
+
+Test(pages, leaderboard_is_its_rows)
+{
+    struct bytes page = must_load("results/reference/leaderboard.md");
+    struct ran r = run_shell(".", "scripts/leaderboard.py --bench \"$BENCH\" table");
+
+    expect_exit(&r, 0);
+    cr_expect(strstr(page.data, r.out.data), "scripts/leaderboard.py table prints another one");
+    free(page.data);
+    ran_free(&r);
+}
