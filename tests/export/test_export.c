@@ -226,6 +226,83 @@ Test(export, figures_of_merit)
     ran_free(&r);
 }
 
+/* ---- every number of a row ------------------------------------------------------------------- */
+
+/* No two numbers of it are alike, so that none can stand in another's place. */
+static void make_odd_run(struct rundir *dir)
+{
+    struct env_row env = env_row_empty();
+    struct latency_row row = latency_row_empty();
+    struct perplexity_row ppl = perplexity_row_empty();
+    struct memory_row memory = memory_row_empty();
+    struct err e;
+
+    made_open(dir, "abcdef1");
+    struct key_row k = made_key(dir, &fast, "a host");
+    text_put(k.repro, LINE_SIZE, "bench --a-layer");
+    row_set_key(&tables[TABLE_LATENCY], &row, &k);
+    row.samples = 6;
+    row.inner_calls = 7;
+    row.min_ns = 1100, row.ci95_low_ns = 1200, row.median_ns = 1500, row.mean_ns = 1600;
+    row.ci95_high_ns = 1900, row.max_ns = 2000, row.cpu_time_median_ns = 1300;
+    row_set_key(&tables[TABLE_MEMORY], &memory, &k);
+    memory.arena_peak_bytes = 4096;
+    text_put(k.repro, LINE_SIZE, "bench eval");
+    row_set_key(&tables[TABLE_PERPLEXITY], &ppl, &k);
+    ppl.ppl_ci95_low = 3, ppl.ppl = 4, ppl.ppl_ci95_high = 7;
+    cr_assert_eq(rundir_write(dir, TABLE_MEMORY, &memory, &e), OK, "%s", e.msg);
+    cr_assert_eq(rundir_write(dir, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+    cr_assert_eq(rundir_write(dir, TABLE_PERPLEXITY, &ppl, &e), OK, "%s", e.msg);
+    text_put(env.run_id, TEXT_SIZE, dir->run_id);
+    text_put(env.host_id, TEXT_SIZE, "a host");
+    text_put(env.git_commit, TEXT_SIZE, "a commit");
+    env.exit_code = 0;
+    cr_assert_eq(rundir_env(dir, &env, &e), OK, "%s", e.msg);
+    cr_assert_eq(rundir_close(dir, &e), OK, "%s", e.msg);
+}
+
+Test(export, every_number_of_a_row_in_each_format)
+{
+#define OF_CASE                                                                                    \
+    "{case=\"" FAST "\",variant=\"xl\",backend=\"avx2\",workload=\"layer\",host_id=\"a host\","    \
+    "commit=\"a commit\"}"
+    static const struct {
+        const char *to, *says;
+    } want[] = {
+        {"json", "\"iterations\":42,"},
+        {"json", "\"real_time\":1500,"},
+        {"json", "\"cpu_time\":1300,"},
+        {"openmetrics", "\nbench_median_seconds" OF_CASE " 1.5e-06\n"},
+        {"openmetrics", "\nbench_median_low_seconds" OF_CASE " 1.2e-06\n"},
+        {"openmetrics", "\nbench_median_high_seconds" OF_CASE " 1.9e-06\n"},
+        {"openmetrics", "\nbench_arena_bytes" OF_CASE " 4096\n"},
+        {"openmetrics", "\nbench_perplexity{case=\"bench eval\",host_id=\"a host\",commit=\"a "
+                        "commit\"} 4\n"},
+        {"github-action-benchmark", "\"value\": 1500.0,\n  \"range\": \"1200 to 1900\",\n  "
+                                    "\"extra\": \"bench --a-layer\"\n"},
+        {"github-action-benchmark",
+         "\"unit\": \"perplexity\",\n  \"value\": 4.0,\n  \"range\": \"3 "
+         "to 7\"\n"},
+        {"bencher", "\"latency\": {\n   \"value\": 1500.0,\n   \"lower_value\": 1200.0,\n   "
+                    "\"upper_value\": 1900.0\n"},
+        {"bencher", "\"perplexity\": {\n   \"value\": 4.0,\n   \"lower_value\": 3.0,\n   "
+                    "\"upper_value\": 7.0\n"},
+        {"junit", "name=\"" FAST "\" time=\"0.000001500\"/>"},
+        {"fom", "fom 00000000000000aa time 1500 ns\n"},
+        {"fom", "fom 00000000000000aa arena 4096 bytes\n"},
+        {"fom", "fom 00000000000000aa perplexity 4 1\n"},
+    };
+    struct rundir dir;
+
+    make_odd_run(&dir);
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        struct ran r = run_bench(folder, "export --to %s %s", want[i].to, dir.path);
+        expect_exit(&r, 0);
+        cr_expect(strstr(r.out.data, want[i].says), "no %s in %s", want[i].says, r.out.data);
+        ran_free(&r);
+    }
+}
+
 /* A run of rows with these statuses that ended with this code says so. */
 static void expect_verdict(const char *const status[], int64_t exit_code, const char *line)
 {
@@ -277,6 +354,39 @@ Test(export, all_ok_only_if_every_planned_case_is)
 
     for (size_t i = 0; i < ARRAY_LEN(runs); i++)
         expect_verdict(runs[i].status, runs[i].exit_code, runs[i].line);
+}
+
+/* A score that went wrong is no less bad than a time that did. */
+Test(export, a_bad_row_of_either_table)
+{
+    static const struct {
+        const char *status, *line;
+    } cases[] = {{"wrong", "bench: 1 wrong, 0 failed\n"},
+                 {"failed", "bench: 0 wrong, 1 failed\n"},
+                 {"timeout", "bench: 0 wrong, 1 failed\n"},
+                 {"interrupted", "bench: 0 wrong, 0 failed, not finished\n"},
+                 {"skipped", "bench: all ok\n"}};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (int of_score = 0; of_score < 2; of_score++) {
+            struct rundir dir;
+            struct err e;
+            made_open(&dir, "abcdef1");
+            struct key_row k = made_key(&dir, &fast, "host");
+            struct latency_row row = latency_row_empty();
+            struct perplexity_row ppl = perplexity_row_empty();
+            text_put(k.status, TEXT_SIZE, of_score ? "ok" : cases[i].status);
+            row_set_key(&tables[TABLE_LATENCY], &row, &k);
+            text_put(k.status, TEXT_SIZE, of_score ? cases[i].status : "ok");
+            row_set_key(&tables[TABLE_PERPLEXITY], &ppl, &k);
+            cr_assert_eq(rundir_write(&dir, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+            cr_assert_eq(rundir_write(&dir, TABLE_PERPLEXITY, &ppl, &e), OK, "%s", e.msg);
+            made_close(&dir, "host", "CPU");
+            struct ran r = run_bench(folder, "export --to fom %s", dir.path);
+            expect_exit(&r, 0);
+            expect_last_line(&r, cases[i].line);
+            ran_free(&r);
+        }
 }
 
 /* Ended by a scheduler, and with a row cut off by hand. */

@@ -133,6 +133,60 @@ Test(plot_history, steps_are_named)
     expect_steps((const double[]){1000, 1040, 980, 1010, 960, 1020}, "steps: none shown\n", 0);
 }
 
+/* Is the case slower after all n runs, one a day? */
+static int slower_after(const double *ns, int n)
+{
+    static struct plot_data run[28];
+    struct plot_data d = {.runs = run, .n_runs = n};
+    struct bytes text;
+    struct err e;
+    int count = -1;
+
+    for (int i = 0; i < n; i++) {
+        struct env_row env = env_row_empty();
+        struct rundir r;
+        char commit[16];
+        snprintf(commit, sizeof(commit), "aaa%d", i);
+        made_open(&r, commit);
+        const struct key_row k = key_of(&r, variants[0]->name, "one", 32, 0);
+        put_latency(&r, &k, ns[i], 1, 1);
+        snprintf(env.started_at_utc, TEXT_SIZE, "2026-11-%02dT10:00:00Z", i + 1);
+        cr_assert_eq(rundir_env(&r, &env, &e), OK, "%s", e.msg);
+        cr_assert_eq(rundir_close(&r, &e), OK, "%s", e.msg);
+        cr_assert_eq(plot_read(&run[i], r.path, &e), OK, "%s", e.msg);
+    }
+    FILE *const f = bytes_open(&text, &e);
+    cr_assert_not_null(f);
+    cr_assert_eq(history_steps(f, &d, &count, &e), OK, "%s", e.msg);
+    cr_assert_eq(bytes_close(f, &text, &e), OK);
+    free(text.data);
+    for (int i = 0; i < n; i++)
+        plot_data_free(&run[i]);
+    folder_remove(); /* the next history has the same names */
+    folder_make();
+    return count;
+}
+
+/* Three levels in every order: what counts is the last step, and that three runs confirm it. */
+Test(plot_history, slower_by_the_last_step)
+{
+    enum { EACH = 9, LEVELS = 3 };
+    static const struct {
+        int level[LEVELS], last, slower;
+    } cases[] = {{{1, 2, 3}, EACH, 1}, {{3, 2, 1}, EACH, 0}, {{1, 3, 2}, EACH, 0},
+                 {{2, 1, 3}, EACH, 1}, {{3, 1, 2}, EACH, 1}, {{2, 3, 1}, EACH, 0},
+                 {{2, 1, 3}, 3, 1},    {{2, 1, 3}, 2, 0},    {{1, 3, 2}, 2, 0}};
+
+    for (size_t c = 0; c < ARRAY_LEN(cases); c++) {
+        double ns[LEVELS * EACH];
+        const int n = (LEVELS - 1) * EACH + cases[c].last;
+        for (int i = 0; i < n; i++)
+            ns[i] = 1000 * cases[c].level[i / EACH] + (i % 2 ? 1 : -1);
+        const int got = slower_after(ns, n);
+        cr_expect_eq(got, cases[c].slower, "case %zu: %d", c, got);
+    }
+}
+
 Test(plot_history, steps_need_four_runs)
 {
     struct plot_data run[RUNS], d = {.runs = run, .n_runs = RUNS};

@@ -101,6 +101,38 @@ Test(plot_returns, means_over_seeds)
     plot_free(&p);
 }
 
+/* Baselines have more seeds than others, whose means are of all that they have. */
+Test(plot_returns, contenders_have_seeds_of_their_own)
+{
+    static struct study_row row[8];
+    char path[FILE_PATH];
+    size_t n = 0;
+    int means[2] = {0};
+
+    folder_path(path, "jobs");
+    cr_assert_eq(mkdir(path, 0700), 0);
+    for (int seed = 1; seed <= 3; seed++) {
+        add(row, &n, "a", "maze", "final", seed);
+        put_curve(&row[n - 1], 7);
+        if (seed == 2)
+            continue;
+        add(row, &n, "b", "maze", "final", seed);
+        put_curve(&row[n - 1], 1 + seed);
+    }
+    put_study(row, n);
+    struct plot p = must_plot(folder, "returns");
+    for (int i = 0; i < p.n; i++) {
+        const struct plot_point *const q = &p.point[i];
+        const bool b = strcmp(p.series.v[q->series].text, "b") == 0;
+        if (q->kind > 0)
+            continue;
+        means[b]++;
+        cr_expect_float_eq(q->y, (b ? 3 : 7) + (q->x == 20 ? 0.5 : 0), 1e-12, "%g", q->y);
+    }
+    cr_expect(means[0] == 2 && means[1] == 2, "%d and %d", means[0], means[1]);
+    plot_free(&p);
+}
+
 /* Rows without their trainings, and a study of texts. */
 Test(plot_returns, nothing_to_draw)
 {

@@ -75,23 +75,42 @@ Test(launches, difference_is_that_of_welch)
     cr_expect_eq(launches_difference(inside, &one, &b).high, inside.high);
 }
 
+/* Disturbed samples are most of the first launch, so that its median says whether they count: they do
+ * where fewer than half of all would remain, and in CPU time in any case. */
 Test(launches, of_samples_leave_out_disturbed_ones)
 {
-    struct sample s[12];
-    double work[12];
+    enum { EACH = 12 };
+    static const struct {
+        int disturbed[2];
+        double wall, cpu;
+    } cases[] = {{{0, 0}, 200, 50},
+                 {{7, 0}, 200, 250},
+                 {{11, 0}, 200, 250},
+                 {{11, 1}, 200, 250},
+                 {{11, 2}, 4500, 250}};
+    struct sample s[2 * EACH];
+    double work[2 * EACH];
 
-    for (int i = 0; i < 12; i++)
-        s[i] = (struct sample){.wall_ns = i % 2 ? 200 : 400,
-                               .cpu_ns = 100,
-                               .calls = 2,
-                               .launch = (uint32_t)(i % 2),
-                               .disturbed = i < 2};
-    s[0].wall_ns = s[1].wall_ns = 9000;
-    struct launches l = launches_of_samples(s, 12, false, work);
-    cr_assert_eq(l.n, 2);
-    cr_expect(fabs(l.x[0] - log(200)) < 1e-12 && fabs(l.x[1] - log(100)) < 1e-12);
-    l = launches_of_samples(s, 12, true, work);
-    cr_expect(l.n == 2 && fabs(l.x[0] - log(50)) < 1e-12 && launches_sd(&l) == 0);
+    for (size_t k = 0; k < ARRAY_LEN(cases); k++) {
+        for (int i = 0; i < 2 * EACH; i++) {
+            const int launch = i % 2;
+            const bool disturbed = i / 2 < cases[k].disturbed[launch];
+            s[i] = (struct sample){.wall_ns = disturbed ? 9000
+                                              : launch  ? 200
+                                                        : 400,
+                                   .cpu_ns = disturbed ? 500 : 100,
+                                   .calls = 2,
+                                   .launch = (uint32_t)launch,
+                                   .disturbed = disturbed};
+        }
+        struct launches l = launches_of_samples(s, 2 * EACH, false, work);
+        cr_assert_eq(l.n, 2);
+        cr_expect_float_eq(l.x[0], log(cases[k].wall), 1e-12, "case %zu: %g", k, exp(l.x[0]));
+        cr_expect_float_eq(l.x[1], log(100), 1e-12);
+        l = launches_of_samples(s, 2 * EACH, true, work);
+        cr_expect_float_eq(l.x[0], log(cases[k].cpu), 1e-12, "case %zu: %g", k, exp(l.x[0]));
+        cr_expect_float_eq(l.x[1], log(50), 1e-12);
+    }
     cr_expect_eq(launches_of_samples(s, 0, false, work).n, 0);
 }
 

@@ -54,6 +54,27 @@ Test(levels, of_few_values_and_of_equal_ones)
     cr_expect_eq(level_steps(x + 3, 5, 4, s), 0, "a value that is none shows nothing");
 }
 
+/* Ten deviations above the others: one value is an outlier wherever others stand on both sides, two
+ * are a level, and so is one at either end. */
+Test(levels, a_level_has_two_values_or_an_end)
+{
+    for (int length = 1; length <= 3; length++)
+        for (int at = 0; at + length <= RUNS; at++) {
+            const bool begins = at == 0, ends = at + length == RUNS;
+            struct level_step s[RUNS];
+            double x[RUNS];
+            for (int i = 0; i < RUNS; i++)
+                x[i] = (i % 2 ? 0.01 : -0.01) + (i >= at && i < at + length ? 0.3 : 0);
+            const int n = level_steps(x, RUNS, level_places(RUNS), s);
+            const int want = begins || ends ? 1 : length > 1 ? 2 : 0;
+            cr_assert_eq(n, want, "%d from %d: %d steps", length, at, n);
+            if (!begins && n > 0)
+                cr_expect_eq(s[0].at, at, "%d from %d: %d", length, at, s[0].at);
+            if (!ends && n > 0)
+                cr_expect_eq(s[n - 1].at, at + length);
+        }
+}
+
 /* At most 5 of 100 histories show a step that is not there: three deviations of 2.2 are allowed. */
 Test(levels, histories_without_steps)
 {

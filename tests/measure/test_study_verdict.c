@@ -505,3 +505,32 @@ Test(study_verdict, nothing_below_three_seeds)
         free(t.row);
     }
 }
+
+/* ---- times ---------------------------------------------------------------------------------- */
+
+/* Only times of one machine, backend and number of threads make a ratio. */
+Test(study_verdict, times_of_the_same_place_are_compared)
+{
+    enum { SAME, HOST, BACKEND, THREADS, PLACES };
+
+    for (int other = SAME; other < PLACES; other++) {
+        struct table_of_rows t = make_rows();
+        for (int seed = 1; seed <= 3; seed++)
+            for (int k = 0; k < 2; k++) {
+                struct study_row *const r = add(&t, k ? "one" : "base", "s", seed, 2 + 0.01 * seed);
+                text_put(r->host_id, TEXT_SIZE, k && other == HOST ? "elsewhere" : "here");
+                text_put(r->backend, TEXT_SIZE, k && other == BACKEND ? "ref" : "simd");
+                r->threads = k && other == THREADS ? 2 : 1;
+                r->tokens = 1000;
+                r->train_s = k ? 3 : 2;
+            }
+        struct study_verdicts v = verdicts(&t);
+        const struct study_entry *const one = entry(&v, "one", "s");
+        if (other == SAME)
+            cr_expect_float_eq(one->log_time.mid, log(1.5), 1e-12);
+        else
+            cr_expect(isnan(one->log_time.mid), "place %d: %g", other, one->log_time.mid);
+        study_verdicts_free(&v);
+        free(t.row);
+    }
+}
