@@ -108,6 +108,32 @@ Test(train_play, gradient_begins_at_the_logits)
     expect_same_gradient("gemma"); /* its logits have a cap */
 }
 
+/* ---- steps ---------------------------------------------------------------------------------- */
+
+/* Steps of episodes of 8, in segments that divide it and in others, whose last one is shorter. */
+Test(train_play, steps_are_those_that_were_played)
+{
+    enum { LENGTH = 8, B = 8 };
+
+    for (int seq = 1; seq <= LENGTH + 1; seq++) {
+        struct options o;
+        struct trainer t;
+        struct err e = {""};
+        int64_t played = 0;
+        parse(&o, "xl", "--task", "tmaze:len=6", "8", 1);
+        o.seq.v[0] = seq;
+        cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s", e.msg);
+        for (int step = 0, at = 0; step < 3 * LENGTH; step++) {
+            cr_expect_eq(play_frames(&t, step), played, "--seq %d, step %d: %lld", seq, step,
+                         (long long)play_frames(&t, step));
+            played += (int64_t)B * min_int(seq, LENGTH - at);
+            at = at + seq < LENGTH ? at + seq : 0;
+        }
+        trainer_close(&t);
+        options_free(&o);
+    }
+}
+
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static struct validation after_training(const char *variant, const char *task, const char *mem,
