@@ -116,6 +116,35 @@ Test(counting, a_stream_counts_each_token_once)
     cr_expect_gt(fabs(sum[2] - sum[0]), 1);
 }
 
+/* Losses by the place of a token in its segment are those of all streams: of 1, 2 to 3, 4 to 7, ..
+ * tokens each. */
+Test(counting, places_are_those_of_each_stream)
+{
+    enum { SEQ = 16, TOKENS = 226 };
+
+    for (int batch = 1; batch <= 5; batch++) {
+        struct score r;
+        struct err e = {""};
+        char line[64];
+        int each = 0;
+        double sum = 0, n[SCORE_PLACES] = {0};
+        snprintf(line, sizeof(line), "--count xl --seq %d --mem 24 --batch %d", SEQ, batch);
+        cr_assert_eq(score_counted(&r, WORDS_ONLY, line, &e), OK, "%s", e.msg);
+        for (; each < TOKENS / batch - 1; each++) {
+            int k = 0;
+            for (int place = each % SEQ + 1; place > 1; place /= 2)
+                k++;
+            n[k] += batch;
+        }
+        cr_expect_eq(r.tokens, batch * each, "%s: %g", line, r.tokens);
+        for (int k = 0; k < SCORE_PLACES; k++) {
+            cr_expect_eq(isnan(r.nll_at[k]), n[k] == 0, "%s: place %d", line, k);
+            sum += n[k] > 0 ? n[k] * r.nll_at[k] : 0;
+        }
+        cr_expect_float_eq(sum, r.sum, 1e-9 * r.sum, "%s: %.9g, %.9g", line, sum, r.sum);
+    }
+}
+
 /* ---- presets and refusals ------------------------------------------------------------------- */
 
 Test(counting, presets_give_way_to_what_is_given)

@@ -168,6 +168,58 @@ Test(heads, known_probabilities)
     cr_expect_eq(row[1].rank90, L); /* rows of the identity: 0.9 * 8 = 7.2 */
 }
 
+/* Attention that begins at token `first` of a call and sees every `tokens`-th of them, such as that
+ * behind a pool: queries of the past, before token `from`, do not count. */
+Test(heads, queries_of_the_past_are_left_out)
+{
+    static const struct {
+        int from, tokens, first, left;
+    } cases[] = {{0, 1, 0, L},     {3, 1, 0, L - 3}, {3, 1, 2, L - 1},    {3, 1, 5, L},
+                 {6, 2, 0, L - 3}, {6, 2, 1, L - 2}, {7, 2, 2, L - 1},    {6, 2, 4, L},
+                 {L - 1, 1, 0, 1}, {L, 1, 1, 1},     {2 * L, 2, 7, L - 1}};
+    const float zeros[K * DH] = {0};
+    float o[L * DH];
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct attn a = {.B = 1,
+                               .H = 1,
+                               .L = L,
+                               .M = M,
+                               .dh = DH,
+                               .Hkv = 1,
+                               .causal = true,
+                               .scale = 1,
+                               .q = zeros,
+                               .k = zeros,
+                               .v = zeros,
+                               .o = o,
+                               .q_at = {L * DH, DH},
+                               .k_at = {K * DH, DH},
+                               .v_at = {K * DH, DH},
+                               .o_at = {L * DH, DH}};
+        struct heads s = {0};
+        struct engine g;
+        struct err e;
+        struct head_row row[2];
+        char path[FILE_PATH];
+        cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK);
+        heads_watch(&s, &g);
+        heads_pass(&s, cases[i].from);
+        attn_seen(&g,
+                  (struct attn_place){
+                      .weights = zeros, .first = cases[i].first, .tokens = cases[i].tokens},
+                  &a);
+        cr_assert_eq(heads_seen(&s, &e), OK, "%s", e.msg);
+        folder_path(path, "h.csv");
+        cr_assert_eq(heads_write(&s, path, &e), OK, "%s", e.msg);
+        heads_free(&s);
+        cr_assert_eq(read_rows(path, row, 2), 1);
+        cr_expect_eq(row[0].queries, cases[i].left, "case %zu: %d", i, row[0].queries);
+        /* the last query sees all keys, and each one before it one fewer */
+        cr_expect_float_eq(row[0].visible, K - (cases[i].left - 1) / 2.0, 1e-9, "case %zu", i);
+    }
+}
+
 /* ---- the command -------------------------------------------------------------------------- */
 
 static void one_file(char path[FILE_PATH], const char *in)
