@@ -19,6 +19,7 @@ struct said {
     bool merges, twice, front; /* front: and the ends of a text and of a turn */
     bool begin;                /* bos_token_id alone */
     bool behind;               /* add_eos_token */
+    bool digits;               /* "12" in place of "he", of the only merge */
 };
 
 static void put_texts(struct made *m, const char *key, const char *const *texts, int n)
@@ -33,7 +34,8 @@ static void put_texts(struct made *m, const char *key, const char *const *texts,
 static struct made tiny_gguf(const struct said *s)
 {
     enum { TOKENS = 261, CONTROL = 3 };
-    static const char *const merges[] = {"\xc4\xa0 t", "h e", "\xc4\xa0t he"};
+    static const char *const merges[] = {"\xc4\xa0 t", "h e", "\xc4\xa0t he"}, *const digits =
+                                                                                   "1 2";
     json_t *const vocab = tiny_vocab();
     const char *tokens[TOKENS] = {[260] = "<|end|>"}, *text;
     struct made m = {.n = 0};
@@ -42,6 +44,8 @@ static struct made tiny_gguf(const struct said *s)
     json_object_foreach(vocab, text, id) tokens[json_integer_value(id)] = text;
     if (s->twice)
         tokens[259] = tokens[258];
+    if (s->digits)
+        tokens[257] = "12";
     put(&m, "GGUF", 4);
     put_number(&m, 3, 4), put_number(&m, 0, 8);
     put_number(&m, 4 + (uint64_t)s->merges + 4 * (uint64_t)s->front + s->begin + s->behind, 8);
@@ -52,7 +56,7 @@ static struct made tiny_gguf(const struct said *s)
     for (int i = 0; i < TOKENS; i++)
         put_number(&m, i == 260 ? CONTROL : 1, 4);
     if (s->merges)
-        put_texts(&m, KEY "merges", merges, 3);
+        put_texts(&m, KEY "merges", s->digits ? &digits : merges, s->digits ? 1 : 3);
     if (s->front) {
         put_key(&m, KEY "bos_token_id", U32), put_number(&m, 260, 4);
         put_key(&m, KEY "add_bos_token", FLAG), put_number(&m, 1, 1);
@@ -154,6 +158,48 @@ Test(tokenizer_gguf, a_token_in_front_by_the_rules)
         tokenizer_prefix(t, &n);
         cr_expect_eq(n, cases[i].n, "%s", cases[i].pre);
         cr_expect_eq(tokenizer_begin(t), 260);
+        tokenizer_close(t);
+    }
+}
+
+/* By how many tokens texts become: of two digits that a merge joins, of an e and a combining acute
+ * accent, of a word that is a token but that no merge makes; and in front. */
+Test(tokenizer_gguf, rules_by_their_names)
+{
+    static const struct {
+        const char *pre;
+        int digits, accent, word, front;
+    } rules[] = {
+        {"gpt-2", 1, 3, 3, 0},     {"phi-2", 1, 3, 3, 0},  {"mpt", 1, 2, 3, 0},
+        {"olmo", 1, 2, 3, 0},      {"smollm", 2, 3, 3, 0}, {"starcoder", 2, 3, 3, 0},
+        {"refact", 2, 3, 3, 0},    {"dbrx", 1, 3, 3, 0},   {"smaug-bpe", 1, 3, 3, 0},
+        {"llama-bpe", 1, 3, 1, 1}, {"llama3", 1, 3, 1, 1}, {"llama-v3", 1, 3, 1, 1},
+        {"qwen2", 2, 2, 3, 0},     {"gpt-4o", 1, 3, 3, 0}, {"tekken", 2, 3, 1, 1},
+    };
+    static const char *const texts[] = {"12", "e\xcc\x81", "cat"};
+
+    skip_without_unicode();
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+        const int want[] = {rules[i].digits, rules[i].accent, rules[i].word};
+        const struct said s = {
+            .model = "gpt2", .pre = rules[i].pre, .merges = true, .begin = true, .digits = true};
+        const struct made m = tiny_gguf(&s);
+        struct tokenizer *t;
+        char path[FILE_PATH];
+        struct err e = {""};
+        int n;
+        made_write(&m, path);
+        cr_assert_eq(tokenizer_open(&t, path, &e), OK, "%s", e.msg);
+        tokenizer_prefix(t, &n);
+        cr_expect_eq(n, rules[i].front, "%s: %d in front", rules[i].pre, n);
+        for (size_t k = 0; k < ARRAY_LEN(texts); k++) {
+            struct ids ids = {0};
+            cr_assert_eq(tokenizer_encode(t, texts[k], strlen(texts[k]), &ids, &e), OK, "%s",
+                         e.msg);
+            cr_expect_eq((int)ids.n, want[k], "%s: %s is %zu tokens", rules[i].pre, texts[k],
+                         ids.n);
+            free(ids.v);
+        }
         tokenizer_close(t);
     }
 }
