@@ -58,10 +58,10 @@ static bool is_done(const struct study_run *w, const struct study_job *j)
     return r && row_is_final(&tables[TABLE_STUDY], r);
 }
 
-static enum row_status status_of(const struct study_row *r)
+static enum row_status status_of(const char *status)
 {
     for (int i = 0; i < ROW_STATUS_COUNT; i++)
-        if (strcmp(r->status, row_status_name[i]) == 0)
+        if (strcmp(status, row_status_name[i]) == 0)
             return (enum row_status)i;
     return ROW_FAILED;
 }
@@ -116,7 +116,7 @@ static struct study_row begin_row(const struct study_run *w, const struct study_
 /* Takes effect on the exit code; a rate that does not work is a result. */
 static void count_row(struct study_run *w, const struct study_row *r)
 {
-    const enum row_status s = status_of(r);
+    const enum row_status s = status_of(r->status);
     const bool tunes = strcmp(r->role, study_role_name[STUDY_TUNE]) == 0;
 
     w->s.rows[s != ROW_WRONG ? s : tunes ? ROW_OK : ROW_FAILED]++;
@@ -250,7 +250,7 @@ static double best_rate(const struct study_run *w, const struct study_job *job, 
             if (job[k].role != STUDY_TUNE || job[k].lr != job[i].lr)
                 continue;
             const struct study_row *const r = row_of(w, &job[k]);
-            const bool ok = r && status_of(r) == ROW_OK && isfinite(valid_loss(r));
+            const bool ok = r && status_of(r->status) == ROW_OK && isfinite(valid_loss(r));
             *open = *open || !r || !row_is_final(&tables[TABLE_STUDY], r);
             if (r && !ok)
                 *why = r->status_detail;
@@ -427,44 +427,41 @@ static enum status show(const struct options *o, const struct rows *rows, bool e
     return st;
 }
 
-/* Did the study in `dir` come to its end? */
-static enum status study_ended(bool *ended, const char *dir, const struct rows *rows, struct err *e)
+/* The exit code of the run; as long as it has none, or if a row is worse, what its rows give. */
+static int code_of(struct options *o, const struct run *r)
 {
-    const struct study_row *const row = rows->row;
-    struct rows env, scores = {0};
-    bool bad = false;
-    enum status st = run_table(&env, dir, TABLE_ENV, e);
+    const struct study_row *const row = r->study.row;
+    const struct perplexity_row *const score = r->perplexity.row;
+    const struct env_row *const env = r->env.row;
+    struct study_run w = {.s.opt = o};
 
-    if (st == OK)
-        st = run_scores(&scores, dir, e);
-    for (size_t i = 0; i < rows->n; i++)
-        bad = bad || status_of(&row[i]) == ROW_FAILED || status_of(&row[i]) == ROW_WRONG;
-    *ended = st == OK && run_ended(dir, &env, rows->n + scores.n, bad);
-    rows_free(&env);
-    rows_free(&scores);
-    return st;
+    if (r->ended && env->exit_code != EXIT_FINE)
+        return (int)env->exit_code;
+    for (size_t i = 0; i < r->study.n; i++)
+        count_row(&w, &row[i]);
+    for (size_t i = 0; i < r->perplexity.n; i++)
+        w.s.rows[status_of(score[i].status)]++;
+    return session_exit_code(&w.s, OK);
 }
 
 /* bench study RUN: what its rows show by now. */
-static int show_run(const struct options *o, const char *word)
+static int show_run(struct options *o, const char *word)
 {
     static const char *const taken[] = {"threshold", NULL};
     char dir[FILE_PATH];
-    struct rows rows = {0};
-    bool ended = true;
+    struct run run = {0};
     struct err e;
     enum status st = options_refuse(o, "the table of a run", taken, &e);
 
     if (st == OK)
         st = rundir_find(dir, ".", word, &e);
     if (st == OK)
-        st = run_table(&rows, dir, TABLE_STUDY, &e);
-    if (st == OK && o->format == FORMAT_FOM)
-        st = study_ended(&ended, dir, &rows, &e);
+        st = run_read_study(&run, dir, &e);
     if (st == OK)
-        st = show(o, &rows, ended, &e);
-    rows_free(&rows);
-    return st == OK ? EXIT_FINE : report_error(st, &e);
+        st = show(o, &run.study, run.ended, &e);
+    const int code = st == OK ? code_of(o, &run) : report_error(st, &e);
+    run_free(&run);
+    return code;
 }
 
 static enum status prepare(struct study_run *w, struct err *e)

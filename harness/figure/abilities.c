@@ -2,7 +2,8 @@
  *
  * The figure abilities: contenders of a study against its generated texts. A square shows how far
  * the loss of answers has come from that without context to the floor, or the return of a task from
- * that of actions at random to the optimum. Texts without answers are left out. */
+ * that of actions at random to the optimum. Texts without answers are left out, and contenders that
+ * lost seeds: the others' mean says too much. */
 #include "figure.h"
 #include "harness/measure/study_verdict.h"
 
@@ -55,6 +56,8 @@ static enum status add_cell(struct plot *p, const struct study_entry *s, int row
     return plot_add(p, &a, e);
 }
 
+static bool is_cell(const struct study_entry *s) { return isfinite(s->way.mean) && s->lost == 0; }
+
 /* The cells of one size. */
 static enum status add_panel(struct plot *p, const struct study_verdicts *v, const char *size,
                              struct err *e)
@@ -64,7 +67,7 @@ static enum status add_panel(struct plot *p, const struct study_verdicts *v, con
     enum status st = plot_name(&row, &p->rows, size, 0, e);
 
     for (int i = 0; i < v->n && st == OK; i++)
-        if (isfinite(v->v[i].way.mean) && strcmp(v->v[i].row->size, size) == 0)
+        if (is_cell(&v->v[i]) && strcmp(v->v[i].row->size, size) == 0)
             st = add_cell(p, &v->v[i], row, &contenders, &texts, e);
     free(contenders.v);
     free(texts.v);
@@ -74,7 +77,7 @@ static enum status add_panel(struct plot *p, const struct study_verdicts *v, con
 enum status study_abilities(struct plot *p, const struct plot_data *d, struct err *e)
 {
     struct study_verdicts v;
-    int column;
+    int column, left_out = 0;
     enum status st = study_verdicts_make(&v, &d->table[TABLE_STUDY], 0, e);
 
     if (st != OK)
@@ -83,7 +86,8 @@ enum status study_abilities(struct plot *p, const struct plot_data *d, struct er
     if (st == OK) /* the legend's order */
         st = plot_name(&column, &p->series, "reached", REACHED, e);
     for (int i = 0; i < v.n && st == OK; i++) {
-        bool drawn = !isfinite(v.v[i].way.mean);
+        bool drawn = !is_cell(&v.v[i]);
+        left_out += drawn && isfinite(v.v[i].way.mean);
         for (int k = 0; k < p->rows.n; k++)
             drawn = drawn || strcmp(p->rows.v[k].text, v.v[i].row->size) == 0;
         if (!drawn)
@@ -92,6 +96,8 @@ enum status study_abilities(struct plot *p, const struct plot_data *d, struct er
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why),
                  "the folder has no study of a generated text with answers, or of tasks");
+    else if (left_out > 0)
+        snprintf(p->why, sizeof(p->why), "not drawn, because seeds have no score: %d", left_out);
     study_verdicts_free(&v);
     return st;
 }

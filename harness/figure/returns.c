@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * The figure returns: how contenders of a study come to play its tasks. A line is the mean over the
- * seeds of the validations of their trainings, whose curves lie beside the weights. */
+ * seeds of the validations of their trainings, whose curves lie beside the weights. A contender that
+ * lost seeds has no line: the others' mean says too much. */
 #include "figure.h"
 
+#include "harness/measure/study_verdict.h"
 #include "harness/util/grow.h"
 
 #include <math.h>
@@ -68,10 +70,10 @@ static enum status add_curve(struct places *all, const struct plot_data *d,
     return st;
 }
 
-static bool is_played(const struct study_row *r)
+static bool is_played(const struct study_row *r, const struct study_verdicts *v)
 {
     return strcmp(r->role, "final") == 0 && strcmp(r->status, row_status_name[ROW_OK]) == 0 &&
-           isfinite(r->test_return);
+           isfinite(r->test_return) && study_entry_of(v, r)->lost == 0;
 }
 
 /* Panel and series of a row. */
@@ -154,11 +156,17 @@ enum status study_returns(struct plot *p, const struct plot_data *d, struct err 
     const size_t n = d->table[TABLE_STUDY].n;
     struct places all = {0};
     struct place at;
-    int column, bounded = 0; /* panels so far */
-    enum status st = plot_name(&column, &p->columns, "", 0, e);
+    struct study_verdicts v;
+    int column, bounded = 0, left_out = 0; /* panels so far */
+    enum status st = study_verdicts_make(&v, &d->table[TABLE_STUDY], 0, e);
 
+    if (st != OK)
+        return st;
+    st = plot_name(&column, &p->columns, "", 0, e);
+    for (int i = 0; i < v.n; i++)
+        left_out += v.v[i].is_task && v.v[i].lost > 0;
     for (size_t i = 0; i < n && st == OK; i++)
-        if (is_played(&r[i])) {
+        if (is_played(&r[i], &v)) {
             st = find_place(&at, p, &r[i], e);
             if (st == OK)
                 st = add_curve(&all, d, &r[i], at, e);
@@ -166,7 +174,7 @@ enum status study_returns(struct plot *p, const struct plot_data *d, struct err 
     if (st == OK)
         st = add_lines(p, &all, e);
     for (size_t i = 0; i < n && st == OK; i++) {
-        if (!is_played(&r[i]))
+        if (!is_played(&r[i], &v))
             continue;
         st = find_place(&at, p, &r[i], e);
         if (st == OK && at.panel == bounded) {
@@ -175,11 +183,14 @@ enum status study_returns(struct plot *p, const struct plot_data *d, struct err 
         }
     }
     free(all.v);
+    study_verdicts_free(&v);
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why),
                  "the folder has no study of tasks with its trainings (jobs/*.%s)",
                  tables[TABLE_TRAIN].file);
-    else if (st == OK)
+    else if (left_out > 0)
+        snprintf(p->why, sizeof(p->why), "not drawn, because seeds have no score: %d", left_out);
+    if (st == OK && p->n > 0)
         plot_wrap(p, PANELS_ABREAST);
     return st;
 }

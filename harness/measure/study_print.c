@@ -134,8 +134,9 @@ static void put_returns(char num[COLUMNS][NUMBER_SIZE], const struct study_entry
     put(num[RETURN_NOISE], "%.4g", noise);
     if (r->test.n == 0)
         return;
-    const struct interval share = share_interval(r->solved, r->test.n);
-    snprintf(num[SOLVED], NUMBER_SIZE, "%d/%d", r->solved, r->test.n);
+    const int seeds = r->test.n + r->lost;
+    const struct interval share = share_interval(r->solved, seeds);
+    snprintf(num[SOLVED], NUMBER_SIZE, "%d/%d", r->solved, seeds);
     put(num[SHARE_LOW], "%.2f", share.low);
     put(num[SHARE_HIGH], "%.2f", share.high);
 }

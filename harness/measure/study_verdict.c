@@ -94,6 +94,8 @@ static void add_way(struct study_way *w, const struct study_row *r, int seeds)
 
 bool study_reached(const struct study_entry *e)
 {
+    if (e->lost > 0)
+        return false;
     if (e->is_task)
         return e->test.n > 0 && e->solved == e->test.n;
     return e->way.above <= log(1.02); /* not if it is NAN */
@@ -110,6 +112,18 @@ static bool counts(const struct rows *rows, size_t i)
     return has_score(&r[i]);
 }
 
+/* Is row i the last of a seed that was trained in vain? */
+static bool is_lost(const struct rows *rows, size_t i)
+{
+    const struct study_row *const r = rows->row;
+
+    for (size_t k = 0; k < rows->n; k++)
+        if (r[k].seed == r[i].seed && same_entry(&r[k], &r[i]) && is_final_row(&r[k]) &&
+            (k > i || has_score(&r[k])))
+            return false;
+    return is_final_row(&r[i]);
+}
+
 /* Means over the seeds of one entry. */
 static enum status gather(struct study_entry *e, const struct rows *rows, struct err *err)
 {
@@ -120,15 +134,16 @@ static enum status gather(struct study_entry *e, const struct rows *rows, struct
     if (!x)
         return fail(err, E_NOMEM, "no memory for %zu rows", rows->n);
     e->lr = NAN;
-    e->why = e->remark = "";
+    e->remark = "";
     e->way = (struct study_way){NAN, NAN, NAN, NAN};
     for (size_t i = 0; i < rows->n; i++) {
         if (!same_entry(&r[i], e->row))
             continue;
         if (!is_ok(&r[i]) && !*e->why)
-            e->why = r[i].status_detail;
+            text_put(e->why, LINE_SIZE, r[i].status_detail);
         if (is_ok(&r[i]) && !*e->remark)
             e->remark = r[i].status_detail;
+        e->lost += is_lost(rows, i);
         if (!counts(rows, i))
             continue;
         if (asks(&r[i]) || plays(&r[i]))
@@ -193,37 +208,62 @@ static enum status paired_time(struct interval *out, const struct study_row *con
     return OK;
 }
 
+/* Why there is no verdict: the seeds of `e`, which `whose` belongs to. */
+static void say_lost(char why[LINE_SIZE], const struct study_entry *e, const char *before,
+                     const char *whose)
+{
+    snprintf(why, LINE_SIZE, "%s%d of %d seeds%s %s no score", before, e->lost, e->lost + e->test.n,
+             whose, e->lost == 1 ? "has" : "have");
+}
+
+/* Else its `why` says why not. */
+static bool can_test(struct study_entry *e, const struct study_entry *b)
+{
+    const bool own = *e->row->control;
+    char *const why = e->why;
+
+    if (e->test.n == 0) {
+        if (!*why) /* else it says what its rows say */
+            text_put(why, LINE_SIZE, "no row with a score");
+    } else if (e->lost > 0) {
+        say_lost(why, e, "", "");
+    } else if (e->test.n < STUDY_LEAST_SEEDS) {
+        text_put(why, LINE_SIZE, "fewer than three seeds");
+    } else if (b->lost > 0) {
+        say_lost(why, b, "", own ? " of its control" : " of the baseline");
+    } else if (b->test.n < STUDY_LEAST_SEEDS) {
+        text_put(why, LINE_SIZE,
+                 own ? "too few seeds of its control" : "too few seeds of the baseline");
+    } else {
+        *why = '\0';
+        return true;
+    }
+    return false;
+}
+
 /* Against its control `b`, itself if it has none; NULL: the table has it not there. Its time is known
  * already. */
 static void confront(struct study_entry *e, const struct study_entry *b, double threshold)
 {
-    const char *const said = e->why;
-
     e->verdict = STUDY_NOT_TESTED;
     e->time_verdict = VERDICT_UNSHOWN;
     e->quality = (struct welch){{NAN, NAN, NAN}, NAN, NAN};
     if (e == b || !b)
         e->log_time = (struct interval){NAN, NAN, NAN};
     if (e == b) {
-        e->why = "the baseline";
+        text_put(e->why, LINE_SIZE, "the baseline");
+        if (e->lost > 0)
+            say_lost(e->why, e, "the baseline; ", "");
         return;
     }
     if (!b) {
-        e->why = *e->row->control ? "no rows of its control here" : "no rows of the baseline here";
+        text_put(e->why, LINE_SIZE,
+                 *e->row->control ? "no rows of its control here" : "no rows of the baseline here");
         return;
     }
     e->time_verdict = verdict_of(e->log_time, threshold, 0);
-    if (e->test.n < STUDY_LEAST_SEEDS) {
-        e->why = *said ? said : e->test.n ? "fewer than three seeds" : "no row with a score";
-        return;
-    }
-    if (b->test.n < STUDY_LEAST_SEEDS) {
-        e->why =
-            *e->row->control ? "too few seeds of its control" : "too few seeds of the baseline";
-        return;
-    }
-    e->quality = welch(b->test, e->test);
-    e->why = "";
+    if (can_test(e, b))
+        e->quality = welch(b->test, e->test);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -300,7 +340,7 @@ static enum status judge(struct study_verdicts *v, const struct rows *rows, doub
         confront(&v->v[i], baseline_of(v, &v->v[i]), threshold);
         p[i] = v->v[i].quality.p;
         v->tested += !isnan(p[i]);
-        if (v->v[i].row->baseline == 1 && v->v[i].test.n >= 2)
+        if (v->v[i].row->baseline == 1 && v->v[i].test.n >= 2 && v->v[i].lost == 0)
             floor[v->noise_of++] = v->v[i].test;
     }
     v->noise = pooled_sd(floor, v->noise_of);
@@ -342,4 +382,14 @@ void study_verdicts_free(struct study_verdicts *v)
 {
     free(v->v);
     *v = (struct study_verdicts){0};
+}
+
+const struct study_entry *study_entry_of(const struct study_verdicts *v, const struct study_row *r)
+{
+    int i = 0;
+
+    while (i < v->n && !same_entry(v->v[i].row, r))
+        i++;
+    CHECK(i < v->n);
+    return &v->v[i];
 }

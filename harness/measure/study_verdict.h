@@ -4,8 +4,9 @@
  * the same text, by the final rows of study.csv. Quality is the loss on the test text, or on its
  * answers if it is generated and has some: the rest of it cannot be foretold; of a task it is the
  * return. One value a seed, by Welch's
- * interval and p; p is corrected by Holm over all comparisons of the study. Time is that of
- * training, by the rule of verdict.h over the logs of seconds per token: variants train in turns,
+ * interval and p; p is corrected by Holm over all comparisons of the study. A mean of the seeds that
+ * went well is no mean over seeds: where one has no score, on either side, there is no verdict. Time
+ * is that of training, by the rule of verdict.h over the logs of seconds per token: variants train in turns,
  * seed by seed, so the difference is the mean over seeds of those of one seed. */
 #ifndef STUDY_VERDICT_H
 #define STUDY_VERDICT_H
@@ -38,12 +39,13 @@ struct study_way {
 /* One contender at one size on one text. */
 struct study_entry {
     const struct study_row *row; /* the first of its rows */
-    const char *why;             /* not tested: why not, else "" */
+    char why[LINE_SIZE];         /* not tested: why not, else "" */
     const char *remark;          /* what its ok rows say, such as of unequal parameters, or "" */
     struct group_stats test;     /* nats on the test text, or its answers, or returns, over seeds */
     struct study_way way;
+    int lost;                   /* further seeds whose final training has no score */
     bool is_task;               /* then: */
-    int solved;                 /* of the test.n seeds */
+    int solved;                 /* of test.n + lost seeds */
     double lr;                  /* of its final rows; NAN: none was ok */
     bool at_end;                /* of the tried rates, that is the least or the largest */
     struct welch quality;       /* against its control; of what has none NAN */
@@ -53,14 +55,14 @@ struct study_entry {
     enum verdict time_verdict;
 };
 
-/* The floor: a perplexity within 2 % of it; of a task, all seeds solve it. */
+/* The floor: a perplexity within 2 % of it; of a task, all seeds solve it. Not without all scores. */
 bool study_reached(const struct study_entry *e);
 
 struct study_verdicts {
     struct study_entry *v; /* [n] by text and size as they come in the table; baselines first */
     int n, tested;
     double noise;  /* nats, or of returns: seed standard deviation of baselines, pooled */
-    int noise_of;  /* how many of them that is from */
+    int noise_of;  /* how many of them that is from: those that lost no seed */
     bool controls; /* contenders have controls of their own, not one baseline */
 };
 
@@ -68,6 +70,9 @@ struct study_verdicts {
 enum status study_verdicts_make(struct study_verdicts *out, const struct rows *rows,
                                 double threshold, struct err *e);
 void study_verdicts_free(struct study_verdicts *v);
+
+/* The entry that a row of theirs is of. */
+const struct study_entry *study_entry_of(const struct study_verdicts *v, const struct study_row *r);
 
 /* The table; below it for people the noise floor, and what a verdict not shown rules out. */
 enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format format,

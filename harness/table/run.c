@@ -60,15 +60,13 @@ enum status run_table(struct rows *out, const char *dir, enum table_id table, st
     return st == OK ? table_read(out, &tables[table], path, e) : st;
 }
 
-enum status run_scores(struct rows *out, const char *dir, struct err *e)
+/* No rows where the table is missing, as of runs that scored nothing. */
+static enum status read_if_there(struct run *r, enum table_id table, struct err *e)
 {
     char path[FILE_PATH];
-    const enum status st = file_join(path, dir, tables[TABLE_PERPLEXITY].file, e);
+    const enum status st = file_join(path, r->dir, tables[table].file, e);
 
-    *out = (struct rows){0};
-    if (st != OK || access(path, F_OK) != 0)
-        return st;
-    return run_table(out, dir, TABLE_PERPLEXITY, e);
+    return st == OK && access(path, F_OK) == 0 ? run_table(&r->table[table], r->dir, table, e) : st;
 }
 
 void run_note_doubled(const char *dir, size_t n)
@@ -111,39 +109,62 @@ static bool ended_by_itself(int64_t exit_code, bool bad)
     }
 }
 
-bool run_ended(const char *dir, const struct rows *env, size_t rows, bool bad)
-{
-    const struct env_row *const row = env->row;
-    bool ended = env->n > 0 && rows > 0 && (int64_t)rows >= runjson_counted(dir);
-
-    for (size_t i = 0; i < env->n; i++)
-        ended = ended && ended_by_itself(row[i].exit_code, bad);
-    return ended;
-}
-
+/* Of the tables that a run counts the rows of. */
 static bool has_ended(const struct run *r)
 {
-    bool bad = false;
+    static const enum table_id counted[] = {TABLE_LATENCY, TABLE_PERPLEXITY, TABLE_STUDY};
+    const struct env_row *const env = r->env.row;
+    bool bad = false, ended = r->env.n > 0;
+    size_t n = 0;
 
-    for (int t = TABLE_LATENCY; t <= TABLE_PERPLEXITY; t++)
-        for (size_t i = 0; i < r->table[t].n && t != TABLE_MEMORY; i++) {
-            const char *const row = (const char *)r->table[t].row + i * tables[t].row_size;
-            const int is = word_index(row_text(&tables[t], row, "status"), row_status_name);
+    for (size_t k = 0; k < ARRAY_LEN(counted); k++) {
+        const struct table *const t = &tables[counted[k]];
+        const struct rows *const rows = &r->table[counted[k]];
+        for (size_t i = 0; i < rows->n; i++) {
+            const char *const row = (const char *)rows->row + i * t->row_size;
+            const int is = word_index(row_text(t, row, "status"), row_status_name);
             bad = bad || is == ROW_WRONG || is == ROW_FAILED || is == ROW_TIMEOUT;
         }
-    return run_ended(r->dir, &r->env, r->latency.n + r->perplexity.n, bad);
+        n += rows->n;
+    }
+    for (size_t i = 0; i < r->env.n; i++)
+        ended = ended && ended_by_itself(env[i].exit_code, bad);
+    return ended && n > 0 && (int64_t)n >= runjson_counted(r->dir);
+}
+
+static enum status begin(struct run *r, const char *dir, struct err *e)
+{
+    *r = (struct run){0};
+    if (text_put(r->dir, FILE_PATH, dir))
+        return OK;
+    return fail(e, E_IO, "cannot open %.200s...: the name is too long  -> move the run", dir);
+}
+
+enum status run_read_study(struct run *r, const char *dir, struct err *e)
+{
+    enum status st = begin(r, dir, e);
+
+    if (st == OK)
+        st = run_table(&r->study, dir, TABLE_STUDY, e);
+    if (st == OK)
+        st = read_if_there(r, TABLE_PERPLEXITY, e);
+    if (st == OK)
+        st = read_if_there(r, TABLE_ENV, e);
+    r->ended = st == OK && has_ended(r);
+    if (st != OK)
+        run_free(r);
+    return st;
 }
 
 enum status run_read(struct run *r, const char *dir, struct err *e)
 {
-    enum status st = OK;
+    enum status st = begin(r, dir, e);
 
-    *r = (struct run){0};
-    if (snprintf(r->dir, sizeof(r->dir), "%s", dir) >= FILE_PATH)
-        return fail(e, E_IO, "cannot open %.200s...: the name is too long  -> move the run", dir);
     for (int t = 0; t < TABLE_SAMPLES && st == OK; t++)
-        st = t == TABLE_PERPLEXITY ? run_scores(&r->perplexity, dir, e)
+        st = t == TABLE_PERPLEXITY ? read_if_there(r, TABLE_PERPLEXITY, e)
                                    : run_table(&r->table[t], dir, (enum table_id)t, e);
+    if (st == OK)
+        st = read_if_there(r, TABLE_STUDY, e);
     if (st == OK && r->latency.n > 0 && samples_exist(dir))
         st = samples_read(&r->samples, dir, e);
     if (st == OK)
@@ -167,7 +188,7 @@ enum status run_filter(struct run *r, const struct names *expressions, struct er
 
 void run_free(struct run *r)
 {
-    for (int t = 0; t <= TABLE_SAMPLES; t++)
+    for (int t = 0; t < TABLE_COUNT; t++)
         rows_free(&r->table[t]);
     free(r->ref);
     r->ref = NULL;

@@ -10,23 +10,22 @@
 struct run {
     char dir[FILE_PATH];
     union {
-        struct rows table[TABLE_SAMPLES + 1]; /* by enum table_id */
+        struct rows table[TABLE_COUNT]; /* by enum table_id */
         struct {
-            struct rows latency, memory, perplexity, env, samples;
+            struct rows latency, memory, perplexity, env, samples, none, study;
         };
     };
     struct sample_ref *ref; /* [samples.n], by case and time */
     int unchecked;          /* rows whose results were not compared with the reference */
-    bool ended;             /* see run_ended */
+    bool ended;             /* it came to its end, with all rows that it counted */
 };
 
-/* Did the run in `dir` come to its end, with all rows that it counted? `rows` of them are there,
- * and some are `bad`: wrong or failed. */
-bool run_ended(const char *dir, const struct rows *env, size_t rows, bool bad);
-
-/* Read a run, strictly: E_IO names file and line of any error. Without perplexities and without
- * samples it is a run, too. */
+/* Read a run, strictly: E_IO names file and line of any error. Without perplexities, samples and
+ * jobs of a study it is a run, too. */
 enum status run_read(struct run *r, const char *dir, struct err *e);
+
+/* Read what a folder has of a study: its jobs, and if they are there its scores and where it ran. */
+enum status run_read_study(struct run *r, const char *dir, struct err *e);
 void run_free(struct run *r);
 
 /* Keep only the rows that match every expression of --filter. E_USAGE as rows_filter. */
@@ -34,9 +33,6 @@ enum status run_filter(struct run *r, const struct names *expressions, struct er
 
 /* One of its tables, not the samples. */
 enum status run_table(struct rows *out, const char *dir, enum table_id table, struct err *e);
-
-/* Its perplexities: none where the table is missing, as of runs that scored nothing. */
-enum status run_scores(struct rows *out, const char *dir, struct err *e);
 
 /* A line on stderr if `n` rows of a run are doubled (struct rows). */
 void run_note_doubled(const char *dir, size_t n);

@@ -405,6 +405,55 @@ Test(study_runs, a_rate_that_diverges)
     rows_free(&rows);
 }
 
+/* The verdict is that of all seeds, or there is none: the run says so, and its folder again in each
+ * format and figure, with the same exit code. The scores of two seeds of `hot` are beyond what a
+ * perplexity can be, those of the others far within. */
+Test(study_runs, no_verdict_of_survivors)
+{
+    static const char *const formats[] = {"csv", "md", "json", "table", "fom"};
+    static const char said[] = "2 of 6 seeds have no score";
+
+    write_file("lost.study", "variant = calm: --variant mamba2\nvariant = hot: --variant linear\n"
+                             "baseline = calm\nsize = s: --layers 2 --d-model 16 --heads 2\n"
+                             "corpus = copy: copy:lag=5,p=0.9,alphabet=8\nrates = 10\nseeds = 6\n"
+                             "baseline-seeds = 1\nsteps = 26\ntrain = --seq 32 --mem 0 --batch 2 "
+                             "--lr-warmup 1 --grad-clip 0 --backend ref\n"
+                             "eval = --mem 0 --bytes 1024\n");
+    struct ran r = run_bench(folder, "study lost.study --threads 1 -q --out r --format csv");
+    expect_exit(&r, 5);
+    cr_expect(strstr(r.out.data, ",not tested,") && strstr(r.out.data, said), "%s", r.out.data);
+    cr_expect(!strstr(r.out.data, "better") && !strstr(r.out.data, "worse"), "%s", r.out.data);
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
+        struct ran again = run_bench(folder, "study r/latest --format %s", formats[i]);
+        expect_exit(&again, 5);
+        if (i == 0)
+            cr_expect_str_eq(again.out.data, r.out.data);
+        if (strcmp(formats[i], "table") == 0) /* cuts what is wide */
+            cr_expect(strstr(again.out.data, "not tested"), "%s", again.out.data);
+        else if (strcmp(formats[i], "fom") == 0)
+            cr_expect(strstr(again.out.data, "\nbench: 0 wrong, 2 failed\n"), "%s", again.out.data);
+        else
+            cr_expect(strstr(again.out.data, said), "%s", again.out.data);
+        ran_free(&again);
+    }
+    ran_free(&r);
+    r = run_bench(folder, "report r/latest -o report.html && grep -c '%s' report.html", said);
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "plot r/latest --figure study");
+    expect_said(&r, "left out study");
+    ran_free(&r);
+    r = run_shell(folder, "mkdir t && cp r/latest/study.csv t && $BENCH study t"); /* no env.csv */
+    expect_exit(&r, 1);
+    ran_free(&r);
+    r = run_shell(folder, "cp r/latest/perplexity.csv t && $BENCH study t");
+    expect_exit(&r, 5);
+    ran_free(&r);
+    r = run_shell(folder, "sed '2s/Z,5,/Z,7,/' r/latest/env.csv >t/env.csv && $BENCH study t");
+    expect_exit(&r, 7); /* what no row says, such as that a file was bad */
+    ran_free(&r);
+}
+
 Test(study_runs, a_dry_run_lists_and_writes_nothing)
 {
     struct ran r = run_bench(folder, "study tiny.study --dry-run --format csv --out r");

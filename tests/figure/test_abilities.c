@@ -70,6 +70,26 @@ Test(plot_abilities, a_cell_for_each_text_that_asks)
     plot_free(&p);
 }
 
+/* The mean of the seeds that went well is none of the contender's. */
+Test(plot_abilities, no_cell_of_survivors)
+{
+    static struct study_row row[8];
+    size_t n = 0;
+
+    for (int seed = 1; seed <= 3; seed++) {
+        add(row, &n, "base", "copy", seed, 2, 2.5);
+        add(row, &n, "able", "copy", seed, 0.01, 2.5);
+    }
+    text_put(row[n - 1].status, TEXT_SIZE, "wrong");
+    struct plot p = made_of(row, n);
+    int cells = 0;
+    for (int i = 0; i < p.n; i++)
+        cells += p.point[i].kind == 0;
+    cr_expect_eq(cells, 1);
+    cr_expect_str_eq(p.why, "not drawn, because seeds have no score: 1");
+    plot_free(&p);
+}
+
 /* A task has a cell without any answers: a return of 3 between 1 at random and 5. */
 Test(plot_abilities, a_cell_for_each_task)
 {

@@ -149,3 +149,28 @@ Test(plot_returns, nothing_to_draw)
     cr_expect(*p.why);
     plot_free(&p);
 }
+
+/* The mean of the seeds that went well is none of the contender's. */
+Test(plot_returns, no_line_of_survivors)
+{
+    static struct study_row row[8];
+    char path[FILE_PATH];
+    size_t n = 0;
+
+    folder_path(path, "jobs");
+    cr_assert_eq(mkdir(path, 0700), 0);
+    for (int seed = 1; seed <= 2; seed++) {
+        add(row, &n, "a", "maze", "final", seed);
+        put_curve(&row[n - 1], 1);
+        add(row, &n, "b", "maze", "final", seed);
+        put_curve(&row[n - 1], 3);
+    }
+    text_put(row[0].status, TEXT_SIZE, "failed");
+    put_study(row, n);
+    struct plot p = must_plot(folder, "returns");
+    for (int i = 0; i < p.n; i++)
+        if (p.point[i].kind == 0)
+            cr_expect_str_eq(p.series.v[p.point[i].series].text, "b");
+    cr_expect_str_eq(p.why, "not drawn, because seeds have no score: 1");
+    plot_free(&p);
+}

@@ -95,6 +95,29 @@ Test(plot_study, differences_from_controls)
     plot_free(&p);
 }
 
+/* On either side. */
+Test(plot_study, no_difference_of_survivors)
+{
+    static struct study_row row[16];
+    char path[FILE_PATH];
+    struct err e;
+
+    for (int lost = 0; lost < 2; lost++) {
+        size_t n = 0;
+        for (int seed = 1; seed <= 4; seed++) {
+            add(row, &n, "base", "s", seed, 2, 1);
+            add(row, &n, "other", "s", seed, 1, 1);
+        }
+        text_put(row[lost].status, TEXT_SIZE, "failed");
+        folder_path(path, tables[TABLE_STUDY].file);
+        cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, row, n, &e), OK, "%s", e.msg);
+        struct plot p = must_plot(folder, "study");
+        cr_expect_eq(p.n, 0);
+        cr_expect(strstr(p.why, "each with a score"), "%s", p.why);
+        plot_free(&p);
+    }
+}
+
 Test(plot_study, nothing_to_compare)
 {
     static struct study_row row[2];
