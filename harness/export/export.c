@@ -194,6 +194,7 @@ enum status export_json(FILE *f, const struct run *r, const struct names *column
         fputs(r->latency.n ? "\n]" : "]", f);
         print_rows(f, "memory", &tables[TABLE_MEMORY], &r->memory);
         print_rows(f, "perplexity", &tables[TABLE_PERPLEXITY], &r->perplexity);
+        print_rows(f, "study", &tables[TABLE_STUDY], &r->study);
         fputs("\n}\n", f);
     }
     measures_free(&m);

@@ -14,10 +14,10 @@ enum status export_run(FILE *f, enum export_to to, const struct run *r, struct e
 
 /* The document of --format json and --to json: the environment, then a row for each case, with
  * these columns of latency.csv (n == 0: all, beside what google/benchmark's readers look for), then
- * the scores. */
+ * the scores and the jobs of a study. */
 enum status export_json(FILE *f, const struct run *r, const struct names *columns, struct err *e);
 
-/* The jobs of a study as lines of figures of merit, --format fom; `ended`: as run_ended. */
+/* The jobs of a study as lines of figures of merit, --format fom; `ended`: as in struct run. */
 void export_study_fom(FILE *f, const struct rows *study, bool ended);
 
 /* ---- for the formats ---------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
  * The formats, each as the program that reads it documents it. */
 #include "export.h"
 
+#include "harness/util/suggest.h"
 #include "variants/base/json_text.h"
 
 #include <stdlib.h>
@@ -30,13 +31,93 @@ static enum status dump(FILE *f, json_t *doc, struct err *e)
     return OK;
 }
 
+/* ---- rows that went wrong -------------------------------------------------------------------- */
+
+/* The tables whose rows a format has to account for. */
+static const enum table_id counted[] = {TABLE_LATENCY, TABLE_PERPLEXITY, TABLE_STUDY};
+
+static const void *row_at(const struct run *r, enum table_id table, size_t i)
+{
+    return (const char *)r->table[table].row + i * tables[table].row_size;
+}
+
+/* What a row ended as. A learning rate that does not work is a result. */
+static enum row_status row_end(enum table_id table, const void *row)
+{
+    const struct study_row *const job = row;
+    const int is = word_index(row_text(&tables[table], row, "status"), row_status_name);
+
+    if (table == TABLE_STUDY && is == ROW_WRONG && strcmp(job->role, "tune") == 0)
+        return ROW_SKIPPED;
+    return is < 0 ? ROW_FAILED : (enum row_status)is;
+}
+
+struct row_ends {
+    int of[ROW_STATUS_COUNT], failed; /* timeouts among them */
+    bool ended;                       /* all rows are there, and none was interrupted */
+};
+
+static void count_rows(struct row_ends *n, enum table_id table, const struct run *r)
+{
+    for (size_t i = 0; i < r->table[table].n; i++)
+        n->of[row_end(table, row_at(r, table, i))]++;
+    n->failed = n->of[ROW_FAILED] + n->of[ROW_TIMEOUT];
+    n->ended = r->ended && n->of[ROW_INTERRUPTED] == 0;
+}
+
+static struct row_ends count_all(const struct run *r)
+{
+    struct row_ends n = {.ended = r->ended};
+
+    for (size_t k = 0; k < ARRAY_LEN(counted); k++)
+        count_rows(&n, counted[k], r);
+    return n;
+}
+
+/* Is every case that was planned ok or skipped? */
+static bool all_fine(const struct row_ends *n)
+{
+    return n->ended && n->of[ROW_WRONG] + n->failed == 0;
+}
+
+/* "1 wrong, 2 failed, not finished" */
+static void put_ends(FILE *f, const char *before, const struct row_ends *n, const char *after)
+{
+    fprintf(f, "%s%d wrong, %d failed%s%s\n", before, n->of[ROW_WRONG], n->failed,
+            n->ended ? "" : ", not finished", after);
+}
+
+/* These formats have numbers alone: a row without one is not in them. */
+static void note_missing(const struct run *r)
+{
+    const struct row_ends n = count_all(r);
+
+    if (!all_fine(&n))
+        put_ends(stderr, "note: ", &n, "  -> --to junit, openmetrics, fom and json show that");
+}
+
+/* A row's name beside that of the same case in other tables. */
+static const char *row_name(char buf[2 * LINE_SIZE], const struct run *r, const struct measures *m,
+                            enum table_id table, size_t i)
+{
+    const struct study_row *const job = (const struct study_row *)r->study.row + i;
+
+    if (table == TABLE_LATENCY)
+        return m->name[i];
+    if (table == TABLE_PERPLEXITY)
+        return ((const struct perplexity_row *)r->perplexity.row)[i].repro;
+    snprintf(buf, 2 * LINE_SIZE, "%s %s %s %s seed=%lld lr=%g", job->contender, job->size,
+             job->corpus, job->role, (long long)job->seed, job->lr);
+    return buf;
+}
+
 /* ---- github-action-benchmark: tool "customSmallerIsBetter" --------------------------------- */
 
 enum status export_action(FILE *f, const struct run *r, const struct measures *m, struct err *e)
 {
     json_t *const doc = json_array();
-    (void)r;
 
+    note_missing(r);
     for (int i = 0; i < m->n; i++) {
         char name[LINE_SIZE + 32], range[64];
         full_name(&m->v[i], name, sizeof(name));
@@ -60,8 +141,8 @@ enum status export_action(FILE *f, const struct run *r, const struct measures *m
 enum status export_bencher(FILE *f, const struct run *r, const struct measures *m, struct err *e)
 {
     json_t *const doc = json_object();
-    (void)r;
 
+    note_missing(r);
     for (int i = 0; i < m->n; i++) {
         const struct measure *const v = &m->v[i];
         const char *const slug = strcmp(v->quantity, "time") == 0 ? "latency" : v->quantity;
@@ -114,6 +195,32 @@ static void put_sample(FILE *f, const char *family, const struct run *r, const s
     fprintf(f, "} %.9g\n", value);
 }
 
+static void put_family(FILE *f, const char *family, const char *unit, const char *help)
+{
+    fprintf(f, "# TYPE %s gauge\n", family);
+    if (*unit)
+        fprintf(f, "# UNIT %s %s\n", family, unit);
+    fprintf(f, "# HELP %s %s\n", family, help);
+}
+
+/* Skipped rows are neither: nobody has to look at them. */
+static void put_row_ends(FILE *f, const struct run *r, const struct measures *m)
+{
+    static const char family[] = "bench_row_ok";
+    char name[2 * LINE_SIZE];
+
+    put_family(f, family, "", "1: the row is ok; 0: wrong, failed, timed out or interrupted.");
+    for (size_t k = 0; k < ARRAY_LEN(counted); k++)
+        for (size_t i = 0; i < r->table[counted[k]].n; i++) {
+            const void *const row = row_at(r, counted[k], i);
+            const enum row_status is = row_end(counted[k], row);
+            const struct measure one = {.name = row_name(name, r, m, counted[k], i),
+                                        .row = counted[k] == TABLE_LATENCY ? row : NULL};
+            if (is != ROW_SKIPPED)
+                put_sample(f, family, r, &one, is == ROW_OK);
+        }
+}
+
 enum status export_openmetrics(FILE *f, const struct run *r, const struct measures *m,
                                struct err *e)
 {
@@ -136,10 +243,7 @@ enum status export_openmetrics(FILE *f, const struct run *r, const struct measur
     (void)e;
 
     for (size_t k = 0; k < ARRAY_LEN(families); k++) {
-        fprintf(f, "# TYPE %s gauge\n", families[k].family);
-        if (*families[k].unit)
-            fprintf(f, "# UNIT %s %s\n", families[k].family, families[k].unit);
-        fprintf(f, "# HELP %s %s\n", families[k].family, families[k].help);
+        put_family(f, families[k].family, families[k].unit, families[k].help);
         for (int i = 0; i < m->n; i++) {
             double x;
             memcpy(&x, (const char *)&m->v[i] + families[k].at, sizeof(x));
@@ -147,6 +251,9 @@ enum status export_openmetrics(FILE *f, const struct run *r, const struct measur
                 put_sample(f, families[k].family, r, &m->v[i], families[k].scale * x);
         }
     }
+    put_row_ends(f, r, m);
+    put_family(f, "bench_run_ended", "", "1: the run came to its end.");
+    fprintf(f, "bench_run_ended %d\n", count_all(r).ended);
     fputs("# EOF\n", f);
     return OK;
 }
@@ -175,60 +282,70 @@ static void put_xml(FILE *f, const char *text)
         }
 }
 
-/* The element for a status; NULL if the case passed. */
-static const char *outcome(const char *status)
+/* The element for what is not ok. */
+static const char *const element[ROW_STATUS_COUNT] = {
+    [ROW_SKIPPED] = "skipped", [ROW_FAILED] = "error",      [ROW_WRONG] = "failure",
+    [ROW_TIMEOUT] = "error",   [ROW_INTERRUPTED] = "error",
+};
+
+static double seconds_of(enum table_id table, const void *row)
 {
-    return strcmp(status, row_status_name[ROW_OK]) == 0        ? NULL
-           : strcmp(status, row_status_name[ROW_SKIPPED]) == 0 ? "skipped"
-           : strcmp(status, row_status_name[ROW_WRONG]) == 0   ? "failure"
-                                                               : "error";
+    const double s = table == TABLE_LATENCY ? 1e-9 * ((const struct latency_row *)row)->median_ns
+                     : table == TABLE_STUDY ? ((const struct study_row *)row)->train_s
+                                            : 0;
+
+    return isfinite(s) ? s : 0;
 }
 
-static int count(const struct run *r, const char *element)
+static void put_test(FILE *f, enum table_id table, const void *row, const char *name)
 {
-    const struct latency_row *const row = r->latency.row;
-    int n = 0;
+    const struct table *const t = &tables[table];
+    const char *const what =
+        table == TABLE_LATENCY ? ((const struct latency_row *)row)->workload : t->name;
+    const char *const is = element[row_end(table, row)];
 
-    for (size_t i = 0; i < r->latency.n; i++) {
-        const char *const is = outcome(row[i].status);
-        n += is && strcmp(is, element) == 0;
+    fputs("<testcase classname=\"bench.", f);
+    put_xml(f, what);
+    fputc('.', f);
+    put_xml(f, row_text(t, row, "variant"));
+    fputs("\" name=\"", f);
+    put_xml(f, name);
+    fprintf(f, "\" time=\"%.9f\"", seconds_of(table, row));
+    if (!is) {
+        fputs("/>\n", f);
+        return;
     }
-    return n;
+    fprintf(f, "><%s message=\"", is);
+    put_xml(f, row_text(t, row, "status_detail"));
+    fputs("\"/></testcase>\n", f);
 }
 
 enum status export_junit(FILE *f, const struct run *r, const struct measures *m, struct err *e)
 {
-    const struct latency_row *const row = r->latency.row;
-    double total_ns = 0;
+    const struct row_ends n = count_all(r);
+    char name[2 * LINE_SIZE];
+    const char *run_id = NULL;
+    size_t tests = !r->ended;
+    double total = 0;
     (void)e;
 
-    for (size_t i = 0; i < r->latency.n; i++)
-        total_ns += isfinite(row[i].median_ns) ? row[i].median_ns : 0;
+    for (size_t k = 0; k < ARRAY_LEN(counted); k++)
+        for (size_t i = 0; i < r->table[counted[k]].n; i++, tests++) {
+            const void *const row = row_at(r, counted[k], i);
+            run_id = run_id ? run_id : row_text(&tables[counted[k]], row, "run_id");
+            total += seconds_of(counted[k], row);
+        }
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"bench", f);
-    if (r->latency.n > 0) {
+    if (run_id) {
         fputc(' ', f);
-        put_xml(f, row->run_id);
+        put_xml(f, run_id);
     }
     fprintf(f, "\" tests=\"%zu\" failures=\"%d\" errors=\"%d\" skipped=\"%d\" time=\"%.9f\">\n",
-            r->latency.n + !r->ended, count(r, "failure"), count(r, "error") + !r->ended,
-            count(r, "skipped"), 1e-9 * total_ns);
-    for (size_t i = 0; i < r->latency.n; i++) {
-        const char *const element = outcome(row[i].status);
-        fputs("<testcase classname=\"bench.", f);
-        put_xml(f, row[i].workload);
-        fputc('.', f);
-        put_xml(f, row[i].variant);
-        fputs("\" name=\"", f);
-        put_xml(f, m->name[i]);
-        fprintf(f, "\" time=\"%.9f\"", isfinite(row[i].median_ns) ? 1e-9 * row[i].median_ns : 0);
-        if (!element) {
-            fputs("/>\n", f);
-            continue;
-        }
-        fprintf(f, "><%s message=\"", element);
-        put_xml(f, row[i].status_detail);
-        fputs("\"/></testcase>\n", f);
-    }
+            tests, n.of[ROW_WRONG], n.failed + n.of[ROW_INTERRUPTED] + !r->ended, n.of[ROW_SKIPPED],
+            total);
+    for (size_t k = 0; k < ARRAY_LEN(counted); k++)
+        for (size_t i = 0; i < r->table[counted[k]].n; i++)
+            put_test(f, counted[k], row_at(r, counted[k], i), row_name(name, r, m, counted[k], i));
     if (!r->ended) /* readers take a suite without errors for a success, however short */
         fputs("<testcase classname=\"bench\" name=\"run\"><error message=\"not "
               "finished\"/></testcase>\n",
@@ -246,59 +363,19 @@ static void put_merit(FILE *f, const char *case_id, const char *what, double val
         fprintf(f, "fom %s %s %.9g %s\n", case_id, what, value, *unit ? unit : "1");
 }
 
-struct bad_rows {
-    int wrong, failed;
-    bool ended; /* all rows are there, and none was interrupted */
-};
-
-static void count_bad(struct bad_rows *bad, const char *status)
+static void put_verdict(FILE *f, const struct row_ends *n)
 {
-    bad->wrong += strcmp(status, row_status_name[ROW_WRONG]) == 0;
-    bad->failed += strcmp(status, row_status_name[ROW_FAILED]) == 0 ||
-                   strcmp(status, row_status_name[ROW_TIMEOUT]) == 0;
-    bad->ended = bad->ended && strcmp(status, row_status_name[ROW_INTERRUPTED]) != 0;
-}
-
-/* "all ok": every case that was planned is ok or skipped. */
-static void put_verdict(FILE *f, const struct bad_rows *bad)
-{
-    if (bad->ended && bad->wrong + bad->failed == 0)
+    if (all_fine(n))
         fputs("bench: all ok\n", f);
     else
-        fprintf(f, "bench: %d wrong, %d failed%s\n", bad->wrong, bad->failed,
-                bad->ended ? "" : ", not finished");
+        put_ends(f, "bench: ", n, "");
 }
 
-enum status export_fom(FILE *f, const struct run *r, const struct measures *m, struct err *e)
-{
-    const struct latency_row *const row = r->latency.row;
-    const struct perplexity_row *const ppl = r->perplexity.row;
-    struct bad_rows bad = {.ended = r->ended};
-
-    (void)e;
-    for (int i = 0; i < m->n; i++)
-        if (i == 0 || strcmp(m->v[i].case_id, m->v[i - 1].case_id) != 0)
-            fprintf(f, "# %s: %s\n", m->v[i].case_id, m->v[i].name);
-    for (int i = 0; i < m->n; i++)
-        put_merit(f, m->v[i].case_id, m->v[i].quantity, m->v[i].value, m->v[i].unit);
-    for (size_t i = 0; i < r->latency.n; i++)
-        count_bad(&bad, row[i].status);
-    for (size_t i = 0; i < r->perplexity.n; i++)
-        count_bad(&bad, ppl[i].status);
-    put_verdict(f, &bad);
-    return OK;
-}
-
-void export_study_fom(FILE *f, const struct rows *study, bool ended)
+static void put_jobs(FILE *f, const struct rows *study)
 {
     const struct study_row *const row = study->row;
-    struct bad_rows bad = {.ended = ended};
 
     for (size_t i = 0; i < study->n; i++) {
-        const bool tunes = strcmp(row[i].role, "tune") == 0;
-        const bool wrong = strcmp(row[i].status, row_status_name[ROW_WRONG]) == 0;
-        if (!(tunes && wrong)) /* a rate that does not work is a result */
-            count_bad(&bad, row[i].status);
         if (strcmp(row[i].status, row_status_name[ROW_OK]) != 0)
             continue;
         put_merit(f, row[i].case_id, "valid", row[i].valid_nats, "nats");
@@ -307,5 +384,29 @@ void export_study_fom(FILE *f, const struct rows *study, bool ended)
         put_merit(f, row[i].case_id, "test_return", row[i].test_return, "");
         put_merit(f, row[i].case_id, "train", row[i].train_s, "s");
     }
-    put_verdict(f, &bad);
+}
+
+enum status export_fom(FILE *f, const struct run *r, const struct measures *m, struct err *e)
+{
+    const struct row_ends n = count_all(r);
+
+    (void)e;
+    for (int i = 0; i < m->n; i++)
+        if (i == 0 || strcmp(m->v[i].case_id, m->v[i - 1].case_id) != 0)
+            fprintf(f, "# %s: %s\n", m->v[i].case_id, m->v[i].name);
+    for (int i = 0; i < m->n; i++)
+        put_merit(f, m->v[i].case_id, m->v[i].quantity, m->v[i].value, m->v[i].unit);
+    put_jobs(f, &r->study);
+    put_verdict(f, &n);
+    return OK;
+}
+
+void export_study_fom(FILE *f, const struct rows *study, bool ended)
+{
+    const struct run run = {.study = *study, .ended = ended};
+    struct row_ends n = {0};
+
+    put_jobs(f, study);
+    count_rows(&n, TABLE_STUDY, &run);
+    put_verdict(f, &n);
 }

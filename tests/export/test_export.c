@@ -35,7 +35,10 @@ static struct ran exported(const char *to)
     make_run(&dir);
     struct ran r = run_bench(folder, "export --to %s %s", to, dir.path);
     expect_exit(&r, 0);
-    cr_expect_eq(r.err.n, 0, "%s", r.err.data);
+    if (strcmp(to, "bencher") == 0 || strcmp(to, "github-action-benchmark") == 0)
+        expect_said(&r, "note: 1 wrong, 0 failed  -> "); /* they have numbers alone */
+    else
+        cr_expect_eq(r.err.n, 0, "%s", r.err.data);
     return r;
 }
 
@@ -132,6 +135,15 @@ Test(export, bencher)
     ran_free(&r);
 }
 
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, word)); text += strlen(word))
+        n++;
+    return n;
+}
+
 Test(export, openmetrics)
 {
     struct ran r = exported("openmetrics");
@@ -144,18 +156,16 @@ Test(export, openmetrics)
     cr_expect(strstr(out, "} 1.5e-06\n") && strstr(out, "} 0.0025\n"), "%s", out);
     cr_expect(strstr(out, "} 4096\n"));
     cr_expect_str_eq(out + r.out.n - 6, "# EOF\n");
-    cr_expect(!strstr(out, "shaw") && !strstr(out, "nan"), "%s", out);
+    const char *const ends = strstr(out, "# TYPE bench_row_ok gauge\n");
+    const char *const wrong = strstr(out, "case=\"" BAD "\"");
+    cr_assert(ends && wrong, "%s", out);
+    cr_expect(wrong > ends && strstr(wrong, "} 0\n") < strchr(wrong, '\n'), "%s", wrong);
+    cr_expect_eq(strstr(out, "shaw"), wrong + strlen("case=\""), "%s", out);
+    cr_expect_eq(count_of(ends, "} 1\n"), 4, "three cases and a score: %s", ends);
+    cr_expect_eq(count_of(ends, "} 0\n"), 1, "what was skipped has neither: %s", ends);
+    cr_expect(strstr(ends, "\nbench_run_ended 1\n"));
+    cr_expect(!strstr(out, "nan"), "%s", out);
     ran_free(&r);
-}
-
-/* Is the element closed wherever it is opened? */
-static int count_of(const char *text, const char *word)
-{
-    int n = 0;
-
-    for (; (text = strstr(text, word)); text += strlen(word))
-        n++;
-    return n;
 }
 
 Test(export, junit)
@@ -163,8 +173,9 @@ Test(export, junit)
     struct ran r = exported("junit");
     const char *const out = r.out.data;
 
-    cr_expect(strstr(out, "tests=\"5\" failures=\"1\" errors=\"0\" skipped=\"1\""), "%s", out);
-    cr_expect_eq(count_of(out, "<testcase "), 5);
+    cr_expect(strstr(out, "tests=\"6\" failures=\"1\" errors=\"0\" skipped=\"1\""), "%s", out);
+    cr_expect_eq(count_of(out, "<testcase "), 6);
+    /* closed wherever it is opened */
     cr_expect_eq(count_of(out, "</testcase>"), 2);
     cr_expect(strstr(out, "<failure message=\"max_rel_err 1 &gt; &quot;0.1&quot; &amp; more\"/>"),
               "%s", out);
@@ -327,7 +338,151 @@ static void expect_verdict(const char *const status[], int64_t exit_code, const 
     expect_exit(&r, 0);
     cr_expect_eq(strstr(r.out.data, "failures=\"0\" errors=\"0\"") != NULL,
                  strcmp(line, "bench: all ok\n") == 0, "%s of %s", r.out.data, line);
+    char tests[32];
+    snprintf(tests, sizeof(tests), "tests=\"%d\"", count_of(r.out.data, "<testcase "));
+    cr_expect(strstr(r.out.data, tests), "%s", r.out.data);
     ran_free(&r);
+    r = run_bench(folder, "export --to openmetrics %s", dir.path);
+    cr_expect_eq(strstr(r.out.data, "\nbench_run_ended 1\n") != NULL, !strstr(line, "not finished"),
+                 "%s of %s", r.out.data, line);
+    ran_free(&r);
+}
+
+/* ---- scores, and jobs of studies ------------------------------------------------------------- */
+
+/* One row of perplexity.csv or study.csv in a run that ended with this code. */
+static void make_one(struct rundir *dir, enum table_id table, const char *status, const char *role,
+                     int64_t exit_code)
+{
+    struct env_row env = env_row_empty();
+    struct perplexity_row score = perplexity_row_empty();
+    struct study_row job = study_row_empty();
+    char path[FILE_PATH];
+    struct err e;
+
+    made_open(dir, "abcdef1");
+    if (table == TABLE_PERPLEXITY) {
+        struct key_row k = made_key(dir, &fast, "host");
+        text_put(k.status, TEXT_SIZE, status);
+        text_put(k.status_detail, LINE_SIZE, "a \"detail\" < \303\251 & \\");
+        text_put(k.repro, LINE_SIZE, "eval --ckpt \"\303\251 & <\\.safetensors\"");
+        row_set_key(&tables[table], &score, &k);
+        score.ppl = strcmp(status, "ok") == 0 ? 2 : NAN;
+        cr_assert_eq(rundir_write(dir, table, &score, &e), OK, "%s", e.msg);
+    } else {
+        text_put(job.run_id, TEXT_SIZE, dir->run_id);
+        text_put(job.case_id, TEXT_SIZE, "00000000000000ff");
+        text_put(job.status, TEXT_SIZE, status);
+        text_put(job.status_detail, LINE_SIZE, "a \"detail\" < \303\251 & \\");
+        text_put(job.role, TEXT_SIZE, role);
+        text_put(job.contender, TEXT_SIZE, "\"\303\251\"");
+        text_put(job.size, TEXT_SIZE, "s");
+        text_put(job.corpus, LINE_SIZE, "a&b");
+        text_put(job.variant, TEXT_SIZE, "xl");
+        job.seed = 3;
+        job.lr = 0.5;
+        job.test_nats = strcmp(status, "ok") == 0 ? 2 : NAN;
+        cr_assert_eq(file_join(path, dir->path, tables[table].file, &e), OK);
+        cr_assert_eq(table_replace(&tables[table], path, &job, 1, &e), OK, "%s", e.msg);
+    }
+    cr_assert_eq(rundir_close(dir, &e), OK, "%s", e.msg);
+    env.exit_code = exit_code;
+    cr_assert_eq(rundir_env(dir, &env, &e), OK, "%s", e.msg);
+}
+
+static struct ran of_one(const struct rundir *dir, const char *to)
+{
+    struct ran r = run_bench(folder, "export --to %s %s", to, dir->path);
+
+    expect_exit(&r, 0);
+    return r;
+}
+
+/* Each row of a score or a job is in each format what it ended as; a run of ok rows alone that ended
+ * is finished. */
+Test(export, rows_that_are_no_times)
+{
+    static const struct {
+        enum table_id table;
+        const char *status, *role, *element; /* of JUnit */
+        int code, ok;                        /* -1: neither */
+        const char *verdict;
+    } rows[] = {
+        {TABLE_PERPLEXITY, "ok", "", NULL, 0, 1, "all ok"},
+        {TABLE_PERPLEXITY, "skipped", "", "skipped", 77, -1, "all ok"},
+        {TABLE_PERPLEXITY, "wrong", "", "failure", 5, 0, "1 wrong, 0 failed"},
+        {TABLE_PERPLEXITY, "failed", "", "error", 7, 0, "0 wrong, 1 failed"},
+        {TABLE_PERPLEXITY, "timeout", "", "error", 1, 0, "0 wrong, 1 failed"},
+        {TABLE_STUDY, "ok", "final", NULL, 0, 1, "all ok"},
+        {TABLE_STUDY, "ok", "tune", NULL, 0, 1, "all ok"},
+        {TABLE_STUDY, "skipped", "final", "skipped", 77, -1, "all ok"},
+        {TABLE_STUDY, "wrong", "tune", "skipped", 0, -1, "all ok"}, /* a rate that does not work */
+        {TABLE_STUDY, "wrong", "final", "failure", 1, 0, "1 wrong, 0 failed"},
+        {TABLE_STUDY, "failed", "tune", "error", 1, 0, "0 wrong, 1 failed"},
+        {TABLE_STUDY, "failed", "final", "error", 5, 0, "0 wrong, 1 failed"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const bool study = rows[i].table == TABLE_STUDY, number = strcmp(rows[i].status, "ok") == 0;
+        const char *const element = rows[i].element;
+        struct rundir dir;
+        char text[160];
+        make_one(&dir, rows[i].table, rows[i].status, rows[i].role, rows[i].code);
+
+        struct ran r = of_one(&dir, "fom");
+        snprintf(text, sizeof(text), "bench: %s\n", rows[i].verdict);
+        expect_last_line(&r, text);
+        cr_expect_eq(count_of(r.out.data, "fom "), number, "%s", r.out.data);
+        ran_free(&r);
+
+        r = of_one(&dir, "junit");
+        snprintf(text, sizeof(text), "tests=\"1\" failures=\"%d\" errors=\"%d\" skipped=\"%d\"",
+                 element && strcmp(element, "failure") == 0,
+                 element && strcmp(element, "error") == 0,
+                 element && strcmp(element, "skipped") == 0);
+        cr_expect(strstr(r.out.data, text), "%zu: no %s in %s", i, text, r.out.data);
+        snprintf(text, sizeof(text),
+                 "<%s message=\"a &quot;detail&quot; &lt; \303\251 &amp; \\\"/></testcase>",
+                 element ? element : "");
+        cr_expect_eq(strstr(r.out.data, text) != NULL, element != NULL, "%s", r.out.data);
+        cr_expect(strstr(r.out.data, dir.run_id), "%s", r.out.data);
+        cr_expect(
+            strstr(r.out.data,
+                   study ? "\"bench.study.xl\" name=\"&quot;\303\251&quot; s a&amp;b "
+                         : "\"bench.perplexity.xl\" name=\"eval --ckpt &quot;\303\251 &amp; &lt;"),
+            "%s", r.out.data);
+        cr_expect(strstr(r.out.data, study ? " seed=3 lr=0.5\"" : ".safetensors&quot;\""), "%s",
+                  r.out.data);
+        ran_free(&r);
+
+        r = of_one(&dir, "openmetrics");
+        snprintf(text, sizeof(text), "bench_row_ok{case=\"%s",
+                 study ? "\\\"\303\251\\\" s a&b "
+                       : "eval --ckpt \\\"\303\251 & <\\\\.safetensors");
+        const char *const line = strstr(r.out.data, text);
+        cr_expect_eq(line != NULL, rows[i].ok >= 0, "%zu: no %s in %s", i, text, r.out.data);
+        if (line)
+            cr_expect_eq(strcspn(line, "\n"),
+                         (size_t)(strstr(line, rows[i].ok ? "} 1" : "} 0") - line) + 3);
+        cr_expect(strstr(r.out.data, "\nbench_run_ended 1\n# EOF\n"), "%s", r.out.data);
+        ran_free(&r);
+
+        r = of_one(&dir, "json");
+        json_t *const doc = parsed(&r);
+        const json_t *const list = json_object_get(doc, study ? "study" : "perplexity");
+        cr_expect_eq(json_array_size(list), 1);
+        cr_expect_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "status")),
+                         rows[i].status);
+        json_decref(doc);
+        ran_free(&r);
+
+        for (int to = 0; to < 2; to++) { /* numbers alone: a note says what is missing */
+            r = of_one(&dir, to ? "bencher" : "github-action-benchmark");
+            snprintf(text, sizeof(text), "note: %s  -> ", rows[i].verdict);
+            cr_expect_eq(strstr(r.err.data, text) != NULL, rows[i].ok == 0, "%s", r.err.data);
+            ran_free(&r);
+        }
+    }
 }
 
 Test(export, all_ok_only_if_every_planned_case_is)

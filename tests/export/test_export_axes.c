@@ -168,14 +168,17 @@ static void expect_test_case(char *line)
     const int i = many_of_ns(round(seconds * 1e9));
 
     name[strcspn(name, "\"")] = '\0';
-    expect_name(name, i, "");
+    if (strncmp(line, "<testcase classname=\"bench.perplexity.", 38) != 0)
+        expect_name(name, i, "");
+    else /* has no time */
+        cr_expect(seconds == 0 && strncmp(name, "repro ", 6) == 0, "%s", name);
 }
 
 Test(export_axes, junit)
 {
     struct ran r = exported("junit");
 
-    cr_expect_eq(each_line(r.out.data, "<testcase ", expect_test_case), MANY);
+    cr_expect_eq(each_line(r.out.data, "<testcase ", expect_test_case), 2 * MANY);
     ran_free(&r);
 }
 
