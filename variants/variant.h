@@ -44,6 +44,10 @@ struct lsra {
 enum cpe_layers { CPE_ALL, CPE_FIRST, CPE_LAYERS };
 extern const char *const cpe_layers_name[CPE_LAYERS + 1]; /* "all" "first" NULL */
 
+/* Which projections of attention have biases: none, all, or all but that of outputs. */
+enum attn_bias { ATTN_UNBIASED, ATTN_BIASED, ATTN_BIASED_QKV, ATTN_BIASES };
+extern const char *const attn_bias_name[ATTN_BIASES + 1]; /* "0" "1" "qkv" NULL */
+
 /* Sparse masks of a model's attention; heads take head[] in turn. n = 0: none. */
 enum { MAX_MASKS = 4, MASK_HEADS = 32, MASK_TEXT = 256 };
 struct masks {
@@ -365,7 +369,7 @@ struct config {
     /* attention */
     float scale; /* 1/sqrt(dh) unless a file says otherwise */
     enum direction causal;
-    bool attn_bias;
+    enum attn_bias attn_bias;
     bool share_qk; /* of attention by content: keys are the unit vectors of queries */
     int window;    /* keys visible per query including itself; 0 = all */
     struct masks masks;

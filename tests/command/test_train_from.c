@@ -7,6 +7,8 @@
 #include "variants/model/lm.h"
 #include "variants/model/weights.h"
 
+#include <math.h>
+
 TestSuite(train_from, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 #define GOLDEN "tests/golden-import/"
@@ -131,6 +133,65 @@ Test(train_from, changes_what_it_is_told_to)
         cr_expect(moved > 3 && kept > 3, "%s: %d moved, %d kept", models[i], moved, kept);
         unload(&before);
         unload(&after);
+    }
+}
+
+/* ---- the publishers' gradients ------------------------------------------------------------- */
+
+static const struct first_step {
+    const char *model;
+    double loss, norm;
+    double magnified; /* of floats' rounding, in the norm */
+} first_steps[] = {
+    {"gpt2_plain", 7.78940494, 7.97932358, 1},
+    {"gpt2_f16_prefix", 6.34759412, 7.55659806, 1},
+    {"neox_parallel_f16", 7.25116901, 6.89276756, 1},
+    {"neox_serial", 6.33751096, 10.5093563, 1},
+    {"llama3_scaling", 6.6979066, 11.7285881, 1},
+    {"llama_gqa_bf16", 6.65279491, 10.8714006, 1},
+    {"mistral_window", 6.82427764, 14.3919134, 1},
+    {"qwen2_bias", 6.93069154, 10.7607446, 1},
+    {"qwen3_qknorm", 6.0127838, 9.12482117, 1},
+    {"gemma2_capped", 4.62114579, 7.14324144, 1},
+    {"gemma3_text", 4.72364744, 6.40537434, 1},
+    {"phi3_window", 4.68887423, 5.76911744, 1},
+    {"olmo2", 4.3686903, 6.66763049, 1},
+    {"mamba2", 4.4974699, 5.05893591, 1},
+    {"qwen3_5_text", 4.11525713, 44.7387733, 50},
+    {"gpt_oss", 4.30260371, 3.63852294, 1},
+    {"mixtral_window", 4.77693831, 4.07693996, 1},
+    {"qwen2_moe", 4.37526417, 3.07550843, 1},
+    {"qwen3_moe_normed", 4.32248122, 2.01391293, 1},
+    {"qwen3_moe_dense", 4.68891562, 9.91049582, 1},
+    {"deepseek_v2", 4.57208168, 10.0308704, 1},
+    {"qwen3_next", 4.30334287, 1100.03162, 5000},
+};
+
+/* The gradient of all parameters of the published model, and of no other, by autograd of transformers
+ * 5.24.0 in double precision (scripts/crosscheck/training.py, with this text). Sums of floats keep 2e-6
+ * here. Weights that differ by 6e-8 of themselves move the two last norms there by 2e-5 and 5e-3 of
+ * theirs, and the last loss by 6e-6. */
+Test(train_from, first_step_is_the_publishers)
+{
+    write_ids("ids.bin", true);
+    for (size_t i = 0; i < ARRAY_LEN(first_steps); i++) {
+        const struct first_step *const want = &first_steps[i];
+        const double unit = 2e-6;
+        char path[FILE_PATH], line[2 * FILE_PATH];
+        double loss = 0, norm = 0;
+        snprintf(line, sizeof(line),
+                 "train --from %s --tokens ids.bin --ckpt out.safetensors --force --steps 1 --seq "
+                 "16 --mem 0 --batch 1 --lr 0.001 --lr-warmup 0 --log-every 1 -q --backend ref "
+                 "--threads 1",
+                 golden(path, want->model));
+        run_fine(line);
+        struct ran r = run_shell(folder, "sed -n 2p out.safetensors.train.csv | cut -d, -f7,9");
+        cr_expect_eq(sscanf(r.out.data, "%lf,%lf", &loss, &norm), 2, "%s", r.out.data);
+        ran_free(&r);
+        cr_expect_float_eq(loss / want->loss, 1, want->magnified > 100 ? 10 * unit : unit,
+                           "%s: loss %.9g", want->model, loss);
+        cr_expect_float_eq(norm / want->norm, 1, want->magnified * unit, "%s: norm %.9g",
+                           want->model, norm);
     }
 }
 

@@ -175,6 +175,19 @@ Test(grad_lm, is_the_derivative_of_parts_together, .timeout = 300)
         }
 }
 
+/* Projections of which the last alone has no bias. */
+Test(grad_lm, is_the_derivative_of_biases_but_one, .timeout = 300)
+{
+    static const char *const names[] = {"rope", "xl", "capsules", "man"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct config c = config_default(variant_find(names[i]), 12, 4, 3, 17, 2, 11);
+        c.max_seq = 64;
+        set_choice(&c, "attn_bias", "qkv");
+        expect_derivatives_somewhere(&c, 0);
+    }
+}
+
 /* Queries and keys normed over all heads of a row, of which keys have fewer. */
 Test(grad_lm, is_the_derivative_of_normed_rows, .timeout = 300)
 {

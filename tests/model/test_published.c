@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 TestSuite(published, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -27,6 +28,76 @@ Test(published, names_of_models)
     published_refused("model_type", "model_type");
     cr_expect_eq(published_try(&p, &e), E_IO);
     cr_expect(!strchr(e.msg, '\x1b'), "%s", e.msg);
+}
+
+/* ---- numbers ------------------------------------------------------------------------------ */
+
+/* Is every number of this row or column 0? */
+static bool is_blank(const struct param *w, size_t first, size_t step, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && w->data[first + i * step] == 0)
+        i++;
+    return i == n;
+}
+
+/* A number of ours that no file has would be 0, or the same for all. */
+static void expect_numbers(const struct param *w, const char *model)
+{
+    const size_t columns = w->rank > 1 ? (size_t)w->shape[w->rank - 1] : 1, rows = w->n / columns;
+    bool alike = w->rank == 1 && w->n > 1;
+
+    for (size_t i = 0; i < rows; i++)
+        cr_expect(!is_blank(w, i * columns, 1, columns), "%s: row %zu of %s", model, i, w->name);
+    for (size_t i = 0; rows > 1 && i < columns; i++)
+        cr_expect(!is_blank(w, i, columns, rows), "%s: column %zu of %s", model, i, w->name);
+    for (size_t i = 0; i < w->n; i++)
+        alike = alike && w->data[i] == w->data[0];
+    cr_expect(!alike, "%s: %s", model, w->name);
+}
+
+static void expect_published_numbers(const char *path, const char *model)
+{
+    struct arena a = {0};
+    struct weights w;
+    struct err e = {""};
+    struct lm m;
+
+    cr_assert_eq(weights_open(&w, path, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_init(&m, &w.config, &e), OK, "%s", e.msg);
+    params_place(&m.params, &a);
+    cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    params_place(&m.params, &a);
+    cr_assert_eq(weights_load(&w, &m.params, &e), OK, "%s", e.msg);
+    for (int i = 0; i < m.params.n; i++)
+        expect_numbers(&m.params.v[i], model);
+    weights_close(&w);
+    lm_free(&m);
+    arena_release(&a);
+}
+
+/* Of every kind of model: training would change what no file has, and write another kind. */
+Test(published, every_number_is_published)
+{
+    DIR *const all = opendir(PUBLISHED);
+    const struct dirent *entry;
+    int n = 0;
+
+    cr_assert_not_null(all);
+    while ((entry = readdir(all))) {
+        char path[FILE_PATH];
+        snprintf(path, sizeof(path), PUBLISHED "/%s/model.gguf", entry->d_name);
+        if (access(path, F_OK) != 0)
+            snprintf(path, sizeof(path), PUBLISHED "/%s", entry->d_name);
+        const bool filled = strcmp(entry->d_name, "rwkv7") == 0; /* low-rank maps, to one rank */
+        if (*entry->d_name == '.' || filled || !published_is(path))
+            continue;
+        expect_published_numbers(path, entry->d_name);
+        n++;
+    }
+    closedir(all);
+    cr_expect_geq(n, 40);
 }
 
 /* ---- files -------------------------------------------------------------------------------- */

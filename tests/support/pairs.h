@@ -231,8 +231,11 @@ static bool scores(struct config *c, int n)
     case 1:
         return c->attn_bias = true;
     case 2:
-        return c->share_qk = true;
+        c->attn_bias = ATTN_BIASED_QKV;
+        return true;
     case 3:
+        return c->share_qk = true;
+    case 4:
         c->kv_heads = 2;
         return true;
     default:

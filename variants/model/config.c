@@ -37,6 +37,7 @@ const char *const mem_start_name[MEM_STARTS + 1] = {"empty", "zeros", NULL};
 const char *const transparent_name[TRANSPARENT_KINDS + 1] = {"none", "top", NULL};
 
 const char *const cpe_layers_name[CPE_LAYERS + 1] = {"all", "first", NULL};
+const char *const attn_bias_name[ATTN_BIASES + 1] = {"0", "1", "qkv", NULL};
 const char *const direction_name[DIRECTION_COUNT + 1] = {"both", "causal", NULL};
 
 const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};

@@ -123,6 +123,8 @@ static const struct {
 
     /* there are no scores to add to */
     {HAS_MIXER, EXCLUDES(TERMS, HAS_HEAD_WINDOWS, HAS_TABLES, HAS_ENTERS)},
+    /* its own projections, and those of cross attention, have all biases or none */
+    {HAS_QKV_BIAS, EXCLUDES(HAS_MIXER, HAS_ENCODER)},
     /* no keys: it reads all of the past, in order */
     {HAS_BLIND, EXCLUDES(HAS_SAME_LENGTH, HAS_MASKS, HAS_ROTATED, HAS_SOFT_CAP)},
     /* its past has no newest rows */

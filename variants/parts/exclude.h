@@ -51,6 +51,8 @@
     /* attention, and what stands in place of it */                                                \
     X(GROUPS, "--kv-heads below --heads", NULL, "", c->kv_heads != c->H)                           \
     X(ATTN_BIAS, "biases of attention", NULL, "", c->attn_bias)                                    \
+    X(QKV_BIAS, "biases of queries, keys and values alone", NULL, "",                              \
+      c->attn_bias == ATTN_BIASED_QKV)                                                             \
     X(EXTRA, "attention with", c->attn_extra->name, "a span, sinks or talking heads",              \
       c->attn_extra)                                                                               \
     X(QKV_MAP, "map", c->qkv_map->name, "before queries, keys and values", c->qkv_map)             \

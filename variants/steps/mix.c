@@ -218,7 +218,7 @@ void mix_linear(struct steps *t)
     r.norm = RECUR_SUM;
     r.eps = linear_of(c)->eps;
     t->result = step_recur(t, r);
-    t->last_bias = c->attn_bias ? "o.bias" : NULL;
+    t->last_bias = c->attn_bias == ATTN_BIASED ? "o.bias" : NULL;
 }
 
 int mix_normed(struct steps *t, int o)

@@ -121,19 +121,10 @@ static const struct tensor_row mixtral_tensors[] = {
     EXPERTS_OF("layers.*.block_sparse_moe.", "w1", "w3", "w2"),
     {0},
 };
-static const struct tensor_row qwen_tensors[] = {
+static const struct tensor_row qwen_tensors[] = { /* of qwen2_moe, too */
     NORMS_AND_EMBEDDING,
     {.ours = "layers.*.attn.q_norm", .published = "layers.*.self_attn.q_norm"},
     {.ours = "layers.*.attn.k_norm", .published = "layers.*.self_attn.k_norm"},
-    EXPERTS,
-    SHARED_EXPERT("shared_expert"),
-    {.ours = "layers.*.ff.shared_gate", .published = "layers.*.mlp.shared_expert_gate"},
-    LLAMA_FEED_FORWARD,
-    {0},
-};
-static const struct tensor_row qwen2_tensors[] = {
-    {.ours = "layers.*.attn.o.bias", .layout = LAYOUT_NOWHERE},
-    NORMS_AND_EMBEDDING,
     EXPERTS,
     SHARED_EXPERT("shared_expert"),
     {.ours = "layers.*.ff.shared_gate", .published = "layers.*.mlp.shared_expert_gate"},
@@ -190,7 +181,7 @@ static void qwen2_moe(struct config_json *j)
     import_put_sparse_layers(j, INNER);
     import_put_rotary(j, &llama_rotary, import_put_heads(j, "llama", KV_HEADS, 0));
     config_json_put(j, "norm", "pre");
-    config_json_put(j, "attn_bias", "%d", config_json_flag(j, "qkv_bias", true));
+    config_json_put(j, "attn_bias", "%s", config_json_flag(j, "qkv_bias", true) ? "qkv" : "0");
     import_put_experts(j, &experts);
     config_json_put(j, "moe_shared_gate", "1");
 }
@@ -222,7 +213,7 @@ const struct model_type model_type_qwen2_moe = {.name = "qwen2_moe",
                                                 .usual_context = 32768,
                                                 .aliases = experts_aliases,
                                                 .keys = qwen2_keys,
-                                                .tensors = qwen2_tensors,
+                                                .tensors = qwen_tensors,
                                                 .more = qwen2_moe};
 const struct model_type model_type_qwen3_moe = {.name = "qwen3_moe",
                                                 LLAMA_FAMILY,

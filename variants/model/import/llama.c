@@ -10,24 +10,19 @@
 #include <string.h>
 
 /* clang-format off */
-#define TENSORS                                                                                    \
-    {.ours = "embed", .published = "embed_tokens"},                                                \
-    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},                             \
-    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},                    \
-    LLAMA_ATTENTION,                                                                               \
-    {.ours = "layers.*.attn.q_norm", .published = "layers.*.self_attn.q_norm"},                    \
-    {.ours = "layers.*.attn.k_norm", .published = "layers.*.self_attn.k_norm"},                    \
-    LLAMA_FEED_FORWARD,                                                                            \
-    {.ours = "final_ln", .published = "norm"},                                                     \
-    LLAMA_OUTPUT,                                                                                  \
-    {0}
-/* clang-format on */
-
-static const struct tensor_row tensors[] = {TENSORS};
-static const struct tensor_row qwen2_tensors[] = {
-    {.ours = "layers.*.attn.o.bias", .layout = LAYOUT_NOWHERE},
-    TENSORS,
+static const struct tensor_row tensors[] = {
+    {.ours = "embed", .published = "embed_tokens"},
+    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
+    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},
+    LLAMA_ATTENTION,
+    {.ours = "layers.*.attn.q_norm", .published = "layers.*.self_attn.q_norm"},
+    {.ours = "layers.*.attn.k_norm", .published = "layers.*.self_attn.k_norm"},
+    LLAMA_FEED_FORWARD,
+    {.ours = "final_ln", .published = "norm"},
+    LLAMA_OUTPUT,
+    {0},
 };
+/* clang-format on */
 
 #define KEYS LLAMA_KEYS(1e-6, 0)
 static const struct key_row llama_keys[] = {
@@ -236,7 +231,7 @@ static void qwen2(struct config_json *j)
 {
     import_refuse_some_windows(j);
     import_put_llama(j, "llama", REQUIRED, 0);
-    config_json_put(j, "attn_bias", "1");
+    config_json_put(j, "attn_bias", "qkv");
     config_json_put(j, "ff_bias", "0");
 }
 
@@ -267,7 +262,7 @@ const struct model_type model_type_qwen2 = {.name = "qwen2",
                                             LLAMA_FAMILY,
                                             .usual_context = 32768,
                                             .keys = plain_keys,
-                                            .tensors = qwen2_tensors,
+                                            .tensors = tensors,
                                             .more = qwen2};
 const struct model_type model_type_qwen3 = {.name = "qwen3",
                                             LLAMA_FAMILY,

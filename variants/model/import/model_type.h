@@ -19,8 +19,7 @@
  *   EXPERTS  of ours, each expert has a published one, whose number is the second '*'
  *   FUSED    [experts, columns, parts * rows], transposed, the rows of all parts in turn; vectors
  *            [experts, parts * rows]
- *   MXFP4    in blocks of 4 bits (mxfp4.h), of all experts, with `scales`
- *   NOWHERE  in none: it is 0 */
+ *   MXFP4    in blocks of 4 bits (mxfp4.h), of all experts, with `scales` */
 enum layout {
     LAYOUT_ROWS,
     LAYOUT_COLUMNS,
@@ -29,8 +28,7 @@ enum layout {
     LAYOUT_JOIN,
     LAYOUT_EXPERTS,
     LAYOUT_FUSED,
-    LAYOUT_MXFP4,
-    LAYOUT_NOWHERE
+    LAYOUT_MXFP4
 };
 
 /* Names are whole, or stand for what has ".weight" or ".bias" behind them; '*' is the layer. The

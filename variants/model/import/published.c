@@ -149,7 +149,7 @@ struct piece {
     struct param w;
     const struct tensor_row *row;
     int layer, expert, of;  /* of so many pieces */
-    char name[TENSOR_NAME]; /* published; "" = it has none */
+    char name[TENSOR_NAME]; /* published */
 };
 
 static void name_piece(struct piece *to, const struct published *p, const char *rest)
@@ -157,9 +157,7 @@ static void name_piece(struct piece *to, const struct published *p, const char *
     const char *const prefix = to->row->bare ? "" : p->prefix;
 
     rest = to->row->bare_rest ? "" : rest;
-    to->name[0] = '\0';
-    if (to->row->layout != LAYOUT_NOWHERE)
-        tensor_row_name(to->name, to->row->published, prefix, to->layer, to->expert, rest);
+    tensor_row_name(to->name, to->row->published, prefix, to->layer, to->expert, rest);
 }
 
 /* The row of a tensor of ours, named after its first published one. */
@@ -264,8 +262,6 @@ static enum status check_tensor(const struct published *p, const struct tensor *
 
 static enum status check_piece(const struct published *p, const struct piece *piece, struct err *e)
 {
-    if (!*piece->name)
-        return OK;
     struct shard_tensor *const t = shards_find(&p->shards, piece->name);
     if (!t)
         return fail(e, E_IO,
@@ -465,10 +461,6 @@ static enum status load_piece(const struct published *p, const struct piece *pie
     const struct tensor_row *const row = piece->row;
     const char *const name = piece->name;
 
-    if (!*name) {
-        memset(w->data, 0, w->n * sizeof(*w->data));
-        return OK;
-    }
     const struct shard_tensor *const t = shards_find(&p->shards, name);
     if (row->layout == LAYOUT_MXFP4)
         mxfp4_read(w, t->t, find_scales(p, piece)->t, row->part, row->parts);

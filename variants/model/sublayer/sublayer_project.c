@@ -9,6 +9,12 @@
 /* Of the four maps, those that are missing: the first, or the last. */
 static int missing(bool asks) { return asks ? 0 : ATTN_V; }
 static int after_last(bool bare_o) { return bare_o ? ATTN_O : ATTN_WEIGHTS; }
+static int n_biases(const struct config *c, bool asks, bool bare_o)
+{
+    const int end = after_last(bare_o || c->attn_bias == ATTN_BIASED_QKV);
+
+    return c->attn_bias ? end - missing(asks) : 0;
+}
 
 void project_params(const struct config *c, int in, int kv_in, bool asks, const char *prefix,
                     struct params *p)
@@ -26,8 +32,9 @@ void project_params(const struct config *c, int in, int kv_in, bool asks, const 
         params_map(p, rows[i], columns[i], prefix, names[i][0]);
     if (!bare_o)
         params_residual(p, p->n - 1);
-    for (int i = missing(asks); i < after_last(bare_o) && c->attn_bias; i++)
-        params_vector(p, INIT_ZERO, 0, rows[i], prefix, names[i][1]);
+    for (int i = 0; i < n_biases(c, asks, bare_o); i++)
+        params_vector(p, INIT_ZERO, 0, rows[missing(asks) + i], prefix,
+                      names[missing(asks) + i][1]);
 }
 
 /* One of them. Without queries and keys the first two are missing. */
@@ -39,13 +46,14 @@ static const struct param *project_weight(const struct sublayer *s, int which)
 
 int project_n_params(const struct sublayer *s)
 {
-    return (s->c->attn_bias ? 2 : 1) * (after_last(s->bare_o) - missing(s->asks));
+    return after_last(s->bare_o) - missing(s->asks) + n_biases(s->c, s->asks, s->bare_o);
 }
 
 static const struct param *bias(const struct sublayer *s, int which)
 {
-    return s->c->attn_bias ? project_weight(s, which) + after_last(s->bare_o) - missing(s->asks)
-                           : NULL;
+    return which - missing(s->asks) < n_biases(s->c, s->asks, s->bare_o)
+               ? project_weight(s, which) + after_last(s->bare_o) - missing(s->asks)
+               : NULL;
 }
 
 /* Treat sequences with contiguous rows as one. */
@@ -87,7 +95,7 @@ void project_out_grad(const struct engine *g, const struct sublayer *s, float *d
                       const float *d_y, const float *o, int rows)
 {
     linear_weight_grad(g, project_weight(s, ATTN_O), d_y, o, rows);
-    if (s->c->attn_bias)
+    if (bias(s, ATTN_O))
         linear_bias_grad(g, bias(s, ATTN_O), d_y, rows);
     linear_input_grad(g, project_weight(s, ATTN_O), d_o, d_y, rows, 0);
 }

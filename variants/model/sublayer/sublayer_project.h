@@ -7,7 +7,7 @@
 
 #include "sublayer.h"
 
-/* Parameters in the order they are added; biases, with attn_bias, follow in the same order. */
+/* Parameters in the order they are added; biases follow, as attn_bias says, in the same order. */
 enum { ATTN_Q, ATTN_K, ATTN_V, ATTN_O, ATTN_WEIGHTS };
 /* How many there are. */
 int project_n_params(const struct sublayer *s);
