@@ -236,7 +236,7 @@ const struct option_spec option_specs[] = {
      .only = PLANS | FOR(CHECK) | FOR(TRAIN) | FOR(GENERATE),
      .usual = FOR(TRAIN),
      .doc = "seed of weights, inputs and order",
-     .docs = {{.only = FOR(TRAIN), .doc = "seed of weights, text and dropout"},
+     .docs = {{.only = FOR(TRAIN), .doc = "seed of weights, dropout, hidden tokens and actions"},
              {.only = FOR(GENERATE), .doc = "seed of what is drawn"}}},
     {"no-check", 0, NULL, MEASURE, .kind = KIND_OFF, .flags = IN_RUN, AT(check), .only = TIMES,
      .doc = "skip the comparison with the reference; rows are marked unchecked"},

@@ -302,7 +302,7 @@ static enum status same_fixed(const struct trainer *t, const struct safetensors 
     return st;
 }
 
-/* Masks and the generated text follow from them. Files older than these keys lack them. */
+/* Masks, hidden tokens and actions follow from them. Files older than these keys lack them. */
 static enum status same_options(const struct trainer *t, const struct safetensors *s, struct err *e)
 {
     uint64_t seed = t->opt->seed;

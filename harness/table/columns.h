@@ -325,7 +325,7 @@
     X(text, skeleton, "", "--skeleton, and what its model has otherwise; empty for own")           \
     X(text, size, "", "name of the size in the study")                                             \
     X(line, corpus, "", "name of the text, or of the task, in the study")                          \
-    X(i64, seed, "", "seed of weights, text and dropout")                                          \
+    X(i64, seed, "", "seed of weights, dropout, hidden tokens, actions")                           \
     X(real, lr, "", "peak learning rate")                                                          \
     X(text, variant, "", "kind of attention")                                                      \
     X(text, backend, "", "backend that ran it")                                                    \
