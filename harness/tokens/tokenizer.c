@@ -239,46 +239,22 @@ static enum status encode_piece(struct tokenizer *t, const char *text, size_t n,
     return st;
 }
 
-/* The longest of these tokens that stands at the beginning of the text; NULL = none. */
-static const struct cut *cut_at(const struct cuts *c, const char *text, size_t n)
-{
-    const unsigned char first = (unsigned char)*text;
-
-    for (int i = c->first[first]; i < c->first[first + 1]; i++)
-        if (c->v[i].text.n <= n && memcmp(c->v[i].text.data, text, c->v[i].text.n) == 0)
-            return &c->v[i];
-    return NULL;
-}
-
-/* The first of these tokens in the text, and its place; NULL = none, and n. */
-static const struct cut *next_cut(const struct cuts *c, const char *text, size_t n, size_t *at)
-{
-    const struct cut *found = NULL;
-
-    for (*at = 0; *at < n && c->n > 0; ++*at)
-        if ((found = cut_at(c, text + *at, n - *at)))
-            return found;
-    *at = n;
-    return NULL;
-}
-
 /* Text that is normalized. */
 static enum status encode_normal(struct tokenizer *t, const char *text, size_t n, bool first,
                                  struct ids *out, struct err *e)
 {
+    struct cut_scan scan = {.cuts = &t->after, .text = text, .n = n};
     enum status st = OK;
+    const struct cut *cut;
 
-    while (st == OK && n > 0) {
-        size_t at;
-        const struct cut *const cut = next_cut(&t->after, text, n, &at);
-        const size_t used = at + (cut ? cut->text.n : 0);
-        st = encode_piece(t, text, at, first, out, e);
+    do {
+        size_t from, to;
+        cut = cuts_next(&scan, &from, &to);
+        st = encode_piece(t, text + from, to - from, first, out, e);
         if (st == OK && cut)
             st = ids_append(out, cut->id, e);
-        text += used;
-        n -= used;
         first = false;
-    }
+    } while (st == OK && cut);
     return st;
 }
 
@@ -351,23 +327,24 @@ enum status tokenizer_normalize(const struct tokenizer *t, const char *text, siz
 static enum status encode(struct tokenizer *t, const char *text, size_t n, struct ids *out,
                           struct err *e)
 {
+    struct cut_scan scan = {.cuts = &t->before, .text = text, .n = n};
     enum status st = OK;
+    const struct cut *cut;
+    bool first = true;
 
-    for (bool first = true; st == OK && n > 0; first = false) {
-        size_t at;
-        const struct cut *const cut = next_cut(&t->before, text, n, &at);
-        const size_t used = at + (cut ? cut->text.n : 0);
+    do {
+        size_t from, to;
         struct bytes normal = {0};
-        if (at > 0)
-            st = tokenizer_normalize(t, text, at, &normal, e);
-        if (st == OK)
+        cut = cuts_next(&scan, &from, &to);
+        if (to > from)
+            st = tokenizer_normalize(t, text + from, to - from, &normal, e);
+        if (st == OK && normal.n > 0)
             st = encode_normal(t, normal.data, normal.n, first, out, e);
         free(normal.data);
         if (st == OK && cut)
             st = ids_append(out, cut->id, e);
-        text += used;
-        n -= used;
-    }
+        first = false;
+    } while (st == OK && cut);
     return st;
 }
 

@@ -95,22 +95,26 @@ static int32_t token_of(const struct tokenizer *t, const json_t *j, const char *
 static enum status check_named(const struct tokenizer *t, const char *file, const json_t *token,
                                struct err *e)
 {
+    static const char *const flags[] = {"lstrip", "rstrip", "single_word"};
     const char *const text =
         json_is_object(token) ? word_of(token, "content") : json_string_value(token);
 
     if (!text || !*text)
         return OK;
-    if (!json_object_get(t->added, text))
+    const json_t *const added = json_object_get(t->added, text);
+    if (!added)
         return tokenizer_fail(
             t, E_IO, e,
             "%s names \"%.40s\", which is none of its added tokens  -> files of one "
             "tokenizer",
             file, text);
-    if (flag_of(token, "lstrip", false) || flag_of(token, "rstrip", false) ||
-        flag_of(token, "single_word", false))
-        return tokenizer_fail(t, E_IO, e,
-                              "%s: \"%.40s\" with lstrip, rstrip or single_word: not supported",
-                              file, text);
+    for (size_t i = 0; json_is_object(token) && i < ARRAY_LEN(flags); i++)
+        if (flag_of(token, flags[i], false) != flag_of(added, flags[i], false))
+            return tokenizer_fail(
+                t, E_IO, e,
+                "%s: \"%.40s\" has another %s than in tokenizer.json  -> files of "
+                "one tokenizer",
+                file, text, flags[i]);
     return OK;
 }
 

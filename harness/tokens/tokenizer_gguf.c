@@ -85,9 +85,26 @@ static char *with_spaces(const char *text)
     return to;
 }
 
-/* Ids by text, and those that are cut out. */
+/* Do tokens that are cut out take the white space behind them? No key says so: as in llama.cpp, those
+ * of models that are called Phi-3 do. */
+static bool takes_white(const json_t *keys)
+{
+    const char *const name = json_string_value(json_object_get(keys, "general.name"));
+
+    return name && (strcasestr(name, "phi-3") || strcasestr(name, "phi3"));
+}
+
+/* But for these. */
+static bool leaves_white(const char *text)
+{
+    return strcmp(text, "<unk>") == 0 || strcmp(text, "<s>") == 0 ||
+           strcmp(text, "<|endoftext|>") == 0;
+}
+
+/* Ids by text, and those that are cut out; `rstrip`: these take white space. */
 static enum status put_token(const struct tokenizer *t, json_t *vocab, json_t *added,
-                             const char *text, json_int_t id, json_int_t kind, struct err *e)
+                             const char *text, json_int_t id, json_int_t kind, bool rstrip,
+                             struct err *e)
 {
     const bool cut = kind == TOKEN_UNKNOWN || kind == TOKEN_CONTROL || kind == TOKEN_OF_USERS;
     const json_t *const other = json_object_get(vocab, text);
@@ -98,7 +115,8 @@ static enum status put_token(const struct tokenizer *t, json_t *vocab, json_t *a
     if (json_object_set_new(vocab, text, json_integer(id)) != 0 ||
         (cut && json_array_append_new(added, json_pack("{s:I,s:s,s:b,s:b,s:b,s:b,s:b}", "id", id,
                                                        "content", text, "single_word", 0, "lstrip",
-                                                       0, "rstrip", 0, "normalized", 0, "special",
+                                                       0, "rstrip", rstrip && !leaves_white(text),
+                                                       "normalized", 0, "special",
                                                        kind != TOKEN_OF_USERS)) != 0))
         return tokenizer_no_memory(t, e);
     return OK;
@@ -109,13 +127,14 @@ static enum status put_tokens(const struct tokenizer *t, json_t *vocab, json_t *
 {
     const json_t *const tokens = gguf_key(keys, "tokens"), *const kinds =
                                                                gguf_key(keys, "token_type");
+    const bool rstrip = takes_white(keys);
     enum status st = OK;
 
     for (size_t i = 0; st == OK && i < json_array_size(tokens); i++) {
         const json_int_t kind = json_integer_value(json_array_get(kinds, i));
         const char *const text = json_string_value(json_array_get(tokens, i));
         char *const spaced = spaces && kind == TOKEN_OF_USERS ? with_spaces(text) : NULL;
-        st = put_token(t, vocab, added, spaced ? spaced : text, (json_int_t)i, kind, e);
+        st = put_token(t, vocab, added, spaced ? spaced : text, (json_int_t)i, kind, rstrip, e);
         free(spaced);
     }
     return st;

@@ -16,10 +16,22 @@ struct cuts {
     struct cut {
         struct bytes text;
         int32_t id;
+        bool lstrip, rstrip; /* it takes the white space before it, behind it */
+        bool single_word;    /* it is none beside a letter of a word */
     } * v;
     int n;
     int first[257]; /* of those that begin with byte b: first[b] .. first[b+1] */
 };
+
+struct cut_scan {
+    const struct cuts *cuts;
+    const char *text; /* UTF-8, n bytes */
+    size_t n, at;     /* where the search goes on */
+    size_t left;      /* where the text behind the last token begins */
+};
+
+/* The next token, and the text [*from, *to) between it and the one before; NULL: none, and the rest. */
+const struct cut *cuts_next(struct cut_scan *s, size_t *from, size_t *to);
 
 enum { MAX_NORMALIZERS = 4, MAX_CUTTERS = 4, MAX_PREFIX = 8 };
 struct normalizer {
@@ -54,7 +66,7 @@ struct tokenizer {
     bool decodes; /* its decoder is the one of tokenizer_decode */
     bool strips;  /* decoding drops one space in front */
     struct cuts before, after; /* normalizing */
-    struct json_t *added;      /* an object whose keys are their texts, as files write them */
+    struct json_t *added;      /* by their texts, as files write them, what files say of them */
     int32_t prefix[MAX_PREFIX];
     int n_prefix;
     int32_t begin; /* see tokenizer_begin */

@@ -69,8 +69,9 @@ static enum status read_normalizer(struct tokenizer *t, const json_t *j, struct 
 
 /* ---- added tokens ------------------------------------------------------------------------- */
 
+/* `how` is what the file says of it. */
 static enum status add_cut(struct tokenizer *t, struct cuts *to, bool normal, const char *text,
-                           size_t n, int32_t id, struct err *e)
+                           size_t n, int32_t id, const json_t *how, struct err *e)
 {
     struct cut *const grown = realloc(to->v, (size_t)(to->n + 1) * sizeof(*grown));
     struct bytes made = {0};
@@ -94,7 +95,11 @@ static enum status add_cut(struct tokenizer *t, struct cuts *to, bool normal, co
                               text);
     }
     t->renames = t->renames || made.n != n || memcmp(made.data, text, n) != 0;
-    to->v[to->n++] = (struct cut){made, id};
+    to->v[to->n++] = (struct cut){.text = made,
+                                  .id = id,
+                                  .lstrip = flag_of(how, "lstrip", false),
+                                  .rstrip = flag_of(how, "rstrip", false),
+                                  .single_word = flag_of(how, "single_word", false)};
     return OK;
 }
 
@@ -128,14 +133,9 @@ static enum status check_added(const struct tokenizer *t, const json_t *j, struc
 
     if (st != OK)
         return st;
-    if (!*word_of(j, "content"))
-        return tokenizer_fail(t, E_IO, e, "an added token without a text  -> give a whole file");
-    if (flag_of(j, "lstrip", false) || flag_of(j, "rstrip", false) ||
-        flag_of(j, "single_word", false))
-        return tokenizer_fail(
-            t, E_IO, e, "added token \"%.40s\" with lstrip, rstrip or single_word: not supported",
-            word_of(j, "content"));
-    return OK;
+    return *word_of(j, "content")
+               ? OK
+               : tokenizer_fail(t, E_IO, e, "an added token without a text  -> give a whole file");
 }
 
 static enum status read_added(struct tokenizer *t, const json_t *j, const json_t *vocab,
@@ -151,7 +151,7 @@ static enum status read_added(struct tokenizer *t, const json_t *j, const json_t
     if (st == OK)
         st = tokenizer_put(t, id, text, strlen(text), e);
     return st == OK ? add_cut(t, normal ? &t->after : &t->before, normal, text, strlen(text),
-                              (int32_t)json_integer_value(id), e)
+                              (int32_t)json_integer_value(id), j, e)
                     : st;
 }
 
@@ -194,13 +194,13 @@ static enum status read_all_added(struct tokenizer *t, const json_t *list, const
     enum status st = (t->added = json_object()) ? OK : tokenizer_no_memory(t, e);
 
     for (size_t i = 0; st == OK && i < json_array_size(list); i++) {
-        const json_t *const one = json_array_get(list, i);
+        json_t *const one = json_array_get(list, i);
         const char *const text = word_of(one, "content");
         if (json_object_get(t->added, text))
             st = tokenizer_fail(t, E_IO, e, "added token \"%.40s\" stands twice  -> once", text);
         else
             st = read_added(t, one, vocab, &next, e);
-        if (st == OK && json_object_set_new(t->added, text, json_true()) != 0)
+        if (st == OK && json_object_set(t->added, text, one) != 0)
             st = tokenizer_no_memory(t, e);
     }
     if (st == OK)
@@ -287,7 +287,8 @@ static enum status add_text_end(struct tokenizer *t, struct err *e)
 {
     static const char end[] = "<|endoftext|>";
     const int32_t id = vocab_find(&t->vocab, end, sizeof(end) - 1);
-    const enum status st = id < 0 ? OK : add_cut(t, &t->before, false, end, sizeof(end) - 1, id, e);
+    const enum status st =
+        id < 0 ? OK : add_cut(t, &t->before, false, end, sizeof(end) - 1, id, NULL, e);
 
     t->added = json_object();
     if (!t->added || (id >= 0 && json_object_set_new(t->added, end, json_true()) != 0))

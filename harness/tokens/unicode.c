@@ -113,6 +113,21 @@ bool is_lower_or_none(int32_t c)
     return is_mark(k) || (is_letter(c) && k != UTF8PROC_CATEGORY_LU && k != UTF8PROC_CATEGORY_LT);
 }
 
+/* Symbols that are alphabetic: letters in circles and squares. */
+static bool is_framed_letter(int32_t c)
+{
+    return (c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) ||
+           (c >= 0x1f150 && c <= 0x1f169) || (c >= 0x1f170 && c <= 0x1f189);
+}
+
+bool is_word(int32_t c)
+{
+    const utf8proc_category_t k = utf8proc_category(c);
+
+    return is_letter(c) || is_mark(k) || k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL ||
+           k == UTF8PROC_CATEGORY_PC || c == 0x200c || c == 0x200d || is_framed_letter(c);
+}
+
 enum status unicode_ready(struct err *e)
 {
     (void)e;
@@ -153,6 +168,12 @@ bool is_upper_or_none(int32_t c)
 }
 
 bool is_lower_or_none(int32_t c)
+{
+    (void)c;
+    return false;
+}
+
+bool is_word(int32_t c)
 {
     (void)c;
     return false;

@@ -25,6 +25,10 @@ bool is_white(int32_t c);
 bool is_upper_or_none(int32_t c);
 bool is_lower_or_none(int32_t c);
 
+/* \w of expressions: alphabetic characters, marks, decimal digits, connectors, joiners (Unicode
+ * Technical Standard 18, annex C). */
+bool is_word(int32_t c);
+
 /* E_UNSUPPORTED in a build without libutf8proc. */
 enum status unicode_ready(struct err *e);
 

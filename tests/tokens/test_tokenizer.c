@@ -315,7 +315,7 @@ Test(tokenizer, what_is_refused)
          "\\w+"},
         {"pre_tokenizer", "null", "without bytes"},
         {"post_processor", "{\"type\":\"BertProcessing\"}", "BertProcessing"},
-        {"added_tokens.0.lstrip", "true", "lstrip"},
+        {"added_tokens.0.lstrip", "1", "lstrip"},
         {"added_tokens.0.content", "\"\"", "without a text"},
         {"added_tokens.0.id", "97", "id 97"},
         {"added_tokens.0.id", "261", "id 261"},

@@ -56,6 +56,7 @@ struct said {
     const struct word *words;
     int n;
     bool no_scores, no_prefix, no_begin, squeezes;
+    const char *name; /* of the model */
 };
 
 static struct made file_of(const struct said *s)
@@ -68,7 +69,12 @@ static struct made file_of(const struct said *s)
 
     put(&m, "GGUF", 4);
     put_number(&m, 3, 4), put_number(&m, 0, 8);
-    put_number(&m, 3 + (uint64_t)!s->no_scores + s->no_prefix + s->no_begin + s->squeezes, 8);
+    put_number(&m,
+               3 + (uint64_t)!s->no_scores + s->no_prefix + s->no_begin + s->squeezes +
+                   (s->name != NULL),
+               8);
+    if (s->name)
+        put_key(&m, "general.name", TEXT), put_text(&m, s->name);
     put_key(&m, KEY "model", TEXT), put_text(&m, "llama");
     begin_list(&m, KEY "tokens", TEXT, n);
     for (int i = 0; i < SPECIAL; i++)
@@ -230,6 +236,36 @@ Test(tokenizer_scores, tokens_that_are_cut_out)
     tokenizer_prefix(t, &n);
     cr_expect(n == 0 && tokenizer_begin(t) == 1);
     tokenizer_close(t);
+}
+
+/* Tokens of Phi-3 take the white space behind them, but for <s> and <unk>. */
+Test(tokenizer_scores, tokens_of_phi3)
+{
+    static const struct {
+        const char *name;
+        bool takes;
+    } cases[] = {{"Phi-3 mini", true}, {"my-phi3", true}, {"PHI-3.5", true}, {"Phi 3", false},
+                 {"phi-2", false},     {"Llama", false},  {NULL, false}};
+    static const char text[] = "<s> a</s> \t\xe3\x80\x80"
+                               "b[own]\n a <unk> c[ ]  </s> ";
+    static const char taken[] = "<s> a</s>b[own]a <unk> c[ ]</s>";
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct said named = {.words = words, .n = WORDS, .name = cases[i].name},
+                          plain = {.words = words, .n = WORDS};
+        const char *const same = cases[i].takes ? taken : text;
+        struct tokenizer *t, *other;
+        struct ids got = {0}, want = {0};
+        struct err e;
+        cr_assert_eq(open_of(&t, &named, &e), OK, "%s", e.msg);
+        cr_assert_eq(open_of(&other, &plain, &e), OK, "%s", e.msg);
+        cr_assert_eq(tokenizer_encode(t, text, strlen(text), &got, &e), OK);
+        cr_assert_eq(tokenizer_encode(other, same, strlen(same), &want, &e), OK);
+        cr_expect(got.n == want.n && memcmp(got.v, want.v, got.n * sizeof(*got.v)) == 0,
+                  "%s: %zu, %zu", cases[i].name ? cases[i].name : "", got.n, want.n);
+        free(got.v), free(want.v);
+        tokenizer_close(t), tokenizer_close(other);
+    }
 }
 
 Test(tokenizer_scores, what_is_refused)

@@ -90,3 +90,20 @@ Test(unicode, letters_numbers_and_composition)
     cr_expect_arr_eq(got.data, "\xc3\xa9\0x", 4);
     free(got.data);
 }
+
+/* \w as of expressions: a letter, a mark, a digit, a Roman numeral, connectors, joiners, a letter in a
+ * circle; no other numbers, signs or white space. */
+Test(unicode, letters_of_words)
+{
+    static const int32_t in[] = {'a',    'Z',    '0',    '_',    0xe9,   0x301, 0x903,   0x4e2d,
+                                 0x2167, 0x203f, 0x200c, 0x200d, 0x24d0, 0x660, 0x1f130, 0x1d7ce};
+    static const int32_t out[] = {' ',  '.',    '-',    '<',    0xa0,   0xb2,    0xbd,
+                                  0xd7, 0x2460, 0x200b, 0x2014, 0x3000, 0x1f600, 0x24ea};
+
+    if (unicode_ready(NULL) != OK)
+        cr_skip_test("utf8proc is not built in");
+    for (size_t i = 0; i < ARRAY_LEN(in); i++)
+        cr_expect(is_word(in[i]), "U+%04X", (unsigned)in[i]);
+    for (size_t i = 0; i < ARRAY_LEN(out); i++)
+        cr_expect_not(is_word(out[i]), "U+%04X", (unsigned)out[i]);
+}
