@@ -229,7 +229,8 @@ static bool scores(struct config *c, int n)
         c->soft_cap = 10;
         return true;
     case 1:
-        return c->attn_bias = true;
+        c->attn_bias = ATTN_BIASED;
+        return true;
     case 2:
         c->attn_bias = ATTN_BIASED_QKV;
         return true;
