@@ -198,6 +198,35 @@ Test(train_recipe, every_step_has_masks_of_its_own)
     }
 }
 
+/* ---- parts of a model ---------------------------------------------------------------------- */
+
+/* The norm that clips is that of what is trained, whatever gradient the rest has. */
+Test(train_recipe, what_is_frozen_clips_nothing)
+{
+    struct options o;
+    struct trainer t;
+    double trained = 0, frozen = 0;
+    int n = 0;
+
+    parse(&o, "xl", " --train-only layers.1.ff.2.bias --grad-clip 0.001");
+    begin(&t, &o);
+    const double norm = trainer_step(&t, 0).grad_norm;
+    for (int i = 0; i < t.lm.params.n; i++)
+        for (size_t k = 0; k < t.lm.params.v[i].n; k++) {
+            const struct param *const p = &t.lm.params.v[i];
+            *(p->frozen ? &frozen : &trained) += (double)p->grad[k] * (double)p->grad[k];
+            n += !p->frozen;
+            /* A tenth of the clipped gradient, rounded twice. */
+            const double want = 0.1 * 0.001 / norm * (double)p->grad[k];
+            cr_expect(p->frozen || fabs((double)t.optimizer.m[i][k] - want) <= 1e-6 * fabs(want));
+        }
+    cr_expect_eq(n, 16);
+    cr_expect_float_eq(norm, sqrt(trained), 1e-9 * norm, "%g, not %g", norm, sqrt(trained));
+    cr_expect(frozen > 9 * trained && norm > 0.001, "%g, %g", sqrt(frozen), sqrt(trained));
+    trainer_close(&t);
+    options_free(&o);
+}
+
 /* ---- Muon --------------------------------------------------------------------------------- */
 
 static void expect_same(const struct trainer *a, const struct trainer *b, const char *what)

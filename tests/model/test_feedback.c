@@ -3,7 +3,7 @@
  * One memory of all layers: what is cached, what it costs, and what does not go with it. Gradients
  * by differences: tests/model/test_grad_lm.c, cuts of a text: test_lm.c; golden files compare the
  * numbers. */
-#include "tests/support/model.h"
+#include "tests/support/token_masks.h"
 
 enum { LAYERS = 3, ROWS = 40 };
 
@@ -76,4 +76,13 @@ Test(feedback, nothing_else_passes_between_tokens)
     c = of_memory(true);
     c.attn_bias = true;
     cr_expect_eq(config_check(&c, &e), E_USAGE);
+}
+
+/* Tokens run one by one, each with masks of its own. */
+Test(feedback, tokens_have_masks_of_their_own)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        const struct config c = of_memory(shared);
+        cr_expect_eq(hidden_in_all_tokens(&c), 0);
+    }
 }

@@ -174,3 +174,51 @@ Test(optimizer, norm_counts_every_element)
             release(&b);
         }
 }
+
+/* What is frozen is no part of the gradient, however large its own is: the step is that of parameters
+ * that stand alone. */
+Test(optimizer, frozen_gradients_clip_nothing)
+{
+    enum { N = 37 };
+    const double limit = 0.5;
+
+    for (int kind = 0; optimizer_name[kind]; kind++) {
+        const struct optimizer like = {
+            .kind = (enum optimizer_kind)kind, .weight_decay = 0.1, .decays = MATRICES};
+        struct engine engine;
+        struct err e = {""};
+        struct bound both = {.o = like}, one = {.o = like};
+        double norm[2];
+        cr_assert_eq(engine_open(&engine, "ref", 1, NULL, &e), OK, "%s", e.msg);
+        params_matrix(&both.p, N, 3, "layers.0.", "frozen");
+        both.p.v[0].frozen = true;
+        for (int i = 0; i < 2; i++) {
+            params_matrix(i ? &one.p : &both.p, N, 2, "layers.0.", "w");
+            params_vector(i ? &one.p : &both.p, INIT_ZERO, 0, N, "layers.0.", "x");
+        }
+        bind(&both), bind(&one);
+        for (size_t k = 0; k < both.p.v[0].n; k++)
+            both.p.v[0].data[k] = 1, both.p.v[0].grad[k] = 1e4f;
+        for (int t = 0; t < 3; t++)
+            for (int i = 0; i < 2; i++) {
+                struct bound *const b = i ? &one : &both;
+                for (int p = 0; p < 2; p++) {
+                    const struct param *const w = &b->p.v[p + !i];
+                    for (size_t k = 0; k < w->n; k++) {
+                        w->grad[k] = sinf((float)(t + p) + (float)k);
+                        w->data[k] = t == 0 ? cosf((float)k) : w->data[k];
+                    }
+                }
+                norm[i] = grad_norm(&b->p, 1);
+                cr_expect_eq(norm[i], norm[0], "%s", optimizer_name[kind]);
+                cr_expect_gt(norm[i], limit);
+                optimizer_step(&b->o, &b->p, &engine, 0.01, limit / norm[i]);
+            }
+        for (int p = 0; p < 2; p++)
+            cr_expect_arr_eq(both.p.v[p + 1].data, one.p.v[p].data, one.p.v[p].n * sizeof(float),
+                             "%s: %s", optimizer_name[kind], one.p.v[p].name);
+        for (size_t k = 0; k < both.p.v[0].n; k++)
+            cr_expect_eq(both.p.v[0].data[k], 1, "%s", optimizer_name[kind]);
+        release(&both), release(&one);
+    }
+}

@@ -115,6 +115,7 @@ static double last_loss(void *model)
     lm_build_tables(&m->lm, &m->g);
     lm_forget(&m->lm);
     for (int s = 0; s < SEGMENTS; s++) {
+        m->lm.drop.step = (uint64_t)s; /* each has masks of its own */
         segment(m, s);
         if (s + 1 < SEGMENTS)
             lm_commit(&m->lm, TOKENS);
@@ -140,12 +141,13 @@ static void run_backward(struct model *m)
 
 /* A memory of no rows: slots alone connect the segments. The loss is a mean of numbers near ln V,
  * as in tests/model/test_grad_lm.c, of three times as many steps. */
-static void gradients_reach(const char *variant)
+static void gradients_reach(const char *variant, float drop)
 {
     const struct config c = slots_of(variant, 2, SEGMENTS - 1);
     struct model m;
 
     open_training(&m, &c, 0);
+    m.lm.drop = (struct dropout){.p = drop, .seed = SEED};
     const struct param *const bias = params_find(&m.lm.params, "write.1.bias");
     for (size_t i = 0; bias && i < bias->n; i++) /* no step comes near the corners of its ReLU */
         bias->data[i] = i % 2 ? 1 : -1;
@@ -162,8 +164,16 @@ static void gradients_reach(const char *variant)
     model_close(&m);
 }
 
-Test(slots, gradients_reach_earlier_writes) { gradients_reach("memformer"); }
-Test(slots, gradients_reach_what_made_a_vector) { gradients_reach("summary"); }
+Test(slots, gradients_reach_earlier_writes) { gradients_reach("memformer", 0); }
+Test(slots, gradients_reach_what_made_a_vector) { gradients_reach("summary", 0); }
+Test(slots, gradients_reach_earlier_writes_through_their_masks)
+{
+    gradients_reach("memformer", 0.125f);
+}
+Test(slots, gradients_reach_what_made_a_vector_through_its_masks)
+{
+    gradients_reach("summary", 0.125f);
+}
 
 /* Each segment drops the oldest vector and adds one, which is of its rows alone. */
 Test(slots, a_vector_for_each_segment)

@@ -3,6 +3,7 @@
  * Dropout: its rate, what its masks depend on, and that a gradient is dropped like its value.
  * (Derivatives of whole models under a fixed mask: test_grad_lm.c; runs that continue to the same
  * bits: test_train.c.) */
+#include "tests/support/token_masks.h"
 #include "variants/parts/dropout.h"
 
 #include <criterion/criterion.h>
@@ -87,14 +88,14 @@ Test(dropout, parts_draw_what_the_whole_draws)
 
     for (int part = 0; part < N / PART; part++) {
         struct dropout d = quarter;
-        float x[PART] = {3, 3, 3, 3, 3}, positions[PART] = {3, 3, 3, 3, 3}, first[PART];
+        float x[PART] = {3, 3, 3, 3, 3}, encodings[PART] = {3, 3, 3, 3, 3}, first[PART];
         memcpy(first, x, sizeof(x));
         dropout(&quarter, DROP_POSITIONS, first, PART, 1);
         d.part = part;
         dropout(&d, DROP_HIDDEN, x, PART, 1);
-        dropout(&d, DROP_POSITIONS, positions, PART, 1);
+        dropout(&d, DROP_POSITIONS, encodings, PART, 1);
         cr_expect_eq(memcmp(x, whole + (ptrdiff_t)part * PART, sizeof(x)), 0, "part %d", part);
-        cr_expect_eq(memcmp(positions, first, sizeof(first)), 0, "part %d", part);
+        cr_expect_eq(memcmp(encodings, first, sizeof(first)), 0, "part %d", part);
         differ += memcmp(x, whole, sizeof(x)) != 0;
     }
     cr_expect(differ > 0);
@@ -109,4 +110,21 @@ Test(dropout, off_touches_nothing)
     memcpy(y, x, sizeof(x));
     dropout(&off, DROP_FINAL, x, 3, 2);
     cr_expect_eq(memcmp(x, y, sizeof(x)), 0);
+}
+
+/* ---- models --------------------------------------------------------------------------------- */
+
+/* Whatever runs the layers of a model, and in which parts: of every variant with a usual network. */
+Test(dropout, each_token_of_a_model_has_its_masks)
+{
+    int n = 0;
+
+    for (int v = 0; variants[v]; v++) {
+        const struct config c = config_default(variants[v], 12, 2, 6, 16, 2, 11);
+        const int hidden = hidden_in_all_tokens(&c);
+        n += hidden != NOT_TOLD;
+        cr_expect(hidden <= 0, "%s: %d of 12 numbers are hidden in all tokens", variants[v]->name,
+                  hidden);
+    }
+    cr_expect_gt(n, 40);
 }
