@@ -7,6 +7,7 @@
 #include "train_state.h"
 
 #include "harness/util/fileio.h"
+#include "variants/base/half.h"
 #include "variants/model/checkpoint.h"
 #include "variants/model/settings.h"
 
@@ -22,7 +23,6 @@ enum { PATH = 4200 };
 #define STATE ".opt"
 #define STATE_NEXT ".opt.new"
 #define BEST ".best"
-#define HALF ".tmp" /* of safetensors_write */
 
 /* path + end; too long a path is an error of whoever opens it. */
 static const char *beside(char buf[PATH], const char *path, const char *end)
@@ -213,10 +213,24 @@ enum status trainer_lock(struct lock *l, const char *path, struct err *e)
 
 /* ---- leftovers ---------------------------------------------------------------------------- */
 
+/* What saving that was killed has left. */
+static enum status clear_halves(const char *path, struct err *e)
+{
+    static const char *const written[] = {"", BEST, STATE, STATE_NEXT};
+    char file[PATH];
+
+    for (size_t i = 0; i < ARRAY_LEN(written); i++) {
+        const int why = half_clear(beside(file, path, written[i]));
+        if (why)
+            return file_fail(e, "clear what is beside", path, why);
+    }
+    return OK;
+}
+
 enum status trainer_forget(const char *path, struct err *e)
 {
     static const char *const earlier[] = {STATE, STATE_NEXT, BEST};
-    enum status st = OK;
+    enum status st = clear_halves(path, e);
     char file[PATH];
 
     for (size_t i = 0; st == OK && i < ARRAY_LEN(earlier); i++)
@@ -226,15 +240,9 @@ enum status trainer_forget(const char *path, struct err *e)
 
 enum status trainer_clear(const char *path, bool resume, struct err *e)
 {
-    static const char *const halves[] = {HALF, BEST HALF, STATE HALF, STATE_NEXT HALF};
-    enum status st = OK;
-    char file[PATH];
-
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(halves); i++)
-        st = remove_file(beside(file, path, halves[i]), e);
-    if (st != OK || resume)
-        return st;
-    st = remove_file(path, e);
+    if (resume)
+        return clear_halves(path, e);
+    enum status st = remove_file(path, e);
     if (st == OK)
         st = file_sync_parent(path, e); /* never a checkpoint without its state */
     return st == OK ? trainer_forget(path, e) : st;

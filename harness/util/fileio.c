@@ -3,6 +3,8 @@
  * File operations with their error texts. */
 #include "fileio.h"
 
+#include "variants/base/half.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -188,26 +190,24 @@ enum status file_may_replace(const char *path, struct err *e)
 
 enum status file_replace(const char *path, const void *data, size_t n, struct err *e)
 {
-    enum status st;
-    char tmp[FILE_PATH];
-    struct appender a;
-    const int length = snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+    enum status st = file_may_replace(path, e);
+    struct appender a = {.fd = -1};
+    char *half;
 
-    if (length < 0 || length >= FILE_PATH)
+    if (st != OK)
+        return st;
+    if (snprintf(a.path, FILE_PATH, "%s", path) >= FILE_PATH)
         return file_fail(e, "write", path, ENAMETOOLONG);
-    if ((st = file_may_replace(path, e)) != OK)
-        return st;
-    if (unlink(tmp) != 0 && errno != ENOENT)
-        return file_fail(e, "remove", tmp, errno);
-    if ((st = append_open(&a, tmp, true, e)) != OK)
-        return st;
+    if ((a.fd = half_create(&half, path)) < 0)
+        return file_fail(e, "create", path, errno);
     append_write(&a, data, n);
     append_sync(&a);
     st = append_close(&a, e);
     if (st == OK)
-        st = file_move(tmp, path, e);
+        st = file_move(half, path, e);
     if (st != OK)
-        unlink(tmp);
+        unlink(half);
+    free(half);
     return st;
 }
 

@@ -39,8 +39,8 @@ enum status file_read(struct bytes *out, const char *path, struct err *e);
  */
 enum status file_may_replace(const char *path, struct err *e);
 
-/* Write to PATH.tmp, sync, rename over PATH, sync the folder: readers see the old bytes or the new.
- */
+/* Write beside PATH (variants/base/half.h), sync, rename over it, sync the folder: readers see the old
+ * bytes or the new. */
 enum status file_replace(const char *path, const void *data, size_t n, struct err *e);
 
 /* Make changes to the names in a folder durable. */

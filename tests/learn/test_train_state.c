@@ -309,7 +309,8 @@ Test(train_state, memory_of_other_options)
 
 Test(train_state, clearing_keeps_a_training_only_for_resume)
 {
-    static const char *const halves[] = {"m.tmp", "m.best.tmp", "m.opt.tmp", "m.opt.new.tmp"};
+    static const char *const halves[] = {"m.00000001.tmp", "m.best.00000001.tmp",
+                                         "m.opt.00000001.tmp", "m.opt.new.00000001.tmp"};
     static const char *const files[] = {"m", "m.opt", "m.best"};
     struct err e = {""};
     char at[FILE_PATH];

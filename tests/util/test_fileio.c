@@ -75,27 +75,6 @@ Test(fileio_paths, pipes)
     cr_expect(strstr(e.msg, "  -> "), "%s", e.msg);
 }
 
-/* PATH.tmp may be a link that another user has put there. */
-Test(fileio_paths, replaces_without_following_a_link)
-{
-    char path[FILE_PATH], tmp[FILE_PATH], target[FILE_PATH];
-    struct bytes b;
-    struct err e;
-
-    folder_path(target, "target");
-    folder_path(path, "file");
-    folder_path(tmp, "file.tmp");
-    cr_assert_eq(file_replace(target, "theirs", 6, &e), OK, "%s", e.msg);
-    cr_assert_eq(symlink(target, tmp), 0);
-    cr_assert_eq(file_replace(path, "ours", 4, &e), OK, "%s", e.msg);
-    cr_assert_eq(file_read(&b, target, &e), OK, "%s", e.msg);
-    cr_expect_str_eq(b.data, "theirs");
-    free(b.data);
-    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
-    cr_expect_str_eq(b.data, "ours");
-    free(b.data);
-}
-
 /* With root's rights, a report to /dev/null would make a file of it. */
 Test(fileio_paths, replaces_files_only)
 {

@@ -88,7 +88,7 @@ enum status safetensors_real(const struct safetensors *s, const char *key, doubl
 enum status safetensors_fail(const struct safetensors *s, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Write `n` tensors and `n_meta` key/value pairs to path.tmp, sync, and rename over path. */
+/* Write `n` tensors and `n_meta` key/value pairs beside `path` (half.h), sync, and rename over it. */
 enum status safetensors_write(const char *path, const struct tensor *tensors, int n,
                               const char *const *meta, int n_meta, struct err *e);
 

@@ -3,6 +3,7 @@
  * Writing safetensors files atomically. */
 #include "safetensors.h"
 
+#include "half.h"
 #include "json_text.h"
 
 #include <endian.h>
@@ -57,26 +58,17 @@ static json_t *make_header(const struct tensor *tensors, int n, const char *cons
     return NULL;
 }
 
-/* A new file: what has its name, such as a link to another file, is removed, never written to. */
-static FILE *create_file(const char *path)
-{
-    if (unlink(path) != 0 && errno != ENOENT)
-        return NULL;
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    FILE *const f = fd < 0 ? NULL : fdopen(fd, "wb");
-    if (fd >= 0 && !f)
-        close(fd);
-    return f;
-}
-
 /* Write length, header text padded to a multiple of 8, and data; sync. 0 or an errno. */
-static int write_file(const char *path, const char *text, const struct tensor *tensors, int n)
+static int write_file(int fd, const char *text, const struct tensor *tensors, int n)
 {
     const size_t length = strlen(text), padded = round_up(length, 8);
     const uint64_t field = htole64(padded);
-    FILE *const f = create_file(path);
-    if (!f)
-        return errno;
+    FILE *const f = fdopen(fd, "wb");
+    if (!f) {
+        const int why = errno;
+        close(fd);
+        return why;
+    }
 
     bool ok = fwrite(&field, sizeof(field), 1, f) == 1 &&
               fprintf(f, "%s%*s", text, (int)(padded - length), "") >= 0;
@@ -106,17 +98,20 @@ static int sync_folder_of(const char *path)
     return why;
 }
 
-/* Write path.tmp and rename it to path; on failure remove it. 0 or an errno. */
-static int replace(const char *path, const char *tmp, const char *text,
-                   const struct tensor *tensors, int n)
+/* 0 or an errno. */
+static int replace(const char *path, const char *text, const struct tensor *tensors, int n)
 {
-    int why = write_file(tmp, text, tensors, n);
+    char *half;
+    const int fd = half_create(&half, path);
+    int why = fd < 0 ? errno : write_file(fd, text, tensors, n);
 
-    if (why == 0 && rename(tmp, path) != 0)
+    if (why == 0 && rename(half, path) != 0)
         why = errno;
     if (why == 0)
-        return sync_folder_of(path);
-    unlink(tmp);
+        why = sync_folder_of(path);
+    else if (half)
+        unlink(half);
+    free(half);
     return why;
 }
 
@@ -129,7 +124,7 @@ enum status safetensors_write(const char *path, const struct tensor *tensors, in
                               const char *const *meta, int n_meta, struct err *e)
 {
     enum status st = OK;
-    char *tmp = NULL, *text = NULL;
+    char *text = NULL;
     json_t *header = make_header(tensors, n, meta, n_meta);
 
     if (!header && errno == ENOMEM) {
@@ -142,12 +137,11 @@ enum status safetensors_write(const char *path, const struct tensor *tensors, in
         goto out;
     }
     text = json_write(header, JSON_COMPACT);
-    if (!text || asprintf(&tmp, "%s.tmp", path) < 0) {
-        tmp = NULL;
+    if (!text) {
         st = no_memory(path, e);
         goto out;
     }
-    const int why = replace(path, tmp, text, tensors, n);
+    const int why = replace(path, text, tensors, n);
     if (why != 0)
         st =
             fail(e, E_IO, "checkpoint %s: cannot write: %s  -> check the folder and its free space",
@@ -155,6 +149,5 @@ enum status safetensors_write(const char *path, const struct tensor *tensors, in
 out:
     json_decref(header);
     free(text);
-    free(tmp);
     return st;
 }
