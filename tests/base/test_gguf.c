@@ -131,7 +131,7 @@ Test(gguf, tensors)
         cr_expect_eq(x[i], 0.5f * (float)(i - 16));
     const struct tensor *const other = safetensors_find(&s, "other.weight");
     cr_expect(other && !tensor_is_readable(other->dtype) &&
-              strcmp(other->dtype_name, "type 16") == 0);
+              strcmp(other->dtype_name, "IQ2_XXS") == 0);
     json_decref(keys);
     safetensors_close(&s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the keys of a GGUF file say in the words of config.json. */
-#include "variants/model/import/gguf_model.h"
+#include "variants/model/import/published.h"
 
 #include "tests/support/gguf_file.h"
 #include "tests/support/tmp_folder.h"
@@ -338,4 +338,21 @@ Test(gguf_model, keys)
         free(text);
         json_decref(config);
     }
+}
+
+/* What is wrong is said in the folder's words, and that it is. */
+Test(gguf_model, words_of_the_folder)
+{
+    struct made m = {.n = 0};
+    struct published p;
+    char path[FILE_PATH];
+    struct err e = {""};
+
+    put(&m, "GGUF", 4);
+    put_number(&m, 3, 4), put_number(&m, 0, 8), put_number(&m, 1, 8);
+    put_key(&m, "general.architecture", TEXT), put_text(&m, "llama");
+    made_write(&m, path);
+    cr_expect_eq(published_open(&p, path, NULL), E_IO);
+    cr_expect_eq(published_open(&p, path, &e), E_IO);
+    cr_expect(strstr(e.msg, "  -> ") && strstr(e.msg, "a GGUF file"), "%s", e.msg);
 }

@@ -33,7 +33,7 @@ enum {
 
 static const char magic[] = "GGUF";
 
-/* Types of tensors, by their numbers in files. */
+/* Types of tensors, by their numbers in files; those that are not read have a name for messages. */
 static const struct type {
     uint32_t id;
     const char *name;
@@ -44,7 +44,12 @@ static const struct type {
     {8, "Q8_0", DTYPE_Q8_0},      {10, "Q2_K", DTYPE_Q2_K},     {11, "Q3_K", DTYPE_Q3_K},
     {12, "Q4_K", DTYPE_Q4_K},     {13, "Q5_K", DTYPE_Q5_K},     {14, "Q6_K", DTYPE_Q6_K},
     {20, "IQ4_NL", DTYPE_IQ4_NL}, {23, "IQ4_XS", DTYPE_IQ4_XS}, {30, "BF16", DTYPE_BF16},
-    {39, "MXFP4", DTYPE_MXFP4},
+    {39, "MXFP4", DTYPE_MXFP4},   {15, "Q8_K", DTYPE_OTHER},    {16, "IQ2_XXS", DTYPE_OTHER},
+    {17, "IQ2_XS", DTYPE_OTHER},  {18, "IQ3_XXS", DTYPE_OTHER}, {19, "IQ1_S", DTYPE_OTHER},
+    {21, "IQ3_S", DTYPE_OTHER},   {22, "IQ2_S", DTYPE_OTHER},   {24, "I8", DTYPE_OTHER},
+    {25, "I16", DTYPE_OTHER},     {26, "I32", DTYPE_OTHER},     {27, "I64", DTYPE_OTHER},
+    {28, "F64", DTYPE_OTHER},     {29, "IQ1_M", DTYPE_OTHER},   {34, "TQ1_0", DTYPE_OTHER},
+    {35, "TQ2_0", DTYPE_OTHER},
 };
 
 /* Types of values. */

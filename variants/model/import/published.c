@@ -255,8 +255,8 @@ static enum status check_tensor(const struct published *p, const struct tensor *
                     p->path, t->name, t->dtype_name, found, wanted);
     }
     if (!tensor_is_readable(t->dtype) && row->layout != LAYOUT_MXFP4)
-        return fail(e, E_IO, "checkpoint %s: tensor \"%s\" has dtype %s  -> F32, F16 or BF16",
-                    p->path, t->name, t->dtype_name);
+        return fail(e, E_IO, "checkpoint %s: tensor \"%s\" has dtype %s  -> F32, F16%s or BF16",
+                    p->path, t->name, t->dtype_name, p->form.computed ? ", Q8_0, Q4_K" : "");
     return OK;
 }
 
@@ -418,6 +418,16 @@ static enum status read_gguf(struct published *p, struct err *e)
     return st;
 }
 
+/* A GGUF file has no config.json, and other names: what is said of them is of the folder that it was
+ * made of. */
+static void say_names(struct err *e)
+{
+    const size_t n = strlen(e->msg);
+
+    snprintf(e->msg + n, sizeof(e->msg) - n,
+             " (a GGUF file: keys and tensors by their names in the folder it was made of)");
+}
+
 enum status published_open(struct published *p, const char *path, struct err *e)
 {
     char dir[PUBLISHED_PATH];
@@ -432,6 +442,8 @@ enum status published_open(struct published *p, const char *path, struct err *e)
         st = read_headers(p, dir, is_folder(path) ? NULL : path, e);
     if (st == OK)
         st = check_tensors(p, e);
+    if (st != OK && p->form.computed && e)
+        say_names(e);
     if (st != OK)
         published_close(p);
     return st;
