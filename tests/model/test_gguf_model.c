@@ -15,12 +15,12 @@ TestSuite(gguf_model, .init = folder_make, .fini = folder_remove, .timeout = 120
 
 enum { U32 = 4, I32 = 5, F32 = 6, FLAG = 7, TEXT = 8, LIST = 9 };
 
-/* Whole numbers, 0.5 or a list of four flags, for "key"; the family has no tensors. */
+/* Whole numbers, 0.5 or a list of four flags or of one 0.5, for "key"; the family has no tensors. */
 struct said {
     const char *key;
     int value;
 };
-enum { A_LIST = -1, A_HALF = -2, KEYS = 10 };
+enum { A_LIST = -1, A_HALF = -2, A_LIST_OF_HALVES = -3, KEYS = 10 };
 
 static json_t *config_of(const char *family, const struct said *keys)
 {
@@ -42,8 +42,13 @@ static json_t *config_of(const char *family, const struct said *keys)
     for (int i = 0; i < n; i++) {
         snprintf(key, sizeof(key), "%s.%s", family, keys[i].key);
         const int value = keys[i].value;
-        put_key(&m, key, value == A_LIST ? LIST : value == A_HALF ? F32 : U32);
-        if (value == A_LIST) {
+        put_key(&m, key,
+                value == A_LIST || value == A_LIST_OF_HALVES ? LIST
+                : value == A_HALF                            ? F32
+                                                             : U32);
+        if (value == A_LIST_OF_HALVES) {
+            put_number(&m, F32, 4), put_number(&m, 1, 8), put_number(&m, 0x3f000000, 4);
+        } else if (value == A_LIST) {
             put_number(&m, FLAG, 4), put_number(&m, 4, 8);
             for (int l = 0; l < 4; l++)
                 put_number(&m, l != 2, 1);
@@ -300,6 +305,9 @@ Test(gguf_model, keys)
          {{"attention.sliding_window", 5}, {"attention.sliding_window_pattern", A_LIST}},
          "{'layer_types':['sliding_attention','sliding_attention','full_attention',"
          "'sliding_attention'],'model_type':'gemma3_text','sliding_window':5}"},
+        {"gemma3",
+         {{"attention.sliding_window", 5}, {"attention.sliding_window_pattern", A_LIST_OF_HALVES}},
+         "{'model_type':'gemma3_text','sliding_window':5,'sliding_window_pattern':[0.5]}"},
         {"gemma3",
          {{"attention.head_count", 4},
           {"embedding_length", 24},

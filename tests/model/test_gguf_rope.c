@@ -146,6 +146,12 @@ Test(gguf_rope, keys)
          "'rope_type':'yarn','yarn_log_multiplier':0.5}}",
          NULL},
         {"{'a.rope.scaling.type':'yarn','a.rope.scaling.attn_factor':2}", NULL, "attn_factor"},
+        {"{'a.rope.scaling.type':2,'a.rope.scaling.factor':4}", NULL, "rope.scaling.type"},
+        {"{'a.rope.scaling.type':true}", NULL, "rope.scaling.type"},
+        {"{'a.rope.scaling.type':'yarn','a.rope.scaling.yarn_log_multiplier':'0',"
+         "'a.rope.scaling.yarn_ext_factor':true}",
+         "{'rope_scaling':{'rope_type':'yarn','yarn_ext_factor':true,'yarn_log_multiplier':'0'}}",
+         NULL},
     };
 
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {

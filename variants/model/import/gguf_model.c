@@ -147,12 +147,25 @@ static void settle_experts(struct made *m, const struct gguf_family *f)
         put(m, "norm_topk_prob", json_true());
 }
 
+/* Values of another type are left, and refused by the folder's name. */
+static bool are_flags(const json_t *list)
+{
+    bool all = json_is_array(list);
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *const one = json_array_get(list, i);
+        const json_int_t x = json_integer_value(one);
+        all = all && (json_is_boolean(one) || (json_is_integer(one) && (x == 0 || x == 1)));
+    }
+    return all;
+}
+
 /* A flag for each layer that has a window, in place of a period, is a list of words there. */
 static void settle_windows(struct made *m, const struct gguf_family *f)
 {
     static const char period[] = "sliding_window_pattern";
     const json_t *const flags = json_object_get(m->config, period);
-    json_t *const types = json_is_array(flags) ? json_array() : NULL;
+    json_t *const types = are_flags(flags) ? json_array() : NULL;
     const json_t *flag;
     size_t l;
 
@@ -163,7 +176,7 @@ static void settle_windows(struct made *m, const struct gguf_family *f)
     if (!types)
         return;
     json_array_foreach(flags, l, flag) m->starved =
-        json_array_append_new(types, json_string(json_is_true(flag) || json_integer_value(flag) > 0
+        json_array_append_new(types, json_string(json_is_true(flag) || json_integer_value(flag) == 1
                                                      ? "sliding_attention"
                                                      : "full_attention")) != 0 ||
         m->starved;

@@ -64,7 +64,9 @@ static json_t *read_keys(const json_t *keys, const char *family)
 /* Take out a number that is as if it were not there. */
 static void drop_if(json_t *how, const char *key, double idle)
 {
-    if (json_number_value(json_object_get(how, key)) == idle)
+    const json_t *const value = json_object_get(how, key);
+
+    if (json_is_number(value) && json_number_value(value) == idle)
         json_object_del(how, key);
 }
 
@@ -86,9 +88,13 @@ static const char *type_of(const json_t *how, bool longrope)
 static enum status settle(json_t *how, json_t *config, bool longrope, const char *path,
                           struct err *e)
 {
+    const json_t *const said = json_object_get(how, "rope_type");
     const char *const type = type_of(how, longrope);
     bool whole = true;
 
+    if (said && !json_is_string(said))
+        return fail(e, E_IO, "checkpoint %s: rope.scaling.type is no text  -> convert it again",
+                    path);
     if (longrope && strcmp(type, "longrope") != 0)
         return fail(e, E_IO,
                     "checkpoint %s: rope_factors of longrope, but rope.scaling.type %.40s  -> use "
