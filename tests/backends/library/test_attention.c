@@ -9,6 +9,8 @@
 #include <limits.h>
 #include <omp.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 TestSuite(library_attention, .timeout = 120);
 
@@ -334,6 +336,34 @@ Test(library_attention, any_team)
     cr_expect_arr_eq(floats[10], floats[3], sizeof(floats[3]));
     cr_expect_arr_eq(grads[10], grads[1], sizeof(grads[1]));
     ba_engine_close(four);
+}
+
+/* The end of a mapping, after which nothing can be read. */
+static float *last_floats(size_t n)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = round_up(n * sizeof(float), page);
+    char *const at =
+        mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    cr_assert(at != MAP_FAILED && mprotect(at + bytes, page, PROT_NONE) == 0);
+    return (float *)(void *)(at + bytes) - n;
+}
+
+/* Without content keys have no width that anything is read by. */
+Test(library_attention, values_that_are_narrower_than_keys)
+{
+    for (int b = 0; ba_backend_name(b); b++) {
+        struct ba_engine *const engine = library_engine(ba_backend_name(b), 1);
+        struct ba_attention a = plain();
+        struct ba_attention_grad d = plain_grad();
+        fill();
+        a.dh = 17, a.dv = 15, a.no_content = 1, a.q = a.k = NULL, d.d_q = d.d_k = NULL;
+        a.v = last_floats((size_t)B * K * H * 15), a.o = last_floats((size_t)B * L * H * 15);
+        d.d_o = last_floats((size_t)B * L * H * 15), d.d_v = last_floats((size_t)B * K * H * 15);
+        cr_assert_eq(ba_attention_forward(engine, &a, NULL, 0), BA_OK);
+        cr_assert_eq(ba_attention_backward(engine, &a, &d, NULL, 0), BA_OK);
+        ba_engine_close(engine);
+    }
 }
 
 /* ---- what is refused ---------------------------------------------------------------------- */

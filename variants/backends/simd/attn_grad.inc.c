@@ -122,8 +122,11 @@ static size_t lay_out_backward(struct backward *c, int threads, float *base)
 
 static struct backward backward_of(const struct attn *a, const struct attn_grad *d)
 {
-    struct backward c = {.d = d, .again = *a, .swapped = swap_operands(a, d ? d->d_o : NULL)};
+    struct backward c = {.d = d, .again = *a};
 
+    if (a->no_content) /* values stand where keys would, and are as wide as they are */
+        c.again.dh = attn_dv(a);
+    c.swapped = swap_operands(&c.again, d ? d->d_o : NULL);
     c.again.scores_out = NULL;
     return c;
 }
@@ -279,12 +282,12 @@ static void fused_backward(const struct engine *g, const struct attn *a, const s
     lay_out_backward(&c, threads, scratch);
     c.adjusts = a->soft_cap != 0 || a->gain != 0 || d->d_scores_out || d->d_add || d->d_fade ||
                 row_sums_matter(&c);
-    const size_t each = work_rows(a);
+    const size_t each = work_rows(c.a);
     float *const room = (float *)(void *)(c.work + threads);
     uint64_t *const bits = (uint64_t *)(void *)(room + 2 * (size_t)threads * each);
     for (int t = 0; t < threads; t++) {
-        work_start(&c.work[t].x, a, room + 2 * (size_t)t * each);
-        work_start(&c.work[t].y, a, room + (2 * (size_t)t + 1) * each);
+        work_start(&c.work[t].x, c.a, room + 2 * (size_t)t * each);
+        work_start(&c.work[t].y, c.a, room + (2 * (size_t)t + 1) * each);
         if (a->mask)
             seen_start(&c.work[t].x.seen, a, bits + (size_t)t * seen_words(a));
     }
