@@ -19,9 +19,11 @@ DIFFERENCE = re.compile(NUMBER + r" (?:\||\() ?" + NUMBER + " to " + NUMBER + r"
 
 
 def rows(bench, folder):
-    """(difference, low, high, p) of each comparison."""
-    out = subprocess.run([bench, "study", folder, "--format", "csv"], check=True, text=True, capture_output=True).stdout
-    for r in csv.DictReader(io.StringIO(out)):
+    """(difference, low, high, p) of each comparison. The exit code is that of the study, some of whose trainings may have failed."""
+    ran = subprocess.run([bench, "study", folder, "--format", "csv"], text=True, capture_output=True)
+    if not ran.stdout:
+        sys.exit(f"claims.py: {folder}: {ran.stderr}")
+    for r in csv.DictReader(io.StringIO(ran.stdout)):
         difference = r.get("diff_nats") or r.get("gain")
         if difference:
             yield tuple(map(float, (difference, r["ci95_low"], r["ci95_high"], r["p_holm"])))
