@@ -96,6 +96,38 @@ Test(train_sees, what_validation_does)
     }
 }
 
+/* Pairs are read in order, by training and by validation, and begin again behind the last; batches of
+ * two or three have the same ones. */
+Test(train_sees, the_pairs_that_validation_does)
+{
+    enum { PAIRS = 6, PERIOD = 4 + 4 + 1 };
+    static const char *const variants_of_pairs[] = {"vanilla", "learned", "rope"};
+
+    for (size_t i = 0; i < ARRAY_LEN(variants_of_pairs); i++)
+        for (int batch = 1; batch <= 3; batch++) {
+            struct options o;
+            struct trainer t;
+            char line[256];
+            snprintf(line, sizeof(line),
+                     "--objective seq2seq --corpus reverse:n=4,alphabet=7 --batch %d --layers 1 "
+                     "--d-model 16 --heads 2 --variant %s",
+                     batch, variants_of_pairs[i]);
+            begin(&t, &o, line);
+            t.pairs.n = PAIRS;
+            t.valid = t.text;
+            t.valid.n = PAIRS * PERIOD + PERIOD - 1; /* the last one is not whole */
+            const double want = trainer_validate(&t).nll;
+            for (int round = 0; round < 2; round++) {
+                double sum = 0;
+                for (int k = 0; k < PAIRS / batch; k++)
+                    sum += trainer_step(&t, 0).loss * batch / PAIRS;
+                cr_expect_float_eq(sum, want, 1e-6 * want, "%s, round %d: %.9g, %.9g", line, round,
+                                   sum, want);
+            }
+            end(&t, &o);
+        }
+}
+
 /* The tokens that are hidden in validation are as many as --mask-share says, also of a shorter last
  * window; by hand, window by window. */
 Test(train_sees, as_many_hidden_tokens_as_asked)
