@@ -227,6 +227,34 @@ Test(train_recipe, what_is_frozen_clips_nothing)
     options_free(&o);
 }
 
+/* Classifiers of layer l of N are trained in the first l/2N of the training: of two layers and twelve
+ * steps the first layer's in three, told by its gradient; those of the last layer in all. */
+Test(train_recipe, losses_of_layers_end_in_the_course)
+{
+    enum { STEPS = 12 };
+    struct options o;
+    struct trainer t;
+
+    parse(&o, "alrfou", "");
+    begin(&t, &o);
+    cr_assert(o.steps == STEPS && t.lm.c.N == 2 && t.lm.c.aux_targets == 2);
+    for (int step = 1; step <= STEPS; step++) {
+        run(&t, 1);
+        for (int l = 0; l < 2; l++) {
+            char name[32];
+            double sum = 0;
+            snprintf(name, sizeof(name), "aux.%d.1.weight", l);
+            const struct param *const p = params_find(&t.lm.params, name);
+            cr_assert(p, "%s", name);
+            for (size_t k = 0; k < p->n; k++)
+                sum += fabs((double)p->grad[k]);
+            cr_expect_eq(sum > 0, l == 1 || step <= 3, "%s, step %d: %g", name, step, sum);
+        }
+    }
+    trainer_close(&t);
+    options_free(&o);
+}
+
 /* ---- Muon --------------------------------------------------------------------------------- */
 
 static void expect_same(const struct trainer *a, const struct trainer *b, const char *what)

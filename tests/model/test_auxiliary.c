@@ -95,8 +95,9 @@ static double all_losses(void *ctx)
     return nll + aux_loss(t);
 }
 
-/* The loss is a sum of means of numbers near ln V, of float states, as in test_grad_lm.c. */
-Test(auxiliary, has_its_derivative, .timeout = 120)
+/* The loss is a sum of means of numbers near ln V, of float states, as in test_grad_lm.c; of fixed masks
+ * where something is dropped, under which no ReLU meets its corner. */
+static void expect_derivatives(float drop)
 {
     static const char *const variants_of[] = {"alrfou", "xl", "gtrxl", "llama", "switch"};
 
@@ -108,6 +109,7 @@ Test(auxiliary, has_its_derivative, .timeout = 120)
         open_trained(&t, &c, "ref", 1);
         avoid_corners(&t.m.lm.params);
         remember(&t);
+        t.m.lm.drop = (struct dropout){.p = drop, .seed = SEED, .step = 9};
         const struct scalar f = {all_losses, &t, 24 * U * log(c.V), 0x1p-6};
         struct params *const p = &t.m.lm.params;
         for (int i = 0; i < p->n; i++) {
@@ -124,6 +126,9 @@ Test(auxiliary, has_its_derivative, .timeout = 120)
         close_trained(&t);
     }
 }
+
+Test(auxiliary, has_its_derivative, .timeout = 120) { expect_derivatives(0); }
+Test(auxiliary, has_its_derivative_with_dropout, .timeout = 120) { expect_derivatives(0.125f); }
 
 /* A model without classifiers computes the same logits. */
 Test(auxiliary, changes_no_prediction)
