@@ -7,6 +7,7 @@
 #include "harness/measure/ranking.h"
 #include "harness/util/fileio.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ void run_summary(struct session *s)
 {
     const enum format format = s->console.format;
     const bool paste = console_is_to_paste(&s->console);
+    const int failed = s->console.out_error;
     struct run run = {0};
     struct err e;
 
@@ -48,6 +50,12 @@ void run_summary(struct session *s)
         console_note(&s->console, "bench: %s", e.msg);
     run_free(&run);
     console_flush(&s->console);
+    if (failed || !s->console.out_error || s->console.out_error == EPIPE)
+        return;
+    (void)file_fail(&e, "write to", "standard output", s->console.out_error);
+    console_note(&s->console, "bench: %s", e.msg);
+    clearerr(stdout); /* report it only once, while the reason is known */
+    s->bad_file = true;
 }
 
 void say_what_next(struct session *s)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -214,9 +215,12 @@ enum status file_replace(const char *path, const void *data, size_t n, struct er
 enum status file_flush(FILE *f, const char *name, struct err *e)
 {
     errno = 0;
-    if (fflush(f) != 0 || ferror(f))
-        return file_fail(e, "write to", name, errno ? errno : EIO);
-    return OK;
+    if (fflush(f) == 0 && !ferror(f))
+        return OK;
+    const int why = errno ? errno : EIO;
+    __fpurge(f); /* it is said once: what follows does not fail by what came before */
+    clearerr(f);
+    return file_fail(e, "write to", name, why);
 }
 
 bool file_reader_gone(int fd)

@@ -50,7 +50,8 @@ enum status file_sync_parent(const char *path, struct err *e);
 /* Rename over what may be there, durably. */
 enum status file_move(const char *from, const char *to, struct err *e);
 
-/* Flush a stream and report any error on it since it was opened (stdout on a full disk). */
+/* Flush a stream and report any error on it since it was opened or last reported (stdout on a full
+ * disk). */
 enum status file_flush(FILE *f, const char *name, struct err *e);
 
 /* Has the reader of this pipe closed it? `| head` does so when it has seen enough: no error. */

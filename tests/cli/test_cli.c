@@ -242,18 +242,81 @@ Test(cli, lists_in_every_format)
         }
 }
 
+#define PRINTS "--variant xl --backend ref --workload attn --seq 4 --mem 0 --ckpt none " TINY
+
+/* Of every command that prints, in the ways that it prints: one message, with the reason. */
 Test(cli, a_closed_stdout_is_an_error)
 {
-    const char *const lines[] = {
-        "exec \"$BENCH\" list variants >/dev/full",
-        "exec \"$BENCH\" --help >/dev/full",
-        "exec \"$BENCH\" --version >/dev/full",
-    };
+    static const char *const lines[] = {
+        PRINTS,
+        PRINTS "--format csv",
+        PRINTS "-q --format json",
+        PRINTS "-q --format fom",
+        PRINTS "--format md",
+        "list variants",
+        "list cases " CASES,
+        "list columns --format csv",
+        "list models",
+        "list settings",
+        "check --backend ref --variant xl -q",
+        "eval --ckpt $M --bytes 300 --seq 16 --mem 0 --threads 1 --out r",
+        "eval --ckpt $M --bytes 300 --seq 16 --mem 0 --threads 1 --out r -q --format json",
+        "eval --ckpt $M --bytes 300 --seq 16 --mem 0 --threads 1 --out r -q --format fom",
+        "study s.study --threads 1 --out st",
+        "study s.study --threads 1 --dry-run",
+        "study st/latest",
+        "recl l",
+        "generate --ckpt g --prompt 12 --new-tokens 3 --threads 1",
+        "generate --ckpt g --prompt 12 --new-tokens 3 --threads 1 --format json",
+        "rerun $(sed -n 2p run/latest/latency.csv | cut -d, -f4) --out run",
+        "explain $(sed -n 2p run/latest/latency.csv | cut -d, -f4) run/latest",
+        "topo",
+        "topo --format csv",
+        "doctor",
+        "compare run/latest run/latest --format csv",
+        "baseline list",
+        "slurm",
+        "plot run/latest --format csv",
+        "history run/latest run/latest",
+        "report run/latest",
+        "export --to json run/latest",
+        "export --to github-action-benchmark run/latest",
+        "export --to bencher run/latest",
+        "export --to openmetrics run/latest",
+        "export --to junit run/latest",
+        "export --to fom run/latest",
+        "help",
+        "help man",
+        "help train",
+        "completion bash",
+        "--version",
+        "--help",
+        "train --help",
+        "train --usage"};
+    static const char prepare[] =
+        "printf 'variants = xl\nsize = s: --layers 1 --d-model 16 --heads 2\n"
+        "corpus = copy: copy:lag=5,alphabet=8\nrates = 1e-3\nseeds = 1\nbaseline-seeds = 1\n"
+        "steps = 1\ntrain = --seq 16 --mem 0 --batch 2\neval = --mem 0 --bytes 200\n' >s.study;"
+        "$BENCH study s.study -q --threads 1 --out st >/dev/null && "
+        "$BENCH eval --ckpt $M --bytes 300 --seq 16 --mem 0,16 --threads 1 --out r -q --losses l "
+        ">/dev/null && $BENCH " PRINTS
+        "-q >/dev/null && mv r run && seq 300 >t.txt && $BENCH train --variant xl "
+        "--corpus t.txt --layers 1 --d-model 16 --heads 2 --seq 16 --mem 16 --batch 2 --steps 1 "
+        "--threads 1 --pin none --ckpt g -q";
+    const char *const model = "export M=\"${BENCH%/build/*}/results/models/xl.safetensors\"; ";
+    char line[2048];
 
+    cr_assert_lt(snprintf(line, sizeof(line), "%s%s", model, prepare), (int)sizeof(line));
+    struct ran made = run_shell(folder, line);
+    expect_exit(&made, 0);
+    ran_free(&made);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct ran r = run_shell(folder, lines[i]);
+        snprintf(line, sizeof(line), "%s$BENCH %s >/dev/full", model, lines[i]);
+        struct ran r = run_shell(folder, line);
+        const char *const said = strstr(r.err.data, "bench: ");
         expect_exit(&r, 7);
         expect_said(&r, "bench: cannot write to standard output: No space left on device  -> ");
+        cr_expect(said && !strstr(said + 1, "\nbench: "), "%s: %s", lines[i], r.err.data);
         ran_free(&r);
     }
 }
