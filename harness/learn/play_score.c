@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AT_ONCE = 50 }; /* episodes */
+enum { AT_ONCE = 50 }; /* episodes; always as many, because draws of actions are numbered by it */
 
 void play_task_of(const char *ckpt, char task[KEYED_TEXT])
 {
@@ -201,7 +201,7 @@ enum status play_score(struct play_score *out, const struct options *o, struct e
 
     *out = (struct play_score){.step = I64_EMPTY};
     play_task_of(o->ckpt, out->task);
-    enum status st = open_scorer(&t, &w, &subject, min_int(AT_ONCE, o->episodes), e);
+    enum status st = open_scorer(&t, &w, &subject, AT_ONCE, e);
     if (st == OK)
         st = safetensors_int(&w.file, "step", -1, -1, INT32_MAX, &step, e);
     if (st == OK)

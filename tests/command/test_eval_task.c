@@ -77,6 +77,46 @@ Test(eval_task, sees_as_far_back_as_in_its_training)
     }
 }
 
+/* The first n episodes of any larger number: one more adds its own return, 0 or 1, and no other, one
+ * before, at and after each multiple of those that are played at once (50). Their mean's interval is
+ * the normal one of n returns. */
+Test(eval_task, episodes_are_the_first_of_more)
+{
+    static const int numbers[] = {1, 2, 49, 50, 51, 60, 99, 100, 101, 120, 150, 151};
+    double before = 0;
+    struct ran r = run_bench(folder, TRAIN "%s", models[0]);
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        const int n = numbers[i], more = n - (i ? numbers[i - 1] : 0);
+        char words[32];
+        double got[6];
+        snprintf(words, sizeof(words), "--episodes %d", n);
+        if (n == 1) { /* has no interval */
+            r = run_bench(folder, "eval --ckpt m --backend ref --threads 1 --pin none --format csv "
+                                  "--columns return,ci95_low --episodes 1");
+            expect_exit(&r, 0);
+            cr_assert_eq(sscanf(strchr(r.out.data, '\n'), "%lf", &got[0]), 1, "%s", r.out.data);
+            cr_expect_str_eq(strchr(strchr(r.out.data, '\n'), ','), ",\n");
+            ran_free(&r);
+        } else {
+            scores(words, got);
+            cr_expect_eq(got[5], n);
+        }
+        const double sum = round(got[0] * n), mean = sum / n;
+        cr_expect_float_eq(got[0], mean, 1e-4, "%d: %g is no mean of zeros and ones", n, got[0]);
+        cr_expect(sum >= before && sum <= before + more, "%d: %g after %g", n, sum, before);
+        const double error = 1.959964 * sqrt((sum - sum * mean) / (n - 1.0) / n);
+        if (n > 1) {
+            cr_expect_float_eq(got[1], mean - error, 1e-4, "%d", n);
+            cr_expect_float_eq(got[2], mean + error, 1e-4, "%d", n);
+        }
+        before = sum;
+    }
+    cr_expect(before > 0 && before < 151, "all alike tell nothing");
+}
+
 Test(eval_task, what_is_refused)
 {
     struct ran r = run_bench(folder, TRAIN "minlstm --mem all");
