@@ -326,3 +326,76 @@ Test(perplexity, units_of_the_heading)
     s = shown("eval --corpus text --count chunks", "token");
     cr_expect(!strstr(s, "bits/byte"), "the end is dropped: %s", s);
 }
+
+/* A byte model whose stream is 256 in its first number, whatever it read, so that the logits of `a`,
+ * `b` and `c` are 256 times these numbers, and other bytes have no probability. */
+static void save_logits(const double e[3])
+{
+    struct config c = config_default(variant_find("xl"), 8, 2, 4, 12, 1, 256);
+    const struct provenance from = {.unit = "byte"};
+    struct model m;
+    struct err why = {""};
+    char path[FILE_PATH];
+
+    c.max_seq = 4;
+    model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 4, 0});
+    for (int i = 0; i < m.lm.params.n; i++)
+        for (size_t k = 0; k < m.lm.params.v[i].n; k++)
+            m.lm.params.v[i].data[k] = 0;
+    const struct param *const bias = params_find(&m.lm.params, "out.bias");
+    const struct param *const norm = params_find(&m.lm.params, "layers.0.ln2.bias");
+    const struct param *const embed = params_find(&m.lm.params, "embed.weight");
+    cr_assert(bias && norm && embed);
+    norm->data[0] = 256;
+    for (int v = 0; v < 256; v++)
+        bias->data[v] = v >= 'a' && v <= 'c' ? 0 : -1000;
+    for (int v = 0; v < 3; v++)
+        embed->data[(size_t)('a' + v) * 8] = (float)e[v];
+    folder_path(path, "model.safetensors");
+    cr_assert_eq(checkpoint_save(path, &c, &m.lm.params, &from, &why), OK, "%s", why.msg);
+    model_close(&m);
+}
+
+/* Sum of p ln(p / q) of two softmaxes of three logits. */
+static double kl_of(const double p[3], const double q[3])
+{
+    const double zp = exp(p[0]) + exp(p[1]) + exp(p[2]), zq = exp(q[0]) + exp(q[1]) + exp(q[2]);
+    double sum = 0;
+
+    for (int v = 0; v < 3; v++)
+        sum += exp(p[v]) / zp * (p[v] - log(zp) - q[v] + log(zq));
+    return sum;
+}
+
+/* Logits beyond 256 in f32, and what bf16 makes of them: eight bits, so that between 1 and 2 it has
+ * multiples of 1/128, and ties go to the even one. All are exact, what is left is the rounding of
+ * logits in f32 softmaxes: 256 * 2^-24. From f32 (p) to bf16 (q), and not the other way round. */
+Test(perplexity, the_divergence_is_from_f32)
+{
+    static const struct {
+        double p[3], q[3];
+    } known[] = {{{0, 0.5, 1.5}, {0, 0, 2}}, {{1, 3, 0}, {0, 4, 0}}, {{0.5, 2.5, 3.5}, {0, 2, 4}}};
+    char path[FILE_PATH];
+
+    folder_path(path, "text");
+    FILE *const f = fopen(path, "w");
+    cr_assert(f && fputs("abcabcaabbcc", f) >= 0 && fclose(f) == 0);
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        const double *const p = known[i].p, *const q = known[i].q;
+        save_logits((const double[]){1 + p[0] / 256, 1 + p[1] / 256, 1 + p[2] / 256});
+        struct ran r = run_shell(
+            folder, "rm -rf r run; $BENCH eval --ckpt model.safetensors --corpus text --seq 4 "
+                    "--mem 4 -b ref --threads 1 --pin none --out r --dtype bf16 -q && mv r/2* run");
+        expect_exit(&r, 0);
+        ran_free(&r);
+        struct rows rows = must_read(folder, "run", TABLE_PERPLEXITY);
+        const struct perplexity_row *const row = (const struct perplexity_row *)rows.row + 1;
+        cr_assert_eq(rows.n, 2);
+        cr_assert_gt(fabs(kl_of(p, q) - kl_of(q, p)), 0.005, "tells nothing");
+        cr_expect_float_eq(row->kl_nats, kl_of(p, q), 3e-5, "%zu: %g, not %g", i, row->kl_nats,
+                           kl_of(p, q));
+        cr_expect_float_eq(row->kl_p99_nats, kl_of(p, q), 3e-5, "all tokens alike");
+        cr_expect_eq(row->same_top_pct, 100);
+        rows_free(&rows);
+    }
+}
