@@ -197,6 +197,9 @@ $(BIN)/%.so: tests/preload/%.c Makefile
 
 $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/structure.o $(filter-out %/main.o $(INTERFACE),$(OBJ))
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+# The library's own end stands in for the program's.
+$(BUILD)/fuzz_library_%: $(BUILD)/tests/fuzz/fuzz_library_%.o $(INTERFACE) $(BIN)/kernels.a
+	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 $(BUILD)/%_avx2.o $(BUILD)/%.avx2.o $(BUILD)/%_avx2.tidy $(BUILD)/%.avx2.tidy: private ISA := -DISA=avx2 -DVEC_AVX2 -mavx2 -mfma $(KERNEL_$(MODE))
 $(BUILD)/%_avx512.o $(BUILD)/%.avx512.o $(BUILD)/%_avx512.tidy $(BUILD)/%.avx512.tidy: private ISA := -DISA=avx512 -DVEC_AVX512 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
@@ -235,7 +238,7 @@ $(BUILD)/%.tidy: %.c $(BUILD)/%.o .clang-tidy
 	$(call show,tidy $<)$(tidying)
 	@touch $@
 
--include $(patsubst %.o,%.d,$(OBJ) $(TEST_OBJ))
+-include $(patsubst %.o,%.d,$(OBJ) $(TEST_OBJ)) $(wildcard $(BUILD)/tests/fuzz/*.d)
 
 # Rewritten only when their text changes, so that objects are rebuilt only then. Another make may do
 # the same at the same time.
