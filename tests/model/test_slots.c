@@ -63,6 +63,89 @@ Test(slots, are_units_that_each_segment_rewrites)
     model_close(&m);
 }
 
+/* ---- the write, in double ------------------------------------------------------------------- */
+
+/* y [n] = W x, of W [n,D]. */
+static void times(double *y, const struct param *w, int n, const float *x, int D)
+{
+    for (int r = 0; r < n; r++) {
+        y[r] = 0;
+        for (int e = 0; e < D; e++)
+            y[r] += (double)w->data[r * D + e] * (double)x[e];
+    }
+}
+
+enum { WIDE = 64 };
+
+/* Slot j of sequence b, written: own row first, then those of the segment. */
+static void write_slot(const struct slots *t, int b, int j, double *to)
+{
+    const struct config *const c = t->c;
+    const int D = c->D, dh = c->dh, sharing = c->H / c->kv_heads;
+    const float *const own = t->used + (b * c->slots.n + j) * D;
+    double q[WIDE], k[1 + TOKENS][WIDE], v[1 + TOKENS][WIDE], o[WIDE] = {0}, length = 0;
+
+    times(q, &t->w[1], c->H * dh, own, D);
+    for (int i = 0; i <= TOKENS; i++) {
+        const float *const x = i ? t->h + (b * TOKENS + i - 1) * D : own;
+        times(k[i], &t->w[2], c->kv_heads * dh, x, D);
+        times(v[i], &t->w[3], c->kv_heads * dh, x, D);
+    }
+    for (int h = 0; h < c->H; h++) {
+        double p[1 + TOKENS], sum = 0;
+        for (int i = 0; i <= TOKENS; i++) {
+            double s = 0;
+            for (int e = 0; e < dh; e++)
+                s += q[h * dh + e] * k[i][h / sharing * dh + e];
+            sum += p[i] = exp(s * (double)c->scale / (double)c->slots.temp);
+        }
+        for (int i = 0; i <= TOKENS; i++)
+            for (int e = 0; e < dh; e++)
+                o[h * dh + e] += p[i] / sum * v[i][h / sharing * dh + e];
+    }
+    for (int r = 0; r < D; r++) {
+        to[r] = (double)t->w[0].data[j * D + r];
+        for (int e = 0; e < c->H * dh; e++)
+            to[r] += (double)t->w[4].data[r * c->H * dh + e] * o[e];
+        length += to[r] * to[r];
+    }
+    for (int r = 0; r < D; r++)
+        to[r] /= sqrt(length);
+}
+
+/* Heads that share keys and values are neighbours. Scores below 4 are sums of D (1 + dh) products:
+ * 300 roundings, and so is each number of a unit. */
+Test(slots, what_is_written_is_its_equations)
+{
+    for (int kv = 1; kv <= 4; kv *= 2) {
+        struct config c = config_default(variant_find("memformer"), 12, 4, 5, 16, 2, 11);
+        struct model m;
+        c.slots.n = 3;
+        c.slots.temp = 1.5f;
+        c.kv_heads = kv;
+        c.final_ln = true;
+        c.max_seq = TOKENS;
+        model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){BATCH, TOKENS, 0});
+        for (int i = 0; i < m.lm.params.n; i++) /* far from weights that are all alike */
+            for (size_t e = 0; e < m.lm.params.v[i].n; e++)
+                m.lm.params.v[i].data[e] *= strstr(m.lm.params.v[i].name, "write.") ? 8 : 1;
+        lm_build_tables(&m.lm, &m.g);
+        const struct slots *const t = m.lm.drive_data;
+        for (int s = 0; s < SEGMENTS; s++) {
+            segment(&m, s);
+            for (int x = 0; x < BATCH * 3; x++) {
+                double want[WIDE];
+                write_slot(t, x / 3, x % 3, want);
+                for (int e = 0; e < c.D; e++)
+                    cr_expect_leq(fabs((double)t->next[x * c.D + e] - want[e]), 300 * U * 4,
+                                  "%d key heads, segment %d, slot %d", kv, s, x);
+            }
+            lm_commit(&m.lm, TOKENS);
+        }
+        model_close(&m);
+    }
+}
+
 /* Where nothing is carried every segment begins anew. */
 Test(slots, without_a_past_each_segment_is_the_first)
 {
@@ -141,10 +224,13 @@ static void run_backward(struct model *m)
 
 /* A memory of no rows: slots alone connect the segments. The loss is a mean of numbers near ln V,
  * as in tests/model/test_grad_lm.c, of three times as many steps. */
-static void gradients_reach(const char *variant, float drop)
+static void gradients_reach(const char *variant, int heads, int kv_heads, float drop)
 {
-    const struct config c = slots_of(variant, 2, SEGMENTS - 1);
+    struct config c = slots_of(variant, 2, SEGMENTS - 1);
     struct model m;
+
+    c.H = heads;
+    c.kv_heads = kv_heads;
 
     open_training(&m, &c, 0);
     m.lm.drop = (struct dropout){.p = drop, .seed = SEED};
@@ -164,15 +250,16 @@ static void gradients_reach(const char *variant, float drop)
     model_close(&m);
 }
 
-Test(slots, gradients_reach_earlier_writes) { gradients_reach("memformer", 0); }
-Test(slots, gradients_reach_what_made_a_vector) { gradients_reach("summary", 0); }
+Test(slots, gradients_reach_earlier_writes) { gradients_reach("memformer", 2, 2, 0); }
+Test(slots, gradients_reach_shared_keys) { gradients_reach("memformer", 4, 2, 0); }
+Test(slots, gradients_reach_what_made_a_vector) { gradients_reach("summary", 2, 2, 0); }
 Test(slots, gradients_reach_earlier_writes_through_their_masks)
 {
-    gradients_reach("memformer", 0.125f);
+    gradients_reach("memformer", 2, 2, 0.125f);
 }
 Test(slots, gradients_reach_what_made_a_vector_through_its_masks)
 {
-    gradients_reach("summary", 0.125f);
+    gradients_reach("summary", 2, 2, 0.125f);
 }
 
 /* Each segment drops the oldest vector and adds one, which is of its rows alone. */
