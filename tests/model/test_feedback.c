@@ -4,6 +4,8 @@
  * by differences: tests/model/test_grad_lm.c, cuts of a text: test_lm.c; golden files compare the
  * numbers. */
 #include "tests/support/token_masks.h"
+#include "tests/support/model.h"
+#include "variants/model/feedback.h"
 
 enum { LAYERS = 3, ROWS = 40 };
 
@@ -59,6 +61,78 @@ Test(feedback, the_own_step_is_not_seen)
     cr_expect_eq(m.lm.logits[0], first);
     cr_expect_neq(m.lm.logits[c.V], second);
     model_close(&m);
+}
+
+static enum status bind(struct model *m, struct err *e)
+{
+    const enum status st = lm_bind(&m->lm, &m->g, MEM_NONE, (struct extent){1, 4, 0}, &m->arena, e);
+
+    return st == OK ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : st;
+}
+
+static void open_training(struct model *m, const struct config *c)
+{
+    struct err e = {""};
+
+    *m = (struct model){0};
+    cr_assert_eq(engine_open(&m->g, "ref", 1, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
+    cr_assert_eq(bind(m, &e), OK, "%s", e.msg);
+    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(bind(m, &e), OK, "%s", e.msg);
+    params_init(&m->lm.params, SEED, 1);
+    m->nll = guarded(4);
+}
+
+/* Layers add the same to every token: attention nothing, feed-forward networks their last bias. What a
+ * row of the memory has besides its embedding is then what was not dropped of that. */
+Test(feedback, tokens_drop_apart)
+{
+    struct config c = of_memory(true);
+    const int32_t tokens[4] = {3, 3, 3, 3};
+    const int D = c.D;
+    double shares_sum = 0, all = 0;
+    struct model m;
+
+    for (int l = 0; l <= LAYERS; l++) {
+        all += exp(l * 0.5);
+        shares_sum += l * exp(l * 0.5);
+    }
+    shares_sum /= all;
+    c.wiring = WIRING_PRE;
+    for (int drops = 0; drops < 2; drops++) {
+        int found = 0;
+        open_training(&m, &c);
+        for (int i = 0; i < m.lm.params.n; i++) {
+            const struct param *const w = &m.lm.params.v[i];
+            const bool bias = strstr(w->name, "ff.2.bias"), gone = strstr(w->name, "ff.2.weight");
+            for (size_t e = 0; e < w->n && (bias || gone || strstr(w->name, "attn.v.weight")); e++)
+                w->data[e] = bias ? 1 : 0;
+            for (size_t e = 0; e < w->n && strcmp(w->name, "feedback.weight") == 0; e++)
+                w->data[e] = (float)e / 2;
+            found += bias + gone;
+        }
+        cr_assert_eq(found, 2 * LAYERS);
+        lm_build_tables(&m.lm, &m.g);
+        if (drops)
+            m.lm.drop = (struct dropout){.p = 0.5f, .seed = 1, .step = 2};
+        lm_forward(&m.lm, &m.g, tokens, 1, 4, 4, tokens, m.nll);
+        const struct feedback *const t = m.lm.drive_data;
+        /* Layer l is then l beyond the embedding, and the row what shares of that add up to, off by
+         * a rounding of each sum of numbers below 8. */
+        for (int x = 0; x < 4 * D && !drops; x++)
+            cr_expect_leq(fabs((double)t->rows[x] - (double)t->in[x] - shares_sum), 64 * U, "%d",
+                          x);
+        for (int i = 0; i < 4; i++)
+            for (int j = 0; j < i; j++) {
+                int apart = 0;
+                for (int e = 0; e < D; e++)
+                    apart += fabsf((t->rows[i * D + e] - t->in[i * D + e]) -
+                                   (t->rows[j * D + e] - t->in[j * D + e])) > 0.1f;
+                cr_expect_eq(apart > 0, drops, "tokens %d and %d", i, j);
+            }
+        model_close(&m);
+    }
 }
 
 Test(feedback, nothing_else_passes_between_tokens)
