@@ -5,6 +5,7 @@
  * test the equations. */
 #include "tests/support/model.h"
 #include "variants/model/attention/around.h"
+#include "variants/model/attention/head_capsules.h"
 #include "variants/parts/parts.h"
 
 enum { TEXT = 21, SEGMENT = 7, MEMORY = 14 };
@@ -119,6 +120,151 @@ Test(sublayer_attention_around, no_positions_where_the_base_is_0)
     c = like, set_choice(&c, "cope", "5");
     expect_plain("cope", &c, no_vectors, &like);
 }
+
+/* Vectors from `n` - 1 on are alike, and `d` of each number apart from the first of `vectors`. */
+static void cope_vectors(struct lm *m, int n, int vectors)
+{
+    for (int i = 0; i < m->params.n; i++) {
+        struct param *const p = &m->params.v[i];
+        const int d = m->c.dh;
+        if (!strstr(p->name, "cope"))
+            continue;
+        for (int x = 0; x < vectors * d; x++) {
+            const int e = min_int(x / d, n - 1) * d + x % d;
+            p->data[x] = (float)((e * 7 + i) % 11) / 4 - 1;
+        }
+    }
+}
+
+static void four_vectors(struct lm *m) { cope_vectors(m, 4, 4); }
+static void fourth_repeated(struct lm *m) { cope_vectors(m, 4, 9); }
+static void fifth_differs(struct lm *m) { cope_vectors(m, 5, 9); }
+
+/* Positions end at the last vector: further ones that are the same change nothing, one that differs
+ * does. A text of 21 tokens has positions near 10 = 21 / 2, hence before, between, at and after. */
+Test(sublayer_attention_around, positions_end_at_the_last_vector)
+{
+    struct config few = plain();
+
+    few.pos = &pos_none;
+    config_numbers_reset(&few);
+    struct config many = few;
+    set_choice(&few, "cope", "4");
+    set_choice(&many, "cope", "9");
+    const size_t n = (size_t)(2 * TEXT * few.V);
+    float *const want = logits(&few, four_vectors), *const same = logits(&many, fourth_repeated),
+                 *const other = logits(&many, fifth_differs);
+    cr_expect_lt(case_error(same, want, n), 0.01);
+    cr_expect_gt(case_error(other, want, n), 1);
+    free(want), free(same), free(other);
+}
+
+/* ---- EM routing, in double ------------------------------------------------------------------ */
+
+enum { EM_H = 5, EM_N = 3, EM_WIDTH = 2, EM_D = EM_N * EM_WIDTH, EM_ITERS = 3 };
+struct em {
+    double V[EM_H * EM_D], beta_a[EM_N], beta_u[EM_N];
+};
+
+/* sum over e of y_e by the equations of head_capsules_em.c. */
+static double em_sum(const struct em *x, double lambda, double eps, const float *d_y)
+{
+    double R[EM_H][EM_N], a[EM_N], mean[EM_D], var[EM_D], sum = 0;
+
+    for (int t = 1; t <= EM_ITERS; t++) {
+        for (int h = 0; h < EM_H; h++) {
+            double all = 0;
+            for (int n = 0; n < EM_N; n++) {
+                R[h][n] = t == 1 ? 1 : a[n];
+                for (int e = n * EM_WIDTH; t > 1 && e < (n + 1) * EM_WIDTH; e++)
+                    R[h][n] *=
+                        exp(-pow(x->V[h * EM_D + e] - mean[e], 2) / (2 * var[e])) / sqrt(var[e]);
+                all += R[h][n];
+            }
+            for (int n = 0; n < EM_N; n++)
+                R[h][n] /= all;
+        }
+        for (int n = 0; n < EM_N; n++) {
+            double S = 0, cost = 0;
+            for (int h = 0; h < EM_H; h++)
+                S += R[h][n];
+            for (int e = n * EM_WIDTH; e < (n + 1) * EM_WIDTH; e++) {
+                mean[e] = var[e] = 0;
+                for (int h = 0; h < EM_H; h++)
+                    mean[e] += R[h][n] * x->V[h * EM_D + e] / S;
+                for (int h = 0; h < EM_H; h++)
+                    var[e] += R[h][n] * pow(x->V[h * EM_D + e] - mean[e], 2) / S;
+                var[e] += eps;
+                cost += x->beta_u[n] + log(var[e]) / 2;
+            }
+            a[n] = 1 / (1 + exp(-lambda * (1 - pow(0.95, t)) * (x->beta_a[n] - S * cost)));
+        }
+    }
+    for (int e = 0; e < EM_D; e++)
+        sum += (double)d_y[e] * a[e / EM_WIDTH] * mean[e];
+    return sum;
+}
+
+/* Both betas are far from 0. In double a difference is good to 1e-8, sums of floats of this size to
+ * 200 U of the largest. */
+Test(sublayer_attention_around, em_routing_is_its_equations)
+{
+    float V[EM_H * EM_D], beta_a[EM_N], beta_u[EM_N], shares[EM_ITERS * EM_H * EM_N];
+    float y[EM_D], room[EM_H * EM_N], d_V[EM_H * EM_D], sums[256], d_y[EM_D], d_kept[EM_D];
+    float d[256];
+    struct em x;
+    const struct vote p = {.H = EM_H,
+                           .N = EM_N,
+                           .D = EM_D,
+                           .width = EM_WIDTH,
+                           .iters = EM_ITERS,
+                           .lambda = 1.5f,
+                           .eps = 0.125f,
+                           .beta_a = beta_a,
+                           .beta_u = beta_u,
+                           .votes = V,
+                           .shares = shares,
+                           .sums = sums};
+
+    cr_assert_leq(EM_ITERS * agreement_em.sums(EM_D, EM_N), 256);
+    for (int i = 0; i < EM_H * EM_D; i++)
+        x.V[i] = (double)(V[i] = (float)(i * 37 % 29) / 16 - 1);
+    for (int n = 0; n < EM_N; n++) {
+        x.beta_a[n] = (double)(beta_a[n] = 0.5f - (float)n / 4);
+        x.beta_u[n] = (double)(beta_u[n] = 0.25f + (float)n / 2);
+    }
+    for (int e = 0; e < EM_D; e++)
+        d_kept[e] = d_y[e] = 1 - (float)e / 4;
+    agreement_em.forward(&p, y, room);
+    double got = 0;
+    for (int e = 0; e < EM_D; e++)
+        got += (double)d_kept[e] * (double)y[e];
+    cr_expect_leq(fabs(got - em_sum(&x, 1.5, 0.125, d_kept)), 200 * U);
+    agreement_em.backward(&p, d_V, d_y, d, room);
+    const float *const d_beta = d + 2 * (EM_D + EM_N);
+    struct {
+        const char *name;
+        double *x;
+        const float *d;
+        int n;
+    } all[] = {{"votes", x.V, d_V, EM_H * EM_D},
+               {"beta_a", x.beta_a, d_beta, EM_N},
+               {"beta_u", x.beta_u, d_beta + EM_N, EM_N}};
+    for (size_t o = 0; o < ARRAY_LEN(all); o++)
+        for (int i = 0; i < all[o].n; i++) {
+            const double at = all[o].x[i], step = 1e-5;
+            all[o].x[i] = at + step;
+            const double up = em_sum(&x, 1.5, 0.125, d_kept);
+            all[o].x[i] = at - step;
+            const double down = em_sum(&x, 1.5, 0.125, d_kept);
+            all[o].x[i] = at;
+            cr_expect_leq(fabs((double)all[o].d[i] - (up - down) / (2 * step)), 200 * U * 4,
+                          "%s[%d]: %g, not %g", all[o].name, i, (double)all[o].d[i],
+                          (up - down) / (2 * step));
+        }
+}
+
+/* ---- work space ----------------------------------------------------------------------------- */
 
 /* Note in `users` who has each float; outside of them there is no array. */
 static void use(int *users, const float *base, size_t n, const float *at, size_t floats)
