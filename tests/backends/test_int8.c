@@ -159,6 +159,97 @@ ParameterizedTest(struct sizes *s, int8, sums, .timeout = 240)
     free(a);
 }
 
+/* ---- the bytes, in double ------------------------------------------------------------------- */
+
+/* Number e of a row, from its bytes alone: a scale, numbers of 8 or 4 bits, for q4_1 a shift. */
+static double by_bytes(enum elem elem, const char *row, int e)
+{
+    const size_t sizes[ELEM_COUNT] = {[ELEM_Q8] = 36, [ELEM_Q4] = 20, [ELEM_Q4_1] = 24};
+    const char *const block = row + (size_t)(e / 32) * sizes[elem];
+    const int i = e % 32;
+    float scale, shift = 0;
+
+    memcpy(&scale, block, sizeof(scale));
+    if (elem == ELEM_Q4_1)
+        memcpy(&shift, block + 20, sizeof(shift));
+    if (elem == ELEM_Q8)
+        return (double)scale * ((const signed char *)block)[4 + i];
+    const unsigned pair = ((const unsigned char *)block)[4 + i % 16];
+    return (double)scale * ((int)(i < 16 ? pair & 15 : pair >> 4) - 8) + (double)shift;
+}
+
+/* Rows that end before, at and after a block. The first number of each block of A is 127 of its
+ * steps, the others whole ones, so that A is not rounded. A sum of few blocks, each exact but for its
+ * factors, and a shift times a sum: 16 roundings of the sum of sizes. */
+static void expect_by_bytes(const struct kernels *kernel, enum elem elem, const struct sizes *s)
+{
+    const int m = s->m, n = s->n, k = s->k;
+    const size_t bytes = elem_row_bytes(elem, k);
+    float *const a = malloc(sizeof(*a) * (size_t)(m * k)), *const c = malloc(4 * (size_t)(m * n));
+    float *const b = malloc(sizeof(*b) * (size_t)(n * k)), *const row = malloc(4 * (size_t)k);
+    char *const w = malloc((size_t)n * bytes);
+
+    for (int i = 0; i < m * k; i++)
+        a[i] = i % k % 32 == 0 ? 127 * 0x1p-7f : (float)(i * 37 % 201 - 100) * 0x1p-7f;
+    rng_normal(b, (size_t)(n * k), 1, rng_stream("b"), 0.5f, 1);
+    narrow_weights(elem, w, b, s);
+    struct gemm p = {.tb = true,
+                     .m = m,
+                     .n = n,
+                     .k = k,
+                     .alpha = 1,
+                     .a = a,
+                     .lda = k,
+                     .ldb = k,
+                     .elem = elem,
+                     .b_narrow = w,
+                     .quantises = true,
+                     .c = c,
+                     .ldc = n,
+                     .threads = 1};
+    const size_t floats = kernel->packed_floats(&p);
+    float *const packed = malloc(sizeof(*packed) * (floats + 1));
+    for (int packs = 0; packs < (floats ? 2 : 1); packs++) {
+        if (packs) {
+            kernel->pack(packed, &p);
+            p.b_packed = packed;
+        }
+        kernel->gemm(&p);
+        for (int x = 0; x < m * n; x++) {
+            double want = 0, size = 0;
+            for (int e = 0; e < k; e++) {
+                const double y =
+                    (double)a[x / n * k + e] * by_bytes(elem, w + (size_t)(x % n) * bytes, e);
+                want += y;
+                size += fabs(y) + fabs((double)a[x / n * k + e]);
+            }
+            cr_assert_leq(fabs((double)c[x] - want), 16 * U * size,
+                          "%s %s, %d x %d x %d, packed %d", elem_name[elem], kernel->name, m, n, k,
+                          packs);
+        }
+    }
+    for (int first = 0; first < k; first++) { /* read from any number on */
+        elem_widen(elem, row, w, first, k - first);
+        for (int e = first; e < k; e++)
+            cr_assert_leq(fabs((double)row[e - first] - by_bytes(elem, w, e)), 8 * U);
+    }
+    free(a), free(b), free(c), free(w), free(row), free(packed);
+}
+
+Test(int8, ends_of_rows_by_their_bytes, .timeout = 240)
+{
+    static const int lengths[] = {1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 95, 96, 97, 127, 129};
+    static const int rows[] = {1, 3, 9, 40}, columns[] = {1, 5, 34};
+
+    for (size_t i = 0; i < ARRAY_LEN(kernels); i++)
+        for (enum elem elem = ELEM_Q8; elem < ELEM_COUNT; elem++)
+            for (size_t x = 0; x < ARRAY_LEN(lengths) * ARRAY_LEN(rows) * ARRAY_LEN(columns); x++) {
+                const struct sizes s = {rows[x % 4], columns[x / 4 % 3], lengths[x / 12]};
+                if (can_run(&kernels[i], &s))
+                    expect_by_bytes(&kernels[i], elem, &s);
+            }
+}
+
 /* The row tells what ran. A mask of the level hides what multiplies four. */
 static void expect_instruction(const char *backend, enum isa level, const char *four,
                                const char *two)
