@@ -188,6 +188,19 @@ Test(grad_lm, is_the_derivative_of_biases_but_one, .timeout = 300)
     }
 }
 
+/* Scores of the nth layer, divided by n. */
+Test(grad_lm, is_the_derivative_of_scores_by_depth, .timeout = 300)
+{
+    static const char *const names[] = {"learned", "xl", "cope"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct config c = config_default(variant_find(names[i]), 12, 3, 4, 17, 3, 11);
+        c.max_seq = 64;
+        set_choice(&c, "depth_scale", "1");
+        expect_derivatives_somewhere(&c, 0);
+    }
+}
+
 /* Queries and keys normed over all heads of a row, of which keys have fewer. */
 Test(grad_lm, is_the_derivative_of_normed_rows, .timeout = 300)
 {

@@ -235,8 +235,10 @@ static bool scores(struct config *c, int n)
         c->attn_bias = ATTN_BIASED_QKV;
         return true;
     case 3:
-        return c->share_qk = true;
+        return c->depth_scale = true;
     case 4:
+        return c->share_qk = true;
+    case 5:
         c->kv_heads = 2;
         return true;
     default:

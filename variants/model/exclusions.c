@@ -115,6 +115,9 @@ static const struct {
 
     /* layers are counted one after the other */
     {HAS_LAYER_WINDOWS, EXCLUDES(HAS_STEPS, HAS_ORDER, HAS_SCORE_RESIDUAL)},
+    /* layers of attention alone, which compute their own scores, are counted one after the other */
+    {HAS_DEPTH_SCALE, EXCLUDES(HAS_STEPS, HAS_ORDER, HAS_MIXER, HAS_STACK, HAS_LAZY, HAS_NO_CONTENT,
+                               HAS_COMPRESSED_ROWS, HAS_FEEDBACK, HAS_SLOTS, HAS_ENCODER)},
     /* layers are counted one after the other */
     {HAS_LAYER_MASKS, EXCLUDES(HAS_STEPS, HAS_ORDER)},
     /* one rule says which keys a head sees */

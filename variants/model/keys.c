@@ -102,6 +102,10 @@ static bool scales(const struct config *c)
 {
     return !(c->pos && c->pos->no_content) && (!c->mixer || c->stack.n || !c->mixer->unscaled);
 }
+static bool scales_by_depth(const struct config *c)
+{
+    return scales(c) && !c->mixer && is_plain(c);
+}
 static bool norms_heads(const struct config *c)
 {
     return has_latents(c) || mix_norms(c) || *(const bool *)config_numbers(c, SLOT_head_qk_norm) ||
@@ -355,6 +359,9 @@ static const struct choice others[] = {
              .scope = SCOPE_LAYER, .skeleton = true, .applies = has_norms, SETTING),
     ROW_REAL(struct config, scale, "scale", 0, FLT_MAX, "factor of scores", .applies = scales,
              SETTING),
+    ROW_FLAG(struct config, depth_scale, "depth_scale",
+             "1: scores of the nth layer are divided by n", .scope = SCOPE_MODEL, .absent = "0",
+             .applies = scales_by_depth, .if_other = true, SETTING),
     ROW_INT(struct config, stream_sinks, "stream_sinks", 0, 1 << 20,
             "first keys that stay in the cache", .setting = true, .applies = streams,
             .absent = "0"),

@@ -72,6 +72,7 @@
     X(OUT_GATE, "--out-gate", out_gate_name[c->out_gate], "elementwise or headwise",               \
       c->out_gate == OUT_GATE_ELEMENTWISE || c->out_gate == OUT_GATE_HEADWISE)                     \
     X(SOFT_CAP, "a cap of scores", NULL, "", c->soft_cap != 0)                                     \
+    X(DEPTH_SCALE, "depth_scale", NULL, "", c->depth_scale)                                        \
     X(SCORE_RESIDUAL, "scores of the layer before", NULL, "", c->score_residual)                   \
     X(SIGHT_OF_SCORES, "scores of the layer before, of heads that see different keys", NULL, "",    \
       c->score_residual && (c->head_windows.n || (c->masks.n > 1 && !c->layer_masks.n)))           \

@@ -129,6 +129,7 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
     t->reach = max.M + max.L;
     t->prepared = attn_of_config(c, max.B, max.L, remembers ? max.M : 0);
     t->prepared.window = config_window(c, s->layer);
+    t->prepared.scale /= c->depth_scale ? (float)(s->layer + 1) : 1;
     t->prepared.no_content = !s->asks;
     t->prepared.bf16 = multiplies_bf16(s, g);
     const struct term_params p = attention_term_params(s);

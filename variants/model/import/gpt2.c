@@ -16,8 +16,7 @@ static const struct tensor_row tensors[] = {
      .published = "h.*.attn.c_attn",
      .layout = LAYOUT_COLUMNS,
      .part = 0,
-     .parts = 3,
-     .by_layer_depth = true},
+     .parts = 3},
     {.ours = "layers.*.attn.k",
      .published = "h.*.attn.c_attn",
      .layout = LAYOUT_COLUMNS,
@@ -52,6 +51,7 @@ static const struct key_row keys[] = {
     {"vocab_size", "vocab", KEY_WHOLE, 50257, 1, MAX_WIDTH},
     {"layer_norm_epsilon", "ln_eps", KEY_REAL, 1e-5, 0, 1},
     {"tie_word_embeddings", "tied", KEY_FLAG, 1, 0, 1},
+    {"scale_attn_by_inverse_layer_idx", "depth_scale", KEY_FLAG, 0, 0, 1},
     {0},
 };
 
@@ -90,11 +90,6 @@ static void more(struct config_json *j)
     import_put_ffn(j, "activation_function", "gelu_new", acts);
 }
 
-static bool by_layer_depth(struct config_json *j)
-{
-    return config_json_flag(j, "scale_attn_by_inverse_layer_idx", false);
-}
-
 const struct model_type model_type_gpt2 = {
     .name = "gpt2",
     .prefix = "transformer.",
@@ -106,5 +101,4 @@ const struct model_type model_type_gpt2 = {
     .keys = keys,
     .tensors = tensors,
     .more = more,
-    .by_layer_depth = by_layer_depth,
 };

@@ -56,9 +56,8 @@ struct tensor_row {
     bool bare;          /* has no prefix */
     bool bare_rest;     /* the published name is whole, whatever ours ends in */
     enum tie tie;
-    const char *with;    /* the published name of what it is tied to */
-    bool backwards;      /* in files without a prefix its rows stand in reverse order */
-    bool by_layer_depth; /* divided by the number of its layer, from 1, where the config says so */
+    const char *with; /* the published name of what it is tied to */
+    bool backwards;   /* in files without a prefix its rows stand in reverse order */
 };
 
 /* Does `pattern` cover `name`, whole or up to its last dot? Then *layer is what stands for its '*',
@@ -90,8 +89,6 @@ struct model_type {
     const struct tensor_row *tensors; /* likewise */
     /* All that is no row: choices, and what is refused. */
     void (*more)(struct config_json *j);
-    /* Are the queries of layer l, from 0, divided by l + 1? NULL = never. */
-    bool (*by_layer_depth)(struct config_json *j);
 };
 
 /* In the order of messages. */

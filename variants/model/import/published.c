@@ -358,7 +358,6 @@ static void say_config(struct published *p, struct config_json *j, const char *d
     for (const struct key_row *row = p->rows->keys; row->published; row++)
         put_key(j, row);
     p->rows->more(j);
-    p->by_layer_depth = p->rows->by_layer_depth && p->rows->by_layer_depth(j);
     p->norms_words = j->norms_words;
     p->context = config_json_whole(j, p->rows->context, p->rows->usual_context, 1, 1 << 24);
     p->endless = p->rows->endless;
@@ -487,10 +486,6 @@ static enum status load_piece(const struct published *p, const struct piece *pie
                     "checkpoint %s: tensor \"%s\" holds a value that is not finite  -> the "
                     "file as published",
                     p->path, name);
-    const float factor =
-        row->by_layer_depth && p->by_layer_depth ? 1 / (float)(piece->layer + 1) : 1;
-    for (size_t i = 0; factor != 1 && i < w->n; i++)
-        w->data[i] *= factor;
     for (size_t i = 0; row->plus_one && !p->form.computed && i < w->n; i++)
         w->data[i] += 1;
     return word_norm_apply(p, row, w, e);

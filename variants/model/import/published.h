@@ -24,7 +24,7 @@ struct published {
     /* How its tensors are read. */
     const struct model_type *rows;
     const char *prefix;
-    bool by_layer_depth, norms_words;
+    bool norms_words;
     struct gguf_form form; /* of a GGUF file */
 };
 
