@@ -100,7 +100,7 @@ static void gemma3(struct config_json *j)
     const int period = config_json_whole(j, "sliding_window_pattern", said, 1, MAX_LAYERS);
 
     import_put_rotary_kinds(j, &rotary, full, put_gemma(j, "gemma3", full, period));
-    put_cap(j, "attn_logit_softcapping", "soft_cap", 0);
+    config_json_at(j, "attn_logit_softcapping"); /* which its program does not apply */
     put_cap(j, "final_logit_softcapping", "logit_cap", 0);
     config_json_put(j, "qk_norm", "1");
     config_json_put(j, "head_eps", "%.9g", config_json_real(j, "rms_norm_eps", 1e-6, 0, 1));
