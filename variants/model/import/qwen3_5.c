@@ -140,6 +140,7 @@ static void put_layers(struct config_json *j, int kv_heads)
     const int wide = config_json_whole(j, "linear_key_head_dim", 128, 1, MAX_WIDTH);
     const int values = config_json_whole(j, "linear_value_head_dim", 128, 1, MAX_WIDTH);
     const int served = config_json_whole(j, "linear_num_key_heads", 16, 1, MAX_WIDTH);
+    const char *const act = config_json_word(j, "hidden_act", "silu");
 
     if (config_json_flag(j, "attention_bias", false))
         config_json_refuse(j, "%s with attention_bias: not supported  -> use a model without",
@@ -147,6 +148,11 @@ static void put_layers(struct config_json *j, int kv_heads)
     if (!config_json_flag(j, "attn_output_gate", true))
         config_json_refuse(j, "%s without attn_output_gate: not supported  -> use a model with it",
                            j->family);
+    if (act && strcmp(act, "silu") != 0 && strcmp(act, "swish") != 0)
+        config_json_refuse(j,
+                           "%s with hidden_act %.40s: it stands behind convolutions, too, where "
+                           "only silu is supported  -> use silu",
+                           j->family, act);
     for (size_t i = 0; i < ARRAY_LEN(idle); i++)
         config_json_at(j, idle[i]);
     if (heads % served)
