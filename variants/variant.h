@@ -367,7 +367,7 @@ struct config {
     int max_seq;  /* longest segment */
     int max_pos;  /* rows of a learned table of positions; 0 = max_seq */
     /* attention */
-    float scale; /* 1/sqrt(dh) unless a file says otherwise */
+    float scale;      /* 1/sqrt(dh) unless a file says otherwise */
     bool depth_scale; /* the scores of layer l, from 0, are divided by l + 1 */
     enum direction causal;
     enum attn_bias attn_bias;

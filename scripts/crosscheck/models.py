@@ -43,6 +43,7 @@ FAMILIES = {
         rope_type="yarn", factor=4.0, original_max_position_embeddings=16, rope_theta=10000.0))),
     "mistral": ("MistralConfig", dict(LLAMA, sliding_window=9, head_dim=12)),
     "qwen2": ("Qwen2Config", LLAMA),
+    "qwen2.tied": ("Qwen2Config", dict(LLAMA, tie_word_embeddings=True)),
     "qwen3": ("Qwen3Config", dict(LLAMA, head_dim=12)),
     "olmo2": ("Olmo2Config", dict(LLAMA, pad_token_id=1, eos_token_id=2)),
     "phi3": ("Phi3Config", dict(LLAMA, pad_token_id=1, eos_token_id=2, bos_token_id=1)),
@@ -70,6 +71,9 @@ FAMILIES = {
     "mamba2": ("Mamba2Config", dict(hidden_size=24, num_hidden_layers=2, num_heads=6, head_dim=8,
                                     state_size=10, n_groups=2, conv_kernel=4, expand=2,
                                     vocab_size=61, chunk_size=16)),
+    "mamba2.alike": ("Mamba2Config", dict(hidden_size=24, num_hidden_layers=2, num_heads=6, head_dim=8,
+                                          state_size=10, n_groups=1, conv_kernel=3, expand=2,
+                                          vocab_size=61, chunk_size=16)),
     "qwen3_5_text": ("Qwen3_5TextConfig", dict(
         LLAMA, num_hidden_layers=4, head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4,
         linear_key_head_dim=6, linear_value_head_dim=10, rope_parameters=dict(
@@ -134,8 +138,13 @@ FAMILIES = {
         DEEPSEEK, q_lora_rank=None, n_routed_experts=5, num_experts_per_tok=1,
         first_k_dense_replace=0, tie_word_embeddings=True)),
     "gpt2": ("GPT2Config", dict(n_embd=32, n_layer=3, n_head=4, vocab_size=97, n_positions=64)),
+    "gpt2.depth": ("GPT2Config", dict(n_embd=32, n_layer=3, n_head=4, vocab_size=61, n_positions=64,
+                                      scale_attn_by_inverse_layer_idx=True, n_inner=44)),
     "gpt_neox": ("GPTNeoXConfig", dict(hidden_size=32, intermediate_size=44, num_hidden_layers=3,
                                        num_attention_heads=4, vocab_size=97)),
+    "gpt_neox.serial": ("GPTNeoXConfig", dict(
+        hidden_size=32, intermediate_size=44, num_hidden_layers=2, num_attention_heads=4, vocab_size=61,
+        use_parallel_residual=False, attention_bias=False, tie_word_embeddings=True)),
 }
 
 
@@ -234,11 +243,12 @@ def expect(folder, family, model):
                "mean_nll": "%.12g" % nll.mean(), "ppl": "%.12g" % nll.mean().exp()})
 
 
-def begin(doc):
-    """Of a script whose arguments are a folder and names; doc says how it is called."""
-    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+def begin(doc, least=1):
+    """Of a script with so many arguments or more, the first no option; doc says how it is called."""
+    if len(sys.argv) <= least or sys.argv[1].startswith("-"):
         sys.exit(doc)
     transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     modeling_qwen3_5.torch_chunk_gated_delta_rule = delta_rule
     modeling_qwen3_next.torch_chunk_gated_delta_rule = delta_rule
 

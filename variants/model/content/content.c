@@ -34,7 +34,7 @@ static void params(const struct sublayer *s, const char *prefix, const char *inn
     const int HD = c->H * c->dh;
 
     (void)inner;
-    for (int bias = 0; bias <= c->attn_bias; bias++)
+    for (int bias = 0; bias <= (c->attn_bias != ATTN_UNBIASED); bias++)
         for (int i = CONTENT_Q; i <= CONTENT_O; i++) {
             const int out = i == CONTENT_O ? c->D : HD, in = i == CONTENT_O ? HD : c->D;
             if (i == CONTENT_K && c->share_qk)
