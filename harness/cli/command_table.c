@@ -29,10 +29,10 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         NULL,
         {{"backend", "fast"}}},
     [CMD_LIST] = {
-        "list", "WHAT [DIR]", 2, "list what is built in, or the cases that a sweep would measure",
+        "list", "WHAT [WORD]", 2, "list what is built in, or the cases that a sweep would measure",
         "WHAT is variants, families, parts, backends, cases, columns, rows, sources, tasks, systems, baselines or "
-        "models. rows runs each variant once beside its control, the same model without its idea; parts lists what a model may have, and what that excludes; models lists the checkpoints and the published models in DIR.",
-        {{"bench list variants", "variants, their options and papers"},
+        "models. variants takes a family or names as WORD; rows runs each variant once beside its control, the same model without its idea; parts lists what a model may have, and what that excludes; models lists the checkpoints and the published models in the folder WORD.",
+        {{"bench list variants sparse", "the variants of a family, their options and papers"},
          {"bench list cases --variant xl --seq 128..1024", "the plan of a sweep; nothing runs"},
          {"bench list columns --format md", "what every column of the tables means"}},
         list_words,

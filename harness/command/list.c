@@ -3,6 +3,7 @@
  * bench list: what is built in, and which of it can be used here. */
 #include "commands.h"
 #include "harness/cli/command_table.h"
+#include "harness/cli/option_set.h"
 #include "harness/compare/baseline.h"
 #include "harness/learn/synthetic.h"
 #include "harness/learn/task.h"
@@ -112,7 +113,20 @@ static int by_family(const struct variant *chosen[MAX_LOOKUP])
     return n;
 }
 
-static int list_variants(const struct options *o)
+/* The word after `list variants`: names as --variant takes them, or a family alone, which an alias may
+ * be too. */
+static enum status choose_variants(struct options *o, const char *word, struct err *e)
+{
+    char set[64];
+
+    if (word_index(word, family_name) >= 0) {
+        snprintf(set, sizeof(set), "family:%s", word);
+        word = set;
+    }
+    return option_set(o, option_find("variant"), word, FROM_USER, 0, e);
+}
+
+static int list_variants(struct options *o)
 {
     static const char *const taken[] = {"variant", NULL};
     const struct variant *chosen[MAX_LOOKUP];
@@ -135,6 +149,8 @@ static int list_variants(const struct options *o)
     int n = 0;
     enum status st = options_refuse(o, "list variants", taken, &e);
 
+    if (st == OK && o->words.n > 1)
+        st = choose_variants(o, o->words.v[1], &e);
     if (st == OK)
         st = options_given(o, "variant") ? lookup_variants(chosen, &n, o, &e)
                                          : (n = by_family(chosen), OK);
@@ -333,8 +349,14 @@ static int list_keyed(const struct options *o, const char *word, const char *col
 int cmd_list(struct options *opt)
 {
     const char *const what = opt->words.n ? opt->words.v[0] : "";
+    const bool chooses = strcmp(what, "variants") == 0 || strcmp(what, "models") == 0;
     struct err e;
 
+    if (opt->words.n > 1 && !chooses && word_index(what, list_words) >= 0)
+        return report_error(fail(&e, E_USAGE,
+                                 "unexpected word \"%.64s\"  -> bench list %s lists all of them",
+                                 opt->words.v[1], what),
+                            &e);
     if (strcmp(what, "variants") == 0)
         return list_variants(opt);
     if (strcmp(what, "backends") == 0)

@@ -63,6 +63,30 @@ Test(widths, one_variant_of_the_list)
     ran_free(&r);
 }
 
+/* The word after `list variants`: a family, with or without "family:", or names. */
+Test(widths, variants_of_a_word)
+{
+    static const char *const words[][2] = {{"sparse", "--variant family:sparse"},
+                                           {"family:sparse", "--variant family:sparse"},
+                                           {"base", "--variant base"},
+                                           {"roformer,xl", "--variant rope,xl"}};
+    static const char *const columns = "--format csv --columns family,variant";
+    char line[160];
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        snprintf(line, sizeof(line), "list variants %s %s", words[i][0], columns);
+        struct ran r = run_bench(folder, line);
+        snprintf(line, sizeof(line), "list variants %s %s", words[i][1], columns);
+        struct ran same = run_bench(folder, line);
+        expect_exit(&r, 0);
+        cr_expect_str_eq(r.out.data, same.out.data, "%s", words[i][0]);
+        cr_expect(i > 1 || (strstr(r.out.data, "\nsparse,") && !strstr(r.out.data, "\nfull,")),
+                  "%s", r.out.data);
+        ran_free(&r);
+        ran_free(&same);
+    }
+}
+
 Test(widths, a_diagnosis_fits)
 {
     static char words[] = "doctor --threads 1 || true";
