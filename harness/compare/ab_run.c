@@ -66,6 +66,19 @@ void ab_side_version(const struct ab_side *p, char *buf, size_t size)
         waitpid(pid, NULL, 0);
 }
 
+/* Otherwise each of its cases would fail, one after the other. */
+static enum status check_program(const struct ab_side *p, struct err *e)
+{
+    char version[64];
+
+    ab_side_version(p, version, sizeof(version));
+    return *version ? OK
+                    : fail(e, E_IO,
+                           "%s is no bench (%.400s --version does not say so)  -> build one and "
+                           "give its path, as scripts/gate.sh COMMIT does",
+                           p->name, p->path);
+}
+
 static enum status read_programs(struct ab_run *l, const struct options *o, struct err *e)
 {
     static const char *const names[SIDES] = {"old", "new"};
@@ -89,6 +102,9 @@ static enum status read_programs(struct ab_run *l, const struct options *o, stru
     }
     if (st == OK && !*l->program[BEFORE].path)
         st = fail(e, E_USAGE, "no old program  -> add --exec old=PATH (new is this program)");
+    for (int s = 0; s < SIDES && st == OK; s++)
+        if (*l->program[s].path)
+            st = check_program(&l->program[s], e);
     if (st == OK && !*l->program[AFTER].path)
         st = use_program(&l->program[AFTER], "/proc/self/exe", e);
     return st;

@@ -93,12 +93,14 @@ static void write_program(const char *name, const char *python)
     fprintf(f,
             "#!/usr/bin/env python3\n"
             "import os, socket, subprocess, sys\n"
+            "real = os.environ.get('REAL') or '%s'\n"
+            "if sys.argv[1:] == ['--version']:\n"
+            "    os.execv(real, [real, '--version'])\n"
             "ours = socket.socket(fileno=int(sys.argv[2]))\n"
             "theirs, child_end = socket.socketpair()\n"
             "child_end.set_inheritable(True)\n"
             "words = ['cell', str(child_end.fileno())] + sys.argv[3:]\n"
-            "p = subprocess.Popen([os.environ.get('REAL') or '%s'] + words,\n"
-            "                     close_fds=False)\n"
+            "p = subprocess.Popen([real] + words, close_fds=False)\n"
             "child_end.close()\n"
             "def change(line):\n"
             "    w = line.split(' ')\n"
@@ -253,6 +255,9 @@ Test(gate, refuses)
         {2, "gate --exec /bin/true", "write old=PATH or new=PATH"},
         {2, "gate --exec old=/bin/true --exec old=/bin/false", "twice"},
         {7, "gate --exec old=/nowhere", "is no program"},
+        {7, "gate --exec old=/bin/true", "old is no bench (/"},
+        {7, "gate --exec old=\"$BENCH\" --exec new=/bin/false", "new is no bench (/"},
+        {7, "compare --exec old=/bin/echo", "old is no bench (/"},
         {2, "gate --exec old=/bin/true --no-check", "unchecked"},
         {2, "gate --exec old=/bin/true --isolate fork", "cannot run another program"},
         {2, "gate --exec old=/bin/true --ckpt x", "--corpus"},
