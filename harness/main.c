@@ -73,6 +73,12 @@ static enum status check_words(int command, const struct options *o, struct err 
     if (misplaced >= 0 && command_specs[misplaced].doc)
         return fail(e, E_USAGE, "command %s after options  -> write it first: bench %s ...", extra,
                     extra);
+    if (o->resume && !o->resume_dir && command != CMD_TRAIN)
+        return fail(
+            e, E_USAGE,
+            "unexpected word \"%.200s\"  -> write --resume=%.200s if it is the folder of the "
+            "run",
+            extra, extra);
     return fail(
         e, E_USAGE,
         "unexpected word \"%.64s\"  -> start options with --, write lists as a,b without blanks",
