@@ -48,7 +48,7 @@ static enum status add_name(const struct assignment *s, const char *text, size_t
     if (!name)
         return fail(e, E_NOMEM, "%s: no memory for the list", s->label);
     if (words && word_index(name, words) < 0)
-        return unknown_word(e, s->spec->name, name, words, NULL);
+        return unknown_word(e, s->label, name, words, NULL);
     for (int i = 0; i < list->n; i++)
         if (strcmp(list->v[i], name) == 0)
             return OK;
@@ -94,9 +94,9 @@ static enum status set_text(const struct assignment *s, struct err *e)
 
     if (*s->value && spec->words && !cpus && word_index(s->value, spec->words) < 0)
         return spec->flags & OR_CPUS && !nearest(s->value, spec->words)
-                   ? fail(e, E_USAGE, "unknown %s \"%.64s\"  -> give the %s", spec->name, s->value,
+                   ? fail(e, E_USAGE, "unknown %s \"%.64s\"  -> give the %s", s->label, s->value,
                           spec->doc)
-                   : unknown_word(e, spec->name, s->value, spec->words, NULL);
+                   : unknown_word(e, s->label, s->value, spec->words, NULL);
     if (check_text(s, e) != OK)
         return E_USAGE;
     text = options_keep(s->o, s->value, strlen(s->value));
@@ -181,7 +181,7 @@ static enum status set_word(const struct assignment *s, struct err *e)
     const int i = word_index(s->value, s->spec->words);
 
     if (i < 0)
-        return unknown_word(e, s->spec->name, s->value, s->spec->words, NULL);
+        return unknown_word(e, s->label, s->value, s->spec->words, NULL);
     *(int *)field(s) = i;
     return OK;
 }

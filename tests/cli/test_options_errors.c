@@ -60,19 +60,23 @@ Test(options, errors_say_what_to_do)
         {"--seq", E_USAGE, "--seq needs a value  -> write --seq 128..1024"},
         {"-s", E_USAGE, "--seq needs a value"},
         {"--strict=1", E_USAGE, "--strict takes no value"},
-        {"--workload lyer", E_USAGE, "unknown workload \"lyer\"  -> did you mean layer?  (attn, "},
-        {"--mem-kind hiden", E_USAGE, "unknown mem-kind \"hiden\"  -> did you mean hidden?"},
-        {"--format cvs", E_USAGE, "unknown format \"cvs\"  -> did you mean csv?"},
-        {"--format zzzz", E_USAGE, "unknown format \"zzzz\"  -> use one of auto, table"},
-        {"--rnn-cell lstmm", E_USAGE, "unknown rnn-cell \"lstmm\"  -> did you mean lstm?  (rnn, "},
-        {"--halt greves", E_USAGE, "unknown halt \"greves\"  -> did you mean graves?  (none, "},
+        {"--workload lyer", E_USAGE,
+         "unknown --workload \"lyer\"  -> did you mean layer?  (attn, "},
+        {"--mem-kind hiden", E_USAGE, "unknown --mem-kind \"hiden\"  -> did you mean hidden?"},
+        {"--format cvs", E_USAGE, "unknown --format \"cvs\"  -> did you mean csv?"},
+        {"export --to json5", E_USAGE, "unknown --to \"json5\"  -> did you mean json?"},
+        {"--format zzzz", E_USAGE, "unknown --format \"zzzz\"  -> use one of auto, table"},
+        {"--rnn-cell lstmm", E_USAGE,
+         "unknown --rnn-cell \"lstmm\"  -> did you mean lstm?  (rnn, "},
+        {"--halt greves", E_USAGE, "unknown --halt \"greves\"  -> did you mean graves?  (none, "},
         {"--set", E_USAGE, "--set needs a value  -> write --set NAME=N,..."},
         {"plot r --set experts=2", E_USAGE, "--set does not apply to plot"},
-        {"--gate gruu", E_USAGE, "unknown gate \"gruu\"  -> did you mean gru?  (gru, "},
-        {"--norm pst", E_USAGE, "unknown norm \"pst\"  -> did you mean post?"},
-        {"--pin compct", E_USAGE, "unknown pin \"compct\"  -> did you mean compact?"},
+        {"--gate gruu", E_USAGE, "unknown --gate \"gruu\"  -> did you mean gru?  (gru, "},
+        {"--norm pst", E_USAGE, "unknown --norm \"pst\"  -> did you mean post?"},
+        {"--pin compct", E_USAGE, "unknown --pin \"compct\"  -> did you mean compact?"},
         {"--pin nonsense", E_USAGE,
-         "unknown pin \"nonsense\"  -> give the placement of threads: compact, scatter, p-cores or "
+         "unknown --pin \"nonsense\"  -> give the placement of threads: compact, scatter, p-cores "
+         "or "
          "e-cores (where cores are unlike), none or a list of CPUs"},
         {"--variant xl,,shaw", E_USAGE, "--variant \"xl,,shaw\": empty item"},
         {"--variant ''", E_USAGE, "--variant \"\": empty item"},
@@ -90,7 +94,7 @@ Test(options, errors_say_what_to_do)
         {"--golden x", E_USAGE, "--golden does not apply to sweep  -> use it with check"},
         {"--axis backend", E_USAGE, "--axis does not apply to sweep  -> use it with compare"},
         {"--threshold 0", E_USAGE, "--threshold"},
-        {"--onednn-max-isa avx3", E_USAGE, "unknown onednn-max-isa \"avx3\""},
+        {"--onednn-max-isa avx3", E_USAGE, "unknown --onednn-max-isa \"avx3\""},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
