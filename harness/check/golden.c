@@ -194,6 +194,8 @@ static void zero_unnamed(const struct run *r, const struct golden_kind *kind)
 
 static enum status bind(struct run *r, const struct golden_kind *kind, struct err *e)
 {
+    engine_bind(&r->engine, &r->arena);
+    r->g = &r->engine;
     const struct arena before = r->arena;
     enum status st = kind->bind(r, e);
 
@@ -326,6 +328,7 @@ enum status golden_run(const struct engine *g, const char *path, struct tally *t
     struct safetensors s;
     const char *const slash = strrchr(path, '/');
     struct run r = {.g = g,
+                    .engine = *g,
                     .s = &s,
                     .tally = t,
                     .report = report,

@@ -14,7 +14,7 @@
 
 /* One file on one engine. The first group is given, the reader fills in the second. */
 struct run {
-    const struct engine *g;
+    const struct engine *g; /* from the first bind on `engine` */
     const struct safetensors *s;
     struct tally *tally;
     verdict_fn *report;
@@ -25,6 +25,7 @@ struct run {
     const char *name; /* of the file in verdicts: without its folder, unless the reader says */
     struct arena arena;
 
+    struct engine engine;   /* `g`, with work space of this arena */
     struct variant variant; /* room for one that is not in the registry */
     struct config c;
     struct extent max;

@@ -5,6 +5,7 @@
 #include "op_inner.h"
 
 #include "harness/machine/clock.h"
+#include "variants/base/arena.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -404,12 +405,18 @@ void op_bench(const struct backend *b)
 {
     const struct backend *parent = backend_parent(b);
     const struct engine ref = reference();
+    struct arena of_g = {0}, of_p = {0};
     struct engine g, p;
     struct err e;
 
     if (!parent || engine_open(&p, parent->name, 1, NULL, &e) != OK ||
         engine_open(&g, b->name, 1, NULL, &e) != OK)
         return;
+    if (engine_place(&g, &of_g, &e) != OK || engine_place(&p, &of_p, &e) != OK) {
+        printf("%-9s not timed: %s\n", b->name, e.msg);
+        arena_release(&of_g);
+        return;
+    }
     for (int op = 0; row_of(op); op++)
         for (int k = 0; k < MAX_TIMINGS && row_of(op)->timing[k].shape && has(&g, row_of(op)) &&
                         !g.lacks[row_of(op)->elem];
@@ -426,4 +433,6 @@ void op_bench(const struct backend *b)
                        outcome == WRONG ? text : t->refusal.msg);
             trial_free(t);
         }
+    arena_release(&of_g);
+    arena_release(&of_p);
 }

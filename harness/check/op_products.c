@@ -54,6 +54,7 @@ static struct gemm product_of(const struct engine *e, const struct trial *t, flo
 
     g.c = c;
     g.threads = e->threads;
+    g.room = e->room;
     g.b_packed = t->is_subject ? t->packed : NULL;
     return g;
 }

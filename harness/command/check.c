@@ -17,6 +17,7 @@
 #include "harness/util/units.h"
 #include "harness/worker/child.h"
 #include "harness/worker/reference.h"
+#include "variants/base/arena.h"
 #include "variants/base/printable.h"
 
 #include <math.h>
@@ -195,29 +196,32 @@ static void check_case(struct check *c, const struct bench_case *bcase)
 {
     struct bench_case ref = {0};
     struct options opt;
-    struct job got = {0}, want = {0};
+    struct job *const job = calloc(2, sizeof(*job)), *const got = job, *const want = job + 1;
     char label[192], text[320];
     float *gradients = NULL;
     struct err e;
     struct tally *t = &c->tally;
 
+    NEED(job);
     case_label(bcase, label, sizeof(label));
     const size_t n = strlen(label);
     snprintf(label + n, sizeof(label) - n, " batch=%d", bcase->batch);
-    if (!say_now(c, bcase->backend->name, label))
+    if (!say_now(c, bcase->backend->name, label)) {
+        free(job);
         return;
+    }
     enum status st = case_as_ref(&ref, &opt, bcase, 0, &e);
     if (st == OK)
-        st = run_job(&want, &ref, NULL, &e);
+        st = run_job(want, &ref, NULL, &e);
     if (st == OK)
-        st = run_job(&got, bcase, &gradients, &e);
+        st = run_job(got, bcase, &gradients, &e);
     struct finding f = {.backend = bcase->backend->name,
                         .kind = "case",
                         .subject = label,
                         .case_id = bcase->case_id,
                         .error = NAN,
                         .limit = NAN};
-    const bool good = st == OK && agrees(&got, &want, gradients, &f, text, sizeof(text));
+    const bool good = st == OK && agrees(got, want, gradients, &f, text, sizeof(text));
     const bool skipped = st == E_UNSUPPORTED; /* a reason that only its weights show */
     t->tensors++;
     t->passed += good;
@@ -227,8 +231,9 @@ static void check_case(struct check *c, const struct bench_case *bcase)
     f.detail = st == OK ? text : e.msg;
     say_finding(c, &f);
     free(gradients);
-    job_close(&got);
-    job_close(&want);
+    job_close(got);
+    job_close(want);
+    free(job);
     free(ref.repro);
 }
 
@@ -386,6 +391,7 @@ static void check_all_of(struct check *c, const struct engine *g)
 static void check_backend(struct check *c, const struct backend *b)
 {
     enum { THREADS = 2 };
+    struct arena products = {0};
     struct engine g;
     struct err e;
 
@@ -397,9 +403,13 @@ static void check_backend(struct check *c, const struct backend *b)
         print_failure(c, b->name, "backend", "open", e.msg);
     } else if (c->files.at) {
         check_golden(c, &g);
+    } else if (engine_place(&g, &products, &e) != OK) {
+        c->tally.failed++;
+        print_failure(c, b->name, "backend", "open", e.msg);
     } else {
         check_all_of(c, &g);
     }
+    arena_release(&products);
     progress_end(&c->show);
     /* As in checkasm: nothing is timed after a failure. */
     if (c->opt->bench && c->tally.failed == 0)

@@ -201,6 +201,7 @@ static enum status configure(struct generator *t, struct config *c, struct err *
 
 static enum status bind_all(struct generator *t, struct err *e)
 {
+    engine_bind(&t->engine, &t->arena);
     return lm_bind(&t->lm, &t->engine, t->reruns ? MEM_NONE : t->kind,
                    (struct extent){1, t->window, t->past}, &t->arena, e);
 }
@@ -333,17 +334,21 @@ static enum status open_machine(struct generator *t, struct err *e)
 enum status generate_run(struct generated *out, const struct options *o, const struct bytes *prompt,
                          struct err *e)
 {
-    struct generator t = {
-        .o = o,
-        .subject = {.opt = o, .ckpt = o->ckpt},
-        .sampler = {.temperature = o->temperature, .top_k = o->top_k, .top_p = o->top_p}};
+    struct generator *const t = calloc(1, sizeof(*t));
     struct weights w = {0};
-    enum status st = open_machine(&t, e);
+
+    NEED(t);
+    t->o = o;
+    t->subject.opt = o;
+    t->subject.ckpt = o->ckpt;
+    t->sampler =
+        (struct sampler){.temperature = o->temperature, .top_k = o->top_k, .top_p = o->top_p};
+    enum status st = open_machine(t, e);
 
     *out = (struct generated){0};
     if (st == OK)
-        st = subject_checkpoint(&t.subject, e);
-    if (st == OK && t.subject.config.enc_layers)
+        st = subject_checkpoint(&t->subject, e);
+    if (st == OK && t->subject.config.enc_layers)
         st = fail(e, E_UNSUPPORTED,
                   "checkpoint %.300s has an encoder and goes on from a source, no prompt  -> bench "
                   "eval --ckpt scores it",
@@ -351,23 +356,24 @@ enum status generate_run(struct generated *out, const struct options *o, const s
     if (st == OK)
         st = weights_open(&w, o->ckpt, e);
     if (st == OK)
-        st = read_prompt(&t, &w, prompt, e);
-    if (st == OK && t.ids.n == 0)
+        st = read_prompt(t, &w, prompt, e);
+    if (st == OK && t->ids.n == 0)
         st = fail(e, E_USAGE, "the prompt has no token  -> give a longer one");
-    out->prompt = (int)t.ids.n;
+    out->prompt = (int)t->ids.n;
     if (st == OK)
-        st = open_model(&t, &w, e);
+        st = open_model(t, &w, e);
     weights_close(&w);
     if (st == OK)
-        st = choose_all(&t, out, e);
+        st = choose_all(t, out, e);
     if (st == OK)
-        st = text_behind(&t, (size_t)out->prompt, &out->text, e);
-    out->how = mem_kind_name[t.kind];
-    out->tokens = (int)t.ids.n - out->prompt;
-    out->ids = t.ids.v;
-    sampler_close(&t.sampler);
-    lm_free(&t.lm);
-    arena_release(&t.arena);
-    tokenizer_close(t.tokenizer);
+        st = text_behind(t, (size_t)out->prompt, &out->text, e);
+    out->how = mem_kind_name[t->kind];
+    out->tokens = (int)t->ids.n - out->prompt;
+    out->ids = t->ids.v;
+    sampler_close(&t->sampler);
+    lm_free(&t->lm);
+    arena_release(&t->arena);
+    tokenizer_close(t->tokenizer);
+    free(t);
     return st;
 }

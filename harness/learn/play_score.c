@@ -75,6 +75,8 @@ static void bind_player(struct scorer *t)
 static enum status bind_all(struct scorer *t, struct err *e)
 {
     const struct extent max = {t->player.B, t->past + t->L, t->lm.c.mem_len};
+
+    engine_bind(&t->engine, &t->arena);
     const enum status st = lm_bind(&t->lm, &t->engine, t->kind, max, &t->arena, e);
 
     if (st == OK)
@@ -194,52 +196,58 @@ static void close_scorer(struct scorer *t, struct weights *w)
 
 enum status play_score(struct play_score *out, const struct options *o, struct err *e)
 {
-    struct scorer t = {.o = o};
+    struct scorer *const t = calloc(1, sizeof(*t));
     struct subject subject = {.opt = o, .ckpt = o->ckpt};
     struct weights w = {0};
     int step = -1;
 
+    NEED(t);
+    t->o = o;
     *out = (struct play_score){.step = I64_EMPTY};
     play_task_of(o->ckpt, out->task);
-    enum status st = open_scorer(&t, &w, &subject, AT_ONCE, e);
+    enum status st = open_scorer(t, &w, &subject, AT_ONCE, e);
     if (st == OK)
         st = safetensors_int(&w.file, "step", -1, -1, INT32_MAX, &step, e);
     if (st == OK)
-        st = play_all(&t, out, e);
+        st = play_all(t, out, e);
     if (st == OK) {
         snprintf(out->variant, sizeof(out->variant), "%s", w.config.variant->name);
         snprintf(out->backend, sizeof(out->backend), "%s", subject.backend->name);
         out->step = step < 0 ? I64_EMPTY : step;
-        out->random = task_random(&t.player.task);
-        out->optimum = task_optimum(&t.player.task, &out->exact);
+        out->random = task_random(&t->player.task);
+        out->optimum = task_optimum(&t->player.task, &out->exact);
     }
-    close_scorer(&t, &w);
+    close_scorer(t, &w);
+    free(t);
     return st;
 }
 
 enum status play_episode(struct played *out, const struct options *o, struct err *e)
 {
-    struct scorer t = {.o = o};
+    struct scorer *const t = calloc(1, sizeof(*t));
     struct subject subject = {.opt = o, .ckpt = o->ckpt};
     struct weights w = {0};
 
+    NEED(t);
+    t->o = o;
     *out = (struct played){0};
-    enum status st = open_scorer(&t, &w, &subject, 1, e);
+    enum status st = open_scorer(t, &w, &subject, 1, e);
     if (st == OK) {
-        struct player *const p = &t.player;
+        struct player *const p = &t->player;
         out->length = task_length(&p->task);
         out->seen = calloc((size_t)out->length, sizeof(*out->seen));
         out->done = calloc((size_t)out->length, sizeof(*out->done));
         out->rewards = calloc((size_t)out->length, sizeof(*out->rewards));
         NEED(out->seen && out->done && out->rewards);
-        lm_forget(&t.lm);
+        lm_forget(&t->lm);
         player_begin(p, SPLIT_TEST, o->seed);
-        for (int at = 0; at < out->length; at += t.L)
-            play_segment(&t, at, o->seed, out->rewards + at);
+        for (int at = 0; at < out->length; at += t->L)
+            play_segment(t, at, o->seed, out->rewards + at);
         memcpy(out->seen, p->seen, (size_t)out->length * sizeof(*out->seen));
         memcpy(out->done, p->done, (size_t)out->length * sizeof(*out->done));
     }
-    close_scorer(&t, &w);
+    close_scorer(t, &w);
+    free(t);
     return st;
 }
 

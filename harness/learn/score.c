@@ -26,7 +26,7 @@
 enum { LARGE_VOCABULARY = 1 << 13, ROWS_AT_ONCE = 64 };
 
 struct stream {
-    const struct scorer *s;
+    struct scorer *s;
     struct lm lm;
     bool compares;      /* with the same model in f32: */
     struct lm exact;    /* that model */
@@ -137,6 +137,8 @@ static enum status bind_all(struct stream *t, struct err *e)
                                                : max_int(0, t->M)};
     struct arena *a = &t->arena;
     const enum mem_kind kind = reruns || t->pairs.target ? MEM_NONE : t->kind;
+
+    engine_bind(&t->s->engine, a);
     enum status st = lm_bind(&t->lm, &t->s->engine, kind, max, a, e);
 
     if (st == OK && t->compares)
@@ -517,51 +519,58 @@ static enum status make_text(struct stream *t, const struct weights *w, struct e
 enum status score_run(struct scorer *s, enum split split, struct err *e)
 {
     const struct options *o = s->opt;
-    struct stream t = {.s = s, .L = o->seq.v[0], .M = o->mem.v[0], .batch = max_int(1, s->batch)};
+    struct stream *const t = calloc(1, sizeof(*t));
     struct weights weights = {0};
     const int threads = o->threads.v[0];
     char ckpt_xxh3[17] = "";
+
+    NEED(t);
+    t->s = s;
+    t->L = o->seq.v[0];
+    t->M = o->mem.v[0];
+    t->batch = max_int(1, s->batch);
     enum status st = pin_team(&s->team, s->topo, o->pin, threads, e);
 
     if (st == OK)
         st = engine_open(&s->engine, o->backends.v[0], threads,
                          strcmp(o->backends.v[0], backend_ref.name) == 0 ? NULL : o->impl, e);
     if (st == OK && o->attention)
-        heads_watch(&t.heads, &s->engine);
+        heads_watch(&t->heads, &s->engine);
     if (st == OK)
-        st = corpus_open(&t.corpus, o->corpus, split, (size_t)o->bytes, e);
+        st = corpus_open(&t->corpus, o->corpus, split, (size_t)o->bytes, e);
     if (st == OK)
         st = weights_open(&weights, o->ckpt, e);
-    t.mask_share = weights.mask_share;
+    t->mask_share = weights.mask_share;
     if (st == OK)
-        st = make_text(&t, &weights, e);
+        st = make_text(t, &weights, e);
     if (st == OK && o->losses)
         weights_xxh3(&weights, ckpt_xxh3);
     if (st == OK)
-        st = open_stream(&t, &weights, e);
+        st = open_stream(t, &weights, e);
     weights_close(&weights);
     if (st == OK && o->losses) {
-        t.losses = calloc(t.text.n + 1, sizeof(*t.losses));
-        t.ran = calloc(t.text.n + 1, sizeof(*t.ran));
-        if (!t.losses || !t.ran)
-            st = fail(e, E_NOMEM, "no memory for the losses of %zu tokens", t.text.n);
+        t->losses = calloc(t->text.n + 1, sizeof(*t->losses));
+        t->ran = calloc(t->text.n + 1, sizeof(*t->ran));
+        if (!t->losses || !t->ran)
+            st = fail(e, E_NOMEM, "no memory for the losses of %zu tokens", t->text.n);
     }
     if (st == OK)
-        st = score_all(&t, &s->score, e);
+        st = score_all(t, &s->score, e);
     if (st == OK) {
-        lm_impl(&t.lm, false, s->impl);
-        st = write_losses(&t, ckpt_xxh3, e);
+        lm_impl(&t->lm, false, s->impl);
+        st = write_losses(t, ckpt_xxh3, e);
     }
     if (st == OK && o->attention)
-        st = heads_write(&t.heads, o->attention, e);
-    free(t.losses);
-    free(t.ran);
-    divergence_free(&t.apart);
-    heads_free(&t.heads);
-    texts_free(&t.text);
-    lm_free(&t.lm);
-    lm_free(&t.exact);
-    arena_release(&t.arena);
-    corpus_close(&t.corpus);
+        st = heads_write(&t->heads, o->attention, e);
+    free(t->losses);
+    free(t->ran);
+    divergence_free(&t->apart);
+    heads_free(&t->heads);
+    texts_free(&t->text);
+    lm_free(&t->lm);
+    lm_free(&t->exact);
+    arena_release(&t->arena);
+    corpus_close(&t->corpus);
+    free(t);
     return st;
 }

@@ -141,6 +141,8 @@ static enum status bind_all(struct trainer *t, struct err *e)
     const struct extent max = {t->B, window, before}, one = {t->play ? t->B : 1, window, before};
     const size_t rows = (size_t)t->B * (size_t)window;
     struct arena *a = &t->arena;
+
+    engine_bind(&t->engine, a);
     enum status st = lm_bind(&t->lm, &t->engine, t->kind, max, a, e);
 
     if (st == OK)

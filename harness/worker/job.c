@@ -28,6 +28,7 @@ bool job_goes_backward(const struct job *j) { return j->bcase->phase == PHASE_FW
 
 static enum status bind_all(struct job *j, struct err *e)
 {
+    engine_bind(&j->engine, &j->arena);
     const enum status st = j->ops->bind(j, e);
 
     return st == OK && job_goes_backward(j) ? j->ops->bind_grad(j, e) : st;

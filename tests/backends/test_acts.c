@@ -154,7 +154,8 @@ ParameterizedTest(int *b, acts, after_a_product)
                                        .ldb = k,
                                        .c = c,
                                        .ldc = n,
-                                       .threads = threads};
+                                       .threads = threads,
+                                       .room = g.room};
                 struct act f = act_of(&o, apart, WITH_BIAS | WITH_ADD);
                 f.x = c;
                 g.ops.gemm(&p);

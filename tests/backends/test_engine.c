@@ -2,6 +2,7 @@
  *
  * Opening a backend: where each operation comes from, what the mask of instruction sets changes,
  * which attention implementation runs, and the message if there is none. */
+#include "tests/support/open_engine.h"
 #include "tests/support/simd.h"
 #include "variants/backends/backend.h"
 
@@ -67,6 +68,7 @@ Test(engine, a_product_of_one_thread_starts_no_other, .timeout = 240)
         struct engine g;
         if (engine_open(&g, backends[i]->name, 1, NULL, &(struct err){""}) != OK)
             continue;
+        give_room(&g);
         omp_set_num_threads(2);
         const int before = threads_now();
         mm(&g, NT, N, N, N, 1, x, N, x + N * N, N, 0, x + 2 * N * N, N);

@@ -28,12 +28,14 @@ struct kernels {
     void (*gemm)(const struct gemm *);
     size_t (*packed_floats)(const struct gemm *);
     void (*pack)(float *, const struct gemm *);
+    size_t (*room)(void);
 };
 
 #define KERNELS(isa, at, has_dot4)                                                                 \
     {                                                                                              \
         .name = #isa, .level = at, .dot4 = has_dot4, .gemm = gemm_int8_##isa,                      \
-        .packed_floats = gemm_packed_floats_int8_##isa, .pack = gemm_pack_int8_##isa               \
+        .packed_floats = gemm_packed_floats_int8_##isa, .pack = gemm_pack_int8_##isa,              \
+        .room = gemm_room_int8_##isa                                                               \
     }
 
 static const struct kernels kernels[] = {
@@ -90,6 +92,7 @@ static void expect_sums(const struct kernels *k, const struct engine *ref, struc
     const size_t size = (size_t)p.m * (size_t)p.n, floats = packs ? k->packed_floats(&p) : 0;
     float *const c = malloc(sizeof(*c) * size), *const want = malloc(sizeof(*want) * size);
     float *const packed = floats ? malloc(sizeof(*packed) * floats) : NULL;
+    char *const room = aligned_alloc(64, (size_t)p.threads * k->room());
 
     memcpy(c, old, sizeof(*c) * size);
     memcpy(want, old, sizeof(*want) * size);
@@ -99,6 +102,7 @@ static void expect_sums(const struct kernels *k, const struct engine *ref, struc
         k->pack(packed, &p);
     p.b_packed = packed;
     p.c = c;
+    p.room = room;
     k->gemm(&p);
     for (int i = 0; i < p.m; i++)
         for (int j = 0; j < p.n; j++) {
@@ -109,6 +113,7 @@ static void expect_sums(const struct kernels *k, const struct engine *ref, struc
                       k->name, p.m, p.n, p.k, packed != NULL, (double)c[at], i, j,
                       (double)want[at]);
         }
+    free(room);
     free(packed);
     free(want);
     free(c);

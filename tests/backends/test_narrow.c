@@ -51,7 +51,8 @@ static void expect_rounded(const struct engine *g, const float *a, int n, int ro
                                    .b_narrow = &one,
                                    .c = c + at,
                                    .ldc = 1,
-                                   .threads = 1});
+                                   .threads = 1,
+                                   .room = g->room});
     for (int i = 0; i < n; i++) {
         const float want = bf16_float(bf16_of(a[i]));
         cr_assert(same(c[i], want), "%s, %d rows: %a for %a, not %a", g->backend->name, rows,
@@ -113,7 +114,8 @@ ParameterizedTest(int *b, narrow, weights_are_widened, .timeout = 120)
                                           .b_narrow = weights,
                                           .c = c[at],
                                           .ldc = N,
-                                          .threads = 1});
+                                          .threads = 1,
+                                          .room = g.room});
             for (int p = 0; p < K; p++)
                 for (int j = 0; j < N; j++)
                     cr_assert_eq(c[p][j], wide[j][p], "%s %s, %d rows: %a at %d,%d, not %a",
@@ -172,7 +174,8 @@ ParameterizedTest(int *b, narrow, rows_are_quantised, .timeout = 120)
                                       .quantises = true,
                                       .c = c + at * K,
                                       .ldc = K,
-                                      .threads = 1});
+                                      .threads = 1,
+                                      .room = g.room});
             for (int i = at; i < at + m; i++) {
                 struct q8_block row[BLOCKS];
                 q8_round_row(row, a + i * K, K);

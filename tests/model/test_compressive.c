@@ -5,6 +5,7 @@
  * differences, and what is refused. */
 #include "tests/support/finite.h"
 #include "tests/support/model.h"
+#include "tests/support/open_engine.h"
 #include "tests/support/set_choice.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 #include "variants/parts/mem.h"
@@ -180,6 +181,7 @@ static void open_trained(struct trained *t, const struct config *c, const char *
 
     *t = (struct trained){0};
     cr_assert_eq(engine_open(&m->g, backend, 1, NULL, &e), OK, "%s", e.msg);
+    give_room(&m->g);
     cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
     cr_assert_eq(bind_both(m, &e), OK, "%s", e.msg);
     cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);

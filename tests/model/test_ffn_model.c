@@ -4,6 +4,7 @@
  * forward and backward; saved and read again; and the option that chooses one. */
 #include "tests/support/command_line.h"
 #include "tests/support/model.h"
+#include "tests/support/open_engine.h"
 #include "tests/support/tmp_folder.h"
 
 #include "tests/support/set_choice.h"
@@ -60,6 +61,7 @@ static void train(struct trained *t, const struct config *c, const char *backend
 
     t->m = (struct model){0};
     cr_assert_eq(engine_open(&t->m.g, backend, 1, NULL, &e), OK, "%s", e.msg);
+    give_room(&t->m.g);
     cr_assert_eq(lm_init(&t->m.lm, c, &e), OK, "%s", e.msg);
     for (int pass = 0; pass < 2; pass++) {
         cr_assert_eq(lm_bind(&t->m.lm, &t->m.g, MEM_NONE, max, &t->m.arena, &e), OK, "%s", e.msg);

@@ -273,6 +273,7 @@ Test(muon, threads_change_nothing)
             struct err e;
             if (engine_open(&g, names[k], 1 + 2 * t, NULL, &e) != OK)
                 break;
+            give_room(&g);
             params_matrix(&b[t].p, 150, 131, "", "high");
             bind(&b[t]);
             for (int step = 0; step < 2; step++) {

@@ -3,6 +3,7 @@
  * The sub-layers of one layer against the equations written out in double: every variant, wiring
  * and gate, every kind of memory, on every usable backend. */
 #include "tests/support/by_hand.h"
+#include "tests/support/open_engine.h"
 
 /* ---- the layer under test ----------------------------------------------------------------- */
 
@@ -28,6 +29,7 @@ static void open_layer(struct bound_layer *y, const struct config *c, const char
 {
     *y = (struct bound_layer){0};
     cr_assert_eq(engine_open(&y->g, backend, 1, NULL, NULL), OK);
+    give_room(&y->g);
     if (c->pos->model_params)
         c->pos->model_params(c, &y->p);
     cr_assert_eq(sublayers_init(&y->sublayers, c, &y->p, 0, NULL), OK);

@@ -5,6 +5,7 @@
 #include "harness/plan/plan.h"
 #include "tests/support/every_backend.h"
 #include "tests/support/model.h"
+#include "tests/support/open_engine.h"
 
 enum { HEADS = 6, DH = 4, D = 12, V = 11, BATCH = 2, L = 5, MEM = 7, TOKENS = 23 };
 static const struct extent bound = {BATCH, L, MEM};
@@ -113,6 +114,7 @@ static void open_trained(struct model *m, const struct config *c, const char *ba
 
     *m = (struct model){0};
     cr_assert_eq(engine_open(&m->g, backend, 1, NULL, &e), OK, "%s", e.msg);
+    give_room(&m->g);
     cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
     cr_assert_eq(bind_both(m, kind, &e), OK, "%s", e.msg);
     cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);

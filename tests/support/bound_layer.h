@@ -7,6 +7,7 @@
 #include "every_backend.h"
 #include "finite.h"
 #include "model.h"
+#include "open_engine.h"
 
 struct bound {
     struct engine g;
@@ -41,6 +42,7 @@ static inline void bound_open(struct bound *t, struct config c, const char *back
     *t = (struct bound){.c = c, .max = {B, L, 0}};
     if (engine_open(&t->g, backend, threads, NULL, &e) != OK)
         cr_skip_test("%s", e.msg);
+    give_room(&t->g);
     cr_assert_eq(sublayers_init_operator(&t->sublayers, &t->c, &t->p, 0, &e), OK, "%s", e.msg);
     bound_bind(t);
     cr_assert_eq(arena_place(&t->a, HUGE_NEVER, NULL, NULL, &e), OK);

@@ -6,6 +6,7 @@
 #define MODEL_H
 
 #include "harness/check/guarded.h"
+#include "open_engine.h"
 #include "sanitized.h"
 #include "set_choice.h"
 #include "variants/model/depth.h"
@@ -262,6 +263,7 @@ static inline void model_open_in(struct model *m, const struct config *c, const 
 
     *m = (struct model){0};
     cr_assert_eq(engine_open(&m->g, backend, threads, NULL, &e), OK, "%s", e.msg);
+    give_room(&m->g);
     cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
     m->lm.all_logits = true;
     cr_assert_eq(params_hold(&m->lm.params, elem, c->act_dtype, &m->g, &e), OK, "%s", e.msg);

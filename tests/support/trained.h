@@ -8,6 +8,7 @@
 
 #include "finite.h"
 #include "model.h"
+#include "open_engine.h"
 #include "trains.h"
 #include "variants/model/exit.h"
 #include "variants/parts/ffn/moe.h"
@@ -45,6 +46,7 @@ static inline void open_trained(struct trained *t, const struct config *config, 
     c.slots.bptt = false; /* what an earlier segment wrote is memory here, a constant */
     if (engine_open(&m->g, backend, threads, NULL, &e) != OK)
         cr_skip_test("%s", e.msg);
+    give_room(&m->g);
     cr_assert_eq(lm_init(&m->lm, &c, &e), OK, "%s", e.msg);
     cr_assert_eq(bind_both(m, t->kind, &e), OK, "%s", e.msg);
     cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);

@@ -3,6 +3,9 @@
  * The list of backends, inheritance, and selection of an attention implementation. */
 #include "backend.h"
 
+#include "variants/base/arena.h"
+
+#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,6 +82,7 @@ static void inherit(struct engine *g)
             g->can_round = b->rounds;
             g->packed_floats = b->packed_floats;
             g->pack = b->pack;
+            g->room_each = b->gemm_room ? b->gemm_room() : 0;
             g->int8_by = b->int8_by;
             /* The act or gate of a nearer backend takes precedence. */
             g->gemm_act = g->ops.act ? NULL : b->gemm_act;
@@ -120,6 +124,30 @@ enum status engine_open(struct engine *g, const char *name, int threads, const c
         CHECK(g->provider[op]);
     CHECK(g->attn && g->recur);
     return OK;
+}
+
+void engine_bind(struct engine *g, struct arena *a)
+{
+    if (g->room_each)
+        g->room = arena_take(a, PART_SCRATCH, (size_t)g->threads * g->room_each);
+}
+
+enum status engine_place(struct engine *g, struct arena *a, struct err *e)
+{
+    engine_bind(g, a);
+    const enum status st = arena_place(a, HUGE_NEVER, NULL, NULL, e);
+
+    if (st == OK)
+        engine_bind(g, a);
+    return st;
+}
+
+char *engine_room_here(const struct engine *g)
+{
+    /* An engine of one thread may be called from a team that is not its own. */
+    const size_t at = g->threads > 1 ? (size_t)omp_get_thread_num() : 0;
+
+    return g->room_each ? g->room + at * g->room_each : NULL;
 }
 
 enum isa engine_isa(const struct engine *g, enum elem elem)

@@ -11,6 +11,7 @@
 #include "variants/base/cpu.h"
 #include "variants/base/elem.h"
 
+struct arena;
 struct engine;
 struct recur_impl;
 struct attn_watch;
@@ -48,7 +49,8 @@ struct attn_impl {
  *
  * with op(a) [m,k], op(b) [k,n], c [m,n], row-major; op transposes if ta/tb. A weight W [out,in]
  * acts on rows x as c = x W^T: tb = true. beta = 0 never reads c.
- * threads = 1 may be called from inside a parallel region.
+ * threads = 1 may be called from inside a parallel region, with the room of the calling thread
+ * (mm_here).
  *
  * b may be a weight [n,k] of a narrower element type, with tb and without ta: its rows lie one
  * after the other from b_narrow (elem.h), and b is NULL. Where it is bf16, a is rounded to bf16 as
@@ -69,6 +71,7 @@ struct gemm {
     const void *b_narrow;  /* NULL where it is f32 */
     bool quantises;        /* rows of a are rounded to q8 */
     int threads;
+    char *room; /* the engine's, for that many threads */
 };
 
 /* Softmax along rows of scores, in place. Row i sees columns [lo_i, hi_i), the rest of [0, cols)
@@ -369,6 +372,9 @@ struct backend {
      * nothing. */
     size_t (*packed_floats)(const struct gemm *like);
     void (*pack)(float *dst, const struct gemm *like);
+    /* Optional, with ops.gemm: bytes of work space that each thread of a product needs, whole cache
+     * lines. Stacks may be small: no frame of ours has more than 32 KiB. */
+    size_t (*gemm_room)(void);
     /* Optional, with ops.gemm: a product fused with the element-wise operation after it; see
      * engine_gemm_act and engine_gemm_gate. */
     void (*gemm_act)(const struct gemm *g, const struct act *epilogue);
@@ -439,6 +445,8 @@ struct engine {
     bool rounds;                   /* linear maps round their operands to bf16: engine_train_in */
     const char *impl; /* the only attention implementation to use; NULL = the first that accepts */
     int threads;
+    char *room;       /* work space of products, [threads, room_each]: engine_bind */
+    size_t room_each; /* bytes, 0 = they need none */
     /* [B,L] queries of attention whose output is wanted; NULL = all. The ref backend computes no
      * others and leaves 0 there; the other backends compute all. */
     const bool *wanted;
@@ -449,6 +457,9 @@ struct engine {
     const struct attn_watch *watch; /* who sees the probabilities of attention: watch.h; or NULL */
     enum isa isa; /* ISA level of the kernels that dominate its time: CSV column isa_used */
 };
+
+/* The room of the calling thread of a team of the engine's threads. */
+char *engine_room_here(const struct engine *g);
 
 /* c = alpha op(a) op(b) + beta c of plain floats (struct gemm), in BLAS's order of arguments. The
  * letters say which operands are transposed: NT is c = a b^T. mm_here runs on the calling thread,
@@ -471,7 +482,8 @@ static inline struct gemm mm_of(const struct engine *g, enum mm_form form, int m
                          .lda = lda,
                          .ldb = ldb,
                          .ldc = ldc,
-                         .threads = g->threads};
+                         .threads = g->threads,
+                         .room = g->room};
 }
 static inline void mm(const struct engine *g, enum mm_form form, int m, int n, int k, float alpha,
                       const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float beta,
@@ -488,6 +500,7 @@ static inline void mm_here(const struct engine *g, enum mm_form form, int m, int
     struct gemm p = mm_of(g, form, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 
     p.threads = 1;
+    p.room = engine_room_here(g);
     g->ops.gemm(&p);
 }
 
@@ -495,6 +508,12 @@ static inline void mm_here(const struct engine *g, enum mm_form form, int m, int
  * `impl`. */
 enum status engine_open(struct engine *g, const char *name, int threads, const char *impl,
                         struct err *e);
+
+/* Take the work space of its products, for its threads; once for each bind, before a product runs. */
+void engine_bind(struct engine *g, struct arena *a);
+
+/* The same in an arena of its own, which the caller releases. */
+enum status engine_place(struct engine *g, struct arena *a, struct err *e);
 
 /* The ISA level of its products with weights of a type. */
 enum isa engine_isa(const struct engine *g, enum elem elem);

@@ -93,33 +93,11 @@ static void blocks_backward(const struct step_call *c)
     for (int i = 0; i < c->param[0]->shape[0]; i++) {
         const struct gemm p = block(c, i);
         const float *const d_y = c->d_out->at + i * p.n;
-        const struct gemm of_w = {.ta = true,
-                                  .m = p.n,
-                                  .n = p.k,
-                                  .k = p.m,
-                                  .alpha = 1,
-                                  .beta = 1,
-                                  .a = d_y,
-                                  .lda = c->d_out->row,
-                                  .b = p.a,
-                                  .ldb = p.lda,
-                                  .c = c->param[0]->grad + (ptrdiff_t)i * p.n * p.k,
-                                  .ldc = p.k,
-                                  .threads = p.threads};
-        const struct gemm of_x = {.m = p.m,
-                                  .n = p.k,
-                                  .k = p.n,
-                                  .alpha = 1,
-                                  .beta = 1,
-                                  .a = d_y,
-                                  .lda = c->d_out->row,
-                                  .b = p.b,
-                                  .ldb = p.ldb,
-                                  .c = c->d_in->at + i * p.k,
-                                  .ldc = c->d_in->row,
-                                  .threads = p.threads};
-        c->g->ops.gemm(&of_w);
-        c->g->ops.gemm(&of_x);
+
+        mm(c->g, TN, p.n, p.k, p.m, 1, d_y, c->d_out->row, p.a, p.lda, 1,
+           c->param[0]->grad + (ptrdiff_t)i * p.n * p.k, p.k);
+        mm(c->g, NN, p.m, p.k, p.n, 1, d_y, c->d_out->row, p.b, p.ldb, 1, c->d_in->at + i * p.k,
+           c->d_in->row);
     }
 }
 

@@ -44,7 +44,10 @@ enum ba_status {
  * The threads are the OpenMP team of the calling thread. Where they run is left to the caller:
  * OMP_PLACES and OMP_PROC_BIND, or the affinity of the caller, which they inherit. Inside a parallel
  * region calls run on the calling thread alone. Results have the same bits for any number of
- * threads; attention of a few queries, whose keys are divided, is the exception. */
+ * threads; attention of a few queries, whose keys are divided, is the exception.
+ *
+ * A call takes up to 64 KiB of the stack of each thread: those of the team have what OMP_STACKSIZE
+ * says, 128k or more. What is larger is work space. */
 struct ba_engine;
 
 struct ba_engine_options {

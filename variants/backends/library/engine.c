@@ -90,6 +90,8 @@ static enum status open_engine(struct ba_engine **engine, const struct ba_engine
     if (!it)
         return fail(e, E_NOMEM, "no memory for an engine  -> free some");
     st = engine_open(&it->g, b->name, threads, NULL, e);
+    if (st == OK && engine_place(&it->g, &it->products, NULL) != OK)
+        st = fail(e, E_NOMEM, "no memory for products of %d threads  -> ask for fewer", threads);
     if (st != OK) {
         free(it);
         return st;
@@ -112,6 +114,7 @@ void ba_engine_close(struct ba_engine *engine)
     if (!engine)
         return;
     pthread_mutex_destroy(&engine->lock);
+    arena_release(&engine->products);
     free(engine->room);
     free(engine);
 }

@@ -8,6 +8,7 @@
 #include "benchattn.h"
 
 #include "variants/backends/backend.h"
+#include "variants/base/arena.h"
 
 #include <pthread.h>
 
@@ -16,7 +17,8 @@ enum { LIMIT_MASKS = 256, LIMIT_THREADS = 1024, LIMIT_LENGTH = 1 << 28, LIMIT_WI
 struct ba_engine {
     pthread_mutex_t lock;
     struct engine g;
-    void *room; /* work space of a call, kept for the next */
+    struct arena products; /* their work space */
+    void *room;            /* work space of a call, kept for the next */
     size_t room_bytes;
     struct mask masks[LIMIT_MASKS]; /* those of the call */
 };

@@ -54,6 +54,12 @@ enum {
  * together. In a stream a row's sum goes in chains, because each product waits for the one before. */
 enum { DOT_COLS = 4, DOT_ROWS = VL / DOT_COLS, CHAINS = 4, STREAM_ROWS = 2 };
 
+/* Work space of a thread: a block of A in tiles and one of B in slivers, or few rows, rounded. */
+struct room {
+    _Alignas(64) float a[MC * KC + VL];
+    _Alignas(64) float b[KB * NB + NR];
+};
+
 #include "gemm_ahead.inc.c"
 
 /* A product and its epilogue, at most one of the two. */
@@ -289,9 +295,9 @@ static void gemm_block(const struct fused *f, const struct walk *w, int j, int s
 }
 
 /* c[i0..i1) [j0..j1), over all k; j0 is a multiple of NR where b is packed. */
-static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
+static void gemm_part(const struct fused *f, struct room *room, int i0, int i1, int j0, int j1)
 {
-    _Alignas(64) float a[MC * KC + VL], b[KB * NB + NR];
+    float *const a = room->a, *const b = room->b;
     const struct gemm *g = f->g;
     const struct walk w = walk_of(g, i0, i1, j0, j1);
 
@@ -325,11 +331,12 @@ static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
 static void gemm_share(const struct fused *f, bool few, const struct split_gemm *s, int t)
 {
     const struct split_gemm_part p = split_gemm_part(s, t);
+    struct room *const room = (struct room *)(void *)f->g->room + t;
 
     if (few)
-        gemm_few(f, p.j0, p.j1);
+        gemm_few(f, room, p.j0, p.j1);
     else
-        gemm_part(f, p.i0, p.i1, p.j0, p.j1);
+        gemm_part(f, room, p.i0, p.i1, p.j0, p.j1);
 }
 
 static void gemm_fused(const struct fused *f)
@@ -350,6 +357,7 @@ static void gemm_fused(const struct fused *f)
     CHECK(g->elem == ELEM_F32 || !g->b_packed || g->quantises);
     CHECK(!g->rounds || !g->b_packed);
     CHECK(!g->quantises || elem_in_blocks(g->elem));
+    CHECK(g->room);
 
     if (parts == 1) {
         gemm_share(f, shape.few, &s, 0);

@@ -41,6 +41,13 @@ void AT_ISA(gemm_gate)(const struct gemm *g, const struct gate_op *gate)
         gemm_gate(g, gate);
 }
 
+size_t AT_ISA(gemm_room)(void)
+{
+    const size_t of_int8 = INT8(gemm_room)();
+
+    return of_int8 > sizeof(struct room) ? of_int8 : sizeof(struct room);
+}
+
 size_t AT_ISA(gemm_packed_floats)(const struct gemm *like)
 {
     return like->quantises ? INT8(gemm_packed_floats)(like) : gemm_packed_floats(like);

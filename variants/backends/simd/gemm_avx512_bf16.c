@@ -30,3 +30,10 @@ void gemm_gate_avx512_bf16(const struct gemm *g, const struct gate_op *gate)
     else
         gemm_gate_avx512(g, gate);
 }
+
+size_t gemm_room_avx512_bf16(void)
+{
+    const size_t of_others = gemm_room_avx512();
+
+    return of_others > sizeof(struct room) ? of_others : sizeof(struct room);
+}

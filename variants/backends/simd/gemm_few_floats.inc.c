@@ -173,10 +173,11 @@ VEC_INLINE bool is_stream(enum elem E, const struct gemm *g)
 #include "gemm_few.inc.c"
 
 /* The rows of a are rounded once, not for each row of W. */
-static void dots_bf16(const struct gemm *g, int j0, int j1)
+static void dots_bf16(const struct gemm *g, struct room *room, int j0, int j1)
 {
-    _Alignas(64) float a[FEW_BF16];
+    float *const a = room->a;
     struct gemm rounded = *g;
+    _Static_assert(FEW_BF16 <= MC * KC, "few rows fit");
 
     for (int i = 0; i < g->m; i++)
         memcpy(a + (ptrdiff_t)i * g->k, g->a + i * g->lda, sizeof(*a) * (size_t)g->k);
@@ -194,12 +195,12 @@ static bool is_few(const struct gemm *g)
 }
 
 /* c[..][j0..j1) of few rows: some rows of W at a time against all rows of a. */
-static void gemm_few(const struct fused *f, int j0, int j1)
+static void gemm_few(const struct fused *f, struct room *room, int j0, int j1)
 {
     const struct gemm *g = f->g;
 
     if (g->elem == ELEM_BF16)
-        dots_bf16(g, j0, j1);
+        dots_bf16(g, room, j0, j1);
     else if (g->elem == ELEM_Q8)
         dots(ELEM_Q8, g, j0, j1);
     else if (g->elem == ELEM_Q4)

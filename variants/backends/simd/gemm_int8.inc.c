@@ -113,12 +113,13 @@ static bool is_few(const struct gemm *g)
 }
 
 /* c[..][j0..j1) of few rows, which are rounded once. */
-static void gemm_few(const struct fused *f, int j0, int j1)
+static void gemm_few(const struct fused *f, struct room *room, int j0, int j1)
 {
-    union {
+    union few {
         struct few_unit q8[FEW_NUMBERS / (UNIT_BLOCKS * Q8_BLOCK)];
         struct nibble_unit q4[FEW_NUMBERS / (NIBBLE_BLOCKS * Q8_BLOCK)];
-    } a;
+    } *const a = (union few *)(void *)room;
+    _Static_assert(sizeof(*a) <= sizeof(*room), "few rows fit");
     const bool q8 = f->g->elem == ELEM_Q8;
     const int units = few_units(f->g), numbers = unit_blocks(f->g->elem) * Q8_BLOCK;
     struct gemm rounded = *f->g;
@@ -128,12 +129,12 @@ static void gemm_few(const struct fused *f, int j0, int j1)
             const float *const x = f->g->a + i * f->g->lda + u * numbers;
             const int at = i * units + u, left = f->g->k - u * numbers;
             if (q8)
-                put_unit(&a.q8[at], x, left);
+                put_unit(&a->q8[at], x, left);
             else
-                put_nibble_unit(&a.q4[at], x, left);
+                put_nibble_unit(&a->q4[at], x, left);
         }
-    rounded.a = (const float *)(const void *)&a;
-    rounded.lda = units * (ptrdiff_t)((q8 ? sizeof(*a.q8) : sizeof(*a.q4)) / sizeof(float));
+    rounded.a = (const float *)(const void *)a;
+    rounded.lda = units * (ptrdiff_t)((q8 ? sizeof(*a->q8) : sizeof(*a->q4)) / sizeof(float));
     if (q8)
         dots(ELEM_Q8, &rounded, j0, j1);
     else if (f->g->elem == ELEM_Q4)

@@ -13,6 +13,8 @@ void AT_ISA(gemm_act_int8)(const struct gemm *g, const struct act *epilogue)
     gemm_act(g, epilogue);
 }
 
+size_t AT_ISA(gemm_room_int8)(void) { return sizeof(struct room); }
+
 size_t AT_ISA(gemm_packed_floats_int8)(const struct gemm *like) { return gemm_packed_floats(like); }
 
 void AT_ISA(gemm_pack_int8)(float *dst, const struct gemm *like) { gemm_pack(dst, like); }

@@ -3,14 +3,18 @@
  * Blocks of a product's operands in the order in which gemm.inc.c reads them, a number of k a lane.
  * Narrow numbers are widened. */
 
-/* As pack_across, of columns of op(b): k <= KB. */
+/* As pack_across, of columns of op(b), a part of k at a time: whole blocks. */
 static void pack_narrow(float *to, const struct gemm *g, int p, int k, int j, int cols)
 {
-    _Alignas(64) float row[VL * KB];
+    enum { PART = 4 * Q8_BLOCK };
+    _Alignas(64) float part[VL * PART];
 
-    for (int c = 0; c < cols; c++)
-        widen(row + c * KB, g->elem, narrow_row(g, j + c), p, k);
-    pack_across(to, NR, row, KB, cols, k, 1.0f);
+    for (int at = 0; at < k; at += PART) {
+        const int n = min_int(PART, k - at);
+        for (int c = 0; c < cols; c++)
+            widen(part + c * PART, g->elem, narrow_row(g, j + c), p + at, n);
+        pack_across(to + (ptrdiff_t)at * NR, NR, part, PART, cols, n, 1.0f);
+    }
 }
 
 /* Rows [p, p+k) of b, columns [j, j+n), into slivers of [k][NR], row by row: a row comes from

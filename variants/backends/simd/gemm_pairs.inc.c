@@ -118,9 +118,9 @@ static bool is_few(const struct gemm *g)
 }
 
 /* c[..][j0..j1) of few rows: each row of W against all rows of a, rounded once. */
-static void gemm_few(const struct fused *f, int j0, int j1)
+static void gemm_few(const struct fused *f, struct room *room, int j0, int j1)
 {
-    _Alignas(64) uint16_t a[FEW_BF16];
+    uint16_t *const a = (uint16_t *)(void *)room;
     const struct gemm *const g = f->g;
 
     for (int i = 0; i < g->m; i++)

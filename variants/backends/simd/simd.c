@@ -22,6 +22,7 @@
         .rounds = true,                                                                            \
         .packed_floats = gemm_packed_floats_##isa,                                                 \
         .pack = gemm_pack_##isa,                                                                   \
+        .gemm_room = gemm_room_##isa,                                                              \
         .int8_by = int8_by_##isa,                                                                  \
         .gemm_act = gemm_act_##isa,                                                                \
         .gemm_gate = gemm_gate_##isa,                                                              \
@@ -63,6 +64,7 @@ const struct backend backend_avx512_bf16 = {
     .adds = ELEM_BF16,
     .packed_floats = gemm_packed_floats_avx512,
     .pack = gemm_pack_avx512,
+    .gemm_room = gemm_room_avx512_bf16,
     .int8_by = int8_by_avx512,
     .gemm_act = gemm_act_avx512_bf16,
     .gemm_gate = gemm_gate_avx512_bf16,

@@ -19,6 +19,7 @@
     void gemm_act_int8_##isa(const struct gemm *g, const struct act *epilogue);                    \
     void gemm_gate_int8_##isa(const struct gemm *g, const struct gate_op *gate);                   \
     size_t gemm_packed_floats_int8_##isa(const struct gemm *like);                                 \
+    size_t gemm_room_int8_##isa(void);                                                             \
     void gemm_pack_int8_##isa(float *dst, const struct gemm *like);
 
 #define SIMD_FUNCTIONS(isa)                                                                        \
@@ -30,6 +31,7 @@
     void gemm_gate_##isa(const struct gemm *g, const struct gate_op *gate);                        \
     INT8_FUNCTIONS(isa)                                                                            \
     size_t gemm_packed_floats_##isa(const struct gemm *like);                                      \
+    size_t gemm_room_##isa(void);                                                                  \
     void gemm_pack_##isa(float *dst, const struct gemm *like);                                     \
     const char *int8_by_##isa(void);                                                               \
     void softmax_##isa(const struct softmax *o);                                                   \
@@ -62,6 +64,7 @@ extern const struct attn_impl attn_fused_avx512_bf16;
 void gemm_avx512_bf16(const struct gemm *g);
 void gemm_act_avx512_bf16(const struct gemm *g, const struct act *epilogue);
 void gemm_gate_avx512_bf16(const struct gemm *g, const struct gate_op *gate);
+size_t gemm_room_avx512_bf16(void);
 #endif
 
 #endif

@@ -88,12 +88,17 @@ static size_t caches(const struct sublayer *s, int M)
 }
 
 /* Shapes depend on what rows say: a library that generates a kernel for each is not asked. */
-static enum status open_inner(struct engine *inner, const struct engine *g, struct err *e)
+static enum status open_inner(struct engine *inner, const struct engine *g, struct arena *a,
+                              struct err *e)
 {
     *inner = *g;
-    return g->backend->makes_kernels
-               ? engine_open(inner, backend_parent(g->backend)->name, g->threads, g->impl, e)
-               : OK;
+    if (!g->backend->makes_kernels)
+        return OK;
+    const enum status st =
+        engine_open(inner, backend_parent(g->backend)->name, g->threads, g->impl, e);
+    if (st == OK)
+        engine_bind(inner, a);
+    return st;
 }
 
 static enum status bind(struct sublayer *s, const struct engine *g, struct extent max,
@@ -116,7 +121,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     }
     t->largest = (struct extent){max.B, max.L, remembers ? max.M : 0};
     t->prepared = content_of(s)->core(s, t->largest);
-    const enum status st = open_inner(&t->inner, g, e);
+    const enum status st = open_inner(&t->inner, g, a, e);
     return st == OK ? engine_attn(&t->inner, &t->prepared, &t->impl, e) : st;
 }
 
@@ -206,6 +211,7 @@ struct engine content_alone(const struct content_call *n)
 {
     struct engine one = n->g->backend == &backend_ref ? *n->g : n->s->state.attention.inner;
 
+    one.room = engine_room_here(&one);
     one.threads = 1;
     one.wanted = NULL;
     return one;

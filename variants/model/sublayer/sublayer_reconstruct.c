@@ -152,19 +152,7 @@ static void head_grad(const struct engine *g, const struct config *c, struct spa
     const int group = c->H / c->kv_heads, at = h / group * c->dh;
     const float beta = h % group ? 1 : 0; /* the first head of a group overwrites */
     const float *const d_o = r->o[1] + h * c->dh;
-    struct gemm p = {.ta = true,
-                     .m = n,
-                     .n = c->dh,
-                     .k = L,
-                     .alpha = 1,
-                     .beta = beta,
-                     .a = r->p[1],
-                     .lda = n,
-                     .b = d_o,
-                     .ldb = HD,
-                     .c = r->d_v + at,
-                     .ldc = kv,
-                     .threads = g->threads};
+    struct gemm p = mm_of(g, TN, n, c->dh, L, 1, r->p[1], n, d_o, HD, beta, r->d_v + at, kv);
 
     g->ops.gemm(&p);
     mm(g, NT, L, n, c->dh, 1, d_o, HD, r->v[1] + at, kv, 0, r->d_p, n);
