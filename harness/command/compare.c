@@ -9,6 +9,7 @@
 #include "harness/util/units.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static double threshold_of(const struct options *o) { return o->threshold_pct / 100; }
@@ -185,25 +186,28 @@ out:
 static int compare_programs(struct options *o)
 {
     struct comparisons c = {0};
-    struct ab_run ab_run;
+    struct ab_run *const ab_run = malloc(sizeof(*ab_run));
     struct err e;
-    enum status st = ab_run_open(&ab_run, o, 0, &e);
+
+    NEED(ab_run);
+    enum status st = ab_run_open(ab_run, o, 0, &e);
 
     if (st == OK)
-        st = ab_run_estimate(&ab_run, 1, &e);
+        st = ab_run_estimate(ab_run, 1, &e);
     if (st == OK)
-        st = ab_run_compare(&ab_run, &c, threshold_of(o), &e);
+        st = ab_run_compare(ab_run, &c, threshold_of(o), &e);
     struct err print_e;
     const enum status printed =
-        ab_run.plan.n > 0 ? print(stdout, &c, o, (enum format)o->format, &print_e) : OK;
-    int code = ab_run_exit_code(&ab_run, st);
+        ab_run->plan.n > 0 ? print(stdout, &c, o, (enum format)o->format, &print_e) : OK;
+    int code = ab_run_exit_code(ab_run, st);
     if (st != OK && st != E_INTERRUPTED)
         code = report_error(st, &e);
     else if (printed != OK)
         code = report_error(printed, &print_e);
     else if (code == EXIT_FINE)
         code = conclude(&c, o);
-    ab_run_close(&ab_run);
+    ab_run_close(ab_run);
+    free(ab_run);
     comparisons_free(&c);
     return code;
 }

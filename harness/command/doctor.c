@@ -277,25 +277,30 @@ int cmd_doctor(struct options *opt)
         {.name = "finding", .least = 20},
         {.name = "fix", .least = 12},
     };
-    struct doctor d = {.text_table = {.column = columns, .columns = ARRAY_LEN(columns)}};
+    struct doctor *const d = calloc(1, sizeof(*d));
     struct err e;
-    enum status st = session_open(&d.s, opt, &e);
+
+    NEED(d);
+    d->text_table = (struct text_table){.column = columns, .columns = ARRAY_LEN(columns)};
+    enum status st = session_open(&d->s, opt, &e);
 
     if (st == OK) {
-        look_at_noise(&d); /* first: the parent has no threads yet */
-        look_at_cpu(&d);
-        look_at_load(&d);
-        look_at_memory(&d);
-        look_at_clock(&d);
-        look_at_backends(&d);
-        look_at_pinning(&d);
-        st = text_table_select(&d.text_table, &opt->columns, &e);
+        look_at_noise(d); /* first: the parent has no threads yet */
+        look_at_cpu(d);
+        look_at_load(d);
+        look_at_memory(d);
+        look_at_clock(d);
+        look_at_backends(d);
+        look_at_pinning(d);
+        st = text_table_select(&d->text_table, &opt->columns, &e);
     }
     if (st == OK)
-        text_table_print(stdout, &d.text_table, (enum format)opt->format);
-    text_table_free(&d.text_table);
-    session_close(&d.s);
+        text_table_print(stdout, &d->text_table, (enum format)opt->format);
+    text_table_free(&d->text_table);
+    session_close(&d->s);
+    const bool bad = d->worst >= BAD || (opt->strict && d->worst >= WARN);
+    free(d);
     if (st != OK)
         return report_error(st, &e);
-    return d.worst >= BAD || (opt->strict && d.worst >= WARN) ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
+    return bad ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
 }

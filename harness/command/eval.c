@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Scores have columns of their own: --columns chooses them in other formats. */
 static enum status print_document(const struct session *s, struct err *e)
@@ -83,7 +84,6 @@ static int eval_task(const struct options *o)
 
 int cmd_eval(struct options *opt)
 {
-    struct session s;
     struct err e;
     enum status st = session_continue(opt, &e);
     char task[KEYED_TEXT];
@@ -100,18 +100,20 @@ int cmd_eval(struct options *opt)
                             &e);
     if ((st = perplexity_presets(opt, &e)) != OK)
         return report_error(st, &e);
-    st = session_open(&s, opt, &e);
-
+    struct session *const s = malloc(sizeof(*s));
+    NEED(s);
+    st = session_open(s, opt, &e);
     if (st == OK && opt->format == FORMAT_JSON && opt->columns.n > 0)
         st = fail(&e, E_USAGE,
                   "--columns does not choose columns of --format json  -> use --format jsonl");
     if (st == OK)
-        st = perplexity_eval(&s, &e);
-    if (st == OK && console_at_end(s.console.format))
-        st = print_document(&s, &e);
+        st = perplexity_eval(s, &e);
+    if (st == OK && console_at_end(s->console.format))
+        st = print_document(s, &e);
     if (st != OK && st != E_INTERRUPTED)
         report_error(st, &e);
-    const int code = s.started ? session_exit_code(&s, st) : exit_of(st);
-    session_close(&s);
+    const int code = s->started ? session_exit_code(s, st) : exit_of(st);
+    session_close(s);
+    free(s);
     return code;
 }

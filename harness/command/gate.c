@@ -349,36 +349,39 @@ static enum status check(const struct options *o, struct err *e)
 
 int cmd_gate(struct options *opt)
 {
-    struct trial g = {.threshold = opt->threshold_pct / 100};
     struct err e, io;
     enum status st = check(opt, &e);
 
     if (st != OK)
         return report_error(st, &e);
-    st = ab_run_open(&g.ab_run, opt, 1, &e);
+    struct trial *const g = calloc(1, sizeof(*g));
+    NEED(g);
+    g->threshold = opt->threshold_pct / 100;
+    st = ab_run_open(&g->ab_run, opt, 1, &e);
     if (st == OK)
-        st = ab_run_estimate(&g.ab_run, 2, &e); /* A/A and A/B */
-    if (st == OK && g.ab_run.plan.n > 0)
-        st = run(&g, &e);
+        st = ab_run_estimate(&g->ab_run, 2, &e); /* A/A and A/B */
+    if (st == OK && g->ab_run.plan.n > 0)
+        st = run(g, &e);
     if (st != OK && st != E_INTERRUPTED)
         report_error(st, &e);
-    int code = exit_code(&g, st);
+    int code = exit_code(g, st);
     enum status written = OK;
     const bool table = format_is_table((enum format)opt->format, stdout);
-    if (g.all.n > 0) {
-        written = comparisons_print(stdout, &g.all, (enum format)opt->format, &opt->columns, &io);
+    if (g->all.n > 0) {
+        written = comparisons_print(stdout, &g->all, (enum format)opt->format, &opt->columns, &io);
         if (written == OK)
-            written = write_summary(&g, code, &io);
+            written = write_summary(g, code, &io);
         if (!opt->quiet)
-            comparisons_print_means(table ? stdout : stderr, &g.all);
-        gate_say(stderr, &g);
+            comparisons_print_means(table ? stdout : stderr, &g->all);
+        gate_say(stderr, g);
     } else if (st == OK) {
         fprintf(stderr, "bench: no cases to measure  -> see: bench list cases\n");
     }
     if (written != OK && st != E_INTERRUPTED)
         code = report_error(written, &io);
-    ab_run_close(&g.ab_run);
-    comparisons_free(&g.all);
-    free(g.cases);
+    ab_run_close(&g->ab_run);
+    comparisons_free(&g->all);
+    free(g->cases);
+    free(g);
     return code;
 }

@@ -9,6 +9,8 @@
 #include "harness/util/text_table.h"
 #include "harness/util/units.h"
 
+#include <stdlib.h>
+
 enum {
     INDEX,
     GROUP,
@@ -44,20 +46,23 @@ static void name_columns(struct text_table_column columns[COLUMN_COUNT])
 
 static enum status add_case(struct text_table *s, const struct bench_case *c, struct err *e)
 {
-    char index[16], group[16], value[CHOICE_COLUMNS][CHOICE_TEXT];
+    char index[16], group[16], (*const value)[CHOICE_TEXT] = calloc(CHOICE_COLUMNS, sizeof(*value));
     const char *text[COLUMN_COUNT] = {[INDEX] = index,
                                       [GROUP] = group,
                                       [CASE_ID] = c->case_id,
                                       [REPRO] = c->repro,
                                       [NOTE] = c->unsupported};
 
+    NEED(value);
     snprintf(index, sizeof(index), "%d", c->index);
     snprintf(group, sizeof(group), "%d", c->group);
     for (int i = 0; i < CHOICE_COLUMNS; i++) {
         case_print(value[i], i, c);
         text[FIRST_CHOICE + i] = value[i];
     }
-    return text_table_add(s, text, e);
+    const enum status st = text_table_add(s, text, e);
+    free(value);
+    return st;
 }
 
 static enum status usual_threads(int *n, struct err *e)

@@ -149,36 +149,37 @@ static enum status add_row(struct text_table *t, const struct variant *v, size_t
     const enum workload w = shown[at].workload;
     const int mem = v->bidirectional ? 0 : shown[at].mem;
     struct cells cells = {.output = "skipped"};
-    struct made own, control = {.opened = false};
+    struct made *const own = calloc(2, sizeof(*own)), *const control = own + 1;
     struct bytes why;
     char models[64];
     FILE *const to = bytes_open(&why, NULL);
 
-    NEED(to);
+    NEED(own && to);
     snprintf(models, sizeof(models), "%s,%s", variants[0]->name, v->name);
-    make(&own, models, w, mem, seed);
+    make(own, models, w, mem, seed);
     if (v->control)
-        make(&control, v->control, w, mem, seed);
-    if (own.ran) {
-        snprintf(cells.flop, sizeof(cells.flop), "%.0f", job_flop(&own.job));
-        snprintf(cells.bytes, sizeof(cells.bytes), "%.0f", job_bytes(&own.job));
+        make(control, v->control, w, mem, seed);
+    if (own->ran) {
+        snprintf(cells.flop, sizeof(cells.flop), "%.0f", job_flop(&own->job));
+        snprintf(cells.bytes, sizeof(cells.bytes), "%.0f", job_bytes(&own->job));
         cells.output = "";
     }
-    if (!own.ran)
-        fputs(own.why_not.msg, to);
-    else if (control.ran)
-        compare(&cells, to, &own, &control, w);
+    if (!own->ran)
+        fputs(own->why_not.msg, to);
+    else if (control->ran)
+        compare(&cells, to, own, control, w);
     else
         fprintf(to, "%s%s", v->control ? "its control is skipped: " : "it has no control",
-                control.why_not.msg);
-    drop(&own);
-    drop(&control);
+                control->why_not.msg);
+    drop(own);
+    drop(control);
     NEED(bytes_close(to, &why, NULL) == OK);
     const char *const text[] = {workload_name[w],  v->name,          v->control,
                                 cells.flop,        cells.flop_ratio, cells.bytes,
                                 cells.bytes_ratio, cells.output,     why.data};
     const enum status st = text_table_add(t, text, e);
     free(why.data);
+    free(own);
     return st;
 }
 

@@ -408,35 +408,39 @@ static enum status create(struct merge *m, struct options *o, struct err *e)
 
 int cmd_merge(struct options *opt)
 {
-    struct merge m = {.n = opt->words.n, .partial = opt->partial};
     struct err e;
     enum status st = OK;
 
-    if (m.n == 0)
+    if (opt->words.n == 0)
         return report_error(
             fail(&e, E_USAGE, "merge needs the shards' folders  -> bench merge DIR..."), &e);
-    m.shard = calloc((size_t)m.n, sizeof(*m.shard));
-    NEED(m.shard);
-    for (int i = 0; i < m.n && st == OK; i++)
-        st = read_shard(&m.shard[i], opt->words.v[i], &e);
+    struct merge *const m = calloc(1, sizeof(*m));
+    NEED(m);
+    m->n = opt->words.n;
+    m->partial = opt->partial;
+    m->shard = calloc((size_t)m->n, sizeof(*m->shard));
+    NEED(m->shard);
+    for (int i = 0; i < m->n && st == OK; i++)
+        st = read_shard(&m->shard[i], opt->words.v[i], &e);
     if (st == OK)
-        st = check_shards(&m, &e);
+        st = check_shards(m, &e);
     if (st == OK)
-        st = check_disjoint(&m, TABLE_LATENCY, &e);
+        st = check_disjoint(m, TABLE_LATENCY, &e);
     if (st == OK)
-        st = check_disjoint(&m, TABLE_PERPLEXITY, &e);
+        st = check_disjoint(m, TABLE_PERPLEXITY, &e);
     if (st == OK)
-        st = check_disjoint(&m, TABLE_STUDY, &e);
+        st = check_disjoint(m, TABLE_STUDY, &e);
     if (st == OK)
-        st = create(&m, opt, &e);
-    for (int i = 0; i < m.n; i++) {
-        run_free(&m.shard[i].run);
-        rows_free(&m.shard[i].study);
-        free(m.shard[i].file.data);
-        free(m.shard[i].options);
+        st = create(m, opt, &e);
+    for (int i = 0; i < m->n; i++) {
+        run_free(&m->shard[i].run);
+        rows_free(&m->shard[i].study);
+        free(m->shard[i].file.data);
+        free(m->shard[i].options);
     }
-    free(m.shard);
+    free(m->shard);
     if (st == OK && !opt->quiet)
-        text_line(stderr, "wrote %s", m.out.path);
+        text_line(stderr, "wrote %s", m->out.path);
+    free(m);
     return st == OK ? EXIT_FINE : report_error(st, &e);
 }

@@ -508,7 +508,6 @@ static enum status run_study(struct study_run *w, struct err *e)
 
 int cmd_study(struct options *opt)
 {
-    struct study_run w = {.table = {.out = {.fd = -1}}};
     struct stat file;
     struct err e;
     enum status st = session_continue(opt, &e);
@@ -518,23 +517,27 @@ int cmd_study(struct options *opt)
     if (opt->words.n > 0 && !opt->resume && stat(opt->words.v[0], &file) == 0 &&
         S_ISDIR(file.st_mode))
         return show_run(opt, opt->words.v[0]);
-    st = session_open(&w.s, opt, &e);
+    struct study_run *const w = calloc(1, sizeof(*w));
+    NEED(w);
+    w->table.out.fd = -1;
+    st = session_open(&w->s, opt, &e);
     if (st == OK)
-        st = prepare(&w, &e);
+        st = prepare(w, &e);
     if (st == OK && opt->dry_run) {
-        st = study_estimate(&w.expected, &w.s, &w.plan, &e);
+        st = study_estimate(&w->expected, &w->s, &w->plan, &e);
         if (st == OK)
-            st = study_list(&w.plan, w.expected, opt, &e);
+            st = study_list(&w->plan, w->expected, opt, &e);
     } else if (st == OK) {
-        st = run_study(&w, &e);
+        st = run_study(w, &e);
     }
     if (st != OK && st != E_INTERRUPTED)
         report_error(st, &e);
-    const int code = w.s.started ? session_exit_code(&w.s, st) : exit_of(st);
-    session_close(&w.s);
-    rows_free(&w.rows);
-    study_plan_free(&w.plan);
-    study_free(&w.study);
-    free(w.expected);
+    const int code = w->s.started ? session_exit_code(&w->s, st) : exit_of(st);
+    session_close(&w->s);
+    rows_free(&w->rows);
+    study_plan_free(&w->plan);
+    study_free(&w->study);
+    free(w->expected);
+    free(w);
     return code;
 }

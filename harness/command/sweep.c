@@ -310,20 +310,24 @@ static enum status write_rows(struct sweep *w, const struct result *res, double 
     const struct roofline y = {peaks_for(w, res->bcase->threads), &w->s.facts.topo, ref_ns};
     struct key_row key;
     struct memory_row memory;
-    struct latency_row latency;
+    struct latency_row *const latency = malloc(sizeof(*latency));
 
+    NEED(latency);
     result_key(&key, res, w->s.dir.run_id, w->s.facts.host_id);
     result_memory(&memory, res, &key);
-    result_latency(&latency, res, &key, &y);
+    result_latency(latency, res, &key, &y);
     enum status st = rundir_write(&w->s.dir, TABLE_MEMORY, &memory, e);
     if (st == OK) /* last: a case without its latency row is not done */
-        st = rundir_write(&w->s.dir, TABLE_LATENCY, &latency, e);
-    if (st != OK)
+        st = rundir_write(&w->s.dir, TABLE_LATENCY, latency, e);
+    if (st != OK) {
+        free(latency);
         return st;
-    console_row(&w->s.console, res, &latency);
+    }
+    console_row(&w->s.console, res, latency);
     console_spent(&w->s.console, case_estimate_s(estimate_of(&w->estimate, res->bcase)));
     if (w->s.opt->verbose > 0)
-        tell_row(w, res, &latency);
+        tell_row(w, res, latency);
+    free(latency);
     complain_if_wrong(w, res);
     count_noise(w, res);
     w->s.rows[res->status]++;
@@ -553,32 +557,34 @@ static void sweep_free(struct sweep *w)
     session_close(&w->s);
     free(w->peaks);
     free(w->estimate.cases);
+    free(w);
 }
 
 int cmd_sweep(struct options *opt)
 {
-    struct sweep w = {0};
     struct err e;
     int code = EXIT_NOTHING_TO_DO;
 
     enum status st = session_continue(opt, &e);
     if (st != OK)
         return report_error(st, &e);
+    struct sweep *const w = calloc(1, sizeof(*w));
+    NEED(w);
     if (opt->dry_run) {
-        code = dry_run(&w, opt);
-        sweep_free(&w);
+        code = dry_run(w, opt);
+        sweep_free(w);
         return code;
     }
     st = plan_published(opt, &e);
     if (st == OK)
-        st = session_open(&w.s, opt, &e);
+        st = session_open(&w->s, opt, &e);
     if (st == OK)
-        st = prepare(&w, &e);
-    if (st == OK && w.plan.n == 0) {
+        st = prepare(w, &e);
+    if (st == OK && w->plan.n == 0) {
         fprintf(stderr, "bench: no cases to measure  -> see: bench list cases\n");
     } else {
-        code = sweep_all(&w, st, &e);
+        code = sweep_all(w, st, &e);
     }
-    sweep_free(&w);
+    sweep_free(w);
     return code;
 }

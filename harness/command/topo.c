@@ -306,17 +306,21 @@ static void print_table(const struct machine *r)
 static enum status draw_roofline(const struct machine *r, struct err *e)
 {
     enum { NARROWEST = 40, WIDEST = 120 };
-    struct env_row row = env_row_empty();
+    struct env_row *const row = calloc(1, sizeof(*row));
     struct plot_data d = {0};
     struct bytes drawn = {0};
     struct plot p;
     const int threads = r->teams[r->n_teams - 1].threads;
 
-    env_row_peaks(&row, &r->teams[r->n_teams - 1].peaks);
-    d.table[TABLE_ENV] = (struct rows){.row = &row, .n = 1};
+    NEED(row);
+    row_clear(row, tables[TABLE_ENV].columns, (size_t)tables[TABLE_ENV].n);
+    env_row_peaks(row, &r->teams[r->n_teams - 1].peaks);
+    d.table[TABLE_ENV] = (struct rows){.row = row, .n = 1};
     enum status st = plot_make(&p, plot_figure("roofline"), &d, e);
-    if (st != OK)
+    if (st != OK) {
+        free(row);
         return st;
+    }
     st = plot_draw(&drawn, &p, PLOT_TERMINAL,
                    clamp_int(terminal_width(STDOUT_FILENO), NARROWEST, WIDEST), e);
     if (st == OK)
@@ -326,6 +330,7 @@ static enum status draw_roofline(const struct machine *r, struct err *e)
         text_line(stderr, "note: no drawing: %s", e->msg);
     free(drawn.data);
     plot_free(&p);
+    free(row);
     return st == E_UNSUPPORTED || st == E_CHILD ? OK : st;
 }
 
@@ -360,15 +365,18 @@ static enum status run(struct machine *r, struct err *e)
 
 int cmd_topo(struct options *opt)
 {
-    struct machine r = {.opt = opt};
+    struct machine *const r = calloc(1, sizeof(*r));
     struct err e;
 
+    NEED(r);
+    r->opt = opt;
     cpu_limit((enum isa)opt->max_isa);
-    const enum status st = run(&r, &e);
-    for (int i = 0; i < r.n_teams; i++)
-        free(r.teams[i].cpus);
-    free(r.teams);
-    topo_close(r.topo);
+    const enum status st = run(r, &e);
+    for (int i = 0; i < r->n_teams; i++)
+        free(r->teams[i].cpus);
+    free(r->teams);
+    topo_close(r->topo);
+    free(r);
     if (st == E_INTERRUPTED)
         return signals_exit_code();
     return st == OK ? EXIT_FINE : report_error(st, &e);

@@ -427,31 +427,44 @@ static enum status train(struct session_of_training *s, struct err *e)
     return st == OK ? closed : st;
 }
 
-static enum status train_here(const struct options *o, const struct ranks *ranks, struct err *e)
+static enum status train_locked(struct session_of_training *s, struct err *e)
 {
-    struct session_of_training s = {.opt = o, .ranks = *ranks, .stop = signals_watch()};
+    const struct options *const o = s->opt;
     struct lock lock = {0};
     /* The child, which may outlive a killed parent. */
-    enum status st = writes(&s) ? trainer_lock(&lock, o->ckpt, e) : OK;
+    enum status st = writes(s) ? trainer_lock(&lock, o->ckpt, e) : OK;
 
-    if (st == OK && writes(&s))
+    if (st == OK && writes(s))
         st = check_files(o, e);
-    st = ranks_agree(ranks, st, e);
+    st = ranks_agree(&s->ranks, st, e);
     if (st == OK)
-        st = train(&s, e);
-    const int step = s.t.optimizer.step;
-    trainer_close(&s.t);
-    if (writes(&s))
+        st = train(s, e);
+    const int step = s->t.optimizer.step;
+    trainer_close(&s->t);
+    if (writes(s))
         lock_release(&lock);
     if (st != OK)
         return st;
-    if (!o->quiet && writes(&s) && step > s.begun_at)
+    if (!o->quiet && writes(s) && step > s->begun_at)
         fprintf(stderr, "wrote %s (step %d), %s.best (best), %s.opt, %s.train.csv\n", o->ckpt, step,
                 o->ckpt, o->ckpt, o->ckpt);
-    if (!o->quiet && writes(&s) && step == s.begun_at && o->minutes <= 0)
+    if (!o->quiet && writes(s) && step == s->begun_at && o->minutes <= 0)
         text_line(stderr, "%d of %d steps are done  -> train on with --resume --steps N", step,
                   o->steps);
-    return *s.stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
+    return *s->stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
+}
+
+static enum status train_here(const struct options *o, const struct ranks *ranks, struct err *e)
+{
+    struct session_of_training *const s = calloc(1, sizeof(*s));
+
+    NEED(s);
+    s->opt = o;
+    s->ranks = *ranks;
+    s->stop = signals_watch();
+    const enum status st = train_locked(s, e);
+    free(s);
+    return st;
 }
 
 /* ---- parent and child ---------------------------------------------------------------------- */

@@ -21,11 +21,13 @@ int cmd_worker(struct options *opt)
 
     if (opt->words.n != 3)
         return EXIT_BAD_USAGE;
-    struct server s = {
-        .protocol = {.fd = atoi(opt->words.v[0])},
-        .requests = requests,
-        .reference = atoi(opt->words.v[1]),
-        .role = (enum role)atoi(opt->words.v[2]),
-    };
-    return serve(&s);
+    struct server *const s = calloc(1, sizeof(*s));
+    NEED(s);
+    s->protocol.fd = atoi(opt->words.v[0]);
+    s->requests = requests;
+    s->reference = atoi(opt->words.v[1]);
+    s->role = (enum role)atoi(opt->words.v[2]);
+    const int code = serve(s);
+    free(s);
+    return code;
 }

@@ -134,21 +134,27 @@ enum status ab_pairs_run(struct ab_pairs *d, struct ab_run *l, const struct benc
                          int pairs, uint64_t salt, struct err *e)
 {
     const struct ab_side *const side[SIDES] = {before, after};
-    struct ab_rotation r = {.ab_run = l, .bcase = c, .ab_pairs = d};
+    struct ab_rotation *const r = calloc(1, sizeof(*r));
 
     *d = (struct ab_pairs){.arena_bytes = {NAN, NAN}};
     d->pair = calloc((size_t)pairs * MAX_REPEATS, sizeof(*d->pair));
-    if (!d->pair)
+    if (!d->pair || !r) {
+        free(r);
         return fail(e, E_NOMEM, "no memory for %d pairs", pairs * MAX_REPEATS);
+    }
+    r->ab_run = l;
+    r->bcase = c;
+    r->ab_pairs = d;
     for (int s = 0; s < SIDES; s++)
         for (int k = 0; k < AB_LAUNCHES; k++)
-            r.child[s][k].protocol.fd = -1;
-    enum status st = launch_all(&r, side, reference, e);
+            r->child[s][k].protocol.fd = -1;
+    enum status st = launch_all(r, side, reference, e);
     if (st == OK && d->status == ROW_OK)
-        st = measure_pairs(&r, side, pairs, salt, e);
+        st = measure_pairs(r, side, pairs, salt, e);
     for (int s = 0; s < SIDES; s++)
         for (int k = 0; k < AB_LAUNCHES; k++)
-            child_close(&r.child[s][k]);
+            child_close(&r->child[s][k]);
+    free(r);
     return st;
 }
 

@@ -189,7 +189,7 @@ enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form fo
 {
     const volatile int *const stop = signals_watch(); /* the folder goes in any case */
     const char *const tmp = getenv("TMPDIR");
-    char folder[FILE_PATH], name[96], script[FILE_PATH], path[F_COUNT][FILE_PATH] = {{0}};
+    char folder[FILE_PATH], name[96], script[FILE_PATH];
     enum status st = OK;
 
     *out = (struct bytes){0};
@@ -201,6 +201,8 @@ enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form fo
             FILE_PATH ||
         !mkdtemp(folder))
         return file_fail(e, "create", folder, errno);
+    char(*const path)[FILE_PATH] = calloc(F_COUNT, sizeof(*path));
+    NEED(path);
     for (int i = 0; i < F_COUNT && st == OK; i++)
         st = file_join(path[i], folder, file_name[i], e);
     if (st == OK)
@@ -209,5 +211,6 @@ enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form fo
         if (path[i][0])
             unlink(path[i]);
     rmdir(folder);
+    free(path);
     return st;
 }

@@ -25,7 +25,7 @@
 
 /* ---- one row ------------------------------------------------------------------------------ */
 
-#define PUT(column, text) text_put(row.column, sizeof(row.column), (text))
+#define PUT(column, text) text_put(row->column, sizeof(row->column), (text))
 
 static void put_path(char column[LINE_SIZE], const char *path)
 {
@@ -35,24 +35,25 @@ static void put_path(char column[LINE_SIZE], const char *path)
     free(exact);
 }
 
-static struct perplexity_row make_row(const struct subject *t, const struct session *s,
-                                      const struct result *r)
+/* Into a row of zeros. */
+static void make_row(struct perplexity_row *row, const struct subject *t, const struct session *s,
+                     const struct result *r)
 {
     const struct report *p = &r->report;
-    struct perplexity_row row = perplexity_row_empty();
     struct key_row key;
 
+    row_clear(row, tables[TABLE_PERPLEXITY].columns, (size_t)tables[TABLE_PERPLEXITY].n);
     result_key(&key, r, s->dir.run_id, s->facts.host_id);
-    row_set_key(&tables[TABLE_PERPLEXITY], &row, &key);
-    put_path(row.checkpoint, t->ckpt);
+    row_set_key(&tables[TABLE_PERPLEXITY], row, &key);
+    put_path(row->checkpoint, t->ckpt);
     PUT(checkpoint_xxh3, t->ckpt_xxh3);
     PUT(source, t->source);
-    row.train_step = t->step;
-    put_path(row.corpus, t->corpus);
+    row->train_step = t->step;
+    put_path(row->corpus, t->corpus);
     PUT(corpus_xxh3, t->corpus_xxh3);
     PUT(unit, t->unit);
     if (r->status != ROW_OK)
-        return row;
+        return;
     /* Perplexities of a unit follow from those of a token by how many there are of each. */
     const enum unit unit = t->counts ? (enum unit)t->opt->unit : UNIT_TOKEN;
     const double units = unit == UNIT_WORD   ? p->words
@@ -61,39 +62,38 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     const double share = p->tokens_counted / units;
     if (*p->token_is || unit)
         PUT(unit, unit ? unit_name[unit] : p->token_is);
-    row.tokens_scored = (int64_t)p->tokens_scored;
-    row.nll_sum = p->nll_sum;
-    row.tokens = (int64_t)p->tokens_counted;
-    row.words = isfinite(p->words) ? (int64_t)p->words : I64_EMPTY;
-    row.bytes = isfinite(p->text_bytes) ? (int64_t)p->text_bytes : I64_EMPTY;
-    row.oov = isfinite(p->oov) ? (int64_t)p->oov : I64_EMPTY;
-    row.ppl_token = exp(p->nll_sum / p->tokens_counted);
-    row.ppl_word = exp(p->nll_sum / p->words);
-    row.ppl_byte = exp(p->nll_sum / p->text_bytes);
-    row.bits_per_byte = p->nll_sum / p->text_bytes / log(2);
-    row.segments = (int64_t)p->segments;
-    row.nll_nats_per_token = p->nll;
-    row.ppl = exp(p->nll * share);
-    row.bits_per_unit = p->nll * share / log(2);
-    row.ppl_ci95_low = exp(p->nll_low * share);
-    row.ppl_ci95_high = exp(p->nll_high * share);
-    row.ppl_floor = exp(p->nll_floor * share);
-    row.accuracy = p->accuracy;
-    row.answers_scored = (int64_t)p->answers;
-    row.answer_nll_nats = p->answer_nll;
-    row.answer_floor_nats = p->answer_floor;
-    row.answer_blind_nats = p->answer_blind;
-    row.eval_ns = p->eval_ns;
-    row.kl_nats = p->kl;
-    row.kl_p99_nats = p->kl_p99;
-    row.same_top_pct = p->same_top_pct;
-    row.layers_run = p->layers_run;
-    row.layers_run_p90 = p->layers_p90;
-    row.tokens_per_s = p->tokens_scored / p->eval_ns * 1e9;
-#define X(n) row.nll_at_##n = p->nll_at_##n;
+    row->tokens_scored = (int64_t)p->tokens_scored;
+    row->nll_sum = p->nll_sum;
+    row->tokens = (int64_t)p->tokens_counted;
+    row->words = isfinite(p->words) ? (int64_t)p->words : I64_EMPTY;
+    row->bytes = isfinite(p->text_bytes) ? (int64_t)p->text_bytes : I64_EMPTY;
+    row->oov = isfinite(p->oov) ? (int64_t)p->oov : I64_EMPTY;
+    row->ppl_token = exp(p->nll_sum / p->tokens_counted);
+    row->ppl_word = exp(p->nll_sum / p->words);
+    row->ppl_byte = exp(p->nll_sum / p->text_bytes);
+    row->bits_per_byte = p->nll_sum / p->text_bytes / log(2);
+    row->segments = (int64_t)p->segments;
+    row->nll_nats_per_token = p->nll;
+    row->ppl = exp(p->nll * share);
+    row->bits_per_unit = p->nll * share / log(2);
+    row->ppl_ci95_low = exp(p->nll_low * share);
+    row->ppl_ci95_high = exp(p->nll_high * share);
+    row->ppl_floor = exp(p->nll_floor * share);
+    row->accuracy = p->accuracy;
+    row->answers_scored = (int64_t)p->answers;
+    row->answer_nll_nats = p->answer_nll;
+    row->answer_floor_nats = p->answer_floor;
+    row->answer_blind_nats = p->answer_blind;
+    row->eval_ns = p->eval_ns;
+    row->kl_nats = p->kl;
+    row->kl_p99_nats = p->kl_p99;
+    row->same_top_pct = p->same_top_pct;
+    row->layers_run = p->layers_run;
+    row->layers_run_p90 = p->layers_p90;
+    row->tokens_per_s = p->tokens_scored / p->eval_ns * 1e9;
+#define X(n) row->nll_at_##n = p->nll_at_##n;
     NLL_PLACES(X)
 #undef X
-    return row;
 }
 
 static void print_row(struct session *s, const struct perplexity_row *row)
@@ -229,6 +229,8 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
 
     if (st != OK || (!print && !caches(&t->config, kind))) /* a sweep's measured rows say why */
         return st;
+    struct perplexity_row *const row = calloc(1, sizeof(*row));
+    NEED(row);
     struct bench_case bcase = scored_case(t, seq, mem, kind);
     struct result r = {.bcase = &bcase};
     if (rundir_done(&s->dir, TABLE_PERPLEXITY, bcase.case_id))
@@ -259,25 +261,26 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
         if (scored == OK && !*r.detail)
             text_put(r.detail, sizeof(r.detail), r.report.note);
     }
-    struct perplexity_row row = make_row(t, s, &r);
+    make_row(row, t, s, &r);
     if (t->config.dtype != ELEM_F32 || t->config.kv_dtype != ELEM_F32)
-        row.ppl_delta_pct = against_f32(s, &row);
-    st = rundir_write(&s->dir, TABLE_PERPLEXITY, &row, e);
+        row->ppl_delta_pct = against_f32(s, row);
+    st = rundir_write(&s->dir, TABLE_PERPLEXITY, row, e);
     s->rows[r.status]++;
     if (scored != OK)
         console_note(&s->console, "bench: %s", why.msg);
-    if (row.oov > 0)
+    if (row->oov > 0)
         console_note(&s->console,
                      "warning: %lld words are not in the vocabulary and were scored as <unk>  -> "
                      "score the text that it was made for to compare with published numbers",
-                     (long long)row.oov);
+                     (long long)row->oov);
     const bool alike = t->config.kv_dtype == ELEM_F32; /* a note on the text is one of all rows */
     if (*r.report.note && (!alike || !print || !s->console.started))
         console_note(&s->console, "note: %s", r.report.note);
     if (print)
-        print_row(s, &row);
+        print_row(s, row);
 out:
     free(bcase.repro);
+    free(row);
     return st;
 }
 
@@ -298,16 +301,19 @@ static int length_at(const struct subject *t, int i)
 static enum status score_models(struct session *s, const struct subject *t, int seq, int mem,
                                 bool print, struct err *e)
 {
-    struct subject one = *t;
+    struct subject *const one = malloc(sizeof(*one));
     enum status st = OK;
 
+    NEED(one);
+    *one = *t;
     for (int i = 0; i < subject_models(t) && st == OK; i++) {
         bool again = false;
         st = *s->setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
-                            : subject_choose(&one, i, &again, e);
+                            : subject_choose(one, i, &again, e);
         if (st == OK && !again)
-            st = score_one(s, &one, seq, mem, print, e);
+            st = score_one(s, one, seq, mem, print, e);
     }
+    free(one);
     return st;
 }
 

@@ -86,11 +86,11 @@ static bool group_path(const char *root, bool two, char path[PATH])
 /* Where groups are mounted: fields 5, and after " - " the type and, last, the options. */
 static bool mount_point(const char *root, bool two, char mount[PATH])
 {
-    char file[PATH], line[2 * PATH], type[64], options[PATH];
+    char line[2 * PATH], type[64], options[PATH];
     bool found = false;
 
-    snprintf(file, sizeof(file), "%s/proc/self/mountinfo", root);
-    FILE *const f = fopen(file, "re");
+    snprintf(line, PATH, "%s/proc/self/mountinfo", root);
+    FILE *const f = fopen(line, "re");
     while (f && !found && fgets(line, sizeof(line), f)) {
         char at[PATH] = "";
         const char *const rest = strstr(line, " - ");

@@ -125,7 +125,7 @@ int file_open_regular(const char *path, const char **why)
 
 enum status file_read(struct bytes *out, const char *path, struct err *e)
 {
-    char piece[1 << 16];
+    char piece[1 << 14];
     ssize_t got;
     const char *why;
     const int fd = file_open_regular(path, &why);

@@ -71,9 +71,17 @@ static enum status broken(struct child *c, enum status st, struct err *e)
     return st;
 }
 
+/* What a server is started with. */
+struct served {
+    const struct request *const *requests;
+    const struct bench_case *bcase;
+    enum role role;
+    int reference;
+};
+
 /* "bench worker 3 4 ROLE", or the words of setup->launch instead of "bench". */
 static enum status start_exec(struct child *c, const struct child_setup *setup,
-                              const struct server *as, int socket, struct err *e)
+                              const struct served *as, int socket, struct err *e)
 {
     char program[] = "bench", worker[] = "worker", earlier[] = WORKER_EARLIER;
     char channel[] = "3", reference[] = "4", role[8];
@@ -97,20 +105,29 @@ static enum status start_exec(struct child *c, const struct child_setup *setup,
 }
 
 struct copy {
-    struct server server;
-    int parent_end;
+    const struct served *as;
+    int parent_end, own_end;
 };
 
 static int serve_in_copy(void *arg)
 {
-    struct copy *const c = arg;
+    const struct copy *const c = arg;
+    struct server *const s = calloc(1, sizeof(*s));
 
+    NEED(s);
     close(c->parent_end);
-    return serve(&c->server);
+    s->protocol.fd = c->own_end;
+    s->requests = c->as->requests;
+    s->bcase = c->as->bcase;
+    s->role = c->as->role;
+    s->reference = c->as->reference;
+    const int code = serve(s);
+    free(s);
+    return code;
 }
 
 static enum status start_process(struct child *c, const struct child_setup *setup,
-                                 const struct server *as, struct err *e)
+                                 const struct served *as, struct err *e)
 {
     int ends[2];
     enum status st;
@@ -118,8 +135,7 @@ static enum status start_process(struct child *c, const struct child_setup *setu
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return fail(e, E_CHILD, "no socket for a child process: %s", strerror(errno));
     if (setup->isolate == ISOLATE_FORK) {
-        struct copy copy = {*as, ends[0]};
-        copy.server.protocol.fd = ends[1];
+        struct copy copy = {as, ends[0], ends[1]};
         st = process_fork(serve_in_copy, &copy, &c->pid, e);
     } else {
         st = start_exec(c, setup, as, ends[1], e);
@@ -136,7 +152,7 @@ static enum status start_process(struct child *c, const struct child_setup *setu
 }
 
 /* Start the child, read the greeting, send the first request. */
-static enum status start(struct child *c, const struct child_setup *setup, const struct server *as,
+static enum status start(struct child *c, const struct child_setup *setup, const struct served *as,
                          const char *request, const char *words, struct err *e)
 {
     char hello[PROTOCOL_LINE];
@@ -157,7 +173,7 @@ enum status child_begin(struct child *c, const struct child_setup *setup,
                         const struct request *request, const char *words, struct err *e)
 {
     const struct request *const requests[] = {request, NULL};
-    const struct server as = {.requests = requests, .role = ROLE_NONE, .reference = -1};
+    const struct served as = {.requests = requests, .role = ROLE_NONE, .reference = -1};
 
     *c = (struct child){.protocol = {.fd = -1}};
     return start(c, setup, &as, request->name, words, e);
@@ -194,7 +210,7 @@ enum status child_open(struct child *c, const struct bench_case *bcase,
                        const struct child_setup *setup, enum role role, int reference,
                        struct err *e)
 {
-    const struct server as = {
+    const struct served as = {
         .requests = measuring_requests, .bcase = bcase, .role = role, .reference = reference};
 
     *c = (struct child){.bcase = bcase, .protocol = {.fd = -1}};

@@ -48,18 +48,15 @@ struct idea {
     bool has_control;
 };
 
-static struct idea idea_of(const struct config *c)
+static void idea_of(struct idea *idea, const struct config *c)
 {
     const int N = c->steps ? c->steps : c->N;
-    struct idea idea = {.has_control = c->variant->control};
     int dh, F;
 
     variant_sizes(c->variant, c->D, c->H, &dh, &F);
-    idea.own = config_default(c->variant, c->D, c->H, dh, F, N, c->V);
-    idea.control = idea.own;
-    if (idea.has_control)
-        idea.control = control_config(&idea.own, N);
-    return idea;
+    idea->has_control = c->variant->control;
+    idea->own = config_default(c->variant, c->D, c->H, dh, F, N, c->V);
+    idea->control = idea->has_control ? control_config(&idea->own, N) : idea->own;
 }
 
 /* The number of a choice; -1: it is none. */
@@ -78,13 +75,13 @@ static bool is_idea(const struct idea *idea, const struct choice *row)
 }
 
 /* Take a change unless it makes a model that cannot be. */
-static void take(struct config *c, struct config changed)
+static void take(struct config *c, struct config *changed)
 {
     struct err e;
 
-    config_numbers_reset(&changed);
-    if (config_check(&changed, &e) == OK || config_check(c, &e) != OK)
-        *c = changed;
+    config_numbers_reset(changed);
+    if (config_check(changed, &e) == OK || config_check(c, &e) != OK)
+        *c = *changed;
 }
 
 void skeleton_apply(struct config *c, enum skeleton kind, const bool typed[MODEL_CHOICE_COUNT],
@@ -94,22 +91,25 @@ void skeleton_apply(struct config *c, enum skeleton kind, const bool typed[MODEL
 
     if (kind == SKELETON_OWN)
         return;
-    const struct idea idea = idea_of(c);
+    struct config changed;
+    struct idea idea;
+
+    idea_of(&idea, c);
     config_numbers_reset(c);
     for (int i = 0; i < ROWS && s->row[i].key; i++) {
         const struct choice *const row = row_of_key(s->row[i].key);
         const int choice = choice_index(row);
-        struct config changed = *c;
         if ((choice >= 0 && typed[choice]) || is_idea(&idea, row) ||
             !choice_applies(row, c, SCOPE_MODEL))
             continue;
+        changed = *c;
         CHECK(choice_parse(row, &changed, s->row[i].value, NULL) == OK);
-        take(c, changed);
+        take(c, &changed);
     }
     if (!width_typed && idea.own.F == idea.control.F) {
-        struct config changed = *c;
+        changed = *c;
         changed.F = s->widths * c->D;
-        take(c, changed);
+        take(c, &changed);
     }
 }
 

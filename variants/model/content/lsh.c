@@ -91,40 +91,39 @@ int lsh_bucket(const struct content_call *n, int b, int h, int j, int r)
     return (int)head_row(n->numbers, b, j, h, numbers(n->s->c))[r];
 }
 
-/* The largest of x and -x. */
-static int bucket_of(const double *x, int half)
-{
-    int best = 0;
-
-    for (int k = 1; k < 2 * half; k++) {
-        const double most = best < half ? x[best] : -x[best - half];
-        if ((k < half ? x[k] : -x[k - half]) > most)
-            best = k;
-    }
-    return best;
-}
-
-/* One row of a head in blocks of columns. */
+/* One row of a head in blocks of columns: the bucket of the largest of x and -x. */
 static void hash_row(const struct content_call *n, int b, int j, int h)
 {
-    enum { MOST = 1 << 12 };
+    enum { BLOCK = 1 << 10 };
     const struct lsh *const l = lsh_of(n->s->c);
     const int dh = n->a.dh;
     const float *const q = head_row(n->raw_q, b, j - n->first, h, dh);
     const float *const rotations = content_buffer(n->s, 0)->data;
-    double x[MOST];
+    double x[BLOCK];
 
     for (int r = 0; r < l->rounds; r++) {
-        for (int k = 0; k < l->half; k++)
-            x[k] = 0;
-        for (int e = 0; e < dh; e++) {
-            const float *const row =
-                rotations + ((ptrdiff_t)(h * dh + e) * l->rounds + r) * l->half;
+        double most = 0, least = 0;
+        int at_most = 0, at_least = 0;
+        for (int from = 0; from < l->half; from += BLOCK) {
+            const int columns = min_int(BLOCK, l->half - from);
+            for (int k = 0; k < columns; k++)
+                x[k] = 0;
+            for (int e = 0; e < dh; e++) {
+                const float *const row =
+                    rotations + ((ptrdiff_t)(h * dh + e) * l->rounds + r) * l->half + from;
 #pragma omp simd
-            for (int k = 0; k < l->half; k++)
-                x[k] += (double)q[e] * (double)row[k];
+                for (int k = 0; k < columns; k++)
+                    x[k] += (double)q[e] * (double)row[k];
+            }
+            for (int k = 0; k < columns; k++) {
+                if (from + k == 0 || x[k] > most)
+                    most = x[k], at_most = from + k;
+                if (from + k == 0 || x[k] < least)
+                    least = x[k], at_least = from + k;
+            }
         }
-        head_row(n->numbers, b, j, h, l->rounds)[r] = (float)bucket_of(x, l->half);
+        head_row(n->numbers, b, j, h, l->rounds)[r] =
+            (float)(-least > most ? l->half + at_least : at_most);
     }
 }
 

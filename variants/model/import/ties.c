@@ -65,7 +65,7 @@ enum status ties_check_shape(const struct published *p, const struct tensor *t,
 
 static bool same_numbers(const struct tensor *a, const struct tensor *b)
 {
-    enum { AT_ONCE = 4096 };
+    enum { AT_ONCE = 2048 };
     float x[AT_ONCE], y[AT_ONCE];
 
     for (size_t at = 0; at < a->n; at += AT_ONCE) {

@@ -174,9 +174,9 @@ static int more_frequent(const void *a, const void *b)
 void moe_balance(const int32_t *freq, int V, int experts, int32_t *table)
 {
     struct counted *const all = calloc((size_t)V + 1, sizeof(*all));
-    int64_t load[MOE_EXPERTS] = {0};
+    int64_t *const load = calloc((size_t)experts, sizeof(*load));
 
-    NEED(all);
+    NEED(all && load);
     for (int v = 0; v < V; v++)
         all[v] = (struct counted){freq[v], v};
     qsort(all, (size_t)V, sizeof(*all), more_frequent);
@@ -187,6 +187,7 @@ void moe_balance(const int32_t *freq, int V, int experts, int32_t *table)
         table[all[i].token] = to;
         load[to] += all[i].freq;
     }
+    free(load);
     free(all);
 }
 
