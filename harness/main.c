@@ -12,6 +12,7 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { STDOUT_BUFFER = 1 << 16 }; /* more than any text that is printed at once */
@@ -135,6 +136,18 @@ static int dispatch(struct options *o)
     return code;
 }
 
+/* Without enough of it the program would end by a signal, without a word. */
+static enum status check_stack(struct err *e)
+{
+    enum { LEAST_KIB = 256 };
+    struct rlimit is;
+
+    if (getrlimit(RLIMIT_STACK, &is) != 0 || is.rlim_cur >> 10 >= LEAST_KIB)
+        return OK;
+    return fail(e, E_USAGE, "%llu KiB of stack, the program needs %d  -> raise ulimit -s",
+                (unsigned long long)is.rlim_cur >> 10, LEAST_KIB);
+}
+
 int main(int argc, char **argv)
 {
     struct options o;
@@ -147,6 +160,9 @@ int main(int argc, char **argv)
     char *const room = isatty(STDOUT_FILENO) ? NULL : malloc(STDOUT_BUFFER);
     if (room)
         setvbuf(stdout, room, _IOFBF, STDOUT_BUFFER);
+    st = check_stack(&e);
+    if (st != OK)
+        return report_error(st, &e);
     st = options_parse(&o, argc, argv, &e);
     code = st == OK ? dispatch(&o) : report_error(st, &e);
     st = file_flush(stdout, "standard output", &e);

@@ -7,15 +7,31 @@
 
 #include <math.h>
 #include <omp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The CPU that each thread runs on after pinning. */
+enum { STACK_KIB = 128 }; /* what kernels and libraries need of a thread */
+
+/* The CPU that each thread runs on after pinning, and what it has. */
 struct place {
-    int want, is; /* CPU numbers */
+    int want, is;     /* CPU numbers */
+    size_t stack_kib; /* 0 = unknown */
     enum status st;
     struct err err;
 };
+
+static size_t stack_kib(void)
+{
+    pthread_attr_t of;
+    size_t bytes = 0;
+
+    if (pthread_getattr_np(pthread_self(), &of) == 0) {
+        pthread_attr_getstacksize(&of, &bytes);
+        pthread_attr_destroy(&of);
+    }
+    return bytes >> 10;
+}
 
 static void take_places(const struct topo *topo, struct place *p, int n,
                         int (*where)(const struct topo *))
@@ -26,6 +42,7 @@ static void take_places(const struct topo *topo, struct place *p, int n,
         struct place *mine = &p[omp_get_thread_num()];
         cpu_flush_denormals();
         mine->st = topo_pin(topo, mine->want, &mine->err);
+        mine->stack_kib = stack_kib();
 #pragma omp barrier
         mine->is = where(topo);
     }
@@ -41,6 +58,12 @@ static enum status check(const struct place *p, int n, struct err *e)
             *e = p[t].err;
             return p[t].st;
         }
+        if (p[t].stack_kib > 0 && p[t].stack_kib < STACK_KIB)
+            return fail(
+                e, E_USAGE,
+                "thread %d has %zu KiB of stack, kernels need %d  -> raise OMP_STACKSIZE, or "
+                "ulimit -s",
+                t, p[t].stack_kib, STACK_KIB);
         if (p[t].want >= 0 && p[t].is != p[t].want)
             return fail(e, E_CHILD, "thread %d was put on CPU %d and runs on %d  -> use --pin none",
                         t, p[t].want, p[t].is);

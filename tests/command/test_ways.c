@@ -289,6 +289,53 @@ Test(ways, too_little_address_space, .timeout = 240)
     ran_free(&r);
 }
 
+/* ---- small stacks -------------------------------------------------------------------------- */
+
+/* Products in blocks of every kind, of 520 columns and more rows than a block has: attention composed of
+ * them and fused, on each backend that runs here. */
+Test(ways, small_stacks, .timeout = 600)
+{
+    if (SANITIZED)
+        cr_skip_test("frames are larger under sanitizers");
+    struct ran r = run_shell(folder, "ulimit -s 256; export OMP_STACKSIZE=128k; exec \"$BENCH\" -q "
+                                     "--variant talking,xl --workload "
+                                     "layer --phase fwd_bwd --seq 160 --mem 0 --pin none " BRIEF
+                                     "--d-model 520 --threads 2");
+    expect_exit(&r, 0);
+    struct rows rows = latency_of("r/latest");
+    cr_expect_gt(rows.n, 0);
+    cr_expect_eq(count_status(&rows, "ok"), rows.n);
+    rows_free(&rows);
+    ran_free(&r);
+}
+
+/* Below that a sentence, no signal. */
+Test(ways, too_small_stacks)
+{
+    static const struct {
+        const char *line;
+        int code;
+        const char *said;
+    } small[] = {
+        {"ulimit -s 128; exec \"$BENCH\" list variants", 2,
+         "bench: 128 KiB of stack, the program needs 256  -> raise ulimit -s\n"},
+        {"export OMP_STACKSIZE=96k; exec \"$BENCH\" -q --backend ref --workload attn --mem 0 --seq "
+         "4 --pin "
+         "none " BRIEF "--threads 2 --isolate none",
+         1, "thread 1 has 96 KiB of stack, kernels need 128  -> raise OMP_STACKSIZE, or ulimit -s"},
+    };
+
+    if (SANITIZED)
+        cr_skip_test("needs small frames");
+    for (size_t i = 0; i < ARRAY_LEN(small); i++) {
+        struct ran r = run_shell(folder, small[i].line);
+        expect_exit(&r, small[i].code);
+        cr_expect(strstr(r.err.data, small[i].said) || strstr(r.out.data, small[i].said), "%s%s",
+                  r.out.data, r.err.data); /* a case's are in its row */
+        ran_free(&r);
+    }
+}
+
 /* Pauses between the groups, not before the first or after the last; cases have a clock rate. */
 Test(ways, cool_down)
 {
