@@ -52,8 +52,6 @@ CFLAGS_fuzz := $(CFLAGS_sanitize) -fsanitize=fuzzer-no-link -Wno-pass-failed
 # The kernels as they are: instrumented, clang takes minutes for each; the sanitizers' own build has
 # them.
 KERNEL_fuzz := -fno-sanitize=all -fno-sanitize=fuzzer-no-link
-# A product packs its operands on the stack; to probe each page of that takes 3 % of a layer's time.
-KERNEL_release := -fno-stack-clash-protection
 ifeq ($(CFLAGS_$(MODE)),)
 $(error MODE is $(MODE)  -> release, sanitize, thread or fuzz)
 endif
@@ -135,6 +133,11 @@ endif
 # The same bytes in any folder.
 ANYWHERE := -ffile-prefix-map=$(CURDIR)=.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+# Threads of other programs, on which the library runs, may have stacks of 128 KiB. Only of the release build as
+# it is: sanitizers and fuzzers put guards around every array, and -O0 gives each temporary a place of its own.
+ifeq ($(MODE)$(origin CFLAGS),releasefile)
+FRAMES := -Wframe-larger-than=32768 -Werror=frame-larger-than$(if $(COMPILER),,=32768)
+endif
 FLAGS := $(SYSROOT:%=--sysroot=%) -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) -ffp-contract=off -fno-math-errno \
     -falign-functions=64 -fopenmp $(HARDEN) $(WARN) \
     $(if $(WERROR),-Werror) -DHAVE_OPENBLAS=$(HAVE_OPENBLAS) -DHAVE_ONEDNN=$(HAVE_ONEDNN) \
@@ -212,7 +215,9 @@ $(KERNELS): private SHARED := -fPIC -fvisibility=hidden
 $(BUILD)/harness/cli/build.o $(BUILD)/harness/cli/build.tidy: private INCLUDE := -I$(BUILD)
 $(BUILD)/harness/cli/build.o: $(BUILD)/build_info.h
 $(BUILD)/harness/worker/worker.o: private ISA := $(SLOWED)
-# Warnings of Criterion's macros. Less optimisation saves time, unless the user chose CFLAGS.
+# Warnings of Criterion's macros. Less optimisation saves time, unless the user chose CFLAGS. Tests have a
+# process's stack.
+$(BUILD)/tests/%.o: private FRAMES :=
 $(BUILD)/tests/%.o: private ISA := -Wno-pedantic -Wno-missing-prototypes $(if $(findstring file,$(origin CFLAGS)),-O1 -g1)
 
 define ISA_OBJECTS
@@ -223,7 +228,7 @@ $(BUILD)/%.$1.tidy: %.isa.c $(BUILD)/%.$1.o .clang-tidy
 	$$(call show,tidy $$< ($1))$$(tidying)
 	@touch $$@
 endef
-compile = $(CC) $(FLAGS) $(SHARED) $(ANYWHERE) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
+compile = $(CC) $(FLAGS) $(FRAMES) $(SHARED) $(ANYWHERE) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
 $(foreach i,$(ISAS) $(DOT4),$(eval $(call ISA_OBJECTS,$i)))
 $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
 	@mkdir -p $(@D)
