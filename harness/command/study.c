@@ -433,15 +433,19 @@ static int code_of(struct options *o, const struct run *r)
     const struct study_row *const row = r->study.row;
     const struct perplexity_row *const score = r->perplexity.row;
     const struct env_row *const env = r->env.row;
-    struct study_run w = {.s.opt = o};
 
     if (r->ended && env->exit_code != EXIT_FINE)
         return (int)env->exit_code;
+    struct study_run *const w = calloc(1, sizeof(*w));
+    NEED(w);
+    w->s.opt = o;
     for (size_t i = 0; i < r->study.n; i++)
-        count_row(&w, &row[i]);
+        count_row(w, &row[i]);
     for (size_t i = 0; i < r->perplexity.n; i++)
-        w.s.rows[status_of(score[i].status)]++;
-    return session_exit_code(&w.s, OK);
+        w->s.rows[status_of(score[i].status)]++;
+    const int code = session_exit_code(&w->s, OK);
+    free(w);
+    return code;
 }
 
 /* bench study RUN: what its rows show by now. */
