@@ -64,6 +64,28 @@ static int files(void)
     return n;
 }
 
+/* Two at once, as of two machines that share a folder. */
+Test(half, each_has_a_name_of_its_own)
+{
+    char path[FILE_PATH], *half[2];
+    int fd[2];
+
+    folder_path(path, "file");
+    for (int i = 0; i < 2; i++) {
+        fd[i] = half_create(&half[i], path);
+        cr_assert_geq(fd[i], 0);
+        cr_expect_eq(strncmp(half[i], path, strlen(path)), 0, "%s", half[i]);
+    }
+    cr_expect_str_neq(half[0], half[1]);
+    cr_expect_eq(files(), 2);
+    cr_expect_eq(half_clear(path), 0);
+    cr_expect_eq(files(), 0);
+    for (int i = 0; i < 2; i++) {
+        close(fd[i]);
+        free(half[i]);
+    }
+}
+
 static int write_often(int way, const char *path, int writer)
 {
     struct err e;

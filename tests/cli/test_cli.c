@@ -268,7 +268,7 @@ Test(cli, a_closed_stdout_is_an_error)
         "list columns --format csv",
         "list models",
         "list settings",
-        "check --backend ref --variant xl -q",
+        "check --backend ref --golden gold",
         "eval --ckpt $M --bytes 300 --seq 16 --mem 0 --threads 1 --out r",
         "eval --ckpt $M --bytes 300 --seq 16 --mem 0 --threads 1 --out r -q --format json",
         "eval --ckpt $M --bytes 300 --seq 16 --mem 0 --threads 1 --out r -q --format fom",
@@ -309,8 +309,9 @@ Test(cli, a_closed_stdout_is_an_error)
         "steps = 1\ntrain = --seq 16 --mem 0 --batch 2\neval = --mem 0 --bytes 200\n' >s.study;"
         "$BENCH study s.study -q --threads 1 --out st >/dev/null && "
         "$BENCH eval --ckpt $M --bytes 300 --seq 16 --mem 0,16 --threads 1 --out r -q --losses l "
-        ">/dev/null && $BENCH " PRINTS
-        "-q >/dev/null && mv r run && seq 300 >t.txt && $BENCH train --variant xl "
+        ">/dev/null && $BENCH " PRINTS "-q >/dev/null && mv r run && mkdir gold && cp "
+        "${M%/results/*}/tests/golden/op_sink.safetensors gold && seq 300 >t.txt && $BENCH train "
+        "--variant xl "
         "--corpus t.txt --layers 1 --d-model 16 --heads 2 --seq 16 --mem 16 --batch 2 --steps 1 "
         "--threads 1 --pin none --ckpt g -q";
     const char *const model = "export M=\"${BENCH%/build/*}/results/models/xl.safetensors\"; ";
