@@ -362,12 +362,13 @@ static enum status check_divides(const struct config *c, const struct options *o
 enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
                                 const struct ranks *ranks, struct err *e)
 {
-    *t = (struct trainer){.opt = opt,
-                          .ranks = *ranks,
-                          .all_B = opt->batch.v[0],
-                          .B = opt->batch.v[0] / ranks->count,
-                          .L = opt->seq.v[0],
-                          .best_valid = INFINITY};
+    memset(t, 0, sizeof(*t)); /* a literal of it would be a frame of its size */
+    t->opt = opt;
+    t->ranks = *ranks;
+    t->all_B = opt->batch.v[0];
+    t->B = opt->batch.v[0] / ranks->count;
+    t->L = opt->seq.v[0];
+    t->best_valid = INFINITY;
     t->first = ranks->index * t->B;
     t->sum.ranks = &t->ranks;
     enum status st = check_batch(opt, ranks, e);
