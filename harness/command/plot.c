@@ -145,12 +145,12 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
     if (st != OK)
         return st;
     if (!g->opt->quiet)
-        run_note_doubled(run, d.table[TABLE_LATENCY].doubled + d.table[TABLE_PERPLEXITY].doubled);
+        run_note_doubled(d.dir, d.table[TABLE_LATENCY].doubled + d.table[TABLE_PERPLEXITY].doubled);
     st = plot_filter(&d, &g->opt->filters, &g->e);
     if (st == OK)
         st = plot_set_base(&d, g->opt->base, &g->e);
     if (st == OK)
-        st = folder_of(dir, g, run, runs);
+        st = folder_of(dir, g, d.dir, runs);
     for (int i = 0; i < figure_count && st == OK; i++) {
         if (plot_is_wanted(&figures[i], &g->opt->figures))
             st = draw_figure(g, &d, dir, &figures[i]);

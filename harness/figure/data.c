@@ -4,6 +4,7 @@
 #include "figure.h"
 
 #include "harness/table/case_row.h"
+#include "harness/table/rundir.h"
 #include "harness/util/grow.h"
 #include "harness/util/suggest.h"
 #include "variants/backends/backend.h"
@@ -123,14 +124,13 @@ static void name_weights(struct plot_data *d)
 enum status plot_read(struct plot_data *d, const char *dir, struct err *e)
 {
     struct dirent **list;
-    enum status st = OK;
+    enum status st;
 
     *d = (struct plot_data){0};
-    if (snprintf(d->dir, FILE_PATH, "%s", dir) >= FILE_PATH)
-        return file_fail(e, "read", dir, ENAMETOOLONG);
     const int n = scandir(dir, &list, NULL, by_name);
     if (n < 0)
         return file_fail(e, "read", dir, errno);
+    st = rundir_find(d->dir, NULL, dir, e); /* the link `latest` moves */
     for (int i = 0; i < n; i++) {
         if (st == OK)
             st = read_file(d, list[i]->d_name, e);

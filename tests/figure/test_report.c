@@ -176,6 +176,21 @@ Test(report, says_what_is_missing)
     ran_free(&r);
 }
 
+/* The link moves with the next run, so what was written is named by the run's own folder. */
+Test(report, names_the_folder_that_a_link_points_to)
+{
+    make_run();
+    struct ran r = run_shell(folder, "mkdir results && mv run results/mine && ln -s mine "
+                                     "results/latest && $BENCH report --figure training");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "results/mine/report.html\n");
+    ran_free(&r);
+    r = run_bench(folder, "plot --figure latency-seq --format csv");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "results/mine/plots/latency-seq.csv\n");
+    ran_free(&r);
+}
+
 Test(report, refusals)
 {
     static const struct {
