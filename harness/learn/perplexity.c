@@ -249,6 +249,11 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
         st = fail(e, E_INTERRUPTED, "interrupted");
         goto out;
     }
+    if (scored == E_IO && print && !s->dir.has_rows) { /* all rows of eval need the same files */
+        *e = why;
+        st = E_IO;
+        goto out;
+    }
     s->bad_file = s->bad_file || scored == E_IO;
     if (scored != OK) {
         r.status = scored == E_UNSUPPORTED ? ROW_SKIPPED

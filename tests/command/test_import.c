@@ -378,6 +378,32 @@ Test(import, eval_of_a_folder)
     ran_free(&r);
 }
 
+/* What no row could be scored with is said once, and nothing is left behind. */
+Test(import, eval_without_a_tokenizer)
+{
+    static const char said[] = "has no tokenizer  -> ";
+
+    published_copy("llama_gqa_bf16");
+    tiny_put("text", "the cat");
+    struct ran r = run_shell(folder, "mkdir -p r/earlier && ln -s earlier r/latest");
+    ran_free(&r);
+    r = run_bench(folder, "eval --ckpt model --corpus text --seq 4,8 --mem 0 --out r");
+    expect_exit(&r, 7);
+    const char *const first = strstr(r.err.data, said);
+    cr_assert(first, "%s", r.err.data);
+    cr_expect_null(strstr(first + 1, said), "%s", r.err.data);
+    cr_expect_null(strstr(r.err.data, "wrote "), "%s", r.err.data);
+    cr_expect_str_eq(r.out.data, "");
+    ran_free(&r);
+    r = run_shell(folder, "ls r; readlink r/latest");
+    cr_expect_str_eq(r.out.data, "earlier\nlatest\nearlier\n");
+    ran_free(&r);
+    r = run_bench(folder, "generate --ckpt model --prompt the");
+    expect_exit(&r, 7);
+    cr_expect(strstr(r.err.data, said) && r.out.n == 0, "%s", r.err.data);
+    ran_free(&r);
+}
+
 /* Ids that the model does not have. */
 Test(import, a_tokenizer_of_another_model)
 {
