@@ -198,7 +198,8 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{NULL, NULL}}},
     [CMD_COMPARE] = {
         "compare", "[RUN [RUN]]", 2, "compare two runs, one --axis of a run, or two programs (--exec)",
-        "A run is a folder or the name of a baseline. --exec measures, so it takes the options "
+        "A run is a folder or the name of a baseline. One run is compared with the run before it that has "
+        "its cases. --exec measures, so it takes the options "
         "that choose and time cases. Runs are only read; --filter chooses their rows.",
         {{"bench compare results/old results/new", "two runs, case by case"},
          {"bench compare --axis backend --base avx2 results/latest", "inside one run"},

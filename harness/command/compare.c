@@ -5,12 +5,15 @@
 #include "harness/compare/ab_run.h"
 #include "harness/compare/baseline.h"
 #include "harness/compare/compare_print.h"
+#include "harness/table/rundir.h"
 #include "harness/util/text.h"
 #include "harness/util/units.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static double threshold_of(const struct options *o) { return o->threshold_pct / 100; }
 
@@ -212,6 +215,81 @@ static int compare_programs(struct options *o)
     return code;
 }
 
+/* ---- the run before ------------------------------------------------------------------------ */
+
+static bool has_case(const struct table *t, const struct rows *rows, const char *id)
+{
+    for (size_t i = 0; i < rows->n; i++)
+        if (strcmp(row_text(t, (const char *)rows->row + i * t->row_size, "case_id"), id) == 0)
+            return true;
+    return false;
+}
+
+/* Has `old` every case that a table of `new` has? Their number is added to *cases. */
+static bool has_cases(const char *old, const char *new, enum table_id table, size_t *cases)
+{
+    const struct table *const t = &tables[table];
+    struct rows had = {0}, has = {0};
+    struct err e;
+    bool all = run_table(&had, old, table, &e) == OK && run_table(&has, new, table, &e) == OK;
+
+    for (size_t i = 0; all && i < has.n; i++)
+        all = has_case(t, &had, row_text(t, (const char *)has.row + i * t->row_size, "case_id"));
+    *cases += has.n;
+    rows_free(&had);
+    rows_free(&has);
+    return all;
+}
+
+static bool is_before(const char *old, const char *new)
+{
+    struct stat is;
+    size_t cases = 0;
+
+    return lstat(old, &is) == 0 && S_ISDIR(is.st_mode) &&
+           has_cases(old, new, TABLE_LATENCY, &cases) &&
+           has_cases(old, new, TABLE_PERPLEXITY, &cases) && cases > 0;
+}
+
+/* The newest run before `dir` in the same folder that has its cases. Runs are named by their time. */
+static enum status run_before(char before[FILE_PATH], const char *dir, struct err *e)
+{
+    char run[FILE_PATH], above[FILE_PATH];
+    struct dirent **entries = NULL;
+    enum status st = rundir_find(run, NULL, dir, e);
+
+    if (st != OK)
+        return st;
+    const char *const slash = strrchr(run, '/'), *const name = slash ? slash + 1 : run;
+    snprintf(above, sizeof(above), "%.*s", slash > run ? (int)(slash - run) : 1, slash ? run : ".");
+    const int n = scandir(above, &entries, NULL, alphasort);
+    bool found = false;
+    for (int i = n - 1; i >= 0; i--) {
+        const char *const other = entries[i]->d_name;
+        found = found || (*other != '.' && strcmp(other, name) < 0 &&
+                          file_join(before, above, other, NULL) == OK && is_before(before, run));
+        free(entries[i]);
+    }
+    free(entries);
+    return found
+               ? OK
+               : fail(e, E_USAGE, "no run before %.300s has its cases  -> bench compare OLD %.300s",
+                      run, dir);
+}
+
+static int compare_with_before(const struct options *o, const char *dir)
+{
+    char before[FILE_PATH];
+    struct err e;
+    const enum status st = run_before(before, dir, &e);
+
+    if (st != OK)
+        return report_error(st, &e);
+    if (!o->quiet)
+        text_line(stderr, "note: compared with %s, the run before that has its cases", before);
+    return compare_two(o, before, dir, stdout, (enum format)o->format);
+}
+
 int cmd_compare(struct options *opt)
 {
     static const char *const taken[] = {"filter", "seed", NULL};
@@ -229,7 +307,8 @@ int cmd_compare(struct options *opt)
         return compare_programs(opt);
     if (options_refuse(opt, "runs, which are read: --exec measures", taken, &e) != OK)
         return report_error(E_USAGE, &e);
-    if (opt->words.n != (opt->axis ? 1 : 2))
+    const bool one = opt->words.n == 1;
+    if (!one && (opt->axis || opt->words.n != 2))
         return report_error(
             fail(&e, E_USAGE, "compare needs %s  -> bench compare %s",
                  opt->axis ? "one run" : "two runs, an axis of one, or two programs",
@@ -242,5 +321,6 @@ int cmd_compare(struct options *opt)
             return report_error(st, &e);
     }
     return opt->axis ? compare_inside(opt, dir[0])
+           : one     ? compare_with_before(opt, dir[0])
                      : compare_two(opt, dir[0], dir[1], stdout, (enum format)opt->format);
 }

@@ -465,3 +465,42 @@ Test(compare, of_a_sweep)
               "the conclusion stands below its table: %s%s", r.out.data, r.err.data);
     ran_free(&r);
 }
+
+/* One run: with the newest before it that has all its cases; a word that is no run is named. */
+Test(compare, with_the_run_before)
+{
+    static const struct {
+        const char *name;
+        bool longer; /* has a case more */
+    } runs[] = {{"1", true}, {"2", true}, {"3", false}, {"4", true}, {"5", false}};
+    char path[FILE_PATH];
+    struct rundir dir;
+
+    for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
+        made_open(&dir, "aaaa");
+        made_row(&dir, &base, "host", "ok", "", 100);
+        if (runs[i].longer)
+            made_row(&dir, &longer, "host", "ok", "", 100);
+        made_close(&dir, "host", "CPU");
+        folder_path(path, runs[i].name);
+        cr_assert_eq(rename(dir.path, path), 0);
+    }
+    struct ran r = run_shell(folder, "ln -sf 4 latest; \"$BENCH\" compare latest --format csv");
+    expect_exit(&r, 0);
+    expect_said(&r, "note: compared with ./2, the run before that has its cases");
+    ran_free(&r);
+    r = run_bench(folder, "compare ./5/ --format csv"); /* a run may have more cases */
+    expect_said(&r, "note: compared with ./4, ");
+    ran_free(&r);
+    r = run_bench(folder, "compare ./1");
+    expect_exit(&r, 2);
+    expect_said(&r, "no run before ./1 has its cases  -> bench compare OLD ./1");
+    ran_free(&r);
+    r = run_bench(folder, "compare nope");
+    expect_exit(&r, 7);
+    expect_said(&r, "\"nope\" is neither a run's folder nor a baseline");
+    ran_free(&r);
+    r = run_bench(folder, "compare 3 --axis backend");
+    cr_expect_null(strstr(r.err.data, "compared with"), "%s", r.err.data);
+    ran_free(&r);
+}
