@@ -178,12 +178,17 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
     text[VERDICT] = origin ? "" : study_verdict_name[r->verdict];
     text[TIME_VERDICT] = timed ? verdict_name[r->time_verdict] : "";
     const bool alone = r->quality.diff.low > 0 || r->quality.diff.high < 0;
-    const char *const notes[] = {
-        r->why, r->remark, r->at_end ? "its learning rate is at an end of the tried ones" : "",
-        r->verdict == STUDY_NOT_SHOWN && alone
-            ? "its own interval leaves out 0: more seeds may decide"
-            : ""};
-    char note[2 * LINE_SIZE + 128] = "";
+    char larger[64] = "";
+    if (r->more > 0.02) /* equal-parameters keeps within 1 % */
+        snprintf(larger, sizeof(larger), "%.3g %% more parameters than %s", 100 * r->more,
+                 *r->row->control ? "its control" : "the baseline");
+    const char *const notes[] = {r->why, r->remark, larger,
+                                 r->at_end ? "its learning rate is at an end of the tried ones"
+                                           : "",
+                                 r->verdict == STUDY_NOT_SHOWN && alone
+                                     ? "its own interval leaves out 0: more seeds may decide"
+                                     : ""};
+    char note[2 * LINE_SIZE + 192] = "";
     for (size_t i = 0; i < ARRAY_LEN(notes); i++)
         if (*notes[i])
             snprintf(note + strlen(note), sizeof(note) - strlen(note), "%s%s", *note ? "; " : "",

@@ -143,6 +143,8 @@ static enum status gather(struct study_entry *e, const struct rows *rows, struct
             text_put(e->why, LINE_SIZE, r[i].status_detail);
         if (is_ok(&r[i]) && !*e->remark)
             e->remark = r[i].status_detail;
+        if (r[i].parameters > 0) /* a failed one may have none */
+            e->parameters = r[i].parameters;
         e->lost += is_lost(rows, i);
         if (!counts(rows, i))
             continue;
@@ -261,6 +263,8 @@ static void confront(struct study_entry *e, const struct study_entry *b, double 
                  *e->row->control ? "no rows of its control here" : "no rows of the baseline here");
         return;
     }
+    if (e->parameters && b->parameters)
+        e->more = (double)e->parameters / (double)b->parameters - 1;
     e->time_verdict = verdict_of(e->log_time, threshold, 0);
     if (can_test(e, b))
         e->quality = welch(b->test, e->test);

@@ -48,6 +48,8 @@ struct study_entry {
     int solved;                 /* of test.n + lost seeds */
     double lr;                  /* of its final rows; NAN: none was ok */
     bool at_end;                /* of the tried rates, that is the least or the largest */
+    int64_t parameters;         /* 0: not known */
+    double more;                /* of them, as a share of those of its control; of none 0 */
     struct welch quality;       /* against its control; of what has none NAN */
     double p;                   /* of it, corrected */
     enum study_verdict verdict; /* of what has no control: not tested */

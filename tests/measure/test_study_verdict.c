@@ -540,6 +540,56 @@ Test(study_verdict, noise_is_noise_and_a_planted_difference_is_worse)
 
 /* ---- printing ------------------------------------------------------------------------------- */
 
+/* The note says how many more parameters a contender has than its control, above the 2 % that the usual
+ * sizes differ by; a row that failed has none. */
+Test(study_verdict, says_more_parameters)
+{
+    static const struct {
+        const char *contender, *control;
+        int64_t parameters;
+        const char *note; /* NULL: none */
+    } is[] = {{"base", "", 1000000, NULL},
+              {"equal", "base", 1000000, NULL},
+              {"close", "base", 1019999, NULL},
+              {"large", "base", 1210000, "21 % more parameters than its control"},
+              {"small", "base", 900000, NULL},
+              {"twice", "small", 1000000, "11.1 % more parameters than its control"},
+              {"older", "", 1030000, "3 % more parameters than the baseline"}};
+    struct table_of_rows t = make_rows();
+    struct err e;
+    char *text;
+    size_t size;
+
+    for (size_t i = 0; i < ARRAY_LEN(is); i++)
+        for (int seed = 1; seed <= 3; seed++) {
+            struct study_row *const r = add(&t, is[i].contender, "s", seed, 2 + 0.01 * seed);
+            text_put(r->control, TEXT_SIZE, is[i].control);
+            r->parameters = is[i].parameters;
+            if (seed == 1) { /* and none, where a training failed */
+                text_put(r->status, TEXT_SIZE, "failed");
+                r->parameters = I64_EMPTY;
+                r->test_nats = NAN;
+            }
+        }
+    struct study_verdicts v = verdicts(&t);
+    FILE *const f = open_memstream(&text, &size);
+    cr_assert(f && study_verdicts_print(f, &v, FORMAT_MD, &e) == OK);
+    cr_assert_eq(fclose(f), 0);
+    for (size_t i = 0; i < ARRAY_LEN(is); i++) {
+        char cell[64];
+        snprintf(cell, sizeof(cell), "| %s |", is[i].contender);
+        const char *const at = strstr(text, cell), *const end = at ? strchr(at, '\n') : NULL;
+        cr_assert(end, "%s: %s", is[i].contender, text);
+        const char *const said = strstr(at, "more parameters");
+        cr_expect_eq(said && said < end, is[i].note != NULL, "%s: %s", is[i].contender, text);
+        const char *const note = is[i].note ? strstr(at, is[i].note) : at;
+        cr_expect(note && note < end, "%s: %s", is[i].contender, text);
+    }
+    free(text);
+    study_verdicts_free(&v);
+    free(t.row);
+}
+
 Test(study_verdict, prints_a_row_each)
 {
     struct table_of_rows t = make_rows();
