@@ -388,6 +388,20 @@ Test(sweep, a_dry_run_names_time)
     cr_expect_neq(access("nowhere", F_OK), 0);
 }
 
+/* A short plan needs no rates of the reference either: no process is started to measure something. */
+Test(sweep, a_dry_run_measures_no_peaks)
+{
+    if (SANITIZED)
+        cr_skip_test("the preloaded library comes before the sanitizer's");
+    struct ran r = run_shell(folder, "FAULT_AT=0 FAULT_HOW=fork:EAGAIN FAULT_COUNT=forks "
+                                     "LD_PRELOAD=\"${BENCH%/*}/faults.so\" \"$BENCH\" -n --variant "
+                                     "rope --seq 8 --mem 0 --d-model 16 --heads 2 --threads 1 "
+                                     "--quick >/dev/null && cat forks");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "0\n");
+    ran_free(&r);
+}
+
 /* The next step is about this run. */
 Test(sweep, next_names_the_run)
 {
