@@ -103,7 +103,7 @@ const struct option_spec option_specs[] = {
      .only = MODELS | FOR(CHECK),
      .usual = SWEEPS | FOR(TRAIN) | FOR(COMPARE) | FOR(GATE),
      .doc = "variants, base (the classic four), all, or family:NAME, such as family:sparse",
-     .docs = {{.only = FOR(TRAIN), .doc = "the variant to train"}}},
+     .docs = {{.only = FOR(TRAIN), .doc = "the variant to train; --from and --resume name their own", .shown = ""}}},
     {"backend", 'b', "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(backends),
      .only = MODELS | FOR(CHECK) | FOR(EVAL) | FOR(STUDY) | FOR(GENERATE),
      .usual = SWEEPS | FOR(EVAL) | FOR(COMPARE) | FOR(GATE),

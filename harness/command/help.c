@@ -85,7 +85,7 @@ char *option_text(const struct option_spec *s, int command)
     if (s->at == offsetof(struct options, settings))
         for (struct settings all = {0}; (row = setting_next(&all));)
             fprintf(f, "%s%s", n++ ? ", " : ": ", row->name);
-    if (preset)
+    if (preset && *preset)
         fprintf(f, " [%s]", preset);
     NEED(bytes_close(f, &text, NULL) == OK);
     return text.data;

@@ -38,6 +38,25 @@ static char *option_lines(const char *page)
     return lines;
 }
 
+/* A set is the default of sweeps and no variant to train: train asks for one. */
+Test(help, train_shows_no_default_variant)
+{
+    struct ran r = run_bench(folder, "help train");
+    const char *const at = strstr(r.out.data, "--variant=");
+
+    cr_assert(at, "%s", r.out.data);
+    cr_expect_null(strstr(r.out.data, "[base]"), "%s", r.out.data);
+    cr_expect_null(strstr(r.out.data, "[]"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "train --ckpt x");
+    expect_exit(&r, 2);
+    expect_said(&r, "train needs a variant");
+    ran_free(&r);
+    r = run_bench(folder, "help sweep");
+    cr_expect(strstr(r.out.data, "[base]"), "%s", r.out.data);
+    ran_free(&r);
+}
+
 Test(help, a_page_for_each_command_with_its_options)
 {
     for (int c = 0; c < COMMAND_COUNT; c++) {
