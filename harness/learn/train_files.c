@@ -216,7 +216,7 @@ enum status trainer_lock(struct lock *l, const char *path, struct err *e)
 /* What saving that was killed has left. */
 static enum status clear_halves(const char *path, struct err *e)
 {
-    static const char *const written[] = {"", BEST, STATE, STATE_NEXT};
+    static const char *const written[] = {"", BEST, STATE, STATE_NEXT, ".train.csv"};
     char file[PATH];
 
     for (size_t i = 0; i < ARRAY_LEN(written); i++) {

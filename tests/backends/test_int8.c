@@ -214,6 +214,7 @@ static void expect_by_bytes(const struct kernels *kernel, enum elem elem, const 
                      .threads = 1 + (m + n) % 2}; /* several read W as one stream */
     const size_t floats = kernel->packed_floats(&p);
     float *const packed = malloc(sizeof(*packed) * (floats + 1));
+    p.room = aligned_alloc(64, (size_t)p.threads * kernel->room());
     for (int packs = 0; packs < (floats ? 2 : 1); packs++) {
         if (packs) {
             kernel->pack(packed, &p);
@@ -238,7 +239,7 @@ static void expect_by_bytes(const struct kernels *kernel, enum elem elem, const 
         for (int e = first; e < k; e++)
             cr_assert_leq(fabs((double)row[e - first] - by_bytes(elem, w, e)), 8 * U);
     }
-    free(a), free(b), free(c), free(w), free(row), free(packed);
+    free(a), free(b), free(c), free(w), free(row), free(packed), free(p.room);
 }
 
 Test(int8, ends_of_rows_by_their_bytes, .timeout = 240)

@@ -291,6 +291,7 @@ Test(onednn, shares_one_pool_with_the_others, .timeout = 240)
             continue;
         g = open_engine(backends[i]->name, 2);
         struct gemm x = random_product(shapes[10], 2);
+        x.room = g.room;
         struct operands o;
         make_operands(&o, &shape, &xl);
         for (int run = 0; run < 3; run++) {

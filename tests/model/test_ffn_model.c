@@ -210,6 +210,6 @@ Test(ffn_model, the_option_knows_every_kind)
     struct options o;
     struct err e = {""};
     cr_expect_eq(parse_words(&o, "--ffn swigl", &e), E_USAGE);
-    cr_expect(strstr(e.msg, "unknown ffn \"swigl\"  -> did you mean swiglu?"), "%s", e.msg);
+    cr_expect(strstr(e.msg, "unknown --ffn \"swigl\"  -> did you mean swiglu?"), "%s", e.msg);
     options_free(&o);
 }
