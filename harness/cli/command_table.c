@@ -75,7 +75,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         "bench eval:\n\n"
         "  variants = LIST            names of bench list variants, base, all,\n"
         "                             family:NAME\n"
-        "  variant = NAME: OPTIONS    one with options:\n"
+        "  variant = NAME[: OPTIONS]  one, with options:\n"
         "                             gated: --variant gtrxl --gate highway\n"
         "  baseline = NAME            what the others are compared with; stands\n"
         "                             after the variants [the first]; control: each\n"

@@ -116,11 +116,6 @@ static enum status set_item(struct line *l, struct study_items *list, struct err
     return st == OK ? add_item(list, l, name, words, e) : st;
 }
 
-static enum status set_variant(struct line *l, struct err *e)
-{
-    return set_item(l, &l->s->variants, e);
-}
-
 static enum status set_size(struct line *l, struct err *e) { return set_item(l, &l->s->sizes, e); }
 
 /* Calls `add` for each element of lists a,b that stand in one or several words. */
@@ -150,6 +145,14 @@ static enum status add_variant(struct line *l, const char *name, struct err *e)
     const char *const words = options_keep(&l->s->words, text, strlen(text));
     return words ? add_item(&l->s->variants, l, name, words, e)
                  : fail(e, E_NOMEM, "no memory for a study");
+}
+
+/* NAME: OPTIONS, or the name of one of the registry alone. */
+static enum status set_variant(struct line *l, struct err *e)
+{
+    const char *const name = l->words.n == 1 ? l->words.v[0].text : "";
+
+    return variant_find(name) ? add_variant(l, name, e) : set_item(l, &l->s->variants, e);
 }
 
 /* Names of the registry, and its sets. */

@@ -57,6 +57,32 @@ Test(study_file, says_what_it_says)
     study_free(&s);
 }
 
+/* The name of a variant alone is that variant, as in a list of variants. */
+Test(study_file, a_variant_by_its_name_alone)
+{
+    struct study s;
+    struct err e;
+
+    cr_assert_eq(read_text(&s,
+                           "variant = xl\nvariant = gtrxl\nvariant = own: --variant xl\n"
+                           "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\n",
+                           &e),
+                 OK, "%s", e.msg);
+    cr_assert_eq(s.variants.n, 3);
+    cr_expect_str_eq(s.variants.v[0].name, "xl");
+    cr_expect_str_eq(s.variants.v[0].words, "--variant xl");
+    cr_expect_str_eq(s.variants.v[1].name, "gtrxl");
+    cr_expect_str_eq(s.variants.v[1].words, "--variant gtrxl");
+    cr_expect_str_eq(s.variants.v[2].name, "own");
+    study_free(&s);
+    cr_assert_eq(read_text(&s, "variant = nosuch\n", &e), E_USAGE);
+    cr_expect(strstr(e.msg, "variant has no name  -> write variant = NAME: "), "%s", e.msg);
+    study_free(&s);
+    cr_assert_eq(read_text(&s, "variants = xl\nvariant = xl\n", &e), E_USAGE);
+    cr_expect(strstr(e.msg, "twice"), "%s", e.msg);
+    study_free(&s);
+}
+
 /* Each with the number of its line. */
 Test(study_file, refuses_what_it_does_not_know)
 {
