@@ -530,21 +530,12 @@ static int sweep_all(struct sweep *w, enum status st, struct err *e)
     return code == EXIT_FINE ? baseline_finish(o, w->s.dir.path) : code;
 }
 
-/* A dry run only guesses peaks: those of cores of 3 GHz that begin one multiply-add of vectors a cycle
- * and chain, as the loops of peak.h do. */
+/* A dry run measures none. */
 static void assume_peaks(struct sweep *w)
 {
-    const double chains = 14, hz = 3e9;
-
-    for (int i = 0; i < w->plan.n; i++) {
-        const int n = w->plan.cases[i].threads;
-        if (peaks_for(w, n))
-            continue;
-        struct peaks *const p = &w->peaks[w->n_peaks++];
-        *p = (struct peaks){.threads = n};
-        for (int isa = 0; isa < ISA_COUNT; isa++)
-            p->flops[isa] = n * hz * 2 * peak_loops[isa]->flop / chains;
-    }
+    for (int i = 0; i < w->plan.n; i++)
+        if (!peaks_for(w, w->plan.cases[i].threads))
+            w->peaks[w->n_peaks++] = peaks_assumed(w->plan.cases[i].threads);
 }
 
 /* --dry-run: the cases, and about how long they would take. */

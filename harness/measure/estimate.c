@@ -46,6 +46,17 @@ enum status speeds_measure(struct speeds *s, struct peaks *peaks, const struct c
     return st;
 }
 
+struct peaks peaks_assumed(int threads)
+{
+    const double chains = 14,
+                 hz = 3e9; /* an iteration of a loop of peak.h is a vector of each chain */
+    struct peaks p = {.threads = threads};
+
+    for (int isa = 0; isa < ISA_COUNT; isa++)
+        p.flops[isa] = threads * hz * 2 * peak_loops[isa]->flop / chains;
+    return p;
+}
+
 /* FLOP per second that kernels reach; 0 = unknown. */
 static double flops_of(const struct speeds *t, const struct bench_case *c)
 {

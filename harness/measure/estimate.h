@@ -24,6 +24,9 @@ struct speeds {
 enum status speeds_measure(struct speeds *s, struct peaks *peaks, const struct child_setup *setup,
                            const struct topo *topo, const char *pin, int threads, struct err *e);
 
+/* What usual cores of 3 GHz have that begin two multiply-adds of vectors a cycle. */
+struct peaks peaks_assumed(int threads);
+
 /* Seconds of a case. */
 struct case_estimate {
     double reference; /* the reference output, if this is the case that has it made */
