@@ -264,7 +264,7 @@ Test(cli, a_closed_stdout_is_an_error)
         PRINTS "-q --format fom",
         PRINTS "--format md",
         "list variants",
-        "list cases " CASES,
+        ("list cases " CASES),
         "list columns --format csv",
         "list models",
         "list settings",

@@ -304,7 +304,7 @@ Test(ways, small_stacks, .timeout = 600)
     expect_exit(&r, 0);
     struct rows rows = latency_of("r/latest");
     cr_expect_gt(rows.n, 0);
-    cr_expect_eq(count_status(&rows, "ok"), rows.n);
+    cr_expect_eq(count_status(&rows, "ok"), (int)rows.n);
     rows_free(&rows);
     ran_free(&r);
 }

@@ -75,9 +75,9 @@ Test(widths, variants_of_a_word)
 
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         snprintf(line, sizeof(line), "list variants %s %s", words[i][0], columns);
-        struct ran r = run_bench(folder, line);
+        struct ran r = run_bench(folder, "%s", line);
         snprintf(line, sizeof(line), "list variants %s %s", words[i][1], columns);
-        struct ran same = run_bench(folder, line);
+        struct ran same = run_bench(folder, "%s", line);
         expect_exit(&r, 0);
         cr_expect_str_eq(r.out.data, same.out.data, "%s", words[i][0]);
         cr_expect(i > 1 || (strstr(r.out.data, "\nsparse,") && !strstr(r.out.data, "\nfull,")),
