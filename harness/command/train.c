@@ -89,39 +89,6 @@ static enum status take_options(struct options *o, struct err *e)
 
 /* ---- the table and the screen ------------------------------------------------------------- */
 
-/* Rows of steps after the checkpoint's come again: cut them off. */
-static enum status reopen_table(struct session_of_training *s, const char *path, struct err *e)
-{
-    const struct table *t = &tables[TABLE_TRAIN];
-    struct rows had = {0};
-    enum status st = table_resume(&s->table, t, path, &had, e);
-
-    const struct train_row *row = had.row;
-    size_t n = had.n;
-    while (n > 0 && row[n - 1].step > s->t.optimizer.step)
-        n--;
-    if (st == OK && n < had.n) {
-        table_close(&s->table, &(struct err){""}); /* nothing was written */
-        st = table_replace(t, path, row, n, e);
-        if (st == OK)
-            st = table_resume(&s->table, t, path, NULL, e);
-    }
-    rows_free(&had);
-    return st;
-}
-
-static enum status open_table(struct session_of_training *s, struct err *e)
-{
-    const struct table *t = &tables[TABLE_TRAIN];
-    char path[PATH];
-    enum status st = OK;
-
-    snprintf(path, sizeof(path), "%s.%s", s->opt->ckpt, t->file);
-    if (!s->opt->resume || access(path, F_OK) != 0)
-        st = table_replace(t, path, NULL, 0, e);
-    return st == OK ? reopen_table(s, path, e) : st;
-}
-
 /* Rank 0 prints and writes files. */
 static bool writes(const struct session_of_training *s) { return s->ranks.index == 0; }
 
@@ -396,7 +363,7 @@ static enum status train(struct session_of_training *s, struct err *e)
     if (st == OK && o->resume)
         st = trainer_load(&s->t, o->ckpt, e);
     if (st == OK && writes(s))
-        st = open_table(s, e);
+        st = trainer_table(&s->table, s->opt, s->t.optimizer.step, e);
     st = ranks_agree(&s->ranks, st, e);
     if (st != OK)
         return st;

@@ -96,32 +96,6 @@ static void make_row(struct perplexity_row *row, const struct subject *t, const 
 #undef X
 }
 
-static void print_row(struct session *s, const struct perplexity_row *row)
-{
-    const bool first = !s->console.started, chosen = s->console.opt->columns.n > 0;
-    const enum format format = s->console.format;
-    const struct table *t = &tables[TABLE_PERPLEXITY];
-    const struct selection *columns = &s->console.columns;
-
-    if ((format == FORMAT_TABLE || format == FORMAT_MD) && !chosen) {
-        perplexity_print(stdout, row, s->console.opt, first, format == FORMAT_MD);
-    } else if (format == FORMAT_TABLE) {
-        char line[LINE_SIZE];
-        if (first) {
-            chosen_line(line, t, columns, NULL);
-            puts(line);
-        }
-        chosen_line(line, t, columns, row);
-        puts(line);
-    } else if (!console_at_end(format)) {
-        if (first)
-            row_print_names(stdout, format, t, columns);
-        row_print(stdout, format, t, columns, row);
-    }
-    s->console.started = true;
-    console_flush(&s->console);
-}
-
 /* A case that holds the key columns of the evaluation. */
 static struct bench_case scored_case(const struct subject *t, int seq, int mem, enum mem_kind kind)
 {
@@ -282,7 +256,7 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     if (*r.report.note && (!alike || !print || !s->console.started))
         console_note(&s->console, "note: %s", r.report.note);
     if (print)
-        print_row(s, row);
+        perplexity_print_row(&s->console, row);
 out:
     free(bcase.repro);
     free(row);

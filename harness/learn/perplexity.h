@@ -35,5 +35,7 @@ enum status perplexity_eval(struct session *s, struct err *e);
  * heading. As Markdown: a table that ends with its last row. */
 void perplexity_print(FILE *f, const struct perplexity_row *row, const struct options *opt,
                       bool first, bool md);
+/* The next row in the console's format. */
+void perplexity_print_row(struct console *c, const struct perplexity_row *row);
 
 #endif

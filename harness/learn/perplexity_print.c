@@ -4,6 +4,7 @@
 #include "perplexity.h"
 
 #include "counting.h"
+#include "harness/measure/console_rows.h"
 #include "harness/util/terminal.h"
 #include "harness/util/text.h"
 #include "harness/util/units.h"
@@ -164,4 +165,30 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
     } else
         for (int k = 0; k < s.n; k++)
             fprintf(f, "%*s%s", s.width[k], s.cell[k], k + 1 < s.n ? "" : "\n");
+}
+
+void perplexity_print_row(struct console *c, const struct perplexity_row *row)
+{
+    const bool first = !c->started, chosen = c->opt->columns.n > 0;
+    const enum format format = c->format;
+    const struct table *t = &tables[TABLE_PERPLEXITY];
+    const struct selection *columns = &c->columns;
+
+    if ((format == FORMAT_TABLE || format == FORMAT_MD) && !chosen) {
+        perplexity_print(stdout, row, c->opt, first, format == FORMAT_MD);
+    } else if (format == FORMAT_TABLE) {
+        char line[LINE_SIZE];
+        if (first) {
+            chosen_line(line, t, columns, NULL);
+            puts(line);
+        }
+        chosen_line(line, t, columns, row);
+        puts(line);
+    } else if (!console_at_end(format)) {
+        if (first)
+            row_print_names(stdout, format, t, columns);
+        row_print(stdout, format, t, columns, row);
+    }
+    c->started = true;
+    console_flush(c);
 }

@@ -12,6 +12,7 @@
 #include "train_masked.h"
 #include "train_pairs.h"
 #include "train_play.h"
+#include "train_ranks.h"
 #include "train_tokens.h"
 #include "variants/model/admin.h"
 
@@ -272,34 +273,6 @@ static enum status open_model(struct trainer *t, struct err *e)
 
 /* ---- ranks -------------------------------------------------------------------------------- */
 
-enum { PLACE_TEXT = 320 };
-
-/* Does the list of CPUs, "0-3,8", have this one? */
-static bool has_cpu(const char *list, int cpu)
-{
-    int lo, hi, used;
-
-    for (; sscanf(list, "%d%n", &lo, &used) == 1; list += *list == ',') {
-        list += used;
-        hi = lo;
-        if (*list == '-' && sscanf(list, "-%d%n", &hi, &used) == 1)
-            list += used;
-        if (cpu >= lo && cpu <= hi)
-            return true;
-    }
-    return false;
-}
-
-static bool share_a_cpu(const char *a, const char *b)
-{
-    enum { CPUS = 4096 };
-
-    for (int cpu = 0; cpu < CPUS; cpu++)
-        if (has_cpu(a, cpu) && has_cpu(b, cpu))
-            return true;
-    return false;
-}
-
 static void mean_over_ranks(void *arg, double *x, int n)
 {
     const struct trainer *const t = arg;
@@ -307,56 +280,6 @@ static void mean_over_ranks(void *arg, double *x, int n)
     ranks_sum(&t->ranks, x, n);
     for (int i = 0; i < n; i++)
         x[i] /= t->ranks.count;
-}
-
-/* Ranks that are pinned run beside each other, not on each other. */
-static enum status check_places(const struct trainer *t, struct err *e)
-{
-    const struct ranks *const r = &t->ranks;
-    char mine[PLACE_TEXT] = "", *const all = calloc((size_t)r->count, PLACE_TEXT);
-    enum status st = OK;
-
-    NEED(all);
-    if (gethostname(mine, 60) != 0)
-        mine[0] = '\0';
-    const size_t host = strlen(mine) + 1; /* the CPUs stand behind it */
-    snprintf(mine + host, PLACE_TEXT - host, "%s", t->team.first_cpu < 0 ? "" : t->team.cpus);
-    ranks_gather(r, mine, PLACE_TEXT, all);
-    for (int i = 0; i < r->count && st == OK; i++) {
-        const char *const other = all + (size_t)i * PLACE_TEXT;
-        if (i != r->index && strcmp(mine, other) == 0 && share_a_cpu(mine + host, other + host))
-            st = fail(e, E_USAGE,
-                      "ranks %d and %d run on the same CPUs of %s (%s and %s)  -> place them with "
-                      "mpirun --map-by or --bind-to, lower --threads, or use --pin none",
-                      r->index, i, mine, mine + host, other + host);
-    }
-    free(all);
-    return st;
-}
-
-static enum status check_batch(const struct options *o, const struct ranks *r, struct err *e)
-{
-    if (o->batch.v[0] % r->count)
-        return fail(e, E_USAGE, "%d ranks do not divide --batch %d  -> use a multiple of %d",
-                    r->count, o->batch.v[0], r->count);
-    return OK;
-}
-
-/* Refuses models that ranks cannot compute as one process would. */
-static enum status check_divides(const struct config *c, const struct options *o,
-                                 const struct ranks *r, struct err *e)
-{
-    const char *const undivided = drive_of(c)->undivided;
-
-    if (undivided)
-        return fail(e, E_UNSUPPORTED, "%s: %s are not divided among ranks  -> use one rank",
-                    c->variant->name, undivided);
-    if (o->dropout > 0 && c->ffn->by_expert)
-        return fail(e, E_UNSUPPORTED,
-                    "%s: --dropout draws masks expert by expert, whose rows %d ranks divide  -> "
-                    "use --dropout 0, or one rank",
-                    c->variant->name, r->count);
-    return OK;
 }
 
 enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
@@ -371,12 +294,12 @@ enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
     t->best_valid = INFINITY;
     t->first = ranks->index * t->B;
     t->sum.ranks = &t->ranks;
-    enum status st = check_batch(opt, ranks, e);
+    enum status st = ranks_fit_batch(opt, ranks, e);
     if (st == OK)
         st = open_engine(t, e);
     st = ranks_agree(ranks, st, e);
     if (st == OK && ranks->count > 1)
-        st = ranks_agree(ranks, check_places(t, e), e);
+        st = ranks_agree(ranks, ranks_have_places(&t->ranks, &t->team, e), e);
     if (st == OK)
         st = opt->task ? play_open(t, e) : open_texts(t, e);
     if (st == OK)
@@ -388,7 +311,7 @@ enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
         t->engine.mean_arg = t;
     }
     if (st == OK && ranks->count > 1)
-        st = check_divides(&t->lm.c, opt, ranks, e);
+        st = ranks_divide(&t->lm.c, opt, ranks, e);
     return ranks_agree(ranks, st, e);
 }
 

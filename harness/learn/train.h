@@ -11,6 +11,7 @@
 #include "grad_sum.h"
 #include "harness/cli/options.h"
 #include "harness/machine/pin.h"
+#include "harness/table/record.h"
 #include "harness/util/fileio.h"
 #include "harness/util/lock.h"
 #include "pairs.h"
@@ -154,5 +155,8 @@ enum status trainer_forget(const char *path, struct err *e);
 /* Remove what killed trainings left half written; unless one is resumed, also its files. Nobody
  * else may be training `path`. */
 enum status trainer_clear(const char *path, bool resume, struct err *e);
+
+/* Open CKPT.train.csv to write rows after `step`: new, or with the rows up to it where --resume goes on. */
+enum status trainer_table(struct table_file *to, const struct options *o, int step, struct err *e);
 
 #endif

@@ -23,6 +23,7 @@ enum { PATH = 4200 };
 #define STATE ".opt"
 #define STATE_NEXT ".opt.new"
 #define BEST ".best"
+#define CURVE ".train.csv" /* tables[TABLE_TRAIN] */
 
 /* path + end; too long a path is an error of whoever opens it. */
 static const char *beside(char buf[PATH], const char *path, const char *end)
@@ -216,7 +217,7 @@ enum status trainer_lock(struct lock *l, const char *path, struct err *e)
 /* What saving that was killed has left. */
 static enum status clear_halves(const char *path, struct err *e)
 {
-    static const char *const written[] = {"", BEST, STATE, STATE_NEXT, ".train.csv"};
+    static const char *const written[] = {"", BEST, STATE, STATE_NEXT, CURVE};
     char file[PATH];
 
     for (size_t i = 0; i < ARRAY_LEN(written); i++) {
@@ -246,4 +247,38 @@ enum status trainer_clear(const char *path, bool resume, struct err *e)
     if (st == OK)
         st = file_sync_parent(path, e); /* never a checkpoint without its state */
     return st == OK ? trainer_forget(path, e) : st;
+}
+
+/* ---- the curve ---------------------------------------------------------------------------- */
+
+/* Rows of steps after `step` come again: cut them off. */
+static enum status reopen(struct table_file *to, const char *path, int step, struct err *e)
+{
+    const struct table *t = &tables[TABLE_TRAIN];
+    struct rows had = {0};
+    enum status st = table_resume(to, t, path, &had, e);
+
+    const struct train_row *row = had.row;
+    size_t n = had.n;
+    while (n > 0 && row[n - 1].step > step)
+        n--;
+    if (st == OK && n < had.n) {
+        table_close(to, &(struct err){""}); /* nothing was written */
+        st = table_replace(t, path, row, n, e);
+        if (st == OK)
+            st = table_resume(to, t, path, NULL, e);
+    }
+    rows_free(&had);
+    return st;
+}
+
+enum status trainer_table(struct table_file *to, const struct options *o, int step, struct err *e)
+{
+    char path[PATH];
+    enum status st = OK;
+
+    beside(path, o->ckpt, CURVE);
+    if (!o->resume || access(path, F_OK) != 0)
+        st = table_replace(&tables[TABLE_TRAIN], path, NULL, 0, e);
+    return st == OK ? reopen(to, path, step, e) : st;
 }

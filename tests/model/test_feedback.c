@@ -3,8 +3,8 @@
  * One memory of all layers: what is cached, what it costs, and what does not go with it. Gradients
  * by differences: tests/model/test_grad_lm.c, cuts of a text: test_lm.c; golden files compare the
  * numbers. */
-#include "tests/support/token_masks.h"
 #include "tests/support/model.h"
+#include "tests/support/token_masks.h"
 #include "variants/model/feedback.h"
 
 enum { LAYERS = 3, ROWS = 40 };
