@@ -4,6 +4,8 @@
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 
+TestSuite(export_numbers, .init = folder_make, .fini = folder_remove);
+
 #define FAST "xl layer seq=8 mem=0 avx2"
 static const struct made_case fast = {"xl", "avx2", "00000000000000aa", 8, 1500};
 
@@ -40,7 +42,7 @@ static void make_odd_run(struct rundir *dir)
     cr_assert_eq(rundir_close(dir, &e), OK, "%s", e.msg);
 }
 
-Test(export, every_number_of_a_row_in_each_format)
+Test(export_numbers, of_a_row_in_each_format)
 {
 #define OF_CASE                                                                                    \
     "{case=\"" FAST "\",variant=\"xl\",backend=\"avx2\",workload=\"layer\",host_id=\"a host\","    \
