@@ -121,7 +121,7 @@ static void write_text(void)
     FILE *const f = fopen(path, "w");
     cr_assert_not_null(f);
     for (int i = 0; i < 60; i++)
-        fprintf(f, "a line %d @-@ of %.*s words %d .\n%s", i * i % 97, i % 5 + 1, "xyzxyz" + i % 2,
+        fprintf(f, "a line %d @-@ of %.*s words %d .\n%s", i * i % 97, i % 5 + 1, &"xyzxyz"[i % 2],
                 i, i % 7 == 6 ? "\n" : "");
     cr_assert_eq(fclose(f), 0);
     folder_path(path, "ids");
