@@ -55,23 +55,47 @@ enum status tokenizer_keys(const struct tokenizer *t, const char *what, const js
     return OK;
 }
 
+static bool is_sequence(const json_t *j) { return strcmp(word_of(j, "type"), "Sequence") == 0; }
+
+/* The parts of a sequence. */
+static enum status parts_of(const json_t **parts, struct tokenizer *t, const char *what,
+                            const json_t *j, const char *list, struct err *e)
+{
+    const struct key keys[] = {{"type", MAY_TEXT}, {list, MAY_LIST}};
+    const enum status st = tokenizer_keys(t, what, j, keys, ARRAY_LEN(keys), e);
+
+    *parts = json_object_get(j, list);
+    return st != OK || *parts
+               ? st
+               : tokenizer_fail(t, E_IO, e, "%s Sequence without %s  -> a whole file", what, list);
+}
+
 enum status tokenizer_parts(struct tokenizer *t, const char *what, const json_t *j,
                             const char *list, read_part_fn *read, struct err *e)
 {
-    const struct key keys[] = {{"type", MAY_TEXT}, {list, MAY_LIST}};
-    const json_t *const parts = json_object_get(j, list);
+    enum { DEEPEST = 8 };
+    struct {
+        const json_t *parts;
+        size_t at;
+    } open[DEEPEST];
+    const json_t *part = json_is_null(j) ? NULL : j;
+    enum status st = OK;
 
-    if (!j || json_is_null(j))
-        return OK;
-    if (strcmp(word_of(j, "type"), "Sequence") != 0)
-        return read(t, j, e);
-    enum status st = tokenizer_keys(t, what, j, keys, ARRAY_LEN(keys), e);
-    if (st == OK && !parts)
-        st = tokenizer_fail(t, E_IO, e, "%s Sequence without %s  -> a whole file", what, list);
-    for (size_t i = 0; st == OK && i < json_array_size(parts); i++) {
-        const json_t *const part = json_array_get(parts, i);
-        st =
-            json_is_object(part) ? tokenizer_parts(t, what, part, list, read, e) : read(t, part, e);
+    for (int n = 0; st == OK && part;) {
+        if (!is_sequence(part)) {
+            st = read(t, part, e);
+        } else if (n == DEEPEST) {
+            st = tokenizer_fail(t, E_IO, e,
+                                "%s has more than %d sequences in each other: not "
+                                "supported  -> a file with fewer",
+                                what, DEEPEST);
+        } else {
+            open[n].at = 0;
+            st = parts_of(&open[n++].parts, t, what, part, list, e);
+        }
+        while (st == OK && n > 0 && open[n - 1].at == json_array_size(open[n - 1].parts))
+            n--;
+        part = n > 0 ? json_array_get(open[n - 1].parts, open[n - 1].at++) : NULL;
     }
     return st;
 }

@@ -198,23 +198,45 @@ static json_t *read_scalar(struct reader *r, uint32_t type)
     }
 }
 
-/* A value inside of `deep` lists. */
-static json_t *read_value(struct reader *r, uint32_t type, int deep)
+/* Begin a list whose values follow. */
+struct list {
+    json_t *values;
+    uint32_t of;   /* their type */
+    uint64_t left; /* to be read */
+};
+static struct list read_list(struct reader *r, json_t *values)
 {
-    if (type != VALUE_ARRAY)
-        return read_scalar(r, type);
-    const uint32_t of = take_u32(r);
-    const uint64_t n = take_u64(r);
-    json_t *const list = json_array();
+    struct list list = {values, take_u32(r), 0};
 
-    if (deep == DEEPEST_LIST)
-        stop(r, "has more than %d lists in each other: not supported" AGAIN, DEEPEST_LIST);
-    if (r->st == OK && n > r->s->size - r->at)
+    list.left = take_u64(r);
+    if (r->st == OK && list.left > r->s->size - r->at)
         stop(r, "has a list that is longer than the file" WHOLE);
-    for (uint64_t i = 0; r->st == OK && i < n; i++)
-        if (json_array_append_new(list, read_value(r, of, deep + 1)) != 0)
-            starve(r);
     return list;
+}
+
+/* A value, which may be lists in lists. */
+static json_t *read_value(struct reader *r, uint32_t type)
+{
+    struct list open[DEEPEST_LIST];
+    json_t *first = NULL;
+
+    for (int n = 0;;) {
+        json_t *const value = type == VALUE_ARRAY ? json_array() : read_scalar(r, type);
+        if (n == 0)
+            first = value;
+        else if (json_array_append_new(open[n - 1].values, value) != 0)
+            starve(r);
+        if (r->st == OK && type == VALUE_ARRAY && n == DEEPEST_LIST)
+            stop(r, "has more than %d lists in each other: not supported" AGAIN, DEEPEST_LIST);
+        if (r->st == OK && type == VALUE_ARRAY)
+            open[n++] = read_list(r, value);
+        while (n > 0 && open[n - 1].left == 0)
+            n--;
+        if (r->st != OK || n == 0)
+            return first;
+        open[n - 1].left--;
+        type = open[n - 1].of;
+    }
 }
 
 /* A copy that ends with a zero byte, to be freed; NULL where it is none, and the reader has
@@ -240,7 +262,7 @@ static void read_key(struct reader *r, json_t *keys)
 
     if (!key)
         return;
-    json_t *const text = json_string(key), *const value = read_value(r, take_u32(r), 0);
+    json_t *const text = json_string(key), *const value = read_value(r, take_u32(r));
     if (!text)
         stop(r, "has the key \"%.40s\", which is not UTF-8" AGAIN, key);
     else if (json_object_get(keys, key))
