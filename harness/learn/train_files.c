@@ -143,10 +143,9 @@ enum status trainer_load(struct trainer *t, const char *path, struct err *e)
     if (st != OK)
         return st;
     t->lm.drop.step = (uint64_t)step;
-    if (t->opt->mem.v[0] ==
-        0) /* trainer_commit; older files may hold what segments carried all the same */
+    if (t->opt->mem.v[0] == 0) { /* older files may hold what segments carried all the same */
         lm_forget(&t->lm);
-    else {
+    } else {
         seek_without_memory(t);
         lm_seek(&t->lm, (int64_t)trainer_position(t));
     }
