@@ -74,7 +74,7 @@ static enum status check_program(const struct ab_side *p, struct err *e)
     ab_side_version(p, version, sizeof(version));
     return *version ? OK
                     : fail(e, E_IO,
-                           "%s is no bench (%.400s --version does not say so)  -> build one and "
+                           "%s is not a bench (%.400s --version does not say so)  -> build one and "
                            "give its path, as scripts/gate.sh COMMIT does",
                            p->name, p->path);
 }

@@ -155,7 +155,7 @@ static enum status check_tokens(const struct tokenizer *t, const char *file, con
         const json_t *const text =
             json_is_object(value) ? json_object_get(value, "content") : value;
         if (st == OK && used && !json_is_string(text) && !json_is_null(value))
-            st = tokenizer_fail(t, E_IO, e, "%s: %s is no text  -> a whole file", file, key);
+            st = tokenizer_fail(t, E_IO, e, "%s: %s is not a text  -> a whole file", file, key);
         if (st == OK && n >= sizeof(end) - 1 && strcmp(key + n - (sizeof(end) - 1), end) == 0)
             st = check_named(t, file, value, e);
     }
@@ -206,7 +206,7 @@ static enum status read_ids(struct tokenizer *t, const json_t *config, struct er
         if (json_is_array(value) && json_array_size(value) > 0)
             value = json_array_get(value, 0);
         if (value && !json_is_null(value) && !json_is_integer(value))
-            return tokenizer_fail(t, E_IO, e, "config.json: %s is no token  -> a whole file",
+            return tokenizer_fail(t, E_IO, e, "config.json: %s is not a token  -> a whole file",
                                   names[i]);
         id = json_is_integer(value) ? json_integer_value(value) : -1;
     }

@@ -223,7 +223,7 @@ static enum status unsupported(const struct tokenizer *t, const char *key, const
     const char *const text = json_string_value(value);
 
     return !value  ? gguf_key_wrong(t, key, e, "is missing")
-           : !text ? gguf_key_wrong(t, key, e, "is no text")
+           : !text ? gguf_key_wrong(t, key, e, "is not a text")
                    : gguf_key_wrong(t, key, e, "is %.40s: not supported", text);
 }
 
