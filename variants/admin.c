@@ -17,7 +17,7 @@ const struct variant variant_admin = {
     .about = "as vanilla; a trained vector on each residual branch, set before a training",
     .control = "vanilla",
     .pos = &pos_sinusoid,
-    .mem = &mem_none,
+    .mem = &mem_prefix,
     .ffn = &ffn_relu,
     .wiring = WIRING_ADMIN,
 };

@@ -15,7 +15,7 @@ const struct variant variant_freq = {
     .about = "as vanilla; frequencies are trained",
     .control = "vanilla",
     .pos = &pos_freq,
-    .mem = &mem_none,
+    .mem = &mem_prefix,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
 };

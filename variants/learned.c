@@ -17,7 +17,7 @@ const struct variant variant_learned = {
     .about = "a learned table of positions at the input, no recurrence",
     .control = "vanilla",
     .pos = &pos_learned,
-    .mem = &mem_none,
+    .mem = &mem_prefix,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
 };

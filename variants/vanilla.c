@@ -16,7 +16,7 @@ const struct variant variant_vanilla = {
     .paper = "Vaswani et al. 2017, arXiv:1706.03762; Al-Rfou et al. 2018, arXiv:1808.04444",
     .about = "absolute positions at the input, no recurrence",
     .pos = &pos_sinusoid,
-    .mem = &mem_none,
+    .mem = &mem_prefix,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
 };

@@ -135,8 +135,9 @@ const struct option_spec option_specs[] = {
                           "token on"}}},
     {"mem-kind", 0, "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(mem_kinds),
      .words = mem_kind_words, .only = PLANS | FOR(EVAL),
-     .doc = "where the context is: hidden (cached hidden states), kv (a KV cache), recompute (run "
-            "again each time), state (a recurrent state), or auto"},
+     .doc = "where the context is: kv (a KV cache), state (a recurrent state), hidden (cached hidden "
+            "states, projected again), recompute (run again each time). auto: as it is deployed, "
+            "kv where the output is the same, a state where there is one; training: hidden"},
     {"batch", 'B', "RANGE", "1", AXIS, INTS, .flags = IN_RUN, AT(batch), 1, BATCH_MAX,
      .only = MODELS | FOR(EVAL),
      .usual = SWEEPS | FOR(TRAIN),

@@ -182,7 +182,8 @@ static enum status configure(struct generator *t, struct config *c, struct err *
     if (t->o->top_k > c->V)
         return fail(e, E_USAGE, "--top-k %d of %d tokens  -> lower it", t->o->top_k, c->V);
     const int sees = t->subject.context ? t->subject.context + c->mem_len : all;
-    t->kind = mem_usual(mem, true);
+    const bool moves = all > sees || (c->pos->positions && all > c->pos->positions(c));
+    t->kind = moves ? mem_slides(mem) : mem_usual(mem, false);
     t->zeros = c->mem_start == MEM_START_ZEROS;
     t->reruns = t->kind == MEM_RECOMPUTE;
     t->past = t->reruns || t->kind == MEM_STATE ? 0 : t->zeros ? c->mem_len : min_int(all, sees);

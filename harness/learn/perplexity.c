@@ -498,7 +498,7 @@ static enum status can_score(const struct subject *t, const struct options *o, s
             if (st == OK && !caches(&one.config, kind))
                 st = fail(
                     e, E_USAGE,
-                    "--kv-dtype %s applies to cached keys and values only  -> add --mem-kind kv",
+                    "--kv-dtype %s applies to cached keys and values only  -> use --mem-kind kv",
                     elem_name[one.config.kv_dtype]);
         }
     }

@@ -52,7 +52,7 @@ static void configure(struct scorer *t, const struct config *c)
 {
     const int window = max_int(1, c->max_seq - 1), length = task_length(&t->player.task);
 
-    t->kind = c->mem_len ? mem_usual(config_mem(c), false) : MEM_RECOMPUTE;
+    t->kind = c->mem_len ? mem_usual(config_mem(c), true) : MEM_RECOMPUTE;
     t->L = t->kind == MEM_RECOMPUTE ? 1 : min_int(window, length);
     t->past = t->kind == MEM_RECOMPUTE ? window - 1 : 0;
 }

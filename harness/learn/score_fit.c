@@ -19,13 +19,19 @@ enum status past_is_carried(const struct config *c, int M, struct err *e)
                                      : "which carries no state");
 }
 
+/* Can a text that moves on be scored so? Cached keys that begin at position 0 do not move with it. */
+static bool can_slide(const struct mem *m, int kind)
+{
+    return mem_can(m, (enum mem_kind)kind) && (kind != MEM_KV || !m->cached);
+}
+
 /* "hidden or kv" */
 static void kinds_print(char *to, size_t size, const struct mem *m)
 {
     size_t n = 0;
 
     for (int k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
-        if (mem_can(m, (enum mem_kind)k))
+        if (can_slide(m, k))
             n += (size_t)snprintf(to + n, size - n, "%s%s", n ? " or " : "", mem_kind_name[k]);
 }
 
@@ -40,11 +46,11 @@ enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const st
     if (M == MEM_ALL && strcmp(word, mem_kind_name[MEM_RECOMPUTE]) == 0)
         return fail(e, E_USAGE,
                     "--mem all does not apply to --mem-kind %s  -> use --mem-kind state", word);
-    *kind = mem_usual(mem, false);
+    *kind = mem_slides(mem);
     if (strcmp(word, "auto") == 0)
         return OK;
     for (int k = 0; k < MEM_KIND_COUNT; k++)
-        if (strcmp(mem_kind_name[k], word) == 0 && mem_can(mem, (enum mem_kind)k)) {
+        if (strcmp(mem_kind_name[k], word) == 0 && can_slide(mem, k)) {
             *kind = (enum mem_kind)k;
             return OK;
         }

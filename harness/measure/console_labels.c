@@ -47,12 +47,31 @@ static void find_types(struct case_labels *l, const struct bench_case *cases, in
         *l->dtypes = '\0';
 }
 
+static bool remembers(const struct bench_case *c)
+{
+    return c->mem != 0 && c->mem_kind != MEM_NONE && !c->unsupported;
+}
+
+/* How most cases hold their context; of as many, the first of the enum. */
+static enum mem_kind usual_context(const struct bench_case *cases, int n)
+{
+    int of[MEM_KIND_COUNT] = {0};
+    enum mem_kind most = MEM_NONE;
+
+    for (int k = 0; k < n; k++)
+        of[cases[k].mem_kind] += remembers(&cases[k]);
+    for (enum mem_kind k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
+        most = of[k] > of[most] ? k : most;
+    return most;
+}
+
 void case_labels_find(struct case_labels *l, const struct bench_case *cases, int n, int room)
 {
     char variant[64];
 
     *l = (struct case_labels){.excess = 0};
     find_types(l, cases, n);
+    l->context = usual_context(cases, n);
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         l->shared[i] = is_named(i) && all_have(cases, n, i);
     for (int k = 0; k < n; k++) {
@@ -84,11 +103,12 @@ void case_heading(const struct case_labels *l, const struct bench_case *c, char 
     for (int i = 0; i < MODEL_CHOICE_COUNT && n < size; i++)
         if (l->shared[i] && i != CHOICE_dtype && case_differs(text, i, c, &usual))
             n += (size_t)snprintf(buf + n, size - n, "  %s=%s", model_choices[i].name, text);
+    if (l->context && n < size)
+        snprintf(buf + n, size - n, "  context=%s", mem_kind_name[l->context]);
 }
 
 void case_variant(const struct case_labels *l, const struct bench_case *c, char *buf, size_t size)
 {
-    const bool remembers = c->mem != 0 && c->mem_kind != MEM_NONE;
     const struct config usual = case_usual_config(c);
     char text[CHOICE_TEXT];
     size_t n = (size_t)snprintf(buf, size, "%s", c->variant->name);
@@ -96,6 +116,6 @@ void case_variant(const struct case_labels *l, const struct bench_case *c, char 
     for (int i = 0; i < MODEL_CHOICE_COUNT && n < size; i++)
         if (is_named(i) && !l->shared[i] && case_differs(text, i, c, &usual))
             n += (size_t)snprintf(buf + n, size - n, "/%s", text);
-    if (remembers && n < size)
+    if (remembers(c) && c->mem_kind != l->context && n < size)
         snprintf(buf + n, size - n, ":%s", mem_kind_name[c->mem_kind]);
 }

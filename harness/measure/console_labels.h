@@ -9,8 +9,9 @@
 
 struct case_labels {
     bool shared[MODEL_CHOICE_COUNT]; /* every case has the same unusual value: said in headings */
-    char dtypes[64];                 /* of the plan, if there are several: "f32,bf16" */
-    int excess; /* columns by which the longest variant and backend pass their columns */
+    enum mem_kind context; /* as most cases hold it: said in headings; others say it in their row */
+    char dtypes[64];       /* of the plan, if there are several: "f32,bf16" */
+    int excess;            /* columns by which the longest variant and backend pass their columns */
 };
 
 /* Of the cases of a plan; `room` columns are the variant's and the backend's, a gap included. */
@@ -21,7 +22,7 @@ void case_heading(const struct case_labels *l, const struct bench_case *c, char 
 bool same_heading(const struct case_labels *l, const struct bench_case *a,
                   const struct bench_case *b);
 
-/* "xl:hidden", "gtrxl/highway:kv" */
+/* "xl", "gla:state", "gtrxl/highway" */
 void case_variant(const struct case_labels *l, const struct bench_case *c, char *buf, size_t size);
 
 #endif

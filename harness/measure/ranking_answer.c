@@ -180,12 +180,34 @@ static void say_candidates(const struct ranking *r, int ties, enum ranked what, 
         snprintf(buf + n, size - n, "%s", shared);
 }
 
+/* " (context: kv)", " (context: kv or state)": how the candidates hold what came before; "" = none did. */
+static void say_contexts(const struct ranking *r, char *buf, size_t size)
+{
+    bool held[MEM_KIND_COUNT] = {false};
+    size_t n = 0;
+
+    for (int i = 0; i < r->n; i++)
+        for (int s = 0; s < r->shapes && candidate(r, i); s++) {
+            const struct latency_row *const row = r->v[i].place[s].row;
+            const int kind =
+                row && row->mem_tokens != 0 ? word_index(row->mem_kind, mem_kind_name) : 0;
+            held[max_int(kind, 0)] = true;
+        }
+    *buf = '\0';
+    for (int k = MEM_NONE + 1; k < MEM_KIND_COUNT && n < size; k++)
+        if (held[k])
+            n += (size_t)snprintf(buf + n, size - n, "%s%s",
+                                  n ? " or " : " (context: ", mem_kind_name[k]);
+    if (n && n < size)
+        snprintf(buf + n, size - n, ")");
+}
+
 /* "Use gqa on avx2: 1.5 to 2 times as fast as rope, the next." `next` is the first that is not
  * undecided; r->n if all `ties` are. */
 static void say_what_to_use(const struct ranking *r, int ties, int next, enum ranked what,
                             char *buf, size_t size)
 {
-    char names[SENTENCE / 2], times[64];
+    char names[SENTENCE / 2], contexts[64], times[64];
 
     if (next == r->n) {
         snprintf(buf, size, "No %s is shown to be the fastest.",
@@ -194,10 +216,11 @@ static void say_what_to_use(const struct ranking *r, int ties, int next, enum ra
     }
     const struct change *const c = &r->v[next].change;
     say_candidates(r, ties, what, names, sizeof(names));
+    say_contexts(r, contexts, sizeof(contexts));
     times_text(c, times, sizeof(times));
-    size_t n = (size_t)snprintf(buf, size, "%s %s: %s times as fast as %s%s",
-                                c->verdict == VERDICT_SLOWER ? "Use" : "Probably use", names, times,
-                                r->v[next].name, r->n > 2 ? ", the next" : "");
+    size_t n = (size_t)snprintf(buf, size, "%s %s%s: %s times as fast as %s%s",
+                                c->verdict == VERDICT_SLOWER ? "Use" : "Probably use", names,
+                                contexts, times, r->v[next].name, r->n > 2 ? ", the next" : "");
     if (r->common > 1 && n < size)
         n += (size_t)snprintf(buf + n, size - n, " (mean of %d %ss)", r->common,
                               what == RANKED_VARIANTS ? "shape" : "case");

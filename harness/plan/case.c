@@ -237,10 +237,11 @@ enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT
                             scope == SCOPE_MODEL ? c->opt->vocab : 0, scope, sourced,
                             workload_decodes(c->workload), at, e);
 
-    c->config.max_seq = sourced                        ? max_int(c->seq, c->mem)
-                        : c->workload == WORK_REQUEST  ? case_kept(c)
-                        : c->mem_kind == MEM_RECOMPUTE ? c->seq + c->mem
-                                                       : c->seq;
+    c->config.max_seq = sourced                       ? max_int(c->seq, c->mem)
+                        : c->workload == WORK_REQUEST ? case_kept(c)
+                        : c->mem_kind == MEM_RECOMPUTE || config_mem(&c->config)->cached
+                            ? c->seq + c->mem
+                            : c->seq;
     return st;
 }
 

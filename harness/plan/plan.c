@@ -50,10 +50,11 @@ static bool asks_backend(const struct options *opt, const struct bench_case *c)
 }
 
 /* The kind that `auto` stands for. A training step runs the context of a sum again, as `train` does. */
-static enum mem_kind usual_kind(const struct mem *m, enum workload w, int mem)
+static enum mem_kind usual_kind(const struct mem *m, const struct bench_case *c)
 {
-    return w == WORK_TRAIN && m->sums && mem != MEM_ALL ? MEM_RECOMPUTE
-                                                        : mem_usual(m, workload_decodes(w));
+    return c->workload == WORK_TRAIN && m->sums && c->mem != MEM_ALL
+               ? MEM_RECOMPUTE
+               : mem_usual(m, c->phase == PHASE_FWD_BWD);
 }
 
 /* Do so many layers show nothing of it? A stack that was asked for says itself which attend. */
@@ -67,9 +68,11 @@ static bool hidden(const struct options *opt, const struct variant *v, enum work
 
 /* The kinds of memory of a variant among those asked for, in the order of the enum. */
 static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options *opt,
-                        const struct variant *v, enum workload w, int layers, int mem)
+                        const struct variant *v, const struct bench_case *c)
 {
     const bool any = asks_kind(opt, "auto");
+    const enum workload w = c->workload;
+    const int layers = c->layers, mem = c->mem;
     int n = 0;
 
     const bool no_prompt = w == WORK_REQUEST && (mem == 0 || mem == MEM_ALL);
@@ -89,7 +92,7 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     const struct mem *const of = w == WORK_CROSS ? &mem_segment : v->mem;
     for (enum mem_kind k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
         if (mem_can(of, k) && (mem != MEM_ALL || k == MEM_STATE) &&
-            (asks_kind(opt, mem_kind_name[k]) || (any && k == usual_kind(of, w, mem))))
+            (asks_kind(opt, mem_kind_name[k]) || (any && k == usual_kind(of, c))))
             out[n++] = k;
     return n;
 }
@@ -270,7 +273,7 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
     const struct options *const opt = m->opt;
     const enum scope scope = workload_scope(c.workload);
     enum mem_kind kinds[MEM_KIND_COUNT];
-    int n_kinds = memory_kinds(kinds, opt, v, c.workload, c.layers, c.mem);
+    int n_kinds = memory_kinds(kinds, opt, v, &c);
     int count[MODEL_CHOICE_COUNT], at[MODEL_CHOICE_COUNT] = {0};
 
     c.variant = v;
@@ -473,10 +476,9 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
                     "--mem-kind recompute does not apply to %s, which keeps its memory  -> use "
                     "hidden, kv or auto",
                     v->name);
-    return fail(
-        e, E_USAGE,
-        "--mem-kind %s does not apply to %s, which keeps no memory  -> use recompute or auto",
-        m->opt->mem_kinds.v[0], v->name);
+    return fail(e, E_USAGE, "--mem-kind %s does not apply to %s, which keeps no memory  -> use %s",
+                m->opt->mem_kinds.v[0], v->name,
+                v->mem->cached ? "kv, recompute or auto" : "recompute or auto");
 }
 
 static enum status make(struct maker *m, struct err *e)

@@ -31,10 +31,12 @@ static void fill_memory(struct job *j, const struct sublayers *sublayers, int nt
     }
 }
 
-void job_fill_memories(struct job *j, const struct sublayers *sublayers, float *x)
+void job_fill_memories(struct job *j, struct sublayers *sublayers, float *x)
 {
     const bool any = j->kind != MEM_NONE && j->kind != MEM_RECOMPUTE;
 
+    if (any)
+        sublayers_forget(sublayers);
     for (int nth = 0; any && sublayers_remembering(sublayers, nth) >= 0; nth++)
         fill_memory(j, sublayers, nth, x);
 }

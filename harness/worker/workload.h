@@ -89,7 +89,7 @@ bool job_outputs_differ(const struct job *a, const struct job *b);
 void job_set_output(struct job *j, const float *out, int rows, int width);
 
 /* Random past for every sub-layer with memory. `x` [B,L,D] is work space. */
-void job_fill_memories(struct job *j, const struct sublayers *sublayers, float *x);
+void job_fill_memories(struct job *j, struct sublayers *sublayers, float *x);
 /* Closed form of the bytes of that memory. */
 size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers);
 

@@ -114,7 +114,7 @@ ParameterizedTest(int *b, golden_import, every_model_on_every_backend, .timeout 
         for (int threads = 1; threads <= 2; threads++) {
             /* Sums of losses, and the logits once more by segments where there is a memory. */
             const bool hidden = strncmp(models[i], "txl", 3) == 0;
-            const bool keys = !hidden && !strstr(models[i], "gpt2");
+            const bool keys = !hidden;
             const bool zeros = hidden && strcmp(models[i], "txl_original_keys") != 0;
             char path[FILE_PATH];
             struct tally t;

@@ -104,7 +104,8 @@ static void expect_likeliest(const char *variant, const char *past)
 
 Test(generate, likeliest_by_cached_keys) { expect_likeliest("xl", "past: kv"); }
 Test(generate, likeliest_by_a_state) { expect_likeliest("gla", "past: state"); }
-Test(generate, likeliest_by_running_again) { expect_likeliest("vanilla", "past: recompute"); }
+Test(generate, likeliest_by_running_again) { expect_likeliest("tupe", "past: recompute"); }
+Test(generate, likeliest_with_positions_from_the_start) { expect_likeliest("vanilla", "past: kv"); }
 
 Test(generate, narrow_types)
 {

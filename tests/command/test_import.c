@@ -482,7 +482,7 @@ Test(import, a_sweep_has_its_sizes)
     expect_said(&r, "1 case in 1 group");
     cr_expect(strstr(r.out.data,
                      "--variant qknorm --backend ref --workload segment --seq 8 --mem 0 "
-                     "--mem-kind hidden --layers 2 --d-model 24 --heads 4 --d-head 12 "
+                     "--mem-kind kv --layers 2 --d-model 24 --heads 4 --d-head 12 "
                      "--d-inner 40 --vocab 92 --set out_bias=0,emb_scale=1,ln_eps=1e-06,"
                      "head_eps=1e-06,rope_base=1000000 --threads 1"),
               "%s", r.out.data);
@@ -492,7 +492,7 @@ Test(import, a_sweep_has_its_sizes)
     expect_exit(&r, 0);
     expect_said(&r, "2 cases in 1 group");
     cr_expect(strstr(r.out.data, "--variant xl --backend ref --workload segment --seq 8 --mem 0 "
-                                 "--mem-kind hidden --layers 3 --d-model 24 --heads 4 --d-head 12 "
+                                 "--mem-kind kv --layers 3 --d-model 24 --heads 4 --d-head 12 "
                                  "--d-inner 40 --vocab 92 --set out_bias=0,emb_scale=1,"
                                  "ln_eps=1e-06 --threads 1"),
               "%s", r.out.data);

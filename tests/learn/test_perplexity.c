@@ -185,15 +185,15 @@ Test(perplexity, types_of_a_cache_are_compared_with_f32)
     folder_path(path, "text");
     FILE *f = fopen(path, "w");
     cr_assert(f && fputs("a small text to score", f) >= 0 && fclose(f) == 0);
-    struct ran r = run_bench(folder, "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
-                                     "-b ref --threads 1 --pin none --kv-dtype q8");
+    struct ran r =
+        run_bench(folder, "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
+                          "-b ref --threads 1 --pin none --mem-kind hidden --kv-dtype q8");
     expect_exit(&r, 2);
-    cr_expect(strstr(r.err.data, "applies to cached keys and values only  -> add --mem-kind kv"),
+    cr_expect(strstr(r.err.data, "applies to cached keys and values only  -> use --mem-kind kv"),
               "%s", r.err.data);
     ran_free(&r);
-    r = run_bench(folder,
-                  "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref "
-                  "--threads 1 --pin none --out r --format table --mem-kind kv --kv-dtype q8,bf16");
+    r = run_bench(folder, "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref "
+                          "--threads 1 --pin none --out r --format table --kv-dtype q8,bf16");
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "kv_dtype") && strstr(r.out.data, "vs f32 %"), "%s", r.out.data);
     ran_free(&r);

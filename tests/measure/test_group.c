@@ -172,7 +172,7 @@ ParameterizedTest(struct manner *m, group, one_bad_child, .timeout = 240)
     expect_fine(&c, "shaw", "ref");
     expect_fine(&c, "shaw", "avx2");
     cr_expect_eq(strstr(c.warnings,
-                        "xl layer seq=8 mem=0 hidden avx2 needs 953.7 MiB, 976.6 KiB free  "
+                        "xl layer seq=8 mem=0 kv avx2 needs 953.7 MiB, 976.6 KiB free  "
                         "-> row marked skipped(memory); lower --seq or --batch") != NULL,
                  strcmp(m->word, "big") == 0, "%s", c.warnings);
     dismiss(&c);

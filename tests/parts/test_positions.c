@@ -65,7 +65,7 @@ Test(positions, trained_frequencies)
 
     for (size_t e = 0; e < n; e++)
         h[e] = 0;
-    c.pos->embed(&c, &model, NULL, h, B, FARTHEST + 1);
+    c.pos->embed(&c, &model, NULL, 0, h, B, FARTHEST + 1);
     for (int b = 0; b < B; b++)
         for (size_t k = 0; k < ARRAY_LEN(far); k++)
             for (int e = 0; e < D; e++) {
@@ -94,7 +94,7 @@ Test(positions, words_that_turn)
     cr_assert_not_null(tokens);
     for (int i = 0; i < B * L; i++)
         tokens[i] = (i * 7 + i / 11) % V;
-    c.pos->from_tokens(&c, words, tokens, h, B, L, 2);
+    c.pos->from_tokens(&c, words, tokens, 0, h, B, L, 2);
     for (int b = 0; b < B; b++)
         for (size_t k = 0; k < ARRAY_LEN(far); k++)
             for (int f = 0; f < D / 2; f++) {

@@ -48,7 +48,7 @@ Test(plan, presets_are_base_variants_and_usable_backends)
         cr_expect(c->index == i && c->opt == &o && c->threads == 3 && c->layers == 1);
         cr_expect(c->batch == 1 && c->config.D == 512 && c->config.H == 8 && c->config.dh == 64);
         cr_expect(c->config.F == 2048 && c->workload == WORK_LAYER && c->phase == PHASE_FWD);
-        cr_expect_eq(c->mem_kind, c->variant->mem->recurrent ? MEM_HIDDEN : MEM_RECOMPUTE);
+        cr_expect_eq(c->mem_kind, MEM_KV);
     }
     drop_plan(&p, &o);
 }
@@ -82,8 +82,9 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
         {"-V xl --workload decode,layer --seq 16,32", 4}, /* 8, 16 and 32 for the layer */
         {"-V xl --threads 1,2 --batch 1..4", 6},
         {"-V xl --mem-kind auto,hidden,kv,recompute", 2},
-        {"-V vanilla --mem-kind auto,hidden,kv,recompute", 1},
-        {"-V vanilla,xl --mem-kind kv", 1},
+        {"-V vanilla --mem-kind auto,hidden,kv,recompute", 2},
+        {"-V vanilla,xl --mem-kind kv", 2},
+        {"-V tupe,xl --mem-kind kv", 1},
         {"-V vanilla,xl --mem-kind recompute", 1},
         {"-V xl --workload attn --mem-kind auto,hidden,kv", 1},
         {"-V xl --workload attn --mem-kind recompute", 1},
@@ -103,6 +104,58 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
                  !variants[v]->whole && /* those no layer alone */
                  !control_acts_between_layers(variants[v]);
         cr_expect_eq(count(line), n, "%s makes %d", line, count(line));
+    }
+}
+
+/* What --mem-kind auto means: inference holds its context as a deployment does, training as it must. */
+Test(plan, auto_is_how_a_model_is_deployed)
+{
+    static const struct {
+        const char *variant, *how;
+        enum mem_kind kind;
+    } cases[] = {
+        {"vanilla", "-w layer", MEM_KV},
+        {"vanilla", "-w segment", MEM_KV},
+        {"vanilla", "-w decode", MEM_KV},
+        {"vanilla", "-w request", MEM_KV},
+        {"vanilla", "-w train", MEM_RECOMPUTE},
+        {"vanilla", "-w layer --phase fwd_bwd", MEM_RECOMPUTE},
+        {"learned", "-w decode", MEM_KV},
+        {"alrfou", "-w layer", MEM_KV},
+        {"llama", "-w segment", MEM_KV},
+        {"gqa", "-w layer", MEM_KV},
+        {"window", "-w layer", MEM_KV},
+        {"shaw", "-w layer", MEM_KV},
+        {"xl", "-w layer", MEM_KV},
+        {"xl", "-w decode", MEM_KV},
+        {"xl", "-w train", MEM_HIDDEN},
+        {"xl", "-w layer --phase fwd_bwd", MEM_HIDDEN},
+        {"gtrxl", "-w segment", MEM_KV},
+        {"mla", "-w layer", MEM_KV},
+        {"vanilla", "-w cross", MEM_KV},
+        {"vanilla", "-w cross --phase fwd_bwd", MEM_HIDDEN},
+        {"compressive", "-w layer", MEM_HIDDEN},
+        {"compressive", "-w decode", MEM_HIDDEN},
+        {"gla", "-w layer", MEM_STATE},
+        {"gla", "-w train", MEM_STATE},
+        {"linear", "-w layer", MEM_STATE},
+        {"linear", "-w train", MEM_RECOMPUTE},
+        {"gdn-hybrid", "-w segment", MEM_KV},
+        {"gdn-hybrid", "-w train", MEM_HIDDEN},
+        {"tupe", "-w layer", MEM_RECOMPUTE},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char line[128];
+        struct options o;
+        struct plan p;
+        snprintf(line, sizeof(line), "-b ref --seq 8 --mem 4 -V %s %s", cases[i].variant,
+                 cases[i].how);
+        must_plan(&p, &o, line);
+        cr_expect_eq(p.n, 1, "%s", line);
+        cr_expect_eq(p.cases[0].mem_kind, cases[i].kind, "%s: %s", line,
+                     mem_kind_name[p.cases[0].mem_kind]);
+        drop_plan(&p, &o);
     }
 }
 
@@ -190,10 +243,7 @@ Test(plan, corners)
         const bool decode = c->workload == WORK_DECODE, attn = c->workload == WORK_ATTN;
         cr_expect_eq(c->seq, decode ? 1 : 8);
         cr_expect_eq(c->layers, decode || c->workload == WORK_SEGMENT ? DEFAULT_LAYERS : 1);
-        cr_expect_eq(c->mem_kind, attn         ? MEM_NONE
-                                  : !recurrent ? MEM_RECOMPUTE
-                                  : decode     ? MEM_KV
-                                               : MEM_HIDDEN);
+        cr_expect_eq(c->mem_kind, attn ? MEM_NONE : MEM_KV);
         expect_chosen(c, "gate", !attn && c->variant->gate ? c->variant->gate->name : "");
         expect_chosen(c, "clip", c->variant->pos->clips ? "16" : "");
         expect_chosen(c, "clamp-len", c->variant->pos->clamps ? "0" : "");
@@ -271,7 +321,7 @@ Test(plan, filters)
         {"--filter clip:16", 8},
         {"--filter clip<99", 8}, /* variants without --clip match nothing */
         {"--filter gate:gru", 4},
-        {"--filter mem-kind:recompute", 4},
+        {"--filter mem-kind:kv", 12},
         {"--filter threads:3", 24},
         {"--filter d_model<=512 --filter backend:ref", 24},
     };
@@ -305,9 +355,9 @@ Test(plan, filters_with_unknown_values)
 Test(plan, unsupported_cases_say_why)
 {
     static const char *const lines[] = {
-        "-V linear,xl --workload attn", "-V vanilla,xl --mem-kind kv",
+        "-V linear,xl --workload attn", "-V tupe,xl --mem-kind kv",
         "-V xl,vanilla --mem-kind recompute", "-V linear,xl --mem-kind hidden"};
-    static const char *const first[] = {"linear", "vanilla", "xl", "linear"};
+    static const char *const first[] = {"linear", "tupe", "xl", "linear"};
     static const enum mem_kind kind[] = {MEM_NONE, MEM_KV, MEM_RECOMPUTE, MEM_HIDDEN};
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
@@ -397,7 +447,11 @@ Test(plan, errors_say_what_to_do)
         {"--filter seq<=", E_USAGE, "--filter \"seq<=\": no value"},
         {"--filter seq<=x", E_USAGE, "--filter \"x\": not a whole number"},
         {"--filter variant<3", E_USAGE, "--filter \"variant<3\": variant is a word"},
-        {"-V vanilla --mem-kind kv", E_USAGE, "--mem-kind kv does not apply to vanilla"},
+        {"-V tupe --mem-kind kv", E_USAGE,
+         "--mem-kind kv does not apply to tupe, which keeps no memory  -> use recompute or auto"},
+        {"-V vanilla --mem-kind hidden", E_USAGE,
+         "--mem-kind hidden does not apply to vanilla, which keeps no memory  -> use kv, "
+         "recompute"},
         {"-V xl -w request --mem 0", E_USAGE,
          "--workload request reads a prompt of --mem tokens, not of 0  -> use"},
         {"-V gla -w request --mem all", E_USAGE,

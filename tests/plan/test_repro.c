@@ -75,7 +75,7 @@ Test(plan, repro_is_short)
     cr_expect_str_eq(p.cases[0].repro,
                      "--variant xl --backend ref --workload attn --seq 8 --mem 4 --threads 2");
     cr_expect_str_eq(p.cases[1].repro, "--variant xl --backend ref --workload layer --seq 8 --mem "
-                                       "4 --mem-kind hidden --threads 2");
+                                       "4 --mem-kind kv --threads 2");
     cr_expect_eq(strlen(p.cases[0].case_id), 16);
     drop_plan(&p, &o);
 }

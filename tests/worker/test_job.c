@@ -187,8 +187,9 @@ Test(job, memory_by_its_formula)
     expect_parts(SIZES "-w segment -V sandwich --mem-kind kv", kv, rho);
     expect_parts(SIZES "-w layer -V macaron --mem-kind hidden", hidden / 3, rho / 3);
     expect_parts(SIZES "-w segment -V vanilla --mem-kind recompute", 0, 0);
+    expect_parts(SIZES "-w segment -V vanilla", kv, 0);
     expect_parts(SIZES "-w attn -V xl", 0, rho / 3);
-    expect_parts(SIZES "-w layer -V xl --clamp-len 7", hidden / 3, 4 * 8 * 30);
+    expect_parts(SIZES "-w layer -V xl --mem-kind hidden --clamp-len 7", hidden / 3, 4 * 8 * 30);
 }
 
 /* Weights of a model: every tensor of D 24, H d 30, F 40, V 256, two layers. */

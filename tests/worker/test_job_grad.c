@@ -351,13 +351,13 @@ Test(job_grad, flop_counts_both_ways)
     cr_expect_eq(flop_of(SMALL "-V xl -w attn --phase fwd_bwd"),
                  3 * flop_of(SMALL "-V xl -w attn"));
     const double wr = 2.0 * 10 * 16 * 16, memory = 4.0 * 2 * 4 * 16 * 16;
-    const double layer = flop_of(SMALL "-V xl -w layer");
+    const double layer = flop_of(SMALL "-V xl -w layer --mem-kind hidden");
     cr_expect_eq(flop_of(SMALL "-V xl -w layer --phase fwd_bwd"), 3 * layer - memory + wr);
     cr_expect_eq(flop_of(SMALL "-V xl -w train"),
                  3 * (3 * layer - memory + 2 * wr) + 3 * 2.0 * 2 * 6 * 16 * 256);
     /* A norm before it has weights, which memory's gradient reaches. */
     cr_expect_eq(flop_of(SMALL "-V gtrxl -w layer --phase fwd_bwd"),
-                 3 * flop_of(SMALL "-V gtrxl -w layer") + wr);
+                 3 * flop_of(SMALL "-V gtrxl -w layer --mem-kind hidden") + wr);
 }
 
 /* ---- what amplifies ----------------------------------------------------------------------- */

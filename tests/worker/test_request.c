@@ -109,7 +109,7 @@ Test(request, costs_are_sums)
     struct made cached, again;
 
     must_run(&cached, "-w request -b ref -V alibi --mem 7 --seq 5 --mem-kind kv " SIZES);
-    must_run(&again, "-w request -b ref -V vanilla --mem 7 --seq 5 " SIZES);
+    must_run(&again, "-w request -b ref -V vanilla --mem-kind recompute --mem 7 --seq 5 " SIZES);
     double once = 0, anew = 0;
     for (int t = 0; t < NEW; t++) {
         once += lm_flop(&cached.j.lm.lm, 2, t ? 1 : PROMPT, t ? PROMPT + t - 1 : 0, 1);

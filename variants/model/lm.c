@@ -112,7 +112,9 @@ static bool carries_past(const struct lm *m)
 /* The positions that are added to the embedding count on from the past that stays. */
 static bool counts_on(const struct lm *m)
 {
-    return carries_past(m) && m->c.pos->embed && m->c.pos->pos_encoding;
+    const struct pos *const pos = m->c.pos;
+
+    return carries_past(m) && ((pos->embed && pos->pos_encoding) || config_mem(&m->c)->cached);
 }
 
 /* Those of the next tokens, which begin anew where a segment does, whatever parts of it a call has. */
@@ -172,11 +174,12 @@ void lm_embed(struct lm *m, const struct engine *g, const struct sublayers *s, f
               const int32_t *tokens, int B, int L)
 {
     const struct config *c = &m->c;
+    const int64_t first = counts_on(m) ? m->position : 0;
 
     for (ptrdiff_t t = 0; t < (ptrdiff_t)B * L; t++)
         CHECK(tokens[t] >= 0 && tokens[t] < c->V);
     if (c->pos->from_tokens) {
-        c->pos->from_tokens(c, &m->params.v[m->at_embed], tokens, h, B, L, g->threads);
+        c->pos->from_tokens(c, &m->params.v[m->at_embed], tokens, first, h, B, L, g->threads);
         return;
     }
     if (has_clusters(c))
@@ -187,7 +190,7 @@ void lm_embed(struct lm *m, const struct engine *g, const struct sublayers *s, f
             h[t * c->D + e] *= c->emb_scale;
     }
     if (c->pos->embed)
-        c->pos->embed(c, &m->params.v[s->at_model], s->pos_encoding, h, B, L);
+        c->pos->embed(c, &m->params.v[s->at_model], s->pos_encoding, first, h, B, L);
 }
 
 /* Move the last n of every sequence's L rows to the front: h becomes [B,n,D]. */

@@ -48,3 +48,7 @@ const struct mem mem_compressive = {
 
 /* No cache: the window is recomputed for every segment. */
 const struct mem mem_none = {.name = "none", .recurrent = false};
+
+/* Likewise, but what has run from the first token on need not run again: keys and values stay as long
+ * as positions reach. A window that moves along gives its tokens other positions. */
+const struct mem mem_prefix = {.name = "prefix", .cached = true};

@@ -76,9 +76,9 @@ struct pos {
     void (*pos_encoding)(const struct config *c, int64_t first, int K, float *pos_encoding);
     /* Likewise encodings that follow from weights, whenever these have changed. */
     void (*encode)(const struct config *c, const struct param *model, int K, float *pos_encoding);
-    /* Add to the embedding h [B,L,D]; positions count from the first encoding's. */
+    /* Add to the embedding h [B,L,D], whose first position that is, and that of pos_encoding. */
     void (*embed)(const struct config *c, const struct param *model, const float *pos_encoding,
-                  float *h, int B, int L);
+                  int64_t first, float *h, int B, int L);
     /* Its backward: accumulate weight gradients, given d_h; K: rows of pos_encoding, which has room
      * for what its floats are besides. */
     void (*embed_grad)(const struct config *c, const struct param *model, float *pos_encoding,
@@ -87,11 +87,12 @@ struct pos {
      * backward of that. The output then has a matrix of its own. */
     void (*word_params)(const struct config *c, struct params *p);
     void (*from_tokens)(const struct config *c, const struct param *words, const int32_t *tokens,
-                        float *h, int B, int L, int threads);
+                        int64_t first, float *h, int B, int L, int threads);
     void (*from_tokens_grad)(const struct config *c, const struct param *words,
                              const int32_t *tokens, const float *d_h, int B, int L, int threads);
-    /* Add to a layer's input x [B,L,D]; the sum stays in the residual stream. */
-    void (*enter)(const struct config *c, const struct param *layer, float *x, int B, int L);
+    /* Add to a layer's input x [B,L,D], likewise; the sum stays in the residual stream. */
+    void (*enter)(const struct config *c, const struct param *layer, int64_t first, float *x, int B,
+                  int L);
     /* Rotate projected queries and keys in place, before they are stored or read; pos_encoding
      * covers at least t->rows positions. */
     void (*rotate)(const struct engine *g, const struct config *c, const float *pos_encoding,
@@ -205,6 +206,7 @@ struct mem {
     const char *name;
     const struct part_numbers *numbers;
     bool recurrent;  /* caches rows of earlier segments; otherwise the window is recomputed */
+    bool cached;     /* not recurrent, but keys and values stay while its positions reach */
     bool compressed; /* recurrent, and half of its rows are compressed; needs hidden states */
     bool state;      /* carries a state of fixed size instead of rows, or in some of its layers */
     bool sums;       /* a state that forgets nothing: to hold M tokens it begins M tokens ago */

@@ -25,7 +25,7 @@
 /* clang-format on */
 #define EXTRAS(X) X(talking) X(persistent) X(span) X(sink) /* struct config: attn_extra */
 #define QKV_MAPS(X) X(dextra)
-#define MEMS(X) X(none) X(segment) X(compressive) X(state) X(sum) X(hybrid)
+#define MEMS(X) X(none) X(prefix) X(segment) X(compressive) X(state) X(sum) X(hybrid)
 
 #define X(name) extern const struct gate gate_##name;
 GATES(X)

@@ -31,7 +31,7 @@ bool mem_can(const struct mem *m, enum mem_kind kind)
     case MEM_HIDDEN:
         return m->recurrent;
     case MEM_KV:
-        return m->recurrent && !m->compressed;
+        return (m->recurrent && !m->compressed) || m->cached;
     case MEM_RECOMPUTE:
         return !m->recurrent;
     case MEM_STATE:
@@ -46,14 +46,14 @@ bool mem_reruns(const struct mem *m, enum mem_kind kind, int M)
     return kind == MEM_RECOMPUTE || (kind == MEM_STATE && m->sums && M != MEM_ALL);
 }
 
-enum mem_kind mem_usual(const struct mem *m, bool decode)
+enum mem_kind mem_usual(const struct mem *m, bool trains)
 {
-    if (m->state && !m->recurrent)
-        return MEM_STATE;
-    if (!m->recurrent)
-        return MEM_RECOMPUTE;
-    return decode && !m->compressed ? MEM_KV : MEM_HIDDEN;
+    if (!trains && mem_can(m, MEM_KV))
+        return MEM_KV;
+    return m->recurrent ? MEM_HIDDEN : m->state ? MEM_STATE : MEM_RECOMPUTE;
 }
+
+enum mem_kind mem_slides(const struct mem *m) { return mem_usual(m, m->cached); }
 
 /* ---- binding and memory ------------------------------------------------------------------- */
 
@@ -310,7 +310,8 @@ static void add_positions(const struct sublayer *s, float *x, int B, int L)
     if (s->kind != &sublayer_attention || !s->c->pos->enter)
         return;
     CHECK(s->mem != MEM_HIDDEN); /* memory would need rows without the added positions */
-    s->c->pos->enter(s->c, s->state.attention.pos, x, B, L);
+    const int64_t first = s->mem == MEM_KV ? s->state.attention.values.seen : 0;
+    s->c->pos->enter(s->c, s->state.attention.pos, first, x, B, L);
 }
 
 void sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w, float *z,

@@ -16,11 +16,15 @@
 enum mem_kind { MEM_NONE, MEM_HIDDEN, MEM_KV, MEM_RECOMPUTE, MEM_STATE, MEM_KIND_COUNT };
 /* In place of M: a state carried for ever, of all past tokens. */
 enum { MEM_ALL = -1 };
-/* Can a layer with this memory have that kind? The default kind, for decoding or for all else. */
+/* Can a layer with this memory have that kind? */
 bool mem_can(const struct mem *m, enum mem_kind kind);
+/* The default: keys and values where they give what the model gives, as a model is deployed; they
+ * have no backward pass, so that training keeps hidden states. */
+enum mem_kind mem_usual(const struct mem *m, bool trains);
+/* That of a text which moves on beyond the longest window. */
+enum mem_kind mem_slides(const struct mem *m);
 /* Does every segment of a text run the M tokens before it again? */
 bool mem_reruns(const struct mem *m, enum mem_kind kind, int M);
-enum mem_kind mem_usual(const struct mem *m, bool decode);
 extern const char
     *const mem_kind_name[MEM_KIND_COUNT + 1]; /* "" "hidden" "kv" "recompute" "state" NULL */
 

@@ -37,9 +37,9 @@ static void sinusoid_pos_encoding(const struct config *c, int64_t first, int K, 
 }
 
 static void sinusoid_embed(const struct config *c, const struct param *model,
-                           const float *pos_encoding, float *h, int B, int L)
+                           const float *pos_encoding, int64_t first, float *h, int B, int L)
 {
-    (void)model;
+    (void)model, (void)first;
     for (int b = 0; b < B; b++)
         for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
             h[(ptrdiff_t)b * L * c->D + e] += pos_encoding[e];
@@ -62,12 +62,13 @@ static void learned_params(const struct config *c, const char *prefix, struct pa
     params_add(p, INIT_TABLE, 0, 2, (const int[]){c->max_seq, c->D}, "%spos.weight", prefix);
 }
 
-static void learned_enter(const struct config *c, const struct param *layer, float *x, int B, int L)
+static void learned_enter(const struct config *c, const struct param *layer, int64_t first,
+                          float *x, int B, int L)
 {
-    CHECK(L <= layer->shape[0]);
+    CHECK(first + L <= layer->shape[0]);
     for (int b = 0; b < B; b++)
         for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
-            x[(ptrdiff_t)b * L * c->D + e] += layer->data[e];
+            x[(ptrdiff_t)b * L * c->D + e] += layer->data[first * c->D + e];
 }
 
 static void learned_enter_grad(const struct config *c, const struct param *layer, const float *d_x,

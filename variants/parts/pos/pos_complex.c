@@ -19,7 +19,8 @@ static void complex_params(const struct config *c, struct params *p)
 }
 
 static void complex_from_tokens(const struct config *c, const struct param *words,
-                                const int32_t *tokens, float *h, int B, int L, int threads)
+                                const int32_t *tokens, int64_t first, float *h, int B, int L,
+                                int threads)
 {
     const ptrdiff_t half = c->D / 2;
 
@@ -28,8 +29,8 @@ static void complex_from_tokens(const struct config *c, const struct param *word
         const ptrdiff_t at = tokens[row] * half;
         float *const to = h + (ptrdiff_t)row * c->D;
         for (ptrdiff_t f = 0; f < half; f++) {
-            const double angle =
-                row % L * (double)words[FREQUENCY].data[at + f] + (double)words[PHASE].data[at + f];
+            const double angle = (double)(first + row % L) * (double)words[FREQUENCY].data[at + f] +
+                                 (double)words[PHASE].data[at + f];
             to[f] = words[RADIUS].data[at + f] * (float)cos(angle);
             to[half + f] = words[RADIUS].data[at + f] * (float)sin(angle);
         }

@@ -12,14 +12,14 @@ static void freq_params(const struct config *c, struct params *p)
 }
 
 static void freq_embed(const struct config *c, const struct param *model, const float *pos_encoding,
-                       float *h, int B, int L)
+                       int64_t first, float *h, int B, int L)
 {
     const int half = c->D / 2;
 
     (void)pos_encoding;
     for (int t = 0; t < L; t++)
         for (int f = 0; f < half; f++) {
-            const double angle = t * (double)model->data[f];
+            const double angle = (double)(first + t) * (double)model->data[f];
             const float sine = (float)sin(angle), cosine = (float)cos(angle);
             for (int b = 0; b < B; b++) {
                 float *const row = h + ((ptrdiff_t)b * L + t) * c->D;

@@ -24,13 +24,13 @@ static void learned_params(const struct config *c, struct params *p)
 }
 
 static void learned_embed(const struct config *c, const struct param *model,
-                          const float *pos_encoding, float *h, int B, int L)
+                          const float *pos_encoding, int64_t first, float *h, int B, int L)
 {
     (void)pos_encoding;
-    CHECK(L <= model->shape[0]);
+    CHECK(first + L <= model->shape[0]);
     for (int b = 0; b < B; b++)
         for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
-            h[(ptrdiff_t)b * L * c->D + e] += model->data[e];
+            h[(ptrdiff_t)b * L * c->D + e] += model->data[first * c->D + e];
 }
 
 static void learned_embed_grad(const struct config *c, const struct param *model,
