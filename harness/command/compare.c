@@ -85,6 +85,12 @@ static int conclude(const struct comparisons *c, const struct options *o)
     if (alone > 0 && !o->quiet)
         fprintf(stderr, "note: %d row%s without a partner (%d old, %d new)\n", alone, plural(alone),
                 c->unmatched[BEFORE], c->unmatched[AFTER]);
+    if (c->held_otherwise > 0 && !o->quiet)
+        fprintf(stderr,
+                "note: %d case%s differ only in where the context is, such as %s in old, %s in new "
+                " -> measure with --mem-kind %s\n",
+                c->held_otherwise, plural(c->held_otherwise), c->held[BEFORE], c->held[AFTER],
+                c->held[BEFORE]);
     if (c->n == 0) {
         fprintf(stderr, "bench: no case in common, nothing compared  -> compare runs of the same "
                         "options\n");

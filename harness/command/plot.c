@@ -85,7 +85,8 @@ static enum status draw_figure(struct drawing *g, const struct plot_data *d, con
 
     if (st != OK)
         return st;
-    if (p.why[0] && (p.n == 0 ? g->opt->figures.n > 0 : !g->opt->quiet))
+    const bool asked = g->opt->figures.n > 0 || d->n_runs > 1; /* of a history there is one */
+    if (p.why[0] && (p.n == 0 ? asked : !g->opt->quiet))
         text_line(stderr, "%s %s: %s", p.n == 0 ? "left out" : "note:", f->name, p.why);
     if (p.n == 0)
         goto out;

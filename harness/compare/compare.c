@@ -124,6 +124,23 @@ static void compare_rows(struct comparisons *all, struct comparison *c, const st
 
 /* ---- two runs ----------------------------------------------------------------------------- */
 
+static void find_held_otherwise(struct comparisons *c, const struct run *run[SIDES])
+{
+    static const char *const but[] = {"mem_kind", NULL};
+    const struct latency_row *rows[SIDES] = {run[BEFORE]->latency.row, run[AFTER]->latency.row};
+
+    for (size_t k = 0; k < run[BEFORE]->latency.n && c->unmatched[BEFORE]; k++)
+        for (size_t i = 0; i < run[AFTER]->latency.n && c->unmatched[AFTER]; i++) {
+            const struct latency_row *const old = &rows[BEFORE][k], *const new = &rows[AFTER][i];
+            if (strcmp(old->mem_kind, new->mem_kind) == 0 ||
+                !rows_alike(&tables[TABLE_LATENCY], old, new, but))
+                continue;
+            c->held_otherwise++;
+            c->held[BEFORE] = old->mem_kind;
+            c->held[AFTER] = new->mem_kind;
+        }
+}
+
 static enum status compare_latency(struct comparisons *c, const struct run *run[SIDES],
                                    double threshold, uint64_t seed, struct err *e)
 {
@@ -154,6 +171,7 @@ static enum status compare_latency(struct comparisons *c, const struct run *run[
         comparison_exact(one);
     }
     c->unmatched[BEFORE] += keys_unused(&keys[BEFORE]);
+    find_held_otherwise(c, run);
     keys_free(&keys[BEFORE]);
     keys_free(&keys[AFTER]);
     pairing_close(&b);

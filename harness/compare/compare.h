@@ -29,7 +29,10 @@ struct comparisons {
     struct comparison *v;
     int n;
     int unmatched[SIDES]; /* rows that only one side has */
-    int other_machine;    /* comparisons whose times come from two machines */
+    /* Of these, pairs that differ in nothing but where the context is, and where that is in one. */
+    int held_otherwise;
+    const char *held[SIDES];
+    int other_machine; /* comparisons whose times come from two machines */
 };
 
 /* A new comparison at the end, all numbers unknown; NULL with an error. */

@@ -94,6 +94,18 @@ static enum status add_run(struct plot *p, const void *wanted, int panel, const 
     return st;
 }
 
+/* Cases that differ only in where the context is, whose default has changed. */
+static const char *held_otherwise(const struct cases *c)
+{
+    static const char *const but[] = {"mem_kind", NULL};
+
+    for (int i = 0; i < c->k.n; i++)
+        for (int k = 0; k < i; k++)
+            if (rows_alike(c->k.table, c->k.row[i], c->k.row[k], but))
+                return "; some differ only in mem_kind  -> measure with one --mem-kind";
+    return "";
+}
+
 static enum status draw_cases(struct plot *p, const struct cases *c, const struct picked *k,
                               const struct plot_data *const *run, int n, struct err *e)
 {
@@ -113,7 +125,8 @@ static enum status draw_cases(struct plot *p, const struct cases *c, const struc
             st = add_run(p, c->k.row[i], panel, &k[r], run[r], r, e);
     }
     if (p->n == 0)
-        snprintf(p->why, sizeof(p->why), "no case with a time is in two of the runs");
+        snprintf(p->why, sizeof(p->why), "no case with a time is in two of the runs%s",
+                 held_otherwise(c));
     else if (beyond > 0)
         snprintf(p->why, sizeof(p->why), "%d more case%s not drawn  -> select cases with --filter",
                  beyond, beyond == 1 ? " is" : "s are");

@@ -389,6 +389,33 @@ Test(compare, unchecked_rows_are_refused)
     ran_free(&r);
 }
 
+/* What `auto` means for a context has changed: rows of both meanings are other cases. */
+Test(compare, contexts_held_otherwise)
+{
+    static const char sweep[] = TINY "--variant xl,gla --backend ref --seq 8 --mem 0,8 ";
+    struct ran r = run_bench(folder, "%s --mem-kind hidden,state --out old", sweep);
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "%s --out new", sweep);
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "compare old/latest new/latest");
+    expect_exit(&r, 0);
+    expect_said(&r, "note: 4 rows without a partner (2 old, 2 new)");
+    expect_said(&r,
+                "note: 2 cases differ only in where the context is, such as hidden in old, kv in "
+                "new  -> measure with --mem-kind hidden");
+    ran_free(&r);
+    r = run_bench(folder, "compare new/latest new/latest");
+    cr_expect_null(strstr(r.err.data, "where the context is"), "%s", r.err.data);
+    ran_free(&r);
+    r = run_bench(folder, "history old/latest new/latest --filter variant:xl");
+    cr_expect(strstr(r.err.data, "some differ only in mem_kind  -> measure with one --mem-kind"),
+              "%s", r.err.data);
+    ran_free(&r);
+}
+
 Test(compare, nothing_in_common)
 {
     struct rundir dir[2];
