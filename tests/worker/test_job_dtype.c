@@ -75,7 +75,7 @@ Test(job_dtype, reference_computes_with_what_is_stored)
                 replaced++;
             }
             cr_expect_geq(replaced, 13, "%s", p.cases[i].repro); /* six maps a layer, embedding */
-            f32.ops->fill(&f32); /* its cache is of other weights */
+            f32.ops->fill(&f32);                                 /* its cache is of other weights */
             job_run(&f32);
             job_run(&narrow);
             const bool same = memcmp(f32.out, narrow.out, f32.n_out * sizeof(float)) == 0;
