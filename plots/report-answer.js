@@ -58,18 +58,16 @@ const LEADS = ["fastest", "first"];
 const said = (row) => row.verdict + (row.remark ? ` (${row.remark})` : "");
 
 function rankingTable(run, lines, places) {
-    const cases = new Map(run.latency.map((row) => [row.case_id, row]));
     const variants = lines[0].subject === "variants", scored = lines.find((line) => line.bits !== "");
-    const oneShape = lines[0].mean.startsWith("seq ");
-    const heads = [variants ? "variant" : "backend", ...(variants ? ["backend"] : []), "time vs best",
+    const clock = lines[0].clock === "CPU" ? "CPU time" : "time";
+    const heads = [variants ? "variant" : "backend", ...(variants ? ["backend"] : []), clock + " vs best",
         ...(scored ? [`bits per ${scored.unit}, less is better`] : []), ""];
     const body = make("tbody", {}, ...lines.map((line) => {
         const own = places.filter((row) => row.name === line.name), leads = LEADS.includes(line.verdict);
-        const time = oneShape ? cases.get(own[0]?.case_id) : undefined;
         const cells = [make("th", {scope: "row"}, line.name)];
         if (variants)
             cells.push(make("td", {}, unique(own.map((row) => row.backend)).join("/")));
-        cells.push(make("td", {class: "n"}, !leads ? ratioText(line) : time ? timeTexts(time.median_ns, "", "")[0] : "1"));
+        cells.push(make("td", {class: "n"}, !leads ? ratioText(line) : line.time_ns ? timeTexts(line.time_ns, "", "")[0] : "1"));
         if (scored)
             cells.push(make("td", {class: "n"}, line.bits === "" ? "-" : Number(line.bits).toFixed(3)));
         cells.push(make("td", {}, leads ? "" : said(line)));
@@ -173,9 +171,11 @@ const rankOf = (row) => row.run.ranking.filter((r) => r.subject === "variants" &
 function timeCell(row) {
     if (!row)
         return make("td", {class: "n"}, "-");
-    const [time, interval] = timeTexts(row.median_ns, row.ci95_low_ns, row.ci95_high_ns);
-    const leads = LEADS.includes(placed(row)?.verdict);
-    return make("td", {class: leads ? "n best" : "n", title: row.backend}, (isNoisy(row) ? "~" : "") + time, " ",
+    const its = placed(row), leads = LEADS.includes(its?.verdict), cpu = its?.clock === "CPU";
+    const best = Number(its?.time_ns) / Number(its?.ratio), end = (text) => text === "" ? "" : best * Number(text);
+    const [time, interval] = !its?.time_ns || (leads && !cpu) ? timeTexts(row.median_ns, row.ci95_low_ns, row.ci95_high_ns)
+        : timeTexts(its.time_ns, ...(leads ? ["", ""] : [end(its.low), end(its.high)]));
+    return make("td", {class: leads ? "n best" : "n", title: row.backend}, (isNoisy(row) ? "~" : "") + time + (cpu ? " CPU " : " "),
         make("small", {}, interval));
 }
 
@@ -194,8 +194,8 @@ function drawTimes(place, runs) {
                 make("th", {scope: "row"}, model, ...(runs.length > 1 ? [make("small", {}, run.name)] : [])),
                 ...shapes.map((shape) => timeCell(own.find((row) => shapeOf(row) === shapeOf(shape))))))));
         place.append(make("h3", {}, "Median times ", make("small", {},
-            `${setting}, on the fastest backend, [95 % interval]; bold: first of its column, by pairs of blocks`
-                + (its.some(isNoisy) ? "; ~: noisy" : ""))),
+            `${setting}, on the fastest backend, [95 % interval]; bold: first of its column, the others: its median `
+                + "times their ratios" + (its.some(isNoisy) ? "; ~: noisy" : ""))),
             boxed(make("table", {class: "times"}, head([make("th", {scope: "col"}, "variant"), ...heads]), body)));
     }
 }

@@ -35,8 +35,9 @@ static int launch_of(const struct sample_row *s)
 }
 
 /* Blocks of one turn, in order of time. */
-static int collect_pairs(struct pair *out, const struct series *a, const struct series *b)
+static int collect_pairs(const struct pairing *p, const struct series *a, const struct series *b)
 {
+    struct pair *const out = p->pair;
     int n = 0;
 
     for (int i = 0, k = 0; i < a->n && k < b->n;) {
@@ -47,7 +48,7 @@ static int collect_pairs(struct pair *out, const struct series *a, const struct 
             k++;
         } else {
             const struct sample_row *s[SIDES] = {x->row, y->row};
-            out[n] = (struct pair){.launch = launch_of(x->row)};
+            out[n] = (struct pair){.launch = launch_of(x->row), .disturbed = p->by_cpu};
             for (int side = 0; side < SIDES; side++) {
                 out[n].wall[side] = s[side]->wall_ns / (double)s[side]->calls;
                 out[n].cpu[side] = s[side]->cpu_ns / (double)s[side]->calls;
@@ -61,14 +62,14 @@ static int collect_pairs(struct pair *out, const struct series *a, const struct 
     return n;
 }
 
-static void collect_samples(struct sample *out, const struct series *s)
+static void collect_samples(struct sample *out, const struct series *s, bool by_cpu)
 {
     for (int i = 0; i < s->n; i++)
         out[i] = (struct sample){.wall_ns = s->ref[i].row->wall_ns,
                                  .cpu_ns = s->ref[i].row->cpu_ns,
                                  .calls = (uint32_t)s->ref[i].row->calls,
                                  .launch = (uint32_t)launch_of(s->ref[i].row),
-                                 .disturbed = s->ref[i].row->disturbed > 0};
+                                 .disturbed = by_cpu || s->ref[i].row->disturbed > 0};
 }
 
 struct change pairing_change(const struct pairing *p, const struct series *before,
@@ -76,13 +77,13 @@ struct change pairing_change(const struct pairing *p, const struct series *befor
                              uint64_t seed, bool *together)
 {
     enum { LEAST_PAIRS = 3 };
-    const int pairs = inside ? collect_pairs(p->pair, before, after) : 0;
+    const int pairs = inside ? collect_pairs(p, before, after) : 0;
 
     *together = pairs >= LEAST_PAIRS;
     if (*together)
         return change_of_pairs(p->pair, pairs, threads, threshold, p->work);
-    collect_samples(p->sample[BEFORE], before);
-    collect_samples(p->sample[AFTER], after);
+    collect_samples(p->sample[BEFORE], before, p->by_cpu);
+    collect_samples(p->sample[AFTER], after, p->by_cpu);
     return change_of_samples(p->sample[BEFORE], before->n, p->sample[AFTER], after->n, threads,
                              threshold, seed, p->work);
 }

@@ -16,6 +16,7 @@ struct pairing {
     struct sample *sample[SIDES];
     struct pair *pair;
     double *work;
+    bool by_cpu; /* all blocks count as preempted: CPU time is compared */
 };
 enum status pairing_open(struct pairing *p, const struct run *before, const struct run *after,
                          struct err *e);

@@ -18,6 +18,7 @@ struct maker {
     const struct run *run;
     enum ranked ranked;
     struct pairing pairing;
+    bool again; /* a shape turned out to be by CPU time: its first comparisons were not */
 };
 
 static const struct latency_row *row_at(const struct run *run, size_t i)
@@ -113,32 +114,43 @@ static bool is_noisy(const struct latency_row *r)
     return remarks_of_row(r->status, r->status_detail) & REMARK_NOISY;
 }
 
-static struct change change_between(const struct maker *m, const struct latency_row *before,
+/* In shape s. */
+static struct change change_between(struct maker *m, const struct ranking *r, int s,
+                                    const struct latency_row *before,
                                     const struct latency_row *after)
 {
     enum { SEED = 1 }; /* of the resampling: the same run is always ranked alike */
     const struct series series[SIDES] = {run_series(m->run, before->case_id),
                                          run_series(m->run, after->case_id)};
+    struct change c;
     bool together;
 
     if (series[BEFORE].n == 0 || series[AFTER].n == 0)
         return change_of_intervals(interval_of(before), interval_of(after),
                                    is_noisy(before) || is_noisy(after), 0);
-    return pairing_change(&m->pairing, &series[BEFORE], &series[AFTER], true, (int)after->threads,
-                          0, SEED, &together);
+    m->pairing.by_cpu = r->cpu[s];
+    c = pairing_change(&m->pairing, &series[BEFORE], &series[AFTER], true, (int)after->threads, 0,
+                       SEED, &together);
+    if (change_by_cpu(&c) && !r->cpu[s])
+        r->cpu[s] = m->again = true;
+    return c;
 }
 
-/* Of two rows of one contestant and shape; medians decide where the ratio is not known. */
-static bool is_faster(const struct maker *m, const struct latency_row *a,
+static double median_of(const struct latency_row *row, bool cpu)
+{
+    return cpu ? row->cpu_time_median_ns : row->median_ns;
+}
+
+/* Of two rows of one contestant in shape s; medians decide where the ratio is not known. */
+static bool is_faster(struct maker *m, const struct ranking *r, int s, const struct latency_row *a,
                       const struct latency_row *b)
 {
-    const double d = change_between(m, b, a).log.mid;
+    const double d = change_between(m, r, s, b, a).log.mid;
 
-    return isnan(d) ? a->median_ns < b->median_ns : d < 0;
+    return isnan(d) ? median_of(a, r->cpu[s]) < median_of(b, r->cpu[s]) : d < 0;
 }
 
-static void list(const struct maker *m, const struct latency_row *const *rows, int n,
-                 struct ranking *r)
+static void list(struct maker *m, const struct latency_row *const *rows, int n, struct ranking *r)
 {
     const struct latency_row **like = calloc((size_t)n + 1, sizeof(const struct latency_row *));
 
@@ -162,16 +174,16 @@ static void list(const struct maker *m, const struct latency_row *const *rows, i
             row_model_name(like[i], &m->run->latency, r->v[i].name, TEXT_SIZE);
     }
     for (int i = 0; i < n; i++) {
-        struct place *p =
-            place_at(r, contestant_of(m, like, r->n, rows[i]), shape_of(m, r, rows[i]));
-        if (!p->row || is_faster(m, rows[i], p->row))
+        const int s = shape_of(m, r, rows[i]);
+        struct place *p = place_at(r, contestant_of(m, like, r->n, rows[i]), s);
+        if (!p->row || is_faster(m, r, s, rows[i], p->row))
             p->row = rows[i];
     }
     free(like);
 }
 
 /* The changes of a shape from its leader. The contestant with the least ratio below 1; -1 = none. */
-static int rank_shape(const struct maker *m, struct ranking *r, int s)
+static int rank_shape(struct maker *m, struct ranking *r, int s)
 {
     const int leader = r->leader[s];
     double least = 0;
@@ -182,7 +194,7 @@ static int rank_shape(const struct maker *m, struct ranking *r, int s)
         struct place *const p = place_at(r, i, s);
         if (!p->row || i == leader)
             continue;
-        p->change = change_between(m, place_at(r, leader, s)->row, p->row);
+        p->change = change_between(m, r, s, place_at(r, leader, s)->row, p->row);
         if (p->change.log.mid < least) {
             least = p->change.log.mid;
             faster = i;
@@ -192,14 +204,15 @@ static int rank_shape(const struct maker *m, struct ranking *r, int s)
 }
 
 /* The leader of each shape, and the changes from it. */
-static void rank_shapes(const struct maker *m, struct ranking *r)
+static void rank_shapes(struct maker *m, struct ranking *r)
 {
     for (int s = 0; s < r->shapes; s++) {
         r->leader[s] = -1;
         for (int i = 0; i < r->n; i++) {
             const struct latency_row *row = place_at(r, i, s)->row;
             if (row &&
-                (r->leader[s] < 0 || row->median_ns < place_at(r, r->leader[s], s)->row->median_ns))
+                (r->leader[s] < 0 || median_of(row, r->cpu[s]) <
+                                         median_of(place_at(r, r->leader[s], s)->row, r->cpu[s])))
                 r->leader[s] = i;
         }
         int faster = rank_shape(m, r, s);
@@ -218,13 +231,14 @@ static bool is_common(const struct ranking *r, int s)
     return true;
 }
 
-/* Ratios weigh all shapes alike; times weigh the long ones. */
-static void add_totals(struct ranking *r)
+double ranking_ns(const struct ranking *r, int i, int s)
 {
-    for (int i = 0; i < r->n; i++)
-        for (int s = 0; s < r->shapes; s++)
-            if (is_common(r, s))
-                r->v[i].total_ns += place_at(r, i, s)->row->median_ns;
+    const struct place *const first = place_at(r, r->leader[s], s), *const p = place_at(r, i, s);
+
+    if (!p->row)
+        return NAN;
+    return isnan(p->change.log.mid) ? median_of(p->row, r->cpu[s])
+                                    : median_of(first->row, r->cpu[s]) * exp(p->change.log.mid);
 }
 
 static double sum_of_logs(const struct ranking *r, int i)
@@ -233,7 +247,7 @@ static double sum_of_logs(const struct ranking *r, int i)
 
     for (int s = 0; s < r->shapes; s++)
         if (is_common(r, s))
-            sum += log(place_at(r, i, s)->row->median_ns);
+            sum += log(median_of(place_at(r, i, s)->row, r->cpu[s]));
     return sum;
 }
 
@@ -265,7 +279,7 @@ static void sort_by_ratio(struct ranking *r)
 
 /* The means of changes from v[0]. The contestant with the least ratio below 1; -1 = none.
  * `changes` [shapes] is work space. */
-static int rank_means(const struct maker *m, struct ranking *r, struct change *changes)
+static int rank_means(struct maker *m, struct ranking *r, struct change *changes)
 {
     double least = 0;
     int faster = -1;
@@ -276,7 +290,7 @@ static int rank_means(const struct maker *m, struct ranking *r, struct change *c
         for (int s = 0; s < r->shapes; s++)
             if (i > 0 && is_common(r, s))
                 changes[n++] = r->leader[s] == 0 ? place_at(r, i, s)->change
-                                                 : change_between(m, place_at(r, 0, s)->row,
+                                                 : change_between(m, r, s, place_at(r, 0, s)->row,
                                                                   place_at(r, i, s)->row);
         v->change = i == 0 ? (struct change){0} : change_mean(changes, n, 0);
         if (v->change.log.mid < least) {
@@ -287,7 +301,7 @@ static int rank_means(const struct maker *m, struct ranking *r, struct change *c
     return faster;
 }
 
-static void rank_over_shapes(const struct maker *m, struct ranking *r)
+static void rank_over_shapes(struct maker *m, struct ranking *r)
 {
     struct change *changes = calloc((size_t)r->shapes, sizeof(*changes));
 
@@ -318,16 +332,34 @@ static void add_energy(struct ranking *r)
     }
 }
 
-static void rank(const struct maker *m, const struct latency_row *const *rows, int n,
-                 struct ranking *r)
+static void ranking_free(struct ranking *r)
 {
-    list(m, rows, n, r);
-    rank_shapes(m, r);
-    for (int s = 0; s < r->shapes; s++)
-        r->common += is_common(r, s);
-    sort(r);
-    rank_over_shapes(m, r);
-    add_totals(r);
+    for (int i = 0; i < r->n; i++)
+        free(r->v[i].place);
+    free(r->v);
+    free(r->shape);
+    free(r->leader);
+    free(r->cpu);
+    *r = (struct ranking){0};
+}
+
+static void rank(struct maker *m, const struct latency_row *const *rows, int n, struct ranking *r)
+{
+    bool *const cpu = calloc((size_t)n + 1, sizeof(*cpu)); /* room for a shape of each row */
+
+    NEED(cpu);
+    do {
+        r->cpu = NULL;
+        ranking_free(r);
+        r->cpu = cpu;
+        m->again = false;
+        list(m, rows, n, r);
+        rank_shapes(m, r);
+        for (int s = 0; s < r->shapes; s++)
+            r->common += is_common(r, s);
+        sort(r);
+        rank_over_shapes(m, r);
+    } while (m->again);
     add_energy(r);
 }
 
@@ -361,15 +393,6 @@ static void add_bits(struct rankings *all, const struct run *run, struct ranking
 }
 
 /* ---- all settings ------------------------------------------------------------------------- */
-
-static void ranking_free(struct ranking *r)
-{
-    for (int i = 0; i < r->n; i++)
-        free(r->v[i].place);
-    free(r->v);
-    free(r->shape);
-    free(r->leader);
-}
 
 void rankings_free(struct rankings *r)
 {

@@ -3,8 +3,9 @@
  * Rankings of variants and of backends: the rows of a run in order of time, with what is known of
  * the differences. A difference is a ratio to the leader with its interval and verdict (verdict.h,
  * threshold 0); rows whose samples were not kept have only their own intervals. Ratios over pairs
- * decide who leads, not medians: what disturbs both sides of a pair cancels. Rows that are not ok
- * take no part. No variant stands on ref where another backend ran the same case. */
+ * decide who leads, not medians: what disturbs both sides of a pair cancels. A shape has one clock:
+ * where one of its comparisons needs CPU time, all of them and the times shown are of CPU time. Rows
+ * that are not ok take no part. No variant stands on ref where another backend ran the same case. */
 #ifndef RANKING_H
 #define RANKING_H
 
@@ -22,7 +23,6 @@ struct contestant {
     struct place *place;  /* [shapes] */
     struct change change; /* from the ranking's leader, geometric mean over the shapes that all
                              contestants ran; its interval is NAN without such shapes */
-    double total_ns;      /* its medians in those shapes, added: what all of them cost */
     double bits;          /* bits per unit of text with its longest memory; NAN = not scored */
     double joules;        /* per new token, geometric mean over the shapes that all contestants
                              ran; NAN = not read in one of them */
@@ -35,6 +35,7 @@ struct ranking {
     const struct latency_row **shape; /* [shapes] a row of each */
     int shapes;
     int *leader; /* [shapes] index into v */
+    bool *cpu;   /* [shapes] by CPU time */
     int common;  /* shapes that all contestants ran */
 };
 
@@ -45,6 +46,10 @@ struct rankings {
     char corpus[LINE_SIZE]; /* that they are of */
     double floor_bits;      /* the least that it allows; NAN if it is not generated */
 };
+
+/* Of contestant i in shape s, ns per call: of the leader the median by the shape's clock, of others
+ * that times their ratio, as if all had run in the leader's blocks. NAN: not measured. */
+double ranking_ns(const struct ranking *r, int i, int s);
 
 enum ranked { RANKED_VARIANTS, RANKED_BACKENDS };
 
@@ -67,7 +72,8 @@ void rankings_answer(FILE *f, const struct rankings *r, enum ranked what, int wi
 /* For programs: of each contestant a line over all shapes, then one without `mean` for each case
  * that it ran. `verdict` is of the same words as for people; of the leader "fastest", or
  * "first" where another is not shown to be slower. `few`: low and high are
- * the range of few samples. `remark` is change_remark. */
+ * the range of few samples. `remark` is change_remark. `clock`: wall or CPU; of a mean over both,
+ * mixed. `time_ns` is ranking_ns; empty over several shapes. */
 void rankings_print_csv_header(FILE *f);
 void rankings_print_csv(FILE *f, const struct rankings *r, enum ranked what);
 

@@ -54,24 +54,22 @@ static void ratio_text(const struct change *c, char *buf, size_t size)
 }
 
 /* Cells of a contestant; some may be left out. */
-enum { NAME, BACKEND, RATIO, TOTAL, QUALITY, ENERGY, SAID, CELLS, CELL = TEXT_SIZE + 16 };
+enum { NAME, BACKEND, RATIO, QUALITY, ENERGY, SAID, CELLS, CELL = TEXT_SIZE + 16 };
 
 static void fill_cells(char cell[CELLS][CELL], const struct ranking *r, int i, enum ranked what)
 {
     const struct contestant *const v = &r->v[i];
 
     snprintf(cell[NAME], CELL, "%s", v->name);
-    *cell[BACKEND] = *cell[TOTAL] = *cell[QUALITY] = *cell[ENERGY] = *cell[SAID] = '\0';
+    *cell[BACKEND] = *cell[QUALITY] = *cell[ENERGY] = *cell[SAID] = '\0';
     if (what == RANKED_VARIANTS)
         contestant_backends(r, v, "/", cell[BACKEND], CELL);
     if (i > 0)
         ratio_text(&v->change, cell[RATIO], CELL);
     else if (r->shapes == 1)
-        snprintf(cell[RATIO], CELL, "%s", units_ns(v->place[0].row->median_ns).s);
+        snprintf(cell[RATIO], CELL, "%s", units_ns(ranking_ns(r, 0, 0)).s);
     else
         snprintf(cell[RATIO], CELL, "1");
-    if (r->common > 1)
-        snprintf(cell[TOTAL], CELL, "%s", units_ns(v->total_ns).s);
     if (isfinite(v->bits))
         snprintf(cell[QUALITY], CELL, "%5.3f", v->bits);
     if (isfinite(v->joules))
@@ -109,28 +107,33 @@ static void print_quality(FILE *f, const struct rankings *all)
     fputc('\n', f);
 }
 
-/* Columns of a line without the blanks behind it. */
-static int columns_of(const int width[CELLS])
-{
-    int sum = 0;
+enum { BY_WALL, BY_CPU, BY_BOTH };
+static const char *const clock_name[] = {"wall", "CPU", "mixed"};
 
-    for (int k = 0; k < CELLS; k++)
-        sum += width[k] > 0 ? width[k] + 2 : 0;
-    return sum;
+/* Of shape s; -1: of all. */
+static int by_clock(const struct ranking *r, int s)
+{
+    const int first = s < 0 ? 0 : s, after = s < 0 ? r->shapes : s + 1;
+
+    for (int i = first + 1; i < after; i++)
+        if (r->cpu[i] != r->cpu[first])
+            return BY_BOTH;
+    return r->cpu[first] ? BY_CPU : BY_WALL;
 }
 
 static void print_contestants(FILE *f, const struct rankings *all, const struct ranking *r,
-                              enum ranked what, int columns)
+                              enum ranked what)
 {
     char cell[CELLS][CELL],
-        head[CELLS][CELL] = {"", "backend", "time vs best", "total time", "quality", "energy/token",
-                             ""};
+        head[CELLS][CELL] = {"", "backend", "time vs best", "quality", "energy/token", ""};
     int width[CELLS] = {0};
     bool scored = false;
 
     snprintf(head[NAME], CELL, "%s", what == RANKED_VARIANTS ? "variant" : "backend");
     if (what == RANKED_BACKENDS)
         *head[BACKEND] = '\0';
+    if (by_clock(r, -1) == BY_CPU)
+        snprintf(head[RATIO], CELL, "CPU time vs best");
     for (int i = 0; i < r->n; i++) {
         scored = scored || isfinite(r->v[i].bits);
         fill_cells(cell, r, i, what);
@@ -140,8 +143,6 @@ static void print_contestants(FILE *f, const struct rankings *all, const struct 
     for (int k = 0; k < CELLS; k++)
         if (width[k] > 0)
             width[k] = max_int(width[k], terminal_columns(head[k]));
-    if (columns_of(width) > columns)
-        width[TOTAL] = 0;
     print_cells(f, head, width);
     for (int i = 0; i < r->n; i++) {
         fill_cells(cell, r, i, what);
@@ -149,6 +150,8 @@ static void print_contestants(FILE *f, const struct rankings *all, const struct 
     }
     if (scored)
         print_quality(f, all);
+    if (by_clock(r, -1) != BY_WALL)
+        fputs("  CPU time: wall times are those of a busy machine\n", f);
 }
 
 /* ---- a line for each shape ---------------------------------------------------------------- */
@@ -184,7 +187,6 @@ static void print_shape(FILE *f, const struct ranking *r, int s, enum ranked wha
     const struct latency_row *row = r->shape[s];
     const struct contestant *first = &r->v[r->leader[s]];
     struct flow l = {f, width, 0, 6};
-    bool cpu = false;
     char text[TEXT_SIZE + 96], mem[MEM_TEXT];
 
     mem_text(mem, row->mem_tokens);
@@ -196,16 +198,15 @@ static void print_shape(FILE *f, const struct ranking *r, int s, enum ranked wha
         const struct place *p = &r->v[i].place[s];
         const bool last = next_in_shape(r, s, i) < 0;
         if (n == 0)
-            snprintf(text, sizeof(text), "%s %s%s", first->name, units_ns(p->row->median_ns).s,
+            snprintf(text, sizeof(text), "%s %s%s", first->name, units_ns(ranking_ns(r, i, s)).s,
                      last ? "" : ",");
         else
             snprintf(text, sizeof(text), "%s %s%s%s%s", r->v[i].name, p->change.noisy ? "~" : "",
                      units_ratio(exp(p->change.log.mid)).s, is_shown(&p->change) ? "" : "?",
                      last ? "" : ",");
-        cpu = cpu || (n > 0 && change_by_cpu(&p->change));
         flow_put(&l, text);
     }
-    if (cpu)
+    if (r->cpu[s])
         flow_put(&l, "(CPU time)");
     fputc('\n', f);
 }
@@ -258,7 +259,7 @@ void rankings_print(FILE *f, const struct rankings *all, enum ranked what, int w
         shapes_text(r, what, shapes, sizeof(shapes));
         fprintf(f, "%s%s by time: %s, %s%s\n", color ? "\033[1m" : "", subject[what], setting,
                 shapes, color ? "\033[0m" : "");
-        print_contestants(f, all, r, what, width);
+        print_contestants(f, all, r, what);
         for (int s = 0; s < r->shapes && r->shapes > 1 && what == RANKED_VARIANTS; s++)
             print_shape(f, r, s, what, width);
         if (r->shapes > 1 && what == RANKED_VARIANTS)
@@ -269,7 +270,7 @@ void rankings_print(FILE *f, const struct rankings *all, enum ranked what, int w
 /* ---- CSV ---------------------------------------------------------------------------------- */
 
 static const char CSV_HEADER[] = "subject,setting,mean,name,variant,backend,case_id,ratio,low,high,"
-                                 "few,verdict,bits,unit,remark\n";
+                                 "few,verdict,bits,unit,remark,clock,time_ns\n";
 
 static void csv_text(FILE *f, const char *text)
 {
@@ -349,8 +350,10 @@ void rankings_print_csv(FILE *f, const struct rankings *all, enum ranked what)
             csv_change(f, r->common > 0 ? &v->change : &none, i == 0 && r->common > 0,
                        is_alone(r, -1));
             csv_number(f, v->bits);
-            fprintf(f, ",%s,%s\n", isfinite(v->bits) ? all->unit : "",
-                    i > 0 ? change_remark(&v->change) : "");
+            fprintf(f, ",%s,%s,%s", isfinite(v->bits) ? all->unit : "",
+                    i > 0 ? change_remark(&v->change) : "", clock_name[by_clock(r, -1)]);
+            csv_number(f, r->shapes == 1 ? ranking_ns(r, i, 0) : NAN);
+            putc('\n', f);
             for (int s = 0; s < r->shapes; s++) {
                 const struct place *p = &v->place[s];
                 const bool leads = i == r->leader[s];
@@ -358,7 +361,10 @@ void rankings_print_csv(FILE *f, const struct rankings *all, enum ranked what)
                     continue;
                 csv_names(f, what, setting, "", v, p->row);
                 csv_change(f, leads ? &one : &p->change, leads, is_alone(r, s));
-                fprintf(f, ",,,%s\n", leads ? "" : change_remark(&p->change));
+                fprintf(f, ",,,%s,%s", leads ? "" : change_remark(&p->change),
+                        clock_name[by_clock(r, s)]);
+                csv_number(f, ranking_ns(r, i, s));
+                putc('\n', f);
             }
         }
     }

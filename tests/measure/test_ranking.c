@@ -131,16 +131,17 @@ Test(ranking, csv_has_every_place)
     };
     static const char *const lines[] = {
         "subject,setting,mean,name,variant,backend,case_id,ratio,low,high,few,verdict,bits,unit,"
-        "remark",
+        "remark,clock,time_ns",
         "variants,\"layer\",\"geometric mean of 2 "
-        "shapes\",\"rope\",\"\",\"\",\"\",1,1,1,,fastest,,,",
-        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"2\",1.2,1.2,1.2,,slower,,,",
-        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"4\",1,1,1,,fastest,,,",
-        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"5\",1,1,1,,fastest,,,",
+        "shapes\",\"rope\",\"\",\"\",\"\",1,1,1,,fastest,,,,wall,",
+        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"2\",1.2,1.2,1.2,,slower,,,,wall,1200",
+        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"4\",1,1,1,,fastest,,,,wall,3000",
+        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"5\",1,1,1,,fastest,,,,wall,9000",
         ("variants,\"layer\",\"geometric mean of 2 shapes\",\"a\"\"b\",\"\",\"\",\"\","
-         "1.11803399,1.11803399,1.11803399,,slower,,,"),
-        "variants,\"layer\",\"\",\"a\"\"b\",\"a\"\"b\",\"avx2\",\"1\",1,1,1,,fastest,,,",
-        "variants,\"layer\",\"\",\"a\"\"b\",\"a\"\"b\",\"avx2\",\"3\",1.5,1.5,1.5,,slower,,,",
+         "1.11803399,1.11803399,1.11803399,,slower,,,,wall,"),
+        "variants,\"layer\",\"\",\"a\"\"b\",\"a\"\"b\",\"avx2\",\"1\",1,1,1,,fastest,,,,wall,1000",
+        "variants,\"layer\",\"\",\"a\"\"b\",\"a\"\"b\",\"avx2\",\"3\",1.5,1.5,1.5,,slower,,,,wall,"
+        "4500",
     };
     struct run run = run_of(v, ARRAY_LEN(v));
     struct rankings r = must_rank(&run, RANKED_VARIANTS);

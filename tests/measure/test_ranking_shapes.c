@@ -46,6 +46,7 @@ static void add_shaped(struct rundir *d, const struct shaped *v, int n)
         k.threads = v[i].threads;
         row_set_key(&tables[TABLE_LATENCY], &row, &k);
         row.median_ns = v[i].is.ns;
+        row.cpu_time_median_ns = v[i].is.ns * (v[i].sleeps ? 0.5 : 1);
         row.ci95_low_ns = row.ci95_high_ns = v[i].is.ns;
         cr_assert_eq(rundir_write(d, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
     }
@@ -121,36 +122,6 @@ Test(ranking_shapes, perplexity_is_that_of_the_longest_memory)
     cr_expect(isnan(named(&r.v[0], "gqa")->bits), "scored twice");
     cr_expect(isnan(named(&r.v[0], "window")->bits), "not scored with 64");
     cr_expect_str_eq(r.unit, "word");
-    rankings_free(&r);
-    run_free(&run);
-}
-
-/* The mean of ratios can favour one and the time of all shapes the other: both are shown. */
-Test(ranking_shapes, total_time_stands_beside_the_mean)
-{
-    static const struct shaped v[] = {
-        {{"xl", "avx2", "1", 64, 1000}, 0, 1, 0, false},
-        {{"xl", "avx2", "2", 64, 10000}, 512, 1, 0, false},
-        {{"rope", "avx2", "3", 64, 500}, 0, 1, 0, false},
-        {{"rope", "avx2", "4", 64, 15000}, 512, 1, 0, false},
-        {{"rope", "avx2", "5", 64, 90000}, 1024, 1, 0, false}, /* not of all */
-    };
-    struct rundir d;
-    struct bytes text;
-
-    made_open(&d, "aaaa");
-    add_shaped(&d, v, ARRAY_LEN(v));
-    struct run run = read_back(&d);
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
-    cr_expect_str_eq(r.v[0].v[0].name, "rope");
-    cr_expect_eq(named(&r.v[0], "rope")->total_ns, 15500);
-    cr_expect_eq(named(&r.v[0], "xl")->total_ns, 11000);
-    FILE *const f = bytes_open(&text, NULL);
-    cr_assert_not_null(f);
-    rankings_print(f, &r, RANKED_VARIANTS, 80, false);
-    cr_assert_eq(bytes_close(f, &text, NULL), OK);
-    cr_expect(strstr(text.data, "total time") && strstr(text.data, "15.5 us"), "%s", text.data);
-    free(text.data);
     rankings_free(&r);
     run_free(&run);
 }
