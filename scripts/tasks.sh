@@ -21,9 +21,9 @@ quick='--max-time 0.003 --min-samples 3 --warmup-ms 0 --ckpt none'
 small="--d-model 16 --heads 2 --d-head 8 --backend ref $quick"
 tasks=(
     'Which variant for 128 new tokens after 2048 of context?'
-    './bench --variant base,rope,gqa,window --seq 128 --mem 2048 --quick --ckpt none'
+    './bench --variant base,rope,gqa,window --skeleton llama --seq 128 --mem 2048 --quick --ckpt none'
     "$small"
-    '^variants by|^  (gqa|window|rope|xl|vanilla) '
+    '^variants by|^  (gqa|window|rope|xl|networks) '
     '^variants by time: layer'
 
     'Which backend is fastest here?'

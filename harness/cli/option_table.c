@@ -172,6 +172,7 @@ const struct option_spec option_specs[] = {
      .doc = "settings of single parts, such as experts=8"},
     {"skeleton", 0, "NAME", "own", AXIS, WORD, .flags = IN_RUN, AT(skeleton),
      .words = skeleton_name, .only = MODELS,
+     .usual = SWEEPS,
      .doc = "norms, feed-forward network, biases and tying the same for all variants, as far as their "
             "ideas allow: post (as vanilla), llama, or own"},
     {"threads", 't', "RANGE", NULL, "physical cores allowed", AXIS, INTS, .flags = IN_RUN,

@@ -63,6 +63,8 @@ static enum status print_rankings(FILE *f, FILE *answer, const struct run *run, 
             break;
         rankings_print_csv(f, &r, what);
         rankings_answer(answer, &r, what, INT_MAX);
+        for (int i = 0; i < r.n && what == RANKED_VARIANTS; i++)
+            ranking_say_networks(answer, &r.v[i], "The ");
         rankings_free(&r);
     }
     return st;

@@ -392,6 +392,22 @@ static void add_bits(struct rankings *all, const struct run *run, struct ranking
     }
 }
 
+/* A weight of a narrower type counts by its bytes. */
+static void add_parameters(const struct run *run, struct ranking *r)
+{
+    const struct memory_row *const memory = run->memory.row;
+
+    for (int i = 0; i < r->n; i++) {
+        const struct latency_row *row = NULL;
+        for (int s = 0; s < r->shapes && !row; s++)
+            row = place_at(r, i, s)->row;
+        r->v[i].parameters = NAN;
+        for (size_t k = 0; row && k < run->memory.n; k++)
+            if (strcmp(memory[k].case_id, row->case_id) == 0 && memory[k].weights_bytes > 0)
+                r->v[i].parameters = (double)memory[k].weights_bytes / sizeof(float);
+    }
+}
+
 /* ---- all settings ------------------------------------------------------------------------- */
 
 void rankings_free(struct rankings *r)
@@ -440,6 +456,7 @@ enum status rankings_make(struct rankings *out, const struct run *run, enum rank
             out->n--;
         } else if (what == RANKED_VARIANTS) {
             add_bits(out, run, r);
+            add_parameters(run, r);
         }
     }
     pairing_close(&m.pairing);

@@ -24,6 +24,7 @@ struct contestant {
     struct change change; /* from the ranking's leader, geometric mean over the shapes that all
                              contestants ran; its interval is NAN without such shapes */
     double bits;          /* bits per unit of text with its longest memory; NAN = not scored */
+    double parameters;    /* in its first shape; NAN = not known */
     double joules;        /* per new token, geometric mean over the shapes that all contestants
                              ran; NAN = not read in one of them */
 };
@@ -68,6 +69,10 @@ enum status rankings_show(FILE *f, const struct run *run, int width, bool color,
 /* The answer in a sentence or two for each ranking: what to use, how much faster it is than the
  * next, and what would decide what is undecided. */
 void rankings_answer(FILE *f, const struct rankings *r, enum ranked what, int width);
+
+/* What of the variants' networks differs and can be made alike, and how; a line, after `before`, or
+ * none. */
+void ranking_say_networks(FILE *f, const struct ranking *r, const char *before);
 
 /* For programs: of each contestant a line over all shapes, then one without `mean` for each case
  * that it ran. `verdict` is of the same words as for people; of the leader "fastest", or

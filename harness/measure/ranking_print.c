@@ -264,6 +264,8 @@ void rankings_print(FILE *f, const struct rankings *all, enum ranked what, int w
             print_shape(f, r, s, what, width);
         if (r->shapes > 1 && what == RANKED_VARIANTS)
             print_legend(f, r);
+        if (what == RANKED_VARIANTS)
+            ranking_print_networks(f, r);
     }
 }
 

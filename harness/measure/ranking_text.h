@@ -20,4 +20,8 @@ void ranking_setting(const struct rankings *all, const struct ranking *r, char *
 void contestant_backends(const struct ranking *r, const struct contestant *v, const char *between,
                          char *buf, size_t size);
 
+/* Of a ranking of variants whose networks differ: a line for each with what differs, then what can be
+ * made alike, and how. */
+void ranking_print_networks(FILE *f, const struct ranking *r);
+
 #endif

@@ -29,13 +29,13 @@ static double roll(struct dice *d, double low, double high)
 
 /* The true times: no two of a shape within 5 %. */
 struct truth {
-    int shapes, backends, n;
+    int shapes, of_each, n;
     char id[ROWS][8];
     struct made_case is[ROWS];
 };
 static void make_truth(struct truth *t, struct dice *d)
 {
-    const int rows = VARIANTS * t->backends;
+    const int rows = VARIANTS * t->of_each;
     int level[VARIANTS * BACKENDS];
 
     for (int s = 0; s < t->shapes; s++) {
@@ -48,7 +48,7 @@ static void make_truth(struct truth *t, struct dice *d)
             const int n = t->n++;
             snprintf(t->id[n], sizeof(t->id[n]), "%d", n);
             t->is[n] =
-                (struct made_case){variant[i / t->backends], backend[i % t->backends], t->id[n],
+                (struct made_case){variant[i / t->of_each], backend[i % t->of_each], t->id[n],
                                    128 << s, 1e6 * pow(1.1, level[i]) * roll(d, 1, 1.04)};
         }
     }
@@ -196,9 +196,8 @@ static void expect_csv(const struct truth *t, const struct rankings *all, enum r
         const int id = atoi(field[CASE_ID] + 1);
         if (strcmp(field[CASE_ID], "\"\"") == 0)
             continue;
-        line[n] =
-            (struct line){id / (what == RANKED_BACKENDS ? t->backends : VARIANTS * t->backends),
-                          strtod(field[RATIO], NULL), strtod(field[NS], NULL)};
+        line[n] = (struct line){id / (what == RANKED_BACKENDS ? t->of_each : VARIANTS * t->of_each),
+                                strtod(field[RATIO], NULL), strtod(field[NS], NULL)};
         cr_expect(strcmp(field[CLOCK], "wall") == 0 || strcmp(field[CLOCK], "CPU") == 0);
         if (line[n].ratio == 1)
             best[line[n].shape] = line[n].ns;
@@ -211,10 +210,10 @@ static void expect_csv(const struct truth *t, const struct rankings *all, enum r
     free(text);
 }
 
-static void expect_agreement(uint64_t seed, int shapes, int backends, enum machine machine)
+static void expect_agreement(uint64_t seed, int shapes, int of_each, enum machine machine)
 {
     struct dice d = {seed, rng_stream("test.clock"), 0};
-    struct truth t = {.shapes = shapes, .backends = backends};
+    struct truth t = {.shapes = shapes, .of_each = of_each};
     char which[64];
 
     make_truth(&t, &d);
@@ -223,10 +222,10 @@ static void expect_agreement(uint64_t seed, int shapes, int backends, enum machi
         struct rankings r;
         struct err e;
         snprintf(which, sizeof(which), "%s, seed %d, %d shapes, %d backends, by %s",
-                 machine_name[machine], (int)seed, shapes, backends,
+                 machine_name[machine], (int)seed, shapes, of_each,
                  what == RANKED_VARIANTS ? "variant" : "backend");
         cr_assert_eq(rankings_make(&r, &run, what, &e), OK, "%s", e.msg);
-        cr_assert_eq(r.n, what == RANKED_VARIANTS || backends > 1);
+        cr_assert_eq(r.n, what == RANKED_VARIANTS || of_each > 1);
         if (r.n == 0)
             continue;
         for (int s = 0; s < r.v[0].shapes; s++)
@@ -249,6 +248,6 @@ Test(ranking_clock, times_ratios_and_order_agree)
     for (uint64_t seed = 1; seed <= SEEDS; seed++)
         for (enum machine m = QUIET; m < MACHINES; m++)
             for (int shapes = 1; shapes <= SHAPES; shapes++)
-                for (int backends = 1; backends <= BACKENDS; backends++)
-                    expect_agreement(seed, shapes, backends, m);
+                for (int of_each = 1; of_each <= BACKENDS; of_each++)
+                    expect_agreement(seed, shapes, of_each, m);
 }
