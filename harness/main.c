@@ -57,10 +57,10 @@ static enum status check_format(int command, const struct options *o, struct err
                     "--columns does not choose columns of --format fom  -> use --format jsonl");
     if (o->format == FORMAT_FOM && measures && !o->dry_run)
         return OK;
-    return fail(e, E_USAGE, "bench %s has no --format %s  -> use %s, %s, %s, %s or %s",
+    return fail(e, E_USAGE, "bench %s has no --format %s  -> use %s, %s, %s, %s, %s or %s",
                 command_specs[command].name, format_name[o->format], format_name[FORMAT_TABLE],
                 format_name[FORMAT_CSV], format_name[FORMAT_JSONL], format_name[FORMAT_JSON],
-                format_name[FORMAT_MD]);
+                format_name[FORMAT_MD], format_name[FORMAT_TEX]);
 }
 
 static enum status check_words(int command, const struct options *o, struct err *e)

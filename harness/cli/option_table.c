@@ -17,7 +17,7 @@ const char *const cache_name[] = {"hot", "cold", NULL};
 const char *const isolate_name[] = {"exec", "fork", "none", NULL};
 const char *const huge_pages_name[] = {"never", "madvise", NULL};
 const char *const format_name[] = {"auto", "table", "csv", "jsonl", "json", "md",
-                                   "fom",  "svg",   "png", "pdf",   NULL};
+                                   "tex",  "fom",   "svg", "png",   "pdf",  NULL};
 const char *const count_name[] = {"stream", "hf", "lm-eval", "chunks", "gptq", "xl", NULL};
 const char *const unit_name[] = {"token", "word", "byte", NULL};
 const char *const detok_name[] = {"none", "wikitext", NULL};
@@ -277,11 +277,12 @@ const struct option_spec option_specs[] = {
     {"format", 0, "FORMAT", "auto", OUTPUT, WORD, AT(format), .words = format_name,
      .only = PRINTS | FOR(TOPO) | DRAWS | FOR(STUDY) | FOR(RECL) | FOR(GENERATE),
      .usual = SWEEPS | FOR(EVAL) | FOR(COMPARE) | FOR(GATE),
-     .doc = "format of standard output: table, csv, jsonl, json, md; auto: table on a terminal, "
+     .doc = "format of standard output: table, csv, jsonl, json; md and tex (LaTeX): what the "
+            "table shows, to paste; auto: table on a terminal, "
             "csv otherwise; fom (sweep, eval, rerun, study): figures of merit, one a line, then "
             "success or failure",
      .docs = {{.only = DRAWS, .doc = "svg (auto), png, pdf, or csv (the points of each figure)"},
-              {.only = FOR(GENERATE), .doc = "auto, table: the text; csv, jsonl, json, md: a row with "
+              {.only = FOR(GENERATE), .doc = "auto, table: the text; csv, jsonl, json, md, tex: a row with "
                                              "the text, its token ids, why it ended, its speed"}}},
     {"columns", 0, "LIST", OUTPUT, NAMES, AT(columns), .only = PRINTS | FOR(GENERATE),
      .usual = FOR(LIST),

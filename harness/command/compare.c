@@ -113,7 +113,8 @@ static enum status print(FILE *f, const struct comparisons *c, const struct opti
 
     if (st == OK &&
         !o->quiet) /* the conclusion stands below the table; other formats hold rows only */
-        comparisons_print_means(format_is_table(format, f) ? f : stderr, c);
+        comparisons_print_means(format_is_table(format, f) || format_is_pasted(format) ? f : stderr,
+                                format, c);
     return st;
 }
 

@@ -366,13 +366,14 @@ int cmd_gate(struct options *opt)
         report_error(st, &e);
     int code = exit_code(g, st);
     enum status written = OK;
-    const bool table = format_is_table((enum format)opt->format, stdout);
+    const enum format format = (enum format)opt->format;
+    const bool people = format_is_table(format, stdout) || format_is_pasted(format);
     if (g->all.n > 0) {
-        written = comparisons_print(stdout, &g->all, (enum format)opt->format, &opt->columns, &io);
+        written = comparisons_print(stdout, &g->all, format, &opt->columns, &io);
         if (written == OK)
             written = write_summary(g, code, &io);
         if (!opt->quiet)
-            comparisons_print_means(table ? stdout : stderr, &g->all);
+            comparisons_print_means(people ? stdout : stderr, format, &g->all);
         gate_say(stderr, g);
     } else if (st == OK) {
         fprintf(stderr, "bench: no cases to measure  -> see: bench list cases\n");

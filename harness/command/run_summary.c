@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* In one width: rankings are text in columns. */
-static enum status paste_rankings(const struct run *run, struct err *e)
+static enum status paste_rankings(const struct run *run, enum format format, struct err *e)
 {
     enum { WIDTH = 100 };
     struct bytes text = {0};
@@ -23,8 +23,11 @@ static enum status paste_rankings(const struct run *run, struct err *e)
     enum status st = rankings_show(f, run, WIDTH, false, e);
     const enum status closed = bytes_close(f, &text, e);
     st = st == OK ? closed : st;
-    if (st == OK && *text.data)
+    const bool any = st == OK && *text.data;
+    if (any && format == FORMAT_MD)
         printf("\n```text%s```\n", text.data);
+    else if (any)
+        text_below(stdout, format, "%s", text.data);
     free(text.data);
     return st;
 }
@@ -40,11 +43,12 @@ void run_summary(struct session *s)
     if ((format != FORMAT_TABLE && !paste && !console_at_end(format)) ||
         run_read(&run, s->dir.path, &e) != OK)
         return;
+    console_end(&s->console);
     console_flush(&s->console);
     const enum status st =
         format == FORMAT_JSON  ? export_json(stdout, &run, &s->opt->columns, &e)
         : format == FORMAT_FOM ? export_run(stdout, EXPORT_FOM, &run, &e)
-        : paste                ? paste_rankings(&run, &e)
+        : paste                ? paste_rankings(&run, format, &e)
                 : rankings_show(stdout, &run, terminal_width(STDOUT_FILENO), s->console.color, &e);
     if (st != OK)
         console_note(&s->console, "bench: %s", e.msg);

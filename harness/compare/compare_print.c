@@ -69,10 +69,10 @@ static void marks_text(struct reasons *r, const struct comparison *c, char *buf,
         snprintf(buf, size, " (%d)", cpu + note);
 }
 
-static void print_reasons(FILE *f, const struct reasons *r)
+static void print_reasons(FILE *f, enum format format, const struct reasons *r)
 {
     for (int i = 0; i < r->n; i++)
-        fprintf(f, "(%d) %s\n", i + 1, r->text[i]);
+        text_below(f, format, "(%d) %s", i + 1, r->text[i]);
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */
@@ -190,8 +190,9 @@ static enum status fill_below(struct text_table *s, struct reasons *r, const str
     return st;
 }
 
-static enum status print_abreast(FILE *f, struct reasons *r, const struct comparisons *c,
-                                 const char **names, int n, bool *fits, struct err *e)
+static enum status print_abreast(FILE *f, enum format format, struct reasons *r,
+                                 const struct comparisons *c, const char **names, int n, bool *fits,
+                                 struct err *e)
 {
     struct text_table_column column[NAMES_ABREAST + 2] = {
         {.name = ""}, {.name = c->n ? c->v[0].name[BEFORE] : ""}};
@@ -200,16 +201,17 @@ static enum status print_abreast(FILE *f, struct reasons *r, const struct compar
         column[i + 2].name = names[i];
     struct text_table s = {.column = column, .columns = n + 2};
     const enum status st = fill_abreast(&s, r, c, names, n, e);
-    *fits = st == OK && text_table_width(&s) <= terminal_width(fileno(f));
+    *fits =
+        st == OK && (format_is_pasted(format) || text_table_width(&s) <= terminal_width(fileno(f)));
     if (*fits)
-        text_table_print(f, &s, FORMAT_TABLE);
+        text_table_print(f, &s, format);
     text_table_free(&s);
     return st;
 }
 
 /* The names side by side where they fit, else below each other. */
-static enum status print_columns(FILE *f, struct reasons *r, const struct comparisons *c,
-                                 struct err *e)
+static enum status print_columns(FILE *f, enum format format, struct reasons *r,
+                                 const struct comparisons *c, struct err *e)
 {
     const struct text_table_column column[] = {{.name = "", .least = 14},
                                                {.name = ""},
@@ -225,13 +227,13 @@ static enum status print_columns(FILE *f, struct reasons *r, const struct compar
     for (int i = 0; i < c->n; i++)
         name_index(names, &n, NAMES_ABREAST + 1, c->v[i].name[AFTER]);
     if (n <= NAMES_ABREAST)
-        st = print_abreast(f, r, c, names, n, &fits, e);
+        st = print_abreast(f, format, r, c, names, n, &fits, e);
     if (st != OK || fits)
         return st;
     r->n = 0;
     st = fill_below(&s, r, c, e);
     if (st == OK)
-        text_table_print(f, &s, FORMAT_TABLE);
+        text_table_print(f, &s, format);
     text_table_free(&s);
     return st;
 }
@@ -245,7 +247,8 @@ static bool any_pairs(const struct comparisons *c)
     return false;
 }
 
-static enum status print_table(FILE *f, const struct comparisons *c, struct err *e)
+static enum status print_table(FILE *f, const struct comparisons *c, enum format format,
+                               struct err *e)
 {
     struct reasons r = {.text = calloc(2 * (size_t)c->n + 1, sizeof(*r.text))};
     struct comparisons own = *c; /* with shorter labels */
@@ -261,12 +264,13 @@ static enum status print_table(FILE *f, const struct comparisons *c, struct err 
         memcpy(own.v, c->v, (size_t)c->n * sizeof(*own.v));
     comparisons_share(own.v, own.n, shared);
     if (*shared)
-        text_line(f, "%s", shared);
-    const enum status st = print_columns(f, &r, &own, e);
+        text_above(f, format, "%s", shared);
+    const enum status st = print_columns(f, format, &r, &own, e);
     if (st == OK)
-        print_reasons(f, &r);
+        print_reasons(f, format, &r);
     if (st == OK && any_pairs(c))
-        text_line(f, "times: the median of each side; changes: the median over pairs of blocks");
+        text_below(f, format,
+                   "times: the median of each side; changes: the median over pairs of blocks");
     free(r.text);
     free(own.v);
     return st;
@@ -379,8 +383,8 @@ enum status comparisons_print(FILE *f, const struct comparisons *c, enum format 
     const bool table = format_is_table(format, f);
     enum status st = text_table_select(&s, columns, e);
 
-    if (st == OK && table && columns->n == 0)
-        return print_table(f, c, e);
+    if (st == OK && (table || format_is_pasted(format)) && columns->n == 0)
+        return print_table(f, c, table ? FORMAT_TABLE : format, e);
     for (int i = 0; i < c->n && st == OK; i++)
         st = add_long(&s, &c->v[i], e);
     if (st == OK)
@@ -389,7 +393,7 @@ enum status comparisons_print(FILE *f, const struct comparisons *c, enum format 
     return st;
 }
 
-void comparisons_print_means(FILE *f, const struct comparisons *c)
+void comparisons_print_means(FILE *f, enum format format, const struct comparisons *c)
 {
     struct change *changes = calloc((size_t)c->n + 1, sizeof(*changes));
     const char *names[NAMES_ABREAST];
@@ -419,7 +423,8 @@ void comparisons_print_means(FILE *f, const struct comparisons *c)
         if (probable > 0)
             snprintf(likely, sizeof(likely), "  (%d probable)", probable);
         if (m > 1)
-            text_line(f, "geometric mean of %d: %s %s%s%s", m, names[k], text, open, likely);
+            text_below(f, format, "geometric mean of %d: %s %s%s%s", m, names[k], text, open,
+                       likely);
     }
     free(changes);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Comparisons on standard output: a table for people, CSV, JSON lines or Markdown. */
+ * Comparisons on standard output: a table for people (also Markdown, LaTeX), CSV or JSON. */
 #ifndef COMPARE_PRINT_H
 #define COMPARE_PRINT_H
 
@@ -11,7 +11,7 @@
  * slower. */
 const char *comparison_word(const struct comparison *c);
 
-/* Print all; `columns` selects from the long form (csv, jsonl, md), E_USAGE for unknown ones. */
+/* Print all; `columns` selects from the long form (csv, json), E_USAGE for unknown ones. */
 enum status comparisons_print(FILE *f, const struct comparisons *c, enum format format,
                               const struct names *columns, struct err *e);
 
@@ -22,6 +22,6 @@ int comparisons_count(const struct comparisons *c, enum verdict v);
 int comparisons_undecided(const struct comparisons *c);
 
 /* "geometric mean of 4: new -12.3 % [-12.9 -11.7]", one line per name; nothing below two. */
-void comparisons_print_means(FILE *f, const struct comparisons *c);
+void comparisons_print_means(FILE *f, enum format format, const struct comparisons *c);
 
 #endif

@@ -32,9 +32,9 @@ enum status perplexity_presets(struct options *o, struct err *e);
 enum status perplexity_eval(struct session *s, struct err *e);
 
 /* A row for people, with the choices of its model that `opt` gives (NULL = none); `first`: below a
- * heading. As Markdown: a table that ends with its last row. */
+ * heading. */
 void perplexity_print(FILE *f, const struct perplexity_row *row, const struct options *opt,
-                      bool first, bool md);
+                      bool first, enum format format);
 /* The next row in the console's format. */
 void perplexity_print_row(struct console *c, const struct perplexity_row *row);
 

@@ -92,13 +92,13 @@ static bool shows_bytes(const struct perplexity_row *row, const struct options *
 }
 
 void perplexity_print(FILE *f, const struct perplexity_row *row, const struct options *opt,
-                      bool first, bool md)
+                      bool first, enum format format)
 {
     static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 9, 6, 7, 6, 7, 8, 8, 8, 6, 8, 8, 6};
     const bool typed =
         opt && (opt->chosen[CHOICE_dtype].n > 0 || opt->chosen[CHOICE_kv_dtype].n > 0);
     const struct variant *const v = variant_find(row->variant);
-    const bool ok = strcmp(row->status, "ok") == 0;
+    const bool ok = strcmp(row->status, "ok") == 0, pasted = format_is_pasted(format);
     const bool of_tokens = !opt || opt->unit == UNIT_TOKEN;
     const double units = (double)(of_tokens                ? row->tokens_scored
                                   : opt->unit == UNIT_WORD ? row->words
@@ -146,18 +146,18 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
             put_choices(&s, row, opt);
         put_cell(&s, name[k], k == INTERVAL && !ok ? row->status_detail : text[k], least[k]);
     }
-    if (!md)
+    if (!pasted)
         drop_columns(&s, terminal_width(fileno(f)));
     if (first) {
-        fprintf(f, md ? "**%s  %s  %s**\n\n" : "%s  %s  %s\n", row->variant, row->backend,
-                row->checkpoint);
-        for (int k = 0; k < s.n && !md; k++)
+        text_above(f, format, format == FORMAT_MD ? "**%s  %s  %s**" : "%s  %s  %s", row->variant,
+                   row->backend, row->checkpoint);
+        for (int k = 0; k < s.n && !pasted; k++)
             fprintf(f, "%*s%s", s.width[k], s.column[k].name, k + 1 < s.n ? "" : "\n");
-        if (md)
-            text_row_print(f, FORMAT_MD, s.column, NULL, s.n);
+        if (pasted)
+            text_row_print(f, format, s.column, NULL, s.n);
     }
-    if (md)
-        text_row_print(f, FORMAT_MD, s.column, s.cell, s.n);
+    if (pasted)
+        text_row_print(f, format, s.column, s.cell, s.n);
     else if (!ok) {
         const int at = fprintf(f, "%*s%*s  ", s.width[SEQ], text[SEQ], s.width[MEM], text[MEM]);
         snprintf(reason, sizeof(reason), "%s: %s", row->status, row->status_detail);
@@ -174,8 +174,8 @@ void perplexity_print_row(struct console *c, const struct perplexity_row *row)
     const struct table *t = &tables[TABLE_PERPLEXITY];
     const struct selection *columns = &c->columns;
 
-    if ((format == FORMAT_TABLE || format == FORMAT_MD) && !chosen) {
-        perplexity_print(stdout, row, c->opt, first, format == FORMAT_MD);
+    if ((format == FORMAT_TABLE || format_is_pasted(format)) && !chosen) {
+        perplexity_print(stdout, row, c->opt, first, format);
     } else if (format == FORMAT_TABLE) {
         char line[LINE_SIZE];
         if (first) {

@@ -57,9 +57,16 @@ void console_flush(struct console *s)
 
 bool console_at_end(enum format format) { return format == FORMAT_JSON || format == FORMAT_FOM; }
 
+void console_end(struct console *s)
+{
+    if (s->started)
+        text_rows_end(stdout, s->format);
+    s->started = false;
+}
+
 bool console_is_to_paste(const struct console *s)
 {
-    return s->format == FORMAT_MD && s->opt->columns.n == 0;
+    return format_is_pasted(s->format) && s->opt->columns.n == 0;
 }
 
 enum status console_open(struct console *s, const struct options *opt, const struct table *t,
@@ -372,19 +379,20 @@ static void print_chosen(struct console *s, const struct table *t, const struct 
     print_line(s, "", line);
 }
 
-static void print_markdown(struct console *s, const struct result *r, const struct latency_row *row)
+static void print_pasted(struct console *s, const struct result *r, const struct latency_row *row)
 {
     char heading[TABLE_LINE], variant[64];
 
     if (!s->started || !same_heading(&s->labels, &s->heading, r->bcase)) {
         case_heading(&s->labels, r->bcase, heading, sizeof(heading));
-        if (s->started)
-            putchar('\n');
-        markdown_heading(stdout, heading);
+        const bool again = s->started;
+        console_end(s);
+        fputs(again ? "\n" : "", stdout);
+        pasted_heading(stdout, s->format, heading);
         s->heading = *r->bcase;
     }
     case_variant(&s->labels, r->bcase, variant, sizeof(variant));
-    markdown_row(stdout, r, row, variant);
+    pasted_row(stdout, s->format, r, row, variant);
 }
 
 void console_row(struct console *s, const struct result *r, const struct latency_row *row)
@@ -407,7 +415,7 @@ void console_row(struct console *s, const struct result *r, const struct latency
     else if (s->format == FORMAT_TABLE)
         print_case(s, r, row);
     else if (console_is_to_paste(s))
-        print_markdown(s, r, row);
+        print_pasted(s, r, row);
     else if (!console_at_end(s->format)) {
         if (!s->started)
             row_print_names(stdout, s->format, t, &s->columns);

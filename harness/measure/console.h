@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a sweep shows: the table on standard output as groups finish, and the progress line on
- * standard error. Formats for programs (csv, jsonl, md) print rows of
- * one table. */
+ * standard error. Formats for programs (csv, jsonl) print rows of one
+ * table. */
 #ifndef CONSOLE_H
 #define CONSOLE_H
 
@@ -41,7 +41,10 @@ void console_plan(struct console *s, const struct bench_case *cases, int n);
 /* Is the output of this format one document, which is printed at the end of the run? */
 bool console_at_end(enum format format);
 
-/* Is it Markdown for people? That names the machine and ends with the verdicts. */
+/* After the last row of a table, what ends it. */
+void console_end(struct console *s);
+
+/* Is it Markdown or LaTeX for people? That names the machine and ends with the verdicts. */
 bool console_is_to_paste(const struct console *s);
 
 /* Print a finished case's row. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of a sweep as Markdown, and as chosen columns. */
+ * Rows of a sweep to paste, and as chosen columns. */
 #include "console_rows.h"
 
 #include "harness/util/terminal.h"
@@ -13,7 +13,7 @@
 
 enum { CELL = 64 }; /* bytes of a number */
 
-/* ---- Markdown ----------------------------------------------------------------------------- */
+/* ---- to paste ----------------------------------------------------------------------------- */
 
 enum {
     SEQ,
@@ -47,10 +47,10 @@ static const struct text_table_column columns[COLUMN_COUNT] = {
     [NOISE] = {.name = "noise [%]", .number = true},
 };
 
-void markdown_heading(FILE *f, const char *heading)
+void pasted_heading(FILE *f, enum format format, const char *heading)
 {
-    fprintf(f, "**%s**\n\n", heading);
-    text_row_print(f, FORMAT_MD, columns, NULL, COLUMN_COUNT);
+    text_above(f, format, format == FORMAT_MD ? "**%s**" : "%s", heading);
+    text_row_print(f, format, columns, NULL, COLUMN_COUNT);
 }
 
 /* Four digits, none of them an exponent. */
@@ -69,8 +69,8 @@ static void put(char text[CELL], double x)
                  x);
 }
 
-void markdown_row(FILE *f, const struct result *r, const struct latency_row *row,
-                  const char *variant)
+void pasted_row(FILE *f, enum format format, const struct result *r, const struct latency_row *row,
+                const char *variant)
 {
     static const double NS = 1e-6, MIB = 1.0 / (1 << 20);
     char text[COLUMN_COUNT][CELL] = {{0}}, low[CELL], high[CELL], reason[LINE_SIZE + 32];
@@ -103,7 +103,7 @@ void markdown_row(FILE *f, const struct result *r, const struct latency_row *row
         if (result_is_noisy(r))
             strcat(text[NOISE], " ~");
     }
-    text_row_print(f, FORMAT_MD, columns, cell, COLUMN_COUNT);
+    text_row_print(f, format, columns, cell, COLUMN_COUNT);
 }
 
 /* ---- chosen columns ----------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of a sweep in other forms than the screen's table: a Markdown table with the screen's
+ * Rows of a sweep in other forms than the screen's table: a table to paste with the screen's
  * columns, and the columns that --columns chooses, aligned. */
 #ifndef CONSOLE_ROWS_H
 #define CONSOLE_ROWS_H
@@ -8,11 +8,11 @@
 #include "result.h"
 
 /* The names of the columns, with units, to be printed above the first row of a heading. */
-void markdown_heading(FILE *f, const char *heading);
+void pasted_heading(FILE *f, enum format format, const char *heading);
 
 /* `variant` and `check` as on the screen. */
-void markdown_row(FILE *f, const struct result *r, const struct latency_row *row,
-                  const char *variant);
+void pasted_row(FILE *f, enum format format, const struct result *r, const struct latency_row *row,
+                const char *variant);
 
 /* A line of at most LINE_SIZE bytes: the names of the chosen columns (row NULL), or a row. Numbers
  * have units; rows come one by one, so widths are those of names and usual values. */

@@ -142,8 +142,8 @@ static void greet(struct session *s)
         return;
     env_summary(&s->facts, machine, sizeof(machine));
     if (console_is_to_paste(&s->console))
-        printf("bench %s (%s%s)  %s\n\n", build_version, build_commit,
-               build_dirty ? ", modified" : "", machine);
+        text_above(stdout, s->console.format, "bench %s (%s%s)  %s", build_version, build_commit,
+                   build_dirty ? ", modified" : "", machine);
     else
         console_note(&s->console, "bench %s (%s%s)  %s", build_version, build_commit,
                      build_dirty ? ", modified" : "", machine);
@@ -236,6 +236,7 @@ enum status session_end(struct session *s, enum status st, struct err *e)
     char finished[TEXT_SIZE];
     struct err why;
 
+    console_end(&s->console);
     utc_text(finished, time(NULL));
     env_row_end(&s->env, finished, code, env_steal_pct(&s->ticks, &after),
                 quota_throttled(&s->facts.quota) - s->throttled);

@@ -225,7 +225,7 @@ enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum f
     const struct fields shown = fields_of(tasks);
     struct text_table_column column[COLUMNS];
     struct text_table t = {.column = column, .columns = shown.n};
-    const bool people = format_is_table(format, f) || format == FORMAT_MD;
+    const bool people = format_is_table(format, f) || format_is_pasted(format);
     enum status st = OK;
 
     bool skeletons = false;
@@ -241,15 +241,16 @@ enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum f
     if (st == OK)
         text_table_print(f, &t, format);
     if (st == OK && people && isfinite(v->noise)) {
-        fputc('\n', f);
-        text_line(f,
-                  "noise floor: %.4f%s, the seed standard deviation of the %s (pooled over "
-                  "%d); p and verdict are corrected for %d comparison%s",
-                  v->noise, tasks ? "" : " nats", v->controls ? "controls" : "baseline",
-                  v->noise_of, v->tested, v->tested == 1 ? "" : "s");
+        fputs(format_is_pasted(format) ? "" : "\n", f);
+        text_below(f, format,
+                   "noise floor: %.4f%s, the seed standard deviation of the %s (pooled over "
+                   "%d); p and verdict are corrected for %d comparison%s",
+                   v->noise, tasks ? "" : " nats", v->controls ? "controls" : "baseline",
+                   v->noise_of, v->tested, v->tested == 1 ? "" : "s");
         if (any_not_shown(v))
-            text_line(f, "not shown: neither a difference nor that there is none; a row by itself "
-                         "rules out (at 95 %%) a difference outside its ci95_low to ci95_high");
+            text_below(f, format,
+                       "not shown: neither a difference nor that there is none; a row by itself "
+                       "rules out (at 95 %%) a difference outside its ci95_low to ci95_high");
     }
     text_table_free(&t);
     return st;

@@ -10,6 +10,7 @@
 #include "variants/base/printable.h"
 
 #include <csv.h>
+#include <ctype.h>
 #include <jansson.h>
 #include <unistd.h>
 
@@ -52,7 +53,7 @@ enum status text_table_select(struct text_table *s, const struct names *columns,
     return OK;
 }
 
-/* ---- CSV, JSON lines, Markdown ------------------------------------------------------------- */
+/* ---- CSV, JSON lines, Markdown, LaTeX ------------------------------------------------------ */
 
 static void print_json(FILE *f, const char *text, bool number)
 {
@@ -82,51 +83,160 @@ static void print_csv(FILE *f, const char *text, bool alone)
         fputs(text, f);
 }
 
-static void print_md(FILE *f, const char *text)
+struct escape {
+    const char *is, *as;
+};
+static const struct escape md_escapes[] = {{"|", "\\|"}, {"\n", " "}, {"\r", " "}, {NULL, NULL}};
+/* "[" would be an option of the line end before it. */
+static const struct escape tex_escapes[] = {{"\\", "\\textbackslash{}"},
+                                            {"&", "\\&"},
+                                            {"%", "\\%"},
+                                            {"$", "\\$"},
+                                            {"#", "\\#"},
+                                            {"_", "\\_"},
+                                            {"{", "\\{"},
+                                            {"}", "\\}"},
+                                            {"~", "\\textasciitilde{}"},
+                                            {"^", "\\textasciicircum{}"},
+                                            {"<", "\\textless{}"},
+                                            {">", "\\textgreater{}"},
+                                            {"|", "\\textbar{}"},
+                                            {"[", "{[}"},
+                                            {"±", "$\\pm$"},
+                                            {"·", "$\\cdot$"},
+                                            {"\n", " "},
+                                            {"\r", " "},
+                                            {NULL, NULL}};
+
+/* Bytes that are no text become escapes, but not in LaTeX, which would read them as commands; there a
+ * number has a minus, not a hyphen. */
+static void print_escaped(FILE *f, const char *text, const struct escape *escapes)
 {
+    const bool tex = escapes == tex_escapes;
+    const char *const begin = text;
+
     while (*text) {
-        const size_t n = printable_length(text);
-        char escape[PRINTABLE_ESCAPE] = " ";
-        if (n == 0 && *text != '\n' && *text != '\r')
-            printable_escape(escape, *text);
-        if (*text == '|')
-            fputc('\\', f);
-        fwrite(n ? text : escape, 1, n ? n : strlen(escape), f);
-        text += n ? n : 1;
+        const bool minus = tex && *text == '-' && isdigit((unsigned char)text[1]) &&
+                           (text == begin || strchr(" [(", text[-1]));
+        const struct escape *e = escapes;
+        char other[PRINTABLE_ESCAPE] = "?";
+        size_t n = printable_length(text);
+        while (e->is && strncmp(text, e->is, strlen(e->is)) != 0)
+            e++;
+        if (minus) {
+            fputs("$-$", f);
+        } else if (e->is) {
+            n = strlen(e->is);
+            fputs(e->as, f);
+        } else if (n > 0) {
+            fwrite(text, 1, n, f);
+        } else {
+            n = 1;
+            if (!tex)
+                printable_escape(other, *text);
+            fputs(other, f);
+        }
+        text += n;
+    }
+}
+
+static void begin_tex(FILE *f, const struct text_table_column *column, int n)
+{
+    fputs("\\begin{tabular}{", f);
+    for (int k = 0; k < n; k++)
+        fputc(column[k].number ? 'r' : 'l', f);
+    fputs("}\n\\toprule\n", f);
+}
+
+/* What separates the fields, and ends the row, by format. */
+static const struct {
+    const char *before, *between, *after;
+} row_marks[] = {[FORMAT_CSV] = {"", ",", "\n"},
+                 [FORMAT_JSONL] = {"{", ",", "}\n"},
+                 [FORMAT_JSON] = {"{", ",", "}"},
+                 [FORMAT_MD] = {"| ", " | ", " |\n"},
+                 [FORMAT_TEX] = {"", " & ", " \\\\\n"}};
+
+static void print_field(FILE *f, enum format format, const struct text_table_column *column,
+                        const char *text, bool alone)
+{
+    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
+        fprintf(f, "\"%s\":", column->name);
+        print_json(f, text, column->number);
+    } else if (format_is_pasted(format)) {
+        print_escaped(f, text, format == FORMAT_TEX ? tex_escapes : md_escapes);
+    } else {
+        print_csv(f, text, alone);
     }
 }
 
 void text_row_print(FILE *f, enum format format, const struct text_table_column *column,
                     const char *const *text, int n)
 {
-    const bool json = format == FORMAT_JSONL || format == FORMAT_JSON;
-
-    if (json && !text)
+    if (!text && (format == FORMAT_JSONL || format == FORMAT_JSON))
         return;
+    if (!text && format == FORMAT_TEX)
+        begin_tex(f, column, n);
+    fputs(row_marks[format].before, f);
     for (int k = 0; k < n; k++) {
-        const char *const field = text ? text[k] : column[k].name;
-        if (json) {
-            fprintf(f, "%s\"%s\":", k ? "," : "{", column[k].name);
-            print_json(f, field, column[k].number);
-        } else if (format == FORMAT_MD) {
-            fputs("| ", f);
-            print_md(f, field);
-            fputc(' ', f);
-        } else {
-            fputs(k ? "," : "", f);
-            print_csv(f, field, n == 1);
-        }
+        fputs(k ? row_marks[format].between : "", f);
+        print_field(f, format, &column[k], text ? text[k] : column[k].name, n == 1);
     }
-    fputs(format == FORMAT_JSON    ? "}"
-          : format == FORMAT_JSONL ? "}\n"
-          : format == FORMAT_MD    ? "|\n"
-                                   : "\n",
-          f);
-    if (format == FORMAT_MD && !text) {
+    fputs(row_marks[format].after, f);
+    if (!text && format == FORMAT_MD) {
         for (int k = 0; k < n; k++)
             fputs(column[k].number ? "|---:" : "|---", f);
         fputs("|\n", f);
     }
+    if (!text && format == FORMAT_TEX)
+        fputs("\\midrule\n", f);
+}
+
+void text_rows_end(FILE *f, enum format format)
+{
+    if (format == FORMAT_TEX)
+        fputs("\\bottomrule\n\\end{tabular}\n", f);
+}
+
+__attribute__((format(printf, 3, 0))) static void put_beside(FILE *f, enum format format,
+                                                             const char *fmt, va_list ap)
+{
+    char *text;
+
+    if (format != FORMAT_TEX) {
+        text_vline(f, fmt, ap);
+        return;
+    }
+    NEED(vasprintf(&text, fmt, ap) >= 0);
+    for (char *line = text, *end; line; line = end) {
+        end = strchr(line, '\n');
+        if (end)
+            *end++ = '\0';
+        fputs("% ", f);
+        text_print(f, line);
+        fputc('\n', f);
+    }
+    free(text);
+}
+
+void text_above(FILE *f, enum format format, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    put_beside(f, format, fmt, ap);
+    va_end(ap);
+    fputs(format == FORMAT_MD ? "\n" : "", f);
+}
+
+void text_below(FILE *f, enum format format, const char *fmt, ...)
+{
+    va_list ap;
+
+    fputs(format == FORMAT_MD ? "\n" : "", f);
+    va_start(ap, fmt);
+    put_beside(f, format, fmt, ap);
+    va_end(ap);
 }
 
 /* ---- a whole table -------------------------------------------------------------------------- */
@@ -181,6 +291,7 @@ static void print_rows(FILE *f, const struct text_table *s, enum format format,
             fputs(row > 0 ? ",\n" : "\n", f);
         text_row_print(f, format, column, row < 0 ? NULL : text, n);
     }
+    text_rows_end(f, format);
     if (format == FORMAT_JSON)
         fputs("\n]\n", f);
 }
@@ -202,9 +313,10 @@ void text_table_print(FILE *f, const struct text_table *s, enum format format)
     CHECK(s->columns <= TEXT_TABLE_COLUMNS);
     if (format == FORMAT_AUTO)
         format = format_is_table(format, f) ? FORMAT_TABLE : FORMAT_CSV;
+    const bool people = format == FORMAT_TABLE || format_is_pasted(format);
     for (int k = 0; k < (s->shown ? s->shown : s->columns); k++) {
         const int c = s->shown ? s->at[k] : k;
-        if (format == FORMAT_TABLE && !s->shown && (s->column[c].wide || is_empty(s, c)))
+        if (people && !s->shown && (s->column[c].wide || is_empty(s, c)))
             continue;
         column[n] = s->column[c];
         if (s->shown)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small tables of text for standard output: aligned for people, or CSV, JSON lines, Markdown. The
- * tables on disk are record.h's. */
+ * Small tables of text for standard output: aligned for people, to paste (Markdown, LaTeX), or
+ * for programs (CSV, JSON lines). The tables on disk are record.h's. */
 #ifndef TEXT_TABLE_H
 #define TEXT_TABLE_H
 
@@ -17,6 +17,7 @@ enum format {
     FORMAT_JSONL,
     FORMAT_JSON,
     FORMAT_MD,
+    FORMAT_TEX, /* LaTeX with booktabs: all but the rows is a comment, so that it can be \input */
     FORMAT_FOM, /* of commands that measure: lines of figures of merit, at the end */
     FORMAT_SVG, /* from here on: figures only */
     FORMAT_PNG,
@@ -26,10 +27,16 @@ enum format {
 /* Aligned columns for people? FORMAT_AUTO: if the stream is a terminal. */
 bool format_is_table(enum format format, FILE *f);
 
+/* Markdown or LaTeX? These show what the aligned form shows, on paper as wide as it likes. */
+static inline bool format_is_pasted(enum format format)
+{
+    return format == FORMAT_MD || format == FORMAT_TEX;
+}
+
 struct text_table_column {
     const char *name;
     bool number; /* right-aligned; no quotes in JSON */
-    bool wide;   /* left out of the aligned form */
+    bool wide;   /* not for people: left out of what they see */
     int spare; /* above 0: left out of the aligned form on a narrow terminal, the greatest first, of
                   * several the last */
     int least; /* there it may wrap in so many columns; 0: it never wraps */
@@ -53,10 +60,19 @@ enum status text_table_add(struct text_table *s, const char *const *text, struct
 /* Print only these columns, in this order. E_USAGE for a name that the table does not have. */
 enum status text_table_select(struct text_table *s, const struct names *columns, struct err *e);
 
-/* One row of n texts, or the column names (text NULL), as CSV, JSON or Markdown, which need no
+/* One row of n texts, or the column names (text NULL), as CSV, JSON, Markdown or LaTeX, which need no
  * widths. JSON has no line of names; FORMAT_JSON is a row of JSON lines without its line end. */
 void text_row_print(FILE *f, enum format format, const struct text_table_column *column,
                     const char *const *text, int n);
+
+/* After the last row, what ends a table of such rows: LaTeX has something. */
+void text_rows_end(FILE *f, enum format format);
+
+/* A line above or below the rows of a table for people: in LaTeX a comment, in Markdown a paragraph. */
+void text_above(FILE *f, enum format format, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void text_below(FILE *f, enum format format, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* FORMAT_AUTO: aligned columns on a terminal, CSV elsewhere. FORMAT_JSON: an array of the rows. */
 void text_table_print(FILE *f, const struct text_table *s, enum format format);

@@ -3,6 +3,7 @@
  * The command line for users: which output goes to which stream, the answer to every mistake, and
  * the exit code for scripts. */
 #include "harness/cli/build.h"
+#include "tests/support/pasted.h"
 #include "tests/support/program.h"
 #include "tests/support/simd.h"
 #include "tests/support/tmp_folder.h"
@@ -250,6 +251,15 @@ Test(cli, lists_in_every_format)
             cr_expect_eq(r.err.n, 0, "%s", r.err.data);
             ran_free(&r);
         }
+    for (size_t i = 0; i < ARRAY_LEN(lists) - 1; i++) { /* columns: Markdown is a page */
+        struct ran table = run_bench(folder, "list %s -q --format table", lists[i]);
+        struct ran md = run_bench(folder, "list %s -q --format md", lists[i]);
+        struct ran tex = run_bench(folder, "list %s -q --format tex", lists[i]);
+        cr_expect_gt(expect_pasted(table.out.data, md.out.data, tex.out.data), 1, "%s", lists[i]);
+        ran_free(&table);
+        ran_free(&md);
+        ran_free(&tex);
+    }
 }
 
 #define PRINTS "--variant xl --backend ref --workload attn --seq 4 --mem 0 --ckpt none " TINY
@@ -499,6 +509,23 @@ Test(cli, markdown_to_paste)
     cr_expect_eq(count_of(r.out.data, "\n```text\nvariants by time: attn"), 1, "%s", r.out.data);
     cr_expect_str_eq(strrchr(r.out.data, '.'), ".\n```\n");
     ran_free(&r);
+}
+
+/* A table for each heading, and comments; of chosen columns, one table. */
+Test(cli, latex_to_paste)
+{
+    static const struct {
+        const char *words;
+        int tables;
+    } is[] = {{"--variant xl,rope --backend ref --workload attn,layer --seq 4 --mem 0 " TINY, 2},
+              {"--columns variant,status " TWO_CASES, 1}};
+
+    for (size_t i = 0; i < ARRAY_LEN(is); i++) {
+        struct ran r = run_bench(folder, "--format tex %s", is[i].words);
+        expect_exit(&r, 0);
+        cr_expect_eq(tex_tables(r.out.data), is[i].tables, "%s", r.out.data);
+        ran_free(&r);
+    }
 }
 
 Test(cli, chosen_columns_of_the_table)

@@ -286,7 +286,8 @@ static void gate(void *arg)
         text_put(c->note, sizeof(c->note), v[i].note);
     }
     CHECK(comparisons_print(stdout, &g.all, FORMAT_AUTO, &(struct names){0}, &e) == OK);
-    comparisons_print_means(format_is_table(FORMAT_AUTO, stdout) ? stdout : stderr, &g.all);
+    comparisons_print_means(format_is_table(FORMAT_AUTO, stdout) ? stdout : stderr, FORMAT_TABLE,
+                            &g.all);
     fflush(stdout);
     gate_say(stderr, &g);
     comparisons_free(&g.all);
@@ -303,7 +304,7 @@ static void print_score(const struct perplexity_row *row, bool first)
     struct selection all;
 
     if (format_is_table(FORMAT_AUTO, stdout)) {
-        perplexity_print(stdout, row, NULL, first, false);
+        perplexity_print(stdout, row, NULL, first, FORMAT_TABLE);
         return;
     }
     CHECK(columns_select(&all, t, NULL, 0, NULL) == OK);

@@ -4,6 +4,7 @@
  * output. */
 #include "harness/compare/compare.h"
 #include "harness/table/keys.h"
+#include "tests/support/pasted.h"
 #include "tests/support/program.h"
 #include "tests/support/pty.h"
 #include "tests/support/run_folder.h"
@@ -466,7 +467,8 @@ Test(compare, fits_the_terminal)
 /* A real run: one axis, in every format, all rows or some. */
 Test(compare, of_a_sweep)
 {
-    static const char *const formats[] = {"table", "csv", "jsonl", "json", "md"};
+    static const char *const formats[] = {"table", "csv", "jsonl", "json", "md", "tex"};
+    struct ran table, md, tex;
     struct ran r = run_bench(folder, TINY "--variant xl,shaw --backend ref --seq 8 --mem 8");
 
     expect_exit(&r, 0);
@@ -480,6 +482,14 @@ Test(compare, of_a_sweep)
     r = run_bench(folder, TINY "--variant xl,shaw --backend ref --seq 8,12 --mem 8");
     expect_exit(&r, 0);
     ran_free(&r);
+    table = run_bench(folder, "compare --axis variant --base xl r/latest --format table");
+    md = run_bench(folder, "compare --axis variant --base xl r/latest --format md");
+    tex = run_bench(folder, "compare --axis variant --base xl r/latest --format tex");
+    cr_expect_eq(expect_pasted(table.out.data, md.out.data, tex.out.data), 3, "%s", md.out.data);
+    cr_expect(strstr(md.out.data, "geometric mean of 2"), "%s", md.out.data);
+    ran_free(&table);
+    ran_free(&md);
+    ran_free(&tex);
     r = run_bench(folder, "compare --axis variant --base xl r/latest --filter 'seq>8'");
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "seq=12") && !strstr(r.out.data, "seq=8"), "%s", r.out.data);

@@ -295,7 +295,7 @@ static char *shown(const char *line, const char *unit)
     row.tokens_per_s = 1500;
     FILE *const f = bytes_open(&b, NULL);
     cr_assert(f);
-    perplexity_print(f, &row, &o, true, false);
+    perplexity_print(f, &row, &o, true, FORMAT_TABLE);
     cr_assert_eq(bytes_close(f, &b, NULL), OK);
     cr_assert_lt(b.n, sizeof(text));
     memcpy(text, b.data, b.n + 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Verdicts of studies: known rows, and simulated studies whose truth is known. */
+#include "tests/support/pasted.h"
 #include "tests/support/study_rows.h"
 #include "variants/base/rng.h"
 
@@ -437,6 +438,42 @@ Test(study_verdict, prints_a_row_each)
     cr_expect(strncmp(out.data, "corpus,size,contender,", 22) == 0);
     cr_expect(strstr(out.data, "text,s,far,") && strstr(out.data, ",worse,"), "%s", out.data);
     free(out.data);
+    study_verdicts_free(&v);
+    free(t.row);
+}
+
+static char *printed(const struct study_verdicts *v, enum format format)
+{
+    struct bytes out;
+    struct err e;
+    FILE *const f = bytes_open(&out, &e);
+
+    cr_assert(f && study_verdicts_print(f, v, format, &e) == OK);
+    cr_assert_eq(bytes_close(f, &out, &e), OK);
+    return out.data;
+}
+
+/* To paste: what the screen shows, neither columns for programs nor empty ones. */
+Test(study_verdict, to_paste)
+{
+    struct table_of_rows t = make_rows();
+
+    for (int seed = 1; seed <= 3; seed++) {
+        struct study_row *const r = add(&t, "base", "s", seed, 2 + 0.01 * seed);
+        text_put(r->corpus, LINE_SIZE, "50%_of#a&b|c");
+        struct study_row *const other = add(&t, "far", "s", seed, 1 + 0.01 * seed);
+        text_put(other->corpus, LINE_SIZE, r->corpus);
+    }
+    struct study_verdicts v = verdicts(&t);
+    char *const table = printed(&v, FORMAT_TABLE), *const md = printed(&v, FORMAT_MD),
+                *const tex = printed(&v, FORMAT_TEX);
+    cr_expect_eq(expect_pasted(table, md, tex), 3, "%s", md);
+    cr_expect_not(strstr(md, "noise_nats") || strstr(md, "way_least"), "%s", md);
+    cr_expect(strstr(tex, "50\\%\\_of\\#a\\&b\\textbar{}c") && strstr(tex, "\n% noise floor"), "%s",
+              tex);
+    free(table);
+    free(md);
+    free(tex);
     study_verdicts_free(&v);
     free(t.row);
 }
