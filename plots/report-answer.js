@@ -39,9 +39,8 @@ function drawVerdict(place, run, several) {
     const mood = BAD.some(count) ? "bad"
         : ok.length === 0 || unchecked > 0 || 2 * preempted > samples ? "doubtful" : "good";
     line.className = "verdict " + mood;
-    place.append(line);
-    if (run.section.dataset.answer !== "")
-        place.append(make("p", {class: "answer"}, run.section.dataset.answer));
+    const answer = run.section.dataset.answer === "" ? [] : [make("p", {class: "answer"}, run.section.dataset.answer)];
+    place.append(...run.verdicts.length > 0 ? [...answer, line] : [line, ...answer]);
 }
 
 // ---- rankings --------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 #include "report_csv.h"
 
 #include "harness/measure/ranking.h"
-#include "harness/measure/study_verdict.h"
+#include "harness/measure/study_answer.h"
 #include "plot_run.h"
 #include "variants/backends/backend.h"
 #include "variants/variant.h"
@@ -70,6 +70,20 @@ static enum status print_rankings(FILE *f, FILE *answer, const struct run *run, 
     return st;
 }
 
+static const double usual_threshold = 0.02; /* --threshold */
+
+static enum status answer_study(FILE *answer, const struct rows *study, struct err *e)
+{
+    struct study_verdicts v;
+    const enum status st = study_verdicts_make(&v, study, usual_threshold, e);
+
+    if (st != OK)
+        return st;
+    study_answer(answer, &v);
+    study_verdicts_free(&v);
+    return OK;
+}
+
 enum status report_rank(struct bytes *out, struct bytes *answer, char *unsampled, size_t size,
                         const struct plot_data *d, struct err *e)
 {
@@ -79,6 +93,8 @@ enum status report_rank(struct bytes *out, struct bytes *answer, char *unsampled
     text_put(unsampled, size, run.unsampled);
     FILE *const f = bytes_open(out, e), *const said = bytes_open(answer, e);
     enum status st = f && said ? print_rankings(f, said, &run.run, e) : E_NOMEM;
+    if (st == OK)
+        st = answer_study(said, &d->table[TABLE_STUDY], e);
     struct err *const why = st == OK ? e : &(struct err){""};
     if (f && bytes_close(f, out, why) != OK)
         st = E_NOMEM;
@@ -90,7 +106,6 @@ enum status report_rank(struct bytes *out, struct bytes *answer, char *unsampled
 
 enum status report_judge(struct bytes *out, const struct plot_data *d, struct err *e)
 {
-    static const double usual_threshold = 0.02; /* --threshold */
     struct study_verdicts v;
     FILE *const f = bytes_open(out, e);
     enum status st =

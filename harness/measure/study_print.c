@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The table of a study. */
-#include "study_verdict.h"
+#include "study_answer.h"
 
 #include "harness/util/text.h"
 
@@ -142,7 +142,8 @@ static void put_returns(char num[COLUMNS][NUMBER_SIZE], const struct study_entry
 }
 
 static enum status add_row(struct text_table *t, const struct study_verdicts *v,
-                           const struct study_entry *r, struct fields shown, struct err *e)
+                           const struct study_entry *r, struct fields shown, bool people,
+                           struct err *e)
 {
     char num[COLUMNS][NUMBER_SIZE] = {""};
     const char *text[COLUMNS], *row[COLUMNS];
@@ -178,17 +179,14 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
     text[VERDICT] = origin ? "" : study_verdict_name[r->verdict];
     text[TIME_VERDICT] = timed ? verdict_name[r->time_verdict] : "";
     const bool alone = r->quality.diff.low > 0 || r->quality.diff.high < 0;
-    char larger[64] = "";
-    if (r->more > 0.02) /* equal-parameters keeps within 1 % */
-        snprintf(larger, sizeof(larger), "%.3g %% more parameters than %s", 100 * r->more,
-                 *r->row->control ? "its control" : "the baseline");
-    const char *const notes[] = {r->why, r->remark, larger,
+    const struct study_size parameters = study_size_text(r);
+    const char *const notes[] = {r->why, r->remark, people ? "" : parameters.text,
                                  r->at_end ? "its learning rate is at an end of the tried ones"
                                            : "",
                                  r->verdict == STUDY_NOT_SHOWN && alone
                                      ? "its own interval leaves out 0: more seeds may decide"
                                      : ""};
-    char note[2 * LINE_SIZE + 192] = "";
+    char note[2 * LINE_SIZE + 512] = "";
     for (size_t i = 0; i < ARRAY_LEN(notes); i++)
         if (*notes[i])
             snprintf(note + strlen(note), sizeof(note) - strlen(note), "%s%s", *note ? "; " : "",
@@ -218,6 +216,25 @@ static bool any_not_shown(const struct study_verdicts *v)
     return any;
 }
 
+/* Once, of a contender that has the same parameters on all texts. */
+static void say_size(FILE *f, enum format format, const struct study_verdicts *v, int i)
+{
+    const struct study_size size = study_size_text(&v->v[i]);
+    const struct study_row *const row = v->v[i].row;
+    bool sizes = false;
+
+    for (int k = 0; k < v->n; k++) {
+        const struct study_row *const other = v->v[k].row;
+        const bool same_size = strcmp(other->size, row->size) == 0;
+        if (k < i && same_size && strcmp(other->contender, row->contender) == 0)
+            return;
+        sizes = sizes || !same_size;
+    }
+    if (*size.text)
+        text_below(f, format, "%s%s%s has %s", row->contender, sizes ? " of size " : "",
+                   sizes ? row->size : "", size.text);
+}
+
 enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format format,
                                  struct err *e)
 {
@@ -237,7 +254,7 @@ enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum f
                          (shown.field[i] == SKELETON && !skeletons);
     }
     for (int i = 0; i < v->n && st == OK; i++)
-        st = add_row(&t, v, &v->v[i], shown, e);
+        st = add_row(&t, v, &v->v[i], shown, people, e);
     if (st == OK)
         text_table_print(f, &t, format);
     if (st == OK && people && isfinite(v->noise)) {
@@ -252,6 +269,8 @@ enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum f
                        "not shown: neither a difference nor that there is none; a row by itself "
                        "rules out (at 95 %%) a difference outside its ci95_low to ci95_high");
     }
+    for (int i = 0; i < v->n && st == OK && people; i++)
+        say_size(f, format, v, i);
     text_table_free(&t);
     return st;
 }

@@ -250,6 +250,7 @@ static void confront(struct study_entry *e, const struct study_entry *b, double 
     e->verdict = STUDY_NOT_TESTED;
     e->time_verdict = VERDICT_UNSHOWN;
     e->quality = (struct welch){{NAN, NAN, NAN}, NAN, NAN};
+    e->against = e == b || !b ? "" : b->row->contender;
     if (e == b || !b)
         e->log_time = (struct interval){NAN, NAN, NAN};
     if (e == b) {

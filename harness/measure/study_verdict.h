@@ -50,6 +50,7 @@ struct study_entry {
     bool at_end;                /* of the tried rates, that is the least or the largest */
     int64_t parameters;         /* 0: not known */
     double more;                /* of them, as a share of those of its control; of none 0 */
+    const char *against;        /* the contender that it is compared with; of none "" */
     struct welch quality;       /* against its control; of what has none NAN */
     double p;                   /* of it, corrected */
     enum study_verdict verdict; /* of what has no control: not tested */

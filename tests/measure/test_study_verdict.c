@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Verdicts of studies: known rows, and simulated studies whose truth is known. */
+#include "harness/measure/study_answer.h"
 #include "tests/support/pasted.h"
 #include "tests/support/study_rows.h"
 #include "variants/base/rng.h"
@@ -366,9 +367,21 @@ Test(study_verdict, noise_is_noise_and_a_planted_difference_is_worse)
 
 /* ---- printing ------------------------------------------------------------------------------- */
 
-/* The note says how many more parameters a contender has than its control, above the 2 % that the usual
- * sizes differ by; a row that failed has none. */
-Test(study_verdict, says_more_parameters)
+static char *printed(const struct study_verdicts *v, enum format format)
+{
+    struct bytes out;
+    struct err e;
+    FILE *const f = bytes_open(&out, &e);
+
+    cr_assert(f && study_verdicts_print(f, v, format, &e) == OK);
+    cr_assert_eq(bytes_close(f, &out, &e), OK);
+    return out.data;
+}
+
+/* How many more or fewer parameters a contender has than its control, beyond the 2 % that the usual
+ * sizes differ by: a note of its row for programs, a line below the table for people; a row that
+ * failed has none. */
+Test(study_verdict, says_other_numbers_of_parameters)
 {
     static const struct {
         const char *contender, *control;
@@ -377,14 +390,12 @@ Test(study_verdict, says_more_parameters)
     } is[] = {{"base", "", 1000000, NULL},
               {"equal", "base", 1000000, NULL},
               {"close", "base", 1019999, NULL},
-              {"large", "base", 1210000, "21 % more parameters than its control"},
-              {"small", "base", 900000, NULL},
-              {"twice", "small", 1000000, "11.1 % more parameters than its control"},
-              {"older", "", 1030000, "3 % more parameters than the baseline"}};
+              {"closer", "base", 980001, NULL},
+              {"large", "base", 1210000, "21 % more parameters than its control base"},
+              {"small", "base", 900000, "10 % fewer parameters than its control base"},
+              {"twice", "small", 1000000, "11.1 % more parameters than its control small"},
+              {"older", "", 1030000, "3 % more parameters than the baseline base"}};
     struct table_of_rows t = make_rows();
-    struct err e;
-    char *text;
-    size_t size;
 
     for (size_t i = 0; i < ARRAY_LEN(is); i++)
         for (int seed = 1; seed <= 3; seed++) {
@@ -398,22 +409,64 @@ Test(study_verdict, says_more_parameters)
             }
         }
     struct study_verdicts v = verdicts(&t);
-    FILE *const f = open_memstream(&text, &size);
-    cr_assert(f && study_verdicts_print(f, &v, FORMAT_MD, &e) == OK);
-    cr_assert_eq(fclose(f), 0);
+    char *const csv = printed(&v, FORMAT_CSV), *const md = printed(&v, FORMAT_MD);
     for (size_t i = 0; i < ARRAY_LEN(is); i++) {
-        char cell[64];
-        snprintf(cell, sizeof(cell), "| %s |", is[i].contender);
-        const char *const at = strstr(text, cell), *const end = at ? strchr(at, '\n') : NULL;
-        cr_assert(end, "%s: %s", is[i].contender, text);
-        const char *const said = strstr(at, "more parameters");
-        cr_expect_eq(said && said < end, is[i].note != NULL, "%s: %s", is[i].contender, text);
-        const char *const note = is[i].note ? strstr(at, is[i].note) : at;
-        cr_expect(note && note < end, "%s: %s", is[i].contender, text);
+        char cell[64], line[128];
+        snprintf(cell, sizeof(cell), ",%s,%s,", is[i].contender, is[i].control);
+        const char *const at = strstr(csv, cell), *const end = at ? strchr(at, '\n') : NULL;
+        cr_assert(end, "%s: %s", is[i].contender, csv);
+        const char *const note = strstr(at, is[i].note ? is[i].note : " parameters than ");
+        cr_expect_eq(note && note < end, is[i].note != NULL, "%s: %s", is[i].contender, csv);
+        snprintf(line, sizeof(line), "\n%s has ", is[i].contender);
+        if (is[i].note)
+            snprintf(line, sizeof(line), "\n%s has %s\n", is[i].contender, is[i].note);
+        cr_expect_eq(strstr(md, line) != NULL, is[i].note != NULL, "%s: %s", line, md);
     }
-    free(text);
+    free(csv);
+    free(md);
     study_verdicts_free(&v);
     free(t.row);
+}
+
+/* The sentences name as better and worse whom the verdicts do, and no one else; of a study at several
+ * places they say where. */
+Test(study_verdict, the_answer_in_sentences)
+{
+    static const struct {
+        const char *contender, *size;
+        double nats, spread;
+        int64_t parameters;
+    } is[] = {{"base", "s", 2, 0.01, 1000},        {"good", "s", 1.92, 0.001, 1210},
+              {"bad", "s", 9, 0.01, 1000},         {"like", "s", 2, 0.02, 1000},
+              {"wild", "s", 1.5, 5, 1000},         {"base", "other", 2, 0.01, 1000},
+              {"good", "other", 2.001, 0.01, 1000}};
+
+    for (int places = 1; places <= 2; places++) {
+        struct table_of_rows t = make_rows();
+        char text[2048] = "";
+        for (size_t i = 0; i < ARRAY_LEN(is) - 2 * (places == 1); i++)
+            for (int seed = 1; seed <= 3; seed++)
+                add(&t, is[i].contender, is[i].size, seed, is[i].nats + is[i].spread * (seed - 2))
+                    ->parameters = is[i].parameters;
+        struct study_verdicts v = verdicts(&t);
+        FILE *const f = fmemopen(text, sizeof(text), "w");
+        cr_assert(f);
+        study_answer(f, &v);
+        fclose(f);
+        const char *const where = places > 1 ? "text, s: " : "";
+        char good[128], others[128];
+        snprintf(good, sizeof(good), "%sgood is 0.080 nats better than base (p ", where);
+        snprintf(others, sizeof(others), "\n%sNo difference is shown for like, wild.\n", where);
+        cr_expect_eq(strncmp(text, good, strlen(good)), 0, "%s", text);
+        cr_expect(strstr(text, "), with 21 % more parameters.\n") &&
+                      strstr(text, "bad is 7.000 nats worse than base (p "),
+                  "%s", text);
+        cr_expect(strstr(text, others), "%s", text);
+        cr_expect_eq(strstr(text, "\ntext, other: No difference is shown for good.\n") != NULL,
+                     places > 1, "%s", text);
+        study_verdicts_free(&v);
+        free(t.row);
+    }
 }
 
 Test(study_verdict, prints_a_row_each)
@@ -440,17 +493,6 @@ Test(study_verdict, prints_a_row_each)
     free(out.data);
     study_verdicts_free(&v);
     free(t.row);
-}
-
-static char *printed(const struct study_verdicts *v, enum format format)
-{
-    struct bytes out;
-    struct err e;
-    FILE *const f = bytes_open(&out, &e);
-
-    cr_assert(f && study_verdicts_print(f, v, format, &e) == OK);
-    cr_assert_eq(bytes_close(f, &out, &e), OK);
-    return out.data;
 }
 
 /* To paste: what the screen shows, neither columns for programs nor empty ones. */
