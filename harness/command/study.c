@@ -494,6 +494,12 @@ static enum status run_study(struct study_run *w, struct err *e)
     if (st == OK && !w->s.opt->quiet)
         console_note(&w->s.console, "%d job%s, %d done; about %s", w->plan.n, plural(w->plan.n),
                      w->s.console.done, duration_text(left_s(w)).s);
+    for (int i = 0; i < w->study.n_corpora && st == OK && !w->s.opt->quiet; i++)
+        if (!*w->study.corpora[i].test)
+            console_note(&w->s.console,
+                         "note: %s is one text: its last twentieth chooses the rates and compares  "
+                         "-> give three to compare on another",
+                         w->study.corpora[i].name);
     if (st == OK)
         st = run_all(w, e);
     const enum status closed = table_close(&w->table, st == OK ? e : &(struct err){""});
@@ -506,7 +512,7 @@ static enum status run_study(struct study_run *w, struct err *e)
         session_say_how_to_resume(&w->s);
     else if (!w->s.opt->quiet && w->s.dir.has_rows)
         console_note(&w->s.console, "wrote %s/{study,%senv}.csv", w->s.dir.path,
-                     study_of_tasks(&w->study) ? "" : "perplexity,");
+                     study_scores(&w->study) ? "perplexity," : "");
     return st;
 }
 

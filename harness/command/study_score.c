@@ -91,6 +91,10 @@ enum status study_score(struct session *s, const struct study *study, const stru
 {
     if (j->model->corpus->is_task)
         return score_task(s, study, j, row, ckpt, e);
+    if (!*j->model->corpus->test) {
+        row->test_nats = row->valid_nats;
+        return OK;
+    }
 
     char *const line = study_eval_line(study, j, ckpt), first[17];
     struct options o = {0};

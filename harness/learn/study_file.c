@@ -197,16 +197,18 @@ static enum status set_corpus(struct line *l, struct err *e)
 
     if (st != OK)
         return st;
-    if (l->words.n == 2 && synthetic_named(w[1].text))
-        c.train = c.test = w[1].text;
-    else if (l->words.n == 4)
+    if (l->words.n == 2) {
+        c.train = w[1].text;
+        c.test = synthetic_named(c.train) ? c.train : "";
+    } else if (l->words.n == 4) {
         c = (struct study_corpus){
             .name = c.name, .train = w[1].text, .valid = w[2].text, .test = w[3].text};
-    else
+    } else {
         return fail(e, E_USAGE,
-                    "corpus %s has %d texts  -> give the files to train, validate and test on, or "
-                    "one generated source such as %s",
+                    "corpus %s has %d texts  -> give the files to train, validate and test on, one "
+                    "file, or one generated source such as %s",
                     c.name, l->words.n - 1, SOURCE_DEFAULT);
+    }
     return add_corpus(l, &c, e);
 }
 
@@ -334,7 +336,7 @@ static const struct key {
     {"variant", set_variant, true},                /* NAME: options that make it */
     {"baseline", set_baseline, false},             /* one of them, or control; [the first] */
     {"size", set_size, true},                      /* NAME: --layers, --d-model, --heads ... */
-    {"corpus", set_corpus, true},                  /* NAME: TRAIN VALID TEST, or a source */
+    {"corpus", set_corpus, true},                  /* NAME: TRAIN VALID TEST, a file, a source */
     {"task", set_task, true},                      /* NAME: a memory task, in place of corpora */
     {"rates", set_rates, true},                    /* learning rates to choose from */
     {"seeds", set_seeds, false},                   /* of each variant at its best rate [3] */
@@ -407,6 +409,15 @@ static enum status read_lines(struct study *s, struct err *e)
     return st;
 }
 
+bool study_scores(const struct study *s)
+{
+    bool scores = false;
+
+    for (int i = 0; i < s->n_corpora; i++)
+        scores = scores || (!s->corpora[i].is_task && *s->corpora[i].test);
+    return scores;
+}
+
 /* Lines that a file must have, and defaults that follow from others. */
 static enum status check_whole(struct study *s, struct err *e)
 {
@@ -424,6 +435,11 @@ static enum status check_whole(struct study *s, struct err *e)
     if (s->tune_seeds > s->seeds || s->tune_seeds > s->baseline_seeds)
         return fail(e, E_USAGE, "%s: tune-seeds %d are more than the seeds  -> use at most %d",
                     s->path, s->tune_seeds, min_int(s->seeds, s->baseline_seeds));
+    if (*s->eval && !study_of_tasks(s) && !study_scores(s))
+        return fail(e, E_USAGE,
+                    "%s: eval is of a test text, and corpus %s has one file  -> leave eval out, or "
+                    "give files to train, validate and test on",
+                    s->path, s->corpora[0].name);
     const enum status st =
         s->sizes.n ? OK
                    : add_item(&s->sizes, &(struct line){.s = s, .key = "size"}, "usual", "", e);

@@ -22,9 +22,12 @@ struct study_items {
     int n;
 };
 
-/* Texts of a corpus: one generated source, three files, or a memory task in their place. */
+/* Texts of a corpus: one generated source, three files, one file whose last part is left to validate
+ * and compare on, as bench train does, or a memory task in their place. */
 struct study_corpus {
-    const char *name, *train, *valid, *test; /* generated, a task: valid is NULL, test is train */
+    const char *name, *train, *valid,
+        *test; /* generated, a task: valid is NULL, test is train; of one
+                                              * file valid is NULL, test is "" */
     bool is_task;
 };
 
@@ -56,5 +59,8 @@ void study_free(struct study *s);
 
 /* Does it compare returns of tasks, in place of losses? */
 static inline bool study_of_tasks(const struct study *s) { return s->corpora[0].is_task; }
+
+/* Does it score models on a test text? */
+bool study_scores(const struct study *s);
 
 #endif

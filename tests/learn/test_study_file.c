@@ -83,6 +83,28 @@ Test(study_file, a_variant_by_its_name_alone)
     study_free(&s);
 }
 
+/* One file is text to train on; nothing is left to test on but its end. */
+Test(study_file, a_corpus_of_one_file)
+{
+    static const char one[] = "variants = xl\ncorpus = c: text\nrates = 1\nsteps = 1\n";
+    struct study s;
+    struct err e;
+    char text[256];
+
+    cr_assert_eq(read_text(&s, one, &e), OK, "%s", e.msg);
+    cr_expect_str_eq(s.corpora[0].train, "text");
+    cr_expect(!s.corpora[0].valid && !*s.corpora[0].test && !study_scores(&s));
+    study_free(&s);
+    snprintf(text, sizeof(text), "%seval = --mem 0\n", one);
+    cr_expect_eq(read_text(&s, text, &e), E_USAGE);
+    cr_expect(strstr(e.msg, "eval is of a test text"), "%s", e.msg);
+    study_free(&s);
+    snprintf(text, sizeof(text), "%seval = --mem 0\ncorpus = d: a b t\n", one);
+    cr_expect_eq(read_text(&s, text, &e), OK, "%s", e.msg);
+    cr_expect(study_scores(&s));
+    study_free(&s);
+}
+
 /* Each with the number of its line. */
 Test(study_file, refuses_what_it_does_not_know)
 {
