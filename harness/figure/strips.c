@@ -62,13 +62,13 @@ static enum status add_case(struct plot *p, const struct picked *k, int at, cons
                                plot_variant_style(row->variant), e);
         }
         if (st == OK)
-            st = add_point(p, &a, s->disturbed == 1 ? KIND_PREEMPTED : KIND_SAMPLE, n++,
+            st = add_point(p, &a, s->disturbed == 1 ? KIND_PREEMPTED : KIND_SAMPLE, ++n,
                            s->wall_ns / (double)s->calls, e);
     }
     a.low = row->ci95_low_ns;
     a.high = row->ci95_high_ns;
     for (int end = 0; end < 2 && n > 0 && st == OK; end++)
-        st = add_point(p, &a, KIND_MEDIAN, end ? n - 0.5 : -0.5, row->median_ns, e);
+        st = add_point(p, &a, KIND_MEDIAN, end ? n + 0.5 : 0.5, row->median_ns, e);
     return st;
 }
 
