@@ -78,6 +78,10 @@ class Explorer {
         this.setLogs();
     }
 
+    isOneShape() {
+        return unique(this.rows.map((row) => row[this.x])).length < 2;
+    }
+
     setLogs() {
         this.logX = this.figure.log && isWide(this.rows.map((row) => number(row[this.x])));
         this.logY = this.figure.log && isWide(this.rows.map((row) => number(row[this.y])));
@@ -211,7 +215,9 @@ function drawFigures(place, runs) {
         const rows = rowsOf(figure.table, runs);
         const body = make("div", {});
         const explorer = new Explorer(body, figure, rows, runs.length > 1);
-        if (!explorer.x || !explorer.y)
+        // One shape: the bars above say it.
+        const said = figure.table === "latency" && runs.length === 1 && document.querySelector('figure[id$="-variants"]');
+        if (!explorer.x || !explorer.y || (said && explorer.isOneShape()))
             continue;
         place.append(make("h2", {}, figure.title), body);
         explorer.draw();

@@ -21,6 +21,13 @@
 #define NO_SCORE .nothing = "perplexity.csv has no scored row"
 
 const struct figure figures[] = {
+    {.name = "variants",
+     .title = "Time of variants",
+     .caption = "Median time of a call of each variant on its fastest backend, with its 95 % "
+                "interval; where most samples were preempted, CPU time, with the interval of the "
+                "ratio to the first. Marks on a logarithmic axis where bars would not fit.",
+     .table = TABLE_LATENCY,
+     .fill = variant_bars},
     {.name = "latency-seq",
      .title = "Latency against sequence length",
      .caption = "Median time of a call; the band is its 95 % interval. Both axes are logarithmic: "
@@ -52,6 +59,7 @@ const struct figure figures[] = {
      .caption = "Time of a call, in the order in which the blocks were timed, with the median and "
                 "its 95 % interval: shows a drift, two levels or outliers. Preempted samples are "
                 "left out of the median while enough others remain.",
+     .folded = true,
      .fill = sample_strips},
     {.name = "memory-parts",
      .table = TABLE_MEMORY,

@@ -125,6 +125,7 @@ struct figure {
     const char *counted;    /* what x counts, for the reason if a row of panels is not shown */
     bool slopes;            /* z becomes the exponent of y over x */
     bool several;           /* of several runs: drawn only if it is asked for */
+    bool folded;            /* for a closer look: the report shows it folded, behind the others */
 
     /* Each may be NULL. The rest of a point; false leaves the row out. */
     bool (*point)(struct plot_point *p, const void *row, const struct plot_data *d);
@@ -261,6 +262,7 @@ enum status case_history(struct plot *p, const struct plot_data *d, struct err *
  * the cases whose last step made them slower, and which three runs or more have confirmed. */
 enum status history_steps(FILE *f, const struct plot_data *d, int *slower, struct err *e);
 enum status memory_parts(struct plot *p, const struct plot_data *d, struct err *e);
+enum status variant_bars(struct plot *p, const struct plot_data *d, struct err *e);
 enum status backend_bars(struct plot *p, const struct plot_data *d, struct err *e);
 enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e);
 enum status study_differences(struct plot *p, const struct plot_data *d, struct err *e);

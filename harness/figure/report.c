@@ -22,7 +22,7 @@ struct page {
     struct err *e;
     const struct plot_data *run; /* the current run, and the items of its parts */
     int n_run, n_figure, n_missing, n_file;
-    bool command, unsampled, judged, history;
+    bool command, unsampled, judged, history, first;
     struct plot_data all;           /* the runs together: of the history */
     char no_samples[WHY];           /* why the run's samples could not be read, or "" */
     struct bytes ranking, verdicts; /* of the run, as CSV */
@@ -325,11 +325,36 @@ static bool next_history(struct page *p)
     return p->st == OK && !p->why[p->n_figure][0];
 }
 
+/* The picture of a choice stands on top where there is one run. */
+static bool is_first(const struct page *p, const struct figure *f)
+{
+    return p->r->runs == 1 && f == plot_figure("variants");
+}
+
+static bool next_first(struct page *p)
+{
+    const struct figure *const f = plot_figure("variants");
+    const bool again = p->first;
+
+    p->first = true;
+    if (again || !is_first(p, f) || !plot_is_wanted(f, p->r->figures))
+        return false;
+    p->run = p->r->run;
+    p->n_figure = (int)(f - figures);
+    draw(p);
+    return p->st == OK && !p->why[p->n_figure][0];
+}
+
 static bool next_run(struct page *p)
 {
+    char first[WHY];
+
+    text_put(first, sizeof(first), p->why[plot_figure("variants") - figures]);
     p->n_figure = p->n_missing = p->n_file = -1;
     p->command = p->unsampled = p->judged = false;
     memset(p->why, 0, (size_t)figure_count * sizeof(*p->why));
+    if (p->n_run < 0)
+        text_put(p->why[plot_figure("variants") - figures], WHY, first);
     p->run = &p->r->run[++p->n_run];
     if (p->n_run == p->r->runs)
         return false;
@@ -371,19 +396,24 @@ static bool next_judged(struct page *p)
     return p->st == OK;
 }
 
-static bool next_figure(struct page *p)
+static bool next_of(struct page *p, bool folded)
 {
     while (p->st == OK && ++p->n_figure < figure_count) {
         drop_figure(p);
         const struct figure *const f = &figures[p->n_figure];
-        if (is_drawn_by_the_page(f) || !plot_is_wanted(f, p->r->figures))
+        if (f->folded != folded || is_first(p, f) || is_drawn_by_the_page(f) ||
+            !plot_is_wanted(f, p->r->figures))
             continue;
         draw(p);
         if (p->st == OK && !p->why[p->n_figure][0])
             return true;
     }
+    p->n_figure = -1;
     return false;
 }
+
+static bool next_figure(struct page *p) { return next_of(p, false); }
+static bool next_folded(struct page *p) { return next_of(p, true); }
 
 static bool next_missing(struct page *p)
 {
@@ -401,7 +431,8 @@ static const struct {
 } parts[] = {
     {"run", next_run},         {"command", next_command}, {"figure", next_figure},
     {"missing", next_missing}, {"table", next_table},     {"unsampled", next_unsampled},
-    {"history", next_history}, {"judged", next_judged},
+    {"history", next_history}, {"judged", next_judged},   {"first", next_first},
+    {"folded", next_folded},
 };
 
 /* ---- the page ----------------------------------------------------------------------------- */
