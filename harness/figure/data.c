@@ -41,6 +41,8 @@ static void read_made_of(struct plot_train *t, const char *table)
             used += (size_t)snprintf(t->made_of + used, sizeof(t->made_of) - used, "%s%s%s",
                                      used ? ", " : "", facts[i][1], slash ? slash + 1 : value);
     }
+    const char *const unit = safetensors_meta(&s, "unit");
+    text_put(t->unit, sizeof(t->unit), unit ? unit : "");
     safetensors_close(&s);
 }
 

@@ -163,6 +163,8 @@ static enum status draw(struct bytes *out, const struct plot *p, enum plot_form 
     n += quote(command + n, sizeof(command) - n, "title", p->figure->title);
     n += quote(command + n, sizeof(command) - n, "what", p->subject);
     n += quote(command + n, sizeof(command) - n, "where", p->where);
+    if (p->y_title[0])
+        n += quote(command + n, sizeof(command) - n, "y_title", p->y_title);
     if (p->page.width > 0)
         n += (size_t)snprintf(command + n, sizeof(command) - n, "size_w=%d;size_h=%d;",
                               p->page.width, p->page.height);

@@ -140,16 +140,17 @@ const struct figure figures[] = {
     {.name = "returns",
      .title = "Returns of tasks while they are learnt",
      .caption = "Mean return of the episodes of a validation over the steps played until then; the "
-                "mean over the seeds of each contender at its best rate. Dotted: the best policy; "
-                "dashed: actions at random.",
+                "mean over the seeds of each contender at its best rate, in a band from the least "
+                "to the most of them. Dotted: the best policy; dashed: actions at random.",
      .table = TABLE_STUDY,
      .fill = study_returns},
     {.name = "training",
      .title = "Training",
      .table = TABLE_TRAIN,
      .caption = "Lines: training loss; points: validation; dotted: what the true source reaches on "
-                "the validation text, where it is generated. Losses of the first steps may lie "
-                "above the figure.",
+                "the validation text, where it is generated. Of a study the mean over the seeds of "
+                "each contender, with the least and the most of them. Losses of the first steps "
+                "may lie above the figure.",
      .fill = training_curves},
     {.name = "eval-speed",
      .title = "Time per predicted token",

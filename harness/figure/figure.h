@@ -24,6 +24,7 @@ struct plot_change {
 struct plot_train {
     char name[TEXT_SIZE]; /* of the file, without its ending */
     char made_of[256];    /* text and sizes, by the checkpoint beside it; empty if there is none */
+    char unit[TEXT_SIZE]; /* what a token is, likewise */
     struct rows rows;
 };
 
@@ -93,6 +94,7 @@ struct plot {
     int abreast;   /* columns continue in the next row after so many; 0 = never */
     char why[256]; /* without points: the reason; else a remark on what is not shown, or "" */
     char subject[512], where[512]; /* what all points have in common; machine and program */
+    char y_title[96];              /* in place of the script's own, if not empty */
     struct plot_page {
         int width, height; /* pixels of 1/96 inch; 0: as much as the figure needs */
         int dpi;           /* of a PNG; 0: 96 */
@@ -182,6 +184,9 @@ void plot_wrap(struct plot *p, int abreast);
 
 /* a's value over b's, with an interval from both as if they were independent. */
 void plot_ratio(struct plot_point *out, const struct plot_point *a, const struct plot_point *b);
+
+/* A row of panels for each text and size of a study. */
+enum status study_panel(int *row, struct plot *p, const struct study_row *r, struct err *e);
 
 /* One panel without a title, for figures with a single panel. */
 enum status plot_one_panel(struct plot *p, struct err *e);

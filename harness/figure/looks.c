@@ -3,7 +3,8 @@
  * What series look like. A colour says what a series belongs to (a variant, a backend), a dash
  * which kind it is (memory, gate, length), and a marker is its own, so that a figure can be read
  * without colours too. Where eight colours do not suffice, each variant has a fixed one, and marker
- * and dash together tell the series apart. */
+ * and dash together tell the series apart. A few series of which many would share a colour have each
+ * their own, as far as there are some. */
 #include "figure.h"
 
 #include <string.h>
@@ -29,6 +30,22 @@ static int nth(const struct plot_names *s, int i, bool by_style, int *distinct)
     return at;
 }
 
+/* Of so many series with one colour nobody tells the markers apart. */
+enum { SHARED_MAX = 3 };
+
+static bool shares_too_much(const struct plot_names *series)
+{
+    int most = 0;
+
+    for (int i = 0; i < series->n; i++) {
+        int same = 0;
+        for (int k = 0; k < series->n; k++)
+            same += series->v[k].style == series->v[i].style;
+        most = same > most ? same : most;
+    }
+    return series->n > COLOURS && series->n <= MARKERS && most > SHARED_MAX;
+}
+
 void plot_looks(struct plot_names *series)
 {
     for (int i = 0; i < series->n; i++) {
@@ -39,6 +56,10 @@ void plot_looks(struct plot_names *series)
             s->colour = BLACK;
             s->marker = STAR;
             s->dash = 0;
+        } else if (shares_too_much(series)) {
+            s->colour = i % COLOURS;
+            s->marker = i;
+            s->dash = i + i / COLOURS;
         } else if (styles > COLOURS) {
             s->colour = s->style % COLOURS;
             s->marker = i % MARKERS;

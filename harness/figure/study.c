@@ -11,22 +11,13 @@ enum { KIND_ENTRY, KIND_NOISE = 2, PANELS_ABREAST = 3 };
 /* Has it no control? It is drawn at the origin of its panel. */
 static bool is_origin(const struct study_row *r) { return r->baseline == 1 && !*r->control; }
 
-/* A panel for each size and text. */
-static enum status find_panel(int *row, struct plot *p, const struct study_row *r, struct err *e)
-{
-    char name[2 * PLOT_TEXT];
-
-    snprintf(name, sizeof(name), "%.90s %.90s", r->corpus, r->size);
-    return plot_name(row, &p->rows, name, 0, e);
-}
-
 static enum status add_entry(struct plot *p, const struct study_verdicts *v,
                              const struct study_entry *s, struct err *e)
 {
     const bool baseline = is_origin(s->row), named = v->controls && !baseline;
     const char *const verdict = baseline ? "baseline" : study_verdict_name[s->verdict];
     struct plot_point a = plot_point_empty();
-    enum status st = find_panel(&a.row, p, s->row, e);
+    enum status st = study_panel(&a.row, p, s->row, e);
 
     if (st == OK)
         st = plot_name(&a.series, &p->series, verdict, baseline ? STYLE_FOREIGN : (int)s->verdict,

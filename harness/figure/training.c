@@ -1,33 +1,84 @@
 /* SPDX-License-Identifier: MIT
  *
  * Curves of training runs. */
-#include "figure.h"
+#include "curves.h"
 
 #include <string.h>
 
-enum { KIND_LOSS, KIND_VALID, KIND_FLOOR };
+enum { KIND_LOSS, KIND_VALID, KIND_FLOOR, KINDS, PANELS_ABREAST = 3 };
+
+static double step_of(const struct train_row *r) { return (double)r->step; }
+
+static double loss_of(const struct train_row *r, int kind)
+{
+    return kind == KIND_LOSS    ? r->loss_nats
+           : kind == KIND_VALID ? r->valid_nats
+                                : r->valid_floor_nats;
+}
+
+/* Loss of what: a token, if they differ. */
+static void name_loss(struct plot *p, const char *unit)
+{
+    char text[sizeof(p->y_title)];
+
+    snprintf(text, sizeof(text), "loss (nats per %.60s)", unit);
+    text_put(p->y_title, sizeof(p->y_title),
+             !*unit || (p->y_title[0] && strcmp(p->y_title, text) != 0) ? "loss (nats per token)"
+                                                                        : text);
+}
+
+/* ---- of a study --------------------------------------------------------------------------- */
+
+static enum status add_study(struct plot *p, const struct plot_data *d, struct err *e)
+{
+    static const struct curve_reader reader = {.kinds = KINDS, .x = step_of, .value = loss_of};
+    const struct study_row *const r = d->table[TABLE_STUDY].row;
+    struct study_verdicts v;
+    enum status st = study_verdicts_make(&v, &d->table[TABLE_STUDY], 0, e);
+
+    if (st != OK)
+        return st;
+    st = study_curves(p, d, &v, &reader, e);
+    for (size_t i = 0; i < d->table[TABLE_STUDY].n; i++)
+        if (study_is_followed(&r[i], &v, false))
+            name_loss(p, r[i].unit);
+    study_verdicts_free(&v);
+    if (st == OK && p->n > 0)
+        plot_wrap(p, PANELS_ABREAST);
+    return st;
+}
+
+/* ---- of single trainings ------------------------------------------------------------------ */
+
+/* Without its checkpoint the unit is that of the study beside it, if there is one. */
+static const char *unit_of(const struct plot_train *t, const struct plot_data *d)
+{
+    const struct study_row *const r = d->table[TABLE_STUDY].row;
+
+    for (size_t i = 0; i < d->table[TABLE_STUDY].n && !*t->unit; i++)
+        if (*r[i].unit)
+            return r[i].unit;
+    return t->unit;
+}
 
 static enum status add_row(struct plot *p, const struct train_row *r, int series, struct err *e)
 {
-    const double y[] = {[KIND_LOSS] = r->loss_nats,
-                        [KIND_VALID] = r->valid_nats,
-                        [KIND_FLOOR] = r->valid_floor_nats};
     enum status st = OK;
 
-    for (int k = 0; k < (int)ARRAY_LEN(y) && st == OK; k++) {
+    for (int k = 0; k < KINDS && st == OK; k++) {
         struct plot_point a = plot_point_empty();
         a.series = series;
         a.source = r;
         a.kind = k;
-        a.x = (double)r->step;
-        a.y = y[k];
+        a.x = step_of(r);
+        a.y = loss_of(r, k);
         if (isfinite(a.y))
             st = plot_add(p, &a, e);
     }
     return st;
 }
 
-enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e)
+static enum status add_trainings(struct plot *p, const struct plot_data *d, struct err *e)
 {
     enum status st = plot_one_panel(p, e);
 
@@ -49,9 +100,19 @@ enum status training_curves(struct plot *p, const struct plot_data *d, struct er
             text_put(p->series.v[series].kind, PLOT_TEXT, name + strlen(v->variant));
         for (size_t k = 0; k < t->rows.n && st == OK; k++)
             st = add_row(p, &v[k], series, e);
+        name_loss(p, unit_of(t, d));
     }
+    return st;
+}
+
+enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e)
+{
+    const bool study = d->n_train == 0 && d->table[TABLE_STUDY].n > 0;
+    const enum status st = study ? add_study(p, d, e) : add_trainings(p, d, e);
+
     if (p->n == 0)
-        snprintf(p->why, sizeof(p->why), "the folder has no curve of a training run (*.%s)",
+        snprintf(p->why, sizeof(p->why),
+                 "the folder has no curve of a training run (*.%s, or those of a study in jobs/)",
                  tables[TABLE_TRAIN].file);
     return st;
 }

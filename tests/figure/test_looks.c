@@ -32,7 +32,8 @@ static bool alike(const struct plot_name *a, const struct plot_name *b, bool gre
 
 Test(looks, all_series_differ_also_in_grey)
 {
-    static const int shapes[][2] = {{1, 1}, {3, 3}, {6, 1}, {8, 8}, {8, 4}, {8, 2}, {20, 20}};
+    static const int shapes[][2] = {{1, 1}, {3, 3},  {6, 1},  {8, 8},  {8, 4},
+                                    {8, 2}, {11, 2}, {12, 5}, {20, 20}};
 
     for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
         struct plot_names s = make(shapes[k][0], shapes[k][1], 3);
@@ -66,6 +67,22 @@ Test(looks, colour_is_the_variant_and_dash_the_kind)
             cr_expect_eq(s.v[i].dash == s.v[j].dash, i / 3 == j / 3);
         }
     free(s.v);
+}
+
+/* Seven lines of one colour are not told apart by marks of six pixels. */
+Test(looks, no_four_of_a_few_series_share_a_colour)
+{
+    for (int n = 9; n <= 12; n++)
+        for (int styles = 1; styles <= n; styles++) {
+            struct plot_names s = make(n, styles, 3);
+            for (int i = 0; i < s.n; i++) {
+                int same = 0;
+                for (int j = 0; j < s.n; j++)
+                    same += s.v[i].colour == s.v[j].colour;
+                cr_expect_leq(same, 3, "%d series of %d variants", n, styles);
+            }
+            free(s.v);
+        }
 }
 
 /* What is no series of the program takes no colour from those that are. */
