@@ -31,7 +31,9 @@ bad(i, x, y) = 8 * outside(x, y, text_w(i) / 2, text_h / 2) * text_h \
 steps = 8
 along(i, k) = (n_on_line < 2000 ? (n_on_line = n_on_line + 1, on_line_x[n_on_line] = label_x[i - 1] + (label_x[i] - label_x[i - 1]) * k / steps, on_line_y[n_on_line] = label_y[i - 1] + (label_y[i] - label_y[i - 1]) * k / steps) : 0, 0)
 join(unused) = (column("index") == last_index && n_labels <= 60 ? sum [k = 1:steps - 1] along(n_labels, k) : 0, last_index = column("index"), 0)
-keep(x, y) = (n_labels < 400 ? (n_labels = n_labels + 1, label_x[n_labels] = x, label_y[n_labels] = y, label_text[n_labels] = strcol("label")) : 0, join(0))
+on_bar(k) = (n_on_line < 2000 ? (n_on_line = n_on_line + 1, on_line_x[n_on_line] = label_x[n_labels], on_line_y[n_on_line] = on_y(column("low") * (column("high") / column("low"))**(k / 8.0))) : 0, 0)
+avoid_bar(unused) = (whiskers && column("low") > 0 && n_labels <= 60 ? sum [k = 0:8] on_bar(k) : 0, 0)
+keep(x, y) = (n_labels < 400 ? (n_labels = n_labels + 1, label_x[n_labels] = x, label_y[n_labels] = y, label_text[n_labels] = strcol("label")) : 0, join(0), avoid_bar(0))
 on_x(x) = (x - x_from) / (x_to - x_from) * inner_w
 on_y(y) = (log_y ? log(y / y_from) / log(y_to / y_from) : (y - y_from) / (y_to - y_from)) * inner_h
 prepare = 'set autoscale x; set autoscale y; ' \
@@ -48,7 +50,13 @@ prepare = 'set autoscale x; set autoscale y; ' \
     .'if (this < worst) { worst = this; put_x[i] = try_x(i, k); put_y[i] = try_y(i, k); at_ring = ring_of(k) } } }; ' \
     .'set label 200 + i label_text[i] at graph put_x[i] / inner_w, graph put_y[i] / inner_h center font small tc rgb 0x333333 front; ' \
     .'if (at_ring > 1) { set arrow 200 + i from graph label_x[i] / inner_w, graph label_y[i] / inner_h to graph put_x[i] / inner_w, graph (put_y[i] + (put_y[i] > label_y[i] ? -0.4 : 0.4) * text_h) / inner_h nohead lc rgb 0x999999 lw 0.5 } }'
+stats data using (column("kind") == 0 && strcol("label") ne strcol("series") ? 1 : NaN) name "unnamed" nooutput
+if (!exists("unnamed_records") && !dumb) { do for [i = 1:n_series] { listed[i] = 0 } }
+stats data using (column("kind") == 0 ? column("low") : NaN) name "whisker" nooutput
+whiskers = exists("whisker_records") && !dumb
+if (whiskers) { key_form = "bar"; key_name = "95 % interval"; eval add_key }
 if (has_kind(1)) { key_form = "ring"; key_name = "no other point is better in both"; eval add_key }
 draw = 'plot for [s = 0:n_series - 1] data using (x_of(xs(s, 0))):"y"' \
     .' with linespoints lc rgb colour(s + 1) dt dashes(s + 1) lw 1.6 pt marker(s + 1) ps 0.8'
+if (whiskers) { draw = draw.', for [s = 0:n_series - 1] data using (x_of(xs(s, 0))):"low":(0):(column("high") - column("low")) with vectors nohead lc rgb colour(s + 1) lw 1' }
 if (!dumb) { draw = draw.', for [s = 0:n_series - 1] data using (x_of(xs(s, 1))):"y" with points pt 6 ps 2 lw 1.2 lc rgb 0x444444' }

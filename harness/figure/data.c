@@ -106,6 +106,14 @@ static enum status read_file(struct plot_data *d, const char *name, struct err *
     return st == OK && d->n_changes > before ? keep_file(d, name, NULL, -1, e) : st;
 }
 
+void plot_name_weights(char name[LINE_SIZE], const struct study_row *r, const char *variant)
+{
+    const bool own = strcmp(r->contender, variant) == 0;
+
+    snprintf(name, LINE_SIZE, "%s%sseed %lld", own ? "" : r->contender, own ? "" : " ",
+             (long long)r->seed);
+}
+
 /* Weights of a study are files named by a hash: who trained them with which seed tells more. */
 static void name_weights(struct plot_data *d)
 {
@@ -114,11 +122,9 @@ static void name_weights(struct plot_data *d)
 
     for (size_t i = 0; i < d->table[TABLE_PERPLEXITY].n; i++)
         for (size_t k = 0; k < d->table[TABLE_STUDY].n; k++) {
-            const bool own = strcmp(study[k].contender, score[i].variant) == 0;
             if (!*study[k].checkpoint || !ends_with(score[i].checkpoint, study[k].checkpoint))
                 continue;
-            snprintf(score[i].checkpoint, sizeof(score[i].checkpoint), "%s%sseed %lld",
-                     own ? "" : study[k].contender, own ? "" : " ", (long long)study[k].seed);
+            plot_name_weights(score[i].checkpoint, &study[k], score[i].variant);
             break;
         }
 }

@@ -89,7 +89,8 @@ const struct figure figures[] = {
     {.name = "perplexity-time",
      .title = "Perplexity against time per token",
      .caption = "Lower and further left is better; the numbers are context lengths, or the types "
-                "that one checkpoint was scored with. Ringed: no other point is better in both.",
+                "that one checkpoint was scored with. Bars: 95 % intervals; of a study, means and "
+                "intervals over seeds. Ringed: no other point is better in both.",
      .facet = ROLE_TASK | ROLE_SIZE | ROLE_CONDITION,
      .series = ROLE_MEMORY | ROLE_MODEL,
      .need = 2,

@@ -46,6 +46,8 @@ struct plot_data {
     struct plot_file *file;
     int n_files;
     const char *base; /* of the comparison of backends; NULL = the first of the program's list */
+    const struct study_row *const *trained; /* of each score, NULL: by no study; all NULL: seeds are
+                                             * rows of their own (see seeds.h) */
     const struct plot_data *runs; /* of a history, in any order; NULL: this is a single run */
     int n_runs;
 };
@@ -245,6 +247,9 @@ bool plot_same_value(const struct column *c, const void *a, const void *b);
 
 /* Two rows, possibly of two tables, are equal in all key columns of these roles. */
 bool plot_same(const void *a, const void *b, unsigned roles);
+
+/* "seed 1", or "CONTENDER seed 1": the name of the weights that a training of a study made. */
+void plot_name_weights(char name[LINE_SIZE], const struct study_row *r, const char *variant);
 
 /* ---- functions of figures[] --------------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
  *
  * The points of a figure: picked from the rows of a table into a grid of panels, sorted, and
  * printed as the table that a script reads. */
-#include "figure.h"
 #include "harness/util/grow.h"
+#include "seeds.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +56,53 @@ static bool read_point(struct plot_point *out, const struct figure *f, const voi
     return (!f->point || f->point(out, row, d)) && isfinite(out->x) && isfinite(out->y);
 }
 
+/* The study's row of the training that a score is of, or NULL. */
+static const struct study_row *trained(const struct plot_data *d, const void *row)
+{
+    const struct perplexity_row *const v = d->table[TABLE_PERPLEXITY].row;
+
+    return d->trained ? d->trained[(const struct perplexity_row *)row - v] : NULL;
+}
+
+/* Does the study have several sizes? */
+static bool sizes_differ(const struct plot_data *d)
+{
+    const struct study_row *const r = d->table[TABLE_STUDY].row;
+    bool differ = false;
+
+    for (size_t i = 1; i < d->table[TABLE_STUDY].n; i++)
+        differ = differ || strcmp(r[i].size, r[0].size) != 0;
+    return differ;
+}
+
+/* A contender of a study has its study's names: sizes that are its own make no panel. */
+static enum status place_contender(struct plot *p, struct plot_point *point, const struct picked *k,
+                                   int i, const struct plot_data *d, struct err *e)
+{
+    const struct study_row *const r = trained(d, k->row[i]);
+    const char *const axes[] = {p->figure->x ? p->figure->x : p->figure->label,
+                                p->figure->x ? p->figure->label : NULL, NULL};
+    const char *const backend = row_text(k->table, k->row[i], "backend");
+    char text[PLOT_TEXT], panel[2 * PLOT_TEXT];
+    enum status st;
+
+    plot_label(text, k, i, p->figure->facet & ~(unsigned)ROLE_SIZE, axes, false);
+    snprintf(panel, sizeof(panel), "%s%s%s", text, *text && sizes_differ(d) ? " " : "",
+             sizes_differ(d) ? r->size : "");
+    if ((st = plot_name(&point->row, &p->rows, panel, 0, e)) != OK ||
+        (st = plot_name(&point->column, &p->columns, backend, plot_backend_style(backend), e)) !=
+            OK ||
+        (st = plot_name(&point->series, &p->series, r->contender, plot_variant_style(r->variant),
+                        e)) != OK)
+        return st;
+    if (strcmp(r->contender, r->variant) != 0)
+        text_put(p->series.v[point->series].kind, PLOT_TEXT, r->contender);
+    return OK;
+}
+
 /* Shapes below each other, backends side by side, a series per variant and its choices. */
 static enum status place(struct plot *p, struct plot_point *point, const struct picked *k, int i,
-                         struct err *e)
+                         const struct plot_data *d, struct err *e)
 {
     const struct figure *const f = p->figure;
     const char *const axes[] = {f->x ? f->x : f->label, f->x ? f->label : NULL, NULL};
@@ -67,6 +111,8 @@ static enum status place(struct plot *p, struct plot_point *point, const struct 
     char text[PLOT_TEXT], first[2 * PLOT_TEXT], name[sizeof(first) + PLOT_TEXT + 2];
     enum status st;
 
+    if (f->table == TABLE_PERPLEXITY && trained(d, k->row[i]))
+        return place_contender(p, point, k, i, d, e);
     plot_label(text, k, i, f->facet, axes, false);
     if ((st = plot_name(&point->row, &p->rows, text, 0, e)) != OK ||
         (st = plot_name(&point->column, &p->columns, backend, plot_backend_style(backend), e)) !=
@@ -163,6 +209,17 @@ static bool has_point(const void *row, const struct plot_data *d, const void *fi
     return read_point(&unused, figure, row, d);
 }
 
+/* A label that all points share tells none apart: then their series' names do. */
+static void name_points(struct plot *p)
+{
+    bool same = p->figure->label && p->n > 1;
+
+    for (int i = 1; i < p->n; i++)
+        same = same && strcmp(p->point[i].label, p->point[0].label) == 0;
+    for (int i = 0; same && i < p->n; i++)
+        text_put(p->point[i].label, PLOT_TEXT, p->series.v[p->point[i].series].text);
+}
+
 /* Names depend on what else is drawn: first find out which rows are. */
 static enum status pick(struct plot *p, const struct plot_data *d, struct err *e)
 {
@@ -173,13 +230,14 @@ static enum status pick(struct plot *p, const struct plot_data *d, struct err *e
     for (int i = 0; i < k.n && st == OK; i++) {
         struct plot_point point;
         read_point(&point, f, k.row[i], d);
-        st = place(p, &point, &k, i, e);
+        st = place(p, &point, &k, i, d, e);
         if (st == OK)
             st = plot_add(p, &point, e);
     }
     free(k.row);
     if (st == OK && p->series.n == 1 && p->columns.n > 1)
         st = plot_join_backends(p, e);
+    name_points(p);
     if (st == OK && p->n > 0)
         return drop_rows(p, e);
     snprintf(p->why, sizeof(p->why), "%s", f->nothing);
@@ -280,8 +338,16 @@ static void add_slopes(struct plot *p)
 enum status plot_make(struct plot *p, const struct figure *f, const struct plot_data *d,
                       struct err *e)
 {
+    struct scores scores = {0};
+    enum status st = OK;
+
     *p = (struct plot){.figure = f};
-    enum status st = f->fill ? f->fill(p, d, e) : pick(p, d, e);
+    if (f->table == TABLE_PERPLEXITY && d->table[TABLE_STUDY].n > 0) {
+        st = scores_by_contender(&scores, d, e);
+        d = &scores.data;
+    }
+    if (st == OK)
+        st = f->fill ? f->fill(p, d, e) : pick(p, d, e);
     if (st == OK && f->more)
         st = f->more(p, d, e);
     if (st == OK)
@@ -291,6 +357,7 @@ enum status plot_make(struct plot *p, const struct figure *f, const struct plot_
         plot_caption(p, d);
     if (st == OK && f->slopes)
         add_slopes(p);
+    scores_free(&scores);
     if (st != OK)
         plot_free(p);
     return st;

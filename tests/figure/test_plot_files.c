@@ -130,32 +130,6 @@ Test(plot_files, a_training_without_a_checkpoint_names_neither)
     free(svg.data);
 }
 
-/* What a study trained is named by its seed, not by the hash of its file. */
-Test(plot_files, weights_of_a_study_are_named_by_seed)
-{
-    static const char study[] = "variants = rope\nbaseline = rope\n"
-                                "size = s: --layers 1 --d-model 8 --heads 2\n"
-                                "corpus = c: copy:lag=3,alphabet=4\nrates = 1e-3\nseeds = 2\n"
-                                "baseline-seeds = 2\nsteps = 2\neval = --mem 0,4 --bytes 64\n"
-                                "train = --seq 4 --mem 4 --batch 2\n";
-
-    need_gnuplot();
-    struct err e;
-    char path[FILE_PATH];
-    cr_assert_eq(file_join(path, folder, "tiny.study", &e), OK);
-    cr_assert_eq(file_replace(path, study, sizeof(study) - 1, &e), OK, "%s", e.msg);
-    struct ran r = run_bench(folder, "study tiny.study --backend ref --threads 1 -q -o r");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "plot r/latest --figure perplexity-mem --format csv -o .");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    struct bytes points = must_load("perplexity-mem.csv");
-    cr_expect(strstr(points.data, "seed 1") && strstr(points.data, "seed 2"), "%s", points.data);
-    cr_expect_not(strstr(points.data, "safetensors"), "%s", points.data);
-    free(points.data);
-}
-
 Test(plot_files, the_legend_draws_what_the_curve_draws)
 {
     const char *const kinds[] = {"hidden", "kv"};

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Scores of a study in figures: a point a contender, with the mean over its seeds and its interval. */
+#include "tests/support/figure_rows.h"
+
+TestSuite(plot_seeds, .init = folder_make, .fini = folder_remove, .timeout = 240);
+
+enum { SEEDS = 3 };
+
+static const struct contender {
+    const char *name;
+    int d_inner;
+    double nats[SEEDS];
+} contenders[] = {{"a", 32, {1, 1.2, 1.4}}, {"b", 48, {2, 2, 2}}};
+
+/* Two contenders of one variant, of which one is wider; `lengths` of context are scored. */
+static void make_study(const char *const *sizes, int n_sizes, int lengths)
+{
+    struct study_row trained[16];
+    struct rundir r;
+    struct err e;
+    char path[FILE_PATH];
+    size_t n = 0;
+
+    made_open(&r, "aaaa");
+    for (int z = 0; z < n_sizes; z++)
+        for (size_t c = 0; c < ARRAY_LEN(contenders); c++)
+            for (int seed = 0; seed < SEEDS; seed++) {
+                struct study_row *const s = &trained[n++];
+                *s = study_row_empty();
+                text_put(s->status, TEXT_SIZE, "ok");
+                text_put(s->role, TEXT_SIZE, "final");
+                text_put(s->contender, TEXT_SIZE, contenders[c].name);
+                text_put(s->variant, TEXT_SIZE, variants[0]->name);
+                text_put(s->size, TEXT_SIZE, sizes[z]);
+                snprintf(s->checkpoint, LINE_SIZE, "jobs/%zu", n);
+                s->seed = seed;
+                s->d_inner = contenders[c].d_inner;
+                s->layers = z + 1;
+                for (int m = 0; m < lengths; m++) {
+                    struct key_row k = key_of(&r, variants[0]->name, "one", 8, 64 * m);
+                    struct perplexity_row row = perplexity_row_empty();
+                    k.d_inner = contenders[c].d_inner;
+                    k.layers = z + 1;
+                    row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
+                    snprintf(row.checkpoint, LINE_SIZE, "there/%s", s->checkpoint);
+                    row.ppl = exp(contenders[c].nats[seed] + m);
+                    row.ppl_ci95_low = row.ppl - 0.01;
+                    row.ppl_ci95_high = row.ppl + 0.01;
+                    row.tokens_per_s = 1e6 / (1.0 + seed + (double)c);
+                    cr_assert_eq(rundir_write(&r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
+                }
+            }
+    put_env(&r, 1);
+    cr_assert_eq(file_join(path, r.path, tables[TABLE_STUDY].file, &e), OK);
+    cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, trained, n, &e), OK, "%s", e.msg);
+    folder_path(path, "run");
+    cr_assert_eq(rename(r.path, path), 0);
+}
+
+static struct plot must_plot_run(const char *figure)
+{
+    char path[FILE_PATH];
+
+    folder_path(path, "run");
+    return must_plot(path, figure);
+}
+
+Test(plot_seeds, a_contender_is_one_point_with_its_interval)
+{
+    static const char *const sizes[] = {"small"};
+
+    make_study(sizes, 1, 1);
+    struct plot p = must_plot_run("perplexity-time");
+    cr_assert_eq(p.rows.n, 1, "widths of contenders make no panel");
+    cr_assert_eq(p.series.n, 2);
+    cr_expect_str_eq(p.series.v[0].text, "a");
+    cr_expect_str_eq(p.series.v[1].text, "b");
+    const struct plot_point *const a = point_at(&p, 0, 0, 0, 0, 2);
+    cr_expect_float_eq(a->y, exp(1.2), 1e-9);
+    cr_expect_float_eq(log(a->high), 1.2 + 4.302652729749464 * 0.2 / sqrt(3), 1e-6, "Student's t");
+    cr_expect_float_eq(log(a->low), 1.2 - 4.302652729749464 * 0.2 / sqrt(3), 1e-6);
+    cr_expect_float_eq(point_at(&p, 0, 0, 1, 0, 3)->y, exp(2), 1e-9);
+    cr_expect_str_eq(a->label, "a", "the context that all share tells none apart");
+    plot_free(&p);
+}
+
+Test(plot_seeds, contexts_that_differ_stay_as_labels)
+{
+    static const char *const sizes[] = {"small"};
+
+    make_study(sizes, 1, 2);
+    struct plot p = must_plot_run("perplexity-time");
+    int points = 0, contexts = 0;
+    for (int i = 0; i < p.n; i++) {
+        points += p.point[i].kind == 0;
+        contexts += p.point[i].kind == 0 && strcmp(p.point[i].label, "64") == 0;
+    }
+    cr_expect_eq(points, 4);
+    cr_expect_eq(contexts, 2);
+    plot_free(&p);
+    p = must_plot_run("perplexity-mem");
+    cr_expect_eq(p.series.n, 2);
+    cr_expect_eq(p.n, 4);
+    plot_free(&p);
+}
+
+Test(plot_seeds, sizes_of_the_study_are_panels)
+{
+    static const char *const sizes[] = {"small", "large"};
+
+    make_study(sizes, 2, 1);
+    struct plot p = must_plot_run("perplexity-time");
+    cr_assert_eq(p.rows.n, 2);
+    cr_expect_str_eq(p.rows.v[0].text, "small");
+    cr_expect_str_eq(p.rows.v[1].text, "large");
+    plot_free(&p);
+}
