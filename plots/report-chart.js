@@ -75,6 +75,12 @@ function apart(ticks, scale, room) {
     return kept;
 }
 
+// A label under a tick: in its middle, or up to the edge of the picture, which would cut it.
+function inside(at, text) {
+    const half = 4.5 * text.length;
+    return at + half > WIDE ? {x: WIDE, "text-anchor": "end"} : {x: at, "text-anchor": "middle"};
+}
+
 function drawAxes(svg, spec, xScale, yScale, xs) {
     const {x, y} = spec;
     for (const tick of apart(yScale.ticks, yScale, () => 16)) {
@@ -85,7 +91,7 @@ function drawAxes(svg, spec, xScale, yScale, xs) {
     for (const tick of apart(ticksOf(xScale, xs), xScale, (t) => 9 * x.format(t).length + 8)) {
         const at = xScale(tick);
         svg.append(draw("line", {class: "grid", x1: at, x2: at, y1: TOP, y2: HIGH - BOTTOM}),
-            draw("text", {class: "tick", x: at, y: HIGH - BOTTOM + 16, "text-anchor": "middle"}, x.format(tick)));
+            draw("text", {class: "tick", y: HIGH - BOTTOM + 16, ...inside(at, x.format(tick))}, x.format(tick)));
     }
     svg.append(draw("path", {class: "axis", d: `M${LEFT} ${TOP}V${HIGH - BOTTOM}H${WIDE - RIGHT}`}),
         draw("text", {class: "label", x: (LEFT + WIDE - RIGHT) / 2, y: HIGH - 6, "text-anchor": "middle"}, x.label),

@@ -49,7 +49,7 @@ function readRuns() {
         const {run: id} = section.dataset, n = (seen.get(id) ?? 0) + 1;
         seen.set(id, n);
         const run = {index, section, name: n > 1 ? `${id} (${n})` : id, shown: true, links: [],
-            latency: [], memory: [], perplexity: [], env: [], ranking: [], changes: [], train: [], study: [], verdicts: []};
+            latency: [], memory: [], perplexity: [], env: [], ranking: [], changes: [], train: [], study: [], verdicts: [], scores: []};
         for (const link of section.querySelectorAll("a[data-table]")) {
             const table = link.dataset.table;
             const rows = objectsOf(link);
@@ -59,7 +59,7 @@ function readRuns() {
                     row.file = link.textContent.replace(/(\.safetensors)?\.train\.csv$/, "");
             run[table] = run[table].concat(rows);
         }
-        for (const row of [].concat(run.latency, run.memory, run.perplexity, run.train))
+        for (const row of [].concat(run.latency, run.memory, run.perplexity, run.train, run.scores))
             row.run = run;
         return run;
     });
@@ -92,12 +92,17 @@ const MODEL = ["memory", "model"];
 const styles = objectsOf(document.getElementById("styles"));
 const isReference = (name) => styles.some((s) => s.column === "backend" && s.name === name && s.reference === "1");
 
-// Functions from a row to names, which say no more than what tells rows of its workload apart.
+// Functions from a row to names, which say no more than what tells rows of its workload apart. What a variant, or a
+// contender of a study, brings along, such as the size of its heads, is no setting: it tells its own rows apart.
 function naming(table, rows) {
-    const differing = (key, roles) => new Map(Array.from(groupBy(rows, key), ([id, its]) =>
-        [id, varying(its, namesOf(table, roles))]));
+    const differing = (key, names) => new Map(Array.from(groupBy(rows, key), ([id, its]) => [id, varying(its, names)]));
     const ofWorkload = (row) => row.workload, ofVariant = (row) => keyOf(row, ["workload", "variant"]);
-    const settings = differing(ofWorkload, SETTING), choices = differing(ofVariant, MODEL);
+    const ofModel = (row) => keyOf(row, ["workload", "variant", "checkpoint"]);
+    const all = namesOf(table, SETTING), own = all.filter((name) => columnOf(table, name).own === "1");
+    const settings = differing(ofWorkload, all.filter((name) => !own.includes(name)));
+    for (const [row, names] of Array.from(groupBy(rows, ofModel).values(), (its) => [its[0], varying(its, own)]))
+        settings.set(ofWorkload(row), unique(settings.get(ofWorkload(row)).concat(names)));
+    const choices = differing(ofVariant, namesOf(table, MODEL));
     const words = (row, names) => names.filter((name) => row[name] !== "").map((name) =>
         name === "mem_kind" || name === "checkpoint" ? row[name].split("/").pop() : `${humanName(name)}=${row[name]}`);
     return {

@@ -31,6 +31,10 @@ function intervalOf(row, name) {
 
 // Rows of a table that can be drawn; of latencies with the bytes of the same case.
 function rowsOf(table, runs) {
+    // Of a study one row a contender, merged over its seeds.
+    if (table === "perplexity")
+        return runs.flatMap((run) => run.scores.length ? run.scores.map((row) => ({...row, contender: row.checkpoint}))
+            : run.perplexity).filter(isOk);
     if (table !== "latency")
         return runs.flatMap((run) => run[table]).filter((row) => table === "train" || isOk(row));
     return runs.flatMap((run) => {
@@ -126,7 +130,7 @@ class Explorer {
             : this.on === "fastest" ? fastestOf(this.rows) : this.rows.filter((row) => row.backend === this.on);
         const names = train ? undefined : naming(this.figure.table, rows);
         const ofRun = (row) => this.several ? " \u00b7 " + row.run.name : "";
-        const series = (row) => (train ? row.file : this.lines === "backends" ? row.backend : names.model(row)) + ofRun(row);
+        const series = (row) => (train ? row.file : this.lines === "backends" ? row.backend : row.contender ?? names.model(row)) + ofRun(row);
         const panel = (row) => train ? "" : (this.lines === "backends" ? names.model(row) + " " : "")
             + names.setting(row, [this.x]);
         const style = (row) => this.lines === "backends" ? styleOf("backend", row.backend)

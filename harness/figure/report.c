@@ -23,10 +23,10 @@ struct page {
     const struct plot_data *run; /* the current run, and the items of its parts */
     int n_run, n_figure, n_missing, n_file;
     bool command, unsampled, judged, history, first;
-    struct plot_data all;           /* the runs together: of the history */
-    char no_samples[WHY];           /* why the run's samples could not be read, or "" */
-    struct bytes ranking, verdicts; /* of the run, as CSV */
-    struct bytes answer;            /* in sentences, one a line */
+    struct plot_data all;                   /* the runs together: of the history */
+    char no_samples[WHY];                   /* why the run's samples could not be read, or "" */
+    struct bytes ranking, verdicts, scores; /* of the run, as CSV */
+    struct bytes answer;                    /* in sentences, one a line */
     struct plot plot;
     struct bytes svg;
     char (*why)[WHY]; /* [figure_count]: why it is not shown, or "" */
@@ -252,6 +252,7 @@ static void put_rows(struct page *p)
 static void put_ranking(struct page *p) { print_csv_address(p->f, &p->ranking); }
 static void put_answer(struct page *p) { print_text(p->f, p->answer.data ? p->answer.data : ""); }
 static void put_verdicts(struct page *p) { print_csv_address(p->f, &p->verdicts); }
+static void put_scores(struct page *p) { print_csv_address(p->f, &p->scores); }
 static void put_unsampled(struct page *p) { print_text(p->f, p->no_samples); }
 
 static const struct {
@@ -269,6 +270,7 @@ static const struct {
     {"rows", put_rows},         {"styles", put_styles},
     {"ranking", put_ranking},   {"unsampled", put_unsampled},
     {"verdicts", put_verdicts}, {"answer", put_answer},
+    {"scores", put_scores},
 };
 
 /* ---- parts -------------------------------------------------------------------------------- */
@@ -389,10 +391,13 @@ static bool next_judged(struct page *p)
 
     p->judged = true;
     free(p->verdicts.data);
-    p->verdicts = (struct bytes){0};
+    free(p->scores.data);
+    p->verdicts = p->scores = (struct bytes){0};
     if (!first || p->run->table[TABLE_STUDY].n == 0)
         return false;
     p->st = report_judge(&p->verdicts, p->run, p->e);
+    if (p->st == OK)
+        p->st = report_print_scores(&p->scores, p->run, p->e);
     return p->st == OK;
 }
 

@@ -5,7 +5,11 @@
 
 #include "harness/measure/ranking.h"
 #include "harness/measure/study_answer.h"
+#include "harness/measure/study_verdict.h"
+#include "harness/plan/case.h"
+#include "harness/table/keys.h"
 #include "plot_run.h"
+#include "seeds.h"
 #include "variants/backends/backend.h"
 #include "variants/variant.h"
 
@@ -17,12 +21,13 @@ void report_print_columns(FILE *f)
     static const char *const type[] = {
         [COLUMN_TEXT] = "text", [COLUMN_I64] = "i64", [COLUMN_REAL] = "real"};
 
-    fputs("table,name,type,unit,role,meaning\n", f);
+    fputs("table,name,type,unit,role,own,meaning\n", f);
     for (int t = 0; t < TABLE_COUNT; t++)
         for (int i = 0; i < tables[t].n; i++) {
             const struct column *const c = &tables[t].columns[i];
-            fprintf(f, "%s,%s,%s,%s,%s,\"%s\"\n", tables[t].name, c->name, type[c->type], c->unit,
-                    plot_role_name(plot_role(&tables[t], c)), c->meaning);
+            fprintf(f, "%s,%s,%s,%s,%s,%d,\"%s\"\n", tables[t].name, c->name, type[c->type],
+                    c->unit, plot_role_name(plot_role(&tables[t], c)),
+                    is_of_variant(chosen_find(c->name)), c->meaning);
         }
 }
 
@@ -47,6 +52,22 @@ void report_print_rows(FILE *f, const struct plot_data *d, const struct plot_fil
     row_print_names(f, FORMAT_CSV, t, &all);
     for (size_t i = 0; i < rows->n; i++)
         row_print(f, FORMAT_CSV, t, &all, (const char *)rows->row + i * t->row_size);
+}
+
+enum status report_print_scores(struct bytes *out, const struct plot_data *d, struct err *e)
+{
+    const struct plot_file file = {.table = &tables[TABLE_PERPLEXITY], .train = -1};
+    struct scores s;
+    FILE *const f = bytes_open(out, e);
+    enum status st = f ? scores_by_contender(&s, d, e) : E_NOMEM;
+
+    if (st == OK)
+        report_print_rows(f, &s.data, &file);
+    if (f)
+        scores_free(&s);
+    if (f && bytes_close(f, out, st == OK ? e : &(struct err){""}) != OK && st == OK)
+        st = E_NOMEM;
+    return st;
 }
 
 /* ---- rankings ----------------------------------------------------------------------------- */

@@ -20,6 +20,9 @@ void report_print_rows(FILE *f, const struct plot_data *d, const struct plot_fil
 enum status report_rank(struct bytes *out, struct bytes *answer, char *unsampled, size_t size,
                         const struct plot_data *d, struct err *e);
 
+/* The scores of a study, merged over the seeds of its contenders, whose names are the checkpoints'. */
+enum status report_print_scores(struct bytes *out, const struct plot_data *d, struct err *e);
+
 /* What the run's study shows, as `bench study` prints it. */
 enum status report_judge(struct bytes *out, const struct plot_data *d, struct err *e);
 

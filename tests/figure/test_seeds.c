@@ -2,6 +2,9 @@
  *
  * Scores of a study in figures: a point a contender, with the mean over its seeds and its interval. */
 #include "tests/support/figure_rows.h"
+#include "tests/support/program.h"
+
+#include <stdlib.h>
 
 TestSuite(plot_seeds, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -115,4 +118,28 @@ Test(plot_seeds, sizes_of_the_study_are_panels)
     cr_expect_str_eq(p.rows.v[0].text, "small");
     cr_expect_str_eq(p.rows.v[1].text, "large");
     plot_free(&p);
+}
+
+/* The page draws these, one line a contender. */
+Test(plot_seeds, the_report_has_scores_by_contender)
+{
+    static const char *const sizes[] = {"small"};
+    char path[FILE_PATH];
+    struct bytes page;
+    struct err e;
+    int lines = 0;
+
+    make_study(sizes, 1, 2);
+    struct ran r = run_bench(folder, "report run -o page.html --figure perplexity-mem");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    folder_path(path, "page.html");
+    cr_assert_eq(file_read(&page, path, &e), OK, "%s", e.msg);
+    const char *const from = strstr(page.data, "-scores.csv\" href=\"");
+    cr_assert_not_null(from);
+    const char *const end = strchr(from + strlen("-scores.csv\" href=\""), '"');
+    for (const char *at = from; (at = strstr(at, "%0A")) && at < end; at++)
+        lines++;
+    cr_expect_eq(lines, 1 + 2 * 2, "a head, and two contexts of two contenders: %d", lines);
+    free(page.data);
 }
