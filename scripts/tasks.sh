@@ -2,17 +2,20 @@
 # SPDX-License-Identifier: MIT
 # tasks.sh [BENCH]: ten tasks of a new user, one command each, as Markdown: the command, and some lines
 # of what it prints on a terminal of 100 columns. docs/tasks.md is its output on one machine.
-#   --tiny [BENCH]  the same commands with sizes that take milliseconds, for tests
-#   --list          the questions and the commands alone
+#   --tiny [BENCH]    the same commands with sizes that take milliseconds, for tests
+#   --list            the questions and the commands alone
+#   --only N [BENCH]  the Nth alone, without the head of the page
 # OLD is the program that task 3 compares with, which is then not built (default: BENCH itself).
 set -eu
 export LC_ALL=C
 repo=$(cd "$(dirname "$0")/.." && pwd)
 tiny=
 list=
+only=
 case ${1-} in
 --tiny) tiny=1 && shift ;;
 --list) list=1 ;;
+--only) only=$2 && shift 2 ;;
 esac
 
 # What is asked, the command, what --tiny adds to it (the last value of an option counts), which lines
@@ -117,7 +120,7 @@ abridged() {
         !gap { print "..."; gap = 1 }' | sed 's/^/    /; s/ *$//'
 }
 
-cat <<END
+[ "$only" ] || cat <<END
 # Ten tasks
 
 A new user's questions, and the command that answers each, with some lines of what it prints. Recorded by
@@ -125,6 +128,7 @@ A new user's questions, and the command that answers each, with some lines of wh
 Times with \`~\` were disturbed by other programs.
 END
 for ((i = 0; i < ${#tasks[@]}; i += 5)); do
+    [ "${only:-$((i / 5 + 1))}" = $((i / 5 + 1)) ] || continue
     command=${tasks[i + 1]} code=0
     [ "$command" != './bench --resume' ] || interrupt_one
     [ -z "$tiny" ] || command="$command ${tasks[i + 2]}"
