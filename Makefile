@@ -280,6 +280,12 @@ test-browser: deps ## the report in headless Chromium
 	@$(MAKE) all
 	@mkdir -p $(BUILD)/browser
 	@tests/browser/report.py $(BIN)/bench $(BUILD)/browser
+site: ## these pages as a site in build/site, which needs no network (pandoc)
+	@scripts/deps.sh site
+	@scripts/site/make.py
+test-site: site ## the site in headless Chromium
+	@scripts/deps.sh browser
+	@tests/browser/site.py build/site
 test-slurm: ## a Slurm of two nodes here (root; slurm-wlm, munge, jube): arrays, a task queued again
 	@scripts/deps.sh slurm
 	@$(MAKE) all
@@ -329,6 +335,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\((BUILD|BIN)\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: man library install uninstall compare all tests missing deps hooks demo test test-browser test-slurm test-mpi ranked sanitize thread fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
+.PHONY: man library install uninstall compare all tests missing deps hooks demo test site test-browser test-site test-slurm test-mpi ranked sanitize thread fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

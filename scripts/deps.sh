@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# deps.sh [lint] [clang] [qemu] [browser] [slurm] [mpi] [arm64] [debian13] [all]: install the Debian packages
+# deps.sh [lint] [clang] [qemu] [site] [browser] [slurm] [mpi] [arm64] [debian13] [all]: install the Debian packages
 # that are missing. Without arguments: those of the build, the tests and the plots. Silent if nothing is
 # missing. With `list`, their names.
 set -eu
@@ -16,6 +16,7 @@ case $( (. /etc/os-release && echo "${VERSION_ID-}") 2>/dev/null) in
 esac
 clang=(clang libomp-dev $clang_rt)
 qemu=(qemu-user)
+site=(pandoc)
 browser=(chromium chromium-driver python3-selenium)
 slurm=(slurm-wlm munge jube)
 mpi=(libopenmpi-dev openmpi-bin)
@@ -27,16 +28,17 @@ for word in "$@"; do
     lint) packages+=("${lint[@]}") ;;
     clang) packages+=("${clang[@]}") ;;
     qemu) packages+=("${qemu[@]}") ;;
+    site) packages+=("${site[@]}") ;;
     browser) packages+=("${browser[@]}") ;;
     slurm) packages+=("${slurm[@]}") ;;
     mpi) packages+=("${mpi[@]}") ;;
     arm64) packages+=("${arm64[@]}") ;;
     debian13) packages+=("${debian13[@]}") ;;
     list) printf '%s\n' "${packages[@]}" && exit ;;
-    all) packages+=("${lint[@]}" "${clang[@]}" "${qemu[@]}" "${browser[@]}"
+    all) packages+=("${lint[@]}" "${clang[@]}" "${qemu[@]}" "${site[@]}" "${browser[@]}"
                     "${slurm[@]}" "${mpi[@]}" "${arm64[@]}" "${debian13[@]}") ;;
     *)
-        echo "deps.sh: unknown word '$word'  -> lint, clang, qemu, browser, slurm, mpi, arm64, debian13, list, all" >&2
+        echo "deps.sh: unknown word '$word'  -> lint, clang, qemu, site, browser, slurm, mpi, arm64, debian13, list, all" >&2
         exit 2
         ;;
     esac
