@@ -5,10 +5,12 @@
     o = benchattn.attention(q, k, v, causal=True, bias=bias, soft_cap=30)
     o = benchattn.recurrence(q, k, v, g=log_decay, beta=beta)
 
-Given tensors of PyTorch both functions have gradients; given arrays of numpy they compute forward,
+    o = benchattn.sdpa(q, k, v, is_causal=True)     # PyTorch's layout and arguments
+
+Given tensors of PyTorch the functions have gradients; given arrays of numpy they compute forward,
 and Attention and Recurrence, which the functions are made of, have `backward`. Arrays are of float32,
-contiguous and never copied. Needs numpy; PyTorch only for tensors. docs/library.md has the whole story,
-benchattn.h the equations.
+contiguous and never copied; tensors of bfloat16 and float16 are converted. Needs numpy; PyTorch only for tensors.
+docs/library.md has the whole story, benchattn.h the equations.
 """
 import ctypes
 import math
@@ -17,6 +19,8 @@ import os
 import sys
 
 import numpy as np
+
+__version__ = "0.3.0"
 
 
 class Error(ValueError):
@@ -133,6 +137,8 @@ def backends():
 class Engine:
     """Kernels, threads and work space; calls of one engine wait for each other."""
 
+    _handle = None
+
     def __init__(self, backend=None, threads=None):
         self._handle = _at()
         if threads is None:
@@ -143,9 +149,9 @@ class Engine:
 
     backend = property(lambda self: _lib.ba_engine_backend(self._handle).decode())
 
-    def __del__(self):
+    def __del__(self, close=_lib.ba_engine_close):  # at exit the module's own names may be gone
         if self._handle:
-            _lib.ba_engine_close(self._handle)
+            close(self._handle)
 
 
 _usual = None
@@ -170,7 +176,8 @@ def _take(name, x, *shapes, dtype=np.float32):
     """x as it is, if it can be read where it lies and has one of these shapes; None in one: any length."""
     _need_arrays(**{name: x})
     if x.dtype != dtype:
-        raise Error(f"{name} is of {x.dtype}  -> convert it to {np.dtype(dtype)}")
+        doubles = "; double precision, as for gradcheck, cannot be had" if x.dtype == np.float64 else ""
+        raise Error(f"{name} is of {x.dtype}  -> convert it to {np.dtype(dtype)}{doubles}")
     if not x.flags.c_contiguous or not x.flags.aligned:
         raise Error(f"{name} is not contiguous  -> pass a contiguous copy")
     if not any(len(s) == x.ndim and all(n in (None, m) for n, m in zip(s, x.shape)) for s in shapes):
@@ -246,7 +253,8 @@ class Attention(_Call):
         dv = _take("v", v, (B, K, Hkv, None)).shape[3]
         _need_some(K=K, Hkv=Hkv, dv=dv)
         if not cross and K < L:
-            raise Error(f"{K} keys for {L} queries  -> give those of the memory and of the queries, or cross=True")
+            raise Error(f"{K} keys for {L} queries  -> give those of the memory and of the queries, or cross=True; "
+                        "layout='bhld' if heads come before tokens")
         self.lse = np.empty((B, H, L), np.float32)
         self.o = np.empty((B, L, H, dv), np.float32)
         M = 0 if cross else K - L
@@ -475,10 +483,23 @@ def _function():
 
 _apply = None
 
+# How others call an argument, and what there is in its place.
+_INSTEAD = {
+    "attn_mask": "masks=bools or add=numbers, or call sdpa", "is_causal": "causal=", "softmax_scale": "scale=",
+    "softcap": "soft_cap=", "window_size": "window=", "alibi_slopes": "bias=-slope * distance",
+    "enable_gqa": "leave it out: k may have fewer heads",
+    "dropout_p": "no probability is dropped here: use 0, or dropout of the output",
+    "key_padding_mask": "add=[B, 1, 1, K], 0 or -inf", "cu_seqlens": "a call for each sequence"}
+
 
 def _run(kind, options, operands):
     """All outputs of a call: tensors if an operand is one."""
     global _apply
+    known = kind.__init__.__kwdefaults__
+    for name in options:
+        if name not in known:
+            instead = next((_INSTEAD[n] for n in _INSTEAD if name.startswith(n)), "use some of " + ", ".join(known))
+            raise Error(f"{name} is not an argument  -> {instead}")
     operands = {n: x for n, x in operands.items() if x is not None}
     if not any(_is_tensor(x) for x in operands.values()):
         call = kind(**operands, **options)
@@ -487,17 +508,34 @@ def _run(kind, options, operands):
     for name, x in operands.items():
         if not _is_tensor(x):
             raise Error(f"{name} is a {type(x).__name__} beside tensors  -> pass a tensor")
+        if _is_wrapped(x):
+            raise Error(f"{name} is inside vmap or torch.func  -> call outside of them; the first axis is the batch")
     _apply = _apply or _function().apply
-    return _apply(kind, tuple(operands), options, *operands.values())
+    halves, dtype = (_torch().bfloat16, _torch().float16), operands["q"].dtype
+    tensors = [x.float() if x.dtype in halves else x for x in operands.values()]
+    o, *rest = _apply(kind, tuple(operands), options, *tensors)
+    return (o.to(dtype) if dtype in halves else o, *rest)
+
+
+def _is_wrapped(x):
+    functorch = getattr(_torch()._C, "_functorch", None)
+    return functorch is not None and functorch.is_functorch_wrapped_tensor(x)
+
+
+def _turned(x):
+    """Tokens and heads exchanged; no copy if that undoes an earlier exchange."""
+    x = x.swapaxes(1, 2)
+    return x.contiguous() if _is_tensor(x) else np.ascontiguousarray(x)
 
 
 def attention(q, k, v, *, u=None, w=None, rel_k=None, rel_v=None, rel_q=None, bias=None, add=None, fade=None,
               mix_logits=None, mix_probs=None, sink_k=None, sink_v=None, sink_logit=None, masks=None,
-              return_lse=False, **options):
+              return_lse=False, layout="blhd", **options):
     """o [B, L, H, dv] of q [B, L, H, dh], k [B, K, Hkv, dh], v [B, K, Hkv, dv].
 
     The keys are those of a memory, if there are more than queries, and then those of the queries; with
-    cross=True they are of another text.
+    cross=True they are of another text. With layout="bhld" heads come before tokens in q, k, v and o. Tensors
+    of bfloat16 and float16 are converted to float32, within autocast too; o then has the type of q.
 
     causal, scale, soft_cap, gain   as in benchattn.h; 0 is the default
     window                          keys that a query sees, or one number of each head
@@ -517,8 +555,66 @@ def attention(q, k, v, *, u=None, w=None, rel_k=None, rel_v=None, rel_q=None, bi
     operands = {"q": q, "k": k, "v": v, "u": u, "w": w, "rel_k": rel_k, "rel_v": rel_v, "rel_q": rel_q,
                 "bias": bias, "add": add, "fade": fade, "mix_logits": mix_logits, "mix_probs": mix_probs,
                 "sink_k": sink_k, "sink_v": sink_v, "sink_logit": sink_logit}
-    out = _run(Attention, {"masks": _array("masks", masks), **options}, operands)
-    return tuple(out[:2]) if return_lse else out[0]
+    if layout not in ("blhd", "bhld"):
+        raise Error(f"layout is {layout!r}  -> use 'blhd' or 'bhld'")
+    for name in "qkv":
+        axes = getattr(operands[name], "ndim", 4)
+        if axes != 4:
+            raise Error(f"{name} has {axes} axes  -> give it those of {layout!r}; [None] adds one of length 1")
+    if layout == "bhld":
+        operands.update({name: _turned(operands[name]) for name in "qkv" if hasattr(operands[name], "swapaxes")})
+    o, lse = _run(Attention, {"masks": _array("masks", masks), **options}, operands)[:2]
+    o = o.swapaxes(1, 2) if layout == "bhld" else o
+    return (o, lse) if return_lse else o
+
+
+def sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False, *,
+         engine=None):
+    """What torch.nn.functional.scaled_dot_product_attention computes, by its arguments and in its layout: query
+    [B, H, L, E], key [B, Hkv, S, E], value [B, Hkv, S, Ev], or [B, L, E] and [L, E] for one head. attn_mask is of
+    bools (True: is seen) or of numbers that are added, and broadcasts to [B, H, L, S]. With is_causal the first query
+    sees the first key, as there. Arrays of numpy are taken, too. Dropout is refused."""
+    given = {"query": query, "key": key, "value": value}
+    for name, x in given.items():
+        if not 2 <= getattr(x, "ndim", 0) == getattr(query, "ndim", 0) <= 4:
+            raise Error(f"{name} has the shape {list(np.shape(x))}  -> give all [B, H, L, E], [B, L, E] or [L, E]")
+    if dropout_p:
+        raise Error(f"dropout_p is {dropout_p}  -> {_INSTEAD['dropout_p']}")
+    if scale is not None and not scale:
+        raise Error(f"scale is {scale}  -> use None for the default, or another number")
+    lead = {2: (None, None), 3: (slice(None), None), 4: ()}[query.ndim]
+    q, k, v = (x[lead] for x in given.values())
+    (B, H, L, E), (_, Hkv, S, _) = q.shape, k.shape
+    if k.shape != (B, Hkv, S, E) or v.shape[:3] != k.shape[:3]:
+        raise Error(f"key has the shape {list(key.shape)} and value {list(value.shape)} beside a query of "
+                    f"{list(query.shape)}  -> give [B, Hkv, S, E] and [B, Hkv, S, Ev]")
+    if H != Hkv and not enable_gqa:
+        raise Error(f"query has {H} heads, key {Hkv}  -> enable_gqa=True")
+    options = {"causal": is_causal, "cross": not is_causal}
+    if attn_mask is not None:
+        if is_causal:
+            raise Error("attn_mask with is_causal  -> give one of them, the mask with what is causal in it")
+        options["add"] = _added(attn_mask, query.ndim, (B, H, L, S))
+    elif is_causal and L != S:  # of keys that are more than queries the last would be the first query's
+        options = {"cross": True, "masks": np.tri(L, S, dtype=bool)}
+    o = attention(q, k, v, layout="bhld", scale=scale or 0, engine=engine, **options)
+    return o.reshape(query.shape[:-1] + v.shape[3:])
+
+
+def _added(mask, axes, shape):
+    """attn_mask of operands with so many axes as `add`."""
+    shaped = mask[:, None] if axes == mask.ndim == 3 else mask
+    fits = all(n in (1, m) for n, m in zip(shaped.shape[::-1], shape[::-1]))
+    if not 2 <= mask.ndim <= axes or not fits:
+        raise Error(f"attn_mask has the shape {list(mask.shape)}  -> give what broadcasts to {list(shape)}")
+    if _is_tensor(mask):
+        torch = _torch()
+        if mask.dtype == torch.bool:
+            shaped = torch.zeros(shaped.shape).masked_fill_(~shaped, -math.inf)
+        return shaped.expand(*shaped.shape[:-1], shape[3]).contiguous()
+    if mask.dtype == bool:
+        shaped = np.where(shaped, np.float32(0), np.float32(-math.inf))
+    return np.ascontiguousarray(np.broadcast_to(shaped, shaped.shape[:-1] + shape[3:]))
 
 
 def recurrence(q, k, v, *, g=None, beta=None, a=None, b=None, i=None, u=None, s0=None, z0=None, m0=None,

@@ -199,6 +199,68 @@ class Numbers(Refusals):
 
 
 class Numpy(Refusals):
+    def test_version_is_the_programs(self):
+        line = [os.environ.get("BENCH", "bench"), "--version"]
+        said = subprocess.run(line, capture_output=True, text=True, check=True)
+        self.assertEqual(said.stdout.split()[1], benchattn.__version__)
+
+    def test_engines_end_quietly(self):
+        """Also where the module's names are gone, and where opening failed."""
+        line = "import benchattn; e = benchattn.Engine(); f = benchattn.Engine.__new__(benchattn.Engine); "
+        for gone in ("", "del e, f; ", "benchattn._lib = None; ", "vars(benchattn).clear(); del e, f; "):
+            said = subprocess.run([sys.executable, "-c", line + gone], capture_output=True, text=True, check=True,
+                                  env=dict(os.environ, PYTHONPATH=os.path.dirname(benchattn.__file__)))
+            self.assertEqual(said.stderr, "", gone)
+
+    def test_heads_first(self):
+        x = operands("bias", dv=DV)
+        turned = {n: x[n].swapaxes(1, 2) if n in "qkv" else x[n] for n in x}  # of q, k and v views
+        copied = {n: a.copy() for n, a in turned.items()}
+        o, lse = benchattn.attention(**x, future=FUTURE, causal=True, return_lse=True)
+        for given in (turned, copied):
+            got = benchattn.attention(**given, future=FUTURE, causal=True, return_lse=True, layout="bhld")
+            np.testing.assert_array_equal(got[0].swapaxes(1, 2), o)
+            np.testing.assert_array_equal(got[1], lse)
+
+    def test_sdpa(self):
+        """The terms of attention by the other names; a query that sees nothing gets 0."""
+        x = operands(dv=DV)
+        t = [x[n].swapaxes(1, 2) for n in "qkv"]
+        bits, add = normal(B, 1, L, K) > -0.3, normal(H, L, K)
+        bits[0, 0, 2] = False
+        causal = np.tri(L, K, dtype=bool)
+        for given, ours in (({}, {}), ({"scale": 0.3}, {"scale": 0.3}), ({"is_causal": True}, {"masks": causal}),
+                            ({"attn_mask": causal}, {"masks": causal}), ({"attn_mask": add}, {"add": add}),
+                            ({"attn_mask": add[:1, :, :1]}, {"add": np.broadcast_to(add[:1, :, :1], (1, L, K)).copy()}),
+                            ({"attn_mask": bits}, {"add": np.where(bits, 0, -np.inf).astype(np.float32)})):
+            o = benchattn.sdpa(*t, enable_gqa=True, **given)
+            np.testing.assert_allclose(o.swapaxes(1, 2), benchattn.attention(**x, cross=True, **ours), atol=1e-6)
+        self.assertEqual(np.abs(o[0, :, 2]).max(), 0)
+        few = [np.repeat(x["q"], 2, 1), x["k"], x["v"]]  # more queries than keys
+        for causal, masks in ((False, None), (True, np.tri(2 * L, K, dtype=bool))):
+            o = benchattn.sdpa(*(a.swapaxes(1, 2) for a in few), is_causal=causal, enable_gqa=True)
+            np.testing.assert_array_equal(o.swapaxes(1, 2), benchattn.attention(*few, cross=True, masks=masks))
+        one = benchattn.sdpa(*(a[:, 0] for a in t), attn_mask=bits[:, 0])
+        np.testing.assert_allclose(one, benchattn.sdpa(*(a[:, :1] for a in t), attn_mask=bits)[:, 0], atol=1e-6)
+        np.testing.assert_allclose(benchattn.sdpa(*(a[1, 0] for a in t), attn_mask=bits[1, 0]), one[1], atol=1e-6)
+
+    def test_other_names_are_refused(self):
+        x = operands()
+        for name, instead in benchattn._INSTEAD.items():
+            self.refused(f"{name} is not an argument  -> {instead}", benchattn.attention, **x, **{name: 1})
+        self.refused("use some of g, beta", benchattn.recurrence, **x, causal=True)
+        q, k, v = (x[n].swapaxes(1, 2) for n in "qkv")
+        sdpa = benchattn.sdpa
+        for part, args, options in (
+                ("layout", None, {"layout": "bhdl"}), ("dropout_p is 0.1", (q, k, v), {"dropout_p": 0.1}),
+                ("scale is 0", (q, k, v), {"scale": 0.0}), ("query has 4 heads, key 2", (q, k, v), {}),
+                ("key has the shape", (q, k[0], v), {}), ("query has the shape [2]", ([1, 2], k, v), {}),
+                ("value [2, 2, 13, 8]", (q, k, v[:, :, 1:]), {}), ("key has the shape", (q, k[..., 1:], v), {}),
+                ("attn_mask with is_causal", (q, q, q), {"is_causal": True, "attn_mask": np.ones((L, L), bool)}),
+                ("attn_mask has the shape", (q, q, q), {"attn_mask": np.ones((3, L, L), bool)}),
+                ("attn_mask has the shape", (q, q, q), {"attn_mask": np.ones(L, bool)})):
+            self.refused(part, *((sdpa, *args) if args else (benchattn.attention, x["q"], x["k"], x["v"])), **options)
+
     def test_forward_and_gradient_of_values(self):
         x, d_o = operands(), None
         call = benchattn.Attention(**x, causal=True)
@@ -239,6 +301,8 @@ class Numpy(Refusals):
         q, k, v = x["q"], x["k"], x["v"]
         attend = benchattn.attention
         self.refused("q is a list", attend, [1], k, v)
+        self.refused("v has 3 axes", attend, q, k, v[0])
+        self.refused("layout='bhld'", attend, q.swapaxes(1, 2).copy(), k.swapaxes(1, 2).copy(), v.swapaxes(1, 2).copy())
         self.refused("float64", attend, q.astype(float), k, v)
         self.refused("not contiguous", attend, q, k[:, ::2], v)
         self.refused("k has the shape", attend, q, k[..., :4].copy(), v)
@@ -349,15 +413,75 @@ class Torch(unittest.TestCase):
         x["bias"].requires_grad_(False)
         self.assertFalse(benchattn.attention(**x, future=FUTURE).requires_grad)
 
+    def test_halves_are_converted(self):
+        """The bits of the call in float32 of the converted numbers, rounded to the type of q; gradients likewise."""
+        calls = (lambda q, k, v, bias: benchattn.attention(q, k, v, bias=bias, future=FUTURE),
+                 lambda q, k, v, _: benchattn.recurrence(q, k, v))
+        for dtype, call in ((d, c) for d in (torch.bfloat16, torch.float16) for c in calls):
+            mine = [torch.tensor(a, requires_grad=True) for a in operands("bias").values()]
+            theirs = [t.detach().to(dtype).float().requires_grad_() for t in mine]
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                o = call(*(t.to(dtype) for t in mine))
+                self.assertEqual(call(mine[0], *(t.to(dtype) for t in mine[1:])).dtype, torch.float32)
+            want = call(*theirs)
+            self.assertEqual(o.dtype, dtype)
+            self.assertTrue(torch.equal(o, want.to(dtype)))
+            for t in (o, want):
+                t.sum().backward()
+            for t, other in zip(mine, theirs):
+                self.assertEqual(t.grad is None, other.grad is None)
+                self.assertTrue(t.grad is None or torch.equal(t.grad, other.grad.to(dtype).float()))
+
+    @unittest.skipUnless(torch and hasattr(torch.nn.functional, "scaled_dot_product_attention"), "PyTorch has none")
+    def test_sdpa_is_pytorchs(self):
+        """A score is a sum of dh products and a number that is added, of absolute sum S; a probability is relatively
+        wrong by twice as much, by exp and by its sum over the keys. Gradients have the bits of `attention`."""
+        x = operands(dv=DV)
+        q, k, v = (torch.tensor(x[n]).transpose(1, 2) for n in "qkv")
+        wide = {n: t.repeat_interleave(H // HKV, 1).double() for n, t in (("k", k), ("v", v))}
+        add = torch.tensor(normal(B, 1, L, K))
+        seen = add > -0.3
+        seen[..., 0] = True
+        masks = [None, add, seen, add[0, 0], seen[1:, :, :1], add[:1, :, :1], add[..., :1]]
+        cases = [{"attn_mask": m} for m in masks] + [{"is_causal": True}, {"scale": 0.2}]
+        size = float((q.abs() @ k.abs().repeat_interleave(H // HKV, 1).transpose(2, 3)).max() + add.abs().max())
+        bound = float(v.abs().max()) * (2 * (DH + 2) * size + 2 * K + 64) * ULP
+        theirs = torch.nn.functional.scaled_dot_product_attention
+        for options in cases:
+            mask = options.get("attn_mask")
+            doubles = {n: x.double() if torch.is_tensor(x) and x.is_floating_point() else x
+                       for n, x in options.items()}
+            got = benchattn.sdpa(q, k, v, enable_gqa=True, **options)
+            want = theirs(q.double(), wide["k"], wide["v"], **doubles)
+            self.assertEqual(got.shape, want.shape)
+            self.assertLess(float((got - want).abs().max()), bound, str(options))
+            one = [t[:, 0] for t in (q, k, v)]
+            if mask is None or mask.dim() < 4:
+                self.assertLess(float((benchattn.sdpa(*one, **options) - want[:, 0]).abs().max()), bound)
+        square = [t[:, :, :L] for t in (q, k, v)]
+        self.assertLess(float((benchattn.sdpa(*square, is_causal=True, enable_gqa=True) - theirs(
+            q.double(), *(t[:, :, :L] for t in wide.values()), is_causal=True)).abs().max()), bound)
+        first, second = ([t.clone().requires_grad_() for t in (q, k, v, add)] for _ in range(2))
+        benchattn.sdpa(*first, enable_gqa=True).square().sum().backward()
+        turned = [t.transpose(1, 2).contiguous() for t in second[:3]]
+        benchattn.attention(*turned, add=second[3], cross=True).square().sum().backward()
+        for mine, ours in zip(first, second):
+            self.assertTrue(torch.equal(mine.grad, ours.grad))
+
     def test_refuses_tensors(self):
         x = {n: torch.tensor(a) for n, a in operands().items()}
         q, k, v = x["q"], x["k"], x["v"]
         for part, args in (("not contiguous", (q.transpose(1, 2), k, v)), ("beside tensors", (q, k.numpy(), v)),
-                           ("float64", (q.double(), k, v)), ("bfloat16", (q.bfloat16(), k, v)),
+                           ("gradcheck", (q.double(), k, v)), ("int32", (q.int(), k, v)),
                            ("CPU", (q.to("meta"), k, v))):
             with self.assertRaises(benchattn.Error) as e:
                 benchattn.attention(*args)
             self.assertIn(part, str(e.exception))
+        if hasattr(torch, "func"):
+            for call in (lambda t: benchattn.attention(t, t, t), lambda t: benchattn.recurrence(t, t, t)):
+                with self.assertRaises(benchattn.Error) as e:
+                    torch.vmap(call)(q[None])
+                self.assertIn("inside vmap", str(e.exception))
         q.requires_grad_()
         o = benchattn.attention(q, k, v)
         with torch.no_grad():
