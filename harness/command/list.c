@@ -81,6 +81,7 @@ static const char *memory_of(const struct variant *v)
     return v->bidirectional    ? "bidirectional"
            : v->mem->recurrent ? "cached"
            : v->mem->state     ? "state"
+           : v->mem->cached    ? "prefix"
                                : "recomputed";
 }
 

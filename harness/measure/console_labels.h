@@ -22,7 +22,7 @@ void case_heading(const struct case_labels *l, const struct bench_case *c, char 
 bool same_heading(const struct case_labels *l, const struct bench_case *a,
                   const struct bench_case *b);
 
-/* "xl", "gla:state", "gtrxl/highway" */
+/* The variant, its choices that not all have, and where its context is if it is another place. */
 void case_variant(const struct case_labels *l, const struct bench_case *c, char *buf, size_t size);
 
 #endif
