@@ -171,9 +171,11 @@ all: $(BIN)/bench ## build $(BIN)/bench and leave ./bench at the top (default)
 	@$(foreach l,$(LEFT_OUT),echo 'left out: $(subst _, ,$(subst :,  -> install ,$l))';)
 
 show = $(if $(V),,@echo '  $1';)
-# "[12/543] ": which of the objects that are still missing it is; nothing for those that are made anew.
-TO_MAKE := $(filter-out $(wildcard $(BUILD)/*.o $(OBJ) $(TEST_OBJ)),$(if $(filter tests,$(MAKECMDGOALS)),$(sort $(OBJ) $(TEST_OBJ)),$(OBJ)))
-count = $(eval STARTED += x)$(if $(word $(words $(STARTED)),$(TO_MAKE)),[$(words $(STARTED))/$(words $(TO_MAKE))] )
+# "[12/543] ": which of the objects that are made now it is, whatever they are made anew for. A make that only looks
+# (COUNTING) lists them when the first one begins: flags are settled by then.
+to_make = $(shell $(MAKE) -n COUNTING=1 $(MAKEOVERRIDES) all $(filter tests,$(MAKECMDGOALS)) 2>/dev/null | sed -n 's/.* -MMD -MP -c -o \([^ ]*\) .*/\1/p')
+started = $(words $(STARTED))
+count = $(if $(COUNTING),,$(if $(STARTED),,$(eval TO_MAKE := $(to_make)))$(eval STARTED += x)[$(started)/$(if $(word $(started),$(TO_MAKE)),$(words $(TO_MAKE)),$(started))] )
 
 tests: $(BIN)/bench $(BIN)/run_tests $(PRELOAD) $(if $(filter release,$(MODE)),$(LIBRARY))
 library: $(LIBRARY) ## libbenchattn.so.1, the kernels for other programs: docs/library.md
@@ -248,9 +250,9 @@ $(BUILD)/%.tidy: %.c $(BUILD)/%.o .clang-tidy
 # Rewritten only when their text changes, so that objects are rebuilt only then. Another make may do
 # the same at the same time.
 keep = mkdir -p $(@D); new=$@.$$$$; cat >$$new; if cmp -s $$new $@; then rm $$new; else mv $$new $@; fi
-$(BUILD)/flags: FORCE
+$(BUILD)/flags: $(if $(COUNTING),,FORCE)
 	@printf '%s\n' '$(CC) $(FLAGS) $(SLOWED)' | { $(keep); }
-$(BUILD)/build_info.h: FORCE
+$(BUILD)/build_info.h: $(if $(COUNTING),,FORCE)
 	@scripts/build_info.sh '$(CC)' '$(FLAGS)' | { $(keep); }
 FORCE:
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What make says while it compiles, in a tree of a few files: the number of each object among those that
+ * it makes now, for whatever reason. */
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(make, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+static void make_tree(void)
+{
+    static const char make[] =
+        "set -e; mkdir -p scripts harness tests/preload variants/backends/simd; "
+        "cp '%s/Makefile' .; cp '%s/scripts/build_info.sh' scripts; git init -q .; "
+        "echo 'typedef int nothing;' >variants/backends/simd/gemm_int8.isa.c; "
+        "echo 'int one(void);' >harness/one.h; "
+        "printf '#include \"harness/one.h\"\\nint one(void) { return 1; }\\n' >harness/one.c; "
+        "printf '#include \"harness/one.h\"\\nint main(void) { return one(); }\\n' >harness/main.c";
+    char here[PATH_MAX], line[3 * PATH_MAX];
+
+    if (!realpath(".", here) || access("Makefile", R_OK) != 0)
+        cr_skip_test("run from the top of the repository");
+    snprintf(line, sizeof(line), make, here, here);
+    struct ran r = run_shell(folder, line);
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+#define AGED "find . -type f -exec touch -d '1 hour ago' {} +; "
+
+/* Every "cc" line has a number of its own, and that of all; returns the latter. They may come in any
+ * order. */
+static int counted(const char *words)
+{
+    char line[256];
+    int lines = 0, all = 0, sum = 0;
+
+    snprintf(line, sizeof(line), "unset MAKEFLAGS MFLAGS MAKELEVEL; %s", words);
+    struct ran r = run_shell(folder, line);
+    expect_exit(&r, 0);
+    for (const char *at = r.out.data; (at = strstr(at, " cc ")); at++) {
+        const char *begin = at;
+        int number = 0, of = 0;
+        while (begin > r.out.data && begin[-1] != '\n')
+            begin--;
+        cr_expect_eq(sscanf(begin, " [%d/%d] cc", &number, &of), 2, "%s", r.out.data);
+        cr_expect(all == 0 || of == all, "%s", r.out.data);
+        all = of;
+        sum += number;
+        lines++;
+    }
+    cr_expect(lines == all && 2 * sum == all * (all + 1), "%s", r.out.data);
+    ran_free(&r);
+    return lines;
+}
+
+Test(make, counts_what_it_compiles)
+{
+    struct ran has = run_shell(folder, "git --version && make --version && gcc --version");
+    const bool can = has.code == 0;
+
+    ran_free(&has);
+    if (!can)
+        cr_skip_test("git, make and gcc are needed");
+    make_tree();
+    const int all = counted("make CC=gcc");
+    cr_expect_gt(all, 2);
+    cr_expect_eq(counted("make CC=gcc"), 0);
+    cr_expect_eq(counted(AGED "touch harness/one.h; make CC=gcc"), 2);
+    cr_expect_eq(counted(AGED "touch harness/one.c; make CC=gcc"), 1);
+    cr_expect_eq(counted("make CC=gcc CFLAGS='-O1 -g'"), all, "flags are among the reasons");
+}
