@@ -265,6 +265,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         "how much, between which commits. A history without steps shows one in at most 5 % of all "
         "cases.",
         {{"bench history", "every case that at least two runs in results/ have"},
+         {"bench history --format table", "the times themselves: a column a run, a row a case"},
          {"bench history results/old results/new --term", "two runs, in the terminal"},
          {"bench report results/old results/new -o history.html", "as a page that opens offline"}},
         NULL,

@@ -281,7 +281,9 @@ const struct option_spec option_specs[] = {
             "table shows, to paste; auto: table on a terminal, "
             "csv otherwise; fom (sweep, eval, rerun, study): figures of merit, one a line, then "
             "success or failure",
-     .docs = {{.only = DRAWS, .doc = "svg (auto), png, pdf, or csv (the points of each figure)"},
+     .docs = {{.only = FOR(HISTORY), .doc = "svg (auto), png, pdf, csv (the points of the figure), or "
+                                            "table, md, tex: the times themselves"},
+              {.only = FOR(PLOT), .doc = "svg (auto), png, pdf, or csv (the points of each figure)"},
               {.only = FOR(GENERATE), .doc = "auto, table: the text; csv, jsonl, json, md, tex: a row with "
                                              "the text, its token ids, why it ended, its speed"}}},
     {"columns", 0, "LIST", OUTPUT, NAMES, AT(columns), .only = PRINTS | FOR(GENERATE),

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum target { AS_SVG, AS_PNG, AS_PDF, AS_CSV, ON_TERMINAL };
+enum target { AS_SVG, AS_PNG, AS_PDF, AS_CSV, ON_TERMINAL, AS_TEXT };
 static const char *const ending[] = {"svg", "png", "pdf", "csv"};
 static const enum plot_form form_of[] = {
     [AS_SVG] = PLOT_SVG, [AS_PNG] = PLOT_PNG, [AS_PDF] = PLOT_PDF, [ON_TERMINAL] = PLOT_TERMINAL};
@@ -196,12 +196,15 @@ static enum status draw_history(struct drawing *g, const char *const *run, int n
         if (st == OK)
             st = plot_set_base(&runs[i], g->opt->base, &g->e);
     }
-    if (st == OK) {
+    if (st == OK && g->target == AS_TEXT) {
+        st = history_table(stdout, &d, (enum format)g->opt->format, &g->e);
+        g->drawn += st == OK;
+    } else if (st == OK) {
         CHECK(run && n > 0);
         st = folder_of(dir, g, run[n - 1], 1);
+        if (st == OK)
+            st = draw_figure(g, &d, dir, plot_figure("history"));
     }
-    if (st == OK)
-        st = draw_figure(g, &d, dir, plot_figure("history"));
     if (st == OK && !(g->opt->quiet && !g->opt->strict))
         st = tell_steps(g, &d);
     for (int i = 0; runs && i < n; i++)
@@ -251,7 +254,7 @@ static enum status choose_page(struct drawing *g)
     g->page.dpi = o->dpi;
     if (!o->size)
         return OK;
-    if (g->target == ON_TERMINAL || g->target == AS_CSV)
+    if (g->target == ON_TERMINAL || g->target == AS_TEXT || g->target == AS_CSV)
         return fail(&g->e, E_USAGE,
                     "--size applies to pictures only  -> use --format svg, png or pdf");
     if (sscanf(o->size, "%5dx%5d%n", &g->page.width, &g->page.height, &used) != 2 ||
@@ -271,15 +274,20 @@ static enum status choose_target(struct drawing *g)
 {
     const struct options *const o = g->opt;
 
+    const bool table = o->format == FORMAT_TABLE || format_is_pasted((enum format)o->format);
+    const bool history = strcmp(o->command, command_specs[CMD_HISTORY].name) == 0;
+
     g->target = o->term                    ? ON_TERMINAL
+                : table && history         ? AS_TEXT
                 : o->format == FORMAT_AUTO ? AS_SVG
                 : o->format == FORMAT_SVG  ? AS_SVG
                 : o->format == FORMAT_PNG  ? AS_PNG
                 : o->format == FORMAT_PDF  ? AS_PDF
                                            : AS_CSV;
-    if (o->format != FORMAT_AUTO && o->format != FORMAT_CSV && o->format < FORMAT_SVG)
-        return fail(&g->e, E_USAGE, "bench %s has no --format %s  -> use svg, png, pdf or csv",
-                    o->command, format_name[o->format]);
+    if (o->format != FORMAT_AUTO && o->format != FORMAT_CSV && o->format < FORMAT_SVG &&
+        g->target != AS_TEXT)
+        return fail(&g->e, E_USAGE, "bench %s has no --format %s  -> use svg, png, pdf%s or csv",
+                    o->command, format_name[o->format], history ? ", table, md, tex" : "");
     if (o->term && o->format != FORMAT_AUTO)
         return fail(&g->e, E_USAGE, "--term draws no file  -> leave out --format");
     return choose_page(g);

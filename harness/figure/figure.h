@@ -268,6 +268,10 @@ enum status threads_speedup(struct plot *p, const struct plot_data *d, struct er
 enum status sample_strips(struct plot *p, const struct plot_data *d, struct err *e);
 enum status case_history(struct plot *p, const struct plot_data *d, struct err *e);
 
+/* The same as a table: a row for each case that two runs have, a machine apart, and a column for each
+ * run. E_USAGE: there is none. */
+enum status history_table(FILE *f, const struct plot_data *d, enum format format, struct err *e);
+
 /* The steps of every case on every machine of d->runs, a line each (see levels.h). *slower counts
  * the cases whose last step made them slower, and which three runs or more have confirmed. */
 enum status history_steps(FILE *f, const struct plot_data *d, int *slower, struct err *e);

@@ -6,6 +6,8 @@
 
 #include "harness/measure/levels.h"
 #include "harness/table/keys.h"
+#include "harness/util/text_table.h"
+#include "harness/util/units.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -66,6 +68,16 @@ static void count(struct cases *c, const void *row, int run)
     c->seen[i] = run;
 }
 
+/* "11-26 3a8c8df", below the axis */
+static void run_name(char text[PLOT_TEXT], const struct plot_data *run)
+{
+    const struct env_row *const env = env_of(run);
+
+    snprintf(text, PLOT_TEXT, "%.5s %.7s",
+             env && strlen(env->started_at_utc) > 5 ? env->started_at_utc + 5 : "",
+             env ? env->git_commit : "");
+}
+
 static enum status add_run(struct plot *p, const void *wanted, int panel, const struct picked *k,
                            const struct plot_data *run, int at, struct err *e)
 {
@@ -83,9 +95,7 @@ static enum status add_run(struct plot *p, const void *wanted, int panel, const 
         a.y = row->median_ns;
         a.low = row->ci95_low_ns;
         a.high = row->ci95_high_ns;
-        snprintf(a.label, PLOT_TEXT, "%.5s %.7s",
-                 env && strlen(env->started_at_utc) > 5 ? env->started_at_utc + 5 : "",
-                 env ? env->git_commit : "");
+        run_name(a.label, run);
         st = plot_name(&a.series, &p->series,
                        env && env->cpu_model[0] ? env->cpu_model : row->host_id, p->series.n, e);
         if (st == OK)
@@ -196,14 +206,7 @@ enum status case_history(struct plot *p, const struct plot_data *d, struct err *
     return st;
 }
 
-/* ---- steps --------------------------------------------------------------------------------- */
-
-/* The times of a case on one machine. */
-struct times {
-    double *log; /* [n] */
-    int *run;    /* [n], of struct all */
-    int n;
-};
+/* ---- as a table ---------------------------------------------------------------------------- */
 
 static const struct latency_row *row_of(const struct all *a, const void *wanted, int run)
 {
@@ -212,6 +215,71 @@ static const struct latency_row *row_of(const struct all *a, const void *wanted,
             return a->k[run].row[i];
     return NULL;
 }
+
+/* One row for the case on the machine of run `first`; none if an earlier run is of that machine. */
+static enum status add_machine(struct text_table *t, const struct all *a, int i, int first,
+                               struct err *e)
+{
+    const struct latency_row *const own = row_of(a, a->c.k.row[i], first);
+    const struct env_row *const env = env_of(a->run[first]);
+    const char *text[TEXT_TABLE_COLUMNS] = {0};
+    struct unit_text time[TEXT_TABLE_COLUMNS];
+    char label[LINE_SIZE];
+
+    for (int r = 0; own && r < a->n; r++) {
+        const struct latency_row *const row = row_of(a, a->c.k.row[i], r);
+        if (!row || strcmp(row->host_id, own->host_id) != 0)
+            continue;
+        if (r < first)
+            return OK;
+        time[r] = units_ns(row->median_ns);
+        text[r + 2] = time[r].s;
+    }
+    if (!own)
+        return OK;
+    row_label(own, NULL, label, sizeof(label));
+    text[0] = label;
+    text[1] = env && env->cpu_model[0] ? env->cpu_model : own->host_id;
+    return text_table_add(t, text, e);
+}
+
+enum status history_table(FILE *f, const struct plot_data *d, enum format format, struct err *e)
+{
+    struct text_table_column column[TEXT_TABLE_COLUMNS] = {{.name = "case", .least = 14},
+                                                           {.name = "machine", .spare = 1}};
+    char name[TEXT_TABLE_COLUMNS][PLOT_TEXT];
+    struct text_table t = {.column = column, .columns = d->n_runs + 2};
+    struct all a = {0};
+    enum status st = OK;
+
+    if (t.columns > TEXT_TABLE_COLUMNS)
+        return fail(e, E_USAGE, "%d runs are too many for a table  -> name at most %d of them",
+                    d->n_runs, TEXT_TABLE_COLUMNS - 2);
+    st = gather(&a, d, e);
+    for (int r = 0; r < a.n; r++) {
+        run_name(name[r], a.run[r]);
+        column[r + 2] = (struct text_table_column){.name = name[r], .number = true, .spare = 2};
+    }
+    for (int i = 0; i < a.c.k.n && st == OK; i++)
+        for (int first = 0; first < a.n && a.c.runs[i] > 1 && st == OK; first++)
+            st = add_machine(&t, &a, i, first, e);
+    if (st == OK && t.rows == 0)
+        st = fail(e, E_USAGE, "no case with a time is in two of the runs  -> name others");
+    if (st == OK)
+        text_table_print(f, &t, format);
+    text_table_free(&t);
+    all_free(&a);
+    return st;
+}
+
+/* ---- steps --------------------------------------------------------------------------------- */
+
+/* The times of a case on one machine. */
+struct times {
+    double *log; /* [n] */
+    int *run;    /* [n], of struct all */
+    int n;
+};
 
 /* Those on the machine of run `first`; none if an earlier run is of that machine. */
 static void take_times(struct times *t, const struct all *a, int i, int first)

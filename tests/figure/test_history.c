@@ -59,6 +59,34 @@ Test(plot_history, runs_are_in_order_of_date)
 }
 
 /* A single run has none, and is not asked for one. */
+/* The case that all runs have, on each machine: its times under the commits, by date. */
+Test(plot_history, as_a_table)
+{
+    static const int day[RUNS] = {12, 10, 11};
+    struct plot_data run[RUNS], d = {.runs = run, .n_runs = RUNS};
+    struct bytes out;
+    struct err e;
+
+    make_runs(run, day);
+    for (size_t i = 0; i < run[2].table[TABLE_LATENCY].n; i++)
+        text_put(((struct latency_row *)run[2].table[TABLE_LATENCY].row)[i].host_id, TEXT_SIZE,
+                 "another");
+    FILE *const f = bytes_open(&out, &e);
+    cr_assert(f);
+    cr_assert_eq(history_table(f, &d, FORMAT_MD, &e), OK, "%s", e.msg);
+    cr_assert_eq(bytes_close(f, &out, &e), OK);
+    cr_expect(
+        strstr(out.data, "| case | machine | 11-10 commit1 | 11-11 commit2 | 11-12 commit0 |"),
+        "%s", out.data);
+    cr_expect(strstr(out.data, " | Some CPU | 1.00 us |  | 1.20 us |\n"), "%s", out.data);
+    cr_expect(strstr(out.data, " | Other CPU |  | 1.10 us |  |\n"), "%s", out.data);
+    free(out.data);
+    d.n_runs = 1;
+    cr_expect_eq(history_table(stdout, &d, FORMAT_MD, &e), E_USAGE);
+    for (int i = 0; i < RUNS; i++)
+        plot_data_free(&run[i]);
+}
+
 Test(plot_history, is_of_several_runs)
 {
     const struct names all = {0};
