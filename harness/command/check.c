@@ -30,6 +30,8 @@ struct check {
     struct tally tally;
     int bad_files;
     char now[256];             /* what is being checked */
+    char group[96];            /* and of which kind: those of a kind may fail alike */
+    struct failures *failures; /* of the parent */
     struct progress_line show; /* of one backend, in the process that checks it */
     int begun, total;          /* checks of it */
     int from; /* the first one that is to be made: a child before has done others */
@@ -39,15 +41,16 @@ struct check {
 
 /* The next check: false if it is not to be made. Reported first, so that a crash can be attributed; a
  * lost parent is noticed elsewhere. */
-static bool say_now(struct check *c, const char *backend, const char *what)
+static bool say_now(struct check *c, const char *backend, const char *what, const char *group)
 {
     if (c->begun++ < c->from)
         return false;
+    snprintf(c->group, sizeof(c->group), "%s", group);
     printable_copy(c->now, sizeof(c->now), what); /* one line, whatever the name of a file */
     progress_at(&c->show, (double)(c->begun - 1) / max_int(1, c->total), "checking %s: %s", backend,
                 c->now);
     if (c->protocol)
-        protocol_write(c->protocol, &(struct err){""}, "now %s", c->now);
+        protocol_write(c->protocol, &(struct err){""}, "now %s\t%s", c->group, c->now);
     return true;
 }
 
@@ -69,8 +72,18 @@ static void clear_line(struct check *c) { terminal_line_clear(&c->show.line); }
 
 static void say_finding(struct check *c, const struct finding *f)
 {
+    char text[FAILURE_TEXT];
+
     clear_line(c);
-    finding_print(c->opt, f);
+    if (f->result != FINDING_FAILED || !findings_are_counted(c->opt)) {
+        finding_print(c->opt, f);
+    } else {
+        failure_text(text, f);
+        if (c->protocol)
+            protocol_write(c->protocol, &(struct err){""}, "failed %s", text);
+        else
+            failure_take(c->failures, text);
+    }
     say_tally(c);
 }
 
@@ -93,11 +106,12 @@ static void print_verdict(void *arg, const struct verdict *v)
                    });
 }
 
-/* A check that could not compare anything. */
+/* A check that could not compare anything, alike others of the group. */
 static void print_failure(struct check *c, const char *backend, const char *kind, const char *what,
-                          const char *why)
+                          const char *group, const char *why)
 {
-    say_finding(c, &(struct finding){FINDING_FAILED, backend, kind, what, NULL, NAN, NAN, why});
+    say_finding(c,
+                &(struct finding){FINDING_FAILED, backend, kind, what, NULL, NAN, NAN, why, group});
 }
 
 static void check_golden(struct check *c, const struct engine *g)
@@ -105,11 +119,11 @@ static void check_golden(struct check *c, const struct engine *g)
     c->total = c->files.n;
     for (int i = 0; i < c->files.n; i++) {
         struct err e;
-        if (!say_now(c, g->backend->name, c->files.at[i]) ||
+        if (!say_now(c, g->backend->name, c->files.at[i], "") ||
             golden_run(g, c->files.at[i], &c->tally, print_verdict, c, &e) == OK)
             continue;
         c->bad_files++;
-        print_failure(c, g->backend->name, "golden", c->files.at[i], e.msg);
+        print_failure(c, g->backend->name, "golden", c->files.at[i], NULL, e.msg);
     }
 }
 
@@ -197,7 +211,7 @@ static void check_case(struct check *c, const struct bench_case *bcase)
     struct bench_case ref = {0};
     struct options opt;
     struct job *const job = calloc(2, sizeof(*job)), *const got = job, *const want = job + 1;
-    char label[192], text[320];
+    char label[192], text[320], group[96];
     float *gradients = NULL;
     struct err e;
     struct tally *t = &c->tally;
@@ -206,7 +220,9 @@ static void check_case(struct check *c, const struct bench_case *bcase)
     case_label(bcase, label, sizeof(label));
     const size_t n = strlen(label);
     snprintf(label + n, sizeof(label) - n, " batch=%d", bcase->batch);
-    if (!say_now(c, bcase->backend->name, label)) {
+    snprintf(group, sizeof(group), "%s %s%s", bcase->variant->name, workload_name[bcase->workload],
+             bcase->phase == PHASE_FWD ? "" : " backward");
+    if (!say_now(c, bcase->backend->name, label, group)) {
         free(job);
         return;
     }
@@ -219,6 +235,7 @@ static void check_case(struct check *c, const struct bench_case *bcase)
                         .kind = "case",
                         .subject = label,
                         .case_id = bcase->case_id,
+                        .group = group,
                         .error = NAN,
                         .limit = NAN};
     const bool good = st == OK && agrees(got, want, gradients, &f, text, sizeof(text));
@@ -248,7 +265,7 @@ static void check_operations(struct check *c, const struct engine *g)
     for (int op = 0; op_case_name(op); op++) {
         char what[64];
         snprintf(what, sizeof(what), "operation %s", op_case_name(op));
-        if (!say_now(c, g->backend->name, what))
+        if (!say_now(c, g->backend->name, what, what))
             continue;
         struct op_result r;
         op_check(g, 1, op, 1 + op_case_count(op) / CASES, &r);
@@ -272,6 +289,7 @@ static void check_operations(struct check *c, const struct engine *g)
                            .error = NAN,
                            .limit = NAN,
                            .detail = skipped ? r.refused : text,
+                           .group = what,
                        });
     }
 }
@@ -359,7 +377,7 @@ static void check_shape(struct check *c, const struct backend *b, const struct s
         return;
     if (s->st != OK) {
         c->tally.failed++;
-        print_failure(c, b->name, "case", s->line, s->why.msg);
+        print_failure(c, b->name, "case", s->line, NULL, s->why.msg);
     }
     for (int k = 0; k < s->plan.n; k++)
         if (!s->plan.cases[k].unsupported)
@@ -400,12 +418,12 @@ static void check_backend(struct check *c, const struct backend *b)
     progress_begin(&c->show, 0, "checking %s", b->name);
     if (engine_open(&g, b->name, THREADS, c->opt->impl, &e) != OK) {
         c->tally.failed++;
-        print_failure(c, b->name, "backend", "open", e.msg);
+        print_failure(c, b->name, "backend", "open", NULL, e.msg);
     } else if (c->files.at) {
         check_golden(c, &g);
     } else if (engine_place(&g, &products, &e) != OK) {
         c->tally.failed++;
-        print_failure(c, b->name, "backend", "open", e.msg);
+        print_failure(c, b->name, "backend", "open", NULL, e.msg);
     } else {
         check_all_of(c, &g);
     }
@@ -444,15 +462,29 @@ static enum status obey_check(struct server *s, const char *words, struct err *e
 
 const struct request request_check = {"check", obey_check};
 
+static void clear_childs_line(const struct check *c)
+{
+    terminal_line_clear(&(struct terminal_line){
+        terminal_progress((enum progress)c->opt->progress, c->opt->quiet) == PROGRESS_BAR});
+}
+
 /* Messages of a child: the parent's `now`, and the tally of this backend. */
 static void hear(void *arg, const char *name, const char *value)
 {
     struct check *const c = arg;
     struct tally *const t = &c->tally;
 
+    const size_t group = strcspn(value, "\t");
+
     if (strcmp(name, "now") == 0) {
-        snprintf(c->now, sizeof(c->now), "%s", value);
+        snprintf(c->group, sizeof(c->group), "%.*s", (int)group, value);
+        snprintf(c->now, sizeof(c->now), "%s", value + group + (value[group] == '\t'));
         c->begun++;
+    }
+    if (strcmp(name, "failed") == 0) {
+        clear_childs_line(c);
+        failure_take(c->failures, value);
+        fflush(stdout);
     }
     if (strcmp(name, "tally") == 0)
         sscanf(value, "%d %d %d %d %d", &t->tensors, &t->passed, &t->failed, &t->skipped,
@@ -464,7 +496,8 @@ static enum status check_in_child(struct check *c, const struct backend *b,
                                   const struct child_setup *setup, const char *line, int *from,
                                   struct err *e)
 {
-    struct check of_child = {.now = "nothing yet", .begun = *from};
+    struct check of_child = {
+        .opt = c->opt, .failures = c->failures, .now = "nothing yet", .begun = *from};
     struct child child;
     char *words;
 
@@ -484,10 +517,9 @@ static enum status check_in_child(struct check *c, const struct backend *b,
     *from = again ? of_child.begun : 0;
     if (st == OK || st == E_INTERRUPTED)
         return st;
-    terminal_line_clear(&(struct terminal_line){
-        terminal_progress((enum progress)c->opt->progress, c->opt->quiet) == PROGRESS_BAR});
+    clear_childs_line(c);
     c->tally.failed++;
-    print_failure(c, b->name, "backend", of_child.now, e->msg);
+    print_failure(c, b->name, "backend", of_child.now, of_child.group, e->msg);
     return OK;
 }
 
@@ -535,17 +567,23 @@ static int summary(const struct check *c)
 
     const bool rows = findings_are_rows(c->opt);
 
-    if (!rows || !c->opt->quiet)
-        fprintf(rows ? stderr : stdout,
-                "check: %d file%s, %d tensor%s, %d passed, %d failed, %d skipped\n", c->files.n,
+    FILE *const f = rows ? stderr : stdout;
+
+    findings_end(c->opt, c->failures);
+    if (!rows || !c->opt->quiet) {
+        fprintf(f, "check: %d file%s, %d tensor%s, %d passed, %d failed, %d skipped", c->files.n,
                 plural(c->files.n), t->tensors, plural(t->tensors), t->passed,
                 t->failed + c->bad_files, t->skipped);
+        failures_name(f, c->failures);
+        fputc('\n', f);
+    }
     return t->failed > 0 ? EXIT_WRONG_NUMBERS : c->bad_files > 0 ? EXIT_BAD_FILE : EXIT_FINE;
 }
 
 int cmd_check(struct options *opt)
 {
-    struct check c = {.opt = opt};
+    struct failures failures = {0};
+    struct check c = {.opt = opt, .failures = &failures};
     struct err e;
     int failed;
 
@@ -561,5 +599,6 @@ int cmd_check(struct options *opt)
                                            : report_error(st, &e);
 
     golden_files_free(&c.files);
+    failures_free(&failures);
     return code;
 }

@@ -2,10 +2,13 @@
  *
  * Results of bench check. Children print them as they come; the parent prints the heading. */
 #include "finding.h"
+#include "harness/util/grow.h"
 #include "harness/util/text.h"
+#include "variants/base/printable.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const char *const result_name[] = {"passed", "failed", "skipped"};
 static const char *const result_shown[] = {"passed", "FAILED", "skipped"};
@@ -65,17 +68,18 @@ void findings_begin(const struct options *o)
         print_row(o, NULL);
 }
 
-static void print_line(const struct finding *f)
+static void put_line(char *text, size_t size, const struct finding *f)
 {
-    char clean[512];
+    char clean[512], error[80] = "";
 
     text_put(clean, sizeof(clean), f->subject);
-    printf("%-8s %-9s %s", result_shown[f->result], f->backend, clean);
     if (isfinite(f->limit))
-        printf(": error %.3g, limit %.3g", f->error, f->limit);
-    if (*f->detail)
-        printf("%s %s", isfinite(f->limit) ? ";" : ":", f->detail);
-    putchar('\n');
+        snprintf(error, sizeof(error), ": error %.3g, limit %.3g", f->error, f->limit);
+    snprintf(text, size, "%-8s %-9s %s%s%s%s", result_shown[f->result], f->backend, clean, error,
+             !*f->detail ? ""
+             : *error    ? "; "
+                         : ": ",
+             f->detail);
 }
 
 void finding_print(const struct options *o, const struct finding *f)
@@ -91,8 +95,10 @@ void finding_print(const struct options *o, const struct finding *f)
                                             [DETAIL] = f->detail};
 
     if (!findings_are_rows(o)) {
+        char line[FAILURE_TEXT];
+        put_line(line, sizeof(line), f);
         if (f->result == FINDING_FAILED || o->verbose > 0)
-            print_line(f);
+            puts(line);
         return;
     }
     if (isfinite(f->error))
@@ -100,4 +106,86 @@ void finding_print(const struct options *o, const struct finding *f)
     if (isfinite(f->limit))
         snprintf(limit, sizeof(limit), "%.6g", f->limit);
     print_row(o, text);
+}
+
+/* ---- those that are alike ------------------------------------------------------------------- */
+
+struct alike {
+    char *group, *why;
+    int n;
+};
+
+bool findings_are_counted(const struct options *o)
+{
+    return !findings_are_rows(o) && o->verbose == 0;
+}
+
+/* The group, why, and the line, each ended by a tab but the last. Numbers that are wrong are so for one
+ * reason, whatever they are. */
+void failure_text(char text[FAILURE_TEXT], const struct finding *f)
+{
+    char line[FAILURE_TEXT / 2], clean[FAILURE_TEXT / 2], why[512];
+
+    put_line(line, sizeof(line), f);
+    printable_copy(clean, sizeof(clean), line);
+    printable_copy(why, sizeof(why), isfinite(f->limit) ? "wrong numbers" : f->detail);
+    snprintf(text, FAILURE_TEXT, "%s\t%s\t%s", f->group ? f->group : "", why, clean);
+}
+
+static char *copy_of(const char *text, size_t n)
+{
+    char *const copy = strndup(text, n);
+
+    NEED(copy);
+    return copy;
+}
+
+void failure_take(struct failures *all, const char *text)
+{
+    const char *const why = text + strcspn(text, "\t"), *const line = strchr(why + !!*why, '\t');
+    const size_t group = (size_t)(why - text), length = line ? (size_t)(line - why - 1) : 0;
+    struct err e;
+    int i = 0;
+
+    if (!line)
+        return;
+    while (i < all->n && (strlen(all->v[i].group) != group || strlen(all->v[i].why) != length ||
+                          memcmp(all->v[i].group, text, group) != 0 ||
+                          memcmp(all->v[i].why, why + 1, length) != 0))
+        i++;
+    if (group > 0 && i < all->n) {
+        all->v[i].n++;
+        return;
+    }
+    puts(line + 1);
+    if (group == 0)
+        return;
+    NEED(GROW(all->v, all->n, &e) == OK);
+    all->v[all->n++] = (struct alike){copy_of(text, group), copy_of(why + 1, length), 1};
+}
+
+void findings_end(const struct options *o, const struct failures *all)
+{
+    if (findings_are_rows(o))
+        text_rows_end(stdout, (enum format)o->format);
+    for (int i = 0; i < all->n; i++)
+        if (all->v[i].n > 1)
+            printf("%d alike: %s: %s  -> -v lists them\n", all->v[i].n, all->v[i].group,
+                   all->v[i].why);
+}
+
+void failures_name(FILE *f, const struct failures *all)
+{
+    for (int i = 0; i < all->n; i++)
+        fprintf(f, "%s%s %d", i ? ", " : "; failed: ", all->v[i].group, all->v[i].n);
+}
+
+void failures_free(struct failures *all)
+{
+    for (int i = 0; i < all->n; i++) {
+        free(all->v[i].group);
+        free(all->v[i].why);
+    }
+    free(all->v);
+    *all = (struct failures){0};
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * What `bench check` leaves out: shapes that a variant excludes, types that its weights refuse. */
+#include "harness/command/finding.h"
+#include "harness/util/text_table.h"
 #include "tests/support/program.h"
+#include "tests/support/pty.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/backends/backend.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 TestSuite(check_cases, .init = folder_make, .fini = folder_remove, .timeout = 120);
@@ -36,4 +40,49 @@ Test(check_cases, types_that_weights_refuse)
     cr_expect(strstr(r.out.data, " 0 failed, "), "%s", r.out.data);
     cr_expect_null(strstr(r.out.data, " 0 skipped"), "%s", r.out.data);
     ran_free(&r);
+}
+
+/* ---- failures that are alike ---------------------------------------------------------------- */
+
+static void take_failures(void *arg)
+{
+    static const struct finding all[] = {
+        {FINDING_FAILED, "ref", "case", "xl layer seq=1", NULL, 0.5, 0.1, "nmse 1", "xl layer"},
+        {FINDING_FAILED, "ref", "case", "xl layer seq=2", NULL, 0.7, 0.1, "nmse 2", "xl layer"},
+        {FINDING_FAILED, "ref", "backend", "xl layer seq=3", NULL, NAN, NAN, "killed", "xl layer"},
+        {FINDING_FAILED, "avx2", "backend", "xl layer seq=3", NULL, NAN, NAN, "killed", "xl layer"},
+        {FINDING_FAILED, "avx2", "backend", "xl attn seq=3", NULL, NAN, NAN, "killed", "xl attn"},
+        {FINDING_FAILED, "ref", "case", "xl layer seq=4", NULL, 0.9, 0.1, "nmse 3", "xl layer"},
+        {FINDING_FAILED, "ref", "golden", "a out", NULL, NAN, NAN, "odd\tname", NULL},
+        {FINDING_FAILED, "ref", "golden", "a out", NULL, NAN, NAN, "odd\tname", NULL},
+    };
+    const struct options o = {.format = FORMAT_TABLE};
+    struct failures failures = {0};
+
+    (void)arg;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        char text[FAILURE_TEXT];
+        failure_text(text, &all[i]);
+        failure_take(&failures, text);
+    }
+    findings_end(&o, &failures);
+    failures_name(stdout, &failures);
+    failures_free(&failures);
+}
+
+/* One line for those of one variant, operation and reason, on any backend; their number and name in the
+ * end. What is of no group has a line each. */
+Test(check_cases, failures_that_are_alike)
+{
+    struct view v;
+
+    watch(&v, ON_STDERR, 80, take_failures, NULL);
+    cr_expect_str_eq(v.file, "FAILED   ref       xl layer seq=1: error 0.5, limit 0.1; nmse 1\n"
+                             "FAILED   ref       xl layer seq=3: killed\n"
+                             "FAILED   avx2      xl attn seq=3: killed\n"
+                             "FAILED   ref       a out: odd\\tname\n"
+                             "FAILED   ref       a out: odd\\tname\n"
+                             "3 alike: xl layer: wrong numbers  -> -v lists them\n"
+                             "2 alike: xl layer: killed  -> -v lists them\n"
+                             "; failed: xl layer 3, xl layer 2, xl attn 1");
 }
