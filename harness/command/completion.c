@@ -2,6 +2,7 @@
  *
  * bench completion: scripts for bash, zsh and fish, with the words of this build. */
 #include "commands.h"
+#include "harness/table/record.h"
 #include "harness/util/suggest.h"
 #include "help.h"
 
@@ -55,6 +56,27 @@ static void print_quoted(FILE *f, const char *text, const char *also)
     }
 }
 
+/* The case ids of the latest run, by the names of columns' place; no quotes, for any shell. */
+static bool takes_case(int command) { return command == CMD_EXPLAIN || command == CMD_RERUN; }
+static void print_case_ids(FILE *f)
+{
+    fprintf(f,
+            "cut -sd, -f%d results/latest/latency.csv results/latest/perplexity.csv 2>/dev/null | "
+            "grep -v case_id | sort -u",
+            find_column(&tables[TABLE_LATENCY], "case_id") + 1);
+}
+
+/* Do its values stand behind "NAME:" of a filter? */
+static bool is_filtered(const struct option_spec *s)
+{
+    char column[64];
+
+    snprintf(column, sizeof(column), "%s", s->name);
+    for (char *c = column; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+    return has_values(s) && find_column(&tables[TABLE_LATENCY], column) >= 0;
+}
+
 /* ---- bash ---------------------------------------------------------------------------------- */
 
 static void print_option_names(FILE *f, const struct option_spec *s)
@@ -94,7 +116,15 @@ static void bash_commands(FILE *f)
             continue;
         fprintf(f, "    %s) words='", command_specs[c].name);
         print_words(f, c);
-        fputs("' options='", f);
+        if (takes_case(c)) { /* then a run */
+            fputs("'; [[ \" ${COMP_WORDS[*]:2:COMP_CWORD-2} \" =~ \" \"[0-9a-f]{16}\" \" ]] || "
+                  "words=$(",
+                  f);
+            print_case_ids(f);
+            fputs("); options='", f);
+        } else {
+            fputs("' options='", f);
+        }
         for (int i = 0, n = 0; i < option_count; i++)
             if (option_is_for(&option_specs[i], c))
                 fprintf(f, "%s--%s", n++ ? " " : "", option_specs[i].name);
@@ -109,6 +139,12 @@ static void print_bash(FILE *f)
           "_bench() {\n"
           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
           "    local command=sweep values='' files='' words='' options='' head=''\n"
+          "    if [[ $cur == --*=* ]]; then # unless = and : end words\n"
+          "        head=${cur%%=*}= prev=${cur%%=*} cur=${cur#*=}\n"
+          "    fi\n"
+          "    if [[ $prev == --filter && $cur == ?*:* ]]; then\n"
+          "        head+=${cur%%:*}: prev=${cur%%:*} prev=--${prev#!} cur=${cur#*:}\n"
+          "    fi\n"
           "    [[ $cur != = ]] || cur='' # --seq=8 is three words\n"
           "    [[ $prev != = ]] || prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
           "    if [[ $cur == : ]]; then # --filter variant:xl is four words\n"
@@ -125,10 +161,10 @@ static void print_bash(FILE *f)
     bash_commands(f);
     fputs(
         "    if [ -n \"$values\" ]; then\n"
-        "        [[ $cur != *,* ]] || head=${cur%,*},\n"
+        "        [[ $cur != *,* ]] || head+=${cur%,*},\n"
         "        mapfile -t COMPREPLY < <(compgen -P \"$head\" -W \"$values\" -- \"${cur##*,}\")\n"
         "    elif [ -n \"$files\" ]; then\n"
-        "        mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+        "        mapfile -t COMPREPLY < <(compgen -P \"$head\" -f -- \"$cur\")\n"
         "    elif [[ $cur == -* ]]; then\n"
         "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
         "    elif [[ $cur == @* ]]; then\n"
@@ -173,9 +209,24 @@ static void zsh_option(FILE *f, const struct option_spec *s, int command)
             fputs(is_list(s) ? "" : ")", f);
         } else if (s->kind == KIND_PATH || s->kind == KIND_RESUME) {
             fputs("_files", f);
+        } else if (s->kind == KIND_FILTER) {
+            fputs("_bench_filter", f);
         }
     }
     fputc('\'', f);
+}
+
+/* Values behind "NAME:". */
+static void zsh_filter(FILE *f)
+{
+    fputs("_bench_filter() {\n    compset -P '*:' || return\n    case $IPREFIX in\n", f);
+    for (int i = 0; i < option_count; i++)
+        if (is_filtered(&option_specs[i])) {
+            fprintf(f, "    *%s:) compadd - ", option_specs[i].name);
+            print_values(f, &option_specs[i]);
+            fputs(" ;;\n", f);
+        }
+    fputs("    esac\n}\n", f);
 }
 
 static void zsh_command(FILE *f, int c)
@@ -184,6 +235,11 @@ static void zsh_command(FILE *f, int c)
     for (int i = 0; i < option_count; i++)
         if (option_is_for(&option_specs[i], c))
             zsh_option(f, &option_specs[i], c);
+    if (takes_case(c)) {
+        fputs(" \\\n            '1:case:{compadd - $(", f);
+        print_case_ids(f);
+        fputs(")}'", f);
+    }
     fputs(" \\\n            '*:word:", f);
     fputs(command_specs[c].choices || c == CMD_HELP ? "(" : "_files", f);
     fputs(print_words(f, c) ? ")'\n        ;;\n" : "'\n        ;;\n", f);
@@ -192,8 +248,10 @@ static void zsh_command(FILE *f, int c)
 static void print_zsh(FILE *f)
 {
     fputs("#compdef bench\n"
-          "# Completion of bench for zsh, made by: bench completion zsh\n"
-          "_bench() {\n"
+          "# Completion of bench for zsh, made by: bench completion zsh\n",
+          f);
+    zsh_filter(f);
+    fputs("_bench() {\n"
           "    local command=sweep\n"
           "    local -a commands\n"
           "    commands=(\n",
@@ -255,6 +313,8 @@ static void fish_line(FILE *f, const struct option_spec *s, const char *doc)
         print_values(f, s);
         fputs(is_list(s) ? ")'" : "'", f);
     }
+    if (s->kind == KIND_FILTER)
+        fputs(" -a '(__bench_filter)'", f);
     fputs(" -d '", f);
     for (const char *c = doc; *c; c++)
         fprintf(f, "%s%c", *c == '\'' || *c == '\\' ? "\\" : "", *c);
@@ -266,6 +326,27 @@ static void fish_option(FILE *f, const struct option_spec *s)
     fish_line(f, s, s->doc);
     for (int i = 0; i < OWN_DOCS && s->docs[i].doc; i++)
         fish_line(f, s, s->docs[i].doc);
+}
+
+/* Values behind "NAME:". */
+static void fish_filter(FILE *f)
+{
+    fputs("function __bench_filter\n"
+          "    set -l word (string replace -r '^--filter=' '' -- (commandline -ct))\n"
+          "    set -l key (string replace -r ':.*' '' -- $word)\n"
+          "    string match -q '*:*' -- $word; or return\n"
+          "    switch (string replace -r '^!' '' -- $key)\n",
+          f);
+    for (int i = 0; i < option_count; i++)
+        if (is_filtered(&option_specs[i])) {
+            fprintf(f, "        case %s\n            printf '%%s\\n' $key:", option_specs[i].name);
+            const char *word;
+            fputc('{', f);
+            for (int k = 0; (word = option_value_at(&option_specs[i], k)); k++)
+                fprintf(f, "%s%s", k ? "," : "", word);
+            fputs("}\n", f);
+        }
+    fputs("    end\nend\n", f);
 }
 
 static void print_fish(FILE *f)
@@ -282,6 +363,7 @@ static void print_fish(FILE *f)
           "    end\n"
           "end\n",
           f);
+    fish_filter(f);
     for (int c = 0; c < COMMAND_COUNT; c++)
         if (command_specs[c].doc) {
             fprintf(f, "complete -c bench -n __fish_is_first_arg -a %s -d '",
@@ -295,6 +377,13 @@ static void print_fish(FILE *f)
                     command_specs[c].name);
             print_words(f, c);
             fputs("'\n", f);
+        }
+    for (int c = 0; c < COMMAND_COUNT; c++)
+        if (takes_case(c)) {
+            fprintf(f, "complete -c bench -n '__fish_seen_subcommand_from %s' -a '(",
+                    command_specs[c].name);
+            print_case_ids(f);
+            fputs(")'\n", f);
         }
     for (int i = 0; i < option_count; i++)
         fish_option(f, &option_specs[i]);

@@ -267,7 +267,22 @@ Test(completion, bash, .init = folder_make, .fini = folder_remove)
         {"bench --corpus copy : l", "\n"},
         {"bench topo --se", "\n"},
         {"bench --order g", "given\n"},
+        {"bench --workload = de", "decode\n"},
+        {"bench --workload=attn,de", "--workload=attn,decode\n"}, /* where = ends no word */
+        {"bench --workload=de", "--workload=decode\n"},
+        {"bench --filter variant:gtr", "variant:gtrxl\n"},
+        {"bench --filter=!backend:re", "--filter=!backend:ref\n"},
+        {"bench explain 12", "12345678abcdefab\n"},
+        {"bench rerun \"\"", "12345678abcdefab\n9999999999999999\n"},
+        {"bench explain 12345678abcdefab resu", "results\n"},
     };
+    struct ran made =
+        run_shell(folder, "mkdir -p results/latest && cd results/latest && printf "
+                          "'schema,run_id,host_id,case_id,x\n"
+                          "s,r,h,12345678abcdefab,1\ns,r,h,12345678abcdefab,1\n' >latency.csv && "
+                          "printf 's,r,h,9999999999999999,1\n' >perplexity.csv");
+    expect_exit(&made, 0);
+    ran_free(&made);
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct ran r = offered(cases[i].words);
