@@ -211,14 +211,17 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
     [CMD_GATE] = {
         "gate", NULL, 0, "time two programs in turns; exit code 3 if the new one is slower",
         "The old program against itself (A/A) tells the noise, which may raise the threshold. "
-        "Cases that look slower or faster are measured again.",
-        {{"bench gate --exec old=build/old/bench @harness/sweeps/gate.args",
+        "Cases that look slower or faster are measured again. The defaults are those of "
+        "@harness/sweeps/gate.args: some minutes.",
+        {{"bench gate --exec old=build/old/bench --exec new=./bench",
           "is this program slower than that one?"},
          {"bench gate --exec old=OLD --exec new=NEW --summary summary.md", "with a report for CI"},
          {"bench gate --exec old=OLD --instructions --variant xl --backend avx2",
           "count instructions too"}},
         NULL,
-        {{"threshold", "5"}, {"backend", "fast"}}},
+        {{"threshold", "5"}, {"backend", "fast"}, {"workload", "attn,layer"}, {"seq", "64"},
+         {"mem", "64"}, {"d-model", "128"}, {"heads", "4"}, {"threads", "1"},
+         {"min-samples", "15"}, {"block-ms", "5"}, {"warmup-ms", "20"}}},
     [CMD_BASELINE] = {
         "baseline", "WHAT", 3, "save, list, show or remove (rm) runs kept for this machine",
         "WHAT is save NAME [RUN], list, show NAME or rm NAME.",

@@ -34,7 +34,7 @@ enum command_id {
     COMMAND_COUNT
 };
 
-enum { EXAMPLES = 4, COMMAND_PRESETS = 6 };
+enum { EXAMPLES = 4, COMMAND_PRESETS = 12 };
 
 struct command_spec {
     const char *name;

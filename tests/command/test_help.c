@@ -8,6 +8,7 @@
 #include "tests/support/program.h"
 #include "tests/support/pty.h"
 #include "variants/backends/backend.h"
+#include "variants/model/choices.h"
 
 #include <ctype.h>
 
@@ -55,6 +56,80 @@ Test(help, train_shows_no_default_variant)
     r = run_bench(folder, "help sweep");
     cr_expect(strstr(r.out.data, "[base]"), "%s", r.out.data);
     ran_free(&r);
+}
+
+/* Is the default said in words, since it follows from other options, the variant or the machine? */
+static bool is_words(const char *shown)
+{
+    return strpbrk(shown, " *") || strncmp(shown, "--", 2) == 0 || strncmp(shown, "RUN/", 4) == 0 ||
+           strcmp(shown, "d-model/heads") == 0;
+}
+
+/* Of a choice that options leave to the variant: each that has it has this value. */
+static void expect_own_value(const struct option_spec *s, const char *shown)
+{
+    bool known = strcmp(s->name, "layers") == 0 || strcmp(s->name, "shard") == 0;
+
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        for (int k = 0; variants[k] && strcmp(model_choices[i].option, s->name) == 0; k++) {
+            char text[CHOICE_TEXT];
+            const struct config c = config_default(variants[k], 64, 4, 16, 256, 4, 256);
+            model_choice_print(text, i, &c, SCOPE_MODEL);
+            cr_expect(!*text || strcmp(text, shown) == 0, "%s: --%s is %s, not %s",
+                      variants[k]->name, s->name, text, shown);
+            known = true;
+        }
+    cr_expect(known, "--%s [%s]: nobody says what it is", s->name, shown);
+}
+
+/* What a run of the command without the option has. */
+Test(help, shown_defaults_are_used)
+{
+    forget_settings();
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        struct options bare, given;
+        struct err e = {""};
+        if (!command_specs[c].doc)
+            continue;
+        cr_assert_eq(parse_words(&bare, command_specs[c].name, &e), OK, "%s", e.msg);
+        for (int i = 0; i < option_count; i++) {
+            const struct option_spec *const s = &option_specs[i];
+            const char *const shown = option_is_for(s, c) ? option_shown(s, c) : NULL;
+            if (!shown || !*shown || is_words(shown))
+                continue;
+            char *const is = option_value(&bare, s), line[128];
+            if (*is) {
+                snprintf(line, sizeof(line), "%s --%s=%s", command_specs[c].name, s->name, shown);
+                cr_expect_eq(parse_words(&given, line, &e), OK, "%s: %s", line, e.msg);
+                char *const same = option_value(&given, s);
+                cr_expect_str_eq(is, same, "%s, without it %s", line, is);
+                free(same);
+                options_free(&given);
+            } else {
+                expect_own_value(s, shown);
+            }
+            free(is);
+        }
+        options_free(&bare);
+    }
+}
+
+/* The cases of a gate without options are those of its file, which scripts/gate.sh gives. */
+Test(help, the_gates_defaults_are_those_of_its_file)
+{
+    struct options bare, file;
+    struct err e;
+
+    forget_settings();
+    cr_assert_eq(parse_words(&bare, "gate", &e), OK, "%s", e.msg);
+    cr_assert_eq(parse_words(&file, "gate @harness/sweeps/gate.args", &e), OK, "%s", e.msg);
+    char *const one = options_canonical(&bare, CONTINUED_RUN), *const two = options_canonical(
+                                                                   &file, CONTINUED_RUN);
+    cr_expect_str_eq(one, two);
+    free(one);
+    free(two);
+    options_free(&bare);
+    options_free(&file);
 }
 
 Test(help, a_page_for_each_command_with_its_options)

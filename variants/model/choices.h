@@ -54,7 +54,7 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "; empty where causal", CORE, .words = direction_name, .special = true,                      \
       .applies = has_direction, .print = print_direction, .parse = parse_direction,                \
       .key = "causal", .absent = "causal", .in_digits = true, .most = DIRECTION_COUNT - 1)              \
-    X(clip, i64, INT, clip, "clip", "RANGE", "16", "tokens",                                       \
+    X(clip, i64, INT, clip, "clip", "RANGE", "the variant's own", "tokens",                                       \
       "largest distance that has a row of its own", "; empty where positions have none", CORE, .most = MAX_DISTANCE, \
       .special = true, .applies = has_clip, .absent = "0")                                         \
     X(clamp_len, i64, INT, clamp_len, "clamp-len", "RANGE", "0", "tokens",                         \
