@@ -28,7 +28,7 @@ do for [i = 1:n_series] {
     if (listed[i] && strlen(name[i]) > longest) { longest = strlen(name[i]) }
 }
 do for [i = 1:n_keys] { if (strlen(key_names[i]) > longest) { longest = strlen(key_names[i]) } }
-sample_w = legend_kind eq "box" ? (dumb ? 2 : 3) * cw : (dumb ? 2 : 7) * cw
+sample_w = legend_kind ne "line" ? (dumb ? 2 : 3) * cw : (dumb ? 2 : 7) * cw
 entry_w = sample_w + (longest + 3) * cw * (dumb ? 1 : 0.95)
 per_line = int((page_w - 2 * cw) / entry_w)
 if (per_line < 1) { per_line = 1 }

@@ -5,8 +5,8 @@
 if (!exists("here")) here = "plots/"
 if (!exists("title")) title = "Quality against time, differences from the baseline or the control"
 load here."style.gp"
-x_title = "training time per token, relative to that of the baseline or control"
-y_title = "test loss - its baseline or control (nats)"
+x_title = "training time per token / that of the baseline or control"
+y_title = "difference of test loss (nats)"
 log_y = 0
 legend_kind = "points"
 free_y = 1
@@ -23,5 +23,5 @@ points = 'for [s = 0:n_series - 1] data using (xs(s, 0)):"y":(column("x") / colu
     .' with xyerrorbars lc rgb colour(s + 1) pt marker(s + 1) ps 0.9 lw 1.2' \
     .', for [s = 0:n_series - 1] data using (xs(s, 0)):"y" with points lc rgb colour(s + 1) pt marker(s + 1) ps 0.9'
 draw = 'plot '.(dumb ? "" : band).points
-if (n_columns == 1) { panel_w = 700; panel_h = 420 }
+if (!dumb) { panel_w = n_columns == 1 ? 700 : 440; panel_h = n_columns == 1 ? 420 : 280 }
 load here."panels.gp"

@@ -11,8 +11,8 @@ log_y = 0
 if (has_kind(0)) { key_form = "line"; key_name = "training"; eval add_key }
 if (has_kind(1)) { key_form = "points"; key_name = "validation"; eval add_key }
 if (has_kind(2)) { key_form = "dotted"; key_name = "validation, the true source"; eval add_key }
-stats data using "low" name "band" nooutput
-seeds = exists("band_records")
+stats data using (column("high") > column("low") ? 1 : NaN) name "band" nooutput
+seeds = exists("band_records") # several
 if (seeds) { key_form = "band"; key_name = "least to most of the seeds"; eval add_key }
 free_y = 1
 own_yrange = 1

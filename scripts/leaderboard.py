@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""leaderboard.py [--bench FILE] [--study DIR] [--sweep DIR] [--abilities DIR] table|points: what variants buy beside
-what they cost.
+"""leaderboard.py [--bench FILE] [--study DIR] [--sweep DIR] [--abilities DIR]: what variants buy beside what they cost.
 
 --study is a run of bench study, --sweep the folder of a sweep (latency.csv, memory.csv) over the same variants, with
-segments and single tokens after several lengths of context; --abilities is a run of abilities.study. table prints them as one table, by bits per byte; points
-prints the points of leaderboard/pareto.gp, at the longest context: for every variant its time per token, in segments
-and token by token, and its state, each with its bits per byte and whether it is on the front: none is better for less."""
+segments and single tokens after several lengths of context; --abilities is a run of abilities.study. Prints them as one
+table, by bits per byte; bench plot --figure quality draws it."""
 import argparse
 import csv
 import io
@@ -105,26 +103,6 @@ def table(o):
         print("| " + " | ".join(cells) + " |")
 
 
-def points(o):
-    cost = costs(o)
-    family = {r["variant"]: r["family"] for r in csv.DictReader(io.StringIO(subprocess.run(
-        [o.bench, "list", "variants", "--format", "csv"], check=True, text=True, capture_output=True).stdout))}
-    families = list(dict.fromkeys(family.values()))
-    longest = max(m for places in cost.values() for _, m in places)
-    print("panel,variant,family,x,bits,front")
-    for panel, (kind, what) in enumerate((("segment", micros), ("decode", micros), ("decode", kibibytes))):
-        found = []
-        for r in verdicts(o):
-            x = what(cost.get(r["contender"], {}).get((kind, longest)))
-            if x and r["contender"] in family:
-                found.append((x, float(r["test_nats"]) / math.log(2), r["contender"]))
-        best = math.inf
-        for x, bits, name in sorted(found):
-            front = bits < best
-            best = min(best, bits)
-            print(f"{panel},{name},{families.index(family[name])},{x:.4g},{bits:.4f},{int(front)}")
-
-
 def main():
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     rows = os.path.join(here, "results", "reference", "leaderboard")
@@ -133,9 +111,7 @@ def main():
     p.add_argument("--study", default=rows)
     p.add_argument("--sweep", default=rows)
     p.add_argument("--abilities", default=os.path.join(here, "results", "reference", "abilities"))
-    p.add_argument("what", choices=("table", "points"))
-    o = p.parse_args()
-    {"table": table, "points": points}[o.what](o)
+    table(p.parse_args())
 
 
 if __name__ == "__main__":

@@ -75,6 +75,19 @@ bool study_is_followed(const struct study_row *r, const struct study_verdicts *v
            study_entry_of(v, r)->is_task == tasks && study_entry_of(v, r)->lost == 0;
 }
 
+const char *study_unit(const struct plot_data *d)
+{
+    const struct study_row *const r = d->table[TABLE_STUDY].row;
+    const char *unit = "";
+
+    for (size_t i = 0; i < d->table[TABLE_STUDY].n; i++)
+        if (*r[i].unit && *unit && strcmp(r[i].unit, unit) != 0)
+            return "token";
+        else if (*r[i].unit)
+            unit = r[i].unit;
+    return *unit ? unit : "token";
+}
+
 enum status study_panel(int *row, struct plot *p, const struct study_row *r, struct err *e)
 {
     char name[2 * PLOT_TEXT];

@@ -129,6 +129,17 @@ const struct figure figures[] = {
                 "is better. Grey: one seed standard deviation of baselines.",
      .table = TABLE_STUDY,
      .fill = study_differences},
+    {.name = "quality",
+     .title = "Quality against time and state",
+     .caption =
+         "Mean loss of the seeds of a study on its test text, over what each variant takes in "
+         "the same folder: time per token after the longest context, and the state that is "
+         "kept of it (variants that run their context again keep none). Lower and further "
+         "left is better. Ringed: no other point is better in both; with many points the "
+         "others have no names.",
+     .table = TABLE_LATENCY,
+     .fill = quality_costs,
+     .more = quality_front},
     {.name = "abilities",
      .title = "What was learnt, from none of it (0) to all (1)",
      .caption = "Loss on the answers of generated texts: 0 is that of the true source without "

@@ -187,6 +187,9 @@ void plot_wrap(struct plot *p, int abreast);
 /* a's value over b's, with an interval from both as if they were independent. */
 void plot_ratio(struct plot_point *out, const struct plot_point *a, const struct plot_point *b);
 
+/* What a token of a study is, such as "byte"; "token" if its texts differ. */
+const char *study_unit(const struct plot_data *d);
+
 /* A row of panels for each text and size of a study. */
 enum status study_panel(int *row, struct plot *p, const struct study_row *r, struct err *e);
 
@@ -280,6 +283,8 @@ enum status variant_bars(struct plot *p, const struct plot_data *d, struct err *
 enum status backend_bars(struct plot *p, const struct plot_data *d, struct err *e);
 enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e);
 enum status study_differences(struct plot *p, const struct plot_data *d, struct err *e);
+enum status quality_costs(struct plot *p, const struct plot_data *d, struct err *e);
+enum status quality_front(struct plot *p, const struct plot_data *d, struct err *e);
 enum status study_abilities(struct plot *p, const struct plot_data *d, struct err *e);
 enum status study_returns(struct plot *p, const struct plot_data *d, struct err *e);
 enum status change_intervals(struct plot *p, const struct plot_data *d, struct err *e);

@@ -392,6 +392,10 @@ static void print_panel(FILE *f, const struct plot *p, const struct plot_point *
 
 void plot_print_csv(FILE *f, const struct plot *p)
 {
+    const char *none = ""; /* gnuplot reads an empty field as the one above it */
+
+    for (int i = 0; i < p->n; i++)
+        none = *p->point[i].label ? "\302\240" : none;
     fputs("row,column,panel,index,series,colour,marker,dash,kind,x,y,low,high,z,label\n", f);
     for (int i = 0; i < p->n; i++) {
         const struct plot_point *const a = &p->point[i];
@@ -406,7 +410,7 @@ void plot_print_csv(FILE *f, const struct plot *p)
         for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
             print_number(f, numbers[k]);
         fputc(',', f);
-        print_text(f, a->label);
+        print_text(f, *a->label ? a->label : none);
         fputc('\n', f);
     }
 }

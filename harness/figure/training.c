@@ -23,8 +23,7 @@ static void name_loss(struct plot *p, const char *unit)
 
     snprintf(text, sizeof(text), "loss (nats per %.60s)", unit);
     text_put(p->y_title, sizeof(p->y_title),
-             !*unit || (p->y_title[0] && strcmp(p->y_title, text) != 0) ? "loss (nats per token)"
-                                                                        : text);
+             p->y_title[0] && strcmp(p->y_title, text) != 0 ? "loss (nats per token)" : text);
 }
 
 /* ---- of a study --------------------------------------------------------------------------- */
@@ -32,16 +31,13 @@ static void name_loss(struct plot *p, const char *unit)
 static enum status add_study(struct plot *p, const struct plot_data *d, struct err *e)
 {
     static const struct curve_reader reader = {.kinds = KINDS, .x = step_of, .value = loss_of};
-    const struct study_row *const r = d->table[TABLE_STUDY].row;
     struct study_verdicts v;
     enum status st = study_verdicts_make(&v, &d->table[TABLE_STUDY], 0, e);
 
     if (st != OK)
         return st;
     st = study_curves(p, d, &v, &reader, e);
-    for (size_t i = 0; i < d->table[TABLE_STUDY].n; i++)
-        if (study_is_followed(&r[i], &v, false))
-            name_loss(p, r[i].unit);
+    name_loss(p, study_unit(d));
     study_verdicts_free(&v);
     if (st == OK && p->n > 0)
         plot_wrap(p, PANELS_ABREAST);
@@ -49,17 +45,6 @@ static enum status add_study(struct plot *p, const struct plot_data *d, struct e
 }
 
 /* ---- of single trainings ------------------------------------------------------------------ */
-
-/* Without its checkpoint the unit is that of the study beside it, if there is one. */
-static const char *unit_of(const struct plot_train *t, const struct plot_data *d)
-{
-    const struct study_row *const r = d->table[TABLE_STUDY].row;
-
-    for (size_t i = 0; i < d->table[TABLE_STUDY].n && !*t->unit; i++)
-        if (*r[i].unit)
-            return r[i].unit;
-    return t->unit;
-}
 
 static enum status add_row(struct plot *p, const struct train_row *r, int series, struct err *e)
 {
@@ -100,7 +85,8 @@ static enum status add_trainings(struct plot *p, const struct plot_data *d, stru
             text_put(p->series.v[series].kind, PLOT_TEXT, name + strlen(v->variant));
         for (size_t k = 0; k < t->rows.n && st == OK; k++)
             st = add_row(p, &v[k], series, e);
-        name_loss(p, unit_of(t, d));
+        /* without its checkpoint the unit is that of the study beside it */
+        name_loss(p, *t->unit ? t->unit : study_unit(d));
     }
     return st;
 }
