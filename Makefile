@@ -268,6 +268,9 @@ hooks: ## run format and lint before each commit, check its subject
 demo: deps ## build, then a quick look: the classic four
 	@$(MAKE) all
 	./bench --quick --format table
+figures: deps ## draw the figures of the pages again, from the rows beside them (gnuplot)
+	@$(MAKE) all
+	scripts/figures.py
 test: deps ## every suite, or those of FILTER='SUITE/*'; the last line counts
 	@$(MAKE) tests
 	@scripts/test.sh $(BIN) $(FILTER:%=--filter '%')
@@ -337,6 +340,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\((BUILD|BIN)\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: man library install uninstall compare all tests missing deps hooks demo test site test-browser test-site test-slurm test-mpi ranked sanitize thread fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
+.PHONY: man library install uninstall compare all tests missing deps hooks demo figures test site test-browser test-site test-slurm test-mpi ranked sanitize thread fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -18,11 +18,10 @@ beta are assumed; so is that all ranks are alike and none waits for a slower one
 import argparse
 import csv
 import os
-import subprocess
 import sys
+import tempfile
 
 BUCKET = 1 << 20
-LOOKS = (("#0072b2", 7), ("#d55e00", 5), ("#009e73", 9), ("#cc79a7", 13))  # as plots/style.gp
 
 
 def measured(ckpt, backward):
@@ -68,35 +67,20 @@ def main():
     o = p.parse_args()
     if o.latency < 0 or o.bandwidth <= 0 or o.ranks < 1 or not 0 <= (o.backward or 0) <= 1:
         p.error("latency >= 0, bandwidth > 0, ranks >= 1, 0 <= backward <= 1")
-    lines, plots, least = [], [], 1
+    sizes = []
     print("checkpoint,weight_bytes,step_s,backward,ranks,sum_s,efficiency")
     for ckpt in o.ckpt:
         n, t, b = measured(ckpt, o.backward)
-        block = []
+        sizes.append((n, t, b))
         r = 1
         while r <= o.ranks:
-            e = efficiency(r, n, t, b, o)
-            print(f"{ckpt},{n},{t:.6g},{b:.4g},{r},{added(r, n, o):.6g},{e:.6g}")
-            least = min(least, e)
-            block.append(f"{r} {100 * e}")
+            print(f"{ckpt},{n},{t:.6g},{b:.4g},{r},{added(r, n, o):.6g},{efficiency(r, n, t, b, o):.6g}")
             r *= 2
-        lines += block + ["e"]
-        plots.append(f"'-' using 1:2 with linespoints lc rgb '{LOOKS[len(plots) % len(LOOKS)][0]}' lw 1.6 "
-                     f"pt {LOOKS[len(plots) % len(LOOKS)][1]} ps 0.8 "
-                     f"title 'weights of {n / 2**20:.1f} MiB, {1e3 * t:.3g} ms a step'")
     if o.o:
-        said = ("weak scaling, a model: gradients added in a ring over links of "
-                f"{o.latency:g} us and {o.bandwidth:g} GB/s")
-        head = ["set terminal svg size 720,420 noenhanced rounded font 'DejaVu Sans,Verdana,sans-serif,12' "
-                "background 'white'", f"set output '{o.o}'",
-                "set label 'Efficiency of data-parallel training' at screen 0.01,0.955 font ',15'",
-                f"set label '{said}' at screen 0.01,0.905 font ',11' tc rgb 0x555555",
-                "set border 3 lc rgb 0x666666", "set tics nomirror out tc rgb 0x666666",
-                "set grid lc rgb 0xe6e6e6 dt 1", "set key at screen 0.01,0.85 left top Left reverse horizontal",
-                "set tmargin at screen 0.76", "set logscale x 2", "set xlabel 'ranks'", "set ylabel 'efficiency (%)'",
-                f"set yrange [{max(0, 10 * int(10 * least - 0.5))}:101]", f"set xrange [0.9:{1.1 * o.ranks}]",
-                "plot " + ", ".join(plots)]
-        subprocess.run(["gnuplot"], input="\n".join(head + lines) + "\n", text=True, check=True)
+        import figures
+        o.bench = os.path.join(figures.HERE, "bench")  # whose version it says
+        with tempfile.TemporaryDirectory() as o.tmp:
+            figures.ranks(o, o.o, sizes, o.latency, o.bandwidth, o.ranks)
 
 
 if __name__ == "__main__":

@@ -96,8 +96,12 @@ static void say_where(struct plot *p, const struct plot_data *d)
     append(p->where, sizeof(p->where), ", ", env->cpu_model);
     snprintf(text, sizeof(text), "%.10s", env->started_at_utc);
     append(p->where, sizeof(p->where), ", ", text);
-    snprintf(text, sizeof(text), "bench %s%s%.12s%s", env->bench_version,
-             env->git_commit[0] ? " " : "", env->git_commit, env->git_dirty == 1 ? " changed" : "");
+    /* A tree that was changed is that of no commit, but comes after one. */
+    snprintf(text, sizeof(text), "bench %s%s%.12s", env->bench_version,
+             !env->git_commit[0]   ? ""
+             : env->git_dirty == 1 ? " after "
+                                   : " ",
+             env->git_commit);
     append(p->where, sizeof(p->where), ", ", env->bench_version[0] ? text : "");
 }
 

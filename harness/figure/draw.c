@@ -4,6 +4,7 @@
  * picture comes back as bytes. */
 #include "figure.h"
 
+#include "harness/cli/build.h"
 #include "harness/cli/options.h"
 #include "harness/util/signals.h"
 #include "harness/worker/process.h"
@@ -148,6 +149,30 @@ static enum status failed(const struct plot *p, int code, const char *messages, 
                 p->figure->name, code, line);
 }
 
+/* gnuplot's own title and description of an SVG say nothing of the figure, and name the gnuplot: the
+ * same figure has the same bytes. */
+static enum status describe(struct bytes *svg, const struct figure *f, struct err *e)
+{
+    static const char begins[] = "<title>", ends[] = "</desc>";
+    char *const from = svg->data ? strstr(svg->data, begins) : NULL;
+    const char *const to = from ? strstr(from, ends) : NULL;
+    struct bytes all;
+
+    if (!to)
+        return OK;
+    FILE *const out = bytes_open(&all, e);
+    if (!out)
+        return E_NOMEM;
+    fwrite(svg->data, 1, (size_t)(from - svg->data), out);
+    fprintf(out, "<title>%s</title>\n<desc>drawn by bench %s%s", f->title, build_version, to);
+    const enum status st = bytes_close(out, &all, e);
+    if (st == OK) {
+        free(svg->data);
+        *svg = all;
+    }
+    return st;
+}
+
 static enum status draw(struct bytes *out, const struct plot *p, enum plot_form form, int width,
                         char path[F_COUNT][FILE_PATH], const char *script, const volatile int *stop,
                         struct err *e)
@@ -178,6 +203,8 @@ static enum status draw(struct bytes *out, const struct plot *p, enum plot_form 
         st = failed(p, code, path[F_MESSAGES], e);
     if (st == OK)
         st = file_read(out, path[picture], e);
+    if (st == OK && form == PLOT_SVG)
+        st = describe(out, p->figure, e);
     if (st == OK && out->n == 0) {
         free(out->data);
         *out = (struct bytes){0};

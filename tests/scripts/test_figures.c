@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The figures that pages show: `make figures` draws each, and this version has drawn them. */
+#include "harness/cli/build.h"
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(figures, .init = folder_make, .fini = folder_remove, .timeout = 240);
+
+static const char SHIPPED[] = "find docs results README.md -name '*.svg' | LC_ALL=C sort";
+
+static struct bytes must_read_file(const char *path)
+{
+    struct bytes b;
+    struct err e;
+
+    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
+    return b;
+}
+
+static char *must_say(const char *line)
+{
+    struct ran r = run_shell(".", line);
+
+    expect_exit(&r, 0);
+    char *const out = strdup(r.out.data);
+    ran_free(&r);
+    return out;
+}
+
+Test(figures, all_are_drawn_from_rows)
+{
+    char *const shipped = must_say(SHIPPED);
+    char *const drawn = must_say("scripts/figures.py --list | LC_ALL=C sort");
+
+    cr_expect_gt(strlen(shipped), 100);
+    cr_expect_str_eq(shipped, drawn, "a figure without a line in scripts/figures.py");
+    free(shipped);
+    free(drawn);
+}
+
+/* In the look of this version, and measured by a program that can be named. */
+Test(figures, all_are_of_this_version)
+{
+    char *const shipped = must_say(SHIPPED), *rest = shipped, own[128];
+
+    snprintf(own, sizeof(own), "<desc>drawn by bench %s</desc>", build_version);
+    for (char *path; (path = strtok_r(rest, "\n", &rest));) {
+        struct bytes svg = must_read_file(path);
+        cr_expect(strstr(svg.data, own), "%s is not of version %s  -> make figures", path,
+                  build_version);
+        cr_expect_null(strstr(svg.data, " changed<"), "%s: of a tree that nobody has", path);
+        cr_expect_null(strstr(svg.data, "GNUPLOT"), "%s has not been described", path);
+        free(svg.data);
+    }
+    free(shipped);
+}
+
+/* Pages show what there is. */
+Test(figures, each_is_shown)
+{
+    char *const shipped = must_say(SHIPPED), *rest = shipped, line[512];
+
+    for (char *path; (path = strtok_r(rest, "\n", &rest));) {
+        const char *const name = strrchr(path, '/') + 1;
+        snprintf(line, sizeof(line),
+                 "find docs results README.md -name '*.md' | xargs grep -l '](.*%s)' | wc -l",
+                 name);
+        char *const pages = must_say(line);
+        cr_expect_gt(atoi(pages), 0, "no page shows %s", path);
+        free(pages);
+    }
+    free(shipped);
+}
+
+/* By the program, by points of the script, and of a study made of curves. */
+Test(figures, the_same_rows_give_the_same_bytes)
+{
+    static const char *const some[] = {"crossover/latency-mem.svg", "abilities/state/state.svg",
+                                       "study/gates.svg"};
+    struct ran r = run_shell(folder, "command -v gnuplot");
+    const bool found = r.code == 0;
+
+    ran_free(&r);
+    if (!found)
+        cr_skip_test("gnuplot is not installed");
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+        struct bytes svg[2];
+        for (int k = 0; k < 2; k++) {
+            char path[FILE_PATH], name[16];
+            snprintf(name, sizeof(name), "%d.svg", k);
+            folder_path(path, name);
+            char line[FILE_PATH + 256];
+            snprintf(line, sizeof(line),
+                     "scripts/figures.py --bench \"$BENCH\" --into %s results/reference/%s", path,
+                     some[i]);
+            r = run_shell(".", line);
+            expect_exit(&r, 0);
+            ran_free(&r);
+            svg[k] = must_read_file(path);
+        }
+        cr_expect_str_eq(svg[0].data, svg[1].data, "%s", some[i]);
+        free(svg[0].data);
+        free(svg[1].data);
+    }
+}
