@@ -74,7 +74,7 @@ do for [r = 0:n_rows - 1] {
             bars = wide ? 'data using ('.is_here.' && column("index") == s ? column("y") / unit : NaN):"x" with points pt 7 ps 1.1 lc rgb colour(s + 1)' \
                 : 'data using ('.is_here.' && column("index") == s ? 0 : NaN):"x":(0):(column("y") / unit):(column("x") - 0.36):(column("x") + 0.36) with boxxyerror fc rgb colour(s + 1) fs solid 1.0 noborder'
             whiskers = ', data using ('.is_here.' && column("low") > 0 ? column("low") / unit : NaN):"x":((column("high") < most ? column("high") : most) / unit - column("low") / unit):(0) with vectors heads size screen 0.003, 90 lc rgb 0x333333 lw 1.2'
-            text = 'data using ('.is_here.' ? from : NaN):"x":(again("=", int(share(column("y")) * (page_w - left - 4)))." ".digits(column("y") / unit)) with labels left'
+            text = 'data using ('.is_here.' ? from : NaN):"x":(again(sprintf("%d", column("index") + 1), int(share(column("y")) * (page_w - left - 4)))." ".digits(column("y") / unit)) with labels left'
             eval 'plot '.(dumb ? text.names : 'for [s = 0:n_series - 1] '.bars.whiskers.names.values)
             unset label 1
         }

@@ -28,25 +28,41 @@ static void make_backends(struct rundir *r, int variants_n)
             }
 }
 
-Test(plot_caption, says_what_is_common_and_where)
+static struct plot plot_of_tree(int64_t dirty)
 {
     struct env_row env = env_row_empty();
     struct rundir r;
     struct err e;
 
     make_backends(&r, 2);
+    env.git_dirty = dirty;
     text_put(env.cpu_model, LINE_SIZE, "Some CPU");
     text_put(env.started_at_utc, TEXT_SIZE, "2026-11-22T10:00:00Z");
     text_put(env.bench_version, TEXT_SIZE, "9.9");
     text_put(env.git_commit, TEXT_SIZE, "abcdef1");
     cr_assert_eq(rundir_env(&r, &env, &e), OK, "%s", e.msg);
     cr_assert_eq(rundir_close(&r, &e), OK, "%s", e.msg);
-    struct plot p = must_plot(r.path, "latency-seq");
+    return must_plot(r.path, "latency-seq");
+}
+
+Test(plot_caption, says_what_is_common_and_where)
+{
+    struct plot p = plot_of_tree(0);
+
     cr_expect(strstr(p.subject, "attn"), "%s", p.subject);
     cr_expect(strstr(p.subject, "mem 32"), "%s", p.subject);
     cr_expect(strstr(p.subject, "threads 1"), "%s", p.subject);
     cr_expect_not(strstr(p.subject, "seq"), "what differs is not common: %s", p.subject);
     cr_expect_str_eq(p.where, "Some CPU, 2026-11-22, bench 9.9 abcdef1");
+    plot_free(&p);
+}
+
+/* What was measured is in no commit, and this does not say that it is. */
+Test(plot_caption, a_changed_tree_comes_after_its_commit)
+{
+    struct plot p = plot_of_tree(1);
+
+    cr_expect_str_eq(p.where, "Some CPU, 2026-11-22, bench 9.9 after abcdef1");
     plot_free(&p);
 }
 

@@ -68,6 +68,9 @@ Test(plot_files, writes_svg_with_its_series)
     cr_expect(strstr(svg.data, "ab&lt;i"), "a name from the table is escaped");
     cr_expect_not(strstr(svg.data, "<i>"));
     cr_expect(strstr(svg.data, "> 256</text>"), "the axis names the lengths");
+    cr_expect(strstr(svg.data, "<title>Latency against sequence length</title>"));
+    cr_expect(strstr(svg.data, "<desc>drawn by bench "), "for who asks which version");
+    cr_expect_not(strstr(svg.data, "GNUPLOT"), "the same bytes by each gnuplot that draws alike");
     free(svg.data);
 }
 
