@@ -3,15 +3,16 @@
  * From names on the command line to entries of the registries. */
 #include "harness/util/suggest.h"
 #include "plan.h"
+#include "variants/backends/list.h"
 
 #include <string.h>
 
-/* Backends that a build may lack, and how to get them. */
 static const struct {
     const char *name, *repair;
 } optional_backends[] = {
-    {"openblas", "install libopenblas-openmp-dev and run make again"},
-    {"onednn", "install libdnnl-dev and run make again"},
+#define X(name, built, package) {#name, "install " package " and run make again"},
+    BACKENDS(X)
+#undef X
 };
 
 const char *optional_backend(int i, const char **repair)

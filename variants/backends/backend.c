@@ -2,25 +2,27 @@
  *
  * The list of backends, inheritance, and selection of an attention implementation. */
 #include "backend.h"
-
+#include "list.h"
 #include "variants/base/arena.h"
 
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
-#define AND(ID, name, flags) , &backend_##name
-const struct backend *const backends[] = {
-    &backend_ref ISA_LIST(AND),
-#if HAVE_OPENBLAS
-    &backend_openblas,
-#endif
-#if HAVE_ONEDNN
-    &backend_onednn,
-#endif
-    NULL,
-};
-#undef AND
+/* The library is linked without those of list.h: there NULL ends the list. */
+#define X(name, built, package)                                                                    \
+    extern const struct backend backend_##name __attribute__((weak, visibility("hidden")));
+BACKENDS(X)
+#undef X
+
+#define BUILT_0(name)
+#define BUILT_1(name) &backend_##name,
+#define IF_BUILT(name, built) BUILT_##built(name)
+#define LEVEL(ID, name, flags) &backend_##name,
+#define X(name, built, package) IF_BUILT(name, built)
+const struct backend *const backends[] = {&backend_ref, ISA_LIST(LEVEL) BACKENDS(X) NULL};
+#undef X
+#undef LEVEL
 
 const char *const op_name[OP_COUNT] = {
 #define X(op, type) #op,
@@ -73,12 +75,23 @@ const struct backend *backend_parent(const struct backend *b)
     return strcmp(b->inherits, "simd") == 0 ? simd[cpu_isa()] : backend_find(b->inherits);
 }
 
+const char *lacks_nothing(enum elem elem)
+{
+    (void)elem;
+    return NULL;
+}
+
+static const char *lacks_narrow(enum elem elem)
+{
+    return elem == ELEM_F32 ? NULL : "its products have weights in f32 only";
+}
+
 static void inherit(struct engine *g)
 {
     for (const struct backend *b = g->backend; b; b = backend_parent(b)) {
         if (!g->ops.gemm && b->ops.gemm) {
             for (enum elem t = 0; t < ELEM_COUNT; t++)
-                g->lacks[t] = b->lacks ? b->lacks(t) : NULL;
+                g->lacks[t] = (b->lacks ? b->lacks : lacks_narrow)(t);
             g->can_round = b->rounds;
             g->packed_floats = b->packed_floats;
             g->pack = b->pack;

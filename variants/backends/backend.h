@@ -391,7 +391,7 @@ struct backend {
      * unseen. */
     size_t (*held_bytes)(void);
     /* With ops.gemm: why its products cannot have weights of an element type on this machine, or
-     * NULL if they can; no function = they can have them all. */
+     * NULL if they can; no function = they have f32 only. */
     const char *(*lacks)(enum elem elem);
     /* With ops.gemm: it can round both operands of a product (struct gemm). */
     bool rounds;
@@ -405,15 +405,14 @@ struct backend {
     const struct recur_impl *const *recur_rows;
 };
 
-extern const struct backend *const backends[]; /* in display order, NULL-terminated */
+extern const struct backend *const backends[]; /* in display order (list.h), NULL-terminated */
 extern const struct backend backend_ref;
-/* The library is linked without these: there NULL ends the list. */
-#define LEFT_OUT_OF_LIBRARY __attribute__((weak, visibility("hidden")))
-extern const struct backend backend_openblas LEFT_OUT_OF_LIBRARY;
-extern const struct backend backend_onednn LEFT_OUT_OF_LIBRARY;
 #define X(ID, name, flags) extern const struct backend backend_##name;
 ISA_LIST(X)
 #undef X
+
+/* `lacks` of a backend whose products have every type. */
+const char *lacks_nothing(enum elem elem);
 
 /* NULL where there is no such backend in this build. */
 const struct backend *backend_find(const char *name);

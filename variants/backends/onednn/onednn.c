@@ -33,6 +33,8 @@ static void gemm_onednn(const struct gemm *g)
 
 /* ---- fused with row operations ------------------------------------------------------------ */
 
+extern const struct backend backend_onednn; /* below */
+
 static void act_inherited(const struct act *o)
 {
     const struct backend *b = backend_parent(&backend_onednn);

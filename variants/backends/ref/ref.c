@@ -457,6 +457,7 @@ static const struct recur_impl *const recur_list[] = {&recur_ref, NULL};
 const struct backend backend_ref = {
     .name = "ref",
     .about = "plain C, double accumulators: the reference for all others",
+    .lacks = lacks_nothing,
     .rounds = true,
     .ops = {.gemm = gemm_ref,
             .softmax = softmax_ref,

@@ -19,6 +19,7 @@
         .about = text,                                                                             \
         .inherits = parent,                                                                        \
         .needs = ISA_##ID,                                                                         \
+        .lacks = lacks_nothing,                                                                    \
         .rounds = true,                                                                            \
         .packed_floats = gemm_packed_floats_##isa,                                                 \
         .pack = gemm_pack_##isa,                                                                   \
@@ -60,6 +61,7 @@ const struct backend backend_avx512_bf16 = {
     .about = "hand-written kernels, 512-bit vectors, products of bf16",
     .inherits = "avx512",
     .needs = ISA_AVX512_BF16,
+    .lacks = lacks_nothing,
     .rounds = true,
     .adds = ELEM_BF16,
     .packed_floats = gemm_packed_floats_avx512,
