@@ -8,6 +8,7 @@
 #include "harness/plan/plan.h"
 #include "harness/util/fileio.h"
 #include "harness/util/suggest.h"
+#include "variants/registry_check.h"
 
 #include <locale.h>
 #include <stdlib.h>
@@ -161,6 +162,7 @@ int main(int argc, char **argv)
     if (room)
         setvbuf(stdout, room, _IOFBF, STDOUT_BUFFER);
     st = check_stack(&e);
+    st = st == OK ? registry_check(&e) : st;
     if (st != OK)
         return report_error(st, &e);
     st = options_parse(&o, argc, argv, &e);

@@ -154,8 +154,19 @@ struct ramp mix_shifts(const struct steps *t, const float *p, int n)
 
 /* ---- pieces of mixers ---------------------------------------------------------------------- */
 
+/* What these pieces read of the mixer is what it says that it has. */
+static void need_numbers(struct steps *t)
+{
+    const struct part_numbers *const numbers = t->c->mixer ? t->c->mixer->numbers : NULL;
+
+    steps_need(t, numbers && numbers->choices == mix_choices,
+               "mix_qkv() and mix_output() read its numbers  -> .numbers = &numbers, which is "
+               "MIX_NUMBERS(usual)");
+}
+
 struct qkv mix_qkv(struct steps *t, bool silu)
 {
+    need_numbers(t);
     const int heads = mix_of(t)->key_heads ? mix_of(t)->key_heads : t->c->H;
     const int keys = heads * t->c->dh, values = mix_values(t), taps = mix_of(t)->conv_width;
     const int all = steps_value(t, 2 * keys + values);
@@ -241,6 +252,7 @@ void mix_output(struct steps *t, int o)
 {
     const enum out_gate gate = t->c->out_gate;
 
+    need_numbers(t);
     t->result = mix_normed(t, o);
     if (gate == OUT_GATE_NONE)
         return;

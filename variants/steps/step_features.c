@@ -53,7 +53,8 @@ int step_features(struct steps *t, int x, bool queries)
     const int heads = t->value[x].width / t->c->dh, m = features_count(t->c);
     const int directions = (int)features_floats(t->c);
 
-    CHECK(t->value[x].width % t->c->dh == 0);
+    steps_need(t, t->value[x].width % t->c->dh == 0,
+               "step_features() of other than whole heads  -> dh columns for each");
     s->n[QUERIES] = queries;
     step_reads(t, s, x);
     if (directions) {

@@ -115,7 +115,8 @@ int step_blocks(struct steps *t, int x, int n, int width, const char *name)
     struct step *const s = steps_add(t, &blocks);
     const int rank = t->value[x].width / n;
 
-    CHECK(rank * n == t->value[x].width);
+    steps_need(t, rank * n == t->value[x].width,
+               "step_blocks() of parts of blocks  -> n that divides the width");
     s->n[N] = n;
     step_reads(t, s, x);
     step_tensor(t, s, INIT_TABLE, 0, 3, (const int[]){n, width, rank}, name);

@@ -96,7 +96,8 @@ int step_unit(struct steps *t, int x, int width, float eps, bool clamped)
     struct step *const s = steps_add(t, &unit);
     const int n = t->value[x].width;
 
-    CHECK(n % width == 0);
+    steps_need(t, n % width == 0,
+               "step_unit() of other than whole heads  -> a width that divides it");
     s->n[WIDTH] = width;
     s->n[CLAMPED] = clamped;
     s->x[EPS] = eps;
@@ -159,8 +160,10 @@ int step_norm(struct steps *t, int x, struct head_norm n)
     struct step *const s = steps_add(t, &norm);
     const int all = t->value[x].width, weights = n.each ? all : n.width;
 
-    CHECK(all % n.width == 0);
-    CHECK(all == t->value[t->value[x].of].width); /* not columns of a wider value */
+    steps_need(t, all % n.width == 0,
+               "step_norm() of other than whole heads  -> a width that divides it");
+    steps_need(t, all == t->value[t->value[x].of].width,
+               "step_norm() of columns of a wider value  -> step_copy(t, value)");
     s->n[WIDTH] = n.width;
     s->n[LAYER] = n.layer;
     s->n[EACH] = n.each;

@@ -134,7 +134,8 @@ int step_plus(struct steps *t, int a, int b)
         .name = "plus", .forward = plus_forward, .backward = plus_backward};
     struct step *const s = steps_add(t, &plus);
 
-    CHECK(t->value[a].width >= t->value[b].width);
+    steps_need(t, t->value[a].width >= t->value[b].width,
+               "step_plus() of a narrow and a wide value  -> the wide one first");
     step_reads(t, s, a);
     step_reads(t, s, b);
     return step_writes(t, s, t->value[a].width);
@@ -200,7 +201,8 @@ int step_times(struct steps *t, int a, int b)
 {
     struct step *const s = steps_add(t, &times);
 
-    CHECK(t->value[a].width % t->value[b].width == 0);
+    steps_need(t, t->value[a].width % t->value[b].width == 0,
+               "step_times() of widths that do not divide each other  -> the wide one first");
     s->n[PER] = t->value[a].width / t->value[b].width;
     step_reads(t, s, a);
     step_reads(t, s, b);
@@ -251,7 +253,8 @@ int step_blend(struct steps *t, int f, int a, int g, int b)
     struct step *const s = steps_add(t, &blend);
 
     for (int i = 0; i < 4; i++) {
-        CHECK(t->value[of[i]].width == n);
+        steps_need(t, t->value[of[i]].width == n,
+                   "step_blend() of different widths  -> equal ones");
         step_reads(t, s, of[i]);
     }
     return step_writes(t, s, n);
@@ -311,7 +314,9 @@ int step_skip(struct steps *t, int a, int b, int per, const char *name)
     struct step *const s = steps_add(t, &skip);
     const int n = t->value[a].width;
 
-    CHECK(t->value[b].width == n && n % per == 0);
+    steps_need(
+        t, t->value[b].width == n && n % per == 0,
+        "step_skip() of different widths, or of parts of groups  -> equal ones, whole groups");
     s->n[PER] = per;
     step_reads(t, s, a);
     step_reads(t, s, b);
@@ -385,7 +390,7 @@ int step_rate(struct steps *t, int a, int per, bool wide, const char *name)
     struct step *const s = steps_add(t, &rate);
     const int n = t->value[a].width;
 
-    CHECK(wide || n % per == 0);
+    steps_need(t, wide || n % per == 0, "step_rate() of parts of groups  -> whole groups");
     s->n[A_PER] = wide ? per : 1;
     s->n[W_PER] = wide ? 1 : per;
     step_reads(t, s, a);

@@ -150,6 +150,43 @@ static double flop(const struct step *s, int B, int L)
     return recur_flop(&r);
 }
 
+/* Is the value so wide, or absent? The layer's input, number 0, is what a field has that was
+ * forgotten. */
+static bool is_wide(const struct steps *t, int value, int n)
+{
+    return value == NO_VALUE || (value != STEPS_INPUT && t->value[value].width == n);
+}
+
+static void need_operands(struct steps *t, const struct recurrence *r, int states)
+{
+    const bool counts = r->heads > 0 && r->dk > 0 && r->dv > 0 && states > 0;
+    const int per_q = r->q_heads ? r->q_heads : r->heads, per_k = r->k_heads ? r->k_heads : states;
+
+    steps_need(t, counts && r->heads % states == 0,
+               "a recurrence has no heads, dk or dv  -> begin with mix_recurrence()");
+    steps_need(t, r->scale != 0, "a recurrence has no scale  -> .scale = t->c->scale");
+    steps_need(t, r->v != NO_VALUE && is_wide(t, r->v, states * r->dv),
+               "a recurrence has no .v of H dv columns  -> mix_qkv(t, true).v");
+    steps_need(t, is_wide(t, r->q, per_q * r->dk) && (r->q != NO_VALUE || r->dk == 1),
+               "a recurrence has no .q of H dk columns  -> mix_qkv(t, true).q");
+    steps_need(t, is_wide(t, r->k, per_k * r->dk) && (r->k != NO_VALUE || r->dk == 1),
+               "a recurrence has no .k of H dk columns  -> mix_qkv(t, true).k");
+    steps_need(t, is_wide(t, r->g, states) || is_wide(t, r->g, states * r->dk),
+               "a recurrence has a .g of neither H nor H dk columns  -> such a value, or NO_VALUE");
+    steps_need(t, is_wide(t, r->beta, states),
+               "a recurrence has a .beta of other than H columns  -> such a value, or NO_VALUE");
+    steps_need(
+        t, is_wide(t, r->a, states * r->dk) && is_wide(t, r->b, states * r->dk),
+        "a recurrence has an .a or .b of other than H dk columns  -> such a value, or NO_VALUE");
+    steps_need(t, (r->a == NO_VALUE) == (r->b == NO_VALUE),
+               "a recurrence has one of .a and .b  -> both, or NO_VALUE");
+    steps_need(t,
+               is_wide(t, r->i, states) &&
+                   (r->i == NO_VALUE || r->g == NO_VALUE || is_wide(t, r->g, states)),
+               "a recurrence has an .i of other than H columns, or a .g of more beside it  -> such "
+               "values, or NO_VALUE");
+}
+
 int step_recur(struct steps *t, struct recurrence r)
 {
     static const struct step_kind kind = {
@@ -159,6 +196,7 @@ int step_recur(struct steps *t, struct recurrence r)
     struct step *const s = steps_add(t, &kind);
     const int in[] = {r.q, r.k, r.v, r.g, r.beta, r.a, r.b, r.i};
 
+    need_operands(t, &r, states);
     for (size_t i = 0; i < ARRAY_LEN(in); i++)
         step_reads(t, s, in[i]);
     s->n[HEADS] = r.heads;
@@ -180,7 +218,7 @@ int step_recur(struct steps *t, struct recurrence r)
         if (r.i != NO_VALUE)
             step_state(t, s, "state_m", states, -INFINITY);
     }
-    const int o = step_writes(t, s, r.heads * r.dv);
+    const int o = step_writes(t, s, max_int(t->lacks != NULL, r.heads * r.dv));
     if (r.norm != RECUR_PLAIN)
         step_writes(t, s, r.heads);
     return o;

@@ -71,7 +71,8 @@ int step_rotate(struct steps *t, int x, int width, double base, bool halves)
         .name = "rotate", .forward = forward, .backward = backward};
     struct step *const s = steps_add(t, &rotate);
 
-    CHECK(t->value[x].width % width == 0);
+    steps_need(t, t->value[x].width % width == 0,
+               "step_rotate() of other than whole heads  -> a width that divides it");
     t->positions = "position";
     s->n[WIDTH] = width;
     s->n[HALVES] = halves;

@@ -28,7 +28,12 @@ int steps_columns(struct steps *t, int value, int first, int n)
 {
     const struct value *const of = &t->value[value];
 
-    CHECK(t->n_values < MAX_VALUES && first >= 0 && n > 0 && first + n <= of->width);
+    const bool has = first >= 0 && n > 0 && first + n <= of->width;
+
+    CHECK(t->n_values < MAX_VALUES);
+    steps_need(t, has, "columns that a value does not have  -> see its width");
+    if (!has)
+        return value;
     t->value[t->n_values] = (struct value){.of = of->of, .at = of->at + first, .width = n};
     return t->n_values++;
 }
@@ -173,8 +178,15 @@ void step_vector(struct steps *t, struct step *s, enum init init, float arg, int
     step_tensor(t, s, init, arg, 1, &n, name);
 }
 
-void steps_make(struct steps *t, steps_build *build, const struct config *c, int layer, bool alone,
-                const char *prefix, struct params *p)
+void steps_need(struct steps *t, bool has, const char *lacks)
+{
+    if (!has && !t->lacks)
+        t->lacks = lacks;
+}
+
+/* The list as its function says it. */
+static void add_all(struct steps *t, steps_build *build, const struct config *c, int layer,
+                    bool alone, const char *prefix, struct params *p)
 {
     *t = (struct steps){.c = c,
                         .layer = layer,
@@ -187,8 +199,29 @@ void steps_make(struct steps *t, steps_build *build, const struct config *c, int
     steps_value(t, c->D);
     t->width = 0; /* the input lies outside */
     build(t);
-    CHECK(t->result > STEPS_INPUT && t->value[t->result].of == t->result);
-    CHECK(t->result != t->first);
+    steps_need(
+        t, t->result > STEPS_INPUT,
+        "build() names no result  -> end it with mix_output(t, value), or t->result = value");
+    steps_need(t,
+               t->result <= STEPS_INPUT ||
+                   (t->value[t->result].of == t->result && t->result != t->first),
+               "the result is a part of another value  -> step_copy(t, value)");
+}
+
+const char *steps_lack(steps_build *build, const struct config *c)
+{
+    struct steps t;
+
+    add_all(&t, build, c, 0, false, "", NULL);
+    return t.lacks;
+}
+
+void steps_make(struct steps *t, steps_build *build, const struct config *c, int layer, bool alone,
+                const char *prefix, struct params *p)
+{
+    add_all(t, build, c, layer, alone, prefix, p);
+    if (t->lacks)
+        check_failed(t->lacks, __FILE__, __LINE__);
     if (p && t->last)
         params_residual(p, params_map(p, c->D, t->value[t->result].width, prefix, t->last));
     if (p && t->last_bias)

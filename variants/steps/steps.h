@@ -142,6 +142,7 @@ struct steps {
     const char *last; /* the layer's last map, W_o; NULL = none, the result is the output */
     const char *last_bias; /* NULL = none */
     int result;            /* the value that the layer's last map, W_o, reads */
+    const char *lacks;     /* the first thing that is wrong with it; NULL = nothing */
 };
 
 /* ---- building ----------------------------------------------------------------------------- */
@@ -153,6 +154,10 @@ typedef void steps_build(struct steps *t);
  * `prefix`. */
 void steps_make(struct steps *t, steps_build *build, const struct config *c, int layer, bool alone,
                 const char *prefix, struct params *p);
+/* Whether that would be a mistake: what the list of a layer lacks, and what to do; NULL = nothing. */
+const char *steps_lack(steps_build *build, const struct config *c);
+/* Say so while it is built, unless something was said before. */
+void steps_need(struct steps *t, bool has, const char *lacks);
 
 /* A new value; columns [first, first + n) of one. */
 int steps_value(struct steps *t, int width);
