@@ -78,10 +78,13 @@ def of_curves(text, size, unit):
 # ---- figures of points -----------------------------------------------------------------------
 
 def measured(*env):
-    """What the program says of a machine, of the first row: harness/figure/caption.c."""
-    r = read(*env)[0]
-    return (f"{r['cpu_model']}, {r['started_at_utc'][:10]}, bench {r['bench_version']} "
-            f"{'after ' if r['git_dirty'] == '1' else ''}{r['git_commit'][:12]}")
+    """What the program says of a machine (harness/figure/caption.c), of all rows."""
+    rows = read(*env)
+
+    def said(text):
+        return " and ".join(dict.fromkeys(text(r) for r in rows))
+    return ", ".join((said(lambda r: r["cpu_model"]), said(lambda r: r["started_at_utc"][:10]),
+                      said(lambda r: f"bench {r['bench_version']} {'after ' if r['git_dirty'] == '1' else ''}{r['git_commit'][:12]}")))
 
 
 def pointed(o, out, script, rows, **settings):
