@@ -11,7 +11,7 @@
 
 TestSuite(figures, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
-static const char SHIPPED[] = "find docs results README.md -name '*.svg' | LC_ALL=C sort";
+static const char SHIPPED[] = "find docs results/reference -name '*.svg' | LC_ALL=C sort";
 
 static struct bytes must_read_file(const char *path)
 {
@@ -67,9 +67,10 @@ Test(figures, each_is_shown)
 
     for (char *path; (path = strtok_r(rest, "\n", &rest));) {
         const char *const name = strrchr(path, '/') + 1;
-        snprintf(line, sizeof(line),
-                 "find docs results README.md -name '*.md' | xargs grep -l '](.*%s)' | wc -l",
-                 name);
+        snprintf(
+            line, sizeof(line),
+            "find docs results/reference README.md -name '*.md' | xargs grep -l '](.*%s)' | wc -l",
+            name);
         char *const pages = must_say(line);
         cr_expect_gt(atoi(pages), 0, "no page shows %s", path);
         free(pages);
