@@ -14,6 +14,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of all steps; NAN where a row does not tell. */
+static double cpu_pct(const struct rows *curve)
+{
+    const struct train_row *const r = curve->row;
+    double wall_s = 0, cpu_s = 0;
+
+    for (size_t i = 0; i < curve->n; i++) {
+        const int64_t tokens = r[i].tokens - (i > 0 ? r[i - 1].tokens : 0);
+        wall_s += (double)tokens / r[i].tokens_per_s;
+        cpu_s += (double)tokens / r[i].tokens_per_s * r[i].cpu_pct;
+    }
+    return cpu_s / wall_s;
+}
+
 enum status study_read_curve(struct study_row *row, const char *ckpt, struct err *e)
 {
     char path[FILE_PATH];
@@ -24,6 +38,7 @@ enum status study_read_curve(struct study_row *row, const char *ckpt, struct err
     const enum status st = table_read(&curve, &tables[TABLE_TRAIN], path, e);
     if (st != OK)
         return st;
+    row->cpu_pct = cpu_pct(&curve);
     if (curve.n > 0) {
         const struct train_row *const last = (const struct train_row *)curve.row + curve.n - 1;
         row->tokens = last->tokens;

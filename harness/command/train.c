@@ -37,6 +37,8 @@ struct session_of_training {
     int report_step;
     double loss, norm; /* sums since the last report */
     double entropy, returned, ponder;
+    struct clocks clocks;
+    double wall_ns, cpu_ns; /* of the steps since the last report */
     int episodes;           /* of each sequence, that ended */
     double random, optimum; /* of a task */
     bool exact;             /* no bound */
@@ -275,8 +277,10 @@ static enum status report(struct session_of_training *s, const struct step_repor
     row.ranks = s->ranks.count;
     row.nodes = s->ranks.nodes;
     put_sums(&row, &s->t.sum);
+    row.cpu_pct = 100 * s->cpu_ns / s->wall_ns;
     print_report(s, &row);
     s->loss = s->norm = s->entropy = s->returned = s->ponder = 0;
+    s->cpu_ns = s->wall_ns = 0;
     s->episodes = 0;
     s->report_step = t->optimizer.step;
     return writes(s) ? table_write(&s->table, &row, e) : OK;
@@ -323,7 +327,11 @@ static enum status loop(struct session_of_training *s, struct err *e)
     while (st == OK && !end) {
         double progress = progress_of(s);
         ranks_from_first(&s->ranks, &progress, sizeof(progress));
+        clocks_start(&s->clocks);
         const struct step_report last = trainer_step(&s->t, progress);
+        const struct clock_span span = clocks_stop(&s->clocks);
+        s->wall_ns += span.wall_ns;
+        s->cpu_ns += span.cpu_ns;
         s->loss += last.loss;
         s->norm += last.grad_norm;
         s->entropy += last.entropy;
@@ -388,7 +396,10 @@ static enum status train(struct session_of_training *s, struct err *e)
         writes(s) ? terminal_progress((enum progress)o->progress, o->quiet) : PROGRESS_NONE;
     progress_begin(&s->show, 0, "training");
     s->show.before = progress_of(s);
-    st = loop(s, e);
+    st = clocks_open(&s->clocks, s->t.engine.threads, e);
+    if (st == OK)
+        st = loop(s, e);
+    clocks_close(&s->clocks);
     progress_end(&s->show);
     const enum status closed = table_close(&s->table, st == OK ? e : &(struct err){""});
     return st == OK ? closed : st;

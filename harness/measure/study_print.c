@@ -177,7 +177,13 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
     text[CONTROL] = r->row->control;
     text[SKELETON] = r->row->skeleton;
     text[VERDICT] = origin ? "" : study_verdict_name[r->verdict];
-    text[TIME_VERDICT] = timed ? verdict_name[r->time_verdict] : "";
+    const bool probably =
+        r->time_verdict == VERDICT_PROBABLY_FASTER || r->time_verdict == VERDICT_PROBABLY_SLOWER;
+    char time_verdict[48] = "";
+    if (timed)
+        snprintf(time_verdict, sizeof(time_verdict), "%s%s", verdict_name[r->time_verdict],
+                 probably ? " (noisy)" : "");
+    text[TIME_VERDICT] = time_verdict;
     const bool alone = r->quality.diff.low > 0 || r->quality.diff.high < 0;
     const struct study_size parameters = study_size_text(r);
     const char *const notes[] = {r->why, r->remark, people ? "" : parameters.text,

@@ -169,6 +169,13 @@ static double log_time(const struct study_row *r)
                : NAN;
 }
 
+/* Without other programs its time is no less than the CPU time: ln of the one over the other. Older
+ * rows do not tell. */
+static double log_stretch(const struct study_row *r)
+{
+    return r->cpu_pct > 0 ? fmax(0, log(100 / r->cpu_pct)) : 0;
+}
+
 /* The last row of `entry` that has a time, with the seed and machine of `like`; NULL: there is none. */
 static const struct study_row *last_timed(const struct rows *rows, const struct study_row *entry,
                                           const struct study_row *like)
@@ -185,12 +192,11 @@ static const struct study_row *last_timed(const struct rows *rows, const struct 
 /* The mean over seeds of ln(contender / baseline) with Student's 95 % interval: trainings of one
  * seed ran in the same turn. Below STUDY_LEAST_SEEDS that both have on one machine it has no
  * interval. */
-static enum status paired_time(struct interval *out, const struct study_row *contender,
-                               const struct study_row *baseline, const struct rows *rows,
-                               struct err *err)
+static enum status pair_times(struct study_entry *out, const struct study_row *baseline,
+                              const struct rows *rows, struct err *err)
 {
-    const struct study_row *const r = rows->row;
-    double *const d = calloc(rows->n + 1, sizeof(*d));
+    const struct study_row *const contender = out->row, *const r = rows->row;
+    double *const d = calloc(rows->n + 1, sizeof(*d)), stretch[SIDES] = {0};
     int n = 0;
 
     if (!d)
@@ -199,13 +205,17 @@ static enum status paired_time(struct interval *out, const struct study_row *con
         if (!same_entry(&r[i], contender))
             continue;
         const struct study_row *const with = last_timed(rows, baseline, &r[i]);
-        if (with && last_timed(rows, contender, &r[i]) == &r[i])
+        if (with && last_timed(rows, contender, &r[i]) == &r[i]) {
             d[n++] = log_time(&r[i]) - log_time(with);
+            stretch[BEFORE] += log_stretch(with);
+            stretch[AFTER] += log_stretch(&r[i]);
+        }
     }
     const struct group_stats s = group_stats(d, n);
-    *out = mean_interval(s);
+    out->log_time = mean_interval(s);
+    out->time_doubt = n > 0 ? fmax(stretch[BEFORE], stretch[AFTER]) / n : 0;
     if (n < STUDY_LEAST_SEEDS)
-        out->low = out->high = NAN;
+        out->log_time.low = out->log_time.high = NAN;
     free(d);
     return OK;
 }
@@ -266,7 +276,7 @@ static void confront(struct study_entry *e, const struct study_entry *b, double 
     }
     if (e->parameters && b->parameters)
         e->more = (double)e->parameters / (double)b->parameters - 1;
-    e->time_verdict = verdict_of(e->log_time, threshold, 0);
+    e->time_verdict = verdict_of(e->log_time, threshold, e->time_doubt);
     if (can_test(e, b))
         e->quality = welch(b->test, e->test);
 }
@@ -339,7 +349,7 @@ static enum status judge(struct study_verdicts *v, const struct rows *rows, doub
     for (int i = 0; i < v->n && st == OK; i++) {
         const struct study_entry *const b = baseline_of(v, &v->v[i]);
         if (b)
-            st = paired_time(&v->v[i].log_time, v->v[i].row, b->row, rows, e);
+            st = pair_times(&v->v[i], b->row, rows, e);
     }
     for (int i = 0; i < v->n; i++) {
         confront(&v->v[i], baseline_of(v, &v->v[i]), threshold);

@@ -7,7 +7,8 @@
  * interval and p; p is corrected by Holm over all comparisons of the study. A mean of the seeds that
  * went well is no mean over seeds: where one has no score, on either side, there is no verdict. Time
  * is that of training, by the rule of verdict.h over the logs of seconds per token: variants train in turns,
- * seed by seed, so the difference is the mean over seeds of those of one seed. */
+ * seed by seed, so the difference is the mean over seeds of those of one seed. What other programs
+ * took of either side's time is doubt. */
 #ifndef STUDY_VERDICT_H
 #define STUDY_VERDICT_H
 
@@ -55,6 +56,7 @@ struct study_entry {
     double p;                   /* of it, corrected */
     enum study_verdict verdict; /* of what has no control: not tested */
     struct interval log_time;   /* ln of the ratio of times, paired by seed */
+    double time_doubt;          /* how far off, as a log, other programs may have put it */
     enum verdict time_verdict;
 };
 

@@ -307,7 +307,10 @@
     X(real, optimum_return, "", "exact mean return of the best policy, or a bound of it")          \
     X(real, ponder_steps, "",                                                                      \
       "steps and rest of a token, on average since the row before, where tokens halt (R of "       \
-      "Graves 2016)")
+      "Graves 2016)")                                                                              \
+    X(real, cpu_pct, "%",                                                                          \
+      "CPU time of the thread with most of it, of the steps' time since the row before; the rest " \
+      "went to other programs, or to waits")
 
 /* One row per job of a study: a training, in study.csv of the study's run. */
 #define STUDY_COLUMNS(X)                                                                           \
@@ -343,6 +346,9 @@
     X(real, train_nats, "nats", "mean nll in training over the last report")                       \
     X(real, valid_nats, "nats", "loss on the validation text after the last step")                 \
     X(real, train_s, "s", "time of the training, validation and saving included")                  \
+    X(real, cpu_pct, "%",                                                                          \
+      "CPU time of the thread with most of it, of the steps' time; the rest went to other "        \
+      "programs, or to waits")                                                                     \
     X(line, checkpoint, "", "file of the weights")                                                 \
     X(text, test_case_id, "", "row of perplexity.csv with the compared score; empty for tune")     \
     X(text, unit, "", "what a token is, e.g. byte")                                                \

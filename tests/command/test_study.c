@@ -69,7 +69,8 @@ static void make_study(void)
  * folder. */
 static bool may_differ(const char *column)
 {
-    static const char *const names[] = {"run_id", "started_at_utc", "train_s", "test_case_id"};
+    static const char *const names[] = {"run_id", "started_at_utc", "train_s", "cpu_pct",
+                                        "test_case_id"};
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(names[i], column) == 0)
@@ -97,6 +98,8 @@ static void expect_same_rows(const char *a, const char *b)
             char p[NUMBER_SIZE], q[NUMBER_SIZE];
             const char *const v = row_field(t, c, (const struct study_row *)x.row + i, p);
             const char *const w = row_field(t, c, (const struct study_row *)y.row + i, q);
+            if (strcmp(t->columns[c].name, "cpu_pct") == 0) /* clocks of a short step are coarse */
+                cr_expect(atof(v) > 0 && atof(v) < 150, "row %zu: %s", i, v);
             if (!may_differ(t->columns[c].name))
                 cr_expect_str_eq(v, w, "row %zu, %s: %s and %s", i, t->columns[c].name, v, w);
         }

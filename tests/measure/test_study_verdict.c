@@ -305,6 +305,55 @@ Test(study_verdict, time_by_seconds_per_token)
     free(t.row);
 }
 
+/* Trainings that had so many per cent of the CPU took `ratio` times as long: what other programs took
+ * may be all of it. */
+static enum verdict time_verdict_at(double ratio, double base_pct, double other_pct, bool *said)
+{
+    struct table_of_rows t = make_rows();
+    char *text = NULL;
+    size_t size;
+    struct err e;
+
+    for (int seed = 1; seed <= 5; seed++)
+        for (int k = 0; k < 2; k++) {
+            struct study_row *const r = add(&t, k ? "other" : "base", "s", seed, 2 + 0.01 * seed);
+            r->tokens = 1000;
+            r->train_s = (k ? ratio : 1) * (1 + 0.001 * ((seed + k) % 2));
+            r->cpu_pct = k ? other_pct : base_pct;
+        }
+    struct study_verdicts v = verdicts(&t);
+    FILE *const f = open_memstream(&text, &size);
+    cr_assert_eq(study_verdicts_print(f, &v, FORMAT_CSV, &e), OK, "%s", e.msg);
+    cr_assert_eq(fclose(f), 0);
+    *said = strstr(text, "(noisy)");
+    const enum verdict verdict = entry(&v, "other", "s")->time_verdict;
+    study_verdicts_free(&v);
+    free(t.row);
+    free(text);
+    return verdict;
+}
+
+Test(study_verdict, preempted_trainings_have_no_firm_time)
+{
+    static const double share[] = {100, 99, 80, 50, 10, NAN}, ratio[] = {1.05, 1.3, 2.5};
+
+    for (size_t i = 0; i < ARRAY_LEN(ratio); i++)
+        for (size_t k = 0; k < ARRAY_LEN(share); k++)
+            for (int side = 0; side < 4; side++) {
+                const double base = side & 1 ? share[k] : 100, other = side & 2 ? share[k] : 100;
+                const bool doubtful = side && share[k] < 100 && ratio[i] < 100 / share[k];
+                bool said;
+                cr_expect_eq(time_verdict_at(ratio[i], base, other, &said),
+                             doubtful ? VERDICT_PROBABLY_SLOWER : VERDICT_SLOWER, "%g, %g %g",
+                             ratio[i], base, other);
+                cr_expect_eq(said, doubtful);
+                cr_expect_eq(time_verdict_at(1 / ratio[i], base, other, &said),
+                             doubtful ? VERDICT_PROBABLY_FASTER : VERDICT_FASTER, "1/%g, %g %g",
+                             ratio[i], base, other);
+                cr_expect_eq(said, doubtful);
+            }
+}
+
 /* A machine that becomes three times as slow from seed to seed, for all alike: a contender that
  * takes a tenth longer is slower, because seeds are paired; the last seed, which the baseline has
  * not, says nothing. */
