@@ -3,6 +3,7 @@
  * Facts about the machine, from the CPU, /proc, /sys and hwloc. */
 #include "env.h"
 
+#include "harness/util/suggest.h"
 #include "variants/base/cpu.h"
 
 #include <dirent.h>
@@ -189,6 +190,62 @@ static void host_hash(const struct env_facts *f, char *buf, size_t size)
     snprintf(buf, size, "%016llx", (unsigned long long)XXH3_64bits(text, (size_t)n));
 }
 
+/* Schedulers and interrupts, idle states and clock rates, memory, weaknesses of the CPU. */
+static const char *const kernel_options[] = {"mitigations",
+                                             "isolcpus",
+                                             "nohz",
+                                             "nohz_full",
+                                             "rcu_nocbs",
+                                             "rcu_nocb_poll",
+                                             "irqaffinity",
+                                             "threadirqs",
+                                             "preempt",
+                                             "skew_tick",
+                                             "nowatchdog",
+                                             "nmi_watchdog",
+                                             "nosmt",
+                                             "maxcpus",
+                                             "nr_cpus",
+                                             "idle",
+                                             "processor.max_cstate",
+                                             "intel_idle.max_cstate",
+                                             "cpuidle.off",
+                                             "intel_pstate",
+                                             "amd_pstate",
+                                             "cpufreq.default_governor",
+                                             "clocksource",
+                                             "tsc",
+                                             "no-kvmclock",
+                                             "transparent_hugepage",
+                                             "hugepages",
+                                             "hugepagesz",
+                                             "default_hugepagesz",
+                                             "numa_balancing",
+                                             "norandmaps",
+                                             "nopti",
+                                             "pti",
+                                             "spectre_v2",
+                                             "nospectre_v2",
+                                             "retbleed",
+                                             NULL};
+
+void env_kernel_options(char *line)
+{
+    char *to = line, name[64];
+
+    for (char *word = strtok(line, " "), *start = line; word; word = strtok(NULL, " ")) {
+        const size_t n = strlen(word);
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+        if (word_index(name, kernel_options) < 0)
+            continue;
+        if (to > start)
+            *to++ = ' ';
+        memmove(to, word, n);
+        to += n;
+    }
+    *to = '\0';
+}
+
 /* ---- public ------------------------------------------------------------------------------- */
 
 void env_gather(const struct topo *t, struct env_facts *f)
@@ -215,6 +272,7 @@ void env_gather(const struct topo *t, struct env_facts *f)
     read_key("/proc/sys/kernel/randomize_va_space", "", f->aslr, sizeof(f->aslr));
     mitigations(f->mitigations, sizeof(f->mitigations));
     read_key("/proc/cmdline", "", f->kernel_options, sizeof(f->kernel_options));
+    env_kernel_options(f->kernel_options);
     read_key("/sys/devices/system/clocksource/clocksource0/current_clocksource", "",
              f->clock_source, sizeof(f->clock_source));
     libc_name(f->libc, sizeof(f->libc));

@@ -27,7 +27,7 @@ struct env_facts {
     char libc[32];          /* "glibc 2.36"; "" of another one */
     char aslr[8];           /* randomize_va_space: "0", "1", "2"; "" if the kernel does not tell */
     char mitigations[1024]; /* "NAME=what;..." of what the CPU is vulnerable to; cut if longer */
-    char kernel_options[1024]; /* /proc/cmdline; cut if longer; "" if it cannot be read */
+    char kernel_options[1024]; /* of /proc/cmdline what changes times; cut if longer */
     char clock_source[32];     /* "tsc"; "" if the kernel does not tell */
     char overrides[1024];      /* "NAME=value;..." of library variables; ends in "..." if cut */
     struct topo_facts topo;
@@ -57,6 +57,10 @@ double env_steal_pct(const struct env_ticks *before, const struct env_ticks *aft
 /* The variables of `parent` that control thread pools and kernels of libraries, as
  * "NAME=value;...", sorted by name; "..." at the end if they did not fit. */
 void env_overrides(char *const *parent, char *buf, size_t size);
+
+/* Of the kernel's command line the options that change times; the others are a host's own business. In
+ * place. */
+void env_kernel_options(char *line);
 
 /* Without these variables of this process, libraries that compute in it or in its forks print nothing:
  * their words would stand among the rows on stdout. */

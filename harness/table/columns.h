@@ -268,7 +268,8 @@
     X(text, libc, "", "C library; empty if it is not glibc")                                       \
     X(text, aslr, "", "address randomisation of the kernel: 0 none, 1, 2 full; empty if unknown")  \
     X(line, mitigations, "", "what the kernel does about the CPU's weaknesses: NAME=what;...")     \
-    X(line, kernel_options, "", "command line of the kernel; empty if it cannot be read")          \
+    X(line, kernel_options, "",                                                                    \
+      "options of the kernel's command line that change times; empty if it cannot be read")        \
     X(text, clock_source, "", "what the kernel's clock reads, such as tsc; empty if unknown")
 
 /* One row per report of a training run, beside the checkpoint: CHECKPOINT.train.csv. */
