@@ -180,6 +180,8 @@ static enum status estimate(struct sweep *w, struct err *e)
     struct speeds speeds = {.reference = reference_rates_least,
                             .threads = max_int(1, w->s.setup.reference_threads),
                             .start_s = 0.05,
+                            .slow = load_slows(w->s.facts.load_1min, w->s.setup.reference_threads,
+                                               w->s.facts.topo.allowed_cpus),
                             .peaks = w->peaks,
                             .n_peaks = w->n_peaks};
     enum status st = estimate_by(w, &speeds, e);

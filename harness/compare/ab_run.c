@@ -173,6 +173,8 @@ enum status ab_run_estimate(struct ab_run *l, int runs, struct err *e)
         return OK;
     const enum status st = speeds_measure(&speeds, &peaks, &l->session.setup, l->session.topo,
                                           o->pin, l->plan.cases[0].threads, e);
+    speeds.slow =
+        load_slows(l->session.facts.load_1min, speeds.threads, l->session.facts.topo.allowed_cpus);
     for (int i = 0; i < l->plan.n && st == OK; i++)
         sum += estimate_pairs_s(&l->plan.cases[i], &speeds, runs, AB_LAUNCHES, o->min_samples);
     if (st == OK)

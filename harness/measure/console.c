@@ -115,8 +115,10 @@ static void time_left(const struct console *s, char *buf, size_t size)
     const double left = (s->expected_s - done) * pace - (now_s() - s->row_s);
 
     buf[0] = '\0';
-    if (s->expected_s > 0)
-        snprintf(buf, size, "  %s left", duration_text(fmax(0, left)).s);
+    if (s->expected_s > 0 && left > 0)
+        snprintf(buf, size, "  %s left", duration_text(fmax(0.1, left)).s);
+    else if (s->expected_s > 0)
+        snprintf(buf, size, "  longer than expected");
 }
 
 /* "  noise 0.8 %": half of the median's 95 % interval over the newest samples. */

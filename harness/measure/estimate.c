@@ -57,6 +57,13 @@ struct peaks peaks_assumed(int threads)
     return p;
 }
 
+double load_slows(double load, int threads, int cpus)
+{
+    return cpus > 0 ? fmax(1, (load + threads) / cpus) : 1;
+}
+
+static double slow_of(const struct speeds *t) { return fmax(1, t->slow); }
+
 /* FLOP per second that kernels reach; 0 = unknown. */
 static double flops_of(const struct speeds *t, const struct bench_case *c)
 {
@@ -65,7 +72,7 @@ static double flops_of(const struct speeds *t, const struct bench_case *c)
 
     for (int i = 0; i < t->n_peaks; i++)
         if (t->peaks[i].threads == c->threads)
-            return efficiency * t->peaks[i].flops[isa];
+            return efficiency * t->peaks[i].flops[isa] / slow_of(t);
     return 0;
 }
 
@@ -78,8 +85,9 @@ struct cost {
 };
 
 /* From a job of the ref backend: that opens no library in this process. */
-static struct cost cost_of(const struct bench_case *c, const struct reference_rates *r)
+static struct cost cost_of(const struct bench_case *c, const struct speeds *t)
 {
+    const struct reference_rates *const r = &t->reference;
     struct options opt = *c->opt;
     struct bench_case ref = *c;
     struct cost cost = {0};
@@ -91,9 +99,10 @@ static struct cost cost_of(const struct bench_case *c, const struct reference_ra
     if (job_open(&j, &ref, NULL) == OK && job_map(&j, NULL) == OK) {
         cost.flop = job_flop(&j);
         cost.weights = (double)j.arena.part[PART_WEIGHTS] / sizeof(float);
-        cost.forward = reference_forward_s(&j, r);
-        cost.backward = reference_backward_s(&j, r);
+        cost.forward = slow_of(t) * reference_forward_s(&j, r);
+        cost.backward = slow_of(t) * reference_backward_s(&j, r);
         reference_rows(&j, r, check_limit_s(c->opt), &cost.check);
+        cost.check *= slow_of(t);
     }
     job_close(&j);
     return cost;
@@ -111,7 +120,7 @@ static double call_s(const struct speeds *t, const struct bench_case *c, const s
 
 double estimate_call_s(const struct bench_case *c, const struct speeds *speeds)
 {
-    const struct cost cost = cost_of(c, &speeds->reference);
+    const struct cost cost = cost_of(c, speeds);
 
     return call_s(speeds, c, &cost);
 }
@@ -123,7 +132,8 @@ static double start_s(const struct speeds *t, const struct cost *cost)
 {
     const double flop_of_weight = 25; /* a random number on one thread */
 
-    return t->start_s + cost->weights * flop_of_weight / (t->reference.products / t->threads);
+    return slow_of(t) *
+           (t->start_s + cost->weights * flop_of_weight / (t->reference.products / t->threads));
 }
 
 /* The same, the checked call, warm-up. */
@@ -149,7 +159,7 @@ static double run_s(const struct speeds *t, const struct bench_case *c, const st
 double estimate_pairs_s(const struct bench_case *c, const struct speeds *t, int runs, int launches,
                         int pairs)
 {
-    const struct cost cost = cost_of(c, &t->reference);
+    const struct cost cost = cost_of(c, t);
     const double call = call_s(t, c, &cost);
     const double checked =
         launch_s(t, c, &cost, call) + cost.backward * t->threads / c->threads; /* gradients */
@@ -211,7 +221,7 @@ enum status estimate_plan(struct estimate *out, const struct plan *plan,
     struct cost cost = {0};
     for (int i = 0; i < plan->n; i++) {
         if (!same_cost(plan, i))
-            cost = cost_of(&plan->cases[i], &speeds->reference);
+            cost = cost_of(&plan->cases[i], speeds);
         if (done(arg, &plan->cases[i]))
             continue;
         out->cases[i] = estimate_case(plan, i, speeds, &cost);

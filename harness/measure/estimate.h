@@ -15,10 +15,14 @@ struct speeds {
     struct reference_rates reference;
     int threads;               /* of `reference` */
     double start_s;            /* that a child takes to start */
+    double slow;               /* other programs make work take so many times as long; 0 = 1 */
     const struct peaks *peaks; /* [n_peaks] by number of threads; without one, other backends count
                                 * as the reference */
     int n_peaks;
 };
+
+/* How many times as long work on so many threads takes beside `load` other threads that run. */
+double load_slows(double load, int threads, int cpus);
 
 /* Measure them for so many threads, in some tenths of a second; *peaks belongs to them. */
 enum status speeds_measure(struct speeds *s, struct peaks *peaks, const struct child_setup *setup,

@@ -179,3 +179,31 @@ Test(estimate, pairs_of_two_programs)
     cr_expect_float_eq(of_30 - of_15, 60 * (block + 0.002), 1e-9);
     drop_plan(&p, &o);
 }
+
+/* Half of the CPU: computing takes twice as long, timed blocks end at --max-time all the same. */
+Test(estimate, other_programs_slow_what_is_computed)
+{
+    struct speeds busy = speeds;
+    struct estimate quiet, slow;
+    struct options o;
+    struct plan p;
+    struct err e;
+
+    cr_expect_eq(load_slows(0, 2, 2), 1);
+    cr_expect_eq(load_slows(1, 2, 8), 1);
+    cr_expect_eq(load_slows(2, 2, 2), 2);
+    cr_expect_eq(load_slows(10, 2, 2), 6);
+    cr_expect_eq(load_slows(10, 2, 0), 1);
+    estimate_line(&quiet, &p, &o, LINE "--backend ref", never, NULL);
+    busy.slow = 2;
+    cr_assert_eq(estimate_plan(&slow, &p, &busy, never, NULL, &e), OK, "%s", e.msg);
+    for (int i = 0; i < p.n; i++) {
+        const struct case_estimate *const a = &quiet.cases[i], *const b = &slow.cases[i];
+        cr_expect_float_eq(b->call, 2 * a->call, 1e-12);
+        cr_expect_float_eq(b->reference, 2 * a->reference, 1e-12);
+        cr_expect_lt(b->run - a->run, a->run - 1, "a second is timed in any case");
+        cr_expect_geq(b->run, a->run);
+    }
+    free(slow.cases);
+    drop(&quiet, &p, &o);
+}
