@@ -78,6 +78,7 @@ enum status console_open(struct console *s, const struct options *opt, const str
                                            : FORMAT_CSV;
     s->wait.how = terminal_progress((enum progress)opt->progress, opt->quiet);
     s->color = terminal_color((enum color)opt->color, STDOUT_FILENO);
+    s->told_by_rows = !console_at_end(s->format) && terminal_is_one();
     s->last_told_s = s->row_s = s->start_s;
     return columns_select(&s->columns, t, opt->columns.v, opt->columns.n, e);
 }
@@ -405,7 +406,7 @@ void console_row(struct console *s, const struct result *r, const struct latency
     s->done++;
     s->last_told_s = now_s();
     progress_end(&s->wait);
-    if (s->wait.how == PROGRESS_PLAIN) {
+    if (s->wait.how == PROGRESS_PLAIN && !s->told_by_rows) {
         case_label(r->bcase, label, sizeof(label));
         snprintf(line, sizeof(line), "[%d/%d] %s  %s  %s", s->done, s->cases, label,
                  row_status_name[r->status],

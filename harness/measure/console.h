@@ -21,6 +21,7 @@ struct console {
     int fitting;               /* the columns of the table that fit into it */
     bool hidden_told;          /* whether hidden columns were named */
     bool color;                /* standard output may have colours */
+    bool told_by_rows;         /* rows go where progress goes: they tell it */
     bool started;
     int cases, done;           /* planned, finished */
     double expected_s;         /* of the whole run; 0 = unknown */

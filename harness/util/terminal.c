@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int terminal_width(int fd)
@@ -79,6 +80,14 @@ enum progress terminal_progress(enum progress how, bool quiet)
     return isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0) && !getenv("CI")
                ? PROGRESS_BAR
                : PROGRESS_PLAIN;
+}
+
+bool terminal_is_one(void)
+{
+    struct stat out, error;
+
+    return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &error) == 0 &&
+           out.st_dev == error.st_dev && out.st_ino == error.st_ino;
 }
 
 void terminal_line_put(struct terminal_line *l, char *text)

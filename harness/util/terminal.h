@@ -29,6 +29,9 @@ bool terminal_color(enum color when, int fd);
  * and not in CI, whose logs keep every line. */
 enum progress terminal_progress(enum progress how, bool quiet);
 
+/* Do standard output and standard error go to one file, pipe or terminal? */
+bool terminal_is_one(void);
+
 /* A line on standard error that is rewritten in place. */
 struct terminal_line {
     bool shown;

@@ -273,6 +273,66 @@ Test(screen, progress_is_cleared_before_anything_else)
     cr_expect_eq(count(v.screen, "\nfinished\n"), 1, "%s", v.screen);
 }
 
+/* Where rows and progress go to one place, each row stands there once, below its heading. */
+Test(screen, a_log_of_both_streams_has_each_row_once)
+{
+    static const char *const formats[] = {"table", "csv", "md", "jsonl"}, *const medians[] = {
+                                                                              " 3.02 ms",
+                                                                              ",3020000,",
+                                                                              " 3.020 ",
+                                                                              ":3020000,"};
+    static struct view v;
+
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
+        char line[300];
+        snprintf(line, sizeof(line),
+                 "--variant xl --workload layer --backend ref --seq 4,8 --mem 0 --threads 1 "
+                 "--progress plain --color never --format %s",
+                 formats[i]);
+        watch_rows(&v, 0, 0, (struct scene){.line = line});
+        cr_expect_eq(count(v.file, "/2] xl"), 0, "%s: %s", formats[i], v.file);
+        cr_expect_eq(count(v.file, medians[i]), 2, "%s: %s", formats[i], v.file);
+        watch_rows(&v, ON_STDOUT, 100, (struct scene){.line = line});
+        cr_expect_eq(count(v.file, "/2] xl"), 2, "%s apart: %s", formats[i], v.file);
+    }
+    watch_rows(&v, 0, 0,
+               (struct scene){.line = "--variant xl --workload layer --backend ref --seq 4,8 "
+                                      "--mem 0 --threads 1 --progress plain --format json"});
+    cr_expect_eq(count(v.file, "/2] xl"), 2, "rows come at the end: %s", v.file);
+}
+
+/* A case that takes longer than the rest of the run was expected to. */
+static void overrun(void *arg)
+{
+    struct scene *const s = arg;
+    struct result r = {.bcase = s->p.cases};
+    struct console show;
+    struct err e;
+
+    CHECK(console_open(&show, &s->o, &tables[TABLE_LATENCY], s->p.n, &e) == OK);
+    show.expected_s = 2;
+    for (int past_s = 0; past_s <= 1000; past_s += 500) {
+        show.last_told_s = 0;
+        show.row_s = show.start_s - past_s;
+        show.expected_done_s = 0;
+        console_progress(&show, &r);
+    }
+}
+
+Test(screen, nothing_is_left_only_at_the_end)
+{
+    static struct view v;
+    struct scene s = {.line = "--variant xl --backend ref --seq 4 --mem 0 --progress plain"};
+
+    must_plan(&s.p, &s.o, s.line);
+    watch(&v, ON_STDOUT, 100, overrun, &s);
+    cr_assert_eq(v.code, 0);
+    drop_plan(&s.p, &s.o);
+    cr_expect_eq(count(v.file, "  2.0 s left\n"), 1, "%s", v.file);
+    cr_expect_eq(count(v.file, "  longer than expected\n"), 2, "%s", v.file);
+    cr_expect_eq(count(v.file, " 0 s left"), 0, "%s", v.file);
+}
+
 /* ---- the program -------------------------------------------------------------------------- */
 
 static void run(void *arg) { execl("/bin/sh", "sh", "-c", (const char *)arg, (char *)NULL); }
