@@ -22,7 +22,7 @@ static double now_s(void) { return (double)clock_wall_ns() * 1e-9; }
 /* ---- the table ---------------------------------------------------------------------------- */
 
 /* In order of importance; the first five are always shown. */
-enum { SEQ, MEM, VARIANT, BACKEND, MEDIAN, ALWAYS, INTERVAL = ALWAYS, COLUMN_COUNT = 13 };
+enum { SEQ, MEM, VARIANT, BACKEND, MEDIAN, ALWAYS, TOKENS = ALWAYS, INTERVAL, COLUMN_COUNT = 13 };
 enum { WIDEN_MAX = 20 }; /* columns that long variants may add */
 static const struct terminal_column {
     const char *name;
@@ -36,11 +36,11 @@ static const struct terminal_column {
     [VARIANT] = {"variant", 2, 14, 9, false},
     [BACKEND] = {"backend", 1, 9, 8, false},
     [MEDIAN] = {"median", 1, 10, 8, true},
-    [INTERVAL] = {"95 % interval", 2, 19, 0, false},
-    {"tok/s", 1, 9, 0, true},
+    [TOKENS] = {"tok/s", 1, 9, 0, true},
+    [INTERVAL] = {"95 % interval", 2, 17, 0, false},
     {"GFLOP/s", 1, 8, 0, true},
     {"%peak", 1, 6, 0, true},
-    {"arena", 1, 10, 0, true},
+    {"reserved", 1, 10, 0, true},
     {"peak RSS", 1, 10, 0, true},
     {"check", 2, 8, 0, false},
     {"noise", 1, 9, 0, false},
@@ -354,9 +354,9 @@ static void print_case(struct console *s, const struct result *r, const struct l
                            peak = units_rate(row->peak_flops_pct),
                            arena = units_bytes(r->report.arena_bytes),
                            rss = units_bytes(r->report.rss_peak_bytes);
-    const char *const text[COLUMN_COUNT] = {seq,   mem,      variant, c->backend->name, median,
-                                            ci,    tokens.s, gflop.s, peak.s,           arena.s,
-                                            rss.s, check,    noise};
+    const char *const text[COLUMN_COUNT] = {seq,      mem,   variant, c->backend->name, median,
+                                            tokens.s, ci,    gflop.s, peak.s,           arena.s,
+                                            rss.s,    check, noise};
     if (r->status != ROW_OK) {
         print_reason(s, r, text, variant);
         return;

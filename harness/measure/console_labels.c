@@ -65,11 +65,24 @@ static enum mem_kind usual_context(const struct bench_case *cases, int n)
     return most;
 }
 
+/* A case with heads that share the model's width, if there is one. */
+static const struct config *usual_widths(const struct bench_case *cases, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (cases[i].config.dh * cases[i].config.H == cases[i].config.D)
+            return &cases[i].config;
+    return &cases[0].config;
+}
+
 void case_labels_find(struct case_labels *l, const struct bench_case *cases, int n, int room)
 {
     char variant[64];
 
     *l = (struct case_labels){.excess = 0};
+    if (n > 0) {
+        l->d_head = usual_widths(cases, n)->dh;
+        l->d_inner = usual_widths(cases, n)->F;
+    }
     find_types(l, cases, n);
     l->context = usual_context(cases, n);
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
@@ -86,7 +99,6 @@ bool same_heading(const struct case_labels *l, const struct bench_case *a,
 {
     return a->workload == b->workload && a->phase == b->phase && a->batch == b->batch &&
            a->layers == b->layers && a->config.D == b->config.D && a->config.H == b->config.H &&
-           a->config.dh == b->config.dh && a->config.F == b->config.F &&
            (*l->dtypes || a->config.dtype == b->config.dtype) && a->threads == b->threads;
 }
 
@@ -98,7 +110,7 @@ void case_heading(const struct case_labels *l, const struct bench_case *c, char 
         buf, size, "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  %s  threads=%d",
         workload_name[c->workload], case_names_phase(c) ? "  " : "",
         case_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->config.D,
-        c->config.H, c->config.dh, *l->dtypes ? l->dtypes : elem_name[c->config.dtype], c->threads);
+        c->config.H, l->d_head, *l->dtypes ? l->dtypes : elem_name[c->config.dtype], c->threads);
 
     for (int i = 0; i < MODEL_CHOICE_COUNT && n < size; i++)
         if (l->shared[i] && i != CHOICE_dtype && case_differs(text, i, c, &usual))
@@ -116,6 +128,10 @@ void case_variant(const struct case_labels *l, const struct bench_case *c, char 
     for (int i = 0; i < MODEL_CHOICE_COUNT && n < size; i++)
         if (is_named(i) && !l->shared[i] && case_differs(text, i, c, &usual))
             n += (size_t)snprintf(buf + n, size - n, "/%s", text);
+    if (c->config.dh != l->d_head && n < size)
+        n += (size_t)snprintf(buf + n, size - n, "/d_head=%d", c->config.dh);
+    if (c->config.F != l->d_inner && n < size)
+        n += (size_t)snprintf(buf + n, size - n, "/d_inner=%d", c->config.F);
     if (remembers(c) && c->mem_kind != l->context && n < size)
         snprintf(buf + n, size - n, ":%s", mem_kind_name[c->mem_kind]);
 }

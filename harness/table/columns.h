@@ -114,7 +114,9 @@
 
 #define MEMORY_COLUMNS(X)                                                                          \
     KEY_COLUMNS(X)                                                                                 \
-    X(i64, arena_peak_bytes, "bytes", "all memory that the case placed, padding included: exact")  \
+    X(i64, arena_peak_bytes, "bytes",                                                              \
+      "memory that the case reserved, padding included: exact; what it never touches is not "      \
+      "resident")                                                                                  \
     X(i64, weights_bytes, "bytes", "parameters")                                                   \
     X(i64, activations_bytes, "bytes", "residual stream, queries, keys, values, hidden rows")      \
     X(i64, memory_state_bytes, "bytes",                                                            \

@@ -97,10 +97,11 @@ ParameterizedTestParameters(screen, table_fits)
 {
     static struct fit list[] = {
         {40, "  seq   mem variant   backend    median\n", "    4 65536 ", 1},
-        {60, "   seq    mem  variant        backend       median\n", "     4  65536  ", 1},
-        {80, "   seq    mem  variant        backend       median  95 % interval\n",
+        {60, "   seq    mem  variant        backend       median     tok/s\n", "     4  65536  ",
+         1},
+        {80, "   seq    mem  variant        backend       median     tok/s  95 % interval\n",
          "     4  65536  ", 1},
-        {200, "     arena   peak RSS  check    noise\n", "     4  65536  ", 0},
+        {200, "  reserved   peak RSS  check    noise\n", "     4  65536  ", 0},
     };
     return cr_make_param_array(struct fit, list, ARRAY_LEN(list));
 }
@@ -137,6 +138,42 @@ Test(screen, labels_of_a_plan)
                  v.screen);
 }
 
+/* Variants whose heads or feed-forward layers have another width stand in one table and say so. */
+Test(screen, widths_do_not_split_a_table)
+{
+    static struct view v;
+
+    watch_rows(&v, ON_STDOUT, 100,
+               (struct scene){.line = "--variant mla,llama,gdn --workload layer --backend ref "
+                                      "--d-model 512 --heads 8 --seq 4 --mem 0 --threads 1 "
+                                      "--color never"});
+    cr_expect_eq(count(v.screen, "layer "), 1, "%s", v.screen);
+    cr_expect_eq(count(v.screen, "  d_head=64  "), 1, "%s", v.screen);
+    cr_expect_eq(count(v.screen, "\n\n"), 0, "%s", v.screen);
+    cr_expect_eq(count(v.screen, " mla/d_head=96 ") + count(v.screen, " gdn/d_head=32 ") +
+                     count(v.screen, " llama "),
+                 3, "%s", v.screen);
+}
+
+/* What people choose by is shown before how sure it is, whatever the names need. */
+Test(screen, tokens_per_second_stay)
+{
+    static const char *const names[] = {"--variant xl ", "--variant rope --norm pre,post "
+                                                         "--ffn gelu_tanh,relu "};
+    static struct view v;
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char line[200];
+        snprintf(line, sizeof(line),
+                 "%s--backend ref --seq 4 --mem 512 --mem-kind hidden --threads 1 --color never",
+                 names[i]);
+        watch_rows(&v, ON_STDOUT, 80, (struct scene){.line = line});
+        cr_expect(strstr(v.screen, " tok/s"), "%s", v.screen);
+        cr_expect_gt(count(v.screen, " 42 400"), 0, "%s", v.screen);
+        cr_expect_leq(widest(v.screen), 80, "%s", v.screen);
+    }
+}
+
 /* Columns are as wide as the longest name needs. */
 Test(screen, long_names_stay_in_their_column)
 {
@@ -164,8 +201,9 @@ Test(screen, columns_that_are_hidden_are_named)
     static struct view v;
 
     watch_rows(&v, ON_STDOUT, 100, (struct scene){.line = AWKWARD});
-    cr_expect(strstr(v.file, "note: 100 columns are too narrow for arena, peak RSS, check, noise "
-                             " -> widen the terminal to "),
+    cr_expect(strstr(v.file,
+                     "note: 100 columns are too narrow for reserved, peak RSS, check, noise "
+                     " -> widen the terminal to "),
               "%s", v.file);
     watch_rows(&v, ON_STDOUT, 100, (struct scene){.line = "-q " AWKWARD});
     cr_expect_eq(count(v.file, "note: "), 0, "%s", v.file);
@@ -355,8 +393,9 @@ Test(screen, a_sweep_on_a_terminal)
     static struct view v;
 
     watch_shell(&v, ON_BOTH, 60, TWO_CASES);
-    cr_expect(strstr(v.screen, "   seq    mem  variant        backend       median\033[0m\n"), "%s",
-              v.screen);
+    cr_expect(
+        strstr(v.screen, "   seq    mem  variant        backend       median     tok/s\033[0m\n"),
+        "%s", v.screen);
     cr_expect_eq(count(v.screen, "note: 60 columns"), 1, "%s", v.screen);
     what_remains(v.screen);
     cr_expect_eq(count(v.screen, " samples  "), 0, "%s", v.screen);
