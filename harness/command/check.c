@@ -4,6 +4,7 @@
  * variant on every backend over awkward shapes against the double reference. Each backend runs in a
  * process of its own, and after a crash in another one from the next check on, so that it costs one
  * line, not the run (--isolate none: in this process). */
+#include "check_shapes.h"
 #include "check_tokens.h"
 #include "child_requests.h"
 #include "commands.h"
@@ -127,38 +128,7 @@ static void check_golden(struct check *c, const struct engine *g)
     }
 }
 
-/* ---- awkward shapes ----------------------------------------------------------------------- */
-
-/* One query, no memory, more memory than segment, odd head widths, H*dh != D, several sequences,
- * clips at both ends, every gate, every kind of memory. */
-static const char *const shapes[] = {
-    "--workload attn --seq 1,37 --mem 0,19,64 --batch 1,2 --d-model 48 --heads 3 --d-head 20 "
-    "--clip 0,5,64",
-    "--workload attn --seq 129,200 --mem 0,300 --d-model 64 --heads 2 --d-head 7",
-    "--workload attn --seq 40 --mem 24 --d-model 32 --heads 2 --clamp-len 9",
-    "--workload attn --seq 40 --mem 24 --d-model 32 --heads 2 --same-length",
-    "--workload layer --seq 1,37 --mem 0,19,64 --batch 1,2 --d-model 48 --heads 3 --d-head 20 "
-    "--d-inner 90 --gate gru,input,output,highway,sigtanh,residual",
-    "--workload segment,decode --layers 2 --seq 23 --mem 0,41 --batch 1,2 --d-model 48 --heads 3 "
-    "--d-inner 96 --mem-kind hidden,kv,recompute,state",
-    "--workload attn --phase fwd_bwd --seq 1,37 --mem 0,64 --batch 2 --d-model 48 --heads 3 "
-    "--d-head 20 --clip 0,5,64",
-    "--workload layer --phase fwd_bwd --seq 1,37 --mem 0,64 --batch 2 --d-model 48 --heads 3 "
-    "--d-head 20 --d-inner 90 --gate gru,input,output,highway,sigtanh,residual",
-    "--workload attn,layer --phase fwd,fwd_bwd --direction both --seq 1,37 --mem 0 --batch 2 "
-    "--d-model 48 --heads 3 --d-head 20 --d-inner 90",
-    "--workload layer,decode --phase fwd --head-windows 5,9;40,0,3 --seq 1,37 --mem 19,64 "
-    "--d-model "
-    "48 --heads 3",
-    "--workload cross --phase fwd,fwd_bwd --seq 1,37 --mem 5,64 --batch 2 --d-model 48 --heads 3 "
-    "--d-head 20",
-    "--workload cross --mem-kind kv --seq 1,9 --mem 41 --d-model 48 --heads 6 --kv-heads 3",
-    "--workload train --layers 2 --seq 23 --mem 0,41 --batch 2 --d-model 48 --heads 3 --d-inner 96",
-    "--workload attn,layer,decode --seq 1,37 --mem 0,19 --d-model 48 --heads 6 --kv-heads 3",
-    "--workload attn,layer --phase fwd,fwd_bwd --seq 37 --mem 0,64 --batch 2 --d-model 48 --heads "
-    "3 "
-    "--mask window=5,dilation=3;block=7,back=1,global=3,random=2;stride=6,fixed=5,summary=2",
-};
+/* ---- one case ------------------------------------------------------------------------------ */
 
 /* One run; its expected gradients, if any, are kept for the comparison if wanted. */
 static enum status run_job(struct job *j, const struct bench_case *c, float **gradients,
@@ -294,82 +264,7 @@ static void check_operations(struct check *c, const struct engine *g)
     }
 }
 
-/* ---- awkward shapes of models ------------------------------------------------------------- */
-
-/* The cases of one shape with the chosen variants. What a variant does not take is left out;
- * without a choice of variants, a shape with something that none of the usual ones takes runs on
- * the first that takes it. */
-struct shape {
-    const char *line;
-    struct options o;
-    const char **fit; /* of the chosen variants, if the shape has something that others exclude */
-    struct plan plan;
-    enum status st;
-    struct err why;
-};
-
-static bool takes_all(const struct shape *s)
-{
-    struct err e;
-
-    return s->st == OK && taken_check(&s->plan.taken, &s->o, "", &e) == OK;
-}
-
-static void plan_shape(struct shape *s, const struct names *chosen)
-{
-    plan_free(&s->plan);
-    s->o.variants = *chosen;
-    s->st = plan_make(&s->plan, &s->o, &s->why);
-}
-
-/* What one of the chosen variants excludes is no reason to leave the others out. */
-static void plan_chosen(struct shape *s, const struct names *chosen)
-{
-    int n = 0;
-
-    plan_shape(s, chosen);
-    if (s->st != E_USAGE || chosen->n == 0)
-        return;
-    s->fit = calloc((size_t)chosen->n, sizeof(*s->fit));
-    CHECK(s->fit);
-    for (int i = 0; i < chosen->n; i++) {
-        plan_shape(s, &(struct names){&chosen->v[i], 1});
-        if (s->st == OK)
-            s->fit[n++] = chosen->v[i];
-    }
-    if (n > 0)
-        plan_shape(s, &(struct names){s->fit, n});
-    else
-        s->st = E_UNSUPPORTED;
-}
-
-static void shape_open(struct shape *s, const struct check *c, const struct backend *b, int threads,
-                       const char *line)
-{
-    *s = (struct shape){.line = line};
-    s->st = options_parse_line(&s->o, line, &s->why);
-    if (s->st == OK && b->adds != ELEM_F32) /* what it computes itself */
-        s->st = options_default(&s->o, "dtype", elem_name[b->adds], &s->why);
-    const struct names own_variants = s->o.variants, own_backends = s->o.backends;
-    if (s->st == OK) {
-        s->o.backends = (struct names){(const char *[]){b->name}, 1};
-        s->o.default_threads = threads;
-        s->o.seed = c->opt->seed;
-        s->o.impl = c->opt->impl;
-        plan_chosen(s, &c->opt->variants);
-        for (int i = 0; variants[i] && !takes_all(s) && !options_given(c->opt, "variant"); i++)
-            plan_shape(s, &(struct names){(const char *[]){variants[i]->name}, 1});
-    }
-    s->o.variants = own_variants; /* the lists that o owns */
-    s->o.backends = own_backends;
-}
-
-static void shape_close(struct shape *s)
-{
-    plan_free(&s->plan);
-    options_free(&s->o);
-    free(s->fit);
-}
+/* ---- shapes -------------------------------------------------------------------------------- */
 
 static void check_shape(struct check *c, const struct backend *b, const struct shape *s)
 {
@@ -387,17 +282,17 @@ static void check_shape(struct check *c, const struct backend *b, const struct s
 /* Operations, then shapes. All shapes are planned first, to know how many checks there are. */
 static void check_all_of(struct check *c, const struct engine *g)
 {
-    struct shape *const all = calloc(ARRAY_LEN(shapes), sizeof(*all));
+    struct shape *const all = calloc((size_t)check_shape_count, sizeof(*all));
 
     CHECK(all);
     for (int op = 0; op_case_name(op); op++)
         c->total++;
-    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        shape_open(&all[i], c, g->backend, g->threads, shapes[i]);
+    for (int i = 0; i < check_shape_count; i++) {
+        shape_open(&all[i], c->opt, g->backend, g->threads, check_shapes[i]);
         c->total += all[i].plan.n;
     }
     check_operations(c, g);
-    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+    for (int i = 0; i < check_shape_count; i++) {
         check_shape(c, g->backend, &all[i]);
         shape_close(&all[i]);
     }

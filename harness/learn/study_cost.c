@@ -40,7 +40,8 @@ static double scored_segments(const struct study *s, const struct study_job *j, 
     struct err e;
 
     *processes = 0;
-    if (j->role == STUDY_FINAL && *j->model->corpus->test && options_parse_again(&o, line, &e) == OK) {
+    if (j->role == STUDY_FINAL && *j->model->corpus->test &&
+        options_parse_again(&o, line, &e) == OK) {
         const bool file = stat(j->model->corpus->test, &text) == 0;
         const double all = file ? (double)text.st_size : SOURCE_TOKENS;
         *processes = o.seq.n * o.mem.n;

@@ -3,7 +3,6 @@
  * The command line for users: which output goes to which stream, the answer to every mistake, and
  * the exit code for scripts. */
 #include "harness/cli/build.h"
-#include "tests/support/pasted.h"
 #include "tests/support/program.h"
 #include "tests/support/simd.h"
 #include "tests/support/tmp_folder.h"
@@ -251,15 +250,6 @@ Test(cli, lists_in_every_format)
             cr_expect_eq(r.err.n, 0, "%s", r.err.data);
             ran_free(&r);
         }
-    for (size_t i = 0; i < ARRAY_LEN(lists) - 1; i++) { /* columns: Markdown is a page */
-        struct ran table = run_bench(folder, "list %s -q --format table", lists[i]);
-        struct ran md = run_bench(folder, "list %s -q --format md", lists[i]);
-        struct ran tex = run_bench(folder, "list %s -q --format tex", lists[i]);
-        cr_expect_gt(expect_pasted(table.out.data, md.out.data, tex.out.data), 1, "%s", lists[i]);
-        ran_free(&table);
-        ran_free(&md);
-        ran_free(&tex);
-    }
 }
 
 #define PRINTS "--variant xl --backend ref --workload attn --seq 4 --mem 0 --ckpt none " TINY
@@ -368,15 +358,6 @@ Test(cli, a_reader_that_has_seen_enough)
 
 #define TWO_CASES "--variant xl --backend ref --workload attn --seq 4,8 --mem 0 " TINY
 
-static int count_of(const char *text, const char *word)
-{
-    int n = 0;
-
-    for (; (text = strstr(text, word)); text += strlen(word))
-        n++;
-    return n;
-}
-
 static struct rows rows_of(const struct bytes *out)
 {
     struct rows rows;
@@ -479,53 +460,6 @@ Test(cli, json_is_one_document)
     cr_expect_eq(json_object_size(json_array_get(rows, 0)), 2);
     json_decref(doc);
     ran_free(&r);
-}
-
-/* What stands in an issue: the screen's columns, units in the heads, a number in each cell. */
-Test(cli, markdown_to_paste)
-{
-    struct ran r =
-        run_bench(folder, "-q --format md --filter '!seq:4' --workload layer " TWO_CASES);
-    double median = 0, low = 0, high = 0;
-
-    expect_exit(&r, 0);
-    cr_expect(
-        strstr(r.out.data, "| seq | mem | variant | backend | median [ms] | 95 % interval [ms] |"),
-        "%s", r.out.data);
-    const char *const row = strstr(r.out.data, "| 8 | 0 | xl");
-    cr_assert(row, "%s", r.out.data);
-    cr_expect_eq(sscanf(strstr(row, "| ref |"), "| ref | %lf | %lf to %lf |", &median, &low, &high),
-                 3, "%s", row);
-    cr_expect(0 < low && low <= median && median <= high, "%s", row);
-    cr_expect_eq(count_of(r.out.data, "\n**"), 1, "a heading for each workload: %s", r.out.data);
-    ran_free(&r);
-
-    /* Which program on which machine, and what follows: all on standard output. */
-    r = run_bench(folder, "--format md --variant xl,rope --backend ref --workload attn --seq 4 "
-                          "--mem 0 " TINY);
-    expect_exit(&r, 0);
-    cr_expect_eq(strncmp(r.out.data, "bench ", 6), 0, "%s", r.out.data);
-    cr_expect(strstr(r.out.data, build_commit) && strstr(r.out.data, "CPU"), "%s", r.out.data);
-    cr_expect_eq(count_of(r.out.data, "\n```text\nvariants by time: attn"), 1, "%s", r.out.data);
-    cr_expect_str_eq(strrchr(r.out.data, '.'), ".\n```\n");
-    ran_free(&r);
-}
-
-/* A table for each heading, and comments; of chosen columns, one table. */
-Test(cli, latex_to_paste)
-{
-    static const struct {
-        const char *words;
-        int tables;
-    } is[] = {{"--variant xl,rope --backend ref --workload attn,layer --seq 4 --mem 0 " TINY, 2},
-              {"--columns variant,status " TWO_CASES, 1}};
-
-    for (size_t i = 0; i < ARRAY_LEN(is); i++) {
-        struct ran r = run_bench(folder, "--format tex %s", is[i].words);
-        expect_exit(&r, 0);
-        cr_expect_eq(tex_tables(r.out.data), is[i].tables, "%s", r.out.data);
-        ran_free(&r);
-    }
 }
 
 Test(cli, chosen_columns_of_the_table)

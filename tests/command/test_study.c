@@ -174,32 +174,6 @@ Test(study_runs, rows_and_verdicts)
     ran_free(&again);
 }
 
-/* Of one text: the loss is that of its last part, which bench train leaves for validation. */
-Test(study_runs, of_one_text)
-{
-    write_file("one.study", "variants = vanilla xl\nsize = s: --layers 1 --d-model 16 --heads 2\n"
-                            "train = --seq 16 --mem 16 --batch 4 --backend ref\n"
-                            "corpus = copy: train.txt\nrates = 1e-3 3e-3\nseeds = 3\n"
-                            "baseline-seeds = 3\nsteps = 10\n");
-    struct ran r = run_bench(folder, "study one.study --threads 1 --out r --format csv");
-    expect_exit(&r, 0);
-    expect_said(&r, "note: copy is one text");
-    expect_said(&r, "/{study,env}.csv");
-    ran_free(&r);
-    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
-    const struct study_row *const row = rows.row;
-    int finals = 0;
-    for (size_t i = 0; i < rows.n; i++) {
-        const bool final = strcmp(row[i].role, "final") == 0;
-        finals += final;
-        cr_expect_str_eq(row[i].status, "ok");
-        cr_expect(final ? row[i].test_nats == row[i].valid_nats : isnan(row[i].test_nats));
-        cr_expect(!strstr(row[i].repro, "--valid"), "%s", row[i].repro);
-    }
-    cr_expect_eq(finals, 6);
-    rows_free(&rows);
-}
-
 /* Each variant against its own control: one that the file has is shared, the others are added, with
  * the seeds of a baseline. What a line of options says is its control's, too. */
 Test(study_runs, controls)
