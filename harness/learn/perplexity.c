@@ -475,7 +475,6 @@ enum status perplexity_rows(struct session *s, const struct options *o, char fir
 
 static enum status can_score(const struct subject *t, const struct options *o, struct err *e)
 {
-    struct subject one = *t;
     enum mem_kind kind;
     enum status st = OK;
 
@@ -485,23 +484,27 @@ static enum status can_score(const struct subject *t, const struct options *o, s
     if (o->attention && o->impl)
         return fail(e, E_USAGE,
                     "--attention is computed by ref, not by --impl %s  -> leave one out", o->impl);
+    struct subject *const one = malloc(sizeof(*one));
+    NEED(one);
+    *one = *t;
     for (int i = 0; i < subject_models(t) && st == OK; i++) {
         bool again;
-        st = subject_choose(&one, i, &again, e);
+        st = subject_choose(one, i, &again, e);
         for (int k = 0; k < o->mem.n && st == OK; k++) {
             if (t->mask_share > 0 && options_given(o, "mem"))
                 st = score_masked_check(o, o->mem.v[k], e);
             else if (t->target && options_given(o, "mem"))
                 st = score_pairs_check(o, o->mem.v[k], e);
             if (st == OK)
-                st = score_mem_kind(&kind, &one.config, o, o->mem.v[k], e);
-            if (st == OK && !caches(&one.config, kind))
+                st = score_mem_kind(&kind, &one->config, o, o->mem.v[k], e);
+            if (st == OK && !caches(&one->config, kind))
                 st = fail(
                     e, E_USAGE,
                     "--kv-dtype %s applies to cached keys and values only  -> use --mem-kind kv",
-                    elem_name[one.config.kv_dtype]);
+                    elem_name[one->config.kv_dtype]);
         }
     }
+    free(one);
     return st;
 }
 
