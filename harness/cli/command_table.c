@@ -174,9 +174,10 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
     [CMD_EXPLAIN] = {
         "explain", "CASE_ID [RUN]", 2, "how the time of one row came about",
         "CASE_ID is a value of the column case_id of latency.csv, or its first digits. Without RUN, "
-        "the newest run in --out that has the case is used. Reasons to doubt the row stand at the "
-        "end: preempted, few, wide, launches, drift, clock.",
-        {{"bench explain 5f0c6e2d", "blocks, launches, what decides the interval"},
+        "the newest run in --out that has the case is used. FLOP, bytes, the distance to the nearer "
+        "roof and the fastest backend of the case say why it is slow; reasons to doubt the row "
+        "stand at the end: preempted, few, wide, launches, drift, clock.",
+        {{"bench explain 5f0c6e2d", "launches, what decides the interval, FLOP, the nearer roof"},
          {"bench explain 5f0c6e2d results/latest", "the row of this run"},
          {"bench explain 5f0c6e2d --out runs", "the newest run below another folder"}},
         NULL,

@@ -6,6 +6,7 @@
 #include "harness/table/keys.h"
 #include "harness/table/remarks.h"
 #include "harness/util/units.h"
+#include "harness/worker/job.h"
 #include "launches.h"
 
 #include <math.h>
@@ -131,6 +132,111 @@ static void print_interval(FILE *f, const struct digest *d, const struct latency
         fprintf(f, "             by order statistics of the blocks\n");
 }
 
+/* ---- why it takes so long ----------------------------------------------------------------- */
+
+static void print_rate(FILE *f, double rate, const char *unit, double pct, const char *of)
+{
+    fprintf(f, "%s %s/s", units_rate(rate).s, unit);
+    if (isfinite(pct))
+        fprintf(f, ", %s of the %s", units_pct(pct).s, of);
+}
+
+/* Time at each roof: what the row would take if it ran at the peak, and could do nothing else. */
+static void print_roofs(FILE *f, const struct latency_row *row)
+{
+    enum { NEAR = 50 }; /* % of a roof that explains a time */
+    const bool compute = strcmp(row->bound, "compute") == 0;
+    const double pct = compute ? row->peak_flops_pct : row->peak_bw_pct;
+
+    if (!(pct > 0)) {
+        fprintf(f,
+                "  roof       unknown: the run has no undisturbed peaks  -> measure where nothing "
+                "else runs\n");
+        return;
+    }
+    fprintf(f, "  roof       %s is nearer: at that rate %s per call, %s as fast\n", row->bound,
+            units_ns(row->median_ns * pct / 100).s, units_ratio(100 / pct).s);
+    if (pct >= NEAR)
+        fprintf(f, "             near it  -> %s\n",
+                compute ? "only fewer FLOP, or narrower types, make it much faster"
+                        : "only fewer bytes, or narrower types, make it much faster");
+    else
+        fprintf(f,
+                "             far from both: neither FLOP nor bytes explain the time  -> profile "
+                "it, docs/measuring.md\n");
+}
+
+/* NAN where they are not to be known here. FLOP do not depend on the backend, and ref opens no
+ * library. */
+static struct flop_shares shares_of(const struct latency_row *row)
+{
+    struct flop_shares shares = {NAN, NAN};
+    struct options opt = {0};
+    struct plan plan = {0};
+    struct job j;
+
+    if (options_parse_line(&opt, row->repro, NULL) == OK && plan_make(&plan, &opt, NULL) == OK &&
+        plan.n == 1) {
+        opt.impl = NULL;
+        plan.cases->backend = &backend_ref;
+        if (job_open(&j, plan.cases, NULL) == OK && job_map(&j, NULL) == OK)
+            shares = job_shares(&j);
+        job_close(&j);
+    }
+    plan_free(&plan);
+    options_free(&opt);
+    return shares;
+}
+
+static void print_work(FILE *f, const struct latency_row *row)
+{
+    if (!(row->flop_count > 0) || !(row->bytes_moved_min > 0))
+        return;
+    const struct flop_shares of = shares_of(row);
+
+    fprintf(f, "  work       %s MFLOP and at least %s per call: %s FLOP per byte\n",
+            units_rate(row->flop_count * 1e-6).s, units_bytes(row->bytes_moved_min).s,
+            units_rate(row->flop_count / row->bytes_moved_min).s);
+    if (isfinite(of.mixing)) {
+        fprintf(f, "             of its layers' FLOP, counted, not timed: ");
+        if (of.pairs > 0)
+            fprintf(f, "pairs of queries and keys %s, their maps %s", units_pct(100 * of.pairs).s,
+                    units_pct(100 * (of.mixing - of.pairs)).s);
+        else
+            fprintf(f, "what is in place of attention %s", units_pct(100 * of.mixing).s);
+        fprintf(f, ", the rest %s\n", units_pct(100 * (1 - of.mixing)).s);
+    }
+    fprintf(f, "  rate       ");
+    print_rate(f, row->gflop_per_s, "GFLOP", row->peak_flops_pct, "measured peak");
+    fprintf(f, "; ");
+    print_rate(f, row->gbyte_per_s, "GB", row->peak_bw_pct, "read bandwidth");
+    fprintf(f, "\n");
+    print_roofs(f, row);
+}
+
+/* The fastest backend of the same case in the run, if it is another one. */
+static void print_best(FILE *f, const struct run *run, const struct latency_row *row)
+{
+    static const char *const but[] = {"backend", NULL};
+    const struct latency_row *const all = run->latency.row, *best = row;
+
+    for (size_t i = 0; i < run->latency.n; i++)
+        if (all[i].median_ns < best->median_ns &&
+            strcmp(all[i].status, row_status_name[ROW_OK]) == 0 &&
+            rows_alike(&tables[TABLE_LATENCY], row, &all[i], but))
+            best = &all[i];
+    if (best == row)
+        return;
+    fprintf(f, "  best       %s, %s: %s as fast; ran %s, products of %s, rows of %s", best->backend,
+            units_ns(best->median_ns).s, units_ratio(row->median_ns / best->median_ns).s,
+            best->impl, best->gemm_from, best->rows_from);
+    if (isfinite(best->peak_flops_pct))
+        fprintf(f, ", %s of the peak", units_pct(best->peak_flops_pct).s);
+    fprintf(f, "\n             bench explain %s %s\n", best->case_id, run->dir);
+}
+
+/* ---- doubts ------------------------------------------------------------------------------- */
+
 static void print_doubts(FILE *f, unsigned doubts)
 {
     static const struct {
@@ -174,5 +280,7 @@ void explain_row(FILE *f, const struct run *run, const struct latency_row *row)
         fprintf(f, "  moved      %+.1f %% from the first blocks to the last\n", row->drift_pct);
     if (isfinite(row->clock_ratio))
         fprintf(f, "  clock      %.2f of the group's highest rate\n", row->clock_ratio);
+    print_work(f, row);
+    print_best(f, run, row);
     print_doubts(f, doubts_of(&d, row));
 }

@@ -184,6 +184,14 @@ double job_flop(const struct job *j)
     return j->ops->flop(j) + (job_goes_backward(j) ? j->ops->flop_grad(j) : 0);
 }
 
+struct flop_shares job_shares(struct job *j)
+{
+    const struct sublayers *const s = j->ops->sublayers ? j->ops->sublayers(j) : NULL;
+
+    return s ? sublayers_shares(s, j->shape.B, j->shape.L, j->shape.M)
+             : (struct flop_shares){NAN, NAN};
+}
+
 /* Backward gathers queries, keys and values again, outputs and their gradients, and scatters those
  * of queries, keys and values: twice as much as forward. */
 double job_moved_bytes(struct job *j)

@@ -144,7 +144,9 @@ void job_close(struct job *j);
 /* The attention implementation, "FORWARD/BACKWARD" if another one does the backward pass. */
 const char *job_impl(const struct job *j);
 double job_flop(const struct job *j); /* useful FLOP of a run, backward included */
-double job_bytes(struct job *j);      /* compulsory bytes of a run: each operand once */
+/* Shares of the FLOP of its layers, forward; NAN = it has none. */
+struct flop_shares job_shares(struct job *j);
+double job_bytes(struct job *j); /* compulsory bytes of a run: each operand once */
 
 /* Closed form: the column model_predicted_bytes. */
 size_t job_predicted_bytes(const struct job *j);

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 
@@ -121,8 +122,9 @@ static enum status obey_all(struct server *s, struct err *e)
 int serve(struct server *s)
 {
     struct err e;
-    enum status st = obey_all(s, &e);
 
+    prctl(PR_SET_NAME, "bench-worker"); /* not "exe", which profilers and ps would show */
+    enum status st = obey_all(s, &e);
     if (st == OK) {
         worker_close(&s->worker);
         st = report_send(&s->worker.report, &s->protocol, &e);

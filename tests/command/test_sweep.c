@@ -13,6 +13,8 @@
 
 #include <criterion/parameterized.h>
 #include <math.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -458,4 +460,32 @@ Test(sweep, launches)
         rows_free(&rows);
         rows_free(&samples);
     }
+}
+
+/* Profilers and ps tell measuring processes from others: /proc says "exe" of what was started by that
+ * path. */
+Test(sweep, measuring_processes_have_a_name)
+{
+    struct program p =
+        start_bench(folder, "-V vanilla -b ref -w layer --d-model 16 --heads 2 --seq 8 --mem 0 "
+                            "--threads 1 --max-time 60 --ckpt none --out r");
+    char said[64] = "";
+
+    for (int i = 0; i < 5000 && strcmp(said, "bench-worker\n") != 0 && !has_ended(p.pid); i++) {
+        pid_t child;
+        char path[64];
+        usleep(1000);
+        if (children_of(p.pid, &child, 1) != 1)
+            continue;
+        snprintf(path, sizeof(path), "/proc/%d/comm", (int)child);
+        FILE *const f = fopen(path, "r");
+        if (f && !fgets(said, sizeof(said), f))
+            said[0] = '\0';
+        if (f)
+            fclose(f);
+    }
+    cr_expect_str_eq(said, "bench-worker\n");
+    kill(p.pid, SIGTERM);
+    struct ran r = finish_bench(&p);
+    ran_free(&r);
 }

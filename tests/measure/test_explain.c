@@ -105,6 +105,95 @@ Test(explain, each_reason)
     run_free(&run);
 }
 
+/* FLOP, bytes and roofs, by hand: 2 MFLOP and 1 MiB in 1 us. */
+static void with_work(struct latency_row *row)
+{
+    row->flop_count = 2e6;
+    row->bytes_moved_min = 1 << 20;
+    row->gflop_per_s = 2000;
+    row->gbyte_per_s = 1048.576;
+    row->peak_flops_pct = 4;
+    row->peak_bw_pct = 1;
+    text_put(row->bound, TEXT_SIZE, "compute");
+}
+
+Test(explain, what_bounds_it)
+{
+    struct run run = run_of((const double[]){1000}, 1);
+    struct latency_row *const row = run.latency.row;
+
+    expect_text(&run, "  work ", false);
+    with_work(row);
+    expect_text(&run, "  work       2.00 MFLOP and at least 1.0 MiB per call: 1.91 FLOP per byte\n",
+                true);
+    expect_text(&run,
+                "  rate       2 000 GFLOP/s, 4.0 % of the measured peak; 1 050 GB/s, 1.0 % of the "
+                "read bandwidth\n",
+                true);
+    expect_text(
+        &run, "  roof       compute is nearer: at that rate 40.0 ns per call, 25.0x as fast", true);
+    expect_text(&run, "far from both: neither FLOP nor bytes explain the time  -> ", true);
+    row->peak_flops_pct = 80;
+    expect_text(&run, "far from both", false);
+    expect_text(&run, "near it  -> only fewer FLOP", true);
+    text_put(row->bound, TEXT_SIZE, "memory");
+    row->peak_bw_pct = 90;
+    expect_text(&run, "near it  -> only fewer bytes", true);
+    row->peak_bw_pct = NAN;
+    expect_text(&run, "  roof       unknown: the run has no undisturbed peaks", true);
+    run_free(&run);
+}
+
+/* The row says which case it is: FLOP of one layer, products and attention, are counted anew. A layer
+ * of D = 16, F = 64, L = M + L = 8: products 2 L (4 D^2 + 2 D F), attention 2 * 2 D L (L + 1) / 2. */
+Test(explain, shares_of_its_layers)
+{
+    const double maps = 2 * 8 * 4 * 16 * 16, pairs = 2 * 16 * 8 * 9, rest = 2 * 8 * 2 * 16 * 64;
+    const double all = (maps + pairs + rest) / 100;
+    struct run run = run_of((const double[]){1000}, 1);
+    struct latency_row *const row = run.latency.row;
+    char text[160];
+
+    with_work(row);
+    expect_text(&run, "of its layers' FLOP", false);
+    text_put(row->repro, LINE_SIZE,
+             "--variant vanilla --backend ref --workload layer --seq 8 --mem 0 --d-model 16 "
+             "--heads 2 --threads 1");
+    snprintf(
+        text, sizeof(text),
+        "of its layers' FLOP, counted, not timed: pairs of queries and keys %.1f %%, their maps "
+        "%.0f %%, the rest %.0f %%\n",
+        pairs / all, maps / all, rest / all);
+    expect_text(&run, text, true);
+    run_free(&run);
+}
+
+/* A second backend of the case in the same run; other cases do not count. */
+Test(explain, the_best_backend_beside_it)
+{
+    static const struct made_case made[] = {{"xl", "avx2", "1", 128, 1000},
+                                            {"xl", "ref", "2", 128, 4000},
+                                            {"xl", "onednn", "3", 64, 10}};
+    struct rundir d;
+    struct run run;
+    struct err e;
+
+    made_open(&d, "aaaa");
+    for (size_t i = 0; i < ARRAY_LEN(made); i++)
+        made_row(&d, &made[i], "host", "ok", "", 100);
+    made_close(&d, "host", "CPU");
+    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
+    struct latency_row *const row = run.latency.row;
+    expect_text(&run, "  best ", false);
+    struct latency_row swap = row[0];
+    row[0] = row[1];
+    row[1] = swap;
+    expect_text(&run, "  best       avx2, 1.00 us: 4.00x as fast; ran ", true);
+    text_put(row[1].status, TEXT_SIZE, "wrong");
+    expect_text(&run, "  best ", false);
+    run_free(&run);
+}
+
 Test(explain, a_row_without_a_time)
 {
     struct run run = run_of((const double[]){1000}, 1);

@@ -311,6 +311,24 @@ double sublayers_flop(const struct sublayers *s, int B, int L, int M)
     return flop;
 }
 
+struct flop_shares sublayers_shares(const struct sublayers *s, int B, int L, int M)
+{
+    struct flop_shares sum = {0, 0};
+
+    for (int i = 0; i < s->n; i++) {
+        const int rows = rows_before(&s->at[i], L);
+        if (!rows_after(&s->at[i], L) || !s->at[i].kind->mixes)
+            continue;
+        sum.mixing += sublayer_flop(&s->at[i], B, rows, M);
+        if (s->at[i].kind != &sublayer_attention)
+            continue;
+        const struct attn a = attention_for_flop(&s->at[i], B, rows, M);
+        sum.pairs += attn_flop(&a);
+    }
+    const double all = sublayers_flop(s, B, L, M);
+    return (struct flop_shares){sum.mixing / all, sum.pairs / all};
+}
+
 double sublayers_moves(const struct sublayers *s, int B, int L, int M)
 {
     double bytes = 0;

@@ -124,6 +124,12 @@ int sublayers_remembering(const struct sublayers *s, int i);
 const struct sublayer *sublayers_row_by_row(const struct sublayers *s);
 
 double sublayers_flop(const struct sublayers *s, int B, int L, int M);
+/* Shares of it: attention and what is in its place, with their maps; of that, what attention computes
+ * of pairs of queries and keys. */
+struct flop_shares {
+    double mixing, pairs;
+};
+struct flop_shares sublayers_shares(const struct sublayers *s, int B, int L, int M);
 /* Bytes of gathered and scattered rows of a forward (sublayer_kind.moves); and the same copies
  * again after one, if all that have some can, else false. */
 double sublayers_moves(const struct sublayers *s, int B, int L, int M);
