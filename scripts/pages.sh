@@ -30,6 +30,8 @@ whole() {
     mv "$to/$1.new" "$to/$1"
 }
 
+"$bench" --version | awk 'NR == 1 { print "Version " $2 " ([changes](CHANGELOG.md)), [MIT licence](LICENSE)." }' |
+    put README.md version
 scripts/tasks.sh --list | sed 's/^/    /' | put README.md tasks
 "$bench" list families --format jsonl | python3 -c '
 import json, sys

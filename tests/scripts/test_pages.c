@@ -117,6 +117,27 @@ Test(pages, table_of_commands)
     free(text.data);
 }
 
+/* Those of the first lines: what other machines took is said in ratios. "blocks of 5 ms" is no result. */
+Test(pages, readme_has_times_of_one_machine)
+{
+    struct bytes text = must_load("README.md");
+    const char *const rest = strstr(text.data, "\n## ");
+    int n = 0;
+
+    cr_assert(rest);
+    for (const char *at = text.data; (at = strpbrk(at, "0123456789")); n++) {
+        at += strspn(at, "0123456789.");
+        if (strncmp(at, " ms", 3) != 0 && strncmp(at, " us", 3) != 0) {
+            n--;
+            continue;
+        }
+        cr_expect(at < rest || strncmp(at - 11, "blocks of 5", 11) == 0, "%.*s: of which machine?",
+                  24, at - 12);
+    }
+    cr_expect_gt(n, 3);
+    free(text.data);
+}
+
 /* In the pages that name no other program's options. */
 Test(pages, options_exist)
 {
