@@ -507,9 +507,13 @@ bool config_can_cross(const struct config *c);
 /* The window of a layer: the shorter of its own and that of all; 0 where it is part of a mask. */
 int config_window(const struct config *c, int layer);
 
-/* The window of one head of a layer, 0 = all keys; the longest of them. */
+/* The window of one head of a layer, 0 = all keys. */
 int config_head_window(const struct config *c, int layer, int h);
-int config_longest_window(const struct config *c, int layer);
+
+/* Of M remembered keys of a layer, those back to the first that a later query of any of its heads
+ * may see; without what lies between them that none will see. */
+int config_kept(const struct config *c, int layer, int M);
+int config_needed(const struct config *c, int layer, int M);
 
 /* The masks of a layer, or the one that streaming is. */
 struct masks config_masks(const struct config *c, int layer);

@@ -31,8 +31,8 @@ static void check(struct run *r, const char *tensor, const char *skipped, double
     r->report(r->arg, &v);
 }
 
-void golden_compare_first(struct run *r, const char *tensor, const float *got, size_t parts,
-                          size_t n)
+static void compare_parts(struct run *r, const char *tensor, const float *got, size_t parts,
+                          size_t n, bool last)
 {
     const double tolerance = is_gradient(tensor) ? r->tolerance_grad : r->tolerance;
     const double tolerance_abs = is_gradient(tensor) ? r->tolerance_grad_abs : r->tolerance_abs;
@@ -48,11 +48,18 @@ void golden_compare_first(struct run *r, const char *tensor, const float *got, s
     float *const want = malloc((parts * n + 1) * sizeof(*want));
     NEED(want);
     for (size_t i = 0; i < parts; i++)
-        memcpy(want + i * n, (const float *)t->data + i * each, n * sizeof(*want));
+        memcpy(want + i * n, (const float *)t->data + i * each + (last ? each - n : 0),
+               n * sizeof(*want));
     const struct bound bound = {.rel = tolerance, .nmse = INFINITY, .abs = tolerance_abs};
     const struct agreement a = agree(got, want, parts * n, bound);
     check(r, tensor, NULL, a.max_abs, a.limit);
     free(want);
+}
+
+void golden_compare_first(struct run *r, const char *tensor, const float *got, size_t parts,
+                          size_t n)
+{
+    compare_parts(r, tensor, got, parts, n, false);
 }
 
 void golden_compare(struct run *r, const char *tensor, const float *got, size_t n)
@@ -63,6 +70,22 @@ void golden_compare(struct run *r, const char *tensor, const float *got, size_t 
         check(r, tensor, NULL, INFINITY, 0);
     else
         golden_compare_first(r, tensor, got, 1, n);
+}
+
+void golden_compare_memory(struct run *r, const char *tensor, const struct cache *c, int first,
+                           int rows)
+{
+    const size_t n = (size_t)rows * (size_t)c->n, all = (size_t)c->B * n;
+    float *const flat = calloc(all + 1, sizeof(*flat));
+
+    NEED(flat);
+    for (int b = 0; b < c->B; b++)
+        memcpy(flat + (size_t)b * n, cache_rows(c, b) + (ptrdiff_t)first * c->n, n * sizeof(*flat));
+    if (c->keep < r->max.M)
+        compare_parts(r, tensor, flat, (size_t)c->B, n, true);
+    else
+        golden_compare(r, tensor, flat, all);
+    free(flat);
 }
 
 void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got, size_t n)

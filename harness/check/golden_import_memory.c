@@ -75,15 +75,9 @@ static void compare_memory(struct run *r, const struct lm *m, const char *begins
 {
     for (int l = 0, at; (at = sublayers_remembering(&m->sublayers, l)) >= 0; l++) {
         const struct cache *const c = &m->sublayers.at[at].memory;
-        const size_t n = (size_t)c->M * (size_t)c->n;
-        float *const flat = calloc((size_t)c->B * n + 1, sizeof(*flat));
         char name[48];
-        NEED(flat);
-        for (int b = 0; b < c->B; b++)
-            memcpy(flat + (size_t)b * n, cache_rows(c, b), n * sizeof(*flat));
         snprintf(name, sizeof(name), "out.%smem.%d.%d", begins, s, l);
-        golden_compare(r, name, flat, (size_t)c->B * n);
-        free(flat);
+        golden_compare_memory(r, name, c, 0, c->M);
     }
 }
 

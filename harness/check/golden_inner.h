@@ -115,6 +115,10 @@ void golden_compare(struct run *r, const char *tensor, const float *got, size_t 
 /* Only the first n numbers of each of `parts` equal parts of the file's tensor. */
 void golden_compare_first(struct run *r, const char *tensor, const float *got, size_t parts,
                           size_t n);
+/* Rows [first, first + rows) of a memory, [B,rows,n]; the newest of the file's, which has M, if no
+ * query sees the others. */
+void golden_compare_memory(struct run *r, const char *tensor, const struct cache *c, int first,
+                           int rows);
 void golden_compare_grad(struct run *r, const struct params *p);
 /* Whole numbers must be equal: the error is the number that differ. */
 void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got, size_t n);

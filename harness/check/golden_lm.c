@@ -42,18 +42,11 @@ static enum status bind(struct run *r, struct err *e)
 static void compare_rows(struct run *r, const struct sublayer *sublayer, const char *word,
                          int segment, int first, int rows)
 {
-    const struct cache *c = &sublayer->memory;
-    const size_t n = (size_t)rows * (size_t)c->n;
-    float *const flat = calloc((size_t)c->B * n + 1, sizeof(*flat));
     char name[64];
 
-    NEED(flat);
-    for (int b = 0; b < c->B; b++)
-        memcpy(flat + (size_t)b * n, cache_rows(c, b) + (ptrdiff_t)first * c->n, n * sizeof(*flat));
     snprintf(name, sizeof(name), "out.%s.%d.%d", word, segment,
              sublayer->c->stack.n ? sublayer->layer : sublayer->nth);
-    golden_compare(r, name, flat, (size_t)c->B * n);
-    free(flat);
+    golden_compare_memory(r, name, &sublayer->memory, first, rows);
 }
 
 /* Each kind has its own name for what it remembers; compressed rows come first. */

@@ -35,13 +35,15 @@ static void hash_weights(char out[HASH], const struct params *p)
 
 /* ---- what there is ------------------------------------------------------------------------ */
 
-/* The memory of the nth sub-layer that has one; NULL after the last. */
+/* The memory of the nth sub-layer that has rows in it; NULL after the last. */
 static struct cache *memory_of(const struct trainer *t, int nth)
 {
-    const int at = sublayers_remembering(&t->lm.sublayers, nth);
-    struct cache *const c = at < 0 ? NULL : &t->lm.sublayers.at[at].memory;
-
-    return c && c->keep > 0 ? c : NULL;
+    for (int i = 0, at; (at = sublayers_remembering(&t->lm.sublayers, i)) >= 0; i++) {
+        struct cache *const c = &t->lm.sublayers.at[at].memory;
+        if (c->keep > 0 && nth-- == 0)
+            return c;
+    }
+    return NULL;
 }
 
 /* The i-th array that any sub-layer carries; false after the last. */
@@ -396,13 +398,15 @@ static enum status load_memory(struct trainer *t, const struct safetensors *s, s
         const struct tensor *m = safetensors_find(s, name);
         if (m && (m->rank != 3 || m->dtype != DTYPE_F32))
             return wrong_tensor(s, name, e);
-        if (!m || m->shape[0] != t->all_B || m->shape[1] > c->keep || m->shape[2] != c->n)
+        const int most = max_int(c->keep, t->lm.max.M); /* of older files, which no query sees */
+        if (!m || m->shape[0] != t->all_B || m->shape[1] > most || m->shape[2] != c->n)
             break;
-        const int rows = m->shape[1];
+        const int all = m->shape[1], rows = min_int(all, c->keep);
         cache_reserve(c, rows);
         for (int b = 0; b < t->B; b++)
             memcpy(cache_rows(c, b),
-                   (const float *)m->data + (size_t)(t->first + b) * (size_t)rows * (size_t)c->n,
+                   (const float *)m->data +
+                       (size_t)((t->first + b + 1) * all - rows) * (size_t)c->n,
                    sizeof(float) * (size_t)rows * (size_t)c->n);
         cache_commit(c, rows);
         /* Positions count from there: at most all tokens so far. */

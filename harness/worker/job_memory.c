@@ -5,7 +5,6 @@
  * form. */
 #include "workload.h"
 
-#include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 
 #include <stdio.h>
@@ -17,7 +16,7 @@ static void fill_memory(struct job *j, const struct sublayers *sublayers, int nt
     const struct extent s = j->shape;
     const int D = j->config.D, at = sublayers_remembering(sublayers, nth);
 
-    const int reach = sublayers->at[at].keeps ? compressed_reach(&sublayers->at[at]) : s.M;
+    const int reach = max_int(s.M, compressed_reach(&sublayers->at[at]));
 
     for (int done = 0; done < reach; done += s.L) {
         const int rows = min_int(s.L, reach - done);
@@ -41,67 +40,40 @@ void job_fill_memories(struct job *j, struct sublayers *sublayers, float *x)
         fill_memory(j, sublayers, nth, x);
 }
 
-/* State of sub-layers other than rows. */
-static size_t carried_bytes(const struct sublayers *sublayers)
+/* Of a sequence, floats of remembered rows of a sub-layer's input, and of what MEM_KV caches of M
+ * tokens. */
+static size_t remembered(const struct sublayer *s, int M)
+{
+    const int rows = s->kind->keeps ? max_int(s->kind->keeps(s, s->mem, M), 0) : 0;
+    const size_t cached = s->mem == MEM_KV && s->kind->caches ? s->kind->caches(s, M) : 0;
+
+    return (size_t)rows * (size_t)s->c->D + cached;
+}
+
+/* Floats of the states that it carries. */
+static size_t states(const struct sublayer *s)
 {
     struct carried c;
     size_t n = 0;
 
-    for (int i = 0; i < sublayers->n; i++)
-        for (int k = 0; sublayers->at[i].kind->carries &&
-                        sublayers->at[i].kind->carries(&sublayers->at[i], k, &c);
-             k++)
-            n += c.given ? 0 : c.n;
-    return 4 * n;
+    for (int k = 0; s->kind->carries && s->kind->carries(s, k, &c); k++)
+        n += c.given ? 0 : c.n;
+    return n;
 }
 
-/* Rows of their input that sub-layers other than plain attention remember. */
-static size_t tail_bytes(const struct job *j, const struct sublayers *sublayers)
+/* In a stack, beside the rows of its attention. */
+static bool carries_states(const struct job *j)
 {
-    size_t rows = 0;
-
-    for (int i = 0; i < sublayers->n; i++)
-        if (sublayers->at[i].memory.n && sublayers->at[i].kind != &sublayer_attention)
-            rows += (size_t)sublayers->at[i].memory.keep;
-    return 4 * rows * job_elements(j->shape.B, j->config.D, 1);
+    return j->kind == MEM_STATE || (j->config.stack.n && j->kind != MEM_NONE);
 }
 
-/* Rows that a sub-layer of attention keeps: M, or as many as its queries see. */
-static size_t kept_rows(const struct job *j, const struct sublayer *s)
-{
-    return (size_t)attention_kept(s, j->shape.M) * (size_t)j->shape.B;
-}
-
-/* Keys and values that MEM_KV caches. */
-static size_t cached_bytes(const struct job *j, const struct sublayers *sublayers)
+size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers, int M)
 {
     size_t floats = 0;
 
     for (int i = 0; i < sublayers->n; i++) {
         const struct sublayer *const s = &sublayers->at[i];
-        floats += s->kind->caches ? s->kind->caches(s, j->shape.M) : 0;
+        floats += remembered(s, M) * (size_t)j->shape.B + (carries_states(j) ? states(s) : 0);
     }
-    return 4 * floats * (size_t)j->shape.B;
-}
-
-static size_t attention_rows(const struct job *j, const struct sublayers *sublayers)
-{
-    size_t rows = 0;
-
-    for (int i = 0; i < sublayers_attentions(sublayers); i++)
-        rows += kept_rows(j, sublayers_attention(sublayers, i));
-    return rows;
-}
-
-/* Of attention: hidden 4 D bytes for each row, projected keys and values 8 Hkv dh, or what their
- * kind caches. */
-size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers)
-{
-    const struct config *c = &j->config;
-    const size_t rows = attention_rows(j, sublayers);
-
-    return j->kind == MEM_KV       ? cached_bytes(j, sublayers) + tail_bytes(j, sublayers)
-           : j->kind == MEM_HIDDEN ? 4 * rows * (size_t)c->D + tail_bytes(j, sublayers)
-           : j->kind == MEM_STATE  ? carried_bytes(sublayers)
-                                   : 0;
+    return 4 * floats;
 }

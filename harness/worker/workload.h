@@ -90,8 +90,8 @@ void job_set_output(struct job *j, const float *out, int rows, int width);
 
 /* Random past for every sub-layer with memory. `x` [B,L,D] is work space. */
 void job_fill_memories(struct job *j, struct sublayers *sublayers, float *x);
-/* Closed form of the bytes of that memory. */
-size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers);
+/* Closed form of the bytes of that memory, of M tokens. */
+size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers, int M);
 
 /* Weights, position tables and memory of a layer or a model, read once each. */
 double job_bytes_of_weights(const struct job *j);

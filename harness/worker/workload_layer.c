@@ -113,7 +113,7 @@ static double bytes(const struct job *j)
 
 static size_t predicted_bytes(const struct job *j)
 {
-    return job_memory_bytes(j, &j->layer.sublayers);
+    return job_memory_bytes(j, &j->layer.sublayers, j->shape.M);
 }
 
 static void impl(const struct job *j, char names[IMPL_TEXT])

@@ -138,28 +138,29 @@ static double flop(const struct job *j)
     return sum;
 }
 
+/* What is remembered of so many tokens. */
+static size_t memory_of(const struct job *j, int tokens)
+{
+    return job_memory_bytes(j, &j->lm.lm.sublayers, tokens) + 4 * lm_carried(&j->lm.lm, j->shape.B);
+}
+
 /* Each operand once for every new token: of rows that are remembered those that are there by then, of
  * states all. */
 static double bytes(const struct job *j)
 {
-    const double memory = (double)j->arena.part[PART_MEMORY];
-    const double weights = job_bytes_of_weights(j) - memory;
-    const bool rows = j->kind == MEM_HIDDEN || j->kind == MEM_KV;
+    const double weights = job_bytes_of_weights(j) - (double)j->arena.part[PART_MEMORY];
     double sum = 4.0 * (double)j->n_out;
 
     for (int t = 0; t < new_tokens(j); t++) {
         const struct span s = span_of(j, t);
         sum += weights - lm_unread_bytes(&j->lm.lm, j->shape.B * (s.end - s.first));
         if (s.first > 0)
-            sum += memory * (rows ? (double)s.first / j->shape.M : 1);
+            sum += (double)memory_of(j, s.first);
     }
     return sum;
 }
 
-static size_t predicted_bytes(const struct job *j)
-{
-    return job_memory_bytes(j, &j->lm.lm.sublayers) + 4 * lm_carried(&j->lm.lm, j->shape.B);
-}
+static size_t predicted_bytes(const struct job *j) { return memory_of(j, j->shape.M); }
 
 static void impl(const struct job *j, char names[IMPL_TEXT]) { lm_impl(&j->lm.lm, false, names); }
 

@@ -15,7 +15,9 @@ static int remembered(const struct lm *m, int expected)
 {
     const struct sublayer *const first = sublayers_attention(&m->sublayers, 0);
 
-    return first ? attention_memory(first) : expected;
+    if (!first)
+        return expected;
+    return attention_memory(first) == attention_kept(first, expected) ? expected : -1;
 }
 
 static void expect_same(const float *got, const float *want, size_t n, const char *what, int x,

@@ -268,6 +268,12 @@ void feedback_forget(struct feedback *t)
         cache_clear(&t->keys[i]);
 }
 
+/* Hidden rows: the first sub-layer counts what is cached of them. */
+static size_t carried(const struct lm *m, int B)
+{
+    return m->kind == MEM_HIDDEN ? (size_t)B * (size_t)m->max.M * (size_t)m->c.D : 0;
+}
+
 const struct drive drive_feedback = {
     .has = feeds_back,
     .size = sizeof(struct feedback),
@@ -277,6 +283,7 @@ const struct drive drive_feedback = {
     .bind = bind,
     .bind_grad = feedback_bind_grad,
     .free = free_caches,
+    .carried = carried,
     .input = input,
     .forward = forward,
     .backward = feedback_backward,

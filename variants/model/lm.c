@@ -315,7 +315,7 @@ enum status lm_zeros(struct lm *m, const struct engine *g, int B, struct err *e)
 /* Does it remember what attention to the newest M rows does not: states, rows of convolutions? */
 static bool remembers_more(const struct sublayer *s, const struct lm *m)
 {
-    const int M = m->max.M, rows = s->kind->keeps ? s->kind->keeps(&m->c, m->kind, M) : 0;
+    const int M = m->max.M, rows = s->kind->keeps ? s->kind->keeps(s, m->kind, M) : 0;
     struct carried one;
 
     return (s->kind->carries && s->kind->carries(s, 0, &one)) || rows > (s->kind->attends ? M : 0);

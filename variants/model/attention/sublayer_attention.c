@@ -47,27 +47,29 @@ static void attention_params(const struct sublayer *s, const char *layer, const 
         c->pos->layer_params(c, prefix, p);
 }
 
-/* Rows that a cache of slots has beside the newest. */
-static int slots_kept(const struct config *c, int M)
-{
-    return c->stream_sinks ? min_int(M, c->stream_sinks + c->window - 1) : M;
-}
-
-/* Training reads all hidden states again, whatever the layer: only slots are fewer. */
-static int attention_keeps(const struct config *c, enum mem_kind mem, int M)
-{
-    return mem == MEM_HIDDEN ? slots_kept(c, M) : -1;
-}
-
+/* Rows that wait for compression must be there; the bare operator has all that it is given; layers
+ * that read scores or values of another have the same rows. */
 int attention_kept(const struct sublayer *s, int M)
 {
     const struct config *const c = s->c;
-    const bool short_ones = c->layer_windows.n || c->head_windows.n;
-    const int window = short_ones ? config_longest_window(c, s->layer) : 0;
+    const bool alike = c->score_residual || around_shares(c);
+    int kept = config_kept(c, s->layer, M);
 
-    if (s->mem != MEM_KV)
-        return s->mem == MEM_HIDDEN ? slots_kept(c, M) : 0;
-    return window ? min_int(M, window - 1) : slots_kept(c, M);
+    if (compressive_of(c)->rows || (s->bare && !c->stream_sinks))
+        return M;
+    for (int layer = 0; alike && layer < c->N; layer++)
+        kept = max_int(kept, config_kept(c, layer, M));
+    return kept;
+}
+
+int attention_needed(const struct sublayer *s, int M)
+{
+    return min_int(attention_kept(s, M), config_needed(s->c, s->layer, M));
+}
+
+static int attention_keeps(const struct sublayer *s, enum mem_kind mem, int M)
+{
+    return mem == MEM_HIDDEN ? attention_kept(s, M) : -1;
 }
 
 /* Are its keys and values cached in a narrower type? */
@@ -105,14 +107,13 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
 {
     const struct config *c = s->c;
     struct attention *t = &s->state.attention;
-    const int cached = cached_floats(c);
+    const int cached = cached_floats(c), kept = attention_kept(s, max.M);
 
     CHECK(around_complete(s));
     if (narrow(s) && reads_cache(c))
         return kv_unsupported(c, e);
     *t = (struct attention){.pos = s->weights + project_n_params(s)};
     if (s->mem == MEM_KV) {
-        const int kept = attention_kept(s, max.M);
         if (s->asks)
             cache_bind(&t->keys, max.B, max.L, kept, cached, a);
         cache_bind(&t->values, max.B, max.L, kept, cached, a);
@@ -126,8 +127,8 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
         return fail(e, E_UNSUPPORTED,
                     "compressing memory needs the rows themselves  -> use --mem-kind hidden");
     const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
-    t->reach = max.M + max.L;
-    t->prepared = attn_of_config(c, max.B, max.L, remembers ? max.M : 0);
+    t->reach = max.M + max.L; /* tables have the rows of the model's encodings */
+    t->prepared = attn_of_config(c, max.B, max.L, remembers ? kept : 0);
     t->prepared.window = config_window(c, s->layer);
     t->prepared.scale /= c->depth_scale ? (float)(s->layer + 1) : 1;
     t->prepared.no_content = !s->asks;
@@ -153,6 +154,7 @@ static enum status attention_can_grad(const struct sublayer *s, const struct eng
 static void attention_arrays(const struct sublayer *s, struct extent max,
                              struct array out[SUB_ARRAYS])
 {
+    max.M = attention_kept(s, max.M);
     const size_t HD = (size_t)config_q_width(s->c);
     const size_t kv_width = (size_t)config_kv_width(s->c);
     const size_t query_rows = (size_t)max.B * (size_t)attention_query_rows(s, max.L),
@@ -182,6 +184,7 @@ static void attention_arrays(const struct sublayer *s, struct extent max,
 static void attention_arrays_grad(const struct sublayer *s, struct extent max,
                                   struct array out[SUB_ARRAYS])
 {
+    max.M = attention_kept(s, max.M);
     attention_arrays(s, max, out);
     for (int i = AT_Q; i <= AT_O; i++) {
         out[i].n = 0;
@@ -515,7 +518,9 @@ static double attention_flop(const struct sublayer *s, int B, int L, int M)
     const double HD = config_q_width(c), kv_width = config_kv_width(c);
     const double rows = (double)B * attention_query_rows(s, L);
     const bool again = s->mem == MEM_KV && c->recur == RECUR_SAME; /* of rows that left it */
-    const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : again ? 2 * L : L);
+    const double projected = (double)B * (s->mem == MEM_HIDDEN ? attention_kept(s, M) + L
+                                          : again              ? 2 * L
+                                                               : L);
     const struct attn a = attention_for_flop(s, B, L, M);
     const double in = attention_width(c);
     const double q_in = s->asks ? in : 0;

@@ -40,8 +40,10 @@ static inline int attention_query_rows(const struct sublayer *s, int L)
 /* Width of the rows that q, k and v are projected from: D, or that of qkv_map. */
 int attention_width(const struct config *c);
 
-/* How many of M remembered rows it keeps: no more than a query of its layer can see. */
+/* How many of M remembered rows it keeps: no more than a query of its layer can see; and how many
+ * of these are ever seen. */
 int attention_kept(const struct sublayer *s, int M);
+int attention_needed(const struct sublayer *s, int M);
 
 /* Slots as positions, sublayer_attention_streaming.c: its array; the attention that executes the
  * call `a`, whose rows are not rotated; one with which to select an implementation. */

@@ -68,7 +68,7 @@ double attention_grad_flop(const struct sublayer *s, int B, int L, int M)
     const struct config *c = s->c;
     const double HD = config_q_width(c), kv_width = config_kv_width(c);
     const double rows = (double)B * attention_query_rows(s, L);
-    const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : L);
+    const double projected = (double)B * (s->mem == MEM_HIDDEN ? attention_kept(s, M) + L : L);
     const double in = attention_width(c);
     /* Memory is a constant unless a norm or a map with weights is applied to it. */
     const double reached = wiring_norms_first(s->wiring) || c->qkv_map ? projected : (double)B * L;

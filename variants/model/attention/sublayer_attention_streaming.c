@@ -36,7 +36,7 @@ static struct slots slots_of(const struct config *c, float *at, int B, int L)
 struct array streaming_array(const struct sublayer *s, struct extent max)
 {
     const struct config *const c = s->c;
-    const int rows = attention_kept(s, max.M) + max.L;
+    const int rows = max.M + max.L;
     const size_t n =
         3 * head_floats(c, max.B, max.L, c->H) + 2 * head_floats(c, max.B, rows, c->kv_heads);
 

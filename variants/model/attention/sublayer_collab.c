@@ -59,10 +59,9 @@ const struct param *collab_bias(const struct sublayer *s, enum collab_param whic
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-static int keeps(const struct config *c, enum mem_kind mem, int M)
+static int keeps(const struct sublayer *s, enum mem_kind mem, int M)
 {
-    (void)c;
-    return mem == MEM_HIDDEN ? M : -1;
+    return mem == MEM_HIDDEN ? attention_kept(s, M) : -1;
 }
 
 static size_t caches(const struct sublayer *s, int M)
@@ -106,15 +105,16 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     const struct config *const c = s->c;
     const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
     struct attention *const t = &s->state.attention;
+    const int M = attention_kept(s, max.M);
 
     *t = (struct attention){.reach = max.M + max.L};
     if (s->mem == MEM_KV) {
-        cache_bind(&t->keys, max.B, max.L, max.M, collab_of(c)->dk, a);
-        cache_bind(&t->values, max.B, max.L, max.M, c->H * config_dv(c), a);
+        cache_bind(&t->keys, max.B, max.L, M, collab_of(c)->dk, a);
+        cache_bind(&t->values, max.B, max.L, M, c->H * config_dv(c), a);
         if (collab_of(c)->content_bias)
-            cache_bind(&t->beside, max.B, max.L, max.M, c->H, a);
+            cache_bind(&t->beside, max.B, max.L, M, c->H, a);
     }
-    t->prepared = core(c, max.L, remembers ? max.M : 0);
+    t->prepared = core(c, max.L, remembers ? M : 0);
     t->prepared.window = config_window(c, s->layer);
     const struct masks masks = config_masks(c, s->layer);
     masks_reserve(&masks, max.L, a, &t->prepared);
@@ -127,7 +127,8 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
     const struct config *const c = s->c;
     const bool kv = s->mem == MEM_KV;
     const size_t rows = (size_t)max.B * (size_t)max.L, H = (size_t)c->H;
-    const size_t all = (size_t)max.B * (size_t)(max.M + max.L), dk = (size_t)collab_of(c)->dk;
+    const size_t all = (size_t)max.B * (size_t)(attention_kept(s, max.M) + max.L),
+                 dk = (size_t)collab_of(c)->dk;
     const size_t V = H * (size_t)config_dv(c), content = collab_of(c)->content_bias ? H : 0;
     const size_t n[SUB_ARRAYS] = {
         [CO_Q_LOW] = rows * dk,
@@ -146,7 +147,8 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
 
 static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
-    const size_t keys = (size_t)(max.M + max.L) * (size_t)s->c->H * (size_t)collab_of(s->c)->dk;
+    const size_t rows = (size_t)(attention_kept(s, max.M) + max.L);
+    const size_t keys = rows * (size_t)s->c->H * (size_t)collab_of(s->c)->dk;
 
     sublayer_arrays_grad(s, max, out);
     out[CO_KEYS] = out[CO_KEYS_GRAD] = (struct array){0, keys, true, PART_ACTIVATIONS};
@@ -321,7 +323,7 @@ static double collab_maps_flop(const struct config *c, double rows, double proje
 static double flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct attn a = asked(s, attention_for_flop(s, s->c->H, L, M));
-    const double rows = (double)B * L, all = (double)B * (M + L);
+    const double rows = (double)B * L, all = (double)B * (attention_kept(s, M) + L);
 
     return B * attn_flop(&a) + collab_maps_flop(s->c, rows, s->mem == MEM_HIDDEN ? all : rows);
 }
@@ -329,7 +331,7 @@ static double flop(const struct sublayer *s, int B, int L, int M)
 static double collab_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct attn a = asked(s, attention_for_flop(s, s->c->H, L, M));
-    const double rows = (double)B * L, all = (double)B * (M + L);
+    const double rows = (double)B * L, all = (double)B * (attention_kept(s, M) + L);
     const double projected = s->mem == MEM_HIDDEN ? all : rows;
     /* Memory is a constant unless a norm with weights is applied to it. */
     const double reached = wiring_norms_first(s->wiring) ? projected : rows;

@@ -33,9 +33,9 @@ static const struct param *out_weight(const struct sublayer *s)
     return &s->weights[s->c->feedback.shared ? 1 : ATTN_O];
 }
 
-static int keeps_none(const struct config *c, enum mem_kind mem, int M)
+static int keeps_none(const struct sublayer *s, enum mem_kind mem, int M)
 {
-    (void)c, (void)mem, (void)M;
+    (void)s, (void)mem, (void)M;
     return -1;
 }
 
@@ -44,7 +44,7 @@ static size_t feedback_caches(const struct sublayer *s, int M)
 {
     const int row = s->nth ? 0 : 2 * config_kv_width(s->c) * feedback_stores(s->c);
 
-    return (size_t)attention_kept(s, M) * (size_t)row;
+    return (size_t)M * (size_t)row;
 }
 
 static enum status bind(struct sublayer *s, const struct engine *g, struct extent max,

@@ -63,10 +63,9 @@ const struct param *latent_param(const struct sublayer *s, enum latent_param whi
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-static int keeps(const struct config *c, enum mem_kind mem, int M)
+static int keeps(const struct sublayer *s, enum mem_kind mem, int M)
 {
-    (void)c;
-    return mem == MEM_HIDDEN ? M : -1;
+    return mem == MEM_HIDDEN ? attention_kept(s, M) : -1;
 }
 
 static size_t caches(const struct sublayer *s, int M)
@@ -103,11 +102,12 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
 {
     const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
     struct attention *const t = &s->state.attention;
+    const int M = attention_kept(s, max.M);
 
     *t = (struct attention){.reach = max.M + max.L};
     if (s->mem == MEM_KV)
-        cache_bind(&t->keys, max.B, max.L, max.M, latent_width(s->c), a);
-    t->prepared = core(s->c, max.B, max.L, remembers ? max.M : 0);
+        cache_bind(&t->keys, max.B, max.L, M, latent_width(s->c), a);
+    t->prepared = core(s->c, max.B, max.L, remembers ? M : 0);
     t->prepared.window = config_window(s->c, s->layer);
     const struct masks masks = config_masks(s->c, s->layer);
     masks_reserve(&masks, max.L, a, &t->prepared);
@@ -121,7 +121,8 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
     const struct latent *const l = latent_of(c);
     const bool kv = s->mem == MEM_KV, absorbs = latent_absorbs(c);
     const size_t rows = (size_t)max.B * (size_t)max.L, H = (size_t)c->H;
-    const size_t all = (size_t)max.B * (size_t)(max.M + max.L), fresh = kv ? rows : all;
+    const size_t all = (size_t)max.B * (size_t)(attention_kept(s, max.M) + max.L),
+                 fresh = kv ? rows : all;
     const size_t dh = (size_t)c->dh, dv = (size_t)config_dv(c), rank = (size_t)l->rank;
     const size_t width = (size_t)latent_width(c), low = (size_t)l->q_rank;
     const size_t n[SUB_ARRAYS] = {
@@ -424,7 +425,7 @@ double latent_maps_flop(const struct sublayer *s, double rows, double projected,
 
 static double flop(const struct sublayer *s, int B, int L, int M)
 {
-    const double rows = (double)B * L, all = (double)B * (M + L);
+    const double rows = (double)B * L, all = (double)B * (attention_kept(s, M) + L);
     const struct attn a = attention_for_flop(s, B, L, M);
 
     return attn_flop(&a) + latent_maps_flop(s, rows, s->mem == MEM_HIDDEN ? all : rows, all);

@@ -233,7 +233,7 @@ void latent_backward(const struct engine *g, struct sublayer *s, const struct wo
 /* Memory is a constant unless a norm with weights is applied to it. */
 double latent_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
-    const double rows = (double)B * L, all = (double)B * (M + L);
+    const double rows = (double)B * L, all = (double)B * (attention_kept(s, M) + L);
     const double projected = s->mem == MEM_HIDDEN ? all : rows;
     const double reached = wiring_norms_first(s->wiring) ? projected : rows;
     const struct attn a = attention_for_flop(s, B, L, M);

@@ -82,11 +82,11 @@ static void lsra_params(const struct sublayer *s, const char *prefix, const char
     a.kind->params(&a, prefix, inner, p);
 }
 
-static int lsra_keeps(const struct config *c, enum mem_kind mem, int M)
+static int lsra_keeps(const struct sublayer *s, enum mem_kind mem, int M)
 {
-    const int tail = c->lsra.kernel - 1;
+    const int tail = taps_before(s);
 
-    return mem == MEM_HIDDEN ? max_int(M, tail) : mem == MEM_KV ? tail : -1;
+    return mem == MEM_HIDDEN ? max_int(attention_kept(s, M), tail) : mem == MEM_KV ? tail : -1;
 }
 
 static int lsra_tail(const struct config *c) { return c->lsra.kernel - 1; }
@@ -101,7 +101,7 @@ static size_t lsra_caches(const struct sublayer *s, int M)
 static enum status lsra_bind(struct sublayer *s, const struct engine *g, struct extent max,
                              struct arena *arena, struct err *e)
 {
-    s->reach = max.M;
+    s->reach = attention_kept(s, max.M);
     struct sublayer a = narrowed(s);
     const enum status st = a.kind->bind(&a, g, max, arena, e);
 

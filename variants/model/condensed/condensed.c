@@ -27,9 +27,9 @@ static int condensed_room(struct grouping of, int rows)
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-int condensed_keeps(const struct config *c, enum mem_kind mem, int M)
+int condensed_keeps(const struct sublayer *s, enum mem_kind mem, int M)
 {
-    (void)c;
+    (void)s;
     return mem == MEM_HIDDEN ? M : -1;
 }
 

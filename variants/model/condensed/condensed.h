@@ -39,7 +39,7 @@ static inline const struct param *condensed_weights(const struct sublayer *s)
     return s->weights + project_n_params(s);
 }
 
-int condensed_keeps(const struct config *c, enum mem_kind mem, int M);
+int condensed_keeps(const struct sublayer *s, enum mem_kind mem, int M);
 /* Count or place the caches. */
 void condensed_bind(struct sublayer *s, struct grouping of, struct extent max, struct arena *a);
 /* Floats that they hold for each sequence. */

@@ -74,9 +74,9 @@ static bool content_keeps_raw(const struct config *c) { return c->share_qk || nu
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-static int keeps(const struct config *c, enum mem_kind mem, int M)
+static int keeps(const struct sublayer *s, enum mem_kind mem, int M)
 {
-    (void)c;
+    (void)s;
     return mem == MEM_HIDDEN ? M : -1;
 }
 
@@ -84,7 +84,7 @@ static size_t caches(const struct sublayer *s, int M)
 {
     const struct config *const c = s->c;
 
-    return (size_t)attention_kept(s, M) * (size_t)(2 * c->H * c->dh + c->H * numbers_of(c));
+    return (size_t)M * (size_t)(2 * c->H * c->dh + c->H * numbers_of(c));
 }
 
 /* Shapes depend on what rows say: a library that generates a kernel for each is not asked. */

@@ -73,7 +73,7 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
                           int at_model, enum mem_kind mem, struct extent max, struct arena *a,
                           struct err *e)
 {
-    const int rows = s->kind->keeps ? s->kind->keeps(s->c, mem, max.M) : -1;
+    const int rows = s->kind->keeps ? s->kind->keeps(s, mem, max.M) : -1;
 
     if (mem == MEM_KV && s->c->kv_dtype != ELEM_F32 && s->kind->caches &&
         s->kind != &sublayer_attention)

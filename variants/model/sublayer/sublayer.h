@@ -138,7 +138,7 @@ struct sublayer_kind {
                    struct params *p);
     /* Rows of its input that it remembers for this kind of memory, if M are asked for; -1 = it has
      * no such memory and reads new rows in place. NULL = always -1. */
-    int (*keeps)(const struct config *c, enum mem_kind mem, int M);
+    int (*keeps)(const struct sublayer *s, enum mem_kind mem, int M);
     /* Floats of a sequence that MEM_KV caches instead, for M tokens; NULL = nothing. */
     size_t (*caches)(const struct sublayer *s, int M);
     /* Count or place its own state; select its implementation. */

@@ -25,10 +25,10 @@ static void rnn_params(const struct sublayer *s, const char *prefix, const char 
     params_vector(p, INIT_ZERO, 0, rows, inner, "b_hh");
 }
 
-static int rnn_keeps(const struct config *c, enum mem_kind mem, int M)
+static int rnn_keeps(const struct sublayer *s, enum mem_kind mem, int M)
 {
     (void)M; /* independent of attention's memory */
-    return c->rnn_carry && (mem == MEM_HIDDEN || mem == MEM_KV) ? c->rnn_window - 1 : -1;
+    return s->c->rnn_carry && (mem == MEM_HIDDEN || mem == MEM_KV) ? s->c->rnn_window - 1 : -1;
 }
 
 static size_t cell_floats(const struct config *c, size_t state)

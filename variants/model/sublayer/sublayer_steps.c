@@ -43,9 +43,9 @@ static void steps_params(const struct sublayer *s, const char *prefix, const cha
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-static int sums_keep(const struct config *c, enum mem_kind mem, int M)
+static int sums_keep(const struct sublayer *s, enum mem_kind mem, int M)
 {
-    (void)c;
+    (void)s;
     return mem == MEM_HIDDEN ? M : -1;
 }
 
@@ -54,21 +54,21 @@ static int taps_keep(int taps, enum mem_kind mem)
     return mem == MEM_HIDDEN || mem == MEM_KV ? taps - 1 : -1;
 }
 
-static int cpe_keep(const struct config *c, enum mem_kind mem, int M)
+static int cpe_keep(const struct sublayer *s, enum mem_kind mem, int M)
 {
     (void)M;
-    return taps_keep(c->cpe_kernel, mem);
+    return taps_keep(s->c->cpe_kernel, mem);
 }
 
-static int sep_keep(const struct config *c, enum mem_kind mem, int M)
+static int sep_keep(const struct sublayer *s, enum mem_kind mem, int M)
 {
     (void)M;
-    return taps_keep(c->sep_kernel, mem);
+    return taps_keep(s->c->sep_kernel, mem);
 }
 
-static int branches_keep(const struct config *c, enum mem_kind mem, int M)
+static int branches_keep(const struct sublayer *s, enum mem_kind mem, int M)
 {
-    (void)c, (void)M;
+    (void)s, (void)M;
     return taps_keep(conv_branches_reach() + 1, mem);
 }
 

@@ -89,11 +89,15 @@ static size_t rows_floats(const struct sublayers *s, int rows)
 static size_t normed_floats(const struct sublayers *s, int i)
 {
     const struct sublayer *const sublayer = &s->at[i];
+    int keep = 0; /* of any of its kind */
 
     if (!wiring_norms_first(sublayer->wiring) &&
         (sublayer->wiring != WIRING_POST || sublayer->kind->keeps))
         return 0;
-    return rows_floats(s, (sublayer->keeps ? sublayer->memory.keep : 0) + s->max.L);
+    for (int j = 0; j < s->n; j++)
+        if (s->at[j].kind == sublayer->kind)
+            keep = max_int(keep, s->at[j].memory.keep);
+    return rows_floats(s, keep + s->max.L);
 }
 
 static size_t gate_floats(const struct sublayers *s, bool backward)
