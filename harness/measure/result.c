@@ -256,6 +256,7 @@ void result_memory(struct memory_row *row, const struct result *r, const struct 
     ARENA_PARTS(X)
 #undef X
     row->model_predicted_bytes = (int64_t)p->predicted_bytes;
+    row->cache_bytes = (int64_t)p->cache_bytes;
     if (!(p->rss_peak_bytes > 0) || !(p->rss_before_bytes > 0))
         return;
     row->rss_before_bytes = (int64_t)p->rss_before_bytes;

@@ -133,7 +133,12 @@
       "peak resident memory of the measuring child after binding and checking")                    \
     X(i64, rss_before_bytes, "bytes", "the same before the case was bound")                        \
     X(i64, rss_delta_bytes, "bytes", "rss_peak_bytes - rss_before_bytes")                          \
-    X(text, rss_method, "", "source of the resident numbers: vmhwm")
+    X(text, rss_method, "", "source of the resident numbers: vmhwm")                               \
+    X(i64, cache_bytes, "bytes",                                                                   \
+      "what the model must keep of mem_tokens tokens, for all sequences, to make the next "        \
+      "without "                                                                                   \
+      "running them again (keys and values, latents, rows, states), each row that a later query "  \
+      "may see once; where it cannot, the tokens, 4 bytes each")
 
 #define PERPLEXITY_COLUMNS(X)                                                                      \
     KEY_COLUMNS(X)                                                                                 \

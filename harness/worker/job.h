@@ -150,6 +150,8 @@ double job_bytes(struct job *j); /* compulsory bytes of a run: each operand once
 
 /* Closed form: the column model_predicted_bytes. */
 size_t job_predicted_bytes(const struct job *j);
+/* Likewise cache_bytes: what the model keeps from token to token, whatever the case keeps. */
+size_t job_cache_bytes(const struct job *j);
 
 /* Tokens that a run advances: B * seq, regardless of what is recomputed for them. */
 double job_tokens(const struct job *j);

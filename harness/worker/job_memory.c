@@ -5,6 +5,7 @@
  * form. */
 #include "workload.h"
 
+#include "variants/model/attention/around.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 
 #include <stdio.h>
@@ -40,12 +41,22 @@ void job_fill_memories(struct job *j, struct sublayers *sublayers, float *x)
         fill_memory(j, sublayers, nth, x);
 }
 
+/* Of attention, rows between those that are seen need no place. */
+static int seen_rows(const struct sublayer *s, int M)
+{
+    const bool sees = s->kind == &sublayer_attention || s->kind == &sublayer_lsra ||
+                      s->kind == &sublayer_latent || s->kind == &sublayer_collab;
+
+    return sees ? attention_needed(s, M) : M;
+}
+
 /* Of a sequence, floats of remembered rows of a sub-layer's input, and of what MEM_KV caches of M
- * tokens. */
-static size_t remembered(const struct sublayer *s, int M)
+ * tokens, or only of those that are seen. */
+static size_t remembered(const struct sublayer *s, int M, bool seen)
 {
     const int rows = s->kind->keeps ? max_int(s->kind->keeps(s, s->mem, M), 0) : 0;
-    const size_t cached = s->mem == MEM_KV && s->kind->caches ? s->kind->caches(s, M) : 0;
+    const size_t cached =
+        s->mem == MEM_KV && s->kind->caches ? s->kind->caches(s, seen ? seen_rows(s, M) : M) : 0;
 
     return (size_t)rows * (size_t)s->c->D + cached;
 }
@@ -67,13 +78,76 @@ static bool carries_states(const struct job *j)
     return j->kind == MEM_STATE || (j->config.stack.n && j->kind != MEM_NONE);
 }
 
-size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers, int M)
+static size_t memory_bytes(const struct job *j, const struct sublayers *sublayers, int M, bool seen)
 {
     size_t floats = 0;
 
     for (int i = 0; i < sublayers->n; i++) {
         const struct sublayer *const s = &sublayers->at[i];
-        floats += remembered(s, M) * (size_t)j->shape.B + (carries_states(j) ? states(s) : 0);
+        floats += remembered(s, M, seen) * (size_t)j->shape.B + (carries_states(j) ? states(s) : 0);
     }
     return 4 * floats;
+}
+
+size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers, int M)
+{
+    return memory_bytes(j, sublayers, M, false);
+}
+
+/* ---- what a deployment keeps ---------------------------------------------------------------- */
+
+/* Can every sub-layer go on from rows that it caches, although the variant is run without? */
+static bool can_cache(const struct config *c, const struct sublayers *sublayers)
+{
+    bool can = c->causal && !around_hands_on(c); /* to the next query, too */
+
+    for (int i = 0; i < sublayers->n && can; i++) {
+        const struct sublayer *const s = &sublayers->at[i];
+        can = (!s->kind->mixes || s->kind->caches || s->keeps) && !s->level && !s->pools;
+    }
+    return can;
+}
+
+/* Keys and values of `rows` tokens in a layer of attention. */
+static size_t keys_and_values(const struct bench_case *c, int rows)
+{
+    const struct config *const of = &c->config;
+    const size_t row = 2 * elem_heads_bytes(of->kv_dtype, config_kv_width(of) / of->dh, of->dh);
+
+    return job_elements(c->batch, rows, 1) * row;
+}
+
+/* Of a second job, which decodes on the reference and is only counted. */
+size_t job_cache_bytes(const struct job *j)
+{
+    const struct bench_case *const c = j->bcase;
+    const struct mem *const mem = config_mem(&c->config);
+    const int M = case_kept(c);
+    struct bench_case way = *c;
+    struct job with;
+
+    if (c->workload == WORK_ATTN)
+        return keys_and_values(c, config_needed(&c->config, 0, M));
+    if (c->workload == WORK_CROSS || c->workload == WORK_ENCDEC)
+        return keys_and_values(c, M) * (size_t)(c->workload == WORK_CROSS ? 1 : c->config.N);
+    way.workload = workload_is_model(c->workload) ? WORK_DECODE : WORK_LAYER;
+    way.phase = PHASE_FWD;
+    way.seq = 1;
+    way.mem = c->mem == MEM_ALL ? MEM_ALL : M;
+    way.mem_kind = mem_can(mem, MEM_STATE)                             ? MEM_STATE
+                   : mem_can(mem, MEM_HIDDEN) && !mem_can(mem, MEM_KV) ? MEM_HIDDEN
+                                                                       : MEM_KV;
+    way.backend = &backend_ref;
+    way.threads = 1;
+    way.config.dtype = ELEM_F32; /* of weights */
+    way.config.act_dtype = ROWS_F32;
+    const bool opens = job_open(&with, &way, NULL) == OK;
+    const bool model = workload_is_model(way.workload);
+    const struct sublayers *const all = model ? &with.lm.lm.sublayers : &with.layer.sublayers;
+    size_t bytes = job_elements(c->batch, M, sizeof(int32_t));
+    if (opens && (mem_can(mem, way.mem_kind) || can_cache(&with.config, all)))
+        bytes = memory_bytes(&with, all, with.shape.M, true) +
+                (model ? 4 * lm_carried(&with.lm.lm, c->batch) : 0);
+    job_close(&with);
+    return bytes;
 }

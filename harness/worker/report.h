@@ -29,6 +29,7 @@
     X(mixed_kinds)                                                                                 \
     X(arena_bytes)                                                                                 \
     X(predicted_bytes)                                                                             \
+    X(cache_bytes)                                                                                 \
     X(rss_before_bytes)                                                                            \
     X(rss_peak_bytes)                                                                              \
     X(bind_ns)                                                                                     \

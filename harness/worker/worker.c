@@ -261,6 +261,7 @@ enum status worker_place(struct worker *s, struct err *e)
     for (int p = 0; p < PART_COUNT; p++)
         r->part_bytes[p] = (double)s->job.arena.part[p];
     r->predicted_bytes = (double)job_predicted_bytes(&s->job);
+    r->cache_bytes = (double)job_cache_bytes(&s->job);
     r->bytes = job_bytes(&s->job);
     r->tokens = job_tokens(&s->job);
     float *gradients = NULL;

@@ -264,6 +264,7 @@ Test(result, columns_of_memory)
 
     x.r.report.arena_bytes = 5000;
     x.r.report.predicted_bytes = 800;
+    x.r.report.cache_bytes = 700;
     x.r.report.rss_before_bytes = 30000;
     x.r.report.rss_peak_bytes = 36000;
     for (int p = 0; p < PART_COUNT; p++)
@@ -271,6 +272,7 @@ Test(result, columns_of_memory)
     result_memory(&memory, &x.r, &x.key);
     IS(arena_peak_bytes, 5000);
     IS(model_predicted_bytes, 800);
+    IS(cache_bytes, 700);
     IS(rss_before_bytes, 30000);
     IS(rss_peak_bytes, 36000);
     IS(rss_delta_bytes, 6000);

@@ -42,7 +42,7 @@ static const char *const own_header[] = {
     "token_ns,token_p99_ns",
     "arena_peak_bytes,weights_bytes,activations_bytes,memory_state_bytes,scores_bytes,"
     "rel_pos_bytes,gradients_bytes,optimizer_bytes,backend_scratch_bytes,model_predicted_bytes,"
-    "rss_peak_bytes,rss_before_bytes,rss_delta_bytes,rss_method",
+    "rss_peak_bytes,rss_before_bytes,rss_delta_bytes,rss_method,cache_bytes",
     "checkpoint,checkpoint_xxh3,train_step,corpus,corpus_xxh3,split,unit,tokens_scored,segments,"
     "nll_sum,tokens,words,bytes,oov,ppl_token,ppl_word,ppl_byte,bits_per_byte,"
     "nll_nats_per_token,ppl,bits_per_unit,ppl_ci95_low,ppl_ci95_high,ppl_delta_pct,"

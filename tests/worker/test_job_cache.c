@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a model must keep from token to token (the column cache_bytes), by formulas of its kinds of
+ * memory; and that the memory of a case has the bytes that its closed form says. */
+#include "harness/worker/job.h"
+#include "tests/support/command_line.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+/* The only case of a line. */
+static size_t cache_of(const char *line)
+{
+    struct options o;
+    struct plan p;
+    struct job j;
+    struct err e = {""};
+
+    must_plan(&p, &o, line);
+    cr_assert_eq(p.n, 1, "%s makes %d cases", line, p.n);
+    cr_assert_null(p.cases[0].unsupported, "%s: %s", line, p.cases[0].unsupported);
+    cr_assert_eq(job_open(&j, &p.cases[0], &e), OK, "%s: %s", line, e.msg);
+    const size_t bytes = job_cache_bytes(&j);
+    job_close(&j);
+    drop_plan(&p, &o);
+    return bytes;
+}
+
+/* Two sequences, M = 100 tokens, two layers, D = 32, 4 heads of 8. */
+enum { B = 2, M = 100, N = 2, D = 32, H = 4, DH = 8 };
+#define SIZES "-b ref --batch 2 --mem 100 --layers 2 --d-model 32 --heads 4 --threads 1 "
+#define KEYS_VALUES (2 * H * DH * 4) /* bytes of a row */
+/* Floats of states: 4/3 as wide as the layer, for whole heads; heads of keys of 4 by values of 8, and 3 rows before a
+ * convolution of 4 taps of queries, keys and values. */
+enum { GRU = 40, GDN = H * 4 * 8 + 3 * H * (4 + 4 + 8) };
+
+Test(job_cache, bytes_by_formula, .timeout = 120)
+{
+    static const struct {
+        const char *line;
+        size_t bytes;
+    } cases[] = {
+        {"-w decode -V rope", B * N * M * KEYS_VALUES},
+        {"-w layer --seq 5 -V rope", B * M * KEYS_VALUES},
+        {"-w attn --seq 5 -V rope", B * M * KEYS_VALUES},
+        {"-w segment --seq 5 -V rope --mem-kind hidden", B * N * M * KEYS_VALUES},
+        {"-w train --seq 5 -V rope", B * N * M * KEYS_VALUES},
+        {"-w request --seq 6 -V rope", B * N * (M + 5) * KEYS_VALUES},
+        {"-w decode -V xl", B * N * M * KEYS_VALUES},
+        /* shared heads count once, narrow ones with their scales */
+        {"-w decode -V gqa --kv-heads 2", B * N * M * KEYS_VALUES / 2},
+        {"-w decode -V mqa", B * N * M * KEYS_VALUES / 4},
+        {"-w decode -V rope --kv-dtype bf16", B * N * M * KEYS_VALUES / 2},
+        {"-w decode -V rope --kv-dtype q8", B * N * M * 2 * H * (4 + DH)},
+        {"-w attn --seq 5 -V rope --kv-dtype q8", B * M * 2 * H * (4 + DH)},
+        /* windows: the newest W - 1; sinks and the window; a layer in two */
+        {"-w decode -V window --mask window=16", B * N * 15 * KEYS_VALUES},
+        {"-w decode -V window --mask window=16 --mem-kind hidden", B * N * 15 * KEYS_VALUES},
+        {"-w attn --seq 5 -V window --mask window=16", B * 15 * KEYS_VALUES},
+        {"-w decode -V window --mask window=1", 0},
+        {"-w decode -V window --mask window=101", B * N * 100 * KEYS_VALUES},
+        {"-w decode -V window --mask window=102", B * N * 100 * KEYS_VALUES},
+        {"-w decode -V gemma --kv-heads 4 --layer-windows 11,0", B * (10 + M) * KEYS_VALUES},
+        {"-w decode -V multiscale --head-windows 3,9,5,5", B * N * 8 * KEYS_VALUES},
+        {"-w decode -V longformer --mask window=16,global=4", B * N * (15 + 4) * KEYS_VALUES},
+        {"-w decode -V fixed --mask block=8,fixed=8,summary=2", B * N * (7 + 22) * KEYS_VALUES},
+        {"-w decode -V strided", B * N * M * KEYS_VALUES},
+        /* latents and the rotated key; rows that are compressed later */
+        {"-w decode -V mla --set kv_rank=12", B * N * M * (12 + DH / 2) * 4},
+        {"-w decode -V compressive", B * N * M * D * 4},
+        /* states, whatever M is; in a stack beside keys and values */
+        {"-w decode -V mingru", B * N * GRU * 4},
+        {"-w layer --seq 5 -V gdn", B * GDN * 4},
+        {"-w layer --seq 5 -V gdn --mem-kind recompute", B * GDN * 4},
+        {"-w decode -V gdn-hybrid --stack gdn,rope", B * (GDN * 4 + M * KEYS_VALUES)},
+        /* run without a cache, but it could have one; it can not */
+        {"-w decode -V vanilla", B * N * M * KEYS_VALUES},
+        {"-w decode -V universal", B * N * M * KEYS_VALUES},
+        {"-w decode -V funnel", B * M * 4},
+        {"-w decode -V sinkhorn", B * M * 4},
+        {"-w cross --seq 5 -V vanilla", B * M * KEYS_VALUES},
+        {"-w encdec --seq 5 -V vanilla", B * N * M * KEYS_VALUES},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char line[512];
+        snprintf(line, sizeof(line), SIZES "%s", cases[i].line);
+        const size_t bytes = cache_of(line);
+        cr_expect_eq(bytes, cases[i].bytes, "%s: %zu, not %zu", cases[i].line, bytes,
+                     cases[i].bytes);
+    }
+}
+
+/* Every variant has a number, the same for each kind of memory; that of the engine, where it keeps
+ * this; and the closed form of each kind is what the arena has. */
+Test(job_cache, of_every_variant, .timeout = 240)
+{
+    static const char *const lines[] = {
+        "-w decode,layer -V all --mem-kind hidden,kv,recompute,state --seq 3 ",
+        "-w segment -V all --mem-kind hidden,kv,recompute,state --seq 3 --mem 7 ",
+        "-w attn,request -V all --seq 3 ",
+    };
+    int numbers = 0, equal = 0;
+
+    for (size_t l = 0; l < ARRAY_LEN(lines); l++) {
+        struct options o;
+        struct plan p;
+        char line[256];
+        snprintf(line, sizeof(line), SIZES "%s", lines[l]);
+        must_plan(&p, &o, line);
+        plan_drop_unsupported(&p);
+        size_t before = 0;
+        for (int i = 0; i < p.n; i++) {
+            const struct bench_case *const c = &p.cases[i];
+            struct job j;
+            struct err e = {""};
+            cr_assert_eq(job_open(&j, c, &e), OK, "%s: %s", c->repro, e.msg);
+            const size_t bytes = job_cache_bytes(&j), memory = j.arena.part[PART_MEMORY];
+            const bool other_kind = i > 0 && c[-1].variant == c->variant &&
+                                    c[-1].workload == c->workload && c[-1].seq == c->seq;
+            cr_expect(bytes > 0, "%s", c->repro);
+            cr_expect(!other_kind || bytes == before, "%s: %zu, not %zu", c->repro, bytes, before);
+            if (c->workload != WORK_ATTN)
+                cr_expect_eq(job_predicted_bytes(&j), memory, "%s: %zu, not %zu", c->repro,
+                             job_predicted_bytes(&j), memory);
+            numbers++;
+            equal += bytes == memory;
+            before = bytes;
+            job_close(&j);
+        }
+        drop_plan(&p, &o);
+    }
+    cr_expect(numbers > 400 && equal > numbers / 4, "%d of %d", equal, numbers);
+}
