@@ -305,6 +305,73 @@ Test(train_state, memory_of_other_options)
     }
 }
 
+enum { KEPT = 2, OLDER = 6 }; /* rows of the layer with a window of 3, of 6 tokens of memory */
+
+/* Each memory of the state with rows before those that are kept, as if nothing saw them. */
+static void write_older(void)
+{
+    char whole[FILE_PATH];
+    const char *meta[2 * 16];
+    struct safetensors s;
+    struct err e = {""};
+    int found = 0;
+
+    folder_path(whole, "whole");
+    cr_assert_eq(rename(state, whole), 0);
+    cr_assert_eq(safetensors_open(&s, whole, &e), OK, "%s", e.msg);
+    struct tensor *const list = calloc((size_t)s.n_tensors, sizeof(*list));
+    float *rows = NULL;
+    memcpy(list, s.tensors, (size_t)s.n_tensors * sizeof(*list));
+    for (int i = 0; i < s.n_tensors; i++) {
+        struct tensor *const m = &list[i];
+        if (strncmp(m->name, "memory.", 7) != 0)
+            continue;
+        const size_t B = (size_t)m->shape[0], D = (size_t)m->shape[2];
+        cr_assert_eq(m->shape[1], KEPT);
+        cr_assert_eq(found++, 0, "a layer without rows has a memory");
+        rows = calloc(B * OLDER * D, sizeof(*rows));
+        for (size_t b = 0; b < B; b++)
+            memcpy(rows + ((b + 1) * OLDER - KEPT) * D, (const float *)m->data + b * KEPT * D,
+                   KEPT * D * sizeof(*rows));
+        m->shape[1] = OLDER;
+        m->n = B * OLDER * D;
+        m->data = rows;
+    }
+    cr_assert_eq(found, 1);
+    for (int i = 0; i < 2 * s.n_meta; i++)
+        meta[i] = s.meta[i];
+    cr_assert_eq(safetensors_write(state, list, s.n_tensors, meta, s.n_meta, &e), OK, "%s", e.msg);
+    free(rows);
+    free(list);
+    safetensors_close(&s);
+}
+
+/* A state that has all rows of memory goes on as one that has those that are seen. */
+Test(train_state, older_files_have_more_rows)
+{
+    static const char mem[] = "6 --layer-windows 1,3";
+    struct options of[2];
+    struct trainer t[2];
+    struct err e = {""};
+
+    begin(&t[0], &of[0], mem);
+    begin(&t[1], &of[1], mem);
+    trainer_step(&t[0], 0);
+    trainer_step(&t[0], 0);
+    cr_assert_eq(trainer_save(&t[0], path, 2.5, &e), OK, "%s", e.msg);
+    write_older();
+    cr_assert_eq(trainer_load(&t[1], path, &e), OK, "%s", e.msg);
+    for (int k = 0; k < 2; k++)
+        trainer_step(&t[k], 0);
+    for (int i = 0; i < t[0].lm.params.n; i++)
+        cr_expect_arr_eq(t[0].lm.params.v[i].data, t[1].lm.params.v[i].data,
+                         t[0].lm.params.v[i].n * sizeof(float), "%s", t[0].lm.params.v[i].name);
+    for (int k = 0; k < 2; k++) {
+        trainer_close(&t[k]);
+        options_free(&of[k]);
+    }
+}
+
 /* ---- leftovers ---------------------------------------------------------------------------- */
 
 Test(train_state, clearing_keeps_a_training_only_for_resume)

@@ -132,3 +132,48 @@ Test(job_cache, of_every_variant, .timeout = 240)
     }
     cr_expect(numbers > 400 && equal > numbers / 4, "%d of %d", equal, numbers);
 }
+
+/* The context that a layer is measured with is the same whether its rows are hidden or cached, as far
+ * back as they are seen. */
+Test(job_cache, hidden_as_cached)
+{
+    static const char *const lines[] = {
+        "-V window,block,longformer,image,star --mask window=9",
+        "-V window,block --mask block=7,back=1;window=20",
+        "-V llama,gemma,rope,xl,alibi,lite --layer-windows 9,30",
+        "-V multiscale --head-windows 3,9",
+        "-V streaming,bigbird,image2d",
+    };
+    int compared = 0;
+
+    for (size_t l = 0; l < ARRAY_LEN(lines); l++) {
+        struct options o;
+        struct plan p;
+        char line[256];
+        snprintf(line, sizeof(line),
+                 "-w layer,segment --mem-kind hidden,kv --seq 5 --mem 40 -b ref --d-model 24 "
+                 "--heads 4 --layers 2 %s",
+                 lines[l]);
+        must_plan(&p, &o, line);
+        plan_drop_unsupported(&p);
+        for (int i = 0; i + 1 < p.n; i++) {
+            struct job j[2];
+            struct err e = {""};
+            if (p.cases[i].mem_kind != MEM_HIDDEN || p.cases[i + 1].mem_kind != MEM_KV)
+                continue;
+            for (int k = 0; k < 2; k++) {
+                cr_assert_eq(job_open(&j[k], &p.cases[i + k], &e), OK, "%s", e.msg);
+                cr_assert_eq(job_place(&j[k], NULL, NULL, &e), OK, "%s", e.msg);
+                job_run(&j[k]);
+            }
+            const struct agreement a =
+                agree(j[0].out, j[1].out, j[0].n_out, job_bound(&p.cases[i]));
+            cr_expect(a.within, "%s: %g", p.cases[i].repro, a.max_rel);
+            compared++;
+            job_close(&j[0]);
+            job_close(&j[1]);
+        }
+        drop_plan(&p, &o);
+    }
+    cr_expect_geq(compared, 30);
+}
