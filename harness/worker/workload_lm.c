@@ -66,7 +66,8 @@ static double flop(const struct job *j)
 
 static size_t predicted_bytes(const struct job *j)
 {
-    return job_memory_bytes(j, &j->lm.lm.sublayers, j->shape.M) + 4 * lm_carried(&j->lm.lm, j->shape.B);
+    return job_memory_bytes(j, &j->lm.lm.sublayers, j->shape.M) +
+           4 * lm_carried(&j->lm.lm, j->shape.B);
 }
 
 static void impl(const struct job *j, char names[IMPL_TEXT])
