@@ -27,6 +27,7 @@ enum { LARGE_VOCABULARY = 1 << 13, ROWS_AT_ONCE = 64 };
 
 struct stream {
     struct scorer *s;
+    struct weights weights; /* until the model has them */
     struct lm lm;
     bool compares;      /* with the same model in f32: */
     struct lm exact;    /* that model */
@@ -520,7 +521,6 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
 {
     const struct options *o = s->opt;
     struct stream *const t = calloc(1, sizeof(*t));
-    struct weights weights = {0};
     const int threads = o->threads.v[0];
     char ckpt_xxh3[17] = "";
 
@@ -539,15 +539,15 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
     if (st == OK)
         st = corpus_open(&t->corpus, o->corpus, split, (size_t)o->bytes, e);
     if (st == OK)
-        st = weights_open(&weights, o->ckpt, e);
-    t->mask_share = weights.mask_share;
+        st = weights_open(&t->weights, o->ckpt, e);
+    t->mask_share = t->weights.mask_share;
     if (st == OK)
-        st = make_text(t, &weights, e);
+        st = make_text(t, &t->weights, e);
     if (st == OK && o->losses)
-        weights_xxh3(&weights, ckpt_xxh3);
+        weights_xxh3(&t->weights, ckpt_xxh3);
     if (st == OK)
-        st = open_stream(t, &weights, e);
-    weights_close(&weights);
+        st = open_stream(t, &t->weights, e);
+    weights_close(&t->weights);
     if (st == OK && o->losses) {
         t->losses = calloc(t->text.n + 1, sizeof(*t->losses));
         t->ran = calloc(t->text.n + 1, sizeof(*t->ran));
