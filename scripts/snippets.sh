@@ -74,7 +74,7 @@ if [ -z "$whole" ]; then
     done
     old+=(-o variants/list.h -o variants/parts/parts.h -o variants/backends/list.h)
 fi
-make -s -C "$work" -j "$(nproc)" "${old[@]}" all >"$work/make.log" 2>&1 || { cat "$work/make.log" >&2 && exit 1; }
+make -sk -C "$work" -j "$(nproc)" "${old[@]}" all >"$work/make.log" 2>&1 || { cat "$work/make.log" >&2 && exit 1; }
 if grep -E 'warning:' "$work/make.log" >&2; then exit 1; fi
 
 cd "$work"
