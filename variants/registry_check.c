@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+/* NOLINTBEGIN(bugprone-sizeof-expression): of fields that are pointers, sizes of pointers */
 #define AT(type, field)                                                                            \
     {                                                                                              \
         offsetof(type, field), sizeof(((const type *)0)->field)                                    \
@@ -233,6 +234,8 @@ NEEDS(backend, "backend", struct backend, "variants/backends/backend.h",
       {HAS(struct backend, attn), .of = &of_attn, .list = true},
       {HAS(struct backend, recur), .of = &of_recur, .list = true},
       {HAS(struct backend, recur_rows), .of = &of_recur, .list = true});
+
+/* NOLINTEND(bugprone-sizeof-expression) */
 
 /* ---- lists -------------------------------------------------------------------------------- */
 
