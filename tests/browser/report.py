@@ -357,6 +357,13 @@ def each_shape_has_a_first(page):
         " (_, i) => Array.from(table.tBodies[0].rows, row => row.cells[i])).slice(1).map(cells =>"
         " cells.filter(cell => cell.classList.contains('best')).length))")
     check(columns and all(n == 1 for table in columns for n in table), columns)
+    times = page.run(
+        "return Array.from(document.querySelectorAll('.times'), table => Array.from(table.tHead.rows[0].cells,"
+        " (_, i) => Array.from(table.tBodies[0].rows, row => row.cells[i])).slice(1).map(cells =>"
+        " cells.sort((a, b) => b.classList.contains('best') - a.classList.contains('best')).map(cell => cell.textContent)))")
+    for cells in [column for table in times for column in table]:
+        first, *others = [ns(" ".join(text.lstrip("~").split()[:2])) for text in cells if text != "-"]
+        check(all(other >= first for other in others), "the first is not the fastest:", cells)
 
 
 @test

@@ -497,7 +497,7 @@ Test(cli, markdown_and_table)
         cr_skip_test("openblas is not usable here");
     expect_exit(&r, 0);
     cr_expect(
-        strstr(r.out.data, "   seq    mem  variant        backend       median  95 % interval"),
+        strstr(r.out.data, "   seq    mem  variant        backend       median     tok/s  95 % "),
         "%s", r.out.data);
     cr_expect(strstr(r.out.data, "\nbackends by time: attn"), "%s", r.out.data);
     cr_expect(!strchr(r.out.data, '\033'), "%s", r.out.data);
