@@ -176,8 +176,16 @@ void findings_end(const struct options *o, const struct failures *all)
 
 void failures_name(FILE *f, const struct failures *all)
 {
-    for (int i = 0; i < all->n; i++)
-        fprintf(f, "%s%s %d", i ? ", " : "; failed: ", all->v[i].group, all->v[i].n);
+    for (int i = 0; i < all->n; i++) {
+        int n = 0, first = i;
+        for (int k = all->n - 1; k >= 0; k--)
+            if (strcmp(all->v[k].group, all->v[i].group) == 0) {
+                n += all->v[k].n;
+                first = k;
+            }
+        if (first == i)
+            fprintf(f, "%s%s %d", i ? ", " : "; failed: ", all->v[i].group, n);
+    }
 }
 
 void failures_free(struct failures *all)

@@ -53,6 +53,7 @@ static void take_failures(void *arg)
         {FINDING_FAILED, "avx2", "backend", "xl layer seq=3", NULL, NAN, NAN, "killed", "xl layer"},
         {FINDING_FAILED, "avx2", "backend", "xl attn seq=3", NULL, NAN, NAN, "killed", "xl attn"},
         {FINDING_FAILED, "ref", "case", "xl layer seq=4", NULL, 0.9, 0.1, "nmse 3", "xl layer"},
+        {FINDING_FAILED, "ref", "backend", "xl layer seq=5", NULL, NAN, NAN, "wedged", "xl layer"},
         {FINDING_FAILED, "ref", "golden", "a out", NULL, NAN, NAN, "odd\tname", NULL},
         {FINDING_FAILED, "ref", "golden", "a out", NULL, NAN, NAN, "odd\tname", NULL},
     };
@@ -80,9 +81,10 @@ Test(check_cases, failures_that_are_alike)
     cr_expect_str_eq(v.file, "FAILED   ref       xl layer seq=1: error 0.5, limit 0.1; nmse 1\n"
                              "FAILED   ref       xl layer seq=3: killed\n"
                              "FAILED   avx2      xl attn seq=3: killed\n"
+                             "FAILED   ref       xl layer seq=5: wedged\n"
                              "FAILED   ref       a out: odd\\tname\n"
                              "FAILED   ref       a out: odd\\tname\n"
                              "3 alike: xl layer: wrong numbers  -> -v lists them\n"
                              "2 alike: xl layer: killed  -> -v lists them\n"
-                             "; failed: xl layer 3, xl layer 2, xl attn 1");
+                             "; failed: xl layer 6, xl attn 1");
 }

@@ -80,6 +80,10 @@ Test(plot_history, as_a_table)
         "%s", out.data);
     cr_expect(strstr(out.data, " | Some CPU | 1.00 us |  | 1.20 us |\n"), "%s", out.data);
     cr_expect(strstr(out.data, " | Other CPU |  | 1.10 us |  |\n"), "%s", out.data);
+    int lines = 0;
+    for (const char *c = out.data; *c; c++)
+        lines += *c == '\n';
+    cr_expect_eq(lines, 4, "%s", out.data);
     free(out.data);
     d.n_runs = 1;
     cr_expect_eq(history_table(stdout, &d, FORMAT_MD, &e), E_USAGE);

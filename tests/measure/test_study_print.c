@@ -102,6 +102,10 @@ Test(study_print, the_answer_in_sentences)
         cr_expect(strstr(text, others), "%s", text);
         cr_expect_eq(strstr(text, "\ntext, other: No difference is shown for good.\n") != NULL,
                      places > 1, "%s", text);
+        int lines = 0;
+        for (const char *c = text; *c; c++)
+            lines += *c == '\n';
+        cr_expect_eq(lines, 2 + places, "and nothing else: %s", text);
         study_verdicts_free(&v);
         free(t.row);
     }
