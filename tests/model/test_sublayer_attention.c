@@ -70,7 +70,7 @@ Test(attention_local, caches_are_as_long_as_windows)
 
     cr_expect_eq(remembered(&c, MEM_KV, 3), 3 * 3 * kv);
     cr_expect_eq(remembered(&c, MEM_KV, 100), (100 + 2 * (WINDOW - 1)) * kv);
-    cr_expect_eq(remembered(&c, MEM_HIDDEN, 100), 3 * 100 * (size_t)c.D);
+    cr_expect_eq(remembered(&c, MEM_HIDDEN, 100), (100 + 2 * (WINDOW - 1)) * (size_t)c.D);
 }
 
 /* A layer that adds the scores of the one before needs them for all keys. */
