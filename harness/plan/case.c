@@ -117,9 +117,16 @@ int chosen_find(const char *name)
     return -1;
 }
 
+/* Rows that are remembered are the same ones, however; a context that is run again is drawn as input. */
+static bool holds_rows(const struct bench_case *c)
+{
+    return c->mem_kind == MEM_HIDDEN || c->mem_kind == MEM_KV;
+}
+
 bool case_same_problem(const struct bench_case *a, const struct bench_case *b)
 {
-    return a->config.kv_heads == b->config.kv_heads &&
+    return (a->mem_kind == b->mem_kind || (holds_rows(a) && holds_rows(b))) &&
+           a->config.kv_heads == b->config.kv_heads &&
            model_choices_equal(&a->config, &b->config, workload_scope(a->workload));
 }
 

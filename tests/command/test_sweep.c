@@ -338,6 +338,21 @@ Test(sweep, times_a_published_model_with_its_vocabulary)
 }
 
 /* What the time of a request consists of, on the screen and in its row. */
+/* Each is held against a reference that computes the same. */
+Test(sweep, contexts_held_in_every_way_at_once)
+{
+    struct ran r =
+        run_bench(folder, "--variant vanilla,learned,xl,gla,linear,gdn-hybrid --workload "
+                          "layer,segment --mem-kind hidden,kv,recompute,state --mem 0,6 --seq 4 "
+                          "--layers 2 --format csv --columns status,status_detail,repro " TINY);
+
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "--mem 6 --mem-kind recompute") && !strstr(r.out.data, "wrong") &&
+                  !strstr(r.out.data, "failed"),
+              "%s", r.out.data);
+    ran_free(&r);
+}
+
 Test(sweep, a_request_has_times_of_tokens)
 {
     struct ran r =
