@@ -38,7 +38,7 @@ tasks=(
     'Is my change slower than the program before it?'
     'scripts/gate.sh HEAD~1 --variant xl --workload layer'
     "--d-model 16 --heads 2 --backend ref --filter backend:ref --min-samples 3 --warmup-ms 0 --threshold 900"
-    '^xl |^ +old +new|^(avx|one|open|ref).* us |^gate:'
+    '^xl |^ +old +new|^(avx|one|open|ref).* us |^gate: [0-9]'
     '^gate: [0-9]+ cases?, '
 
     'How fast is it on 4 threads?'
