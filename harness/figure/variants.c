@@ -63,7 +63,8 @@ static enum status add_bar(struct plot *p, const struct ranking *r, int i, int s
     a.low = row->ci95_low_ns;
     a.high = row->ci95_high_ns;
     if (by_cpu(r, shape)) {
-        a.y = row->cpu_time_median_ns;
+        a.y =
+            kind == FASTEST ? first : first * exp(at->change.log.mid); /* as the ranking says it */
         a.low = kind == FASTEST ? NAN : first * exp(at->change.log.low);
         a.high = kind == FASTEST ? NAN : first * exp(at->change.log.high);
     }

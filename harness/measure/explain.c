@@ -214,22 +214,30 @@ static void print_work(FILE *f, const struct latency_row *row)
     print_roofs(f, row);
 }
 
-/* The fastest backend of the same case in the run, if it is another one. */
+static double time_of(const struct latency_row *row, bool cpu)
+{
+    return cpu ? row->cpu_time_median_ns : row->median_ns;
+}
+
+/* The fastest backend of the same case in the run, if it is another one; by CPU time, as in rankings,
+ * where the row's blocks were preempted. */
 static void print_best(FILE *f, const struct run *run, const struct latency_row *row)
 {
     static const char *const but[] = {"backend", NULL};
     const struct latency_row *const all = run->latency.row, *best = row;
+    const bool cpu = row->samples_disturbed > 0 && row->cpu_time_median_ns > 0;
 
     for (size_t i = 0; i < run->latency.n; i++)
-        if (all[i].median_ns < best->median_ns &&
+        if (time_of(&all[i], cpu) < time_of(best, cpu) &&
             strcmp(all[i].status, row_status_name[ROW_OK]) == 0 &&
             rows_alike(&tables[TABLE_LATENCY], row, &all[i], but))
             best = &all[i];
     if (best == row)
         return;
-    fprintf(f, "  best       %s, %s: %s as fast; ran %s, products of %s, rows of %s", best->backend,
-            units_ns(best->median_ns).s, units_ratio(row->median_ns / best->median_ns).s,
-            best->impl, best->gemm_from, best->rows_from);
+    fprintf(f, "  best       %s, %s%s: %s as fast; ran %s, products of %s, rows of %s",
+            best->backend, units_ns(time_of(best, cpu)).s, cpu ? " of CPU time" : "",
+            units_ratio(time_of(row, cpu) / time_of(best, cpu)).s, best->impl, best->gemm_from,
+            best->rows_from);
     if (isfinite(best->peak_flops_pct))
         fprintf(f, ", %s of the peak", units_pct(best->peak_flops_pct).s);
     fprintf(f, "\n             bench explain %s %s\n", best->case_id, run->dir);

@@ -189,6 +189,10 @@ Test(explain, the_best_backend_beside_it)
     row[0] = row[1];
     row[1] = swap;
     expect_text(&run, "  best       avx2, 1.00 us: 4.00x as fast; ran ", true);
+    row[0].samples_disturbed = 1; /* as rankings do */
+    row[0].cpu_time_median_ns = 3000;
+    row[1].cpu_time_median_ns = 1500;
+    expect_text(&run, "  best       avx2, 1.50 us of CPU time: 2.00x as fast; ran ", true);
     text_put(row[1].status, TEXT_SIZE, "wrong");
     expect_text(&run, "  best ", false);
     run_free(&run);
