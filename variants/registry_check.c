@@ -383,6 +383,45 @@ enum status registry_backend(const struct backend *b, const char *word, struct e
                         : OK;
 }
 
+static bool lists(const struct entry *list, const void *at)
+{
+    while (list->word && list->at != at)
+        list++;
+    return !at || list->word;
+}
+
+/* What stands in no list is checked by nothing, and found by no name. */
+enum status registry_parts(const struct variant *v, struct err *e)
+{
+#define OF(field, list, words)                                                                     \
+    {                                                                                              \
+        AT(struct variant, field), list, #field, words                                             \
+    }
+    static const struct {
+        struct place at;
+        const struct entry *list;
+        const char *field, *words;
+    } of[] = {OF(mixer, mixer_list, "MIXERS"),   OF(pos, pos_list, "POSITIONS"),
+              OF(gate, gate_list, "GATES"),      OF(ffn, ffn_list, "FFNS"),
+              OF(qkv_map, map_list, "QKV_MAPS"), OF(attn_extra, extra_list, "EXTRAS"),
+              OF(mem, mem_list, "MEMS")};
+#undef OF
+
+    for (size_t i = 0; i < ARRAY_LEN(of); i++)
+        if (!lists(of[i].list, pointer_at(v, of[i].at)))
+            return fail(e, E_UNSUPPORTED,
+                        "variant %s: its .%s is in no list  -> a word of %s in "
+                        "variants/parts/parts.h",
+                        v->name, of[i].field, of[i].words);
+    for (int i = 0; i < MOST_AROUND; i++)
+        if (!lists(around_list, v->around[i]))
+            return fail(e, E_UNSUPPORTED,
+                        "variant %s: a part of its .around is in no list  -> a word of "
+                        "AROUND_PARTS in variants/parts/around_parts.h",
+                        v->name);
+    return OK;
+}
+
 enum status registry_steps(const struct variant *v, struct err *e)
 {
     enum { D = 64, H = 4, DH = 16, F = 256, N = 2, V = 256 };
@@ -409,7 +448,10 @@ enum status registry_check(struct err *e)
     }
     for (const struct entry *x = backend_list; st == OK && x->word; x++)
         st = registry_backend(x->at, x->word, e);
-    for (const struct entry *x = variant_list; st == OK && x->word; x++)
-        st = registry_steps(x->at, e);
+    for (const struct entry *x = variant_list; st == OK && x->word; x++) {
+        st = registry_parts(x->at, e);
+        if (st == OK)
+            st = registry_steps(x->at, e);
+    }
     return st;
 }

@@ -49,10 +49,12 @@ extern const struct registered registered[]; /* ends with needs NULL */
 enum status registry_lacks(const struct needs *needs, const char *word, const void *at,
                            struct err *e);
 
-/* Likewise: whether what it inherits is there; what the steps of a variant's layers lack. */
+/* Likewise: whether what it inherits is there; which part of a variant is in no list; what the steps of
+ * its layers lack. */
 struct backend;
 struct variant;
 enum status registry_backend(const struct backend *b, const char *word, struct err *e);
+enum status registry_parts(const struct variant *v, struct err *e);
 enum status registry_steps(const struct variant *v, struct err *e);
 
 /* No two of a list may have one name. */

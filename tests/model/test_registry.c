@@ -141,6 +141,37 @@ Test(registry, names_that_two_have)
     cr_expect_eq(registry_names(&two, &e), OK);
 }
 
+/* A mixer without its word would be found by no list, and no case would run it. */
+Test(registry, parts_of_a_variant_are_in_lists)
+{
+    static const struct mixer mixer = {.name = "own"};
+    static const struct pos pos = {.name = "own"};
+    static const struct gate gate = {.name = "own"};
+    static const struct ffn ffn = {.name = "own"};
+    static const struct qkv_map map = {.name = "own"};
+    static const struct mem mem = {.name = "own"};
+    const struct variant *const plain = variant_find("gla");
+    struct variant v[8];
+    static const char *const words[] = {"MIXERS",   "POSITIONS", "GATES", "FFNS",
+                                        "QKV_MAPS", "MEMS",      "EXTRAS"};
+    struct err e = {""};
+
+    for (size_t i = 0; i < ARRAY_LEN(v); i++)
+        v[i] = *plain;
+    v[0].mixer = &mixer;
+    v[1].pos = &pos;
+    v[2].gate = &gate;
+    v[3].ffn = &ffn;
+    v[4].qkv_map = &map;
+    v[5].mem = &mem;
+    v[6].attn_extra = &pos;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        cr_expect_eq(registry_parts(&v[i], &e), E_UNSUPPORTED, "%s", words[i]);
+        cr_expect(strstr(e.msg, "variant gla: its .") && strstr(e.msg, words[i]), "%s", e.msg);
+    }
+    cr_expect_eq(registry_parts(&v[7], &e), OK, "%s", e.msg);
+}
+
 Test(registry, what_a_backend_inherits)
 {
     struct backend b = backend_ref;
