@@ -183,10 +183,13 @@ static void calibrate(const struct crew *c, struct load *l, int *wrong)
 {
     double s;
 
-    /* The multiply-adds need some sixty iterations to reach their fixed point. */
-    for (l->counts = l->bytes ? 1 : 1000; (s = run_block(c, l, wrong)) < BLOCK_S / 4;)
+    /* The multiply-adds need some sixty iterations to reach their fixed point, however long other
+     * programs kept them from it. */
+    const uint64_t least = l->bytes ? 1 : 1000;
+
+    for (l->counts = least; (s = run_block(c, l, wrong)) < BLOCK_S / 4;)
         l->counts *= 2;
-    l->counts = (uint64_t)fmax(1, ceil((double)l->counts * BLOCK_S / s));
+    l->counts = (uint64_t)fmax((double)least, ceil((double)l->counts * BLOCK_S / s));
 }
 
 /* A block of each load. Did it raise a peak by more than half a percent? */
