@@ -87,10 +87,10 @@ static int conclude(const struct comparisons *c, const struct options *o)
                 c->unmatched[BEFORE], c->unmatched[AFTER]);
     if (c->held_otherwise > 0 && !o->quiet)
         fprintf(stderr,
-                "note: %d case%s differ only in where the context is, such as %s in old, %s in new "
+                "note: %d case%s only in where the context is, such as %s in old, %s in new "
                 " -> measure with --mem-kind %s\n",
-                c->held_otherwise, plural(c->held_otherwise), c->held[BEFORE], c->held[AFTER],
-                c->held[BEFORE]);
+                c->held_otherwise, c->held_otherwise == 1 ? " differs" : "s differ",
+                c->held[BEFORE], c->held[AFTER], c->held[BEFORE]);
     if (c->n == 0) {
         fprintf(stderr, "bench: no case in common, nothing compared  -> compare runs of the same "
                         "options\n");

@@ -124,15 +124,17 @@ static void compare_rows(struct comparisons *all, struct comparison *c, const st
 
 /* ---- two runs ----------------------------------------------------------------------------- */
 
-static void find_held_otherwise(struct comparisons *c, const struct run *run[SIDES])
+/* Among the rows that have no partner. */
+static void find_held_otherwise(struct comparisons *c, const struct run *run[SIDES],
+                                const struct keys keys[SIDES])
 {
     static const char *const but[] = {"mem_kind", NULL};
     const struct latency_row *rows[SIDES] = {run[BEFORE]->latency.row, run[AFTER]->latency.row};
 
-    for (size_t k = 0; k < run[BEFORE]->latency.n && c->unmatched[BEFORE]; k++)
-        for (size_t i = 0; i < run[AFTER]->latency.n && c->unmatched[AFTER]; i++) {
+    for (int k = 0; k < keys[BEFORE].n; k++)
+        for (int i = 0; i < keys[AFTER].n; i++) {
             const struct latency_row *const old = &rows[BEFORE][k], *const new = &rows[AFTER][i];
-            if (strcmp(old->mem_kind, new->mem_kind) == 0 ||
+            if (keys[BEFORE].used[k] || keys[AFTER].used[i] ||
                 !rows_alike(&tables[TABLE_LATENCY], old, new, but))
                 continue;
             c->held_otherwise++;
@@ -157,6 +159,7 @@ static enum status compare_latency(struct comparisons *c, const struct run *run[
             c->unmatched[AFTER]++;
             continue;
         }
+        keys[AFTER].used[i] = true;
         struct comparison *one = comparisons_add(c, e);
         if (!one) {
             st = E_NOMEM;
@@ -171,7 +174,8 @@ static enum status compare_latency(struct comparisons *c, const struct run *run[
         comparison_exact(one);
     }
     c->unmatched[BEFORE] += keys_unused(&keys[BEFORE]);
-    find_held_otherwise(c, run);
+    if (st == OK)
+        find_held_otherwise(c, run, keys);
     keys_free(&keys[BEFORE]);
     keys_free(&keys[AFTER]);
     pairing_close(&b);

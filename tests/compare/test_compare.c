@@ -408,6 +408,17 @@ Test(compare, contexts_held_otherwise)
                 "note: 2 cases differ only in where the context is, such as hidden in old, kv in "
                 "new  -> measure with --mem-kind hidden");
     ran_free(&r);
+    r = run_bench(folder, TINY
+                  "--variant xl --backend ref --seq 4 --mem 8 --mem-kind hidden,kv --out both");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, TINY "--variant xl --backend ref --seq 4 --mem 8 --out one");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "compare both/latest one/latest"); /* kv has its partner */
+    expect_said(&r, "note: 1 row without a partner (1 old, 0 new)");
+    cr_expect_null(strstr(r.err.data, "where the context is"), "%s", r.err.data);
+    ran_free(&r);
     r = run_bench(folder, "compare new/latest new/latest");
     cr_expect_null(strstr(r.err.data, "where the context is"), "%s", r.err.data);
     ran_free(&r);
