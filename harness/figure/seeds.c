@@ -94,11 +94,14 @@ enum status scores_by_contender(struct scores *s, const struct plot_data *d, str
     *s = (struct scores){.data = *d,
                          .row = calloc(n + 1, sizeof(*s->row)),
                          .of = calloc(n + 1, sizeof(const struct study_row *))};
-    if (!of || !work || !s->row || !s->of)
-        st = fail(e, E_NOMEM, "no memory for %zu scores  -> free some", n);
-    for (size_t i = 0; i < n && st == OK; i++)
+    if (!of || !work || !s->row || !s->of) {
+        free(of);
+        free(work);
+        return fail(e, E_NOMEM, "no memory for %zu scores  -> free some", n);
+    }
+    for (size_t i = 0; i < n; i++)
         of[i] = trained(d, &v[i]);
-    for (size_t i = 0; i < n && st == OK; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (of[i] && !comes_first(of, v, i))
             continue;
         s->row[kept] = v[i];

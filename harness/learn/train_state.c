@@ -148,7 +148,7 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
     const int played = t->play ? play_at(t) : 0;
     const int n = moments + layers + carried_count(t) + (played > 0);
     float *const actions = calloc((size_t)t->all_B * (size_t)played + 1, sizeof(*actions));
-    struct tensor *tensors = calloc((size_t)n, sizeof(*tensors));
+    struct tensor *tensors = calloc((size_t)n + 1, sizeof(*tensors));
     float **memory = calloc((size_t)layers + 1, sizeof(*memory));
     float **arrays = calloc((size_t)carried_count(t) + 1, sizeof(*arrays));
     char step[32], best[32], seconds[32], dropout[32], seed[32], seen[32], compressed[32];

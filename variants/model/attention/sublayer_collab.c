@@ -147,7 +147,7 @@ static void arrays(const struct sublayer *s, struct extent max, struct array out
 
 static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
-    const size_t rows = (size_t)(attention_kept(s, max.M) + max.L);
+    const size_t rows = (size_t)attention_kept(s, max.M) + (size_t)max.L;
     const size_t keys = rows * (size_t)s->c->H * (size_t)collab_of(s->c)->dk;
 
     sublayer_arrays_grad(s, max, out);
