@@ -31,12 +31,12 @@ static void setup(void)
 TestSuite(study_files, .init = setup, .fini = folder_remove, .timeout = 240);
 
 static const char *const names[] = {
-    "abilities", "bandit",  "base",        "beyond",      "blind",    "budget", "catch",
-    "copy",      "delight", "depth",       "distances",   "features", "funnel", "gates",
-    "halting",   "hours",   "lags",        "leaderboard", "local",    "long",   "masked",
-    "memory",    "muon",    "networks",    "norms",       "numpad",   "pairs",  "planted",
-    "reach",     "recipes", "shakespeare", "stability",   "state",    "terms",  "tmaze",
-    "tmaze100",  "tmaze90"};
+    "abilities", "bandit",   "base",     "beyond",      "blind",       "budget",   "catch",
+    "copy",      "delight",  "deployed", "depth",       "distances",   "features", "funnel",
+    "gates",     "halting",  "hours",    "lags",        "leaderboard", "local",    "long",
+    "masked",    "memory",   "muon",     "networks",    "norms",       "numpad",   "pairs",
+    "planted",   "reach",    "recipes",  "shakespeare", "stability",   "state",    "terms",
+    "tmaze",     "tmaze100", "tmaze90"};
 
 static struct criterion_test_params every_file(void)
 {
