@@ -226,8 +226,10 @@ static void expect_agreement(uint64_t seed, int shapes, int of_each, enum machin
                  what == RANKED_VARIANTS ? "variant" : "backend");
         cr_assert_eq(rankings_make(&r, &run, what, &e), OK, "%s", e.msg);
         cr_assert_eq(r.n, what == RANKED_VARIANTS || of_each > 1);
-        if (r.n == 0)
+        if (r.n == 0) {
+            rankings_free(&r);
             continue;
+        }
         for (int s = 0; s < r.v[0].shapes; s++)
             expect_shape(&t, &r.v[0], s, what, which);
         cr_expect_eq(any_cpu(&r.v[0]), machine != QUIET, "%s", which);
