@@ -18,7 +18,7 @@ const struct variant variant_floater = {
     .about = "as vanilla; positions follow a trained differential equation",
     .control = "vanilla",
     .pos = &pos_floater,
-    .mem = &mem_none,
+    .mem = &mem_prefix,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
 };

@@ -374,10 +374,11 @@ enum status registry_backend(const struct backend *b, const char *word, struct e
 
     while (up->inherits && n++ < (int)ARRAY_LEN(backend_list))
         if (!(up = backend_parent(up)))
-            return fail(e, E_UNSUPPORTED,
-                        "backend %s inherits what is no backend of this build  -> .inherits = "
-                        "\"simd\"",
-                        word);
+            return fail(
+                e, E_UNSUPPORTED,
+                "backend %s inherits from a backend that this build has not  -> .inherits = "
+                "\"simd\"",
+                word);
     return up->inherits ? fail(e, E_UNSUPPORTED,
                                "backend %s inherits from itself  -> .inherits = \"simd\"", word)
                         : OK;

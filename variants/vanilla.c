@@ -7,7 +7,8 @@
  *
  * Positions are absolute: added to the embedding (sinusoid), or a learned table added to the input
  * of every layer (learned_layer). Absolute positions are ambiguous once two segments are joined, so
- * there is no memory: past tokens are recomputed with the segment. */
+ * a window that moves along a text is run again; keys and values of what has run from the first token
+ * on may stay. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

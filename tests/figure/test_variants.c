@@ -89,7 +89,7 @@ Test(plot_variants, a_busy_machine_has_cpu_time)
     cr_assert_eq(p.n, 2);
     cr_expect(strstr(p.columns.v[0].text, "CPU time"), "%s", p.columns.v[0].text);
     cr_expect_float_eq(bar(&p, 0, 0)->y, 90, 1e-9);
-    cr_expect(isnan(bar(&p, 0, 0)->low), "the ratio of the first to itself is no measurement");
+    cr_expect(isnan(bar(&p, 0, 0)->low), "the ratio of the first to itself is not measured");
     cr_expect_float_eq(bar(&p, 0, 1)->y, 180, 1e-9);
     cr_expect(bar(&p, 0, 1)->low > 150 && bar(&p, 0, 1)->low <= 181, "%g", bar(&p, 0, 1)->low);
     cr_expect(bar(&p, 0, 1)->high < 210 && bar(&p, 0, 1)->high >= 179, "%g", bar(&p, 0, 1)->high);

@@ -331,7 +331,8 @@ Test(lm, what_is_out_of_reach_changes_nothing, .timeout = 120)
         for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
             bool all = false;
             c.mem_len = M;
-            if (!c.causal || !mem_can(config_mem(&c), kinds[k]) || config_check(&c, NULL) != OK)
+            if (!c.causal || config_mem(&c)->cached || !mem_can(config_mem(&c), kinds[k]) ||
+                config_check(&c, NULL) != OK)
                 continue;
             float *const one = after(&c, kinds[k], L, M, OUT, 0, &all);
             float *const other = after(&c, kinds[k], L, M, OUT, 1, &all);

@@ -117,7 +117,7 @@ Test(pages, table_of_commands)
     free(text.data);
 }
 
-/* Those of the first lines: what other machines took is said in ratios. "blocks of 5 ms" is no result. */
+/* Those of the first lines: what other machines took is said in ratios. "blocks of 5 ms" is a setting. */
 Test(pages, readme_has_times_of_one_machine)
 {
     struct bytes text = must_load("README.md");

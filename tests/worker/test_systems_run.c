@@ -11,14 +11,8 @@
 
 enum { LINE = 512 };
 
-/* Has the model a position for each token of so many? */
-static bool reaches(const struct config *c, int tokens)
-{
-    return !c->pos->positions || tokens <= c->pos->positions(c);
-}
-
-/* A model's output is that of the second segment, if it has positions for it: its memory is then its
- * own. */
+/* A model's output is that of the second segment, unless its positions end with the first: its memory is
+ * then its own. */
 static void run(struct job *j, const struct bench_case *c, const char *line)
 {
     struct err e;
@@ -27,7 +21,7 @@ static void run(struct job *j, const struct bench_case *c, const char *line)
     cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", line, e.msg);
     job_move_weights(j);
     job_run(j);
-    if (workload_is_model(c->workload) && reaches(&c->config, c->mem + 2 * c->seq)) {
+    if (workload_is_model(c->workload) && !config_mem(&c->config)->cached) {
         lm_commit(&j->lm.lm, j->shape.L);
         job_run(j);
     }

@@ -109,12 +109,16 @@ static bool carries_past(const struct lm *m)
     return m->kind == MEM_STATE || m->kind == MEM_HIDDEN || m->kind == MEM_KV;
 }
 
-/* The positions that are added to the embedding count on from the past that stays. */
+/* Does the first token have position 0, and the last M + L - 1 at most? All are encoded once. */
+static bool from_start(const struct lm *m)
+{
+    return m->kind == MEM_KV && config_mem(&m->c)->cached;
+}
+
+/* The positions that are added to the embedding count on from the past that stays, without end. */
 static bool counts_on(const struct lm *m)
 {
-    const struct pos *const pos = m->c.pos;
-
-    return carries_past(m) && ((pos->embed && pos->pos_encoding) || config_mem(&m->c)->cached);
+    return carries_past(m) && m->c.pos->embed && m->c.pos->pos_encoding && !from_start(m);
 }
 
 /* Those of the next tokens, which begin anew where a segment does, whatever parts of it a call has. */
@@ -174,8 +178,9 @@ void lm_embed(struct lm *m, const struct engine *g, const struct sublayers *s, f
               const int32_t *tokens, int B, int L)
 {
     const struct config *c = &m->c;
-    const int64_t first = counts_on(m) ? m->position : 0;
+    const int64_t first = from_start(m) ? m->position : 0;
 
+    CHECK(first <= m->max.M);
     for (ptrdiff_t t = 0; t < (ptrdiff_t)B * L; t++)
         CHECK(tokens[t] >= 0 && tokens[t] < c->V);
     if (c->pos->from_tokens) {

@@ -76,7 +76,7 @@ struct pos {
     void (*pos_encoding)(const struct config *c, int64_t first, int K, float *pos_encoding);
     /* Likewise encodings that follow from weights, whenever these have changed. */
     void (*encode)(const struct config *c, const struct param *model, int K, float *pos_encoding);
-    /* Add to the embedding h [B,L,D], whose first position that is, and that of pos_encoding. */
+    /* Add to the embedding h [B,L,D], whose first token has encoding `first` of pos_encoding. */
     void (*embed)(const struct config *c, const struct param *model, const float *pos_encoding,
                   int64_t first, float *h, int B, int L);
     /* Its backward: accumulate weight gradients, given d_h; K: rows of pos_encoding, which has room

@@ -168,9 +168,8 @@ static void floater_embed(const struct config *c, const struct param *w, const f
                           int64_t first, float *h, int B, int L)
 {
     (void)w;
-    CHECK(first == 0);
     for (int b = 0; b < B; b++)
-        add(h + (ptrdiff_t)b * L * c->D, 1, rows, (ptrdiff_t)L * c->D);
+        add(h + (ptrdiff_t)b * L * c->D, 1, rows + first * c->D, (ptrdiff_t)L * c->D);
 }
 
 /* From the last row to the first: the gradient of a row is its own and what the next one passes. */
