@@ -52,17 +52,20 @@ static bool remembers(const struct bench_case *c)
     return c->mem != 0 && c->mem_kind != MEM_NONE && !c->unsupported;
 }
 
-/* How most cases hold their context; of as many, the first of the enum. */
-static enum mem_kind usual_context(const struct bench_case *cases, int n)
+/* How most cases of a workload hold their context; of as many, the first of the enum. */
+static void find_contexts(struct case_labels *l, const struct bench_case *cases, int n)
 {
-    int of[MEM_KIND_COUNT] = {0};
-    enum mem_kind most = MEM_NONE;
+    int of[WORK_COUNT][PHASE_COUNT][MEM_KIND_COUNT] = {0};
 
-    for (int k = 0; k < n; k++)
-        of[cases[k].mem_kind] += remembers(&cases[k]);
-    for (enum mem_kind k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
-        most = of[k] > of[most] ? k : most;
-    return most;
+    for (int i = 0; i < n; i++) {
+        const struct bench_case *const c = &cases[i];
+        enum mem_kind *const most = &l->context[c->workload][c->phase];
+        int *const held = of[c->workload][c->phase];
+        held[c->mem_kind] += remembers(c);
+        for (enum mem_kind k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
+            if (held[k] > held[*most] || (held[k] == held[*most] && held[k] > 0 && k < *most))
+                *most = k;
+    }
 }
 
 /* A case with heads that share the model's width, if there is one. */
@@ -84,7 +87,7 @@ void case_labels_find(struct case_labels *l, const struct bench_case *cases, int
         l->d_inner = usual_widths(cases, n)->F;
     }
     find_types(l, cases, n);
-    l->context = usual_context(cases, n);
+    find_contexts(l, cases, n);
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         l->shared[i] = is_named(i) && all_have(cases, n, i);
     for (int k = 0; k < n; k++) {
@@ -115,8 +118,9 @@ void case_heading(const struct case_labels *l, const struct bench_case *c, char 
     for (int i = 0; i < MODEL_CHOICE_COUNT && n < size; i++)
         if (l->shared[i] && i != CHOICE_dtype && case_differs(text, i, c, &usual))
             n += (size_t)snprintf(buf + n, size - n, "  %s=%s", model_choices[i].name, text);
-    if (l->context && n < size)
-        snprintf(buf + n, size - n, "  context=%s", mem_kind_name[l->context]);
+    const enum mem_kind context = l->context[c->workload][c->phase];
+    if (context && n < size)
+        snprintf(buf + n, size - n, "  context=%s", mem_kind_name[context]);
 }
 
 void case_variant(const struct case_labels *l, const struct bench_case *c, char *buf, size_t size)
@@ -132,6 +136,6 @@ void case_variant(const struct case_labels *l, const struct bench_case *c, char 
         n += (size_t)snprintf(buf + n, size - n, "/d_head=%d", c->config.dh);
     if (c->config.F != l->d_inner && n < size)
         n += (size_t)snprintf(buf + n, size - n, "/d_inner=%d", c->config.F);
-    if (remembers(c) && c->mem_kind != l->context && n < size)
+    if (remembers(c) && c->mem_kind != l->context[c->workload][c->phase] && n < size)
         snprintf(buf + n, size - n, ":%s", mem_kind_name[c->mem_kind]);
 }

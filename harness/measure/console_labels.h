@@ -9,10 +9,11 @@
 
 struct case_labels {
     bool shared[MODEL_CHOICE_COUNT]; /* every case has the same unusual value: said in headings */
-    enum mem_kind context; /* as most cases hold it: said in headings; others say it in their row */
-    char dtypes[64];       /* of the plan, if there are several: "f32,bf16" */
-    int d_head, d_inner;   /* usual ones: in headings; others are in names */
-    int excess;            /* columns by which the longest variant and backend pass their columns */
+    /* As most cases of a workload hold theirs: said in headings; others say it in their row. */
+    enum mem_kind context[WORK_COUNT][PHASE_COUNT];
+    char dtypes[64];     /* of the plan, if there are several: "f32,bf16" */
+    int d_head, d_inner; /* usual ones: in headings; others are in names */
+    int excess;          /* columns by which the longest variant and backend pass their columns */
 };
 
 /* Of the cases of a plan; `room` columns are the variant's and the backend's, a gap included. */
