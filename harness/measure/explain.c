@@ -8,6 +8,7 @@
 #include "harness/util/units.h"
 #include "harness/worker/job.h"
 #include "launches.h"
+#include "pairing.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -214,11 +215,6 @@ static void print_work(FILE *f, const struct latency_row *row)
     print_roofs(f, row);
 }
 
-static double time_of(const struct latency_row *row, bool cpu)
-{
-    return cpu ? row->cpu_time_median_ns : row->median_ns;
-}
-
 /* The fastest backend of the same case in the run, if it is another one; by CPU time, as in rankings,
  * where the row's blocks were preempted. */
 static void print_best(FILE *f, const struct run *run, const struct latency_row *row)
@@ -228,15 +224,15 @@ static void print_best(FILE *f, const struct run *run, const struct latency_row 
     const bool cpu = row->samples_disturbed > 0 && row->cpu_time_median_ns > 0;
 
     for (size_t i = 0; i < run->latency.n; i++)
-        if (time_of(&all[i], cpu) < time_of(best, cpu) &&
+        if (row_ns(&all[i], cpu) < row_ns(best, cpu) &&
             strcmp(all[i].status, row_status_name[ROW_OK]) == 0 &&
             rows_alike(&tables[TABLE_LATENCY], row, &all[i], but))
             best = &all[i];
     if (best == row)
         return;
     fprintf(f, "  best       %s, %s%s: %s as fast; ran %s, products of %s, rows of %s",
-            best->backend, units_ns(time_of(best, cpu)).s, cpu ? " of CPU time" : "",
-            units_ratio(time_of(row, cpu) / time_of(best, cpu)).s, best->impl, best->gemm_from,
+            best->backend, units_ns(row_ns(best, cpu)).s, cpu ? " of CPU time" : "",
+            units_ratio(row_ns(row, cpu) / row_ns(best, cpu)).s, best->impl, best->gemm_from,
             best->rows_from);
     if (isfinite(best->peak_flops_pct))
         fprintf(f, ", %s of the peak", units_pct(best->peak_flops_pct).s);

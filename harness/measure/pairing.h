@@ -29,4 +29,10 @@ struct change pairing_change(const struct pairing *p, const struct series *befor
                              const struct series *after, bool inside, int threads, double threshold,
                              uint64_t seed, bool *together);
 
+/* The time of a row by that clock, ns per call. */
+static inline double row_ns(const struct latency_row *row, bool cpu)
+{
+    return cpu ? row->cpu_time_median_ns : row->median_ns;
+}
+
 #endif

@@ -136,18 +136,13 @@ static struct change change_between(struct maker *m, const struct ranking *r, in
     return c;
 }
 
-static double median_of(const struct latency_row *row, bool cpu)
-{
-    return cpu ? row->cpu_time_median_ns : row->median_ns;
-}
-
 /* Of two rows of one contestant in shape s; medians decide where the ratio is not known. */
 static bool is_faster(struct maker *m, const struct ranking *r, int s, const struct latency_row *a,
                       const struct latency_row *b)
 {
     const double d = change_between(m, r, s, b, a).log.mid;
 
-    return isnan(d) ? median_of(a, r->cpu[s]) < median_of(b, r->cpu[s]) : d < 0;
+    return isnan(d) ? row_ns(a, r->cpu[s]) < row_ns(b, r->cpu[s]) : d < 0;
 }
 
 static void list(struct maker *m, const struct latency_row *const *rows, int n, struct ranking *r)
@@ -211,8 +206,8 @@ static void rank_shapes(struct maker *m, struct ranking *r)
         for (int i = 0; i < r->n; i++) {
             const struct latency_row *row = place_at(r, i, s)->row;
             if (row &&
-                (r->leader[s] < 0 || median_of(row, r->cpu[s]) <
-                                         median_of(place_at(r, r->leader[s], s)->row, r->cpu[s])))
+                (r->leader[s] < 0 ||
+                 row_ns(row, r->cpu[s]) < row_ns(place_at(r, r->leader[s], s)->row, r->cpu[s])))
                 r->leader[s] = i;
         }
         int faster = rank_shape(m, r, s);
@@ -237,8 +232,8 @@ double ranking_ns(const struct ranking *r, int i, int s)
 
     if (!p->row)
         return NAN;
-    return isnan(p->change.log.mid) ? median_of(p->row, r->cpu[s])
-                                    : median_of(first->row, r->cpu[s]) * exp(p->change.log.mid);
+    return isnan(p->change.log.mid) ? row_ns(p->row, r->cpu[s])
+                                    : row_ns(first->row, r->cpu[s]) * exp(p->change.log.mid);
 }
 
 static double sum_of_logs(const struct ranking *r, int i)
@@ -247,7 +242,7 @@ static double sum_of_logs(const struct ranking *r, int i)
 
     for (int s = 0; s < r->shapes; s++)
         if (is_common(r, s))
-            sum += log(median_of(place_at(r, i, s)->row, r->cpu[s]));
+            sum += log(row_ns(place_at(r, i, s)->row, r->cpu[s]));
     return sum;
 }
 
