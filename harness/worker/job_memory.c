@@ -41,13 +41,10 @@ void job_fill_memories(struct job *j, struct sublayers *sublayers, float *x)
         fill_memory(j, sublayers, nth, x);
 }
 
-/* Of attention, rows between those that are seen need no place. */
+/* Rows between those that are seen need no place. */
 static int seen_rows(const struct sublayer *s, int M)
 {
-    const bool sees = s->kind == &sublayer_attention || s->kind == &sublayer_lsra ||
-                      s->kind == &sublayer_latent || s->kind == &sublayer_collab;
-
-    return sees ? attention_needed(s, M) : M;
+    return s->kind->masked ? attention_needed(s, M) : M;
 }
 
 /* Of a sequence, floats of remembered rows of a sub-layer's input, and of what MEM_KV caches of M

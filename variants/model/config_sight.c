@@ -49,10 +49,18 @@ static int64_t mask_reach(const struct mask *m)
     return max_wide(max_wide(window, block), max_wide(memory, rect));
 }
 
+/* May it see any key, however far? */
+static bool mask_all_far(const struct mask *m)
+{
+    return mask_hides_nothing(m) || m->rows || m->stride;
+}
+
 /* Does it see keys by their place, whatever their distance? */
 static bool mask_far(const struct mask *m)
 {
-    return mask_hides_nothing(m) || m->rows || m->stride || m->n_random || m->global || m->fixed;
+    const bool some = m->n_random || m->global || m->fixed;
+
+    return some || mask_all_far(m);
 }
 
 /* Of the first n keys of a stream, those that it sees from anywhere. */
@@ -62,7 +70,7 @@ static int mask_anywhere(const struct mask *m, int n)
         m->fixed ? n / m->fixed * m->summary + max_int(n % m->fixed - (m->fixed - m->summary), 0)
                  : 0;
 
-    if (mask_hides_nothing(m) || m->rows || m->stride || m->n_random)
+    if (mask_all_far(m) || m->n_random)
         return n;
     return min_int(n, m->global + summaries);
 }

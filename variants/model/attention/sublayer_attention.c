@@ -538,6 +538,7 @@ const struct sublayer_kind sublayer_attention = {
     .name = "attention",
     .memory = "mem",
     .mixes = true,
+    .masked = true,
     .attends = true,
     .place = DROP_ATTENTION,
     .params = attention_params,

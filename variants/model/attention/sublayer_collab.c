@@ -349,6 +349,7 @@ const struct sublayer_kind sublayer_collab = {
     .name = "collaborative",
     .memory = "mem",
     .mixes = true,
+    .masked = true,
     .attends = true,
     .place = DROP_ATTENTION,
     .params = params,

@@ -440,6 +440,7 @@ const struct sublayer_kind sublayer_latent = {
     .name = "latent",
     .memory = "mem",
     .mixes = true,
+    .masked = true,
     .attends = true,
     .place = DROP_ATTENTION,
     .params = params,

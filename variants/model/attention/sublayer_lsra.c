@@ -547,6 +547,7 @@ const struct sublayer_kind sublayer_lsra = {
     .memory = "mem",
     .tail = lsra_tail,
     .mixes = true,
+    .masked = true,
     .attends = true,
     .place = DROP_ATTENTION,
     .params = lsra_params,

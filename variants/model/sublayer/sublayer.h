@@ -130,6 +130,7 @@ struct sublayer_kind {
     int (*tail)(const struct config *c);
     bool mixes;            /* a position's output depends on others'; declared first in a layer */
     bool attends;          /* it runs the implementation of attention in state.attention */
+    bool masked;           /* windows and masks say which remembered rows it reads */
     enum drop_place place; /* of its output */
     bool wide;             /* alone, its output is as wide as all heads, not as the stream */
     /* `inner` is the prefix of tensors that a layer may have several of, such as a feed-forward
