@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Error text. */
+ * Text of errors, and text that grows. */
 #include "base.h"
 
 #include "printable.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 enum status fail(struct err *e, enum status st, const char *fmt, ...)
 {
@@ -19,4 +20,14 @@ enum status fail(struct err *e, enum status st, const char *fmt, ...)
         printable_copy(e->msg, sizeof(e->msg), text);
     }
     return st;
+}
+
+void text_append(char *buf, size_t size, const char *fmt, ...)
+{
+    const size_t n = strlen(buf);
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(buf + n, size - n, fmt, ap);
+    va_end(ap);
 }

@@ -36,6 +36,20 @@ struct err {
 enum status fail(struct err *e, enum status st, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Return the status of a call that failed. What must be released is released by the caller of the
+ * function that uses it, or behind a label. */
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        const enum status try_status = (call);                                                     \
+        if (try_status != OK)                                                                      \
+            return try_status;                                                                     \
+    } while (0)
+
+/* Append to the text in buf, which has `size` bytes and stays terminated: what does not fit is left
+ * out. */
+void text_append(char *buf, size_t size, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Abort on an internal error, in every build: correct results are worth more than the
@@ -43,8 +57,8 @@ enum status fail(struct err *e, enum status st, const char *fmt, ...)
 #define CHECK(cond) ((cond) ? (void)0 : check_failed(#cond, __FILE__, __LINE__))
 _Noreturn void check_failed(const char *cond, const char *file, int line);
 
-/* Memory for something small, where no error can be returned: without it the program ends, with a
- * message and exit code 1. What was written stays. */
+/* Memory for something small: without it the program ends, with a message and exit code 1. What was
+ * written stays. Where the size is that of a model, a text or a file, the status is E_NOMEM. */
 #define NEED(memory) ((memory) ? (void)0 : end_without_memory())
 _Noreturn void end_without_memory(void);
 
