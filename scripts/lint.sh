@@ -88,6 +88,10 @@ drives=$(sed -nE 's/^const struct drive drive_([a-z]+) = .*/\1/p' variants/model
     say < <(grep -nHE "\b(c|config|v|variant)(\.|->)($fields)\b|\bdrive_($drives)\b" \
         $in_harness | grep -vE "^($may)" | sed 's/$/  -> harness\/ names no part; give the model a function/')
 
+# Messages say what a thing is not, in the usual order.
+say < <(grep -nHE '"[^"]*\b(is|are) no [a-z]' "${files[@]}" | grep -vE 'there (is|are) no |is no longer' |
+    sed -E 's/^([^:]*:[0-9]+):.*/\1: "is no X" in a text  -> "is not a X"/')
+
 say < <(grep -nHP '\t' "${files[@]}" | sed -E 's/^([^:]*:[0-9]+):.*/\1: tab  -> four spaces/')
 for f in "${files[@]}"; do
     lines=$(wc -l <"$f")

@@ -63,12 +63,12 @@ static enum status read(struct run *r, struct err *e)
         (st = golden_eps(r, e)) != OK || (st = checkpoint_map(r->s, c, e)) != OK)
         return st;
     if (!c->qkv_map || !(width >= 1 && width <= MAX_DEXTRA_WIDTH))
-        return safetensors_fail(r->s, e,
-                                "dextra \"%.64s\" of width_mult %g is no map before q, k and v  -> "
-                                "use paper or code, and a width_mult from 1 to %d",
-                                safetensors_meta(r->s, "dextra") ? safetensors_meta(r->s, "dextra")
-                                                                 : "",
-                                width, (int)MAX_DEXTRA_WIDTH);
+        return safetensors_fail(
+            r->s, e,
+            "dextra \"%.64s\" of width_mult %g is not a map before q, k and v  -> "
+            "use paper or code, and a width_mult from 1 to %d",
+            safetensors_meta(r->s, "dextra") ? safetensors_meta(r->s, "dextra") : "", width,
+            (int)MAX_DEXTRA_WIDTH);
     struct dextra *const numbers = (void *)c->numbers[SLOT_QKV_MAP].bytes;
     numbers->depth[0] = numbers->depth[1] = depth;
     numbers->width[0] = numbers->width[1] = (float)width;

@@ -119,9 +119,9 @@ enum status golden_tokens(struct tokenizer *t, const char *path, golden_text_fn 
         next = to + 1;
         line++;
         if (!read_want(&w, at, (size_t)(to - at), tokenizer_vocab(t)))
-            st =
-                fail(e, E_IO, "%s: line %d is no text with its ids  -> give a file of golden texts",
-                     path, line);
+            st = fail(e, E_IO,
+                      "%s: line %d is not a text with its ids  -> give a file of golden texts",
+                      path, line);
         if (st == OK)
             st = compare(t, &w, why, sizeof(why), e);
         if (st == OK)

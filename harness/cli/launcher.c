@@ -46,7 +46,7 @@ static enum status read_number(int *to, const char *name, int absent, struct err
         return OK;
     if (sscanf(text, "%9d%n", to, &end) != 1 || text[end] || *to < 0)
         return fail(e, E_USAGE,
-                    "--shard auto: %s is \"%.40s\", which is no number  -> correct it, or write "
+                    "--shard auto: %s is \"%.40s\", which is not a number  -> correct it, or write "
                     "--shard I/N",
                     name, text);
     return OK;

@@ -241,7 +241,8 @@ static enum status read_text(char **text, const char *path, struct err *e)
     if (ferror(f))
         fail(e, E_IO, "cannot read @%s: %s  -> check the disk", path, strerror(errno));
     else if (n > FILE_BYTES_MAX || memchr(buf, '\0', n))
-        fail(e, E_IO, "@%s is no file of options  -> write one option and its value a line", path);
+        fail(e, E_IO, "@%s is not a file of options  -> write one option and its value a line",
+             path);
     else
         st = OK;
 out:

@@ -79,7 +79,7 @@ static enum status read_shard(struct shard *s, const char *word, struct err *e)
         return fail(e, st, "no run in %.400s  -> give the folders of shards", word);
     st = runjson_read(dir, &s->options, started, e);
     if (st == OK && !take_shard(s))
-        st = fail(e, E_USAGE, "%s is no shard  -> merge runs made with --shard I/N", dir);
+        st = fail(e, E_USAGE, "%s is not a shard  -> merge runs made with --shard I/N", dir);
     if (st == OK)
         st = run_read(&s->run, dir, e);
     if (st == OK)

@@ -261,7 +261,7 @@ static enum status choose_page(struct drawing *g)
         o->size[used] || g->page.width < SIDE_MIN || g->page.width > SIDE_MAX ||
         g->page.height < SIDE_MIN || g->page.height > SIDE_MAX)
         return fail(&g->e, E_USAGE,
-                    "--size %.40s is no size  -> write WxH, each %d to %d, such as 700x400",
+                    "--size %.40s is not a size  -> write WxH, each %d to %d, such as 700x400",
                     o->size, SIDE_MIN, SIDE_MAX);
     if (max_int(g->page.width, g->page.height) * o->dpi > SIDE_MAX * 4 * 96)
         return fail(&g->e, E_USAGE,

@@ -31,7 +31,7 @@ static enum status use_program(struct ab_side *p, const char *path, struct err *
     free(real);
     return runs ? OK
                 : fail(e, E_IO,
-                       "--exec %s=%.400s is no program  -> build it and give its path, as "
+                       "--exec %s=%.400s is not a program  -> build it and give its path, as "
                        "scripts/gate.sh COMMIT does",
                        p->name, path);
 }

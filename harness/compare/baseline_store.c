@@ -34,8 +34,8 @@ enum status baseline_name(const char *name, struct err *e)
     if (!*name || *name == '.' || name[strspn(name, letters)] || strlen(name) > NAME_MAX_LENGTH)
         return fail(
             e, E_USAGE,
-            "\"%.60s\" is no name for a baseline  -> use letters, digits, - _ . (at most %d)", name,
-            NAME_MAX_LENGTH);
+            "\"%.60s\" is not a name for a baseline  -> use letters, digits, - _ . (at most %d)",
+            name, NAME_MAX_LENGTH);
     return OK;
 }
 

@@ -115,7 +115,7 @@ enum status plot_read_changes(struct plot_data *d, const char *path, struct err 
         return st;
     if (csv_init(&p, CSV_STRICT | CSV_APPEND_NULL) != 0 ||
         csv_parse(&p, file.data, file.n, on_field, on_row, &r) != file.n)
-        st = fail(e, E_IO, "%s is no table of comparisons  -> write it again", path);
+        st = fail(e, E_IO, "%s is not a table of comparisons  -> write it again", path);
     csv_fini(&p, on_field, on_row, &r);
     csv_free(&p);
     if (r.no_memory)
@@ -128,7 +128,7 @@ enum status plot_read_changes(struct plot_data *d, const char *path, struct err 
 
 enum { CHANGES_MAX = 80 };
 
-/* "changed" is no verdict of times and comes last. */
+/* "changed" is not a verdict of times and comes last. */
 static int verdict_style(const char *name)
 {
     int n = 0;

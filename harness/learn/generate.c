@@ -58,7 +58,7 @@ static enum status read_bytes(struct generator *t, const struct bytes *text, str
 
     if (t->subject.config.V != BYTES || strcmp(t->subject.unit, "byte") != 0)
         return fail(e, E_USAGE,
-                    "checkpoint %s has %d tokens (%s) that are no text  -> use a model of a text, "
+                    "checkpoint %s has %d tokens (%s) that are not text  -> use a model of a text, "
                     "or add its --tokenizer",
                     t->o->ckpt, t->subject.config.V, t->subject.unit);
     enum status st = add_ids(&t->ids, NULL, 0, e);

@@ -19,9 +19,10 @@ enum status pairs_of(struct pairs *p, const struct corpus *c, struct err *e)
                     "decoder read  -> use %s",
                     c->name, synthetic_pairs(sources));
     p->n = c->n / period(p);
-    return p->n > 0 ? OK
-                    : fail(e, E_USAGE, "text %.200s: %zu symbols are no pair  -> use %zu or more",
-                           c->name, c->n, period(p));
+    return p->n > 0
+               ? OK
+               : fail(e, E_USAGE, "text %.200s: %zu symbols are not a pair  -> use %zu or more",
+                      c->name, c->n, period(p));
 }
 
 void pairs_read(const struct pairs *p, const uint8_t *text, size_t i, int32_t *source,

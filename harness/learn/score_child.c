@@ -133,7 +133,7 @@ enum status score_in_child(struct report *r, const char *line, const struct chil
         child_unpin(setup);
     if (st == OK && !isfinite(exp(r->nll)))
         return fail(e, E_WRONG,
-                    "a score of %g nats per token is no perplexity  -> check the weights and "
+                    "a score of %g nats per token is not a perplexity  -> check the weights and "
                     "scales of the checkpoint",
                     r->nll);
     return st;

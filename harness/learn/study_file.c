@@ -90,8 +90,8 @@ static enum status take_name(struct line *l, const char **name, struct err *e)
     NEED(*name);
     return is_name(*name)
                ? OK
-               : fail(e, E_USAGE, "\"%.60s\" is no name  -> use up to 40 letters, digits and -_.+",
-                      *name);
+               : fail(e, E_USAGE,
+                      "\"%.60s\" is not a name  -> use up to 40 letters, digits and -_.+", *name);
 }
 
 static enum status add_item(struct study_items *list, const struct line *l, const char *name,
@@ -458,7 +458,7 @@ enum status study_read(struct study *s, const char *path, struct err *e)
     st = file_read(&file, path, e);
     s->text = file.data;
     if (st == OK && memchr(file.data, '\0', file.n))
-        st = fail(e, E_USAGE, "%s is no text: it has a NUL byte  -> give a study file", path);
+        st = fail(e, E_USAGE, "%s is not a text: it has a NUL byte  -> give a study file", path);
     if (st == OK)
         st = read_lines(s, e);
     return st == OK ? check_whole(s, e) : st;

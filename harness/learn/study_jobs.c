@@ -32,7 +32,7 @@ static enum status refuse_own(const struct options *o, const char *const *own, s
     for (; *own; own++)
         if (options_typed(o, *own))
             return fail(e, E_USAGE,
-                        "--%s is no option for the file of a study  -> see: bench help study",
+                        "--%s is not an option for the file of a study  -> see: bench help study",
                         *own);
     return OK;
 }

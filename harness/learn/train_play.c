@@ -18,7 +18,8 @@ enum status play_open(struct trainer *t, struct err *e)
     const struct options *const o = t->opt;
 
     if (!task_named(o->task))
-        return fail(e, E_USAGE, "--task \"%.120s\" is no task  -> see: bench list tasks", o->task);
+        return fail(e, E_USAGE, "--task \"%.120s\" is not a task  -> see: bench list tasks",
+                    o->task);
     if (t->ranks.count > 1)
         return fail(e, E_UNSUPPORTED, "--task is not divided among ranks  -> use one rank");
     t->play = calloc(1, sizeof(*t->play));

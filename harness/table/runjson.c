@@ -202,7 +202,8 @@ enum status runjson_read(const char *dir, char **options, char started_at_utc[TE
         {
             const char *const word = json_string_value(value);
             if (!word || strchr(word, '\n') || !*name || name[strcspn(name, "=\n")])
-                st = fail(e, E_IO, "%s: option %.64s is no text  -> start a new run", path, name);
+                st =
+                    fail(e, E_IO, "%s: option %.64s is not a text  -> start a new run", path, name);
             else
                 fprintf(f, "%s=%s\n", name, word);
         }

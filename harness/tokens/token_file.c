@@ -164,8 +164,8 @@ static enum status read_bare(struct layout *l, const struct bytes *f, enum id_ty
                    "every second id would be 0: these are 64 bits wide?  -> --tokens-type int64 "
                    "(or int32, if they are not)");
     if (f->n % (size_t)l->width)
-        return bad(path, e, "%zu bytes are no ids of %d bytes each  -> another --tokens-type", f->n,
-                   l->width);
+        return bad(path, e, "%zu bytes are not ids of %d bytes each  -> another --tokens-type",
+                   f->n, l->width);
     return OK;
 }
 

@@ -38,7 +38,7 @@ enum status gguf_token(const struct tokenizer *t, const json_t *keys, const char
     if (!value)
         return OK;
     if (!json_is_integer(value))
-        return gguf_key_wrong(t, name, e, "is no whole number");
+        return gguf_key_wrong(t, name, e, "is not a whole number");
     if (*id < 0 || (size_t)*id >= n)
         return gguf_key_wrong(t, name, e, "is %lld, none of %zu tokens", (long long)*id, n);
     return OK;
@@ -81,7 +81,7 @@ static enum status check_list(const struct tokenizer *t, const json_t *keys, con
     if (!list)
         return needed ? gguf_key_wrong(t, name, e, "is missing") : OK;
     if (!json_is_array(list))
-        return gguf_key_wrong(t, name, e, "is no list");
+        return gguf_key_wrong(t, name, e, "is not a list");
     if (n > 0 && json_array_size(list) != n)
         return gguf_key_wrong(t, name, e, "has %zu items of %zu tokens", json_array_size(list), n);
     json_array_foreach(list, i, item)

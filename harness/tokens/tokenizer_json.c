@@ -37,7 +37,7 @@ enum status tokenizer_keys(const struct tokenizer *t, const char *what, const js
     json_t *value;
 
     if (!json_is_object(j))
-        return tokenizer_fail(t, E_IO, e, "%s is no object  -> a whole file", what);
+        return tokenizer_fail(t, E_IO, e, "%s is not an object  -> a whole file", what);
     json_object_foreach((json_t *)j, name, value)
     {
         size_t i = 0;

@@ -179,9 +179,9 @@ static enum status put_merge_line(struct tokenizer *t, const char *line, size_t 
     const bool version = n >= 8 && memcmp(line, "#version", 8) == 0; /* no merge to the library */
 
     if (!blank || version || memchr(blank + 1, ' ', n - (size_t)(blank - line) - 1))
-        return tokenizer_fail(t, E_IO, e,
-                              "merge \"%.*s\" is no pair  -> write two tokens with a space between",
-                              (int)(n < 40 ? n : 40), line);
+        return tokenizer_fail(
+            t, E_IO, e, "merge \"%.*s\" is not a pair  -> write two tokens with a space between",
+            (int)(n < 40 ? n : 40), line);
     return put_merge(t, line, (size_t)(blank - line), blank + 1, n - (size_t)(blank - line) - 1, e);
 }
 
@@ -202,7 +202,7 @@ static enum status read_merges(struct tokenizer *t, const json_t *merges, struct
             st = put_merge(t, json_string_value(a), json_string_length(a), json_string_value(b),
                            json_string_length(b), e);
         else
-            st = tokenizer_fail(t, E_IO, e, "merge %zu is no pair  -> give a whole file", i);
+            st = tokenizer_fail(t, E_IO, e, "merge %zu is not a pair  -> give a whole file", i);
     }
     return st;
 }

@@ -140,7 +140,7 @@ Test(onednn_fused, bias_and_relu_are_in_the_primitive)
     run(&g, &x, RELU | BIASED, IN_C);
     const size_t fused = g.backend->held_bytes();
     run(&g, &x, RELU | BIASED, ELSEWHERE);
-    cr_expect_eq(g.backend->held_bytes(), fused, "the destination is no part of the key");
+    cr_expect_eq(g.backend->held_bytes(), fused, "the destination is not a part of the key");
     run(&g, &x, ADDED, IN_C);
     const size_t both = g.backend->held_bytes();
     cr_expect_gt(both, fused, "the plain product had not been made");

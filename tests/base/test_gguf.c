@@ -106,7 +106,7 @@ Test(gguf, every_type_of_value)
     const json_t *const list = json_object_get(keys, "list");
     cr_expect_str_eq(json_string_value(json_array_get(list, 0)), "one");
     cr_expect_eq(json_integer_value(json_array_get(json_array_get(list, 1), 0)), 0xff,
-                 "what is no text is bytes");
+                 "what is not a text is bytes");
     json_decref(keys);
     safetensors_close(&s);
 }
@@ -354,7 +354,7 @@ Test(gguf, reasons_of_tensors)
         {2, 8, F32, 32, "ends before its tensor \"t\""},
         {3, 8, F32, 0, "ends before its tensor \"t\""},
         {1 << 16, 1 << 16, F32, 0, "\"t\", which is larger than the file"},
-        {2, 16, Q8_0, 0, "\"t\" of Q8_0, whose rows of 16 are no whole blocks of 32"},
+        {2, 16, Q8_0, 0, "\"t\" of Q8_0, whose rows of 16 are not whole blocks of 32"},
         {3, 256, IQ1_S, 0, NULL}, /* 5 numbers in a byte */
     };
     char name[120];

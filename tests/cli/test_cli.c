@@ -428,7 +428,7 @@ Test(cli, json_lines)
         cr_expect_str_eq(json_string_value(json_object_get(row, "status")), "ok");
         cr_expect_eq(json_integer_value(json_object_get(row, "seq_tokens")), n ? 8 : 4);
         cr_expect(json_number_value(json_object_get(row, "median_ns")) > 0);
-        cr_expect(!json_is_string(json_object_get(row, "p99_ns")), "not measured is no text");
+        cr_expect(!json_is_string(json_object_get(row, "p99_ns")), "not measured is not a text");
         json_decref(row);
     }
     cr_expect_eq(n, 2);

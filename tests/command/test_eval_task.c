@@ -105,7 +105,7 @@ Test(eval_task, episodes_are_the_first_of_more)
             cr_expect_eq(got[5], n);
         }
         const double sum = round(got[0] * n), mean = sum / n;
-        cr_expect_float_eq(got[0], mean, 1e-4, "%d: %g is no mean of zeros and ones", n, got[0]);
+        cr_expect_float_eq(got[0], mean, 1e-4, "%d: %g is not a mean of zeros and ones", n, got[0]);
         cr_expect(sum >= before && sum <= before + more, "%d: %g after %g", n, sum, before);
         const double error = 1.959964 * sqrt((sum - sum * mean) / (n - 1.0) / n);
         if (n > 1) {

@@ -125,7 +125,7 @@ Test(recl_command, what_does_not_belong_together)
     expect_exit(&r, 7);
     ran_free(&r);
     must_eval("--mem 64", 0);
-    r = run_bench(folder, "recl l"); /* one context is no way up */
+    r = run_bench(folder, "recl l"); /* one context is not a way up */
     expect_exit(&r, 2);
     ran_free(&r);
     must_eval("--mem 0 --seq 32", 0);

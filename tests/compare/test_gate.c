@@ -254,7 +254,7 @@ Test(gate, refuses)
         {2, "gate --exec new=/bin/true", "no old program"},
         {2, "gate --exec /bin/true", "write old=PATH or new=PATH"},
         {2, "gate --exec old=/bin/true --exec old=/bin/false", "twice"},
-        {7, "gate --exec old=/nowhere", "is no program"},
+        {7, "gate --exec old=/nowhere", "is not a program"},
         {7, "gate --exec old=/bin/true", "old is not a bench (/"},
         {7, "gate --exec old=\"$BENCH\" --exec new=/bin/false", "new is not a bench (/"},
         {7, "compare --exec old=/bin/echo", "old is not a bench (/"},

@@ -158,7 +158,7 @@ Test(merge, refuses)
         {2, "merge s1/latest s1/latest", "twice"},
         {2, "merge s1/latest s2/latest s2/latest", "twice"},
         {2, "merge s1/latest other/latest", "different options: seed=1, seed=5"},
-        {2, "merge s1/latest whole/latest", "is no shard"},
+        {2, "merge s1/latest whole/latest", "is not a shard"},
         {7, "merge s1/latest nowhere", "nowhere"},
     };
     for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
@@ -338,12 +338,12 @@ Test(baseline, refuses)
         {2, "baseline", "baseline needs a verb  -> "},
         {2, "baseline keep x", "unknown baseline"},
         {2, "baseline save", "needs a name"},
-        {2, "baseline save ../x", "is no name"},
-        {2, "baseline rm .x", "is no name"},
+        {2, "baseline save ../x", "is not a name"},
+        {2, "baseline rm .x", "is not a name"},
         {4, "baseline rm x", "no baseline"},
         {7, "baseline save x", "no run"},
         {2, "list --baseline x", "does not apply"},
-        {2, "sweep --save-baseline a/b", "is no name"},
+        {2, "sweep --save-baseline a/b", "is not a name"},
     };
     struct ran r;
 

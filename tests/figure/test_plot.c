@@ -173,7 +173,7 @@ Test(plot, memory_is_stacked_without_gaps)
     cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
     put_env(&r, 1);
     struct plot p = must_plot(r.path, "memory-parts");
-    cr_assert_eq(p.n, 3, "parts without bytes are no boxes");
+    cr_assert_eq(p.n, 3, "parts without bytes are not boxes");
     double end = 0;
     for (int i = 0; i < p.n; i++) {
         cr_expect_eq(p.point[i].low, end);

@@ -123,7 +123,7 @@ Test(plot_tables, curves_and_changes_come_from_their_files)
     cr_expect(strstr(p.series.v[0].text, "(m)"), "%s", p.series.v[0].text);
     plot_free(&p);
     p = must_plot(folder, "changes");
-    cr_assert_eq(p.n, 1, "a row without times is no change of time");
+    cr_assert_eq(p.n, 1, "a row without times is not a change of time");
     cr_expect_eq(p.point[0].x, -12.5);
     cr_expect_eq(p.point[0].z, 2);
     cr_expect_str_eq(p.point[0].label, "a, b: new / old");

@@ -162,11 +162,11 @@ Test(checkpoint, nonsense_names_its_key, .init = folder_make, .fini = folder_rem
         {"mem", "2000000000", "mem"},
         {"scale", "fast", "scale"},
         {"ln_eps", "", "ln_eps"},
-        {"seq", "8,x,8", ": seq \"8,x,8\" is no list of lengths"},
-        {"seq", "", ": seq \"\" is no list of lengths"},
-        {"seq", "0", ": seq \"0\" is no list of lengths"},
-        {"seq", "2000000000", ": seq \"2000000000\" is no list of lengths"},
-        {"seq", "8,", ": seq \"8,\" is no list of lengths"},
+        {"seq", "8,x,8", ": seq \"8,x,8\" is not a list of lengths"},
+        {"seq", "", ": seq \"\" is not a list of lengths"},
+        {"seq", "0", ": seq \"0\" is not a list of lengths"},
+        {"seq", "2000000000", ": seq \"2000000000\" is not a list of lengths"},
+        {"seq", "8,", ": seq \"8,\" is not a list of lengths"},
         {"d_head", "1000000", ": n_head 2 of d_head 1000000 is too wide"},
     };
 

@@ -91,7 +91,7 @@ Test(samples, many_samples_and_damage)
     cr_assert_eq(file_replace(path, file.data, file.n, &e), OK);
     cr_expect_eq(samples_read(&rows, folder, &e), E_IO);
     cr_expect(strstr(e.msg, path), "%s", e.msg);
-    cr_expect_eq(samples_resume(&s, folder, &e), E_IO, "damage is no torn end");
+    cr_expect_eq(samples_resume(&s, folder, &e), E_IO, "damage is not a torn end");
     free(file.data);
 }
 
@@ -216,7 +216,7 @@ Test(runjson, that_is_none)
                                          "has no schema",
                                          "has schema bench-run/3.0, this program reads 2.x",
                                          "has no options",
-                                         "option a is no text"};
+                                         "option a is not a text"};
     char path[FILE_PATH], *back, start[TEXT_SIZE];
     struct err e;
 

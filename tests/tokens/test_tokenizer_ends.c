@@ -107,10 +107,10 @@ Test(tokenizer_ends, what_is_refused)
     static const struct {
         const char *text, *says;
     } wrong[] = {
-        {"{\"eos_token_id\":\"<|end|>\"}", "eos_token_id is no token"},
-        {"{\"eos_token_id\":-1}", "eos_token_id is no token"},
-        {"{\"eos_token_id\":[1,2.5]}", "eos_token_id is no token"},
-        {"{\"eos_token_id\":4294967296}", "eos_token_id is no token"},
+        {"{\"eos_token_id\":\"<|end|>\"}", "eos_token_id is not a token"},
+        {"{\"eos_token_id\":-1}", "eos_token_id is not a token"},
+        {"{\"eos_token_id\":[1,2.5]}", "eos_token_id is not a token"},
+        {"{\"eos_token_id\":4294967296}", "eos_token_id is not a token"},
         {"{\"eos_token_id\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}", "more than 16"},
         {"[]", "no JSON object"},
     };

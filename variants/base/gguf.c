@@ -335,7 +335,7 @@ static void place_tensor(struct reader *r, struct tensor *t, size_t from, uint64
     const int per_row = t->shape[t->rank - 1];
 
     if (r->st == OK && t->dtype != DTYPE_OTHER && per_row % tensor_block(t->dtype))
-        stop(r, "has the tensor \"%s\" of %s, whose rows of %d are no whole blocks of %d" AGAIN,
+        stop(r, "has the tensor \"%s\" of %s, whose rows of %d are not whole blocks of %d" AGAIN,
              t->name, t->dtype_name, per_row, tensor_block(t->dtype));
     if (r->st == OK && offset % alignment)
         stop(r, "has the tensor \"%s\" at %llu, no multiple of general.alignment, %llu" AGAIN,
@@ -400,7 +400,7 @@ static void read_all(struct reader *r, struct safetensors *s, json_t *keys)
     const json_t *const said = json_object_get(keys, "general.alignment");
     const json_int_t alignment = said ? json_integer_value(said) : USUAL_ALIGNMENT;
     if (r->st == OK && (alignment < 1 || alignment > 1 << 20))
-        stop(r, "has a general.alignment that is no number from 1 to %d" AGAIN, 1 << 20);
+        stop(r, "has a general.alignment that is not a number from 1 to %d" AGAIN, 1 << 20);
     if (r->st == OK)
         read_tensors(r, s, n_tensors, (uint64_t)alignment);
 }

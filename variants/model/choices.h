@@ -136,7 +136,7 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "kind of norm", "; empty where there are none", LAYER, .words = norm_kind_name, .skeleton = true,              \
       .applies = has_norms, .key = "norm_kind", .absent = "layer")                                 \
     X(pos, text, TEXT, pos, "pos", "LIST", "the variant's own", "",                                \
-      "positions added to the embedding", "; empty where they are no choice", MODEL,               \
+      "positions added to the embedding", "; empty where they are not a choice", MODEL,               \
       .words = added_pos_name, .special = true, .applies = has_added_pos, .print = print_pos,      \
       .parse = parse_pos, .elsewhere = true)                                                       \
     X(cutoffs, text, TEXT, adaptive, "cutoffs", "LIST", "no clusters", "",                         \

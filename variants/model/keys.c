@@ -157,7 +157,7 @@ static enum status parse_longest(void *config, const char *text, struct err *e)
         const long n = strtol(at, &end, 10);
         if (end == at || n < 1 || n > MAX_DISTANCE || (*end != ',' && *end != '\0'))
             return fail(e, E_USAGE,
-                        "seq \"%.60s\" is no list of lengths  -> write for example 128 or 6,6,8",
+                        "seq \"%.60s\" is not a list of lengths  -> write for example 128 or 6,6,8",
                         text);
         most = n > most ? n : most;
         at = *end == ',' ? end + 1 : NULL;

@@ -66,8 +66,8 @@ static enum status read_ends(struct dextra *own, const char *key, const char *te
         value = next_number(&at, most);
         if (isnan(value))
             return fail(e, E_USAGE,
-                        "%s \"%s\" is no list of numbers up to %g  -> write for example 4,8", key,
-                        text, most);
+                        "%s \"%s\" is not a list of numbers up to %g  -> write for example 4,8",
+                        key, text, most);
         out[n > 0] = value;
         out[1] = value;
     }

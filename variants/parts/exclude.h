@@ -41,7 +41,7 @@
     X(WORDS, "positions", c->pos->name, "in place of the embedding", c->pos->from_tokens)          \
     X(ENCODED, "positions", c->pos->name, "in scores, by encodings of the model's width",          \
       c->pos->reserve && c->pos->n_pos_encoding && !c->pos->rotate)                                \
-    X(UNPOOLED, "positions", c->pos->name, "that are no table of distances",                       \
+    X(UNPOOLED, "positions", c->pos->name, "that are not a table of distances",                       \
       !c->pos->terms_grad || c->pos->rotate || c->pos->enter || c->pos->positions)                 \
     X(SHARED_TABLES, "positions", c->pos->name, "in scores, with weights of all layers",           \
       c->pos->reserve && c->pos->model_params)                                                     \

@@ -42,7 +42,7 @@ static enum status check(const struct config *c, const void *numbers, struct err
             "%s: d_nope %d and d_rope %d of a head of width %d  -> use --d-head %d, or others",
             name, l->nope, l->rope, c->dh, l->nope + l->rope);
     if (c->dv == 0 && c->variant->d_value) /* files leave 0 out, which is the usual width there */
-        return fail(e, E_USAGE, "%s: d_value 0 is no width  -> use --set d_value=%d, or another",
+        return fail(e, E_USAGE, "%s: d_value 0 is not a width  -> use --set d_value=%d, or another",
                     name, c->variant->d_value(c->D, c->H, c->dh));
     if ((int64_t)c->H * (l->rank + l->rope) > WIDEST ||
         (int64_t)c->H * (l->nope + (int64_t)config_dv(c)) > WIDEST)

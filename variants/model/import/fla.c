@@ -95,7 +95,7 @@ static int times(struct config_json *j, const char *key, double usual, int of)
     const double x = of * config_json_real(j, key, usual, 1e-6, 1 << 10);
 
     if (fabs(x - round(x)) > 1e-5 * x)
-        config_json_refuse(j, "%s with %s %g: %g times %d is no whole number  -> use a multiple",
+        config_json_refuse(j, "%s with %s %g: %g times %d is not a whole number  -> use a multiple",
                            j->family, key, x / of, x / of, of);
     return (int)round(x);
 }

@@ -104,7 +104,7 @@ static enum status check_numbers(const json_t *keys, const char *path, struct er
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (json_object_get(keys, all[i]) && number(keys, all[i]) < 0)
-            return fail(e, E_IO, "checkpoint %s: %s is no number  -> convert it again", path,
+            return fail(e, E_IO, "checkpoint %s: %s is not a number  -> convert it again", path,
                         all[i]);
     return OK;
 }

@@ -140,7 +140,7 @@ enum status gguf_rope_lists(json_t *scaling, bool *found, struct safetensors *fi
             continue;
         if (t->rank != 1 || tensor_block(t->dtype) != 1 || !tensor_is_readable(t->dtype))
             return fail(e, E_IO,
-                        "checkpoint %s: tensor \"%s\" is no list of numbers  -> use the "
+                        "checkpoint %s: tensor \"%s\" is not a list of numbers  -> use the "
                         "folder it was made of",
                         path, t->name);
         if (json_object_set_new(scaling, lists[k].key, list_of(t)) != 0)

@@ -93,7 +93,7 @@ static enum status settle(json_t *how, json_t *config, bool longrope, const char
     bool whole = true;
 
     if (said && !json_is_string(said))
-        return fail(e, E_IO, "checkpoint %s: rope.scaling.type is no text  -> convert it again",
+        return fail(e, E_IO, "checkpoint %s: rope.scaling.type is not a text  -> convert it again",
                     path);
     if (longrope && strcmp(type, "longrope") != 0)
         return fail(e, E_IO,

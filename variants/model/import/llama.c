@@ -84,7 +84,7 @@ static void read_layer_types(struct config_json *j, const char *other, int layer
             config_json_refuse(j,
                                "%s with layer_types %.40s: not supported  -> use full_attention "
                                "and %s",
-                               j->family, word ? word : "that are no words", other);
+                               j->family, word ? word : "that are not words", other);
     }
 }
 

@@ -286,7 +286,7 @@ static void put_yarn(struct config_json *j, const struct spellings *s, double fa
                            "fast ones",
                            j->family, fast, slow, s->name);
     if (truncate && !json_is_boolean(truncate))
-        config_json_refuse(j, "%s with truncate of %s %s that is no flag  -> use true or false",
+        config_json_refuse(j, "%s with truncate of %s %s that is not a flag  -> use true or false",
                            j->family, s->name, s->kind);
     config_json_put(j, "rope_truncate", "%d", !json_is_false(truncate));
     config_json_put(j, "rope_beta_fast", "%.9g", fast);
