@@ -40,9 +40,6 @@ for row in map(json.loads, sys.stdin):
     names = row["variants"].split()
     print(f"""| {row["family"]} | {len(names)} | {", ".join(f"`{n}`" for n in names[:3])} | {row["about"]} |""")' |
     put README.md families
-"$bench" list settings --format md | put docs/variants.md settings
 "$bench" list variants --format md --columns family,variant,alias,about,control,memory | put docs/variants.md variants
-"$bench" list parts --format md | put docs/variants.md parts
 "$bench" list systems --format md | whole docs/systems.md
-"$bench" list rows --format md | whole docs/rows.md
 "$bench" list columns --format md | whole results/README.md

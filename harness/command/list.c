@@ -255,7 +255,8 @@ static int list_systems(const struct options *o)
         st = text_table_add(&s, text, &e);
     }
     if (st == OK && o->format == FORMAT_MD)
-        fputs("# Systems\n\nWhat became of each system of the papers that this harness began with: "
+        fputs("# Systems\n\nWhich systems of the papers that this harness started from are "
+              "implemented: "
               "built, and "
               "one command that runs it,\nor closed, and why. `bench list systems --format md` "
               "writes "

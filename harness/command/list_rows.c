@@ -185,14 +185,6 @@ static enum status add_row(struct text_table *t, const struct variant *v, size_t
 
 /* ---- the command -------------------------------------------------------------------------- */
 
-static const char heading[] =
-    "# Rows\n\nWhat each variant computes in each workload, beside its control, the same model "
-    "without its idea, at one small\nsize. None of it depends on the machine. `result` is `same` "
-    "where the output differs by rounding only; `why` names the columns and\nsettings in which the "
-    "two "
-    "models differ, and says why a row is skipped or has the same output.\n`bench list rows "
-    "--format md` writes this page.\n\n";
-
 int list_rows(struct options *opt)
 {
     static const char *const taken[] = {"variant", NULL};
@@ -224,8 +216,6 @@ int list_rows(struct options *opt)
         for (int i = 0; i < n && st == OK; i++)
             st = add_row(&t, chosen[i], w, opt->seed, &e);
     t.quiet = opt->quiet;
-    if (st == OK && opt->format == FORMAT_MD)
-        fputs(heading, stdout);
     if (st == OK)
         text_table_print(stdout, &t, (enum format)opt->format);
     text_table_free(&t);

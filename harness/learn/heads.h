@@ -28,7 +28,7 @@ enum status heads_seen(struct heads *h, struct err *e);
 /* Has a layer, from 0, been seen? */
 bool heads_has(const struct heads *h, int layer);
 /* A CSV file with a row for each head of each attention, in the order in which the model runs them,
- * means over the queries of all passes (docs/quality.md has the columns). */
+ * means over the queries of all passes (docs/scoring.md has the columns). */
 enum status heads_write(const struct heads *h, const char *path, struct err *e);
 void heads_free(struct heads *h);
 

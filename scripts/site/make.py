@@ -28,9 +28,9 @@ REFERENCE = "results/reference/"
 ORDER = (
     ("Start", (("README.md", "What it is"), ("docs/install.md", "Install"), ("docs/tasks.md", "Ten tasks"),
                ("docs/measuring.md", "Measuring"), ("results/README.md", "Columns of tables"))),
-    ("Variants", (("docs/variants.md", "Variants and choices"), ("docs/systems.md", "Published systems"),
-                  ("docs/rows.md", "Each and its control"))),
-    ("Quality", (("docs/quality.md", "Perplexity, training, studies"), ("docs/checkpoints.md", "Published models"))),
+    ("Variants", (("docs/variants.md", "Variants and choices"), ("docs/systems.md", "Published systems"))),
+    ("Quality", (("docs/scoring.md", "Scoring"), ("docs/training.md", "Training and studies"),
+                 ("docs/texts.md", "Generated texts, tasks"), ("docs/checkpoints.md", "Published models"))),
     ("Results", tuple((REFERENCE + page + ".md", title) for page, title in (
         ("README", "Overview"), ("leaderboard", "Leaderboard"), ("claims", "Claims of papers"),
         ("abilities", "Abilities"), ("amd-epyc-2vcpu/README", "Lengths and backends"),

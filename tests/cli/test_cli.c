@@ -6,6 +6,7 @@
 #include "tests/support/program.h"
 #include "tests/support/simd.h"
 #include "tests/support/tmp_folder.h"
+#include "variants/variant.h"
 
 #include <criterion/parameterized.h>
 #include <jansson.h>
@@ -541,5 +542,31 @@ Test(cli, a_sweep_into_a_pipe_that_closes)
     struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
     cr_expect_eq(count_status(&rows, "ok"), 2);
     rows_free(&rows);
+    ran_free(&r);
+}
+
+/* A row with the output of its control says why, and none computes what its control does. */
+Test(cli, rows_say_why_they_are_as_their_controls)
+{
+    struct ran r = run_bench(".", "list rows --format md");
+    int same = 0, other = 0, skipped = 0, v = 0;
+
+    expect_exit(&r, 0);
+    for (char *line = strtok(r.out.data, "\n"); line; line = strtok(NULL, "\n")) {
+        const char *const why = strrchr(line, ':');
+        other += strstr(line, "| other |") != NULL;
+        skipped += strstr(line, "| skipped |") != NULL;
+        cr_expect_null(strstr(line, "it is its control"), "%s", line);
+        if (!strstr(line, "| same |"))
+            continue;
+        cr_expect(why && strlen(why) > strlen(": |"), "%s: no reason", line);
+        same++;
+    }
+    while (variants[v])
+        v++;
+    cr_expect_eq(same + other + skipped, 4 * v - 4, "the first has no control, %d rows have",
+                 same + other + skipped);
+    cr_expect_gt(other, 3 * v);
+    cr_expect_gt(same, 0);
     ran_free(&r);
 }

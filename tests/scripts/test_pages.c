@@ -58,7 +58,7 @@ static bool in_code(const char *table, const char *name)
 Test(pages, generated_parts)
 {
     static const char *const generated[] = {"README.md", "docs/variants.md", "docs/systems.md",
-                                            "docs/rows.md", "results/README.md"};
+                                            "results/README.md"};
     char line[128], path[FILE_PATH];
 
     snprintf(line, sizeof(line), "scripts/pages.sh \"$BENCH\" %s", folder);
@@ -73,31 +73,6 @@ Test(pages, generated_parts)
         free(tracked.data);
     }
     ran_free(&r);
-}
-
-/* A row with the output of its control says why, and none computes what its control does. */
-Test(pages, rows_say_why_they_are_as_their_controls)
-{
-    struct bytes text = must_load("docs/rows.md");
-    int same = 0, other = 0, skipped = 0, v = 0;
-
-    for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n")) {
-        const char *const why = strrchr(line, ':');
-        other += strstr(line, "| other |") != NULL;
-        skipped += strstr(line, "| skipped |") != NULL;
-        cr_expect_null(strstr(line, "it is its control"), "%s", line);
-        if (!strstr(line, "| same |"))
-            continue;
-        cr_expect(why && strlen(why) > strlen(": |"), "%s: no reason", line);
-        same++;
-    }
-    while (variants[v])
-        v++;
-    cr_expect_eq(same + other + skipped, 4 * v - 4, "the first has no control, %d rows have",
-                 same + other + skipped);
-    cr_expect_gt(other, 3 * v);
-    cr_expect_gt(same, 0);
-    free(text.data);
 }
 
 /* As "bench NAME", or alone in code among others. */
@@ -141,8 +116,8 @@ Test(pages, readme_has_times_of_one_machine)
 /* In the pages that name no other program's options. */
 Test(pages, options_exist)
 {
-    static const char *const ours[] = {"README.md", "docs/variants.md", "docs/measuring.md",
-                                       "docs/quality.md"};
+    static const char *const ours[] = {"README.md",       "docs/variants.md", "docs/measuring.md",
+                                       "docs/scoring.md", "docs/training.md", "docs/texts.md"};
     int n = 0;
 
     for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
