@@ -4,7 +4,6 @@
  * their window again for each token, as they are trained and scored. */
 #include "generate.h"
 #include "harness/machine/clock.h"
-#include "harness/machine/pin.h"
 #include "harness/tokens/tokenizer.h"
 #include "harness/util/grow.h"
 #include "harness/util/signals.h"
@@ -28,7 +27,6 @@ struct generator {
     struct ids ids;              /* the prompt, then what was chosen */
     struct ends ends;            /* none where none is obeyed */
     struct engine engine;
-    struct team team;
     struct lm lm;
     struct arena arena;
     struct sampler sampler;
@@ -200,8 +198,10 @@ static enum status configure(struct generator *t, struct config *c, struct err *
     return OK;
 }
 
-static enum status bind_all(struct generator *t, struct err *e)
+static enum status bind_all(void *arg, struct err *e)
 {
+    struct generator *const t = arg;
+
     engine_bind(&t->engine, &t->arena);
     return lm_bind(&t->lm, &t->engine, t->reruns ? MEM_NONE : t->kind,
                    (struct extent){1, t->window, t->past}, &t->arena, e);
@@ -210,32 +210,18 @@ static enum status bind_all(struct generator *t, struct err *e)
 static enum status open_model(struct generator *t, const struct weights *w, struct err *e)
 {
     struct config c = w->config;
-    enum status st = take_choices(&c, t->o, e);
 
-    if (st == OK)
-        st = configure(t, &c, e);
-    if (st == OK)
-        st = lm_init(&t->lm, &c, e);
-    if (st == OK)
-        st = params_hold(&t->lm.params, c.dtype, c.act_dtype, &t->engine, e);
-    if (st != OK)
-        return st;
+    TRY(take_choices(&c, t->o, e));
+    TRY(configure(t, &c, e));
+    TRY(lm_init(&t->lm, &c, e));
+    TRY(params_hold(&t->lm.params, c.dtype, c.act_dtype, &t->engine, e));
     t->lm.block = 1;
     t->lm.all_logits = true;
-    st = bind_all(t, e);
-    if (st == OK)
-        st = arena_place(&t->arena, (enum huge_pages)t->o->huge_pages, NULL, NULL, e);
-    if (st == OK)
-        st = bind_all(t, e);
-    if (st == OK)
-        st = weights_load(w, &t->lm.params, e);
-    if (st == OK)
-        lm_build_tables(&t->lm, &t->engine);
-    if (st == OK && t->zeros)
-        st = lm_zeros(&t->lm, &t->engine, 1, e);
-    if (st == OK)
-        st = sampler_open(&t->sampler, c.V, e);
-    return st;
+    TRY(lm_place(&t->arena, (enum huge_pages)t->o->huge_pages, bind_all, NULL, t, e));
+    TRY(lm_load(&t->lm, w, &t->engine, e));
+    if (t->zeros)
+        TRY(lm_zeros(&t->lm, &t->engine, 1, e));
+    return sampler_open(&t->sampler, c.V, e);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -317,21 +303,6 @@ static enum status choose_all(struct generator *t, struct generated *out, struct
     return st;
 }
 
-static enum status open_machine(struct generator *t, struct err *e)
-{
-    struct topo *topo = NULL;
-    enum status st = subject_backend(&t->subject, t->o, e);
-
-    if (st == OK)
-        st = topo_open(&topo, NULL, e);
-    if (st == OK)
-        st = pin_team(&t->team, topo, t->o->pin, t->subject.threads, e);
-    if (st == OK)
-        st = engine_open(&t->engine, t->subject.backend->name, t->subject.threads, NULL, e);
-    topo_close(topo);
-    return st;
-}
-
 enum status generate_run(struct generated *out, const struct options *o, const struct bytes *prompt,
                          struct err *e)
 {
@@ -344,7 +315,7 @@ enum status generate_run(struct generated *out, const struct options *o, const s
     t->subject.ckpt = o->ckpt;
     t->sampler =
         (struct sampler){.temperature = o->temperature, .top_k = o->top_k, .top_p = o->top_p};
-    enum status st = open_machine(t, e);
+    enum status st = subject_engine(&t->subject, &t->engine, e);
 
     *out = (struct generated){0};
     if (st == OK)

@@ -2,7 +2,6 @@
  *
  * Plays episodes with the weights of a checkpoint. */
 #include "play_score.h"
-#include "harness/machine/pin.h"
 #include "harness/table/record.h"
 #include "harness/util/signals.h"
 #include "player.h"
@@ -37,7 +36,6 @@ bool play_solved(double mean, double random, double optimum)
 
 struct scorer {
     const struct options *o;
-    struct team team;
     struct engine engine;
     struct lm lm;
     struct arena arena;
@@ -72,38 +70,27 @@ static void bind_player(struct scorer *t)
     p->tokens = arena_take(a, PART_ACTIVATIONS, B * (size_t)(t->past + t->L) * sizeof(*p->tokens));
 }
 
-static enum status bind_all(struct scorer *t, struct err *e)
+static enum status bind_all(void *arg, struct err *e)
 {
+    struct scorer *const t = arg;
     const struct extent max = {t->player.B, t->past + t->L, t->lm.c.mem_len};
 
     engine_bind(&t->engine, &t->arena);
-    const enum status st = lm_bind(&t->lm, &t->engine, t->kind, max, &t->arena, e);
-
-    if (st == OK)
-        bind_player(t);
-    return st;
+    TRY(lm_bind(&t->lm, &t->engine, t->kind, max, &t->arena, e));
+    bind_player(t);
+    return OK;
 }
 
 static enum status open_model(struct scorer *t, const struct weights *w, struct err *e)
 {
     configure(t, &w->config);
-    enum status st = lm_init(&t->lm, &w->config, e);
-    if (st == OK)
-        st = player_check(&t->lm, e);
-    if (st == OK && t->lm.c.V < player_symbols(&t->player.task))
-        st = fail(e, E_IO, "checkpoint %s has %d symbols, its task %d  -> train it again",
-                  t->o->ckpt, t->lm.c.V, player_symbols(&t->player.task));
-    if (st == OK)
-        st = bind_all(t, e);
-    if (st == OK)
-        st = arena_place(&t->arena, (enum huge_pages)t->o->huge_pages, NULL, NULL, e);
-    if (st == OK)
-        st = bind_all(t, e);
-    if (st == OK)
-        st = weights_load(w, &t->lm.params, e);
-    if (st == OK)
-        lm_build_tables(&t->lm, &t->engine);
-    return st;
+    TRY(lm_init(&t->lm, &w->config, e));
+    TRY(player_check(&t->lm, e));
+    if (t->lm.c.V < player_symbols(&t->player.task))
+        return fail(e, E_IO, "checkpoint %s has %d symbols, its task %d  -> train it again",
+                    t->o->ckpt, t->lm.c.V, player_symbols(&t->player.task));
+    TRY(lm_place(&t->arena, (enum huge_pages)t->o->huge_pages, bind_all, NULL, t, e));
+    return lm_load(&t->lm, w, &t->engine, e);
 }
 
 /* The segment at step `at` of a batch; `rewards`, if not NULL, get those of the first episode. */
@@ -154,21 +141,6 @@ static enum status play_all(struct scorer *t, struct play_score *out, struct err
     return OK;
 }
 
-static enum status open_machine(struct scorer *t, struct subject *s, struct err *e)
-{
-    struct topo *topo = NULL;
-    enum status st = subject_backend(s, t->o, e);
-
-    if (st == OK)
-        st = topo_open(&topo, NULL, e);
-    if (st == OK)
-        st = pin_team(&t->team, topo, t->o->pin, s->threads, e);
-    if (st == OK)
-        st = engine_open(&t->engine, s->backend->name, s->threads, NULL, e);
-    topo_close(topo);
-    return st;
-}
-
 /* The model of --ckpt with B episodes at once, and what the checkpoint says of itself. */
 static enum status open_scorer(struct scorer *t, struct weights *w, struct subject *s, int B,
                                struct err *e)
@@ -176,15 +148,13 @@ static enum status open_scorer(struct scorer *t, struct weights *w, struct subje
     char task[KEYED_TEXT];
 
     play_task_of(t->o->ckpt, task);
-    enum status st = task_parse(&t->player.task, task, e);
-    if (st == OK)
-        st = open_machine(t, s, e);
-    if (st == OK)
-        st = weights_open(w, t->o->ckpt, e);
+    TRY(task_parse(&t->player.task, task, e));
+    TRY(subject_engine(s, &t->engine, e));
+    TRY(weights_open(w, t->o->ckpt, e));
     t->player.B = B;
     t->player.seed = t->player.task.seed;
     t->player.engine = &t->engine;
-    return st == OK ? open_model(t, w, e) : st;
+    return open_model(t, w, e);
 }
 
 static void close_scorer(struct scorer *t, struct weights *w)

@@ -128,8 +128,9 @@ static enum status init_exact(struct stream *t, struct err *e)
     return st;
 }
 
-static enum status bind_all(struct stream *t, struct err *e)
+static enum status bind_all(void *arg, struct err *e)
 {
+    struct stream *const t = arg;
     const bool reruns = mem_reruns(config_mem(&t->lm.c), t->kind, t->M);
     const int window = t->L + t->past;
     const struct extent max = {t->batch, window,
@@ -159,7 +160,7 @@ static enum status bind_all(struct stream *t, struct err *e)
 
 static enum status place(void *arg, void *base, size_t size, struct err *e)
 {
-    const struct scorer *s = arg;
+    const struct scorer *const s = ((const struct stream *)arg)->s;
 
     return topo_membind(s->topo, s->opt->membind, s->team.first_cpu, base, size, e);
 }
@@ -167,34 +168,22 @@ static enum status place(void *arg, void *base, size_t size, struct err *e)
 static enum status open_stream(struct stream *t, const struct weights *w, struct err *e)
 {
     const struct options *o = t->s->opt;
+    struct engine *const g = &t->s->engine;
     struct config c;
-    enum status st = configure(t, w, &c, e);
 
-    if (st == OK)
-        st = lm_init(&t->lm, &c, e);
-    if (st == OK)
-        st = params_hold(&t->lm.params, c.dtype, c.act_dtype, &t->s->engine, e);
-    if (st == OK && c.V > LARGE_VOCABULARY)
+    TRY(configure(t, w, &c, e));
+    TRY(lm_init(&t->lm, &c, e));
+    TRY(params_hold(&t->lm.params, c.dtype, c.act_dtype, g, e));
+    if (c.V > LARGE_VOCABULARY)
         t->lm.block = ROWS_AT_ONCE;
-    if (st == OK && is_comparable(&t->lm))
-        st = init_exact(t, e);
-    if (st == OK)
-        st = bind_all(t, e);
-    if (st == OK)
-        st = arena_place(&t->arena, (enum huge_pages)o->huge_pages, place, (void *)t->s, e);
-    if (st == OK)
-        st = bind_all(t, e);
-    if (st == OK)
-        st = weights_load(w, &t->lm.params, e);
-    if (st == OK && t->compares)
-        st = weights_load(w, &t->exact.params, e);
-    if (st == OK)
-        lm_build_tables(&t->lm, &t->s->engine);
-    if (st == OK && t->compares)
-        lm_build_tables(&t->exact, &t->s->engine);
-    if (st == OK && t->zeros) /* what cannot be is said before anything is scored */
-        st = lm_zeros(&t->lm, &t->s->engine, t->batch, e);
-    return st;
+    if (is_comparable(&t->lm))
+        TRY(init_exact(t, e));
+    TRY(lm_place(&t->arena, (enum huge_pages)o->huge_pages, bind_all, place, t, e));
+    TRY(lm_load(&t->lm, w, g, e));
+    if (t->compares)
+        TRY(lm_load(&t->exact, w, g, e));
+    /* What cannot be is said before anything is scored. */
+    return t->zeros ? lm_zeros(&t->lm, g, t->batch, e) : OK;
 }
 
 /* ---- scoring ------------------------------------------------------------------------------ */

@@ -2,13 +2,13 @@
  *
  * Checkpoints and texts that are scored. */
 #include "subject.h"
-#include "pairs.h"
-
 #include "counting.h"
 #include "harness/cli/option_words.h"
+#include "harness/machine/pin.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
 #include "harness/util/fileio.h"
+#include "pairs.h"
 #include "score.h"
 #include "task.h"
 
@@ -21,13 +21,23 @@ enum status subject_backend(struct subject *t, const struct options *o, struct e
 {
     const struct backend *chosen[MAX_LOOKUP + 1] = {0};
     int n = 0;
-    const enum status st = lookup_backends(chosen, &n, o, e);
 
-    if (st != OK)
-        return st;
+    TRY(lookup_backends(chosen, &n, o, e));
     t->backend = lookup_fastest(options_given(o, "backend") ? chosen : backends, ELEM_F32);
     t->threads = o->threads.n > 0 ? o->threads.v[0] : o->default_threads;
     return OK;
+}
+
+enum status subject_engine(struct subject *t, struct engine *g, struct err *e)
+{
+    struct topo *topo = NULL;
+    struct team team;
+
+    TRY(subject_backend(t, t->opt, e));
+    TRY(topo_open(&topo, NULL, e));
+    const enum status st = pin_team(&team, topo, t->opt->pin, t->threads, e);
+    topo_close(topo);
+    return st == OK ? engine_open(g, t->backend->name, t->threads, NULL, e) : st;
 }
 
 enum status subject_checkpoint(struct subject *t, struct err *e)

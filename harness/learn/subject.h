@@ -28,6 +28,8 @@ struct subject {
 
 /* The fastest backend of those named, or of all. */
 enum status subject_backend(struct subject *t, const struct options *o, struct err *e);
+/* That, and an engine of it whose threads run where --pin says. */
+enum status subject_engine(struct subject *t, struct engine *g, struct err *e);
 
 /* Reads the model of t->ckpt. */
 enum status subject_checkpoint(struct subject *t, struct err *e);

@@ -135,8 +135,9 @@ static enum status open_texts(struct trainer *t, struct err *e)
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-static enum status bind_all(struct trainer *t, struct err *e)
+static enum status bind_all(void *arg, struct err *e)
 {
+    struct trainer *const t = arg;
     const int window = t->past + t->L + (t->play ? 1 : 0);
     const int before = t->pairs.target ? t->pairs.source : t->M;
     const struct extent max = {t->B, window, before}, one = {t->play ? t->B : 1, window, before};
@@ -249,11 +250,7 @@ static enum status open_model(struct trainer *t, struct err *e)
     if (st == OK)
         st = lm_init(&t->valid_lm, &c, e);
     if (st == OK)
-        st = bind_all(t, e);
-    if (st == OK)
-        st = arena_place(&t->arena, (enum huge_pages)o->huge_pages, place, t, e);
-    if (st == OK)
-        st = bind_all(t, e);
+        st = lm_place(&t->arena, (enum huge_pages)o->huge_pages, bind_all, place, t, e);
     if (st != OK)
         return st;
     if (o->from && !o->resume)

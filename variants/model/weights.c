@@ -40,6 +40,23 @@ enum status weights_load(const struct weights *w, struct params *p, struct err *
                            : checkpoint_load(&w->file, "", p, e);
 }
 
+enum status lm_place(struct arena *a, enum huge_pages huge,
+                     enum status (*bind)(void *arg, struct err *e),
+                     enum status (*map)(void *arg, void *base, size_t size, struct err *e),
+                     void *arg, struct err *e)
+{
+    TRY(bind(arg, e));
+    TRY(arena_place(a, huge, map, arg, e));
+    return bind(arg, e);
+}
+
+enum status lm_load(struct lm *m, const struct weights *w, struct engine *g, struct err *e)
+{
+    TRY(weights_load(w, &m->params, e));
+    lm_build_tables(m, g);
+    return OK;
+}
+
 const char *weights_source(const struct weights *w)
 {
     const char *const source = weights_meta(w, "source");

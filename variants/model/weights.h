@@ -5,6 +5,7 @@
 #define WEIGHTS_H
 
 #include "checkpoint.h"
+#include "lm.h"
 #include "variants/model/import/published.h"
 
 struct weights {
@@ -20,6 +21,15 @@ enum status weights_open(struct weights *w, const char *path, struct err *e);
 void weights_close(struct weights *w);
 /* Into the parameters of a model of w->config, or of one that differs in lengths only. */
 enum status weights_load(const struct weights *w, struct params *p, struct err *e);
+
+/* Place a model, and what runs beside it: `bind` takes all memory from the arena and is called twice,
+ * first to count it. `map` (may be NULL) places it on a node, see arena_place. Both get `arg`. */
+enum status lm_place(struct arena *a, enum huge_pages huge,
+                     enum status (*bind)(void *arg, struct err *e),
+                     enum status (*map)(void *arg, void *base, size_t size, struct err *e),
+                     void *arg, struct err *e);
+/* Then its weights, and the tables that follow from them. */
+enum status lm_load(struct lm *m, const struct weights *w, struct engine *g, struct err *e);
 
 /* The name under which the model was published, or "". */
 const char *weights_source(const struct weights *w);
