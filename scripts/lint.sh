@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # lint.sh [FILE...]: rules that the compiler does not check, for these C files or all.
-# Each finding is one line; exit 1 if there was any. `make lint` adds clang-tidy.
+# Each finding is one line; exit 1 if there was any. Of all files it also prints how many lines they have, and had at the
+# last tag: what grows is seen. `make lint` adds clang-tidy.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 shopt -s nullglob
@@ -103,4 +104,18 @@ done
 
 say < <(clang-format --dry-run -Werror "${files[@]}" 2>&1 | grep -oP '^[^ ]+:\d+(?=:\d+: error)' | sort -u |
     sed 's/$/: not formatted  -> make format/')
+
+lines() { # FOLDER [TAG]: of its C files, now or at a tag
+    if [ $# -eq 1 ]; then
+        git ls-files -z "$1/*.c" "$1/*.h" | xargs -0 cat | wc -l
+    else
+        git archive "$2" "$1" | tar -xO --wildcards '*.[ch]' | wc -l
+    fi
+}
+if [ $# -eq 0 ] && git rev-parse -q --verify HEAD >/dev/null; then
+    tag=$(git describe --tags --abbrev=0 2>/dev/null)
+    for folder in variants harness tests; do
+        echo "lines of $folder: $(lines $folder)${tag:+, $(lines $folder "$tag") at $tag}"
+    done
+fi
 exit $found
