@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of systems. */
+ * The systems of the papers, a row each: the command that runs it, or why there is none. */
 #include "systems.h"
 
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench baseline, and the hooks of a sweep. */
+ * bench baseline: runs that are kept under a name, listed, shown and removed; and what a sweep
+ * with --save-baseline or --baseline does before its first and after its last row. */
 #include "harness/compare/baseline_store.h"
 
 #include "commands.h"

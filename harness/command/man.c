@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench(1), in troff with the macros of man(7). */
+ * The manual page bench(1), in troff with the macros of man(7): made of the tables of commands
+ * and options that help prints, so that both say the same. */
 #include "harness/cli/build.h"
 #include "harness/cli/exit_code.h"
 #include "help.h"

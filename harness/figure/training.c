@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Curves of training runs. */
+ * The figure "training": losses over steps, a line a contender of a study, or a line a training
+ * where the folder has curves of single ones. */
 #include "curves.h"
 
 #include <string.h>

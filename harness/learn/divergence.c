@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * The Kullback-Leibler divergences of a text, kept a token each, for their mean and quantile. */
 #include "divergence.h"
 
 #include "harness/measure/stats.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Notes of a score: what is unusual, and the option that shows or mends it. */
 #include "score_notes.h"
 
 #include "variants/model/attention/key_steps.h"

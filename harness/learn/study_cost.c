@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long the jobs of a study take. */
+ * How long the jobs of a study take, for its estimate before they run. */
 #include "study_jobs.h"
 
 #include "train_play.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Peak loops with 256-bit fused multiply-add. */
+ * The loops whose rates are peaks of AVX2, on vectors of 256 bits; peak.inc.c has them for all
+ * vectors. */
 #include <immintrin.h>
 
 #define VF __m256

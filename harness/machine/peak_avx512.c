@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Peak loops with 512-bit fused multiply-add. */
+ * The loops whose rates are peaks of AVX-512, on vectors of 512 bits; peak.inc.c has them for
+ * all vectors. */
 #include <immintrin.h>
 
 #define VF __m512

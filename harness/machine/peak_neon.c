@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Peak loops with 128-bit fused multiply-adds. */
+ * The loops whose rates are peaks of NEON, on vectors of 128 bits; peak.inc.c has them for all
+ * vectors. */
 #include <arm_neon.h>
 
 #define VF float32x4_t

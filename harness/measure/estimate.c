@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Estimates. */
+ * What the parts of a run cost in seconds, added up: operations over rates, and the fixed costs
+ * of launches and checks. */
 #include "estimate.h"
 
 #include "launches.h"

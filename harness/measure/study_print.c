@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of a study. */
+ * The table of a study for people and as CSV: a row a contender at a place, with its difference,
+ * interval, verdict and notes. study_verdict.c decides; nothing is computed here. */
 #include "study_answer.h"
 
 #include "harness/util/text.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A part of a plan for one of several machines. */
+ * --shard I/N: the part of a plan that one of several machines runs, whole groups of cases that
+ * are compared with each other. */
 #include "plan.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Remarks as text. */
+ * Writes remarks as words and reads them back; a list holds each flag and its words once. */
 #include "remarks.h"
 
 #include "record.h"

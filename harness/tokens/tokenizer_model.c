@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Vocabularies and merges as files write them. */
+ * The model of a tokenizer as files write it: a vocabulary with its ids, and merges in their
+ * order, checked as they are read. How a text is split and merged is not decided here. */
 #include "tokenizer_json.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One rank. */
+ * ranks.h in a build without MPI: a training has one rank, which agrees with itself. */
 #include "ranks.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers for the screen. */
+ * One function a unit; all of them round to three digits first, so that 999.6 becomes 1.00 k. */
 #include "units.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Both sides of the request "peaks". */
+ * Both sides of the request "peaks": the parent asks a child for the peaks of the machine and
+ * reads its numbers; the child measures. */
 #include "peak_child.h"
 
 #include <math.h>

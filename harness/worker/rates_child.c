@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Both sides of the request "rates". */
+ * Both sides of the request "rates": the parent asks a child how fast the reference runs here;
+ * the child measures. */
 #include "rates_child.h"
 
 #include <stdio.h>

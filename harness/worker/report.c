@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A report as lines of the protocol. */
+ * A report as lines of the protocol, each made and read by the rows of one list. */
 #include "report.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing safetensors files atomically. */
+ * Writes a safetensors file beside its name, syncs it and renames it: after a crash the old file
+ * or the new one is there, never half of one. */
 #include "safetensors.h"
 
 #include "half.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The probabilities of the reference attention. */
+ * The probabilities of the reference attention, handed to a watcher: what heads attend to is
+ * read where it is computed, not computed again. */
 #include "variants/backends/watch.h"
 
 #include "ref.h"
