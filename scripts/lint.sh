@@ -69,7 +69,6 @@ names=$(printf '%s\n' $names | sort -u | grep -vxE "$own_words" | paste -sd'|')
 [[ $names == *gru*xl* ]] || say <<<"the lists of names were not found  -> correct the patterns in $0"
 in_harness=$(printf '%s\n' "${files[@]}" | grep '^harness/')
 [ -z "$in_harness" ] || say < <(grep -nHE "\"($names)\"" $in_harness |
-    grep -v 'count_name\[\] = ' | # ways of counting, one of which is that of xl's authors
     grep -v 'sentencepiece\[\] = ' | # what GGUF files call it
     sed 's/$/  -> harness\/ names no part; ask the registry/')
 

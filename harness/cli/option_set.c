@@ -176,12 +176,27 @@ static enum status set_choice(const struct assignment *s, struct err *e)
     }
 }
 
+/* A word that an option had once; the message says what to use. */
+static enum status gone_or_unknown(const struct assignment *s, struct err *e)
+{
+    static const char *const gone[][3] = {
+        {"count", "chunks", "--count hf --seq 512 --stride 256, which is most like it"},
+        {"count", "gptq", "--count hf --seq 2048, which is most like it"},
+        {"count", "xl", "--seq 128 --mem 1600 --bos none, which is the same"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(gone); i++)
+        if (strcmp(s->spec->name, gone[i][0]) == 0 && strcmp(s->value, gone[i][1]) == 0)
+            return fail(e, E_USAGE, "%s %s is gone  -> use %s", s->label, s->value, gone[i][2]);
+    return unknown_word(e, s->label, s->value, s->spec->words, NULL);
+}
+
 static enum status set_word(const struct assignment *s, struct err *e)
 {
     const int i = word_index(s->value, s->spec->words);
 
     if (i < 0)
-        return unknown_word(e, s->label, s->value, s->spec->words, NULL);
+        return gone_or_unknown(s, e);
     *(int *)field(s) = i;
     return OK;
 }

@@ -18,7 +18,7 @@ const char *const isolate_name[] = {"exec", "fork", "none", NULL};
 const char *const huge_pages_name[] = {"never", "madvise", NULL};
 const char *const format_name[] = {"auto", "table", "csv", "jsonl", "json", "md",
                                    "tex",  "fom",   "svg", "png",   "pdf",  NULL};
-const char *const count_name[] = {"stream", "hf", "lm-eval", "chunks", "gptq", "xl", NULL};
+const char *const count_name[] = {"stream", "hf", "lm-eval", NULL};
 const char *const unit_name[] = {"token", "word", "byte", NULL};
 const char *const detok_name[] = {"none", "wikitext", NULL};
 const char *const id_type_name[] = {"auto", "uint16", "int32", "uint32", "int64", NULL};
@@ -142,7 +142,7 @@ const struct option_spec option_specs[] = {
      .only = MODELS | FOR(EVAL),
      .usual = SWEEPS | FOR(TRAIN),
      .doc = "sequences run together",
-     .docs = {{.only = FOR(EVAL), .doc = "streams to cut the text into, with --count stream or xl"}}},
+     .docs = {{.only = FOR(EVAL), .doc = "streams to cut the text into, with --count stream"}}},
     {"layers", 'N', "RANGE", NULL, "4", AXIS, INTS, .flags = IN_RUN, AT(layers), 1, MAX_LAYERS,
      .only = MODELS,
      .usual = SWEEPS | FOR(TRAIN),
@@ -365,8 +365,7 @@ const struct option_spec option_specs[] = {
      .only = FOR(EVAL),
      .usual = FOR(EVAL),
      .doc = "how published perplexities are counted (which windows of the text are scored): "
-            "stream, hf, lm-eval, chunks, gptq, xl; sets the options below, --seq and --mem unless "
-            "given"},
+            "stream, hf, lm-eval; sets the options below, --seq and --mem unless given"},
     {"unit", 0, "UNIT", "token", OTHER, WORD, .flags = IN_RUN, AT(unit), .words = unit_name,
      .only = FOR(EVAL),
      .usual = FOR(EVAL),

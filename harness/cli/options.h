@@ -26,14 +26,7 @@ enum lr_schedule { LR_COSINE, LR_LINEAR, LR_WSD, LR_CONSTANT };
 enum objective { OBJECTIVE_LM, OBJECTIVE_MLM, OBJECTIVE_SEQ2SEQ };
 enum initial { INITIAL_USUAL, INITIAL_BY_DEPTH };
 /* How a text is counted: which windows of it are scored, and what the sum is divided by. */
-enum count {
-    COUNT_STREAM,
-    COUNT_HF,
-    COUNT_LM_EVAL,
-    COUNT_CHUNKS,
-    COUNT_GPTQ,
-    COUNT_XL,
-};
+enum count { COUNT_STREAM, COUNT_HF, COUNT_LM_EVAL };
 enum unit { UNIT_TOKEN, UNIT_WORD, UNIT_BYTE };
 enum mem_begin { MEM_BEGIN_AUTO, MEM_BEGIN_ZEROS, MEM_BEGIN_EMPTY };
 extern const char *const count_name[],

@@ -24,15 +24,7 @@ static const struct preset {
                        {"doc-sep", "wikitext", true},
                        {"detok", "wikitext", true},
                        {"unit", "word", false}},
-    [COUNT_CHUNKS] = {{"seq", "512", false}, {"mem", "0", false}},
-    [COUNT_GPTQ] = {{"seq", "2048", false}, {"mem", "0", false}, {"text-join", "blank", true}},
-    [COUNT_XL] = {{"seq", "128", false}, {"mem", "1600", false}, {"bos", "none", false}},
 };
-
-static bool carries_on(const struct options *o)
-{
-    return o->count == COUNT_STREAM || o->count == COUNT_XL;
-}
 
 bool counting_lacks_text(const struct options *o)
 {
@@ -45,7 +37,7 @@ static enum status counting_check(const struct options *o, struct err *e)
     const char *const how = count_name[o->count];
     char *end;
 
-    if (!carries_on(o)) {
+    if (o->count != COUNT_STREAM) {
         for (int i = 0; i < o->mem.n; i++)
             if (o->mem.v[i] != 0)
                 return fail(e, E_USAGE,
@@ -78,19 +70,17 @@ static enum status counting_check(const struct options *o, struct err *e)
                         "--bos \"%.40s\" is unknown  -> use auto, none, each, or a token id",
                         o->bos);
     }
-    if (strcmp(o->bos, "each") == 0 && (carries_on(o) || o->count == COUNT_LM_EVAL))
-        return fail(e, E_USAGE,
-                    "--bos each does not apply to --count %s  -> use --count hf, chunks or gptq",
-                    how);
+    if (strcmp(o->bos, "each") == 0 && o->count != COUNT_HF)
+        return fail(e, E_USAGE, "--bos each does not apply to --count %s  -> use --count hf", how);
     if (strcmp(o->bos, "none") == 0 && o->count == COUNT_LM_EVAL)
         return fail(e, E_USAGE,
                     "--bos none does not apply to --count lm-eval, which predicts the first token "
                     "too  -> use --bos auto");
-    if (o->unit != UNIT_TOKEN && !counting_is_whole(o, counting_batch(o)))
+    if (o->unit != UNIT_TOKEN && counting_batch(o) != 1)
         return fail(e, E_USAGE,
-                    "--unit %s: --count %s drops the end of a text, whose %ss are not counted  -> "
+                    "--unit %s: --batch %d drops the end of a text, whose %ss are not counted  -> "
                     "use --unit token",
-                    unit_name[o->unit], how, unit_name[o->unit]);
+                    unit_name[o->unit], o->batch.v[0], unit_name[o->unit]);
     if (o->unit != UNIT_TOKEN && counting_lacks_text(o))
         return fail(e, E_USAGE, "--unit %s: --tokens alone have no %ss  -> --corpus TEXT beside it",
                     unit_name[o->unit], unit_name[o->unit]);
@@ -163,14 +153,3 @@ void counting_print(FILE *f, const struct options *o)
 }
 
 int counting_batch(const struct options *o) { return o->batch.n > 0 ? o->batch.v[0] : 1; }
-
-struct rule counting_rule(const struct options *o, int L, int past, int batch)
-{
-    return (struct rule){
-        .count = (enum count)o->count, .P = L, .past = past, .stride = o->stride, .batch = batch};
-}
-
-bool counting_is_whole(const struct options *o, int batch)
-{
-    return o->count != COUNT_CHUNKS && o->count != COUNT_GPTQ && batch == 1;
-}

@@ -14,15 +14,11 @@ enum status counting_preset(struct options *o, int context, struct err *e);
 /* Print them, as " --name value", where they are not those of a plain stream of bytes. */
 void counting_print(FILE *f, const struct options *o);
 
-struct rule counting_rule(const struct options *o, int L, int past, int batch);
-
-/* Does every token of a text count? Otherwise its words and bytes count for nothing. */
-bool counting_is_whole(const struct options *o, int batch);
-
 /* Are there ids without the text that they were made of? Then no word and byte is known. */
 bool counting_lacks_text(const struct options *o);
 
-/* Parts that the options of an eval ask for. */
+/* Parts that the options of an eval ask for. What several leave of a text's end is dropped: its words
+ * and bytes count for nothing. */
 int counting_batch(const struct options *o);
 
 #endif

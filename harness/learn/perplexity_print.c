@@ -88,7 +88,7 @@ static bool shows_bytes(const struct perplexity_row *row, const struct options *
         return false;
     if (!opt)
         return isfinite(row->bits_per_byte);
-    return !counting_lacks_text(opt) && counting_is_whole(opt, counting_batch(opt));
+    return !counting_lacks_text(opt) && counting_batch(opt) == 1;
 }
 
 void perplexity_print(FILE *f, const struct perplexity_row *row, const struct options *opt,

@@ -406,7 +406,12 @@ static enum status score_pairs(struct stream *t, struct window_sums *sums, doubl
 
 static enum status score_all(struct stream *t, struct score *r, struct err *e)
 {
-    const struct rule rule = counting_rule(t->s->opt, t->L, t->past, t->batch);
+    const struct options *const o = t->s->opt;
+    const struct rule rule = {.count = (enum count)o->count,
+                              .P = t->L,
+                              .past = t->past,
+                              .stride = o->stride,
+                              .batch = t->batch};
     const bool pairs = t->pairs.target > 0, floors = pairs || has_floor(t);
     const int64_t start = clock_wall_ns();
     int64_t told_ns = start;
@@ -423,7 +428,7 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
         tokens = scored = (double)t->pairs.n * t->L;
     }
     for (size_t d = 0; d < t->text.n_docs && st == OK && !pairs; d++) {
-        st = windows_begin(&windows, &rule, &t->text.docs[d], e);
+        windows_begin(&windows, &rule, &t->text.docs[d]);
         while (st == OK && windows_next(&windows, &w)) {
             struct summand one;
             st = t->mask_share > 0 ? run_masked(t, &w, &one, e)
@@ -444,8 +449,7 @@ static enum status score_all(struct stream *t, struct score *r, struct err *e)
         st =
             fail(e, E_USAGE, "text %s has no token to score  -> give a longer one", t->corpus.name);
     const bool next = t->mask_share == 0 && !pairs;
-    const bool whole = counting_is_whole(t->s->opt, t->batch) && next,
-               words = strcmp(t->text.unit, "word") == 0 && next;
+    const bool whole = t->batch == 1 && next, words = strcmp(t->text.unit, "word") == 0 && next;
     *r = (struct score){.nll = total / tokens,
                         .sum = total,
                         .words = words   ? tokens

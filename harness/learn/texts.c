@@ -26,11 +26,6 @@ struct maker {
     int twice; /* documents that begin with the last of these themselves */
 };
 
-static bool counts_each(const struct options *o)
-{
-    return o->count == COUNT_CHUNKS || strcmp(o->bos, "each") == 0;
-}
-
 static void put_front(struct maker *m, int32_t id)
 {
     if (id >= 0 && m->n_front < (int)ARRAY_LEN(m->front))
@@ -89,7 +84,7 @@ static enum status find_front(struct maker *m, struct err *e)
                     "--count %s and --bos %s need a token that begins a text, and the tokenizer "
                     "has none  -> give --bos ID",
                     count_name[o->count], o->bos);
-    if (m->n_front && counts_each(o))
+    if (m->n_front && strcmp(o->bos, "each") == 0)
         m->t->over = m->front[0];
     return OK;
 }

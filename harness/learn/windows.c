@@ -3,20 +3,11 @@
  * Windows of a text. Positions are those of ids in their document. */
 #include "windows.h"
 
-enum status windows_begin(struct windows *w, const struct rule *rule, const struct span *doc,
-                          struct err *e)
+void windows_begin(struct windows *w, const struct rule *rule, const struct span *doc)
 {
-    const size_t n = doc->end - doc->begin, P = (size_t)rule->P;
-    const size_t least = rule->count == COUNT_CHUNKS ? 2 * P : rule->count == COUNT_GPTQ ? P : 0;
-
-    *w = (struct windows){.rule = *rule, .doc = *doc};
-    w->part = n / (size_t)max_int(1, rule->batch);
-    if (n < least)
-        return fail(e, E_USAGE,
-                    "--count %s with windows of %d tokens: a text of %zu tokens is too short  -> "
-                    "give %zu or more, or lower --seq",
-                    count_name[rule->count], rule->P, n, least);
-    return OK;
+    *w = (struct windows){.rule = *rule,
+                          .doc = *doc,
+                          .part = (doc->end - doc->begin) / (size_t)max_int(1, rule->batch)};
 }
 
 static size_t least_of(size_t a, size_t b) { return a < b ? a : b; }
@@ -80,31 +71,12 @@ static bool next_of_lm_eval(struct windows *w, struct window *out)
     return put(w, out, begin, to, from, (double)(to - from));
 }
 
-static bool next_of_disjoint(struct windows *w, struct window *out)
-{
-    const size_t n = w->doc.end - w->doc.begin, P = (size_t)w->rule.P, from = w->next;
-    const bool half = w->rule.count == COUNT_CHUNKS;
-
-    if (from + P > n || P < 2)
-        return false;
-    const size_t first = half ? from + P / 2 : from, to = from + P - 1;
-    w->next = from + P;
-    return put(w, out, from, to, first, half ? (double)(to - first) : (double)P);
-}
-
 bool windows_next(struct windows *w, struct window *out)
 {
-    switch (w->rule.count) {
-    case COUNT_STREAM:
-    case COUNT_XL:
-        return next_of_stream(w, out);
-    case COUNT_HF:
-        return next_of_hf(w, out);
-    case COUNT_LM_EVAL:
-        return next_of_lm_eval(w, out);
-    case COUNT_CHUNKS:
-    case COUNT_GPTQ:
-        break;
-    }
-    return next_of_disjoint(w, out);
+    static bool (*const next[])(struct windows *,
+                                struct window *) = {[COUNT_STREAM] = next_of_stream,
+                                                    [COUNT_HF] = next_of_hf,
+                                                    [COUNT_LM_EVAL] = next_of_lm_eval};
+
+    return next[w->rule.count](w, out);
 }

@@ -8,9 +8,8 @@
  *   hf       P tokens, moved by a stride; those that the window before had are context. A window
  *            weighs t - 1, with t its new tokens (documentation of the transformers library)
  *   lm-eval  P predictions, disjoint; the last window is moved back (lm-evaluation-harness)
- *   chunks   P tokens, disjoint, the rest dropped; the second half is scored (llama.cpp)
- *   gptq     P tokens, disjoint, the rest dropped; the mean of P - 1 weighs P (GPTQ's program)
- *   xl       stream, in B parts side by side (Transformer-XL) */
+ *
+ * A stream may be cut into B parts side by side, as Transformer-XL counts. */
 #ifndef WINDOWS_H
 #define WINDOWS_H
 
@@ -27,7 +26,7 @@ struct rule {
     int P;      /* tokens of a window, new ones of a stream */
     int past;   /* stream: most tokens that are run again in front of it */
     int stride; /* hf */
-    int batch;  /* stream, xl: parts; each has as many ids, the rest is dropped */
+    int batch;  /* stream: parts; each has as many ids, the rest is dropped */
 };
 
 struct window {
@@ -47,9 +46,7 @@ struct windows {
     bool begun, done;
 };
 
-/* E_USAGE where the document is too short to have a window, which only some rules ask for. */
-enum status windows_begin(struct windows *w, const struct rule *rule, const struct span *doc,
-                          struct err *e);
+void windows_begin(struct windows *w, const struct rule *rule, const struct span *doc);
 bool windows_next(struct windows *w, struct window *out);
 
 #endif

@@ -153,7 +153,7 @@
     X(i64, segments, "", "segments of seq_tokens")                                                 \
     X(real, nll_sum, "nats", "sum of the negative log-likelihood (nll), weighted as --count says") \
     X(i64, tokens, "tokens",                                                                       \
-      "tokens that nll_sum is divided by; with --count hf and gptq fewer than tokens_scored")      \
+      "tokens that nll_sum is divided by; with --count hf fewer than tokens_scored")               \
     X(i64, words, "",                                                                              \
       "words of the text, separated by white space; empty where part of the text is dropped")      \
     X(i64, bytes, "bytes", "bytes of the text; empty where part of the text is dropped")           \

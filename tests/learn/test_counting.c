@@ -54,7 +54,10 @@ static enum status score_counted(struct score *r, int of, const char *line, stru
     return score(r, all, of == PAIRS ? 32 : 0, e);
 }
 
-/* Sums to 2e-6, as float allows; counts exactly. Words NAN: the text is not counted. */
+#define XL "--bos none --seq 16 --mem 24" /* as Transformer-XL counts */
+
+/* Sums to 2e-6, as float allows; counts exactly. Words NAN: the text is not counted. The sum with a token
+ * over the first of each window is our own. */
 Test(counting, sums_are_those_of_published_programs)
 {
     static const struct {
@@ -69,13 +72,10 @@ Test(counting, sums_are_those_of_published_programs)
         {PAIRS, "--count hf", 4181.92864431286, 482, 209, 859},
         {PAIRS, "--count hf --stride 16", 4097.015385749366, 467, 209, 859},
         {PAIRS, "--count hf --stride 5", 3554.1820983697294, 403, 209, 859},
-        {PAIRS, "--count chunks --seq 32", 1886.5979044966066, 210, NAN, NAN},
-        {PAIRS, "--count chunks --seq 32 --bos 1149", 1862.4059660615858, 210, NAN, NAN},
-        {PAIRS, "--count chunks --seq 32 --bos each", 1862.4059660615858, 210, NAN, NAN},
-        {WORDS_ONLY, "--count xl --seq 16 --mem 24", 1315.1257827127379, 225, 225, 859},
-        {WORDS_ONLY, "--count xl --seq 16 --mem 24 --mem-kind kv", 1315.1257827127379, 225, 225,
-         859},
-        {WORDS_ONLY, "--count xl --seq 16 --mem 24 --batch 4", 1279.4171877157305, 220, 220, NAN},
+        {PAIRS, "--count hf --text-join none --bos each", 4002.5960643291473, 454, 209, 859},
+        {WORDS_ONLY, XL, 1315.1257827127379, 225, 225, 859},
+        {WORDS_ONLY, XL " --mem-kind kv", 1315.1257827127379, 225, 225, 859},
+        {WORDS_ONLY, XL " --batch 4", 1279.4171877157305, 220, 220, NAN},
     };
 
     if (unicode_ready(NULL) != OK)
@@ -128,7 +128,7 @@ Test(counting, places_are_those_of_each_stream)
         char line[64];
         int each = 0;
         double sum = 0, n[SCORE_PLACES] = {0};
-        snprintf(line, sizeof(line), "--count xl --seq %d --mem 24 --batch %d", SEQ, batch);
+        snprintf(line, sizeof(line), XL " --batch %d", batch);
         cr_assert_eq(score_counted(&r, WORDS_ONLY, line, &e), OK, "%s", e.msg);
         for (; each < TOKENS / batch - 1; each++) {
             int k = 0;
@@ -158,9 +158,9 @@ Test(counting, presets_give_way_to_what_is_given)
     cr_expect(o.detok && !o.join && o.unit == UNIT_BYTE);
     cr_expect_str_eq(o.doc_sep, "wikitext");
     options_free(&o);
-    cr_assert_eq(parse_words(&o, "eval --count chunks --seq 64", &e), OK, "%s", e.msg);
+    cr_assert_eq(parse_words(&o, "eval --count hf --seq 64 --text-join none", &e), OK, "%s", e.msg);
     cr_assert_eq(counting_preset(&o, 0, &e), OK, "%s", e.msg);
-    cr_expect(o.seq.n == 1 && o.seq.v[0] == 64 && !o.detok);
+    cr_expect(o.seq.n == 1 && o.seq.v[0] == 64 && !o.join);
     options_free(&o);
 }
 
@@ -169,8 +169,8 @@ Test(counting, lines_say_all)
 {
     static const char *const lines[] = {
         "--count hf --text-join none --stride 3 --seq 8", "--count lm-eval --bos 7 --detok none",
-        "--count xl --batch 3 --mem-start zeros", "--doc-sep \"a b\" --bos none --unit byte",
-        "--count gptq --tokens ids"};
+        "--batch 3 --mem-start zeros", "--doc-sep \"a b\" --bos none --unit byte",
+        "--count hf --tokens ids"};
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         struct options o, back;
@@ -201,13 +201,12 @@ Test(counting, what_does_not_go_together_is_refused)
 {
     static const char *const lines[] = {"--count hf --mem 8",
                                         "--count lm-eval --batch 2",
-                                        "--count chunks --losses x",
+                                        "--count hf --losses x",
                                         "--stride 4",
                                         "--count hf --seq 8 --stride 9",
                                         "--bos often",
                                         "--bos each",
                                         "--count lm-eval --bos none",
-                                        "--count chunks --unit word",
                                         "--tokens a --tokenizer b",
                                         "--tokens a --detok wikitext",
                                         "--batch 2 --losses x",
@@ -215,7 +214,7 @@ Test(counting, what_does_not_go_together_is_refused)
                                         "--tokens a --unit word",
                                         "--tokens a --corpus a --unit byte",
                                         "--tokens-type int64",
-                                        "--count xl --batch 2 --unit byte"};
+                                        "--batch 2 --unit byte"};
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         struct options o;
@@ -224,6 +223,22 @@ Test(counting, what_does_not_go_together_is_refused)
         snprintf(words, sizeof(words), "eval %s", lines[i]);
         cr_assert_eq(parse_words(&o, words, &e), OK, "%s: %s", lines[i], e.msg);
         cr_expect_eq(counting_preset(&o, 32, &e), E_USAGE, "%s", lines[i]);
+        options_free(&o);
+    }
+}
+
+/* The message names what to use. */
+Test(counting, what_is_gone_says_what_to_use)
+{
+    static const char *const lines[][2] = {{"eval --count chunks", "--stride 256"},
+                                           {"eval --count gptq", "--count hf --seq 2048"},
+                                           {"eval --count xl", "--mem 1600"}};
+
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct options o;
+        struct err e = {""};
+        cr_expect_eq(parse_words(&o, lines[i][0], &e), E_USAGE);
+        cr_expect(strstr(e.msg, lines[i][1]), "%s", e.msg);
         options_free(&o);
     }
 }

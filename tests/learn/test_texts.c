@@ -72,7 +72,7 @@ Test(texts, what_stands_in_front)
     tiny_put("tokenizer_config.json", "{\"add_bos_token\":false,\"bos_token\":\"<|end|>\"}");
     expect("", 2, 0, 260, "add_bos_token");
     tiny_put("text", "he he");
-    expect("--bos each --count chunks --seq 2", 4, 1, 260, "add_bos_token");
+    expect("--bos each --count hf --text-join none --seq 2", 4, 1, 260, "add_bos_token");
     put_tokenizer(false);
     tiny_put("tokenizer_config.json", "{\"add_bos_token\":true,\"bos_token\":\"<|end|>\"}");
     expect("", 4, 1, 260, "add_bos_token");
