@@ -62,38 +62,19 @@ static void make_row(struct perplexity_row *row, const struct subject *t, const 
     const double share = p->tokens_counted / units;
     if (*p->token_is || unit)
         PUT(unit, unit ? unit_name[unit] : p->token_is);
-    row->tokens_scored = (int64_t)p->tokens_scored;
-    row->nll_sum = p->nll_sum;
-    row->tokens = (int64_t)p->tokens_counted;
-    row->words = isfinite(p->words) ? (int64_t)p->words : I64_EMPTY;
-    row->bytes = isfinite(p->text_bytes) ? (int64_t)p->text_bytes : I64_EMPTY;
-    row->oov = isfinite(p->oov) ? (int64_t)p->oov : I64_EMPTY;
+#define PUT_real(x) (x)
+#define PUT_count(x) (isfinite(x) ? (int64_t)(x) : I64_EMPTY)
+#define PUT_ppl(x) exp((x)*share)
+#define X(number, how, column) row->column = PUT_##how(p->number);
+    SCORE_NUMBERS(X)
+#undef X
     row->ppl_token = exp(p->nll_sum / p->tokens_counted);
     row->ppl_word = exp(p->nll_sum / p->words);
     row->ppl_byte = exp(p->nll_sum / p->text_bytes);
     row->bits_per_byte = p->nll_sum / p->text_bytes / log(2);
-    row->segments = (int64_t)p->segments;
-    row->nll_nats_per_token = p->nll;
     row->ppl = exp(p->nll * share);
     row->bits_per_unit = p->nll * share / log(2);
-    row->ppl_ci95_low = exp(p->nll_low * share);
-    row->ppl_ci95_high = exp(p->nll_high * share);
-    row->ppl_floor = exp(p->nll_floor * share);
-    row->accuracy = p->accuracy;
-    row->answers_scored = (int64_t)p->answers;
-    row->answer_nll_nats = p->answer_nll;
-    row->answer_floor_nats = p->answer_floor;
-    row->answer_blind_nats = p->answer_blind;
-    row->eval_ns = p->eval_ns;
-    row->kl_nats = p->kl;
-    row->kl_p99_nats = p->kl_p99;
-    row->same_top_pct = p->same_top_pct;
-    row->layers_run = p->layers_run;
-    row->layers_run_p90 = p->layers_p90;
     row->tokens_per_s = p->tokens_scored / p->eval_ns * 1e9;
-#define X(n) row->nll_at_##n = p->nll_at_##n;
-    NLL_PLACES(X)
-#undef X
 }
 
 /* A case that holds the key columns of the evaluation. */
@@ -265,7 +246,7 @@ out:
 
 static bool has_past(const struct subject *t, int mem)
 {
-    return t->mask_share > 0 || t->target > 0
+    return score_reads_whole(&t->config, t->mask_share)
                ? mem == 0
                : mem != MEM_ALL || mem_can(config_mem(&t->config), MEM_STATE);
 }
@@ -491,10 +472,8 @@ static enum status can_score(const struct subject *t, const struct options *o, s
         bool again;
         st = subject_choose(one, i, &again, e);
         for (int k = 0; k < o->mem.n && st == OK; k++) {
-            if (t->mask_share > 0 && options_given(o, "mem"))
-                st = score_masked_check(o, o->mem.v[k], e);
-            else if (t->target && options_given(o, "mem"))
-                st = score_pairs_check(o, o->mem.v[k], e);
+            if (options_given(o, "mem"))
+                st = score_whole_check(&t->config, t->mask_share, o, o->mem.v[k], e);
             if (st == OK)
                 st = score_mem_kind(&kind, &one->config, o, o->mem.v[k], e);
             if (st == OK && !caches(&one->config, kind))

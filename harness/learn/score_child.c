@@ -3,8 +3,6 @@
  * The request "score OPTIONS": a text under a checkpoint. */
 #include "score_child.h"
 
-#include "counting.h"
-#include "harness/table/columns.h"
 #include "score.h"
 
 #include <math.h>
@@ -19,66 +17,26 @@ static void send_share(void *arg, double share)
 }
 
 /* `to` is the parent; NULL = this process. */
-static enum status score(struct report *r, const struct options *opt, struct protocol *to,
-                         struct err *e)
-{
-    struct topo *topo = NULL;
-    enum status st = topo_open(&topo, NULL, e);
-    struct scorer s = {.opt = opt,
-                       .topo = topo,
-                       .batch = counting_batch(opt),
-                       .at = to ? send_share : NULL,
-                       .arg = to};
-
-    *r = (struct report){.rss_before_bytes = vm_hwm_bytes()};
-    if (st == OK)
-        st = score_run(&s, SPLIT_TEST, e);
-    if (st == OK) {
-        report_describe(r, &s.engine, &s.team);
-        snprintf(r->impl, sizeof(r->impl), "%s", s.impl);
-        r->nll = s.score.nll;
-        r->nll_low = s.score.nll_low;
-        r->nll_high = s.score.nll_high;
-        r->nll_floor = s.score.floor;
-        r->accuracy = s.score.accuracy;
-        r->answers = s.score.answers.tokens;
-        r->answer_nll = s.score.answers.nll;
-        r->answer_floor = s.score.answers.floor;
-        r->answer_blind = s.score.answers.blind;
-        r->tokens_scored = s.score.scored;
-        r->nll_sum = s.score.sum;
-        r->tokens_counted = s.score.tokens;
-        r->words = s.score.words;
-        r->text_bytes = s.score.bytes;
-        r->oov = s.score.oov;
-        snprintf(r->token_is, sizeof(r->token_is), "%s", s.score.unit);
-        snprintf(r->note, sizeof(r->note), "%s", s.score.note);
-        r->segments = s.score.segments;
-        r->eval_ns = s.score.eval_ns;
-        r->kl = s.score.apart.kl;
-        r->kl_p99 = s.score.apart.kl_p99;
-        r->same_top_pct = s.score.apart.same_pct;
-        r->layers_run = s.score.layers_run;
-        r->layers_p90 = s.score.layers_p90;
-        int at = 0;
-#define X(n) r->nll_at_##n = s.score.nll_at[at++];
-        NLL_PLACES(X)
-#undef X
-    }
-    topo_close(topo);
-    return st;
-}
-
 static enum status score_line(struct report *r, const char *line, struct protocol *to,
                               struct err *e)
 {
     struct options opt = {0};
+    struct topo *topo = NULL;
     enum status st = options_parse_line(&opt, line, e);
 
     if (st == OK) {
         cpu_limit((enum isa)opt.max_isa);
-        st = score(r, &opt, to, e);
+        st = topo_open(&topo, NULL, e);
     }
+    struct scorer s = {.opt = &opt,
+                       .topo = topo,
+                       .at = to ? send_share : NULL,
+                       .arg = to,
+                       .report = {.rss_before_bytes = vm_hwm_bytes()}};
+    if (st == OK)
+        st = score_run(&s, SPLIT_TEST, e);
+    *r = s.report;
+    topo_close(topo);
     options_free(&opt);
     return st;
 }

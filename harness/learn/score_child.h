@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Scoring a text in a child: `line` holds the options of score.h. The answer is the seven numbers
- * of the report from nll on, and which implementation computed them; before it come lines "share X"
- * with what is done. */
+ * Scoring a text in a child: `line` holds the options of score.h. The answer is a report with the
+ * SCORE_NUMBERS and what computed them; before it come lines "share X" with what is done. */
 #ifndef SCORE_CHILD_H
 #define SCORE_CHILD_H
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What of the options of a score applies to a model. */
-#include "score.h"
+#include "scoring.h"
 
-#include "counting.h"
 #include "harness/plan/case.h"
 
 #include <stdio.h>
@@ -69,29 +68,29 @@ static const char *of_next_tokens(const struct options *o)
                                     : NULL;
 }
 
-/* What reads whole texts has neither a past nor options of next tokens. */
-static enum status reads_whole(const struct options *o, int M, const char *reads,
-                               const char *next_is, const char *what, struct err *e)
+const struct scoring *scoring_of(const struct config *c, double mask_share)
 {
+    return mask_share > 0 ? &scoring_masked : c->enc_layers ? &scoring_pairs : &scoring_stream;
+}
+
+bool score_reads_whole(const struct config *c, double mask_share)
+{
+    return scoring_of(c, mask_share)->reads != NULL;
+}
+
+enum status score_whole_check(const struct config *c, double mask_share, const struct options *o,
+                              int M, struct err *e)
+{
+    const struct scoring *const mode = scoring_of(c, mask_share);
     const char *const next = of_next_tokens(o);
 
-    if (next)
+    if (mode->reads && next)
         return fail(e, E_USAGE, "checkpoint %.300s %s, --%s is of %s  -> leave it out", o->ckpt,
-                    reads, next, next_is);
-    if (M != 0)
+                    mode->reads, next, mode->next_is);
+    if (mode->reads && M != 0)
         return fail(e, E_USAGE, "checkpoint %.300s %s%s, without a past  -> use --mem 0", o->ckpt,
-                    reads, what);
+                    mode->reads, mode->whole);
     return OK;
-}
-
-enum status score_pairs_check(const struct options *o, int M, struct err *e)
-{
-    return reads_whole(o, M, "has an encoder and reads pairs of texts", "one text", "", e);
-}
-
-enum status score_masked_check(const struct options *o, int M, struct err *e)
-{
-    return reads_whole(o, M, "fills in hidden tokens", "next ones", " of whole windows", e);
 }
 
 void see_past(struct config *c, int M)

@@ -12,6 +12,8 @@
 #include "score.h"
 #include "task.h"
 
+#include "variants/model/weights.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,6 +15,7 @@
 #include "train_ranks.h"
 #include "train_tokens.h"
 #include "variants/model/admin.h"
+#include "variants/model/weights.h"
 
 #include <fnmatch.h>
 #include <math.h>

@@ -206,6 +206,43 @@
 /* The columns nll_at_N: place in a segment, from N to below the next N. */
 #define NLL_PLACES(X) X(1) X(2) X(4) X(8) X(16) X(32) X(64) X(128) X(256) X(512) X(1024)
 
+/* What a score finds, X(name, how, column): the name in reports, and the column that is made of it: the
+ * number itself, a count (empty where it is not known), or the perplexity that nats make. */
+#define SCORE_NUMBERS(X)                                                                           \
+    X(nll, real, nll_nats_per_token)                                                               \
+    X(nll_low, ppl, ppl_ci95_low)                                                                  \
+    X(nll_high, ppl, ppl_ci95_high)                                                                \
+    X(nll_floor, ppl, ppl_floor)                                                                   \
+    X(accuracy, real, accuracy)                                                                    \
+    X(answers, count, answers_scored)                                                              \
+    X(answer_nll, real, answer_nll_nats)                                                           \
+    X(answer_floor, real, answer_floor_nats)                                                       \
+    X(answer_blind, real, answer_blind_nats)                                                       \
+    X(tokens_scored, count, tokens_scored)                                                         \
+    X(nll_sum, real, nll_sum)                                                                      \
+    X(tokens_counted, count, tokens)                                                               \
+    X(words, count, words)                                                                         \
+    X(text_bytes, count, bytes)                                                                    \
+    X(oov, count, oov)                                                                             \
+    X(segments, count, segments)                                                                   \
+    X(eval_ns, real, eval_ns)                                                                      \
+    X(kl, real, kl_nats)                                                                           \
+    X(kl_p99, real, kl_p99_nats)                                                                   \
+    X(same_top_pct, real, same_top_pct)                                                            \
+    X(layers_run, real, layers_run)                                                                \
+    X(layers_p90, real, layers_run_p90)                                                            \
+    X(nll_at_1, real, nll_at_1)                                                                    \
+    X(nll_at_2, real, nll_at_2)                                                                    \
+    X(nll_at_4, real, nll_at_4)                                                                    \
+    X(nll_at_8, real, nll_at_8)                                                                    \
+    X(nll_at_16, real, nll_at_16)                                                                  \
+    X(nll_at_32, real, nll_at_32)                                                                  \
+    X(nll_at_64, real, nll_at_64)                                                                  \
+    X(nll_at_128, real, nll_at_128)                                                                \
+    X(nll_at_256, real, nll_at_256)                                                                \
+    X(nll_at_512, real, nll_at_512)                                                                \
+    X(nll_at_1024, real, nll_at_1024)
+
 /* One row per run. */
 #define ENV_COLUMNS(X)                                                                             \
     X(text, schema, "", "table and version, e.g. bench-env/2.0")                                   \

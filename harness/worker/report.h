@@ -6,12 +6,14 @@
 #define REPORT_H
 
 #include "harness/machine/pin.h"
+#include "harness/table/columns.h"
 #include "protocol.h"
 
 #include "variants/backends/backend.h"
 #include "variants/base/arena.h"
 
-/* X(name) */
+/* X(name); the numbers of a score use the macro X that the list is expanded with. */
+#define SCORE_NUMBER(name, how, column) X(name)
 #define REPORT_TEXTS(X)                                                                            \
     X(impl)                                                                                        \
     X(gemm_from)                                                                                   \
@@ -43,39 +45,7 @@
     X(nmse)                                                                                        \
     X(checked_rows)                                                                                \
     X(output_rows)                                                                                 \
-    X(nll)                                                                                         \
-    X(nll_low)                                                                                     \
-    X(nll_high)                                                                                    \
-    X(nll_floor)                                                                                   \
-    X(accuracy)                                                                                    \
-    X(answers)                                                                                     \
-    X(answer_nll)                                                                                  \
-    X(answer_floor)                                                                                \
-    X(answer_blind)                                                                                \
-    X(tokens_scored)                                                                               \
-    X(nll_sum)                                                                                     \
-    X(tokens_counted)                                                                              \
-    X(words)                                                                                       \
-    X(text_bytes)                                                                                  \
-    X(oov)                                                                                         \
-    X(segments)                                                                                    \
-    X(eval_ns)                                                                                     \
-    X(kl)                                                                                          \
-    X(kl_p99)                                                                                      \
-    X(same_top_pct)                                                                                \
-    X(layers_run)                                                                                  \
-    X(layers_p90)                                                                                  \
-    X(nll_at_1)                                                                                    \
-    X(nll_at_2)                                                                                    \
-    X(nll_at_4)                                                                                    \
-    X(nll_at_8)                                                                                    \
-    X(nll_at_16)                                                                                   \
-    X(nll_at_32)                                                                                   \
-    X(nll_at_64)                                                                                   \
-    X(nll_at_128)                                                                                  \
-    X(nll_at_256)                                                                                  \
-    X(nll_at_512)                                                                                  \
-    X(nll_at_1024)
+    SCORE_NUMBERS(SCORE_NUMBER)
 
 enum { REPORT_TEXT = 256 };
 

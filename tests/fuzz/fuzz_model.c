@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         CHECK(options_parse_line(&opt, line, &e) == OK);
         struct scorer s = {.opt = &opt, .topo = topo};
         if (score_run(&s, SPLIT_TEST, &e) == OK)
-            CHECK(s.impl[0] && s.score.tokens > 0);
+            CHECK(s.report.impl[0] && s.report.tokens_counted > 0);
         options_free(&opt);
     }
     close(fd);

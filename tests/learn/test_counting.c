@@ -3,11 +3,9 @@
  * Sums and counts of a text, in each way in which published perplexities are counted, against
  * those that the published programs gave for the same model (tests/counted); presets, and what is
  * refused. */
-#include "harness/learn/counting.h"
-#include "harness/learn/score.h"
 #include "harness/learn/texts.h"
 #include "harness/tokens/unicode.h"
-#include "tests/support/command_line.h"
+#include "tests/support/score_line.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -15,43 +13,19 @@
 
 TestSuite(counting, .timeout = 120);
 
-static enum status score(struct score *r, const char *line, int context, struct err *e)
-{
-    struct options o;
-    struct topo *topo = NULL;
-    struct scorer s = {.opt = &o};
-    char words[5 * FILE_PATH];
-
-    snprintf(words, sizeof(words), "eval --pin none --threads 1 -b ref %s", line);
-    enum status st = parse_words(&o, words, e);
-    if (st == OK)
-        st = counting_preset(&o, context, e);
-    if (st == OK)
-        st = topo_open(&topo, NULL, e);
-    s.topo = topo;
-    s.batch = counting_batch(&o);
-    if (st == OK)
-        st = score_run(&s, SPLIT_TEST, e);
-    *r = s.score;
-    topo_close(topo);
-    options_free(&o);
-    return st;
-}
-
 /* ---- numbers of published programs ---------------------------------------------------------- */
 
 enum { PAIRS, WORDS_ONLY };
 
-static enum status score_counted(struct score *r, int of, const char *line, struct err *e)
+static enum status score_counted(struct report *r, int of, const char *line, struct err *e)
 {
-    char ckpt[FILE_PATH], text[FILE_PATH], dir[FILE_PATH], all[4 * FILE_PATH];
+    char text[FILE_PATH], dir[FILE_PATH];
 
     cr_assert(options_locate(text, sizeof(text), "tests/counted/text.txt"));
     cr_assert(options_locate(dir, sizeof(dir),
                              of == PAIRS ? "tests/counted/pairs" : "tests/counted/words"));
-    snprintf(ckpt, sizeof(ckpt), "%.4000s/ours.safetensors", dir);
-    snprintf(all, sizeof(all), "--ckpt %s --corpus %s --tokenizer %s %s", ckpt, text, dir, line);
-    return score(r, all, of == PAIRS ? 32 : 0, e);
+    return score_line(r, e, "-b ref --ckpt %s/ours.safetensors --corpus %s --tokenizer %s %s", dir,
+                      text, dir, line);
 }
 
 #define XL "--bos none --seq 16 --mem 24" /* as Transformer-XL counts */
@@ -81,18 +55,19 @@ Test(counting, sums_are_those_of_published_programs)
     if (unicode_ready(NULL) != OK)
         cr_skip_test("utf8proc is not built in");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct score r;
+        struct report r;
         struct err e = {""};
         cr_assert_eq(score_counted(&r, cases[i].of, cases[i].line, &e), OK, "%s: %s", cases[i].line,
                      e.msg);
-        cr_expect_float_eq(r.sum, cases[i].sum, 2e-6 * cases[i].sum, "%s: %.9g", cases[i].line,
-                           r.sum);
-        cr_expect_eq(r.tokens, cases[i].tokens, "%s: %g tokens", cases[i].line, r.tokens);
+        cr_expect_float_eq(r.nll_sum, cases[i].sum, 2e-6 * cases[i].sum, "%s: %.9g", cases[i].line,
+                           r.nll_sum);
+        cr_expect_eq(r.tokens_counted, cases[i].tokens, "%s: %g tokens", cases[i].line,
+                     r.tokens_counted);
         cr_expect(r.words == cases[i].words || (isnan(r.words) && isnan(cases[i].words)),
                   "%s: %g words", cases[i].line, r.words);
-        cr_expect(r.bytes == cases[i].bytes || (isnan(r.bytes) && isnan(cases[i].bytes)),
-                  "%s: %g bytes", cases[i].line, r.bytes);
-        cr_expect_float_eq(r.nll, r.sum / r.tokens, 1e-12);
+        cr_expect(r.text_bytes == cases[i].bytes || (isnan(r.text_bytes) && isnan(cases[i].bytes)),
+                  "%s: %g bytes", cases[i].line, r.text_bytes);
+        cr_expect_float_eq(r.nll, r.nll_sum / r.tokens_counted, 1e-12);
         cr_expect(cases[i].of == WORDS_ONLY ? r.oov == 122 : isnan(r.oov), "%g words", r.oov);
     }
 }
@@ -105,11 +80,11 @@ Test(counting, a_stream_counts_each_token_once)
     double sum[3];
 
     for (int i = 0; i < 3; i++) {
-        struct score r;
+        struct report r;
         struct err e = {""};
         cr_assert_eq(score_counted(&r, WORDS_ONLY, lines[i], &e), OK, "%s", e.msg);
-        cr_expect_eq(r.tokens, i == 2 ? 223 : 225);
-        sum[i] = r.sum;
+        cr_expect_eq(r.tokens_counted, i == 2 ? 223 : 225);
+        sum[i] = r.nll_sum;
     }
     cr_expect_float_eq(sum[0], 1315.1257827127379, 1e-3);
     cr_expect_gt(fabs(sum[1] - sum[0]), 1);
@@ -123,7 +98,7 @@ Test(counting, places_are_those_of_each_stream)
     enum { SEQ = 16, TOKENS = 226 };
 
     for (int batch = 1; batch <= 5; batch++) {
-        struct score r;
+        struct report r;
         struct err e = {""};
         char line[64];
         int each = 0;
@@ -136,12 +111,15 @@ Test(counting, places_are_those_of_each_stream)
                 k++;
             n[k] += batch;
         }
-        cr_expect_eq(r.tokens, batch * each, "%s: %g", line, r.tokens);
+        cr_expect_eq(r.tokens_counted, batch * each, "%s: %g", line, r.tokens_counted);
+        double at[SCORE_PLACES];
+        score_places(&r, at);
         for (int k = 0; k < SCORE_PLACES; k++) {
-            cr_expect_eq(isnan(r.nll_at[k]), n[k] == 0, "%s: place %d", line, k);
-            sum += n[k] > 0 ? n[k] * r.nll_at[k] : 0;
+            cr_expect_eq(isnan(at[k]), n[k] == 0, "%s: place %d", line, k);
+            sum += n[k] > 0 ? n[k] * at[k] : 0;
         }
-        cr_expect_float_eq(sum, r.sum, 1e-9 * r.sum, "%s: %.9g, %.9g", line, sum, r.sum);
+        cr_expect_float_eq(sum, r.nll_sum, 1e-9 * r.nll_sum, "%s: %.9g, %.9g", line, sum,
+                           r.nll_sum);
     }
 }
 

@@ -2,37 +2,15 @@
  *
  * Scoring texts: small random checkpoints, where the same model run another way gives the answer,
  * and a trained one with scores by the published code ($BENCH_SHARED/models). */
-#include "harness/learn/score.h"
-#include "tests/support/command_line.h"
 #include "tests/support/model.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/score_line.h"
 #include "tests/support/tmp_folder.h"
+
+#include "variants/model/checkpoint.h"
 
 #include <criterion/parameterized.h>
 #include <unistd.h>
-
-enum { LINE = 3 * FILE_PATH };
-
-/* Score as `bench eval LINE` would, in this process. */
-static enum status score(struct score *r, const char *line, struct err *e)
-{
-    struct options o;
-    struct topo *topo = NULL;
-    struct scorer s = {.opt = &o};
-    char words[LINE + 64];
-
-    snprintf(words, sizeof(words), "eval --pin none --threads 1 %s", line);
-    enum status st = parse_words(&o, words, e);
-    if (st == OK)
-        st = topo_open(&topo, NULL, e);
-    s.topo = topo;
-    if (st == OK)
-        st = score_run(&s, SPLIT_TEST, e);
-    *r = s.score;
-    topo_close(topo);
-    options_free(&o);
-    return st;
-}
 
 /* ---- a small checkpoint and a small text --------------------------------------------------- */
 
@@ -72,16 +50,16 @@ static void setup(void)
 }
 
 /* Of `ckpt` on `text`; ref unless the format names a backend. */
-static struct score must_score(const char *fmt, int seq, int mem)
+static struct report must_score(const char *fmt, int seq, int mem)
 {
-    char more[128], line[LINE];
-    struct score r;
+    char more[128];
+    struct report r;
     struct err e = {""};
 
     snprintf(more, sizeof(more), fmt, seq, mem);
-    snprintf(line, sizeof(line), "--ckpt %s --corpus %s %s%s", ckpt, text,
-             strstr(more, "-b ") ? "" : "-b ref ", more);
-    cr_assert_eq(score(&r, line, &e), OK, "%s", e.msg);
+    cr_assert_eq(score_line(&r, &e, "--ckpt %s --corpus %s %s%s", ckpt, text,
+                            strstr(more, "-b ") ? "" : "-b ref ", more),
+                 OK, "%s", e.msg);
     return r;
 }
 
@@ -100,13 +78,13 @@ Test(eval, counts_tokens_and_segments)
 
     save(&c);
     for (int seq = 1; seq <= 64; seq += 7) {
-        const struct score r = must_score("--seq %d --mem %d", seq, 4);
-        cr_expect_eq(r.tokens, BYTES - 1);
+        const struct report r = must_score("--seq %d --mem %d", seq, 4);
+        cr_expect_eq(r.tokens_counted, BYTES - 1);
         cr_expect_eq(r.segments, (BYTES - 1 + seq - 1) / seq, "seq %d", seq);
         cr_expect(seq > BYTES ? isnan(r.nll_low) : r.nll_low < r.nll && r.nll < r.nll_high);
-        cr_expect(isnan(r.floor) && r.eval_ns > 0);
+        cr_expect(isnan(r.nll_floor) && r.eval_ns > 0);
     }
-    cr_expect_eq(must_score("--seq %d --mem %d --bytes 20", 8, 4).tokens, 19);
+    cr_expect_eq(must_score("--seq %d --mem %d --bytes 20", 8, 4).tokens_counted, 19);
     cr_expect_eq(must_score("--seq %d --mem %d --bytes 2", 8, 4).segments, 1);
 }
 
@@ -124,22 +102,24 @@ Test(eval, loss_by_place_in_the_segment)
         snprintf(more, sizeof(more), "--seq %%d --mem %%d --bytes %d", k + 1);
         sum[k] = k * must_score(more, 32, 0).nll;
     }
-    const struct score one = must_score("--seq %d --mem %d --bytes 32", 32, 0);
+    const struct report one = must_score("--seq %d --mem %d --bytes 32", 32, 0);
+    double at[SCORE_PLACES];
+    score_places(&one, at);
     for (int i = 0, first = 1; i < 5; i++, first *= 2) {
         const double want = (sum[2 * first - 1] - sum[first - 1]) / first;
-        cr_expect_float_eq(one.nll_at[i], want, 1e-12 * 32 * want, "place %d: %g, not %g", i,
-                           one.nll_at[i], want);
+        cr_expect_float_eq(at[i], want, 1e-12 * 32 * want, "place %d: %g, not %g", i, at[i], want);
     }
     for (int i = 5; i < SCORE_PLACES; i++)
-        cr_expect(isnan(one.nll_at[i]));
+        cr_expect(isnan(at[i]));
     /* 59 tokens in segments of 8: the last has 3. */
     static const int count[] = {8, 16, 28, 7};
-    const struct score r = must_score("--seq %d --mem %d", 8, 4);
+    const struct report r = must_score("--seq %d --mem %d", 8, 4);
     double total = 0;
+    score_places(&r, at);
     for (int i = 0; i < 4; i++)
-        total += count[i] * r.nll_at[i];
+        total += count[i] * at[i];
     expect_equal(total / (BYTES - 1), r.nll, "places", 8);
-    cr_expect(isnan(r.nll_at[4]));
+    cr_expect(isnan(at[4]));
 }
 
 /* If memory covers the past, any cut of the text and any kind of memory equal one pass. */
@@ -263,42 +243,40 @@ Test(eval, answers_are_scored_apart)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct config c = small(cases[i].variant);
-        struct score
+        struct report
             r[3]; /* of the text up to an answer, up to the symbol before it, and of more */
         static const int n[] = {40, 39, 1001};
         struct err e = {""};
         c.V = 11;
         save(&c);
         for (size_t k = 0; k < ARRAY_LEN(r); k++) {
-            char line[LINE];
-            snprintf(line, sizeof(line),
-                     "--ckpt %s --corpus cue:gap=7,alphabet=5 --bytes %d -b ref %s", ckpt, n[k],
-                     cases[i].more);
-            cr_assert_eq(score(&r[k], line, &e), OK, "%s", e.msg);
-            cr_expect_eq(r[k].answers.tokens, n[k] / 10);
-            cr_expect_float_eq(r[k].answers.blind, log(5), 1e-12, "whatever is in reach");
-            cr_expect_float_eq(r[k].answers.floor, cases[i].sees ? 0 : log(5), 1e-12, "%s %s",
+            cr_assert_eq(score_line(&r[k], &e,
+                                    "--ckpt %s --corpus cue:gap=7,alphabet=5 --bytes %d -b ref %s",
+                                    ckpt, n[k], cases[i].more),
+                         OK, "%s", e.msg);
+            cr_expect_eq(r[k].answers, n[k] / 10);
+            cr_expect_float_eq(r[k].answer_blind, log(5), 1e-12, "whatever is in reach");
+            cr_expect_float_eq(r[k].answer_floor, cases[i].sees ? 0 : log(5), 1e-12, "%s %s",
                                cases[i].variant, cases[i].more);
         }
         const double last = r[0].nll * 39 - r[1].nll * 38;
-        cr_expect_float_eq(r[0].answers.nll * 4 - r[1].answers.nll * 3, last, 1e-9, "%s %s: %g",
+        cr_expect_float_eq(r[0].answer_nll * 4 - r[1].answer_nll * 3, last, 1e-9, "%s %s: %g",
                            cases[i].variant, cases[i].more, last);
     }
     const struct config c = small("vanilla");
     save(&c);
-    const struct score r = must_score("--seq %d --mem %d", 7, 0);
-    cr_expect(r.answers.tokens == 0 && isnan(r.answers.nll) && isnan(r.answers.floor) &&
-              isnan(r.answers.blind));
+    const struct report r = must_score("--seq %d --mem %d", 7, 0);
+    cr_expect(r.answers == 0 && isnan(r.answer_nll) && isnan(r.answer_floor) &&
+              isnan(r.answer_blind));
 }
 
 static void expect_refused(const char *more, enum status want, const char *part)
 {
-    char line[LINE];
-    struct score r;
+    struct report r;
     struct err e = {""};
 
-    snprintf(line, sizeof(line), "--ckpt %s --corpus %s -b ref %s", ckpt, text, more);
-    cr_expect_eq(score(&r, line, &e), want, "%s", more);
+    cr_expect_eq(score_line(&r, &e, "--ckpt %s --corpus %s -b ref %s", ckpt, text, more), want,
+                 "%s", more);
     cr_expect(strstr(e.msg, part) && strstr(e.msg, "  -> "), "\"%s\" does not say %s", e.msg, part);
 }
 
@@ -312,7 +290,7 @@ Test(eval, choices_without_weights)
     for (int all = 0; all < 2; all++) {
         char more[64];
         snprintf(more, sizeof(more), "--seq %%d --mem %%d --exit-tau %s", all ? "0" : "1");
-        const struct score with = must_score(more, 8, 4);
+        const struct report with = must_score(more, 8, 4);
         layers[all] = with.layers_run;
         c.exit_tau = all ? 0 : 1;
         save(&c);
@@ -375,8 +353,8 @@ ParameterizedTestParameters(eval_trained, scores_of_the_published_code)
 ParameterizedTest(struct known *k, eval_trained, scores_of_the_published_code, .timeout = 120)
 {
     const char *shared = getenv("BENCH_SHARED");
-    char model[FILE_PATH], corpus[FILE_PATH], line[LINE];
-    struct score r;
+    char model[FILE_PATH], corpus[FILE_PATH];
+    struct report r;
     struct err e = {""};
 
     if (SANITIZED)
@@ -388,10 +366,10 @@ ParameterizedTest(struct known *k, eval_trained, scores_of_the_published_code, .
         cr_skip_test("no %s or %s", model, corpus);
     if (backend_usable(backends[k->backend], &e) != OK)
         cr_skip_test("%s", e.msg);
-    snprintf(line, sizeof(line), "--ckpt %s --corpus %s --bytes 65536 --seq 128 --mem %d -b %s",
-             model, corpus, k->mem, backends[k->backend]->name);
-    cr_assert_eq(score(&r, line, &e), OK, "%s", e.msg);
-    cr_expect_eq(r.tokens, 65535);
+    cr_assert_eq(score_line(&r, &e, "--ckpt %s --corpus %s --bytes 65536 --seq 128 --mem %d -b %s",
+                            model, corpus, k->mem, backends[k->backend]->name),
+                 OK, "%s", e.msg);
+    cr_expect_eq(r.tokens_counted, 65535);
     cr_expect_eq(r.segments, 512);
     cr_expect_float_eq(r.nll, k->nll, 1e-4, "%s, mem %d: %.6f, not %.6f",
                        backends[k->backend]->name, k->mem, r.nll, k->nll);

@@ -3,9 +3,9 @@
  * Masked language models: what is hidden, and that each variant which can see a whole text learns
  * to fill it in. */
 #include "harness/learn/masked.h"
-#include "harness/learn/score.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/score_line.h"
 #include "tests/support/tmp_folder.h"
 
 #include <criterion/criterion.h>
@@ -146,32 +146,13 @@ Test(masked, a_neighbour_tells_what_is_hidden)
 
 /* ---- scoring ------------------------------------------------------------------------------- */
 
-static enum status score(struct score *to, const char *ckpt, const char *more)
-{
-    struct options o;
-    struct topo *topo;
-    struct err e = {""};
-    char line[FILE_PATH + 200];
-
-    snprintf(line, sizeof(line),
-             "eval --ckpt %s --corpus copy:lag=1,p=0.95,alphabet=7 --bytes 2001 --backend ref "
-             "--threads 1 --seq 20 --pin none %s",
-             ckpt, more);
-    cr_assert_eq(options_parse_line(&o, line, &e), OK, "%s", e.msg);
-    cr_assert_eq(topo_open(&topo, NULL, &e), OK, "%s", e.msg);
-    struct scorer s = {.opt = &o, .topo = topo};
-    const enum status st = score_run(&s, SPLIT_TEST, &e);
-    *to = s.score;
-    topo_close(topo);
-    options_free(&o);
-    return st;
-}
+#define EVAL "-b ref --corpus copy:lag=1,p=0.95,alphabet=7 --bytes 2001 --seq 20 --ckpt %s "
 
 Test(masked, a_checkpoint_is_scored_as_it_was_trained)
 {
     struct options o;
     struct trainer t;
-    struct score r, again;
+    struct report r, again;
     struct err e = {""};
     char path[FILE_PATH];
 
@@ -180,12 +161,14 @@ Test(masked, a_checkpoint_is_scored_as_it_was_trained)
     cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s", e.msg);
     run(&t, 60);
     cr_assert_eq(trainer_save(&t, path, 0, &e), OK, "%s", e.msg);
-    cr_assert_eq(score(&r, path, "--mem 0"), OK);
-    cr_assert_eq(score(&again, path, "--mem 0"), OK);
-    cr_expect_eq(r.scored, 100 * 6, "0.3 of 20 tokens in each of 100 windows: %g", r.scored);
-    cr_expect(r.tokens == r.scored && r.sum == again.sum && r.sum / r.tokens == r.nll);
-    cr_expect_str_eq(r.unit, "masked symbol");
-    cr_expect(isnan(r.words) && isnan(r.bytes) && isnan(r.floor));
+    cr_assert_eq(score_line(&r, &e, EVAL "--mem 0", path), OK);
+    cr_assert_eq(score_line(&again, &e, EVAL "--mem 0", path), OK);
+    cr_expect_eq(r.tokens_scored, 100 * 6, "0.3 of 20 tokens in each of 100 windows: %g",
+                 r.tokens_scored);
+    cr_expect(r.tokens_counted == r.tokens_scored && r.nll_sum == again.nll_sum &&
+              r.nll_sum / r.tokens_counted == r.nll);
+    cr_expect_str_eq(r.token_is, "masked symbol");
+    cr_expect(isnan(r.words) && isnan(r.text_bytes) && isnan(r.nll_floor));
 
     /* By hand: the same windows, one by one. */
     struct corpus text;
@@ -204,13 +187,13 @@ Test(masked, a_checkpoint_is_scored_as_it_was_trained)
         for (int i = 0; i < 6; i++)
             sum += (double)nll[i];
     }
-    cr_expect_float_eq(r.sum, sum, 1e-9 * sum, "%.9g, %.9g", r.sum, sum);
+    cr_expect_float_eq(r.nll_sum, sum, 1e-9 * sum, "%.9g, %.9g", r.nll_sum, sum);
     corpus_close(&text);
 
-    cr_expect_eq(score(&r, path, "--mem 8"), E_USAGE);
-    cr_expect_eq(score(&r, path, "--mem 0 --count hf"), E_USAGE);
-    cr_expect_eq(score(&r, path, "--mem 0 --unit byte"), E_USAGE);
-    cr_expect_eq(score(&r, path, "--mem 0 --losses x"), E_USAGE);
+    cr_expect_eq(score_line(&r, &e, EVAL "--mem 8", path), E_USAGE);
+    cr_expect_eq(score_line(&r, &e, EVAL "--mem 0 --count hf", path), E_USAGE);
+    cr_expect_eq(score_line(&r, &e, EVAL "--mem 0 --unit byte", path), E_USAGE);
+    cr_expect_eq(score_line(&r, &e, EVAL "--mem 0 --losses x", path), E_USAGE);
     trainer_close(&t);
     options_free(&o);
 }

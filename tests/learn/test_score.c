@@ -14,19 +14,19 @@
 enum { MOST = 128 };
 
 /* nll, tokens and interval of these segments. */
-static struct score score_of(const double *sum, const int *n, int segments)
+static struct report score_of(const double *sum, const int *n, int segments)
 {
-    struct score r = {.segments = segments};
+    struct report r = {.segments = segments};
     struct window_sums sums = {0};
     struct err e;
 
     for (int i = 0; i < segments; i++) {
         r.nll += sum[i];
-        r.tokens += n[i];
+        r.tokens_counted += n[i];
         cr_assert_eq(window_sums_add(&sums, sum[i], n[i], &e), OK);
     }
-    r.nll /= r.tokens;
-    window_sums_interval(&sums, r.nll, r.tokens, &r.nll_low, &r.nll_high);
+    r.nll /= r.tokens_counted;
+    window_sums_interval(&sums, r.nll, r.tokens_counted, &r.nll_low, &r.nll_high);
     window_sums_free(&sums);
     return r;
 }
@@ -37,7 +37,7 @@ Test(score, interval_by_hand)
 {
     const double sum[] = {6, 12, 2};
     const int n[] = {4, 4, 2};
-    const struct score r = score_of(sum, n, 3);
+    const struct report r = score_of(sum, n, 3);
 
     cr_expect_eq(r.nll, 2);
     cr_expect_float_eq(r.nll_low, 2 - 1.959964 * 6 / 10, 1e-12, "%g", r.nll_low);
@@ -46,7 +46,7 @@ Test(score, interval_by_hand)
 
 Test(score, one_segment_has_no_interval)
 {
-    const struct score r = score_of((const double[]){12}, (const int[]){4}, 1);
+    const struct report r = score_of((const double[]){12}, (const int[]){4}, 1);
 
     cr_expect(r.nll == 3 && isnan(r.nll_low) && isnan(r.nll_high));
 }
@@ -71,7 +71,7 @@ static void simulate(int *below, int *above, double *half_width)
             n[i] = i < SEGMENTS - 1 ? L : LAST;
             sum[i] = n[i] * mean + sqrt(n[i]) * deviation * (double)z[i];
         }
-        const struct score r = score_of(sum, n, SEGMENTS);
+        const struct report r = score_of(sum, n, SEGMENTS);
         *below += mean < r.nll_low;
         *above += mean > r.nll_high;
         *half_width += (r.nll_high - r.nll_low) / 2 / TRIALS;

@@ -3,14 +3,13 @@
  * What a segment sees of those before it, asked of every causal variant and of published models through
  * the trainer and the scorer: nothing with --mem 0; with a memory what is within its reach, and no more. */
 #include "harness/learn/losses.h"
-#include "harness/learn/score.h"
 #include "harness/learn/synthetic.h"
 #include "harness/learn/train_options.h"
-#include "tests/support/command_line.h"
 #include "tests/support/model.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/published_folder.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/score_line.h"
 #include "tests/support/trains.h"
 
 #include <criterion/parameterized.h>
@@ -26,7 +25,7 @@ enum {
     LINE = 3 * FILE_PATH
 };
 
-#define EVAL "eval --pin none --threads 1 -b ref "
+#define EVAL "-b ref "
 
 static void write_file(const char *name, const void *data, size_t n)
 {
@@ -50,35 +49,21 @@ static void write_text(const char *name, bool ids, int from, int to)
     write_file(name, ids ? (void *)id : (void *)byte, ids ? sizeof(id) : sizeof(byte));
 }
 
-/* Score as `bench eval` would. */
-static struct score score_line(const char *line)
-{
-    static struct topo *topo; /* opened once: it takes longer than a score */
-    struct options o;
-    struct err e = {""};
-
-    cr_assert(topo || topo_open(&topo, NULL, &e) == OK, "%s", e.msg);
-    cr_assert_eq(parse_words(&o, line, &e), OK, "%s", e.msg);
-    struct scorer s = {.opt = &o, .topo = topo};
-    cr_assert_eq(score_run(&s, SPLIT_TEST, &e), OK, "%s: %s", line, e.msg);
-    options_free(&o);
-    return s.score;
-}
-
 /* The losses of a text under a checkpoint. */
 static void losses(double nll[TEXT - 1], const char *ckpt, bool ids, const char *text, int mem)
 {
     struct losses l;
+    struct report r;
     struct err e = {""};
-    char line[LINE];
+    char path[FILE_PATH];
 
-    snprintf(line, sizeof(line),
-             EVAL "--seq %d --mem %d --ckpt %s --corpus %s/%s --losses %s/losses%s%s%s%s", SEG, mem,
-             ckpt, folder, text, folder, ids ? " --tokens " : "", ids ? folder : "", ids ? "/" : "",
-             ids ? text : "");
-    score_line(line);
-    snprintf(line, sizeof(line), "%s/losses", folder);
-    cr_assert_eq(losses_read(&l, line, &e), OK, "%s", e.msg);
+    folder_path(path, "losses");
+    cr_assert_eq(score_line(&r, &e,
+                            EVAL "--seq %d --mem %d --ckpt %s --corpus %s/%s --losses %s%s%s%s%s",
+                            SEG, mem, ckpt, folder, text, path, ids ? " --tokens " : "",
+                            ids ? folder : "", ids ? "/" : "", ids ? text : ""),
+                 OK, "%s", e.msg);
+    cr_assert_eq(losses_read(&l, path, &e), OK, "%s", e.msg);
     cr_assert_eq(l.n, TEXT - 1);
     for (int i = 0; i < TEXT - 1; i++)
         nll[i] = (double)l.nll[i];
@@ -270,6 +255,7 @@ static void open_line(struct trainer *t, struct options *o, const char *line)
 Test(segments, floors_are_of_what_is_seen)
 {
     static const char *const models[] = {"rope", "gdn-hybrid", "gla", "memformer", "rtransformer"};
+    struct report r;
     double floor[ARRAY_LEN(models)];
     char ckpt[FILE_PATH];
     struct err e = {""};
@@ -288,10 +274,12 @@ Test(segments, floors_are_of_what_is_seen)
         trainer_close(&t);
         options_free(&o);
         cr_expect_eq(floor[i], floor[0], "%s: %g, not %g", models[i], floor[i], floor[0]);
-        snprintf(line, sizeof(line),
-                 EVAL "--corpus copy:lag=5,p=0.9,alphabet=8 --bytes 400 --seq 4 --mem 0 --ckpt %s",
-                 ckpt);
-        cr_expect_float_eq(score_line(line).floor, log(8), 1e-9, "%s", models[i]);
+        cr_assert_eq(score_line(&r, &e,
+                                EVAL "--corpus copy:lag=5,p=0.9,alphabet=8 --bytes 400 --seq 4 "
+                                     "--mem 0 --ckpt %s",
+                                ckpt),
+                     OK, "%s", e.msg);
+        cr_expect_float_eq(r.nll_floor, log(8), 1e-9, "%s", models[i]);
     }
     cr_expect_float_eq(floor[0], log(8), 1e-9, "%g", floor[0]);
 }

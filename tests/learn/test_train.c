@@ -556,8 +556,9 @@ Test(train, a_checkpoint_scores_as_it_did_in_training)
         s.opt = &o;
         s.topo = t.topo;
         o.bytes = (int)t.valid.n;
+        o.batch.n = 0; /* that of the training */
         cr_assert_eq(score_run(&s, SPLIT_VALID, &e), OK, "%s: %s", variants[v]->name, e.msg);
-        cr_expect_float_eq(s.score.nll, valid, 1e-9, "%s", variants[v]->name);
+        cr_expect_float_eq(s.report.nll, valid, 1e-9, "%s", variants[v]->name);
         trainer_close(&t);
         options_free(&o);
     }

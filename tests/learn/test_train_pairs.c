@@ -3,10 +3,10 @@
  * Encoders and decoders: pairs of a generated text, training to their floor, files that go on to the
  * same bits, and scores of checkpoints. */
 #include "harness/learn/pairs.h"
-#include "harness/learn/score.h"
 #include "harness/learn/train_options.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/score_line.h"
 #include "tests/support/tmp_folder.h"
 
 #include <criterion/criterion.h>
@@ -170,29 +170,13 @@ Test(train_pairs, goes_on_to_the_same_bits)
 
 /* ---- scoring ------------------------------------------------------------------------------- */
 
-static enum status score(struct score *to, const char *ckpt, const char *more, struct err *e)
-{
-    struct options o;
-    struct topo *topo;
-    char line[FILE_PATH + 200];
-
-    snprintf(line, sizeof(line),
-             "eval --ckpt %s --bytes 1100 --backend ref --threads 1 --pin none %s", ckpt, more);
-    cr_assert_eq(options_parse_line(&o, line, e), OK, "%s", e->msg);
-    cr_assert_eq(topo_open(&topo, NULL, e), OK, "%s", e->msg);
-    struct scorer s = {.opt = &o, .topo = topo};
-    const enum status st = score_run(&s, SPLIT_TEST, e);
-    *to = s.score;
-    topo_close(topo);
-    options_free(&o);
-    return st;
-}
+#define EVAL "-b ref --bytes 1100 --ckpt %s "
 
 Test(train_pairs, a_checkpoint_is_scored_pair_by_pair)
 {
     struct options o;
     struct trainer t;
-    struct score r;
+    struct report r;
     struct corpus text;
     struct pairs p;
     struct err e = {""};
@@ -204,10 +188,10 @@ Test(train_pairs, a_checkpoint_is_scored_pair_by_pair)
     open_trainer(&t, &o, "--variant learned --corpus " TEXT);
     run(&t, 20);
     cr_assert_eq(trainer_save(&t, path, 0, &e), OK, "%s", e.msg);
-    cr_assert_eq(score(&r, path, "--seq 5 --mem 0 --corpus " TEXT, &e), OK, "%s", e.msg);
-    cr_expect_eq(r.tokens, 500, "100 pairs of 5: %g", r.tokens);
-    cr_expect_str_eq(r.unit, PAIRS_UNIT);
-    cr_expect(r.floor == 0 && isnan(r.bytes) && r.segments == 100);
+    cr_assert_eq(score_line(&r, &e, EVAL "--seq 5 --mem 0 --corpus " TEXT, path), OK, "%s", e.msg);
+    cr_expect_eq(r.tokens_counted, 500, "100 pairs of 5: %g", r.tokens_counted);
+    cr_expect_str_eq(r.token_is, PAIRS_UNIT);
+    cr_expect(r.nll_floor == 0 && isnan(r.text_bytes) && r.segments == 100);
 
     cr_assert_eq(corpus_open(&text, TEXT, SPLIT_TEST, 1100, &e), OK, "%s", e.msg);
     cr_assert_eq(pairs_of(&p, &text, &e), OK, "%s", e.msg);
@@ -221,13 +205,15 @@ Test(train_pairs, a_checkpoint_is_scored_pair_by_pair)
         right += pairs_right(t.valid_lm.logits, t.targets, 5, t.valid_lm.c.V);
     }
     cr_expect_float_eq(r.accuracy, right / 500.0, 1e-12);
-    cr_expect_float_eq(r.sum, sum, 1e-9 * sum, "%.9g, %.9g", r.sum, sum);
+    cr_expect_float_eq(r.nll_sum, sum, 1e-9 * sum, "%.9g, %.9g", r.nll_sum, sum);
     corpus_close(&text);
 
-    cr_expect_eq(score(&r, path, "--seq 5 --mem 8 --corpus " TEXT, &e), E_USAGE);
-    cr_expect_eq(score(&r, path, "--seq 8 --mem 0 --corpus " TEXT, &e), E_USAGE);
-    cr_expect_eq(score(&r, path, "--seq 5 --mem 0 --count hf --corpus " TEXT, &e), E_USAGE);
-    cr_expect_eq(score(&r, path, "--seq 5 --mem 0 --corpus copy:alphabet=7", &e), E_USAGE);
+    cr_expect_eq(score_line(&r, &e, EVAL "--seq 5 --mem 8 --corpus " TEXT, path), E_USAGE);
+    cr_expect_eq(score_line(&r, &e, EVAL "--seq 8 --mem 0 --corpus " TEXT, path), E_USAGE);
+    cr_expect_eq(score_line(&r, &e, EVAL "--seq 5 --mem 0 --count hf --corpus " TEXT, path),
+                 E_USAGE);
+    cr_expect_eq(score_line(&r, &e, EVAL "--seq 5 --mem 0 --corpus copy:alphabet=7", path),
+                 E_USAGE);
     trainer_close(&t);
     options_free(&o);
 }

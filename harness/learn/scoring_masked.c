@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hidden tokens of whole windows, which a masked language model fills in. */
+#include "masked.h"
+#include "scoring.h"
+
+#include <math.h>
+#include <string.h>
+
+static enum status score(struct scored *t, struct summand *to, struct err *e)
+{
+    const struct window *const w = &t->window;
+    const int first = w->read - w->scored; /* what stands in front of a text is not hidden */
+    const int hidden = w->scored ? masked_count(t->mask_share, w->scored) : 0;
+
+    *to = (struct summand){.tokens = hidden, .scored = hidden, .floor = NAN, .right = NAN};
+    if (!hidden)
+        return OK;
+    memcpy(t->tokens, t->text.ids + w->at, sizeof(int32_t) * (size_t)w->read);
+    masked_hide(hidden, MASKED_SCORED, t->nth++, t->lm.c.V - 1, t->tokens + first, w->scored,
+                t->places, t->targets);
+    for (int i = 0; i < hidden; i++)
+        t->places[i] += first;
+    t->lm.picked = t->places;
+    t->lm.n_picked = hidden;
+    scored_begin(t);
+    TRY(scored_forward(t, 1, w->read, w->read, e));
+    for (int i = 0; i < hidden; i++)
+        to->sum += scored_nll(t, i, t->places[i] - first);
+    return OK;
+}
+
+static const char *unit(const struct scored *t) { return masked_unit(t->text.unit); }
+
+const struct scoring scoring_masked = {.reads = "fills in hidden tokens",
+                                       .next_is = "next ones",
+                                       .whole = " of whole windows",
+                                       .next = scored_next_window,
+                                       .score = score,
+                                       .unit = unit};
