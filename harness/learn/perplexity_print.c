@@ -19,39 +19,32 @@
  * byte, those of a byte stand beside them, which alone compare models with different tokens. The
  * floor is that of the text's true source, where it is known; answers, and their own, stand beside
  * it where the source has some, and of targets how many are the most likely tokens. */
-enum {
-    SEQ,
-    MEM,
-    BITS,
-    INTERVAL,
-    BYTES,
-    FLOOR,
-    ANSWERS,
-    LEAST,
-    RIGHT,
-    PPL,
-    DELTA,
-    KL,
-    SAME,
-    SCORED,
-    SPEED,
-    LAYERS,
-    SCREEN_COLUMNS
-};
+enum { MOST = 16 + MODEL_CHOICE_COUNT, KEPT = 3, CELL = 64 };
 
 struct screen {
-    struct text_table_column column[SCREEN_COLUMNS + MODEL_CHOICE_COUNT];
-    const char *cell[SCREEN_COLUMNS + MODEL_CHOICE_COUNT];
-    char number[MODEL_CHOICE_COUNT][NUMBER_SIZE];
-    int width[SCREEN_COLUMNS + MODEL_CHOICE_COUNT], n;
+    bool ok; /* else numbers are empty */
+    int n;
+    struct text_table_column column[MOST];
+    const char *cell[MOST];
+    char text[MOST][CELL]; /* of cells that have it */
+    int width[MOST];
 };
 
 /* The next column: its name and text, at least so wide. */
 static void put_cell(struct screen *s, const char *name, const char *text, int least)
 {
+    CHECK(s->n < MOST);
     s->width[s->n] = (s->n > 0) + max_int(max_int(least, (int)strlen(name)), (int)strlen(text));
     s->column[s->n] = (struct text_table_column){.name = name, .number = true};
     s->cell[s->n++] = text;
+}
+
+static void put_number(struct screen *s, const char *name, const char *format, double x, int least)
+{
+    CHECK(s->n < MOST);
+    if (s->ok)
+        snprintf(s->text[s->n], CELL, isfinite(x) ? format : "-", x);
+    put_cell(s, name, s->text[s->n], least);
 }
 
 /* The last ones, until the others fit on the terminal. */
@@ -61,7 +54,7 @@ static void drop_columns(struct screen *s, int room)
 
     for (int k = 0; k < s->n; k++)
         width += s->width[k];
-    while (s->n > BITS + 1 && width > room)
+    while (s->n > KEPT && width > room)
         width -= s->width[--s->n];
 }
 
@@ -77,7 +70,7 @@ static void put_choices(struct screen *s, const struct perplexity_row *row,
             int widest = 0;
             for (int k = 0; k < opt->chosen[i].n; k++)
                 widest = max_int(widest, (int)strlen(opt->chosen[i].v[k]));
-            put_cell(s, model_choices[i].name, row_field(t, at, row, s->number[i]), widest);
+            put_cell(s, model_choices[i].name, row_field(t, at, row, s->text[s->n]), widest);
         }
 }
 
@@ -94,7 +87,6 @@ static bool shows_bytes(const struct perplexity_row *row, const struct options *
 void perplexity_print(FILE *f, const struct perplexity_row *row, const struct options *opt,
                       bool first, enum format format)
 {
-    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 9, 6, 7, 6, 7, 8, 8, 8, 6, 8, 8, 6};
     const bool typed =
         opt && (opt->chosen[CHOICE_dtype].n > 0 || opt->chosen[CHOICE_kv_dtype].n > 0);
     const struct variant *const v = variant_find(row->variant);
@@ -103,49 +95,44 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
     const double units = (double)(of_tokens                ? row->tokens_scored
                                   : opt->unit == UNIT_WORD ? row->words
                                                            : row->bytes);
-    struct screen s = {.n = 0};
-    char bits[48], ppl[48], speed[48], reason[2 * LINE_SIZE], text[SCREEN_COLUMNS][64] = {{0}};
-    const char *name[SCREEN_COLUMNS] = {
-        "seq",     "mem", bits,       "95 % interval", "bits/byte", "floor",  "answers", "floor",
-        "right %", ppl,   "vs f32 %", "KL nats",       "same %",    "scored", speed,     "layers"};
+    const double per_s = of_tokens ? row->tokens_per_s : units / row->eval_ns * 1e9;
+    const struct unit_text scored = units_count(units), rate = units_rate(per_s);
+    struct screen s = {.ok = ok};
+    char seq[16], mem[MEM_TEXT], bits[48], ppl[48], speed[48], reason[2 * LINE_SIZE],
+        interval[CELL];
 
+    snprintf(seq, sizeof(seq), "%d", (int)row->seq_tokens);
+    mem_text(mem, row->mem_tokens);
     snprintf(bits, sizeof(bits), "bits/%.20s", row->unit);
     snprintf(ppl, sizeof(ppl), "ppl/%.20s", row->unit);
     snprintf(speed, sizeof(speed), "%.20ss/s", row->unit);
-    snprintf(text[SEQ], 64, "%d", (int)row->seq_tokens);
-    mem_text(text[MEM], row->mem_tokens);
-    if (ok) {
-        snprintf(text[BITS], 64, "%.4f", row->bits_per_unit);
-        snprintf(text[INTERVAL], 64, isfinite(row->ppl_ci95_low) ? "[%.4f %.4f]" : "-",
-                 log2(row->ppl_ci95_low), log2(row->ppl_ci95_high));
-        snprintf(text[BYTES], 64, "%.4f", row->bits_per_byte);
-        snprintf(text[FLOOR], 64, isfinite(row->ppl_floor) ? "%.4f" : "-", log2(row->ppl_floor));
-        snprintf(text[ANSWERS], 64, isfinite(row->answer_nll_nats) ? "%.4f" : "-",
-                 row->answer_nll_nats / log(2));
-        snprintf(text[LEAST], 64, isfinite(row->answer_floor_nats) ? "%.4f" : "-",
-                 row->answer_floor_nats / log(2));
-        snprintf(text[RIGHT], 64, isfinite(row->accuracy) ? "%.2f" : "-", 100 * row->accuracy);
-        snprintf(text[PPL], 64, "%.4f", row->ppl);
-        snprintf(text[DELTA], 64, isfinite(row->ppl_delta_pct) ? "%+.4f" : "-", row->ppl_delta_pct);
-        snprintf(text[KL], 64, isfinite(row->kl_nats) ? "%.2g" : "-", row->kl_nats);
-        snprintf(text[SAME], 64, isfinite(row->same_top_pct) ? "%.2f" : "-", row->same_top_pct);
-        snprintf(text[SCORED], 64, "%s", units_count(units).s);
-        snprintf(text[SPEED], 64, "%s",
-                 units_rate(of_tokens ? row->tokens_per_s : units / row->eval_ns * 1e9).s);
-        snprintf(text[LAYERS], 64, "%.2f", row->layers_run);
+    snprintf(interval, sizeof(interval), isfinite(row->ppl_ci95_low) ? "[%.4f %.4f]" : "-",
+             log2(row->ppl_ci95_low), log2(row->ppl_ci95_high));
+    put_cell(&s, "seq", seq, 5);
+    put_cell(&s, "mem", mem, 6);
+    put_choices(&s, row, opt);
+    put_number(&s, bits, "%.4f", row->bits_per_unit, 9);
+    put_cell(&s, "95 % interval", ok ? interval : row->status_detail, 17);
+    if (shows_bytes(row, opt))
+        put_number(&s, "bits/byte", "%.4f", row->bits_per_byte, 9);
+    if (isfinite(row->ppl_floor) || synthetic_named(row->corpus))
+        put_number(&s, "floor", "%.4f", log2(row->ppl_floor), 6);
+    if (synthetic_asks(row->corpus)) {
+        put_number(&s, "answers", "%.4f", row->answer_nll_nats / log(2), 7);
+        put_number(&s, "floor", "%.4f", row->answer_floor_nats / log(2), 6);
     }
-    for (int k = 0; k < SCREEN_COLUMNS; k++) {
-        if (((k == ANSWERS || k == LEAST) && !synthetic_asks(row->corpus)) ||
-            (k == RIGHT && strcmp(row->unit, PAIRS_UNIT) != 0) ||
-            ((k == DELTA || k == KL || k == SAME) && !typed) ||
-            (k == BYTES && !shows_bytes(row, opt)) ||
-            (k == FLOOR && !isfinite(row->ppl_floor) && !synthetic_named(row->corpus)) ||
-            (k == LAYERS && !(v && (v->exit || v->halt))))
-            continue;
-        if (k == BITS)
-            put_choices(&s, row, opt);
-        put_cell(&s, name[k], k == INTERVAL && !ok ? row->status_detail : text[k], least[k]);
+    if (strcmp(row->unit, PAIRS_UNIT) == 0)
+        put_number(&s, "right %", "%.2f", 100 * row->accuracy, 7);
+    put_number(&s, ppl, "%.4f", row->ppl, 8);
+    if (typed) {
+        put_number(&s, "vs f32 %", "%+.4f", row->ppl_delta_pct, 8);
+        put_number(&s, "KL nats", "%.2g", row->kl_nats, 8);
+        put_number(&s, "same %", "%.2f", row->same_top_pct, 6);
     }
+    put_cell(&s, "scored", ok ? scored.s : "", 8);
+    put_cell(&s, speed, ok ? rate.s : "", 8);
+    if (v && (v->exit || v->halt))
+        put_number(&s, "layers", "%.2f", row->layers_run, 6);
     if (!pasted)
         drop_columns(&s, terminal_width(fileno(f)));
     if (first) {
@@ -159,7 +146,7 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
     if (pasted)
         text_row_print(f, format, s.column, s.cell, s.n);
     else if (!ok) {
-        const int at = fprintf(f, "%*s%*s  ", s.width[SEQ], text[SEQ], s.width[MEM], text[MEM]);
+        const int at = fprintf(f, "%*s%*s  ", s.width[0], seq, s.width[1], mem);
         snprintf(reason, sizeof(reason), "%s: %s", row->status, row->status_detail);
         text_fill(f, reason, at, at, terminal_width(fileno(f)));
     } else
