@@ -164,7 +164,10 @@ endif
 KERNELS := $(addprefix $(BUILD)/variants/,base/% backends/%)
 INTERFACE := $(filter $(BUILD)/variants/backends/library/%,$(OBJ))
 LIBRARY := $(BIN)/libbenchattn.so.1
-TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o %/library/ends.o,$(OBJ))
+# Readers of golden files that users do not have, and the table that names them beside the program's own.
+READERS := $(patsubst %.c,$(BUILD)/%.o,$(filter tests/golden_reader/%,$(TEST_SRC)))
+SOME_READERS := $(if $(READERS),%/golden_kinds.o)
+TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o %/library/ends.o $(SOME_READERS),$(OBJ))
 
 all: $(BIN)/bench ## build $(BIN)/bench and leave ./bench at the top (default)
 	@$(if $(SLOW),echo 'built $<: $(SLOW) % slower',ln -sfn $< bench)
@@ -177,10 +180,13 @@ to_make = $(shell $(MAKE) -n COUNTING=1 $(MAKEOVERRIDES) all $(filter tests,$(MA
 started = $(words $(STARTED))
 count = $(if $(COUNTING),,$(if $(STARTED),,$(eval TO_MAKE := $(to_make)))$(eval STARTED += x)[$(started)/$(if $(word $(started),$(TO_MAKE)),$(words $(TO_MAKE)),$(started))] )
 
-tests: $(BIN)/bench $(BIN)/run_tests $(PRELOAD) $(if $(filter release,$(MODE)),$(LIBRARY))
+tests: $(BIN)/bench $(BIN)/run_tests $(if $(READERS),$(BIN)/golden) $(PRELOAD) $(if $(filter release,$(MODE)),$(LIBRARY))
 library: $(LIBRARY) ## libbenchattn.so.1, the kernels for other programs: docs/library.md
 
 $(BIN)/bench: $(filter-out $(INTERFACE),$(OBJ))
+# bench, whose `check --golden` reads every kind.
+$(BIN)/golden: $(filter-out $(INTERFACE) $(SOME_READERS),$(OBJ)) $(READERS)
+$(BIN)/bench $(BIN)/golden:
 	@mkdir -p $(@D)
 	$(call show,ld $@)$(CC) $(FLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -313,8 +319,9 @@ fuzz: ## hostile input, TIME seconds (60) in all, with clang's libFuzzer; a find
 	@$(MAKE) CC=clang MODE=fuzz fuzz-all
 fuzz-all: $(FUZZ:%=$(BUILD)/fuzz_%) $(BIN)/bench
 	@tests/fuzz/run.sh $(BUILD) $(or $(TIME),60) $(FUZZ)
-golden: all ## every golden file through every backend
-	./bench check --golden tests/golden
+golden: $(BIN)/golden ## every golden file through every backend; also those of GOLDENS='DIR...'
+	@for d in tests/golden tests/golden-import $(GOLDENS); do \
+	    echo "golden check --golden $$d"; $< check --golden $$d || exit; done
 check: ## what must pass before a commit: lint, test, bench check, a smoke sweep
 	@$(MAKE) lint
 	@$(MAKE) test

@@ -85,7 +85,7 @@ step() { # NAME COMMAND...
     echo "== $1"
     if "${@:2}"; then passed=$((passed + 1)); else failed=$((failed + 1)) && echo "$1 failed"; fi
 }
-step golden "$build/bench" check --isolate none --golden tests/golden
+step golden "$build/golden" check --isolate none --golden tests/golden
 [ $what = quick ] || step check "$build/bench" check --isolate fork
 scripts/test.sh "$build" --filter "@($suites)/*" 2>&1 | tee "$log"
 read -r p f s < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' "$log" | tail -n 1)

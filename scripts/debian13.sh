@@ -129,9 +129,9 @@ else
     # its warnings and golden files alone.
     without='cli command compare export learn measure model parts plan scripts steps tokens util worker'
     step "build with gcc" "make CC=gcc CFLAGS_release='-O2 -g0' WITHOUT='$without' tests"
-    step "golden files with gcc" 'build/release/bench check --golden tests/golden'
+    step "golden files with gcc" 'build/release/golden check --golden tests/golden'
     step "suites with gcc" "scripts/test.sh build/release --filter '@($suites)/*'"
-    step "build with clang" "make CC=clang CFLAGS_release='-O1 -g0' all"
-    step "golden files with clang" 'build/release-clang/bench check --golden tests/golden'
+    step "build with clang" "make CC=clang CFLAGS_release='-O1 -g0' all build/release-clang/golden"
+    step "golden files with clang" 'build/release-clang/golden check --golden tests/golden'
 fi
 total

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Running golden files: the kinds of files, and the path of a file from its metadata to the
- * comparisons. */
+ * Running golden files: the path of a file from its metadata to the comparisons. */
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
@@ -9,14 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The first kind that claims a file runs it. */
-static const struct golden_kind *const kinds[] = {
-    &golden_mixer,  &golden_channel_mix, &golden_operator,      &golden_lm,
-    &golden_norm,   &golden_ffn,         &golden_map,           &golden_rnn,
-    &golden_funnel, &golden_recur,       &golden_layer,         &golden_cross,
-    &golden_hier,   &golden_seq2seq,     &golden_import_memory, &golden_import,
-};
 
 /* ---- weights and states that are inputs -------------------------------------------------------- */
 
@@ -43,7 +34,7 @@ static enum status fill_buffer(const struct run *r, const struct param *w, struc
 {
     const struct tensor *const t = find_buffer(r, w->name);
 
-    if (!t && w->init == INIT_CONST && w->init_arg == 0) {
+    if (!t && (w->init == INIT_ZERO || (w->init == INIT_CONST && w->init_arg == 0))) {
         memset(w->data, 0, w->n * sizeof(float));
         return OK;
     }
@@ -66,12 +57,10 @@ static enum status fill_buffer(const struct run *r, const struct param *w, struc
  * their name, with or without their layer behind it; one that is 0 at first may be left out. */
 static enum status fill_buffers(const struct run *r, const struct params *p, struct err *e)
 {
-    enum status st = OK;
-
-    for (int i = 0; st == OK && i < p->n; i++)
+    for (int i = 0; i < p->n; i++)
         if (p->v[i].buffer)
-            st = fill_buffer(r, &p->v[i], e);
-    return st;
+            TRY(fill_buffer(r, &p->v[i], e));
+    return OK;
 }
 
 /* The file's tensor of an array of a layer: all layers may be given one, but each carries its own.
@@ -167,65 +156,29 @@ static enum status refuse_unread_tensors(const struct run *r, bool results, stru
 
 /* ---- one file ----------------------------------------------------------------------------- */
 
-/* The parameters that the file has, under its names. */
-static enum status name_params(struct run *r, const struct golden_kind *kind, struct err *e)
-{
-    struct params *const f = &r->file;
-
-    if (!f->v && !(f->v = calloc((size_t)r->params.n + 1, sizeof(*f->v))))
-        return fail(e, E_NOMEM, "no memory for %d parameters", r->params.n);
-    f->n = 0;
-    for (int i = 0; i < r->params.n; i++) {
-        f->v[f->n] = r->params.v[i];
-        f->n += kind->file_name(r, r->params.v[i].name, f->v[f->n].name);
-    }
-    r->weights = f;
-    return OK;
-}
-
-static void zero_unnamed(const struct run *r, const struct golden_kind *kind)
-{
-    char name[GOLDEN_NAME];
-
-    for (int i = 0; i < r->params.n; i++)
-        if (!kind->file_name(r, r->params.v[i].name, name))
-            memset(r->params.v[i].data, 0, r->params.v[i].n * sizeof(float));
-}
-
 static enum status bind(struct run *r, const struct golden_kind *kind, struct err *e)
 {
     engine_bind(&r->engine, &r->arena);
     r->g = &r->engine;
-    const struct arena before = r->arena;
-    enum status st = kind->bind(r, e);
-
-    if (st == E_UNSUPPORTED && r->grad && kind->forward_alone) {
-        r->grad = false;
-        r->arena = before;
-        st = kind->bind(r, e);
-    }
-    return st == OK && kind->file_name ? name_params(r, kind, e) : st;
+    return kind->bind(r, e);
 }
 
 /* Bind over a counting and a placed arena, and load all weights; a file that has them has to fit
  * before room for them is taken. */
 static enum status place(struct run *r, const struct golden_kind *kind, struct err *e)
 {
-    enum status st = bind(r, kind, e);
-
-    if (st == OK && !kind->load)
-        st = checkpoint_fits(r->s, "param.", r->weights, e);
-    if (st == OK)
-        st = arena_place(&r->arena, HUGE_NEVER, NULL, NULL, e);
-    if (st == OK)
-        st = bind(r, kind, e);
-    if (st == OK)
-        st = kind->load ? kind->load(r, e) : checkpoint_load(r->s, "param.", r->weights, e);
-    if (st == OK && !kind->load)
-        st = fill_buffers(r, r->weights, e);
-    if (st == OK && kind->file_name)
-        zero_unnamed(r, kind);
-    return st == OK ? fill_carried(r, r->list, e) : st;
+    TRY(bind(r, kind, e));
+    if (!kind->load)
+        TRY(checkpoint_fits(r->s, "param.", r->weights, e));
+    TRY(arena_place(&r->arena, HUGE_NEVER, NULL, NULL, e));
+    TRY(bind(r, kind, e));
+    if (kind->load) {
+        TRY(kind->load(r, e));
+    } else {
+        TRY(checkpoint_load(r->s, "param.", r->weights, e));
+        TRY(fill_buffers(r, r->weights, e));
+    }
+    return fill_carried(r, r->list, e);
 }
 
 /* Rows of the widest kind, and pairs of a query and a key. */
@@ -234,21 +187,23 @@ static enum status check_sizes(const struct run *r, struct err *e)
     const struct config *const c = &r->c;
     const double keys = r->max.L + r->max.M, heads = (double)r->max.B * c->H;
     const int widest = max_int(max_int(c->D, c->F), max_int(c->V, c->H * c->dh));
-    const enum status st = golden_few(r, r->max.B * keys * widest, e);
 
-    return st == OK ? golden_few(r, heads * r->max.L * keys, e) : st;
+    TRY(golden_few(r, r->max.B * keys * widest, e));
+    return golden_few(r, heads * r->max.L * keys, e);
 }
 
 static enum status run_kind(struct run *r, const struct golden_kind *kind, struct err *e)
 {
     const int before = r->tally->tensors;
     const bool has_grad = r->grad;
-    enum status st;
 
-    if ((st = kind->read(r, e)) != OK || (st = check_sizes(r, e)) != OK ||
-        (st = place(r, kind, e)) != OK || (!kind->load && (st = refuse_unread_keys(r, e)) != OK) ||
-        (st = refuse_unread_tensors(r, false, e)) != OK || (st = kind->forward(r, e)) != OK)
-        return st;
+    TRY(kind->read(r, e));
+    TRY(check_sizes(r, e));
+    TRY(place(r, kind, e));
+    if (!kind->load)
+        TRY(refuse_unread_keys(r, e));
+    TRY(refuse_unread_tensors(r, false, e));
+    TRY(kind->forward(r, e));
     if (r->y)
         golden_compare(r, "out.y", r->y, r->n_y);
     if (!r->grad)
@@ -266,8 +221,7 @@ static enum status run_kind(struct run *r, const struct golden_kind *kind, struc
                                 golden_count_grad(r), r->n_grad);
     if (has_grad && !r->grad)
         golden_skip_unread(r, "no backward pass");
-    if ((st = refuse_unread_tensors(r, true, e)) != OK)
-        return st;
+    TRY(refuse_unread_tensors(r, true, e));
     if (r->tally->tensors == before)
         return safetensors_fail(
             r->s, e,
@@ -276,22 +230,30 @@ static enum status run_kind(struct run *r, const struct golden_kind *kind, struc
     return OK;
 }
 
-static enum status find_kind(const struct run *r, const struct golden_kind **out, struct err *e)
+/* The first kind that claims the file; NULL = none. */
+static const struct golden_kind *find_kind(const struct safetensors *s)
 {
-    const char *const name = safetensors_meta(r->s, "kind");
+    const char *const name = safetensors_meta(s, "kind");
+
+    for (int i = 0; name && golden_kinds[i]; i++)
+        if ((!golden_kinds[i]->name || strcmp(name, golden_kinds[i]->name) == 0) &&
+            (!golden_kinds[i]->claims || golden_kinds[i]->claims(s)))
+            return golden_kinds[i];
+    return NULL;
+}
+
+static enum status unknown_kind(const struct safetensors *s, struct err *e)
+{
+    const char *const name = safetensors_meta(s, "kind");
     char known[128] = "";
 
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        const size_t at = strlen(known);
-        *out = kinds[i];
-        if (name && (!kinds[i]->name || strcmp(name, kinds[i]->name) == 0) &&
-            (!kinds[i]->claims || kinds[i]->claims(r->s)))
-            return OK;
-        if (!kinds[i]->claims)
-            snprintf(known + at, sizeof(known) - at, "%s%s", at ? ", " : "", kinds[i]->name);
-    }
-    return safetensors_fail(r->s, e, "kind \"%.64s\" is none of %s  -> give a golden file",
-                            name ? name : "", known);
+    for (int i = 0; golden_kinds[i]; i++)
+        if (golden_kinds[i]->name && !strstr(known, golden_kinds[i]->name))
+            text_append(known, sizeof(known), "%s%s", *known ? ", " : "", golden_kinds[i]->name);
+    const enum status st =
+        safetensors_fail(s, e, "kind \"%.64s\" is none of %s  -> %s", name ? name : "", known,
+                         golden_is_all ? "give a golden file" : "`make golden` reads others");
+    return name && !golden_is_all ? E_UNSUPPORTED : st;
 }
 
 static enum status read_tolerances(struct run *r, struct err *e)
@@ -305,11 +267,10 @@ static enum status read_tolerances(struct run *r, struct err *e)
         {"tolerance_grad", &r->tolerance_grad},
         {"tolerance_grad_abs", &r->tolerance_grad_abs},
     };
-    enum status st = OK;
 
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(keys); i++)
-        st = safetensors_real(r->s, keys[i].key, 0, keys[i].to, e);
-    return st;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        TRY(safetensors_real(r->s, keys[i].key, 0, keys[i].to, e));
+    return OK;
 }
 
 /* Gradients of results, which a file without gradients need not use. */
@@ -320,6 +281,28 @@ static void pass_cotangents(const struct safetensors *s)
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         (void)safetensors_find(s, names[i]);
+}
+
+static enum status run_file(struct run *r, struct err *e)
+{
+    const struct golden_kind *const kind = find_kind(r->s);
+    struct err why;
+
+    TRY(read_tolerances(r, e));
+    if (!kind)
+        return unknown_kind(r->s, e);
+    r->data = calloc(1, kind->size + 1);
+    NEED(r->data);
+    r->grad = golden_count_grad(r) > 0;
+    if (!r->grad)
+        pass_cotangents(r->s);
+    const enum status st = run_kind(r, kind, &why);
+    if (kind->release)
+        kind->release(r);
+    if (st == E_IO)
+        return fail(e, st, "%s", why.msg);
+    /* Else of what runs it, which does not know of files. */
+    return st == OK ? OK : safetensors_fail(r->s, e, "%s", why.msg);
 }
 
 enum status golden_run(const struct engine *g, const char *path, struct tally *t,
@@ -333,34 +316,16 @@ enum status golden_run(const struct engine *g, const char *path, struct tally *t
                     .tally = t,
                     .report = report,
                     .arg = arg,
-                    .name = slash ? slash + 1 : path};
-    const struct golden_kind *kind = NULL;
-    struct err why;
-    enum status st = safetensors_open(&s, path, e);
+                    .name = slash ? slash + 1 : path,
+                    .weights = &r.params,
+                    .list = &r.sublayers};
 
-    if (st != OK)
-        return st;
-    if ((st = read_tolerances(&r, e)) == OK && (st = find_kind(&r, &kind, e)) == OK) {
-        r.data = calloc(1, kind->size + 1);
-        NEED(r.data);
-        r.weights = &r.params;
-        r.list = &r.sublayers;
-        r.grad = golden_count_grad(&r) > 0;
-        if (!r.grad)
-            pass_cotangents(&s);
-        st = run_kind(&r, kind, &why);
-        if (kind->release)
-            kind->release(&r);
-        sublayers_free(&r.sublayers);
-        params_free(&r.params);
-        free(r.file.v);
-        arena_release(&r.arena);
-        free(r.data);
-        if (st == E_IO)
-            fail(e, st, "%s", why.msg);
-        else if (st != OK) /* of what runs it, which does not know of files */
-            st = safetensors_fail(&s, e, "%s", why.msg);
-    }
+    TRY(safetensors_open(&s, path, e));
+    const enum status st = run_file(&r, e);
+    sublayers_free(&r.sublayers);
+    params_free(&r.params);
+    arena_release(&r.arena);
+    free(r.data);
     safetensors_close(&s);
     return st;
 }

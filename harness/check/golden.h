@@ -19,7 +19,8 @@ struct verdict {
 typedef void verdict_fn(void *arg, const struct verdict *v);
 
 /* Run one file on an open engine and report every out.* tensor. E_IO for a file that cannot be read
- * or does not describe a model; differences are verdicts, not errors. */
+ * or does not describe a model, E_UNSUPPORTED for one of a kind that this program does not read;
+ * differences are verdicts, not errors. */
 enum status golden_run(const struct engine *g, const char *path, struct tally *t,
                        verdict_fn *report, void *arg, struct err *e);
 

@@ -79,16 +79,13 @@ enum status import_ids(const struct run *r, const struct tensor **ids, struct er
 static enum status read(struct run *r, struct err *e)
 {
     struct import_run *o = r->data;
-    enum status st = import_open(r, &o->weights, o->name, e);
 
-    if (st == OK)
-        st = import_ids(r, &o->ids, e);
-    if (st != OK)
-        return st;
+    TRY(import_open(r, &o->weights, o->name, e));
+    TRY(import_ids(r, &o->ids, e));
     r->max = (struct extent){o->ids->shape[0], o->ids->shape[1], 0};
     r->c.text_len = r->max.L;
-    if ((st = golden_rows(r, e)) != OK || (st = import_cuts(r, &o->cuts, r->max.L, e)) != OK)
-        return st;
+    TRY(golden_rows(r, e));
+    TRY(import_cuts(r, &o->cuts, r->max.L, e));
     if (r->c.pos->positions && r->max.L > r->c.pos->positions(&r->c))
         return safetensors_fail(r->s, e, "%d tokens, the model has positions for %d", r->max.L,
                                 r->c.pos->positions(&r->c));
@@ -98,10 +95,10 @@ static enum status read(struct run *r, struct err *e)
                  : mem_can(config_mem(&r->c), MEM_STATE) ? MEM_STATE
                                                          : MEM_NONE;
     o->segments = o->cuts.n > 0 && o->carries != MEM_NONE;
-    if ((st = lm_init(&o->whole, &r->c, e)) == OK && (st = lm_init(&o->kept, &r->c, e)) == OK)
-        st = lm_init(&o->cached, o->segments ? &cached : &r->c, e);
     r->weights = &o->whole.params;
-    return st;
+    TRY(lm_init(&o->whole, &r->c, e));
+    TRY(lm_init(&o->kept, &r->c, e));
+    return lm_init(&o->cached, o->segments ? &cached : &r->c, e);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -111,30 +108,27 @@ static enum status bind(struct run *r, struct err *e)
     struct import_run *o = r->data;
     const size_t rows = (size_t)r->max.B * (size_t)r->max.L;
     const struct extent cut = {r->max.B, r->max.L, o->segments ? r->max.L : 0};
-    enum status st = lm_bind(&o->whole, r->g, MEM_NONE, r->max, &r->arena, e);
 
+    TRY(lm_bind(&o->whole, r->g, MEM_NONE, r->max, &r->arena, e));
     params_borrow(&o->kept.params, &o->whole.params);
     params_borrow(&o->cached.params, &o->whole.params);
-    if (st == OK)
-        st = lm_bind(&o->kept, r->g, MEM_NONE, r->max, &r->arena, e);
-    o->keeps = st == OK && sublayers_can_grad(&o->kept.sublayers, r->g, NULL) == OK;
-    if (st == OK && o->keeps)
-        st = lm_bind_grad(&o->kept, r->g, &r->arena, e);
-    if (st == OK && o->segments)
-        st = lm_bind(&o->cached, r->g, o->carries, cut, &r->arena, e);
+    TRY(lm_bind(&o->kept, r->g, MEM_NONE, r->max, &r->arena, e));
+    o->keeps = sublayers_can_grad(&o->kept.sublayers, r->g, NULL) == OK;
+    if (o->keeps)
+        TRY(lm_bind_grad(&o->kept, r->g, &r->arena, e));
+    if (o->segments)
+        TRY(lm_bind(&o->cached, r->g, o->carries, cut, &r->arena, e));
     o->targets = arena_take(&r->arena, PART_ACTIVATIONS, rows * sizeof(*o->targets));
     o->nll = arena_f32(&r->arena, PART_ACTIVATIONS, rows);
     o->logits = arena_f32(&r->arena, PART_ACTIVATIONS, rows * (size_t)r->c.V);
-    return st;
+    return OK;
 }
 
 static enum status load(struct run *r, struct err *e)
 {
     struct import_run *o = r->data;
-    const enum status st = weights_load(&o->weights, &o->whole.params, e);
 
-    if (st != OK)
-        return st;
+    TRY(weights_load(&o->weights, &o->whole.params, e));
     lm_build_tables(&o->whole, r->g);
     lm_build_tables(&o->kept, r->g);
     if (o->segments)

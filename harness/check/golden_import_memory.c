@@ -27,19 +27,14 @@ static bool claims(const struct safetensors *s) { return safetensors_find(s, "ou
 static enum status read(struct run *r, struct err *e)
 {
     struct memory_run *o = r->data;
-    enum status st = import_open(r, &o->weights, o->name, e);
 
-    if (st == OK)
-        st = import_ids(r, &o->ids, e);
-    if (st != OK)
-        return st;
-    if ((st = import_cuts(r, &o->cuts, o->ids->shape[1] - 1, e)) != OK)
-        return st;
+    TRY(import_open(r, &o->weights, o->name, e));
+    TRY(import_ids(r, &o->ids, e));
+    TRY(import_cuts(r, &o->cuts, o->ids->shape[1] - 1, e));
     r->max = (struct extent){o->ids->shape[0], 1, config_memory(&r->c)};
     for (int i = 0; i < o->cuts.n; i++)
         r->max.L = max_int(r->max.L, o->cuts.at[i]);
-    if ((st = golden_rows(r, e)) != OK)
-        return st;
+    TRY(golden_rows(r, e));
     if (!mem_can(config_mem(&r->c), MEM_HIDDEN) || r->max.M < 1)
         return safetensors_fail(r->s, e, "segments of a model without a memory");
     if (r->c.same_length)
@@ -63,11 +58,10 @@ static enum status bind(struct run *r, struct err *e)
 static enum status load(struct run *r, struct err *e)
 {
     struct memory_run *o = r->data;
-    const enum status st = weights_load(&o->weights, &o->m.params, e);
 
-    if (st == OK)
-        lm_build_tables(&o->m, r->g);
-    return st;
+    TRY(weights_load(&o->weights, &o->m.params, e));
+    lm_build_tables(&o->m, r->g);
+    return OK;
 }
 
 /* What layer l remembers after segment s is out.mem.s.l [B,M,D]. */
@@ -124,10 +118,9 @@ static enum status forward(struct run *r, struct err *e)
     golden_compare_meta(r, "total_nll", run_all(r, o, ""), IMPORT_TOTAL);
     if (!safetensors_find(r->s, "out.zeros.nll.0"))
         return OK;
-    const enum status st = lm_zeros(&o->m, r->g, r->max.B, e);
-    if (st == OK)
-        golden_compare_meta(r, "total_nll_zeros", run_all(r, o, "zeros."), IMPORT_TOTAL);
-    return st;
+    TRY(lm_zeros(&o->m, r->g, r->max.B, e));
+    golden_compare_meta(r, "total_nll_zeros", run_all(r, o, "zeros."), IMPORT_TOTAL);
+    return OK;
 }
 
 static void release(struct run *r)

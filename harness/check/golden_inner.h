@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a golden file runs, and what the readers of its kinds share. A reader is a row of the table
- * in golden.c: it reads the file's description, binds its arrays, and runs forward and backward.
+ * How a golden file runs, and what the readers of its kinds share. A reader is a row of a
+ * table (golden_kinds.c, tests/golden_reader/kinds.c): it reads the file's description, binds its arrays, and runs forward and backward.
  * All kinds share the rest: opening, placing, loading weights, comparing, releasing. */
 #ifndef GOLDEN_INNER_H
 #define GOLDEN_INNER_H
@@ -30,7 +30,6 @@ struct run {
     struct config c;
     struct extent max;
     struct params params, *weights; /* weights: what is loaded and compared; initially `params` */
-    struct params file;             /* `params` under the file's names, if the kind has file_name */
     struct sublayers sublayers;     /* one, without wiring; for the kinds that use it */
     struct sublayers *list;         /* whose arrays the file may give; initially `sublayers` */
     bool grad;                      /* the file has gradients and the backend can compute them */
@@ -40,8 +39,6 @@ struct run {
     float *room;                       /* [B,L,D] work space of golden_enter */
 };
 
-enum { GOLDEN_NAME = sizeof(((struct param *)NULL)->name) };
-
 struct golden_kind {
     const char *name;                            /* of the metadata's kind; NULL = any */
     bool (*claims)(const struct safetensors *s); /* NULL = every file of this kind */
@@ -50,11 +47,6 @@ struct golden_kind {
     enum status (*read)(struct run *r, struct err *e);
     /* Over a counting and a placed arena, with what backward needs if r->grad. */
     enum status (*bind)(struct run *r, struct err *e);
-    /* A backend that lacks the backward pass binds again without it. */
-    bool forward_alone;
-    /* The file's name of a parameter; false = it has none, and the parameter is 0. NULL = its own
-     * name. */
-    bool (*file_name)(const struct run *r, const char *name, char out[GOLDEN_NAME]);
     /* The weights, from where they are; NULL = this file has them. */
     enum status (*load)(struct run *r, struct err *e);
     /* Fills y, and compares everything else it computes. */
@@ -65,9 +57,12 @@ struct golden_kind {
     void (*release)(struct run *r); /* the reader's own part, or NULL */
 };
 
-extern const struct golden_kind golden_operator, golden_mixer, golden_lm, golden_norm, golden_ffn,
-    golden_channel_mix, golden_map, golden_rnn, golden_funnel, golden_recur, golden_layer,
-    golden_cross, golden_hier, golden_seq2seq, golden_import, golden_import_memory;
+/* Those that this program reads, ended by NULL; the first that claims a file runs it. Most are test
+ * code: only the program `golden` has them all. */
+extern const struct golden_kind *const golden_kinds[];
+extern const bool golden_is_all;
+extern const struct golden_kind golden_operator, golden_lm, golden_recur, golden_import,
+    golden_import_memory;
 
 /* ---- metadata and inputs ------------------------------------------------------------------ */
 
@@ -84,12 +79,6 @@ const struct tensor *golden_need(const struct run *r, const char *name, enum dty
 /* A number from 0, which it is without the key; one from 1 to `most`, which the file must have. */
 enum status golden_whole(const struct run *r, const char *key, int *out, struct err *e);
 enum status golden_size(const struct run *r, const char *key, int most, int *out, struct err *e);
-/* A part of a model, in c: `sizes` are those of D, H, d (d_head) and F that the file must give. Else
- * it has one head, D wide, and F is D. With H the file may give the scale of scores. Without a
- * variant it has no positions. Then batch, seq and mem. */
-enum status golden_part(struct run *r, const struct variant *v, const char *sizes, struct err *e);
-/* Metadata ln_eps. */
-enum status golden_eps(struct run *r, struct err *e);
 const struct variant *golden_variant(struct run *r);
 /* The file's model, in c. */
 enum status golden_config(struct run *r, struct err *e);
@@ -143,15 +132,7 @@ void golden_tables(struct run *r, int tokens);
 struct sublayer_input golden_enter(struct run *r);
 void golden_backward_sublayer(struct run *r);
 
-/* ---- kinds that are layers without memory ------------------------------------------------- */
-
-enum status golden_bind_layers(struct run *r, struct err *e);
-void golden_backward_layers(struct run *r);
-
-/* ---- what sub-layers show ----------------------------------------------------------------- */
-
-/* Compare what the sub-layer's last forward pass shows: which keys it saw, and its arrays. */
-void golden_shown(struct run *r, const struct sublayer *s, const struct work *w);
+/* ---- probabilities ------------------------------------------------------------------------ */
 
 /* The probabilities of one attention, not requested from the implementation but derived from its
  * output: heads of all sequences are `head` floats apart, queries `row`. */

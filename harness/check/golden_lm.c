@@ -25,16 +25,16 @@ struct lm_run {
 static enum status bind(struct run *r, struct err *e)
 {
     struct lm_run *o = r->data;
-    o->m.all_logits = true;
-    enum status st = lm_bind(&o->m, r->g, o->kind, r->max, &r->arena, e);
 
-    const bool can_grad = st == OK && sublayers_can_grad(&o->m.sublayers, r->g, NULL) == OK;
+    o->m.all_logits = true;
+    TRY(lm_bind(&o->m, r->g, o->kind, r->max, &r->arena, e));
+    const bool can_grad = sublayers_can_grad(&o->m.sublayers, r->g, NULL) == OK;
     r->grad = r->grad && o->grad_segment >= 0 && can_grad;
     if (r->grad || (o->keeps && can_grad))
-        st = lm_bind_grad(&o->m, r->g, &r->arena, e);
+        TRY(lm_bind_grad(&o->m, r->g, &r->arena, e));
     o->nll = arena_f32(&r->arena, PART_ACTIVATIONS, (size_t)r->max.B * (size_t)r->max.L);
     o->all_nll = arena_f32(&r->arena, PART_ACTIVATIONS, (size_t)r->max.B * (size_t)o->tokens);
-    return st;
+    return OK;
 }
 
 /* Rows [first, first + rows) of what the l-th sub-layer of its kind remembers after segment s are
@@ -158,8 +158,7 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
     const struct segment in = segment_of(r, segment, &st, e);
     const int L = in.L;
     const int32_t *const token = in.tokens, *const target = in.targets;
-    if (st != OK)
-        return st;
+    TRY(st);
     lm_seek(m, 0); /* in files, positions begin anew with each segment */
     lm_forward(m, r->g, token, B, L, L, target, o->nll);
     lm_all(m, r->g, B * L);
@@ -202,14 +201,12 @@ static enum status read(struct run *r, struct err *e)
     struct lm_run *o = r->data;
     struct config *c = &r->c;
     struct extent *max = &r->max;
-    enum status st;
+    enum status st = OK;
 
-    if ((st = golden_config(r, e)) != OK ||
-        (st = golden_size(r, "batch", GOLDEN_WIDE, &max->B, e)) != OK ||
-        (st = golden_whole(r, "n_seg", &o->segments, e)) != OK ||
-        (st = safetensors_int(r->s, "grad_segment", -1, -1, GOLDEN_WIDE, &o->grad_segment, e)) !=
-            OK)
-        return st;
+    TRY(golden_config(r, e));
+    TRY(golden_size(r, "batch", GOLDEN_WIDE, &max->B, e));
+    TRY(golden_whole(r, "n_seg", &o->segments, e));
+    TRY(safetensors_int(r->s, "grad_segment", -1, -1, GOLDEN_WIDE, &o->grad_segment, e));
     if (c->V < 1)
         return safetensors_fail(r->s, e,
                                 "metadata vocab is missing  -> add the size of the vocabulary");
@@ -217,18 +214,16 @@ static enum status read(struct run *r, struct err *e)
         c->window = c->mem_len;
     max->L = c->max_seq;
     max->M = config_memory(c);
-    if ((st = golden_rows(r, e)) != OK)
-        return st;
+    TRY(golden_rows(r, e));
     for (int s = 0; st == OK && s < o->segments; s++)
         o->tokens += segment_of(r, s, &st, e).L;
-    if (st != OK || (st = golden_mask_random(r, o->tokens, e)) != OK)
-        return st;
+    TRY(st);
+    TRY(golden_mask_random(r, o->tokens, e));
     if (max->M && !mem_can(config_mem(c), MEM_HIDDEN))
         return safetensors_fail(r->s, e,
                                 "mem %d with variant %s, which has no memory  -> use mem 0", max->M,
                                 c->variant->name);
-    if ((st = lm_init(&o->m, c, e)) != OK)
-        return st;
+    TRY(lm_init(&o->m, c, e));
     r->weights = &o->m.params;
     r->list = &o->m.sublayers;
     (void)safetensors_meta(r->s, "total_nll"); /* compared with the losses */
@@ -244,21 +239,19 @@ static enum status read(struct run *r, struct err *e)
 static enum status forward(struct run *r, struct err *e)
 {
     struct lm_run *o = r->data;
-    enum status st = OK;
 
     lm_build_tables(&o->m, r->g);
     o->begins = "";
-    for (int s = 0; st == OK && s < o->segments; s++)
-        st = run_segment(r, o, s, e);
-    if (st == OK)
-        golden_compare_total(r, o->all_nll, o->n_nll);
-    if (st != OK || !safetensors_find(r->s, "out.zeros.nll.0"))
-        return st;
+    for (int s = 0; s < o->segments; s++)
+        TRY(run_segment(r, o, s, e));
+    golden_compare_total(r, o->all_nll, o->n_nll);
+    if (!safetensors_find(r->s, "out.zeros.nll.0"))
+        return OK;
     o->begins = "zeros.";
-    st = lm_zeros(&o->m, r->g, r->max.B, e);
-    for (int s = 0; st == OK && s < o->segments; s++)
-        st = run_segment(r, o, s, e);
-    return st;
+    TRY(lm_zeros(&o->m, r->g, r->max.B, e));
+    for (int s = 0; s < o->segments; s++)
+        TRY(run_segment(r, o, s, e));
+    return OK;
 }
 
 static void release(struct run *r)

@@ -213,22 +213,26 @@ static enum status read_task(struct run *r, struct operator_run *o, struct err *
 static enum status read(struct run *r, struct err *e)
 {
     struct operator_run *o = r->data;
-    enum status st;
 
-    if ((st = golden_config(r, e)) != OK || (st = golden_extent(r, e)) != OK ||
-        (st = golden_whole(r, "base", &o->base, e)) != OK ||
-        (st = golden_mask_random(r, o->base + r->max.M + r->max.L, e)) != OK ||
-        (st = golden_inputs(r, r->c.D, e)) != OK || (st = read_scores(r, o, e)) != OK ||
-        (st = read_values(r, o, e)) != OK || (st = read_task(r, o, e)) != OK)
-        return st;
+    TRY(golden_config(r, e));
+    TRY(golden_extent(r, e));
+    TRY(golden_whole(r, "base", &o->base, e));
+    TRY(golden_mask_random(r, o->base + r->max.M + r->max.L, e));
+    TRY(golden_inputs(r, r->c.D, e));
+    TRY(read_scores(r, o, e));
+    TRY(read_values(r, o, e));
+    TRY(read_task(r, o, e));
     (void)safetensors_find(r->s, "in.slopes"); /* compared with those of the model */
     if (r->c.pos->model_params)
         r->c.pos->model_params(&r->c, &r->params);
     return sublayers_init_operator(&r->sublayers, &r->c, &r->params, 0, e);
 }
 
+static bool claims(const struct safetensors *s) { return !checkpoint_mixes(s); }
+
 const struct golden_kind golden_operator = {
     .name = "attention",
+    .claims = claims,
     .size = sizeof(struct operator_run),
     .read = read,
     .bind = bind,

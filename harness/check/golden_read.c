@@ -75,11 +75,9 @@ enum status golden_norm_mode(struct run *r, struct err *e)
 
 enum status golden_config(struct run *r, struct err *e)
 {
-    enum status st = checkpoint_config_as(r->s, "param.", golden_variant(r), &r->c, e);
-
-    if (st == OK)
-        st = golden_wiring(r, e);
-    return st == OK ? golden_norm_mode(r, e) : st;
+    TRY(checkpoint_config_as(r->s, "param.", golden_variant(r), &r->c, e));
+    TRY(golden_wiring(r, e));
+    return golden_norm_mode(r, e);
 }
 
 enum status golden_mask_random(struct run *r, int tokens, struct err *e)
@@ -123,50 +121,10 @@ enum status golden_few(const struct run *r, double numbers, struct err *e)
 
 enum status golden_extent(struct run *r, struct err *e)
 {
-    enum status st;
-
-    if ((st = golden_size(r, "batch", GOLDEN_WIDE, &r->max.B, e)) != OK ||
-        (st = golden_size(r, "seq", GOLDEN_WIDE, &r->max.L, e)) != OK)
-        return st;
-    if ((st = golden_whole(r, "mem", &r->max.M, e)) != OK)
-        return st;
+    TRY(golden_size(r, "batch", GOLDEN_WIDE, &r->max.B, e));
+    TRY(golden_size(r, "seq", GOLDEN_WIDE, &r->max.L, e));
+    TRY(golden_whole(r, "mem", &r->max.M, e));
     return golden_rows(r, e);
-}
-
-enum status golden_part(struct run *r, const struct variant *v, const char *sizes, struct err *e)
-{
-    static const struct {
-        char letter;
-        const char *key;
-    } keys[] = {{'D', "d_model"}, {'H', "n_head"}, {'d', "d_head"}, {'F', "d_inner"}};
-    int size[ARRAY_LEN(keys)] = {0};
-    double scale = 1;
-    enum status st = OK;
-
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(keys); i++)
-        if (strchr(sizes, keys[i].letter))
-            st = golden_size(r, keys[i].key, GOLDEN_WIDE, &size[i], e);
-    if (st != OK)
-        return st;
-    const int D = size[0], H = max_int(size[1], 1);
-    r->c = config_default(v ? v : variants[0], D, H, size[2] ? size[2] : D, size[3] ? size[3] : D,
-                          1, 0);
-    if (!v)
-        r->c.pos = pos_find("none");
-    if (size[1]) {
-        st = safetensors_real(r->s, "scale", 1, &scale, e);
-        r->c.scale = (float)scale;
-    }
-    return st == OK ? golden_extent(r, e) : st;
-}
-
-enum status golden_eps(struct run *r, struct err *e)
-{
-    double eps = 0;
-    const enum status st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e);
-
-    r->c.ln_eps = (float)eps;
-    return st;
 }
 
 enum status golden_inputs(struct run *r, int width, struct err *e)

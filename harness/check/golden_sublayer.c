@@ -14,23 +14,16 @@ enum status golden_bind_sublayer(struct run *r, enum mem_kind kind, struct err *
     struct arena *const a = &r->arena;
 
     params_place(&r->params, a);
-    enum status st = sublayers_bind(&r->sublayers, r->g, &r->params, kind, r->max, a, e);
-    if (st != OK)
-        return st;
+    TRY(sublayers_bind(&r->sublayers, r->g, &r->params, kind, r->max, a, e));
     r->grad = r->grad && sublayers_can_grad(&r->sublayers, r->g, NULL) == OK;
     if (r->grad) {
-        st = sublayers_bind_grad(&r->sublayers, r->g, a, e);
+        TRY(sublayers_bind_grad(&r->sublayers, r->g, a, e));
         params_place_grad(&r->params, a);
         r->d_x = arena_f32(a, PART_ACTIVATIONS, r->x->n);
     }
     r->y = arena_f32(a, PART_ACTIVATIONS, r->x->n > r->n_y ? r->x->n : r->n_y);
     r->room = arena_f32(a, PART_ACTIVATIONS, r->x->n);
-    return st;
-}
-
-enum status golden_bind_layers(struct run *r, struct err *e)
-{
-    return golden_bind_sublayer(r, MEM_NONE, e);
+    return OK;
 }
 
 void golden_tables(struct run *r, int tokens)
@@ -67,45 +60,6 @@ void golden_backward_sublayer(struct run *r)
 
     s->kind->backward(r->g, s, w, sublayer_source_again(s, w, r->max.B, r->max.L), r->d_x,
                       r->dy->data, r->max.M);
-}
-
-void golden_backward_layers(struct run *r)
-{
-    memcpy(r->d_x, r->dy->data, r->dy->n * sizeof(float));
-    sublayers_backward(&r->sublayers, r->g, r->d_x, r->max.B, r->max.L);
-}
-
-/* ---- what a kind shows --------------------------------------------------------------------- */
-
-/* x[n] are indices or counts. */
-static void compare_indices(struct run *r, const char *name, const float *x, size_t n)
-{
-    int32_t *const whole = calloc(n + 1, sizeof(*whole));
-
-    NEED(whole);
-    for (size_t k = 0; k < n; k++)
-        whole[k] = (int32_t)x[k];
-    golden_compare_whole(r, name, whole, n);
-    free(whole);
-}
-
-void golden_shown(struct run *r, const struct sublayer *s, const struct work *w)
-{
-    for (int i = 0;; i++) {
-        struct shown shown = {0};
-        char name[TENSOR_NAME];
-        if (!s->kind->shows || !s->kind->shows(s, w, r->max, i, &shown))
-            return;
-        snprintf(name, sizeof(name), "out.%s", shown.name);
-        shown.to = calloc(shown.n + 1, sizeof(*shown.to));
-        NEED(shown.to);
-        s->kind->shows(s, w, r->max, i, &shown);
-        if (shown.whole)
-            compare_indices(r, name, shown.to, shown.n);
-        else
-            golden_compare(r, name, shown.to, shown.n);
-        free(shown.to);
-    }
 }
 
 /* ---- probabilities ------------------------------------------------------------------------ */

@@ -115,13 +115,25 @@ static void print_failure(struct check *c, const char *backend, const char *kind
                 &(struct finding){FINDING_FAILED, backend, kind, what, NULL, NAN, NAN, why, group});
 }
 
+/* A folder may have files of other kinds. */
+static void say_other(struct check *c, int file)
+{
+    c->files.other[file] = true;
+    if (c->protocol)
+        protocol_write(c->protocol, &(struct err){""}, "other %d", file);
+}
+
 static void check_golden(struct check *c, const struct engine *g)
 {
     c->total = c->files.n;
     for (int i = 0; i < c->files.n; i++) {
         struct err e;
-        if (!say_now(c, g->backend->name, c->files.at[i], "") ||
-            golden_run(g, c->files.at[i], &c->tally, print_verdict, c, &e) == OK)
+        if (!say_now(c, g->backend->name, c->files.at[i], ""))
+            continue;
+        const enum status st = golden_run(g, c->files.at[i], &c->tally, print_verdict, c, &e);
+        if (st == E_UNSUPPORTED && c->files.folder)
+            say_other(c, i);
+        if (st == OK || c->files.other[i])
             continue;
         c->bad_files++;
         print_failure(c, g->backend->name, "golden", c->files.at[i], NULL, e.msg);
@@ -381,6 +393,9 @@ static void hear(void *arg, const char *name, const char *value)
         failure_take(c->failures, value);
         fflush(stdout);
     }
+    const int file = atoi(value);
+    if (strcmp(name, "other") == 0 && file >= 0 && file < c->files.n)
+        c->files.other[file] = true;
     if (strcmp(name, "tally") == 0)
         sscanf(value, "%d %d %d %d %d", &t->tensors, &t->passed, &t->failed, &t->skipped,
                &c->bad_files);
@@ -391,8 +406,11 @@ static enum status check_in_child(struct check *c, const struct backend *b,
                                   const struct child_setup *setup, const char *line, int *from,
                                   struct err *e)
 {
-    struct check of_child = {
-        .opt = c->opt, .failures = c->failures, .now = "nothing yet", .begun = *from};
+    struct check of_child = {.opt = c->opt,
+                             .failures = c->failures,
+                             .now = "nothing yet",
+                             .begun = *from,
+                             .files = c->files};
     struct child child;
     char *words;
 
@@ -461,18 +479,27 @@ static int summary(const struct check *c)
     const struct tally *t = &c->tally;
 
     const bool rows = findings_are_rows(c->opt);
-
     FILE *const f = rows ? stderr : stdout;
+    int others = 0;
+
+    for (int i = 0; i < c->files.n; i++)
+        others += c->files.other[i];
+    const int files = c->files.n - others;
 
     findings_end(c->opt, c->failures);
     if (!rows || !c->opt->quiet) {
-        fprintf(f, "check: %d file%s, %d tensor%s, %d passed, %d failed, %d skipped", c->files.n,
-                plural(c->files.n), t->tensors, plural(t->tensors), t->passed,
-                t->failed + c->bad_files, t->skipped);
+        fprintf(f, "check: %d file%s, %d tensor%s, %d passed, %d failed, %d skipped", files,
+                plural(files), t->tensors, plural(t->tensors), t->passed, t->failed + c->bad_files,
+                t->skipped);
         failures_name(f, c->failures);
         fputc('\n', f);
     }
-    return t->failed > 0 ? EXIT_WRONG_NUMBERS : c->bad_files > 0 ? EXIT_BAD_FILE : EXIT_FINE;
+    if (others)
+        fprintf(f, "check: %d file%s of other kinds skipped  -> `make golden` reads them\n", others,
+                plural(others));
+    return t->failed > 0                            ? EXIT_WRONG_NUMBERS
+           : c->bad_files > 0 || (others && !files) ? EXIT_BAD_FILE
+                                                    : EXIT_FINE;
 }
 
 int cmd_check(struct options *opt)

@@ -22,8 +22,12 @@ static int by_name(const void *a, const void *b)
 
 static void add(struct golden_files *f, const char *path)
 {
-    if ((f->n & (f->n - 1)) == 0) /* full: there is room for the next power of two */
-        NEED(f->at = realloc(f->at, 2 * (size_t)max_int(1, f->n) * sizeof(*f->at)));
+    if ((f->n & (f->n - 1)) == 0) { /* full: there is room for the next power of two */
+        const size_t n = 2 * (size_t)max_int(1, f->n);
+        NEED(f->at = realloc(f->at, n * sizeof(*f->at)));
+        NEED(f->other = realloc(f->other, n * sizeof(*f->other)));
+    }
+    f->other[f->n] = false;
     NEED(f->at[f->n++] = strdup(path));
 }
 
@@ -89,6 +93,7 @@ enum status golden_files_list(struct golden_files *f, const char *path, struct e
                     "%s has no *.safetensors files  -> give a folder of golden files, or of a "
                     "published model with " EXPECTED,
                     path);
+    f->folder = true;
     qsort(f->at, (size_t)f->n, sizeof(*f->at), by_name);
     return OK;
 }
@@ -98,4 +103,5 @@ void golden_files_free(struct golden_files *f)
     for (int i = 0; i < f->n; i++)
         free(f->at[i]);
     free(f->at);
+    free(f->other);
 }

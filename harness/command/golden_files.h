@@ -8,7 +8,9 @@
 
 struct golden_files {
     char **at;
+    bool *other; /* of a kind that `make golden` reads */
     int n;
+    bool folder;
 };
 
 /* The file at `path`, or what a folder has, by name. Free `f` in either case. */

@@ -138,6 +138,8 @@ Test(golden_parts, metadata_that_does_not_fit, .init = folder_make, .fini = fold
         {"norm_rms.safetensors", "norm_kind", NULL, "norm_kind"},
         {"norm_rms.safetensors", "norm_kind", "layer", "norm.bias"},
         {"norm_rms.safetensors", "d_model", "0", "d_model"},
+        {"dextra_paper.safetensors", "depth", NULL, "depth"},
+        {"dextra_paper.safetensors", "depth", "31", "depth"},
         {"ffn_gelu.safetensors", "ffn", "gelu2", "ffn \"gelu2\""},
         {"ffn_gelu.safetensors", "ffn", "geglu", "ff.g.weight"},
         {"ffn_gelu.safetensors", "d_inner", "14", "ff.1.weight"},

@@ -179,12 +179,6 @@ Test(systems, what_is_built_runs)
         if (!s->run)
             continue;
         char line[256];
-        if (strncmp(s->run, "check ", strlen("check ")) == 0) {
-            struct ran r = run_bench(".", "%s --backend ref", s->run);
-            expect_exit(&r, 0);
-            ran_free(&r);
-            continue;
-        }
         if (strncmp(s->run, "train ", strlen("train ")) == 0) {
             struct ran r =
                 run_bench(folder, "%s --backend ref --steps 1 --seq 8 --batch 1", s->run);

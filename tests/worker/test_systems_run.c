@@ -71,8 +71,7 @@ Test(systems_run, each_command_runs_its_idea, .timeout = 300)
         struct options o;
         struct plan p;
         char line[LINE];
-        if (!s->run || strncmp(s->run, "check ", strlen("check ")) == 0 ||
-            strncmp(s->run, "train ", strlen("train ")) == 0)
+        if (!s->run || strncmp(s->run, "train ", strlen("train ")) == 0)
             continue;
         snprintf(line, sizeof(line),
                  "-b ref --threads 1 --d-model 32 --heads 4 --d-inner 64 --seq 160%s %s",

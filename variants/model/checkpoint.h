@@ -72,7 +72,4 @@ enum status checkpoint_save(const char *path, const struct config *c, const stru
 /* One parameter-shaped tensor under another name, for files that hold more than weights. */
 struct tensor checkpoint_tensor(const struct param *p, const char *prefix, const float *data);
 
-/* The model of an encoder and a decoder, from a golden file (kind = seq2seq). */
-enum status checkpoint_seq2seq(const struct safetensors *s, struct config *c, struct err *e);
-
 #endif

@@ -2,7 +2,7 @@
  *
  * Golden files of cross attention (kind = cross), forward and backward: in.x [B,L,D] attends to
  * in.ctx [B,S,d_ctx], of which in.ctx_len [B] rows count. */
-#include "golden_inner.h"
+#include "reader.h"
 
 #include "variants/model/attention/cross.h"
 #include "variants/model/checkpoint.h"
@@ -18,15 +18,17 @@ struct cross_run {
 static enum status bind(struct run *r, struct err *e)
 {
     struct cross_run *const o = r->data;
-    struct arena *const a = &r->arena;
 
-    params_place(&r->params, a);
-    params_place_grad(&r->params, a);
+    golden_bind_part(r, r->n_y);
     o->t.weights = r->params.v;
-    r->y = arena_f32(a, PART_ACTIVATIONS, r->n_y);
-    r->d_x = arena_f32(a, PART_ACTIVATIONS, r->n_y);
-    o->d_ctx = arena_f32(a, PART_ACTIVATIONS, o->ctx->n);
-    return cross_bind(&o->t, r->g, PART_ACTIVATIONS, r->grad, a, e);
+    o->d_ctx = arena_f32(&r->arena, PART_ACTIVATIONS, o->ctx->n);
+    const struct arena before = r->arena;
+    const enum status st = cross_bind(&o->t, r->g, PART_ACTIVATIONS, r->grad, &r->arena, e);
+    if (st != E_UNSUPPORTED || !r->grad)
+        return st;
+    r->grad = false; /* forward alone */
+    r->arena = before;
+    return cross_bind(&o->t, r->g, PART_ACTIVATIONS, false, &r->arena, e);
 }
 
 /* in.ctx says how many rows a context has. */
@@ -34,11 +36,10 @@ static enum status read_context(struct run *r, struct err *e)
 {
     struct cross_run *const o = r->data;
     const struct tensor *const lengths = safetensors_find(r->s, "in.ctx_len");
-    enum status st = golden_size(r, "d_ctx", GOLDEN_WIDE, &o->t.ctx_width, e);
+    enum status st = OK;
 
+    TRY(golden_size(r, "d_ctx", GOLDEN_WIDE, &o->t.ctx_width, e));
     o->ctx = safetensors_find(r->s, "in.ctx");
-    if (st != OK)
-        return st;
     if (!o->ctx || o->ctx->rank != 3 || o->ctx->shape[1] < 1 || o->ctx->shape[1] > GOLDEN_WIDE)
         return safetensors_fail(r->s, e, "in.ctx is missing or has no rows");
     o->t.S = o->ctx->shape[1];
@@ -51,24 +52,21 @@ static enum status read_context(struct run *r, struct err *e)
         if (o->t.seen[b] < 1 || o->t.seen[b] > o->t.S)
             return safetensors_fail(r->s, e, "in.ctx_len has %d  -> use lengths from 1 to %d",
                                     o->t.seen[b], o->t.S);
-    if (st == OK)
-        st = golden_few(r, (double)r->max.B * o->t.S * (r->c.H * r->max.L + o->t.ctx_width), e);
-    return st;
+    TRY(st);
+    return golden_few(r, (double)r->max.B * o->t.S * (r->c.H * r->max.L + o->t.ctx_width), e);
 }
 
 static enum status read(struct run *r, struct err *e)
 {
     struct cross_run *const o = r->data;
     struct config *const c = &r->c;
-    enum status st = golden_part(r, NULL, "DHd", e);
 
-    if (st != OK)
-        return st;
+    TRY(golden_part(r, NULL, "DHd", e));
     c->causal = DIRECTION_BOTH;
     c->attn_bias = safetensors_find(r->s, "param.attn.q.bias") != NULL;
-    if ((st = checkpoint_check(r->s, c, e)) != OK || (st = golden_inputs(r, c->D, e)) != OK ||
-        (st = read_context(r, e)) != OK)
-        return st;
+    TRY(checkpoint_check(r->s, c, e));
+    TRY(golden_inputs(r, c->D, e));
+    TRY(read_context(r, e));
     o->t.c = c;
     o->t.B = r->max.B;
     o->t.L = r->max.L;
@@ -117,7 +115,6 @@ const struct golden_kind golden_cross = {
     .size = sizeof(struct cross_run),
     .read = read,
     .bind = bind,
-    .forward_alone = true,
     .forward = forward,
     .backward = backward,
     .finish = finish,

@@ -4,7 +4,7 @@
  * embedding and head: sub-layers in a given order, causal or not
  * (variants/model/sublayer/sublayer_pool.c).
  */
-#include "golden_inner.h"
+#include "reader.h"
 
 #include "variants/model/checkpoint.h"
 #include "variants/model/settings.h"
@@ -17,25 +17,27 @@ enum { MAX_SUBLAYERS = MAX_ORDER - 1 };
 
 struct funnel_run {
     char prefix[MAX_SUBLAYERS / 2][32]; /* "enc.B.L." or "dec.L.", the file's name of each layer */
-    int joins; /* the sub-layer before which the stream returns to one row per
-                * token */
+    int joins; /* the sub-layer before which the stream returns to one row per token */
 };
 
-/* The file's name of parameter "sub.I.REST"; false if it has none: biases of queries. */
-static bool file_name(const struct run *r, const char *name, char out[GOLDEN_NAME])
+/* From "sub.I.REST" to the file's names; of biases of queries it has none: they are 0. */
+static void name_params(struct run *r)
 {
     const struct funnel_run *const o = r->data;
-    int sublayer = 0, used = 0;
+    struct params *const p = &r->params;
+    char from[32], to[48];
 
-    CHECK(sscanf(name, "sub.%d.%n", &sublayer, &used) == 1 && used > 0);
-    const char *rest = name + used, *const prefix = o->prefix[sublayer / 2];
-    if (strcmp(rest, "attn.q.bias") == 0)
-        return false;
-    if (strncmp(rest, "ln.", 3) == 0)
-        snprintf(out, GOLDEN_NAME, "%sln%d.%s", prefix, 1 + sublayer % 2, rest + 3);
-    else
-        snprintf(out, GOLDEN_NAME, "%s%s", prefix, rest);
-    return true;
+    for (int i = 0; i < p->n; i++)
+        if (strstr(p->v[i].name, "attn.q.bias"))
+            params_buffer(p, i);
+    for (int k = 0; k < (int)strlen(r->c.order); k++) {
+        const char *const prefix = o->prefix[k / 2];
+        snprintf(from, sizeof(from), "sub.%d.ln.", k);
+        snprintf(to, sizeof(to), "%sln%d.", prefix, 1 + k % 2);
+        params_rename(p, 0, from, to);
+        snprintf(from, sizeof(from), "sub.%d.", k);
+        params_rename(p, 0, from, prefix);
+    }
 }
 
 /* Append attention of this letter and a feed-forward network. False if there is no room. */
@@ -95,14 +97,12 @@ static enum status read_config(struct run *r, struct err *e)
     const char *const scheme = safetensors_meta(r->s, "scheme");
     int after = 0, causal = 0, bias = 0;
     struct err why;
-    enum status st;
 
-    if ((st = golden_part(r, golden_variant(r), "DHdF", e)) != OK ||
-        (st = safetensors_int(r->s, "dec_layers", 0, 0, MAX_SUBLAYERS, &after, e)) != OK ||
-        (st = safetensors_int(r->s, "causal", 0, 0, 1, &causal, e)) != OK ||
-        (st = safetensors_int(r->s, "attn_bias", 1, 0, 1, &bias, e)) != OK ||
-        (st = golden_eps(r, e)) != OK)
-        return st;
+    TRY(golden_part(r, golden_variant(r), "DHdF", e));
+    TRY(safetensors_int(r->s, "dec_layers", 0, 0, MAX_SUBLAYERS, &after, e));
+    TRY(safetensors_int(r->s, "causal", 0, 0, 1, &causal, e));
+    TRY(safetensors_int(r->s, "attn_bias", 1, 0, 1, &bias, e));
+    TRY(golden_eps(r, e));
     if (r->max.M)
         return safetensors_fail(r->s, e, "mem %d with blocks of layers  -> use mem 0", r->max.M);
     r->c.V = 1;
@@ -111,25 +111,23 @@ static enum status read_config(struct run *r, struct err *e)
     r->c.causal = causal;
     if (scheme && !(r->c.pos = pos_find(scheme)))
         return safetensors_fail(r->s, e, "unknown scheme \"%.64s\"  -> xl", scheme);
-    if ((st = safetensors_int(r->s, "clamp_len", 0, 0, GOLDEN_WIDE, &r->c.clamp_len, e)) != OK)
-        return st;
+    TRY(safetensors_int(r->s, "clamp_len", 0, 0, GOLDEN_WIDE, &r->c.clamp_len, e));
     if (safetensors_meta(r->s, "sinusoid") &&
         config_set(&r->c, "sinusoid", safetensors_meta(r->s, "sinusoid"), &why) != OK)
         return safetensors_fail(r->s, e, "%s", why.msg);
     r->c.attn_bias = bias; /* of k, v and o; the file has none of q */
-    if ((st = checkpoint_parts(r->s, "param.", &r->c, e)) != OK ||
-        (st = read_order(r, after, e)) != OK)
-        return st;
+    TRY(checkpoint_parts(r->s, "param.", &r->c, e));
+    TRY(read_order(r, after, e));
     return checkpoint_check(r->s, &r->c, e);
 }
 
 static enum status read(struct run *r, struct err *e)
 {
-    enum status st;
-
-    if ((st = read_config(r, e)) != OK || (st = golden_inputs(r, r->c.D, e)) != OK)
-        return st;
-    return sublayers_init(&r->sublayers, &r->c, &r->params, 0, e);
+    TRY(read_config(r, e));
+    TRY(golden_inputs(r, r->c.D, e));
+    TRY(sublayers_init(&r->sublayers, &r->c, &r->params, 0, e));
+    name_params(r);
+    return OK;
 }
 
 /* The output of the last block is compared before the sub-layers after it run. */
@@ -161,7 +159,6 @@ const struct golden_kind golden_funnel = {
     .size = sizeof(struct funnel_run),
     .read = read,
     .bind = golden_bind_layers,
-    .file_name = file_name,
     .forward = forward,
     .backward = golden_backward_layers,
 };

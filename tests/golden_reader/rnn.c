@@ -2,7 +2,7 @@
  *
  * Golden files of the bare LocalRNN (kind = local_rnn), forward and backward, after the last rows
  * of an earlier segment if the file has some. */
-#include "golden_inner.h"
+#include "reader.h"
 
 #include "variants/model/checkpoint.h"
 
@@ -11,13 +11,11 @@ enum { MOST = 1 << 12 };
 static enum status read_config(struct run *r, struct err *e)
 {
     int D = 0;
-    enum status st;
 
-    if ((st = golden_size(r, "d_model", MOST, &D, e)) != OK ||
-        (st = golden_part(r, golden_variant(r), "D", e)) != OK ||
-        (st = checkpoint_parts(r->s, "param.", &r->c, e)) != OK ||
-        (st = checkpoint_check(r->s, &r->c, e)) != OK)
-        return st;
+    TRY(golden_size(r, "d_model", MOST, &D, e));
+    TRY(golden_part(r, golden_variant(r), "D", e));
+    TRY(checkpoint_parts(r->s, "param.", &r->c, e));
+    TRY(checkpoint_check(r->s, &r->c, e));
     if (r->c.rnn_window > MOST)
         return safetensors_fail(r->s, e, "rnn_window %d  -> use 1 to %d", r->c.rnn_window,
                                 (int)MOST);
@@ -26,10 +24,9 @@ static enum status read_config(struct run *r, struct err *e)
 
 static enum status read(struct run *r, struct err *e)
 {
-    enum status st = read_config(r, e);
+    enum status st = OK;
 
-    if (st != OK)
-        return st;
+    TRY(read_config(r, e));
     r->max.M = 0;
     r->c.rnn_carry = safetensors_find(r->s, "in.tail") != NULL;
     if (r->c.rnn_carry) {
@@ -37,8 +34,8 @@ static enum status read(struct run *r, struct err *e)
         r->mem = golden_need(r, "in.tail", DTYPE_F32,
                              (size_t)r->max.B * (size_t)r->max.M * (size_t)r->c.D, &st, e);
     }
-    if (st != OK || (st = golden_inputs(r, r->c.D, e)) != OK)
-        return st;
+    TRY(st);
+    TRY(golden_inputs(r, r->c.D, e));
     return sublayers_init_bare(&r->sublayers, &r->c, 'r', &r->params, 0, e);
 }
 

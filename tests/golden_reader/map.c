@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Golden files of the map before q, k and v alone (kind = dextra), forward and backward. */
-#include "golden_inner.h"
+#include "reader.h"
 
 #include "variants/model/checkpoint.h"
 #include "variants/parts/dextra.h"
@@ -20,12 +20,9 @@ static enum status bind(struct run *r, struct err *e)
     struct arena *a = &r->arena;
     const struct config *c = &r->c;
 
-    params_place(&r->params, a);
-    params_place_grad(&r->params, a);
+    golden_bind_part(r, c->qkv_map->work(c, 0, o->rows)); /* more than y needs */
     o->x = arena_f32(a, PART_ACTIVATIONS, r->x->n);
-    r->d_x = arena_f32(a, PART_ACTIVATIONS, r->x->n);
     o->d_y = arena_f32(a, PART_ACTIVATIONS, r->n_y);
-    r->y = arena_f32(a, PART_ACTIVATIONS, c->qkv_map->work(c, 0, o->rows)); /* more than y needs */
     o->more = arena_f32(a, PART_SCRATCH, c->qkv_map->work_grad(c, 0, o->rows));
     (void)e;
     return OK;
@@ -54,14 +51,13 @@ static enum status read(struct run *r, struct err *e)
     struct config *c = &r->c;
     double width = 0;
     int depth = 0;
-    enum status st;
 
-    if ((st = golden_part(r, NULL, "D", e)) != OK ||
-        (st = golden_size(r, "d_out", GOLDEN_WIDE, &c->dh, e)) != OK ||
-        (st = golden_size(r, "depth", MAX_DEXTRA_DEPTH, &depth, e)) != OK ||
-        (st = safetensors_real(r->s, "width_mult", 1, &width, e)) != OK ||
-        (st = golden_eps(r, e)) != OK || (st = checkpoint_map(r->s, c, e)) != OK)
-        return st;
+    TRY(golden_part(r, NULL, "D", e));
+    TRY(golden_size(r, "d_out", GOLDEN_WIDE, &c->dh, e));
+    TRY(golden_size(r, "depth", MAX_DEXTRA_DEPTH, &depth, e));
+    TRY(safetensors_real(r->s, "width_mult", 1, &width, e));
+    TRY(golden_eps(r, e));
+    TRY(checkpoint_map(r->s, c, e));
     if (!c->qkv_map || !(width >= 1 && width <= MAX_DEXTRA_WIDTH))
         return safetensors_fail(
             r->s, e,
@@ -73,8 +69,7 @@ static enum status read(struct run *r, struct err *e)
     numbers->depth[0] = numbers->depth[1] = depth;
     numbers->width[0] = numbers->width[1] = (float)width;
     read_shapes(r, numbers, depth);
-    if ((st = checkpoint_check(r->s, c, e)) != OK)
-        return st;
+    TRY(checkpoint_check(r->s, c, e));
     o->rows = r->max.B * r->max.L;
     c->qkv_map->params(c, 0, "", &r->params);
     return golden_inputs(r, c->qkv_map->width(c), e);

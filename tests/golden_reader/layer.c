@@ -2,34 +2,33 @@
  *
  * Golden files of one layer (kind = layer), forward and backward: its sub-layers with their norms
  * and sums, without embedding, context and output. */
-#include "golden_inner.h"
+#include "reader.h"
 
-#include <stdio.h>
 #include <string.h>
 
-static const char prefix[] = "layers.0.";
-
-static bool file_name(const struct run *r, const char *name, char out[GOLDEN_NAME])
+enum status golden_bind_layers(struct run *r, struct err *e)
 {
-    CHECK(strncmp(name, prefix, strlen(prefix)) == 0);
-    snprintf(out, GOLDEN_NAME, "%s", name + strlen(prefix));
-    (void)r;
-    return true;
+    return golden_bind_sublayer(r, MEM_NONE, e);
+}
+
+void golden_backward_layers(struct run *r)
+{
+    memcpy(r->d_x, r->dy->data, r->dy->n * sizeof(float));
+    sublayers_backward(&r->sublayers, r->g, r->d_x, r->max.B, r->max.L);
 }
 
 static enum status read(struct run *r, struct err *e)
 {
-    enum status st;
-
-    if ((st = golden_config(r, e)) != OK || (st = golden_extent(r, e)) != OK ||
-        (st = golden_mask_random(r, r->max.L, e)) != OK)
-        return st;
+    TRY(golden_config(r, e));
+    TRY(golden_extent(r, e));
+    TRY(golden_mask_random(r, r->max.L, e));
     if (r->max.M || r->c.N != 1 || *r->c.order || r->c.pos->model_params)
         return safetensors_fail(r->s, e,
                                 "is not one layer without context  -> use n_layer 1 and mem 0");
-    if ((st = golden_inputs(r, r->c.D, e)) != OK)
-        return st;
-    return sublayers_init(&r->sublayers, &r->c, &r->params, 0, e);
+    TRY(golden_inputs(r, r->c.D, e));
+    TRY(sublayers_init(&r->sublayers, &r->c, &r->params, 0, e));
+    params_rename(&r->params, 0, "layers.0.", "");
+    return OK;
 }
 
 static enum status forward(struct run *r, struct err *e)
@@ -49,7 +48,6 @@ const struct golden_kind golden_layer = {
     .name = "layer",
     .read = read,
     .bind = golden_bind_layers,
-    .file_name = file_name,
     .forward = forward,
     .backward = golden_backward_layers,
 };

@@ -2,7 +2,7 @@
  *
  * Golden files of mixers (kind = attention with a mixer, or the mixer's name): the bare operator
  * with its state in and out, forward and backward. */
-#include "golden_inner.h"
+#include "reader.h"
 
 #include "variants/model/checkpoint.h"
 #include "variants/model/settings.h"
@@ -102,11 +102,10 @@ static enum status join_global(struct run *r, struct err *e)
     if (r->dy)
         dy = golden_need(r, "in.dy_global", DTYPE_F32, n, &st, e);
     snprintf(rows, sizeof(rows), "%d", o->M);
-    if (st == OK)
-        st = config_set(&r->c, "global_rows", rows, e);
-    if (st == OK)
-        use_joined(r, g, dy);
-    return st == OK ? golden_rows(r, e) : st;
+    TRY(st);
+    TRY(config_set(&r->c, "global_rows", rows, e));
+    use_joined(r, g, dy);
+    return golden_rows(r, e);
 }
 
 static void compare_global(struct run *r, const char *name, const float *rows)
@@ -173,11 +172,9 @@ static enum status run_forward(struct run *r, struct err *e)
 
 static enum status forward(struct run *r, struct err *e)
 {
-    const enum status st = run_forward(r, e);
-
-    if (st == OK)
-        without_joined(r, r->y, "out.y_global");
-    return st;
+    TRY(run_forward(r, e));
+    without_joined(r, r->y, "out.y_global");
+    return OK;
 }
 
 static void probs(struct run *r, const struct sublayer *s, const struct work *w)
@@ -218,23 +215,22 @@ static enum status read_width(const struct run *r, int *width, struct err *e)
 
 static enum status read(struct run *r, struct err *e)
 {
-    int width = 0;
-    enum status st;
-
     struct joined *const o = r->data;
     struct err why;
+    int width = 0;
 
-    if ((st = golden_config(r, e)) != OK || (st = golden_extent(r, e)) != OK ||
-        (st = read_width(r, &width, e)) != OK || (st = golden_inputs(r, width, e)) != OK)
-        return st;
+    TRY(golden_config(r, e));
+    TRY(golden_extent(r, e));
+    TRY(read_width(r, &width, e));
+    TRY(golden_inputs(r, width, e));
     if (!safetensors_find(r->s, "param.attn.v0")) /* it is the first layer, if that matters */
         (void)config_set(&r->c, "moves_first", "0", &why);
     join_state_and_memory(r);
-    if ((st = join_global(r, e)) != OK || (st = golden_whole(r, "base", &o->base, e)) != OK ||
-        (st = golden_mask_random(r, o->base + r->max.M + r->max.L, e)) != OK)
-        return st;
-    st = sublayers_init_operator(&r->sublayers, &r->c, &r->params, 0, e);
-    return st == OK && counts(r) ? golden_whole(r, "count", &o->count, e) : st;
+    TRY(join_global(r, e));
+    TRY(golden_whole(r, "base", &o->base, e));
+    TRY(golden_mask_random(r, o->base + r->max.M + r->max.L, e));
+    TRY(sublayers_init_operator(&r->sublayers, &r->c, &r->params, 0, e));
+    return counts(r) ? golden_whole(r, "count", &o->count, e) : OK;
 }
 
 static bool claims_operator(const struct safetensors *s)
@@ -269,12 +265,10 @@ static bool claims_ffn(const struct safetensors *s) { return channel_mix(s) != N
 
 static enum status read_ffn(struct run *r, struct err *e)
 {
-    enum status st = golden_part(r, golden_variant(r), "DF", e);
-
+    TRY(golden_part(r, golden_variant(r), "DF", e));
     r->c.ffn = channel_mix(r->s);
-    if (st != OK || (st = checkpoint_check(r->s, &r->c, e)) != OK ||
-        (st = golden_inputs(r, r->c.D, e)) != OK)
-        return st;
+    TRY(checkpoint_check(r->s, &r->c, e));
+    TRY(golden_inputs(r, r->c.D, e));
     return sublayers_init_bare(&r->sublayers, &r->c, 'f', &r->params, 0, e);
 }
 

@@ -2,7 +2,7 @@
  *
  * Golden files of single parts: a norm (kind = norm) and a feed-forward network (kind = ffn),
  * forward and backward. */
-#include "golden_inner.h"
+#include "reader.h"
 
 #include "variants/model/checkpoint.h"
 #include "variants/parts/dropout.h"
@@ -28,32 +28,26 @@ static enum status read_part(struct run *r, const char *key, struct err *e)
 {
     struct part_run *o = r->data;
     struct config *c = &r->c;
-    enum status st = golden_part(r, NULL, "D", e);
 
-    if (st != OK)
-        return st;
+    TRY(golden_part(r, NULL, "D", e));
     c->ffn = NULL; /* the file's */
-    if ((st = safetensors_int(r->s, "d_inner", 1, 0, GOLDEN_WIDE, &c->F, e)) != OK ||
-        (st = golden_eps(r, e)) != OK || (st = golden_whole(r, "vocab", &c->V, e)) != OK ||
-        (st = checkpoint_parts(r->s, "param.", c, e)) != OK)
-        return st;
+    TRY(safetensors_int(r->s, "d_inner", 1, 0, GOLDEN_WIDE, &c->F, e));
+    TRY(golden_eps(r, e));
+    TRY(golden_whole(r, "vocab", &c->V, e));
+    TRY(checkpoint_parts(r->s, "param.", c, e));
     if (!safetensors_meta(r->s, key))
         return safetensors_fail(r->s, e, "metadata %s is missing  -> give a golden file", key);
-    if ((st = checkpoint_check(r->s, c, e)) != OK)
-        return st;
+    TRY(checkpoint_check(r->s, c, e));
     o->rows = r->max.B * r->max.L;
     return golden_inputs(r, c->D, e);
 }
 
 static enum status read_norm(struct run *r, struct err *e)
 {
-    enum status st = read_part(r, "norm_kind", e);
-
-    if (st == OK)
-        st = golden_norm_mode(r, e);
-    if (st == OK)
-        norm_params(&r->c, "", NORM, &r->params);
-    return st;
+    TRY(read_part(r, "norm_kind", e));
+    TRY(golden_norm_mode(r, e));
+    norm_params(&r->c, "", NORM, &r->params);
+    return OK;
 }
 
 /* The tokens of the rows, and how frequent each of the vocabulary is, for a network that they
@@ -75,11 +69,9 @@ static enum status read_tokens(struct run *r, struct err *e)
 
 static enum status read_ffn(struct run *r, struct err *e)
 {
-    struct config *c = &r->c;
-    const enum status st = read_part(r, "ffn", e);
+    const struct config *const c = &r->c;
 
-    if (st != OK)
-        return st;
+    TRY(read_part(r, "ffn", e));
     if (!c->ffn)
         return safetensors_fail(r->s, e, "metadata ffn is missing  -> give a golden file");
     if (c->F < 1 && !c->ffn->no_hidden)
@@ -97,13 +89,9 @@ static enum status bind(struct run *r, struct err *e)
     struct part_run *o = r->data;
     struct arena *a = &r->arena;
     const struct config *c = &r->c;
-    const size_t n = r->x->n;
 
-    params_place(&r->params, a);
-    params_place_grad(&r->params, a);
-    o->x = arena_f32(a, PART_ACTIVATIONS, n);
-    r->y = arena_f32(a, PART_ACTIVATIONS, n);
-    r->d_x = arena_f32(a, PART_ACTIVATIONS, n);
+    golden_bind_part(r, r->x->n);
+    o->x = arena_f32(a, PART_ACTIVATIONS, r->x->n);
     o->stats = arena_f32(a, PART_SCRATCH, NORM_STATS * (size_t)o->rows);
     if (c->ffn) {
         o->work = arena_f32(a, PART_ACTIVATIONS, c->ffn->work(c, o->rows, true));

@@ -2,7 +2,7 @@
  *
  * Golden files of an encoder and a decoder (kind = seq2seq), forward and backward: in.src [B,S], of
  * which in.src_len [B] tokens count, and in.tokens, in.targets [B,L]. */
-#include "golden_inner.h"
+#include "reader.h"
 
 #include "variants/model/checkpoint.h"
 #include "variants/model/lm.h"
@@ -14,16 +14,54 @@ struct seq2seq_run {
     float *nll;
 };
 
+/* n_layer layers in the encoder, dec_layers in the decoder, norms after sums, sources of different
+ * lengths. */
+static enum status read_config(struct run *r, struct err *e)
+{
+    enum { MOST_LAYERS = 64 };
+    const struct safetensors *const s = r->s;
+    struct config *const c = &r->c;
+    const char *const word = safetensors_meta(s, "pos");
+    const struct pos *const pos = pos_find(word ? word : "none");
+    int n[7] = {0}, blends = 0;
+    double scale = 0, emb_scale = 0, ln_eps = 0;
+    static const char *const sizes[] = {"d_model", "n_head",  "d_head",    "d_inner",
+                                        "vocab",   "n_layer", "dec_layers"};
+
+    for (int i = 0; i < (int)ARRAY_LEN(sizes); i++)
+        TRY(golden_size(r, sizes[i], i < 5 ? GOLDEN_WIDE : MOST_LAYERS, &n[i], e));
+    TRY(safetensors_real(s, "scale", 1, &scale, e));
+    TRY(safetensors_real(s, "emb_scale", 1, &emb_scale, e));
+    TRY(safetensors_real(s, "ln_eps", 1e-5, &ln_eps, e));
+    TRY(safetensors_int(s, "transparent", 0, 0, 1, &blends, e));
+    if (!pos || (pos != pos_find("none") && !(pos->embed && pos->sinusoids && !pos->model_params)))
+        return safetensors_fail(s, e, "pos \"%.64s\"  -> use sinusoid, none", word ? word : "");
+    *c = config_default(variants[0], n[0], n[1], n[2], n[3], n[6], n[4]);
+    TRY(checkpoint_parts(s, "param.dec.0.", c, e));
+    TRY(safetensors_int(s, "window", 0, 0, GOLDEN_WIDE, &c->window, e));
+    c->pos = pos;
+    c->wiring = WIRING_POST;
+    c->scale = (float)scale;
+    c->emb_scale = (float)emb_scale;
+    c->ln_eps = (float)ln_eps;
+    c->attn_bias = safetensors_find(s, "param.dec.0.attn.q.bias") != NULL;
+    c->enc_layers = n[5];
+    c->enc_padded = true;
+    c->transparent = blends ? TRANSPARENT_TOP : TRANSPARENT_NONE;
+    return checkpoint_check(s, c, e);
+}
+
 static enum status bind(struct run *r, struct err *e)
 {
     struct seq2seq_run *const o = r->data;
     const struct extent max = {r->max.B, r->max.L, o->S};
-    enum status st = lm_bind(&o->lm, r->g, MEM_NONE, max, &r->arena, e);
 
-    if (st == OK && r->grad)
-        st = lm_bind_grad(&o->lm, r->g, &r->arena, e);
+    TRY(lm_bind(&o->lm, r->g, MEM_NONE, max, &r->arena, e));
+    r->grad = r->grad && sublayers_can_grad(&o->lm.sublayers, r->g, NULL) == OK;
+    if (r->grad)
+        TRY(lm_bind_grad(&o->lm, r->g, &r->arena, e));
     o->nll = arena_f32(&r->arena, PART_ACTIVATIONS, (size_t)max.B * (size_t)max.L);
-    return st;
+    return OK;
 }
 
 /* Tokens [B,n] of the vocabulary; or lengths from 1 to `most`. */
@@ -43,22 +81,19 @@ static const int32_t *numbers(const struct run *r, const char *name, int n, int 
 static enum status read(struct run *r, struct err *e)
 {
     struct seq2seq_run *const o = r->data;
-    struct config *const c = &r->c;
-    enum status st;
+    const struct config *const c = &r->c;
+    enum status st = OK;
 
-    if ((st = golden_extent(r, e)) != OK ||
-        (st = golden_size(r, "src", GOLDEN_WIDE, &o->S, e)) != OK ||
-        (st = checkpoint_seq2seq(r->s, c, e)) != OK)
-        return st;
+    TRY(golden_extent(r, e));
+    TRY(golden_size(r, "src", GOLDEN_WIDE, &o->S, e));
+    TRY(read_config(r, e));
     if (r->max.M)
         return safetensors_fail(r->s, e, "mem %d with an encoder and a decoder  -> use mem 0",
                                 r->max.M);
     const double rows = (double)r->max.B * o->S;
-    if ((st = golden_few(r, rows * max_int(c->D, c->F) * (c->N + 1 + c->enc_layers), e)) != OK ||
-        (st = golden_few(r, rows * c->H * max_int(o->S, r->max.L), e)) != OK)
-        return st;
-    if ((st = lm_init(&o->lm, c, e)) != OK)
-        return st;
+    TRY(golden_few(r, rows * max_int(c->D, c->F) * (c->N + 1 + c->enc_layers), e));
+    TRY(golden_few(r, rows * c->H * max_int(o->S, r->max.L), e));
+    TRY(lm_init(&o->lm, c, e));
     params_rename(&o->lm.params, 0, "encoder.layers.", "enc.");
     params_rename(&o->lm.params, 0, "layers.", "dec.");
     params_rename(&o->lm.params, 0, ".read.", ".cross.");
@@ -107,7 +142,6 @@ const struct golden_kind golden_seq2seq = {
     .size = sizeof(struct seq2seq_run),
     .read = read,
     .bind = bind,
-    .forward_alone = true,
     .forward = forward,
     .release = release,
 };
