@@ -18,63 +18,64 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum status load(struct lm *m, const struct weights *w, struct arena *a, struct err *e)
+static enum status convert(struct lm *m, struct arena *a, const struct weights *w, const char *dir,
+                           const char *out, struct err *e)
 {
+    const char *const slash = strrchr(out, '/');
+    char folder[FILE_PATH], from[PUBLISHED_PATH];
+    bool tokenizer;
+
+    if (snprintf(folder, sizeof(folder), "%s.tokenizer", out) >= (int)sizeof(folder))
+        return file_fail(e, "create", out, ENAMETOOLONG);
+    TRY(published_folder(from, dir, e));
     params_place(&m->params, a);
-    enum status st = arena_place(a, HUGE_NEVER, NULL, NULL, e);
-    if (st != OK)
-        return st;
+    TRY(arena_place(a, HUGE_NEVER, NULL, NULL, e));
     params_place(&m->params, a);
-    return weights_load(w, &m->params, e);
+    TRY(weights_load(w, &m->params, e));
+    TRY(tokenizer_copy(from, folder, &tokenizer, e));
+    const struct provenance made = {.unit = "token",
+                                    .source = w->published.source,
+                                    .tokenizer =
+                                        tokenizer ? folder + (slash ? slash + 1 - out : 0) : NULL};
+    TRY(trainer_forget(out, e)); /* of a training that is overwritten */
+    return checkpoint_save(out, &w->config, &m->params, &made, e);
 }
 
 static enum status write_checkpoint(const struct weights *w, const char *dir, const char *out,
                                     struct err *e)
 {
-    const char *const slash = strrchr(out, '/');
-    char folder[FILE_PATH], from[PUBLISHED_PATH];
     struct arena a = {0};
     struct lm m;
-    bool tokenizer;
-    enum status st = lm_init(&m, &w->config, e);
 
-    if (st != OK)
-        return st;
-    if (snprintf(folder, sizeof(folder), "%s.tokenizer", out) >= (int)sizeof(folder))
-        st = file_fail(e, "create", out, ENAMETOOLONG);
-    if (st == OK)
-        st = published_folder(from, dir, e);
-    if (st == OK)
-        st = load(&m, w, &a, e);
-    if (st == OK)
-        st = tokenizer_copy(from, folder, &tokenizer, e);
-    if (st == OK) {
-        const struct provenance made = {
-            .unit = "token",
-            .source = w->published.source,
-            .tokenizer = tokenizer ? folder + (slash ? slash + 1 - out : 0) : NULL};
-        st = trainer_forget(out, e); /* of a training that is overwritten */
-        if (st == OK)
-            st = checkpoint_save(out, &w->config, &m.params, &made, e);
-    }
+    TRY(lm_init(&m, &w->config, e));
+    const enum status st = convert(&m, &a, w, dir, out, e);
     lm_free(&m);
     arena_release(&a);
     return st;
 }
 
-/* Nobody may be training what is written, and only --force overwrites it. */
-static enum status write_alone(const struct weights *w, const char *dir, const struct options *o,
-                               struct err *e)
+static enum status write_new(const struct weights *w, const char *dir, const struct options *o,
+                             struct err *e)
+{
+    if (!o->force && access(o->ckpt, F_OK) == 0)
+        return fail(e, E_IO, "checkpoint %s exists  -> --force overwrites it", o->ckpt);
+    TRY(file_may_replace(o->ckpt, e));
+    return write_checkpoint(w, dir, o->ckpt, e);
+}
+
+static enum status import(struct weights *w, const char *dir, const struct options *o,
+                          struct err *e)
 {
     struct lock lock = {0};
-    enum status st = trainer_lock(&lock, o->ckpt, e);
 
-    if (st == OK && !o->force && access(o->ckpt, F_OK) == 0)
-        st = fail(e, E_IO, "checkpoint %s exists  -> --force overwrites it", o->ckpt);
-    if (st == OK)
-        st = file_may_replace(o->ckpt, e);
-    if (st == OK)
-        st = write_checkpoint(w, dir, o->ckpt, e);
+    if (!published_is(dir))
+        return fail(e, E_IO,
+                    "checkpoint %s: not the folder of a published model  -> give one "
+                    "with " PUBLISHED_CONFIG,
+                    dir);
+    TRY(weights_open(w, dir, e));
+    TRY(trainer_lock(&lock, o->ckpt, e)); /* nobody may be training what is written */
+    const enum status st = write_new(w, dir, o, e);
     lock_release(&lock);
     return st;
 }
@@ -84,22 +85,13 @@ int cmd_import(struct options *opt)
     const char *const dir = opt->words.n ? opt->words.v[0] : NULL;
     struct weights w = {0};
     struct err e;
-    enum status st = OK;
 
     if (!dir || !opt->ckpt)
         return report_error(fail(&e, E_USAGE,
                                  "import needs a folder and a file to write  -> bench "
                                  "import DIR --ckpt FILE"),
                             &e);
-    if (!published_is(dir))
-        st = fail(&e, E_IO,
-                  "checkpoint %s: not the folder of a published model  -> give one "
-                  "with " PUBLISHED_CONFIG,
-                  dir);
-    if (st == OK)
-        st = weights_open(&w, dir, &e);
-    if (st == OK)
-        st = write_alone(&w, dir, opt, &e);
+    const enum status st = import(&w, dir, opt, &e);
     if (st == OK && !opt->quiet)
         text_line(stderr,
                   "bench: wrote %s of family %s to %s as variant %s; next: bench eval --ckpt %s "

@@ -63,33 +63,28 @@ static bool take_shard(struct shard *s)
 static enum status read_study(struct shard *s, const char *dir, struct err *e)
 {
     char path[FILE_PATH];
-    enum status st = run_table(&s->study, dir, TABLE_STUDY, e);
 
-    if (st == OK)
-        st = file_join(path, dir, study_copy, e);
-    return st == OK ? file_read(&s->file, path, e) : st;
+    TRY(run_table(&s->study, dir, TABLE_STUDY, e));
+    TRY(file_join(path, dir, study_copy, e));
+    return file_read(&s->file, path, e);
 }
 
 static enum status read_shard(struct shard *s, const char *word, struct err *e)
 {
     char started[TEXT_SIZE], dir[FILE_PATH];
-    enum status st = rundir_find(dir, ".", word, e);
+    const enum status found = rundir_find(dir, ".", word, e);
 
-    if (st != OK)
-        return fail(e, st, "no run in %.400s  -> give the folders of shards", word);
-    st = runjson_read(dir, &s->options, started, e);
-    if (st == OK && !take_shard(s))
-        st = fail(e, E_USAGE, "%s is not a shard  -> merge runs made with --shard I/N", dir);
-    if (st == OK)
-        st = run_read(&s->run, dir, e);
-    if (st == OK)
-        st = runjson_command(dir, s->command, e);
-    if (st == OK && is_study(s))
-        st = read_study(s, dir, e);
-    if (st == OK)
-        run_note_doubled(dir,
-                         s->run.latency.doubled + s->run.perplexity.doubled + s->study.doubled);
-    return st;
+    if (found != OK)
+        return fail(e, found, "no run in %.400s  -> give the folders of shards", word);
+    TRY(runjson_read(dir, &s->options, started, e));
+    if (!take_shard(s))
+        return fail(e, E_USAGE, "%s is not a shard  -> merge runs made with --shard I/N", dir);
+    TRY(run_read(&s->run, dir, e));
+    TRY(runjson_command(dir, s->command, e));
+    if (is_study(s))
+        TRY(read_study(s, dir, e));
+    run_note_doubled(dir, s->run.latency.doubled + s->run.perplexity.doubled + s->study.doubled);
+    return OK;
 }
 
 /* ---- checking ----------------------------------------------------------------------------- */
@@ -149,13 +144,11 @@ static enum status check_shards(struct merge *m, struct err *e)
             return fail(e, E_USAGE, "shard %d/%d twice: %s  -> give it once", s->i, s->n,
                         s->run.dir);
         for (; next < s->i; next++)
-            if (missing(m, next, s->n, e) != OK)
-                return E_USAGE;
+            TRY(missing(m, next, s->n, e));
         next = s->i + 1;
     }
     for (; next <= m->shard[0].n; next++)
-        if (missing(m, next, m->shard[0].n, e) != OK)
-            return E_USAGE;
+        TRY(missing(m, next, m->shard[0].n, e));
     return OK;
 }
 
@@ -226,46 +219,53 @@ static enum status write_case(struct merge *m, struct shard *s, struct err *e)
 {
     struct latency_row *row = (struct latency_row *)s->run.latency.row + s->at++;
     struct memory_row *memory = s->run.memory.row;
-    enum status st = OK;
 
-    for (size_t i = 0; i < s->run.memory.n && st == OK; i++)
+    for (size_t i = 0; i < s->run.memory.n; i++)
         if (strcmp(memory[i].case_id, row->case_id) == 0) {
             rename_run(m, TABLE_MEMORY, &memory[i]);
-            st = rundir_write(&m->out, TABLE_MEMORY, &memory[i], e);
+            TRY(rundir_write(&m->out, TABLE_MEMORY, &memory[i], e));
         }
     const int status = word_index(row->status, row_status_name);
     if (status >= 0)
         m->rows[status]++;
     rename_run(m, TABLE_LATENCY, row);
-    return st == OK ? rundir_write(&m->out, TABLE_LATENCY, row, e) : st;
+    return rundir_write(&m->out, TABLE_LATENCY, row, e);
 }
 
 /* One group of each shard in turn, until all are used up. */
 static enum status write_groups(struct merge *m, struct err *e)
 {
-    enum status st = OK;
-
-    for (bool more = true; more && st == OK;) {
+    for (bool more = true; more;) {
         more = false;
-        for (int i = 0; i < m->n && st == OK; i++) {
+        for (int i = 0; i < m->n; i++) {
             struct shard *s = &m->shard[i];
             const struct latency_row *rows = s->run.latency.row;
             const size_t first = s->at;
-            while (st == OK && s->at < s->run.latency.n && same_group(&rows[first], &rows[s->at]))
-                st = write_case(m, s, e);
+            while (s->at < s->run.latency.n && same_group(&rows[first], &rows[s->at]))
+                TRY(write_case(m, s, e));
             more = more || s->at > first;
         }
     }
-    return st;
+    return OK;
+}
+
+static enum status write_table(const struct merge *m, enum table_id t, const void *rows, size_t n,
+                               struct err *e)
+{
+    char path[FILE_PATH];
+
+    TRY(file_join(path, m->out.path, tables[t].file, e));
+    return table_replace(&tables[t], path, rows, n, e);
 }
 
 /* The rows of a study and its file: of each shard a group in turn, as for cases. */
 static enum status write_study(struct merge *m, struct err *e)
 {
-    const struct table *const t = &tables[TABLE_STUDY];
     char path[FILE_PATH];
     size_t n = 0, total = 0;
 
+    TRY(file_join(path, m->out.path, study_copy, e));
+    TRY(file_replace(path, m->shard[0].file.data, m->shard[0].file.n, e));
     for (int i = 0; i < m->n; i++)
         total += m->shard[i].study.n;
     struct study_row *const all = calloc(total + 1, sizeof(*all));
@@ -285,36 +285,28 @@ static enum status write_study(struct merge *m, struct err *e)
             more = more || s->at > first;
         }
     }
-    enum status st = file_join(path, m->out.path, study_copy, e);
-    if (st == OK)
-        st = file_replace(path, m->shard[0].file.data, m->shard[0].file.n, e);
-    if (st == OK)
-        st = file_join(path, m->out.path, t->file, e);
-    if (st == OK)
-        st = table_replace(t, path, all, n, e);
+    const enum status st = write_table(m, TABLE_STUDY, all, n, e);
     free(all);
     return st;
 }
 
 static enum status write_rest(struct merge *m, struct err *e)
 {
-    enum status st = OK;
-
-    for (int i = 0; i < m->n && st == OK; i++) {
+    for (int i = 0; i < m->n; i++) {
         const struct rows *ppl = &m->shard[i].run.perplexity;
         const struct rows *samples = &m->shard[i].run.samples;
-        for (size_t k = 0; k < ppl->n && st == OK; k++) {
+        for (size_t k = 0; k < ppl->n; k++) {
             void *row = (struct perplexity_row *)ppl->row + k;
             rename_run(m, TABLE_PERPLEXITY, row);
-            st = rundir_write(&m->out, TABLE_PERPLEXITY, row, e);
+            TRY(rundir_write(&m->out, TABLE_PERPLEXITY, row, e));
         }
-        for (size_t k = 0; k < samples->n && st == OK; k++) {
+        for (size_t k = 0; k < samples->n; k++) {
             struct sample_row *row = (struct sample_row *)samples->row + k;
             rename_run(m, TABLE_SAMPLES, row);
-            st = samples_write(&m->out.samples, row, e);
+            TRY(samples_write(&m->out.samples, row, e));
         }
     }
-    return st;
+    return OK;
 }
 
 /* Cases of one shape are of one shard: only those of unlike shapes are of unlike machines. */
@@ -348,11 +340,9 @@ static int code_of(const struct merge *m)
 static enum status write_env(struct merge *m, struct err *e)
 {
     struct env_row *rows = calloc((size_t)m->n, sizeof(*rows));
-    char path[FILE_PATH];
     size_t n = 0;
 
-    if (!rows)
-        return fail(e, E_NOMEM, "no memory for env.csv");
+    NEED(rows);
     for (int i = 0; i < m->n; i++) {
         const struct rows *env = &m->shard[i].run.env;
         bool known = env->n == 0;
@@ -364,13 +354,18 @@ static enum status write_env(struct merge *m, struct err *e)
         rows[n].exit_code = m->code;
         rename_run(m, TABLE_ENV, &rows[n++]);
     }
-    enum status st = file_join(path, m->out.path, tables[TABLE_ENV].file, e);
-    if (st == OK)
-        st = table_replace(&tables[TABLE_ENV], path, rows, n, e);
+    const enum status st = write_table(m, TABLE_ENV, rows, n, e);
     if (n > 1 && st == OK)
         tell_machines(rows, n);
     free(rows);
     return st;
+}
+
+static enum status write_all(struct merge *m, struct err *e)
+{
+    TRY(is_study(&m->shard[0]) ? write_study(m, e) : write_groups(m, e));
+    TRY(write_rest(m, e));
+    return write_env(m, e);
 }
 
 static enum status create(struct merge *m, struct options *o, struct err *e)
@@ -379,8 +374,8 @@ static enum status create(struct merge *m, struct options *o, struct err *e)
     enum raw raw = (enum raw)o->raw;
     char started[TEXT_SIZE];
     const char *note = NULL;
-    enum status st = raw_choose(&raw, &note, raw, options_given(o, "raw"), e);
 
+    TRY(raw_choose(&raw, &note, raw, options_given(o, "raw"), e));
     utc_text(started, now);
     const struct env_row *env = m->shard[0].run.env.row;
     const struct runjson json = {.command = m->shard[0].command, /* the whole of it */
@@ -389,27 +384,30 @@ static enum status create(struct merge *m, struct options *o, struct err *e)
                                  .argc = o->argc,
                                  .argv = o->argv,
                                  .options = m->shard[0].options};
-    if (st == OK)
-        st = rundir_create(&m->out, o->out, build_commit, now, raw, &json, e);
-    if (st != OK)
-        return st;
+    TRY(rundir_create(&m->out, o->out, build_commit, now, raw, &json, e));
     m->code = code_of(m);
-    st = is_study(&m->shard[0]) ? write_study(m, e) : write_groups(m, e);
-    if (st == OK)
-        st = write_rest(m, e);
-    if (st == OK)
-        st = write_env(m, e);
+    const enum status st = write_all(m, e);
     const enum status closed = rundir_close(&m->out, st == OK ? e : &(struct err){""});
-    if (st == OK)
-        st = closed;
+    TRY(st);
+    TRY(closed);
     utc_text(started, time(NULL));
-    return st == OK ? runjson_finish(m->out.path, started, m->code, m->rows, e) : st;
+    return runjson_finish(m->out.path, started, m->code, m->rows, e);
+}
+
+static enum status merge(struct merge *m, struct options *o, struct err *e)
+{
+    for (int i = 0; i < m->n; i++)
+        TRY(read_shard(&m->shard[i], o->words.v[i], e));
+    TRY(check_shards(m, e));
+    TRY(check_disjoint(m, TABLE_LATENCY, e));
+    TRY(check_disjoint(m, TABLE_PERPLEXITY, e));
+    TRY(check_disjoint(m, TABLE_STUDY, e));
+    return create(m, o, e);
 }
 
 int cmd_merge(struct options *opt)
 {
     struct err e;
-    enum status st = OK;
 
     if (opt->words.n == 0)
         return report_error(
@@ -420,18 +418,7 @@ int cmd_merge(struct options *opt)
     m->partial = opt->partial;
     m->shard = calloc((size_t)m->n, sizeof(*m->shard));
     NEED(m->shard);
-    for (int i = 0; i < m->n && st == OK; i++)
-        st = read_shard(&m->shard[i], opt->words.v[i], &e);
-    if (st == OK)
-        st = check_shards(m, &e);
-    if (st == OK)
-        st = check_disjoint(m, TABLE_LATENCY, &e);
-    if (st == OK)
-        st = check_disjoint(m, TABLE_PERPLEXITY, &e);
-    if (st == OK)
-        st = check_disjoint(m, TABLE_STUDY, &e);
-    if (st == OK)
-        st = create(m, opt, &e);
+    const enum status st = merge(m, opt, &e);
     for (int i = 0; i < m->n; i++) {
         run_free(&m->shard[i].run);
         rows_free(&m->shard[i].study);

@@ -11,19 +11,16 @@
 static enum status read_case(struct options *again, const struct search *s,
                              const struct options *opt, bool *scored, struct err *e)
 {
-    enum status st = options_parse_line(again, s->repro, e);
-
-    if (st != OK)
-        return st;
+    TRY(options_parse_line(again, s->repro, e));
     *scored = strcmp(again->command, "eval") == 0;
-    st = options_take(again, opt, e);
+    TRY(options_take(again, opt, e));
     if (!*scored)
         again->ckpt = "none"; /* one row, without the scores of its variant */
     again->command = opt->command;
     again->argc = opt->argc;
     again->argv = opt->argv;
     cpu_limit((enum isa)again->max_isa);
-    return st;
+    return OK;
 }
 
 int cmd_rerun(struct options *opt)

@@ -65,15 +65,11 @@ static void print_command(FILE *f, const struct options *o)
 static enum status check_sweep(const struct options *o, struct err *e)
 {
     struct plan p;
-    const enum status st = plan_asked(&p, o, e);
 
-    if (st == OK && p.n == 0) {
-        plan_free(&p);
-        return fail(e, E_USAGE, "no cases to measure  -> see: bench list cases");
-    }
-    if (st == OK)
-        plan_free(&p);
-    return st;
+    TRY(plan_asked(&p, o, e));
+    const int n = p.n;
+    plan_free(&p);
+    return n > 0 ? OK : fail(e, E_USAGE, "no cases to measure  -> see: bench list cases");
 }
 
 static enum status check_study(const struct options *o, struct err *e)
@@ -95,14 +91,12 @@ static enum status physical_cores(int *cores, struct err *e)
 {
     struct topo *t = NULL;
     struct topo_facts facts;
-    const enum status st = topo_open(&t, NULL, e);
 
-    if (st == OK) {
-        topo_facts(t, &facts);
-        *cores = max_int(1, facts.allowed_cores);
-    }
+    TRY(topo_open(&t, NULL, e));
+    topo_facts(t, &facts);
+    *cores = max_int(1, facts.allowed_cores);
     topo_close(t);
-    return st;
+    return OK;
 }
 
 /* The last shard of the plan as this machine would make it: are the options right, and are there as
@@ -176,23 +170,26 @@ static void print_body(const struct options *o)
     printf(" --shard auto --out \"$shard\" \"${resume[@]}\"\n");
 }
 
+static enum status print_script(const struct options *o, struct err *e)
+{
+    const int shards = o->shards ? o->shards : o->nodes;
+    char folder[PATH_MAX];
+
+    if (shards < o->nodes)
+        return fail(e, E_USAGE, "--shards %d are fewer than --nodes %d  -> give at least as many",
+                    shards, o->nodes);
+    TRY(check_task(o, shards, e));
+    if (!getcwd(folder, sizeof(folder)))
+        return file_fail(e, "find", "the current folder", errno);
+    print_head(o, shards, folder);
+    print_body(o);
+    return OK;
+}
+
 int cmd_slurm(struct options *opt)
 {
-    const int shards = opt->shards ? opt->shards : opt->nodes;
-    char folder[PATH_MAX];
     struct err e;
-    enum status st = OK;
+    const enum status st = print_script(opt, &e);
 
-    if (shards < opt->nodes)
-        st = fail(&e, E_USAGE, "--shards %d are fewer than --nodes %d  -> give at least as many",
-                  shards, opt->nodes);
-    if (st == OK)
-        st = check_task(opt, shards, &e);
-    if (st == OK && !getcwd(folder, sizeof(folder)))
-        st = file_fail(&e, "find", "the current folder", errno);
-    if (st != OK)
-        return report_error(st, &e);
-    print_head(opt, shards, folder);
-    print_body(opt);
-    return EXIT_FINE;
+    return st == OK ? EXIT_FINE : report_error(st, &e);
 }

@@ -11,6 +11,7 @@
 #include "harness/measure/study_verdict.h"
 #include "harness/table/run.h"
 #include "harness/util/grow.h"
+#include "harness/util/suggest.h"
 #include "harness/util/units.h"
 #include "study_list.h"
 #include "study_score.h"
@@ -60,10 +61,9 @@ static bool is_done(const struct study_run *w, const struct study_job *j)
 
 static enum row_status status_of(const char *status)
 {
-    for (int i = 0; i < ROW_STATUS_COUNT; i++)
-        if (strcmp(status, row_status_name[i]) == 0)
-            return (enum row_status)i;
-    return ROW_FAILED;
+    const int i = word_index(status, row_status_name);
+
+    return i < 0 ? ROW_FAILED : (enum row_status)i;
 }
 
 static void put_skeleton(struct study_row *row, const struct study_model *m)
@@ -128,12 +128,9 @@ static enum status write_row(struct study_run *w, const struct study_job *j, str
 {
     text_put(row->status, TEXT_SIZE, row_status_name[status]);
     text_put(row->status_detail, LINE_SIZE, detail);
-    enum status st = table_write(&w->table, row, e);
     w->s.dir.has_rows = true;
-    if (st == OK)
-        st = grow_array(&w->rows.row, w->rows.n, sizeof(*row), e);
-    if (st != OK)
-        return st;
+    TRY(table_write(&w->table, row, e));
+    TRY(grow_array(&w->rows.row, w->rows.n, sizeof(*row), e));
     ((struct study_row *)w->rows.row)[w->rows.n++] = *row;
     count_row(w, row);
     if (w->s.opt->quiet)
@@ -304,19 +301,18 @@ static enum status take_job(struct study_run *w, const struct study_job *j, stru
  * times of one seed stand beside each other. */
 static enum status run_place(struct study_run *w, const struct study_job *job, int n, struct err *e)
 {
-    enum status st = OK;
     int rounds = 0;
 
-    for (int i = 0; i < n && st == OK; i++) {
+    for (int i = 0; i < n; i++) {
         if (job[i].role == STUDY_TUNE)
-            st = take_job(w, &job[i], e);
+            TRY(take_job(w, &job[i], e));
         rounds = max_int(rounds, job[i].seed);
     }
     for (int seed = 1; seed <= rounds; seed++)
-        for (int i = 0; i < n && st == OK; i++)
+        for (int i = 0; i < n; i++)
             if (job[i].role == STUDY_FINAL && job[i].seed == seed)
-                st = take_job(w, &job[i], e);
-    return st;
+                TRY(take_job(w, &job[i], e));
+    return OK;
 }
 
 static bool same_place(const struct study_model *a, const struct study_model *b)
@@ -327,14 +323,13 @@ static bool same_place(const struct study_model *a, const struct study_model *b)
 static enum status run_all(struct study_run *w, struct err *e)
 {
     const struct study_job *const job = w->plan.jobs;
-    enum status st = OK;
 
-    for (int i = 0, n; i < w->plan.n && st == OK; i += n) {
+    for (int i = 0, n; i < w->plan.n; i += n) {
         for (n = 1; i + n < w->plan.n && same_place(job[i + n].model, job[i].model); n++)
             ;
-        st = run_place(w, job + i, n, e);
+        TRY(run_place(w, job + i, n, e));
     }
-    return st;
+    return OK;
 }
 
 static double left_s(const struct study_run *w)
@@ -348,6 +343,18 @@ static double left_s(const struct study_run *w)
 
 /* ---- the run's folder ----------------------------------------------------------------------- */
 
+static enum status files_equal(bool *equal, const char *a, const char *b, struct err *e)
+{
+    struct bytes then, now;
+
+    TRY(file_read(&then, a, e));
+    const enum status st = file_read(&now, b, e);
+    *equal = st == OK && then.n == now.n && memcmp(then.data, now.data, now.n) == 0;
+    free(then.data);
+    free(now.data);
+    return st;
+}
+
 /* The study of a run is the copy in its folder; a file named beside --resume must be the same. */
 static enum status find_file(struct study_run *w, struct err *e)
 {
@@ -360,52 +367,45 @@ static enum status find_file(struct study_run *w, struct err *e)
         (void)options_locate(w->path, FILE_PATH, o->words.v[0]); /* reading says what is wrong */
         return OK;
     }
-    enum status st = rundir_find(dir, o->out, o->resume_dir, e);
-    if (st == OK)
-        st = file_join(w->path, dir, study_copy, e);
-    if (st != OK || o->words.n == 0)
-        return st;
+    TRY(rundir_find(dir, o->out, o->resume_dir, e));
+    TRY(file_join(w->path, dir, study_copy, e));
+    if (o->words.n == 0)
+        return OK;
     if (access(w->path, F_OK) != 0) { /* killed before it was written: no job had begun */
         (void)options_locate(w->path, FILE_PATH, o->words.v[0]);
         return OK;
     }
-    struct bytes then, now = {0};
-    st = file_read(&then, w->path, e);
-    if (st == OK)
-        st = file_read(&now, o->words.v[0], e);
-    if (st == OK && (then.n != now.n || memcmp(then.data, now.data, now.n) != 0))
-        st = fail(e, E_USAGE,
-                  "cannot resume %.300s: made of another study than %.200s  -> leave the file out, "
-                  "or start a new run",
-                  dir, o->words.v[0]);
-    free(then.data);
-    free(now.data);
-    return st;
+    bool same;
+    TRY(files_equal(&same, w->path, o->words.v[0], e));
+    if (!same)
+        return fail(e, E_USAGE,
+                    "cannot resume %.300s: made of another study than %.200s  -> leave the file "
+                    "out, or start a new run",
+                    dir, o->words.v[0]);
+    return OK;
 }
 
 static enum status open_folder(struct study_run *w, struct err *e)
 {
     const struct table *const t = &tables[TABLE_STUDY];
     char path[FILE_PATH];
-    enum status st = file_join(path, w->s.dir.path, study_copy, e);
 
-    if (st == OK && access(path, F_OK) != 0) /* killed before it was written */
-        st = file_replace(path, w->study.text, strlen(w->study.text), e);
-    if (st == OK)
-        st = file_join(path, w->s.dir.path, jobs_folder, e);
-    if (st == OK && mkdir(path, 0777) != 0 && errno != EEXIST)
-        st = file_fail(e, "create", path, errno);
-    if (st == OK)
-        st = file_join(path, w->s.dir.path, t->file, e);
-    if (st == OK && access(path, F_OK) != 0) /* new, or killed before it was made */
-        st = table_create(&w->table, t, path, e);
-    else if (st == OK)
-        st = table_resume(&w->table, t, path, &w->rows, e);
+    TRY(file_join(path, w->s.dir.path, study_copy, e));
+    if (access(path, F_OK) != 0) /* killed before it was written */
+        TRY(file_replace(path, w->study.text, strlen(w->study.text), e));
+    TRY(file_join(path, w->s.dir.path, jobs_folder, e));
+    if (mkdir(path, 0777) != 0 && errno != EEXIST)
+        return file_fail(e, "create", path, errno);
+    TRY(file_join(path, w->s.dir.path, t->file, e));
+    if (access(path, F_OK) != 0) /* new, or killed before it was made */
+        TRY(table_create(&w->table, t, path, e));
+    else
+        TRY(table_resume(&w->table, t, path, &w->rows, e));
     w->s.dir.has_rows = w->s.dir.has_rows || w->rows.n > 0;
-    for (size_t i = 0; i < w->rows.n && st == OK; i++)
+    for (size_t i = 0; i < w->rows.n; i++)
         if (row_is_final(t, (const struct study_row *)w->rows.row + i)) /* others run again */
             count_row(w, (const struct study_row *)w->rows.row + i);
-    return st;
+    return OK;
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */
@@ -418,11 +418,8 @@ static enum status show(const struct options *o, const struct rows *rows, bool e
         export_study_fom(stdout, rows, ended);
         return OK;
     }
-    enum status st = study_verdicts_make(&v, rows, o->threshold_pct / 100, e);
-
-    if (st != OK)
-        return st;
-    st = study_verdicts_print(stdout, &v, (enum format)o->format, e);
+    TRY(study_verdicts_make(&v, rows, o->threshold_pct / 100, e));
+    const enum status st = study_verdicts_print(stdout, &v, (enum format)o->format, e);
     study_verdicts_free(&v);
     return st;
 }
@@ -448,60 +445,58 @@ static int code_of(struct options *o, const struct run *r)
     return code;
 }
 
-/* bench study RUN: what its rows show by now. */
-static int show_run(struct options *o, const char *word)
+static enum status read_and_show(struct run *run, struct options *o, const char *word,
+                                 struct err *e)
 {
     static const char *const taken[] = {"threshold", NULL};
     char dir[FILE_PATH];
+
+    TRY(options_refuse(o, "the table of a run", taken, e));
+    TRY(rundir_find(dir, ".", word, e));
+    TRY(run_read_study(run, dir, e));
+    return show(o, &run->study, run->ended, e);
+}
+
+/* bench study RUN: what its rows show by now. */
+static int show_run(struct options *o, const char *word)
+{
     struct run run = {0};
     struct err e;
-    enum status st = options_refuse(o, "the table of a run", taken, &e);
-
-    if (st == OK)
-        st = rundir_find(dir, ".", word, &e);
-    if (st == OK)
-        st = run_read_study(&run, dir, &e);
-    if (st == OK)
-        st = show(o, &run.study, run.ended, &e);
+    const enum status st = read_and_show(&run, o, word, &e);
     const int code = st == OK ? code_of(o, &run) : report_error(st, &e);
+
     run_free(&run);
     return code;
 }
 
-static enum status prepare(struct study_run *w, struct err *e)
+/* What can be said before the first job. */
+static void announce(struct study_run *w)
 {
-    struct options *const o = w->s.opt;
-    enum status st = find_file(w, e);
+    console_note(&w->s.console, "%d job%s, %d done; about %s", w->plan.n, plural(w->plan.n),
+                 w->s.console.done, duration_text(left_s(w)).s);
+    for (int i = 0; i < w->study.n_corpora; i++)
+        if (!*w->study.corpora[i].test)
+            console_note(&w->s.console,
+                         "note: %s is one text: its last twentieth chooses the rates and compares  "
+                         "-> give three to compare on another",
+                         w->study.corpora[i].name);
+}
 
-    if (st == OK)
-        st = study_read(&w->study, w->path, e);
-    if (st == OK)
-        st = study_plan_make(&w->plan, &w->study, o, e);
-    return st == OK ? console_open(&w->s.console, o, &tables[TABLE_STUDY], w->plan.n, e) : st;
+static enum status run_jobs(struct study_run *w, struct err *e)
+{
+    TRY(open_folder(w, e));
+    TRY(study_estimate(&w->expected, &w->s, &w->plan, e));
+    if (!w->s.opt->quiet)
+        announce(w);
+    return run_all(w, e);
 }
 
 static enum status run_study(struct study_run *w, struct err *e)
 {
     w->s.file_name = study_copy;
     w->s.file_text = w->study.text;
-    enum status st = session_begin(&w->s, e);
-
-    if (st != OK)
-        return st;
-    st = open_folder(w, e);
-    if (st == OK)
-        st = study_estimate(&w->expected, &w->s, &w->plan, e);
-    if (st == OK && !w->s.opt->quiet)
-        console_note(&w->s.console, "%d job%s, %d done; about %s", w->plan.n, plural(w->plan.n),
-                     w->s.console.done, duration_text(left_s(w)).s);
-    for (int i = 0; i < w->study.n_corpora && st == OK && !w->s.opt->quiet; i++)
-        if (!*w->study.corpora[i].test)
-            console_note(&w->s.console,
-                         "note: %s is one text: its last twentieth chooses the rates and compares  "
-                         "-> give three to compare on another",
-                         w->study.corpora[i].name);
-    if (st == OK)
-        st = run_all(w, e);
+    TRY(session_begin(&w->s, e));
+    enum status st = run_jobs(w, e);
     const enum status closed = table_close(&w->table, st == OK ? e : &(struct err){""});
     if (st == OK)
         st = closed;
@@ -514,6 +509,19 @@ static enum status run_study(struct study_run *w, struct err *e)
         console_note(&w->s.console, "wrote %s/{study,%senv}.csv", w->s.dir.path,
                      study_scores(&w->study) ? "perplexity," : "");
     return st;
+}
+
+static enum status study(struct study_run *w, struct options *o, struct err *e)
+{
+    TRY(session_open(&w->s, o, e));
+    TRY(find_file(w, e));
+    TRY(study_read(&w->study, w->path, e));
+    TRY(study_plan_make(&w->plan, &w->study, o, e));
+    TRY(console_open(&w->s.console, o, &tables[TABLE_STUDY], w->plan.n, e));
+    if (!o->dry_run)
+        return run_study(w, e);
+    TRY(study_estimate(&w->expected, &w->s, &w->plan, e));
+    return study_list(&w->plan, w->expected, o, e);
 }
 
 int cmd_study(struct options *opt)
@@ -530,16 +538,7 @@ int cmd_study(struct options *opt)
     struct study_run *const w = calloc(1, sizeof(*w));
     NEED(w);
     w->table.out.fd = -1;
-    st = session_open(&w->s, opt, &e);
-    if (st == OK)
-        st = prepare(w, &e);
-    if (st == OK && opt->dry_run) {
-        st = study_estimate(&w->expected, &w->s, &w->plan, &e);
-        if (st == OK)
-            st = study_list(&w->plan, w->expected, opt, &e);
-    } else if (st == OK) {
-        st = run_study(w, &e);
-    }
+    st = study(w, opt, &e);
     if (st != OK && st != E_INTERRUPTED)
         report_error(st, &e);
     const int code = w->s.started ? session_exit_code(&w->s, st) : exit_of(st);

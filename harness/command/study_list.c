@@ -20,15 +20,15 @@ enum status study_estimate(double **expected, const struct session *s,
 
     NEED(of);
     *expected = of;
-    const enum status st = speeds_measure(&speeds, &peaks, &s->setup, s->topo, s->opt->pin,
-                                          plan->n > 0 ? job[0].model->o.threads.v[0] : 0, e);
+    TRY(speeds_measure(&speeds, &peaks, &s->setup, s->topo, s->opt->pin,
+                       plan->n > 0 ? job[0].model->o.threads.v[0] : 0, e));
     speeds.slow = load_slows(s->facts.load_1min, speeds.threads, s->facts.topo.allowed_cpus);
-    for (int i = 0; i < plan->n && st == OK; i++) {
+    for (int i = 0; i < plan->n; i++) {
         const bool again =
             i > 0 && job[i].model == job[i - 1].model && job[i].role == job[i - 1].role;
         of[i] = again ? of[i - 1] : study_job_s(plan->study, &job[i], &speeds);
     }
-    return st;
+    return OK;
 }
 
 enum status study_list(const struct study_plan *plan, const double *expected,

@@ -301,21 +301,21 @@ static enum status validate(struct session_of_training *s, const struct step_rep
                             struct err *e)
 {
     const struct validation valid = trainer_validate(&s->t);
-    enum status st = report(s, last, &valid, e);
 
+    TRY(report(s, last, &valid, e));
     if (!trainer_agrees(&s->t))
         return fail(e, E_WRONG,
                     "ranks have different weights at step %d  -> use machines of one kind, or "
                     "--max-isa avx2",
                     s->t.optimizer.step);
-    if (st == OK && valid.nll < s->t.best_valid) {
+    if (valid.nll < s->t.best_valid) {
         s->t.best_valid = valid.nll;
-        st = writes(s) ? trainer_save_best(&s->t, s->opt->ckpt, e) : OK;
+        if (writes(s))
+            TRY(trainer_save_best(&s->t, s->opt->ckpt, e));
     }
-    if (st == OK)
-        st = trainer_save(&s->t, s->opt->ckpt, trained_s(s), e);
+    TRY(trainer_save(&s->t, s->opt->ckpt, trained_s(s), e));
     s->report_ns = clock_wall_ns();
-    return st;
+    return OK;
 }
 
 static enum status loop(struct session_of_training *s, struct err *e)

@@ -93,18 +93,16 @@ static enum status read_pair(const struct keyed_name *kind, const char *text, co
 enum status keyed_read(const struct keyed_name *n, const char *text, double value[KEYED_KEYS],
                        uint64_t *seed, struct err *e)
 {
-    enum status st = OK;
-
     CHECK(keyed_is(text, n->name));
     *seed = 0;
     for (int k = 0; k < KEYED_KEYS; k++)
         value[k] = n->keys[k].usual;
-    for (const char *at = strchr(text, ':') + 1; st == OK && *at;) {
+    for (const char *at = strchr(text, ':') + 1; *at;) {
         char pair[KEYED_TEXT];
         const size_t len = strcspn(at, ",");
         snprintf(pair, sizeof(pair), "%.*s", (int)(len < sizeof(pair) ? len : sizeof(pair)), at);
-        st = read_pair(n, text, pair, value, seed, e);
+        TRY(read_pair(n, text, pair, value, seed, e));
         at += len + (at[len] == ',');
     }
-    return st;
+    return OK;
 }

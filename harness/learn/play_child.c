@@ -26,14 +26,12 @@ static enum status play_line(struct play_score *out, const char *line, struct er
 static enum status obey(struct server *s, const char *words, struct err *e)
 {
     struct play_score r;
-    enum status st = play_line(&r, words, e);
 
-#define X(name)                                                                                    \
-    if (st == OK)                                                                                  \
-        st = protocol_write(&s->protocol, e, #name " %.17g", (double)r.name);
+    TRY(play_line(&r, words, e));
+#define X(name) TRY(protocol_write(&s->protocol, e, #name " %.17g", (double)r.name));
     PLAY_NUMBERS(X)
 #undef X
-    return st == OK ? protocol_write(&s->protocol, e, "end") : st;
+    return protocol_write(&s->protocol, e, "end");
 }
 
 const struct request request_play = {"play", obey};

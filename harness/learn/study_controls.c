@@ -65,40 +65,44 @@ static void print_control(FILE *f, const struct words *control, const struct opt
     }
 }
 
-/* The words of the control of item `i`, kept by the study; NULL: it has none. */
-static enum status control_words(const char **out, struct study *s, int i, struct err *e)
+static enum status print_words(FILE *f, struct study *s, const struct study_item *item,
+                               const char *control, const struct options *o, struct err *e)
 {
-    const struct study_item *const item = &s->variants.v[i];
-    struct words line = {0}, control = {0};
-    struct options o = {0};
+    struct words line = {0}, its = {0};
+    enum status st = words_split(&line, &s->words, item->words, NULL, 0, e);
+
+    if (st == OK)
+        st = words_split(&its, &s->words, control, NULL, 0, e);
+    if (st == OK) {
+        print_control(f, &its, o, study_skeleton(s, item));
+        print_rest(f, &line);
+    }
+    words_free(&line);
+    words_free(&its);
+    return st;
+}
+
+/* The words of the control of `item`, whose options are `o`, kept by the study; NULL: it has none,
+ * or names no variant, which is refused when jobs are planned. */
+static enum status control_words(const char **out, struct study *s, const struct study_item *item,
+                                 const struct options *o, struct err *e)
+{
     struct bytes text = {0};
-    enum status st = options_parse_line(&o, item->words, e);
 
     *out = NULL;
-    const bool named = st == OK && options_typed(&o, "variant") && o.variants.n == 1;
-    if (st == OK && !named)
-        st = fail(e, E_USAGE,
-                  "%.200s line %d: variant %s does not name one, so it has no control  -> write "
-                  "--variant",
-                  s->path, item->line, item->name);
-    const struct variant *const v = named ? variant_find(o.variants.v[0]) : NULL;
+    if (!options_typed(o, "variant") || o->variants.n != 1)
+        return fail(e, E_USAGE,
+                    "%.200s line %d: variant %s does not name one, so it has no control  -> write "
+                    "--variant",
+                    s->path, item->line, item->name);
+    const struct variant *const v = variant_find(o->variants.v[0]);
     FILE *const f = v && v->control ? bytes_open(&text, e) : NULL;
-    if (f) { /* what names no variant is refused when jobs are planned */
-        st = words_split(&line, &s->words, item->words, NULL, 0, e);
-        if (st == OK)
-            st = words_split(&control, &s->words, v->control, NULL, 0, e);
-        if (st == OK) {
-            print_control(f, &control, &o, study_skeleton(s, item));
-            print_rest(f, &line);
-        }
-        const enum status closed = bytes_close(f, &text, st == OK ? e : &(struct err){""});
-        st = st == OK ? closed : st;
-        *out = st == OK ? options_keep(&s->words, text.data, text.n) : NULL;
-    }
+    if (!f)
+        return OK;
+    const enum status st = print_words(f, s, item, v->control, o, e);
+    NEED(bytes_close(f, &text, NULL) == OK);
+    *out = st == OK ? options_keep(&s->words, text.data, text.n) : NULL;
     free(text.data);
-    words_free(&line);
-    words_free(&control);
-    options_free(&o);
     return st;
 }
 
@@ -116,8 +120,7 @@ static enum status find_or_add(int *found, struct study *s, const char *words, i
         return fail(e, E_USAGE,
                     "%.200s line %d: its control has a name of %zu characters  -> use at most %d",
                     s->path, line, strlen(name), TEXT_SIZE - 1);
-    if (GROW(list->v, list->n, e) != OK)
-        return E_NOMEM;
+    TRY(GROW(list->v, list->n, e));
     list->v[list->n++] = (struct study_item){name, words, line, -1};
     return OK;
 }
@@ -125,15 +128,19 @@ static enum status find_or_add(int *found, struct study *s, const char *words, i
 enum status study_add_controls(struct study *s, struct err *e)
 {
     const int n = s->variants.n;
-    enum status st = OK;
 
-    for (int i = 0; i < n && st == OK; i++) {
+    for (int i = 0; i < n; i++) {
         const char *words = NULL;
+        struct options o = {0};
         int control = -1;
-        st = control_words(&words, s, i, e);
-        if (st == OK && words)
-            st = find_or_add(&control, s, words, s->variants.v[i].line, e);
+        enum status st = options_parse_line(&o, s->variants.v[i].words, e);
+        if (st == OK)
+            st = control_words(&words, s, &s->variants.v[i], &o, e);
+        options_free(&o);
+        TRY(st);
+        if (words)
+            TRY(find_or_add(&control, s, words, s->variants.v[i].line, e));
         s->variants.v[i].control = control;
     }
-    return st;
+    return OK;
 }

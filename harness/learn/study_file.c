@@ -61,9 +61,9 @@ static enum status one_word(const struct line *l, const char **word, struct err 
 static enum status whole_number(const struct line *l, int *to, int lo, int hi, struct err *e)
 {
     const char *word = "";
-    const enum status st = one_word(l, &word, e);
 
-    return st == OK ? number_parse(to, l->key, word, lo, hi, e) : st;
+    TRY(one_word(l, &word, e));
+    return number_parse(to, l->key, word, lo, hi, e);
 }
 
 /* ---- values with names --------------------------------------------------------------------- */
@@ -109,11 +109,10 @@ static enum status add_item(struct study_items *list, const struct line *l, cons
 static enum status set_item(struct line *l, struct study_items *list, struct err *e)
 {
     const char *name = NULL, *words = NULL;
-    enum status st = take_name(l, &name, e);
 
-    if (st == OK)
-        st = join(&words, l, 1, e);
-    return st == OK ? add_item(list, l, name, words, e) : st;
+    TRY(take_name(l, &name, e));
+    TRY(join(&words, l, 1, e));
+    return add_item(list, l, name, words, e);
 }
 
 static enum status set_size(struct line *l, struct err *e) { return set_item(l, &l->s->sizes, e); }
@@ -123,18 +122,17 @@ static enum status
 each_element(struct line *l, enum status (*add)(struct line *l, const char *element, struct err *e),
              struct err *e)
 {
-    enum status st = OK;
-
-    for (int i = 0; i < l->words.n && st == OK; i++)
-        for (const char *at = l->words.v[i].text; *at && st == OK; at += *at == ',') {
+    for (int i = 0; i < l->words.n; i++)
+        for (const char *at = l->words.v[i].text; *at; at += *at == ',') {
             const size_t n = strcspn(at, ",");
             const char *const one = options_keep(&l->s->words, at, n);
             if (!one)
                 return fail(e, E_NOMEM, "no memory for a study");
-            st = *one ? add(l, one, e) : OK;
+            if (*one)
+                TRY(add(l, one, e));
             at += n;
         }
-    return st;
+    return OK;
 }
 
 static enum status add_variant(struct line *l, const char *name, struct err *e)
@@ -159,12 +157,13 @@ static enum status set_variant(struct line *l, struct err *e)
 static enum status add_variants(struct line *l, const char *name, struct err *e)
 {
     const bool set = is_variant_set(name);
-    enum status st = set ? OK : add_variant(l, name, e);
 
-    for (int i = 0; set && variants[i] && st == OK; i++)
+    if (!set)
+        return add_variant(l, name, e);
+    for (int i = 0; variants[i]; i++)
         if (variant_set_has(name, i))
-            st = add_variant(l, variants[i]->name, e);
-    return st;
+            TRY(add_variant(l, variants[i]->name, e));
+    return OK;
 }
 
 static enum status set_variants(struct line *l, struct err *e)
@@ -193,10 +192,8 @@ static enum status set_corpus(struct line *l, struct err *e)
 {
     struct study_corpus c = {0};
     const struct word *const w = l->words.v;
-    const enum status st = take_name(l, &c.name, e);
 
-    if (st != OK)
-        return st;
+    TRY(take_name(l, &c.name, e));
     if (l->words.n == 2) {
         c.train = w[1].text;
         c.test = synthetic_named(c.train) ? c.train : "";
@@ -215,10 +212,8 @@ static enum status set_corpus(struct line *l, struct err *e)
 static enum status set_task(struct line *l, struct err *e)
 {
     struct study_corpus c = {.is_task = true};
-    const enum status st = take_name(l, &c.name, e);
 
-    if (st != OK)
-        return st;
+    TRY(take_name(l, &c.name, e));
     if (l->words.n != 2 || !task_named(l->words.v[1].text))
         return fail(e, E_USAGE, "task %s has no task  -> write one of bench list tasks", c.name);
     c.train = c.test = l->words.v[1].text;
@@ -231,10 +226,8 @@ static enum status add_rate(struct line *l, const char *text, struct err *e)
 {
     struct study *const s = l->s;
     double rate = 0;
-    const enum status st = decimal_parse(&rate, l->key, text, 0, 10, OPEN_LOW, e);
 
-    if (st != OK)
-        return st;
+    TRY(decimal_parse(&rate, l->key, text, 0, 10, OPEN_LOW, e));
     for (int i = 0; i < s->n_rates; i++)
         if (s->rates[i] == rate)
             return fail(e, E_USAGE, "rate %s twice  -> give each once", text);
@@ -249,15 +242,13 @@ static enum status set_rates(struct line *l, struct err *e) { return each_elemen
 static enum status set_baseline(struct line *l, struct err *e)
 {
     const char *word = "";
-    const enum status st = one_word(l, &word, e);
 
-    for (int i = 0; i < l->s->variants.n && st == OK; i++)
+    TRY(one_word(l, &word, e));
+    for (int i = 0; i < l->s->variants.n; i++)
         if (strcmp(l->s->variants.v[i].name, word) == 0) {
             l->s->baseline = i;
             return OK;
         }
-    if (st != OK)
-        return st;
     if (strcmp(word, "control") == 0) {
         l->s->baseline = -1;
         return OK;
@@ -291,20 +282,18 @@ static enum status set_steps(struct line *l, struct err *e)
 static enum status set_tokens(struct line *l, struct err *e)
 {
     int tokens = 0;
-    const enum status st = whole_number(l, &tokens, 1, INT_MAX, e);
 
+    TRY(whole_number(l, &tokens, 1, INT_MAX, e));
     l->s->tokens = tokens;
-    return st;
+    return OK;
 }
 
 static enum status set_equal(struct line *l, struct err *e)
 {
     static const char *const words[] = {"no", "yes", NULL};
     const char *word = "";
-    const enum status st = one_word(l, &word, e);
 
-    if (st != OK)
-        return st;
+    TRY(one_word(l, &word, e));
     const int i = word_index(word, words);
     l->s->equal_parameters = i == 1;
     return i >= 0 ? OK : fail(e, E_USAGE, "%s \"%.60s\"  -> write yes or no", l->key, word);
@@ -313,10 +302,8 @@ static enum status set_equal(struct line *l, struct err *e)
 static enum status set_skeleton(struct line *l, struct err *e)
 {
     const char *word = "";
-    const enum status st = one_word(l, &word, e);
 
-    if (st != OK)
-        return st;
+    TRY(one_word(l, &word, e));
     l->s->skeleton = word_index(word, skeleton_name);
     return l->s->skeleton >= 0 ? OK : unknown_word(e, l->key, word, skeleton_name, NULL);
 }
@@ -380,10 +367,10 @@ static enum status read_line(struct line *l, char *text, bool *seen, struct err 
         return fail(e, E_USAGE, "%s twice  -> write it once", key);
     seen[i] = true;
     l->key = keys[i].name;
-    enum status st = words_split(&l->words, &l->s->words, equals + 1, NULL, 0, e);
-    if (st == OK && l->words.n == 0)
-        st = fail(e, E_USAGE, "%s has no value  -> write KEY = VALUE", l->key);
-    return st == OK ? keys[i].set(l, e) : st;
+    TRY(words_split(&l->words, &l->s->words, equals + 1, NULL, 0, e));
+    if (l->words.n == 0)
+        return fail(e, E_USAGE, "%s has no value  -> write KEY = VALUE", l->key);
+    return keys[i].set(l, e);
 }
 
 static enum status read_lines(struct study *s, struct err *e)
@@ -440,28 +427,25 @@ static enum status check_whole(struct study *s, struct err *e)
                     "%s: eval is of a test text, and corpus %s has one file  -> leave eval out, or "
                     "give files to train, validate and test on",
                     s->path, s->corpora[0].name);
-    const enum status st =
-        s->sizes.n ? OK
-                   : add_item(&s->sizes, &(struct line){.s = s, .key = "size"}, "usual", "", e);
+    if (!s->sizes.n)
+        TRY(add_item(&s->sizes, &(struct line){.s = s, .key = "size"}, "usual", "", e));
     for (int i = 0; i < s->variants.n && s->baseline >= 0; i++)
         s->variants.v[i].control = i == s->baseline ? -1 : s->baseline;
-    return st == OK && s->baseline < 0 ? study_add_controls(s, e) : st;
+    return s->baseline < 0 ? study_add_controls(s, e) : OK;
 }
 
 enum status study_read(struct study *s, const char *path, struct err *e)
 {
     struct bytes file;
-    enum status st;
 
     *s = (struct study){
         .path = path, .seeds = 3, .baseline_seeds = 5, .tune_seeds = 1, .train = "", .eval = ""};
-    st = file_read(&file, path, e);
+    TRY(file_read(&file, path, e));
     s->text = file.data;
-    if (st == OK && memchr(file.data, '\0', file.n))
-        st = fail(e, E_USAGE, "%s is not a text: it has a NUL byte  -> give a study file", path);
-    if (st == OK)
-        st = read_lines(s, e);
-    return st == OK ? check_whole(s, e) : st;
+    if (memchr(file.data, '\0', file.n))
+        return fail(e, E_USAGE, "%s is not a text: it has a NUL byte  -> give a study file", path);
+    TRY(read_lines(s, e));
+    return check_whole(s, e);
 }
 
 void study_free(struct study *s)

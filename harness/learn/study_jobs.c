@@ -73,6 +73,12 @@ static void print_placement(FILE *f, const struct study *s, const struct study_m
         fprintf(f, " --backend %s", opt->backends.v[0]);
 }
 
+static void print_text(FILE *f, const char *option, const char *text)
+{
+    fputc(' ', f);
+    word_print_option(f, option, text, '\0');
+}
+
 /* The options of a group's trainings but its width, text, rate, seed and checkpoint. A task is among
  * them: some options are for tasks only. */
 static char *shape_line(const struct study *s, const struct study_model *m,
@@ -87,10 +93,8 @@ static char *shape_line(const struct study *s, const struct study_model *m,
     if (skeleton == (enum skeleton)s->skeleton && skeleton)
         fprintf(f, " --skeleton %s", skeleton_name[skeleton]);
     print_placement(f, s, m, opt);
-    if (m->corpus->is_task) {
-        fputc(' ', f);
-        word_print_option(f, "task", m->corpus->train, '\0');
-    }
+    if (m->corpus->is_task)
+        print_text(f, "task", m->corpus->train);
     return text_of(f, &b);
 }
 
@@ -132,12 +136,10 @@ char *study_eval_line(const struct study *s, const struct study_job *j, const ch
     fprintf(f, "bench eval %s", s->eval);
     if (!study_of_tasks(s)) /* whose checkpoints know theirs, and the task */
         print_lengths(f, s, o);
-    fprintf(f, " --threads %d --backend %s ", o->threads.v[0], o->backends.v[0]);
-    if (!study_of_tasks(s)) {
-        word_print_option(f, "corpus", j->model->corpus->test, '\0');
-        fputc(' ', f);
-    }
-    word_print_option(f, "ckpt", ckpt, '\0');
+    fprintf(f, " --threads %d --backend %s", o->threads.v[0], o->backends.v[0]);
+    if (!study_of_tasks(s))
+        print_text(f, "corpus", j->model->corpus->test);
+    print_text(f, "ckpt", ckpt);
     return text_of(f, &b);
 }
 
@@ -181,8 +183,8 @@ static enum status count_at(int64_t *parameters, const struct study_model *m, in
     struct config c = m->config;
 
     c.F = width;
-    const enum status st = config_check(&c, e);
-    return st == OK ? count(parameters, &c, e) : st;
+    TRY(config_check(&c, e));
+    return count(parameters, &c, e);
 }
 
 /* The width nearest to `target` parameters, a multiple of 8 if that is within 1 %. Parameters are a
@@ -230,33 +232,26 @@ static int64_t largest_usual(const struct study_model *m, const int64_t *low, in
 /* The largest of the models at a feed-forward layer of twice the width sets the number of
  * parameters, but for those far above the others; the others' feed-forward layers grow until they
  * have as many. What cannot have as many keeps its usual width, and its rows say so. */
-static enum status equalise(struct study_model *m, int n, struct err *e)
+static enum status widen(struct study_model *m, int n, int64_t *low, int64_t *high, struct err *e)
 {
-    int64_t *low = calloc((size_t)max_int(1, n), sizeof(*low)),
-            *high = calloc((size_t)max_int(1, n), sizeof(*high));
-    enum status st = OK;
-
-    NEED(low);
-    NEED(high);
-    for (int i = 0; i < n && st == OK; i++) {
+    for (int i = 0; i < n; i++) {
         if (*m[i].why)
             continue;
         if (options_typed(&m[i].o, "d-inner"))
-            st = fail(e, E_USAGE,
-                      "--d-inner of %s and equal-parameters = yes exclude each other  -> leave one "
-                      "of them out",
-                      m[i].variant->name);
-        if (st == OK)
-            st = count_at(&low[i], &m[i], 2 * m[i].config.D, e);
-        if (st == OK)
-            st = count_at(&high[i], &m[i], 4 * m[i].config.D, e);
+            return fail(
+                e, E_USAGE,
+                "--d-inner of %s and equal-parameters = yes exclude each other  -> leave one "
+                "of them out",
+                m[i].variant->name);
+        TRY(count_at(&low[i], &m[i], 2 * m[i].config.D, e));
+        TRY(count_at(&high[i], &m[i], 4 * m[i].config.D, e));
     }
-    const int64_t target = st == OK ? largest_usual(m, low, n) : 0;
-    for (int i = 0; i < n && st == OK; i++) {
-        const int width = *m[i].why ? 0 : equal_width(low[i], high[i], target, m[i].config.D);
-        char *line = NULL;
+    const int64_t target = largest_usual(m, low, n);
+    for (int i = 0; i < n; i++) {
         if (*m[i].why)
             continue;
+        const int width = equal_width(low[i], high[i], target, m[i].config.D);
+        char *line = NULL;
         if (width == 0) {
             snprintf(m[i].remark, sizeof(m[i].remark),
                      "no width gives it the %lld parameters of the others", (long long)target);
@@ -265,10 +260,18 @@ static enum status equalise(struct study_model *m, int n, struct err *e)
         NEED(asprintf(&line, "%s --d-inner %d", m[i].line, width) >= 0);
         free(m[i].line);
         m[i].line = line;
-        st = settle(&m[i], line, m[i].o.threads.v[0], m[i].config.V, e);
+        TRY(settle(&m[i], line, m[i].o.threads.v[0], m[i].config.V, e));
     }
-    free(low);
-    free(high);
+    return OK;
+}
+
+static enum status equalise(struct study_model *m, int n, struct err *e)
+{
+    int64_t *const counts = calloc(2 * (size_t)max_int(1, n), sizeof(*counts));
+
+    NEED(counts);
+    const enum status st = widen(m, n, counts, counts + n, e);
+    free(counts);
     return st;
 }
 
@@ -283,20 +286,16 @@ static enum status complete(struct study_model *m, const struct study *s, struct
         return E_NOMEM;
     m->steps = s->steps ? s->steps : (int)fmax(1, ceil(s->tokens / a_step));
     fputs(m->line, f);
-    if (!m->corpus->is_task) {
-        fputc(' ', f);
-        word_print_option(f, "corpus", m->corpus->train, '\0');
-    }
-    if (m->corpus->valid) {
-        fputc(' ', f);
-        word_print_option(f, "valid", m->corpus->valid, '\0');
-    }
+    if (!m->corpus->is_task)
+        print_text(f, "corpus", m->corpus->train);
+    if (m->corpus->valid)
+        print_text(f, "valid", m->corpus->valid);
     fprintf(f, " --steps %d --threads %d --backend %s", m->steps, m->o.threads.v[0],
             m->o.backends.v[0]);
     free(m->line);
     m->line = text_of(f, &b);
-    const enum status st = settle(m, m->line, 1, m->config.V, e);
-    return st == OK && !*m->why ? count(&m->parameters, &m->config, e) : st;
+    TRY(settle(m, m->line, 1, m->config.V, e));
+    return *m->why ? OK : count(&m->parameters, &m->config, e);
 }
 
 /* Symbols of a model of the text, or of one that plays the task. */
@@ -304,17 +303,13 @@ static enum status read_vocab(int *vocab, const struct study_corpus *corpus, str
 {
     struct corpus text;
     struct task task;
-    enum status st;
 
-    *vocab = 0;
     if (corpus->is_task) {
-        st = task_parse(&task, corpus->train, e);
-        *vocab = st == OK ? player_symbols(&task) : 0;
-        return st;
+        TRY(task_parse(&task, corpus->train, e));
+        *vocab = player_symbols(&task);
+        return OK;
     }
-    st = corpus_open(&text, corpus->train, SPLIT_TRAIN, 4096, e);
-    if (st != OK)
-        return st;
+    TRY(corpus_open(&text, corpus->train, SPLIT_TRAIN, 4096, e));
     *vocab = text.vocab;
     corpus_close(&text);
     return OK;
@@ -346,17 +341,17 @@ static bool is_baseline(const struct study *s, int i)
     return is;
 }
 
-/* The variants of a study, baselines first. The caller frees it. */
-static int *in_order(const struct study *s)
+/* A model of each variant of a study, baselines first. */
+static void put_in_order(struct study_model *m, const struct study *s)
 {
-    int *const order = calloc((size_t)max_int(1, s->variants.n), sizeof(*order)), n = 0;
+    const struct study_item *const v = s->variants.v;
 
-    NEED(order);
     for (int others = 0; others < 2; others++)
         for (int i = 0; i < s->variants.n; i++)
             if (is_baseline(s, i) != others)
-                order[n++] = i;
-    return order;
+                *m++ = (struct study_model){.variant = &v[i],
+                                            .control = v[i].control < 0 ? NULL : &v[v[i].control],
+                                            .baseline = !others};
 }
 
 /* All models at one size on one text. */
@@ -365,31 +360,27 @@ static enum status make_models(struct study_model *m, const struct study *s,
                                const struct options *opt, struct err *e)
 {
     int vocab;
-    enum status st = read_vocab(&vocab, corpus, e);
 
-    int *const order = in_order(s);
-    for (int i = 0; i < s->variants.n && st == OK; i++) {
-        const struct study_item *const v = &s->variants.v[order[i]];
-        m[i] = (struct study_model){.corpus = corpus,
-                                    .size = size,
-                                    .variant = v,
-                                    .control = v->control < 0 ? NULL : &s->variants.v[v->control],
-                                    .baseline = is_baseline(s, order[i])};
-        st = check_train(s, &m[i], e);
+    TRY(read_vocab(&vocab, corpus, e));
+    put_in_order(m, s);
+    for (int i = 0; i < s->variants.n; i++) {
+        m[i].corpus = corpus;
+        m[i].size = size;
         m[i].line = shape_line(s, &m[i], opt);
+        enum status st = check_train(s, &m[i], e);
         if (st == OK)
             st = settle(&m[i], m[i].line, opt->default_threads, vocab, e);
         if (st != OK) {
             const struct err why = *e;
-            fail(e, st, "variant %s, size %s: %.500s", m[i].variant->name, size->name, why.msg);
+            return fail(e, st, "variant %s, size %s: %.500s", m[i].variant->name, size->name,
+                        why.msg);
         }
     }
-    free(order);
-    if (st == OK && s->equal_parameters)
-        st = equalise(m, s->variants.n, e);
-    for (int i = 0; i < s->variants.n && st == OK; i++)
-        st = complete(&m[i], s, e);
-    return st;
+    if (s->equal_parameters)
+        TRY(equalise(m, s->variants.n, e));
+    for (int i = 0; i < s->variants.n; i++)
+        TRY(complete(&m[i], s, e));
+    return OK;
 }
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
@@ -409,8 +400,7 @@ static void name_job(struct study_job *j, const struct study *s)
 
 static enum status add_job(struct study_plan *p, const struct study_job *job, struct err *e)
 {
-    if (GROW(p->jobs, p->n, e) != OK)
-        return E_NOMEM;
+    TRY(GROW(p->jobs, p->n, e));
     p->jobs[p->n] = *job;
     name_job(&p->jobs[p->n++], p->study);
     return OK;
@@ -422,19 +412,18 @@ static enum status add_group(struct study_plan *p, int group, struct err *e)
     const struct study_model *const m = &p->models[group];
     const bool tunes = s->n_rates > 1 && !*m->why;
     struct study_job job = {.model = m, .group = group, .role = STUDY_TUNE};
-    enum status st = OK;
 
     for (int r = 0; r < s->n_rates && tunes; r++)
-        for (job.seed = 1; job.seed <= s->tune_seeds && st == OK; job.seed++) {
+        for (job.seed = 1; job.seed <= s->tune_seeds; job.seed++) {
             job.lr = s->rates[r];
-            st = add_job(p, &job, e);
+            TRY(add_job(p, &job, e));
         }
     job.role = STUDY_FINAL;
     job.lr = tunes || *m->why ? NAN : s->rates[0];
     const int seeds = m->baseline ? s->baseline_seeds : s->seeds;
-    for (job.seed = 1; job.seed <= seeds && st == OK; job.seed++)
-        st = add_job(p, &job, e);
-    return st;
+    for (job.seed = 1; job.seed <= seeds; job.seed++)
+        TRY(add_job(p, &job, e));
+    return OK;
 }
 
 /* The options of the scores: one line, tried with a name in place of a checkpoint. */
@@ -463,24 +452,23 @@ enum status study_plan_make(struct study_plan *p, const struct study *s, const s
 {
     const int n = s->variants.n;
     struct shard_of shard;
-    enum status st = check_eval(s, e);
 
     *p = (struct study_plan){.study = s, .n_models = n * s->sizes.n * s->n_corpora};
-    if (st == OK && (opt->threads.n > 1 || opt->backends.n > 1))
-        st = fail(e, E_USAGE,
-                  "study takes one value of --threads and of --backend  -> give one each");
-    if (st == OK)
-        st = shard_read(&shard, opt->shard, p->n_models, e);
+    TRY(check_eval(s, e));
+    if (opt->threads.n > 1 || opt->backends.n > 1)
+        return fail(e, E_USAGE,
+                    "study takes one value of --threads and of --backend  -> give one each");
+    TRY(shard_read(&shard, opt->shard, p->n_models, e));
     p->models = calloc((size_t)max_int(1, p->n_models), sizeof(*p->models));
     NEED(p->models);
-    for (int c = 0; c < s->n_corpora && st == OK; c++)
-        for (int z = 0; z < s->sizes.n && st == OK; z++)
-            st = make_models(&p->models[(c * s->sizes.n + z) * n], s, &s->corpora[c],
-                             &s->sizes.v[z], opt, e);
-    for (int g = 0; g < p->n_models && st == OK; g++)
+    for (int c = 0; c < s->n_corpora; c++)
+        for (int z = 0; z < s->sizes.n; z++)
+            TRY(make_models(&p->models[(c * s->sizes.n + z) * n], s, &s->corpora[c], &s->sizes.v[z],
+                            opt, e));
+    for (int g = 0; g < p->n_models; g++)
         if (g % shard.n == shard.i)
-            st = add_group(p, g, e);
-    return st;
+            TRY(add_group(p, g, e));
+    return OK;
 }
 
 void study_plan_free(struct study_plan *p)

@@ -49,13 +49,13 @@ enum status synthetic_parse(struct synthetic *s, const char *text, struct err *e
     *s = (struct synthetic){.kind = kind_of(text)};
     CHECK(s->kind);
     const struct keyed_name name = named(s->kind);
-    const enum status st = keyed_read(&name, text, s->value, &s->seed, e);
-    if (st == OK && s->kind->check && s->kind->check(s, &why) != OK)
+    TRY(keyed_read(&name, text, s->value, &s->seed, e));
+    if (s->kind->check && s->kind->check(s, &why) != OK)
         return fail(e, E_USAGE, "source \"%.120s\": %s", text, why.msg);
-    if (st == OK && synthetic_vocab(s) > SYMBOLS)
+    if (synthetic_vocab(s) > SYMBOLS)
         return fail(e, E_USAGE, "source \"%.120s\": %d symbols  -> use %d at most", text,
                     synthetic_vocab(s), (int)SYMBOLS);
-    return st;
+    return OK;
 }
 
 int synthetic_vocab(const struct synthetic *s) { return s->kind->vocab(s); }

@@ -39,10 +39,10 @@ enum status task_parse(struct task *t, const char *text, struct err *e)
     *t = (struct task){.kind = kind_of(text)};
     CHECK(t->kind);
     const struct keyed_name name = named(t->kind);
-    const enum status st = keyed_read(&name, text, t->value, &t->seed, e);
-    if (st == OK && t->kind->check && t->kind->check(t, &why) != OK)
+    TRY(keyed_read(&name, text, t->value, &t->seed, e));
+    if (t->kind->check && t->kind->check(t, &why) != OK)
         return fail(e, E_USAGE, "task \"%.120s\": %s", text, why.msg);
-    return st;
+    return OK;
 }
 
 int task_length(const struct task *t) { return t->kind->length(t); }

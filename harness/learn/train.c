@@ -43,23 +43,18 @@ enum status train_config(struct config *to, const struct variant *v, const struc
     const int mem_len = v->mem->recurrent || v->mem->state ? carried : 0;
     struct taken taken = {0};
     const int words = vocab + (opt->objective == OBJECTIVE_MLM); /* the last one hides others */
-    enum status st =
-        opt->from ? train_from_config(to, opt, e)
-                  : config_from_options(to, v, opt, mem_len, opt->layers.v[0], words, SCOPE_MODEL,
-                                        opt->objective == OBJECTIVE_SEQ2SEQ, false, NULL, e);
 
-    if (st == OK && opt->from) {
+    if (opt->from) {
+        TRY(train_from_config(to, opt, e));
         to->mem_len = mem_len;
         model_choices_settle(to);
+    } else {
+        TRY(config_from_options(to, v, opt, mem_len, opt->layers.v[0], words, SCOPE_MODEL,
+                                opt->objective == OBJECTIVE_SEQ2SEQ, false, NULL, e));
     }
-    if (st == OK) {
-        taken_add(&taken, to, SCOPE_MODEL);
-        st = taken_check(&taken, opt, v->name, e);
-    }
-    if (st == OK)
-        st = past_is_carried(to, mem, e);
-    if (st != OK)
-        return st;
+    taken_add(&taken, to, SCOPE_MODEL);
+    TRY(taken_check(&taken, opt, v->name, e));
+    TRY(past_is_carried(to, mem, e));
     to->max_seq = to->enc_layers ? max_int(opt->seq.v[0], pairs_asked(opt).source) : opt->seq.v[0];
     if (opt->task) /* the value of what follows a segment */
         to->max_seq++;
@@ -99,39 +94,37 @@ static enum status open_texts(struct trainer *t, struct err *e)
     const struct options *o = t->opt;
     const char *const file = o->tokens ? o->tokens : o->corpus;
     const bool generated = !o->tokens && synthetic_named(file);
-    enum status st = train_tokens_find(t, e);
 
-    if (st == OK)
-        st = corpus_open(&t->corpus, file, SPLIT_TRAIN,
-                         o->bytes    ? (size_t)o->bytes
-                         : generated ? symbols_needed(o)
-                                     : 0,
-                         e);
-    if (st != OK)
-        return st;
+    TRY(train_tokens_find(t, e));
+    TRY(corpus_open(&t->corpus, file, SPLIT_TRAIN,
+                    o->bytes    ? (size_t)o->bytes
+                    : generated ? symbols_needed(o)
+                                : 0,
+                    e));
     t->text = (struct text_part){.at = t->corpus.bytes, .n = t->corpus.n};
     if (!train_tokens_are_bytes(t)) {
-        st = train_tokens_open(t, e);
+        TRY(train_tokens_open(t, e));
     } else if (generated || o->valid) {
-        st = corpus_open(&t->valid_corpus, o->valid ? o->valid : o->corpus, SPLIT_VALID, 0, e);
+        TRY(corpus_open(&t->valid_corpus, o->valid ? o->valid : o->corpus, SPLIT_VALID, 0, e));
         t->valid = (struct text_part){.at = t->valid_corpus.bytes, .n = t->valid_corpus.n};
     } else {
         const size_t n = t->corpus.n / VALID_SHARE;
         t->text.n -= n;
         t->valid = (struct text_part){.at = t->corpus.bytes + t->text.n, .n = n};
     }
-    if (st == OK && train_tokens_are_bytes(t))
-        st = check_symbols(t, e);
-    if (st == OK && o->objective == OBJECTIVE_MLM)
+    if (train_tokens_are_bytes(t))
+        TRY(check_symbols(t, e));
+    if (o->objective == OBJECTIVE_MLM)
         masked_open(t);
-    if (st == OK && o->objective == OBJECTIVE_SEQ2SEQ)
-        st = pairs_open(t, e);
-    if (st == OK && t->valid.n > VALID_TOKENS)
+    if (o->objective == OBJECTIVE_SEQ2SEQ)
+        TRY(pairs_open(t, e));
+    if (t->valid.n > VALID_TOKENS)
         t->valid.n = VALID_TOKENS;
-    if (st == OK && (t->text.n / (size_t)t->all_B <= (size_t)t->L || t->valid.n < 2))
-        st = fail(e, E_USAGE, "text %s: %zu %ss are too few for --batch %d --seq %d  -> lower them",
-                  t->corpus.name, t->text.n, t->corpus.unit, t->all_B, t->L);
-    return st;
+    if (t->text.n / (size_t)t->all_B <= (size_t)t->L || t->valid.n < 2)
+        return fail(e, E_USAGE,
+                    "text %s: %zu %ss are too few for --batch %d --seq %d  -> lower them",
+                    t->corpus.name, t->text.n, t->corpus.unit, t->all_B, t->L);
+    return OK;
 }
 
 /* ---- binding ------------------------------------------------------------------------------ */
@@ -146,15 +139,12 @@ static enum status bind_all(void *arg, struct err *e)
     struct arena *a = &t->arena;
 
     engine_bind(&t->engine, a);
-    enum status st = lm_bind(&t->lm, &t->engine, t->kind, max, a, e);
+    TRY(lm_bind(&t->lm, &t->engine, t->kind, max, a, e));
 
-    if (st == OK)
-        st = lm_bind_grad(&t->lm, &t->engine, a, e);
-    if (st != OK)
-        return st;
+    TRY(lm_bind_grad(&t->lm, &t->engine, a, e));
     optimizer_bind(&t->optimizer, &t->lm.params, a);
     params_borrow(&t->valid_lm.params, &t->lm.params);
-    st = lm_bind(&t->valid_lm, &t->engine, t->kind, one, a, e);
+    TRY(lm_bind(&t->valid_lm, &t->engine, t->kind, one, a, e));
     t->tokens = arena_take(a, PART_ACTIVATIONS, rows * sizeof(int32_t));
     t->targets = arena_take(a, PART_ACTIVATIONS, rows * sizeof(int32_t));
     t->nll = arena_f32(a, PART_ACTIVATIONS, rows);
@@ -164,7 +154,7 @@ static enum status bind_all(void *arg, struct err *e)
     t->lm.source = t->valid_lm.source = t->source;
     if (t->play)
         play_bind(t, a);
-    return st;
+    return OK;
 }
 
 static enum status place(void *arg, void *base, size_t size, struct err *e)
@@ -177,13 +167,10 @@ static enum status place(void *arg, void *base, size_t size, struct err *e)
 static enum status open_engine(struct trainer *t, struct err *e)
 {
     const struct options *o = t->opt;
-    enum status st = topo_open(&t->topo, NULL, e);
 
-    if (st == OK)
-        st = pin_team(&t->team, t->topo, o->pin, o->threads.v[0], e);
-    if (st == OK)
-        st = engine_open(&t->engine, o->backends.v[0], o->threads.v[0], o->impl, e);
-    return st;
+    TRY(topo_open(&t->topo, NULL, e));
+    TRY(pin_team(&t->team, t->topo, o->pin, o->threads.v[0], e));
+    return engine_open(&t->engine, o->backends.v[0], o->threads.v[0], o->impl, e);
 }
 
 /* Only parameters that one of the patterns covers change; of none, all. */
@@ -233,14 +220,11 @@ static enum status open_model(struct trainer *t, struct err *e)
 {
     const struct options *o = t->opt;
     struct config c;
-    enum status st = train_config(&c, variant_find(o->variants.v[0]), o, t->corpus.vocab, e);
 
-    if (st == OK)
-        st = lm_init(&t->lm, &c, e);
-    if (st == OK)
-        st = train_only(&t->lm.params, &o->train_only, e);
-    if (st == OK)
-        st = engine_train_in(&t->engine, c.dtype, e);
+    TRY(train_config(&c, variant_find(o->variants.v[0]), o, t->corpus.vocab, e));
+    TRY(lm_init(&t->lm, &c, e));
+    TRY(train_only(&t->lm.params, &o->train_only, e));
+    TRY(engine_train_in(&t->engine, c.dtype, e));
     t->M = c.mem_len;
     t->kind = c.enc_layers ? MEM_NONE : trains_with(config_mem(&c), o->mem.v[0]);
     t->past = t->kind == MEM_RECOMPUTE ? o->mem.v[0] : 0;
@@ -248,20 +232,14 @@ static enum status open_model(struct trainer *t, struct err *e)
     t->optimizer.scale = (enum muon_scale)o->muon_scale;
     t->optimizer.weight_decay = o->weight_decay;
     t->optimizer.decays = groups_of(&o->weight_decay_of);
-    if (st == OK)
-        st = lm_init(&t->valid_lm, &c, e);
-    if (st == OK)
-        st = lm_place(&t->arena, (enum huge_pages)o->huge_pages, bind_all, place, t, e);
-    if (st != OK)
-        return st;
+    TRY(lm_init(&t->valid_lm, &c, e));
+    TRY(lm_place(&t->arena, (enum huge_pages)o->huge_pages, bind_all, place, t, e));
     if (o->from && !o->resume)
-        st = train_from_load(t, e);
+        TRY(train_from_load(t, e));
     else if (!o->from)
         params_init_training(&t->lm.params, o->seed,
                              o->init == INITIAL_BY_DEPTH ? 1 / sqrtf((float)t->lm.sublayers.n) : 1,
                              t->engine.threads);
-    if (st != OK)
-        return st;
     optimizer_reset(&t->optimizer, &t->lm.params);
     t->lm.z_loss = (float)o->z_loss;
     t->lm.drop = (struct dropout){.p = (float)o->dropout, .seed = o->seed, .part = t->ranks.index};
@@ -280,6 +258,21 @@ static void mean_over_ranks(void *arg, double *x, int n)
         x[i] /= t->ranks.count;
 }
 
+static enum status open_place(struct trainer *t, struct err *e)
+{
+    TRY(ranks_fit_batch(t->opt, &t->ranks, e));
+    return open_engine(t, e);
+}
+
+static enum status open_rest(struct trainer *t, struct err *e)
+{
+    TRY(t->opt->task ? play_open(t, e) : open_texts(t, e));
+    TRY(open_model(t, e));
+    if (t->play)
+        TRY(player_check(&t->lm, e));
+    return t->ranks.count > 1 ? ranks_divide(&t->lm.c, t->opt, &t->ranks, e) : OK;
+}
+
 enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
                                 const struct ranks *ranks, struct err *e)
 {
@@ -292,25 +285,13 @@ enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
     t->best_valid = INFINITY;
     t->first = ranks->index * t->B;
     t->sum.ranks = &t->ranks;
-    enum status st = ranks_fit_batch(opt, ranks, e);
-    if (st == OK)
-        st = open_engine(t, e);
-    st = ranks_agree(ranks, st, e);
-    if (st == OK && ranks->count > 1)
-        st = ranks_agree(ranks, ranks_have_places(&t->ranks, &t->team, e), e);
-    if (st == OK)
-        st = opt->task ? play_open(t, e) : open_texts(t, e);
-    if (st == OK)
-        st = open_model(t, e);
-    if (st == OK && t->play)
-        st = play_check(t, e);
+    TRY(ranks_agree(ranks, open_place(t, e), e));
     if (ranks->count > 1) {
+        TRY(ranks_agree(ranks, ranks_have_places(&t->ranks, &t->team, e), e));
         t->engine.mean = mean_over_ranks;
         t->engine.mean_arg = t;
     }
-    if (st == OK && ranks->count > 1)
-        st = ranks_divide(&t->lm.c, opt, ranks, e);
-    return ranks_agree(ranks, st, e);
+    return ranks_agree(ranks, open_rest(t, e), e);
 }
 
 bool trainer_agrees(const struct trainer *t)

@@ -63,13 +63,12 @@ enum status trainer_save_best(struct trainer *t, const char *path, struct err *e
 enum status trainer_save(struct trainer *t, const char *path, double trained_s, struct err *e)
 {
     char state[PATH], next[PATH];
-    enum status st = train_state_save(t, beside(next, path, STATE_NEXT), trained_s, e);
 
+    TRY(train_state_save(t, beside(next, path, STATE_NEXT), trained_s, e));
     if (t->ranks.index > 0)
-        return st;
-    if (st == OK)
-        st = trainer_save_weights(t, path, e);
-    return st == OK ? file_move(next, beside(state, path, STATE), e) : st;
+        return OK;
+    TRY(trainer_save_weights(t, path, e));
+    return file_move(next, beside(state, path, STATE), e);
 }
 
 /* ---- loading ------------------------------------------------------------------------------ */
@@ -82,36 +81,39 @@ static bool same_model(const struct config *a, const struct config *b)
            a->steps == b->steps;
 }
 
+static enum status take_weights(struct trainer *t, const struct safetensors *s, int *step,
+                                struct err *e)
+{
+    struct config c;
+    const struct config *want = &t->lm.c;
+
+    TRY(checkpoint_lm(s, &c, e));
+    if (c.variant != want->variant || c.D != want->D || c.N != want->N)
+        return fail(
+            e, E_USAGE,
+            "cannot resume %s: made with --variant %s --d-model %d --layers %d, now %s %d %d "
+            " -> give the options that it was begun with",
+            s->path, c.variant->name, c.D, c.N, want->variant->name, want->D, want->N);
+    if (!same_model(&c, want) || c.H != want->H || c.kv_heads != want->kv_heads || c.V != want->V)
+        return fail(
+            e, E_USAGE,
+            "cannot resume %s: another model of %s  -> give the options that it was begun with",
+            s->path, c.variant->name);
+    if (t->past > 0 && c.max_seq != want->max_seq)
+        return fail(e, E_USAGE,
+                    "cannot resume %s: made with windows of %d tokens, now %d  -> use --mem 0, or "
+                    "--mem all if it carried a state",
+                    s->path, c.max_seq, want->max_seq);
+    TRY(safetensors_int(s, "step", -1, 0, INT32_MAX, step, e));
+    return checkpoint_load(s, "", &t->lm.params, e);
+}
+
 static enum status load_weights(struct trainer *t, const char *path, int *step, struct err *e)
 {
     struct safetensors s;
-    struct config c;
-    const struct config *want = &t->lm.c;
-    enum status st = safetensors_open(&s, path, e);
 
-    if (st != OK)
-        return st;
-    st = checkpoint_lm(&s, &c, e);
-    if (st == OK && (c.variant != want->variant || c.D != want->D || c.N != want->N))
-        st = fail(e, E_USAGE,
-                  "cannot resume %s: made with --variant %s --d-model %d --layers %d, now %s %d %d "
-                  " -> give the options that it was begun with",
-                  path, c.variant->name, c.D, c.N, want->variant->name, want->D, want->N);
-    if (st == OK &&
-        (!same_model(&c, want) || c.H != want->H || c.kv_heads != want->kv_heads || c.V != want->V))
-        st = fail(
-            e, E_USAGE,
-            "cannot resume %s: another model of %s  -> give the options that it was begun with",
-            path, c.variant->name);
-    if (st == OK && t->past > 0 && c.max_seq != want->max_seq)
-        st = fail(e, E_USAGE,
-                  "cannot resume %s: made with windows of %d tokens, now %d  -> use --mem 0, or "
-                  "--mem all if it carried a state",
-                  path, c.max_seq, want->max_seq);
-    if (st == OK)
-        st = safetensors_int(&s, "step", -1, 0, INT32_MAX, step, e);
-    if (st == OK)
-        st = checkpoint_load(&s, "", &t->lm.params, e);
+    TRY(safetensors_open(&s, path, e));
+    const enum status st = take_weights(t, &s, step, e);
     safetensors_close(&s);
     return st;
 }
@@ -130,18 +132,14 @@ enum status trainer_load(struct trainer *t, const char *path, struct err *e)
 {
     char state[PATH], next[PATH];
     int step = 0;
-    enum status st = load_weights(t, path, &step, e);
 
-    if (st != OK)
-        return st;
+    TRY(load_weights(t, path, &step, e));
     beside(state, path, STATE);
     const bool is_next = train_state_fits(t, step, beside(next, path, STATE_NEXT));
-    st = train_state_load(t, step, is_next ? next : state, e);
-    st = ranks_agree(&t->ranks, st, e);  /* all have read */
-    if (st == OK && t->ranks.index == 0) /* what the last save did not come to */
-        st = is_next ? file_move(next, state, e) : remove_file(next, e);
-    if (st != OK)
-        return st;
+    const enum status st = train_state_load(t, step, is_next ? next : state, e);
+    TRY(ranks_agree(&t->ranks, st, e)); /* all have read */
+    if (t->ranks.index == 0)            /* what the last save did not come to */
+        TRY(is_next ? file_move(next, state, e) : remove_file(next, e));
     t->lm.drop.step = (uint64_t)step;
     if (t->opt->mem.v[0] == 0) { /* older files may hold what segments carried all the same */
         lm_forget(&t->lm);
@@ -230,22 +228,21 @@ static enum status clear_halves(const char *path, struct err *e)
 enum status trainer_forget(const char *path, struct err *e)
 {
     static const char *const earlier[] = {STATE, STATE_NEXT, BEST};
-    enum status st = clear_halves(path, e);
+    TRY(clear_halves(path, e));
     char file[PATH];
 
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(earlier); i++)
-        st = remove_file(beside(file, path, earlier[i]), e);
-    return st;
+    for (size_t i = 0; i < ARRAY_LEN(earlier); i++)
+        TRY(remove_file(beside(file, path, earlier[i]), e));
+    return OK;
 }
 
 enum status trainer_clear(const char *path, bool resume, struct err *e)
 {
     if (resume)
         return clear_halves(path, e);
-    enum status st = remove_file(path, e);
-    if (st == OK)
-        st = file_sync_parent(path, e); /* never a checkpoint without its state */
-    return st == OK ? trainer_forget(path, e) : st;
+    TRY(remove_file(path, e));
+    TRY(file_sync_parent(path, e)); /* never a checkpoint without its state */
+    return trainer_forget(path, e);
 }
 
 /* ---- the curve ---------------------------------------------------------------------------- */
@@ -274,10 +271,9 @@ static enum status reopen(struct table_file *to, const char *path, int step, str
 enum status trainer_table(struct table_file *to, const struct options *o, int step, struct err *e)
 {
     char path[PATH];
-    enum status st = OK;
 
     beside(path, o->ckpt, CURVE);
     if (!o->resume || access(path, F_OK) != 0)
-        st = table_replace(&tables[TABLE_TRAIN], path, NULL, 0, e);
-    return st == OK ? reopen(to, path, step, e) : st;
+        TRY(table_replace(&tables[TABLE_TRAIN], path, NULL, 0, e));
+    return reopen(to, path, step, e);
 }

@@ -33,14 +33,13 @@ static enum status refuse_decided(const struct options *o, struct err *e)
     static const char *const decided[] = {"variant",  "layers", "d-model",   "heads",
                                           "kv-heads", "d-head", "d-inner",   "set",
                                           "skeleton", "init",   "objective", "task"};
-    enum status st = OK;
 
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(decided); i++)
-        st = refuse_option(o, decided[i], e);
-    for (int i = 0; st == OK && i < MODEL_CHOICE_COUNT; i++)
+    for (size_t i = 0; i < ARRAY_LEN(decided); i++)
+        TRY(refuse_option(o, decided[i], e));
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         if (!model_choices[i].at_eval && !o->resume)
-            st = refuse_option(o, model_choices[i].option, e);
-    return st;
+            TRY(refuse_option(o, model_choices[i].option, e));
+    return OK;
 }
 
 /* The checkpoint is removed before the first step. */
@@ -88,27 +87,26 @@ static enum status settle_text(struct options *o, const struct weights *w, struc
     return options_default(o, "corpus", text, e);
 }
 
-enum status train_from_settle(struct options *o, struct err *e)
+static enum status settle_by(struct options *o, const struct weights *w, struct err *e)
 {
     char mem[16];
-    struct weights w;
-    enum status st = refuse_decided(o, e);
 
-    if (st == OK)
-        st = refuse_itself(o, e);
-    if (st == OK)
-        st = weights_open(&w, model_file(o), e);
-    if (st != OK)
-        return st;
     /* Memories as long as they were; others see their segment, as they were published to. */
-    snprintf(mem, sizeof(mem), "%d", w.config.mem_len);
-    st = check_model(&w, o, e);
-    if (st == OK)
-        st = settle_text(o, &w, e);
-    if (st == OK)
-        st = options_default(o, "mem", mem, e);
-    if (st == OK)
-        st = options_default(o, "variant", w.config.variant->name, e);
+    snprintf(mem, sizeof(mem), "%d", w->config.mem_len);
+    TRY(check_model(w, o, e));
+    TRY(settle_text(o, w, e));
+    TRY(options_default(o, "mem", mem, e));
+    return options_default(o, "variant", w->config.variant->name, e);
+}
+
+enum status train_from_settle(struct options *o, struct err *e)
+{
+    struct weights w;
+
+    TRY(refuse_decided(o, e));
+    TRY(refuse_itself(o, e));
+    TRY(weights_open(&w, model_file(o), e));
+    const enum status st = settle_by(o, &w, e);
     weights_close(&w);
     return st;
 }
@@ -118,10 +116,8 @@ enum status train_from_settle(struct options *o, struct err *e)
 enum status train_from_config(struct config *to, const struct options *o, struct err *e)
 {
     struct weights w;
-    const enum status st = weights_open(&w, model_file(o), e);
 
-    if (st != OK)
-        return st;
+    TRY(weights_open(&w, model_file(o), e));
     *to = w.config;
     weights_close(&w);
     return config_at_eval(to, o, NULL, e);
@@ -130,10 +126,10 @@ enum status train_from_config(struct config *to, const struct options *o, struct
 enum status train_from_fits(const struct trainer *t, struct err *e)
 {
     struct config c;
-    const enum status st = train_from_config(&c, t->opt, e);
 
-    return st != OK || c.V == t->corpus.vocab
-               ? st
+    TRY(train_from_config(&c, t->opt, e));
+    return c.V == t->corpus.vocab
+               ? OK
                : fail(e, E_IO,
                       "checkpoint %.300s has %d symbols, text %.300s has %d  -> train it on a text "
                       "of as many, such as its own",
@@ -143,36 +139,38 @@ enum status train_from_fits(const struct trainer *t, struct err *e)
 enum status train_from_load(struct trainer *t, struct err *e)
 {
     struct weights w;
-    enum status st = weights_open(&w, t->opt->from, e);
 
-    if (st != OK)
-        return st;
-    st = weights_load(&w, &t->lm.params, e);
+    TRY(weights_open(&w, t->opt->from, e));
+    const enum status st = weights_load(&w, &t->lm.params, e);
+    weights_close(&w);
+    return st;
+}
+
+/* What the weights of `path` say. *lacks: they read tokens, and of which tokenizer is not known. */
+static enum status names_in(struct trainer *t, const char *path, bool *lacks, struct err *e)
+{
+    struct weights w;
+    enum status st = OK;
+
+    TRY(weights_open(&w, path, e));
+    const char *const unit = weights_meta(&w, "unit");
+    const bool of_bytes =
+        !w.is_published && (!unit || strcmp(unit, "byte") == 0 || strcmp(unit, "symbol") == 0);
+    if (!*t->origin)
+        snprintf(t->origin, sizeof(t->origin), "%s", weights_source(&w));
+    if (!of_bytes && !*t->tokenizer)
+        st = weights_tokenizer(&w, t->tokenizer, e);
+    *lacks = !of_bytes && !*t->tokenizer;
     weights_close(&w);
     return st;
 }
 
 enum status train_from_names(struct trainer *t, struct err *e)
 {
-    struct weights w;
-    enum status st = weights_open(&w, model_file(t->opt), e);
+    bool lacks;
 
-    if (st != OK)
-        return st;
-    const char *const unit = weights_meta(&w, "unit");
-    const bool of_bytes =
-        !w.is_published && (!unit || strcmp(unit, "byte") == 0 || strcmp(unit, "symbol") == 0);
-    snprintf(t->origin, sizeof(t->origin), "%s", weights_source(&w));
-    if (!of_bytes && !*t->tokenizer)
-        st = weights_tokenizer(&w, t->tokenizer, e);
-    weights_close(&w);
-    if (st == OK && !of_bytes && !*t->tokenizer && t->opt->resume)
-        st = weights_open(&w, t->opt->from, e); /* of a GGUF file, which is not copied */
-    else
-        return st;
-    if (st == OK) {
-        st = weights_tokenizer(&w, t->tokenizer, e);
-        weights_close(&w);
-    }
-    return st;
+    TRY(names_in(t, model_file(t->opt), &lacks, e));
+    return lacks && t->opt->resume
+               ? names_in(t, t->opt->from, &lacks, e) /* a GGUF file, not copied */
+               : OK;
 }

@@ -17,17 +17,14 @@
 static enum status set_defaults(struct options *o, int threads, struct err *e)
 {
     char number[16];
-    enum status st = o->task || o->tokens ? OK
-                     : o->objective == OBJECTIVE_SEQ2SEQ
-                         ? pairs_settle(o, e)
-                         : options_default(o, "corpus", SOURCE_DEFAULT, e);
 
-    if (st == OK && o->objective == OBJECTIVE_MLM) /* a segment is seen whole */
-        st = options_default(o, "mem", "0", e);
+    if (!o->task && !o->tokens)
+        TRY(o->objective == OBJECTIVE_SEQ2SEQ ? pairs_settle(o, e)
+                                              : options_default(o, "corpus", SOURCE_DEFAULT, e));
+    if (o->objective == OBJECTIVE_MLM) /* a segment is seen whole */
+        TRY(options_default(o, "mem", "0", e));
     snprintf(number, sizeof(number), "%d", threads);
-    if (st == OK)
-        st = options_default(o, "threads", number, e);
-    return st;
+    return options_default(o, "threads", number, e);
 }
 
 /* What is for texts only, and for tasks only. */
@@ -64,15 +61,11 @@ static enum status one_of_each(const struct options *o, struct err *e)
     } lists[] = {{"seq", o->seq.n},       {"mem", o->mem.n},         {"batch", o->batch.n},
                  {"layers", o->layers.n}, {"threads", o->threads.n}, {"variant", o->variants.n}};
 
-    enum status st = OK;
-
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(lists); i++)
-        st = one_value(lists[i].name, lists[i].n, e);
-    for (int i = 0; st == OK && i < MODEL_CHOICE_COUNT; i++)
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        TRY(one_value(lists[i].name, lists[i].n, e));
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         if (o->chosen[i].n > 1)
-            st = one_value(model_choices[i].option, o->chosen[i].n, e);
-    if (st != OK)
-        return st;
+            TRY(one_value(model_choices[i].option, o->chosen[i].n, e));
     if (is_variant_set(o->variants.v[0]))
         return fail(e, E_USAGE, "train needs a variant  -> bench train --variant NAME --ckpt FILE");
     if ((float)o->dropout >= 1) /* the float that is used */
@@ -95,28 +88,19 @@ enum status train_settle(struct options *o, int threads, struct err *e)
     const struct backend *backend[MAX_LOOKUP];
     struct config c;
     int n = 0;
-    enum status st = text_or_task(o, e);
 
-    if (st == OK)
-        st = train_tokens_check(o, e);
-    if (st == OK && o->from)
-        st = train_from_settle(o, e);
+    TRY(text_or_task(o, e));
+    TRY(train_tokens_check(o, e));
+    if (o->from)
+        TRY(train_from_settle(o, e));
 
-    if (st == OK)
-        st = set_defaults(o, threads, e);
-    if (st == OK)
-        st = one_of_each(o, e);
-    if (st == OK)
-        st = lookup_variants(chosen, &n, o, e);
-    if (st != OK)
-        return st;
+    TRY(set_defaults(o, threads, e));
+    TRY(one_of_each(o, e));
+    TRY(lookup_variants(chosen, &n, o, e));
     o->variants.v[0] = chosen[0]->name; /* an alias becomes the name */
-    st = train_config(&c, chosen[0], o, 2, e);
-    if (st == OK)
-        st = options_default(o, "backend", lookup_fastest(backends, c.dtype)->name, e);
-    if (st == OK)
-        st = one_value("backend", o->backends.n, e);
-    if (st == OK)
-        st = lookup_backends(backend, &n, o, e);
-    return st == OK ? config_check(&c, e) : st;
+    TRY(train_config(&c, chosen[0], o, 2, e));
+    TRY(options_default(o, "backend", lookup_fastest(backends, c.dtype)->name, e));
+    TRY(one_value("backend", o->backends.n, e));
+    TRY(lookup_backends(backend, &n, o, e));
+    return config_check(&c, e);
 }

@@ -12,12 +12,10 @@ enum status pairs_settle(struct options *o, struct err *e)
 {
     char target[16], sources[KEYED_TEXT];
     struct synthetic s = {0};
-    enum status st = options_default(o, "corpus", USUAL, e);
 
-    if (st == OK && synthetic_named(o->corpus))
-        st = synthetic_parse(&s, o->corpus, e);
-    if (st != OK)
-        return st;
+    TRY(options_default(o, "corpus", USUAL, e));
+    if (synthetic_named(o->corpus))
+        TRY(synthetic_parse(&s, o->corpus, e));
     const int length = s.kind ? synthetic_pair(&s).target : 0;
     if (length == 0)
         return fail(
@@ -26,19 +24,18 @@ enum status pairs_settle(struct options *o, struct err *e)
             "%s",
             o->corpus, synthetic_pairs(sources));
     snprintf(target, sizeof(target), "%d", length);
-    st = options_default(o, "seq", target, e);
-    if (st == OK)
-        st = options_default(o, "mem", "0", e);
-    if (st == OK && (o->seq.n != 1 || o->seq.v[0] != length))
-        st = fail(
+    TRY(options_default(o, "seq", target, e));
+    TRY(options_default(o, "mem", "0", e));
+    if (o->seq.n != 1 || o->seq.v[0] != length)
+        return fail(
             e, E_USAGE,
             "--objective seq2seq: targets of %.200s have %d symbols  -> use --seq %d, or leave "
             "it out",
             o->corpus, length, length);
-    if (st == OK && (o->mem.n != 1 || o->mem.v[0] != 0))
-        st = fail(e, E_USAGE,
-                  "--objective seq2seq: a text is seen whole, without a past  -> use --mem 0");
-    return st;
+    if (o->mem.n != 1 || o->mem.v[0] != 0)
+        return fail(e, E_USAGE,
+                    "--objective seq2seq: a text is seen whole, without a past  -> use --mem 0");
+    return OK;
 }
 
 struct source_pair pairs_asked(const struct options *o)
@@ -51,17 +48,16 @@ struct source_pair pairs_asked(const struct options *o)
 
 enum status pairs_open(struct trainer *t, struct err *e)
 {
-    enum status st = pairs_of(&t->pairs, &t->corpus, e);
+    TRY(pairs_of(&t->pairs, &t->corpus, e));
     struct pairs valid;
 
-    if (st == OK)
-        st = pairs_of(&valid, &t->valid_corpus, e);
-    if (st == OK && (valid.source != t->pairs.source || valid.target != t->pairs.target))
-        st = fail(e, E_USAGE,
-                  "--valid %s has other lengths than --corpus %s  -> use the same n and len",
-                  t->valid_corpus.name, t->corpus.name);
+    TRY(pairs_of(&valid, &t->valid_corpus, e));
+    if (valid.source != t->pairs.source || valid.target != t->pairs.target)
+        return fail(e, E_USAGE,
+                    "--valid %s has other lengths than --corpus %s  -> use the same n and len",
+                    t->valid_corpus.name, t->corpus.name);
     t->corpus.unit = PAIRS_UNIT;
-    return st;
+    return OK;
 }
 
 void pairs_batch(struct trainer *t)

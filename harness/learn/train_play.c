@@ -25,9 +25,7 @@ enum status play_open(struct trainer *t, struct err *e)
     t->play = calloc(1, sizeof(*t->play));
     t->corpus.name = strdup(o->task);
     NEED(t->play && t->corpus.name);
-    const enum status st = task_parse(&t->play->player.task, o->task, e);
-    if (st != OK)
-        return st;
+    TRY(task_parse(&t->play->player.task, o->task, e));
     t->corpus.unit = "step";
     t->corpus.vocab = player_symbols(&t->play->player.task);
     t->play->player.B = t->B;
@@ -35,8 +33,6 @@ enum status play_open(struct trainer *t, struct err *e)
     t->play->player.engine = &t->engine;
     return OK;
 }
-
-enum status play_check(const struct trainer *t, struct err *e) { return player_check(&t->lm, e); }
 
 void play_bind(struct trainer *t, struct arena *a)
 {

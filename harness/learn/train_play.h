@@ -13,8 +13,6 @@ enum { PLAY_VALID = 128 }; /* episodes, at least */
 
 /* Read the task of the options; t->corpus describes it as a text that has no symbols yet. */
 enum status play_open(struct trainer *t, struct err *e);
-/* After the model is bound: E_UNSUPPORTED for what has no logits of its own. */
-enum status play_check(const struct trainer *t, struct err *e);
 void play_bind(struct trainer *t, struct arena *a);
 
 /* Steps of the episodes before the next segment. */

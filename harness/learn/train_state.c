@@ -233,11 +233,10 @@ static enum status damaged(const struct safetensors *s, const char *key, const c
 static enum status real_in(const struct safetensors *s, const char *key, double hi, double *out,
                            struct err *e)
 {
-    const enum status st = safetensors_real(s, key, 0, out, e);
-
-    if (st == OK && !(*out >= 0 && *out <= hi))
+    TRY(safetensors_real(s, key, 0, out, e));
+    if (!(*out >= 0 && *out <= hi))
         return damaged(s, key, "it must not be negative, nor that large", e);
-    return st;
+    return OK;
 }
 
 static enum status seed_of(const struct safetensors *s, uint64_t *out, struct err *e)
@@ -254,10 +253,7 @@ static enum status seed_of(const struct safetensors *s, uint64_t *out, struct er
 
 static enum status load_numbers(struct trainer *t, const struct safetensors *s, struct err *e)
 {
-    const enum status st = real_in(s, "best", NO_BEST, &t->best_valid, e);
-
-    if (st != OK)
-        return st;
+    TRY(real_in(s, "best", NO_BEST, &t->best_valid, e));
     if (t->best_valid == NO_BEST)
         t->best_valid = INFINITY;
     return real_in(s, "trained_s", NO_BEST, &t->trained_s, e);
@@ -309,12 +305,10 @@ static enum status same_options(const struct trainer *t, const struct safetensor
 {
     uint64_t seed = t->opt->seed;
     double dropout;
-    enum status st = real_in(s, "dropout", 1, &dropout, e);
 
-    if (st == OK && safetensors_meta(s, "seed"))
-        st = seed_of(s, &seed, e);
-    if (st != OK)
-        return st;
+    TRY(real_in(s, "dropout", 1, &dropout, e));
+    if (safetensors_meta(s, "seed"))
+        TRY(seed_of(s, &seed, e));
     if (dropout != t->opt->dropout)
         return fail(e, E_USAGE,
                     "cannot resume %s: made with --dropout %g, now %g  -> use --dropout %g",
@@ -359,41 +353,38 @@ static enum status load_tensor(const struct safetensors *s, const struct tensor 
 static enum status load_moments(struct trainer *t, const struct safetensors *s, struct err *e)
 {
     const struct params *p = &t->lm.params;
-    enum status st = OK;
 
-    for (int i = 0; st == OK && i < p->n; i++) {
+    for (int i = 0; i < p->n; i++) {
         const struct tensor m = checkpoint_tensor(&p->v[i], "m.", NULL);
         const struct tensor v = checkpoint_tensor(&p->v[i], "v.", NULL);
         if (t->optimizer.m[i])
-            st = load_tensor(s, &m, t->optimizer.m[i], e);
-        if (st == OK && t->optimizer.v[i])
-            st = load_tensor(s, &v, t->optimizer.v[i], e);
+            TRY(load_tensor(s, &m, t->optimizer.m[i], e));
+        if (t->optimizer.v[i])
+            TRY(load_tensor(s, &v, t->optimizer.v[i], e));
     }
-    return st;
+    return OK;
 }
 
 static enum status load_carried(struct trainer *t, const struct safetensors *s, struct err *e)
 {
     struct carried c;
-    enum status st = OK;
     int sublayer;
 
-    for (int i = 0; st == OK && carried(t, i, &c, &sublayer); i++) {
+    for (int i = 0; carried(t, i, &c, &sublayer); i++) {
         const struct tensor want = carried_tensor(t, &c, NULL, sublayer);
-        st = load_part(s, &want, c.at, c.common ? 0 : (size_t)t->ranks.index * c.n, c.n, e);
+        TRY(load_part(s, &want, c.at, c.common ? 0 : (size_t)t->ranks.index * c.n, c.n, e));
     }
-    return st;
+    return OK;
 }
 
 static enum status load_memory(struct trainer *t, const struct safetensors *s, struct err *e)
 {
-    enum status st = OK;
     char name[TENSOR_NAME];
     struct cache *c;
     int l = 0;
 
     lm_forget(&t->lm);
-    for (; st == OK && (c = memory_of(t, l)); l++) {
+    for (; (c = memory_of(t, l)); l++) {
         memory_name(name, l);
         const struct tensor *m = safetensors_find(s, name);
         if (m && (m->rank != 3 || m->dtype != DTYPE_F32))
@@ -410,17 +401,16 @@ static enum status load_memory(struct trainer *t, const struct safetensors *s, s
                    sizeof(float) * (size_t)rows * (size_t)c->n);
         cache_commit(c, rows);
         /* Positions count from there: at most all tokens so far. */
-        st = safetensors_i64(s, "seen", c->seen, 0, (int64_t)INT32_MAX * INT32_MAX, &c->seen, e);
-        if (st == OK)
-            st = safetensors_int(s, "compressed", 0, 0, c->M, &c->compressed, e);
+        TRY(safetensors_i64(s, "seen", c->seen, 0, (int64_t)INT32_MAX * INT32_MAX, &c->seen, e));
+        TRY(safetensors_int(s, "compressed", 0, 0, c->M, &c->compressed, e));
     }
     memory_name(name, l); /* the first that did not fit, or one too many */
-    if (st == OK && (memory_of(t, l) || safetensors_find(s, name)))
+    if (memory_of(t, l) || safetensors_find(s, name))
         return fail(e, E_USAGE,
                     "%s: \"%s\" was made with another --batch, --mem or --d-model  -> give the "
                     "options that it was begun with",
                     s->path, name);
-    return st;
+    return OK;
 }
 
 /* ---- loading ------------------------------------------------------------------------------ */
@@ -440,9 +430,7 @@ static enum status belongs(const struct trainer *t, int step, const struct safet
     for (size_t i = 0; i < ARRAY_LEN(needed); i++)
         if (!safetensors_meta(s, needed[i]))
             return damaged(s, needed[i], "it must be a number", e);
-    const enum status st = safetensors_int(s, "step", 0, 0, INT32_MAX, &its_step, e);
-    if (st != OK)
-        return st;
+    TRY(safetensors_int(s, "step", 0, 0, INT32_MAX, &its_step, e));
     hash_weights(weights, &t->lm.params);
     if (its_step != step)
         return fail(e, E_IO,
@@ -485,37 +473,29 @@ static enum status load_played(struct trainer *t, const struct safetensors *s, s
 static enum status load(struct trainer *t, int step, const struct safetensors *s, struct err *e)
 {
     int n = moment_count(t) + memory_count(t) + carried_count(t);
-    enum status st = belongs(t, step, s, e);
 
-    if (st == OK)
-        st = same_options(t, s, e);
-    if (st == OK)
-        st = load_numbers(t, s, e);
-    if (st == OK)
-        st = load_moments(t, s, e);
-    if (st == OK)
-        st = load_memory(t, s, e);
-    if (st == OK)
-        st = load_carried(t, s, e);
-    if (st == OK) /* which the place in an episode follows from */
-        t->optimizer.step = step;
-    if (st == OK && t->play)
-        st = load_played(t, s, e);
+    TRY(belongs(t, step, s, e));
+    TRY(same_options(t, s, e));
+    TRY(load_numbers(t, s, e));
+    TRY(load_moments(t, s, e));
+    TRY(load_memory(t, s, e));
+    TRY(load_carried(t, s, e));
+    t->optimizer.step = step; /* which the place in an episode follows from */
+    if (t->play)
+        TRY(load_played(t, s, e));
     n += t->play && play_at(t) > 0;
-    if (st == OK && s->n_tensors != n)
-        st = fail(e, E_IO, "%s has %d tensors, this model %d  -> train again with --force", s->path,
-                  s->n_tensors, n);
-    return st;
+    if (s->n_tensors != n)
+        return fail(e, E_IO, "%s has %d tensors, this model %d  -> train again with --force",
+                    s->path, s->n_tensors, n);
+    return OK;
 }
 
 enum status train_state_load(struct trainer *t, int step, const char *path, struct err *e)
 {
     struct safetensors s;
-    enum status st = safetensors_open(&s, path, e);
 
-    if (st != OK)
-        return st;
-    st = load(t, step, &s, e);
+    TRY(safetensors_open(&s, path, e));
+    const enum status st = load(t, step, &s, e);
     safetensors_close(&s);
     return st;
 }

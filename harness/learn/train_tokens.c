@@ -54,8 +54,8 @@ static enum status make(struct texts *to, const struct trainer *t, const struct 
 
     o.tokens = tokens;
     o.ckpt = o.from ? o.from : t->tokenizer;
-    const enum status st = texts_make(to, c, &o, tokens ? NULL : t->tokenizer, e);
-    return st == OK ? texts_fit(to, &o, c->name, V ? V : to->vocab, e) : st;
+    TRY(texts_make(to, c, &o, tokens ? NULL : t->tokenizer, e));
+    return texts_fit(to, &o, c->name, V ? V : to->vocab, e);
 }
 
 enum status train_tokens_open(struct trainer *t, struct err *e)
@@ -63,16 +63,14 @@ enum status train_tokens_open(struct trainer *t, struct err *e)
     enum { VALID_SHARE = 20 };
     const struct options *const o = t->opt;
     struct config c = {0};
-    enum status st = o->from ? train_from_config(&c, o, e) : OK;
 
-    if (st == OK && t->corpus.generated)
-        st =
-            fail(e, E_USAGE, "--corpus %.60s has symbols, which no tokenizer reads  -> give a text",
-                 o->corpus);
-    if (st == OK)
-        st = make(&t->tokens_made, t, &t->corpus, o->tokens, c.V, e);
-    if (st != OK)
-        return st;
+    if (o->from)
+        TRY(train_from_config(&c, o, e));
+    if (t->corpus.generated)
+        return fail(e, E_USAGE,
+                    "--corpus %.60s has symbols, which no tokenizer reads  -> give a text",
+                    o->corpus);
+    TRY(make(&t->tokens_made, t, &t->corpus, o->tokens, c.V, e));
     t->corpus.vocab = c.V ? c.V : t->tokens_made.vocab;
     t->corpus.unit = t->tokens_made.unit;
     t->text = (struct text_part){.ids = t->tokens_made.ids, .n = t->tokens_made.n};
@@ -82,12 +80,10 @@ enum status train_tokens_open(struct trainer *t, struct err *e)
         t->valid = (struct text_part){.ids = t->text.ids + t->text.n, .n = n};
         return OK;
     }
-    st = corpus_open(&t->valid_corpus, o->valid, SPLIT_VALID, 0, e);
-    if (st == OK)
-        st = make(&t->valid_made, t, &t->valid_corpus, o->tokens ? o->valid : NULL, t->corpus.vocab,
-                  e);
+    TRY(corpus_open(&t->valid_corpus, o->valid, SPLIT_VALID, 0, e));
+    TRY(make(&t->valid_made, t, &t->valid_corpus, o->tokens ? o->valid : NULL, t->corpus.vocab, e));
     t->valid = (struct text_part){.ids = t->valid_made.ids, .n = t->valid_made.n};
-    return st;
+    return OK;
 }
 
 enum status train_tokens_keep(struct trainer *t, const char *ckpt, struct err *e)
@@ -101,9 +97,9 @@ enum status train_tokens_keep(struct trainer *t, const char *ckpt, struct err *e
         return OK;
     if (snprintf(folder, sizeof(folder), "%s.tokenizer", ckpt) >= (int)sizeof(folder))
         return file_fail(e, "create", ckpt, ENAMETOOLONG);
-    const enum status st =
-        t->opt->resume || t->ranks.index > 0 ? OK : tokenizer_copy(t->tokenizer, folder, &any, e);
-    if (st == OK && (any || t->opt->resume))
+    if (!t->opt->resume && t->ranks.index == 0)
+        TRY(tokenizer_copy(t->tokenizer, folder, &any, e));
+    if (any || t->opt->resume)
         snprintf(t->beside, sizeof(t->beside), "%s", folder + (slash ? slash + 1 - ckpt : 0));
-    return st;
+    return OK;
 }
