@@ -61,7 +61,7 @@ INCDIRS ?= $(addprefix $(SYSROOT),/usr/include /usr/include/$(MULTIARCH) /usr/lo
 OPENBLAS_INC ?= /usr/include/$(MULTIARCH)/openblas-openmp
 OPENBLAS_LIB ?= /usr/lib/$(MULTIARCH)/openblas-openmp
 found = $(firstword $(wildcard $(INCDIRS:%=%/$1)))
-REQUIRED := hwloc.h csv.h jansson.h xxhash.h Random123/philox.h
+REQUIRED := hwloc.h csv.h jansson.h xxhash.h pcre2.h utf8proc.h Random123/philox.h
 MISSING := $(strip $(foreach h,$(REQUIRED),$(if $(call found,$h),,$h)))
 HAVE_OPENBLAS := $(if $(wildcard $(SYSROOT)$(OPENBLAS_INC)/cblas.h),1,0)
 # Debian 12 has version 2, Debian 13 version 3.
@@ -69,13 +69,12 @@ ONEDNN_MAJOR := $(lastword $(shell grep -hs 'define DNNL_VERSION_MAJOR' \
     $(call found,oneapi/dnnl/dnnl_version.h) /dev/null))
 HAVE_ONEDNN := $(if $(filter 2 3,$(ONEDNN_MAJOR)),1,0)
 HAVE_ZSTD := $(if $(call found,zstd.h),1,0)
-HAVE_UTF8PROC := $(if $(call found,utf8proc.h),1,0)
 # These libraries bring GNU's OpenMP runtime along, of which ThreadSanitizer knows nothing.
 ifeq ($(MODE),thread)
 HAVE_OPENBLAS := 0
 HAVE_ONEDNN := 0
 endif
-LIBS := -lhwloc -lcsv -ljansson -lxxhash
+LIBS := -lhwloc -lcsv -ljansson -lxxhash -lpcre2-8 -lutf8proc
 ifeq ($(HAVE_OPENBLAS),1)
 # The OpenMP build, by its own directory at run time too: the loader's default may be the pthread one.
 LIBS += -L$(SYSROOT)$(OPENBLAS_LIB) -Wl,-rpath,$(OPENBLAS_LIB) -lopenblas
@@ -94,11 +93,6 @@ ifeq ($(HAVE_ZSTD),1)
 LIBS += -lzstd
 else
 LEFT_OUT += zstd:libzstd-dev
-endif
-ifeq ($(HAVE_UTF8PROC),1)
-LIBS += -lutf8proc
-else
-LEFT_OUT += utf8proc:libutf8proc-dev
 endif
 # Chosen, never found: the default build has no trace of MPI.
 ifeq ($(MPI),)
@@ -141,7 +135,7 @@ endif
 FLAGS := $(SYSROOT:%=--sysroot=%) -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) -ffp-contract=off -fno-math-errno \
     -falign-functions=64 -fopenmp $(HARDEN) $(WARN) \
     $(if $(WERROR),-Werror) -DHAVE_OPENBLAS=$(HAVE_OPENBLAS) -DHAVE_ONEDNN=$(HAVE_ONEDNN) \
-    -DHAVE_ZSTD=$(HAVE_ZSTD) -DHAVE_UTF8PROC=$(HAVE_UTF8PROC)
+    -DHAVE_ZSTD=$(HAVE_ZSTD) -DHAVE_UTF8PROC=1
 SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
 
 sources = $(sort $(filter-out %.inc.c,$(shell find $1 -name '*.c')))

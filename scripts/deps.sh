@@ -6,7 +6,7 @@
 set -eu
 
 packages=(libhwloc-dev libcsv-dev libcriterion-dev libjansson-dev librandom123-dev libxxhash-dev
-          libzstd-dev libutf8proc-dev libopenblas-openmp-dev libdnnl-dev
+          libpcre2-dev libutf8proc-dev libzstd-dev libopenblas-openmp-dev libdnnl-dev
           gnuplot-nox python3) # the last for contrib/python and programs in tests
 lint=(clang-format clang-tidy libomp-dev) # the last for clang's omp.h
 # The sanitizers' libraries are called by the version of clang.

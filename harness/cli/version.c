@@ -11,13 +11,14 @@
 #include <csv.h>
 #include <hwloc.h>
 #include <jansson.h>
+#include <string.h>
+#include <utf8proc.h>
 #include <xxhash.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
 
 #if HAVE_ZSTD
 #include <zstd.h>
-#endif
-#if HAVE_UTF8PROC
-#include <utf8proc.h>
 #endif
 
 /* Libraries used by backends. */
@@ -33,15 +34,15 @@ static void version_libraries(FILE *f)
 {
     const unsigned hwloc = hwloc_get_api_version();
     const unsigned hash = XXH_versionNumber();
+    char pcre2[32] = ""; /* and its date */
 
-    fprintf(f, "hwloc %u.%u, jansson %s, libcsv %d.%d.%d, xxHash %u.%u.%u", hwloc >> 16,
-            hwloc >> 8 & 255, jansson_version_str(), CSV_MAJOR, CSV_MINOR, CSV_RELEASE,
-            hash / 10000, hash / 100 % 100, hash % 100);
+    pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
+    fprintf(f, "hwloc %u.%u, jansson %s, libcsv %d.%d.%d, xxHash %u.%u.%u, PCRE2 %.*s, utf8proc %s",
+            hwloc >> 16, hwloc >> 8 & 255, jansson_version_str(), CSV_MAJOR, CSV_MINOR, CSV_RELEASE,
+            hash / 10000, hash / 100 % 100, hash % 100, (int)strcspn(pcre2, " "), pcre2,
+            utf8proc_version());
 #if HAVE_ZSTD
     fprintf(f, ", zstd %s", ZSTD_versionString());
-#endif
-#if HAVE_UTF8PROC
-    fprintf(f, ", utf8proc %s", utf8proc_version());
 #endif
     if (ranks_library())
         fprintf(f, ", %s", ranks_library());

@@ -107,6 +107,8 @@ void tokenizer_close(struct tokenizer *t)
         free(t->normalizer[i].from);
         free(t->normalizer[i].to);
     }
+    for (int i = 0; i < t->n_cutters; i++)
+        words_close(&t->cutter[i].words);
     json_decref(t->added);
     free_cuts(&t->before);
     free_cuts(&t->after);
@@ -199,17 +201,13 @@ struct cutting {
 static enum status begin_cutting(struct cutting *k, const struct cutter *c, const char *text,
                                  size_t n, bool first, struct err *e)
 {
-    enum status st = OK;
-
-    *k = (struct cutting){.made = {0}};
+    k->made = (struct bytes){0};
     if (c->replaces || c->blank) {
-        st = blanks(c, text, n, first, &k->made, e);
+        TRY(blanks(c, text, n, first, &k->made, e));
         text = k->made.data;
         n = k->made.n;
     }
-    if (st == OK)
-        k->scan = (struct word_scan){c->words, text, text + n, c->text};
-    return st;
+    return word_scan(&k->scan, &c->words, text, n, e);
 }
 
 /* A piece between added tokens, by one cutter behind the other; `first`: it begins the text, which
@@ -227,7 +225,9 @@ static enum status encode_piece(struct tokenizer *t, const char *text, size_t n,
     enum status st = begin_cutting(&at[deep++], &t->cutter[0], text, n, first, e);
     while (deep > 0) {
         const char *word;
-        if (st != OK || !word_next(&at[deep - 1].scan, &word, &n))
+        if (st == OK)
+            st = word_next(&at[deep - 1].scan, &word, &n, e);
+        if (st != OK || n == 0)
             free(at[--deep].made.data);
         else if (deep == t->n_cutters)
             st = encode_word(t, word, n, out, e);

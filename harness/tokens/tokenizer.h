@@ -16,7 +16,7 @@ struct ids {
     size_t unknown; /* words that stand as <unk> because a list lacks them */
 };
 
-/* The tokenizer of a folder, or of a GGUF file. E_IO naming it, or E_UNSUPPORTED where this build has no Unicode. */
+/* The tokenizer of a folder, or of a GGUF file. E_IO naming it. */
 enum status tokenizer_open(struct tokenizer **t, const char *dir, struct err *e);
 void tokenizer_close(struct tokenizer *t); /* NULL: nothing */
 

@@ -5,16 +5,24 @@
 
 #include <string.h>
 
-static enum status unknown_words(const struct tokenizer *t, const json_t *j, struct err *e)
+/* Words by the matches of a pattern. */
+static enum status cut_by(const struct tokenizer *t, struct cutter *c, const char *pattern,
+                          bool literal, enum split split, struct err *e)
 {
-    const json_t *const given = json_object_get(j, "pattern");
-    const char *const pattern =
-        *word_of(given, "String") ? word_of(given, "String") : word_of(given, "Regex");
+    struct err why = {""};
+    const enum status st = words_open(&c->words, pattern, literal, &why);
 
-    return tokenizer_fail(t, E_IO, e,
-                          "pre_tokenizer %.40s%s%.80s%s is not one of the known patterns  -> use "
-                          "one of gpt2, Pythia, SmolLM2, Llama, Qwen, gpt-oss or Mistral Nemo",
-                          word_of(j, "type"), *pattern ? " \"" : "", pattern, *pattern ? "\"" : "");
+    c->words.split = split;
+    return st == OK ? OK : tokenizer_fail(t, st, e, "pre_tokenizer with the pattern %s", why.msg);
+}
+
+static bool is_one_character(const char *text)
+{
+    size_t length = 0;
+
+    if (*text)
+        utf8_next(text, strlen(text), &length);
+    return *text && !text[length];
 }
 
 #define KEYS(t, j, e, ...)                                                                         \
@@ -25,12 +33,12 @@ static enum status unknown_words(const struct tokenizer *t, const json_t *j, str
 static enum status read_byte_level(struct tokenizer *t, const json_t *j, struct cutter *c,
                                    struct err *e)
 {
+    TRY(KEYS(t, j, e, {"add_prefix_space", MAY_FLAG}, {"trim_offsets", MAY_FLAG},
+             {"use_regex", MAY_FLAG}));
     t->bytes = true;
-    c->words = flag_of(j, "use_regex", true) ? WORDS_GPT2 : WORDS_WHOLE;
     c->blank = flag_of(j, "add_prefix_space", true) ? BLANK_EACH : BLANK_NONE;
     memcpy(c->text, " ", 2);
-    return KEYS(t, j, e, {"add_prefix_space", MAY_FLAG}, {"trim_offsets", MAY_FLAG},
-                {"use_regex", MAY_FLAG});
+    return flag_of(j, "use_regex", true) ? cut_by(t, c, WORDS_GPT2, false, SPLIT_ISOLATED, e) : OK;
 }
 
 static enum status read_metaspace(struct tokenizer *t, const json_t *j, struct cutter *c,
@@ -40,17 +48,11 @@ static enum status read_metaspace(struct tokenizer *t, const json_t *j, struct c
     const bool named = json_object_get(j, "prepend_scheme") != NULL;
     const bool old = flag_of(j, "add_prefix_space", true);
     const char *const scheme = named ? word_of(j, "prepend_scheme") : old ? "always" : "never";
-    size_t length = 0;
-    const enum status st =
-        KEYS(t, j, e, {"replacement", MAY_TEXT}, {"prepend_scheme", MAY_TEXT},
-             {"split", MAY_FLAG | MAY_NULL}, {"add_prefix_space", MAY_FLAG | MAY_NULL},
-             {"str_rep", MAY_TEXT | MAY_NULL});
 
-    if (st != OK)
-        return st;
-    if (*text)
-        utf8_next(text, strlen(text), &length);
-    if (!*text || text[length] || length >= sizeof(c->text))
+    TRY(KEYS(t, j, e, {"replacement", MAY_TEXT}, {"prepend_scheme", MAY_TEXT},
+             {"split", MAY_FLAG | MAY_NULL}, {"add_prefix_space", MAY_FLAG | MAY_NULL},
+             {"str_rep", MAY_TEXT | MAY_NULL}));
+    if (!is_one_character(text) || strlen(text) >= sizeof(c->text))
         return tokenizer_fail(t, E_IO, e,
                               "pre_tokenizer Metaspace: \"replacement\" is not one character");
     if (!old && strcmp(scheme, "never") != 0)
@@ -58,92 +60,68 @@ static enum status read_metaspace(struct tokenizer *t, const json_t *j, struct c
                               "pre_tokenizer Metaspace: add_prefix_space false and prepend_scheme "
                               "%.20s contradict each other  -> one of them",
                               scheme);
-    memcpy(c->text, text, length + 1);
+    memcpy(c->text, text, strlen(text) + 1);
     c->replaces = true;
-    c->words = flag_of(j, "split", true) ? WORDS_MARKED : WORDS_WHOLE;
     if (strcmp(scheme, "always") == 0)
         c->blank = BLANK_EACH;
     else if (strcmp(scheme, "first") == 0)
         c->blank = BLANK_FIRST;
     else if (strcmp(scheme, "never") != 0)
-        return unknown_words(t, j, e);
+        return tokenizer_fail(t, E_IO, e,
+                              "pre_tokenizer Metaspace with prepend_scheme \"%.20s\": not "
+                              "supported  -> always, first or never",
+                              scheme);
     /* What begins the text is said by places in the original, which these two may move. */
-    if (c->blank == BLANK_FIRST && (t->n_cutters > 0 || t->n_normalizers > 0))
+    if (c->blank == BLANK_FIRST && (c > t->cutter || t->n_normalizers > 0))
         return tokenizer_fail(t, E_IO, e,
                               "pre_tokenizer Metaspace with prepend_scheme first behind another or "
                               "a normalizer: not supported");
-    return OK;
+    return flag_of(j, "split", true) ? cut_by(t, c, text, true, SPLIT_MERGED_WITH_NEXT, e) : OK;
 }
 
 static enum status read_split(struct tokenizer *t, const json_t *j, struct cutter *c, struct err *e)
 {
+    static const char *const splits[SPLITS] = {"Isolated", "Removed", "MergedWithPrevious",
+                                               "MergedWithNext", "Contiguous"};
     const json_t *const pattern = json_object_get(j, "pattern");
-    const enum status st =
-        KEYS(t, j, e, {"pattern", MAY_OBJECT}, {"behavior", MAY_TEXT}, {"invert", MAY_FLAG});
-
-    if (st != OK)
-        return st;
-    if (json_object_size(pattern) != 1 || !words_of_pattern(word_of(pattern, "Regex"), &c->words))
-        return unknown_words(t, j, e);
-    /* The patterns match all of a text: what is between their matches is nothing. */
+    const char *const literal = word_of(pattern, "String"), *const regex =
+                                                                word_of(pattern, "Regex");
     const char *const behavior = word_of(j, "behavior");
-    const bool keeps = strcmp(behavior, "Isolated") == 0 ||
-                       strcmp(behavior, "MergedWithPrevious") == 0 ||
-                       strcmp(behavior, "MergedWithNext") == 0;
-    if (!keeps && !(strcmp(behavior, "Removed") == 0 && flag_of(j, "invert", false)))
+    int split = 0;
+
+    TRY(KEYS(t, j, e, {"pattern", MAY_OBJECT}, {"behavior", MAY_TEXT}, {"invert", MAY_FLAG}));
+    if (json_object_size(pattern) != 1 || !(*literal || *regex))
+        return tokenizer_fail(t, E_IO, e, "pre_tokenizer Split without a pattern  -> a whole file");
+    while (split < SPLITS && strcmp(splits[split], behavior) != 0)
+        split++;
+    if (split == SPLITS)
         return tokenizer_fail(t, E_IO, e,
                               "pre_tokenizer Split with behavior \"%.40s\": not "
                               "supported  -> Isolated",
                               behavior);
-    return OK;
+    c->words.invert = flag_of(j, "invert", false);
+    return cut_by(t, c, *literal ? literal : regex, *literal, (enum split)split, e);
 }
 
 static enum status read_digits(struct tokenizer *t, const json_t *j, struct cutter *c,
                                struct err *e)
 {
-    c->words = flag_of(j, "individual_digits", false) ? WORDS_DIGIT : WORDS_DIGITS;
-    return KEYS(t, j, e, {"individual_digits", MAY_FLAG});
+    TRY(KEYS(t, j, e, {"individual_digits", MAY_FLAG}));
+    return cut_by(t, c, "\\p{N}", false,
+                  flag_of(j, "individual_digits", false) ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS, e);
 }
 
-/* Do normalizers leave nothing of this one character? One replaces it, and none behind puts it back:
- * composition makes no space. */
-static bool is_gone(const struct tokenizer *t, const char *text)
+static enum status read_delimiter(struct tokenizer *t, const json_t *j, struct cutter *c,
+                                  struct err *e)
 {
-    bool gone = false;
-    size_t length = 0;
+    const char *const text = word_of(j, "delimiter");
 
-    if (*text)
-        utf8_next(text, strlen(text), &length);
-    for (int i = 0; i < t->n_normalizers; i++) {
-        const struct normalizer *const k = &t->normalizer[i];
-        const bool replaced = k->kind == NORMALIZE_REPLACE && strcmp(k->from, text) == 0;
-        const bool back =
-            k->kind == NORMALIZE_NFC ? strcmp(text, " ") != 0 : strstr(k->to, text) != NULL;
-        gone = (gone || replaced) && !back;
-    }
-    return gone && !text[length];
-}
-
-/* One that cuts at a character that no text has any more, as of gemma. */
-static enum status read_idle(const struct tokenizer *t, const json_t *j, bool *idle, struct err *e)
-{
-    static const char *const behaviors[] = {"Isolated", "Removed", "MergedWithPrevious",
-                                            "MergedWithNext", "Contiguous"};
-    const char *const type = word_of(j, "type"), *const behavior = word_of(j, "behavior");
-    const bool split = strcmp(type, "Split") == 0;
-    const char *const at = split ? word_of(json_object_get(j, "pattern"), "String")
-                           : strcmp(type, "CharDelimiterSplit") == 0 ? word_of(j, "delimiter")
-                                                                     : "";
-    bool known = !split;
-
-    for (size_t i = 0; i < ARRAY_LEN(behaviors); i++)
-        known = known || strcmp(behaviors[i], behavior) == 0;
-    *idle = known && is_gone(t, at) && !flag_of(j, "invert", false);
-    if (!*idle)
-        return OK;
-    return split ? KEYS(t, j, e, {"pattern", MAY_OBJECT}, {"behavior", MAY_TEXT},
-                        {"invert", MAY_FLAG})
-                 : KEYS(t, j, e, {"delimiter", MAY_TEXT});
+    TRY(KEYS(t, j, e, {"delimiter", MAY_TEXT}));
+    return is_one_character(text)
+               ? cut_by(t, c, text, true, SPLIT_REMOVED, e)
+               : tokenizer_fail(t, E_IO, e,
+                                "pre_tokenizer CharDelimiterSplit: \"delimiter\" is not one "
+                                "character  -> a whole file");
 }
 
 static enum status read_cutter(struct tokenizer *t, const json_t *j, struct err *e)
@@ -154,27 +132,23 @@ static enum status read_cutter(struct tokenizer *t, const json_t *j, struct err 
     } kinds[] = {{"ByteLevel", read_byte_level},
                  {"Metaspace", read_metaspace},
                  {"Split", read_split},
-                 {"Digits", read_digits}};
-    struct cutter c = {.words = WORDS_WHOLE};
-    bool idle;
-    const enum status st = read_idle(t, j, &idle, e);
+                 {"Digits", read_digits},
+                 {"CharDelimiterSplit", read_delimiter}};
+    const char *const type = word_of(j, "type");
 
-    if (st != OK || idle)
-        return st;
     if (t->bytes) /* the next one would see bytes as characters */
         return tokenizer_fail(t, E_IO, e, "pre_tokenizer %.40s behind ByteLevel: not supported",
-                              word_of(j, "type"));
+                              type);
     if (t->n_cutters == MAX_CUTTERS)
         return tokenizer_fail(t, E_IO, e, "more than %d pre_tokenizers: not supported",
                               MAX_CUTTERS);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (strcmp(kinds[i].type, word_of(j, "type")) == 0) {
-            const enum status read = kinds[i].read(t, j, &c, e);
-            if (read == OK)
-                t->cutter[t->n_cutters++] = c;
-            return read;
-        }
-    return unknown_words(t, j, e);
+        if (strcmp(kinds[i].type, type) == 0)
+            return kinds[i].read(t, j, &t->cutter[t->n_cutters++], e);
+    return tokenizer_fail(t, E_IO, e,
+                          "pre_tokenizer %.40s is not supported  -> Split with its pattern, "
+                          "ByteLevel, Metaspace or Digits",
+                          type);
 }
 
 enum status tokenizer_read_cutters(struct tokenizer *t, const json_t *j, struct err *e)

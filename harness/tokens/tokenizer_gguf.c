@@ -12,30 +12,46 @@
 
 static const char sentencepiece[] = "llama";
 
+#define GPT4(numbers)                                                                              \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers                          \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define BEFORE "[^\\r\\n\\p{L}\\p{N}]?"
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define GPT4O(ending, numbers)                                                                     \
+    BEFORE UPPER "*" LOWER "+" ending "|" BEFORE UPPER "+" LOWER "*" ending "|" numbers            \
+                 "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+static const char words_gpt2[] = WORDS_GPT2;
+static const char words_llama3[] = GPT4("\\p{N}{1,3}");
+static const char words_qwen[] = GPT4("\\p{N}");
+static const char words_gpt_4o[] = GPT4O("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\p{N}{1,3}");
+static const char words_nemo[] = GPT4O("", "\\p{N}");
+
 /* By their names in files: what is cut before byte pairs are merged. */
 static const struct rules {
     const char *name;
-    enum words words;
+    const char *words;
     bool digits;      /* each stands alone */
     bool composes;    /* texts are normalised (NFC) */
     bool whole_first; /* a word that is a token is not merged */
     bool begins;      /* bos_token_id is in front unless add_bos_token is false */
 } rules[] = {
-    {"gpt-2", WORDS_GPT2, false, false, false, false},
-    {"phi-2", WORDS_GPT2, false, false, false, false},
-    {"mpt", WORDS_GPT2, false, true, false, false},
-    {"olmo", WORDS_GPT2, false, true, false, false},
-    {"smollm", WORDS_GPT2, true, false, false, false},
-    {"starcoder", WORDS_GPT2, true, false, false, false},
-    {"refact", WORDS_GPT2, true, false, false, false},
-    {"llama-bpe", WORDS_GPT4, false, false, true, true},
-    {"llama3", WORDS_GPT4, false, false, true, true},
-    {"llama-v3", WORDS_GPT4, false, false, true, true},
-    {"dbrx", WORDS_GPT4, false, false, false, false},
-    {"smaug-bpe", WORDS_GPT4, false, false, false, false},
-    {"qwen2", WORDS_QWEN, false, true, false, false},
-    {"gpt-4o", WORDS_GPT4O, false, false, false, false},
-    {"tekken", WORDS_TEKKEN, false, false, true, true},
+    {"gpt-2", words_gpt2, false, false, false, false},
+    {"phi-2", words_gpt2, false, false, false, false},
+    {"mpt", words_gpt2, false, true, false, false},
+    {"olmo", words_gpt2, false, true, false, false},
+    {"smollm", words_gpt2, true, false, false, false},
+    {"starcoder", words_gpt2, true, false, false, false},
+    {"refact", words_gpt2, true, false, false, false},
+    {"llama-bpe", words_llama3, false, false, true, true},
+    {"llama3", words_llama3, false, false, true, true},
+    {"llama-v3", words_llama3, false, false, true, true},
+    {"dbrx", words_llama3, false, false, false, false},
+    {"smaug-bpe", words_llama3, false, false, false, false},
+    {"qwen2", words_qwen, false, true, false, false},
+    {"gpt-4o", words_gpt_4o, false, false, false, false},
+    {"tekken", words_nemo, false, false, true, true},
 };
 
 static const struct rules *rules_of(const json_t *keys)
@@ -55,11 +71,11 @@ static json_t *cutters(const struct rules *r)
     if (r->digits)
         json_array_append_new(list,
                               json_pack("{s:s,s:b}", "type", "Digits", "individual_digits", 1));
-    const bool split = r->words != WORDS_GPT2;
+    const bool split = r->words != words_gpt2;
     if (split)
-        json_array_append_new(list, json_pack("{s:s,s:{s:s},s:s,s:b}", "type", "Split", "pattern",
-                                              "Regex", words_pattern(r->words), "behavior",
-                                              "Isolated", "invert", 0));
+        json_array_append_new(list,
+                              json_pack("{s:s,s:{s:s},s:s,s:b}", "type", "Split", "pattern",
+                                        "Regex", r->words, "behavior", "Isolated", "invert", 0));
     json_array_append_new(list,
                           json_pack("{s:s,s:b,s:b,s:b}", "type", "ByteLevel", "add_prefix_space", 0,
                                     "trim_offsets", 1, "use_regex", !split));

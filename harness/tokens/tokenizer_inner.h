@@ -45,7 +45,7 @@ struct cutter {
     bool replaces; /* each space by it */
     /* In front of pieces that do not begin with it: none, of each, of the one that begins a text */
     enum blank { BLANK_NONE, BLANK_EACH, BLANK_FIRST } blank;
-    enum words words; /* WORDS_MARKED: by `text` */
+    struct words words;
 };
 
 struct tokenizer {

@@ -255,11 +255,10 @@ static enum status check_all(const struct tokenizer *t, const json_t *all, struc
 enum status tokenizer_read_json(struct tokenizer *t, struct err *e)
 {
     json_t *all = NULL, *scores = NULL;
-    enum status st = unicode_ready(e);
+    enum status st;
 
-    if (st == OK)
-        st = gguf_is(t->dir) ? tokenizer_gguf(t, &all, &scores, e)
-                             : tokenizer_object(t, "tokenizer.json", &all, e);
+    st = gguf_is(t->dir) ? tokenizer_gguf(t, &all, &scores, e)
+                         : tokenizer_object(t, "tokenizer.json", &all, e);
     if (st == OK)
         st = check_all(t, all, e);
     json_t *const model = json_object_get(all, "model");
@@ -330,10 +329,10 @@ enum status tokenizer_read_pair(struct tokenizer *t, struct err *e)
 {
     struct bytes merges = {0};
     json_t *vocab = NULL;
-    enum status st = unicode_ready(e);
+    enum status st;
 
     t->bytes = t->decodes = true;
-    t->cutter[t->n_cutters++] = (struct cutter){.words = WORDS_GPT2};
+    st = words_open(&t->cutter[t->n_cutters++].words, WORDS_GPT2, false, e);
     if (st == OK)
         st = check_pair_is_gpt2(t, e);
     if (st == OK)

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * See unicode.h. No regular expressions: libraries differ in what they call white space. */
+ * See unicode.h. */
 #include "unicode.h"
 
-#include <string.h>
-
-#if HAVE_UTF8PROC
 #include <utf8proc.h>
-#endif
 
 /* ---- UTF-8 -------------------------------------------------------------------------------- */
 
@@ -80,39 +76,6 @@ bool is_white(int32_t c)
            c == 0x205f || c == 0x3000;
 }
 
-#if HAVE_UTF8PROC
-bool is_letter(int32_t c)
-{
-    const utf8proc_category_t k = utf8proc_category(c);
-
-    return k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO;
-}
-
-bool is_number(int32_t c)
-{
-    const utf8proc_category_t k = utf8proc_category(c);
-
-    return k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO;
-}
-
-static bool is_mark(utf8proc_category_t k)
-{
-    return k >= UTF8PROC_CATEGORY_MN && k <= UTF8PROC_CATEGORY_ME;
-}
-
-bool is_upper_or_none(int32_t c)
-{
-    return is_mark(utf8proc_category(c)) ||
-           (is_letter(c) && utf8proc_category(c) != UTF8PROC_CATEGORY_LL);
-}
-
-bool is_lower_or_none(int32_t c)
-{
-    const utf8proc_category_t k = utf8proc_category(c);
-
-    return is_mark(k) || (is_letter(c) && k != UTF8PROC_CATEGORY_LU && k != UTF8PROC_CATEGORY_LT);
-}
-
 /* Symbols that are alphabetic: letters in circles and squares. */
 static bool is_framed_letter(int32_t c)
 {
@@ -124,15 +87,11 @@ bool is_word(int32_t c)
 {
     const utf8proc_category_t k = utf8proc_category(c);
 
-    return is_letter(c) || is_mark(k) || k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL ||
-           k == UTF8PROC_CATEGORY_PC || c == 0x200c || c == 0x200d || is_framed_letter(c);
+    return (k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_NL) || k == UTF8PROC_CATEGORY_PC ||
+           c == 0x200c || c == 0x200d || is_framed_letter(c);
 }
 
-enum status unicode_ready(struct err *e)
-{
-    (void)e;
-    return OK;
-}
+/* ---- composition -------------------------------------------------------------------------- */
 
 enum status unicode_compose(struct bytes *out, const char *text, size_t n, struct err *e)
 {
@@ -148,48 +107,3 @@ enum status unicode_compose(struct bytes *out, const char *text, size_t n, struc
     *out = (struct bytes){(char *)composed, (size_t)length};
     return OK;
 }
-#else
-bool is_letter(int32_t c)
-{
-    (void)c;
-    return false;
-}
-
-bool is_number(int32_t c)
-{
-    (void)c;
-    return false;
-}
-
-bool is_upper_or_none(int32_t c)
-{
-    (void)c;
-    return false;
-}
-
-bool is_lower_or_none(int32_t c)
-{
-    (void)c;
-    return false;
-}
-
-bool is_word(int32_t c)
-{
-    (void)c;
-    return false;
-}
-
-enum status unicode_ready(struct err *e)
-{
-    return fail(e, E_UNSUPPORTED,
-                "utf8proc was not built in  -> install libutf8proc-dev and run make again");
-}
-
-enum status unicode_compose(struct bytes *out, const char *text, size_t n, struct err *e)
-{
-    *out = (struct bytes){0};
-    (void)text;
-    (void)n;
-    return unicode_ready(e);
-}
-#endif

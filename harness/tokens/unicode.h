@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Unicode for tokenizers: characters of UTF-8, their classes, and canonical composition. Classes
- * and composition are libutf8proc's (Unicode 15); a build without it has none. */
+ * Unicode for tokenizers: characters of UTF-8, classes of those beside added tokens, and canonical
+ * composition. Classes and composition are libutf8proc's. */
 #ifndef UNICODE_H
 #define UNICODE_H
 
@@ -17,20 +17,12 @@ size_t utf8_valid(const char *text, size_t n);
 /* The text with U+FFFD for each part that is no UTF-8. */
 enum status utf8_replace(struct bytes *out, const char *text, size_t n, struct err *e);
 
-/* Categories L* and N*, and the 25 characters of White_Space. */
-bool is_letter(int32_t c);
-bool is_number(int32_t c);
+/* The 25 characters of White_Space. */
 bool is_white(int32_t c);
-/* Marks, and letters but the lower-case ones; but those of upper and title case. */
-bool is_upper_or_none(int32_t c);
-bool is_lower_or_none(int32_t c);
 
 /* \w of expressions: alphabetic characters, marks, decimal digits, connectors, joiners (Unicode
  * Technical Standard 18, annex C). */
 bool is_word(int32_t c);
-
-/* E_UNSUPPORTED in a build without libutf8proc. */
-enum status unicode_ready(struct err *e);
 
 /* Canonical composition (NFC) of a text of UTF-8. */
 enum status unicode_compose(struct bytes *out, const char *text, size_t n, struct err *e);

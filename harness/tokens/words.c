@@ -1,255 +1,241 @@
 /* SPDX-License-Identifier: MIT
  *
- * The patterns by hand: at each place the first rule that fits takes its longest match. L, N and S
- * are letters, numbers and white space. */
+ * See words.h. A pattern that PCRE2 might read otherwise than Oniguruma is refused by what it has:
+ * tokens that are nearly right give numbers that are nearly right. */
 #include "words.h"
 
-#include "unicode.h"
+#include "harness/util/fileio.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define GPT4(numbers)                                                                              \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers                          \
-    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+/* ---- patterns ----------------------------------------------------------------------------- */
 
-#define BEFORE "[^\\r\\n\\p{L}\\p{N}]?"
-#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
-#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define GPT4O(ending, numbers)                                                                     \
-    BEFORE UPPER "*" LOWER "+" ending "|" BEFORE UPPER "+" LOWER "*" ending "|" numbers            \
-                 "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+/* White_Space, without U+180E, which PCRE2's \s has, too. Its ends are no ends of ranges. */
+#define WHITE "\\p{Zs}\\t-\\r\\x{85}\\p{Zl}\\p{Zp}"
+/* Oniguruma's \w in a class; outside it has six numbers below U+0100 besides. */
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+#define WORD_ALONE "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}" WORD "]"
 
+/* Escapes of a letter, in a class and outside; NULL: other ones may mean something else to PCRE2. */
 static const struct {
-    const char *pattern;
-    enum words kind;
-} patterns[] = {
-    {"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
-     WORDS_GPT2},
-    {GPT4("\\p{N}{1,3}"), WORDS_GPT4},
-    {GPT4("\\p{N}"), WORDS_QWEN},
-    {GPT4O("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\p{N}{1,3}"), WORDS_GPT4O},
-    {GPT4O("", "\\p{N}"), WORDS_TEKKEN},
+    char letter;
+    const char *inside, *outside;
+} escapes[] = {
+    {'s', WHITE, "[" WHITE "]"}, {'S', "\\P{White_Space}", "[^" WHITE "]"},
+    {'w', WORD, "[" WORD_ALONE}, {'W', NULL, "[^" WORD_ALONE},
+    {'d', "\\d", "\\d"},         {'D', "\\D", "\\D"},
+    {'r', "\\r", "\\r"},         {'n', "\\n", "\\n"},
+    {'t', "\\t", "\\t"},         {'f', "\\f", "\\f"},
+    {'A', NULL, "\\A"},          {'z', NULL, "\\z"},
 };
 
-bool words_of_pattern(const char *pattern, enum words *kind)
+/* Each of these writes what stands at `at`, and returns what is behind it; NULL: not supported. */
+static const char *put_escape(FILE *f, const char *at, bool inside)
 {
-    for (size_t i = 0; i < ARRAY_LEN(patterns); i++)
-        if (strcmp(patterns[i].pattern, pattern) == 0) {
-            *kind = patterns[i].kind;
-            return true;
-        }
-    return false;
-}
+    const bool property = strncmp(at, "\\p{", 3) == 0 || strncmp(at, "\\P{", 3) == 0;
+    const size_t n = property ? strcspn(at, "}") + 1 : 2;
 
-const char *words_pattern(enum words kind)
-{
-    for (size_t i = 0; i < ARRAY_LEN(patterns); i++)
-        if (patterns[i].kind == kind)
-            return patterns[i].pattern;
+    if (property ? strlen(at) >= n : at[1] && !isalnum((unsigned char)at[1]))
+        return fwrite(at, 1, n, f), at + n;
+    for (size_t i = 0; i < ARRAY_LEN(escapes); i++)
+        if (escapes[i].letter == at[1]) {
+            const char *const is = inside ? escapes[i].inside : escapes[i].outside;
+            return is && fputs(is, f) >= 0 ? at + 2 : NULL;
+        }
     return NULL;
 }
 
-static int32_t next(const char *at, const char *end, size_t *length)
+/* Classes in a class are its members to Oniguruma, and characters to PCRE2. */
+static const char *put_bracket(FILE *f, const char *at, int *depth)
 {
-    *length = 0;
-    return at < end ? utf8_next(at, (size_t)(end - at), length) : -1;
+    const bool opens = *at == '[', inner = *depth > (opens ? 0 : 1);
+    const char *const next = at + 1 + (opens && at[1] == '^');
+
+    if ((opens && *next == ']') || (inner && (next > at + 1 || at[1] == '-' || at[-1] == '-')) ||
+        (inner && opens && at[1] == ':'))
+        return NULL;
+    *depth += opens ? 1 : -1;
+    if (!inner)
+        fwrite(at, 1, (size_t)(next - at), f);
+    return next;
 }
 
-static bool is_break(int32_t c) { return c == '\r' || c == '\n'; }
-static bool is_other(int32_t c) { return c >= 0 && !is_white(c) && !is_letter(c) && !is_number(c); }
-static bool is_break_or_slash(int32_t c) { return is_break(c) || c == '/'; }
-static bool is_no_number(int32_t c) { return !is_number(c); }
-
-/* The end of the longest run of that class from `at`, of at most so many characters. */
-static const char *run(const char *at, const char *end, bool (*is)(int32_t), int most)
+/* Does something begin here that may mean something else to PCRE2? */
+static bool is_other(const char *at, bool inside)
 {
-    size_t length;
+    static const char *const groups[] = {"?:", "?=", "?!", "?>", "?<=", "?<!", "?i:"};
+    bool known = *at != '(' || (at[1] != '?' && at[1] != '*');
 
-    for (int i = 0; i < most && at < end && is(next(at, end, &length)); i++)
-        at += length;
-    return at;
+    if (inside)
+        return strncmp(at, "&&", 2) == 0;
+    for (size_t i = 0; i < ARRAY_LEN(groups); i++)
+        known = known || strncmp(at + 1, groups[i], strlen(groups[i])) == 0;
+    return !known || strncmp(at, "}+", 2) == 0 || strncmp(at, "{,", 2) == 0;
 }
 
-enum { ANY = 1 << 30 };
-
-/* The English endings after an apostrophe; in any case, the long s is one of the letters. */
-static size_t ending(const char *at, const char *end, bool any_case)
+/* The pattern in PCRE2's words; returns what of it is not supported, else NULL. */
+static const char *put_pattern(FILE *f, const char *at)
 {
-    static const char *const all[] = {"s", "t", "re", "ve", "m", "ll", "d"};
-    const size_t left = (size_t)(end - at);
+    int depth = 0; /* of classes */
 
-    if (left < 2 || *at != '\'')
-        return 0;
-    if (any_case && left >= 3 && memcmp(at + 1, "\xc5\xbf", 2) == 0)
-        return 3;
-    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-        const size_t n = strlen(all[i]);
-        size_t k = 0;
-        while (k < n && k + 1 < left &&
-               (any_case && at[k + 1] >= 'A' && at[k + 1] <= 'Z' ? at[k + 1] + ('a' - 'A')
-                                                                 : at[k + 1]) == all[i][k])
-            k++;
-        if (k == n)
-            return n + 1;
+    while (*at) {
+        const char *const from = at;
+        if (*at == '\\')
+            at = put_escape(f, at, depth > 0);
+        else if (*at == '[' || (*at == ']' && depth > 0))
+            at = put_bracket(f, at, &depth);
+        else
+            at = is_other(at, depth > 0) || putc(*at, f) == EOF ? NULL : at + 1;
+        if (!at)
+            return from;
     }
-    return 0;
+    return NULL;
 }
 
-/* White space that does not end the text leaves its last character to the next word. */
-static const char *white(const char *at, const char *end)
-{
-    const char *last = at, *to = at;
-    size_t length;
+/* Steps of one match, and bytes that it may take. */
+enum { STEPS = 10000000, HEAP_KB = 64 << 10, STACK_LEAST = 32 << 10, STACK_MOST = 1 << 20 };
 
-    while (to < end && is_white(next(to, end, &length))) {
-        last = to;
-        to += length;
+static enum status compile(struct words *w, const char *pattern, size_t n, uint32_t options,
+                           const char *said, struct err *e)
+{
+    int why = PCRE2_ERROR_HEAP_FAILED;
+    size_t place;
+    char text[120];
+
+    w->how = pcre2_compile_context_create(NULL);
+    w->limits = pcre2_match_context_create(NULL);
+    w->match = pcre2_match_data_create(1, NULL);
+    if (w->how && w->limits && w->match) {
+        pcre2_set_newline(w->how, PCRE2_NEWLINE_LF);
+        w->code = pcre2_compile((PCRE2_SPTR)pattern, n, options | PCRE2_UTF, &why, &place, w->how);
     }
-    return to == end || last == at ? to : last;
-}
-
-static const char *gpt2(const char *at, const char *end)
-{
-    const size_t n = ending(at, end, false);
-    const char *const from = at + (*at == ' '), *to;
-
-    if (n > 0)
-        return at + n;
-    if ((to = run(from, end, is_letter, ANY)) > from)
-        return to;
-    if ((to = run(from, end, is_number, ANY)) > from)
-        return to;
-    if ((to = run(from, end, is_other, ANY)) > from)
-        return to;
-    return white(at, end);
-}
-
-/* UPPER* LOWER+: a run of the first, given back as far as one of the second ends it. NULL = none. */
-static const char *upper_lower(const char *at, const char *end)
-{
-    const char *const to = run(at, end, is_upper_or_none, ANY);
-    const char *const more = run(to, end, is_lower_or_none, ANY), *last = NULL;
-    size_t length;
-
-    if (more > to)
-        return more;
-    for (; at < to; at += length)
-        if (is_lower_or_none(next(at, end, &length)))
-            last = at + length;
-    return last;
-}
-
-static const char *upper(const char *at, const char *end)
-{
-    const char *const to = run(at, end, is_upper_or_none, ANY);
-
-    return to > at ? run(to, end, is_lower_or_none, ANY) : NULL;
-}
-
-/* A character before letters goes with them, if they match then. */
-static const char *cased(const char *at, const char *end)
-{
-    static const char *(*const rules[])(const char *at, const char *end) = {upper_lower, upper};
-    size_t length;
-    const int32_t c = next(at, end, &length);
-    const bool before = !is_break(c) && !is_letter(c) && !is_number(c);
-    const char *to = NULL;
-
-    for (size_t i = 0; !to && i < ARRAY_LEN(rules); i++) {
-        if (before)
-            to = rules[i](at + length, end);
-        if (!to)
-            to = rules[i](at, end);
+    if (!w->code && why == PCRE2_ERROR_HEAP_FAILED)
+        return fail(e, E_NOMEM, "no memory for a pattern of %zu bytes", n);
+    if (!w->code) {
+        pcre2_get_error_message(why, (PCRE2_UCHAR *)text, sizeof(text));
+        return fail(e, E_IO, "\"%.80s\": %s  -> a whole file, or --tokens made elsewhere", said,
+                    text);
     }
-    return to;
+    pcre2_set_match_limit(w->limits, STEPS);
+    pcre2_set_heap_limit(w->limits, HEAP_KB);
+    /* Where there is none, matches take longer. */
+    if (pcre2_jit_compile(w->code, PCRE2_JIT_COMPLETE) == 0 &&
+        (w->stack = pcre2_jit_stack_create(STACK_LEAST, STACK_MOST, NULL)))
+        pcre2_jit_stack_assign(w->limits, NULL, w->stack);
+    return OK;
 }
 
-/* What is left of GPT4 and GPT4O. */
-static const char *no_letters(const char *at, const char *end, int numbers, bool (*behind)(int32_t))
+enum status words_open(struct words *w, const char *pattern, bool literal, struct err *e)
 {
-    const char *const from = at + (*at == ' ');
-    const char *to, *last = NULL;
-    size_t length;
+    struct bytes ours = {0};
 
-    if ((to = run(at, end, is_number, numbers)) > at)
-        return to;
-    if ((to = run(from, end, is_other, ANY)) > from)
-        return run(to, end, behind, ANY);
-    for (to = at; to < end && is_white(next(to, end, &length)); to += length)
-        last = is_break(*to) ? to + 1 : last;
-    return last ? last : white(at, end);
+    if (literal)
+        return compile(w, pattern, strlen(pattern), PCRE2_LITERAL, pattern, e);
+    FILE *const f = bytes_open(&ours, e);
+    if (!f)
+        return E_NOMEM;
+    const char *const other = put_pattern(f, pattern);
+    TRY(bytes_close(f, &ours, e));
+    const enum status st =
+        other ? fail(e, E_IO, "\"%.80s\": \"%.8s\" is not supported  -> --tokens made elsewhere",
+                     pattern, other)
+              : compile(w, ours.data, ours.n, PCRE2_MULTILINE | PCRE2_UCP, pattern, e);
+    free(ours.data);
+    return st;
 }
 
-static const char *gpt4(const char *at, const char *end, int numbers)
+void words_close(struct words *w)
 {
-    const size_t n = ending(at, end, true);
-    size_t length;
-    const int32_t c = next(at, end, &length);
-    const bool before = !is_break(c) && !is_letter(c) && !is_number(c);
-    const char *const from = at + (before ? length : 0);
-    const char *const to = run(from, end, is_letter, ANY);
-
-    if (n > 0)
-        return at + n;
-    return to > from ? to : no_letters(at, end, numbers, is_break);
+    pcre2_code_free(w->code);
+    pcre2_match_data_free(w->match);
+    pcre2_match_context_free(w->limits);
+    pcre2_compile_context_free(w->how);
+    pcre2_jit_stack_free(w->stack);
 }
 
-static const char *gpt4o(const char *at, const char *end, int numbers, bool endings)
-{
-    const char *const to = cased(at, end);
+/* ---- words -------------------------------------------------------------------------------- */
 
-    if (!to)
-        return no_letters(at, end, numbers, is_break_or_slash);
-    return to + (endings ? ending(to, end, true) : 0);
+/* s->found becomes the next match: not an empty one where the last one ended, as in the publisher's
+ * library. */
+static enum status find(struct word_scan *s, struct err *e)
+{
+    const struct words *const w = s->words;
+    const bool behind = s->found.kind == SPAN_MATCH;
+
+    s->found = (struct span){s->n, s->n, SPAN_END};
+    for (size_t at = s->at; w->code && at <= s->n; at++) {
+        if (at > s->at && at < s->n && ((unsigned char)s->text[at] & 0xc0) == 0x80)
+            continue;
+        const int got = pcre2_match(w->code, (PCRE2_SPTR)s->text, s->n, at, PCRE2_NO_UTF_CHECK,
+                                    w->match, w->limits);
+        const size_t *const v = pcre2_get_ovector_pointer(w->match);
+        if (got == PCRE2_ERROR_NOMATCH)
+            return OK;
+        if (got < 0)
+            return fail(e, E_IO,
+                        "the pattern of its words takes too many steps (PCRE2 error %d)  -> "
+                        "another text, or --tokens made elsewhere",
+                        got);
+        if (v[0] == v[1] && behind && v[0] == s->at)
+            continue;
+        s->found = (struct span){v[0], v[1], SPAN_MATCH};
+        return OK;
+    }
+    return OK;
 }
 
-/* Up to the next mark but one at `at`. */
-static const char *marked(const char *at, const char *end, const char *mark)
+/* s->ahead becomes the next piece: a match, or what lies before it. */
+static enum status look_ahead(struct word_scan *s, struct err *e)
 {
-    const size_t n = strlen(mark), left = (size_t)(end - at);
-    const size_t own = left >= n && memcmp(at, mark, n) == 0 ? n : 0;
-    const char *const found = memmem(at + own, left - own, mark, n);
+    const bool between = s->at < s->found.from;
 
-    return found ? found : end;
+    s->ahead = between ? (struct span){s->at, s->found.from, SPAN_BETWEEN} : s->found;
+    s->at = s->ahead.to;
+    TRY(s->ahead.kind == SPAN_MATCH ? find(s, e) : OK);
+    if (s->words->invert && s->ahead.kind != SPAN_END)
+        s->ahead.kind = between ? SPAN_MATCH : SPAN_BETWEEN;
+    return OK;
 }
 
-bool word_next(struct word_scan *s, const char **word, size_t *n)
+enum status word_scan(struct word_scan *s, const struct words *w, const char *text, size_t n,
+                      struct err *e)
 {
-    const char *const at = s->at, *const end = s->end;
-    size_t length;
+    *s = (struct word_scan){.words = w, .text = text, .n = n};
+    TRY(find(s, e));
+    return look_ahead(s, e);
+}
 
-    if (at >= end)
+/* Is the second of two pieces one word with the first? */
+static bool joins(enum split split, enum span_kind one, enum span_kind next)
+{
+    switch (split) {
+    case SPLIT_MERGED_WITH_PREVIOUS:
+        return one == SPAN_BETWEEN && next == SPAN_MATCH;
+    case SPLIT_MERGED_WITH_NEXT:
+        return one == SPAN_MATCH && next == SPAN_BETWEEN;
+    case SPLIT_CONTIGUOUS:
+        return one == next;
+    default:
         return false;
-    const bool number = is_number(next(at, end, &length));
-    switch (s->kind) {
-    case WORDS_WHOLE:
-        s->at = end;
-        break;
-    case WORDS_GPT2:
-        s->at = gpt2(at, end);
-        break;
-    case WORDS_GPT4:
-        s->at = gpt4(at, end, 3);
-        break;
-    case WORDS_QWEN:
-        s->at = gpt4(at, end, 1);
-        break;
-    case WORDS_GPT4O:
-        s->at = gpt4o(at, end, 3, true);
-        break;
-    case WORDS_TEKKEN:
-        s->at = gpt4o(at, end, 1, false);
-        break;
-    case WORDS_DIGIT:
-    case WORDS_DIGITS:
-        s->at = number ? run(at, end, is_number, s->kind == WORDS_DIGIT ? 1 : ANY)
-                       : run(at, end, is_no_number, ANY);
-        break;
-    case WORDS_MARKED:
-        s->at = marked(at, end, s->mark);
-        break;
     }
-    *word = at;
-    *n = (size_t)(s->at - at);
-    return true;
+}
+
+enum status word_next(struct word_scan *s, const char **word, size_t *n, struct err *e)
+{
+    const enum split split = s->words->split;
+    struct span is = s->ahead;
+
+    for (*n = 0; *n == 0 && s->ahead.kind != SPAN_END; *word = s->text + is.from) {
+        enum span_kind last;
+        is = s->ahead;
+        do {
+            last = s->ahead.kind;
+            is.to = s->ahead.to;
+            TRY(look_ahead(s, e));
+        } while (joins(split, last, s->ahead.kind));
+        *n = split == SPLIT_REMOVED && is.kind == SPAN_MATCH ? 0 : is.to - is.from;
+    }
+    return OK;
 }

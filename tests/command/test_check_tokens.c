@@ -9,12 +9,6 @@
 
 TestSuite(check_tokens, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
-static void need_unicode(void)
-{
-    if (unicode_ready(NULL) != OK)
-        cr_skip_test("utf8proc is not built in");
-}
-
 static void put_tiny(void)
 {
     json_t *const all = tiny_tokenizer();
@@ -25,7 +19,6 @@ static void put_tiny(void)
 
 Test(check_tokens, right_and_wrong_texts)
 {
-    need_unicode();
     put_tiny();
     tiny_put("right", "{\"hex\":\"2074686520ff\",\"ids\":[258,32,239,191,189],"
                       "\"back\":\"2074686520efbfbd\"}\n{\"hex\":\"\",\"ids\":[]}\n");
@@ -55,7 +48,6 @@ Test(check_tokens, files_that_are_wrong)
         "{\"hex\":\"68\",\"ids\":[104],\"back\":7}\n",
     };
 
-    need_unicode();
     put_tiny();
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         tiny_put("golden", wrong[i]);
@@ -86,7 +78,6 @@ Test(check_tokens, sentencepiece)
 {
     static const char *const names[] = {"small", "own"};
 
-    need_unicode();
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         struct ran r = run_bench(".",
                                  "check --tokens tests/golden-tokens/%s/model.gguf --golden "
@@ -103,7 +94,6 @@ Test(check_tokens, published)
     char pattern[FILE_PATH];
     glob_t found;
 
-    need_unicode();
     /* Absolute: a command below runs in another folder. */
     char *const root = realpath(shared ? shared : "../shared", NULL);
     snprintf(pattern, sizeof(pattern), "%s/import/tok_*", root ? root : "");

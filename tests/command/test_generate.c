@@ -158,8 +158,6 @@ static void train_with_an_end(void)
     json_t *const all = tiny_tokenizer();
     char path[FILE_PATH];
 
-    if (unicode_ready(NULL) != OK)
-        cr_skip_test("utf8proc is not built in");
     folder_path(path, "tiny");
     cr_assert_eq(mkdir(path, 0777), 0);
     tiny_put_json("tiny/tokenizer.json", all);
@@ -301,8 +299,6 @@ Test(generate, a_token_in_front_of_long_prompts)
     char *const file = realpath("tests/golden-tokens/small/model.gguf", NULL);
     char prompt[200] = "";
 
-    if (unicode_ready(NULL) != OK)
-        cr_skip_test("utf8proc is not built in");
     cr_assert_not_null(file);
     struct ran r = run_shell(
         folder, "for i in $(seq 200); do echo 'she sells sea shells by the sea shore'; done >t");

@@ -279,8 +279,6 @@ Test(import, words_out_of_the_vocabulary)
         "-b ref --threads 1 --seq 4 --mem 0 --format csv --columns tokens,oov";
     char *const dir = realpath("tests/counted/words", NULL);
 
-    if (unicode_ready(NULL) != OK)
-        cr_skip_test("utf8proc is not built in");
     cr_assert(dir);
     tiny_put("text", "the windmill and the zyx\nand <unk> to qed\n");
     struct ran r = run_bench(folder, line, dir, dir);
@@ -338,8 +336,6 @@ Test(import, eval_of_a_folder)
     static const char *const files[] = {"config.json", "tokenizer.json", "model.safetensors"};
     char command[512];
 
-    if (unicode_ready(NULL) != OK)
-        cr_skip_test("utf8proc is not built in");
     published_copy("gpt2_plain");
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         snprintf(command, sizeof(command), "cp tests/counted/pairs/%s '%s'", files[i],
@@ -407,8 +403,6 @@ Test(import, eval_without_a_tokenizer)
 /* Ids that the model does not have. */
 Test(import, a_tokenizer_of_another_model)
 {
-    if (unicode_ready(NULL) != OK)
-        cr_skip_test("utf8proc is not built in");
     published_copy("llama_gqa_bf16"); /* 99 words */
     json_t *const all = tiny_tokenizer();
     tiny_put_json("model/tokenizer.json", all);

@@ -4,7 +4,7 @@
  * those that the published programs gave for the same model (tests/counted); presets, and what is
  * refused. */
 #include "harness/learn/texts.h"
-#include "harness/tokens/unicode.h"
+#include "harness/util/fileio.h"
 #include "tests/support/score_line.h"
 
 #include <criterion/criterion.h>
@@ -52,8 +52,6 @@ Test(counting, sums_are_those_of_published_programs)
         {WORDS_ONLY, XL " --batch 4", 1279.4171877157305, 220, 220, NAN},
     };
 
-    if (unicode_ready(NULL) != OK)
-        cr_skip_test("utf8proc is not built in");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct report r;
         struct err e = {""};

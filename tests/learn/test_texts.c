@@ -30,8 +30,6 @@ static enum status make(struct texts *t, const char *name, const char *line, boo
 /* gpt2's form with <eos> 261; `front` puts <|end|> in front. */
 static void put_tokenizer(bool front)
 {
-    if (unicode_ready(NULL) != OK)
-        cr_skip_test("utf8proc is not built in");
     json_t *const all = tiny_tokenizer();
     json_array_append_new(
         json_object_get(all, "added_tokens"),

@@ -5,7 +5,6 @@
 #define TINY_TOKENIZER_H
 
 #include "harness/tokens/tokenizer.h"
-#include "harness/tokens/unicode.h"
 #include "tmp_folder.h"
 #include "utf8_put.h"
 

@@ -7,12 +7,6 @@
 
 TestSuite(tokenizer_beside, .init = folder_make, .fini = folder_remove);
 
-static void need_unicode(void)
-{
-    if (unicode_ready(NULL) != OK)
-        cr_skip_test("utf8proc is not built in");
-}
-
 /* These two files alone are gpt2's: what stands beside them may say that they are another's. */
 Test(tokenizer_beside, vocab_and_merges_of_others)
 {
@@ -29,7 +23,6 @@ Test(tokenizer_beside, vocab_and_merges_of_others)
     static const char *const beside[] = {"config.json", "tokenizer_config.json",
                                          "added_tokens.json"};
 
-    need_unicode();
     json_t *const vocab = tiny_vocab();
     tiny_put_json("vocab.json", vocab);
     json_decref(vocab);
@@ -103,7 +96,6 @@ Test(tokenizer_beside, what_the_files_beside_it_say)
         {false, "{\"add_bos_token\":false}", NULL, NULL, 0, 0, -1, SWITCHED_NOT},
     };
 
-    need_unicode();
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct tokenizer *t;
         struct err e = {""};
@@ -160,7 +152,6 @@ Test(tokenizer_beside, files_beside_it_that_contradict)
         {"added_tokens.json", "{\"<eos>\":261}", NULL},
     };
 
-    need_unicode();
     put_two_added(false);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct tokenizer *t;

@@ -66,12 +66,6 @@ static void expect_shown(const struct token *tokens, const char *text, const cha
     }
 }
 
-static void need_unicode(void)
-{
-    if (unicode_ready(NULL) != OK)
-        cr_skip_test("utf8proc is not built in");
-}
-
 Test(tokenizer_cuts, white_space_and_words)
 {
     static const char *const texts[] = {"a <x> b",
@@ -110,7 +104,6 @@ Test(tokenizer_cuts, white_space_and_words)
          {"aXb", "Xz", "X", "X", "a<x>", "_ <x>b", "aXX.", "XYX", "\xc3\xa9<x>.<x>\xcc\x81", "YX"}},
     };
 
-    need_unicode();
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         for (size_t k = 0; k < ARRAY_LEN(texts); k++)
             expect_shown((const struct token[]){{"<x>", cases[i].flags}, {"<y>", "r"}, {"x>", ""}},
@@ -135,7 +128,6 @@ Test(tokenizer_cuts, beside_each_other)
         {{{"\n", "lr"}, {"<x>", "lr"}}, "a \n <x> \n b", "aXYb"},
     };
 
-    need_unicode();
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         expect_shown(cases[i].tokens, cases[i].text, cases[i].want);
 }
@@ -158,7 +150,6 @@ Test(tokenizer_cuts, flags_of_files_beside_it)
         {"", "\"single_word\":true", false},
     };
 
-    need_unicode();
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         for (int map = 0; map < 2; map++) {
             const char *const name = map ? "special_tokens_map.json" : "tokenizer_config.json";

@@ -25,8 +25,6 @@ static struct tokenizer *open_tiny(void)
     struct tokenizer *t;
     struct err e = {""};
 
-    if (unicode_ready(NULL) != OK)
-        cr_skip_test("utf8proc is not built in");
     tiny_put_json("tokenizer.json", all);
     json_decref(all);
     cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);

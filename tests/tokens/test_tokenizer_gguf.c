@@ -71,14 +71,6 @@ static struct made tiny_gguf(const struct said *s)
     return m;
 }
 
-static void skip_without_unicode(void)
-{
-    struct err e;
-
-    if (unicode_ready(&e) != OK)
-        cr_skip_test("%s", e.msg);
-}
-
 Test(tokenizer_gguf, gives_the_ids_of_its_folder)
 {
     static const char *const texts[] = {"the cat",        " the the", "hehe<|end|>the",
@@ -90,7 +82,6 @@ Test(tokenizer_gguf, gives_the_ids_of_its_folder)
     char path[FILE_PATH], dir[FILE_PATH];
     struct err e = {""};
 
-    skip_without_unicode();
     made_write(&m, path);
     tiny_put_json("tokenizer.json", all);
     json_decref(all);
@@ -126,7 +117,6 @@ Test(tokenizer_gguf, a_token_in_front_and_ends)
     struct err e = {""};
     int n;
 
-    skip_without_unicode();
     made_write(&m, path);
     cr_assert_eq(tokenizer_open(&t, path, &e), OK, "%s", e.msg);
     const int32_t *const front = tokenizer_prefix(t, &n);
@@ -145,7 +135,6 @@ Test(tokenizer_gguf, a_token_in_front_by_the_rules)
         int n;
     } cases[] = {{"llama-bpe", 1}, {"gpt-2", 0}, {"qwen2", 0}};
 
-    skip_without_unicode();
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const struct said s = {.model = "gpt2", .pre = cases[i].pre, .merges = true, .begin = true};
         const struct made m = tiny_gguf(&s);
@@ -178,7 +167,6 @@ Test(tokenizer_gguf, rules_by_their_names)
     };
     static const char *const texts[] = {"12", "e\xcc\x81", "cat"};
 
-    skip_without_unicode();
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         const int want[] = {rules[i].digits, rules[i].accent, rules[i].word};
         const struct said s = {
@@ -219,7 +207,6 @@ Test(tokenizer_gguf, what_is_refused)
         {{"gpt2", "llama-bpe", .merges = true}, KEY "bos_token_id is missing"},
     };
 
-    skip_without_unicode();
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const struct made m = tiny_gguf(&cases[i].said);
         struct tokenizer *t = NULL;
