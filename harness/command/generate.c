@@ -115,6 +115,22 @@ static int generate_episode(const struct options *o)
     return st == OK ? EXIT_FINE : report_error(st, &e);
 }
 
+static enum status generate(const struct options *o, struct bytes *prompt, struct generated *made,
+                            struct err *e)
+{
+    TRY(check(o, e));
+    TRY(load(prompt, o, e));
+    TRY(generate_run(made, o, prompt, e));
+    if (generated_is_row(o)) {
+        TRY(generated_print(o, prompt, made, e));
+    } else {
+        print(prompt);
+        print(&made->text);
+        putchar('\n');
+    }
+    return file_flush(stdout, "standard output", e);
+}
+
 int cmd_generate(struct options *opt)
 {
     char task[KEYED_TEXT];
@@ -126,21 +142,8 @@ int cmd_generate(struct options *opt)
     struct generated made = {0};
     struct bytes prompt = {0};
     struct err e;
-    enum status st = check(opt, &e);
+    const enum status st = generate(opt, &prompt, &made, &e);
 
-    if (st == OK)
-        st = load(&prompt, opt, &e);
-    if (st == OK)
-        st = generate_run(&made, opt, &prompt, &e);
-    if (st == OK && generated_is_row(opt)) {
-        st = generated_print(opt, &prompt, &made, &e);
-    } else if (st == OK) {
-        print(&prompt);
-        print(&made.text);
-        putchar('\n');
-    }
-    if (st == OK)
-        st = file_flush(stdout, "standard output", &e);
     if (st == OK && !opt->quiet)
         text_line(stderr,
                   "bench: prompt of %d tokens %.0f tok/s, %d new tokens %.0f tok/s%s, past: %s",

@@ -113,31 +113,29 @@ static enum status choices_text(struct bytes *out, const struct options *o, stru
 static enum status print_row(const struct options *o, const char *const *text, struct err *e)
 {
     struct text_table s = {.column = columns, .columns = COLUMN_COUNT};
-    enum status st = text_table_select(&s, &o->columns, e);
 
-    if (st == OK)
-        st = text_table_add(&s, text, e);
+    TRY(text_table_select(&s, &o->columns, e));
+    const enum status st = text_table_add(&s, text, e);
     if (st == OK)
         text_table_print(stdout, &s, (enum format)o->format);
     text_table_free(&s);
     return st;
 }
 
-enum status generated_print(const struct options *o, const struct bytes *prompt,
-                            const struct generated *made, struct err *e)
-{
-    struct bytes before = {0}, text = {0}, choices = {0}, ids = {0}, new = {0};
-    char seed[24] = "", speeds[2][32] = {"", ""}, counts[2][16];
-    enum status st = clean(&before, prompt, e);
+/* The cells that are as long as the texts. */
+enum { BEFORE, BEHIND, CHOSEN, GIVEN_IDS, NEW_IDS, LONG_CELLS };
 
-    if (st == OK)
-        st = clean(&text, &made->text, e);
-    if (st == OK)
-        st = choices_text(&choices, o, e);
-    if (st == OK)
-        st = list(&ids, made->ids, made->prompt, e);
-    if (st == OK)
-        st = list(&new, made->ids + made->prompt, made->tokens, e);
+static enum status print_made(const struct options *o, const struct bytes *prompt,
+                              const struct generated *made, struct bytes cell[LONG_CELLS],
+                              struct err *e)
+{
+    char seed[24] = "", speeds[2][32] = {"", ""}, counts[2][16];
+
+    TRY(clean(&cell[BEFORE], prompt, e));
+    TRY(clean(&cell[BEHIND], &made->text, e));
+    TRY(choices_text(&cell[CHOSEN], o, e));
+    TRY(list(&cell[GIVEN_IDS], made->ids, made->prompt, e));
+    TRY(list(&cell[NEW_IDS], made->ids + made->prompt, made->tokens, e));
     if (o->temperature > 0)
         snprintf(seed, sizeof(seed), "%" PRIu64, (uint64_t)o->seed);
     snprintf(counts[0], sizeof(counts[0]), "%d", made->prompt);
@@ -146,26 +144,30 @@ enum status generated_print(const struct options *o, const struct bytes *prompt,
         snprintf(speeds[0], sizeof(speeds[0]), "%.6g", generated_prompt_speed(made));
     if (generated_speed(made) > 0)
         snprintf(speeds[1], sizeof(speeds[1]), "%.6g", generated_speed(made));
-    if (st == OK)
-        st = print_row(o,
-                       (const char *const[COLUMN_COUNT]){[PROMPT] = before.data,
-                                                         [TEXT] = text.data,
-                                                         [ENDED] = ended_name[made->ended],
-                                                         [MODEL] = o->ckpt,
-                                                         [CHOICES] = choices.data,
-                                                         [SEED] = seed,
-                                                         [PAST] = made->how,
-                                                         [PROMPT_TOKENS] = counts[0],
-                                                         [NEW_TOKENS] = counts[1],
-                                                         [PROMPT_SPEED] = speeds[0],
-                                                         [SPEED] = speeds[1],
-                                                         [PROMPT_IDS] = ids.data,
-                                                         [IDS] = new.data},
-                       e);
-    free(before.data);
-    free(text.data);
-    free(choices.data);
-    free(ids.data);
-    free(new.data);
+    return print_row(o,
+                     (const char *const[COLUMN_COUNT]){[PROMPT] = cell[BEFORE].data,
+                                                       [TEXT] = cell[BEHIND].data,
+                                                       [ENDED] = ended_name[made->ended],
+                                                       [MODEL] = o->ckpt,
+                                                       [CHOICES] = cell[CHOSEN].data,
+                                                       [SEED] = seed,
+                                                       [PAST] = made->how,
+                                                       [PROMPT_TOKENS] = counts[0],
+                                                       [NEW_TOKENS] = counts[1],
+                                                       [PROMPT_SPEED] = speeds[0],
+                                                       [SPEED] = speeds[1],
+                                                       [PROMPT_IDS] = cell[GIVEN_IDS].data,
+                                                       [IDS] = cell[NEW_IDS].data},
+                     e);
+}
+
+enum status generated_print(const struct options *o, const struct bytes *prompt,
+                            const struct generated *made, struct err *e)
+{
+    struct bytes cell[LONG_CELLS] = {0};
+    const enum status st = print_made(o, prompt, made, cell, e);
+
+    for (int i = 0; i < LONG_CELLS; i++)
+        free(cell[i].data);
     return st;
 }

@@ -34,6 +34,15 @@ static int is_losses(const struct dirent *entry)
     return n > strlen(end) && strcmp(entry->d_name + n - strlen(end), end) == 0;
 }
 
+static enum status read_file(struct group *g, const char *folder, const char *name, struct err *e)
+{
+    char path[FILE_PATH];
+
+    TRY(file_join(path, folder, name, e));
+    TRY(GROW(g->file, g->n, e));
+    return losses_read(&g->file[g->n++], path, e);
+}
+
 static enum status read_files(struct group *g, const char *folder, struct err *e)
 {
     struct dirent **entry = NULL;
@@ -41,13 +50,8 @@ static enum status read_files(struct group *g, const char *folder, struct err *e
     enum status st = n < 0 ? file_fail(e, "read", folder, errno) : OK;
 
     for (int i = 0; i < n; i++) {
-        char path[FILE_PATH];
         if (st == OK)
-            st = file_join(path, folder, entry[i]->d_name, e);
-        if (st == OK)
-            st = GROW(g->file, g->n, e);
-        if (st == OK)
-            st = losses_read(&g->file[g->n++], path, e);
+            st = read_file(g, folder, entry[i]->d_name, e);
         free(entry[i]);
     }
     free(entry);
@@ -210,24 +214,23 @@ static enum status compute(const struct group *g, enum format format, struct err
     return st;
 }
 
+static enum status recl(struct group *g, const struct options *o, struct err *e)
+{
+    if (o->words.n == 0)
+        return fail(e, E_USAGE, "recl needs a folder of losses  -> bench recl FOLDER");
+    TRY(read_files(g, o->words.v[0], e));
+    TRY(check_alike(g, e));
+    list_models(g);
+    TRY(list_contexts(g, e));
+    return compute(g, (enum format)o->format, e);
+}
+
 int cmd_recl(struct options *opt)
 {
     struct group g = {0};
     struct err e;
-    enum status st = OK;
+    const enum status st = recl(&g, opt, &e);
 
-    if (opt->words.n == 0)
-        st = fail(&e, E_USAGE, "recl needs a folder of losses  -> bench recl FOLDER");
-    if (st == OK)
-        st = read_files(&g, opt->words.v[0], &e);
-    if (st == OK)
-        st = check_alike(&g, &e);
-    if (st == OK) {
-        list_models(&g);
-        st = list_contexts(&g, &e);
-    }
-    if (st == OK)
-        st = compute(&g, (enum format)opt->format, &e);
     for (int i = 0; i < g.n; i++)
         losses_close(&g.file[i]);
     free(g.file);

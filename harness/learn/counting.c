@@ -100,21 +100,18 @@ static enum status counting_check(const struct options *o, struct err *e)
 
 enum status counting_preset(struct options *o, int context, struct err *e)
 {
-    enum status st = OK;
-
-    for (const struct preset *p = presets[o->count]; st == OK && p->name; p++) {
+    for (const struct preset *p = presets[o->count]; p->name; p++) {
         char number[16];
         snprintf(number, sizeof(number), "%d", context);
         if (p->of_text && o->tokens) /* which are made already */
             continue;
         if (!p->value && !context && !options_given(o, p->name))
-            st = fail(e, E_USAGE,
-                      "--count %s: the checkpoint does not say its context  -> give --seq N",
-                      count_name[o->count]);
-        else
-            st = options_default(o, p->name, p->value ? p->value : number, e);
+            return fail(e, E_USAGE,
+                        "--count %s: the checkpoint does not say its context  -> give --seq N",
+                        count_name[o->count]);
+        TRY(options_default(o, p->name, p->value ? p->value : number, e));
     }
-    return st == OK ? counting_check(o, e) : st;
+    return counting_check(o, e);
 }
 
 void counting_print(FILE *f, const struct options *o)

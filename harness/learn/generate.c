@@ -41,13 +41,12 @@ struct generator {
 /* There is room for one more afterwards, even with none. */
 static enum status add_ids(struct ids *to, const int32_t *ids, size_t n, struct err *e)
 {
-    enum status st = GROW(to->v, to->n, e);
-
-    for (size_t i = 0; st == OK && i < n; i++) {
+    TRY(GROW(to->v, to->n, e));
+    for (size_t i = 0; i < n; i++) {
         to->v[to->n++] = ids[i];
-        st = GROW(to->v, to->n, e);
+        TRY(GROW(to->v, to->n, e));
     }
-    return st;
+    return OK;
 }
 
 static enum status read_bytes(struct generator *t, const struct bytes *text, struct err *e)
@@ -59,10 +58,10 @@ static enum status read_bytes(struct generator *t, const struct bytes *text, str
                     "checkpoint %s has %d tokens (%s) that are not text  -> use a model of a text, "
                     "or add its --tokenizer",
                     t->o->ckpt, t->subject.config.V, t->subject.unit);
-    enum status st = add_ids(&t->ids, NULL, 0, e);
-    for (size_t i = 0; i < text->n && st == OK; i++)
-        st = add_ids(&t->ids, &(int32_t){(unsigned char)text->data[i]}, 1, e);
-    return st;
+    TRY(add_ids(&t->ids, NULL, 0, e));
+    for (size_t i = 0; i < text->n; i++)
+        TRY(add_ids(&t->ids, &(int32_t){(unsigned char)text->data[i]}, 1, e));
+    return OK;
 }
 
 /* A list of words ends every text with <eos>, which a line that goes on does not have. */
@@ -76,15 +75,14 @@ static void go_on(struct generator *t, const struct bytes *text)
 /* One that the model cannot choose would never end a text. */
 static enum status find_ends(struct generator *t, const char *folder, struct err *e)
 {
-    const enum status st = tokenizer_ends(t->tokenizer, folder, &t->ends, e);
-
-    for (int i = 0; st == OK && i < t->ends.n; i++)
+    TRY(tokenizer_ends(t->tokenizer, folder, &t->ends, e));
+    for (int i = 0; i < t->ends.n; i++)
         if (t->ends.id[i] >= t->subject.config.V)
             return fail(e, E_IO,
                         "%s: texts end by token %d (eos_token_id), the model has %d tokens  -> "
                         "--ignore-eos, or its own files",
                         t->o->ckpt, t->ends.id[i], t->subject.config.V);
-    return st;
+    return OK;
 }
 
 static enum status read_prompt(struct generator *t, const struct weights *w,
@@ -93,30 +91,25 @@ static enum status read_prompt(struct generator *t, const struct weights *w,
     char folder[PUBLISHED_PATH] = "";
     const char *dir = t->o->tokenizer;
     int n;
-    enum status st = weights_tokenizer(w, folder, e);
 
-    if (st == OK && !dir && *folder)
+    TRY(weights_tokenizer(w, folder, e));
+    if (!dir && *folder)
         dir = folder;
-    if (st == OK && !dir)
+    if (!dir)
         return read_bytes(t, text, e);
-    if (st == OK)
-        st = tokenizer_open(&t->tokenizer, dir, e);
-    if (st != OK)
-        return st;
+    TRY(tokenizer_open(&t->tokenizer, dir, e));
     if (tokenizer_vocab(t->tokenizer) > t->subject.config.V)
         return fail(e, E_IO,
                     "tokenizer of %s has %d tokens, the model %d  -> use the tokenizer that it was "
                     "published with",
                     t->o->ckpt, tokenizer_vocab(t->tokenizer), t->subject.config.V);
     const int32_t *const front = tokenizer_prefix(t->tokenizer, &n);
-    st = add_ids(&t->ids, front, (size_t)n, e);
-    if (st == OK && !t->o->ignore_eos)
-        st = find_ends(t, folder, e);
-    if (st == OK)
-        st = tokenizer_encode(t->tokenizer, text->data, text->n, &t->ids, e);
-    if (st == OK)
-        go_on(t, text);
-    return st;
+    TRY(add_ids(&t->ids, front, (size_t)n, e));
+    if (!t->o->ignore_eos)
+        TRY(find_ends(t, folder, e));
+    TRY(tokenizer_encode(t->tokenizer, text->data, text->n, &t->ids, e));
+    go_on(t, text);
+    return OK;
 }
 
 static enum status text_of(const struct generator *t, size_t n, struct bytes *out, struct err *e)
@@ -137,12 +130,11 @@ static enum status text_behind(const struct generator *t, size_t prompt, struct 
                                struct err *e)
 {
     struct bytes before = {0};
-    enum status st = text_of(t, prompt, &before, e);
+    size_t same = 0;
 
-    if (st == OK)
-        st = text_of(t, t->ids.n, out, e);
+    TRY(text_of(t, prompt, &before, e));
+    const enum status st = text_of(t, t->ids.n, out, e);
     if (st == OK) {
-        size_t same = 0;
         while (same < before.n && same < out->n && before.data[same] == out->data[same])
             same++;
         memmove(out->data, out->data + same, out->n - same + 1);
@@ -163,9 +155,9 @@ static enum status take_choices(struct config *c, const struct options *o, struc
         if (o->chosen[i].n > 1)
             return fail(e, E_USAGE, "--%s has %d values, a text is of one model  -> give one",
                         model_choices[i].option, o->chosen[i].n);
-    const enum status st = config_at_eval(c, o, NULL, e);
+    TRY(config_at_eval(c, o, NULL, e));
     taken_add(&taken, c, SCOPE_MODEL);
-    return st == OK ? taken_check(&taken, o, c->variant->name, e) : st;
+    return taken_check(&taken, o, c->variant->name, e);
 }
 
 /* How far back it sees: as far as it was made for, which is all of the text where nothing says. */
@@ -277,15 +269,14 @@ static enum status choose(struct generator *t, int nth, int32_t *id, struct err 
     return OK;
 }
 
-static enum status choose_all(struct generator *t, struct generated *out, struct err *e)
+static enum status choose_on(struct generator *t, struct generated *out, struct err *e)
 {
     const volatile int *const stop = signals_watch();
     const int64_t start = clock_wall_ns();
     size_t at = 0;
     int32_t id;
-    enum status st = OK;
 
-    while (st == OK && out->ended == ENDED_LENGTH && out->chosen < t->o->new_tokens) {
+    while (out->ended == ENDED_LENGTH && out->chosen < t->o->new_tokens) {
         if (*stop) {
             out->ended = ENDED_SIGNAL;
             continue;
@@ -293,14 +284,35 @@ static enum status choose_all(struct generator *t, struct generated *out, struct
         read_on(t, &at);
         if (out->chosen == 0)
             out->prompt_ns = (double)(clock_wall_ns() - start);
-        st = choose(t, out->chosen++, &id, e);
-        if (st == OK && ends_text(t, id))
+        TRY(choose(t, out->chosen++, &id, e));
+        if (ends_text(t, id))
             out->ended = ENDED_TOKEN;
-        else if (st == OK)
-            st = add_ids(&t->ids, &id, 1, e);
+        else
+            TRY(add_ids(&t->ids, &id, 1, e));
     }
     out->decode_ns = (double)(clock_wall_ns() - start) - out->prompt_ns;
-    return st;
+    return OK;
+}
+
+static enum status make(struct generator *t, struct generated *out, const struct bytes *prompt,
+                        struct weights *w, struct err *e)
+{
+    TRY(subject_engine(&t->subject, &t->engine, e));
+    TRY(subject_checkpoint(&t->subject, e));
+    if (t->subject.config.enc_layers)
+        return fail(e, E_UNSUPPORTED,
+                    "checkpoint %.300s has an encoder and goes on from a source, no prompt  -> "
+                    "bench eval --ckpt scores it",
+                    t->o->ckpt);
+    TRY(weights_open(w, t->o->ckpt, e));
+    TRY(read_prompt(t, w, prompt, e));
+    if (t->ids.n == 0)
+        return fail(e, E_USAGE, "the prompt has no token  -> give a longer one");
+    out->prompt = (int)t->ids.n;
+    TRY(open_model(t, w, e));
+    weights_close(w);
+    TRY(choose_on(t, out, e));
+    return text_behind(t, (size_t)out->prompt, &out->text, e);
 }
 
 enum status generate_run(struct generated *out, const struct options *o, const struct bytes *prompt,
@@ -315,30 +327,9 @@ enum status generate_run(struct generated *out, const struct options *o, const s
     t->subject.ckpt = o->ckpt;
     t->sampler =
         (struct sampler){.temperature = o->temperature, .top_k = o->top_k, .top_p = o->top_p};
-    enum status st = subject_engine(&t->subject, &t->engine, e);
-
     *out = (struct generated){0};
-    if (st == OK)
-        st = subject_checkpoint(&t->subject, e);
-    if (st == OK && t->subject.config.enc_layers)
-        st = fail(e, E_UNSUPPORTED,
-                  "checkpoint %.300s has an encoder and goes on from a source, no prompt  -> bench "
-                  "eval --ckpt scores it",
-                  o->ckpt);
-    if (st == OK)
-        st = weights_open(&w, o->ckpt, e);
-    if (st == OK)
-        st = read_prompt(t, &w, prompt, e);
-    if (st == OK && t->ids.n == 0)
-        st = fail(e, E_USAGE, "the prompt has no token  -> give a longer one");
-    out->prompt = (int)t->ids.n;
-    if (st == OK)
-        st = open_model(t, &w, e);
+    const enum status st = make(t, out, prompt, &w, e);
     weights_close(&w);
-    if (st == OK)
-        st = choose_all(t, out, e);
-    if (st == OK)
-        st = text_behind(t, (size_t)out->prompt, &out->text, e);
     out->how = mem_kind_name[t->kind];
     out->tokens = (int)t->ids.n - out->prompt;
     out->ids = t->ids.v;

@@ -175,9 +175,7 @@ static enum status heads_of(struct heads *s, const struct attn_place *at, int H,
     }
     *first = s->n;
     for (int h = 0; h < H; h++) {
-        const enum status st = GROW(s->head, s->n, e);
-        if (st != OK)
-            return st;
+        TRY(GROW(s->head, s->n, e));
         s->head[s->n++] = (struct head){.at = *at, .attention = attention, .of = h};
     }
     return OK;
@@ -307,9 +305,8 @@ static enum status write_table(const struct text_table *t, const char *path, str
     if (!f)
         return E_NOMEM;
     text_table_print(f, t, FORMAT_CSV);
-    enum status st = bytes_close(f, &text, e);
-    if (st == OK)
-        st = file_replace(path, text.data, text.n, e);
+    TRY(bytes_close(f, &text, e));
+    const enum status st = file_replace(path, text.data, text.n, e);
     free(text.data);
     return st;
 }

@@ -58,28 +58,18 @@ enum status losses_read(struct losses *l, const char *path, struct err *e)
     char format[32];
 
     *l = (struct losses){0};
-    enum status st = safetensors_open(&l->file, path, e);
-    if (st != OK)
-        return st;
+    TRY(safetensors_open(&l->file, path, e));
     const struct safetensors *const s = &l->file;
     const struct tensor *const t = safetensors_find(s, "nll");
-    st = take_text(format, sizeof(format), s, "format", e);
-    if (st == OK && (strcmp(format, FORMAT) != 0 || !t || t->dtype != DTYPE_F32 || t->rank != 1))
-        st = safetensors_fail(s, e, "it has no losses  -> give a file of bench eval --losses");
-    if (st == OK)
-        st = take_text(l->checkpoint, sizeof(l->checkpoint), s, "checkpoint", e);
-    if (st == OK)
-        st = take_text(l->variant, sizeof(l->variant), s, "variant", e);
-    if (st == OK)
-        st = take_text(l->checkpoint_xxh3, sizeof(l->checkpoint_xxh3), s, "checkpoint_xxh3", e);
-    if (st == OK)
-        st = take_text(l->corpus_xxh3, sizeof(l->corpus_xxh3), s, "corpus_xxh3", e);
-    if (st == OK)
-        st = safetensors_int(s, "seq_tokens", -1, 1, VALUE_MAX, &l->seq, e);
-    if (st == OK)
-        st = safetensors_int(s, "mem_tokens", -2, -1, VALUE_MAX, &l->mem, e);
-    if (st != OK || !t)
-        return st;
+    TRY(take_text(format, sizeof(format), s, "format", e));
+    if (strcmp(format, FORMAT) != 0 || !t || t->dtype != DTYPE_F32 || t->rank != 1)
+        return safetensors_fail(s, e, "it has no losses  -> give a file of bench eval --losses");
+    TRY(take_text(l->checkpoint, sizeof(l->checkpoint), s, "checkpoint", e));
+    TRY(take_text(l->variant, sizeof(l->variant), s, "variant", e));
+    TRY(take_text(l->checkpoint_xxh3, sizeof(l->checkpoint_xxh3), s, "checkpoint_xxh3", e));
+    TRY(take_text(l->corpus_xxh3, sizeof(l->corpus_xxh3), s, "corpus_xxh3", e));
+    TRY(safetensors_int(s, "seq_tokens", -1, 1, VALUE_MAX, &l->seq, e));
+    TRY(safetensors_int(s, "mem_tokens", -2, -1, VALUE_MAX, &l->mem, e));
     l->nll = t->data;
     l->n = t->n;
     for (size_t i = 0; i < l->n; i++)

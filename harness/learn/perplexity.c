@@ -261,7 +261,7 @@ static int length_at(const struct subject *t, int i)
 static enum status score_models(struct session *s, const struct subject *t, int seq, int mem,
                                 bool print, struct err *e)
 {
-    struct subject *const one = malloc(sizeof(*one));
+    struct subject *const one = malloc(sizeof(*one)); /* too large for the stack */
     enum status st = OK;
 
     NEED(one);
@@ -280,17 +280,15 @@ static enum status score_models(struct session *s, const struct subject *t, int 
 static enum status score_all(struct session *s, const struct subject *t, bool print, struct err *e)
 {
     const struct options *o = t->opt;
-    enum status st = OK;
 
-    for (int i = 0; i < n_lengths(t) && st == OK; i++)
-        for (int k = 0; k < o->mem.n && st == OK; k++) {
+    for (int i = 0; i < n_lengths(t); i++)
+        for (int k = 0; k < o->mem.n; k++) {
             const int mem = o->mem.v[k];
             /* Of a sweep, which says so where it measures; or nobody has asked for it. */
-            if (!has_past(t, mem) && (!print || !options_given(o, "mem")))
-                continue;
-            st = score_models(s, t, length_at(t, i), mem, print, e);
+            if (has_past(t, mem) || (print && options_given(o, "mem")))
+                TRY(score_models(s, t, length_at(t, i), mem, print, e));
         }
-    return st;
+    return OK;
 }
 
 /* ---- sweep -------------------------------------------------------------------------------- */
@@ -333,11 +331,8 @@ enum status sweep_perplexity_check(const struct options *o, const struct plan *p
 
     if (!o->ckpt || scores_nothing(o))
         return OK;
-    enum status st = subject_backend(&t, o, e);
-    if (st == OK)
-        st = subject_open(&t, o, e);
-    if (st != OK)
-        return st;
+    TRY(subject_backend(&t, o, e));
+    TRY(subject_open(&t, o, e));
     if (is_planned(plan, t.config.variant))
         return OK;
     return fail(e, E_USAGE,
@@ -350,20 +345,16 @@ typedef enum status visit_fn(struct session *s, const struct subject *t, void *a
 static enum status visit_weights(struct session *s, const struct plan *plan, visit_fn *visit,
                                  void *arg, struct err *e)
 {
-    enum status st = OK;
-
-    for (int v = 0; variants[v] && st == OK && !scores_nothing(s->opt); v++) {
+    for (int v = 0; variants[v] && !scores_nothing(s->opt); v++) {
         char path[FILE_PATH];
         if (!is_planned(plan, variants[v]) || !weights_of(variants[v], s->opt, path))
             continue;
         struct subject t = {.opt = s->opt, .ckpt = path, .corpus = s->opt->corpus};
-        st = subject_backend(&t, s->opt, e);
-        if (st == OK)
-            st = subject_open(&t, s->opt, e);
-        if (st == OK)
-            st = visit(s, &t, arg, e);
+        TRY(subject_backend(&t, s->opt, e));
+        TRY(subject_open(&t, s->opt, e));
+        TRY(visit(s, &t, arg, e));
     }
-    return st;
+    return OK;
 }
 
 static enum status score_visited(struct session *s, const struct subject *t, void *arg,
@@ -391,10 +382,10 @@ static enum status add_model_time(struct session *s, const struct subject *t, in
 {
     struct subject one = *t;
     bool again;
-    const enum status st = subject_choose(&one, model, &again, e);
 
-    if (st != OK || again || !caches(&one.config, kind))
-        return st;
+    TRY(subject_choose(&one, model, &again, e));
+    if (again || !caches(&one.config, kind))
+        return OK;
     struct bench_case c = scored_case(&one, seq, mem, kind);
     if (!rundir_done(&s->dir, TABLE_PERPLEXITY, c.case_id))
         sum->s += sum->speeds->start_s + (double)t->tokens / seq * estimate_call_s(&c, sum->speeds);
@@ -407,17 +398,16 @@ static enum status add_time(struct session *s, const struct subject *t, void *ar
     struct sum_of_times *sum = arg;
     const struct options *o = s->opt;
     enum mem_kind kind;
-    enum status st = OK;
 
-    for (int i = 0; i < n_lengths(t) && st == OK; i++)
-        for (int k = 0; k < o->mem.n && st == OK; k++) {
+    for (int i = 0; i < n_lengths(t); i++)
+        for (int k = 0; k < o->mem.n; k++) {
             if (!has_past(t, o->mem.v[k]))
                 continue;
-            st = score_mem_kind(&kind, &t->config, o, o->mem.v[k], e);
-            for (int m = 0; m < subject_models(t) && st == OK; m++)
-                st = add_model_time(s, t, m, length_at(t, i), o->mem.v[k], kind, sum, e);
+            TRY(score_mem_kind(&kind, &t->config, o, o->mem.v[k], e));
+            for (int m = 0; m < subject_models(t); m++)
+                TRY(add_model_time(s, t, m, length_at(t, i), o->mem.v[k], kind, sum, e));
         }
-    return st;
+    return OK;
 }
 
 double sweep_perplexity_s(struct session *s, const struct plan *plan, const struct speeds *speeds)
@@ -434,18 +424,13 @@ enum status perplexity_rows(struct session *s, const struct options *o, char fir
 {
     struct subject t = {.opt = o, .ckpt = o->ckpt, .corpus = o->corpus};
     enum mem_kind kind;
-    enum status st = subject_backend(&t, o, e);
+    bool again;
 
     *first = '\0';
-    if (st == OK)
-        st = subject_open(&t, o, e);
-    bool again;
-    if (st == OK)
-        st = subject_choose(&t, 0, &again, e);
-    if (st == OK)
-        st = score_mem_kind(&kind, &t.config, o, o->mem.v[0], e);
-    if (st != OK)
-        return st;
+    TRY(subject_backend(&t, o, e));
+    TRY(subject_open(&t, o, e));
+    TRY(subject_choose(&t, 0, &again, e));
+    TRY(score_mem_kind(&kind, &t.config, o, o->mem.v[0], e));
     struct bench_case c = scored_case(&t, length_at(&t, 0), o->mem.v[0], kind);
     snprintf(first, sizeof(c.case_id), "%s", c.case_id);
     free(c.repro);
@@ -456,8 +441,8 @@ enum status perplexity_rows(struct session *s, const struct options *o, char fir
 
 static enum status can_score(const struct subject *t, const struct options *o, struct err *e)
 {
+    struct subject one = *t;
     enum mem_kind kind;
-    enum status st = OK;
 
     if (t->target && options_given(o, "seq") && (o->seq.n != 1 || o->seq.v[0] != t->target))
         return fail(e, E_USAGE, "targets of %s have %d symbols  -> use --seq %d, or leave it out",
@@ -465,26 +450,21 @@ static enum status can_score(const struct subject *t, const struct options *o, s
     if (o->attention && o->impl)
         return fail(e, E_USAGE,
                     "--attention is computed by ref, not by --impl %s  -> leave one out", o->impl);
-    struct subject *const one = malloc(sizeof(*one));
-    NEED(one);
-    *one = *t;
-    for (int i = 0; i < subject_models(t) && st == OK; i++) {
+    for (int i = 0; i < subject_models(t); i++) {
         bool again;
-        st = subject_choose(one, i, &again, e);
-        for (int k = 0; k < o->mem.n && st == OK; k++) {
+        TRY(subject_choose(&one, i, &again, e));
+        for (int k = 0; k < o->mem.n; k++) {
             if (options_given(o, "mem"))
-                st = score_whole_check(&t->config, t->mask_share, o, o->mem.v[k], e);
-            if (st == OK)
-                st = score_mem_kind(&kind, &one->config, o, o->mem.v[k], e);
-            if (st == OK && !caches(&one->config, kind))
-                st = fail(
+                TRY(score_whole_check(&t->config, t->mask_share, o, o->mem.v[k], e));
+            TRY(score_mem_kind(&kind, &one.config, o, o->mem.v[k], e));
+            if (!caches(&one.config, kind))
+                return fail(
                     e, E_USAGE,
                     "--kv-dtype %s applies to cached keys and values only  -> use --mem-kind kv",
-                    elem_name[one->config.kv_dtype]);
+                    elem_name[one.config.kv_dtype]);
         }
     }
-    free(one);
-    return st;
+    return OK;
 }
 
 /* f32 comes before the other types, asked for or not: they are compared with it. */
@@ -510,16 +490,12 @@ static enum status f32_first(struct names *types, struct err *e)
 enum status perplexity_presets(struct options *o, struct err *e)
 {
     struct subject t = {.opt = o, .ckpt = o->ckpt};
-    int context = 0;
-    enum status st = OK;
 
-    if (o->count != COUNT_STREAM && o->ckpt && (st = subject_checkpoint(&t, e)) == OK)
-        context = t.context;
-    if (st == OK)
-        st = f32_first(&o->chosen[CHOICE_dtype], e);
-    if (st == OK)
-        st = f32_first(&o->chosen[CHOICE_kv_dtype], e);
-    return st == OK ? counting_preset(o, context, e) : st;
+    if (o->count != COUNT_STREAM && o->ckpt)
+        TRY(subject_checkpoint(&t, e));
+    TRY(f32_first(&o->chosen[CHOICE_dtype], e));
+    TRY(f32_first(&o->chosen[CHOICE_kv_dtype], e));
+    return counting_preset(o, t.context, e);
 }
 
 /* Of --losses and --attention; with room for the names of files in it. */
@@ -537,20 +513,19 @@ enum status perplexity_eval(struct session *s, struct err *e)
     const struct options *o = s->opt;
     char ckpt[FILE_PATH];
     struct subject t = {.opt = o, .ckpt = ckpt, .corpus = o->corpus, .counts = true};
-    enum status st = OK;
 
     if (!o->ckpt)
         return fail(e, E_USAGE, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE");
     (void)options_locate(ckpt, FILE_PATH, o->ckpt); /* reading says what is wrong */
-    if ((st = subject_backend(&t, o, e)) != OK || (st = subject_open(&t, o, e)) != OK ||
-        (st = can_score(&t, o, e)) != OK ||
-        (st = console_open(&s->console, o, &tables[TABLE_PERPLEXITY],
-                           n_lengths(&t) * o->mem.n * subject_models(&t), e)) != OK ||
-        (st = make_folder(o->losses, e)) != OK || (st = make_folder(o->attention, e)) != OK ||
-        (st = session_begin(s, e)) != OK)
-        return st;
-    st = score_all(s, &t, true, e);
-    st = session_end(s, st, e);
+    TRY(subject_backend(&t, o, e));
+    TRY(subject_open(&t, o, e));
+    TRY(can_score(&t, o, e));
+    TRY(console_open(&s->console, o, &tables[TABLE_PERPLEXITY],
+                     n_lengths(&t) * o->mem.n * subject_models(&t), e));
+    TRY(make_folder(o->losses, e));
+    TRY(make_folder(o->attention, e));
+    TRY(session_begin(s, e));
+    const enum status st = session_end(s, score_all(s, &t, true, e), e);
     if (st == E_INTERRUPTED)
         session_say_how_to_resume(s);
     else if (!o->quiet && s->dir.has_rows)

@@ -45,10 +45,9 @@ enum status subject_engine(struct subject *t, struct engine *g, struct err *e)
 enum status subject_checkpoint(struct subject *t, struct err *e)
 {
     struct weights w;
-    enum status st = weights_open(&w, t->ckpt, e);
+    enum status st = OK;
 
-    if (st != OK)
-        return st;
+    TRY(weights_open(&w, t->ckpt, e));
     const char *unit = weights_meta(&w, "unit"), *text = weights_meta(&w, "corpus");
     int step = -1;
     t->config = t->stored = w.config;
@@ -142,12 +141,11 @@ enum status subject_choose(struct subject *t, int at, bool *again, struct err *e
             at /= n;
         }
     t->config = t->stored;
-    const enum status st = config_at_eval(&t->config, t->opt, value, e);
+    TRY(config_at_eval(&t->config, t->opt, value, e));
     *again = false;
-    for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++)
-        *again =
-            *again || (value[i] > 0 && !choice_applies(&model_choices[i], &t->config, SCOPE_MODEL));
-    return st;
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        *again |= value[i] > 0 && !choice_applies(&model_choices[i], &t->config, SCOPE_MODEL);
+    return OK;
 }
 
 /* Can all of them be scored, and has a row room for their lines? */
@@ -155,49 +153,50 @@ static enum status check_models(const struct subject *t, struct err *e)
 {
     struct taken taken = {0};
     struct subject one = *t;
-    enum status st = OK;
 
-    for (int i = 0; i < subject_models(t) && st == OK; i++) {
+    for (int i = 0; i < subject_models(t); i++) {
         bool again;
-        st = subject_choose(&one, i, &again, e);
-        if (st == OK && !again)
-            st = check_line(&one, t->opt, e);
+        TRY(subject_choose(&one, i, &again, e));
+        if (!again)
+            TRY(check_line(&one, t->opt, e));
         taken_add(&taken, &one.config, SCOPE_MODEL);
     }
-    return st == OK && is_eval(t->opt) ? taken_check(&taken, t->opt, t->stored.variant->name, e)
-                                       : st;
+    return is_eval(t->opt) ? taken_check(&taken, t->opt, t->stored.variant->name, e) : OK;
+}
+
+/* The symbols of a text, and its pairs, are those of the model. */
+static enum status take_text(struct subject *t, const struct corpus *corpus, struct err *e)
+{
+    const int words = t->config.V - (t->mask_share > 0);
+    struct pairs pairs = {0};
+
+    if (t->made_of[0] && corpus->vocab != words)
+        return fail(e, E_IO,
+                    "checkpoint %.300s has %d symbols, text %.300s has %d  -> score what it was "
+                    "trained on: --corpus %s",
+                    t->ckpt, words, t->corpus, corpus->vocab, t->made_of);
+    if (t->config.enc_layers)
+        TRY(pairs_of(&pairs, corpus, e));
+    t->target = pairs.target;
+    snprintf(t->corpus_xxh3, sizeof(t->corpus_xxh3), "%s", corpus->xxh3);
+    t->tokens = corpus->n;
+    return OK;
 }
 
 enum status subject_open(struct subject *t, const struct options *opt, struct err *e)
 {
     struct corpus corpus;
-    enum status st = subject_checkpoint(t, e);
 
+    TRY(subject_checkpoint(t, e));
     if (!t->corpus && opt->tokens)
         t->corpus = opt->tokens;
-    if (st == OK && !t->corpus && !t->made_of[0])
-        st = fail(e, E_USAGE, "checkpoint %s needs a text to score  -> add --corpus FILE", t->ckpt);
+    if (!t->corpus && !t->made_of[0])
+        return fail(e, E_USAGE, "checkpoint %s needs a text to score  -> add --corpus FILE",
+                    t->ckpt);
     if (!t->corpus) /* a model trained on a generated source names its text */
         t->corpus = t->made_of;
-    if (st == OK)
-        st = corpus_open(&corpus, t->corpus, SPLIT_TEST, (size_t)opt->bytes, e);
-    if (st != OK)
-        return st;
-    const int words = t->config.V - (t->mask_share > 0);
-    if (t->made_of[0] && corpus.vocab != words) {
-        st = fail(e, E_IO,
-                  "checkpoint %.300s has %d symbols, text %.300s has %d  -> score what it was "
-                  "trained on: --corpus %s",
-                  t->ckpt, words, t->corpus, corpus.vocab, t->made_of);
-        corpus_close(&corpus);
-        return st;
-    }
-    struct pairs pairs = {0};
-    if (t->config.enc_layers)
-        st = pairs_of(&pairs, &corpus, e);
-    t->target = pairs.target;
-    snprintf(t->corpus_xxh3, sizeof(t->corpus_xxh3), "%s", corpus.xxh3);
-    t->tokens = corpus.n;
+    TRY(corpus_open(&corpus, t->corpus, SPLIT_TEST, (size_t)opt->bytes, e));
+    const enum status st = take_text(t, &corpus, e);
     corpus_close(&corpus);
     return st == OK ? check_models(t, e) : st;
 }

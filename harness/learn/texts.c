@@ -36,14 +36,13 @@ static void put_front(struct maker *m, int32_t id)
 static void add_note(struct texts *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void add_note(struct texts *t, const char *fmt, ...)
 {
-    const size_t n = strlen(t->note);
+    char note[sizeof(t->note)];
     va_list ap;
 
     va_start(ap, fmt);
-    if (n > 0)
-        snprintf(t->note + n, sizeof(t->note) - n, "; ");
-    vsnprintf(t->note + strlen(t->note), sizeof(t->note) - strlen(t->note), fmt, ap);
+    vsnprintf(note, sizeof(note), fmt, ap);
     va_end(ap);
+    text_append(t->note, sizeof(t->note), "%s%s", *t->note ? "; " : "", note);
 }
 
 /* tokenizer_config.json and tokenizer.json disagree, and programs obey either. */
@@ -91,29 +90,25 @@ static enum status find_front(struct maker *m, struct err *e)
 
 static enum status add_id(struct maker *m, int32_t id, struct err *e)
 {
-    const enum status st = GROW(m->ids.v, m->ids.n, e);
+    TRY(GROW(m->ids.v, m->ids.n, e));
+    m->ids.v[m->ids.n++] = id;
+    return OK;
+}
 
-    if (st == OK)
-        m->ids.v[m->ids.n++] = id;
-    return st;
+static enum status add_front(struct maker *m, struct err *e)
+{
+    for (int i = 0; i < m->n_front; i++)
+        TRY(add_id(m, m->front[i], e));
+    return OK;
 }
 
 static enum status encode(struct maker *m, const char *text, size_t n, struct err *e)
 {
-    enum status st = OK;
-
-    if (m->tokenizer) {
-        struct ids one = {0};
-        st = tokenizer_encode(m->tokenizer, text, n, &one, e);
-        for (size_t i = 0; st == OK && i < one.n; i++)
-            st = add_id(m, one.v[i], e);
-        m->ids.unknown += one.unknown;
-        free(one.v);
-        return st;
-    }
-    for (size_t i = 0; st == OK && i < n; i++)
-        st = add_id(m, (unsigned char)text[i], e);
-    return st;
+    if (m->tokenizer)
+        return tokenizer_encode(m->tokenizer, text, n, &m->ids, e);
+    for (size_t i = 0; i < n; i++)
+        TRY(add_id(m, (unsigned char)text[i], e));
+    return OK;
 }
 
 /* The ids from `begin` on are a document. */
@@ -121,10 +116,8 @@ static enum status end_document(struct maker *m, size_t begin, struct err *e)
 {
     struct texts *const t = m->t;
     const size_t own = begin + (size_t)m->n_front;
-    const enum status st = GROW(t->docs, t->n_docs, e);
 
-    if (st != OK)
-        return st;
+    TRY(GROW(t->docs, t->n_docs, e));
     m->twice += m->n_front > 0 && own < m->ids.n && m->ids.v[own] == m->ids.v[own - 1];
     t->docs[t->n_docs++] = (struct span){begin, m->ids.n, m->n_front};
     return OK;
@@ -140,9 +133,8 @@ static enum status add_document(struct maker *m, const char *text, size_t n, str
     if (n == 0)
         return OK;
     t->words += (double)prose_words(text, n);
-    for (int i = 0; st == OK && i < m->n_front; i++)
-        st = add_id(m, m->front[i], e);
-    if (st == OK && m->o->detok)
+    TRY(add_front(m, e));
+    if (m->o->detok)
         st = prose_detokenise(&plain, text, n, e);
     if (st == OK)
         st = plain.data ? encode(m, plain.data, plain.n, e) : encode(m, text, n, e);
@@ -186,10 +178,11 @@ static enum status cut(struct maker *m, const struct corpus *c, struct err *e)
     struct bytes joined = {0};
     const char *text;
     size_t n, all;
-    enum status st = check_characters(m, c, &all, e);
+    enum status st = OK;
 
-    if (st == OK && m->o->join)
-        st = prose_join(&joined, (const char *)c->bytes, all, e);
+    TRY(check_characters(m, c, &all, e));
+    if (m->o->join)
+        TRY(prose_join(&joined, (const char *)c->bytes, all, e));
     d.at = joined.data ? joined.data : (const char *)c->bytes;
     d.end = d.at + (joined.data ? joined.n : all);
     while (st == OK && document_next(&d, &text, &n))
@@ -204,17 +197,11 @@ static enum status cut(struct maker *m, const struct corpus *c, struct err *e)
 /* Ids that were made elsewhere. */
 static enum status read_ids(struct maker *m, struct err *e)
 {
-    enum status st = OK;
-
-    for (int i = 0; st == OK && i < m->n_front; i++)
-        st = add_id(m, m->front[i], e);
-    if (st == OK)
-        st = token_file_read(&m->ids, m->o->tokens, (enum id_type)m->o->tokens_type, e);
-    if (st == OK)
-        st = end_document(m, 0, e);
+    TRY(add_front(m, e));
+    TRY(token_file_read(&m->ids, m->o->tokens, (enum id_type)m->o->tokens_type, e));
     m->t->unit = "token";
     m->t->of_bytes = false;
-    return st;
+    return end_document(m, 0, e);
 }
 
 static enum status make(struct maker *m, const struct corpus *c, const char *tokenizer,
@@ -222,33 +209,29 @@ static enum status make(struct maker *m, const struct corpus *c, const char *tok
 {
     struct texts *const t = m->t;
     const struct options *const o = m->o;
-    enum status st = OK;
 
     if (tokenizer)
-        st = tokenizer_open(&m->tokenizer, tokenizer, e);
-    if (st == OK)
-        st = find_front(m, e);
-    if (st != OK)
-        return st;
+        TRY(tokenizer_open(&m->tokenizer, tokenizer, e));
+    TRY(find_front(m, e));
     if (o->tokens) {
-        st = read_ids(m, e);
+        TRY(read_ids(m, e));
         const bool alone = counting_lacks_text(o);
         t->bytes = alone ? NAN : (double)c->n;
         t->words = alone ? NAN : (double)prose_words((const char *)c->bytes, c->n);
     } else
-        st = cut(m, c, e);
-    if (st == OK && m->twice > 0)
+        TRY(cut(m, c, e));
+    if (m->twice > 0)
         add_note(m->t, "%d of %zu texts begin with the token put in front, so twice  -> --bos none",
                  m->twice, m->t->n_docs);
-    if (st == OK && m->tokenizer) {
+    if (m->tokenizer) {
         t->of_bytes = false;
         t->vocab = tokenizer_vocab(m->tokenizer);
         t->unit = tokenizer_lists_words(m->tokenizer) ? "word" : "token";
         t->oov = tokenizer_lists_words(m->tokenizer) && !o->tokens ? (double)m->ids.unknown : NAN;
     }
-    for (size_t i = 0; st == OK && i < m->ids.n; i++)
+    for (size_t i = 0; i < m->ids.n; i++)
         t->vocab = max_int(t->vocab, m->ids.v[i] == INT32_MAX ? INT32_MAX : m->ids.v[i] + 1);
-    return st;
+    return OK;
 }
 
 enum status texts_make(struct texts *t, const struct corpus *c, const struct options *o,

@@ -10,16 +10,12 @@
 
 enum status window_sums_add(struct window_sums *s, double sum, double n, struct err *e)
 {
-    enum status st = GROW(s->sum, s->count, e);
-
-    if (st == OK)
-        st = GROW(s->n, s->count, e);
-    if (st == OK) {
-        CHECK(s->sum && s->n);
-        s->sum[s->count] = sum;
-        s->n[s->count++] = (int)n;
-    }
-    return st;
+    TRY(GROW(s->sum, s->count, e));
+    TRY(GROW(s->n, s->count, e));
+    CHECK(s->sum && s->n);
+    s->sum[s->count] = sum;
+    s->n[s->count++] = (int)n;
+    return OK;
 }
 
 void window_sums_interval(const struct window_sums *s, double mean, double tokens, double *low,
