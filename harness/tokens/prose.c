@@ -206,11 +206,9 @@ static enum status tighten(struct bytes *text, char open, char close, struct err
 /* The pattern "/' [0-9]/", slashes included, whose replacement is literal. */
 static enum status slashes(struct bytes *text, struct err *e)
 {
-    enum status st = OK;
-
-    for (char digit = '0'; st == OK && digit <= '9'; digit++)
-        st = replace(text, (const char[]){'/', '\'', ' ', digit, '/', '\0'}, "/'[0-9]/", e);
-    return st;
+    for (char digit = '0'; digit <= '9'; digit++)
+        TRY(replace(text, (const char[]){'/', '\'', ' ', digit, '/', '\0'}, "/'[0-9]/", e));
+    return OK;
 }
 
 enum status prose_detokenise(struct bytes *out, const char *text, size_t n, struct err *e)
@@ -229,16 +227,14 @@ enum status prose_detokenise(struct bytes *out, const char *text, size_t n, stru
     if (!f)
         return E_NOMEM;
     fwrite(text, 1, n, f);
-    enum status st = bytes_close(f, out, e);
-    if (st == OK)
-        st = replace(out, "s '", "s'", e);
-    if (st == OK)
-        st = slashes(out, e);
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(first); i++)
-        st = replace(out, first[i][0], first[i][1], e);
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(pairs); i++)
-        st = tighten(out, pairs[i][0], pairs[i][1], e);
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(last); i++)
-        st = replace(out, last[i][0], last[i][1], e);
-    return st;
+    TRY(bytes_close(f, out, e));
+    TRY(replace(out, "s '", "s'", e));
+    TRY(slashes(out, e));
+    for (size_t i = 0; i < ARRAY_LEN(first); i++)
+        TRY(replace(out, first[i][0], first[i][1], e));
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
+        TRY(tighten(out, pairs[i][0], pairs[i][1], e));
+    for (size_t i = 0; i < ARRAY_LEN(last); i++)
+        TRY(replace(out, last[i][0], last[i][1], e));
+    return OK;
 }

@@ -176,22 +176,23 @@ static enum status read_layout(struct layout *l, const struct bytes *f, enum id_
 {
     const bool npy = f->n >= 6 && memcmp(f->data, "\x93NUMPY", 6) == 0;
     const int kind = llmc_kind(f);
-    enum status st = npy         ? read_npy(l, f, path, e)
-                     : kind >= 0 ? read_llmc(l, f, kind, path, e)
-                                 : read_bare(l, f, type, path, e);
 
-    if (st == OK && type != ID_AUTO && (npy || kind >= 0))
+    TRY(npy         ? read_npy(l, f, path, e)
+        : kind >= 0 ? read_llmc(l, f, kind, path, e)
+                    : read_bare(l, f, type, path, e));
+
+    if (type != ID_AUTO && (npy || kind >= 0))
         return fail(e, E_USAGE,
                     "tokens %s: its header says of which type they are  -> leave out "
                     "--tokens-type",
                     path);
-    if (st == OK && (l->n > f->n || l->at + l->n * (size_t)l->width != f->n))
+    if (l->n > f->n || l->at + l->n * (size_t)l->width != f->n)
         return bad(path, e,
                    "its header says %zu ids of %d bytes, %zu bytes follow  -> a whole file", l->n,
                    l->width, f->n - l->at);
-    if (st == OK && l->n < 2)
+    if (l->n < 2)
         return bad(path, e, "%zu bytes  -> 2 ids or more", f->n);
-    return st;
+    return OK;
 }
 
 enum status token_file_read(struct ids *out, const char *path, enum id_type type, struct err *e)

@@ -34,10 +34,8 @@ enum status tokenizer_file(const struct tokenizer *t, const char *name, struct b
 {
     char path[FILE_PATH];
     struct stat s;
-    const enum status st = file_join(path, t->dir, name, e);
 
-    if (st != OK)
-        return st;
+    TRY(file_join(path, t->dir, name, e));
     if (stat(path, &s) == 0 && s.st_size > TOKENS_FILE_MOST)
         return tokenizer_fail(t, E_IO, e, "%s has %lld bytes  -> use a file of at most %d", name,
                               (long long)s.st_size, TOKENS_FILE_MOST);
@@ -137,11 +135,10 @@ int32_t tokenizer_begin(const struct tokenizer *t) { return t->lists_words ? t->
 
 enum status ids_append(struct ids *out, int32_t id, struct err *e)
 {
-    const enum status st = GROW(out->v, out->n, e);
+    TRY(GROW(out->v, out->n, e));
 
-    if (st == OK)
-        out->v[out->n++] = id;
-    return st;
+    out->v[out->n++] = id;
+    return OK;
 }
 
 static enum status encode_word(struct tokenizer *t, const char *word, size_t n, struct ids *out,
@@ -244,18 +241,17 @@ static enum status encode_normal(struct tokenizer *t, const char *text, size_t n
                                  struct ids *out, struct err *e)
 {
     struct cut_scan scan = {.cuts = &t->after, .text = text, .n = n};
-    enum status st = OK;
     const struct cut *cut;
 
     do {
         size_t from, to;
         cut = cuts_next(&scan, &from, &to);
-        st = encode_piece(t, text + from, to - from, first, out, e);
-        if (st == OK && cut)
-            st = ids_append(out, cut->id, e);
+        TRY(encode_piece(t, text + from, to - from, first, out, e));
+        if (cut)
+            TRY(ids_append(out, cut->id, e));
         first = false;
-    } while (st == OK && cut);
-    return st;
+    } while (cut);
+    return OK;
 }
 
 static enum status replace(const char *text, size_t n, const char *from, const char *to,

@@ -22,14 +22,11 @@ static enum status copy_file(const char *from, const char *to, const char *name,
 {
     char a[FILE_PATH], b[FILE_PATH];
     struct bytes text = {0};
-    enum status st = file_join(a, from, name, e);
 
-    if (st == OK)
-        st = file_join(b, to, name, e);
-    if (st == OK)
-        st = file_read(&text, a, e);
-    if (st == OK)
-        st = file_replace(b, text.data, text.n, e);
+    TRY(file_join(a, from, name, e));
+    TRY(file_join(b, to, name, e));
+    TRY(file_read(&text, a, e));
+    const enum status st = file_replace(b, text.data, text.n, e);
     free(text.data);
     return st;
 }
@@ -49,31 +46,29 @@ static enum status remove_file(const char *dir, const char *name, struct err *e)
 static enum status copy_files(const char *from, const char *to, const char *const *names, size_t n,
                               bool *any, struct err *e)
 {
-    enum status st = OK;
-
     *any = false;
-    for (size_t i = 0; st == OK && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         char path[FILE_PATH];
-        if ((st = file_join(path, from, names[i], e)) != OK)
-            continue;
+        TRY(file_join(path, from, names[i], e));
         if (access(path, F_OK) != 0) {
-            st = remove_file(to, names[i], e);
+            TRY(remove_file(to, names[i], e));
             continue;
         }
         if (mkdir(to, 0777) != 0 && errno != EEXIST)
             return file_fail(e, "create", to, errno);
-        st = copy_file(from, to, names[i], e);
+        TRY(copy_file(from, to, names[i], e));
         *any = true;
     }
-    return st;
+    return OK;
 }
 
 enum status tokenizer_copy(const char *from, const char *to, bool *any, struct err *e)
 {
     bool ignored;
-    enum status st = copy_files(from, to, tokenizer_files, ARRAY_LEN(tokenizer_files), any, e);
 
-    if (st == OK && *any)
-        st = copy_files(from, to, beside_them, ARRAY_LEN(beside_them), &ignored, e);
-    return st;
+    TRY(copy_files(from, to, tokenizer_files, ARRAY_LEN(tokenizer_files), any, e));
+
+    if (*any)
+        TRY(copy_files(from, to, beside_them, ARRAY_LEN(beside_them), &ignored, e));
+    return OK;
 }

@@ -29,48 +29,52 @@ static enum status put_ends(const struct tokenizer *t, const char *file, const j
                             const char *key, struct ends *out, struct err *e)
 {
     const json_t *const value = json_object_get(j, key);
-    enum status st = OK;
 
     if (!json_is_array(value))
         return value && !json_is_null(value) ? put_end(t, file, key, value, out, e) : OK;
-    for (size_t i = 0; st == OK && i < json_array_size(value); i++)
-        st = put_end(t, file, key, json_array_get(value, i), out, e);
-    return st;
+    for (size_t i = 0; i < json_array_size(value); i++)
+        TRY(put_end(t, file, key, json_array_get(value, i), out, e));
+    return OK;
 }
 
 static enum status ends_of_folder(const struct tokenizer *t, struct ends *out, struct err *e)
 {
     static const char *const files[] = {"generation_config.json", "config.json"};
-    enum status st = OK;
 
-    for (size_t i = 0; st == OK && out->n == 0 && i < ARRAY_LEN(files); i++) {
+    for (size_t i = 0; out->n == 0 && i < ARRAY_LEN(files); i++) {
         json_t *j = NULL;
         if (!tokenizer_has(t, files[i]))
             continue;
-        st = tokenizer_object(t, files[i], &j, e);
-        if (st == OK)
-            st = put_ends(t, files[i], j, "eos_token_id", out, e);
+        TRY(tokenizer_object(t, files[i], &j, e));
+        const enum status st = put_ends(t, files[i], j, "eos_token_id", out, e);
         json_decref(j);
+        TRY(st);
     }
-    return st;
+    return OK;
 }
 
 /* The end of a text, of a turn and of a message. */
-static enum status ends_of_gguf(const struct tokenizer *t, struct ends *out, struct err *e)
+static enum status ends_of_keys(const struct tokenizer *t, const json_t *keys, struct ends *out,
+                                struct err *e)
 {
     static const char *const named[] = {"eos_token_id", "eot_token_id", "eom_token_id"};
-    struct safetensors file;
-    json_t *keys;
-    enum status st = gguf_open(&file, &keys, t->dir, e);
 
-    if (st != OK)
-        return st;
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(named); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(named); i++) {
         json_int_t id;
-        st = gguf_token(t, keys, named[i], &id, e);
-        if (st == OK && id >= 0)
+        TRY(gguf_token(t, keys, named[i], &id, e));
+        if (id >= 0)
             out->id[out->n++] = (int32_t)id;
     }
+    return OK;
+}
+
+static enum status ends_of_gguf(const struct tokenizer *t, struct ends *out, struct err *e)
+{
+    struct safetensors file;
+    json_t *keys;
+
+    TRY(gguf_open(&file, &keys, t->dir, e));
+    const enum status st = ends_of_keys(t, keys, out, e);
     json_decref(keys);
     safetensors_close(&file);
     return st;
@@ -80,18 +84,19 @@ enum status tokenizer_ends(const struct tokenizer *t, const char *model, struct 
                            struct err *e)
 {
     const char *const places[] = {*model ? model : t->dir, t->dir};
-    enum status st = OK;
 
     *out = (struct ends){.n = 0};
     if (t->lists_words)
         return OK;
-    for (size_t i = 0; st == OK && out->n == 0 && i < ARRAY_LEN(places); i++) {
+    for (size_t i = 0; out->n == 0 && i < ARRAY_LEN(places); i++) {
         struct tokenizer at = {.dir = strdup(places[i])};
         NEED(at.dir);
-        st = gguf_is(at.dir) ? ends_of_gguf(&at, out, e) : ends_of_folder(&at, out, e);
+        const enum status st =
+            gguf_is(at.dir) ? ends_of_gguf(&at, out, e) : ends_of_folder(&at, out, e);
         free(at.dir);
+        TRY(st);
     }
-    if (st == OK && out->n == 0 && t->end >= 0)
+    if (out->n == 0 && t->end >= 0)
         out->id[out->n++] = t->end;
-    return st;
+    return OK;
 }

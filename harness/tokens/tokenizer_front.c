@@ -44,24 +44,24 @@ static enum status read_template(struct tokenizer *t, const json_t *j, struct er
                                       {"special_tokens", MAY_OBJECT}};
     const json_t *const parts = json_object_get(j, "single");
     bool ends = false; /* behind the text */
-    enum status st = tokenizer_keys(t, "post_processor", j, keys, ARRAY_LEN(keys), e);
 
-    if (st == OK && t->n_prefix > 0)
-        st = bad_template(t, "with two templates", e);
-    for (size_t i = 0; st == OK && i < json_array_size(parts); i++) {
+    TRY(tokenizer_keys(t, "post_processor", j, keys, ARRAY_LEN(keys), e));
+    if (t->n_prefix > 0)
+        return bad_template(t, "with two templates", e);
+    for (size_t i = 0; i < json_array_size(parts); i++) {
         const json_t *const part = json_array_get(parts, i);
         const json_t *const text = json_object_get(part, "Sequence");
         const json_t *const token = json_object_get(part, "SpecialToken");
         if (ends)
-            st = bad_template(t, "with tokens behind the text", e);
-        else if (text && strcmp(word_of(text, "id"), "A") == 0)
+            return bad_template(t, "with tokens behind the text", e);
+        if (text && strcmp(word_of(text, "id"), "A") == 0)
             ends = true;
         else if (token)
-            st = put_in_front(t, j, word_of(token, "id"), e);
+            TRY(put_in_front(t, j, word_of(token, "id"), e));
         else
-            st = bad_template(t, "with another part than a token and the text", e);
+            return bad_template(t, "with another part than a token and the text", e);
     }
-    return st == OK && !ends ? bad_template(t, "without the text", e) : st;
+    return ends ? OK : bad_template(t, "without the text", e);
 }
 
 static enum status read_processor(struct tokenizer *t, const json_t *j, struct err *e)
@@ -123,16 +123,11 @@ static enum status check_all_named(const struct tokenizer *t, const char *file, 
 {
     const char *key;
     json_t *one;
-    enum status st = OK;
 
-    for (size_t i = 0; st == OK && i < json_array_size(named); i++)
-        st = check_named(t, file, json_array_get(named, i), e);
-    json_object_foreach((json_t *)named, key, one)
-    {
-        if (st == OK)
-            st = check_named(t, file, one, e);
-    }
-    return st;
+    for (size_t i = 0; i < json_array_size(named); i++)
+        TRY(check_named(t, file, json_array_get(named, i), e));
+    json_object_foreach((json_t *)named, key, one) { TRY(check_named(t, file, one, e)); }
+    return OK;
 }
 
 /* bos_token, mask_token and all others, and lists of such. */
@@ -144,22 +139,21 @@ static enum status check_tokens(const struct tokenizer *t, const char *file, con
     static const char end[] = "_token";
     const char *key;
     json_t *value;
-    enum status st = OK;
 
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(lists); i++)
-        st = check_all_named(t, file, json_object_get(j, lists[i]), e);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        TRY(check_all_named(t, file, json_object_get(j, lists[i]), e));
     json_object_foreach((json_t *)j, key, value)
     {
         const size_t n = strlen(key);
         const bool used = strcmp(key, "bos_token") == 0 || strcmp(key, "eos_token") == 0;
         const json_t *const text =
             json_is_object(value) ? json_object_get(value, "content") : value;
-        if (st == OK && used && !json_is_string(text) && !json_is_null(value))
-            st = tokenizer_fail(t, E_IO, e, "%s: %s is not a text  -> a whole file", file, key);
-        if (st == OK && n >= sizeof(end) - 1 && strcmp(key + n - (sizeof(end) - 1), end) == 0)
-            st = check_named(t, file, value, e);
+        if (used && !json_is_string(text) && !json_is_null(value))
+            return tokenizer_fail(t, E_IO, e, "%s: %s is not a text  -> a whole file", file, key);
+        if (n >= sizeof(end) - 1 && strcmp(key + n - (sizeof(end) - 1), end) == 0)
+            TRY(check_named(t, file, value, e));
     }
-    return st;
+    return OK;
 }
 
 /* added_tokens.json: ids by text. */
@@ -249,34 +243,40 @@ static enum status read_switches(struct tokenizer *t, const json_t *j, struct er
     return OK;
 }
 
+/* One of them that there is; *named: it says what begins a text, or ends one. */
+static enum status read_beside(struct tokenizer *t, const char *file, bool switches, bool *named,
+                               struct err *e)
+{
+    json_t *j = NULL;
+    enum status st = tokenizer_object(t, file, &j, e);
+
+    if (st == OK && switches)
+        st = read_switches(t, j, e);
+    if (st == OK)
+        st = check_tokens(t, file, j, e);
+    *named = (st == OK && read_names(t, j)) || *named;
+    if (st == OK && t->end < 0)
+        t->end = token_of(t, j, "eos_token");
+    json_decref(j);
+    return st;
+}
+
 enum status tokenizer_read_front(struct tokenizer *t, struct err *e)
 {
     static const char *const files[] = {"tokenizer_config.json", "special_tokens_map.json"};
     bool named = false;
     json_t *config = NULL;
-    enum status st = check_added_file(t, e);
 
+    TRY(check_added_file(t, e));
     if (t->n_prefix > 0)
         t->begin = t->prefix[0];
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(files); i++) {
-        json_t *j = NULL;
-        if (!tokenizer_has(t, files[i]))
-            continue;
-        st = tokenizer_object(t, files[i], &j, e);
-        if (st == OK && i == 0)
-            st = read_switches(t, j, e);
-        if (st == OK)
-            st = check_tokens(t, files[i], j, e);
-        named = named || (st == OK && read_names(t, j));
-        if (st == OK && t->end < 0)
-            t->end = token_of(t, j, "eos_token");
-        json_decref(j);
-    }
-    if (st == OK && !named && t->begin < 0 && tokenizer_has(t, "config.json")) {
-        st = tokenizer_object(t, "config.json", &config, e);
-        if (st == OK)
-            st = read_ids(t, config, e);
-        json_decref(config);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        if (tokenizer_has(t, files[i]))
+            TRY(read_beside(t, files[i], i == 0, &named, e));
+    if (named || t->begin >= 0 || !tokenizer_has(t, "config.json"))
+        return OK;
+    TRY(tokenizer_object(t, "config.json", &config, e));
+    const enum status st = read_ids(t, config, e);
+    json_decref(config);
     return st;
 }

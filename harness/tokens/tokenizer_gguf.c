@@ -144,16 +144,17 @@ static enum status put_tokens(const struct tokenizer *t, json_t *vocab, json_t *
     const json_t *const tokens = gguf_key(keys, "tokens"), *const kinds =
                                                                gguf_key(keys, "token_type");
     const bool rstrip = takes_white(keys);
-    enum status st = OK;
 
-    for (size_t i = 0; st == OK && i < json_array_size(tokens); i++) {
+    for (size_t i = 0; i < json_array_size(tokens); i++) {
         const json_int_t kind = json_integer_value(json_array_get(kinds, i));
         const char *const text = json_string_value(json_array_get(tokens, i));
         char *const spaced = spaces && kind == TOKEN_OF_USERS ? with_spaces(text) : NULL;
-        st = put_token(t, vocab, added, spaced ? spaced : text, (json_int_t)i, kind, rstrip, e);
+        const enum status st =
+            put_token(t, vocab, added, spaced ? spaced : text, (json_int_t)i, kind, rstrip, e);
         free(spaced);
+        TRY(st);
     }
-    return st;
+    return OK;
 }
 
 /* Which token begins a text, -1 = none; it stands in front if `*puts`. SentencePiece's is 1 where no
@@ -161,15 +162,14 @@ static enum status put_tokens(const struct tokenizer *t, json_t *vocab, json_t *
 static enum status find_begin(const struct tokenizer *t, const json_t *keys, const struct rules *r,
                               json_int_t *begin, bool *puts, struct err *e)
 {
-    enum status st = gguf_token(t, keys, "bos_token_id", begin, e);
+    TRY(gguf_token(t, keys, "bos_token_id", begin, e));
 
-    if (st == OK)
-        st = gguf_flag(t, keys, "add_bos_token", !r || r->begins, puts, e);
+    TRY(gguf_flag(t, keys, "add_bos_token", !r || r->begins, puts, e));
     if (!r && *begin < 0)
         *begin = 1;
-    if (st == OK && *puts && *begin < 0)
-        st = gguf_key_wrong(t, "bos_token_id", e, "is missing, and texts begin with it");
-    return st;
+    if (*puts && *begin < 0)
+        return gguf_key_wrong(t, "bos_token_id", e, "is missing, and texts begin with it");
+    return OK;
 }
 
 /* A token in front of each text. */
@@ -257,26 +257,21 @@ static enum status make(struct tokenizer *t, const json_t *keys, json_t **all, j
         return unsupported(t, "model", kind, e);
     if (!scored && !r)
         return unsupported(t, "pre", gguf_key(keys, "pre"), e);
-    enum status st = gguf_keys_check(t, keys, scored, e);
-    if (st == OK)
-        st = find_begin(t, keys, r, &begin, &puts, e);
-    if (st == OK)
-        st = gguf_flag(t, keys, "add_space_prefix", scored, &space, e);
-    if (st == OK && space && !scored)
-        st = gguf_key_wrong(t, "add_space_prefix", e, "is true with merges: not supported");
-    if (st != OK)
-        return st;
+    TRY(gguf_keys_check(t, keys, scored, e));
+    TRY(find_begin(t, keys, r, &begin, &puts, e));
+    TRY(gguf_flag(t, keys, "add_space_prefix", scored, &space, e));
+    if (space && !scored)
+        return gguf_key_wrong(t, "add_space_prefix", e, "is true with merges: not supported");
     json_t *const vocab = json_object(), *const added = json_array();
-    st = put_tokens(t, vocab, added, keys, scored, e);
+    const enum status st = put_tokens(t, vocab, added, keys, scored, e);
     *scores = scored ? scores_of(keys) : NULL;
     *all = scored ? of_scores(vocab, space) : of_merges(keys, r, vocab);
-    if ((json_object_set_new(*all, "added_tokens", added) != 0 ||
-         json_object_set_new(*all, "post_processor", puts ? front(keys, begin) : json_null()) !=
-             0) &&
-        st == OK)
-        st = tokenizer_no_memory(t, e);
+    const bool starved =
+        json_object_set_new(*all, "added_tokens", added) != 0 ||
+        json_object_set_new(*all, "post_processor", puts ? front(keys, begin) : json_null()) != 0;
     t->begin = (int32_t)begin;
-    return st;
+    TRY(st);
+    return starved ? tokenizer_no_memory(t, e) : OK;
 }
 
 enum status tokenizer_gguf(struct tokenizer *t, json_t **all, json_t **scores, struct err *e)
@@ -285,10 +280,8 @@ enum status tokenizer_gguf(struct tokenizer *t, json_t **all, json_t **scores, s
     json_t *keys;
 
     *all = *scores = NULL;
-    enum status st = gguf_open(&file, &keys, t->dir, e);
-    if (st != OK)
-        return st;
-    st = make(t, keys, all, scores, e);
+    TRY(gguf_open(&file, &keys, t->dir, e));
+    const enum status st = make(t, keys, all, scores, e);
     json_decref(keys);
     safetensors_close(&file);
     return st;

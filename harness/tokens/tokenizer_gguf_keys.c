@@ -96,22 +96,20 @@ static enum status check_lists(const struct tokenizer *t, const json_t *keys, bo
                                struct err *e)
 {
     const size_t n = json_array_size(gguf_key(keys, "tokens"));
-    enum status st = check_list(t, keys, "tokens", true, 0, is_text, "a text in UTF-8", e);
 
-    if (st == OK && n == 0)
-        st = gguf_key_wrong(t, "tokens", e, "is empty");
-    if (st == OK)
-        st = check_list(t, keys, "token_type", true, n, is_kind, "a kind from 1 to 6", e);
-    if (st == OK)
-        st = check_list(t, keys, "scores", scored, n, is_score, "a number", e);
-    return st == OK ? check_list(t, keys, "merges", !scored, 0, is_text, "a text in UTF-8", e) : st;
+    TRY(check_list(t, keys, "tokens", true, 0, is_text, "a text in UTF-8", e));
+
+    if (n == 0)
+        return gguf_key_wrong(t, "tokens", e, "is empty");
+    TRY(check_list(t, keys, "token_type", true, n, is_kind, "a kind from 1 to 6", e));
+    TRY(check_list(t, keys, "scores", scored, n, is_score, "a number", e));
+    return check_list(t, keys, "merges", !scored, 0, is_text, "a text in UTF-8", e);
 }
 
 /* All that name a token, whoever asks for it. */
 static enum status check_ids(const struct tokenizer *t, const json_t *keys, struct err *e)
 {
     static const char end[] = "_token_id";
-    enum status st = OK;
     const char *key;
     json_t *value;
     json_int_t id;
@@ -119,11 +117,11 @@ static enum status check_ids(const struct tokenizer *t, const json_t *keys, stru
     json_object_foreach((json_t *)keys, key, value)
     {
         const size_t n = strlen(key);
-        if (st == OK && strncmp(key, KEY, strlen(KEY)) == 0 && n >= sizeof(end) &&
+        if (strncmp(key, KEY, strlen(KEY)) == 0 && n >= sizeof(end) &&
             strcmp(key + n - strlen(end), end) == 0)
-            st = gguf_token(t, keys, key + strlen(KEY), &id, e);
+            TRY(gguf_token(t, keys, key + strlen(KEY), &id, e));
     }
-    return st;
+    return OK;
 }
 
 /* Is a key set that asks for what is not computed here? */
@@ -131,27 +129,25 @@ static enum status check_off(const struct tokenizer *t, const json_t *keys, stru
 {
     static const char *const off[] = {"add_eos_token", "add_sep_token", "remove_extra_whitespaces"};
     const json_t *const map = gguf_key(keys, "precompiled_charsmap");
-    enum status st = OK;
 
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(off); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(off); i++) {
         bool on;
-        st = gguf_flag(t, keys, off[i], false, &on, e);
-        if (st == OK && on)
-            st = tokenizer_fail(
+        TRY(gguf_flag(t, keys, off[i], false, &on, e));
+        if (on)
+            return tokenizer_fail(
                 t, E_IO, e, KEY "%s is true: not supported  -> --tokens made elsewhere", off[i]);
     }
-    if (st == OK && map && (!json_is_array(map) || json_array_size(map) > 0))
-        st = tokenizer_fail(t, E_IO, e,
-                            KEY "precompiled_charsmap: not supported  -> --tokens made elsewhere");
-    return st;
+    if (map && (!json_is_array(map) || json_array_size(map) > 0))
+        return tokenizer_fail(
+            t, E_IO, e, KEY "precompiled_charsmap: not supported  -> --tokens made elsewhere");
+    return OK;
 }
 
 enum status gguf_keys_check(const struct tokenizer *t, const json_t *keys, bool scored,
                             struct err *e)
 {
-    enum status st = check_off(t, keys, e);
+    TRY(check_off(t, keys, e));
 
-    if (st == OK)
-        st = check_lists(t, keys, scored, e);
-    return st == OK ? check_ids(t, keys, e) : st;
+    TRY(check_lists(t, keys, scored, e));
+    return check_ids(t, keys, e);
 }

@@ -79,25 +79,24 @@ enum status tokenizer_parts(struct tokenizer *t, const char *what, const json_t 
         size_t at;
     } open[DEEPEST];
     const json_t *part = json_is_null(j) ? NULL : j;
-    enum status st = OK;
 
-    for (int n = 0; st == OK && part;) {
+    for (int n = 0; part;) {
         if (!is_sequence(part)) {
-            st = read(t, part, e);
+            TRY(read(t, part, e));
         } else if (n == DEEPEST) {
-            st = tokenizer_fail(t, E_IO, e,
-                                "%s has more than %d sequences in each other: not "
-                                "supported  -> a file with fewer",
-                                what, DEEPEST);
+            return tokenizer_fail(t, E_IO, e,
+                                  "%s has more than %d sequences in each other: not "
+                                  "supported  -> a file with fewer",
+                                  what, DEEPEST);
         } else {
             open[n].at = 0;
-            st = parts_of(&open[n++].parts, t, what, part, list, e);
+            TRY(parts_of(&open[n++].parts, t, what, part, list, e));
         }
-        while (st == OK && n > 0 && open[n - 1].at == json_array_size(open[n - 1].parts))
+        while (n > 0 && open[n - 1].at == json_array_size(open[n - 1].parts))
             n--;
         part = n > 0 ? json_array_get(open[n - 1].parts, open[n - 1].at++) : NULL;
     }
-    return st;
+    return OK;
 }
 
 enum status tokenizer_object(const struct tokenizer *t, const char *name, json_t **out,

@@ -112,18 +112,12 @@ enum status tokenizer_read_vocab(struct tokenizer *t, json_t *vocab, struct err 
 {
     const char *text;
     json_t *id;
-    enum status st = OK;
 
     if (!json_is_object(vocab))
         return tokenizer_fail(t, E_IO, e, "no vocabulary  -> give a whole file");
-    json_object_foreach(vocab, text, id)
-    {
-        if (st == OK)
-            st = tokenizer_put(t, id, text, strlen(text), e);
-    }
-    if (st == OK)
-        st = vocab_index(&t->vocab, e);
-    return st == OK ? read_bytes(t, e) : st;
+    json_object_foreach(vocab, text, id) { TRY(tokenizer_put(t, id, text, strlen(text), e)); }
+    TRY(vocab_index(&t->vocab, e));
+    return read_bytes(t, e);
 }
 
 /* <0xNN> */
@@ -189,23 +183,23 @@ static enum status put_merge_line(struct tokenizer *t, const char *line, size_t 
 static enum status read_merges(struct tokenizer *t, const json_t *merges, struct err *e)
 {
     const size_t n = json_array_size(merges);
-    enum status st = json_is_array(merges)
-                         ? merges_open(&t->merges, n, e)
-                         : tokenizer_fail(t, E_IO, e, "no merges  -> give a whole file");
 
-    for (size_t i = 0; st == OK && i < n; i++) {
+    TRY(json_is_array(merges) ? merges_open(&t->merges, n, e)
+                              : tokenizer_fail(t, E_IO, e, "no merges  -> give a whole file"));
+
+    for (size_t i = 0; i < n; i++) {
         const json_t *const m = json_array_get(merges, i);
         const char *const line = json_string_value(m);
         const json_t *const a = json_array_get(m, 0), *const b = json_array_get(m, 1);
         if (line)
-            st = put_merge_line(t, line, json_string_length(m), e);
+            TRY(put_merge_line(t, line, json_string_length(m), e));
         else if (json_array_size(m) == 2 && json_is_string(a) && json_is_string(b))
-            st = put_merge(t, json_string_value(a), json_string_length(a), json_string_value(b),
-                           json_string_length(b), e);
+            TRY(put_merge(t, json_string_value(a), json_string_length(a), json_string_value(b),
+                          json_string_length(b), e));
         else
-            st = tokenizer_fail(t, E_IO, e, "merge %zu is not a pair  -> give a whole file", i);
+            return tokenizer_fail(t, E_IO, e, "merge %zu is not a pair  -> give a whole file", i);
     }
-    return st;
+    return OK;
 }
 
 /* Most words of several characters are made by a merge: files whose merges broke off would split
@@ -254,9 +248,7 @@ static enum status check_model(const struct tokenizer *t, const json_t *model, s
     if (*type && strcmp(type, "BPE") != 0)
         return tokenizer_fail(t, E_IO, e, "model %.40s: not supported  -> use a BPE tokenizer",
                               type);
-    const enum status st = tokenizer_keys(t, "model", model, keys, ARRAY_LEN(keys), e);
-    if (st != OK)
-        return st;
+    TRY(tokenizer_keys(t, "model", model, keys, ARRAY_LEN(keys), e));
     const bool dropout = json_number_value(json_object_get(model, "dropout")) != 0;
     const char *const other = dropout ? "dropout"
                               : is_text(model, "continuing_subword_prefix")
@@ -276,15 +268,12 @@ static enum status check_model(const struct tokenizer *t, const json_t *model, s
 enum status tokenizer_read_model(struct tokenizer *t, json_t *model, const json_t *scores,
                                  struct err *e)
 {
-    enum status st = check_model(t, model, e);
-
-    if (st == OK)
-        st = tokenizer_read_vocab(t, json_object_get(model, "vocab"), e);
-    if (st == OK)
-        st = scores ? tokenizer_read_scores(t, scores, e)
-                    : read_merges(t, json_object_get(model, "merges"), e);
+    TRY(check_model(t, model, e));
+    TRY(tokenizer_read_vocab(t, json_object_get(model, "vocab"), e));
+    TRY(scores ? tokenizer_read_scores(t, scores, e)
+               : read_merges(t, json_object_get(model, "merges"), e));
     t->whole_first = flag_of(model, "ignore_merges", false);
-    return st == OK && !t->whole_first ? check_made(t, e) : st;
+    return t->whole_first ? OK : check_made(t, e);
 }
 
 /* A pair a line, after a line that says the version. */
@@ -296,15 +285,15 @@ enum status tokenizer_read_merges(struct tokenizer *t, const struct bytes *text,
 
     for (const char *at = text->data; at < end; at++)
         lines += *at == '\n';
-    enum status st = merges_open(&t->merges, lines, e);
-    for (const char *at = text->data; st == OK && at < end; at = next) {
+    TRY(merges_open(&t->merges, lines, e));
+    for (const char *at = text->data; at < end; at = next) {
         const char *const stop = memchr(at, '\n', (size_t)(end - at));
         const char *const to = stop ? stop : end;
         next = to + 1;
         const size_t n = (size_t)(to - at) - (to > at && to[-1] == '\r');
         const bool version = at == text->data && n >= 8 && memcmp(at, "#version", 8) == 0;
         if (n > 0 && !version)
-            st = put_merge_line(t, at, n, e);
+            TRY(put_merge_line(t, at, n, e));
     }
-    return st == OK ? check_made(t, e) : st;
+    return check_made(t, e);
 }

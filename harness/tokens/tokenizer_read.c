@@ -53,10 +53,8 @@ static enum status read_normalizer(struct tokenizer *t, const json_t *j, struct 
     const char *const type = word_of(j, "type");
     const bool composes = strcmp(type, "NFC") == 0, prepends = strcmp(type, "Prepend") == 0;
     struct normalizer *const next = &t->normalizer[t->n_normalizers];
-    const enum status st = check_normalizer(t, j, e);
 
-    if (st != OK)
-        return st;
+    TRY(check_normalizer(t, j, e));
     if (t->n_normalizers == MAX_NORMALIZERS)
         return tokenizer_fail(t, E_IO, e, "more than %d normalizers: not supported",
                               MAX_NORMALIZERS);
@@ -80,9 +78,7 @@ static enum status add_cut(struct tokenizer *t, struct cuts *to, bool normal, co
         return tokenizer_no_memory(t, e);
     to->v = grown;
     if (normal) {
-        const enum status st = tokenizer_normalize(t, text, n, &made, e);
-        if (st != OK)
-            return st;
+        TRY(tokenizer_normalize(t, text, n, &made, e));
     } else {
         made.data = strndup(text, n);
         made.n = n;
@@ -129,10 +125,8 @@ static enum status check_added(const struct tokenizer *t, const json_t *j, struc
                                       {"single_word", MAY_FLAG}, {"lstrip", MAY_FLAG},
                                       {"rstrip", MAY_FLAG},      {"normalized", MAY_FLAG},
                                       {"special", MAY_FLAG}};
-    const enum status st = tokenizer_keys(t, "an added token", j, keys, ARRAY_LEN(keys), e);
 
-    if (st != OK)
-        return st;
+    TRY(tokenizer_keys(t, "an added token", j, keys, ARRAY_LEN(keys), e));
     return *word_of(j, "content")
                ? OK
                : tokenizer_fail(t, E_IO, e, "an added token without a text  -> give a whole file");
@@ -144,15 +138,12 @@ static enum status read_added(struct tokenizer *t, const json_t *j, const json_t
     const json_t *const id = json_object_get(j, "id");
     const char *const text = word_of(j, "content");
     const bool normal = flag_of(j, "normalized", true);
-    enum status st = check_added(t, j, e);
 
-    if (st == OK)
-        st = check_id(t, j, vocab, next, e);
-    if (st == OK)
-        st = tokenizer_put(t, id, text, strlen(text), e);
-    return st == OK ? add_cut(t, normal ? &t->after : &t->before, normal, text, strlen(text),
-                              (int32_t)json_integer_value(id), j, e)
-                    : st;
+    TRY(check_added(t, j, e));
+    TRY(check_id(t, j, vocab, next, e));
+    TRY(tokenizer_put(t, id, text, strlen(text), e));
+    return add_cut(t, normal ? &t->after : &t->before, normal, text, strlen(text),
+                   (int32_t)json_integer_value(id), j, e);
 }
 
 /* By first byte, then the longest first, then as the file has them. */
@@ -191,21 +182,21 @@ static enum status read_all_added(struct tokenizer *t, const json_t *list, const
                                   struct err *e)
 {
     json_int_t next = (json_int_t)json_object_size(vocab);
-    enum status st = (t->added = json_object()) ? OK : tokenizer_no_memory(t, e);
 
-    for (size_t i = 0; st == OK && i < json_array_size(list); i++) {
+    if (!(t->added = json_object()))
+        return tokenizer_no_memory(t, e);
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
         json_t *const one = json_array_get(list, i);
         const char *const text = word_of(one, "content");
         if (json_object_get(t->added, text))
-            st = tokenizer_fail(t, E_IO, e, "added token \"%.40s\" stands twice  -> once", text);
-        else
-            st = read_added(t, one, vocab, &next, e);
-        if (st == OK && json_object_set(t->added, text, one) != 0)
-            st = tokenizer_no_memory(t, e);
+            return tokenizer_fail(t, E_IO, e, "added token \"%.40s\" stands twice  -> once", text);
+        TRY(read_added(t, one, vocab, &next, e));
+        if (json_object_set(t->added, text, one) != 0)
+            return tokenizer_no_memory(t, e);
     }
-    if (st == OK)
-        st = sort_cuts(t, &t->before, e);
-    return st == OK ? sort_cuts(t, &t->after, e) : st;
+    TRY(sort_cuts(t, &t->before, e));
+    return sort_cuts(t, &t->after, e);
 }
 
 /* ---- files -------------------------------------------------------------------------------- */
@@ -244,38 +235,38 @@ static enum status check_all(const struct tokenizer *t, const json_t *all, struc
                                       {"post_processor", MAY_OBJECT | MAY_NULL},
                                       {"decoder", MAY_OBJECT | MAY_NULL},
                                       {"model", MAY_OBJECT}};
-    const enum status st = tokenizer_keys(t, "tokenizer.json", all, keys, ARRAY_LEN(keys), e);
+    TRY(tokenizer_keys(t, "tokenizer.json", all, keys, ARRAY_LEN(keys), e));
     const char *const version = word_of(all, "version");
 
-    if (st == OK && *version && strcmp(version, "1.0") != 0)
+    if (*version && strcmp(version, "1.0") != 0)
         return tokenizer_fail(t, E_IO, e, "version \"%.20s\": not supported  -> 1.0", version);
-    return st == OK ? check_lengths(t, all, e) : st;
+    return check_lengths(t, all, e);
+}
+
+static enum status read_parts(struct tokenizer *t, const json_t *all, const json_t *scores,
+                              struct err *e)
+{
+    json_t *const model = json_object_get(all, "model");
+
+    TRY(check_all(t, all, e));
+    TRY(read_normalizers(t, json_object_get(all, "normalizer"), e));
+    TRY(tokenizer_read_cutters(t, json_object_get(all, "pre_tokenizer"), e));
+    TRY(tokenizer_read_model(t, model, scores, e));
+    TRY(read_all_added(t, json_object_get(all, "added_tokens"), json_object_get(model, "vocab"),
+                       e));
+    TRY(tokenizer_read_post(t, json_object_get(all, "post_processor"), e));
+    t->decodes = tokenizer_decodes(t, json_object_get(all, "decoder"), &t->strips) && !t->renames;
+    return OK;
 }
 
 enum status tokenizer_read_json(struct tokenizer *t, struct err *e)
 {
     json_t *all = NULL, *scores = NULL;
-    enum status st;
+    enum status st = gguf_is(t->dir) ? tokenizer_gguf(t, &all, &scores, e)
+                                     : tokenizer_object(t, "tokenizer.json", &all, e);
 
-    st = gguf_is(t->dir) ? tokenizer_gguf(t, &all, &scores, e)
-                         : tokenizer_object(t, "tokenizer.json", &all, e);
     if (st == OK)
-        st = check_all(t, all, e);
-    json_t *const model = json_object_get(all, "model");
-    if (st == OK)
-        st = read_normalizers(t, json_object_get(all, "normalizer"), e);
-    if (st == OK)
-        st = tokenizer_read_cutters(t, json_object_get(all, "pre_tokenizer"), e);
-    if (st == OK)
-        st = tokenizer_read_model(t, model, scores, e);
-    if (st == OK)
-        st = read_all_added(t, json_object_get(all, "added_tokens"),
-                            json_object_get(model, "vocab"), e);
-    if (st == OK)
-        st = tokenizer_read_post(t, json_object_get(all, "post_processor"), e);
-    if (st == OK)
-        t->decodes =
-            tokenizer_decodes(t, json_object_get(all, "decoder"), &t->strips) && !t->renames;
+        st = read_parts(t, all, scores, e);
     json_decref(all);
     json_decref(scores);
     return st;
@@ -286,13 +277,12 @@ static enum status add_text_end(struct tokenizer *t, struct err *e)
 {
     static const char end[] = "<|endoftext|>";
     const int32_t id = vocab_find(&t->vocab, end, sizeof(end) - 1);
-    const enum status st =
-        id < 0 ? OK : add_cut(t, &t->before, false, end, sizeof(end) - 1, id, NULL, e);
 
     t->added = json_object();
     if (!t->added || (id >= 0 && json_object_set_new(t->added, end, json_true()) != 0))
         return tokenizer_no_memory(t, e);
-    return st == OK ? sort_cuts(t, &t->before, e) : st;
+    TRY(id < 0 ? OK : add_cut(t, &t->before, false, end, sizeof(end) - 1, id, NULL, e));
+    return sort_cuts(t, &t->before, e);
 }
 
 /* These two files say nothing of words, normal forms and added tokens: whose rules are meant is
@@ -304,50 +294,54 @@ static enum status check_pair_is_gpt2(const struct tokenizer *t, struct err *e)
     } says[] = {
         {"config.json", "model_type", {"gpt2"}},
         {"tokenizer_config.json", "tokenizer_class", {"GPT2Tokenizer", "GPT2TokenizerFast"}}};
-    enum status st = OK;
 
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(says); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(says); i++) {
         json_t *j = NULL;
         if (!tokenizer_has(t, says[i].file))
             continue;
-        st = tokenizer_object(t, says[i].file, &j, e);
+        TRY(tokenizer_object(t, says[i].file, &j, e));
         const char *const is = word_of(j, says[i].key);
         bool good = !*is;
         for (int k = 0; says[i].good[k]; k++)
             good = good || strcmp(is, says[i].good[k]) == 0;
-        if (st == OK && !good)
-            st = tokenizer_fail(t, E_IO, e,
-                                "vocab.json and merges.txt alone have gpt2's rules, and the %s is "
-                                "%.40s  -> its tokenizer.json",
-                                says[i].key, is);
+        const enum status st =
+            good
+                ? OK
+                : tokenizer_fail(t, E_IO, e,
+                                 "vocab.json and merges.txt alone have gpt2's rules, and the %s is "
+                                 "%.40s  -> its tokenizer.json",
+                                 says[i].key, is);
         json_decref(j);
+        TRY(st);
     }
+    return OK;
+}
+
+static enum status read_pair_vocab(struct tokenizer *t, struct err *e)
+{
+    json_t *vocab = NULL;
+    enum status st = tokenizer_object(t, "vocab.json", &vocab, e);
+
+    if (st == OK)
+        st = tokenizer_read_vocab(t, vocab, e);
+    json_decref(vocab);
     return st;
 }
 
 enum status tokenizer_read_pair(struct tokenizer *t, struct err *e)
 {
     struct bytes merges = {0};
-    json_t *vocab = NULL;
-    enum status st;
 
     t->bytes = t->decodes = true;
-    st = words_open(&t->cutter[t->n_cutters++].words, WORDS_GPT2, false, e);
-    if (st == OK)
-        st = check_pair_is_gpt2(t, e);
-    if (st == OK)
-        st = tokenizer_object(t, "vocab.json", &vocab, e);
-    if (st == OK)
-        st = tokenizer_read_vocab(t, vocab, e);
-    if (st == OK)
-        st = tokenizer_file(t, "merges.txt", &merges, e);
-    if (st == OK && utf8_valid(merges.data, merges.n) < merges.n)
-        st = tokenizer_fail(t, E_IO, e, "merges.txt is not UTF-8  -> give a whole file");
-    if (st == OK)
-        st = tokenizer_read_merges(t, &merges, e);
-    if (st == OK)
-        st = add_text_end(t, e);
+    TRY(words_open(&t->cutter[t->n_cutters++].words, WORDS_GPT2, false, e));
+    TRY(check_pair_is_gpt2(t, e));
+    TRY(read_pair_vocab(t, e));
+    TRY(tokenizer_file(t, "merges.txt", &merges, e));
+    const enum status st =
+        utf8_valid(merges.data, merges.n) < merges.n
+            ? tokenizer_fail(t, E_IO, e, "merges.txt is not UTF-8  -> give a whole file")
+            : tokenizer_read_merges(t, &merges, e);
     free(merges.data);
-    json_decref(vocab);
-    return st;
+    TRY(st);
+    return add_text_end(t, e);
 }

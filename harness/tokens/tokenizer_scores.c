@@ -101,13 +101,13 @@ static enum status put_rules(struct tokenizer *t, const struct piece *by_id,
                                   t->vocab.token[i].text);
         rules += ways;
     }
-    const enum status st = merges_open(&t->merges, rules, e);
-    for (int i = 0; st == OK && i < n; i++) {
+    TRY(merges_open(&t->merges, rules, e));
+    for (int i = 0; i < n; i++) {
         rank += i > 0 && sorted[i].score != sorted[i - 1].score;
         if (sorted[i].joins)
             cut_up(t, by_id, sorted[i].id, rank, true);
     }
-    return st == OK ? check_order(t, sorted, n, e) : st;
+    return check_order(t, sorted, n, e);
 }
 
 enum status tokenizer_read_scores(struct tokenizer *t, const json_t *scores, struct err *e)

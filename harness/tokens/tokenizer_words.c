@@ -10,29 +10,36 @@
 /* Python's: White_Space, and four separators. */
 static bool separates(int32_t c) { return is_white(c) || (c >= 0x1c && c <= 0x1f); }
 
-enum status tokenizer_read_words(struct tokenizer *t, struct err *e)
+/* A word a line. */
+static enum status put_lines(struct tokenizer *t, const struct bytes *text, struct err *e)
 {
-    struct bytes text = {0};
+    const char *const end = text->data + text->n;
     int64_t id = 0;
-    enum status st = tokenizer_file(t, "vocab.txt", &text, e);
-    const char *const end = text.data + text.n;
     struct err why;
 
-    if (st == OK && utf8_valid(text.data, text.n) < text.n)
-        st = tokenizer_fail(t, E_IO, e,
-                            "vocab.txt is not UTF-8  -> write one word a line, in UTF-8");
-    for (const char *at = text.data, *next; st == OK && at < end; at = next, id++) {
+    if (utf8_valid(text->data, text->n) < text->n)
+        return tokenizer_fail(t, E_IO, e,
+                              "vocab.txt is not UTF-8  -> write one word a line, in UTF-8");
+    for (const char *at = text->data, *next; at < end; at = next, id++) {
         const char *const stop = memchr(at, '\n', (size_t)(end - at));
         const char *const to = stop ? stop : end;
         next = to + 1;
-        if ((st = vocab_put(&t->vocab, id, at, (size_t)(to - at), false, &why)) != OK)
-            st = tokenizer_fail(t, st, e, "%s  -> give a shorter list", why.msg);
+        const enum status st = vocab_put(&t->vocab, id, at, (size_t)(to - at), false, &why);
+        if (st != OK)
+            return tokenizer_fail(t, st, e, "%s  -> give a shorter list", why.msg);
     }
+    return OK;
+}
+
+enum status tokenizer_read_words(struct tokenizer *t, struct err *e)
+{
+    struct bytes text = {0};
+
+    TRY(tokenizer_file(t, "vocab.txt", &text, e));
+    const enum status st = put_lines(t, &text, e);
     free(text.data);
-    if (st == OK)
-        st = vocab_index(&t->vocab, e);
-    if (st != OK)
-        return st;
+    TRY(st);
+    TRY(vocab_index(&t->vocab, e));
     t->lists_words = true;
     t->eos = vocab_find(&t->vocab, "<eos>", 5);
     t->unk = vocab_find(&t->vocab, "<unk>", 5);
@@ -59,10 +66,9 @@ enum status tokenizer_words(const struct tokenizer *t, const char *text, size_t 
 {
     const char *const end = text + n, *word = text;
     bool inside = false; /* of a word, which begins at `word` */
-    enum status st = OK;
     size_t length;
 
-    for (const char *at = text; st == OK && at < end; at += length) {
+    for (const char *at = text; at < end; at += length) {
         const int32_t c = utf8_next(at, (size_t)(end - at), &length);
         const bool ends = c == '\n' || c == '\r';
         if (!separates(c)) {
@@ -71,18 +77,18 @@ enum status tokenizer_words(const struct tokenizer *t, const char *text, size_t 
             continue;
         }
         if (inside)
-            st = put_word(t, word, (size_t)(at - word), out, e);
+            TRY(put_word(t, word, (size_t)(at - word), out, e));
         inside = false;
         if (c == '\r' && at + 1 < end && at[1] == '\n')
             length = 2;
-        if (st == OK && ends)
-            st = ids_append(out, t->eos, e);
+        if (ends)
+            TRY(ids_append(out, t->eos, e));
     }
-    if (st == OK && inside)
-        st = put_word(t, word, (size_t)(end - word), out, e);
-    if (st == OK && n > 0 && end[-1] != '\n' && end[-1] != '\r')
-        st = ids_append(out, t->eos, e);
-    return st;
+    if (inside)
+        TRY(put_word(t, word, (size_t)(end - word), out, e));
+    if (n > 0 && end[-1] != '\n' && end[-1] != '\r')
+        TRY(ids_append(out, t->eos, e));
+    return OK;
 }
 
 enum status tokenizer_join(const struct tokenizer *t, const int32_t *ids, size_t n,

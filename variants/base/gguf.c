@@ -101,7 +101,7 @@ static void starve(struct reader *r)
 /* The next n bytes; NULL where they are not there. */
 static const unsigned char *take(struct reader *r, uint64_t n)
 {
-    if (r->st == OK && n > r->s->size - r->at)
+    if (n > r->s->size - r->at)
         stop(r, "ends before its header does" WHOLE);
     if (r->st != OK)
         return NULL;
@@ -209,7 +209,7 @@ static struct list read_list(struct reader *r, json_t *values)
     struct list list = {values, take_u32(r), 0};
 
     list.left = take_u64(r);
-    if (r->st == OK && list.left > r->s->size - r->at)
+    if (list.left > r->s->size - r->at)
         stop(r, "has a list that is longer than the file" WHOLE);
     return list;
 }
@@ -226,7 +226,7 @@ static json_t *read_value(struct reader *r, uint32_t type)
             first = value;
         else if (json_array_append_new(open[n - 1].values, value) != 0)
             starve(r);
-        if (r->st == OK && type == VALUE_ARRAY && n == DEEPEST_LIST)
+        if (type == VALUE_ARRAY && n == DEEPEST_LIST)
             stop(r, "has more than %d lists in each other: not supported" AGAIN, DEEPEST_LIST);
         if (r->st == OK && type == VALUE_ARRAY)
             open[n++] = read_list(r, value);
@@ -304,14 +304,14 @@ static uint64_t read_tensor(struct reader *r, struct tensor *t)
         memcpy(t->name, name, strlen(name) + 1);
     free(name);
     const uint32_t rank = take_u32(r);
-    if (r->st == OK && (rank < 1 || rank > TENSOR_RANK))
+    if ((rank < 1 || rank > TENSOR_RANK))
         stop(r, "has the tensor \"%s\" of %u axes: not from 1 to %d" AGAIN, t->name, rank,
              TENSOR_RANK);
     t->rank = r->st == OK ? (int)rank : 0;
     t->n = 1;
     for (int d = t->rank - 1; r->st == OK && d >= 0; d--) {
         const uint64_t n = take_u64(r);
-        if (r->st == OK && n == 0)
+        if (n == 0)
             stop(r, "has the tensor \"%s\" without elements: not supported" AGAIN, t->name);
         else if (r->st == OK && (n > INT32_MAX || t->n > r->s->size * MOST_NUMBERS / n))
             stop(r, "has the tensor \"%s\", which is larger than the file" WHOLE, t->name);
@@ -334,13 +334,13 @@ static void place_tensor(struct reader *r, struct tensor *t, size_t from, uint64
     const size_t bytes = t->dtype == DTYPE_OTHER ? 1 : tensor_bytes(t->dtype, t->n);
     const int per_row = t->shape[t->rank - 1];
 
-    if (r->st == OK && t->dtype != DTYPE_OTHER && per_row % tensor_block(t->dtype))
+    if (t->dtype != DTYPE_OTHER && per_row % tensor_block(t->dtype))
         stop(r, "has the tensor \"%s\" of %s, whose rows of %d are not whole blocks of %d" AGAIN,
              t->name, t->dtype_name, per_row, tensor_block(t->dtype));
-    if (r->st == OK && offset % alignment)
+    if (offset % alignment)
         stop(r, "has the tensor \"%s\" at %llu, no multiple of general.alignment, %llu" AGAIN,
              t->name, (unsigned long long)offset, (unsigned long long)alignment);
-    if (r->st == OK && (offset > r->s->size - from || bytes > r->s->size - from - offset))
+    if ((offset > r->s->size - from || bytes > r->s->size - from - offset))
         stop(r, "ends before its tensor \"%s\" does" WHOLE, t->name);
     if (r->st == OK)
         t->data = r->s->map + from + offset;
@@ -359,7 +359,7 @@ static void read_tensors(struct reader *r, struct safetensors *s, uint64_t n, ui
     for (uint64_t i = 0; r->st == OK && i < n; i++)
         offset[i] = read_tensor(r, &t[i]);
     const size_t from = r->at + (size_t)((alignment - r->at % alignment) % alignment);
-    if (r->st == OK && n > 0 && from > s->size)
+    if (n > 0 && from > s->size)
         stop(r, "ends before its tensors begin" WHOLE);
     for (uint64_t i = 0; r->st == OK && i < n; i++)
         place_tensor(r, &t[i], from, offset[i], alignment);
@@ -394,12 +394,12 @@ static void read_all(struct reader *r, struct safetensors *s, json_t *keys)
     if (version < VERSION_FIRST || version > VERSION_LAST)
         stop(r, "is GGUF of version %u  -> convert it to version %d", version, VERSION_LAST);
     const uint64_t n_tensors = take_u64(r), n_keys = take_u64(r);
-    if (r->st == OK && n_tensors > MOST_TENSORS)
+    if (n_tensors > MOST_TENSORS)
         stop(r, "has %llu tensors, more than any model" WHOLE, (unsigned long long)n_tensors);
     read_keys(r, keys, n_keys);
     const json_t *const said = json_object_get(keys, "general.alignment");
     const json_int_t alignment = said ? json_integer_value(said) : USUAL_ALIGNMENT;
-    if (r->st == OK && (alignment < 1 || alignment > 1 << 20))
+    if ((alignment < 1 || alignment > 1 << 20))
         stop(r, "has a general.alignment that is not a number from 1 to %d" AGAIN, 1 << 20);
     if (r->st == OK)
         read_tensors(r, s, n_tensors, (uint64_t)alignment);

@@ -506,33 +506,33 @@ enum status checkpoint_fits(const struct safetensors *s, const char *prefix, con
                             struct err *e)
 {
     const size_t skip = strlen(prefix);
-    enum status st = OK;
 
-    for (int i = 0; st == OK && i < p->n; i++)
+    for (int i = 0; i < p->n; i++)
         if (stands_in(prefix, &p->v[i]))
-            st = fits(s, prefix, &p->v[i], e);
-    for (int i = 0; st == OK && i < s->n_tensors; i++) {
+            TRY(fits(s, prefix, &p->v[i], e));
+    for (int i = 0; i < s->n_tensors; i++) {
         const char *const name = s->tensors[i].name;
         if (strncmp(name, prefix, skip) == 0 && !params_find(p, name + skip))
-            st = safetensors_fail(s, e,
-                                  "tensor \"%s\" is of nothing that the model has (file is variant "
-                                  "%.64s)  -> is it of another model?",
-                                  name, safetensors_meta(s, "variant"));
+            return safetensors_fail(
+                s, e,
+                "tensor \"%s\" is of nothing that the model has (file is variant "
+                "%.64s)  -> is it of another model?",
+                name, safetensors_meta(s, "variant"));
     }
-    return st;
+    return OK;
 }
 
 enum status checkpoint_load(const struct safetensors *s, const char *prefix, struct params *p,
                             struct err *e)
 {
-    const enum status st = checkpoint_fits(s, prefix, p, e);
+    TRY(checkpoint_fits(s, prefix, p, e));
 
-    for (int i = 0; st == OK && i < p->n; i++) {
+    for (int i = 0; i < p->n; i++) {
         char name[TENSOR_NAME];
         if (!stands_in(prefix, &p->v[i]))
             continue;
         snprintf(name, sizeof(name), "%s%s", prefix, p->v[i].name);
         param_set(&p->v[i], safetensors_find(s, name)->data);
     }
-    return st;
+    return OK;
 }

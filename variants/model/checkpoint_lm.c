@@ -87,49 +87,48 @@ static enum status as_its_variant(const struct safetensors *s, const struct conf
 
 enum status checkpoint_mask_share(const struct safetensors *s, double *share, struct err *e)
 {
-    const enum status st = safetensors_real(s, "mask_share", 0, share, e);
+    TRY(safetensors_real(s, "mask_share", 0, share, e));
 
-    if (st == OK && !(*share >= 0 && *share <= 1))
+    if (!(*share >= 0 && *share <= 1))
         return safetensors_fail(s, e, "metadata mask_share is %g  -> write a share from 0 to 1",
                                 *share);
-    return st;
+    return OK;
 }
 
 /* Who sees a whole text fills in what is hidden of it; who sees the past predicts what follows. */
 static enum status has_objective(const struct safetensors *s, const struct config *c, struct err *e)
 {
     double share = 0;
-    const enum status st = checkpoint_mask_share(s, &share, e);
 
-    if (st == OK && !c->causal && share == 0)
+    TRY(checkpoint_mask_share(s, &share, e));
+
+    if (!c->causal && share == 0)
         return safetensors_fail(s, e,
                                 "metadata causal is 0: tokens see those that they are to predict  "
                                 "-> a causal model, or one of hidden tokens, with mask_share");
-    if (st == OK && c->causal && share > 0)
+    if (c->causal && share > 0)
         return safetensors_fail(s, e,
                                 "metadata mask_share is %g, but tokens do not see what follows "
                                 "them  -> write causal 0",
                                 share);
-    return st;
+    return OK;
 }
 
 enum status checkpoint_lm(const struct safetensors *s, struct config *c, struct err *e)
 {
-    enum status st = checkpoint_config(s, "", c, e);
     struct err why;
     struct lm m;
 
-    if (st == OK)
-        st = no_strange_keys(s, e);
-    if (st == OK)
-        st = has_objective(s, c, e);
-    if (st == OK && c->V < 1)
-        st = safetensors_fail(s, e, "metadata vocab is missing  -> give a language model");
-    if (st != OK)
-        return st;
-    if ((st = lm_init(&m, c, &why)) != OK) /* for want of memory it is not the file's fault */
+    TRY(checkpoint_config(s, "", c, e));
+    TRY(no_strange_keys(s, e));
+    TRY(has_objective(s, c, e));
+    if (c->V < 1)
+        return safetensors_fail(s, e, "metadata vocab is missing  -> give a language model");
+    enum status st = lm_init(&m, c, &why);
+    if (st != OK) /* for want of memory it is not the file's fault */
         return st == E_NOMEM ? fail(e, st, "%s", why.msg) : safetensors_fail(s, e, "%s", why.msg);
     st = checkpoint_fits(s, "", &m.params, e);
     lm_free(&m);
-    return st == OK ? as_its_variant(s, c, e) : st;
+    TRY(st);
+    return as_its_variant(s, c, e);
 }

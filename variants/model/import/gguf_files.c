@@ -58,10 +58,8 @@ static enum status path_of(char to[PATH_SIZE], const char *first, int i, int n, 
 static enum status open_part(struct gguf_files *g, const char *path, int i, int n, struct err *e)
 {
     json_t *keys;
-    const enum status st = gguf_open(&g->file[i], &keys, path, e);
 
-    if (st != OK)
-        return st;
+    TRY(gguf_open(&g->file[i], &keys, path, e));
     g->n = i + 1;
     const bool good = number(keys, NUMBER) == i && number(keys, COUNT) == n;
     json_decref(keys);
@@ -78,24 +76,24 @@ static enum status open_parts(struct gguf_files *g, const char *path, int n, str
 {
     json_int_t tensors = g->file[0].n_tensors;
     char other[PATH_SIZE];
-    enum status st = path_of(other, path, 0, n, e);
 
-    if (st == OK && number(g->keys, NUMBER) != 0)
-        st = fail(e, E_IO, "checkpoint %s: is not the first file by split.no  -> give the first",
-                  path);
-    for (int i = 1; st == OK && i < n; i++) {
-        st = path_of(other, path, i, n, e);
-        if (st == OK)
-            st = open_part(g, other, i, n, e);
-        tensors += st == OK ? g->file[i].n_tensors : 0;
+    TRY(path_of(other, path, 0, n, e));
+    if (number(g->keys, NUMBER) != 0)
+        return fail(e, E_IO, "checkpoint %s: is not the first file by split.no  -> give the first",
+                    path);
+    for (int i = 1; i < n; i++) {
+        TRY(path_of(other, path, i, n, e));
+        TRY(open_part(g, other, i, n, e));
+        tensors += g->file[i].n_tensors;
     }
     const json_int_t said = number(g->keys, TENSORS);
-    if (st == OK && said >= 0 && said != tensors)
-        st = fail(e, E_IO,
-                  "checkpoint %s: its %d files have %lld tensors, split.tensors.count is %lld  -> "
-                  "give all files of one model",
-                  path, n, (long long)tensors, (long long)said);
-    return st;
+    if (said >= 0 && said != tensors)
+        return fail(
+            e, E_IO,
+            "checkpoint %s: its %d files have %lld tensors, split.tensors.count is %lld  -> "
+            "give all files of one model",
+            path, n, (long long)tensors, (long long)said);
+    return OK;
 }
 
 static enum status check_numbers(const json_t *keys, const char *path, struct err *e)
@@ -109,30 +107,31 @@ static enum status check_numbers(const json_t *keys, const char *path, struct er
     return OK;
 }
 
-enum status gguf_files_open(struct gguf_files *g, const char *path, struct err *e)
+static enum status open_all(struct gguf_files *g, const char *path, struct err *e)
 {
     struct safetensors first;
 
-    *g = (struct gguf_files){.n = 0};
-    enum status st = gguf_open(&first, &g->keys, path, e);
-    if (st != OK)
-        return st;
+    TRY(gguf_open(&first, &g->keys, path, e));
     const json_int_t said = number(g->keys, COUNT);
     const int n = said > 1 && said <= MOST_FILES ? (int)said : 1;
     g->file = calloc((size_t)n, sizeof(*g->file));
     if (!g->file) {
         safetensors_close(&first);
-        st = fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
-    } else {
-        g->file[0] = first;
-        g->n = 1;
-        st = check_numbers(g->keys, path, e);
-        if (st == OK && said > MOST_FILES)
-            st = fail(e, E_IO, "checkpoint %s: %lld files  -> join them into one", path,
-                      (long long)said);
-        else if (st == OK && n > 1)
-            st = open_parts(g, path, n, e);
+        return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
     }
+    g->file[0] = first;
+    g->n = 1;
+    TRY(check_numbers(g->keys, path, e));
+    if (said > MOST_FILES)
+        return fail(e, E_IO, "checkpoint %s: %lld files  -> join them into one", path,
+                    (long long)said);
+    return n > 1 ? open_parts(g, path, n, e) : OK;
+}
+
+enum status gguf_files_open(struct gguf_files *g, const char *path, struct err *e)
+{
+    *g = (struct gguf_files){.n = 0};
+    const enum status st = open_all(g, path, e);
     if (st != OK)
         gguf_files_close(g);
     return st;

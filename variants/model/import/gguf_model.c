@@ -262,12 +262,12 @@ static enum status translate(struct gguf_files *g, const struct gguf_family *f, 
     for (int k = 0; k < g->n; k++)
         for (int i = 0; i < g->file[k].n_tensors; i++)
             rename_tensor(&g->file[k].tensors[i], f);
-    enum status st = gguf_rope_put(made.config, g->keys, f->name, g->file, g->n, path, e);
-    settle_yarn(&made, f);
-    if (st == OK && made.starved)
-        st = fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
     *config = made.config;
-    return st;
+    TRY(gguf_rope_put(made.config, g->keys, f->name, g->file, g->n, path, e));
+    settle_yarn(&made, f);
+    if (made.starved)
+        return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+    return OK;
 }
 
 enum status gguf_model_open(struct shards *s, json_t **config, struct gguf_form *form,

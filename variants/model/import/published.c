@@ -269,14 +269,14 @@ static enum status check_piece(const struct published *p, const struct piece *pi
                     "model",
                     p->path, piece->name, p->rows->layers, p->config.N);
     t->used = true;
-    enum status st = check_tensor(p, t->t, piece->row, &piece->w, e);
-    if (st == OK && piece->row->layout == LAYOUT_MXFP4) {
+    TRY(check_tensor(p, t->t, piece->row, &piece->w, e));
+    if (piece->row->layout == LAYOUT_MXFP4) {
         struct shard_tensor *const scales = find_scales(p, piece);
-        st = mxfp4_check(p, t->t, scales ? scales->t : NULL, &piece->w, e);
+        TRY(mxfp4_check(p, t->t, scales ? scales->t : NULL, &piece->w, e));
         if (scales)
             scales->used = true;
     }
-    return st == OK ? word_norm_check(p, piece->row, &piece->w, e) : st;
+    return word_norm_check(p, piece->row, &piece->w, e);
 }
 
 /* Do this with each tensor of the file that a parameter is made of, until one fails. */
@@ -285,14 +285,12 @@ static enum status each_piece(const struct published *p, const struct param *w,
                                                  struct err *),
                               struct err *e)
 {
-    enum status st = OK;
-
-    for (int nth = 0, of = 1; st == OK && nth < of; nth++) {
+    for (int nth = 0, of = 1; nth < of; nth++) {
         const struct piece piece = piece_of(p, w, nth);
         of = piece.of;
-        st = one(p, &piece, e);
+        TRY(one(p, &piece, e));
     }
-    return st;
+    return OK;
 }
 
 /* Masks, positions and frequencies that some versions of the publishers' programs saved. With the
@@ -330,9 +328,7 @@ static enum status check_rest(const struct published *p, struct err *e)
                         "checkpoint %s: tensor \"%s\" belongs to nothing that config.json "
                         "describes  -> use a model of another kind",
                         p->path, t->t->name);
-        const enum status st = ties_check_shape(p, t->t, first, e);
-        if (st != OK)
-            return st;
+        TRY(ties_check_shape(p, t->t, first, e));
     }
     return OK;
 }
@@ -348,12 +344,23 @@ static enum status check_tensors(struct published *p, struct err *e)
     for (int i = 0; st == OK && i < m.params.n; i++)
         st = each_piece(p, &m.params.v[i], check_piece, e);
     lm_free(&m);
-    return st == OK ? check_rest(p, e) : st;
+    TRY(st);
+    return check_rest(p, e);
 }
 
-/* The rows of its keys, and what is no row, in the words of a checkpoint of ours. */
-static void say_config(struct published *p, struct config_json *j, const char *dir)
+/* What config.json says, in the words of a checkpoint of ours: the rows of its keys, and what is no
+ * row. How tensors are called says which program wrote the files; `only`: the one to read. */
+static void say_config(struct published *p, struct config_json *j, const char *dir,
+                       const char *only)
 {
+    find_family(p, j);
+    if (j->st == OK && !p->form.computed) /* a GGUF file is open */
+        j->st = shards_open(&p->shards, p->path, dir, only, j->e);
+    if (j->st != OK)
+        return;
+    find_prefix(p);
+    j->bare = !*p->prefix && !p->form.computed;
+    j->shards = &p->shards;
     check_architectures(j);
     for (const struct key_row *row = p->rows->keys; row->published; row++)
         put_key(j, row);
@@ -363,86 +370,56 @@ static void say_config(struct published *p, struct config_json *j, const char *d
     p->endless = p->rows->endless;
     import_refuse_strangers(j);
     put_source(p, j, dir);
+    if (p->form.adjacent)
+        config_json_put(j, "rope_pairs", "interleaved");
 }
 
-/* config.json, and the headers of the files: how tensors are called says which program wrote them.
- */
-static enum status read_headers(struct published *p, const char *dir, const char *only,
-                                struct err *e)
+static enum status read_config(struct published *p, const char *dir, const char *only,
+                               struct err *e)
 {
     char file[PUBLISHED_PATH + 32];
     struct config_json j;
 
-    snprintf(file, sizeof(file), "%s/" PUBLISHED_CONFIG, dir);
-    if (access(file, F_OK) != 0)
-        return fail(e, E_IO,
-                    "checkpoint %s: no " PUBLISHED_CONFIG
-                    "  -> give the folder of a published model",
-                    p->path);
-    if (config_json_open(&j, p->path, file, e) == OK)
-        find_family(p, &j);
-    if (j.st == OK)
-        j.st = shards_open(&p->shards, p->path, dir, only, e);
-    if (j.st == OK) {
-        find_prefix(p);
-        j.bare = !*p->prefix;
-        j.shards = &p->shards;
-        say_config(p, &j, dir);
+    if (gguf_is(p->path)) {
+        json_t *config;
+        TRY(gguf_model_open(&p->shards, &config, &p->form, p->path, e));
+        config_json_take(&j, p->path, config, e);
+        dir = p->path;
+    } else {
+        snprintf(file, sizeof(file), "%s/" PUBLISHED_CONFIG, dir);
+        if (access(file, F_OK) != 0)
+            return fail(e, E_IO,
+                        "checkpoint %s: no " PUBLISHED_CONFIG
+                        "  -> give the folder of a published model",
+                        p->path);
+        config_json_open(&j, p->path, file, e);
     }
+    if (j.st == OK)
+        say_config(p, &j, dir, only);
     const enum status st = j.st == OK ? checkpoint_config(&j.said, "", &p->config, e) : j.st;
     config_json_close(&j);
     return st;
 }
 
-/* A GGUF file has both. */
-static enum status read_gguf(struct published *p, struct err *e)
+static enum status open_at(struct published *p, struct err *e)
 {
-    struct config_json j;
-    json_t *config;
+    char dir[PUBLISHED_PATH];
 
-    enum status st = gguf_model_open(&p->shards, &config, &p->form, p->path, e);
-    if (st != OK)
-        return st;
-    if (config_json_take(&j, p->path, config, e) == OK)
-        find_family(p, &j);
-    if (j.st == OK) {
-        j.shards = &p->shards;
-        find_prefix(p);
-        say_config(p, &j, p->path);
-        if (p->form.adjacent)
-            config_json_put(&j, "rope_pairs", "interleaved");
-    }
-    st = j.st == OK ? checkpoint_config(&j.said, "", &p->config, e) : j.st;
-    config_json_close(&j);
-    return st;
-}
-
-/* A GGUF file has no config.json, and other names: what is said of them is of the folder that it was
- * made of. */
-static void say_names(struct err *e)
-{
-    const size_t n = strlen(e->msg);
-
-    snprintf(e->msg + n, sizeof(e->msg) - n,
-             " (a GGUF file: keys and tensors by their names in the folder it was made of)");
+    TRY(published_folder(dir, p->path, e));
+    TRY(read_config(p, dir, is_folder(p->path) ? NULL : p->path, e));
+    return check_tensors(p, e);
 }
 
 enum status published_open(struct published *p, const char *path, struct err *e)
 {
-    char dir[PUBLISHED_PATH];
-
     *p = (struct published){.path = strdup(path), .family = ""};
     if (!p->path)
         return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
-    enum status st = published_folder(dir, path, e);
-    if (st == OK && gguf_is(path))
-        st = read_gguf(p, e);
-    else if (st == OK)
-        st = read_headers(p, dir, is_folder(path) ? NULL : path, e);
-    if (st == OK)
-        st = check_tensors(p, e);
+    const enum status st = open_at(p, e);
+    /* A GGUF file has no config.json, and other names. */
     if (st != OK && p->form.computed && e)
-        say_names(e);
+        text_append(e->msg, sizeof(e->msg),
+                    " (a GGUF file: keys and tensors by their names in the folder it was made of)");
     if (st != OK)
         published_close(p);
     return st;
@@ -511,9 +488,7 @@ static enum status load(const struct published *p, struct param *w, struct err *
 
 enum status published_load(const struct published *p, struct params *params, struct err *e)
 {
-    enum status st = OK;
-
-    for (int i = 0; st == OK && i < params->n; i++)
-        st = load(p, &params->v[i], e);
-    return st == OK ? ties_check_numbers(p, e) : st;
+    for (int i = 0; i < params->n; i++)
+        TRY(load(p, &params->v[i], e));
+    return ties_check_numbers(p, e);
 }

@@ -111,9 +111,7 @@ static enum status add_file(struct shards *s, const char *path, struct err *e)
     if (!files)
         return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
     s->files = files;
-    const enum status st = safetensors_open_published(&files[s->n_files], path, e);
-    if (st != OK)
-        return st;
+    TRY(safetensors_open_published(&files[s->n_files], path, e));
     madvise((void *)files[s->n_files].map, files[s->n_files].size, MADV_SEQUENTIAL);
     s->n_files++;
     return OK;
@@ -137,27 +135,28 @@ static enum status make_list(struct shards *s, int most, const char *checkpoint,
                              checkpoint, most);
 }
 
-/* Those of all files. */
+/* Those of all files, by their names. */
 static enum status list_all(struct shards *s, const char *checkpoint, struct err *e)
 {
     int n = 0;
 
     for (int k = 0; k < s->n_files; k++)
-        n += s->files[k].n_tensors;
-    const enum status st = make_list(s, n, checkpoint, e);
-    for (int k = 0; st == OK && k < s->n_files; k++)
+        n += min_int(s->files[k].n_tensors, MAX_TENSORS + 1);
+    TRY(make_list(s, n, checkpoint, e));
+    for (int k = 0; k < s->n_files; k++)
         for (int i = 0; i < s->files[k].n_tensors; i++)
             s->tensors[s->n_tensors++] =
                 (struct shard_tensor){&s->files[k].tensors[i], &s->files[k], false};
-    return st;
+    qsort(s->tensors, (size_t)s->n_tensors, sizeof(*s->tensors), by_name);
+    return OK;
 }
 
 static enum status open_single(struct shards *s, const char *checkpoint, const char *path,
                                struct err *e)
 {
-    const enum status st = add_file(s, path, e);
+    TRY(add_file(s, path, e));
 
-    return st == OK ? list_all(s, checkpoint, e) : st;
+    return list_all(s, checkpoint, e);
 }
 
 /* ---- several files ------------------------------------------------------------------------ */
@@ -191,15 +190,14 @@ static enum status open_files(struct shards *s, const char *const *names, int n,
                               const char *checkpoint, const char *dir, struct err *e)
 {
     char path[PATH_SIZE];
-    enum status st = OK;
 
-    for (int i = 0; st == OK && i < n; i++) {
+    for (int i = 0; i < n; i++) {
         if (!join(path, dir, names[i]))
             return fail(e, E_IO, "checkpoint %s: its path is too long  -> use a shorter one",
                         checkpoint);
-        st = add_file(s, path, e);
+        TRY(add_file(s, path, e));
     }
-    return st;
+    return OK;
 }
 
 /* A tensor that there is twice. */
@@ -224,22 +222,11 @@ static bool is_named(const struct safetensors *file, const char *name)
 static enum status take_tensors(struct shards *s, const json_t *map, const char *checkpoint,
                                 struct err *e)
 {
-    int all = 0;
     const char *name;
     json_t *file;
 
-    for (int i = 0; i < s->n_files; i++)
-        all += min_int(s->files[i].n_tensors, MAX_TENSORS + 1);
-    enum status st = make_list(s, all, checkpoint, e);
-    if (st != OK)
-        return st;
-    for (int i = 0; i < s->n_files; i++)
-        for (int k = 0; k < s->files[i].n_tensors; k++)
-            s->tensors[s->n_tensors++] =
-                (struct shard_tensor){&s->files[i].tensors[k], &s->files[i], false};
-    qsort(s->tensors, (size_t)s->n_tensors, sizeof(*s->tensors), by_name);
-    if ((st = no_doubles(s, checkpoint, e)) != OK)
-        return st;
+    TRY(list_all(s, checkpoint, e));
+    TRY(no_doubles(s, checkpoint, e));
     json_object_foreach((json_t *)map, name, file)
     {
         const struct shard_tensor *const t = shards_find(s, name);
@@ -252,26 +239,27 @@ static enum status take_tensors(struct shards *s, const json_t *map, const char 
     return OK;
 }
 
+static enum status open_map(struct shards *s, const json_t *map, const char *checkpoint,
+                            const char *dir, struct err *e)
+{
+    const char *names[MAX_FILES];
+    int n = 0;
+
+    if (!json_is_object(map) || json_object_size(map) == 0)
+        return fail(e, E_IO, "checkpoint %s: index has no weight_map  -> give the whole index",
+                    checkpoint);
+    TRY(list_files(names, &n, map, checkpoint, e));
+    TRY(open_files(s, names, n, checkpoint, dir, e));
+    return take_tensors(s, map, checkpoint, e);
+}
+
 static enum status open_index(struct shards *s, const char *checkpoint, const char *dir,
                               const char *path, struct err *e)
 {
-    const char *names[MAX_FILES];
     json_t *index;
-    int n = 0;
-    enum status st = import_json(&index, checkpoint, path, INDEX_BYTES, e);
 
-    if (st != OK)
-        return st;
-    const json_t *const map = json_object_get(index, "weight_map");
-    if (!json_is_object(map) || json_object_size(map) == 0)
-        st = fail(e, E_IO, "checkpoint %s: index has no weight_map  -> give the whole index",
-                  checkpoint);
-    if (st == OK)
-        st = list_files(names, &n, map, checkpoint, e);
-    if (st == OK)
-        st = open_files(s, names, n, checkpoint, dir, e);
-    if (st == OK)
-        st = take_tensors(s, map, checkpoint, e);
+    TRY(import_json(&index, checkpoint, path, INDEX_BYTES, e));
+    const enum status st = open_map(s, json_object_get(index, "weight_map"), checkpoint, dir, e);
     json_decref(index);
     return st;
 }
@@ -314,8 +302,6 @@ enum status shards_open(struct shards *s, const char *checkpoint, const char *di
         st = open_around(s, checkpoint, dir, e);
     if (st != OK)
         shards_close(s);
-    else
-        qsort(s->tensors, (size_t)s->n_tensors, sizeof(*s->tensors), by_name);
     return st;
 }
 
@@ -324,10 +310,8 @@ enum status shards_take(struct shards *s, struct safetensors *files, int n, cons
 {
     *s = (struct shards){.files = files, .n_files = n};
     enum status st = list_all(s, checkpoint, e);
-    if (st == OK) {
-        qsort(s->tensors, (size_t)s->n_tensors, sizeof(*s->tensors), by_name);
+    if (st == OK)
         st = no_doubles(s, checkpoint, e);
-    }
     if (st != OK)
         shards_close(s);
     return st;
