@@ -316,6 +316,12 @@ void config_json_put(struct config_json *j, const char *key, const char *fmt, ..
         j->st = fail(j->e, E_NOMEM, "checkpoint %s: no memory  -> free some", j->path);
 }
 
+void config_json_say(struct config_json *j, const char *const said[][2])
+{
+    for (; (*said)[0]; said++)
+        config_json_put(j, (*said)[0], "%s", (*said)[1]);
+}
+
 void config_json_put_tensor(struct config_json *j, const char *name)
 {
     if (j->st != OK)

@@ -67,5 +67,8 @@ void config_json_put_tensor(struct config_json *j, const char *name);
 /* Say KEY = VALUE of the model, in the words of our checkpoints; the last value counts. */
 void config_json_put(struct config_json *j, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Likewise of several: SAY(j, {"norm", "pre"}, {"ff_bias", "0"}). */
+void config_json_say(struct config_json *j, const char *const said[][2]);
+#define SAY(j, ...) config_json_say(j, (const char *const[][2]){__VA_ARGS__, {NULL, NULL}})
 
 #endif

@@ -102,8 +102,7 @@ static void put_attention(struct config_json *j)
     config_json_put(j, "norm_kind", "rms");
     config_json_put(j, "head_eps", "1e-6"); /* of latents, whatever rms_norm_eps is */
     config_json_put(j, "scale", "%.9g", pow(longer(j), 2) / sqrt(nope + rope));
-    config_json_put(j, "norm", "pre");
-    config_json_put(j, "attn_bias", "0");
+    SAY(j, {"norm", "pre"}, {"attn_bias", "0"});
 }
 
 /* ---- experts ------------------------------------------------------------------------------ */
@@ -176,10 +175,5 @@ static void more(struct config_json *j)
     put_layers(j);
 }
 
-const struct model_type model_type_deepseek_v2 = {.name = "deepseek_v2",
-                                                  LLAMA_FAMILY,
-                                                  .usual_context = 2048,
-                                                  .aliases = aliases,
-                                                  .keys = keys,
-                                                  .tensors = tensors,
-                                                  .more = more};
+LLAMA_TYPE(deepseek_v2, .usual_context = 2048, .aliases = aliases, .keys = keys, .tensors = tensors,
+           .more = more);

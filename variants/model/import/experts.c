@@ -42,8 +42,7 @@ void import_put_experts(struct config_json *j, const struct experts *x)
     config_json_put(j, "moe_k", "%d", taken);
     put_act(j, "moe_act");
     config_json_put(j, "moe_norm", "%s", x->norms ? "always" : "never");
-    config_json_put(j, "aux_coef", "0"); /* what balanced them in training */
-    config_json_put(j, "ff_bias", "0");
+    SAY(j, {"aux_coef", "0"}, {"ff_bias", "0"}); /* the first balanced them in training */
     config_json_at(j, "router_aux_loss_coef");
     config_json_at(j, "output_router_logits");
     config_json_at(j, "router_jitter_noise");
@@ -123,8 +122,7 @@ static const struct tensor_row mixtral_tensors[] = {
 };
 static const struct tensor_row qwen_tensors[] = { /* of qwen2_moe, too */
     NORMS_AND_EMBEDDING,
-    {.ours = "layers.*.attn.q_norm", .published = "layers.*.self_attn.q_norm"},
-    {.ours = "layers.*.attn.k_norm", .published = "layers.*.self_attn.k_norm"},
+    QK_NORMS,
     EXPERTS,
     SHARED_EXPERT("shared_expert"),
     {.ours = "layers.*.ff.shared_gate", .published = "layers.*.mlp.shared_expert_gate"},
@@ -148,8 +146,7 @@ static void mixtral(struct config_json *j)
     const bool windows = config_json_at(j, "sliding_window");
 
     import_put_rotary(j, &rotary, import_put_heads(j, "llama", KV_HEADS, 0));
-    config_json_put(j, "norm", "pre");
-    config_json_put(j, "attn_bias", "0");
+    SAY(j, {"norm", "pre"}, {"attn_bias", "0"});
     if (windows)
         config_json_put(j, "window", "%d",
                         config_json_whole(j, "sliding_window", REQUIRED, 1, MAX_DISTANCE));
@@ -201,24 +198,9 @@ static void qwen3_moe(struct config_json *j)
     config_json_put(j, "head_eps", "%.9g", config_json_real(j, "rms_norm_eps", 1e-6, 0, 1));
 }
 
-const struct model_type model_type_mixtral = {.name = "mixtral",
-                                              LLAMA_FAMILY,
-                                              .usual_context = 131072,
-                                              .aliases = experts_aliases,
-                                              .keys = mixtral_keys,
-                                              .tensors = mixtral_tensors,
-                                              .more = mixtral};
-const struct model_type model_type_qwen2_moe = {.name = "qwen2_moe",
-                                                LLAMA_FAMILY,
-                                                .usual_context = 32768,
-                                                .aliases = experts_aliases,
-                                                .keys = qwen2_keys,
-                                                .tensors = qwen_tensors,
-                                                .more = qwen2_moe};
-const struct model_type model_type_qwen3_moe = {.name = "qwen3_moe",
-                                                LLAMA_FAMILY,
-                                                .usual_context = 32768,
-                                                .aliases = experts_aliases,
-                                                .keys = qwen3_keys,
-                                                .tensors = qwen_tensors,
-                                                .more = qwen3_moe};
+LLAMA_TYPE(mixtral, .usual_context = 131072, .aliases = experts_aliases, .keys = mixtral_keys,
+           .tensors = mixtral_tensors, .more = mixtral);
+LLAMA_TYPE(qwen2_moe, .usual_context = 32768, .aliases = experts_aliases, .keys = qwen2_keys,
+           .tensors = qwen_tensors, .more = qwen2_moe);
+LLAMA_TYPE(qwen3_moe, .usual_context = 32768, .aliases = experts_aliases, .keys = qwen3_keys,
+           .tensors = qwen_tensors, .more = qwen3_moe);

@@ -134,10 +134,7 @@ static void put_block(struct config_json *j, const char *variant, int heads, int
     config_json_put(j, "d_head", "%d", keys);
     config_json_put(j, "d_value", "%d", values);
     config_json_put(j, "scale", "%.9g", 1 / sqrt(keys));
-    config_json_put(j, "norm", "pre");
-    config_json_put(j, "norm_kind", "rms");
-    config_json_put(j, "ffn", "swiglu");
-    config_json_put(j, "ff_bias", "0");
+    SAY(j, {"norm", "pre"}, {"norm_kind", "rms"}, {"ffn", "swiglu"}, {"ff_bias", "0"});
 }
 
 static void put_gate(struct config_json *j, const char *key)

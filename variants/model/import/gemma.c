@@ -59,8 +59,7 @@ static int put_gemma(struct config_json *j, const char *variant, bool *full, int
     const int width = config_json_whole(j, "hidden_size", REQUIRED, 1, MAX_WIDTH);
     const double scalar = config_json_real(j, "query_pre_attn_scalar", SCALAR, 1e-6, MAX_WIDTH);
 
-    config_json_put(j, "norm", "peri");
-    config_json_put(j, "ff_bias", "0");
+    SAY(j, {"norm", "peri"}, {"ff_bias", "0"});
     config_json_put(j, "emb_scale", "%.9g", sqrt(width));
     config_json_put(j, "scale", "%.9g", 1 / sqrt(scalar));
     put_doubles(j);
@@ -106,15 +105,5 @@ static void gemma3(struct config_json *j)
     config_json_put(j, "head_eps", "%.9g", config_json_real(j, "rms_norm_eps", 1e-6, 0, 1));
 }
 
-const struct model_type model_type_gemma2 = {.name = "gemma2",
-                                             LLAMA_FAMILY,
-                                             .usual_context = 8192,
-                                             .keys = keys,
-                                             .tensors = tensors,
-                                             .more = gemma2};
-const struct model_type model_type_gemma3_text = {.name = "gemma3_text",
-                                                  LLAMA_FAMILY,
-                                                  .usual_context = 131072,
-                                                  .keys = keys,
-                                                  .tensors = tensors,
-                                                  .more = gemma3};
+LLAMA_TYPE(gemma2, .usual_context = 8192, .keys = keys, .tensors = tensors, .more = gemma2);
+LLAMA_TYPE(gemma3_text, .usual_context = 131072, .keys = keys, .tensors = tensors, .more = gemma3);

@@ -76,15 +76,11 @@ static void more(struct config_json *j)
     if (D % H)
         config_json_refuse(j, "gpt2 with n_head %d of n_embd %d  -> use a divisor", H, D);
     import_put_common(j, "learned");
-    config_json_put(j, "pos", "learned");
-    config_json_put(j, "scheme", "none");
+    SAY(j, {"pos", "learned"}, {"scheme", "none"});
     config_json_put(j, "max_pos", "%d", places);
     config_json_put(j, "d_head", "%d", dh);
     config_json_put(j, "d_inner", "%d", F);
-    config_json_put(j, "norm", "pre");
-    config_json_put(j, "norm_kind", "layer");
-    config_json_put(j, "attn_bias", "1");
-    config_json_put(j, "ff_bias", "1");
+    SAY(j, {"norm", "pre"}, {"norm_kind", "layer"}, {"attn_bias", "1"}, {"ff_bias", "1"});
     config_json_put(j, "scale", "%.9g",
                     config_json_flag(j, "scale_attn_weights", true) ? 1 / sqrt(dh) : 1);
     import_put_ffn(j, "activation_function", "gelu_new", acts);

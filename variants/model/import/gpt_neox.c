@@ -71,8 +71,7 @@ static void more(struct config_json *j)
     config_json_put(j, "d_head", "%d", dh);
     config_json_put(j, "norm", "%s",
                     config_json_flag(j, "use_parallel_residual", true) ? "parallel" : "pre");
-    config_json_put(j, "norm_kind", "layer");
-    config_json_put(j, "ff_bias", "1");
+    SAY(j, {"norm_kind", "layer"}, {"ff_bias", "1"});
     import_put_rotary(j, &rotary, dh);
     import_put_ffn(j, "hidden_act", "gelu", acts);
 }

@@ -100,16 +100,8 @@ static void more(struct config_json *j)
                            "%s with experts_per_token and another num_experts_per_tok  -> use "
                            "one of them",
                            j->family);
-    config_json_put(j, "sink", "1");
-    config_json_put(j, "ff_bias", "1");
-    config_json_put(j, "moe_act", "swiglu_clamped");
-    config_json_put(j, "router_bias", "1");
+    SAY(j, {"sink", "1"}, {"ff_bias", "1"}, {"moe_act", "swiglu_clamped"}, {"router_bias", "1"});
 }
 
-const struct model_type model_type_gpt_oss = {.name = "gpt_oss",
-                                              LLAMA_FAMILY,
-                                              .usual_context = 131072,
-                                              .aliases = experts_aliases,
-                                              .keys = keys,
-                                              .tensors = tensors,
-                                              .more = more};
+LLAMA_TYPE(gpt_oss, .usual_context = 131072, .aliases = experts_aliases, .keys = keys,
+           .tensors = tensors, .more = more);

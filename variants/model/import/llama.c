@@ -2,7 +2,8 @@
  *
  * llama, and what is nearly the same: mistral (Jiang et al. 2023, arXiv:2310.06825) with a window,
  * qwen2 (Yang et al. 2024, arXiv:2407.10671) with biases of queries, keys and values, qwen3 (2025,
- * arXiv:2505.09388) with normed queries and keys. */
+ * arXiv:2505.09388) with normed queries and keys, olmo2 (OLMo Team 2025, arXiv:2501.00656), which norms
+ * these over all heads of a row, and the output of each sub-layer in place of its input. */
 #include "llama.h"
 
 #include <math.h>
@@ -14,9 +15,10 @@ static const struct tensor_row tensors[] = {
     {.ours = "embed", .published = "embed_tokens"},
     {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
     {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},
+    {.ours = "layers.*.ln1_out", .published = "layers.*.post_attention_layernorm"}, /* of olmo2 */
+    {.ours = "layers.*.ln2_out", .published = "layers.*.post_feedforward_layernorm"},
     LLAMA_ATTENTION,
-    {.ours = "layers.*.attn.q_norm", .published = "layers.*.self_attn.q_norm"},
-    {.ours = "layers.*.attn.k_norm", .published = "layers.*.self_attn.k_norm"},
+    QK_NORMS,
     LLAMA_FEED_FORWARD,
     {.ours = "final_ln", .published = "norm"},
     LLAMA_OUTPUT,
@@ -36,6 +38,8 @@ static const struct key_row qwen3_keys[] = {
     {"attention_bias", "attn_bias", KEY_FLAG, 0, 0, 1},
     {0},
 };
+static const struct key_row olmo2_keys[] = {
+    LLAMA_KEYS(1e-5, 0), {"attention_bias", "attn_bias", KEY_FLAG, 0, 0, 1}, {0}};
 static const struct key_row plain_keys[] = {KEYS, {0}};
 
 const struct act_name llama_acts[] = {
@@ -209,8 +213,7 @@ static void mistral(struct config_json *j)
         config_json_refuse(j, "mistral with sliding_window 0  -> use null or 1 or more");
     const int window = off ? 0 : config_json_whole(j, "sliding_window", WINDOW, 1, MAX_DISTANCE);
     config_json_put(j, "window", "%d", window);
-    config_json_put(j, "attn_bias", "0");
-    config_json_put(j, "ff_bias", "0");
+    SAY(j, {"attn_bias", "0"}, {"ff_bias", "0"});
     import_check_layer_types(j, window ? "sliding_attention" : "full_attention");
 }
 
@@ -231,8 +234,7 @@ static void qwen2(struct config_json *j)
 {
     import_refuse_some_windows(j);
     import_put_llama(j, "llama", REQUIRED, 0);
-    config_json_put(j, "attn_bias", "qkv");
-    config_json_put(j, "ff_bias", "0");
+    SAY(j, {"attn_bias", "qkv"}, {"ff_bias", "0"});
 }
 
 static void qwen3(struct config_json *j)
@@ -241,32 +243,21 @@ static void qwen3(struct config_json *j)
 
     import_refuse_some_windows(j);
     import_put_llama(j, "qknorm", REQUIRED, HEAD);
-    config_json_put(j, "ff_bias", "0");
-    config_json_put(j, "qk_norm", "1");
+    SAY(j, {"ff_bias", "0"}, {"qk_norm", "1"});
     config_json_put(j, "head_eps", "%.9g", config_json_real(j, "rms_norm_eps", 1e-6, 0, 1));
 }
 
-const struct model_type model_type_llama = {.name = "llama",
-                                            LLAMA_FAMILY,
-                                            .usual_context = 2048,
-                                            .keys = llama_keys,
-                                            .tensors = tensors,
-                                            .more = llama};
-const struct model_type model_type_mistral = {.name = "mistral",
-                                              LLAMA_FAMILY,
-                                              .usual_context = 131072,
-                                              .keys = plain_keys,
-                                              .tensors = tensors,
-                                              .more = mistral};
-const struct model_type model_type_qwen2 = {.name = "qwen2",
-                                            LLAMA_FAMILY,
-                                            .usual_context = 32768,
-                                            .keys = plain_keys,
-                                            .tensors = tensors,
-                                            .more = qwen2};
-const struct model_type model_type_qwen3 = {.name = "qwen3",
-                                            LLAMA_FAMILY,
-                                            .usual_context = 32768,
-                                            .keys = qwen3_keys,
-                                            .tensors = tensors,
-                                            .more = qwen3};
+static void olmo2(struct config_json *j)
+{
+    import_put_llama(j, "qknorm", 0, 0);
+    import_check_layer_types(j, "full_attention");
+    SAY(j, {"norm", "res_post"}, {"ff_bias", "0"}, {"qk_norm", "1"}, {"qk_norm_over", "row"});
+    config_json_put(j, "head_eps", "%.9g", config_json_real(j, "rms_norm_eps", 1e-5, 0, 1));
+}
+
+LLAMA_TYPE(llama, .usual_context = 2048, .keys = llama_keys, .tensors = tensors, .more = llama);
+LLAMA_TYPE(mistral, .usual_context = 131072, .keys = plain_keys, .tensors = tensors,
+           .more = mistral);
+LLAMA_TYPE(qwen2, .usual_context = 32768, .keys = plain_keys, .tensors = tensors, .more = qwen2);
+LLAMA_TYPE(qwen3, .usual_context = 32768, .keys = qwen3_keys, .tensors = tensors, .more = qwen3);
+LLAMA_TYPE(olmo2, .usual_context = 2048, .keys = olmo2_keys, .tensors = tensors, .more = olmo2);

@@ -14,6 +14,10 @@
     {.ours = "layers.*.attn.v", .published = "layers.*.self_attn.v_proj"},                         \
     {.ours = "layers.*.attn.o", .published = "layers.*.self_attn.o_proj"}
 
+#define QK_NORMS                                                                                   \
+    {.ours = "layers.*.attn.q_norm", .published = "layers.*.self_attn.q_norm"},                    \
+    {.ours = "layers.*.attn.k_norm", .published = "layers.*.self_attn.k_norm"}
+
 #define LLAMA_FEED_FORWARD                                                                         \
     {.ours = "layers.*.ff.g", .published = "layers.*.mlp.gate_proj"},                              \
     {.ours = "layers.*.ff.1", .published = "layers.*.mlp.up_proj"},                                \
@@ -57,9 +61,13 @@
     {"intermediate_size", "d_inner", KEY_WHOLE, REQUIRED, 1, 4 * MAX_WIDTH}
 /* clang-format on */
 
-#define LLAMA_FAMILY                                                                               \
-    .prefix = "model.", .embedding = "embed_tokens.weight", .layers = "num_hidden_layers",         \
-    .context = "max_position_embeddings"
+#define LLAMA_TYPE(type, ...)                                                                      \
+    const struct model_type model_type_##type = {.name = #type,                                    \
+                                                 .prefix = "model.",                               \
+                                                 .embedding = "embed_tokens.weight",               \
+                                                 .layers = "num_hidden_layers",                    \
+                                                 .context = "max_position_embeddings",             \
+                                                 __VA_ARGS__}
 
 /* Heads and the kind of norm, without its place, rotation and activation. kv_absent: REQUIRED, or 0 = as many as heads, as null;
  * head_absent: 0 = by the width, as null. Returns the width of a head. */

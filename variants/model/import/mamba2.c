@@ -89,14 +89,10 @@ static void more(struct config_json *j)
     for (size_t i = 0; i < ARRAY_LEN(idle); i++)
         config_json_at(j, idle[i]);
     import_put_common(j, "mamba2");
-    config_json_put(j, "mixer", "mamba2");
-    config_json_put(j, "scale", "1");
-    config_json_put(j, "norm", "pre");
-    config_json_put(j, "norm_kind", "rms");
-    config_json_put(j, "norm_whole", "1");
+    SAY(j, {"mixer", "mamba2"}, {"scale", "1"}, {"norm", "pre"}, {"norm_kind", "rms"},
+        {"norm_whole", "1"});
     config_json_put(j, "norm_groups", "%d", config_json_whole(j, "n_groups", 8, 1, MAX_WIDTH));
-    config_json_put(j, "ffn", "none");
-    config_json_put(j, "d_inner", "1"); /* of nothing */
+    SAY(j, {"ffn", "none"}, {"d_inner", "1"}); /* of nothing */
 }
 
 const struct model_type model_type_mamba2 = {.name = "mamba2",

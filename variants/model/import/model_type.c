@@ -38,10 +38,7 @@ const char *model_type_names(void)
 void import_put_common(struct config_json *j, const char *variant)
 {
     config_json_put(j, "variant", "%s", variant);
-    config_json_put(j, "emb_scale", "1");
-    config_json_put(j, "out_bias", "0");
-    config_json_put(j, "final_ln", "1");
-    config_json_put(j, "causal", "1");
+    SAY(j, {"emb_scale", "1"}, {"out_bias", "0"}, {"final_ln", "1"}, {"causal", "1"});
 }
 
 void import_put_ffn(struct config_json *j, const char *key, const char *absent,

@@ -60,17 +60,10 @@ static void more(struct config_json *j)
 
     import_put_rotary(j, &rotary, import_put_heads(j, "llama", 0, 0));
     import_put_ffn(j, "hidden_act", "silu", llama_acts);
-    config_json_put(j, "norm", "pre");
-    config_json_put(j, "attn_bias", "0");
-    config_json_put(j, "ff_bias", "0");
+    SAY(j, {"norm", "pre"}, {"attn_bias", "0"}, {"ff_bias", "0"});
     if (windows)
         config_json_put(j, "window", "%d",
                         config_json_whole(j, "sliding_window", REQUIRED, 1, MAX_DISTANCE));
 }
 
-const struct model_type model_type_phi3 = {.name = "phi3",
-                                           LLAMA_FAMILY,
-                                           .usual_context = CONTEXT,
-                                           .keys = keys,
-                                           .tensors = tensors,
-                                           .more = more};
+LLAMA_TYPE(phi3, .usual_context = CONTEXT, .keys = keys, .tensors = tensors, .more = more);

@@ -161,12 +161,8 @@ static void put_layers(struct config_json *j, int kv_heads)
     import_put_rotary(j, &rotary, import_put_heads(j, "qwen3-next", kv_heads, HEAD));
     import_put_stack(j, "gdn", "linear_attention", period);
     config_json_put(j, "layer_dims", "%d/%d/%d/%.9g", heads, wide, values, 1 / sqrt(wide));
-    config_json_put(j, "mixer", "gdn");
-    config_json_put(j, "out_gate", "swish");
-    config_json_put(j, "attn_gate", "elementwise");
-    config_json_put(j, "norm", "pre");
-    config_json_put(j, "attn_bias", "0");
-    config_json_put(j, "qk_norm", "1");
+    SAY(j, {"mixer", "gdn"}, {"out_gate", "swish"}, {"attn_gate", "elementwise"}, {"norm", "pre"},
+        {"attn_bias", "0"}, {"qk_norm", "1"});
 }
 
 static void more(struct config_json *j)
@@ -190,18 +186,7 @@ static void next(struct config_json *j)
     config_json_put(j, "moe_shared_gate", "1");
 }
 
-const struct model_type model_type_qwen3_5_text = {.name = "qwen3_5_text",
-                                                   LLAMA_FAMILY,
-                                                   .usual_context = 32768,
-                                                   .aside = "mtp.",
-                                                   .keys = keys,
-                                                   .tensors = tensors,
-                                                   .more = more};
-const struct model_type model_type_qwen3_next = {.name = "qwen3_next",
-                                                 LLAMA_FAMILY,
-                                                 .usual_context = 32768,
-                                                 .aside = "mtp.",
-                                                 .aliases = experts_aliases,
-                                                 .keys = next_keys,
-                                                 .tensors = next_tensors,
-                                                 .more = next};
+LLAMA_TYPE(qwen3_5_text, .usual_context = 32768, .aside = "mtp.", .keys = keys, .tensors = tensors,
+           .more = more);
+LLAMA_TYPE(qwen3_next, .usual_context = 32768, .aside = "mtp.", .aliases = experts_aliases,
+           .keys = next_keys, .tensors = next_tensors, .more = next);

@@ -139,25 +139,22 @@ static double agreed(struct config_json *j, const struct spellings *s, const cha
                      const char *own, double usual, double least, double most)
 {
     const double beside = config_json_real(j, own, usual, least, most);
-    const bool within = !s->old && json_object_get(s->new, key);
+    const bool within = !s->old && json_object_get(s->new, key), said = config_json_at(j, own);
     const double x = within ? number_in(j, s->new, NEW, key, usual, least, most) : beside;
-    const bool said = config_json_at(j, own);
+    const struct {
+        const char *key, *of;
+        double is;
+    } places[] = {{own, "", said ? beside : x},
+                  {key, "", config_json_real(j, key, x, least, most)},
+                  {key, " of " OLD, number_in(j, s->old, OLD, key, x, least, most)},
+                  {key, " of " NEW, number_in(j, s->new, NEW, key, x, least, most)}};
 
-    if (within && said && beside != x)
-        config_json_refuse(j, "%s with %s %g, %s of " NEW " %g  -> use one of them", j->family, own,
-                           beside, key, x);
-    if (config_json_real(j, key, x, least, most) != x)
-        config_json_refuse(j, "%s with %s %g, %s %g%s  -> use one of them", j->family, key,
-                           config_json_real(j, key, x, least, most), own, x,
-                           said ? "" : " where it is absent");
-    const json_t *const objects[] = {s->old, s->new};
-    for (int i = 0; i < 2; i++) {
-        const char *const name = i ? NEW : OLD;
-        const double y = number_in(j, objects[i], name, key, x, least, most);
-        if (y != x)
-            config_json_refuse(j, "%s with %s of %s %g, %s %g%s  -> use one of them", j->family,
-                               key, name, y, own, x, said ? "" : " where it is absent");
-    }
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        if (places[i].is != x)
+            config_json_refuse(j, "%s with %s%s %g, %s%s %g%s  -> use one of them", j->family,
+                               places[i].key, places[i].of, places[i].is, within ? key : own,
+                               within ? " of " NEW : "", x,
+                               within || said ? "" : " where it is absent");
     return x;
 }
 

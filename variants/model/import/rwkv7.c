@@ -208,13 +208,8 @@ static void more(struct config_json *j)
     config_json_put_tensor(j, "layers.0.attn.norm.bias");
     config_json_put(j, "head_norm", "layer");
     config_json_put(j, "norm_weights", "%d", width);
-    config_json_put(j, "gate_tau", "1");
-    config_json_put(j, "beta_max", "1");
-    config_json_put(j, "scale", "1");
-    config_json_put(j, "norm", "pre");
-    config_json_put(j, "norm_kind", "layer");
-    config_json_put(j, "ffn", "rwkv7");
-    config_json_put(j, "ff_bias", "0");
+    SAY(j, {"gate_tau", "1"}, {"beta_max", "1"}, {"scale", "1"}, {"norm", "pre"},
+        {"norm_kind", "layer"}, {"ffn", "rwkv7"}, {"ff_bias", "0"});
 }
 
 #define FAMILY                                                                                     \

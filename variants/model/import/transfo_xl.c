@@ -189,14 +189,10 @@ static void more(struct config_json *j)
     const int clamp = config_json_whole(j, "clamp_len", 1000, -MAX_DISTANCE, MAX_DISTANCE);
 
     refuse_others(j);
-    config_json_put(j, "variant", "xl");
-    config_json_put(j, "scheme", "xl");
+    SAY(j, {"variant", "xl"}, {"scheme", "xl"});
     config_json_put(j, "emb_scale", "%.9g", sqrt(D));
     config_json_put(j, "scale", "%.9g", 1 / sqrt(dh));
-    config_json_put(j, "out_bias", "0");
-    config_json_put(j, "final_ln", "0");
-    config_json_put(j, "ffn", "relu");
-    config_json_put(j, "norm_kind", "layer");
+    SAY(j, {"out_bias", "0"}, {"final_ln", "0"}, {"ffn", "relu"}, {"norm_kind", "layer"});
     config_json_put(j, "norm", "%s", config_json_flag(j, "pre_lnorm", false) ? "pre" : "post");
     config_json_put(j, "clamp_len", "%d", max_int(0, clamp));
     config_json_put(j, "tied", "%d", config_json_flag(j, "tie_word_embeddings", true));
