@@ -53,7 +53,6 @@ void import_put_dense_layers(struct config_json *j, const bool *dense, int usual
     const int layers = config_json_whole(j, "num_hidden_layers", REQUIRED, 1, MAX_LAYERS);
     const int inner = config_json_whole(j, "intermediate_size", usual_inner, 1, 4 * MAX_WIDTH);
     char text[CHOICE_TEXT] = "";
-    size_t n = 0;
     int ranges = 0;
 
     for (int l = 0; l < layers; l++) {
@@ -63,7 +62,7 @@ void import_put_dense_layers(struct config_json *j, const bool *dense, int usual
         if (!dense[l])
             continue;
         if (++ranges <= MAX_LAYER_RANGES)
-            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%d-%d", n ? "," : "", first, l);
+            text_append(text, sizeof(text), "%s%d-%d", *text ? "," : "", first, l);
     }
     if (ranges > MAX_LAYER_RANGES)
         config_json_refuse(j,

@@ -4,16 +4,10 @@
 #ifndef GGUF_MODEL_H
 #define GGUF_MODEL_H
 
+#include "gguf_names.h"
 #include "shards.h"
 
 #include <jansson.h>
-
-/* How the file's numbers lie otherwise than the folder's. */
-struct gguf_form {
-    bool adjacent; /* rows of queries and keys stand so that neighbours are rotated together */
-    bool upright;  /* maps are not transposed where the folder's are */
-    bool computed; /* numbers are as they are computed with (struct tensor_row) */
-};
 
 /* Its tensors have the names of the folder's files, and *config is what config.json would say, to be
  * released. E_IO naming the file and what is wrong in it. */

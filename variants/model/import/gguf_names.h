@@ -4,7 +4,14 @@
 #ifndef GGUF_NAMES_H
 #define GGUF_NAMES_H
 
-#include "gguf_model.h"
+#include "variants/base/base.h"
+
+/* How the file's numbers lie otherwise than the folder's. */
+struct gguf_form {
+    bool adjacent; /* rows of queries and keys stand so that neighbours are rotated together */
+    bool upright;  /* maps are not transposed where the folder's are */
+    bool computed; /* numbers are as they are computed with (struct tensor_row) */
+};
 
 /* Patterns as of struct tensor_row; keys without the family's name in front. */
 struct gguf_names {

@@ -5,7 +5,7 @@
 #define IMPORT_LAYOUT_H
 
 #include "model_type.h"
-#include "published.h"
+#include "opened.h"
 
 /* The shape of the published tensor of a row, from w, which is ours. Returns its rank. */
 int layout_shape(const struct published *p, int64_t shape[TENSOR_RANK],

@@ -117,10 +117,8 @@ void import_put_by_layer(struct config_json *j, const char *key, const bool *ful
     const int period = period_of(j, full, MAX_LAYER_LIST);
     char text[MAX_LAYER_LIST * 32] = "";
 
-    for (int l = 0; l < period; l++) {
-        const size_t n = strlen(text);
-        snprintf(text + n, sizeof(text) - n, "%s%.9g", l ? "," : "", full[l] ? of_full : of_window);
-    }
+    for (int l = 0; l < period; l++)
+        text_append(text, sizeof(text), "%s%.9g", l ? "," : "", full[l] ? of_full : of_window);
     config_json_put(j, key, "%s", text);
 }
 
@@ -140,10 +138,8 @@ void import_put_stack(struct config_json *j, const char *mixer, const char *word
 
     read_layer_types(j, word, layers, period, full);
     const int n = period_of(j, full, MAX_STACK);
-    for (int l = 0; l < n; l++) {
-        const size_t at = strlen(text);
-        snprintf(text + at, sizeof(text) - at, "%s%s", l ? "," : "", full[l] ? "rope" : mixer);
-    }
+    for (int l = 0; l < n; l++)
+        text_append(text, sizeof(text), "%s%s", l ? "," : "", full[l] ? "rope" : mixer);
     config_json_put(j, "layer_mixers", "%s", text);
 }
 

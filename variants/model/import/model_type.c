@@ -22,14 +22,14 @@ const char *model_type_names(void)
 {
     enum { LAST = ARRAY_LEN(model_types) - 1 };
     static char names[ARRAY_LEN(model_types) * 16];
-    size_t n = 0;
 
+    *names = '\0';
     for (size_t i = 0; i <= LAST; i++)
-        n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s",
-                              i == LAST ? " or "
-                              : i       ? ", "
-                                        : "",
-                              model_types[i]->name);
+        text_append(names, sizeof(names), "%s%s",
+                    i == LAST ? " or "
+                    : i       ? ", "
+                              : "",
+                    model_types[i]->name);
     return names;
 }
 
@@ -48,12 +48,11 @@ void import_put_ffn(struct config_json *j, const char *key, const char *absent,
     char known[128] = "";
 
     for (const struct act_name *a = names; a->published; a++) {
-        const size_t n = strlen(known);
         if (strcmp(a->published, word) == 0) {
             config_json_put(j, "ffn", "%s", a->ours);
             return;
         }
-        snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", a->published);
+        text_append(known, sizeof(known), "%s%s", *known ? ", " : "", a->published);
     }
     config_json_refuse(j, "%s with %s %.40s: not supported  -> use %s", j->family, key, word,
                        known);

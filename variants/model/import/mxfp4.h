@@ -10,7 +10,7 @@
 #ifndef IMPORT_MXFP4_H
 #define IMPORT_MXFP4_H
 
-#include "published.h"
+#include "opened.h"
 
 /* The shape of the blocks. Returns their rank. */
 int mxfp4_shape(int64_t shape[TENSOR_RANK], const struct param *w, int parts);

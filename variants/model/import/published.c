@@ -3,6 +3,7 @@
  * Reading published models: one loop over our parameters, each found by its row. */
 #include "published.h"
 
+#include "gguf_model.h"
 #include "layout.h"
 #include "mxfp4.h"
 #include "ties.h"
@@ -227,11 +228,10 @@ static void find_prefix(struct published *p)
 
 static void shape_text(char to[64], int rank, const int64_t *shape)
 {
-    size_t n = (size_t)snprintf(to, 64, "[");
-
-    for (int d = 0; d < rank && n < 40; d++)
-        n += (size_t)snprintf(to + n, 64 - n, "%s%lld", d ? "," : "", (long long)shape[d]);
-    snprintf(to + n, 64 - n, "]");
+    snprintf(to, 64, "[");
+    for (int d = 0; d < rank; d++)
+        text_append(to, 64, "%s%lld", d ? "," : "", (long long)shape[d]);
+    text_append(to, 64, "]");
 }
 
 static enum status check_tensor(const struct published *p, const struct tensor *t,

@@ -6,27 +6,10 @@
 #ifndef PUBLISHED_H
 #define PUBLISHED_H
 
-#include "gguf_model.h"
-#include "shards.h"
-#include "variants/variant.h"
+#include "opened.h"
 
 #define PUBLISHED_CONFIG "config.json"
 #define PUBLISHED_GGUF "model.gguf" /* in place of it, in folders of golden files */
-
-struct published {
-    char *path;
-    struct config config;
-    const char *family; /* model_type */
-    char source[256];   /* _name_or_path, or the folder's name */
-    int context;        /* tokens of the longest window that it was made for */
-    bool endless;       /* with its memory, texts of any length */
-    struct shards shards;
-    /* How its tensors are read. */
-    const struct model_type *rows;
-    const char *prefix;
-    bool norms_words;
-    struct gguf_form form; /* of a GGUF file */
-};
 
 /* A folder, a .safetensors file that is not ours beside a config.json, or a GGUF file. */
 bool published_is(const char *path);

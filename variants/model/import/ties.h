@@ -5,7 +5,7 @@
 #ifndef TIES_H
 #define TIES_H
 
-#include "published.h"
+#include "opened.h"
 
 /* Is this tensor tied to another in this model? Then *first is the other; NULL: files lack it. */
 bool ties_find(const struct shard_tensor **first, const struct published *p, const char *name);

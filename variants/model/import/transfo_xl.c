@@ -130,10 +130,9 @@ static void read_ties(struct config_json *j, bool tie[MAX_CLUSTERS], int n)
 static void put_numbers(struct config_json *j, const char *key, const int *at, int count)
 {
     char text[MAX_CLUSTERS * 9] = "";
-    size_t n = 0;
 
     for (int i = 0; i < count; i++)
-        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%d", i ? "," : "", at[i]);
+        text_append(text, sizeof(text), "%s%d", i ? "," : "", at[i]);
     if (count > 0)
         config_json_put(j, key, "%s", text);
 }

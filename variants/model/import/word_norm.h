@@ -5,7 +5,7 @@
 #ifndef IMPORT_WORD_NORM_H
 #define IMPORT_WORD_NORM_H
 
-#include "published.h"
+#include "opened.h"
 
 struct tensor_row;
 

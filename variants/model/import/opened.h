@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A published model that is open, for the files that look at its tensors. */
+#ifndef IMPORT_OPENED_H
+#define IMPORT_OPENED_H
+
+#include "gguf_names.h"
+#include "shards.h"
+#include "variants/variant.h"
+
+struct published {
+    char *path;
+    struct config config;
+    const char *family; /* model_type */
+    char source[256];   /* _name_or_path, or the folder's name */
+    int context;        /* tokens of the longest window that it was made for */
+    bool endless;       /* with its memory, texts of any length */
+    struct shards shards;
+    /* How its tensors are read. */
+    const struct model_type *rows;
+    const char *prefix;
+    bool norms_words;
+    struct gguf_form form; /* of a GGUF file */
+};
+
+#endif
