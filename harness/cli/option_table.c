@@ -6,6 +6,7 @@
 #include "variants/model/optimizer.h"
 #include "variants/model/skeleton.h"
 #include "variants/model/sublayer/sublayer.h"
+#include "workloads.h"
 
 #include "variants/variant.h"
 
@@ -42,8 +43,7 @@ static const char *const onednn_isa_words[] = {"sse41",
                                                "avx512_core_bf16",
                                                "avx512_core_amx",
                                                NULL};
-static const char *const workload_words[] = {"attn",  "layer",   "segment", "decode", "train",
-                                             "cross", "request", "encdec",  NULL};
+#define HELP(id_, name_, scope_, context_, flags_, help_, ...) help_
 static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
 /* The i-th word stands for -1 - i. */
 static const char *const mem_words[] = {"all", NULL};
@@ -113,11 +113,9 @@ const struct option_spec option_specs[] = {
              {.only = FOR(EVAL), .doc = "backend to score on; of several, the fastest is used"},
              {.only = FOR(GENERATE), .doc = "backend to run on (default: the fastest)"}}},
     {"workload", 'w', "LIST", "layer", AXIS, NAMES, .flags = IN_RUN, AT(workloads),
-     .words = workload_words, .only = PLANS,
+     .words = workload_name, .only = PLANS,
      .usual = PLANS,
-     .doc = "attn, layer, segment (prefill), decode (one token), train, cross (attention to "
-            "another text), request (a prompt of --mem tokens, then --seq new ones), "
-            "encdec (an encoder of --mem tokens and a decoder of --seq)"},
+     .doc = WORKLOADS(HELP)},
     {"phase", 0, "LIST", "fwd", AXIS, NAMES, .flags = IN_RUN, AT(phases), .words = phase_words,
      .only = PLANS,
      .doc = "fwd, or fwd_bwd: attn, layer, cross and encdec with their backward pass"},
@@ -165,7 +163,7 @@ const struct option_spec option_specs[] = {
      .only = MODELS,
      .doc = "width of the feed-forward layer"},
     {"vocab", 0, "N", "256", AXIS, INT, .flags = IN_RUN, AT(vocab), 1, 1 << 20, .only = PLANS,
-     .doc = "vocabulary of the models in segment, decode, train, request and encdec"},
+     .doc = "vocabulary of the models, in workloads that run a whole one"},
     MODEL_CHOICES(X)
     {"set", 0, "NAME=N,...", NULL, "as published", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
      AT(settings), .only = MODELS,

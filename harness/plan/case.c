@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const workload_name[WORK_COUNT + 1] = {"attn",  "layer",   "segment", "decode", "train",
-                                                   "cross", "request", "encdec",  NULL};
 const char *const phase_name[PHASE_COUNT + 1] = {"fwd", "fwd_bwd", NULL};
 const char *const mem_word[] = {"all", NULL};
 
@@ -22,23 +20,9 @@ void mem_text(char text[MEM_TEXT], int64_t mem)
         snprintf(text, MEM_TEXT, "%lld", (long long)mem);
 }
 
-bool workload_is_model(enum workload w)
-{
-    return w == WORK_SEGMENT || w == WORK_TRAIN || workload_decodes(w) || w == WORK_ENCDEC;
-}
-
-bool workload_decodes(enum workload w) { return w == WORK_DECODE || w == WORK_REQUEST; }
-
-enum scope workload_scope(enum workload w)
-{
-    return w == WORK_ATTN || w == WORK_CROSS ? SCOPE_CORE
-           : workload_is_model(w)            ? SCOPE_MODEL
-                                             : SCOPE_LAYER;
-}
-
 bool case_names_phase(const struct bench_case *c)
 {
-    return c->phase != PHASE_FWD && c->workload != WORK_TRAIN;
+    return c->phase != PHASE_FWD && !workload_has(c->workload, WORK_TRAINS);
 }
 
 /* ---- choices ------------------------------------------------------------------------------ */
@@ -208,7 +192,7 @@ enum status taken_check(const struct taken *t, const struct options *opt, const 
     if (options_typed(opt, "vocab") && !t->vocab)
         return fail(e, E_USAGE,
                     "--vocab %d does not apply: no whole model runs  -> leave it out, or use "
-                    "--workload segment, decode, train, request or encdec",
+                    "--workload segment, decode, train or another that runs one",
                     opt->vocab);
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         if (opt->chosen[i].n && !t->choice[i] && options_typed(opt, model_choices[i].option))
@@ -238,14 +222,15 @@ bool case_has_own(const struct bench_case *c)
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e)
 {
     const enum scope scope = workload_scope(c->workload);
-    const bool sourced = c->workload == WORK_ENCDEC; /* of M tokens, which are no past */
+    const enum context context = workload_context(c->workload);
+    const bool sourced = context == CONTEXT_SOURCE; /* of M tokens, which are no past */
     const enum status st =
         config_from_options(&c->config, c->variant, c->opt, sourced ? 0 : case_kept(c), c->layers,
                             scope == SCOPE_MODEL ? c->opt->vocab : 0, scope, sourced,
-                            workload_decodes(c->workload), at, e);
+                            workload_has(c->workload, WORK_DECODES), at, e);
 
-    c->config.max_seq = sourced                       ? max_int(c->seq, c->mem)
-                        : c->workload == WORK_REQUEST ? case_kept(c)
+    c->config.max_seq = sourced                     ? max_int(c->seq, c->mem)
+                        : context == CONTEXT_PROMPT ? case_kept(c)
                         : c->mem_kind == MEM_RECOMPUTE || config_mem(&c->config)->cached
                             ? c->seq + c->mem
                             : c->seq;
@@ -258,7 +243,7 @@ struct config case_usual_config(const struct bench_case *c)
                                          c->config.F, c->layers, c->config.V);
 
     usual.mem_len = c->config.mem_len;
-    if (workload_decodes(c->workload))
+    if (workload_has(c->workload, WORK_DECODES))
         model_choices_decode(&usual);
     config_numbers_reset(&usual);
     return usual;
@@ -270,7 +255,7 @@ void case_usual(struct bench_case *usual, const struct bench_case *c, const stru
     int dh, F;
 
     *usual = *c;
-    usual->phase = c->workload == WORK_TRAIN ? PHASE_FWD_BWD : PHASE_FWD;
+    usual->phase = workload_has(c->workload, WORK_TRAINS) ? PHASE_FWD_BWD : PHASE_FWD;
     usual->batch = preset->batch.v[0];
     usual->layers = workload_is_model(c->workload) ? DEFAULT_LAYERS : 1;
     usual->config = case_usual_config(c);

@@ -6,22 +6,11 @@
 #define CASE_H
 
 #include "harness/cli/options.h"
+#include "harness/cli/workloads.h"
 #include "variants/model/choices.h"
 #include "variants/model/settings.h"
 #include "variants/model/sublayer/sublayer.h"
 
-enum workload {
-    WORK_ATTN,
-    WORK_LAYER,
-    WORK_SEGMENT,
-    WORK_DECODE,
-    WORK_TRAIN,
-    WORK_CROSS,
-    WORK_REQUEST,
-    WORK_ENCDEC,
-    WORK_COUNT
-};
-extern const char *const workload_name[WORK_COUNT + 1]; /* NULL-terminated */
 enum phase { PHASE_FWD, PHASE_FWD_BWD, PHASE_COUNT };
 extern const char *const phase_name[PHASE_COUNT + 1]; /* NULL-terminated */
 extern const char *const mem_word[];                  /* "all" NULL: see CODEC_INT */
@@ -97,12 +86,6 @@ void case_print(char text[CHOICE_TEXT], int i, const struct bench_case *c);
 /* The choice with that column or option name, '-' and '_' being equal; -1 if there is none. */
 int chosen_find(const char *name);
 
-/* Is the workload a whole model: embedding, N layers, output; encdec: and an encoder? */
-bool workload_is_model(enum workload w);
-enum scope workload_scope(enum workload w);
-/* Does it run a model one token at a time? */
-bool workload_decodes(enum workload w);
-
 /* Does the phase add information that the workload does not imply? */
 bool case_names_phase(const struct bench_case *c);
 
@@ -156,7 +139,7 @@ bool case_has_own(const struct bench_case *c);
 /* Rows of past that a layer keeps: in a request all but the last new token are read. */
 static inline int case_kept(const struct bench_case *c)
 {
-    return c->workload == WORK_REQUEST ? c->mem + c->seq - 1 : case_past(c);
+    return workload_context(c->workload) == CONTEXT_PROMPT ? c->mem + c->seq - 1 : case_past(c);
 }
 
 /* Does it see more tokens at once than the published model that it measures was made for? */

@@ -15,6 +15,14 @@
 
 enum { MAX_CASES = 1000000 };
 
+/* Why a case is unsupported. */
+struct reason {
+    const char *row;                                     /* NULL = it is not: what its row says */
+    enum { BY_WORKLOAD, BY_MEM, BY_KIND, BY_LAYERS } by; /* the option whose value decides it */
+    const char *advice;                                  /* what to use in place of it */
+};
+#define WHY(row_, by_, advice_) ((struct reason){"unsupported: " row_, by_, advice_})
+
 /* The state of plan_make. */
 struct maker {
     struct plan *plan;
@@ -25,10 +33,9 @@ struct maker {
     int n_variants, n_backends;
     int one, layers, threads; /* values of axes that do not apply or were not given */
     struct filter *filters;
-    bool any;                    /* a case was made, even if a filter removed it */
-    const struct variant *ahead; /* one whose model does not fit a case; NULL = none */
-    bool crosses;                /* there are cases of cross attention */
-    struct err not_encdec;       /* why a model is none of an encoder and a decoder; "" = all are */
+    bool any;       /* a case was made, even if a filter removed it */
+    struct err why; /* the error if none is; "" = no case was unsupported */
+    enum status st; /* and its status */
 };
 
 static bool asks_kind(const struct options *opt, const char *name)
@@ -52,46 +59,45 @@ static bool asks_backend(const struct options *opt, const struct bench_case *c)
 /* The kind that `auto` stands for. A training step runs the context of a sum again, as `train` does. */
 static enum mem_kind usual_kind(const struct mem *m, const struct bench_case *c)
 {
-    return c->workload == WORK_TRAIN && m->sums && c->mem != MEM_ALL
+    return workload_has(c->workload, WORK_TRAINS) && m->sums && c->mem != MEM_ALL
                ? MEM_RECOMPUTE
                : mem_usual(m, c->phase == PHASE_FWD_BWD);
 }
 
 /* Do so many layers show nothing of it? A stack that was asked for says itself which attend. */
-static bool hidden(const struct options *opt, const struct variant *v, enum workload w, int layers)
+static bool hidden(const struct options *opt, const struct bench_case *c)
 {
-    const bool stacked = workload_is_model(w) && opt->chosen[CHOICE_stack].n > 0;
+    const bool stacked = workload_is_model(c->workload) && opt->chosen[CHOICE_stack].n > 0;
 
-    return (v->whole && w == WORK_LAYER) ||
-           (w != WORK_CROSS && !stacked && control_hides(v, layers));
+    return workload_context(c->workload) != CONTEXT_ROWS && !stacked &&
+           control_hides(c->variant, c->layers);
+}
+
+/* Do its layers run in a model only, and this is one alone? */
+static bool apart(const struct bench_case *c)
+{
+    return c->variant->whole && workload_scope(c->workload) == SCOPE_LAYER;
 }
 
 /* The kinds of memory of a variant among those asked for, in the order of the enum. */
 static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options *opt,
-                        const struct variant *v, const struct bench_case *c)
+                        const struct bench_case *c)
 {
-    const bool any = asks_kind(opt, "auto");
-    const enum workload w = c->workload;
-    const int layers = c->layers, mem = c->mem;
+    const bool any = asks_kind(opt, "auto"), all = c->mem == MEM_ALL;
+    const enum context context = workload_context(c->workload);
     int n = 0;
 
-    const bool no_prompt = w == WORK_REQUEST && (mem == 0 || mem == MEM_ALL);
-    if (no_prompt || (mem == MEM_ALL && w == WORK_ATTN) || hidden(opt, v, w, layers))
+    if ((all && workload_rows[c->workload].not_all) || (context == CONTEXT_PROMPT && c->mem == 0) ||
+        apart(c) || hidden(opt, c))
         return 0;
-
-    if (w == WORK_ENCDEC) { /* its texts are whole */
-        out[0] = MEM_NONE;
-        return mem != MEM_ALL;
-    }
-    if (w == WORK_ATTN) {
-        if (!v->mixer) /* a mixer has no core of this kind */
-            out[n++] = MEM_NONE;
-        return n;
+    if (context == CONTEXT_SOURCE || context == CONTEXT_KEYS) {
+        out[0] = MEM_NONE; /* texts are whole; a mixer has no core of this kind */
+        return context == CONTEXT_SOURCE || !c->variant->mixer;
     }
     /* The context of cross attention is cached or not, whatever the variant does with its past. */
-    const struct mem *const of = w == WORK_CROSS ? &mem_segment : v->mem;
+    const struct mem *const of = context == CONTEXT_ROWS ? &mem_segment : c->variant->mem;
     for (enum mem_kind k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
-        if (mem_can(of, k) && (mem != MEM_ALL || k == MEM_STATE) &&
+        if (mem_can(of, k) && (!all || k == MEM_STATE) &&
             (asks_kind(opt, mem_kind_name[k]) || (any && k == usual_kind(of, c))))
             out[n++] = k;
     return n;
@@ -102,60 +108,101 @@ static enum mem_kind kind_in_vain(const struct options *opt, enum workload w)
 {
     enum mem_kind k = MEM_NONE;
 
-    while (w != WORK_ATTN && k + 1 < MEM_KIND_COUNT && !asks_kind(opt, mem_kind_name[k]))
+    while (workload_context(w) != CONTEXT_KEYS && k + 1 < MEM_KIND_COUNT &&
+           !asks_kind(opt, mem_kind_name[k]))
         k++;
     return k;
 }
 
-/* Why a variant has no kind of memory for these options: for a row, in few words. */
-static const char *why_unsupported(const struct options *opt, const struct variant *v,
-                                   enum workload w, int layers, int mem)
+/* Why a variant has no kind of memory for these options. */
+static struct reason why_no_memory(const struct options *opt, const struct bench_case *c)
 {
-    if (v->whole && w == WORK_LAYER)
-        return "unsupported: its layers run in a model only";
-    if (hidden(opt, v, w, layers))
-        return workload_is_model(w)
-                   ? "unsupported: it acts between layers: --layers 6 shows it"
-                   : "unsupported: it acts between layers: --workload segment shows it";
-    if (w == WORK_REQUEST && (mem == 0 || mem == MEM_ALL))
-        return mem ? "unsupported: a prompt has a number of tokens"
-                   : "unsupported: there is no prompt";
-    if (mem == MEM_ALL)
-        return w == WORK_ATTN               ? "unsupported: attention alone carries no state"
-               : w == WORK_ENCDEC           ? "unsupported: a source has a length"
-               : mem_can(v->mem, MEM_STATE) ? "unsupported: all of the past is in a state"
-               : v->mem->state ? "unsupported: its attention remembers a number of tokens"
-                               : "unsupported: it carries no state";
-    if (w == WORK_ATTN)
-        return v->mixer->attends ? "unsupported: its core runs in a layer only"
-                                 : "unsupported: it has no attention";
-    if (v->mem->recurrent)
-        return "unsupported: it keeps rows of its past, not this kind of memory";
-    return v->mem->state ? "unsupported: it carries a state, not this kind of memory"
-                         : "unsupported: it keeps no memory, this kind caches it";
+    static const char state[] = "give a number of tokens, or a variant with a state in --workload "
+                                "layer, segment, decode or "
+                                "train";
+    const struct workload_row *const w = &workload_rows[c->workload];
+    const struct mem *const mem = c->variant->mem;
+
+    if (apart(c))
+        return WHY("its layers run in a model only", BY_WORKLOAD, "use segment, decode or train");
+    if (hidden(opt, c))
+        return w->scope == SCOPE_MODEL
+                   ? WHY("it acts between layers: --layers 6 shows it", BY_LAYERS, "use --layers 6")
+                   : WHY("it acts between layers: --workload segment shows it", BY_WORKLOAD,
+                         "use --workload segment --layers 6");
+    if (c->mem == MEM_ALL && w->not_all)
+        return (struct reason){w->not_all, BY_MEM, w->advice};
+    if (c->mem == 0 && w->context == CONTEXT_PROMPT)
+        return (struct reason){w->not_zero, BY_MEM, w->advice};
+    if (c->mem == MEM_ALL)
+        return mem_can(mem, MEM_STATE) ? WHY("all of the past is in a state", BY_MEM, state)
+               : mem->state ? WHY("its attention remembers a number of tokens", BY_MEM, state)
+                            : WHY("it carries no state", BY_MEM, state);
+    if (w->context == CONTEXT_KEYS)
+        return c->variant->mixer->attends
+                   ? WHY("its core runs in a layer only", BY_WORKLOAD, "use layer")
+                   : WHY("it has no attention", BY_WORKLOAD, "use layer");
+    if (mem->recurrent)
+        return WHY("it keeps rows of its past, not this kind of memory", BY_KIND,
+                   "use hidden, kv or auto");
+    if (mem->state)
+        return WHY("it carries a state, not this kind of memory", BY_KIND,
+                   "use state, recompute or auto");
+    return WHY("it keeps no memory, this kind caches it", BY_KIND,
+               mem->cached ? "use kv, recompute or auto" : "use recompute or auto");
 }
 
-/* Why a model cannot attend to a context, or to none. */
-static const char *why_not_cross(const struct bench_case *c)
-{
-    if (!config_can_cross(&c->config))
-        return "unsupported: its scores are more than q.k";
-    if (!c->config.causal && !c->variant->bidirectional)
-        return "unsupported: a context has no direction";
-    return c->mem ? NULL : "unsupported: there is no context";
-}
-
-/* Why a model cannot have an encoder, although it could be without one, which is said in `why`; or
- * reads no text with it. */
-static const char *why_not_encdec(const struct bench_case *c, struct err *why)
+/* Could the model be one without an encoder, but not with one? `why` says so. */
+static bool never_encodes(const struct bench_case *c, struct err *why)
 {
     struct config plain = c->config;
     struct err other;
 
     plain.enc_layers = 0;
-    if (config_check(&plain, &other) == OK && config_check(&c->config, why) != OK)
-        return "unsupported: it cannot be an encoder and a decoder";
-    return c->mem ? NULL : "unsupported: there is no source: --mem gives its length";
+    return config_check(&plain, &other) == OK && config_check(&c->config, why) != OK;
+}
+
+/* Why a model cannot run a case, such as one whose queries see the keys after them. */
+static struct reason why_not_here(const struct bench_case *c, struct err *why)
+{
+    const struct workload_row *const w = &workload_rows[c->workload];
+    const bool sees_all = !c->config.causal;
+
+    if (w->context == CONTEXT_SOURCE && never_encodes(c, why))
+        return WHY("it cannot be an encoder and a decoder", BY_WORKLOAD, NULL);
+    if (w->context == CONTEXT_ROWS && !config_can_cross(&c->config))
+        return WHY("its scores are more than q.k", BY_WORKLOAD, "use a variant such as vanilla");
+    if (w->context == CONTEXT_ROWS && sees_all && !c->variant->bidirectional)
+        return WHY("a context has no direction", BY_WORKLOAD, "use a variant such as vanilla");
+    if (w->context == CONTEXT_SOURCE || w->context == CONTEXT_ROWS)
+        return c->mem ? (struct reason){0} : (struct reason){w->not_zero, BY_MEM, w->advice};
+    if (sees_all && w->scope == SCOPE_MODEL)
+        return WHY("it is bidirectional, without a next token", BY_WORKLOAD,
+                   c->variant->mixer ? "use --workload layer and --mem 0"
+                                     : "use --workload attn or layer and --mem 0");
+    return sees_all && c->mem ? WHY("it is bidirectional, without a past", BY_MEM, "use --mem 0")
+                              : (struct reason){0};
+}
+
+/* The error of a plan whose cases are all unsupported for this reason. `why`: more than the row says. */
+static void note(struct maker *m, const struct bench_case *c, struct reason of, enum status st,
+                 const char *why)
+{
+    static const char *const option[] = {"workload", "mem", "mem-kind", "layers"};
+    const char *const name = workload_name[c->workload];
+    char number[MEM_TEXT];
+
+    mem_text(number, of.by == BY_MEM ? c->mem : c->layers);
+    const char *const value = of.by == BY_WORKLOAD ? name
+                              : of.by == BY_KIND   ? m->opt->mem_kinds.v[0]
+                                                   : number;
+    m->st = st;
+    if (*why)
+        fail(&m->why, m->st, "--workload %s: %s", name, why);
+    else
+        fail(&m->why, m->st, "--%s %s does not apply to %s%s%s: %s  -> %s", option[of.by], value,
+             c->variant->name, of.by == BY_WORKLOAD ? "" : " in --workload ",
+             of.by == BY_WORKLOAD ? "" : name, of.row + strlen("unsupported: "), of.advice);
 }
 
 /* Why a case cannot have weights of its element type. */
@@ -163,11 +210,11 @@ static const char *why_not_narrow(const struct bench_case *c)
 {
     if (c->config.dtype == ELEM_F32)
         return NULL;
-    return c->workload == WORK_CROSS ||
-                   (c->workload == WORK_ATTN && elem_in_blocks(c->config.dtype))
+    const enum context context = workload_context(c->workload);
+    return context == CONTEXT_ROWS || (context == CONTEXT_KEYS && elem_in_blocks(c->config.dtype))
                ? "unsupported: attention alone has no weights"
            : c->phase == PHASE_FWD        ? NULL
-           : c->workload == WORK_ATTN     ? "unsupported: attention is trained in f32"
+           : context == CONTEXT_KEYS      ? "unsupported: attention is trained in f32"
            : c->config.dtype == ELEM_BF16 ? NULL
                                           : "unsupported: weights are not trained in 8 bits or 4";
 }
@@ -178,7 +225,7 @@ static const char *why_not_narrow_kv(const struct bench_case *c)
     if (c->config.kv_dtype == ELEM_F32)
         return NULL;
     return c->phase != PHASE_FWD ? "unsupported: training reads keys and values as f32"
-           : c->mem_kind == MEM_KV || c->workload == WORK_ATTN
+           : c->mem_kind == MEM_KV || workload_context(c->workload) == CONTEXT_KEYS
                ? NULL
                : "unsupported: no keys and values are cached";
 }
@@ -188,20 +235,6 @@ static const char *why_not_any_narrow(const struct bench_case *c)
     const char *const weights = why_not_narrow(c);
 
     return weights ? weights : why_not_narrow_kv(c);
-}
-
-/* Why a model cannot run a case, such as one whose queries see the keys after them. */
-static const char *why_not_here(const struct bench_case *c, struct err *why)
-{
-    if (c->workload == WORK_ENCDEC)
-        return why_not_encdec(c, why);
-    if (c->workload == WORK_CROSS)
-        return why_not_cross(c);
-    if (c->config.causal)
-        return NULL;
-    if (workload_is_model(c->workload))
-        return "unsupported: it is bidirectional, without a next token";
-    return c->mem ? "unsupported: it is bidirectional, without a past" : NULL;
 }
 
 static bool passes(const struct maker *m, const struct bench_case *c)
@@ -219,9 +252,8 @@ static enum status push(struct maker *m, struct bench_case *c, struct err *e)
     m->any = m->any || !c->unsupported;
     if (!passes(m, c))
         return OK;
-    const enum status st = c->unsupported ? OK : config_check(&c->config, e);
-    if (st != OK)
-        return st;
+    if (!c->unsupported)
+        TRY(config_check(&c->config, e));
     if (GROW(p->cases, p->n, e) != OK)
         return E_NOMEM;
     c->repro = case_repro(c, &m->preset);
@@ -273,13 +305,17 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
     const struct options *const opt = m->opt;
     const enum scope scope = workload_scope(c.workload);
     enum mem_kind kinds[MEM_KIND_COUNT];
-    int n_kinds = memory_kinds(kinds, opt, v, &c);
     int count[MODEL_CHOICE_COUNT], at[MODEL_CHOICE_COUNT] = {0};
 
     c.variant = v;
+    int n_kinds = memory_kinds(kinds, opt, &c);
     if (n_kinds == 0) {
-        c.unsupported = why_unsupported(opt, v, c.workload, c.layers, c.mem);
+        const struct reason why = why_no_memory(opt, &c);
+        c.unsupported = why.row;
         kinds[n_kinds++] = kind_in_vain(opt, c.workload);
+        const bool mistaken = why.by == BY_MEM || why.by == BY_KIND || c.mem == MEM_ALL;
+        if (!*m->why.msg)
+            note(m, &c, why, mistaken ? E_USAGE : E_UNSUPPORTED, "");
     }
     int n = n_kinds * m->n_backends;
     for (int i = 0; i < n_kinds && c.phase != PHASE_FWD && !c.unsupported; i++)
@@ -287,12 +323,12 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
             return fail(
                 e, E_USAGE,
                 "--mem-kind kv has no backward pass: its weights change  -> use hidden or auto");
-    enum status st = case_configure(&c, at, e);
-    for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++)
+    TRY(case_configure(&c, at, e));
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         n *= count[i] = value_count(m, &c, i);
     taken_add(&m->plan->taken, &c.config, scope);
     const char *const none = c.unsupported;
-    for (int i = 0; i < n && st == OK; i++) {
+    for (int i = 0; i < n; i++) {
         int rest = i;
         c.backend = m->backends[rest % m->n_backends];
         rest /= m->n_backends;
@@ -300,30 +336,29 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
         rest /= n_kinds;
         for (int k = MODEL_CHOICE_COUNT - 1; k >= 0; rest /= count[k--])
             at[k] = rest % count[k];
-        st = case_configure(&c, at, e);
-        if (st == OK && (is_again(&c, at) || !asks_backend(opt, &c)))
+        TRY(case_configure(&c, at, e));
+        if (is_again(&c, at) || !asks_backend(opt, &c))
             continue;
-        const char *const ahead = none ? NULL : why_not_here(&c, &m->not_encdec);
-        c.unsupported = none ? none : ahead ? ahead : why_not_any_narrow(&c);
-        m->ahead = ahead ? v : m->ahead;
-        m->any = m->any || (!none && !ahead); /* of another type it is */
-        m->crosses = m->crosses || c.workload == WORK_CROSS;
-        if (st == OK)
-            st = push(m, &c, e);
+        struct err more = {""};
+        const struct reason here = none ? (struct reason){0} : why_not_here(&c, &more);
+        if (here.row)
+            note(m, &c, here, E_UNSUPPORTED, more.msg);
+        m->any = m->any || (!none && !here.row); /* of another type it is */
+        c.unsupported = none ? none : here.row ? here.row : why_not_any_narrow(&c);
+        TRY(push(m, &c, e));
     }
-    return st;
+    return OK;
 }
 
 static enum status add_group(struct maker *m, struct bench_case c, struct err *e)
 {
     const int before = m->plan->n;
-    enum status st = OK;
 
     c.group = m->plan->groups;
-    for (int i = 0; i < m->n_variants && st == OK; i++)
-        st = add_variant(m, c, m->variants[i], e);
+    for (int i = 0; i < m->n_variants; i++)
+        TRY(add_variant(m, c, m->variants[i], e));
     m->plan->groups += m->plan->n > before;
-    return st;
+    return OK;
 }
 
 /* All shapes of a workload in one phase; seq varies fastest. */
@@ -332,14 +367,13 @@ static enum status add_phase(struct maker *m, enum workload w, enum phase phase,
     const struct options *const opt = m->opt;
     const struct ints one = {&m->one, 1}, own_layers = {&m->layers, 1};
     const struct ints own_threads = {&m->threads, 1};
-    const struct ints seq = w == WORK_DECODE ? one : opt->seq;
+    const struct ints seq = workload_has(w, WORK_ONE_TOKEN) ? one : opt->seq;
     const struct ints threads = opt->threads.n ? opt->threads : own_threads;
     const struct ints layers = !workload_is_model(w) ? one
                                : opt->layers.n       ? opt->layers
                                                      : own_layers;
     const struct ints *const axes[] = {&threads, &opt->batch, &layers, &opt->mem, &seq};
     double n = 1;
-    enum status st = OK;
 
     for (size_t i = 0; i < ARRAY_LEN(axes); i++)
         n *= axes[i]->n;
@@ -349,155 +383,64 @@ static enum status add_phase(struct maker *m, enum workload w, enum phase phase,
     if (n * inside > MAX_CASES)
         return fail(e, E_USAGE, "about %.2g %s cases, more than %d  -> use shorter lists",
                     n * inside, workload_name[w], MAX_CASES);
-    for (int i = 0; i < (int)n && st == OK; i++) {
+    for (int i = 0; i < (int)n; i++) {
         int at[ARRAY_LEN(axes)], rest = i;
         for (int k = (int)ARRAY_LEN(axes) - 1; k >= 0; k--) {
             at[k] = axes[k]->v[rest % axes[k]->n];
             rest /= axes[k]->n;
         }
-        st = add_group(m,
-                       (struct bench_case){
-                           .workload = w,
-                           .phase = phase,
-                           .threads = at[0],
-                           .batch = at[1],
-                           .layers = at[2],
-                           .mem = at[3],
-                           .seq = at[4],
-                           .opt = opt,
-                       },
-                       e);
+        const struct bench_case c = {
+            .workload = w,
+            .phase = phase,
+            .threads = at[0],
+            .batch = at[1],
+            .layers = at[2],
+            .mem = at[3],
+            .seq = at[4],
+            .opt = opt,
+        };
+        TRY(add_group(m, c, e));
     }
-    return st;
+    return OK;
 }
 
-/* --phase is an axis of attn, layer, cross and encdec; train is both, the others are forward. */
 static enum status add_workload(struct maker *m, enum workload w, struct err *e)
 {
     const struct names *const phases = &m->opt->phases;
-    const bool axis = w == WORK_ATTN || w == WORK_LAYER || w == WORK_CROSS || w == WORK_ENCDEC;
-    enum status st = OK;
 
-    if (w == WORK_TRAIN)
+    if (workload_has(w, WORK_TRAINS))
         return add_phase(m, w, PHASE_FWD_BWD, e);
-    for (int i = 0; i < phases->n && st == OK; i++)
-        for (int p = 0; p < PHASE_COUNT && st == OK; p++)
-            if (strcmp(phases->v[i], phase_name[p]) == 0)
-                st = axis || p == PHASE_FWD
-                         ? add_phase(m, w, (enum phase)p, e)
-                         : fail(e, E_USAGE,
-                                "--phase %s does not apply to --workload %s, which is forward only "
-                                " -> use attn, layer, cross or encdec, or --workload train",
-                                phase_name[p], workload_name[w]);
-    return st;
-}
-
-/* The workload of all cases, or -1. */
-static int only_workload(const struct options *opt)
-{
-    return opt->workloads.n == 1 ? word_index(opt->workloads.v[0], workload_name) : -1;
-}
-
-/* The error for a variant that acts between layers, of which there are too few; OK: it is another. */
-static enum status too_few_layers(const struct maker *m, const struct variant *v, struct err *e)
-{
-    const int w = only_workload(m->opt);
-    const bool models = w >= 0 && workload_is_model((enum workload)w);
-    const int layers = !models ? 1 : m->opt->layers.n ? m->opt->layers.v[0] : m->layers;
-
-    if (w < 0 || !hidden(m->opt, v, (enum workload)w, layers))
-        return OK;
-    if (models)
-        return fail(e, E_UNSUPPORTED,
-                    "--layers %d does not apply to %s, which acts between layers: so few are those "
-                    "of %s  -> use --layers 6",
-                    layers, v->name, v->control);
-    return fail(e, E_UNSUPPORTED,
-                "--workload %s does not apply to %s, which acts between layers: one of them is "
-                "that of %s  -> use --workload segment --layers 6",
-                workload_name[w], v->name, v->control);
-}
-
-/* The error for a plan of unsupported cases only, although every axis has values: the cause is
- * --mem-kind, or --workload attn. */
-static enum status no_such_memory(const struct maker *m, struct err *e)
-{
-    const struct variant *const v = m->variants[0];
-
-    if (m->ahead && m->crosses)
-        return fail(e, E_UNSUPPORTED,
-                    "--workload cross does not apply to %s here: it needs a context, and scores of "
-                    "q.k alone  -> use a variant such as vanilla, and --mem 1 or more",
-                    m->ahead->name);
-    if (*m->not_encdec.msg)
-        return fail(e, E_UNSUPPORTED, "--workload encdec: %s", m->not_encdec.msg);
-    if (m->ahead && only_workload(m->opt) == WORK_ENCDEC)
-        return fail(
-            e, E_UNSUPPORTED,
-            "--workload encdec needs a source  -> --mem gives the length of it, --seq that of "
-            "its translation");
-    if (m->ahead)
-        return fail(e, E_UNSUPPORTED,
-                    "%s is bidirectional here: it has no context before its text and no next token "
-                    " -> use --workload %slayer and --mem 0",
-                    m->ahead->name, m->ahead->mixer ? "" : "attn or ");
-    if (only_workload(m->opt) == WORK_REQUEST && m->opt->mem.n == 1 && m->opt->mem.v[0] <= 0)
-        return fail(
-            e, E_USAGE,
-            "--workload request reads a prompt of --mem tokens, not of %s  -> use --mem 512",
-            m->opt->mem.v[0] ? "all" : "0");
-    if (m->opt->mem.n == 1 && m->opt->mem.v[0] == MEM_ALL)
-        return fail(
-            e, E_USAGE,
-            "--mem all does not apply to %s%s%s: it needs a recurrent state  -> give a number of "
-            "tokens, or a variant with a state in --workload layer, segment, decode or train",
-            v->name, asks_kind(m->opt, "auto") ? "" : " and --mem-kind ",
-            asks_kind(m->opt, "auto") ? "" : m->opt->mem_kinds.v[0]);
-    if (v->whole && m->opt->workloads.n == 1 &&
-        strcmp(m->opt->workloads.v[0], workload_name[WORK_LAYER]) == 0)
-        return fail(e, E_UNSUPPORTED,
-                    "--workload layer does not apply to %s, whose layers run in a model only  -> "
-                    "use segment, decode or train",
-                    v->name);
-    if (too_few_layers(m, v, e) != OK)
-        return E_UNSUPPORTED;
-    if (v->mixer && m->opt->workloads.n == 1 &&
-        strcmp(m->opt->workloads.v[0], workload_name[WORK_ATTN]) == 0)
-        return fail(
-            e, E_UNSUPPORTED, "--workload attn does not apply to %s, %s  -> use layer", v->name,
-            v->mixer->attends ? "whose core runs in a layer only" : "which has no attention");
-    if (v->mem->state)
-        return fail(e, E_USAGE,
-                    "--mem-kind %s does not apply to %s, which carries a state  -> use state, "
-                    "recompute or auto",
-                    m->opt->mem_kinds.v[0], v->name);
-    if (v->mem->recurrent)
-        return fail(e, E_USAGE,
-                    "--mem-kind recompute does not apply to %s, which keeps its memory  -> use "
-                    "hidden, kv or auto",
-                    v->name);
-    return fail(e, E_USAGE, "--mem-kind %s does not apply to %s, which keeps no memory  -> use %s",
-                m->opt->mem_kinds.v[0], v->name,
-                v->mem->cached ? "kv, recompute or auto" : "recompute or auto");
+    for (int i = 0; i < phases->n; i++) {
+        const enum phase p = (enum phase)word_index(phases->v[i], phase_name);
+        if (p != PHASE_FWD && !workload_has(w, WORK_PHASES))
+            return fail(e, E_USAGE,
+                        "--phase %s does not apply to --workload %s, which is forward only "
+                        " -> use attn, layer, cross or encdec, or --workload train",
+                        phase_name[p], workload_name[w]);
+        TRY(add_phase(m, w, p, e));
+    }
+    return OK;
 }
 
 static enum status make(struct maker *m, struct err *e)
 {
     const struct options *const opt = m->opt;
-    enum status st = lookup_variants(m->variants, &m->n_variants, opt, e);
 
-    if (st == OK)
-        st = lookup_backends(m->backends, &m->n_backends, opt, e);
-    for (int i = 0; i < opt->filters.n && st == OK; i++)
-        if ((st = filter_parse(&m->filters[i], opt->filters.v[i], e)) == OK)
-            st = filter_check(&m->filters[i], e);
-    for (int i = 0; i < opt->workloads.n && st == OK; i++)
-        for (int w = 0; w < WORK_COUNT && st == OK; w++)
-            if (strcmp(opt->workloads.v[i], workload_name[w]) == 0)
-                st = add_workload(m, (enum workload)w, e);
-    if (st == OK && !m->any)
-        st = no_such_memory(m, e);
-    return st;
+    TRY(options_parse_line(&m->preset, "", e));
+    m->filters = calloc((size_t)opt->filters.n + 1, sizeof(*m->filters));
+    NEED(m->filters);
+    TRY(lookup_variants(m->variants, &m->n_variants, opt, e));
+    TRY(lookup_backends(m->backends, &m->n_backends, opt, e));
+    for (int i = 0; i < opt->filters.n; i++) {
+        TRY(filter_parse(&m->filters[i], opt->filters.v[i], e));
+        TRY(filter_check(&m->filters[i], e));
+    }
+    for (int i = 0; i < opt->workloads.n; i++)
+        TRY(add_workload(m, (enum workload)word_index(opt->workloads.v[i], workload_name), e));
+    CHECK(m->any || *m->why.msg);
+    if (!m->any)
+        return fail(e, m->st, "%s", m->why.msg);
+    return opt->shard ? plan_keep_shard(m->plan, opt->shard, e) : OK;
 }
 
 enum status plan_make(struct plan *p, const struct options *opt, struct err *e)
@@ -509,18 +452,9 @@ enum status plan_make(struct plan *p, const struct options *opt, struct err *e)
         .layers = DEFAULT_LAYERS,
         .threads = opt->default_threads,
     };
-    enum status st = options_parse_line(&m.preset, "", e);
 
     *p = (struct plan){0};
-    if (st == OK && opt->filters.n) {
-        m.filters = calloc((size_t)opt->filters.n, sizeof(*m.filters));
-        if (!m.filters)
-            st = fail(e, E_NOMEM, "no memory for filters");
-    }
-    if (st == OK)
-        st = make(&m, e);
-    if (st == OK && opt->shard)
-        st = plan_keep_shard(p, opt->shard, e);
+    const enum status st = make(&m, e);
     free(m.filters);
     options_free(&m.preset);
     if (st != OK)
@@ -530,10 +464,8 @@ enum status plan_make(struct plan *p, const struct options *opt, struct err *e)
 
 enum status plan_asked(struct plan *p, const struct options *opt, struct err *e)
 {
-    enum status st = plan_make(p, opt, e);
-
-    if (st == OK)
-        st = taken_check(&p->taken, opt, opt->variants.v[0], e);
+    TRY(plan_make(p, opt, e));
+    const enum status st = taken_check(&p->taken, opt, opt->variants.v[0], e);
     if (st != OK)
         plan_free(p);
     return st;

@@ -30,7 +30,8 @@ static struct bound rounded_bound(const struct bench_case *c)
 {
     enum { Q8_UNIT = 4 };
     const double encoder = c->config.enc_layers ? 5.0 * c->config.enc_layers + 3.0 * c->layers : 0;
-    const double forward = c->workload == WORK_ATTN ? 1 : 5.0 * c->layers + encoder + 1;
+    const double forward =
+        workload_context(c->workload) == CONTEXT_KEYS ? 1 : 5.0 * c->layers + encoder + 1;
     const double products = c->phase == PHASE_FWD ? forward : 2 * forward;
     const double weights = c->config.dtype == ELEM_BF16     ? products
                            : c->config.act_dtype == ROWS_Q8 ? Q8_UNIT * products
@@ -46,7 +47,8 @@ static struct bound rounded_bound(const struct bench_case *c)
 static double amplified(const struct bench_case *c)
 {
     enum { ROUNDINGS = 8 };
-    const struct mixer *const m = c->workload == WORK_ATTN ? NULL : c->config.mixer;
+    const struct mixer *const m =
+        workload_context(c->workload) == CONTEXT_KEYS ? NULL : c->config.mixer;
 
     return m && m->kind && m->kind->amplifies ? ROUNDINGS * 0x1p-24 * m->kind->amplifies(&c->config)
                                               : 0;
@@ -122,12 +124,8 @@ enum status job_check_output(const struct job *j, const struct checked_rows *r, 
 enum status job_find_reference_impl(struct reference_impl *with, const struct attn *like,
                                     const struct engine *ref, size_t *most, struct err *e)
 {
-    enum status st = engine_attn(ref, like, &with->impl, e);
-
-    if (st == OK)
-        st = engine_attn_backward(ref, with->impl, e);
-    if (st != OK)
-        return st;
+    TRY(engine_attn(ref, like, &with->impl, e));
+    TRY(engine_attn_backward(ref, with->impl, e));
     const struct attn_need need = with->impl->need_backward(like, ref->threads);
     const size_t bytes = need.scores_bytes + need.scratch_bytes;
     *most = bytes > *most ? bytes : *most;
@@ -184,19 +182,17 @@ static enum status find_reference_impls(const struct sublayers *sublayers,
                                         struct reference_impl *with, const struct engine *ref,
                                         size_t *most, struct err *e)
 {
-    enum status st = OK;
-
-    for (int i = 0; i < sublayers->n && st == OK; i++) {
+    for (int i = 0; i < sublayers->n; i++) {
         struct sublayer *const s = &sublayers->at[i];
         if (!impl_of(s))
             continue;
         const struct attn like =
             s->kind == &sublayer_read ? sublayer_read_attn(s) : attention_for_impl(s);
-        st = job_find_reference_impl(&with[i], &like, ref, most, e);
-        const size_t all = st == OK ? scratch_with(s, &with[i], ref) : 0;
+        TRY(job_find_reference_impl(&with[i], &like, ref, most, e));
+        const size_t all = scratch_with(s, &with[i], ref);
         *most = all > *most ? all : *most;
     }
-    return st;
+    return OK;
 }
 
 /* Of a list, implementations in `with`, which is malloc'ed. */
@@ -266,15 +262,10 @@ enum status job_expect_gradients(struct job *j, float **want, struct err *e)
     *want = NULL;
     if (j->bcase->phase == PHASE_FWD)
         return OK;
-    enum status st = engine_open(&ref, backend_ref.name, j->engine.threads, NULL, e);
-    if (st == OK)
-        st = engine_train_in(&ref, j->config.dtype, e);
-    if (st != OK)
-        return st;
+    TRY(engine_open(&ref, backend_ref.name, j->engine.threads, NULL, e));
+    TRY(engine_train_in(&ref, j->config.dtype, e));
     job_run_forward(j);
-    st = j->ops->reference_backward(j, &ref, e);
-    if (st != OK)
-        return st;
+    TRY(j->ops->reference_backward(j, &ref, e));
     *want = malloc(all_gradients(j, NULL) * sizeof(float));
     if (!*want)
         return fail(e, E_NOMEM, "no memory for the expected gradients  -> use --no-check");

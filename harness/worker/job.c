@@ -13,12 +13,10 @@
 
 const struct workload_ops *workload_ops(enum workload w)
 {
-    static const struct workload_ops *const all[WORK_COUNT] = {
-        &workload_attn,  &workload_layer, &workload_segment, &workload_decode,
-        &workload_train, &workload_cross, &workload_request, &workload_encdec,
-    };
+#define X(id, name, ...) &workload_##name,
+    static const struct workload_ops *const all[WORK_COUNT] = {WORKLOADS(X)};
+#undef X
 
-    CHECK(strcmp(all[w]->name, workload_name[w]) == 0);
     return all[w];
 }
 
@@ -29,9 +27,8 @@ bool job_goes_backward(const struct job *j) { return j->bcase->phase == PHASE_FW
 static enum status bind_all(struct job *j, struct err *e)
 {
     engine_bind(&j->engine, &j->arena);
-    const enum status st = j->ops->bind(j, e);
-
-    return st == OK && job_goes_backward(j) ? j->ops->bind_grad(j, e) : st;
+    TRY(j->ops->bind(j, e));
+    return job_goes_backward(j) ? j->ops->bind_grad(j, e) : OK;
 }
 
 enum status job_open(struct job *j, const struct bench_case *c, struct err *e)
@@ -44,36 +41,27 @@ enum status job_open(struct job *j, const struct bench_case *c, struct err *e)
                                recompute ? 0 : case_past(c)};
     /* Cases are compared with the reference, to which --impl does not apply. */
     const char *impl = c->backend == &backend_ref ? NULL : c->opt->impl;
-    enum status st = engine_open(&j->engine, backend_acting(c->backend, c->config.dtype)->name,
-                                 c->threads, impl, e);
     const bool trains = job_goes_backward(j);
-    if (st == OK && trains)
-        st = engine_train_in(&j->engine, c->config.dtype, e);
-    if (st == OK)
-        st = j->ops->declare(j, e);
-    if (st == OK)
-        st = params_hold(j->ops->params(j), trains ? ELEM_F32 : c->config.dtype,
-                         c->config.act_dtype, &j->engine, e);
-    if (st == OK)
-        j->engine.isa = engine_isa(&j->engine, c->config.dtype);
-    if (st == OK)
-        st = bind_all(j, e);
-    if (st == OK)
-        j->ops->impl(j, j->impl);
-    return st;
+
+    TRY(engine_open(&j->engine, backend_acting(c->backend, c->config.dtype)->name, c->threads, impl,
+                    e));
+    if (trains)
+        TRY(engine_train_in(&j->engine, c->config.dtype, e));
+    TRY(j->ops->declare(j, e));
+    TRY(params_hold(j->ops->params(j), trains ? ELEM_F32 : c->config.dtype, c->config.act_dtype,
+                    &j->engine, e));
+    j->engine.isa = engine_isa(&j->engine, c->config.dtype);
+    TRY(bind_all(j, e));
+    j->ops->impl(j, j->impl);
+    return OK;
 }
 
 enum status job_place(struct job *j,
                       enum status (*bind)(void *arg, void *base, size_t size, struct err *e),
                       void *arg, struct err *e)
 {
-    enum status st =
-        arena_place(&j->arena, (enum huge_pages)j->bcase->opt->huge_pages, bind, arg, e);
-
-    if (st == OK)
-        st = bind_all(j, e);
-    if (st != OK)
-        return st;
+    TRY(arena_place(&j->arena, (enum huge_pages)j->bcase->opt->huge_pages, bind, arg, e));
+    TRY(bind_all(j, e));
     params_init(j->ops->params(j), j->bcase->opt->seed, j->engine.threads);
     j->ops->fill(j);
     if (job_goes_backward(j) && j->ops->fill_grad)
@@ -85,9 +73,8 @@ enum status job_place(struct job *j,
 
 enum status job_map(struct job *j, struct err *e)
 {
-    const enum status st = arena_place(&j->arena, HUGE_NEVER, NULL, NULL, e);
-
-    return st == OK ? bind_all(j, e) : st;
+    TRY(arena_place(&j->arena, HUGE_NEVER, NULL, NULL, e));
+    return bind_all(j, e);
 }
 
 void job_run_forward(struct job *j) { j->ops->forward(j); }

@@ -123,10 +123,12 @@ size_t job_cache_bytes(const struct job *j)
     struct bench_case way = *c;
     struct job with;
 
-    if (c->workload == WORK_ATTN)
+    const enum context context = workload_context(c->workload);
+
+    if (context == CONTEXT_KEYS)
         return keys_and_values(c, config_needed(&c->config, 0, M));
-    if (c->workload == WORK_CROSS || c->workload == WORK_ENCDEC)
-        return keys_and_values(c, M) * (size_t)(c->workload == WORK_CROSS ? 1 : c->config.N);
+    if (context == CONTEXT_ROWS || context == CONTEXT_SOURCE)
+        return keys_and_values(c, M) * (size_t)(context == CONTEXT_ROWS ? 1 : c->config.N);
     way.workload = workload_is_model(c->workload) ? WORK_DECODE : WORK_LAYER;
     way.phase = PHASE_FWD;
     way.seq = 1;

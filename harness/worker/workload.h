@@ -19,7 +19,6 @@ struct gradient {
 };
 
 struct workload_ops {
-    const char *name;
     /* The bound on max|got - ref| / max|ref| for a whole case. */
     double err_limit;
 
@@ -66,8 +65,9 @@ struct workload_ops {
     void (*close)(struct job *j);
 };
 
-extern const struct workload_ops workload_attn, workload_layer, workload_segment, workload_decode,
-    workload_train, workload_cross, workload_request, workload_encdec;
+#define X(id, name, ...) extern const struct workload_ops workload_##name;
+WORKLOADS(X)
+#undef X
 
 const struct workload_ops *workload_ops(enum workload w);
 

@@ -145,9 +145,7 @@ static enum status bind(struct job *j, struct err *e)
     if (j->bcase->phase == PHASE_FWD_BWD)
         t->attn.lse = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, c->H));
     const struct attn asked = masks_placeholder(&t->attn);
-    const enum status st = engine_attn(&j->engine, &asked, &t->impl, e);
-    if (st != OK)
-        return st;
+    TRY(engine_attn(&j->engine, &asked, &t->impl, e));
     t->scratch = take_scratch(a, t->impl->need(&t->attn, j->engine.threads));
     job_set_output(j, t->attn.o, s.L, (int)t->attn.o_at.row);
     return OK;
@@ -315,10 +313,8 @@ static enum status bind_grad(struct job *j, struct err *e)
     struct attn_job *t = &j->attn;
     struct arena *a = &j->arena;
     struct operand list[OPERANDS];
-    const enum status st = engine_attn_backward(&j->engine, t->impl, e);
 
-    if (st != OK)
-        return st;
+    TRY(engine_attn_backward(&j->engine, t->impl, e));
     list_operands(list, t);
     for (int i = 0; i < OPERANDS; i++)
         *list[i].at = list[i].n ? arena_f32(a, PART_GRADIENTS, list[i].n) : NULL;
@@ -359,12 +355,9 @@ static enum status reference_backward(struct job *j, const struct engine *ref, s
 {
     struct reference_impl with;
     size_t need = 0;
-    enum status st = job_find_reference_impl(&with, &j->attn.attn, ref, &need, e);
 
-    if (st == OK)
-        st = job_reference_scratch(&with.scratch, need, e);
-    if (st != OK)
-        return st;
+    TRY(job_find_reference_impl(&with, &j->attn.attn, ref, &need, e));
+    TRY(job_reference_scratch(&with.scratch, need, e));
     backward_by(&j->attn, with.impl, ref, with.scratch);
     free(with.scratch);
     return OK;
@@ -484,7 +477,6 @@ static struct params *params(struct job *j) { return &j->attn.params; }
 static void close_attn(struct job *j) { params_free(&j->attn.params); }
 
 const struct workload_ops workload_attn = {
-    .name = "attn",
     .err_limit = 2e-5,
     .declare = declare,
     .bind = bind,

@@ -16,10 +16,8 @@ static enum status declare(struct job *j, struct err *e)
 {
     struct cross_job *const o = &j->cross;
     const struct config *const c = &j->config;
-    const enum status st = config_check(c, e);
 
-    if (st != OK)
-        return st;
+    TRY(config_check(c, e));
     CHECK(config_can_cross(c));
     cross_params(c, c->D, "", &o->params);
     o->t = (struct cross){
@@ -102,12 +100,9 @@ static enum status reference_backward(struct job *j, const struct engine *ref, s
     const struct attn like = cross_attn(t);
     struct reference_impl with;
     size_t need = 0;
-    enum status st = job_find_reference_impl(&with, &like, ref, &need, e);
 
-    if (st == OK)
-        st = job_reference_scratch(&with.scratch, need, e);
-    if (st != OK)
-        return st;
+    TRY(job_find_reference_impl(&with, &like, ref, &need, e));
+    TRY(job_reference_scratch(&with.scratch, need, e));
     t->impl = with.impl;
     t->d_scratch = with.scratch;
     backward(j, ref);
@@ -186,7 +181,6 @@ static struct params *params(struct job *j) { return &j->cross.params; }
 static void close_cross(struct job *j) { params_free(&j->cross.params); }
 
 const struct workload_ops workload_cross = {
-    .name = "cross",
     .err_limit = 1e-4,
     .declare = declare,
     .bind = bind,

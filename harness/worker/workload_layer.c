@@ -10,11 +10,10 @@
 static enum status declare(struct job *j, struct err *e)
 {
     struct params *p = &j->layer.params;
-    const enum status st = config_check(&j->config, e);
 
-    if (st == OK)
-        sublayers_model_params(&j->config, p);
-    return st == OK ? sublayers_init(&j->layer.sublayers, &j->config, p, 0, e) : st;
+    TRY(config_check(&j->config, e));
+    sublayers_model_params(&j->config, p);
+    return sublayers_init(&j->layer.sublayers, &j->config, p, 0, e);
 }
 
 static enum status bind(struct job *j, struct err *e)
@@ -26,9 +25,7 @@ static enum status bind(struct job *j, struct err *e)
 
     params_place(&t->params, a);
     params_place_packed(&t->params, &j->engine, s.B * s.L, a);
-    const enum status st = sublayers_bind(&t->sublayers, &j->engine, &t->params, j->kind, s, a, e);
-    if (st != OK)
-        return st;
+    TRY(sublayers_bind(&t->sublayers, &j->engine, &t->params, j->kind, s, a, e));
     if (j->bcase->phase == PHASE_FWD)
         t->x = arena_f32(a, PART_ACTIVATIONS, n);
     t->z = arena_f32(a, PART_ACTIVATIONS, n);
@@ -40,10 +37,8 @@ static enum status bind(struct job *j, struct err *e)
 static enum status bind_grad(struct job *j, struct err *e)
 {
     struct layer_job *t = &j->layer;
-    const enum status st = sublayers_bind_grad(&t->sublayers, &j->engine, &j->arena, e);
 
-    if (st != OK)
-        return st;
+    TRY(sublayers_bind_grad(&t->sublayers, &j->engine, &j->arena, e));
     params_place_grad(&t->params, &j->arena);
     t->x = sublayers_input(&t->sublayers, NULL);
     t->d_z = arena_f32(&j->arena, PART_GRADIENTS, j->n_out);
@@ -150,7 +145,6 @@ static void close_layer(struct job *j)
 }
 
 const struct workload_ops workload_layer = {
-    .name = "layer",
     .err_limit = 1e-4,
     .declare = declare,
     .bind = bind,

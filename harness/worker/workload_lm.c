@@ -24,10 +24,8 @@ static enum status bind_model(struct job *j, int n_scored, struct err *e)
     struct lm_job *t = &j->lm;
     const struct extent s = j->shape;
     struct arena *a = &j->arena;
-    const enum status st = lm_bind(&t->lm, &j->engine, j->kind, s, a, e);
 
-    if (st != OK)
-        return st;
+    TRY(lm_bind(&t->lm, &j->engine, j->kind, s, a, e));
     t->tokens = arena_take(a, PART_ACTIVATIONS, job_elements(s.B, s.L, 1) * sizeof(int32_t));
     t->targets = arena_take(a, PART_ACTIVATIONS, job_elements(s.B, s.L, 1) * sizeof(int32_t));
     t->nll = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, 1));
@@ -90,13 +88,12 @@ static void close_model(struct job *j)
 /* Scores the new tokens: recompute runs the past with them. */
 static enum status bind_evaluation(struct job *j, struct err *e)
 {
-    const enum status st = bind_model(j, j->bcase->seq, e);
-
-    if (st == OK && lm_has_logits(&j->lm.lm))
+    TRY(bind_model(j, j->bcase->seq, e));
+    if (lm_has_logits(&j->lm.lm))
         job_set_output(j, j->lm.lm.logits, j->bcase->seq, j->config.V);
-    else if (st == OK)
+    else
         job_set_output(j, j->lm.nll, j->bcase->seq, 1);
-    return st;
+    return OK;
 }
 
 /* Only the rows that are read count of an embedding that is not also the output. */
@@ -106,36 +103,31 @@ static double bytes(const struct job *j)
            lm_unread_bytes(&j->lm.lm, j->shape.B * j->shape.L);
 }
 
-#define EVALUATION(its_name)                                                                       \
+#define EVALUATION                                                                                 \
     {                                                                                              \
-        .name = (its_name), .err_limit = 1e-4, .declare = declare, .bind = bind_evaluation,        \
-        .fill = fill, .forward = forward, .flop = flop, .bytes = bytes,                            \
-        .predicted_bytes = predicted_bytes, .impl = impl, .params = params,                        \
-        .sublayers = sublayers, .close = close_model,                                              \
+        .err_limit = 1e-4, .declare = declare, .bind = bind_evaluation, .fill = fill,              \
+        .forward = forward, .flop = flop, .bytes = bytes, .predicted_bytes = predicted_bytes,      \
+        .impl = impl, .params = params, .sublayers = sublayers, .close = close_model,              \
     }
 
-const struct workload_ops workload_segment = EVALUATION("segment");
-const struct workload_ops workload_decode = EVALUATION("decode");
+const struct workload_ops workload_segment = EVALUATION;
+const struct workload_ops workload_decode = EVALUATION;
 
 /* ---- train --------------------------------------------------------------------------------- */
 
 /* The losses are the output: backward overwrites the logits. */
 static enum status bind_training(struct job *j, struct err *e)
 {
-    const enum status st = bind_model(j, j->shape.L, e);
-
-    if (st == OK)
-        job_set_output(j, j->lm.nll, j->shape.L, 1);
-    return st;
+    TRY(bind_model(j, j->shape.L, e));
+    job_set_output(j, j->lm.nll, j->shape.L, 1);
+    return OK;
 }
 
 static enum status bind_grad(struct job *j, struct err *e)
 {
     struct lm_job *t = &j->lm;
-    const enum status st = lm_bind_grad(&t->lm, &j->engine, &j->arena, e);
 
-    if (st != OK)
-        return st;
+    TRY(lm_bind_grad(&t->lm, &j->engine, &j->arena, e));
     t->optimizer.weight_decay = WEIGHT_DECAY;
     t->optimizer.decays = 1u << PARAM_MATRICES | 1u << PARAM_OUTPUT;
     optimizer_bind(&t->optimizer, &t->lm.params, &j->arena);
@@ -190,7 +182,6 @@ static bool gradient(const struct job *j, int i, struct gradient *out)
 static void poison(struct job *j) { sublayers_poison(&j->lm.lm.sublayers); }
 
 const struct workload_ops workload_train = {
-    .name = "train",
     .err_limit = 1e-4,
     .declare = declare,
     .bind = bind_training,
@@ -263,7 +254,6 @@ static double encdec_flop_grad(const struct job *j)
 }
 
 const struct workload_ops workload_encdec = {
-    .name = "encdec",
     .err_limit = 1e-4,
     .declare = declare,
     .bind = bind_encdec,

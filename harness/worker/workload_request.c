@@ -170,7 +170,6 @@ static void close_request(struct job *j) { lm_free(&j->lm.lm); }
 
 /* Rows that attention by content copies differ from token to token: they are not counted. */
 const struct workload_ops workload_request = {
-    .name = "request",
     .err_limit = 1e-4,
     .declare = declare,
     .bind = bind,
