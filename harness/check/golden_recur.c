@@ -40,14 +40,13 @@ static enum status read_sizes(struct run *run, struct recur_file *f, struct err 
         int *to;
     } sizes[] = {{"n_head", &r->H},        {"state_heads", &r->Hs}, {"q_heads", &f->q_heads},
                  {"k_heads", &f->k_heads}, {"d_head", &r->dk},      {"d_value", &r->dv}};
-    enum status st = golden_extent(run, e);
     double scale = 1, eps = 0;
 
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(sizes); i++)
-        st = golden_size(run, sizes[i].key, GOLDEN_WIDE, sizes[i].to, e);
-    if (st != OK || (st = safetensors_real(run->s, "scale", 1, &scale, e)) != OK ||
-        (st = safetensors_real(run->s, "lin_eps", 0, &eps, e)) != OK)
-        return st;
+    TRY(golden_extent(run, e));
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        TRY(golden_size(run, sizes[i].key, GOLDEN_WIDE, sizes[i].to, e));
+    TRY(safetensors_real(run->s, "scale", 1, &scale, e));
+    TRY(safetensors_real(run->s, "lin_eps", 0, &eps, e));
     r->B = run->max.B;
     r->L = run->max.L;
     r->M = run->max.M;
@@ -62,8 +61,8 @@ static enum status read_sizes(struct run *run, struct recur_file *f, struct err 
                     "and q_heads, state_heads of k_heads",
                     run->s->path);
     const double rows = (double)r->B * (r->L + r->M), width = max_int(r->dk, r->dv);
-    st = golden_few(run, rows * r->H * width, e);
-    return st == OK ? golden_few(run, (double)r->B * r->Hs * r->dk * r->dv, e) : st;
+    TRY(golden_few(run, rows * r->H * width, e));
+    return golden_few(run, (double)r->B * r->Hs * r->dk * r->dv, e);
 }
 
 /* Rows of [B,T,heads,width], of which each is used by `per` heads. */

@@ -30,10 +30,10 @@ enum status child_setup_open(struct child_setup *s, const struct options *opt, s
     *s = (struct child_setup){.isolate = (enum isolate)opt->isolate, .patience_s = PATIENCE_S};
     s->stop = signals_watch();
     cpu_name(s->cpu, sizeof(s->cpu));
-    const enum status st = s->isolate == ISOLATE_NONE ? topo_open(&s->topo, NULL, e) : OK;
-    return st == OK ? env_child_environment(environ, opt->openblas_core, opt->onednn_max_isa,
-                                            &s->environment, e)
-                    : st;
+    if (s->isolate == ISOLATE_NONE)
+        TRY(topo_open(&s->topo, NULL, e));
+    return env_child_environment(environ, opt->openblas_core, opt->onednn_max_isa, &s->environment,
+                                 e);
 }
 
 void child_setup_close(struct child_setup *s)
@@ -152,18 +152,23 @@ static enum status start_process(struct child *c, const struct child_setup *setu
 }
 
 /* Start the child, read the greeting, send the first request. */
-static enum status start(struct child *c, const struct child_setup *setup, const struct served *as,
+static enum status greet(struct child *c, const struct child_setup *setup, const struct served *as,
                          const char *request, const char *words, struct err *e)
 {
     char hello[PROTOCOL_LINE];
-    enum status st = start_process(c, setup, as, e);
 
-    if (st == OK)
-        st = protocol_read(&c->protocol, hello, e);
-    if (st == OK && strcmp(hello, PROTOCOL_HELLO) != 0)
-        st = fail(e, E_CHILD, "child process said \"%.40s\" for a greeting", hello);
-    if (st == OK)
-        st = protocol_write(&c->protocol, e, "%s %s", request, words);
+    TRY(start_process(c, setup, as, e));
+    TRY(protocol_read(&c->protocol, hello, e));
+    if (strcmp(hello, PROTOCOL_HELLO) != 0)
+        return fail(e, E_CHILD, "child process said \"%.40s\" for a greeting", hello);
+    return protocol_write(&c->protocol, e, "%s %s", request, words);
+}
+
+static enum status start(struct child *c, const struct child_setup *setup, const struct served *as,
+                         const char *request, const char *words, struct err *e)
+{
+    const enum status st = greet(c, setup, as, request, words, e);
+
     return st == OK ? OK : broken(c, st, e);
 }
 
@@ -215,8 +220,8 @@ enum status child_open(struct child *c, const struct bench_case *bcase,
 
     *c = (struct child){.bcase = bcase, .protocol = {.fd = -1}};
     if (setup->isolate != ISOLATE_NONE) {
-        const enum status st = start(c, setup, &as, request_open.name, bcase->repro, e);
-        return st == OK ? read_report(c, e) : st;
+        TRY(start(c, setup, &as, request_open.name, bcase->repro, e));
+        return read_report(c, e);
     }
     c->worker = malloc(sizeof(*c->worker));
     if (!c->worker)
@@ -249,25 +254,30 @@ enum status child_reference(struct child *c, double limit_s, struct err *e)
     return st == OK ? read_report(c, e) : broken(c, st, e);
 }
 
+static enum status ask_block(struct child *c, bool prime, struct sample *out, struct err *e)
+{
+    char line[PROTOCOL_LINE];
+
+    TRY(protocol_write(&c->protocol, e, "%s %u %d", request_block.name, out->calls, prime));
+    TRY(protocol_read(&c->protocol, line, e));
+    TRY(protocol_failure(line, e));
+    /* Those behind the third may be unknown to a child of another version. */
+    if (sscanf(line, "sample %lf %lf %u %lf %lf %lf %lf %lf", &out->wall_ns, &out->cpu_ns,
+               &out->involuntary_switches, &out->spin_ns, &out->energy_j, &out->first_ns,
+               &out->token_ns, &out->token_p99_ns) < 3)
+        return fail(e, E_CHILD, "child process answered \"%.40s\"", line);
+    return OK;
+}
+
 enum status child_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e)
 {
     struct child *c = ctx;
-    char line[PROTOCOL_LINE];
 
     if (c->worker)
         return worker_block(c->worker, calls, prime, out, e);
     *out = (struct sample){.calls = calls};
     c->protocol.tick = NULL; /* it would take time from the block */
-    enum status st = protocol_write(&c->protocol, e, "%s %u %d", request_block.name, calls, prime);
-    if (st == OK)
-        st = protocol_read(&c->protocol, line, e);
-    if (st == OK)
-        st = protocol_failure(line, e);
-    /* Those behind the third may be unknown to a child of another version. */
-    if (st == OK && sscanf(line, "sample %lf %lf %u %lf %lf %lf %lf %lf", &out->wall_ns,
-                           &out->cpu_ns, &out->involuntary_switches, &out->spin_ns, &out->energy_j,
-                           &out->first_ns, &out->token_ns, &out->token_p99_ns) < 3)
-        st = fail(e, E_CHILD, "child process answered \"%.40s\"", line);
+    const enum status st = ask_block(c, prime, out, e);
     return st == OK ? OK : broken(c, st, e);
 }
 

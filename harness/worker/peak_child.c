@@ -26,11 +26,9 @@ static enum status measure(const struct options *opt, struct peaks *out, struct 
     const int threads = opt->threads.n > 0 ? opt->threads.v[0] : 1;
     int *const cpus = malloc((size_t)threads * sizeof(*cpus));
     struct topo *topo = NULL;
-    enum status st;
 
-    if (!cpus)
-        return fail(e, E_NOMEM, "no memory to place %d threads  -> free some", threads);
-    st = topo_open(&topo, NULL, e);
+    NEED(cpus);
+    enum status st = topo_open(&topo, NULL, e);
     if (st == OK)
         st = topo_plan(topo, opt->pin, threads, cpus, e);
     if (st == OK)
@@ -51,16 +49,13 @@ static enum status obey(struct server *s, const char *words, struct err *e)
         st = measure(&opt, &p, e);
     }
     options_free(&opt);
-    if (st == OK)
-        st = protocol_write(&s->protocol, e, "threads %d", p.threads);
-    if (st == OK)
-        st = protocol_write(&s->protocol, e, "busy %d", p.busy);
-#define X(name, member)                                                                            \
-    if (st == OK)                                                                                  \
-        st = protocol_write(&s->protocol, e, name " %.0f", p.member);
+    TRY(st);
+    TRY(protocol_write(&s->protocol, e, "threads %d", p.threads));
+    TRY(protocol_write(&s->protocol, e, "busy %d", p.busy));
+#define X(name, member) TRY(protocol_write(&s->protocol, e, name " %.0f", p.member));
     FIELDS(X)
 #undef X
-    return st == OK ? protocol_write(&s->protocol, e, "end") : st;
+    return protocol_write(&s->protocol, e, "end");
 }
 
 const struct request request_peaks = {"peaks", obey};

@@ -22,13 +22,11 @@ static enum status obey(struct server *s, const char *words, struct err *e)
 
     if (threads < 1)
         return fail(e, E_CHILD, "unexpected request: rates %.40s", words);
-    enum status st = reference_rates_measure(&r, threads, e);
-#define X(member)                                                                                  \
-    if (st == OK)                                                                                  \
-        st = protocol_write(&s->protocol, e, #member " %.17g", r.member);
+    TRY(reference_rates_measure(&r, threads, e));
+#define X(member) TRY(protocol_write(&s->protocol, e, #member " %.17g", r.member));
     FIELDS(X)
 #undef X
-    return st == OK ? protocol_write(&s->protocol, e, "end") : st;
+    return protocol_write(&s->protocol, e, "end");
 }
 
 const struct request request_rates = {"rates", obey};

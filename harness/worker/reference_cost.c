@@ -38,16 +38,12 @@ static void run_feed_forward(struct job *j)
 static enum status open_line(struct job *j, struct plan *p, struct options *o, const char *line,
                              int threads, struct err *e)
 {
-    enum status st = options_parse_line(o, line, e);
-
     *j = (struct job){0};
-    if (st != OK)
-        return st;
+    TRY(options_parse_line(o, line, e));
     o->default_threads = threads;
-    st = plan_make(p, o, e);
-    if (st == OK)
-        st = job_open(j, p->cases, e);
-    return st == OK ? job_place(j, NULL, NULL, e) : st;
+    TRY(plan_make(p, o, e));
+    TRY(job_open(j, p->cases, e));
+    return job_place(j, NULL, NULL, e);
 }
 
 static enum status measure(struct reference_rates *r, int threads, const char *line, struct err *e)

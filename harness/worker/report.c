@@ -40,21 +40,17 @@ void report_describe(struct report *r, const struct engine *g, const struct team
 
 enum status report_send(const struct report *r, struct protocol *t, struct err *e)
 {
-    enum status st = OK;
-
 #define X(name)                                                                                    \
-    if (st == OK && r->name[0])                                                                    \
-        st = protocol_write(t, e, #name " %s", r->name);
+    if (r->name[0])                                                                                \
+        TRY(protocol_write(t, e, #name " %s", r->name));
     REPORT_TEXTS(X)
 #undef X
-#define X(name)                                                                                    \
-    if (st == OK)                                                                                  \
-        st = protocol_write(t, e, #name " %.17g", r->name);
+#define X(name) TRY(protocol_write(t, e, #name " %.17g", r->name));
     REPORT_REALS(X)
 #undef X
-    for (int p = 0; st == OK && p < PART_COUNT; p++)
-        st = protocol_write(t, e, "part%d %.17g", p, r->part_bytes[p]);
-    return st == OK ? protocol_write(t, e, "end") : st;
+    for (int p = 0; p < PART_COUNT; p++)
+        TRY(protocol_write(t, e, "part%d %.17g", p, r->part_bytes[p]));
+    return protocol_write(t, e, "end");
 }
 
 void report_field(void *arg, const char *name, const char *value)

@@ -21,37 +21,30 @@ static enum status rebuild(struct server *s, const char *repro, struct err *e)
 {
     plan_free(&s->plan); /* of a line refused earlier */
     options_free(&s->opt);
-    enum status st = options_parse_line(&s->opt, repro, e);
-    if (st != OK)
-        return st;
+    TRY(options_parse_line(&s->opt, repro, e));
     cpu_limit((enum isa)s->opt.max_isa);
-    st = plan_make(&s->plan, &s->opt, e);
-    if (st == OK && s->plan.n != 1)
-        st = fail(e, E_CHILD, "\"%s\" makes %d cases", repro, s->plan.n);
-    return st;
+    TRY(plan_make(&s->plan, &s->opt, e));
+    return s->plan.n == 1 ? OK : fail(e, E_CHILD, "\"%s\" makes %d cases", repro, s->plan.n);
 }
 
 static enum status obey_open(struct server *s, const char *words, struct err *e)
 {
-    enum status st = OK;
-
     if (s->opened || s->worker.bcase) /* one case per process, even if it could not be opened */
         return no_sense(request_open.name, words, e);
     if (!s->bcase)
-        st = rebuild(s, words, e);
-    if (st == OK)
-        st = worker_open(&s->worker, s->bcase ? s->bcase : s->plan.cases, s->role, s->reference,
-                         NULL, e);
-    s->opened = st == OK;
-    return st == OK ? report_send(&s->worker.report, &s->protocol, e) : st;
+        TRY(rebuild(s, words, e));
+    TRY(worker_open(&s->worker, s->bcase ? s->bcase : s->plan.cases, s->role, s->reference, NULL,
+                    e));
+    s->opened = true;
+    return report_send(&s->worker.report, &s->protocol, e);
 }
 
 static enum status obey_place(struct server *s, const char *words, struct err *e)
 {
     if (!s->opened || *words)
         return no_sense(request_place.name, words, e);
-    const enum status st = worker_place(&s->worker, e);
-    return st == OK ? report_send(&s->worker.report, &s->protocol, e) : st;
+    TRY(worker_place(&s->worker, e));
+    return report_send(&s->worker.report, &s->protocol, e);
 }
 
 static enum status obey_reference(struct server *s, const char *words, struct err *e)
@@ -60,8 +53,8 @@ static enum status obey_reference(struct server *s, const char *words, struct er
 
     if (!s->opened || s->role != ROLE_MAKE || sscanf(words, "%lf", &limit_s) != 1)
         return no_sense(request_reference.name, words, e);
-    const enum status st = worker_reference(&s->worker, limit_s, e);
-    return st == OK ? report_send(&s->worker.report, &s->protocol, e) : st;
+    TRY(worker_reference(&s->worker, limit_s, e));
+    return report_send(&s->worker.report, &s->protocol, e);
 }
 
 static enum status obey_block(struct server *s, const char *words, struct err *e)
@@ -72,12 +65,10 @@ static enum status obey_block(struct server *s, const char *words, struct err *e
 
     if (!s->opened || sscanf(words, "%u %d", &calls, &prime) != 2 || calls == 0)
         return no_sense(request_block.name, words, e);
-    const enum status st = worker_block(&s->worker, calls, prime != 0, &out, e);
-    return st == OK ? protocol_write(&s->protocol, e,
-                                     "sample %.17g %.17g %u %.17g %.17g %.17g %.17g %.17g",
-                                     out.wall_ns, out.cpu_ns, out.involuntary_switches, out.spin_ns,
-                                     out.energy_j, out.first_ns, out.token_ns, out.token_p99_ns)
-                    : st;
+    TRY(worker_block(&s->worker, calls, prime != 0, &out, e));
+    return protocol_write(&s->protocol, e, "sample %.17g %.17g %u %.17g %.17g %.17g %.17g %.17g",
+                          out.wall_ns, out.cpu_ns, out.involuntary_switches, out.spin_ns,
+                          out.energy_j, out.first_ns, out.token_ns, out.token_p99_ns);
 }
 
 #define REQUEST(word) const struct request request_##word = {#word, obey_##word}

@@ -65,10 +65,8 @@ static void put_agreement(struct report *r, const struct agreement *a)
 static enum status compare(struct worker *s, const float *want, struct err *e)
 {
     struct agreement a;
-    const enum status st = job_check_output(&s->job, &s->rows, want, &a, e);
 
-    if (st != OK)
-        return st;
+    TRY(job_check_output(&s->job, &s->rows, want, &a, e));
     put_agreement(&s->report, &a);
     s->report.nmse = a.nmse;
     return OK;
@@ -118,9 +116,7 @@ static enum status choose_rows(struct worker *s, struct err *e)
     s->rows = job_rows(&s->job, s->job.out_shape[1]);
     if (!reference_may_sample(&s->job, s->check_s))
         return OK;
-    const enum status st = reference_rates_measure(&rates, s->job.engine.threads, e);
-    if (st != OK)
-        return st;
+    TRY(reference_rates_measure(&rates, s->job.engine.threads, e));
     s->rows = job_rows(&s->job, reference_rows(&s->job, &rates, s->check_s, &cost_s));
     return job_want_rows(&s->job, &s->rows, e);
 }
@@ -151,16 +147,12 @@ enum status worker_open(struct worker *s, const struct bench_case *c, enum role 
     vm_hwm_restart(); /* exclude the peak of earlier work of this process */
     s->report.rss_before_bytes = vm_hwm_bytes();
     cpu_limit((enum isa)c->opt->max_isa);
-    enum status st = topo ? OK : topo_open(&s->topo, NULL, e);
-    if (st == OK)
-        st = pin_team(&s->team, s->topo, c->opt->pin, c->threads, e);
-    if (st == OK)
-        st = clocks_open(&s->clocks, c->threads, e);
+    if (!topo)
+        TRY(topo_open(&s->topo, NULL, e));
+    TRY(pin_team(&s->team, s->topo, c->opt->pin, c->threads, e));
+    TRY(clocks_open(&s->clocks, c->threads, e));
     energy_find(&s->energy, "");
-    if (st == OK)
-        st = job_open(&s->job, c, e);
-    if (st != OK)
-        return st;
+    TRY(job_open(&s->job, c, e));
     s->job.clock_ns = clock_wall_ns;
     report_describe(&s->report, &s->job.engine, &s->team);
     const struct engine *const g = &s->job.engine;
@@ -251,12 +243,10 @@ enum status worker_place(struct worker *s, struct err *e)
 {
     struct report *r = &s->report;
     const int64_t start = clock_wall_ns();
-    enum status st = job_place(&s->job, bind_memory, s, e);
+    enum status st = OK;
 
-    if (st == OK)
-        st = choose_rows(s, e);
-    if (st != OK)
-        return st;
+    TRY(job_place(&s->job, bind_memory, s, e));
+    TRY(choose_rows(s, e));
     r->bind_ns = (double)(clock_wall_ns() - start);
     for (int p = 0; p < PART_COUNT; p++)
         r->part_bytes[p] = (double)s->job.arena.part[p];
@@ -325,10 +315,8 @@ static void take_longer(const struct clocks *c)
 enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e)
 {
     struct worker *s = ctx;
-    const enum status st = token_times_reserve(&s->tokens, &s->job, calls, e);
 
-    if (st != OK)
-        return st;
+    TRY(token_times_reserve(&s->tokens, &s->job, calls, e));
     *out = (struct sample){.calls = calls};
     if (s->flush) { /* its energy would be that of the sweeps, too */
         cold_block(s, calls, out);
