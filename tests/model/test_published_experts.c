@@ -10,7 +10,8 @@ TestSuite(published_experts, .init = folder_make, .fini = folder_remove, .timeou
 Test(published_experts, configs)
 {
     static const struct patch patches[] = {
-        {"qwen3_next", "{'mlp_only_layers':[0]}", "\"model.layers.0.mlp.gate_proj.weight\" missing"},
+        {"qwen3_next", "{'mlp_only_layers':[0]}",
+         "\"model.layers.0.mlp.gate_proj.weight\" missing"},
         {"qwen3_next", "{'mlp_only_layers':[9]}", "mlp_only_layers that it does not have"},
         {"qwen3_next", "{'mlp_only_layers':0}", "mlp_only_layers is not a list"},
         {"qwen3_next", "{'decoder_sparse_step':2}",
