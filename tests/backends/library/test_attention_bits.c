@@ -31,119 +31,64 @@ static const struct more mores[] = {
     {T_WIDE_V | T_CAP, 0},
 };
 
-static struct ba_stride stride_of(struct stride s) { return (struct ba_stride){s.batch, s.row}; }
+/* A member of a struct of the library's that the kernels' struct has by the same name. */
+#define SAME(m) x.m = from->m
+#define STRIDE(m)                                                                                  \
+    x.m = (struct ba_stride) { from->m.batch, from->m.row }
 
-static struct ba_mask mask_of(const struct mask *m)
+static struct ba_mask mask_of(const struct mask *from)
 {
-    return (struct ba_mask){.size = sizeof(struct ba_mask),
-                            .window = m->window,
-                            .dilation = m->window ? m->dilation : 0,
-                            .block = m->block,
-                            .back = m->back,
-                            .memory = m->memory,
-                            .stride = m->stride,
-                            .fixed = m->fixed,
-                            .summary = m->summary,
-                            .global = m->global,
-                            .rect_rows = m->rect_rows,
-                            .rect = m->rect,
-                            .row = m->row,
-                            .margin_rows = m->margin_rows,
-                            .margin = m->margin,
-                            .n_random = m->n_random,
-                            .random_blocks = m->n_random ? m->random_blocks : 0,
-                            .random_from = m->random_from,
-                            .random = m->n_random ? m->random : NULL};
+    struct ba_mask x = {.size = sizeof(x)};
+
+    SAME(window), SAME(block), SAME(back), SAME(memory), SAME(stride), SAME(fixed), SAME(summary),
+        SAME(global), SAME(rect_rows), SAME(rect), SAME(row), SAME(margin_rows), SAME(margin),
+        SAME(n_random), SAME(random_from);
+    x.dilation = from->window ? from->dilation : 0;
+    if (from->n_random)
+        SAME(random_blocks), SAME(random);
+    return x;
 }
 
 /* What nothing reads is left out, as a caller would. */
-static struct ba_attention call_of(const struct attn *a, struct ba_mask masks[3])
+static struct ba_attention call_of(const struct attn *from, struct ba_mask masks[3])
 {
-    const bool tables = a->rel_k || a->rel_v || a->rel_q, rows = tables || a->bias;
+    const bool tables = from->rel_k || from->rel_v || from->rel_q;
+    struct ba_attention x = {.size = sizeof(x)};
 
-    for (int i = 0; a->mask && i < 3; i++)
-        masks[i] = mask_of(&a->mask[i]);
-    return (struct ba_attention){
-        .size = sizeof(struct ba_attention),
-        .B = a->B,
-        .H = a->H,
-        .L = a->L,
-        .M = a->M,
-        .dh = a->dh,
-        .Hkv = a->Hkv,
-        .K = a->K,
-        .dv = a->dv,
-        .causal = a->causal,
-        .window = a->window_of_head ? 0 : a->window,
-        .R = rows ? a->R : 0,
-        .Rf = rows ? a->Rf : 0,
-        .scale = a->scale,
-        .n_masks = a->mask ? 3 : 0,
-        .q = a->q,
-        .k = a->k,
-        .v = a->v,
-        .q_at = stride_of(a->q_at),
-        .k_at = stride_of(a->k_at),
-        .v_at = stride_of(a->v_at),
-        .o_at = stride_of(a->o_at),
-        .o = a->o,
-        .lse = a->lse,
-        .u = a->u,
-        .w = a->rel_k ? a->w : NULL,
-        .rel_k = a->rel_k,
-        .rel_v = a->rel_v,
-        .rel_q = a->rel_q,
-        .bias = a->bias,
-        .rel_head = tables ? a->rel_head : 0,
-        .bias_head = a->bias ? a->bias_head : 0,
-        .q_step = a->q_step,
-        .k_step = a->k_step,
-        .q_first = a->q_first,
-        .sinks = a->sinks,
-        .base = a->base,
-        .masks = a->mask ? masks : NULL,
-        .mask_of_head = a->mask_of_head,
-        .window_of_head = a->window_of_head,
-        .add = a->add.at,
-        .add_batch = a->add.batch,
-        .add_head = a->add.head,
-        .add_row = a->add.row,
-        .fade = a->fade.at,
-        .fade_batch = a->fade.batch,
-        .fade_head = a->fade.head,
-        .scores_out = a->scores_out,
-        .mix_logits = a->mix_logits,
-        .mix_probs = a->mix_probs,
-        .sink_k = a->sink_k,
-        .sink_v = a->sink_v,
-        .sink_logit = a->sink_logit,
-        .soft_cap = a->soft_cap,
-        .gain = a->gain,
-        .no_content = a->no_content,
-    };
+    SAME(B), SAME(H), SAME(L), SAME(M), SAME(dh), SAME(Hkv), SAME(K), SAME(dv), SAME(causal),
+        SAME(scale), SAME(q), SAME(k), SAME(v), SAME(o), SAME(lse), SAME(u), SAME(rel_k),
+        SAME(rel_v), SAME(rel_q), SAME(bias), SAME(q_step), SAME(k_step), SAME(q_first),
+        SAME(sinks), SAME(base), SAME(mask_of_head), SAME(window_of_head), SAME(scores_out),
+        SAME(mix_logits), SAME(mix_probs), SAME(sink_k), SAME(sink_v), SAME(sink_logit),
+        SAME(soft_cap), SAME(gain), SAME(no_content);
+    STRIDE(q_at), STRIDE(k_at), STRIDE(v_at), STRIDE(o_at);
+    if (!from->window_of_head)
+        SAME(window);
+    if (tables || from->bias)
+        SAME(R), SAME(Rf);
+    if (tables)
+        SAME(rel_head);
+    if (from->rel_k)
+        SAME(w);
+    if (from->bias)
+        SAME(bias_head);
+    for (; from->mask && x.n_masks < 3; x.n_masks++)
+        masks[x.n_masks] = mask_of(&from->mask[x.n_masks]);
+    x.masks = from->mask ? masks : NULL;
+    x.add = from->add.at, x.add_batch = from->add.batch, x.add_head = from->add.head,
+    x.add_row = from->add.row;
+    x.fade = from->fade.at, x.fade_batch = from->fade.batch, x.fade_head = from->fade.head;
+    return x;
 }
 
-static struct ba_attention_grad grad_call_of(const struct attn_grad *d)
+static struct ba_attention_grad grad_call_of(const struct attn_grad *from)
 {
-    return (struct ba_attention_grad){.size = sizeof(struct ba_attention_grad),
-                                      .d_o = d->d_o,
-                                      .d_scores_out = d->d_scores_out,
-                                      .d_q = d->d_q,
-                                      .d_k = d->d_k,
-                                      .d_v = d->d_v,
-                                      .d_u = d->d_u,
-                                      .d_w = d->d_w,
-                                      .d_rel_k = d->d_rel_k,
-                                      .d_rel_v = d->d_rel_v,
-                                      .d_rel_q = d->d_rel_q,
-                                      .d_bias = d->d_bias,
-                                      .d_add = d->d_add,
-                                      .d_fade = d->d_fade,
-                                      .d_mix_logits = d->d_mix_logits,
-                                      .d_mix_probs = d->d_mix_probs,
-                                      .d_sink_k = d->d_sink_k,
-                                      .d_sink_v = d->d_sink_v,
-                                      .d_sink_logit = d->d_sink_logit};
+    struct ba_attention_grad x = {.size = sizeof(x)};
+
+    SAME(d_o), SAME(d_scores_out), SAME(d_q), SAME(d_k), SAME(d_v), SAME(d_u), SAME(d_w),
+        SAME(d_rel_k), SAME(d_rel_v), SAME(d_rel_q), SAME(d_bias), SAME(d_add), SAME(d_fade),
+        SAME(d_mix_logits), SAME(d_mix_probs), SAME(d_sink_k), SAME(d_sink_v), SAME(d_sink_logit);
+    return x;
 }
 
 static void expect_same_bits(const struct problem *got, const struct problem *want)

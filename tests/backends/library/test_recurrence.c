@@ -131,56 +131,40 @@ static struct ba_recurrence_grad grad_of(const struct ba_recurrence *r, const st
                                        .d_z0 = r->norm ? x->d[Z0] : NULL};
 }
 
-static struct recur_rows kernel_rows(const struct ba_rows *x)
+/* A member of a struct of the kernels' that the library's struct has by the same name. */
+#define SAME(m) x.m = from->m
+#define ROWS(m)                                                                                    \
+    x.m = (struct recur_rows)                                                                      \
+    {                                                                                              \
+        from->m.at, from->m.batch, from->m.row, from->m.head, (int)from->m.per                     \
+    }
+
+static struct recur kernel_call(const struct ba_recurrence *from)
 {
-    return (struct recur_rows){x->at, x->batch, x->row, x->head, (int)x->per};
+    struct recur x = {.norm = (enum recur_norm)from->norm};
+
+    SAME(B), SAME(L), SAME(M), SAME(H), SAME(Hs), SAME(dk), SAME(dv), SAME(scale), SAME(g_width),
+        SAME(u), SAME(eps), SAME(s0), SAME(z0), SAME(m0), SAME(s1), SAME(z1), SAME(m1), SAME(o),
+        SAME(den);
+    ROWS(q), ROWS(k), ROWS(v), ROWS(g), ROWS(beta), ROWS(a), ROWS(b), ROWS(i);
+    return x;
+}
+
+static struct recur_grad kernel_grad(const struct ba_recurrence_grad *from)
+{
+    struct recur_grad x = {0};
+
+    SAME(d_o), SAME(d_s1), SAME(d_q), SAME(d_k), SAME(d_v), SAME(d_g), SAME(d_beta), SAME(d_a),
+        SAME(d_b), SAME(d_u), SAME(d_i), SAME(d_s0), SAME(d_z0);
+    return x;
 }
 
 /* The same without the library. */
 static void directly(const struct engine *g, const struct ba_recurrence *x,
                      const struct ba_recurrence_grad *d)
 {
-    const struct recur r = {.B = x->B,
-                            .L = x->L,
-                            .M = x->M,
-                            .H = x->H,
-                            .Hs = x->Hs,
-                            .dk = x->dk,
-                            .dv = x->dv,
-                            .scale = x->scale,
-                            .q = kernel_rows(&x->q),
-                            .k = kernel_rows(&x->k),
-                            .v = kernel_rows(&x->v),
-                            .g = kernel_rows(&x->g),
-                            .g_width = x->g_width,
-                            .beta = kernel_rows(&x->beta),
-                            .a = kernel_rows(&x->a),
-                            .b = kernel_rows(&x->b),
-                            .u = x->u,
-                            .i = kernel_rows(&x->i),
-                            .norm = (enum recur_norm)x->norm,
-                            .eps = x->eps,
-                            .s0 = x->s0,
-                            .z0 = x->z0,
-                            .m0 = x->m0,
-                            .s1 = x->s1,
-                            .z1 = x->z1,
-                            .m1 = x->m1,
-                            .o = x->o,
-                            .den = x->den};
-    const struct recur_grad grad = {.d_o = d->d_o,
-                                    .d_s1 = d->d_s1,
-                                    .d_q = d->d_q,
-                                    .d_k = d->d_k,
-                                    .d_v = d->d_v,
-                                    .d_g = d->d_g,
-                                    .d_beta = d->d_beta,
-                                    .d_a = d->d_a,
-                                    .d_b = d->d_b,
-                                    .d_u = d->d_u,
-                                    .d_i = d->d_i,
-                                    .d_s0 = d->d_s0,
-                                    .d_z0 = d->d_z0};
+    const struct recur r = kernel_call(x);
+    const struct recur_grad grad = kernel_grad(d);
 
     for (int back = 0; back < 2; back++) {
         const struct recur_impl *const impl = engine_recur(g, &r, back);
