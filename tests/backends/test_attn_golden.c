@@ -3,6 +3,7 @@
  * Attention with all of its terms against golden files of whole attention layers, which
  * golden_layer.h opens: its outputs, the scores that it passes on, what is visible, and its
  * gradients as far as the input and the weights before it. */
+#include "tests/support/every_backend.h"
 #include "tests/support/golden_layer.h"
 
 #include <criterion/parameterized.h>
@@ -193,16 +194,7 @@ static void check_span(const struct layer *l, const struct engine *g)
         expect_tensor(l, g, "out.grad.attn.span", d);
 }
 
-ParameterizedTestParameters(attn_golden, every_file_on_every_backend)
-{
-    static int which[32];
-    size_t n = 0;
-
-    for (int i = 0; backends[i]; i++)
-        if (backends[i]->adds == ELEM_F32)
-            which[n++] = i;
-    return cr_make_param_array(int, which, n);
-}
+ParameterizedTestParameters(attn_golden, every_file_on_every_backend) { return every_backend(); }
 ParameterizedTest(int *b, attn_golden, every_file_on_every_backend, .timeout = 240)
 {
     for (size_t f = 0; f < ARRAY_LEN(files); f++)

@@ -4,6 +4,7 @@
  * implementation that accepts a case against the reference, hidden pairs without influence, a term
  * that is switched off or neutral as if it were absent. */
 #include "tests/support/attn_terms.h"
+#include "tests/support/every_backend.h"
 
 #include <criterion/parameterized.h>
 
@@ -20,44 +21,6 @@ static const struct scheme schemes[] = {
     {HAS_U | BIAS | FULL, ALL_KEYS, 9, 0},
     {HAS_U | HAS_W | REL_K | LSE, 5, 0, 0},
 };
-static const struct more mores[] = {
-    {T_MASK, 0},
-    {T_MASK, 5},
-    {T_MASKS, 2},
-    {T_MASKS | T_WINDOWS, 8},
-    {T_WINDOWS, 0},
-    {T_STEPS, 0},
-    {T_STEPS, 1},
-    {T_STEPS | T_MASKS, 3},
-    {T_NO_CONTENT | T_ADD, 0},
-    {T_NO_CONTENT | T_ADD | T_ADD_ALL_SEQUENCES | T_MASK, 4},
-    {T_REL_Q, 0},
-    {T_REL_Q | T_STEPS | T_ADD, 5},
-    {T_ADD | T_SCORES_OUT, 0},
-    {T_ADD | T_SCORES_OUT | T_GAIN | T_MASK, 6},
-    {T_ADD | T_ADD_ALL_HEADS, 0},
-    {T_ADD | T_ADD_ALL_ROWS | T_ADD_ALL_SEQUENCES, 0},
-    {T_MIX_LOGITS, 0},
-    {T_MIX_PROBS | T_MASKS, 1},
-    {T_MIX_LOGITS | T_MIX_PROBS | T_SCORES_OUT | T_WINDOWS, 0},
-    {T_SINKS, 0},
-    {T_SINKS | T_GAIN | T_MASKS, 9},
-    {T_MIX_LOGITS | T_MIX_PROBS | T_SINKS | T_ADD | T_REL_Q | T_GAIN | T_SCORES_OUT | T_MASKS, 7},
-    {T_MIX_PROBS | T_STEPS | T_SINKS | T_REL_Q | T_WINDOWS | T_ADD | T_ADD_ALL_ROWS, 1},
-    {T_WIDE_V, 0},
-    {T_NARROW_V | T_MASKS | T_SCORES_OUT, 3},
-    {T_CAP, 0},
-    {T_CAP | T_ADD | T_GAIN | T_SCORES_OUT | T_MASK, 2},
-    {T_SINK_LOGIT, 0},
-    {T_SINK_LOGIT | T_WINDOWS | T_GAIN | T_WIDE_V, 0},
-    {T_SINK_LOGIT | T_SINKS | T_CAP | T_NARROW_V, 0},
-    {T_MIX_LOGITS | T_MIX_PROBS | T_SINK_LOGIT | T_SINKS | T_CAP | T_WIDE_V | T_REL_Q | T_STEPS, 1},
-    {T_FADE, 0},
-    {T_FADE | T_ADD | T_MASK | T_CAP, 4},
-    {T_FADE | T_WINDOWS | T_GAIN | T_SCORES_OUT | T_SINKS, 0},
-    {T_FADE | T_MIX_LOGITS | T_NO_CONTENT, 0},
-};
-enum { MORES = ARRAY_LEN(mores) };
 
 struct where {
     int s, t, m; /* shape, scheme, more */
@@ -124,14 +87,7 @@ static void check_loop(const struct where *c)
     free_wide(&w);
 }
 
-ParameterizedTestParameters(attn_terms, ref_is_the_equation)
-{
-    static int all[MORES];
-
-    for (int m = 0; m < MORES; m++)
-        all[m] = m;
-    return cr_make_param_array(int, all, MORES);
-}
+ParameterizedTestParameters(attn_terms, ref_is_the_equation) { return every_number(MORES); }
 ParameterizedTest(int *m, attn_terms, ref_is_the_equation, .timeout = 240)
 {
     for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
@@ -199,14 +155,7 @@ static int compare_all(const struct where *c, const struct backend *b, const str
     return accepted;
 }
 
-ParameterizedTestParameters(attn_terms, implementations_match_ref)
-{
-    static int all[MORES];
-
-    for (int m = 0; m < MORES; m++)
-        all[m] = m;
-    return cr_make_param_array(int, all, MORES);
-}
+ParameterizedTestParameters(attn_terms, implementations_match_ref) { return every_number(MORES); }
 ParameterizedTest(int *m, attn_terms, implementations_match_ref, .timeout = 120)
 {
     const struct engine one = open_engine("ref", 1), three = open_engine("ref", 3);
@@ -231,14 +180,7 @@ ParameterizedTest(int *m, attn_terms, implementations_match_ref, .timeout = 120)
 
 /* With few items for each thread the fused kernels' blocks of queries are lower. Not a bit changes,
  * also with windows of more than a block of keys, whose first keys differ from item to item. */
-ParameterizedTestParameters(attn_terms, lower_blocks_change_no_bit)
-{
-    static int all[MORES];
-
-    for (int m = 0; m < MORES; m++)
-        all[m] = m;
-    return cr_make_param_array(int, all, MORES);
-}
+ParameterizedTestParameters(attn_terms, lower_blocks_change_no_bit) { return every_number(MORES); }
 ParameterizedTest(int *m, attn_terms, lower_blocks_change_no_bit, .timeout = 120)
 {
     static const struct shape shape = {1, 2, 2, 131, 203, 24};
@@ -306,16 +248,7 @@ static void expect_no_influence(const struct engine *g, const struct where *c)
     free_wide(&clean), free_wide(&poisoned);
 }
 
-ParameterizedTestParameters(attn_terms, hidden_pairs_do_not_matter)
-{
-    static int which[32];
-    size_t n = 0;
-
-    for (int i = 0; backends[i]; i++)
-        if (backends[i]->adds == ELEM_F32)
-            which[n++] = i;
-    return cr_make_param_array(int, which, n);
-}
+ParameterizedTestParameters(attn_terms, hidden_pairs_do_not_matter) { return every_backend(); }
 ParameterizedTest(int *b, attn_terms, hidden_pairs_do_not_matter, .timeout = 240)
 {
     const struct engine g = open_engine(backends[*b]->name, 1);

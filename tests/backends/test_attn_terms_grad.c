@@ -5,6 +5,7 @@
  * nobody sees are neither read nor written. */
 #include "harness/check/op_cases.h"
 #include "tests/support/attn_terms_problem.h"
+#include "tests/support/every_backend.h"
 
 #include <criterion/parameterized.h>
 #include <stdio.h>
@@ -21,40 +22,6 @@ static const struct scheme schemes[] = {
     {HAS_U | REL_V | BIAS | PER_HEAD | FULL, 4, 3, 6},
     {HAS_U | HAS_W | REL_K, 5, 0, 0},
 };
-static const struct more mores[] = {
-    {T_MASK, 5},
-    {T_MASKS | T_WINDOWS, 8},
-    {T_STEPS, 1},
-    {T_NO_CONTENT | T_ADD, 0},
-    {T_NO_CONTENT | T_ADD | T_ADD_ALL_SEQUENCES | T_MASK, 4},
-    {T_REL_Q, 0},
-    {T_REL_Q | T_STEPS | T_ADD, 5},
-    {T_ADD | T_SCORES_OUT, 0},
-    {T_ADD | T_SCORES_OUT | T_GAIN | T_MASK, 6},
-    {T_ADD | T_ADD_ALL_HEADS, 0},
-    {T_ADD | T_ADD_ALL_ROWS | T_ADD_ALL_SEQUENCES, 0},
-    {T_MIX_LOGITS, 0},
-    {T_MIX_PROBS | T_MASKS, 1},
-    {T_MIX_LOGITS | T_MIX_PROBS | T_SCORES_OUT | T_WINDOWS, 0},
-    {T_SINKS, 0},
-    {T_SINKS | T_GAIN | T_MASKS, 9},
-    {T_MIX_LOGITS | T_MIX_PROBS | T_SINKS | T_ADD | T_REL_Q | T_GAIN | T_SCORES_OUT | T_MASKS, 7},
-    {T_MIX_LOGITS | T_STEPS | T_SINKS | T_REL_Q | T_WINDOWS | T_ADD | T_ADD_ALL_ROWS, 1},
-    {T_WIDE_V, 0},
-    {T_NARROW_V | T_MASKS | T_SCORES_OUT, 3},
-    {T_CAP, 0},
-    {T_CAP | T_ADD | T_GAIN | T_SCORES_OUT | T_MASK, 2},
-    {T_SINK_LOGIT, 0},
-    {T_SINK_LOGIT | T_WINDOWS | T_GAIN | T_WIDE_V, 0},
-    {T_SINK_LOGIT | T_SINKS | T_CAP | T_NARROW_V, 0},
-    {T_MIX_LOGITS | T_MIX_PROBS | T_SINK_LOGIT | T_SINKS | T_CAP | T_WIDE_V | T_REL_Q | T_STEPS, 1},
-    {T_FADE, 0},
-    {T_FADE | T_ADD | T_MASK | T_CAP, 4},
-    {T_FADE | T_WINDOWS | T_GAIN | T_SCORES_OUT | T_SINKS, 0},
-    {T_FADE | T_MIX_LOGITS | T_NO_CONTENT, 0},
-    {T_ADD | T_SCORES_OUT | T_MIX_LOGITS | T_MIX_PROBS | T_MASK, 6},
-};
-enum { MORES = ARRAY_LEN(mores) };
 
 struct where {
     int s, t, m; /* shape, scheme, more */
@@ -127,14 +94,7 @@ static void differentiate(const struct where *c)
     free_problem(&p);
 }
 
-static struct criterion_test_params every_more(void)
-{
-    static int all[MORES];
-
-    for (int m = 0; m < MORES; m++)
-        all[m] = m;
-    return cr_make_param_array(int, all, MORES);
-}
+static struct criterion_test_params every_more(void) { return every_number(MORES); }
 
 ParameterizedTestParameters(attn_terms_grad, ref_is_the_derivative) { return every_more(); }
 ParameterizedTest(int *m, attn_terms_grad, ref_is_the_derivative, .timeout = 240)
@@ -233,17 +193,6 @@ ParameterizedTest(int *m, attn_terms_grad, implementations_match_ref, .timeout =
         }
 }
 
-static struct criterion_test_params everybody(void)
-{
-    static int which[32];
-    size_t n = 0;
-
-    for (int i = 0; backends[i]; i++)
-        if (backends[i]->adds == ELEM_F32)
-            which[n++] = i;
-    return cr_make_param_array(int, which, n);
-}
-
 /* ---- long sums ---------------------------------------------------------------------------- */
 
 /* From sums over the keys to the terms that they are made of: d log f_t = sum of d_fade from t on.
@@ -252,7 +201,7 @@ static struct criterion_test_params everybody(void)
  * up over the 2^11 rows, of whose bounds 2^8 are allowed. */
 ParameterizedTestParameters(attn_terms_grad, sums_of_what_fades_do_not_drift)
 {
-    return everybody();
+    return every_backend();
 }
 ParameterizedTest(int *b, attn_terms_grad, sums_of_what_fades_do_not_drift, .timeout = 240)
 {
@@ -283,13 +232,16 @@ ParameterizedTest(int *b, attn_terms_grad, sums_of_what_fades_do_not_drift, .tim
 /* ---- what may not be touched, and what is added to ---------------------------------------- */
 
 /* Only forward passes scores on. */
-ParameterizedTestParameters(attn_terms_grad, backward_hands_out_no_scores) { return everybody(); }
+ParameterizedTestParameters(attn_terms_grad, backward_hands_out_no_scores)
+{
+    return every_backend();
+}
 ParameterizedTest(int *b, attn_terms_grad, backward_hands_out_no_scores)
 {
     const struct engine g = open_engine(backends[*b]->name, 1);
     struct problem p;
 
-    make(&p, &(struct where){2, 0, 8});
+    make(&p, &(struct where){2, 0, SCORES_MORE});
     attend(&g, &p.w.x.a);
     for (size_t x = 0; x < p.w.scores_n; x++)
         p.w.scores_out[x] = -3;
@@ -300,7 +252,7 @@ ParameterizedTest(int *b, attn_terms_grad, backward_hands_out_no_scores)
 }
 
 /* Keys and values that no query sees are no numbers, and no gradient notices. */
-ParameterizedTestParameters(attn_terms_grad, unseen_keys_do_not_matter) { return everybody(); }
+ParameterizedTestParameters(attn_terms_grad, unseen_keys_do_not_matter) { return every_backend(); }
 ParameterizedTest(int *b, attn_terms_grad, unseen_keys_do_not_matter, .timeout = 120)
 {
     const struct engine g = open_engine(backends[*b]->name, 1);
@@ -320,14 +272,14 @@ ParameterizedTest(int *b, attn_terms_grad, unseen_keys_do_not_matter, .timeout =
 /* Hidden pairs keep their contents; visible ones are added to. */
 ParameterizedTestParameters(attn_terms_grad, hidden_pairs_keep_what_they_held)
 {
-    return everybody();
+    return every_backend();
 }
 ParameterizedTest(int *b, attn_terms_grad, hidden_pairs_keep_what_they_held)
 {
     const struct engine g = open_engine(backends[*b]->name, 1);
     struct problem p, once;
 
-    make(&p, &(struct where){2, 0, 8}), make(&once, &(struct where){2, 0, 8});
+    make(&p, &(struct where){2, 0, SCORES_MORE}), make(&once, &(struct where){2, 0, SCORES_MORE});
     const struct attn *a = &p.w.x.a;
     for (size_t x = 0; x < p.w.add_n; x++)
         p.d.d_add[x] = 1000;
@@ -364,23 +316,23 @@ static void share(const struct engine *g, int more)
     one.d.d_add = own;
     free_problem(&two), free_problem(&one);
 }
-ParameterizedTestParameters(attn_terms_grad, scores_and_added_may_share) { return everybody(); }
+ParameterizedTestParameters(attn_terms_grad, scores_and_added_may_share) { return every_backend(); }
 ParameterizedTest(int *b, attn_terms_grad, scores_and_added_may_share)
 {
     const struct engine g = open_engine(backends[*b]->name, 1);
 
-    share(&g, 8);
+    share(&g, SCORES_MORE);
     share(&g, MORES - 1); /* of heads that mix */
 }
 
 /* A second backward pass doubles every term exactly. */
-ParameterizedTestParameters(attn_terms_grad, terms_are_added) { return everybody(); }
+ParameterizedTestParameters(attn_terms_grad, terms_are_added) { return every_backend(); }
 ParameterizedTest(int *b, attn_terms_grad, terms_are_added)
 {
     const struct engine g = open_engine(backends[*b]->name, 2);
     struct problem once, twice;
 
-    make(&once, &(struct where){2, 3, 16}), make(&twice, &(struct where){2, 3, 16});
+    make(&once, &(struct where){2, 3, MANY_MORE}), make(&twice, &(struct where){2, 3, MANY_MORE});
     run(&g, &once), run(&g, &twice), run(&g, &twice);
     for (int n = 0; n < once.n; n++) {
         const struct operand *o = &once.operands[n], *t = &twice.operands[n];

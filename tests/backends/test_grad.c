@@ -4,23 +4,10 @@
  * backend on tables of which few rows are read. Backends against the reference:
  * tests/check/test_op_cases.c. Scratch starts as NaN, results are surrounded by guard words. */
 #include "tests/support/attn_case.h"
+#include "tests/support/every_backend.h"
 #include "tests/support/finite.h"
 
 #include <criterion/parameterized.h>
-
-struct who {
-    int backend;
-};
-static struct criterion_test_params all_but_ref(void)
-{
-    static struct who list[16];
-    size_t n = 0;
-
-    for (int i = 0; backends[i] && n < ARRAY_LEN(list); i++)
-        if (backends[i] != &backend_ref && backends[i]->adds == ELEM_F32)
-            list[n++] = (struct who){i};
-    return cr_make_param_array(struct who, list, n);
-}
 
 static double dot(const float *x, const float *y, size_t n)
 {
@@ -263,7 +250,4 @@ static void terms_are_added(const char *backend)
 
 Test(grad, terms_are_added_ref) { terms_are_added("ref"); }
 ParameterizedTestParameters(grad, terms_are_added) { return all_but_ref(); }
-ParameterizedTest(const struct who *w, grad, terms_are_added)
-{
-    terms_are_added(backends[w->backend]->name);
-}
+ParameterizedTest(const int *b, grad, terms_are_added) { terms_are_added(backends[*b]->name); }

@@ -4,6 +4,7 @@
  * or a wrong number in it, does not pass. */
 #include "harness/check/golden.h"
 #include "tests/support/edited_file.h"
+#include "tests/support/every_backend.h"
 #include "tests/support/tmp_folder.h"
 
 #include <criterion/parameterized.h>
@@ -85,16 +86,7 @@ static void expected(const char *path, int *values, int *gradients)
     safetensors_close(&s);
 }
 
-ParameterizedTestParameters(golden, every_file_on_every_backend)
-{
-    static int which[32];
-    size_t n = 0;
-
-    for (int i = 0; backends[i]; i++)
-        if (backends[i]->adds == ELEM_F32)
-            which[n++] = i;
-    return cr_make_param_array(int, which, n);
-}
+ParameterizedTestParameters(golden, every_file_on_every_backend) { return every_backend(); }
 ParameterizedTest(int *b, golden, every_file_on_every_backend, .timeout = 120)
 {
     char *paths[FILES_MAX];

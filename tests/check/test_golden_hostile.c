@@ -5,6 +5,7 @@
  * whose products no int holds. Such a file runs, or is refused by its name; it stops nothing. */
 #include "harness/check/golden.h"
 #include "tests/support/edited_file.h"
+#include "tests/support/every_backend.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/variant.h"
 
@@ -59,14 +60,7 @@ static const char *const files[] = {
     "rec_bonus",     "predictive_evolving",
 };
 
-static struct criterion_test_params each_file(void)
-{
-    static int all[ARRAY_LEN(files)];
-
-    for (size_t i = 0; i < ARRAY_LEN(files); i++)
-        all[i] = (int)i;
-    return cr_make_param_array(int, all, ARRAY_LEN(files));
-}
+static struct criterion_test_params each_file(void) { return every_number(ARRAY_LEN(files)); }
 
 ParameterizedTestParameters(golden_hostile, any_key_may_say_anything) { return each_file(); }
 ParameterizedTest(int *file, golden_hostile, any_key_may_say_anything, .init = folder_make,

@@ -5,6 +5,7 @@
  * wrong folder, does not pass. */
 #include "harness/check/golden.h"
 #include "tests/support/edited_file.h"
+#include "tests/support/every_backend.h"
 #include "tests/support/published_folder.h"
 
 #include <criterion/parameterized.h>
@@ -98,16 +99,7 @@ static int expected(const char *path)
     return n;
 }
 
-ParameterizedTestParameters(golden_import, every_model_on_every_backend)
-{
-    static int which[32];
-    size_t n = 0;
-
-    for (int i = 0; backends[i]; i++)
-        if (backends[i]->adds == ELEM_F32)
-            which[n++] = i;
-    return cr_make_param_array(int, which, n);
-}
+ParameterizedTestParameters(golden_import, every_model_on_every_backend) { return every_backend(); }
 ParameterizedTest(int *b, golden_import, every_model_on_every_backend, .timeout = 120)
 {
     for (size_t i = 0; i < ARRAY_LEN(models); i++)

@@ -3,6 +3,7 @@
  * Memory whose oldest rows are compressed: its contents against a list of rows kept by hand, one
  * row to one against a longer plain memory, the loss that trains the compression against finite
  * differences, and what is refused. */
+#include "tests/support/every_backend.h"
 #include "tests/support/finite.h"
 #include "tests/support/model.h"
 #include "tests/support/open_engine.h"
@@ -90,16 +91,7 @@ static void expect_rows(const struct cache *c, int b, int first, const struct li
         }
 }
 
-ParameterizedTestParameters(compressive, memory_is_its_definition)
-{
-    static int which[32];
-    size_t n = 0;
-
-    for (int i = 0; backends[i]; i++)
-        if (backends[i]->adds == ELEM_F32)
-            which[n++] = i;
-    return cr_make_param_array(int, which, n);
-}
+ParameterizedTestParameters(compressive, memory_is_its_definition) { return every_backend(); }
 ParameterizedTest(int *backend, compressive, memory_is_its_definition, .timeout = 240)
 {
     static const int pieces[] = {5, 1, 4, 5, 2, 2, 5, 5, 1, 3};

@@ -3,6 +3,7 @@
  * Whole models with every kind of feed-forward network and of norm: every backend as the reference,
  * forward and backward; saved and read again; and the option that chooses one. */
 #include "tests/support/command_line.h"
+#include "tests/support/every_backend.h"
 #include "tests/support/model.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/tmp_folder.h"
@@ -120,16 +121,7 @@ static void expect_gradients(const struct params *got, const struct params *want
     }
 }
 
-ParameterizedTestParameters(ffn_model, as_the_reference)
-{
-    static int which[32];
-    size_t n = 0;
-
-    for (int i = 0; backends[i]; i++)
-        if (backends[i] != &backend_ref && backends[i]->adds == ELEM_F32)
-            which[n++] = i;
-    return cr_make_param_array(int, which, n);
-}
+ParameterizedTestParameters(ffn_model, as_the_reference) { return all_but_ref(); }
 ParameterizedTest(int *b, ffn_model, as_the_reference, .timeout = 240)
 {
     struct config c;

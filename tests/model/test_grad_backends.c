@@ -2,25 +2,12 @@
  *
  * Whole models backward on every backend: the reference's gradients, identical when repeated, and
  * what binding a model for training changes and refuses. */
+#include "tests/support/every_backend.h"
 #include "tests/support/trained.h"
 
 #include <criterion/parameterized.h>
 
 /* ---- backends as the reference ------------------------------------------------------------ */
-
-struct who {
-    int backend;
-};
-static struct criterion_test_params all_but_ref(void)
-{
-    static struct who list[16];
-    size_t n = 0;
-
-    for (int i = 0; backends[i] && n < ARRAY_LEN(list); i++)
-        if (backends[i] != &backend_ref && backends[i]->adds == ELEM_F32)
-            list[n++] = (struct who){i};
-    return cr_make_param_array(struct who, list, n);
-}
 
 /* The training loss of a case may be off by 1e-4; so may a gradient, of its largest entry or, if it
  * cancels to nothing, of the model's typical one. */
@@ -80,15 +67,15 @@ static void as_reference(const struct config *c, const char *backend)
 }
 
 ParameterizedTestParameters(grad_backends, as_the_reference) { return all_but_ref(); }
-ParameterizedTest(const struct who *w, grad_backends, as_the_reference)
+ParameterizedTest(const int *b, grad_backends, as_the_reference)
 {
     struct form wirings[WIRINGS];
     const size_t n = all_wirings(wirings, false);
 
     for (size_t i = 0; i < n; i++) {
         const struct config c = wired(&wirings[i], (int)(i % 8) | (wirings[i].gate >= 0));
-        if (trains(c.variant) && sampled(i + (size_t)w->backend, 2))
-            as_reference(&c, backends[w->backend]->name);
+        if (trains(c.variant) && sampled(i + (size_t)*b, 2))
+            as_reference(&c, backends[*b]->name);
     }
 }
 

@@ -41,6 +41,48 @@ struct more {
     int terms, pattern; /* pattern: of rule_pattern */
 };
 
+/* Each by itself, and mixtures. */
+static const struct more mores[] = {
+    {T_MASK, 0},
+    {T_MASK, 5},
+    {T_MASKS, 2},
+    {T_MASKS | T_WINDOWS, 8},
+    {T_WINDOWS, 0},
+    {T_STEPS, 0},
+    {T_STEPS, 1},
+    {T_STEPS | T_MASKS, 3},
+    {T_NO_CONTENT | T_ADD, 0},
+    {T_NO_CONTENT | T_ADD | T_ADD_ALL_SEQUENCES | T_MASK, 4},
+    {T_REL_Q, 0},
+    {T_REL_Q | T_STEPS | T_ADD, 5},
+    {T_ADD | T_SCORES_OUT, 0},
+    {T_ADD | T_SCORES_OUT | T_GAIN | T_MASK, 6},
+    {T_ADD | T_ADD_ALL_HEADS, 0},
+    {T_ADD | T_ADD_ALL_ROWS | T_ADD_ALL_SEQUENCES, 0},
+    {T_MIX_LOGITS, 0},
+    {T_MIX_PROBS | T_MASKS, 1},
+    {T_MIX_LOGITS | T_MIX_PROBS | T_SCORES_OUT | T_WINDOWS, 0},
+    {T_SINKS, 0},
+    {T_SINKS | T_GAIN | T_MASKS, 9},
+    {T_MIX_LOGITS | T_MIX_PROBS | T_SINKS | T_ADD | T_REL_Q | T_GAIN | T_SCORES_OUT | T_MASKS, 7},
+    {T_MIX_PROBS | T_STEPS | T_SINKS | T_REL_Q | T_WINDOWS | T_ADD | T_ADD_ALL_ROWS, 1},
+    {T_WIDE_V, 0},
+    {T_NARROW_V | T_MASKS | T_SCORES_OUT, 3},
+    {T_CAP, 0},
+    {T_CAP | T_ADD | T_GAIN | T_SCORES_OUT | T_MASK, 2},
+    {T_SINK_LOGIT, 0},
+    {T_SINK_LOGIT | T_WINDOWS | T_GAIN | T_WIDE_V, 0},
+    {T_SINK_LOGIT | T_SINKS | T_CAP | T_NARROW_V, 0},
+    {T_MIX_LOGITS | T_MIX_PROBS | T_SINK_LOGIT | T_SINKS | T_CAP | T_WIDE_V | T_REL_Q | T_STEPS, 1},
+    {T_FADE, 0},
+    {T_FADE | T_ADD | T_MASK | T_CAP, 4},
+    {T_FADE | T_WINDOWS | T_GAIN | T_SCORES_OUT | T_SINKS, 0},
+    {T_FADE | T_MIX_LOGITS | T_NO_CONTENT, 0},
+    {T_MIX_LOGITS | T_STEPS | T_SINKS | T_REL_Q | T_WINDOWS | T_ADD | T_ADD_ALL_ROWS, 1},
+    {T_ADD | T_SCORES_OUT | T_MIX_LOGITS | T_MIX_PROBS | T_MASK, 6},
+};
+enum { MORES = ARRAY_LEN(mores), SCORES_MORE = 13, MANY_MORE = 21 }; /* rows that are named */
+
 struct wide {
     struct operands x; /* x.a has everything */
     float *rel_q, *add, *scores_out, *mix_logits, *mix_probs, *sink_k, *sink_v;

@@ -11,18 +11,35 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 
-static inline struct criterion_test_params backends_of(bool narrow)
+enum { MOST_PARAMS = 64 };
+
+/* 0 to n - 1. */
+static inline struct criterion_test_params every_number(size_t n)
 {
-    static int which[32];
+    static int all[MOST_PARAMS];
+
+    cr_assert_leq(n, (size_t)MOST_PARAMS);
+    for (size_t i = 0; i < n; i++)
+        all[i] = (int)i;
+    return cr_make_param_array(int, all, n);
+}
+
+static inline struct criterion_test_params backends_of(bool narrow, bool reference)
+{
+    static int which[MOST_PARAMS];
     size_t n = 0;
 
-    for (int i = 0; backends[i] && n < ARRAY_LEN(which); i++)
-        if (narrow || backends[i]->adds == ELEM_F32)
+    for (int i = 0; backends[i]; i++)
+        if ((narrow || backends[i]->adds == ELEM_F32) && (reference || backends[i] != &backend_ref))
             which[n++] = i;
     return cr_make_param_array(int, which, n);
 }
 
-static inline struct criterion_test_params every_backend(void) { return backends_of(false); }
-static inline struct criterion_test_params every_narrow_backend(void) { return backends_of(true); }
+static inline struct criterion_test_params every_backend(void) { return backends_of(false, true); }
+static inline struct criterion_test_params every_narrow_backend(void)
+{
+    return backends_of(true, true);
+}
+static inline struct criterion_test_params all_but_ref(void) { return backends_of(false, false); }
 
 #endif

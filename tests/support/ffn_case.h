@@ -7,6 +7,7 @@
 #define FFN_CASE_H
 
 #include "attn_case.h"
+#include "every_backend.h"
 #include "finite.h"
 #include "model.h"
 #include "variants/parts/dropout.h"
@@ -200,17 +201,6 @@ static inline double ffn_at(const struct ffn_case *t, const char *name, size_t i
     const struct param *w = params_find(&t->p, name);
 
     return w ? (double)w->data[i] : 0;
-}
-
-static inline struct criterion_test_params every_backend(void)
-{
-    static int which[32];
-    size_t n = 0;
-
-    for (int i = 0; backends[i]; i++)
-        if (backends[i]->adds == ELEM_F32)
-            which[n++] = i;
-    return cr_make_param_array(int, which, n);
 }
 
 #endif

@@ -4,6 +4,7 @@
  * forms; and a run leaves everything unchanged. */
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
+#include "tests/support/every_backend.h"
 #include "tests/support/simd.h"
 
 #include <criterion/criterion.h>
@@ -62,16 +63,7 @@ static void check_case(const struct bench_case *c)
     job_close(&j);
 }
 
-ParameterizedTestParameters(job, takes_what_it_counted)
-{
-    static int which[32];
-    size_t n = 0;
-
-    for (int i = 0; backends[i]; i++)
-        if (backends[i]->adds == ELEM_F32)
-            which[n++] = i;
-    return cr_make_param_array(int, which, n);
-}
+ParameterizedTestParameters(job, takes_what_it_counted) { return every_backend(); }
 ParameterizedTest(int *b, job, takes_what_it_counted, .timeout = 120)
 {
     static const char *const lines[] = {

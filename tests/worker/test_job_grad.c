@@ -5,6 +5,7 @@
  * gradients. */
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
+#include "tests/support/every_backend.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
@@ -103,15 +104,7 @@ static void check_case(const struct bench_case *c)
     job_close(&j);
 }
 
-ParameterizedTestParameters(job_grad, gradients_of_the_reference)
-{
-    static int which[32];
-    size_t n = 0;
-
-    for (int i = 0; backends[i]; i++)
-        which[n++] = i;
-    return cr_make_param_array(int, which, n);
-}
+ParameterizedTestParameters(job_grad, gradients_of_the_reference) { return every_narrow_backend(); }
 ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
 {
     static const char *const lines[] = {
@@ -149,16 +142,7 @@ ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
 
 /* Sums over many positions must not lose what they are made of, and gradients that are 0 are not to
  * be nothing but rounding. */
-ParameterizedTestParameters(job_grad, gradients_of_long_segments)
-{
-    static int which[32];
-    size_t n = 0;
-
-    for (int i = 0; backends[i]; i++)
-        if (backends[i]->adds == ELEM_F32 && backends[i] != &backend_ref)
-            which[n++] = i;
-    return cr_make_param_array(int, which, n);
-}
+ParameterizedTestParameters(job_grad, gradients_of_long_segments) { return all_but_ref(); }
 ParameterizedTest(int *b, job_grad, gradients_of_long_segments, .timeout = 120)
 {
     struct options o;

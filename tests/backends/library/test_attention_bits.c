@@ -16,20 +16,6 @@ static const struct scheme schemes[] = {
     {HAS_U | REL_V | BIAS | PER_HEAD | FULL, 4, 3, 6},
     {REL_K | REL_V | BIAS, 3, 0, 0},
 };
-static const struct more mores[] = {
-    {0, 0},
-    {T_MASK, 5},
-    {T_MASKS | T_WINDOWS, 8},
-    {T_STEPS, 1},
-    {T_NO_CONTENT | T_ADD | T_ADD_ALL_SEQUENCES | T_MASK, 4},
-    {T_REL_Q | T_STEPS | T_ADD, 5},
-    {T_ADD | T_SCORES_OUT | T_GAIN | T_MASK, 6},
-    {T_ADD | T_ADD_ALL_ROWS | T_ADD_ALL_HEADS, 0},
-    {T_MIX_LOGITS | T_MIX_PROBS | T_SINKS | T_ADD | T_REL_Q | T_GAIN | T_SCORES_OUT | T_MASKS, 7},
-    {T_SINK_LOGIT | T_SINKS | T_CAP | T_NARROW_V, 0},
-    {T_FADE | T_WINDOWS | T_GAIN | T_SCORES_OUT | T_SINKS, 0},
-    {T_WIDE_V | T_CAP, 0},
-};
 
 /* A member of a struct of the library's that the kernels' struct has by the same name. */
 #define SAME(m) x.m = from->m
@@ -131,7 +117,7 @@ ParameterizedTest(int *b, library_attention, has_the_bits_of_the_kernels, .timeo
 
     for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
         for (int t = 0; t < (int)ARRAY_LEN(schemes); t++)
-            for (int m = 0; m < (int)ARRAY_LEN(mores); m++) {
+            for (int m = 0; m < MORES; m++) {
                 struct problem want, got;
                 char what[64];
                 if (!in_turn(&shapes[s], t, m))
