@@ -37,29 +37,23 @@ static enum status check_sizes(const struct ba_attention *a, struct err *e)
         {"bias_head", a->bias_head, 0, INT64_MAX / 8 / LIMIT_WIDTH},
         {"reserved", a->reserved, 0, 0},
     };
-    enum status st = check_numbers(numbers, ARRAY_LEN(numbers), e);
     const int64_t keys = a->K ? a->K : (int64_t)a->M + a->L;
-    const int width = max_int(a->dh, a->dv);
 
-    if (st == OK)
-        st = check_product("B H L", a->B, a->H, a->L, e);
-    if (st == OK)
-        st = check_product("B H K", a->B, a->H, keys, e);
-    if (st == OK)
-        st = check_product("H dh or H dv", a->H, width, 1, e);
-    if (st == OK)
-        st = check_product("L q_step", a->L, a->q_step, 1, e);
-    if (st == OK)
-        st = check_product("K k_step", keys, a->k_step, 1, e);
-    if (st == OK && (int64_t)a->L * a->q_step + keys * a->k_step > INT_MAX / 2)
-        st = fail(e, E_USAGE, "L q_step + K k_step is more than %d  -> divide the call",
-                  INT_MAX / 2);
-    for (int h = 0; st == OK && a->window_of_head && h < a->H; h++)
-        st = check_numbers(
-            &(struct number){"window_of_head", a->window_of_head[h], 0, LIMIT_LENGTH}, 1, e);
-    if (st == OK && !(isfinite(a->scale) && isfinite(a->gain) && isfinite(a->soft_cap)))
-        st = fail(e, E_USAGE, "scale, gain or soft_cap is not finite  -> use numbers");
-    return st;
+    TRY(check_numbers(numbers, ARRAY_LEN(numbers), e));
+    TRY(check_product("B H L", a->B, a->H, a->L, e));
+    TRY(check_product("B H K", a->B, a->H, keys, e));
+    TRY(check_product("H dh or H dv", a->H, max_int(a->dh, a->dv), 1, e));
+    TRY(check_product("L q_step", a->L, a->q_step, 1, e));
+    TRY(check_product("K k_step", keys, a->k_step, 1, e));
+    if ((int64_t)a->L * a->q_step + keys * a->k_step > INT_MAX / 2)
+        return fail(e, E_USAGE, "L q_step + K k_step is more than %d  -> divide the call",
+                    INT_MAX / 2);
+    for (int h = 0; a->window_of_head && h < a->H; h++)
+        TRY(check_numbers(&(struct number){"window_of_head", a->window_of_head[h], 0, LIMIT_LENGTH},
+                          1, e));
+    if (!isfinite(a->scale) || !isfinite(a->gain) || !isfinite(a->soft_cap))
+        return fail(e, E_USAGE, "scale, gain or soft_cap is not finite  -> use numbers");
+    return OK;
 }
 
 static enum status check_arrays(const struct ba_attention *a, struct err *e)
@@ -82,17 +76,12 @@ static enum status check_arrays(const struct ba_attention *a, struct err *e)
     const struct places biases = {{a->H}, {a->bias_head}, rows};
     const struct places add = {{a->B, a->H, a->L}, {a->add_batch, a->add_head, a->add_row}, 0};
     const struct places fade = {{a->B, a->H}, {a->fade_batch, a->fade_head}, 0};
-    enum status st = check_pointers(pointers, ARRAY_LEN(pointers), e);
 
-    if (st == OK)
-        st = check_no_overlap(&tables, "rel_head", e);
-    if (st == OK)
-        st = check_no_overlap(&biases, "bias_head", e);
-    if (st == OK)
-        st = check_strides(&add, "add", e);
-    if (st == OK)
-        st = check_strides(&fade, "fade", e);
-    return st;
+    TRY(check_pointers(pointers, ARRAY_LEN(pointers), e));
+    TRY(check_no_overlap(&tables, "rel_head", e));
+    TRY(check_no_overlap(&biases, "bias_head", e));
+    TRY(check_strides(&add, "add", e));
+    return check_strides(&fade, "fade", e);
 }
 
 /* ---- strides ------------------------------------------------------------------------------ */
@@ -112,12 +101,11 @@ static enum status check_given_strides(const struct ba_attention *x, struct err 
         const char *name;
         struct ba_stride at;
     } all[] = {{"q", x->q_at}, {"k", x->k_at}, {"v", x->v_at}, {"o", x->o_at}};
-    enum status st = OK;
 
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(all); i++)
-        st = check_strides(&(struct places){.stride = {all[i].at.batch, all[i].at.row}},
-                           all[i].name, e);
-    return st;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        TRY(check_strides(&(struct places){.stride = {all[i].at.batch, all[i].at.row}}, all[i].name,
+                          e));
+    return OK;
 }
 
 /* Only what is written may not overlap: gradients lie as their operands do. */
@@ -137,11 +125,9 @@ static enum status set_strides(struct attn *a, const struct ba_attention *x, boo
     };
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-        enum status st = check_strides(&all[i].at, all[i].name, e);
-        if (st == OK && all[i].written)
-            st = check_no_overlap(&all[i].at, all[i].name, e);
-        if (st != OK)
-            return st;
+        TRY(check_strides(&all[i].at, all[i].name, e));
+        if (all[i].written)
+            TRY(check_no_overlap(&all[i].at, all[i].name, e));
     }
     return OK;
 }
@@ -204,55 +190,40 @@ static enum status take_attention(struct ba_engine *engine, const struct ba_atte
                                   bool backward, struct attn *a, struct err *e)
 {
     struct ba_attention x;
-    enum status st = take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_attention, reserved), from,
-                                 "ba_attention", e);
 
-    if (st == OK)
-        st = check_sizes(&x, e);
-    if (st == OK)
-        st = check_arrays(&x, e);
-    if (st == OK)
-        st = check_given_strides(&x, e);
-    if (st == OK)
-        st = take_masks(engine, &x, e);
-    if (st != OK)
-        return st;
+    TRY(take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_attention, reserved), from, "ba_attention",
+                    e));
+    TRY(check_sizes(&x, e));
+    TRY(check_arrays(&x, e));
+    TRY(check_given_strides(&x, e));
+    TRY(take_masks(engine, &x, e));
     *a = attn_of(engine, &x);
     const char *const fault = attn_fault(a);
     if (fault)
         return fail(e, E_USAGE, "%s", fault);
-    st = check_mask_rows(a, x.n_masks, e);
-    return st == OK ? set_strides(a, &x, backward, e) : st;
+    TRY(check_mask_rows(a, x.n_masks, e));
+    return set_strides(a, &x, backward, e);
 }
 
-static enum status forward(struct ba_engine *engine, const struct ba_attention *from, struct err *e)
+static enum status forward(struct ba_engine *engine, const void *from, const void *no_grads,
+                           struct err *e)
 {
     const struct attn_impl *impl;
     struct attn a;
-    enum status st = take_attention(engine, from, false, &a, e);
 
-    if (st == OK)
-        st = engine_attn(&engine->g, &a, &impl, e);
-    if (st != OK)
-        return st;
+    (void)no_grads;
+    TRY(take_attention(engine, from, false, &a, e));
+    TRY(engine_attn(&engine->g, &a, &impl, e));
     const struct attn_need need = impl->need(&a, engine->g.threads);
-    st = engine_room(engine, need.scores_bytes + need.scratch_bytes, e);
-    if (st == OK)
-        impl->forward(&engine->g, &a, engine->room);
-    return st;
+    TRY(engine_room(engine, need.scores_bytes + need.scratch_bytes, e));
+    impl->forward(&engine->g, &a, engine->room);
+    return OK;
 }
 
 int ba_attention_forward(struct ba_engine *engine, const struct ba_attention *a, char *why,
                          size_t why_size)
 {
-    struct err e = {""};
-
-    if (!engine)
-        return told(fail(&e, E_USAGE, "engine is NULL  -> open one"), &e, why, why_size);
-    pthread_mutex_lock(&engine->lock);
-    const enum status st = forward(engine, a, &e);
-    pthread_mutex_unlock(&engine->lock);
-    return told(st, &e, why, why_size);
+    return called(engine, forward, a, NULL, why, why_size);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
@@ -281,10 +252,8 @@ static enum status check_grads(const struct attn *a, const struct ba_attention_g
         {false, d->d_sink_v && !a->sink_v, "d_sink_v", absent},
         {false, d->d_sink_logit && !a->sink_logit, "d_sink_logit", absent},
     };
-    const enum status st = check_pointers(pointers, ARRAY_LEN(pointers), e);
 
-    if (st != OK)
-        return st;
+    TRY(check_pointers(pointers, ARRAY_LEN(pointers), e));
     /* Sequences and heads that share numbers are computed one after the other; others may not
      * meet. Those of a fade are not shared. */
     const struct places add = {
@@ -292,8 +261,8 @@ static enum status check_grads(const struct attn *a, const struct ba_attention_g
     const struct places fade = {{a->B, a->H}, {a->fade.batch, a->fade.head}, attn_keys(a)};
     if (d->d_fade && ((a->B > 1 && !a->fade.batch) || (a->H > 1 && !a->fade.head)))
         return fail(e, E_USAGE, "d_fade of a fade that repeats  -> give each head its own");
-    if (d->d_fade && check_no_overlap(&fade, "fade", e) != OK)
-        return E_USAGE;
+    if (d->d_fade)
+        TRY(check_no_overlap(&fade, "fade", e));
     return d->d_add ? check_no_overlap(&add, "add", e) : OK;
 }
 
@@ -319,45 +288,31 @@ static struct attn_grad grad_of(const struct ba_attention_grad *d)
                               .d_sink_logit = d->d_sink_logit};
 }
 
-static enum status backward(struct ba_engine *engine, const struct ba_attention *from,
-                            const struct ba_attention_grad *grads, struct err *e)
+static enum status backward(struct ba_engine *engine, const void *from, const void *grads,
+                            struct err *e)
 {
     const struct attn_impl *impl;
     struct ba_attention_grad x;
     struct attn a;
-    enum status st = take_attention(engine, from, true, &a, e);
 
-    if (st == OK)
-        st = take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_attention_grad, d_sink_logit), grads,
-                         "ba_attention_grad", e);
-    if (st == OK)
-        st = check_grads(&a, &x, e);
-    if (st == OK)
-        st = engine_attn(&engine->g, &a, &impl, e);
-    if (st == OK)
-        st = engine_attn_backward(&engine->g, impl, e);
-    if (st != OK)
-        return st;
+    TRY(take_attention(engine, from, true, &a, e));
+    TRY(take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_attention_grad, d_sink_logit), grads,
+                    "ba_attention_grad", e));
+    TRY(check_grads(&a, &x, e));
+    TRY(engine_attn(&engine->g, &a, &impl, e));
+    TRY(engine_attn_backward(&engine->g, impl, e));
     const struct attn_grad d = grad_of(&x);
     const char *const fault = attn_grad_fault(&a, &d);
     if (fault)
         return fail(e, E_USAGE, "%s", fault);
     const struct attn_need need = impl->need_backward(&a, engine->g.threads);
-    st = engine_room(engine, need.scores_bytes + need.scratch_bytes, e);
-    if (st == OK)
-        impl->backward(&engine->g, &a, &d, engine->room);
-    return st;
+    TRY(engine_room(engine, need.scores_bytes + need.scratch_bytes, e));
+    impl->backward(&engine->g, &a, &d, engine->room);
+    return OK;
 }
 
 int ba_attention_backward(struct ba_engine *engine, const struct ba_attention *a,
                           const struct ba_attention_grad *d, char *why, size_t why_size)
 {
-    struct err e = {""};
-
-    if (!engine)
-        return told(fail(&e, E_USAGE, "engine is NULL  -> open one"), &e, why, why_size);
-    pthread_mutex_lock(&engine->lock);
-    const enum status st = backward(engine, a, d, &e);
-    pthread_mutex_unlock(&engine->lock);
-    return told(st, &e, why, why_size);
+    return called(engine, backward, a, d, why, why_size);
 }

@@ -64,6 +64,20 @@ static bool threads_start(int n)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
+/* What the caller gets of a status, and why. */
+static int told(enum status st, const struct err *e, char *why, size_t why_size)
+{
+    if (why && why_size > 0) {
+        const size_t n = strnlen(st == OK ? "" : e->msg, why_size - 1);
+        memcpy(why, e->msg, n);
+        why[n] = '\0';
+    }
+    return st == OK              ? BA_OK
+           : st == E_NOMEM       ? BA_MEMORY
+           : st == E_UNSUPPORTED ? BA_UNSUPPORTED
+                                 : BA_ARGUMENT;
+}
+
 static enum status open_engine(struct ba_engine **engine, const struct ba_engine_options *options,
                                struct err *e)
 {
@@ -73,23 +87,19 @@ static enum status open_engine(struct ba_engine **engine, const struct ba_engine
     if (!engine)
         return fail(e, E_USAGE, "engine is NULL  -> pass where the handle goes");
     *engine = NULL;
-    enum status st = take_struct(&o, sizeof(o), FIRST_SIZE(struct ba_engine_options, reserved),
-                                 options, "ba_engine_options", e);
+    TRY(take_struct(&o, sizeof(o), FIRST_SIZE(struct ba_engine_options, reserved), options,
+                    "ba_engine_options", e));
     const struct number numbers[] = {{"threads", o.threads, 0, LIMIT_THREADS},
                                      {"reserved", o.reserved, 0, 0}};
-    if (st == OK)
-        st = check_numbers(numbers, ARRAY_LEN(numbers), e);
-    if (st == OK)
-        st = find_backend(o.backend, &b, e);
-    if (st != OK)
-        return st;
+    TRY(check_numbers(numbers, ARRAY_LEN(numbers), e));
+    TRY(find_backend(o.backend, &b, e));
     const int threads = max_int(1, o.threads);
     if (!threads_start(threads))
         return fail(e, E_NOMEM, "cannot start %d threads  -> ask for fewer", threads);
     struct ba_engine *const it = calloc(1, sizeof(*it));
     if (!it)
         return fail(e, E_NOMEM, "no memory for an engine  -> free some");
-    st = engine_open(&it->g, b->name, threads, NULL, e);
+    enum status st = engine_open(&it->g, b->name, threads, NULL, e);
     if (st == OK && engine_place(&it->g, &it->products, NULL) != OK)
         st = fail(e, E_NOMEM, "no memory for products of %d threads  -> ask for fewer", threads);
     if (st != OK) {
@@ -140,15 +150,15 @@ enum status engine_room(struct ba_engine *engine, size_t bytes, struct err *e)
     return OK;
 }
 
-int told(enum status st, const struct err *e, char *why, size_t why_size)
+int called(struct ba_engine *engine, library_call *call, const void *of, const void *grads,
+           char *why, size_t why_size)
 {
-    if (why && why_size > 0) {
-        const size_t n = strnlen(st == OK ? "" : e->msg, why_size - 1);
-        memcpy(why, e->msg, n);
-        why[n] = '\0';
-    }
-    return st == OK              ? BA_OK
-           : st == E_NOMEM       ? BA_MEMORY
-           : st == E_UNSUPPORTED ? BA_UNSUPPORTED
-                                 : BA_ARGUMENT;
+    struct err e = {""};
+
+    if (!engine)
+        return told(fail(&e, E_USAGE, "engine is NULL  -> open one"), &e, why, why_size);
+    pthread_mutex_lock(&engine->lock);
+    const enum status st = call(engine, of, grads, &e);
+    pthread_mutex_unlock(&engine->lock);
+    return told(st, &e, why, why_size);
 }

@@ -63,7 +63,11 @@ enum status check_mask_rows(const struct attn *a, int n_masks, struct err *e);
 /* At least so many bytes of work space, aligned to cache lines. */
 enum status engine_room(struct ba_engine *engine, size_t bytes, struct err *e);
 
-/* What the caller gets of a status, and why. */
-int told(enum status st, const struct err *e, char *why, size_t why_size);
+/* A call of the library with a struct of the caller's, and one of gradients, by one thread at a time.
+ * Returns what the caller gets, and says why. */
+typedef enum status library_call(struct ba_engine *engine, const void *of, const void *grads,
+                                 struct err *e);
+int called(struct ba_engine *engine, library_call *call, const void *of, const void *grads,
+           char *why, size_t why_size);
 
 #endif

@@ -6,8 +6,8 @@
 static enum status take_mask(struct mask *m, const struct ba_mask *from, struct err *e)
 {
     struct ba_mask x;
-    const enum status st =
-        take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_mask, rows), from, "ba_mask", e);
+
+    TRY(take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_mask, rows), from, "ba_mask", e));
     const struct number numbers[] = {
         {"window of a mask", x.window, 0, LIMIT_LENGTH},
         {"dilation of a mask", x.dilation, 0, x.window ? LIMIT_LENGTH : 0},
@@ -34,10 +34,8 @@ static enum status take_mask(struct mask *m, const struct ba_mask *from, struct 
         {x.n_random && !x.random, x.random && !x.n_random, "random", " of a mask, by n_random"},
         {.needless = x.rows && rules, .name = "rows", .why = " of a mask and rules contradict"},
     };
-
-    if (st != OK || check_numbers(numbers, ARRAY_LEN(numbers), e) != OK ||
-        check_pointers(pointers, ARRAY_LEN(pointers), e) != OK)
-        return st == OK ? E_USAGE : st;
+    TRY(check_numbers(numbers, ARRAY_LEN(numbers), e));
+    TRY(check_pointers(pointers, ARRAY_LEN(pointers), e));
     if (x.rect && x.row % x.rect)
         return fail(e, E_USAGE, "row of a mask is %d, rect %d  -> use a multiple of rect", x.row,
                     x.rect);
@@ -70,9 +68,7 @@ enum status take_masks(struct ba_engine *engine, const struct ba_attention *a, s
 
     for (int i = 0; i < a->n_masks; i++) {
         const struct ba_mask *const at = (const void *)((const char *)a->masks + step * (size_t)i);
-        const enum status st = take_mask(&engine->masks[i], at, e);
-        if (st != OK)
-            return st;
+        TRY(take_mask(&engine->masks[i], at, e));
         if (at->size != step)
             return fail(e, E_USAGE, "masks have different sizes  -> set them to one sizeof");
         if (at->rows && a->base != 0)

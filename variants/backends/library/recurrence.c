@@ -63,19 +63,17 @@ static enum status check_sizes(const struct ba_recurrence *x, struct err *e)
         {"reserved", x->reserved, 0, 0},
     };
     const int64_t K = (int64_t)x->M + x->L;
-    enum status st = check_numbers(numbers, ARRAY_LEN(numbers), e);
 
-    if (st == OK)
-        st = check_product("B H K", x->B, x->H, K, e);
-    if (st == OK)
-        st = check_product("dk dv", x->dk, x->dv + 64, 1, e);
-    if (st == OK && x->Hs && x->H % x->Hs != 0)
-        st = fail(e, E_USAGE, "Hs %d does not divide H %d  -> use a divisor", x->Hs, x->H);
-    if (st == OK && x->g_width > 1 && x->g_width < x->dk)
-        st = fail(e, E_USAGE, "g_width is %d  -> use 0, 1 or dk, which is %d", x->g_width, x->dk);
-    if (st == OK && !(isfinite(x->scale) && isfinite(x->eps)))
-        st = fail(e, E_USAGE, "scale or eps is not finite  -> use numbers");
-    return st;
+    TRY(check_numbers(numbers, ARRAY_LEN(numbers), e));
+    TRY(check_product("B H K", x->B, x->H, K, e));
+    TRY(check_product("dk dv", x->dk, x->dv + 64, 1, e));
+    if (x->Hs && x->H % x->Hs != 0)
+        return fail(e, E_USAGE, "Hs %d does not divide H %d  -> use a divisor", x->Hs, x->H);
+    if (x->g_width > 1 && x->g_width < x->dk)
+        return fail(e, E_USAGE, "g_width is %d  -> use 0, 1 or dk, which is %d", x->g_width, x->dk);
+    if (!isfinite(x->scale) || !isfinite(x->eps))
+        return fail(e, E_USAGE, "scale or eps is not finite  -> use numbers");
+    return OK;
 }
 
 static enum status check_arrays(const struct ba_recurrence *x, struct err *e)
@@ -132,13 +130,12 @@ static enum status check_rows(const struct recur *r, const struct recur_grad *d,
         const struct places at = {{r->B, all[n].length, (all[n].heads + per - 1) / per},
                                   {x->batch, x->row, x->head},
                                   all[n].width};
-        enum status st = x->at ? check_strides(&at, all[n].name, e) : OK;
-        if (st == OK && all[n].d && !x->at)
-            st = fail(e, E_USAGE, "d_%s without its operand  -> leave it out", all[n].name);
-        if (st == OK && all[n].d)
-            st = check_no_overlap(&at, all[n].name, e);
-        if (st != OK)
-            return st;
+        if (x->at)
+            TRY(check_strides(&at, all[n].name, e));
+        else if (all[n].d)
+            return fail(e, E_USAGE, "d_%s without its operand  -> leave it out", all[n].name);
+        if (all[n].d)
+            TRY(check_no_overlap(&at, all[n].name, e));
     }
     return OK;
 }
@@ -146,56 +143,42 @@ static enum status check_rows(const struct recur *r, const struct recur_grad *d,
 static enum status take_recurrence(const struct ba_recurrence *from, struct recur *r, struct err *e)
 {
     struct ba_recurrence x;
-    enum status st =
-        take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_recurrence, den), from, "ba_recurrence", e);
+
+    TRY(take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_recurrence, den), from, "ba_recurrence",
+                    e));
     const struct number per[] = {
         {"per of q", x.q.per, 0, LIMIT_LENGTH}, {"per of k", x.k.per, 0, LIMIT_LENGTH},
         {"per of v", x.v.per, 0, LIMIT_LENGTH}, {"per of g", x.g.per, 0, LIMIT_LENGTH},
         {"per of a", x.a.per, 0, LIMIT_LENGTH}, {"per of b", x.b.per, 0, LIMIT_LENGTH},
         {"per of i", x.i.per, 0, LIMIT_LENGTH}, {"per of beta", x.beta.per, 0, LIMIT_LENGTH},
     };
-
-    if (st == OK)
-        st = check_sizes(&x, e);
-    if (st == OK)
-        st = check_numbers(per, ARRAY_LEN(per), e);
-    if (st == OK)
-        st = check_arrays(&x, e);
-    if (st == OK)
-        *r = recur_of(&x);
-    return st;
+    TRY(check_sizes(&x, e));
+    TRY(check_numbers(per, ARRAY_LEN(per), e));
+    TRY(check_arrays(&x, e));
+    *r = recur_of(&x);
+    return OK;
 }
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
-static enum status forward(struct ba_engine *engine, const struct ba_recurrence *from,
+static enum status forward(struct ba_engine *engine, const void *from, const void *no_grads,
                            struct err *e)
 {
     struct recur r;
-    enum status st = take_recurrence(from, &r, e);
 
-    if (st == OK)
-        st = check_rows(&r, NULL, e);
-    if (st != OK)
-        return st;
+    (void)no_grads;
+    TRY(take_recurrence(from, &r, e));
+    TRY(check_rows(&r, NULL, e));
     const struct recur_impl *const impl = engine_recur(&engine->g, &r, false);
-    st = engine_room(engine, impl->need(&r, engine->g.threads, false), e);
-    if (st == OK)
-        impl->forward(&engine->g, &r, engine->room);
-    return st;
+    TRY(engine_room(engine, impl->need(&r, engine->g.threads, false), e));
+    impl->forward(&engine->g, &r, engine->room);
+    return OK;
 }
 
 int ba_recurrence_forward(struct ba_engine *engine, const struct ba_recurrence *r, char *why,
                           size_t why_size)
 {
-    struct err e = {""};
-
-    if (!engine)
-        return told(fail(&e, E_USAGE, "engine is NULL  -> open one"), &e, why, why_size);
-    pthread_mutex_lock(&engine->lock);
-    const enum status st = forward(engine, r, &e);
-    pthread_mutex_unlock(&engine->lock);
-    return told(st, &e, why, why_size);
+    return called(engine, forward, r, NULL, why, why_size);
 }
 
 static enum status check_grads(const struct recur *r, const struct ba_recurrence_grad *d,
@@ -214,20 +197,16 @@ static enum status check_grads(const struct recur *r, const struct ba_recurrence
     return check_pointers(pointers, ARRAY_LEN(pointers), e);
 }
 
-static enum status backward(struct ba_engine *engine, const struct ba_recurrence *from,
-                            const struct ba_recurrence_grad *grads, struct err *e)
+static enum status backward(struct ba_engine *engine, const void *from, const void *grads,
+                            struct err *e)
 {
     struct ba_recurrence_grad x;
     struct recur r;
-    enum status st = take_recurrence(from, &r, e);
 
-    if (st == OK)
-        st = take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_recurrence_grad, d_z0), grads,
-                         "ba_recurrence_grad", e);
-    if (st == OK)
-        st = check_grads(&r, &x, e);
-    if (st != OK)
-        return st;
+    TRY(take_recurrence(from, &r, e));
+    TRY(take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_recurrence_grad, d_z0), grads,
+                    "ba_recurrence_grad", e));
+    TRY(check_grads(&r, &x, e));
     const struct recur_grad d = {.d_o = x.d_o,
                                  .d_s1 = x.d_s1,
                                  .d_q = x.d_q,
@@ -241,25 +220,15 @@ static enum status backward(struct ba_engine *engine, const struct ba_recurrence
                                  .d_i = x.d_i,
                                  .d_s0 = x.d_s0,
                                  .d_z0 = x.d_z0};
-    st = check_rows(&r, &d, e);
-    if (st != OK)
-        return st;
+    TRY(check_rows(&r, &d, e));
     const struct recur_impl *const impl = engine_recur(&engine->g, &r, true);
-    st = engine_room(engine, impl->need(&r, engine->g.threads, true), e);
-    if (st == OK)
-        impl->backward(&engine->g, &r, &d, engine->room);
-    return st;
+    TRY(engine_room(engine, impl->need(&r, engine->g.threads, true), e));
+    impl->backward(&engine->g, &r, &d, engine->room);
+    return OK;
 }
 
 int ba_recurrence_backward(struct ba_engine *engine, const struct ba_recurrence *r,
                            const struct ba_recurrence_grad *d, char *why, size_t why_size)
 {
-    struct err e = {""};
-
-    if (!engine)
-        return told(fail(&e, E_USAGE, "engine is NULL  -> open one"), &e, why, why_size);
-    pthread_mutex_lock(&engine->lock);
-    const enum status st = backward(engine, r, d, &e);
-    pthread_mutex_unlock(&engine->lock);
-    return told(st, &e, why, why_size);
+    return called(engine, backward, r, d, why, why_size);
 }
