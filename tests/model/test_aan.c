@@ -29,24 +29,6 @@ static void begin_at(struct bound *t, const float *sum, double count)
     at.at[1] = (float)fmod(count, 0x1p20);
 }
 
-static void run(struct bound *t)
-{
-    struct sublayer *const s = t->sublayers.at;
-    struct work *const w = t->sublayers.work;
-    float *const in = sublayers_input(&t->sublayers, t->x);
-
-    memcpy(in, t->x, B * L * D * sizeof(float));
-    s->kind->forward(&t->g, s, w, sublayer_source(&t->g, s, w, in, B, L), (struct act){.y = t->y});
-}
-
-static const float *tensor(const struct bound *t, const char *name)
-{
-    const struct param *const p = params_find(&t->p, name);
-
-    cr_assert_not_null(p);
-    return p->data;
-}
-
 /* y = W x + b, `from` wide. */
 static void affine(double *y, const float *w, const float *b, const double *x, int to, int from)
 {
@@ -62,13 +44,15 @@ static void row_by_hand(const struct bound *t, double *y, const float *x, const 
 {
     double hidden[F], both[2 * D], gate[2 * D];
 
-    affine(hidden, tensor(t, "aan.ff.1.weight"), tensor(t, "aan.ff.1.bias"), mean, F, D);
+    affine(hidden, bound_param(t, "aan.ff.1.weight"), bound_param(t, "aan.ff.1.bias"), mean, F, D);
     for (int e = 0; e < F; e++)
         hidden[e] = fmax(hidden[e], 0);
-    affine(both + D, tensor(t, "aan.ff.2.weight"), tensor(t, "aan.ff.2.bias"), hidden, D, F);
+    affine(both + D, bound_param(t, "aan.ff.2.weight"), bound_param(t, "aan.ff.2.bias"), hidden, D,
+           F);
     for (int e = 0; e < D; e++)
         both[e] = (double)x[e];
-    affine(gate, tensor(t, "aan.gate.weight"), tensor(t, "aan.gate.bias"), both, 2 * D, 2 * D);
+    affine(gate, bound_param(t, "aan.gate.weight"), bound_param(t, "aan.gate.bias"), both, 2 * D,
+           2 * D);
     for (int e = 0; e < D; e++)
         y[e] = both[e] / (1 + exp(-gate[e])) + both[D + e] / (1 + exp(-gate[D + e]));
 }
@@ -106,7 +90,7 @@ ParameterizedTest(int *b, aan, is_its_equations)
         open_bound(&t, backends[*b]->name, 2);
         float *sum = normal(B * D, "sum", 0, i ? (float)counts[i] : 0);
         begin_at(&t, sum, counts[i]);
-        run(&t);
+        bound_run(&t, 0, L);
         const double error = error_of(&t, sum, counts[i]);
         cr_expect_lt(error, 1, "%s, after %g rows: %.3g", backends[*b]->name, counts[i], error);
         struct carried at;
@@ -125,20 +109,6 @@ ParameterizedTest(int *b, aan, is_its_equations)
     }
 }
 
-/* ---- backward
- * ------------------------------------------------------------------------------------ */
-
-static double value(void *ctx)
-{
-    struct bound *t = ctx;
-    double sum = 0;
-
-    run(t);
-    for (int i = 0; i < B * L * D; i++)
-        sum += (double)t->y[i] * (double)t->d_y[i];
-    return sum;
-}
-
 ParameterizedTestParameters(aan, gradients_are_differences) { return every_backend(); }
 ParameterizedTest(int *b, aan, gradients_are_differences, .timeout = 240)
 {
@@ -147,18 +117,7 @@ ParameterizedTest(int *b, aan, gradients_are_differences, .timeout = 240)
     open_bound(&t, backends[*b]->name, 1);
     float *sum = normal(B * D, "sum", 0, 2);
     begin_at(&t, sum, 3);
-    params_zero_grad(&t.p);
-    run(&t);
-    struct sublayer *const s = t.sublayers.at;
-    s->kind->backward(&t.g, s, t.sublayers.work, sublayer_source_again(s, t.sublayers.work, B, L),
-                      t.d_x, t.d_y, 0);
-    double noise = 0; /* some ten roundings on the way to an output */
-    for (int i = 0; i < B * L * D; i++)
-        noise += 4 * U * fabs((double)t.y[i] * (double)t.d_y[i]) / sqrt(B * L * D);
-    const struct scalar f = {.at = value, .ctx = &t, .noise = 4 * noise, .step = 0x1p-6};
-    expect_gradient(&f, "x", t.x, t.d_x, B * L * D, 256 * U, 0);
-    for (int i = 0; i < t.p.n; i++)
-        expect_gradient(&f, t.p.v[i].name, t.p.v[i].data, t.p.v[i].grad, t.p.v[i].n, 256 * U, 0);
+    bound_expect_gradients(&t);
     release(sum);
     bound_close(&t);
 }

@@ -4,19 +4,9 @@
  * forward and backward; saved and read again; and the option that chooses one. */
 #include "tests/support/command_line.h"
 #include "tests/support/every_backend.h"
-#include "tests/support/model.h"
-#include "tests/support/open_engine.h"
 #include "tests/support/tmp_folder.h"
-
-#include "tests/support/set_choice.h"
+#include "tests/support/trained.h"
 #include "variants/model/checkpoint.h"
-
-#include <criterion/parameterized.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-enum { B = 2, L = 7 };
 
 /* Every FFN with the kinds of norm in turn, xl and vanilla in turn. Returns false after the last.
  */
@@ -47,80 +37,6 @@ static bool model_of(struct config *c, int i)
     return true;
 }
 
-/* ---- every backend as the reference ------------------------------------------------------- */
-
-struct trained {
-    struct model m;
-    float *logits;
-    int32_t tokens[B * L], targets[B * L];
-};
-
-static void train(struct trained *t, const struct config *c, const char *backend)
-{
-    const struct extent max = {B, L, 0};
-    struct err e = {""};
-
-    t->m = (struct model){0};
-    cr_assert_eq(engine_open(&t->m.g, backend, 1, NULL, &e), OK, "%s", e.msg);
-    give_room(&t->m.g);
-    cr_assert_eq(lm_init(&t->m.lm, c, &e), OK, "%s", e.msg);
-    for (int pass = 0; pass < 2; pass++) {
-        cr_assert_eq(lm_bind(&t->m.lm, &t->m.g, MEM_NONE, max, &t->m.arena, &e), OK, "%s", e.msg);
-        cr_assert_eq(lm_bind_grad(&t->m.lm, &t->m.g, &t->m.arena, &e), OK, "%s", e.msg);
-        if (pass == 0) {
-            cr_assert_eq(arena_place(&t->m.arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
-            memset(t->m.arena.base, 0xff, t->m.arena.size);
-        }
-    }
-    params_init(&t->m.lm.params, SEED, 1);
-    t->m.nll = guarded(B * L);
-    for (int i = 0; i < B * L; i++) {
-        t->tokens[i] = token_of(&t->m, i / L, i % L);
-        t->targets[i] = token_of(&t->m, i / L, i % L + 1);
-    }
-    lm_build_tables(&t->m.lm, &t->m.g);
-    lm_forward(&t->m.lm, &t->m.g, t->tokens, B, L, L, t->targets, t->m.nll);
-    t->logits = guarded((size_t)(B * L * c->V)); /* backward works in their place */
-    memcpy(t->logits, t->m.lm.logits, sizeof(float) * (size_t)(B * L * c->V));
-    params_zero_grad(&t->m.lm.params);
-    lm_backward(&t->m.lm, &t->m.g, t->tokens, t->targets, B, L);
-}
-
-static void drop(struct trained *t)
-{
-    release(t->logits);
-    model_close(&t->m);
-}
-
-static double largest_of(const struct param *p)
-{
-    double largest = 0;
-
-    for (size_t i = 0; i < p->n; i++)
-        largest = fmax(largest, fabs((double)p->grad[i]));
-    return largest;
-}
-
-/* A tensor by the rule of a case. A single number is a sum over all rows that may cancel: it is
- * compared with the largest gradient of its model. */
-static void expect_gradients(const struct params *got, const struct params *want, const char *what)
-{
-    double largest = 0;
-
-    for (int k = 0; k < want->n; k++)
-        largest = fmax(largest, largest_of(&want->v[k]));
-    for (int k = 0; k < want->n; k++) {
-        const struct param *p = &got->v[k], *q = &want->v[k];
-        if (p->buffer && largest_of(q) == 0)
-            cr_expect_eq(largest_of(p), 0, "%s: %s", what, p->name);
-        else if (p->n == 1)
-            cr_expect_leq(fabs((double)*p->grad - (double)*q->grad), 1e-4 * largest, "%s: %s", what,
-                          p->name);
-        else
-            cr_expect_lt(case_error(p->grad, q->grad, p->n), 1, "%s: %s", what, p->name);
-    }
-}
-
 ParameterizedTestParameters(ffn_model, as_the_reference) { return all_but_ref(); }
 ParameterizedTest(int *b, ffn_model, as_the_reference, .timeout = 240)
 {
@@ -128,17 +44,8 @@ ParameterizedTest(int *b, ffn_model, as_the_reference, .timeout = 240)
 
     if (backend_usable(backends[*b], NULL) != OK)
         cr_skip_test("%s cannot run here", backends[*b]->name);
-    for (int i = 0; model_of(&c, i); i++) {
-        struct trained got, want;
-        train(&got, &c, backends[*b]->name);
-        train(&want, &c, "ref");
-        char what[96];
-        snprintf(what, sizeof(what), "%s, %s, %s", backends[*b]->name, c.ffn->name,
-                 norm_kind_name[c.norm_kind]);
-        cr_expect_lt(case_error(got.logits, want.logits, (size_t)(B * L * c.V)), 1, "%s", what);
-        expect_gradients(&got.m.lm.params, &want.m.lm.params, what);
-        drop(&got), drop(&want);
-    }
+    for (int i = 0; model_of(&c, i); i++)
+        as_reference(&c, backends[*b]->name);
 }
 
 /* ---- saved and read again ----------------------------------------------------------------- */

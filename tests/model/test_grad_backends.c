@@ -9,63 +9,6 @@
 
 /* ---- backends as the reference ------------------------------------------------------------ */
 
-/* The training loss of a case may be off by 1e-4; so may a gradient, of its largest entry or, if it
- * cancels to nothing, of the model's typical one. */
-static void expect_like(const struct trained *got, const struct trained *want)
-{
-    const struct params *p = &got->m.lm.params, *q = &want->m.lm.params;
-    double typical = 0;
-
-    for (int i = 0; i < q->n; i++)
-        for (size_t e = 0; e < q->v[i].n; e++)
-            typical = fmax(typical, fabs((double)q->v[i].grad[e]));
-    typical *= 1e-3;
-    for (int i = 0; i < p->n; i++) {
-        double largest = typical, worst = 0;
-        for (size_t e = 0; e < p->v[i].n; e++)
-            largest = fmax(largest, fabs((double)q->v[i].grad[e]));
-        for (size_t e = 0; e < p->v[i].n; e++)
-            worst = fmax(
-                worst, in_bounds((double)p->v[i].grad[e], (double)q->v[i].grad[e], 1e-4 * largest));
-        cr_expect(worst <= 1, "%s: %.3f of the bound", p->v[i].name, worst);
-    }
-}
-
-static float *copy_gradients(const struct params *p, size_t *n)
-{
-    float *all = NULL;
-
-    *n = 0;
-    for (int i = 0; i < p->n; i++) {
-        all = realloc(all, (*n + p->v[i].n) * sizeof(*all));
-        cr_assert_not_null(all);
-        memcpy(all + *n, p->v[i].grad, p->v[i].n * sizeof(*all));
-        *n += p->v[i].n;
-    }
-    return all;
-}
-
-/* And the same backend twice, to the last bit. */
-static void as_reference(const struct config *c, const char *backend)
-{
-    struct trained got, want;
-    size_t n;
-
-    open_trained(&want, c, "ref", 2);
-    open_trained(&got, c, backend, 2);
-    avoid_corners(&want.m.lm.params), avoid_corners(&got.m.lm.params);
-    remember(&want), remember(&got);
-    run_backward(&want), run_backward(&got);
-    expect_like(&got, &want);
-
-    float *first = copy_gradients(&got.m.lm.params, &n);
-    run_backward(&got);
-    float *second = copy_gradients(&got.m.lm.params, &n);
-    cr_expect(memcmp(first, second, n * sizeof(*first)) == 0);
-    free(first), free(second);
-    close_trained(&got), close_trained(&want);
-}
-
 ParameterizedTestParameters(grad_backends, as_the_reference) { return all_but_ref(); }
 ParameterizedTest(const int *b, grad_backends, as_the_reference)
 {

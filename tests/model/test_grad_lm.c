@@ -3,6 +3,7 @@
  * Whole models backward on the reference: every parameter of every variant, wiring, gate and
  * position scheme is compared with finite differences of the loss, with memory from an earlier
  * segment where there is one. */
+#include "tests/support/every_backend.h"
 #include "tests/support/trained.h"
 #include "variants/model/content/content.h"
 #include "variants/parts/parts.h"
@@ -25,7 +26,6 @@ static bool expect_derivatives(struct trained *t)
     struct params *p = &t->m.lm.params;
     const struct scalar f = {loss, t, 4 * U * log(t->m.lm.c.V), 0x1p-6};
     bool smooth = true;
-    float *grad = NULL;
 
     run_backward(t);
     for (int i = 0; i < p->n && smooth; i++) {
@@ -33,14 +33,11 @@ static bool expect_derivatives(struct trained *t)
         const struct param *w = &p->v[i];
         if (w->buffer)
             continue;
-        grad = realloc(grad, w->n * sizeof(*grad));
-        cr_assert_not_null(grad);
-        memcpy(grad, w->grad, w->n * sizeof(*grad));
         snprintf(what, sizeof(what), "%s, %s, %s: %s", c->variant->name, wiring_name[c->wiring],
                  c->gate ? c->gate->name : "no gate", w->name);
-        smooth = expect_gradient_aside(&f, what, w->data, grad, w->n, 64 * U, 2 * f.noise / f.step);
+        smooth =
+            expect_gradient_aside(&f, what, w->data, w->grad, w->n, 64 * U, 2 * f.noise / f.step);
     }
-    free(grad);
     return smooth;
 }
 
@@ -156,90 +153,73 @@ ParameterizedTest(int *part, grad_lm, is_the_derivative_with_an_encoder, .timeou
     }
 }
 
-/* Several parts of attention at once, as files may have them: each finds what those before it have
- * left. */
-Test(grad_lm, is_the_derivative_of_parts_together, .timeout = 300)
-{
-    static const char *const parts[][5] = {{"qk_norm", "diff", "value_residual"},
-                                           {"qk_norm", "forget", "value_residual"},
-                                           {"qk_norm", "dman", "value_residual"}};
+/* What no variant is by itself: settings as files may have them, each model with sizes of its own. */
+static const struct {
+    const char *variant, *settings;
+    int H, dh, F, N;
+    bool gates; /* with each gate of outputs */
+} models[] = {
+    /* several parts of attention, each of which finds what those before it have left */
+    {"rope", "qk_norm=1 diff=1 value_residual=1", 3, 5, 17, 2, true},
+    {"rope", "qk_norm=1 forget=1 value_residual=1", 3, 5, 17, 2, true},
+    {"rope", "qk_norm=1 dman=1 value_residual=1", 3, 5, 17, 2, true},
+    /* projections of which the last alone has no bias */
+    {"rope", "attn_bias=qkv", 4, 3, 17, 2, false},
+    {"xl", "attn_bias=qkv", 4, 3, 17, 2, false},
+    {"capsules", "attn_bias=qkv", 4, 3, 17, 2, false},
+    {"man", "attn_bias=qkv", 4, 3, 17, 2, false},
+    /* scores of the nth layer, divided by n */
+    {"learned", "depth_scale=1", 3, 4, 17, 3, false},
+    {"xl", "depth_scale=1", 3, 4, 17, 3, false},
+    {"cope", "depth_scale=1", 3, 4, 17, 3, false},
+    /* queries and keys normed over all heads of a row, of which keys have fewer */
+    {"qknorm", "kv_heads=2 qk_norm_over=row", 4, 3, 17, 2, false},
+    /* layers without experts before and after one that has them */
+    {"llama",
+     "ffn=moe moe_act=swiglu moe_k=2 aux_coef=0.125 dense_layers=0,2 dense_inner=10 "
+     "dense_ffn=geglu",
+     4, 3, 7, 3, false},
+    /* heads of queries and keys that serve several heads of values each */
+    {"deltanet", "key_heads=2", 4, 3, 17, 2, false},
+    {"gdn", "key_heads=2", 4, 3, 17, 2, false},
+    {"kda", "key_heads=2", 4, 3, 17, 2, false},
+    {"qwen3-next", "key_heads=2", 4, 3, 17, 2, false},
+    /* windows shorter than what is read, and longer; a row alone */
+    {"rtransformer", "rnn_cell=rnn rnn_window=4", 2, 3, 5, 2, false},
+    {"rtransformer", "rnn_cell=gru rnn_window=4", 2, 3, 5, 2, false},
+    {"rtransformer", "rnn_cell=lstm rnn_window=4", 2, 3, 5, 2, false},
+    {"cpe", "cpe_kernel=1", 2, 3, 5, 2, false},
+    {"cpe", "cpe_kernel=4", 2, 3, 5, 2, false},
+    {"cpe", "cpe_kernel=11", 2, 3, 5, 2, false},
+    {"sepconv", "sep_kernel=1", 2, 3, 5, 2, false},
+    {"sepconv", "sep_kernel=4", 2, 3, 5, 2, false},
+    {"sepconv", "sep_kernel=11", 2, 3, 5, 2, false},
+};
 
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        for (enum out_gate gate = OUT_GATE_NONE; gate <= OUT_GATE_HEADWISE; gate++) {
-            struct config c = config_default(variant_find("rope"), 12, 3, 5, 17, 2, 11);
-            c.max_seq = 64;
-            c.out_gate = gate;
-            for (int k = 0; parts[i][k]; k++)
-                set_choice(&c, parts[i][k], "1");
-            expect_derivatives_somewhere(&c, 0);
-        }
+ParameterizedTestParameters(grad_lm, is_the_derivative_of_models)
+{
+    return every_number(ARRAY_LEN(models));
 }
-
-/* Projections of which the last alone has no bias. */
-Test(grad_lm, is_the_derivative_of_biases_but_one, .timeout = 300)
+ParameterizedTest(int *which, grad_lm, is_the_derivative_of_models, .timeout = 300)
 {
-    static const char *const names[] = {"rope", "xl", "capsules", "man"};
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        struct config c = config_default(variant_find(names[i]), 12, 4, 3, 17, 2, 11);
-        c.max_seq = 64;
-        set_choice(&c, "attn_bias", "qkv");
-        expect_derivatives_somewhere(&c, 0);
-    }
-}
-
-/* Scores of the nth layer, divided by n. */
-Test(grad_lm, is_the_derivative_of_scores_by_depth, .timeout = 300)
-{
-    static const char *const names[] = {"learned", "xl", "cope"};
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        struct config c = config_default(variant_find(names[i]), 12, 3, 4, 17, 3, 11);
-        c.max_seq = 64;
-        set_choice(&c, "depth_scale", "1");
-        expect_derivatives_somewhere(&c, 0);
-    }
-}
-
-/* Queries and keys normed over all heads of a row, of which keys have fewer. */
-Test(grad_lm, is_the_derivative_of_normed_rows, .timeout = 300)
-{
-    struct config c = config_default(variant_find("qknorm"), 12, 4, 3, 17, 2, 11);
+    struct config c = config_default(variant_find(models[*which].variant), 12, models[*which].H,
+                                     models[*which].dh, models[*which].F, models[*which].N, 11);
+    char settings[160], *at = settings;
 
     c.max_seq = 64;
-    c.kv_heads = 2;
-    set_choice(&c, "qk_norm_over", "row");
-    expect_derivatives_somewhere(&c, 0);
-}
-
-/* Layers without experts before and after one that has them. */
-Test(grad_lm, is_the_derivative_of_dense_layers, .timeout = 300)
-{
-    struct config c = config_default(variant_find("llama"), 12, 4, 3, 7, 3, 11);
-
-    c.max_seq = 64;
-    c.ffn = &ffn_moe;
-    config_numbers_reset(&c);
-    set_choice(&c, "moe_act", "swiglu");
-    set_choice(&c, "moe_k", "2");
-    set_choice(&c, "aux_coef", "0.125");
-    set_choice(&c, "dense_layers", "0,2");
-    set_choice(&c, "dense_inner", "10");
-    set_choice(&c, "dense_ffn", "geglu");
-    expect_derivatives_somewhere(&c, 0);
-}
-
-/* Heads of queries and keys that serve several heads of values each. */
-Test(grad_lm, is_the_derivative_of_shared_keys, .timeout = 300)
-{
-    static const char *const names[] = {"deltanet", "gdn", "kda", "qwen3-next"};
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        struct config c = config_default(variant_find(names[i]), 12, 4, 3, 17, 2, 11);
-        c.max_seq = 64;
-        set_choice(&c, "key_heads", "2");
-        if (c.stack.n)
-            c.stack = (struct stack){2, {false, true}};
+    if (c.stack.n)
+        c.stack = (struct stack){2, {false, true}};
+    snprintf(settings, sizeof(settings), "%s", models[*which].settings);
+    for (char *one; (one = strsep(&at, " "));) {
+        char *const value = strchr(one, '=');
+        *value = '\0';
+        set_choice(&c, one, value + 1);
+        if (strcmp(one, "ffn") == 0)
+            config_numbers_reset(&c);
+    }
+    for (enum out_gate gate = OUT_GATE_NONE;
+         gate <= (models[*which].gates ? OUT_GATE_HEADWISE : OUT_GATE_NONE); gate++) {
+        c.out_gate = models[*which].gates ? gate : c.out_gate;
         expect_derivatives_somewhere(&c, 0);
     }
 }

@@ -1,78 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * LocalRNN: a model of its cells against windows run one by one, its gradients against differences,
- * and streams against one pass. Golden files compare it with the published code. */
-#include "tests/support/attn_case.h"
-#include "tests/support/finite.h"
-#include "tests/support/model.h"
+ * LocalRNN: a model of its cells against windows run one by one, and streams against one pass.
+ * Gradients: test_grad_lm.c. Golden files compare it with the published code. */
+#include "tests/support/bound_layer.h"
 #include "tests/support/rnn_case.h"
-#include "variants/model/sublayer/sublayer_list.h"
-
-#include <criterion/parameterized.h>
 
 enum { D = 6, B = 2, L = 7 };
 
-struct bare {
-    struct engine g;
-    struct config c;
-    struct params p;
-    struct arena a;
-    struct sublayers sublayers;
-    float *x, *dy, *y, *d_x; /* [B,L,D] */
-    int M;
-};
-
-static void bind_bare(struct bare *t)
+static void open_window(struct bound *t, const char *backend, enum rnn_cell_kind kind, int window)
 {
-    struct err e = {""};
-    const struct extent max = {B, L, t->M};
+    struct config c = config_default(variant_find("rtransformer"), D, 2, 3, 5, 1, 0);
 
-    params_place(&t->p, &t->a);
-    cr_assert_eq(
-        sublayers_bind(&t->sublayers, &t->g, &t->p, t->M ? MEM_HIDDEN : MEM_NONE, max, &t->a, &e),
-        OK, "%s", e.msg);
-    cr_assert_eq(sublayers_bind_grad(&t->sublayers, &t->g, &t->a, &e), OK, "%s", e.msg);
-    params_place_grad(&t->p, &t->a);
-}
-
-static void open_bare(struct bare *t, const char *backend, enum rnn_cell_kind kind, int window,
-                      int M)
-{
-    *t = (struct bare){.g = open_engine(backend, 2), .M = M};
-    t->c = config_default(variant_find("rtransformer"), D, 2, 3, 5, 1, 0);
-    t->c.rnn_cell = kind, t->c.rnn_window = window;
-    cr_assert_eq(sublayers_init_bare(&t->sublayers, &t->c, 'r', &t->p, 0, NULL), OK);
-    bind_bare(t);
-    cr_assert_eq(arena_place(&t->a, HUGE_NEVER, NULL, NULL, NULL), OK);
-    memset(t->a.base, 0xff, t->a.size);
-    bind_bare(t);
-    params_init(&t->p, SEED, 1);
-    params_pack(&t->p, &t->g);
-    t->x = normal(B * L * D, "rows", 0, 1), t->dy = normal(B * L * D, "dy", 0, 1);
-    t->y = guarded(B * L * D), t->d_x = guarded(B * L * D);
-    quantise(t->x, B * L * D);
-}
-
-static void close_bare(struct bare *t)
-{
-    release(t->x), release(t->dy), release(t->y), release(t->d_x);
-    sublayers_free(&t->sublayers), params_free(&t->p), arena_release(&t->a);
-}
-
-static struct sublayer_input run_bare(struct bare *t)
-{
-    struct sublayer *const s = t->sublayers.at;
-
-    params_pack(&t->p, &t->g);
-    memcpy(t->sublayers.work->x, t->x, sizeof(float) * B * L * D);
-    const struct sublayer_input from =
-        sublayer_source(&t->g, s, t->sublayers.work, t->sublayers.work->x, B, L);
-    s->kind->forward(&t->g, s, t->sublayers.work, from, (struct act){.y = t->y});
-    return from;
+    c.rnn_cell = kind, c.rnn_window = window;
+    bound_open_letter(t, c, 'r', backend, 2, (struct extent){B, L, 0}, 1);
 }
 
 /* The last state of one window [n,D], `zeros` of whose rows come first. */
-static void window_by_hand(const struct bare *t, const double *rows, int n, double *h)
+static void window_by_hand(const struct bound *t, const double *rows, int n, double *h)
 {
     const float *W = t->p.v[0].data, *R = t->p.v[1].data, *b = t->p.v[2].data, *c = t->p.v[3].data;
     const int G = rnn_cell_gates(t->c.rnn_cell);
@@ -112,10 +56,10 @@ ParameterizedTest(int *b, local_rnn, is_its_windows)
 
     for (int kind = 0; kind < CELL_KINDS; kind++)
         for (size_t w = 0; w < ARRAY_LEN(windows); w++) {
-            struct bare t;
+            struct bound t;
             float want[B * L * D];
-            open_bare(&t, backends[*b]->name, (enum rnn_cell_kind)kind, windows[w], 0);
-            run_bare(&t);
+            open_window(&t, backends[*b]->name, (enum rnn_cell_kind)kind, windows[w]);
+            bound_run(&t, 0, L);
             for (int i = 0; i < B * L; i++) {
                 double rows[(L + 4) * D] = {0}, h[D];
                 for (int s = 0; s < windows[w]; s++)
@@ -129,53 +73,7 @@ ParameterizedTest(int *b, local_rnn, is_its_windows)
             const double error = case_error(t.y, want, B * L * D);
             cr_expect(error < 1, "%s, %s, window %d: %.3g x its limit", backends[*b]->name,
                       rnn_cell_name[kind], windows[w], error);
-            cr_expect(guards_intact(t.y, B * L * D));
-            close_bare(&t);
-        }
-}
-
-/* ---- backward ----------------------------------------------------------------------------- */
-
-static double weighted(void *ctx)
-{
-    struct bare *t = ctx;
-    double sum = 0;
-
-    run_bare(t);
-    for (int i = 0; i < B * L * D; i++)
-        sum += (double)t->y[i] * (double)t->dy[i];
-    return sum;
-}
-
-/* B L D numbers below 1, each off by some U after a window of steps that round to floats, with
- * weights of deviation 1: 4 U times the square root of their number. */
-Test(local_rnn, is_the_derivative)
-{
-    for (int kind = 0; kind < CELL_KINDS; kind++)
-        for (int M = 0; M <= 3; M += 3) {
-            struct bare t;
-            float *grad = NULL;
-            open_bare(&t, "ref", (enum rnn_cell_kind)kind, 4, M);
-            const struct scalar f = {weighted, &t, 4 * U * sqrt(B * L * D), 0x1p-7};
-            for (int i = 0; i < t.p.n; i++)
-                quantise(t.p.v[i].data, t.p.v[i].n);
-            if (M)
-                sublayer_remember(&t.g, t.sublayers.at, t.sublayers.work, t.dy, B, M);
-            const struct sublayer_input from = run_bare(&t);
-            params_zero_grad(&t.p);
-            t.sublayers.at->kind->backward(&t.g, t.sublayers.at, t.sublayers.work, from, t.d_x,
-                                           t.dy, M);
-            cr_expect(guards_intact(t.d_x, B * L * D));
-            expect_gradient(&f, "x", t.x, t.d_x, B * L * D, 64 * U, 2 * f.noise / f.step);
-            for (int i = 0; i < t.p.n; i++) {
-                struct param *const w = &t.p.v[i];
-                grad = realloc(grad, w->n * sizeof(*grad));
-                cr_assert_not_null(grad);
-                memcpy(grad, w->grad, w->n * sizeof(*grad));
-                expect_gradient(&f, w->name, w->data, grad, w->n, 64 * U, 2 * f.noise / f.step);
-            }
-            free(grad);
-            close_bare(&t);
+            bound_close(&t);
         }
 }
 

@@ -20,24 +20,6 @@ static void open_bound(struct bound *t, const char *backend, int threads)
     bound_open(t, c, backend, threads, B, L, 1);
 }
 
-/* Rows [from, from + n) of each sequence of x, to those of y. */
-static void run(struct bound *t, int from, int n)
-{
-    struct sublayer *const s = t->sublayers.at;
-    struct work *const w = t->sublayers.work;
-    float *const in = sublayers_input(&t->sublayers, t->x);
-    float *const out = guarded(B * L * D);
-
-    for (int b = 0; b < B; b++)
-        memcpy(in + (ptrdiff_t)b * n * D, t->x + ((ptrdiff_t)b * L + from) * D,
-               sizeof(float) * (size_t)(n * D));
-    s->kind->forward(&t->g, s, w, sublayer_source(&t->g, s, w, in, B, n), (struct act){.y = out});
-    for (int b = 0; b < B; b++)
-        memcpy(t->y + ((ptrdiff_t)b * L + from) * D, out + (ptrdiff_t)b * n * D,
-               sizeof(float) * (size_t)(n * D));
-    release(out);
-}
-
 /* ---- the equations ------------------------------------------------------------------------- */
 
 static const struct param *param_of(const struct bound *t, const char *name)
@@ -131,7 +113,7 @@ ParameterizedTest(int *b, mamba, is_its_equations)
             open_bound(&t, backends[*b]->name, threads);
             for (int from = 0; from < L; from += lengths[i]) {
                 const int n = min_int(lengths[i], L - from);
-                run(&t, from, n);
+                bound_run(&t, from, n);
                 sublayer_commit(t.sublayers.at, n);
             }
             const double error = error_of(&t);
@@ -143,35 +125,13 @@ ParameterizedTest(int *b, mamba, is_its_equations)
 
 /* ---- backward ------------------------------------------------------------------------------ */
 
-static double value(void *ctx)
-{
-    struct bound *t = ctx;
-    double sum = 0;
-
-    run(t, 0, L);
-    for (int i = 0; i < B * L * D; i++)
-        sum += (double)t->y[i] * (double)t->d_y[i];
-    return sum;
-}
-
 ParameterizedTestParameters(mamba, gradients_are_differences) { return every_backend(); }
 ParameterizedTest(int *b, mamba, gradients_are_differences, .timeout = 240)
 {
     struct bound t;
 
     open_bound(&t, backends[*b]->name, 2);
-    params_zero_grad(&t.p);
-    run(&t, 0, L);
-    struct sublayer *const s = t.sublayers.at;
-    s->kind->backward(&t.g, s, t.sublayers.work, sublayer_source_again(s, t.sublayers.work, B, L),
-                      t.d_x, t.d_y, 0);
-    double noise = 0; /* some twenty roundings on the way to an output */
-    for (int i = 0; i < B * L * D; i++)
-        noise += 4 * U * fabs((double)t.y[i] * (double)t.d_y[i]) / sqrt(B * L * D);
-    const struct scalar f = {.at = value, .ctx = &t, .noise = 4 * noise, .step = 0x1p-6};
-    expect_gradient(&f, "x", t.x, t.d_x, B * L * D, 256 * U, 0);
-    for (int i = 0; i < t.p.n; i++)
-        expect_gradient(&f, t.p.v[i].name, t.p.v[i].data, t.p.v[i].grad, t.p.v[i].n, 256 * U, 0);
+    bound_expect_gradients(&t);
     bound_close(&t);
 }
 

@@ -20,6 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static inline bool ends_in(const char *name, const char *end)
+{
+    const size_t n = strlen(name), m = strlen(end);
+
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
 /* A variant with one of its residual wirings; plain values, for Criterion. */
 struct form {
     int variant, gate, wiring; /* indexes; gate -1 = none */

@@ -137,13 +137,6 @@ static inline void run_backward(struct trained *t)
     lm_backward(&t->m.lm, &t->m.g, t->tokens, t->targets, B, L);
 }
 
-static inline bool ends_in(const char *name, const char *end)
-{
-    const size_t n = strlen(name), m = strlen(end);
-
-    return n >= m && strcmp(name + n - m, end) == 0;
-}
-
 /* Small maps with biases of +1 and -1 before every ReLU: half of it is off, and no step comes near
  * its corner. */
 static inline void avoid_corners(struct params *p)
@@ -175,6 +168,66 @@ static inline void avoid_corners(struct params *p)
             }
         quantise(w->data, w->n);
     }
+}
+
+/* The training loss of a case may be off by 1e-4; so may a gradient, of its largest entry or, if it
+ * cancels to nothing, of the model's typical one. */
+static inline void expect_like(const struct trained *got, const struct trained *want)
+{
+    const struct params *p = &got->m.lm.params, *q = &want->m.lm.params;
+    double typical = 0;
+
+    for (int i = 0; i < q->n; i++)
+        for (size_t e = 0; e < q->v[i].n; e++)
+            typical = fmax(typical, fabs((double)q->v[i].grad[e]));
+    typical *= 1e-3;
+    for (int i = 0; i < p->n; i++) {
+        double largest = typical, worst = 0;
+        for (size_t e = 0; e < p->v[i].n; e++)
+            largest = fmax(largest, fabs((double)q->v[i].grad[e]));
+        for (size_t e = 0; e < p->v[i].n; e++)
+            worst = fmax(
+                worst, in_bounds((double)p->v[i].grad[e], (double)q->v[i].grad[e], 1e-4 * largest));
+        cr_expect(worst <= 1, "%s, %s, %s, %s: %.3f of the bound", got->m.g.backend->name,
+                  got->m.lm.c.variant->name, got->m.lm.c.ffn->name, p->v[i].name, worst);
+    }
+    cr_expect_lt(case_error(got->nll, want->nll, B * L), 1, "%s, %s, %s", got->m.g.backend->name,
+                 got->m.lm.c.variant->name, got->m.lm.c.ffn->name);
+}
+
+static inline float *copy_gradients(const struct params *p, size_t *n)
+{
+    float *all = NULL;
+
+    *n = 0;
+    for (int i = 0; i < p->n; i++) {
+        all = realloc(all, (*n + p->v[i].n) * sizeof(*all));
+        cr_assert_not_null(all);
+        memcpy(all + *n, p->v[i].grad, p->v[i].n * sizeof(*all));
+        *n += p->v[i].n;
+    }
+    return all;
+}
+
+/* A backend like the reference, and like itself the second time, to the last bit. */
+static inline void as_reference(const struct config *c, const char *backend)
+{
+    struct trained got, want;
+    size_t n;
+
+    open_trained(&want, c, "ref", 2);
+    open_trained(&got, c, backend, 2);
+    avoid_corners(&want.m.lm.params), avoid_corners(&got.m.lm.params);
+    remember(&want), remember(&got);
+    run_backward(&want), run_backward(&got);
+    expect_like(&got, &want);
+
+    float *first = copy_gradients(&got.m.lm.params, &n);
+    run_backward(&got);
+    float *second = copy_gradients(&got.m.lm.params, &n);
+    cr_expect(memcmp(first, second, n * sizeof(*first)) == 0);
+    free(first), free(second);
+    close_trained(&got), close_trained(&want);
 }
 
 #endif
