@@ -158,29 +158,11 @@ struct trained {
     int32_t tokens[B * L], targets[B * L];
 };
 
-static enum status bind_both(struct model *m, struct err *e)
-{
-    const struct extent max = {B, L, 9};
-    const enum status st = lm_bind(&m->lm, &m->g, MEM_HIDDEN, max, &m->arena, e);
-
-    return st == OK ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : st;
-}
-
 static void open_trained(struct trained *t, const struct config *c, const char *backend)
 {
     struct model *const m = &t->m;
-    struct err e = {""};
 
-    *t = (struct trained){0};
-    cr_assert_eq(engine_open(&m->g, backend, 1, NULL, &e), OK, "%s", e.msg);
-    give_room(&m->g);
-    cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
-    cr_assert_eq(bind_both(m, &e), OK, "%s", e.msg);
-    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
-    memset(m->arena.base, 0xff, m->arena.size);
-    cr_assert_eq(bind_both(m, &e), OK, "%s", e.msg);
-    params_init(&m->lm.params, SEED, 1);
-    m->nll = guarded(B * L);
+    model_open_trained(m, c, backend, 1, MEM_HIDDEN, (struct extent){B, L, 9});
     for (int i = 0; i < m->lm.params.n; i++)
         if (strstr(m->lm.params.v[i].name, "compress"))
             quantise(m->lm.params.v[i].data, m->lm.params.v[i].n);

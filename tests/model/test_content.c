@@ -141,16 +141,7 @@ static double step_of(float decay)
     double squares = 0;
 
     ((struct routing *)c.numbers[SLOT_MIXER].bytes)->mu_decay = decay;
-    m = (struct model){0};
-    cr_assert_eq(engine_open(&m.g, "ref", 1, NULL, NULL), OK);
-    cr_assert_eq(lm_init(&m.lm, &c, NULL), OK);
-    for (int pass = 0; pass < 2; pass++) {
-        cr_assert_eq(lm_bind(&m.lm, &m.g, MEM_NONE, one_pass, &m.arena, NULL), OK);
-        cr_assert_eq(lm_bind_grad(&m.lm, &m.g, &m.arena, NULL), OK);
-        if (!pass)
-            cr_assert_eq(arena_place(&m.arena, HUGE_NEVER, NULL, NULL, NULL), OK);
-    }
-    params_init(&m.lm.params, SEED, 1);
+    model_open_trained(&m, &c, "ref", 1, MEM_NONE, one_pass);
     params_zero_grad(&m.lm.params);
     lm_build_tables(&m.lm, &m.g);
     int32_t tokens[2 * TEXT];
@@ -163,8 +154,7 @@ static double step_of(float decay)
     cr_assert(mu && mu->buffer);
     for (size_t i = 0; i < mu->n; i++)
         squares += (double)mu->grad[i] * (double)mu->grad[i];
-    lm_free(&m.lm);
-    arena_release(&m.arena);
+    model_close(&m);
     return sqrt(squares);
 }
 

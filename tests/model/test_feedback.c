@@ -63,27 +63,6 @@ Test(feedback, the_own_step_is_not_seen)
     model_close(&m);
 }
 
-static enum status bind(struct model *m, struct err *e)
-{
-    const enum status st = lm_bind(&m->lm, &m->g, MEM_NONE, (struct extent){1, 4, 0}, &m->arena, e);
-
-    return st == OK ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : st;
-}
-
-static void open_training(struct model *m, const struct config *c)
-{
-    struct err e = {""};
-
-    *m = (struct model){0};
-    cr_assert_eq(engine_open(&m->g, "ref", 1, NULL, &e), OK, "%s", e.msg);
-    cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
-    cr_assert_eq(bind(m, &e), OK, "%s", e.msg);
-    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
-    cr_assert_eq(bind(m, &e), OK, "%s", e.msg);
-    params_init(&m->lm.params, SEED, 1);
-    m->nll = guarded(4);
-}
-
 /* Layers add the same to every token: attention nothing, feed-forward networks their last bias. What a
  * row of the memory has besides its embedding is then what was not dropped of that. */
 Test(feedback, tokens_drop_apart)
@@ -102,7 +81,7 @@ Test(feedback, tokens_drop_apart)
     c.wiring = WIRING_PRE;
     for (int drops = 0; drops < 2; drops++) {
         int found = 0;
-        open_training(&m, &c);
+        model_open_trained(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 4, 0});
         for (int i = 0; i < m.lm.params.n; i++) {
             const struct param *const w = &m.lm.params.v[i];
             const bool bias = strstr(w->name, "ff.2.bias"), gone = strstr(w->name, "ff.2.weight");

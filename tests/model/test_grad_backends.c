@@ -89,7 +89,7 @@ Test(grad_backends, projected_memory_is_refused)
 
     cr_assert_eq(engine_open(&m.g, "ref", 1, NULL, &e), OK);
     cr_assert_eq(lm_init(&m.lm, &c, &e), OK);
-    cr_expect_eq(bind_both(&m, MEM_KV, &e), E_UNSUPPORTED);
+    cr_expect_eq(model_bind(&m, MEM_KV, bound, true, &e), E_UNSUPPORTED);
     cr_expect_not_null(strstr(e.msg, "  -> use --mem-kind hidden"), "%s", e.msg);
     lm_free(&m.lm);
 }

@@ -164,29 +164,11 @@ Test(slots, without_a_past_each_segment_is_the_first)
 
 /* ---- gradients ------------------------------------------------------------------------------ */
 
-static enum status bind(struct model *m, int M, struct err *e)
-{
-    const struct extent max = {BATCH, TOKENS, M};
-    const enum status st = lm_bind(&m->lm, &m->g, MEM_HIDDEN, max, &m->arena, e);
-
-    return st == OK ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : st;
-}
-
 static void open_training(struct model *m, const struct config *c, int M)
 {
-    struct err e = {""};
-
-    *m = (struct model){0};
-    cr_assert_eq(engine_open(&m->g, "ref", 1, NULL, &e), OK, "%s", e.msg);
-    cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
-    cr_assert_eq(bind(m, M, &e), OK, "%s", e.msg);
-    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
-    memset(m->arena.base, 0xff, m->arena.size);
-    cr_assert_eq(bind(m, M, &e), OK, "%s", e.msg);
-    params_init(&m->lm.params, SEED, 1);
+    model_open_trained(m, c, "ref", 1, MEM_HIDDEN, (struct extent){BATCH, TOKENS, M});
     for (int i = 0; i < m->lm.params.n; i++)
         quantise(m->lm.params.v[i].data, m->lm.params.v[i].n);
-    m->nll = guarded((size_t)(BATCH * TOKENS));
 }
 
 /* Of the last segment, all of them being run with the present weights. */
@@ -241,11 +223,7 @@ static void gradients_reach(const char *variant, int heads, int kv_heads, float 
     run_backward(&m);
     for (int i = 0; i < m.lm.params.n; i++) {
         const struct param *const w = &m.lm.params.v[i];
-        float *const grad = calloc(w->n, sizeof(*grad));
-        cr_assert_not_null(grad);
-        memcpy(grad, w->grad, w->n * sizeof(*grad));
-        expect_gradient_aside(&f, w->name, w->data, grad, w->n, 64 * U, 2 * f.noise / f.step);
-        free(grad);
+        expect_gradient_aside(&f, w->name, w->data, w->grad, w->n, 64 * U, 2 * f.noise / f.step);
     }
     model_close(&m);
 }

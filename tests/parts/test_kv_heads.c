@@ -100,28 +100,9 @@ ParameterizedTest(int *b, kv_heads, repeated_heads_are_the_same_model, .timeout 
 
 /* ---- backward ------------------------------------------------------------------------------ */
 
-static enum status bind_both(struct model *m, enum mem_kind kind, struct err *e)
-{
-    const enum status st = lm_bind(&m->lm, &m->g, kind, bound, &m->arena, e);
-
-    return st == OK ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : st;
-}
-
 static void open_trained(struct model *m, const struct config *c, const char *backend)
 {
-    const enum mem_kind kind = kind_of(c->variant);
-    struct err e = {""};
-
-    *m = (struct model){0};
-    cr_assert_eq(engine_open(&m->g, backend, 1, NULL, &e), OK, "%s", e.msg);
-    give_room(&m->g);
-    cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
-    cr_assert_eq(bind_both(m, kind, &e), OK, "%s", e.msg);
-    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
-    memset(m->arena.base, 0xff, m->arena.size);
-    cr_assert_eq(bind_both(m, kind, &e), OK, "%s", e.msg);
-    params_init(&m->lm.params, SEED, 1);
-    m->nll = guarded(BATCH * L);
+    model_open_trained(m, c, backend, 1, kind_of(c->variant), bound);
 }
 
 /* One segment becomes memory, the gradient is the next one's. */

@@ -273,26 +273,6 @@ Test(realformer, one_layer_is_plain)
     }
 }
 
-static enum status bind_trained(struct model *m, struct err *e)
-{
-    const enum status st = lm_bind(&m->lm, &m->g, MEM_NONE, whole, &m->arena, e);
-
-    return st == OK ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : st;
-}
-
-static void open_trained(struct model *m, const struct config *c)
-{
-    *m = (struct model){0};
-    cr_assert_eq(engine_open(&m->g, "ref", 1, NULL, NULL), OK);
-    cr_assert_eq(lm_init(&m->lm, c, NULL), OK);
-    cr_assert_eq(bind_trained(m, NULL), OK);
-    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, NULL), OK);
-    memset(m->arena.base, 0xff, m->arena.size);
-    cr_assert_eq(bind_trained(m, NULL), OK);
-    params_init(&m->lm.params, SEED, 1);
-    m->nll = guarded(BATCH * T);
-}
-
 /* Layer 1 has no scores of its own: its W_q, u and v are 0. Its softmax sees those of layer 0, or
  * half of them: lse_i = log sum of exp(gain S_ij) over j <= i. */
 Test(realformer, a_silent_layer_repeats_the_one_below)
@@ -303,7 +283,7 @@ Test(realformer, a_silent_layer_repeats_the_one_below)
         struct config c = of(names[mean], 2);
         struct model m;
         c.uv_per_layer = true;
-        open_trained(&m, &c);
+        model_open_trained(&m, &c, "ref", 1, MEM_NONE, whole);
         memset(tensor(&m, "layers.%d.attn.q.weight", 1), 0, sizeof(float) * 15 * 12);
         memset(tensor(&m, "layers.%d.attn.bias_u", 1), 0, sizeof(float) * 15);
         memset(tensor(&m, "layers.%d.attn.bias_v", 1), 0, sizeof(float) * 15);

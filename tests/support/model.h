@@ -261,27 +261,45 @@ struct model {
     float *nll;
 };
 
+static inline enum status model_bind(struct model *m, enum mem_kind kind, struct extent max,
+                                     bool trains, struct err *e)
+{
+    TRY(lm_bind(&m->lm, &m->g, kind, max, &m->arena, e));
+    return trains ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : OK;
+}
+
 /* Weights come from the seed; lm_lower builds the tables, after the caller's changes. Everything
  * else starts as NaN. Weights are of type `elem`, or float. */
-static inline void model_open_in(struct model *m, const struct config *c, const char *backend,
-                                 int threads, enum mem_kind kind, struct extent max, enum elem elem)
+static inline void model_open_as(struct model *m, const struct config *c, const char *backend,
+                                 int threads, enum mem_kind kind, struct extent max, enum elem elem,
+                                 bool trains)
 {
     struct err e = {""};
 
-    *m = (struct model){0};
-    cr_assert_eq(engine_open(&m->g, backend, threads, NULL, &e), OK, "%s", e.msg);
-    give_room(&m->g);
+    *m = (struct model){.g = open_engine(backend, threads)};
     cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
-    m->lm.all_logits = true;
+    m->lm.all_logits = !trains;
     cr_assert_eq(params_hold(&m->lm.params, elem, c->act_dtype, &m->g, &e), OK, "%s", e.msg);
-    cr_assert_eq(lm_bind(&m->lm, &m->g, kind, max, &m->arena, &e), OK, "%s", e.msg);
+    cr_assert_eq(model_bind(m, kind, max, trains, &e), OK, "%s", e.msg);
     const size_t counted = m->arena.used;
     cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
     memset(m->arena.base, 0xff, m->arena.size);
-    cr_assert_eq(lm_bind(&m->lm, &m->g, kind, max, &m->arena, &e), OK, "%s", e.msg);
+    cr_assert_eq(model_bind(m, kind, max, trains, &e), OK, "%s", e.msg);
     cr_assert_eq(m->arena.used, counted);
     params_init(&m->lm.params, SEED, 1);
     m->nll = guarded((size_t)(max.B * max.L));
+}
+
+static inline void model_open_in(struct model *m, const struct config *c, const char *backend,
+                                 int threads, enum mem_kind kind, struct extent max, enum elem elem)
+{
+    model_open_as(m, c, backend, threads, kind, max, elem, false);
+}
+
+static inline void model_open_trained(struct model *m, const struct config *c, const char *backend,
+                                      int threads, enum mem_kind kind, struct extent max)
+{
+    model_open_as(m, c, backend, threads, kind, max, ELEM_F32, true);
 }
 
 static inline void model_open(struct model *m, const struct config *c, const char *backend,

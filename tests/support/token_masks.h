@@ -8,14 +8,6 @@
 
 enum { MASKED_TOKENS = 32, NOT_TOLD = -1 };
 
-static inline enum status bind_masked(struct model *m, struct err *e)
-{
-    const struct extent max = {1, MASKED_TOKENS, 0};
-    const enum status st = lm_bind(&m->lm, &m->g, MEM_NONE, max, &m->arena, e);
-
-    return st == OK ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : st;
-}
-
 /* How many numbers of the output's rows are hidden in every token, at a dropout of a half. A large bias
  * of the last network comes through, as what is largest behind a norm, where neither its mask nor that
  * of the output drops it. One mask for all tokens would hide half of the numbers in each; with one for
@@ -23,6 +15,7 @@ static inline enum status bind_masked(struct model *m, struct err *e)
  * bias, or nothing is dropped here. */
 static inline int hidden_in_all_tokens(const struct config *of)
 {
+    const struct extent max = {1, MASKED_TOKENS, 0};
     struct config c = *of;
     struct model m = {0};
     struct err e = {""};
@@ -35,10 +28,10 @@ static inline int hidden_in_all_tokens(const struct config *of)
     snprintf(name, sizeof(name), "layers.%d.ff.2.bias", c.N - 1);
     const bool opened = lm_init(&m.lm, &c, &e) == OK;
     const struct param *const bias = opened ? params_find(&m.lm.params, name) : NULL;
-    if (!bias || (int)bias->n != c.D || bind_masked(&m, &e) != OK)
+    if (!bias || (int)bias->n != c.D || model_bind(&m, MEM_NONE, max, true, &e) != OK)
         goto out;
     cr_assert_eq(arena_place(&m.arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
-    cr_assert_eq(bind_masked(&m, &e), OK, "%s", e.msg);
+    cr_assert_eq(model_bind(&m, MEM_NONE, max, true, &e), OK, "%s", e.msg);
     params_init(&m.lm.params, SEED, 1);
     for (size_t i = 0; i < bias->n; i++)
         bias->data[i] = 1e4f;

@@ -26,33 +26,17 @@ struct trained {
 /* Bound for longer segments and more memory than are run, so that tables have spare rows. */
 static const struct extent bound = {B, L + 2, MEM + 1};
 
-static inline enum status bind_both(struct model *m, enum mem_kind kind, struct err *e)
-{
-    const enum status st = lm_bind(&m->lm, &m->g, kind, bound, &m->arena, e);
-
-    return st == OK ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : st;
-}
-
 static inline void open_trained(struct trained *t, const struct config *config, const char *backend,
                                 int threads)
 {
     struct model *m = &t->m;
     struct config c = *config;
-    struct err e = {""};
 
     *t = (struct trained){.kind =
                               c.variant->mem->recurrent && !c.enc_layers ? MEM_HIDDEN : MEM_NONE};
     c.max_seq = bound.L;
     c.slots.bptt = false; /* what an earlier segment wrote is memory here, a constant */
-    if (engine_open(&m->g, backend, threads, NULL, &e) != OK)
-        cr_skip_test("%s", e.msg);
-    give_room(&m->g);
-    cr_assert_eq(lm_init(&m->lm, &c, &e), OK, "%s", e.msg);
-    cr_assert_eq(bind_both(m, t->kind, &e), OK, "%s", e.msg);
-    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
-    memset(m->arena.base, 0xff, m->arena.size);
-    cr_assert_eq(bind_both(m, t->kind, &e), OK, "%s", e.msg);
-    params_init(&m->lm.params, SEED, 1);
+    model_open_trained(m, &c, backend, threads, t->kind, bound);
     for (int i = 0; i < B * bound.M; i++)
         t->source[i] = token_of(m, i / bound.M, 100 + i % bound.M);
     m->lm.source = t->source;
@@ -62,11 +46,7 @@ static inline void open_trained(struct trained *t, const struct config *config, 
     }
 }
 
-static inline void close_trained(struct trained *t)
-{
-    lm_free(&t->m.lm);
-    arena_release(&t->m.arena);
-}
+static inline void close_trained(struct trained *t) { model_close(&t->m); }
 
 /* The loss where every layer has one: layer l counts l / (1 + .. + N). */
 static inline double mean_of_layers(struct trained *t)
