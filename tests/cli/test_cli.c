@@ -138,10 +138,8 @@ Test(cli, an_implementation_of_one_backend)
     cr_expect_str_eq(r.out.data, "backend,status\nopenblas,skipped\n" SIMD ",ok\nref,ok\n");
     ran_free(&r);
 
-    r = run_bench(folder, "-q --variant xl --backend openblas --impl fused");
-    expect_exit(&r, 2);
-    expect_said(&r, "bench: unknown implementation \"fused\"  -> use one of ");
-    ran_free(&r);
+    bench_exits(folder, 2, "bench: unknown implementation \"fused\"  -> use one of ",
+                "-q --variant xl --backend openblas --impl fused");
 }
 
 /* The text for a backend that the build lacks, whichever that is here. */
@@ -167,14 +165,12 @@ Test(cli, backend_that_was_not_built_in)
 
 Test(cli, environment_variables_are_options)
 {
-    struct ran r = run_shell(folder, "BENCH_SEQ=128.. \"$BENCH\"");
-    expect_exit(&r, 2);
-    expect_said(&r, "bench: BENCH_SEQ: --seq \"128..\": range has no end  -> ");
-    ran_free(&r);
+    shell_exits(folder, 2, "bench: BENCH_SEQ: --seq \"128..\": range has no end  -> ",
+                "BENCH_SEQ=128.. \"$BENCH\"");
 
-    r = run_shell(folder,
-                  "BENCH_SEQ=8 BENCH_MEM= \"$BENCH\" list cases --variant xl --backend ref -q "
-                  "--columns seq_tokens,mem_tokens");
+    struct ran r = run_shell(
+        folder, "BENCH_SEQ=8 BENCH_MEM= \"$BENCH\" list cases --variant xl --backend ref -q "
+                "--columns seq_tokens,mem_tokens");
     expect_exit(&r, 0);
     cr_expect_str_eq(r.out.data, "seq_tokens,mem_tokens\n8,0\n8,512\n");
     ran_free(&r);
@@ -198,10 +194,8 @@ Test(cli, sources_and_all_of_the_past_are_words)
     expect_exit(&r, 0);
     cr_expect_str_eq(r.out.data, "mem_tokens,mem_kind\n4,state\nall,state\n");
     ran_free(&r);
-    r = run_shell(folder, "\"$BENCH\" list cases --variant vanilla --backend ref --mem all");
-    expect_exit(&r, 2);
-    expect_said(&r, "--mem all does not apply to vanilla");
-    ran_free(&r);
+    shell_exits(folder, 2, "--mem all does not apply to vanilla",
+                "\"$BENCH\" list cases --variant vanilla --backend ref --mem all");
 }
 
 Test(cli, help_and_version_go_to_stdout)
@@ -319,9 +313,7 @@ Test(cli, a_closed_stdout_is_an_error)
     char line[2048];
 
     cr_assert_lt(snprintf(line, sizeof(line), "%s%s", model, prepare), (int)sizeof(line));
-    struct ran made = run_shell(folder, line);
-    expect_exit(&made, 0);
-    ran_free(&made);
+    shell_exits(folder, 0, NULL, line);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         snprintf(line, sizeof(line), "%s$BENCH %s >/dev/full", model, lines[i]);
         struct ran r = run_shell(folder, line);

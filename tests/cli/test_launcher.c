@@ -116,25 +116,15 @@ Test(launcher, of_a_command)
     cr_expect_str_eq(r.out.data, by_hand.out.data);
     ran_free(&r);
     ran_free(&by_hand);
-    r = run_shell(folder, "SLURM_PROCID=1 SLURM_NTASKS= $BENCH " AXES " --shard auto");
-    expect_exit(&r, 2);
-    ran_free(&r);
+    shell_exits(folder, 2, NULL, "SLURM_PROCID=1 SLURM_NTASKS= $BENCH " AXES " --shard auto");
 }
 
 /* A run is of its part, however that was said, and goes on as this part only. */
 Test(launcher, goes_on)
 {
 #define RUN "--seq 4,8 --mem 0 --workload attn --backend ref --variant xl --ckpt none -q " TINY
-    struct ran r = run_shell(folder, "PMI_RANK=1 PMI_SIZE=2 $BENCH " RUN "--shard auto");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, RUN "--shard 2/2 --resume");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_shell(folder, "PMI_RANK=1 PMI_SIZE=2 $BENCH " RUN "--shard auto --resume");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_shell(folder, "PMI_RANK=0 PMI_SIZE=2 $BENCH " RUN "--shard auto --resume");
-    expect_exit(&r, 2);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL, "PMI_RANK=1 PMI_SIZE=2 $BENCH " RUN "--shard auto");
+    bench_exits(folder, 0, NULL, RUN "--shard 2/2 --resume");
+    shell_exits(folder, 0, NULL, "PMI_RANK=1 PMI_SIZE=2 $BENCH " RUN "--shard auto --resume");
+    shell_exits(folder, 2, NULL, "PMI_RANK=0 PMI_SIZE=2 $BENCH " RUN "--shard auto --resume");
 }

@@ -42,17 +42,11 @@ Test(bad_files, that_are_no_files)
     };
 
     for (int device = 0; device < 2; device++) {
-        struct ran made =
-            run_shell(folder, device ? "rm r/latency.csv; ln -s /dev/zero r/latency.csv"
-                                     : "mkdir r && mkfifo pipe r/latency.csv");
-        expect_exit(&made, 0);
-        ran_free(&made);
-        for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-            struct ran r = run_shell(folder, lines[i]);
-            expect_exit(&r, 7);
-            expect_said(&r, "not a regular file");
-            ran_free(&r);
-        }
+        shell_exits(folder, 0, NULL,
+                    device ? "rm r/latency.csv; ln -s /dev/zero r/latency.csv"
+                           : "mkdir r && mkfifo pipe r/latency.csv");
+        for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+            shell_exits(folder, 7, "not a regular file", lines[i]);
     }
 }
 
@@ -65,12 +59,8 @@ Test(bad_files, that_are_no_folders)
     };
 
     write_file("text", "x", 1);
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct ran r = run_bench(folder, "%s", lines[i]);
-        expect_exit(&r, 7);
-        expect_said(&r, "Not a directory  -> give a folder");
-        ran_free(&r);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+        bench_exits(folder, 7, "Not a directory  -> give a folder", "%s", lines[i]);
 }
 
 /* Texts from files and from the command line take no hold of the terminal. */
@@ -178,10 +168,8 @@ Test(bad_files, a_golden_file_that_is_right)
 Test(bad_files, golden_files_of_other_kinds)
 {
     copy_golden("norm_rms.safetensors");
-    struct ran r = run_bench(folder, "check --golden . --backend ref");
-    expect_exit(&r, 7);
-    ran_free(&r);
-    r = run_bench(folder, "check --golden norm_rms.safetensors --backend ref");
+    bench_exits(folder, 7, NULL, "check --golden . --backend ref");
+    struct ran r = run_bench(folder, "check --golden norm_rms.safetensors --backend ref");
     expect_exit(&r, 7);
     cr_expect(strstr(r.out.data, "make golden"), "%s", r.out.data);
     ran_free(&r);
@@ -239,9 +227,7 @@ Test(bad_files, results_of_check_as_rows)
 Test(bad_files, a_float_that_is_no_number)
 {
     change_golden(first_output, (float)(0.0 / 0.0));
-    struct ran r = run_bench(folder, "check --golden . --backend ref");
-    expect_exit(&r, 5);
-    ran_free(&r);
+    bench_exits(folder, 5, NULL, "check --golden . --backend ref");
 }
 
 /* The file at which a child dies is one failure. Those before it keep their lines and their numbers,
@@ -251,14 +237,13 @@ Test(bad_files, a_golden_file_that_kills)
     if (SANITIZED)
         cr_skip_test("the sanitizers' runtime has to be loaded first");
     change_golden(first_output, 0.5f);
-    struct ran r = run_shell(folder, "mv " GOLDEN " a.safetensors; cp a.safetensors d.safetensors; "
-                                     "cp a.safetensors c_kills.safetensors");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL,
+                "mv " GOLDEN " a.safetensors; cp a.safetensors d.safetensors; "
+                "cp a.safetensors c_kills.safetensors");
     copy_golden(GOLDEN);
-    r = run_shell(folder,
-                  "exec env LD_PRELOAD=\"${BENCH%/*}/dies.so\" DIES_AT=c_kills \"$BENCH\" check "
-                  "--golden . --backend ref");
+    struct ran r = run_shell(
+        folder, "exec env LD_PRELOAD=\"${BENCH%/*}/dies.so\" DIES_AT=c_kills \"$BENCH\" check "
+                "--golden . --backend ref");
     expect_exit(&r, 5);
     static const char *const lines[] = {
         "a.safetensors out.y: error ",
@@ -282,9 +267,7 @@ Test(bad_files, a_golden_file_cut_short)
     cr_expect(strstr(r.out.data, " 1 failed, "), "%s", r.out.data);
     ran_free(&r);
     change_golden(first_output, 0.5f);
-    r = run_bench(folder, "check --golden . --backend ref");
-    expect_exit(&r, 5);
-    ran_free(&r);
+    bench_exits(folder, 5, NULL, "check --golden . --backend ref");
 }
 
 /* A golden file that compares nothing, and files that only a newer program may understand. */
@@ -329,9 +312,7 @@ static void train(const char *variant)
         "m.safetensors --force --seq 4 --mem 4 --layers 1 --d-model 16 --heads 2 --batch 1 "
         "--steps 1 --threads 1 -q",
         variant);
-    struct ran r = run_shell(folder, line);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL, line);
 }
 
 static void edit(struct edit d)
@@ -429,17 +410,14 @@ Test(bad_files, models_that_are_not_what_they_say)
         ran_free(&r);
     }
     edit(cases[0].edit);
-    struct ran r =
-        run_shell(folder, "cp m.safetensors.opt x.safetensors.opt; exec \"$BENCH\" train "
-                          "--variant xl --backend ref --corpus text --ckpt x.safetensors "
-                          "--resume --seq 4 --mem 4 --layers 1 --d-model 16 --heads 2 "
-                          "--batch 1 --steps 2 --threads 1 -q");
-    expect_exit(&r, 7);
-    expect_said(&r, "causal");
-    ran_free(&r);
-    r = run_bench(folder,
-                  "gate --exec old=\"$BENCH\" --ckpt x.safetensors --variant xl --workload attn "
-                  "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
+    shell_exits(folder, 7, "causal",
+                "cp m.safetensors.opt x.safetensors.opt; exec \"$BENCH\" train "
+                "--variant xl --backend ref --corpus text --ckpt x.safetensors "
+                "--resume --seq 4 --mem 4 --layers 1 --d-model 16 --heads 2 "
+                "--batch 1 --steps 2 --threads 1 -q");
+    struct ran r = run_bench(
+        folder, "gate --exec old=\"$BENCH\" --ckpt x.safetensors --variant xl --workload attn "
+                "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
     cr_expect_neq(r.code, 0);
     expect_said(&r, "causal");
     ran_free(&r);
@@ -489,11 +467,9 @@ Test(bad_files, scores_that_are_not_finite)
     cr_expect_str_eq(((const struct perplexity_row *)rows.row)->status, "wrong");
     rows_free(&rows);
     ran_free(&r);
-    r = run_bench(folder,
-                  "gate --exec old=\"$BENCH\" --ckpt x.safetensors --variant xl --workload attn "
-                  "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
-    expect_exit(&r, 5);
-    ran_free(&r);
+    bench_exits(folder, 5, NULL,
+                "gate --exec old=\"$BENCH\" --ckpt x.safetensors --variant xl --workload attn "
+                "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
     r = run_bench(folder, "compare r/latest r/latest");
     cr_expect(strstr(r.out.data, "unclear"), "%s", r.out.data);
     ran_free(&r);

@@ -51,14 +51,9 @@ Test(check_tokens, files_that_are_wrong)
     put_tiny();
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         tiny_put("golden", wrong[i]);
-        struct ran r = run_bench(folder, "check --tokens . --golden golden");
-        expect_exit(&r, 7);
-        expect_said(&r, "golden");
-        ran_free(&r);
+        bench_exits(folder, 7, "golden", "check --tokens . --golden golden");
     }
-    struct ran r = run_bench(folder, "check --tokens nowhere --golden golden");
-    expect_exit(&r, 7);
-    ran_free(&r);
+    bench_exits(folder, 7, NULL, "check --tokens nowhere --golden golden");
 }
 
 Test(check_tokens, options)
@@ -66,11 +61,8 @@ Test(check_tokens, options)
     static const char *const wrong[] = {"check --tokens .", "check --tokens . --golden x -V xl",
                                         "check --tokens . --golden x --bench"};
 
-    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct ran r = run_bench(folder, "%s", wrong[i]);
-        expect_exit(&r, 2);
-        ran_free(&r);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+        bench_exits(folder, 2, NULL, "%s", wrong[i]);
 }
 
 /* Of the package sentencepiece, by scripts/crosscheck/gguf_tokenizers.py. */
@@ -115,9 +107,7 @@ Test(check_tokens, published)
                  "cp %s/vocab.json %s/merges.txt . && $BENCH check --tokens . --golden "
                  "%s/strings.jsonl",
                  dir, dir, dir);
-        r = run_shell(folder, line);
-        expect_exit(&r, 0);
-        ran_free(&r);
+        shell_exits(folder, 0, NULL, line);
     }
     globfree(&found);
 }

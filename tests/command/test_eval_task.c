@@ -39,9 +39,7 @@ Test(eval_task, returns_lie_where_they_can)
 {
     for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++) {
         double first[6], again[6], other[6];
-        struct ran r = run_bench(folder, TRAIN "%s --force", models[i]);
-        expect_exit(&r, 0);
-        ran_free(&r);
+        bench_exits(folder, 0, NULL, TRAIN "%s --force", models[i]);
         scores("--episodes 120", first);
         scores("--episodes 120", again);
         scores("--episodes 60", other);
@@ -62,14 +60,12 @@ Test(eval_task, sees_as_far_back_as_in_its_training)
     for (int seq = 3; seq <= 9; seq += 6) {
         double score[2][6];
         for (int all = 0; all < 2; all++) {
-            struct ran r = run_bench(folder,
-                                     "train --task tmaze:len=6 --variant gla --backend ref "
-                                     "--threads 1 --pin none --layers 1 --d-model 8 --heads 2 "
-                                     "--batch 4 --steps 2 --lr 1e-30 -q --ckpt m --force --seq %d "
-                                     "--mem %s",
-                                     seq, all ? "all" : "0");
-            expect_exit(&r, 0);
-            ran_free(&r);
+            bench_exits(folder, 0, NULL,
+                        "train --task tmaze:len=6 --variant gla --backend ref "
+                        "--threads 1 --pin none --layers 1 --d-model 8 --heads 2 "
+                        "--batch 4 --steps 2 --lr 1e-30 -q --ckpt m --force --seq %d "
+                        "--mem %s",
+                        seq, all ? "all" : "0");
             scores("--episodes 2000", score[all]);
         }
         cr_expect_eq(score[0][0] == score[1][0], seq == 9, "seq %d: %g, %g", seq, score[0][0],
@@ -84,17 +80,16 @@ Test(eval_task, episodes_are_the_first_of_more)
 {
     static const int numbers[] = {1, 2, 49, 50, 51, 60, 99, 100, 101, 120, 150, 151};
     double before = 0;
-    struct ran r = run_bench(folder, TRAIN "%s", models[0]);
 
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, TRAIN "%s", models[0]);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
         const int n = numbers[i], more = n - (i ? numbers[i - 1] : 0);
         char words[32];
         double got[6];
         snprintf(words, sizeof(words), "--episodes %d", n);
         if (n == 1) { /* has no interval */
-            r = run_bench(folder, "eval --ckpt m --backend ref --threads 1 --pin none --format csv "
+            struct ran r =
+                run_bench(folder, "eval --ckpt m --backend ref --threads 1 --pin none --format csv "
                                   "--columns return,ci95_low --episodes 1");
             expect_exit(&r, 0);
             cr_assert_eq(sscanf(strchr(r.out.data, '\n'), "%lf", &got[0]), 1, "%s", r.out.data);
@@ -119,18 +114,10 @@ Test(eval_task, episodes_are_the_first_of_more)
 
 Test(eval_task, what_is_refused)
 {
-    struct ran r = run_bench(folder, TRAIN "minlstm --mem all");
-
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "eval --ckpt m --corpus copy:");
-    expect_exit(&r, 2);
-    cr_expect(strstr(r.err.data, "--corpus does not apply to eval of a task  -> "), "%s",
-              r.err.data);
-    ran_free(&r);
-    r = run_bench(folder, "eval --ckpt m --episodes 0");
-    expect_exit(&r, 2);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, TRAIN "minlstm --mem all");
+    bench_exits(folder, 2, "--corpus does not apply to eval of a task  -> ",
+                "eval --ckpt m --corpus copy:");
+    bench_exits(folder, 2, NULL, "eval --ckpt m --episodes 0");
 }
 
 /* An episode of catch, step by step: the ball, four steps of nothing, the paddle; only the last step
@@ -169,8 +156,5 @@ Test(eval_task, an_episode_is_printed)
     }
     cr_expect(columns & (columns - 1), "one ball in all episodes");
     cr_expect_lt(paid, 12);
-    r = run_bench(folder, "generate --ckpt m --prompt x");
-    expect_exit(&r, 2);
-    cr_expect(strstr(r.err.data, "  -> "), "%s", r.err.data);
-    ran_free(&r);
+    bench_exits(folder, 2, "  -> ", "generate --ckpt m --prompt x");
 }

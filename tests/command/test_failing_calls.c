@@ -11,13 +11,7 @@
 
 enum { LONG = 4 * 3600 }; /* seconds; only FAULTS_ALL needs more than some */
 
-static void shell(const char *line)
-{
-    struct ran r = run_shell(folder, line);
-
-    expect_exit(&r, 0);
-    ran_free(&r);
-}
+static void shell(const char *line) { shell_exits(folder, 0, NULL, line); }
 
 static bool exists(const char *name)
 {

@@ -322,9 +322,7 @@ Test(faults, a_machine_in_use)
                 "warning: another bench is measuring on this machine  -> wait for it, or expect "
                 "noise");
     ran_free(&r);
-    r = run_bench(folder, "--strict -q " ONE_CASE);
-    expect_exit(&r, 4);
-    ran_free(&r);
+    bench_exits(folder, 4, NULL, "--strict -q " ONE_CASE);
     close(fd);
 }
 
@@ -350,16 +348,12 @@ Test(faults, a_machine_whose_tmp_is_read_only)
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     cr_assert(fd >= 0, "no lock in TMPDIR");
     cr_assert_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
-    r = run_shell(folder, "TMPDIR=$PWD/t \"$BENCH\" " ONE_CASE);
-    expect_exit(&r, 0);
-    expect_said(&r, "another bench is measuring on this machine");
-    ran_free(&r);
+    shell_exits(folder, 0, "another bench is measuring on this machine",
+                "TMPDIR=$PWD/t \"$BENCH\" " ONE_CASE);
     close(fd);
 
-    r = run_shell(folder, "TMPDIR=$PWD/nowhere \"$BENCH\" " ONE_CASE);
-    expect_exit(&r, 0);
-    expect_said(&r, "note: no lock of this machine: ");
-    ran_free(&r);
+    shell_exits(folder, 0,
+                "note: no lock of this machine: ", "TMPDIR=$PWD/nowhere \"$BENCH\" " ONE_CASE);
     r = run_shell(folder, "TMPDIR=$PWD/t \"$BENCH\" doctor");
     cr_expect(strstr(r.out.data, "no other bench is measuring"), "%s", r.out.data);
     ran_free(&r);

@@ -20,20 +20,15 @@ TestSuite(generate, .init = folder_make, .fini = folder_remove, .timeout = 300);
 
 static void train(const char *variant)
 {
-    struct ran r = run_shell(
-        folder,
+    shell_exits(
+        folder, 0, NULL,
         "test -f t || for i in $(seq 200); do echo 'she sells sea shells by the sea shore'; "
         "done >t");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(
-        folder,
-        "train --variant %s --corpus t --ckpt m --force --steps 60 --lr 0.01 --lr-warmup 5 "
-        "--seq 32 --mem 32 --batch 2 --layers 1 --d-model 32 --heads 2 --threads 1 --pin "
-        "none -q",
-        variant);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL,
+                "train --variant %s --corpus t --ckpt m --force --steps 60 --lr 0.01 --lr-warmup 5 "
+                "--seq 32 --mem 32 --batch 2 --layers 1 --d-model 32 --heads 2 --threads 1 --pin "
+                "none -q",
+                variant);
 }
 
 /* The largest logit behind n tokens, by one forward pass without a past of the model `c`, whose
@@ -96,10 +91,7 @@ static void expect_likeliest(const char *variant, const char *past)
 {
     train(variant);
     expect_text("", ELEM_F32, ROWS_F32);
-    struct ran r = run_bench(folder, "generate --ckpt m --threads 1 --prompt a --new-tokens 2");
-    expect_exit(&r, 0);
-    expect_said(&r, past);
-    ran_free(&r);
+    bench_exits(folder, 0, past, "generate --ckpt m --threads 1 --prompt a --new-tokens 2");
 }
 
 Test(generate, likeliest_by_cached_keys) { expect_likeliest("xl", "past: kv"); }
@@ -163,15 +155,11 @@ static void train_with_an_end(void)
     tiny_put_json("tiny/tokenizer.json", all);
     tiny_put("tiny/generation_config.json", "{\"eos_token_id\":[7,260]}");
     json_decref(all);
-    struct ran r =
-        run_shell(folder, "for i in $(seq 300); do printf 'hehe the cat<|end|>'; done >t");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "train --variant llama --corpus t --tokenizer tiny --ckpt m --steps 60 "
-                          "--lr 0.01 --lr-warmup 5 --seq 32 --batch 2 --layers 1 --d-model 32 "
-                          "--heads 2 --threads 1 --pin none -q");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL, "for i in $(seq 300); do printf 'hehe the cat<|end|>'; done >t");
+    bench_exits(folder, 0, NULL,
+                "train --variant llama --corpus t --tokenizer tiny --ckpt m --steps 60 "
+                "--lr 0.01 --lr-warmup 5 --seq 32 --batch 2 --layers 1 --d-model 32 "
+                "--heads 2 --threads 1 --pin none -q");
 }
 
 static json_t *row(const char *options)
@@ -219,10 +207,8 @@ Test(generate, a_token_ends_a_text)
     json_decref(ended);
     json_decref(on);
 
-    struct ran r = run_bench(folder, "generate --ckpt m --threads 1 --pin none --prompt 'hehe t'");
-    expect_exit(&r, 0);
-    expect_said(&r, "then the end of the text");
-    ran_free(&r);
+    bench_exits(folder, 0, "then the end of the text",
+                "generate --ckpt m --threads 1 --pin none --prompt 'hehe t'");
     tiny_put("m.tokenizer/generation_config.json", "{\"eos_token_id\":7}");
     json_t *const other = row("");
     cr_expect_str_eq(text_at(other, "ended"), "length");
@@ -230,10 +216,8 @@ Test(generate, a_token_ends_a_text)
 
     /* one that the model cannot choose */
     tiny_put("m.tokenizer/generation_config.json", "{\"eos_token_id\":[260,261]}");
-    r = run_bench(folder, "generate --ckpt m --threads 1 --pin none --prompt 'hehe t'");
-    expect_exit(&r, 7);
-    expect_said(&r, "token 261");
-    ran_free(&r);
+    bench_exits(folder, 7, "token 261",
+                "generate --ckpt m --threads 1 --pin none --prompt 'hehe t'");
     json_decref(row("--ignore-eos"));
 }
 
@@ -300,24 +284,18 @@ Test(generate, a_token_in_front_of_long_prompts)
     char prompt[200] = "";
 
     cr_assert_not_null(file);
-    struct ran r = run_shell(
-        folder, "for i in $(seq 200); do echo 'she sells sea shells by the sea shore'; done >t");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder,
-                  "train --variant llama --corpus t --tokenizer %s --ckpt m --steps 2 --seq 32 "
-                  "--batch 2 --layers 1 --d-model 32 --heads 2 --threads 1 --pin none -q",
-                  file);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL,
+                "for i in $(seq 200); do echo 'she sells sea shells by the sea shore'; done >t");
+    bench_exits(folder, 0, NULL,
+                "train --variant llama --corpus t --tokenizer %s --ckpt m --steps 2 --seq 32 "
+                "--batch 2 --layers 1 --d-model 32 --heads 2 --threads 1 --pin none -q",
+                file);
     for (int words = 1; words <= 20; words++) {
         strcat(prompt, "shells ");
-        r = run_bench(folder,
-                      "generate --ckpt m --tokenizer %s --threads 1 --pin none -q --new-tokens 4 "
-                      "--prompt '%s'",
-                      file, prompt);
-        expect_exit(&r, 0);
-        ran_free(&r);
+        bench_exits(folder, 0, NULL,
+                    "generate --ckpt m --tokenizer %s --threads 1 --pin none -q --new-tokens 4 "
+                    "--prompt '%s'",
+                    file, prompt);
     }
     free(file);
 }

@@ -11,13 +11,7 @@
 
 TestSuite(going_on, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
-static void must_run(const char *line, int code)
-{
-    struct ran r = run_shell(folder, line);
-
-    expect_exit(&r, code);
-    ran_free(&r);
-}
+static void must_run(const char *line, int code) { shell_exits(folder, code, NULL, line); }
 
 static void expect_rows(const char *run, int n)
 {
@@ -86,14 +80,9 @@ Test(going_on, a_run_of_another_command_is_named)
     must_run("$BENCH -q " MANY "; $BENCH rerun -q $(tail -n 1 results/latest/latency.csv | "
              "cut -d, -f4) --max-time 0.003 --min-samples 3",
              0);
-    struct ran r = run_bench(folder, "--resume");
-    expect_exit(&r, 2);
-    expect_said(&r, "is a run of bench rerun");
-    ran_free(&r);
-    r = run_bench(folder, "eval --resume=$(echo results/2* | cut -d' ' -f1)");
-    expect_exit(&r, 2);
-    expect_said(&r, "is a run of bench sweep");
-    ran_free(&r);
+    bench_exits(folder, 2, "is a run of bench rerun", "--resume");
+    bench_exits(folder, 2, "is a run of bench sweep",
+                "eval --resume=$(echo results/2* | cut -d' ' -f1)");
 }
 
 /* A run.json without a command, and one of a version with other options. */

@@ -49,10 +49,7 @@ Test(help, train_shows_no_default_variant)
     cr_expect_null(strstr(r.out.data, "[base]"), "%s", r.out.data);
     cr_expect_null(strstr(r.out.data, "[]"), "%s", r.out.data);
     ran_free(&r);
-    r = run_bench(folder, "train --ckpt x");
-    expect_exit(&r, 2);
-    expect_said(&r, "train needs a variant");
-    ran_free(&r);
+    bench_exits(folder, 2, "train needs a variant", "train --ckpt x");
     r = run_bench(folder, "help sweep");
     cr_expect(strstr(r.out.data, "[base]"), "%s", r.out.data);
     ran_free(&r);
@@ -351,13 +348,11 @@ Test(completion, bash, .init = folder_make, .fini = folder_remove)
         {"bench rerun \"\"", "12345678abcdefab\n9999999999999999\n"},
         {"bench explain 12345678abcdefab resu", "results\n"},
     };
-    struct ran made =
-        run_shell(folder, "mkdir -p results/latest && cd results/latest && printf "
-                          "'schema,run_id,host_id,case_id,x\n"
-                          "s,r,h,12345678abcdefab,1\ns,r,h,12345678abcdefab,1\n' >latency.csv && "
-                          "printf 's,r,h,9999999999999999,1\n' >perplexity.csv");
-    expect_exit(&made, 0);
-    ran_free(&made);
+    shell_exits(folder, 0, NULL,
+                "mkdir -p results/latest && cd results/latest && printf "
+                "'schema,run_id,host_id,case_id,x\n"
+                "s,r,h,12345678abcdefab,1\ns,r,h,12345678abcdefab,1\n' >latency.csv && "
+                "printf 's,r,h,9999999999999999,1\n' >perplexity.csv");
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct ran r = offered(cases[i].words);

@@ -75,9 +75,7 @@ Test(import, is_the_same_model)
         size_t n, same_n;
         published_copy(models[i]);
         published_write("tokenizer.json", "{}", 2);
-        struct ran r = run_bench(folder, "import model --ckpt out.safetensors --force");
-        expect_exit(&r, 0);
-        ran_free(&r);
+        bench_exits(folder, 0, NULL, "import model --ckpt out.safetensors --force");
         folder_path(path, "out.safetensors");
         float *const a = logits_of(published_path(""), &n), *const b = logits_of(path, &same_n);
         cr_expect(n == same_n && memcmp(a, b, n * sizeof(*a)) == 0, "%s", models[i]);
@@ -105,14 +103,10 @@ Test(import, overwrites_only_by_force)
 
     published_copy("gpt2_plain");
     published_write("vocab.txt", "a\n", 2);
-    struct ran r = run_shell(folder, "printf 'the weights of a training' >c && mkdir c.tokenizer "
-                                     "&& touch c.opt c.opt.new c.best c.tokenizer/tokenizer.json");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "import model --ckpt c");
-    expect_exit(&r, 7);
-    expect_said(&r, "c exists  -> ");
-    ran_free(&r);
+    shell_exits(folder, 0, NULL,
+                "printf 'the weights of a training' >c && mkdir c.tokenizer "
+                "&& touch c.opt c.opt.new c.best c.tokenizer/tokenizer.json");
+    bench_exits(folder, 7, "c exists  -> ", "import model --ckpt c");
     folder_path(path, "c");
     cr_assert_eq(file_read(&is, path, &e), OK, "%s", e.msg);
     cr_expect_str_eq(is.data, old);
@@ -121,9 +115,7 @@ Test(import, overwrites_only_by_force)
         folder_path(path, beside[i]);
         cr_expect_eq(access(path, F_OK), 0, "%s is gone", beside[i]);
     }
-    r = run_bench(folder, "import model --ckpt c --force");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "import model --ckpt c --force");
     for (size_t i = 0; i < ARRAY_LEN(beside); i++) {
         folder_path(path, beside[i]);
         cr_expect_neq(access(path, F_OK), 0, "%s is left", beside[i]);
@@ -148,9 +140,7 @@ Test(import, no_file_in_place_of_a_pipe)
     folder_path(path, "pipe");
     cr_assert_eq(mkfifo(path, 0666), 0);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct ran r = run_bench(folder, "%s", lines[i]);
-        expect_exit(&r, 7);
-        ran_free(&r);
+        bench_exits(folder, 7, NULL, "%s", lines[i]);
         cr_expect(stat(path, &is) == 0 && S_ISFIFO(is.st_mode), "%s", lines[i]);
     }
 }
@@ -165,10 +155,7 @@ Test(import, not_into_a_training)
     published_copy("gpt2_plain");
     folder_path(path, "c.lock");
     cr_assert_eq(lock_take(&l, path, "c", &e), OK, "%s", e.msg);
-    struct ran r = run_bench(folder, "import model --ckpt c --force");
-    expect_exit(&r, 6);
-    expect_said(&r, "in use by process");
-    ran_free(&r);
+    bench_exits(folder, 6, "in use by process", "import model --ckpt c --force");
     folder_path(path, "c");
     cr_expect_neq(access(path, F_OK), 0, "it is written");
     lock_release(&l);
@@ -185,16 +172,10 @@ Test(import, faults)
                  {"import model --ckpt no/folder/out.safetensors", 7}};
 
     published_copy("llama_gqa_bf16");
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct ran r = run_bench(folder, "%s", lines[i].line);
-        expect_exit(&r, lines[i].code);
-        ran_free(&r);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+        bench_exits(folder, lines[i].code, NULL, "%s", lines[i].line);
     published_set("num_hidden_layers", json_integer(3));
-    struct ran r = run_bench(folder, "import model --ckpt out.safetensors");
-    expect_exit(&r, 7);
-    expect_said(&r, "model.layers.2.");
-    ran_free(&r);
+    bench_exits(folder, 7, "model.layers.2.", "import model --ckpt out.safetensors");
     char path[FILE_PATH];
     folder_path(path, "out.safetensors");
     cr_expect_neq(access(path, F_OK), 0, "a wrong model is written");
@@ -224,9 +205,7 @@ Test(import, list_of_models)
     expect_exit(&r, 0);
     cr_expect_str_eq(r.out.data, "family\nllama\n");
     ran_free(&r);
-    r = run_bench(folder, "list models nowhere");
-    expect_exit(&r, 7);
-    ran_free(&r);
+    bench_exits(folder, 7, NULL, "list models nowhere");
 }
 
 static void score_beyond(const char *seq, const char *mem, int made_for, bool beyond)
@@ -308,13 +287,9 @@ Test(import, golden_folders)
     cr_expect(strstr(r.out.data, "1 file"), "%s", r.out.data);
     ran_free(&r);
     published_set("rope_theta", json_real(10000)); /* of a million */
-    r = run_bench(folder, "check --backend ref --golden model");
-    expect_exit(&r, 5);
-    ran_free(&r);
+    bench_exits(folder, 5, NULL, "check --backend ref --golden model");
     published_remove("expect.safetensors");
-    r = run_bench(folder, "check --backend ref --golden .");
-    expect_exit(&r, 7);
-    ran_free(&r);
+    bench_exits(folder, 7, NULL, "check --backend ref --golden .");
 }
 
 /* The one row of an evaluation in the folder. */
@@ -345,20 +320,16 @@ Test(import, eval_of_a_folder)
     snprintf(command, sizeof(command), "cp tests/counted/text.txt '%s'", folder);
     cr_assert_eq(system(command), 0); // NOLINT: a folder of our own
     tiny_put("model/tokenizer_config.json", "{\"add_bos_token\":false}");
-    struct ran r = run_bench(folder, "import model --ckpt ours.safetensors");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "import model --ckpt ours.safetensors");
     char path_of_config[FILE_PATH];
     folder_path(path_of_config, "ours.safetensors.tokenizer/tokenizer_config.json");
     cr_expect_eq(access(path_of_config, F_OK), 0, "what says how a text begins goes along");
     for (int ours = 0; ours < 2; ours++) {
         const char *const ckpt = ours ? "ours.safetensors" : "model", *const run = ours ? "b" : "a";
-        r = run_bench(folder,
-                      "eval --ckpt %s --corpus text.txt --count lm-eval --seq 32 --mem 0 "
-                      "--backend ref --threads 1 --out %s -q",
-                      ckpt, run);
-        expect_exit(&r, 0);
-        ran_free(&r);
+        bench_exits(folder, 0, NULL,
+                    "eval --ckpt %s --corpus text.txt --count lm-eval --seq 32 --mem 0 "
+                    "--backend ref --threads 1 --out %s -q",
+                    ckpt, run);
         char path[64];
         snprintf(path, sizeof(path), "%s/latest", run);
         const struct perplexity_row row = row_of(path);
@@ -368,7 +339,8 @@ Test(import, eval_of_a_folder)
         cr_expect_str_eq(row.unit, "word");
         cr_expect_str_eq(row.variant, "learned");
     }
-    r = run_bench(folder, "eval --ckpt model --corpus text.txt --seq 33 --mem 0 --out c");
+    struct ran r =
+        run_bench(folder, "eval --ckpt model --corpus text.txt --seq 33 --mem 0 --out c");
     expect_said(&r, "positions for 32");
     cr_expect_neq(r.code, 0);
     ran_free(&r);
@@ -460,10 +432,7 @@ Test(import, eval_reads_the_folder)
     published_copy("llama_gqa_bf16");
     published_write("text", text, strlen(text));
     published_set("num_hidden_layers", json_integer(3));
-    struct ran r = run_bench(folder, "eval --ckpt model --corpus model/text --seq 8");
-    expect_exit(&r, 7);
-    expect_said(&r, "model.layers.2.");
-    ran_free(&r);
+    bench_exits(folder, 7, "model.layers.2.", "eval --ckpt model --corpus model/text --seq 8");
 }
 
 /* What was not chosen is the model's: its variant, sizes and choices. */
@@ -492,8 +461,5 @@ Test(import, a_sweep_has_its_sizes)
               "%s", r.out.data);
     ran_free(&r);
     published_set("num_hidden_layers", json_integer(3));
-    r = run_bench(folder, "list cases --ckpt model");
-    expect_exit(&r, 7);
-    expect_said(&r, "model.layers.2.");
-    ran_free(&r);
+    bench_exits(folder, 7, "model.layers.2.", "list cases --ckpt model");
 }

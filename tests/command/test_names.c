@@ -32,9 +32,7 @@ static void make_files(void)
 {
     folder_make();
     write_text("plain", 'p');
-    struct ran made = run_bench(folder, "%s", TRAIN);
-    expect_exit(&made, 0);
-    ran_free(&made);
+    bench_exits(folder, 0, NULL, "%s", TRAIN);
 }
 
 TestSuite(names, .init = make_files, .fini = folder_remove, .timeout = 120);
@@ -111,9 +109,7 @@ Test(names, the_file_that_is_named_is_scored)
         struct rows env = must_read(folder, "r/latest", TABLE_ENV);
         expect_word(((struct env_row *)env.row)->argv, 15, awkward[i]);
         rows_free(&env);
-        struct ran again = run_bench(folder, "rerun %s --out r -q", row.case_id);
-        expect_exit(&again, 0);
-        ran_free(&again);
+        bench_exits(folder, 0, NULL, "rerun %s --out r -q", row.case_id);
         struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
         const struct perplexity_row *const second = rows.row;
         cr_assert_eq(rows.n, 1);
@@ -153,23 +149,18 @@ Test(names, are_compared_by_resume)
     struct ran again = score_again("new\nline\xff", " --resume");
     expect_exit(&again, 0);
     ran_free(&again);
-    struct ran other = run_bench(folder, "eval --ckpt m.safetensors --seq 8 --mem 0 --threads 1 "
-                                         "--backend ref --out r -q --resume --corpus plain");
-    expect_exit(&other, 2);
-    ran_free(&other);
+    bench_exits(folder, 2, NULL,
+                "eval --ckpt m.safetensors --seq 8 --mem 0 --threads 1 "
+                "--backend ref --out r -q --resume --corpus plain");
 }
 
 /* Paths whose line would not fit into a row are refused before anything is written. */
 Test(names, too_long_ones_are_refused)
 {
-    struct ran r = run_shell(
-        folder,
+    shell_exits(
+        folder, 2, NULL,
         "d=$(printf '%0200d' 0); mkdir -p $d/$d/$d/$d/$d/$d && cp plain $d/$d/$d/$d/$d/$d/t "
         "&& exec \"$BENCH\" eval --ckpt m.safetensors --seq 8 --mem 0 --threads 1 "
         "--backend ref --out r -q --corpus $d/$d/$d/$d/$d/$d/t");
-    expect_exit(&r, 2);
-    ran_free(&r);
-    struct ran none = run_shell(folder, "test ! -e r");
-    expect_exit(&none, 0);
-    ran_free(&none);
+    shell_exits(folder, 0, NULL, "test ! -e r");
 }

@@ -28,10 +28,7 @@ TestSuite(recl_command, .init = setup, .fini = folder_remove, .timeout = 120);
 
 static void must_eval(const char *more, int code)
 {
-    struct ran r = run_bench(folder, EVAL "%s", model, more);
-
-    expect_exit(&r, code);
-    ran_free(&r);
+    bench_exits(folder, code, NULL, EVAL "%s", model, more);
 }
 
 /* The first losses file of the folder l. */
@@ -90,16 +87,13 @@ Test(recl_command, layers_stand_beside_losses)
     struct safetensors s;
     struct err e = {""};
     double sum = 0;
-    struct ran r = run_bench(
-        folder, "train --variant universal --layers 3 --d-model 16 --heads 2 --seq 16 --mem 0 "
-                "--batch 2 --steps 3 --threads 1 --pin none -q --ckpt u");
 
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "eval --ckpt u --seq 16 --mem 0 --bytes 500 --threads 1 --pin none "
-                          "--losses l -q --out runs");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL,
+                "train --variant universal --layers 3 --d-model 16 --heads 2 --seq 16 --mem 0 "
+                "--batch 2 --steps 3 --threads 1 --pin none -q --ckpt u");
+    bench_exits(folder, 0, NULL,
+                "eval --ckpt u --seq 16 --mem 0 --bytes 500 --threads 1 --pin none "
+                "--losses l -q --out runs");
     first_file(path);
     cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
     const struct tensor *const t = safetensors_find(&s, "layers");
@@ -117,27 +111,18 @@ Test(recl_command, layers_stand_beside_losses)
 Test(recl_command, what_does_not_belong_together)
 {
     char path[FILE_PATH], kept[FILE_PATH];
-    struct ran r = run_bench(folder, "recl");
 
-    expect_exit(&r, 2);
-    ran_free(&r);
-    r = run_bench(folder, "recl none_such");
-    expect_exit(&r, 7);
-    ran_free(&r);
+    bench_exits(folder, 2, NULL, "recl");
+    bench_exits(folder, 7, NULL, "recl none_such");
     must_eval("--mem 64", 0);
-    r = run_bench(folder, "recl l"); /* one context is not a way up */
+    struct ran r = run_bench(folder, "recl l"); /* one context is not a way up */
     expect_exit(&r, 2);
     ran_free(&r);
     must_eval("--mem 0 --seq 32", 0);
-    r = run_bench(folder, "recl l");
-    expect_exit(&r, 2);
-    ran_free(&r);
+    bench_exits(folder, 2, NULL, "recl l");
     first_file(path);
     folder_path(kept, "kept");
     edited_file(kept, path, &(struct edit){.key = "corpus_xxh3"});
     cr_assert_eq(rename(kept, path), 0);
-    r = run_bench(folder, "recl l");
-    expect_exit(&r, 7);
-    expect_said(&r, "corpus_xxh3");
-    ran_free(&r);
+    bench_exits(folder, 7, "corpus_xxh3", "recl l");
 }

@@ -202,14 +202,12 @@ Test(resume, an_evaluation)
 /* A value that was written and is the general default holds, though --count has another one. */
 Test(resume, an_evaluation_with_a_default_that_was_written)
 {
-    struct ran r = run_shell(
-        folder,
+    shell_exits(
+        folder, 0, NULL,
         "seq 400 >text; $BENCH train --variant xl --layers 1 --d-model 16 --heads 1 --seq 4 "
         "--mem 4 --batch 1 --steps 1 --threads 1 --corpus text --ckpt m.safetensors -q && "
         "$BENCH eval --ckpt m.safetensors --corpus text --bytes 500 --count lm-eval --bos 9 "
         "--unit token --doc-sep none --detok none -q && $BENCH eval --resume -q");
-    expect_exit(&r, 0);
-    ran_free(&r);
 }
 
 /* ---- two at once -------------------------------------------------------------------------- */
@@ -247,11 +245,10 @@ Test(resume, sweeps_at_the_same_moment)
         expect_exit(&r, 0);
         ran_free(&r);
     }
-    struct ran r = run_shell(folder, "set -- r/2*; test $# -eq 4 && for d; do "
-                                     "test $(tail -n +2 $d/latency.csv | wc -l) -eq 4 || exit 9; "
-                                     "test ! -e $d/run.lock || exit 8; done; test -d r/latest/");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL,
+                "set -- r/2*; test $# -eq 4 && for d; do "
+                "test $(tail -n +2 $d/latency.csv | wc -l) -eq 4 || exit 9; "
+                "test ! -e $d/run.lock || exit 8; done; test -d r/latest/");
 }
 
 /* A child that was killed costs its row until the run is continued. */

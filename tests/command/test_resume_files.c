@@ -31,10 +31,7 @@ static void replace_file(const char *name, const char *data, size_t n)
 
 static void run_whole(void)
 {
-    struct ran r = run_bench(folder, "-q " SLOW "--max-time 0.003 --min-samples 3 --out r");
-
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "-q " SLOW "--max-time 0.003 --min-samples 3 --out r");
 }
 
 static struct ran resume_whole(void)
@@ -196,11 +193,9 @@ Test(resume_files, with_doubled_rows)
     };
 
     run_whole();
-    struct ran r =
-        run_shell(folder, "cd r/latest && for t in latency memory; do "
-                          "tail -n +2 $t.csv > rows && cat rows >> $t.csv; done; rm rows");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL,
+                "cd r/latest && for t in latency memory; do "
+                "tail -n +2 $t.csv > rows && cat rows >> $t.csv; done; rm rows");
     struct ran again = resume_whole();
     expect_exit(&again, 0);
     expect_said(&again, "8 rows twice");
@@ -227,9 +222,7 @@ Test(resume_files, after_a_full_disk)
                  "set -- r/2*; test -e $1 || exit 0; exec $BENCH " SLOW
                  "--max-time 0.003 --min-samples 3 --out r -q --resume=$1 --raw csv",
                  blocks);
-        struct ran r = run_shell(folder, line);
-        expect_exit(&r, 0);
-        ran_free(&r);
+        shell_exits(folder, 0, NULL, line);
     }
     expect_complete("r/latest");
 }

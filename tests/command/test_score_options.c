@@ -134,13 +134,7 @@ static void write_text(void)
     cr_assert_eq(fclose(g), 0);
 }
 
-static void shell(const char *line)
-{
-    struct ran r = run_shell(folder, line);
-
-    expect_exit(&r, 0);
-    ran_free(&r);
-}
+static void shell(const char *line) { shell_exits(folder, 0, NULL, line); }
 
 static void make_models(void)
 {

@@ -37,11 +37,10 @@ Test(slurm, a_script)
     expect_has(&r, "mem_tokens<1");
     cr_expect(!strstr(r.out.data, "--nodes 2") && !strstr(r.out.data, "--partial"));
     ran_free(&r);
-    r = run_shell(folder, "$BENCH slurm " CASES "--partial >job.sh && bash -n job.sh && "
-                          "grep -q afterany job.sh && grep -q 'merge .* --partial' job.sh && "
-                          "grep -qF 'array=1-1%1' job.sh");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL,
+                "$BENCH slurm " CASES "--partial >job.sh && bash -n job.sh && "
+                "grep -q afterany job.sh && grep -q 'merge .* --partial' job.sh && "
+                "grep -qF 'array=1-1%1' job.sh");
 }
 
 Test(slurm, of_a_study)
@@ -57,9 +56,7 @@ Test(slurm, of_a_study)
     r = run_bench(folder, "slurm tiny.study --nodes 3"); /* two groups */
     expect_exit(&r, 2);
     ran_free(&r);
-    r = run_bench(folder, "slurm tiny.study --variant xl");
-    expect_exit(&r, 2);
-    ran_free(&r);
+    bench_exits(folder, 2, NULL, "slurm tiny.study --variant xl");
 }
 
 Test(slurm, refuses)
@@ -76,7 +73,5 @@ Test(slurm, refuses)
         cr_expect_eq(r.out.n, 0, "%s: %s", bad[i], r.out.data);
         ran_free(&r);
     }
-    struct ran r = run_bench(folder, "slurm none.study");
-    expect_exit(&r, 7);
-    ran_free(&r);
+    bench_exits(folder, 7, NULL, "slurm none.study");
 }

@@ -164,9 +164,7 @@ Test(study_runs, rows_and_verdicts)
     expect_exit(&again, 0);
     cr_expect(strstr(again.out.data, "copy,s,shaw,"), "%s", again.out.data);
     ran_free(&again);
-    again = run_bench(folder, "study r/latest --threads 2");
-    expect_exit(&again, 2);
-    ran_free(&again);
+    bench_exits(folder, 2, NULL, "study r/latest --threads 2");
     again = run_shell(
         folder, "\"$BENCH\" report r/latest -o page.html && grep -o 'data-answer=.*' page.html");
     expect_exit(&again, 0);
@@ -213,10 +211,7 @@ Test(study_runs, controls)
     write_file("named.study", "variant = none: --d-inner 24\nbaseline = control\n" SIZES
                               "corpus = copy: train.txt valid.txt test.txt\n"
                               "rates = 1e-3\nsteps = 4\n");
-    r = run_bench(folder, "study named.study --dry-run");
-    expect_exit(&r, 2);
-    cr_expect(strstr(r.err.data, "variant none does not name one"), "%s", r.err.data);
-    ran_free(&r);
+    bench_exits(folder, 2, "variant none does not name one", "study named.study --dry-run");
 }
 
 /* Killed in the first jobs, between two of them, and near the end; then again while it goes on. */
@@ -236,9 +231,7 @@ Test(study_runs, killed_and_continued)
         struct ran r = finish_bench(&p);
         ran_free(&r);
     }
-    struct ran r = run_bench(folder, "study --resume --out r");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "study --resume --out r");
     expect_same_rows("whole/latest", "r/latest");
 }
 
@@ -287,9 +280,7 @@ Test(study_runs, a_training_goes_on_from_its_checkpoint)
     cr_assert_eq(rows.n, 0, "killed too late");
     rows_free(&rows);
     char *const before = first_row(ckpt);
-    r = run_bench(folder, "study --resume --out r");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "study --resume --out r");
     char *const after = first_row(ckpt);
     cr_expect_str_eq(before, after);
     free(before);
@@ -306,9 +297,7 @@ Test(study_runs, ends_on_a_signal_and_says_how_to_go_on)
     expect_exit(&r, 143);
     expect_said(&r, "resume with: ");
     ran_free(&r);
-    r = run_bench(folder, "study --resume --out r");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "study --resume --out r");
 }
 
 /* The file says the threads of its trainings; a run that goes on has the machine's number too. */
@@ -318,17 +307,13 @@ Test(study_runs, goes_on_with_the_threads_of_its_file)
                             "train = --seq 16 --mem 16 --batch 4 --backend ref --threads 1\n"
                             "corpus = copy: train.txt valid.txt test.txt\nrates = 1e-3\n"
                             "baseline-seeds = 2\nsteps = 2\n");
-    struct ran r = run_bench(folder, "study one.study --out r");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "study one.study --out r --resume");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "study one.study --out r");
+    bench_exits(folder, 0, NULL, "study one.study --out r --resume");
     struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
     cr_assert_eq(rows.n, 2);
     cr_expect_eq(((const struct study_row *)rows.row)->threads, 1);
     rows_free(&rows);
-    r = run_bench(folder, "study one.study --out o --threads 2"); /* or 1? */
+    struct ran r = run_bench(folder, "study one.study --out o --threads 2"); /* or 1? */
     expect_exit(&r, 2);
     ran_free(&r);
 }
@@ -358,29 +343,19 @@ Test(study_runs, split_and_merged)
     if (SANITIZED)
         cr_skip_test("minutes, and the other tests of this suite run the same code");
     run_whole("whole");
-    for (int i = 1; i <= 3; i++) {
-        struct ran r =
-            run_bench(folder, "study tiny.study --threads 1 --shard %d/3 --out s%d", i, i);
-        expect_exit(&r, 0);
-        ran_free(&r);
-    }
-    struct ran r = run_bench(folder, "merge s2/latest s1/latest s3/latest --out m");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    for (int i = 1; i <= 3; i++)
+        bench_exits(folder, 0, NULL, "study tiny.study --threads 1 --shard %d/3 --out s%d", i, i);
+    bench_exits(folder, 0, NULL, "merge s2/latest s1/latest s3/latest --out m");
     expect_same_rows("whole/latest", "m/latest");
     expect_own_rows("m/latest");
-    r = run_bench(folder, "study --resume=m/latest --format csv"); /* has everything */
+    struct ran r = run_bench(folder, "study --resume=m/latest --format csv"); /* has everything */
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "copy,s,xl,"), "%s", r.out.data);
     ran_free(&r);
     expect_same_rows("whole/latest", "m/latest");
     write_file("other.study", TINY_STUDY "# other\n");
-    r = run_bench(folder, "study other.study --threads 1 --shard 2/3 --out o");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "merge s1/latest o/latest s3/latest --out m");
-    expect_exit(&r, 2);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "study other.study --threads 1 --shard 2/3 --out o");
+    bench_exits(folder, 2, NULL, "merge s1/latest o/latest s3/latest --out m");
 }
 
 /* A rate that makes the loss infinite is a result: the other one is chosen, and the exit code is 0.
@@ -393,9 +368,7 @@ Test(study_runs, a_rate_that_diverges)
     "corpus = copy: train.txt valid.txt test.txt\n"
     write_file("wild.study", WILD "rates = 10 1e-3\n");
     write_file("hopeless.study", WILD "rates = 10 9\n");
-    struct ran r = run_bench(folder, "study wild.study --threads 1 --out r");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "study wild.study --threads 1 --out r");
     struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
     const struct study_row *const row = rows.row;
     cr_assert_eq(rows.n, 4);
@@ -403,9 +376,7 @@ Test(study_runs, a_rate_that_diverges)
     for (int i = 2; i < 4; i++)
         cr_expect(row[i].lr == 1e-3 && strcmp(row[i].status, "ok") == 0);
     rows_free(&rows);
-    r = run_bench(folder, "study hopeless.study --threads 1 --out h");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "study hopeless.study --threads 1 --out h");
     rows = must_read(folder, "h/latest", TABLE_STUDY);
     cr_assert_eq(rows.n, 4);
     for (int i = 0; i < 4; i++)
@@ -445,18 +416,15 @@ Test(study_runs, no_verdict_of_survivors)
         ran_free(&again);
     }
     ran_free(&r);
-    r = run_bench(folder, "report r/latest -o report.html && grep -c '%s' report.html", said);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "report r/latest -o report.html && grep -c '%s' report.html",
+                said);
     r = run_bench(folder, "plot r/latest --figure study");
     expect_said(&r, "left out study");
     ran_free(&r);
     r = run_shell(folder, "mkdir t && cp r/latest/study.csv t && $BENCH study t"); /* no env.csv */
     expect_exit(&r, 1);
     ran_free(&r);
-    r = run_shell(folder, "cp r/latest/perplexity.csv t && $BENCH study t");
-    expect_exit(&r, 5);
-    ran_free(&r);
+    shell_exits(folder, 5, NULL, "cp r/latest/perplexity.csv t && $BENCH study t");
     r = run_shell(folder, "sed '2s/Z,5,/Z,7,/' r/latest/env.csv >t/env.csv && $BENCH study t");
     expect_exit(&r, 7); /* what no row says, such as that a file was bad */
     ran_free(&r);
@@ -493,9 +461,7 @@ Test(study_runs, what_failed_is_tried_again)
     cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, rows.row, rows.n, &e), OK, "%s", e.msg);
     snprintf(text, sizeof(text), "%s", last->test_case_id);
     rows_free(&rows);
-    struct ran r = run_bench(folder, "study --resume --out r");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "study --resume --out r");
     rows = must_read(folder, "r/latest", TABLE_STUDY);
     cr_assert_eq(rows.n, JOBS);
     for (size_t i = 0; i < rows.n; i++)
@@ -544,11 +510,8 @@ Test(study_runs, bad_calls)
                {"study tiny.study --shard 4/3", 2},
                {"study tiny.study --backend nothing", 2}};
 
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct ran r = run_bench(folder, "%s", bad[i].words);
-        expect_exit(&r, bad[i].code);
-        ran_free(&r);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        bench_exits(folder, bad[i].code, NULL, "%s", bad[i].words);
     /* Another file than the run was made of. */
     struct program p = start_bench(folder, "study tiny.study --threads 1 --out r");
     cr_assert(wait_for_text(&p, "[2/13]"));
@@ -556,19 +519,13 @@ Test(study_runs, bad_calls)
     struct ran r = finish_bench(&p);
     ran_free(&r);
     write_file("tiny.study", TINY_STUDY "# changed\n");
-    r = run_bench(folder, "study tiny.study --resume --out r");
-    expect_exit(&r, 2);
-    ran_free(&r);
+    bench_exits(folder, 2, NULL, "study tiny.study --resume --out r");
     char path[FILE_PATH]; /* killed before the copy was written: the file must be named */
     folder_path(path, "r/latest/study.txt");
     cr_assert_eq(unlink(path), 0);
-    r = run_bench(folder, "study --resume --out r");
-    expect_exit(&r, 7);
-    ran_free(&r);
+    bench_exits(folder, 7, NULL, "study --resume --out r");
     make_study();
-    r = run_bench(folder, "study tiny.study --resume --out r");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "study tiny.study --resume --out r");
     cr_expect_eq(access(path, F_OK), 0);
 }
 
@@ -577,14 +534,11 @@ Test(study_runs, bad_calls)
 Test(study_runs, disk_full_at_the_start)
 {
     make_study();
-    struct ran r =
-        run_shell(folder, "yes '# a long study' | head -c 30000 >>tiny.study; trap '' "
-                          "XFSZ; ulimit -f 40; exec \"$BENCH\" study tiny.study --threads "
-                          "1 --out r");
-    expect_exit(&r, 7);
-    expect_said(&r, "study.txt");
-    ran_free(&r);
-    r = run_shell(folder, "ls -A r");
+    shell_exits(folder, 7, "study.txt",
+                "yes '# a long study' | head -c 30000 >>tiny.study; trap '' "
+                "XFSZ; ulimit -f 40; exec \"$BENCH\" study tiny.study --threads "
+                "1 --out r");
+    struct ran r = run_shell(folder, "ls -A r");
     cr_expect_eq(r.out.n, 0, "left: %s", r.out.data);
     ran_free(&r);
 }

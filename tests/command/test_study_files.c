@@ -20,12 +20,11 @@ static void setup(void)
     snprintf(studies, sizeof(studies), "%s", path);
     free(path);
     folder_make();
-    struct ran r = run_shell(folder, "mkdir corpora && cd corpora && seq 1 9999 >enwik8.train && "
-                                     "seq 2 999 >enwik8.valid && seq 3 999 >enwik8.test && "
-                                     "for k in train valid test; do cp enwik8.$k books.$k.txt; cp "
-                                     "enwik8.$k shakespeare.$k.txt; done");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL,
+                "mkdir corpora && cd corpora && seq 1 9999 >enwik8.train && "
+                "seq 2 999 >enwik8.valid && seq 3 999 >enwik8.test && "
+                "for k in train valid test; do cp enwik8.$k books.$k.txt; cp "
+                "enwik8.$k shakespeare.$k.txt; done");
 }
 
 TestSuite(study_files, .init = setup, .fini = folder_remove, .timeout = 240);

@@ -130,9 +130,7 @@ Test(study_tasks, killed_and_continued)
         struct ran r = finish_bench(&p);
         ran_free(&r);
     }
-    struct ran r = run_bench(folder, "study --resume --out r");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "study --resume --out r");
     struct rows a = must_read(folder, "whole/latest", TABLE_STUDY);
     struct rows b = must_read(folder, "r/latest", TABLE_STUDY);
     cr_assert_eq(a.n, JOBS);

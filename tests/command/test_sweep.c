@@ -323,13 +323,10 @@ Test(sweep, times_a_published_model_with_its_vocabulary)
 
     cr_assert(realpath("tests/counted", path));
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct ran r =
-            run_bench(folder,
-                      "--ckpt %s/pairs --corpus %s/text.txt %s --seq 4 --mem 8 --backend "
-                      "ref --quick --out r",
-                      path, path, cases[i].options);
-        expect_exit(&r, 0);
-        ran_free(&r);
+        bench_exits(folder, 0, NULL,
+                    "--ckpt %s/pairs --corpus %s/text.txt %s --seq 4 --mem 8 --backend "
+                    "ref --quick --out r",
+                    path, path, cases[i].options);
         struct rows rows = latency_of("r/latest");
         cr_assert_gt(rows.n, 0);
         cr_expect_eq(((const struct latency_row *)rows.row)->vocab, cases[i].vocab);

@@ -146,13 +146,7 @@ static void expect_as_undisturbed(int n)
 
 /* ---- one fault after the other ------------------------------------------------------------ */
 
-static void shell(const char *line, int code)
-{
-    struct ran r = run_shell(folder, line);
-
-    expect_exit(&r, code);
-    ran_free(&r);
-}
+static void shell(const char *line, int code) { shell_exits(folder, code, NULL, line); }
 
 /* Go on as the messages say: from the checkpoint, or anew where nothing was saved. Returns the exit
  * code; with a fault at call `at` if that is not 0. */
@@ -249,18 +243,14 @@ Test(train_faults, the_second_training_is_refused)
     expect_said(&r, IN "/m");
     expect_said(&r, holder);
     ran_free(&r);
-    r = run_bench(folder, LINE "--force --isolate none");
-    expect_exit(&r, 6);
-    ran_free(&r);
+    bench_exits(folder, 6, NULL, LINE "--force --isolate none");
 
     /* Its child dies with it, and the lock with that. */
     cr_assert_eq(kill(p.pid, SIGKILL), 0);
     r = finish_bench(&p);
     expect_exit(&r, 128 + SIGKILL);
     ran_free(&r);
-    r = run_bench(folder, LINE "--resume --stop-at 1");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, LINE "--resume --stop-at 1");
     expect_no_leftovers(0);
 }
 
@@ -287,9 +277,7 @@ Test(train_faults, resume_is_recommended_where_it_works)
 
     p = start_long("--eval-every 2", "step 4/", &child);
     cr_expect(told_to_resume(&p, child));
-    struct ran r = run_bench(folder, LINE "--resume --stop-at 1");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, LINE "--resume --stop-at 1");
 
     /* --force has removed the earlier checkpoint: nothing goes on from that. */
     p = start_long("--eval-every 1000000 --force", "train ", &child);

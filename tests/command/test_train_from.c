@@ -61,13 +61,7 @@ static void unload(struct loaded *l)
     arena_release(&l->a);
 }
 
-static void run_fine(const char *line)
-{
-    struct ran r = run_bench(folder, "%s", line);
-
-    expect_exit(&r, 0);
-    ran_free(&r);
-}
+static void run_fine(const char *line) { bench_exits(folder, 0, NULL, "%s", line); }
 
 static const char *golden(char path[FILE_PATH], const char *name)
 {

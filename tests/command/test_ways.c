@@ -238,20 +238,15 @@ Test(ways, a_row_is_run_again_by_its_id)
 
 Test(ways, rerun_of_what_is_not_there)
 {
-    struct ran r =
-        run_bench(folder, "-q " TINY "--variant xl --backend ref --workload attn --seq 4,5 "
-                          "--mem 0");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "rerun zzz --out r");
+    bench_exits(folder, 0, NULL,
+                "-q " TINY "--variant xl --backend ref --workload attn --seq 4,5 "
+                "--mem 0");
+    struct ran r = run_bench(folder, "rerun zzz --out r");
     expect_exit(&r, 2);
     expect_said(&r, "bench: no case \"zzz\" in ");
     expect_said(&r, "  -> see the column case_id of latency.csv");
     ran_free(&r);
-    r = run_bench(folder, "rerun '' --out r");
-    expect_exit(&r, 2);
-    expect_said(&r, "bench: more than one case \"\" in ");
-    ran_free(&r);
+    bench_exits(folder, 2, "bench: more than one case \"\" in ", "rerun '' --out r");
 }
 
 /* oneDNN says what it does on stdout, where the rows are. */
@@ -355,7 +350,5 @@ Test(ways, cool_down)
         cr_expect(ratio > 0 && ratio < 1.5, "%g", ratio);
     }
     rows_free(&rows);
-    r = run_bench(folder, "%s --seq 4 --cool-down -1", line);
-    expect_exit(&r, 2);
-    ran_free(&r);
+    bench_exits(folder, 2, NULL, "%s --seq 4 --cool-down -1", line);
 }

@@ -334,10 +334,7 @@ ParameterizedTest(struct fault *f, compare, refuses)
     damage(dir.path, f->file, *f->from ? f->from : NULL, f->to);
     cr_assert_eq(run_read(&r, dir.path, &e), E_IO, "%s: read", f->says);
     cr_expect(strstr(e.msg, f->says), "%s: %s", f->says, e.msg);
-    struct ran ran = run_bench(folder, "compare %s %s", dir.path, dir.path);
-    expect_exit(&ran, 7);
-    expect_said(&ran, f->says);
-    ran_free(&ran);
+    bench_exits(folder, 7, f->says, "compare %s %s", dir.path, dir.path);
 }
 
 /* ---- what a user meets --------------------------------------------------------------------- */
@@ -365,15 +362,9 @@ Test(compare, command)
               r.out.data);
     cr_expect(strstr(r.out.data, "arena"), "bytes are compared all the same: %s", r.out.data);
     ran_free(&r);
-    r = run_bench(folder, "compare %s", dir[0].path);
-    expect_exit(&r, 2);
-    ran_free(&r);
-    r = run_bench(folder, "compare %s nowhere", dir[0].path);
-    expect_exit(&r, 7);
-    ran_free(&r);
-    r = run_bench(folder, "compare --base one %s", dir[0].path);
-    expect_exit(&r, 2);
-    ran_free(&r);
+    bench_exits(folder, 2, NULL, "compare %s", dir[0].path);
+    bench_exits(folder, 7, NULL, "compare %s nowhere", dir[0].path);
+    bench_exits(folder, 2, NULL, "compare --base one %s", dir[0].path);
 }
 
 Test(compare, unchecked_rows_are_refused)
@@ -384,37 +375,26 @@ Test(compare, unchecked_rows_are_refused)
     made_row(&dir, &base, "host", "ok", "unchecked few", 1);
     made_sample(&dir, base.id, 0, 1000, 0);
     made_close(&dir, "host", "CPU");
-    struct ran r = run_bench(folder, "compare --axis backend %s", dir.path);
-    expect_exit(&r, 4);
-    expect_said(&r, "1 unchecked row");
-    ran_free(&r);
+    bench_exits(folder, 4, "1 unchecked row", "compare --axis backend %s", dir.path);
 }
 
 /* What `auto` means for a context has changed: rows of both meanings are other cases. */
 Test(compare, contexts_held_otherwise)
 {
     static const char sweep[] = TINY "--variant xl,gla --backend ref --seq 8 --mem 0,8 ";
-    struct ran r = run_bench(folder, "%s --mem-kind hidden,state --out old", sweep);
 
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "%s --out new", sweep);
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "compare old/latest new/latest");
+    bench_exits(folder, 0, NULL, "%s --mem-kind hidden,state --out old", sweep);
+    bench_exits(folder, 0, NULL, "%s --out new", sweep);
+    struct ran r = run_bench(folder, "compare old/latest new/latest");
     expect_exit(&r, 0);
     expect_said(&r, "note: 4 rows without a partner (2 old, 2 new)");
     expect_said(&r,
                 "note: 2 cases differ only in where the context is, such as hidden in old, kv in "
                 "new  -> measure with --mem-kind hidden");
     ran_free(&r);
-    r = run_bench(folder, TINY
-                  "--variant xl --backend ref --seq 4 --mem 8 --mem-kind hidden,kv --out both");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, TINY "--variant xl --backend ref --seq 4 --mem 8 --out one");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL,
+                TINY "--variant xl --backend ref --seq 4 --mem 8 --mem-kind hidden,kv --out both");
+    bench_exits(folder, 0, NULL, TINY "--variant xl --backend ref --seq 4 --mem 8 --out one");
     r = run_bench(folder, "compare both/latest one/latest"); /* kv has its partner */
     expect_said(&r, "note: 1 row without a partner (1 old, 0 new)");
     cr_expect_null(strstr(r.err.data, "where the context is"), "%s", r.err.data);
@@ -438,9 +418,7 @@ Test(compare, nothing_in_common)
         made_sample(&dir[s], s ? base.id : longer.id, 0, 1000, 0);
         made_close(&dir[s], "host", "CPU");
     }
-    struct ran r = run_bench(folder, "compare %s %s", dir[0].path, dir[1].path);
-    expect_exit(&r, 77);
-    ran_free(&r);
+    bench_exits(folder, 77, NULL, "compare %s %s", dir[0].path, dir[1].path);
 }
 
 /* On a terminal: no line is too wide, a reason stands once, and what is said by pairs says so. */
@@ -480,19 +458,16 @@ Test(compare, of_a_sweep)
 {
     static const char *const formats[] = {"table", "csv", "jsonl", "json", "md", "tex"};
     struct ran table, md, tex;
-    struct ran r = run_bench(folder, TINY "--variant xl,shaw --backend ref --seq 8 --mem 8");
 
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, TINY "--variant xl,shaw --backend ref --seq 8 --mem 8");
     for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
-        r = run_bench(folder, "compare --axis variant --base xl r/latest --format %s", formats[i]);
+        struct ran r =
+            run_bench(folder, "compare --axis variant --base xl r/latest --format %s", formats[i]);
         expect_exit(&r, 0);
         cr_expect(strstr(r.out.data, "shaw"), "%s: %s", formats[i], r.out.data);
         ran_free(&r);
     }
-    r = run_bench(folder, TINY "--variant xl,shaw --backend ref --seq 8,12 --mem 8");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, TINY "--variant xl,shaw --backend ref --seq 8,12 --mem 8");
     table = run_bench(folder, "compare --axis variant --base xl r/latest --format table");
     md = run_bench(folder, "compare --axis variant --base xl r/latest --format md");
     tex = run_bench(folder, "compare --axis variant --base xl r/latest --format tex");
@@ -501,13 +476,11 @@ Test(compare, of_a_sweep)
     ran_free(&table);
     ran_free(&md);
     ran_free(&tex);
-    r = run_bench(folder, "compare --axis variant --base xl r/latest --filter 'seq>8'");
+    struct ran r = run_bench(folder, "compare --axis variant --base xl r/latest --filter 'seq>8'");
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "seq=12") && !strstr(r.out.data, "seq=8"), "%s", r.out.data);
     ran_free(&r);
-    r = run_bench(folder, "compare r/latest r/latest --filter backend:nope");
-    expect_exit(&r, 2);
-    ran_free(&r);
+    bench_exits(folder, 2, NULL, "compare r/latest r/latest --filter backend:nope");
     r = run_bench(folder, "compare --axis variant --base xl r/latest --format table");
     cr_expect(strstr(r.out.data, "geometric mean of 2: shaw") && !strstr(r.err.data, "mean"),
               "the conclusion stands below its table: %s%s", r.out.data, r.err.data);
@@ -533,21 +506,14 @@ Test(compare, with_the_run_before)
         folder_path(path, runs[i].name);
         cr_assert_eq(rename(dir.path, path), 0);
     }
-    struct ran r = run_shell(folder, "ln -sf 4 latest; \"$BENCH\" compare latest --format csv");
-    expect_exit(&r, 0);
-    expect_said(&r, "note: compared with ./2, the run before that has its cases");
-    ran_free(&r);
-    r = run_bench(folder, "compare ./5/ --format csv"); /* a run may have more cases */
+    shell_exits(folder, 0, "note: compared with ./2, the run before that has its cases",
+                "ln -sf 4 latest; \"$BENCH\" compare latest --format csv");
+    struct ran r = run_bench(folder, "compare ./5/ --format csv"); /* a run may have more cases */
     expect_said(&r, "note: compared with ./4, ");
     ran_free(&r);
-    r = run_bench(folder, "compare ./1");
-    expect_exit(&r, 2);
-    expect_said(&r, "no run before ./1 has its cases  -> bench compare OLD ./1");
-    ran_free(&r);
-    r = run_bench(folder, "compare nope");
-    expect_exit(&r, 7);
-    expect_said(&r, "\"nope\" is neither a run's folder nor a baseline");
-    ran_free(&r);
+    bench_exits(folder, 2, "no run before ./1 has its cases  -> bench compare OLD ./1",
+                "compare ./1");
+    bench_exits(folder, 7, "\"nope\" is neither a run's folder nor a baseline", "compare nope");
     r = run_bench(folder, "compare 3 --axis backend");
     cr_expect_null(strstr(r.err.data, "compared with"), "%s", r.err.data);
     ran_free(&r);

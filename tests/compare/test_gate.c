@@ -139,12 +139,10 @@ static void write_clock(const char *name, double ns, const char *more)
 Test(gate, of_a_program_with_itself)
 {
     write_clock("old", 1e6, "");
-    struct ran r = run_bench(folder, "gate --exec old=old --exec new=old --summary s.md " ONE_CASE);
 
-    expect_exit(&r, 0);
-    expect_said(&r, "gate: 1 case, 0 slower, 0 faster, 1 same, 0 unclear");
-    ran_free(&r);
-    r = run_shell(folder, "cat s.md");
+    bench_exits(folder, 0, "gate: 1 case, 0 slower, 0 faster, 1 same, 0 unclear",
+                "gate --exec old=old --exec new=old --summary s.md " ONE_CASE);
+    struct ran r = run_shell(folder, "cat s.md");
     cr_expect(strstr(r.out.data, "## bench gate: no regression"), "%s", r.out.data);
     cr_expect(strstr(r.out.data, "gate --exec old=old --exec new=old"), "%s", r.out.data);
     ran_free(&r);
@@ -168,23 +166,14 @@ Test(gate, finds_slower_and_faster)
 {
     write_clock("old", 1e6, "");
     write_clock("slow", 1.07e6, "");
-    struct ran r =
-        run_bench(folder, "gate --exec old=old --exec new=slow --summary s.md " ONE_CASE);
 
-    expect_exit(&r, 3);
-    expect_said(&r, "slower in the second round");
-    ran_free(&r);
-    r = run_shell(folder, "cat s.md");
+    bench_exits(folder, 3, "slower in the second round",
+                "gate --exec old=old --exec new=slow --summary s.md " ONE_CASE);
+    struct ran r = run_shell(folder, "cat s.md");
     cr_expect(strstr(r.out.data, "## bench gate: regression"), "%s", r.out.data);
     ran_free(&r);
-    r = run_bench(folder, "gate --exec old=slow --exec new=old " ONE_CASE);
-    expect_exit(&r, 0);
-    expect_said(&r, "1 faster");
-    ran_free(&r);
-    r = run_bench(folder, "gate --threshold 8 --exec old=old --exec new=slow " ONE_CASE);
-    expect_exit(&r, 0);
-    expect_said(&r, "1 same");
-    ran_free(&r);
+    bench_exits(folder, 0, "1 faster", "gate --exec old=slow --exec new=old " ONE_CASE);
+    bench_exits(folder, 0, "1 same", "gate --threshold 8 --exec old=old --exec new=slow " ONE_CASE);
     r = run_bench(folder, "compare --exec old=old --exec new=slow " ONE_CASE);
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "7.000"), "%s", r.out.data);
@@ -205,10 +194,8 @@ Test(gate, what_does_not_repeat_is_unclear)
     expect_said(&r, "1 unclear");
     cr_expect(strstr(r.out.data, "not confirmed"), "%s", r.out.data);
     ran_free(&r);
-    r = run_shell(folder,
-                  "rm launch*; \"$BENCH\" gate --strict --exec old=old --exec new=moody " ONE_CASE);
-    expect_exit(&r, 4);
-    ran_free(&r);
+    shell_exits(folder, 4, NULL,
+                "rm launch*; \"$BENCH\" gate --strict --exec old=old --exec new=moody " ONE_CASE);
 }
 
 Test(gate, more_bytes_are_a_regression)
@@ -237,10 +224,8 @@ Test(gate, a_program_that_dies_is_a_failure)
 {
     write_clock("old", 1e6, "");
     write_program("dead", "    sys.exit(9)\n");
-    struct ran r = run_bench(folder, "gate --exec old=old --exec new=dead " ONE_CASE);
 
-    expect_exit(&r, 1);
-    ran_free(&r);
+    bench_exits(folder, 1, NULL, "gate --exec old=old --exec new=dead " ONE_CASE);
 }
 
 Test(gate, refuses)
@@ -277,17 +262,15 @@ Test(gate, refuses)
 /* One text under one checkpoint: |dNLL| <= 1e-4, without statistics. */
 Test(gate, another_perplexity_is_a_regression)
 {
-    struct ran r =
-        run_shell(folder, "seq 1 3000 >text; exec \"$BENCH\" train --variant xl --backend "
-                          "ref --corpus text --ckpt m.safetensors --seq 8 --mem 8 "
-                          "--layers 1 --d-model 32 --heads 2 --steps 1 --threads 1 -q");
-
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL,
+                "seq 1 3000 >text; exec \"$BENCH\" train --variant xl --backend "
+                "ref --corpus text --ckpt m.safetensors --seq 8 --mem 8 "
+                "--layers 1 --d-model 32 --heads 2 --steps 1 --threads 1 -q");
     write_clock("old", 1e6, "");
     write_clock("near", 1e6, "    if w[0] == 'nll':\n        w[1] = str(float(w[1]) + 9e-5)\n");
     write_clock("far", 1e6, "    if w[0] == 'nll':\n        w[1] = str(float(w[1]) - 2e-4)\n");
-    r = run_bench(folder, "gate --exec old=old --exec new=near --ckpt m.safetensors --corpus text "
+    struct ran r =
+        run_bench(folder, "gate --exec old=old --exec new=near --ckpt m.safetensors --corpus text "
                           "--bytes 300 " ONE_CASE);
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "perplexity seq=8 mem=0"), "%s", r.out.data);
@@ -307,11 +290,9 @@ Test(gate, instructions_need_valgrind)
 
     if (count_ready(&e) != OK)
         cr_skip_test("%s", e.msg);
-    struct ran r = run_shell(folder, "PATH=/nowhere exec \"$BENCH\" gate --instructions "
-                                     "--exec old=\"$BENCH\" " ONE_CASE);
-    expect_exit(&r, 6);
-    expect_said(&r, "valgrind");
-    ran_free(&r);
+    shell_exits(folder, 6, "valgrind",
+                "PATH=/nowhere exec \"$BENCH\" gate --instructions "
+                "--exec old=\"$BENCH\" " ONE_CASE);
 }
 
 Test(gate, counts_repeat_exactly)

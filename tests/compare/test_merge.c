@@ -62,16 +62,10 @@ Test(merge, shard_words)
 {
     static const char *const bad[] = {"0/2", "3/2", "1", "1/", "/2", "a/b", "1/2x", "-1/2", "1/0"};
 
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct ran r = run_bench(folder, "list cases --shard %s", bad[i]);
-        expect_exit(&r, 2);
-        expect_said(&r, "not I/N");
-        ran_free(&r);
-    }
-    struct ran r = run_bench(folder, "list cases --seq 4,8 --mem 0 --shard 1/3");
-    expect_exit(&r, 2);
-    expect_said(&r, "the plan has 2 groups only  -> use at most 2 shards");
-    ran_free(&r);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        bench_exits(folder, 2, "not I/N", "list cases --shard %s", bad[i]);
+    bench_exits(folder, 2, "the plan has 2 groups only  -> use at most 2 shards",
+                "list cases --seq 4,8 --mem 0 --shard 1/3");
 }
 
 /* ---- runs ---------------------------------------------------------------------------------- */
@@ -98,18 +92,10 @@ static bool same_row(const struct table *t, const void *a, const void *b, const 
 
 Test(merge, is_the_unsharded_run)
 {
-    struct ran r = run_bench(folder, SWEEP "--out whole");
-
-    expect_exit(&r, 0);
-    ran_free(&r);
-    for (int i = 1; i <= 3; i++) {
-        r = run_bench(folder, SWEEP "--out s%d --shard %d/3", i, i);
-        expect_exit(&r, 0);
-        ran_free(&r);
-    }
-    r = run_bench(folder, "merge s2/latest s3/latest s1/latest --out merged");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, SWEEP "--out whole");
+    for (int i = 1; i <= 3; i++)
+        bench_exits(folder, 0, NULL, SWEEP "--out s%d --shard %d/3", i, i);
+    bench_exits(folder, 0, NULL, "merge s2/latest s3/latest s1/latest --out merged");
     const enum table_id ids[] = {TABLE_LATENCY, TABLE_MEMORY};
     for (size_t k = 0; k < ARRAY_LEN(ids); k++) {
         const struct table *t = &tables[ids[k]];
@@ -129,23 +115,16 @@ Test(merge, is_the_unsharded_run)
         rows_free(&merged);
     }
     /* It has samples: a merged run can be compared. */
-    r = run_bench(folder, "compare --axis variant --base xl merged/latest");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "compare --axis variant --base xl merged/latest");
 }
 
 Test(merge, refuses)
 {
     struct ran r;
 
-    for (int i = 1; i <= 2; i++) {
-        r = run_bench(folder, SWEEP "--out s%d --shard %d/2", i, i);
-        expect_exit(&r, 0);
-        ran_free(&r);
-    }
-    r = run_bench(folder, SWEEP "--out other --shard 2/2 --seed 5");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    for (int i = 1; i <= 2; i++)
+        bench_exits(folder, 0, NULL, SWEEP "--out s%d --shard %d/2", i, i);
+    bench_exits(folder, 0, NULL, SWEEP "--out other --shard 2/2 --seed 5");
     r = run_bench(folder, SWEEP "--out whole");
     ran_free(&r);
     static const struct {
@@ -183,9 +162,7 @@ static void edit_host(const char *run)
              "\"host_id\") at = i } NR == 2 { print $at }' latency.csv) && "
              "sed -i \"s/$host/00000000000000ff/g\" *.csv run.json",
              run);
-    struct ran r = run_shell(folder, line);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL, line);
 }
 
 static size_t rows_of_other(const struct rows *latency)
@@ -203,19 +180,13 @@ Test(merge, unlike_machines)
 {
     struct ran r;
 
-    for (int i = 1; i <= 2; i++) {
-        r = run_bench(folder,
-                      "--variant xl --backend ref --workload attn --seq 4 --mem 0 --batch 1,2 " TINY
-                      "-q --out s%d --shard %d/2",
-                      i, i);
-        expect_exit(&r, 0);
-        ran_free(&r);
-    }
+    for (int i = 1; i <= 2; i++)
+        bench_exits(folder, 0, NULL,
+                    "--variant xl --backend ref --workload attn --seq 4 --mem 0 --batch 1,2 " TINY
+                    "-q --out s%d --shard %d/2",
+                    i, i);
     edit_host("s2");
-    r = run_bench(folder, "merge s1/latest s2/latest --out merged");
-    expect_exit(&r, 0);
-    expect_said(&r, "00000000000000ff");
-    ran_free(&r);
+    bench_exits(folder, 0, "00000000000000ff", "merge s1/latest s2/latest --out merged");
     struct rows latency = must_read(folder, "merged/latest", TABLE_LATENCY);
     struct rows env = must_read(folder, "merged/latest", TABLE_ENV);
     cr_expect_eq(latency.n, 2);
@@ -232,11 +203,8 @@ Test(merge, unlike_machines)
 
 Test(merge, of_some_shards)
 {
-    struct ran r = run_bench(folder, SWEEP "--out s2 --shard 2/4");
-
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "merge s2/latest --out merged --partial");
+    bench_exits(folder, 0, NULL, SWEEP "--out s2 --shard 2/4");
+    struct ran r = run_bench(folder, "merge s2/latest --out merged --partial");
     expect_exit(&r, 0);
     expect_said(&r, "shard 1/4 is missing");
     expect_said(&r, "shard 3/4 is missing");
@@ -250,9 +218,7 @@ Test(merge, of_some_shards)
     r = run_bench(folder, "export --to fom merged/latest");
     cr_expect(strstr(r.out.data, "bench: 0 wrong, 0 failed, not finished\n"), "%s", r.out.data);
     ran_free(&r);
-    r = run_bench(folder, "merge s2/latest s2/latest --out twice --partial");
-    expect_exit(&r, 2);
-    ran_free(&r);
+    bench_exits(folder, 2, NULL, "merge s2/latest s2/latest --out twice --partial");
 }
 
 /* ---- baselines ----------------------------------------------------------------------------- */
@@ -261,67 +227,44 @@ Test(merge, of_some_shards)
 
 Test(baseline, is_saved_compared_shown_and_removed)
 {
-    struct ran r = run_bench(folder, ONE "--save-baseline main");
-
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, ONE "--save-baseline main");
-    expect_exit(&r, 2);
-    expect_said(&r, "baseline \"main\" exists");
-    ran_free(&r);
-    r = run_bench(folder, ONE "--baseline main");
+    bench_exits(folder, 0, NULL, ONE "--save-baseline main");
+    bench_exits(folder, 2, "baseline \"main\" exists", ONE "--save-baseline main");
+    struct ran r = run_bench(folder, ONE "--baseline main");
     expect_exit(&r, 0);
     expect_said(&r, "xl attn seq=4 mem=0 ref");
     cr_expect(!strstr(r.out.data, "old"), "standard output is the latency rows only");
     ran_free(&r);
-    r = run_bench(folder, "baseline save main --out r");
-    expect_exit(&r, 2);
-    ran_free(&r);
-    r = run_bench(folder, "baseline save main --force --out r");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "baseline save second --out r");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 2, NULL, "baseline save main --out r");
+    bench_exits(folder, 0, NULL, "baseline save main --force --out r");
+    bench_exits(folder, 0, NULL, "baseline save second --out r");
     r = run_bench(folder, "baseline list --out r --format csv");
     cr_expect(strstr(r.out.data, "\nmain,yes,") && strstr(r.out.data, "\nsecond,yes,"), "%s",
               r.out.data);
     ran_free(&r);
-    r = run_bench(folder, "compare main second --out r");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "compare main second --out r");
     r = run_bench(folder, "baseline show main --out r --format csv");
     cr_expect(strstr(r.out.data, "ref,attn"), "%s", r.out.data);
     ran_free(&r);
-    r = run_bench(folder, "baseline rm main --out r");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "baseline show main --out r");
-    expect_exit(&r, 4);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "baseline rm main --out r");
+    bench_exits(folder, 4, NULL, "baseline show main --out r");
 }
 
 Test(baseline, missing_or_of_another_machine)
 {
     struct rundir dir;
     const struct made_case c = {"v", "ref", "1111", 4, 1000};
-    struct ran r = run_bench(folder, ONE "--baseline main");
 
-    expect_exit(&r, 4);
-    expect_said(&r, "no baseline \"main\"");
-    ran_free(&r);
+    bench_exits(folder, 4, "no baseline \"main\"", ONE "--baseline main");
     made_open(&dir, "aaaa");
     made_row(&dir, &c, "0123456789abcdef", "ok", "", 1);
     made_sample(&dir, c.id, 0, 1000, 0);
     made_close(&dir, "0123456789abcdef", "Another CPU");
-    r = run_bench(folder, "baseline save main %s --out r", dir.path);
+    struct ran r = run_bench(folder, "baseline save main %s --out r", dir.path);
     expect_exit(&r, 7); /* r does not exist yet */
     ran_free(&r);
     r = run_shell(folder, "mkdir r");
     ran_free(&r);
-    r = run_bench(folder, "baseline save main %s --out r", dir.path);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "baseline save main %s --out r", dir.path);
     r = run_bench(folder, ONE "--baseline main");
     expect_exit(&r, 4);
     expect_said(&r, "baseline \"main\" is from another machine (Another CPU, here ");
@@ -354,11 +297,6 @@ Test(baseline, refuses)
         expect_said(&r, faults[i].says);
         ran_free(&r);
     }
-    r = run_bench(folder, ONE "--no-check");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "baseline save x --out r");
-    expect_exit(&r, 4);
-    expect_said(&r, "unchecked");
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, ONE "--no-check");
+    bench_exits(folder, 4, "unchecked", "baseline save x --out r");
 }

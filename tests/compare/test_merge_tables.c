@@ -115,10 +115,8 @@ Test(merge_tables, every_table_is_of_the_merged_run)
         for (int i = 1; i <= n; i++)
             made_shard(path[n - i], i, n); /* given in the opposite order */
         snprintf(out, sizeof(out), "merged%d", n);
-        struct ran r =
-            run_bench(folder, "merge %s %s %s --raw csv --out %s", path[0], path[1], path[2], out);
-        expect_exit(&r, 0);
-        ran_free(&r);
+        bench_exits(folder, 0, NULL, "merge %s %s %s --raw csv --out %s", path[0], path[1], path[2],
+                    out);
         snprintf(merged, sizeof(merged), "%s/%s/latest", folder, out);
         cr_assert_eq(run_read(&run, merged, &e), OK, "%s", e.msg);
         expect_cases(&run);

@@ -487,9 +487,7 @@ Test(export, figures_of_merit_of_a_part)
     cr_expect_eq(count_of(r.out.data, " time "), 2, "without raw samples: %s", r.out.data);
     expect_last_line(&r, "bench: all ok\n");
     ran_free(&r);
-    r = run_shell(folder, "sed -i '$d' r/latest/latency.csv");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL, "sed -i '$d' r/latest/latency.csv");
     r = run_bench(folder, "export --to fom r/latest");
     expect_exit(&r, 0);
     expect_last_line(&r, "bench: 0 wrong, 0 failed, not finished\n");
@@ -527,9 +525,7 @@ Test(export, of_a_run_without_perplexities)
     struct ran r = run_shell(dir.path, "rm perplexity.csv samples.csv");
     expect_exit(&r, 0);
     ran_free(&r);
-    r = run_bench(folder, "export --to json %s", dir.path);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "export --to json %s", dir.path);
     r = run_bench(folder, "compare --format csv %s %s", dir.path, dir.path);
     expect_exit(&r, 0);
     expect_said(&r, "has no raw samples");
@@ -546,16 +542,8 @@ Test(export, of_some_rows_of_a_run)
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, fast.id) && !strstr(r.out.data, slow.id), "%s", r.out.data);
     ran_free(&r);
-    r = run_bench(folder, "export --to fom --filter backend:nope %s", dir.path);
-    expect_exit(&r, 2);
-    ran_free(&r);
-    r = run_bench(folder, "export --to gitlab %s", dir.path);
-    expect_exit(&r, 2);
-    ran_free(&r);
-    r = run_bench(folder, "export nowhere");
-    expect_exit(&r, 7);
-    ran_free(&r);
-    r = run_bench(folder, "export --out none");
-    expect_exit(&r, 7);
-    ran_free(&r);
+    bench_exits(folder, 2, NULL, "export --to fom --filter backend:nope %s", dir.path);
+    bench_exits(folder, 2, NULL, "export --to gitlab %s", dir.path);
+    bench_exits(folder, 7, NULL, "export nowhere");
+    bench_exits(folder, 7, NULL, "export --out none");
 }

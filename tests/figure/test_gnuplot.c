@@ -102,17 +102,12 @@ Test(gnuplot, a_failing_one_costs_the_figures_only)
         cr_assert_not_null(f);
         fprintf(f, "#!/bin/sh\n%s\n", scripts[i]);
         cr_assert_eq(fclose(f), 0);
-        struct ran r = run_bench(folder, "report run -o page.html --force");
-        expect_exit(&r, 0);
-        expect_said(&r, "missing: ");
-        ran_free(&r);
+        bench_exits(folder, 0, "missing: ", "report run -o page.html --force");
         char *const page = must_load("page.html");
         cr_expect(strstr(page, "<li>figure backends: "), "%s", scripts[i]);
         cr_expect(strstr(page, "-latency.csv\" href"), "%s", scripts[i]);
         free(page);
-        r = run_bench(folder, "report run -o page.html --force --strict");
-        expect_exit(&r, 4);
-        ran_free(&r);
+        bench_exits(folder, 4, NULL, "report run -o page.html --force --strict");
     }
 }
 
@@ -172,9 +167,7 @@ Test(gnuplot, captions_are_characters)
         at[i] = bad[i];
     cr_assert_eq(file_replace(path, env.data, env.n, &e), OK, "%s", e.msg);
     free(env.data);
-    struct ran r = run_bench(folder, "plot run --figure latency-seq");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "plot run --figure latency-seq");
     char *const svg = must_load("run/plots/latency-seq.svg");
     cr_expect(strstr(svg, ">X\\x1b\\x01\\x7f\\xff\\xef\\xbf\\xbfX<"), "the caption");
     for (const unsigned char *c = (const unsigned char *)svg; *c; c++)

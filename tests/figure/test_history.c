@@ -251,12 +251,9 @@ Test(plot_history, a_slower_step_as_exit_code)
 
     make_days(path, (const double[]){1000, 1001, 999, 1100, 1101, 1099});
     snprintf(line, sizeof(line), "$BENCH %s", steps);
-    struct ran r = run_shell(folder, line);
-    expect_exit(&r, 0);
-    expect_said(&r, "step: ");
-    ran_free(&r);
+    shell_exits(folder, 0, "step: ", line);
     snprintf(line, sizeof(line), "$BENCH %s --strict -q", steps);
-    r = run_shell(folder, line);
+    struct ran r = run_shell(folder, line);
     expect_exit(&r, 3);
     cr_expect_eq(r.err.n, 0, "%s", r.err.data);
     ran_free(&r);

@@ -84,10 +84,7 @@ Test(plot_files, says_what_was_asked)
     expect_exit(&r, 0);
     cr_expect_str_eq(r.err.data, "");
     ran_free(&r);
-    r = run_bench(folder, "plot run --format csv --filter seq:7");
-    expect_exit(&r, 77);
-    expect_said(&r, "no figure has what it needs");
-    ran_free(&r);
+    bench_exits(folder, 77, "no figure has what it needs", "plot run --format csv --filter seq:7");
     r = run_bench(folder, "report run -o page.html");
     expect_said(&r, "variants by time");
     cr_expect_str_eq(r.out.data, "page.html\n");
@@ -103,14 +100,11 @@ Test(plot_files, says_what_was_asked)
 Test(plot_files, a_training_names_its_text_and_sizes)
 {
     need_gnuplot();
-    struct ran r = run_bench(folder, "train --variant xl --layers 1 --d-model 8 --heads 2 --seq 4 "
-                                     "--mem 4 --batch 2 --steps 2 --backend ref --threads 1 "
-                                     "--corpus copy:lag=3,alphabet=4 --ckpt m -q");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_bench(folder, "plot . --figure training -o .");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL,
+                "train --variant xl --layers 1 --d-model 8 --heads 2 --seq 4 "
+                "--mem 4 --batch 2 --steps 2 --backend ref --threads 1 "
+                "--corpus copy:lag=3,alphabet=4 --ckpt m -q");
+    bench_exits(folder, 0, NULL, "plot . --figure training -o .");
     struct bytes svg = must_load("training.svg");
     cr_expect(strstr(svg.data, "copy:lag=3,alphabet=4, layers 1, d_model 8, heads 2"));
     free(svg.data);
@@ -120,14 +114,12 @@ Test(plot_files, a_training_names_its_text_and_sizes)
 Test(plot_files, a_training_without_a_checkpoint_names_neither)
 {
     need_gnuplot();
-    struct ran r = run_bench(folder, "train --variant xl --layers 1 --d-model 8 --heads 2 --seq 4 "
-                                     "--mem 4 --batch 2 --steps 2 --backend ref --threads 1 "
-                                     "--corpus copy:lag=3,alphabet=4 --ckpt m -q");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_shell(folder, "rm m && MALLOC_PERTURB_=165 \"$BENCH\" plot . --figure training -o .");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL,
+                "train --variant xl --layers 1 --d-model 8 --heads 2 --seq 4 "
+                "--mem 4 --batch 2 --steps 2 --backend ref --threads 1 "
+                "--corpus copy:lag=3,alphabet=4 --ckpt m -q");
+    shell_exits(folder, 0, NULL,
+                "rm m && MALLOC_PERTURB_=165 \"$BENCH\" plot . --figure training -o .");
     struct bytes svg = must_load("training.svg");
     cr_expect(strstr(svg.data, "<text>ref, threads 1</text>"), "%.3000s", svg.data);
     free(svg.data);
@@ -152,9 +144,7 @@ Test(plot_files, the_legend_draws_what_the_curve_draws)
         cr_assert_eq(rundir_write(&r, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
     }
     made_close(&r, "host", "CPU");
-    struct ran ran = run_bench(folder, "plot %s --figure latency-seq -o t", r.path);
-    expect_exit(&ran, 0);
-    ran_free(&ran);
+    bench_exits(folder, 0, NULL, "plot %s --figure latency-seq -o t", r.path);
     struct bytes svg = must_load("t/latency-seq.svg");
     for (const char *at = svg.data; (at = strstr(at, "stroke-dasharray")); at++)
         dashed++;
@@ -185,19 +175,13 @@ Test(plot_files, foreign_files_are_kept)
 {
     need_gnuplot();
     make_run();
-    struct ran r = run_bench(folder, "plot run --figure latency-seq -o there --format png");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "plot run --figure latency-seq -o there --format png");
     struct bytes png = must_load("there/latency-seq.png");
     cr_expect_eq(memcmp(png.data, "\x89PNG", 4), 0);
     free(png.data);
-    r = run_bench(folder, "plot run --figure latency-seq -o there --format png");
-    expect_exit(&r, 7);
-    expect_said(&r, "there/latency-seq.png exists  -> overwrite it with --force");
-    ran_free(&r);
-    r = run_bench(folder, "plot run --figure latency-seq -o there --format png --force");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 7, "there/latency-seq.png exists  -> overwrite it with --force",
+                "plot run --figure latency-seq -o there --format png");
+    bench_exits(folder, 0, NULL, "plot run --figure latency-seq -o there --format png --force");
 }
 
 Test(plot_files, several_runs_have_folders_of_their_own)
@@ -292,16 +276,12 @@ Test(plot_files, pictures_have_the_size_that_was_asked_for)
 {
     need_gnuplot();
     make_run();
-    struct ran r = run_bench(folder, "plot run --figure latency-seq --size 640x480 -o t");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "plot run --figure latency-seq --size 640x480 -o t");
     struct bytes svg = must_load("t/latency-seq.svg");
     cr_expect(strstr(svg.data, "width=\"640\" height=\"480\""));
     free(svg.data);
-    r = run_bench(folder,
-                  "plot run --figure latency-seq --size 640x480 --format png --dpi 192 -o t");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL,
+                "plot run --figure latency-seq --size 640x480 --format png --dpi 192 -o t");
     struct bytes png = must_load("t/latency-seq.png");
     const unsigned char *const p = (const unsigned char *)png.data;
     cr_expect_eq(p[18] * 256 + p[19], 1280);
@@ -314,11 +294,8 @@ Test(plot_files, a_figure_without_room_is_left_out)
 {
     need_gnuplot();
     make_run();
-    struct ran r = run_bench(folder, "plot run --figure latency-seq --size 200x200");
-    expect_exit(&r, 2);
-    expect_said(&r, "--size");
-    ran_free(&r);
-    r = run_shell(folder, "ls run/plots");
+    bench_exits(folder, 2, "--size", "plot run --figure latency-seq --size 200x200");
+    struct ran r = run_shell(folder, "ls run/plots");
     cr_expect_neq(r.code, 0);
     ran_free(&r);
 }
@@ -341,12 +318,10 @@ Test(plot_files, writes_pdf)
 Test(plot_files, a_form_that_gnuplot_lacks_says_what_to_install)
 {
     make_run();
-    struct ran r = run_shell(folder, "mkdir bin; printf '#!/bin/sh\nexit 3\n' >bin/gnuplot; "
-                                     "chmod +x bin/gnuplot; PATH=$PWD/bin:$PATH "
-                                     "$BENCH plot run --figure latency-seq --format pdf");
-    expect_exit(&r, 6);
-    expect_said(&r, "gnuplot-nox");
-    ran_free(&r);
+    shell_exits(folder, 6, "gnuplot-nox",
+                "mkdir bin; printf '#!/bin/sh\nexit 3\n' >bin/gnuplot; "
+                "chmod +x bin/gnuplot; PATH=$PWD/bin:$PATH "
+                "$BENCH plot run --figure latency-seq --format pdf");
     if (access("plots/style.gp", R_OK) != 0)
         return;
     char line[2 * FILE_PATH];
@@ -357,7 +332,7 @@ Test(plot_files, a_form_that_gnuplot_lacks_says_what_to_install)
         "gnuplot -e \"here='%s/'; data='%s/t/latency-seq.csv'; out='x.pdf'\" "
         "%s/latency-seq.gp",
         folder, folder, folder, folder, folder, folder, folder);
-    r = run_shell(".", line);
+    struct ran r = run_shell(".", line);
     expect_exit(&r, 3);
     ran_free(&r);
 }
@@ -389,9 +364,7 @@ Test(plot_files, scripts_run_by_hand)
 {
     need_gnuplot();
     make_run();
-    struct ran r = run_bench(folder, "plot run --figure latency-seq,backends --format csv -o t");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "plot run --figure latency-seq,backends --format csv -o t");
     struct bytes csv = must_load("t/latency-seq.csv");
     int lines = 0;
     for (const char *c = csv.data; *c; c++)
@@ -405,7 +378,7 @@ Test(plot_files, scripts_run_by_hand)
     snprintf(line, sizeof(line),
              "gnuplot -e \"data='%s/t/latency-seq.csv'; out='%s/hand.svg'\" plots/latency-seq.gp",
              folder, folder);
-    r = run_shell(".", line);
+    struct ran r = run_shell(".", line);
     expect_exit(&r, 0);
     ran_free(&r);
     struct bytes svg = must_load("hand.svg");
@@ -480,10 +453,8 @@ Test(plot_files, a_signal_stops_between_figures)
 Test(plot_files, without_gnuplot)
 {
     make_run();
-    struct ran r = run_shell(folder, "PATH=nowhere; $BENCH plot run");
-    expect_exit(&r, 6);
-    expect_said(&r, "gnuplot is not installed  -> install gnuplot-nox");
-    ran_free(&r);
+    shell_exits(folder, 6, "gnuplot is not installed  -> install gnuplot-nox",
+                "PATH=nowhere; $BENCH plot run");
 }
 
 Test(plot_files, usage)
@@ -537,9 +508,7 @@ Test(plot_files, topo_draws_what_it_measured)
     cr_expect(strstr(r.out.data, " L1 "), "%s", r.out.data);
     ran_free(&r);
 
-    r = run_shell(folder, "PATH=nowhere; exec \"$BENCH\" topo --roofline --threads 1 --format "
-                          "table");
-    expect_exit(&r, 0);
-    expect_said(&r, "note: no drawing: ");
-    ran_free(&r);
+    shell_exits(folder, 0, "note: no drawing: ",
+                "PATH=nowhere; exec \"$BENCH\" topo --roofline --threads 1 --format "
+                "table");
 }

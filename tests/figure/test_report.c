@@ -104,10 +104,9 @@ Test(report, has_every_row_of_every_table)
 Test(report, escapes_what_it_did_not_write)
 {
     make_run();
-    struct ran r = run_shell(folder, "cp -r run '<b>&\"x' && rm '<b>&\"x/env.csv' && "
-                                     "$BENCH report run '<b>&\"x' -o page.html");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL,
+                "cp -r run '<b>&\"x' && rm '<b>&\"x/env.csv' && "
+                "$BENCH report run '<b>&\"x' -o page.html");
     char *const page = must_load("page.html");
     cr_expect_not(strstr(page, "<script>alert"));
     cr_expect_geq(count(page, "%3Cscript%3Ealert(%27%26%22%22x%22%22%27)"), 4,
@@ -124,9 +123,7 @@ Test(report, escapes_what_it_did_not_write)
 Test(report, fetches_nothing)
 {
     make_run();
-    struct ran r = run_bench(folder, "report run -o page.html");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "report run -o page.html");
     char *const page = must_load("page.html");
     cr_expect_eq(count(page, "http"),
                  count(page, "http-equiv") + count(page, "\"http://www.w3.org/"),
@@ -142,11 +139,9 @@ Test(report, fetches_nothing)
 Test(report, ids_are_unique)
 {
     make_run();
-    struct ran r = run_bench(folder, "report run run -o page.html");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_shell(folder,
-                  "grep -oE \" id=[\\\"'][^\\\"']*\" page.html | tr -d \"\\\"'\" | sort | uniq -d");
+    bench_exits(folder, 0, NULL, "report run run -o page.html");
+    struct ran r = run_shell(
+        folder, "grep -oE \" id=[\\\"'][^\\\"']*\" page.html | tr -d \"\\\"'\" | sort | uniq -d");
     cr_expect_eq(r.out.n, 0, "twice: %s", r.out.data);
     ran_free(&r);
     r = run_shell(folder, "grep -c '<section ' page.html");
@@ -157,11 +152,9 @@ Test(report, ids_are_unique)
 Test(report, says_what_is_missing)
 {
     make_run();
-    struct ran r = run_shell(folder, "rm run/memory.csv run/env.csv; PATH=nowhere; $BENCH "
-                                     "report run -o page.html");
-    expect_exit(&r, 0);
-    expect_said(&r, "gnuplot is not installed  -> install gnuplot-nox");
-    ran_free(&r);
+    shell_exits(folder, 0, "gnuplot is not installed  -> install gnuplot-nox",
+                "rm run/memory.csv run/env.csv; PATH=nowhere; $BENCH "
+                "report run -o page.html");
     char *const page = must_load("page.html");
     cr_expect(strstr(page, "<li>figure memory-parts: memory.csv has no row with bytes</li>"));
     cr_expect(strstr(page, "<li>figure backends: gnuplot is not installed"));
@@ -171,9 +164,7 @@ Test(report, says_what_is_missing)
     cr_expect_not(strstr(page, "-memory.csv\""), "a link to a table that is not there");
     cr_expect_not(strstr(page, "class=\"command\""));
     free(page);
-    r = run_shell(folder, "PATH=nowhere; $BENCH report run -o strict.html --strict");
-    expect_exit(&r, 4);
-    ran_free(&r);
+    shell_exits(folder, 4, NULL, "PATH=nowhere; $BENCH report run -o strict.html --strict");
 }
 
 /* The link moves with the next run, so what was written is named by the run's own folder. */
@@ -210,16 +201,10 @@ Test(report, refusals)
     make_run();
     struct ran r = run_shell(folder, "echo mine >old.html");
     ran_free(&r);
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        r = run_bench(folder, "%s", bad[i].line);
-        expect_exit(&r, bad[i].code);
-        expect_said(&r, bad[i].said);
-        ran_free(&r);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        bench_exits(folder, bad[i].code, bad[i].said, "%s", bad[i].line);
     char *kept = must_load("old.html");
     cr_expect_str_eq(kept, "mine\n");
     free(kept);
-    r = run_bench(folder, "report run -o old.html --force --figure training");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "report run -o old.html --force --figure training");
 }

@@ -130,9 +130,7 @@ Test(plot_seeds, the_report_has_scores_by_contender)
     int lines = 0;
 
     make_study(sizes, 1, 2);
-    struct ran r = run_bench(folder, "report run -o page.html --figure perplexity-mem");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "report run -o page.html --figure perplexity-mem");
     folder_path(path, "page.html");
     cr_assert_eq(file_read(&page, path, &e), OK, "%s", e.msg);
     const char *const from = strstr(page.data, "-scores.csv\" href=\"");

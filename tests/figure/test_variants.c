@@ -147,9 +147,7 @@ Test(plot_variants, the_report_begins_with_them)
     ran_free(&ran);
     if (!drawn)
         cr_skip_test("gnuplot is not installed");
-    ran = run_bench(folder, "report %s -o page.html", r.path);
-    expect_exit(&ran, 0);
-    ran_free(&ran);
+    bench_exits(folder, 0, NULL, "report %s -o page.html", r.path);
     folder_path(path, "page.html");
     cr_assert_eq(file_read(&page, path, &e), OK, "%s", e.msg);
     const char *const bars = strstr(page.data, "-variants\">"), *const run =

@@ -40,20 +40,15 @@ static void save_model(bool known)
 static struct perplexity_row evaluate(const char *text, const char *how)
 {
     char path[FILE_PATH];
-    struct ran r;
 
     folder_path(path, "text");
     FILE *f = fopen(path, "w");
     cr_assert(f && fputs(text, f) >= 0 && fclose(f) == 0);
-    r = run_bench(folder,
-                  "eval --ckpt model.safetensors --corpus text --seq 4 %s -b ref --threads 1 "
-                  "--pin none --out r",
-                  how);
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_shell(folder, "rm -rf run && mv r/2* run");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL,
+                "eval --ckpt model.safetensors --corpus text --seq 4 %s -b ref --threads 1 "
+                "--pin none --out r",
+                how);
+    shell_exits(folder, 0, NULL, "rm -rf run && mv r/2* run");
     struct rows rows = must_read(folder, "run", TABLE_PERPLEXITY);
     cr_assert_eq(rows.n, 1);
     const struct perplexity_row row = *(const struct perplexity_row *)rows.row;
@@ -136,16 +131,13 @@ Test(perplexity, types_are_compared_with_f32)
     folder_path(path, "text");
     FILE *f = fopen(path, "w");
     cr_assert(f && fputs("a small text to score", f) >= 0 && fclose(f) == 0);
-    struct ran r =
-        run_bench(folder, "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
-                          "-b ref --threads 1 --pin none --out r --dtype bf16,q8,q4,q4_1 "
-                          "--act-dtype f32,q8");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_shell(folder, "mv r/2* run; head -n 3 run/perplexity.csv >cut; mv cut "
-                          "run/perplexity.csv; $BENCH eval --resume=run -q");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL,
+                "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
+                "-b ref --threads 1 --pin none --out r --dtype bf16,q8,q4,q4_1 "
+                "--act-dtype f32,q8");
+    shell_exits(folder, 0, NULL,
+                "mv r/2* run; head -n 3 run/perplexity.csv >cut; mv cut "
+                "run/perplexity.csv; $BENCH eval --resume=run -q");
     struct rows rows = must_read(folder, "run", TABLE_PERPLEXITY);
     cr_assert_eq(rows.n, TYPES);
     const struct perplexity_row *const row = rows.row;
@@ -244,9 +236,7 @@ Test(perplexity, of_one_checkpoint_at_several_thresholds)
     cr_expect_eq(row[0].layers_run, 3);
     cr_expect_eq(row[2].layers_run, 1);
     cr_expect_neq(row[0].ppl, row[2].ppl);
-    r = run_bench(folder, "%s --out again", row[2].repro);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "%s --out again", row[2].repro);
     struct rows again = must_read(folder, "again/latest", TABLE_PERPLEXITY);
     cr_assert_eq(again.n, 1);
     cr_expect_str_eq(((const struct perplexity_row *)again.row)->case_id, row[2].case_id);
@@ -381,11 +371,9 @@ Test(perplexity, the_divergence_is_from_f32)
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         const double *const p = known[i].p, *const q = known[i].q;
         save_logits((const double[]){1 + p[0] / 256, 1 + p[1] / 256, 1 + p[2] / 256});
-        struct ran r = run_shell(
-            folder, "rm -rf r run; $BENCH eval --ckpt model.safetensors --corpus text --seq 4 "
+        shell_exits(folder, 0, NULL,
+                    "rm -rf r run; $BENCH eval --ckpt model.safetensors --corpus text --seq 4 "
                     "--mem 4 -b ref --threads 1 --pin none --out r --dtype bf16 -q && mv r/2* run");
-        expect_exit(&r, 0);
-        ran_free(&r);
         struct rows rows = must_read(folder, "run", TABLE_PERPLEXITY);
         const struct perplexity_row *const row = (const struct perplexity_row *)rows.row + 1;
         cr_assert_eq(rows.n, 2);

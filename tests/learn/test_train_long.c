@@ -114,13 +114,10 @@ Test(train_long, the_last_step_is_saved)
         struct err e = {""};
         char path[FILE_PATH];
         int step = -1;
-        struct ran r =
-            run_bench(folder,
-                      LINE "--variant %s --backend %s --threads 1 --eval-every 40 "
-                           "--force %s",
-                      variants[0]->name, lookup_fastest(backends, ELEM_F32)->name, ends[i]);
-        expect_exit(&r, 0);
-        ran_free(&r);
+        bench_exits(folder, 0, NULL,
+                    LINE "--variant %s --backend %s --threads 1 --eval-every 40 "
+                         "--force %s",
+                    variants[0]->name, lookup_fastest(backends, ELEM_F32)->name, ends[i]);
         folder_path(path, "unused");
         cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s: %s", ends[i], e.msg);
         cr_expect_eq(safetensors_int(&s, "step", -1, 0, 1000, &step, &e), OK, "%s", e.msg);
@@ -148,12 +145,9 @@ Test(train_long, dropout_of_everything_is_refused)
     /* The second is below 1 until it is rounded to float. */
     static const char *const all[] = {"1", "0.99999999"};
 
-    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-        struct ran r = run_bench(folder, "train --variant xl --ckpt x --dropout %s", all[i]);
-        expect_exit(&r, 2);
-        expect_said(&r, "  -> use less than 1");
-        ran_free(&r);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        bench_exits(folder, 2, "  -> use less than 1", "train --variant xl --ckpt x --dropout %s",
+                    all[i]);
 }
 
 /* ---- a trained model ---------------------------------------------------------------------- */

@@ -142,16 +142,12 @@ Test(train_options, of_the_loop)
     char line[1000];
 
     line_of(line, sizeof(line), LOOP, SMALL " --ckpt m --schedule wsd");
-    struct ran r = run_bench(folder, "%s", line);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "%s", line);
     struct rows all = curve();
     const struct train_row *row = all.row;
     expect("stop-at", (double)row[all.n - 1].step, 0);
     rows_free(&all);
-    r = run_bench(folder, "train --ckpt m --resume --log-every 3 -q");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "train --ckpt m --resume --log-every 3 -q");
     all = curve();
     row = all.row;
     expect("steps", (double)row[all.n - 1].step, 0);
@@ -177,9 +173,7 @@ Test(train_options, of_the_clock)
     char line[1000];
 
     line_of(line, sizeof(line), CLOCK, SMALL " --ckpt m --steps 2000000000");
-    struct ran r = run_bench(folder, "%s", line);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "%s", line);
 }
 
 /* ---- a step on a text ----------------------------------------------------------------------- */

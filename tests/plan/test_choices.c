@@ -436,12 +436,10 @@ static const char *const model[] = {"kv_heads", "ffn",        "norm", "mask",
 
 Test(choices, rows_identify_the_model, .init = folder_make, .fini = folder_remove)
 {
-    struct ran r = run_bench(folder, "-q -V universal,switch -w segment " SMALL
-                                     "--halt t2t --set experts=3 --kv-heads 2 --threads 1 --quick "
-                                     "--max-time 0.003 --min-samples 3 --warmup-ms 0 --out r");
-
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL,
+                "-q -V universal,switch -w segment " SMALL
+                "--halt t2t --set experts=3 --kv-heads 2 --threads 1 --quick "
+                "--max-time 0.003 --min-samples 3 --warmup-ms 0 --out r");
     struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
     const struct latency_row *const row = rows.row;
     cr_assert_eq(rows.n, 2);
@@ -449,10 +447,8 @@ Test(choices, rows_identify_the_model, .init = folder_make, .fini = folder_remov
     cr_expect_str_eq(row[0].halt, "t2t");
     cr_expect_str_eq(row[1].halt, "");
     cr_expect_str_eq(row[1].settings, "experts=3,moe_k=1");
-    r = run_bench(folder, "rerun %s -q --out r --quick --max-time 0.003 --min-samples 3",
-                  row[1].case_id);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "rerun %s -q --out r --quick --max-time 0.003 --min-samples 3",
+                row[1].case_id);
     struct rows again = must_read(folder, "r/latest", TABLE_LATENCY);
     cr_assert_eq(again.n, 1);
     for (size_t i = 0; i < ARRAY_LEN(model); i++) {
@@ -495,22 +491,16 @@ Test(choices, checkpoints_remember, .init = folder_make, .fini = folder_remove)
         const char *const v = cases[i].variant;
         if (!sampled(i, 2))
             continue;
-        struct ran r = run_bench(folder, TRAIN "--force %s", v, cases[i].chosen);
-        expect_exit(&r, 0);
-        ran_free(&r);
-        r = run_bench(folder, TRAIN "--resume %s", v, cases[i].other);
+        bench_exits(folder, 0, NULL, TRAIN "--force %s", v, cases[i].chosen);
+        struct ran r = run_bench(folder, TRAIN "--resume %s", v, cases[i].other);
         cr_expect(r.code == 2 && strstr(r.err.data, "cannot resume"), "%s: %s", v, r.err.data);
         ran_free(&r);
         for (int said = 0; said < 2; said++) { /* with its choices, and without */
-            r = run_bench(folder, TRAIN "--resume %s", v, said ? cases[i].chosen : "");
-            expect_exit(&r, 0);
-            ran_free(&r);
+            bench_exits(folder, 0, NULL, TRAIN "--resume %s", v, said ? cases[i].chosen : "");
         }
-        r = run_bench(folder,
-                      "eval -q --ckpt m.safetensors --seq 8 --mem 12 --bytes 64 --backend ref "
-                      "--threads 1 --out r");
-        expect_exit(&r, 0);
-        ran_free(&r);
+        bench_exits(folder, 0, NULL,
+                    "eval -q --ckpt m.safetensors --seq 8 --mem 12 --bytes 64 --backend ref "
+                    "--threads 1 --out r");
         struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
         const struct perplexity_row *const row = rows.row;
         cr_assert_eq(rows.n, 1);

@@ -135,9 +135,7 @@ Test(phase, rows_rerun_and_resume, .init = folder_make, .fini = folder_remove)
         if (strcmp(row[i].workload, "train") == 0)
             text_put(trained, sizeof(trained), row[i].case_id);
     }
-    r = run_bench(folder, "--resume=r/latest " AXES TINY);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, "--resume=r/latest " AXES TINY);
     struct rows after = must_read(folder, "r/latest", TABLE_LATENCY);
     cr_expect_eq(after.n, latency.n, "cases that are there were measured again");
     rows_free(&after);

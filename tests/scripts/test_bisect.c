@@ -31,9 +31,7 @@ static void make_repository(void)
     if (!can)
         cr_skip_test("git, make and bash are needed");
     snprintf(line, sizeof(line), make, here);
-    struct ran r = run_shell(folder, line);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL, line);
 }
 
 /* Ten commits; the fourth cannot be built, from the seventh on the gate says that it is slower. */
@@ -88,11 +86,7 @@ Test(bisect, what_each_gate_means)
                   rule[i].program, code, asked, r.err.data);
         ran_free(&r);
     }
-    struct ran r = run_shell(folder, "cd repo && touch broken && ../bisect.sh ../good >/dev/null");
-    expect_exit(&r, 125);
-    ran_free(&r);
-    r = run_shell(folder, "cd repo && ../bisect.sh ../none");
-    expect_exit(&r, 128);
-    expect_said(&r, "no program \"../none\"  -> bisect.sh GOOD");
-    ran_free(&r);
+    shell_exits(folder, 125, NULL, "cd repo && touch broken && ../bisect.sh ../good >/dev/null");
+    shell_exits(folder, 128, "no program \"../none\"  -> bisect.sh GOOD",
+                "cd repo && ../bisect.sh ../none");
 }

@@ -32,12 +32,7 @@ static struct ran fetch(const char *before, const char *words)
     return run_shell(folder, line);
 }
 
-static void make(const char *line)
-{
-    struct ran r = run_shell(folder, line);
-    expect_exit(&r, 0);
-    ran_free(&r);
-}
+static void make(const char *line) { shell_exits(folder, 0, NULL, line); }
 
 static void expect_shell(const char *line)
 {

@@ -32,9 +32,7 @@ static void make_repository(void)
     if (!can)
         cr_skip_test("git, make and bash are needed");
     snprintf(line, sizeof(line), make, here, folder);
-    struct ran r = run_shell(folder, line);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL, line);
 }
 
 /* Both sides are named; the old one stays, with those of the two bases before it. */
@@ -77,11 +75,9 @@ Test(gate_script, names_both_and_keeps_the_old_builds)
 Test(gate_script, what_it_is_told)
 {
     make_repository();
-    struct ran r = run_shell(folder, "cd repo; scripts/gate.sh nope");
-    expect_exit(&r, 2);
-    expect_said(&r, "no commit nope  -> ");
-    ran_free(&r);
-    r = run_shell(folder, "cd repo; OLD=./program NEW=./program scripts/gate.sh --variant xl");
+    shell_exits(folder, 2, "no commit nope  -> ", "cd repo; scripts/gate.sh nope");
+    struct ran r =
+        run_shell(folder, "cd repo; OLD=./program NEW=./program scripts/gate.sh --variant xl");
     expect_exit(&r, 3);
     cr_expect(strstr(r.out.data,
                      "gate: old ./program, new ./program\ngate --exec old=./program --exec "

@@ -26,9 +26,7 @@ static void make_tree(void)
     if (!realpath(".", here) || access("Makefile", R_OK) != 0)
         cr_skip_test("run from the top of the repository");
     snprintf(line, sizeof(line), make, here, here);
-    struct ran r = run_shell(folder, line);
-    expect_exit(&r, 0);
-    ran_free(&r);
+    shell_exits(folder, 0, NULL, line);
 }
 
 #define AGED "find . -type f -exec touch -d '1 hour ago' {} +; "

@@ -214,6 +214,27 @@ void expect_said(const struct ran *r, const char *text)
     cr_assert(strstr(r->err.data, text), "stderr lacks \"%s\":\n%.2000s", text, r->err.data);
 }
 
+void shell_exits(const char *folder, int code, const char *said, const char *line)
+{
+    struct ran r = run_shell(folder, line);
+
+    expect_exit(&r, code);
+    if (said)
+        expect_said(&r, said);
+    ran_free(&r);
+}
+
+void bench_exits(const char *folder, int code, const char *said, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    char *const line = exec_line(fmt, ap);
+    va_end(ap);
+    shell_exits(folder, code, said, line);
+    free(line);
+}
+
 struct rows must_read(const char *folder, const char *run, enum table_id id)
 {
     char path[FILE_PATH];

@@ -50,6 +50,11 @@ bool has_ended(pid_t pid);
 void expect_exit(const struct ran *r, int code);
 void expect_said(const struct ran *r, const char *text); /* on stderr */
 
+/* Run, and expect this exit code and, unless it is NULL, this text on stderr. */
+void bench_exits(const char *folder, int code, const char *said, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void shell_exits(const char *folder, int code, const char *said, const char *line);
+
 /* A table of the run folder/run; a failed assertion if it cannot be read. */
 struct rows must_read(const char *folder, const char *run, enum table_id id);
 

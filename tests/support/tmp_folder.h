@@ -39,4 +39,14 @@ static inline void folder_path(char path[FILE_PATH], const char *name)
     cr_assert_eq(file_join(path, folder, name, NULL), OK);
 }
 
+/* A file of the folder. */
+static inline void folder_put(const char *name, const void *data, size_t n)
+{
+    char path[FILE_PATH];
+
+    folder_path(path, name);
+    FILE *const f = fopen(path, "wb");
+    cr_assert(f && fwrite(data, 1, n, f) == n && fclose(f) == 0, "%s", path);
+}
+
 #endif
