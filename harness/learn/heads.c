@@ -258,7 +258,7 @@ enum status heads_seen(struct heads *s, struct err *e)
     return OK;
 }
 
-bool heads_has(const struct heads *s, int layer)
+static bool heads_has(const struct heads *s, int layer)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->head[i].at.layer == layer)
@@ -272,6 +272,26 @@ void heads_free(struct heads *s)
     free(s->before);
     free(s->now);
     *s = (struct heads){0};
+}
+
+void heads_note(char *note, size_t size, const struct lm *m, const struct heads *seen)
+{
+    enum { ROOM = 16 }; /* for one more layer, and for what says that more follow */
+    const struct sublayers *const all = &m->sublayers;
+    int said = -1;
+
+    for (int i = 0; i < all->n; i++) {
+        const struct sublayer *const s = &all->at[i];
+        if (!s->kind->mixes || s->layer <= said || heads_has(seen, s->layer))
+            continue;
+        if (said >= 0 && size - strlen(note) < ROOM) {
+            text_append(note, size, ", ...");
+            return;
+        }
+        text_append(note, size, "%s%s%d", said < 0 && *note ? "; " : "",
+                    said < 0 ? "--attention: no probabilities of layers " : ", ", s->layer + 1);
+        said = s->layer;
+    }
 }
 
 /* ---- the file ----------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #define HEADS_H
 
 #include "variants/backends/watch.h"
+#include "variants/model/lm.h"
 
 struct heads {
     struct attn_watch watch;
@@ -25,11 +26,11 @@ void heads_watch(struct heads *h, struct engine *g);
 void heads_pass(struct heads *h, int from);
 /* The pass is over: E_UNSUPPORTED if it had no attention, E_NOMEM. */
 enum status heads_seen(struct heads *h, struct err *e);
-/* Has a layer, from 0, been seen? */
-bool heads_has(const struct heads *h, int layer);
 /* A CSV file with a row for each head of each attention, in the order in which the model runs them,
  * means over the queries of all passes (docs/scoring.md has the columns). */
 enum status heads_write(const struct heads *h, const char *path, struct err *e);
+/* Add to a text, which may be empty, the layers of a model that mix tokens, but not by probabilities of keys. */
+void heads_note(char *note, size_t size, const struct lm *m, const struct heads *h);
 void heads_free(struct heads *h);
 
 #endif

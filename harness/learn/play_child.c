@@ -36,13 +36,9 @@ static enum status obey(struct server *s, const char *words, struct err *e)
 
 const struct request request_play = {"play", obey};
 
-struct answer {
-    double episodes, mean, low, high, random, optimum;
-};
-
 static void hear(void *arg, const char *name, const char *value)
 {
-    struct answer *const a = arg;
+    struct play_score *const a = arg;
 
 #define X(field)                                                                                   \
     if (strcmp(name, #field) == 0)                                                                 \
@@ -55,20 +51,13 @@ enum status play_in_child(struct play_score *out, const char *line, const struct
                           struct err *e)
 {
     struct child_setup patient = *setup;
-    struct answer a = {0};
     struct child child = {.protocol = {.fd = -1}};
 
+    *out = (struct play_score){.step = I64_EMPTY};
     patient.patience_s = 0; /* silent while it plays */
     enum status st = child_begin(&child, &patient, &request_play, line, e);
     if (st == OK)
-        st = child_answer_to_the_end(&child, hear, &a, e);
+        st = child_answer_to_the_end(&child, hear, out, e);
     child_close(&child);
-    *out = (struct play_score){.step = I64_EMPTY,
-                               .episodes = (int)a.episodes,
-                               .mean = a.mean,
-                               .low = a.low,
-                               .high = a.high,
-                               .random = a.random,
-                               .optimum = a.optimum};
     return st;
 }

@@ -8,7 +8,8 @@
 #include "harness/machine/clock.h"
 #include "harness/plan/case.h"
 #include "losses.h"
-#include "score_notes.h"
+
+#include "variants/model/attention/key_steps.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -232,6 +233,19 @@ static enum status add_all(struct scored *t, struct window_sums *sums, struct su
                       t->corpus.name);
 }
 
+/* Where rounding its cached keys to q8 leaves few steps to numbers beside a head's largest one. */
+static void note_keys(char *note, size_t size, const struct lm *exact)
+{
+    enum { FEW = 8 };
+    const struct key_steps k = key_steps(exact);
+
+    if (k.steps < FEW)
+        text_append(note, size,
+                    "%skeys of attention %d, head %d: beside the largest number the others have "
+                    "%.2g steps of 127 in q8  -> --kv-dtype bf16",
+                    *note ? "; " : "", k.attention, k.head, k.steps);
+}
+
 /* Beside the sums. */
 static void report_text(struct scored *t, struct report *r, const struct summand *all)
 {
@@ -258,12 +272,12 @@ static void report_text(struct scored *t, struct report *r, const struct summand
     k++;
     NLL_PLACES(X)
 #undef X
-    snprintf(r->token_is, sizeof(r->token_is), "%s", t->mode->unit(t));
+    snprintf(r->token_is, sizeof(r->token_is), "%s%s", t->mode->token, text->unit);
     snprintf(r->note, sizeof(r->note), "%s", text->note);
     if (t->compares && t->lm.c.kv_dtype == ELEM_Q8)
-        score_note_keys(r->note, sizeof(r->note), &t->exact);
+        note_keys(r->note, sizeof(r->note), &t->exact);
     if (t->s->opt->attention)
-        score_note_heads(r->note, sizeof(r->note), &t->lm, &t->heads);
+        heads_note(r->note, sizeof(r->note), &t->lm, &t->heads);
 }
 
 static enum status score_all(struct scored *t, struct err *e)

@@ -75,7 +75,7 @@ struct scoring {
     /* On to the next window or pair; false: there is none. `done`: the share of the text before it. */
     bool (*next)(struct scored *t, double *done);
     enum status (*score)(struct scored *t, struct summand *to, struct err *e);
-    const char *(*unit)(const struct scored *t); /* what a token is */
+    const char *token; /* in front of what a token of the text is */
 };
 extern const struct scoring scoring_stream, scoring_masked, scoring_pairs;
 

@@ -30,11 +30,9 @@ static enum status score(struct scored *t, struct summand *to, struct err *e)
     return OK;
 }
 
-static const char *unit(const struct scored *t) { return masked_unit(t->text.unit); }
-
 const struct scoring scoring_masked = {.reads = "fills in hidden tokens",
                                        .next_is = "next ones",
                                        .whole = " of whole windows",
                                        .next = scored_next_window,
                                        .score = score,
-                                       .unit = unit};
+                                       .token = "masked "};

@@ -38,16 +38,10 @@ static enum status score(struct scored *t, struct summand *to, struct err *e)
     return OK;
 }
 
-static const char *unit(const struct scored *t)
-{
-    (void)t;
-    return PAIRS_UNIT;
-}
-
 const struct scoring scoring_pairs = {.reads = "has an encoder and reads pairs of texts",
                                       .next_is = "one text",
                                       .whole = "",
                                       .open = open_pairs,
                                       .next = next,
                                       .score = score,
-                                      .unit = unit};
+                                      .token = "target "};

@@ -74,6 +74,4 @@ static enum status score(struct scored *t, struct summand *to, struct err *e)
     return OK;
 }
 
-static const char *unit(const struct scored *t) { return t->text.unit; }
-
-const struct scoring scoring_stream = {.next = scored_next_window, .score = score, .unit = unit};
+const struct scoring scoring_stream = {.next = scored_next_window, .score = score, .token = ""};

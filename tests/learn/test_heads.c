@@ -5,7 +5,6 @@
 #include "harness/learn/heads.h"
 
 #include "harness/learn/energy.h"
-#include "harness/learn/score_notes.h"
 #include "tests/support/head_rows.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
@@ -237,15 +236,6 @@ static void one_file(char path[FILE_PATH], const char *in)
     closedir(d);
 }
 
-static void must_run(const char *line, int code, const char *says)
-{
-    struct ran r = run_bench(folder, "%s", line);
-
-    expect_exit(&r, code);
-    cr_expect(strstr(r.err.data, says), "%s", r.err.data);
-    ran_free(&r);
-}
-
 #define TRAIN                                                                                      \
     " --layers 2 --d-model 16 --heads 2 --seq 16 --mem 16 --batch 2 --steps 2 --threads 1 --pin "  \
     "none -q "
@@ -277,14 +267,14 @@ static void expect_rows_of_text(void)
 
 Test(heads, rows_of_a_trained_model)
 {
-    must_run("train --variant xl" TRAIN "--ckpt xl", 0, "");
-    must_run(EVAL "--ckpt xl --attention a --losses l", 0, "");
+    bench_exits(folder, 0, NULL, "train --variant xl" TRAIN "--ckpt xl");
+    bench_exits(folder, 0, NULL, EVAL "--ckpt xl --attention a --losses l");
     expect_rows_of_text();
-    must_run(EVAL "--ckpt xl", 0, "");
+    bench_exits(folder, 0, NULL, EVAL "--ckpt xl");
     struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
     const double nll = ((const struct perplexity_row *)rows.row)->nll_nats_per_token;
     rows_free(&rows);
-    must_run(EVAL "--ckpt xl --attention a", 0, "");
+    bench_exits(folder, 0, NULL, EVAL "--ckpt xl --attention a");
     rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
     cr_expect_float_eq(((const struct perplexity_row *)rows.row)->nll_nats_per_token, nll, 1e-4);
     rows_free(&rows);
@@ -293,16 +283,16 @@ Test(heads, rows_of_a_trained_model)
 /* The same model in f32, which a narrow one is compared with, is not seen. */
 Test(heads, narrow_types)
 {
-    must_run("train --variant rope" TRAIN "--ckpt rope", 0, "");
-    must_run(EVAL "--ckpt rope --dtype q8 --attention a", 0, "");
+    bench_exits(folder, 0, NULL, "train --variant rope" TRAIN "--ckpt rope");
+    bench_exits(folder, 0, NULL, EVAL "--ckpt rope --dtype q8 --attention a");
     expect_rows_of_text();
 }
 
 /* Its past is run again in front of each segment. */
 Test(heads, past_that_is_run_again_does_not_count)
 {
-    must_run("train --variant vanilla" TRAIN "--ckpt v", 0, "");
-    must_run(EVAL "--ckpt v --attention a", 0, "");
+    bench_exits(folder, 0, NULL, "train --variant vanilla" TRAIN "--ckpt v");
+    bench_exits(folder, 0, NULL, EVAL "--ckpt v --attention a");
     expect_rows_of_text();
 }
 
@@ -318,25 +308,27 @@ Test(heads, many_layers_without)
 
     for (int i = 0; i < LAYERS; i++)
         at[i] = (struct sublayer){.kind = &kind, .layer = i};
-    score_note_heads(note, sizeof(note), &m, &none);
+    heads_note(note, sizeof(note), &m, &none);
     cr_expect(strncmp(note, "--attention: no probabilities of layers 1, 2, ", 46) == 0, "%s", note);
     cr_expect(strlen(note) > 5 && strcmp(note + strlen(note) - 5, ", ...") == 0, "%s", note);
-    score_note_heads(few, sizeof(few), &(struct lm){.sublayers = {.n = 3, .at = at}}, &none);
+    heads_note(few, sizeof(few), &(struct lm){.sublayers = {.n = 3, .at = at}}, &none);
     cr_expect_str_eq(few, "--attention: no probabilities of layers 1, 2, 3");
 }
 
 Test(heads, what_has_none)
 {
-    must_run("train --variant minlstm" TRAIN "--ckpt m", 0, "");
-    must_run(EVAL "--ckpt m --attention a", 77, "this model has no attention with probabilities");
-    must_run(
+    bench_exits(folder, 0, NULL, "train --variant minlstm" TRAIN "--ckpt m");
+    bench_exits(folder, 77, "this model has no attention with probabilities",
+                EVAL "--ckpt m --attention a");
+    bench_exits(
+        folder, 0, NULL,
         "train --variant gla-hybrid --layers 4 --d-model 16 --heads 2 --seq 16 --mem 0 --batch 2 "
-        "--steps 2 --threads 1 --pin none -q --ckpt h",
-        0, "");
-    must_run(
-        "eval --ckpt h --seq 16 --mem 0 --bytes 400 --threads 1 --pin none --out r --attention a",
-        0, "no probabilities of layers 1, 2, 3");
-    must_run("train --variant talking" TRAIN "--ckpt t", 0, "");
-    must_run(EVAL "--ckpt t --attention a", 0, "");
-    must_run(EVAL "--ckpt t --attention a --impl fused", 2, "--attention is computed by ref");
+        "--steps 2 --threads 1 --pin none -q --ckpt h");
+    bench_exits(
+        folder, 0, "no probabilities of layers 1, 2, 3",
+        "eval --ckpt h --seq 16 --mem 0 --bytes 400 --threads 1 --pin none --out r --attention a");
+    bench_exits(folder, 0, NULL, "train --variant talking" TRAIN "--ckpt t");
+    bench_exits(folder, 0, NULL, EVAL "--ckpt t --attention a");
+    bench_exits(folder, 2, "--attention is computed by ref",
+                EVAL "--ckpt t --attention a --impl fused");
 }
