@@ -15,15 +15,6 @@
 
 TestSuite(bad_files, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
-static void write_file(const char *name, const char *data, size_t n)
-{
-    char path[FILE_PATH];
-    struct err e;
-
-    folder_path(path, name);
-    cr_assert_eq(file_replace(path, data, n, &e), OK, "%s", e.msg);
-}
-
 /* ---- files that never end ------------------------------------------------------------------ */
 
 /* Pipes, devices and folders in place of files of options and tables are refused, never read. */
@@ -58,7 +49,7 @@ Test(bad_files, that_are_no_folders)
         "report ./text -o page.html",
     };
 
-    write_file("text", "x", 1);
+    folder_put("text", "x", 1);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++)
         bench_exits(folder, 7, "Not a directory  -> give a folder", "%s", lines[i]);
 }
@@ -113,7 +104,7 @@ static void copy_golden(const char *name)
     if (access(synthetic, R_OK) != 0)
         cr_skip_test("run from the top of the repository");
     cr_assert_eq(file_read(&b, synthetic, &e), OK, "%s", e.msg);
-    write_file(name, b.data, b.n);
+    folder_put(name, b.data, b.n);
     free(b.data);
 }
 
@@ -147,7 +138,7 @@ static void change_golden(size_t (*where)(const struct bytes *b), float by)
     memcpy(&x, b.data + where(&b), sizeof(x));
     x += by;
     memcpy(b.data + where(&b), &x, sizeof(x));
-    write_file(GOLDEN, b.data, b.n);
+    folder_put(GOLDEN, b.data, b.n);
     free(b.data);
 }
 
@@ -260,7 +251,7 @@ Test(bad_files, a_golden_file_that_kills)
 Test(bad_files, a_golden_file_cut_short)
 {
     copy_golden(GOLDEN);
-    write_file("bad.safetensors", "\x10\0\0\0\0\0\0\0{}", 10);
+    folder_put("bad.safetensors", "\x10\0\0\0\0\0\0\0{}", 10);
     struct ran r = run_bench(folder, "check --golden . --backend ref");
     expect_exit(&r, 7);
     cr_expect(strstr(r.out.data, "bad.safetensors"), "%s", r.out.data);
@@ -489,9 +480,9 @@ Test(bad_files, checkpoints_that_are_no_models)
         {"\x08\0\0\0\0\0\0\0not json", 16, "bench: checkpoint x.safetensors: "},
     };
 
-    write_file("text", "hello, world\n", 13);
+    folder_put("text", "hello, world\n", 13);
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        write_file("x.safetensors", files[i].data, files[i].n);
+        folder_put("x.safetensors", files[i].data, files[i].n);
         struct ran r = run_bench(folder, "eval --ckpt x.safetensors --corpus text --seq 4 --mem 0");
         expect_exit(&r, 7);
         expect_said(&r, files[i].message);

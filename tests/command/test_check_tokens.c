@@ -20,14 +20,15 @@ static void put_tiny(void)
 Test(check_tokens, right_and_wrong_texts)
 {
     put_tiny();
-    tiny_put("right", "{\"hex\":\"2074686520ff\",\"ids\":[258,32,239,191,189],"
-                      "\"back\":\"2074686520efbfbd\"}\n{\"hex\":\"\",\"ids\":[]}\n");
+    folder_put_text("right", "{\"hex\":\"2074686520ff\",\"ids\":[258,32,239,191,189],"
+                             "\"back\":\"2074686520efbfbd\"}\n{\"hex\":\"\",\"ids\":[]}\n");
     struct ran r = run_bench(folder, "check --tokens . --golden right");
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "2 texts, 2 passed, 0 failed"), "%s", r.out.data);
     ran_free(&r);
-    tiny_put("wrong", "{\"hex\":\"68\",\"ids\":[104]}\n{\"hex\":\"6865\",\"ids\":[104,101]}\n"
-                      "{\"hex\":\"68\",\"ids\":[104],\"back\":\"69\"}\n");
+    folder_put_text("wrong",
+                    "{\"hex\":\"68\",\"ids\":[104]}\n{\"hex\":\"6865\",\"ids\":[104,101]}\n"
+                    "{\"hex\":\"68\",\"ids\":[104],\"back\":\"69\"}\n");
     r = run_bench(folder, "check --tokens . --golden wrong --format csv --columns result,what");
     expect_exit(&r, 5);
     cr_expect_str_eq(r.out.data, "result,what\npassed,wrong:1\nfailed,wrong:2\nfailed,wrong:3\n");
@@ -50,7 +51,7 @@ Test(check_tokens, files_that_are_wrong)
 
     put_tiny();
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        tiny_put("golden", wrong[i]);
+        folder_put_text("golden", wrong[i]);
         bench_exits(folder, 7, "golden", "check --tokens . --golden golden");
     }
     bench_exits(folder, 7, NULL, "check --tokens nowhere --golden golden");

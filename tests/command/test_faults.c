@@ -23,15 +23,6 @@ TestSuite(faults, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 static void sleep_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL); }
 
-static void write_file(const char *name, const char *data, size_t n)
-{
-    char path[FILE_PATH];
-    struct err e;
-
-    folder_path(path, name);
-    cr_assert_eq(file_replace(path, data, n, &e), OK, "%s", e.msg);
-}
-
 /* A file system of `size` at folder/r, that only this process and its children see. */
 static void mount_small(const char *size)
 {
@@ -84,7 +75,7 @@ ParameterizedTestParameters(faults, places_that_cannot_be_written)
 /* Detected before anything is measured. */
 ParameterizedTest(struct place *p, faults, places_that_cannot_be_written, .timeout = 120)
 {
-    write_file("file", "x", 1);
+    folder_put("file", "x", 1);
     struct ran r = run_bench(folder, ONE_CASE "--out %s", p->out);
 
     expect_exit(&r, strcmp(p->out, "''") == 0 ? 2 : 7);

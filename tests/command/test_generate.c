@@ -153,7 +153,7 @@ static void train_with_an_end(void)
     folder_path(path, "tiny");
     cr_assert_eq(mkdir(path, 0777), 0);
     tiny_put_json("tiny/tokenizer.json", all);
-    tiny_put("tiny/generation_config.json", "{\"eos_token_id\":[7,260]}");
+    folder_put_text("tiny/generation_config.json", "{\"eos_token_id\":[7,260]}");
     json_decref(all);
     shell_exits(folder, 0, NULL, "for i in $(seq 300); do printf 'hehe the cat<|end|>'; done >t");
     bench_exits(folder, 0, NULL,
@@ -209,13 +209,13 @@ Test(generate, a_token_ends_a_text)
 
     bench_exits(folder, 0, "then the end of the text",
                 "generate --ckpt m --threads 1 --pin none --prompt 'hehe t'");
-    tiny_put("m.tokenizer/generation_config.json", "{\"eos_token_id\":7}");
+    folder_put_text("m.tokenizer/generation_config.json", "{\"eos_token_id\":7}");
     json_t *const other = row("");
     cr_expect_str_eq(text_at(other, "ended"), "length");
     json_decref(other);
 
     /* one that the model cannot choose */
-    tiny_put("m.tokenizer/generation_config.json", "{\"eos_token_id\":[260,261]}");
+    folder_put_text("m.tokenizer/generation_config.json", "{\"eos_token_id\":[260,261]}");
     bench_exits(folder, 7, "token 261",
                 "generate --ckpt m --threads 1 --pin none --prompt 'hehe t'");
     json_decref(row("--ignore-eos"));

@@ -259,13 +259,13 @@ Test(import, words_out_of_the_vocabulary)
     char *const dir = realpath("tests/counted/words", NULL);
 
     cr_assert(dir);
-    tiny_put("text", "the windmill and the zyx\nand <unk> to qed\n");
+    folder_put_text("text", "the windmill and the zyx\nand <unk> to qed\n");
     struct ran r = run_bench(folder, line, dir, dir);
     expect_exit(&r, 0);
     cr_expect_str_eq(r.out.data, "tokens,oov\n10,3\n");
     expect_said(&r, "warning: 3 words are not in the vocabulary");
     ran_free(&r);
-    tiny_put("text", "the <unk> and the <unk>\n");
+    folder_put_text("text", "the <unk> and the <unk>\n");
     r = run_bench(folder, line, dir, dir);
     expect_exit(&r, 0);
     cr_expect_str_eq(r.out.data, "tokens,oov\n5,0\n");
@@ -319,7 +319,7 @@ Test(import, eval_of_a_folder)
     }
     snprintf(command, sizeof(command), "cp tests/counted/text.txt '%s'", folder);
     cr_assert_eq(system(command), 0); // NOLINT: a folder of our own
-    tiny_put("model/tokenizer_config.json", "{\"add_bos_token\":false}");
+    folder_put_text("model/tokenizer_config.json", "{\"add_bos_token\":false}");
     bench_exits(folder, 0, NULL, "import model --ckpt ours.safetensors");
     char path_of_config[FILE_PATH];
     folder_path(path_of_config, "ours.safetensors.tokenizer/tokenizer_config.json");
@@ -352,7 +352,7 @@ Test(import, eval_without_a_tokenizer)
     static const char said[] = "has no tokenizer  -> ";
 
     published_copy("llama_gqa_bf16");
-    tiny_put("text", "the cat");
+    folder_put_text("text", "the cat");
     struct ran r = run_shell(folder, "mkdir -p r/earlier && ln -s earlier r/latest");
     ran_free(&r);
     r = run_bench(folder, "eval --ckpt model --corpus text --seq 4,8 --mem 0 --out r");
@@ -379,7 +379,7 @@ Test(import, a_tokenizer_of_another_model)
     json_t *const all = tiny_tokenizer();
     tiny_put_json("model/tokenizer.json", all);
     json_decref(all);
-    tiny_put("text", "the cat");
+    folder_put_text("text", "the cat");
     struct ran r = run_bench(folder, "eval --ckpt model --corpus text --seq 4 --mem 0");
     cr_expect_eq(r.code, 7, "%d", r.code);
     expect_said(&r, "260");

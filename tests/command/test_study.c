@@ -33,15 +33,6 @@ TestSuite(study_runs, .init = make_all, .fini = folder_remove, .timeout = 240);
     "rates = 1e-3 3e-3\nseeds = 2\nbaseline-seeds = 3\nsteps = 20\n"
 enum { JOBS = 3 * 2 + 3 + 2 + 2 };
 
-static void write_file(const char *name, const char *text)
-{
-    char path[FILE_PATH];
-    struct err e;
-
-    folder_path(path, name);
-    cr_assert_eq(file_replace(path, text, strlen(text), &e), OK, "%s", e.msg);
-}
-
 /* Letters of which each repeats the one eight before it, nine times out of ten. */
 static void write_text(const char *name, size_t n)
 {
@@ -53,13 +44,13 @@ static void write_text(const char *name, size_t n)
         const uint32_t r = rng_u32(1, stream, i);
         text[i] = i >= 8 && r % 10 ? text[i - 8] : (char)('a' + r / 16 % 4);
     }
-    write_file(name, text);
+    folder_put_text(name, text);
     free(text);
 }
 
 static void make_study(void)
 {
-    write_file("tiny.study", TINY_STUDY);
+    folder_put_text("tiny.study", TINY_STUDY);
     write_text("train.txt", 8000);
     write_text("valid.txt", 500);
     write_text("test.txt", 500);
@@ -181,10 +172,10 @@ Test(study_runs, controls)
         {"wide", "xl --d-inner 24"}, {"vanilla", ""}, {"xl --norm pre", ""},
         {"xl --d-inner 24", ""}};
 
-    write_file("controls.study", "variants = xl gtrxl adanorm\nbaseline = control\n"
-                                 "variant = wide: --variant gtrxl --d-inner 24\n" SIZES
-                                 "corpus = copy: train.txt valid.txt test.txt\n"
-                                 "rates = 1e-3\nseeds = 3\nbaseline-seeds = 4\nsteps = 4\n");
+    folder_put_text("controls.study", "variants = xl gtrxl adanorm\nbaseline = control\n"
+                                      "variant = wide: --variant gtrxl --d-inner 24\n" SIZES
+                                      "corpus = copy: train.txt valid.txt test.txt\n"
+                                      "rates = 1e-3\nseeds = 3\nbaseline-seeds = 4\nsteps = 4\n");
     struct ran r = run_bench(folder, "study controls.study --threads 1 --out r --format csv");
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "copy,s,adanorm,xl --norm pre,"), "%s", r.out.data);
@@ -208,9 +199,9 @@ Test(study_runs, controls)
     cr_expect(strstr(r.out.data, "the controls (pooled over 4); p and verdict are corrected for 4"),
               "%s", r.out.data);
     ran_free(&r);
-    write_file("named.study", "variant = none: --d-inner 24\nbaseline = control\n" SIZES
-                              "corpus = copy: train.txt valid.txt test.txt\n"
-                              "rates = 1e-3\nsteps = 4\n");
+    folder_put_text("named.study", "variant = none: --d-inner 24\nbaseline = control\n" SIZES
+                                   "corpus = copy: train.txt valid.txt test.txt\n"
+                                   "rates = 1e-3\nsteps = 4\n");
     bench_exits(folder, 2, "variant none does not name one", "study named.study --dry-run");
 }
 
@@ -268,8 +259,9 @@ static char *first_row(const char *ckpt)
 
 Test(study_runs, a_training_goes_on_from_its_checkpoint)
 {
-    write_file("long.study", "variants = xl\n" SIZES "corpus = copy: train.txt valid.txt test.txt\n"
-                             "rates = 1e-3\nbaseline-seeds = 1\nsteps = 300\n");
+    folder_put_text("long.study",
+                    "variants = xl\n" SIZES "corpus = copy: train.txt valid.txt test.txt\n"
+                    "rates = 1e-3\nbaseline-seeds = 1\nsteps = 300\n");
     char ckpt[FILE_PATH];
     struct program p = start_bench(folder, "study long.study --threads 1 --out r");
     sleep_until_saved(&p, ckpt);
@@ -303,10 +295,10 @@ Test(study_runs, ends_on_a_signal_and_says_how_to_go_on)
 /* The file says the threads of its trainings; a run that goes on has the machine's number too. */
 Test(study_runs, goes_on_with_the_threads_of_its_file)
 {
-    write_file("one.study", "variants = vanilla\nsize = s: --layers 1 --d-model 16 --heads 2\n"
-                            "train = --seq 16 --mem 16 --batch 4 --backend ref --threads 1\n"
-                            "corpus = copy: train.txt valid.txt test.txt\nrates = 1e-3\n"
-                            "baseline-seeds = 2\nsteps = 2\n");
+    folder_put_text("one.study", "variants = vanilla\nsize = s: --layers 1 --d-model 16 --heads 2\n"
+                                 "train = --seq 16 --mem 16 --batch 4 --backend ref --threads 1\n"
+                                 "corpus = copy: train.txt valid.txt test.txt\nrates = 1e-3\n"
+                                 "baseline-seeds = 2\nsteps = 2\n");
     bench_exits(folder, 0, NULL, "study one.study --out r");
     bench_exits(folder, 0, NULL, "study one.study --out r --resume");
     struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
@@ -353,7 +345,7 @@ Test(study_runs, split_and_merged)
     cr_expect(strstr(r.out.data, "copy,s,xl,"), "%s", r.out.data);
     ran_free(&r);
     expect_same_rows("whole/latest", "m/latest");
-    write_file("other.study", TINY_STUDY "# other\n");
+    folder_put_text("other.study", TINY_STUDY "# other\n");
     bench_exits(folder, 0, NULL, "study other.study --threads 1 --shard 2/3 --out o");
     bench_exits(folder, 2, NULL, "merge s1/latest o/latest s3/latest --out m");
 }
@@ -366,8 +358,8 @@ Test(study_runs, a_rate_that_diverges)
     "variants = vanilla\nsize = s: --layers 1 --d-model 16 --heads 2\nbaseline-seeds = 2\n"        \
     "seeds = 2\ntrain = --seq 16 --mem 16 --batch 4 --weight-decay 10 --backend ref\nsteps = 60\n" \
     "corpus = copy: train.txt valid.txt test.txt\n"
-    write_file("wild.study", WILD "rates = 10 1e-3\n");
-    write_file("hopeless.study", WILD "rates = 10 9\n");
+    folder_put_text("wild.study", WILD "rates = 10 1e-3\n");
+    folder_put_text("hopeless.study", WILD "rates = 10 9\n");
     bench_exits(folder, 0, NULL, "study wild.study --threads 1 --out r");
     struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
     const struct study_row *const row = rows.row;
@@ -392,12 +384,13 @@ Test(study_runs, no_verdict_of_survivors)
     static const char *const formats[] = {"csv", "md", "json", "table", "fom"};
     static const char said[] = "2 of 6 seeds have no score";
 
-    write_file("lost.study", "variant = calm: --variant mamba2\nvariant = hot: --variant linear\n"
-                             "baseline = calm\nsize = s: --layers 2 --d-model 16 --heads 2\n"
-                             "corpus = copy: copy:lag=5,p=0.9,alphabet=8\nrates = 10\nseeds = 6\n"
-                             "baseline-seeds = 1\nsteps = 26\ntrain = --seq 32 --mem 0 --batch 2 "
-                             "--lr-warmup 1 --grad-clip 0 --backend ref\n"
-                             "eval = --mem 0 --bytes 1024\n");
+    folder_put_text("lost.study",
+                    "variant = calm: --variant mamba2\nvariant = hot: --variant linear\n"
+                    "baseline = calm\nsize = s: --layers 2 --d-model 16 --heads 2\n"
+                    "corpus = copy: copy:lag=5,p=0.9,alphabet=8\nrates = 10\nseeds = 6\n"
+                    "baseline-seeds = 1\nsteps = 26\ntrain = --seq 32 --mem 0 --batch 2 "
+                    "--lr-warmup 1 --grad-clip 0 --backend ref\n"
+                    "eval = --mem 0 --bytes 1024\n");
     struct ran r = run_bench(folder, "study lost.study --threads 1 -q --out r --format csv");
     expect_exit(&r, 5);
     cr_expect(strstr(r.out.data, ",not tested,") && strstr(r.out.data, said), "%s", r.out.data);
@@ -484,7 +477,7 @@ Test(study_runs, what_cannot_be_trained_is_skipped)
              "variants = vanilla %s\n" SIZES "corpus = copy: train.txt valid.txt test.txt\n"
              "rates = 1e-3\nseeds = 2\nbaseline-seeds = 2\nsteps = 5\n",
              only->name);
-    write_file("only.study", text);
+    folder_put_text("only.study", text);
     struct ran r = run_bench(folder, "study only.study --threads 1 --out r --format csv");
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, ",not tested,"), "%s", r.out.data);
@@ -518,7 +511,7 @@ Test(study_runs, bad_calls)
     kill(p.pid, SIGKILL);
     struct ran r = finish_bench(&p);
     ran_free(&r);
-    write_file("tiny.study", TINY_STUDY "# changed\n");
+    folder_put_text("tiny.study", TINY_STUDY "# changed\n");
     bench_exits(folder, 2, NULL, "study tiny.study --resume --out r");
     char path[FILE_PATH]; /* killed before the copy was written: the file must be named */
     folder_path(path, "r/latest/study.txt");

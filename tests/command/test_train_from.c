@@ -249,7 +249,7 @@ Test(train_from, keeps_the_tokenizer)
 
     published_copy("gpt2_plain");
     published_write("vocab.txt", WORDS, strlen(WORDS));
-    tiny_put("text.txt", TEXT TEXT TEXT TEXT);
+    folder_put_text("text.txt", TEXT TEXT TEXT TEXT);
     run_fine("train --from model --corpus text.txt --ckpt out.safetensors --steps 2 --seq 4 "
              "--batch 2 -q");
     folder_path(path, "out.safetensors");
@@ -389,7 +389,7 @@ Test(train_from, refuses_symbols_that_the_model_lacks)
     folder_path(path, "eight.bin");
     cr_assert_eq(file_replace(path, (const char *)eight, sizeof(eight), NULL), OK);
     write_ids("ids.bin", false);
-    tiny_put("text", TEXT TEXT TEXT TEXT);
+    folder_put_text("text", TEXT TEXT TEXT TEXT);
     run_fine("train -V xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus "
              "copy:lag=3,alphabet=8" OURS "a.safetensors");
     run_fine("train -V xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus text" OURS

@@ -45,8 +45,7 @@ static void setup(void)
     folder_path(text, "text");
     for (int i = 0; i < BYTES; i++)
         bytes[i] = (uint8_t)rng_u32(SEED, rng_stream("bytes"), (uint64_t)i);
-    FILE *f = fopen(text, "w");
-    cr_assert(f && fwrite(bytes, 1, BYTES, f) == BYTES && fclose(f) == 0);
+    folder_put("text", bytes, BYTES);
 }
 
 /* Of `ckpt` on `text`; ref unless the format names a backend. */

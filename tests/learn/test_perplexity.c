@@ -39,11 +39,7 @@ static void save_model(bool known)
 /* The row that bench eval writes of the model on `text`, in segments of 4. */
 static struct perplexity_row evaluate(const char *text, const char *how)
 {
-    char path[FILE_PATH];
-
-    folder_path(path, "text");
-    FILE *f = fopen(path, "w");
-    cr_assert(f && fputs(text, f) >= 0 && fclose(f) == 0);
+    folder_put_text("text", text);
     bench_exits(folder, 0, NULL,
                 "eval --ckpt model.safetensors --corpus text --seq 4 %s -b ref --threads 1 "
                 "--pin none --out r",
@@ -125,12 +121,9 @@ Test(perplexity, types_are_compared_with_f32)
     static const char *const types[][2] = {{"f32", ""}, {"bf16", ""}, {"q8", ""},   {"q8", "q8"},
                                            {"q4", ""},  {"q4", "q8"}, {"q4_1", ""}, {"q4_1", "q8"}};
     enum { TYPES = ARRAY_LEN(types) };
-    char path[FILE_PATH];
 
     save_model(false);
-    folder_path(path, "text");
-    FILE *f = fopen(path, "w");
-    cr_assert(f && fputs("a small text to score", f) >= 0 && fclose(f) == 0);
+    folder_put_text("text", "a small text to score");
     bench_exits(folder, 0, NULL,
                 "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
                 "-b ref --threads 1 --pin none --out r --dtype bf16,q8,q4,q4_1 "
@@ -169,12 +162,9 @@ Test(perplexity, types_are_compared_with_f32)
 Test(perplexity, types_of_a_cache_are_compared_with_f32)
 {
     static const char *const types[] = {"f32", "q8", "bf16"};
-    char path[FILE_PATH];
 
     save_model(false);
-    folder_path(path, "text");
-    FILE *f = fopen(path, "w");
-    cr_assert(f && fputs("a small text to score", f) >= 0 && fclose(f) == 0);
+    folder_put_text("text", "a small text to score");
     struct ran r =
         run_bench(folder, "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
                           "-b ref --threads 1 --pin none --mem-kind hidden --kv-dtype q8");
@@ -220,9 +210,7 @@ Test(perplexity, of_one_checkpoint_at_several_thresholds)
     folder_path(path, "model.safetensors");
     cr_assert_eq(checkpoint_save(path, &c, &m.lm.params, &from, &e), OK, "%s", e.msg);
     model_close(&m);
-    folder_path(path, "text");
-    FILE *f = fopen(path, "w");
-    cr_assert(f && fputs("a text that is short", f) >= 0 && fclose(f) == 0);
+    folder_put_text("text", "a text that is short");
     struct ran r = run_bench(folder, "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
                                      "-b ref --threads 1 --pin none --exit-tau 0,0.9,1 --out r");
     expect_exit(&r, 0);
@@ -363,11 +351,8 @@ Test(perplexity, the_divergence_is_from_f32)
     static const struct {
         double p[3], q[3];
     } known[] = {{{0, 0.5, 1.5}, {0, 0, 2}}, {{1, 3, 0}, {0, 4, 0}}, {{0.5, 2.5, 3.5}, {0, 2, 4}}};
-    char path[FILE_PATH];
 
-    folder_path(path, "text");
-    FILE *const f = fopen(path, "w");
-    cr_assert(f && fputs("abcabcaabbcc", f) >= 0 && fclose(f) == 0);
+    folder_put_text("text", "abcabcaabbcc");
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         const double *const p = known[i].p, *const q = known[i].q;
         save_logits((const double[]){1 + p[0] / 256, 1 + p[1] / 256, 1 + p[2] / 256});

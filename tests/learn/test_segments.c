@@ -27,15 +27,6 @@ enum {
 
 #define EVAL "-b ref "
 
-static void write_file(const char *name, const void *data, size_t n)
-{
-    char path[FILE_PATH];
-
-    folder_path(path, name);
-    FILE *const f = fopen(path, "wb");
-    cr_assert(f && fwrite(data, 1, n, f) == n && fclose(f) == 0);
-}
-
 /* The text, of bytes or of the ids of a published model; the symbols [from, to) are others. */
 static void write_text(const char *name, bool ids, int from, int to)
 {
@@ -46,7 +37,7 @@ static void write_text(const char *name, bool ids, int from, int to)
         id[i] = (5 * i + i * i / 7 + (i >= from && i < to)) % 11 + 1;
         byte[i] = (uint8_t)('a' + id[i]);
     }
-    write_file(name, ids ? (void *)id : (void *)byte, ids ? sizeof(id) : sizeof(byte));
+    folder_put(name, ids ? (void *)id : (void *)byte, ids ? sizeof(id) : sizeof(byte));
 }
 
 /* The losses of a text under a checkpoint. */

@@ -60,19 +60,19 @@ static void expect(const char *line, int n, int given, int first, const char *no
 Test(texts, what_stands_in_front)
 {
     put_tokenizer(true);
-    tiny_put("text", "he he");
+    folder_put_text("text", "he he");
     expect("", 4, 1, 260, "");
     expect("--bos none", 3, 0, 257, "");
     expect("--bos 257", 4, 1, 257, "1 of 1 texts begin");
-    tiny_put("text", "<|end|>he");
+    folder_put_text("text", "<|end|>he");
     expect("", 3, 1, 260, "--bos none");
     expect("--bos none", 2, 0, 260, "");
-    tiny_put("tokenizer_config.json", "{\"add_bos_token\":false,\"bos_token\":\"<|end|>\"}");
+    folder_put_text("tokenizer_config.json", "{\"add_bos_token\":false,\"bos_token\":\"<|end|>\"}");
     expect("", 2, 0, 260, "add_bos_token");
-    tiny_put("text", "he he");
+    folder_put_text("text", "he he");
     expect("--bos each --count hf --text-join none --seq 2", 4, 1, 260, "add_bos_token");
     put_tokenizer(false);
-    tiny_put("tokenizer_config.json", "{\"add_bos_token\":true,\"bos_token\":\"<|end|>\"}");
+    folder_put_text("tokenizer_config.json", "{\"add_bos_token\":true,\"bos_token\":\"<|end|>\"}");
     expect("", 4, 1, 260, "add_bos_token");
 }
 
@@ -80,13 +80,13 @@ Test(texts, what_stands_in_front)
 Test(texts, lm_eval_has_one_in_front)
 {
     put_tokenizer(true);
-    tiny_put("text", "he he");
-    tiny_put("config.json", "{\"bos_token_id\":3}");
+    folder_put_text("text", "he he");
+    folder_put_text("config.json", "{\"bos_token_id\":3}");
     expect("--count lm-eval", 4, 1, 260, "");
-    tiny_put("tokenizer_config.json", "{\"bos_token\":null,\"eos_token\":\"<eos>\"}");
+    folder_put_text("tokenizer_config.json", "{\"bos_token\":null,\"eos_token\":\"<eos>\"}");
     expect("--count lm-eval", 4, 1, 261, "");
     expect("", 4, 1, 260, "");
-    tiny_put("tokenizer_config.json", "{\"bos_token\":null,\"eos_token\":null}");
+    folder_put_text("tokenizer_config.json", "{\"bos_token\":null,\"eos_token\":null}");
     struct texts t;
     struct err e = {""};
     cr_expect_eq(make(&t, "text", "--count lm-eval", true, &e), E_USAGE);
@@ -100,7 +100,7 @@ Test(texts, bytes_that_cut_a_character)
     struct err e = {""};
 
     put_tokenizer(false);
-    tiny_put("text", "h\xc3\xa9 \xe4\xb8\x80 \xf0\x9f\x98\x80");
+    folder_put_text("text", "h\xc3\xa9 \xe4\xb8\x80 \xf0\x9f\x98\x80");
     static const int whole[] = {0, 0, 1, 3, 4, 4, 4, 7, 8, 8, 8, 8, 12};
     for (int n = 2; n <= 12; n++) {
         char line[32];
@@ -113,7 +113,7 @@ Test(texts, bytes_that_cut_a_character)
         cr_expect(t.bytes == n && t.n == (size_t)n && !*t.note, "%s", line);
         texts_free(&t);
     }
-    tiny_put("text", "h\xc3"); /* the file itself is cut */
+    folder_put_text("text", "h\xc3"); /* the file itself is cut */
     cr_expect_eq(make(&t, "text", "--bytes 9", true, &e), E_IO);
     texts_free(&t);
 }
@@ -127,7 +127,7 @@ Test(texts, places_of_what_is_no_utf8)
     struct err e = {""};
 
     put_tokenizer(false);
-    tiny_put("text", "he\n\nhe\n\xff he\n");
+    folder_put_text("text", "he\n\nhe\n\xff he\n");
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         cr_expect_eq(make(&t, "text", lines[i], true, &e), E_IO, "%s", lines[i]);
         cr_expect(strstr(e.msg, "byte 7") && strstr(e.msg, "text"), "%s: %s", lines[i], e.msg);

@@ -70,7 +70,6 @@ static json_t *config_of(const char *family, const struct said *keys)
 static void write_part(const char *name, int no, int count, int tensors)
 {
     struct made m = {.n = 0};
-    char path[FILE_PATH];
 
     put(&m, "GGUF", 4);
     put_number(&m, 3, 4), put_number(&m, 1, 8), put_number(&m, no == 0 ? 4 : 3, 8);
@@ -86,11 +85,7 @@ static void write_part(const char *name, int no, int count, int tensors)
         put_number(&m, 0, 1);
     for (int i = 0; i < 4; i++)
         put_number(&m, 0x3f800000, 4);
-    folder_path(path, name);
-    FILE *const f = fopen(path, "wb");
-    cr_assert_not_null(f);
-    cr_assert_eq(fwrite(m.bytes, 1, m.n, f), m.n);
-    cr_assert_eq(fclose(f), 0);
+    folder_put(name, m.bytes, m.n);
 }
 
 static enum status open_first(const char *name, struct shards *s, json_t **config, struct err *e)
@@ -152,7 +147,6 @@ struct placed {
 static void write_placed(const char *name, int no, int count, const struct placed *t, int n)
 {
     struct made m = {.n = 0};
-    char path[FILE_PATH];
     int here = 0;
 
     for (int i = 0; i < n; i++)
@@ -176,11 +170,7 @@ static void write_placed(const char *name, int no, int count, const struct place
     for (int i = 0; i < n; i++)
         if (t[i].in == no)
             put(&m, t[i].x, sizeof(t[i].x)), put(&m, (char[16]){0}, 16);
-    folder_path(path, name);
-    FILE *const f = fopen(path, "wb");
-    cr_assert_not_null(f);
-    cr_assert_eq(fwrite(m.bytes, 1, m.n, f), m.n);
-    cr_assert_eq(fclose(f), 0);
+    folder_put(name, m.bytes, m.n);
 }
 
 /* What the files say of the scaling, to be freed. */

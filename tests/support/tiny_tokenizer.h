@@ -50,23 +50,12 @@ static inline json_t *tiny_tokenizer(void)
                      "merges", "\xc4\xa0 t", "h e", "\xc4\xa0t he");
 }
 
-static inline void tiny_put(const char *name, const char *text)
-{
-    char path[FILE_PATH];
-
-    folder_path(path, name);
-    FILE *const f = fopen(path, "wb");
-    cr_assert_not_null(f);
-    cr_assert_geq(fputs(text, f), 0);
-    cr_assert_eq(fclose(f), 0);
-}
-
 static inline void tiny_put_json(const char *name, const json_t *j)
 {
     char *const text = json_dumps(j, 0);
 
     cr_assert_not_null(text);
-    tiny_put(name, text);
+    folder_put_text(name, text);
     free(text);
 }
 

@@ -10,6 +10,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -43,10 +44,15 @@ static inline void folder_path(char path[FILE_PATH], const char *name)
 static inline void folder_put(const char *name, const void *data, size_t n)
 {
     char path[FILE_PATH];
+    struct err e;
 
     folder_path(path, name);
-    FILE *const f = fopen(path, "wb");
-    cr_assert(f && fwrite(data, 1, n, f) == n && fclose(f) == 0, "%s", path);
+    cr_assert_eq(file_replace(path, data, n, &e), OK, "%s", e.msg);
+}
+
+static inline void folder_put_text(const char *name, const char *text)
+{
+    folder_put(name, text, strlen(text));
 }
 
 #endif

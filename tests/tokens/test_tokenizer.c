@@ -222,7 +222,7 @@ Test(tokenizer, merges_that_broke_off)
     struct tokenizer *t;
     struct err e = {""};
     for (size_t i = 0; i < ARRAY_LEN(broken); i++) {
-        tiny_put("merges.txt", broken[i]);
+        folder_put_text("merges.txt", broken[i]);
         cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO);
         cr_expect_not_null(strstr(e.msg, "broke off"), "%s", e.msg);
     }
@@ -363,12 +363,12 @@ Test(tokenizer, folders_without_one)
     struct err e = {""};
 
     cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO);
-    tiny_put("vocab.pkl", "\x80");
+    folder_put_text("vocab.pkl", "\x80");
     cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO);
     cr_expect_not_null(strstr(e.msg, "pickle"), "%s", e.msg);
     static const char *const wrong[] = {"", "[]", "{", "{}", "{\"model\":{\"type\":\"BPE\"}}"};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        tiny_put("tokenizer.json", wrong[i]);
+        folder_put_text("tokenizer.json", wrong[i]);
         cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO, "\"%s\"", wrong[i]);
     }
 }
@@ -386,7 +386,7 @@ Test(tokenizer, pointers_of_lfs)
         struct err e = {""};
         if (strcmp(files[i], "merges.txt") == 0)
             tiny_put_json("vocab.json", vocab);
-        tiny_put(files[i], pointer);
+        folder_put_text(files[i], pointer);
         cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO, "%s", files[i]);
         cr_expect(strstr(e.msg, files[i]) && strstr(e.msg, "a pointer of Git LFS"), "%s: %s",
                   files[i], e.msg);
@@ -400,13 +400,13 @@ Test(tokenizer, vocab_and_merges)
     json_object_set_new(vocab, "<|endoftext|>", json_integer(260));
     tiny_put_json("vocab.json", vocab);
     json_decref(vocab);
-    tiny_put("merges.txt", "#version: 0.2\n\xc4\xa0 t\r\nh e\n\n\xc4\xa0t he");
+    folder_put_text("merges.txt", "#version: 0.2\n\xc4\xa0 t\r\nh e\n\n\xc4\xa0t he");
     EXPECT_IDS("the the<|endoftext|>'s", 't', 257, 258, 260, '\'', 's');
     struct tokenizer *t;
     struct err e = {""};
     static const char *const wrong[] = {"#version\nhe\n", "h \xc4\xa0\n", "\xff e\n"};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        tiny_put("merges.txt", wrong[i]);
+        folder_put_text("merges.txt", wrong[i]);
         cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO, "\"%s\"", wrong[i]);
     }
 }
@@ -520,7 +520,7 @@ Test(tokenizer, lists_of_words)
     struct bytes back;
     struct err e = {""};
 
-    tiny_put("vocab.txt", "<eos>\nthe\n<unk>\n=\n");
+    folder_put_text("vocab.txt", "<eos>\nthe\n<unk>\n=\n");
     EXPECT_IDS("the = the\n\n the dog", 1, 3, 1, 0, 0, 1, 2, 0);
     EXPECT_IDS("the\r\nthe\rthe\x1d\xc2\xa0the\n", 1, 0, 1, 0, 1, 1, 0);
     cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
@@ -530,12 +530,12 @@ Test(tokenizer, lists_of_words)
     free(got.v);
     got = (struct ids){0};
     tokenizer_close(t);
-    tiny_put("vocab.txt", "<eos>\nthe");
+    folder_put_text("vocab.txt", "<eos>\nthe");
     cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
     cr_expect_eq(tokenizer_encode(t, "the dog", 7, &got, &e), E_IO);
     cr_expect_not_null(strstr(e.msg, "dog"), "%s", e.msg);
     tokenizer_close(t);
     free(got.v);
-    tiny_put("vocab.txt", "the\n");
+    folder_put_text("vocab.txt", "the\n");
     cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO);
 }

@@ -26,11 +26,11 @@ Test(tokenizer_beside, vocab_and_merges_of_others)
     json_t *const vocab = tiny_vocab();
     tiny_put_json("vocab.json", vocab);
     json_decref(vocab);
-    tiny_put("merges.txt", "\xc4\xa0 t\nh e\n\xc4\xa0t he\n");
+    folder_put_text("merges.txt", "\xc4\xa0 t\nh e\n\xc4\xa0t he\n");
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct tokenizer *t;
         struct err e = {""};
-        tiny_put(wrong[i].name, wrong[i].text);
+        folder_put_text(wrong[i].name, wrong[i].text);
         cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO, "%s", wrong[i].text);
         cr_expect_not_null(strstr(e.msg, wrong[i].part), "%s", e.msg);
         for (size_t k = 0; k < ARRAY_LEN(beside); k++) {
@@ -39,8 +39,8 @@ Test(tokenizer_beside, vocab_and_merges_of_others)
             remove(path);
         }
     }
-    tiny_put("config.json", "{\"model_type\":\"gpt2\"}");
-    tiny_put("tokenizer_config.json", "{\"tokenizer_class\":\"GPT2TokenizerFast\"}");
+    folder_put_text("config.json", "{\"model_type\":\"gpt2\"}");
+    folder_put_text("tokenizer_config.json", "{\"tokenizer_class\":\"GPT2TokenizerFast\"}");
     struct tokenizer *t;
     struct err e = {""};
     cr_expect_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
@@ -101,9 +101,9 @@ Test(tokenizer_beside, what_the_files_beside_it_say)
         struct err e = {""};
         int n;
         put_two_added(cases[i].puts);
-        tiny_put("tokenizer_config.json", cases[i].config ? cases[i].config : "{}");
-        tiny_put("special_tokens_map.json", cases[i].map ? cases[i].map : "{}");
-        tiny_put("config.json", cases[i].model ? cases[i].model : "{}");
+        folder_put_text("tokenizer_config.json", cases[i].config ? cases[i].config : "{}");
+        folder_put_text("special_tokens_map.json", cases[i].map ? cases[i].map : "{}");
+        folder_put_text("config.json", cases[i].model ? cases[i].model : "{}");
         cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
         const int32_t *const front = tokenizer_prefix(t, &n);
         cr_expect_eq(n, cases[i].n, "case %zu: %d", i, n);
@@ -157,7 +157,7 @@ Test(tokenizer_beside, files_beside_it_that_contradict)
         struct tokenizer *t;
         struct err e = {""};
         char path[FILE_PATH];
-        tiny_put(cases[i].name, cases[i].text);
+        folder_put_text(cases[i].name, cases[i].text);
         cr_expect_eq(tokenizer_open(&t, folder, &e), cases[i].part ? E_IO : OK, "%s: %s",
                      cases[i].text, e.msg);
         cr_expect(!cases[i].part || strstr(e.msg, cases[i].part), "%s", e.msg);

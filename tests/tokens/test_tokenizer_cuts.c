@@ -159,7 +159,7 @@ Test(tokenizer_cuts, flags_of_files_beside_it)
             tokenizer_close(
                 open_with((const struct token[MOST]){{"<x>", cases[i].flags}}, false, false));
             snprintf(text, sizeof(text), "{\"eos_token\":{\"content\":\"<x>\",%s}}", cases[i].says);
-            tiny_put(name, text);
+            folder_put_text(name, text);
             cr_expect_eq(tokenizer_open(&t, folder, &e), cases[i].good ? OK : E_IO,
                          "%s with %s: %s", text, cases[i].flags, e.msg);
             cr_expect(cases[i].good || (strstr(e.msg, "<x>") && strstr(e.msg, "  -> ")), "%s",

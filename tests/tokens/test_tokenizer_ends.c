@@ -14,7 +14,7 @@ static void put_or_remove(const char *name, const char *text)
 
     folder_path(path, name);
     if (text)
-        tiny_put(name, text);
+        folder_put_text(name, text);
     else
         remove(path);
 }
@@ -73,11 +73,11 @@ Test(tokenizer_ends, the_models_folder_first)
 
     folder_path(path, "model");
     cr_assert_eq(mkdir(path, 0777), 0);
-    tiny_put("generation_config.json", "{\"eos_token_id\":5}");
+    folder_put_text("generation_config.json", "{\"eos_token_id\":5}");
     struct tokenizer *const t = open_tiny();
     cr_assert_eq(tokenizer_ends(t, path, &ends, &e), OK, "%s", e.msg);
     cr_expect(ends.n == 1 && ends.id[0] == 5);
-    tiny_put("model/config.json", "{\"eos_token_id\":6}");
+    folder_put_text("model/config.json", "{\"eos_token_id\":6}");
     cr_assert_eq(tokenizer_ends(t, path, &ends, &e), OK, "%s", e.msg);
     cr_expect(ends.n == 1 && ends.id[0] == 6);
     tokenizer_close(t);
@@ -92,8 +92,8 @@ Test(tokenizer_ends, a_list_of_words_has_none)
 
     folder_path(path, "words");
     cr_assert_eq(mkdir(path, 0777), 0);
-    tiny_put("words/vocab.txt", "<eos>\n<unk>\na\n");
-    tiny_put("words/config.json", "{\"eos_token_id\":0}");
+    folder_put_text("words/vocab.txt", "<eos>\n<unk>\na\n");
+    folder_put_text("words/config.json", "{\"eos_token_id\":0}");
     cr_assert_eq(tokenizer_open(&t, path, &e), OK, "%s", e.msg);
     cr_assert_eq(tokenizer_ends(t, path, &ends, &e), OK, "%s", e.msg);
     cr_expect_eq(ends.n, 0);
@@ -116,7 +116,7 @@ Test(tokenizer_ends, what_is_refused)
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct err e = {""};
         struct ends ends;
-        tiny_put("generation_config.json", wrong[i].text);
+        folder_put_text("generation_config.json", wrong[i].text);
         struct tokenizer *const t = open_tiny();
         cr_expect_eq(tokenizer_ends(t, "", &ends, &e), E_IO, "%s", wrong[i].text);
         cr_expect(strstr(e.msg, wrong[i].says) && strstr(e.msg, "generation_config.json"), "%s",
