@@ -2,7 +2,7 @@
  *
  * bench import: a published model in the format of bench train, and its tokenizer beside it. */
 #include "commands.h"
-#include "harness/learn/train.h"
+#include "harness/learn/train_files.h"
 #include "harness/tokens/tokenizer_copy.h"
 #include "harness/util/fileio.h"
 #include "harness/util/text.h"

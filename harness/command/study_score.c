@@ -5,7 +5,7 @@
 
 #include "harness/learn/perplexity.h"
 #include "harness/learn/play_child.h"
-#include "harness/learn/train.h"
+#include "harness/learn/train_files.h"
 #include "harness/table/run.h"
 
 #include <errno.h>

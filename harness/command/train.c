@@ -5,9 +5,10 @@
 #include "harness/learn/train.h"
 #include "child_requests.h"
 #include "commands.h"
+#include "harness/learn/train_files.h"
 #include "harness/learn/train_options.h"
 #include "harness/learn/train_play.h"
-#include "harness/learn/train_tokens.h"
+#include "harness/learn/train_texts.h"
 #include "harness/machine/clock.h"
 #include "harness/machine/env.h"
 #include "harness/plan/plan.h"
@@ -27,23 +28,38 @@
 
 enum { PATH = 4200 };
 
+/* Of the steps since the last report. */
+struct sums {
+    double loss, norm, entropy, returned, ponder;
+    double wall_ns, cpu_ns;
+    int episodes; /* of each sequence, that ended */
+};
+
 struct session_of_training {
     const struct options *opt;
+    const struct outcome *outcome;
     struct trainer t;
     struct table_file table;
     const volatile int *stop;
     int begun_at; /* step */
     int64_t start_ns, report_ns;
     int report_step;
-    double loss, norm; /* sums since the last report */
-    double entropy, returned, ponder;
+    struct sums sums;
     struct clocks clocks;
-    double wall_ns, cpu_ns; /* of the steps since the last report */
-    int episodes;           /* of each sequence, that ended */
     double random, optimum; /* of a task */
-    bool exact;             /* no bound */
+    bool exact;             /* the optimum is, or a bound */
     struct progress_line show;
     struct ranks ranks;
+};
+
+/* What a training on a text has otherwise than one on a task. */
+struct outcome {
+    const char *counted;                                 /* what its speed is of */
+    int64_t (*until)(const struct trainer *t, int step); /* tokens of the first steps */
+    void (*put)(struct train_row *row, const struct session_of_training *s, int steps,
+                const struct validation *valid); /* NULL = not validated */
+    void (*say)(char *line, size_t size, const struct session_of_training *s,
+                const struct train_row *row);
 };
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -72,9 +88,7 @@ static enum status take_options(struct options *o, struct err *e)
                     o->resume_dir);
     if (!o->resume || !o->ckpt)
         return OK;
-    enum status st = check_files(o, e);
-    if (st != OK)
-        return st;
+    TRY(check_files(o, e));
     char *const stored = trainer_options(o->ckpt), *const best = strrchr(o->ckpt, '.');
     NEED(stored);
     if (!*stored && best && strcmp(best, ".best") == 0) {
@@ -82,11 +96,11 @@ static enum status take_options(struct options *o, struct err *e)
         return fail(e, E_IO, "%.300s has no state of the optimiser  -> resume --ckpt %.*s", o->ckpt,
                     (int)(best - o->ckpt), o->ckpt);
     }
-    st = options_continue(o, stored, CONTINUED_TRAINING, e);
+    const enum status st = options_continue(o, stored, CONTINUED_TRAINING, e);
     free(stored);
-    if (st == OK)
-        cpu_limit((enum isa)o->max_isa);
-    return st == OK ? lookup_impl(o, e) : st;
+    TRY(st);
+    cpu_limit((enum isa)o->max_isa);
+    return lookup_impl(o, e);
 }
 
 /* ---- the table and the screen ------------------------------------------------------------- */
@@ -134,59 +148,25 @@ static void keep_fields(char *line, int columns)
     terminal_cut(line, columns);
 }
 
-/* What a task's line has in place of losses. */
-static void returns_text(const struct session_of_training *s, const struct train_row *row,
-                         char *buf, size_t size)
-{
-    size_t n = 0;
-
-    *buf = '\0';
-    if (!isnan(row->task_return))
-        n = (size_t)snprintf(buf, size, "  return %.3f", row->task_return);
-    if (!isnan(row->valid_return))
-        snprintf(buf + n, size - n, "  valid %.3f [%.3f, %.3f], random %.3g, %s %.3g",
-                 row->valid_return, row->valid_return_ci95_low, row->valid_return_ci95_high,
-                 s->random, s->exact ? "optimum" : "bound", s->optimum);
-}
-
-static void play_report(struct session_of_training *s, const struct train_row *row,
-                        const char *step, const char *left, char *line, size_t size)
-{
-    char returns[128];
-
-    returns_text(s, row, returns, sizeof(returns));
-    snprintf(line, size, "%s%s  %s steps/s  %s left  entropy %.3f  norm %.2f  lr %.2e", step,
-             returns, units_rate(row->tokens_per_s).s, left, row->entropy_nats, row->grad_norm,
-             row->lr);
-}
-
 /* A line that stays on the screen: for validations and what --log-every asks for, and on paper for
  * every report. */
 static void print_report(struct session_of_training *s, const struct train_row *row)
 {
     const enum progress how = s->show.how;
     const bool validated = !isnan(row->valid_nats) || !isnan(row->valid_return);
-    char valid[64] = "", right[32] = "", step[48], line[512];
-    size_t n = 0;
+    char line[512];
 
     if (how == PROGRESS_NONE ||
         (how == PROGRESS_BAR && !validated && !options_given(s->opt, "log-every")))
         return;
-    if (!isnan(row->valid_nats))
-        n = (size_t)snprintf(valid, sizeof(valid), "  valid %.4f", row->valid_nats);
-    if (!isnan(row->valid_answer_nats))
-        snprintf(valid + n, sizeof(valid) - n, " answers %.4f", row->valid_answer_nats);
-    if (!isnan(row->valid_accuracy))
-        snprintf(right, sizeof(right), "  %.1f %% right", 100 * row->valid_accuracy);
-    step_text(s, step, sizeof(step));
     const double done = progress_of(s), left = trained_s(s) * (1 - done) / fmax(1e-9, done);
-    if (s->t.play)
-        play_report(s, row, step, duration_text(fmax(0, left)).s, line, sizeof(line));
-    else
-        snprintf(line, sizeof(line),
-                 "%s  loss %.4f%s nats/%s%s  %s tokens/s  %s left  norm %.2f  lr %.2e", step,
-                 row->loss_nats, valid, s->t.corpus.unit, right, units_rate(row->tokens_per_s).s,
-                 duration_text(fmax(0, left)).s, row->grad_norm, row->lr);
+    step_text(s, line, sizeof(line));
+    s->outcome->say(line, sizeof(line), s, row);
+    text_append(line, sizeof(line), "  %s %s/s  %s left", units_rate(row->tokens_per_s).s,
+                s->outcome->counted, duration_text(fmax(0, left)).s);
+    if (!isnan(row->entropy_nats))
+        text_append(line, sizeof(line), "  entropy %.3f", row->entropy_nats);
+    text_append(line, sizeof(line), "  norm %.2f  lr %.2e", row->grad_norm, row->lr);
     terminal_line_clear(&s->show.line);
     if (how == PROGRESS_BAR)
         keep_fields(line, terminal_width(STDERR_FILENO));
@@ -202,7 +182,7 @@ static void show_step(struct session_of_training *s)
     if (s->show.how != PROGRESS_BAR || steps == 0)
         return;
     step_text(s, step, sizeof(step));
-    progress_at(&s->show, progress_of(s), "%s  loss %.4f%s%s", step, s->loss / steps,
+    progress_at(&s->show, progress_of(s), "%s  loss %.4f%s%s", step, s->sums.loss / steps,
                 s->t.play ? "" : " nats/", s->t.play ? "" : s->t.corpus.unit);
 }
 
@@ -221,7 +201,7 @@ static void put_sums(struct train_row *row, struct grad_sum *sum)
 static void put_losses(struct train_row *row, const struct session_of_training *s, int steps,
                        const struct validation *valid)
 {
-    row->loss_nats = s->loss / steps;
+    row->loss_nats = s->sums.loss / steps;
     row->bits_per_token = row->loss_nats / log(2);
     if (!valid)
         return;
@@ -232,17 +212,38 @@ static void put_losses(struct train_row *row, const struct session_of_training *
     row->valid_answer_floor_nats = valid->answers.floor;
 }
 
+static void say_losses(char *line, size_t size, const struct session_of_training *s,
+                       const struct train_row *row)
+{
+    text_append(line, size, "  loss %.4f", row->loss_nats);
+    if (!isnan(row->valid_nats))
+        text_append(line, size, "  valid %.4f", row->valid_nats);
+    if (!isnan(row->valid_answer_nats))
+        text_append(line, size, " answers %.4f", row->valid_answer_nats);
+    text_append(line, size, " nats/%s", s->t.corpus.unit);
+    if (!isnan(row->valid_accuracy))
+        text_append(line, size, "  %.1f %% right", 100 * row->valid_accuracy);
+}
+
+static int64_t tokens_until(const struct trainer *t, int step)
+{
+    return (int64_t)step * t->all_B * t->L;
+}
+
+static const struct outcome of_text = {
+    .counted = "tokens", .until = tokens_until, .put = put_losses, .say = say_losses};
+
 static void put_returns(struct train_row *row, const struct session_of_training *s, int steps,
                         const struct validation *valid)
 {
     enum { CI95_SD_X100 = 196 };
 
-    row->task_loss = s->loss / steps;
-    row->entropy_nats = s->entropy / steps;
+    row->task_loss = s->sums.loss / steps;
+    row->entropy_nats = s->sums.entropy / steps;
     row->random_return = s->random;
     row->optimum_return = s->optimum;
-    if (s->episodes > 0)
-        row->task_return = s->returned / s->episodes;
+    if (s->sums.episodes > 0)
+        row->task_return = s->sums.returned / s->sums.episodes;
     if (!valid)
         return;
     row->valid_return = valid->returned;
@@ -250,11 +251,19 @@ static void put_returns(struct train_row *row, const struct session_of_training 
     row->valid_return_ci95_high = valid->returned + CI95_SD_X100 / 100.0 * valid->returned_error;
 }
 
-/* New tokens of the first `step` steps, of a task what its episodes have. */
-static int64_t tokens_until(const struct trainer *t, int step)
+static void say_returns(char *line, size_t size, const struct session_of_training *s,
+                        const struct train_row *row)
 {
-    return t->play ? play_frames(t, step) : (int64_t)step * t->all_B * t->L;
+    if (!isnan(row->task_return))
+        text_append(line, size, "  return %.3f", row->task_return);
+    if (!isnan(row->valid_return))
+        text_append(line, size, "  valid %.3f [%.3f, %.3f], random %.3g, %s %.3g",
+                    row->valid_return, row->valid_return_ci95_low, row->valid_return_ci95_high,
+                    row->random_return, s->exact ? "optimum" : "bound", row->optimum_return);
 }
+
+static const struct outcome of_task = {
+    .counted = "steps", .until = play_frames, .put = put_returns, .say = say_returns};
 
 static enum status report(struct session_of_training *s, const struct step_report *last,
                           const struct validation *valid, struct err *e)
@@ -267,22 +276,21 @@ static enum status report(struct session_of_training *s, const struct step_repor
     text_put(row.backend, sizeof(row.backend), t->engine.backend->name);
     row.threads = t->engine.threads;
     row.step = t->optimizer.step;
-    row.tokens = tokens_until(t, t->optimizer.step);
-    (t->play ? put_returns : put_losses)(&row, s, steps, valid);
-    row.grad_norm = s->norm / steps;
-    row.ponder_steps = s->ponder / steps;
+    row.tokens = s->outcome->until(t, t->optimizer.step);
+    s->outcome->put(&row, s, steps, valid);
+    row.grad_norm = s->sums.norm / steps;
+    row.ponder_steps = s->sums.ponder / steps;
     row.lr = last->lr;
     row.tokens_per_s =
-        (double)(row.tokens - tokens_until(t, s->report_step)) / seconds_since(s->report_ns);
+        (double)(row.tokens - s->outcome->until(t, s->report_step)) / seconds_since(s->report_ns);
     row.ranks = s->ranks.count;
     row.nodes = s->ranks.nodes;
     put_sums(&row, &s->t.sum);
-    row.cpu_pct = 100 * s->cpu_ns / s->wall_ns;
+    row.cpu_pct = 100 * s->sums.cpu_ns / s->sums.wall_ns;
     print_report(s, &row);
-    s->loss = s->norm = s->entropy = s->returned = s->ponder = 0;
-    s->cpu_ns = s->wall_ns = 0;
-    s->episodes = 0;
+    s->sums = (struct sums){0};
     s->report_step = t->optimizer.step;
+    s->report_ns = clock_wall_ns();
     return writes(s) ? table_write(&s->table, &row, e) : OK;
 }
 
@@ -318,28 +326,31 @@ static enum status validate(struct session_of_training *s, const struct step_rep
     return OK;
 }
 
+static void add_step(struct sums *s, const struct step_report *last, const struct clock_span *span)
+{
+    s->wall_ns += span->wall_ns;
+    s->cpu_ns += span->cpu_ns;
+    s->loss += last->loss;
+    s->norm += last->grad_norm;
+    s->entropy += last->entropy;
+    s->ponder += last->ponder;
+    if (!isnan(last->returned)) {
+        s->returned += last->returned;
+        s->episodes++;
+    }
+}
+
 static enum status loop(struct session_of_training *s, struct err *e)
 {
-    enum status st = OK;
-
     /* Asked once per step: a condition that ends the training must also have saved it. */
     bool end = ranks_any(&s->ranks, finished(s));
-    while (st == OK && !end) {
+    while (!end) {
         double progress = progress_of(s);
         ranks_from_first(&s->ranks, &progress, sizeof(progress));
         clocks_start(&s->clocks);
         const struct step_report last = trainer_step(&s->t, progress);
         const struct clock_span span = clocks_stop(&s->clocks);
-        s->wall_ns += span.wall_ns;
-        s->cpu_ns += span.cpu_ns;
-        s->loss += last.loss;
-        s->norm += last.grad_norm;
-        s->entropy += last.entropy;
-        s->ponder += last.ponder;
-        if (!isnan(last.returned)) {
-            s->returned += last.returned;
-            s->episodes++;
-        }
+        add_step(&s->sums, &last, &span);
         show_step(s);
         if (!isfinite(last.loss)) {
             const bool saved = access(s->opt->ckpt, F_OK) == 0; /* a new training has removed it */
@@ -349,44 +360,56 @@ static enum status loop(struct session_of_training *s, struct err *e)
         }
         end = ranks_any(&s->ranks, finished(s));
         if (end || s->t.optimizer.step % s->opt->eval_every == 0)
-            st = validate(s, &last, e);
-        else if (s->t.optimizer.step % s->opt->log_every == 0) {
-            st = report(s, &last, NULL, e);
-            s->report_ns = clock_wall_ns();
-        }
+            TRY(validate(s, &last, e));
+        else if (s->t.optimizer.step % s->opt->log_every == 0)
+            TRY(report(s, &last, NULL, e));
     }
-    return st;
+    return OK;
+}
+
+static enum status open_files(struct session_of_training *s, struct err *e)
+{
+    const struct options *const o = s->opt;
+
+    TRY(trainer_open_ranked(&s->t, o, &s->ranks, e));
+    if (writes(s))
+        TRY(trainer_clear(o->ckpt, o->resume, e));
+    return train_texts_keep(&s->t, o->ckpt, e);
+}
+
+static enum status take_up(struct session_of_training *s, struct err *e)
+{
+    if (s->opt->resume)
+        TRY(trainer_load(&s->t, s->opt->ckpt, e));
+    return writes(s) ? trainer_table(&s->table, s->opt, s->t.optimizer.step, e) : OK;
+}
+
+static void announce(const struct session_of_training *s)
+{
+    const struct trainer *const t = &s->t;
+
+    text_line(stderr, "train %s on %s: %s parameters%s, %d x %d tokens a step, %s, %d threads%s",
+              t->lm.c.variant->name, t->corpus.name,
+              units_count((double)t->arena.part[PART_WEIGHTS] / sizeof(float)).s,
+              trainer_frozen(t).s, t->all_B, t->L, t->engine.backend->name, t->engine.threads,
+              s->ranks.count > 1 ? " a rank" : "");
+    if (s->ranks.count > 1)
+        fprintf(stderr, "%d ranks on %d node%s\n", s->ranks.count, s->ranks.nodes,
+                plural(s->ranks.nodes));
 }
 
 static enum status train(struct session_of_training *s, struct err *e)
 {
     const struct options *o = s->opt;
-    enum status st = trainer_open_ranked(&s->t, o, &s->ranks, e);
 
-    if (st == OK && writes(s))
-        st = trainer_clear(o->ckpt, o->resume, e);
-    if (st == OK)
-        st = train_tokens_keep(&s->t, o->ckpt, e);
-    st = ranks_agree(&s->ranks, st, e);
-    if (st == OK && o->resume)
-        st = trainer_load(&s->t, o->ckpt, e);
-    if (st == OK && writes(s))
-        st = trainer_table(&s->table, s->opt, s->t.optimizer.step, e);
-    st = ranks_agree(&s->ranks, st, e);
-    if (st != OK)
-        return st;
+    TRY(ranks_agree(&s->ranks, open_files(s, e), e));
+    TRY(ranks_agree(&s->ranks, take_up(s, e), e));
     CHECK(s->t.lm.c.variant); /* a model was opened, on all ranks */
     if (!o->quiet && writes(s))
-        text_line(stderr,
-                  "train %s on %s: %s parameters%s, %d x %d tokens a step, %s, %d threads%s",
-                  s->t.lm.c.variant->name, s->t.corpus.name,
-                  units_count((double)s->t.arena.part[PART_WEIGHTS] / sizeof(float)).s,
-                  trainer_frozen(&s->t).s, s->t.all_B, s->t.L, s->t.engine.backend->name,
-                  s->t.engine.threads, s->ranks.count > 1 ? " a rank" : "");
-    if (!o->quiet && writes(s) && s->ranks.count > 1)
-        fprintf(stderr, "%d ranks on %d node%s\n", s->ranks.count, s->ranks.nodes,
-                plural(s->ranks.nodes));
+        announce(s);
+    s->outcome = &of_text;
     if (s->t.play) {
+        s->outcome = &of_task;
         s->random = task_random(&s->t.play->player.task);
         s->optimum = task_optimum(&s->t.play->player.task, &s->exact);
     }
@@ -396,7 +419,7 @@ static enum status train(struct session_of_training *s, struct err *e)
         writes(s) ? terminal_progress((enum progress)o->progress, o->quiet) : PROGRESS_NONE;
     progress_begin(&s->show, 0, "training");
     s->show.before = progress_of(s);
-    st = clocks_open(&s->clocks, s->t.engine.threads, e);
+    enum status st = clocks_open(&s->clocks, s->t.engine.threads, e);
     if (st == OK)
         st = loop(s, e);
     clocks_close(&s->clocks);
@@ -405,42 +428,44 @@ static enum status train(struct session_of_training *s, struct err *e)
     return st == OK ? closed : st;
 }
 
-static enum status train_locked(struct session_of_training *s, struct err *e)
+static void tell_end(const struct session_of_training *s, int step)
 {
     const struct options *const o = s->opt;
-    struct lock lock = {0};
-    /* The child, which may outlive a killed parent. */
-    enum status st = writes(s) ? trainer_lock(&lock, o->ckpt, e) : OK;
 
-    if (st == OK && writes(s))
-        st = check_files(o, e);
-    st = ranks_agree(&s->ranks, st, e);
-    if (st == OK)
-        st = train(s, e);
-    const int step = s->t.optimizer.step;
-    trainer_close(&s->t);
-    if (writes(s))
-        lock_release(&lock);
-    if (st != OK)
-        return st;
-    if (!o->quiet && writes(s) && step > s->begun_at)
+    if (step > s->begun_at)
         fprintf(stderr, "wrote %s (step %d), %s.best (best), %s.opt, %s.train.csv\n", o->ckpt, step,
                 o->ckpt, o->ckpt, o->ckpt);
-    if (!o->quiet && writes(s) && step == s->begun_at && o->minutes <= 0)
+    else if (o->minutes <= 0)
         text_line(stderr, "%d of %d steps are done  -> train on with --resume --steps N", step,
                   o->steps);
-    return *s->stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
+}
+
+/* The lock is the child's, which may outlive a killed parent. */
+static enum status lock_files(struct lock *l, const struct options *o, struct err *e)
+{
+    TRY(trainer_lock(l, o->ckpt, e));
+    return check_files(o, e);
 }
 
 static enum status train_here(const struct options *o, const struct ranks *ranks, struct err *e)
 {
     struct session_of_training *const s = calloc(1, sizeof(*s));
+    struct lock lock = {0};
 
     NEED(s);
     s->opt = o;
     s->ranks = *ranks;
     s->stop = signals_watch();
-    const enum status st = train_locked(s, e);
+    enum status st = ranks_agree(ranks, writes(s) ? lock_files(&lock, o, e) : OK, e);
+    if (st == OK)
+        st = train(s, e);
+    const int step = s->t.optimizer.step;
+    trainer_close(&s->t);
+    lock_release(&lock);
+    if (st == OK && !o->quiet && writes(s))
+        tell_end(s, step);
+    if (st == OK && *s->stop)
+        st = fail(e, E_INTERRUPTED, "interrupted");
     free(s);
     return st;
 }
@@ -451,15 +476,19 @@ static enum status train_here(const struct options *o, const struct ranks *ranks
 static enum status settle(struct options *o, struct err *e)
 {
     struct topo *topo = NULL;
-    int threads = 1;
-    enum status st = take_options(o, e);
 
-    if (st == OK)
-        st = topo_open(&topo, NULL, e);
-    if (st == OK)
-        threads = env_threads(topo);
+    TRY(take_options(o, e));
+    TRY(topo_open(&topo, NULL, e));
+    const int threads = env_threads(topo);
     topo_close(topo);
-    return st == OK ? train_settle(o, threads, e) : st;
+    return train_settle(o, threads, e);
+}
+
+static enum status settle_and_train(struct options *o, struct err *e)
+{
+    cpu_limit((enum isa)o->max_isa);
+    TRY(settle(o, e));
+    return train_here(o, &(struct ranks){.count = 1, .nodes = 1}, e);
 }
 
 static enum status obey_train(struct server *s, const char *words, struct err *e)
@@ -468,21 +497,12 @@ static enum status obey_train(struct server *s, const char *words, struct err *e
     enum status st = options_parse_again(&o, words, e);
 
     if (st == OK)
-        cpu_limit((enum isa)o.max_isa);
-    if (st == OK)
-        st = settle(&o, e);
-    if (st == OK)
-        st = train_here(&o, &(struct ranks){.count = 1, .nodes = 1}, e);
+        st = settle_and_train(&o, e);
     options_free(&o);
     return st == OK ? protocol_write(&s->protocol, e, "end") : st;
 }
 
 const struct request request_train = {"train", obey_train};
-
-static void no_fields(void *arg, const char *name, const char *value)
-{
-    (void)arg, (void)name, (void)value;
-}
 
 /* Is there a checkpoint to go on from? Not the one that --force is about to remove. */
 static bool can_resume(const struct options *o, const struct stat *before)
@@ -492,21 +512,6 @@ static bool can_resume(const struct options *o, const struct stat *before)
     return stat(o->ckpt, &now) == 0 && (o->resume || now.st_ino != before->st_ino ||
                                         now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
                                         now.st_mtim.tv_nsec != before->st_mtim.tv_nsec);
-}
-
-enum status training_run(const struct options *o, const struct child_setup *setup, struct err *e)
-{
-    struct child_setup patient = *setup;
-    struct child child = {.protocol = {.fd = -1}};
-    char *const line = options_command_line(o);
-
-    patient.patience_s = 0; /* silent while it trains */
-    enum status st = child_begin(&child, &patient, &request_train, line, e);
-    if (st == OK)
-        st = child_answer_to_the_end(&child, no_fields, NULL, e);
-    child_close(&child);
-    free(line);
-    return st;
 }
 
 static enum status train_in_child(const struct options *o, const struct stat *before, struct err *e)
@@ -526,6 +531,16 @@ static enum status train_in_child(const struct options *o, const struct stat *be
     return st;
 }
 
+static int interrupted(const struct options *o, bool can)
+{
+    if (can) {
+        fputs("resume with: ", stderr);
+        options_print_resume(stderr, o, CONTINUED_TRAINING, o->ckpt);
+        fputc('\n', stderr);
+    }
+    return signals_exit_code();
+}
+
 /* In the process that the launcher started: a child would not be one of its ranks. Whoever fails
  * says so and ends all. E_CHILD: another does; E_WRONG: all have these numbers, and rank 0 says it.
  */
@@ -534,14 +549,8 @@ static int train_ranked(struct options *o, struct ranks *r)
     struct err e;
     enum status st = train_here(o, r, &e);
 
-    if (st == E_INTERRUPTED) {
-        if (r->index == 0) {
-            fputs("resume with: ", stderr);
-            options_print_resume(stderr, o, CONTINUED_TRAINING, o->ckpt);
-            fputc('\n', stderr);
-        }
-        return signals_exit_code();
-    }
+    if (st == E_INTERRUPTED)
+        return interrupted(o, r->index == 0);
     if (st == OK)
         return EXIT_FINE;
     if (st == E_CHILD || (st == E_WRONG && r->index > 0))
@@ -561,13 +570,8 @@ static int train_alone(struct options *opt)
     const enum status st = opt->isolate == ISOLATE_NONE
                                ? train_here(opt, &(struct ranks){.count = 1, .nodes = 1}, &e)
                                : train_in_child(opt, &before, &e);
-    if (st == E_INTERRUPTED && can_resume(opt, &before)) {
-        fputs("resume with: ", stderr);
-        options_print_resume(stderr, opt, CONTINUED_TRAINING, opt->ckpt);
-        fputc('\n', stderr);
-    }
     if (st == E_INTERRUPTED)
-        return signals_exit_code();
+        return interrupted(opt, can_resume(opt, &before));
     return st == OK ? EXIT_FINE : report_error(st, &e);
 }
 

@@ -9,12 +9,8 @@
 #include "schedule.h"
 #include "score.h"
 #include "train_from.h"
-#include "train_masked.h"
-#include "train_pairs.h"
-#include "train_play.h"
 #include "train_ranks.h"
-#include "train_tokens.h"
-#include "variants/model/admin.h"
+#include "train_texts.h"
 #include "variants/model/weights.h"
 
 #include <fnmatch.h>
@@ -22,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 /* ---- model and texts ---------------------------------------------------------------------- */
@@ -32,6 +27,33 @@ static enum mem_kind trains_with(const struct mem *m, int mem)
     if (m->recurrent)
         return MEM_HIDDEN;
     return m->state && mem != 0 && !mem_reruns(m, MEM_STATE, mem) ? MEM_STATE : MEM_RECOMPUTE;
+}
+
+/* Models that see what follows fill in hidden tokens, the others predict the next one. */
+static enum status check_direction(const struct config *c, const struct options *o, struct err *e)
+{
+    const char *const name = c->variant->name;
+
+    if (o->objective == OBJECTIVE_LM)
+        return c->causal ? OK
+                         : fail(e, E_UNSUPPORTED,
+                                "%s is bidirectional here: tokens see those that they are to "
+                                "predict  -> add --objective mlm, or choose a causal variant",
+                                name);
+    if (c->causal && config_can_look_ahead(c))
+        return fail(e, E_UNSUPPORTED,
+                    "--objective mlm: tokens of %s do not see what follows a hidden one  -> add "
+                    "--direction both",
+                    name);
+    if (c->causal)
+        return fail(e, E_UNSUPPORTED,
+                    "--objective mlm: %s is causal only, and its tokens do not see what follows a "
+                    "hidden one  -> choose one that sees both in bench list variants",
+                    name);
+    if (o->mem.v[0] != 0)
+        return fail(e, E_USAGE,
+                    "--objective mlm: a segment is seen whole, without a past  -> use --mem 0");
+    return OK;
 }
 
 enum status train_config(struct config *to, const struct variant *v, const struct options *opt,
@@ -55,76 +77,14 @@ enum status train_config(struct config *to, const struct variant *v, const struc
     taken_add(&taken, to, SCOPE_MODEL);
     TRY(taken_check(&taken, opt, v->name, e));
     TRY(past_is_carried(to, mem, e));
-    to->max_seq = to->enc_layers ? max_int(opt->seq.v[0], pairs_asked(opt).source) : opt->seq.v[0];
+    to->max_seq = to->enc_layers ? max_int(opt->seq.v[0], train_pair(opt).source) : opt->seq.v[0];
     if (opt->task) /* the value of what follows a segment */
         to->max_seq++;
     if (trains_with(config_mem(to), mem) == MEM_RECOMPUTE) { /* the past is a part of the window */
         to->max_seq += mem;
         to->mem_len = 0;
     }
-    return to->enc_layers ? OK : masked_check(to, opt, e);
-}
-
-/* A generated text is as long as the run needs it, up to a bound; then it starts again. */
-static size_t symbols_needed(const struct options *o)
-{
-    enum { LONGEST = 1 << 26, SHORTEST = 1 << 16 };
-    const bool pairs = o->objective == OBJECTIVE_SEQ2SEQ;
-    const double each = o->seq.v[0] + (pairs ? pairs_asked(o).source + 1 : 0);
-    const double need = (double)o->steps * o->batch.v[0] * each + 1;
-
-    return o->minutes > 0 || need > LONGEST ? LONGEST : need < SHORTEST ? SHORTEST : (size_t)need;
-}
-
-/* Are the bytes or symbols of the texts those of the model? */
-static enum status check_symbols(const struct trainer *t, struct err *e)
-{
-    const int V = t->corpus.vocab;
-
-    if (t->valid_corpus.vocab > V)
-        return fail(e, E_USAGE,
-                    "--valid %.300s has %d symbols, text %.300s has %d  -> give one of as many",
-                    t->valid_corpus.name, t->valid_corpus.vocab, t->corpus.name, V);
-    return t->opt->from ? train_from_fits(t, e) : OK;
-}
-
-static enum status open_texts(struct trainer *t, struct err *e)
-{
-    enum { VALID_SHARE = 20 };
-    const struct options *o = t->opt;
-    const char *const file = o->tokens ? o->tokens : o->corpus;
-    const bool generated = !o->tokens && synthetic_named(file);
-
-    TRY(train_tokens_find(t, e));
-    TRY(corpus_open(&t->corpus, file, SPLIT_TRAIN,
-                    o->bytes    ? (size_t)o->bytes
-                    : generated ? symbols_needed(o)
-                                : 0,
-                    e));
-    t->text = (struct text_part){.at = t->corpus.bytes, .n = t->corpus.n};
-    if (!train_tokens_are_bytes(t)) {
-        TRY(train_tokens_open(t, e));
-    } else if (generated || o->valid) {
-        TRY(corpus_open(&t->valid_corpus, o->valid ? o->valid : o->corpus, SPLIT_VALID, 0, e));
-        t->valid = (struct text_part){.at = t->valid_corpus.bytes, .n = t->valid_corpus.n};
-    } else {
-        const size_t n = t->corpus.n / VALID_SHARE;
-        t->text.n -= n;
-        t->valid = (struct text_part){.at = t->corpus.bytes + t->text.n, .n = n};
-    }
-    if (train_tokens_are_bytes(t))
-        TRY(check_symbols(t, e));
-    if (o->objective == OBJECTIVE_MLM)
-        masked_open(t);
-    if (o->objective == OBJECTIVE_SEQ2SEQ)
-        TRY(pairs_open(t, e));
-    if (t->valid.n > VALID_TOKENS)
-        t->valid.n = VALID_TOKENS;
-    if (t->text.n / (size_t)t->all_B <= (size_t)t->L || t->valid.n < 2)
-        return fail(e, E_USAGE,
-                    "text %s: %zu %ss are too few for --batch %d --seq %d  -> lower them",
-                    t->corpus.name, t->text.n, t->corpus.unit, t->all_B, t->L);
-    return OK;
+    return to->enc_layers ? OK : check_direction(to, opt, e);
 }
 
 /* ---- binding ------------------------------------------------------------------------------ */
@@ -152,8 +112,8 @@ static enum status bind_all(void *arg, struct err *e)
     t->source =
         arena_take(a, PART_ACTIVATIONS, (size_t)t->B * (size_t)t->pairs.source * sizeof(int32_t));
     t->lm.source = t->valid_lm.source = t->source;
-    if (t->play)
-        play_bind(t, a);
+    if (t->reads->bind)
+        t->reads->bind(t, a);
     return OK;
 }
 
@@ -266,18 +226,25 @@ static enum status open_place(struct trainer *t, struct err *e)
 
 static enum status open_rest(struct trainer *t, struct err *e)
 {
-    TRY(t->opt->task ? play_open(t, e) : open_texts(t, e));
+    if (!t->opt->task)
+        TRY(train_texts_open(t, e));
+    TRY(t->reads->open(t, e));
     TRY(open_model(t, e));
     if (t->play)
         TRY(player_check(&t->lm, e));
     return t->ranks.count > 1 ? ranks_divide(&t->lm.c, t->opt, &t->ranks, e) : OK;
 }
 
+static const struct train_kind *const objectives[] = {[OBJECTIVE_LM] = &train_next,
+                                                      [OBJECTIVE_MLM] = &train_masked,
+                                                      [OBJECTIVE_SEQ2SEQ] = &train_pairs};
+
 enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
                                 const struct ranks *ranks, struct err *e)
 {
     memset(t, 0, sizeof(*t)); /* a literal of it would be a frame of its size */
     t->opt = opt;
+    t->reads = opt->task ? &train_play : objectives[opt->objective];
     t->ranks = *ranks;
     t->all_B = opt->batch.v[0];
     t->B = opt->batch.v[0] / ranks->count;
@@ -322,91 +289,6 @@ void trainer_close(struct trainer *t)
 
 /* ---- one step ----------------------------------------------------------------------------- */
 
-/* Tokens that are run again in front of the one at `at`. */
-static int past_at(const struct trainer *t, size_t at)
-{
-    return at < (size_t)t->past ? (int)at : t->past;
-}
-
-size_t trainer_position(const struct trainer *t)
-{
-    if (t->play)
-        return (size_t)play_at(t);
-    const size_t part = (t->text.n - 1) / (size_t)t->all_B, segments = part / (size_t)t->L;
-
-    return (size_t)t->optimizer.step % segments * (size_t)t->L;
-}
-
-/* With an empty memory, or one of zeros, if the weights are of a model that begins so. */
-static void begin_text(const struct trainer *t, struct lm *m, int B)
-{
-    struct err never;
-
-    if (t->M > 0 && m->c.mem_start == MEM_START_ZEROS)
-        CHECK(lm_zeros(m, &t->engine, B, &never) == OK); /* it was, when it was opened */
-    else
-        lm_forget(m);
-}
-
-/* Sequence b reads its own contiguous part of the text, one segment per step; at the end of the
- * parts all of them start again with empty memory. Returns the tokens of past of each. */
-static int next_batch(struct trainer *t)
-{
-    const size_t part = (t->text.n - 1) / (size_t)t->all_B, at = trainer_position(t);
-    const int past = past_at(t, at), n = past + t->L;
-
-    if (at == 0)
-        begin_text(t, &t->lm, t->B);
-    for (int b = 0; b < t->B; b++) {
-        const size_t from = (size_t)(t->first + b) * part + at - (size_t)past;
-        for (int i = 0; i < n; i++) {
-            t->tokens[b * n + i] = text_token(&t->text, from + (size_t)i);
-            t->targets[b * n + i] = text_token(&t->text, from + (size_t)i + 1);
-        }
-    }
-    return past;
-}
-
-void trainer_commit(const struct trainer *t, struct lm *m, int n)
-{
-    if (t->opt->mem.v[0] != 0)
-        lm_commit(m, n);
-}
-
-/* Mean nats of the tokens of all sequences that have losses; of a text the new ones, the last of n.
- */
-static double mean_of_new(const struct trainer *t, int n)
-{
-    const int scored = t->hidden ? t->hidden : n, from = t->hidden ? 0 : n - t->L;
-    double sum = 0;
-
-    for (int b = 0; b < t->B; b++)
-        for (int i = from; i < scored; i++)
-            sum += (double)t->nll[b * scored + i];
-    ranks_sum(&t->ranks, &sum, 1);
-    return sum / (t->all_B * (scored - from));
-}
-
-static void text_gradient(struct trainer *t, struct step_report *r)
-{
-    int n = t->L;
-
-    if (t->hidden)
-        masked_batch(t);
-    else if (t->pairs.target)
-        pairs_batch(t);
-    else
-        n += next_batch(t);
-    if (t->optimizer.step == 0)
-        admin_profile(&t->lm, &t->engine, t->tokens, t->B, n);
-    lm_forward(&t->lm, &t->engine, t->tokens, t->B, n, n, t->targets, t->nll);
-    r->loss = mean_of_new(t, n);
-    grad_sum_begin(&t->sum, &t->lm);
-    lm_backward(&t->lm, &t->engine, t->tokens, t->targets, t->B, n);
-    grad_sum_end(&t->sum);
-    trainer_commit(t, &t->lm, t->L);
-}
-
 struct step_report trainer_step(struct trainer *t, double progress)
 {
     const struct options *o = t->opt;
@@ -415,10 +297,7 @@ struct step_report trainer_step(struct trainer *t, double progress)
 
     params_zero_grad(&t->lm.params);
     t->lm.progress = progress;
-    if (t->play)
-        play_gradient(t, &r);
-    else
-        text_gradient(t, &r);
+    t->reads->gradient(t, &r);
     const double ponder = lm_layers_run(&t->lm).ponder;
     r.ponder = ponder > 0 ? ponder : NAN;
     r.grad_norm = grad_norm(&t->lm.params, t->engine.threads);
@@ -430,75 +309,4 @@ struct step_report trainer_step(struct trainer *t, double progress)
     return r;
 }
 
-/* ---- validation --------------------------------------------------------------------------- */
-
-/* Nats of n tokens of the validation text after `at` under the true source; those that are answers
- * go to `a`, as t->nll has them. */
-static double synthetic_floor(const struct trainer *t, size_t at, int n, struct source_memo *memo,
-                              struct answers *a)
-{
-    const struct synthetic *const s = &t->valid_corpus.synthetic;
-    double sum = 0;
-
-    for (int i = 0; i < n; i++) {
-        const size_t target = at + (size_t)i + 1;
-        const size_t reach =
-            t->opt->mem.v[0] != 0 && lm_reaches_all(&t->valid_lm)
-                ? target
-                : synthetic_reach(t->past > 0, t->lm.c.N, max_int(t->past, t->M), t->L, i);
-        const double nll =
-            synthetic_nll(s, t->valid.at, target, reach < target ? reach : target, memo);
-        sum += nll;
-        if (synthetic_answers(s, t->valid.at, target))
-            answers_add(a, (double)t->nll[i], nll, synthetic_nll(s, t->valid.at, target, 0, memo));
-    }
-    return sum;
-}
-
-struct validation trainer_validate(struct trainer *t)
-{
-    if (t->play)
-        return play_validate(t);
-    if (t->hidden)
-        return masked_validate(t);
-    if (t->pairs.target)
-        return pairs_validate(t);
-    const size_t tokens = t->valid.n - 1;
-    const bool windows = t->kind == MEM_RECOMPUTE; /* none needs the one before */
-    int window = 0;
-    struct source_memo memo = {0};
-    struct answers a = {0};
-    double sum = 0, floor = 0;
-
-    lm_build_tables(&t->valid_lm, &t->engine);
-    begin_text(t, &t->valid_lm, 1);
-    for (size_t at = 0; at < tokens; at += (size_t)t->L, window++) {
-        if (windows && window % t->ranks.count != t->ranks.index)
-            continue;
-        const int n = tokens - at < (size_t)t->L ? (int)(tokens - at) : t->L;
-        const int past = past_at(t, at);
-        for (int i = 0; i < past + n; i++)
-            t->tokens[i] = text_token(&t->valid, at + (size_t)i - (size_t)past);
-        for (int i = 0; i < n; i++)
-            t->targets[i] = text_token(&t->valid, at + (size_t)i + 1);
-        lm_forward(&t->valid_lm, &t->engine, t->tokens, 1, past + n, n, t->targets, t->nll);
-        trainer_commit(t, &t->valid_lm, n);
-        for (int i = 0; i < n; i++)
-            sum += (double)t->nll[i];
-        if (t->valid_corpus.generated)
-            floor += synthetic_floor(t, at, n, &memo, &a);
-    }
-    if (windows) {
-        double all[] = {sum, floor, a.nll, a.floor, a.blind, a.tokens};
-        ranks_sum(&t->ranks, all, (int)ARRAY_LEN(all));
-        sum = all[0];
-        floor = all[1];
-        a = (struct answers){all[2], all[3], all[4], all[5]};
-    }
-    return (struct validation){.nll = sum / (double)tokens,
-                               .returned = NAN,
-                               .returned_error = NAN,
-                               .floor = t->valid_corpus.generated ? floor / (double)tokens : NAN,
-                               .accuracy = NAN,
-                               .answers = answers_mean(a)};
-}
+struct validation trainer_validate(struct trainer *t) { return t->reads->validate(t); }

@@ -4,6 +4,7 @@
  * full disk at any instant leaves a pair that belongs together. The next state is written to
  * F.opt.new; the rename of F is the one step that makes the new pair valid; then F.opt.new becomes
  * F.opt. Until then the reader takes the one of the two that was written with F's weights. */
+#include "train_files.h"
 #include "train_state.h"
 
 #include "harness/util/fileio.h"
@@ -124,7 +125,7 @@ static void seek_without_memory(struct trainer *t)
     for (int i = 0; i < t->lm.sublayers.n; i++) {
         struct cache *const c = &t->lm.sublayers.at[i].memory;
         if (c->keep == 0)
-            c->seen = (int64_t)trainer_position(t);
+            c->seen = (int64_t)t->reads->position(t);
     }
 }
 
@@ -145,7 +146,7 @@ enum status trainer_load(struct trainer *t, const char *path, struct err *e)
         lm_forget(&t->lm);
     } else {
         seek_without_memory(t);
-        lm_seek(&t->lm, (int64_t)trainer_position(t));
+        lm_seek(&t->lm, (int64_t)t->reads->position(t));
     }
     lm_build_tables(&t->lm, &t->engine);
     return OK;

@@ -6,7 +6,7 @@
 #ifndef TRAIN_FROM_H
 #define TRAIN_FROM_H
 
-#include "train.h"
+#include "trainer.h"
 
 /* Take the variant, and what --mem is by default, from the weights. E_USAGE for an option that the
  * weights decide, by its name, and for a text that is missing; E_UNSUPPORTED for a model that

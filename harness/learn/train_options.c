@@ -7,10 +7,41 @@
 #include "schedule.h"
 #include "train.h"
 #include "train_from.h"
-#include "train_pairs.h"
-#include "train_tokens.h"
+#include "train_texts.h"
 
 #include <stdio.h>
+
+/* With an encoder and a decoder: defaults that follow from the text, whose targets --seq is as long
+ * as. */
+static enum status settle_pairs(struct options *o, struct err *e)
+{
+    char target[16], sources[KEYED_TEXT];
+    struct synthetic s = {0};
+
+    TRY(options_default(o, "corpus", "reverse:n=16,alphabet=16", e));
+    if (synthetic_named(o->corpus))
+        TRY(synthetic_parse(&s, o->corpus, e));
+    const int length = s.kind ? synthetic_pair(&s).target : 0;
+    if (length == 0)
+        return fail(
+            e, E_USAGE,
+            "--objective seq2seq: text %.200s has no pairs of a source and a target  -> use "
+            "%s",
+            o->corpus, synthetic_pairs(sources));
+    snprintf(target, sizeof(target), "%d", length);
+    TRY(options_default(o, "seq", target, e));
+    TRY(options_default(o, "mem", "0", e));
+    if (o->seq.n != 1 || o->seq.v[0] != length)
+        return fail(
+            e, E_USAGE,
+            "--objective seq2seq: targets of %.200s have %d symbols  -> use --seq %d, or leave "
+            "it out",
+            o->corpus, length, length);
+    if (o->mem.n != 1 || o->mem.v[0] != 0)
+        return fail(e, E_USAGE,
+                    "--objective seq2seq: a text is seen whole, without a past  -> use --mem 0");
+    return OK;
+}
 
 /* Defaults that depend on the machine and the sources; those of sizes stand in the table of
  * commands, that of the backend follows from the model. */
@@ -19,7 +50,7 @@ static enum status set_defaults(struct options *o, int threads, struct err *e)
     char number[16];
 
     if (!o->task && !o->tokens)
-        TRY(o->objective == OBJECTIVE_SEQ2SEQ ? pairs_settle(o, e)
+        TRY(o->objective == OBJECTIVE_SEQ2SEQ ? settle_pairs(o, e)
                                               : options_default(o, "corpus", SOURCE_DEFAULT, e));
     if (o->objective == OBJECTIVE_MLM) /* a segment is seen whole */
         TRY(options_default(o, "mem", "0", e));
@@ -90,7 +121,7 @@ enum status train_settle(struct options *o, int threads, struct err *e)
     int n = 0;
 
     TRY(text_or_task(o, e));
-    TRY(train_tokens_check(o, e));
+    TRY(train_texts_check(o, e));
     if (o->from)
         TRY(train_from_settle(o, e));
 

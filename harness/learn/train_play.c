@@ -13,7 +13,8 @@
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-enum status play_open(struct trainer *t, struct err *e)
+/* t->corpus describes the task as a text that has no symbols yet. */
+static enum status play_open(struct trainer *t, struct err *e)
 {
     const struct options *const o = t->opt;
 
@@ -34,7 +35,7 @@ enum status play_open(struct trainer *t, struct err *e)
     return OK;
 }
 
-void play_bind(struct trainer *t, struct arena *a)
+static void play_bind(struct trainer *t, struct arena *a)
 {
     struct play *const p = t->play;
     struct player *const r = &p->player;
@@ -108,7 +109,7 @@ static void profile(struct trainer *t, int n, uint64_t batch)
     player_begin(p, SPLIT_TRAIN, batch);
 }
 
-void play_gradient(struct trainer *t, struct step_report *r)
+static void play_gradient(struct trainer *t, struct step_report *r)
 {
     struct play *const p = t->play;
     const struct options *const o = t->opt;
@@ -161,8 +162,9 @@ void play_gradient(struct trainer *t, struct step_report *r)
 
 /* ---- validation ----------------------------------------------------------------------------- */
 
-/* The episodes of the training are put away and come back. */
-struct validation play_validate(struct trainer *t)
+/* nll is what the mean return lacks of a reward of 1 in each step. The episodes of the training are
+ * put away and come back. */
+static struct validation play_validate(struct trainer *t)
 {
     struct play *const p = t->play;
     const int length = task_length(&p->player.task), B = t->B;
@@ -237,3 +239,11 @@ enum status play_again(struct trainer *t, const float *actions, const char *path
     }
     return OK;
 }
+
+static size_t position(const struct trainer *t) { return (size_t)play_at(t); }
+
+const struct train_kind train_play = {.open = play_open,
+                                      .bind = play_bind,
+                                      .gradient = play_gradient,
+                                      .position = position,
+                                      .validate = play_validate};

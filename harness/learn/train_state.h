@@ -5,7 +5,7 @@
 #ifndef TRAIN_STATE_H
 #define TRAIN_STATE_H
 
-#include "train.h"
+#include "trainer.h"
 
 enum status train_state_save(const struct trainer *t, const char *path, double trained_s,
                              struct err *e);

@@ -3,7 +3,7 @@
  * Which part of which text is trained on and which validates, on every way that a text comes in: the
  * parts share no token and are the whole together, and a training reads its own one only. */
 #include "harness/learn/train_options.h"
-#include "harness/learn/train_tokens.h"
+#include "harness/learn/train_texts.h"
 #include "tests/support/command_line.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/published_folder.h"
@@ -63,7 +63,7 @@ static void put_checkpoint(const char *name, const char *line)
 
     begin(&t, &o, line);
     folder_path(path, name);
-    cr_assert_eq(train_tokens_keep(&t, path, &e), OK, "%s", e.msg);
+    cr_assert_eq(train_texts_keep(&t, path, &e), OK, "%s", e.msg);
     cr_assert_eq(trainer_save_weights(&t, path, &e), OK, "%s", e.msg);
     end(&t, &o);
 }

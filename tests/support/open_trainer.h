@@ -5,6 +5,7 @@
 #define OPEN_TRAINER_H
 
 #include "harness/learn/train.h"
+#include "harness/learn/train_files.h"
 
 static inline enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * See train_tokens.h. */
-#include "train_tokens.h"
+ * Which texts a training reads, as bytes, symbols or tokens. */
+#include "train_texts.h"
 #include "train_from.h"
 
 #include "harness/tokens/tokenizer_copy.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum status train_tokens_check(const struct options *o, struct err *e)
+enum status train_texts_check(const struct options *o, struct err *e)
 {
     static const char *const others[] = {"task", "objective"};
     const char *const option = o->tokens ? "tokens" : o->tokenizer ? "tokenizer" : NULL;
@@ -33,7 +33,7 @@ enum status train_tokens_check(const struct options *o, struct err *e)
     return OK;
 }
 
-enum status train_tokens_find(struct trainer *t, struct err *e)
+static enum status find_tokenizer(struct trainer *t, struct err *e)
 {
     const char *const said = t->opt->tokenizer;
 
@@ -43,7 +43,38 @@ enum status train_tokens_find(struct trainer *t, struct err *e)
     return t->opt->from ? train_from_names(t, e) : OK;
 }
 
-bool train_tokens_are_bytes(const struct trainer *t) { return !*t->tokenizer && !t->opt->tokens; }
+static bool are_bytes(const struct trainer *t) { return !*t->tokenizer && !t->opt->tokens; }
+
+struct source_pair train_pair(const struct options *o)
+{
+    struct synthetic s;
+
+    CHECK(synthetic_named(o->corpus) && synthetic_parse(&s, o->corpus, NULL) == OK);
+    return synthetic_pair(&s);
+}
+
+/* A generated text is as long as the run needs it, up to a bound; then it starts again. */
+static size_t symbols_needed(const struct options *o)
+{
+    enum { LONGEST = 1 << 26, SHORTEST = 1 << 16 };
+    const bool pairs = o->objective == OBJECTIVE_SEQ2SEQ;
+    const double each = o->seq.v[0] + (pairs ? train_pair(o).source + 1 : 0);
+    const double need = (double)o->steps * o->batch.v[0] * each + 1;
+
+    return o->minutes > 0 || need > LONGEST ? LONGEST : need < SHORTEST ? SHORTEST : (size_t)need;
+}
+
+/* Are the bytes or symbols of the texts those of the model? */
+static enum status check_symbols(const struct trainer *t, struct err *e)
+{
+    const int V = t->corpus.vocab;
+
+    if (t->valid_corpus.vocab > V)
+        return fail(e, E_USAGE,
+                    "--valid %.300s has %d symbols, text %.300s has %d  -> give one of as many",
+                    t->valid_corpus.name, t->valid_corpus.vocab, t->corpus.name, V);
+    return t->opt->from ? train_from_fits(t, e) : OK;
+}
 
 /* A text as it is read for --from: messages name the model, not the file that is written. V: tokens
  * of the model, 0 = as many as the tokenizer has. */
@@ -58,9 +89,8 @@ static enum status make(struct texts *to, const struct trainer *t, const struct 
     return texts_fit(to, &o, c->name, V ? V : to->vocab, e);
 }
 
-enum status train_tokens_open(struct trainer *t, struct err *e)
+static enum status open_tokens(struct trainer *t, struct err *e)
 {
-    enum { VALID_SHARE = 20 };
     const struct options *const o = t->opt;
     struct config c = {0};
 
@@ -74,19 +104,67 @@ enum status train_tokens_open(struct trainer *t, struct err *e)
     t->corpus.vocab = c.V ? c.V : t->tokens_made.vocab;
     t->corpus.unit = t->tokens_made.unit;
     t->text = (struct text_part){.ids = t->tokens_made.ids, .n = t->tokens_made.n};
-    if (!o->valid) {
-        const size_t n = t->text.n / VALID_SHARE;
-        t->text.n -= n;
-        t->valid = (struct text_part){.ids = t->text.ids + t->text.n, .n = n};
+    if (!o->valid)
         return OK;
-    }
     TRY(corpus_open(&t->valid_corpus, o->valid, SPLIT_VALID, 0, e));
     TRY(make(&t->valid_made, t, &t->valid_corpus, o->tokens ? o->valid : NULL, t->corpus.vocab, e));
     t->valid = (struct text_part){.ids = t->valid_made.ids, .n = t->valid_made.n};
     return OK;
 }
 
-enum status train_tokens_keep(struct trainer *t, const char *ckpt, struct err *e)
+/* The last twentieth validates where no other text does. */
+static void split(struct trainer *t)
+{
+    enum { VALID_SHARE = 20 };
+    const size_t n = t->text.n / VALID_SHARE;
+
+    t->text.n -= n;
+    t->valid = t->text;
+    t->valid.n = n;
+    if (t->valid.ids)
+        t->valid.ids += t->text.n;
+    else
+        t->valid.at += t->text.n;
+}
+
+enum status train_texts_open(struct trainer *t, struct err *e)
+{
+    const struct options *o = t->opt;
+    const char *const file = o->tokens ? o->tokens : o->corpus;
+    const bool generated = !o->tokens && synthetic_named(file);
+
+    TRY(find_tokenizer(t, e));
+    TRY(corpus_open(&t->corpus, file, SPLIT_TRAIN,
+                    o->bytes    ? (size_t)o->bytes
+                    : generated ? symbols_needed(o)
+                                : 0,
+                    e));
+    t->text = (struct text_part){.at = t->corpus.bytes, .n = t->corpus.n};
+    if (!are_bytes(t)) {
+        TRY(open_tokens(t, e));
+    } else {
+        if (generated || o->valid)
+            TRY(corpus_open(&t->valid_corpus, o->valid ? o->valid : o->corpus, SPLIT_VALID, 0, e));
+        t->valid = (struct text_part){.at = t->valid_corpus.bytes, .n = t->valid_corpus.n};
+        TRY(check_symbols(t, e));
+    }
+    if (!generated && !o->valid)
+        split(t);
+    return OK;
+}
+
+enum status train_texts_check_length(struct trainer *t, struct err *e)
+{
+    if (t->valid.n > VALID_TOKENS)
+        t->valid.n = VALID_TOKENS;
+    if (t->text.n / (size_t)t->all_B <= (size_t)t->L || t->valid.n < 2)
+        return fail(e, E_USAGE,
+                    "text %s: %zu %ss are too few for --batch %d --seq %d  -> lower them",
+                    t->corpus.name, t->text.n, t->corpus.unit, t->all_B, t->L);
+    return OK;
+}
+
+enum status train_texts_keep(struct trainer *t, const char *ckpt, struct err *e)
 {
     const char *const slash = strrchr(ckpt, '/');
     char folder[FILE_PATH];
