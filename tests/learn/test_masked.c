@@ -117,8 +117,7 @@ Test(masked, every_variant_that_sees_both_learns)
         const struct validation valid = trainer_validate(&t);
         cr_expect(last < first, "%s: %g nats, then %g", v->name, first, last);
         cr_expect(isfinite(valid.nll) && isnan(valid.floor), "%s: %g", v->name, valid.nll);
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
     cr_expect_gt(n, 8);
 }
@@ -130,18 +129,16 @@ Test(masked, a_neighbour_tells_what_is_hidden)
 {
     struct options o;
     struct trainer t;
-    struct err e = {""};
 
     if (SANITIZED)
         cr_skip_test("hundreds of steps that other tests take, too");
     parse(&o, variant_find("bert"), "");
-    cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s", e.msg);
+    training_open(&t, &o);
     t.valid.n = 4000;
     run(&t, 600);
     const double nll = trainer_validate(&t).nll;
     cr_expect_lt(nll, 0.75 * log(7), "%g nats, of ln 7 without context", nll);
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
 }
 
 /* ---- scoring ------------------------------------------------------------------------------- */
@@ -158,9 +155,9 @@ Test(masked, a_checkpoint_is_scored_as_it_was_trained)
 
     folder_path(path, "m.safetensors");
     parse(&o, variant_find("bert"), "--mask-share 0.3");
-    cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s", e.msg);
+    training_open(&t, &o);
     run(&t, 60);
-    cr_assert_eq(trainer_save(&t, path, 0, &e), OK, "%s", e.msg);
+    training_save(&t, path);
     cr_assert_eq(score_line(&r, &e, EVAL "--mem 0", path), OK);
     cr_assert_eq(score_line(&again, &e, EVAL "--mem 0", path), OK);
     cr_expect_eq(r.tokens_scored, 100 * 6, "0.3 of 20 tokens in each of 100 windows: %g",
@@ -194,37 +191,23 @@ Test(masked, a_checkpoint_is_scored_as_it_was_trained)
     cr_expect_eq(score_line(&r, &e, EVAL "--mem 0 --count hf", path), E_USAGE);
     cr_expect_eq(score_line(&r, &e, EVAL "--mem 0 --unit byte", path), E_USAGE);
     cr_expect_eq(score_line(&r, &e, EVAL "--mem 0 --losses x", path), E_USAGE);
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
 }
 
 Test(masked, goes_on_to_the_same_bits)
 {
     struct options o;
-    struct trainer whole, first, second;
+    struct trainer t;
     struct err e = {""};
     char path[FILE_PATH];
 
     folder_path(path, "half.safetensors");
     parse(&o, variant_find("bert"), "");
-    cr_assert_eq(trainer_open(&whole, &o, &e), OK, "%s", e.msg);
-    cr_assert_eq(trainer_open(&first, &o, &e), OK, "%s", e.msg);
-    cr_assert_eq(trainer_open(&second, &o, &e), OK, "%s", e.msg);
-    run(&whole, 9);
-    run(&first, 4);
-    cr_assert_eq(trainer_save(&first, path, 1.5, &e), OK, "%s", e.msg);
-    cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
-    run(&second, 5);
-    for (int i = 0; i < whole.lm.params.n; i++)
-        cr_expect_eq(memcmp(whole.lm.params.v[i].data, second.lm.params.v[i].data,
-                            whole.lm.params.v[i].n * sizeof(float)),
-                     0, "%s", whole.lm.params.v[i].name);
+    expect_goes_on(&o, path, 4, 9, "bert");
     o.mask_share = 0.5;
-    cr_expect_eq(trainer_load(&second, path, &e), E_USAGE, "%s", e.msg);
-    trainer_close(&whole);
-    trainer_close(&first);
-    trainer_close(&second);
-    options_free(&o);
+    training_open(&t, &o);
+    cr_expect_eq(trainer_load(&t, path, &e), E_USAGE, "%s", e.msg);
+    training_end(&t, &o);
 }
 
 /* ---- what has no meaning ------------------------------------------------------------------- */

@@ -118,8 +118,7 @@ static double fifth(const char *model, bool ids, const char *text, int mem, cons
     if (ckpt)
         cr_assert_eq(trainer_save(&t, ckpt, 0, &e), OK, "%s", e.msg);
     *valid = trainer_validate(&t).nll * (TEXT - 1);
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
     return loss;
 }
 
@@ -234,8 +233,8 @@ static void open_line(struct trainer *t, struct options *o, const char *line)
     struct err e = {""};
 
     cr_assert_eq(parse_words(o, line, &e), OK, "%s", e.msg);
-    cr_assert_eq(train_settle(o, 1, &e), OK, "%s", e.msg);
-    cr_assert_eq(trainer_open(t, o, &e), OK, "%s", e.msg);
+    training_settle(o);
+    training_open(t, o);
 }
 
 #define SMALL                                                                                      \
@@ -262,8 +261,7 @@ Test(segments, floors_are_of_what_is_seen)
         open_line(&t, &o, line);
         floor[i] = trainer_validate(&t).floor;
         cr_assert_eq(trainer_save_weights(&t, ckpt, &e), OK, "%s", e.msg);
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
         cr_expect_eq(floor[i], floor[0], "%s: %g, not %g", models[i], floor[i], floor[0]);
         cr_assert_eq(score_line(&r, &e,
                                 EVAL "--corpus copy:lag=5,p=0.9,alphabet=8 --bytes 400 --seq 4 "
@@ -289,7 +287,6 @@ Test(segments, of_tasks_are_alone)
         cr_expect_eq(t.lm.position, mem ? 8 : 0);
         trainer_validate(&t);
         cr_expect(mem ? t.valid_lm.position > 0 : t.valid_lm.position == 0);
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
 }

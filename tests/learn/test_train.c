@@ -21,90 +21,26 @@ TestSuite(train, .init = folder_make, .fini = folder_remove);
 
 static void parse(struct options *o, const char *variant, const char *backend, int threads)
 {
-    char count[8];
-    char *argv[] = {"bench",       "train",
-                    "--variant",   (char *)variant,
-                    "--backend",   (char *)backend,
-                    "--threads",   count,
-                    "--seq",       "16",
-                    "--mem",       "24",
-                    "--batch",     "3",
-                    "--layers",    "2",
-                    "--d-model",   "16",
-                    "--heads",     "2",
-                    "--pin",       "none",
-                    "--corpus",    "copy:lag=5,p=0.9,alphabet=7",
-                    "--steps",     "12",
-                    "--lr-warmup", "3",
-                    "--ckpt",      "unused"};
-    struct err e = {""};
-
-    snprintf(count, sizeof(count), "%d", threads);
-    cr_assert_eq(options_parse(o, ARRAY_LEN(argv), argv, &e), OK, "%s", e.msg);
-}
-
-static void begin(struct trainer *t, struct options *o)
-{
-    struct err e = {""};
-
-    cr_assert_eq(trainer_open(t, o, &e), OK, "%s", e.msg);
-}
-
-static double run(struct trainer *t, int steps)
-{
-    double loss = 0;
-
-    for (int i = 0; i < steps; i++)
-        loss = trainer_step(t, (double)t->optimizer.step / t->opt->steps).loss;
-    return loss;
-}
-
-static void expect_same_weights(const struct trainer *a, const struct trainer *b)
-{
-    for (int i = 0; i < a->lm.params.n; i++)
-        cr_expect_eq(memcmp(a->lm.params.v[i].data, b->lm.params.v[i].data,
-                            a->lm.params.v[i].n * sizeof(float)),
-                     0, "%s", a->lm.params.v[i].name);
-}
-
-/* `steps` at once and in two parts, by way of the files, at a dropout of `drop`. */
-static void expect_continuation(const char *variant, const char *backend, int mem, int steps,
-                                double drop)
-{
-    struct options o;
-    struct trainer whole, first, second;
-    struct err e = {""};
-    char path[FILE_PATH];
-    const int half = steps / 2 - 1;
-
-    folder_path(path, "half.safetensors");
-    parse(&o, variant, backend, 1);
-    o.mem.v[0] = mem;
-    o.steps = steps;
-    o.dropout = drop;
-    begin(&whole, &o);
-    run(&whole, steps);
-    begin(&first, &o);
-    run(&first, half);
-    first.best_valid = 1.25;
-    cr_assert_eq(trainer_save(&first, path, 1.5, &e), OK, "%s", e.msg);
-    begin(&second, &o);
-    cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
-    cr_expect(second.optimizer.step == half && second.trained_s == 1.5 &&
-              second.best_valid == 1.25);
-    run(&second, steps - half);
-    expect_same_weights(&whole, &second);
-    trainer_close(&whole);
-    trainer_close(&first);
-    trainer_close(&second);
-    options_free(&o);
+    training_parse(o,
+                   "--variant %s --backend %s --threads %d --seq 16 --mem 24 --steps 12 "
+                   "--lr-warmup 3 --corpus copy:lag=5,p=0.9,alphabet=7",
+                   variant, backend, threads);
 }
 
 Test(train, continues_to_the_same_bits)
 {
+    char path[FILE_PATH];
+
+    folder_path(path, "half.safetensors");
     for (int v = 0; variants[v]; v++)
-        if (trains(variants[v]) && sampled((size_t)v, 3))
-            expect_continuation(variants[v]->name, "ref", 24, 8, v % 2 ? 0.2 : 0);
+        if (trains(variants[v]) && sampled((size_t)v, 3)) {
+            struct options o;
+            parse(&o, variants[v]->name, "ref", 1);
+            o.steps = 8;
+            o.dropout = v % 2 ? 0.2 : 0;
+            expect_goes_on(&o, path, 3, 8, variants[v]->name);
+            options_free(&o);
+        }
 }
 
 Test(train, threads_do_not_change_the_loss)
@@ -119,11 +55,10 @@ Test(train, threads_do_not_change_the_loss)
             struct trainer t;
             parse(&o, variants[0]->name, backends[b]->name, threads);
             if (trainer_open(&t, &o, &e) == OK)
-                loss[threads - 1] = run(&t, 12);
+                loss[threads - 1] = training_steps(&t, 12);
             else
                 loss[threads - 1] = NAN; /* a backend without backward says so */
-            trainer_close(&t);
-            options_free(&o);
+            training_end(&t, &o);
         }
         if (!isnan(loss[0]))
             cr_expect_float_eq(loss[0], loss[1], 1e-5, "%s: %.9g, %.9g", backends[b]->name, loss[0],
@@ -145,17 +80,16 @@ Test(train, learns_the_source_that_it_can_see)
     parse(&o, variants[v]->name, "ref", 1);
     o.lr = 0.01;
     o.steps = STEPS;
-    begin(&t, &o);
+    training_open(&t, &o);
     t.valid.n = 2000;
-    run(&t, STEPS);
+    training_steps(&t, STEPS);
     const struct validation got = trainer_validate(&t);
     const double valid = got.nll, floor = got.floor;
     /* From ln 7 = 1.95 most of the way down to the floor near 0.5, and not below it: the floor was
      * computed on the same tokens, but a trained model may be lucky on a few. */
     cr_expect_lt(valid, floor + 0.2, "%.3f, floor %.3f", valid, floor);
     cr_expect_gt(valid, floor - 0.05, "%.3f, floor %.3f", valid, floor);
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
 }
 
 /* Factors published as 0 at the start are 0, and a step changes them. */
@@ -169,18 +103,17 @@ Test(train, factors_begin_at_nothing)
         struct options o;
         struct trainer t;
         parse(&o, variants[v]->name, "ref", 1);
-        begin(&t, &o);
+        training_open(&t, &o);
         for (int i = 0; i < t.lm.params.n; i++)
             if (t.lm.params.v[i].init == INIT_OFF) {
                 factors++;
                 cr_expect_eq(t.lm.params.v[i].data[0], 0, "%s", variants[v]->name);
             }
-        run(&t, 1);
+        training_steps(&t, 1);
         for (int i = 0; i < t.lm.params.n; i++)
             if (t.lm.params.v[i].init == INIT_OFF)
                 cr_expect_neq(t.lm.params.v[i].data[0], 0, "%s", variants[v]->name);
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
     cr_expect_gt(factors, 0);
 }
@@ -257,9 +190,9 @@ static void expect_one_step(const char *variant, double clip)
     o.weight_decay = 0.1;
     o.lr = 0.01;
     o.lr_warmup = WARM;
-    begin(&t, &o);
+    training_open(&t, &o);
     cr_assert_leq(t.lm.params.n, MOST_PARAMS);
-    run(&t, STEP - 1);
+    training_steps(&t, STEP - 1);
     for (int i = 0; i < t.lm.params.n; i++)
         remember(&before[i], &t, i);
     const struct step_report r = trainer_step(&t, 0.5);
@@ -274,8 +207,7 @@ static void expect_one_step(const char *variant, double clip)
         expect_stepped(&t, i, &before[i], lr, norm > clip ? clip / norm : 1);
         free(before[i].data);
     }
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
 }
 
 Test(train, a_step_is_its_equations)
@@ -300,15 +232,14 @@ Test(train, a_text_that_starts_again_begins_without_memory)
         struct trainer t;
         parse(&o, variants[v]->name, "ref", 1);
         o.lr = 0;
-        begin(&t, &o);
+        training_open(&t, &o);
         t.text.n = (size_t)(t.B * SEGMENTS * t.L + 1);
         for (int i = 0; i < 2 * SEGMENTS; i++)
-            loss[i] = run(&t, 1);
+            loss[i] = training_steps(&t, 1);
         for (int i = 0; i < SEGMENTS; i++)
             cr_expect_eq(loss[i], loss[SEGMENTS + i], "%s, segment %d", variants[v]->name, i);
         cr_expect(loss[0] != loss[1] && loss[1] != loss[2], "%s", variants[v]->name);
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
 }
 
@@ -324,13 +255,13 @@ Test(train, windows_reach_back)
         struct trainer t;
         parse(&o, names[v], "ref", 1);
         o.lr = 0;
-        begin(&t, &o);
+        training_open(&t, &o);
         cr_assert(t.past == 24 && t.M == 0 && t.lm.c.max_seq == 16 + 24, "%s", names[v]);
         const size_t part = (t.text.n - 1) / (size_t)t.B;
         for (int step = 0; step < STEPS; step++) {
             const int at = step * t.L, past = min_int(at, 24), n = past + t.L;
             double valid = 0;
-            const double loss = run(&t, 1);
+            const double loss = training_steps(&t, 1);
             for (int b = 0; b < t.B; b++) {
                 const uint8_t *const from = t.text.at + (size_t)b * part + at - past;
                 int32_t tokens[40], targets[40];
@@ -349,28 +280,30 @@ Test(train, windows_reach_back)
             cr_expect_float_eq(loss, valid, 1e-9 * valid, "%s, step %d: %.12g, not %.12g", names[v],
                                step, loss, valid);
         }
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
 }
 
 /* A state that is carried for ever, and its positions, go on from the files. */
 Test(train, all_of_the_past_is_carried)
 {
+    char path[FILE_PATH];
     static const char *const names[] = {"linear", "performer", "aan", "retnet"};
 
+    folder_path(path, "half.safetensors");
     for (size_t v = 0; v < ARRAY_LEN(names); v++) {
         struct options o;
         struct trainer t;
         parse(&o, names[v], "ref", 1);
         o.mem.v[0] = MEM_ALL;
-        begin(&t, &o);
+        training_open(&t, &o);
         cr_expect(t.kind == MEM_STATE && t.past == 0 && t.lm.c.max_seq == 16, "%s", names[v]);
-        run(&t, 3);
+        training_steps(&t, 3);
         cr_expect_eq(t.lm.position, 3 * 16);
         trainer_close(&t);
+        o.dropout = 0.1;
+        expect_goes_on(&o, path, 3, 8, names[v]);
         options_free(&o);
-        expect_continuation(names[v], "ref", MEM_ALL, 8, 0.1);
     }
 }
 
@@ -411,18 +344,17 @@ Test(train, other_windows_are_refused)
         folder_path(path, "windows.safetensors");
         parse(&o, cases[i].name, "ref", 1);
         o.mem.v[0] = strcmp(cases[i].name, "linear") == 0 ? MEM_ALL : 0;
-        begin(&t, &o);
-        run(&t, 2);
-        cr_assert_eq(trainer_save(&t, path, 0, &e), OK, "%s", e.msg);
+        training_open(&t, &o);
+        training_steps(&t, 2);
+        training_save(&t, path);
         trainer_close(&t);
         o.mem.v[0] = cases[i].mem;
-        begin(&t, &o);
+        training_open(&t, &o);
         cr_expect_eq(trainer_load(&t, path, &e), cases[i].st, "%s --mem %d: %s", cases[i].name,
                      cases[i].mem, e.msg);
         cr_expect(cases[i].st == OK || (strstr(e.msg, "windows") && strstr(e.msg, "  -> ")), "%s",
                   e.msg);
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
 }
 
@@ -435,12 +367,11 @@ Test(train, validation_repeats)
         struct options o;
         struct trainer t;
         parse(&o, variants[v]->name, "ref", 1);
-        begin(&t, &o);
+        training_open(&t, &o);
         t.valid.n = 100;
         const double first = trainer_validate(&t).nll;
         cr_expect_eq(trainer_validate(&t).nll, first, "%s", variants[v]->name);
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
 }
 
@@ -460,14 +391,13 @@ Test(train, a_file_is_cut_into_two_parts)
     cr_assert_eq(fclose(f), 0);
     parse(&o, variants[0]->name, "ref", 1);
     o.corpus = path;
-    begin(&t, &o);
+    training_open(&t, &o);
     cr_expect(t.text.n == N - N / 20 && t.valid.n == N / 20);
     for (size_t i = 0; i < t.text.n; i++)
         cr_assert_eq(t.text.at[i], 'a');
     for (size_t i = 0; i < t.valid.n; i++)
         cr_assert_eq(t.valid.at[i], 'z');
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
 }
 
 /* ---- files -------------------------------------------------------------------------------- */
@@ -480,18 +410,18 @@ static void expect_other_options_refused(const struct options *saved, const char
     struct err e = {""};
 
     now.dropout = 0.25;
-    begin(&t, &now);
-    cr_assert_eq(trainer_save(&t, path, 0, &e), OK, "%s", e.msg);
+    training_open(&t, &now);
+    training_save(&t, path);
     cr_expect_eq(trainer_load(&t, path, &e), OK, "%s", e.msg);
     trainer_close(&t);
     now.dropout = 0.125;
-    begin(&t, &now);
+    training_open(&t, &now);
     cr_expect_eq(trainer_load(&t, path, &e), E_USAGE);
     cr_expect(strstr(e.msg, "made with --dropout 0.25, now 0.125"), "%s", e.msg);
     trainer_close(&t);
     now.dropout = 0.25;
     now.seed++;
-    begin(&t, &now);
+    training_open(&t, &now);
     cr_expect_eq(trainer_load(&t, path, &e), E_USAGE);
     cr_expect(strstr(e.msg, "made with --seed "), "%s", e.msg);
     trainer_close(&t);
@@ -507,10 +437,10 @@ Test(train, files_that_do_not_belong_together_are_refused)
     folder_path(path, "a.safetensors");
     snprintf(state, sizeof(state), "%s.opt", path);
     parse(&o, variants[0]->name, "ref", 1);
-    begin(&t, &o);
-    run(&t, 1);
-    cr_assert_eq(trainer_save(&t, path, 0, &e), OK, "%s", e.msg);
-    run(&t, 1);
+    training_open(&t, &o);
+    training_steps(&t, 1);
+    training_save(&t, path);
+    training_steps(&t, 1);
     cr_assert_eq(trainer_save_weights(&t, path, &e), OK, "%s", e.msg);
     cr_expect_eq(trainer_load(&t, path, &e), E_IO);
     cr_expect(strstr(e.msg, "step 2") && strstr(e.msg, "step 1") && strstr(e.msg, state), "%s",
@@ -518,15 +448,14 @@ Test(train, files_that_do_not_belong_together_are_refused)
 
     parse(&wide, variants[0]->name, "ref", 1);
     wide.d_model = 32;
-    begin(&other, &wide);
+    training_open(&other, &wide);
     cr_expect_eq(trainer_load(&other, path, &e), E_USAGE);
     cr_expect(strstr(e.msg, "cannot resume"), "%s", e.msg);
     expect_other_options_refused(&o, path);
     cr_assert_eq(unlink(state), 0);
     cr_expect_eq(trainer_load(&t, path, &e), E_IO);
     trainer_close(&t);
-    trainer_close(&other);
-    options_free(&o);
+    training_end(&other, &o);
     options_free(&wide);
 }
 
@@ -544,8 +473,8 @@ Test(train, a_checkpoint_scores_as_it_did_in_training)
 
         folder_path(path, "scored.safetensors");
         parse(&o, variants[v]->name, "ref", 1);
-        begin(&t, &o);
-        run(&t, 3);
+        training_open(&t, &o);
+        training_steps(&t, 3);
         t.valid.n = 500;
         const double valid = trainer_validate(&t).nll;
         cr_assert_eq(trainer_save_weights(&t, path, &e), OK, "%s", e.msg);
@@ -559,7 +488,6 @@ Test(train, a_checkpoint_scores_as_it_did_in_training)
         o.batch.n = 0; /* that of the training */
         cr_assert_eq(score_run(&s, SPLIT_VALID, &e), OK, "%s: %s", variants[v]->name, e.msg);
         cr_expect_float_eq(s.report.nll, valid, 1e-9, "%s", variants[v]->name);
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
 }

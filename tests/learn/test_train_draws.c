@@ -45,17 +45,10 @@ static const struct kind kinds[] = {
 static void begin(struct trainer *t, struct options *o, const struct kind *k, int seed, int source,
                   const char *more)
 {
-    char line[400];
-    struct err e = {""};
-
-    snprintf(
-        line, sizeof(line),
-        "train %s %s,seed=%d --seed %d --batch 3 --layers 1 --d-model 16 --heads 2 --backend ref "
-        "--threads 1 --pin none --lr-warmup 0 --steps 8 --ckpt unused%s",
-        k->line, k->source, source, seed, more);
-    cr_assert_eq(parse_words(o, line, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(train_settle(o, 1, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(trainer_open(t, o, &e), OK, "%s: %s", line, e.msg);
+    training_parse(o, "%s %s,seed=%d --seed %d --layers 1 --lr-warmup 0 --steps 8%s", k->line,
+                   k->source, source, seed, more);
+    training_settle(o);
+    training_open(t, o);
 }
 
 static uint64_t hash_weights(const struct trainer *t)
@@ -122,8 +115,7 @@ static void watch(uint64_t to[STEPS], const struct kind *k, enum draw draw, int 
             break;
         }
     }
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
 }
 
 /* Which of the two seeds decides it. */
@@ -169,8 +161,7 @@ Test(train_draws, nothing_else_is_drawn)
             begin(&t, &o, &kinds[i], seed, 1, kinds[i].has[HIDDEN] ? " --mask-share 1" : "");
             set_weights(&t);
             loss[seed - 1] = trainer_step(&t, 0).loss;
-            trainer_close(&t);
-            options_free(&o);
+            training_end(&t, &o);
         }
         cr_expect_eq(loss[0], loss[1], "%s", kinds[i].name);
     }

@@ -10,25 +10,10 @@
 
 static void parse(struct options *o, const char *backend, const char *dtype)
 {
-    char *argv[] = {"bench",       "train",
-                    "--variant",   "xl",
-                    "--backend",   (char *)backend,
-                    "--dtype",     (char *)dtype,
-                    "--threads",   "2",
-                    "--seq",       "16",
-                    "--mem",       "24",
-                    "--batch",     "3",
-                    "--layers",    "2",
-                    "--d-model",   "16",
-                    "--heads",     "2",
-                    "--pin",       "none",
-                    "--corpus",    "copy:lag=5,p=0.9,alphabet=7",
-                    "--steps",     "60",
-                    "--lr-warmup", "3",
-                    "--ckpt",      "unused"};
-    struct err e = {""};
-
-    cr_assert_eq(options_parse(o, ARRAY_LEN(argv), argv, &e), OK, "%s", e.msg);
+    training_parse(o,
+                   "--variant xl --backend %s --dtype %s --threads 2 --seq 16 --mem 24 --steps 60 "
+                   "--lr-warmup 3 --corpus copy:lag=5,p=0.9,alphabet=7",
+                   backend, dtype);
 }
 
 /* In mixed precision the loss stays near that of f32, and is another; the weights stay floats. */
@@ -40,16 +25,14 @@ Test(train_dtype, learns_as_f32)
     for (enum elem elem = ELEM_F32; elem <= ELEM_BF16; elem++) {
         struct options o;
         struct trainer t;
-        struct err e = {""};
         parse(&o, "ref", elem_name[elem]);
-        cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s", e.msg);
+        training_open(&t, &o);
         cr_expect_eq(t.engine.rounds, elem == ELEM_BF16);
         for (int i = 0; i < STEPS; i++)
             loss[elem] = trainer_step(&t, (double)i / STEPS).loss;
         for (int i = 0; i < t.lm.params.n; i++)
             cr_expect(t.lm.params.v[i].elem == ELEM_F32 && t.lm.params.v[i].data);
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
     cr_expect_float_eq(loss[ELEM_BF16], loss[ELEM_F32], 0.01 * loss[ELEM_F32], "%g, not %g",
                        loss[ELEM_BF16], loss[ELEM_F32]);
@@ -75,7 +58,6 @@ Test(train_dtype, types_that_cannot_be_trained)
         parse(&o, refused[i][0], refused[i][1]);
         cr_expect_eq(trainer_open(&t, &o, &e), E_UNSUPPORTED);
         cr_expect(strstr(e.msg, refused[i][2]), "%s", e.msg);
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
 }

@@ -18,35 +18,20 @@
 
 TestSuite(train_long, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
-#define LINE                                                                                       \
-    "train --seq 16 --mem 24 --batch 3 --layers 2 --d-model 16 --heads 2 --pin none --corpus "     \
-    "copy:lag=5,p=0.9,alphabet=7 --lr-warmup 10 --lr 0.005 --ckpt unused "
+#define LINE "--seq 16 --mem 24 --corpus copy:lag=5,p=0.9,alphabet=7 --lr-warmup 10 --lr 0.005 "
+
+static void parse(struct options *o, const char *variant, const char *backend, int threads,
+                  const char *more)
+{
+    training_parse(o, LINE "--variant %s --backend %s --threads %d %s", variant, backend, threads,
+                   more);
+}
 
 static void begin(struct trainer *t, struct options *o, const char *variant, const char *backend,
                   int threads, const char *more)
 {
-    char line[512];
-    struct err e = {""};
-
-    snprintf(line, sizeof(line), LINE "--variant %s --backend %s --threads %d %s", variant, backend,
-             threads, more);
-    cr_assert_eq(parse_words(o, line, &e), OK, "%s", e.msg);
-    cr_assert_eq(trainer_open(t, o, &e), OK, "%s", e.msg);
-}
-
-static void end(struct trainer *t, struct options *o)
-{
-    trainer_close(t);
-    options_free(o);
-}
-
-static double run(struct trainer *t, int steps)
-{
-    double loss = 0;
-
-    for (int i = 0; i < steps; i++)
-        loss = trainer_step(t, (double)t->optimizer.step / t->opt->steps).loss;
-    return loss;
+    parse(o, variant, backend, threads, more);
+    training_open(t, o);
 }
 
 /* 1 and 2 threads, with and without dropout: a hundred steps of those that others are compared
@@ -63,8 +48,8 @@ Test(train_long, threads_do_not_change_many_steps)
             struct trainer t;
             begin(&t, &o, variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, threads,
                   v % 2 ? "--steps 100 --dropout 0.1" : "--steps 100");
-            loss[threads - 1] = run(&t, steps);
-            end(&t, &o);
+            loss[threads - 1] = training_steps(&t, steps);
+            training_end(&t, &o);
         }
         cr_expect_float_eq(loss[0], loss[1], 1e-5, "%s: %.9g and %.9g", variants[v]->name, loss[0],
                            loss[1]);
@@ -74,32 +59,17 @@ Test(train_long, threads_do_not_change_many_steps)
 /* 400 steps, and 200 with 200 more after a save and a load. */
 Test(train_long, two_hundred_and_two_hundred)
 {
-    struct options o[3];
-    struct trainer whole, first, second;
     char path[FILE_PATH];
-    struct err e = {""};
+    struct options o;
     const int half = SANITIZED ? 10 : 200;
     int v = 0;
 
+    folder_path(path, "half.safetensors");
     while (!variants[v]->gate) /* the most complex case: memory, gates */
         v++;
-    folder_path(path, "half.safetensors");
-    begin(&whole, &o[0], variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1,
-          "--steps 400");
-    begin(&first, &o[1], variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1,
-          "--steps 400");
-    run(&whole, 2 * half);
-    run(&first, half);
-    cr_assert_eq(trainer_save(&first, path, 0, &e), OK, "%s", e.msg);
-    begin(&second, &o[2], variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1,
-          "--steps 400");
-    cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
-    run(&second, half);
-    for (int i = 0; i < whole.lm.params.n; i++)
-        cr_expect_eq(memcmp(whole.lm.params.v[i].data, second.lm.params.v[i].data,
-                            whole.lm.params.v[i].n * sizeof(float)),
-                     0, "%s", whole.lm.params.v[i].name);
-    end(&whole, &o[0]), end(&first, &o[1]), end(&second, &o[2]);
+    parse(&o, variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1, "--steps 400");
+    expect_goes_on(&o, path, half, 2 * half, variants[v]->name);
+    options_free(&o);
 }
 
 /* Whether the last step has a line of progress, a validation or neither. */
@@ -115,8 +85,8 @@ Test(train_long, the_last_step_is_saved)
         char path[FILE_PATH];
         int step = -1;
         bench_exits(folder, 0, NULL,
-                    LINE "--variant %s --backend %s --threads 1 --eval-every 40 "
-                         "--force %s",
+                    "train --pin none --threads 1 --batch 3 --layers 2 --d-model 16 --heads 2 "
+                    "--ckpt unused " LINE "--variant %s --backend %s --eval-every 40 --force %s",
                     variants[0]->name, lookup_fastest(backends, ELEM_F32)->name, ends[i]);
         folder_path(path, "unused");
         cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s: %s", ends[i], e.msg);
@@ -136,8 +106,8 @@ Test(train_long, only_training_drops)
     begin(&drops, &o[1], "xl", "ref", 1, "--dropout 0.3");
     plain.valid.n = drops.valid.n = 200;
     cr_expect_eq(trainer_validate(&plain).nll, trainer_validate(&drops).nll);
-    cr_expect(fabs(run(&plain, 1) - run(&drops, 1)) > 1e-3);
-    end(&plain, &o[0]), end(&drops, &o[1]);
+    cr_expect(fabs(training_steps(&plain, 1) - training_steps(&drops, 1)) > 1e-3);
+    training_end(&plain, &o[0]), training_end(&drops, &o[1]);
 }
 
 Test(train_long, dropout_of_everything_is_refused)
@@ -178,7 +148,7 @@ Test(train_long, every_backend_scores_a_trained_model_alike)
         begin(&t, &o, variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1, "--steps 60");
         t.valid.n = 1500;
         const double before = trainer_validate(&t).nll;
-        run(&t, SANITIZED ? 4 : 60);
+        training_steps(&t, SANITIZED ? 4 : 60);
         if (!SANITIZED)
             cr_expect_lt(trainer_validate(&t).nll, before - 0.1, "%s learned nothing",
                          variants[v]->name);
@@ -192,6 +162,6 @@ Test(train_long, every_backend_scores_a_trained_model_alike)
                 cr_expect_float_eq(got, want, 1e-4, "%s on %s: %.7f, reference %.7f",
                                    variants[v]->name, backends[b]->name, got, want);
             }
-        end(&t, &o);
+        training_end(&t, &o);
     }
 }

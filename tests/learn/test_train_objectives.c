@@ -3,8 +3,6 @@
  * What a training minimises, objective by objective, from the text alone: which tokens are read, which
  * are to be told, and over what the mean is, with softmax and logarithm in double. The reference and the
  * kernels share what hands them their rows and targets, so neither can judge it. */
-#include "harness/learn/train_options.h"
-#include "tests/support/command_line.h"
 #include "tests/support/open_trainer.h"
 
 #include <criterion/criterion.h>
@@ -17,18 +15,10 @@ enum { STEPS = 4, MOST = 512 };
 
 static void begin(struct trainer *t, struct options *o, const char *line)
 {
-    char words[400];
-    struct err e = {""};
-
-    snprintf(
-        words, sizeof(words),
-        "train %s --batch 3 --layers 2 --d-model 16 --heads 2 --backend ref --threads 1 --pin none "
-        "--steps 8 --ckpt unused",
-        line);
-    cr_assert_eq(parse_words(o, words, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(train_settle(o, 1, &e), OK, "%s: %s", line, e.msg);
+    training_parse(o, "%s --steps 8", line);
+    training_settle(o);
     o->lr = 0; /* all steps have the weights of the first */
-    cr_assert_eq(trainer_open(t, o, &e), OK, "%s: %s", line, e.msg);
+    training_open(t, o);
 }
 
 /* The mean loss of the last `scored` of each n rows, and in d [V] that gradient of the logits which the

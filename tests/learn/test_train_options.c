@@ -81,8 +81,8 @@ static void begin(struct trainer *t, struct options *o, enum which in, const cha
 
     line_of(line, sizeof(line), in, what);
     cr_assert_eq(parse_words(o, line, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(train_settle(o, 1, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(trainer_open(t, o, &e), OK, "%s: %s", line, e.msg);
+    training_settle(o);
+    training_open(t, o);
 }
 
 static void expect(const char *name, double is, double within)
@@ -291,8 +291,7 @@ Test(train_options, of_hidden_tokens)
     for (int i = 0; i < t.B * t.L; i++)
         hidden += t.tokens[i] == t.lm.c.V - 1;
     expect("mask-share", hidden / 32.0, 0);
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
 }
 
 /* ---- a step on a task ----------------------------------------------------------------------- */
@@ -359,8 +358,7 @@ static void expect_loss(const char *more, struct coefs c)
                           "step %d: the same with numbers %d and %d exchanged", step, i, k);
             }
     }
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
 }
 
 Test(train_options, of_a_step_on_a_task)

@@ -136,35 +136,20 @@ Test(train_pairs, the_loss_goes_to_its_floor, .timeout = 240)
         cr_expect(v.accuracy <= 1 && 1 - v.accuracy <= v.nll / log(2), "%s: %g right, %g nats",
                   lines[i], v.accuracy, v.nll);
         cr_expect_float_eq(v.answers.nll, v.nll, 1e-9, "%s: all targets are answers", lines[i]);
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
 }
 
 Test(train_pairs, goes_on_to_the_same_bits)
 {
-    struct options o;
-    struct trainer whole, first, second;
-    struct err e = {""};
     char path[FILE_PATH];
-    const char *const line = "--variant shaw --dropout 0.1 --set enc_layers=2 --corpus " TEXT;
+    struct options o;
+    struct err e = {""};
 
     folder_path(path, "half.safetensors");
-    open_trainer(&whole, &o, line);
-    cr_assert_eq(trainer_open(&first, &o, &e), OK, "%s", e.msg);
-    cr_assert_eq(trainer_open(&second, &o, &e), OK, "%s", e.msg);
-    run(&whole, 9);
-    run(&first, 4);
-    cr_assert_eq(trainer_save(&first, path, 1.5, &e), OK, "%s", e.msg);
-    cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
-    run(&second, 5);
-    for (int i = 0; i < whole.lm.params.n; i++)
-        cr_expect_eq(memcmp(whole.lm.params.v[i].data, second.lm.params.v[i].data,
-                            whole.lm.params.v[i].n * sizeof(float)),
-                     0, "%s", whole.lm.params.v[i].name);
-    trainer_close(&whole);
-    trainer_close(&first);
-    trainer_close(&second);
+    cr_assert_eq(settle(&o, "--variant shaw --dropout 0.1 --set enc_layers=2 --corpus " TEXT, &e),
+                 OK, "%s", e.msg);
+    expect_goes_on(&o, path, 4, 9, "shaw");
     options_free(&o);
 }
 
@@ -187,7 +172,7 @@ Test(train_pairs, a_checkpoint_is_scored_pair_by_pair)
     folder_path(path, "m.safetensors");
     open_trainer(&t, &o, "--variant learned --corpus " TEXT);
     run(&t, 20);
-    cr_assert_eq(trainer_save(&t, path, 0, &e), OK, "%s", e.msg);
+    training_save(&t, path);
     cr_assert_eq(score_line(&r, &e, EVAL "--seq 5 --mem 0 --corpus " TEXT, path), OK, "%s", e.msg);
     cr_expect_eq(r.tokens_counted, 500, "100 pairs of 5: %g", r.tokens_counted);
     cr_expect_str_eq(r.token_is, PAIRS_UNIT);
@@ -214,8 +199,7 @@ Test(train_pairs, a_checkpoint_is_scored_pair_by_pair)
                  E_USAGE);
     cr_expect_eq(score_line(&r, &e, EVAL "--seq 5 --mem 0 --corpus copy:alphabet=7", path),
                  E_USAGE);
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
 }
 
 /* ---- what has no meaning ------------------------------------------------------------------- */

@@ -19,26 +19,10 @@ TestSuite(train_play, .init = folder_make, .fini = folder_remove);
 static void parse(struct options *o, const char *variant, const char *on, const char *text,
                   const char *mem, int threads)
 {
-    char count[8];
-    char *argv[] = {"bench",      "train",    "--variant",   (char *)variant,
-                    "--backend",  "ref",      "--threads",   count,
-                    "--seq",      "4",        "--mem",       (char *)mem,
-                    "--batch",    "8",        "--layers",    "2",
-                    "--d-model",  "16",       "--heads",     "2",
-                    "--pin",      "none",     (char *)on,    (char *)text,
-                    "--steps",    "400",      "--lr",        "0.01",
-                    "--schedule", "constant", "--lr-warmup", "3",
-                    "--ckpt",     "unused"};
-    struct err e = {""};
-
-    snprintf(count, sizeof(count), "%d", threads);
-    cr_assert_eq(options_parse(o, ARRAY_LEN(argv), argv, &e), OK, "%s", e.msg);
-}
-
-static void run(struct trainer *t, int steps)
-{
-    for (int i = 0; i < steps; i++)
-        trainer_step(t, 0);
+    training_parse(o,
+                   "--variant %s --threads %d --seq 4 --mem %s --batch 8 %s %s --steps 400 "
+                   "--lr 0.01 --schedule constant --lr-warmup 3",
+                   variant, threads, mem, on, text);
 }
 
 static bool same_weights(const struct trainer *a, const struct trainer *b)
@@ -71,13 +55,12 @@ static void expect_same_gradient(const char *variant)
 {
     struct options o;
     struct trainer t;
-    struct err e = {""};
     enum { ROWS = 32, MOST = 1 << 16 };
     static float d[ROWS * 16], grad[MOST];
     size_t n = 0;
 
     parse(&o, variant, "--corpus", "copy:lag=3,alphabet=7", "8", 1);
-    cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s", e.msg);
+    training_open(&t, &o);
     o.lr = 0; /* the weights stay */
     trainer_step(&t, 0);
     for (int given = 0; given < 2; given++) {
@@ -98,8 +81,7 @@ static void expect_same_gradient(const char *variant)
                 grad[n] = g;
             }
     }
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
 }
 
 Test(train_play, gradient_begins_at_the_logits)
@@ -118,19 +100,17 @@ Test(train_play, steps_are_those_that_were_played)
     for (int seq = 1; seq <= LENGTH + 1; seq++) {
         struct options o;
         struct trainer t;
-        struct err e = {""};
         int64_t played = 0;
         parse(&o, "xl", "--task", "tmaze:len=6", "8", 1);
         o.seq.v[0] = seq;
-        cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s", e.msg);
+        training_open(&t, &o);
         for (int step = 0, at = 0; step < 3 * LENGTH; step++) {
             cr_expect_eq(play_frames(&t, step), played, "--seq %d, step %d: %lld", seq, step,
                          (long long)play_frames(&t, step));
             played += (int64_t)B * min_int(seq, LENGTH - at);
             at = at + seq < LENGTH ? at + seq : 0;
         }
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
 }
 
@@ -141,15 +121,13 @@ static struct validation after_training(const char *variant, const char *task, c
 {
     struct options o;
     struct trainer t;
-    struct err e = {""};
 
     parse(&o, variant, "--task", task, mem, 1);
     o.seed = seed;
-    cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s", e.msg);
-    run(&t, o.steps);
+    training_open(&t, &o);
+    training_steps(&t, o.steps);
     const struct validation v = trainer_validate(&t);
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
     return v;
 }
 
@@ -192,24 +170,23 @@ static void expect_continuation(const char *variant)
     parse(&o, variant, "--task", "numpad:n=2,len=14", "6", 1);
     const enum status st = trainer_open(&whole, &o, &e);
     if (st == OK) {
-        run(&whole, STEPS);
-        cr_assert_eq(trainer_open(&first, &o, &e), OK, "%s", e.msg);
-        run(&first, STOP);
+        training_steps(&whole, STEPS);
+        training_open(&first, &o);
+        training_steps(&first, STOP);
         cr_expect_eq(play_at(&first), 12);
         (void)trainer_validate(&first);
-        cr_assert_eq(trainer_save(&first, path, 1.5, &e), OK, "%s", e.msg);
-        cr_assert_eq(trainer_open(&second, &o, &e), OK, "%s", e.msg);
-        cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
-        run(&first, STEPS - STOP);
-        run(&second, STEPS - STOP);
+        training_save(&first, path);
+        training_open(&second, &o);
+        training_load(&second, path);
+        training_steps(&first, STEPS - STOP);
+        training_steps(&second, STEPS - STOP);
         cr_expect(same_weights(&whole, &first), "%s: validation", variant);
         cr_expect(same_weights(&whole, &second), "%s: files", variant);
         trainer_close(&first);
         trainer_close(&second);
     } else
         cr_expect_eq(st, E_UNSUPPORTED, "%s: %s", variant, e.msg);
-    trainer_close(&whole);
-    options_free(&o);
+    training_end(&whole, &o);
 }
 
 Test(train_play, continues_to_the_same_bits)
@@ -229,15 +206,14 @@ Test(train_play, other_tasks_do_not_continue)
     folder_path(path, "m.safetensors");
     parse(&o, "xl", "--task", "tmaze:len=6", "8", 1);
     parse(&other, "xl", "--task", "tmaze:len=7", "8", 1);
-    cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s", e.msg);
-    run(&t, 1);
-    cr_assert_eq(trainer_save(&t, path, 0, &e), OK, "%s", e.msg);
-    cr_assert_eq(trainer_open(&second, &other, &e), OK, "%s", e.msg);
+    training_open(&t, &o);
+    training_steps(&t, 1);
+    training_save(&t, path);
+    training_open(&second, &other);
     cr_expect_eq(trainer_load(&second, path, &e), E_USAGE);
     cr_expect(strstr(e.msg, "--task tmaze:len=6"), "%s", e.msg);
     trainer_close(&t);
-    trainer_close(&second);
-    options_free(&o);
+    training_end(&second, &o);
     options_free(&other);
 }
 
@@ -245,16 +221,13 @@ Test(train_play, threads_do_not_change_the_weights)
 {
     struct options o[2];
     struct trainer t[2];
-    struct err e = {""};
 
     for (int k = 0; k < 2; k++) {
         parse(&o[k], "gtrxl", "--task", "bandit:arms=3,len=10", "8", 1 + k);
-        cr_assert_eq(trainer_open(&t[k], &o[k], &e), OK, "%s", e.msg);
-        run(&t[k], 8);
+        training_open(&t[k], &o[k]);
+        training_steps(&t[k], 8);
     }
     cr_expect(same_weights(&t[0], &t[1]));
-    for (int k = 0; k < 2; k++) {
-        trainer_close(&t[k]);
-        options_free(&o[k]);
-    }
+    for (int k = 0; k < 2; k++)
+        training_end(&t[k], &o[k]);
 }

@@ -2,7 +2,6 @@
  *
  * What a training may do differently: how weights begin, the loss, the optimiser. */
 #include "harness/learn/train.h"
-#include "tests/support/command_line.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/property.h"
 #include "tests/support/tmp_folder.h"
@@ -14,34 +13,12 @@
 
 TestSuite(train_recipe, .init = folder_make, .fini = folder_remove);
 
-#define LINE                                                                                       \
-    "train --backend ref --threads 1 --pin none --seq 16 --mem 24 --batch 3 --layers 2 "           \
-    "--d-model 16 --heads 2 --corpus copy:lag=5,p=0.9,alphabet=7 --steps 12 --lr-warmup 3 "        \
-    "--ckpt unused --variant "
-
 static void parse(struct options *o, const char *variant, const char *more)
 {
-    char line[512];
-    struct err e = {""};
-
-    snprintf(line, sizeof(line), LINE "%s%s", variant, more);
-    cr_assert_eq(parse_words(o, line, &e), OK, "%s", e.msg);
-}
-
-static void begin(struct trainer *t, struct options *o)
-{
-    struct err e = {""};
-
-    cr_assert_eq(trainer_open(t, o, &e), OK, "%s", e.msg);
-}
-
-static double run(struct trainer *t, int steps)
-{
-    double loss = 0;
-
-    for (int i = 0; i < steps; i++)
-        loss = trainer_step(t, (double)t->optimizer.step / t->opt->steps).loss;
-    return loss;
+    training_parse(o,
+                   "--seq 16 --mem 24 --steps 12 --lr-warmup 3 --corpus "
+                   "copy:lag=5,p=0.9,alphabet=7 --variant %s%s",
+                   variant, more);
 }
 
 /* With --init depth, what is added to the residual stream begins smaller by the root of the number
@@ -68,10 +45,8 @@ Test(train_recipe, init_by_depth)
                              variants[v]->name, a->name);
         }
         cr_expect(t[0].lm.params.n == 0 || residual > 0, "%s", variants[v]->name);
-        for (int i = 0; i < 2; i++) {
-            trainer_close(&t[i]);
-            options_free(&o[i]);
-        }
+        for (int i = 0; i < 2; i++)
+            training_end(&t[i], &o[i]);
     }
 }
 
@@ -87,8 +62,8 @@ Test(train_recipe, z_loss_is_a_part_of_the_gradient)
         for (int i = 0; i < 3; i++) {
             parse(&o[i], names[v], "");
             o[i].z_loss = 0.5 * i;
-            begin(&t[i], &o[i]);
-            loss[i] = run(&t[i], 1);
+            training_open(&t[i], &o[i]);
+            loss[i] = training_steps(&t[i], 1);
         }
         cr_expect(loss[0] == loss[1] && loss[0] == loss[2], "%s: the loss is without it", names[v]);
         for (int p = 0; p < t[0].lm.params.n; p++)
@@ -103,10 +78,8 @@ Test(train_recipe, z_loss_is_a_part_of_the_gradient)
         cr_expect(moved > 0.01 * most, "%s: by %g of %g", names[v], moved, most);
         /* Roundings of sums over some hundred rows. */
         cr_expect_lt(off, 1e-5 * most, "%s: %g of %g", names[v], off, most);
-        for (int i = 0; i < 3; i++) {
-            trainer_close(&t[i]);
-            options_free(&o[i]);
-        }
+        for (int i = 0; i < 3; i++)
+            training_end(&t[i], &o[i]);
     }
 }
 
@@ -122,12 +95,12 @@ static void losses(double *loss, int n, const char *variant, int seed, const cha
     snprintf(line, sizeof(line), " --seed %d%s", seed, more);
     parse(&o, variant, line), parse(&first, variant, " --seed 1");
     o.mem.v[0] = first.mem.v[0] = 0;
-    begin(&t, &o), begin(&like, &first);
+    training_open(&t, &o), training_open(&like, &first);
     for (int i = 0; i < t.lm.params.n; i++)
         memcpy(t.lm.params.v[i].data, like.lm.params.v[i].data, t.lm.params.v[i].n * sizeof(float));
     lm_build_tables(&t.lm, &t.engine);
     for (int i = 0; i < n; i++)
-        loss[i] = run(&t, 1);
+        loss[i] = training_steps(&t, 1);
     trainer_close(&t), trainer_close(&like);
     options_free(&o), options_free(&first);
 }
@@ -147,8 +120,7 @@ Test(train_recipe, dropout_has_the_seed_of_the_training, .timeout = 240)
         parse(&o, name, " --dropout 0.3");
         o.mem.v[0] = 0;
         const bool trained = trainer_open(&t, &o, &e) == OK;
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
         property(variants[v], "seeds of dropout", trained ? "yes" : "not trained");
         if (!trained)
             continue;
@@ -180,9 +152,9 @@ Test(train_recipe, every_step_has_masks_of_its_own)
         snprintf(line, sizeof(line), " --corpus %s%s", path, dropped ? " --dropout 0.3" : "");
         parse(&o, "vanilla", line), parse(&first, "vanilla", line);
         o.mem.v[0] = first.mem.v[0] = 0;
-        begin(&t, &o), begin(&like, &first);
+        training_open(&t, &o), training_open(&like, &first);
         for (int i = 0; i < STEPS; i++) {
-            loss[dropped][i] = run(&t, 1);
+            loss[dropped][i] = training_steps(&t, 1);
             for (int k = 0; k < t.lm.params.n; k++)
                 memcpy(t.lm.params.v[k].data, like.lm.params.v[k].data,
                        t.lm.params.v[k].n * sizeof(float));
@@ -209,7 +181,7 @@ Test(train_recipe, what_is_frozen_clips_nothing)
     int n = 0;
 
     parse(&o, "xl", " --train-only layers.1.ff.2.bias --grad-clip 0.001");
-    begin(&t, &o);
+    training_open(&t, &o);
     const double norm = trainer_step(&t, 0).grad_norm;
     for (int i = 0; i < t.lm.params.n; i++)
         for (size_t k = 0; k < t.lm.params.v[i].n; k++) {
@@ -223,8 +195,7 @@ Test(train_recipe, what_is_frozen_clips_nothing)
     cr_expect_eq(n, 16);
     cr_expect_float_eq(norm, sqrt(trained), 1e-9 * norm, "%g, not %g", norm, sqrt(trained));
     cr_expect(frozen > 9 * trained && norm > 0.001, "%g, %g", sqrt(frozen), sqrt(trained));
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
 }
 
 /* Classifiers of layer l of N are trained in the first l/2N of the training: of two layers and twelve
@@ -236,10 +207,10 @@ Test(train_recipe, losses_of_layers_end_in_the_course)
     struct trainer t;
 
     parse(&o, "alrfou", "");
-    begin(&t, &o);
+    training_open(&t, &o);
     cr_assert(o.steps == STEPS && t.lm.c.N == 2 && t.lm.c.aux_targets == 2);
     for (int step = 1; step <= STEPS; step++) {
-        run(&t, 1);
+        training_steps(&t, 1);
         for (int l = 0; l < 2; l++) {
             char name[32];
             double sum = 0;
@@ -251,19 +222,10 @@ Test(train_recipe, losses_of_layers_end_in_the_course)
             cr_expect_eq(sum > 0, l == 1 || step <= 3, "%s, step %d: %g", name, step, sum);
         }
     }
-    trainer_close(&t);
-    options_free(&o);
+    training_end(&t, &o);
 }
 
 /* ---- Muon --------------------------------------------------------------------------------- */
-
-static void expect_same(const struct trainer *a, const struct trainer *b, const char *what)
-{
-    for (int i = 0; i < a->lm.params.n; i++)
-        cr_expect_arr_eq(a->lm.params.v[i].data, b->lm.params.v[i].data,
-                         a->lm.params.v[i].n * sizeof(float), "%s: %s", what,
-                         a->lm.params.v[i].name);
-}
 
 /* Saved in the middle, it ends in the same bits; a state of the other optimiser is refused. */
 Test(train_recipe, muon_continues_to_the_same_bits)
@@ -271,25 +233,19 @@ Test(train_recipe, muon_continues_to_the_same_bits)
     static const char *const names[] = {"vanilla", "xl", "switch", "gla", "compressive"};
     char path[FILE_PATH];
 
-    folder_path(path, "m");
+    folder_path(path, "half.safetensors");
     for (size_t v = 0; v < ARRAY_LEN(names); v++) {
         struct options o, other;
-        struct trainer whole, first, second, wrong;
+        struct trainer wrong;
         struct err e = {""};
         parse(&o, names[v], " --optimizer muon --weight-decay 0.1");
         parse(&other, names[v], " --weight-decay 0.1");
-        begin(&whole, &o), begin(&first, &o), begin(&second, &o), begin(&wrong, &other);
-        run(&whole, 6);
-        run(&first, 3);
-        cr_assert_eq(trainer_save(&first, path, 1, &e), OK, "%s", e.msg);
-        cr_assert_eq(trainer_load(&second, path, &e), OK, "%s: %s", names[v], e.msg);
-        run(&second, 3);
-        expect_same(&whole, &second, names[v]);
+        expect_goes_on(&o, path, 3, 6, names[v]);
+        training_open(&wrong, &other);
         cr_expect_eq(trainer_load(&wrong, path, &e), E_USAGE, "%s", names[v]);
         cr_expect(strstr(e.msg, "--optimizer"), "%s", e.msg);
-        trainer_close(&whole), trainer_close(&first), trainer_close(&second);
-        trainer_close(&wrong);
-        options_free(&o), options_free(&other);
+        training_end(&wrong, &other);
+        options_free(&o);
     }
 }
 
@@ -301,14 +257,12 @@ Test(train_recipe, muon_and_threads)
 
     for (int i = 0; i < 2; i++) {
         parse(&o[i], "xl", i ? " --optimizer muon --threads 3" : " --optimizer muon");
-        begin(&t[i], &o[i]);
-        run(&t[i], 4);
+        training_open(&t[i], &o[i]);
+        training_steps(&t[i], 4);
     }
-    expect_same(&t[0], &t[1], "threads");
-    for (int i = 0; i < 2; i++) {
-        trainer_close(&t[i]);
-        options_free(&o[i]);
-    }
+    expect_same_weights(&t[0], &t[1], "threads");
+    for (int i = 0; i < 2; i++)
+        training_end(&t[i], &o[i]);
 }
 
 /* It learns what AdamW learns: the symbol before is repeated with a probability of 0.9, so that
@@ -326,12 +280,11 @@ Test(train_recipe, muon_learns)
         snprintf(line, sizeof(line),
                  " --corpus copy:lag=1,p=0.9,alphabet=7 --steps 120 --lr 0.02 --mem 0%s", more[i]);
         parse(&o, "xl", line);
-        begin(&t, &o);
-        run(&t, 100);
+        training_open(&t, &o);
+        training_steps(&t, 100);
         for (int k = 0; k < 20; k++)
-            last += run(&t, 1) / 20;
+            last += training_steps(&t, 1) / 20;
         cr_expect_lt(last, 1.2, "%s: %g", line, last);
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
 }

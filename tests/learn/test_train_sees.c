@@ -29,15 +29,9 @@ static void begin(struct trainer *t, struct options *o, const char *line)
                           line),
                  (int)sizeof(words));
     cr_assert_eq(parse_words(o, words, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(train_settle(o, 1, &e), OK, "%s: %s", line, e.msg);
+    training_settle(o);
     o->lr = 0;
-    cr_assert_eq(trainer_open(t, o, &e), OK, "%s: %s", line, e.msg);
-}
-
-static void end(struct trainer *t, struct options *o)
-{
-    trainer_close(t);
-    options_free(o);
+    training_open(t, o);
 }
 
 /* 4000 ids below 60, of models with as many tokens. */
@@ -92,7 +86,7 @@ Test(train_sees, what_validation_does)
             cr_expect_float_eq(sum, want, 1e-6 * want, "%s, round %d: %.9g, %.9g", line, round, sum,
                                want);
         }
-        end(&t, &o);
+        training_end(&t, &o);
     }
 }
 
@@ -124,7 +118,7 @@ Test(train_sees, the_pairs_that_validation_does)
                 cr_expect_float_eq(sum, want, 1e-6 * want, "%s, round %d: %.9g, %.9g", line, round,
                                    sum, want);
             }
-            end(&t, &o);
+            training_end(&t, &o);
         }
 }
 
@@ -163,7 +157,7 @@ Test(train_sees, as_many_hidden_tokens_as_asked)
         }
         cr_expect_float_eq(got, sum / hidden, 1e-12 * got, "share %g: %.9g, %.9g", shares[i], got,
                            sum / hidden);
-        end(&t, &o);
+        training_end(&t, &o);
     }
 }
 
@@ -192,6 +186,6 @@ Test(train_sees, every_pattern_of_train_only)
                 covered = covered || fnmatch(lists[i][k], t.lm.params.v[p].name, 0) == 0;
             cr_expect_eq(!t.lm.params.v[p].frozen, covered, "%s: %s", line, t.lm.params.v[p].name);
         }
-        end(&t, &o);
+        training_end(&t, &o);
     }
 }

@@ -11,22 +11,17 @@
 #include <math.h>
 #include <unistd.h>
 
-#define LINE                                                                                       \
-    "train --variant xl --backend ref --threads 1 --pin none --seq 4 --batch 2 --layers 2 "        \
-    "--d-model 8 --heads 2 --corpus copy:lag=5,p=0.9,alphabet=7 --ckpt unused --mem "
-
 static struct options opt;
 static struct trainer trainer;
 static char path[FILE_PATH], state[FILE_PATH], next[FILE_PATH];
 
 static void begin(struct trainer *t, struct options *o, const char *mem)
 {
-    char line[512];
-    struct err e = {""};
-
-    snprintf(line, sizeof(line), LINE "%s", mem);
-    cr_assert_eq(parse_words(o, line, &e), OK, "%s", e.msg);
-    cr_assert_eq(trainer_open(t, o, &e), OK, "%s", e.msg);
+    training_parse(o,
+                   "--variant xl --seq 4 --batch 2 --d-model 8 "
+                   "--corpus copy:lag=5,p=0.9,alphabet=7 --mem %s",
+                   mem);
+    training_open(t, o);
 }
 
 static void save(void)
@@ -52,8 +47,7 @@ static void make(void)
 
 static void end(void)
 {
-    trainer_close(&trainer);
-    options_free(&opt);
+    training_end(&trainer, &opt);
     folder_remove();
 }
 
@@ -300,8 +294,7 @@ Test(train_state, memory_of_other_options)
         begin(&t, &o, mem[i]);
         cr_expect_eq(trainer_load(&t, path, &e), E_USAGE, "--mem %s: %s", mem[i], e.msg);
         cr_expect(strstr(e.msg, state) && strstr(e.msg, "memory.0"), "%s", e.msg);
-        trainer_close(&t);
-        options_free(&o);
+        training_end(&t, &o);
     }
 }
 
@@ -363,13 +356,9 @@ Test(train_state, older_files_have_more_rows)
     cr_assert_eq(trainer_load(&t[1], path, &e), OK, "%s", e.msg);
     for (int k = 0; k < 2; k++)
         trainer_step(&t[k], 0);
-    for (int i = 0; i < t[0].lm.params.n; i++)
-        cr_expect_arr_eq(t[0].lm.params.v[i].data, t[1].lm.params.v[i].data,
-                         t[0].lm.params.v[i].n * sizeof(float), "%s", t[0].lm.params.v[i].name);
-    for (int k = 0; k < 2; k++) {
-        trainer_close(&t[k]);
-        options_free(&of[k]);
-    }
+    expect_same_weights(&t[0], &t[1], mem);
+    for (int k = 0; k < 2; k++)
+        training_end(&t[k], &of[k]);
 }
 
 /* ---- leftovers ---------------------------------------------------------------------------- */

@@ -25,14 +25,8 @@ static void begin(struct trainer *t, struct options *o, const char *line)
 
     cr_assert_lt(snprintf(words, sizeof(words), "train" SIZES "%s", line), (int)sizeof(words));
     cr_assert_eq(parse_words(o, words, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(train_settle(o, 1, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(trainer_open(t, o, &e), OK, "%s: %s", line, e.msg);
-}
-
-static void end(struct trainer *t, struct options *o)
-{
-    trainer_close(t);
-    options_free(o);
+    training_settle(o);
+    training_open(t, o);
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */
@@ -65,7 +59,7 @@ static void put_checkpoint(const char *name, const char *line)
     folder_path(path, name);
     cr_assert_eq(train_texts_keep(&t, path, &e), OK, "%s", e.msg);
     cr_assert_eq(trainer_save_weights(&t, path, &e), OK, "%s", e.msg);
-    end(&t, &o);
+    training_end(&t, &o);
 }
 
 /* No token of the other part is read in two rounds through the text, nor one of the text by the
@@ -145,7 +139,7 @@ Test(train_texts, the_last_twentieth_of_a_text_validates)
         for (size_t k = 0; k + 1 < t.valid.n; k++)
             cr_assert_eq(text_token(&t.valid, k), theirs, "%s: token %zu", line, k);
         expect_reads(&t, ours, theirs, line);
-        end(&t, &o);
+        training_end(&t, &o);
     }
 }
 
@@ -183,7 +177,7 @@ Test(train_texts, a_text_of_its_own_validates)
         cr_expect_eq(ways[i].ids, t.text.ids != NULL && t.valid.ids != NULL, "%s", line);
         expect_reads(&t, text_token(&t.text, 0), text_token(&t.valid, 0), line);
         cr_expect_neq(text_token(&t.text, 0), text_token(&t.valid, 0), "%s", line);
-        end(&t, &o);
+        training_end(&t, &o);
     }
 }
 
@@ -226,6 +220,6 @@ Test(train_texts, sources_have_a_stream_for_each)
         cr_expect_eq((int)t.valid.n, VALID_TOKENS, "%s", line);
         expect_split(&t.text, &t.corpus.synthetic, SPLIT_TRAIN, line);
         expect_split(&t.valid, &t.corpus.synthetic, SPLIT_VALID, line);
-        end(&t, &o);
+        training_end(&t, &o);
     }
 }

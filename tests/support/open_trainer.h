@@ -1,15 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * A trainer in one process. */
+ * A trainer in one process. Functions that a test does not ask for a status fail it. */
 #ifndef OPEN_TRAINER_H
 #define OPEN_TRAINER_H
 
 #include "harness/learn/train.h"
 #include "harness/learn/train_files.h"
 
-static inline enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e)
-{
-    return trainer_open_ranked(t, opt, &(struct ranks){.count = 1, .nodes = 1}, e);
-}
+enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e);
+
+/* "train" and these words; where they do not say otherwise, with the reference, one thread, no pinning,
+ * --batch 3, and two layers of 16 with two heads. */
+void training_parse(struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void training_settle(struct options *o);
+void training_open(struct trainer *t, const struct options *o);
+void training_end(struct trainer *t, struct options *o);
+
+/* The loss of the last of these steps. */
+double training_steps(struct trainer *t, int steps);
+void training_save(struct trainer *t, const char *path);
+void training_load(struct trainer *t, const char *path);
+
+void expect_same_weights(const struct trainer *a, const struct trainer *b, const char *what);
+/* `steps` at once and in two parts, by way of files at `path`: to the same bits. Time and best loss
+ * continue, too. */
+void expect_goes_on(const struct options *o, const char *path, int half, int steps,
+                    const char *what);
 
 #endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Opens trainers, runs them, and compares what two have learnt. */
+#include "open_trainer.h"
+
+#include "command_line.h"
+#include "harness/learn/train_options.h"
+
+#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { LINE = 4 * FILE_PATH };
+
+enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e)
+{
+    return trainer_open_ranked(t, opt, &(struct ranks){.count = 1, .nodes = 1}, e);
+}
+
+void training_parse(struct options *o, const char *fmt, ...)
+{
+    static const char *const usual[] = {"--pin none", "--backend ref", "--threads 1",
+                                        "--batch 3",  "--layers 2",    "--d-model 16",
+                                        "--heads 2",  "--ckpt unused"};
+    char line[LINE] = "train ", name[16];
+    struct err e = {""};
+    const size_t n = strlen(line);
+    va_list words;
+
+    va_start(words, fmt);
+    cr_assert_lt(vsnprintf(line + n, sizeof(line) - n, fmt, words), (int)(sizeof(line) - n));
+    va_end(words);
+    for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+        snprintf(name, sizeof(name), "%.*s ", (int)strcspn(usual[i], " "), usual[i]);
+        if (!strstr(line, name)) /* values of lists add up */
+            text_append(line, sizeof(line), " %s", usual[i]);
+    }
+    cr_assert_eq(parse_words(o, line, &e), OK, "%s: %s", line, e.msg);
+}
+
+void training_settle(struct options *o)
+{
+    struct err e = {""};
+
+    cr_assert_eq(train_settle(o, 1, &e), OK, "%s", e.msg);
+}
+
+void training_open(struct trainer *t, const struct options *o)
+{
+    struct err e = {""};
+
+    cr_assert_eq(trainer_open(t, o, &e), OK, "%s: %s", o->variants.v[0], e.msg);
+}
+
+void training_end(struct trainer *t, struct options *o)
+{
+    trainer_close(t);
+    options_free(o);
+}
+
+double training_steps(struct trainer *t, int steps)
+{
+    double loss = 0;
+
+    for (int i = 0; i < steps; i++)
+        loss = trainer_step(t, (double)t->optimizer.step / t->opt->steps).loss;
+    return loss;
+}
+
+void training_save(struct trainer *t, const char *path)
+{
+    struct err e = {""};
+
+    cr_assert_eq(trainer_save(t, path, 1.5, &e), OK, "%s", e.msg);
+}
+
+void training_load(struct trainer *t, const char *path)
+{
+    struct err e = {""};
+
+    cr_assert_eq(trainer_load(t, path, &e), OK, "%s", e.msg);
+}
+
+void expect_same_weights(const struct trainer *a, const struct trainer *b, const char *what)
+{
+    for (int i = 0; i < a->lm.params.n; i++)
+        cr_expect_arr_eq(a->lm.params.v[i].data, b->lm.params.v[i].data,
+                         a->lm.params.v[i].n * sizeof(float), "%s: %s", what,
+                         a->lm.params.v[i].name);
+}
+
+void expect_goes_on(const struct options *o, const char *path, int half, int steps,
+                    const char *what)
+{
+    struct trainer whole, first, second;
+
+    training_open(&whole, o), training_open(&first, o), training_open(&second, o);
+    training_steps(&whole, steps);
+    training_steps(&first, half);
+    first.best_valid = 1.25;
+    training_save(&first, path);
+    training_load(&second, path);
+    cr_expect(second.optimizer.step == half && second.trained_s == 1.5 && second.best_valid == 1.25,
+              "%s", what);
+    training_steps(&second, steps - half);
+    expect_same_weights(&whole, &second, what);
+    trainer_close(&whole), trainer_close(&first), trainer_close(&second);
+}
