@@ -72,9 +72,9 @@ in_harness=$(printf '%s\n' "${files[@]}" | grep '^harness/')
     grep -v 'sentencepiece\[\] = ' | # what GGUF files call it
     sed 's/$/  -> harness\/ names no part; ask the registry/')
 
-# Fields of struct config that belong to one part, and drives, are as good as its name. Golden readers put
-# a file's values into place part by part. Two lines in learn/ ask for one: whether layers may be left out,
-# what --mem means to the window.
+# Fields of struct config that belong to one part, drives and kinds of sub-layers are as good as its name.
+# Golden readers put a file's values into place part by part. Two lines in learn/ ask for one: whether
+# layers may be left out, what --mem means to the window.
 fields='exit|exit_(tau|patience)|halt|halt_eps|ponder_tau|slots|feedback|transparent|cond|budget|budget_coef'
 fields+='|rnn_(layers|window|cell|carry)|cpe_(kernel|layers)|sep_kernel|lsra|clip|rel_(rows|per_head)|clamp_len'
 fields+='|same_length|sinusoid|uv_per_layer|layer_rope_base|rope_(scaling|factor)|stream_sinks|lazy_group|mla'
@@ -85,7 +85,7 @@ may+='|harness/tokens/' # its hash tables have slots
 drives=$(sed -nE 's/^const struct drive drive_([a-z]+) = .*/\1/p' variants/model/*.c | paste -sd'|')
 [[ $drives == *depth*slots* ]] || say <<<"the drives were not found  -> correct the pattern in $0"
 [ -z "$in_harness" ] ||
-    say < <(grep -nHE "\b(c|config|v|variant)(\.|->)($fields)\b|\bdrive_($drives)\b" \
+    say < <(grep -nHE "\b(c|config|v|variant)(\.|->)($fields)\b|\bdrive_($drives)\b|&sublayer_" \
         $in_harness | grep -vE "^($may)" | sed 's/$/  -> harness\/ names no part; give the model a function/')
 
 # Messages say what a thing is not, in the usual order.

@@ -26,7 +26,8 @@ static void build(struct steps *t)
 
 static void usual(const struct config *c, void *numbers)
 {
-    mix_usual(c, numbers, (struct mix){.conv_width = 4, .gate_tau = 1, .beta_max = 1});
+    mix_usual(c, numbers,
+              (struct mix){.conv_width = 4, .gate_tau = 1, .beta_max = 1, .writes = true});
 }
 
 static const struct part_numbers numbers = MIX_NUMBERS(usual);

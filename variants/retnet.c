@@ -41,7 +41,7 @@ static void build(struct steps *t)
 
 static void usual(const struct config *c, void *numbers)
 {
-    mix_usual(c, numbers, (struct mix){.gate_tau = 1, .beta_max = 1});
+    mix_usual(c, numbers, (struct mix){.gate_tau = 1, .beta_max = 1, .rotates = true});
 }
 
 static const struct part_numbers numbers = MIX_NUMBERS(usual);

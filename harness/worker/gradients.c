@@ -143,9 +143,7 @@ enum status job_reference_scratch(void **scratch, size_t bytes, struct err *e)
 /* Where a sub-layer of attention, of any kind, has its implementation; NULL = it has none. */
 static const struct attn_impl **impl_of(struct sublayer *s)
 {
-    return s->kind == &sublayer_read ? &s->reading.impl
-           : s->kind->attends        ? &s->state.attention.impl
-                                     : NULL;
+    return s->kind->reads ? &s->reading.impl : s->kind->attends ? &s->state.attention.impl : NULL;
 }
 
 /* Exchange the implementation and scratch of every attention sub-layer with ours, of which there is
@@ -186,8 +184,7 @@ static enum status find_reference_impls(const struct sublayers *sublayers,
         struct sublayer *const s = &sublayers->at[i];
         if (!impl_of(s))
             continue;
-        const struct attn like =
-            s->kind == &sublayer_read ? sublayer_read_attn(s) : attention_for_impl(s);
+        const struct attn like = s->kind->reads ? sublayer_read_attn(s) : attention_for_impl(s);
         TRY(job_find_reference_impl(&with[i], &like, ref, most, e));
         const size_t all = scratch_with(s, &with[i], ref);
         *most = all > *most ? all : *most;

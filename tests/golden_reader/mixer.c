@@ -160,7 +160,7 @@ static enum status run_forward(struct run *r, struct err *e)
     const struct joined *const o = r->data;
 
     golden_tables(r, r->max.L + r->max.M);
-    if (s->kind == &sublayer_steps || counts(r))
+    if (s->kind->recurs || counts(r))
         sublayer_steps_seek(s, counts(r) ? o->count : o->base);
     else
         s->memory.seen = o->base; /* rows that have been forgotten */

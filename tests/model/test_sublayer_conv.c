@@ -161,8 +161,8 @@ Test(sublayer_conv, letters_make_the_sublayers_of_a_layer)
     cr_expect_eq(with_name(&m, ".mattn.q"), 2);
     cr_expect_eq(with_name(&m, "branches.last.depth"), 2);
     cr_expect_eq(with_name(&m, ".ff.ln."), 4);
-    cr_expect_neq(m.sublayers.at[2].at_weights, m.sublayers.at[0].at_weights);
-    cr_expect_neq(m.sublayers.at[2].at_norm, m.sublayers.at[0].at_norm);
+    cr_expect_neq(m.sublayers.at[2].at[OWN_weights], m.sublayers.at[0].at[OWN_weights]);
+    cr_expect_neq(m.sublayers.at[2].at[OWN_norm], m.sublayers.at[0].at[OWN_norm]);
     cr_expect(m.sublayers.at[0].c->H == 6 && m.sublayers.at[0].c->dh == 3);
     cr_expect(m.sublayers.at[2].c->H == 3 && m.sublayers.at[2].c->dh == 5);
     lm_free(&m);
@@ -171,9 +171,9 @@ Test(sublayer_conv, letters_make_the_sublayers_of_a_layer)
     cr_assert_eq(lm_init(&m, &c, NULL), OK);
     cr_assert_eq(m.sublayers.n, 8);
     cr_expect_eq(sublayers_attentions(&m.sublayers), 4);
-    cr_expect_eq(m.sublayers.at[2].at_weights, m.sublayers.at[0].at_weights);
-    cr_expect_eq(m.sublayers.at[2].at_norm, m.sublayers.at[0].at_norm);
-    cr_expect_neq(m.sublayers.at[4].at_weights, m.sublayers.at[0].at_weights);
+    cr_expect_eq(m.sublayers.at[2].at[OWN_weights], m.sublayers.at[0].at[OWN_weights]);
+    cr_expect_eq(m.sublayers.at[2].at[OWN_norm], m.sublayers.at[0].at[OWN_norm]);
+    cr_expect_neq(m.sublayers.at[4].at[OWN_weights], m.sublayers.at[0].at[OWN_weights]);
     cr_expect_eq(with_name(&m, "attn.q"), 2);
     cr_expect_eq(with_name(&m, "sep.depth"), 2);
     cr_expect_eq(with_name(&m, ".lnw."), 4);

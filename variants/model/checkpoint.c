@@ -387,8 +387,8 @@ static const struct mem *memory_of(const struct reader *r, const struct variant 
     const struct mixer *const mixer = mixer_find(mixer_word(r));
     const bool compresses = atoi(word(r, "cmem")) > 0;
     const struct ffn *const ffn = ffn_find(word(r, "ffn"));
-    const bool sums = mixer && mixer->kind == &sublayer_sums;
-    const bool steps = (mixer && mixer->kind == &sublayer_steps) || (ffn && ffn->build);
+    const bool sums = mixer && mixer->kind->sums;
+    const bool steps = (mixer && mixer->kind->recurs) || (ffn && ffn->build);
 
     if (compresses != v->mem->compressed && (compresses || atoi(word(r, "mem")) > 0))
         return compresses ? &mem_compressive : &mem_segment;

@@ -57,10 +57,7 @@ static bool gates_attention(const struct config *c)
 }
 
 /* Linear attention has nothing but attention's maps around it. */
-static bool is_recurrent(const struct config *c)
-{
-    return c->mixer && c->mixer->kind == &sublayer_steps;
-}
+static bool is_recurrent(const struct config *c) { return c->mixer && c->mixer->kind->recurs; }
 
 bool config_groups(const struct config *c)
 {

@@ -86,14 +86,11 @@ static void list_bounds(const struct sublayers *s, int from, int *least, int *be
     *least = *below = -1;
     for (int i = 0; i < s->n; i++) {
         const struct sublayer *const t = &s->at[i];
-        const int at[] = {t->at_weights,    t->at_norm,   t->at_norm_out, t->at_gate,
-                          t->at_alpha,      t->at_omega,  t->at_qkv_map,  t->at_compress,
-                          t->at_attn_extra, t->at_around, t->at_skip};
-        for (size_t k = 0; k < ARRAY_LEN(at); k++)
-            if (at[k] >= 0 && i >= from)
-                *least = *least < 0 ? at[k] : min_int(*least, at[k]);
-            else if (at[k] >= 0)
-                *below = max_int(*below, at[k]);
+        for (enum own_group k = 0; k < OWN_GROUPS; k++)
+            if (t->at[k] >= 0 && i >= from)
+                *least = *least < 0 ? t->at[k] : min_int(*least, t->at[k]);
+            else if (t->at[k] >= 0)
+                *below = max_int(*below, t->at[k]);
     }
 }
 

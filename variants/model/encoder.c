@@ -123,7 +123,7 @@ static void connect(struct lm *m)
     for (int i = 0; i < s->n; i++) {
         struct reading *const r = &s->at[i].reading;
         const size_t at = m->c.transparent ? (size_t)s->at[i].layer * source(m) : 0;
-        if (s->at[i].kind != &sublayer_read)
+        if (!s->at[i].kind->reads)
             continue;
         r->ctx = t->states ? encoder_context(m, s->at[i].layer) : NULL;
         r->d_ctx = t->d_context ? t->d_context + at : NULL;

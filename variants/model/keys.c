@@ -69,7 +69,7 @@ static bool has_order(const struct config *c) { return *c->order; }
 static bool recurs(const struct config *c)
 {
     return c->mixer && !c->stack.n && !c->mixer->features &&
-           (c->mixer->kind == &sublayer_steps || c->mixer->kind == &sublayer_sums);
+           (c->mixer->kind->recurs || c->mixer->kind->sums);
 }
 static bool projects(const struct config *c)
 {

@@ -65,7 +65,7 @@ static enum status bind(struct lm *m, const struct engine *g, struct arena *a, s
     t->hidden = arena_f32(a, PART_ACTIVATIONS, mean ? B * (size_t)c->D : 0);
     t->tokens = arena_take(a, PART_ACTIVATIONS, B * L * sizeof(int32_t));
     for (int i = 0; i < sublayers->n; i++)
-        if (sublayers->at[i].kind == &sublayer_read) {
+        if (sublayers->at[i].kind->reads) {
             sublayers->at[i].reading.ctx = t->used;
             sublayers->at[i].reading.slots = t;
         }

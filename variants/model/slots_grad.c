@@ -75,7 +75,7 @@ enum status slots_bind_grad(struct lm *m, const struct engine *g, struct arena *
     t->n_block = (a->used - before) / sizeof(float);
     place(t, &t->past[t->c->slots.replay], a);
     for (int i = 0; i < t->sublayers->n; i++)
-        if (t->sublayers->at[i].kind == &sublayer_read)
+        if (t->sublayers->at[i].kind->reads)
             t->sublayers->at[i].reading.d_ctx = t->d;
     if (a->base)
         slots_forget(m);

@@ -23,13 +23,10 @@ static struct mix usual_of(const struct config *c)
 
 static bool has_conv(const struct config *c) { return usual_of(c).conv_width > 0; }
 static const char *const pairs_words[] = {"interleaved", "half", NULL};
-static bool rotates(const struct config *c) { return c->mixer == &mixer_retnet; }
-static bool divides(const struct config *c) { return c->mixer == &mixer_gla; }
-static bool caps(const struct config *c) { return c->mixer == &mixer_mlstm; }
-static bool writes(const struct config *c)
-{
-    return c->mixer == &mixer_deltanet || c->mixer == &mixer_gdn || c->mixer == &mixer_kda;
-}
+static bool rotates(const struct config *c) { return usual_of(c).rotates; }
+static bool divides(const struct config *c) { return usual_of(c).gate_tau > 1; }
+static bool caps(const struct config *c) { return usual_of(c).gate_cap > 0; }
+static bool writes(const struct config *c) { return usual_of(c).writes; }
 static bool has_groups(const struct config *c) { return usual_of(c).groups > 0; }
 static bool norms(const struct config *c)
 {

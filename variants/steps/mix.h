@@ -23,8 +23,9 @@ struct mix {
     bool norm_whole;  /* one norm over all heads, or over each of so many groups of them */
     int norm_groups;
     bool norm_bias;
-    int pairs;        /* which columns of a head are rotated together: 0 = neighbours, 1 = halves */
-    bool moves_first; /* a layer alone moves its values towards the first layer's */
+    int pairs; /* which columns of a head are rotated together: 0 = neighbours, 1 = halves */
+    bool writes, rotates; /* by the delta rule; its keys */
+    bool moves_first;     /* a layer alone moves its values towards the first layer's */
 };
 
 /* A mixer's own numbers, with what they usually are. */

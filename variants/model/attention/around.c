@@ -144,12 +144,12 @@ void around_placeholder(const struct config *c, struct attn *a)
 
 void around_params(struct sublayer *s, const char *prefix, struct params *p)
 {
-    s->at_around = p->n;
+    s->at[OWN_around] = p->n;
     s->n_parts = 0;
     for (enum part_slot i = SLOT_AROUND; i < SLOT_COUNT; i++)
         if (around_has(s->c, i)) {
             s->parts[s->n_parts].part = parts[i];
-            s->parts[s->n_parts++].param = p->n - s->at_around;
+            s->parts[s->n_parts++].param = p->n - s->at[OWN_around];
             if (parts[i]->params)
                 parts[i]->params(s, prefix, p);
         }

@@ -38,7 +38,7 @@ struct key_steps key_steps(const struct lm *m)
 
     for (int i = 0; i < m->sublayers.n; i++) {
         const struct sublayer *const s = &m->sublayers.at[i];
-        if (s->kind != &sublayer_attention || !s->asks)
+        if (!s->kind->positions || !s->asks)
             continue;
         attention++;
         const struct cache *const keys = &s->state.attention.keys;

@@ -536,6 +536,7 @@ static struct sublayer_cost attention_cost(const struct sublayer *s, int B, int 
 
 const struct sublayer_kind sublayer_attention = {
     .name = "attention",
+    .positions = true,
     .memory = "mem",
     .mixes = true,
     .masked = true,

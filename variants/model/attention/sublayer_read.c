@@ -180,6 +180,7 @@ static struct sublayer_cost read_cost(const struct sublayer *s, int B, int L, in
 
 const struct sublayer_kind sublayer_read = {
     .name = "read",
+    .reads = true,
     .mixes = true,
     .place = DROP_READ,
     .params = read_params,

@@ -64,39 +64,24 @@ enum status kv_unsupported(const struct config *c, struct err *e)
                 c->variant->name, elem_name[c->kv_dtype]);
 }
 
-static const struct param *found(const struct params *p, int at)
-{
-    return at < 0 ? NULL : p->v + at;
-}
-
 enum status sublayer_bind(struct sublayer *s, const struct engine *g, const struct params *p,
                           int at_model, enum mem_kind mem, struct extent max, struct arena *a,
                           struct err *e)
 {
     const int rows = s->kind->keeps ? s->kind->keeps(s, mem, max.M) : -1;
 
-    if (mem == MEM_KV && s->c->kv_dtype != ELEM_F32 && s->kind->caches &&
-        s->kind != &sublayer_attention)
+    if (mem == MEM_KV && s->c->kv_dtype != ELEM_F32 && s->kind->caches && !s->kind->positions)
         return kv_unsupported(s->c, e);
     s->model = &p->v[at_model];
-    s->weights = found(p, s->at_weights);
-    s->norm = found(p, s->at_norm);
-    s->norm_out = found(p, s->at_norm_out);
-    s->gate = found(p, s->at_gate);
-    s->alpha = found(p, s->at_alpha);
-    s->omega = found(p, s->at_omega);
-    s->qkv_map = found(p, s->at_qkv_map);
-    s->compress = found(p, s->at_compress);
-    s->attn_extra = found(p, s->at_attn_extra);
-    s->around = found(p, s->at_around);
-    s->skip = found(p, s->at_skip);
+    for (enum own_group k = 0; k < OWN_GROUPS; k++)
+        s->group[k] = s->at[k] < 0 ? NULL : p->v + s->at[k];
     s->mem = mem;
     s->keeps = rows >= 0;
     s->memory = (struct cache){0};
     if (s->keeps)
         cache_bind(&s->memory, max.B, max.L, rows, s->c->D, a);
     s->n_left = 0;
-    s->left = s->keeps && s->c->recur == RECUR_SAME && s->kind == &sublayer_attention
+    s->left = s->keeps && s->c->recur == RECUR_SAME && s->kind->positions
                   ? arena_f32(a, PART_ACTIVATIONS, (size_t)max.B * (size_t)max.L * (size_t)s->c->D)
                   : NULL;
     compressed_bind(s, max, a);
@@ -307,7 +292,7 @@ static void join_stream(const struct engine *g, struct sublayer *s, struct work 
 /* What the position scheme adds to the stream before attention. */
 static void add_positions(const struct sublayer *s, float *x, int B, int L)
 {
-    if (s->kind != &sublayer_attention || !s->c->pos->enter)
+    if (!s->kind->positions || !s->c->pos->enter)
         return;
     CHECK(s->mem != MEM_HIDDEN); /* memory would need rows without the added positions */
     const int64_t first = s->mem == MEM_KV ? s->state.attention.values.seen : 0;

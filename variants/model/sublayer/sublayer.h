@@ -131,6 +131,12 @@ struct sublayer_kind {
     bool mixes;            /* a position's output depends on others'; declared first in a layer */
     bool attends;          /* it runs the implementation of attention in state.attention */
     bool masked;           /* windows and masks say which remembered rows it reads */
+    bool positions;        /* position schemes, maps before q, k and v, extra terms and parts of
+                            * attention apply to it */
+    bool reads;            /* it attends to the rows that struct reading says */
+    bool recurs, sums;     /* a mixer of steps: with a state; with one that sums rows */
+    bool ffn;              /* it is c->ffn */
+    bool own_weights;      /* each of a layer has its own */
     enum drop_place place; /* of its output */
     bool wide;             /* alone, its output is as wide as all heads, not as the stream */
     /* `inner` is the prefix of tensors that a layer may have several of, such as a feed-forward
@@ -312,6 +318,17 @@ struct moments {
     double mean, square;
 };
 
+/* Its parameters in groups: weights of its kind, its norm and that of f, gates, factors of f and of
+ * x in the residual sum, those of c->qkv_map, of compression, of c->attn_extra, of parts, and of the
+ * gate that skips it. */
+#define EACH_OWN_GROUP(X)                                                                          \
+    X(weights)                                                                                     \
+    X(norm)                                                                                        \
+    X(norm_out) X(gate) X(alpha) X(omega) X(qkv_map) X(compress) X(attn_extra) X(around) X(skip)
+#define X(name) OWN_##name,
+enum own_group { EACH_OWN_GROUP(X) OWN_GROUPS };
+#undef X
+
 struct sublayer {
     const struct sublayer_kind *kind;
     const struct config *c;
@@ -330,16 +347,17 @@ struct sublayer {
     int level;                    /* its rows are pool groups of 2^level tokens (sublayer_pool.c) */
     bool pools;                   /* its queries are means of two of the rows before it */
     bool joins;                   /* before it every token gets its own row again */
-    /* Its parameters: indices in the model's list, -1 = none; once bound, pointers. */
-    int at_weights, at_norm, at_norm_out, at_gate, at_alpha, at_omega, at_qkv_map, at_attn_extra,
-        at_around, at_skip;
-    const struct param *model, *weights, *norm, *gate, *alpha; /* model: those of all layers */
-    const struct param *norm_out;                              /* of f's norm */
-    const struct param *omega;                                 /* of x in the residual sum */
-    const struct param *qkv_map;                               /* those of c->qkv_map */
-    const struct param *attn_extra;                            /* those of c->attn_extra */
-    const struct param *around;                                /* those of parts */
-    const struct param *skip;                                  /* of its gate */
+    const struct param *model;    /* parameters of all layers */
+    /* Its own: indices in the model's list, -1 = none; once bound, pointers. */
+    int at[OWN_GROUPS];
+#define X(name) const struct param *name;
+    union {
+        const struct param *group[OWN_GROUPS];
+        struct {
+            EACH_OWN_GROUP(X)
+        };
+    };
+#undef X
     int n_parts;
     struct part_of parts[AROUND_COUNT];
     struct reading reading;
@@ -352,8 +370,6 @@ struct sublayer {
     float *left;         /* [B,L,D] to be remembered in place of its input; NULL = its input is */
     int n_left;          /* rows of the last forward; 0 = none */
     struct compressed compressed;
-    int at_compress; /* index of its weights, -1 = none */
-    const struct param *compress;
     union {
         struct attention attention;
         struct grouped grouped;

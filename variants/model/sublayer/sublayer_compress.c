@@ -34,7 +34,7 @@ void compressed_bind(struct sublayer *s, struct extent max, struct arena *a)
     const size_t D = (size_t)c->D;
 
     s->compressed = (struct compressed){0};
-    if (!s->keeps || s->kind != &sublayer_attention || compressive_of(c)->rows < 1 ||
+    if (!s->keeps || !s->kind->positions || compressive_of(c)->rows < 1 ||
         plain < 1) /* too short for both: no compression */
         return;
     s->compressed = (struct compressed){.most = compressive_of(c)->rows, .plain = plain};

@@ -61,6 +61,7 @@ static struct sublayer_cost ffn_cost(const struct sublayer *s, int B, int L, int
 
 const struct sublayer_kind sublayer_ffn = {
     .name = "ffn",
+    .ffn = true,
     .place = DROP_FFN,
     .params = ffn_params,
     .arrays = ffn_arrays,

@@ -152,7 +152,7 @@ void sublayer_backward(const struct engine *g, struct sublayer *s, struct work *
     if (s->pools)
         pool_rows_grad(s, w, d, B, L);
     add_new_rows(g, d, w->d_in, from, skip, s->c->D);
-    if (s->kind == &sublayer_attention && s->c->pos->enter_grad)
+    if (s->kind->positions && s->c->pos->enter_grad)
         s->c->pos->enter_grad(s->c, s->state.attention.pos, d, B, L);
 }
 

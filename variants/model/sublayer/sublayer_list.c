@@ -140,7 +140,7 @@ static void leave_layer(struct sublayers *s, const struct engine *g, int i, cons
                         int L)
 {
     for (int k = i; k >= 0 && s->at[k].layer == s->at[i].layer; k--)
-        if (s->at[k].kind == &sublayer_attention)
+        if (s->at[k].kind->positions)
             sublayer_left(g, &s->at[k], &s->work[k], x, B, L);
 }
 
@@ -208,7 +208,7 @@ void sublayers_forget(struct sublayers *s)
 struct sublayer *sublayers_attention(const struct sublayers *s, int i)
 {
     for (int k = 0; k < s->n; k++)
-        if (s->at[k].kind == &sublayer_attention && i-- == 0)
+        if (s->at[k].kind->positions && i-- == 0)
             return &s->at[k];
     return NULL;
 }
@@ -281,7 +281,7 @@ int sublayers_remembering(const struct sublayers *s, int i)
 
 bool sublayer_mixes(const struct sublayer *s)
 {
-    return s->kind->mixes || (s->kind == &sublayer_ffn && s->c->ffn->mixes);
+    return s->kind->mixes || (s->kind->ffn && s->c->ffn->mixes);
 }
 
 const struct sublayer *sublayers_row_by_row(const struct sublayers *s)
@@ -289,12 +289,9 @@ const struct sublayer *sublayers_row_by_row(const struct sublayers *s)
     const struct sublayer *found = NULL;
 
     for (const struct sublayer *x = s->at; x < s->at + s->n; x++) {
-        const bool is_attention = x->kind == &sublayer_attention;
-        if (x->level || x->pools || x->joins || x->kind == &sublayer_synthesizer)
+        if (x->level || x->pools || x->joins || (found && sublayer_mixes(x)))
             return NULL;
-        if (found && sublayer_mixes(x))
-            return NULL;
-        found = is_attention ? x : found;
+        found = x->kind->positions ? x : found;
     }
     return found;
 }
@@ -320,7 +317,7 @@ struct flop_shares sublayers_shares(const struct sublayers *s, int B, int L, int
         if (!rows_after(&s->at[i], L) || !s->at[i].kind->mixes)
             continue;
         sum.mixing += sublayer_flop(&s->at[i], B, rows, M);
-        if (s->at[i].kind != &sublayer_attention)
+        if (!s->at[i].kind->positions)
             continue;
         const struct attn a = attention_for_flop(&s->at[i], B, rows, M);
         sum.pairs += attn_flop(&a);

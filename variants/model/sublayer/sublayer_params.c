@@ -99,9 +99,9 @@ static struct names in_order(int i, char letter)
 
 static steps_build *build_of(const struct config *c, const struct letter *what)
 {
-    if (what->kind == &sublayer_attention)
+    if (what->kind->positions)
         return c->mixer ? c->mixer->build : NULL;
-    if (what->kind == &sublayer_ffn)
+    if (what->kind->ffn)
         return c->ffn->build;
     switch (what->letter) {
     case SUB_CPE:
@@ -117,11 +117,11 @@ static steps_build *build_of(const struct config *c, const struct letter *what)
 
 static const struct sublayer_kind *kind_of(const struct config *c, const struct letter *what)
 {
-    if (what->kind == &sublayer_ffn && c->ffn->build)
+    if (what->kind->ffn && c->ffn->build)
         return &sublayer_steps_ffn;
-    if (what->kind == &sublayer_attention && c->feedback.on)
+    if (what->kind->positions && c->feedback.on)
         return &sublayer_feedback;
-    return what->kind == &sublayer_attention && c->mixer ? c->mixer->kind : what->kind;
+    return what->kind->positions && c->mixer ? c->mixer->kind : what->kind;
 }
 
 /* The model as a sub-layer of this layer sees it. */
@@ -132,7 +132,7 @@ static const struct config *layer_config(const struct sublayers *s, const struct
         return &s->view[VIEW_MASKS];
     if (letter == SUB_MANY)
         return &s->view[VIEW_MANY];
-    if (letter_find(letter)->kind == &sublayer_ffn && dense_layers_has(c, layer))
+    if (letter_find(letter)->kind->ffn && dense_layers_has(c, layer))
         return &s->view[VIEW_DENSE];
     if (c->stack.n)
         return &s->view[config_attends(c, layer) ? VIEW_ATTENTION : VIEW_MIXERS];
@@ -154,7 +154,7 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
     s->at[i] = (struct sublayer){
         .kind = kind,
         .c = c,
-        .wiring = kind == &sublayer_cpe ? WIRING_REZERO : c->wiring,
+        .wiring = letter == SUB_CPE ? WIRING_REZERO : c->wiring,
         .scale = what->scale,
         .nth = nth,
         .layer = layer,
@@ -166,18 +166,9 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
         .build = build_of(c, what),
         .level = letter == SUB_UNPOOLED ? 0 : (i ? s->at[i - 1].level : 0) + pools,
         .pools = pools,
-        .joins = letter == SUB_UNPOOLED,
-        .at_weights = -1,
-        .at_norm = -1,
-        .at_norm_out = -1,
-        .at_gate = -1,
-        .at_alpha = -1,
-        .at_omega = -1,
-        .at_qkv_map = -1,
-        .at_compress = -1,
-        .at_attn_extra = -1,
-        .at_around = -1,
-        .at_skip = -1};
+        .joins = letter == SUB_UNPOOLED};
+    for (enum own_group k = 0; k < OWN_GROUPS; k++)
+        s->at[i].at[k] = -1;
 }
 
 static void declare_own(struct sublayer *s, const struct names *n, struct params *p)
@@ -185,28 +176,28 @@ static void declare_own(struct sublayer *s, const struct names *n, struct params
     const struct qkv_map *const qkv_map = s->c->qkv_map;
 
     if (compressive_of(s->c)->rows && compressive_of(s->c)->form == COMPRESS_CONV &&
-        s->kind == &sublayer_attention) {
-        s->at_compress = p->n;
+        s->kind->positions) {
+        s->at[OWN_compress] = p->n;
         compressed_params(s->c, n->inner, p);
     }
-    if (qkv_map && s->kind == &sublayer_attention) {
-        s->at_qkv_map = p->n;
+    if (qkv_map && s->kind->positions) {
+        s->at[OWN_qkv_map] = p->n;
         qkv_map->params(s->c, s->nth, n->inner, p);
     }
-    s->at_weights = p->n;
+    s->at[OWN_weights] = p->n;
     s->kind->params(s, n->prefix, n->inner, p);
-    if (s->c->attn_extra && s->kind == &sublayer_attention) {
-        s->at_attn_extra = p->n;
+    if (s->c->attn_extra && s->kind->positions) {
+        s->at[OWN_attn_extra] = p->n;
         s->c->attn_extra->layer_params(s->c, n->inner, p);
     }
-    if (s->kind == &sublayer_attention)
+    if (s->kind->positions)
         around_params(s, n->inner, p);
 }
 
 /* The sub-layer of the same kind before the k-th of a layer whose weights it has; -1 = none. */
 static int twin_of(const struct config *c, const struct sublayer *at, int k)
 {
-    if (macaron(c->wiring) || at[k].kind == &sublayer_rnn)
+    if (macaron(c->wiring) || at[k].kind->own_weights)
         return -1;
     for (int i = 0; i < k; i++)
         if (at[i].kind == at[k].kind && at[i].c == at[k].c)
@@ -216,13 +207,7 @@ static int twin_of(const struct config *c, const struct sublayer *at, int k)
 
 static void share_weights(struct sublayer *s, const struct sublayer *with)
 {
-    s->at_weights = with->at_weights;
-    s->at_norm = with->at_norm;
-    s->at_norm_out = with->at_norm_out;
-    s->at_qkv_map = with->at_qkv_map;
-    s->at_compress = with->at_compress;
-    s->at_attn_extra = with->at_attn_extra;
-    s->at_around = with->at_around;
+    memcpy(s->at, with->at, sizeof(s->at));
     s->n_parts = with->n_parts;
     memcpy(s->parts, with->parts, sizeof(s->parts));
 }
@@ -232,12 +217,12 @@ static void declare_norms(struct sublayer *s, const struct names *n, struct para
     char out[sizeof(n->norm) + sizeof("_out")];
 
     if (wiring_norms_first(s->wiring) || wiring_norms_after(s->wiring)) {
-        s->at_norm = p->n;
+        s->at[OWN_norm] = p->n;
         norm_params(s->c, n->prefix, n->norm, p);
     }
     if (wiring_norms_output(s->wiring)) {
         snprintf(out, sizeof(out), "%s_out", n->norm);
-        s->at_norm_out = p->n;
+        s->at[OWN_norm_out] = p->n;
         norm_params(s->c, n->prefix, out, p);
     }
 }
@@ -260,24 +245,24 @@ static void declare(const struct config *c, struct sublayer *at, int count, cons
         if (twin_of(c, at, k) >= 0)
             share_weights(&at[k], &at[twin_of(c, at, k)]);
     for (int k = 0; k < count && c->gate; k++) {
-        at[k].at_gate = p->n;
+        at[k].at[OWN_gate] = p->n;
         c->gate->params(c, n[k].gate, p);
     }
     for (int k = 0; k < count && c->cond; k++) {
         char prefix[48];
         snprintf(prefix, sizeof(prefix), "%sskip%s.", n[k].prefix, n[k].norm + strlen("ln"));
-        at[k].at_skip = p->n;
+        at[k].at[OWN_skip] = p->n;
         skip_params(c, prefix, p);
     }
     if (c->wiring == WIRING_REZERO)
-        at->at_alpha = params_vector(p, INIT_OFF, 0, 1, n->prefix, "alpha");
+        at->at[OWN_alpha] = params_vector(p, INIT_OFF, 0, 1, n->prefix, "alpha");
     for (int k = 1; k < count; k++)
-        at[k].at_alpha = at->at_alpha;
+        at[k].at[OWN_alpha] = at->at[OWN_alpha];
     for (int k = 0; k < count; k++)
         if (at[k].wiring == WIRING_ADMIN) {
             char name[16];
             snprintf(name, sizeof(name), "omega%s", n[k].norm + strlen("ln"));
-            at[k].at_omega = params_vector(p, INIT_ONE, 0, c->D, n[k].prefix, name);
+            at[k].at[OWN_omega] = params_vector(p, INIT_ONE, 0, c->D, n[k].prefix, name);
         }
 }
 

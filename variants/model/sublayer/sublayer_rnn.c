@@ -179,6 +179,7 @@ static struct sublayer_cost rnn_cost(const struct sublayer *s, int B, int L, int
 
 const struct sublayer_kind sublayer_rnn = {
     .name = "rnn",
+    .own_weights = true,
     .memory = "tail",
     .mixes = true,
     .place = DROP_RNN,

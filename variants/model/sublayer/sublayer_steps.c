@@ -314,11 +314,11 @@ static double steps_amplify(const struct config *c)
            .carries = steps_states_carried, .impl = steps_impl_names
 
 const struct sublayer_kind sublayer_steps = {
-    .name = "steps", .place = DROP_ATTENTION, STEPS_WITH_STATES};
+    .name = "steps", .recurs = true, .place = DROP_ATTENTION, STEPS_WITH_STATES};
 const struct sublayer_kind sublayer_steps_ffn = {
     .name = "steps_ffn", .place = DROP_FFN, STEPS_WITH_STATES};
 const struct sublayer_kind sublayer_sums = {
-    .name = "sums", .place = DROP_ATTENTION, .keeps = sums_keep, STEPS_WITH_STATES};
+    .name = "sums", .sums = true, .place = DROP_ATTENTION, .keeps = sums_keep, STEPS_WITH_STATES};
 /* They remember rows of their input, however many attention remembers. */
 const struct sublayer_kind sublayer_cpe = {
     .name = "cpe", .memory = "tail", .place = DROP_CONV, .keeps = cpe_keep, STEPS};

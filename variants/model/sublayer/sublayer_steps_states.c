@@ -14,8 +14,7 @@ bool steps_go_on(const struct sublayer *s)
 
 bool steps_keep_rows(const struct sublayer *s)
 {
-    return (s->kind == &sublayer_sums && s->mem == MEM_HIDDEN) ||
-           (s->kind == &sublayer_branches && s->keeps);
+    return (s->kind->sums && s->mem == MEM_HIDDEN) || (s->kind == &sublayer_branches && s->keeps);
 }
 
 int steps_rerun(const struct sublayer *s, int M)

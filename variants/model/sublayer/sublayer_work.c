@@ -104,7 +104,7 @@ static size_t gate_floats(const struct sublayers *s, bool backward)
 {
     const struct gate *const gate = s->at->c->gate;
 
-    if (!gate || s->at->at_gate < 0)
+    if (!gate || s->at->at[OWN_gate] < 0)
         return 0;
     return rows_floats(s, s->max.L) * (size_t)(backward ? gate->work_grad : gate->work);
 }
