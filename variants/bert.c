@@ -20,6 +20,6 @@ const struct variant variant_bert = {
     .mem = &mem_none,
     .ffn = &ffn_gelu,
     .wiring = WIRING_POST,
-    .attn_bias = true,
+    .attn_bias = ATTN_BIASED,
     .bidirectional = true,
 };

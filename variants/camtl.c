@@ -20,7 +20,7 @@ const struct variant variant_camtl = {
     .mem = &mem_none,
     .ffn = &ffn_gelu,
     .wiring = WIRING_POST,
-    .attn_bias = true,
+    .attn_bias = ATTN_BIASED,
     .bidirectional = true,
     .around = {&term_camtl},
 };

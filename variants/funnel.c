@@ -47,5 +47,5 @@ const struct variant variant_funnel = {
     .ffn = &ffn_gelu_tanh,
     .wiring = WIRING_POST,
     .order = funnel_order,
-    .attn_bias = true,
+    .attn_bias = ATTN_BIASED,
 };

@@ -38,6 +38,6 @@ const struct variant variant_linformer_bi = {
     .ffn = &ffn_gelu,
     .mixer = &mixer_linformer,
     .wiring = WIRING_POST,
-    .attn_bias = true,
+    .attn_bias = ATTN_BIASED,
     .bidirectional = true,
 };

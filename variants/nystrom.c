@@ -35,6 +35,6 @@ const struct variant variant_nystrom = {
     .ffn = &ffn_gelu,
     .mixer = &mixer_nystrom,
     .wiring = WIRING_PRE,
-    .attn_bias = true,
+    .attn_bias = ATTN_BIASED,
     .bidirectional = true,
 };

@@ -39,6 +39,6 @@ const struct variant variant_poolingformer_bi = {
     .ffn = &ffn_gelu,
     .mixer = &mixer_pooling,
     .wiring = WIRING_POST,
-    .attn_bias = true,
+    .attn_bias = ATTN_BIASED,
     .bidirectional = true,
 };

@@ -24,6 +24,6 @@ const struct variant variant_rtransformer = {
     .wiring = WIRING_PRE,
     .norm_kind = NORM_UNBIASED,
     .rnn_layers = 1,
-    .attn_bias = true,
+    .attn_bias = ATTN_BIASED,
     .bare_top = true,
 };

@@ -22,7 +22,7 @@ const struct variant variant_sink = {
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
     .kv_heads = 2,
-    .attn_bias = true,
+    .attn_bias = ATTN_BIASED,
     .attn_extra = &extra_sink,
     .layer_windows = {2, {128, 0}},
 };

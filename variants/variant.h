@@ -223,21 +223,69 @@ struct layer_ranges {
     } at[MAX_LAYER_RANGES];
 };
 
+/* What a variant says and a choice of a model may replace: the parts, and numbers that have the same
+ * meaning in both. */
+#define CHOICES_OF_VARIANTS                                                                        \
+    const struct pos *pos;                                                                         \
+    const struct gate *gate; /* NULL = none: a plain residual without ReLU */                      \
+    const struct ffn *ffn;                                                                         \
+    const struct qkv_map *qkv_map; /* NULL = none */                                               \
+    const struct mixer *mixer;     /* NULL = attention */                                          \
+    enum wiring wiring;                                                                            \
+    enum norm_kind norm_kind;                                                                      \
+    /* The second scheme, for terms other than positions: its hooks check, layer_params, */        \
+    /* reserve, build_tables and their backward are called after those of pos; NULL = none. */     \
+    const struct pos *attn_extra;                                                                  \
+    /* What is added to the embedding begins anew after every max_seq tokens, though a */          \
+    /* memory of them stays; else it counts on with the stream. */                                 \
+    bool pos_restart;                                                                              \
+    struct stack stack; /* layers that alternate between the mixer and attention */                \
+    enum score_residual score_residual; /* of scores from layer to layer */                        \
+    /* Only the first of so many layers has queries and keys; the others have its */               \
+    /* probabilities. 0 = every layer has. */                                                      \
+    int lazy_group;                                                                                \
+    int window;                      /* keys visible per query including itself; 0 = all */        \
+    struct layer_list layer_windows; /* besides `window`; 0 = all keys */                          \
+    /* Positions are slots of a cache of the first keys, so many, and the `window` newest; */      \
+    /* 0 = off. Equations: sublayer_attention_streaming.c. */                                      \
+    int stream_sinks;                                                                              \
+    struct layer_list layer_rope_base; /* replaces rope_base; 0 = no positions in that layer */    \
+    enum rope_scaling rope_scaling;                                                                \
+    enum attn_bias attn_bias;                                                                      \
+    bool share_qk;           /* of attention by content: keys are the unit vectors of queries */   \
+    enum out_gate out_gate;  /* a choice, and recurrent mixers have it, too */                     \
+    enum out_gate attn_gate; /* of the layers of a stack that attend */                            \
+    float soft_cap;          /* of scores, a number of the core (struct attn); 0 = off */          \
+    float head_eps;  /* of norms of a head, in attention and mixers; a variant's 0 is 1e-5 */      \
+    float logit_cap; /* logits become cap tanh(logits / cap); 0 = off */                           \
+    int rnn_layers;  /* LocalRNNs (sublayer_rnn.c) before each attention */                        \
+    enum halt_kind halt;                                                                           \
+    enum transparent transparent;                                                                  \
+    /* Losses of training only (model/auxiliary.h): of all layers; tokens that a state */          \
+    /* predicts, the next included; a variant's 0 is 1. */                                         \
+    bool aux_layers;                                                                               \
+    int aux_targets;                                                                               \
+    enum exit_kind exit;                                                                           \
+    enum recur_kind recur;                                                                         \
+    struct feedback_form feedback;                                                                 \
+    enum cond_kind cond
+struct choices_of_variant {
+    CHOICES_OF_VARIANTS;
+};
+
 struct variant {
     const char *name, *alias; /* alias may be NULL */
     const char *paper, *about;
     /* The same model without the idea, or the nearest one, as a command line names it: a variant,
      * and options; NULL = none. */
     const char *control;
-    const struct pos *pos;
-    bool pos_restart; /* default */
+    union {
+        struct {
+            CHOICES_OF_VARIANTS;
+        };
+        struct choices_of_variant is;
+    };
     const struct mem *mem;
-    const struct gate *gate; /* default; NULL = plain residual without ReLU */
-    const struct ffn *ffn;
-    const struct qkv_map *qkv_map; /* NULL = none */
-    const struct mixer *mixer;     /* NULL = attention */
-    enum wiring wiring;            /* default */
-    enum norm_kind norm_kind;      /* default */
     /* The order of a model's sub-layers, one letter each (sublayer_list.h), if it is not layer
      * after layer; NULL = layer after layer. */
     void (*order)(char order[MAX_ORDER], int N);
@@ -245,49 +293,27 @@ struct variant {
     /* Default head width and feed-forward width for D and H; NULL = D / H and 4 D. */
     void (*sizes)(int D, int H, int *dh, int *F);
     int (*d_value)(int D, int H, int dh); /* default width of a head of values; NULL = dh */
-    struct stack stack;                   /* default */
     const struct variant *recurrent;      /* whose mixer's sizes its recurrent layers have */
     bool unscaled;                        /* the scale is 1 by default */
     int products;  /* summed in a score, each of variance dh: scale 1/sqrt(products dh); 0 = 1 */
     int kv_heads;  /* most key/value heads by default; 0 = all */
     bool untied;   /* logits have their own matrix by default */
     bool bare_ffn; /* the feed-forward network has no biases by default */
-    const struct pos *attn_extra; /* second scheme, see struct config */
-    enum score_residual score_residual;
-    int rnn_layers;      /* LocalRNNs before each attention by default */
-    bool loops;          /* one layer, run N times */
-    enum halt_kind halt; /* default */
-    enum transparent transparent;
-    bool aux_layers;
-    int aux_targets; /* 0 = 1 */
-    enum exit_kind exit;
-    enum recur_kind recur;
-    struct feedback_form feedback;
+    bool loops;    /* one layer, run N times */
     int slots;
     enum slot_write slot_write;
-    enum cond_kind cond;
-    bool attn_bias;   /* projections have biases by default */
     bool bare_top;    /* no norm after the last layer, even if norms come first */
     const char *mask; /* default sparse masks, as text for masks_parse; NULL = none */
     /* Its parts of attention (around_parts.h), with their usual numbers. */
     const struct around_part *around[MOST_AROUND];
-    enum out_gate out_gate, attn_gate; /* default */
-    float soft_cap;                    /* see struct config */
-    float head_eps;                    /* of norms of a head; 0 = 1e-5 */
-    float logit_cap;                   /* see struct config */
     struct { /* of pos_shaw by default: tables of each head, none of values, clip (0 = 16) */
         bool per_head, keys_only;
         int clip;
     } shaw;
     bool em_routing;          /* of head_capsules by default: EM, not dynamic routing */
     const char *head_windows; /* default, as text; NULL = none */
-    struct layer_list layer_windows, layer_rope_base;
-    enum rope_scaling rope_scaling; /* of pos_rope, by default to 4 times the context */
-    int stream_sinks, window;       /* see struct config */
-    int lazy_group;                 /* see struct config */
-    bool whole;                     /* its layers run in a model only */
-    bool share_qk;                  /* see struct config */
-    bool bidirectional;             /* it is defined for whole texts only: no past, no next token */
+    bool whole;               /* its layers run in a model only */
+    bool bidirectional;       /* it is defined for whole texts only: no past, no next token */
 };
 
 /* Families of variants, in the order of lists: X(family, name, what its variants have). */
@@ -351,15 +377,14 @@ enum part_slot {
  * (H*dh need not equal D), F feed-forward width, N layers, V vocabulary. */
 struct config {
     const struct variant *variant;
-    const struct pos *pos;
-    const struct gate *gate; /* NULL = none */
-    const struct ffn *ffn;
-    const struct qkv_map *qkv_map; /* NULL = none */
-    const struct mixer *mixer;     /* NULL = attention */
-    enum wiring wiring;
+    union { /* by default as its variant */
+        struct {
+            CHOICES_OF_VARIANTS;
+        };
+        struct choices_of_variant is;
+    };
     char order[MAX_ORDER]; /* of its sub-layers, such as "ssfsff"; "" = layer after layer */
     char subs[MAX_SUBS];   /* the sub-layers of a layer in order, usually "sf" */
-    enum norm_kind norm_kind;
     int D, H, dh, F, N, V;
     int kv_heads; /* heads of k and v; divides H */
     int dv;       /* width of a head of values; 0 = dh */
@@ -370,46 +395,21 @@ struct config {
     float scale;      /* 1/sqrt(dh) unless a file says otherwise */
     bool depth_scale; /* the scores of layer l, from 0, are divided by l + 1 */
     enum direction causal;
-    enum attn_bias attn_bias;
-    bool share_qk; /* of attention by content: keys are the unit vectors of queries */
-    int window;    /* keys visible per query including itself; 0 = all */
     struct masks masks;
     struct layer_list layer_masks;    /* the mask of all heads of a layer, in place of masks.head */
     struct head_windows head_windows; /* besides `window` */
-    /* Positions are slots of a cache of the first keys, so many, and the `window` newest; 0 = off.
-     * Equations: sublayer_attention_streaming.c. */
-    int stream_sinks;
-    enum score_residual score_residual; /* of scores from layer to layer */
-    /* Only the first of so many layers has queries and keys; the others have its probabilities. 0 =
-     * every layer has. */
-    int lazy_group;
-    /* The second scheme, for terms other than positions: its hooks check, layer_params, reserve,
-     * build_tables and their backward are called after those of pos; NULL = none. */
-    const struct pos *attn_extra;
-    enum out_gate out_gate;  /* a choice, and recurrent mixers have it, too */
-    enum out_gate attn_gate; /* of the layers of a stack that attend */
-    float soft_cap;          /* of scores, a number of the core (struct attn); 0 = off */
-    float head_eps;          /* of norms of a head, in attention and mixers */
-    enum mla_form mla;       /* of latent attention */
-    /* Layers that alternate between the mixer and attention; `recurrent` has the mixer's sizes. */
-    struct stack stack;
-    struct recurrent_sizes {
-        int H, dh, dv; /* H 0 = those of attention */
+    enum mla_form mla;                /* of latent attention */
+    struct recurrent_sizes {          /* of the mixer, in a stack */
+        int H, dh, dv;                /* H 0 = those of attention */
         float scale;
     } recurrent;
-    struct layer_list layer_windows; /* besides `window`; 0 = all keys */
     /* position schemes */
     int clip, rel_rows; /* Shaw: clip+1 rows (causal) or 2*clip+1 */
     bool rel_per_head, rel_k, rel_v;
     int clamp_len;    /* 0 = off */
     bool same_length; /* window = mem_len */
     enum sinusoid sinusoid;
-    bool uv_per_layer, u_off, v_off; /* of pos_xl */
-    /* What is added to the embedding begins anew after every max_seq tokens, though a memory of them
-     * stays; else it counts on with the stream. */
-    bool pos_restart;
-    struct layer_list layer_rope_base; /* replaces rope_base; 0 = no positions in that layer */
-    enum rope_scaling rope_scaling;
+    bool uv_per_layer, u_off, v_off;        /* of pos_xl */
     float rope_factor;                      /* how many times as long the context becomes */
     struct rope_list rope_short, rope_long; /* of longrope: for texts up to rope_original, beyond */
     int text_len; /* tokens of its text, where that is known; 0 = all it sees; no part of files */
@@ -421,34 +421,23 @@ struct config {
         int inner; /* 0 = F */
         const struct ffn *ffn;
     } dense;
-    /* LocalRNN (sublayer_rnn.c); carry: windows reach into the segment before */
-    int rnn_layers, rnn_window;
+    int rnn_window;
     enum rnn_cell_kind rnn_cell;
-    bool rnn_carry;
+    bool rnn_carry; /* windows reach into the segment before */
     /* convolutions (sublayer_conv.c): taps, the own row included */
     int cpe_kernel, sep_kernel;
     enum cpe_layers cpe_layers;
     struct lsra lsra;
     /* depth (depth.c) */
     int steps; /* how often the N layers are run at most, with the same weights; 0 = plainly once */
-    int step_base; /* number of the first step */
-    enum halt_kind halt;
+    int step_base;              /* number of the first step */
     float halt_eps, ponder_tau; /* from 1 - eps on it is nearly 1; what pondering costs */
-    enum transparent transparent;
-    /* Losses of training only (model/auxiliary.h): of all layers; tokens that a state predicts, the
-     * next included; the weight of the others. */
-    bool aux_layers;
-    int aux_targets;
-    float aux_weight;
-    int enc_layers;  /* of an encoder (model/encoder.h); 0 = the model has none */
+    float aux_weight;           /* of the losses of later tokens */
+    int enc_layers;             /* of an encoder (model/encoder.h); 0 = the model has none */
     bool enc_padded; /* its texts differ in length: attention sees the rows that count; no part of
                       * files */
-    enum recur_kind recur;
-    struct feedback_form feedback;
     struct slot_form slots;
-    enum exit_kind exit;
-    float exit_tau; /* relative entropy below which a position stops */
-    enum cond_kind cond;
+    float exit_tau;            /* relative entropy below which a position stops */
     float budget, budget_coef; /* of gates, and the weight of its loss */
     int exit_patience;         /* layers with the same prediction after which it stops */
     float exit_power;          /* of the number of layers, which votes are divided by */
@@ -459,7 +448,6 @@ struct config {
     /* language model */
     bool tied, out_bias, final_ln;
     float emb_scale, ln_eps;
-    float logit_cap; /* logits become cap tanh(logits / cap); 0 = off */
     struct adaptive adaptive;
     enum mem_start mem_start;
     /* The numbers of each part, in its own struct (struct part_numbers); zeros where it has none. */
