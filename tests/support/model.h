@@ -9,7 +9,9 @@
 #include "open_engine.h"
 #include "sanitized.h"
 #include "set_choice.h"
+#include "variants/model/attention/around.h"
 #include "variants/model/depth.h"
+#include "variants/model/keys.h"
 #include "variants/model/lm.h"
 #include "variants/parts/parts.h"
 
@@ -33,24 +35,29 @@ struct form {
 };
 enum { WIRINGS = 1024 };
 
+/* What the row's `tiny` says of this turn. */
+static inline void set_tiny(const struct choice *row, void *base, int turn)
+{
+    const char *values[8];
+    char text[CHOICE_TEXT], *rest = text;
+    int n = 0;
+
+    snprintf(text, sizeof(text), "%s", row->tiny);
+    while ((values[n] = strsep(&rest, "|")))
+        cr_assert_lt(++n, (int)ARRAY_LEN(values));
+    cr_assert_eq(choice_parse(row, base, values[turn % n], NULL), OK, "%s", row->name);
+}
+
 /* A small model whose sizes all differ, H*dh from D too; with every second `turn` of each option.
  */
 static inline struct config wired(const struct form *w, int turn)
 {
     struct config c = config_default(variants[w->variant], 12, 3, 5, 17, 2, 11);
+    const struct choice *row;
 
     c.gate = w->gate < 0 ? NULL : gates[w->gate];
     c.wiring = (enum wiring)w->wiring;
-    /* which have none */
-    c.attn_bias = turn & 1 && c.mixer != &mixer_mla && c.mixer != &mixer_etc &&
-                  c.mixer != &mixer_isab && !c.feedback.on && !c.slots.n;
-    if (c.mixer == &mixer_mla) {
-        c.mla = turn & 1 ? MLA_ABSORBED : MLA_EXPANDED;
-        set_number(&c, "q_rank", turn & 2 ? 4 : 0);
-    }
     c.uv_per_layer = c.rel_per_head = turn >> 1 & 1;
-    c.u_off = c.pos == &pos_xl && (turn & 3) == 1;
-    c.v_off = c.pos == &pos_xl && (turn & 3) == 2;
     c.tied = !(turn >> 2 & 1) && !c.pos->from_tokens;
     c.clip = 3;
     c.rel_rows = turn & 1 ? 7 : 4;
@@ -58,87 +65,24 @@ static inline struct config wired(const struct form *w, int turn)
     c.max_seq = 64;       /* rows of learned tables */
     c.aux_layers = false; /* they would be in the gradient only */
     c.aux_targets = 1;
-    c.exit_window = 0; /* windows end where calls do */
-    if (c.pos == &pos_rope) {
-        set_choice(&c, "rope_pairs", turn & 1 ? "interleaved" : "half");
-        set_number(&c, "rope_dim", turn & 2 ? 2 : 4);
-    }
-    if (c.pos == &pos_t5 || c.pos == &pos_tupe) {
-        set_number(&c, "t5_buckets", 4); /* distances 0, 1, 2..3, 4.. */
-        set_number(&c, "t5_max_distance", 6);
-        set_choice(&c, "share_attn_bias", turn & 1 ? "0" : "1");
-    }
-    if (c.pos == &pos_tupe)
-        set_choice(&c, "tupe_bias", turn & 1 ? "1" : "0");
-    if (c.pos == &pos_deberta) {
-        set_choice(&c, "pos_q_bias", turn & 1 ? "1" : "0");
-        set_choice(&c, "p2c", turn >> 1 & 1 ? "code" : "paper");
-    }
-    if (c.ffn == &ffn_pkm) {
-        set_number(&c, "pkm_keys", 4);
-        set_number(&c, "pkm_top", 2 + (turn & 1));
-        set_number(&c, "pkm_heads", 2);
-        set_choice(&c, "pkm_ln", turn & 2 ? "1" : "0");
-    }
-    if (c.mixer == &mixer_routing) { /* groups that short texts have several of */
-        set_number(&c, "clusters_of_head", 3);
-        set_number(&c, "commit_coef", 0); /* it would be in the gradient only */
-        set_number(&c, "route_window", turn & 1 ? 2 : 0);
-        set_choice(&c, "self_last", turn & 2 ? "1" : "0");
-        c.share_qk = !(turn & 2);
-    }
-    if (c.mixer == &mixer_lsh) {
-        set_number(&c, "lsh_rounds", turn & 1 ? 1 : 2);
-        set_number(&c, "lsh_half", 1);
-        set_number(&c, "lsh_window", turn & 2 ? 0 : 3);
-    }
-    if (c.mixer == &mixer_sinkhorn) {
-        set_number(&c, "sort_block", 3);
-        set_number(&c, "sort_iters", turn & 3);
-        set_choice(&c, "sort_top", turn & 1 ? "1" : "0");
-    }
-    if (c.mixer == &mixer_clustered) {
-        set_number(&c, "clusters", 3);
-        set_number(&c, "bits", 9);
-        set_number(&c, "cluster_top", turn & 1 ? 2 : 0);
-    }
-    if (c.mixer == &mixer_informer) {
-        set_number(&c, "top_u", 3);
-        set_number(&c, "sample", 4);
-    }
-    if (c.mixer == &mixer_linformer && c.causal) { /* blocks that short texts fill */
-        set_number(&c, "lin_block", 4);
-        set_number(&c, "rank", 1 + (turn & 1));
-        set_choice(&c, "proj_v", turn & 2 ? "0" : "1");
-    }
-    if (c.mixer == &mixer_mca)
-        set_choice(&c, "mca_share", turn & 1 ? "1" : "0");
-    if (c.mixer == &mixer_nystrom)
-        set_number(&c, "landmarks", 3);
-    if (c.mixer == &mixer_pooling) { /* windows and cells that short texts have several of */
-        set_number(&c, "pf_window", 3);
-        set_number(&c, "pf_window2", 9);
-        set_number(&c, "pf_kernel", 2 + (turn & 1));
-        set_number(&c, "pf_stride", 2);
-        set_choice(&c, "pf_pool", turn & 2 ? "max" : "mean");
-    }
-    if (c.mixer == &mixer_etc)
-        set_number(&c, "global_rows", 2);
+    c.exit_window = 0;            /* windows end where calls do */
     if (c.mixer == &mixer_isab) { /* whose heads are as wide as the stream */
         c.H = c.kv_heads = 2;
         c.dh = 6;
         c.scale = (float)(1 / sqrt(6));
-        set_number(&c, "inducing", 3);
-        set_choice(&c, "mab_ln", turn & 1 ? "1" : "0");
     }
-    if (c.mixer == &mixer_tree)
-        set_number(&c, "tree", 1 + (turn & 1));
-    if (c.attn_extra == &extra_persistent)
-        set_number(&c, "persistent", 5);
-    if (c.attn_extra == &extra_span) {
-        set_number(&c, "span_ramp", 4);
-        set_number(&c, "span_cost", 0); /* it would be in the gradient only */
-    }
+    if (c.mixer == &mixer_routing)
+        c.share_qk = !(turn & 2);
+    for (int i = 0; (row = model_key(i)); i++)
+        if (row->tiny && choice_applies(row, &c, SCOPE_MODEL))
+            set_tiny(row, &c, turn);
+    for (enum part_slot s = 0; s < SLOT_COUNT; s++)
+        for (row = config_numbers_of(&c, s) ? config_numbers_of(&c, s)->choices : NULL;
+             row && row->name; row++)
+            if (row->tiny && (s < SLOT_AROUND || around_has(&c, s)))
+                set_tiny(row, c.numbers[s].bytes, turn);
+    if (c.mixer == &mixer_linformer && !c.causal)
+        set_number(&c, "lin_block", 0); /* blocks are of the past */
     for (int k = 0; k < c.masks.n; k++) { /* patterns that short texts are hidden from */
         struct mask *const m = &c.masks.at[k];
         m->window = min_int(m->window, 4);

@@ -96,7 +96,7 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "; empty where there are no latents", CORE, .words = mla_form_name,                          \
       .special = true, .applies = has_latents,                                                     \
       .at_eval = true, .key = "absorbed", .absent = "expanded",                                    \
-      .in_digits = true, .most = MLA_FORMS - 1)                                                    \
+      .in_digits = true, .most = MLA_FORMS - 1, .tiny = "expanded|absorbed")                                                    \
     X(layer_dims, text, TEXT, recurrent, "layer-dims", "H/K/V/S", "the variant's own", "",         \
       "recurrent layers of a stack: heads, widths of keys and of values, scale, such as "          \
       "8/32/64/0.18", "; empty where layers are alike", MODEL,                                     \

@@ -12,7 +12,7 @@ struct persistent {
 
 static const struct choice persistent_choices[] = {
     ROW_INT(struct persistent, n, "persistent", 1, 1 << 20, "learned keys of a head",
-            .scope = SCOPE_CORE, .setting = true),
+            .scope = SCOPE_CORE, .setting = true, .tiny = "5"),
     {0},
 };
 

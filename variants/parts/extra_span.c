@@ -19,11 +19,12 @@ struct span {
 };
 
 static const struct choice span_choices[] = {
-    ROW_REAL(struct span, ramp, "span_ramp", FLT_MIN, 1 << 20, "tokens of the soft end", SETTING),
+    ROW_REAL(struct span, ramp, "span_ramp", FLT_MIN, 1 << 20, "tokens of the soft end", SETTING,
+             .tiny = "4"),
     ROW_INT(struct span, max, "span_max", 0, 1 << 20, "tokens of the longest span",
             .scope = SCOPE_CORE, .setting = true),
     ROW_REAL(struct span, cost, "span_cost", 0, FLT_MAX,
-             "what the mean span of a layer adds to the loss", .absent = "0", SETTING),
+             "what the mean span of a layer adds to the loss", .absent = "0", SETTING, .tiny = "0"),
     {0},
 };
 

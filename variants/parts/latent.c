@@ -17,7 +17,8 @@ static const struct choice latent_choices[] = {
     ROW_INT(struct latent, rank, "kv_rank", 1, WIDEST, "width of a latent", .setting = true,
             .zero_is_absent = true),
     ROW_INT(struct latent, q_rank, "q_rank", 0, WIDEST,
-            "width that queries are compressed to, 0 = not", .setting = true, .absent = "0"),
+            "width that queries are compressed to, 0 = not", .setting = true, .absent = "0",
+            .tiny = "0|0|4|4"),
     {0},
 };
 

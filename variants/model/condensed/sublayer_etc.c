@@ -15,7 +15,7 @@ struct etc {
 
 static const struct choice choices[] = {
     ROW_INT(struct etc, global, "global_rows", 0, 1 << 16, "first rows that are global",
-            .scope = SCOPE_LAYER, .setting = true),
+            .scope = SCOPE_LAYER, .setting = true, .tiny = "2"),
     {0},
 };
 

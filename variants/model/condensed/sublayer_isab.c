@@ -18,9 +18,9 @@ struct isab {
 
 static const struct choice choices[] = {
     ROW_INT(struct isab, inducing, "inducing", 1, 1 << 16, "learned rows that attend to the text",
-            .scope = SCOPE_LAYER, .setting = true),
+            .scope = SCOPE_LAYER, .setting = true, .tiny = "3"),
     ROW_FLAG(struct isab, norms, "mab_ln", "1: norms inside of a block", .scope = SCOPE_LAYER,
-             .setting = true, .absent = "0"),
+             .setting = true, .absent = "0", .tiny = "0|1"),
     {0},
 };
 

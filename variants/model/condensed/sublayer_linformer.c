@@ -17,12 +17,13 @@ struct linformer {
 
 static const struct choice choices[] = {
     ROW_INT(struct linformer, rank, "rank", 1, 1 << 16, "rows that a block or a text is mapped to",
-            .scope = SCOPE_LAYER, .setting = true),
+            .scope = SCOPE_LAYER, .setting = true, .tiny = "1|2"),
     ROW_INT(struct linformer, block, "lin_block", 0, 1 << 20,
             "tokens of a block; 0 = the whole text", .scope = SCOPE_LAYER, .setting = true,
-            .absent = "0"),
+            .absent = "0", .tiny = "4"),
     ROW_FLAG(struct linformer, own_v, "proj_v", "1: values have a map of their own",
-             .scope = SCOPE_LAYER, .setting = true, .tensor = "attn.proj_v.weight"),
+             .scope = SCOPE_LAYER, .setting = true, .tensor = "attn.proj_v.weight",
+             .tiny = "1|1|0|0"),
     {0},
 };
 

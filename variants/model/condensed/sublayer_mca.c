@@ -21,7 +21,7 @@ static const struct choice choices[] = {
     ROW_INT(struct mca, stride, "mca_stride", 1, 1 << 12, "tokens that become one key",
             .scope = SCOPE_LAYER, .setting = true),
     ROW_FLAG(struct mca, share, "mca_share", "1: keys and values have the same convolution",
-             .scope = SCOPE_LAYER, .setting = true, .absent = "0"),
+             .scope = SCOPE_LAYER, .setting = true, .absent = "0", .tiny = "0|1"),
     {0},
 };
 

@@ -20,7 +20,8 @@ struct nystrom {
 
 static const struct choice choices[] = {
     ROW_INT(struct nystrom, landmarks, "landmarks", 1, 1 << 12,
-            "means that queries and keys are replaced by", .scope = SCOPE_LAYER, .setting = true),
+            "means that queries and keys are replaced by", .scope = SCOPE_LAYER, .setting = true,
+            .tiny = "3"),
     ROW_INT(struct nystrom, iterations, "pinv_iters", 0, 64, "iterations for the pseudo-inverse",
             .scope = SCOPE_LAYER, .setting = true),
     ROW_INT(struct nystrom, taps, "conv_taps", 0, 1 << 12,

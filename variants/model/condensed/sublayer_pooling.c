@@ -44,18 +44,19 @@ static bool pools_alike(const struct config *c)
 
 static const struct choice choices[] = {
     ROW_INT(struct pooling, window, "pf_window", 1, 1 << 20,
-            "keys of the first attention, on a side", .scope = SCOPE_LAYER, .setting = true),
+            "keys of the first attention, on a side", .scope = SCOPE_LAYER, .setting = true,
+            .tiny = "3"),
     ROW_INT(struct pooling, wide, "pf_wide", 1, 1 << 20,
             "rows that the pooled ones of the second come from, on a side", .scope = SCOPE_LAYER,
-            .setting = true, .key = "pf_window2"),
+            .setting = true, .key = "pf_window2", .tiny = "9"),
     ROW_INT(struct pooling, kernel, "pf_kernel", 1, 1 << 20, "rows that are pooled into one",
-            .scope = SCOPE_LAYER, .setting = true),
+            .scope = SCOPE_LAYER, .setting = true, .tiny = "2|3"),
     ROW_INT(struct pooling, stride, "pf_stride", 1, 1 << 20, "rows from one pooled row to the next",
-            .scope = SCOPE_LAYER, .setting = true),
+            .scope = SCOPE_LAYER, .setting = true, .tiny = "2"),
     ROW_FLAG(struct pooling, weighted, "pf_weights", "1: pooling has trained weights",
              .scope = SCOPE_LAYER, .setting = true, .tensor = "attn2.pool_k"),
     ROW_TEXT("pf_pool", print_pool, parse_pool, "how rows are pooled: mean, max",
-             .applies = pools_alike, SETTING),
+             .applies = pools_alike, SETTING, .tiny = "mean|mean|max|max"),
     {0},
 };
 

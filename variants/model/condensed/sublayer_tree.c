@@ -21,7 +21,7 @@ struct numbers {
 
 static const struct choice choices[] = {
     ROW_INT(struct numbers, tree, "tree", 1, 1 << 16, "nodes of each level that a query sees",
-            .scope = SCOPE_LAYER, .setting = true),
+            .scope = SCOPE_LAYER, .setting = true, .tiny = "1|2"),
     {0},
 };
 

@@ -27,14 +27,14 @@ struct clustered {
 
 static const struct choice choices[] = {
     ROW_INT(struct clustered, clusters, "clusters", 1, 1 << 16, "clusters of queries",
-            .setting = true),
+            .setting = true, .tiny = "3"),
     ROW_INT(struct clustered, bits, "bits", 1, 1 << 10, "bits of a query that is clustered",
-            .setting = true),
+            .setting = true, .tiny = "9"),
     ROW_INT(struct clustered, lloyd, "lloyd", 0, 1 << 10, "times that centroids move",
             .setting = true, .absent = "10"),
     ROW_INT(struct clustered, top, "cluster_top", 0, 1 << 16,
             "keys that each query of a cluster scores itself, 0 = none", .setting = true,
-            .absent = "0"),
+            .absent = "0", .tiny = "0|2"),
     {0},
 };
 

@@ -26,9 +26,10 @@ struct informer {
 static const char *const lazy_name[] = {"mean", "cumsum", "cummean", NULL};
 
 static const struct choice choices[] = {
-    ROW_INT(struct informer, top, "top_u", 1, 1 << 20, "queries that attend", .setting = true),
+    ROW_INT(struct informer, top, "top_u", 1, 1 << 20, "queries that attend", .setting = true,
+            .tiny = "3"),
     ROW_INT(struct informer, sample, "sample", 1, 1 << 16, "keys that a query is measured by",
-            .setting = true, .input = "sample", .axis = 1),
+            .setting = true, .input = "sample", .axis = 1, .tiny = "4"),
     ROW_INT(struct informer, rows, "sample_rows", 0, 1 << 20,
             "queries that there is a sample for, 0 = those of a segment", .input = "sample",
             .axis = 0),

@@ -27,11 +27,12 @@ static bool is_chunked(const struct config *c) { return lsh_of(c)->form == LSH_C
 
 static const struct choice choices[] = {
     ROW_INT(struct lsh, rounds, "lsh_rounds", 1, 1 << 8, "rounds of hashing", .setting = true,
-            .input = "rotations", .axis = 2),
+            .input = "rotations", .axis = 2, .tiny = "2|1"),
     ROW_INT(struct lsh, half, "lsh_half", 1, 1 << 12, "half of the buckets of a round",
-            .setting = true, .input = "rotations", .axis = 3),
+            .setting = true, .input = "rotations", .axis = 3, .tiny = "1"),
     ROW_INT(struct lsh, window, "lsh_window", 0, 1 << 28,
-            "rows of its buckets that a query sees, 0 = all", .setting = true, .absent = "0"),
+            "rows of its buckets that a query sees, 0 = all", .setting = true, .absent = "0",
+            .tiny = "3|3|0|0"),
     ROW_WORD(struct lsh, form, "lsh", form_name, "which rows of its bucket a query sees",
              .applies = content_is_alone, SETTING),
     ROW_INT(struct lsh, chunk, "lsh_chunk", 0, 1 << 20, "rows of a chunk", .absent = "0",

@@ -24,12 +24,13 @@ static const char *const norm_name[] = {"l2", "ln", NULL};
 
 static const struct choice choices[] = {
     ROW_INT(struct routing, clusters, "clusters_of_head", 1, 1 << 14, "clusters of a head",
-            .setting = true, .input = "mu", .axis = 1),
+            .setting = true, .input = "mu", .axis = 1, .tiny = "3"),
     ROW_INT(struct routing, window, "route_window", 0, 1 << 28,
-            "members of its cluster that a query sees, 0 = all", .setting = true, .absent = "0"),
+            "members of its cluster that a query sees, 0 = all", .setting = true, .absent = "0",
+            .tiny = "0|2"),
     ROW_FLAG(struct routing, self_last, "self_last",
              "1: the own position is seen only where nothing else is", .setting = true,
-             .absent = "0"),
+             .absent = "0", .tiny = "0|0|1|1"),
     ROW_WORD(struct routing, route, "route", route_name, "who chooses", .applies = content_is_alone,
              SETTING),
     ROW_WORD(struct routing, norm, "route_norm", norm_name, "norm of what is routed",
@@ -37,7 +38,7 @@ static const struct choice choices[] = {
     ROW_REAL(struct routing, mu_decay, "mu_decay", 0, 1, "share of a centroid that a step keeps",
              .absent = "0.999", SETTING),
     ROW_REAL(struct routing, commit_coef, "commit_coef", 0, 1 << 20,
-             "weight of the distance to the centroid", .absent = "0", SETTING),
+             "weight of the distance to the centroid", .absent = "0", SETTING, .tiny = "0"),
     {0},
 };
 

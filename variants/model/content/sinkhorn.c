@@ -35,11 +35,12 @@ static const char *const form_name[] = {"raw", "log_relu", NULL};
 
 static const struct choice choices[] = {
     ROW_INT(struct sinkhorn, block, "sort_block", 1, 1 << 20, "rows of a block that is sorted",
-            .setting = true),
+            .setting = true, .tiny = "3"),
     ROW_INT(struct sinkhorn, iters, "sort_iters", 0, 1 << 8,
-            "normalisations of rows and columns, 0 = rows only", .setting = true, .absent = "0"),
+            "normalisations of rows and columns, 0 = rows only", .setting = true, .absent = "0",
+            .tiny = "0|1|2|3"),
     ROW_INT(struct sinkhorn, top, "sort_top", 0, 1, "1: a block gets one other, not a sum of them",
-            .setting = true, .absent = "0"),
+            .setting = true, .absent = "0", .tiny = "0|1"),
     ROW_WORD(struct sinkhorn, form, "sort_form", form_name, "what is normalised", .absent = "raw",
              SETTING),
     ROW_REAL(struct sinkhorn, temp, "sort_temp", 0, 1 << 20, "temperature of the normalisation",

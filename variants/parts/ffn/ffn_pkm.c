@@ -28,16 +28,16 @@ static const float LN_EPS = 1e-5f;
 
 static const struct choice pkm_choices[] = {
     ROW_INT(struct pkm, heads, "pkm_heads", 1, 1 << 10, "heads of the product-key memory",
-            .scope = SCOPE_LAYER, .setting = true),
+            .scope = SCOPE_LAYER, .setting = true, .tiny = "2"),
     ROW_INT(struct pkm, keys, "pkm_keys", 1, 1 << 12,
             "keys of each half; the memory has their square of values", .scope = SCOPE_LAYER,
-            .setting = true),
+            .setting = true, .tiny = "4"),
     ROW_INT(struct pkm, half, "pkm_half", 1, 1 << 14, "width of half a query", .scope = SCOPE_LAYER,
             .setting = true),
     ROW_INT(struct pkm, top, "pkm_top", 1, MOST_TOP, "values that a head takes",
-            .scope = SCOPE_LAYER, .setting = true),
+            .scope = SCOPE_LAYER, .setting = true, .tiny = "2|3"),
     ROW_FLAG(struct pkm, ln, "pkm_ln", "1: halves of queries are normed", .scope = SCOPE_LAYER,
-             .setting = true, .absent = "0"),
+             .setting = true, .absent = "0", .tiny = "0|0|1|1"),
     {0},
 };
 

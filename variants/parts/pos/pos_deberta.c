@@ -20,9 +20,9 @@ struct deberta {
 
 static const struct choice deberta_choices[] = {
     ROW_WORD(struct deberta, p2c, "p2c", p2c_name, "embeddings of the last term", .absent = "paper",
-             SETTING),
+             SETTING, .tiny = "paper|paper|code|code"),
     ROW_FLAG(struct deberta, q_bias, "pos_q_bias", "1: the map of positional queries has a bias",
-             .absent = "0", SETTING),
+             .absent = "0", SETTING, .tiny = "0|1"),
     {0},
 };
 

@@ -64,10 +64,10 @@ static bool has_mscale(const struct config *c) { return is_yarn(c) || is_longrop
 static const struct choice rope_choices[] = {
     ROW_INT(struct rope, dim, "rope_dim", 0, 1 << 20, "coordinates of a head that are rotated",
             .zero_is_absent = true, .scope = SCOPE_LAYER, .setting = true, .if_changed = true,
-            .applies = has_own_dim),
+            .applies = has_own_dim, .tiny = "4|4|2|2"),
     ROW_WIDE(struct rope, base, "rope_base", 0, INFINITY, "base of the frequencies", SETTING),
     ROW_WORD(struct rope, pairs, "rope_pairs", pairs_name, "which coordinates are rotated together",
-             .absent = "interleaved", SETTING),
+             .absent = "interleaved", SETTING, .tiny = "half|interleaved"),
     ROW_INT(struct rope, original, "rope_original", 1, 1 << 28, "tokens of the original context",
             .absent = "4096", .applies = has_original, SETTING),
     ROW_REAL(struct rope, beta_fast, "rope_beta_fast", 0, 1 << 20,

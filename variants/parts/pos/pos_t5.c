@@ -10,9 +10,9 @@
 #include <math.h>
 
 static const struct choice t5_choices[] = {
-    T5_CHOICES(struct t5, , "t5", NULL)
-        ROW_FLAG(struct t5, shared, "t5_share", "1: one table for all layers",
-                 .key = "share_attn_bias", .absent = "0", .scope = SCOPE_MODEL, SETTING),
+    T5_CHOICES(struct t5, , "t5", NULL) ROW_FLAG(
+        struct t5, shared, "t5_share", "1: one table for all layers", .key = "share_attn_bias",
+        .absent = "0", .scope = SCOPE_MODEL, SETTING, .tiny = "1|0"),
     {0},
 };
 

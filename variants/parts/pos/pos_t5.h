@@ -23,6 +23,7 @@ struct t5 {
      .codec = CODEC_INT,                                                                           \
      .at = offsetof(type, at_ buckets),                                                            \
      .least = 2,                                                                                   \
+     .tiny = "4",                                                                                  \
      .most = 1 << 20},                                                                             \
         {.name = scheme "_max_distance",                                                           \
          .key = "t5_max_distance",                                                                 \
@@ -31,6 +32,7 @@ struct t5 {
          .help = "largest distance told apart",                                                    \
          .codec = CODEC_INT,                                                                       \
          .at = offsetof(type, at_ max_distance),                                                   \
+         .tiny = "6",                                                                              \
          .most = 1 << 20},
 
 void t5_usual(const struct config *c, void *numbers);

@@ -23,8 +23,9 @@ static bool has_bias(const struct config *c)
 static const struct choice tupe_choices[] = {
     /* First: it says whether the others apply. */
     ROW_FLAG(struct tupe, bias, "tupe_bias", "1: T5's bias in each layer",
-             .tensor = "attn.rel_bias", SETTING),
-    ROW_FLAG(struct tupe, t5.shared, "tupe_share", NULL, .key = "share_attn_bias", .absent = "0"),
+             .tensor = "attn.rel_bias", SETTING, .tiny = "0|1"),
+    ROW_FLAG(struct tupe, t5.shared, "tupe_share", NULL, .key = "share_attn_bias", .absent = "0",
+             .tiny = "1|0"),
     T5_CHOICES(struct tupe, t5., "tupe", has_bias){0},
 };
 
