@@ -8,8 +8,8 @@
 
 #include "variants/parts/part.h"
 
-/* How a sub-layer's f is added to the stream: equations in sublayer.c. The wiring decides what a
- * layer is: attention and feed-forward; for Macaron attention between two halves of a
+/* How a sub-layer's f is added to the stream: equations in sublayer_forward.c. The wiring decides
+ * what a layer is: attention and feed-forward; for Macaron attention between two halves of a
  * feed-forward. */
 enum wiring {
     WIRING_POST,

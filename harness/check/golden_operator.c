@@ -4,7 +4,7 @@
  * rows of tables they read, its probabilities and gradients. */
 #include "golden_inner.h"
 
-#include "variants/model/attention/around.h"
+#include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/checkpoint.h"
 
 #include <stdlib.h>
@@ -164,11 +164,11 @@ static void finish(struct run *r)
     const struct operator_run *o = r->data;
     const struct sublayer *const s = r->sublayers.at;
     const struct work *const w = r->sublayers.work;
-    const struct around_call n = attention_call(s, r->max.B, r->max.L);
+    const struct part_call all = attention_call(r->g, s, w, r->max.B, r->max.L);
     struct attn maps[2];
 
     for (int map = 0; map < config_maps(&r->c); map++)
-        maps[map] = around_softmax(s, w, n, &o->a, map);
+        maps[map] = around_softmax(&all, &o->a, map);
     golden_probs(r, maps, config_maps(&r->c), s->state.attention.impl, w->scratch);
 }
 

@@ -5,7 +5,7 @@
  * form. */
 #include "workload.h"
 
-#include "variants/model/attention/around.h"
+#include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * to every operand. */
 #include "workload.h"
 
-#include "variants/model/attention/around.h"
+#include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/terms.h"
 

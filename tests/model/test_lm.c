@@ -6,7 +6,7 @@
  */
 #include "tests/support/model.h"
 #include "tests/support/sanitized.h"
-#include "variants/model/attention/around.h"
+#include "variants/model/attention/sublayer_attention.h"
 
 enum { TEXT = 26 };
 

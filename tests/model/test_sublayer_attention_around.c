@@ -287,7 +287,8 @@ static void expect_apart(const struct sublayer *s, struct extent max, bool backw
     *(backward ? &w.d_array[AT_AROUND] : &w.array[AT_AROUND]) = base;
     use(users, base, all, base, around_add_floats(s->c, n) + 2 * around_sums_count(s->c, n));
     for (int i = 0; i < s->n_parts; i++) {
-        const struct part_call t = around_part_call(NULL, s, &w, n, i);
+        const struct part_call t =
+            around_part_call(&(struct part_call){.s = s, .w = &w, .n = n}, i);
         size_t floats[AROUND_ARRAYS] = {0};
         if (s->parts[i].part->arrays)
             s->parts[i].part->arrays(s, n, backward, floats);

@@ -82,7 +82,7 @@ static inline struct config wired(const struct form *w, int turn)
             if (row->tiny && (s < SLOT_AROUND || around_has(&c, s)))
                 set_tiny(row, c.numbers[s].bytes, turn);
     if (c.mixer == &mixer_linformer && !c.causal)
-        set_number(&c, "lin_block", 0); /* blocks are of the past */
+        set_number(&c, "lin_block", 0);   /* blocks are of the past */
     for (int k = 0; k < c.masks.n; k++) { /* patterns that short texts are hidden from */
         struct mask *const m = &c.masks.at[k];
         m->window = min_int(m->window, 4);

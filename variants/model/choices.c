@@ -3,7 +3,6 @@
  * The rows of choices.h as data, and when each applies. */
 #include "choices.h"
 #include "adaptive.h"
-#include "settings.h"
 #include "variants/model/attention/around.h"
 #include "variants/parts/latent.h"
 #include "variants/parts/masks.h"
@@ -248,6 +247,20 @@ static enum status parse_list(struct layer_list *list, const char *text, const c
     return OK;
 }
 
+/* Whole ones. */
+static enum status parse_whole(struct layer_list *to, const char *text, const char *key,
+                               double most, struct err *e)
+{
+    struct layer_list list;
+
+    TRY(parse_list(&list, text, key, most, e));
+    for (int i = 0; i < list.n; i++)
+        if (list.at[i] != (int)list.at[i])
+            return fail(e, E_USAGE, "%s \"%.60s\"  -> write whole numbers", key, text);
+    *to = list;
+    return OK;
+}
+
 static void print_windows(char text[CHOICE_TEXT], const void *config)
 {
     print_list(text, &((const struct config *)config)->layer_windows);
@@ -255,15 +268,8 @@ static void print_windows(char text[CHOICE_TEXT], const void *config)
 
 static enum status parse_windows(void *config, const char *text, struct err *e)
 {
-    struct layer_list list;
-    const enum status st = parse_list(&list, text, "layer_windows", MAX_DISTANCE, e);
-
-    for (int i = 0; st == OK && i < list.n; i++)
-        if (list.at[i] != (int)list.at[i])
-            return fail(e, E_USAGE, "layer_windows \"%.60s\"  -> write whole numbers", text);
-    if (st == OK)
-        ((struct config *)config)->layer_windows = list;
-    return st;
+    return parse_whole(&((struct config *)config)->layer_windows, text, "layer_windows",
+                       MAX_DISTANCE, e);
 }
 
 static void print_layer_masks(char text[CHOICE_TEXT], const void *config)
@@ -273,15 +279,8 @@ static void print_layer_masks(char text[CHOICE_TEXT], const void *config)
 
 static enum status parse_layer_masks(void *config, const char *text, struct err *e)
 {
-    struct layer_list list;
-    const enum status st = parse_list(&list, text, "mask_layers", MAX_MASKS - 1, e);
-
-    for (int i = 0; st == OK && i < list.n; i++)
-        if (list.at[i] != (int)list.at[i])
-            return fail(e, E_USAGE, "mask_layers \"%.60s\"  -> write whole numbers", text);
-    if (st == OK)
-        ((struct config *)config)->layer_masks = list;
-    return st;
+    return parse_whole(&((struct config *)config)->layer_masks, text, "mask_layers", MAX_MASKS - 1,
+                       e);
 }
 
 static void print_head_windows(char text[CHOICE_TEXT], const void *config)
@@ -527,21 +526,4 @@ void model_choice_print(char text[CHOICE_TEXT], int i, const struct config *c, e
     *text = '\0';
     if (choice_applies(&model_choices[i], c, scope))
         choice_print(text, &model_choices[i], c);
-}
-
-bool model_choices_equal(const struct config *a, const struct config *b, enum scope scope)
-{
-    char text[2][CHOICE_TEXT];
-
-    if (a->variant != b->variant)
-        return false;
-    for (int i = 0; i < MODEL_CHOICE_COUNT; i++) {
-        model_choice_print(text[0], i, a, scope);
-        model_choice_print(text[1], i, b, scope);
-        if (strcmp(text[0], text[1]) != 0)
-            return false;
-    }
-    settings_print(text[0], a, false, scope == SCOPE_CORE);
-    settings_print(text[1], b, false, scope == SCOPE_CORE);
-    return strcmp(text[0], text[1]) == 0;
 }

@@ -185,7 +185,4 @@ void model_choices_settle(struct config *c);
  * not apply. */
 void model_choice_print(char text[CHOICE_TEXT], int i, const struct config *c, enum scope scope);
 
-/* Are two models the same in everything that can be chosen, settings included? */
-bool model_choices_equal(const struct config *a, const struct config *b, enum scope scope);
-
 #endif

@@ -2,6 +2,7 @@
  *
  * Settings: finding them among the rows of the parts, and their text. */
 #include "settings.h"
+#include "choices.h"
 #include "keys.h"
 #include "variants/model/attention/around.h"
 #include "variants/parts/mem.h"
@@ -225,20 +226,18 @@ static enum status check_value(const struct assignment *a, struct err *e)
 
 static enum status check_text(const char *text, struct err *e)
 {
-    enum status st = OK;
-
     if (strlen(text) >= SETTINGS_TEXT / 2) /* as many again may be printed unasked */
         return fail(e, E_USAGE, "--set: %zu characters are too many  -> use %d at most",
                     strlen(text), SETTINGS_TEXT / 2 - 1);
-    for (const char *at = text; *text && st == OK; at++) {
+    for (const char *at = text; *text; at++) {
         struct assignment a = {0};
         const int end = read_one(at, &a);
-        st = end == 0 ? unreadable(text, at, e) : check_value(&a, e);
+        TRY(end == 0 ? unreadable(text, at, e) : check_value(&a, e));
         at += end;
         if (!*at)
             break;
     }
-    return st;
+    return OK;
 }
 
 /* The last value that a checked text gives it; false where it gives none. Names are compared first:
@@ -277,14 +276,14 @@ const struct choice *settings_untaken(const char *text, const bool taken[SETTING
 enum status settings_parse(struct config *c, const char *text, bool core, struct err *e)
 {
     const struct choice *row;
-    enum status st = check_text(text, e);
 
-    for (struct settings all = {0}; st == OK && (row = setting_next(&all));) {
+    TRY(check_text(text, e));
+    for (struct settings all = {0}; (row = setting_next(&all));) {
         struct assignment a;
         if (value_in(text, row, &a) && applies(row, c, core))
-            st = set(c, row, a.value, e);
+            TRY(set(c, row, a.value, e));
     }
-    return st;
+    return OK;
 }
 
 enum status settings_fit(const struct config *c, struct err *e)
@@ -338,4 +337,21 @@ void settings_print(char text[SETTINGS_TEXT], const struct config *c, bool chang
                               value);
         CHECK(n < SETTINGS_TEXT);
     }
+}
+
+bool model_choices_equal(const struct config *a, const struct config *b, enum scope scope)
+{
+    char text[2][CHOICE_TEXT];
+
+    if (a->variant != b->variant)
+        return false;
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++) {
+        model_choice_print(text[0], i, a, scope);
+        model_choice_print(text[1], i, b, scope);
+        if (strcmp(text[0], text[1]) != 0)
+            return false;
+    }
+    settings_print(text[0], a, false, scope == SCOPE_CORE);
+    settings_print(text[1], b, false, scope == SCOPE_CORE);
+    return strcmp(text[0], text[1]) == 0;
 }

@@ -43,4 +43,7 @@ const struct choice *row_of_key(const char *key);
 /* Set what files call `key`, setting or not. E_USAGE where the model has nothing of that name. */
 enum status config_set(struct config *c, const char *key, const char *text, struct err *e);
 
+/* Are two models the same in everything that can be chosen, settings included? */
+bool model_choices_equal(const struct config *a, const struct config *b, enum scope scope);
+
 #endif

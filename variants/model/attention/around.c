@@ -183,21 +183,33 @@ static size_t place(const struct sublayer *s, int i, struct around_call n, bool 
     return end;
 }
 
-struct part_call around_part_call(const struct engine *g, const struct sublayer *s,
-                                  const struct work *w, struct around_call n, int i)
+struct part_call around_part_call(const struct part_call *all, int i)
 {
-    float *const base = w->array[AT_AROUND], *const d_base = w->d_array[AT_AROUND];
-    struct part_call t = {.g = g, .s = s, .w = w, .n = n, .param = s->around + s->parts[i].param};
+    const struct sublayer *const s = all->s;
+    float *const base = all->w->array[AT_AROUND], *const d_base = all->w->d_array[AT_AROUND];
+    struct part_call t = *all;
 
-    if (s->parts[i].part->term.added) {
+    t.part = s->parts[i].part;
+    t.param = s->around + s->parts[i].param;
+    if (t.part->term.added) {
         t.add = base;
         t.d_add = d_base;
         t.sums = (double *)(void *)base;
         t.d_sums = (double *)(void *)d_base;
     }
-    place(s, i, n, false, base, t.at);
-    place(s, i, n, true, d_base, t.d_at);
+    place(s, i, t.n, false, base, t.at);
+    place(s, i, t.n, true, d_base, t.d_at);
     return t;
+}
+
+bool around_one(const struct part_call *all, size_t hook, struct part_call *t)
+{
+    for (int i = 0; i < all->s->n_parts; i++)
+        if (*(void *const *)((const char *)all->s->parts[i].part + hook)) {
+            *t = around_part_call(all, i);
+            return true;
+        }
+    return false;
 }
 
 struct array around_array(const struct sublayer *s, struct extent max, bool backward)
@@ -222,114 +234,25 @@ struct array around_shared(const struct sublayer *s, struct extent max, bool bac
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-void around_queries(const struct engine *g, const struct sublayer *s, const struct work *w,
-                    struct around_call n, struct seq_rows q)
+void around_scores(const struct part_call *all, struct attn *a)
 {
-    AROUND_EACH(map.queries, g, s, w, n, q);
-}
-
-void around_keys(const struct engine *g, const struct sublayer *s, const struct work *w,
-                 struct around_call n, struct seq_rows k)
-{
-    AROUND_EACH(map.keys, g, s, w, n, k);
-}
-
-void around_values(const struct engine *g, const struct sublayer *s, const struct work *w,
-                   struct around_call n, struct seq_rows v, int64_t end)
-{
-    AROUND_EACH(map.values, g, s, w, n, v, end);
-}
-
-void around_turned(const struct engine *g, const struct sublayer *s, const struct work *w,
-                   struct around_call n, struct seq_rows x, int rows, int heads, bool back)
-{
-    AROUND_EACH(map.turned, g, s, w, n, x, rows, heads, back);
-}
-
-void around_source(const struct engine *g, struct sublayer *s, const struct work *w,
-                   struct around_call n, struct seq_rows x)
-{
-    if (s->state.attention.beside.n)
-        cache_reserve(&s->state.attention.beside, n.K);
-    AROUND_EACH(term.source, g, s, w, n, x);
-}
-
-void around_scores(const struct sublayer *s, const struct work *w, struct around_call n,
-                   struct attn *a)
-{
-    for (int i = 0; i < s->n_parts; i++) {
-        const struct score_term *const term = &s->parts[i].part->term;
-        const struct part_call t = around_part_call(NULL, s, w, n, i);
+    for (int i = 0; i < all->s->n_parts; i++) {
+        const struct part_call t = around_part_call(all, i);
+        const struct score_term *const term = &t.part->term;
         if (term->core)
             term->core->scores(&t, a);
         else if (term->added == ADDS_SUMS)
-            a->fade = around_sums(s->c, n, t.sums);
+            a->fade = around_sums(t.s->c, t.n, t.sums);
         else if (term->added)
-            a->add = around_dense(s->c, n, t.add);
+            a->add = around_dense(t.s->c, t.n, t.add);
     }
 }
 
-void around_add(const struct engine *g, const struct sublayer *s, const struct work *w,
-                struct around_call n, const struct attn *a, struct seq_rows x)
+struct attn around_softmax(const struct part_call *all, const struct attn *a, int map)
 {
-    AROUND_EACH(term.add, g, s, w, n, a, x);
-}
+    struct part_call t;
 
-bool around_core(const struct engine *g, const struct sublayer *s, const struct work *w,
-                 struct around_call n, const struct attn *a)
-{
-    for (int i = 0; i < s->n_parts; i++)
-        if (s->parts[i].part->term.core) {
-            const struct part_call t = around_part_call(g, s, w, n, i);
-            s->parts[i].part->term.core->run(&t, a);
-            return true;
-        }
-    return false;
-}
-
-struct attn around_softmax(const struct sublayer *s, const struct work *w, struct around_call n,
-                           const struct attn *a, int map)
-{
-    for (int i = 0; i < s->n_parts; i++)
-        if (s->parts[i].part->map.softmax) {
-            const struct part_call t = around_part_call(NULL, s, w, n, i);
-            return s->parts[i].part->map.softmax(&t, a, map);
-        }
-    return *a;
-}
-
-void around_join(const struct engine *g, const struct sublayer *s, const struct work *w,
-                 struct around_call n)
-{
-    AROUND_EACH(map.join, g, s, w, n, w->array[AT_O]);
-}
-
-void around_output(const struct engine *g, const struct sublayer *s, const struct work *w,
-                   struct around_call n, struct seq_rows x)
-{
-    AROUND_EACH(map.output, g, s, w, n, x);
-}
-
-const float *around_rows(const struct sublayer *s, const struct work *w, struct around_call n)
-{
-    for (int i = 0; i < s->n_parts; i++)
-        if (s->parts[i].part->map.rows) {
-            const struct part_call t = around_part_call(NULL, s, w, n, i);
-            return s->parts[i].part->map.rows(&t);
-        }
-    return w->array[AT_O];
-}
-
-bool around_unproject(const struct engine *g, const struct sublayer *s, const struct work *w,
-                      struct around_call n, const float *o, struct act epilogue)
-{
-    for (int i = 0; i < s->n_parts; i++)
-        if (s->parts[i].part->map.unproject) {
-            const struct part_call t = around_part_call(g, s, w, n, i);
-            s->parts[i].part->map.unproject(&t, o, epilogue);
-            return true;
-        }
-    return false;
+    return AROUND_ONE(map.softmax, all, &t) ? t.part->map.softmax(&t, a, map) : *a;
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */

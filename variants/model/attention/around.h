@@ -6,20 +6,44 @@
 #ifndef AROUND_H
 #define AROUND_H
 
-#include "sublayer_attention.h"
+#include "variants/model/sublayer/sublayer.h"
+
+/* Arrays of attention: [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dh] [B,L,H,dh] and, for backward, [B,H,L]; with
+ * MEM_KV keys and values are projected directly into the caches, or, where these are narrower,
+ * those of new rows on their way there. Those of gradients have the same shapes, with the tables'
+ * last. AT_SCORES: [B,H,L,K] score residual for the next attention. AT_POOLED: [B,L/2,D] query
+ * rows, if they are means. AT_AROUND, AT_V0: what is done around the core.
+ * AT_SLOTS: queries and keys rotated by slots. */
+enum {
+    AT_Q,
+    AT_K,
+    AT_V,
+    AT_O,
+    AT_LSE,
+    AT_QKV_MAP,
+    AT_SCORES,
+    AT_POOLED,
+    AT_AROUND,
+    AT_V0,
+    AT_SLOTS,
+    AT_D_TABLES = AT_LSE
+};
 
 /* A call of B sequences, L queries, K projected rows and `all` keys. */
 struct around_call {
     int B, L, K, all;
 };
 
-/* The same for one part. Arrays are those that it has asked for, NULL where it has none. */
+/* The same for all parts of a sub-layer, and for one. Arrays are those that it has asked for, NULL
+ * where it has none. */
 enum { AROUND_ARRAYS = 6 };
 struct part_call {
     const struct engine *g;
     const struct sublayer *s;
     const struct work *w;
     struct around_call n;
+    /* Of one part only: */
+    const struct around_part *part;
     const struct param *param;  /* the first of its parameters */
     float *at[AROUND_ARRAYS];   /* of forward */
     float *d_at[AROUND_ARRAYS]; /* of backward */
@@ -166,53 +190,28 @@ bool around_guides(const struct config *c);
 struct array around_array(const struct sublayer *s, struct extent max, bool backward);
 struct array around_shared(const struct sublayer *s, struct extent max, bool backward);
 
-/* The hooks of all parts, in order. */
-void around_queries(const struct engine *g, const struct sublayer *s, const struct work *w,
-                    struct around_call n, struct seq_rows q);
-void around_keys(const struct engine *g, const struct sublayer *s, const struct work *w,
-                 struct around_call n, struct seq_rows k);
-void around_values(const struct engine *g, const struct sublayer *s, const struct work *w,
-                   struct around_call n, struct seq_rows v, int64_t end);
-void around_turned(const struct engine *g, const struct sublayer *s, const struct work *w,
-                   struct around_call n, struct seq_rows x, int rows, int heads, bool back);
-void around_source(const struct engine *g, struct sublayer *s, const struct work *w,
-                   struct around_call n, struct seq_rows x);
-void around_scores(const struct sublayer *s, const struct work *w, struct around_call n,
-                   struct attn *a);
-void around_add(const struct engine *g, const struct sublayer *s, const struct work *w,
-                struct around_call n, const struct attn *a, struct seq_rows x);
-/* The core itself; false if no part has one. One of its softmaxes, and all joined. */
-bool around_core(const struct engine *g, const struct sublayer *s, const struct work *w,
-                 struct around_call n, const struct attn *a);
-struct attn around_softmax(const struct sublayer *s, const struct work *w, struct around_call n,
-                           const struct attn *a, int map);
-void around_join(const struct engine *g, const struct sublayer *s, const struct work *w,
-                 struct around_call n);
-void around_output(const struct engine *g, const struct sublayer *s, const struct work *w,
-                   struct around_call n, struct seq_rows x);
-/* The rows that W_o reads; what is in its place, false = nothing. */
-const float *around_rows(const struct sublayer *s, const struct work *w, struct around_call n);
-bool around_unproject(const struct engine *g, const struct sublayer *s, const struct work *w,
-                      struct around_call n, const float *o, struct act epilogue);
+/* What a call is to its i-th part. */
+struct part_call around_part_call(const struct part_call *all, int i);
+/* Run a hook of all parts, in order. */
+#define AROUND_EACH(hook, all, ...)                                                                \
+    for (int i_ = 0; i_ < (all)->s->n_parts; i_++)                                                 \
+        if ((all)->s->parts[i_].part->hook) {                                                      \
+            const struct part_call t_ = around_part_call(all, i_);                                 \
+            t_.part->hook(&t_, __VA_ARGS__);                                                       \
+        }
+/* What a call is to the only part that has a hook; false if none has. */
+#define AROUND_ONE(hook, all, t) around_one(all, offsetof(struct around_part, hook), t)
+bool around_one(const struct part_call *all, size_t hook, struct part_call *t);
 
-/* Backward, around_grad.c, likewise. around_scores_grad also makes room for the gradient of what is
- * added. */
-bool around_unproject_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                           struct around_call n, float *d_o, const float *d_y, const float *o);
-void around_output_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                        struct around_call n, float *d_o);
-void around_scores_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                        struct around_call n, const struct attn *a, struct attn_grad *d);
-bool around_core_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                      struct around_call n, const struct attn *a, const struct attn_grad *d);
-struct attn_grad around_softmax_grad(const struct sublayer *s, const struct work *w,
-                                     struct around_call n, const struct attn_grad *d, int map);
-void around_add_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                     struct around_call n, const struct attn *a, const struct attn_grad *d);
-void around_operands_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                          struct around_call n, struct attn_grad *d);
-void around_input_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                       struct around_call n, struct sublayer_input from, float *d_in, int skip);
+/* What the core has as its scores; one of its softmaxes. */
+void around_scores(const struct part_call *all, struct attn *a);
+struct attn around_softmax(const struct part_call *all, const struct attn *a, int map);
+
+/* Backward, around_grad.c. around_scores_grad also makes room for the gradient of what is added. */
+void around_scores_grad(const struct part_call *all, const struct attn *a, struct attn_grad *d);
+struct attn_grad around_softmax_grad(const struct part_call *all, const struct attn_grad *d,
+                                     int map);
+void around_operands_grad(const struct part_call *all, struct attn_grad *d);
 
 /* Of the attention `a`, for rows of queries and projected rows, forward. */
 double around_flop(const struct sublayer *s, const struct attn *a, double rows, double projected);
@@ -232,17 +231,6 @@ void around_switch_usual(const struct config *c, void *numbers);
 
 /* Zeros for the gradient of what the term adds. */
 float *around_add_zeros(const struct part_call *t);
-
-/* What a call is to one part; the i-th of its sub-layer. */
-struct part_call around_part_call(const struct engine *g, const struct sublayer *s,
-                                  const struct work *w, struct around_call n, int i);
-/* Run a hook of all parts of `s`. */
-#define AROUND_EACH(hook, g, s, w, n, ...)                                                         \
-    for (int i_ = 0; i_ < (s)->n_parts; i_++)                                                      \
-        if ((s)->parts[i_].part->hook) {                                                           \
-            const struct part_call t_ = around_part_call(g, s, w, n, i_);                          \
-            (s)->parts[i_].part->hook(&t_, __VA_ARGS__);                                           \
-        }
 
 /* y = x W^T of a map of source rows, backward: its weight gradient, and that of the rows, added to
  * d_in; d_y are of the last `rows` rows. */

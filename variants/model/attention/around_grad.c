@@ -2,42 +2,23 @@
  *
  * The parts around the core of attention, backward: around.c in reverse. */
 #include "around.h"
+#include "variants/model/sublayer/sublayer_project.h"
 
 #include <string.h>
 
-bool around_unproject_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                           struct around_call n, float *d_o, const float *d_y, const float *o)
+void around_scores_grad(const struct part_call *all, const struct attn *a, struct attn_grad *d)
 {
-    for (int i = 0; i < s->n_parts; i++)
-        if (s->parts[i].part->map.unproject_grad) {
-            const struct part_call t = around_part_call(g, s, w, n, i);
-            s->parts[i].part->map.unproject_grad(&t, d_o, d_y, o);
-            return true;
-        }
-    return false;
-}
-
-void around_output_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                        struct around_call n, float *d_o)
-{
-    AROUND_EACH(map.output_grad, g, s, w, n, d_o);
-    AROUND_EACH(map.join_grad, g, s, w, n, d_o);
-}
-
-void around_scores_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                        struct around_call n, const struct attn *a, struct attn_grad *d)
-{
-    for (int i = 0; i < s->n_parts; i++) {
-        const struct score_term *const term = &s->parts[i].part->term;
-        const struct part_call t = around_part_call(g, s, w, n, i);
+    for (int i = 0; i < all->s->n_parts; i++) {
+        const struct part_call t = around_part_call(all, i);
+        const struct score_term *const term = &t.part->term;
         if (term->core)
             term->core->scores_grad(&t, a, d);
         else if (term->added == ADDS_SUMS)
-            d->d_fade = memset(t.d_sums, 0, sizeof(double) * around_sums_count(s->c, n));
+            d->d_fade = memset(t.d_sums, 0, sizeof(double) * around_sums_count(t.s->c, t.n));
         else if (term->added)
             d->d_add = around_add_zeros(&t);
     }
-    AROUND_EACH(map.scores_grad, g, s, w, n, a, d);
+    AROUND_EACH(map.scores_grad, all, a, d);
 }
 
 float *around_add_zeros(const struct part_call *t)
@@ -46,52 +27,23 @@ float *around_add_zeros(const struct part_call *t)
     return t->d_add;
 }
 
-bool around_core_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                      struct around_call n, const struct attn *a, const struct attn_grad *d)
+struct attn_grad around_softmax_grad(const struct part_call *all, const struct attn_grad *d,
+                                     int map)
 {
-    for (int i = 0; i < s->n_parts; i++)
-        if (s->parts[i].part->term.core) {
-            const struct part_call t = around_part_call(g, s, w, n, i);
-            s->parts[i].part->term.core->run_grad(&t, a, d);
-            return true;
-        }
-    return false;
-}
+    struct part_call t;
 
-struct attn_grad around_softmax_grad(const struct sublayer *s, const struct work *w,
-                                     struct around_call n, const struct attn_grad *d, int map)
-{
-    for (int i = 0; i < s->n_parts; i++)
-        if (s->parts[i].part->map.softmax_grad) {
-            const struct part_call t = around_part_call(NULL, s, w, n, i);
-            return s->parts[i].part->map.softmax_grad(&t, d, map);
-        }
-    return *d;
-}
-
-void around_add_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                     struct around_call n, const struct attn *a, const struct attn_grad *d)
-{
-    AROUND_EACH(term.add_grad, g, s, w, n, a, d);
+    return AROUND_ONE(map.softmax_grad, all, &t) ? t.part->map.softmax_grad(&t, d, map) : *d;
 }
 
 /* The last part comes first: what it reads is what the others have left. */
-void around_operands_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                          struct around_call n, struct attn_grad *d)
+void around_operands_grad(const struct part_call *all, struct attn_grad *d)
 {
-    AROUND_EACH(map.softmaxes_grad, g, s, w, n, d);
-    for (int i = s->n_parts - 1; i >= 0; i--)
-        if (s->parts[i].part->map.operands_grad) {
-            const struct part_call t = around_part_call(g, s, w, n, i);
-            s->parts[i].part->map.operands_grad(&t, d);
-        }
-}
-
-void around_input_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                       struct around_call n, struct sublayer_input from, float *d_in, int skip)
-{
-    AROUND_EACH(term.input_grad, g, s, w, n, from, d_in, skip);
-    AROUND_EACH(map.input_grad, g, s, w, n, from, d_in, skip);
+    AROUND_EACH(map.softmaxes_grad, all, d);
+    for (int i = all->s->n_parts - 1; i >= 0; i--) {
+        const struct part_call t = around_part_call(all, i);
+        if (t.part->map.operands_grad)
+            t.part->map.operands_grad(&t, d);
+    }
 }
 
 /* ---- for parts ---------------------------------------------------------------------------- */

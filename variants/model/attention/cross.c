@@ -10,7 +10,7 @@
 
 void cross_params(const struct config *c, int ctx_width, const char *prefix, struct params *p)
 {
-    project_params(c, c->D, ctx_width, true, prefix, p);
+    project_params(&(struct sublayer){.c = c, .asks = true}, c->D, ctx_width, prefix, p);
 }
 
 /* ---- calls of the core -------------------------------------------------------------------- */
@@ -82,11 +82,9 @@ enum status cross_bind(struct cross *t, const struct engine *g, enum part kv, bo
     t->v = arena_f32(a, kv, keys);
     t->lse = backward ? arena_f32(a, PART_ACTIVATIONS, queries / (size_t)t->c->dh) : NULL;
     const struct attn asked = cross_attn(t);
-    enum status st = engine_attn(g, &asked, &t->impl, e);
-    if (st == OK && backward)
-        st = engine_attn_backward(g, t->impl, e);
-    if (st != OK)
-        return st;
+    TRY(engine_attn(g, &asked, &t->impl, e));
+    if (backward)
+        TRY(engine_attn_backward(g, t->impl, e));
     t->scratch = take_scratch(t, g, false, a);
     if (!backward)
         return OK;

@@ -4,7 +4,7 @@
  * the row that a query is projected from:
  *
  *   o <- o (.) sigma(W_g x) */
-#include "around.h"
+#include "sublayer_attention.h"
 #include "variants/base/loops.h"
 
 enum { GATE, GATED }; /* [B,L,H or H*dh] the gate, or its gradient; [B,L,H*dh] the gated output */

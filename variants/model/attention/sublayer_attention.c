@@ -3,7 +3,7 @@
  * Attention as a kind of sub-layer: q of the new rows, k and v of memory and new rows, the
  * attention that the position scheme describes, W_o. Remembers hidden states (by the wiring) or
  * keys and values (here). */
-#include "around.h"
+#include "sublayer_attention.h"
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 #include "variants/model/sublayer/sublayer_inner.h"
@@ -42,7 +42,7 @@ static void attention_params(const struct sublayer *s, const char *layer, const 
     const struct config *const c = s->c;
 
     (void)layer;
-    project_params(c, attention_width(c), attention_width(c), s->asks, prefix, p);
+    project_params(s, attention_width(c), attention_width(c), prefix, p);
     if (c->pos->layer_params && !s->lazy)
         c->pos->layer_params(c, prefix, p);
 }
@@ -113,20 +113,15 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
     if (narrow(s) && reads_cache(c))
         return kv_unsupported(c, e);
     *t = (struct attention){.pos = s->weights + project_n_params(s)};
-    if (s->mem == MEM_KV) {
-        if (s->asks)
-            cache_bind(&t->keys, max.B, max.L, kept, cached, a);
-        cache_bind(&t->values, max.B, max.L, kept, cached, a);
-        if (around_cached(c))
-            cache_bind(&t->beside, max.B, max.L, kept, around_cached(c), a);
-    }
+    attention_caches_bind(s, max, kept, (const int[]){s->asks * cached, cached, around_cached(c)},
+                          a);
     struct cache *const caches[] = {&t->keys, &t->values, &s->memory};
     for (size_t i = 0; i < ARRAY_LEN(caches); i++)
         caches[i]->stay = min_int(c->stream_sinks, caches[i]->keep);
     if (compressive_of(c)->rows && s->mem == MEM_KV)
         return fail(e, E_UNSUPPORTED,
                     "compressing memory needs the rows themselves  -> use --mem-kind hidden");
-    const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
+    const bool remembers = sublayer_remembers(s);
     t->reach = max.M + max.L; /* tables have the rows of the model's encodings */
     t->prepared = attn_of_config(c, max.B, max.L, remembers ? kept : 0);
     t->prepared.window = config_window(c, s->layer);
@@ -314,12 +309,13 @@ void attention_rotate(const struct engine *g, const struct sublayer *s, struct s
         attention_turn(g, s, x, B, rows, heads, s->c->dh, position, back);
 }
 
-struct around_call attention_call(const struct sublayer *s, int B, int L)
+struct part_call attention_call(const struct engine *g, const struct sublayer *s,
+                                const struct work *w, int B, int L)
 {
     const int M = attention_memory(s), queries = attention_query_rows(s, L);
 
-    return (struct around_call){
-        .B = B, .L = queries, .K = s->mem == MEM_KV ? L : M + L, .all = M + L};
+    return (struct part_call){
+        .g = g, .s = s, .w = w, .n = {B, queries, s->mem == MEM_KV ? L : M + L, M + L}};
 }
 
 /* The rows end at stream position `end`. */
@@ -328,20 +324,22 @@ static void project_kv(const struct engine *g, struct sublayer *s, const struct 
                        int64_t end)
 {
     const int rows = from.M + from.L;
-    const struct around_call n = attention_call(s, from.B, from.L);
+    const struct part_call all = attention_call(g, s, w, from.B, from.L);
 
     project_rows(g, s, ATTN_V, v, from.at, from.B, rows);
     if (s->asks) {
         project_rows(g, s, ATTN_K, k, from.at, from.B, rows);
-        around_keys(g, s, w, n, k);
+        AROUND_EACH(map.keys, &all, k);
     }
-    around_values(g, s, w, n, v, end);
-    around_source(g, s, w, n, from.at);
+    AROUND_EACH(map.values, &all, v, end);
+    if (s->state.attention.beside.n)
+        cache_reserve(&s->state.attention.beside, all.n.K);
+    AROUND_EACH(term.source, &all, from.at);
     keep_rows(g, s, &s->state.attention.values, v, from.B, rows);
     if (!s->asks)
         return;
     attention_rotate(g, s, k, from.B, rows, config_maps(s->c) * s->c->kv_heads, end - rows, false);
-    around_turned(g, s, w, n, k, rows, s->c->kv_heads, false);
+    AROUND_EACH(map.turned, &all, k, rows, s->c->kv_heads, false);
     keep_rows(g, s, &s->state.attention.keys, k, from.B, rows);
 }
 
@@ -381,7 +379,8 @@ struct attn attention_operands(const struct sublayer *s, const struct work *w, i
     a.base = attention_base(s);
     masks_draw(&s->c->masks, s->nth, &a);
     attention_score_residual(s, w, &a);
-    around_scores(s, w, attention_call(s, B, L), &a);
+    const struct part_call all = attention_call(NULL, s, w, B, L);
+    around_scores(&all, &a);
     a.q_at.batch = a.o_at.batch = a.L * HD;
     if (narrow(s) && s->c->kv_dtype == ELEM_Q8) {
         a.k_q8 = s->asks ? (const uint32_t *)(const void *)cache_rows(&t->keys, 0) : NULL;
@@ -430,45 +429,60 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
     const struct seq_rows k = s->asks ? new_rows(s, w, AT_K, K) : (struct seq_rows){0};
     const struct seq_rows v = new_rows(s, w, AT_V, K);
 
-    const struct around_call n = attention_call(s, from.B, from.L);
+    const struct part_call all = attention_call(g, s, w, from.B, from.L);
 
     if (s->asks) {
         project_rows(g, s, ATTN_Q, q, fresh, from.B, query_rows);
-        around_queries(g, s, w, n, q);
+        AROUND_EACH(map.queries, &all, q);
         attention_rotate(g, s, q, from.B, query_rows, config_maps(c) * c->H, end - from.L, false);
-        around_turned(g, s, w, n, q, query_rows, c->H, false);
+        AROUND_EACH(map.turned, &all, q, query_rows, c->H, false);
         if (s->state.attention.prepared.bf16 && !s->state.attention.impl->rounds)
             round_rows(g, q, from.B, query_rows, (int)HD);
     }
     project_kv(g, s, w, k, v, from, end);
     const struct attn a = attention_operands(s, w, from.B, from.L);
-    around_add(g, s, w, n, &a, fresh);
+    AROUND_EACH(term.add, &all, &a, fresh);
     return c->stream_sinks ? streaming_attn(g, s, w, &a) : a;
+}
+
+const float *attention_output(const struct part_call *all)
+{
+    struct part_call t;
+
+    return AROUND_ONE(map.rows, all, &t) ? t.part->map.rows(&t) : all->w->array[AT_O];
 }
 
 void attention_unproject(const struct engine *g, const struct sublayer *s, struct work *w,
                          struct sublayer_input from, struct act epilogue)
 {
-    const struct around_call n = attention_call(s, from.B, from.L);
+    const struct part_call all = attention_call(g, s, w, from.B, from.L);
+    const struct seq_rows fresh = query_source(s, w, attention_mapped_again(s, w, from));
+    struct part_call one;
 
-    around_output(g, s, w, n, query_source(s, w, attention_mapped_again(s, w, from)));
-    const float *const o = around_rows(s, w, n);
-    if (!around_unproject(g, s, w, n, o, epilogue))
-        project_out(g, s, w, o, n.B * n.L, epilogue);
+    AROUND_EACH(map.output, &all, fresh);
+    const float *const o = attention_output(&all);
+    if (AROUND_ONE(map.unproject, &all, &one))
+        one.part->map.unproject(&one, o, epilogue);
+    else
+        project_out(g, s, w, o, all.n.B * all.n.L, epilogue);
 }
 
 void attention_core(const struct engine *g, const struct sublayer *s, const struct work *w,
                     const struct attn *a)
 {
-    const struct around_call n = attention_call(s, a->B, s->pools ? a->M + a->L : a->L);
+    const int L = s->pools ? a->M + a->L : a->L;
+    const struct part_call all = attention_call(g, s, w, a->B, L);
+    struct part_call one;
 
-    if (around_core(g, s, w, n, a))
+    if (AROUND_ONE(term.core, &all, &one)) {
+        one.part->term.core->run(&one, a);
         return;
-    for (int map = 0; map < config_maps(s->c); map++) {
-        const struct attn one = around_softmax(s, w, n, a, map);
-        sublayer_attend(g, s, w, map, 0, &one);
     }
-    around_join(g, s, w, n);
+    for (int map = 0; map < config_maps(s->c); map++) {
+        const struct attn softmax = around_softmax(&all, a, map);
+        sublayer_attend(g, s, w, map, 0, &softmax);
+    }
+    AROUND_EACH(map.join, &all, w->array[AT_O]);
 }
 
 static void attention_forward(const struct engine *g, struct sublayer *s, struct work *w,
@@ -492,18 +506,28 @@ static void attention_remember(const struct engine *g, struct sublayer *s, struc
     project_kv(g, s, w, k, v, from, attention_base(s) + attention_memory(s) + from.L);
 }
 
-static void attention_commit(struct sublayer *s, int L)
+void attention_caches_bind(struct sublayer *s, struct extent max, int kept, const int width[3],
+                           struct arena *a)
 {
-    if (s->mem == MEM_KV) {
-        if (s->asks)
-            cache_commit(&s->state.attention.keys, L);
-        cache_commit(&s->state.attention.values, L);
-        if (s->state.attention.beside.n)
-            cache_commit(&s->state.attention.beside, L);
-    }
+    struct attention *const t = &s->state.attention;
+    struct cache *const caches[] = {&t->keys, &t->values, &t->beside};
+
+    for (size_t i = 0; i < ARRAY_LEN(caches) && s->mem == MEM_KV; i++)
+        if (width[i])
+            cache_bind(caches[i], max.B, max.L, kept, width[i], a);
 }
 
-static void attention_forget(struct sublayer *s)
+void attention_commit(struct sublayer *s, int L)
+{
+    struct attention *const t = &s->state.attention;
+    struct cache *const caches[] = {&t->keys, &t->values, &t->beside};
+
+    for (size_t i = 0; i < ARRAY_LEN(caches); i++)
+        if (caches[i]->n)
+            cache_commit(caches[i], L);
+}
+
+void attention_forget(struct sublayer *s)
 {
     cache_clear(&s->state.attention.keys);
     cache_clear(&s->state.attention.values);

@@ -5,29 +5,9 @@
 #ifndef SUBLAYER_ATTENTION_H
 #define SUBLAYER_ATTENTION_H
 
+#include "around.h"
 #include "variants/model/sublayer/sublayer_project.h"
 #include "variants/parts/terms.h"
-
-/* Its arrays: [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dh] [B,L,H,dh] and, for backward, [B,H,L]; with
- * MEM_KV keys and values are projected directly into the caches, or, where these are narrower,
- * those of new rows on their way there. Those of gradients have the same shapes, with the tables'
- * last. AT_SCORES: [B,H,L,K] score residual for the next attention. AT_POOLED: [B,L/2,D] query
- * rows, if they are means. AT_AROUND, AT_V0: what is done around the core,
- * around.h. AT_SLOTS: queries and keys rotated by slots. */
-enum {
-    AT_Q,
-    AT_K,
-    AT_V,
-    AT_O,
-    AT_LSE,
-    AT_QKV_MAP,
-    AT_SCORES,
-    AT_POOLED,
-    AT_AROUND,
-    AT_V0,
-    AT_SLOTS,
-    AT_D_TABLES = AT_LSE
-};
 
 /* Resize `a`, whose tables are built, to L source rows after M of memory. */
 void attention_resize(const struct sublayer *s, struct attn *a, int L, int M);
@@ -51,6 +31,13 @@ struct array streaming_array(const struct sublayer *s, struct extent max);
 struct attn streaming_attn(const struct engine *g, const struct sublayer *s, const struct work *w,
                            const struct attn *a);
 struct attn streaming_for_impl(const struct attn *a);
+
+/* With MEM_KV the caches of keys, of values and of what is remembered beside them: rows of `width`
+ * numbers each, 0 = there is none; rows of the last call become memory; none are left. */
+void attention_caches_bind(struct sublayer *s, struct extent max, int kept, const int width[3],
+                           struct arena *a);
+void attention_commit(struct sublayer *s, int L);
+void attention_forget(struct sublayer *s);
 
 /* Current rows of memory. */
 int attention_memory(const struct sublayer *s);
@@ -101,8 +88,10 @@ void attention_core(const struct engine *g, const struct sublayer *s, const stru
 void attention_unproject(const struct engine *g, const struct sublayer *s, struct work *w,
                          struct sublayer_input from, struct act epilogue);
 
-/* The sizes of a call of L new rows (around.h). */
-struct around_call attention_call(const struct sublayer *s, int B, int L);
+/* A call of B sequences of L new rows as its parts see it; the rows that W_o reads. */
+struct part_call attention_call(const struct engine *g, const struct sublayer *s,
+                                const struct work *w, int B, int L);
+const float *attention_output(const struct part_call *all);
 
 /* Backward, sublayer_attention_grad.c; _projections: given the rows that q, k and v were projected
  * from. */

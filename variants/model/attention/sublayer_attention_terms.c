@@ -2,7 +2,7 @@
  *
  * Attention as a kind of sub-layer: the terms of its scores besides queries and keys, that is, the
  * model's schemes and the score residual from one attention to the next. */
-#include "around.h"
+#include "sublayer_attention.h"
 #include "variants/model/sublayer/sublayer_list.h"
 #include "variants/parts/masks.h"
 

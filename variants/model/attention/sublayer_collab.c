@@ -103,17 +103,13 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
                         struct arena *a, struct err *e)
 {
     const struct config *const c = s->c;
-    const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
+    const bool remembers = sublayer_remembers(s);
     struct attention *const t = &s->state.attention;
     const int M = attention_kept(s, max.M);
 
     *t = (struct attention){.reach = max.M + max.L};
-    if (s->mem == MEM_KV) {
-        cache_bind(&t->keys, max.B, max.L, M, collab_of(c)->dk, a);
-        cache_bind(&t->values, max.B, max.L, M, c->H * config_dv(c), a);
-        if (collab_of(c)->content_bias)
-            cache_bind(&t->beside, max.B, max.L, M, c->H, a);
-    }
+    const int width[] = {collab_of(c)->dk, c->H * config_dv(c), collab_of(c)->content_bias * c->H};
+    attention_caches_bind(s, max, M, width, a);
     t->prepared = core(c, max.L, remembers ? M : 0);
     t->prepared.window = config_window(c, s->layer);
     const struct masks masks = config_masks(c, s->layer);
@@ -292,23 +288,6 @@ static void remember(const struct engine *g, struct sublayer *s, struct work *w,
     project_kv(g, s, w, from);
 }
 
-static void commit(struct sublayer *s, int L)
-{
-    if (s->mem != MEM_KV)
-        return;
-    cache_commit(&s->state.attention.keys, L);
-    cache_commit(&s->state.attention.values, L);
-    if (collab_of(s->c)->content_bias)
-        cache_commit(&s->state.attention.beside, L);
-}
-
-static void forget(struct sublayer *s)
-{
-    cache_clear(&s->state.attention.keys);
-    cache_clear(&s->state.attention.values);
-    cache_clear(&s->state.attention.beside);
-}
-
 /* ---- cost --------------------------------------------------------------------------------- */
 
 /* FLOP of the maps of `rows` new rows and `projected` rows of keys and values. */
@@ -362,7 +341,7 @@ const struct sublayer_kind sublayer_collab = {
     .forward = forward,
     .backward = collab_backward,
     .remember = remember,
-    .commit = commit,
-    .forget = forget,
+    .commit = attention_commit,
+    .forget = attention_forget,
     .cost = cost,
 };

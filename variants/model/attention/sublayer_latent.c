@@ -100,7 +100,7 @@ static struct attn core(const struct config *c, int B, int L, int M)
 static enum status bind(struct sublayer *s, const struct engine *g, struct extent max,
                         struct arena *a, struct err *e)
 {
-    const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
+    const bool remembers = sublayer_remembers(s);
     struct attention *const t = &s->state.attention;
     const int M = attention_kept(s, max.M);
 
@@ -388,14 +388,6 @@ static void remember(const struct engine *g, struct sublayer *s, struct work *w,
                  attention_base(s) + attention_memory(s) + from.L);
 }
 
-static void commit(struct sublayer *s, int L)
-{
-    if (s->mem == MEM_KV)
-        cache_commit(&s->state.attention.keys, L);
-}
-
-static void forget(struct sublayer *s) { cache_clear(&s->state.attention.keys); }
-
 static bool shows(const struct sublayer *s, const struct work *w, struct extent now, int i,
                   struct shown *out)
 {
@@ -454,8 +446,8 @@ const struct sublayer_kind sublayer_latent = {
     .forward = forward,
     .backward = latent_backward,
     .remember = remember,
-    .commit = commit,
-    .forget = forget,
+    .commit = attention_commit,
+    .forget = attention_forget,
     .shows = shows,
     .ends_in = latent_operands,
     .cost = cost,

@@ -7,7 +7,7 @@
  *
  * One sum for each row, of which the core sees differences. log f is remembered beside keys and
  * values. */
-#include "around.h"
+#include "sublayer_attention.h"
 #include "variants/parts/linear.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
  *
  * The last two say the same. x_i is the row that query i is projected from; distances beyond `clip`
  * share a row, on either side. */
-#include "around.h"
+#include "sublayer_attention.h"
 
 #include <math.h>
 

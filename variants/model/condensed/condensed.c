@@ -195,8 +195,7 @@ void condensed_commit(struct sublayer *s, int L)
 
     if (s->mem != MEM_KV)
         return;
-    cache_commit(&t->attention.keys, L);
-    cache_commit(&t->attention.values, L);
+    attention_commit(s, L);
     cache_commit(&t->far_keys, t->fresh);
     cache_commit(&t->far_values, t->fresh);
 }
@@ -205,8 +204,7 @@ void condensed_forget(struct sublayer *s)
 {
     struct grouped *const t = &s->state.grouped;
 
-    cache_clear(&t->attention.keys);
-    cache_clear(&t->attention.values);
+    attention_forget(s);
     cache_clear(&t->far_keys);
     cache_clear(&t->far_values);
 }

@@ -88,9 +88,6 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
                         struct arena *a, struct err *e)
 {
     (void)a;
-    if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
-        return fail(e, E_UNSUPPORTED, "%s: global rows read a whole text  -> use --mem 0",
-                    s->c->variant->name);
     s->state.etc =
         (struct etc_memory){.mask = {.window = s->c->window, .global = globals(s->c, max.L)}};
     s->state.attention.prepared = core(s, LONG, max.B, max.L, globals(s->c, max.L));
@@ -278,6 +275,7 @@ static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
 
 const struct sublayer_kind sublayer_etc = {
     .name = "etc",
+    .no_past = "global rows read a whole text  -> use --mem 0",
     .mixes = true,
     .attends = true,
     .place = DROP_ATTENTION,

@@ -138,9 +138,6 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     const int most = max_int(max.L, numbers(c)->inducing);
 
     (void)a;
-    if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
-        return fail(e, E_UNSUPPORTED, "%s: learned rows read a whole text  -> use --mem 0",
-                    c->variant->name);
     if (!s->bare && config_q_width(c) != c->D)
         return fail(e, E_UNSUPPORTED, "%s: heads of width %d in a stream of %d  -> use --d-head %d",
                     c->variant->name, config_q_width(c), c->D, c->D / c->H);
@@ -354,6 +351,7 @@ static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
 
 const struct sublayer_kind sublayer_isab = {
     .name = "isab",
+    .no_past = "learned rows read a whole text  -> use --mem 0",
     .mixes = true,
     .attends = true,
     .wide = true,

@@ -77,7 +77,7 @@ static void params(const struct sublayer *s, const char *prefix, const char *inn
     const struct config *const c = s->c;
 
     (void)inner;
-    project_params(c, c->D, c->D, true, prefix, p);
+    project_params(s, c->D, c->D, prefix, p);
     params_wide(p, params_matrix(p, numbers(c)->rank, columns(c), prefix, "attn.proj_k.weight"));
     if (numbers(c)->own_v)
         params_wide(p,
@@ -110,7 +110,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     const struct config *const c = s->c;
     const struct grouping of = grouping(c);
     const int L = of.size ? min_int(max.L, of.size) : max.L;
-    const int M = s->mem == MEM_HIDDEN || s->mem == MEM_KV ? max.M : 0;
+    const int M = sublayer_remembers(s) ? max.M : 0;
 
     if (!of.size && (M || s->mem == MEM_KV || s->mem == MEM_HIDDEN))
         return fail(e, E_UNSUPPORTED, "%s: rows of a whole text have no past  -> use --mem 0",

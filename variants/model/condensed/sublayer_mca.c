@@ -64,7 +64,7 @@ static void params(const struct sublayer *s, const char *prefix, const char *inn
     const struct config *const c = s->c;
 
     (void)inner;
-    project_params(c, c->D, c->D, true, prefix, p);
+    project_params(s, c->D, c->D, prefix, p);
     add_convolution(c, prefix, "conv_k", p);
     if (!numbers(c)->share)
         add_convolution(c, prefix, "conv_v", p);
@@ -108,7 +108,7 @@ static struct attn core(const struct sublayer *s, int B, int L, int seen)
 
 static int before(const struct sublayer *s, struct extent max)
 {
-    return s->mem == MEM_HIDDEN || s->mem == MEM_KV ? max.M : 0;
+    return sublayer_remembers(s) ? max.M : 0;
 }
 
 static enum status bind(struct sublayer *s, const struct engine *g, struct extent max,
@@ -118,7 +118,7 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     const int stride = numbers(c)->stride, all = groups(c, before(s, max) + max.L + stride - 1);
     const int L = c->causal ? (max.L + stride - 1) / stride : max.L;
 
-    if (!c->causal && (s->mem == MEM_HIDDEN || s->mem == MEM_KV))
+    if (!c->causal && sublayer_remembers(s))
         return fail(e, E_UNSUPPORTED, "%s: a view of the future has no past  -> use --mem 0",
                     c->variant->name);
     condensed_bind(s, grouping(c), max, a);

@@ -74,7 +74,7 @@ static void params(const struct sublayer *s, const char *prefix, const char *inn
     const struct config *const c = s->c;
 
     (void)inner;
-    project_params(c, c->D, c->D, true, prefix, p);
+    project_params(s, c->D, c->D, prefix, p);
     if (numbers(c)->taps)
         params_add(p, INIT_UNIFORM_BOTH, 1 / sqrtf((float)numbers(c)->taps), 2,
                    (const int[]){c->H, numbers(c)->taps}, "%sattn.conv.weight", prefix);
@@ -86,9 +86,6 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
                         struct arena *a, struct err *e)
 {
     (void)a;
-    if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
-        return fail(e, E_UNSUPPORTED, "%s: means of a whole text have no past  -> use --mem 0",
-                    s->c->variant->name);
     struct attention *const t = &s->state.attention;
     *t = (struct attention){.prepared = attn_of_config(s->c, max.B, max.L, 0)};
     t->prepared.K = max.L;
@@ -417,6 +414,7 @@ static double amplifies(const struct config *c)
 
 const struct sublayer_kind sublayer_nystrom = {
     .name = "nystrom",
+    .no_past = "means of a whole text have no past  -> use --mem 0",
     .mixes = true,
     .attends = true,
     .place = DROP_ATTENTION,

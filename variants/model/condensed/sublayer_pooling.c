@@ -143,10 +143,6 @@ static struct attn core(const struct sublayer *s, int B, int L)
 static enum status bind(struct sublayer *s, const struct engine *g, struct extent max,
                         struct arena *a, struct err *e)
 {
-    if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
-        return fail(e, E_UNSUPPORTED,
-                    "%s: pooled rows are of one window of text  -> use --mem-kind recompute",
-                    s->c->variant->name);
     s->state.pooled = (struct pooled){.window = {.window = numbers(s->c)->window}};
     if (numbers(s->c)->weighted)
         s->state.pooled.shares = arena_f32(a, PART_SCRATCH, (size_t)numbers(s->c)->kernel);
@@ -467,6 +463,7 @@ static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
 
 const struct sublayer_kind sublayer_pooling = {
     .name = "pooling",
+    .no_past = "pooled rows are of one window of text  -> use --mem-kind recompute",
     .mixes = true,
     .attends = true,
     .place = DROP_ATTENTION,

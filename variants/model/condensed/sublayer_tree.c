@@ -50,7 +50,7 @@ static void params(const struct sublayer *s, const char *prefix, const char *inn
                    struct params *p)
 {
     (void)inner;
-    project_params(s->c, s->c->D, s->c->D, true, prefix, p);
+    project_params(s, s->c->D, s->c->D, prefix, p);
 }
 
 /* ---- the pyramid -------------------------------------------------------------------------- */
@@ -180,7 +180,7 @@ static bool shows(const struct sublayer *s, const struct work *w, struct extent 
 
 static int rows_of(const struct sublayer *s, struct extent max)
 {
-    return max.L + (s->mem == MEM_HIDDEN || s->mem == MEM_KV ? max.M : 0);
+    return max.L + (sublayer_remembers(s) ? max.M : 0);
 }
 
 /* Levels that a query of so many rows may see: those below it have taken k (2^l - 1) tokens. */

@@ -94,11 +94,9 @@ static enum status open_inner(struct engine *inner, const struct engine *g, stru
     *inner = *g;
     if (!g->backend->makes_kernels)
         return OK;
-    const enum status st =
-        engine_open(inner, backend_parent(g->backend)->name, g->threads, g->impl, e);
-    if (st == OK)
-        engine_bind(inner, a);
-    return st;
+    TRY(engine_open(inner, backend_parent(g->backend)->name, g->threads, g->impl, e));
+    engine_bind(inner, a);
+    return OK;
 }
 
 static enum status bind(struct sublayer *s, const struct engine *g, struct extent max,
@@ -106,23 +104,19 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
 {
     const struct config *const c = s->c;
     struct attention *const t = &s->state.attention;
-    const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
+    const bool remembers = sublayer_remembers(s);
 
     if (remembers && (content_of(s)->no_memory || content_looks_ahead(c)))
         return fail(e, E_UNSUPPORTED,
                     "%s: its keys are those of one window  -> use --mem-kind recompute, or no past",
                     c->variant->name);
     *t = (struct attention){.reach = max.M + max.L, .workers = g->threads};
-    if (s->mem == MEM_KV) {
-        cache_bind(&t->keys, max.B, max.L, max.M, c->H * c->dh, a);
-        cache_bind(&t->values, max.B, max.L, max.M, c->H * c->dh, a);
-        if (numbers_of(c))
-            cache_bind(&t->beside, max.B, max.L, max.M, c->H * numbers_of(c), a);
-    }
+    const int width = c->H * c->dh;
+    attention_caches_bind(s, max, max.M, (const int[]){width, width, c->H * numbers_of(c)}, a);
     t->largest = (struct extent){max.B, max.L, remembers ? max.M : 0};
     t->prepared = content_of(s)->core(s, t->largest);
-    const enum status st = open_inner(&t->inner, g, a, e);
-    return st == OK ? engine_attn(&t->inner, &t->prepared, &t->impl, e) : st;
+    TRY(open_inner(&t->inner, g, a, e));
+    return engine_attn(&t->inner, &t->prepared, &t->impl, e);
 }
 
 static enum status can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
@@ -407,25 +401,6 @@ static void remember(const struct engine *g, struct sublayer *s, struct work *w,
     make_operands(g, s, w, from, from.L); /* the queries are not used: rows are few */
 }
 
-static void commit(struct sublayer *s, int L)
-{
-    struct attention *const t = &s->state.attention;
-
-    if (s->mem != MEM_KV)
-        return;
-    cache_commit(&t->keys, L);
-    cache_commit(&t->values, L);
-    if (numbers_of(s->c))
-        cache_commit(&t->beside, L);
-}
-
-static void forget(struct sublayer *s)
-{
-    cache_clear(&s->state.attention.keys);
-    cache_clear(&s->state.attention.values);
-    cache_clear(&s->state.attention.beside);
-}
-
 /* ---- what it shows, and costs ------------------------------------------------------------- */
 
 static double aux(const struct sublayer *s, const struct work *w, int rows)
@@ -506,8 +481,8 @@ const struct sublayer_kind sublayer_content = {
     .backward = content_backward,
     .aux = aux,
     .remember = remember,
-    .commit = commit,
-    .forget = forget,
+    .commit = attention_commit,
+    .forget = attention_forget,
     .shows = shows,
     .impl = impl,
     .cost = cost,

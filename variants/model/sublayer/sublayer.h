@@ -143,6 +143,7 @@ struct sublayer_kind {
      * network's or attention's; `prefix` that of all others. */
     void (*params)(const struct sublayer *s, const char *prefix, const char *inner,
                    struct params *p);
+    const char *no_past; /* why it has none, and what to do; NULL = it may have one */
     /* Rows of its input that it remembers for this kind of memory, if M are asked for; -1 = it has
      * no such memory and reads new rows in place. NULL = always -1. */
     int (*keeps)(const struct sublayer *s, enum mem_kind mem, int M);
@@ -379,6 +380,12 @@ struct sublayer {
         struct steps_memory steps;
     } state;
 };
+
+/* Are there rows of the past, of its input or cached? */
+static inline bool sublayer_remembers(const struct sublayer *s)
+{
+    return s->mem == MEM_HIDDEN || s->mem == MEM_KV;
+}
 
 /* E_UNSUPPORTED: what its MEM_KV caches cannot have the type that the model says. */
 enum status kv_unsupported(const struct config *c, struct err *e);

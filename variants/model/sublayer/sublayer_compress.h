@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A sub-layer's memory whose oldest rows are compressed, sublayer_compress.c, and the training of
- * the compression, sublayer_reconstruct.c. For sublayer.c; the state is `compressed` of struct
+ * the compression, sublayer_reconstruct.c. For sublayer_forward.c; the state is `compressed` of struct
  * sublayer. */
 #ifndef SUBLAYER_COMPRESS_H
 #define SUBLAYER_COMPRESS_H

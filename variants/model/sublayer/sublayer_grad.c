@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One sub-layer, backward: sublayer.c in reverse order. d is the gradient of the stream; the
+ * One sub-layer, backward: sublayer_forward.c in reverse order. d is the gradient of the stream; the
  * gradient of f's input is added to it where the sub-layer branches off. */
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"

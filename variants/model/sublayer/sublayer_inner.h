@@ -4,7 +4,7 @@
 #ifndef SUBLAYER_INNER_H
 #define SUBLAYER_INNER_H
 
-#include "sublayer_list.h"
+#include "sublayer.h"
 
 /* Does a row of its output depend on other rows? */
 bool sublayer_mixes(const struct sublayer *s);
@@ -52,6 +52,7 @@ static inline int rows_after(const struct sublayer *s, int L)
 float *pool_rows(const struct sublayer *s, struct work *w, const float *x, int B, int L);
 void pool_rows_grad(const struct sublayer *s, const struct work *w, float *d, int B, int L);
 
+struct sublayers;
 /* Before the i-th sub-layer runs on x, which has room for [B,L,D]: give each token its row again if
  * it joins, and save the rows for that where pooling begins. */
 void pool_enter(const struct sublayers *s, int i, float *x, int B, int L);

@@ -11,6 +11,7 @@
  * As published, not causal: a token reads the group that it is in, and a last row without a second
  * is a group alone. */
 #include "sublayer_inner.h"
+#include "sublayer_list.h"
 #include "variants/model/attention/sublayer_attention.h"
 
 #include <string.h>

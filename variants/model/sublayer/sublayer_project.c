@@ -3,38 +3,37 @@
  * Queries, keys, values and outputs: the linear maps around attention or its replacement. */
 #include "sublayer_project.h"
 #include "sublayer_inner.h"
-#include "variants/model/attention/around.h"
 #include "variants/parts/linear.h"
 
 /* Of the four maps, those that are missing: the first, or the last. */
 static int missing(bool asks) { return asks ? 0 : ATTN_V; }
 static int after_last(bool bare_o) { return bare_o ? ATTN_O : ATTN_WEIGHTS; }
-static int n_biases(const struct config *c, bool asks, bool bare_o)
+static int n_biases(const struct sublayer *s)
 {
-    const int end = after_last(bare_o || c->attn_bias == ATTN_BIASED_QKV);
+    const int end = after_last(s->bare_o || s->c->attn_bias == ATTN_BIASED_QKV);
 
-    return c->attn_bias ? end - missing(asks) : 0;
+    return s->c->attn_bias ? end - missing(s->asks) : 0;
 }
 
-void project_params(const struct config *c, int in, int kv_in, bool asks, const char *prefix,
+void project_params(const struct sublayer *s, int in, int kv_in, const char *prefix,
                     struct params *p)
 {
     static const char *const names[ATTN_WEIGHTS][2] = {{"attn.q.weight", "attn.q.bias"},
                                                        {"attn.k.weight", "attn.k.bias"},
                                                        {"attn.v.weight", "attn.v.bias"},
                                                        {"attn.o.weight", "attn.o.bias"}};
+    const struct config *const c = s->c;
     const int HD = config_q_width(c), kv_width = config_kv_width(c);
     const int rows[ATTN_WEIGHTS] = {HD, kv_width, kv_width, c->D};
     const int columns[ATTN_WEIGHTS] = {in, kv_in, kv_in, HD};
-    const bool bare_o = around_unprojects(c);
 
-    for (int i = missing(asks); i < after_last(bare_o); i++)
+    for (int i = missing(s->asks); i < after_last(s->bare_o); i++)
         params_map(p, rows[i], columns[i], prefix, names[i][0]);
-    if (!bare_o)
+    if (!s->bare_o)
         params_residual(p, p->n - 1);
-    for (int i = 0; i < n_biases(c, asks, bare_o); i++)
-        params_vector(p, INIT_ZERO, 0, rows[missing(asks) + i], prefix,
-                      names[missing(asks) + i][1]);
+    for (int i = 0; i < n_biases(s); i++)
+        params_vector(p, INIT_ZERO, 0, rows[missing(s->asks) + i], prefix,
+                      names[missing(s->asks) + i][1]);
 }
 
 /* One of them. Without queries and keys the first two are missing. */
@@ -46,12 +45,12 @@ static const struct param *project_weight(const struct sublayer *s, int which)
 
 int project_n_params(const struct sublayer *s)
 {
-    return after_last(s->bare_o) - missing(s->asks) + n_biases(s->c, s->asks, s->bare_o);
+    return after_last(s->bare_o) - missing(s->asks) + n_biases(s);
 }
 
 static const struct param *bias(const struct sublayer *s, int which)
 {
-    return which - missing(s->asks) < n_biases(s->c, s->asks, s->bare_o)
+    return which - missing(s->asks) < n_biases(s)
                ? project_weight(s, which) + after_last(s->bare_o) - missing(s->asks)
                : NULL;
 }

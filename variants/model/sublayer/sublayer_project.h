@@ -14,7 +14,7 @@ int project_n_params(const struct sublayer *s);
 
 /* q and o for rows of width `in`, k and v for rows of width `kv_in`: "attn.q.weight" after the
  * prefix, and so on. */
-void project_params(const struct config *c, int in, int kv_in, bool asks, const char *prefix,
+void project_params(const struct sublayer *s, int in, int kv_in, const char *prefix,
                     struct params *p);
 
 /* y = x W^T (+ bias) of one of them, for `rows` rows of each of B sequences. */

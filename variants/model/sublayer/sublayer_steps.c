@@ -83,7 +83,7 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
 {
     struct steps_memory *const m = &s->state.steps;
 
-    if (!steps_go_on(s) && !s->keeps && (s->mem == MEM_HIDDEN || s->mem == MEM_KV))
+    if (!steps_go_on(s) && !s->keeps && sublayer_remembers(s))
         return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> use --mem-kind state",
                     s->c->variant->name);
     *m = (struct steps_memory){.max = max};

@@ -9,7 +9,7 @@
 /* In a stack the kind of memory is that of attention. */
 bool steps_go_on(const struct sublayer *s)
 {
-    return s->mem == MEM_STATE || (s->c->stack.n && (s->mem == MEM_HIDDEN || s->mem == MEM_KV));
+    return s->mem == MEM_STATE || (s->c->stack.n && sublayer_remembers(s));
 }
 
 bool steps_keep_rows(const struct sublayer *s)

@@ -101,11 +101,6 @@ static enum status syn_bind(struct sublayer *s, const struct engine *g, struct e
     struct attention *t = &s->state.attention;
 
     (void)a;
-    if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
-        return fail(e, E_UNSUPPORTED,
-                    "%s: synthesized scores are limited to one window  -> use --mem-kind "
-                    "recompute",
-                    g->backend->name);
     if (max.L > places(s->c))
         return fail(e, E_UNSUPPORTED,
                     "%s: a window of %d, scores for %d positions  -> use a shorter window",
@@ -302,6 +297,7 @@ static struct sublayer_cost syn_cost(const struct sublayer *s, int B, int L, int
 
 const struct sublayer_kind sublayer_synthesizer = {
     .name = "synthesizer",
+    .no_past = "synthesized scores are limited to one window  -> use --mem-kind recompute",
     .mixes = true,
     .attends = true,
     .place = DROP_ATTENTION,

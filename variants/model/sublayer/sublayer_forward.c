@@ -76,6 +76,8 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
     for (enum own_group k = 0; k < OWN_GROUPS; k++)
         s->group[k] = s->at[k] < 0 ? NULL : p->v + s->at[k];
     s->mem = mem;
+    if (s->kind->no_past && sublayer_remembers(s))
+        return fail(e, E_UNSUPPORTED, "%s: %s", s->c->variant->name, s->kind->no_past);
     s->keeps = rows >= 0;
     s->memory = (struct cache){0};
     if (s->keeps)
