@@ -341,16 +341,15 @@ static enum status fields(const struct needs *needs, const char *word, const voi
 enum status registry_lacks(const struct needs *needs, const char *word, const void *at,
                            struct err *e)
 {
-    enum status st = fields(needs, word, at, e);
-
-    for (const struct inner *n = needs->inner; st == OK && n->of; n++) {
+    TRY(fields(needs, word, at, e));
+    for (const struct inner *n = needs->inner; n->of; n++) {
         const void *const first = pointer_at(at, n->at);
         if (first && !n->list)
-            st = fields(n->of, word, first, e);
-        for (const void *const *one = n->list ? first : NULL; st == OK && one && *one; one++)
-            st = fields(n->of, word, *one, e);
+            TRY(fields(n->of, word, first, e));
+        for (const void *const *one = n->list ? first : NULL; one && *one; one++)
+            TRY(fields(n->of, word, *one, e));
     }
-    return st;
+    return OK;
 }
 
 static const char *name_of(const struct entry *x) { return pointer_at(x->at, (struct place){0}); }
@@ -438,21 +437,17 @@ enum status registry_steps(const struct variant *v, struct err *e)
 
 enum status registry_check(struct err *e)
 {
-    enum status st = OK;
-
-    for (const struct registered *r = registered; st == OK && r->needs; r++) {
-        for (const struct entry *x = r->entry; st == OK && x->word; x++)
-            st = x->at == &ffn_none ? OK /* no layer runs it */
-                                    : registry_lacks(r->needs, x->word, x->at, e);
-        if (st == OK)
-            st = registry_names(r, e);
+    for (const struct registered *r = registered; r->needs; r++) {
+        for (const struct entry *x = r->entry; x->word; x++)
+            if (x->at != &ffn_none) /* no layer runs it */
+                TRY(registry_lacks(r->needs, x->word, x->at, e));
+        TRY(registry_names(r, e));
     }
-    for (const struct entry *x = backend_list; st == OK && x->word; x++)
-        st = registry_backend(x->at, x->word, e);
-    for (const struct entry *x = variant_list; st == OK && x->word; x++) {
-        st = registry_parts(x->at, e);
-        if (st == OK)
-            st = registry_steps(x->at, e);
+    for (const struct entry *x = backend_list; x->word; x++)
+        TRY(registry_backend(x->at, x->word, e));
+    for (const struct entry *x = variant_list; x->word; x++) {
+        TRY(registry_parts(x->at, e));
+        TRY(registry_steps(x->at, e));
     }
-    return st;
+    return OK;
 }

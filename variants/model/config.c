@@ -291,29 +291,25 @@ int config_memory(const struct config *c)
 static enum status check_numbers(const struct config *c, struct err *e)
 {
     const struct choice *row;
-    enum status st = OK;
-    struct err why;
 
-    for (int i = 0; st == OK && (row = model_key(i)); i++)
-        st = choice_check(row, c, &why);
+    for (int i = 0; (row = model_key(i)); i++)
+        TRY(choice_check(row, c, e));
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
         const struct part_numbers *const numbers = config_numbers_of(c, s);
-        for (row = numbers ? numbers->choices : NULL; st == OK && row && row->name; row++)
-            st = choice_check(row, config_numbers(c, s), &why);
+        for (row = numbers ? numbers->choices : NULL; row && row->name; row++)
+            TRY(choice_check(row, config_numbers(c, s), e));
     }
-    return st == OK ? OK : fail(e, st, "%s: %s", c->variant->name, why.msg);
+    return OK;
 }
 
 static enum status check_part_numbers(const struct config *c, struct err *e)
 {
-    enum status st = OK;
-
-    for (enum part_slot s = 0; s < SLOT_COUNT && st == OK; s++) {
+    for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
         const struct part_numbers *const numbers = config_numbers_of(c, s);
         if (numbers && numbers->check && (s < SLOT_AROUND || around_has(c, s)))
-            st = numbers->check(c, config_numbers(c, s), e);
+            TRY(numbers->check(c, config_numbers(c, s), e));
     }
-    return st;
+    return OK;
 }
 
 /* Slots of a cache are positions of the newest keys besides. */
@@ -455,8 +451,10 @@ enum status config_check(const struct config *c, struct err *e)
 {
     const char *name = c->variant->name;
 
-    if (check_numbers(c, e) != OK)
-        return E_USAGE;
+    struct err why;
+
+    if (check_numbers(c, &why) != OK)
+        return fail(e, E_USAGE, "%s: %s", name, why.msg);
     if ((int64_t)c->H * c->dh > MAX_WIDTH)
         return fail(e, E_USAGE,
                     "%s: n_head %d of d_head %d is too wide  -> use at most %d together", name,
@@ -480,12 +478,10 @@ enum status config_check(const struct config *c, struct err *e)
     if (c->norm_kind == NORM_UNBIASED && c->D < 2)
         return fail(e, E_USAGE, "%s: norm_kind unbiased of width %d  -> use --d-model 2 or more",
                     name, c->D);
-    enum status st = check_part(c->pos, c, e);
-    if (st == OK)
-        st = check_part(c->attn_extra, c, e);
-    if (st == OK)
-        st = masks_check(&c->masks, name, e);
-    for (size_t i = 0; i < ARRAY_LEN(checks) && st == OK; i++)
-        st = checks[i](c, e);
-    return st;
+    TRY(check_part(c->pos, c, e));
+    TRY(check_part(c->attn_extra, c, e));
+    TRY(masks_check(&c->masks, name, e));
+    for (size_t i = 0; i < ARRAY_LEN(checks); i++)
+        TRY(checks[i](c, e));
+    return OK;
 }

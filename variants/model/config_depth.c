@@ -130,15 +130,10 @@ static enum status check_encoder(const struct config *c, struct err *e)
 
 enum status config_check_depth(const struct config *c, struct err *e)
 {
-    enum status st = check_subs(c, e);
-    if (st == OK)
-        st = check_many(c, e);
-
-    if (st == OK)
-        st = check_lsra(c, e);
-    if (st == OK)
-        st = check_slots(c, e);
-    if (st == OK)
-        st = check_encoder(c, e);
-    return st == OK ? check_steps(c, e) : st;
+    TRY(check_subs(c, e));
+    TRY(check_many(c, e));
+    TRY(check_lsra(c, e));
+    TRY(check_slots(c, e));
+    TRY(check_encoder(c, e));
+    return check_steps(c, e);
 }

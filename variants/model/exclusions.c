@@ -354,7 +354,6 @@ enum status exclusions_check(const struct config *c, struct err *e)
 {
     const struct excluder parts[] = {of_pos(c->pos), of_extra(c->attn_extra), of_mixer(c->mixer)};
     char name[FEATURE_TEXT];
-    enum status st = OK;
 
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         const enum feature f = first_of(c, parts[i].excludes);
@@ -363,12 +362,12 @@ enum status exclusions_check(const struct config *c, struct err *e)
         part_name(name, &parts[i]);
         return refuse(c, name, f, e);
     }
-    for (size_t i = 0; i < ARRAY_LEN(table) && st == OK; i++)
-        st = check_feature(c, first_of(c, EXCLUDES(table[i].feature)), table[i].excludes, e);
-    for (enum feature f = HAS_NO_MORE + 1; f < FEATURES_END && st == OK; f++)
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        TRY(check_feature(c, first_of(c, EXCLUDES(table[i].feature)), table[i].excludes, e));
+    for (enum feature f = HAS_NO_MORE + 1; f < FEATURES_END; f++)
         if (excludes_of(f) && has(c, f))
-            st = check_feature(c, f, excludes_of(f), e);
-    return st;
+            TRY(check_feature(c, f, excludes_of(f), e));
+    return OK;
 }
 
 /* ---- lists ---------------------------------------------------------------------------------- */

@@ -73,11 +73,9 @@ enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, st
     params_place(&m->params, a);
     params_place_packed(&m->params, g, max.B * longest, a);
     const struct extent at_once = m->drive->step ? m->drive->step(m) : max;
-    enum status st = sublayers_bind(&m->sublayers, g, &m->params, kind, at_once, a, e);
-    if (st == OK && m->drive->bind)
-        st = m->drive->bind(m, g, a, e);
-    if (st != OK)
-        return st;
+    TRY(sublayers_bind(&m->sublayers, g, &m->params, kind, at_once, a, e));
+    if (m->drive->bind)
+        TRY(m->drive->bind(m, g, a, e));
     m->h = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.D);
     if (has_clusters(&m->c))
         adaptive_bind(&m->words, &m->c, &m->params, (size_t)max.B * (size_t)longest, a);

@@ -44,24 +44,20 @@ static enum status can_grad(const struct sublayer *s, const struct engine *g, st
 
 enum status sublayers_can_grad(const struct sublayers *s, const struct engine *g, struct err *e)
 {
-    enum status st = OK;
-
     if (s->at->c->cond == COND_HARD)
         return fail(e, E_UNSUPPORTED, "%s: hard gates have no backward pass  -> use cond soft",
                     s->at->c->variant->name);
-    for (int i = 0; i < s->n && st == OK; i++)
-        st = can_grad(&s->at[i], g, e);
-    return st;
+    for (int i = 0; i < s->n; i++)
+        TRY(can_grad(&s->at[i], g, e));
+    return OK;
 }
 
 enum status sublayers_bind_grad(struct sublayers *s, const struct engine *g, struct arena *a,
                                 struct err *e)
 {
-    const enum status st = sublayers_can_grad(s, g, e);
-
-    if (st == OK)
-        works_bind_grad(s, g, a);
-    return st;
+    TRY(sublayers_can_grad(s, g, e));
+    works_bind_grad(s, g, a);
+    return OK;
 }
 
 void sublayers_poison(const struct sublayers *s)
