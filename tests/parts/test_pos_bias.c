@@ -4,10 +4,10 @@
  * definitions, in the table that attention reads, for any number of keys and after truncation; and
  * backward from the table's gradient to the weights. */
 #include "tests/support/finite.h"
+#include "tests/support/laid.h"
 #include "tests/support/set_choice.h"
 #include "variants/base/safetensors.h"
 #include "variants/model/optimizer.h"
-#include "variants/parts/parts.h"
 
 #include <criterion/parameterized.h>
 #include <string.h>
@@ -156,80 +156,18 @@ Test(pos_bias, buckets_that_are_whole_powers)
 
 enum { HEADS = 6, MAX_KEYS = 300 };
 
-/* A scheme whose tables are in an arena of their own, with drawn weights. */
-struct prepared {
-    struct config c;
-    struct params params;
-    struct arena arena;
-    int at_layer;
-    struct attn a;
-    float *tables; /* gradient */
-};
-
-static struct pos_call call_of(struct prepared *t)
+static void open_bias(struct laid *t, const struct pos *pos, bool per_layer, int K)
 {
-    return (struct pos_call){.c = &t->c,
-                             .model = t->params.v,
-                             .layer = t->params.v + t->at_layer,
-                             .a = &t->a,
-                             .arena = &t->arena,
-                             .tables = t->tables};
-}
+    struct config c = config_default(variant_find("alibi"), 24, HEADS, 4, 8, 1, 0);
 
-static void bind_lowered(struct prepared *t, int K)
-{
-    struct pos_call call = call_of(t);
-    const struct pos *pos = t->c.pos;
-
-    params_place(&t->params, &t->arena);
-    params_place_grad(&t->params, &t->arena);
-    t->a = (struct attn){.B = 1, .H = HEADS, .Hkv = HEADS, .L = 1, .M = K - 1, .dh = 4};
-    call.K = K;
-    pos->reserve(&call);
-    t->tables = pos->n_tables_grad
-                    ? arena_f32(&t->arena, PART_REL_POS, pos->n_tables_grad(&t->c, K))
-                    : NULL;
-}
-
-static void build_tables(struct prepared *t)
-{
-    const struct pos_call call = call_of(t);
-
-    t->c.pos->build_tables(&call);
-}
-
-static void open_lowered(struct prepared *t, const struct pos *pos, bool per_layer, int K)
-{
-    struct err e = {""};
-
-    *t = (struct prepared){.c = config_default(variant_find("alibi"), 24, HEADS, 4, 8, 1, 0)};
-    t->c.pos = pos;
-    config_numbers_reset(&t->c);
+    c.pos = pos;
+    config_numbers_reset(&c);
     if (pos == &pos_t5) {
-        set_number(&t->c, "t5_buckets", 8);
-        set_number(&t->c, "t5_max_distance", 20);
-        set_choice(&t->c, "share_attn_bias", per_layer ? "0" : "1");
+        set_number(&c, "t5_buckets", 8);
+        set_number(&c, "t5_max_distance", 20);
+        set_choice(&c, "share_attn_bias", per_layer ? "0" : "1");
     }
-    cr_assert_eq(config_check(&t->c, &e), OK, "%s", e.msg);
-    if (pos->model_params)
-        pos->model_params(&t->c, &t->params);
-    t->at_layer = t->params.n;
-    if (pos->layer_params)
-        pos->layer_params(&t->c, "layers.0.", &t->params);
-    bind_lowered(t, K);
-    cr_assert_eq(arena_place(&t->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
-    memset(t->arena.base, 0xff, t->arena.size);
-    bind_lowered(t, K);
-    params_init(&t->params, SEED, 1);
-    if (t->params.n)
-        params_zero_grad(&t->params);
-    build_tables(t);
-}
-
-static void close_lowered(struct prepared *t)
-{
-    params_free(&t->params);
-    arena_release(&t->arena);
+    open_laid(t, c, 1, K - 1);
 }
 
 /* What is added to the score of a key at distance n. */
@@ -238,7 +176,7 @@ static float read_bias(const struct attn *a, int h, int n)
     return a->bias[h * a->bias_head + a->R - 1 - min_int(n, a->R - 1)];
 }
 
-static double want_bias(const struct prepared *t, int h, int n)
+static double want_bias(const struct laid *t, int h, int n)
 {
     const struct param *p = t->params.v;
 
@@ -250,7 +188,7 @@ static double want_bias(const struct prepared *t, int h, int n)
 }
 
 /* One rounding of the result. */
-static void expect_distance(const struct prepared *t, int n)
+static void expect_distance(const struct laid *t, int n)
 {
     for (int h = 0; h < HEADS; h++) {
         const double want = want_bias(t, h, n);
@@ -259,7 +197,7 @@ static void expect_distance(const struct prepared *t, int n)
     }
 }
 
-static void expect_table(const struct prepared *t)
+static void expect_table(const struct laid *t)
 {
     const int K = t->a.M + t->a.L;
 
@@ -277,21 +215,21 @@ Test(pos_bias, table_has_every_distance)
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         for (size_t k = 0; k < ARRAY_LEN(keys); k++)
             for (int per_layer = 0; per_layer <= 1; per_layer++) {
-                struct prepared t;
-                open_lowered(&t, schemes[i], per_layer, keys[k]);
+                struct laid t;
+                open_bias(&t, schemes[i], per_layer, keys[k]);
                 expect_table(&t);
-                close_lowered(&t);
+                close_laid(&t);
             }
 }
 
 Test(pos_bias, table_of_a_long_context)
 {
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++) {
-        struct prepared t;
-        open_lowered(&t, schemes[i], true, FARTHEST + 1);
+        struct laid t;
+        open_bias(&t, schemes[i], true, FARTHEST + 1);
         for (size_t k = 0; k < ARRAY_LEN(far); k++)
             expect_distance(&t, far[k]);
-        close_lowered(&t);
+        close_laid(&t);
     }
 }
 
@@ -301,25 +239,25 @@ Test(pos_bias, table_can_be_cut)
 
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
-            struct prepared t;
-            open_lowered(&t, schemes[i], false, MAX_KEYS);
+            struct laid t;
+            open_bias(&t, schemes[i], false, MAX_KEYS);
             attn_resize(&t.a, shapes[k][0], shapes[k][1]);
             expect_table(&t);
-            close_lowered(&t);
+            close_laid(&t);
         }
 }
 
 /* Far distances of T5 share the last bucket, so its table ends where that begins. */
 Test(pos_bias, far_distances_share_an_entry)
 {
-    struct prepared t;
+    struct laid t;
 
-    open_lowered(&t, &pos_t5, false, MAX_KEYS);
+    open_bias(&t, &pos_t5, false, MAX_KEYS);
     int first = 0;
     while (exact_bucket(first, 8, 20) < 7)
         first++;
     cr_expect_eq(t.a.R, first + 1);
-    close_lowered(&t);
+    close_laid(&t);
 }
 
 /* ---- backward ------------------------------------------------------------------------------ */
@@ -332,7 +270,7 @@ static double weight(int h, int n)
 
 static double weighed(void *ctx)
 {
-    struct prepared *t = ctx;
+    struct laid *t = ctx;
     double sum = 0;
 
     for (int h = 0; h < HEADS; h++)
@@ -341,7 +279,7 @@ static double weighed(void *ctx)
     return sum;
 }
 
-static void backward(struct prepared *t)
+static void backward(struct laid *t)
 {
     const struct pos *pos = t->c.pos;
     struct attn_grad d = {0};
@@ -361,12 +299,12 @@ Test(pos_bias, gradient_is_the_derivative)
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         for (int per_layer = 0; per_layer <= 1; per_layer++)
             for (int cut = 0; cut <= 1; cut++) {
-                struct prepared t;
+                struct laid t;
                 if (!schemes[i]->build_tables_grad) {
                     cr_expect(!schemes[i]->layer_params && !schemes[i]->model_params);
                     continue;
                 }
-                open_lowered(&t, schemes[i], per_layer, 40);
+                open_bias(&t, schemes[i], per_layer, 40);
                 for (int p = 0; p < t.params.n; p++)
                     quantise(t.params.v[p].data, t.params.v[p].n);
                 if (cut)
@@ -376,33 +314,33 @@ Test(pos_bias, gradient_is_the_derivative)
                 for (int p = 0; p < t.params.n; p++)
                     expect_gradient(&f, t.params.v[p].name, t.params.v[p].data, t.params.v[p].grad,
                                     t.params.v[p].n, 64 * U, 1e-6);
-                close_lowered(&t);
+                close_laid(&t);
             }
 }
 
 /* Layers that share a table add to it. */
 Test(pos_bias, gradients_are_added)
 {
-    struct prepared t;
+    struct laid t;
 
-    open_lowered(&t, &pos_t5, false, 40);
+    open_bias(&t, &pos_t5, false, 40);
     backward(&t);
     const float once = t.params.v[0].grad[3];
     backward(&t);
     cr_expect(once > 0 && t.params.v[0].grad[3] == 2 * once);
-    close_lowered(&t);
+    close_laid(&t);
 }
 
 /* ---- bounds -------------------------------------------------------------------------------- */
 
 Test(pos_bias, trained_rates_stay_positive)
 {
-    struct prepared t;
+    struct laid t;
     struct arena moments = {0};
     struct optimizer optimizer = {0};
     struct err e = {""};
 
-    open_lowered(&t, &pos_kerple, true, 40);
+    open_bias(&t, &pos_kerple, true, 40);
     optimizer_bind(&optimizer, &t.params, &moments);
     cr_assert_eq(arena_place(&moments, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
     optimizer_bind(&optimizer, &t.params, &moments);
@@ -420,7 +358,7 @@ Test(pos_bias, trained_rates_stay_positive)
     cr_expect(isnan(t.params.v[1].data[0]), "a bound hides nothing");
     optimizer_free(&optimizer);
     arena_release(&moments);
-    close_lowered(&t);
+    close_laid(&t);
 }
 
 Test(pos_bias, choices_that_make_no_sense)

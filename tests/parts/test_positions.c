@@ -5,9 +5,8 @@
  * judge these. Places are around the ends of tables, and where a float no longer tells angles
  * apart. (Rotary ones: test_rope_far.c; a number per distance: test_pos_bias.c.) */
 #include "harness/check/guarded.h"
-#include "tests/support/open_engine.h"
+#include "tests/support/laid.h"
 #include "tests/support/set_choice.h"
-#include "variants/parts/parts.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -113,71 +112,6 @@ Test(positions, words_that_turn)
 
 /* ---- tables by distance -------------------------------------------------------------------- */
 
-/* A scheme's tables for K keys, with drawn weights, on the reference. */
-struct laid {
-    struct engine g;
-    struct config c;
-    struct params params;
-    struct arena arena;
-    int at_layer, K;
-    struct attn a;
-    float *encoding;
-};
-
-static struct pos_call call_of(struct laid *t)
-{
-    return (struct pos_call){.g = &t->g,
-                             .c = &t->c,
-                             .model = t->params.v,
-                             .layer = t->params.v + t->at_layer,
-                             .pos_encoding = t->encoding,
-                             .a = &t->a,
-                             .K = t->K,
-                             .arena = &t->arena};
-}
-
-static void lay(struct laid *t)
-{
-    const struct config *const c = &t->c;
-
-    params_place(&t->params, &t->arena);
-    t->a =
-        (struct attn){.B = 1, .H = c->H, .Hkv = c->H, .L = t->K, .dh = c->dh, .causal = c->causal};
-    const struct pos_call call = call_of(t);
-    c->pos->reserve(&call);
-    t->encoding = arena_f32(&t->arena, PART_REL_POS,
-                            c->pos->n_pos_encoding ? c->pos->n_pos_encoding(c, t->K) : 1);
-}
-
-static void open_laid(struct laid *t, struct config c, int K)
-{
-    struct err e = {""};
-
-    *t = (struct laid){.g = open_engine("ref", 1), .c = c, .K = K};
-    cr_assert_eq(config_check(&t->c, &e), OK, "%s", e.msg);
-    if (c.pos->model_params)
-        c.pos->model_params(&t->c, &t->params);
-    t->at_layer = t->params.n;
-    if (c.pos->layer_params)
-        c.pos->layer_params(&t->c, "layers.0.", &t->params);
-    lay(t);
-    cr_assert_eq(arena_place(&t->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
-    memset(t->arena.base, 0xff, t->arena.size);
-    lay(t);
-    params_init(&t->params, SEED, 1);
-    if (c.pos->pos_encoding)
-        c.pos->pos_encoding(&t->c, 0, K, t->encoding);
-    const struct pos_call call = call_of(t);
-    if (c.pos->build_tables)
-        c.pos->build_tables(&call);
-}
-
-static void close_laid(struct laid *t)
-{
-    params_free(&t->params);
-    arena_release(&t->arena);
-}
-
 static const float *weight(const struct laid *t, const char *name)
 {
     const struct param *const p = params_find(&t->params, name);
@@ -244,7 +178,7 @@ Test(positions, xl_codes)
             struct laid t;
             c.clamp_len = clamps[i];
             c.causal = (enum direction)causal;
-            open_laid(&t, c, FARTHEST + 1);
+            open_laid(&t, c, FARTHEST + 1, 0);
             for (size_t k = 0; k < ARRAY_LEN(far); k++) {
                 expect_xl(&t, far[k]);
                 if (!causal)
@@ -284,7 +218,7 @@ Test(positions, tener_codes)
                 c.causal = (enum direction)causal;
                 set_choice(&c, "tener_kr", code ? "1" : "0");
                 set_choice(&c, "tener_sign", code ? "code" : "paper");
-                open_laid(&t, c, FARTHEST + 1);
+                open_laid(&t, c, FARTHEST + 1, 0);
                 for (size_t k = 0; k < ARRAY_LEN(far); k++)
                     for (int side = 1; side >= (causal ? 1 : -1); side -= 2) {
                         expect_tener(&t, t.a.rel_k, side * far[k], code ? -1 : 1);
@@ -336,7 +270,7 @@ Test(positions, deberta_tables)
             c.clip = clips[i];
             c.rel_rows = c.clip + 1;
             set_choice(&c, "p2c", code ? "code" : "paper");
-            open_laid(&t, c, FARTHEST + 1);
+            open_laid(&t, c, FARTHEST + 1, 0);
             for (size_t k = 0; k < ARRAY_LEN(far); k++)
                 expect_deberta(&t, code, far[k]);
             close_laid(&t);
@@ -370,7 +304,7 @@ Test(positions, tupe_scores)
     struct laid t;
 
     c.max_seq = 130;
-    open_laid(&t, c, 130);
+    open_laid(&t, c, 130, 0);
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
         for (size_t j = 0; j < ARRAY_LEN(places); j++)
             for (int h = 0; h < c.H; h++) {
@@ -412,7 +346,7 @@ Test(positions, gaussian_biases)
             c.pos = schemes[i];
             c.causal = (enum direction)causal;
             config_numbers_reset(&c);
-            open_laid(&t, c, FARTHEST + 1);
+            open_laid(&t, c, FARTHEST + 1, 0);
             for (size_t k = 0; k < ARRAY_LEN(far); k++)
                 for (int side = 1; side >= (causal ? 1 : -1); side -= 2)
                     for (int h = 0; h < c.H; h++) {

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * For tests of position schemes: one whose tables are in an arena of their own, with drawn weights, on
+ * the reference. */
+#ifndef LAID_H
+#define LAID_H
+
+#include "open_engine.h"
+#include "variants/parts/parts.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+struct laid {
+    struct engine g;
+    struct config c;
+    struct params params;
+    struct arena arena;
+    int at_layer;
+    struct attn a; /* K = M + L keys */
+    float *encoding;
+    float *tables; /* gradient */
+};
+
+static inline struct pos_call call_of(struct laid *t)
+{
+    return (struct pos_call){.g = &t->g,
+                             .c = &t->c,
+                             .model = t->params.v,
+                             .layer = t->params.v + t->at_layer,
+                             .pos_encoding = t->encoding,
+                             .a = &t->a,
+                             .K = t->a.M + t->a.L,
+                             .arena = &t->arena,
+                             .tables = t->tables};
+}
+
+static inline void lay(struct laid *t, struct attn a)
+{
+    const struct pos *const pos = t->c.pos;
+    const int K = a.M + a.L;
+
+    params_place(&t->params, &t->arena);
+    params_place_grad(&t->params, &t->arena);
+    t->a = a;
+    const struct pos_call call = call_of(t);
+    pos->reserve(&call);
+    t->encoding =
+        arena_f32(&t->arena, PART_REL_POS, pos->n_pos_encoding ? pos->n_pos_encoding(&t->c, K) : 1);
+    t->tables =
+        arena_f32(&t->arena, PART_REL_POS, pos->n_tables_grad ? pos->n_tables_grad(&t->c, K) : 1);
+}
+
+/* The attention has L queries after M keys. */
+static inline void open_laid(struct laid *t, struct config c, int L, int M)
+{
+    const struct attn a = {
+        .B = 1, .H = c.H, .Hkv = c.H, .L = L, .M = M, .dh = c.dh, .causal = c.causal};
+    struct err e = {""};
+
+    *t = (struct laid){.g = open_engine("ref", 1), .c = c};
+    cr_assert_eq(config_check(&t->c, &e), OK, "%s", e.msg);
+    if (c.pos->model_params)
+        c.pos->model_params(&t->c, &t->params);
+    t->at_layer = t->params.n;
+    if (c.pos->layer_params)
+        c.pos->layer_params(&t->c, "layers.0.", &t->params);
+    lay(t, a);
+    cr_assert_eq(arena_place(&t->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    memset(t->arena.base, 0xff, t->arena.size);
+    lay(t, a);
+    params_init(&t->params, SEED, 1);
+    if (t->params.n)
+        params_zero_grad(&t->params);
+    if (c.pos->pos_encoding)
+        c.pos->pos_encoding(&t->c, 0, L + M, t->encoding);
+    const struct pos_call call = call_of(t);
+    if (c.pos->build_tables)
+        c.pos->build_tables(&call);
+}
+
+static inline void close_laid(struct laid *t)
+{
+    params_free(&t->params);
+    arena_release(&t->arena);
+}
+
+#endif
