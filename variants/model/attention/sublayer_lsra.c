@@ -116,12 +116,15 @@ static enum status lsra_can_grad(const struct sublayer *s, const struct engine *
     return a.kind->can_grad(&a, g, e);
 }
 
-/* One call: sizes, and places in the room of forward and in that of backward. T rows of the
- * convolution come before the segment's. */
+/* Places in the room of forward, or of their gradients in that of backward. */
+struct lsra_room {
+    float *x, *y, *z, *in, *c, *p, *u, *out;
+};
+
+/* One call: its sizes, and the places. T rows of the convolution come before the segment's. */
 struct lsra_call {
     int B, L, M, T, d_attn, d_conv, wide, taps;
-    float *x, *y, *z, *in, *c, *p, *u, *out;
-    float *d_x, *d_y, *d_z, *d_in, *d_c, *d_p, *d_u, *d_out;
+    struct lsra_room at, d;
 };
 
 static float *next(float *base, size_t *at, size_t n)
@@ -132,39 +135,21 @@ static float *next(float *base, size_t *at, size_t n)
     return here;
 }
 
-static size_t lay_out(struct lsra_call *n, float *base)
+static size_t lay_out(const struct lsra_call *n, struct lsra_room *to, float *base)
 {
     const size_t rows = (size_t)n->B * (size_t)n->L;
     const size_t all = (size_t)n->B * (size_t)(n->T + n->L), d_conv = (size_t)n->d_conv;
     size_t at = 0;
 
-    n->x = next(base, &at, (size_t)n->B * (size_t)(n->M + n->L) * (size_t)n->d_attn);
-    n->y = next(base, &at, rows * (size_t)n->d_attn);
-    n->z = next(base, &at, all * d_conv);
-    n->in = next(base, &at, all * (size_t)n->wide);
-    n->c = next(base, &at, all * d_conv);
-    n->p = next(base, &at, rows * (size_t)n->taps);
-    n->u = next(base, &at, rows * d_conv);
-    n->out = next(base, &at, rows * d_conv);
+    to->x = next(base, &at, (size_t)n->B * (size_t)(n->M + n->L) * (size_t)n->d_attn);
+    to->y = next(base, &at, rows * (size_t)n->d_attn);
+    to->z = next(base, &at, all * d_conv);
+    to->in = next(base, &at, all * (size_t)n->wide);
+    to->c = next(base, &at, all * d_conv);
+    to->p = next(base, &at, rows * (size_t)n->taps);
+    to->u = next(base, &at, rows * d_conv);
+    to->out = next(base, &at, rows * d_conv);
     return at;
-}
-
-static size_t lay_out_grad(struct lsra_call *n, float *base)
-{
-    const struct lsra_call forward = *n;
-    struct lsra_call d = *n;
-    const size_t size = lay_out(&d, base);
-
-    *n = forward;
-    n->d_x = d.x;
-    n->d_y = d.y;
-    n->d_z = d.z;
-    n->d_in = d.in;
-    n->d_c = d.c;
-    n->d_p = d.p;
-    n->d_u = d.u;
-    n->d_out = d.out;
-    return size;
 }
 
 static struct lsra_call call_of(const struct sublayer *s, int B, int L, int M, int T)
@@ -186,7 +171,7 @@ static void lsra_arrays(const struct sublayer *s, struct extent max, struct arra
 {
     const struct sublayer a = narrowed(s);
     struct lsra_call n = call_of(s, max.B, max.L, attended(s, max.M), taps_before(s));
-    const size_t size = lay_out(&n, NULL);
+    const size_t size = lay_out(&n, &n.at, NULL);
 
     a.kind->arrays(&a, max, out);
     out[AT_ROOM] = (struct array){size, size, false, PART_ACTIVATIONS};
@@ -199,7 +184,7 @@ static void lsra_arrays_grad(const struct sublayer *s, struct extent max,
     struct lsra_call n = call_of(s, max.B, max.L, attended(s, max.M), taps_before(s));
 
     a.kind->arrays_grad(&a, max, out);
-    out[AT_ROOM] = (struct array){0, lay_out(&n, NULL), true, PART_ACTIVATIONS};
+    out[AT_ROOM] = (struct array){0, lay_out(&n, &n.at, NULL), true, PART_ACTIVATIONS};
 }
 
 static struct attn_need lsra_scratch(const struct sublayer *s, const struct engine *g,
@@ -225,7 +210,7 @@ static struct lsra_call now(const struct sublayer *s, const struct work *w,
         call_of(s, from.B, from.L, attended(s, from.M), min_int(from.M, taps_before(s)));
 
     CHECK(w->array[AT_ROOM]);
-    lay_out(&n, w->array[AT_ROOM]);
+    lay_out(&n, &n.at, w->array[AT_ROOM]);
     return n;
 }
 
@@ -253,8 +238,8 @@ static void both(const struct engine *g, const struct lsra_call *n, float *y)
 
 #pragma omp parallel for num_threads(team(g, (double)n->B * n->L * (double)D))
     for (int r = 0; r < n->B * n->L; r++) {
-        memcpy(y + r * D, n->y + (ptrdiff_t)r * n->d_attn, sizeof(float) * (size_t)n->d_attn);
-        memcpy(y + r * D + n->d_attn, n->out + (ptrdiff_t)r * n->d_conv,
+        memcpy(y + r * D, n->at.y + (ptrdiff_t)r * n->d_attn, sizeof(float) * (size_t)n->d_attn);
+        memcpy(y + r * D + n->d_attn, n->at.out + (ptrdiff_t)r * n->d_conv,
                sizeof(float) * (size_t)n->d_conv);
     }
 }
@@ -309,9 +294,9 @@ static void convolve(const struct engine *g, const struct sublayer *s, const str
 
 #pragma omp parallel for num_threads(team(g, (double)n->B * n->L * n->d_conv))
     for (int r = 0; r < n->B * n->L; r++) {
-        const float *const p = n->p + taps_at(s, n, r);
-        const float *const c = n->c + (ptrdiff_t)(r / n->L) * all * n->d_conv;
-        float *const u = n->u + (ptrdiff_t)r * n->d_conv;
+        const float *const p = n->at.p + taps_at(s, n, r);
+        const float *const c = n->at.c + (ptrdiff_t)(r / n->L) * all * n->d_conv;
+        float *const u = n->at.u + (ptrdiff_t)r * n->d_conv;
         memset(u, 0, sizeof(float) * (size_t)n->d_conv);
         for (int i = 0; i < k; i++) {
             const int row = row_of(n, r % n->L, k, i);
@@ -329,24 +314,24 @@ static void convolve_grad(const struct engine *g, const struct sublayer *s,
     const int heads = s->c->lsra.heads;
     const bool dynamic = s->c->lsra.dynamic;
 
-    memset(n->d_c, 0, sizeof(float) * (size_t)n->B * (size_t)all * (size_t)n->d_conv);
-    memset(n->d_p, 0,
+    memset(n->d.c, 0, sizeof(float) * (size_t)n->B * (size_t)all * (size_t)n->d_conv);
+    memset(n->d.p, 0,
            sizeof(float) * (dynamic ? (size_t)n->B * (size_t)n->L : 1) * (size_t)n->taps);
 #pragma omp parallel for num_threads(team(g, (double)n->B * n->L * n->d_conv))
     for (int h = 0; h < heads; h++)
         for (int r = 0; r < n->B * n->L; r++) {
             const ptrdiff_t base = (ptrdiff_t)(r / n->L) * all * n->d_conv;
             const ptrdiff_t taps = taps_at(s, n, r) + (ptrdiff_t)h * k;
-            const float *const d_u = n->d_u + (ptrdiff_t)r * n->d_conv;
+            const float *const d_u = n->d.u + (ptrdiff_t)r * n->d_conv;
             for (int i = 0; i < k; i++) {
                 const int row = row_of(n, r % n->L, k, i);
                 float sum = 0;
                 for (int e = h * group; row >= 0 && e < (h + 1) * group; e++) {
                     const ptrdiff_t at = base + (ptrdiff_t)row * n->d_conv + e;
-                    sum += d_u[e] * n->c[at];
-                    n->d_c[at] += d_u[e] * n->p[taps + i];
+                    sum += d_u[e] * n->at.c[at];
+                    n->d.c[at] += d_u[e] * n->at.p[taps + i];
                 }
-                n->d_p[taps + i] += sum;
+                n->d.p[taps + i] += sum;
             }
         }
 }
@@ -368,27 +353,27 @@ static void conv_forward(const struct engine *g, const struct sublayer *s,
 {
     const struct param *const w = s->weights;
     const int rows = n->B * (n->T + n->L), k = s->c->lsra.kernel;
-    float *const first = s->c->lsra.glu ? n->in : n->c;
+    float *const first = s->c->lsra.glu ? n->at.in : n->at.c;
 
-    linear_forward(g, &w[C_IN], &w[C_IN_BIAS], first, n->z, rows, (struct act){.y = first});
+    linear_forward(g, &w[C_IN], &w[C_IN_BIAS], first, n->at.z, rows, (struct act){.y = first});
     if (s->c->lsra.glu)
         g->ops.glu(&(struct glu){.kind = ACT_SIGMOID,
-                                 .y = n->c,
-                                 .a = n->in + n->d_conv,
-                                 .b = n->in,
+                                 .y = n->at.c,
+                                 .a = n->at.in + n->d_conv,
+                                 .b = n->at.in,
                                  .ld = n->wide,
                                  .rows = rows,
                                  .n = n->d_conv,
                                  .threads = g->threads});
     if (s->c->lsra.dynamic)
-        project_map(g, &w[C_TAPS], NULL, tap_rows(n, n->p), new_rows(n, n->c), n->B, n->L);
+        project_map(g, &w[C_TAPS], NULL, tap_rows(n, n->at.p), new_rows(n, n->at.c), n->B, n->L);
     else
-        memcpy(n->p, w[C_TAPS].data, sizeof(float) * (size_t)n->taps);
+        memcpy(n->at.p, w[C_TAPS].data, sizeof(float) * (size_t)n->taps);
     const ptrdiff_t groups = s->c->lsra.dynamic ? (ptrdiff_t)n->B * n->L : 1;
-    softmax(n->p, groups * s->c->lsra.heads, k, team(g, (double)groups * n->taps));
+    softmax(n->at.p, groups * s->c->lsra.heads, k, team(g, (double)groups * n->taps));
     convolve(g, s, n);
-    linear_forward(g, &w[C_OUT], &w[C_OUT_BIAS], n->out, n->u, n->B * n->L,
-                   (struct act){.y = n->out});
+    linear_forward(g, &w[C_OUT], &w[C_OUT_BIAS], n->at.out, n->at.u, n->B * n->L,
+                   (struct act){.y = n->at.out});
 }
 
 /* From d_out to d_z; accumulates weight gradients. */
@@ -400,32 +385,28 @@ static void conv_backward(const struct engine *g, const struct sublayer *s,
     const bool dynamic = s->c->lsra.dynamic, glu = s->c->lsra.glu;
     const ptrdiff_t groups = dynamic ? (ptrdiff_t)n->B * n->L : 1;
 
-    linear_bias_grad(g, &w[C_OUT_BIAS], n->d_out, n->B * n->L);
-    linear_weight_grad(g, &w[C_OUT], n->d_out, n->u, n->B * n->L);
-    linear_input_grad(g, &w[C_OUT], n->d_u, n->d_out, n->B * n->L, 0);
+    linear_backward(g, &w[C_OUT], &w[C_OUT_BIAS], n->d.u, n->d.out, n->at.u, n->B * n->L, 0);
     convolve_grad(g, s, n);
-    softmax_grad(n->d_p, n->p, groups * s->c->lsra.heads, k, team(g, (double)groups * n->taps));
+    softmax_grad(n->d.p, n->at.p, groups * s->c->lsra.heads, k, team(g, (double)groups * n->taps));
     if (dynamic) {
-        project_weight_grad(g, &w[C_TAPS], tap_rows(n, n->d_p), new_rows(n, n->c), n->B, n->L);
-        project_input_grad(g, &w[C_TAPS], new_rows(n, n->d_c), tap_rows(n, n->d_p), n->B, n->L, 1);
+        project_weight_grad(g, &w[C_TAPS], tap_rows(n, n->d.p), new_rows(n, n->at.c), n->B, n->L);
+        project_input_grad(g, &w[C_TAPS], new_rows(n, n->d.c), tap_rows(n, n->d.p), n->B, n->L, 1);
     } else
         for (int i = 0; i < n->taps; i++)
-            w[C_TAPS].grad[i] += n->d_p[i];
+            w[C_TAPS].grad[i] += n->d.p[i];
     if (glu)
         g->ops.glu_grad(&(struct glu_grad){.kind = ACT_SIGMOID,
-                                           .d_a = n->d_in + n->d_conv,
-                                           .d_b = n->d_in,
-                                           .d_y = n->d_c,
-                                           .a = n->in + n->d_conv,
-                                           .b = n->in,
+                                           .d_a = n->d.in + n->d_conv,
+                                           .d_b = n->d.in,
+                                           .d_y = n->d.c,
+                                           .a = n->at.in + n->d_conv,
+                                           .b = n->at.in,
                                            .ld = n->wide,
                                            .rows = rows,
                                            .n = n->d_conv,
                                            .threads = g->threads});
-    const float *const d_in = glu ? n->d_in : n->d_c;
-    linear_bias_grad(g, &w[C_IN_BIAS], d_in, rows);
-    linear_weight_grad(g, &w[C_IN], d_in, n->z, rows);
-    linear_input_grad(g, &w[C_IN], n->d_z, d_in, rows, 0);
+    const float *const d_in = glu ? n->d.in : n->d.c;
+    linear_backward(g, &w[C_IN], &w[C_IN_BIAS], n->d.z, d_in, n->at.z, rows, 0);
 }
 
 /* ---- the sub-layer -------------------------------------------------------------------------- */
@@ -437,18 +418,14 @@ static void lsra_forward(const struct engine *g, struct sublayer *s, struct work
     struct sublayer a = narrowed(s);
     struct work of_attention = *w;
 
-    of_attention.y = n.y;
-    take(g, n.x, from, s->c->D, n.M + n.L, 0, n.d_attn);
-    take(g, n.z, from, s->c->D, n.T + n.L, n.d_attn, n.d_conv);
-    a.kind->forward(g, &a, &of_attention, attention_input(&n, n.x), (struct act){.y = n.y});
+    of_attention.y = n.at.y;
+    take(g, n.at.x, from, s->c->D, n.M + n.L, 0, n.d_attn);
+    take(g, n.at.z, from, s->c->D, n.T + n.L, n.d_attn, n.d_conv);
+    a.kind->forward(g, &a, &of_attention, attention_input(&n, n.at.x), (struct act){.y = n.at.y});
     give_back(s, &a);
     conv_forward(g, s, &n);
     both(g, &n, w->y);
-    epilogue.x = w->y;
-    epilogue.rows = n.B * n.L;
-    epilogue.n = s->c->D;
-    epilogue.threads = g->threads;
-    g->ops.act(&epilogue);
+    linear_epilogue(g, epilogue, w->y, n.B * n.L, s->c->D);
 }
 
 /* d_in [B,M+L-skip,D]: the first channels from attention, the others from the convolution, which
@@ -464,10 +441,10 @@ static void join_grad(const struct lsra_call *n, struct sublayer_input from, flo
         const int b = r / rows, last = rows - r % rows; /* from the end, 1 the newest */
         float *const to = d_in + (ptrdiff_t)r * D;
         if (last <= attention)
-            memcpy(to, n->d_x + (ptrdiff_t)(b * attention + attention - last) * n->d_attn,
+            memcpy(to, n->d.x + (ptrdiff_t)(b * attention + attention - last) * n->d_attn,
                    sizeof(float) * (size_t)n->d_attn);
         if (last <= conv)
-            memcpy(to + n->d_attn, n->d_z + (ptrdiff_t)(b * conv + conv - last) * n->d_conv,
+            memcpy(to + n->d_attn, n->d.z + (ptrdiff_t)(b * conv + conv - last) * n->d_conv,
                    sizeof(float) * (size_t)n->d_conv);
     }
 }
@@ -481,10 +458,10 @@ static void lsra_backward(const struct engine *g, struct sublayer *s, const stru
     const struct sublayer_input rows = {{(float *)d_y, (ptrdiff_t)n.L * s->c->D}, n.B, 0, n.L};
 
     CHECK(w->d_array[AT_ROOM]);
-    lay_out_grad(&n, w->d_array[AT_ROOM]);
-    take(g, n.d_y, rows, s->c->D, n.L, 0, n.d_attn);
-    take(g, n.d_out, rows, s->c->D, n.L, n.d_attn, n.d_conv);
-    a.kind->backward(g, &a, w, attention_input(&n, n.x), n.d_x, n.d_y, skipped);
+    lay_out(&n, &n.d, w->d_array[AT_ROOM]);
+    take(g, n.d.y, rows, s->c->D, n.L, 0, n.d_attn);
+    take(g, n.d.out, rows, s->c->D, n.L, n.d_attn, n.d_conv);
+    a.kind->backward(g, &a, w, attention_input(&n, n.at.x), n.d.x, n.d.y, skipped);
     conv_backward(g, s, &n);
     join_grad(&n, from, d_in, skip, skipped);
 }
@@ -498,24 +475,8 @@ static void lsra_remember(const struct engine *g, struct sublayer *s, struct wor
     const struct lsra_call n = now(s, w, from);
     struct sublayer a = narrowed(s);
 
-    take(g, n.x, from, s->c->D, n.L, 0, n.d_attn);
-    a.kind->remember(g, &a, w, attention_input(&n, n.x));
-    give_back(s, &a);
-}
-
-static void lsra_commit(struct sublayer *s, int L)
-{
-    struct sublayer a = narrowed(s);
-
-    a.kind->commit(&a, L);
-    give_back(s, &a);
-}
-
-static void lsra_forget(struct sublayer *s)
-{
-    struct sublayer a = narrowed(s);
-
-    a.kind->forget(&a);
+    take(g, n.at.x, from, s->c->D, n.L, 0, n.d_attn);
+    a.kind->remember(g, &a, w, attention_input(&n, n.at.x));
     give_back(s, &a);
 }
 
@@ -562,7 +523,7 @@ const struct sublayer_kind sublayer_lsra = {
     .forward = lsra_forward,
     .backward = lsra_backward,
     .remember = lsra_remember,
-    .commit = lsra_commit,
-    .forget = lsra_forget,
+    .commit = attention_commit,
+    .forget = attention_forget,
     .cost = lsra_cost,
 };
