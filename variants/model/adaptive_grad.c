@@ -139,8 +139,7 @@ void adaptive_embed_grad(struct adaptive_words *t, const struct engine *g, const
             const struct param *const P = &t->params->v[k->embed_proj];
             for (ptrdiff_t r = 0; r < n; r++)
                 memcpy(t->z + r * width, E + word[r] * width, sizeof(float) * (size_t)width);
-            linear_weight_grad(g, P, t->x, t->z, n);
-            linear_input_grad(g, P, t->z, t->x, n, 0);
+            linear_backward(g, P, NULL, t->z, t->x, t->z, n, 0);
             d_rows = t->z;
         }
         for (ptrdiff_t r = 0; r < n; r++)

@@ -145,8 +145,7 @@ static void one_loss(struct lm *m, const struct engine *g, const int32_t *target
                                        .rows = n,
                                        .n = m->c.V,
                                        .threads = g->threads});
-    linear_weight_grad(g, W, t->logits, t->rows, n);
-    linear_input_grad(g, W, t->d_rows, t->logits, n, 0);
+    linear_backward(g, W, NULL, t->d_rows, t->logits, t->rows, n, 0);
     scatter(t->d, t->d_rows, B, L, k, m->c.D);
 }
 

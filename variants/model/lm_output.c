@@ -142,8 +142,7 @@ static void logits_backward(struct lm *m, const struct engine *g, const int32_t 
         through_cap(d_logits, capped, c->logit_cap, (size_t)rows * (size_t)c->V, g->threads);
     if (c->out_bias)
         linear_bias_grad(g, &m->params.v[m->at_out_bias], d_logits, rows);
-    linear_weight_grad(g, W, d_logits, m->h, rows);
-    linear_input_grad(g, W, d, d_logits, rows, 0);
+    linear_backward(g, W, NULL, d, d_logits, m->h, rows, 0);
 }
 
 void lm_output_backward(struct lm *m, const struct engine *g, const int32_t *target,

@@ -150,13 +150,6 @@ static void clear(const struct slots *t, int B, int L)
     memset(t->d_v, 0, rows);
 }
 
-static void map_grad(const struct engine *g, const struct param *w, float *d_x, const float *d_y,
-                     const float *x, int rows, float beta)
-{
-    linear_weight_grad(g, w, d_y, x, rows);
-    linear_input_grad(g, w, d_x, d_y, rows, beta);
-}
-
 /* From d_next to d_h [B,L,D] and to what is added to d; accumulates weight gradients. */
 static void write_grad(struct slots *t, const struct engine *g, int B, int L)
 {
@@ -174,17 +167,17 @@ static void write_grad(struct slots *t, const struct engine *g, int B, int L)
         for (int e = 0; e < D; e++)
             t->w[S_BIAS].grad[(ptrdiff_t)(j % S) * D + e] += t->d_r[at + e];
     }
-    map_grad(g, &t->w[S_O], t->d_o, t->d_r, t->o, B * S, 0);
+    linear_backward(g, &t->w[S_O], NULL, t->d_o, t->d_r, t->o, B * S, 0);
     clear(t, B, L);
 #pragma omp parallel for num_threads(g->threads)
     for (int i = 0; i < B * c->kv_heads; i++)
         for (int h = 0; h < sharing; h++)
             attend_grad(t, i / c->kv_heads, i % c->kv_heads * sharing + h, L);
-    map_grad(g, &t->w[S_Q], t->d, t->d_q, t->used, B * S, 1);
-    map_grad(g, &t->w[S_K], t->d, t->d_ks, t->used, B * S, 1);
-    map_grad(g, &t->w[S_V], t->d, t->d_vs, t->used, B * S, 1);
-    map_grad(g, &t->w[S_K], t->d_h, t->d_k, t->h, B * L, 0);
-    map_grad(g, &t->w[S_V], t->d_h, t->d_v, t->h, B * L, 1);
+    linear_backward(g, &t->w[S_Q], NULL, t->d, t->d_q, t->used, B * S, 1);
+    linear_backward(g, &t->w[S_K], NULL, t->d, t->d_ks, t->used, B * S, 1);
+    linear_backward(g, &t->w[S_V], NULL, t->d, t->d_vs, t->used, B * S, 1);
+    linear_backward(g, &t->w[S_K], NULL, t->d_h, t->d_k, t->h, B * L, 0);
+    linear_backward(g, &t->w[S_V], NULL, t->d_h, t->d_v, t->h, B * L, 1);
 }
 
 /* From d to the trained rows, where the slots used are the first. */

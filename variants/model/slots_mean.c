@@ -70,14 +70,10 @@ void slots_mean_grad(struct slots *t, const struct engine *g, int B, int L)
             mean[row + e] = (float)(sum / L);
         }
     }
-    linear_bias_grad(g, &t->w[M_B2], d_row, B);
-    linear_weight_grad(g, &t->w[M_2], d_row, t->hidden, B);
-    linear_input_grad(g, &t->w[M_2], d_hidden, d_row, B, 0);
+    linear_backward(g, &t->w[M_2], &t->w[M_B2], d_hidden, d_row, t->hidden, B, 0);
     for (ptrdiff_t i = 0; i < (ptrdiff_t)B * D; i++)
         d_hidden[i] = t->hidden[i] > 0 ? d_hidden[i] : 0;
-    linear_bias_grad(g, &t->w[M_B1], d_hidden, B);
-    linear_weight_grad(g, &t->w[M_1], d_hidden, mean, B);
-    linear_input_grad(g, &t->w[M_1], d_row, d_hidden, B, 0);
+    linear_backward(g, &t->w[M_1], &t->w[M_B1], d_row, d_hidden, mean, B, 0);
     for (ptrdiff_t i = 0; i < (ptrdiff_t)B * L * D; i++)
         t->d_h[i] = d_row[i / L / D * D + i % D] / (float)L;
 }

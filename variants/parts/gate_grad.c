@@ -46,8 +46,7 @@ static void of_x(const struct engine *g, const struct config *c, const struct pa
                                .a = e,
                                .b = biased ? w[BG].data : NULL},
             rows);
-    linear_weight_grad(g, &w[WG], e, x, rows);
-    linear_input_grad(g, &w[WG], d_x, e, rows, 1);
+    linear_backward(g, &w[WG], NULL, d_x, e, x, rows, 1);
 }
 
 GATE_BACKWARD(input)
@@ -85,8 +84,7 @@ GATE_BACKWARD(sigtanh)
                                .c = f,
                                .b = w[ST_BG].data},
             rows);
-    linear_weight_grad(g, &w[ST_WG], e, y, rows);
-    linear_input_grad(g, &w[ST_WG], d_y, e, rows, 0);
+    linear_backward(g, &w[ST_WG], NULL, d_y, e, y, rows, 0);
 }
 
 /* Backward of gru_add, src U^T added to columns of P [rows,3D]: dU += and d_src = beta d_src +. */
@@ -126,8 +124,7 @@ GATE_BACKWARD(gru)
         (struct gate_grad){.kind = GATE_RESET, .d_x = p, .d_a = k.r, .d_out = p, .x = x, .a = k.r},
         rows);
     gru_unadd(g, c, &w[GRU_UR], p, 1, k.r, x, rows);
-    linear_weight_grad(g, &w[GRU_WR], k.r, y, rows);
-    linear_input_grad(g, &w[GRU_WR], d_y, k.r, rows, 0);
+    linear_backward(g, &w[GRU_WR], NULL, d_y, k.r, y, rows, 0);
     g->ops.act(&(struct act){
         .y = d_x, .x = d_x, .add = p, .rows = rows, .n = c->D, .threads = g->threads});
 }

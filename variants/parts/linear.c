@@ -35,6 +35,15 @@ void linear_forward(const struct engine *g, const struct param *w, const struct 
     engine_gemm_act(g, &p, &epilogue);
 }
 
+void linear_epilogue(const struct engine *g, struct act epilogue, const float *x, int rows, int n)
+{
+    epilogue.x = x;
+    epilogue.rows = rows;
+    epilogue.n = n;
+    epilogue.threads = g->threads;
+    g->ops.act(&epilogue);
+}
+
 struct gemm linear_weight_product(const struct engine *g, const struct param *w, const float *d_y,
                                   const float *x, int rows)
 {
@@ -80,4 +89,13 @@ void linear_input_grad(const struct engine *g, const struct param *w, float *d_x
     const struct gemm p = linear_input_product(g, w, d_x, d_y, rows, beta);
 
     g->ops.gemm(&p);
+}
+
+void linear_backward(const struct engine *g, const struct param *w, const struct param *bias,
+                     float *d_x, const float *d_y, const float *x, int rows, float beta)
+{
+    linear_weight_grad(g, w, d_y, x, rows);
+    if (bias)
+        linear_bias_grad(g, bias, d_y, rows);
+    linear_input_grad(g, w, d_x, d_y, rows, beta);
 }

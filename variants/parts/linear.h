@@ -19,6 +19,9 @@ struct gemm linear_product(const struct engine *g, const struct param *w, float 
 void linear_forward(const struct engine *g, const struct param *w, const struct param *bias,
                     float *y, const float *x, int rows, struct act epilogue);
 
+/* Where no product comes last: epilogue.y [rows,n] = f(x) + epilogue.add. */
+void linear_epilogue(const struct engine *g, struct act epilogue, const float *x, int rows, int n);
+
 /* dW [out,in] += d_y^T x over `rows` rows. */
 struct gemm linear_weight_product(const struct engine *g, const struct param *w, const float *d_y,
                                   const float *x, int rows);
@@ -31,5 +34,8 @@ struct gemm linear_input_product(const struct engine *g, const struct param *w, 
                                  const float *d_y, int rows, float beta);
 void linear_input_grad(const struct engine *g, const struct param *w, float *d_x, const float *d_y,
                        int rows, float beta);
+/* All three of a map: of W, of its bias unless that is NULL, and last of its rows. */
+void linear_backward(const struct engine *g, const struct param *w, const struct param *bias,
+                     float *d_x, const float *d_y, const float *x, int rows, float beta);
 
 #endif

@@ -171,11 +171,7 @@ static void unproject(const struct part_call *t, const float *o, struct act epil
         agreement_of(c)->forward(&p, t->w->y + (ptrdiff_t)row * c->D,
                                  t->at[AGREED] + (ptrdiff_t)row * c->H * p.N);
     }
-    epilogue.x = t->w->y;
-    epilogue.rows = rows;
-    epilogue.n = c->D;
-    epilogue.threads = t->g->threads;
-    t->g->ops.act(&epilogue);
+    linear_epilogue(t->g, epilogue, t->w->y, rows, c->D);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */

@@ -93,10 +93,7 @@ void collab_backward(const struct engine *g, struct sublayer *s, const struct wo
     const struct seq_rows d_all = {d_in, (K - skip) * D};
 
     CHECK(s->mem != MEM_KV);
-    linear_weight_grad(g, out, d_y, w->array[CO_O], B * L);
-    if (bias)
-        linear_bias_grad(g, bias, d_y, B * L);
-    linear_input_grad(g, out, w->d_array[CO_O], d_y, B * L, 0);
+    linear_backward(g, out, bias, w->d_array[CO_O], d_y, w->array[CO_O], B * L, 0);
     for (int b = 0; b < B; b++)
         core_grad(g, s, w, L, b);
     weigh_queries_grad(s, w, B * L);

@@ -136,11 +136,7 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     CHECK(t->feedback && from.L == 1 && from.M == 0);
     if (t->seen == 0) { /* f is 0 */
         memset(w->y, 0, sizeof(float) * (size_t)B * (size_t)s->c->D);
-        epilogue.x = w->y;
-        epilogue.rows = B;
-        epilogue.n = s->c->D;
-        epilogue.threads = g->threads;
-        g->ops.act(&epilogue);
+        linear_epilogue(g, epilogue, w->y, B, s->c->D);
         return;
     }
     linear_forward(g, &s->weights[ATTN_Q], NULL, w->array[F_Q], from.at.at, B,
@@ -182,15 +178,13 @@ static void backward(const struct engine *g, struct sublayer *s, const struct wo
                           .d_k = w->d_array[F_D_K],
                           .d_v = w->d_array[F_D_V]};
     struct attn a = call_of(s, w, B);
-    linear_weight_grad(g, out_weight(s), d_y, w->array[F_O], B);
-    linear_input_grad(g, out_weight(s), w->d_array[F_D_O], d_y, B, 0);
+    linear_backward(g, out_weight(s), NULL, w->d_array[F_D_O], d_y, w->array[F_O], B, 0);
     terms_grad(s->c, &p, t->reach, &a, w->d_array[F_D_TABLES], &d);
     t->impl->backward(g, &a, &d, w->d_scratch);
     terms_build_tables_grad(g, s->c, &p, w->pos_encoding, &a, &d);
     gather(s, model->d_keys + store * floats, d.d_k, B, a.k_at.batch);
     gather(s, model->d_values + store * floats, d.d_v, B, a.v_at.batch);
-    linear_weight_grad(g, &s->weights[ATTN_Q], d.d_q, from.at.at, B);
-    linear_input_grad(g, &s->weights[ATTN_Q], d_in, d.d_q, B, 0);
+    linear_backward(g, &s->weights[ATTN_Q], NULL, d_in, d.d_q, from.at.at, B, 0);
 }
 
 /* ---- memory: the first sub-layer's is the model's ------------------------------------------- */

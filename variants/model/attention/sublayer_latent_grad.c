@@ -209,8 +209,7 @@ void latent_backward(const struct engine *g, struct sublayer *s, const struct wo
     const struct param *const out = latent_param(s, MLA_O);
 
     CHECK(s->mem != MEM_KV);
-    linear_weight_grad(g, out, d_y, w->array[LA_O], B * L);
-    linear_input_grad(g, out, w->d_array[LA_O], d_y, B * L, 0);
+    linear_backward(g, out, NULL, w->d_array[LA_O], d_y, w->array[LA_O], B * L, 0);
     if (absorbs)
         absorb_outputs_grad(g, s, w, B * L);
     s->state.attention.impl->backward(g, &a, &d, w->d_scratch);

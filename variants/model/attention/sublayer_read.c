@@ -8,6 +8,7 @@
 #include "sublayer_attention.h"
 #include "variants/model/slots.h"
 #include "variants/model/sublayer/sublayer_seen.h"
+#include "variants/parts/linear.h"
 
 #include <string.h>
 
@@ -131,11 +132,7 @@ static void read_forward(const struct engine *g, struct sublayer *s, struct work
     cross_forward(g, &t, w->y, from.at.at);
     const struct attn a = cross_call(&t, 0);
     sublayer_seen(g, s, 0, 0, &a);
-    epilogue.x = w->y;
-    epilogue.rows = from.B * from.L;
-    epilogue.n = s->c->D;
-    epilogue.threads = g->threads;
-    g->ops.act(&epilogue);
+    linear_epilogue(g, epilogue, w->y, from.B * from.L, s->c->D);
 }
 
 static void read_backward(const struct engine *g, struct sublayer *s, const struct work *w,

@@ -6,6 +6,7 @@
 #include "condensed.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer_seen.h"
+#include "variants/parts/linear.h"
 
 #include <string.h>
 
@@ -197,11 +198,7 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
         project_map(g, map(s, call, MAP_O), NULL, rows_of(w->y, L, of.first, D),
                     rows_of(a.o, of.rows, 0, q), B, of.rows);
     }
-    epilogue.x = w->y;
-    epilogue.rows = B * L;
-    epilogue.n = D;
-    epilogue.threads = g->threads;
-    g->ops.act(&epilogue);
+    linear_epilogue(g, epilogue, w->y, B * L, D);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */

@@ -240,11 +240,7 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     run(g, s, w, 0, &first, from.at.at);
     map(g, &second, WEIGHT_Q, second.q, from.at.at, B * L);
     run(g, s, w, 1, &second, first.y);
-    epilogue.x = second.y;
-    epilogue.rows = B * L;
-    epilogue.n = second.W;
-    epilogue.threads = g->threads;
-    g->ops.act(&epilogue);
+    linear_epilogue(g, epilogue, second.y, B * L, second.W);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
@@ -272,15 +268,6 @@ static void norm_back(const struct engine *g, const struct block *b, int which, 
                                          .threads = g->threads});
 }
 
-/* Of a map of `rows` rows; adds to beta d_x. */
-static void map_grad(const struct engine *g, const struct block *b, int which, float *d_x,
-                     const float *d_y, const float *x, int rows, float beta)
-{
-    linear_weight_grad(g, &b->w[which], d_y, x, rows);
-    linear_bias_grad(g, &b->w[which + 1], d_y, rows);
-    linear_input_grad(g, &b->w[which], d_x, d_y, rows, beta);
-}
-
 /* From d_y to the gradient of the queries, d->s, and of the rows x, added to beta d_x. */
 static void run_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
                      const struct block *b, const struct block *d, const float *d_y, const float *x,
@@ -299,14 +286,14 @@ static void run_grad(const struct engine *g, const struct sublayer *s, const str
                                        .rows = rows,
                                        .n = b->W,
                                        .threads = g->threads});
-    map_grad(g, b, WEIGHT_O, d->t, d->r, b->h, rows, 1);
+    linear_backward(g, &b->w[WEIGHT_O], &b->w[WEIGHT_O + 1], d->t, d->r, b->h, rows, 1);
     norm_back(g, b, NORM_0, d->s, d->t, b->s, w->d_array[IS_STATS]);
     memcpy(d->a, d->s, bytes);
     s->state.attention.impl->backward(g, &a, &of, w->d_scratch);
     g->ops.act(&(struct act){
         .y = d->s, .x = d->s, .add = d->q, .rows = rows, .n = b->W, .threads = g->threads});
-    map_grad(g, b, WEIGHT_K, d_x, d->k, x, b->B * b->nx, beta);
-    map_grad(g, b, WEIGHT_V, d_x, d->v, x, b->B * b->nx, 1);
+    linear_backward(g, &b->w[WEIGHT_K], &b->w[WEIGHT_K + 1], d_x, d->k, x, b->B * b->nx, beta);
+    linear_backward(g, &b->w[WEIGHT_V], &b->w[WEIGHT_V + 1], d_x, d->v, x, b->B * b->nx, 1);
 }
 
 static void backward(const struct engine *g, struct sublayer *s, const struct work *w,
@@ -321,12 +308,14 @@ static void backward(const struct engine *g, struct sublayer *s, const struct wo
 
     CHECK(skip == 0);
     run_grad(g, s, w, &second, &d_second, d_y, first.y, d_first.y, 0);
-    map_grad(g, &second, WEIGHT_Q, d_in, d_second.s, from.at.at, B * L, 0);
+    linear_backward(g, &second.w[WEIGHT_Q], &second.w[WEIGHT_Q + 1], d_in, d_second.s, from.at.at,
+                    B * L, 0);
     run_grad(g, s, w, &first, &d_first, d_first.y, from.at.at, d_in, 1);
     for (size_t b = 1; b < (size_t)B; b++)
         for (size_t i = 0; i < learned; i++)
             d_first.s[i] += d_first.s[b * learned + i];
-    map_grad(g, &first, WEIGHT_Q, d_first.q, d_first.s, s->weights->data, first.nq, 0);
+    linear_backward(g, &first.w[WEIGHT_Q], &first.w[WEIGHT_Q + 1], d_first.q, d_first.s,
+                    s->weights->data, first.nq, 0);
     for (size_t i = 0; i < learned; i++)
         s->weights->grad[i] += d_first.q[i];
 }

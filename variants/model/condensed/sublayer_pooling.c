@@ -372,12 +372,8 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     struct gemm p = linear_product(g, weight(s, true, ATTN_O), w->y, w->array[PO_O2], rows);
     p.beta = 1;
     g->ops.gemm(&p);
-    epilogue.x = w->y;
     epilogue.bias = bias2 ? bias2->data : NULL;
-    epilogue.rows = rows;
-    epilogue.n = s->c->D;
-    epilogue.threads = g->threads;
-    g->ops.act(&epilogue);
+    linear_epilogue(g, epilogue, w->y, rows, s->c->D);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
@@ -386,10 +382,7 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
 static void map_grad(const struct engine *g, const struct sublayer *s, bool second, int which,
                      float *d_x, const float *d_y, const float *x, int rows, float beta)
 {
-    linear_weight_grad(g, weight(s, second, which), d_y, x, rows);
-    if (s->c->attn_bias)
-        linear_bias_grad(g, bias(s, second, which), d_y, rows);
-    linear_input_grad(g, weight(s, second, which), d_x, d_y, rows, beta);
+    linear_backward(g, weight(s, second, which), bias(s, second, which), d_x, d_y, x, rows, beta);
 }
 
 /* To the gradients of both attentions' operands; that of y1 gathers in d_array[PO_Y]. */

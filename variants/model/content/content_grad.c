@@ -74,10 +74,8 @@ void content_backward(const struct engine *g, struct sublayer *s, const struct w
     CHECK(s->mem != MEM_KV);
     n.scratch = w->d_scratch;
     n.grad = true;
-    linear_weight_grad(g, content_weight(s, CONTENT_O), d_y, w->array[CT_O], B * L);
-    if (c->attn_bias)
-        linear_bias_grad(g, content_bias(s, CONTENT_O), d_y, B * L);
-    linear_input_grad(g, content_weight(s, CONTENT_O), w->d_array[CT_O], d_y, B * L, 0);
+    linear_backward(g, content_weight(s, CONTENT_O), content_bias(s, CONTENT_O), w->d_array[CT_O],
+                    d_y, w->array[CT_O], B * L, 0);
     memset(d_q, 0, sizeof(float) * (size_t)(B * L * HD));
     memset(d_k, 0, sizeof(float) * (size_t)(B * K * HD));
     memset(d_v, 0, sizeof(float) * (size_t)(B * K * HD));

@@ -93,10 +93,7 @@ void project_out(const struct engine *g, const struct sublayer *s, struct work *
 void project_out_grad(const struct engine *g, const struct sublayer *s, float *d_o,
                       const float *d_y, const float *o, int rows)
 {
-    linear_weight_grad(g, project_weight(s, ATTN_O), d_y, o, rows);
-    if (bias(s, ATTN_O))
-        linear_bias_grad(g, bias(s, ATTN_O), d_y, rows);
-    linear_input_grad(g, project_weight(s, ATTN_O), d_o, d_y, rows, 0);
+    linear_backward(g, project_weight(s, ATTN_O), bias(s, ATTN_O), d_o, d_y, o, rows, 0);
 }
 
 /* Rows are contiguous within a sequence; sequences may be apart, in a cache. */

@@ -153,11 +153,7 @@ static void rnn_forward(const struct engine *g, struct sublayer *s, struct work 
     r.cell = w->array[RNN_CELL];
     rnn_project(&r, from);
     rnn_run(&r);
-    epilogue.x = r.state;
-    epilogue.rows = r.B * r.L;
-    epilogue.n = r.D;
-    epilogue.threads = g->threads;
-    g->ops.act(&epilogue);
+    linear_epilogue(g, epilogue, r.state, r.B * r.L, r.D);
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */

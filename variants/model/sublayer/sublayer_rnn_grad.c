@@ -61,8 +61,8 @@ static void step_backward(const struct rnn *r, int s, struct sides d, float *d_x
     linear_bias_grad(r->g, &r->w[RNN_B_HH], d.h, rows);
     if (s == 0)
         return;
-    linear_weight_grad(r->g, &r->w[RNN_W_HH], d.h, rnn_state(r, s - 1), rows);
-    linear_input_grad(r->g, &r->w[RNN_W_HH], d_state, d.h, rows, r->kind == CELL_GRU);
+    linear_backward(r->g, &r->w[RNN_W_HH], NULL, d_state, d.h, rnn_state(r, s - 1), rows,
+                    r->kind == CELL_GRU);
 }
 
 /* From the gradient of W_ih x + b_ih to that of x, without the first `skip` rows of each

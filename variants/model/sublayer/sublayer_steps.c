@@ -219,13 +219,8 @@ static void steps_sublayer_forward(const struct engine *g, struct sublayer *s, s
     const float *const result = new_results(s, w, &r, from);
     if (t->last)
         linear_forward(g, last_map(s), last_bias(s), w->y, result, from.B * from.L, epilogue);
-    else {
-        epilogue.x = result;
-        epilogue.rows = from.B * from.L;
-        epilogue.n = s->c->D;
-        epilogue.threads = g->threads;
-        g->ops.act(&epilogue);
-    }
+    else
+        linear_epilogue(g, epilogue, result, from.B * from.L, s->c->D);
 }
 
 static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
@@ -250,10 +245,7 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
         memset(r.d_first, 0, steps_first_floats(s, s->state.steps.max) * sizeof(float));
     float *const d = steps_keep_rows(s) ? w->d_array[RESULT] : steps_gradient(t, &r, t->result).at;
     if (t->last) {
-        linear_weight_grad(g, last_map(s), d_y, new_results(s, w, &r, from), rows);
-        if (t->last_bias)
-            linear_bias_grad(g, last_bias(s), d_y, rows);
-        linear_input_grad(g, last_map(s), d, d_y, rows, 0);
+        linear_backward(g, last_map(s), last_bias(s), d, d_y, new_results(s, w, &r, from), rows, 0);
     } else if (!t->outside)
         memcpy(d, d_y, sizeof(float) * (size_t)rows * (size_t)s->c->D);
     if (steps_keep_rows(s))

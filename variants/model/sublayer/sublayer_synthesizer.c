@@ -243,8 +243,7 @@ static void dense_backward(const struct engine *g, const struct sublayer *s, con
                                        .rows = B * L,
                                        .n = c->H * hidden(c),
                                        .threads = g->threads});
-    linear_weight_grad(g, &W[DENSE_1], w->d_array[SY_HIDDEN], x, B * L);
-    linear_input_grad(g, &W[DENSE_1], d_in, w->d_array[SY_HIDDEN], B * L, 1);
+    linear_backward(g, &W[DENSE_1], NULL, d_in, w->d_array[SY_HIDDEN], x, B * L, 1);
 }
 
 static void syn_backward(const struct engine *g, struct sublayer *s, const struct work *w,
@@ -260,13 +259,11 @@ static void syn_backward(const struct engine *g, struct sublayer *s, const struc
     };
 
     CHECK(skip == 0);
-    linear_weight_grad(g, &s->weights[SYN_O], d_y, w->array[SY_O], B * L);
-    linear_input_grad(g, &s->weights[SYN_O], w->d_array[SY_O], d_y, B * L, 0);
+    linear_backward(g, &s->weights[SYN_O], NULL, w->d_array[SY_O], d_y, w->array[SY_O], B * L, 0);
     if (dense(s->c))
         memset(w->d_array[SY_SCORES], 0, pairs * sizeof(float));
     s->state.attention.impl->backward(g, &a, &d, w->d_scratch);
-    linear_weight_grad(g, &s->weights[SYN_V], w->d_array[SY_V], from.at.at, B * L);
-    linear_input_grad(g, &s->weights[SYN_V], d_in, w->d_array[SY_V], B * L, 0);
+    linear_backward(g, &s->weights[SYN_V], NULL, d_in, w->d_array[SY_V], from.at.at, B * L, 0);
     if (s->c->attn_bias) {
         linear_bias_grad(g, bias(s, SYN_O), d_y, B * L);
         linear_bias_grad(g, bias(s, SYN_V), w->d_array[SY_V], B * L);

@@ -113,10 +113,7 @@ static void plain_backward(const struct engine *g, const struct config *c, const
     const float *hidden = work;
     float *d_hidden = grad_work;
 
-    linear_weight_grad(g, f.w2, d_y, hidden, rows);
-    if (f.b2)
-        linear_bias_grad(g, f.b2, d_y, rows);
-    linear_input_grad(g, f.w2, d_hidden, d_y, rows, 0);
+    linear_backward(g, f.w2, f.b2, d_hidden, d_y, hidden, rows, 0);
     dropout(drop, DROP_HIDDEN, d_hidden, units(c, rows), g->threads);
     g->ops.act_grad(&(struct act_grad){.kind = c->ffn->act,
                                        .d_x = d_hidden,
@@ -130,8 +127,7 @@ static void plain_backward(const struct engine *g, const struct config *c, const
                                        .rows = rows,
                                        .n = c->F,
                                        .threads = g->threads});
-    linear_weight_grad(g, f.w1, d_hidden, x, rows);
-    linear_input_grad(g, f.w1, d_x, d_hidden, rows, 0);
+    linear_backward(g, f.w1, NULL, d_x, d_hidden, x, rows, 0);
 }
 
 #define PLAIN(kind)                                                                                \

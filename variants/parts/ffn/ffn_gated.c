@@ -86,10 +86,7 @@ static void gated_backward(const struct engine *g, const struct config *c, const
     const float *hidden = work, *pre = work + units(c, rows);
     float *d_hidden = grad_work, *d_pre = grad_work + units(c, rows);
 
-    linear_weight_grad(g, f.w2, d_y, hidden, rows);
-    if (f.b2)
-        linear_bias_grad(g, f.b2, d_y, rows);
-    linear_input_grad(g, f.w2, d_hidden, d_y, rows, 0);
+    linear_backward(g, f.w2, f.b2, d_hidden, d_y, hidden, rows, 0);
     dropout(drop, DROP_HIDDEN, d_hidden, units(c, rows), g->threads);
     g->ops.glu_grad(&(struct glu_grad){.kind = c->ffn->act,
                                        .d_a = d_pre,
@@ -105,8 +102,7 @@ static void gated_backward(const struct engine *g, const struct config *c, const
                                        .rows = rows,
                                        .n = c->F,
                                        .threads = g->threads});
-    linear_weight_grad(g, f.wg, d_pre, x, rows);
-    linear_input_grad(g, f.wg, d_x, d_pre, rows, 0);
+    linear_backward(g, f.wg, NULL, d_x, d_pre, x, rows, 0);
 }
 
 #define GATED(kind)                                                                                \

@@ -93,10 +93,7 @@ static void normed_backward(const struct engine *g, const struct config *c, cons
     const float *const pre = hidden + units(c, rows);
     float *const d = grad_work;
 
-    linear_weight_grad(g, f.w2, d_y, normed, rows);
-    if (c->ffn_bias)
-        linear_bias_grad(g, f.b2, d_y, rows);
-    linear_input_grad(g, f.w2, d, d_y, rows, 0);
+    linear_backward(g, f.w2, c->ffn_bias ? f.b2 : NULL, d, d_y, normed, rows, 0);
     g->ops.norm_grad(&(struct norm_grad){.kind = NORM_LAYER,
                                          .d_x = d,
                                          .d_weight = f.norm[0].grad,
@@ -119,8 +116,7 @@ static void normed_backward(const struct engine *g, const struct config *c, cons
                                        .rows = rows,
                                        .n = c->F,
                                        .threads = g->threads});
-    linear_weight_grad(g, f.w1, d, x, rows);
-    linear_input_grad(g, f.w1, d_x, d, rows, 0);
+    linear_backward(g, f.w1, NULL, d_x, d, x, rows, 0);
 }
 
 const struct ffn ffn_swish_norm = {.name = "swish_norm",

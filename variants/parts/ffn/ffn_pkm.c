@@ -301,11 +301,7 @@ static void pkm_forward(const struct engine *g, const struct config *c, const st
     memcpy(w.taken, w.p, picks * sizeof(float));
     dropout(drop, DROP_HIDDEN, w.taken, picks, g->threads);
     read_values(g, c, &t, &w, y, rows);
-    epilogue.x = y;
-    epilogue.rows = rows;
-    epilogue.n = c->D;
-    epilogue.threads = g->threads;
-    g->ops.act(&epilogue);
+    linear_epilogue(g, epilogue, y, rows, c->D);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
@@ -413,10 +409,7 @@ static void pkm_backward(const struct engine *g, const struct config *c, const s
                                              .n = k->half,
                                              .eps = LN_EPS,
                                              .threads = g->threads});
-    if (t.bias)
-        linear_bias_grad(g, t.bias, d_q, rows);
-    linear_weight_grad(g, t.query, d_q, x, rows);
-    linear_input_grad(g, t.query, d_x, d_q, rows, 0);
+    linear_backward(g, t.query, t.bias, d_x, d_q, x, rows, 0);
 }
 
 static struct ffn_choice pkm_chose(const struct config *c, int rows, const float *work)

@@ -366,11 +366,7 @@ static void moe_forward(const struct engine *g, const struct config *c, const st
     scatter(g, c, &w, y, w.out, rows, true);
     if (moe_of(c)->shared)
         serve_all(g, c, &of, &w, y, x, rows);
-    epilogue.x = y;
-    epilogue.rows = rows;
-    epilogue.n = c->D;
-    epilogue.threads = g->threads;
-    g->ops.act(&epilogue);
+    linear_epilogue(g, epilogue, y, rows, c->D);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
@@ -457,8 +453,7 @@ static void serve_all_grad(const struct engine *g, const struct config *c,
         d_x[i] += d_in[i];
     if (!of->shared_gate)
         return;
-    linear_weight_grad(g, of->shared_gate, d_gate, x, rows);
-    linear_input_grad(g, of->shared_gate, d_x, d_gate, rows, 1);
+    linear_backward(g, of->shared_gate, NULL, d_x, d_gate, x, rows, 1);
 }
 
 /* d_x from the gradient of the router's probabilities, which is overwritten. */
@@ -469,10 +464,7 @@ static void route_grad(const struct engine *g, const struct config *c, const str
 
     g->ops.softmax_grad(&(struct softmax_grad){
         .d = d_p, .p = w->p, .ld = n, .rows = rows * groups, .cols = n, .threads = g->threads});
-    linear_weight_grad(g, of->router, d_p, x, rows);
-    if (of->router_bias)
-        linear_bias_grad(g, of->router_bias, d_p, rows);
-    linear_input_grad(g, of->router, d_x, d_p, rows, 0);
+    linear_backward(g, of->router, of->router_bias, d_x, d_p, x, rows, 0);
 }
 
 static void moe_backward(const struct engine *g, const struct config *c, const struct param *param,

@@ -189,6 +189,5 @@ void moe_expert_grad(const struct engine *g, const struct config *c, const struc
                                        .rows = x->n,
                                        .n = x->F,
                                        .threads = g->threads});
-    linear_weight_grad(g, &x->w1, d_hidden, x->in, x->n);
-    linear_input_grad(g, &x->w1, d_in, d_hidden, x->n, 0);
+    linear_backward(g, &x->w1, NULL, d_in, d_hidden, x->in, x->n, 0);
 }
