@@ -286,8 +286,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
     [CMD_EXPORT] = {
         "export", "[RUN]", 1, "print a run in the format of another program",
         "Without RUN, prints the latest run. A run is a folder or the name of a baseline.",
-        {{"bench export --to github-action-benchmark results/latest >output.json",
-          "for the tool customSmallerIsBetter of that action"},
+        {{"bench export --to openmetrics results/latest >bench.prom", "for Prometheus"},
          {"bench export --to junit >report.xml", "a test report; wrong rows are failures"},
          {"bench export --filter variant:xl", "one JSON document with environment and rows"}},
         NULL,

@@ -183,6 +183,8 @@ static enum status gone_or_unknown(const struct assignment *s, struct err *e)
         {"count", "chunks", "--count hf --seq 512 --stride 256, which is most like it"},
         {"count", "gptq", "--count hf --seq 2048, which is most like it"},
         {"count", "xl", "--seq 128 --mem 1600 --bos none, which is the same"},
+        {"to", "github-action-benchmark", "--to json and a line of jq: docs/measuring.md"},
+        {"to", "bencher", "--to json and a line of jq: docs/measuring.md"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(gone); i++)

@@ -30,8 +30,7 @@ static const char *const progress_name[] = {"auto", "bar", "plain", "none", NULL
 static const char *const schedule_name[] = {"cosine", "linear", "wsd", "constant", NULL};
 static const char *const objective_name[] = {"lm", "mlm", "seq2seq", NULL};
 static const char *const init_name[] = {"usual", "depth", NULL};
-static const char *const export_name[] = {
-    "json", "github-action-benchmark", "bencher", "openmetrics", "junit", "fom", NULL};
+static const char *const export_name[] = {"json", "openmetrics", "junit", "fom", NULL};
 static const char *const color_name[] = {"auto", "always", "never", NULL};
 /* Without the levels that only some versions of the library know. */
 static const char *const onednn_isa_words[] = {"sse41",
@@ -458,8 +457,7 @@ const struct option_spec option_specs[] = {
     {"term", 0, NULL, OTHER, FLAG, AT(term), .only = DRAWS,
      .doc = "draw in the terminal"},
     {"to", 0, "FORMAT", "json", OTHER, WORD, AT(to), .words = export_name, .only = FOR(EXPORT),
-     .doc = "json, github-action-benchmark, bencher, openmetrics, junit, or fom (figures of merit, "
-            "one a line)"},
+     .doc = "json, openmetrics, junit, or fom (figures of merit, one a line)"},
     {"roofline", 0, NULL, OTHER, FLAG, AT(roofline), .only = FOR(TOPO),
      .doc = "measure peak GFLOP/s and GB/s"},
     {"steps", 0, "N", "1000", OTHER, INT, .flags = IN_TRAINING, AT(steps), 1, INT_MAX, .only = FOR(TRAIN),

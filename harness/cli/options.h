@@ -37,12 +37,9 @@ extern const char *const count_name[],
                     *const id_type_name[]; /* as enum id_type of harness/tokens/token_file.h */
 enum export_to {
     EXPORT_JSON,
-    EXPORT_ACTION,
-    EXPORT_BENCHER,
     EXPORT_OPENMETRICS,
     EXPORT_JUNIT,
     EXPORT_FOM,
-    EXPORT_COUNT
 };
 extern const char *const order_name[], *const cache_name[], *const isolate_name[]; /* NULL-ended */
 extern const char *const huge_pages_name[], *const format_name[];

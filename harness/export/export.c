@@ -201,28 +201,19 @@ enum status export_json(FILE *f, const struct run *r, const struct names *column
     return st;
 }
 
-/* ---- the table ---------------------------------------------------------------------------- */
-
-static enum status export_document(FILE *f, const struct run *r, const struct measures *m,
-                                   struct err *e)
-{
-    (void)m;
-    return export_json(f, r, &(struct names){0}, e);
-}
-
-static export_fn *const formats[EXPORT_COUNT] = {
-    [EXPORT_JSON] = export_document,   [EXPORT_ACTION] = export_action,
-    [EXPORT_BENCHER] = export_bencher, [EXPORT_OPENMETRICS] = export_openmetrics,
-    [EXPORT_JUNIT] = export_junit,     [EXPORT_FOM] = export_fom,
-};
-
 enum status export_run(FILE *f, enum export_to to, const struct run *r, struct err *e)
 {
+    static export_fn *const formats[] = {[EXPORT_OPENMETRICS] = export_openmetrics,
+                                         [EXPORT_JUNIT] = export_junit,
+                                         [EXPORT_FOM] = export_fom};
     struct measures m;
-    enum status st = measures_make(&m, r, e);
+
+    if (to == EXPORT_JSON)
+        return export_json(f, r, &(struct names){0}, e);
+    const enum status st = measures_make(&m, r, e);
 
     if (st == OK)
-        st = formats[to](f, r, &m, e);
+        formats[to](f, r, &m);
     measures_free(&m);
     return st;
 }

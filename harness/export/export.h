@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs in the formats of other programs: continuous benchmarking, monitoring, test reports. One row
- * of the table in export.c is one format; what a run has to say is gathered once for all of them.
+ * Runs in the formats of other programs: monitoring, test reports, harnesses. One row of the
+ * table in export.c is one format; what a run has to say is gathered once for all of them.
  */
 #ifndef EXPORT_H
 #define EXPORT_H
@@ -39,8 +39,7 @@ struct measures {
     int n_names;
 };
 
-typedef enum status export_fn(FILE *f, const struct run *r, const struct measures *m,
-                              struct err *e);
-export_fn export_action, export_bencher, export_openmetrics, export_junit, export_fom;
+typedef void export_fn(FILE *f, const struct run *r, const struct measures *m);
+export_fn export_openmetrics, export_junit, export_fom;
 
 #endif

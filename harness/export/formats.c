@@ -4,32 +4,9 @@
 #include "export.h"
 
 #include "harness/util/suggest.h"
-#include "variants/base/json_text.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* "NAME" for times, "NAME arena" for other measures of the same case. */
-static void full_name(const struct measure *m, char *buf, size_t size)
-{
-    const bool time = strcmp(m->quantity, "time") == 0;
-
-    snprintf(buf, size, "%s%s%s", m->name, time ? "" : " ", time ? "" : m->quantity);
-}
-
-static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
-
-static enum status dump(FILE *f, json_t *doc, struct err *e)
-{
-    char *const text = doc ? json_write(doc, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
-
-    json_decref(doc);
-    if (!text)
-        return fail(e, E_NOMEM, "no memory for a document");
-    fprintf(f, "%s\n", text);
-    free(text);
-    return OK;
-}
 
 /* ---- rows that went wrong -------------------------------------------------------------------- */
 
@@ -87,15 +64,6 @@ static void put_ends(FILE *f, const char *before, const struct row_ends *n, cons
             n->ended ? "" : ", not finished", after);
 }
 
-/* These formats have numbers alone: a row without one is not in them. */
-static void note_missing(const struct run *r)
-{
-    const struct row_ends n = count_all(r);
-
-    if (!all_fine(&n))
-        put_ends(stderr, "note: ", &n, "  -> --to junit, openmetrics, fom and json show that");
-}
-
 /* A row's name beside that of the same case in other tables. */
 static const char *row_name(char buf[2 * LINE_SIZE], const struct run *r, const struct measures *m,
                             enum table_id table, size_t i)
@@ -109,56 +77,6 @@ static const char *row_name(char buf[2 * LINE_SIZE], const struct run *r, const 
     snprintf(buf, 2 * LINE_SIZE, "%s %s %s %s seed=%lld lr=%g", job->contender, job->size,
              job->corpus, job->role, (long long)job->seed, job->lr);
     return buf;
-}
-
-/* ---- github-action-benchmark: tool "customSmallerIsBetter" --------------------------------- */
-
-enum status export_action(FILE *f, const struct run *r, const struct measures *m, struct err *e)
-{
-    json_t *const doc = json_array();
-
-    note_missing(r);
-    for (int i = 0; i < m->n; i++) {
-        char name[LINE_SIZE + 32], range[64];
-        full_name(&m->v[i], name, sizeof(name));
-        json_t *const one =
-            json_pack("{s:s, s:s, s:f}", "name", name, "unit",
-                      *m->v[i].unit ? m->v[i].unit : m->v[i].quantity, "value", m->v[i].value);
-        if (isfinite(m->v[i].low)) {
-            snprintf(range, sizeof(range), "%.6g to %.6g", m->v[i].low, m->v[i].high);
-            json_object_set_new(one, "range", json_string(range));
-        }
-        if (m->v[i].row)
-            json_object_set_new(one, "extra", json_string(m->v[i].row->repro));
-        if (json_array_append_new(doc, one) != 0)
-            return json_decref(doc), fail(e, E_NOMEM, "no memory for a document");
-    }
-    return dump(f, doc, e);
-}
-
-/* ---- Bencher Metric Format ----------------------------------------------------------------- */
-
-enum status export_bencher(FILE *f, const struct run *r, const struct measures *m, struct err *e)
-{
-    json_t *const doc = json_object();
-
-    note_missing(r);
-    for (int i = 0; i < m->n; i++) {
-        const struct measure *const v = &m->v[i];
-        const char *const slug = strcmp(v->quantity, "time") == 0 ? "latency" : v->quantity;
-        json_t *of_case = json_object_get(doc, v->name);
-        if (!of_case) {
-            json_object_set_new(doc, v->name, json_object());
-            of_case = json_object_get(doc, v->name);
-        }
-        json_t *const one = json_pack("{s:f}", "value", v->value);
-        if (isfinite(v->low)) {
-            json_object_set_new(one, "lower_value", number(v->low));
-            json_object_set_new(one, "upper_value", number(v->high));
-        }
-        json_object_set_new(of_case, slug, one);
-    }
-    return dump(f, doc, e);
 }
 
 /* ---- OpenMetrics --------------------------------------------------------------------------- */
@@ -221,8 +139,7 @@ static void put_row_ends(FILE *f, const struct run *r, const struct measures *m)
         }
 }
 
-enum status export_openmetrics(FILE *f, const struct run *r, const struct measures *m,
-                               struct err *e)
+void export_openmetrics(FILE *f, const struct run *r, const struct measures *m)
 {
     static const struct {
         const char *family, *unit, *help, *what;
@@ -240,7 +157,6 @@ enum status export_openmetrics(FILE *f, const struct run *r, const struct measur
         {"bench_perplexity", "", "Perplexity of a checkpoint on a text.", "perplexity", 1,
          offsetof(struct measure, value)},
     };
-    (void)e;
 
     for (size_t k = 0; k < ARRAY_LEN(families); k++) {
         put_family(f, families[k].family, families[k].unit, families[k].help);
@@ -255,7 +171,6 @@ enum status export_openmetrics(FILE *f, const struct run *r, const struct measur
     put_family(f, "bench_run_ended", "", "1: the run came to its end.");
     fprintf(f, "bench_run_ended %d\n", count_all(r).ended);
     fputs("# EOF\n", f);
-    return OK;
 }
 
 /* ---- JUnit ---------------------------------------------------------------------------------- */
@@ -320,14 +235,13 @@ static void put_test(FILE *f, enum table_id table, const void *row, const char *
     fputs("\"/></testcase>\n", f);
 }
 
-enum status export_junit(FILE *f, const struct run *r, const struct measures *m, struct err *e)
+void export_junit(FILE *f, const struct run *r, const struct measures *m)
 {
     const struct row_ends n = count_all(r);
     char name[2 * LINE_SIZE];
     const char *run_id = NULL;
     size_t tests = !r->ended;
     double total = 0;
-    (void)e;
 
     for (size_t k = 0; k < ARRAY_LEN(counted); k++)
         for (size_t i = 0; i < r->table[counted[k]].n; i++, tests++) {
@@ -351,7 +265,6 @@ enum status export_junit(FILE *f, const struct run *r, const struct measures *m,
               "finished\"/></testcase>\n",
               f);
     fputs("</testsuite>\n</testsuites>\n", f);
-    return OK;
 }
 
 /* ---- figures of merit: lines for harnesses that read output with regular expressions --------- */
@@ -386,11 +299,10 @@ static void put_jobs(FILE *f, const struct rows *study)
     }
 }
 
-enum status export_fom(FILE *f, const struct run *r, const struct measures *m, struct err *e)
+void export_fom(FILE *f, const struct run *r, const struct measures *m)
 {
     const struct row_ends n = count_all(r);
 
-    (void)e;
     for (int i = 0; i < m->n; i++)
         if (i == 0 || strcmp(m->v[i].case_id, m->v[i - 1].case_id) != 0)
             fprintf(f, "# %s: %s\n", m->v[i].case_id, m->v[i].name);
@@ -398,7 +310,6 @@ enum status export_fom(FILE *f, const struct run *r, const struct measures *m, s
         put_merit(f, m->v[i].case_id, m->v[i].quantity, m->v[i].value, m->v[i].unit);
     put_jobs(f, &r->study);
     put_verdict(f, &n);
-    return OK;
 }
 
 void export_study_fom(FILE *f, const struct rows *study, bool ended)

@@ -285,8 +285,6 @@ Test(cli, a_closed_stdout_is_an_error)
         "history run/latest run/latest",
         "report run/latest",
         "export --to json run/latest",
-        "export --to github-action-benchmark run/latest",
-        "export --to bencher run/latest",
         "export --to openmetrics run/latest",
         "export --to junit run/latest",
         "export --to fom run/latest",

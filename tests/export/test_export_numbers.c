@@ -59,15 +59,6 @@ Test(export_numbers, of_a_row_in_each_format)
         {"openmetrics", "\nbench_arena_bytes" OF_CASE " 4096\n"},
         {"openmetrics", "\nbench_perplexity{case=\"bench eval\",host_id=\"a host\",commit=\"a "
                         "commit\"} 4\n"},
-        {"github-action-benchmark", "\"value\": 1500.0,\n  \"range\": \"1200 to 1900\",\n  "
-                                    "\"extra\": \"bench --a-layer\"\n"},
-        {"github-action-benchmark",
-         "\"unit\": \"perplexity\",\n  \"value\": 4.0,\n  \"range\": \"3 "
-         "to 7\"\n"},
-        {"bencher", "\"latency\": {\n   \"value\": 1500.0,\n   \"lower_value\": 1200.0,\n   "
-                    "\"upper_value\": 1900.0\n"},
-        {"bencher", "\"perplexity\": {\n   \"value\": 4.0,\n   \"lower_value\": 3.0,\n   "
-                    "\"upper_value\": 7.0\n"},
         {"junit", "name=\"" FAST "\" time=\"0.000001500\"/>"},
         {"fom", "fom 00000000000000aa time 1500 ns\n"},
         {"fom", "fom 00000000000000aa arena 4096 bytes\n"},
