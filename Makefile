@@ -291,7 +291,7 @@ site: ## these pages as a site in build/site, which needs no network (pandoc)
 test-site: site ## the site in headless Chromium
 	@scripts/deps.sh browser
 	@tests/browser/site.py build/site
-test-slurm: ## a Slurm of two nodes here (root; slurm-wlm, munge, jube): arrays, a task queued again
+test-slurm: ## a Slurm of two nodes here (root; slurm-wlm, munge): arrays, a task queued again, ReFrame if it is here
 	@scripts/deps.sh slurm
 	@$(MAKE) all
 	@tests/slurm/cluster.py $(BIN)/bench $(BUILD)/slurm

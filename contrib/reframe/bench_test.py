@@ -1,4 +1,3 @@
-# Not run: written from the documentation of ReFrame 4.
 # SPDX-License-Identifier: MIT
 """bench as a ReFrame (4) test: BENCH=$PWD/bench reframe -c contrib/reframe/bench_test.py -r"""
 import os

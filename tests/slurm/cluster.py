@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """cluster.py BENCH FOLDER: a real Slurm of two nodes on this machine (as root), and the scripts that
 `bench slurm` prints on it. The rows that come back are those of one machine, although a task is killed
-and queued again on the way. JUBE runs contrib/jube. Ends with "N passed, N failed, N skipped"."""
+and queued again on the way. ReFrame runs contrib/reframe. Ends with "N passed, N failed, N skipped"."""
 import csv
 import ctypes
+import json
 import os
 import shutil
 import signal
@@ -62,9 +63,9 @@ eval = --seq 8 --mem 8 --bytes 256
 """
 
 
-def run(*words, **more):
+def run(*words, timeout=120, **more):
     """The standard output of a command that must end with 0."""
-    r = subprocess.run(words, text=True, capture_output=True, timeout=120, **more)
+    r = subprocess.run(words, text=True, capture_output=True, timeout=timeout, **more)
     if r.returncode != 0:
         raise AssertionError(f"{' '.join(words)}: {r.returncode}\n{r.stdout}{r.stderr}")
     return r.stdout
@@ -218,16 +219,16 @@ def test_study(folder):
           "test_nats"])
 
 
-def test_jube(folder):
-    config = os.path.join(HERE, "..", "..", "contrib", "jube", "bench.yaml")
-    run("jube", "run", config, "--outpath", "runs", cwd=folder, env={**os.environ, "BENCH": BENCH})
-    table = run("jube", "result", "-a", "runs", cwd=folder).strip().splitlines()
-    cells = [line.split(",") for line in table if line.count(",") == 4]
-    assert len(cells) == 5, table
-    assert sorted((c[0], c[1]) for c in cells[1:]) == [("rope", "0"), ("rope", "128"),
-                                                       ("xl", "0"), ("xl", "128")], cells
-    for c in cells[1:]:
-        assert float(c[2]) > 0 and float(c[3]) > 0 and c[4] == "all ok", c
+def test_reframe(folder):
+    config = os.path.join(HERE, "..", "..", "contrib", "reframe", "bench_test.py")
+    run("reframe", "--prefix", folder, "--report-file", f"{folder}/report.json", "-c", config, "-r",
+        cwd=folder, timeout=600, env={**os.environ, "BENCH": BENCH, "HOME": folder})
+    with open(f"{folder}/report.json") as f:
+        cases = [case for of_run in json.load(f)["runs"] for case in of_run["testcases"]]
+    assert sorted((c["variant"], c["mem"]) for c in cases) == [("rope", 0), ("rope", 128), ("xl", 0), ("xl", 128)], cases
+    for c in cases:
+        assert c["result"] == "pass" and len(c["perfvalues"]) == 2, c
+        assert all(value[0] > 0 for value in c["perfvalues"].values()), c
 
 
 def last_line(path):
@@ -258,9 +259,12 @@ def main():
             cluster.open()
         except (AssertionError, OSError) as e:
             why = f"{e}: {last_line(os.path.join(own, 'daemons.log'))}"
-        for test in [test_sweep, test_study, test_jube]:
-            if why and test is not test_jube:
-                print(f"skipped {test.__name__}: no Slurm can run here: {why}")
+        for test in [test_sweep, test_study, test_reframe]:
+            lacks = f"no Slurm can run here: {why}" if why else None
+            if test is test_reframe:
+                lacks = None if shutil.which("reframe") else "no reframe here: pip install reframe-hpc"
+            if lacks:
+                print(f"skipped {test.__name__}: {lacks}")
                 skipped += 1
                 continue
             folder = os.path.join(FOLDER, test.__name__)
