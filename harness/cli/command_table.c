@@ -183,8 +183,9 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         NULL,
         {{NULL, NULL}}},
     [CMD_TOPO] = {
-        "topo", NULL, 0, "show the machine and where threads go; --roofline: its peaks", "",
-        {{"bench topo", "cores, caches, NUMA nodes, and the pin plan"},
+        "topo", NULL, 0, "show where threads go, and why; --roofline: the peaks",
+        "The tree of packages, NUMA nodes and caches is drawn by hwloc's lstopo; --format csv counts them.",
+        {{"bench topo", "cores, allowed CPUs, and the pin plan"},
          {"bench topo --threads 1,2,4 --pin scatter", "where 1, 2 and 4 threads would run"},
          {"bench topo --roofline", "peak GFLOP/s and GB/s"}},
         NULL,

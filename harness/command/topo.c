@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `bench topo`: the machine as this program sees it, where threads would go, and with --roofline
- * their measured peaks. As a table for people, or as rows key,value,unit, in which "plan.2" is
+ * `bench topo`: what of the machine decides where threads go, where they would go, and with
+ * --roofline their measured peaks. What else there is hwloc's lstopo draws. As a table for people, or as rows key,value,unit, in which "plan.2" is
  * where two threads go and "peak_flop_per_s_avx2.2" their measured peak. */
 #include "commands.h"
 
@@ -43,8 +43,7 @@ static enum status plan_team(const struct machine *r, struct pin_plan *m, int th
 {
     m->threads = threads;
     m->cpus = malloc((size_t)threads * sizeof(*m->cpus));
-    if (!m->cpus)
-        return fail(e, E_NOMEM, "no memory to place %d threads  -> free some", threads);
+    NEED(m->cpus);
     return topo_plan(r->topo, r->opt->pin, threads, m->cpus, e);
 }
 
@@ -56,16 +55,14 @@ static enum status plan_teams(struct machine *r, struct err *e)
     const int usual[] = {1, cores};
     const int *const counts = asked->n > 0 ? asked->v : usual;
     const int n = asked->n > 0 ? asked->n : 1 + (cores > 1);
-    enum status st = OK;
 
     r->teams = calloc((size_t)n, sizeof(*r->teams));
-    if (!r->teams)
-        return fail(e, E_NOMEM, "no memory for %d pin plans  -> free some", n);
-    for (int i = 0; i < n && st == OK; i++) {
+    NEED(r->teams);
+    for (int i = 0; i < n; i++) {
         r->n_teams = i + 1;
-        st = plan_team(r, &r->teams[i], counts[i], e);
+        TRY(plan_team(r, &r->teams[i], counts[i], e));
     }
-    return st;
+    return OK;
 }
 
 static enum status measure_teams(struct machine *r, struct err *e)
@@ -76,10 +73,9 @@ static enum status measure_teams(struct machine *r, struct err *e)
 
     for (int i = 0; i < r->n_teams && st == OK; i++) {
         struct pin_plan *const m = &r->teams[i];
-        if (setup.isolate == ISOLATE_NONE)
-            st = peak_run_in_process(r->topo, m->threads, m->cpus, PEAK_TIME_S, &m->peaks, e);
-        else
-            st = peaks_measure(&setup, m->threads, m->cpus, most, PEAK_TIME_S, &m->peaks, e);
+        st = setup.isolate == ISOLATE_NONE
+                 ? peak_run_in_process(r->topo, m->threads, m->cpus, PEAK_TIME_S, &m->peaks, e)
+                 : peaks_measure(&setup, m->threads, m->cpus, most, PEAK_TIME_S, &m->peaks, e);
     }
     child_setup_close(&setup);
     return st;
@@ -205,13 +201,6 @@ static void print_machine(const struct machine *r)
     env_summary(&r->env, line, sizeof(line));
     text_line(stdout, "%s", line);
     putchar('\n');
-    printf("packages    %d\n", t->packages);
-    for (int i = 0; i < t->numa_nodes; i++) {
-        int number;
-        char cpus[256];
-        topo_node(r->topo, i, &number, cpus, sizeof(cpus));
-        printf("NUMA node   %d: CPUs %s\n", number, cpus[0] ? cpus : "none allowed");
-    }
     printf("cores       %d, %d allowed\n", t->cores, t->allowed_cores);
     printf("CPUs        %d, %d allowed (cpuset %s)\n", t->cpus, t->allowed_cpus, t->cpuset);
     if (isfinite(r->env.quota.cpus))
@@ -226,15 +215,6 @@ static void print_machine(const struct machine *r)
                i == 0 ? " (--pin p-cores)" : " (--pin e-cores)");
     }
     printf("SMT         %s\n", t->smt ? "yes: threads go to cores first, then to siblings" : "no");
-    const struct {
-        const char *name;
-        size_t bytes;
-    } caches[] = {{"L1d", t->l1d_bytes}, {"L2", t->l2_bytes}, {"L3", t->l3_bytes}};
-    for (size_t i = 0; i < ARRAY_LEN(caches); i++)
-        printf("%-11s %s\n", caches[i].name,
-               caches[i].bytes ? units_bytes((double)caches[i].bytes).s : "none seen");
-    if (t->l3_count > 1)
-        printf("L3 caches   %d\n", t->l3_count);
     if (r->env.memory_bytes > 0)
         printf("memory      %s, %s free\n", units_bytes((double)r->env.memory_bytes).s,
                units_bytes((double)r->env.memory_free_bytes).s);
@@ -338,29 +318,23 @@ static enum status draw_roofline(const struct machine *r, struct err *e)
 
 static enum status run(struct machine *r, struct err *e)
 {
-    enum status st = topo_open(&r->topo, NULL, e);
     int format = r->opt->format;
 
-    if (st != OK)
-        return st;
+    TRY(topo_open(&r->topo, NULL, e));
     if (format == FORMAT_AUTO)
         format = isatty(STDOUT_FILENO) ? FORMAT_TABLE : FORMAT_CSV;
     if (format != FORMAT_TABLE && format != FORMAT_CSV)
         return fail(e, E_USAGE, "bench topo has no --format %s  -> use table or csv",
                     format_name[format]);
     env_gather(r->topo, &r->env);
-    st = plan_teams(r, e);
-    if (st == OK && r->opt->roofline)
-        st = measure_teams(r, e);
-    if (st != OK)
-        return st;
+    TRY(plan_teams(r, e));
+    if (r->opt->roofline)
+        TRY(measure_teams(r, e));
     if (format == FORMAT_CSV)
         print_rows(r);
     else
         print_table(r);
-    if (format == FORMAT_TABLE && r->opt->roofline)
-        st = draw_roofline(r, e);
-    return st;
+    return format == FORMAT_TABLE && r->opt->roofline ? draw_roofline(r, e) : OK;
 }
 
 int cmd_topo(struct options *opt)

@@ -246,18 +246,6 @@ void topo_facts(const struct topo *t, struct topo_facts *f)
     format_set(t->allowed, f->cpuset, sizeof(f->cpuset));
 }
 
-void topo_node(const struct topo *t, int i, int *number, char *cpus, size_t size)
-{
-    const hwloc_obj_t node = hwloc_get_obj_by_type(t->hw, HWLOC_OBJ_NUMANODE, (unsigned)i);
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-
-    CHECK(node != NULL);
-    hwloc_bitmap_and(set, node->cpuset, t->allowed);
-    *number = (int)node->os_index;
-    format_set(set, cpus, size);
-    hwloc_bitmap_free(set);
-}
-
 void topo_kind(const struct topo *t, int i, char *cpus, size_t size)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();

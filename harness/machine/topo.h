@@ -27,9 +27,6 @@ struct topo_facts {
 };
 void topo_facts(const struct topo *t, struct topo_facts *f);
 
-/* Number and allowed CPUs of NUMA node `i`, 0 <= i < numa_nodes. */
-void topo_node(const struct topo *t, int i, int *number, char *cpus, size_t size);
-
 /* An allowed CPU. `node`, `package` and `l3` are hwloc's logical numbers, 0 if it sees none; `core`
  * likewise, or a number per CPU. */
 struct topo_cpu {

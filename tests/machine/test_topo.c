@@ -89,18 +89,6 @@ Test(topo, caches_of_a_synthetic_machine)
     topo_close(t);
 }
 
-Test(topo, nodes)
-{
-    struct topo *const t = machine("numa:2 core:2 pu:2");
-    int number;
-    char cpus[32];
-
-    topo_node(t, 1, &number, cpus, sizeof(cpus));
-    cr_expect_eq(number, 1);
-    cr_expect_str_eq(cpus, "4-7");
-    topo_close(t);
-}
-
 /* ---- plans -------------------------------------------------------------------------------- */
 
 struct planned {
