@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <string.h>
 
-const char *const list_words[] = {"variants", "families", "parts",   "settings", "backends",
-                                  "cases",    "columns",  "sources", "tasks",    "baselines",
-                                  "systems",  "models",   "rows",    NULL};
+#define X(word) #word,
+const char *const list_words[] = {LISTS(X) NULL};
+#undef X
 const char *const baseline_words[] = {"save", "list", "show", "rm", NULL};
 const char *const completion_words[] = {"bash", "zsh", "fish", NULL};
 

@@ -57,6 +57,13 @@ extern const struct command_spec command_specs[COMMAND_COUNT];
  * is started by this name, which later versions take too. */
 #define WORKER_EARLIER "cell"
 
+/* The words of `list`; list.c has what each prints. */
+/* clang-format off */
+#define LISTS(X)                                                                                   \
+    X(variants) X(families) X(parts) X(settings) X(backends) X(cases) X(columns) X(sources)        \
+    X(tasks) X(baselines) X(systems) X(models) X(rows)
+/* clang-format on */
+
 /* The words that these commands take first. */
 extern const char *const list_words[], *const baseline_words[], *const completion_words[];
 

@@ -5,13 +5,12 @@
 #include "harness/compare/baseline_store.h"
 
 #include "commands.h"
-#include "harness/cli/command_table.h"
 #include "harness/table/record.h"
 #include "harness/table/remarks.h"
 #include "harness/table/run.h"
 #include "harness/table/rundir.h"
 #include "harness/util/suggest.h"
-#include "harness/util/text_table.h"
+#include "list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -115,62 +114,58 @@ int baseline_finish(const struct options *o, const char *run)
 
 /* ---- the command -------------------------------------------------------------------------- */
 
-struct listing {
-    struct text_table text_table;
+/* While baselines are gone through. */
+struct going {
+    struct text_table *t;
     const char *host_id;
     enum status st;
-    struct err e;
+    struct err *e;
 };
 
 static bool list_one(void *arg, const char *host_id, const char *name, const char *path)
 {
-    struct listing *l = arg;
+    struct going *const g = arg;
     char rows_text[NUMBER_SIZE] = "", cpu[128];
     struct rows rows;
     struct latency_row first = latency_row_empty();
 
     baseline_cpu(path, cpu, sizeof(cpu));
-    l->st = run_table(&rows, path, TABLE_LATENCY, &l->e);
-    if (l->st == OK && rows.n > 0)
+    g->st = run_table(&rows, path, TABLE_LATENCY, g->e);
+    if (g->st == OK && rows.n > 0)
         first = *(const struct latency_row *)rows.row;
     snprintf(rows_text, sizeof(rows_text), "%zu", rows.n);
-    const char *text[] = {name,         strcmp(host_id, l->host_id) == 0 ? "yes" : "no",
+    const char *text[] = {name,         strcmp(host_id, g->host_id) == 0 ? "yes" : "no",
                           host_id,      cpu,
                           first.run_id, rows_text,
                           path};
-    if (l->st == OK)
-        l->st = text_table_add(&l->text_table, text, &l->e);
+    if (g->st == OK)
+        g->st = text_table_add(g->t, text, g->e);
     rows_free(&rows);
-    return l->st != OK;
+    return g->st != OK;
 }
 
-int baseline_list(const struct options *o)
+static const struct text_table_column baseline_columns[] = {
+    {.name = "baseline"},
+    {.name = "here"},
+    {.name = "host_id", .spare = 1},
+    {.name = "cpu_model", .least = 16},
+    {.name = "run_id"},
+    {.name = "rows", .number = true},
+    {.name = "path", .spare = 1},
+};
+
+/* Those of this and other machines. */
+static enum status fill_baselines(struct text_table *t, struct options *o, struct err *e)
 {
-    static const struct text_table_column columns[] = {
-        {.name = "baseline"},
-        {.name = "here"},
-        {.name = "host_id", .spare = 1},
-        {.name = "cpu_model", .least = 16},
-        {.name = "run_id"},
-        {.name = "rows", .number = true},
-        {.name = "path", .spare = 1},
-    };
     char host_id[17];
-    struct listing l = {.text_table = {.column = columns, .columns = ARRAY_LEN(columns)},
-                        .host_id = host_id};
+    struct going g = {.t = t, .host_id = host_id, .e = e};
 
-    l.st = options_refuse(o, "baselines", (const char *const[]){NULL}, &l.e);
-    if (l.st == OK)
-        l.st = baseline_host(host_id, &l.e);
-    if (l.st == OK)
-        baseline_each(o, NULL, list_one, &l);
-    if (l.st == OK)
-        l.st = text_table_select(&l.text_table, &o->columns, &l.e);
-    if (l.st == OK)
-        text_table_print(stdout, &l.text_table, (enum format)o->format);
-    text_table_free(&l.text_table);
-    return l.st == OK ? EXIT_FINE : report_error(l.st, &l.e);
+    TRY(baseline_host(host_id, e));
+    baseline_each(o, NULL, list_one, &g);
+    return g.st;
 }
+
+const struct listing list_of_baselines = LISTING(baseline_columns, .fill = fill_baselines);
 
 static int show(const struct options *o, const char *path)
 {
@@ -183,14 +178,13 @@ static int show(const struct options *o, const char *path)
     struct rows rows = {0};
     struct err e;
     struct text_table s = {.column = columns, .columns = ARRAY_LEN(some)};
-    enum status st = columns_select(&at, t, some, ARRAY_LEN(some), &e);
 
-    if (st == OK)
-        st = run_table(&rows, path, TABLE_LATENCY, &e);
-    for (int i = 0; i < at.n && st == OK; i++) {
+    CHECK(columns_select(&at, t, some, ARRAY_LEN(some), &e) == OK);
+    for (int i = 0; i < at.n; i++) {
         columns[i].name = some[i];
         columns[i].number = t->columns[at.at[i]].type != COLUMN_TEXT;
     }
+    enum status st = run_table(&rows, path, TABLE_LATENCY, &e);
     for (size_t i = 0; i < rows.n && st == OK; i++) {
         char num[ARRAY_LEN(some)][NUMBER_SIZE];
         const char *text[ARRAY_LEN(some)];
@@ -214,7 +208,7 @@ int cmd_baseline(struct options *opt)
     struct err e;
 
     if (strcmp(verb, "list") == 0)
-        return baseline_list(opt);
+        return list_print(&list_of_baselines, "baselines", opt);
     if (!*verb)
         return report_error(
             fail(&e, E_USAGE,

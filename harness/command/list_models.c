@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * See list_models.h. */
-#include "list_models.h"
+ * The models in a folder, the second word or the working one: a row for each checkpoint of ours and
+ * each published model, what it is, or why it cannot be read. */
+#include "list.h"
 
-#include "commands.h"
 #include "harness/util/fileio.h"
-#include "harness/util/text_table.h"
 
 #include "variants/base/gguf.h"
 #include "variants/model/lm.h"
@@ -129,22 +128,12 @@ static enum status list_folder(struct text_table *t, const char *dir, struct err
     return st;
 }
 
-int list_models(struct options *opt)
+static enum status fill_models(struct text_table *t, struct options *o, struct err *e)
 {
-    static const char *const taken[] = {NULL};
-    struct text_table t = {.column = columns, .columns = CELLS};
-    const char *const dir = opt->words.n > 1 ? opt->words.v[1] : ".";
-    struct err e;
-    enum status st = options_refuse(opt, "list models", taken, &e);
+    const char *const dir = o->words.n > 1 ? o->words.v[1] : ".";
 
-    if (st == OK)
-        st = looks_like_one(dir, "") || gguf_is(dir) ? add_model(&t, dir, dir, &e)
-                                                     : list_folder(&t, dir, &e);
-    if (st == OK)
-        st = text_table_select(&t, &opt->columns, &e);
-    t.quiet = opt->quiet;
-    if (st == OK)
-        text_table_print(stdout, &t, (enum format)opt->format);
-    text_table_free(&t);
-    return st == OK ? EXIT_FINE : report_error(st, &e);
+    return looks_like_one(dir, "") || gguf_is(dir) ? add_model(t, dir, dir, e)
+                                                   : list_folder(t, dir, e);
 }
+
+const struct listing list_of_models = LISTING(columns, .fill = fill_models, .takes_word = true);

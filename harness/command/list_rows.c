@@ -2,11 +2,10 @@
  *
  * Each variant in each workload, run once beside its control at one small size by the ref backend:
  * FLOP, bytes and output, none of which depends on the machine, and what the two models differ in. */
-#include "list_rows.h"
-#include "commands.h"
+#include "harness/plan/plan.h"
 #include "harness/util/fileio.h"
-#include "harness/util/text_table.h"
 #include "harness/worker/workload.h"
+#include "list.h"
 #include "variants/model/control.h"
 
 #include <stdio.h>
@@ -44,6 +43,21 @@ static void skip(struct made *m, const char *why)
     fail(&m->why_not, E_UNSUPPORTED, "%s", why + common);
 }
 
+static enum status run_line(struct made *m, const char *line, uint64_t seed, struct err *e)
+{
+    TRY(options_parse_line(&m->o, line, e));
+    m->o.seed = seed;
+    TRY(plan_make(&m->plan, &m->o, e));
+    m->ran = &m->plan.cases[m->plan.n - 1];
+    if (m->ran->unsupported)
+        return fail(e, E_UNSUPPORTED, "%s", m->ran->unsupported);
+    m->opened = true;
+    TRY(job_open(&m->job, m->ran, e));
+    TRY(job_place(&m->job, NULL, NULL, e));
+    job_run(&m->job);
+    return OK;
+}
+
 /* The last case of `models`: variants and their options. Of several, one that is unsupported is no
  * error. */
 static void make(struct made *m, const char *models, enum workload w, int mem, uint64_t seed)
@@ -54,24 +68,7 @@ static void make(struct made *m, const char *models, enum workload w, int mem, u
     *m = (struct made){.opened = false};
     snprintf(line, sizeof(line), "-b ref --threads 1 -w %s " SIZES " -V %s", workload_name[w], mem,
              models);
-    enum status st = options_parse_line(&m->o, line, &e);
-    m->o.seed = seed;
-    if (st == OK)
-        st = plan_make(&m->plan, &m->o, &e);
-    if (st == OK)
-        m->ran = &m->plan.cases[m->plan.n - 1];
-    if (m->ran && m->ran->unsupported) {
-        skip(m, m->ran->unsupported);
-        return;
-    }
-    m->opened = st == OK;
-    if (st == OK)
-        st = job_open(&m->job, m->ran, &e);
-    if (st == OK)
-        st = job_place(&m->job, NULL, NULL, &e);
-    if (st == OK)
-        job_run(&m->job);
-    else
+    if (run_line(m, line, seed, &e) != OK)
         skip(m, e.msg);
 }
 
@@ -185,39 +182,32 @@ static enum status add_row(struct text_table *t, const struct variant *v, size_t
 
 /* ---- the command -------------------------------------------------------------------------- */
 
-int list_rows(struct options *opt)
-{
-    static const char *const taken[] = {"variant", NULL};
-    static const struct text_table_column columns[] = {
-        {.name = "workload"},
-        {.name = "variant"},
-        {.name = "control", .least = 8, .spare = 2},
-        {.name = "flop", .number = true, .spare = 1},
-        {.name = "flop_to_control", .number = true},
-        {.name = "bytes", .number = true, .spare = 1},
-        {.name = "bytes_to_control", .number = true},
-        {.name = "result"},
-        {.name = "why", .least = 20},
-    };
-    struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
-    const struct variant *chosen[MAX_LOOKUP];
-    struct err e;
-    int n = 0;
-    enum status st = options_refuse(opt, "list rows", taken, &e);
+static const struct text_table_column rows_columns[] = {
+    {.name = "workload"},
+    {.name = "variant"},
+    {.name = "control", .least = 8, .spare = 2},
+    {.name = "flop", .number = true, .spare = 1},
+    {.name = "flop_to_control", .number = true},
+    {.name = "bytes", .number = true, .spare = 1},
+    {.name = "bytes_to_control", .number = true},
+    {.name = "result"},
+    {.name = "why", .least = 20},
+};
 
-    if (st == OK && options_given(opt, "variant"))
-        st = lookup_variants(chosen, &n, opt, &e);
+static enum status fill_rows(struct text_table *t, struct options *o, struct err *e)
+{
+    const struct variant *chosen[MAX_LOOKUP];
+    int n = 0;
+
+    if (options_given(o, "variant"))
+        TRY(lookup_variants(chosen, &n, o, e));
     else
         for (; variants[n]; n++)
             chosen[n] = variants[n];
-    if (st == OK)
-        st = text_table_select(&t, &opt->columns, &e);
     for (size_t w = 0; w < ARRAY_LEN(shown); w++)
-        for (int i = 0; i < n && st == OK; i++)
-            st = add_row(&t, chosen[i], w, opt->seed, &e);
-    t.quiet = opt->quiet;
-    if (st == OK)
-        text_table_print(stdout, &t, (enum format)opt->format);
-    text_table_free(&t);
-    return st == OK ? EXIT_FINE : report_error(st, &e);
+        for (int i = 0; i < n; i++)
+            TRY(add_row(t, chosen[i], w, o->seed, e));
+    return OK;
 }
+
+const struct listing list_of_rows = LISTING(rows_columns, .fill = fill_rows, .taken = "variant");

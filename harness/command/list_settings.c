@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The settings of all parts. */
-#include "list_settings.h"
-#include "commands.h"
 #include "harness/util/fileio.h"
-#include "harness/util/text_table.h"
+#include "list.h"
 #include "variants/model/settings.h"
 
 #include <stdio.h>
@@ -71,27 +69,21 @@ static enum status add_row(struct text_table *t, const struct choice *row, struc
     return st;
 }
 
-int list_settings(struct options *opt)
-{
-    static const struct text_table_column columns[] = {
-        {.name = "setting"},
-        {.name = "values", .least = 10},
-        {.name = "about", .least = 24},
-        {.name = "variants", .least = 20},
-    };
-    static const char *const taken[] = {NULL};
-    struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
-    const struct choice *row;
-    struct err e;
-    enum status st = options_refuse(opt, "list settings", taken, &e);
+static const struct text_table_column settings_columns[] = {
+    {.name = "setting"},
+    {.name = "values", .least = 10},
+    {.name = "about", .least = 24},
+    {.name = "variants", .least = 20},
+};
 
-    for (struct settings all = {0}; st == OK && (row = setting_next(&all));)
-        st = add_row(&t, row, &e);
-    if (st == OK)
-        st = text_table_select(&t, &opt->columns, &e);
-    t.quiet = opt->quiet;
-    if (st == OK)
-        text_table_print(stdout, &t, (enum format)opt->format);
-    text_table_free(&t);
-    return st == OK ? EXIT_FINE : report_error(st, &e);
+static enum status fill_settings(struct text_table *t, struct options *o, struct err *e)
+{
+    const struct choice *row;
+
+    (void)o;
+    for (struct settings all = {0}; (row = setting_next(&all));)
+        TRY(add_row(t, row, e));
+    return OK;
 }
+
+const struct listing list_of_settings = LISTING(settings_columns, .fill = fill_settings);

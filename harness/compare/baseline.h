@@ -21,7 +21,4 @@ int baseline_ready(const struct options *o, const char *host_id);
  * code. */
 int baseline_finish(const struct options *o, const char *run);
 
-/* Print all baselines, of this and other machines. Returns the exit code. */
-int baseline_list(const struct options *o);
-
 #endif
