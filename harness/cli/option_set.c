@@ -25,16 +25,9 @@ static void *field(const struct assignment *s) { return (char *)s->o + s->spec->
 
 char *options_keep(struct options *o, const char *text, size_t len)
 {
-    char *const copy = malloc(len + 1);
+    char *const copy = strndup(text, len);
 
-    if (!copy)
-        return NULL;
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    if (GROW(o->owned, o->n_owned, NULL) != OK) {
-        free(copy);
-        return NULL;
-    }
+    NEED(copy && GROW(o->owned, o->n_owned, NULL) == OK);
     o->owned[o->n_owned++] = copy;
     return copy;
 }
@@ -45,8 +38,6 @@ static enum status add_name(const struct assignment *s, const char *text, size_t
     const char *const *const words = s->spec->words;
     const char *const name = options_keep(s->o, text, len);
 
-    if (!name)
-        return fail(e, E_NOMEM, "%s: no memory for the list", s->label);
     if (words && word_index(name, words) < 0)
         return unknown_word(e, s->label, name, words, NULL);
     for (int i = 0; i < list->n; i++)
@@ -90,7 +81,6 @@ static enum status set_text(const struct assignment *s, struct err *e)
 {
     const struct option_spec *const spec = s->spec;
     const bool cpus = spec->flags & OR_CPUS && s->value[strspn(s->value, "0123456789,-")] == '\0';
-    const char *text;
 
     if (*s->value && spec->words && !cpus && word_index(s->value, spec->words) < 0)
         return spec->flags & OR_CPUS && !nearest(s->value, spec->words)
@@ -99,10 +89,7 @@ static enum status set_text(const struct assignment *s, struct err *e)
                    : unknown_word(e, s->label, s->value, spec->words, NULL);
     if (check_text(s, e) != OK)
         return E_USAGE;
-    text = options_keep(s->o, s->value, strlen(s->value));
-    if (!text)
-        return fail(e, E_NOMEM, "%s: no memory for its value", s->label);
-    *(const char **)field(s) = text;
+    *(const char **)field(s) = options_keep(s->o, s->value, strlen(s->value));
     return OK;
 }
 
@@ -179,17 +166,19 @@ static enum status set_choice(const struct assignment *s, struct err *e)
 /* A word that an option had once; the message says what to use. */
 static enum status gone_or_unknown(const struct assignment *s, struct err *e)
 {
-    static const char *const gone[][3] = {
-        {"count", "chunks", "--count hf --seq 512 --stride 256, which is most like it"},
-        {"count", "gptq", "--count hf --seq 2048, which is most like it"},
-        {"count", "xl", "--seq 128 --mem 1600 --bos none, which is the same"},
-        {"to", "github-action-benchmark", "--to json and a line of jq: docs/measuring.md"},
-        {"to", "bencher", "--to json and a line of jq: docs/measuring.md"},
+    static const char *const gone[][2] = {
+        {"--count chunks", "--count hf --seq 512 --stride 256, which is most like it"},
+        {"--count gptq", "--count hf --seq 2048, which is most like it"},
+        {"--count xl", "--seq 128 --mem 1600 --bos none, which is the same"},
+        {"--to github-action-benchmark", "--to json and a line of jq: docs/measuring.md"},
+        {"--to bencher", "--to json and a line of jq: docs/measuring.md"},
     };
+    char said[128];
 
+    snprintf(said, sizeof(said), "%s %s", s->label, s->value);
     for (size_t i = 0; i < ARRAY_LEN(gone); i++)
-        if (strcmp(s->spec->name, gone[i][0]) == 0 && strcmp(s->value, gone[i][1]) == 0)
-            return fail(e, E_USAGE, "%s %s is gone  -> use %s", s->label, s->value, gone[i][2]);
+        if (strcmp(said, gone[i][0]) == 0)
+            return fail(e, E_USAGE, "%s is gone  -> use %s", said, gone[i][1]);
     return unknown_word(e, s->label, s->value, s->spec->words, NULL);
 }
 
@@ -220,10 +209,8 @@ static enum status set_seed(const struct assignment *s, struct err *e)
 static enum status set_flag(const struct assignment *s, struct err *e)
 {
     bool on = false;
-    const enum status st = truth(s, &on, e);
 
-    if (st != OK)
-        return st;
+    TRY(truth(s, &on, e));
     *(bool *)field(s) = on == (s->spec->kind == KIND_FLAG);
     return OK;
 }
@@ -242,11 +229,8 @@ static enum status set_resume(const struct assignment *s, struct err *e)
         return fail(e, E_USAGE,
                     "%s= without a folder  -> write --resume=DIR, or --resume for the latest run",
                     s->label);
-    if (s->value) {
+    if (s->value)
         s->o->resume_dir = options_keep(s->o, s->value, strlen(s->value));
-        if (!s->o->resume_dir)
-            return fail(e, E_NOMEM, "%s: no memory for its value", s->label);
-    }
     s->o->resume = true;
     return OK;
 }

@@ -74,7 +74,7 @@ struct option_spec {
 extern const struct option_spec option_specs[];
 extern const int option_count;
 
-/* A copy of text[0..len) that lives as long as `o`; NULL when there is no memory. */
+/* A copy of text[0..len) that lives as long as `o`. */
 char *options_keep(struct options *o, const char *text, size_t len);
 
 /* Index of an option in the table, -1 if absent. */

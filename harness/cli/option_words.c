@@ -37,8 +37,6 @@ enum status words_add(struct words *w, struct options *o, const char *text, stru
 {
     const struct word new = {.text = options_keep(o, text, strlen(text))};
 
-    if (!new.text)
-        return fail(e, E_NOMEM, "no memory for options");
     return insert(w, w->n, &new, e);
 }
 
@@ -158,16 +156,12 @@ static enum status split_into(struct words *w, int at, struct options *o, const 
         char quote;
         text += read_word(text, room, &quote);
         const struct word new = {options_keep(o, room, strlen(room)), file, line, depth};
-        if (!new.text)
-            return fail(e, E_NOMEM, "no memory for options");
         if (quote) {
             fail(e, E_USAGE, "quote %c is not closed  -> end it on the same line", quote);
             words_locate(&new, e);
             return E_USAGE;
         }
-        const enum status st = insert(w, at++, &new, e);
-        if (st != OK)
-            return st;
+        TRY(insert(w, at++, &new, e));
     }
 }
 
@@ -175,9 +169,9 @@ static enum status split_at(struct words *w, int at, struct options *o, const ch
                             const char *file, int depth, struct err *e)
 {
     char *const room = malloc(strlen(text) + 1);
-    const enum status st = room ? split_into(w, at, o, text, room, file, depth, e)
-                                : fail(e, E_NOMEM, "no memory for options");
 
+    NEED(room);
+    const enum status st = split_into(w, at, o, text, room, file, depth, e);
     free(room);
     return st;
 }
@@ -254,36 +248,37 @@ out:
     return st;
 }
 
+/* The text of the file that a word names, to be freed. */
+static enum status read_named(char **text, const struct word *from, struct err *e)
+{
+    const char *const name = from->text + 1;
+    char path[PATH_MAX];
+
+    if (!*name)
+        return fail(e, E_USAGE, "@ without a file  -> write @harness/sweeps/smoke.args");
+    if (from->depth == DEPTH_MAX)
+        return fail(e, E_USAGE,
+                    "@%.200s: files nest deeper than %d  -> check that none names itself", name,
+                    DEPTH_MAX);
+    options_locate(path, sizeof(path), name);
+    return read_text(text, path, e);
+}
+
 /* Replace word `at`, "@FILE". */
 static enum status expand(struct words *w, int at, struct options *o, struct err *e)
 {
     const struct word from = w->v[at];
     const char *const name = from.text + 1;
-    char path[PATH_MAX];
-    char *text = NULL, *file = NULL;
-    enum status st;
+    char *text = NULL;
+    enum status st = read_named(&text, &from, e);
 
-    if (!*name) {
-        st = fail(e, E_USAGE, "@ without a file  -> write @harness/sweeps/smoke.args");
-    } else if (from.depth == DEPTH_MAX) {
-        st = fail(e, E_USAGE, "@%.200s: files nest deeper than %d  -> check that none names itself",
-                  name, DEPTH_MAX);
-    } else {
-        options_locate(path, sizeof(path), name);
-        st = read_text(&text, path, e);
-    }
-    if (st == OK) {
-        file = options_keep(o, name, strlen(name));
-        if (!file)
-            st = fail(e, E_NOMEM, "no memory for options");
-    }
-    if (st != OK || !text) {
+    if (st != OK) {
         words_locate(&from, e);
-    } else {
-        memmove(w->v + at, w->v + at + 1, (size_t)(w->n - at - 1) * sizeof(*w->v));
-        w->n--;
-        st = split_at(w, at, o, text, file, from.depth + 1, e);
+        return st;
     }
+    memmove(w->v + at, w->v + at + 1, (size_t)(w->n - at - 1) * sizeof(*w->v));
+    w->n--;
+    st = split_at(w, at, o, text, options_keep(o, name, strlen(name)), from.depth + 1, e);
     free(text);
     return st;
 }
@@ -297,9 +292,7 @@ enum status words_expand(struct words *w, struct options *o, struct err *e)
             i++; /* look at the expanded word again: its first word may be an @file too */
             continue;
         }
-        const enum status st = expand(w, i, o, e);
-        if (st != OK)
-            return st;
+        TRY(expand(w, i, o, e));
     }
     return OK;
 }

@@ -19,18 +19,16 @@ enum { LONG_BASE = 256 }; /* getopt's value of option i is LONG_BASE + i */
 
 static enum status set_presets(struct options *o, struct err *e)
 {
-    enum status st = OK;
-
     *o = (struct options){
         .command = "sweep",
         .settings = "",
         .check = true,
         .default_threads = 1,
     };
-    for (int i = 0; i < option_count && st == OK; i++)
+    for (int i = 0; i < option_count; i++)
         if (option_specs[i].preset)
-            st = option_set(o, i, option_specs[i].preset, FROM_PRESET, 0, e);
-    return st;
+            TRY(option_set(o, i, option_specs[i].preset, FROM_PRESET, 0, e));
+    return OK;
 }
 
 /* Options stored by the run or training that --resume continues. NULL: a new one. */
@@ -119,16 +117,14 @@ static enum status unknown_option(const char *word, struct err *e)
 {
     const char *names[OPTION_MAX + 1] = {0};
     char name[64], list[160] = "";
-    size_t used = 0;
 
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
     for (int i = 0; i < option_count; i++) {
         names[i] = option_specs[i].name;
-        if (strncmp(names[i], name, strlen(name)) == 0 && used < sizeof(list))
-            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s--%s", used ? ", " : "",
-                                     names[i]);
+        if (strncmp(names[i], name, strlen(name)) == 0)
+            text_append(list, sizeof(list), "%s--%s", *list ? ", " : "", names[i]);
     }
-    if (used)
+    if (*list)
         return fail(e, E_USAGE, "option --%s is ambiguous  -> write one of %s", name, list);
     const char *const guess = nearest(name, names);
     if (guess)
@@ -198,18 +194,13 @@ static enum status walk(struct options *o, const struct words *w, char **argv, s
 
 static enum status read_words(struct options *o, struct words *w, struct err *e)
 {
-    enum status st = words_expand(w, o, e);
-    char **argv;
-
-    if (st != OK)
-        return st;
-    argv = calloc((size_t)w->n + 2, sizeof(*argv));
-    if (!argv)
-        return fail(e, E_NOMEM, "no memory for options");
+    TRY(words_expand(w, o, e));
+    char **const argv = calloc((size_t)w->n + 2, sizeof(*argv));
+    NEED(argv);
     argv[0] = (char[]){"bench"};
     for (int i = 0; i < w->n; i++)
         argv[i + 1] = w->v[i].text;
-    st = walk(o, w, argv, e);
+    const enum status st = walk(o, w, argv, e);
     free(argv);
     return st;
 }
@@ -238,12 +229,10 @@ static enum status check_heads(const struct options *o, struct err *e)
 /* "sweep, list and gate" */
 static void owners(const struct option_spec *s, char *text, size_t size)
 {
-    size_t n = 0;
-
     *text = '\0';
-    for (int i = 0; i < COMMAND_COUNT && n < size; i++)
+    for (int i = 0; i < COMMAND_COUNT; i++)
         if (option_is_for(s, i) && command_specs[i].doc)
-            n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", command_specs[i].name);
+            text_append(text, size, "%s%s", *text ? ", " : "", command_specs[i].name);
 }
 
 /* The command must take every option of the command line and its @files. One that the environment
@@ -279,17 +268,12 @@ enum status options_refuse(const struct options *o, const char *what, const char
     return OK;
 }
 
-static enum status copy_arguments(struct options *o, int argc, char **argv, struct err *e)
+static void copy_arguments(struct options *o, int argc, char **argv)
 {
     o->argv = calloc((size_t)argc + 1, sizeof(*o->argv));
-    if (!o->argv)
-        return fail(e, E_NOMEM, "no memory for options");
-    for (; o->argc < argc; o->argc++) {
+    NEED(o->argv);
+    for (; o->argc < argc; o->argc++)
         o->argv[o->argc] = options_keep(o, argv[o->argc], strlen(argv[o->argc]));
-        if (!o->argv[o->argc])
-            return fail(e, E_NOMEM, "no memory for options");
-    }
-    return OK;
 }
 
 /* Set option `name` to the value of a canonical text: a word of a line. Defaults stay defaults, which
@@ -312,15 +296,12 @@ static enum status set_earlier(struct options *o, const char *name, const char *
         return s->preset ? options_default(o, name, value, e) : OK;
     if (s->kind != KIND_FILTER)
         return option_set(o, index, value, FROM_EARLIER, 0, e);
-    enum status st = OK;
-    for (const char *at = value; *at && st == OK; at += strspn(at, " ")) { /* one by one */
+    for (const char *at = value; *at; at += strspn(at, " ")) { /* one by one */
         const size_t n = strcspn(at, " ");
-        const char *const one = options_keep(o, at, n);
-        st = one ? option_set(o, index, one, FROM_EARLIER, 0, e)
-                 : fail(e, E_NOMEM, "no memory for options");
+        TRY(option_set(o, index, options_keep(o, at, n), FROM_EARLIER, 0, e));
         at += n;
     }
-    return st;
+    return OK;
 }
 
 /* A line's value, which text_exact() may have quoted. */
@@ -331,8 +312,6 @@ static enum status read_value(const char **value, struct options *o, const char 
     enum status st = OK;
 
     *value = options_keep(o, text, n);
-    if (!*value)
-        return fail(e, E_NOMEM, "no memory for options");
     if (strncmp(*value, "$'", 2) == 0)
         st = words_split(&w, o, *value, NULL, 0, e);
     if (st == OK && w.n == 1)
@@ -344,31 +323,25 @@ static enum status read_value(const char **value, struct options *o, const char 
 static enum status read_earlier(struct options *o, const struct earlier *earlier, int command,
                                 struct err *e)
 {
-    enum status st = OK;
-
-    for (const char *line = earlier->stored; line && *line && st == OK; line += *line == '\n') {
+    for (const char *line = earlier->stored; line && *line; line += *line == '\n') {
         const size_t length = strcspn(line, "\n"), n = strcspn(line, "=\n");
-        const char *const name = options_keep(o, line, n), *value = "";
-        if (!name)
-            return fail(e, E_NOMEM, "no memory for options");
+        const char *value = "";
         if (n < length)
-            st = read_value(&value, o, line + n + 1, length - n - 1, e);
-        if (st == OK)
-            st = set_earlier(o, name, value, earlier, command, e);
+            TRY(read_value(&value, o, line + n + 1, length - n - 1, e));
+        TRY(set_earlier(o, options_keep(o, line, n), value, earlier, command, e));
         line += length;
     }
-    return st;
+    return OK;
 }
 
 /* A sweep of fewer cases, where they were not chosen. */
 static enum status quick_sweep(struct options *o, struct err *e)
 {
     static const char *const few[][2] = {{"backend", "fast"}, {"seq", "128"}, {"bytes", "4096"}};
-    enum status st = OK;
 
-    for (size_t i = 0; i < ARRAY_LEN(few) && st == OK; i++)
-        st = options_default(o, few[i][0], few[i][1], e);
-    return st;
+    for (size_t i = 0; i < ARRAY_LEN(few); i++)
+        TRY(options_default(o, few[i][0], few[i][1], e));
+    return OK;
 }
 
 /* run.json gets I/N in place of auto, so that --resume compares the part itself. */
@@ -378,54 +351,59 @@ static enum status settle_shard(struct options *o, struct err *e)
 
     if (!o->shard || strcmp(o->shard, "auto") != 0)
         return OK;
-    const enum status st = launcher_shard(text, e);
-    if (st != OK)
-        return st;
+    TRY(launcher_shard(text, e));
     o->shard = options_keep(o, text, strlen(text));
-    return o->shard ? OK : fail(e, E_NOMEM, "no memory for options");
+    return OK;
+}
+
+/* What holds between options. */
+static enum status check_together(struct options *o, struct err *e)
+{
+    TRY(check_owners(o, e));
+    TRY(check_heads(o, e));
+    if (o->launches > 1 && o->isolate == ISOLATE_NONE)
+        return fail(e, E_USAGE,
+                    "--launches %d and --isolate none exclude each other: there is one process  "
+                    "-> leave one of them out",
+                    o->launches);
+    return settle_shard(o, e);
+}
+
+static enum status read_all(struct options *o, struct words *w, int argc, char **argv,
+                            const struct earlier *earlier, int earlier_command, struct err *e)
+{
+    const bool child = argc > 1 && command_find(argv[1]) == CMD_WORKER;
+
+    TRY(set_presets(o, e));
+    copy_arguments(o, argc, argv);
+    if (!child)
+        TRY(read_environment(o, earlier, e));
+    TRY(read_earlier(o, earlier, earlier_command, e));
+    for (int i = 1; i < argc; i++)
+        TRY(words_add(w, o, argv[i], e));
+    TRY(read_words(o, w, e));
+    const int command = command_find(o->command);
+    for (int i = 0; i < option_count; i++)
+        if (o->given[i] < FROM_COMMAND && command_preset(command, option_specs[i].name))
+            TRY(option_set(o, i, command_preset(command, option_specs[i].name), FROM_COMMAND, 0,
+                           e));
+    if (o->quick && command == CMD_SWEEP)
+        TRY(quick_sweep(o, e));
+    if (!(o->help || o->help_all || o->usage || o->version))
+        TRY(check_together(o, e));
+    respect_conventions(o);
+    /* "none" is for sweeps only: it stops the scoring of the shipped checkpoints. */
+    if (o->ckpt && strcmp(o->ckpt, "none") == 0 && command != CMD_SWEEP && command != CMD_SLURM)
+        o->ckpt = NULL;
+    return OK;
 }
 
 static enum status parse(struct options *o, int argc, char **argv, const struct earlier *earlier,
                          int earlier_command, struct err *e)
 {
     struct words w = {0};
-    const bool child = argc > 1 && command_find(argv[1]) == CMD_WORKER;
-    enum status st = set_presets(o, e);
+    const enum status st = read_all(o, &w, argc, argv, earlier, earlier_command, e);
 
-    if (st == OK)
-        st = copy_arguments(o, argc, argv, e);
-    if (st == OK && !child)
-        st = read_environment(o, earlier, e);
-    if (st == OK)
-        st = read_earlier(o, earlier, earlier_command, e);
-    for (int i = 1; i < argc && st == OK; i++)
-        st = words_add(&w, o, argv[i], e);
-    if (st == OK)
-        st = read_words(o, &w, e);
-    for (int i = 0, c = command_find(o->command); i < option_count && st == OK; i++)
-        if (o->given[i] < FROM_COMMAND && command_preset(c, option_specs[i].name))
-            st = option_set(o, i, command_preset(c, option_specs[i].name), FROM_COMMAND, 0, e);
-    if (st == OK && o->quick && command_find(o->command) == CMD_SWEEP)
-        st = quick_sweep(o, e);
-    const bool runs = !(o->help || o->help_all || o->usage || o->version);
-    if (st == OK && runs)
-        st = check_owners(o, e);
-    if (st == OK && runs)
-        st = check_heads(o, e);
-    if (st == OK && runs && o->launches > 1 && o->isolate == ISOLATE_NONE)
-        st = fail(e, E_USAGE,
-                  "--launches %d and --isolate none exclude each other: there is one process  -> "
-                  "leave one of them out",
-                  o->launches);
-    if (st == OK && runs)
-        st = settle_shard(o, e);
-    if (st == OK)
-        respect_conventions(o);
-    /* "none" is for sweeps only: it stops the scoring of the shipped checkpoints. */
-    const int command = command_find(o->command);
-    if (st == OK && o->ckpt && strcmp(o->ckpt, "none") == 0 && command != CMD_SWEEP &&
-        command != CMD_SLURM)
-        o->ckpt = NULL;
     words_free(&w);
     return st;
 }
@@ -456,18 +434,18 @@ enum status options_continue(struct options *o, const char *stored, enum continu
 enum status options_take(struct options *o, const struct options *from, struct err *e)
 {
     const int command = command_find(from->command);
-    enum status st = OK;
 
-    for (int i = 0; i < option_count && st == OK; i++) {
+    for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
         if (!option_is_for(s, command) || s->kind == KIND_RESUME || s->kind == KIND_QUICK)
             continue;
         char *const value = option_value(from, s);
-        if (*value)
-            st = option_set(o, i, value, (enum option_source)from->given[i], 0, e);
+        const enum status st =
+            *value ? option_set(o, i, value, (enum option_source)from->given[i], 0, e) : OK;
         free(value);
+        TRY(st);
     }
-    return st;
+    return OK;
 }
 
 enum status options_parse_line(struct options *o, const char *line, struct err *e)
@@ -492,12 +470,11 @@ enum status options_parse_again(struct options *o, const char *line, struct err 
     enum status st = words_split(&w, &kept, line, NULL, 0, e);
     char **const argv = calloc((size_t)w.n + 1, sizeof(*argv));
 
+    NEED(argv);
     *o = (struct options){0};
-    if (!argv)
-        st = fail(e, E_NOMEM, "no memory for options");
-    for (int i = 0; argv && i < w.n; i++)
+    for (int i = 0; i < w.n; i++)
         argv[i] = w.v[i].text;
-    if (argv && st == OK)
+    if (st == OK)
         st = options_parse(o, w.n, argv, e);
     free(argv);
     words_free(&w);
@@ -505,36 +482,35 @@ enum status options_parse_again(struct options *o, const char *line, struct err 
     return st;
 }
 
-enum status options_default(struct options *o, const char *name, const char *value, struct err *e)
+/* The index of an option that there is. */
+static int option_of(const char *name)
 {
     const int index = option_find(name);
 
     CHECK(index >= 0);
+    return index;
+}
+
+enum status options_default(struct options *o, const char *name, const char *value, struct err *e)
+{
+    const int index = option_of(name);
+
     return o->given[index] < FROM_OTHERS ? option_set(o, index, value, FROM_OTHERS, 0, e) : OK;
 }
 
 bool options_given(const struct options *o, const char *name)
 {
-    const int index = option_find(name);
-
-    CHECK(index >= 0);
-    return o->given[index] > FROM_OTHERS;
+    return o->given[option_of(name)] > FROM_OTHERS;
 }
 
 bool options_written(const struct options *o, const char *name)
 {
-    const int index = option_find(name);
-
-    CHECK(index >= 0);
-    return o->given[index] == FROM_USER;
+    return o->given[option_of(name)] == FROM_USER;
 }
 
 bool options_typed(const struct options *o, const char *name)
 {
-    const int index = option_find(name);
-
-    CHECK(index >= 0);
-    return o->given[index] == FROM_USER && o->depth[index] == 0;
+    return options_written(o, name) && o->depth[option_of(name)] == 0;
 }
 
 void options_free(struct options *o)
