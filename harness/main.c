@@ -104,6 +104,14 @@ static bool continues(int command)
            command == CMD_STUDY || command == CMD_WORKER;
 }
 
+static enum status check_options(int command, struct options *o, struct err *e)
+{
+    TRY(check_words(command, o, e));
+    TRY(check_format(command, o, e));
+    cpu_limit((enum isa)o->max_isa);
+    return lookup_impl(o, e);
+}
+
 static int dispatch(struct options *o)
 {
     struct err e;
@@ -122,12 +130,7 @@ static int dispatch(struct options *o)
         print_help(o, command);
         return EXIT_FINE;
     }
-    enum status st = check_words(command, o, &e);
-    if (st == OK)
-        st = check_format(command, o, &e);
-    cpu_limit((enum isa)o->max_isa);
-    if (st == OK)
-        st = lookup_impl(o, &e);
+    const enum status st = check_options(command, o, &e);
     const int code = st == OK ? run[command](o) : report_error(st, &e);
     if ((code == EXIT_SIGINT || code == EXIT_SIGTERM) && !continues(command)) {
         fputs("repeat with: ", stderr);

@@ -146,15 +146,12 @@ static void check_golden(struct check *c, const struct engine *g)
 static enum status run_job(struct job *j, const struct bench_case *c, float **gradients,
                            struct err *e)
 {
-    enum status st = job_open(j, c, e);
-
-    if (st == OK)
-        st = job_place(j, NULL, NULL, e);
-    if (st == OK && gradients)
-        st = job_expect_gradients(j, gradients, e);
-    if (st == OK)
-        job_run(j);
-    return st;
+    TRY(job_open(j, c, e));
+    TRY(job_place(j, NULL, NULL, e));
+    if (gradients)
+        TRY(job_expect_gradients(j, gradients, e));
+    job_run(j);
+    return OK;
 }
 
 /* The output against the reference's, and the gradients, if any, against those expected: the error,
@@ -175,16 +172,16 @@ static bool agrees(const struct job *got, const struct job *want, const float *g
         return false;
     }
     const struct bound bound = job_bound(got->bcase);
-    int n = snprintf(text, size, "nmse %.1e", out.nmse);
+    snprintf(text, size, "nmse %.1e", out.nmse);
     if (!(out.nmse <= bound.nmse))
-        n += snprintf(text + n, size - (size_t)n, " (limit %.1e)", bound.nmse);
+        text_append(text, size, " (limit %.1e)", bound.nmse);
     f->error = out.max_rel;
     f->limit = bound.rel;
     if (!gradients)
         return out.within;
     job_check_gradients(got, gradients, &grad);
-    snprintf(text + n, size - (size_t)n, "; %s: max_rel_err %.2e, nmse %.1e",
-             grad.where[0] ? grad.where : "gradients", grad.max_rel, grad.nmse);
+    text_append(text, size, "; %s: max_rel_err %.2e, nmse %.1e",
+                grad.where[0] ? grad.where : "gradients", grad.max_rel, grad.nmse);
     return out.within && grad.within;
 }
 
@@ -200,8 +197,7 @@ static void check_case(struct check *c, const struct bench_case *bcase)
 
     NEED(job);
     case_label(bcase, label, sizeof(label));
-    const size_t n = strlen(label);
-    snprintf(label + n, sizeof(label) - n, " batch=%d", bcase->batch);
+    text_append(label, sizeof(label), " batch=%d", bcase->batch);
     snprintf(group, sizeof(group), "%s %s%s", bcase->variant->name, workload_name[bcase->workload],
              bcase->phase == PHASE_FWD ? "" : " backward");
     if (!say_now(c, bcase->backend->name, label, group)) {
@@ -443,22 +439,18 @@ static enum status check_all(struct check *c, struct err *e)
     const struct backend *chosen[MAX_LOOKUP];
     const struct variant *known[MAX_LOOKUP];
     struct child_setup setup = {0};
-    char *const line = options_command_line(c->opt);
     int n = 0;
-    enum status st = findings_check(c->opt, e);
 
-    if (st == OK)
-        st = lookup_variants(known, &n, c->opt, e);
-    if (st == OK)
-        st = lookup_backends(chosen, &n, c->opt, e);
-
-    if (st == OK && c->opt->golden)
-        st = golden_files_list(&c->files, c->opt->golden, e);
-    if (st == OK)
-        st = child_setup_open(&setup, c->opt, e);
+    TRY(findings_check(c->opt, e));
+    TRY(lookup_variants(known, &n, c->opt, e));
+    TRY(lookup_backends(chosen, &n, c->opt, e));
+    if (c->opt->golden)
+        TRY(golden_files_list(&c->files, c->opt->golden, e));
+    enum status st = child_setup_open(&setup, c->opt, e);
     setup.patience_s = 0; /* a large file or shape may take long */
     if (st == OK)
         findings_begin(c->opt);
+    char *const line = options_command_line(c->opt);
     for (int i = 0; st == OK && i < n; i++) {
         int from = 0;
         if (c->opt->isolate == ISOLATE_NONE) {

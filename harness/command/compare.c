@@ -37,11 +37,8 @@ static bool refuse_unchecked(const struct run *r)
 static enum status filter_runs(const struct options *o, struct run *old, struct run *new,
                                struct err *e)
 {
-    enum status st = run_filter(old, &o->filters, e);
-
-    if (st == OK && new)
-        st = run_filter(new, &o->filters, e);
-    return st;
+    TRY(run_filter(old, &o->filters, e));
+    return new ? run_filter(new, &o->filters, e) : OK;
 }
 
 static void note_unsampled(const struct run *r)
@@ -263,10 +260,8 @@ static enum status run_before(char before[FILE_PATH], const char *dir, struct er
 {
     char run[FILE_PATH], above[FILE_PATH];
     struct dirent **entries = NULL;
-    enum status st = rundir_find(run, NULL, dir, e);
 
-    if (st != OK)
-        return st;
+    TRY(rundir_find(run, NULL, dir, e));
     const char *const slash = strrchr(run, '/'), *const name = slash ? slash + 1 : run;
     snprintf(above, sizeof(above), "%.*s", slash > run ? (int)(slash - run) : 1, slash ? run : ".");
     const int n = scandir(above, &entries, NULL, alphasort);

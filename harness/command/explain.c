@@ -10,10 +10,9 @@
 static enum status explain(const struct search *s, struct err *e)
 {
     struct run run;
-    enum status st = run_read(&run, s->run, e);
+    enum status st = OK;
 
-    if (st != OK)
-        return st;
+    TRY(run_read(&run, s->run, e));
     const struct latency_row *const row = run.latency.row;
     size_t i = 0;
     while (i < run.latency.n && strcmp(row[i].case_id, s->found_id) != 0)

@@ -37,18 +37,16 @@ static enum status look(const char *dir, struct search *s, struct err *e)
 {
     s->found = 0;
     s->doubled = 0;
-    enum status st = look_in(dir, TABLE_LATENCY, s, e);
-    if (st == OK)
-        st = look_in(dir, TABLE_PERPLEXITY, s, e);
-    if (st == OK && s->found != 1)
-        st = fail(e, E_USAGE,
-                  "%s case \"%.32s\" in %s  -> see the column case_id of its latency.csv or "
-                  "perplexity.csv",
-                  s->found ? "more than one" : "no", s->id, dir);
-    if (st == OK)
-        run_note_doubled(dir, s->doubled);
     snprintf(s->run, sizeof(s->run), "%s", dir);
-    return st;
+    TRY(look_in(dir, TABLE_LATENCY, s, e));
+    TRY(look_in(dir, TABLE_PERPLEXITY, s, e));
+    if (s->found != 1)
+        return fail(e, E_USAGE,
+                    "%s case \"%.32s\" in %s  -> see the column case_id of its latency.csv or "
+                    "perplexity.csv",
+                    s->found ? "more than one" : "no", s->id, dir);
+    run_note_doubled(dir, s->doubled);
+    return OK;
 }
 
 static bool is_run(const char *dir)
@@ -69,49 +67,44 @@ struct folders {
 
 /* Append the folders in this one; runs are named by their time: the newest first. Links are not
  * followed. */
-static enum status add_below(struct folders *f, const char *dir, int depth, struct err *e)
+static void add_below(struct folders *f, const char *dir, int depth)
 {
     struct dirent **entries = NULL;
     const int n = scandir(dir, &entries, NULL, alphasort);
-    enum status st = OK;
 
     for (int i = n - 1; i >= 0; i--) {
         struct folder one = {.depth = depth};
         struct stat is;
-        if (st == OK && entries[i]->d_name[0] != '.' &&
+        if (entries[i]->d_name[0] != '.' &&
             file_join(one.path, dir, entries[i]->d_name, NULL) == OK && lstat(one.path, &is) == 0 &&
             S_ISDIR(is.st_mode)) {
-            st = GROW(f->v, f->n, e);
-            CHECK(st != OK || f->v);
-            if (st == OK)
-                f->v[f->n++] = one;
+            NEED(GROW(f->v, f->n, NULL) == OK && f->v);
+            f->v[f->n++] = one;
         }
         free(entries[i]);
     }
     free(entries);
-    return st;
 }
 
 /* Look at all runs below `dir`, up to the first that has the case, or several that begin so: then
  * s->ambiguous says it. What cannot be read as a run is none. */
-static enum status look_below(const char *dir, struct search *s, struct err *e)
+static void look_below(const char *dir, struct search *s)
 {
     enum { DEPTH = 3 }; /* results/reference/MACHINE/RUN */
     struct folders all = {0};
-    enum status st = add_below(&all, dir, 0, e);
 
-    for (int i = 0; i < all.n && s->found == 0 && st == OK; i++) {
+    add_below(&all, dir, 0);
+    for (int i = 0; i < all.n && s->found == 0; i++) {
         const struct folder at = all.v[i];
         if (is_run(at.path)) {
             s->runs++;
             if (look(at.path, s, &s->ambiguous) != OK && s->found == 1)
                 s->found = 0;
         } else if (at.depth < DEPTH) {
-            st = add_below(&all, at.path, at.depth + 1, e);
+            add_below(&all, at.path, at.depth + 1);
         }
     }
     free(all.v);
-    return st;
 }
 
 enum status find_case(struct search *s, const struct options *opt, struct err *e)
@@ -123,12 +116,12 @@ enum status find_case(struct search *s, const struct options *opt, struct err *e
     *s = (struct search){.id = opt->words.v[0]};
 
     if (opt->words.n > 1) {
-        const enum status st = baseline_or_run(dir, opt, opt->words.v[1], e);
-        return st == OK ? look(dir, s, e) : st;
+        TRY(baseline_or_run(dir, opt, opt->words.v[1], e));
+        return look(dir, s, e);
     }
-    const enum status st = look_below(opt->out, s, e);
-    if (st != OK || s->found == 1)
-        return st;
+    look_below(opt->out, s);
+    if (s->found == 1)
+        return OK;
     if (s->found > 1) {
         *e = s->ambiguous;
         return E_USAGE;

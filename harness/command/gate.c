@@ -115,10 +115,8 @@ static enum status second_round(struct trial *g, struct gate_case *k, struct err
 
 static void note(struct comparison *c, const char *text)
 {
-    const size_t n = strlen(c->note);
-
     if (*text)
-        snprintf(c->note + n, sizeof(c->note) - n, "%s%s", n ? "; " : "", text);
+        text_append(c->note, sizeof(c->note), "%s%s", *c->note ? "; " : "", text);
 }
 
 static enum status count_case(struct trial *g, const struct bench_case *bcase, struct comparison *c,
@@ -222,17 +220,16 @@ static enum status score_all(struct trial *g, struct err *e)
     const struct options *o = g->ab_run.session.opt;
     const struct backend *chosen[MAX_LOOKUP];
     int n = 0;
-    enum status st = OK;
 
     if (!o->ckpt)
         return OK;
-    st = lookup_backends(chosen, &n, o, e);
+    TRY(lookup_backends(chosen, &n, o, e));
     const struct backend *b =
         options_given(o, "backend") && n > 0 ? chosen[0] : lookup_fastest(backends, ELEM_F32);
-    for (int i = 0; i < o->seq.n && st == OK; i++)
-        for (int k = 0; k < o->mem.n && st == OK; k++)
-            st = score(g, o->seq.v[i], o->mem.v[k], b->name, e);
-    return st;
+    for (int i = 0; i < o->seq.n; i++)
+        for (int k = 0; k < o->mem.n; k++)
+            TRY(score(g, o->seq.v[i], o->mem.v[k], b->name, e));
+    return OK;
 }
 
 /* ---- the gate ----------------------------------------------------------------------------- */
@@ -247,9 +244,8 @@ static void tell(struct trial *g, int i, int n, const struct comparison *c, cons
 static enum status confirm(struct trial *g, struct err *e)
 {
     const int n = g->all.n;
-    enum status st = OK;
 
-    for (int i = 0; i < n && st == OK; i++) {
+    for (int i = 0; i < n; i++) {
         struct gate_case *k = &g->cases[i];
         struct comparison *c = &g->all.v[i];
         char why[160];
@@ -257,15 +253,13 @@ static enum status confirm(struct trial *g, struct err *e)
             continue;
         ab_run_at(&g->ab_run, i, n, k->bcase);
         if (gate_flagged(k))
-            st = second_round(g, k, e);
-        if (st != OK)
-            break;
+            TRY(second_round(g, k, e));
         c->change.verdict = gate_verdict(k, why, sizeof(why));
         note(c, why);
         if (gate_flagged(k))
             tell(g, i, n, c, " in the second round");
     }
-    return st;
+    return OK;
 }
 
 static enum status run(struct trial *g, struct err *e)

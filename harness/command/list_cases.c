@@ -68,12 +68,21 @@ static enum status add_case(struct text_table *s, const struct bench_case *c, st
 static enum status usual_threads(int *n, struct err *e)
 {
     struct topo *t;
-    const enum status st = topo_open(&t, NULL, e);
 
-    if (st != OK)
-        return st;
+    TRY(topo_open(&t, NULL, e));
     *n = env_threads(t);
     topo_close(t);
+    return OK;
+}
+
+static enum status add_cases(struct text_table *s, struct plan *p, struct options *o, struct err *e)
+{
+    TRY(usual_threads(&o->default_threads, e));
+    TRY(text_table_select(s, &o->columns, e));
+    TRY(plan_published(o, e));
+    TRY(plan_asked(p, o, e));
+    for (int i = 0; i < p->n; i++)
+        TRY(add_case(s, &p->cases[i], e));
     return OK;
 }
 
@@ -84,16 +93,8 @@ int list_cases(struct options *opt)
     struct plan p = {0};
     struct err e;
     name_columns(columns);
-    enum status st = usual_threads(&opt->default_threads, &e);
+    const enum status st = add_cases(&s, &p, opt, &e);
 
-    if (st == OK)
-        st = text_table_select(&s, &opt->columns, &e);
-    if (st == OK)
-        st = plan_published(opt, &e);
-    if (st == OK)
-        st = plan_asked(&p, opt, &e);
-    for (int i = 0; i < p.n && st == OK; i++)
-        st = add_case(&s, &p.cases[i], &e);
     s.quiet = opt->quiet;
     if (st == OK) {
         text_table_print(stdout, &s, (enum format)opt->format);

@@ -53,17 +53,16 @@ static enum status keep(struct drawing *g, const char *dir, const char *name,
     char file[96], path[FILE_PATH];
 
     snprintf(file, sizeof(file), "%s.%s", name, ending[g->target]);
-    enum status st = file_join(path, dir, file, &g->e);
-    if (st == OK && mkdir(dir, 0777) != 0 && errno != EEXIST)
-        st = file_fail(&g->e, "create", dir, errno);
-    if (st == OK && !g->ours && !g->opt->force && access(path, F_OK) == 0)
-        st = fail(&g->e, E_IO,
-                  "%s exists  -> overwrite it with --force, or write elsewhere with -o DIR", path);
-    if (st == OK)
-        st = file_replace(path, bytes->data, bytes->n, &g->e);
-    if (st == OK)
-        printf("%s\n", path);
-    return st;
+    TRY(file_join(path, dir, file, &g->e));
+    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+        return file_fail(&g->e, "create", dir, errno);
+    if (!g->ours && !g->opt->force && access(path, F_OK) == 0)
+        return fail(&g->e, E_IO,
+                    "%s exists  -> overwrite it with --force, or write elsewhere with -o DIR",
+                    path);
+    TRY(file_replace(path, bytes->data, bytes->n, &g->e));
+    printf("%s\n", path);
+    return OK;
 }
 
 static enum status as_csv(struct bytes *out, const struct plot *p, struct err *e)
@@ -113,7 +112,7 @@ out:
 /* RUN/plots, or -o DIR, or DIR/name of the run if there are several. */
 static enum status folder_of(char dir[FILE_PATH], struct drawing *g, const char *run, int runs)
 {
-    const bool given = g->opt->given[option_find("out")] == FROM_USER;
+    const bool given = options_written(g->opt, "out");
     char *const real = realpath(run, NULL);
     enum status st;
 
@@ -137,27 +136,38 @@ static enum status folder_of(char dir[FILE_PATH], struct drawing *g, const char 
     return st;
 }
 
+/* The rows that the options choose. */
+static enum status choose_rows(struct drawing *g, struct plot_data *d)
+{
+    TRY(plot_filter(d, &g->opt->filters, &g->e));
+    return plot_set_base(d, g->opt->base, &g->e);
+}
+
+static enum status draw_figures(struct drawing *g, struct plot_data *d, int runs)
+{
+    char dir[FILE_PATH];
+
+    TRY(choose_rows(g, d));
+    TRY(folder_of(dir, g, d->dir, runs));
+    for (int i = 0; i < figure_count; i++) {
+        const enum status st = plot_is_wanted(&figures[i], &g->opt->figures)
+                                   ? draw_figure(g, d, dir, &figures[i])
+                                   : OK;
+        if (*g->stop)
+            return fail(&g->e, E_INTERRUPTED, "interrupted");
+        TRY(st);
+    }
+    return OK;
+}
+
 static enum status draw_run(struct drawing *g, const char *run, int runs)
 {
     struct plot_data d;
-    char dir[FILE_PATH];
-    enum status st = plot_read(&d, run, &g->e);
 
-    if (st != OK)
-        return st;
+    TRY(plot_read(&d, run, &g->e));
     if (!g->opt->quiet)
         run_note_doubled(d.dir, d.table[TABLE_LATENCY].doubled + d.table[TABLE_PERPLEXITY].doubled);
-    st = plot_filter(&d, &g->opt->filters, &g->e);
-    if (st == OK)
-        st = plot_set_base(&d, g->opt->base, &g->e);
-    if (st == OK)
-        st = folder_of(dir, g, d.dir, runs);
-    for (int i = 0; i < figure_count && st == OK; i++) {
-        if (plot_is_wanted(&figures[i], &g->opt->figures))
-            st = draw_figure(g, &d, dir, &figures[i]);
-        if (*g->stop)
-            st = fail(&g->e, E_INTERRUPTED, "interrupted");
-    }
+    const enum status st = draw_figures(g, &d, runs);
     plot_data_free(&d);
     return st;
 }
@@ -179,35 +189,36 @@ static enum status tell_steps(struct drawing *g, const struct plot_data *d)
     return st;
 }
 
+static enum status draw_runs(struct drawing *g, const char *const *run, int n,
+                             struct plot_data *runs)
+{
+    struct plot_data d = {.runs = runs, .n_runs = n};
+    char dir[FILE_PATH];
+
+    if (n < 2)
+        return fail(&g->e, E_USAGE, "a history needs two runs  -> bench history RUN RUN");
+    for (int i = 0; i < n; i++) {
+        TRY(plot_read(&runs[i], run[i], &g->e));
+        TRY(choose_rows(g, &runs[i]));
+    }
+    if (g->target == AS_TEXT) {
+        TRY(history_table(stdout, &d, (enum format)g->opt->format, &g->e));
+        g->drawn++;
+    } else {
+        TRY(folder_of(dir, g, run[n - 1], 1));
+        TRY(draw_figure(g, &d, dir, plot_figure("history")));
+    }
+    return g->opt->quiet && !g->opt->strict ? OK : tell_steps(g, &d);
+}
+
 /* All runs in one figure, in the last one's folder. */
 static enum status draw_history(struct drawing *g, const char *const *run, int n)
 {
     struct plot_data *const runs = calloc((size_t)n + 1, sizeof(*runs));
-    struct plot_data d = {.runs = runs, .n_runs = n};
-    char dir[FILE_PATH];
-    enum status st = runs ? OK : fail(&g->e, E_NOMEM, "no memory for runs  -> free some");
 
-    if (st == OK && n < 2)
-        st = fail(&g->e, E_USAGE, "a history needs two runs  -> bench history RUN RUN");
-    for (int i = 0; i < n && st == OK; i++) {
-        st = plot_read(&runs[i], run[i], &g->e);
-        if (st == OK)
-            st = plot_filter(&runs[i], &g->opt->filters, &g->e);
-        if (st == OK)
-            st = plot_set_base(&runs[i], g->opt->base, &g->e);
-    }
-    if (st == OK && g->target == AS_TEXT) {
-        st = history_table(stdout, &d, (enum format)g->opt->format, &g->e);
-        g->drawn += st == OK;
-    } else if (st == OK) {
-        CHECK(run && n > 0);
-        st = folder_of(dir, g, run[n - 1], 1);
-        if (st == OK)
-            st = draw_figure(g, &d, dir, plot_figure("history"));
-    }
-    if (st == OK && !(g->opt->quiet && !g->opt->strict))
-        st = tell_steps(g, &d);
-    for (int i = 0; runs && i < n; i++)
+    NEED(runs);
+    const enum status st = draw_runs(g, run, n, runs);
+    for (int i = 0; i < n; i++)
         plot_data_free(&runs[i]);
     free(runs);
     return st;
@@ -218,12 +229,11 @@ static enum status draw_history(struct drawing *g, const char *const *run, int n
 static enum status check_folders(struct drawing *g)
 {
     const struct names *const runs = &g->opt->words;
-    const bool given = g->opt->given[option_find("out")] == FROM_USER;
+    const bool given = options_written(g->opt, "out");
     char **const real = calloc((size_t)runs->n + 1, sizeof(*real));
     enum status st = OK;
 
-    if (!real)
-        return fail(&g->e, E_NOMEM, "no memory for runs  -> free some");
+    NEED(real);
     for (int i = 0; i < runs->n && given && g->target != ON_TERMINAL && st == OK; i++) {
         real[i] = realpath(runs->v[i], NULL);
         if (!real[i])
@@ -246,10 +256,9 @@ static enum status check_folders(struct drawing *g)
 static enum status choose_page(struct drawing *g)
 {
     const struct options *const o = g->opt;
-    const bool dpi = o->given[option_find("dpi")] == FROM_USER;
     int used = 0;
 
-    if (dpi && g->target != AS_PNG)
+    if (options_written(o, "dpi") && g->target != AS_PNG)
         return fail(&g->e, E_USAGE, "--dpi applies to png only  -> add --format png");
     g->page.dpi = o->dpi;
     if (!o->size)
@@ -308,27 +317,35 @@ static int finish(const struct drawing *g, enum status st)
     return g->drawn > 0 ? EXIT_FINE : EXIT_NOTHING_TO_DO;
 }
 
+/* Where runs are looked for: not in -o, which is where figures go. */
+static const char *results_of(const struct options *o)
+{
+    return options_written(o, "out") ? "results" : o->out;
+}
+
+static enum status plot(struct drawing *g)
+{
+    const struct options *const o = g->opt;
+    char latest[FILE_PATH];
+
+    TRY(choose_target(g));
+    TRY(plot_check_names(&o->figures, &g->e));
+    TRY(check_folders(g));
+    for (int i = 0; i < o->words.n; i++)
+        TRY(draw_run(g, o->words.v[i], o->words.n));
+    if (o->words.n > 0)
+        return OK;
+    TRY(file_join(latest, results_of(o), "latest", &g->e));
+    if (access(latest, F_OK) != 0)
+        return fail(&g->e, E_IO, "there is no run %s  -> bench plot RUN", latest);
+    return draw_run(g, latest, 1);
+}
+
 int cmd_plot(struct options *opt)
 {
     struct drawing g = {.opt = opt, .width = drawing_width(), .stop = signals_watch()};
-    const bool given = opt->given[option_find("out")] == FROM_USER;
-    char latest[FILE_PATH];
-    enum status st = choose_target(&g);
 
-    if (st == OK)
-        st = plot_check_names(&opt->figures, &g.e);
-    if (st == OK)
-        st = check_folders(&g);
-    if (st == OK && opt->words.n == 0) {
-        st = file_join(latest, given ? "results" : opt->out, "latest", &g.e);
-        if (st == OK && access(latest, F_OK) != 0)
-            st = fail(&g.e, E_IO, "there is no run %s  -> bench plot RUN", latest);
-        if (st == OK)
-            st = draw_run(&g, latest, 1);
-    }
-    for (int i = 0; i < opt->words.n && st == OK; i++)
-        st = draw_run(&g, opt->words.v[i], opt->words.n);
-    return finish(&g, st);
+    return finish(&g, plot(&g));
 }
 
 /* ---- bench history ------------------------------------------------------------------------- */
@@ -338,38 +355,32 @@ static enum status list_runs(struct names *runs, const char *dir, struct err *e)
 {
     struct dirent **entries = NULL;
     const int n = scandir(dir, &entries, NULL, alphasort);
-    enum status st = n < 0 ? file_fail(e, "read", dir, errno) : OK;
 
+    if (n < 0)
+        return file_fail(e, "read", dir, errno);
     for (int i = 0; i < n; i++) {
         char run[FILE_PATH], table[FILE_PATH];
         struct stat is;
-        if (st == OK && entries[i]->d_name[0] != '.' &&
-            file_join(run, dir, entries[i]->d_name, NULL) == OK &&
+        if (entries[i]->d_name[0] != '.' && file_join(run, dir, entries[i]->d_name, NULL) == OK &&
             file_join(table, run, tables[TABLE_LATENCY].file, NULL) == OK && lstat(run, &is) == 0 &&
             S_ISDIR(is.st_mode) && access(table, F_OK) == 0) {
-            st = GROW(runs->v, runs->n, e);
-            if (st == OK) {
-                char *const name = strdup(run);
-                NEED(name);
-                CHECK(runs->v);
-                runs->v[runs->n++] = name;
-            }
+            NEED(GROW(runs->v, runs->n, NULL) == OK);
+            NEED(runs->v[runs->n++] = strdup(run));
         }
         free(entries[i]);
     }
     free(entries);
-    return st;
+    return OK;
 }
 
 int cmd_history(struct options *opt)
 {
     struct drawing g = {.opt = opt, .width = drawing_width(), .stop = signals_watch()};
-    const bool given = opt->given[option_find("out")] == FROM_USER;
     struct names found = {0};
     enum status st = choose_target(&g);
 
     if (st == OK && opt->words.n == 0)
-        st = list_runs(&found, given ? "results" : opt->out, &g.e);
+        st = list_runs(&found, results_of(opt), &g.e);
     const struct names *const runs = opt->words.n > 0 ? &opt->words : &found;
     if (st == OK)
         st = draw_history(&g, runs->v, runs->n);

@@ -38,7 +38,7 @@ static enum status choose_file(char path[FILE_PATH], const struct options *o, co
 {
     struct stat s;
 
-    if (o->given[option_find("out")] != FROM_USER)
+    if (!options_written(o, "out"))
         return file_join(path, dir, "report.html", e);
     const bool exists = stat(o->out, &s) == 0;
     if (exists && S_ISDIR(s.st_mode))
@@ -52,10 +52,32 @@ static enum status choose_file(char path[FILE_PATH], const struct options *o, co
     return OK;
 }
 
+static enum status report_runs(struct report *r, struct plot_data *runs, const struct options *o,
+                               const struct names *words, char path[FILE_PATH], struct err *e)
+{
+    TRY(plot_check_names(&o->figures, e));
+    for (int i = 0; i < words->n; i++) {
+        struct plot_data *const d = &runs[i];
+        TRY(plot_read(d, words->v[i], e));
+        r->runs++;
+        if (!o->quiet)
+            run_note_doubled(d->dir,
+                             d->table[TABLE_LATENCY].doubled + d->table[TABLE_PERPLEXITY].doubled);
+        TRY(plot_set_base(d, o->base, e));
+    }
+    TRY(choose_file(path, o, runs[words->n - 1].dir, e));
+    TRY(write_page(r, path, e));
+    for (int i = 0; i < r->runs && !o->quiet; i++) {
+        if (r->runs > 1)
+            text_heading(stderr, runs[i].dir);
+        TRY(plot_run_rank(&runs[i], terminal_color((enum color)o->color, STDERR_FILENO), e));
+    }
+    return OK;
+}
+
 int cmd_report(struct options *opt)
 {
-    const bool given = opt->given[option_find("out")] == FROM_USER;
-    char latest[FILE_PATH];
+    char latest[FILE_PATH], path[FILE_PATH];
     const char *usual = latest;
     const struct names words = opt->words.n > 0 ? opt->words : (struct names){&usual, 1};
     struct plot_data *const runs = calloc((size_t)words.n, sizeof(*runs));
@@ -63,32 +85,13 @@ int cmd_report(struct options *opt)
         .run = runs,
         .figures = &opt->figures,
     };
-    char path[FILE_PATH];
     struct err e;
-    enum status st = runs ? file_join(latest, given ? "results" : opt->out, "latest", &e)
-                          : fail(&e, E_NOMEM, "no memory for runs  -> free some");
 
+    NEED(runs);
+    enum status st =
+        file_join(latest, options_written(opt, "out") ? "results" : opt->out, "latest", &e);
     if (st == OK)
-        st = plot_check_names(&opt->figures, &e);
-    for (int i = 0; runs && i < words.n && st == OK; i++) {
-        st = plot_read(&runs[i], words.v[i], &e);
-        if (st == OK) {
-            r.runs++;
-            if (!opt->quiet)
-                run_note_doubled(runs[i].dir, runs[i].table[TABLE_LATENCY].doubled +
-                                                  runs[i].table[TABLE_PERPLEXITY].doubled);
-            st = plot_set_base(&runs[i], opt->base, &e);
-        }
-    }
-    if (st == OK)
-        st = choose_file(path, opt, runs[words.n - 1].dir, &e);
-    if (st == OK)
-        st = write_page(&r, path, &e);
-    for (int i = 0; i < r.runs && st == OK && !opt->quiet; i++) {
-        if (r.runs > 1)
-            text_heading(stderr, runs[i].dir);
-        st = plot_run_rank(&runs[i], terminal_color((enum color)opt->color, STDERR_FILENO), &e);
-    }
+        st = report_runs(&r, runs, opt, &words, path, &e);
     for (int i = 0; i < r.runs; i++)
         plot_data_free(&runs[i]);
     free(runs);

@@ -44,14 +44,12 @@ static enum status check_places(struct sweep *w, struct err *e)
     for (int i = 0; i < w->plan.n; i++) {
         const int n = w->plan.cases[i].threads;
         int *cpus = calloc((size_t)n, sizeof(*cpus));
-        if (!cpus)
-            return fail(e, E_NOMEM, "no memory for the threads' places");
+        NEED(cpus);
         enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, e);
         if (st == OK) /* binds nothing: does the node exist? */
             st = topo_membind(w->s.topo, w->s.opt->membind, cpus[0], NULL, 0, e);
         free(cpus);
-        if (st != OK)
-            return st;
+        TRY(st);
     }
     return OK;
 }
@@ -76,8 +74,8 @@ static void measure_peaks(struct sweep *w)
         if (peaks_for(w, n))
             continue;
         int *cpus = calloc((size_t)n, sizeof(*cpus));
-        enum status st = cpus ? topo_plan(w->s.topo, w->s.opt->pin, n, cpus, &why)
-                              : fail(&why, E_NOMEM, "no memory to measure peaks");
+        NEED(cpus);
+        enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, &why);
         if (st == OK)
             st = peaks_measure(&w->s.setup, n, cpus, cpu_isa(), seconds, &w->peaks[w->n_peaks],
                                &why);
@@ -152,9 +150,7 @@ static void tell_left_out(struct sweep *w)
 static enum status estimate_by(struct sweep *w, const struct speeds *speeds, struct err *e)
 {
     free(w->estimate.cases);
-    const enum status st = estimate_plan(&w->estimate, &w->plan, speeds, is_done, w, e);
-    if (st != OK)
-        return st;
+    TRY(estimate_plan(&w->estimate, &w->plan, speeds, is_done, w, e));
     w->s.console.expected_s = w->estimate.total;
     const double scores = scores_models(w) ? sweep_perplexity_s(&w->s, &w->plan, speeds) : 0;
     w->s.console.expected_s += isfinite(scores) ? scores : 0;
@@ -184,20 +180,19 @@ static enum status estimate(struct sweep *w, struct err *e)
                                                w->s.facts.topo.allowed_cpus),
                             .peaks = w->peaks,
                             .n_peaks = w->n_peaks};
-    enum status st = estimate_by(w, &speeds, e);
 
-    if (st == OK && w->s.console.expected_s > short_s) {
+    TRY(estimate_by(w, &speeds, e));
+    if (w->s.console.expected_s > short_s) {
         const int64_t start = clock_wall_ns();
         progress_begin(&w->s.console.wait, 0, "measuring the speed of the reference");
-        st = reference_rates_in_child(&w->s.setup, &speeds.reference, e);
+        const enum status st = reference_rates_in_child(&w->s.setup, &speeds.reference, e);
         progress_end(&w->s.console.wait);
+        TRY(st);
         speeds.start_s = (double)(clock_wall_ns() - start) * 1e-9 - speeds.reference.spent_s;
-        if (st == OK)
-            st = estimate_by(w, &speeds, e);
+        TRY(estimate_by(w, &speeds, e));
     }
-    if (st == OK)
-        tell_plan(w);
-    return st;
+    tell_plan(w);
+    return OK;
 }
 
 /* ---- hooks of a group --------------------------------------------------------------------- */
@@ -347,8 +342,7 @@ static enum status run_group(struct sweep *w, const struct bench_case *const *ca
     struct result *results = calloc((size_t)n, sizeof(*results));
     struct err why;
 
-    if (!results)
-        return fail(e, E_NOMEM, "no memory for the results of a group");
+    NEED(results);
     env_gather(w->s.topo, &w->s.facts);
     w->s.setup.memory_bytes = MEMORY_SHARE * (double)w->s.facts.memory_free_bytes;
     progress_begin(&w->s.console.wait, 0, "starting %d process%s", n, n == 1 ? "" : "es");
@@ -386,8 +380,7 @@ static enum status run_all(struct sweep *w, struct err *e)
     enum status st = OK;
     int measured = 0; /* groups */
 
-    if (!cases)
-        return fail(e, E_NOMEM, "no memory for the plan");
+    NEED(cases);
     for (int i = 0; i < w->plan.n && st == OK;) {
         const int group = w->plan.cases[i].group;
         int n = 0;
@@ -456,26 +449,20 @@ static void say_goodbye(struct sweep *w, int code)
     }
 }
 
-static enum status prepare(struct sweep *w, struct err *e)
+static enum status prepare(struct sweep *w, struct options *o, struct err *e)
 {
-    const struct options *o = w->s.opt;
-    enum status st = plan_asked(&w->plan, o, e);
-
-    if (st == OK && w->plan.n > 0)
-        st = check_places(w, e);
-    if (st == OK && w->plan.n > 0)
-        st = sweep_perplexity_check(o, &w->plan, e);
-    if (st == OK)
-        st = console_open(&w->s.console, o, &tables[TABLE_LATENCY], w->plan.n, e);
-    if (st == OK)
-        console_plan(&w->s.console, w->plan.cases, w->plan.n);
+    TRY(plan_published(o, e));
+    TRY(session_open(&w->s, o, e));
+    TRY(plan_asked(&w->plan, o, e));
+    if (w->plan.n > 0) {
+        TRY(check_places(w, e));
+        TRY(sweep_perplexity_check(o, &w->plan, e));
+    }
+    TRY(console_open(&w->s.console, o, &tables[TABLE_LATENCY], w->plan.n, e));
+    console_plan(&w->s.console, w->plan.cases, w->plan.n);
     w->peaks = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->peaks));
-    return st != OK || w->peaks ? st : fail(e, E_NOMEM, "no memory for the plan");
-}
-
-static enum status score_models(struct sweep *w, struct err *e)
-{
-    return scores_models(w) ? sweep_perplexity(&w->s, &w->plan, e) : OK;
+    NEED(w->peaks);
+    return OK;
 }
 
 /* A document is printed again; verdicts are not. */
@@ -492,26 +479,24 @@ static enum status finish_complete(struct sweep *w, struct err *e)
     return st;
 }
 
-static enum status measure_all(struct sweep *w, struct err *e)
+static enum status measure_rest(struct sweep *w, struct err *e)
 {
-    enum status st = session_begin(&w->s, e);
-
-    if (st != OK)
-        return st;
-    if (w->s.opt->resume && is_complete(w))
-        return finish_complete(w, e);
     tell_left_out(w);
     measure_peaks(w);
     if (w->n_peaks > 0 && w->peaks[w->n_peaks - 1].busy == 0)
         env_row_peaks(&w->s.env, &w->peaks[w->n_peaks - 1]);
-    st = rundir_env(&w->s.dir, &w->s.env, e);
-    if (st == OK)
-        st = estimate(w, e);
-    if (st == OK)
-        st = run_all(w, e);
-    if (st == OK)
-        st = score_models(w, e);
-    st = session_end(&w->s, st, e);
+    TRY(rundir_env(&w->s.dir, &w->s.env, e));
+    TRY(estimate(w, e));
+    TRY(run_all(w, e));
+    return scores_models(w) ? sweep_perplexity(&w->s, &w->plan, e) : OK;
+}
+
+static enum status measure_all(struct sweep *w, struct err *e)
+{
+    TRY(session_begin(&w->s, e));
+    if (w->s.opt->resume && is_complete(w))
+        return finish_complete(w, e);
+    const enum status st = session_end(&w->s, measure_rest(w, e), e);
     say_goodbye(w, session_exit_code(&w->s, st));
     return st;
 }
@@ -540,6 +525,16 @@ static void assume_peaks(struct sweep *w)
             w->peaks[w->n_peaks++] = peaks_assumed(w->plan.cases[i].threads);
 }
 
+static enum status estimate_alone(struct sweep *w, struct options *o, struct err *e)
+{
+    TRY(session_open(&w->s, o, e));
+    TRY(plan_asked(&w->plan, o, e));
+    w->peaks = calloc((size_t)w->plan.n, sizeof(*w->peaks));
+    NEED(w->peaks);
+    assume_peaks(w);
+    return estimate(w, e);
+}
+
 /* --dry-run: the cases, and about how long they would take. */
 static int dry_run(struct sweep *w, struct options *o)
 {
@@ -548,15 +543,7 @@ static int dry_run(struct sweep *w, struct options *o)
 
     if (code != EXIT_FINE || o->quiet)
         return code;
-    enum status st = session_open(&w->s, o, &e);
-    if (st == OK)
-        st = plan_asked(&w->plan, o, &e);
-    if (st == OK) {
-        w->peaks = calloc((size_t)w->plan.n, sizeof(*w->peaks));
-        NEED(w->peaks);
-        assume_peaks(w);
-        st = estimate(w, &e);
-    }
+    const enum status st = estimate_alone(w, o, &e);
     return st == OK ? EXIT_FINE : report_error(st, &e);
 }
 
@@ -584,11 +571,7 @@ int cmd_sweep(struct options *opt)
         sweep_free(w);
         return code;
     }
-    st = plan_published(opt, &e);
-    if (st == OK)
-        st = session_open(&w->s, opt, &e);
-    if (st == OK)
-        st = prepare(w, &e);
+    st = prepare(w, opt, &e);
     if (st == OK && w->plan.n == 0) {
         fprintf(stderr, "bench: no cases to measure  -> see: bench list cases\n");
     } else {

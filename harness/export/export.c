@@ -176,10 +176,9 @@ enum status export_json(FILE *f, const struct run *r, const struct names *column
     const struct table *const t = &tables[TABLE_LATENCY];
     struct measures m = {0};
     struct selection s;
-    enum status st = columns_select(&s, t, columns->v, columns->n, e);
 
-    if (st == OK)
-        st = measures_make(&m, r, e);
+    TRY(columns_select(&s, t, columns->v, columns->n, e));
+    const enum status st = measures_make(&m, r, e);
     if (st == OK) {
         print_context(f, r);
         fputs(",\n\"benchmarks\": [", f);
