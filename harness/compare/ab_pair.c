@@ -45,17 +45,14 @@ static enum status launch(struct ab_rotation *r, const struct ab_side *p, struct
     char detail[LINE_SIZE];
 
     setup.launch = words;
-    enum status st = child_open(child, r->bcase, &setup, ROLE_COMPARE, reference, e);
-    if (st != OK)
-        return st;
+    TRY(child_open(child, r->bcase, &setup, ROLE_COMPARE, reference, e));
     *bytes += child->report.arena_bytes;
     if (*bytes > shared->memory_bytes)
         return fail(e, E_NOMEM, "needs %s, %s free", units_bytes(*bytes).s,
                     units_bytes(shared->memory_bytes).s);
-    st = child_place(child, e);
-    if (st == OK && report_is_wrong(r->bcase, &child->report, detail))
-        st = fail(e, E_WRONG, "%.600s", detail);
-    return st;
+    TRY(child_place(child, e));
+    return report_is_wrong(r->bcase, &child->report, detail) ? fail(e, E_WRONG, "%.600s", detail)
+                                                             : OK;
 }
 
 /* Alternately, so that neither side is always the older one. */
@@ -138,10 +135,7 @@ enum status ab_pairs_run(struct ab_pairs *d, struct ab_run *l, const struct benc
 
     *d = (struct ab_pairs){.arena_bytes = {NAN, NAN}};
     d->pair = calloc((size_t)pairs * MAX_REPEATS, sizeof(*d->pair));
-    if (!d->pair || !r) {
-        free(r);
-        return fail(e, E_NOMEM, "no memory for %d pairs", pairs * MAX_REPEATS);
-    }
+    NEED(d->pair && r);
     r->ab_run = l;
     r->bcase = c;
     r->ab_pairs = d;

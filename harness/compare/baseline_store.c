@@ -43,11 +43,10 @@ static enum status place(char path[FILE_PATH], const struct options *o, const ch
                          const char *name, struct err *e)
 {
     char all[FILE_PATH], host[FILE_PATH];
-    enum status st = file_join(all, o->out, "baselines", e);
 
-    if (st == OK)
-        st = file_join(*name ? host : path, all, host_id, e);
-    return st == OK && *name ? file_join(path, host, name, e) : st;
+    TRY(file_join(all, o->out, "baselines", e));
+    TRY(file_join(*name ? host : path, all, host_id, e));
+    return *name ? file_join(path, host, name, e) : OK;
 }
 
 static bool is_folder(const char *path)
@@ -57,16 +56,22 @@ static bool is_folder(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-enum status baseline_host(char host_id[17], struct err *e)
+static enum status facts_here(struct env_facts *facts, struct err *e)
 {
     struct topo *topo;
-    struct env_facts facts;
-    const enum status st = topo_open(&topo, NULL, e);
 
-    if (st != OK)
-        return st;
-    env_gather(topo, &facts);
+    *facts = (struct env_facts){0};
+    TRY(topo_open(&topo, NULL, e));
+    env_gather(topo, facts);
     topo_close(topo);
+    return OK;
+}
+
+enum status baseline_host(char host_id[17], struct err *e)
+{
+    struct env_facts facts;
+
+    TRY(facts_here(&facts, e));
     snprintf(host_id, 17, "%s", facts.host_id);
     return OK;
 }
@@ -131,6 +136,7 @@ bool baseline_find(char path[FILE_PATH], const struct options *o, const char *na
                    const char *host_id, struct err *e)
 {
     struct found other = {.there = false};
+    struct env_facts facts;
     char theirs[128], ours[128];
 
     if (baseline_name(name, e) != OK || place(path, o, host_id, name, e) != OK)
@@ -144,12 +150,7 @@ bool baseline_find(char path[FILE_PATH], const struct options *o, const char *na
         return false;
     }
     baseline_cpu(other.path, theirs, sizeof(theirs));
-    struct topo *topo;
-    struct env_facts facts = {0};
-    if (topo_open(&topo, NULL, NULL) == OK) {
-        env_gather(topo, &facts);
-        topo_close(topo);
-    }
+    (void)facts_here(&facts, NULL);
     snprintf(ours, sizeof(ours), "%s", facts.cpu_model);
     fail(e, E_USAGE,
          "baseline \"%s\" is from another machine (%s, here %s), so times are not compared  -> "
@@ -172,11 +173,10 @@ enum status baseline_or_run(char path[FILE_PATH], const struct options *o, const
                : access(word, F_OK) == 0 ? file_fail(e, "open", word, ENOTDIR)
                                          : file_fail(e, "open", word, errno);
     }
-    enum status st = baseline_host(host_id, e);
-    if (st == OK)
-        st = place(path, o, host_id, word, e);
-    if (st != OK || is_folder(path))
-        return st;
+    TRY(baseline_host(host_id, e));
+    TRY(place(path, o, host_id, word, e));
+    if (is_folder(path))
+        return OK;
     baseline_each(o, word, keep_first, &any);
     memcpy(path, any.path, sizeof(any.path));
     return any.there ? OK
@@ -190,18 +190,15 @@ enum status baseline_or_run(char path[FILE_PATH], const struct options *o, const
 
 static enum status copy_file(const char *to, const char *from, const char *name, struct err *e)
 {
-    char synthetic[FILE_PATH], target[FILE_PATH];
-    struct bytes data = {0};
-    enum status st = file_join(synthetic, from, name, e);
+    char source[FILE_PATH], target[FILE_PATH];
+    struct bytes data;
 
-    if (st == OK && access(synthetic, F_OK) != 0)
+    TRY(file_join(source, from, name, e));
+    if (access(source, F_OK) != 0)
         return OK; /* samples come in one form only */
-    if (st == OK)
-        st = file_join(target, to, name, e);
-    if (st == OK)
-        st = file_read(&data, synthetic, e);
-    if (st == OK)
-        st = file_replace(target, data.data, data.n, e);
+    TRY(file_join(target, to, name, e));
+    TRY(file_read(&data, source, e));
+    const enum status st = file_replace(target, data.data, data.n, e);
     free(data.data);
     return st;
 }
@@ -220,15 +217,22 @@ static enum status make_folders(char path[FILE_PATH], const struct options *o, c
                                 struct err *e)
 {
     char all[FILE_PATH];
-    enum status st = file_join(all, o->out, "baselines", e);
 
-    if (st == OK)
-        st = place(path, o, host_id, "", e);
-    if (st == OK && mkdir(all, 0777) != 0 && errno != EEXIST)
-        st = file_fail(e, "create", all, errno);
-    if (st == OK && mkdir(path, 0777) != 0 && errno != EEXIST)
-        st = file_fail(e, "create", path, errno);
-    return st;
+    TRY(file_join(all, o->out, "baselines", e));
+    TRY(place(path, o, host_id, "", e));
+    if (mkdir(all, 0777) != 0 && errno != EEXIST)
+        return file_fail(e, "create", all, errno);
+    return mkdir(path, 0777) != 0 && errno != EEXIST ? file_fail(e, "create", path, errno) : OK;
+}
+
+static enum status fill_and_rename(const char *tmp, const char *path, const char *run,
+                                   struct err *e)
+{
+    for (int i = 0; i < FILES; i++)
+        TRY(copy_file(tmp, run, file_name(i), e));
+    if (is_folder(path))
+        TRY(baseline_remove(path, e)); /* only with --force */
+    return rename(tmp, path) == 0 ? OK : file_fail(e, "create", path, errno);
 }
 
 /* Copied under another name, then renamed: a name holds a whole run or nothing. */
@@ -236,23 +240,14 @@ enum status baseline_copy(const struct options *o, const char *name, const char 
                           const char *run, struct err *e)
 {
     char host[FILE_PATH], path[FILE_PATH], tmp[FILE_PATH], tmp_name[NAME_MAX_LENGTH + 32];
-    enum status st = make_folders(host, o, host_id, e);
 
     snprintf(tmp_name, sizeof(tmp_name), ".%s.%ld", name, (long)getpid());
-    if (st == OK)
-        st = file_join(path, host, name, e);
-    if (st == OK)
-        st = file_join(tmp, host, tmp_name, e);
-    if (st == OK && mkdir(tmp, 0777) != 0)
-        st = file_fail(e, "create", tmp, errno);
-    if (st != OK)
-        return st;
-    for (int i = 0; i < FILES && st == OK; i++)
-        st = copy_file(tmp, run, file_name(i), e);
-    if (st == OK && is_folder(path))
-        st = baseline_remove(path, e); /* only with --force */
-    if (st == OK && rename(tmp, path) != 0)
-        st = file_fail(e, "create", path, errno);
+    TRY(make_folders(host, o, host_id, e));
+    TRY(file_join(path, host, name, e));
+    TRY(file_join(tmp, host, tmp_name, e));
+    if (mkdir(tmp, 0777) != 0)
+        return file_fail(e, "create", tmp, errno);
+    const enum status st = fill_and_rename(tmp, path, run, e);
     if (st != OK)
         baseline_remove(tmp, NULL);
     return st == OK ? file_sync_dir(host, e) : st;
@@ -262,11 +257,10 @@ enum status baseline_may_write(const struct options *o, const char *name, const 
                                struct err *e)
 {
     char path[FILE_PATH];
-    enum status st = baseline_name(name, e);
 
-    if (st == OK)
-        st = place(path, o, host_id, name, e);
-    if (st == OK && is_folder(path) && !o->force)
-        st = fail(e, E_USAGE, "baseline \"%s\" exists  -> replace it with --force", name);
-    return st;
+    TRY(baseline_name(name, e));
+    TRY(place(path, o, host_id, name, e));
+    if (is_folder(path) && !o->force)
+        return fail(e, E_USAGE, "baseline \"%s\" exists  -> replace it with --force", name);
+    return OK;
 }

@@ -73,6 +73,16 @@ static char **quiet_environment(char *const *from)
     return copy;
 }
 
+static enum status run_under(const struct bench_case *c, const struct child_setup *setup,
+                             struct child *child, struct err *e)
+{
+    struct sample x;
+
+    TRY(child_open(child, c, setup, ROLE_NONE, -1, e));
+    TRY(child_place(child, e));
+    return child_block(child, CALLS, false, &x, e);
+}
+
 enum status callgrind_count(double *n, const struct bench_case *c, const char *program,
                             const struct child_setup *shared, struct err *e)
 {
@@ -93,14 +103,9 @@ enum status callgrind_count(double *n, const struct bench_case *c, const char *p
                                  NULL};
     struct child_setup setup = *shared;
     struct child child;
-    struct sample x;
     setup.launch = words;
     setup.environment = quiet_environment(shared->environment);
-    enum status st = child_open(&child, c, &setup, ROLE_NONE, -1, e);
-    if (st == OK)
-        st = child_place(&child, e);
-    if (st == OK)
-        st = child_block(&child, CALLS, false, &x, e);
+    enum status st = run_under(c, &setup, &child, e);
     child_close(&child);
     free(setup.environment);
     if (st == OK)

@@ -207,9 +207,7 @@ static enum status keep_sample(void *arg, int side, const struct sample *s, cons
     r->outcome = *o;
     if (!s)
         return OK;
-    const enum status st = GROW(r->samples, r->n, e);
-    if (st != OK)
-        return st;
+    TRY(GROW(r->samples, r->n, e));
     struct sample *kept = &r->samples[r->n++];
     *kept = *s;
     kept->round += p->first_round;
@@ -426,10 +424,10 @@ static enum status run_launches(struct group *g, struct err *e)
     const int launches = case_launches(g->opt);
     enum status st = start_all(g, e);
 
-    if (st == OK) {
+    if (st == OK)
         skip_oversized(g);
+    if (st == OK)
         st = run_parts(g, e);
-    }
     end_launch(g);
     for (g->launch = 1; g->launch < launches && st == OK; g->launch++) {
         st = start_again(g, e);

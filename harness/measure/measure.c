@@ -96,10 +96,7 @@ static enum status warm_up_launch(struct session *m, struct run *r, int launch)
     clock_sleep_ms(m->s->gap_ms);
     for (bool done = false; !done;) {
         struct sample x;
-        const enum status st =
-            stopped(m->s) ? E_INTERRUPTED : run_block(r, launch, calls, false, &x);
-        if (st != OK)
-            return st;
+        TRY(stopped(m->s) ? E_INTERRUPTED : run_block(r, launch, calls, false, &x));
         spent_ns += x.wall_ns;
         call_ns = fmin(call_ns, x.wall_ns / calls);
         want = calls_for(block_ns, call_ns);
@@ -184,9 +181,9 @@ static bool out_of_time(const struct schedule *s, const struct run *r, double bl
 static enum status make_room(struct run *r)
 {
     const size_t n = (size_t)r->out->samples;
-    const enum status st = GROW(r->samples, n, &r->out->err);
 
-    return st == OK ? GROW(r->work, n, &r->out->err) : st;
+    TRY(GROW(r->samples, n, &r->out->err));
+    return GROW(r->work, n, &r->out->err);
 }
 
 /* Rotate the launches of a side; the rotation is slower for later sides. */
@@ -197,18 +194,24 @@ static int launch_of(const struct session *m, int i, uint32_t round)
     return (int)(round % (uint32_t)m->runs[i].side->launches);
 }
 
+static enum status counted_block(const struct session *m, int i, uint32_t round, struct sample *x)
+{
+    struct run *const r = &m->runs[i];
+
+    clock_sleep_ms(m->s->gap_ms);
+    if (stopped(m->s))
+        return E_INTERRUPTED;
+    TRY(make_room(r));
+    return run_block(r, launch_of(m, i, round), r->out->inner_calls, r->prime, x);
+}
+
 /* One counted block of side i. */
 static enum status step(struct session *m, int i, uint32_t round)
 {
     struct run *r = &m->runs[i];
     struct sample x;
+    const enum status st = counted_block(m, i, round, &x);
 
-    clock_sleep_ms(m->s->gap_ms);
-    enum status st = stopped(m->s) ? E_INTERRUPTED : OK;
-    if (st == OK)
-        st = make_room(r);
-    if (st == OK)
-        st = run_block(r, launch_of(m, i, round), r->out->inner_calls, r->prime, &x);
     if (st != OK)
         return drop_side(m, i, st);
 
@@ -217,9 +220,9 @@ static enum status step(struct session *m, int i, uint32_t round)
     CHECK(r->samples);
     r->samples[r->out->samples++] = x;
     r->spent_ns += x.wall_ns + (r->prime ? x.wall_ns / x.calls : 0);
-    st = m->emit(m->arg, i, &x, r->out, m->e);
-    if (st != OK || m->s->rounds)
-        return st;
+    TRY(m->emit(m->arg, i, &x, r->out, m->e));
+    if (m->s->rounds)
+        return OK;
     if (narrow_enough(m->s, r))
         return finish(m, i, STOP_CI);
     if (out_of_time(m->s, r, x.wall_ns))
@@ -248,13 +251,12 @@ static int shuffle_live(struct session *m, int first, int last, uint32_t round)
 /* Sides that stop by themselves. */
 static enum status run_rounds(struct session *m, int first, int last)
 {
-    enum status st = OK;
     int live;
 
-    for (uint32_t round = 0; st == OK && (live = shuffle_live(m, first, last, round)) > 0; round++)
-        for (int k = 0; k < live && st == OK; k++)
-            st = step(m, m->order[k], round);
-    return st;
+    for (uint32_t round = 0; (live = shuffle_live(m, first, last, round)) > 0; round++)
+        for (int k = 0; k < live; k++)
+            TRY(step(m, m->order[k], round));
+    return OK;
 }
 
 static bool all_live(const struct session *m, int first, int last)
@@ -280,62 +282,59 @@ static bool round_is_good(const struct session *m, int first, int last)
 static enum status run_rounds_together(struct session *m, int first, int last)
 {
     const int wanted = m->s->rounds, most = MAX_REPEATS * wanted;
-    enum status st = OK;
 
-    for (int done = 0, good = 0;
-         st == OK && all_live(m, first, last) && good < wanted && good + most - done >= wanted;) {
+    for (int done = 0, good = 0; good < wanted && good + most - done >= wanted; done++) {
         const int n = shuffle_live(m, first, last, (uint32_t)done);
-        for (int k = 0; k < n && st == OK && all_live(m, first, last); k++)
-            st = step(m, m->order[k], (uint32_t)done);
-        if (st != OK || !all_live(m, first, last))
+        for (int k = 0; k < n && all_live(m, first, last); k++)
+            TRY(step(m, m->order[k], (uint32_t)done));
+        if (!all_live(m, first, last))
             break;
         good += round_is_good(m, first, last);
-        done++;
     }
-    for (int i = first; i < last && st == OK; i++)
+    for (int i = first; i < last; i++)
         if (m->runs[i].live)
-            st = finish(m, i, STOP_ROUNDS);
-    return st;
+            TRY(finish(m, i, STOP_ROUNDS));
+    return OK;
 }
 
 /* Sides [first, last) from cold to done. Not OK only when `emit` failed. */
 static enum status measure_together(struct session *m, int first, int last)
 {
-    enum status st = OK;
-
-    for (int i = first; i < last && st == OK; i++)
-        st = warm_up(m, i);
+    for (int i = first; i < last; i++)
+        TRY(warm_up(m, i));
     calibrate(m, first, last);
-    if (st != OK)
-        return st;
     return m->s->rounds ? run_rounds_together(m, first, last) : run_rounds(m, first, last);
+}
+
+static enum status measure_all(struct session *m, int n)
+{
+    const int together = m->s->interleave ? n : 1;
+
+    for (int i = 0; i < n; i += together)
+        TRY(measure_together(m, i, i + together));
+    for (int i = 0; i < n; i++)
+        if (m->runs[i].out->stop == STOP_INTERRUPTED)
+            return fail(m->e, E_INTERRUPTED, "interrupted  -> continue this run with --resume");
+    return OK;
 }
 
 enum status measure(const struct side *side, int n, const struct schedule *s, sample_fn *emit,
                     void *arg, struct outcome *out, struct err *e)
 {
-    struct session m = {.s = s, .emit = emit, .arg = arg, .e = e};
-    enum status st = OK;
+    struct session m = {.s = s,
+                        .emit = emit,
+                        .arg = arg,
+                        .e = e,
+                        .runs = calloc((size_t)n + 1, sizeof(*m.runs)),
+                        .order = calloc((size_t)n + 1, sizeof(*m.order))};
 
-    for (int i = 0; i < n; i++)
+    NEED(m.runs && m.order);
+    for (int i = 0; i < n; i++) {
         out[i] = (struct outcome){.stop = STOP_INTERRUPTED};
-    m.runs = calloc((size_t)n + 1, sizeof(*m.runs));
-    m.order = calloc((size_t)n + 1, sizeof(*m.order));
-    if (!m.runs || !m.order) {
-        st = fail(e, E_NOMEM, "no memory to measure %d sides  -> measure fewer at once", n);
-        goto out;
-    }
-    for (int i = 0; i < n; i++)
         m.runs[i] = (struct run){.side = &side[i], .out = &out[i], .live = true};
-
-    const int together = s->interleave ? n : 1;
-    for (int i = 0; i < n && st == OK; i += together)
-        st = measure_together(&m, i, i + together);
-    for (int i = 0; i < n && st == OK; i++)
-        if (out[i].stop == STOP_INTERRUPTED)
-            st = fail(e, E_INTERRUPTED, "interrupted  -> continue this run with --resume");
-out:
-    for (int i = 0; m.runs && i < n; i++) {
+    }
+    const enum status st = measure_all(&m, n);
+    for (int i = 0; i < n; i++) {
         free(m.runs[i].samples);
         free(m.runs[i].work);
     }

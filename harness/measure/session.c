@@ -48,26 +48,28 @@ void session_say_how_to_resume(const struct session *s)
     fputc('\n', stderr);
 }
 
+static enum status continue_run(struct options *o, const char *path, char **stored, struct err *e)
+{
+    char command[TEXT_SIZE], started[TEXT_SIZE];
+
+    TRY(runjson_command(path, command, e));
+    if (strcmp(command, o->command) != 0)
+        return fail(e, E_USAGE, "%.200s is a run of bench %s  -> bench %s%s", path, command,
+                    command, strcmp(command, "rerun") == 0 ? " CASE_ID repeats it" : " --resume");
+    TRY(runjson_read(path, stored, started, e));
+    TRY(options_continue(o, *stored, CONTINUED_RUN, e));
+    cpu_limit((enum isa)o->max_isa);
+    return lookup_impl(o, e);
+}
+
 enum status session_continue(struct options *o, struct err *e)
 {
-    char path[FILE_PATH], command[TEXT_SIZE], started[TEXT_SIZE], *stored = NULL;
+    char path[FILE_PATH], *stored = NULL;
 
     if (!o->resume)
         return OK;
-    enum status st = rundir_find(path, o->out, o->resume_dir, e);
-    if (st == OK)
-        st = runjson_command(path, command, e);
-    if (st == OK && strcmp(command, o->command) != 0)
-        st = fail(e, E_USAGE, "%.200s is a run of bench %s  -> bench %s%s", path, command, command,
-                  strcmp(command, "rerun") == 0 ? " CASE_ID repeats it" : " --resume");
-    if (st == OK)
-        st = runjson_read(path, &stored, started, e);
-    if (st == OK)
-        st = options_continue(o, stored, CONTINUED_RUN, e);
-    if (st == OK)
-        cpu_limit((enum isa)o->max_isa);
-    if (st == OK)
-        st = lookup_impl(o, e);
+    TRY(rundir_find(path, o->out, o->resume_dir, e));
+    const enum status st = continue_run(o, path, &stored, e);
     free(stored);
     return st;
 }
@@ -78,21 +80,19 @@ enum status session_continue(struct options *o, struct err *e)
 static enum status resume_dir(struct session *s, char started[TEXT_SIZE], struct err *e)
 {
     const struct options *o = s->opt;
-    char path[FILE_PATH], *stored = NULL;
-    enum status st = rundir_find(path, o->out, o->resume_dir, e);
+    char path[FILE_PATH], *stored;
 
-    if (st == OK)
-        st = runjson_read(path, &stored, started, e);
-    if (st == OK)
-        st = options_resumable(o, stored, path, e);
-    if (st == OK)
-        st = rundir_resume(&s->dir, o->out, o->resume_dir, e);
-    if (st == OK) /* the exit code of a resumed run covers all its rows, not only the new ones */
-        memcpy(s->rows, s->dir.had, sizeof(s->rows));
-    if (st == OK && !o->quiet)
-        run_note_doubled(s->dir.path, s->dir.doubled);
+    TRY(rundir_find(path, o->out, o->resume_dir, e));
+    TRY(runjson_read(path, &stored, started, e));
+    const enum status st = options_resumable(o, stored, path, e);
     free(stored);
-    return st;
+    TRY(st);
+    TRY(rundir_resume(&s->dir, o->out, o->resume_dir, e));
+    /* the exit code of a resumed run covers all its rows, not only the new ones */
+    memcpy(s->rows, s->dir.had, sizeof(s->rows));
+    if (!o->quiet)
+        run_note_doubled(s->dir.path, s->dir.doubled);
+    return OK;
 }
 
 static enum status create_dir(struct session *s, const char *started, time_t now, struct err *e)
@@ -100,10 +100,8 @@ static enum status create_dir(struct session *s, const char *started, time_t now
     const struct options *o = s->opt;
     enum raw raw = (enum raw)o->raw;
     const char *note = NULL;
-    enum status st = raw_choose(&raw, &note, raw, options_given(o, "raw"), e);
 
-    if (st != OK)
-        return st;
+    TRY(raw_choose(&raw, &note, raw, options_given(o, "raw"), e));
     if (note && !o->quiet)
         console_note(&s->console, "note: %s", note);
     char *canonical = options_canonical(o, CONTINUED_RUN);
@@ -115,7 +113,7 @@ static enum status create_dir(struct session *s, const char *started, time_t now
                                  .options = canonical,
                                  .file_name = s->file_name,
                                  .file_text = s->file_text};
-    st = rundir_create(&s->dir, o->out, build_commit, now, raw, &json, e);
+    const enum status st = rundir_create(&s->dir, o->out, build_commit, now, raw, &json, e);
     free(canonical);
     return st;
 }
@@ -126,10 +124,7 @@ static enum status open_dir(struct session *s, struct err *e)
     char started[TEXT_SIZE];
 
     utc_text(started, now);
-    const enum status st =
-        s->opt->resume ? resume_dir(s, started, e) : create_dir(s, started, now, e);
-    if (st != OK)
-        return st;
+    TRY(s->opt->resume ? resume_dir(s, started, e) : create_dir(s, started, now, e));
     env_row_begin(&s->env, &s->facts, s->opt, s->dir.run_id, started);
     return rundir_env(&s->dir, &s->env, e);
 }
@@ -161,11 +156,8 @@ static void tick(void *arg)
 enum status session_open(struct session *s, struct options *opt, struct err *e)
 {
     *s = (struct session){.opt = opt};
-    enum status st = topo_open(&s->topo, NULL, e);
-    if (st == OK)
-        st = child_setup_open(&s->setup, opt, e);
-    if (st != OK)
-        return st;
+    TRY(topo_open(&s->topo, NULL, e));
+    TRY(child_setup_open(&s->setup, opt, e));
     s->setup.tick = tick;
     s->setup.tick_arg = s;
     s->console.wait.how = terminal_progress((enum progress)opt->progress, opt->quiet);
@@ -185,10 +177,7 @@ void session_close(struct session *s)
 
 enum status session_begin(struct session *s, struct err *e)
 {
-    const enum status st = open_dir(s, e);
-
-    if (st != OK)
-        return st;
+    TRY(open_dir(s, e));
     s->started = true;
     greet(s);
     if (!s->opt->quiet && s->facts.load_1min > 0.3 * s->facts.topo.allowed_cpus)

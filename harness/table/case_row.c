@@ -74,11 +74,9 @@ enum status rows_filter(struct rows *of, const struct names *expressions, struct
 {
     for (int i = 0; i < expressions->n; i++) {
         struct filter f;
-        enum status st = filter_parse(&f, expressions->v[i], e);
-        if (st == OK && !rows_have(of, &f))
-            st = filter_check(&f, e);
-        if (st != OK)
-            return st;
+        TRY(filter_parse(&f, expressions->v[i], e));
+        if (!rows_have(of, &f))
+            TRY(filter_check(&f, e));
         for (size_t t = 0; t < ARRAY_LEN(with_keys); t++)
             keep_matches(&of[with_keys[t]], &tables[with_keys[t]], &f);
     }

@@ -236,13 +236,10 @@ static enum status read_line(struct reader *r, struct csv_parser *p, const char 
         return fail(r->e, E_IO,
                     "%s line %zu: %d fields, header has %d  -> correct or remove that line",
                     r->path, r->line, r->field, r->width);
-    if (r->st != OK)
-        return r->st;
-    if (header) {
+    TRY(r->st);
+    if (header)
         r->width = r->field;
-        return r->present[0] ? OK : check_columns(r);
-    }
-    return check_columns(r);
+    return header && r->present[0] ? OK : check_columns(r);
 }
 
 static int no_space(unsigned char c)
@@ -314,23 +311,22 @@ static enum status read_rows(struct reader *r, struct csv_parser *p, struct rows
                              const char *data, size_t n)
 {
     const size_t row_size = r->table->row_size;
-    enum status st = OK;
 
-    for (size_t at = 0, lines = 0; st == OK && at < n; r->line += lines) {
+    for (size_t at = 0, lines = 0; at < n; r->line += lines) {
         const size_t length = row_length(data + at, n - at, &lines);
         if (length == 0)
             return fail(r->e, E_IO, "%s line %zu: %s", r->path, r->line,
                         lines ? "a quote is not closed  -> correct or remove that line"
                               : "the file ends inside it  -> cut it off with --resume");
         const bool header = r->width == 0;
-        st = read_line(r, p, data + at, length);
-        if (st == OK && !header)
-            st = grow_array(&out->row, out->n, row_size, r->e);
-        if (st == OK && !header)
-            memcpy((char *)out->row + out->n++ * row_size, r->row, row_size);
+        TRY(read_line(r, p, data + at, length));
         at += length;
+        if (header)
+            continue;
+        TRY(grow_array(&out->row, out->n, row_size, r->e));
+        memcpy((char *)out->row + out->n++ * row_size, r->row, row_size);
     }
-    return st == OK ? check_columns(r) : st;
+    return check_columns(r);
 }
 
 enum status csv_rows(struct rows *out, const struct table *t, const char *path, const char *data,
@@ -347,8 +343,8 @@ enum status csv_rows(struct rows *out, const struct table *t, const char *path, 
     csv_set_space_func(&p, no_space); /* RFC 4180: spaces are part of a field */
     r.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     r.row = malloc(t->row_size);
-    enum status st =
-        r.row ? read_rows(&r, &p, out, data, n) : fail(e, E_NOMEM, "no memory to read %s", path);
+    NEED(r.row);
+    enum status st = read_rows(&r, &p, out, data, n);
     if (st == OK && (t->counter || find_column(t, "case_id") >= 0))
         st = keep_last(out, t, e);
     if (st != OK)
@@ -372,11 +368,10 @@ static void drop_ranges(const struct rows *r)
 enum status table_read(struct rows *out, const struct table *t, const char *path, struct err *e)
 {
     struct bytes file;
-    enum status st = file_read(&file, path, e);
 
     *out = (struct rows){0};
-    if (st == OK)
-        st = csv_rows(out, t, path, file.data, file.n, e);
+    TRY(file_read(&file, path, e));
+    const enum status st = csv_rows(out, t, path, file.data, file.n, e);
     if (t == &tables[TABLE_LATENCY])
         drop_ranges(out);
     free(file.data);

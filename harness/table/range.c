@@ -55,16 +55,15 @@ struct column_range column_range(const struct column *c)
 
 void column_range_text(const struct column_range *r, char *wanted, size_t size)
 {
-    size_t n = 0;
-
+    *wanted = '\0';
     if (!r->words && isinf(r->most))
         snprintf(wanted, size, "a number from %.0f on", fabs(r->least) < 1 ? 0 : r->least);
     else if (!r->words)
         snprintf(wanted, size, "a number from %.0f to %.0f", r->least, r->most);
-    for (int i = 0; r->words && r->words[i] && n < size; i++)
-        n += (size_t)snprintf(wanted + n, size - n, "%s%s",
-                              i == 0            ? "one of "
-                              : r->words[i + 1] ? ", "
-                                                : " and ",
-                              r->words[i]);
+    for (int i = 0; r->words && r->words[i]; i++)
+        text_append(wanted, size, "%s%s",
+                    i == 0            ? "one of "
+                    : r->words[i + 1] ? ", "
+                                      : " and ",
+                    r->words[i]);
 }

@@ -181,32 +181,27 @@ const char *row_field(const struct table *t, int column, const void *row, char n
 static void print_line(FILE *f, const struct table *t, const void *row)
 {
     struct selection all;
-    const enum status st = columns_select(&all, t, NULL, 0, NULL);
 
-    CHECK(st == OK);
+    CHECK(columns_select(&all, t, NULL, 0, NULL) == OK);
     if (row)
         row_print(f, FORMAT_CSV, t, &all, row);
     else
         row_print_names(f, FORMAT_CSV, t, &all);
 }
 
-enum status table_bytes(struct bytes *out, const struct table *t, const void *row, struct err *e)
+void table_bytes(struct bytes *out, const struct table *t, const void *row)
 {
-    FILE *const f = bytes_open(out, e);
+    FILE *const f = bytes_begin(out);
 
-    if (!f)
-        return E_NOMEM;
     print_line(f, t, row);
-    return bytes_close(f, out, e);
+    bytes_end(f, out);
 }
 
-static enum status write_line(struct table_file *f, const void *row, struct err *e)
+enum status table_write(struct table_file *f, const void *row, struct err *e)
 {
     struct bytes line;
-    const enum status st = table_bytes(&line, f->table, row, e);
 
-    if (st != OK)
-        return st;
+    table_bytes(&line, f->table, row);
     append_write(&f->out, line.data, line.n);
     append_sync(&f->out);
     free(line.data);
@@ -219,7 +214,7 @@ enum status table_create(struct table_file *f, const struct table *t, const char
     *f = (struct table_file){.table = t, .out = {.fd = -1}};
     enum status st = append_open(&f->out, path, true, e);
     if (st == OK)
-        st = write_line(f, NULL, e);
+        st = table_write(f, NULL, e);
     if (st != OK)
         append_close(&f->out, NULL);
     return st;
@@ -230,15 +225,30 @@ static enum status check_header(const struct table *t, const char *path, const s
                                 struct err *e)
 {
     struct bytes header;
-    enum status st = table_bytes(&header, t, NULL, e);
-    if (!header.data)
-        return st;
-    if (file->n < header.n || memcmp(file->data, header.data, header.n) != 0)
-        st =
-            fail(e, E_IO,
-                 "cannot append to %s: its header is not this program's  -> start a new run", path);
+
+    table_bytes(&header, t, NULL);
+    const bool ours = file->n >= header.n && memcmp(file->data, header.data, header.n) == 0;
     free(header.data);
-    return st;
+    return ours ? OK
+                : fail(e, E_IO,
+                       "cannot append to %s: its header is not this program's  -> start a new run",
+                       path);
+}
+
+/* What is whole of the file is kept; one that was killed before its header was written gets it. */
+static enum status resume(struct table_file *f, const char *path, struct bytes *file,
+                          struct rows *rows, struct err *e)
+{
+    file->n = csv_whole(file->data, file->n);
+    if (file->n > 0) {
+        TRY(csv_rows(rows, f->table, path, file->data, file->n, e));
+        TRY(check_header(f->table, path, file, e));
+    }
+    TRY(append_open(&f->out, path, false, e));
+    append_cut(&f->out, (off_t)file->n);
+    if (file->n == 0)
+        TRY(table_write(f, NULL, e));
+    return append_status(&f->out, e);
 }
 
 enum status table_resume(struct table_file *f, const struct table *t, const char *path,
@@ -246,36 +256,18 @@ enum status table_resume(struct table_file *f, const struct table *t, const char
 {
     struct bytes file;
     struct rows rows = {0};
-    enum status st = file_read(&file, path, e);
 
     *f = (struct table_file){.table = t, .out = {.fd = -1}};
-    file.n = csv_whole(file.data, file.n);
-    if (st == OK && file.n > 0)
-        st = csv_rows(&rows, t, path, file.data, file.n, e);
-    if (st == OK && file.n > 0)
-        st = check_header(t, path, &file, e);
-    if (st == OK)
-        st = append_open(&f->out, path, false, e);
-    if (st == OK)
-        append_cut(&f->out, (off_t)file.n);
-    if (st == OK && file.n == 0) /* killed before the header was written */
-        st = write_line(f, NULL, e);
-    if (st == OK)
-        st = append_status(&f->out, e);
+    TRY(file_read(&file, path, e));
+    const enum status st = resume(f, path, &file, &rows, e);
+    free(file.data);
     if (st != OK)
         append_close(&f->out, NULL);
-    if (st == OK && had) {
+    if (st == OK && had)
         *had = rows;
-        rows = (struct rows){0};
-    }
-    rows_free(&rows);
-    free(file.data);
+    else
+        rows_free(&rows);
     return st;
-}
-
-enum status table_write(struct table_file *f, const void *row, struct err *e)
-{
-    return write_line(f, row, e);
 }
 
 enum status table_close(struct table_file *f, struct err *e) { return append_close(&f->out, e); }

@@ -182,7 +182,7 @@ enum status table_replace(const struct table *t, const char *path, const void *r
                           struct err *e);
 
 /* The bytes of the header, or of a row (row not NULL), with the LF. Free data. */
-enum status table_bytes(struct bytes *out, const struct table *t, const void *row, struct err *e);
+void table_bytes(struct bytes *out, const struct table *t, const void *row);
 
 /* ---- reading ------------------------------------------------------------------------------ */
 

@@ -54,19 +54,19 @@ static enum status index_samples(struct run *r, struct err *e)
 enum status run_table(struct rows *out, const char *dir, enum table_id table, struct err *e)
 {
     char path[FILE_PATH];
-    const enum status st = file_join(path, dir, tables[table].file, e);
 
     *out = (struct rows){0};
-    return st == OK ? table_read(out, &tables[table], path, e) : st;
+    TRY(file_join(path, dir, tables[table].file, e));
+    return table_read(out, &tables[table], path, e);
 }
 
 /* No rows where the table is missing, as of runs that scored nothing. */
 static enum status read_if_there(struct run *r, enum table_id table, struct err *e)
 {
     char path[FILE_PATH];
-    const enum status st = file_join(path, r->dir, tables[table].file, e);
 
-    return st == OK && access(path, F_OK) == 0 ? run_table(&r->table[table], r->dir, table, e) : st;
+    TRY(file_join(path, r->dir, tables[table].file, e));
+    return access(path, F_OK) == 0 ? run_table(&r->table[table], r->dir, table, e) : OK;
 }
 
 void run_note_doubled(const char *dir, size_t n)
@@ -140,50 +140,51 @@ static enum status begin(struct run *r, const char *dir, struct err *e)
     return fail(e, E_IO, "cannot open %.200s...: the name is too long  -> move the run", dir);
 }
 
-enum status run_read_study(struct run *r, const char *dir, struct err *e)
+static enum status read_study(struct run *r, const char *dir, struct err *e)
 {
-    enum status st = begin(r, dir, e);
+    TRY(begin(r, dir, e));
+    TRY(run_table(&r->study, dir, TABLE_STUDY, e));
+    TRY(read_if_there(r, TABLE_PERPLEXITY, e));
+    return read_if_there(r, TABLE_ENV, e);
+}
 
-    if (st == OK)
-        st = run_table(&r->study, dir, TABLE_STUDY, e);
-    if (st == OK)
-        st = read_if_there(r, TABLE_PERPLEXITY, e);
-    if (st == OK)
-        st = read_if_there(r, TABLE_ENV, e);
+static enum status read_all(struct run *r, const char *dir, struct err *e)
+{
+    TRY(begin(r, dir, e));
+    for (int t = 0; t < TABLE_SAMPLES; t++)
+        TRY(t == TABLE_PERPLEXITY ? read_if_there(r, TABLE_PERPLEXITY, e)
+                                  : run_table(&r->table[t], dir, (enum table_id)t, e));
+    TRY(read_if_there(r, TABLE_STUDY, e));
+    if (r->latency.n > 0 && samples_exist(dir))
+        TRY(samples_read(&r->samples, dir, e));
+    TRY(check_samples(r, e));
+    count_unchecked(r);
+    return index_samples(r, e);
+}
+
+static enum status finish(struct run *r, enum status st)
+{
     r->ended = st == OK && has_ended(r);
     if (st != OK)
         run_free(r);
     return st;
+}
+
+enum status run_read_study(struct run *r, const char *dir, struct err *e)
+{
+    return finish(r, read_study(r, dir, e));
 }
 
 enum status run_read(struct run *r, const char *dir, struct err *e)
 {
-    enum status st = begin(r, dir, e);
-
-    for (int t = 0; t < TABLE_SAMPLES && st == OK; t++)
-        st = t == TABLE_PERPLEXITY ? read_if_there(r, TABLE_PERPLEXITY, e)
-                                   : run_table(&r->table[t], dir, (enum table_id)t, e);
-    if (st == OK)
-        st = read_if_there(r, TABLE_STUDY, e);
-    if (st == OK && r->latency.n > 0 && samples_exist(dir))
-        st = samples_read(&r->samples, dir, e);
-    if (st == OK)
-        st = check_samples(r, e);
-    if (st == OK)
-        st = index_samples(r, e);
-    count_unchecked(r);
-    r->ended = st == OK && has_ended(r);
-    if (st != OK)
-        run_free(r);
-    return st;
+    return finish(r, read_all(r, dir, e));
 }
 
 enum status run_filter(struct run *r, const struct names *expressions, struct err *e)
 {
-    const enum status st = rows_filter(r->table, expressions, e);
-
+    TRY(rows_filter(r->table, expressions, e));
     count_unchecked(r);
-    return st;
+    return OK;
 }
 
 void run_free(struct run *r)

@@ -62,9 +62,7 @@ static enum status make_folder(struct rundir *r, const char *out_dir, const char
             snprintf(again, sizeof(again), "-%d", i);
         const int n = snprintf(r->run_id, sizeof(r->run_id), "%.20s-%.32s%s", stamp, commit, again);
         CHECK(n > 0 && n < TEXT_SIZE);
-        const enum status st = file_join(r->path, out_dir, r->run_id, e);
-        if (st != OK)
-            return st;
+        TRY(file_join(r->path, out_dir, r->run_id, e));
         if (mkdir(r->path, 0777) == 0)
             return OK;
         if (errno != EEXIST)
@@ -80,13 +78,10 @@ static enum status link_latest(const char *out_dir, const char *run_id, char bef
                                struct err *e)
 {
     char link[FILE_PATH], tmp[FILE_PATH], name[TEXT_SIZE];
-    enum status st = file_join(link, out_dir, "latest", e);
 
     snprintf(name, sizeof(name), ".latest.%ld", (long)getpid());
-    if (st == OK)
-        st = file_join(tmp, out_dir, name, e);
-    if (st != OK)
-        return st;
+    TRY(file_join(link, out_dir, "latest", e));
+    TRY(file_join(tmp, out_dir, name, e));
     const ssize_t n = readlink(link, before, TEXT_SIZE - 1);
     before[n > 0 ? n : 0] = '\0';
     unlink(tmp);
@@ -154,9 +149,9 @@ void rundir_remove(const struct rundir *r)
 static enum status take_lock(struct rundir *r, struct err *e)
 {
     char path[FILE_PATH];
-    const enum status st = file_join(path, r->path, "run.lock", e);
 
-    return st == OK ? lock_take(&r->lock, path, r->path, e) : st;
+    TRY(file_join(path, r->path, "run.lock", e));
+    return lock_take(&r->lock, path, r->path, e);
 }
 
 static enum status fill_folder(struct rundir *r, enum raw raw, const struct runjson *json,
@@ -166,43 +161,35 @@ static enum status fill_folder(struct rundir *r, enum raw raw, const struct runj
     char path[FILE_PATH];
 
     named.run_id = r->run_id;
-    enum status st = take_lock(r, e);
-    if (st == OK)
-        st = runjson_create(r->path, &named, e);
-    if (st == OK && json->file_name)
-        st = file_join(path, r->path, json->file_name, e);
-    if (st == OK && json->file_name)
-        st = file_replace(path, json->file_text, strlen(json->file_text), e);
-    for (int i = 0; st == OK && i < TABLE_ENV; i++) {
-        st = file_join(path, r->path, tables[i].file, e);
-        if (st == OK)
-            st = table_create(&r->table[i], &tables[i], path, e);
+    TRY(take_lock(r, e));
+    TRY(runjson_create(r->path, &named, e));
+    if (json->file_name) {
+        TRY(file_join(path, r->path, json->file_name, e));
+        TRY(file_replace(path, json->file_text, strlen(json->file_text), e));
     }
-    if (st == OK)
-        st = file_join(path, r->path, tables[TABLE_ENV].file, e);
-    if (st == OK)
-        st = table_replace(&tables[TABLE_ENV], path, NULL, 0, e);
-    if (st == OK)
-        st = samples_create(&r->samples, r->path, raw, e);
-    return st == OK ? file_sync_dir(r->path, e) : st;
+    for (int i = 0; i < TABLE_ENV; i++) {
+        TRY(file_join(path, r->path, tables[i].file, e));
+        TRY(table_create(&r->table[i], &tables[i], path, e));
+    }
+    TRY(file_join(path, r->path, tables[TABLE_ENV].file, e));
+    TRY(table_replace(&tables[TABLE_ENV], path, NULL, 0, e));
+    TRY(samples_create(&r->samples, r->path, raw, e));
+    return file_sync_dir(r->path, e);
 }
 
 enum status rundir_create(struct rundir *r, const char *out_dir, const char *commit, time_t started,
                           enum raw raw, const struct runjson *json, struct err *e)
 {
     char out[FILE_PATH];
-    enum status st;
 
     rundir_init(r);
     const int length = snprintf(out, sizeof(out), "%s", out_dir);
     if (length < 0 || length >= FILE_PATH)
         return file_fail(e, "create", out_dir, ENAMETOOLONG);
     cut_slashes(out);
-    if ((st = make_dirs(out, e)) != OK)
-        return st;
-    if ((st = make_folder(r, out, commit, started, e)) != OK)
-        return st;
-    st = fill_folder(r, raw, json, e);
+    TRY(make_dirs(out, e));
+    TRY(make_folder(r, out, commit, started, e));
+    enum status st = fill_folder(r, raw, json, e);
     if (st == OK)
         st = link_latest(out, r->run_id, r->before, e);
     if (st != OK) {
@@ -217,16 +204,13 @@ enum status rundir_find(char path[FILE_PATH], const char *out_dir, const char *d
 {
     char target[FILE_PATH], from[FILE_PATH];
     struct stat s;
-    enum status st = OK;
 
     if (dir && strlen(dir) >= sizeof(from))
-        st = file_fail(e, "open", dir, ENAMETOOLONG);
-    else if (dir)
+        return file_fail(e, "open", dir, ENAMETOOLONG);
+    if (dir)
         snprintf(from, sizeof(from), "%s", dir);
     else
-        st = file_join(from, out_dir, "latest", e);
-    if (st != OK)
-        return st;
+        TRY(file_join(from, out_dir, "latest", e));
     cut_slashes(from);
     const ssize_t n = readlink(from, target, sizeof(target) - 1);
     if (n >= 0) {
@@ -236,15 +220,15 @@ enum status rundir_find(char path[FILE_PATH], const char *out_dir, const char *d
             memcpy(path, target, (size_t)n + 1);
         } else {
             *slash = '\0';
-            st = file_join(path, from, target, e);
+            TRY(file_join(path, from, target, e));
         }
     } else {
         memcpy(path, from, strlen(from) + 1);
     }
-    if (st == OK && (stat(path, &s) != 0 || !S_ISDIR(s.st_mode)))
-        st = fail(e, E_IO, "no run in %s  -> give the folder of a run, such as results/latest",
-                  dir ? dir : out_dir);
-    return st;
+    if (stat(path, &s) != 0 || !S_ISDIR(s.st_mode))
+        return fail(e, E_IO, "no run in %s  -> give the folder of a run, such as results/latest",
+                    dir ? dir : out_dir);
+    return OK;
 }
 
 static int id_order(const void *a, const void *b) { return strcmp(a, b); }
@@ -277,15 +261,21 @@ static enum status note_done(struct rundir *r, enum table_id table, const struct
 static enum status resume_table(struct rundir *r, enum table_id table, struct err *e)
 {
     char path[FILE_PATH];
-    struct rows rows = {0};
-    enum status st = file_join(path, r->path, tables[table].file, e);
+    struct rows rows;
 
-    if (st == OK)
-        st = table_resume(&r->table[table], &tables[table], path, &rows, e);
-    if (st == OK && table != TABLE_MEMORY)
-        st = note_done(r, table, &rows, e);
+    TRY(file_join(path, r->path, tables[table].file, e));
+    TRY(table_resume(&r->table[table], &tables[table], path, &rows, e));
+    const enum status st = table != TABLE_MEMORY ? note_done(r, table, &rows, e) : OK;
     rows_free(&rows);
     return st;
+}
+
+static enum status resume(struct rundir *r, struct err *e)
+{
+    TRY(take_lock(r, e));
+    for (int i = 0; i < TABLE_ENV; i++)
+        TRY(resume_table(r, (enum table_id)i, e));
+    return samples_resume(&r->samples, r->path, e);
 }
 
 enum status rundir_resume(struct rundir *r, const char *out_dir, const char *dir, struct err *e)
@@ -294,18 +284,13 @@ enum status rundir_resume(struct rundir *r, const char *out_dir, const char *dir
     enum status st = rundir_find(path, out_dir, dir, e);
 
     rundir_init(r);
-    if (st != OK)
-        return st;
+    TRY(st);
     memcpy(r->path, path, sizeof(path));
     const char *slash = strrchr(r->path, '/');
     if (!text_put(r->run_id, sizeof(r->run_id), slash ? slash + 1 : r->path))
         return fail(e, E_IO, "%s has a name longer than %d bytes  -> rename the folder", r->path,
                     TEXT_SIZE - 1);
-    st = take_lock(r, e);
-    for (int i = 0; st == OK && i < TABLE_ENV; i++)
-        st = resume_table(r, (enum table_id)i, e);
-    if (st == OK)
-        st = samples_resume(&r->samples, r->path, e);
+    st = resume(r, e);
     if (st != OK)
         rundir_close(r, NULL);
     return st;
@@ -329,8 +314,9 @@ enum status rundir_write(struct rundir *r, enum table_id table, const void *row,
 enum status rundir_env(struct rundir *r, const struct env_row *row, struct err *e)
 {
     char path[FILE_PATH];
-    const enum status st = file_join(path, r->path, tables[TABLE_ENV].file, e);
-    return st == OK ? table_replace(&tables[TABLE_ENV], path, row, 1, e) : st;
+
+    TRY(file_join(path, r->path, tables[TABLE_ENV].file, e));
+    return table_replace(&tables[TABLE_ENV], path, row, 1, e);
 }
 
 enum status rundir_close(struct rundir *r, struct err *e)

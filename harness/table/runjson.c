@@ -15,23 +15,24 @@
 const char runjson_file[] = "run.json";
 static const char schema[] = "bench-run/" SCHEMA_VERSION;
 
-static enum status no_memory(struct err *e) { return fail(e, E_NOMEM, "no memory for run.json"); }
+/* The file is small: without memory for it the program ends. */
+static void set(json_t *object, const char *name, json_t *value)
+{
+    NEED(json_object_set_new(object, name, value) == 0);
+}
 
-/* Lines of "name=value" as an object; NULL without memory. Names are unique. */
+/* Lines of "name=value" as an object. Names are unique. */
 static json_t *options_object(const char *lines)
 {
     json_t *object = json_object();
 
-    for (const char *line = lines; object && *line; line += *line == '\n') {
+    for (const char *line = lines; *line; line += *line == '\n') {
         const size_t length = strcspn(line, "\n"), name = strcspn(line, "=");
         CHECK(name < length);
         char *key = strndup(line, name);
-        CHECK(!key || !json_object_get(object, key));
-        json_t *value = json_stringn(line + name + 1, length - name - 1);
-        if (!key || json_object_set_new(object, key, value) != 0) {
-            json_decref(object);
-            object = NULL;
-        }
+        NEED(key);
+        CHECK(!json_object_get(object, key));
+        set(object, key, json_stringn(line + name + 1, length - name - 1));
         free(key);
         line += length;
     }
@@ -41,12 +42,9 @@ static json_t *options_object(const char *lines)
 static json_t *words_array(int argc, char **argv)
 {
     json_t *array = json_array();
-    for (int i = 0; array && i < argc; i++) {
+    for (int i = 0; i < argc; i++) {
         char *const word = text_exact(argv[i]);
-        if (json_array_append_new(array, json_string(word)) != 0) {
-            json_decref(array);
-            array = NULL;
-        }
+        NEED(json_array_append_new(array, json_string(word)) == 0);
         free(word);
     }
     return array;
@@ -55,16 +53,13 @@ static json_t *words_array(int argc, char **argv)
 static enum status save(const char *dir, json_t *run, struct err *e)
 {
     char path[FILE_PATH];
-    enum status st = file_join(path, dir, runjson_file, e);
-    char *text = json_write(run, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 
-    if (!text)
-        return no_memory(e);
-    if (st == OK) {
-        const size_t n = strlen(text);
-        text[n] = '\n'; /* replaces the NUL */
-        st = file_replace(path, text, n + 1, e);
-    }
+    TRY(file_join(path, dir, runjson_file, e));
+    char *const text = json_write(run, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    NEED(text);
+    const size_t n = strlen(text);
+    text[n] = '\n'; /* replaces the NUL */
+    const enum status st = file_replace(path, text, n + 1, e);
     free(text);
     return st;
 }
@@ -72,25 +67,21 @@ static enum status save(const char *dir, json_t *run, struct err *e)
 /* The file as an object of our schema. */
 static enum status load(json_t **run, const char *dir, char path[FILE_PATH], struct err *e)
 {
-    struct bytes file = {0};
+    struct bytes file;
     json_error_t at;
-    enum status st = file_join(path, dir, runjson_file, e);
 
     *run = NULL;
-    if (st == OK)
-        st = file_read(&file, path, e);
-    if (st != OK)
-        return st;
+    TRY(file_join(path, dir, runjson_file, e));
+    TRY(file_read(&file, path, e));
     *run = json_read(file.data, file.n, JSON_REJECT_DUPLICATES, &at);
     const int why = errno;
     free(file.data);
-    if (!*run && why == ENOMEM)
-        return no_memory(e);
+    NEED(*run || why != ENOMEM);
     if (!*run)
         return fail(e, E_IO, "%s line %d: %s  -> start a new run", path, at.line, at.text);
     const char *found = json_string_value(json_object_get(*run, "schema"));
-    st = found ? schema_check(path, schema, found, NULL, e)
-               : fail(e, E_IO, "%s has no schema  -> start a new run", path);
+    const enum status st = found ? schema_check(path, schema, found, NULL, e)
+                                 : fail(e, E_IO, "%s has no schema  -> start a new run", path);
     if (st != OK) {
         json_decref(*run);
         *run = NULL;
@@ -100,22 +91,19 @@ static enum status load(json_t **run, const char *dir, char path[FILE_PATH], str
 
 enum status runjson_create(const char *dir, const struct runjson *r, struct err *e)
 {
-    enum status st = OK;
     json_t *run = json_object();
 
-    if (json_object_set_new(run, "schema", json_string(schema)) != 0 ||
-        json_object_set_new(run, "command", json_string(r->command)) != 0 ||
-        json_object_set_new(run, "run_id", json_string(r->run_id)) != 0 ||
-        json_object_set_new(run, "host_id", json_string(r->host_id)) != 0 ||
-        json_object_set_new(run, "argv", words_array(r->argc, r->argv)) != 0 ||
-        json_object_set_new(run, "options", options_object(r->options)) != 0 ||
-        json_object_set_new(run, "started_at_utc", json_string(r->started_at_utc)) != 0 ||
-        json_object_set_new(run, "finished_at_utc", json_null()) != 0 ||
-        json_object_set_new(run, "exit_code", json_null()) != 0 ||
-        json_object_set_new(run, "rows", json_object()) != 0)
-        st = no_memory(e);
-    if (st == OK)
-        st = save(dir, run, e);
+    set(run, "schema", json_string(schema));
+    set(run, "command", json_string(r->command));
+    set(run, "run_id", json_string(r->run_id));
+    set(run, "host_id", json_string(r->host_id));
+    set(run, "argv", words_array(r->argc, r->argv));
+    set(run, "options", options_object(r->options));
+    set(run, "started_at_utc", json_string(r->started_at_utc));
+    set(run, "finished_at_utc", json_null());
+    set(run, "exit_code", json_null());
+    set(run, "rows", json_object());
+    const enum status st = save(dir, run, e);
     json_decref(run);
     return st;
 }
@@ -124,21 +112,19 @@ enum status runjson_finish(const char *dir, const char *finished_at_utc, int exi
                            const int rows[ROW_STATUS_COUNT], struct err *e)
 {
     char path[FILE_PATH];
-    json_t *run;
-    enum status st = load(&run, dir, path, e);
+    json_t *run, *const counts = json_object();
 
-    if (st != OK)
-        return st;
-    json_t *counts = json_object();
     for (int i = 0; i < ROW_STATUS_COUNT; i++)
-        if (json_object_set_new(counts, row_status_name[i], json_integer(rows[i])) != 0)
-            st = no_memory(e);
-    if (json_object_set_new(run, "finished_at_utc", json_string(finished_at_utc)) != 0 ||
-        json_object_set_new(run, "exit_code", json_integer(exit_code)) != 0 ||
-        json_object_set_new(run, "rows", counts) != 0)
-        st = no_memory(e);
-    if (st == OK)
-        st = save(dir, run, e);
+        set(counts, row_status_name[i], json_integer(rows[i]));
+    enum status st = load(&run, dir, path, e);
+    if (st != OK) {
+        json_decref(counts);
+        return st;
+    }
+    set(run, "finished_at_utc", json_string(finished_at_utc));
+    set(run, "exit_code", json_integer(exit_code));
+    set(run, "rows", counts);
+    st = save(dir, run, e);
     json_decref(run);
     return st;
 }
@@ -165,10 +151,8 @@ enum status runjson_command(const char *dir, char command[TEXT_SIZE], struct err
 {
     char path[FILE_PATH];
     json_t *run;
-    const enum status st = load(&run, dir, path, e);
 
-    if (st != OK)
-        return st;
+    TRY(load(&run, dir, path, e));
     const char *const name = json_string_value(json_object_get(run, "command"));
     const char *const word = json_string_value(json_array_get(json_object_get(run, "argv"), 1));
     text_put(command, TEXT_SIZE, name ? name : word && command_find(word) >= 0 ? word : "sweep");
@@ -176,44 +160,46 @@ enum status runjson_command(const char *dir, char command[TEXT_SIZE], struct err
     return OK;
 }
 
+/* "name=value", a line each. */
+static enum status print_options(FILE *f, json_t *object, const char *path, struct err *e)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(object, name, value)
+    {
+        const char *const word = json_string_value(value);
+        if (!word || strchr(word, '\n') || !*name || name[strcspn(name, "=\n")])
+            return fail(e, E_IO, "%s: option %.64s is not a text  -> start a new run", path, name);
+        fprintf(f, "%s=%s\n", name, word);
+    }
+    return OK;
+}
+
 enum status runjson_read(const char *dir, char **options, char started_at_utc[TEXT_SIZE],
                          struct err *e)
 {
     char path[FILE_PATH];
-    struct bytes text = {0};
-    json_t *run, *value;
-    const char *name;
-    enum status st = load(&run, dir, path, e);
+    struct bytes text;
+    json_t *run;
 
     *options = NULL;
-    if (st != OK)
-        return st;
+    TRY(load(&run, dir, path, e));
     json_t *object = json_object_get(run, "options");
     const char *started = json_string_value(json_object_get(run, "started_at_utc"));
-    FILE *const f = bytes_open(&text, e);
+    FILE *const f = bytes_begin(&text);
+    enum status st = OK;
     if (!json_is_object(object) || !started)
         st = fail(e, E_IO, "%s has no options or no start  -> start a new run", path);
-    else if (!f)
-        st = E_NOMEM;
     else
+        st = print_options(f, object, path, e);
+    bytes_end(f, &text);
+    if (st == OK) {
         text_put(started_at_utc, TEXT_SIZE, started);
-    if (st == OK)
-        json_object_foreach(object, name, value)
-        {
-            const char *const word = json_string_value(value);
-            if (!word || strchr(word, '\n') || !*name || name[strcspn(name, "=\n")])
-                st =
-                    fail(e, E_IO, "%s: option %.64s is not a text  -> start a new run", path, name);
-            else
-                fprintf(f, "%s=%s\n", name, word);
-        }
-    const enum status closed = f ? bytes_close(f, &text, st == OK ? e : NULL) : OK;
-    if (st == OK)
-        st = closed;
-    if (st == OK)
         *options = text.data;
-    else
+    } else {
         free(text.data);
+    }
     json_decref(run);
     return st;
 }

@@ -191,10 +191,9 @@ enum status raw_choose(enum raw *raw, const char **note, enum raw wanted, bool g
 static enum status put_line(struct samples *s, const struct sample_row *row, struct err *e)
 {
     struct bytes line;
-    enum status st = table_bytes(&line, table, row, e);
+    enum status st;
 
-    if (st != OK)
-        return st;
+    table_bytes(&line, table, row);
     if (s->raw == RAW_ZST) {
         st = zst_append(s, line.data, line.n, e);
     } else {
@@ -206,25 +205,26 @@ static enum status put_line(struct samples *s, const struct sample_row *row, str
 }
 
 /* Open the file, and a frame in it. */
+static enum status begin(struct samples *s, const char *dir, bool create, struct err *e)
+{
+    char path[FILE_PATH];
+
+    TRY(file_join(path, dir, raw_file[s->raw], e));
+    TRY(append_open(&s->out, path, create, e));
+    if (s->raw == RAW_ZST)
+        TRY(zst_open(s, e));
+    if (s->out.end > 0)
+        return OK;
+    TRY(put_line(s, NULL, e));
+    return samples_flush(s, e);
+}
+
+/* After a failure it has nothing open. */
 static enum status start(struct samples *s, const char *dir, enum raw raw, bool create,
                          struct err *e)
 {
-    char path[FILE_PATH];
-    enum status st;
-
     *s = (struct samples){.raw = raw, .out = {.fd = -1}};
-    if (raw == RAW_NONE)
-        return OK;
-    st = file_join(path, dir, raw_file[raw], e);
-    if (st == OK)
-        st = append_open(&s->out, path, create, e);
-    if (st == OK && raw == RAW_ZST)
-        st = zst_open(s, e);
-    if (st == OK && s->out.end == 0) {
-        st = put_line(s, NULL, e);
-        if (st == OK)
-            st = samples_flush(s, e);
-    }
+    const enum status st = raw == RAW_NONE ? OK : begin(s, dir, create, e);
     if (st != OK) {
         zst_free(s);
         append_close(&s->out, NULL);
@@ -251,43 +251,48 @@ static enum status load(struct bytes *text, bool *torn, enum raw raw, const char
                         struct err *e)
 {
     struct bytes file;
-    enum status st = file_read(&file, path, e);
 
     *torn = false;
     *text = (struct bytes){0};
-    if (st != OK)
-        return st;
+    TRY(file_read(&file, path, e));
     if (raw == RAW_CSV) {
         *text = file;
         return OK;
     }
-    st = zst_unpack(text, torn, path, &file, e);
+    const enum status st = zst_unpack(text, torn, path, &file, e);
     free(file.data);
     return st;
 }
 
-/* Cut a torn end: a torn frame is packed anew up to its last whole line. */
+/* Cut the text's torn end: a torn frame is packed anew up to its last whole line. */
+static enum status cut_end(const char *path, enum raw raw, const struct bytes *text, bool torn,
+                           struct err *e)
+{
+    const size_t whole = csv_whole(text->data, text->n);
+    struct bytes frame;
+    struct rows rows;
+
+    if (whole > 0) { /* damage in the middle is not a torn end */
+        TRY(csv_rows(&rows, table, path, text->data, whole, e));
+        rows_free(&rows);
+    }
+    if (!torn && whole == text->n)
+        return OK;
+    if (raw != RAW_ZST || whole == 0)
+        return file_replace(path, text->data, whole, e);
+    TRY(zst_pack(&frame, text->data, whole, e));
+    const enum status st = file_replace(path, frame.data, frame.n, e);
+    free(frame.data);
+    return st;
+}
+
 static enum status repair(const char *path, enum raw raw, struct err *e)
 {
-    struct bytes text, frame = {0};
-    struct rows rows = {0};
+    struct bytes text;
     bool torn;
-    enum status st = load(&text, &torn, raw, path, e);
 
-    if (st != OK)
-        return st;
-    const size_t whole = csv_whole(text.data, text.n);
-    if (whole > 0) /* damage in the middle is not a torn end */
-        st = csv_rows(&rows, table, path, text.data, whole, e);
-    if (st == OK && (torn || whole < text.n)) {
-        if (raw == RAW_ZST && whole > 0)
-            st = zst_pack(&frame, text.data, whole, e);
-        if (st == OK)
-            st = file_replace(path, frame.data ? frame.data : text.data,
-                              frame.data ? frame.n : whole, e);
-    }
-    rows_free(&rows);
-    free(frame.data);
+    TRY(load(&text, &torn, raw, path, e));
+    const enum status st = cut_end(path, raw, &text, torn, e);
     free(text.data);
     return st;
 }
@@ -296,22 +301,22 @@ enum status samples_resume(struct samples *s, const char *dir, struct err *e)
 {
     char path[FILE_PATH];
     const enum raw raw = raw_of(dir, path);
-    const enum status st = raw == RAW_NONE ? OK : repair(path, raw, e);
 
     *s = (struct samples){.out = {.fd = -1}};
-    return st == OK ? start(s, dir, raw, false, e) : st;
+    if (raw != RAW_NONE)
+        TRY(repair(path, raw, e));
+    return start(s, dir, raw, false, e);
 }
 
 enum status samples_write(struct samples *s, const struct sample_row *row, struct err *e)
 {
     if (s->raw == RAW_NONE)
         return OK;
-    enum status st = put_line(s, row, e);
-    if (st == OK && s->raw == RAW_ZST && ++s->pending >= FLUSH_ROWS) {
-        s->pending = 0;
-        st = zst_flush(s, e);
-    }
-    return st;
+    TRY(put_line(s, row, e));
+    if (s->raw != RAW_ZST || ++s->pending < FLUSH_ROWS)
+        return OK;
+    s->pending = 0;
+    return zst_flush(s, e);
 }
 
 enum status samples_flush(struct samples *s, struct err *e)
@@ -356,9 +361,8 @@ enum status samples_read(struct rows *out, const char *dir, struct err *e)
     *out = (struct rows){0};
     if (raw == RAW_NONE)
         return fail(e, E_IO, "%s has no raw samples  -> run again with --raw zst or csv", dir);
-    enum status st = load(&text, &torn, raw, path, e);
-    if (st != OK)
-        return st;
+    enum status st;
+    TRY(load(&text, &torn, raw, path, e));
     if (torn)
         st = fail(e, E_IO, "%s: the last frame is incomplete  -> repair it with --resume", path);
     else

@@ -109,6 +109,16 @@ enum status bytes_close(FILE *f, struct bytes *out, struct err *e)
     return no_memory(e);
 }
 
+FILE *bytes_begin(struct bytes *out)
+{
+    FILE *const f = bytes_open(out, NULL);
+
+    NEED(f);
+    return f;
+}
+
+void bytes_end(FILE *f, struct bytes *out) { NEED(bytes_close(f, out, NULL) == OK); }
+
 int file_open_regular(const char *path, const char **why)
 {
     struct stat s;
@@ -191,19 +201,17 @@ enum status file_may_replace(const char *path, struct err *e)
 
 enum status file_replace(const char *path, const void *data, size_t n, struct err *e)
 {
-    enum status st = file_may_replace(path, e);
     struct appender a = {.fd = -1};
     char *half;
 
-    if (st != OK)
-        return st;
+    TRY(file_may_replace(path, e));
     if (snprintf(a.path, FILE_PATH, "%s", path) >= FILE_PATH)
         return file_fail(e, "write", path, ENAMETOOLONG);
     if ((a.fd = half_create(&half, path)) < 0)
         return file_fail(e, "create", path, errno);
     append_write(&a, data, n);
     append_sync(&a);
-    st = append_close(&a, e);
+    enum status st = append_close(&a, e);
     if (st == OK)
         st = file_move(half, path, e);
     if (st != OK)

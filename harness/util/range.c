@@ -56,9 +56,7 @@ static enum status read_number(long long *out, const struct item *it, const char
 static enum status read_bounded(long long *out, const struct item *it, const char *from,
                                 const char *end, struct err *e)
 {
-    const enum status st = read_number(out, it, from, end, e);
-    if (st != OK)
-        return st;
+    TRY(read_number(out, it, from, end, e));
 
     const long long n = *out;
     if (n < it->lo)
@@ -78,10 +76,9 @@ static enum status append(struct ints *out, int n, const struct item *it, struct
     if (out->n == VALUES_MAX)
         return fail(e, E_USAGE, "%s \"%.60s\": more than %d values  -> take larger steps",
                     it->label, it->text, VALUES_MAX);
-    const enum status st = GROW(out->v, out->n, e);
-    if (st == OK)
-        out->v[out->n++] = n;
-    return st;
+    GROW_SMALL(out->v, out->n);
+    out->v[out->n++] = n;
+    return OK;
 }
 
 /* One item with ".."; dots points at it. */
@@ -92,14 +89,11 @@ static enum status range_item(struct ints *out, const struct item *it, const cha
     const char *const hi_at = dots + 2;
     const char *const step_at = hi_at + strcspn(hi_at, "*+");
     long long lo, hi, step = 2;
-    enum status st;
 
     if (dots == it->text)
         return fail(e, E_USAGE, "%s \"%.60s\": range has no start  -> write 128..1024", it->label,
                     it->text);
-    st = read_bounded(&lo, it, it->text, dots, e);
-    if (st != OK)
-        return st;
+    TRY(read_bounded(&lo, it, it->text, dots, e));
     if (step_at == hi_at) {
         const int from = (int)lo ? (int)lo : 128;
         const long long to = 8LL * from, next = lo ? 2 * lo : from;
@@ -111,16 +105,12 @@ static enum status range_item(struct ints *out, const struct item *it, const cha
                     "%lld..%lld+%lld or %lld,%lld",
                     it->label, it->text, lo, to, lo, to, lo, to, lo, lo, next);
     }
-    st = read_bounded(&hi, it, hi_at, step_at, e);
-    if (st != OK)
-        return st;
+    TRY(read_bounded(&hi, it, hi_at, step_at, e));
     if (hi < lo)
         return fail(e, E_USAGE, "%s \"%.60s\": range goes down  -> write %lld..%lld", it->label,
                     it->text, hi, lo);
     if (step_at < end)
-        st = read_number(&step, it, step_at + 1, end, e);
-    if (st != OK)
-        return st;
+        TRY(read_number(&step, it, step_at + 1, end, e));
 
     const bool add = *step_at == '+';
     if (add && step < 1)
@@ -134,9 +124,9 @@ static enum status range_item(struct ints *out, const struct item *it, const cha
                     it->label, it->text, hi, hi);
     if (step > VALUE_MAX)
         step = VALUE_MAX; /* beyond every hi, and the product below still fits */
-    for (long long n = lo; n <= hi && st == OK; n = add ? n + step : n * step)
-        st = append(out, (int)n, it, e);
-    return st;
+    for (long long n = lo; n <= hi; n = add ? n + step : n * step)
+        TRY(append(out, (int)n, it, e));
+    return OK;
 }
 
 static bool is_word(int *value, const char *text, const char *const *words)
@@ -180,19 +170,17 @@ enum status range_parse_words(struct ints *out, const char *label, const char *t
 
         const char *const dots = strstr(buf, "..");
         long long n;
-        enum status st;
         int word;
         if (is_word(&word, buf, words)) {
-            st = append(out, word, &it, e);
+            TRY(append(out, word, &it, e));
         } else if (dots) {
-            st = range_item(out, &it, dots, e);
+            TRY(range_item(out, &it, dots, e));
         } else {
-            st = read_bounded(&n, &it, buf, buf + len, e);
-            if (st == OK)
-                st = append(out, (int)n, &it, e);
+            TRY(read_bounded(&n, &it, buf, buf + len, e));
+            TRY(append(out, (int)n, &it, e));
         }
-        if (st != OK || !at[len])
-            return st;
+        if (!at[len])
+            return OK;
         at += len + 1;
     }
 }
@@ -202,11 +190,10 @@ enum status number_parse(int *out, const char *label, const char *text, int lo, 
 {
     const struct item it = {label, text, lo, hi};
     long long n;
-    const enum status st = read_bounded(&n, &it, text, text + strlen(text), e);
 
-    if (st == OK)
-        *out = (int)n;
-    return st;
+    TRY(read_bounded(&n, &it, text, text + strlen(text), e));
+    *out = (int)n;
+    return OK;
 }
 
 enum status decimal_parse(double *out, const char *label, const char *text, double lo, double hi,
