@@ -147,14 +147,13 @@ static void tell_left_out(struct sweep *w)
                      o->argc <= 1 ? ", some 15 s" : "");
 }
 
-static enum status estimate_by(struct sweep *w, const struct speeds *speeds, struct err *e)
+static void estimate_by(struct sweep *w, const struct speeds *speeds)
 {
     free(w->estimate.cases);
-    TRY(estimate_plan(&w->estimate, &w->plan, speeds, is_done, w, e));
+    estimate_plan(&w->estimate, &w->plan, speeds, is_done, w);
     w->s.console.expected_s = w->estimate.total;
     const double scores = scores_models(w) ? sweep_perplexity_s(&w->s, &w->plan, speeds) : 0;
     w->s.console.expected_s += isfinite(scores) ? scores : 0;
-    return OK;
 }
 
 /* Does the resumed run have all its rows? */
@@ -181,7 +180,7 @@ static enum status estimate(struct sweep *w, struct err *e)
                             .peaks = w->peaks,
                             .n_peaks = w->n_peaks};
 
-    TRY(estimate_by(w, &speeds, e));
+    estimate_by(w, &speeds);
     if (w->s.console.expected_s > short_s) {
         const int64_t start = clock_wall_ns();
         progress_begin(&w->s.console.wait, 0, "measuring the speed of the reference");
@@ -189,7 +188,7 @@ static enum status estimate(struct sweep *w, struct err *e)
         progress_end(&w->s.console.wait);
         TRY(st);
         speeds.start_s = (double)(clock_wall_ns() - start) * 1e-9 - speeds.reference.spent_s;
-        TRY(estimate_by(w, &speeds, e));
+        estimate_by(w, &speeds);
     }
     tell_plan(w);
     return OK;

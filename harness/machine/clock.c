@@ -62,8 +62,7 @@ enum status clocks_open(struct clocks *c, int threads, struct err *e)
     *c = (struct clocks){.threads = threads};
     c->id = calloc((size_t)threads, sizeof(*c->id));
     c->cpu_ns = calloc((size_t)threads, sizeof(*c->cpu_ns));
-    if (!c->id || !c->cpu_ns)
-        return fail(e, E_NOMEM, "no memory for the clocks of %d threads", threads);
+    NEED(c->id && c->cpu_ns);
     const int known = find_team(c);
     return known == threads
                ? OK

@@ -133,16 +133,15 @@ static void mitigations(char *buf, size_t size)
     static const char dir[] = "/sys/devices/system/cpu/vulnerabilities";
     struct dirent **entries = NULL;
     const int n = scandir(dir, &entries, NULL, alphasort);
-    size_t used = 0;
 
     buf[0] = '\0';
     for (int i = 0; i < n; i++) {
         char path[512], text[256];
         snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
-        if (entries[i]->d_name[0] != '.' && used < size && read_key(path, "", text, sizeof(text)) &&
+        if (entries[i]->d_name[0] != '.' && read_key(path, "", text, sizeof(text)) &&
             strcmp(text, "Not affected") != 0)
-            used += (size_t)snprintf(buf + used, size - used, "%s%s=%.*s", used ? ";" : "",
-                                     entries[i]->d_name, (int)strcspn(text, ";"), text);
+            text_append(buf, size, "%s%s=%.*s", *buf ? ";" : "", entries[i]->d_name,
+                        (int)strcspn(text, ";"), text);
         free(entries[i]);
     }
     free(entries);

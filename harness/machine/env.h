@@ -69,8 +69,8 @@ void env_silence_libraries(void);
 /* The environment of a measuring child: `parent` without the variables that control thread pools
  * and kernels, plus short spinning, plus OPENBLAS_CORETYPE and ONEDNN_MAX_CPU_ISA if
  * `openblas_core` and `onednn_max_isa` are not NULL. Free it with env_free. */
-enum status env_child_environment(char *const *parent, const char *openblas_core,
-                                  const char *onednn_max_isa, char ***out, struct err *e);
+char **env_child_environment(char *const *parent, const char *openblas_core,
+                             const char *onednn_max_isa);
 
 /* A copy of `environment` with one variable more, BENCH_PADDING, of `bytes` characters: it moves the
  * stack of a program that is started with it. Free it with env_free. */

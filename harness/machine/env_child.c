@@ -65,7 +65,8 @@ static char *core_variable(const char *core)
 {
     char *text;
 
-    return asprintf(&text, "OPENBLAS_CORETYPE=%s", core) >= 0 ? text : NULL;
+    NEED(asprintf(&text, "OPENBLAS_CORETYPE=%s", core) >= 0);
+    return text;
 }
 
 /* The library expects upper case. */
@@ -74,63 +75,62 @@ static char *isa_variable(const char *isa)
     static const char name[] = "ONEDNN_MAX_CPU_ISA=";
     char *text;
 
-    if (asprintf(&text, "%s%s", name, isa) < 0)
-        return NULL;
+    NEED(asprintf(&text, "%s%s", name, isa) >= 0);
     for (char *c = text + strlen(name); *c; c++)
         *c = *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
     return text;
 }
 
-enum status env_child_environment(char *const *parent, const char *openblas_core,
-                                  const char *onednn_max_isa, char ***out, struct err *e)
+static char *copy_of(const char *variable)
 {
-    /* An idle sibling's threads must not spin into the next block. */
-    static const char *const added[] = {"GOMP_SPINCOUNT=10000", "KMP_BLOCKTIME=1"};
-    size_t n = 0;
-    bool full = true;
-    char **env;
+    char *const copy = strdup(variable);
 
-    while (parent[n])
-        n++;
-    *out = env = calloc(n + ARRAY_LEN(added) + 3, sizeof(*env)); /* NULL-terminated */
-    if (!env)
-        return fail(e, E_NOMEM, "no memory for a child's environment  -> free some");
-    n = 0;
-    for (; *parent; parent++) {
-        const struct prefix *const p = prefix_of(*parent);
-        if (!p || !p->removed)
-            full = (env[n++] = strdup(*parent)) != NULL && full;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(added); i++)
-        full = (env[n++] = strdup(added[i])) != NULL && full;
-    if (openblas_core)
-        full = (env[n++] = core_variable(openblas_core)) != NULL && full;
-    if (onednn_max_isa)
-        full = (env[n++] = isa_variable(onednn_max_isa)) != NULL && full;
-    if (full)
-        return OK;
-    for (size_t i = 0; i < n; i++) /* a hole would end the list early */
-        free(env[i]);
-    free(env);
-    *out = NULL;
-    return fail(e, E_NOMEM, "no memory for a child's environment  -> free some");
+    NEED(copy);
+    return copy;
 }
 
-char **env_padded(char *const *environment, int bytes)
+/* Room for `more` and the end of the list. */
+static char **room_for(char *const *environment, size_t more)
 {
     size_t n = 0;
 
     while (environment[n])
         n++;
-    char **const copy = calloc(n + 2, sizeof(*copy));
-    NEED(copy);
-    for (size_t i = 0; i < n; i++) {
-        copy[i] = strdup(environment[i]);
-        NEED(copy[i]);
+    char **const env = calloc(n + more + 1, sizeof(*env));
+    NEED(env);
+    return env;
+}
+
+char **env_child_environment(char *const *parent, const char *openblas_core,
+                             const char *onednn_max_isa)
+{
+    /* An idle sibling's threads must not spin into the next block. */
+    static const char *const added[] = {"GOMP_SPINCOUNT=10000", "KMP_BLOCKTIME=1"};
+    char **const env = room_for(parent, ARRAY_LEN(added) + 2);
+    size_t n = 0;
+
+    for (; *parent; parent++) {
+        const struct prefix *const p = prefix_of(*parent);
+        if (!p || !p->removed)
+            env[n++] = copy_of(*parent);
     }
-    if (asprintf(&copy[n], "BENCH_PADDING=%0*d", bytes, 0) < 0)
-        copy[n] = NULL;
-    NEED(copy[n]);
+    for (size_t i = 0; i < ARRAY_LEN(added); i++)
+        env[n++] = copy_of(added[i]);
+    if (openblas_core)
+        env[n++] = core_variable(openblas_core);
+    if (onednn_max_isa)
+        env[n++] = isa_variable(onednn_max_isa);
+    return env;
+}
+
+char **env_padded(char *const *environment, int bytes)
+{
+    char **const copy = room_for(environment, 1);
+    size_t n = 0;
+
+    for (; environment[n]; n++)
+        copy[n] = copy_of(environment[n]);
+    NEED(asprintf(&copy[n], "BENCH_PADDING=%0*d", bytes, 0) >= 0);
     return copy;
 }
 

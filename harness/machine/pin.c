@@ -82,14 +82,9 @@ enum status pin_team_seen(struct team *t, const struct topo *topo, const char *p
 {
     struct place *p = calloc((size_t)threads, sizeof(*p));
     int *cpus = calloc((size_t)threads, sizeof(*cpus));
-    enum status st;
 
-    if (!p || !cpus) {
-        free(p);
-        free(cpus);
-        return fail(e, E_NOMEM, "no memory for the threads' places");
-    }
-    st = topo_plan(topo, policy, threads, cpus, e);
+    NEED(p && cpus);
+    enum status st = topo_plan(topo, policy, threads, cpus, e);
     for (int i = 0; i < threads; i++)
         p[i] = (struct place){.want = cpus[i], .is = -2};
     if (st == OK) {

@@ -147,44 +147,37 @@ static void fill_cpus(struct topo *t)
     t->n_cpus = n;
 }
 
+static enum status load(struct topo *t, const char *synthetic, struct err *e)
+{
+    if (synthetic && hwloc_topology_set_synthetic(t->hw, synthetic) != 0)
+        return fail(e, E_USAGE,
+                    "\"%s\" describes no machine  -> write it like \"numa:2 core:32 pu:2\"",
+                    synthetic);
+    hwloc_topology_set_flags(t->hw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+    if (hwloc_topology_load(t->hw) != 0)
+        return fail(e, E_UNSUPPORTED, "hwloc cannot read this machine (%s)  -> see: lstopo",
+                    strerror(errno));
+    t->native = hwloc_topology_is_thissystem(t->hw);
+    return find_allowed(t, e);
+}
+
 enum status topo_open(struct topo **out, const char *synthetic, struct err *e)
 {
-    enum status st = OK;
-    struct topo *t = calloc(1, sizeof(*t));
+    struct topo *const t = calloc(1, sizeof(*t));
 
     *out = NULL;
-    if (!t || !(t->allowed = hwloc_bitmap_alloc()) || hwloc_topology_init(&t->hw) != 0) {
-        st = fail(e, E_NOMEM, "no memory for the machine's topology  -> free some");
-        goto out;
+    NEED(t && (t->allowed = hwloc_bitmap_alloc()) && hwloc_topology_init(&t->hw) == 0);
+    const enum status st = load(t, synthetic, e);
+    if (st != OK) {
+        topo_close(t);
+        return st;
     }
-    if (synthetic && hwloc_topology_set_synthetic(t->hw, synthetic) != 0) {
-        st = fail(e, E_USAGE,
-                  "\"%s\" describes no machine  -> write it like \"numa:2 core:32 pu:2\"",
-                  synthetic);
-        goto out;
-    }
-    hwloc_topology_set_flags(t->hw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
-    if (hwloc_topology_load(t->hw) != 0) {
-        st = fail(e, E_UNSUPPORTED, "hwloc cannot read this machine (%s)  -> see: lstopo",
-                  strerror(errno));
-        goto out;
-    }
-    t->native = hwloc_topology_is_thissystem(t->hw);
-    st = find_allowed(t, e);
-    if (st != OK)
-        goto out;
     t->cpus =
         calloc((size_t)max_int(hwloc_get_nbobjs_by_type(t->hw, HWLOC_OBJ_PU), 1), sizeof(*t->cpus));
-    if (!t->cpus) {
-        st = fail(e, E_NOMEM, "no memory for the machine's topology  -> free some");
-        goto out;
-    }
+    NEED(t->cpus);
     fill_cpus(t);
     *out = t;
     return OK;
-out:
-    topo_close(t);
-    return st;
 }
 
 void topo_close(struct topo *t)

@@ -64,6 +64,14 @@ static int select_cores(const struct topo *t, enum cores which, struct topo_cpu 
 }
 
 /* Only where cores are unlike: elsewhere both words would name all cores, or none. */
+static void put_sorted(int *cpus, int threads, struct topo_cpu *from, int n,
+                       int (*order)(const void *, const void *))
+{
+    qsort(from, (size_t)n, sizeof(*from), order);
+    for (int i = 0; i < threads; i++)
+        cpus[i] = from[i].cpu;
+}
+
 static enum status plan_kind(const struct topo *t, enum cores which, int threads, int *cpus,
                              struct err *e)
 {
@@ -79,11 +87,8 @@ static enum status plan_kind(const struct topo *t, enum cores which, int threads
     struct topo_cpu *const some = malloc((size_t)n * sizeof(*some));
     NEED(some);
     n = select_cores(t, which, some);
-    if (threads <= n) {
-        qsort(some, (size_t)n, sizeof(*some), by_compact);
-        for (int i = 0; i < threads; i++)
-            cpus[i] = some[i].cpu;
-    }
+    if (threads <= n)
+        put_sorted(cpus, threads, some, n, by_compact);
     free(some);
     return threads <= n ? OK
                         : fail(e, E_USAGE,
@@ -112,7 +117,6 @@ static enum status plan_sorted(const struct topo *t, int (*order)(const void *, 
 {
     int n;
     const struct topo_cpu *const all = topo_cpus(t, &n);
-    struct topo_cpu *sorted;
 
     if (threads > n) {
         struct topo_facts f;
@@ -122,13 +126,10 @@ static enum status plan_sorted(const struct topo *t, int (*order)(const void *, 
                     "--pin none to oversubscribe knowingly",
                     threads, n, n == 1 ? "" : "s", f.cpuset, n);
     }
-    sorted = malloc((size_t)n * sizeof(*sorted));
-    if (!sorted)
-        return fail(e, E_NOMEM, "no memory to place %d threads  -> free some", threads);
+    struct topo_cpu *const sorted = malloc((size_t)n * sizeof(*sorted));
+    NEED(sorted);
     memcpy(sorted, all, (size_t)n * sizeof(*sorted));
-    qsort(sorted, (size_t)n, sizeof(*sorted), order);
-    for (int i = 0; i < threads; i++)
-        cpus[i] = sorted[i].cpu;
+    put_sorted(cpus, threads, sorted, n, order);
     free(sorted);
     return OK;
 }
@@ -213,15 +214,12 @@ static enum status read_list(const struct topo *t, const char *list, int *named,
 static enum status plan_list(const struct topo *t, const char *list, int threads, int *cpus,
                              struct err *e)
 {
-    enum status st;
     int room, n;
-    int *named;
 
     topo_cpus(t, &room);
-    named = malloc((size_t)max_int(room, 1) * sizeof(*named));
-    if (!named)
-        return fail(e, E_NOMEM, "no memory to place %d threads  -> free some", threads);
-    st = read_list(t, list, named, room, &n, e);
+    int *const named = malloc((size_t)max_int(room, 1) * sizeof(*named));
+    NEED(named);
+    enum status st = read_list(t, list, named, room, &n, e);
     if (st == OK && n < threads)
         st = fail(
             e, E_USAGE,

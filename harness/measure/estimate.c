@@ -8,7 +8,7 @@
 
 #include "harness/machine/clock.h"
 #include "harness/worker/rates_child.h"
-#include "stats.h"
+#include "measure.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -210,15 +210,12 @@ static struct case_estimate estimate_case(const struct plan *p, int i, const str
     return one;
 }
 
-enum status estimate_plan(struct estimate *out, const struct plan *plan,
-                          const struct speeds *speeds,
-                          bool (*done)(void *arg, const struct bench_case *c), void *arg,
-                          struct err *e)
+void estimate_plan(struct estimate *out, const struct plan *plan, const struct speeds *speeds,
+                   bool (*done)(void *arg, const struct bench_case *c), void *arg)
 {
     *out = (struct estimate){.plan = plan,
                              .cases = calloc((size_t)max_int(1, plan->n), sizeof(*out->cases))};
-    if (!out->cases)
-        return fail(e, E_NOMEM, "no memory for %d estimates", plan->n);
+    NEED(out->cases);
     struct cost cost = {0};
     for (int i = 0; i < plan->n; i++) {
         if (!same_cost(plan, i))
@@ -229,5 +226,4 @@ enum status estimate_plan(struct estimate *out, const struct plan *plan,
         out->total += case_estimate_s(&out->cases[i]);
         out->checks += out->cases[i].reference + out->cases[i].gradients;
     }
-    return OK;
 }

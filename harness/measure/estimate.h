@@ -49,10 +49,8 @@ struct estimate {
 double check_limit_s(const struct options *o);
 
 /* Cases for which done(arg, case) is true take no time. Free out->cases. */
-enum status estimate_plan(struct estimate *out, const struct plan *plan,
-                          const struct speeds *speeds,
-                          bool (*done)(void *arg, const struct bench_case *c), void *arg,
-                          struct err *e);
+void estimate_plan(struct estimate *out, const struct plan *plan, const struct speeds *speeds,
+                   bool (*done)(void *arg, const struct bench_case *c), void *arg);
 
 /* Of a case of that plan. */
 const struct case_estimate *estimate_of(const struct estimate *t, const struct bench_case *c);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Intervals over launches. */
+ * Intervals over launches, and the digest of a row. */
 #include "launches.h"
 
 #include <math.h>
+#include <string.h>
 
 void launches_add(struct launches *l, double *v, int n)
 {
@@ -13,18 +14,9 @@ void launches_add(struct launches *l, double *v, int n)
     l->x[l->n++] = stats_median(v, n);
 }
 
-static int disturbed_samples(const struct sample *s, int n)
-{
-    int disturbed = 0;
-
-    for (int i = 0; i < n; i++)
-        disturbed += s[i].disturbed;
-    return disturbed;
-}
-
 struct launches launches_of_samples(const struct sample *s, int n, bool cpu, double *work)
 {
-    const bool leave_out = !cpu && stats_may_leave_out(n, disturbed_samples(s, n));
+    const bool leave_out = !cpu && stats_may_leave_out(n, stats_disturbed(s, n));
     struct launches l = {0};
 
     for (uint32_t k = 0; k < LAUNCHES_MOST; k++) {
@@ -75,3 +67,56 @@ int case_launches(const struct options *o)
 }
 
 double launches_sd(const struct launches *l) { return stats_stddev(l->x, l->n); }
+
+/* ---- the digest ---------------------------------------------------------------------------- */
+
+static double cpu_median(const struct sample *s, int n, bool leave_out, double *work)
+{
+    int used = 0;
+
+    for (int i = 0; i < n; i++)
+        if (!(leave_out && s[i].disturbed))
+            work[used++] = s[i].cpu_ns / s[i].calls;
+    stats_sort(work, used);
+    return stats_median(work, used);
+}
+
+/* The interval of the median over all launches. */
+static void put_interval(struct summary *m, struct interval ci, const struct sample *s, int n,
+                         double *work)
+{
+    const struct launches l = launches_of_samples(s, n, false, work);
+    const struct interval logs =
+        launches_interval((struct interval){log(ci.low), log(ci.mid), log(ci.high)}, &l);
+
+    m->noise_pct = 50 * (ci.high - ci.low) / ci.mid;
+    m->launches = l.n;
+    m->between_pct = 100 * launches_sd(&l);
+    m->median = ci.mid;
+    m->ci_low = l.n < 2 ? ci.low : fmin(ci.low, exp(logs.low));
+    m->ci_high = l.n < 2 ? ci.high : fmax(ci.high, exp(logs.high));
+}
+
+struct summary summarize(const struct sample *s, int n, double *work)
+{
+    double *const sorted = work, *const in_time = work + n, *const spare = work + 2 * n;
+    struct summary m = {.samples = n, .disturbed = stats_disturbed(s, n)};
+
+    for (int i = 0; i < n; i++)
+        m.switches += s[i].involuntary_switches;
+    m.used = stats_usable(s, n, in_time, &m.noisy);
+    memcpy(sorted, in_time, (size_t)m.used * sizeof(*sorted));
+    stats_sort(sorted, m.used);
+
+    put_interval(&m, stats_median_interval(sorted, m.used), s, n, spare);
+    m.min = stats_quantile(sorted, m.used, 0);
+    m.max = stats_quantile(sorted, m.used, 1);
+    m.p90 = stats_p90(sorted, m.used);
+    m.p99 = stats_p99(sorted, m.used);
+    m.mean = stats_mean(in_time, m.used);
+    m.stddev = stats_stddev(in_time, m.used);
+    m.mad = stats_mad(sorted, m.used, spare);
+    m.drift_pct = stats_drift_pct(in_time, m.used, spare);
+    m.cpu_median = cpu_median(s, n, stats_may_leave_out(n, m.disturbed), spare);
+    return m;
+}

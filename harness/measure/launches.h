@@ -2,7 +2,8 @@
  *
  * Several launches of one case: how much a launch differs from the next, and an interval that
  * counts it. Layout of memory, address randomisation and physical pages act on a whole launch, so
- * the blocks of one launch do not tell what another will measure. Pure functions. */
+ * the blocks of one launch do not tell what another will measure. And the digest of one row's
+ * samples, over its launches. Pure functions. */
 #ifndef LAUNCHES_H
 #define LAUNCHES_H
 
@@ -41,5 +42,23 @@ double launches_sd(const struct launches *l);
 /* How often a case is started: --launches, or three times where --max-time gives each launch a
  * third of a second or more. A case inside this process has one launch. */
 int case_launches(const struct options *o);
+
+/* The digest of one row, ns per call. Without samples everything but the counts is NAN. */
+struct summary {
+    int samples, disturbed; /* all samples, and those that were preempted */
+    int used;               /* samples behind the statistics below */
+    bool noisy;             /* disturbed ones had to be used: row marked ~, status_detail "noisy" */
+    double min, median, p90, p99, max, mean, stddev, mad;
+    double ci_low, ci_high; /* 95 % interval of the median, over launches if there are several; NAN
+                             * below INTERVAL_SAMPLES */
+    double noise_pct;       /* half of the interval that blocks alone have, launches apart */
+    int launches;           /* behind them */
+    double between_pct;     /* standard deviation of their medians; NAN below two */
+    double cpu_median;      /* thread CPU time */
+    double drift_pct;
+    int64_t switches; /* involuntary, of all samples */
+};
+enum { SUMMARY_WORK = 3 }; /* doubles of work per sample */
+struct summary summarize(const struct sample *s, int n, double *work);
 
 #endif

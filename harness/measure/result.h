@@ -8,7 +8,8 @@
 #include "harness/table/record.h"
 #include "harness/table/remarks.h"
 #include "harness/worker/child.h"
-#include "stats.h"
+#include "launches.h"
+#include "measure.h"
 
 struct result {
     const struct bench_case *bcase;

@@ -3,8 +3,6 @@
  * Order statistics, the interval of a median, and the rule for disturbed samples. */
 #include "stats.h"
 
-#include "launches.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,7 +141,7 @@ bool stats_may_leave_out(int n, int disturbed)
     return rest >= INTERVAL_SAMPLES && 2 * rest >= n;
 }
 
-static int count_disturbed(const struct sample *s, int n)
+int stats_disturbed(const struct sample *s, int n)
 {
     int disturbed = 0;
 
@@ -154,7 +152,7 @@ static int count_disturbed(const struct sample *s, int n)
 
 int stats_usable(const struct sample *s, int n, double *per_call, bool *noisy)
 {
-    const int disturbed = count_disturbed(s, n);
+    const int disturbed = stats_disturbed(s, n);
     const bool leave_out = stats_may_leave_out(n, disturbed);
     int used = 0;
 
@@ -164,55 +162,4 @@ int stats_usable(const struct sample *s, int n, double *per_call, bool *noisy)
     if (noisy)
         *noisy = disturbed > 0 && !leave_out;
     return used;
-}
-
-static double cpu_median(const struct sample *s, int n, bool leave_out, double *work)
-{
-    int used = 0;
-
-    for (int i = 0; i < n; i++)
-        if (!(leave_out && s[i].disturbed))
-            work[used++] = s[i].cpu_ns / s[i].calls;
-    stats_sort(work, used);
-    return stats_median(work, used);
-}
-
-/* The interval of the median over all launches. */
-static void put_interval(struct summary *m, struct interval ci, const struct sample *s, int n,
-                         double *work)
-{
-    const struct launches l = launches_of_samples(s, n, false, work);
-    const struct interval logs =
-        launches_interval((struct interval){log(ci.low), log(ci.mid), log(ci.high)}, &l);
-
-    m->noise_pct = 50 * (ci.high - ci.low) / ci.mid;
-    m->launches = l.n;
-    m->between_pct = 100 * launches_sd(&l);
-    m->median = ci.mid;
-    m->ci_low = l.n < 2 ? ci.low : fmin(ci.low, exp(logs.low));
-    m->ci_high = l.n < 2 ? ci.high : fmax(ci.high, exp(logs.high));
-}
-
-struct summary summarize(const struct sample *s, int n, double *work)
-{
-    double *const sorted = work, *const in_time = work + n, *const spare = work + 2 * n;
-    struct summary m = {.samples = n, .disturbed = count_disturbed(s, n)};
-
-    for (int i = 0; i < n; i++)
-        m.switches += s[i].involuntary_switches;
-    m.used = stats_usable(s, n, in_time, &m.noisy);
-    memcpy(sorted, in_time, (size_t)m.used * sizeof(*sorted));
-    stats_sort(sorted, m.used);
-
-    put_interval(&m, stats_median_interval(sorted, m.used), s, n, spare);
-    m.min = stats_quantile(sorted, m.used, 0);
-    m.max = stats_quantile(sorted, m.used, 1);
-    m.p90 = stats_p90(sorted, m.used);
-    m.p99 = stats_p99(sorted, m.used);
-    m.mean = stats_mean(in_time, m.used);
-    m.stddev = stats_stddev(in_time, m.used);
-    m.mad = stats_mad(sorted, m.used, spare);
-    m.drift_pct = stats_drift_pct(in_time, m.used, spare);
-    m.cpu_median = cpu_median(s, n, stats_may_leave_out(n, m.disturbed), spare);
-    return m;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Statistics as pure functions of doubles, and the digest of one row's samples.
+ * Statistics as pure functions of doubles, and which samples of a row count.
  *
  * Nothing here allocates: the caller passes work space as `work`. If a number is undefined (no
  * values, too few of them, a NaN among them) the result is NAN, which the tables write as an empty
@@ -9,7 +9,9 @@
 #define STATS_H
 
 #include "harness/table/remarks.h"
-#include "measure.h"
+#include "harness/worker/sample.h"
+
+#include "variants/base/base.h"
 
 /* Fewest samples for a percentile. */
 enum { P90_SAMPLES = 64, P99_SAMPLES = 662 };
@@ -62,22 +64,7 @@ bool stats_may_leave_out(int n, int disturbed);
  * `noisy` may be NULL. */
 int stats_usable(const struct sample *s, int n, double *per_call, bool *noisy);
 
-/* The digest of one row, ns per call. Without samples everything but the counts is NAN. */
-struct summary {
-    int samples, disturbed; /* all samples, and those that were preempted */
-    int used;               /* samples behind the statistics below */
-    bool noisy;             /* disturbed ones had to be used: row marked ~, status_detail "noisy" */
-    double min, median, p90, p99, max, mean, stddev, mad;
-    double ci_low, ci_high; /* 95 % interval of the median, over launches if there are several; NAN
-                             * below INTERVAL_SAMPLES */
-    double noise_pct;       /* half of the interval that blocks alone have, launches apart */
-    int launches;           /* behind them */
-    double between_pct;     /* standard deviation of their medians; NAN below two */
-    double cpu_median;      /* thread CPU time */
-    double drift_pct;
-    int64_t switches; /* involuntary, of all samples */
-};
-enum { SUMMARY_WORK = 3 }; /* doubles of work per sample */
-struct summary summarize(const struct sample *s, int n, double *work);
+/* How many were preempted. */
+int stats_disturbed(const struct sample *s, int n);
 
 #endif

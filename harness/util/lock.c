@@ -69,8 +69,7 @@ enum status lock_take(struct lock *l, const char *path, const char *what, struct
     int why = EAGAIN;
 
     *l = (struct lock){.path = strdup(path)};
-    if (!l->path)
-        return fail(e, E_NOMEM, "no memory for the lock of %s", what);
+    NEED(l->path);
     for (int i = 0; i < TRIES && why == EAGAIN; i++) {
         if (i > 0)
             nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);

@@ -32,8 +32,8 @@ enum status child_setup_open(struct child_setup *s, const struct options *opt, s
     cpu_name(s->cpu, sizeof(s->cpu));
     if (s->isolate == ISOLATE_NONE)
         TRY(topo_open(&s->topo, NULL, e));
-    return env_child_environment(environ, opt->openblas_core, opt->onednn_max_isa, &s->environment,
-                                 e);
+    s->environment = env_child_environment(environ, opt->openblas_core, opt->onednn_max_isa);
+    return OK;
 }
 
 void child_setup_close(struct child_setup *s)

@@ -2,7 +2,7 @@
  *
  * Statistics against known answers, and the bootstrap against simulated noise. The simulations draw
  * from fixed seeds, so they give the same counts on every machine. */
-#include "harness/measure/stats.h"
+#include "harness/measure/launches.h"
 #include "tests/support/median_cdf.h"
 #include "tests/support/sanitized.h"
 
