@@ -139,7 +139,7 @@ static bool list_one(void *arg, const char *host_id, const char *name, const cha
                           first.run_id, rows_text,
                           path};
     if (g->st == OK)
-        g->st = text_table_add(g->t, text, g->e);
+        text_table_add(g->t, text);
     rows_free(&rows);
     return g->st != OK;
 }
@@ -190,7 +190,7 @@ static int show(const struct options *o, const char *path)
         const char *text[ARRAY_LEN(some)];
         for (int k = 0; k < at.n; k++)
             text[k] = row_field(t, at.at[k], (const struct latency_row *)rows.row + i, num[k]);
-        st = text_table_add(&s, text, &e);
+        text_table_add(&s, text);
     }
     if (st == OK)
         st = text_table_select(&s, &o->columns, &e);

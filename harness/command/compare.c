@@ -131,7 +131,7 @@ int compare_two(const struct options *o, const char *before, const char *after, 
     if (st == OK && (refuse_unchecked(&old) || refuse_unchecked(&new)))
         goto out;
     if (st == OK)
-        st = compare_runs(&c, &old, &new, threshold_of(o), o->seed, &e);
+        compare_runs(&c, &old, &new, threshold_of(o), o->seed);
     if (st == OK && c.other_machine > 0)
         text_line(stderr,
                   "bench: %s is from another machine (%s, %s: %s), so times are not compared  -> "

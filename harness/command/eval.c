@@ -33,7 +33,7 @@ static void number(char to[24], double x)
         snprintf(to, 24, "%.6g", x);
 }
 
-static enum status add_score(struct text_table *t, const struct play_score *s, struct err *e)
+static void add_score(struct text_table *t, const struct play_score *s)
 {
     enum { MEAN, LOW, HIGH, RANDOM, OPTIMUM, EPISODES, STEP, NUMBERS };
     const double x[NUMBERS] = {[MEAN] = s->mean,
@@ -47,12 +47,10 @@ static enum status add_score(struct text_table *t, const struct play_score *s, s
 
     for (int i = 0; i < NUMBERS; i++)
         number(text[i], x[i]);
-    return text_table_add(t,
-                          (const char *const[]){s->task, s->variant, s->backend, text[STEP],
-                                                text[EPISODES], text[MEAN], text[LOW], text[HIGH],
-                                                text[RANDOM], text[OPTIMUM],
-                                                s->exact ? "exact" : "bound"},
-                          e);
+    text_table_add(t, (const char *const[]){s->task, s->variant, s->backend, text[STEP],
+                                            text[EPISODES], text[MEAN], text[LOW], text[HIGH],
+                                            text[RANDOM], text[OPTIMUM],
+                                            s->exact ? "exact" : "bound"});
 }
 
 static int eval_task(const struct options *o)
@@ -72,7 +70,7 @@ static int eval_task(const struct options *o)
     if (st == OK)
         st = play_score(&score, o, &e);
     if (st == OK)
-        st = add_score(&t, &score, &e);
+        add_score(&t, &score);
     if (st == OK)
         st = text_table_select(&t, &o->columns, &e);
     t.quiet = o->quiet;

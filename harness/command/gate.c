@@ -153,10 +153,9 @@ static enum status count_case(struct trial *g, const struct bench_case *bcase, s
 static struct comparison *add_case(struct trial *g, const struct bench_case *bcase)
 {
     struct comparison *c = bcase ? ab_run_comparison(&g->ab_run, &g->all, bcase, g->threshold)
-                                 : comparisons_add(&g->all, NULL);
+                                 : comparisons_add(&g->all);
 
-    NEED(c);
-    NEED(GROW(g->cases, g->all.n - 1, NULL) == OK);
+    GROW_SMALL(g->cases, g->all.n - 1);
     g->cases[g->all.n - 1] = (struct gate_case){.bcase = bcase};
     return c;
 }

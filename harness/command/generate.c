@@ -91,7 +91,7 @@ static enum status print_steps(const struct options *o, const struct played *p, 
         snprintf(sees, sizeof(sees), "%d", (int)p->seen[i]);
         snprintf(does, sizeof(does), "%d", (int)p->done[i]);
         snprintf(reward, sizeof(reward), "%g", (double)p->rewards[i]);
-        st = text_table_add(&s, text, e);
+        text_table_add(&s, text);
     }
     if (st == OK) {
         text_table_print(stdout, &s, generated_is_row(o) ? (enum format)o->format : FORMAT_TABLE);

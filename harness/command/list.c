@@ -175,7 +175,7 @@ static enum status fill_variants(struct text_table *t, struct options *o, struct
             why_composed(v),
             v->paper,
         };
-        TRY(text_table_add(t, text, e));
+        text_table_add(t, text);
     }
     return OK;
 }
@@ -192,7 +192,7 @@ static const struct text_table_column families_columns[] = {
 
 static enum status fill_families(struct text_table *t, struct options *o, struct err *e)
 {
-    (void)o;
+    (void)o, (void)e;
     for (enum family f = 0; f < FAMILY_COUNT; f++) {
         struct bytes names;
         FILE *const to = bytes_open(&names, NULL);
@@ -203,9 +203,8 @@ static enum status fill_families(struct text_table *t, struct options *o, struct
                 fprintf(to, "%s%s", n++ ? " " : "", variants[i]->name);
         NEED(bytes_close(to, &names, NULL) == OK);
         const char *const text[] = {family_name[f], family_about[f], names.data};
-        const enum status st = text_table_add(t, text, e);
+        text_table_add(t, text);
         free(names.data);
-        TRY(st);
     }
     return OK;
 }
@@ -222,7 +221,7 @@ static enum status fill_parts(struct text_table *t, struct options *o, struct er
 {
     char part[FEATURE_TEXT], other[FEATURE_TEXT];
 
-    (void)o;
+    (void)o, (void)e;
     for (int i = 0; exclusions_name(part, i); i++) {
         struct bytes excluded;
         FILE *const to = bytes_open(&excluded, NULL);
@@ -232,9 +231,8 @@ static enum status fill_parts(struct text_table *t, struct options *o, struct er
             if (exclusions_between(i, j))
                 fprintf(to, "%s%s", n++ ? "; " : "", other);
         NEED(bytes_close(to, &excluded, NULL) == OK);
-        const enum status st = text_table_add(t, (const char *const[]){part, excluded.data}, e);
+        text_table_add(t, (const char *const[]){part, excluded.data});
         free(excluded.data);
-        TRY(st);
     }
     return OK;
 }
@@ -255,13 +253,14 @@ static enum status fill_systems(struct text_table *t, struct options *o, struct 
 {
     const bool page = o->format == FORMAT_MD;
 
+    (void)e;
     for (const struct system *s = systems; s->name; s++) {
         char how[256];
         const bool code = s->run && page;
         snprintf(how, sizeof(how), "%s%s%s%s", code ? "`" : "", s->run ? "bench " : "",
                  s->run ? s->run : s->why, code ? "`" : "");
         const char *const text[] = {s->name, s->paper, s->run ? "built" : "closed", how};
-        TRY(text_table_add(t, text, e));
+        text_table_add(t, text);
     }
     if (page)
         fputs("# Systems\n\nWhich systems of the papers that this harness started from are "
@@ -284,14 +283,14 @@ static enum status fill_backends(struct text_table *t, struct options *o, struct
 {
     const char *name, *repair;
 
-    (void)o;
+    (void)o, (void)e;
     for (int i = 0; backends[i]; i++) {
         const struct backend *const b = backends[i];
         struct err why;
         const bool usable = backend_usable(b, &why) == OK;
         const char *const text[] = {b->name, usable ? "yes" : "no", isa_needs[b->needs],
                                     usable ? b->about : why.msg};
-        TRY(text_table_add(t, text, e));
+        text_table_add(t, text);
     }
     for (int i = 0; (name = optional_backend(i, &repair)); i++) {
         char note[160];
@@ -299,7 +298,7 @@ static enum status fill_backends(struct text_table *t, struct options *o, struct
         if (backend_find(name))
             continue;
         snprintf(note, sizeof(note), "was not built in  -> %s", repair);
-        TRY(text_table_add(t, text, e));
+        text_table_add(t, text);
     }
     return OK;
 }
@@ -319,13 +318,13 @@ static enum status fill_columns(struct text_table *to, struct options *o, struct
     static const char *const type[] = {
         [COLUMN_TEXT] = "text", [COLUMN_I64] = "integer", [COLUMN_REAL] = "real"};
 
-    (void)o;
+    (void)o, (void)e;
     for (int t = 0; t < TABLE_COUNT; t++)
         for (int i = 0; i < tables[t].n; i++) {
             const struct column *const c = &tables[t].columns[i];
             const char *const text[] = {tables[t].name, c->name, type[c->type], c->unit,
                                         c->meaning};
-            TRY(text_table_add(to, text, e));
+            text_table_add(to, text);
         }
     return OK;
 }
@@ -333,27 +332,27 @@ static enum status fill_columns(struct text_table *to, struct options *o, struct
 const struct listing list_of_columns =
     LISTING(columns_columns, .fill = fill_columns, .page = columns_markdown);
 
-static enum status fill_keyed(struct text_table *t, struct err *e,
+static enum status fill_keyed(struct text_table *t,
                               bool (*listed)(int i, char text[KEYED_TEXT], const char **about))
 {
     char usual[KEYED_TEXT];
     const char *about;
 
     for (int i = 0; listed(i, usual, &about); i++)
-        TRY(text_table_add(t, (const char *const[]){usual, about}, e));
+        text_table_add(t, (const char *const[]){usual, about});
     return OK;
 }
 
 static enum status fill_sources(struct text_table *t, struct options *o, struct err *e)
 {
-    (void)o;
-    return fill_keyed(t, e, synthetic_source);
+    (void)o, (void)e;
+    return fill_keyed(t, synthetic_source);
 }
 
 static enum status fill_tasks(struct text_table *t, struct options *o, struct err *e)
 {
-    (void)o;
-    return fill_keyed(t, e, task_listed);
+    (void)o, (void)e;
+    return fill_keyed(t, task_listed);
 }
 
 static const struct text_table_column sources_columns[] = {{.name = "source"},

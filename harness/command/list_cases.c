@@ -44,7 +44,7 @@ static void name_columns(struct text_table_column columns[COLUMN_COUNT])
     }
 }
 
-static enum status add_case(struct text_table *s, const struct bench_case *c, struct err *e)
+static void add_case(struct text_table *s, const struct bench_case *c)
 {
     char index[16], group[16], (*const value)[CHOICE_TEXT] = calloc(CHOICE_COLUMNS, sizeof(*value));
     const char *text[COLUMN_COUNT] = {[INDEX] = index,
@@ -60,9 +60,8 @@ static enum status add_case(struct text_table *s, const struct bench_case *c, st
         case_print(value[i], i, c);
         text[FIRST_CHOICE + i] = value[i];
     }
-    const enum status st = text_table_add(s, text, e);
+    text_table_add(s, text);
     free(value);
-    return st;
 }
 
 static enum status usual_threads(int *n, struct err *e)
@@ -82,7 +81,7 @@ static enum status add_cases(struct text_table *s, struct plan *p, struct option
     TRY(plan_published(o, e));
     TRY(plan_asked(p, o, e));
     for (int i = 0; i < p->n; i++)
-        TRY(add_case(s, &p->cases[i], e));
+        add_case(s, &p->cases[i]);
     return OK;
 }
 

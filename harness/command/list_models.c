@@ -47,8 +47,7 @@ static size_t parameters(const struct config *c)
     return n;
 }
 
-static enum status add_model(struct text_table *t, const char *path, const char *name,
-                             struct err *e)
+static void add_model(struct text_table *t, const char *path, const char *name)
 {
     char number[6][24] = {{0}};
     const char *cells[CELLS] = {name,      "",        "",        number[0], number[1], number[2],
@@ -58,7 +57,8 @@ static enum status add_model(struct text_table *t, const char *path, const char 
 
     if (weights_open(&w, path, &why) != OK) {
         cells[CELLS - 1] = why.msg;
-        return text_table_add(t, cells, e);
+        text_table_add(t, cells);
+        return;
     }
     const struct config *const c = &w.config;
     cells[1] = w.is_published ? w.published.family : "";
@@ -71,9 +71,8 @@ static enum status add_model(struct text_table *t, const char *path, const char 
     if (w.is_published)
         snprintf(number[5], 24, "%d", w.published.context);
     cells[9] = weights_source(&w);
-    const enum status st = text_table_add(t, cells, e);
+    text_table_add(t, cells);
     weights_close(&w);
-    return st;
 }
 
 /* Is it a model, as far as names say? */
@@ -121,7 +120,7 @@ static enum status list_folder(struct text_table *t, const char *dir, struct err
         if (st == OK)
             st = file_join(path, dir, names[i], e);
         if (st == OK && looks_like_one(path, names[i]))
-            st = add_model(t, path, names[i], e);
+            add_model(t, path, names[i]);
         free(names[i]);
     }
     free(names);
@@ -132,8 +131,10 @@ static enum status fill_models(struct text_table *t, struct options *o, struct e
 {
     const char *const dir = o->words.n > 1 ? o->words.v[1] : ".";
 
-    return looks_like_one(dir, "") || gguf_is(dir) ? add_model(t, dir, dir, e)
-                                                   : list_folder(t, dir, e);
+    if (!looks_like_one(dir, "") && !gguf_is(dir))
+        return list_folder(t, dir, e);
+    add_model(t, dir, dir);
+    return OK;
 }
 
 const struct listing list_of_models = LISTING(columns, .fill = fill_models, .takes_word = true);

@@ -140,8 +140,7 @@ static void compare(struct cells *to, FILE *why, struct made *own, struct made *
         fprintf(why, ": %s", why_same(own, control, flop == flop_of_it && bytes == bytes_of_it));
 }
 
-static enum status add_row(struct text_table *t, const struct variant *v, size_t at, uint64_t seed,
-                           struct err *e)
+static void add_row(struct text_table *t, const struct variant *v, size_t at, uint64_t seed)
 {
     const enum workload w = shown[at].workload;
     const int mem = v->bidirectional ? 0 : shown[at].mem;
@@ -174,10 +173,9 @@ static enum status add_row(struct text_table *t, const struct variant *v, size_t
     const char *const text[] = {workload_name[w],  v->name,          v->control,
                                 cells.flop,        cells.flop_ratio, cells.bytes,
                                 cells.bytes_ratio, cells.output,     why.data};
-    const enum status st = text_table_add(t, text, e);
+    text_table_add(t, text);
     free(why.data);
     free(own);
-    return st;
 }
 
 /* ---- the command -------------------------------------------------------------------------- */
@@ -206,7 +204,7 @@ static enum status fill_rows(struct text_table *t, struct options *o, struct err
             chosen[n] = variants[n];
     for (size_t w = 0; w < ARRAY_LEN(shown); w++)
         for (int i = 0; i < n; i++)
-            TRY(add_row(t, chosen[i], w, o->seed, e));
+            add_row(t, chosen[i], w, o->seed);
     return OK;
 }
 

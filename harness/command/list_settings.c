@@ -50,23 +50,19 @@ static void print_variants(FILE *to, const struct choice *row)
                 fprintf(to, "%s%s", n++ ? " " : "", variants[i]->name);
 }
 
-static enum status add_row(struct text_table *t, const struct choice *row, struct err *e)
+static void add_row(struct text_table *t, const struct choice *row)
 {
     struct bytes values, names;
-    FILE *to = bytes_open(&values, NULL);
+    FILE *to = bytes_begin(&values);
 
-    NEED(to);
     print_values(to, row);
-    NEED(bytes_close(to, &values, NULL) == OK);
-    to = bytes_open(&names, NULL);
-    NEED(to);
+    bytes_end(to, &values);
+    to = bytes_begin(&names);
     print_variants(to, row);
-    NEED(bytes_close(to, &names, NULL) == OK);
-    const enum status st =
-        text_table_add(t, (const char *const[]){row->name, values.data, row->help, names.data}, e);
+    bytes_end(to, &names);
+    text_table_add(t, (const char *const[]){row->name, values.data, row->help, names.data});
     free(values.data);
     free(names.data);
-    return st;
 }
 
 static const struct text_table_column settings_columns[] = {
@@ -80,9 +76,9 @@ static enum status fill_settings(struct text_table *t, struct options *o, struct
 {
     const struct choice *row;
 
-    (void)o;
+    (void)o, (void)e;
     for (struct settings all = {0}; (row = setting_next(&all));)
-        TRY(add_row(t, row, e));
+        add_row(t, row);
     return OK;
 }
 

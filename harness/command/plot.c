@@ -173,20 +173,16 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
 }
 
 /* With --quiet only their number counts. */
-static enum status tell_steps(struct drawing *g, const struct plot_data *d)
+static void tell_steps(struct drawing *g, const struct plot_data *d)
 {
     struct bytes text;
-    FILE *const f = bytes_open(&text, &g->e);
+    FILE *const f = bytes_begin(&text);
 
-    if (!f)
-        return E_NOMEM;
-    enum status st = history_steps(f, d, &g->slower, &g->e);
-    if (bytes_close(f, &text, &g->e) != OK)
-        return E_NOMEM;
-    if (st == OK && !g->opt->quiet)
+    g->slower = history_steps(f, d);
+    bytes_end(f, &text);
+    if (!g->opt->quiet)
         fwrite(text.data, 1, text.n, stderr);
     free(text.data);
-    return st;
 }
 
 static enum status draw_runs(struct drawing *g, const char *const *run, int n,
@@ -208,7 +204,9 @@ static enum status draw_runs(struct drawing *g, const char *const *run, int n,
         TRY(folder_of(dir, g, run[n - 1], 1));
         TRY(draw_figure(g, &d, dir, plot_figure("history")));
     }
-    return g->opt->quiet && !g->opt->strict ? OK : tell_steps(g, &d);
+    if (!g->opt->quiet || g->opt->strict)
+        tell_steps(g, &d);
+    return OK;
 }
 
 /* All runs in one figure, in the last one's folder. */

@@ -146,8 +146,7 @@ static enum status list_contexts(struct group *g, struct err *e)
 
 enum { R_COUNT = ARRAY_LEN(shares), FIRST = 2, LAST = FIRST + R_COUNT, COLUMNS = LAST + 2 };
 
-static enum status print(const struct group *g, struct recl *const at[R_COUNT], enum format format,
-                         struct err *e)
+static void print(const struct group *g, struct recl *const at[R_COUNT], enum format format)
 {
     static const struct text_table_column columns[COLUMNS] = {
         {.name = "checkpoint"},
@@ -159,9 +158,8 @@ static enum status print(const struct group *g, struct recl *const at[R_COUNT], 
         {.name = "note", .least = 12, .spare = 1},
     };
     struct text_table t = {.column = columns, .columns = COLUMNS};
-    enum status st = OK;
 
-    for (int i = 0; i < g->models && st == OK; i++) {
+    for (int i = 0; i < g->models; i++) {
         char num[R_COUNT + 1][16];
         const char *text[COLUMNS] = {one_of(g, i)->checkpoint, one_of(g, i)->variant};
         bool at_end = false;
@@ -177,12 +175,10 @@ static enum status print(const struct group *g, struct recl *const at[R_COUNT], 
         text[LAST + 1] = at[0][i].none ? "none: its own loss does not fall with more context"
                          : at_end      ? "it gains to the last context: longer ones are not scored"
                                        : "";
-        st = text_table_add(&t, text, e);
+        text_table_add(&t, text);
     }
-    if (st == OK)
-        text_table_print(stdout, &t, format);
+    text_table_print(stdout, &t, format);
     text_table_free(&t);
-    return st;
 }
 
 static enum status compute(const struct group *g, enum format format, struct err *e)
@@ -207,7 +203,7 @@ static enum status compute(const struct group *g, enum format format, struct err
                            shares[k], e);
     }
     if (st == OK)
-        st = print(g, at, format, e);
+        print(g, at, format);
     free(model);
     free(nll);
     free(all);

@@ -70,7 +70,7 @@ static enum status report_runs(struct report *r, struct plot_data *runs, const s
     for (int i = 0; i < r->runs && !o->quiet; i++) {
         if (r->runs > 1)
             text_heading(stderr, runs[i].dir);
-        TRY(plot_run_rank(&runs[i], terminal_color((enum color)o->color, STDERR_FILENO), e));
+        plot_run_rank(&runs[i], terminal_color((enum color)o->color, STDERR_FILENO));
     }
     return OK;
 }

@@ -12,24 +12,19 @@
 #include <unistd.h>
 
 /* In one width: rankings are text in columns. */
-static enum status paste_rankings(const struct run *run, enum format format, struct err *e)
+static void paste_rankings(const struct run *run, enum format format)
 {
     enum { WIDTH = 100 };
-    struct bytes text = {0};
-    FILE *const f = bytes_open(&text, e);
+    struct bytes text;
+    FILE *const f = bytes_begin(&text);
 
-    if (!f)
-        return E_NOMEM;
-    enum status st = rankings_show(f, run, WIDTH, false, e);
-    const enum status closed = bytes_close(f, &text, e);
-    st = st == OK ? closed : st;
-    const bool any = st == OK && *text.data;
-    if (any && format == FORMAT_MD)
+    rankings_show(f, run, WIDTH, false);
+    bytes_end(f, &text);
+    if (*text.data && format == FORMAT_MD)
         printf("\n```text%s```\n", text.data);
-    else if (any)
+    else if (*text.data)
         text_below(stdout, format, "%s", text.data);
     free(text.data);
-    return st;
 }
 
 void run_summary(struct session *s)
@@ -45,11 +40,15 @@ void run_summary(struct session *s)
         return;
     console_end(&s->console);
     console_flush(&s->console);
-    const enum status st =
-        format == FORMAT_JSON  ? export_json(stdout, &run, &s->opt->columns, &e)
-        : format == FORMAT_FOM ? export_run(stdout, EXPORT_FOM, &run, &e)
-        : paste                ? paste_rankings(&run, format, &e)
-                : rankings_show(stdout, &run, terminal_width(STDOUT_FILENO), s->console.color, &e);
+    enum status st = OK;
+    if (format == FORMAT_JSON)
+        st = export_json(stdout, &run, &s->opt->columns, &e);
+    else if (format == FORMAT_FOM)
+        st = export_run(stdout, EXPORT_FOM, &run, &e);
+    else if (paste)
+        paste_rankings(&run, format);
+    else
+        rankings_show(stdout, &run, terminal_width(STDOUT_FILENO), s->console.color);
     if (st != OK)
         console_note(&s->console, "bench: %s", e.msg);
     run_free(&run);

@@ -410,18 +410,15 @@ static enum status open_folder(struct study_run *w, struct err *e)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static enum status show(const struct options *o, const struct rows *rows, bool ended, struct err *e)
+static void show(const struct options *o, const struct rows *rows, bool ended)
 {
-    struct study_verdicts v;
-
     if (o->format == FORMAT_FOM) {
         export_study_fom(stdout, rows, ended);
-        return OK;
+        return;
     }
-    TRY(study_verdicts_make(&v, rows, o->threshold_pct / 100, e));
-    const enum status st = study_verdicts_print(stdout, &v, (enum format)o->format, e);
+    struct study_verdicts v = study_verdicts_make(rows, o->threshold_pct / 100);
+    study_verdicts_print(stdout, &v, (enum format)o->format);
     study_verdicts_free(&v);
-    return st;
 }
 
 /* The exit code of the run; as long as it has none, or if a row is worse, what its rows give. */
@@ -454,7 +451,8 @@ static enum status read_and_show(struct run *run, struct options *o, const char 
     TRY(options_refuse(o, "the table of a run", taken, e));
     TRY(rundir_find(dir, ".", word, e));
     TRY(run_read_study(run, dir, e));
-    return show(o, &run->study, run->ended, e);
+    show(o, &run->study, run->ended);
+    return OK;
 }
 
 /* bench study RUN: what its rows show by now. */
@@ -501,7 +499,7 @@ static enum status run_study(struct study_run *w, struct err *e)
     if (st == OK)
         st = closed;
     if (st == OK)
-        st = show(w->s.opt, &w->rows, true, e);
+        show(w->s.opt, &w->rows, true);
     st = session_end(&w->s, st, e);
     if (st == E_INTERRUPTED)
         session_say_how_to_resume(&w->s);
@@ -521,7 +519,8 @@ static enum status study(struct study_run *w, struct options *o, struct err *e)
     if (!o->dry_run)
         return run_study(w, e);
     TRY(study_estimate(&w->expected, &w->s, &w->plan, e));
-    return study_list(&w->plan, w->expected, o, e);
+    study_list(&w->plan, w->expected, o);
+    return OK;
 }
 
 int cmd_study(struct options *opt)

@@ -31,8 +31,7 @@ enum status study_estimate(double **expected, const struct session *s,
     return OK;
 }
 
-enum status study_list(const struct study_plan *plan, const double *expected,
-                       const struct options *opt, struct err *e)
+void study_list(const struct study_plan *plan, const double *expected, const struct options *opt)
 {
     static const struct text_table_column columns[] = {
         {.name = "index", .number = true, .spare = 1},
@@ -53,9 +52,8 @@ enum status study_list(const struct study_plan *plan, const double *expected,
     };
     struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
     double sum = 0;
-    enum status st = OK;
 
-    for (int i = 0; i < plan->n && st == OK; i++) {
+    for (int i = 0; i < plan->n; i++) {
         const struct study_job *const j = &plan->jobs[i];
         char num[7][NUMBER_SIZE];
         char *const line = study_train_line(j, j->lr);
@@ -86,15 +84,13 @@ enum status study_list(const struct study_plan *plan, const double *expected,
                                     : isnan(j->lr)      ? "at the best rate"
                                                         : "",
                                     line};
-        st = text_table_add(&t, text, e);
+        text_table_add(&t, text);
         free(line);
         sum += expected[i];
     }
     t.quiet = opt->quiet;
-    if (st == OK)
-        text_table_print(stdout, &t, (enum format)opt->format);
-    if (st == OK && !opt->quiet)
+    text_table_print(stdout, &t, (enum format)opt->format);
+    if (!opt->quiet)
         fprintf(stderr, "%d job%s, about %s\n", plan->n, plural(plan->n), duration_text(sum).s);
     text_table_free(&t);
-    return st;
 }

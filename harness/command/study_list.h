@@ -13,7 +13,6 @@ enum status study_estimate(double **expected, const struct session *s,
                            const struct study_plan *plan, struct err *e);
 
 /* --dry-run: a row each on standard output. */
-enum status study_list(const struct study_plan *plan, const double *expected,
-                       const struct options *opt, struct err *e);
+void study_list(const struct study_plan *plan, const double *expected, const struct options *opt);
 
 #endif

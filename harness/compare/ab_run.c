@@ -66,6 +66,18 @@ void ab_side_version(const struct ab_side *p, char *buf, size_t size)
         waitpid(pid, NULL, 0);
 }
 
+/* SIDES where it names none. */
+static int side_of(const struct ab_run *l, const char *word, const char *path)
+{
+    int side = 0;
+
+    while (path && side < SIDES &&
+           (strncmp(word, l->program[side].name, (size_t)(path - word)) != 0 ||
+            l->program[side].name[path - word] != '\0'))
+        side++;
+    return path && path[1] ? side : SIDES;
+}
+
 /* Otherwise each of its cases would fail, one after the other. */
 static enum status check_program(const struct ab_side *p, struct err *e)
 {
@@ -81,33 +93,24 @@ static enum status check_program(const struct ab_side *p, struct err *e)
 
 static enum status read_programs(struct ab_run *l, const struct options *o, struct err *e)
 {
-    static const char *const names[SIDES] = {"old", "new"};
-    enum status st = OK;
-
-    for (int s = 0; s < SIDES; s++)
-        l->program[s].name = names[s];
-    for (int i = 0; i < o->exec.n && st == OK; i++) {
+    l->program[BEFORE].name = "old";
+    l->program[AFTER].name = "new";
+    for (int i = 0; i < o->exec.n; i++) {
         const char *word = o->exec.v[i], *path = strchr(word, '=');
-        int side = 0;
-        while (path && side < SIDES &&
-               (strncmp(word, names[side], (size_t)(path - word)) != 0 ||
-                names[side][path - word] != '\0'))
-            side++;
-        if (!path || side == SIDES || !path[1])
-            st = fail(e, E_USAGE, "--exec \"%.200s\"  -> write old=PATH or new=PATH", word);
-        else if (*l->program[side].path)
-            st = fail(e, E_USAGE, "--exec %s twice  -> give one path a side", names[side]);
-        else
-            st = use_program(&l->program[side], path + 1, e);
+        const int side = side_of(l, word, path);
+        if (side == SIDES)
+            return fail(e, E_USAGE, "--exec \"%.200s\"  -> write old=PATH or new=PATH", word);
+        if (*l->program[side].path)
+            return fail(e, E_USAGE, "--exec %s twice  -> give one path a side",
+                        l->program[side].name);
+        TRY(use_program(&l->program[side], path + 1, e));
     }
-    if (st == OK && !*l->program[BEFORE].path)
-        st = fail(e, E_USAGE, "no old program  -> add --exec old=PATH (new is this program)");
-    for (int s = 0; s < SIDES && st == OK; s++)
+    if (!*l->program[BEFORE].path)
+        return fail(e, E_USAGE, "no old program  -> add --exec old=PATH (new is this program)");
+    for (int s = 0; s < SIDES; s++)
         if (*l->program[s].path)
-            st = check_program(&l->program[s], e);
-    if (st == OK && !*l->program[AFTER].path)
-        st = use_program(&l->program[AFTER], "/proc/self/exe", e);
-    return st;
+            TRY(check_program(&l->program[s], e));
+    return *l->program[AFTER].path ? OK : use_program(&l->program[AFTER], "/proc/self/exe", e);
 }
 
 /* ---- open and close ----------------------------------------------------------------------- */
@@ -127,17 +130,12 @@ static enum status check_options(const struct options *o, struct err *e)
 enum status ab_run_open(struct ab_run *l, struct options *opt, int threads, struct err *e)
 {
     *l = (struct ab_run){0};
-    enum status st = session_open(&l->session, opt, e);
-    if (st == OK)
-        st = check_options(opt, e);
-    if (st == OK)
-        st = read_programs(l, opt, e);
-    if (st == OK && threads > 0)
+    TRY(session_open(&l->session, opt, e));
+    TRY(check_options(opt, e));
+    TRY(read_programs(l, opt, e));
+    if (threads > 0)
         opt->default_threads = threads;
-    if (st == OK)
-        st = plan_asked(&l->plan, opt, e);
-    if (st != OK)
-        return st;
+    TRY(plan_asked(&l->plan, opt, e));
     const int dropped = plan_drop_unsupported(&l->plan);
     if (dropped > 0 && !opt->quiet)
         console_note(&l->session.console, "note: %d case%s left out: unsupported by their variants",
@@ -171,16 +169,15 @@ enum status ab_run_estimate(struct ab_run *l, int runs, struct err *e)
 
     if (o->quiet || l->plan.n == 0)
         return OK;
-    const enum status st = speeds_measure(&speeds, &peaks, &l->session.setup, l->session.topo,
-                                          o->pin, l->plan.cases[0].threads, e);
+    TRY(speeds_measure(&speeds, &peaks, &l->session.setup, l->session.topo, o->pin,
+                       l->plan.cases[0].threads, e));
     speeds.slow =
         load_slows(l->session.facts.load_1min, speeds.threads, l->session.facts.topo.allowed_cpus);
-    for (int i = 0; i < l->plan.n && st == OK; i++)
+    for (int i = 0; i < l->plan.n; i++)
         sum += estimate_pairs_s(&l->plan.cases[i], &speeds, runs, AB_LAUNCHES, o->min_samples);
-    if (st == OK)
-        console_note(&l->session.console, "%d case%s, about %s", l->plan.n, plural(l->plan.n),
-                     duration_text(sum).s);
-    return st;
+    console_note(&l->session.console, "%d case%s, about %s", l->plan.n, plural(l->plan.n),
+                 duration_text(sum).s);
+    return OK;
 }
 
 /* ---- cases -------------------------------------------------------------------------------- */
@@ -188,9 +185,8 @@ enum status ab_run_estimate(struct ab_run *l, int runs, struct err *e)
 struct comparison *ab_run_comparison(struct ab_run *l, struct comparisons *c,
                                      const struct bench_case *bcase, double threshold)
 {
-    struct comparison *one = comparisons_add(c, NULL);
+    struct comparison *one = comparisons_add(c);
 
-    NEED(one);
     case_label(bcase, one->label, sizeof(one->label));
     for (int s = 0; s < SIDES; s++) {
         text_put(one->name[s], TEXT_SIZE, l->program[s].name);

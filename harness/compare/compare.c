@@ -10,10 +10,9 @@
 
 #include <stdio.h>
 
-struct comparison *comparisons_add(struct comparisons *c, struct err *e)
+struct comparison *comparisons_add(struct comparisons *c)
 {
-    if (GROW(c->v, c->n, e) != OK)
-        return NULL;
+    GROW_SMALL(c->v, c->n);
     struct comparison *const one = &c->v[c->n++];
     *one = (struct comparison){.line = c->n, .before_pct = NAN};
     one->change.log = (struct interval){NAN, NAN, NAN};
@@ -37,9 +36,7 @@ double comparison_ns(const struct comparison *c, int side)
 
 static void add_note(struct comparison *c, const char *text)
 {
-    const size_t n = strlen(c->note);
-
-    snprintf(c->note + n, sizeof(c->note) - n, "%s%s", n ? "; " : "", text);
+    text_join(c->note, sizeof(c->note), "; ", text);
 }
 
 void comparison_exact(struct comparison *c)
@@ -143,28 +140,23 @@ static void find_held_otherwise(struct comparisons *c, const struct run *run[SID
         }
 }
 
-static enum status compare_latency(struct comparisons *c, const struct run *run[SIDES],
-                                   double threshold, uint64_t seed, struct err *e)
+static void compare_latency(struct comparisons *c, const struct run *run[SIDES], double threshold,
+                            uint64_t seed)
 {
     const struct latency_row *rows[SIDES] = {run[BEFORE]->latency.row, run[AFTER]->latency.row};
-    struct keys keys[SIDES] = {{0}};
-    struct pairing b;
-    enum status st = pairing_open(&b, run[BEFORE], run[AFTER], e);
+    struct keys keys[SIDES];
+    struct pairing b = pairing_open(run[BEFORE], run[AFTER]);
 
-    for (int s = 0; s < SIDES && st == OK; s++)
-        st = keys_make(&keys[s], TABLE_LATENCY, &run[s]->latency, NULL, e);
-    for (int i = 0; i < keys[AFTER].n && st == OK; i++) {
+    for (int s = 0; s < SIDES; s++)
+        keys[s] = keys_make(TABLE_LATENCY, &run[s]->latency, NULL);
+    for (int i = 0; i < keys[AFTER].n; i++) {
         const int k = keys_match(&keys[BEFORE], &keys[AFTER], i);
         if (k < 0) {
             c->unmatched[AFTER]++;
             continue;
         }
         keys[AFTER].used[i] = true;
-        struct comparison *one = comparisons_add(c, e);
-        if (!one) {
-            st = E_NOMEM;
-            break;
-        }
+        struct comparison *one = comparisons_add(c);
         const struct latency_row *row[SIDES] = {&rows[BEFORE][k], &rows[AFTER][i]};
         one->threshold = threshold;
         text_put(one->name[BEFORE], TEXT_SIZE, "old");
@@ -174,33 +166,25 @@ static enum status compare_latency(struct comparisons *c, const struct run *run[
         comparison_exact(one);
     }
     c->unmatched[BEFORE] += keys_unused(&keys[BEFORE]);
-    if (st == OK)
-        find_held_otherwise(c, run, keys);
+    find_held_otherwise(c, run, keys);
     keys_free(&keys[BEFORE]);
     keys_free(&keys[AFTER]);
     pairing_close(&b);
-    return st;
 }
 
-static enum status compare_perplexity(struct comparisons *c, const struct run *run[SIDES],
-                                      struct err *e)
+static void compare_perplexity(struct comparisons *c, const struct run *run[SIDES])
 {
-    struct keys keys[SIDES] = {{0}};
-    enum status st = OK;
+    struct keys keys[SIDES];
 
-    for (int s = 0; s < SIDES && st == OK; s++)
-        st = keys_make(&keys[s], TABLE_PERPLEXITY, &run[s]->perplexity, NULL, e);
-    for (int i = 0; i < keys[AFTER].n && st == OK; i++) {
+    for (int s = 0; s < SIDES; s++)
+        keys[s] = keys_make(TABLE_PERPLEXITY, &run[s]->perplexity, NULL);
+    for (int i = 0; i < keys[AFTER].n; i++) {
         const int k = keys_match(&keys[BEFORE], &keys[AFTER], i);
-        struct comparison *one = k < 0 ? NULL : comparisons_add(c, e);
         if (k < 0) {
             c->unmatched[AFTER]++;
             continue;
         }
-        if (!one) {
-            st = E_NOMEM;
-            break;
-        }
+        struct comparison *one = comparisons_add(c);
         const struct perplexity_row *row[SIDES] = {
             (const struct perplexity_row *)run[BEFORE]->perplexity.row + k,
             (const struct perplexity_row *)run[AFTER]->perplexity.row + i};
@@ -220,16 +204,15 @@ static enum status compare_perplexity(struct comparisons *c, const struct run *r
     c->unmatched[BEFORE] += keys_unused(&keys[BEFORE]);
     keys_free(&keys[BEFORE]);
     keys_free(&keys[AFTER]);
-    return st;
 }
 
-enum status compare_runs(struct comparisons *c, const struct run *before, const struct run *after,
-                         double threshold, uint64_t seed, struct err *e)
+void compare_runs(struct comparisons *c, const struct run *before, const struct run *after,
+                  double threshold, uint64_t seed)
 {
     const struct run *run[SIDES] = {before, after};
-    const enum status st = compare_latency(c, run, threshold, seed, e);
 
-    return st == OK ? compare_perplexity(c, run, e) : st;
+    compare_latency(c, run, threshold, seed);
+    compare_perplexity(c, run);
 }
 
 /* ---- one axis ----------------------------------------------------------------------------- */
@@ -264,18 +247,15 @@ static enum status ambiguous(const struct latency_row *row, const struct axis *a
                 label, a->word);
 }
 
-static enum status compare_one(struct comparisons *c, const struct run *run,
-                               const struct pairing *b, const struct axis *a, int base, int i,
-                               double threshold, uint64_t seed, struct err *e)
+static void compare_one(struct comparisons *c, const struct run *run, const struct pairing *b,
+                        const struct axis *a, int base, int i, double threshold, uint64_t seed)
 {
     const struct latency_row *rows = run->latency.row;
     const struct latency_row *row[SIDES] = {&rows[base], &rows[i]};
     const struct run *runs[SIDES] = {run, run};
-    struct comparison *one = comparisons_add(c, e);
+    struct comparison *one = comparisons_add(c);
     char num[NUMBER_SIZE];
 
-    if (!one)
-        return E_NOMEM;
     one->threshold = threshold;
     one->line = base;
     row_label(row[BEFORE], a, one->label, sizeof(one->label));
@@ -283,29 +263,25 @@ static enum status compare_one(struct comparisons *c, const struct run *run,
         text_put(one->name[s], TEXT_SIZE,
                  row_field(&tables[TABLE_LATENCY], a->column, row[s], num));
     compare_rows(c, one, b, runs, row, a->inside_group, seed);
-    return OK;
 }
 
 enum status compare_axis(struct comparisons *c, const struct run *run, const char *axis,
                          const char *base, double threshold, uint64_t seed, struct err *e)
 {
     const struct latency_row *rows = run->latency.row;
-    struct keys keys = {0};
-    struct pairing b = {0};
     struct axis a;
     char num[NUMBER_SIZE];
-    enum status st = axis_find(&a, axis, e);
+    enum status st = OK;
 
-    if (st == OK)
-        st = keys_make(&keys, TABLE_LATENCY, &run->latency, &a, e);
-    if (st == OK)
-        st = pairing_open(&b, run, run, e);
-    if (st == OK && keys.n > 0 && !base)
+    TRY(axis_find(&a, axis, e));
+    struct keys keys = keys_make(TABLE_LATENCY, &run->latency, &a);
+    struct pairing b = pairing_open(run, run);
+    if (keys.n > 0 && !base)
         base = row_field(&tables[TABLE_LATENCY], a.column, &rows[0], num);
     bool there = false;
-    for (int i = 0; i < keys.n && st == OK; i++)
+    for (int i = 0; i < keys.n; i++)
         there = there || has_value(&rows[i], &a, base);
-    if (st == OK && keys.n > 0 && !there)
+    if (keys.n > 0 && !there)
         st = axis_no_value(&a, base, &run->latency, run->dir, e);
     for (int i = 0; i < keys.n && st == OK; i++) {
         const int at = find_base(&keys, rows, &a, base, i);
@@ -314,7 +290,7 @@ enum status compare_axis(struct comparisons *c, const struct run *run, const cha
         else if (at == -1)
             c->unmatched[AFTER]++;
         else if (at != i)
-            st = compare_one(c, run, &b, &a, at, i, threshold, seed, e);
+            compare_one(c, run, &b, &a, at, i, threshold, seed);
     }
     keys_free(&keys);
     pairing_close(&b);

@@ -35,8 +35,8 @@ struct comparisons {
     int other_machine; /* comparisons whose times come from two machines */
 };
 
-/* A new comparison at the end, all numbers unknown; NULL with an error. */
-struct comparison *comparisons_add(struct comparisons *c, struct err *e);
+/* A new comparison at the end, all numbers unknown. */
+struct comparison *comparisons_add(struct comparisons *c);
 void comparisons_free(struct comparisons *c);
 
 /* The median time of a side in ns, as it is shown. */
@@ -53,8 +53,8 @@ enum verdict comparison_exact_verdict(const struct comparison *c);
 
 /* Cases of two runs: matched by case_id, else by their key columns. The times come from different
  * moments and are not paired. */
-enum status compare_runs(struct comparisons *c, const struct run *before, const struct run *after,
-                         double threshold, uint64_t seed, struct err *e);
+void compare_runs(struct comparisons *c, const struct run *before, const struct run *after,
+                  double threshold, uint64_t seed);
 
 /* Rows of a run that differ only in `axis` (a value of --axis), each with the one of value `base`
  * (NULL: the first of the run). Blocks of one round are pairs if the axis varies inside groups.

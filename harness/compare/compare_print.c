@@ -140,17 +140,14 @@ static int name_index(const char **names, int *n, int max, const char *name)
 }
 
 /* One line per base, the names side by side, in the order in which bases come first. */
-static enum status fill_abreast(struct text_table *s, struct reasons *r,
-                                const struct comparisons *c, const char **names, int n,
-                                struct err *e)
+static void fill_abreast(struct text_table *s, struct reasons *r, const struct comparisons *c,
+                         const char **names, int n)
 {
     char text[NAMES_ABREAST + 1][TEXT];
     bool *done = calloc((size_t)c->n + 1, sizeof(*done));
-    enum status st = OK;
 
-    if (!done)
-        return fail(e, E_NOMEM, "no memory for %d rows", c->n);
-    for (int i = 0; i < c->n && st == OK; i++) {
+    NEED(done);
+    for (int i = 0; i < c->n; i++) {
         const char *row[NAMES_ABREAST + 2] = {c->v[i].label, text[0]};
         if (done[i])
             continue;
@@ -163,21 +160,18 @@ static enum status fill_abreast(struct text_table *s, struct reasons *r,
             row[k + 2] = text[k + 1];
             done[j] = true;
         }
-        st = text_table_add(s, row, e);
+        text_table_add(s, row);
     }
     free(done);
-    return st;
 }
 
 /* One line per comparison: what both have in common, the other's name, the base's time, the
  * other's, the change. */
-static enum status fill_below(struct text_table *s, struct reasons *r, const struct comparisons *c,
-                              struct err *e)
+static void fill_below(struct text_table *s, struct reasons *r, const struct comparisons *c)
 {
     char before[TEXT], after[TEXT];
-    enum status st = OK;
 
-    for (int i = 0; i < c->n && st == OK; i++) {
+    for (int i = 0; i < c->n; i++) {
         before_text(&c->v[i], before, TEXT);
         after_text(r, &c->v[i], after, TEXT);
         char *change = strstr(after, "  "); /* behind the time */
@@ -185,14 +179,13 @@ static enum status fill_below(struct text_table *s, struct reasons *r, const str
             *change++ = '\0';
         const char *row[] = {c->v[i].label, c->v[i].name[AFTER], before, after,
                              change ? change + 1 : ""};
-        st = text_table_add(s, row, e);
+        text_table_add(s, row);
     }
-    return st;
 }
 
-static enum status print_abreast(FILE *f, enum format format, struct reasons *r,
-                                 const struct comparisons *c, const char **names, int n, bool *fits,
-                                 struct err *e)
+/* Does it fit? */
+static bool print_abreast(FILE *f, enum format format, struct reasons *r,
+                          const struct comparisons *c, const char **names, int n)
 {
     struct text_table_column column[NAMES_ABREAST + 2] = {
         {.name = ""}, {.name = c->n ? c->v[0].name[BEFORE] : ""}};
@@ -200,18 +193,17 @@ static enum status print_abreast(FILE *f, enum format format, struct reasons *r,
     for (int i = 0; i < n; i++)
         column[i + 2].name = names[i];
     struct text_table s = {.column = column, .columns = n + 2};
-    const enum status st = fill_abreast(&s, r, c, names, n, e);
-    *fits =
-        st == OK && (format_is_pasted(format) || text_table_width(&s) <= terminal_width(fileno(f)));
-    if (*fits)
+    fill_abreast(&s, r, c, names, n);
+    const bool fits = format_is_pasted(format) || text_table_width(&s) <= terminal_width(fileno(f));
+    if (fits)
         text_table_print(f, &s, format);
     text_table_free(&s);
-    return st;
+    return fits;
 }
 
 /* The names side by side where they fit, else below each other. */
-static enum status print_columns(FILE *f, enum format format, struct reasons *r,
-                                 const struct comparisons *c, struct err *e)
+static void print_columns(FILE *f, enum format format, struct reasons *r,
+                          const struct comparisons *c)
 {
     const struct text_table_column column[] = {{.name = "", .least = 14},
                                                {.name = ""},
@@ -220,22 +212,16 @@ static enum status print_columns(FILE *f, enum format format, struct reasons *r,
                                                {.name = "", .least = 16}};
     struct text_table s = {.column = column, .columns = ARRAY_LEN(column)};
     const char *names[NAMES_ABREAST + 1];
-    bool fits = false;
     int n = 0;
-    enum status st = OK;
 
     for (int i = 0; i < c->n; i++)
         name_index(names, &n, NAMES_ABREAST + 1, c->v[i].name[AFTER]);
-    if (n <= NAMES_ABREAST)
-        st = print_abreast(f, format, r, c, names, n, &fits, e);
-    if (st != OK || fits)
-        return st;
+    if (n <= NAMES_ABREAST && print_abreast(f, format, r, c, names, n))
+        return;
     r->n = 0;
-    st = fill_below(&s, r, c, e);
-    if (st == OK)
-        text_table_print(f, &s, format);
+    fill_below(&s, r, c);
+    text_table_print(f, &s, format);
     text_table_free(&s);
-    return st;
 }
 
 /* Are there changes over pairs? Their median need not be the ratio of the two medians. */
@@ -247,33 +233,26 @@ static bool any_pairs(const struct comparisons *c)
     return false;
 }
 
-static enum status print_table(FILE *f, const struct comparisons *c, enum format format,
-                               struct err *e)
+static void print_table(FILE *f, const struct comparisons *c, enum format format)
 {
     struct reasons r = {.text = calloc(2 * (size_t)c->n + 1, sizeof(*r.text))};
     struct comparisons own = *c; /* with shorter labels */
     char shared[sizeof(c->v->label)];
 
     own.v = calloc((size_t)c->n + 1, sizeof(*own.v));
-    if (!r.text || !own.v) {
-        free(r.text);
-        free(own.v);
-        return fail(e, E_NOMEM, "no memory for %d rows", c->n);
-    }
+    NEED(r.text && own.v);
     if (c->n > 0)
         memcpy(own.v, c->v, (size_t)c->n * sizeof(*own.v));
     comparisons_share(own.v, own.n, shared);
     if (*shared)
         text_above(f, format, "%s", shared);
-    const enum status st = print_columns(f, format, &r, &own, e);
-    if (st == OK)
-        print_reasons(f, format, &r);
-    if (st == OK && any_pairs(c))
+    print_columns(f, format, &r, &own);
+    print_reasons(f, format, &r);
+    if (any_pairs(c))
         text_below(f, format,
                    "times: the median of each side; changes: the median over pairs of blocks");
     free(r.text);
     free(own.v);
-    return st;
 }
 
 /* ---- the long form ------------------------------------------------------------------------ */
@@ -329,7 +308,7 @@ static const struct text_table_column columns_long[COLUMN_COUNT] = {
     [ID_AFTER] = {.name = "after_case_id"},
 };
 
-static enum status add_long(struct text_table *s, const struct comparison *c, struct err *e)
+static void add_long(struct text_table *s, const struct comparison *c)
 {
     const struct change *d = &c->change;
     const struct {
@@ -373,7 +352,7 @@ static enum status add_long(struct text_table *s, const struct comparison *c, st
 #pragma GCC diagnostic pop
         row[numbers[i].column] = text[numbers[i].column];
     }
-    return text_table_add(s, row, e);
+    text_table_add(s, row);
 }
 
 enum status comparisons_print(FILE *f, const struct comparisons *c, enum format format,
@@ -381,16 +360,17 @@ enum status comparisons_print(FILE *f, const struct comparisons *c, enum format 
 {
     struct text_table s = {.column = columns_long, .columns = COLUMN_COUNT};
     const bool table = format_is_table(format, f);
-    enum status st = text_table_select(&s, columns, e);
 
-    if (st == OK && (table || format_is_pasted(format)) && columns->n == 0)
-        return print_table(f, c, table ? FORMAT_TABLE : format, e);
-    for (int i = 0; i < c->n && st == OK; i++)
-        st = add_long(&s, &c->v[i], e);
-    if (st == OK)
-        text_table_print(f, &s, format);
+    TRY(text_table_select(&s, columns, e));
+    if ((table || format_is_pasted(format)) && columns->n == 0) {
+        print_table(f, c, table ? FORMAT_TABLE : format);
+        return OK;
+    }
+    for (int i = 0; i < c->n; i++)
+        add_long(&s, &c->v[i]);
+    text_table_print(f, &s, format);
     text_table_free(&s);
-    return st;
+    return OK;
 }
 
 void comparisons_print_means(FILE *f, enum format format, const struct comparisons *c)

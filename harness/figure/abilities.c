@@ -15,83 +15,70 @@ enum { KIND_CELL, KIND_CONTENDER, KIND_TEXT };
 enum { REACHED, SHORT_OF_IT };
 
 /* A name in the margin, the first time that it is met: of a line (y) or of a column (x). */
-static enum status find_margin(double *at, struct plot *p, struct plot_names *names, int kind,
-                               int row, const char *text, struct err *e)
+static int find_margin(struct plot *p, struct plot_names *names, int kind, int row,
+                       const char *text)
 {
-    const int known = names->n;
+    const int known = names->n, i = plot_name(names, text, 0);
     struct plot_point a = plot_point_empty();
-    int i;
-    enum status st = plot_name(&i, names, text, 0, e);
 
-    *at = i;
-    if (st != OK || names->n == known)
-        return st;
+    if (names->n == known)
+        return i;
     a.row = row;
     a.kind = kind;
     *(kind == KIND_CONTENDER ? &a.y : &a.x) = i;
     text_put(a.label, PLOT_TEXT, text);
-    return plot_add(p, &a, e);
+    plot_add(p, &a);
+    return i;
 }
 
-static enum status add_cell(struct plot *p, const struct study_entry *s, int row,
-                            struct plot_names *contenders, struct plot_names *texts, struct err *e)
+static void add_cell(struct plot *p, const struct study_entry *s, int row,
+                     struct plot_names *contenders, struct plot_names *texts)
 {
     const bool reached = study_reached(s);
     struct plot_point a = plot_point_empty();
-    enum status st = find_margin(&a.y, p, contenders, KIND_CONTENDER, row, s->row->contender, e);
 
-    if (st == OK)
-        st = find_margin(&a.x, p, texts, KIND_TEXT, row, s->row->corpus, e);
-    if (st == OK)
-        st = plot_name(&a.series, &p->series, reached ? "reached" : "not reached",
-                       reached ? REACHED : SHORT_OF_IT, e);
-    if (st != OK)
-        return st;
+    a.y = find_margin(p, contenders, KIND_CONTENDER, row, s->row->contender);
+    a.x = find_margin(p, texts, KIND_TEXT, row, s->row->corpus);
+    a.series =
+        plot_name(&p->series, reached ? "reached" : "not reached", reached ? REACHED : SHORT_OF_IT);
     a.row = row;
     a.kind = KIND_CELL;
     a.z = s->way.mean;
     a.low = s->way.least;
     a.high = s->way.most;
     snprintf(a.label, PLOT_TEXT, "%.2f", fabs(s->way.mean) < 0.005 ? 0 : s->way.mean);
-    return plot_add(p, &a, e);
+    plot_add(p, &a);
 }
 
 static bool is_cell(const struct study_entry *s) { return isfinite(s->way.mean) && s->lost == 0; }
 
 /* The cells of one size. */
-static enum status add_panel(struct plot *p, const struct study_verdicts *v, const char *size,
-                             struct err *e)
+static void add_panel(struct plot *p, const struct study_verdicts *v, const char *size)
 {
     struct plot_names contenders = {0}, texts = {0};
-    int row;
-    enum status st = plot_name(&row, &p->rows, size, 0, e);
+    const int row = plot_name(&p->rows, size, 0);
 
-    for (int i = 0; i < v->n && st == OK; i++)
+    for (int i = 0; i < v->n; i++)
         if (is_cell(&v->v[i]) && strcmp(v->v[i].row->size, size) == 0)
-            st = add_cell(p, &v->v[i], row, &contenders, &texts, e);
+            add_cell(p, &v->v[i], row, &contenders, &texts);
     free(contenders.v);
     free(texts.v);
-    return st;
 }
 
-enum status study_abilities(struct plot *p, const struct plot_data *d, struct err *e)
+void study_abilities(struct plot *p, const struct plot_data *d)
 {
-    struct study_verdicts v;
-    int column, left_out = 0;
-    enum status st = study_verdicts_make(&v, &d->table[TABLE_STUDY], 0, e);
+    struct study_verdicts v = study_verdicts_make(&d->table[TABLE_STUDY], 0);
+    int left_out = 0;
 
-    if (st != OK)
-        return st;
-    st = plot_name(&column, &p->columns, "", 0, e);
-    if (st == OK) /* the legend's order */
-        st = plot_name(&column, &p->series, "reached", REACHED, e);
-    for (int i = 0; i < v.n && st == OK; i++) {
+    plot_one_column(p);
+    plot_name(&p->series, "reached", REACHED); /* the legend's order */
+    for (int i = 0; i < v.n; i++) {
         bool drawn = !is_cell(&v.v[i]);
         left_out += drawn && isfinite(v.v[i].way.mean);
         for (int k = 0; k < p->rows.n; k++)
             drawn = drawn || strcmp(p->rows.v[k].text, v.v[i].row->size) == 0;
         if (!drawn)
-            st = add_panel(p, &v, v.v[i].row->size, e);
+            add_panel(p, &v, v.v[i].row->size);
     }
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why),
@@ -99,5 +86,4 @@ enum status study_abilities(struct plot *p, const struct plot_data *d, struct er
     else if (left_out > 0)
         snprintf(p->why, sizeof(p->why), "not drawn, because seeds have no score: %d", left_out);
     study_verdicts_free(&v);
-    return st;
 }

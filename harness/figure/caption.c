@@ -43,14 +43,6 @@ static bool is_common(const struct plot *p, const struct column *c)
     return first;
 }
 
-static void append(char *buf, size_t size, const char *with, const char *text)
-{
-    const size_t n = strlen(buf);
-
-    if (*text)
-        snprintf(buf + n, size - n, "%s%s", n ? with : "", text);
-}
-
 /* Text and sizes of trainings that share them. */
 static void say_what_was_trained(struct plot *p, const struct plot_data *d)
 {
@@ -59,7 +51,7 @@ static void say_what_was_trained(struct plot *p, const struct plot_data *d)
     for (int i = 1; i < d->n_train; i++)
         same = same && strcmp(d->train[i].made_of, d->train[0].made_of) == 0;
     if (same)
-        append(p->subject, sizeof(p->subject), ", ", d->train[0].made_of);
+        text_join(p->subject, sizeof(p->subject), ", ", d->train[0].made_of);
 }
 
 static void say_what(struct plot *p, const struct plot_data *d)
@@ -76,14 +68,14 @@ static void say_what(struct plot *p, const struct plot_data *d)
             continue;
         plot_value(value, sizeof(value), t, row, &t->columns[k]);
         if (!goes_without_saying(&t->columns[k], value))
-            append(p->subject, sizeof(p->subject), ", ", value);
+            text_join(p->subject, sizeof(p->subject), ", ", value);
     }
     if (p->figure->table == TABLE_TRAIN)
         say_what_was_trained(p, d);
     for (int i = 0; i < d->n_runs; i++)
         reference = reference || plot_leaves_out_reference(&d->runs[i], p->figure->table);
     if (row && (reference || plot_leaves_out_reference(d, p->figure->table)))
-        append(p->subject, sizeof(p->subject), "; ", "without the reference");
+        text_join(p->subject, sizeof(p->subject), "; ", "without the reference");
 }
 
 static void say_where(struct plot *p, const struct plot_data *d)
@@ -93,16 +85,16 @@ static void say_where(struct plot *p, const struct plot_data *d)
 
     if (d->table[TABLE_ENV].n == 0)
         return;
-    append(p->where, sizeof(p->where), ", ", env->cpu_model);
+    text_join(p->where, sizeof(p->where), ", ", env->cpu_model);
     snprintf(text, sizeof(text), "%.10s", env->started_at_utc);
-    append(p->where, sizeof(p->where), ", ", text);
+    text_join(p->where, sizeof(p->where), ", ", text);
     /* A tree that was changed is that of no commit, but comes after one. */
     snprintf(text, sizeof(text), "bench %s%s%.12s", env->bench_version,
              !env->git_commit[0]   ? ""
              : env->git_dirty == 1 ? " after "
                                    : " ",
              env->git_commit);
-    append(p->where, sizeof(p->where), ", ", env->bench_version[0] ? text : "");
+    text_join(p->where, sizeof(p->where), ", ", env->bench_version[0] ? text : "");
 }
 
 void plot_caption(struct plot *p, const struct plot_data *d)

@@ -24,7 +24,7 @@ struct change_reader {
     int place[64]; /* enum change_column of each field, -1 = another */
     int width, field;
     char text[C_N][PLOT_TEXT];
-    bool header, no_memory;
+    bool header;
 };
 
 static void on_field(void *data, size_t length, void *arg)
@@ -72,16 +72,12 @@ static void on_row(int end, void *arg)
         .high = number(r->text[C_HIGH]),
         .threshold = number(r->text[C_THRESHOLD]),
     };
-    if (GROW(d->change, d->n_changes, NULL) != OK) {
-        r->no_memory = true;
-        return;
-    }
-    struct plot_change *const more = d->change;
-    more[d->n_changes] = c;
-    snprintf(more[d->n_changes].name, PLOT_TEXT, "%.120s: %.30s / %.30s", r->text[C_CASE],
-             r->text[C_AFTER], r->text[C_BEFORE]);
-    text_put(more[d->n_changes].verdict, TEXT_SIZE, r->text[C_VERDICT]);
-    d->n_changes++;
+    GROW_SMALL(d->change, d->n_changes);
+    struct plot_change *const more = &d->change[d->n_changes++];
+    *more = c;
+    snprintf(more->name, PLOT_TEXT, "%.120s: %.30s / %.30s", r->text[C_CASE], r->text[C_AFTER],
+             r->text[C_BEFORE]);
+    text_put(more->verdict, TEXT_SIZE, r->text[C_VERDICT]);
     memset(r->text, 0, sizeof(r->text));
 }
 
@@ -109,17 +105,14 @@ enum status plot_read_changes(struct plot_data *d, const char *path, struct err 
     struct change_reader r = {.d = d, .header = true};
     struct csv_parser p;
     struct bytes file;
-    enum status st = file_read(&file, path, e);
+    enum status st = OK;
 
-    if (st != OK)
-        return st;
+    TRY(file_read(&file, path, e));
     if (csv_init(&p, CSV_STRICT | CSV_APPEND_NULL) != 0 ||
         csv_parse(&p, file.data, file.n, on_field, on_row, &r) != file.n)
         st = fail(e, E_IO, "%s is not a table of comparisons  -> write it again", path);
     csv_fini(&p, on_field, on_row, &r);
     csv_free(&p);
-    if (r.no_memory)
-        st = fail(e, E_NOMEM, "no memory for %s", path);
     free(file.data);
     return st;
 }
@@ -138,12 +131,12 @@ static int verdict_style(const char *name)
     return n;
 }
 
-enum status change_intervals(struct plot *p, const struct plot_data *d, struct err *e)
+void change_intervals(struct plot *p, const struct plot_data *d)
 {
     int at = 0;
-    enum status st = plot_one_panel(p, e);
 
-    for (int i = 0; i < d->n_changes && st == OK; i++) {
+    plot_one_panel(p);
+    for (int i = 0; i < d->n_changes; i++) {
         const struct plot_change *const c = &d->change[i];
         struct plot_point a = plot_point_empty();
         if (!isfinite(c->pct) || at++ >= CHANGES_MAX)
@@ -154,14 +147,12 @@ enum status change_intervals(struct plot *p, const struct plot_data *d, struct e
         a.high = c->high;
         a.z = c->threshold;
         text_put(a.label, PLOT_TEXT, c->name);
-        st = plot_name(&a.series, &p->series, c->verdict, verdict_style(c->verdict), e);
-        if (st == OK)
-            st = plot_add(p, &a, e);
+        a.series = plot_name(&p->series, c->verdict, verdict_style(c->verdict));
+        plot_add(p, &a);
     }
     if (at > CHANGES_MAX)
         snprintf(p->why, sizeof(p->why), "%d more comparisons are not drawn", at - CHANGES_MAX);
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why),
                  "the folder has no table of compare or gate with times (--format csv)");
-    return st;
 }

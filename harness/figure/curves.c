@@ -23,7 +23,7 @@ struct places {
     int n;
 };
 
-static enum status add_value(struct places *all, struct place at, double value, struct err *e)
+static void add_value(struct places *all, struct place at, double value)
 {
     for (int i = 0; i < all->n; i++) {
         struct place *const p = &all->v[i];
@@ -33,15 +33,13 @@ static enum status add_value(struct places *all, struct place at, double value, 
         p->least = fmin(p->least, value);
         p->most = fmax(p->most, value);
         p->seeds++;
-        return OK;
+        return;
     }
-    if (GROW(all->v, all->n, e) != OK)
-        return E_NOMEM;
+    GROW_SMALL(all->v, all->n);
     at.sum = at.least = at.most = value;
     at.seeds = 1;
     CHECK(all->v); /* GROW made room */
     all->v[all->n++] = at;
-    return OK;
 }
 
 /* The curve of one training; a folder without it, such as one of tables alone, has no line. */
@@ -56,17 +54,17 @@ static enum status add_curve(struct places *all, const struct plot_data *d,
             FILE_PATH ||
         access(path, F_OK) != 0)
         return OK;
-    enum status st = table_read(&curve, &tables[TABLE_TRAIN], path, e);
+    TRY(table_read(&curve, &tables[TABLE_TRAIN], path, e));
     const struct train_row *const v = curve.row;
-    for (size_t i = 0; i < curve.n && st == OK; i++)
-        for (at.kind = 0; at.kind < c->kinds && st == OK; at.kind++) {
+    for (size_t i = 0; i < curve.n; i++)
+        for (at.kind = 0; at.kind < c->kinds; at.kind++) {
             const double value = c->value(&v[i], at.kind);
             at.x = c->x(&v[i]);
             if (isfinite(value))
-                st = add_value(all, at, value, e);
+                add_value(all, at, value);
         }
     rows_free(&curve);
-    return st;
+    return OK;
 }
 
 bool study_is_followed(const struct study_row *r, const struct study_verdicts *v, bool tasks)
@@ -88,24 +86,21 @@ const char *study_unit(const struct plot_data *d)
     return *unit ? unit : "token";
 }
 
-enum status study_panel(int *row, struct plot *p, const struct study_row *r, struct err *e)
+int study_panel(struct plot *p, const struct study_row *r)
 {
     char name[2 * PLOT_TEXT];
 
     snprintf(name, sizeof(name), "%.90s %.90s", r->corpus, r->size);
-    return plot_name(row, &p->rows, name, 0, e);
+    return plot_name(&p->rows, name, 0);
 }
 
-static enum status find_place(struct place *at, struct plot *p, const struct study_row *r,
-                              struct err *e)
+int study_series(struct plot *p, const struct study_row *r)
 {
-    *at = (struct place){0};
-    enum status st = study_panel(&at->panel, p, r, e);
-    if (st == OK)
-        st = plot_name(&at->series, &p->series, r->contender, plot_variant_style(r->variant), e);
-    if (st == OK && strcmp(r->contender, r->variant) != 0)
-        text_put(p->series.v[at->series].kind, PLOT_TEXT, r->contender);
-    return st;
+    const int series = plot_name(&p->series, r->contender, plot_variant_style(r->variant));
+
+    if (strcmp(r->contender, r->variant) != 0)
+        text_put(p->series.v[series].kind, PLOT_TEXT, r->contender);
+    return series;
 }
 
 /* A training that was interrupted has written where the others have not: no mean. */
@@ -120,11 +115,9 @@ static bool all_seeds(const struct places *all, const struct place *t)
     return t->seeds == most;
 }
 
-static enum status add_lines(struct plot *p, const struct places *all, struct err *e)
+static void add_lines(struct plot *p, const struct places *all)
 {
-    enum status st = OK;
-
-    for (int i = 0; i < all->n && st == OK; i++) {
+    for (int i = 0; i < all->n; i++) {
         const struct place *const t = &all->v[i];
         struct plot_point a = plot_point_empty();
         if (!all_seeds(all, t))
@@ -136,9 +129,8 @@ static enum status add_lines(struct plot *p, const struct places *all, struct er
         a.y = t->sum / t->seeds;
         a.low = t->least;
         a.high = t->most;
-        st = plot_add(p, &a, e);
+        plot_add(p, &a);
     }
-    return st;
 }
 
 enum status study_curves(struct plot *p, const struct plot_data *d, const struct study_verdicts *v,
@@ -146,20 +138,19 @@ enum status study_curves(struct plot *p, const struct plot_data *d, const struct
 {
     const struct study_row *const r = d->table[TABLE_STUDY].row;
     struct places all = {0};
-    struct place at;
-    int column, left_out = 0;
-    enum status st = plot_name(&column, &p->columns, "", 0, e);
+    enum status st = OK;
+    int left_out = 0;
 
+    plot_one_column(p);
     for (int i = 0; i < v->n; i++)
         left_out += v->v[i].is_task == c->tasks && v->v[i].lost > 0;
     for (size_t i = 0; i < d->table[TABLE_STUDY].n && st == OK; i++)
-        if (study_is_followed(&r[i], v, c->tasks)) {
-            st = find_place(&at, p, &r[i], e);
-            if (st == OK)
-                st = add_curve(&all, d, &r[i], c, at, e);
-        }
-    if (st == OK)
-        st = add_lines(p, &all, e);
+        if (study_is_followed(&r[i], v, c->tasks))
+            st = add_curve(
+                &all, d, &r[i], c,
+                (struct place){.panel = study_panel(p, &r[i]), .series = study_series(p, &r[i])},
+                e);
+    add_lines(p, &all);
     if (p->n > 0 && left_out > 0)
         snprintf(p->why, sizeof(p->why), "not drawn, because seeds have no score: %d", left_out);
     free(all.v);

@@ -29,17 +29,16 @@ static void read_made_of(struct plot_train *t, const char *table)
     const int n = (int)(strlen(table) - strlen(tables[TABLE_TRAIN].file)) - 1; /* without the dot */
     struct safetensors s;
     char path[FILE_PATH];
-    size_t used = 0;
 
     if (n <= 0 || snprintf(path, sizeof(path), "%.*s", n, table) >= FILE_PATH ||
         safetensors_open(&s, path, &(struct err){""}) != OK)
         return;
-    for (size_t i = 0; i < ARRAY_LEN(facts) && used < sizeof(t->made_of); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(facts); i++) {
         const char *const value = safetensors_meta(&s, facts[i][0]);
         const char *const slash = value ? strrchr(value, '/') : NULL;
         if (value)
-            used += (size_t)snprintf(t->made_of + used, sizeof(t->made_of) - used, "%s%s%s",
-                                     used ? ", " : "", facts[i][1], slash ? slash + 1 : value);
+            text_append(t->made_of, sizeof(t->made_of), "%s%s%s", *t->made_of ? ", " : "",
+                        facts[i][1], slash ? slash + 1 : value);
     }
     const char *const unit = safetensors_meta(&s, "unit");
     text_put(t->unit, sizeof(t->unit), unit ? unit : "");
@@ -49,13 +48,10 @@ static void read_made_of(struct plot_train *t, const char *table)
 static enum status read_train(struct plot_data *d, const char *path, const char *name,
                               struct err *e)
 {
-    if (GROW(d->train, d->n_train, e) != OK)
-        return E_NOMEM;
+    GROW_SMALL(d->train, d->n_train);
     struct plot_train *const t = &d->train[d->n_train];
     *t = (struct plot_train){.made_of = ""};
-    const enum status st = table_read(&t->rows, &tables[TABLE_TRAIN], path, e);
-    if (st != OK)
-        return st;
+    TRY(table_read(&t->rows, &tables[TABLE_TRAIN], path, e));
     const int n = (int)(strlen(name) - strlen(tables[TABLE_TRAIN].file));
     snprintf(t->name, TEXT_SIZE, "%.*s", n > 0 ? n - 1 : 0, name); /* without the dot */
     if (ends_with(t->name, ".safetensors"))
@@ -72,38 +68,37 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static enum status keep_file(struct plot_data *d, const char *name, const struct table *t,
-                             int train, struct err *e)
+static void keep_file(struct plot_data *d, const char *name, const struct table *t, int train)
 {
-    if (GROW(d->file, d->n_files, e) != OK)
-        return E_NOMEM;
+    GROW_SMALL(d->file, d->n_files);
     struct plot_file *const f = &d->file[d->n_files++];
     *f = (struct plot_file){.table = t, .train = train};
     snprintf(f->name, sizeof(f->name), "%s", name);
-    return OK;
 }
 
 static enum status read_file(struct plot_data *d, const char *name, struct err *e)
 {
     char path[FILE_PATH];
-    enum status st = file_join(path, d->dir, name, e);
+    const int before = d->n_changes;
 
-    if (st != OK || !ends_with(name, ".csv"))
-        return st;
+    TRY(file_join(path, d->dir, name, e));
+    if (!ends_with(name, ".csv"))
+        return OK;
     for (int t = 0; t < TABLE_COUNT; t++)
         if (strcmp(name, tables[t].file) == 0 && t != TABLE_SAMPLES && t != TABLE_TRAIN) {
-            st = table_read(&d->table[t], &tables[t], path, e);
-            return st == OK ? keep_file(d, name, &tables[t], -1, e) : st;
+            TRY(table_read(&d->table[t], &tables[t], path, e));
+            keep_file(d, name, &tables[t], -1);
+            return OK;
         }
     if (ends_with(name, tables[TABLE_TRAIN].file)) {
-        st = read_train(d, path, name, e);
-        return st == OK ? keep_file(d, name, &tables[TABLE_TRAIN], d->n_train - 1, e) : st;
+        TRY(read_train(d, path, name, e));
+        keep_file(d, name, &tables[TABLE_TRAIN], d->n_train - 1);
+    } else if (plot_is_changes(path)) {
+        TRY(plot_read_changes(d, path, e));
+        if (d->n_changes > before)
+            keep_file(d, name, NULL, -1);
     }
-    if (!plot_is_changes(path))
-        return OK;
-    const int before = d->n_changes;
-    st = plot_read_changes(d, path, e);
-    return st == OK && d->n_changes > before ? keep_file(d, name, NULL, -1, e) : st;
+    return OK;
 }
 
 void plot_name_weights(char name[LINE_SIZE], const struct study_row *r, const char *variant)
@@ -174,8 +169,7 @@ enum status plot_set_base(struct plot_data *d, const char *base, struct err *e)
     while (backends[n])
         n++;
     names = calloc((size_t)n + 1, sizeof(*names));
-    if (!names)
-        return fail(e, E_NOMEM, "no memory for names of backends  -> free some");
+    NEED(names);
     for (int i = 0; i < n; i++)
         names[i] = backends[i]->name;
     const enum status st = unknown_word(e, "backend", base, names, "bench list backends");

@@ -30,17 +30,13 @@ static const int file_of[] = {
  * plots/style.gp and page.gp. */
 enum { EXIT_NO_TERMINAL = 3, EXIT_TOO_SMALL = 4 };
 
-/* A gnuplot string: in single quotes, with inner quotes doubled. */
-static size_t quote(char *buf, size_t size, const char *name, const char *value)
+/* Append a gnuplot string: in single quotes, with inner quotes doubled. */
+static void quote(char buf[COMMAND], const char *name, const char *value)
 {
-    size_t n = (size_t)snprintf(buf, size, "%s='", name);
-
-    for (; *value && n + 4 < size; value++) {
-        if (*value == '\'')
-            buf[n++] = '\'';
-        buf[n++] = *value;
-    }
-    return n + (size_t)snprintf(buf + n, size - n, "';");
+    text_append(buf, COMMAND, "%s='", name);
+    for (; *value; value++)
+        text_append(buf, COMMAND, "%s%c", *value == '\'' ? "'" : "", *value);
+    text_append(buf, COMMAND, "';");
 }
 
 static enum status write_table(const struct plot *p, const char *path, struct err *e)
@@ -98,7 +94,7 @@ static enum status wait_for(pid_t pid, const volatile int *stop, int *how, struc
         }
         nanosleep(&nap, NULL);
     }
-    return stopped ? fail(e, E_INTERRUPTED, "interrupted") : OK;
+    return *stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
 }
 
 /* Start and wait; stdout and stderr go to files of the folder. -d: no start-up files of the user or
@@ -110,12 +106,9 @@ static enum status run(const char *command, const char *script, const char *out,
     struct command c = {argv, out, messages};
     pid_t pid;
     int how = 0;
-    enum status st = process_fork(become_gnuplot, &c, &pid, e);
 
-    if (st == OK)
-        st = wait_for(pid, stop, &how, e);
-    if (st != OK)
-        return st;
+    TRY(process_fork(become_gnuplot, &c, &pid, e));
+    TRY(wait_for(pid, stop, &how, e));
     *code = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
     if (*code == EXIT_NO_GNUPLOT)
         return fail(e, E_UNSUPPORTED, "gnuplot is not installed  -> install gnuplot-nox");
@@ -151,7 +144,7 @@ static enum status failed(const struct plot *p, int code, const char *messages, 
 
 /* gnuplot's own title and description of an SVG say nothing of the figure, and name the gnuplot: the
  * same figure has the same bytes. */
-static enum status describe(struct bytes *svg, const struct figure *f, struct err *e)
+static void describe(struct bytes *svg, const struct figure *f)
 {
     static const char begins[] = "<title>", ends[] = "</desc>";
     char *const from = svg->data ? strstr(svg->data, begins) : NULL;
@@ -159,58 +152,48 @@ static enum status describe(struct bytes *svg, const struct figure *f, struct er
     struct bytes all;
 
     if (!to)
-        return OK;
-    FILE *const out = bytes_open(&all, e);
-    if (!out)
-        return E_NOMEM;
+        return;
+    FILE *const out = bytes_begin(&all);
     fwrite(svg->data, 1, (size_t)(from - svg->data), out);
     fprintf(out, "<title>%s</title>\n<desc>drawn by bench %s%s", f->title, build_version, to);
-    const enum status st = bytes_close(out, &all, e);
-    if (st == OK) {
-        free(svg->data);
-        *svg = all;
-    }
-    return st;
+    bytes_end(out, &all);
+    free(svg->data);
+    *svg = all;
 }
 
 static enum status draw(struct bytes *out, const struct plot *p, enum plot_form form, int width,
                         char path[F_COUNT][FILE_PATH], const char *script, const volatile int *stop,
                         struct err *e)
 {
-    char command[COMMAND], here[FILE_PATH];
+    char command[COMMAND] = "", here[FILE_PATH];
     const int picture = file_of[form];
-    size_t n = quote(command, sizeof(command), "data", path[F_TABLE]);
-    int code = 0;
+    int code;
 
     snprintf(here, sizeof(here), "%.*s", (int)(strrchr(script, '/') - script) + 1, script);
-    n += quote(command + n, sizeof(command) - n, "here", here);
-    n += quote(command + n, sizeof(command) - n, "out", form == PLOT_TERMINAL ? "" : path[picture]);
-    n += quote(command + n, sizeof(command) - n, "title", p->figure->title);
-    n += quote(command + n, sizeof(command) - n, "what", p->subject);
-    n += quote(command + n, sizeof(command) - n, "where", p->where);
+    quote(command, "data", path[F_TABLE]);
+    quote(command, "here", here);
+    quote(command, "out", form == PLOT_TERMINAL ? "" : path[picture]);
+    quote(command, "title", p->figure->title);
+    quote(command, "what", p->subject);
+    quote(command, "where", p->where);
     if (p->y_title[0])
-        n += quote(command + n, sizeof(command) - n, "y_title", p->y_title);
+        quote(command, "y_title", p->y_title);
     if (p->page.width > 0)
-        n += (size_t)snprintf(command + n, sizeof(command) - n, "size_w=%d;size_h=%d;",
-                              p->page.width, p->page.height);
-    snprintf(command + n, sizeof(command) - n, "dpi=%d;term_width=%d",
-             p->page.dpi ? p->page.dpi : 96, width);
+        text_append(command, COMMAND, "size_w=%d;size_h=%d;", p->page.width, p->page.height);
+    text_append(command, COMMAND, "dpi=%d;term_width=%d", p->page.dpi ? p->page.dpi : 96, width);
 
-    enum status st = write_table(p, path[F_TABLE], e);
-    if (st == OK)
-        st = run(command, script, path[F_TEXT], path[F_MESSAGES], stop, &code, e);
-    if (st == OK && code != 0)
-        st = failed(p, code, path[F_MESSAGES], e);
-    if (st == OK)
-        st = file_read(out, path[picture], e);
-    if (st == OK && form == PLOT_SVG)
-        st = describe(out, p->figure, e);
-    if (st == OK && out->n == 0) {
-        free(out->data);
-        *out = (struct bytes){0};
-        st = failed(p, code, path[F_MESSAGES], e);
-    }
-    return st;
+    TRY(write_table(p, path[F_TABLE], e));
+    TRY(run(command, script, path[F_TEXT], path[F_MESSAGES], stop, &code, e));
+    if (code != 0)
+        return failed(p, code, path[F_MESSAGES], e);
+    TRY(file_read(out, path[picture], e));
+    if (form == PLOT_SVG)
+        describe(out, p->figure);
+    if (out->n > 0)
+        return OK;
+    free(out->data);
+    *out = (struct bytes){0};
+    return failed(p, code, path[F_MESSAGES], e);
 }
 
 enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form form, int width,

@@ -155,7 +155,7 @@ const struct figure figures[] = {
                 "mean over the seeds of each contender at its best rate, in a band from the least "
                 "to the most of them. Dotted: the best policy; dashed: actions at random.",
      .table = TABLE_STUDY,
-     .fill = study_returns},
+     .follow = study_returns},
     {.name = "training",
      .title = "Training",
      .table = TABLE_TRAIN,
@@ -163,7 +163,7 @@ const struct figure figures[] = {
                 "the validation text, where it is generated. Of a study the mean over the seeds of "
                 "each contender, with the least and the most of them. Losses of the first steps "
                 "may lie above the figure.",
-     .fill = training_curves},
+     .follow = training_curves},
     {.name = "eval-speed",
      .title = "Time per predicted token",
      .caption = "A sliding window recomputes its whole context for each token, a memory does not. "

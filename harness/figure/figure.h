@@ -136,9 +136,10 @@ struct figure {
     /* The name of a series instead of its variant. */
     void (*series_name)(char *buf, size_t size, const void *row);
     /* Further points, from those that were picked. */
-    enum status (*more)(struct plot *p, const struct plot_data *d, struct err *e);
-    /* All points: nothing is picked. */
-    enum status (*fill)(struct plot *p, const struct plot_data *d, struct err *e);
+    void (*more)(struct plot *p, const struct plot_data *d);
+    /* All points: nothing is picked. `follow` also reads files besides the tables. */
+    void (*fill)(struct plot *p, const struct plot_data *d);
+    enum status (*follow)(struct plot *p, const struct plot_data *d, struct err *e);
 };
 extern const struct figure figures[];
 extern const int figure_count;
@@ -170,16 +171,23 @@ enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form fo
 
 /* ---- for the figures ---------------------------------------------------------------------- */
 
+/* What a figure shows is small beside the tables that it is made of: running out of memory for it
+ * ends the program (NEED). */
 struct plot_point plot_point_empty(void);
-enum status plot_add(struct plot *p, const struct plot_point *point, struct err *e);
+void plot_add(struct plot *p, const struct plot_point *point);
+
+/* Time of a call, with its interval, as y. */
+void plot_time(struct plot_point *p, const struct latency_row *row);
 
 /* Index of a name, which is added if new. */
-enum status plot_name(int *index, struct plot_names *names, const char *text, int style,
-                      struct err *e);
+int plot_name(struct plot_names *names, const char *text, int style);
+
+/* The remark that so many shapes or cases have no room; none for 0. */
+void plot_say_beyond(struct plot *p, int n, const char *what);
 
 /* One column of panels in place of one a backend: a series is then of a variant and a backend, or
  * of a backend alone if there is only one series. */
-enum status plot_join_backends(struct plot *p, struct err *e);
+void plot_join_backends(struct plot *p);
 
 /* Panels named by p->rows become columns that continue in the next row. */
 void plot_wrap(struct plot *p, int abreast);
@@ -191,10 +199,14 @@ void plot_ratio(struct plot_point *out, const struct plot_point *a, const struct
 const char *study_unit(const struct plot_data *d);
 
 /* A row of panels for each text and size of a study. */
-enum status study_panel(int *row, struct plot *p, const struct study_row *r, struct err *e);
+int study_panel(struct plot *p, const struct study_row *r);
 
-/* One panel without a title, for figures with a single panel. */
-enum status plot_one_panel(struct plot *p, struct err *e);
+/* The series of its contender. */
+int study_series(struct plot *p, const struct study_row *r);
+
+/* One column of panels without a name; and one panel alone. */
+void plot_one_column(struct plot *p);
+void plot_one_panel(struct plot *p);
 
 /* Index in the program's own lists; unknown names come after them, each at a fixed index. */
 int plot_variant_style(const char *name);
@@ -232,8 +244,9 @@ struct picked {
 /* The rows with status ok for which `wanted` returns true, and which are not of a reference that is
  * left out; free row. */
 typedef bool plot_wanted(const void *row, const struct plot_data *d, const void *arg);
-enum status plot_pick(struct picked *k, const struct plot_data *d, enum table_id id,
-                      plot_wanted *wanted, const void *arg, struct err *e);
+struct picked plot_pick(const struct plot_data *d, enum table_id id, plot_wanted *wanted,
+                        const void *arg);
+bool plot_has_time(const void *row, const struct plot_data *d, const void *unused);
 
 /* Names what distinguishes row i: the values, joined by blanks, of columns with those roles in which rows
  * of the same workload, and with `variant` of the same variant too, differ. The workload itself is
@@ -242,8 +255,7 @@ void plot_label(char buf[PLOT_TEXT], const struct picked *k, int i, unsigned rol
                 const char *const *but, bool variant);
 
 /* A row of panels for row i alone, named by what distinguishes it. */
-enum status plot_case_panel(int *index, struct plot *p, const struct picked *k, int i,
-                            struct err *e);
+int plot_case_panel(struct plot *p, const struct picked *k, int i);
 
 /* Two rows of a table have the same value in a column. */
 bool plot_same_value(const struct column *c, const void *a, const void *b);
@@ -257,36 +269,36 @@ void plot_name_weights(char name[LINE_SIZE], const struct study_row *r, const ch
 /* ---- functions of figures[] --------------------------------------------------------------- */
 
 bool roofline_point(struct plot_point *p, const void *row, const struct plot_data *d);
-enum status roofline_ceilings(struct plot *p, const struct plot_data *d, struct err *e);
+void roofline_ceilings(struct plot *p, const struct plot_data *d);
 
 bool perplexity_time(struct plot_point *p, const void *row, const struct plot_data *d);
 bool perplexity_bytes(struct plot_point *p, const void *row, const struct plot_data *d);
-enum status perplexity_front(struct plot *p, const struct plot_data *d, struct err *e);
+void perplexity_front(struct plot *p, const struct plot_data *d);
 
 bool speed_point(struct plot_point *p, const void *row, const struct plot_data *d);
 void speed_name(char *buf, size_t size, const void *row);
-enum status speed_slowdown(struct plot *p, const struct plot_data *d, struct err *e);
+void speed_slowdown(struct plot *p, const struct plot_data *d);
 
-enum status threads_speedup(struct plot *p, const struct plot_data *d, struct err *e);
-enum status sample_strips(struct plot *p, const struct plot_data *d, struct err *e);
-enum status case_history(struct plot *p, const struct plot_data *d, struct err *e);
+void threads_speedup(struct plot *p, const struct plot_data *d);
+void sample_strips(struct plot *p, const struct plot_data *d);
+void case_history(struct plot *p, const struct plot_data *d);
 
 /* The same as a table: a row for each case that two runs have, a machine apart, and a column for each
  * run. E_USAGE: there is none. */
 enum status history_table(FILE *f, const struct plot_data *d, enum format format, struct err *e);
 
-/* The steps of every case on every machine of d->runs, a line each (see levels.h). *slower counts
- * the cases whose last step made them slower, and which three runs or more have confirmed. */
-enum status history_steps(FILE *f, const struct plot_data *d, int *slower, struct err *e);
-enum status memory_parts(struct plot *p, const struct plot_data *d, struct err *e);
-enum status variant_bars(struct plot *p, const struct plot_data *d, struct err *e);
-enum status backend_bars(struct plot *p, const struct plot_data *d, struct err *e);
+/* The steps of every case on every machine of d->runs, a line each (see levels.h). Returns the cases
+ * whose last step made them slower, and which three runs or more have confirmed. */
+int history_steps(FILE *f, const struct plot_data *d);
+void memory_parts(struct plot *p, const struct plot_data *d);
+void variant_bars(struct plot *p, const struct plot_data *d);
+void backend_bars(struct plot *p, const struct plot_data *d);
 enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e);
-enum status study_differences(struct plot *p, const struct plot_data *d, struct err *e);
-enum status quality_costs(struct plot *p, const struct plot_data *d, struct err *e);
-enum status quality_front(struct plot *p, const struct plot_data *d, struct err *e);
-enum status study_abilities(struct plot *p, const struct plot_data *d, struct err *e);
+void study_differences(struct plot *p, const struct plot_data *d);
+void quality_costs(struct plot *p, const struct plot_data *d);
+void quality_front(struct plot *p, const struct plot_data *d);
+void study_abilities(struct plot *p, const struct plot_data *d);
 enum status study_returns(struct plot *p, const struct plot_data *d, struct err *e);
-enum status change_intervals(struct plot *p, const struct plot_data *d, struct err *e);
+void change_intervals(struct plot *p, const struct plot_data *d);
 
 #endif

@@ -64,9 +64,8 @@ static bool ends_part(const struct open_parts *open, const char *name)
 enum status form_fill(const struct form *f, const char *text, struct err *e)
 {
     struct open_parts open = {.n = 0};
-    enum status st = OK;
 
-    for (const char *at; st == OK && (at = strstr(text, "{{"));) {
+    for (const char *at; (at = strstr(text, "{{"));) {
         const char *const end = strstr(at, "}}");
         char name[NAME];
         bool known = true;
@@ -76,15 +75,14 @@ enum status form_fill(const struct form *f, const char *text, struct err *e)
         snprintf(name, sizeof(name), "%.*s", (int)(end - at - 2), at + 2);
         text = end + 2;
         if (name[0] == '#')
-            st = open_part(f, &open, name + 1, &text, e);
+            TRY(open_part(f, &open, name + 1, &text, e));
         else if (ends_part(&open, name))
-            st = repeat_part(f, &open, &text, e);
+            TRY(repeat_part(f, &open, &text, e));
         else
-            st = f->put(f->arg, name, &known);
+            TRY(f->put(f->arg, name, &known));
         if (!known)
             return misses(f, name, e);
     }
-    if (st == OK)
-        fputs(text, f->out);
-    return st;
+    fputs(text, f->out);
+    return OK;
 }

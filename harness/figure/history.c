@@ -30,29 +30,11 @@ static int by_date(const void *a, const void *b)
     return order ? order : (x > y) - (x < y);
 }
 
-static bool has_time(const void *row, const struct plot_data *d, const void *unused)
-{
-    (void)d, (void)unused;
-    return ((const struct latency_row *)row)->median_ns > 0;
-}
-
 /* The cases of all runs: `runs` counts how many have each, `seen` is the last one counted. */
 struct cases {
     struct picked k;
     int *runs, *seen;
 };
-
-static enum status cases_alloc(struct cases *c, size_t n, struct err *e)
-{
-    *c = (struct cases){
-        .k = {.table = &tables[TABLE_LATENCY], .row = calloc(n + 1, sizeof(*c->k.row))},
-        .runs = calloc(n + 1, sizeof(int)),
-        .seen = calloc(n + 1, sizeof(int)),
-    };
-    return c->k.row && c->runs && c->seen
-               ? OK
-               : fail(e, E_NOMEM, "no memory for %zu rows of a figure  -> free some", n);
-}
 
 static void count(struct cases *c, const void *row, int run)
 {
@@ -78,13 +60,18 @@ static void run_name(char text[PLOT_TEXT], const struct plot_data *run)
              env ? env->git_commit : "");
 }
 
-static enum status add_run(struct plot *p, const void *wanted, int panel, const struct picked *k,
-                           const struct plot_data *run, int at, struct err *e)
+/* What its CPU is called, else the host. */
+static const char *machine_name(const struct plot_data *run, const struct latency_row *row)
 {
     const struct env_row *const env = env_of(run);
-    enum status st = OK;
 
-    for (int i = 0; i < k->n && st == OK; i++) {
+    return env && env->cpu_model[0] ? env->cpu_model : row->host_id;
+}
+
+static void add_run(struct plot *p, const void *wanted, int panel, const struct picked *k,
+                    const struct plot_data *run, int at)
+{
+    for (int i = 0; i < k->n; i++) {
         const struct latency_row *const row = k->row[i];
         struct plot_point a = plot_point_empty();
         if (!rows_alike(k->table, wanted, row, NULL))
@@ -92,16 +79,11 @@ static enum status add_run(struct plot *p, const void *wanted, int panel, const 
         a.source = row;
         a.row = panel;
         a.x = at;
-        a.y = row->median_ns;
-        a.low = row->ci95_low_ns;
-        a.high = row->ci95_high_ns;
+        plot_time(&a, row);
         run_name(a.label, run);
-        st = plot_name(&a.series, &p->series,
-                       env && env->cpu_model[0] ? env->cpu_model : row->host_id, p->series.n, e);
-        if (st == OK)
-            st = plot_add(p, &a, e);
+        a.series = plot_name(&p->series, machine_name(run, row), p->series.n);
+        plot_add(p, &a);
     }
-    return st;
 }
 
 /* Cases that differ only in where the context is, whose default has changed. */
@@ -116,31 +98,27 @@ static const char *held_otherwise(const struct cases *c)
     return "";
 }
 
-static enum status draw_cases(struct plot *p, const struct cases *c, const struct picked *k,
-                              const struct plot_data *const *run, int n, struct err *e)
+static void draw_cases(struct plot *p, const struct cases *c, const struct picked *k,
+                       const struct plot_data *const *run, int n)
 {
-    enum status st = OK;
     int beyond = 0;
 
-    for (int i = 0; i < c->k.n && st == OK; i++) {
-        int panel;
+    for (int i = 0; i < c->k.n; i++) {
         if (c->runs[i] < 2)
             continue;
         if (p->rows.n == PANELS_MAX) {
             beyond++;
             continue;
         }
-        st = plot_case_panel(&panel, p, &c->k, i, e);
-        for (int r = 0; r < n && st == OK; r++)
-            st = add_run(p, c->k.row[i], panel, &k[r], run[r], r, e);
+        const int panel = plot_case_panel(p, &c->k, i);
+        for (int r = 0; r < n; r++)
+            add_run(p, c->k.row[i], panel, &k[r], run[r], r);
     }
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why), "no case with a time is in two of the runs%s",
                  held_otherwise(c));
-    else if (beyond > 0)
-        snprintf(p->why, sizeof(p->why), "%d more case%s not drawn  -> select cases with --filter",
-                 beyond, beyond == 1 ? " is" : "s are");
-    return st;
+    else
+        plot_say_beyond(p, beyond, "case");
 }
 
 /* ---- all runs ------------------------------------------------------------------------------ */
@@ -153,33 +131,38 @@ struct all {
     int n;
 };
 
-static enum status gather(struct all *a, const struct plot_data *d, struct err *e)
+static struct all gather(const struct plot_data *d)
 {
     const int n = d->n_runs;
-    size_t rows = 0;
+    struct all a = {.run = calloc((size_t)n + 1, sizeof(const struct plot_data *)),
+                    .k = calloc((size_t)n + 1, sizeof(*a.k)),
+                    .n = n};
+    size_t rows = 1;
 
-    *a = (struct all){.run = calloc((size_t)n + 1, sizeof(const struct plot_data *)),
-                      .k = calloc((size_t)n + 1, sizeof(*a->k)),
-                      .n = n};
-    NEED(a->run && a->k);
+    NEED(a.run && a.k);
     for (int i = 0; i < n; i++) {
-        a->run[i] = &d->runs[i];
-        rows += a->run[i]->table[TABLE_LATENCY].n;
+        a.run[i] = &d->runs[i];
+        rows += a.run[i]->table[TABLE_LATENCY].n;
     }
-    enum status st = cases_alloc(&a->c, rows, e);
-    if (n > 1 && st == OK)
-        qsort(a->run, (size_t)n, sizeof(const struct plot_data *), by_date);
-    for (int r = 0; r < n && st == OK; r++) {
-        st = plot_pick(&a->k[r], a->run[r], TABLE_LATENCY, has_time, NULL, e);
-        for (int i = 0; i < a->k[r].n && st == OK; i++)
-            count(&a->c, a->k[r].row[i], r);
+    a.c = (struct cases){
+        .k = {.table = &tables[TABLE_LATENCY], .row = calloc(rows, sizeof(*a.c.k.row))},
+        .runs = calloc(rows, sizeof(int)),
+        .seen = calloc(rows, sizeof(int)),
+    };
+    NEED(a.c.k.row && a.c.runs && a.c.seen);
+    if (n > 1)
+        qsort(a.run, (size_t)n, sizeof(const struct plot_data *), by_date);
+    for (int r = 0; r < n; r++) {
+        a.k[r] = plot_pick(a.run[r], TABLE_LATENCY, plot_has_time, NULL);
+        for (int i = 0; i < a.k[r].n; i++)
+            count(&a.c, a.k[r].row[i], r);
     }
-    return st;
+    return a;
 }
 
 static void all_free(struct all *a)
 {
-    for (int r = 0; a->k && r < a->n; r++)
+    for (int r = 0; r < a->n; r++)
         free(a->k[r].row);
     free(a->c.k.row);
     free(a->c.runs);
@@ -188,22 +171,16 @@ static void all_free(struct all *a)
     free(a->run);
 }
 
-enum status case_history(struct plot *p, const struct plot_data *d, struct err *e)
+void case_history(struct plot *p, const struct plot_data *d)
 {
-    struct all a = {0};
-    int column;
-    enum status st = plot_name(&column, &p->columns, "", 0, e);
+    struct all a = gather(d);
 
-    if (st == OK)
-        st = gather(&a, d, e);
-    if (st == OK)
-        st = draw_cases(p, &a.c, a.k, a.run, a.n, e);
+    plot_one_column(p);
+    draw_cases(p, &a.c, a.k, a.run, a.n);
     if (d->n_runs < 2)
         snprintf(p->why, sizeof(p->why), "one run only  -> bench history RUN RUN");
-    if (st == OK)
-        plot_wrap(p, PANELS_ABREAST);
+    plot_wrap(p, PANELS_ABREAST);
     all_free(&a);
-    return st;
 }
 
 /* ---- as a table ---------------------------------------------------------------------------- */
@@ -217,11 +194,9 @@ static const struct latency_row *row_of(const struct all *a, const void *wanted,
 }
 
 /* One row for the case on the machine of run `first`; none if an earlier run is of that machine. */
-static enum status add_machine(struct text_table *t, const struct all *a, int i, int first,
-                               struct err *e)
+static void add_machine(struct text_table *t, const struct all *a, int i, int first)
 {
     const struct latency_row *const own = row_of(a, a->c.k.row[i], first);
-    const struct env_row *const env = env_of(a->run[first]);
     const char *text[TEXT_TABLE_COLUMNS] = {0};
     struct unit_text time[TEXT_TABLE_COLUMNS];
     char label[LINE_SIZE];
@@ -231,16 +206,16 @@ static enum status add_machine(struct text_table *t, const struct all *a, int i,
         if (!row || strcmp(row->host_id, own->host_id) != 0)
             continue;
         if (r < first)
-            return OK;
+            return;
         time[r] = units_ns(row->median_ns);
         text[r + 2] = time[r].s;
     }
     if (!own)
-        return OK;
+        return;
     row_label(own, NULL, label, sizeof(label));
     text[0] = label;
-    text[1] = env && env->cpu_model[0] ? env->cpu_model : own->host_id;
-    return text_table_add(t, text, e);
+    text[1] = machine_name(a->run[first], own);
+    text_table_add(t, text);
 }
 
 enum status history_table(FILE *f, const struct plot_data *d, enum format format, struct err *e)
@@ -249,23 +224,22 @@ enum status history_table(FILE *f, const struct plot_data *d, enum format format
                                                            {.name = "machine", .spare = 1}};
     char name[TEXT_TABLE_COLUMNS][PLOT_TEXT];
     struct text_table t = {.column = column, .columns = d->n_runs + 2};
-    struct all a = {0};
     enum status st = OK;
 
     if (t.columns > TEXT_TABLE_COLUMNS)
         return fail(e, E_USAGE, "%d runs are too many for a table  -> name at most %d of them",
                     d->n_runs, TEXT_TABLE_COLUMNS - 2);
-    st = gather(&a, d, e);
+    struct all a = gather(d);
     for (int r = 0; r < a.n; r++) {
         run_name(name[r], a.run[r]);
         column[r + 2] = (struct text_table_column){.name = name[r], .number = true, .spare = 2};
     }
-    for (int i = 0; i < a.c.k.n && st == OK; i++)
-        for (int first = 0; first < a.n && a.c.runs[i] > 1 && st == OK; first++)
-            st = add_machine(&t, &a, i, first, e);
-    if (st == OK && t.rows == 0)
+    for (int i = 0; i < a.c.k.n; i++)
+        for (int first = 0; first < a.n && a.c.runs[i] > 1; first++)
+            add_machine(&t, &a, i, first);
+    if (t.rows == 0)
         st = fail(e, E_USAGE, "no case with a time is in two of the runs  -> name others");
-    if (st == OK)
+    else
         text_table_print(f, &t, format);
     text_table_free(&t);
     all_free(&a);
@@ -334,18 +308,16 @@ static bool is_slower(const struct level_step *s, int n)
     return n > 0 && s[n - 1].diff.mid > 0 && s[n - 1].after >= STEP_CONFIRMED;
 }
 
-enum status history_steps(FILE *f, const struct plot_data *d, int *slower, struct err *e)
+int history_steps(FILE *f, const struct plot_data *d)
 {
-    struct all a;
-    enum status st = gather(&a, d, e);
+    struct all a = gather(d);
     const size_t n = (size_t)a.n + 1;
     struct times t = {calloc(n, sizeof(*t.log)), calloc(n, sizeof(*t.run)), 0};
     struct level_step *const step = calloc(n, sizeof(*step));
-    int places = 0, steps = 0;
+    int places = 0, steps = 0, slower = 0;
 
     NEED(t.log && t.run && step);
-    *slower = 0;
-    for (int pass = 0; pass < 2 && st == OK; pass++)
+    for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < a.c.k.n; i++)
             for (int first = 0; first < a.n; first++) {
                 take_times(&t, &a, i, first);
@@ -356,17 +328,17 @@ enum status history_steps(FILE *f, const struct plot_data *d, int *slower, struc
                 const int found = level_steps(t.log, t.n, places, step);
                 for (int k = 0; k < found; k++)
                     print_step(f, &a, a.c.k.row[i], &t, &step[k]);
-                *slower += is_slower(step, found);
+                slower += is_slower(step, found);
                 steps += found;
             }
-    if (st == OK && places == 0)
+    if (places == 0)
         fprintf(f, "steps: none looked for  -> give %d runs of a case on one machine\n",
                 STEP_VALUES);
-    else if (st == OK && steps == 0)
+    else if (steps == 0)
         fprintf(f, "steps: none shown\n");
     free(t.log);
     free(t.run);
     free(step);
     all_free(&a);
-    return st;
+    return slower;
 }

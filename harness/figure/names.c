@@ -48,29 +48,16 @@ bool plot_is_reference(const char *name)
     return b && !b->inherits;
 }
 
-enum status plot_name(int *index, struct plot_names *names, const char *text, int style,
-                      struct err *e)
+int plot_name(struct plot_names *names, const char *text, int style)
 {
     for (int i = 0; i < names->n; i++)
-        if (strcmp(names->v[i].text, text) == 0) {
-            *index = i;
-            return OK;
-        }
-    if (GROW(names->v, names->n, e) != OK)
-        return E_NOMEM;
+        if (strcmp(names->v[i].text, text) == 0)
+            return i;
+    GROW_SMALL(names->v, names->n);
     struct plot_name *const name = &names->v[names->n];
     *name = (struct plot_name){.style = style, .order = names->n};
     text_put(name->text, PLOT_TEXT, text);
-    *index = names->n++;
-    return OK;
-}
-
-enum status plot_one_panel(struct plot *p, struct err *e)
-{
-    int index;
-    const enum status st = plot_name(&index, &p->rows, "", 0, e);
-
-    return st == OK ? plot_name(&index, &p->columns, "", 0, e) : st;
+    return names->n++;
 }
 
 /* ---- roles -------------------------------------------------------------------------------- */
@@ -208,24 +195,29 @@ bool plot_leaves_out_reference(const struct plot_data *d, enum table_id id)
     return reference && others;
 }
 
-enum status plot_pick(struct picked *k, const struct plot_data *d, enum table_id id,
-                      plot_wanted *wanted, const void *arg, struct err *e)
+bool plot_has_time(const void *row, const struct plot_data *d, const void *unused)
+{
+    (void)d, (void)unused;
+    return ((const struct latency_row *)row)->median_ns > 0;
+}
+
+struct picked plot_pick(const struct plot_data *d, enum table_id id, plot_wanted *wanted,
+                        const void *arg)
 {
     const struct table *const t = &tables[id];
     const struct rows *const all = &d->table[id];
     const bool but_reference = plot_leaves_out_reference(d, id);
+    struct picked k = {.table = t, .row = calloc(all->n + 1, sizeof(*k.row))};
 
-    *k = (struct picked){.table = t, .row = calloc(all->n + 1, sizeof(*k->row))};
-    if (!k->row)
-        return fail(e, E_NOMEM, "no memory for %zu rows of a figure  -> free some", all->n);
+    NEED(k.row);
     for (size_t i = 0; i < all->n; i++) {
         const void *const row = (const char *)all->row + i * t->row_size;
         if (strcmp(row_text(t, row, "status"), row_status_name[ROW_OK]) == 0 &&
             !(but_reference && plot_is_reference(row_text(t, row, "backend"))) &&
             wanted(row, d, arg))
-            k->row[k->n++] = row;
+            k.row[k.n++] = row;
     }
-    return OK;
+    return k;
 }
 
 bool plot_same_value(const struct column *c, const void *a, const void *b)
@@ -263,7 +255,6 @@ void plot_label(char buf[PLOT_TEXT], const struct picked *k, int i, unsigned wan
     const struct table *const t = k->table;
     const struct column *const workload = plot_column(t, "workload");
     const struct column *const of = plot_column(t, "variant");
-    size_t n = 0;
 
     buf[0] = '\0';
     for (int at = 0; at < t->n; at++) {
@@ -276,7 +267,6 @@ void plot_label(char buf[PLOT_TEXT], const struct picked *k, int i, unsigned wan
         if (left_out || !varies(k, i, c, workload, same ? of : NULL))
             continue;
         plot_value(value, sizeof(value), t, k->row[i], c);
-        if (*value && n < PLOT_TEXT)
-            n += (size_t)snprintf(buf + n, PLOT_TEXT - n, "%s%s", n ? " " : "", value);
+        text_join(buf, PLOT_TEXT, " ", value);
     }
 }

@@ -29,15 +29,11 @@ static void name_tuned(struct plot_point *p, const struct perplexity_row *row,
     char text[PLOT_TEXT] = "", num[NUMBER_SIZE];
 
     for (int i = 0; i < t->n; i++)
-        if (plot_role(t, &t->columns[i]) == ROLE_TUNED && differs(&t->columns[i], row, d)) {
-            const size_t n = strlen(text);
-            snprintf(text + n, sizeof(text) - n, "%s%s", n ? " " : "", row_field(t, i, row, num));
-        }
-    if (*text && differs(plot_column(t, "mem_tokens"), row, d)) {
-        const size_t n = strlen(p->label);
-        snprintf(p->label + n, sizeof(p->label) - n, ", %s", text);
-    } else if (*text)
-        text_put(p->label, PLOT_TEXT, text);
+        if (plot_role(t, &t->columns[i]) == ROLE_TUNED && differs(&t->columns[i], row, d))
+            text_join(text, sizeof(text), " ", row_field(t, i, row, num));
+    if (*text && !differs(plot_column(t, "mem_tokens"), row, d))
+        p->label[0] = '\0';
+    text_join(p->label, PLOT_TEXT, ", ", text);
 }
 
 bool perplexity_time(struct plot_point *p, const void *row, const struct plot_data *d)
@@ -77,13 +73,12 @@ bool perplexity_bytes(struct plot_point *p, const void *row, const struct plot_d
 }
 
 /* The points that no other point of their panel beats in both, again, as kind 1. */
-enum status perplexity_front(struct plot *p, const struct plot_data *d, struct err *e)
+void perplexity_front(struct plot *p, const struct plot_data *d)
 {
     const int n = p->n;
-    enum status st = OK;
     (void)d;
 
-    for (int i = 0; i < n && st == OK; i++) {
+    for (int i = 0; i < n; i++) {
         struct plot_point a = p->point[i];
         bool beaten = false;
         for (int k = 0; k < n && !beaten; k++) {
@@ -93,7 +88,6 @@ enum status perplexity_front(struct plot *p, const struct plot_data *d, struct e
         }
         a.kind = 1;
         if (!beaten)
-            st = plot_add(p, &a, e);
+            plot_add(p, &a);
     }
-    return st;
 }

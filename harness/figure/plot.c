@@ -13,12 +13,24 @@ struct plot_point plot_point_empty(void)
     return (struct plot_point){.x = NAN, .y = NAN, .low = NAN, .high = NAN, .z = NAN};
 }
 
-enum status plot_add(struct plot *p, const struct plot_point *point, struct err *e)
+void plot_add(struct plot *p, const struct plot_point *point)
 {
-    if (GROW(p->point, p->n, e) != OK)
-        return E_NOMEM;
+    GROW_SMALL(p->point, p->n);
     p->point[p->n++] = *point;
-    return OK;
+}
+
+void plot_time(struct plot_point *p, const struct latency_row *row)
+{
+    p->y = row->median_ns;
+    p->low = row->ci95_low_ns;
+    p->high = row->ci95_high_ns;
+}
+
+void plot_say_beyond(struct plot *p, int n, const char *what)
+{
+    if (n > 0)
+        snprintf(p->why, sizeof(p->why), "%d more %s%s not drawn  -> select %ss with --filter", n,
+                 what, n == 1 ? " is" : "s are", what);
 }
 
 void plot_free(struct plot *p)
@@ -75,58 +87,35 @@ static bool sizes_differ(const struct plot_data *d)
     return differ;
 }
 
-/* A contender of a study has its study's names: sizes that are its own make no panel. */
-static enum status place_contender(struct plot *p, struct plot_point *point, const struct picked *k,
-                                   int i, const struct plot_data *d, struct err *e)
-{
-    const struct study_row *const r = trained(d, k->row[i]);
-    const char *const axes[] = {p->figure->x ? p->figure->x : p->figure->label,
-                                p->figure->x ? p->figure->label : NULL, NULL};
-    const char *const backend = row_text(k->table, k->row[i], "backend");
-    char text[PLOT_TEXT], panel[2 * PLOT_TEXT];
-    enum status st;
-
-    plot_label(text, k, i, p->figure->facet & ~(unsigned)ROLE_SIZE, axes, false);
-    snprintf(panel, sizeof(panel), "%s%s%s", text, *text && sizes_differ(d) ? " " : "",
-             sizes_differ(d) ? r->size : "");
-    if ((st = plot_name(&point->row, &p->rows, panel, 0, e)) != OK ||
-        (st = plot_name(&point->column, &p->columns, backend, plot_backend_style(backend), e)) !=
-            OK ||
-        (st = plot_name(&point->series, &p->series, r->contender, plot_variant_style(r->variant),
-                        e)) != OK)
-        return st;
-    if (strcmp(r->contender, r->variant) != 0)
-        text_put(p->series.v[point->series].kind, PLOT_TEXT, r->contender);
-    return OK;
-}
-
-/* Shapes below each other, backends side by side, a series per variant and its choices. */
-static enum status place(struct plot *p, struct plot_point *point, const struct picked *k, int i,
-                         const struct plot_data *d, struct err *e)
+/* Shapes below each other, backends side by side, a series per variant and its choices. A contender
+ * of a study has its study's names: sizes that are its own make no panel. */
+static void place(struct plot *p, struct plot_point *point, const struct picked *k, int i,
+                  const struct plot_data *d)
 {
     const struct figure *const f = p->figure;
+    const struct study_row *const study =
+        f->table == TABLE_PERPLEXITY ? trained(d, k->row[i]) : NULL;
     const char *const axes[] = {f->x ? f->x : f->label, f->x ? f->label : NULL, NULL};
     const char *const variant = row_text(k->table, k->row[i], "variant");
     const char *const backend = row_text(k->table, k->row[i], "backend");
-    char text[PLOT_TEXT], first[2 * PLOT_TEXT], name[sizeof(first) + PLOT_TEXT + 2];
-    enum status st;
+    char text[PLOT_TEXT], panel[2 * PLOT_TEXT], name[3 * PLOT_TEXT + 2];
 
-    if (f->table == TABLE_PERPLEXITY && trained(d, k->row[i]))
-        return place_contender(p, point, k, i, d, e);
-    plot_label(text, k, i, f->facet, axes, false);
-    if ((st = plot_name(&point->row, &p->rows, text, 0, e)) != OK ||
-        (st = plot_name(&point->column, &p->columns, backend, plot_backend_style(backend), e)) !=
-            OK)
-        return st;
-    snprintf(first, sizeof(first), "%s", variant);
+    plot_label(text, k, i, study ? f->facet & ~(unsigned)ROLE_SIZE : f->facet, axes, false);
+    text_put(panel, sizeof(panel), text);
+    text_join(panel, sizeof(panel), " ", study && sizes_differ(d) ? study->size : "");
+    point->row = plot_name(&p->rows, panel, 0);
+    point->column = plot_name(&p->columns, backend, plot_backend_style(backend));
+    if (study) {
+        point->series = study_series(p, study);
+        return;
+    }
+    text_put(name, sizeof(name), variant);
     if (f->series_name)
-        f->series_name(first, sizeof(first), k->row[i]);
+        f->series_name(name, sizeof(name), k->row[i]);
     plot_label(text, k, i, f->series, axes, true);
-    snprintf(name, sizeof(name), "%s%s%s", first, !*text ? "" : f->series_name ? ", " : " ", text);
-    st = plot_name(&point->series, &p->series, name, plot_variant_style(variant), e);
-    if (st == OK)
-        text_put(p->series.v[point->series].kind, PLOT_TEXT, name + strlen(variant));
-    return st;
+    text_join(name, sizeof(name), f->series_name ? ", " : " ", text);
+    point->series = plot_name(&p->series, name, plot_variant_style(variant));
+    text_put(p->series.v[point->series].kind, PLOT_TEXT, name + strlen(variant));
 }
 
 void plot_ratio(struct plot_point *out, const struct plot_point *a, const struct plot_point *b)
@@ -163,7 +152,7 @@ static int rows_with(const struct plot *p, int need)
     return n;
 }
 
-static enum status drop_rows(struct plot *p, struct err *e)
+static void drop_rows(struct plot *p)
 {
     const struct figure *const f = p->figure;
     int *const keep = calloc((size_t)p->rows.n + 1, sizeof(*keep));
@@ -171,8 +160,7 @@ static enum status drop_rows(struct plot *p, struct err *e)
     const int need = f->need == 2 && many ? 3 : f->need;
     int kept = 0, n = 0, thin = 0, beyond = 0;
 
-    if (!keep)
-        return fail(e, E_NOMEM, "no memory for %d rows of panels  -> free some", p->rows.n);
+    NEED(keep);
     for (int r = 0; r < p->rows.n; r++) {
         const bool full = kept == ROWS_MAX, good = enough(p, r, need);
         thin += !good;
@@ -188,11 +176,8 @@ static enum status drop_rows(struct plot *p, struct err *e)
             p->point[n++].row = keep[p->point[i].row];
         }
     p->n = n;
-    if (beyond > 0)
-        snprintf(p->why, sizeof(p->why),
-                 "%d more shape%s not drawn  -> select shapes with --filter", beyond,
-                 beyond == 1 ? " is" : "s are");
-    else if (thin > 0)
+    plot_say_beyond(p, beyond, "shape");
+    if (beyond == 0 && thin > 0)
         snprintf(p->why, sizeof(p->why), "%d shape%s with fewer than %s %s%s%s", thin,
                  thin == 1 ? "" : "s", need == 3 ? "three" : "two", f->counted,
                  n == 0      ? ""
@@ -200,7 +185,6 @@ static enum status drop_rows(struct plot *p, struct err *e)
                              : " are not drawn",
                  need > f->need ? "  -> select shapes with --filter" : "");
     free(keep);
-    return OK;
 }
 
 static bool has_point(const void *row, const struct plot_data *d, const void *figure)
@@ -221,27 +205,25 @@ static void name_points(struct plot *p)
 }
 
 /* Names depend on what else is drawn: first find out which rows are. */
-static enum status pick(struct plot *p, const struct plot_data *d, struct err *e)
+static void pick(struct plot *p, const struct plot_data *d)
 {
     const struct figure *const f = p->figure;
-    struct picked k;
-    enum status st = plot_pick(&k, d, f->table, has_point, f, e);
+    const struct picked k = plot_pick(d, f->table, has_point, f);
 
-    for (int i = 0; i < k.n && st == OK; i++) {
+    for (int i = 0; i < k.n; i++) {
         struct plot_point point;
         read_point(&point, f, k.row[i], d);
-        st = place(p, &point, &k, i, d, e);
-        if (st == OK)
-            st = plot_add(p, &point, e);
+        place(p, &point, &k, i, d);
+        plot_add(p, &point);
     }
     free(k.row);
-    if (st == OK && p->series.n == 1 && p->columns.n > 1)
-        st = plot_join_backends(p, e);
+    if (p->series.n == 1 && p->columns.n > 1)
+        plot_join_backends(p);
     name_points(p);
-    if (st == OK && p->n > 0)
-        return drop_rows(p, e);
-    snprintf(p->why, sizeof(p->why), "%s", f->nothing);
-    return st;
+    if (p->n > 0)
+        drop_rows(p);
+    else
+        snprintf(p->why, sizeof(p->why), "%s", f->nothing);
 }
 
 /* ---- order -------------------------------------------------------------------------------- */
@@ -255,14 +237,13 @@ static int by_style(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* The used names in the order of the program's list; where[old] = new. NULL without memory. */
+/* The used names in the order of the program's list; where[old] = new. */
 static int *sort_names(struct plot_names *names, const bool *used)
 {
     int *const where = calloc((size_t)names->n + 1, sizeof(*where));
     int n = 0;
 
-    if (!where)
-        return NULL;
+    NEED(where);
     for (int i = 0; i < names->n; i++)
         if (used[i])
             names->v[n++] = names->v[i];
@@ -288,31 +269,25 @@ static int by_place(const void *a, const void *b)
     return 0;
 }
 
-static enum status sort_points(struct plot *p, struct err *e)
+static void sort_points(struct plot *p)
 {
     bool *const used[] = {calloc((size_t)p->columns.n + 1, 1), calloc((size_t)p->series.n + 1, 1)};
-    int *column = NULL, *series = NULL;
-    enum status st = OK;
 
-    for (int i = 0; i < p->n && used[0] && used[1]; i++)
+    NEED(used[0] && used[1]);
+    for (int i = 0; i < p->n; i++)
         used[0][p->point[i].column] = used[1][p->point[i].series] = true;
-    if (used[0] && used[1]) {
-        column = sort_names(&p->columns, used[0]);
-        series = sort_names(&p->series, used[1]);
-    }
-    if (!column || !series)
-        st = fail(e, E_NOMEM, "no memory for a figure  -> free some");
-    for (int i = 0; i < p->n && column && series; i++) {
+    int *const column = sort_names(&p->columns, used[0]);
+    int *const series = sort_names(&p->series, used[1]);
+    for (int i = 0; i < p->n; i++) {
         p->point[i].column = column[p->point[i].column];
         p->point[i].series = series[p->point[i].series];
     }
-    if (p->n > 0 && st == OK)
+    if (p->n > 0)
         qsort(p->point, (size_t)p->n, sizeof(*p->point), by_place);
     free(column);
     free(series);
     free(used[0]);
     free(used[1]);
-    return st;
 }
 
 /* Exponent of y over x, by least squares of the logarithms, for each series. */
@@ -343,19 +318,22 @@ enum status plot_make(struct plot *p, const struct figure *f, const struct plot_
 
     *p = (struct plot){.figure = f};
     if (f->table == TABLE_PERPLEXITY && d->table[TABLE_STUDY].n > 0) {
-        st = scores_by_contender(&scores, d, e);
+        scores = scores_by_contender(d);
         d = &scores.data;
     }
-    if (st == OK)
-        st = f->fill ? f->fill(p, d, e) : pick(p, d, e);
-    if (st == OK && f->more)
-        st = f->more(p, d, e);
-    if (st == OK)
-        st = sort_points(p, e);
+    if (f->follow)
+        st = f->follow(p, d, e);
+    else if (f->fill)
+        f->fill(p, d);
+    else
+        pick(p, d);
+    if (f->more)
+        f->more(p, d);
+    sort_points(p);
     plot_looks(&p->series);
-    if (st == OK && p->n > 0)
+    if (p->n > 0)
         plot_caption(p, d);
-    if (st == OK && f->slopes)
+    if (f->slopes)
         add_slopes(p);
     scores_free(&scores);
     if (st != OK)

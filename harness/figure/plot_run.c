@@ -23,12 +23,11 @@ void plot_run_open(struct plot_run *r, const struct plot_data *d)
 
 void plot_run_close(struct plot_run *r) { run_free(&r->read); }
 
-enum status plot_run_rank(const struct plot_data *d, bool color, struct err *e)
+void plot_run_rank(const struct plot_data *d, bool color)
 {
     struct plot_run r;
 
     plot_run_open(&r, d);
-    const enum status st = rankings_show(stderr, &r.run, terminal_width(STDERR_FILENO), color, e);
+    rankings_show(stderr, &r.run, terminal_width(STDERR_FILENO), color);
     plot_run_close(&r);
-    return st;
 }

@@ -18,8 +18,7 @@ struct plot_run {
 void plot_run_open(struct plot_run *r, const struct plot_data *d);
 void plot_run_close(struct plot_run *r);
 
-/* Print the rankings of these rows on stderr, for people: stdout has the names of files. E_NOMEM.
- */
-enum status plot_run_rank(const struct plot_data *d, bool color, struct err *e);
+/* Print the rankings of these rows on stderr, for people: stdout has the names of files. */
+void plot_run_rank(const struct plot_data *d, bool color);
 
 #endif

@@ -56,8 +56,7 @@ static const void *least(const struct plot_data *d, enum table_id id, const char
 }
 
 /* "segment: 128 tokens after 2048", of the longest context. */
-static enum status name_panel(int *panel, struct plot *p, const struct plot_data *d,
-                              const char *workload, bool state, struct err *e)
+static int name_panel(struct plot *p, const struct plot_data *d, const char *workload, bool state)
 {
     const struct latency_row *const v = d->table[TABLE_LATENCY].row, *of = NULL;
     char text[PLOT_TEXT] = "", tokens[32] = "";
@@ -74,11 +73,11 @@ static enum status name_panel(int *panel, struct plot *p, const struct plot_data
     else if (of)
         snprintf(text, sizeof(text), "%.60s: %s after %lld", workload, tokens,
                  (long long)of->mem_tokens);
-    return plot_name(panel, &p->rows, text, 0, e);
+    return plot_name(&p->rows, text, 0);
 }
 
-static enum status add_point(struct plot *p, const struct plot_data *d, const struct study_entry *s,
-                             const char *workload, bool state, struct err *e)
+static void add_point(struct plot *p, const struct plot_data *d, const struct study_entry *s,
+                      const char *workload, bool state)
 {
     const char *const variant = s->row->variant;
     const int style = plot_variant_style(variant);
@@ -88,7 +87,7 @@ static enum status add_point(struct plot *p, const struct plot_data *d, const st
     const void *const cost = state ? least(d, TABLE_MEMORY, variant, workload, state_of)
                                    : least(d, TABLE_LATENCY, variant, workload, time_of);
     if (!cost)
-        return OK;
+        return;
     a.source = state ? NULL : cost;
     a.x = state ? state_of(cost) : time_of(cost);
     a.y = mean.mid / log(2);
@@ -97,10 +96,9 @@ static enum status add_point(struct plot *p, const struct plot_data *d, const st
     text_put(a.label, PLOT_TEXT, s->row->contender);
     const bool known = variant_find(variant) && strcmp(variant_find(variant)->name, variant) == 0;
     const int family = known ? (int)variant_family(style) : STYLE_FOREIGN;
-    enum status st = name_panel(&a.row, p, d, workload, state, e);
-    if (st == OK)
-        st = plot_name(&a.series, &p->series, known ? family_name[family] : "others", family, e);
-    return st == OK ? plot_add(p, &a, e) : st;
+    a.row = name_panel(p, d, workload, state);
+    a.series = plot_name(&p->series, known ? family_name[family] : "others", family);
+    plot_add(p, &a);
 }
 
 /* Its costs are those of the variant that it is named after. */
@@ -110,36 +108,28 @@ static bool is_drawn(const struct study_entry *s)
            strcmp(s->row->contender, s->row->variant) == 0;
 }
 
-static enum status add_panel(struct plot *p, const struct plot_data *d,
-                             const struct study_verdicts *all, const char *workload, bool state,
-                             struct err *e)
+static void add_panel(struct plot *p, const struct plot_data *d, const struct study_verdicts *all,
+                      const char *workload, bool state)
 {
-    enum status st = OK;
-
-    for (int i = 0; i < all->n && st == OK; i++)
+    for (int i = 0; i < all->n; i++)
         if (is_drawn(&all->v[i]))
-            st = add_point(p, d, &all->v[i], workload, state, e);
-    return st;
+            add_point(p, d, &all->v[i], workload, state);
 }
 
-enum status quality_costs(struct plot *p, const struct plot_data *d, struct err *e)
+void quality_costs(struct plot *p, const struct plot_data *d)
 {
     const struct latency_row *const v = d->table[TABLE_LATENCY].row;
     struct plot_names workloads = {0};
-    struct study_verdicts all;
-    int column;
-    enum status st = study_verdicts_make(&all, &d->table[TABLE_STUDY], 0, e);
+    struct study_verdicts all = study_verdicts_make(&d->table[TABLE_STUDY], 0);
 
-    if (st != OK)
-        return st;
-    st = plot_name(&column, &p->columns, "", 0, e);
-    for (size_t i = 0; i < d->table[TABLE_LATENCY].n && st == OK; i++)
-        st = plot_name(&column, &workloads, v[i].workload, 0, e);
-    for (int w = 0; w < workloads.n && st == OK; w++)
-        st = add_panel(p, d, &all, workloads.v[w].text, false, e);
-    for (int w = 0; w < workloads.n && st == OK; w++)
+    plot_one_column(p);
+    for (size_t i = 0; i < d->table[TABLE_LATENCY].n; i++)
+        plot_name(&workloads, v[i].workload, 0);
+    for (int w = 0; w < workloads.n; w++)
+        add_panel(p, d, &all, workloads.v[w].text, false);
+    for (int w = 0; w < workloads.n; w++)
         if (strcmp(workloads.v[w].text, workload_name[WORK_DECODE]) == 0)
-            st = add_panel(p, d, &all, workloads.v[w].text, true, e);
+            add_panel(p, d, &all, workloads.v[w].text, true);
     snprintf(p->y_title, sizeof(p->y_title), "test loss (bits per %.60s)", study_unit(d));
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why),
@@ -148,15 +138,14 @@ enum status quality_costs(struct plot *p, const struct plot_data *d, struct err 
         plot_wrap(p, PANELS_ABREAST);
     free(workloads.v);
     study_verdicts_free(&all);
-    return st;
 }
 
-enum status quality_front(struct plot *p, const struct plot_data *d, struct err *e)
+void quality_front(struct plot *p, const struct plot_data *d)
 {
     const int n = p->n;
     int most = 0;
-    const enum status st = perplexity_front(p, d, e);
 
+    perplexity_front(p, d);
     for (int c = 0; c < p->columns.n; c++) {
         int points = 0;
         for (int i = 0; i < n; i++)
@@ -175,5 +164,4 @@ enum status quality_front(struct plot *p, const struct plot_data *d, struct err 
         if (!named)
             a->label[0] = '\0';
     }
-    return st;
 }

@@ -23,10 +23,9 @@ struct page {
     const struct plot_data *run; /* the current run, and the items of its parts */
     int n_run, n_figure, n_missing, n_file;
     bool command, unsampled, judged, history, first;
-    struct plot_data all;                   /* the runs together: of the history */
-    char no_samples[WHY];                   /* why the run's samples could not be read, or "" */
-    struct bytes ranking, verdicts, scores; /* of the run, as CSV */
-    struct bytes answer;                    /* in sentences, one a line */
+    struct plot_data all;         /* the runs together: of the history */
+    char no_samples[WHY];         /* why the run's samples could not be read, or "" */
+    struct bytes ranking, answer; /* of the run: as CSV; in sentences, one a line */
     struct plot plot;
     struct bytes svg;
     char (*why)[WHY]; /* [figure_count]: why it is not shown, or "" */
@@ -193,14 +192,11 @@ static void put_svg(struct page *p)
 static void put_csv(struct page *p, void (*print)(FILE *f, const struct page *p))
 {
     struct bytes csv;
-    FILE *const f = bytes_open(&csv, p->e);
+    FILE *const f = bytes_begin(&csv);
 
-    if (f)
-        print(f, p);
-    if (f && bytes_close(f, &csv, p->e) == OK)
-        print_csv_address(p->f, &csv);
-    else
-        p->st = E_NOMEM;
+    print(f, p);
+    bytes_end(f, &csv);
+    print_csv_address(p->f, &csv);
     free(csv.data);
 }
 
@@ -249,10 +245,13 @@ static void put_rows(struct page *p)
     free(file.data);
 }
 
+static void verdicts_csv(FILE *f, const struct page *p) { report_judge(f, p->run); }
+static void put_verdicts(struct page *p) { put_csv(p, verdicts_csv); }
+static void scores_csv(FILE *f, const struct page *p) { report_print_scores(f, p->run); }
+static void put_scores(struct page *p) { put_csv(p, scores_csv); }
+
 static void put_ranking(struct page *p) { print_csv_address(p->f, &p->ranking); }
 static void put_answer(struct page *p) { print_text(p->f, p->answer.data ? p->answer.data : ""); }
-static void put_verdicts(struct page *p) { print_csv_address(p->f, &p->verdicts); }
-static void put_scores(struct page *p) { print_csv_address(p->f, &p->scores); }
 static void put_unsampled(struct page *p) { print_text(p->f, p->no_samples); }
 
 static const struct {
@@ -309,22 +308,36 @@ static void draw(struct page *p)
     }
 }
 
+/* Did the figure become a picture? */
+static bool draw_figure(struct page *p, int figure)
+{
+    p->n_figure = figure;
+    draw(p);
+    return p->st == OK && !p->why[figure][0];
+}
+
 /* Each goes to the next item of its part; false after the last. */
+
+/* Of a part with one item at most. */
+static bool first_time(bool *been)
+{
+    const bool first = !*been;
+
+    *been = true;
+    return first;
+}
 
 /* One figure of all runs, if there are several. */
 static bool next_history(struct page *p)
 {
     const struct figure *const f = plot_figure("history");
-    const bool first = !p->history;
 
-    p->history = true;
-    if (!first || p->r->runs < 2 || (p->r->figures->n > 0 && !plot_is_wanted(f, p->r->figures)))
+    if (!first_time(&p->history) || p->r->runs < 2 ||
+        (p->r->figures->n > 0 && !plot_is_wanted(f, p->r->figures)))
         return false;
     p->all = (struct plot_data){.runs = p->r->run, .n_runs = p->r->runs};
     p->run = &p->all;
-    p->n_figure = (int)(f - figures);
-    draw(p);
-    return p->st == OK && !p->why[p->n_figure][0];
+    return draw_figure(p, (int)(f - figures));
 }
 
 /* The picture of a choice stands on top where there is one run. */
@@ -336,15 +349,11 @@ static bool is_first(const struct page *p, const struct figure *f)
 static bool next_first(struct page *p)
 {
     const struct figure *const f = plot_figure("variants");
-    const bool again = p->first;
 
-    p->first = true;
-    if (again || !is_first(p, f) || !plot_is_wanted(f, p->r->figures))
+    if (!first_time(&p->first) || !is_first(p, f) || !plot_is_wanted(f, p->r->figures))
         return false;
     p->run = p->r->run;
-    p->n_figure = (int)(f - figures);
-    draw(p);
-    return p->st == OK && !p->why[p->n_figure][0];
+    return draw_figure(p, (int)(f - figures));
 }
 
 static bool next_run(struct page *p)
@@ -363,42 +372,24 @@ static bool next_run(struct page *p)
     free(p->ranking.data);
     free(p->answer.data);
     p->ranking = p->answer = (struct bytes){0};
-    p->st =
-        report_rank(&p->ranking, &p->answer, p->no_samples, sizeof(p->no_samples), p->run, p->e);
+    FILE *const ranking = bytes_begin(&p->ranking), *const answer = bytes_begin(&p->answer);
+    report_rank(ranking, answer, p->no_samples, sizeof(p->no_samples), p->run);
+    bytes_end(ranking, &p->ranking);
+    bytes_end(answer, &p->answer);
     return true;
 }
 
 static bool next_command(struct page *p)
 {
-    const bool first = !p->command;
-
-    p->command = true;
-    return first && env_of(p->run) && env_of(p->run)->argv[0];
+    return first_time(&p->command) && env_of(p->run) && env_of(p->run)->argv[0];
 }
 
-static bool next_unsampled(struct page *p)
-{
-    const bool first = !p->unsampled;
-
-    p->unsampled = true;
-    return first && p->no_samples[0];
-}
+static bool next_unsampled(struct page *p) { return first_time(&p->unsampled) && p->no_samples[0]; }
 
 /* Is it a study? */
 static bool next_judged(struct page *p)
 {
-    const bool first = !p->judged;
-
-    p->judged = true;
-    free(p->verdicts.data);
-    free(p->scores.data);
-    p->verdicts = p->scores = (struct bytes){0};
-    if (!first || p->run->table[TABLE_STUDY].n == 0)
-        return false;
-    p->st = report_judge(&p->verdicts, p->run, p->e);
-    if (p->st == OK)
-        p->st = report_print_scores(&p->scores, p->run, p->e);
-    return p->st == OK;
+    return first_time(&p->judged) && p->run->table[TABLE_STUDY].n > 0;
 }
 
 static bool next_of(struct page *p, bool folded)
@@ -409,8 +400,7 @@ static bool next_of(struct page *p, bool folded)
         if (f->folded != folded || is_first(p, f) || is_drawn_by_the_page(f) ||
             !plot_is_wanted(f, p->r->figures))
             continue;
-        draw(p);
-        if (p->st == OK && !p->why[p->n_figure][0])
+        if (draw_figure(p, p->n_figure))
             return true;
     }
     p->n_figure = -1;
@@ -476,8 +466,7 @@ enum status report_write(FILE *f, struct report *r, struct err *e)
     char path[FILE_PATH];
 
     p.why = calloc((size_t)figure_count, sizeof(*p.why));
-    if (!p.why)
-        return fail(e, E_NOMEM, "no memory for a page  -> free some");
+    NEED(p.why);
     find_own(&p, path, FORM);
     if (p.st == OK)
         p.st = file_read(&text, path, e);

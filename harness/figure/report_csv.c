@@ -54,89 +54,44 @@ void report_print_rows(FILE *f, const struct plot_data *d, const struct plot_fil
         row_print(f, FORMAT_CSV, t, &all, (const char *)rows->row + i * t->row_size);
 }
 
-enum status report_print_scores(struct bytes *out, const struct plot_data *d, struct err *e)
+void report_print_scores(FILE *f, const struct plot_data *d)
 {
     const struct plot_file file = {.table = &tables[TABLE_PERPLEXITY], .train = -1};
-    struct scores s;
-    FILE *const f = bytes_open(out, e);
-    enum status st = f ? scores_by_contender(&s, d, e) : E_NOMEM;
+    struct scores s = scores_by_contender(d);
 
-    if (st == OK)
-        report_print_rows(f, &s.data, &file);
-    if (f)
-        scores_free(&s);
-    if (f && bytes_close(f, out, st == OK ? e : &(struct err){""}) != OK && st == OK)
-        st = E_NOMEM;
-    return st;
+    report_print_rows(f, &s.data, &file);
+    scores_free(&s);
 }
 
 /* ---- rankings ----------------------------------------------------------------------------- */
 
-static enum status print_rankings(FILE *f, FILE *answer, const struct run *run, struct err *e)
-{
-    enum status st = OK;
+static const double usual_threshold = 0.02; /* --threshold */
 
+void report_rank(FILE *f, FILE *answer, char *unsampled, size_t size, const struct plot_data *d)
+{
+    struct study_verdicts v = study_verdicts_make(&d->table[TABLE_STUDY], usual_threshold);
+    struct plot_run run;
+
+    plot_run_open(&run, d);
+    text_put(unsampled, size, run.unsampled);
     rankings_print_csv_header(f);
-    for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS && st == OK; what++) {
-        struct rankings r;
-        st = rankings_make(&r, run, what, e);
-        if (st != OK)
-            break;
+    for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS; what++) {
+        struct rankings r = rankings_make(&run.run, what);
         rankings_print_csv(f, &r, what);
         rankings_answer(answer, &r, what, INT_MAX);
         for (int i = 0; i < r.n && what == RANKED_VARIANTS; i++)
             ranking_say_networks(answer, &r.v[i], "The ");
         rankings_free(&r);
     }
-    return st;
-}
-
-static const double usual_threshold = 0.02; /* --threshold */
-
-static enum status answer_study(FILE *answer, const struct rows *study, struct err *e)
-{
-    struct study_verdicts v;
-    const enum status st = study_verdicts_make(&v, study, usual_threshold, e);
-
-    if (st != OK)
-        return st;
     study_answer(answer, &v);
     study_verdicts_free(&v);
-    return OK;
-}
-
-enum status report_rank(struct bytes *out, struct bytes *answer, char *unsampled, size_t size,
-                        const struct plot_data *d, struct err *e)
-{
-    struct plot_run run;
-
-    plot_run_open(&run, d);
-    text_put(unsampled, size, run.unsampled);
-    FILE *const f = bytes_open(out, e), *const said = bytes_open(answer, e);
-    enum status st = f && said ? print_rankings(f, said, &run.run, e) : E_NOMEM;
-    if (st == OK)
-        st = answer_study(said, &d->table[TABLE_STUDY], e);
-    struct err *const why = st == OK ? e : &(struct err){""};
-    if (f && bytes_close(f, out, why) != OK)
-        st = E_NOMEM;
-    if (said && bytes_close(said, answer, why) != OK)
-        st = E_NOMEM;
     plot_run_close(&run);
-    return st;
 }
 
-enum status report_judge(struct bytes *out, const struct plot_data *d, struct err *e)
+void report_judge(FILE *f, const struct plot_data *d)
 {
-    struct study_verdicts v;
-    FILE *const f = bytes_open(out, e);
-    enum status st =
-        f ? study_verdicts_make(&v, &d->table[TABLE_STUDY], usual_threshold, e) : E_NOMEM;
+    struct study_verdicts v = study_verdicts_make(&d->table[TABLE_STUDY], usual_threshold);
 
-    if (st == OK) {
-        st = study_verdicts_print(f, &v, FORMAT_CSV, e);
-        study_verdicts_free(&v);
-    }
-    if (f && bytes_close(f, out, st == OK ? e : &(struct err){""}) != OK && st == OK)
-        st = E_NOMEM;
-    return st;
+    study_verdicts_print(f, &v, FORMAT_CSV);
+    study_verdicts_free(&v);
 }

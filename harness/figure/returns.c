@@ -17,12 +17,11 @@ static double return_of(const struct train_row *r, int kind)
 }
 
 /* What the best policy and actions at random earn, over all of the panel. */
-static enum status add_bounds(struct plot *p, int panel, const struct study_row *r, struct err *e)
+static void add_bounds(struct plot *p, int panel, const struct study_row *r)
 {
     const double y[] = {[KIND_OPTIMUM] = r->optimum_return, [KIND_RANDOM] = r->random_return};
     struct plot_point a = plot_point_empty();
     double from = INFINITY, to = -INFINITY;
-    enum status st = OK;
 
     a.row = panel;
     for (int i = 0; i < p->n; i++)
@@ -32,12 +31,11 @@ static enum status add_bounds(struct plot *p, int panel, const struct study_row 
             to = fmax(to, p->point[i].x);
         }
     for (a.kind = KIND_OPTIMUM; a.kind <= KIND_RANDOM && from <= to; a.kind++)
-        for (int end = 0; end < 2 && st == OK; end++) {
+        for (int end = 0; end < 2; end++) {
             a.x = end ? to : from;
             a.y = y[a.kind];
-            st = plot_add(p, &a, e);
+            plot_add(p, &a);
         }
-    return st;
 }
 
 enum status study_returns(struct plot *p, const struct plot_data *d, struct err *e)
@@ -45,22 +43,13 @@ enum status study_returns(struct plot *p, const struct plot_data *d, struct err 
     static const struct curve_reader reader = {
         .tasks = true, .kinds = 1, .x = steps_of, .value = return_of};
     const struct study_row *const r = d->table[TABLE_STUDY].row;
-    struct study_verdicts v;
-    int panel, bounded = 0; /* panels so far */
-    enum status st = study_verdicts_make(&v, &d->table[TABLE_STUDY], 0, e);
+    struct study_verdicts v = study_verdicts_make(&d->table[TABLE_STUDY], 0);
+    int bounded = 0; /* panels so far */
+    const enum status st = study_curves(p, d, &v, &reader, e);
 
-    if (st != OK)
-        return st;
-    st = study_curves(p, d, &v, &reader, e);
-    for (size_t i = 0; i < d->table[TABLE_STUDY].n && st == OK; i++) {
-        if (!study_is_followed(&r[i], &v, true))
-            continue;
-        st = study_panel(&panel, p, &r[i], e);
-        if (st == OK && panel == bounded) {
-            st = add_bounds(p, panel, &r[i], e);
-            bounded++;
-        }
-    }
+    for (size_t i = 0; i < d->table[TABLE_STUDY].n && st == OK; i++)
+        if (study_is_followed(&r[i], &v, true) && study_panel(p, &r[i]) == bounded)
+            add_bounds(p, bounded++, &r[i]);
     study_verdicts_free(&v);
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why),

@@ -28,20 +28,19 @@ bool roofline_point(struct plot_point *p, const void *row, const struct plot_dat
 }
 
 /* A ceiling as a series: flop/s do not depend on x; bytes/s times x do. */
-static enum status add_ceiling(struct plot *p, const char *name, int kind, double peak, int order,
-                               struct err *e)
+static void add_ceiling(struct plot *p, const char *name, int kind, double peak, int order)
 {
     struct plot_point point = plot_point_empty();
     char series[PLOT_TEXT];
 
     if (!(peak > 0))
-        return OK;
+        return;
     snprintf(series, sizeof(series), "peak %s", name); /* a backend may have the same name */
     point.kind = kind;
     point.y = peak * 1e-9;
     text_put(point.label, PLOT_TEXT, name);
-    enum status st = plot_name(&point.series, &p->series, series, STYLE_FOREIGN + order, e);
-    return st == OK ? plot_add(p, &point, e) : st;
+    point.series = plot_name(&p->series, series, STYLE_FOREIGN + order);
+    plot_add(p, &point);
 }
 
 /* Do many points of different backends lie on each other? */
@@ -76,7 +75,7 @@ static double ceiling_of(const struct plot_data *d, const char *column)
     return plot_number(&tables[TABLE_ENV], d->table[TABLE_ENV].row, column);
 }
 
-enum status roofline_ceilings(struct plot *p, const struct plot_data *d, struct err *e)
+void roofline_ceilings(struct plot *p, const struct plot_data *d)
 {
     const struct {
         const char *name, *column;
@@ -92,29 +91,26 @@ enum status roofline_ceilings(struct plot *p, const struct plot_data *d, struct 
         {"L3", "read_byte_per_s_l3", KIND_BANDWIDTH},
         {"DRAM", "read_byte_per_s_dram", KIND_BANDWIDTH},
     };
-    enum status st = OK;
 
     if (!has_peaks(d)) {
         snprintf(p->why, sizeof(p->why), "env.csv has no measured peaks");
-        return OK;
+        return;
     }
     if (p->n == 0)
-        st = plot_one_panel(p, e);
+        plot_one_panel(p);
     else if (p->columns.n > 1 && p->series.n * p->columns.n <= SERIES_IN_ONE && !collide(p))
-        st = plot_join_backends(p, e);
+        plot_join_backends(p);
     p->abreast = 2;
     const double same = 0.05; /* as one line: the names would lie on each other */
     char names[TEXT_SIZE] = "";
-    for (size_t i = 0; i < ARRAY_LEN(ceilings) && st == OK; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(ceilings); i++) {
         const double peak = ceiling_of(d, ceilings[i].column);
         const bool joined = ceilings[i].kind == KIND_FLOPS && ceilings[i + 1].kind == KIND_FLOPS &&
                             fabs(ceiling_of(d, ceilings[i + 1].column) / peak - 1) < same;
-        const size_t n = strlen(names);
-        snprintf(names + n, sizeof(names) - n, "%s%s", n ? " and " : "", ceilings[i].name);
+        text_join(names, sizeof(names), " and ", ceilings[i].name);
         if (joined)
             continue;
-        st = add_ceiling(p, names, ceilings[i].kind, peak, (int)i, e);
+        add_ceiling(p, names, ceilings[i].kind, peak, (int)i);
         names[0] = '\0';
     }
-    return st;
 }

@@ -82,39 +82,34 @@ static bool comes_first(const struct study_row *const *of, const struct perplexi
     return true;
 }
 
-enum status scores_by_contender(struct scores *s, const struct plot_data *d, struct err *e)
+struct scores scores_by_contender(const struct plot_data *d)
 {
     const struct perplexity_row *const v = d->table[TABLE_PERPLEXITY].row;
     const size_t n = d->table[TABLE_PERPLEXITY].n;
     const struct study_row **const of = calloc(n + 1, sizeof(const struct study_row *));
     double *const work = calloc(n + 1, sizeof(*work));
+    struct scores s = {.data = *d,
+                       .row = calloc(n + 1, sizeof(*s.row)),
+                       .of = calloc(n + 1, sizeof(const struct study_row *))};
     size_t kept = 0;
-    enum status st = OK;
 
-    *s = (struct scores){.data = *d,
-                         .row = calloc(n + 1, sizeof(*s->row)),
-                         .of = calloc(n + 1, sizeof(const struct study_row *))};
-    if (!of || !work || !s->row || !s->of) {
-        free(of);
-        free(work);
-        return fail(e, E_NOMEM, "no memory for %zu scores  -> free some", n);
-    }
+    NEED(of && work && s.row && s.of);
     for (size_t i = 0; i < n; i++)
         of[i] = trained(d, &v[i]);
     for (size_t i = 0; i < n; i++) {
         if (of[i] && !comes_first(of, v, i))
             continue;
-        s->row[kept] = v[i];
+        s.row[kept] = v[i];
         if (of[i])
-            merge(&s->row[kept], of, v, n, i, work);
-        s->of[kept++] = of[i];
+            merge(&s.row[kept], of, v, n, i, work);
+        s.of[kept++] = of[i];
     }
     free(of);
     free(work);
-    s->data.trained = s->of;
-    s->data.table[TABLE_PERPLEXITY].row = s->row;
-    s->data.table[TABLE_PERPLEXITY].n = kept;
-    return st;
+    s.data.trained = s.of;
+    s.data.table[TABLE_PERPLEXITY].row = s.row;
+    s.data.table[TABLE_PERPLEXITY].n = kept;
+    return s;
 }
 
 void scores_free(struct scores *s)

@@ -13,8 +13,8 @@ struct scores {
 };
 
 /* Perplexities that a study trained, merged over the seeds of each contender at each size; others stay
- * as they are. Keeps pointers into `d`. Free it also after an error. */
-enum status scores_by_contender(struct scores *s, const struct plot_data *d, struct err *e);
+ * as they are. Keeps pointers into `d`. */
+struct scores scores_by_contender(const struct plot_data *d);
 void scores_free(struct scores *s);
 
 #endif

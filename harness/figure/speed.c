@@ -78,12 +78,11 @@ static const struct plot_point *window_of(const struct plot *p, int n, const cha
 }
 
 /* A window has no slowdown itself. */
-static enum status add_slowdown(struct plot *p, const char *variant, struct err *e)
+static void add_slowdown(struct plot *p, const char *variant)
 {
     const int n = p->n;
-    enum status st = OK;
 
-    for (int i = 0; i < n && st == OK; i++) {
+    for (int i = 0; i < n; i++) {
         struct plot_point a = p->point[i];
         const struct plot_point *const w =
             is_window(a.source) ? NULL : window_of(p, n, variant, &a);
@@ -92,23 +91,20 @@ static enum status add_slowdown(struct plot *p, const char *variant, struct err 
         const double slower[] = {w->y / a.y, w->z / a.z};
         a.row++;
         a.low = a.high = a.z = NAN;
-        for (int k = 0; k < 2 && st == OK; k++) {
+        for (int k = 0; k < 2; k++) {
             a.kind = k ? KIND_ARITHMETIC : KIND_SLOWDOWN;
             a.y = slower[k];
-            st = plot_add(p, &a, e);
+            plot_add(p, &a);
         }
     }
-    return st;
 }
 
-static enum status add_published(struct plot *p, struct err *e)
+static void add_published(struct plot *p)
 {
-    enum status st = OK;
-    int series;
+    const int series = plot_name(&p->series, "published, one GPU", STYLE_FOREIGN);
 
-    st = plot_name(&series, &p->series, "published, one GPU", STYLE_FOREIGN, e);
     for (int c = 0; c < p->columns.n; c++)
-        for (size_t i = 0; i < ARRAY_LEN(published) && st == OK; i++) {
+        for (size_t i = 0; i < ARRAY_LEN(published); i++) {
             struct plot_point a = plot_point_empty();
             a.row = 1;
             a.column = c;
@@ -116,17 +112,15 @@ static enum status add_published(struct plot *p, struct err *e)
             a.kind = KIND_PUBLISHED;
             a.x = published[i].length;
             a.y = published[i].slowdown;
-            st = plot_add(p, &a, e);
+            plot_add(p, &a);
         }
-    return st;
 }
 
-enum status speed_slowdown(struct plot *p, const struct plot_data *d, struct err *e)
+void speed_slowdown(struct plot *p, const struct plot_data *d)
 {
     const char *variant =
         NULL; /* the variant whose window the others are compared with: the first */
     bool others = false;
-    int row;
     (void)d;
 
     for (int i = 0; i < p->n; i++) {
@@ -139,10 +133,9 @@ enum status speed_slowdown(struct plot *p, const struct plot_data *d, struct err
         p->n = 0;
         if (!p->why[0]) /* else: too few lengths */
             snprintf(p->why, sizeof(p->why), "%s", p->figure->nothing);
-        return OK;
+        return;
     }
-    enum status st = add_slowdown(p, variant, e);
-    if (st == OK)
-        st = plot_name(&row, &p->rows, "slowdown", 0, e);
-    return st == OK ? add_published(p, e) : st;
+    add_slowdown(p, variant);
+    plot_name(&p->rows, "slowdown", 0);
+    add_published(p);
 }

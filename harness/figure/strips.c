@@ -10,12 +10,6 @@
 
 enum { KIND_SAMPLE, KIND_PREEMPTED, KIND_MEDIAN, PANELS_MAX = 12, PANELS_ABREAST = 3 };
 
-static bool has_median(const void *row, const struct plot_data *d, const void *unused)
-{
-    (void)d, (void)unused;
-    return ((const struct latency_row *)row)->median_ns > 0;
-}
-
 static double spread(const struct latency_row *r)
 {
     const double width = (r->ci95_high_ns - r->ci95_low_ns) / r->median_ns;
@@ -31,66 +25,57 @@ static int by_spread(const void *a, const void *b)
     return p != q ? (p < q) - (p > q) : (x > y) - (x < y);
 }
 
-static enum status add_point(struct plot *p, struct plot_point *a, int kind, double x, double y,
-                             struct err *e)
+static void add_point(struct plot *p, struct plot_point *a, int kind, double x, double y)
 {
     a->kind = kind;
     a->x = x;
     a->y = y;
-    return plot_add(p, a, e);
+    plot_add(p, a);
 }
 
 /* A panel for the case, if it has samples. */
-static enum status add_case(struct plot *p, const struct picked *k, int at, const struct rows *all,
-                            struct err *e)
+static void add_case(struct plot *p, const struct picked *k, int at, const struct rows *all)
 {
     const struct latency_row *const row = k->row[at];
     const struct sample_row *const sample = all->row;
     struct plot_point a = plot_point_empty();
-    enum status st = OK;
     int n = 0;
 
     a.source = row;
-    for (size_t i = 0; i < all->n && st == OK; i++) {
+    for (size_t i = 0; i < all->n; i++) {
         const struct sample_row *const s = &sample[i];
         if (strcmp(s->case_id, row->case_id) != 0 || !(s->wall_ns > 0) || s->calls < 1)
             continue;
         if (n == 0) {
-            st = plot_case_panel(&a.row, p, k, at, e);
-            if (st == OK)
-                st = plot_name(&a.series, &p->series, row->variant,
-                               plot_variant_style(row->variant), e);
+            a.row = plot_case_panel(p, k, at);
+            a.series = plot_name(&p->series, row->variant, plot_variant_style(row->variant));
         }
-        if (st == OK)
-            st = add_point(p, &a, s->disturbed == 1 ? KIND_PREEMPTED : KIND_SAMPLE, ++n,
-                           s->wall_ns / (double)s->calls, e);
+        add_point(p, &a, s->disturbed == 1 ? KIND_PREEMPTED : KIND_SAMPLE, ++n,
+                  s->wall_ns / (double)s->calls);
     }
     a.low = row->ci95_low_ns;
     a.high = row->ci95_high_ns;
-    for (int end = 0; end < 2 && n > 0 && st == OK; end++)
-        st = add_point(p, &a, KIND_MEDIAN, end ? n + 0.5 : 0.5, row->median_ns, e);
-    return st;
+    for (int end = 0; end < 2 && n > 0; end++)
+        add_point(p, &a, KIND_MEDIAN, end ? n + 0.5 : 0.5, row->median_ns);
 }
 
 /* Some cases have no samples: continue until there are enough panels. */
-enum status sample_strips(struct plot *p, const struct plot_data *d, struct err *e)
+void sample_strips(struct plot *p, const struct plot_data *d)
 {
-    struct picked k;
+    const struct picked k = plot_pick(d, TABLE_LATENCY, plot_has_time, NULL);
     struct rows all = {0};
     struct err why;
-    int column, at = 0;
-    enum status st = plot_pick(&k, d, TABLE_LATENCY, has_median, NULL, e);
+    int at = 0;
 
-    if (st == OK)
-        st = plot_name(&column, &p->columns, "", 0, e);
+    plot_one_column(p);
     if (k.n == 0)
         snprintf(p->why, sizeof(p->why), "latency.csv has no row with a time");
     else if (samples_read(&all, d->dir, &why) != OK)
         snprintf(p->why, sizeof(p->why), "%.*s", (int)sizeof(p->why) - 1, why.msg);
     if (k.n > PANELS_MAX)
         qsort(k.row, (size_t)k.n, sizeof(*k.row), by_spread);
-    for (; at < k.n && p->rows.n < PANELS_MAX && all.n > 0 && st == OK; at++)
-        st = add_case(p, &k, at, &all, e);
+    for (; at < k.n && p->rows.n < PANELS_MAX && all.n > 0; at++)
+        add_case(p, &k, at, &all);
     if (p->n == 0 && !p->why[0])
         snprintf(p->why, sizeof(p->why), "no row of latency.csv has samples");
     else if (at < k.n && p->n > 0)
@@ -98,9 +83,7 @@ enum status sample_strips(struct plot *p, const struct plot_data *d, struct err 
                  "the %d cases with the widest intervals of %d are drawn  -> select others with "
                  "--filter",
                  p->rows.n, k.n);
-    if (st == OK)
-        plot_wrap(p, PANELS_ABREAST);
+    plot_wrap(p, PANELS_ABREAST);
     rows_free(&all);
     free(k.row);
-    return st;
 }

@@ -11,19 +11,14 @@ enum { KIND_ENTRY, KIND_NOISE = 2, PANELS_ABREAST = 3 };
 /* Has it no control? It is drawn at the origin of its panel. */
 static bool is_origin(const struct study_row *r) { return r->baseline == 1 && !*r->control; }
 
-static enum status add_entry(struct plot *p, const struct study_verdicts *v,
-                             const struct study_entry *s, struct err *e)
+static void add_entry(struct plot *p, const struct study_verdicts *v, const struct study_entry *s)
 {
     const bool baseline = is_origin(s->row), named = v->controls && !baseline;
     const char *const verdict = baseline ? "baseline" : study_verdict_name[s->verdict];
     struct plot_point a = plot_point_empty();
-    enum status st = study_panel(&a.row, p, s->row, e);
 
-    if (st == OK)
-        st = plot_name(&a.series, &p->series, verdict, baseline ? STYLE_FOREIGN : (int)s->verdict,
-                       e);
-    if (st != OK)
-        return st;
+    a.row = study_panel(p, s->row);
+    a.series = plot_name(&p->series, verdict, baseline ? STYLE_FOREIGN : (int)s->verdict);
     a.kind = KIND_ENTRY;
     if (named)
         snprintf(a.label, PLOT_TEXT, "%.80s vs %.80s", s->row->contender, s->row->control);
@@ -34,14 +29,14 @@ static enum status add_entry(struct plot *p, const struct study_verdicts *v,
     a.low = s->quality.diff.low;
     a.high = s->quality.diff.high;
     a.z = baseline ? 1 : exp(s->log_time.high - s->log_time.mid);
-    st = plot_add(p, &a, e);
-    if (st != OK || !baseline || !isfinite(v->noise))
-        return st;
+    plot_add(p, &a);
+    if (!baseline || !isfinite(v->noise))
+        return;
     a.kind = KIND_NOISE;
     a.low = -v->noise;
     a.high = v->noise;
     a.label[0] = '\0';
-    return plot_add(p, &a, e);
+    plot_add(p, &a);
 }
 
 /* Of several without a control, which all stand at the origin of their panel, one is drawn. */
@@ -58,22 +53,19 @@ static bool is_first_origin(const struct study_verdicts *v, int i)
     return is_origin(r);
 }
 
-enum status study_differences(struct plot *p, const struct plot_data *d, struct err *e)
+void study_differences(struct plot *p, const struct plot_data *d)
 {
-    struct study_verdicts v;
-    int drawn = 0, left_out = 0, one;
-    enum status st = study_verdicts_make(&v, &d->table[TABLE_STUDY], 0, e);
+    struct study_verdicts v = study_verdicts_make(&d->table[TABLE_STUDY], 0);
+    int drawn = 0, left_out = 0;
 
-    if (st != OK)
-        return st;
-    st = plot_name(&one, &p->columns, "", 0, e);
-    for (int i = 0; i < v.n && st == OK; i++) {
+    plot_one_column(p);
+    for (int i = 0; i < v.n; i++) {
         const struct study_entry *const s = &v.v[i];
         const bool known = isfinite(s->p) && isfinite(s->log_time.high);
         if (s->is_task) /* has no loss */
             continue;
         if (is_first_origin(&v, i) || known)
-            st = add_entry(p, &v, s, e);
+            add_entry(p, &v, s);
         drawn += known;
         left_out += !is_origin(s->row) && !known;
     }
@@ -87,8 +79,7 @@ enum status study_differences(struct plot *p, const struct plot_data *d, struct 
     else if (left_out > 0)
         snprintf(p->why, sizeof(p->why), "not drawn, because not tested or not timed: %d",
                  left_out);
-    if (st == OK && p->n > 0)
+    if (p->n > 0)
         plot_wrap(p, PANELS_ABREAST);
     study_verdicts_free(&v);
-    return st;
 }

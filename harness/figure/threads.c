@@ -35,12 +35,9 @@ static double serial_fraction(const struct plot_point *point, int n, const struc
     return xx > 0 ? xy / xx : NAN;
 }
 
-static enum status add_curve(struct plot *p, const struct plot_point *at, double s, double most,
-                             struct err *e)
+static void add_curve(struct plot *p, const struct plot_point *at, double s, double most)
 {
-    enum status st = OK;
-
-    for (int i = 0; i < CURVE && st == OK && isfinite(s); i++) {
+    for (int i = 0; i < CURVE && isfinite(s); i++) {
         struct plot_point a = plot_point_empty();
         a.row = at->row;
         a.column = at->column;
@@ -48,30 +45,24 @@ static enum status add_curve(struct plot *p, const struct plot_point *at, double
         a.kind = KIND_AMDAHL;
         a.x = pow(most, (double)i / (CURVE - 1));
         a.y = 1 / (s + (1 - s) / a.x);
-        st = plot_add(p, &a, e);
+        plot_add(p, &a);
     }
-    return st;
 }
 
 /* Two rows of panels for each that was picked: speed-up, and efficiency below it. */
-static enum status add_case(struct plot *p, const struct plot_names *shapes,
-                            const struct plot_point *point, int n, const struct plot_point *a,
-                            struct err *e)
+static void add_case(struct plot *p, const struct plot_names *shapes,
+                     const struct plot_point *point, int n, const struct plot_point *a)
 {
     const struct plot_point *const base = alone(point, n, a);
     struct plot_point speed = *a;
     char name[PLOT_TEXT + 16];
-    int below;
 
     if (!base)
-        return OK;
+        return;
     const char *const shape = shapes->v[a->row].text;
     snprintf(name, sizeof(name), "%s%sefficiency", shape, *shape ? " " : "");
-    enum status st = plot_name(&speed.row, &p->rows, shape, 0, e);
-    if (st == OK)
-        st = plot_name(&below, &p->rows, name, 0, e);
-    if (st != OK)
-        return st;
+    speed.row = plot_name(&p->rows, shape, 0);
+    const int below = plot_name(&p->rows, name, 0);
     plot_ratio(&speed, base, a);
     speed.z = serial_fraction(point, n, base);
     if (a == base) {
@@ -80,34 +71,31 @@ static enum status add_case(struct plot *p, const struct plot_names *shapes,
         for (int i = 0; i < n; i++)
             if (alone(point, n, &point[i]) == base)
                 most = fmax(most, point[i].x);
-        st = add_curve(p, &speed, speed.z, most, e);
+        add_curve(p, &speed, speed.z, most);
     }
-    if (st == OK)
-        st = plot_add(p, &speed, e);
+    plot_add(p, &speed);
     speed.row = below;
     speed.y /= speed.x;
     speed.low /= speed.x;
     speed.high /= speed.x;
     speed.z = NAN;
-    return st == OK ? plot_add(p, &speed, e) : st;
+    plot_add(p, &speed);
 }
 
-enum status threads_speedup(struct plot *p, const struct plot_data *d, struct err *e)
+void threads_speedup(struct plot *p, const struct plot_data *d)
 {
     struct plot_point *const times = p->point;
     const struct plot_names shapes = p->rows;
     const int n = p->n;
-    enum status st = OK;
     (void)d;
 
     p->point = NULL;
     p->rows = (struct plot_names){0};
     p->n = 0;
-    for (int i = 0; i < n && st == OK; i++)
-        st = add_case(p, &shapes, times, n, &times[i], e);
+    for (int i = 0; i < n; i++)
+        add_case(p, &shapes, times, n, &times[i]);
     if (p->n == 0 && n > 0)
         snprintf(p->why, sizeof(p->why), "no case was measured with one thread and with more");
     free(shapes.v);
     free(times);
-    return st;
 }

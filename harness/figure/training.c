@@ -32,12 +32,9 @@ static void name_loss(struct plot *p, const char *unit)
 static enum status add_study(struct plot *p, const struct plot_data *d, struct err *e)
 {
     static const struct curve_reader reader = {.kinds = KINDS, .x = step_of, .value = loss_of};
-    struct study_verdicts v;
-    enum status st = study_verdicts_make(&v, &d->table[TABLE_STUDY], 0, e);
+    struct study_verdicts v = study_verdicts_make(&d->table[TABLE_STUDY], 0);
+    const enum status st = study_curves(p, d, &v, &reader, e);
 
-    if (st != OK)
-        return st;
-    st = study_curves(p, d, &v, &reader, e);
     name_loss(p, study_unit(d));
     study_verdicts_free(&v);
     if (st == OK && p->n > 0)
@@ -47,11 +44,9 @@ static enum status add_study(struct plot *p, const struct plot_data *d, struct e
 
 /* ---- of single trainings ------------------------------------------------------------------ */
 
-static enum status add_row(struct plot *p, const struct train_row *r, int series, struct err *e)
+static void add_row(struct plot *p, const struct train_row *r, int series)
 {
-    enum status st = OK;
-
-    for (int k = 0; k < KINDS && st == OK; k++) {
+    for (int k = 0; k < KINDS; k++) {
         struct plot_point a = plot_point_empty();
         a.series = series;
         a.source = r;
@@ -59,20 +54,17 @@ static enum status add_row(struct plot *p, const struct train_row *r, int series
         a.x = step_of(r);
         a.y = loss_of(r, k);
         if (isfinite(a.y))
-            st = plot_add(p, &a, e);
+            plot_add(p, &a);
     }
-    return st;
 }
 
-static enum status add_trainings(struct plot *p, const struct plot_data *d, struct err *e)
+static void add_trainings(struct plot *p, const struct plot_data *d)
 {
-    enum status st = plot_one_panel(p, e);
-
-    for (int i = 0; i < d->n_train && st == OK; i++) {
+    plot_one_panel(p);
+    for (int i = 0; i < d->n_train; i++) {
         const struct plot_train *const t = &d->train[i];
         const struct train_row *const v = t->rows.row;
         char name[3 * TEXT_SIZE];
-        int series;
         if (t->rows.n == 0)
             continue;
         if (!*t->name)
@@ -81,22 +73,22 @@ static enum status add_trainings(struct plot *p, const struct plot_data *d, stru
             snprintf(name, sizeof(name), "%s", t->name);
         else
             snprintf(name, sizeof(name), "%s (%s)", v->variant, t->name);
-        st = plot_name(&series, &p->series, name, plot_variant_style(v->variant), e);
-        if (st == OK)
-            text_put(p->series.v[series].kind, PLOT_TEXT, name + strlen(v->variant));
-        for (size_t k = 0; k < t->rows.n && st == OK; k++)
-            st = add_row(p, &v[k], series, e);
+        const int series = plot_name(&p->series, name, plot_variant_style(v->variant));
+        text_put(p->series.v[series].kind, PLOT_TEXT, name + strlen(v->variant));
+        for (size_t k = 0; k < t->rows.n; k++)
+            add_row(p, &v[k], series);
         /* without its checkpoint the unit is that of the study beside it */
         name_loss(p, *t->unit ? t->unit : study_unit(d));
     }
-    return st;
 }
 
 enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e)
 {
     const bool study = d->n_train == 0 && d->table[TABLE_STUDY].n > 0;
-    const enum status st = study ? add_study(p, d, e) : add_trainings(p, d, e);
+    const enum status st = study ? add_study(p, d, e) : OK;
 
+    if (!study)
+        add_trainings(p, d);
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why),
                  "the folder has no curve of a training run (*.%s, or those of a study in jobs/)",

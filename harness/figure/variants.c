@@ -48,8 +48,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /* The bar of contestant i. */
-static enum status add_bar(struct plot *p, const struct ranking *r, int i, int shape, int panel,
-                           bool name_backend, struct err *e)
+static void add_bar(struct plot *p, const struct ranking *r, int i, int shape, int panel,
+                    bool name_backend)
 {
     const struct place *const at = &r->v[i].place[shape];
     const struct latency_row *const row = at->row;
@@ -59,9 +59,7 @@ static enum status add_bar(struct plot *p, const struct ranking *r, int i, int s
 
     a.row = panel;
     a.source = row;
-    a.y = row->median_ns;
-    a.low = row->ci95_low_ns;
-    a.high = row->ci95_high_ns;
+    plot_time(&a, row);
     if (by_cpu(r, shape)) {
         a.y =
             kind == FASTEST ? first : first * exp(at->change.log.mid); /* as the ranking says it */
@@ -70,8 +68,9 @@ static enum status add_bar(struct plot *p, const struct ranking *r, int i, int s
     }
     snprintf(a.label, PLOT_TEXT, "%.100s%s%.60s", r->v[i].name, name_backend ? " " : "",
              name_backend ? row->backend : "");
-    const enum status st = plot_name(&a.series, &p->series, said[kind], kind, e);
-    return st == OK && a.y > 0 ? plot_add(p, &a, e) : st;
+    a.series = plot_name(&p->series, said[kind], kind);
+    if (a.y > 0)
+        plot_add(p, &a);
 }
 
 /* Does a bar stand on another backend than the first one of the panel? */
@@ -87,8 +86,7 @@ static bool backends_differ(const struct ranking *r, int shape)
     return differ;
 }
 
-static enum status name_panel(int *panel, struct plot *p, const struct picked *k,
-                              const struct ranking *r, int shape, struct err *e)
+static int name_panel(struct plot *p, const struct picked *k, const struct ranking *r, int shape)
 {
     const struct latency_row *const row = r->v[r->leader[shape]].place[shape].row;
     char text[PLOT_TEXT] = "", title[2 * PLOT_TEXT];
@@ -97,36 +95,28 @@ static enum status name_panel(int *panel, struct plot *p, const struct picked *k
         if (k->row[i] == row)
             plot_label(text, k, i, ROLE_TASK | ROLE_SIZE | ROLE_CONDITION, NULL, false);
     snprintf(title, sizeof(title), "%s%s", text, by_cpu(r, shape) ? " (CPU time)" : "");
-    return plot_name(panel, &p->rows, title, 0, e);
+    return plot_name(&p->rows, title, 0);
 }
 
 /* The bars of a shape that two variants or more have run. */
-static enum status add_shape(struct plot *p, const struct picked *k, const struct ranking *r,
-                             int shape, struct err *e)
+static void add_shape(struct plot *p, const struct picked *k, const struct ranking *r, int shape)
 {
     const bool name_backend = backends_differ(r, shape);
     const int before = p->n;
-    int panel, bars = 0;
+    int bars = 0;
 
     for (int i = 0; i < r->n; i++)
         bars += r->v[i].place[shape].row != NULL;
     if (bars < 2)
-        return OK;
-    enum status st = name_panel(&panel, p, k, r, shape, e);
-    for (int i = 0; i < r->n && st == OK; i++)
+        return;
+    const int panel = name_panel(p, k, r, shape);
+    for (int i = 0; i < r->n; i++)
         if (r->v[i].place[shape].row)
-            st = add_bar(p, r, i, shape, panel, name_backend, e);
+            add_bar(p, r, i, shape, panel, name_backend);
     if (p->n > before)
         qsort(p->point + before, (size_t)(p->n - before), sizeof(*p->point), by_time);
     for (int i = before; i < p->n; i++)
         p->point[i].x = i - before;
-    return st;
-}
-
-static bool has_time(const void *row, const struct plot_data *d, const void *unused)
-{
-    (void)d, (void)unused;
-    return ((const struct latency_row *)row)->median_ns > 0;
 }
 
 static int most_bars(const struct plot *p)
@@ -138,34 +128,29 @@ static int most_bars(const struct plot *p)
     return (int)most;
 }
 
-enum status variant_bars(struct plot *p, const struct plot_data *d, struct err *e)
+void variant_bars(struct plot *p, const struct plot_data *d)
 {
+    const struct picked k = plot_pick(d, TABLE_LATENCY, plot_has_time, NULL);
     struct plot_run run;
-    struct rankings all = {0};
-    struct picked k;
-    int column, shapes = 0;
-    enum status st = plot_pick(&k, d, TABLE_LATENCY, has_time, NULL, e);
+    int shapes = 0;
 
     plot_run_open(&run, d);
-    if (st == OK)
-        st = plot_name(&column, &p->columns, "", 0, e);
-    if (st == OK)
-        st = rankings_make(&all, &run.run, RANKED_VARIANTS, e);
+    plot_one_column(p);
+    struct rankings all = rankings_make(&run.run, RANKED_VARIANTS);
     for (int i = 0; i < all.n; i++)
         shapes += all.v[i].shapes;
     for (int i = 0; i < all.n && shapes <= PANELS_MAX; i++)
-        for (int s = 0; s < all.v[i].shapes && st == OK; s++)
-            st = add_shape(p, &k, &all.v[i], s, e);
+        for (int s = 0; s < all.v[i].shapes; s++)
+            add_shape(p, &k, &all.v[i], s);
     if (shapes > PANELS_MAX)
         snprintf(p->why, sizeof(p->why),
                  "latency.csv has %d shapes, %d have room  -> select shapes with --filter", shapes,
                  PANELS_MAX);
     else if (p->n == 0)
         snprintf(p->why, sizeof(p->why), "latency.csv has no two variants of one shape");
-    if (st == OK && p->n > 0)
+    if (p->n > 0)
         plot_wrap(p, most_bars(p) <= BARS_ABREAST ? 2 : 1);
     rankings_free(&all);
     plot_run_close(&run);
     free(k.row);
-    return st;
 }

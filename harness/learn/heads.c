@@ -296,7 +296,7 @@ void heads_note(char *note, size_t size, const struct lm *m, const struct heads 
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
-static enum status add_row(struct text_table *t, const struct head *h, struct err *e)
+static void add_row(struct text_table *t, const struct head *h)
 {
     const struct mean *const m[] = {&h->visible,  &h->entropy,     &h->keys90,      &h->rank90,
                                     &h->values90, &h->apart_heads, &h->apart_before};
@@ -314,7 +314,7 @@ static enum status add_row(struct text_table *t, const struct head *h, struct er
     }
     for (size_t i = 0; i < ARRAY_LEN(number); i++)
         text[i] = number[i];
-    return text_table_add(t, text, e);
+    text_table_add(t, text);
 }
 
 static enum status write_table(const struct text_table *t, const char *path, struct err *e)
@@ -342,8 +342,8 @@ enum status heads_write(const struct heads *s, const char *path, struct err *e)
     struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
     enum status st = OK;
 
-    for (size_t i = 0; i < s->n && st == OK; i++)
-        st = add_row(&t, &s->head[i], e);
+    for (size_t i = 0; i < s->n; i++)
+        add_row(&t, &s->head[i]);
     if (st == OK)
         st = write_table(&t, path, e);
     text_table_free(&t);

@@ -179,16 +179,15 @@ static void lay_out(const struct console *s, const char *const *text, int n, cha
 {
     const bool narrow = s->width < width_of(s, ALWAYS);
     int place = 0, at = 0; /* where the column begins, where the line ends */
-    size_t used = 0;
 
     line[0] = '\0';
-    for (int k = 0; k < n && used < TABLE_LINE; k++) {
+    for (int k = 0; k < n; k++) {
         const int room =
             narrow ? columns[k].narrow : columns[k].width + (k == VARIANT ? s->widen : 0);
         const int width = terminal_columns(text[k]);
         place += k == 0 ? 0 : narrow ? 1 : columns[k].gap;
         const int pad = max_int(k > 0, place + (columns[k].right ? room - width : 0) - at);
-        used += (size_t)snprintf(line + used, TABLE_LINE - used, "%*s%s", pad, "", text[k]);
+        text_append(line, TABLE_LINE, "%*s%s", pad, "", text[k]);
         at += pad + width;
         place += room;
     }
@@ -219,11 +218,10 @@ static void print_line(const struct console *s, const char *code, char *line)
 static void print_filled(const struct console *s, const char *code, const char *text, int indent)
 {
     struct bytes filled;
-    FILE *const f = bytes_open(&filled, NULL);
+    FILE *const f = bytes_begin(&filled);
 
-    NEED(f);
     text_fill(f, text, 0, indent, s->width);
-    NEED(bytes_close(f, &filled, NULL) == OK);
+    bytes_end(f, &filled);
     for (char *line = filled.data, *end; *line; line = end) {
         end = line + strcspn(line, "\n");
         if (*end)
@@ -237,13 +235,11 @@ static void print_filled(const struct console *s, const char *code, const char *
 static void tell_hidden(struct console *s)
 {
     char names[160] = "";
-    size_t used = 0;
 
     if (s->hidden_told || s->opt->quiet || s->fitting == COLUMN_COUNT)
         return;
-    for (int k = s->fitting; k < COLUMN_COUNT && used < sizeof(names); k++)
-        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
-                                 columns[k].name);
+    for (int k = s->fitting; k < COLUMN_COUNT; k++)
+        text_join(names, sizeof(names), ", ", columns[k].name);
     console_note(
         s,
         "note: %d columns are too narrow for %s  -> widen the terminal to %d; --format csv "

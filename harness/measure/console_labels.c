@@ -4,6 +4,7 @@
 #include "console_labels.h"
 
 #include "harness/util/terminal.h"
+#include "harness/util/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,13 +25,6 @@ static bool all_have(const struct bench_case *cases, int n, int i)
     return n > 0;
 }
 
-static void add_type(char types[64], const char *name)
-{
-    const size_t used = strlen(types);
-
-    snprintf(types + used, 64 - used, "%s%s", used ? "," : "", name);
-}
-
 static void find_types(struct case_labels *l, const struct bench_case *cases, int n)
 {
     bool seen[ELEM_COUNT] = {false};
@@ -40,7 +34,7 @@ static void find_types(struct case_labels *l, const struct bench_case *cases, in
         const enum elem type = cases[k].config.dtype;
         types += !seen[type];
         if (!seen[type])
-            add_type(l->dtypes, elem_name[type]);
+            text_join(l->dtypes, sizeof(l->dtypes), ",", elem_name[type]);
         seen[type] = true;
     }
     if (types < 2)
@@ -108,34 +102,34 @@ bool same_heading(const struct case_labels *l, const struct bench_case *a,
 void case_heading(const struct case_labels *l, const struct bench_case *c, char *buf, size_t size)
 {
     const struct config usual = case_usual_config(c);
-    char text[CHOICE_TEXT];
-    size_t n = (size_t)snprintf(
-        buf, size, "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  %s  threads=%d",
-        workload_name[c->workload], case_names_phase(c) ? "  " : "",
-        case_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->config.D,
-        c->config.H, l->d_head, *l->dtypes ? l->dtypes : elem_name[c->config.dtype], c->threads);
-
-    for (int i = 0; i < MODEL_CHOICE_COUNT && n < size; i++)
-        if (l->shared[i] && i != CHOICE_dtype && case_differs(text, i, c, &usual))
-            n += (size_t)snprintf(buf + n, size - n, "  %s=%s", model_choices[i].name, text);
     const enum mem_kind context = l->context[c->workload][c->phase];
-    if (context && n < size)
-        snprintf(buf + n, size - n, "  context=%s", mem_kind_name[context]);
+    char text[CHOICE_TEXT];
+
+    snprintf(buf, size, "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  %s  threads=%d",
+             workload_name[c->workload], case_names_phase(c) ? "  " : "",
+             case_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->config.D,
+             c->config.H, l->d_head, *l->dtypes ? l->dtypes : elem_name[c->config.dtype],
+             c->threads);
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        if (l->shared[i] && i != CHOICE_dtype && case_differs(text, i, c, &usual))
+            text_append(buf, size, "  %s=%s", model_choices[i].name, text);
+    if (context)
+        text_append(buf, size, "  context=%s", mem_kind_name[context]);
 }
 
 void case_variant(const struct case_labels *l, const struct bench_case *c, char *buf, size_t size)
 {
     const struct config usual = case_usual_config(c);
     char text[CHOICE_TEXT];
-    size_t n = (size_t)snprintf(buf, size, "%s", c->variant->name);
 
-    for (int i = 0; i < MODEL_CHOICE_COUNT && n < size; i++)
+    snprintf(buf, size, "%s", c->variant->name);
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         if (is_named(i) && !l->shared[i] && case_differs(text, i, c, &usual))
-            n += (size_t)snprintf(buf + n, size - n, "/%s", text);
-    if (c->config.dh != l->d_head && n < size)
-        n += (size_t)snprintf(buf + n, size - n, "/d_head=%d", c->config.dh);
-    if (c->config.F != l->d_inner && n < size)
-        n += (size_t)snprintf(buf + n, size - n, "/d_inner=%d", c->config.F);
-    if (remembers(c) && c->mem_kind != l->context[c->workload][c->phase] && n < size)
-        snprintf(buf + n, size - n, ":%s", mem_kind_name[c->mem_kind]);
+            text_append(buf, size, "/%s", text);
+    if (c->config.dh != l->d_head)
+        text_append(buf, size, "/d_head=%d", c->config.dh);
+    if (c->config.F != l->d_inner)
+        text_append(buf, size, "/d_inner=%d", c->config.F);
+    if (remembers(c) && c->mem_kind != l->context[c->workload][c->phase])
+        text_append(buf, size, ":%s", mem_kind_name[c->mem_kind]);
 }

@@ -138,11 +138,10 @@ static int width_of(const struct column *c)
 void chosen_line(char line[LINE_SIZE], const struct table *t, const struct selection *s,
                  const void *row)
 {
-    size_t used = 0;
     int place = 0, at = 0; /* where the column begins, where the line ends */
 
     line[0] = '\0';
-    for (int k = 0; k < s->n && used < LINE_SIZE; k++) {
+    for (int k = 0; k < s->n; k++) {
         const struct column *const c = &t->columns[s->at[k]];
         const bool number = c->type != COLUMN_TEXT;
         char num[NUMBER_SIZE], shown[CELL];
@@ -154,7 +153,7 @@ void chosen_line(char line[LINE_SIZE], const struct table *t, const struct selec
         const int width = terminal_columns(text);
         place += k ? 2 : 0;
         const int pad = max_int(k ? 1 : 0, place + (number ? width_of(c) - width : 0) - at);
-        used += (size_t)snprintf(line + used, LINE_SIZE - used, "%*s%s", pad, "", text);
+        text_append(line, LINE_SIZE, "%*s%s", pad, "", text);
         at += pad + width;
         place += width_of(c);
     }

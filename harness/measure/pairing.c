@@ -5,19 +5,17 @@
 
 #include <stdlib.h>
 
-enum status pairing_open(struct pairing *p, const struct run *before, const struct run *after,
-                         struct err *e)
+struct pairing pairing_open(const struct run *before, const struct run *after)
 {
-    const size_t n[SIDES] = {before->samples.n, after->samples.n};
+    const size_t n[SIDES] = {before->samples.n + 1, after->samples.n + 1};
+    const struct pairing p = {
+        .sample = {calloc(n[BEFORE], sizeof(**p.sample)), calloc(n[AFTER], sizeof(**p.sample))},
+        .pair = calloc(n[BEFORE], sizeof(*p.pair)),
+        .work = calloc(PAIRS_WORK * (n[BEFORE] + n[AFTER]), sizeof(*p.work)),
+    };
 
-    *p = (struct pairing){0};
-    for (int s = 0; s < SIDES; s++)
-        p->sample[s] = calloc(n[s] + 1, sizeof(*p->sample[s]));
-    p->pair = calloc(n[BEFORE] + 1, sizeof(*p->pair));
-    p->work = calloc(PAIRS_WORK * (n[BEFORE] + n[AFTER] + 1), sizeof(*p->work));
-    return p->sample[BEFORE] && p->sample[AFTER] && p->pair && p->work
-               ? OK
-               : fail(e, E_NOMEM, "no memory for %zu samples", n[BEFORE] + n[AFTER]);
+    NEED(p.sample[BEFORE] && p.sample[AFTER] && p.pair && p.work);
+    return p;
 }
 
 void pairing_close(struct pairing *p)

@@ -18,8 +18,7 @@ struct pairing {
     double *work;
     bool by_cpu; /* all blocks count as preempted: CPU time is compared */
 };
-enum status pairing_open(struct pairing *p, const struct run *before, const struct run *after,
-                         struct err *e);
+struct pairing pairing_open(const struct run *before, const struct run *after);
 void pairing_close(struct pairing *p);
 
 /* Between two series of samples. If `inside` is set, both are of one run, and their blocks of one

@@ -427,37 +427,34 @@ static int rows_of_setting(const struct run *run, size_t first, bool *todo,
     return n;
 }
 
-enum status rankings_make(struct rankings *out, const struct run *run, enum ranked what,
-                          struct err *e)
+struct rankings rankings_make(const struct run *run, enum ranked what)
 {
-    struct maker m = {.run = run, .ranked = what};
+    struct maker m = {.run = run, .ranked = what, .pairing = pairing_open(run, run)};
+    struct rankings out = {.floor_bits = NAN};
     bool *todo = calloc(run->latency.n + 1, sizeof(*todo));
     const struct latency_row **rows =
         calloc(run->latency.n + 1, sizeof(const struct latency_row *));
-    enum status st = pairing_open(&m.pairing, run, run, e);
 
     NEED(todo && rows);
-    *out = (struct rankings){.floor_bits = NAN};
-    for (size_t i = 0; i < run->latency.n && st == OK; i++)
+    for (size_t i = 0; i < run->latency.n; i++)
         todo[i] = takes_part(&m, row_at(run, i));
-    for (size_t i = 0; i < run->latency.n && st == OK; i++) {
-        if (!todo[i] || (st = GROW(out->v, out->n, e)) != OK)
+    for (size_t i = 0; i < run->latency.n; i++) {
+        if (!todo[i])
             continue;
-        struct ranking *const r = &out->v[out->n++];
+        GROW_SMALL(out.v, out.n);
+        struct ranking *const r = &out.v[out.n++];
         *r = (struct ranking){0};
         rank(&m, rows, rows_of_setting(run, i, todo, rows), r);
         if (r->n < 2) {
             ranking_free(r);
-            out->n--;
+            out.n--;
         } else if (what == RANKED_VARIANTS) {
-            add_bits(out, run, r);
+            add_bits(&out, run, r);
             add_parameters(run, r);
         }
     }
     pairing_close(&m.pairing);
     free(todo);
     free(rows);
-    if (st != OK)
-        rankings_free(out);
-    return st;
+    return out;
 }

@@ -56,15 +56,14 @@ enum ranked { RANKED_VARIANTS, RANKED_BACKENDS };
 
 /* One ranking for each setting that has two contestants or more. For backends, a shape is a case:
  * variant, seq and mem. */
-enum status rankings_make(struct rankings *out, const struct run *run, enum ranked what,
-                          struct err *e);
+struct rankings rankings_make(const struct run *run, enum ranked what);
 void rankings_free(struct rankings *r);
 
 /* For people, `width` columns wide. */
 void rankings_print(FILE *f, const struct rankings *r, enum ranked what, int width, bool color);
 
 /* Both rankings of a run for people, each after an empty line, and the answer. */
-enum status rankings_show(FILE *f, const struct run *run, int width, bool color, struct err *e);
+void rankings_show(FILE *f, const struct run *run, int width, bool color);
 
 /* The answer in a sentence or two for each ranking: what to use, how much faster it is than the
  * next, and what would decide what is undecided. */

@@ -47,34 +47,31 @@ void ranking_setting(const struct rankings *all, const struct ranking *r, char *
                                            "mem_tokens", "settings", NULL};
     const struct table *t = &tables[TABLE_LATENCY];
     const struct latency_row *row = r->shape[0];
-    size_t n = (size_t)snprintf(buf, size, "%s", row->workload);
     char num[NUMBER_SIZE];
 
-    for (int i = 0; i < KEY_COUNT && n < size; i++) {
+    text_put(buf, size, row->workload);
+    for (int i = 0; i < KEY_COUNT; i++) {
         const char *const name = t->columns[i].name;
         const int choice = chosen_find(name);
         if (choice < 0 || choice == CASE_mem_kind || choice == CASE_kv_heads ||
             (choice >= CASE_BEFORE_MODEL && choice <= SETTINGS_CHOICE) ||
             word_index(name, of_shape) >= 0 || all_agree(all, i))
             continue;
-        n += (size_t)snprintf(buf + n, size - n, " %s=%s", name, row_field(t, i, row, num));
+        text_append(buf, size, " %s=%s", name, row_field(t, i, row, num));
     }
 }
 
 void contestant_backends(const struct ranking *r, const struct contestant *v, const char *between,
                          char *buf, size_t size)
 {
-    size_t n = 0;
-
     buf[0] = '\0';
-    for (int s = 0; s < r->shapes && n < size; s++) {
+    for (int s = 0; s < r->shapes; s++) {
         bool again = !v->place[s].row;
         for (int k = 0; k < s && !again; k++)
             again =
                 v->place[k].row && strcmp(v->place[k].row->backend, v->place[s].row->backend) == 0;
         if (!again)
-            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? between : "",
-                                  v->place[s].row->backend);
+            text_join(buf, size, between, v->place[s].row->backend);
     }
 }
 
@@ -156,35 +153,30 @@ static void say_candidates(const struct ranking *r, int ties, enum ranked what, 
     enum { NAMED = 3 };
     char shared[TEXT_SIZE + 8] = "", own[TEXT_SIZE];
     int left = ties;
-    size_t n = 0;
 
+    *buf = '\0';
     if (what == RANKED_VARIANTS && ties <= NAMED)
         say_shared_backends(r, shared, sizeof(shared));
-    for (int i = 0; i < r->n && n < size && (i == 0 || ties <= NAMED); i++) {
+    for (int i = 0; i < r->n && (i == 0 || ties <= NAMED); i++) {
         if (!candidate(r, i))
             continue;
-        n += (size_t)snprintf(buf + n, size - n, "%s%s",
-                              i == 0 ? ""
-                              : left ? ", "
-                                     : " or ",
-                              r->v[i].name);
-        if (what == RANKED_VARIANTS && !*shared && n < size) {
+        text_append(buf, size, "%s%s", i == 0 ? "" : left ? ", " : " or ", r->v[i].name);
+        if (what == RANKED_VARIANTS && !*shared) {
             contestant_backends(r, &r->v[i], " or ", own, sizeof(own));
-            n += (size_t)snprintf(buf + n, size - n, " on %s", own);
+            text_append(buf, size, " on %s", own);
         }
         left--;
     }
-    if (ties > NAMED && n < size)
-        snprintf(buf + n, size - n, " or one of %d others", ties);
-    else if (n < size)
-        snprintf(buf + n, size - n, "%s", shared);
+    if (ties > NAMED)
+        text_append(buf, size, " or one of %d others", ties);
+    else
+        text_append(buf, size, "%s", shared);
 }
 
 /* " (context: kv)", " (context: kv or state)": how the candidates hold what came before; "" = none did. */
 static void say_contexts(const struct ranking *r, char *buf, size_t size)
 {
     bool held[MEM_KIND_COUNT] = {false};
-    size_t n = 0;
 
     for (int i = 0; i < r->n; i++)
         for (int s = 0; s < r->shapes && candidate(r, i); s++) {
@@ -194,12 +186,11 @@ static void say_contexts(const struct ranking *r, char *buf, size_t size)
             held[max_int(kind, 0)] = true;
         }
     *buf = '\0';
-    for (int k = MEM_NONE + 1; k < MEM_KIND_COUNT && n < size; k++)
+    for (int k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
         if (held[k])
-            n += (size_t)snprintf(buf + n, size - n, "%s%s",
-                                  n ? " or " : " (context: ", mem_kind_name[k]);
-    if (n && n < size)
-        snprintf(buf + n, size - n, ")");
+            text_append(buf, size, "%s%s", *buf ? " or " : " (context: ", mem_kind_name[k]);
+    if (*buf)
+        text_append(buf, size, ")");
 }
 
 /* "Use gqa on avx2: 1.5 to 2 times as fast as rope, the next." `next` is the first that is not
@@ -218,14 +209,13 @@ static void say_what_to_use(const struct ranking *r, int ties, int next, enum ra
     say_candidates(r, ties, what, names, sizeof(names));
     say_contexts(r, contexts, sizeof(contexts));
     times_text(c, times, sizeof(times));
-    size_t n = (size_t)snprintf(buf, size, "%s %s%s: %s times as fast as %s%s",
-                                c->verdict == VERDICT_SLOWER ? "Use" : "Probably use", names,
-                                contexts, times, r->v[next].name, r->n > 2 ? ", the next" : "");
-    if (r->common > 1 && n < size)
-        n += (size_t)snprintf(buf + n, size - n, " (mean of %d %ss)", r->common,
-                              what == RANKED_VARIANTS ? "shape" : "case");
-    if (n < size)
-        snprintf(buf + n, size - n, ".");
+    snprintf(buf, size, "%s %s%s: %s times as fast as %s%s",
+             c->verdict == VERDICT_SLOWER ? "Use" : "Probably use", names, contexts, times,
+             r->v[next].name, r->n > 2 ? ", the next" : "");
+    if (r->common > 1)
+        text_append(buf, size, " (mean of %d %ss)", r->common,
+                    what == RANKED_VARIANTS ? "shape" : "case");
+    text_append(buf, size, ".");
 }
 
 /* "gqa against rope is undecided; --max-time 3 would decide it." */
@@ -233,22 +223,19 @@ static void say_undecided(const struct ranking *r, int i, char *buf, size_t size
 {
     const struct change *const c = &r->v[i].change;
     const double s = deciding_s(r, c);
-    size_t n =
-        (size_t)snprintf(buf, size, " %s against %s is undecided", r->v[0].name, r->v[i].name);
 
-    if (n >= size)
-        return;
+    text_append(buf, size, " %s against %s is undecided", r->v[0].name, r->v[i].name);
     if (c->few)
-        snprintf(buf + n, size - n, ": too few samples.");
+        text_append(buf, size, ": too few samples.");
     else if (c->doubt > 0)
-        snprintf(buf + n, size - n, " on this busy machine.");
+        text_append(buf, size, " on this busy machine.");
     else if (isfinite(s))
-        snprintf(buf + n, size - n, "; --max-time %.0f would decide it.", ceil(s));
+        text_append(buf, size, "; --max-time %.0f would decide it.", ceil(s));
     else if (isfinite(c->log.high))
-        snprintf(buf + n, size - n, ": they differ by less than %s.",
-                 units_pct(fmax(0.1, change_pct(fmax(fabs(c->log.low), fabs(c->log.high))))).s);
+        text_append(buf, size, ": they differ by less than %s.",
+                    units_pct(fmax(0.1, change_pct(fmax(fabs(c->log.low), fabs(c->log.high))))).s);
     else
-        snprintf(buf + n, size - n, ".");
+        text_append(buf, size, ".");
 }
 
 /* " Quality: xl 1.073 bits per symbol, shaw 3.998; less is better." Said where the leader in time is
@@ -261,8 +248,8 @@ static void say_quality(const struct rankings *all, const struct ranking *r, cha
         if (r->v[i].bits < r->v[best].bits)
             best = i;
     if (best > 0)
-        snprintf(buf, size, " Quality: %s %.3f bits per %s, %s %.3f; less is better.",
-                 r->v[best].name, r->v[best].bits, all->unit, r->v[0].name, r->v[0].bits);
+        text_append(buf, size, " Quality: %s %.3f bits per %s, %s %.3f; less is better.",
+                    r->v[best].name, r->v[best].bits, all->unit, r->v[0].name, r->v[0].bits);
 }
 
 void rankings_answer(FILE *f, const struct rankings *all, enum ranked what, int width)
@@ -289,8 +276,8 @@ void rankings_answer(FILE *f, const struct rankings *all, enum ranked what, int 
         }
         say_what_to_use(r, ties, next, what, text, sizeof(text));
         if (ties > 0) /* the first of those undecided is the closest question */
-            say_undecided(r, tie, text + strlen(text), sizeof(text) - strlen(text));
-        say_quality(all, r, text + strlen(text), sizeof(text) - strlen(text));
+            say_undecided(r, tie, text, sizeof(text));
+        say_quality(all, r, text, sizeof(text));
         for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
             flow_put(&l, word);
         fputc('\n', f);

@@ -106,7 +106,7 @@ void ranking_print_networks(FILE *f, const struct ranking *r)
             const char *const value = value_of(r, i, k, num[k]);
             text[FIRST_FACT + k] = !differs(r, k) ? NULL : *value ? value : "-";
         }
-        NEED(text_table_add(&t, text, NULL) == OK);
+        text_table_add(&t, text);
     }
     text_table_print(f, &t, FORMAT_TABLE);
     text_table_free(&t);

@@ -228,25 +228,22 @@ static void print_legend(FILE *f, const struct ranking *r)
         fputs("  ?: no difference from the first of its line shown\n", f);
 }
 
-enum status rankings_show(FILE *f, const struct run *run, int width, bool color, struct err *e)
+void rankings_show(FILE *f, const struct run *run, int width, bool color)
 {
-    struct rankings r[] = {[RANKED_VARIANTS] = {0}, [RANKED_BACKENDS] = {0}};
-    enum status st = OK;
+    struct rankings r[] = {[RANKED_VARIANTS] = rankings_make(run, RANKED_VARIANTS),
+                           [RANKED_BACKENDS] = rankings_make(run, RANKED_BACKENDS)};
 
-    for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS && st == OK; what++) {
-        st = rankings_make(&r[what], run, what, e);
-        if (st == OK && r[what].n > 0) {
+    for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS; what++)
+        if (r[what].n > 0) {
             fputc('\n', f);
             rankings_print(f, &r[what], what, width, color);
         }
-    }
-    if (st == OK && r[RANKED_VARIANTS].n + r[RANKED_BACKENDS].n > 0)
+    if (r[RANKED_VARIANTS].n + r[RANKED_BACKENDS].n > 0)
         fputc('\n', f);
-    for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS && st == OK; what++)
+    for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS; what++) {
         rankings_answer(f, &r[what], what, width);
-    rankings_free(&r[RANKED_VARIANTS]);
-    rankings_free(&r[RANKED_BACKENDS]);
-    return st;
+        rankings_free(&r[what]);
+    }
 }
 
 void rankings_print(FILE *f, const struct rankings *all, enum ranked what, int width, bool color)

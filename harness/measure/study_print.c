@@ -142,9 +142,8 @@ static void put_returns(char num[COLUMNS][NUMBER_SIZE], const struct study_entry
     put(num[SHARE_HIGH], "%.2f", share.high);
 }
 
-static enum status add_row(struct text_table *t, const struct study_verdicts *v,
-                           const struct study_entry *r, struct fields shown, bool people,
-                           struct err *e)
+static void add_row(struct text_table *t, const struct study_verdicts *v,
+                    const struct study_entry *r, struct fields shown, bool people)
 {
     char num[COLUMNS][NUMBER_SIZE] = {""};
     const char *text[COLUMNS], *row[COLUMNS];
@@ -195,13 +194,11 @@ static enum status add_row(struct text_table *t, const struct study_verdicts *v,
                                      : ""};
     char note[2 * LINE_SIZE + 512] = "";
     for (size_t i = 0; i < ARRAY_LEN(notes); i++)
-        if (*notes[i])
-            snprintf(note + strlen(note), sizeof(note) - strlen(note), "%s%s", *note ? "; " : "",
-                     notes[i]);
+        text_join(note, sizeof(note), "; ", notes[i]);
     text[NOTE] = note;
     for (int i = 0; i < shown.n; i++)
         row[i] = text[shown.field[i]];
-    return text_table_add(t, row, e);
+    text_table_add(t, row);
 }
 
 /* Of any row that has one: the first may have failed. */
@@ -242,17 +239,15 @@ static void say_size(FILE *f, enum format format, const struct study_verdicts *v
                    sizes ? row->size : "", size.text);
 }
 
-enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format format,
-                                 struct err *e)
+void study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format format)
 {
     const bool tasks = of_a_task(v);
     const struct fields shown = fields_of(tasks);
     struct text_table_column column[COLUMNS];
     struct text_table t = {.column = column, .columns = shown.n};
     const bool people = format_is_table(format, f) || format_is_pasted(format);
-    enum status st = OK;
-
     bool skeletons = false;
+
     for (int i = 0; i < v->n; i++)
         skeletons = skeletons || *v->v[i].row->skeleton;
     for (int i = 0; i < shown.n; i++) {
@@ -260,11 +255,10 @@ enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum f
         column[i].wide = column[i].wide || (shown.field[i] == CONTROL && !v->controls) ||
                          (shown.field[i] == SKELETON && !skeletons);
     }
-    for (int i = 0; i < v->n && st == OK; i++)
-        st = add_row(&t, v, &v->v[i], shown, people, e);
-    if (st == OK)
-        text_table_print(f, &t, format);
-    if (st == OK && people && isfinite(v->noise)) {
+    for (int i = 0; i < v->n; i++)
+        add_row(&t, v, &v->v[i], shown, people);
+    text_table_print(f, &t, format);
+    if (people && isfinite(v->noise)) {
         fputs(format_is_pasted(format) ? "" : "\n", f);
         text_below(f, format,
                    "noise floor: %.4f%s, the seed standard deviation of the %s (pooled over "
@@ -276,8 +270,7 @@ enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum f
                        "not shown: neither a difference nor that there is none; a row by itself "
                        "rules out (at 95 %%) a difference outside its ci95_low to ci95_high");
     }
-    for (int i = 0; i < v->n && st == OK && people; i++)
+    for (int i = 0; i < v->n && people; i++)
         say_size(f, format, v, i);
     text_table_free(&t);
-    return st;
 }

@@ -125,14 +125,13 @@ static bool is_lost(const struct rows *rows, size_t i)
 }
 
 /* Means over the seeds of one entry. */
-static enum status gather(struct study_entry *e, const struct rows *rows, struct err *err)
+static void gather(struct study_entry *e, const struct rows *rows)
 {
     const struct study_row *const r = rows->row;
     double *const x = calloc(rows->n + 1, sizeof(*x));
     int n = 0;
 
-    if (!x)
-        return fail(err, E_NOMEM, "no memory for %zu rows", rows->n);
+    NEED(x);
     e->lr = NAN;
     e->remark = "";
     e->way = (struct study_way){NAN, NAN, NAN, NAN};
@@ -158,7 +157,6 @@ static enum status gather(struct study_entry *e, const struct rows *rows, struct
     e->at_end = rate_at_end(e, rows);
     e->test = group_stats(x, n);
     free(x);
-    return OK;
 }
 
 /* ln of seconds per trained token; NAN: not known. */
@@ -192,15 +190,14 @@ static const struct study_row *last_timed(const struct rows *rows, const struct 
 /* The mean over seeds of ln(contender / baseline) with Student's 95 % interval: trainings of one
  * seed ran in the same turn. Below STUDY_LEAST_SEEDS that both have on one machine it has no
  * interval. */
-static enum status pair_times(struct study_entry *out, const struct study_row *baseline,
-                              const struct rows *rows, struct err *err)
+static void pair_times(struct study_entry *out, const struct study_row *baseline,
+                       const struct rows *rows)
 {
     const struct study_row *const contender = out->row, *const r = rows->row;
     double *const d = calloc(rows->n + 1, sizeof(*d)), stretch[SIDES] = {0};
     int n = 0;
 
-    if (!d)
-        return fail(err, E_NOMEM, "no memory for %zu rows", rows->n);
+    NEED(d);
     for (size_t i = 0; i < rows->n; i++) {
         if (!same_entry(&r[i], contender))
             continue;
@@ -217,7 +214,6 @@ static enum status pair_times(struct study_entry *out, const struct study_row *b
     if (n < STUDY_LEAST_SEEDS)
         out->log_time.low = out->log_time.high = NAN;
     free(d);
-    return OK;
 }
 
 /* Why there is no verdict: the seeds of `e`, which `whose` belongs to. */
@@ -283,13 +279,12 @@ static void confront(struct study_entry *e, const struct study_entry *b, double 
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static enum status add_entries(struct study_verdicts *v, const struct rows *rows, bool baseline,
-                               const struct study_row *place, struct err *e)
+static void add_entries(struct study_verdicts *v, const struct rows *rows, bool baseline,
+                        const struct study_row *place)
 {
     const struct study_row *const r = rows->row;
-    enum status st = OK;
 
-    for (size_t i = 0; i < rows->n && st == OK; i++) {
+    for (size_t i = 0; i < rows->n; i++) {
         bool known = false;
         if (!same_place(&r[i], place) || (r[i].baseline == 1) != baseline)
             continue;
@@ -297,12 +292,10 @@ static enum status add_entries(struct study_verdicts *v, const struct rows *rows
             known = same_entry(v->v[k].row, &r[i]);
         if (known)
             continue;
-        if (GROW(v->v, v->n, e) != OK)
-            return E_NOMEM;
+        GROW_SMALL(v->v, v->n);
         v->v[v->n] = (struct study_entry){.row = &r[i]};
-        st = gather(&v->v[v->n++], rows, e);
+        gather(&v->v[v->n++], rows);
     }
-    return st;
 }
 
 /* What it is compared with: itself if that is nothing else. */
@@ -333,23 +326,17 @@ static bool have_controls(const struct study_verdicts *v)
     return false;
 }
 
-static enum status judge(struct study_verdicts *v, const struct rows *rows, double threshold,
-                         struct err *e)
+static void judge(struct study_verdicts *v, const struct rows *rows, double threshold)
 {
     const double level = 0.05;
     double *const p = calloc(2 * (size_t)v->n + 1, sizeof(*p));
     struct group_stats *const floor = calloc((size_t)v->n + 1, sizeof(*floor));
-    enum status st = OK;
 
-    if (!p || !floor) {
-        free(p);
-        free(floor);
-        return fail(e, E_NOMEM, "no memory for %d comparisons", v->n);
-    }
-    for (int i = 0; i < v->n && st == OK; i++) {
+    NEED(p && floor);
+    for (int i = 0; i < v->n; i++) {
         const struct study_entry *const b = baseline_of(v, &v->v[i]);
         if (b)
-            st = pair_times(&v->v[i], b->row, rows, e);
+            pair_times(&v->v[i], b->row, rows);
     }
     for (int i = 0; i < v->n; i++) {
         confront(&v->v[i], baseline_of(v, &v->v[i]), threshold);
@@ -371,26 +358,19 @@ static enum status judge(struct study_verdicts *v, const struct rows *rows, doub
     }
     free(p);
     free(floor);
-    return st;
 }
 
-enum status study_verdicts_make(struct study_verdicts *out, const struct rows *rows,
-                                double threshold, struct err *e)
+struct study_verdicts study_verdicts_make(const struct rows *rows, double threshold)
 {
     const struct study_row *const r = rows->row;
-    enum status st = OK;
+    struct study_verdicts v = {.noise = NAN};
 
-    *out = (struct study_verdicts){.noise = NAN};
-    for (size_t i = 0; i < rows->n && st == OK; i++) { /* does nothing for a place that is in */
-        st = add_entries(out, rows, true, &r[i], e);
-        if (st == OK)
-            st = add_entries(out, rows, false, &r[i], e);
+    for (size_t i = 0; i < rows->n; i++) { /* does nothing for a place that is in */
+        add_entries(&v, rows, true, &r[i]);
+        add_entries(&v, rows, false, &r[i]);
     }
-    if (st == OK)
-        st = judge(out, rows, threshold, e);
-    if (st != OK)
-        study_verdicts_free(out);
-    return st;
+    judge(&v, rows, threshold);
+    return v;
 }
 
 void study_verdicts_free(struct study_verdicts *v)

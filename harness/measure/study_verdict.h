@@ -72,15 +72,13 @@ struct study_verdicts {
 };
 
 /* `rows` of TABLE_STUDY, which stay the caller's. `threshold`: a fraction, as in verdict_of. */
-enum status study_verdicts_make(struct study_verdicts *out, const struct rows *rows,
-                                double threshold, struct err *e);
+struct study_verdicts study_verdicts_make(const struct rows *rows, double threshold);
 void study_verdicts_free(struct study_verdicts *v);
 
 /* The entry that a row of theirs is of. */
 const struct study_entry *study_entry_of(const struct study_verdicts *v, const struct study_row *r);
 
 /* The table; below it for people the noise floor, and what a verdict not shown rules out. */
-enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format format,
-                                 struct err *e);
+void study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format format);
 
 #endif

@@ -49,7 +49,6 @@ enum status axis_no_value(const struct axis *a, const char *base, const struct r
 
 /* ---- keys --------------------------------------------------------------------------------- */
 
-/* Who measured, when, and the outcome: not part of a case's identity. */
 /* Who measured, when, and the outcome; the other key columns are sizes and settings of the run. */
 static const char *const columns_of_record[] = {
     "schema",   "run_id",        "host_id", "case_id",   "started_at_utc",
@@ -83,42 +82,35 @@ bool rows_alike(const struct table *t, const void *a, const void *b, const char 
     return alike;
 }
 
-static enum status key_of(struct bytes *out, const struct table *t, const void *row,
-                          const char *const *but, struct err *e)
+static char *key_of(const struct table *t, const void *row, const char *const *but)
 {
     char num[NUMBER_SIZE];
-    FILE *const f = bytes_open(out, e);
+    struct bytes key;
+    FILE *const f = bytes_begin(&key);
 
-    if (!f)
-        return E_NOMEM;
     for (int i = 0; i < t->n; i++)
         if (is_key(t, i, but))
             fprintf(f, "%s=%s\n", t->columns[i].name, row_field(t, i, row, num));
-    return bytes_close(f, out, e);
+    bytes_end(f, &key);
+    return key.data;
 }
 
-enum status keys_make(struct keys *k, enum table_id table, const struct rows *rows,
-                      const struct axis *without, struct err *e)
+struct keys keys_make(enum table_id table, const struct rows *rows, const struct axis *without)
 {
     const struct table *t = &tables[table];
     const char *const but[] = {without ? t->columns[without->column].name : NULL, NULL};
+    struct keys k = {.by_key = table == TABLE_PERPLEXITY,
+                     .key = calloc(rows->n + 1, sizeof(*k.key)),
+                     .case_id = calloc(rows->n + 1, sizeof(*k.case_id)),
+                     .used = calloc(rows->n + 1, sizeof(*k.used))};
 
-    *k = (struct keys){.by_key = table == TABLE_PERPLEXITY};
-    k->key = calloc(rows->n + 1, sizeof(*k->key));
-    k->case_id = calloc(rows->n + 1, sizeof(*k->case_id));
-    k->used = calloc(rows->n + 1, sizeof(*k->used));
-    if (!k->key || !k->case_id || !k->used)
-        return fail(e, E_NOMEM, "no memory for %zu rows", rows->n);
-    for (; k->n < (int)rows->n; k->n++) {
-        const void *row = (const char *)rows->row + (size_t)k->n * t->row_size;
-        k->case_id[k->n] = row_text(t, row, "case_id");
-        struct bytes key;
-        const enum status st = key_of(&key, t, row, but, e);
-        if (st != OK)
-            return st;
-        k->key[k->n] = key.data;
+    NEED(k.key && k.case_id && k.used);
+    for (; k.n < (int)rows->n; k.n++) {
+        const void *row = (const char *)rows->row + (size_t)k.n * t->row_size;
+        k.case_id[k.n] = row_text(t, row, "case_id");
+        k.key[k.n] = key_of(t, row, but);
     }
-    return OK;
+    return k;
 }
 
 void keys_free(struct keys *k)
@@ -164,12 +156,11 @@ static void add_word(char *buf, size_t size, const struct latency_row *row, int 
                      const char *before, const char *usual, const char *const *but)
 {
     const struct table *t = &tables[TABLE_LATENCY];
-    const size_t n = strlen(buf);
     char num[NUMBER_SIZE];
     const char *value = row_field(t, column, row, num);
 
     if (*value && strcmp(value, usual) != 0 && is_key(t, column, but))
-        snprintf(buf + n, size - n, "%s%s%s", n ? " " : "", before, value);
+        text_append(buf, size, "%s%s%s", *buf ? " " : "", before, value);
 }
 
 void row_label(const struct latency_row *row, const struct axis *without, char *buf, size_t size)
@@ -236,15 +227,14 @@ void row_model_name(const struct latency_row *row, const struct rows *latency, c
 {
     const struct table *t = &tables[TABLE_LATENCY];
     char num[NUMBER_SIZE];
-    size_t n = (size_t)snprintf(buf, size, "%s", row->variant);
 
-    for (int i = 0; i < KEY_COUNT && n < size; i++) {
+    snprintf(buf, size, "%s", row->variant);
+    for (int i = 0; i < KEY_COUNT; i++) {
         const int choice = chosen_find(t->columns[i].name);
         const char *value = row_field(t, i, row, num);
         if (!is_of_variant(choice) || !*value || !tells_apart(row, latency, i))
             continue;
         const bool bare = choice == CASE_mem_kind || choice == SETTINGS_CHOICE;
-        n += (size_t)snprintf(buf + n, size - n, " %s%s%s", bare ? "" : t->columns[i].name,
-                              bare ? "" : "=", value);
+        text_append(buf, size, " %s%s%s", bare ? "" : t->columns[i].name, bare ? "" : "=", value);
     }
 }

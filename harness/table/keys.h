@@ -42,8 +42,7 @@ struct keys {
     bool *used;           /* [n] already matched */
     int n;
 };
-enum status keys_make(struct keys *k, enum table_id table, const struct rows *rows,
-                      const struct axis *without, struct err *e);
+struct keys keys_make(enum table_id table, const struct rows *rows, const struct axis *without);
 void keys_free(struct keys *k);
 
 /* The row of `in` that is the same case as row i of `of`: by case_id, else by key if exactly one

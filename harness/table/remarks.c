@@ -18,12 +18,10 @@ static const struct {
 
 void remarks_print(char *buf, size_t size, unsigned remarks)
 {
-    size_t n = 0;
-
     buf[0] = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(words) && n < size; i++)
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (remarks & words[i].remark)
-            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? " " : "", words[i].word);
+            text_join(buf, size, " ", words[i].word);
 }
 
 unsigned remarks_of_row(const char *status, const char *status_detail)

@@ -30,6 +30,12 @@ bool text_put(char *dst, size_t size, const char *src)
     return *src == '\0';
 }
 
+void text_join(char *buf, size_t size, const char *with, const char *text)
+{
+    if (*text)
+        text_append(buf, size, "%s%s", *buf ? with : "", text);
+}
+
 void text_print_quoted(FILE *f, const char *src)
 {
     char escape[PRINTABLE_ESCAPE];

@@ -19,22 +19,16 @@ bool format_is_table(enum format format, FILE *f)
     return format == FORMAT_TABLE || (format == FORMAT_AUTO && isatty(fileno(f)));
 }
 
-enum status text_table_add(struct text_table *s, const char *const *text, struct err *e)
+void text_table_add(struct text_table *s, const char *const *text)
 {
     const size_t columns = (size_t)s->columns;
-    const enum status st = grow_array(&s->text, (size_t)s->rows, columns * sizeof(*s->text), e);
 
-    if (st != OK)
-        return st;
+    NEED(grow_array(&s->text, (size_t)s->rows, columns * sizeof(*s->text), NULL) == OK);
     char **const row = s->text + (size_t)s->rows++ * columns;
-    for (int i = 0; i < s->columns; i++)
-        row[i] = NULL;
     for (int i = 0; i < s->columns; i++) {
         row[i] = strdup(text[i] ? text[i] : "");
-        if (!row[i])
-            return fail(e, E_NOMEM, "no memory for %d rows", s->rows);
+        NEED(row[i]);
     }
-    return OK;
 }
 
 enum status text_table_select(struct text_table *s, const struct names *columns, struct err *e)
@@ -244,11 +238,10 @@ void text_below(FILE *f, enum format format, const char *fmt, ...)
 static void tell_left_out(const struct text_layout *l, int width)
 {
     char names[TEXT_TABLE_COLUMNS * 32] = "";
-    size_t n = 0;
 
-    for (int i = 0; l->left_out[i] && n < sizeof(names); i++)
-        n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", l->left_out[i]);
-    if (n > 0)
+    for (int i = 0; l->left_out[i]; i++)
+        text_join(names, sizeof(names), ", ", l->left_out[i]);
+    if (*names)
         text_line(stderr,
                   "note: %d columns are too narrow for %s  -> widen the terminal; --format csv has "
                   "them all",

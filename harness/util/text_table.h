@@ -55,7 +55,7 @@ struct text_table {
 };
 
 /* Append a row; `text` has one entry per column, NULL means empty. */
-enum status text_table_add(struct text_table *s, const char *const *text, struct err *e);
+void text_table_add(struct text_table *s, const char *const *text);
 
 /* Print only these columns, in this order. E_USAGE for a name that the table does not have. */
 enum status text_table_select(struct text_table *s, const struct names *columns, struct err *e);

@@ -223,7 +223,7 @@ static void sweep(void *arg)
     console_flush(&show);
     CHECK(run_read(&run, "run", &e) == OK);
     if (show.format == FORMAT_TABLE)
-        CHECK(rankings_show(stdout, &run, terminal_width(STDOUT_FILENO), show.color, &e) == OK);
+        rankings_show(stdout, &run, terminal_width(STDOUT_FILENO), show.color);
     run_free(&run);
     plan_free(&p);
     options_free(&o);
@@ -271,7 +271,7 @@ static void gate(void *arg)
           OK);
     g.ab_run.session.opt = &o;
     for (size_t i = 0; i < ARRAY_LEN(v); i++) {
-        struct comparison *const c = comparisons_add(&g.all, &e);
+        struct comparison *const c = comparisons_add(&g.all);
         CHECK(c);
         snprintf(c->label, sizeof(c->label), "xl layer seq=%d mem=0 avx2", 128 << i);
         text_put(c->name[BEFORE], TEXT_SIZE, "old");

@@ -2,8 +2,8 @@
  *
  * A case over several runs. */
 #include "tests/support/figure_rows.h"
+#include "tests/support/normal.h"
 #include "tests/support/program.h"
-#include "variants/base/rng.h"
 
 #include <math.h>
 
@@ -71,10 +71,9 @@ Test(plot_history, as_a_table)
     for (size_t i = 0; i < run[2].table[TABLE_LATENCY].n; i++)
         text_put(((struct latency_row *)run[2].table[TABLE_LATENCY].row)[i].host_id, TEXT_SIZE,
                  "another");
-    FILE *const f = bytes_open(&out, &e);
-    cr_assert(f);
+    FILE *const f = bytes_begin(&out);
     cr_assert_eq(history_table(f, &d, FORMAT_MD, &e), OK, "%s", e.msg);
-    cr_assert_eq(bytes_close(f, &out, &e), OK);
+    bytes_end(f, &out);
     cr_expect(
         strstr(out.data, "| case | machine | 11-10 commit1 | 11-11 commit2 | 11-12 commit0 |"),
         "%s", out.data);
@@ -142,10 +141,9 @@ static void expect_steps(const double ns[OWN], const char *part, int slower)
     make_days(path, ns);
     for (int i = 0; i < DAYS; i++)
         cr_assert_eq(plot_read(&run[i], path[i], &e), OK, "%s", e.msg);
-    FILE *const f = bytes_open(&text, &e);
-    cr_assert_not_null(f);
-    cr_assert_eq(history_steps(f, &d, &count, &e), OK, "%s", e.msg);
-    cr_assert_eq(bytes_close(f, &text, &e), OK);
+    FILE *const f = bytes_begin(&text);
+    count = history_steps(f, &d);
+    bytes_end(f, &text);
     cr_expect(strstr(text.data, part), "no \"%s\" in: %s", part, text.data);
     cr_expect_eq(count, slower, "%s", text.data);
     free(text.data);
@@ -190,10 +188,9 @@ static int slower_after(const double *ns, int n)
         cr_assert_eq(rundir_close(&r, &e), OK, "%s", e.msg);
         cr_assert_eq(plot_read(&run[i], r.path, &e), OK, "%s", e.msg);
     }
-    FILE *const f = bytes_open(&text, &e);
-    cr_assert_not_null(f);
-    cr_assert_eq(history_steps(f, &d, &count, &e), OK, "%s", e.msg);
-    cr_assert_eq(bytes_close(f, &text, &e), OK);
+    FILE *const f = bytes_begin(&text);
+    count = history_steps(f, &d);
+    bytes_end(f, &text);
     free(text.data);
     for (int i = 0; i < n; i++)
         plot_data_free(&run[i]);
@@ -226,14 +223,12 @@ Test(plot_history, steps_need_four_runs)
 {
     struct plot_data run[RUNS], d = {.runs = run, .n_runs = RUNS};
     struct bytes text;
-    struct err e;
     int slower = -1;
 
     make_runs(run, (const int[RUNS]){1, 2, 3});
-    FILE *const f = bytes_open(&text, &e);
-    cr_assert_not_null(f);
-    cr_assert_eq(history_steps(f, &d, &slower, &e), OK, "%s", e.msg);
-    cr_assert_eq(bytes_close(f, &text, &e), OK);
+    FILE *const f = bytes_begin(&text);
+    slower = history_steps(f, &d);
+    bytes_end(f, &text);
     cr_expect_str_eq(text.data,
                      "steps: none looked for  -> give 4 runs of a case on one machine\n");
     cr_expect_eq(slower, 0);
@@ -263,15 +258,6 @@ Test(plot_history, a_slower_step_as_exit_code)
 
 enum { CASES = 40, WEEK = 8, HISTORIES = 40 };
 
-/* A standard normal number, by Box and Muller. */
-static double normal(uint64_t stream, uint64_t i)
-{
-    const double u = (rng_u32(7, stream, 2 * i) + 0.5) / 4294967296.0;
-    const double v = (rng_u32(7, stream, 2 * i + 1) + 0.5) / 4294967296.0;
-
-    return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
-}
-
 /* Runs of all cases, in memory: 1 % of noise, and one case `pct` % slower from the middle on. */
 static void make_week(struct plot_data run[WEEK], struct env_row env[WEEK], uint64_t stream,
                       double pct)
@@ -285,7 +271,7 @@ static void make_week(struct plot_data run[WEEK], struct env_row env[WEEK], uint
             const struct key_row key = key_of(&r, variants[0]->name, "one", 32 + k, 0);
             row[k] = latency_row_empty();
             row_set_key(&tables[TABLE_LATENCY], &row[k], &key);
-            row[k].median_ns = 1000 * exp(0.01 * normal(stream, (uint64_t)(i * CASES + k)));
+            row[k].median_ns = 1000 * exp(0.01 * normal_at(stream, (uint64_t)(i * CASES + k)));
             if (k == 3 && i >= WEEK / 2)
                 row[k].median_ns *= 1 + pct / 100;
         }
@@ -305,14 +291,12 @@ static int count_steps(uint64_t stream, double pct)
     static struct env_row env[WEEK];
     const struct plot_data d = {.runs = run, .n_runs = WEEK};
     struct bytes text;
-    struct err e;
-    int slower, n = 0;
+    int n = 0;
 
     make_week(run, env, stream, pct);
-    FILE *const f = bytes_open(&text, &e);
-    cr_assert_not_null(f);
-    cr_assert_eq(history_steps(f, &d, &slower, &e), OK, "%s", e.msg);
-    cr_assert_eq(bytes_close(f, &text, &e), OK);
+    FILE *const f = bytes_begin(&text);
+    history_steps(f, &d);
+    bytes_end(f, &text);
     for (const char *at = text.data; (at = strstr(at, "step: ")); at++)
         n++;
     cr_expect_eq(strstr(text.data, "steps: none shown") != NULL, n == 0, "%s", text.data);

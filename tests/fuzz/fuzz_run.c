@@ -74,7 +74,7 @@ static void use(void)
 
     if (run_read(&run, folder, &e) == OK) {
         struct comparisons c = {0};
-        (void)compare_runs(&c, &run, &run, 0.05, 1, &e);
+        compare_runs(&c, &run, &run, 0.05, 1);
         comparisons_free(&c);
         for (size_t i = 0; i < ARRAY_LEN(axes); i++) {
             c = (struct comparisons){0};
@@ -82,15 +82,13 @@ static void use(void)
             comparisons_free(&c);
         }
         for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS; what++) {
-            struct rankings r = {0};
-            if (rankings_make(&r, &run, what, &e) == OK) {
-                char *text = NULL;
-                size_t size;
-                FILE *const f = open_memstream(&text, &size);
-                rankings_print(f, &r, what, 80, false);
-                fclose(f);
-                free(text);
-            }
+            struct rankings r = rankings_make(&run, what);
+            char *text = NULL;
+            size_t size;
+            FILE *const f = open_memstream(&text, &size);
+            rankings_print(f, &r, what, 80, false);
+            fclose(f);
+            free(text);
             rankings_free(&r);
         }
         run_free(&run);

@@ -5,7 +5,7 @@
 #include "harness/util/terminal.h"
 #include "tests/support/run_folder.h"
 
-#include "variants/base/rng.h"
+#include "tests/support/normal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,22 +35,10 @@ static void add_cases(struct rundir *d, const struct shaken *v, int n)
 static struct run run_of(const struct shaken *v, int n)
 {
     struct rundir d;
-    struct run r;
-    struct err e;
 
     made_open(&d, "aaaa");
     add_cases(&d, v, n);
-    made_close(&d, "host", "CPU");
-    cr_assert_eq(run_read(&r, d.path, &e), OK, "%s", e.msg);
-    return r;
-}
-
-static struct rankings must_rank(const struct run *run, enum ranked what)
-{
-    struct rankings r;
-    struct err e;
-
-    cr_assert_eq(rankings_make(&r, run, what, &e), OK, "%s", e.msg);
+    struct run r = made_read(&d);
     return r;
 }
 
@@ -70,7 +58,7 @@ Test(ranking, variants_by_their_fastest_backends)
         {{"linear", "ref", "5", 128, 3000}, 0},
     };
     struct run run = run_of(v, ARRAY_LEN(v));
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
 
     cr_assert_eq(r.n, 1);
     const struct ranking *one = &r.v[0];
@@ -86,7 +74,7 @@ Test(ranking, variants_by_their_fastest_backends)
               is_slower(&one->v[2].change));
     rankings_free(&r);
 
-    r = must_rank(&run, RANKED_BACKENDS);
+    r = rankings_make(&run, RANKED_BACKENDS);
     cr_assert_eq(r.n, 1);
     cr_assert_eq(r.v[0].n, 3); /* no case ran on all three */
     cr_expect_eq(r.v[0].common, 0);
@@ -103,15 +91,12 @@ Test(ranking, without_samples_rows_have_their_own_intervals)
                                          {"linear", "avx2", "3", 128, 1010}};
     const double half = sqrt(2) * log(1.01 / 0.99) / 2;
     struct rundir d;
-    struct run run;
-    struct err e;
 
     made_open(&d, "aaaa");
     for (size_t i = 0; i < ARRAY_LEN(v); i++)
         made_row(&d, &v[i], "host", "ok", "", 100);
-    made_close(&d, "host", "CPU");
-    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    struct run run = made_read(&d);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 3);
     const struct contestant *const rope = &r.v[0].v[2], *const linear = &r.v[0].v[1];
     cr_expect_float_eq(rope->change.log.low, log(1.5) - half, 1e-12);
@@ -144,7 +129,7 @@ Test(ranking, csv_has_every_place)
         "4500",
     };
     struct run run = run_of(v, ARRAY_LEN(v));
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
     char *text = NULL;
     size_t size, n = 0;
 
@@ -169,7 +154,7 @@ Test(ranking, mean_over_shapes_that_all_ran)
         {{"rope", "avx2", "5", 512, 9000}, 0},
     };
     struct run run = run_of(v, ARRAY_LEN(v));
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
 
     cr_assert_eq(r.n, 1);
     const struct ranking *one = &r.v[0];
@@ -196,7 +181,7 @@ Test(ranking, what_an_interval_does_not_show_is_a_tie)
         {{"window", "avx2", "3", 128, 1200}, 0.01},
     };
     struct run run = run_of(v, ARRAY_LEN(v));
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
     char *text = NULL;
     size_t size;
 
@@ -233,8 +218,6 @@ Test(ranking, perplexity_stands_beside_the_time)
     };
     struct perplexity_row p = perplexity_row_empty();
     struct rundir d;
-    struct run run;
-    struct err e;
 
     made_open(&d, "aaaa");
     add_cases(&d, v, ARRAY_LEN(v));
@@ -242,10 +225,9 @@ Test(ranking, perplexity_stands_beside_the_time)
     row_set_key(&tables[TABLE_PERPLEXITY], &p, &k);
     p.bits_per_unit = 1.5;
     text_put(p.unit, TEXT_SIZE, "byte");
-    cr_assert_eq(rundir_write(&d, TABLE_PERPLEXITY, &p, &e), OK, "%s", e.msg);
-    made_close(&d, "host", "CPU");
-    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    made_write(&d, TABLE_PERPLEXITY, &p);
+    struct run run = made_read(&d);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 2);
     cr_expect(isnan(r.v[0].v[0].bits));
     cr_expect_eq(r.v[0].v[1].bits, 1.5);
@@ -269,7 +251,7 @@ Test(ranking, text_stays_within_the_width)
         v[i] = (struct shaken){{names[i / 2], "avx2", id[i], i % 2 ? 128 : 256, 1000 + 100 * i}, 0};
     }
     struct run run = run_of(v, ARRAY_LEN(v));
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
     FILE *const f = open_memstream(&text, &size);
     rankings_print(f, &r, RANKED_VARIANTS, WIDTH, false);
     fclose(f);
@@ -289,8 +271,6 @@ Test(ranking, pairs_count_more_than_medians)
     static const struct made_case fast = {"rope", "avx2", "1", 128, 1000},
                                   slow = {"xl", "avx2", "2", 128, 1500};
     struct rundir d;
-    struct run run;
-    struct err e;
 
     made_open(&d, "aaaa");
     made_row(&d, &(struct made_case){"rope", "avx2", "1", 128, 2000}, "host", "ok", "", 100);
@@ -299,9 +279,8 @@ Test(ranking, pairs_count_more_than_medians)
         made_sample(&d, fast.id, round, fast.ns, 0);
         made_sample(&d, slow.id, round, slow.ns, 0);
     }
-    made_close(&d, "host", "CPU");
-    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    struct run run = made_read(&d);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 2);
     cr_expect_str_eq(r.v[0].v[0].name, "rope");
     cr_expect_eq(r.v[0].leader[0], 0);
@@ -318,8 +297,6 @@ Test(ranking, pairs_choose_the_backend)
                                          {"xl", "avx512", "2", 128, 1000},
                                          {"rope", "avx512", "3", 128, 3000}};
     struct rundir d;
-    struct run run;
-    struct err e;
 
     made_open(&d, "aaaa");
     for (size_t i = 0; i < ARRAY_LEN(v); i++) {
@@ -330,9 +307,8 @@ Test(ranking, pairs_choose_the_backend)
     for (int round = 0; round < 20; round++)
         for (size_t i = 0; i < ARRAY_LEN(v); i++)
             made_sample(&d, v[i].id, round, v[i].ns, 0);
-    made_close(&d, "host", "CPU");
-    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    struct run run = made_read(&d);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 2);
     cr_expect_str_eq(r.v[0].v[0].place[0].row->backend, "avx512");
     expect_ratio(&r.v[0].v[1].change.log, 3);
@@ -342,18 +318,6 @@ Test(ranking, pairs_choose_the_backend)
 
 /* ---- one case under two names ---------------------------------------------------------------- */
 
-struct synthetic {
-    uint64_t seed, stream, n;
-};
-
-static double normal(struct synthetic *s)
-{
-    const double u = rng_uniform(s->seed, s->stream, s->n++),
-                 v = rng_uniform(s->seed, s->stream, s->n++);
-
-    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
-}
-
 /* A sweep of two variants that are the same; each launch favours one of them by 2 % in a deviation,
  * blocks scatter by 1 %. Does the ranking show a difference? */
 static bool shows_a_difference(int launches, struct synthetic *r)
@@ -362,8 +326,6 @@ static bool shows_a_difference(int launches, struct synthetic *r)
     static const struct made_case v[SAME] = {{"xl", "avx2", "1", 128, 1000},
                                              {"rope", "avx2", "2", 128, 1000}};
     struct rundir d;
-    struct run run;
-    struct err e;
 
     made_open(&d, "aaaa");
     for (int i = 0; i < SAME; i++)
@@ -375,9 +337,8 @@ static bool shows_a_difference(int launches, struct synthetic *r)
                 made_block(&d, v[i].id, launch * BLOCKS + k, launch,
                            1000 * exp(level[i] + 0.01 * normal(r)), 0, 0.9);
     }
-    made_close(&d, "host", "CPU");
-    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
-    struct rankings ranked = must_rank(&run, RANKED_VARIANTS);
+    struct run run = made_read(&d);
+    struct rankings ranked = rankings_make(&run, RANKED_VARIANTS);
     cr_assert(ranked.n == 1 && ranked.v[0].n == SAME);
     const bool shown = ranked.v[0].v[1].change.verdict != VERDICT_UNSHOWN;
     rankings_free(&ranked);

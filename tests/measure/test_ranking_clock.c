@@ -62,7 +62,6 @@ static void add_row(struct rundir *d, const struct made_case *c, bool busy, stru
     struct latency_row row = latency_row_empty();
     const struct key_row k = made_key(d, c, "host");
     double wall[BLOCKS], cpu[BLOCKS];
-    struct err e;
 
     for (int i = 0; i < BLOCKS; i++) {
         cpu[i] = c->ns * roll(r, 0.995, 1.005);
@@ -73,20 +72,17 @@ static void add_row(struct rundir *d, const struct made_case *c, bool busy, stru
     row_set_key(&tables[TABLE_LATENCY], &row, &k);
     row.median_ns = stats_median(wall, BLOCKS);
     row.cpu_time_median_ns = stats_median(cpu, BLOCKS);
-    cr_assert_eq(rundir_write(d, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+    made_write(d, TABLE_LATENCY, &row);
 }
 
 static struct run make_run(const struct truth *t, enum machine machine, struct dice *r)
 {
     struct rundir d;
-    struct run run;
-    struct err e;
 
     made_open(&d, "aaaa");
     for (int i = 0; i < t->n; i++)
         add_row(&d, &t->is[i], machine == BUSY || (machine == MIXED && i % 3 == 2), r);
-    made_close(&d, "host", "CPU");
-    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
+    struct run run = made_read(&d);
     return run;
 }
 
@@ -220,11 +216,10 @@ static void expect_agreement(uint64_t seed, int shapes, int of_each, enum machin
     struct run run = make_run(&t, machine, &d);
     for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS; what++) {
         struct rankings r;
-        struct err e;
         snprintf(which, sizeof(which), "%s, seed %d, %d shapes, %d backends, by %s",
                  machine_name[machine], (int)seed, shapes, of_each,
                  what == RANKED_VARIANTS ? "variant" : "backend");
-        cr_assert_eq(rankings_make(&r, &run, what, &e), OK, "%s", e.msg);
+        r = rankings_make(&run, what);
         cr_assert_eq(r.n, what == RANKED_VARIANTS || of_each > 1);
         if (r.n == 0) {
             rankings_free(&r);

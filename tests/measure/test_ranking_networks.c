@@ -41,9 +41,7 @@ static char *drawn_of(unsigned differing, const char *remark, bool more)
 {
     static const char *const variant[] = {"llama", "window"};
     struct rundir d;
-    struct run run;
     struct rankings r;
-    struct err e;
     char *text = NULL;
     size_t size;
 
@@ -65,12 +63,11 @@ static char *drawn_of(unsigned differing, const char *remark, bool more)
         memory.weights_bytes = 4 * (1234567 + i);
         for (int n = 0; n < FACTS; n++)
             set(&row, &facts[n], i && (differing >> n & 1));
-        cr_assert_eq(rundir_write(&d, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
-        cr_assert_eq(rundir_write(&d, TABLE_MEMORY, &memory, &e), OK, "%s", e.msg);
+        made_write(&d, TABLE_LATENCY, &row);
+        made_write(&d, TABLE_MEMORY, &memory);
     }
-    made_close(&d, "host", "CPU");
-    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
-    cr_assert_eq(rankings_make(&r, &run, RANKED_VARIANTS, &e), OK, "%s", e.msg);
+    struct run run = made_read(&d);
+    r = rankings_make(&run, RANKED_VARIANTS);
     cr_assert_eq(r.n, 1);
     FILE *const f = open_memstream(&text, &size);
     rankings_print(f, &r, RANKED_VARIANTS, 100, false);

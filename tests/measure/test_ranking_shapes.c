@@ -9,15 +9,6 @@
 
 TestSuite(ranking_shapes, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
-static struct rankings must_rank(const struct run *run, enum ranked what)
-{
-    struct rankings r;
-    struct err e;
-
-    cr_assert_eq(rankings_make(&r, run, what, &e), OK, "%s", e.msg);
-    return r;
-}
-
 static bool is_slower(const struct change *c) { return c->verdict == VERDICT_SLOWER; }
 
 static void expect_ratio(const struct interval *x, double ratio)
@@ -41,14 +32,13 @@ static void add_shaped(struct rundir *d, const struct shaped *v, int n)
     for (int i = 0; i < n; i++) {
         struct latency_row row = latency_row_empty();
         struct key_row k = made_key(d, &v[i].is, "host");
-        struct err e;
         k.mem_tokens = v[i].mem;
         k.threads = v[i].threads;
         row_set_key(&tables[TABLE_LATENCY], &row, &k);
         row.median_ns = v[i].is.ns;
         row.cpu_time_median_ns = v[i].is.ns * (v[i].sleeps ? 0.5 : 1);
         row.ci95_low_ns = row.ci95_high_ns = v[i].is.ns;
-        cr_assert_eq(rundir_write(d, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+        made_write(d, TABLE_LATENCY, &row);
     }
     for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < n; i++)
@@ -56,28 +46,17 @@ static void add_shaped(struct rundir *d, const struct shaped *v, int n)
                               v[i].sleeps ? 0.5 : 1);
 }
 
-static struct run read_back(struct rundir *d)
-{
-    struct run run;
-    struct err e;
-
-    made_close(d, "host", "CPU");
-    cr_assert_eq(run_read(&run, d->path, &e), OK, "%s", e.msg);
-    return run;
-}
-
 static void add_score(struct rundir *d, const char *variant, const char *id, int mem, double bits)
 {
     const struct made_case c = {variant, "ref", id, 64, 0};
     struct perplexity_row p = perplexity_row_empty();
     struct key_row k = made_key(d, &c, "host");
-    struct err e;
 
     k.mem_tokens = mem;
     row_set_key(&tables[TABLE_PERPLEXITY], &p, &k);
     p.bits_per_unit = bits;
     text_put(p.unit, TEXT_SIZE, "word");
-    cr_assert_eq(rundir_write(d, TABLE_PERPLEXITY, &p, &e), OK, "%s", e.msg);
+    made_write(d, TABLE_PERPLEXITY, &p);
 }
 
 static const struct contestant *named(const struct ranking *r, const char *name)
@@ -113,8 +92,8 @@ Test(ranking_shapes, perplexity_is_that_of_the_longest_memory)
     add_score(&d, "rope", "s5", 0, 4), add_score(&d, "rope", "s6", 128, 3.5);
     add_score(&d, "gqa", "s7", 0, 5), add_score(&d, "gqa", "s8", 0, 6);
     add_score(&d, "window", "s9", 0, 7);
-    struct run run = read_back(&d);
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    struct run run = made_read(&d);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
     cr_assert_eq(r.n, 1);
     cr_expect_eq(r.v[0].shapes, 4);
     cr_expect_eq(named(&r.v[0], "xl")->bits, 2);
@@ -139,7 +118,6 @@ Test(ranking_shapes, energy_stands_beside_the_time)
         {{"gqa", "avx2", "5", 100, 3000}, 4e-3},  {{"gqa", "avx2", "6", 400, 5000}, 16e-3},
     };
     struct rundir d;
-    struct err e;
     char *text = NULL;
     size_t size;
 
@@ -151,10 +129,10 @@ Test(ranking_shapes, energy_stands_beside_the_time)
         row.median_ns = v[i].is.ns;
         row.tokens_per_s = v[i].is.seq / (row.median_ns * 1e-9);
         row.energy_j = v[i].joules;
-        cr_assert_eq(rundir_write(&d, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+        made_write(&d, TABLE_LATENCY, &row);
     }
-    struct run run = read_back(&d);
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    struct run run = made_read(&d);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].shapes == SHAPES);
     /* sqrt(1e-5 2.5e-6) and sqrt(4e-5 4e-5) joules */
     cr_expect_float_eq(named(&r.v[0], "xl")->joules, 5e-6, 1e-12);
@@ -198,8 +176,8 @@ static bool slower_over_all(int noisy, bool *each)
                                i % 2 == 0 && i / 2 < noisy};
     made_open(&d, "aaaa");
     add_shaped(&d, v, 6);
-    struct run run = read_back(&d);
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    struct run run = made_read(&d);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 2 && r.v[0].common == 3);
     cr_expect_str_eq(r.v[0].v[1].name, "rope");
     expect_ratio(&r.v[0].v[1].change.log, 1.5);
@@ -239,8 +217,8 @@ Test(ranking_shapes, settings_are_not_mixed)
 
     made_open(&d, "aaaa");
     add_shaped(&d, v, ARRAY_LEN(v));
-    struct run run = read_back(&d);
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    struct run run = made_read(&d);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
     cr_assert_eq(r.n, 2);
     cr_expect(r.v[0].shapes == 1 && r.v[1].shapes == 2);
     cr_expect_str_eq(r.v[0].v[0].name, "xl");
@@ -249,7 +227,7 @@ Test(ranking_shapes, settings_are_not_mixed)
     expect_ratio(&r.v[1].v[1].change.log, sqrt(2.0 * 1000 / 700));
     rankings_free(&r);
 
-    r = must_rank(&run, RANKED_BACKENDS);
+    r = rankings_make(&run, RANKED_BACKENDS);
     cr_expect_eq(r.n, 0, "one backend is not ranked");
     rankings_free(&r);
     run_free(&run);
@@ -268,8 +246,8 @@ static void expect_answer_of(const struct shaped *v, int n, void (*scores)(struc
     add_shaped(&d, v, n);
     if (scores)
         scores(&d);
-    struct run run = read_back(&d);
-    struct rankings r = must_rank(&run, what);
+    struct run run = made_read(&d);
+    struct rankings r = rankings_make(&run, what);
     FILE *const f = open_memstream(&text, &size);
     rankings_answer(f, &r, what, 1000);
     fclose(f);
@@ -387,19 +365,18 @@ static void expect_answer_if_four(double least, const char *answer)
         const struct made_case *const c = i ? &rope : &gqa;
         struct latency_row row = latency_row_empty();
         const struct key_row k = made_key(&d, c, "host");
-        struct err e;
         row_set_key(&tables[TABLE_LATENCY], &row, &k);
         row.median_ns = c->ns;
         row.samples = 12;
         row.inner_calls = 10;
-        cr_assert_eq(rundir_write(&d, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+        made_write(&d, TABLE_LATENCY, &row);
     }
     for (int round = 0; round < 12; round++) {
         made_sample(&d, gqa.id, round, gqa.ns, 0);
         made_sample(&d, rope.id, round, gqa.ns * (round < 8 ? 1.1 : least), 0);
     }
-    struct run run = read_back(&d);
-    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    struct run run = made_read(&d);
+    struct rankings r = rankings_make(&run, RANKED_VARIANTS);
     const struct change *const c = &r.v[0].v[1].change;
     cr_expect(fabs(c->log.low - log(least)) < 1e-9 && fabs(c->log.high - log(1.1)) < 1e-9,
               "%g [%g %g] of %d", c->log.mid, c->log.low, c->log.high, c->n);

@@ -25,7 +25,6 @@ static inline void put_latency(struct rundir *r, const struct key_row *k, double
                                double bytes)
 {
     struct latency_row row = latency_row_empty();
-    struct err e;
 
     row_set_key(&tables[TABLE_LATENCY], &row, k);
     row.median_ns = ns;
@@ -34,7 +33,7 @@ static inline void put_latency(struct rundir *r, const struct key_row *k, double
     row.flop_count = flop;
     row.bytes_moved_min = bytes;
     row.gflop_per_s = flop / ns;
-    cr_assert_eq(rundir_write(r, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+    made_write(r, TABLE_LATENCY, &row);
 }
 
 static inline void put_env(struct rundir *r, int64_t peak_threads)

@@ -4,11 +4,19 @@
 #ifndef RUN_FOLDER_H
 #define RUN_FOLDER_H
 
+#include "harness/table/run.h"
 #include "harness/table/rundir.h"
 #include "sample_rows.h"
 #include "tmp_folder.h"
 
 #include <string.h>
+
+static inline void made_write(struct rundir *r, enum table_id table, const void *row)
+{
+    struct err e;
+
+    cr_assert_eq(rundir_write(r, table, row, &e), OK, "%s", e.msg);
+}
 
 /* One case: a backend's row and its blocks, `ns` per call. */
 struct made_case {
@@ -42,7 +50,6 @@ static inline void made_row(struct rundir *r, const struct made_case *c, const c
     struct key_row k = made_key(r, c, host);
     struct latency_row latency = latency_row_empty();
     struct memory_row memory = memory_row_empty();
-    struct err e;
 
     text_put(k.status, TEXT_SIZE, status);
     text_put(k.status_detail, LINE_SIZE, detail);
@@ -53,8 +60,8 @@ static inline void made_row(struct rundir *r, const struct made_case *c, const c
     latency.ci95_low_ns = c->ns * 0.99;
     latency.ci95_high_ns = c->ns * 1.01;
     memory.arena_peak_bytes = arena_bytes;
-    cr_assert_eq(rundir_write(r, TABLE_MEMORY, &memory, &e), OK, "%s", e.msg);
-    cr_assert_eq(rundir_write(r, TABLE_LATENCY, &latency, &e), OK, "%s", e.msg);
+    made_write(r, TABLE_MEMORY, &memory);
+    made_write(r, TABLE_LATENCY, &latency);
 }
 
 /* `cpu`: CPU time over wall time. */
@@ -93,7 +100,6 @@ static inline void made_perplexity(struct rundir *r, const struct made_case *c, 
 {
     struct key_row k = made_key(r, c, "host");
     struct perplexity_row row = perplexity_row_empty();
-    struct err e;
 
     row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
     text_put(row.checkpoint_xxh3, TEXT_SIZE, weights);
@@ -101,7 +107,7 @@ static inline void made_perplexity(struct rundir *r, const struct made_case *c, 
     row.tokens_scored = 1000;
     row.nll_nats_per_token = nll;
     row.ppl = exp(nll);
-    cr_assert_eq(rundir_write(r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
+    made_write(r, TABLE_PERPLEXITY, &row);
 }
 
 static const struct runjson made_json = {
@@ -126,6 +132,17 @@ static inline void made_close(struct rundir *r, const char *host, const char *cp
     env.exit_code = 0;
     cr_assert_eq(rundir_env(r, &env, &e), OK, "%s", e.msg);
     cr_assert_eq(rundir_close(r, &e), OK, "%s", e.msg);
+}
+
+/* The run is over, and read. */
+static inline struct run made_read(struct rundir *r)
+{
+    struct run run;
+    struct err e;
+
+    made_close(r, "host", "CPU");
+    cr_assert_eq(run_read(&run, r->path, &e), OK, "%s", e.msg);
+    return run;
 }
 
 #endif

@@ -55,4 +55,16 @@ static inline void folder_put_text(const char *name, const char *text)
     folder_put(name, text, strlen(text));
 }
 
+/* The bytes of a file there. Free data. */
+static inline struct bytes folder_read(const char *name)
+{
+    char path[FILE_PATH];
+    struct bytes b;
+    struct err e;
+
+    folder_path(path, name);
+    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
+    return b;
+}
+
 #endif

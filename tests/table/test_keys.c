@@ -65,9 +65,8 @@ static struct keys keys_of(struct latency_row *row, int n)
 {
     const struct rows rows = {.row = row, .n = (size_t)n};
     struct keys k;
-    struct err e;
 
-    cr_assert_eq(keys_make(&k, TABLE_LATENCY, &rows, NULL, &e), OK, "%s", e.msg);
+    k = keys_make(TABLE_LATENCY, &rows, NULL);
     return k;
 }
 

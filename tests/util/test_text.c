@@ -76,10 +76,9 @@ Test(text, tables)
         {FORMAT_CSV, "a,b\nx\033[31m|y,1\nlonger,2\n"},
     };
     struct text_table t = {.column = columns, .columns = 2};
-    struct err e;
 
-    cr_assert_eq(text_table_add(&t, (const char *[]){"x\033[31m|y", "1"}, &e), OK);
-    cr_assert_eq(text_table_add(&t, (const char *[]){"longer", "2"}, &e), OK);
+    text_table_add(&t, (const char *[]){"x\033[31m|y", "1"});
+    text_table_add(&t, (const char *[]){"longer", "2"});
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char *text = NULL;
         size_t n;
