@@ -257,101 +257,62 @@ static void print_table(FILE *f, const struct comparisons *c, enum format format
 
 /* ---- the long form ------------------------------------------------------------------------ */
 
-enum long_column {
-    CASE,
-    NAME_BEFORE,
-    NAME_AFTER,
-    NS_BEFORE,
-    NS_AFTER,
-    CHANGE,
-    LOW,
-    HIGH,
-    VERDICT,
-    THRESHOLD,
-    BASIS,
-    SAMPLES,
-    DISTURBED,
-    ARENA_BEFORE,
-    ARENA_AFTER,
-    INSTRUCTIONS_BEFORE,
-    INSTRUCTIONS_AFTER,
-    NLL_BEFORE,
-    NLL_AFTER,
-    NOTE,
-    ID_BEFORE,
-    ID_AFTER,
-    COLUMN_COUNT
+static const struct text_table_column columns_long[] = {
+    {.name = "case"},
+    {.name = "before"},
+    {.name = "after"},
+    {.name = "before_median_ns", .number = true},
+    {.name = "after_median_ns", .number = true},
+    {.name = "change_pct", .number = true},
+    {.name = "ci95_low_pct", .number = true},
+    {.name = "ci95_high_pct", .number = true},
+    {.name = "verdict"},
+    {.name = "threshold_pct", .number = true},
+    {.name = "basis"},
+    {.name = "samples", .number = true},
+    {.name = "samples_disturbed", .number = true},
+    {.name = "before_arena_bytes", .number = true},
+    {.name = "after_arena_bytes", .number = true},
+    {.name = "before_instructions", .number = true},
+    {.name = "after_instructions", .number = true},
+    {.name = "before_nll_nats_per_token", .number = true},
+    {.name = "after_nll_nats_per_token", .number = true},
+    {.name = "note"},
+    {.name = "before_case_id"},
+    {.name = "after_case_id"},
 };
+enum { COLUMN_COUNT = ARRAY_LEN(columns_long) };
 
-static const struct text_table_column columns_long[COLUMN_COUNT] = {
-    [CASE] = {.name = "case"},
-    [NAME_BEFORE] = {.name = "before"},
-    [NAME_AFTER] = {.name = "after"},
-    [NS_BEFORE] = {.name = "before_median_ns", .number = true},
-    [NS_AFTER] = {.name = "after_median_ns", .number = true},
-    [CHANGE] = {.name = "change_pct", .number = true},
-    [LOW] = {.name = "ci95_low_pct", .number = true},
-    [HIGH] = {.name = "ci95_high_pct", .number = true},
-    [VERDICT] = {.name = "verdict"},
-    [THRESHOLD] = {.name = "threshold_pct", .number = true},
-    [BASIS] = {.name = "basis"},
-    [SAMPLES] = {.name = "samples", .number = true},
-    [DISTURBED] = {.name = "samples_disturbed", .number = true},
-    [ARENA_BEFORE] = {.name = "before_arena_bytes", .number = true},
-    [ARENA_AFTER] = {.name = "after_arena_bytes", .number = true},
-    [INSTRUCTIONS_BEFORE] = {.name = "before_instructions", .number = true},
-    [INSTRUCTIONS_AFTER] = {.name = "after_instructions", .number = true},
-    [NLL_BEFORE] = {.name = "before_nll_nats_per_token", .number = true},
-    [NLL_AFTER] = {.name = "after_nll_nats_per_token", .number = true},
-    [NOTE] = {.name = "note"},
-    [ID_BEFORE] = {.name = "before_case_id"},
-    [ID_AFTER] = {.name = "after_case_id"},
-};
-
+/* In the order of the columns. */
 static void add_long(struct text_table *s, const struct comparison *c)
 {
     const struct change *d = &c->change;
-    const struct {
-        enum long_column column;
-        double x;
-        const char *format;
-    } numbers[] = {
-        {NS_BEFORE, comparison_ns(c, BEFORE), "%.6g"},
-        {NS_AFTER, comparison_ns(c, AFTER), "%.6g"},
-        {CHANGE, change_pct(d->log.mid), "%.3f"},
-        {LOW, change_pct(d->log.low), "%.3f"},
-        {HIGH, change_pct(d->log.high), "%.3f"},
-        {THRESHOLD, c->exact ? NAN : 100 * c->threshold, "%.3g"},
-        {SAMPLES, d->n > 0 ? d->n : NAN, "%.0f"},
-        {DISTURBED, d->n > 0 ? d->disturbed : NAN, "%.0f"},
-        {ARENA_BEFORE, c->arena_bytes[BEFORE], "%.0f"},
-        {ARENA_AFTER, c->arena_bytes[AFTER], "%.0f"},
-        {INSTRUCTIONS_BEFORE, c->instructions[BEFORE], "%.0f"},
-        {INSTRUCTIONS_AFTER, c->instructions[AFTER], "%.0f"},
-        {NLL_BEFORE, c->nll[BEFORE], "%.9g"},
-        {NLL_AFTER, c->nll[AFTER], "%.9g"},
-    };
-    char text[COLUMN_COUNT][NUMBER_SIZE];
-    const char *row[COLUMN_COUNT] = {
-        [CASE] = c->label,
-        [NAME_BEFORE] = c->name[BEFORE],
-        [NAME_AFTER] = c->name[AFTER],
-        [VERDICT] = comparison_word(c),
-        [BASIS] = d->n > 0 ? basis_name[d->basis] : "",
-        [NOTE] = c->note,
-        [ID_BEFORE] = c->case_id[BEFORE],
-        [ID_AFTER] = c->case_id[AFTER],
+    char num[14][NUMBER_SIZE];
+    const char *const row[COLUMN_COUNT] = {
+        c->label,
+        c->name[BEFORE],
+        c->name[AFTER],
+        text_number(num[0], "%.6g", comparison_ns(c, BEFORE)),
+        text_number(num[1], "%.6g", comparison_ns(c, AFTER)),
+        text_number(num[2], "%.3f", change_pct(d->log.mid)),
+        text_number(num[3], "%.3f", change_pct(d->log.low)),
+        text_number(num[4], "%.3f", change_pct(d->log.high)),
+        comparison_word(c),
+        text_number(num[5], "%.3g", c->exact ? NAN : 100 * c->threshold),
+        d->n > 0 ? basis_name[d->basis] : "",
+        text_number(num[6], "%.0f", d->n > 0 ? d->n : NAN),
+        text_number(num[7], "%.0f", d->n > 0 ? d->disturbed : NAN),
+        text_number(num[8], "%.0f", c->arena_bytes[BEFORE]),
+        text_number(num[9], "%.0f", c->arena_bytes[AFTER]),
+        text_number(num[10], "%.0f", c->instructions[BEFORE]),
+        text_number(num[11], "%.0f", c->instructions[AFTER]),
+        text_number(num[12], "%.9g", c->nll[BEFORE]),
+        text_number(num[13], "%.9g", c->nll[AFTER]),
+        c->note,
+        c->case_id[BEFORE],
+        c->case_id[AFTER],
     };
 
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-        if (!isfinite(numbers[i].x))
-            continue;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        snprintf(text[numbers[i].column], NUMBER_SIZE, numbers[i].format, numbers[i].x);
-#pragma GCC diagnostic pop
-        row[numbers[i].column] = text[numbers[i].column];
-    }
     text_table_add(s, row);
 }
 

@@ -193,28 +193,40 @@ static const struct latency_row *row_of(const struct all *a, const void *wanted,
     return NULL;
 }
 
-/* One row for the case on the machine of run `first`; none if an earlier run is of that machine. */
-static void add_machine(struct text_table *t, const struct all *a, int i, int first)
+/* The rows of case i on the machine of run `first`, by run [a->n], NULL where it has none; false if an
+ * earlier run is of that machine, or this one has none. */
+static bool machine_rows(const struct latency_row **row, const struct all *a, int i, int first)
 {
     const struct latency_row *const own = row_of(a, a->c.k.row[i], first);
+
+    for (int r = 0; own && r < a->n; r++) {
+        row[r] = row_of(a, a->c.k.row[i], r);
+        if (row[r] && strcmp(row[r]->host_id, own->host_id) != 0)
+            row[r] = NULL;
+        if (row[r] && r < first)
+            return false;
+    }
+    return own;
+}
+
+/* One row for the case on the machine of run `first`. */
+static void add_machine(struct text_table *t, const struct all *a, int i, int first)
+{
+    const struct latency_row *row[TEXT_TABLE_COLUMNS];
     const char *text[TEXT_TABLE_COLUMNS] = {0};
     struct unit_text time[TEXT_TABLE_COLUMNS];
     char label[LINE_SIZE];
 
-    for (int r = 0; own && r < a->n; r++) {
-        const struct latency_row *const row = row_of(a, a->c.k.row[i], r);
-        if (!row || strcmp(row->host_id, own->host_id) != 0)
-            continue;
-        if (r < first)
-            return;
-        time[r] = units_ns(row->median_ns);
-        text[r + 2] = time[r].s;
-    }
-    if (!own)
+    if (!machine_rows(row, a, i, first))
         return;
-    row_label(own, NULL, label, sizeof(label));
+    for (int r = 0; r < a->n; r++)
+        if (row[r]) {
+            time[r] = units_ns(row[r]->median_ns);
+            text[r + 2] = time[r].s;
+        }
+    row_label(row[first], NULL, label, sizeof(label));
     text[0] = label;
-    text[1] = machine_name(a->run[first], own);
+    text[1] = machine_name(a->run[first], row[first]);
     text_table_add(t, text);
 }
 
@@ -250,29 +262,21 @@ enum status history_table(FILE *f, const struct plot_data *d, enum format format
 
 /* The times of a case on one machine. */
 struct times {
-    double *log; /* [n] */
-    int *run;    /* [n], of struct all */
+    const struct latency_row **row; /* [runs] */
+    double *log;                    /* [n] */
+    int *run;                       /* [n], of struct all */
     int n;
 };
 
 /* Those on the machine of run `first`; none if an earlier run is of that machine. */
 static void take_times(struct times *t, const struct all *a, int i, int first)
 {
-    const void *const wanted = a->c.k.row[i];
-    const struct latency_row *const own = row_of(a, wanted, first);
-
     t->n = 0;
-    for (int r = 0; own && r < a->n; r++) {
-        const struct latency_row *const row = row_of(a, wanted, r);
-        if (!row || strcmp(row->host_id, own->host_id) != 0)
-            continue;
-        if (r < first) {
-            t->n = 0;
-            return;
+    for (int r = 0, n = machine_rows(t->row, a, i, first) ? a->n : 0; r < n; r++)
+        if (t->row[r]) {
+            t->log[t->n] = log(t->row[r]->median_ns);
+            t->run[t->n++] = r;
         }
-        t->log[t->n] = log(row->median_ns);
-        t->run[t->n++] = r;
-    }
 }
 
 static void print_commit(FILE *f, const struct plot_data *run)
@@ -312,11 +316,13 @@ int history_steps(FILE *f, const struct plot_data *d)
 {
     struct all a = gather(d);
     const size_t n = (size_t)a.n + 1;
-    struct times t = {calloc(n, sizeof(*t.log)), calloc(n, sizeof(*t.run)), 0};
+    struct times t = {.row = calloc(n, sizeof(const struct latency_row *)),
+                      .log = calloc(n, sizeof(*t.log)),
+                      .run = calloc(n, sizeof(*t.run))};
     struct level_step *const step = calloc(n, sizeof(*step));
     int places = 0, steps = 0, slower = 0;
 
-    NEED(t.log && t.run && step);
+    NEED(t.row && t.log && t.run && step);
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < a.c.k.n; i++)
             for (int first = 0; first < a.n; first++) {
@@ -336,6 +342,7 @@ int history_steps(FILE *f, const struct plot_data *d)
                 STEP_VALUES);
     else if (steps == 0)
         fprintf(f, "steps: none shown\n");
+    free(t.row);
     free(t.log);
     free(t.run);
     free(step);

@@ -111,13 +111,6 @@ static struct fields fields_of(bool tasks)
                  : (struct fields){of_texts, ARRAY_LEN(of_texts)};
 }
 
-static void put(char text[NUMBER_SIZE], const char *format, double x)
-{
-    text[0] = '\0';
-    if (isfinite(x))
-        snprintf(text, NUMBER_SIZE, format, x);
-}
-
 /* A number that rounds to 0.000 has no sign. */
 static double no_minus(double x) { return fabs(x) < 0.0005 ? 0 : x; }
 
@@ -125,21 +118,21 @@ static void put_returns(char num[COLUMNS][NUMBER_SIZE], const struct study_entry
 {
     const struct interval mean = mean_interval(r->test);
 
-    put(num[RETURN], "%.4f", r->test.mean);
-    put(num[RETURN_LOW], "%.4f", mean.low);
-    put(num[RETURN_HIGH], "%.4f", mean.high);
-    put(num[RETURN_SD], "%.4f", r->test.sd);
-    put(num[RANDOM], "%.4f", r->row->random_return);
-    put(num[OPTIMUM], "%.4f", r->row->optimum_return);
-    put(num[RETURN_GAIN], "%+.4f", r->quality.diff.mid);
-    put(num[RETURN_NOISE], "%.4g", noise);
+    text_number(num[RETURN], "%.4f", r->test.mean);
+    text_number(num[RETURN_LOW], "%.4f", mean.low);
+    text_number(num[RETURN_HIGH], "%.4f", mean.high);
+    text_number(num[RETURN_SD], "%.4f", r->test.sd);
+    text_number(num[RANDOM], "%.4f", r->row->random_return);
+    text_number(num[OPTIMUM], "%.4f", r->row->optimum_return);
+    text_number(num[RETURN_GAIN], "%+.4f", r->quality.diff.mid);
+    text_number(num[RETURN_NOISE], "%.4g", noise);
     if (r->test.n == 0)
         return;
     const int seeds = r->test.n + r->lost;
     const struct interval share = share_interval(r->solved, seeds);
     snprintf(num[SOLVED], NUMBER_SIZE, "%d/%d", r->solved, seeds);
-    put(num[SHARE_LOW], "%.2f", share.low);
-    put(num[SHARE_HIGH], "%.2f", share.high);
+    text_number(num[SHARE_LOW], "%.2f", share.low);
+    text_number(num[SHARE_HIGH], "%.2f", share.high);
 }
 
 static void add_row(struct text_table *t, const struct study_verdicts *v,
@@ -152,23 +145,23 @@ static void add_row(struct text_table *t, const struct study_verdicts *v,
 
     for (int i = 0; i < COLUMNS; i++)
         text[i] = num[i];
-    put(num[PARAMETERS], "%.0f",
-        r->row->parameters == I64_EMPTY ? NAN : (double)r->row->parameters);
-    put(num[RATE], "%g", r->lr);
-    put(num[SEEDS], "%.0f", r->test.n);
-    put(num[TEST], "%.4f", r->test.mean);
-    put(num[SD], "%.4f", r->test.sd);
-    put(num[WAY], "%.3f", no_minus(r->way.mean));
-    put(num[WAY_LEAST], "%.3f", no_minus(r->way.least));
-    put(num[WAY_MOST], "%.3f", no_minus(r->way.most));
-    put(num[DIFF], "%+.4f", r->quality.diff.mid);
-    put(num[LOW], "%+.4f", r->quality.diff.low);
-    put(num[HIGH], "%+.4f", r->quality.diff.high);
-    put(num[P], "%.2g", r->p);
-    put(num[TIME], "%.3f", exp(r->log_time.mid));
-    put(num[TIME_LOW], "%.3f", exp(r->log_time.low));
-    put(num[TIME_HIGH], "%.3f", exp(r->log_time.high));
-    put(num[NOISE], "%.4g", v->noise);
+    text_number(num[PARAMETERS], "%.0f",
+                r->row->parameters == I64_EMPTY ? NAN : (double)r->row->parameters);
+    text_number(num[RATE], "%g", r->lr);
+    text_number(num[SEEDS], "%.0f", r->test.n);
+    text_number(num[TEST], "%.4f", r->test.mean);
+    text_number(num[SD], "%.4f", r->test.sd);
+    text_number(num[WAY], "%.3f", no_minus(r->way.mean));
+    text_number(num[WAY_LEAST], "%.3f", no_minus(r->way.least));
+    text_number(num[WAY_MOST], "%.3f", no_minus(r->way.most));
+    text_number(num[DIFF], "%+.4f", r->quality.diff.mid);
+    text_number(num[LOW], "%+.4f", r->quality.diff.low);
+    text_number(num[HIGH], "%+.4f", r->quality.diff.high);
+    text_number(num[P], "%.2g", r->p);
+    text_number(num[TIME], "%.3f", exp(r->log_time.mid));
+    text_number(num[TIME_LOW], "%.3f", exp(r->log_time.low));
+    text_number(num[TIME_HIGH], "%.3f", exp(r->log_time.high));
+    text_number(num[NOISE], "%.4g", v->noise);
     put_returns(num, r, v->noise);
     text[REACHED] = isnan(r->way.mean) ? "" : study_reached(r) ? "yes" : "no";
     text[CORPUS] = r->row->corpus;

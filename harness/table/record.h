@@ -126,7 +126,6 @@ int find_column(const struct table *t, const char *name);
 const char *row_text(const struct table *t, const void *row, const char *column);
 
 /* A field as it is on disk; num is room for a number. Column 0 is always the table's schema. */
-enum { NUMBER_SIZE = 32 };
 const char *row_field(const struct table *t, int column, const void *row, char num[NUMBER_SIZE]);
 
 /* ---- printing ----------------------------------------------------------------------------- */

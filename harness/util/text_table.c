@@ -12,6 +12,7 @@
 #include <csv.h>
 #include <ctype.h>
 #include <jansson.h>
+#include <math.h>
 #include <unistd.h>
 
 bool format_is_table(enum format format, FILE *f)
@@ -29,6 +30,14 @@ void text_table_add(struct text_table *s, const char *const *text)
         row[i] = strdup(text[i] ? text[i] : "");
         NEED(row[i]);
     }
+}
+
+const char *text_number(char text[NUMBER_SIZE], const char *format, double x)
+{
+    text[0] = '\0';
+    if (isfinite(x))
+        snprintf(text, NUMBER_SIZE, format, x);
+    return text;
 }
 
 enum status text_table_select(struct text_table *s, const struct names *columns, struct err *e)

@@ -57,6 +57,10 @@ struct text_table {
 /* Append a row; `text` has one entry per column, NULL means empty. */
 void text_table_add(struct text_table *s, const char *const *text);
 
+/* A number as such a text, by a format for one double; "" where it is not finite. */
+enum { NUMBER_SIZE = 32 };
+const char *text_number(char text[NUMBER_SIZE], const char *format, double x);
+
 /* Print only these columns, in this order. E_USAGE for a name that the table does not have. */
 enum status text_table_select(struct text_table *s, const struct names *columns, struct err *e);
 
