@@ -4,9 +4,12 @@
  * driver counts (intel-rapl also on AMD). Zones inside a package (core, uncore, dram) would count twice. */
 #include "energy.h"
 
+#include "harness/util/fileio.h"
+
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char zones[] = "/sys/class/powercap";
@@ -14,26 +17,19 @@ static const char zones[] = "/sys/class/powercap";
 /* NAN if there is no number. */
 static double read_number(const char *path)
 {
-    double x = NAN;
-    FILE *const f = fopen(path, "re");
+    char text[64], *end;
 
-    if (f && fscanf(f, "%lf", &x) != 1) // NOLINT(cert-err34-c): a double has a value for overflow
-        x = NAN;
-    if (f)
-        fclose(f);
-    return x;
+    file_key(path, "", text, sizeof(text));
+    const double x = strtod(text, &end);
+    return end == text ? NAN : x;
 }
 
 static bool is_package(const char *root, const char *zone)
 {
-    char path[768], name[64] = "";
+    char path[768], number[64];
 
     snprintf(path, sizeof(path), "%s%s/%s/name", root, zones, zone);
-    FILE *const f = fopen(path, "re");
-    const bool read = f && fgets(name, sizeof(name), f);
-    if (f)
-        fclose(f);
-    return read && strncmp(name, "package-", strlen("package-")) == 0;
+    return file_key(path, "package-", number, sizeof(number));
 }
 
 /* False if its counter cannot be read. */

@@ -3,7 +3,9 @@
  * Facts about the machine, from the CPU, /proc, /sys and hwloc. */
 #include "env.h"
 
+#include "harness/util/fileio.h"
 #include "harness/util/suggest.h"
+#include "harness/util/text.h"
 #include "variants/base/cpu.h"
 
 #include <dirent.h>
@@ -15,37 +17,12 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* ---- small files -------------------------------------------------------------------------- */
-
-/* The rest of the first line that starts with `key` (after blanks or ':'), or the whole first line
- * if `key` is "". False, and "", if there is none. */
-static bool read_key(const char *path, const char *key, char *buf, size_t size)
-{
-    char line[1024];
-    bool found = false;
-    FILE *const f = fopen(path, "re");
-
-    buf[0] = '\0';
-    if (!f)
-        return false;
-    while (!found && fgets(line, sizeof(line), f)) {
-        if (strncmp(line, key, strlen(key)) != 0)
-            continue;
-        const char *const at = line + strlen(key);
-        line[strcspn(line, "\n")] = '\0';
-        snprintf(buf, size, "%s", at + strspn(at, " \t:="));
-        found = true;
-    }
-    fclose(f);
-    return found;
-}
-
 /* "MemTotal: 8388608 kB" of /proc/meminfo in bytes. */
 static int64_t memory(const char *key)
 {
     char text[64];
 
-    return read_key("/proc/meminfo", key, text, sizeof(text)) ? strtoll(text, NULL, 10) * 1024 : 0;
+    return file_key("/proc/meminfo", key, text, sizeof(text)) ? strtoll(text, NULL, 10) * 1024 : 0;
 }
 
 /* ---- one fact each ------------------------------------------------------------------------ */
@@ -56,7 +33,7 @@ static void kernel_name(char *buf, size_t size)
     char name[128];
     struct utsname u;
 
-    if (!read_key("/etc/os-release", "PRETTY_NAME", name, sizeof(name)))
+    if (!file_key("/etc/os-release", "PRETTY_NAME", name, sizeof(name)))
         snprintf(name, sizeof(name), "unknown system");
     const char *const start = name + (name[0] == '"');
     const size_t n = strcspn(start, "\"");
@@ -81,7 +58,7 @@ static void hypervisor_name(char *buf, size_t size)
     cpu_hypervisor(signature);
     if (!signature[0]) {
         char type[32]; /* paravirtual guests have none */
-        if (read_key("/sys/hypervisor/type", "", type, sizeof(type)))
+        if (file_key("/sys/hypervisor/type", "", type, sizeof(type)))
             snprintf(buf, size, "%s", type);
         return;
     }
@@ -97,7 +74,7 @@ static void huge_page_mode(char *buf, size_t size)
     char line[128];
 
     buf[0] = '\0';
-    if (!read_key("/sys/kernel/mm/transparent_hugepage/enabled", "", line, sizeof(line)))
+    if (!file_key("/sys/kernel/mm/transparent_hugepage/enabled", "", line, sizeof(line)))
         return;
     const char *const open = strchr(line, '[');
     if (open)
@@ -112,7 +89,7 @@ static void governor_of(const struct topo *t, char *buf, size_t size)
 
     snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor",
              n > 0 ? cpus[0].cpu : 0);
-    if (!read_key(path, "", buf, size))
+    if (!file_key(path, "", buf, size))
         snprintf(buf, size, "none");
 }
 
@@ -121,9 +98,9 @@ static void boost_state(char *buf, size_t size)
     char text[8];
 
     buf[0] = '\0';
-    if (read_key("/sys/devices/system/cpu/cpufreq/boost", "", text, sizeof(text)))
+    if (file_key("/sys/devices/system/cpu/cpufreq/boost", "", text, sizeof(text)))
         snprintf(buf, size, "%s", text[0] == '1' ? "on" : "off");
-    else if (read_key("/sys/devices/system/cpu/intel_pstate/no_turbo", "", text, sizeof(text)))
+    else if (file_key("/sys/devices/system/cpu/intel_pstate/no_turbo", "", text, sizeof(text)))
         snprintf(buf, size, "%s", text[0] == '0' ? "on" : "off");
 }
 
@@ -138,7 +115,7 @@ static void mitigations(char *buf, size_t size)
     for (int i = 0; i < n; i++) {
         char path[512], text[256];
         snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
-        if (entries[i]->d_name[0] != '.' && read_key(path, "", text, sizeof(text)) &&
+        if (entries[i]->d_name[0] != '.' && file_key(path, "", text, sizeof(text)) &&
             strcmp(text, "Not affected") != 0)
             text_append(buf, size, "%s%s=%.*s", *buf ? ";" : "", entries[i]->d_name,
                         (int)strcspn(text, ";"), text);
@@ -153,24 +130,17 @@ static void libc_name(char *buf, size_t size)
         buf[0] = '\0';
 }
 
-struct text {
-    char *buf;
-    size_t size, used;
-};
-
 /* Two runtimes in one process mean two thread pools, so all are listed. */
 static int note_openmp(struct dl_phdr_info *info, size_t info_size, void *arg)
 {
-    struct text *const t = arg;
+    struct env_facts *const f = arg;
     const char *const slash = strrchr(info->dlpi_name, '/');
     const char *const name = slash ? slash + 1 : info->dlpi_name;
 
     (void)info_size;
-    if ((strncmp(name, "libgomp", 7) == 0 || strncmp(name, "libomp", 6) == 0 ||
-         strncmp(name, "libiomp", 7) == 0) &&
-        t->used < t->size)
-        t->used +=
-            (size_t)snprintf(t->buf + t->used, t->size - t->used, "%s%s", t->used ? " " : "", name);
+    if (strncmp(name, "libgomp", 7) == 0 || strncmp(name, "libomp", 6) == 0 ||
+        strncmp(name, "libiomp", 7) == 0)
+        text_join(f->openmp, sizeof(f->openmp), " ", name);
     return 0;
 }
 
@@ -249,8 +219,6 @@ void env_kernel_options(char *line)
 
 void env_gather(const struct topo *t, struct env_facts *f)
 {
-    struct text openmp = {f->openmp, sizeof(f->openmp), 0};
-
     *f = (struct env_facts){.clock = clock_facts(),
                             .memory_bytes = memory("MemTotal"),
                             .memory_free_bytes = memory("MemAvailable")};
@@ -261,21 +229,21 @@ void env_gather(const struct topo *t, struct env_facts *f)
         f->hostname[0] = '\0';
     kernel_name(f->kernel, sizeof(f->kernel));
     cpu_name(f->cpu_model, sizeof(f->cpu_model));
-    read_key("/proc/cpuinfo", "microcode", f->microcode, sizeof(f->microcode));
+    file_key("/proc/cpuinfo", "microcode", f->microcode, sizeof(f->microcode));
     snprintf(f->isa, sizeof(f->isa), "%s", isa_name[cpu_isa_unmasked()]);
     snprintf(f->max_isa, sizeof(f->max_isa), "%s", isa_name[cpu_isa()]);
     hypervisor_name(f->hypervisor, sizeof(f->hypervisor));
     huge_page_mode(f->huge_pages, sizeof(f->huge_pages));
     governor_of(t, f->governor, sizeof(f->governor));
     boost_state(f->boost, sizeof(f->boost));
-    read_key("/proc/sys/kernel/randomize_va_space", "", f->aslr, sizeof(f->aslr));
+    file_key("/proc/sys/kernel/randomize_va_space", "", f->aslr, sizeof(f->aslr));
     mitigations(f->mitigations, sizeof(f->mitigations));
-    read_key("/proc/cmdline", "", f->kernel_options, sizeof(f->kernel_options));
+    file_key("/proc/cmdline", "", f->kernel_options, sizeof(f->kernel_options));
     env_kernel_options(f->kernel_options);
-    read_key("/sys/devices/system/clocksource/clocksource0/current_clocksource", "",
+    file_key("/sys/devices/system/clocksource/clocksource0/current_clocksource", "",
              f->clock_source, sizeof(f->clock_source));
     libc_name(f->libc, sizeof(f->libc));
-    dl_iterate_phdr(note_openmp, &openmp);
+    dl_iterate_phdr(note_openmp, f);
     env_overrides(environ, f->overrides, sizeof(f->overrides));
     if (getloadavg(&f->load_1min, 1) != 1)
         f->load_1min = 0;
@@ -327,7 +295,7 @@ struct env_ticks env_ticks(void)
     char line[256];
     struct env_ticks t = {0};
 
-    if (!read_key("/proc/stat", "cpu ", line, sizeof(line)))
+    if (!file_key("/proc/stat", "cpu ", line, sizeof(line)))
         return t;
     /* user nice system idle iowait irq softirq steal; user includes guest time */
     const char *at = line;

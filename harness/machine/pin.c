@@ -3,6 +3,7 @@
  * Pinning of threads. */
 #include "pin.h"
 
+#include "harness/util/fileio.h"
 #include "variants/base/cpu.h"
 
 #include <math.h>
@@ -105,16 +106,10 @@ enum status pin_team_seen(struct team *t, const struct topo *topo, const char *p
 
 double vm_hwm_bytes(void)
 {
-    FILE *f = fopen("/proc/self/status", "re");
-    char line[256];
-    double kib = NAN;
+    char kib[64];
 
-    while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, "VmHWM: %lf kB", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kib * 1024;
+    return file_key("/proc/self/status", "VmHWM", kib, sizeof(kib)) ? strtod(kib, NULL) * 1024
+                                                                    : NAN;
 }
 
 void vm_hwm_restart(void)

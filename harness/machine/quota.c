@@ -5,29 +5,14 @@
  * group, which is where the walk upwards ends. */
 #include "quota.h"
 
+#include "harness/util/fileio.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PATH = 4096 };
-
-/* The first line of a file that begins with `key`, without it; false if there is none. */
-static bool read_line(const char *path, const char *key, char line[256])
-{
-    FILE *const f = fopen(path, "re");
-    const size_t n = strlen(key);
-    bool found = false;
-
-    while (f && !found && fgets(line, 256, f)) {
-        found = strncmp(line, key, n) == 0;
-        if (found)
-            memmove(line, line + n, strlen(line + n) + 1);
-    }
-    if (f)
-        fclose(f);
-    return found;
-}
 
 /* Version 2: "50000 100000" or "max 100000" in cpu.max. Version 1: two files, -1 = none. NAN: no
  * quota. */
@@ -37,7 +22,7 @@ static double quota_of(const char *group, bool two)
     double used = NAN, period = NAN;
 
     snprintf(path, sizeof(path), "%s/%s", group, two ? "cpu.max" : "cpu.cfs_quota_us");
-    if (!read_line(path, "", line))
+    if (!file_key(path, "", line, sizeof(line)))
         return NAN;
     if (two) {
         if (sscanf(line, "%lf %lf", &used, &period) != 2)
@@ -45,7 +30,7 @@ static double quota_of(const char *group, bool two)
     } else {
         used = strtod(line, NULL);
         snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", group);
-        period = read_line(path, "", line) ? strtod(line, NULL) : NAN;
+        period = file_key(path, "", line, sizeof(line)) ? strtod(line, NULL) : NAN;
     }
     return used > 0 && period > 0 ? used / period : NAN;
 }
@@ -141,7 +126,9 @@ int64_t quota_throttled(const struct quota *q)
 {
     char line[256];
 
-    return q->stat[0] && read_line(q->stat, "nr_throttled ", line) ? strtoll(line, NULL, 10) : 0;
+    return q->stat[0] && file_key(q->stat, "nr_throttled ", line, sizeof(line))
+               ? strtoll(line, NULL, 10)
+               : 0;
 }
 
 int quota_threads(const struct quota *q, int threads)

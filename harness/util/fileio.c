@@ -162,6 +162,27 @@ enum status file_read(struct bytes *out, const char *path, struct err *e)
     return st;
 }
 
+bool file_key(const char *path, const char *key, char *buf, size_t size)
+{
+    char line[1024];
+    bool found = false;
+    FILE *const f = fopen(path, "re");
+
+    buf[0] = '\0';
+    if (!f)
+        return false;
+    while (!found && fgets(line, sizeof(line), f)) {
+        if (strncmp(line, key, strlen(key)) != 0)
+            continue;
+        const char *const at = line + strlen(key);
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(buf, size, "%s", at + strspn(at, " \t:="));
+        found = true;
+    }
+    fclose(f);
+    return found;
+}
+
 enum status file_sync_dir(const char *dir, struct err *e)
 {
     enum status st = OK;

@@ -39,6 +39,10 @@ int file_open_regular(const char *path, const char **why);
 
 enum status file_read(struct bytes *out, const char *path, struct err *e);
 
+/* Of a small file, such as one of /proc: what follows `key` and blanks or ':' in the first line that
+ * begins with it; the whole first line if it is "". False, and "", if there is none. */
+bool file_key(const char *path, const char *key, char *buf, size_t size);
+
 /* E_IO unless `path` is a regular file, or nothing yet: a device or a pipe is not to become a file.
  */
 enum status file_may_replace(const char *path, struct err *e);
