@@ -5,7 +5,19 @@
 #ifndef TEXT_LAYOUT_H
 #define TEXT_LAYOUT_H
 
-#include "text_table.h"
+#include <stdbool.h>
+#include <stdio.h>
+
+struct text_table_column {
+    const char *name;
+    bool number; /* right-aligned; no quotes in JSON */
+    bool wide;   /* not for people: left out of what they see */
+    int spare; /* above 0: left out of the aligned form on a narrow terminal, the greatest first, of
+                  * several the last */
+    int least; /* there it may wrap in so many columns; 0: it never wraps */
+};
+
+enum { TEXT_TABLE_COLUMNS = 64 };
 
 struct text_layout {
     int n;                      /* columns shown */

@@ -6,7 +6,6 @@
 #include "suggest.h"
 #include "terminal.h"
 #include "text.h"
-#include "text_layout.h"
 #include "variants/base/printable.h"
 
 #include <csv.h>

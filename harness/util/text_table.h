@@ -6,6 +6,7 @@
 #define TEXT_TABLE_H
 
 #include "range.h"
+#include "text_layout.h"
 
 #include <stdio.h>
 
@@ -32,17 +33,6 @@ static inline bool format_is_pasted(enum format format)
 {
     return format == FORMAT_MD || format == FORMAT_TEX;
 }
-
-struct text_table_column {
-    const char *name;
-    bool number; /* right-aligned; no quotes in JSON */
-    bool wide;   /* not for people: left out of what they see */
-    int spare; /* above 0: left out of the aligned form on a narrow terminal, the greatest first, of
-                  * several the last */
-    int least; /* there it may wrap in so many columns; 0: it never wraps */
-};
-
-enum { TEXT_TABLE_COLUMNS = 64 };
 
 struct text_table {
     const struct text_table_column *column;
