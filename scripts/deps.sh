@@ -7,7 +7,7 @@ set -eu
 
 packages=(libhwloc-dev libcsv-dev libcriterion-dev libjansson-dev librandom123-dev libxxhash-dev
           libpcre2-dev libutf8proc-dev libzstd-dev libopenblas-openmp-dev libdnnl-dev
-          gnuplot-nox python3) # the last for contrib/python and programs in tests
+          gnuplot-nox jq python3) # the last two for contrib/python and programs in tests
 lint=(clang-format clang-tidy libomp-dev) # the last for clang's omp.h
 # The sanitizers' libraries are called by the version of clang.
 case $( (. /etc/os-release && echo "${VERSION_ID-}") 2>/dev/null) in
@@ -18,7 +18,7 @@ clang=(clang libomp-dev $clang_rt)
 qemu=(qemu-user)
 site=(pandoc)
 browser=(chromium chromium-driver python3-selenium)
-slurm=(slurm-wlm munge)
+slurm=(slurm-wlm munge python3-venv)
 mpi=(libopenmpi-dev openmpi-bin)
 arm64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 debian13=(debootstrap)
