@@ -243,7 +243,7 @@ static void make_one(struct rundir *dir, enum table_id table, const char *status
         text_put(k.repro, LINE_SIZE, "eval --ckpt \"\303\251 & <\\.safetensors\"");
         row_set_key(&tables[table], &score, &k);
         score.ppl = strcmp(status, "ok") == 0 ? 2 : NAN;
-        cr_assert_eq(rundir_write(dir, table, &score, &e), OK, "%s", e.msg);
+        made_write(dir, table, &score);
     } else {
         text_put(job.run_id, TEXT_SIZE, dir->run_id);
         text_put(job.case_id, TEXT_SIZE, "00000000000000ff");
@@ -393,7 +393,6 @@ Test(export, a_bad_row_of_either_table)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         for (int of_score = 0; of_score < 2; of_score++) {
             struct rundir dir;
-            struct err e;
             made_open(&dir, "abcdef1");
             struct key_row k = made_key(&dir, &fast, "host");
             struct latency_row row = latency_row_empty();
@@ -402,8 +401,8 @@ Test(export, a_bad_row_of_either_table)
             row_set_key(&tables[TABLE_LATENCY], &row, &k);
             text_put(k.status, TEXT_SIZE, of_score ? cases[i].status : "ok");
             row_set_key(&tables[TABLE_PERPLEXITY], &ppl, &k);
-            cr_assert_eq(rundir_write(&dir, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
-            cr_assert_eq(rundir_write(&dir, TABLE_PERPLEXITY, &ppl, &e), OK, "%s", e.msg);
+            made_write(&dir, TABLE_LATENCY, &row);
+            made_write(&dir, TABLE_PERPLEXITY, &ppl);
             made_close(&dir, "host", "CPU");
             struct ran r = run_bench(folder, "export --to fom %s", dir.path);
             expect_exit(&r, 0);

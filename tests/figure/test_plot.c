@@ -158,7 +158,6 @@ Test(plot, memory_is_stacked_without_gaps)
 {
     struct rundir r;
     struct memory_row m = memory_row_empty();
-    struct err e;
 
     made_open(&r, "aaaa");
     const struct key_row k = key_of(&r, variants[0]->name, backends[0]->name, 64, 64);
@@ -168,9 +167,9 @@ Test(plot, memory_is_stacked_without_gaps)
     m.memory_state_bytes = 0;
     m.backend_scratch_bytes = 3;
     m.arena_peak_bytes = 123;
-    cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+    made_write(&r, TABLE_MEMORY, &m);
     m.seq_tokens = 8; /* smaller: not shown */
-    cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+    made_write(&r, TABLE_MEMORY, &m);
     put_env(&r, 1);
     struct plot p = must_plot(r.path, "memory-parts");
     cr_assert_eq(p.n, 3, "parts without bytes are not boxes");
@@ -189,7 +188,6 @@ Test(plot, memory_says_what_has_no_room)
 {
     enum { PANELS = 25 };
     struct rundir r;
-    struct err e;
 
     made_open(&r, "aaaa");
     for (int i = 0; i <= PANELS; i++) {
@@ -198,7 +196,7 @@ Test(plot, memory_says_what_has_no_room)
         snprintf(k.workload, TEXT_SIZE, "work%d", i % PANELS);
         row_set_key(&tables[TABLE_MEMORY], &m, &k);
         m.weights_bytes = m.arena_peak_bytes = 100;
-        cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+        made_write(&r, TABLE_MEMORY, &m);
     }
     put_env(&r, 1);
     struct plot p = must_plot(r.path, "memory-parts");
@@ -332,7 +330,6 @@ Test(plot, rows_without_lengths_are_no_points)
 {
     struct rundir r;
     struct memory_row m = memory_row_empty();
-    struct err e;
 
     made_open(&r, "aaaa");
     for (int cut = 0; cut < 3; cut++) {
@@ -345,7 +342,7 @@ Test(plot, rows_without_lengths_are_no_points)
         put_latency(&r, &k, 1e6, 10, 1);
         row_set_key(&tables[TABLE_MEMORY], &m, &k);
         m.arena_peak_bytes = m.weights_bytes = 100;
-        cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+        made_write(&r, TABLE_MEMORY, &m);
     }
     put_env(&r, 1);
     struct plot p = must_plot(r.path, "eval-speed");

@@ -11,7 +11,6 @@ Test(plot_tables, perplexity_marks_what_nothing_beats)
 {
     static const double ppl[] = {5, 4, 4.5}, speed[] = {1000, 100, 90};
     struct rundir r;
-    struct err e;
 
     made_open(&r, "aaaa");
     for (int i = 0; i < 3; i++) {
@@ -21,7 +20,7 @@ Test(plot_tables, perplexity_marks_what_nothing_beats)
         row.ppl = ppl[i];
         row.tokens_per_s = speed[i];
         row.ppl_floor = 1.76;
-        cr_assert_eq(rundir_write(&r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
+        made_write(&r, TABLE_PERPLEXITY, &row);
     }
     put_env(&r, 1);
     struct plot p = must_plot(r.path, "perplexity-time");
@@ -42,7 +41,6 @@ Test(plot_tables, perplexity_marks_what_nothing_beats)
 /* A perplexity of one checkpoint for each of four, at two values of a choice and two lengths. */
 static void put_scored(struct rundir *r, size_t choice, const char *const values[2])
 {
-    struct err e;
 
     made_open(r, "aaaa");
     for (int i = 0; i < 4; i++) {
@@ -53,7 +51,7 @@ static void put_scored(struct rundir *r, size_t choice, const char *const values
         text_put(row.checkpoint, LINE_SIZE, "m.safetensors");
         row.ppl = 4 + i;
         row.tokens_per_s = 1000 * (1 + i);
-        cr_assert_eq(rundir_write(r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
+        made_write(r, TABLE_PERPLEXITY, &row);
     }
     put_env(r, 1);
 }
@@ -135,7 +133,6 @@ Test(plot_tables, curves_and_changes_come_from_their_files)
 Test(plot_tables, perplexity_finds_its_bytes)
 {
     struct rundir r;
-    struct err e;
 
     made_open(&r, "aaaa");
     for (int mem = 0; mem <= 64; mem += 64)
@@ -147,20 +144,20 @@ Test(plot_tables, perplexity_finds_its_bytes)
             row_set_key(&tables[TABLE_MEMORY], &m, &k);
             m.arena_peak_bytes = 7;
             text_put(m.status, TEXT_SIZE, row_status_name[ROW_FAILED]);
-            cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+            made_write(&r, TABLE_MEMORY, &m);
             text_put(m.status, TEXT_SIZE, row_status_name[ROW_OK]);
             m.clamp_len = 16;
-            cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+            made_write(&r, TABLE_MEMORY, &m);
             m.clamp_len = k.clamp_len;
             m.threads = k.threads + 1;
-            cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+            made_write(&r, TABLE_MEMORY, &m);
             m.threads = k.threads;
             m.arena_peak_bytes = 1000 + mem + 100000 * backend;
-            cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+            made_write(&r, TABLE_MEMORY, &m);
             row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
             row.ppl = 5 - mem / 64.0;
             if (!backend)
-                cr_assert_eq(rundir_write(&r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
+                made_write(&r, TABLE_PERPLEXITY, &row);
         }
     put_env(&r, 1);
     struct plot p = must_plot(r.path, "perplexity-bytes");
@@ -185,7 +182,7 @@ Test(plot_tables, filters_choose_rows)
             key_of(&r, i % 2 ? "xl" : "shaw", backends[0]->name, 32 << i / 2, 0);
         struct perplexity_row row = perplexity_row_empty();
         row_set_key(&tables[id], &row, &k);
-        cr_assert_eq(rundir_write(&r, id, &row, &e), OK, "%s", e.msg);
+        made_write(&r, id, &row);
     }
     put_env(&r, 1);
     cr_assert_eq(plot_read(&d, r.path, &e), OK, "%s", e.msg);

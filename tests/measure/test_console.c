@@ -209,6 +209,23 @@ Test(screen, columns_that_are_hidden_are_named)
     cr_expect_eq(count(v.file, "note: "), 0, "%s", v.file);
 }
 
+/* A layer reads cached keys and values, a training computes those of the context from hidden rows. */
+Test(screen, a_heading_names_the_context_of_its_own_workload)
+{
+    static struct view v;
+
+    watch_rows(&v, ON_STDOUT, 100,
+               (struct scene){.line = "--variant gqa --workload layer,train --backend ref --seq 8 "
+                                      "--mem 8 --threads 1 --color never"});
+    cr_expect_eq(count(v.screen, "layer  batch="), 1, "%s", v.screen);
+    cr_expect_eq(count(v.screen, "  threads=1  context=kv\n"), 1, "%s", v.screen);
+    cr_expect_eq(count(v.screen, "train  batch="), 1, "%s", v.screen);
+    cr_expect_eq(count(v.screen, "  threads=1  context=hidden\n"), 1, "%s", v.screen);
+    cr_expect_lt(strstr(v.screen, "context=kv"), strstr(v.screen, "train  batch="));
+    cr_expect_lt(strstr(v.screen, "train  batch="), strstr(v.screen, "context=hidden"));
+    cr_expect_eq(count(v.screen, "  gqa  "), 2, "no row says it again: %s", v.screen);
+}
+
 /* The next heading is laid out for the new width, and the note is not repeated. */
 Test(screen, a_resize_counts_from_the_next_heading_on)
 {

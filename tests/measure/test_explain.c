@@ -17,15 +17,12 @@ static struct run run_of(const double *ns, int launches)
 {
     static const struct made_case made = {"xl", "avx2", "1", 128, 1000};
     struct rundir d;
-    struct run run;
-    struct err e;
 
     made_open(&d, "aaaa");
     made_row(&d, &made, "host", "ok", "", 100);
     for (int i = 0; i < launches * BLOCKS; i++)
         made_block(&d, made.id, i, i / BLOCKS, ns[i / BLOCKS] * (i % 2 ? 1.01 : 0.99), 0, 1);
-    made_close(&d, "host", "CPU");
-    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
+    struct run run = made_read(&d);
     struct latency_row *const row = run.latency.row;
     row->samples = launches * BLOCKS;
     row->launches = launches;
@@ -175,14 +172,11 @@ Test(explain, the_best_backend_beside_it)
                                             {"xl", "ref", "2", 128, 4000},
                                             {"xl", "onednn", "3", 64, 10}};
     struct rundir d;
-    struct run run;
-    struct err e;
 
     made_open(&d, "aaaa");
     for (size_t i = 0; i < ARRAY_LEN(made); i++)
         made_row(&d, &made[i], "host", "ok", "", 100);
-    made_close(&d, "host", "CPU");
-    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
+    struct run run = made_read(&d);
     struct latency_row *const row = run.latency.row;
     expect_text(&run, "  best ", false);
     struct latency_row swap = row[0];

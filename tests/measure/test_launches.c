@@ -6,7 +6,7 @@
 #include "harness/measure/verdict.h"
 #include "tests/support/command_line.h"
 
-#include "variants/base/rng.h"
+#include "tests/support/normal.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -15,18 +15,6 @@ enum { LAUNCHES = 3, BLOCKS = 12, SAMPLES = LAUNCHES * BLOCKS };
 
 /* Deviations of launches and of blocks, as logarithms. */
 static const double BETWEEN = 0.04, WITHIN = 0.01;
-
-struct synthetic {
-    uint64_t seed, stream, n;
-};
-
-static double normal(struct synthetic *s)
-{
-    const double u = rng_uniform(s->seed, s->stream, s->n++),
-                 v = rng_uniform(s->seed, s->stream, s->n++);
-
-    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
-}
 
 static struct launches launches_of(const double *x, int n)
 {

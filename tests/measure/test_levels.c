@@ -4,25 +4,13 @@
  * fixed, so the counts are the same on every machine. */
 #include "harness/measure/levels.h"
 
-#include "variants/base/rng.h"
+#include "tests/support/normal.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 
 enum { RUNS = 20 };
 static const double NOISE = 0.015;
-
-struct synthetic {
-    uint64_t seed, stream, n;
-};
-
-static double normal(struct synthetic *s)
-{
-    const double u = rng_uniform(s->seed, s->stream, s->n++),
-                 v = rng_uniform(s->seed, s->stream, s->n++);
-
-    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
-}
 
 /* 1, 1.2, 1.4 and 3, 3.2, 3.4: deviations of 0.2, a difference of 2 with a deviation of
  * 0.2 sqrt(2/3), 4 degrees of freedom, t(0.975; 4) = 2.7764451052. */

@@ -4,7 +4,7 @@
  * err, by simulation from fixed seeds. */
 #include "harness/measure/welch.h"
 
-#include "variants/base/rng.h"
+#include "tests/support/normal.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -131,21 +131,12 @@ Test(welch, pooled)
 
 /* ---- how often it errs ---------------------------------------------------------------------- */
 
-/* A standard normal number: the i-th of a stream, by Box and Muller. */
-static double normal(uint64_t stream, uint64_t i)
-{
-    const double u = (rng_u32(7, stream, 2 * i) + 0.5) / 4294967296.0;
-    const double v = (rng_u32(7, stream, 2 * i + 1) + 0.5) / 4294967296.0;
-
-    return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
-}
-
 static struct group_stats draw(uint64_t stream, uint64_t *at, int n, double mean, double sd)
 {
     double x[8];
 
     for (int i = 0; i < n; i++)
-        x[i] = mean + sd * normal(stream, (*at)++);
+        x[i] = mean + sd * normal_at(stream, (*at)++);
     return group_stats(x, n);
 }
 
