@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What of the options of a score applies to a model. */
+#include "counting.h"
 #include "scoring.h"
 
 #include "harness/plan/case.h"
@@ -65,6 +66,7 @@ static const char *of_next_tokens(const struct options *o)
     return o->count != COUNT_STREAM ? "count"
            : o->unit != UNIT_TOKEN  ? "unit"
            : o->losses              ? "losses"
+           : counting_batch(o) != 1 ? "batch"
                                     : NULL;
 }
 

@@ -191,6 +191,7 @@ Test(masked, a_checkpoint_is_scored_as_it_was_trained)
     cr_expect_eq(score_line(&r, &e, EVAL "--mem 0 --count hf", path), E_USAGE);
     cr_expect_eq(score_line(&r, &e, EVAL "--mem 0 --unit byte", path), E_USAGE);
     cr_expect_eq(score_line(&r, &e, EVAL "--mem 0 --losses x", path), E_USAGE);
+    cr_expect_eq(score_line(&r, &e, EVAL "--mem 0 --batch 2", path), E_USAGE);
     training_end(&t, &o);
 }
 
