@@ -276,6 +276,7 @@ static enum status expand(struct words *w, int at, struct options *o, struct err
         words_locate(&from, e);
         return st;
     }
+    CHECK(text);
     memmove(w->v + at, w->v + at + 1, (size_t)(w->n - at - 1) * sizeof(*w->v));
     w->n--;
     st = split_at(w, at, o, text, options_keep(o, name, strlen(name)), from.depth + 1, e);

@@ -92,11 +92,13 @@ int cmd_import(struct options *opt)
                                  "import DIR --ckpt FILE"),
                             &e);
     const enum status st = import(&w, dir, opt, &e);
-    if (st == OK && !opt->quiet)
+    if (st == OK && !opt->quiet) {
+        CHECK(w.config.variant);
         text_line(stderr,
                   "bench: wrote %s of family %s to %s as variant %s; next: bench eval --ckpt %s "
                   "--corpus TEXT",
                   dir, w.published.family, opt->ckpt, w.config.variant->name, opt->ckpt);
+    }
     weights_close(&w);
     return st == OK ? EXIT_FINE : report_error(st, &e);
 }

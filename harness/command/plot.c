@@ -362,7 +362,7 @@ static enum status list_runs(struct names *runs, const char *dir, struct err *e)
         if (entries[i]->d_name[0] != '.' && file_join(run, dir, entries[i]->d_name, NULL) == OK &&
             file_join(table, run, tables[TABLE_LATENCY].file, NULL) == OK && lstat(run, &is) == 0 &&
             S_ISDIR(is.st_mode) && access(table, F_OK) == 0) {
-            NEED(GROW(runs->v, runs->n, NULL) == OK);
+            GROW_SMALL(runs->v, runs->n);
             NEED(runs->v[runs->n++] = strdup(run));
         }
         free(entries[i]);

@@ -68,8 +68,7 @@ static enum status measures_make(struct measures *m, const struct run *r, struct
 
     *m = (struct measures){0};
     m->v = calloc(2 * r->latency.n + r->perplexity.n + 1, sizeof(*m->v));
-    if (!m->v)
-        return fail(e, E_NOMEM, "no memory for %zu rows", r->latency.n);
+    NEED(m->v);
     const enum status st = name_rows(m, r, e);
     for (size_t i = 0; i < r->latency.n && st == OK; i++) {
         if (!is_ok(row[i].status))

@@ -206,8 +206,8 @@ static enum status tighten(struct bytes *text, char open, char close, struct err
 /* The pattern "/' [0-9]/", slashes included, whose replacement is literal. */
 static enum status slashes(struct bytes *text, struct err *e)
 {
-    for (char digit = '0'; digit <= '9'; digit++)
-        TRY(replace(text, (const char[]){'/', '\'', ' ', digit, '/', '\0'}, "/'[0-9]/", e));
+    for (int digit = '0'; digit <= '9'; digit++)
+        TRY(replace(text, (const char[]){'/', '\'', ' ', (char)digit, '/', '\0'}, "/'[0-9]/", e));
     return OK;
 }
 

@@ -225,7 +225,7 @@ static bool joins(enum split split, enum span_kind one, enum span_kind next)
 enum status word_next(struct word_scan *s, const char **word, size_t *n, struct err *e)
 {
     const enum split split = s->words->split;
-    struct span is = s->ahead;
+    struct span is;
 
     for (*n = 0; *n == 0 && s->ahead.kind != SPAN_END; *word = s->text + is.from) {
         enum span_kind last;

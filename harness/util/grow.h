@@ -15,7 +15,7 @@
 #define GROW(v, n, e) grow_array(&(v), (size_t)(n), sizeof(*(v)), e)
 
 /* The same where the array is small. */
-#define GROW_SMALL(v, n) NEED(GROW(v, n, NULL) == OK)
+#define GROW_SMALL(v, n) NEED(GROW(v, n, NULL) == OK && (v))
 
 /* `at` is the address of the pointer. */
 static inline enum status grow_array(void *at, size_t n, size_t size, struct err *e)
