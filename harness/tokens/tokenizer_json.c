@@ -104,18 +104,17 @@ enum status tokenizer_object(const struct tokenizer *t, const char *name, json_t
 {
     struct bytes text = {0};
     json_error_t why = {0};
-    const enum status st = tokenizer_file(t, name, &text, e);
 
-    if (st != OK)
-        return st;
+    TRY(tokenizer_file(t, name, &text, e));
     *out = json_read(text.data, text.n, JSON_REJECT_DUPLICATES, &why);
     const bool starved = !*out && errno == ENOMEM;
     free(text.data);
     if (starved)
         return tokenizer_no_memory(t, e);
-    return json_is_object(*out)
-               ? OK
-               : tokenizer_fail(t, E_IO, e,
-                                "%s is no JSON object (byte %d %s)  -> give a whole file", name,
-                                why.position, why.text);
+    if (json_is_object(*out))
+        return OK;
+    json_decref(*out);
+    *out = NULL;
+    return tokenizer_fail(t, E_IO, e, "%s is not a JSON object (byte %d %s)  -> give a whole file",
+                          name, why.position, why.text);
 }

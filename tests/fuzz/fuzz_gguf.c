@@ -4,6 +4,7 @@
  * tokenizer, and the numbers of every tensor that can be read. */
 #include "harness/tokens/tokenizer.h"
 #include "variants/base/gguf.h"
+#include "variants/model/import/published.h"
 #include "variants/model/import/ties.h"
 
 #include <stdio.h>

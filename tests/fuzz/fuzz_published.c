@@ -2,6 +2,7 @@
  *
  * libFuzzer target (clang -fsanitize=fuzzer): any bytes as a published model: config.json, the
  * index and a file of weights, with zero bytes between them. */
+#include "variants/model/import/published.h"
 #include "variants/model/import/ties.h"
 
 #include <stdio.h>

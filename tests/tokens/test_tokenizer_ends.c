@@ -110,7 +110,7 @@ Test(tokenizer_ends, what_is_refused)
         {"{\"eos_token_id\":[1,2.5]}", "eos_token_id is not a token"},
         {"{\"eos_token_id\":4294967296}", "eos_token_id is not a token"},
         {"{\"eos_token_id\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}", "more than 16"},
-        {"[]", "no JSON object"},
+        {"[]", "not a JSON object"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
